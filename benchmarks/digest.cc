@@ -1,0 +1,142 @@
+// Digests of tensors against what memory gives: hash and statistics apart and together, and plain
+// reading; and call stacks, which every event of a call has.
+#include <benchmark/benchmark.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "preload/digest.h"
+#include "preload/modules.h"
+#include "preload/stack.h"
+#include "preload/stack_walk.h"
+
+namespace {
+
+using deja::preload::ComputeStats;
+using deja::preload::HashBytes;
+
+std::vector<std::byte> Tensor(size_t bytes) {
+  std::vector<std::byte> data(bytes);
+  std::mt19937 rng(1);
+  std::normal_distribution<float> normal(0, 0.02f);
+  for (size_t i = 0; i + 4 <= bytes; i += 4) {
+    float v = normal(rng);
+    std::memcpy(&data[i], &v, 4);
+  }
+  return data;
+}
+
+void Finish(benchmark::State& state) {
+  state.SetBytesProcessed(state.iterations() * state.range(0));
+}
+
+void BM_Read(benchmark::State& state) {
+  std::vector<std::byte> data = Tensor(static_cast<size_t>(state.range(0)));
+  for (auto _ : state) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i + 8 <= data.size(); i += 8) {
+      uint64_t v;
+      std::memcpy(&v, &data[i], 8);
+      sum += v;
+    }
+    benchmark::DoNotOptimize(sum);
+  }
+  Finish(state);
+}
+
+void BM_Copy(benchmark::State& state) {
+  std::vector<std::byte> data = Tensor(static_cast<size_t>(state.range(0)));
+  std::vector<std::byte> to(data.size());
+  for (auto _ : state) {
+    std::memcpy(to.data(), data.data(), data.size());
+    benchmark::ClobberMemory();
+  }
+  Finish(state);
+}
+
+void BM_Hash(benchmark::State& state) {
+  std::vector<std::byte> data = Tensor(static_cast<size_t>(state.range(0)));
+  for (auto _ : state) benchmark::DoNotOptimize(HashBytes(data));
+  Finish(state);
+}
+
+void BM_Stats(benchmark::State& state, uint32_t dtype) {
+  std::vector<std::byte> data = Tensor(static_cast<size_t>(state.range(0)));
+  // Seen as a narrower type, a float is now and then infinite; ordinary tensors are not.
+  uint32_t size = deja::preload::ElementSize(dtype);
+  if (size < 4)
+    for (size_t i = size - 1; i < data.size(); i += size) data[i] &= std::byte{0xbf};
+  for (auto _ : state) benchmark::DoNotOptimize(ComputeStats(data, dtype));
+  Finish(state);
+}
+
+void BM_StatsOfNans(benchmark::State& state, uint32_t dtype) {
+  std::vector<std::byte> data(static_cast<size_t>(state.range(0)), std::byte{0xff});
+  for (auto _ : state) benchmark::DoNotOptimize(ComputeStats(data, dtype));
+  Finish(state);
+}
+
+void BM_Digest(benchmark::State& state) {
+  std::vector<std::byte> data = Tensor(static_cast<size_t>(state.range(0)));
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(HashBytes(data));
+    benchmark::DoNotOptimize(ComputeStats(data, 7));
+  }
+  Finish(state);
+}
+
+struct NullSink : deja::preload::StackSink {
+  void OnModule(const deja::format::ModuleLoaded&) override {}
+  void OnStack(const deja::format::StackDefined&) override {}
+};
+
+__attribute__((noinline)) void AtDepth(int depth, benchmark::State& state, bool libunwind) {
+  if (depth > 0) {
+    AtDepth(depth - 1, state, libunwind);
+    asm volatile("" ::: "memory");
+    return;
+  }
+  NullSink sink;
+  deja::preload::RefreshModules();
+  for (auto _ : state) {
+    if (libunwind) {
+      deja::preload::Frames frames;
+      deja::preload::WalkByLibunwind(nullptr, frames);
+      benchmark::DoNotOptimize(frames);
+    } else {
+      benchmark::DoNotOptimize(deja::preload::CaptureStack(sink));
+    }
+  }
+}
+
+void BM_CaptureStack(benchmark::State& state) {
+  AtDepth(static_cast<int>(state.range(0)), state, false);
+}
+void BM_Libunwind(benchmark::State& state) {
+  AtDepth(static_cast<int>(state.range(0)), state, true);
+}
+
+#define SIZES ->Arg(200 << 10)->Arg(64 << 20)
+BENCHMARK(BM_Read) SIZES;
+BENCHMARK(BM_Copy) SIZES;
+BENCHMARK(BM_Hash) SIZES;
+BENCHMARK(BM_Digest) SIZES;
+BENCHMARK_CAPTURE(BM_Stats, float32, 7u) SIZES;
+BENCHMARK_CAPTURE(BM_Stats, float64, 8u) SIZES;
+BENCHMARK_CAPTURE(BM_Stats, float16, 6u) SIZES;
+BENCHMARK_CAPTURE(BM_Stats, bfloat16, 9u) SIZES;
+BENCHMARK_CAPTURE(BM_Stats, e4m3, 10u) SIZES;
+BENCHMARK_CAPTURE(BM_Stats, e5m2, 11u) SIZES;
+BENCHMARK_CAPTURE(BM_Stats, int8, 0u) SIZES;
+BENCHMARK_CAPTURE(BM_Stats, int32, 2u) SIZES;
+BENCHMARK_CAPTURE(BM_Stats, uint32, 3u) SIZES;
+BENCHMARK_CAPTURE(BM_Stats, int64, 4u) SIZES;
+BENCHMARK_CAPTURE(BM_StatsOfNans, float32, 7u) SIZES;
+BENCHMARK_CAPTURE(BM_StatsOfNans, bfloat16, 9u) SIZES;
+BENCHMARK(BM_CaptureStack)->Arg(5)->Arg(20);
+BENCHMARK(BM_Libunwind)->Arg(5)->Arg(20);
+
+}  // namespace
+
+BENCHMARK_MAIN();

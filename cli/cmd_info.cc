@@ -1,0 +1,283 @@
+// deja info: what a trace holds and how each rank ended.
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "cli/child_story.h"
+#include "cli/command.h"
+#include "cli/job_story.h"
+#include "cli/output.h"
+#include "cli/rank_story.h"
+#include "format/trace.h"
+
+namespace deja::cli {
+namespace {
+
+struct Options {
+  std::string trace;
+  std::vector<std::string> binaries;
+  bool children = false;
+};
+Options g_options;
+
+// Without --children.
+constexpr size_t kMostChildren = 8;
+
+constexpr const char* kLevelNames[] = {"order", "digest", "full"};
+
+std::string LevelName(uint32_t level) {
+  return level < 3 ? kLevelNames[level] : fmt::format("level {}", level);
+}
+
+std::string Hex(std::string_view bytes) {
+  std::string text;
+  for (unsigned char c : bytes) text += fmt::format("{:02x}", c);
+  return text;
+}
+
+std::string WallTime(uint64_t ns) {
+  auto seconds = static_cast<time_t>(ns / 1'000'000'000);
+  tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[64];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
+  return text;
+}
+
+std::string NcclVersion(uint32_t code) {
+  if (code == 0) return "unknown";
+  // NCCL_VERSION_CODE has two digits a part since 2.9.
+  return code < 10000 ? fmt::format("{}.{}.{}", code / 1000, code / 100 % 10, code % 100)
+                      : fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
+}
+
+std::string Joined(const std::vector<std::string_view>& words) {
+  std::string text;
+  for (std::string_view word : words) {
+    if (!text.empty()) text += ' ';
+    bool plain =
+        !word.empty() && word.find_first_of(" \t\n'\"\\$&|;<>()*?#~`") == std::string_view::npos;
+    text += plain ? std::string(word) : fmt::format("'{}'", word);
+  }
+  return text;
+}
+
+struct RankRow {
+  format::RankFolder folder;
+  const format::RankReader* reader = nullptr;
+  RankStory story;
+  std::string ended;
+  uint64_t duration_ns = 0;
+  std::vector<ChildRow> children;
+};
+
+nlohmann::json ToJson(const RankRow& row, Symbolizer& symbolizer) {
+  const format::TraceHeader& header = row.reader->header();
+  const format::Footer& totals = row.reader->totals();
+  nlohmann::json json = {
+      {"rank", row.folder.rank},
+      {"attempt", row.folder.attempt},
+      {"pid", header.process.pid},
+      {"hostname", header.process.hostname},
+      {"ended", row.ended},
+      {"finished", row.story.finished},
+      {"swept", row.story.swept},
+      {"running", row.story.running},
+      {"events", totals.events},
+      {"payloads", totals.payloads},
+      {"payload_bytes", totals.payload_bytes},
+      {"partial_payloads", totals.partial_payloads},
+      {"partial_payload_bytes", totals.partial_payload_bytes},
+      {"shares", !header.shares_with.empty()},
+      {"file_bytes", row.reader->file_bytes()},
+      {"events_lost", totals.events_lost},
+      {"payloads_lost", totals.payloads_lost},
+      {"steps", totals.steps},
+      {"duration_ns", row.duration_ns},
+      {"degraded", row.story.degraded},
+  };
+  if (!row.children.empty()) json["children"] = ToJson(row.children);
+  if (row.story.last_step) json["last_step"] = *row.story.last_step;
+  if (row.story.exit) json["exit_code"] = row.story.exit->code;
+  if (row.story.fate.known && row.story.fate.signal != 0)
+    json["killed_by"] = SignalName(row.story.fate.signal);
+  if (row.story.crash) {
+    const CrashStory& crash = *row.story.crash;
+    nlohmann::json frames = nlohmann::json::array();
+    for (const SourceFrame& frame : row.story.Resolve(symbolizer, crash.frames, true))
+      frames.push_back(frame.Describe());
+    json["crash"] = {{"signal", SignalName(crash.signal)},
+                     {"code", crash.code},
+                     {"address", crash.address},
+                     {"thread", crash.thread},
+                     {"stack", frames}};
+  }
+  if (row.story.last_call) json["last_call"] = row.story.last_call->Describe();
+  for (const CallStory& call : row.story.open_calls)
+    json["open_calls"].push_back({{"thread", call.thread}, {"call", call.Describe()}});
+  for (const auto& [number, comm] : row.story.comms)
+    json["comms"].push_back({{"comm", number},
+                             {"hash", fmt::format("{:016x}", comm.hash)},
+                             {"rank", comm.rank},
+                             {"nranks", comm.nranks},
+                             {"operations", comm.last_seq},
+                             {"name", comm.name}});
+  if (row.reader->end().state != format::EndState::kCleanEnd)
+    json["end"] = row.reader->end().detail;
+  return json;
+}
+
+void PrintRank(const RankRow& row) {
+  const format::Footer& totals = row.reader->totals();
+  std::string attempt =
+      row.folder.attempt == 0 ? "" : fmt::format(" (attempt {})", row.folder.attempt);
+  PrintLine(fmt::format("rank {}{}: {}", row.folder.rank, attempt, row.ended));
+  std::string facts =
+      fmt::format("  {} events, {} steps", HumanCount(totals.events), HumanCount(totals.steps));
+  if (row.story.last_step) facts += fmt::format(" (last {})", *row.story.last_step);
+  facts += fmt::format(", {} payloads of {}", HumanCount(totals.payloads),
+                       HumanBytes(totals.payload_bytes));
+  if (totals.partial_payloads != 0)
+    facts += fmt::format(" and {} of {} more", HumanBytes(totals.partial_payload_bytes),
+                         HumanCount(totals.partial_payloads));
+  facts += fmt::format(", {} on disk, {}", HumanBytes(row.reader->file_bytes()),
+                       HumanDuration(row.duration_ns));
+  PrintLine(facts);
+  for (const auto& [number, comm] : row.story.comms) {
+    std::string origin = comm.parent ? fmt::format(", from comm {}", *comm.parent) : "";
+    std::string name = comm.name.empty() ? "" : fmt::format(" \"{}\"", comm.name);
+    PrintLine(fmt::format("  comm {}{}: rank {} of {}, {} operations{}", number, name, comm.rank,
+                          comm.nranks, HumanCount(comm.last_seq), origin));
+  }
+  const size_t most = g_options.children ? row.children.size() : kMostChildren;
+  for (const std::string& line : ChildLines(row.children, most)) PrintLine("  " + line);
+  for (const std::string& reason : row.story.degraded) PrintLine("  not recorded: " + reason);
+  if (totals.events_lost + totals.payloads_lost != 0)
+    PrintLine(fmt::format("  lost: {} events, {} payloads", HumanCount(totals.events_lost),
+                          HumanCount(totals.payloads_lost)));
+  if (row.reader->end().state == format::EndState::kCorrupt)
+    PrintLine("  damaged: " + row.reader->end().detail);
+}
+
+void PrintJob(const format::Trace& trace, const std::vector<RankRow>& rows) {
+  const format::TraceHeader& header = rows.front().reader->header();
+  uint64_t bytes = 0;
+  for (const RankRow& row : rows) bytes += row.reader->file_bytes();
+  PrintLine(fmt::format("trace    {}", trace.path()));
+  PrintLine(fmt::format("job      {}", Hex(header.job_id)));
+  PrintLine(fmt::format("program  {}", Joined(header.process.argv)));
+  if (const size_t masked = header.process.masked.size(); masked != 0)
+    PrintLine(fmt::format("masked   {} value{}, not stored: {}", masked, masked == 1 ? "" : "s",
+                          fmt::join(header.process.masked, ", ")));
+  if (!header.process.cpu_model.empty())
+    PrintLine(fmt::format("machine  {} CPUs ({}), {} of memory", header.process.cpu_count,
+                          header.process.cpu_model, HumanBytes(header.process.memory_bytes)));
+  PrintLine(
+      fmt::format("in       {} on {}", header.process.working_directory, header.process.hostname));
+  PrintLine(fmt::format("started  {}", WallTime(header.start_wall_ns)));
+  PrintLine(fmt::format("versions {}, NCCL {} ({}), {}", header.producer,
+                        NcclVersion(header.process.nccl_version), header.process.nccl_path,
+                        header.process.kernel));
+  size_t present = 0;
+  for (const RankRow& row : rows) present += row.folder.attempt == 0 ? 1 : 0;
+  PrintLine(fmt::format("ranks    {} of {}, level {}, {} on disk", present, header.world_size,
+                        LevelName(header.level), HumanBytes(bytes)));
+  PrintLine("");
+}
+
+void AddOptions(CLI::App& app) {
+  app.add_option("TRACE", g_options.trace, "A trace directory or a bundle")->required();
+  app.add_flag("--children", g_options.children,
+               "List all recorded processes that each rank has made, not only some");
+  app.add_option("--binaries", g_options.binaries,
+                 "Folders with the program's binaries, if not where they ran");
+}
+
+int Run(const Context& context) {
+  auto trace = format::Trace::Open(g_options.trace);
+  if (!trace) return FailWith(trace.error());
+  Symbolizer symbolizer;
+  for (const std::string& directory : g_options.binaries) symbolizer.AddDirectory(directory);
+
+  std::vector<RankRow> rows;
+  int code = kExitOk;
+  for (const format::RankFolder& folder : (*trace)->ranks()) {
+    auto reader = (*trace)->Rank(folder.rank, static_cast<int>(folder.attempt));
+    if (!reader) {
+      Diagnose(reader.error().message);
+      code = kExitDataLoss;
+      continue;
+    }
+    RankRow row{folder, *reader, ReadRankStory(**reader), "", 0, {}};
+    row.ended = row.story.HowItEnded(symbolizer);
+    row.children = ReadChildren(**trace, folder, symbolizer);
+    for (const ChildRow& child : row.children)
+      if (child.lost != 0) code = kExitDataLoss;
+    uint64_t start = (*reader)->header().start_mono_ns;
+    row.duration_ns = row.story.last_time_ns > start ? row.story.last_time_ns - start : 0;
+    const format::Footer& totals = (*reader)->totals();
+    if (totals.events_lost + totals.payloads_lost != 0 ||
+        (*reader)->end().state == format::EndState::kCorrupt)
+      code = kExitDataLoss;
+    rows.push_back(std::move(row));
+  }
+  if (rows.empty()) {
+    Diagnose(fmt::format("reading {}: no rank in it can be read", g_options.trace));
+    return kExitFailure;
+  }
+  std::vector<RankOfJob> last_attempts;
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (i + 1 == rows.size() || rows[i + 1].folder.rank != rows[i].folder.rank)
+      last_attempts.push_back({rows[i].folder.rank, &rows[i].story});
+  std::vector<CommStanding> uneven = UnevenComms(last_attempts, symbolizer);
+  if (context.json) {
+    const format::TraceHeader& header = rows.front().reader->header();
+    nlohmann::json json = {
+        {"trace", (*trace)->path()},
+        {"job", Hex(header.job_id)},
+        {"program", header.process.argv},
+        {"executable", header.process.executable},
+        {"working_directory", header.process.working_directory},
+        {"producer", header.producer},
+        {"format", fmt::format("{}.{}", header.format_major, header.format_minor)},
+        {"nccl", NcclVersion(header.process.nccl_version)},
+        {"nccl_path", header.process.nccl_path},
+        {"kernel", header.process.kernel},
+        {"world_size", header.world_size},
+        {"level", LevelName(header.level)},
+        {"masked", header.process.masked},
+        {"cpu_count", header.process.cpu_count},
+        {"cpu_model", header.process.cpu_model},
+        {"cpu_features", header.process.cpu_features},
+        {"memory_bytes", header.process.memory_bytes},
+        {"user", header.process.user},
+        {"start_wall_ns", header.start_wall_ns},
+        {"ranks", nlohmann::json::array()}};
+    for (const RankRow& row : rows) json["ranks"].push_back(ToJson(row, symbolizer));
+    for (const CommStanding& comm : uneven) json["uneven_comms"].push_back(ToJson(comm));
+    PrintJson(json);
+    return code;
+  }
+  PrintJob(**trace, rows);
+  for (const RankRow& row : rows) PrintRank(row);
+  if (!uneven.empty()) PrintLine("");
+  for (const CommStanding& comm : uneven) PrintLine(comm.Describe());
+  return code;
+}
+
+}  // namespace
+
+extern const Command kInfoCommand;
+const Command kInfoCommand = {
+    "info",
+    "What a trace holds and how each rank ended",
+    "  deja info run.deja\n"
+    "  deja info run.deja.zip --json\n"
+    "  deja info run.deja --binaries ./unstripped    line numbers from binaries that are "
+    "elsewhere\n",
+    false,
+    AddOptions,
+    Run,
+};
+
+}  // namespace deja::cli

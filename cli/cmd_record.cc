@@ -1,0 +1,338 @@
+// deja record: run a job and record every rank of it.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+
+#include "cli/command.h"
+#include "cli/install_layout.h"
+#include "cli/launcher.h"
+#include "cli/output.h"
+#include "cli/rank_story.h"
+#include "cli/trace_claim.h"
+#include "cli/trace_sweep.h"
+#include "format/recovery.h"
+
+namespace deja::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string out;
+  std::string level = "full";
+  std::string on_pressure = "block";
+  int redundancy = 1;
+  uint64_t buffer = 64 << 20;
+  bool loopback = false;
+  bool force = false;
+  bool single = false;
+  std::vector<std::string> keep_env;
+  std::vector<std::string> mask;
+  int ranks = 0;
+  double grace = 5;
+};
+Options g_options;
+
+void AddOptions(CLI::App& app) {
+  app.add_option("-o,--out", g_options.out,
+                 "Trace directory to write (default: deja-PROGRAM-DATE-N.deja here)");
+  app.add_option(
+         "--level", g_options.level,
+         "order: calls and their order; digest: also hashes and statistics of tensors; full: "
+         "also their bytes")
+      ->check(CLI::IsMember({"order", "digest", "full"}))
+      ->capture_default_str();
+  app.add_flag("--single", g_options.single,
+               "Record the command itself, whether it makes a communicator or not: as rank 0 of 1 "
+               "(a wrapper that execs on hands this over to what it starts)");
+  app.add_flag("--loopback", g_options.loopback,
+               "Start the ranks here, with NCCL in host memory instead of the real one");
+  app.add_option("-n,--ranks", g_options.ranks, "With --loopback: number of ranks")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--grace", g_options.grace,
+                 "With --loopback: seconds that the other ranks have when one failed, before they "
+                 "are terminated")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--buffer", g_options.buffer,
+                 "Memory of each rank for payloads that are not written yet (bytes, or 256MB)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 40))
+      ->capture_default_str();
+  app.add_option("--on-pressure", g_options.on_pressure,
+                 "When that memory is full: block the program until there is room, or drop-payload")
+      ->check(CLI::IsMember({"block", "drop-payload"}))
+      ->capture_default_str();
+  app.add_option(
+         "--redundancy", g_options.redundancy,
+         "Of what several ranks of one machine are given, as the result of an all-reduce, so "
+         "many of them keep a copy; 0: each keeps its own")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  app.add_option("--keep-env", g_options.keep_env,
+                 "Store the values of these variables, options and headers even if they look like "
+                 "a secret: names with * and ?, e.g. --keep-env 'HF_*' (repeatable)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--mask", g_options.mask,
+                 "Store a placeholder for these, too, as for what looks like a token, a key or a "
+                 "password, e.g. --mask 'MY_*_ID' (repeatable)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_flag("--force", g_options.force, "Replace the trace that --out names, if there is one");
+}
+
+std::string DefaultOut(const std::string& program) {
+  std::time_t now = std::time(nullptr);
+  std::tm date{};
+  localtime_r(&now, &date);
+  std::string stem = fmt::format("deja-{}-{:04}{:02}{:02}", fs::path(program).filename().string(),
+                                 date.tm_year + 1900, date.tm_mon + 1, date.tm_mday);
+  std::error_code error;
+  for (int n = 1;; ++n) {
+    std::string name = fmt::format("{}-{}.deja", stem, n);
+    if (!fs::exists(name, error) || TraceClaim::CanJoin(name)) return name;
+  }
+}
+
+int CheckUsage(const Context& context) {
+  if (context.program.empty()) {
+    Diagnose("record needs a program: `deja record --loopback -n 4 -- ./train`");
+    return kExitUsage;
+  }
+  if (g_options.loopback != (g_options.ranks > 0)) {
+    Diagnose(g_options.loopback
+                 ? "--loopback needs -n: how many ranks to start"
+                 : "-n starts ranks with --loopback only; without it give the job's own launcher, "
+                   "as in `deja record -- torchrun --nproc-per-node 4 train.py`");
+    return kExitUsage;
+  }
+  return kExitOk;
+}
+
+// Overlong lines help nobody on a terminal that the job writes to as well: shown only where the
+// job's own output goes elsewhere.
+bool ShowsProgress() {
+  return isatty(STDERR_FILENO) == 1 && isatty(STDOUT_FILENO) == 0;
+}
+
+uint64_t TraceBytes(const std::string& directory) {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : fs::recursive_directory_iterator(directory, error))
+    if (entry.is_regular_file(error)) bytes += entry.file_size(error);
+  return bytes;
+}
+
+LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
+                         const std::string& library) {
+  LaunchOptions launch;
+  launch.program = context.program;
+  launch.ranks = g_options.ranks;
+  launch.grace = std::chrono::milliseconds(static_cast<int64_t>(g_options.grace * 1000));
+  if (claim == nullptr) return launch;
+  launch.preload = library;
+  launch.fixed_addresses = true;
+  if (g_options.single) launch.pid_variable = "DEJA_SINGLE";
+  launch.environment = {
+      {"DEJA_OUT", claim->directory()},
+      {"DEJA_JOB_ID", claim->job_id()},
+      {"DEJA_LEVEL", g_options.level},
+      {"DEJA_BUFFER", std::to_string(g_options.buffer)},
+      {"DEJA_ON_PRESSURE", g_options.on_pressure},
+      {"DEJA_REDUNDANCY", std::to_string(g_options.redundancy)},
+  };
+  if (!g_options.keep_env.empty())
+    launch.environment.emplace_back("DEJA_KEEP_ENV",
+                                    fmt::format("{}", fmt::join(g_options.keep_env, ",")));
+  if (!g_options.mask.empty())
+    launch.environment.emplace_back("DEJA_MASK", fmt::format("{}", fmt::join(g_options.mask, ",")));
+  launch.tick = [directory = claim->directory()] { SweepEndedChildren(directory); };
+  if (ShowsProgress()) {
+    auto start = std::chrono::steady_clock::now();
+    launch.tick = [start, directory = claim->directory()] {
+      SweepEndedChildren(directory);
+      auto seconds =
+          std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start)
+              .count();
+      std::fputs(fmt::format("\rdeja: recording, {} s, {}\033[K", seconds,
+                             HumanBytes(TraceBytes(directory)))
+                     .c_str(),
+                 stderr);
+    };
+  }
+  return launch;
+}
+
+nlohmann::json ResultJson(const JobEnd& job, const std::string& trace,
+                          const std::vector<SweptRank>& ranks) {
+  nlohmann::json list = nlohmann::json::array();
+  uint64_t bytes = 0;
+  for (const SweptRank& rank : ranks) {
+    bytes += rank.bytes;
+    nlohmann::json one = {{"rank", rank.rank},
+                          {"attempt", rank.attempt},
+                          {"pid", rank.pid},
+                          {"folder", rank.folder},
+                          {"bytes", rank.bytes},
+                          {"events", rank.events},
+                          {"events_lost", rank.events_lost},
+                          {"payloads_lost", rank.payloads_lost}};
+    if (rank.fate.known)
+      one["end"] = {{"exit_code", rank.fate.exit_code}, {"signal", rank.fate.signal}};
+    if (rank.still_running) one["still_running"] = true;
+    if (!rank.error.empty()) one["error"] = rank.error;
+    list.push_back(one);
+  }
+  return {{"trace", trace}, {"exit_code", job.exit_code}, {"bytes", bytes}, {"ranks", list}};
+}
+
+// Relative if it is below the working directory: what a user would type.
+std::string ShownPath(const std::string& path) {
+  std::error_code error;
+  fs::path relative = fs::proximate(path, error);
+  return error || relative.native().rfind("..", 0) == 0 ? path : relative.string();
+}
+
+// How a rank ended, as `deja info` tells it.
+std::string EndOf(const SweptRank& rank, Symbolizer& symbolizer) {
+  auto reader = format::RankReader::Open(rank.folder);
+  if (!reader) return DescribeEnd(rank.fate.exit_code, static_cast<int>(rank.fate.signal));
+  return ReadRankStory(**reader).HowItEnded(symbolizer);
+}
+
+// The rank that one would replay first: one that a signal ended, if there is one.
+const SweptRank* FirstToReplay(const std::vector<SweptRank>& ranks) {
+  const SweptRank* failed = nullptr;
+  for (const SweptRank& rank : ranks) {
+    if (!rank.fate.known || (rank.fate.signal == 0 && rank.fate.exit_code == 0)) continue;
+    if (rank.fate.signal != 0) return &rank;
+    if (failed == nullptr) failed = &rank;
+  }
+  return failed;
+}
+
+void Summarise(const std::string& trace, const std::vector<SweptRank>& ranks,
+               const SweptChildren& children) {
+  std::string shown = ShownPath(trace);
+  if (ranks.empty()) {
+    Diagnose(
+        g_options.single
+            ? "nothing was recorded: the command did not load Deja's library (is it statically "
+              "linked, or set-user-id?)"
+            : "nothing was recorded: no process of the job created an NCCL communicator where "
+              "Deja could see it and write it down; `deja record --single` records a command "
+              "that makes none");
+    return;
+  }
+  uint64_t bytes = children.bytes;
+  uint64_t lost = children.events_lost + children.payloads_lost;
+  uint32_t world_size = 0;
+  for (const SweptRank& rank : ranks) {
+    bytes += rank.bytes;
+    lost += rank.events_lost + rank.payloads_lost;
+    world_size = std::max(world_size, rank.world_size);
+  }
+  std::string and_children;
+  if (children.kept != 0)
+    and_children = fmt::format(" and {} child process{} of theirs", HumanCount(children.kept),
+                               children.kept == 1 ? "" : "es");
+  Diagnose(fmt::format("recorded {} rank{}{} in {} ({})", ranks.size(),
+                       ranks.size() == 1 ? "" : "s", and_children, shown, HumanBytes(bytes)));
+  for (const std::string& error : children.errors) Diagnose(error);
+  if (children.still_running != 0)
+    Diagnose(
+        fmt::format("{} child processes are still running; when they have ended: deja recover {}",
+                    children.still_running, shown));
+  if (ranks.size() < world_size && world_size <= 4096)
+    Diagnose(
+        fmt::format("the job has {} ranks; the others made no communicator, or are recorded "
+                    "elsewhere",
+                    world_size));
+  Symbolizer symbolizer;
+  for (const SweptRank& rank : ranks) {
+    std::string who = fmt::format("rank {}", rank.rank);
+    if (rank.attempt > 0) who += fmt::format(", attempt {}", rank.attempt);
+    bool clean = rank.fate.signal == 0 && rank.fate.exit_code == 0;
+    if (rank.fate.known && !clean) Diagnose(fmt::format("{}: {}", who, EndOf(rank, symbolizer)));
+    if (rank.still_running)
+      Diagnose(fmt::format("{}: process {} is still running; when it has ended: deja recover {}",
+                           who, rank.pid, shown));
+    if (!rank.error.empty()) Diagnose(fmt::format("{}: {}", who, rank.error));
+  }
+  if (lost > 0)
+    Diagnose(fmt::format("{} events or payloads are missing; `deja verify {}` says which",
+                         HumanCount(lost), shown));
+  const SweptRank* failed = g_options.level == "full" ? FirstToReplay(ranks) : nullptr;
+  Diagnose(fmt::format("next: deja info {}", shown));
+  if (failed != nullptr)
+    Diagnose(fmt::format("      deja replay {} --rank {} --gdb", shown, failed->rank));
+}
+
+int Run(const Context& context) {
+  if (int usage = CheckUsage(context); usage != kExitOk) return usage;
+  auto library = FindLibrary("libdeja_record.so");
+  if (!library) return FailWith(library.error());
+  std::string out = g_options.out.empty() ? DefaultOut(context.program[0]) : g_options.out;
+  std::error_code error;
+  out = fs::absolute(out, error).lexically_normal().string();
+  while (out.size() > 1 && out.back() == '/') out.pop_back();
+
+  auto claim = TraceClaim::Make(out, g_options.force);
+  if (!claim && claim.error().code != ErrorCode::kIo) return FailWith(claim.error());
+  // The job comes first: a disk that refuses is no reason not to run it.
+  if (!claim) Diagnose(fmt::format("the job is not recorded: {}", claim.error().message));
+  LaunchOptions launch = MakeLaunch(context, claim ? &*claim : nullptr, *library);
+  if (g_options.loopback) {
+    auto loopback = FindLoopbackDirectory();
+    if (!loopback) return FailWith(loopback.error());
+    launch.loopback_directory = *loopback;
+  }
+  JobEnd job = RunJob(launch);
+  if (ShowsProgress()) std::fputs("\r\033[K", stderr);
+  if (!job.start_error.empty()) Diagnose(job.start_error);
+  if (!claim) {
+    if (context.json) PrintJson(ResultJson(job, "", {}));
+    return job.exit_code;
+  }
+
+  bool is_last = claim->IsLast();
+  if (g_options.single && is_last) KeepLastImages(claim->directory());
+  std::vector<SweptRank> ranks = SweepTrace(claim->directory(), job.ends, is_last);
+  SweptChildren children;
+  if (is_last) {
+    children = SweepChildren(claim->directory(), job.ends);
+    if (auto removed = format::RemoveOrphanTails(claim->directory(), claim->job_id()); !removed)
+      Diagnose(removed.error().message);
+    claim->RemoveIfEmpty();
+  }
+  if (context.json) PrintJson(ResultJson(job, ranks.empty() ? "" : claim->directory(), ranks));
+  // Of several that record one job only the last speaks.
+  if (is_last && job.start_error.empty()) Summarise(claim->directory(), ranks, children);
+  return job.exit_code;
+}
+
+}  // namespace
+
+extern const Command kRecordCommand;
+const Command kRecordCommand = {
+    "record",
+    "Run a job and record every rank of it",
+    "  deja record --loopback -n 4 --out run.deja -- build/examples/digits/digits_train\n"
+    "  deja record --out run.deja -- torchrun --nproc-per-node 8 train.py\n"
+    "  mpirun -n 8 deja record --out run.deja -- ./prog\n"
+    "  deja record --level digest -- bash job.sh\n"
+    "  deja record --single --out run.deja -- python3 script.py    a program without NCCL\n"
+    "The exit status is the job's own: of the command, or of the rank that failed first; 128 + N "
+    "for "
+    "signal N.\n",
+    true,
+    AddOptions,
+    Run,
+};
+
+}  // namespace deja::cli

@@ -1,0 +1,360 @@
+// deja replay: runs recorded ranks again, alone or side by side, and says whether they did the
+// same.
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "cli/rank_story.h"
+#include "cli/replay_launch.h"
+#include "cli/replay_verdict.h"
+#include "format/trace.h"
+
+namespace deja::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string trace;
+  int rank = -1;
+  int attempt = -1;
+  std::string ranks;
+  bool all = false;
+  std::string on_divergence = "stop";
+  std::string clock = "served";
+  bool gdb = false;
+  std::vector<std::string> gdb_commands;
+  std::string scratch;
+  bool keep_scratch = false;
+  bool force = false;
+  bool allow_writes = false;
+  bool allow_network = false;
+  std::vector<std::string> pass_env;
+  std::vector<std::string> binaries;
+};
+Options g_options;
+
+void AddOptions(CLI::App& app) {
+  app.add_option("TRACE", g_options.trace, "A trace directory or a bundle")->required();
+  auto* rank = app.add_option("--rank", g_options.rank, "The rank to replay, alone")
+                   ->check(CLI::NonNegativeNumber);
+  auto* ranks = app.add_option("--ranks", g_options.ranks, "Ranks to replay side by side: A-B");
+  auto* all = app.add_flag("--all", g_options.all, "Replay all recorded ranks side by side");
+  rank->excludes(ranks)->excludes(all);
+  ranks->excludes(all);
+  app.add_option("--attempt", g_options.attempt,
+                 "Which run of a restarted rank; the last one if not given");
+  app.add_option("--on-divergence", g_options.on_divergence,
+                 "stop: end at the first difference; warn: report it and go on")
+      ->check(CLI::IsMember({"stop", "warn"}))
+      ->capture_default_str();
+  app.add_option("--clock", g_options.clock,
+                 "served: all clocks are told as recorded; day: only the time of day; live: none")
+      ->check(CLI::IsMember({"served", "day", "live"}))
+      ->capture_default_str();
+  app.add_flag("--gdb", g_options.gdb, "Replay in gdb, with Deja's commands (deja help)");
+  app.add_option("--gdb-command", g_options.gdb_commands,
+                 "With --gdb: run this command, and end after the last one (repeatable)")
+      ->allow_extra_args(false);
+  app.add_option("--scratch", g_options.scratch,
+                 "Empty folder for what the program writes; a temporary one if not given");
+  app.add_flag("--keep-scratch", g_options.keep_scratch, "Do not remove that folder at the end");
+  app.add_flag("--allow-writes", g_options.allow_writes,
+               "Let the program change files where they are, instead of copies in the scratch "
+               "folder: it may overwrite what the recorded job left, checkpoints too");
+  app.add_flag("--allow-network", g_options.allow_network,
+               "Let the program make connections that the trace does not serve");
+  app.add_option("--pass-env", g_options.pass_env,
+                 "Give the program this environment's value of a variable that is masked in the "
+                 "trace, e.g. --pass-env HF_TOKEN (repeatable)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_flag("--force", g_options.force, "Replay a program with another build id");
+  app.add_option("--binaries", g_options.binaries,
+                 "Folders with the program's binaries, for names in stacks");
+}
+
+// "A-B" or "A".
+Result<std::pair<uint32_t, uint32_t>> ParseRange(const std::string& text) {
+  uint32_t first = 0;
+  uint32_t last = 0;
+  const char* end = text.data() + text.size();
+  auto [at, error] = std::from_chars(text.data(), end, first);
+  bool ok = error == std::errc();
+  last = first;
+  if (ok && at != end) {
+    ok = *at == '-';
+    auto second = std::from_chars(at + 1, end, last);
+    ok = ok && second.ec == std::errc() && second.ptr == end && last >= first;
+  }
+  if (!ok)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--ranks {}: give a range such as 0-3", text));
+  return std::pair{first, last};
+}
+
+Result<std::vector<uint32_t>> ChosenRanks(const format::Trace& trace) {
+  std::set<uint32_t> there;
+  for (const format::RankFolder& folder : trace.ranks()) there.insert(folder.rank);
+  if (g_options.all) return std::vector<uint32_t>(there.begin(), there.end());
+  if (g_options.rank >= 0) return std::vector<uint32_t>{static_cast<uint32_t>(g_options.rank)};
+  DEJA_ASSIGN_OR_RETURN(const auto range, ParseRange(g_options.ranks));
+  std::vector<uint32_t> chosen;
+  for (uint32_t rank : there)
+    if (rank >= range.first && rank <= range.second) chosen.push_back(rank);
+  // Trace::Rank words the error for one that is not there.
+  if (chosen.size() != static_cast<size_t>(range.second) - range.first + 1)
+    for (uint64_t rank = range.first; rank <= range.second; ++rank)
+      if (there.count(static_cast<uint32_t>(rank)) == 0) {
+        chosen.push_back(static_cast<uint32_t>(rank));
+        break;
+      }
+  return chosen;
+}
+
+// The folder in which the programs write; removed at the end unless the user wants it.
+class Scratch {
+ public:
+  Scratch() = default;
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() {
+    std::error_code error;
+    if (remove_ && !path_.empty()) fs::remove_all(path_, error);
+  }
+
+  Status Open() {
+    std::error_code error;
+    if (!g_options.scratch.empty()) {
+      fs::create_directories(g_options.scratch, error);
+      if (error)
+        return FailErrno(fmt::format("making the scratch folder '{}'", g_options.scratch),
+                         error.value());
+      if (!fs::is_empty(g_options.scratch, error) || error)
+        return Fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("the scratch folder '{}' is not empty; give a new one", g_options.scratch));
+      path_ = fs::canonical(g_options.scratch, error).string();
+      return {};
+    }
+    std::string pattern = (fs::temp_directory_path(error) / "deja-replay-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr)
+      return FailErrno("making a scratch folder as " + pattern, errno);
+    path_ = fs::canonical(pattern, error).string();
+    remove_ = !g_options.keep_scratch;
+    if (g_options.keep_scratch) Diagnose("the scratch folder is " + path_);
+    return {};
+  }
+
+  Result<std::string> ForRank(uint32_t rank) const {
+    const std::string path = fmt::format("{}/rank-{:05}", path_, rank);
+    std::error_code error;
+    fs::create_directories(path, error);
+    if (error) return FailErrno("making " + path, error.value());
+    return path;
+  }
+
+ private:
+  std::string path_;
+  bool remove_ = false;
+};
+
+// The library in a child of the rank finds the child's recording by this list.
+Status ListChildren(format::Trace& trace, uint32_t rank, const std::string& scratch) {
+  DEJA_ASSIGN_OR_RETURN(const auto children, trace.Children(rank, g_options.attempt));
+  std::ofstream out(scratch + "/children");
+  std::error_code error;
+  for (const format::ChildFolder& child : children)
+    out << child.name << '\t' << fs::absolute(child.path, error).string() << '\n';
+  out.close();
+  if (!out) return FailErrno("writing " + scratch + "/children", errno);
+  return {};
+}
+
+struct Replayed {
+  const format::RankReader* reader = nullptr;
+  ReplayTarget target;
+  pid_t pid = 0;
+  int status = 0;
+};
+
+// All peers' stories, for ranks that wait for somebody who never came.
+std::vector<PeerStory> ReadPeers(format::Trace& trace) {
+  std::vector<PeerStory> peers;
+  for (const format::RankFolder& folder : trace.ranks()) {
+    auto reader = trace.Rank(folder.rank);
+    if (reader && (peers.empty() || peers.back().rank != folder.rank))
+      peers.push_back({folder.rank, ReadRankStory(**reader)});
+  }
+  return peers;
+}
+
+Result<std::string> FolderOf(const format::Trace& trace, uint32_t rank) {
+  const format::RankFolder* found = nullptr;
+  for (const format::RankFolder& folder : trace.ranks())
+    if (folder.rank == rank &&
+        (g_options.attempt < 0 || folder.attempt == static_cast<uint32_t>(g_options.attempt)))
+      found = &folder;
+  if (found == nullptr)
+    return Fail(ErrorCode::kNotFound, fmt::format("rank {} is not there", rank));
+  std::error_code error;
+  return fs::absolute(found->path, error).string();
+}
+
+Status StartAll(std::vector<Replayed>& replays, const ReplayOptions& options) {
+  for (Replayed& replay : replays) {
+    for (const std::string& note : replay.target.notes) Diagnose(note);
+    auto pid = StartReplay(replay.target, options);
+    if (!pid) {
+      for (const Replayed& other : replays)
+        if (other.pid != 0) kill(other.pid, SIGKILL);
+      return tl::unexpected(pid.error());
+    }
+    replay.pid = *pid;
+  }
+  return {};
+}
+
+// Processes that the programs have left behind come to this one (it is a subreaper): they have a
+// moment to end by themselves.
+void EndLeftovers() {
+  constexpr int kSteps = 100;
+  constexpr useconds_t kStepUs = 20000;
+  for (int step = 0; step < 2 * kSteps; ++step) {
+    pid_t pid = 0;
+    while ((pid = waitpid(-1, nullptr, WNOHANG)) > 0) {
+    }
+    if (pid < 0) return;
+    if (step >= kSteps) {
+      std::ifstream list(fmt::format("/proc/self/task/{}/children", getpid()));
+      for (pid_t left = 0; list >> left;) kill(left, SIGKILL);
+    }
+    usleep(kStepUs);
+  }
+}
+
+void WaitAll(std::vector<Replayed>& replays) {
+  // Ctrl-C is for the programs; what they make of it is part of the verdict.
+  signal(SIGINT, SIG_IGN);
+  signal(SIGQUIT, SIG_IGN);
+  for (Replayed& replay : replays)
+    while (waitpid(replay.pid, &replay.status, 0) < 0 && errno == EINTR) {
+    }
+  EndLeftovers();
+  signal(SIGINT, SIG_DFL);
+  signal(SIGQUIT, SIG_DFL);
+}
+
+int Report(format::Trace& trace, const std::vector<Replayed>& replays, const Context& context) {
+  Symbolizer symbolizer;
+  for (const std::string& directory : g_options.binaries) symbolizer.AddDirectory(directory);
+  for (const Replayed& replay : replays)
+    symbolizer.AddDirectory(fs::path(replay.target.executable).parent_path().string());
+  const std::vector<PeerStory> peers = ReadPeers(trace);
+  nlohmann::json all = {{"trace", trace.path()}, {"ranks", nlohmann::json::array()}};
+  int code = kExitOk;
+  for (const Replayed& replay : replays) {
+    const RankStory story = ReadRankStory(*replay.reader);
+    const ReplayVerdict verdict =
+        JudgeReplay(*replay.reader, story, peers, replay.target.scratch, replay.status, symbolizer);
+    all["ranks"].push_back(verdict.json);
+    if (verdict.outcome == Outcome::kFailed) {
+      code = kExitFailure;
+    } else if (verdict.outcome == Outcome::kDiverged && code != kExitFailure) {
+      code = kExitDiverged;
+    } else if (verdict.data_lost && code == kExitOk) {
+      code = kExitDataLoss;
+    }
+    if (context.json) continue;
+    PrintLine(fmt::format("rank {}: {}", verdict.rank, verdict.summary));
+    for (const std::string& line : verdict.details) PrintLine("  " + line);
+  }
+  if (context.json) PrintJson(all);
+  return code;
+}
+
+int Usage(const std::string& message) {
+  Diagnose(message);
+  return kExitUsage;
+}
+
+int Run(const Context& context) {
+  if (g_options.rank < 0 && g_options.ranks.empty() && !g_options.all)
+    return Usage("say what to replay: --rank R, --ranks A-B or --all");
+  if (!g_options.gdb_commands.empty()) g_options.gdb = true;
+  if (g_options.gdb && g_options.rank < 0) return Usage("--gdb needs --rank: it shows one program");
+
+  auto trace = format::Trace::Open(g_options.trace);
+  if (!trace) return FailWith(trace.error());
+  auto ranks = ChosenRanks(**trace);
+  if (!ranks) {
+    Diagnose(ranks.error().message);
+    return kExitUsage;
+  }
+  Scratch scratch;
+  if (Status opened = scratch.Open(); !opened) return FailWith(opened.error());
+
+  ReplayOptions options;
+  options.program = context.program;
+  options.force = g_options.force;
+  options.allow_writes = g_options.allow_writes;
+  options.allow_network = g_options.allow_network;
+  options.pass_env = g_options.pass_env;
+  options.warn_on_divergence = g_options.on_divergence == "warn";
+  options.clock = g_options.clock;
+  options.program_output_to_stderr = context.json;
+  options.quiet_stdin = ranks->size() > 1;
+  std::vector<Replayed> replays;
+  for (uint32_t rank : *ranks) {
+    auto reader = (*trace)->Rank(rank, g_options.attempt);
+    if (!reader) return FailWith(reader.error());
+    auto folder = FolderOf(**trace, rank);
+    if (!folder) return FailWith(folder.error());
+    auto own = scratch.ForRank(rank);
+    if (!own) return FailWith(own.error());
+    if (Status listed = ListChildren(**trace, rank, *own); !listed) return FailWith(listed.error());
+    auto target = PrepareReplay(**reader, *folder, *own, options);
+    if (!target) return FailWith(target.error());
+    replays.push_back({*reader, std::move(*target)});
+  }
+  if (replays.empty())
+    return FailWith({ErrorCode::kNotFound,
+                     fmt::format("replaying {}: there is no rank in it", g_options.trace)});
+  if (g_options.gdb) {
+    for (const std::string& note : replays[0].target.notes) Diagnose(note);
+    auto code = RunGdb(replays[0].target, g_options.gdb_commands);
+    return code ? *code : FailWith(code.error());
+  }
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (Status started = StartAll(replays, options); !started) return FailWith(started.error());
+  WaitAll(replays);
+  return Report(**trace, replays, context);
+}
+
+}  // namespace
+
+extern const Command kReplayCommand;
+const Command kReplayCommand = {
+    "replay",
+    "Run recorded ranks again, bit for bit, and compare",
+    "  deja replay run.deja --rank 2          alone: its peers' data comes from the trace\n"
+    "  deja replay run.deja --rank 2 --gdb    the same in gdb, with Deja's commands\n"
+    "  deja replay run.deja --ranks 0-3       side by side\n"
+    "  deja replay run.deja.zip --rank 2 -- build/train    the program is somewhere else\n",
+    true,
+    AddOptions,
+    Run,
+};
+
+}  // namespace deja::cli

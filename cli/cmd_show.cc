@@ -1,0 +1,305 @@
+// deja show: the events of one rank, filtered.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <deque>
+#include <set>
+
+#include "cli/command.h"
+#include "cli/event_text.h"
+#include "cli/output.h"
+#include "cli/rank_story.h"
+#include "format/clock_run.h"
+#include "format/trace.h"
+
+namespace deja::cli {
+namespace {
+
+struct Options {
+  std::string trace;
+  uint32_t rank = 0;
+  int attempt = -1;
+  std::string child;
+  std::vector<std::string> kinds;
+  std::vector<std::string> calls;
+  std::string thread;
+  int64_t comm = -1;
+  std::string seq;
+  std::string step;
+  uint64_t first = 0;
+  uint64_t last = 0;
+  bool stacks = false;
+  bool all = false;
+  std::vector<std::string> binaries;
+};
+Options g_options;
+
+struct Range {
+  uint64_t from = 0;
+  uint64_t to = UINT64_MAX;
+  [[nodiscard]] bool Holds(uint64_t value) const { return from <= value && value <= to; }
+};
+
+// "7", "7-9", "7-" or "-9".
+Result<Range> ParseRange(const std::string& option, const std::string& text) {
+  Range range;
+  if (text.empty()) return range;
+  size_t dash = text.find('-');
+  auto number = [](std::string_view part, uint64_t& value) {
+    auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    return error == std::errc() && end == part.data() + part.size();
+  };
+  std::string low = text.substr(0, dash);
+  std::string high = dash == std::string::npos ? low : text.substr(dash + 1);
+  if ((low.empty() && high.empty()) || (!low.empty() && !number(low, range.from)) ||
+      (!high.empty() && !number(high, range.to)) || range.from > range.to)
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{} {}: not a range; write A, A-B, A- or -B with A <= B", option, text));
+  return range;
+}
+
+struct Filter {
+  std::set<std::string> kinds;
+  std::set<std::string> calls;
+  Range seq;
+  Range step;
+
+  static Result<Filter> Make() {
+    Filter filter;
+    filter.kinds.insert(g_options.kinds.begin(), g_options.kinds.end());
+    filter.calls.insert(g_options.calls.begin(), g_options.calls.end());
+    std::string known = ", " + KindNames() + ",";
+    for (const std::string& kind : filter.kinds)
+      if (known.find(", " + kind + ",") == std::string::npos)
+        return Fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("--kind {}: there is no such kind; the kinds are {}", kind, KindNames()));
+    DEJA_ASSIGN_OR_RETURN(filter.seq, ParseRange("--seq", g_options.seq));
+    DEJA_ASSIGN_OR_RETURN(filter.step, ParseRange("--step", g_options.step));
+    return filter;
+  }
+
+  [[nodiscard]] bool Wants(const format::Event& event, const RankStory& story,
+                           std::optional<uint64_t> now) const {
+    std::string kind = KindName(event);
+    // Definitions are noise in a listing of what happened; --all or naming the kind brings them.
+    if (kinds.empty() && !g_options.all &&
+        (kind == "module" || kind == "stack" || kind == "handle"))
+      return false;
+    if (!kinds.empty() && kinds.count(kind) == 0) return false;
+    if (!g_options.thread.empty() && story.ThreadName(event.thread) != g_options.thread)
+      return false;
+    if (!g_options.step.empty() && (!now || !step.Holds(*now))) return false;
+    if (!calls.empty() && !IsWantedCall(event, story)) return false;
+    return IsOnWantedComm(event);
+  }
+
+ private:
+  [[nodiscard]] bool IsWantedCall(const format::Event& event, const RankStory& story) const {
+    if (const auto* enter = event.As<format::CallEnter>())
+      return calls.count(story.ApiName(enter->api)) +
+                 calls.count("nccl" + story.ApiName(enter->api)) !=
+             0;
+    if (const auto* input = event.As<format::Input>())
+      return calls.count(story.ApiName(input->api)) != 0;
+    if (const auto* run = event.As<format::ClockRun>()) {
+      bool wanted = false;
+      format::ForEachReading(*run, [&](format::ClockSource source, int64_t) {
+        const char* name = format::ClockSourceName(static_cast<uint32_t>(source));
+        const std::string_view text = name == nullptr ? "" : name;
+        wanted |= calls.count(std::string(text.substr(0, text.find('(')))) != 0;
+      });
+      return wanted;
+    }
+    return false;
+  }
+
+  [[nodiscard]] bool IsOnWantedComm(const format::Event& event) const {
+    if (g_options.comm < 0 && g_options.seq.empty()) return true;
+    uint32_t comm = 0;
+    uint64_t comm_seq = 0;
+    if (const auto* enter = event.As<format::CallEnter>()) {
+      comm = enter->comm;
+      comm_seq = enter->comm_seq;
+    } else if (const auto* results = event.As<format::CallResults>()) {
+      comm = results->comm;
+      if (results->comm != 0) comm_seq = results->comm_seq;
+    } else if (const auto* created = event.As<format::CommCreated>()) {
+      comm = created->comm;
+    }
+    if (comm == 0 || (g_options.comm >= 0 && comm - 1 != g_options.comm)) return false;
+    return g_options.seq.empty() || (comm_seq != 0 && seq.Holds(comm_seq));
+  }
+};
+
+class Lister {
+ public:
+  Lister(const RankStory& story, uint64_t start_ns, bool json)
+      : story_(story), start_ns_(start_ns), json_(json) {
+    for (const std::string& directory : g_options.binaries) symbolizer_.AddDirectory(directory);
+  }
+
+  void Add(const format::Event& event) {
+    std::string text = Render(event);
+    if (g_options.last == 0) {
+      PrintLine(text);
+      ++printed_;
+      return;
+    }
+    kept_.push_back(std::move(text));
+    if (kept_.size() > g_options.last) kept_.pop_front();
+  }
+  [[nodiscard]] bool Full() const { return g_options.first != 0 && printed_ >= g_options.first; }
+  [[nodiscard]] size_t kept() const { return kept_.size(); }
+  void Finish() {
+    for (const std::string& text : kept_) PrintLine(text);
+  }
+
+ private:
+  std::string Render(const format::Event& event) {
+    std::vector<SourceFrame> frames;
+    if (g_options.stacks) frames = Frames(event);
+    if (json_) {
+      nlohmann::json json = EventToJson(event, story_);
+      for (const SourceFrame& f : frames)
+        json["stack"].push_back({{"function", f.function},
+                                 {"file", f.file},
+                                 {"line", f.line},
+                                 {"module", f.module},
+                                 {"offset", f.offset}});
+      return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    }
+    double seconds = (static_cast<double>(event.time_ns) - static_cast<double>(start_ns_)) * 1e-9;
+    std::string text = fmt::format("{:>12.6f}  {:<6} {}", seconds, story_.ThreadName(event.thread),
+                                   DescribeEvent(event, story_));
+    for (const SourceFrame& frame : frames) text += fmt::format("\n{:>22}{}", "", frame.Describe());
+    return text;
+  }
+
+  std::vector<SourceFrame> Frames(const format::Event& event) {
+    if (const auto* crash = event.As<format::Crash>(); crash != nullptr && !crash->frames.empty())
+      return story_.Resolve(symbolizer_, {crash->frames.begin(), crash->frames.end()}, true);
+    auto stack = story_.stacks.find(StackOf(event));
+    if (stack == story_.stacks.end()) return {};
+    return story_.Resolve(symbolizer_, stack->second, false);
+  }
+
+  const RankStory& story_;
+  uint64_t start_ns_;
+  bool json_;
+  Symbolizer symbolizer_;
+  std::deque<std::string> kept_;
+  uint64_t printed_ = 0;
+};
+
+// Lists the events of batches [from, end). Within a batch events stand thread by thread; time order
+// is what a reader expects.
+void List(const format::RankReader& reader, size_t from, const Filter& filter,
+          const RankStory& story, Lister& lister) {
+  std::optional<uint64_t> step;
+  for (size_t i = 0; i < from; ++i)
+    if (!reader.batches()[i].steps.empty()) step = reader.batches()[i].steps.back();
+  auto cursor = reader.EventsFromBatch(from);
+  std::vector<format::Event> batch;
+  std::shared_ptr<const void> buffer;
+  auto flush = [&] {
+    std::stable_sort(batch.begin(), batch.end(),
+                     [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
+    for (const format::Event& event : batch) {
+      if (const auto* begin = event.As<format::Step>()) step = begin->step;
+      if (!lister.Full() && filter.Wants(event, story, step)) lister.Add(event);
+    }
+    batch.clear();
+  };
+  while (const format::Event* event = cursor->Next()) {
+    if (buffer != cursor->batch()) {
+      flush();
+      if (lister.Full()) return;
+      buffer = cursor->batch();
+    }
+    batch.push_back(*event);
+  }
+  flush();
+}
+
+void AddOptions(CLI::App& app) {
+  app.add_option("TRACE", g_options.trace, "A trace directory or a bundle")->required();
+  app.add_option("--rank", g_options.rank, "The rank (default 0)");
+  app.add_option("--attempt", g_options.attempt,
+                 "Which process of that rank, if it was restarted (default: the last)");
+  app.add_option("--child", g_options.child,
+                 "A process that the rank has made, as `deja info` names it, e.g. 0/1");
+  app.add_option("--kind", g_options.kinds, "Only events of these kinds, e.g. enter,step,crash")
+      ->delimiter(',');
+  app.add_option("--call", g_options.calls, "Only these calls, e.g. AllReduce,getrandom")
+      ->delimiter(',');
+  app.add_option("--thread", g_options.thread, "Only this thread, e.g. 0.1");
+  app.add_option("--comm", g_options.comm, "Only this communicator");
+  app.add_option("--seq", g_options.seq,
+                 "Only these operations of a communicator: A, A-B, A- or -B");
+  app.add_option("--step", g_options.step, "Only these steps: A, A-B, A- or -B");
+  auto* first = app.add_option("--first", g_options.first, "At most so many events");
+  app.add_option("--last", g_options.last, "Only the last so many events")->excludes(first);
+  app.add_flag("--stacks", g_options.stacks, "With the call stacks");
+  app.add_flag("--all", g_options.all, "Also what only defines modules, stacks and handles");
+  app.add_option("--binaries", g_options.binaries,
+                 "Folders with the program's binaries, if not where they ran");
+}
+
+int Run(const Context& context) {
+  auto filter = Filter::Make();
+  if (!filter) {
+    Diagnose(filter.error().message);
+    return kExitUsage;
+  }
+  auto trace = format::Trace::Open(g_options.trace);
+  if (!trace) return FailWith(trace.error());
+  auto reader = g_options.child.empty()
+                    ? (*trace)->Rank(g_options.rank, g_options.attempt)
+                    : (*trace)->Child(g_options.rank, g_options.child, g_options.attempt);
+  if (!reader) return FailWith(reader.error());
+  const format::RankReader& rank = **reader;
+  RankStory story = ReadRankStory(rank);
+  size_t batches = rank.batches().size();
+  if (g_options.last == 0) {
+    Lister lister(story, rank.header().start_mono_ns, context.json);
+    List(rank, 0, *filter, story, lister);
+  } else {
+    // From the end backwards, doubling, until enough events were found or the recording is read
+    // whole.
+    for (size_t count = 4;; count *= 4) {
+      size_t from = count >= batches ? 0 : batches - count;
+      Lister lister(story, rank.header().start_mono_ns, context.json);
+      List(rank, from, *filter, story, lister);
+      if (lister.kept() < g_options.last && from != 0) continue;
+      lister.Finish();
+      break;
+    }
+  }
+  if (rank.end().state == format::EndState::kCorrupt) {
+    Diagnose(fmt::format("rank {}: part of the recording is damaged: {}", g_options.rank,
+                         rank.end().detail));
+    return kExitDataLoss;
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+extern const Command kShowCommand;
+const Command kShowCommand = {
+    "show",
+    "The events of a rank, filtered",
+    "  deja show run.deja --rank 2 --last 20 --stacks\n"
+    "  deja show run.deja --rank 2 --call AllReduce --seq 400-    from operation 400 of each "
+    "communicator\n"
+    "  deja show run.deja --rank 0 --child 0/3+1                  what its third child did\n"
+    "  deja show run.deja --rank 0 --step 17 --json               one JSON object a line\n",
+    false,
+    AddOptions,
+    Run,
+};
+
+}  // namespace deja::cli

@@ -1,0 +1,85 @@
+#include "cli/output.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+
+#include "cli/exit_codes.h"
+
+namespace deja::cli {
+
+void PrintLine(std::string_view line) {
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fputc('\n', stdout);
+}
+
+void PrintJson(const nlohmann::json& value) {
+  PrintLine(value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void Diagnose(std::string_view message) {
+  std::fflush(stdout);
+  std::string line = fmt::format("deja: {}\n", message);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+int FailWith(const Error& error) {
+  Diagnose(error.message);
+  return kExitFailure;
+}
+
+std::string HumanBytes(uint64_t bytes) {
+  static constexpr std::array<const char*, 6> kUnits = {"B", "kB", "MB", "GB", "TB", "PB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 999.5 && unit + 1 < kUnits.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes)
+                   : fmt::format("{:.{}f} {}", value,
+                                 value < 9.995   ? 2
+                                 : value < 99.95 ? 1
+                                                 : 0,
+                                 kUnits[unit]);
+}
+
+std::string HumanCount(uint64_t count) {
+  std::string digits = std::to_string(count);
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<size_t>(at), 1, ',');
+  return digits;
+}
+
+std::string HumanDuration(uint64_t ns) {
+  double seconds = static_cast<double>(ns) * 1e-9;
+  if (seconds >= 100) {
+    auto whole = static_cast<uint64_t>(seconds);
+    if (whole >= 3600)
+      return fmt::format("{}h {:02}m {:02}s", whole / 3600, whole / 60 % 60, whole % 60);
+    return fmt::format("{}m {:02}s", whole / 60, whole % 60);
+  }
+  if (seconds >= 0.1) return fmt::format("{:.2f} s", seconds);
+  if (seconds >= 1e-4) return fmt::format("{:.2f} ms", seconds * 1e3);
+  return fmt::format("{:.1f} us", seconds * 1e6);
+}
+
+Progress::Progress(std::string what)
+    : what_(std::move(what)), on_terminal_(isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() {
+  if (on_terminal_ && last_percent_ >= 0) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::Update(uint64_t done, uint64_t total) {
+  if (!on_terminal_ || total == 0) return;
+  int percent = static_cast<int>(done * 100 / total);
+  if (percent == last_percent_) return;
+  last_percent_ = percent;
+  std::fputs(fmt::format("\r{}: {} % of {}\033[K", what_, percent, HumanBytes(total)).c_str(),
+             stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace deja::cli

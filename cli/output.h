@@ -1,0 +1,52 @@
+// How the command line speaks: results on stdout, diagnostics on stderr, progress only on a
+// terminal.
+//
+// Main thread only.
+#ifndef DEJA_CLI_OUTPUT_H_
+#define DEJA_CLI_OUTPUT_H_
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "common/result.h"
+
+namespace deja::cli {
+
+// A line of the result, on stdout.
+void PrintLine(std::string_view line);
+// One JSON value on stdout, indented; bytes that are not UTF-8 are replaced.
+void PrintJson(const nlohmann::json& value);
+// "deja: MESSAGE" on stderr.
+void Diagnose(std::string_view message);
+// Diagnoses the error; returns kExitFailure.
+int FailWith(const Error& error);
+
+// "1.2 MB", "310 B": powers of 1000.
+std::string HumanBytes(uint64_t bytes);
+// "1,204"
+std::string HumanCount(uint64_t count);
+// "2.41 s", "350 us"
+std::string HumanDuration(uint64_t ns);
+
+// A progress line on stderr, redrawn in place; nothing at all when stderr is not a terminal.
+class Progress {
+ public:
+  explicit Progress(std::string what);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void Update(uint64_t done, uint64_t total);
+
+ private:
+  std::string what_;
+  bool on_terminal_ = false;
+  int last_percent_ = -1;
+};
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_OUTPUT_H_

@@ -1,0 +1,304 @@
+#include "cli/rank_story.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+namespace deja::cli {
+namespace {
+
+using format::EventKind;
+
+constexpr uint32_t Bit(EventKind kind) {
+  return 1u << static_cast<uint32_t>(kind);
+}
+
+// Batches with one of these are always read.
+constexpr uint32_t kDefining = Bit(EventKind::kThreadStart) | Bit(EventKind::kCommCreated) |
+                               Bit(EventKind::kModuleLoaded) | Bit(EventKind::kStackDefined) |
+                               Bit(EventKind::kCrash) | Bit(EventKind::kProcessExit) |
+                               Bit(EventKind::kDegraded);
+
+// A process that wrote no footer: is it still there? (The same pid may be another process by now;
+// its tail then is gone or carries another start time, which the reader has checked.)
+bool ProcessAlive(const format::TraceHeader& header) {
+  if (header.tail.path.empty() || !std::filesystem::exists(std::string(header.tail.path)))
+    return false;
+  return header.process.pid != 0 && kill(static_cast<pid_t>(header.process.pid), 0) == 0;
+}
+
+CallStory StoryOf(const format::Event& event, const format::CallEnter& enter,
+                  const RankStory& story) {
+  CallStory call;
+  call.thread = story.ThreadName(event.thread);
+  call.name = story.ApiName(enter.api);
+  if (enter.comm != 0) call.comm = enter.comm - 1;
+  call.comm_seq = enter.comm_seq;
+  call.time_ns = event.time_ns;
+  call.stack = enter.stack;
+  return call;
+}
+
+// What can follow, on the same thread, a call that was not left: a signal handler's events and the
+// end. Everything else shows that the thread went on.
+bool MayFollowOpenCall(const format::Event& event) {
+  return event.As<format::Crash>() != nullptr || event.As<format::ProcessExit>() != nullptr ||
+         event.As<format::ModuleLoaded>() != nullptr || event.As<format::StackDefined>() != nullptr;
+}
+
+class StoryBuilder {
+ public:
+  explicit StoryBuilder(RankStory& story) : story_(story) {}
+
+  void Add(const format::Event& event) {
+    story_.last_time_ns = std::max(story_.last_time_ns, event.time_ns);
+    if (!MayFollowOpenCall(event))
+      last_ordinary_[event.thread] = std::max(last_ordinary_[event.thread], event.seq);
+    std::visit([&](const auto& body) { On(event, body); }, event.body);
+  }
+
+  void Finish() {
+    for (auto& [key, call] : open_)
+      if (key.second >= last_ordinary_[key.first]) story_.open_calls.push_back(call);
+    std::sort(story_.open_calls.begin(), story_.open_calls.end(),
+              [](const CallStory& a, const CallStory& b) { return a.time_ns < b.time_ns; });
+  }
+
+ private:
+  template <typename T>
+  void On(const format::Event&, const T&) {}
+
+  void On(const format::Event&, const format::ThreadStart& start) {
+    story_.threads[start.thread] = std::string(start.name);
+  }
+  void On(const format::Event&, const format::CommCreated& created) {
+    if (created.comm == 0) return;
+    CommStory& comm = story_.comms[created.comm - 1];
+    comm.number = created.comm - 1;
+    comm.hash = created.hash;
+    comm.rank = created.rank;
+    comm.nranks = created.nranks;
+    if (created.parent != 0) comm.parent = created.parent - 1;
+    comm.name = std::string(created.name);
+  }
+  void On(const format::Event&, const format::ModuleLoaded& module) {
+    story_.modules[module.module] = {std::string(module.path), std::string(module.build_id),
+                                     module.base};
+  }
+  void On(const format::Event&, const format::StackDefined& stack) {
+    story_.stacks[stack.stack].assign(stack.frames.begin(), stack.frames.end());
+  }
+  void On(const format::Event&, const format::Degraded& degraded) {
+    // Said where it happens, and again at the end with what was lost by then.
+    if (std::find(story_.degraded.begin(), story_.degraded.end(), degraded.reason) ==
+        story_.degraded.end()) {
+      story_.degraded.emplace_back(degraded.reason);
+    }
+  }
+  void On(const format::Event& event, const format::Crash& crash) {
+    CrashStory& story = story_.crash.emplace();
+    story.thread = story_.ThreadName(event.thread);
+    story.signal = static_cast<int>(crash.signal);
+    story.code = crash.code;
+    story.address = crash.address;
+    story.sender_pid = crash.sender_pid;
+    story.stack = crash.stack;
+    story.frames.assign(crash.frames.begin(), crash.frames.end());
+  }
+  void On(const format::Event&, const format::ProcessExit& exit) {
+    if (exit.how != 2) story_.exit = exit;
+  }
+  void On(const format::Event&, const format::Step& step) { story_.last_step = step.step; }
+  void On(const format::Event& event, const format::CallEnter& enter) {
+    CallStory call = StoryOf(event, enter, story_);
+    if (enter.comm_seq != 0 && (!story_.last_call || story_.last_call->time_ns <= call.time_ns))
+      story_.last_call = call;
+    open_[{event.thread, event.seq}] = std::move(call);
+  }
+  void On(const format::Event& event, const format::CallLeave& leave) {
+    open_.erase({event.thread, leave.enter_seq});
+  }
+
+  RankStory& story_;
+  // Calls whose leave was not among the events read, by thread and sequence number.
+  std::map<std::pair<uint32_t, uint64_t>, CallStory> open_;
+  std::map<uint32_t, uint64_t> last_ordinary_;
+};
+
+// Whether the batch shows what `thread` did last.
+bool TellsWhatItDid(const format::RankReader& reader, size_t batch, uint32_t thread) {
+  auto cursor = reader.EventsFromBatch(batch);
+  while (const format::Event* event = cursor->Next()) {
+    if (cursor->batch_number() != batch) return false;
+    if (event->thread == thread && !MayFollowOpenCall(*event)) return true;
+  }
+  return false;
+}
+
+// The batches that hold definitions, and the last ones of each thread: those in which it only dies
+// say nothing about the call in which it does.
+std::set<size_t> BatchesToRead(const format::RankReader& reader) {
+  std::set<size_t> wanted;
+  std::map<uint32_t, std::vector<size_t>> of_thread;
+  std::optional<size_t> last_step;
+  const auto& batches = reader.batches();
+  for (size_t i = 0; i < batches.size(); ++i) {
+    if ((batches[i].kinds & kDefining) != 0) wanted.insert(i);
+    if (!batches[i].steps.empty()) last_step = i;
+    for (const format::ThreadRange& range : batches[i].threads)
+      of_thread[range.thread].push_back(i);
+  }
+  for (const auto& [thread, list] : of_thread) {
+    for (auto batch = list.rbegin(); batch != list.rend(); ++batch) {
+      wanted.insert(*batch);
+      if (TellsWhatItDid(reader, *batch, thread)) break;
+    }
+  }
+  if (last_step) wanted.insert(*last_step);
+  if (!batches.empty()) wanted.insert(batches.size() - 1);
+  return wanted;
+}
+
+// The communicator's last operation, which need not be in a batch that was read already.
+void FindLastCall(const format::RankReader& reader, const RankStory& story, CommStory& comm) {
+  if (comm.last_seq == 0) return;
+  auto cursor = reader.EventsFromOp(comm.number + 1, comm.last_seq);
+  while (const format::Event* event = cursor->Next()) {
+    const auto* enter = event->As<format::CallEnter>();
+    if (enter == nullptr || enter->comm != comm.number + 1 || enter->comm_seq != comm.last_seq)
+      continue;
+    comm.last_call = StoryOf(*event, *enter, story);
+    return;
+  }
+}
+
+bool IsOwnModule(const std::string& path) {
+  std::string name = std::filesystem::path(path).filename().string();
+  return name.rfind("libdeja_", 0) == 0 || name.rfind("libnccl.so", 0) == 0;
+}
+
+bool IsSystemModule(const std::string& path) {
+  return path.rfind("/lib", 0) == 0 || path.rfind("/usr/lib", 0) == 0 || path.rfind('[', 0) == 0;
+}
+
+}  // namespace
+
+std::string SignalName(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
+}
+
+std::string CallStory::Describe() const {
+  if (!comm) return name;
+  if (comm_seq == 0) return fmt::format("{} of comm {}", name, *comm);
+  return fmt::format("{} #{} of comm {}", name, comm_seq, *comm);
+}
+
+std::string RankStory::ApiName(uint32_t api) const {
+  auto it = api_names.find(api);
+  if (it == api_names.end()) return fmt::format("call {:#x}", api);
+  return it->second.rfind("nccl", 0) == 0 ? it->second.substr(4) : it->second;
+}
+
+std::string RankStory::ThreadName(uint32_t thread) const {
+  auto it = threads.find(thread);
+  return it == threads.end() ? fmt::format("thread {}", thread) : it->second;
+}
+
+std::vector<SourceFrame> RankStory::Resolve(Symbolizer& symbolizer,
+                                            const std::vector<format::StackFrame>& frames,
+                                            bool first_is_pc) const {
+  std::vector<SourceFrame> result;
+  for (size_t i = 0; i < frames.size(); ++i) {
+    auto module = modules.find(frames[i].module);
+    ModuleName name = module == modules.end() ? ModuleName{} : module->second;
+    auto resolved =
+        symbolizer.Resolve(name.path, name.build_id, frames[i].offset, i > 0 || !first_is_pc);
+    result.insert(result.end(), resolved.begin(), resolved.end());
+  }
+  return result;
+}
+
+std::optional<SourceFrame> RankStory::ProgramFrame(Symbolizer& symbolizer,
+                                                   const std::vector<format::StackFrame>& frames,
+                                                   bool first_is_pc) const {
+  std::vector<SourceFrame> resolved = Resolve(symbolizer, frames, first_is_pc);
+  for (const SourceFrame& frame : resolved)
+    if (!frame.module.empty() && !IsOwnModule(frame.module) && !IsSystemModule(frame.module))
+      return frame;
+  if (resolved.empty()) return std::nullopt;
+  return resolved.front();
+}
+
+std::string RankStory::HowItEnded(Symbolizer& symbolizer) const {
+  std::string where;
+  if (!open_calls.empty())
+    where = fmt::format(", in {} (entered, never left)", open_calls.back().Describe());
+  else if (last_call)
+    where = fmt::format(", after {}", last_call->Describe());
+
+  // A signal that the program survived (it has a handler that went on) is not how it ended.
+  if (crash && !(exit && fate.known && fate.signal == 0 && exit->code == fate.exit_code)) {
+    auto stack = stacks.find(crash->stack);
+    auto frame =
+        ProgramFrame(symbolizer, stack == stacks.end() ? crash->frames : stack->second, true);
+    std::string place = frame ? " at " + frame->Place() : "";
+    if (last_call) where = fmt::format(", after {}", last_call->Describe());
+    return SignalName(crash->signal) + place + where;
+  }
+  if (exit)
+    return fmt::format("exit {}", exit->code) +
+           (exit->code == 0 && open_calls.empty() ? "" : where);
+  if (fate.known && fate.signal != 0)
+    return fmt::format("killed by {}", SignalName(static_cast<int>(fate.signal))) + where;
+  if (fate.known) return fmt::format("exit {}", fate.exit_code) + where;
+  if (running) return "still running" + where;
+  return "died without a word (SIGKILL or power loss)" + where;
+}
+
+bool RankStory::EndedWell() const {
+  if (fate.known) return fate.signal == 0 && fate.exit_code == 0;
+  return exit && exit->code == 0;
+}
+
+RankStory ReadRankStory(const format::RankReader& reader) {
+  RankStory story;
+  for (const format::ApiName& api : reader.header().apis)
+    story.api_names[api.id] = std::string(api.name);
+  story.fate = reader.totals().fate;
+  story.swept = reader.totals().swept != 0;
+  story.finished = reader.end().state == format::EndState::kCleanEnd;
+  story.running = !story.finished && ProcessAlive(reader.header());
+
+  StoryBuilder builder(story);
+  for (size_t batch : BatchesToRead(reader)) {
+    auto cursor = reader.EventsFromBatch(batch);
+    while (const format::Event* event = cursor->Next()) {
+      if (cursor->batch_number() != batch) break;
+      builder.Add(*event);
+    }
+  }
+  builder.Finish();
+  for (const format::BatchInfo& batch : reader.batches()) {
+    for (const format::CommRange& range : batch.comms) {
+      auto comm = range.comm == 0 ? story.comms.end() : story.comms.find(range.comm - 1);
+      if (comm != story.comms.end())
+        comm->second.last_seq = std::max(comm->second.last_seq, range.last_seq);
+    }
+  }
+  // The last operation of all is the last one of its communicator. The batches above need not hold
+  // it: threads that only set up, wait or end have their last ones elsewhere.
+  for (auto& [number, comm] : story.comms) {
+    FindLastCall(reader, story, comm);
+    if (comm.last_call && (!story.last_call || story.last_call->time_ns <= comm.last_call->time_ns))
+      story.last_call = comm.last_call;
+  }
+  return story;
+}
+
+}  // namespace deja::cli

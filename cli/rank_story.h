@@ -1,0 +1,103 @@
+// RankStory: what one rank's recording says about how the rank ended, and the names that its events
+// refer to.
+//
+// Read once from the batches that matter (those that define things, and the last ones of each
+// thread), so that the cost does not grow with the length of the recording. A value; keeps copies,
+// no views into the reader.
+#ifndef DEJA_CLI_RANK_STORY_H_
+#define DEJA_CLI_RANK_STORY_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/symbolizer.h"
+#include "format/rank_reader.h"
+
+namespace deja::cli {
+
+struct ModuleName {
+  std::string path;
+  std::string build_id;
+  uint64_t base = 0;
+};
+
+// A collective, point-to-point or other call as it is named in sentences.
+struct CallStory {
+  std::string thread;
+  std::string name;              // "AllReduce"
+  std::optional<uint32_t> comm;  // CommId
+  uint64_t comm_seq = 0;
+  uint64_t time_ns = 0;
+  uint32_t stack = 0;
+
+  // "AllReduce #412 of comm 0"
+  [[nodiscard]] std::string Describe() const;
+};
+
+struct CommStory {
+  uint32_t number = 0;  // CommId
+  uint64_t hash = 0;
+  uint32_t rank = 0;
+  uint32_t nranks = 0;
+  std::optional<uint32_t> parent;
+  std::string name;
+  uint64_t last_seq = 0;               // of the last operation
+  std::optional<CallStory> last_call;  // that operation
+};
+
+struct CrashStory {
+  std::string thread;
+  int signal = 0;
+  int code = 0;
+  uint64_t address = 0;
+  int32_t sender_pid = 0;
+  uint32_t stack = 0;
+  std::vector<format::StackFrame> frames;
+};
+
+struct RankStory {
+  std::map<uint32_t, std::string> api_names;
+  std::map<uint32_t, std::string> threads;  // ThreadIndex -> name
+  std::map<uint32_t, CommStory> comms;      // CommId
+  std::map<uint32_t, ModuleName> modules;
+  std::map<uint32_t, std::vector<format::StackFrame>> stacks;
+  std::vector<std::string> degraded;   // reasons, in order
+  std::vector<CallStory> open_calls;   // entered and never left
+  std::optional<CallStory> last_call;  // the last one on a communicator
+  std::optional<CrashStory> crash;     // the last fatal signal
+  std::optional<format::ProcessExit> exit;
+  std::optional<uint64_t> last_step;
+  uint64_t last_time_ns = 0;
+  format::ProcessFate fate;
+  bool swept = false;
+  bool finished = false;  // has a footer
+  bool running = false;   // no footer, and its process is alive
+
+  // "AllReduce" for ncclAllReduce; "call 77" for an id without a name.
+  [[nodiscard]] std::string ApiName(uint32_t api) const;
+  [[nodiscard]] std::string ThreadName(uint32_t thread) const;
+  // Frames of a stack with names; `first_is_pc` for stacks that a signal handler took.
+  [[nodiscard]] std::vector<SourceFrame> Resolve(Symbolizer& symbolizer,
+                                                 const std::vector<format::StackFrame>& frames,
+                                                 bool first_is_pc) const;
+  // The first frame that is the program's own code: what a reader wants to see of a stack.
+  [[nodiscard]] std::optional<SourceFrame> ProgramFrame(
+      Symbolizer& symbolizer, const std::vector<format::StackFrame>& frames,
+      bool first_is_pc) const;
+  // "SIGSEGV at sampler.cc:81, after AllReduce #412 of comm 0"; "exit 0"; "killed by SIGKILL in …".
+  [[nodiscard]] std::string HowItEnded(Symbolizer& symbolizer) const;
+  // True when the rank ended as a successful program does.
+  [[nodiscard]] bool EndedWell() const;
+};
+
+RankStory ReadRankStory(const format::RankReader& reader);
+
+// "SIGSEGV"
+std::string SignalName(int signal);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_RANK_STORY_H_

@@ -1,0 +1,322 @@
+#include "cli/replay_launch.h"
+
+#include <elfutils/libdwelf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <libelf.h>
+#include <sys/personality.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "cli/install_layout.h"
+#include "common/cpu.h"
+
+namespace deja::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string Hex(std::string_view bytes) {
+  std::string text;
+  for (unsigned char c : bytes) text += fmt::format("{:02x}", c);
+  return text;
+}
+
+bool StartsWith(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+// Results are served from payloads; without them there is nothing to serve.
+Status CheckLevel(const format::TraceHeader& header) {
+  if (header.level == static_cast<uint32_t>(Level::kFull)) return {};
+  const char* name = header.level == static_cast<uint32_t>(Level::kDigest) ? "digest" : "order";
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("replaying rank {}: it was recorded at level {}, which keeps no results "
+                          "of collectives to serve; record it again with --level full",
+                          header.rank, name));
+}
+
+// As a shell finds a command.
+std::string FindInPath(const std::string& name) {
+  if (name.find('/') != std::string::npos) return name;
+  const char* path = getenv("PATH");
+  std::string_view rest = path != nullptr ? path : "/usr/bin:/bin";
+  while (!rest.empty()) {
+    const size_t colon = std::min(rest.find(':'), rest.size());
+    std::string candidate = std::string(rest.substr(0, colon)) + "/" + name;
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+    rest.remove_prefix(std::min(colon + 1, rest.size()));
+  }
+  return name;
+}
+
+Status CheckProgram(const format::TraceHeader& header, const ReplayOptions& options,
+                    ReplayTarget& target) {
+  const format::ProcessInfo& process = header.process;
+  std::string path(process.executable);
+  if (!options.program.empty()) path = FindInPath(options.program[0]);
+  std::error_code error;
+  if (path.empty() || !fs::is_regular_file(path, error))
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("replaying rank {}: its program '{}' is not here; give the place of "
+                            "the same build: deja replay … -- PATH",
+                            header.rank, path));
+  if (access(path.c_str(), X_OK) != 0)
+    return FailErrno(fmt::format("replaying rank {}: running '{}'", header.rank, path), errno);
+  target.executable = fs::canonical(path, error).string();
+  const std::string here = BuildIdOf(target.executable);
+  const std::string recorded(process.executable_build_id);
+  if (recorded.empty() || here == recorded) return {};
+  const std::string what =
+      fmt::format("'{}' is not the program that was recorded: its build id is {}, recorded {}",
+                  target.executable, here.empty() ? "missing" : Hex(here), Hex(recorded));
+  if (!options.force)
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("replaying rank {}: {}. Give the recorded build (-- PATH), or replay "
+                            "this one all the same with --force",
+                            header.rank, what));
+  target.notes.push_back(what);
+  return {};
+}
+
+// What the trace holds a placeholder for: taken from here where the user says so.
+void PassMasked(const format::TraceHeader& header, const ReplayOptions& options,
+                ReplayTarget& target) {
+  std::string left;
+  for (std::string_view name : header.process.masked) {
+    const bool wanted =
+        std::find(options.pass_env.begin(), options.pass_env.end(), name) != options.pass_env.end();
+    const char* value = wanted ? getenv(std::string(name).c_str()) : nullptr;
+    const std::string prefix = std::string(name) + "=";
+    auto entry = std::find_if(target.environment.begin(), target.environment.end(),
+                              [&](const std::string& e) { return StartsWith(e, prefix); });
+    if (value != nullptr && entry != target.environment.end()) {
+      *entry = prefix + value;
+      continue;
+    }
+    if (wanted) target.notes.push_back(fmt::format("--pass-env {}: it is not set here", name));
+    left += fmt::format("{}{}", left.empty() ? "" : ", ", name);
+  }
+  if (!left.empty())
+    target.notes.push_back(
+        fmt::format("masked when this was recorded, so the program gets placeholders: {} "
+                    "(--pass-env NAME takes a variable from here)",
+                    left));
+}
+
+// Libraries choose code by the CPU, and other code gives other bits.
+void CompareCpu(const format::TraceHeader& header, ReplayTarget& target) {
+  const std::string_view recorded = header.process.cpu_features;
+  const std::string here = CpuFeatures();
+  if (recorded.empty() || recorded == here) return;
+  auto missing = [](std::string_view from, std::string_view in) {
+    std::string names;
+    while (!from.empty()) {
+      const size_t end = std::min(from.find(' '), from.size());
+      const std::string_view name = from.substr(0, end);
+      if (fmt::format(" {} ", in).find(fmt::format(" {} ", name)) == std::string::npos)
+        names += fmt::format(" {}", name);
+      from.remove_prefix(std::min(end + 1, from.size()));
+    }
+    return names.empty() ? std::string(" nothing") : names;
+  };
+  target.notes.push_back(fmt::format(
+      "this CPU is not the recorded one ({}; here: {}). Missing here:{}; new here:{}. Libraries "
+      "that choose code by the CPU (the C library's mathematics, OpenBLAS, oneDNN, MKL) may give "
+      "other bits; OPENBLAS_CORETYPE, ONEDNN_MAX_CPU_ISA, MKL_ENABLE_INSTRUCTIONS and "
+      "GLIBC_TUNABLES, set while recording, make them choose the same everywhere",
+      header.process.cpu_model, CpuModel(), missing(recorded, here), missing(here, recorded)));
+}
+
+// Without what recording put there, with what replaying needs.
+void FillEnvironment(const format::TraceHeader& header, const std::string& folder,
+                     const std::string& library, const ReplayOptions& options,
+                     ReplayTarget& target) {
+  std::string preload = library;
+  for (std::string_view entry : header.process.environment) {
+    if (entry.find('=') == std::string_view::npos || StartsWith(entry, "DEJA_")) continue;
+    if (!StartsWith(entry, "LD_PRELOAD=")) {
+      target.environment.emplace_back(entry);
+      continue;
+    }
+    std::string_view rest = entry.substr(strlen("LD_PRELOAD="));
+    while (!rest.empty()) {
+      const size_t end = std::min(rest.find_first_of(": "), rest.size());
+      const std::string_view one = rest.substr(0, end);
+      if (!one.empty() && one.find("libdeja_") == std::string_view::npos)
+        preload += ":" + std::string(one);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+  target.environment.push_back("LD_PRELOAD=" + preload);
+  target.environment.push_back("DEJA_REPLAY=" + folder);
+  target.environment.push_back("DEJA_SCRATCH=" + target.scratch);
+  target.environment.push_back("DEJA_CLOCK=" + options.clock);
+  if (options.allow_writes) target.environment.emplace_back("DEJA_ALLOW_WRITES=1");
+  if (options.allow_network) target.environment.emplace_back("DEJA_ALLOW_NETWORK=1");
+  target.environment.push_back(std::string("DEJA_ON_DIVERGENCE=") +
+                               (options.warn_on_divergence ? "warn" : "stop"));
+}
+
+void FillDirectory(const format::TraceHeader& header, ReplayTarget& target) {
+  target.working_directory = std::string(header.process.working_directory);
+  std::error_code error;
+  if (fs::is_directory(target.working_directory, error)) return;
+  target.notes.push_back(
+      fmt::format("the recorded working directory '{}' is not here; running in "
+                  "the current one",
+                  target.working_directory));
+  target.working_directory = fs::current_path(error).string();
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// For sh.
+std::string Quoted(const std::string& text) {
+  std::string out = "'";
+  for (char c : text) {
+    if (c == '\'')
+      out += "'\\''";
+    else
+      out += c;
+  }
+  return out + "'";
+}
+
+// gdb starts programs through a shell. The program's environment, the preloaded library above all,
+// is for the program alone, so `env` puts it together behind the shell. Variables with line breaks
+// cannot be written in a command of gdb.
+Status WriteGdbSession(const ReplayTarget& target, const std::string& path) {
+  std::string wrapper = "set exec-wrapper env -i";
+  for (const std::string& entry : target.environment)
+    if (entry.find('\n') == std::string::npos) wrapper += " " + Quoted(entry);
+  std::ofstream out(path);
+  out << "set confirm off\nset startup-with-shell on\nset disable-randomization on\n"
+      << "set breakpoint pending on\n"
+      << "set cwd " << target.working_directory << "\n"
+      << wrapper << "\n";
+  out.close();
+  if (!out) return FailErrno("writing " + path, errno);
+  return {};
+}
+
+}  // namespace
+
+std::string BuildIdOf(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  elf_version(EV_CURRENT);
+  Elf* elf = elf_begin(fd, ELF_C_READ, nullptr);
+  std::string id;
+  if (elf != nullptr) {
+    const void* bytes = nullptr;
+    const ssize_t size = dwelf_elf_gnu_build_id(elf, &bytes);
+    if (size > 0) id.assign(static_cast<const char*>(bytes), static_cast<size_t>(size));
+    elf_end(elf);
+  }
+  close(fd);
+  return id;
+}
+
+Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::string& folder,
+                                   const std::string& scratch, const ReplayOptions& options) {
+  const format::TraceHeader& header = reader.header();
+  ReplayTarget target;
+  target.rank = header.rank;
+  target.scratch = scratch;
+  DEJA_RETURN_IF_ERROR(CheckLevel(header));
+  DEJA_RETURN_IF_ERROR(CheckProgram(header, options, target));
+  DEJA_ASSIGN_OR_RETURN(const std::string library, FindLibrary("libdeja_replay.so"));
+  for (std::string_view argument : header.process.argv) target.argv.emplace_back(argument);
+  if (options.program.size() > 1) target.argv = options.program;
+  if (target.argv.empty()) target.argv.push_back(target.executable);
+  FillEnvironment(header, folder, library, options, target);
+  PassMasked(header, options, target);
+  CompareCpu(header, target);
+  FillDirectory(header, target);
+  if (header.process.umask != 0) target.umask = static_cast<int>(header.process.umask) - 1;
+  return target;
+}
+
+Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& options) {
+  std::vector<std::string> argv = target.argv;
+  std::vector<std::string> environment = target.environment;
+  std::vector<char*> argv_pointers = Pointers(argv);
+  std::vector<char*> environment_pointers = Pointers(environment);
+  int report[2];
+  if (pipe2(report, O_CLOEXEC) != 0) return FailErrno("starting the replay", errno);
+  const pid_t pid = fork();
+  if (pid < 0) return FailErrno("starting the replay", errno);
+  if (pid == 0) {
+    const int persona = personality(0xffffffff);
+    if (persona != -1) personality(static_cast<unsigned long>(persona) | ADDR_NO_RANDOMIZE);
+    if (target.umask >= 0) umask(static_cast<mode_t>(target.umask));
+    int ok = chdir(target.working_directory.c_str());
+    if (options.program_output_to_stderr) ok = dup2(STDERR_FILENO, STDOUT_FILENO);
+    if (options.quiet_stdin) {
+      // NOLINTNEXTLINE(android-cloexec-open): it may be standard input at once
+      const int null_fd = open("/dev/null", O_RDONLY);
+      if (null_fd >= 0) ok = dup2(null_fd, STDIN_FILENO);
+      if (null_fd > STDIN_FILENO) close(null_fd);
+    }
+    (void)ok;
+    execve(target.executable.c_str(), argv_pointers.data(), environment_pointers.data());
+    const int error = errno;
+    [[maybe_unused]] const ssize_t ignored = write(report[1], &error, sizeof error);
+    _exit(127);
+  }
+  close(report[1]);
+  int error = 0;
+  const ssize_t n = read(report[0], &error, sizeof error);
+  close(report[0]);
+  if (n == sizeof error) {
+    waitpid(pid, nullptr, 0);
+    return FailErrno(fmt::format("replaying rank {}: running '{}'", target.rank, target.executable),
+                     error);
+  }
+  return pid;
+}
+
+Result<int> RunGdb(const ReplayTarget& target, const std::vector<std::string>& commands) {
+  DEJA_ASSIGN_OR_RETURN(const std::string script, FindGdbScript("deja_gdb.py"));
+  const std::string session = target.scratch + "/session.gdb";
+  DEJA_RETURN_IF_ERROR(WriteGdbSession(target, session));
+  std::vector<std::string> argv = {"gdb", "-q"};
+  if (!commands.empty()) argv.emplace_back("-batch");
+  argv.insert(argv.end(), {"-x", session, "-x", script});
+  for (const std::string& command : commands) argv.insert(argv.end(), {"-ex", command});
+  argv.emplace_back("--args");
+  argv.push_back(target.executable);
+  for (size_t i = 1; i < target.argv.size(); ++i) argv.push_back(target.argv[i]);
+  std::vector<char*> pointers = Pointers(argv);
+  const pid_t pid = fork();
+  if (pid < 0) return FailErrno("starting gdb", errno);
+  if (pid == 0) {
+    setenv("DEJA_SCRATCH", target.scratch.c_str(), 1);
+    if (target.umask >= 0) umask(static_cast<mode_t>(target.umask));
+    execvp("gdb", pointers.data());
+    _exit(127);
+  }
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+    return Fail(ErrorCode::kNotFound, "starting gdb failed: is it installed, and in PATH?");
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace deja::cli

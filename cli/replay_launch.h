@@ -1,0 +1,58 @@
+// Starting a recorded rank's program again: what it was called with, checked against what is here.
+//
+// A ReplayTarget is prepared from a trace (all checks, nothing started) and then run, directly or
+// in gdb. Main thread only. Errors say which rank, what was found and what to do. Nothing from a
+// trace is used as a path to write to; the program that is started is the recorded one by its build
+// id, unless the user says otherwise.
+#ifndef DEJA_CLI_REPLAY_LAUNCH_H_
+#define DEJA_CLI_REPLAY_LAUNCH_H_
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "format/rank_reader.h"
+
+namespace deja::cli {
+
+struct ReplayOptions {
+  std::vector<std::string> program;  // another path, or path and arguments; may be empty
+  bool force = false;                // another build id is a warning
+  bool warn_on_divergence = false;
+  std::string clock = "served";  // or "day", "live"
+  bool program_output_to_stderr = false;
+  bool allow_writes = false;          // where the program writes, and not to the scratch folder
+  bool allow_network = false;         // connections that are not served
+  std::vector<std::string> pass_env;  // masked variables to take from this environment
+  bool quiet_stdin = false;           // several ranks: none may read the terminal
+};
+
+struct ReplayTarget {
+  uint32_t rank = 0;
+  std::string executable;
+  std::vector<std::string> argv;
+  std::vector<std::string> environment;  // "NAME=value", complete
+  std::string working_directory;
+  int umask = -1;  // as recorded; -1: as it is
+  std::string scratch;
+  std::vector<std::string> notes;  // for the user: what is not as recorded
+};
+
+// `folder`: of the rank; `scratch`: an existing empty folder.
+Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::string& folder,
+                                   const std::string& scratch, const ReplayOptions& options);
+
+// Starts the program with fixed addresses. The new process's id.
+Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& options);
+
+// Runs gdb on the program and returns gdb's exit code. With commands gdb runs them and ends.
+Result<int> RunGdb(const ReplayTarget& target, const std::vector<std::string>& commands);
+
+// GNU build id of an ELF file, raw bytes; empty if it has none or is no ELF file.
+std::string BuildIdOf(const std::string& path);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_REPLAY_LAUNCH_H_

@@ -1,0 +1,411 @@
+#include "cli/replay_verdict.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "cli/output.h"
+
+namespace deja::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMaxReportLines = 10000;
+constexpr size_t kMaxStackLines = 24;
+
+std::vector<json> ReadReport(const std::string& scratch) {
+  std::vector<json> lines;
+  std::ifstream in(scratch + "/report.jsonl");
+  std::string line;
+  while (lines.size() < kMaxReportLines && std::getline(in, line)) {
+    json value = json::parse(line, nullptr, false);
+    if (value.is_object() && value.contains("kind") && value["kind"].is_string())
+      lines.push_back(std::move(value));
+  }
+  return lines;
+}
+
+const json* Find(const std::vector<json>& lines, const std::string& kind) {
+  for (const json& line : lines)
+    if (line["kind"] == kind) return &line;
+  return nullptr;
+}
+
+uint64_t Number(const json* line, const char* key) {
+  if (line == nullptr || !line->contains(key) || !(*line)[key].is_number()) return 0;
+  return (*line)[key].get<uint64_t>();
+}
+
+std::string Text(const json& line, const char* key) {
+  return line.contains(key) && line[key].is_string() ? line[key].get<std::string>() : "";
+}
+
+std::string RawBytes(const std::string& hex) {
+  std::string out;
+  for (size_t i = 0; i + 1 < hex.size(); i += 2)
+    out += static_cast<char>(std::strtol(hex.substr(i, 2).c_str(), nullptr, 16));
+  return out;
+}
+
+std::string FileName(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
+bool IsDejaModule(const std::string& path) {
+  const std::string name = FileName(path);
+  return name.rfind("libdeja_", 0) == 0 || name.rfind("libnccl.so", 0) == 0;
+}
+
+struct Place {
+  std::string module;
+  uint64_t offset = 0;
+};
+
+// Where a crash was: innermost frame that is not NCCL's or Deja's, which are other libraries in a
+// replay than in the recorded run.
+Place CrashPlace(const std::vector<Place>& frames) {
+  for (const Place& frame : frames)
+    if (!IsDejaModule(frame.module)) return frame;
+  return {};
+}
+
+std::vector<Place> RecordedFrames(const RankStory& story) {
+  std::vector<Place> places;
+  if (!story.crash) return places;
+  auto stack = story.stacks.find(story.crash->stack);
+  const auto& frames = story.crash->frames.empty() && stack != story.stacks.end()
+                           ? stack->second
+                           : story.crash->frames;
+  for (const format::StackFrame& frame : frames) {
+    auto module = story.modules.find(frame.module);
+    places.push_back({module == story.modules.end() ? "" : module->second.path, frame.offset});
+  }
+  return places;
+}
+
+std::vector<Place> LiveFrames(const json& crash) {
+  std::vector<Place> places;
+  if (!crash.contains("frames") || !crash["frames"].is_array()) return places;
+  for (const json& frame : crash["frames"])
+    if (frame.is_object()) places.push_back({Text(frame, "module"), Number(&frame, "offset")});
+  return places;
+}
+
+std::string PlaceText(const Place& place, Symbolizer& symbolizer, bool is_pc) {
+  if (place.module.empty()) return fmt::format("{:#x}", place.offset);
+  return symbolizer.Resolve(place.module, "", place.offset, !is_pc).front().Place();
+}
+
+class Judge {
+ public:
+  Judge(const format::RankReader& reader, const RankStory& story,
+        const std::vector<PeerStory>& peers, Symbolizer& symbolizer)
+      : reader_(reader), story_(story), peers_(peers), symbolizer_(symbolizer) {}
+
+  ReplayVerdict Run(const std::string& scratch, int wait_status) {
+    for (json& line : ReadReport(scratch))
+      (line.contains("child") ? child_lines_ : lines_).push_back(std::move(line));
+    verdict_.rank = reader_.header().rank;
+    verdict_.json = {{"rank", verdict_.rank}, {"recorded_end", story_.HowItEnded(symbolizer_)}};
+    const json* failed = Find(lines_, "failed");
+    const json* end = Find(lines_, "end");
+    const json* crash = Find(lines_, "crash");
+    const json* exit = Find(lines_, "exit");
+    if (failed != nullptr) {
+      Fail(Text(*failed, "message"));
+    } else if (StoppedAtDivergence(wait_status)) {
+      counters_ = Find(lines_, "counters");
+      verdict_.outcome = Outcome::kDiverged;
+      verdict_.summary = "diverged";
+    } else if (end != nullptr) {
+      JudgeEnd(*end);
+    } else if (WIFSIGNALED(wait_status)) {
+      JudgeSignal(WTERMSIG(wait_status), crash);
+    } else if (Find(lines_, "start") == nullptr) {
+      Fail(
+          fmt::format("the program ended with exit code {} before Deja's library was loaded into "
+                      "it (is it statically linked, or set-user-id?)",
+                      WEXITSTATUS(wait_status)));
+    } else {
+      JudgeExit(WEXITSTATUS(wait_status), exit);
+    }
+    AddDivergences();
+    AddChildren();
+    AddCounters();
+    NoteLoss();
+    return std::move(verdict_);
+  }
+
+ private:
+  void Fail(const std::string& message) {
+    verdict_.outcome = Outcome::kFailed;
+    verdict_.summary = message;
+  }
+
+  bool StoppedAtDivergence(int wait_status) const {
+    return Find(lines_, "divergence") != nullptr && Find(lines_, "counters") != nullptr &&
+           WIFEXITED(wait_status) && Find(lines_, "exit") == nullptr;
+  }
+
+  [[nodiscard]] bool RecordedCrashIsTheEnd() const {
+    if (!story_.crash) return false;
+    // A signal that the program survived is not how it ended.
+    return !(story_.exit && story_.fate.known && story_.fate.signal == 0);
+  }
+
+  void Same(const std::string& what) {
+    verdict_.outcome = Outcome::kSame;
+    verdict_.summary = what + ", the same as recorded";
+  }
+  void Differs(const std::string& what) {
+    verdict_.outcome = Outcome::kDiverged;
+    verdict_.summary = what + "; the recorded run: " + story_.HowItEnded(symbolizer_);
+  }
+
+  void JudgeSignal(int signal, const json* crash) {
+    counters_ = crash != nullptr ? crash : Find(lines_, "counters");
+    const std::string name = SignalName(signal);
+    // The recording knows from its parent only how the rank ended, not where.
+    if (!story_.crash && story_.fate.known && static_cast<int>(story_.fate.signal) == signal)
+      return Same(name);
+    if (crash == nullptr) {
+      Differs(fmt::format("the replay was ended by {} from outside", name));
+      return;
+    }
+    const std::vector<Place> live_frames = LiveFrames(*crash);
+    const Place live = CrashPlace(live_frames);
+    // The place in the program's own code is what a reader wants to see.
+    std::string where = PlaceText(live, symbolizer_, true);
+    if (auto frame = story_.crash ? ProgramPlace() : std::nullopt) where = *frame;
+    verdict_.json["signal"] = name;
+    verdict_.json["module"] = live.module;
+    verdict_.json["offset"] = live.offset;
+    if (!RecordedCrashIsTheEnd())
+      return Differs(fmt::format("{} at {}", name, PlaceText(live, symbolizer_, true)));
+    const Place recorded = CrashPlace(RecordedFrames(story_));
+    const bool same_place =
+        FileName(recorded.module) == FileName(live.module) && recorded.offset == live.offset;
+    if (story_.crash->signal == signal && same_place)
+      return Same(fmt::format("{} at {}", name, where));
+    Differs(fmt::format("{} at {}", name, PlaceText(live, symbolizer_, true)));
+  }
+
+  std::optional<std::string> ProgramPlace() {
+    auto stack = story_.stacks.find(story_.crash->stack);
+    const auto& frames = story_.crash->frames.empty() && stack != story_.stacks.end()
+                             ? stack->second
+                             : story_.crash->frames;
+    auto frame = story_.ProgramFrame(symbolizer_, frames, true);
+    if (!frame) return std::nullopt;
+    return frame->Place();
+  }
+
+  void JudgeExit(int code, const json* exit) {
+    counters_ = exit;
+    verdict_.json["exit_code"] = code;
+    const std::string what = fmt::format("exit {}", code);
+    const bool recorded_exit = story_.exit.has_value() && !RecordedCrashIsTheEnd();
+    if (recorded_exit && (story_.exit->code & 0xff) == code) {
+      const uint64_t left = Number(exit, "remaining_on_last_thread");
+      if (left != 0) return Differs(fmt::format("{}, with {} recorded calls not made", what, left));
+      return Same(what);
+    }
+    if (!recorded_exit && !RecordedCrashIsTheEnd() && Number(exit, "remaining") == 0) {
+      verdict_.outcome = Outcome::kSame;
+      verdict_.summary = fmt::format(
+          "{}, after everything that was recorded (the recording does not say how the "
+          "rank ended)",
+          what);
+      return;
+    }
+    Differs(what);
+  }
+
+  void JudgeEnd(const json& end) {
+    counters_ = &end;
+    if (Text(end, "how") != "reached") return Differs(Text(end, "text"));
+    verdict_.outcome = Outcome::kSame;
+    verdict_.summary = "the end of the recording is reached: " + story_.HowItEnded(symbolizer_);
+    verdict_.json["end_of_recording"] = true;
+    if (!end.contains("parked") || !end["parked"].is_array()) return;
+    verdict_.json["parked"] = end["parked"];
+    for (const json& parked : end["parked"])
+      if (parked.is_object()) ExplainParked(parked);
+  }
+
+  // "rank 3 entered AllReduce #1204 of comm 0 and never left; rank 5 never entered it: …"
+  void ExplainParked(const json& parked) {
+    const uint64_t seq = Number(&parked, "comm_seq");
+    const std::string api = Text(parked, "api");
+    if (!parked.value("entered", false)) return;
+    if (!parked.contains("comm") || seq == 0) {
+      verdict_.details.push_back(
+          fmt::format("rank {} entered {} and never left", verdict_.rank, api));
+      return;
+    }
+    const auto number = static_cast<uint32_t>(Number(&parked, "comm"));
+    verdict_.details.push_back(fmt::format("rank {} entered {} #{} of comm {} and never left",
+                                           verdict_.rank, api, seq, number));
+    auto own = story_.comms.find(number);
+    if (own == story_.comms.end()) return;
+    for (const PeerStory& peer : peers_) {
+      if (peer.rank == verdict_.rank) continue;
+      for (const auto& [id, comm] : peer.story.comms) {
+        if (comm.hash != own->second.hash || comm.last_seq >= seq) continue;
+        verdict_.details.push_back(fmt::format("rank {} never entered it: {}", peer.rank,
+                                               peer.story.HowItEnded(symbolizer_)));
+      }
+    }
+  }
+
+  void AddDivergences() {
+    size_t shown = 0;
+    json all = json::array();
+    for (const json& line : lines_) {
+      if (line["kind"] != "divergence") continue;
+      if (verdict_.outcome == Outcome::kSame) {
+        verdict_.outcome = Outcome::kDiverged;
+        verdict_.summary += ", but it diverged on the way";
+      }
+      all.push_back(line);
+      if (shown++ == 0)
+        for (std::string& text : DivergenceLines(line, symbolizer_))
+          verdict_.details.push_back(std::move(text));
+    }
+    if (shown > 1)
+      verdict_.details.push_back(fmt::format("{} more divergences followed", shown - 1));
+    if (shown != 0) verdict_.json["divergences"] = all;
+  }
+
+  // Children that went another way than recorded; each says so in its own lines of the report.
+  void AddChildren() {
+    uint64_t started = 0;
+    std::set<std::string> told;
+    for (const json& line : child_lines_) {
+      const std::string kind = line["kind"];
+      const std::string child = "child " + Text(line, "child");
+      started += kind == "start" ? 1 : 0;
+      const bool failed = kind == "failed" || (kind == "end" && Text(line, "how") != "reached");
+      if (kind != "divergence" && !failed) continue;
+      if (verdict_.outcome == Outcome::kSame) {
+        verdict_.outcome = Outcome::kDiverged;
+        verdict_.summary += fmt::format(", but its {} diverged", child);
+      }
+      verdict_.json["child_divergences"].push_back(line);
+      if (!told.insert(child).second) continue;
+      if (failed) {
+        verdict_.details.push_back(
+            fmt::format("{}: {}", child, Text(line, kind == "end" ? "text" : "message")));
+        continue;
+      }
+      for (std::string& text : DivergenceLines(line, symbolizer_))
+        verdict_.details.push_back(fmt::format("{}: {}", child, std::move(text)));
+    }
+    for (const std::vector<json>* lines : {&lines_, &child_lines_})
+      for (const json& line : *lines)
+        if (line["kind"] == "child-end") AddChildEnd(line);
+    verdict_.json["children_replayed"] = started;
+    if (started != 0)
+      verdict_.summary += fmt::format("; {} {} replayed", started,
+                                      started == 1 ? "child process" : "child processes");
+  }
+
+  void AddChildEnd(const json& line) {
+    const std::string text =
+        fmt::format("child process {} ended with {}; recorded: {}", Number(&line, "pid"),
+                    Text(line, "live"), Text(line, "recorded"));
+    verdict_.json["child_divergences"].push_back(line);
+    verdict_.details.push_back(text);
+    if (verdict_.outcome != Outcome::kSame) return;
+    verdict_.outcome = Outcome::kDiverged;
+    verdict_.summary += ", but " + text;
+  }
+
+  void AddCounters() {
+    if (counters_ == nullptr) return;
+    const uint64_t operations = Number(counters_, "operations");
+    const uint64_t compared = Number(counters_, "digests_compared");
+    const uint64_t different = Number(counters_, "digests_different");
+    verdict_.json["operations_served"] = operations;
+    verdict_.json["digests_compared"] = compared;
+    verdict_.json["digests_different"] = different;
+    std::string text = fmt::format("; {} {} served, {} {} compared", HumanCount(operations),
+                                   operations == 1 ? "collective" : "collectives",
+                                   HumanCount(compared), compared == 1 ? "digest" : "digests");
+    if (compared != 0)
+      text += different == 0 ? ", all equal" : fmt::format(", {} different", HumanCount(different));
+    verdict_.summary += text;
+  }
+
+  void NoteLoss() {
+    const format::Footer& totals = reader_.totals();
+    // A file that stops without an end, and no tail that goes on from there: somebody cut it.
+    const bool cut = reader_.end().state != format::EndState::kCleanEnd && !story_.running &&
+                     reader_.end().tail_events == 0;
+    if (totals.events_lost + totals.payloads_lost != 0 || cut || !story_.degraded.empty()) {
+      verdict_.data_lost = true;
+      verdict_.details.push_back(
+          fmt::format("the recording of rank {} is not complete: {}", verdict_.rank,
+                      story_.degraded.empty() ? reader_.end().detail : story_.degraded.front()));
+    }
+    static constexpr const char* kOutcomes[] = {"same", "diverged", "failed"};
+    verdict_.json["verdict"] = kOutcomes[static_cast<int>(verdict_.outcome)];
+    verdict_.json["summary"] = verdict_.summary;
+    verdict_.json["details"] = verdict_.details;
+    verdict_.json["data_lost"] = verdict_.data_lost;
+  }
+
+  const format::RankReader& reader_;
+  const RankStory& story_;
+  const std::vector<PeerStory>& peers_;
+  Symbolizer& symbolizer_;
+  std::vector<json> lines_;        // of the rank
+  std::vector<json> child_lines_;  // of its children
+  const json* counters_ = nullptr;
+  ReplayVerdict verdict_;
+};
+
+std::vector<std::string> StackLines(const json& stack, Symbolizer& symbolizer) {
+  std::vector<std::string> lines;
+  if (!stack.is_array()) return lines;
+  for (const json& frame : stack) {
+    if (!frame.is_object() || lines.size() >= kMaxStackLines) break;
+    const std::string module = Text(frame, "module");
+    if (IsDejaModule(module)) continue;
+    for (const SourceFrame& named : symbolizer.Resolve(module, RawBytes(Text(frame, "build_id")),
+                                                       Number(&frame, "offset"), true))
+      lines.push_back(named.Describe());
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> DivergenceLines(const json& divergence, Symbolizer& symbolizer) {
+  std::vector<std::string> lines = {Text(divergence, "text")};
+  const auto recorded = StackLines(divergence.value("recorded_stack", json::array()), symbolizer);
+  const auto live = StackLines(divergence.value("live_stack", json::array()), symbolizer);
+  if (!recorded.empty() && recorded == live) {
+    lines.emplace_back("stack, recorded and live:");
+    for (const std::string& line : live) lines.push_back("  " + line);
+    return lines;
+  }
+  if (!recorded.empty()) lines.emplace_back("recorded stack:");
+  for (const std::string& line : recorded) lines.push_back("  " + line);
+  if (!live.empty()) lines.emplace_back("live stack:");
+  for (const std::string& line : live) lines.push_back("  " + line);
+  return lines;
+}
+
+ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankStory& story,
+                          const std::vector<PeerStory>& peers, const std::string& scratch,
+                          int wait_status, Symbolizer& symbolizer) {
+  return Judge(reader, story, peers, symbolizer).Run(scratch, wait_status);
+}
+
+}  // namespace deja::cli

@@ -1,0 +1,46 @@
+// ReplayVerdict: what a replay proved, from its report and how its process ended.
+//
+// Values; main thread only. The report is written by the replay library inside the program
+// (replayer/report.h); the program may damage it, so nothing in it is trusted to be complete.
+#ifndef DEJA_CLI_REPLAY_VERDICT_H_
+#define DEJA_CLI_REPLAY_VERDICT_H_
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/rank_story.h"
+#include "cli/symbolizer.h"
+#include "format/rank_reader.h"
+
+namespace deja::cli {
+
+enum class Outcome { kSame, kDiverged, kFailed };
+
+struct ReplayVerdict {
+  uint32_t rank = 0;
+  Outcome outcome = Outcome::kFailed;
+  bool data_lost = false;            // the recording is not complete
+  std::string summary;               // "SIGSEGV at sampler.cc:81, the same as recorded; 413 …"
+  std::vector<std::string> details;  // lines below it: stacks, who never came
+  nlohmann::json json;
+};
+
+// What other ranks' recordings say, for operations that were never left. Sorted by rank.
+struct PeerStory {
+  uint32_t rank = 0;
+  RankStory story;
+};
+
+// `wait_status`: as waitpid gives it.
+ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankStory& story,
+                          const std::vector<PeerStory>& peers, const std::string& scratch,
+                          int wait_status, Symbolizer& symbolizer);
+
+// One divergence of the report, symbolised: the sentence and both stacks.
+std::vector<std::string> DivergenceLines(const nlohmann::json& divergence, Symbolizer& symbolizer);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_REPLAY_VERDICT_H_

@@ -1,0 +1,59 @@
+// Completing what the processes of a job have left, once they are gone.
+//
+// For `deja record` when its job has ended. Main thread.
+#ifndef DEJA_CLI_TRACE_SWEEP_H_
+#define DEJA_CLI_TRACE_SWEEP_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/launcher.h"
+#include "format/messages.h"
+
+namespace deja::cli {
+
+struct SweptRank {
+  uint32_t rank = 0;
+  uint32_t attempt = 0;
+  uint32_t world_size = 0;
+  uint32_t pid = 0;
+  std::string folder;
+  uint64_t bytes = 0;
+  uint64_t events = 0;
+  uint64_t events_lost = 0;
+  uint64_t payloads_lost = 0;
+  bool still_running = false;
+  format::ProcessFate fate;  // known if this `deja record` saw the end of the process
+  std::string error;         // why it could not be completed; empty if it was
+};
+
+// `everything`: also ranks whose process was not among `ends` (it has to be gone, and of this
+// machine); false where others record the same job and sweep their own.
+std::vector<SweptRank> SweepTrace(const std::string& directory, const std::vector<ProcessEnd>& ends,
+                                  bool everything);
+
+struct SweptChildren {
+  uint64_t kept = 0;
+  uint64_t bytes = 0;
+  uint64_t events_lost = 0;
+  uint64_t payloads_lost = 0;
+  uint64_t still_running = 0;
+  std::vector<std::string> errors;
+};
+
+// While the job runs: completes the folders of children that have ended, so that what they have
+// left in shared memory does not pile up.
+void SweepEndedChildren(const std::string& directory);
+
+// When the job is over and its ranks have been swept: completes the folders of the ranks' children,
+// with what their parents saw of their ends, and removes those of processes that belong to no rank.
+SweptChildren SweepChildren(const std::string& directory, const std::vector<ProcessEnd>& ends);
+
+// For `deja record --single`: of a process that was a rank from its start and has replaced itself
+// by exec, the last image stays, under the number of the first.
+void KeepLastImages(const std::string& directory);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_TRACE_SWEEP_H_

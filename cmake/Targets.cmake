@@ -1,0 +1,114 @@
+# How Deja's targets are made. A new library, test or example is one line in its folder's CMakeLists.txt.
+
+# GCC 12 warns at -O3 about overlapping copies inside std::string that cannot happen (PR 105651).
+add_library(deja_warnings INTERFACE)
+target_compile_options(deja_warnings INTERFACE -Wall -Wextra $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  $<$<BOOL:${DEJA_WERROR}>:-Werror>)
+
+add_library(deja_sanitize INTERFACE)
+if(DEJA_SANITIZE STREQUAL "address")
+  # vptr checks need RTTI, which in-process libraries do not have. Enumerations of NCCL's are C's: programs
+  # pass any number, and the libraries say what is wrong with it.
+  target_compile_options(deja_sanitize INTERFACE -fsanitize=address,undefined -fno-sanitize=vptr,enum
+    -fno-omit-frame-pointer
+    -fno-sanitize-recover=undefined)
+  target_link_options(deja_sanitize INTERFACE -fsanitize=address,undefined)
+elseif(DEJA_SANITIZE STREQUAL "thread")
+  # It does not model fences, and gcc warns of each.
+  target_compile_options(deja_sanitize INTERFACE -fsanitize=thread $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
+  target_link_options(deja_sanitize INTERFACE -fsanitize=thread)
+elseif(NOT DEJA_SANITIZE STREQUAL "")
+  message(FATAL_ERROR "DEJA_SANITIZE is '${DEJA_SANITIZE}'; it must be address, thread or empty")
+endif()
+
+function(_deja_common target)
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${target} PRIVATE deja_warnings PUBLIC deja_sanitize)
+endfunction()
+
+# deja_library(NAME SOURCES … [DEPS …] [INPROCESS]): a static library. INPROCESS: it ends up inside the user's
+# process, so no exceptions, no RTTI, everything hidden (recorder/README.md).
+function(deja_library name)
+  cmake_parse_arguments(ARG "INPROCESS" "" "SOURCES;DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  _deja_common(${name})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPS})
+  if(ARG_INPROCESS)
+    target_compile_options(${name} PRIVATE -fvisibility=hidden -ftls-model=initial-exec
+      $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fvisibility-inlines-hidden>)
+  endif()
+endfunction()
+
+# deja_preload_library(NAME SOURCES … [WHOLE target …] DEPS … EXPORTS file [SONAME name]): a shared library for
+# the user's process. Exports exactly what the anonymous version script EXPORTS lists (cmake/Exports.cmake writes
+# it); static libstdc++, zstd and unwinder are hidden; libgcc_s stays shared so that _Unwind_* are the process's
+# own. WHOLE: static libraries of ours of which every object goes in, referenced or not (deja_preload, with the
+# hooks). Objects and not --whole-archive: --exclude-libs hides what comes from archives, hooks included.
+function(deja_preload_library name)
+  cmake_parse_arguments(ARG "NO_INSTALL" "EXPORTS;SONAME" "SOURCES;DEPS;WHOLE" ${ARGN})
+  add_library(${name} SHARED ${ARG_SOURCES})
+  _deja_common(${name})
+  foreach(whole IN LISTS ARG_WHOLE)
+    target_sources(${name} PRIVATE $<TARGET_OBJECTS:${whole}>)
+  endforeach()
+  target_compile_options(${name} PRIVATE -fvisibility=hidden -ftls-model=initial-exec
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fvisibility-inlines-hidden>)
+  target_link_libraries(${name} PRIVATE ${ARG_WHOLE} ${ARG_DEPS})
+  target_link_options(${name} PRIVATE -Wl,--version-script=${ARG_EXPORTS} -Wl,--exclude-libs,ALL -Wl,-z,defs
+    -static-libstdc++ -Wl,--no-as-needed -lgcc_s -Wl,--as-needed)
+  # A hook may have the name of something in the static libstdc++ (std::random_device's source of values), an archive
+  # member that comes in for another function of its: the first definition is ours.
+  target_link_options(${name} PRIVATE -Wl,-z,muldefs)
+  set_target_properties(${name} PROPERTIES LINK_DEPENDS ${ARG_EXPORTS})
+  if(ARG_SONAME)
+    set_target_properties(${name} PROPERTIES NO_SONAME ON)
+    target_link_options(${name} PRIVATE -Wl,-soname,${ARG_SONAME})
+  endif()
+  if(NOT ARG_NO_INSTALL)
+    install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/deja)
+  endif()
+endfunction()
+
+# What builds the programs of one label's tests, so that a sanitizer's build need not build the rest.
+function(_deja_label_target label name)
+  if(NOT TARGET tests-${label})
+    add_custom_target(tests-${label})
+  endif()
+  add_dependencies(tests-${label} ${name})
+endfunction()
+
+# deja_test(NAME LABEL label SOURCES … [DEPS …]): a GoogleTest program; every test in it is a ctest of its own.
+function(deja_test name)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  _deja_common(${name})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gtest_main GTest::gmock)
+  _deja_label_target(${ARG_LABEL} ${name})
+  include(GoogleTest)
+  gtest_discover_tests(${name} TEST_PREFIX "${ARG_LABEL}/" DISCOVERY_MODE PRE_TEST
+    PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+# deja_script_test(NAME LABEL label COMMAND …): any command that exits 0 on success and 77 when it cannot run
+# here (it then says why).
+function(deja_script_test name)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "COMMAND" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_test(NAME ${ARG_LABEL}/${name} COMMAND ${ARG_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${ARG_LABEL}/${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT}
+    SKIP_RETURN_CODE 77 ENVIRONMENT "DEJA_BUILD_DIR=${PROJECT_BINARY_DIR}")
+endfunction()
+
+# deja_test_app(NAME SOURCES …): a small program for end-to-end tests, linked to the NCCL API only.
+function(deja_test_app name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(${name} PRIVATE deja_warnings deja_loopback Threads::Threads ${ARG_DEPS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/apps)
+endfunction()

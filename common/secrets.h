@@ -1,0 +1,84 @@
+// What must not be stored: names and values that look like tokens, keys and passwords, and the
+// replacement of them by a placeholder of the same length.
+//
+// One rule for everything that is recorded as text: environment variables, arguments, and headers
+// of requests. The same length, so that what was computed from lengths stays right in a replay.
+// docs/DETERMINISM.md has the rule in words; change both.
+//
+// Pure functions over the caller's bytes; no allocation, any thread. A SecretRule borrows the texts
+// of its patterns.
+#ifndef DEJA_COMMON_SECRETS_H_
+#define DEJA_COMMON_SECRETS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace deja {
+
+class SecretRule {
+ public:
+  SecretRule() = default;
+  // Patterns for names, separated by commas, with * and ?, upper and lower case alike. What `keep`
+  // matches is never masked by its name, what `mask` matches always is; `keep` wins.
+  SecretRule(std::string_view keep, std::string_view mask) : keep_(keep), mask_(mask) {}
+
+  // True if what is called `name` (a variable, an option, a header) is a secret, whatever it is.
+  [[nodiscard]] bool IsSecretName(std::string_view name) const;
+  // True if `name` is to be stored as it is.
+  [[nodiscard]] bool IsKept(std::string_view name) const;
+
+  // Masks the value of `name` where it is secret: all of it, or what stands in it (MaskText).
+  // Returns whether anything was masked.
+  bool MaskValue(std::string_view name, std::span<char> value) const;
+
+  // Masks secrets within a text: name=value and "name": "value" with a secret name, a header with
+  // its value, passwords in URLs, and tokens that are known by their form.
+  bool MaskText(std::span<char> text) const;
+
+  // Masks one argument of a command line. `previous` is the argument before it, as it was, whose
+  // value it may be.
+  bool MaskArgument(std::string_view previous, std::span<char> argument) const;
+
+ private:
+  [[nodiscard]] bool IsSecretValue(std::string_view name, std::string_view value) const;
+  bool MaskPairs(std::span<char> text) const;
+
+  std::string_view keep_;
+  std::string_view mask_;
+};
+
+// Masks the values of secret headers (Authorization, Cookie, X-Api-Key …) in the bytes of one
+// direction of a connection, however they are cut into pieces. Only the heads of HTTP/1 messages
+// are looked at; bodies, and what is not HTTP, pass unchanged.
+//
+// One per connection and direction; whoever owns it serialises the calls.
+class HeaderMasker {
+ public:
+  explicit HeaderMasker(const SecretRule& rule) : rule_(&rule) {}
+  // In place. Returns whether anything was masked.
+  bool Mask(std::span<char> bytes);
+  // What has been seen so far ends within a head.
+  [[nodiscard]] bool in_head() const { return in_head_; }
+
+ private:
+  enum class State : uint8_t { kStart, kName, kValue };
+  static constexpr size_t kMaxLine = 64;
+
+  void EndLine();
+
+  const SecretRule* rule_;
+  State state_ = State::kStart;
+  bool secret_ = false;
+  bool in_head_ = false;
+  size_t size_ = 0;           // of line_
+  char line_[kMaxLine] = {};  // the beginning of the line
+};
+
+// Writes the placeholder over `value`.
+void WriteMask(std::span<char> value);
+
+}  // namespace deja
+
+#endif  // DEJA_COMMON_SECRETS_H_

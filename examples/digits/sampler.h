@@ -1,0 +1,83 @@
+// Batches of shuffled, augmented images, made by a thread of its own while the trainer computes.
+#ifndef DEJA_EXAMPLES_DIGITS_SAMPLER_H_
+#define DEJA_EXAMPLES_DIGITS_SAMPLER_H_
+
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "dataset.h"
+#include "options.h"
+#include "rng.h"
+#include "seeds.h"
+
+namespace digits {
+
+// A batch's noise level is drawn from an exponential distribution of mean kMeanNoise. One batch in
+// 800 is this noisy.
+constexpr float kMeanNoise = 0.04f;
+constexpr float kUnusualNoise = 6.7f * kMeanNoise;
+
+struct Batch {
+  std::vector<float> images;  // batch x 64, 0 to about 1
+  std::vector<int32_t> labels;
+  float noise = 0;
+};
+
+class Sampler {
+ public:
+  // Makes options.steps batches, then ends. `train` and `seeds` must outlive the sampler.
+  Sampler(const std::vector<Image>& train, const Options& options, const Seeds& seeds);
+  ~Sampler();
+  Sampler(const Sampler&) = delete;
+  Sampler& operator=(const Sampler&) = delete;
+
+  // The next batch; valid until the next call. For one thread.
+  const Batch& Next();
+
+ private:
+  static constexpr size_t kAhead = 3;  // batches that exist at a time: one in use, two ready
+  static constexpr int kContrasts = 256;
+  using Curve = std::array<float, kShades>;  // the brightness of each shade
+
+  // What was drawn for one image.
+  struct Draw {
+    int contrast = 0;
+    int dx = 0;
+    int dy = 0;
+  };
+
+  void Loop();
+  void Shuffle(uint64_t epoch);
+  void Fill(Batch* batch);
+  void Augment(const Image& image, float noise, float* out);
+  Curve CurveOf(const Draw& draw) const;
+
+  const std::vector<Image>& train_;
+  const Options& options_;
+  const Seeds& seeds_;
+  std::vector<Curve> curves_;
+
+  // The loader thread's.
+  Rng rng_;
+  std::vector<uint32_t> order_;
+  size_t position_ = 0;
+  uint64_t epoch_ = 0;
+  Draw draw_;  // for the image at work: a member, so that a debugger sees it in an optimised build
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::array<Batch, kAhead> batches_;  // batch number i is batches_[i % kAhead]
+  int made_ = 0;                       // by mutex_
+  int taken_ = 0;                      // by mutex_
+  bool stop_ = false;                  // by mutex_
+  std::thread thread_;
+};
+
+}  // namespace digits
+
+#endif  // DEJA_EXAMPLES_DIGITS_SAMPLER_H_

@@ -1,0 +1,32 @@
+// BatchSummary: what the index says about one event batch, gathered while events go by.
+//
+// Used by the writer as it fills a batch and by the reader as it scans one without an index, so
+// that both say the same. Allocates. One thread.
+#ifndef DEJA_FORMAT_BATCH_INFO_H_
+#define DEJA_FORMAT_BATCH_INFO_H_
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "format/messages.h"
+
+namespace deja::format {
+
+class BatchSummary {
+ public:
+  // `body_field` as DecodeEvent gives it.
+  void Add(const Event& event, uint32_t body_field);
+  [[nodiscard]] uint64_t events() const { return events_; }
+  // The entry for the index; the summary is empty again afterwards.
+  BatchInfo Take(uint64_t offset, uint64_t size);
+
+ private:
+  BatchInfo info_;
+  uint64_t events_ = 0;
+  std::unordered_map<uint32_t, size_t> thread_at_;  // where in info_.threads
+  std::unordered_map<uint32_t, size_t> comm_at_;
+};
+
+}  // namespace deja::format
+
+#endif  // DEJA_FORMAT_BATCH_INFO_H_

@@ -1,0 +1,233 @@
+#include "format/bundle.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zip.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "format/child_folder.h"
+#include "format/file.h"
+#include "format/frame_format.h"
+#include "format/frame_reader.h"
+#include "format/rank_folder.h"
+
+namespace deja::format {
+namespace {
+
+constexpr zip_int64_t kMaxEntries = 1 << 20;
+// Deja stores entries. Somebody may have packed a trace with another tool that deflates; what is in
+// it does not shrink much, so a bundle that grows a lot is not one.
+constexpr uint64_t kMaxGrowth = 8;
+
+constexpr std::string_view kTraceSuffix = ".deja";
+
+// libzip describes its errors in the archive; this makes them ours.
+std::string ZipError(zip_t* archive) {
+  return zip_error_strerror(zip_get_error(archive));
+}
+
+struct ArchiveCloser {
+  void operator()(zip_t* archive) const { zip_discard(archive); }
+};
+using Archive = std::unique_ptr<zip_t, ArchiveCloser>;
+
+Result<Archive> OpenArchive(const std::string& path, int flags) {
+  int code = 0;
+  Archive archive(zip_open(path.c_str(), flags, &code));
+  if (archive != nullptr) return archive;
+  zip_error_t error;
+  zip_error_init_with_code(&error, code);
+  std::string text = zip_error_strerror(&error);
+  zip_error_fini(&error);
+  if (code == ZIP_ER_NOZIP || code == ZIP_ER_INCONS) {
+    return Fail(ErrorCode::kForeign,
+                path + " is neither a trace's directory nor a bundle: " + text);
+  }
+  return Fail(code == ZIP_ER_EXISTS ? ErrorCode::kInvalidArgument : ErrorCode::kIo,
+              "opening the bundle " + path + ": " + text);
+}
+
+struct EntryName {
+  std::string folder;
+  std::string file;
+};
+
+// "[NAME.deja/]rank-NNNNN[.A]/FILE", or child-PID-NONCE as the folder; nothing else is taken out of
+// a bundle.
+std::optional<EntryName> ParseEntryName(std::string_view name) {
+  size_t slash = name.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  const std::string_view top = name.substr(0, slash);
+  if (top.size() > kTraceSuffix.size() &&
+      top.substr(top.size() - kTraceSuffix.size()) == kTraceSuffix) {
+    name.remove_prefix(slash + 1);
+    slash = name.find('/');
+    if (slash == std::string_view::npos) return std::nullopt;
+  }
+  const std::string_view folder = name.substr(0, slash);
+  const std::string_view file = name.substr(slash + 1);
+  if (!ParseRankFolderName(folder) && !IsChildFolderName(folder)) return std::nullopt;
+  if (file != kEventsFile && file != kPayloadsFile) return std::nullopt;
+  return EntryName{std::string(folder), std::string(file)};
+}
+
+Status Extract(zip_t* archive, zip_uint64_t index, const std::string& path, uint64_t& allowance) {
+  const auto close_entry = [](zip_file_t* entry) { zip_fclose(entry); };
+  const std::unique_ptr<zip_file_t, decltype(close_entry)> entry(zip_fopen_index(archive, index, 0),
+                                                                 close_entry);
+  if (entry == nullptr) return Fail(ErrorCode::kCorrupt, ZipError(archive));
+  Result<std::unique_ptr<AppendFile>> out = CreateAppendFile(path);
+  if (!out) {
+    if (out.error().sys_errno == EEXIST) return Fail(ErrorCode::kCorrupt, "it is there twice");
+    return tl::unexpected<Error>(std::move(out.error()));
+  }
+  std::vector<std::byte> buffer(1 << 20);
+  for (;;) {
+    const zip_int64_t got = zip_fread(entry.get(), buffer.data(), buffer.size());
+    if (got < 0) {
+      return Fail(ErrorCode::kCorrupt, zip_error_strerror(zip_file_get_error(entry.get())));
+    }
+    if (got == 0) return {};
+    const auto size = static_cast<uint64_t>(got);
+    if (size > allowance) {
+      return Fail(ErrorCode::kLimit, "it unpacks to more than " + std::to_string(kMaxGrowth) +
+                                         " times the size of the bundle");
+    }
+    allowance -= size;
+    DEJA_RETURN_IF_ERROR((*out)->Append(std::span(buffer).first(static_cast<size_t>(got)), {}));
+  }
+}
+
+Status MakeFolder(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return FailErrno("making " + path, errno);
+  return {};
+}
+
+bool IsFinished(const std::string& folder) {
+  for (const char* name : {kEventsFile, kPayloadsFile}) {
+    const Result<std::unique_ptr<ReadFile>> file = OpenReadFile(folder + "/" + name);
+    if (!file && file.error().code == ErrorCode::kNotFound && name == kPayloadsFile) continue;
+    if (!file || !FindFooter(**file)) return false;
+  }
+  return true;
+}
+
+// The name of the folder inside the bundle: that of the trace, if it is a plain one.
+std::string TopFolder(const std::string& trace_dir) {
+  std::error_code error;
+  const std::filesystem::path full = std::filesystem::weakly_canonical(trace_dir, error);
+  const std::string name = full.filename().string();
+  const bool plain =
+      name.size() > kTraceSuffix.size() &&
+      name.compare(name.size() - kTraceSuffix.size(), kTraceSuffix.size(), kTraceSuffix) == 0;
+  return plain ? name : "trace.deja";
+}
+
+Status AddFile(zip_t* archive, const std::string& name, const std::string& path) {
+  zip_source_t* source = zip_source_file(archive, path.c_str(), 0, -1);
+  if (source == nullptr) return Fail(ErrorCode::kIo, "reading " + path + ": " + ZipError(archive));
+  const zip_int64_t index = zip_file_add(archive, name.c_str(), source, ZIP_FL_ENC_UTF_8);
+  if (index < 0) {
+    zip_source_free(source);
+    return Fail(ErrorCode::kIo, "adding " + path + ": " + ZipError(archive));
+  }
+  zip_set_file_compression(archive, static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0);
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TempFolder>> TempFolder::Make() {
+  const char* base = std::getenv("TMPDIR");
+  std::string path = base != nullptr && base[0] == '/' ? base : "/tmp";
+  path += "/deja-XXXXXX";
+  if (mkdtemp(path.data()) == nullptr) {
+    return FailErrno("making a temporary folder " + path + " (set TMPDIR to have it elsewhere)",
+                     errno);
+  }
+  return std::unique_ptr<TempFolder>(new TempFolder(std::move(path)));
+}
+
+TempFolder::~TempFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+Result<std::unique_ptr<TempFolder>> UnpackBundle(const std::string& path) {
+  DEJA_ASSIGN_OR_RETURN(const Archive archive, OpenArchive(path, ZIP_RDONLY));
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) return FailErrno("looking at " + path, errno);
+  uint64_t allowance = kMaxGrowth * static_cast<uint64_t>(info.st_size);
+  const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
+  if (entries > kMaxEntries) {
+    return Fail(ErrorCode::kLimit, path + " has too many entries for a bundle");
+  }
+  DEJA_ASSIGN_OR_RETURN(std::unique_ptr<TempFolder> folder, TempFolder::Make());
+  for (zip_uint64_t i = 0; i < static_cast<zip_uint64_t>(entries); ++i) {
+    const char* name = zip_get_name(archive.get(), i, ZIP_FL_ENC_RAW);
+    const std::optional<EntryName> entry = name == nullptr ? std::nullopt : ParseEntryName(name);
+    if (!entry) continue;
+    const std::string process = folder->path() + "/" + entry->folder;
+    DEJA_RETURN_IF_ERROR(MakeFolder(process));
+    const Status extracted = Extract(archive.get(), i, process + "/" + entry->file, allowance);
+    if (!extracted) {
+      return Fail(
+          extracted.error().code,
+          "unpacking " + std::string(name) + " of " + path + ": " + extracted.error().message,
+          extracted.error().sys_errno);
+    }
+  }
+  return folder;
+}
+
+Result<BundleResult> WriteBundle(const std::string& trace_dir, const std::string& out) {
+  DEJA_ASSIGN_OR_RETURN(const std::vector<RankFolder> ranks, ListRankFolders(trace_dir));
+  if (ranks.empty())
+    return Fail(ErrorCode::kForeign, trace_dir + " holds no rank: nothing to pack");
+  struct stat info {};
+  if (lstat(out.c_str(), &info) == 0) {
+    return Fail(ErrorCode::kInvalidArgument,
+                out + " exists already: remove it or name another file");
+  }
+  const std::string top = TopFolder(trace_dir);
+  std::unique_ptr<TempFolder> completed;
+  DEJA_ASSIGN_OR_RETURN(Archive archive, OpenArchive(out, ZIP_CREATE | ZIP_EXCL));
+  BundleResult result{out, 0, 0};
+  std::vector<std::string> folders = ListChildFolders(trace_dir);
+  for (const RankFolder& rank : ranks) folders.push_back(rank.path);
+  for (std::string& folder : folders) {
+    const std::string name = folder.substr(folder.rfind('/') + 1);
+    const std::string original = folder;
+    if (!IsFinished(folder)) {
+      if (completed == nullptr) {
+        DEJA_ASSIGN_OR_RETURN(completed, TempFolder::Make());
+      }
+      folder = completed->path() + "/" + name;
+      DEJA_RETURN_IF_ERROR(MakeFolder(folder));
+      DEJA_RETURN_IF_ERROR(CopyCompleted(original, folder));
+    }
+    for (const char* file : {kEventsFile, kPayloadsFile}) {
+      const std::string path = folder + "/" + file;
+      if (stat(path.c_str(), &info) != 0) continue;
+      DEJA_RETURN_IF_ERROR(AddFile(archive.get(), top + "/" + name + "/" + file, path));
+      ++result.files;
+    }
+  }
+  // Closing writes the archive, to a temporary name first.
+  if (zip_close(archive.get()) != 0) {
+    return Fail(ErrorCode::kIo, "writing the bundle " + out + ": " + ZipError(archive.get()));
+  }
+  (void)archive.release();
+  if (stat(out.c_str(), &info) == 0) result.bytes = static_cast<uint64_t>(info.st_size);
+  return result;
+}
+
+}  // namespace deja::format

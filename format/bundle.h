@@ -1,0 +1,44 @@
+// Bundles: a trace as one zip file. Packing, and unpacking into a private temporary folder.
+//
+// A bundle is hostile input: only entries whose names are those of a rank's files are unpacked, to
+// names that are made anew, into a folder that did not exist before; what comes out is bounded by
+// the size of the bundle (docs/FORMAT.md, "Bundles").
+#ifndef DEJA_FORMAT_BUNDLE_H_
+#define DEJA_FORMAT_BUNDLE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "format/trace.h"
+
+namespace deja::format {
+
+// A folder of our own in $TMPDIR or /tmp; removed, with what is in it, by the destructor.
+class TempFolder {
+ public:
+  static Result<std::unique_ptr<TempFolder>> Make();
+  ~TempFolder();
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  explicit TempFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+// The folders of ranks in `directory`, sorted by rank, then attempt; none is not an error.
+Result<std::vector<RankFolder>> ListRankFolders(const std::string& directory);
+
+Result<std::unique_ptr<TempFolder>> UnpackBundle(const std::string& path);
+
+// Writes into `out`, a folder that exists and is empty, the files of the recording that `folder`
+// holds as if it had been finished: what is only in the tail is put in, damage is left out, index
+// and footer are made. `folder` is not changed.
+Status CopyCompleted(const std::string& folder, const std::string& out);
+
+}  // namespace deja::format
+
+#endif  // DEJA_FORMAT_BUNDLE_H_

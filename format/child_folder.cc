@@ -1,0 +1,94 @@
+#include "format/child_folder.h"
+
+#include <dirent.h>
+
+#include <algorithm>
+
+#include "format/file.h"
+#include "format/frame_format.h"
+#include "format/frame_reader.h"
+#include "format/message_codec.h"
+#include "format/rank_folder.h"
+
+namespace deja::format {
+
+Result<Origin> ReadOrigin(const std::string& folder) {
+  const std::string path = folder + "/" + kEventsFile;
+  DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<ReadFile> file, OpenReadFile(path));
+  FrameReader reader(*file);
+  DEJA_RETURN_IF_ERROR(reader.CheckMagic());
+  std::vector<std::byte> payload;
+  const FrameResult frame = reader.Next(payload);
+  TraceHeader header;
+  if (frame.outcome != FrameOutcome::kRecord || frame.type != FrameType::kHeader ||
+      !Decode(payload, header))
+    return Fail(ErrorCode::kCorrupt, path + " does not begin with a header");
+  return Origin{std::string(header.origin.root),
+                std::string(header.origin.path),
+                header.process.pid,
+                header.process.parent_pid,
+                std::string(header.process.hostname),
+                std::string(header.tail.path)};
+}
+
+std::vector<std::string> ListChildFolders(const std::string& directory) {
+  std::vector<std::string> folders;
+  DIR* entries = opendir(directory.c_str());
+  if (entries == nullptr) return folders;
+  while (const dirent* entry = readdir(entries))
+    if (IsChildFolderName(entry->d_name)) folders.push_back(directory + "/" + entry->d_name);
+  closedir(entries);
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+bool IsBelow(const Origin& child, const Origin& ancestor, std::string& name) {
+  if (child.root.empty() || child.root != ancestor.root) return false;
+  std::string_view rest = child.path;
+  if (!ancestor.path.empty()) {
+    if (!rest.starts_with(ancestor.path)) return false;
+    rest.remove_prefix(ancestor.path.size());
+    if (!rest.starts_with('/')) return false;
+    rest.remove_prefix(1);
+  }
+  if (rest.empty() || rest[0] == '+') return false;
+  name = std::string(rest);
+  return true;
+}
+
+int OwnerOf(const Origin& child, const std::vector<Origin>& ranks, std::string& name) {
+  int owner = -1;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    std::string below;
+    if (!IsBelow(child, ranks[i], below)) continue;
+    if (owner >= 0 && ranks[static_cast<size_t>(owner)].path.size() >= ranks[i].path.size())
+      continue;
+    owner = static_cast<int>(i);
+    name = std::move(below);
+  }
+  return owner;
+}
+
+bool NameBefore(std::string_view a, std::string_view b) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  size_t i = 0;
+  size_t j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (digit(a[i]) && digit(b[j])) {
+      const size_t i0 = i;
+      const size_t j0 = j;
+      while (i < a.size() && digit(a[i])) ++i;
+      while (j < b.size() && digit(b[j])) ++j;
+      if (i - i0 != j - j0) return i - i0 < j - j0;
+      const int order = a.compare(i0, i - i0, b, j0, j - j0);
+      if (order != 0) return order < 0;
+      continue;
+    }
+    if (a[i] != b[j]) return a[i] < b[j];
+    ++i;
+    ++j;
+  }
+  return a.size() - i < b.size() - j;
+}
+
+}  // namespace deja::format

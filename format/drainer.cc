@@ -1,0 +1,584 @@
+#include "format/drainer.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "format/clock_run.h"
+#include "format/frame_format.h"
+#include "format/message_codec.h"
+#include "format/rank_folder.h"
+
+namespace deja::format {
+namespace {
+
+// How long events may stay in the tail before they are written although there is room. They are
+// safe where they are; this bounds how much a reader of a running job finds outside the folder.
+constexpr uint32_t kPassMs = 500;
+// One sleep of a thread that waits for room, and after how many without any progress it gives up: a
+// disk that hangs must not hang the program. Counted in sleeps and not on the clock, so that a
+// process that was stopped for an hour does not lose its recording.
+constexpr uint32_t kWaitMs = 50;
+constexpr int kMaxWaits = 600;
+constexpr size_t kThreadStackBytes = 1 << 20;
+constexpr uint32_t kMaxAttempts = 100000;
+
+Status RenameNew(const std::string& from, const std::string& to) {
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
+  if (errno != EINVAL && errno != ENOSYS) return FailErrno("cannot rename " + from, errno);
+  // A file system without that flag: take the name with an empty folder, which rename replaces.
+  if (mkdir(to.c_str(), 0777) != 0 || rename(from.c_str(), to.c_str()) != 0) {
+    return FailErrno("cannot rename " + from, errno);
+  }
+  return {};
+}
+
+}  // namespace
+
+Drainer::Drainer(Tail& tail, PayloadArena& arena, EventRing* rings, std::string trace_dir,
+                 WrapFile wrap)
+    : tail_(tail),
+      arena_(arena),
+      rings_(rings),
+      trace_dir_(std::move(trace_dir)),
+      owner_pid_(static_cast<int>(tail.header().pid)),
+      wrap_(wrap),
+      scratch_(kMaxEventBytes) {
+  spare_.Reserve();
+}
+
+Drainer::~Drainer() {
+  if (thread_state_.load() != ThreadState::kRunning) return;
+  stop_.store(true);
+  wake_.store(1);
+  FutexWake(wake_, 1);
+  pthread_join(thread_, nullptr);
+}
+
+// ---- The thread -------------------------------------------------------------------------------
+
+bool Drainer::EnsureThread() {
+  if (thread_state_.load(std::memory_order_acquire) != ThreadState::kNone) {
+    return thread_state_.load(std::memory_order_acquire) == ThreadState::kRunning;
+  }
+  if (!thread_mutex_.try_lock()) return true;  // somebody is making it
+  if (thread_state_.load(std::memory_order_relaxed) == ThreadState::kNone) {
+    const ScopedSignalBlock no_signals;  // the new thread inherits it and never sees a signal
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, kThreadStackBytes);
+    int error = pthread_create(&thread_, &attributes, &Drainer::ThreadMain, this);
+    if (error == EINVAL) {  // the program's thread-local variables do not fit into that stack
+      error = pthread_create(&thread_, nullptr, &Drainer::ThreadMain, this);
+    }
+    pthread_attr_destroy(&attributes);
+    thread_state_.store(error == 0 ? ThreadState::kRunning : ThreadState::kImpossible,
+                        std::memory_order_release);
+  }
+  thread_mutex_.unlock();
+  return thread_state_.load(std::memory_order_relaxed) == ThreadState::kRunning;
+}
+
+void* Drainer::ThreadMain(void* self) {
+  static_cast<Drainer*>(self)->Run();
+  return nullptr;
+}
+
+void Drainer::Run() {
+  prctl(PR_SET_NAME, "deja-writer");
+  // Does not preempt the program's threads when it wakes up.
+  const sched_param parameters{};
+  (void)sched_setscheduler(0, SCHED_BATCH, &parameters);
+  for (;;) {
+    if (wake_.load(std::memory_order_acquire) == 0) FutexWait(wake_, 0, kPassMs);
+    const bool woken = wake_.exchange(0, std::memory_order_acq_rel) != 0;
+    mutex_.lock();
+    if (finish_requested_.load(std::memory_order_acquire)) FinishNow();
+    const bool over = stop_.load() || finished_.load(std::memory_order_relaxed) != 0;
+    if (!over) Pass(woken);
+    mutex_.unlock();
+    if (over) return;
+  }
+}
+
+void Drainer::WakeSlowly() {
+  if (wake_.exchange(1, std::memory_order_acq_rel) != 0) return;
+  if (EnsureThread()) FutexWake(wake_, 1);
+}
+
+bool Drainer::Wait(uint32_t seen, const std::atomic<bool>& off, int& waited) {
+  if (off.load(std::memory_order_relaxed)) return false;
+  Wake();
+  if (thread_state_.load(std::memory_order_acquire) == ThreadState::kImpossible) {
+    const ScopedSignalBlock no_signals;
+    mutex_.lock();
+    wake_.store(0, std::memory_order_relaxed);
+    Pass(true);
+    mutex_.unlock();
+    if (space_.load(std::memory_order_relaxed) != seen) return true;
+  }
+  waiters_.fetch_add(1);
+  FutexWait(space_, seen, kWaitMs);
+  waiters_.fetch_sub(1);
+  if (space_.load(std::memory_order_relaxed) != seen) {
+    waited = 0;
+  } else if (++waited >= kMaxWaits) {
+    GiveUp("the disk has taken nothing for 30 seconds");
+  }
+  return !off.load(std::memory_order_relaxed);
+}
+
+// Other ranks must not rely on this one any longer.
+void Drainer::StopSharing() {
+  SharedPieces* shared = shared_.load(std::memory_order_acquire);
+  if (shared != nullptr) shared->Close();
+}
+
+void Drainer::GiveUp(const char* reason) {
+  // Without the mutex: who holds it may be what hangs.
+  payloads_off_.store(true);
+  StopSharing();
+  if (events_off_.exchange(true)) return;
+  char line[160];
+  const int size = snprintf(line, sizeof line, "deja: %s; what follows is not recorded\n", reason);
+  (void)!write(STDERR_FILENO, line, static_cast<size_t>(size));
+  FreeSpace();
+}
+
+void Drainer::FreeSpace() {
+  space_.fetch_add(1, std::memory_order_release);
+  if (waiters_.load() != 0) FutexWake(space_, INT32_MAX);
+}
+
+// ---- Draining ---------------------------------------------------------------------------------
+
+void Drainer::Pass(bool forced) {
+  if (events_off_.load(std::memory_order_relaxed)) return;
+  // A process that may never become a rank writes nothing to the disk unless it must.
+  if (!is_rank() && !forced) return;
+  if (!EnsureWriter()) return;
+  Drain();
+}
+
+// The folder alone, without the tail, should not refer to payloads that it lacks: a thread puts a
+// payload before the event that names it, so the payloads there are now go before the events there
+// were a moment ago.
+void Drainer::Drain() {
+  bool filling_up = false;
+  for (uint32_t i = 0; i < kTailRings; ++i) {
+    if (!InUse(i)) continue;
+    ring_heads_[i] = rings_[i].head();
+    filling_up |= ring_heads_[i] - rings_[i].tail() > rings_[i].capacity() / 2;
+  }
+  // Some may still be being copied; then the events wait, too, if they can.
+  const bool all = DrainPayloads();
+  if (all || filling_up || events_too_) DrainEvents();
+}
+
+bool Drainer::EnsureWriter() {
+  if (writer_ != nullptr) return true;
+  RankWriterOptions options;
+  options.spare = &spare_;
+  options.wrap = wrap_;
+  auto writer =
+      RankWriter::Create(trace_dir_ + "/" + kPendingPrefix + tail_.process_name(), options);
+  if (!writer) {
+    EventsFailed(writer.error());
+    return false;
+  }
+  writer_ = std::move(*writer);
+  return true;
+}
+
+// True if all that was there has been written, or will not be.
+bool Drainer::DrainPayloads() {
+  if (payloads_failed_) return true;
+  const uint64_t end = tail_.header().arena_head.load(std::memory_order_acquire);
+  bool broken = false;
+  while (tail_.header().arena_tail.load(std::memory_order_relaxed) != end) {
+    BlockHeader* block = arena_.Front(broken);
+    if (block == nullptr) break;
+    if (block->state.load(std::memory_order_relaxed) ==
+        static_cast<uint32_t>(BlockState::kComplete)) {
+      PayloadPart part;
+      std::memcpy(part.hash.bytes.data(), block->hash, sizeof block->hash);
+      part.total_size = block->total_size;
+      part.offset = block->offset;
+      part.element_size = block->element_size;
+      part.bytes = {reinterpret_cast<const std::byte*>(block + 1), block->size};
+      const Result<bool> written = writer_->WritePayload(part);
+      if (!written) {
+        PayloadsFailed(written.error());
+        return true;
+      }
+    }
+    arena_.Pop(block);
+    if (waiters_.load(std::memory_order_relaxed) != 0) FreeSpace();
+  }
+  if (broken) {
+    PayloadsFailed(Error{ErrorCode::kCorrupt, "the program has overwritten the payload buffer", 0});
+    return true;
+  }
+  arena_.Rewind();
+  return tail_.header().arena_tail.load(std::memory_order_relaxed) >= end;
+}
+
+void Drainer::DrainEvents() {
+  for (uint32_t i = 0; i < kTailRings; ++i) {
+    if (!InUse(i)) continue;
+    EventRing& ring = rings_[i];
+    const uint64_t head = ring_heads_[i];
+    uint64_t position = ring.tail();
+    ring_tails_[i] = position;
+    if (head <= position) continue;  // attached after the heads were taken
+    while (position != head) {
+      const std::span<const std::byte> event = ring.Read(position, head, scratch_.data());
+      if (event.empty()) {
+        return EventsFailed(
+            Error{ErrorCode::kCorrupt, "the program has overwritten the event buffer", 0});
+      }
+      writer_->AddEvent(event);
+      position += RecordBytes(event.size());
+      ring_tails_[i] = position;
+      if (writer_->batch_bytes() >= kBatchBytes && !WriteBatch()) return;
+    }
+  }
+  (void)WriteBatch();
+}
+
+// Clock readings that no event has followed. Only when the log is closed: what is there would
+// otherwise be turned into an event by its thread.
+void Drainer::DrainClocks() {
+  std::byte event[kMaxClockRunBytes];
+  const auto readings = [this](uint32_t i) {
+    const uint32_t count = tail_.clocks(i).count.load(std::memory_order_acquire);
+    if ((count & ClockArea::kFlushing) == 0) return std::min(count, kMaxClockReads);
+    // A thread was stopped while it made an event of them: perhaps it is in the ring.
+    const bool done = rings_[i].records() != tail_.clocks(i).records_before;
+    return done ? 0 : std::min(count & ~ClockArea::kFlushing, kMaxClockReads);
+  };
+  bool any = false;
+  for (uint32_t i = 0; i < kTailRings; ++i) {
+    const uint32_t count = InUse(i) ? readings(i) : 0;
+    if (count == 0) continue;
+    any = true;
+    const ClockArea& clocks = tail_.clocks(i);
+    const EventHead head{clocks.thread, clocks.seq, clocks.time_ns};
+    const size_t size = EncodeClockRun(head, std::span(clocks.sources).first(count),
+                                       std::span(clocks.values).first(count), event);
+    writer_->AddEvent(std::span(event).first(size));
+  }
+  // Only when they are in the folder; who dies in between has them twice, which readers notice.
+  if (!any || !WriteBatch()) return;
+  for (uint32_t i = 0; i < kTailRings; ++i) {
+    if (InUse(i)) tail_.clocks(i).count.store(0, std::memory_order_release);
+  }
+}
+
+// Writes the batch and takes what is in it out of the rings.
+bool Drainer::WriteBatch() {
+  const Status written = writer_->WriteBatch();
+  if (!written) {
+    EventsFailed(written.error());
+    return false;
+  }
+  for (uint32_t i = 0; i < kTailRings; ++i) {
+    if (!InUse(i)) continue;
+    if (ring_tails_[i] > rings_[i].tail()) rings_[i].Release(ring_tails_[i]);
+  }
+  FreeSpace();
+  return true;
+}
+
+void Drainer::DrainEmergencySlots() {
+  for (uint32_t i = 0; i < kTailEmergencySlots; ++i) {
+    EmergencySlot& slot = tail_.slot(i);
+    if (slot.state.load(std::memory_order_acquire) != static_cast<uint32_t>(SlotState::kComplete)) {
+      continue;
+    }
+    writer_->AddEvent({reinterpret_cast<const std::byte*>(slot.bytes), slot.length});
+    if (!WriteBatch()) return;
+    slot.state.store(static_cast<uint32_t>(SlotState::kDrained), std::memory_order_release);
+  }
+}
+
+// ---- When the disk refuses --------------------------------------------------------------------
+
+void Drainer::Say(const std::string& what) {
+  if (std::exchange(said_, true) || label_.empty()) return;
+  const std::string line = "deja: " + label_ + ": " + what + "\n";
+  (void)!write(STDERR_FILENO, line.data(), line.size());
+}
+
+// What is in the rings stays there, in case there is room again when the process ends.
+void Drainer::EventsFailed(const Error& error) {
+  events_off_.store(true);
+  payloads_off_.store(true);
+  StopSharing();
+  if (degraded_reason_.empty()) degraded_reason_ = error.message;
+  Say(error.message + "; what follows is not recorded");
+  // For who finds the tail, should the end not reach the folder.
+  if (writer_ != nullptr && !std::exchange(told_tail_, true)) {
+    tail_.PutEmergency(AsBytes(EncodeDegraded(degraded_reason_)));
+  }
+  FreeSpace();
+}
+
+void Drainer::PayloadsFailed(const Error& error) {
+  payloads_failed_ = true;
+  payloads_off_.store(true);
+  StopSharing();
+  if (degraded_reason_.empty()) degraded_reason_ = error.message;
+  Say(error.message + "; the contents of tensors are not recorded from here on");
+  if (!std::exchange(told_folder_, true)) AddDegraded(degraded_reason_);
+  FreeSpace();
+}
+
+std::string Drainer::EncodeDegraded(const std::string& reason) {
+  Degraded degraded;
+  degraded.reason = reason;
+  degraded.events_lost = events_lost() + undrained_events_;
+  degraded.payloads_lost = payloads_lost() + undrained_payloads_;
+  degraded.payload_bytes_lost = payload_bytes_lost() + undrained_payload_bytes_;
+  const EventHead head{kLogThread, log_seq_++, MonotonicNs()};
+  return EncodeEventToString(head, degraded);
+}
+
+void Drainer::AddDegraded(const std::string& reason) {
+  writer_->AddEvent(AsBytes(EncodeDegraded(reason)));
+}
+
+// ---- Life -------------------------------------------------------------------------------------
+
+Status Drainer::MoveTo(const std::string& target, const TraceHeader& header) {
+  DEJA_RETURN_IF_ERROR(writer_->SetHeader(header));
+  // Before the name: who finds the folder must find its tail wanted.
+  tail_.header().state.store(static_cast<uint32_t>(TailState::kRank), std::memory_order_release);
+  DEJA_RETURN_IF_ERROR(RenameNew(writer_->folder(), target));
+  writer_->Renamed(target);
+  folder_ = target;
+  return {};
+}
+
+Status Drainer::MoveToRankFolder(TraceHeader& header) {
+  for (uint32_t attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    const std::string target = trace_dir_ + "/" + MakeRankFolderName(header.rank, attempt);
+    struct stat info {};
+    if (lstat(target.c_str(), &info) == 0) continue;
+    header.attempt = attempt;
+    Status moved = MoveTo(target, header);
+    if (moved) return moved;
+    if (moved.error().sys_errno != EEXIST && moved.error().sys_errno != ENOTEMPTY) return moved;
+  }
+  return Fail(ErrorCode::kLimit, "there are too many attempts of one rank in " + trace_dir_);
+}
+
+Status Drainer::MoveToChildFolder(TraceHeader& header) {
+  return MoveTo(trace_dir_ + "/" + MakeChildFolderName(tail_.process_name()), header);
+}
+
+Status Drainer::Move(TraceHeader& header, bool as_rank) {
+  const std::string id = tail_.id();
+  header.tail = {tail_.path(), id};
+  return as_rank ? MoveToRankFolder(header) : MoveToChildFolder(header);
+}
+
+Status Drainer::BecomeRank(TraceHeader header) {
+  const ScopedSignalBlock no_signals;
+  mutex_.lock();
+  Status done;
+  if ((is_rank() && !is_child_) || finished_.load(std::memory_order_relaxed) != 0) {
+    done = Fail(ErrorCode::kInvalidArgument, "this process is a rank already, or ends");
+  } else {
+    label_ = "rank " + std::to_string(header.rank);
+    said_ = true;  // a failure in here is reported at its end
+    header.format_minor = kFormatMinor;
+    if (header.producer.empty()) header.producer = "deja " DEJA_VERSION;
+    if (events_off_.load() || !EnsureWriter()) {  // it could not spill, or cannot write
+      done = Fail(ErrorCode::kIo, degraded_reason_);
+    } else {
+      done = Move(header, true);
+    }
+    said_ = false;
+    if (done) {
+      is_child_ = false;
+      is_rank_.store(true, std::memory_order_release);
+    } else {
+      Say(done.error().message + "; this rank is not recorded");
+      EventsFailed(done.error());
+      RemovePending();
+      tail_.header().state.store(static_cast<uint32_t>(TailState::kOpen));
+      tail_.Remove();
+    }
+  }
+  mutex_.unlock();
+  if (done) EnsureThread();
+  return done;
+}
+
+// The thread that drains is made when there is something to drain: most children are short.
+Status Drainer::BecomeChild(TraceHeader header) {
+  const ScopedSignalBlock no_signals;
+  mutex_.lock();
+  Status done;
+  if (is_rank() || finished_.load(std::memory_order_relaxed) != 0) {
+    done = Fail(ErrorCode::kInvalidArgument, "this process has a folder already, or ends");
+  } else {
+    // Without a label: most of these belong to no rank, and then nobody wants to hear of them.
+    if (header.producer.empty()) header.producer = "deja " DEJA_VERSION;
+    if (events_off_.load() || !EnsureWriter()) {
+      done = Fail(ErrorCode::kIo, degraded_reason_);
+    } else {
+      done = Move(header, false);
+      // They open again when something is written. Until then a short command has no file open on a
+      // disk that it may be about to unmount.
+      writer_->CloseInChild();
+    }
+    is_child_ = done.has_value();
+    is_rank_.store(is_child_, std::memory_order_release);
+    if (!done) {
+      EventsFailed(done.error());
+      RemovePending();
+      tail_.header().state.store(static_cast<uint32_t>(TailState::kOpen));
+      tail_.Remove();
+    }
+  }
+  mutex_.unlock();
+  return done;
+}
+
+void Drainer::RemovePending() {
+  if (writer_ == nullptr) return;
+  const std::string folder = writer_->folder();
+  writer_.reset();
+  for (const char* name : {kEventsFile, kPayloadsFile}) {
+    unlink((folder + "/" + name).c_str());
+    unlink((folder + "/" + name + ".next").c_str());
+  }
+  rmdir(folder.c_str());
+}
+
+void Drainer::Flush() {
+  const ScopedSignalBlock no_signals;
+  mutex_.lock();
+  events_too_ = true;
+  if (is_rank() && finished_.load(std::memory_order_relaxed) == 0) Pass(true);
+  events_too_ = false;
+  mutex_.unlock();
+}
+
+bool Drainer::TryAgain() {
+  if (!payloads_failed_ && !events_off_.load()) return true;
+  if (!writer_->Retry()) return false;
+  payloads_failed_ = false;
+  events_off_.store(false);
+  return true;
+}
+
+// What the disk has no room for: it is lost when the tail goes.
+void Drainer::CountUndrained() {
+  undrained_events_ = 0;
+  for (uint32_t i = 0; i < kTailRings; ++i) {
+    if (!InUse(i)) continue;
+    uint64_t position = rings_[i].tail();
+    const uint64_t head = rings_[i].head();
+    while (position < head) {
+      const auto event = rings_[i].Read(position, head, scratch_.data());
+      if (event.empty()) break;
+      position += RecordBytes(event.size());
+      ++undrained_events_;
+    }
+  }
+  arena_.CountPending(undrained_payloads_, undrained_payload_bytes_);
+}
+
+// What the disk has refused may find room now. If it does not, the room that was kept serves to say
+// how the recording ends and what it lacks. False if even that fails: the tail then still has all.
+bool Drainer::FinishFiles() {
+  events_too_ = true;
+  const auto failed = [this] { return events_off_.load() || payloads_failed_; };
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    if (!TryAgain()) return false;
+    Drain();
+    if (!failed()) break;
+  }
+  if (failed()) {
+    if (!TryAgain()) return false;
+    writer_->SpendReserve();
+    CountUndrained();
+  }
+  DrainClocks();
+  DrainEmergencySlots();
+  Footer footer;
+  footer.events_lost = events_lost() + undrained_events_;
+  footer.payloads_lost = payloads_lost() + undrained_payloads_;
+  if (!degraded_reason_.empty() || footer.events_lost != 0 || footer.payloads_lost != 0) {
+    AddDegraded(degraded_reason_.empty() ? "payloads were dropped under pressure"
+                                         : degraded_reason_);
+  }
+  if (events_off_.load()) return false;
+  const Status finished = writer_->Finish(footer);
+  if (!finished) EventsFailed(finished.error());
+  return finished.has_value();
+}
+
+// Everything that was accepted is in the tail or in the folder by now.
+void Drainer::FinishNow() {
+  if (finished_.load(std::memory_order_relaxed) != 0) return;
+  if (!is_rank()) {
+    RemovePending();
+    tail_.Remove();
+  } else if (FinishFiles() || FinishFiles()) {
+    writer_->ReleaseReserve();
+    tail_.header().state.store(static_cast<uint32_t>(TailState::kFinished),
+                               std::memory_order_release);
+    tail_.Remove();
+  }
+  // Otherwise the tail stays: what it holds may still be saved (recovery.h).
+  spare_.CloseAll();
+  events_off_.store(true);
+  payloads_off_.store(true);
+  finished_.store(1, std::memory_order_release);
+  FutexWake(finished_, INT32_MAX);
+  FreeSpace();
+}
+
+void Drainer::Finish() {
+  if (finished_.load(std::memory_order_acquire) != 0) return;
+  // A child that nobody told about it has neither the mapping nor the thread.
+  if (getpid() != owner_pid_) return;
+  finish_requested_.store(true, std::memory_order_release);
+  if (thread_state_.load(std::memory_order_acquire) == ThreadState::kRunning) {
+    // The caller may be a signal handler on a small stack: the work is done on the thread's.
+    for (int waited = 0; waited < kMaxWaits; ++waited) {
+      wake_.store(1, std::memory_order_release);
+      FutexWake(wake_, 1);
+      FutexWait(finished_, 0, kWaitMs);
+      if (finished_.load(std::memory_order_acquire) != 0) return;
+    }
+    return;
+  }
+  const ScopedSignalBlock no_signals;
+  mutex_.lock();
+  FinishNow();
+  mutex_.unlock();
+}
+
+void Drainer::AbandonInChild() {
+  thread_state_.store(ThreadState::kImpossible);  // it lives in the parent
+  events_off_.store(true);
+  payloads_off_.store(true);
+  if (writer_ != nullptr) writer_->CloseInChild();
+  tail_.CloseInChild();
+  spare_.CloseAll();
+}
+
+}  // namespace deja::format

@@ -1,0 +1,54 @@
+// FrameWriter: magic and frames into an AppendFile.
+//
+// Owns the file. One thread at a time. After a failed write the file is cut back to its last whole
+// frame where that is possible, and every later write fails at once with the first error: a writer
+// that has lost a frame must not write what follows it as if nothing had happened.
+#ifndef DEJA_FORMAT_FRAME_WRITER_H_
+#define DEJA_FORMAT_FRAME_WRITER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "common/result.h"
+#include "format/file.h"
+#include "format/frame_format.h"
+#include "format/messages.h"
+#include "format/zstd_codec.h"
+
+namespace deja::format {
+
+class FrameWriter {
+ public:
+  // Continues at the end of `file`; the magic is written first if the file is empty.
+  explicit FrameWriter(std::unique_ptr<AppendFile> file, int zstd_level = 1);
+
+  // Writes one frame and returns its offset. The payload is compressed where that makes it smaller
+  // (types other than kPayloadChunk and kEnd).
+  Result<uint64_t> Write(FrameType type, std::span<const std::byte> payload);
+
+  Result<uint64_t> WriteHeader(const TraceHeader& header);
+  // An index of any size, cut into frames of legal size; returns the offset of the first (or of the
+  // end of the file, if the index is empty).
+  Result<uint64_t> WriteIndex(const Index& index);
+  // Footer and end frame: what makes a file finished. May be written again behind older ones.
+  Status WriteFooter(const Footer& footer);
+
+  Status Sync();
+  // Where the next frame will be.
+  [[nodiscard]] uint64_t offset() const { return file_->size(); }
+  // The first failure, if there was one.
+  [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
+
+ private:
+  Status Append(std::span<const std::byte> first, std::span<const std::byte> second);
+
+  std::unique_ptr<AppendFile> file_;
+  ZstdCompressor zstd_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace deja::format
+
+#endif  // DEJA_FORMAT_FRAME_WRITER_H_

@@ -1,0 +1,565 @@
+// The messages of format/proto/trace.proto as plain structs.
+//
+// Strings and bytes are views: an encoder borrows what the caller owns, a decoder points into the
+// buffer that it was given, which must outlive the message. The structs of the hot path (CallEnter,
+// CallLeave, CallResults, Input) allocate nothing. Every struct lists its fields once, in Visit();
+// message_codec.h derives the encoder and the decoder from that, so the two cannot disagree. Field
+// types map to the wire as uint32/uint64/bool: varint; int32/int64: zigzag varint (sint); double:
+// fixed64; string_view, Hash128: bytes (an all-zero Hash128 is left out); sequences of integers:
+// packed; structs: embedded messages. As in proto3 a field that is zero or empty is not written; an
+// embedded struct is written if its `present` is true or it has no such member and is not empty.
+#ifndef DEJA_FORMAT_MESSAGES_H_
+#define DEJA_FORMAT_MESSAGES_H_
+
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/inline_vec.h"
+
+namespace deja::format {
+
+inline constexpr uint32_t kFormatMajor = 1;
+inline constexpr uint32_t kFormatMinor = 1;
+inline constexpr size_t kMaxCallArgs = 16;
+inline constexpr size_t kMaxCallTensors = 2;
+inline constexpr size_t kMaxTensorDims = 8;
+inline constexpr size_t kMaxStackFrames = 64;
+inline constexpr size_t kMaxClockRun = 64;
+
+// Tensor.dtype of bytes without a type.
+inline constexpr uint32_t kRawBytes = 255;
+
+enum class PayloadState : uint32_t { kNotKept = 0, kKept = 1, kDropped = 2 };
+
+struct ApiName {
+  uint32_t id = 0;
+  std::string_view name;
+};
+
+struct ProcessInfo {
+  uint32_t pid = 0;
+  uint32_t parent_pid = 0;
+  std::string_view hostname;
+  std::string_view executable;
+  std::string_view executable_build_id;
+  std::vector<std::string_view> argv;
+  std::vector<std::string_view> environment;
+  std::string_view working_directory;
+  std::string_view kernel;
+  uint32_t cpu_count = 0;
+  uint64_t page_size = 0;
+  std::string_view nccl_path;
+  uint32_t nccl_version = 0;
+  std::vector<std::string_view> masked;
+  std::string_view cpu_model;
+  std::string_view cpu_features;
+  uint64_t memory_bytes = 0;
+  std::string_view user;
+  uint32_t umask = 0;  // + 1; 0: unknown
+};
+
+struct TailInfo {
+  std::string_view path;
+  std::string_view id;
+};
+
+// Which process this is in the tree of its job (docs/FORMAT.md, "Children").
+struct ProcessOrigin {
+  std::string_view root;  // random, 16 bytes: of the process that the tree begins with
+  std::string_view path;  // from there: "0/1", "0.2/3+1/0/1"
+};
+
+struct TraceHeader {
+  uint32_t format_major = kFormatMajor;
+  uint32_t format_minor = 0;  // the writer puts kFormatMinor here
+  std::string_view producer;
+  std::string_view job_id;
+  uint32_t rank = 0;
+  uint32_t world_size = 0;
+  uint32_t local_rank = 0;
+  uint32_t attempt = 0;
+  uint32_t level = 0;
+  ProcessInfo process;
+  TailInfo tail;
+  uint64_t start_wall_ns = 0;
+  uint64_t start_mono_ns = 0;
+  std::vector<ApiName> apis;
+  std::string_view shares_with;  // the same 16 bytes in all ranks that share payloads
+  ProcessOrigin origin;
+};
+
+struct TensorStats {
+  uint64_t nan_count = 0;
+  uint64_t inf_count = 0;
+  double min = 0;
+  double max = 0;
+  double sum = 0;
+  double sum_squares = 0;
+  friend bool operator==(const TensorStats&, const TensorStats&) = default;
+};
+
+struct Tensor {
+  uint32_t param = 0;
+  uint32_t dtype = 0;
+  uint64_t count = 0;
+  uint64_t address = 0;
+  Hash128 hash;
+  TensorStats stats;
+  uint32_t payload = 0;  // PayloadState
+};
+
+struct CallEnter {
+  uint32_t api = 0;
+  uint32_t comm = 0;
+  uint64_t comm_seq = 0;
+  uint32_t stack = 0;
+  uint32_t group_depth = 0;
+  InlineVec<uint64_t, kMaxCallArgs> args;
+  InlineVec<Tensor, kMaxCallTensors> inputs;
+  std::string_view blob;
+  std::string_view text;
+};
+
+struct CallLeave {
+  uint64_t enter_seq = 0;
+  int64_t result = 0;
+  InlineVec<uint64_t, kMaxCallArgs> outs;
+  std::string_view blob;
+};
+
+struct CallResults {
+  uint32_t comm = 0;
+  uint64_t comm_seq = 0;
+  InlineVec<Tensor, kMaxCallTensors> outputs;
+};
+
+struct Input {
+  uint32_t api = 0;
+  uint64_t key = 0;
+  int64_t result = 0;
+  uint32_t error = 0;
+  std::string_view data;
+  Hash128 hash;
+};
+
+struct ClockRun {
+  InlineVec<uint32_t, kMaxClockRun> sources;
+  InlineVec<int64_t, kMaxClockRun> deltas;
+};
+
+struct Step {
+  uint64_t step = 0;
+};
+
+struct Snapshot {
+  std::string_view name;
+  Tensor tensor;
+  InlineVec<uint64_t, kMaxTensorDims> shape;
+  bool opaque = false;
+  uint32_t stack = 0;
+};
+
+struct Note {
+  std::string_view text;
+};
+
+struct ThreadStart {
+  uint32_t thread = 0;
+  std::string_view name;
+  uint32_t tid = 0;
+};
+
+struct ThreadEnd {};
+
+struct CommCreated {
+  uint32_t comm = 0;
+  uint64_t hash = 0;
+  uint32_t rank = 0;
+  uint32_t nranks = 0;
+  uint32_t parent = 0;
+  std::string_view name;
+  int32_t device = 0;
+};
+
+struct ModuleLoaded {
+  uint32_t module = 0;
+  std::string_view path;
+  std::string_view build_id;
+  uint64_t base = 0;
+  uint64_t end = 0;
+};
+
+struct StackFrame {
+  uint32_t module = 0;
+  uint64_t offset = 0;
+};
+
+struct StackDefined {
+  uint32_t stack = 0;
+  InlineVec<StackFrame, kMaxStackFrames> frames;
+};
+
+struct Crash {
+  uint32_t signal = 0;
+  int32_t code = 0;
+  uint64_t address = 0;
+  uint64_t pc = 0;
+  uint32_t stack = 0;
+  InlineVec<StackFrame, kMaxStackFrames> frames;
+  int32_t sender_pid = 0;
+};
+
+struct ProcessExit {
+  int32_t code = 0;
+  uint32_t how = 0;
+};
+
+struct Degraded {
+  std::string_view reason;
+  uint64_t events_lost = 0;
+  uint64_t payloads_lost = 0;
+  uint64_t payload_bytes_lost = 0;
+};
+
+struct AsyncError {
+  uint32_t comm = 0;
+  int64_t result = 0;
+};
+
+struct HandleDefined {
+  uint32_t kind = 0;
+  uint32_t id = 0;
+  uint64_t value = 0;
+};
+
+// ConnectionOpened.kind
+enum class ConnectionKind : uint32_t {
+  kInherited = 1,  // stdin and other descriptors that the process was born with
+  kConnected = 2,  // connect(), also one that failed
+  kAccepted = 3,
+  kBound = 4,      // bind(), also one that failed: a listener, or a datagram socket with an address
+  kDatagrams = 5,  // a datagram socket that sends and receives without being connected
+};
+
+struct ConnectionOpened {
+  uint32_t connection = 0;
+  uint32_t kind = 0;
+  std::string_view name;
+  uint32_t type = 0;
+  std::string_view local;
+  std::string_view remote;
+  int64_t result = 0;
+  uint32_t error = 0;
+  uint32_t listener = 0;
+  bool own = false;
+  uint64_t file_size = 0;
+};
+
+// Transfer.direction
+enum class TransferKind : uint32_t {
+  kReceived = 0,
+  kSent = 1,
+  kState = 2,   // the socket's pending error, as getsockopt(SO_ERROR) told it
+  kPeeked = 3,  // how far the program looked ahead (MSG_PEEK), when that was farther than before
+};
+
+struct Transfer {
+  uint32_t connection = 0;
+  uint32_t direction = 0;
+  uint64_t number = 0;
+  int64_t result = 0;
+  uint32_t error = 0;
+  std::string_view data;
+  Hash128 hash;
+  uint64_t sent_before = 0;
+  uint64_t sent_hash = 0;
+  std::string_view address;
+  uint64_t position = 0;
+  uint32_t flags = 0;
+};
+
+// A process that this thread has made, or one whose end this thread has seen.
+struct Child {
+  uint32_t number = 0;  // of the processes that the thread has made, from 1; 0: an end
+  uint32_t pid = 0;
+  bool ended = false;
+  int32_t exit_code = 0;  // -1 when a signal ended it
+  uint32_t signal = 0;
+};
+
+// The body's field number in the Event message is the number in EventKind.
+enum class EventKind : uint32_t {
+  kNone = 0,
+  kCallEnter = 4,
+  kCallLeave = 5,
+  kCallResults = 6,
+  kInput = 7,
+  kStep = 8,
+  kSnapshot = 9,
+  kNote = 10,
+  kClockRun = 11,
+  kThreadStart = 16,
+  kThreadEnd = 17,
+  kCommCreated = 18,
+  kModuleLoaded = 19,
+  kStackDefined = 20,
+  kCrash = 21,
+  kProcessExit = 22,
+  kDegraded = 23,
+  kAsyncError = 24,
+  kHandleDefined = 25,
+  kConnectionOpened = 29,
+  kTransfer = 30,
+  kChild = 31,
+};
+
+struct EventHead {
+  uint32_t thread = 0;
+  uint64_t seq = 0;
+  uint64_t time_ns = 0;
+};
+
+// std::monostate: an event whose kind this reader does not know (written by a newer Deja).
+using EventBody = std::variant<std::monostate, CallEnter, CallLeave, CallResults, Input, Step,
+                               Snapshot, Note, ClockRun, ThreadStart, ThreadEnd, CommCreated,
+                               ModuleLoaded, StackDefined, Crash, ProcessExit, Degraded, AsyncError,
+                               HandleDefined, ConnectionOpened, Transfer, Child>;
+
+struct Event : EventHead {
+  EventBody body;
+
+  template <typename T>
+  [[nodiscard]] const T* As() const {
+    return std::get_if<T>(&body);
+  }
+};
+
+struct PayloadChunk {
+  Hash128 hash;
+  uint64_t total_size = 0;
+  uint64_t offset = 0;
+  uint64_t size = 0;
+  uint32_t codec = 0;
+  uint32_t element_size = 0;
+  std::string_view data;
+};
+
+struct ThreadRange {
+  uint32_t thread = 0;
+  uint64_t first_seq = 0;
+  uint64_t last_seq = 0;
+};
+
+struct CommRange {
+  uint32_t comm = 0;
+  uint64_t first_seq = 0;
+  uint64_t last_seq = 0;
+};
+
+struct BatchInfo {
+  uint64_t offset = 0;
+  uint64_t size = 0;
+  uint64_t first_time_ns = 0;
+  uint64_t last_time_ns = 0;
+  std::vector<ThreadRange> threads;
+  std::vector<CommRange> comms;
+  std::vector<uint64_t> steps;
+  uint32_t kinds = 0;
+};
+
+struct PayloadInfo {
+  Hash128 hash;
+  uint64_t total_size = 0;
+  std::vector<uint64_t> chunk_offsets;
+};
+
+// A payload of which other ranks have the rest.
+struct PayloadPieces {
+  Hash128 hash;
+  uint64_t total_size = 0;
+  std::vector<uint64_t> chunk_offsets;
+  std::vector<uint64_t> starts;  // in the payload, of each chunk
+  std::vector<uint64_t> sizes;
+};
+
+struct Index {
+  std::vector<BatchInfo> batches;
+  std::vector<PayloadInfo> payloads;
+  std::vector<PayloadPieces> pieces;
+};
+
+struct ProcessFate {
+  bool known = false;
+  int32_t exit_code = 0;
+  uint32_t signal = 0;
+};
+
+struct Footer {
+  uint64_t index_offset = 0;
+  uint64_t events = 0;
+  uint64_t payloads = 0;
+  uint64_t payload_bytes = 0;
+  uint64_t first_step = 0;
+  uint64_t last_step = 0;
+  uint64_t steps = 0;
+  uint64_t events_lost = 0;
+  uint64_t payloads_lost = 0;
+  uint32_t swept = 0;
+  ProcessFate fate;
+  uint64_t partial_payloads = 0;
+  uint64_t partial_payload_bytes = 0;
+};
+
+// ---- The field lists. V is called as v(number, field). M is `T` or `const T`.
+// ------------------------------
+
+#define DEJA_VISIT(Type)                                \
+  template <typename V, typename M>                     \
+  requires std::is_same_v<std::remove_const_t<M>, Type> \
+  constexpr void Visit([[maybe_unused]] V&& v, [[maybe_unused]] M& m)
+
+DEJA_VISIT(ApiName) {
+  v(1, m.id);
+  v(2, m.name);
+}
+// clang-format off
+DEJA_VISIT(ProcessInfo) {
+  v(1, m.pid); v(2, m.parent_pid); v(3, m.hostname); v(4, m.executable); v(5, m.executable_build_id);
+  v(6, m.argv); v(7, m.environment); v(8, m.working_directory); v(9, m.kernel); v(10, m.cpu_count);
+  v(11, m.page_size); v(12, m.nccl_path); v(13, m.nccl_version); v(14, m.masked); v(15, m.cpu_model);
+  v(16, m.cpu_features); v(17, m.memory_bytes); v(18, m.user); v(19, m.umask);
+}
+DEJA_VISIT(TailInfo) { v(1, m.path); v(2, m.id); }
+DEJA_VISIT(ProcessOrigin) { v(1, m.root); v(2, m.path); }
+DEJA_VISIT(TraceHeader) {
+  v(1, m.format_major); v(2, m.format_minor); v(3, m.producer); v(4, m.job_id); v(5, m.rank);
+  v(6, m.world_size); v(7, m.local_rank); v(8, m.attempt); v(9, m.level); v(10, m.process); v(11, m.tail);
+  v(12, m.start_wall_ns); v(13, m.start_mono_ns); v(14, m.apis); v(15, m.shares_with);
+  v(16, m.origin);
+}
+DEJA_VISIT(TensorStats) {
+  v(1, m.nan_count); v(2, m.inf_count); v(3, m.min); v(4, m.max); v(5, m.sum); v(6, m.sum_squares);
+}
+DEJA_VISIT(Tensor) {
+  v(1, m.param); v(2, m.dtype); v(3, m.count); v(4, m.address); v(5, m.hash); v(6, m.stats); v(7, m.payload);
+}
+DEJA_VISIT(CallEnter) {
+  v(1, m.api); v(2, m.comm); v(3, m.comm_seq); v(4, m.stack); v(5, m.group_depth); v(6, m.args);
+  v(7, m.inputs); v(8, m.blob); v(9, m.text);
+}
+DEJA_VISIT(CallLeave) { v(1, m.enter_seq); v(2, m.result); v(3, m.outs); v(4, m.blob); }
+DEJA_VISIT(CallResults) { v(1, m.comm); v(2, m.comm_seq); v(3, m.outputs); }
+DEJA_VISIT(Input) {
+  v(1, m.api); v(2, m.key); v(3, m.result); v(4, m.error); v(5, m.data); v(6, m.hash);
+}
+DEJA_VISIT(ClockRun) { v(1, m.sources); v(2, m.deltas); }
+DEJA_VISIT(Step) { v(1, m.step); }
+DEJA_VISIT(Snapshot) { v(1, m.name); v(2, m.tensor); v(3, m.shape); v(4, m.opaque); v(5, m.stack); }
+DEJA_VISIT(Note) { v(1, m.text); }
+DEJA_VISIT(ThreadStart) { v(1, m.thread); v(2, m.name); v(3, m.tid); }
+DEJA_VISIT(ThreadEnd) {}
+DEJA_VISIT(CommCreated) {
+  v(1, m.comm); v(2, m.hash); v(3, m.rank); v(4, m.nranks); v(5, m.parent); v(6, m.name); v(7, m.device);
+}
+DEJA_VISIT(ModuleLoaded) { v(1, m.module); v(2, m.path); v(3, m.build_id); v(4, m.base); v(5, m.end); }
+DEJA_VISIT(StackFrame) { v(1, m.module); v(2, m.offset); }
+DEJA_VISIT(StackDefined) { v(1, m.stack); v(2, m.frames); }
+DEJA_VISIT(Crash) {
+  v(1, m.signal); v(2, m.code); v(3, m.address); v(4, m.pc); v(5, m.stack); v(6, m.frames);
+  v(7, m.sender_pid);
+}
+DEJA_VISIT(ProcessExit) { v(1, m.code); v(2, m.how); }
+DEJA_VISIT(Degraded) {
+  v(1, m.reason); v(2, m.events_lost); v(3, m.payloads_lost); v(4, m.payload_bytes_lost);
+}
+DEJA_VISIT(AsyncError) { v(1, m.comm); v(2, m.result); }
+DEJA_VISIT(HandleDefined) { v(1, m.kind); v(2, m.id); v(3, m.value); }
+DEJA_VISIT(ConnectionOpened) {
+  v(1, m.connection); v(2, m.kind); v(3, m.name); v(4, m.type); v(5, m.local); v(6, m.remote);
+  v(7, m.result); v(8, m.error); v(9, m.listener); v(10, m.own); v(11, m.file_size);
+}
+DEJA_VISIT(Transfer) {
+  v(1, m.connection); v(2, m.direction); v(3, m.number); v(4, m.result); v(5, m.error); v(6, m.data);
+  v(7, m.hash); v(8, m.sent_before); v(9, m.sent_hash); v(10, m.address); v(11, m.position);
+  v(12, m.flags);
+}
+DEJA_VISIT(Child) { v(1, m.number); v(2, m.pid); v(3, m.ended); v(4, m.exit_code); v(5, m.signal); }
+DEJA_VISIT(EventHead) { v(1, m.thread); v(2, m.seq); v(3, m.time_ns); }
+DEJA_VISIT(PayloadChunk) {
+  v(1, m.hash); v(2, m.total_size); v(3, m.offset); v(4, m.size); v(5, m.codec); v(6, m.element_size);
+  v(7, m.data);
+}
+DEJA_VISIT(ThreadRange) { v(1, m.thread); v(2, m.first_seq); v(3, m.last_seq); }
+DEJA_VISIT(CommRange) { v(1, m.comm); v(2, m.first_seq); v(3, m.last_seq); }
+DEJA_VISIT(BatchInfo) {
+  v(1, m.offset); v(2, m.size); v(3, m.first_time_ns); v(4, m.last_time_ns); v(5, m.threads);
+  v(6, m.comms); v(7, m.steps); v(8, m.kinds);
+}
+DEJA_VISIT(PayloadInfo) { v(1, m.hash); v(2, m.total_size); v(3, m.chunk_offsets); }
+DEJA_VISIT(PayloadPieces) {
+  v(1, m.hash); v(2, m.total_size); v(3, m.chunk_offsets); v(4, m.starts); v(5, m.sizes);
+}
+DEJA_VISIT(Index) { v(1, m.batches); v(2, m.payloads); v(3, m.pieces); }
+DEJA_VISIT(ProcessFate) { v(1, m.known); v(2, m.exit_code); v(3, m.signal); }
+DEJA_VISIT(Footer) {
+  v(1, m.index_offset); v(2, m.events); v(3, m.payloads); v(4, m.payload_bytes); v(5, m.first_step);
+  v(6, m.last_step); v(7, m.steps); v(8, m.events_lost); v(9, m.payloads_lost); v(10, m.swept);
+  v(11, m.fate); v(12, m.partial_payloads); v(13, m.partial_payload_bytes);
+}
+// clang-format on
+
+#undef DEJA_VISIT
+
+// EventKind of each body type.
+template <typename T>
+inline constexpr EventKind kKindOf = EventKind::kNone;
+template <>
+inline constexpr EventKind kKindOf<CallEnter> = EventKind::kCallEnter;
+template <>
+inline constexpr EventKind kKindOf<CallLeave> = EventKind::kCallLeave;
+template <>
+inline constexpr EventKind kKindOf<CallResults> = EventKind::kCallResults;
+template <>
+inline constexpr EventKind kKindOf<Input> = EventKind::kInput;
+template <>
+inline constexpr EventKind kKindOf<Step> = EventKind::kStep;
+template <>
+inline constexpr EventKind kKindOf<Snapshot> = EventKind::kSnapshot;
+template <>
+inline constexpr EventKind kKindOf<Note> = EventKind::kNote;
+template <>
+inline constexpr EventKind kKindOf<ClockRun> = EventKind::kClockRun;
+template <>
+inline constexpr EventKind kKindOf<ThreadStart> = EventKind::kThreadStart;
+template <>
+inline constexpr EventKind kKindOf<ThreadEnd> = EventKind::kThreadEnd;
+template <>
+inline constexpr EventKind kKindOf<CommCreated> = EventKind::kCommCreated;
+template <>
+inline constexpr EventKind kKindOf<ModuleLoaded> = EventKind::kModuleLoaded;
+template <>
+inline constexpr EventKind kKindOf<StackDefined> = EventKind::kStackDefined;
+template <>
+inline constexpr EventKind kKindOf<Crash> = EventKind::kCrash;
+template <>
+inline constexpr EventKind kKindOf<ProcessExit> = EventKind::kProcessExit;
+template <>
+inline constexpr EventKind kKindOf<Degraded> = EventKind::kDegraded;
+template <>
+inline constexpr EventKind kKindOf<AsyncError> = EventKind::kAsyncError;
+template <>
+inline constexpr EventKind kKindOf<HandleDefined> = EventKind::kHandleDefined;
+template <>
+inline constexpr EventKind kKindOf<ConnectionOpened> = EventKind::kConnectionOpened;
+template <>
+inline constexpr EventKind kKindOf<Transfer> = EventKind::kTransfer;
+template <>
+inline constexpr EventKind kKindOf<Child> = EventKind::kChild;
+
+}  // namespace deja::format
+
+#endif  // DEJA_FORMAT_MESSAGES_H_

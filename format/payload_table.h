@@ -1,0 +1,108 @@
+// PayloadTable: which pieces of which payloads a rank has, and putting them together.
+//
+// Pieces come from the chunks of the payload file (through the index or a scan) and from the tail.
+// They may overlap, be cut anywhere and be incomplete. Borrows the file and the tail. Filling it is
+// for one thread; afterwards const functions may be called by several.
+#ifndef DEJA_FORMAT_PAYLOAD_TABLE_H_
+#define DEJA_FORMAT_PAYLOAD_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/result.h"
+#include "format/file.h"
+#include "format/messages.h"
+#include "format/tail_reader.h"
+
+namespace deja::format {
+
+// Decodes the chunk in a frame of type kPayloadChunk and checks its fields against the limits;
+// `chunk.data` points into `frame`.
+Status ParseChunk(std::span<const std::byte> frame, PayloadChunk& chunk);
+
+class PayloadTable {
+ public:
+  void SetFile(const ReadFile* file) { file_ = file; }
+  void SetTail(const TailReader* tail) { tail_ = tail; }
+
+  // From an index. Refuses entries that cannot be: they would make a caller allocate for nothing.
+  Status AddIndexed(const PayloadInfo& info);
+  // The same of a payload that is here in part.
+  Status AddIndexedPieces(const PayloadPieces& info);
+  // From a scan: the chunk in the frame at `offset`. False if it contradicts what is known.
+  bool AddChunk(const PayloadChunk& chunk, uint64_t offset);
+  bool AddTailPart(const TailPayload& part);
+
+  // What of `hash` is here: its size as far as this table knows it, and ranges of its bytes.
+  // Nothing if there is none of it.
+  struct Part {
+    uint64_t total_size = 0;
+    std::vector<std::pair<uint64_t, uint64_t>> ranges;  // offset and size, in any order
+  };
+  [[nodiscard]] std::optional<Part> PartOf(const Hash128& hash) const;
+  // Payloads that are here in part, and the bytes of these parts.
+  [[nodiscard]] std::vector<Hash128> Partial() const;
+
+  // Size of a payload all of whose bytes are there.
+  [[nodiscard]] std::optional<uint64_t> Size(const Hash128& hash) const;
+  // Complete ones, by hash.
+  [[nodiscard]] std::vector<PayloadInfo> List() const;
+  [[nodiscard]] uint64_t complete() const;
+  [[nodiscard]] uint64_t complete_bytes() const;
+
+  // Hands the payload's bytes to `sink`, in order, at most a chunk at a time, and compares its hash
+  // at the end: kCorrupt if it differs. kNotFound if it is not (wholly) there.
+  Status Stream(const Hash128& hash,
+                const std::function<void(std::span<const std::byte>)>& sink) const;
+  // Hands each piece of a payload that is here in part to `sink`: the payload's size, the piece's
+  // offset, its bytes. Goes on after pieces that cannot be read and returns the first error.
+  using PieceSink = std::function<void(uint64_t, uint64_t, std::span<const std::byte>)>;
+  Status ReadPieces(const Hash128& hash, const PieceSink& sink) const;
+  // Stream for a payload of which several tables have pieces.
+  static Status StreamTogether(const Hash128& hash, std::span<const PayloadTable* const> tables,
+                               const std::function<void(std::span<const std::byte>)>& sink);
+
+ private:
+  static constexpr uint64_t kUnknownSize = ~uint64_t{0};
+  struct Piece {
+    uint64_t offset = 0;  // in the payload
+    uint64_t size = kUnknownSize;
+    uint64_t frame = 0;                 // in the payload file
+    const TailPayload* part = nullptr;  // or this part of the tail
+  };
+  struct Entry {
+    uint64_t total_size = 0;
+    bool indexed = false;  // pieces are whole, in order, their sizes unknown until read
+    std::vector<Piece> pieces;
+  };
+  struct HashOfHash {
+    size_t operator()(const Hash128& hash) const { return static_cast<size_t>(hash.Prefix()); }
+  };
+
+  struct Sourced {
+    const PayloadTable* table;
+    Piece piece;
+  };
+  // The bytes of a piece, at most a chunk at a time, each with its offset in the payload.
+  Status ReadPiece(const Hash128& hash, uint64_t total_size, const Piece& piece, uint64_t skip_to,
+                   const std::function<void(uint64_t, std::span<const std::byte>)>& sink) const;
+  static Status StreamPieces(const Hash128& hash, uint64_t total_size,
+                             std::span<const Sourced> pieces,
+                             const std::function<void(std::span<const std::byte>)>& sink);
+  static bool Complete(const Entry& entry);
+  bool AddPiece(const Hash128& hash, uint64_t total_size, const Piece& piece);
+
+  const ReadFile* file_ = nullptr;
+  const TailReader* tail_ = nullptr;
+  std::unordered_map<Hash128, Entry, HashOfHash> entries_;
+};
+
+}  // namespace deja::format
+
+#endif  // DEJA_FORMAT_PAYLOAD_TABLE_H_

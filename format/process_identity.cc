@@ -1,0 +1,106 @@
+#include "format/process_identity.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "format/futex.h"
+
+namespace deja::format {
+namespace {
+
+// Reads a small file; 0 if it cannot. `out` is terminated.
+size_t ReadSmall(const char* path, char* out, size_t size) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  ssize_t got = read(fd, out, size - 1);
+  close(fd);
+  if (got < 0) got = 0;
+  out[got] = '\0';
+  return static_cast<size_t>(got);
+}
+
+struct ProcStat {
+  uint64_t start_ticks = 0;
+  char state = 0;
+};
+
+// The fields are counted behind the last ')': the program's name may hold anything.
+ProcStat ReadProcStat(uint32_t pid) {
+  ProcStat result;
+  char path[64];
+  char text[1024];
+  snprintf(path, sizeof path, "/proc/%u/stat", pid);
+  if (ReadSmall(path, text, sizeof text) == 0) return result;
+  const char* at = strrchr(text, ')');
+  if (at == nullptr || at[1] == '\0') return result;
+  at += 2;
+  result.state = *at;
+  for (int field = 3; field < 22 && at != nullptr; ++field) {
+    at = strchr(at, ' ');
+    if (at != nullptr) ++at;
+  }
+  if (at != nullptr) result.start_ticks = strtoull(at, nullptr, 10);
+  return result;
+}
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return -1;
+}
+
+}  // namespace
+
+ProcessIdentity ThisProcess() {
+  ProcessIdentity identity;
+  identity.pid = static_cast<uint32_t>(getpid());
+  identity.start_ticks = ReadProcStat(identity.pid).start_ticks;
+  char text[64];
+  const size_t length = ReadSmall("/proc/sys/kernel/random/boot_id", text, sizeof text);
+  size_t digits = 0;
+  for (size_t i = 0; i < length && digits < 32; ++i) {
+    const int digit = HexDigit(text[i]);
+    if (digit < 0) continue;
+    uint8_t& byte = identity.boot_id[digits / 2];
+    byte = static_cast<uint8_t>(byte << 4 | digit);
+    ++digits;
+  }
+  struct stat info {};
+  if (stat("/proc/self/ns/pid", &info) == 0) identity.pid_namespace = info.st_ino;
+  return identity;
+}
+
+bool IsAlive(const ProcessIdentity& identity) {
+  if (identity.pid == 0) return false;
+  const ProcessIdentity self = ThisProcess();
+  if (identity.boot_id != self.boot_id) return false;
+  if (identity.pid_namespace != self.pid_namespace) return true;
+  const ProcStat stat = ReadProcStat(identity.pid);
+  if (stat.state == 0) {
+    // No /proc to look at: ask the kernel in the one other way there is.
+    return self.start_ticks == 0 &&
+           (kill(static_cast<pid_t>(identity.pid), 0) == 0 || errno == EPERM);
+  }
+  if (stat.state == 'Z' || stat.state == 'X') return false;
+  return identity.start_ticks == 0 || stat.start_ticks == identity.start_ticks;
+}
+
+void RandomBytes(uint8_t* out, unsigned bytes) {
+  if (getrandom(out, bytes, GRND_NONBLOCK) == static_cast<ssize_t>(bytes)) return;
+  uint64_t seed =
+      MonotonicNs() ^ static_cast<uint64_t>(getpid()) << 32 ^ reinterpret_cast<uintptr_t>(&bytes);
+  for (unsigned i = 0; i < bytes; ++i) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    out[i] = static_cast<uint8_t>(seed >> 56);
+  }
+}
+
+}  // namespace deja::format

@@ -1,0 +1,463 @@
+#include "format/rank_log.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "format/clock_run.h"
+#include "format/drainer.h"
+#include "format/event_ring.h"
+#include "format/futex.h"
+#include "format/payload_arena.h"
+#include "format/shared_pieces.h"
+#include "format/tail.h"
+#include "format/thread_mark.h"
+#include "format/wire.h"
+
+namespace deja::format {
+namespace {
+
+class RankLogImpl;
+
+// How long Finish waits for threads that are inside Append or PutPayload.
+constexpr int kMaxYields = 10000;
+
+class RingSink : public EventSink {
+ public:
+  void Attach(RankLogImpl* log, EventRing* ring, ClockArea* clocks) {
+    log_ = log;
+    ring_ = ring;
+    clocks_ = clocks;
+  }
+  bool Append(std::span<const std::byte> encoded_event) override;
+  void FlushClocks() override;
+  [[nodiscard]] bool busy() const override { return busy_.load(std::memory_order_relaxed); }
+
+ private:
+  bool AppendBusy(std::span<const std::byte> encoded_event);
+
+  RankLogImpl* log_ = nullptr;
+  EventRing* ring_ = nullptr;
+  std::atomic<bool> busy_{false};
+};
+
+// For the threads that find all rings taken, and when there is no memory for another.
+class SharedSink final : public RingSink {
+ public:
+  bool Append(std::span<const std::byte> encoded_event) override {
+    if (owner_.load(std::memory_order_relaxed) == ThreadMark()) return false;
+    mutex_.lock();
+    owner_.store(ThreadMark(), std::memory_order_relaxed);
+    const bool kept = RingSink::Append(encoded_event);
+    owner_.store(nullptr, std::memory_order_relaxed);
+    mutex_.unlock();
+    return kept;
+  }
+  [[nodiscard]] bool busy() const override {
+    return owner_.load(std::memory_order_relaxed) == ThreadMark();
+  }
+  [[nodiscard]] bool InUse() const { return RingSink::busy(); }
+
+ private:
+  FutexMutex mutex_;
+  std::atomic<const void*> owner_{nullptr};
+};
+
+class RankLogImpl final : public RankLog {
+ public:
+  RankLogImpl(std::unique_ptr<Tail> tail, const RankLogOptions& options)
+      : tail_(std::move(tail)),
+        policy_(options.on_pressure),
+        tail_dir_(options.tail_dir),
+        job_id_(options.job_id),
+        copies_(options.copies),
+        arena_(*tail_),
+        drainer_(*tail_, arena_, rings_, options.trace_dir, options.wrap_file) {
+    Attach(kTailSharedRing);
+    shared_sink_.Attach(this, &rings_[kTailSharedRing], nullptr);
+  }
+
+  EventSink* ClaimSink(ThreadIndex thread) override;
+  void ReleaseSink(EventSink* sink) override;
+  bool PutPayload(const Hash128& hash, std::span<const std::byte> bytes,
+                  uint32_t element_size) override;
+  bool AppendEmergency(std::span<const std::byte> encoded_event) override {
+    return !closed() && tail_->PutEmergency(encoded_event);
+  }
+
+  Status BecomeRank(TraceHeader header) override {
+    if (closed()) return Fail(ErrorCode::kInvalidArgument, "the log has been finished");
+    if (shared_ == nullptr && header.world_size != 1) {
+      shared_ = SharedPieces::Open(tail_dir_, job_id_, copies_);
+    }
+    if (shared_ != nullptr) header.shares_with = shared_->id();
+    DEJA_RETURN_IF_ERROR(drainer_.BecomeRank(std::move(header)));
+    drainer_.SetShared(shared_.get());
+    sharing_.store(shared_.get(), std::memory_order_release);
+    return {};
+  }
+  Status BecomeChild(TraceHeader header) override {
+    if (closed()) return Fail(ErrorCode::kInvalidArgument, "the log has been finished");
+    return drainer_.BecomeChild(std::move(header));
+  }
+  [[nodiscard]] bool is_rank() const override { return drainer_.is_rank(); }
+  [[nodiscard]] const std::string& folder() const override { return drainer_.folder(); }
+  void Flush() override {
+    if (!closed()) drainer_.Flush();
+  }
+  void Finish() override;
+  void AbandonInChild() override {
+    closed_.store(true);
+    abandoned_.store(true);
+    drainer_.AbandonInChild();
+  }
+  [[nodiscard]] RankLogCounters counters() const override;
+
+  [[nodiscard]] bool closed() const { return closed_.load(std::memory_order_relaxed); }
+  Drainer& drainer() { return drainer_; }
+
+ private:
+  enum class Owner : uint8_t { kNobody, kThread, kReleased };
+  struct Claim {
+    Owner owner = Owner::kNobody;
+    ThreadIndex thread = 0;
+  };
+
+  void Attach(uint32_t ring) {
+    rings_[ring].Attach(&tail_->ring(ring), tail_->ring_bytes(ring), tail_->header().ring_bytes);
+    tail_->ring(ring).used.store(1, std::memory_order_release);
+  }
+  EventSink* Take(uint32_t ring, ThreadIndex thread) {
+    claims_[ring] = {Owner::kThread, thread};
+    return &sinks_[ring];
+  }
+  struct Put {
+    const Hash128& hash;
+    std::span<const std::byte> bytes;
+    uint32_t element_size;
+  };
+  BlockHeader* PutBlock(const Put& put, uint64_t offset, uint64_t wanted);
+  bool PutWhole(const Put& put);
+  bool PutPiece(const Put& put, uint64_t piece);
+  bool PutShared(SharedPieces& shared, const Put& put);
+  void WaitForThreads();
+
+  const std::unique_ptr<Tail> tail_;
+  const PressurePolicy policy_;
+  const std::string tail_dir_;
+  const std::string job_id_;
+  const uint32_t copies_;
+  std::unique_ptr<SharedPieces> shared_;
+  std::atomic<SharedPieces*> sharing_{nullptr};  // set once this is a rank
+  EventRing rings_[kTailRings];
+  RingSink sinks_[kTailRings];
+  SharedSink shared_sink_;
+  PayloadArena arena_;
+  Drainer drainer_;
+  FutexMutex claim_mutex_;
+  Claim claims_[kTailRings];
+  std::atomic<bool> closed_{false};
+  std::atomic<bool> abandoned_{false};
+  std::atomic<uint32_t> puts_{0};  // threads inside PutPayload
+  std::atomic<uint64_t> payloads_{0};
+  std::atomic<uint64_t> payload_bytes_{0};
+};
+
+bool SaysHowItEnds(std::span<const std::byte> encoded_event) {
+  WireReader reader(encoded_event);
+  uint32_t field = 0;
+  WireType type{};
+  while (reader.Tag(field, type)) {
+    if (field == static_cast<uint32_t>(EventKind::kCrash) ||
+        field == static_cast<uint32_t>(EventKind::kProcessExit)) {
+      return true;
+    }
+    reader.Skip(type);
+  }
+  return false;
+}
+
+// ---- Events -----------------------------------------------------------------------------------
+
+bool RingSink::Append(std::span<const std::byte> encoded_event) {
+  // Finish waits until no thread is busy; it makes the order of these two lines visible with a
+  // barrier on its own side, so that they cost nothing here.
+  busy_.store(true, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const bool kept = AppendBusy(encoded_event);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  busy_.store(false, std::memory_order_release);
+  return kept;
+}
+
+bool RingSink::AppendBusy(std::span<const std::byte> encoded_event) {
+  if (log_->closed()) return false;
+  Drainer& drainer = log_->drainer();
+  if (encoded_event.empty() || encoded_event.size() > kMaxEventBytes) {
+    drainer.CountLostEvent();
+    return false;
+  }
+  if (drainer.events_off().load(std::memory_order_relaxed)) {
+    // How the process ends is told in any case.
+    if (SaysHowItEnds(encoded_event) && log_->AppendEmergency(encoded_event)) return true;
+    drainer.CountLostEvent();
+    return false;
+  }
+  if (!ring_->TryAppend(encoded_event)) {
+    int waited = 0;
+    for (;;) {
+      const uint32_t seen = drainer.Seen();
+      if (ring_->TryAppend(encoded_event)) break;
+      if (!drainer.Wait(seen, drainer.events_off(), waited)) {
+        drainer.CountLostEvent();
+        return false;
+      }
+    }
+  }
+  if (ring_->WantsDrain()) drainer.Wake();
+  return true;
+}
+
+void RingSink::FlushClocks() {
+  const uint32_t count = clocks_->count.load(std::memory_order_relaxed);
+  if (count == 0 || count > kMaxClockReads) return;  // nothing, or this has been interrupted
+  busy_.store(true, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  // What a finished log still has there is its own to read.
+  if (!log_->closed()) {
+    std::byte event[kMaxClockRunBytes];
+    const EventHead head{clocks_->thread, clocks_->seq, clocks_->time_ns};
+    const size_t size = EncodeClockRun(head, std::span(clocks_->sources).first(count),
+                                       std::span(clocks_->values).first(count), event);
+    clocks_->records_before = ring_->records();
+    clocks_->count.store(count | ClockArea::kFlushing, std::memory_order_release);
+    (void)AppendBusy(std::span(event).first(size));
+    clocks_->count.store(0, std::memory_order_release);
+  }
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  busy_.store(false, std::memory_order_release);
+}
+
+EventSink* RankLogImpl::ClaimSink(ThreadIndex thread) {
+  if (closed()) return &shared_sink_;
+  claim_mutex_.lock();
+  EventSink* sink = nullptr;
+  uint32_t empty_one = kTailRings;
+  uint32_t fresh_one = kTailRings;
+  for (uint32_t i = 0; i < kTailRings && sink == nullptr; ++i) {
+    if (i == kTailSharedRing) continue;
+    const Claim& claim = claims_[i];
+    if (claim.owner == Owner::kNobody) {
+      if (fresh_one == kTailRings) fresh_one = i;
+    } else if (claim.owner == Owner::kReleased) {
+      // What a thread has in a ring must be drained before what it has in another one: it gets its
+      // own back, or one that others get only when it is empty.
+      if (claim.thread == thread) {
+        sink = Take(i, thread);
+      } else if (empty_one == kTailRings && rings_[i].tail() == rings_[i].head()) {
+        empty_one = i;
+      }
+    }
+  }
+  if (sink == nullptr && empty_one != kTailRings) sink = Take(empty_one, thread);
+  if (sink == nullptr && fresh_one != kTailRings && tail_->PrepareRing(fresh_one)) {
+    Attach(fresh_one);
+    sinks_[fresh_one].Attach(this, &rings_[fresh_one], &tail_->clocks(fresh_one));
+    sink = Take(fresh_one, thread);
+  }
+  claim_mutex_.unlock();
+  return sink != nullptr ? sink : &shared_sink_;
+}
+
+void RankLogImpl::ReleaseSink(EventSink* sink) {
+  if (closed() || sink == nullptr || sink == &shared_sink_) return;
+  const auto ring = static_cast<size_t>(static_cast<RingSink*>(sink) - sinks_);
+  if (ring >= kTailRings) return;
+  claim_mutex_.lock();
+  if (claims_[ring].owner == Owner::kThread) claims_[ring].owner = Owner::kReleased;
+  claim_mutex_.unlock();
+}
+
+// ---- Payloads ---------------------------------------------------------------------------------
+
+bool RankLogImpl::PutPayload(const Hash128& hash, std::span<const std::byte> bytes,
+                             uint32_t element_size) {
+  puts_.fetch_add(1);
+  bool kept = false;
+  if (!closed_.load()) {
+    bool refused = false;
+    if (!drainer_.payloads_off().load(std::memory_order_relaxed) && !hash.IsZero()) {
+      kept = arena_.Known(hash, refused);
+      if (!kept && !refused) {
+        const bool known_size =
+            element_size == 1 || element_size == 2 || element_size == 4 || element_size == 8;
+        const Put put{hash, bytes, known_size ? element_size : 1};
+        SharedPieces* shared = sharing_.load(std::memory_order_acquire);
+        kept = shared != nullptr && bytes.size() >= SharedPieces::kLeastBytes
+                   ? PutShared(*shared, put)
+                   : PutWhole(put);
+      }
+    }
+    if (!kept) drainer_.CountLostPayload(bytes.size());
+  }
+  puts_.fetch_sub(1);
+  return kept;
+}
+
+// Copies as much as fits of `wanted` bytes at `offset` into a block that is not committed yet. Null
+// if there is no room for it and none will come.
+BlockHeader* RankLogImpl::PutBlock(const Put& put, uint64_t offset, uint64_t wanted) {
+  const bool may_wait = policy_ == PressurePolicy::kBlock;
+  BlockHeader* block = nullptr;
+  uint64_t size = 0;
+  int waited = 0;
+  for (;;) {
+    const uint32_t seen = drainer_.Seen();
+    const PayloadArena::Room room = arena_.Reserve(wanted, block, size);
+    if (room == PayloadArena::Room::kYes) break;
+    if (room == PayloadArena::Room::kNever) return nullptr;
+    drainer_.Wake();
+    if (!may_wait || !drainer_.Wait(seen, drainer_.payloads_off(), waited)) return nullptr;
+  }
+  block->element_size = put.element_size;
+  std::memcpy(block->hash, put.hash.bytes.data(), sizeof block->hash);
+  block->total_size = put.bytes.size();
+  block->offset = offset;
+  block->size = size;
+  block->reserved = 0;
+  if (size != 0)
+    std::memcpy(reinterpret_cast<std::byte*>(block + 1), put.bytes.data() + offset, size);
+  return block;
+}
+
+bool RankLogImpl::PutWhole(const Put& put) {
+  const uint64_t total = put.bytes.size();
+  if (policy_ != PressurePolicy::kBlock && BlockBytes(total) > arena_.free_bytes()) {
+    drainer_.Wake();
+    return false;
+  }
+  BlockHeader* block = nullptr;
+  uint64_t offset = 0;
+  do {
+    if (block != nullptr) arena_.Commit(block);
+    block = PutBlock(put, offset, total - offset);
+    if (block == nullptr) return false;
+    offset += block->size;
+  } while (offset != total);
+  const bool only_one = block->size == total;
+  if (!only_one) arena_.Commit(block);
+  if (arena_.Remember(put.hash, only_one ? block : nullptr)) {
+    payloads_.fetch_add(1, std::memory_order_relaxed);
+    payload_bytes_.fetch_add(total, std::memory_order_relaxed);
+  }
+  if (arena_.used() >= arena_.high_water()) drainer_.Wake();
+  return true;
+}
+
+bool RankLogImpl::PutPiece(const Put& put, uint64_t piece) {
+  uint64_t offset = piece * SharedPieces::kPieceBytes;
+  const uint64_t end = std::min<uint64_t>(put.bytes.size(), offset + SharedPieces::kPieceBytes);
+  if (policy_ != PressurePolicy::kBlock && BlockBytes(end - offset) > arena_.free_bytes()) {
+    drainer_.Wake();
+    return false;
+  }
+  payload_bytes_.fetch_add(end - offset, std::memory_order_relaxed);
+  while (offset != end) {
+    BlockHeader* block = PutBlock(put, offset, end - offset);
+    if (block == nullptr) return false;
+    offset += block->size;
+    arena_.Commit(block);
+  }
+  if (arena_.used() >= arena_.high_water()) drainer_.Wake();
+  return true;
+}
+
+// Takes what nobody has yet, at first without waiting for those that are at it; then what these did
+// not get done.
+bool RankLogImpl::PutShared(SharedPieces& shared, const Put& put) {
+  const uint64_t pieces =
+      (put.bytes.size() + SharedPieces::kPieceBytes - 1) / SharedPieces::kPieceBytes;
+  const uint64_t first = shared.FirstPiece(pieces);
+  bool any = false;
+  for (const bool wait : {false, true}) {
+    bool elsewhere = false;
+    for (uint64_t i = 0; i < pieces; ++i) {
+      const uint64_t piece = (first + i) % pieces;
+      const SharedPieces::Claimed claimed =
+          wait ? shared.Await(put.hash, piece) : shared.Claim(put.hash, piece);
+      if (claimed == SharedPieces::Claimed::kKept) continue;
+      if (claimed == SharedPieces::Claimed::kElsewhere && !wait) {
+        elsewhere = true;
+        continue;
+      }
+      if (!PutPiece(put, piece)) {
+        shared.Release(put.hash, piece);
+        return false;
+      }
+      // Not before it is safe: who finds it kept relies on it.
+      shared.Keep(put.hash, piece);
+      any = true;
+    }
+    if (!elsewhere) break;
+  }
+  arena_.Remember(put.hash, nullptr);
+  if (any) payloads_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+// ---- Life -------------------------------------------------------------------------------------
+
+// Until no thread is inside Append or PutPayload: after `closed_` none gets in.
+void RankLogImpl::WaitForThreads() {
+  if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) usleep(1000);
+  const auto anybody = [this] {
+    if (puts_.load() != 0 || shared_sink_.InUse()) return true;
+    return std::any_of(std::begin(sinks_), std::end(sinks_),
+                       [](const RingSink& sink) { return sink.busy(); });
+  };
+  for (int i = 0; i < kMaxYields && anybody(); ++i) sched_yield();
+}
+
+void RankLogImpl::Finish() {
+  if (abandoned_.load()) return;
+  closed_.store(true);
+  WaitForThreads();
+  drainer_.Finish();
+}
+
+RankLogCounters RankLogImpl::counters() const {
+  RankLogCounters counters;
+  if (abandoned_.load()) return counters;
+  for (uint32_t i = 0; i < kTailRings; ++i) {
+    if (tail_->ring(i).used.load(std::memory_order_acquire) != 0) {
+      counters.events += rings_[i].records();
+    }
+  }
+  counters.payloads = payloads_.load();
+  counters.payload_bytes = payload_bytes_.load();
+  counters.events_lost = drainer_.events_lost();
+  counters.payloads_lost = drainer_.payloads_lost();
+  counters.payload_bytes_lost = drainer_.payload_bytes_lost();
+  return counters;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RankLog>> RankLog::Create(const RankLogOptions& options) {
+  TailOptions tail_options;
+  tail_options.directories = {options.tail_dir, options.trace_dir};
+  tail_options.job_id = options.job_id;
+  tail_options.ring_bytes = options.ring_bytes;
+  tail_options.arena_bytes = options.payload_bytes;
+  tail_options.first_arena_bytes = options.first_payload_bytes;
+  DEJA_ASSIGN_OR_RETURN(std::unique_ptr<Tail> tail, Tail::Create(tail_options));
+  (void)syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+  return std::make_unique<RankLogImpl>(std::move(tail), options);
+}
+
+}  // namespace deja::format

@@ -1,0 +1,143 @@
+// RankLog: the storage of one recorded process, on the writing side.
+//
+// Life: Create() makes only the tail, a shared mapping (in /dev/shm where there is one, else in the
+// trace's folder) into which threads append events and payloads. BecomeRank() makes the rank's
+// folder and starts the background thread that compresses what is in the tail, writes it to the
+// folder and frees its place. If the tail fills before that, the background thread spills into a
+// pending folder that BecomeRank() renames. Finish() drains the rest, writes index and footer and
+// removes the tail. A process that dies at any moment, SIGKILL included, leaves a tail from which
+// format/recovery.h completes the folder; nothing that Append or PutPayload has accepted is lost.
+//
+// Owner: the recorder, one per process, never destroyed. Threads: as said at each function.
+// Failures of the disk never reach the caller: the log degrades (counts what it drops, says so once
+// on stderr and in the trace) and goes on accepting and discarding.
+#ifndef DEJA_FORMAT_RANK_LOG_H_
+#define DEJA_FORMAT_RANK_LOG_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "common/ids.h"
+#include "common/result.h"
+#include "format/messages.h"
+#include "format/tail_format.h"
+
+namespace deja::format {
+
+class AppendFile;
+
+enum class PressurePolicy { kBlock, kDropPayload };
+
+struct RankLogOptions {
+  std::string trace_dir;                   // NAME.deja, made by `deja record`
+  std::string tail_dir = "/dev/shm";       // tried first; then trace_dir
+  std::string job_id = {};                 // 32 hex digits; becomes part of the tail's name
+  size_t ring_bytes = 256 << 10;           // of each thread's event ring; power of two
+  size_t first_payload_bytes = 256 << 10;  // so much of the arena has memory from the start
+  size_t payload_bytes = 64 << 20;         // of the payload arena: the memory budget of --buffer
+  PressurePolicy on_pressure = PressurePolicy::kBlock;
+  // So many of the job's ranks on this machine keep what several of them are given (SharedPieces);
+  // 0: each rank keeps all of its own. Takes effect with BecomeRank.
+  uint32_t copies = 0;
+  // Tests put something around each of the rank's files with it.
+  std::unique_ptr<AppendFile> (*wrap_file)(std::unique_ptr<AppendFile> file) = nullptr;
+};
+
+struct RankLogCounters {
+  uint64_t events = 0;
+  uint64_t payloads = 0;  // distinct, kept
+  uint64_t payload_bytes = 0;
+  uint64_t events_lost = 0;
+  uint64_t payloads_lost = 0;
+  uint64_t payload_bytes_lost = 0;
+};
+
+class EventSink;
+
+class RankLog {
+ public:
+  static Result<std::unique_ptr<RankLog>> Create(const RankLogOptions& options);
+  virtual ~RankLog() = default;
+
+  // The sink of one thread; never null (when all rings are taken, threads share one under a lock).
+  // Any thread. The sink belongs to the log; give it back with ReleaseSink when the thread ends.
+  virtual EventSink* ClaimSink(ThreadIndex thread) = 0;
+  virtual void ReleaseSink(EventSink* sink) = 0;
+
+  // Keeps `bytes` under `hash` unless that hash is already kept, by this rank or by one that it
+  // shares payloads with. Copies before it returns. False if
+  // it was dropped (policy, or the log is degraded). Any thread; no lock is held while copying.
+  // Blocks when the arena is full and the policy is kBlock. `element_size` (1, 2, 4, 8) helps the
+  // codec.
+  virtual bool PutPayload(const Hash128& hash, std::span<const std::byte> bytes,
+                          uint32_t element_size) = 0;
+
+  // Makes `rank-NNNNN` (or `rank-NNNNN.A`, A the first attempt number that is free) in the trace
+  // and starts writing. The header's tail, attempt and producer are filled in here. Once; any
+  // thread.
+  virtual Status BecomeRank(TraceHeader header) = 0;
+  // The same for a process that is no rank but was made by one, or may have been: a folder of its
+  // own, `child-PID-NONCE`. It may become a rank later.
+  virtual Status BecomeChild(TraceHeader header) = 0;
+  // True once there is a folder, of either kind.
+  [[nodiscard]] virtual bool is_rank() const = 0;
+  // Absolute path of the rank's folder; empty before BecomeRank.
+  [[nodiscard]] virtual const std::string& folder() const = 0;
+
+  // Waits until all that was appended before the call has been written. For tests and orderly ends.
+  virtual void Flush() = 0;
+  // Drains, writes index and footer, removes the tail (and everything else if this never became a
+  // rank). Afterwards appends are discarded. Safe to call more than once. Not async-signal-safe.
+  virtual void Finish() = 0;
+
+  // In the child after fork: forgets the parent's log without touching its memory or files.
+  virtual void AbandonInChild() = 0;
+
+  // For an event that cannot go through a sink: a signal handler that interrupted its own thread's
+  // Append. A few of them are kept beside the rings and come last in the recording. At most
+  // kMaxEmergencyBytes; false if there is no room. Async-signal-safe, never waits.
+  virtual bool AppendEmergency(std::span<const std::byte> encoded_event) = 0;
+
+  [[nodiscard]] virtual RankLogCounters counters() const = 0;
+};
+
+// Where one thread appends its events. Single producer: only its thread calls it (a signal handler
+// on that thread may, if it interrupted no Append: see `busy`).
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  // Appends one encoded Event (a serialized deja.v1.Event, at most kMaxEventBytes). It is durable
+  // against SIGKILL when this returns. Waits while the ring is full. False if discarded. No
+  // allocation, no syscall unless it waits.
+  virtual bool Append(std::span<const std::byte> encoded_event) = 0;
+  // True while this thread is inside Append: a signal handler must then use RankLog's emergency
+  // slot.
+  [[nodiscard]] virtual bool busy() const = 0;
+
+  // Where this thread may put clock readings, in the shared mapping: they are durable once
+  // ClockArea::count says so. Null: there is no such place, each reading is an event of its own.
+  [[nodiscard]] ClockArea* clocks() const { return clocks_; }
+  // Makes an event of what is in clocks(): before any other event, and when the area is full. The
+  // area is empty afterwards, unless the log has been finished.
+  virtual void FlushClocks() {}
+
+ protected:
+  ClockArea* clocks_ = nullptr;
+};
+
+// Events larger than this are refused by Append; what is bigger (file contents, …) goes to
+// PutPayload.
+inline constexpr size_t kMaxEventBytes = 32 << 10;
+inline constexpr size_t kMaxEmergencyBytes = 8 << 10;
+
+// Event.thread of what the log itself has to say (Degraded, when the disk refuses); its seq counts
+// from 0 like every thread's. No ThreadStart belongs to it.
+inline constexpr ThreadIndex kLogThread = 0xffffffffu;
+
+}  // namespace deja::format
+
+#endif  // DEJA_FORMAT_RANK_LOG_H_

@@ -1,0 +1,119 @@
+// RankReader: the recording of one rank, on the reading side.
+//
+// Opens a rank's folder in any state: finished; torn (its process died, its tail is still there or
+// is gone); being written. It never changes what it reads. Uses the index and footer where they are
+// and scans frames where they are not; memory stays bounded by one decoded batch per iterator plus
+// the index.
+//
+// Owner: the caller. Threads: const functions may be called by several threads; an EventCursor by
+// one.
+#ifndef DEJA_FORMAT_RANK_READER_H_
+#define DEJA_FORMAT_RANK_READER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/result.h"
+#include "format/messages.h"
+
+namespace deja::format {
+
+// How a file of the trace ends; the four outcomes of docs/FORMAT.md are a record, and these
+// three.
+enum class EndState {
+  kCleanEnd,  // the footer was there
+  kTornTail,  // the file stops in or after a frame without a footer: the writer died; see
+              // `lost_bytes`
+  kCorrupt,  // a frame's checksum or content is wrong; what follows it was skipped to the next good
+             // frame
+};
+
+struct EndReport {
+  EndState state = EndState::kCleanEnd;
+  uint64_t lost_bytes = 0;   // bytes of the file that could not be used
+  uint64_t tail_events = 0;  // events that came from the tail mapping and not from the file
+  std::string detail;        // for humans: file, offset, what was found
+};
+
+class EventCursor;
+class PayloadTable;
+
+struct ReadOptions {
+  bool use_tail = true;  // also read the tail mapping that the header names
+};
+
+class RankReader {
+ public:
+  static Result<std::unique_ptr<RankReader>> Open(const std::string& folder,
+                                                  const ReadOptions& options = {});
+  virtual ~RankReader() = default;
+
+  [[nodiscard]] virtual const TraceHeader& header() const = 0;  // views live as long as the reader
+  [[nodiscard]] virtual const EndReport& end() const = 0;
+  // Totals: from the footer, or counted while the folder was scanned.
+  [[nodiscard]] virtual const Footer& totals() const = 0;
+  // Sorted by file offset; the tail's events, if any, are in one last entry with size 0.
+  [[nodiscard]] virtual const std::vector<BatchInfo>& batches() const = 0;
+  [[nodiscard]] virtual uint64_t file_bytes() const = 0;  // of all files of the rank
+
+  // Events in the order of the file: each thread's in its order, threads interleaved batch by
+  // batch.
+  [[nodiscard]] virtual std::unique_ptr<EventCursor> Events() const = 0;
+  // Starts at the batch that holds operation `comm_seq` of communicator `comm` (number + 1) resp.
+  // the step.
+  [[nodiscard]] virtual std::unique_ptr<EventCursor> EventsFromOp(uint32_t comm,
+                                                                  uint64_t comm_seq) const = 0;
+  [[nodiscard]] virtual std::unique_ptr<EventCursor> EventsFromStep(uint64_t step) const = 0;
+  // Starts at batch `batch` of batches().
+  [[nodiscard]] virtual std::unique_ptr<EventCursor> EventsFromBatch(size_t batch) const = 0;
+
+  // Size of a kept payload, or nothing.
+  [[nodiscard]] virtual std::optional<uint64_t> PayloadSize(const Hash128& hash) const = 0;
+  // Reads and decodes a payload into `out`, whose size must be PayloadSize(); checks its hash.
+  virtual Status ReadPayload(const Hash128& hash, std::span<std::byte> out) const = 0;
+  // Hands the bytes of a payload to `sink`, in order, at most kPayloadChunkBytes at a time; the
+  // hash is checked at the end, when the sink has seen everything.
+  virtual Status StreamPayload(
+      const Hash128& hash, const std::function<void(std::span<const std::byte>)>& sink) const = 0;
+  // Those that are wholly in this folder.
+  [[nodiscard]] virtual std::vector<PayloadInfo> payloads() const = 0;
+
+  // The three functions before payloads() look into the folders of ranks that share payloads with
+  // this one, too (TraceHeader.shares_with). These are looked for beside this folder when the first
+  // payload is not here, or asked of `peers`, which may name any ranks, this one among them.
+  // To be set before the first payload is asked for.
+  using Peers = std::function<std::vector<const RankReader*>()>;
+  virtual void SetPeers(Peers peers) = 0;
+  // What is in this folder (and its tail) alone.
+  [[nodiscard]] virtual const PayloadTable& own_payloads() const = 0;
+};
+
+class EventCursor {
+ public:
+  virtual ~EventCursor() = default;
+  // The next event, or null at the end. Its views are valid until the next call on this cursor, or
+  // as long as the holder of batch() keeps it.
+  virtual const Event* Next() = 0;
+  // The serialized Event that Next() returned last, with what this version does not know of it.
+  [[nodiscard]] virtual std::span<const std::byte> encoded() const = 0;
+  // Keeps the buffer behind the events of the current batch alive.
+  [[nodiscard]] virtual std::shared_ptr<const void> batch() const = 0;
+  // Batch number and position in it of the event that Next() returned last.
+  [[nodiscard]] virtual size_t batch_number() const = 0;
+  // What had to be skipped so far because it is damaged; empty if nothing. (A finished file is not
+  // read to its end when it is opened, so end() cannot know.)
+  [[nodiscard]] virtual const std::string& damage() const = 0;
+  // Events of batches that could not be read are not counted in anything; this counts the batches.
+  [[nodiscard]] virtual uint64_t damaged_batches() const = 0;
+};
+
+}  // namespace deja::format
+
+#endif  // DEJA_FORMAT_RANK_READER_H_

@@ -1,0 +1,318 @@
+#include "format/rank_writer.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "format/frame_reader.h"
+#include "format/message_codec.h"
+#include "format/tensor_codec.h"
+
+namespace deja::format {
+namespace {
+
+// Room that is kept in each file: for the last batch, index frames and footer.
+constexpr uint64_t kKeptRoom = 24 << 10;
+constexpr uint64_t kIndexElementBytes = 8;  // around each of them
+constexpr uint64_t kIndexPieceBytes = 64;   // of a piece, at most
+
+}  // namespace
+
+void PartialPayload::Add(uint64_t offset, uint64_t size, uint64_t frame) {
+  Piece& piece = pieces[offset];
+  if (piece.frame == 0 || piece.size < size) piece = {size, frame};
+}
+
+std::pair<uint64_t, uint64_t> PartialPayload::Gap(uint64_t offset) const {
+  auto piece = pieces.upper_bound(offset);
+  if (piece != pieces.begin()) --piece;
+  for (; piece != pieces.end() && piece->first <= offset; ++piece)
+    offset = std::max(offset, piece->first + piece->second.size);
+  const uint64_t end = piece == pieces.end() ? total_size : std::min(total_size, piece->first);
+  return {offset, end - std::min(end, offset)};
+}
+
+bool PartialPayload::IsWhole() const {
+  return !pieces.empty() && Gap(0).first >= total_size;
+}
+
+PayloadInfo PartialPayload::Info(const Hash128& hash) const {
+  PayloadInfo info;
+  info.hash = hash;
+  info.total_size = total_size;
+  uint64_t done = 0;
+  for (const auto& [offset, piece] : pieces) {
+    if (offset + piece.size <= done && offset != 0) continue;  // within another one
+    info.chunk_offsets.push_back(piece.frame);
+    done = offset + piece.size;
+  }
+  return info;
+}
+
+PayloadPieces PartialPayload::Pieces(const Hash128& hash) const {
+  PayloadPieces list;
+  list.hash = hash;
+  list.total_size = total_size;
+  for (const auto& [offset, piece] : pieces) {
+    list.chunk_offsets.push_back(piece.frame);
+    list.starts.push_back(offset);
+    list.sizes.push_back(piece.size);
+  }
+  return list;
+}
+
+Result<std::unique_ptr<FrameWriter>> RankWriter::OpenFile(const char* name, FileStart start,
+                                                          ProcessFile*& raw) {
+  DEJA_ASSIGN_OR_RETURN(std::unique_ptr<ProcessFile> file,
+                        OpenProcessFile(folder_ + "/" + name, start, options_.spare));
+  raw = file.get();
+  std::unique_ptr<AppendFile> wrapped = std::move(file);
+  if (options_.wrap != nullptr) wrapped = options_.wrap(std::move(wrapped));
+  return std::make_unique<FrameWriter>(std::move(wrapped));
+}
+
+Result<std::unique_ptr<RankWriter>> RankWriter::Create(const std::string& folder,
+                                                       const RankWriterOptions& options) {
+  if (mkdir(folder.c_str(), 0777) != 0) return FailErrno("cannot make " + folder, errno);
+  std::unique_ptr<RankWriter> writer(new RankWriter);
+  writer->folder_ = folder;
+  writer->options_ = options;
+  auto events = writer->OpenFile(kEventsFile, FileStart::kCreate, writer->events_file_);
+  if (events) {
+    writer->events_ = std::move(*events);
+    auto payloads = writer->OpenFile(kPayloadsFile, FileStart::kCreate, writer->payloads_file_);
+    if (payloads) {
+      writer->payloads_ = std::move(*payloads);
+      return writer;
+    }
+    events = tl::unexpected(std::move(payloads.error()));
+  }
+  unlink((folder + "/" + kEventsFile).c_str());
+  unlink((folder + "/" + kPayloadsFile).c_str());
+  rmdir(folder.c_str());
+  return tl::unexpected(std::move(events.error()));
+}
+
+Result<std::unique_ptr<RankWriter>> RankWriter::Continue(const std::string& folder,
+                                                         RankFiles files) {
+  std::unique_ptr<RankWriter> writer(new RankWriter);
+  writer->folder_ = folder;
+  writer->index_ = std::move(files.index);
+  writer->partial_ = std::move(files.partial);
+  writer->totals_ = files.totals;
+  DEJA_RETURN_IF_ERROR(writer->Retry());
+  if (writer->events_file_->size() > files.events_end) {
+    DEJA_RETURN_IF_ERROR(writer->events_file_->Truncate(files.events_end));
+  }
+  if (writer->payloads_file_->size() > files.payloads_end) {
+    DEJA_RETURN_IF_ERROR(writer->payloads_file_->Truncate(files.payloads_end));
+  }
+  return writer;
+}
+
+Status RankWriter::MakeRoom(ProcessFile& file, uint64_t bytes) const {
+  if (spend_reserve_) return {};
+  const uint64_t index = &file == events_file_ ? index_bytes_ : 0;
+  if (file.Reserve(bytes + kKeptRoom + index)) return {};
+  return FailErrno("cannot write " + folder_, ENOSPC);
+}
+
+void RankWriter::ReleaseReserve() {
+  events_file_->ReleaseReserve();
+  payloads_file_->ReleaseReserve();
+}
+
+Status RankWriter::Retry() {
+  DEJA_ASSIGN_OR_RETURN(events_, OpenFile(kEventsFile, FileStart::kContinue, events_file_));
+  DEJA_ASSIGN_OR_RETURN(payloads_, OpenFile(kPayloadsFile, FileStart::kContinue, payloads_file_));
+  return {};
+}
+
+void RankWriter::Renamed(const std::string& folder) {
+  folder_ = folder;
+  events_file_->Renamed(folder + "/" + kEventsFile);
+  payloads_file_->Renamed(folder + "/" + kPayloadsFile);
+}
+
+void RankWriter::CloseInChild() {
+  events_file_->CloseInChild();
+  payloads_file_->CloseInChild();
+}
+
+// The header is known only when the process becomes a rank. A file that was begun before is copied
+// frame by frame behind it. `moved` receives where each frame was and is.
+Status RankWriter::Rewrite(const char* name, const TraceHeader& header,
+                           std::unique_ptr<FrameWriter>& writer, ProcessFile*& raw,
+                           std::map<uint64_t, uint64_t>& moved) {
+  if (writer->offset() == 0) {
+    DEJA_ASSIGN_OR_RETURN([[maybe_unused]] const uint64_t offset, writer->WriteHeader(header));
+    return {};
+  }
+  const std::string path = folder_ + "/" + name;
+  const std::string next_name = std::string(name) + ".next";
+  const std::string next_path = folder_ + "/" + next_name;
+  unlink(next_path.c_str());
+  ProcessFile* next_raw = nullptr;
+  DEJA_ASSIGN_OR_RETURN(auto next, OpenFile(next_name.c_str(), FileStart::kCreate, next_raw));
+  DEJA_ASSIGN_OR_RETURN([[maybe_unused]] const uint64_t offset, next->WriteHeader(header));
+  DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<ReadFile> old, OpenReadFile(path));
+  FrameReader reader(*old);
+  DEJA_RETURN_IF_ERROR(reader.CheckMagic());
+  std::vector<std::byte> payload;
+  for (;;) {
+    const FrameResult frame = reader.Next(payload);
+    if (frame.outcome != FrameOutcome::kRecord) break;
+    if (frame.type == FrameType::kHeader) continue;
+    DEJA_ASSIGN_OR_RETURN(const uint64_t at, next->Write(frame.type, payload));
+    moved[frame.offset] = at;
+  }
+  if (rename(next_path.c_str(), path.c_str()) != 0) {
+    return FailErrno("cannot rename " + next_path, errno);
+  }
+  next_raw->Renamed(path);
+  writer = std::move(next);
+  raw = next_raw;
+  return {};
+}
+
+Status RankWriter::SetHeader(const TraceHeader& header) {
+  const uint64_t header_bytes = EncodedSize(header);
+  DEJA_RETURN_IF_ERROR(MakeRoom(*events_file_, header_bytes));
+  DEJA_RETURN_IF_ERROR(MakeRoom(*payloads_file_, header_bytes));
+  std::map<uint64_t, uint64_t> events_moved;
+  std::map<uint64_t, uint64_t> payloads_moved;
+  DEJA_RETURN_IF_ERROR(Rewrite(kEventsFile, header, events_, events_file_, events_moved));
+  DEJA_RETURN_IF_ERROR(Rewrite(kPayloadsFile, header, payloads_, payloads_file_, payloads_moved));
+  for (BatchInfo& batch : index_.batches) batch.offset = events_moved[batch.offset];
+  const auto move_chunks = [&](PayloadInfo& info) {
+    for (uint64_t& offset : info.chunk_offsets) offset = payloads_moved[offset];
+  };
+  for (PayloadInfo& info : index_.payloads) move_chunks(info);
+  for (auto& [hash, partial] : partial_) {
+    for (auto& [offset, piece] : partial.pieces) piece.frame = payloads_moved[piece.frame];
+  }
+  return {};
+}
+
+void RankWriter::AddEvent(std::span<const std::byte> encoded_event) {
+  Event event;
+  uint32_t body_field = 0;
+  // What does not decode is kept all the same: the reader reports it.
+  if (DecodeEvent(encoded_event, event, &body_field)) summary_.Add(event, body_field);
+  AppendToBatch(encoded_event, batch_);
+}
+
+Status RankWriter::WriteBatch() {
+  if (batch_.empty()) return {};
+  const uint64_t count = summary_.events();
+  Result<uint64_t> offset = uint64_t{0};
+  if (const Status room = MakeRoom(*events_file_, batch_.size()); !room) {
+    offset = tl::unexpected(room.error());
+  } else {
+    offset = events_->Write(FrameType::kEvents, AsBytes(batch_));
+  }
+  batch_.clear();
+  if (!offset) {
+    summary_.Take(0, 0);
+    return tl::unexpected(offset.error());
+  }
+  BatchInfo info = summary_.Take(*offset, events_->offset() - *offset);
+  Count(info, count);
+  index_bytes_ += EncodedSize(info) + kIndexElementBytes;
+  index_.batches.push_back(std::move(info));
+  return {};
+}
+
+void RankWriter::Count(const BatchInfo& batch, uint64_t events) {
+  totals_.events += events;
+  if (batch.steps.empty()) return;
+  const auto [least, greatest] = std::minmax_element(batch.steps.begin(), batch.steps.end());
+  totals_.first_step = totals_.steps == 0 ? *least : std::min(totals_.first_step, *least);
+  totals_.last_step = std::max(totals_.last_step, *greatest);
+  totals_.steps += batch.steps.size();
+}
+
+Result<uint64_t> RankWriter::WriteChunk(const PayloadPart& part) {
+  const EncodedTensor encoded = EncodeTensor(part.bytes, part.element_size, scratch_);
+  PayloadChunk chunk;
+  chunk.hash = part.hash;
+  chunk.total_size = part.total_size;
+  chunk.offset = part.offset;
+  chunk.size = part.bytes.size();
+  chunk.codec = static_cast<uint32_t>(encoded.codec);
+  chunk.element_size = part.element_size;
+  chunk.data = AsText(encoded.bytes);
+  const size_t size = EncodedSize(chunk);
+  DEJA_RETURN_IF_ERROR(MakeRoom(*payloads_file_, size));
+  if (message_.size() < size) message_.resize(size);
+  Encode(chunk, std::span(message_).first(size));
+  return payloads_->Write(FrameType::kPayloadChunk, std::span(std::as_const(message_)).first(size));
+}
+
+Result<bool> RankWriter::WritePayload(const PayloadPart& part) {
+  PartialPayload& payload = partial_[part.hash];
+  payload.total_size = part.total_size;
+  // Threads that store the same bytes at the same time may cut them differently.
+  const uint64_t end = part.offset + part.bytes.size();
+  for (uint64_t at = part.offset; at < end || payload.pieces.empty();) {
+    const auto [gap, length] = payload.Gap(at);
+    if (gap >= end && !payload.pieces.empty()) break;
+    PayloadPart chunk = part;
+    chunk.offset = gap;
+    chunk.bytes = part.bytes.subspan(gap - part.offset,
+                                     std::min({length, end - gap, uint64_t{kPayloadChunkBytes}}));
+    DEJA_ASSIGN_OR_RETURN(const uint64_t frame, WriteChunk(chunk));
+    payload.Add(gap, chunk.bytes.size(), frame);
+    at = gap + chunk.bytes.size();
+  }
+  if (!payload.IsWhole()) {
+    index_bytes_ += kIndexPieceBytes;
+    return false;
+  }
+  ++totals_.payloads;
+  totals_.payload_bytes += part.total_size;
+  PayloadInfo info = payload.Info(part.hash);
+  index_bytes_ += EncodedSize(info) + kIndexElementBytes;
+  index_.payloads.push_back(std::move(info));
+  partial_.erase(part.hash);
+  return true;
+}
+
+Status RankWriter::Finish(Footer footer) {
+  DEJA_RETURN_IF_ERROR(WriteBatch());
+  footer.events = totals_.events;
+  footer.payloads = totals_.payloads;
+  footer.payload_bytes = totals_.payload_bytes;
+  footer.first_step = totals_.first_step;
+  footer.last_step = totals_.last_step;
+  footer.steps = totals_.steps;
+  // A payload that was forgotten and came again is in the file twice and in the index once.
+  std::vector<PayloadInfo>& payloads = index_.payloads;
+  std::stable_sort(payloads.begin(), payloads.end(),
+                   [](const PayloadInfo& a, const PayloadInfo& b) { return a.hash < b.hash; });
+  payloads.erase(
+      std::unique(payloads.begin(), payloads.end(),
+                  [](const PayloadInfo& a, const PayloadInfo& b) { return a.hash == b.hash; }),
+      payloads.end());
+  for (const auto& [hash, payload] : partial_) {
+    // The rest of one that another thread has made whole.
+    const auto whole =
+        std::lower_bound(payloads.begin(), payloads.end(), hash,
+                         [](const PayloadInfo& a, const Hash128& b) { return a.hash < b; });
+    if (whole != payloads.end() && whole->hash == hash) continue;
+    index_.pieces.push_back(payload.Pieces(hash));
+    ++footer.partial_payloads;
+    for (uint64_t size : index_.pieces.back().sizes) footer.partial_payload_bytes += size;
+  }
+  Footer of_payloads = footer;
+  footer.index_offset = 0;
+  DEJA_RETURN_IF_ERROR(payloads_->WriteFooter(of_payloads));
+  DEJA_ASSIGN_OR_RETURN(footer.index_offset, events_->WriteIndex(index_));
+  return events_->WriteFooter(footer);
+}
+
+}  // namespace deja::format

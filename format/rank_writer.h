@@ -1,0 +1,148 @@
+// RankWriter: the two files of a rank's folder, and what the index will say about them.
+//
+// Used by the recorded process (through RankLog) and by recovery. Events are gathered into a batch
+// that becomes one frame; payloads are cut into chunks, encoded and written at once. A failed write
+// leaves the file at its last whole frame; events and payloads fail independently.
+//
+// Owner: RankLog or recovery. One thread at a time; signals blocked by the caller.
+#ifndef DEJA_FORMAT_RANK_WRITER_H_
+#define DEJA_FORMAT_RANK_WRITER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "format/batch_info.h"
+#include "format/frame_writer.h"
+#include "format/messages.h"
+#include "format/process_file.h"
+
+namespace deja::format {
+
+// A batch becomes a frame when it has this many bytes.
+inline constexpr size_t kBatchBytes = 128 << 10;
+
+struct PayloadPart {
+  Hash128 hash;
+  uint64_t total_size = 0;
+  uint64_t offset = 0;
+  uint32_t element_size = 1;
+  std::span<const std::byte> bytes;
+};
+
+// Puts something around a file as it is opened; tests make writes fail with it.
+using WrapFile = std::unique_ptr<AppendFile> (*)(std::unique_ptr<AppendFile> file);
+
+// A payload of which pieces are in the file.
+struct PartialPayload {
+  struct Piece {
+    uint64_t size = 0;
+    uint64_t frame = 0;
+  };
+  uint64_t total_size = 0;
+  std::map<uint64_t, Piece> pieces;  // by offset in the payload
+
+  void Add(uint64_t offset, uint64_t size, uint64_t frame);
+  // The first byte from `offset` on that is not there, and how many of those behind it neither.
+  [[nodiscard]] std::pair<uint64_t, uint64_t> Gap(uint64_t offset) const;
+  [[nodiscard]] bool IsWhole() const;
+  // What an index says about it.
+  [[nodiscard]] PayloadInfo Info(const Hash128& hash) const;
+  [[nodiscard]] PayloadPieces Pieces(const Hash128& hash) const;
+};
+
+// What the files of a folder hold already.
+struct RankFiles {
+  Index index;
+  std::map<Hash128, PartialPayload> partial;
+  Footer totals;
+  uint64_t events_end = 0;  // where the last whole frame of each file ends
+  uint64_t payloads_end = 0;
+};
+
+struct RankWriterOptions {
+  SpareFds* spare = nullptr;
+  WrapFile wrap = nullptr;
+};
+
+class RankWriter {
+ public:
+  // Makes `folder`, which must not exist, with two files that have no header yet.
+  static Result<std::unique_ptr<RankWriter>> Create(const std::string& folder,
+                                                    const RankWriterOptions& options);
+  // Continues the files of `folder`; what is behind their last whole frames is cut off.
+  static Result<std::unique_ptr<RankWriter>> Continue(const std::string& folder, RankFiles files);
+
+  // Gives both files their header; what they have already is kept behind it.
+  Status SetHeader(const TraceHeader& header);
+  // The folder has been renamed.
+  void Renamed(const std::string& folder);
+
+  // Adds one encoded event to the batch.
+  void AddEvent(std::span<const std::byte> encoded_event);
+  [[nodiscard]] size_t batch_bytes() const { return batch_.size(); }
+  [[nodiscard]] uint64_t batch_events() const { return summary_.events(); }
+  // Writes the batch, if it is not empty. On failure the batch is gone (its events are in the
+  // tail).
+  Status WriteBatch();
+
+  // What is there already is left out. True if this part made the payload whole.
+  Result<bool> WritePayload(const PayloadPart& part);
+
+  // Opens the files anew after a failure. The next write may work, if there is room again.
+  Status Retry();
+  // Some room is kept so that the end of a recording can always be written: a last batch that says
+  // what is lost, index and footer. From now on it may be used.
+  void SpendReserve() { spend_reserve_ = true; }
+  // Gives back what of it was not needed.
+  void ReleaseReserve();
+
+  // Index, footer and end. The totals of `footer` are filled in here.
+  Status Finish(Footer footer);
+  // Replaces the footer of a finished folder.
+  Status ReplaceFooter(const Footer& footer) { return events_->WriteFooter(footer); }
+
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+  [[nodiscard]] const Footer& totals() const { return totals_; }
+  [[nodiscard]] uint64_t bytes() const { return events_->offset() + payloads_->offset(); }
+
+  // Closes the descriptors: in a child that inherited them, or until the next write, which opens
+  // the files again.
+  void CloseInChild();
+
+ private:
+  RankWriter() = default;
+  Result<std::unique_ptr<FrameWriter>> OpenFile(const char* name, FileStart start,
+                                                ProcessFile*& raw);
+  Status Rewrite(const char* name, const TraceHeader& header, std::unique_ptr<FrameWriter>& writer,
+                 ProcessFile*& raw, std::map<uint64_t, uint64_t>& moved);
+  Result<uint64_t> WriteChunk(const PayloadPart& part);
+  void Count(const BatchInfo& batch, uint64_t events);
+  [[nodiscard]] Status MakeRoom(ProcessFile& file, uint64_t bytes) const;
+
+  std::string folder_;
+  RankWriterOptions options_;
+  std::unique_ptr<FrameWriter> events_;
+  std::unique_ptr<FrameWriter> payloads_;
+  ProcessFile* events_file_ = nullptr;  // owned by events_
+  ProcessFile* payloads_file_ = nullptr;
+
+  std::string batch_;
+  BatchSummary summary_;
+  Index index_;
+  uint64_t index_bytes_ = 0;  // about, when it is encoded
+  bool spend_reserve_ = false;
+  Footer totals_;
+  std::map<Hash128, PartialPayload> partial_;
+  std::vector<std::byte> scratch_;
+  std::vector<std::byte> message_;
+};
+
+}  // namespace deja::format
+
+#endif  // DEJA_FORMAT_RANK_WRITER_H_

@@ -1,0 +1,351 @@
+#include "format/recovery.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "format/batch_info.h"
+#include "format/file.h"
+#include "format/frame_format.h"
+#include "format/frame_reader.h"
+#include "format/futex.h"
+#include "format/message_codec.h"
+#include "format/payload_table.h"
+#include "format/process_identity.h"
+#include "format/rank_writer.h"
+#include "format/shared_pieces.h"
+#include "format/tail.h"
+#include "format/tail_reader.h"
+
+namespace deja::format {
+namespace {
+
+// What is in the files of a folder whose process died.
+class FolderScan {
+ public:
+  Status Scan(const std::string& folder);
+
+  RankFiles files;
+  Footer footer;  // the last one, of a finished folder
+  bool finished = false;
+  uint64_t torn_bytes = 0;
+  std::string tail_path;
+  std::string tail_id;
+  std::map<uint32_t, uint64_t> last_seq;               // of each thread
+  std::set<std::pair<uint32_t, uint64_t>> last_batch;  // (thread, seq)
+  std::set<Hash128> complete;
+
+  // Adds what an event says about losses.
+  void NoteLosses(const Event& event) {
+    if (const auto* degraded = event.As<Degraded>()) {
+      files.totals.events_lost = std::max(files.totals.events_lost, degraded->events_lost);
+      files.totals.payloads_lost = std::max(files.totals.payloads_lost, degraded->payloads_lost);
+    }
+  }
+
+ private:
+  Status ScanEvents(const std::string& path);
+  Status ScanPayloads(const std::string& path);
+  void TakeBatch(const FrameResult& frame, std::span<const std::byte> payload);
+  void SortPayloads();
+};
+
+Status FolderScan::Scan(const std::string& folder) {
+  DEJA_RETURN_IF_ERROR(ScanEvents(folder + "/" + kEventsFile));
+  if (finished) return {};
+  DEJA_RETURN_IF_ERROR(ScanPayloads(folder + "/" + kPayloadsFile));
+  SortPayloads();
+  return {};
+}
+
+void FolderScan::TakeBatch(const FrameResult& frame, std::span<const std::byte> payload) {
+  BatchSummary summary;
+  last_batch.clear();
+  WireReader reader(payload);
+  std::span<const std::byte> encoded;
+  while (NextInBatch(reader, encoded)) {
+    Event event;
+    uint32_t body_field = 0;
+    if (!DecodeEvent(encoded, event, &body_field)) continue;
+    summary.Add(event, body_field);
+    NoteLosses(event);
+    uint64_t& last = last_seq[event.thread];
+    last = std::max(last, event.seq);
+    last_batch.insert({event.thread, event.seq});
+    if (const auto* step = event.As<Step>()) {
+      Footer& totals = files.totals;
+      if (totals.steps == 0) totals.first_step = step->step;
+      totals.first_step = std::min(totals.first_step, step->step);
+      totals.last_step = std::max(totals.last_step, step->step);
+      ++totals.steps;
+    }
+  }
+  files.totals.events += summary.events();
+  files.index.batches.push_back(summary.Take(frame.offset, frame.size));
+}
+
+Status FolderScan::ScanEvents(const std::string& path) {
+  DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<ReadFile> file, OpenReadFile(path));
+  if (const Result<uint64_t> at = FindFooter(*file)) {
+    FrameReader reader(*file);
+    std::vector<std::byte> payload;
+    finished =
+        reader.ReadAt(*at, payload).outcome == FrameOutcome::kRecord && Decode(payload, footer);
+  }
+  FrameReader reader(*file);
+  DEJA_RETURN_IF_ERROR(reader.CheckMagic());
+  std::vector<std::byte> payload;
+  for (;;) {
+    const FrameResult frame = reader.Next(payload);
+    if (frame.outcome == FrameOutcome::kRecord) {
+      files.events_end = frame.offset + frame.size;
+      if (frame.type == FrameType::kHeader) {
+        TraceHeader header;
+        if (!Decode(payload, header)) break;
+        if (header.format_major > kFormatMajor) {
+          return Fail(ErrorCode::kUnsupportedVersion,
+                      path + " was written by a newer Deja: recover it with that one");
+        }
+        tail_path = header.tail.path;
+        tail_id = header.tail.id;
+        if (finished) return {};
+      } else if (frame.type == FrameType::kEvents) {
+        TakeBatch(frame, payload);
+      }
+    } else if (frame.outcome == FrameOutcome::kTornTail) {
+      torn_bytes += frame.size;
+      break;
+    } else if (frame.outcome == FrameOutcome::kCleanEnd) {
+      break;
+    }
+  }
+  if (files.events_end == 0) {
+    return Fail(ErrorCode::kCorrupt, path + " has no header: nothing in it can be recovered");
+  }
+  return {};
+}
+
+Status FolderScan::ScanPayloads(const std::string& path) {
+  DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<ReadFile> file, OpenReadFile(path));
+  FrameReader reader(*file);
+  DEJA_RETURN_IF_ERROR(reader.CheckMagic());
+  std::vector<std::byte> payload;
+  for (;;) {
+    const FrameResult frame = reader.Next(payload);
+    if (frame.outcome == FrameOutcome::kRecord) {
+      files.payloads_end = frame.offset + frame.size;
+      PayloadChunk chunk;
+      if (frame.type != FrameType::kPayloadChunk || !ParseChunk(payload, chunk)) continue;
+      PartialPayload& payload = files.partial[chunk.hash];
+      payload.total_size = chunk.total_size;
+      payload.Add(chunk.offset, chunk.size, frame.offset);
+    } else if (frame.outcome == FrameOutcome::kTornTail) {
+      torn_bytes += frame.size;
+      return {};
+    } else if (frame.outcome == FrameOutcome::kCleanEnd) {
+      return {};
+    }
+  }
+}
+
+// Which payloads are whole, and of which there is a part.
+void FolderScan::SortPayloads() {
+  for (auto payload = files.partial.begin(); payload != files.partial.end();) {
+    if (!payload->second.IsWhole()) {
+      ++payload;
+      continue;
+    }
+    complete.insert(payload->first);
+    ++files.totals.payloads;
+    files.totals.payload_bytes += payload->second.total_size;
+    files.index.payloads.push_back(payload->second.Info(payload->first));
+    payload = files.partial.erase(payload);
+  }
+}
+
+Result<std::unique_ptr<TailReader>> OpenDeadTail(const FolderScan& scan,
+                                                 const std::string& folder) {
+  if (scan.tail_path.empty() || scan.tail_id.size() != 16) return nullptr;
+  auto tail = TailReader::Open(scan.tail_path, scan.tail_id);
+  if (!tail) {
+    // It is gone, or its name belongs to somebody else by now.
+    if (tail.error().code == ErrorCode::kNotFound || tail.error().code == ErrorCode::kForeign) {
+      return nullptr;
+    }
+    return tail;
+  }
+  if ((*tail)->WriterAlive()) {
+    return Fail(ErrorCode::kInvalidArgument, "process " + std::to_string((*tail)->identity().pid) +
+                                                 " still writes to " + folder +
+                                                 ": wait until it has ended");
+  }
+  return tail;
+}
+
+Status AddPayloads(const TailReader& tail, const std::set<Hash128>& complete, RankWriter& writer,
+                   uint64_t& added) {
+  std::vector<std::byte> bytes;
+  for (const TailPayload& part : tail.payloads()) {
+    if (complete.count(part.hash) != 0) continue;
+    bytes.resize(part.size);
+    DEJA_RETURN_IF_ERROR(tail.ReadPayload(part, bytes));
+    DEJA_ASSIGN_OR_RETURN(
+        const bool whole,
+        writer.WritePayload({part.hash, part.total_size, part.offset, part.element_size, bytes}));
+    added += whole ? 1 : 0;
+  }
+  return {};
+}
+
+Status AddEvents(const TailReader& tail, FolderScan& scan, RankWriter& writer, uint64_t& added) {
+  const size_t from_rings = tail.events().size() - tail.emergency_events();
+  for (size_t i = 0; i < tail.events().size(); ++i) {
+    Event event;
+    if (!DecodeEvent(tail.events()[i], event)) continue;
+    if (i < from_rings) {
+      const auto last = scan.last_seq.find(event.thread);
+      if (last != scan.last_seq.end() && event.seq <= last->second) continue;
+    } else if (scan.last_batch.count({event.thread, event.seq}) != 0) {
+      continue;
+    }
+    scan.NoteLosses(event);
+    writer.AddEvent(tail.events()[i]);
+    ++added;
+    if (writer.batch_bytes() >= kBatchBytes) DEJA_RETURN_IF_ERROR(writer.WriteBatch());
+  }
+  return writer.WriteBatch();
+}
+
+Status FinishFinished(const std::string& folder, FolderScan& scan, const ProcessFate& fate) {
+  if (!fate.known || scan.footer.fate.known) return {};
+  RankFiles files;
+  files.events_end = ~uint64_t{0};
+  files.payloads_end = ~uint64_t{0};
+  DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<RankWriter> writer,
+                        RankWriter::Continue(folder, std::move(files)));
+  scan.footer.fate = fate;
+  return writer->ReplaceFooter(scan.footer);
+}
+
+}  // namespace
+
+void RemoveTail(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  if (name.starts_with("deja-") && name.ends_with(kTailNameSuffix)) unlink(path.c_str());
+}
+
+Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate& fate) {
+  const ScopedSignalBlock no_signals;  // SIGXFSZ
+  RecoveryReport report;
+  report.folder = folder;
+  FolderScan scan;
+  DEJA_RETURN_IF_ERROR(scan.Scan(folder));
+  DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<TailReader> tail, OpenDeadTail(scan, folder));
+  report.was_finished = scan.finished;
+  if (scan.finished) {
+    DEJA_RETURN_IF_ERROR(FinishFinished(folder, scan, fate));
+  } else {
+    report.torn_bytes_cut = scan.torn_bytes;
+    const std::set<Hash128> complete = std::move(scan.complete);
+    Footer footer = scan.files.totals;
+    DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<RankWriter> writer,
+                          RankWriter::Continue(folder, std::move(scan.files)));
+    scan.files.totals = footer;
+    if (tail != nullptr) {
+      DEJA_RETURN_IF_ERROR(AddPayloads(*tail, complete, *writer, report.payloads_from_tail));
+      DEJA_RETURN_IF_ERROR(AddEvents(*tail, scan, *writer, report.events_from_tail));
+    }
+    footer = Footer{};
+    footer.events_lost = scan.files.totals.events_lost;
+    footer.payloads_lost = scan.files.totals.payloads_lost;
+    footer.swept = 1;
+    footer.fate = fate;
+    DEJA_RETURN_IF_ERROR(writer->Finish(footer));
+  }
+  if (tail != nullptr) RemoveTail(scan.tail_path);
+  return report;
+}
+
+// ---- What belongs to no rank ----------------------------------------------------------------
+
+namespace {
+
+std::vector<std::string> NamesIn(const std::string& directory) {
+  std::vector<std::string> names;
+  DIR* dir = opendir(directory.c_str());
+  if (dir == nullptr) return names;
+  while (const dirent* entry = readdir(dir)) names.emplace_back(entry->d_name);
+  closedir(dir);
+  return names;
+}
+
+// "pending-<pid>-<nonce>" without a tail: the pid is all there is to tell whether it is in use.
+bool PendingIsInUse(const std::string& process_name) {
+  ProcessIdentity identity = ThisProcess();
+  identity.pid = static_cast<uint32_t>(strtoul(process_name.c_str(), nullptr, 10));
+  identity.start_ticks = 0;
+  return identity.pid == 0 || IsAlive(identity);
+}
+
+void RemovePendingFolder(const std::string& folder) {
+  for (const char* name : {kEventsFile, kPayloadsFile}) {
+    unlink((folder + "/" + name).c_str());
+    unlink((folder + "/" + name + ".next").c_str());
+  }
+  rmdir(folder.c_str());
+}
+
+}  // namespace
+
+Result<int> RemoveOrphanTails(const std::string& trace_dir, const std::string& job_id) {
+  std::set<std::string> directories = {"/dev/shm", trace_dir};
+  if (const char* chosen = getenv("DEJA_TAIL_DIR"); chosen != nullptr && *chosen != '\0') {
+    directories.insert(chosen);
+  }
+  std::set<std::string> pending;  // process names
+  for (const std::string& name : NamesIn(trace_dir)) {
+    if (name.starts_with(kPendingPrefix)) pending.insert(name.substr(strlen(kPendingPrefix)));
+  }
+  const std::string prefix = TailNamePrefix(job_id);
+  const std::string shared = SharedPiecesName(job_id);
+  std::set<std::string> in_use;  // process names
+  int removed = 0;
+  for (const std::string& directory : directories) {
+    for (const std::string& name : NamesIn(directory)) {
+      if (!name.starts_with(prefix) || !name.ends_with(kTailNameSuffix)) continue;
+      if (name == shared) continue;
+      const std::string process_name =
+          name.substr(prefix.size(), name.size() - prefix.size() - strlen(kTailNameSuffix));
+      const std::string path = directory + "/" + name;
+      const auto tail = TailReader::Open(path, "");
+      // One that cannot be read is being made, or its process died as it made it.
+      const bool alive = tail ? (*tail)->WriterAlive() : PendingIsInUse(process_name);
+      // A folder still pending says that its process died before it became a rank.
+      const bool of_rank =
+          tail && (*tail)->identity().state == TailState::kRank && pending.count(process_name) == 0;
+      if (alive || of_rank) {
+        in_use.insert(process_name);
+      } else if (unlink(path.c_str()) == 0) {
+        ++removed;
+      }
+    }
+  }
+  // What it is for ends with the last of them; who still uses it has it mapped.
+  for (const std::string& directory : directories) {
+    if (in_use.empty()) unlink((directory + "/" + shared).c_str());
+  }
+  for (const std::string& process_name : pending) {
+    if (in_use.count(process_name) != 0 || PendingIsInUse(process_name)) continue;
+    RemovePendingFolder(trace_dir + "/" + kPendingPrefix + process_name);
+  }
+  return removed;
+}
+
+}  // namespace deja::format

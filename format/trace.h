@@ -1,0 +1,87 @@
+// Trace: a whole recording, a directory NAME.deja or a bundle NAME.deja.zip.
+//
+// A directory holds one folder a rank, `rank-NNNNN` or `rank-NNNNN.A` for attempt A > 0. A bundle
+// is unpacked into a private temporary folder on opening (names are checked against the names
+// above; nothing else is unpacked), which is removed with the Trace. Opening never changes the
+// recording.
+//
+// Owner: the caller; readers handed out live as long as the Trace. Not thread-safe while ranks are
+// opened.
+#ifndef DEJA_FORMAT_TRACE_H_
+#define DEJA_FORMAT_TRACE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "format/child_folder.h"
+#include "format/rank_reader.h"
+
+namespace deja::format {
+
+struct RankFolder {
+  uint32_t rank = 0;
+  uint32_t attempt = 0;
+  std::string path;
+};
+
+class Trace {
+ public:
+  static Result<std::unique_ptr<Trace>> Open(const std::string& path);
+  virtual ~Trace() = default;
+
+  [[nodiscard]] virtual const std::string& path() const = 0;       // as given
+  [[nodiscard]] virtual const std::string& directory() const = 0;  // where the folders are
+  // Sorted by rank, then attempt.
+  [[nodiscard]] virtual const std::vector<RankFolder>& ranks() const = 0;
+  // Opens the last attempt of `rank` (or `attempt`, if it is not negative); an error that lists the
+  // ranks that are there if it is not.
+  virtual Result<const RankReader*> Rank(uint32_t rank, int attempt = -1) = 0;
+
+  // The recorded processes that `rank` has made, and those that they have made, by name.
+  virtual Result<std::vector<ChildFolder>> Children(uint32_t rank, int attempt = -1) = 0;
+  // Opens one of them; an error that lists some of those that are there if it is not.
+  virtual Result<const RankReader*> Child(uint32_t rank, const std::string& name,
+                                          int attempt = -1) = 0;
+};
+
+struct BundleResult {
+  std::string path;
+  uint64_t bytes = 0;
+  uint64_t files = 0;
+};
+
+// Writes the trace as one zip file (entries stored, not deflated: their contents are compressed
+// already). Ranks whose tail is still outside the folder are completed in the bundle. `out` must
+// not exist.
+Result<BundleResult> WriteBundle(const std::string& trace_dir, const std::string& out);
+
+struct VerifyProblem {
+  uint32_t rank = 0;
+  std::string child;  // name of a process of the rank; empty: the rank itself
+  std::string file;
+  uint64_t offset = 0;
+  std::string what;
+};
+
+struct VerifyReport {
+  uint64_t ranks = 0;
+  uint64_t children = 0;
+  uint64_t frames = 0;
+  uint64_t events = 0;
+  uint64_t payloads = 0;
+  uint64_t payload_bytes = 0;
+  uint64_t events_lost = 0;       // gaps in the streams
+  uint64_t payloads_missing = 0;  // referred to by an event and not there
+  std::vector<VerifyProblem> problems;
+};
+
+// Reads every frame, decodes every payload and compares its hash, and checks the streams for gaps.
+// `progress(done, total)` may be empty; units are bytes.
+Result<VerifyReport> Verify(Trace& trace, const std::function<void(uint64_t, uint64_t)>& progress);
+
+}  // namespace deja::format
+
+#endif  // DEJA_FORMAT_TRACE_H_

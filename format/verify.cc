@@ -1,0 +1,260 @@
+// Verify: every frame, event and payload of a trace is read, and what does not fit is listed.
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "format/file.h"
+#include "format/frame_format.h"
+#include "format/frame_reader.h"
+#include "format/payload_table.h"
+#include "format/trace.h"
+
+namespace deja::format {
+namespace {
+
+constexpr size_t kMaxProblems = 1000;  // of one trace; a hopeless one needs no longer list
+
+using Progress = std::function<void(uint64_t, uint64_t)>;
+
+std::string Hex(const Hash128& hash) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const uint8_t byte : hash.bytes) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+struct HashOfHash {
+  size_t operator()(const Hash128& hash) const { return static_cast<size_t>(hash.Prefix()); }
+};
+
+class Verifier {
+ public:
+  Verifier(VerifyReport& report, const Progress& progress, uint64_t total, std::string absent)
+      : report_(report), progress_(progress), total_(total), absent_(std::move(absent)) {}
+
+  // `child`: name of a process of the rank; empty: the rank itself.
+  void Folder(uint32_t rank, const std::string& child, const std::string& folder,
+              const Result<const RankReader*>& reader) {
+    rank_ = rank;
+    child_ = child;
+    ++(child.empty() ? report_.ranks : report_.children);
+    const uint64_t begin = done_;
+    for (const char* file : {kEventsFile, kPayloadsFile}) Frames(folder, file);
+    if (!reader) {
+      Problem(kEventsFile, 0, reader.error().message);
+      return;
+    }
+    Events(**reader);
+    const uint64_t end = begin + (*reader)->file_bytes();
+    Payloads(**reader, end);
+    Advance(end - std::min(end, done_));
+  }
+
+ private:
+  void Problem(std::string file, uint64_t offset, std::string what) {
+    if (report_.problems.size() < kMaxProblems) {
+      report_.problems.push_back({rank_, child_, std::move(file), offset, std::move(what)});
+    }
+  }
+
+  void Advance(uint64_t bytes) {
+    done_ += bytes;
+    if (progress_) progress_(std::min(done_, total_), total_);
+  }
+
+  void Frames(const std::string& folder, const char* name) {
+    const Result<std::unique_ptr<ReadFile>> file = OpenReadFile(folder + "/" + name);
+    if (!file) {
+      // A rank without payloads has no file for them; if it needs one, Payloads() misses them.
+      if (file.error().code != ErrorCode::kNotFound) Problem(name, 0, file.error().message);
+      return;
+    }
+    FrameReader reader(**file);
+    const Status magic = reader.CheckMagic();
+    if (!magic) return Problem(name, 0, magic.error().message);
+    std::vector<std::byte> payload;
+    for (;;) {
+      const FrameResult frame = reader.Next(payload);
+      switch (frame.outcome) {
+        case FrameOutcome::kRecord:
+          ++report_.frames;
+          Advance(name == kEventsFile ? frame.size : 0);
+          continue;
+        case FrameOutcome::kCorrupt:
+          Problem(name, frame.offset,
+                  frame.reason + " (" + std::to_string(frame.size) + " bytes lost)");
+          continue;
+        case FrameOutcome::kTornTail:
+          Problem(name, frame.offset,
+                  frame.reason + " (" + std::to_string(frame.size) +
+                      " bytes lost): the process died and nobody completed the recording; "
+                      "'deja recover' does");
+          return;
+        case FrameOutcome::kCleanEnd:
+          return;
+      }
+    }
+  }
+
+  void Refer(const Tensor& tensor) {
+    if (tensor.payload == static_cast<uint32_t>(PayloadState::kKept)) referred_.insert(tensor.hash);
+  }
+
+  void Events(const RankReader& reader) {
+    referred_.clear();
+    std::unordered_map<uint32_t, uint64_t> next_seq;
+    uint64_t events = 0;
+    uint64_t gaps = 0;
+    const std::unique_ptr<EventCursor> cursor = reader.Events();
+    while (const Event* event = cursor->Next()) {
+      ++events;
+      uint64_t& next = next_seq[event->thread];
+      if (event->seq < next) {
+        Problem(kEventsFile, 0,
+                "thread " + std::to_string(event->thread) + ": event " +
+                    std::to_string(event->seq) + " comes after event " + std::to_string(next - 1));
+      } else {
+        gaps += event->seq - next;
+        next = event->seq + 1;
+      }
+      if (const auto* enter = event->As<CallEnter>()) {
+        for (const Tensor& tensor : enter->inputs) Refer(tensor);
+      } else if (const auto* results = event->As<CallResults>()) {
+        for (const Tensor& tensor : results->outputs) Refer(tensor);
+      } else if (const auto* snapshot = event->As<Snapshot>()) {
+        Refer(snapshot->tensor);
+      } else if (const auto* input = event->As<Input>()) {
+        if (!input->hash.IsZero() && input->data.empty()) referred_.insert(input->hash);
+      } else if (const auto* transfer = event->As<Transfer>()) {
+        if (!transfer->hash.IsZero()) referred_.insert(transfer->hash);
+      }
+    }
+    if (!cursor->damage().empty()) Problem(kEventsFile, 0, cursor->damage());
+    const Footer& totals = reader.totals();
+    if (events != totals.events) {
+      Problem(kEventsFile, 0,
+              "the footer counts " + std::to_string(totals.events) + " events, there are " +
+                  std::to_string(events));
+    }
+    report_.events += events;
+    report_.events_lost += std::max(gaps, totals.events_lost);
+  }
+
+  // `end`: where the progress of this rank ends.
+  void Payloads(const RankReader& reader, uint64_t end) {
+    const std::vector<PayloadInfo> payloads = reader.payloads();
+    const uint64_t share = payloads.empty() ? 0 : (end - std::min(end, done_)) / payloads.size();
+    for (const PayloadInfo& payload : payloads) {
+      const Status read = reader.StreamPayload(payload.hash, [](std::span<const std::byte>) {});
+      Advance(share);
+      if (!read) {
+        Problem(kPayloadsFile, payload.chunk_offsets.empty() ? 0 : payload.chunk_offsets.front(),
+                "payload " + Hex(payload.hash) + ": " + read.error().message);
+        continue;
+      }
+      referred_.erase(payload.hash);
+      ++report_.payloads;
+      report_.payload_bytes += payload.total_size;
+    }
+    if (!reader.header().shares_with.empty()) Shared(reader);
+    report_.payloads_missing += referred_.size();
+    if (!reader.header().shares_with.empty()) return;  // said how many
+    size_t listed = 0;
+    for (const Hash128& hash : referred_) {
+      if (++listed > 10) break;
+      Problem(kPayloadsFile, 0, "payload " + Hex(hash) + " is referred to and not there");
+    }
+  }
+
+  // What other ranks keep for this one. Their own folders are checked with them; what several of
+  // them have together is put together once.
+  void Shared(const RankReader& reader) {
+    const size_t referred = referred_.size();
+    for (auto hash = referred_.begin(); hash != referred_.end();) {
+      const bool there = reader.PayloadSize(*hash).has_value();
+      if (there && reader.own_payloads().PartOf(*hash) && assembled_.insert(*hash).second) {
+        const Status read = reader.StreamPayload(*hash, [](std::span<const std::byte>) {});
+        if (!read) {
+          Problem(kPayloadsFile, 0,
+                  "payload " + Hex(*hash) +
+                      ", with the pieces of other ranks: " + read.error().message);
+        } else {
+          ++report_.payloads;
+          report_.payload_bytes += *reader.PayloadSize(*hash);
+        }
+      }
+      hash = there ? referred_.erase(hash) : std::next(hash);
+    }
+    if (referred_.empty()) return;
+    Problem(kPayloadsFile, 0,
+            std::to_string(referred_.size()) + " of " + std::to_string(referred) +
+                " payloads that other ranks of its machine keep for it are not there" +
+                (absent_.empty() ? "" : "; not in the trace: " + absent_));
+  }
+
+  VerifyReport& report_;
+  const Progress& progress_;
+  uint64_t total_;
+  std::string absent_;  // "rank 1, 5" of the job without a folder
+  uint64_t done_ = 0;
+  std::unordered_set<Hash128, HashOfHash> assembled_;
+  uint32_t rank_ = 0;
+  std::string child_;
+  std::unordered_set<Hash128, HashOfHash> referred_;
+};
+
+// "rank 1, 5 and 3 more": those of the job that have no folder.
+std::string AbsentRanks(const std::vector<RankFolder>& ranks, uint32_t world_size) {
+  constexpr size_t kMost = 10;
+  std::string names;
+  size_t absent = 0;
+  auto next = ranks.begin();
+  for (uint32_t rank = 0; rank < world_size; ++rank) {
+    while (next != ranks.end() && next->rank < rank) ++next;
+    if (next != ranks.end() && next->rank == rank) continue;
+    if (++absent <= kMost) names += (absent == 1 ? "rank " : ", ") + std::to_string(rank);
+  }
+  if (absent > kMost) names += " and " + std::to_string(absent - kMost) + " more";
+  return names;
+}
+
+}  // namespace
+
+Result<VerifyReport> Verify(Trace& trace, const Progress& progress) {
+  struct Part {
+    uint32_t rank;
+    std::string child;
+    std::string folder;
+    Result<const RankReader*> reader;
+  };
+  VerifyReport report;
+  std::vector<Part> parts;
+  for (const RankFolder& folder : trace.ranks()) {
+    const auto attempt = static_cast<int>(folder.attempt);
+    parts.push_back({folder.rank, "", folder.path, trace.Rank(folder.rank, attempt)});
+    DEJA_ASSIGN_OR_RETURN(const auto children, trace.Children(folder.rank, attempt));
+    for (const ChildFolder& child : children)
+      parts.push_back(
+          {folder.rank, child.name, child.path, trace.Child(folder.rank, child.name, attempt)});
+  }
+  uint64_t total = 0;
+  for (const Part& part : parts)
+    if (part.reader) total += (*part.reader)->file_bytes();
+  uint32_t world_size = 0;
+  for (const Part& part : parts)
+    if (part.reader && part.child.empty())
+      world_size = std::max(world_size, (*part.reader)->header().world_size);
+  // A size out of a trace is not to be trusted.
+  world_size = std::min<uint32_t>(world_size, 1 << 20);
+  Verifier verifier(report, progress, total, AbsentRanks(trace.ranks(), world_size));
+  for (const Part& part : parts) verifier.Folder(part.rank, part.child, part.folder, part.reader);
+  return report;
+}
+
+}  // namespace deja::format

@@ -1,0 +1,32 @@
+// The NCCL_* variables that mean something here, as ncclParam* reports them. Read from the
+// environment each time. Any thread.
+#ifndef DEJA_LOOPBACK_PARAMETERS_H_
+#define DEJA_LOOPBACK_PARAMETERS_H_
+
+#include <cstdint>
+#include <span>
+
+namespace deja::loopback {
+
+struct Parameter {
+  const char* key;
+  bool is_integer;
+  int64_t otherwise;     // of an integer that is not set
+  const char* fallback;  // of a string that is not set
+
+  [[nodiscard]] int64_t Integer() const;
+  [[nodiscard]] const char* String() const;
+};
+
+extern const Parameter kCommId;
+extern const Parameter kDebug;
+extern const Parameter kSocketRetries;
+extern const Parameter kSocketRetryMilliseconds;
+
+std::span<const Parameter* const> AllParameters();
+// Null when there is none of that name.
+const Parameter* FindParameter(const char* key);
+
+}  // namespace deja::loopback
+
+#endif  // DEJA_LOOPBACK_PARAMETERS_H_

@@ -1,0 +1,7 @@
+#include "loopback/reduce_kernels_impl.h"
+
+namespace deja::loopback {
+
+const KernelTable kPlainKernels = kTable;
+
+}  // namespace deja::loopback

@@ -1,0 +1,16 @@
+// The row of any table. Constants; any thread.
+#ifndef DEJA_PRELOAD_API_FIND_API_H_
+#define DEJA_PRELOAD_API_FIND_API_H_
+
+#include <cstdint>
+
+#include "preload/api/roles.h"
+
+namespace deja::preload {
+
+// The row with this id: of NCCL's, MPI's or the C library's functions; null if there is none.
+const ApiInfo* FindApi(uint32_t id);
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_API_FIND_API_H_

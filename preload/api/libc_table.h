@@ -1,0 +1,44 @@
+// The table of the C library's hooked functions.
+//
+// Constants; any thread, signal handlers too.
+#ifndef DEJA_PRELOAD_API_LIBC_TABLE_H_
+#define DEJA_PRELOAD_API_LIBC_TABLE_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "preload/api/roles.h"
+
+namespace deja::preload {
+
+// Ids as names: `switch (static_cast<LibcApi>(call.api)) { case LibcApi::kgetrandom: …`. With a k,
+// because some of the names are macros.
+enum class LibcApi : uint32_t {
+#define DEJA_FN(id, result, name, since, klass, ...) k##name = kLibcFamily + (id),
+#include "preload/api/libc.def"
+#undef DEJA_FN
+};
+
+// What an input is, and with it how it is replayed.
+enum class InputKind : uint8_t {
+  kEntropy,      // the same bytes in the same order
+  kClock,        // the recorded values, then on from there
+  kIdentity,     // one value for each question
+  kMachineFile,  // a file about the machine, by its name
+  kCreated,      // a name that was not there before the program made it
+  kMeasure,      // the recorded values of each question in order, then the last one again
+  kMpi,          // MPI's clock, and what it said of types and communicators
+};
+
+// All rows, by id.
+std::span<const ApiInfo> LibcTable();
+// The row with this id or name, or null.
+const ApiInfo* FindLibc(uint32_t id);
+const ApiInfo* FindLibc(std::string_view name);
+// For ids of inputs (InputCall::api).
+InputKind InputKindOf(uint32_t id);
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_API_LIBC_TABLE_H_

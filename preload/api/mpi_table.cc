@@ -1,0 +1,85 @@
+#include "preload/api/mpi_table.h"
+
+#include <cstdio>
+
+#include "preload/api/table.h"
+
+namespace deja::preload {
+namespace {
+
+#define DEJA_FN(id, result, name, since, klass, ...) \
+  DEJA_TABLE_PARAMS(kParamsOf_##name, __VA_ARGS__)
+#include "preload/api/mpi.def"
+#undef DEJA_FN
+
+constexpr ApiInfo kTable[] = {
+#define DEJA_FN(id, result, name, since, klass, ...) \
+  {kMpiFamily + (id),                                \
+   #name,                                            \
+   since,                                            \
+   ApiClass::k##klass,                               \
+   ReturnKindOf(#result),                            \
+   ParamCount(kParamsOf_##name),                     \
+   kParamsOf_##name},
+#include "preload/api/mpi.def"
+#undef DEJA_FN
+};
+
+// That no name occurs twice is in the enumeration.
+static_assert(IdsAreDense(kTable, kMpiFamily));
+
+constexpr MpiPredefined kPredefined[] = {
+#define DEJA_HANDLE(number, symbol, name, dtype) {#symbol, #name, dtype},
+#include "preload/api/mpi_handles.def"
+#undef DEJA_HANDLE
+};
+
+constexpr uint32_t kNumbers[] = {
+#define DEJA_HANDLE(number, symbol, name, dtype) number,
+#include "preload/api/mpi_handles.def"
+#undef DEJA_HANDLE
+};
+
+consteval bool NumbersAreDense() {
+  for (size_t i = 0; i < std::size(kNumbers); ++i)
+    if (kNumbers[i] != i + 1) return false;
+  return std::size(kNumbers) < kFirstMpiHandle;
+}
+static_assert(NumbersAreDense());
+
+}  // namespace
+
+std::span<const ApiInfo> MpiTable() {
+  return kTable;
+}
+
+const ApiInfo* FindMpi(uint32_t id) {
+  uint32_t index = id - kMpiFamily;
+  return index < std::size(kTable) ? &kTable[index] : nullptr;
+}
+
+const ApiInfo* FindMpi(std::string_view name) {
+  for (const ApiInfo& info : kTable)
+    if (name == info.name) return &info;
+  return nullptr;
+}
+
+std::span<const MpiPredefined> MpiPredefinedHandles() {
+  return kPredefined;
+}
+
+MpiHandleName NameOfMpiHandle(uint64_t number) {
+  MpiHandleName name;
+  if (number == 0)
+    snprintf(name.text, sizeof name.text, "null");
+  else if (number <= std::size(kPredefined))
+    snprintf(name.text, sizeof name.text, "%s", kPredefined[number - 1].name);
+  else if ((number & kMpichHandle) != 0)
+    snprintf(name.text, sizeof name.text, "%#lx", static_cast<unsigned long>(number & 0xffffffff));
+  else
+    snprintf(name.text, sizeof name.text, "handle %lu",
+             static_cast<unsigned long>(number - kFirstMpiHandle));
+  return name;
+}
+
+}  // namespace deja::preload

@@ -1,0 +1,33 @@
+// The table of NCCL's functions.
+//
+// Constants; any thread, signal handlers too.
+#ifndef DEJA_PRELOAD_API_NCCL_TABLE_H_
+#define DEJA_PRELOAD_API_NCCL_TABLE_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "preload/api/roles.h"
+
+namespace deja::preload {
+
+// Ids as names: `switch (static_cast<NcclApi>(call.info->id)) { case NcclApi::ncclSend: …`.
+enum class NcclApi : uint32_t {
+#define DEJA_FN(id, result, name, since, klass, ...) name = kNcclFamily + (id),
+#include "preload/api/nccl.def"
+#undef DEJA_FN
+};
+
+// All rows, by id.
+std::span<const ApiInfo> NcclTable();
+// The row with this id or name, or null.
+const ApiInfo* FindNccl(uint32_t id);
+const ApiInfo* FindNccl(std::string_view name);
+inline const ApiInfo& NcclInfo(NcclApi api) {
+  return NcclTable()[static_cast<uint32_t>(api) - kNcclFamily];
+}
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_API_NCCL_TABLE_H_

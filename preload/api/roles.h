@@ -1,0 +1,141 @@
+// What the rows of the API tables (nccl.def, libc.def, mpi.def) are made of.
+//
+// One row describes one function. From it come the exported hook, the slot of the real symbol, the
+// event encoder, the replay matcher, the names in `deja show`, the export map and the stub library
+// of the tests. Plain constants; any thread.
+#ifndef DEJA_PRELOAD_API_ROLES_H_
+#define DEJA_PRELOAD_API_ROLES_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace deja::preload {
+
+// Api ids are on disk: family in the high bits, append-only, never reused.
+inline constexpr uint32_t kNcclFamily = 0x0000;
+inline constexpr uint32_t kLibcFamily = 0x0400;
+inline constexpr uint32_t kDejaFamily = 0x0800;
+inline constexpr uint32_t kMpiFamily = 0x0c00;
+
+// What a function does, i.e. how an engine treats it.
+enum class ApiClass : uint8_t {
+  kCollective,    // ordered on a communicator, all ranks take part
+  kP2p,           // ordered on a communicator, two ranks
+  kGroup,         // ncclGroupStart and its kin
+  kLifecycle,     // makes, changes or ends communicators
+  kRegistration,  // memory and windows
+  kRedOp,         // user-made reduction operators
+  kOneSided,      // put/signal: recorded as calls; their traffic cannot be seen
+  kQuery,         // answers from the library's state
+  kInput,         // libc: a nondeterministic input
+  kFile,          // libc: names or opens a file
+  kProcess,       // libc: threads, signals, exits
+  kPoll,          // MPI: asks whether something has happened; only a yes is recorded
+  kRefused,       // MPI: recorded as a call; a replay cannot answer it
+};
+
+// What a parameter is. `N`: the buffer holds count x nranks elements. `Root`: only on the root.
+// Which of the buffers a call reads and writes, and how long they are: preload/buffers.h.
+enum class Role : uint8_t {
+  kIn,
+  kInN,
+  kInRoot,
+  kInNRoot,
+  kOut,
+  kOutN,
+  kOutRoot,
+  kOutNRoot,
+  kCount,
+  kDType,
+  kRedOp,
+  kNewRedOp,
+  kRoot,
+  kPeer,
+  kScalarPtr,
+  kResidence,
+  kComm,
+  kNewComm,
+  kNewComms,
+  kStream,
+  kConfig,     // ncclConfig_t*, may be null; holds `size` bytes, not sizeof
+  kUniqueId,   // by value; the word is the address of the caller's copy
+  kUniqueIds,  // array of kIdCount ids (one if the call has no such parameter), may be null
+  kNewUniqueId,
+  kRank,
+  kNRanks,
+  kInt,
+  kUInt,
+  kSize,
+  kFlags,
+  kIntArray,     // kIntCount ints, may be null
+  kDeviceArray,  // kNRanks ints, may be null
+  kOutInt,
+  kOutResult,
+  kOutPtr,
+  kOutSize,
+  kHandle,
+  kNewHandle,
+  kPtr,
+  kString,
+  kOutString,
+  kSimInfo,
+  kInRootOut,    // read on the root, written on all
+  kIntCount,     // number of elements of a kIntArray or kSignalDescs
+  kIdCount,      // number of unique ids
+  kColor,        // of ncclCommSplit
+  kSignalDescs,  // ncclWaitSignalDesc_t[kIntCount]
+  kOutI8,        // one byte; kOutInt is four and kOutSize eight
+  kOutI16,       // two bytes
+  kOutBytes,     // buffer of kSize bytes, of which the kOutInt says how many were written
+  // MPI's. Its handles are kComm, kDType and kHandle, made by kNewHandle.
+  kInOut,         // read and written
+  kOutPacked,     // written from the kInOutInt or kInOutSize before the call to the one after it
+  kCounts,        // an element count for each rank
+  kDispls,        // where each rank's part begins
+  kDTypes,        // a type for each rank
+  kHandles,       // kIntCount handles
+  kHandleInOut,   // a handle that the call may end
+  kHandlesInOut,  // kIntCount of them
+  kStatus,        // MPI_Status*, or the value that says that nobody wants to know
+  kStatuses,      // kIntCount of them
+  kStatusIn,      // MPI_Status* that is read
+  kOutInts,       // kIntCount ints
+  kInOutInt,
+  kInOutSize,
+  kInOutInts,   // kIntCount ints
+  kSizeArray,   // kIntCount words of eight bytes
+  kIntTriples,  // kIntCount times three ints
+  kOutText,     // a buffer for a text that ends with a zero
+};
+
+struct ParamInfo {
+  Role role = Role::kInt;
+  const char* name = nullptr;
+  const char* type = nullptr;
+};
+
+// Words of Call::args, at most.
+inline constexpr size_t kMaxArgs = 16;
+
+enum class ReturnKind : uint8_t { kResult, kString, kVoid };
+
+struct ApiInfo {
+  uint32_t id = 0;
+  const char* name = nullptr;
+  uint32_t since = 0;  // NCCL_VERSION_CODE in which it appeared
+  ApiClass klass = ApiClass::kQuery;
+  ReturnKind returns = ReturnKind::kResult;
+  uint32_t param_count = 0;
+  const ParamInfo* params = nullptr;
+
+  // Index of the first parameter with `role`, or -1.
+  [[nodiscard]] constexpr int Find(Role role) const {
+    for (uint32_t i = 0; i < param_count; ++i)
+      if (params[i].role == role) return static_cast<int>(i);
+    return -1;
+  }
+};
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_API_ROLES_H_

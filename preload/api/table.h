@@ -1,0 +1,129 @@
+// The macros that turn the rows of a .def file into whatever one needs.
+//
+// A row is
+//   DEJA_FN(id, result type, name, since, class, (Role, type, name), (Role, type, name), …)
+// without the leading k of the Role and the ApiClass. One defines DEJA_FN, includes the file, and
+// undefines DEJA_FN again (the .def files leave it alone, so that a user may include several):
+//
+//   #define DEJA_FN(id, result, name, since, klass, ...) result name DEJA_PARAMS(__VA_ARGS__);
+//   #include "preload/api/nccl.def"
+//   #undef DEJA_FN
+//
+// DEJA_FORWARD(name, since, because) rows, in a *_forwarded.def of their own, name the functions
+// that are left alone and say why.
+#ifndef DEJA_PRELOAD_API_TABLE_H_
+#define DEJA_PRELOAD_API_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "preload/api/roles.h"
+
+// DEJA_FOR_EACH(m, a, b, …): m(a) m(b) … DEJA_FOR_EACH_COMMA: m(a), m(b), …
+#define DEJA_PARENS ()
+#define DEJA_EVAL(...) DEJA_EVAL3(DEJA_EVAL3(DEJA_EVAL3(__VA_ARGS__)))
+#define DEJA_EVAL3(...) DEJA_EVAL2(DEJA_EVAL2(DEJA_EVAL2(__VA_ARGS__)))
+#define DEJA_EVAL2(...) DEJA_EVAL1(DEJA_EVAL1(DEJA_EVAL1(__VA_ARGS__)))
+#define DEJA_EVAL1(...) __VA_ARGS__
+#define DEJA_FOR_EACH(m, ...) __VA_OPT__(DEJA_EVAL(DEJA_FOR_EACH_STEP(m, __VA_ARGS__)))
+#define DEJA_FOR_EACH_STEP(m, a, ...) \
+  m(a) __VA_OPT__(DEJA_FOR_EACH_AGAIN DEJA_PARENS(m, __VA_ARGS__))
+#define DEJA_FOR_EACH_AGAIN() DEJA_FOR_EACH_STEP
+#define DEJA_FOR_EACH_COMMA(m, ...) __VA_OPT__(DEJA_EVAL(DEJA_COMMA_STEP(m, __VA_ARGS__)))
+#define DEJA_COMMA_STEP(m, a, ...) m(a) __VA_OPT__(, DEJA_COMMA_AGAIN DEJA_PARENS(m, __VA_ARGS__))
+#define DEJA_COMMA_AGAIN() DEJA_COMMA_STEP
+
+#define DEJA_PARAM_DECL_(role, type, name) type name
+#define DEJA_PARAM_NAME_(role, type, name) name
+#define DEJA_PARAM_TYPE_(role, type, name) type
+#define DEJA_PARAM_INFO_(role, type, name)       \
+  ::deja::preload::ParamInfo {                   \
+    ::deja::preload::Role::k##role, #name, #type \
+  }
+#define DEJA_PARAM_DECL(p) DEJA_PARAM_DECL_ p
+#define DEJA_PARAM_NAME(p) DEJA_PARAM_NAME_ p
+#define DEJA_PARAM_TYPE(p) DEJA_PARAM_TYPE_ p
+#define DEJA_PARAM_INFO(p) DEJA_PARAM_INFO_ p
+
+// (type name, type name, …)
+#define DEJA_PARAMS(...) (DEJA_FOR_EACH_COMMA(DEJA_PARAM_DECL, __VA_ARGS__))
+// (name, name, …)
+#define DEJA_ARGS(...) (DEJA_FOR_EACH_COMMA(DEJA_PARAM_NAME, __VA_ARGS__))
+// (type, type, …)
+#define DEJA_TYPES(...) (DEJA_FOR_EACH_COMMA(DEJA_PARAM_TYPE, __VA_ARGS__))
+
+// The definition of a row's parameters; the last element only keeps the array from being empty.
+#define DEJA_TABLE_PARAMS(name, ...)              \
+  constexpr ::deja::preload::ParamInfo name[] = { \
+      DEJA_FOR_EACH(DEJA_PARAM_INFO_COMMA, __VA_ARGS__)::deja::preload::ParamInfo{}};
+#define DEJA_PARAM_INFO_COMMA(p) DEJA_PARAM_INFO_ p,
+
+namespace deja::preload {
+
+// How many parameters an array of DEJA_TABLE_PARAMS holds.
+template <size_t N>
+consteval uint32_t ParamCount(const ParamInfo (&)[N]) {
+  return static_cast<uint32_t>(N - 1);
+}
+
+// "ncclResult_t", "int", …: a number; "void": nothing; "const char*": a string.
+consteval ReturnKind ReturnKindOf(std::string_view type) {
+  if (type == "void") return ReturnKind::kVoid;
+  if (type == "const char*") return ReturnKind::kString;
+  return ReturnKind::kResult;
+}
+
+// Compares no more than it must, unlike string_view: compilers bound what they evaluate.
+consteval bool SameName(const char* a, const char* b) {
+  for (; *a == *b; ++a, ++b)
+    if (*a == '\0') return true;
+  return false;
+}
+
+// Ids count up from the family's first without a hole, no row is too long.
+consteval bool IdsAreDense(std::span<const ApiInfo> table, uint32_t family) {
+  for (size_t i = 0; i < table.size(); ++i)
+    if (table[i].id != family + i || table[i].param_count > kMaxArgs) return false;
+  return true;
+}
+
+// And no name occurs twice.
+consteval bool TableIsSound(std::span<const ApiInfo> table, uint32_t family) {
+  for (size_t i = 0; i < table.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (SameName(table[i].name, table[j].name)) return false;
+  return IdsAreDense(table, family);
+}
+
+// How an argument becomes a word of Call::args and back. Signed numbers are sign-extended; what is
+// passed by value and is no number goes as its address.
+template <typename T>
+uint64_t ToWord(const T& value) {
+  if constexpr (std::is_pointer_v<T>) {
+    return reinterpret_cast<uint64_t>(value);
+  } else if constexpr (std::is_class_v<T>) {
+    return reinterpret_cast<uint64_t>(&value);
+  } else if constexpr (std::is_signed_v<T>) {
+    return static_cast<uint64_t>(static_cast<int64_t>(value));
+  } else {
+    return static_cast<uint64_t>(value);
+  }
+}
+
+template <typename T>
+T FromWord(uint64_t word) {
+  if constexpr (std::is_pointer_v<T>) {
+    return reinterpret_cast<T>(word);
+  } else if constexpr (std::is_class_v<T>) {
+    return *reinterpret_cast<const T*>(word);
+  } else {
+    return static_cast<T>(word);
+  }
+}
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_API_TABLE_H_

@@ -1,0 +1,92 @@
+#include "preload/buffers.h"
+
+namespace deja::preload {
+namespace {
+
+// Bytes of an element by ncclDataType_t; 0 for types that did not exist when this was written.
+constexpr uint8_t kElementSizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+
+uint64_t SizeOfType(uint64_t dtype) {
+  return dtype < sizeof kElementSizes ? kElementSizes[dtype] : 0;
+}
+
+bool OnlyOnRoot(Role role) {
+  return role == Role::kInRoot || role == Role::kInNRoot || role == Role::kOutRoot ||
+         role == Role::kOutNRoot;
+}
+
+bool TimesRanks(Role role) {
+  return role == Role::kInN || role == Role::kInNRoot || role == Role::kOutN ||
+         role == Role::kOutNRoot;
+}
+
+bool IsRoot(const ApiInfo& info, const uint64_t* args, int rank) {
+  int i = info.Find(Role::kRoot);
+  return i >= 0 && static_cast<int>(args[i]) == rank;
+}
+
+BufferUse Describe(const ApiInfo& info, const uint64_t* args, int arg, int nranks, int rank) {
+  BufferUse use;
+  Role role = info.params[arg].role;
+  uint64_t bytes = BufferBytes(info, args, role, nranks, rank);
+  if (bytes == 0 || args[arg] == 0) return use;
+  use.data = reinterpret_cast<const void*>(args[arg]);
+  use.elements = BufferElements(info, args, role, nranks, rank);
+  use.bytes = bytes;
+  use.dtype = static_cast<uint32_t>(args[info.Find(Role::kDType)]);
+  use.arg = arg;
+  return use;
+}
+
+}  // namespace
+
+bool IsInputRole(Role role) {
+  return role == Role::kIn || role == Role::kInN || role == Role::kInRoot ||
+         role == Role::kInNRoot || role == Role::kInRootOut;
+}
+
+bool IsOutputRole(Role role) {
+  return role == Role::kOut || role == Role::kOutN || role == Role::kOutRoot ||
+         role == Role::kOutNRoot || role == Role::kInRootOut;
+}
+
+uint64_t BufferElements(const ApiInfo& info, const uint64_t* args, Role role, int nranks,
+                        int rank) {
+  int count_arg = info.Find(Role::kCount);
+  if (count_arg < 0 || !(IsInputRole(role) || IsOutputRole(role))) return 0;
+  if (OnlyOnRoot(role) && !IsRoot(info, args, rank)) return 0;
+  uint64_t count = args[count_arg];
+  if (!TimesRanks(role)) return count;
+  uint64_t elements;
+  if (nranks < 0 || __builtin_mul_overflow(count, static_cast<uint64_t>(nranks), &elements))
+    return 0;
+  return elements;
+}
+
+uint64_t BufferBytes(const ApiInfo& info, const uint64_t* args, Role role, int nranks, int rank) {
+  int dtype_arg = info.Find(Role::kDType);
+  if (dtype_arg < 0) return 0;
+  uint64_t bytes;
+  if (__builtin_mul_overflow(BufferElements(info, args, role, nranks, rank),
+                             SizeOfType(args[dtype_arg] & 0xffffffff), &bytes))
+    return 0;
+  return bytes;
+}
+
+BufferUse InputBuffer(const ApiInfo& info, const uint64_t* args, int nranks, int rank) {
+  for (uint32_t i = 0; i < info.param_count; ++i) {
+    Role role = info.params[i].role;
+    if (role == Role::kInRootOut && !IsRoot(info, args, rank)) continue;
+    if (IsInputRole(role)) return Describe(info, args, static_cast<int>(i), nranks, rank);
+  }
+  return {};
+}
+
+BufferUse OutputBuffer(const ApiInfo& info, const uint64_t* args, int nranks, int rank) {
+  for (uint32_t i = 0; i < info.param_count; ++i)
+    if (IsOutputRole(info.params[i].role))
+      return Describe(info, args, static_cast<int>(i), nranks, rank);
+  return {};
+}
+
+}  // namespace deja::preload

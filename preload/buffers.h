@@ -1,0 +1,43 @@
+// Which memory a collective or point-to-point call reads and writes, and how much of it.
+//
+// Follows from the table (roles.h), the arguments and the caller's place in the communicator. Pure
+// functions; any thread; nothing is dereferenced.
+#ifndef DEJA_PRELOAD_BUFFERS_H_
+#define DEJA_PRELOAD_BUFFERS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "preload/api/roles.h"
+
+namespace deja::preload {
+
+// A buffer of one call. Not there (`data` null, no bytes): the call has none in this direction,
+// this rank's is not used (it is not the root), or the count is zero or beyond what memory can
+// hold.
+struct BufferUse {
+  const void* data = nullptr;
+  uint64_t elements = 0;
+  uint64_t bytes = 0;
+  uint32_t dtype = 0;
+  int arg = -1;  // index of the parameter
+  [[nodiscard]] bool empty() const { return bytes == 0; }
+};
+
+// True for roles whose memory the call reads (writes) on at least one rank.
+bool IsInputRole(Role role);
+bool IsOutputRole(Role role);
+
+// Elements of the buffer in parameter `role`, as seen by rank `rank` of `nranks`; 0 if this rank
+// does not use it. kInRootOut counts as used by every rank, since each writes it.
+uint64_t BufferElements(const ApiInfo& info, const uint64_t* args, Role role, int nranks, int rank);
+// The same in bytes; 0 also if the element type is unknown or the product does not fit.
+uint64_t BufferBytes(const ApiInfo& info, const uint64_t* args, Role role, int nranks, int rank);
+
+// What the call reads and what it writes. The same memory may be both (in place).
+BufferUse InputBuffer(const ApiInfo& info, const uint64_t* args, int nranks, int rank);
+BufferUse OutputBuffer(const ApiInfo& info, const uint64_t* args, int nranks, int rank);
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_BUFFERS_H_

@@ -1,0 +1,62 @@
+// Names of connections: the same in every run of a deterministic program, whatever the order of its
+// threads. The recorder writes them, the replayer makes them again and looks them up.
+//
+//   stdin                                   descriptor 0, inherited
+//   fd 5                                    another inherited descriptor
+//   connect 10.0.0.7:29500 #2 of thread 0   the second attempt of this thread at this address
+//   accept 10.0.0.7:29500 #3                the third connection that came in at this address
+//   bind #1 of thread 0.2                   the first bind() of this thread
+//   datagrams #1 of thread 0                its first datagram socket that it did not connect
+//
+// A child that was forked with a connection open calls it "inherited " and that name.
+//
+// Pure functions over caller's memory, no allocation, any thread.
+#ifndef DEJA_PRELOAD_CONNECTION_NAMES_H_
+#define DEJA_PRELOAD_CONNECTION_NAMES_H_
+
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace deja::preload {
+
+// A socket address by value.
+struct SocketAddress {
+  char bytes[sizeof(sockaddr_storage)] = {};
+  socklen_t size = 0;
+
+  void Set(const void* address, size_t length);
+  void Set(std::string_view address) { Set(address.data(), address.size()); }
+  [[nodiscard]] std::string_view view() const { return {bytes, size}; }
+  [[nodiscard]] int family() const;
+  // Port of an Internet address; 0 if there is none.
+  [[nodiscard]] uint16_t port() const;
+  // Copies to a program's buffer as the kernel does: cut to `*length`, which becomes the real size.
+  void CopyTo(sockaddr* address, socklen_t* length) const;
+};
+
+// "10.0.0.7:29500", "[::1]:80", "unix /run/x", "unix @name", "no address".
+struct AddressText {
+  explicit AddressText(const SocketAddress& address);
+  char text[160];
+};
+
+// True if a connection to `target` reaches a socket that is bound to `bound`.
+bool Reaches(const SocketAddress& target, const SocketAddress& bound);
+
+struct ConnectionName {
+  static ConnectionName Inherited(int fd);
+  static ConnectionName Connect(const SocketAddress& address, uint32_t number, const char* thread);
+  static ConnectionName Accept(const SocketAddress& local, uint32_t number);
+  static ConnectionName Bind(uint32_t number, const char* thread);
+  static ConnectionName Datagrams(uint32_t number, const char* thread);
+  static ConnectionName OfParent(const ConnectionName& name);
+
+  char text[320] = {};
+};
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_CONNECTION_NAMES_H_

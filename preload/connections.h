@@ -1,0 +1,51 @@
+// What the hooks of sockets, pipes and terminals call: connections to what is outside the process.
+//
+// A ConnectionLayer is an engine's part that makes sockets; a ConnectionObject is what a descriptor
+// of a connection leads to (fd_table.h). The recorder's let everything happen and write it down;
+// the replayer's answer from the trace and reach nobody. Every function sets errno as the C
+// library's of the same name does. Any thread; called without the guard (guard.h), because most of
+// them may block, be cancelled or be left by longjmp.
+#ifndef DEJA_PRELOAD_CONNECTIONS_H_
+#define DEJA_PRELOAD_CONNECTIONS_H_
+
+#include <sys/socket.h>
+
+#include "preload/hooks/fd_table.h"
+
+namespace deja::preload {
+
+class ConnectionObject : public FdObject {
+ public:
+  constexpr ConnectionObject() : FdObject(Kind::kConnection) {}
+
+  virtual int OnConnect(int fd, const sockaddr* address, socklen_t size) = 0;
+  virtual int OnBind(int fd, const sockaddr* address, socklen_t size) = 0;
+  virtual int OnListen(int fd, int backlog) = 0;
+  virtual int OnAccept(int fd, sockaddr* address, socklen_t* size, int flags) = 0;
+  virtual int OnShutdown(int fd, int how) = 0;
+  // getsockname, getpeername.
+  virtual int OnGetName(int fd, bool of_peer, sockaddr* address, socklen_t* size) = 0;
+  virtual int OnGetOption(int fd, int level, int name, void* value, socklen_t* size) = 0;
+  virtual int OnSetOption(int fd, int level, int name, const void* value, socklen_t size) = 0;
+  // ioctl(FIONREAD).
+  virtual int OnBytesWaiting(int fd, int* bytes) = 0;
+
+ protected:
+  ~ConnectionObject() = default;
+};
+
+class ConnectionLayer {
+ public:
+  virtual int OnSocket(int domain, int type, int protocol) = 0;
+
+ protected:
+  ~ConnectionLayer() = default;
+};
+
+// Descriptors that the C library's streams read and write by themselves are asked about, too, from
+// now on (streams.cc). Once it has happened it stays.
+void WatchStreams();
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_CONNECTIONS_H_

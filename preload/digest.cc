@@ -1,0 +1,241 @@
+#include "preload/digest.h"
+
+#include <atomic>
+#include <cfenv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include "preload/digest_kernels.h"
+
+namespace deja::preload {
+namespace {
+
+enum DType : uint32_t {
+  kInt8 = 0,
+  kUInt8 = 1,
+  kInt32 = 2,
+  kUInt32 = 3,
+  kInt64 = 4,
+  kUInt64 = 5,
+  kFloat16 = 6,
+  kFloat32 = 7,
+  kFloat64 = 8,
+  kBFloat16 = 9,
+  kFloat8E4M3 = 10,
+  kFloat8E5M2 = 11,
+};
+
+struct TypeInfo {
+  const char* name;
+  uint32_t size;
+  uint32_t mantissa_bits;  // of floating-point types
+};
+
+constexpr TypeInfo kTypes[] = {
+    {"int8", 1, 0},     {"uint8", 1, 0},    {"int32", 4, 0},      {"uint32", 4, 0},
+    {"int64", 8, 0},    {"uint64", 8, 0},   {"float16", 2, 10},   {"float32", 4, 23},
+    {"float64", 8, 52}, {"bfloat16", 2, 7}, {"float8e4m3", 1, 3}, {"float8e5m2", 1, 2},
+};
+constexpr uint32_t kTypeCount = sizeof kTypes / sizeof kTypes[0];
+
+// Chosen by a look at the CPU and not by an IFUNC: those are resolved before relocation is
+// complete, which a preloaded library that may be called by anything cannot afford.
+const DigestKernels& Kernels() {
+#if defined(__x86_64__)
+  static std::atomic<const DigestKernels*> chosen{nullptr};
+  const DigestKernels* kernels = chosen.load(std::memory_order_relaxed);
+  if (kernels == nullptr) {
+    __builtin_cpu_init();
+    kernels = __builtin_cpu_supports("avx2") ? &kAvx2Kernels : &kBaselineKernels;
+    chosen.store(kernels, std::memory_order_relaxed);
+  }
+  return *kernels;
+#else
+  return kBaselineKernels;
+#endif
+}
+
+// The program may have changed rounding, flushed denormals to zero or unmasked exceptions; the
+// loops must give the same bits all the same, raise nothing, and leave no flags behind.
+class DefaultFloatMode {
+ public:
+#if defined(__x86_64__)
+  DefaultFloatMode() : saved_(_mm_getcsr()) {
+    _mm_setcsr(0x1f80);
+  }
+  ~DefaultFloatMode() {
+    _mm_setcsr(saved_);
+  }
+
+ private:
+  unsigned saved_;
+#else
+  DefaultFloatMode() {
+    std::fegetenv(&saved_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~DefaultFloatMode() {
+    std::fesetenv(&saved_);
+  }
+
+ private:
+  std::fenv_t saved_;
+#endif
+};
+
+template <typename T>
+T Load(const std::byte* p) {
+  T v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+uint64_t Bits(const std::byte* p, uint32_t size) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, p, size);
+  return bits;
+}
+
+// A floating-point format with an implicit leading bit and denormals. E4M3 has no infinities.
+double Decode(uint64_t bits, uint32_t exponent_bits, uint32_t mantissa_bits, bool has_infinity) {
+  uint64_t sign = bits >> (exponent_bits + mantissa_bits);
+  uint64_t exponent_mask = (uint64_t{1} << exponent_bits) - 1;
+  uint64_t exponent = (bits >> mantissa_bits) & exponent_mask;
+  uint64_t mantissa = bits & ((uint64_t{1} << mantissa_bits) - 1);
+  int bias = static_cast<int>(exponent_mask >> 1);
+  double value;
+  if (has_infinity && exponent == exponent_mask) {
+    value = mantissa != 0 ? std::numeric_limits<double>::quiet_NaN()
+                          : std::numeric_limits<double>::infinity();
+  } else if (!has_infinity && exponent == exponent_mask &&
+             mantissa == (uint64_t{1} << mantissa_bits) - 1) {
+    value = std::numeric_limits<double>::quiet_NaN();
+  } else if (exponent == 0) {
+    value = std::ldexp(static_cast<double>(mantissa), 1 - bias - static_cast<int>(mantissa_bits));
+  } else {
+    value = std::ldexp(static_cast<double>(mantissa | (uint64_t{1} << mantissa_bits)),
+                       static_cast<int>(exponent) - bias - static_cast<int>(mantissa_bits));
+  }
+  return sign != 0 ? -value : value;
+}
+
+bool IsFloat(uint32_t dtype) {
+  return dtype < kTypeCount && kTypes[dtype].mantissa_bits != 0;
+}
+
+// Floats in the order of their values as integers; both zeros are 0.
+int64_t OrderKey(uint64_t bits, uint32_t size) {
+  uint64_t sign = uint64_t{1} << (size * 8 - 1);
+  int64_t magnitude = static_cast<int64_t>(bits & (sign - 1));
+  return (bits & sign) != 0 ? -magnitude : magnitude;
+}
+
+template <typename T>
+uint64_t IntegerDistance(const std::byte* a, const std::byte* b) {
+  T x = Load<T>(a);
+  T y = Load<T>(b);
+  return x < y ? static_cast<uint64_t>(y) - static_cast<uint64_t>(x)
+               : static_cast<uint64_t>(x) - static_cast<uint64_t>(y);
+}
+
+}  // namespace
+
+uint32_t ElementSize(uint32_t dtype) {
+  if (dtype == format::kRawBytes) return 1;
+  return dtype < kTypeCount ? kTypes[dtype].size : 0;
+}
+
+const char* DTypeName(uint32_t dtype) {
+  if (dtype == format::kRawBytes) return "bytes";
+  return dtype < kTypeCount ? kTypes[dtype].name : nullptr;
+}
+
+Hash128 HashBytes(std::span<const std::byte> bytes) {
+  Hash128 hash;
+  Kernels().hash(bytes.data(), bytes.size(), hash.bytes.data());
+  return hash;
+}
+
+format::TensorStats ComputeStats(std::span<const std::byte> bytes, uint32_t dtype) {
+  format::TensorStats stats;
+  if (dtype >= kTypeCount) return stats;
+  size_t count = bytes.size() / kTypes[dtype].size;
+  if (count == 0) return stats;
+  DefaultFloatMode mode;
+  RawStats raw;
+  if (!Kernels().stats(bytes.data(), count, dtype, &raw)) return stats;
+  stats.nan_count = raw.nan_count;
+  stats.inf_count = raw.inf_count;
+  stats.min = raw.min;
+  stats.max = raw.max;
+  stats.sum = raw.sum;
+  stats.sum_squares = raw.sum_squares;
+  return stats;
+}
+
+double ElementAsDouble(const std::byte* element, uint32_t dtype) {
+  switch (dtype) {
+    case kInt8:
+      return static_cast<double>(Load<int8_t>(element));
+    case kUInt8:
+    case format::kRawBytes:
+      return static_cast<double>(Load<uint8_t>(element));
+    case kInt32:
+      return static_cast<double>(Load<int32_t>(element));
+    case kUInt32:
+      return static_cast<double>(Load<uint32_t>(element));
+    case kInt64:
+      return static_cast<double>(Load<int64_t>(element));
+    case kUInt64:
+      return static_cast<double>(Load<uint64_t>(element));
+    case kFloat16:
+      return Decode(Bits(element, 2), 5, 10, true);
+    case kFloat32:
+      return static_cast<double>(Load<float>(element));
+    case kFloat64:
+      return Load<double>(element);
+    case kBFloat16:
+      return Decode(Bits(element, 2), 8, 7, true);
+    case kFloat8E4M3:
+      return Decode(Bits(element, 1), 4, 3, false);
+    case kFloat8E5M2:
+      return Decode(Bits(element, 1), 5, 2, true);
+    default:
+      return 0;
+  }
+}
+
+uint64_t UlpDistance(const std::byte* a, const std::byte* b, uint32_t dtype) {
+  switch (dtype) {
+    case kInt8:
+      return IntegerDistance<int8_t>(a, b);
+    case kUInt8:
+    case format::kRawBytes:
+      return IntegerDistance<uint8_t>(a, b);
+    case kInt32:
+      return IntegerDistance<int32_t>(a, b);
+    case kUInt32:
+      return IntegerDistance<uint32_t>(a, b);
+    case kInt64:
+      return IntegerDistance<int64_t>(a, b);
+    case kUInt64:
+      return IntegerDistance<uint64_t>(a, b);
+    default:
+      break;
+  }
+  if (!IsFloat(dtype)) return 0;
+  if (std::isnan(ElementAsDouble(a, dtype)) || std::isnan(ElementAsDouble(b, dtype)))
+    return std::numeric_limits<uint64_t>::max();
+  uint32_t size = kTypes[dtype].size;
+  int64_t x = OrderKey(Bits(a, size), size);
+  int64_t y = OrderKey(Bits(b, size), size);
+  return x < y ? static_cast<uint64_t>(y) - static_cast<uint64_t>(x)
+               : static_cast<uint64_t>(x) - static_cast<uint64_t>(y);
+}
+
+}  // namespace deja::preload

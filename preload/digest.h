@@ -1,0 +1,44 @@
+// Digests of tensors: a 128-bit hash of the bytes and statistics of the elements.
+//
+// Pure functions; any thread; no allocation. Memory must be readable by the CPU. XXH3-128 (seed 0),
+// canonical byte order. Statistics as in format::TensorStats: NaN and infinity counted,
+// min/max/sum/sum of squares over the finite elements in double precision. `sum` and `sum_squares`
+// are computed in a fixed order, so that the same bytes give the same bits on every machine
+// (digest.cc states the order).
+#ifndef DEJA_PRELOAD_DIGEST_H_
+#define DEJA_PRELOAD_DIGEST_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "common/ids.h"
+#include "format/messages.h"
+
+namespace deja::preload {
+
+// Bytes of one element of an ncclDataType_t (int8 0, uint8 1, int32 2, uint32 3, int64 4, uint64 5,
+// fp16 6, fp32 7, fp64 8, bf16 9, fp8 e4m3 10, fp8 e5m2 11); 1 for kRawBytes; 0 for anything else.
+uint32_t ElementSize(uint32_t dtype);
+// "float32", "bfloat16", …; "bytes" for kRawBytes; "type 42" style names are the caller's business
+// (null).
+const char* DTypeName(uint32_t dtype);
+
+Hash128 HashBytes(std::span<const std::byte> bytes);
+
+// Statistics of whole elements; trailing bytes are ignored. All zero for kRawBytes and unknown
+// types.
+format::TensorStats ComputeStats(std::span<const std::byte> bytes, uint32_t dtype);
+
+// One element as a double, for reports; NaN and infinities as they are. Integers of 64 bits may
+// round.
+double ElementAsDouble(const std::byte* element, uint32_t dtype);
+
+// Distance in units in the last place of two floating-point elements of the same type: how many
+// representable values lie between them, 0 for equal, UINT64_MAX if either is NaN. For integers
+// |a-b|.
+uint64_t UlpDistance(const std::byte* a, const std::byte* b, uint32_t dtype);
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_DIGEST_H_

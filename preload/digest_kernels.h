@@ -1,0 +1,39 @@
+// The loops behind digest.h, in two builds: for any x86-64 (or other) CPU, and for AVX2.
+//
+// Internal to digest.cc and its tests. Both builds give the same bits for the same bytes. Plain
+// types only: this header is included by a file that is compiled for AVX2, where any inline
+// function of the standard library could end up in the program with instructions that the CPU does
+// not have.
+#ifndef DEJA_PRELOAD_DIGEST_KERNELS_H_
+#define DEJA_PRELOAD_DIGEST_KERNELS_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace deja::preload {
+
+struct RawStats {
+  uint64_t nan_count;
+  uint64_t inf_count;
+  double min;
+  double max;
+  double sum;
+  double sum_squares;
+};
+
+struct DigestKernels {
+  // XXH3-128 with seed 0, canonical byte order.
+  void (*hash)(const void* data, size_t bytes, uint8_t* out16);
+  // Statistics of `count` elements; the caller has put the floating-point unit into its default
+  // mode. False, and nothing written, for a type that has none.
+  bool (*stats)(const void* data, size_t count, uint32_t dtype, RawStats* out);
+};
+
+extern const DigestKernels kBaselineKernels;
+#if defined(__x86_64__)
+extern const DigestKernels kAvx2Kernels;
+#endif
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_DIGEST_KERNELS_H_

@@ -1,0 +1,158 @@
+#include "preload/engine.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+
+#include "preload/guard.h"
+#include "preload/process_exit.h"
+#include "preload/signals.h"
+
+namespace deja::preload {
+namespace {
+
+enum State : uint32_t { kUnmade, kMaking, kMade, kOff };
+
+constinit std::atomic<uint32_t> g_state{kUnmade};
+constinit Engine* g_engine = nullptr;
+// The process that `g_engine` is for.
+constinit std::atomic<long> g_pid{0};
+
+// 1 in the process that made the engine, 0 in a child: the kernel wipes the page however the child
+// came to be (fork, _Fork, clone), which no handler of pthread_atfork would notice. One load on the
+// hot path.
+constinit std::atomic<uint32_t> g_no_page{1};
+constinit std::atomic<std::atomic<uint32_t>*> g_same_process{&g_no_page};
+
+std::atomic<uint32_t>& SameProcess() {
+  return *g_same_process.load(std::memory_order_acquire);
+}
+
+bool InSameProcess() {
+  return SameProcess().load(std::memory_order_relaxed) != 0;
+}
+
+void MarkProcess(uint32_t mark) {
+  SameProcess().store(mark, std::memory_order_relaxed);
+}
+
+void EnterProcess() {
+  g_pid.store(syscall(SYS_getpid), std::memory_order_relaxed);
+  MarkProcess(1);
+}
+
+// Any number of threads may come here at once.
+void MakePage() {
+  if (&SameProcess() != &g_no_page) return;
+  auto size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* page = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED || madvise(page, size, MADV_WIPEONFORK) != 0) {
+    // Kernels before 4.14: at least fork() is noticed.
+    pthread_atfork(nullptr, nullptr, [] { MarkProcess(0); });
+    return;
+  }
+  auto* word = static_cast<std::atomic<uint32_t>*>(page);
+  word->store(1, std::memory_order_relaxed);
+  std::atomic<uint32_t>* expected = &g_no_page;
+  if (!g_same_process.compare_exchange_strong(expected, word, std::memory_order_acq_rel))
+    munmap(page, size);
+}
+
+// The program's errno is not ours.
+class ErrnoKeeper {
+ public:
+  ~ErrnoKeeper() { errno = saved_; }
+
+ private:
+  const int saved_ = errno;
+};
+
+// Before the C library has set up the environment nothing can be said yet.
+bool EnvironmentIsThere() {
+  return environ != nullptr;
+}
+
+bool SwitchedOn() {
+  return getenv("DEJA_OUT") != nullptr || getenv("DEJA_REPLAY") != nullptr;
+}
+
+// Another thread is making the engine. It may need a lock that this thread holds (the dynamic
+// loader's, when this is a constructor), so the wait has an end; the call then goes unseen.
+Engine* WaitForEngine() {
+  ErrnoKeeper keep;
+  constexpr int kSteps = 10000;
+  constexpr timespec kStep{0, 100000};
+  for (int i = 0; i < kSteps; ++i) {
+    uint32_t state = g_state.load(std::memory_order_acquire);
+    if (state == kMade) return g_engine;
+    if (state == kOff) return nullptr;
+    syscall(SYS_nanosleep, &kStep, nullptr);
+  }
+  return nullptr;
+}
+
+Engine* Make() {
+  ErrnoKeeper keep;
+  Guard guard;
+  EnterProcess();
+  g_engine = CreateEngine();
+  g_state.store(g_engine != nullptr ? kMade : kOff, std::memory_order_release);
+  if (g_engine != nullptr) {
+    InstallCrashHandlers();
+    WatchForExit();
+  }
+  return g_engine;
+}
+
+// First look of a child at the engine that it has inherited.
+void EnterChild() {
+  ErrnoKeeper keep;
+  Guard guard;
+  EnterProcess();
+  g_engine->OnForkChild();
+}
+
+}  // namespace
+
+Engine* GetEngine() {
+  uint32_t state = g_state.load(std::memory_order_acquire);
+  if (state == kMade) {
+    if (!InSameProcess()) EnterChild();
+    return g_engine;
+  }
+  if (state == kOff || InsideDeja() || !EnvironmentIsThere()) return nullptr;
+  if (state == kUnmade) {
+    if (!SwitchedOn()) {
+      g_state.store(kOff, std::memory_order_relaxed);
+      return nullptr;
+    }
+    ErrnoKeeper keep;
+    Guard guard;
+    MakePage();
+  }
+  // A child that was forked while another thread of the parent was making the engine.
+  if (state == kMaking && !InSameProcess()) g_state.store(kUnmade, std::memory_order_relaxed);
+  uint32_t expected = kUnmade;
+  if (g_state.compare_exchange_strong(expected, kMaking, std::memory_order_acq_rel)) return Make();
+  if (expected == kMade) return g_engine;
+  if (expected == kOff) return nullptr;
+  return WaitForEngine();
+}
+
+Engine* EngineOfThisProcess() {
+  if (g_state.load(std::memory_order_acquire) != kMade || !InSameProcess()) return nullptr;
+  return syscall(SYS_getpid) == g_pid.load(std::memory_order_relaxed) ? g_engine : nullptr;
+}
+
+bool IsBorrowedMemory() {
+  const long pid = g_pid.load(std::memory_order_relaxed);
+  return pid != 0 && InSameProcess() && syscall(SYS_getpid) != pid;
+}
+
+}  // namespace deja::preload

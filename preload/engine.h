@@ -1,0 +1,184 @@
+// Engine: what the hooks call. The recorder's engine makes the real call and writes down what
+// happened; the replayer's answers from a trace and checks. Exactly one exists per process; the
+// library that is loaded decides which (CreateEngine is defined once in recorder/ and once in
+// replayer/).
+//
+// Rules for every engine (recorder/README.md): never throws, aborts, exits or blocks for its own
+// sake; holds none of its locks across a real call; allocates nothing on the path of an event;
+// leaves errno as the real call left it. All functions may be called by any thread at any time,
+// before main and after exit handlers included, and are never called while the calling thread is
+// inside Deja or inside the real library (guard.h sees to it).
+#ifndef DEJA_PRELOAD_ENGINE_H_
+#define DEJA_PRELOAD_ENGINE_H_
+
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "format/clock_run.h"
+#include "preload/api/roles.h"
+
+namespace deja::preload {
+
+// One call of a table-described function. Lives on the caller's stack.
+struct Call {
+  const ApiInfo* info = nullptr;
+  // Arguments in the table's order, widened to 64 bits. Pointers as addresses. A ncclUniqueId that
+  // is passed by value is a pointer to the caller's copy.
+  uint64_t args[kMaxArgs] = {};
+  // The return value: ncclResult_t, or a const char*.
+  uint64_t result = 0;
+  // Makes the real call with `args`, sets `result` and errno. Runs with the in-library guard held.
+  // If no real library is there it sets ncclSystemError.
+  void (*invoke)(Call& call) = nullptr;
+
+  template <typename T>
+  [[nodiscard]] T Arg(int i) const {
+    return (T)(args[i]);
+  }  // NOLINT: words of an ABI
+  [[nodiscard]] uint64_t ArgOf(Role role) const {
+    int i = info->Find(role);
+    return i < 0 ? 0 : args[i];
+  }
+};
+
+// A nondeterministic input. `Real` of OnInput fills `out`, `produced`, `result` and `error`.
+struct InputCall {
+  uint32_t api = 0;          // id in libc.def, or of MPI's clock
+  uint64_t key = 0;          // what was asked for: clock id, sysconf name …
+  std::span<std::byte> out;  // where the bytes go (the caller's buffer)
+  size_t produced = 0;       // how many of them the call wrote
+  int64_t result = 0;        // return value
+  int error = 0;             // errno, when the call failed
+  void (*real)(InputCall& call, void* context) = nullptr;
+  void* context = nullptr;
+  void Real() { real(*this, context); }
+};
+
+// A snapshot by deja_tensor / deja_state.
+struct SnapshotCall {
+  std::string_view name;
+  const void* data = nullptr;
+  size_t bytes = 0;
+  uint32_t dtype = 0;  // ncclDataType_t, or format::kRawBytes
+  std::span<const int64_t> shape;
+  bool opaque = false;
+};
+
+// OnExit comes from a destructor, and nobody has said yet with which code the process ends.
+inline constexpr int kExitCodeUnknown = INT32_MIN;
+
+class ConnectionLayer;
+
+enum class ExitHow : uint32_t { kExit = 0, kUnderscoreExit = 1, kExec = 2 };
+
+// A wait for processes. Before it `pid` and `options` are as in waitpid (waitid's P_ALL is -1, its
+// P_PGID a negative number); after it `result` is the process or 0 or -1, and `status` is encoded
+// as waitpid's.
+struct WaitCall {
+  int pid = -1;
+  int options = 0;  // waitpid's and waitid's; WNOWAIT: the process can be waited for again
+  int result = 0;
+  int status = 0;
+};
+
+// What a file-system call is about to do (a replay sends writes to its overlay). kLook asks about
+// a name without opening it; kMetadata changes mode, owner or times.
+enum class FileUse : uint8_t { kRead, kWrite, kCreate, kRemove, kMakeDir, kMetadata, kLook };
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // A call of the NCCL API. Sets call.result.
+  virtual void OnNcclCall(Call& call) = 0;
+  // A call of the MPI API. Sets call.result. MPI_Wtime and MPI_Wtick are inputs.
+  virtual void OnMpiCall(Call& call) { call.invoke(call); }
+  // A function of MPI's that no table has, in a replay. Need not return.
+  virtual void OnUnknownMpiCall(const char* /*name*/, const char* /*because*/) {}
+  // A nondeterministic input.
+  virtual void OnInput(InputCall& call) = 0;
+
+  // The program reads a clock, which says `live_ns`. Returns what the program is told. errno is
+  // kept.
+  virtual int64_t OnClock(format::ClockSource source, int64_t live_ns) {
+    (void)source;
+    return live_ns;
+  }
+
+  virtual void OnStep(uint64_t step) = 0;
+  virtual void OnNote(std::string_view text) = 0;
+  virtual void OnSnapshot(const SnapshotCall& call) = 0;
+
+  // On the new thread, before the program's start routine / after it (also when it is cancelled).
+  virtual void OnThreadStart() = 0;
+  virtual void OnThreadEnd() = 0;
+
+  // A fatal signal arrived on this thread. Async-signal-safe. The handler chains afterwards.
+  virtual void OnCrash(int signal, const siginfo_t* info, void* ucontext) = 0;
+  // The process is about to end in an orderly way, or to be replaced. May be called more than once.
+  virtual void OnExit(int code, ExitHow how) = 0;
+  // In the child after any kind of fork, before the child's first event.
+  virtual void OnForkChild() = 0;
+
+  // The path to use instead of `path` (relative to `dirfd`, as in openat), written to `buffer`; or
+  // `path` itself when the call may go ahead as it is; or null with errno set when it may not. The
+  // recorder returns `path`; a replay sends writes to its overlay.
+  virtual const char* MapPath(int dirfd, const char* path, FileUse use, std::span<char> buffer) = 0;
+  // MapPath's result is not needed any more.
+  virtual void ReleasePath(const char* mapped) { (void)mapped; }
+  // What the program is told instead of `path`, an absolute path of `size` bytes (no terminator)
+  // that the kernel gave: not longer, written over it. Returns its size.
+  virtual size_t UnmapPath(char* path, size_t size) { return (void)path, size; }
+  // False, with errno set, when a connection to `address` must not be made.
+  virtual bool MayConnect(int fd, const void* address, uint32_t length) = 0;
+  // False, with errno set, when a signal must not be sent to `pid`.
+  virtual bool MayKill(int pid, int signal) = 0;
+
+  // The live process (or process group) that the program means by `pid`: a replay serves the
+  // recorded pid, so that kill, waitpid and sched_* must translate it back. Ask before MayKill.
+  virtual int MapPid(int pid) { return pid; }
+  // The calling thread has made process `pid`, its `number`-th. The pid that the program is told.
+  virtual int OnChildMade([[maybe_unused]] uint32_t number, int pid) { return pid; }
+  // What the process that the calling thread makes next is told to be; 0: what it is. Changes
+  // nothing; also called in a vfork child.
+  virtual int RecordedChildPid([[maybe_unused]] uint32_t number) { return 0; }
+  // Around a wait for processes: the first may change `pid`, the second `result` and `status`.
+  virtual void BeforeWait([[maybe_unused]] WaitCall& call) {}
+  virtual void AfterWait([[maybe_unused]] WaitCall& call) {}
+
+  // Nanoseconds to add to a deadline of the program, a time by `clock`, before it is waited for
+  // (pthread_cond_timedwait, sem_timedwait, clock_nanosleep with TIMER_ABSTIME …): a replay tells
+  // recorded times, and waits run on the live clock. errno need not be kept.
+  virtual int64_t DeadlineOffsetNs(int clock, int64_t deadline_ns) {
+    (void)clock;
+    (void)deadline_ns;
+    return 0;
+  }
+  // The part that makes sockets (connections.h); null: they are the kernel's, as if we were not
+  // there.
+  virtual ConnectionLayer* Connections() { return nullptr; }
+};
+
+// The engine of this library, made on first use (before main, possibly). Defined in recorder/ or
+// replayer/.
+Engine* CreateEngine();
+
+// The process's engine; null while it is being made or when the library is switched off by the
+// environment.
+Engine* GetEngine();
+
+// The engine, if it has been made and is this process's: null in a child that has not called
+// GetEngine yet, and in a vfork child, which only borrows the parent's memory. Makes nothing;
+// async-signal-safe.
+Engine* EngineOfThisProcess();
+
+// True in a vfork child, which runs in its parent's memory: nothing of ours may be changed there.
+// Async-signal-safe.
+bool IsBorrowedMemory();
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_ENGINE_H_

@@ -1,0 +1,7 @@
+#include "preload/guard.h"
+
+namespace deja::preload {
+
+constinit thread_local uint32_t t_guard_depth __attribute__((tls_model("initial-exec"))) = 0;
+
+}  // namespace deja::preload

@@ -1,0 +1,152 @@
+// Making processes: fork, _Fork, vfork, posix_spawn. Each gets its number on the thread that makes
+// it before it exists; the engine is told afterwards.
+//
+// Called before the library's constructor these do what they did without us: the handlers that name
+// fork children are registered there. What Deja itself or the real library makes has no number.
+#include <pthread.h>
+#include <spawn.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "preload/hooks/child_environment.h"
+#include "preload/hooks/export.h"
+#include "preload/hooks/input.h"
+#include "preload/hooks/spawn.h"
+#include "preload/real_symbols.h"
+#include "preload/threads.h"
+
+namespace deja::preload {
+namespace {
+
+using SpawnFn = int (*)(pid_t*, const char*, const posix_spawn_file_actions_t*,
+                        const posix_spawnattr_t*, char* const*, char* const*);
+
+constinit RealFn<pid_t (*)()> real_fork{"fork"};
+constinit RealFn<pid_t (*)()> real__Fork{"_Fork"};
+constinit RealFn<SpawnFn> real_posix_spawn{"posix_spawn"};
+constinit RealFn<SpawnFn> real_posix_spawnp{"posix_spawnp"};
+
+// The number of the process that the calling thread is about to make; 0: it has none.
+void Begin() {
+  ThreadRecord& self = Self();
+  self.making = 0;
+  self.making_pid = 0;
+  Engine* engine = EngineForChildren();
+  if (engine == nullptr) return;
+  self.making = ++self.processes;
+  Guard guard;
+  self.making_pid = engine->RecordedChildPid(self.making);
+}
+
+// In the parent. The pid that the program is told.
+pid_t End(pid_t pid) {
+  ThreadRecord& self = Self();
+  const uint32_t number = self.making;
+  self.making = 0;
+  if (number == 0) return pid;
+  if (pid < 0) {
+    --self.processes;
+    return pid;
+  }
+  const int saved_errno = errno;
+  Engine* engine = GetEngine();
+  if (engine != nullptr) {
+    Guard guard;
+    pid = engine->OnChildMade(number, pid);
+  }
+  errno = saved_errno;
+  return pid;
+}
+
+void EnterChild() {
+  ThreadRecord& self = Self();
+  if (self.making != 0)
+    EnterForkChild(self.making, self.making_pid);
+  else
+    ForgetProcessName();
+  self.making = 0;
+}
+
+// A fork that does not come through our hook (forkpty, daemon) leaves no time for its pid; the
+// child has its name all the same.
+void AfterForkInParent() {
+  if (InsideDeja()) Self().making = 0;
+}
+
+__attribute__((constructor)) void Register() {
+  Guard guard;
+  (void)OwnProcessName();
+  pthread_atfork(Begin, AfterForkInParent, EnterChild);
+}
+
+int Spawn(RealFn<SpawnFn>& real, pid_t* pid, const char* path,
+          const posix_spawn_file_actions_t* actions, const posix_spawnattr_t* attributes,
+          char* const* argv, char* const* env) {
+  Begin();
+  const ThreadRecord& self = Self();
+  const NextProcess next{NextImage::kSpawned, self.making, self.making_pid};
+  DEJA_NEXT_ENVIRONMENT(passed, env, next);
+  pid_t made = 0;
+  const int error = real(&made, path, actions, attributes, argv, passed);
+  const pid_t told = End(error == 0 ? made : -1);
+  if (error == 0 && pid != nullptr) *pid = told;
+  return error;
+}
+
+}  // namespace
+
+Engine* EngineForChildren() {
+  return InsideDeja() || !OwnProcessName().is_known ? nullptr : GetEngine();
+}
+
+int SpawnShell(pid_t* pid, const posix_spawn_file_actions_t* actions,
+               const posix_spawnattr_t* attributes, char* const* argv) {
+  return Spawn(real_posix_spawn, pid, "/bin/sh", actions, attributes, argv, environ);
+}
+
+}  // namespace deja::preload
+
+using namespace deja::preload;  // NOLINT: the hooks below are this file's only names
+
+DEJA_EXPORT pid_t fork() noexcept {
+  const pid_t pid = real_fork();
+  return pid == 0 ? 0 : End(pid);
+}
+
+// No handlers run for this one.
+DEJA_EXPORT pid_t _Fork() noexcept {
+  Begin();
+  const pid_t pid = real__Fork();
+  if (pid != 0) return End(pid);
+  EnterChild();
+  return 0;
+}
+
+// For vfork_hook_x86_64.S.
+extern "C" void deja_vfork_begins() {
+  const int saved_errno = errno;
+  Begin();
+  errno = saved_errno;
+}
+
+extern "C" pid_t deja_vfork_made(int result) {
+  if (result < 0) {
+    errno = -result;
+    result = -1;
+  }
+  return End(result);
+}
+
+DEJA_EXPORT int posix_spawn(pid_t* pid, const char* path, const posix_spawn_file_actions_t* actions,
+                            const posix_spawnattr_t* attributes, char* const* argv,
+                            char* const* env) {
+  return Spawn(real_posix_spawn, pid, path, actions, attributes, argv, env);
+}
+
+DEJA_EXPORT int posix_spawnp(pid_t* pid, const char* file,
+                             const posix_spawn_file_actions_t* actions,
+                             const posix_spawnattr_t* attributes, char* const* argv,
+                             char* const* env) {
+  return Spawn(real_posix_spawnp, pid, file, actions, attributes, argv, env);
+}

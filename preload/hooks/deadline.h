@@ -1,0 +1,60 @@
+// Deadlines on the clocks that a replay serves: the program computes them from what it was told,
+// waits run on the live clock, so the difference is added before the real call.
+//
+// Any thread; no allocation; errno is kept.
+#ifndef DEJA_PRELOAD_HOOKS_DEADLINE_H_
+#define DEJA_PRELOAD_HOOKS_DEADLINE_H_
+
+#include <time.h>
+
+#include <cerrno>
+#include <cstdint>
+
+#include "preload/hooks/input.h"
+
+namespace deja::preload {
+
+// The deadline to wait for: `deadline` itself, or its translation.
+class LiveDeadline {
+ public:
+  LiveDeadline(const timespec* deadline, clockid_t clock) : deadline_(deadline) {
+    // What is not a time is left to the real function to refuse; what is further away than any
+    // wait stays so.
+    if (deadline == nullptr || deadline->tv_nsec < 0 || deadline->tv_nsec >= kSecond ||
+        deadline->tv_sec < 0 || deadline->tv_sec > kForever) {
+      return;
+    }
+    Engine* engine = EngineForHook();
+    if (engine == nullptr) return;
+    const int64_t ns = deadline->tv_sec * kSecond + deadline->tv_nsec;
+    const int saved_errno = errno;
+    int64_t offset;
+    {
+      Guard guard;
+      offset = engine->DeadlineOffsetNs(clock, ns);
+    }
+    errno = saved_errno;
+    if (offset == 0) return;
+    const int64_t live = ns + offset;
+    // A clock cannot wait for what is before its beginning; a deadline of zero disarms a timer.
+    if (live > 0)
+      live_ = {live / kSecond, live % kSecond};
+    else
+      live_ = {0, 1};
+    deadline_ = &live_;
+  }
+  LiveDeadline(const LiveDeadline&) = delete;
+  LiveDeadline& operator=(const LiveDeadline&) = delete;
+  [[nodiscard]] const timespec* get() const { return deadline_; }
+
+ private:
+  static constexpr int64_t kSecond = 1000000000;
+  static constexpr int64_t kForever = 4000000000;  // the year 2096
+
+  const timespec* deadline_;
+  timespec live_{};
+};
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_HOOKS_DEADLINE_H_

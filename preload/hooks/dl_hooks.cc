@@ -1,0 +1,100 @@
+// What the dlsym hook (dl_hooks_x86_64.S) does before it jumps on.
+//
+// Programs that open NCCL or MPI by themselves (ctypes, JAX, XGBoost, NumPy-like plug-ins) bind its
+// functions with dlsym on a handle, which no preloaded symbol can come before. So a look-up of a
+// name in the table, through any handle, gets our hook, if the real look-up would have found
+// something.
+//
+// RTLD_NEXT is left alone, and so is everything else: it is passed on by a jump, with the program's
+// return address, by which the C library knows who asks. dlvsym needs no hook: NCCL's symbols have
+// no versions, and dlvsym finds only symbols that have one. Nor does dlopen: whatever is opened,
+// the names are bound by the global scope (us) or by dlsym. (A library that stands in for NCCL
+// hooks dlopen, too, because the file may not be there: whole_nccl.cc.)
+#include <dlfcn.h>
+
+#include <cstring>
+
+#include "preload/api/mpi_table.h"
+#include "preload/api/nccl_table.h"
+#include "preload/guard.h"
+#include "preload/hooks/mpi_hooks.h"
+#include "preload/hooks/nccl_hooks.h"
+#include "preload/mpi_library.h"
+#include "preload/real_symbols.h"
+
+namespace deja::preload {
+namespace {
+
+using DlsymFn = void* (*)(void*, const char*);
+
+// A function that we hook, by any of its names.
+struct Hooked {
+  const ApiInfo* info = nullptr;
+  bool is_mpi = false;
+  bool second = false;  // PMPI_X
+
+  [[nodiscard]] void* Address() const {
+    return is_mpi ? MpiHookAddress(*info, second) : NcclHookAddress(*info);
+  }
+};
+
+Hooked FindHooked(const char* name) {
+  if (name == nullptr) return {};
+  if (std::strncmp(name, "nccl", 4) == 0) return {FindNccl(std::string_view(name)), false, false};
+  const bool second = std::strncmp(name, "PMPI_", 5) == 0;
+  if (!second && std::strncmp(name, "MPI_", 4) != 0) return {};
+  return {FindMpi(std::string_view(second ? name + 1 : name)), true, second};
+}
+
+// The program asks whether there is an NCCL (an MPI), or whether it is new enough, and found our
+// hook. Without a real function behind it the answer is no, with an error for dlerror as the C
+// library words it.
+bool HookIsBacked(const Hooked& hooked, const char* name) {
+  if (hooked.is_mpi) return RealMpi(name) != nullptr;
+  return StandsInForNccl() || RealNccl(name) != nullptr;
+}
+
+// True if what the program found through `handle` by itself is from now on behind the hooks.
+bool Remember(const Hooked& hooked, void* handle, const char* name) {
+  if (!hooked.is_mpi) return RememberNcclHandle(handle, name);
+  RememberMpiHandle(handle, name);
+  return true;
+}
+
+void* Refuse(const char* name) {
+  void* libc = dlopen("libc.so.6", RTLD_NOLOAD | RTLD_LAZY);
+  dlclose(libc);  // is never unloaded; and the last error must be the look-up's
+  return RealDlsym(libc, name);
+}
+
+}  // namespace
+}  // namespace deja::preload
+
+// Returns the dlsym to jump to, or null when `*answer` is what dlsym returns. `caller`: an address
+// in the code that asks.
+extern "C" __attribute__((visibility("hidden"))) void* deja_dlsym_decide(void* handle,
+                                                                         const char* name,
+                                                                         void** answer,
+                                                                         const void* caller) {
+  namespace dp = deja::preload;
+  void* next = dp::NextDlsym();
+  const dp::Hooked hooked = dp::FindHooked(name);
+  if (handle == RTLD_NEXT || hooked.info == nullptr || dp::InsideDeja()) return next;
+
+  auto look_up = reinterpret_cast<dp::DlsymFn>(next);
+  void* found = look_up(handle, name);
+  if (found == nullptr) return next;  // once more, for the program, so that it gets the error
+  if (dp::IsOwnAddress(found)) {
+    *answer = dp::HookIsBacked(hooked, name) ? found : dp::Refuse(name);
+    return nullptr;
+  }
+  *answer = found;
+  // A definition that comes before ours for everybody: the program's own, or a tool's that was
+  // loaded earlier and calls on to us.
+  if (handle == RTLD_DEFAULT || look_up(RTLD_DEFAULT, name) == found) return next;
+  // A tool that was loaded after us and wraps this function looks for the real one: we call it, so
+  // it must not call us.
+  if (dp::IsNextDefinedBy(name, caller)) return nullptr;
+  if (dp::Remember(hooked, handle, name)) *answer = hooked.Address();
+  return nullptr;
+}

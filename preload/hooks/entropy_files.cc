@@ -1,0 +1,57 @@
+#include "preload/hooks/entropy_files.h"
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "preload/hooks/input.h"
+
+namespace deja::preload {
+namespace {
+
+bool IsRandomDevice(int fd) {
+  struct stat st;
+  int saved_errno = errno;
+  bool is = fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && major(st.st_rdev) == 1 &&
+            (minor(st.st_rdev) == 8 || minor(st.st_rdev) == 9);
+  errno = saved_errno;
+  return is;
+}
+
+class EntropyFile final : public FdObject {
+ public:
+  constexpr EntropyFile() : FdObject(Kind::kEntropy) {}
+
+  // Into the first piece that has room: fewer bytes than asked for are allowed.
+  void OnRead(Transfer& transfer) override {
+    const iovec* piece = nullptr;
+    for (const iovec& candidate : transfer.pieces)
+      if (piece == nullptr && candidate.iov_len > 0) piece = &candidate;
+    // A descriptor that was closed past libc and given out again is something else by now.
+    Engine* engine = piece != nullptr && IsRandomDevice(transfer.fd) ? EngineForHook() : nullptr;
+    if (engine == nullptr) return transfer.Real();
+    transfer.pieces = {piece, 1};
+    transfer.result = TakeInput(
+        *engine, transfer.api, 0, BytesOf(piece->iov_base, piece->iov_len), [&](InputCall& call) {
+          iovec out{call.out.data(), call.out.size()};
+          Transfer inner = transfer;
+          inner.pieces = {&out, 1};
+          inner.Real();
+          call.result = inner.result;
+          call.produced = inner.result > 0 ? static_cast<size_t>(inner.result) : 0;
+        });
+  }
+};
+
+constinit EntropyFile g_entropy_file;
+
+}  // namespace
+
+FdObject* EntropyFileOf(const char* path, int fd) {
+  bool is = path != nullptr && std::strstr(path, "random") != nullptr && IsRandomDevice(fd);
+  return is ? &g_entropy_file : nullptr;
+}
+
+}  // namespace deja::preload

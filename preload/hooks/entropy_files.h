@@ -1,0 +1,17 @@
+// Descriptors that lead to a source of entropy (/dev/urandom, /dev/random).
+//
+// Any thread; no allocation.
+#ifndef DEJA_PRELOAD_HOOKS_ENTROPY_FILES_H_
+#define DEJA_PRELOAD_HOOKS_ENTROPY_FILES_H_
+
+#include "preload/hooks/fd_table.h"
+
+namespace deja::preload {
+
+// What a descriptor of the file `path`, just opened as `fd`, leads to: the object of all sources of
+// entropy, or null if it is none.
+FdObject* EntropyFileOf(const char* path, int fd);
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_HOOKS_ENTROPY_FILES_H_

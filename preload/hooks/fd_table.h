@@ -1,0 +1,89 @@
+// FdTable: what the program's file descriptors lead to, as far as Deja cares.
+//
+// Most descriptors are not tracked: looking one up costs a load and a comparison. One that is
+// tracked leads to an FdObject, which the hooks of read, write, close … ask instead of the kernel.
+// Copies of a descriptor (dup, fcntl) share the object.
+//
+// Owner: the table counts the descriptors of an object and tells it when the last one is closed;
+// whoever made the object owns its memory, which must stay readable for good (objects that are
+// never freed, or pools that hand out objects of the same type only), since another thread may be
+// using a descriptor while it is closed. Any thread; lock-free; no allocation. A vfork child, which
+// borrows the parent's memory, changes nothing. Descriptors beyond the table are never tracked.
+#ifndef DEJA_PRELOAD_HOOKS_FD_TABLE_H_
+#define DEJA_PRELOAD_HOOKS_FD_TABLE_H_
+
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "preload/api/libc_table.h"
+
+namespace deja::preload {
+
+// One transfer of bytes by a descriptor. On the caller's stack. Whoever answers it sets `result`
+// (and errno if that is negative), by real() or by itself.
+struct Transfer {
+  LibcApi api;  // the function's row; its fortified and 64-bit variants share one
+  int fd;
+  std::span<const iovec> pieces;
+  int64_t offset = -1;  // -1: where the descriptor stands
+  int flags = 0;        // MSG_…
+  // Where the address of a datagram is or goes, and what a message brings with it; null: not asked
+  // for.
+  msghdr* message = nullptr;
+  ssize_t result = 0;
+  void (*real)(Transfer& transfer, void* context) = nullptr;
+  void* context = nullptr;
+  void Real() { real(*this, context); }
+};
+
+class FdObject {
+ public:
+  // What kind of thing this is, for those who must know (stdio hooks).
+  enum class Kind : uint8_t { kEntropy, kFile, kConnection };
+  constexpr explicit FdObject(Kind kind) : kind_(kind) {}
+  [[nodiscard]] Kind kind() const { return kind_; }
+
+  // The program reads or writes. Called without the guard (guard.h); never while inside Deja.
+  virtual void OnRead(Transfer& transfer) { transfer.Real(); }
+  virtual void OnWrite(Transfer& transfer) { transfer.Real(); }
+  // No descriptor leads here any more. On the thread that closed the last one, which may be in a
+  // signal handler.
+  virtual void OnUnused() {}
+
+ protected:
+  // Never deleted through this class.
+  ~FdObject() = default;
+
+ private:
+  friend class FdTable;
+  Kind kind_;
+  std::atomic<uint32_t> descriptors_{0};
+};
+
+class FdTable {
+ public:
+  static constexpr unsigned kSize = 1 << 16;
+
+  // What `fd` leads to; null if it is not tracked.
+  static FdObject* Find(int fd) {
+    if (static_cast<unsigned>(fd) >= kSize) return nullptr;
+    return slots_[fd].load(std::memory_order_acquire);
+  }
+  // `fd` leads to `object` from now on; null: to nothing that Deja tracks, it was closed or opened
+  // anew.
+  static void Set(int fd, FdObject* object);
+  // `to` is a copy of `from` (dup2 has closed what `to` was).
+  static void Copy(int from, int to);
+
+ private:
+  static std::atomic<FdObject*> slots_[kSize];
+};
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_HOOKS_FD_TABLE_H_

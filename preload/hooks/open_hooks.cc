@@ -1,0 +1,166 @@
+// Opening files: by open and its kin, and as streams.
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "preload/hooks/entropy_files.h"
+#include "preload/hooks/export.h"
+#include "preload/hooks/paths.h"
+#include "preload/real_symbols.h"
+
+namespace deja::preload {
+namespace {
+
+using OpenFn = int (*)(const char*, int, mode_t);
+using OpenAtFn = int (*)(int, const char*, int, mode_t);
+using FopenFn = FILE* (*)(const char*, const char*);
+using FreopenFn = FILE* (*)(const char*, const char*, FILE*);
+
+constinit RealFn<OpenFn> real_open{"open"};
+constinit RealFn<OpenFn> real_open64{"open64"};
+constinit RealFn<OpenAtFn> real_openat{"openat"};
+constinit RealFn<OpenAtFn> real_openat64{"openat64"};
+constinit RealFn<int (*)(const char*, int)> real_open_2{"__open_2"};
+constinit RealFn<int (*)(const char*, int)> real_open64_2{"__open64_2"};
+constinit RealFn<int (*)(int, const char*, int)> real_openat_2{"__openat_2"};
+constinit RealFn<int (*)(int, const char*, int)> real_openat64_2{"__openat64_2"};
+constinit RealFn<int (*)(const char*, mode_t)> real_creat{"creat"};
+constinit RealFn<int (*)(const char*, mode_t)> real_creat64{"creat64"};
+constinit RealFn<FopenFn> real_fopen{"fopen"};
+constinit RealFn<FopenFn> real_fopen64{"fopen64"};
+constinit RealFn<FreopenFn> real_freopen{"freopen"};
+constinit RealFn<FreopenFn> real_freopen64{"freopen64"};
+constinit RealFn<DIR* (*)(const char*)> real_opendir{"opendir"};
+
+bool TakesMode(int flags) {
+  return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+FileUse UseOf(int flags) {
+  if (TakesMode(flags)) return FileUse::kCreate;
+  bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
+  return writes && (flags & O_PATH) == 0 ? FileUse::kWrite : FileUse::kRead;
+}
+
+FileUse UseOf(const char* mode) {
+  if (mode == nullptr) return FileUse::kRead;
+  if (mode[0] == 'w' || mode[0] == 'a') return FileUse::kCreate;
+  return std::strchr(mode, '+') != nullptr ? FileUse::kWrite : FileUse::kRead;
+}
+
+// `fd`, just opened from `path`, leads there now.
+void NoteOpened(const char* path, int fd) {
+  if (fd >= 0 && !InsideDeja()) FdTable::Set(fd, EntropyFileOf(path, fd));
+}
+
+// `real(path)` opens.
+template <typename Real>
+int OpenAt(int dirfd, const char* path, FileUse use, Real real) {
+  MappedPath mapped(dirfd, path, use);
+  if (mapped.refused()) return -1;
+  int fd = real(mapped.get());
+  NoteOpened(path, fd);
+  return fd;
+}
+
+template <typename Real>
+FILE* OpenStream(const char* path, const char* mode, Real real) {
+  MappedPath mapped(path, UseOf(mode));
+  if (mapped.refused()) return nullptr;
+  FILE* stream = real(mapped.get());
+  if (stream != nullptr) NoteOpened(path, fileno_unlocked(stream));
+  return stream;
+}
+
+}  // namespace
+}  // namespace deja::preload
+
+using namespace deja::preload;  // NOLINT: the hooks below are this file's only names
+
+#define DEJA_MODE_ARGUMENT(flags) \
+  mode_t mode = 0;                \
+  if (TakesMode(flags)) {         \
+    va_list list;                 \
+    va_start(list, flags);        \
+    mode = va_arg(list, mode_t);  \
+    va_end(list);                 \
+  }
+
+DEJA_EXPORT int open(const char* path, int flags, ...) {
+  DEJA_MODE_ARGUMENT(flags)
+  return OpenAt(AT_FDCWD, path, UseOf(flags),
+                [&](const char* p) { return real_open(p, flags, mode); });
+}
+
+DEJA_EXPORT int open64(const char* path, int flags, ...) {
+  DEJA_MODE_ARGUMENT(flags)
+  return OpenAt(AT_FDCWD, path, UseOf(flags),
+                [&](const char* p) { return real_open64(p, flags, mode); });
+}
+
+DEJA_EXPORT int openat(int dirfd, const char* path, int flags, ...) {
+  DEJA_MODE_ARGUMENT(flags)
+  return OpenAt(dirfd, path, UseOf(flags),
+                [&](const char* p) { return real_openat(dirfd, p, flags, mode); });
+}
+
+DEJA_EXPORT int openat64(int dirfd, const char* path, int flags, ...) {
+  DEJA_MODE_ARGUMENT(flags)
+  return OpenAt(dirfd, path, UseOf(flags),
+                [&](const char* p) { return real_openat64(dirfd, p, flags, mode); });
+}
+
+// What fortified programs call when they pass no mode.
+DEJA_EXPORT int __open_2(const char* path, int flags) {
+  return OpenAt(AT_FDCWD, path, UseOf(flags), [&](const char* p) { return real_open_2(p, flags); });
+}
+
+DEJA_EXPORT int __open64_2(const char* path, int flags) {
+  return OpenAt(AT_FDCWD, path, UseOf(flags),
+                [&](const char* p) { return real_open64_2(p, flags); });
+}
+
+DEJA_EXPORT int __openat_2(int dirfd, const char* path, int flags) {
+  return OpenAt(dirfd, path, UseOf(flags),
+                [&](const char* p) { return real_openat_2(dirfd, p, flags); });
+}
+
+DEJA_EXPORT int __openat64_2(int dirfd, const char* path, int flags) {
+  return OpenAt(dirfd, path, UseOf(flags),
+                [&](const char* p) { return real_openat64_2(dirfd, p, flags); });
+}
+
+DEJA_EXPORT int creat(const char* path, mode_t mode) {
+  return OpenAt(AT_FDCWD, path, FileUse::kCreate,
+                [&](const char* p) { return real_creat(p, mode); });
+}
+
+DEJA_EXPORT int creat64(const char* path, mode_t mode) {
+  return OpenAt(AT_FDCWD, path, FileUse::kCreate,
+                [&](const char* p) { return real_creat64(p, mode); });
+}
+
+DEJA_EXPORT FILE* fopen(const char* path, const char* mode) {
+  return OpenStream(path, mode, [&](const char* p) { return real_fopen(p, mode); });
+}
+
+DEJA_EXPORT FILE* fopen64(const char* path, const char* mode) {
+  return OpenStream(path, mode, [&](const char* p) { return real_fopen64(p, mode); });
+}
+
+DEJA_EXPORT FILE* freopen(const char* path, const char* mode, FILE* stream) {
+  return OpenStream(path, mode, [&](const char* p) { return real_freopen(p, mode, stream); });
+}
+
+DEJA_EXPORT FILE* freopen64(const char* path, const char* mode, FILE* stream) {
+  return OpenStream(path, mode, [&](const char* p) { return real_freopen64(p, mode, stream); });
+}
+
+DEJA_EXPORT DIR* opendir(const char* path) {
+  MappedPath mapped(path, FileUse::kRead);
+  return mapped.refused() ? nullptr : real_opendir(mapped.get());
+}

@@ -1,0 +1,49 @@
+// What the hooks of files by name share: asking the engine which file to use.
+#ifndef DEJA_PRELOAD_HOOKS_PATHS_H_
+#define DEJA_PRELOAD_HOOKS_PATHS_H_
+
+#include <fcntl.h>
+#include <limits.h>
+
+#include "preload/engine.h"
+#include "preload/guard.h"
+#include "preload/hooks/input.h"
+
+namespace deja::preload {
+
+// The path to use instead of the program's, for one call. On the stack; any thread.
+class MappedPath {
+ public:
+  MappedPath(int dirfd, const char* path, FileUse use) : path_(path) {
+    // Null and empty paths are the real function's business (errors, AT_EMPTY_PATH).
+    if (path == nullptr || path[0] == 0) return;
+    Engine* engine = EngineForHook();
+    if (engine == nullptr) return;
+    Guard guard;
+    path_ = engine->MapPath(dirfd, path, use, buffer_);
+    refused_ = path_ == nullptr;
+  }
+  MappedPath(const char* path, FileUse use) : MappedPath(AT_FDCWD, path, use) {}
+  ~MappedPath() {
+    if (path_ != buffer_) return;
+    int saved_errno = errno;
+    Guard guard;
+    if (Engine* engine = GetEngine()) engine->ReleasePath(path_);
+    errno = saved_errno;
+  }
+  MappedPath(const MappedPath&) = delete;
+  MappedPath& operator=(const MappedPath&) = delete;
+
+  // True if the call must fail with the errno that the engine has set.
+  [[nodiscard]] bool refused() const { return refused_; }
+  [[nodiscard]] const char* get() const { return path_; }
+
+ private:
+  const char* path_;
+  bool refused_ = false;
+  char buffer_[PATH_MAX];  // written only when there is another path
+};
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_HOOKS_PATHS_H_

@@ -1,0 +1,105 @@
+// Connections that are read and written by stream (stdin, fdopen of a socket). The C library fills
+// and empties its buffers by calls of its own, which no symbol of ours comes before. But it makes
+// them through the table of its file streams, in which there are entries for reading and writing.
+//
+// So these entries are replaced, once, when the first connection appears, in both tables (of bytes
+// and of wide characters). Only if the table looks as expected: its entries must be the functions
+// that the C library exports under the names of the entries. Otherwise nothing is touched, and
+// what streams read is not seen. docs/decisions/0006 says why, and what else was considered.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+
+#include "preload/connections.h"
+#include "preload/guard.h"
+#include "preload/real_symbols.h"
+
+namespace deja::preload {
+namespace {
+
+// struct _IO_jump_t: two words of nothing, finish, overflow, underflow, uflow, pbackfail, xsputn,
+// xsgetn, seekoff, seekpos, setbuf, sync, doallocate, read, write, seek, close, stat, …
+constexpr size_t kReadEntry = 14;
+constexpr size_t kWriteEntry = 15;
+constexpr size_t kEntries = 21;
+constexpr int kErrorSeen = 0x20;  // _IO_ERR_SEEN, as the header's own macro for ferror has it
+
+using StreamRead = ssize_t (*)(FILE*, void*, ssize_t);
+using StreamWrite = ssize_t (*)(FILE*, const void*, ssize_t);
+std::atomic<StreamRead> g_read{nullptr};
+std::atomic<StreamWrite> g_write{nullptr};
+
+FdObject* ConnectionOf(FILE* stream) {
+  FdObject* object = FdTable::Find(stream->_fileno);
+  bool is = object != nullptr && object->kind() == FdObject::Kind::kConnection && !InsideDeja();
+  return is ? object : nullptr;
+}
+
+ssize_t ReadStream(FILE* stream, void* buffer, ssize_t size) {
+  FdObject* object = ConnectionOf(stream);
+  if (object == nullptr || size < 0)
+    return g_read.load(std::memory_order_relaxed)(stream, buffer, size);
+  const iovec piece{buffer, static_cast<size_t>(size)};
+  Transfer transfer{.api = LibcApi::kread, .fd = stream->_fileno, .pieces = {&piece, 1}};
+  transfer.context = stream;
+  transfer.real = [](Transfer& t, void* context) {
+    t.result =
+        g_read.load(std::memory_order_relaxed)(static_cast<FILE*>(context), t.pieces[0].iov_base,
+                                               static_cast<ssize_t>(t.pieces[0].iov_len));
+  };
+  object->OnRead(transfer);
+  return transfer.result;
+}
+
+// Like the function that it takes the place of: everything, or an error in the stream's flags.
+ssize_t WriteStream(FILE* stream, const void* data, ssize_t size) {
+  FdObject* object = ConnectionOf(stream);
+  if (object == nullptr) return g_write.load(std::memory_order_relaxed)(stream, data, size);
+  ssize_t done = 0;
+  while (done < size) {
+    const ssize_t n = write(stream->_fileno, static_cast<const char*>(data) + done,
+                            static_cast<size_t>(size - done));
+    if (n < 0) {
+      stream->_flags |= kErrorSeen;
+      break;
+    }
+    done += n;
+  }
+  return done;
+}
+
+// Tables are in memory that the dynamic linker has made read-only.
+void Replace(void** table, void* read_fn, void* write_fn) {
+  if (table == nullptr || table[kReadEntry] != read_fn || table[kWriteEntry] != write_fn) return;
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<uintptr_t>(table) & ~(page - 1);
+  const auto last = reinterpret_cast<uintptr_t>(table + kEntries);
+  void* memory = reinterpret_cast<void*>(first);
+  if (mprotect(memory, last - first, PROT_READ | PROT_WRITE) != 0) return;
+  __atomic_store_n(&table[kReadEntry], reinterpret_cast<void*>(&ReadStream), __ATOMIC_RELEASE);
+  __atomic_store_n(&table[kWriteEntry], reinterpret_cast<void*>(&WriteStream), __ATOMIC_RELEASE);
+  mprotect(memory, last - first, PROT_READ);
+}
+
+}  // namespace
+
+void WatchStreams() {
+  static std::atomic<bool> done{false};
+  if (done.exchange(true)) return;
+  const int saved_errno = errno;
+  void* read_fn = RealNext("_IO_file_read");
+  void* write_fn = RealNext("_IO_file_write");
+  if (read_fn != nullptr && write_fn != nullptr) {
+    g_read.store(reinterpret_cast<StreamRead>(read_fn));
+    g_write.store(reinterpret_cast<StreamWrite>(write_fn));
+    Replace(static_cast<void**>(RealNext("_IO_file_jumps")), read_fn, write_fn);
+    Replace(static_cast<void**>(RealNext("_IO_wfile_jumps")), read_fn, write_fn);
+  }
+  errno = saved_errno;
+}
+
+}  // namespace deja::preload

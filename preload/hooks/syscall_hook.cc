@@ -1,0 +1,108 @@
+// syscall(): programs and libraries that go past the C library's functions (runtimes of other
+// languages draw their entropy like this, libstdc++ waits for futures).
+// Identity is not served here: who asks the kernel itself wants to know.
+#include <linux/futex.h>
+#include <stdarg.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "preload/hooks/deadline.h"
+#include "preload/hooks/export.h"
+#include "preload/hooks/input.h"
+#include "preload/real_symbols.h"
+
+namespace deja::preload {
+namespace {
+
+using SyscallFn = long (*)(long, long, long, long, long, long, long);
+constinit RealFn<SyscallFn> real_syscall{"syscall"};
+
+struct Arguments {
+  long number;
+  long a[6];
+};
+
+long Forward(const Arguments& c) {
+  return real_syscall(c.number, c.a[0], c.a[1], c.a[2], c.a[3], c.a[4], c.a[5]);
+}
+
+#ifndef FUTEX_LOCK_PI2
+#define FUTEX_LOCK_PI2 13
+#endif
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449
+#endif
+
+// The clock by which a futex call ends at a time; -1: its time is a duration, or it has none.
+clockid_t ClockOfFutex(const Arguments& c) {
+  const bool wall = (c.a[1] & FUTEX_CLOCK_REALTIME) != 0;
+  switch (c.a[1] & FUTEX_CMD_MASK) {
+    case FUTEX_WAIT_BITSET:
+    case FUTEX_WAIT_REQUEUE_PI:
+    case FUTEX_LOCK_PI2:
+      return wall ? CLOCK_REALTIME : CLOCK_MONOTONIC;
+    case FUTEX_LOCK_PI:
+      return CLOCK_REALTIME;
+    default:
+      return -1;
+  }
+}
+
+// With the deadline in argument `at`, by this clock.
+long Wait(Arguments c, int at, clockid_t clock) {
+  LiveDeadline live(reinterpret_cast<const timespec*>(c.a[at]), clock);
+  c.a[at] = reinterpret_cast<long>(live.get());
+  return Forward(c);
+}
+
+}  // namespace
+}  // namespace deja::preload
+
+using namespace deja::preload;  // NOLINT: the hooks below are this file's only names
+
+DEJA_EXPORT long syscall(long number, ...) noexcept {
+  Arguments c;
+  c.number = number;
+  va_list list;
+  va_start(list, number);
+  for (long& a : c.a) a = va_arg(list, long);  // those that were not passed are not used
+  va_end(list);
+  switch (number) {
+    case SYS_getrandom:
+      return getrandom(reinterpret_cast<void*>(c.a[0]), static_cast<size_t>(c.a[1]),
+                       static_cast<unsigned>(c.a[2]));
+    // Who asks past the C library must see the same time as who does not.
+    case SYS_clock_gettime:
+      return clock_gettime(static_cast<clockid_t>(c.a[0]), reinterpret_cast<timespec*>(c.a[1]));
+    case SYS_gettimeofday:
+      return gettimeofday(reinterpret_cast<timeval*>(c.a[0]), reinterpret_cast<void*>(c.a[1]));
+    case SYS_time:
+      return time(reinterpret_cast<time_t*>(c.a[0]));
+    case SYS_futex:
+      if (const clockid_t clock = ClockOfFutex(c); clock >= 0) return Wait(c, 3, clock);
+      break;
+    case SYS_futex_waitv:
+      return Wait(c, 3, static_cast<clockid_t>(c.a[4]));
+    case SYS_clock_nanosleep:
+      if ((c.a[1] & TIMER_ABSTIME) != 0) return Wait(c, 2, static_cast<clockid_t>(c.a[0]));
+      break;
+    case SYS_timerfd_settime:
+      return timerfd_settime(static_cast<int>(c.a[0]), static_cast<int>(c.a[1]),
+                             reinterpret_cast<const itimerspec*>(c.a[2]),
+                             reinterpret_cast<itimerspec*>(c.a[3]));
+    case SYS_pidfd_open: {
+      Engine* engine = EngineForHook();
+      if (engine == nullptr) break;
+      Guard guard;
+      c.a[0] = engine->MapPid(static_cast<int>(c.a[0]));
+      break;
+    }
+    default:
+      break;
+  }
+  return Forward(c);
+}

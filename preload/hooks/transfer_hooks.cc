@@ -1,0 +1,258 @@
+// What is written, sent and received by descriptor. Those of descriptors that are not tracked go
+// straight to the real functions. (read and its kin are in read_hooks.cc, streams in
+// stream_hooks.cc.)
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "preload/guard.h"
+#include "preload/hooks/export.h"
+#include "preload/hooks/fd_table.h"
+#include "preload/real_symbols.h"
+
+namespace deja::preload {
+namespace {
+
+constinit RealFn<ssize_t (*)(int, const void*, size_t)> real_write{"write"};
+constinit RealFn<ssize_t (*)(int, const iovec*, int)> real_writev{"writev"};
+constinit RealFn<ssize_t (*)(int, const void*, size_t, int)> real_send{"send"};
+constinit RealFn<ssize_t (*)(int, const void*, size_t, int, const sockaddr*, socklen_t)>
+    real_sendto{"sendto"};
+constinit RealFn<ssize_t (*)(int, const msghdr*, int)> real_sendmsg{"sendmsg"};
+constinit RealFn<int (*)(int, mmsghdr*, unsigned, int)> real_sendmmsg{"sendmmsg"};
+constinit RealFn<ssize_t (*)(int, void*, size_t, int)> real_recv{"recv"};
+constinit RealFn<ssize_t (*)(int, void*, size_t, size_t, int)> real_recv_chk{"__recv_chk"};
+constinit RealFn<ssize_t (*)(int, void*, size_t, int, sockaddr*, socklen_t*)> real_recvfrom{
+    "recvfrom"};
+constinit RealFn<ssize_t (*)(int, void*, size_t, size_t, int, sockaddr*, socklen_t*)>
+    real_recvfrom_chk{"__recvfrom_chk"};
+constinit RealFn<ssize_t (*)(int, msghdr*, int)> real_recvmsg{"recvmsg"};
+constinit RealFn<int (*)(int, mmsghdr*, unsigned, int, timespec*)> real_recvmmsg{"recvmmsg"};
+constinit RealFn<ssize_t (*)(int, int, off_t*, size_t)> real_sendfile{"sendfile"};
+constinit RealFn<ssize_t (*)(int, int, off64_t*, size_t)> real_sendfile64{"sendfile64"};
+
+// What answers for `fd`; null: the kernel.
+FdObject* Tracked(int fd) {
+  FdObject* object = FdTable::Find(fd);
+  return object != nullptr && !InsideDeja() ? object : nullptr;
+}
+
+struct Parameters {
+  LibcApi api;
+  int fd;
+  int flags = 0;
+  msghdr* message = nullptr;
+};
+
+// `real(pieces, count, flags)` makes the call.
+template <typename Real>
+Transfer Prepare(const Parameters& p, std::span<const iovec> pieces, Real& real) {
+  Transfer transfer{.api = p.api, .fd = p.fd, .pieces = pieces};
+  transfer.flags = p.flags;
+  transfer.message = p.message;
+  transfer.context = &real;
+  transfer.real = [](Transfer& t, void* context) {
+    t.result = (*static_cast<Real*>(context))(t.pieces.data(), t.pieces.size(), t.flags);
+  };
+  return transfer;
+}
+
+template <typename Real>
+ssize_t Send(FdObject& object, const Parameters& p, std::span<const iovec> pieces, Real real) {
+  Transfer transfer = Prepare(p, pieces, real);
+  object.OnWrite(transfer);
+  return transfer.result;
+}
+
+template <typename Real>
+ssize_t Receive(FdObject& object, const Parameters& p, std::span<const iovec> pieces, Real real) {
+  Transfer transfer = Prepare(p, pieces, real);
+  object.OnRead(transfer);
+  return transfer.result;
+}
+
+iovec PieceOf(const void* data, size_t size) {
+  return {const_cast<void*>(data), size};
+}
+
+std::span<const iovec> PiecesOf(const msghdr& message) {
+  return {message.msg_iov, message.msg_iov == nullptr ? 0 : message.msg_iovlen};
+}
+
+ssize_t ReceiveFrom(FdObject& object, int fd, void* buffer, size_t size, int flags,
+                    sockaddr* address, socklen_t* length) {
+  const iovec piece{buffer, size};
+  msghdr message{};
+  message.msg_name = length != nullptr ? address : nullptr;
+  message.msg_namelen = length != nullptr ? *length : 0;
+  const ssize_t n = Receive(object, {LibcApi::krecvfrom, fd, flags, &message}, {&piece, 1},
+                            [&](const iovec* p, size_t, int f) {
+                              socklen_t room = message.msg_namelen;
+                              const ssize_t got =
+                                  real_recvfrom(fd, p->iov_base, p->iov_len, f,
+                                                static_cast<sockaddr*>(message.msg_name),
+                                                message.msg_name != nullptr ? &room : nullptr);
+                              message.msg_namelen = room;
+                              return got;
+                            });
+  if (n >= 0 && length != nullptr) *length = message.msg_namelen;
+  return n;
+}
+
+ssize_t SendMessage(FdObject& object, int fd, const msghdr* message, int flags) {
+  msghdr copy = *message;
+  return Send(object, {LibcApi::ksendmsg, fd, flags, &copy}, PiecesOf(*message),
+              [&](const iovec*, size_t, int f) { return real_sendmsg(fd, message, f); });
+}
+
+ssize_t ReceiveMessage(FdObject& object, int fd, msghdr* message, int flags) {
+  return Receive(object, {LibcApi::krecvmsg, fd, flags, message}, PiecesOf(*message),
+                 [&](const iovec*, size_t, int f) { return real_recvmsg(fd, message, f); });
+}
+
+// By reading and sending: the bytes have to be seen. Less than all of them may be sent at a time.
+template <typename Offset, typename ReadAt>
+ssize_t SendFile(int out, int in, Offset* offset, size_t count, ReadAt read_at) {
+  char buffer[32 << 10];
+  const size_t wanted = std::min(count, sizeof buffer);
+  const ssize_t got =
+      offset != nullptr ? read_at(in, buffer, wanted, *offset) : read(in, buffer, wanted);
+  if (got <= 0) return got;
+  const ssize_t sent = write(out, buffer, static_cast<size_t>(got));
+  if (offset != nullptr) {
+    if (sent > 0) *offset += sent;
+  } else if (sent < got) {
+    lseek(in, (sent < 0 ? 0 : sent) - got, SEEK_CUR);
+  }
+  return sent;
+}
+
+bool IsConnection(FdObject* object) {
+  return object != nullptr && object->kind() == FdObject::Kind::kConnection;
+}
+
+}  // namespace
+}  // namespace deja::preload
+
+using namespace deja::preload;  // NOLINT: the hooks below are this file's only names
+
+DEJA_EXPORT ssize_t write(int fd, const void* data, size_t size) {
+  FdObject* object = Tracked(fd);
+  if (object == nullptr) return real_write(fd, data, size);
+  const iovec piece = PieceOf(data, size);
+  return Send(*object, {LibcApi::kwrite, fd}, {&piece, 1}, [fd](const iovec* p, size_t, int) {
+    return real_write(fd, p->iov_base, p->iov_len);
+  });
+}
+
+DEJA_EXPORT ssize_t writev(int fd, const iovec* pieces, int count) {
+  FdObject* object = pieces != nullptr && count > 0 ? Tracked(fd) : nullptr;
+  if (object == nullptr) return real_writev(fd, pieces, count);
+  return Send(
+      *object, {LibcApi::kwritev, fd}, {pieces, static_cast<size_t>(count)},
+      [fd](const iovec* p, size_t n, int) { return real_writev(fd, p, static_cast<int>(n)); });
+}
+
+DEJA_EXPORT ssize_t send(int fd, const void* data, size_t size, int flags) {
+  FdObject* object = Tracked(fd);
+  if (object == nullptr) return real_send(fd, data, size, flags);
+  const iovec piece = PieceOf(data, size);
+  return Send(
+      *object, {LibcApi::ksend, fd, flags}, {&piece, 1},
+      [fd](const iovec* p, size_t, int f) { return real_send(fd, p->iov_base, p->iov_len, f); });
+}
+
+DEJA_EXPORT ssize_t sendto(int fd, const void* data, size_t size, int flags,
+                           const sockaddr* address, socklen_t length) {
+  FdObject* object = Tracked(fd);
+  if (object == nullptr) return real_sendto(fd, data, size, flags, address, length);
+  const iovec piece = PieceOf(data, size);
+  msghdr message{};
+  message.msg_name = const_cast<sockaddr*>(address);
+  message.msg_namelen = address != nullptr ? length : 0;
+  return Send(*object, {LibcApi::ksendto, fd, flags, &message}, {&piece, 1},
+              [&](const iovec* p, size_t, int f) {
+                return real_sendto(fd, p->iov_base, p->iov_len, f, address, length);
+              });
+}
+
+DEJA_EXPORT ssize_t sendmsg(int fd, const msghdr* message, int flags) {
+  FdObject* object = message != nullptr ? Tracked(fd) : nullptr;
+  if (object == nullptr) return real_sendmsg(fd, message, flags);
+  return SendMessage(*object, fd, message, flags);
+}
+
+DEJA_EXPORT int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
+  FdObject* object = messages != nullptr ? Tracked(fd) : nullptr;
+  if (object == nullptr) return real_sendmmsg(fd, messages, count, flags);
+  int done = 0;
+  for (unsigned i = 0; i < count; ++i, ++done) {
+    const ssize_t sent = SendMessage(*object, fd, &messages[i].msg_hdr, flags);
+    if (sent < 0) return done == 0 ? -1 : done;
+    messages[i].msg_len = static_cast<unsigned>(sent);
+  }
+  return done;
+}
+
+DEJA_EXPORT ssize_t recv(int fd, void* buffer, size_t size, int flags) {
+  FdObject* object = Tracked(fd);
+  if (object == nullptr) return real_recv(fd, buffer, size, flags);
+  const iovec piece{buffer, size};
+  return Receive(
+      *object, {LibcApi::krecv, fd, flags}, {&piece, 1},
+      [fd](const iovec* p, size_t, int f) { return real_recv(fd, p->iov_base, p->iov_len, f); });
+}
+
+DEJA_EXPORT ssize_t __recv_chk(int fd, void* buffer, size_t size, size_t room, int flags) {
+  if (size > room || Tracked(fd) == nullptr) return real_recv_chk(fd, buffer, size, room, flags);
+  return recv(fd, buffer, size, flags);
+}
+
+DEJA_EXPORT ssize_t recvfrom(int fd, void* buffer, size_t size, int flags, sockaddr* address,
+                             socklen_t* length) {
+  FdObject* object = Tracked(fd);
+  if (object == nullptr) return real_recvfrom(fd, buffer, size, flags, address, length);
+  return ReceiveFrom(*object, fd, buffer, size, flags, address, length);
+}
+
+DEJA_EXPORT ssize_t __recvfrom_chk(int fd, void* buffer, size_t size, size_t room, int flags,
+                                   sockaddr* address, socklen_t* length) {
+  if (size > room || Tracked(fd) == nullptr)
+    return real_recvfrom_chk(fd, buffer, size, room, flags, address, length);
+  return recvfrom(fd, buffer, size, flags, address, length);
+}
+
+DEJA_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
+  FdObject* object = message != nullptr ? Tracked(fd) : nullptr;
+  if (object == nullptr) return real_recvmsg(fd, message, flags);
+  return ReceiveMessage(*object, fd, message, flags);
+}
+
+// One by one. The time limit, which the kernel looks at between two messages only, is left out.
+DEJA_EXPORT int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
+  FdObject* object = messages != nullptr ? Tracked(fd) : nullptr;
+  if (object == nullptr) return real_recvmmsg(fd, messages, count, flags, timeout);
+  int done = 0;
+  for (unsigned i = 0; i < count; ++i, ++done) {
+    int f = flags & ~MSG_WAITFORONE;
+    if (i > 0 && (flags & MSG_WAITFORONE) != 0) f |= MSG_DONTWAIT;
+    const ssize_t got = ReceiveMessage(*object, fd, &messages[i].msg_hdr, f);
+    if (got < 0) return done == 0 ? -1 : done;
+    messages[i].msg_len = static_cast<unsigned>(got);
+  }
+  return done;
+}
+
+DEJA_EXPORT ssize_t sendfile(int out, int in, off_t* offset, size_t count) noexcept {
+  if (!IsConnection(Tracked(out))) return real_sendfile(out, in, offset, count);
+  return SendFile(out, in, offset, count, &pread);
+}
+
+DEJA_EXPORT ssize_t sendfile64(int out, int in, off64_t* offset, size_t count) noexcept {
+  if (!IsConnection(Tracked(out))) return real_sendfile64(out, in, offset, count);
+  return SendFile(out, in, offset, count, &pread64);
+}

@@ -1,0 +1,43 @@
+// What the replay library needs besides the hooks so that no function of MPI's is reached in a
+// replay: the real library is loaded, since programs are linked to it, but it has not been started,
+// and would end the process.
+#include <cstdint>
+
+#include "preload/api/table.h"
+#include "preload/engine.h"
+#include "preload/guard.h"
+
+namespace deja::preload {
+namespace {
+
+uint64_t Refuse(const char* name, const char* because) {
+  Engine* engine = InsideDeja() ? nullptr : GetEngine();
+  if (engine != nullptr) {
+    Guard guard;
+    engine->OnUnknownMpiCall(name, because);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace deja::preload
+
+extern "C" {
+#define DEJA_FORWARD(name, since, because)                        \
+  __attribute__((visibility("default"))) uint64_t name(void) {    \
+    return deja::preload::Refuse(#name, because);                 \
+  }                                                               \
+  __attribute__((visibility("default"))) uint64_t P##name(void) { \
+    return deja::preload::Refuse(#name, because);                 \
+  }
+#include "preload/api/mpi_forwarded.def"
+#undef DEJA_FORWARD
+
+// For profilers; nothing happens without one.
+__attribute__((visibility("default"))) int MPI_Pcontrol(int /*level*/, ...) {
+  return 0;
+}
+__attribute__((visibility("default"))) int PMPI_Pcontrol(int /*level*/, ...) {
+  return 0;
+}
+}

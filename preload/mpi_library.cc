@@ -1,0 +1,205 @@
+#include "preload/mpi_library.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cerrno>
+#include <iterator>
+#include <string_view>
+
+#include "preload/api/mpi_table.h"
+#include "preload/real_symbols.h"
+#include "preload/spin_lock.h"
+
+namespace deja::preload {
+namespace {
+
+constexpr MpiAbi kOpenMpi = {.in_place = 1,
+                             .status_ignore = 0,
+                             .handle_bytes = 8,
+                             .status_bytes = 24,
+                             .status_error_at = 8,
+                             .error_other = 16,
+                             .error_in_status = 18,
+                             .is_open_mpi = true};
+constexpr MpiAbi kMpich = {.in_place = ~uint64_t{0},
+                           .status_ignore = 1,
+                           .handle_bytes = 4,
+                           .status_bytes = 20,
+                           .status_error_at = 16,
+                           .error_other = 15,
+                           .error_in_status = 17,
+                           .is_open_mpi = false};
+
+// Open MPI; MPICH and its family; MPICH as Debian calls it.
+constexpr const char* kFiles[] = {"libmpi.so.40", "libmpi.so.12", "libmpich.so.12"};
+
+// A handle of our own to the library that the program opened by itself.
+constinit std::atomic<void*> g_handle{nullptr};
+constinit std::atomic<const MpiAbi*> g_abi{nullptr};
+
+void* LookUp(void* scope, const char* name) {
+  void* found = RealDlsym(scope, name);
+  return IsOwnAddress(found) ? nullptr : found;
+}
+
+void* FindMpiSymbol(const char* name) {
+  if (void* found = LookUp(RTLD_NEXT, name)) return found;
+  if (void* handle = g_handle.load(std::memory_order_acquire)) return LookUp(handle, name);
+  for (const char* file : kFiles) {
+    void* handle = dlopen(file, RTLD_NOLOAD | RTLD_LAZY);
+    if (handle == nullptr) continue;
+    void* expected = nullptr;
+    if (!g_handle.compare_exchange_strong(expected, handle)) handle = expected;
+    return LookUp(handle, name);
+  }
+  return nullptr;
+}
+
+// Addresses of Open MPI's predefined handles, by number - 1, and an index by address. A program
+// that is not position-independent has copies of its own: the global scope knows them.
+struct Predefined {
+  uint64_t handles[kFirstMpiHandle] = {};
+  struct Slot {
+    uint64_t handle;
+    uint64_t number;
+  };
+  static constexpr size_t kSlots = 1024;
+  Slot slots[kSlots] = {};
+
+  static size_t Home(uint64_t handle) {
+    return static_cast<size_t>((handle * 0x9e3779b97f4a7c15u) >> 32) % kSlots;
+  }
+  void Add(uint64_t handle, uint64_t number) {
+    handles[number] = handle;
+    size_t at = Home(handle);
+    while (slots[at].handle != 0) at = (at + 1) % kSlots;
+    slots[at] = {handle, number};
+  }
+  [[nodiscard]] uint64_t Find(uint64_t handle) const {
+    for (size_t at = Home(handle); slots[at].handle != 0; at = (at + 1) % kSlots)
+      if (slots[at].handle == handle) return slots[at].number;
+    return 0;
+  }
+};
+
+constinit Predefined g_predefined;
+constinit SpinLock g_predefined_lock;
+constinit std::atomic<bool> g_predefined_known{false};
+
+void LearnPredefined() {
+  // Looked up without the lock, which is not held while the loader works.
+  uint64_t found[kFirstMpiHandle] = {};
+  const auto table = MpiPredefinedHandles();
+  const int saved_errno = errno;
+  for (size_t i = 0; i < table.size(); ++i) {
+    void* address = RealDlsym(RTLD_DEFAULT, table[i].symbol);
+    if (address == nullptr) address = FindMpiSymbol(table[i].symbol);
+    found[i] = reinterpret_cast<uint64_t>(address);
+  }
+  dlerror();
+  errno = saved_errno;
+  g_predefined_lock.Lock();
+  if (!g_predefined_known.load(std::memory_order_relaxed)) {
+    for (size_t i = 0; i < table.size(); ++i)
+      if (found[i] != 0) g_predefined.Add(found[i], i + 1);
+    g_predefined_known.store(true, std::memory_order_release);
+  }
+  g_predefined_lock.Unlock();
+}
+
+const Predefined& TheOpenMpiHandles() {
+  if (!g_predefined_known.load(std::memory_order_acquire)) LearnPredefined();
+  return g_predefined;
+}
+
+// MPICH says in a handle's upper bits whether it is predefined; of the types of pairs it makes
+// ordinary ones at its start.
+bool IsMpichPredefined(uint64_t handle) {
+  constexpr uint64_t kKind = 0xc0000000;
+  constexpr uint64_t kPairs = 0x8c000000;
+  return (handle & kKind) == 0x40000000 || (handle & kKind) == 0 ||
+         (handle >= kPairs && handle < kPairs + 5);
+}
+
+// By the symbol in Open MPI, or its value in MPICH.
+uint64_t Constant(std::string_view symbol, uint64_t mpich) {
+  if (!TheMpiAbi().is_open_mpi) return mpich;
+  const auto table = MpiPredefinedHandles();
+  for (size_t i = 0; i < table.size(); ++i)
+    if (symbol == table[i].symbol) return PredefinedHandle(i + 1);
+  return 0;
+}
+
+}  // namespace
+
+uint64_t NullMpiComm() {
+  return Constant("ompi_mpi_comm_null", 0x04000000);
+}
+
+uint64_t NullMpiType() {
+  return Constant("ompi_mpi_datatype_null", 0x0c000000);
+}
+
+uint64_t MpiCommWorld() {
+  return Constant("ompi_mpi_comm_world", 0x44000000);
+}
+
+uint64_t MpiCommSelf() {
+  return Constant("ompi_mpi_comm_self", 0x44000001);
+}
+
+void* RealMpi(const char* name) {
+  const int saved_errno = errno;
+  void* found = FindMpiSymbol(name);
+  dlerror();  // what was not found is not the program's error
+  errno = saved_errno;
+  return found;
+}
+
+void RememberMpiHandle(void* handle, const char* name) {
+  const int saved_errno = errno;
+  Dl_info info;
+  if (void* found = LookUp(handle, name); found != nullptr && dladdr(found, &info) != 0) {
+    // A reference of our own: the program may close its handle.
+    void* own = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
+    void* expected = nullptr;
+    if (own != nullptr) g_handle.compare_exchange_strong(expected, own);
+  }
+  dlerror();
+  errno = saved_errno;
+}
+
+uint64_t MpiAbi::ReceivedBytes(const void* status) const {
+  const auto* bytes = static_cast<const char*>(status);
+  if (is_open_mpi) {
+    uint64_t count;
+    std::memcpy(&count, bytes + 16, sizeof count);
+    return count;
+  }
+  uint32_t words[2];
+  std::memcpy(words, bytes, sizeof words);
+  return words[0] | static_cast<uint64_t>(words[1] >> 1) << 32;
+}
+
+const MpiAbi& TheMpiAbi() {
+  const MpiAbi* abi = g_abi.load(std::memory_order_acquire);
+  if (abi != nullptr) return *abi;
+  if (RealMpi("ompi_mpi_comm_world") == nullptr && RealMpi("MPI_Init") == nullptr) return kOpenMpi;
+  abi = RealMpi("ompi_mpi_comm_world") != nullptr ? &kOpenMpi : &kMpich;
+  g_abi.store(abi, std::memory_order_release);
+  return *abi;
+}
+
+uint64_t NumberOfPredefined(uint64_t handle) {
+  if (handle == 0) return 0;
+  if (!TheMpiAbi().is_open_mpi) return IsMpichPredefined(handle) ? handle | kMpichHandle : 0;
+  return TheOpenMpiHandles().Find(handle);
+}
+
+uint64_t PredefinedHandle(uint64_t number) {
+  if ((number & kMpichHandle) != 0) return number & 0xffffffff;
+  return number == 0 || number >= kFirstMpiHandle ? 0 : TheOpenMpiHandles().handles[number];
+}
+
+}  // namespace deja::preload

@@ -1,0 +1,20 @@
+// Whether the look-up of a name that this thread makes for real must ask nobody: numbers are still
+// understood. Set by an engine around InputCall::Real. Thread-local.
+#ifndef DEJA_PRELOAD_NAME_LOOKUPS_H_
+#define DEJA_PRELOAD_NAME_LOOKUPS_H_
+
+namespace deja::preload {
+
+extern constinit thread_local bool t_ask_nobody __attribute__((tls_model("initial-exec")));
+
+class AskNobody {
+ public:
+  AskNobody() { t_ask_nobody = true; }
+  ~AskNobody() { t_ask_nobody = false; }
+  AskNobody(const AskNobody&) = delete;
+  AskNobody& operator=(const AskNobody&) = delete;
+};
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_NAME_LOOKUPS_H_

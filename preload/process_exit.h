@@ -1,0 +1,19 @@
+// Noticing an orderly end of the process.
+//
+// exit and return from main: the code is caught by an on_exit handler, and the engine is told by
+// the library's destructor, after the program's own static destructors, which may still make calls.
+// _exit, quick_exit and exec are hooked.
+#ifndef DEJA_PRELOAD_PROCESS_EXIT_H_
+#define DEJA_PRELOAD_PROCESS_EXIT_H_
+
+namespace deja::preload {
+
+// Once, when the engine has been made.
+void WatchForExit();
+// Again, at a call that programs make in main: handlers that were installed before main run after
+// the library's destructor, which needs the code. Costs a load from the second time on.
+void WatchForExitInMain();
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_PROCESS_EXIT_H_

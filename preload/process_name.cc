@@ -1,0 +1,302 @@
+#include "preload/process_name.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "preload/guard.h"
+#include "preload/real_symbols.h"
+#include "preload/threads.h"
+
+namespace deja::preload {
+namespace {
+
+// Past a hook of another library of ours, for which this would be the program's.
+constinit RealFn<ssize_t (*)(void*, size_t, unsigned)> real_getrandom{"getrandom"};
+
+constexpr char kChildVariable[] = "DEJA_CHILD=";
+constexpr char kPreloadVariable[] = "LD_PRELOAD=";
+constexpr char kInherited[] = "DEJA_INHERITED=";
+constexpr size_t kMaxVariables = 32;
+constexpr int kMostInherited = 256;
+
+constinit ProcessName g_name;
+constinit std::atomic<uint32_t> g_state{0};  // 0 unmade, 1 being made, 2 made
+
+// What every image of the session needs, as it was when this one began: the program may change its
+// environment. DEJA_* without DEJA_CHILD, whole entries.
+constinit const char* g_variables[kMaxVariables] = {};
+constinit size_t g_variable_count = 0;
+constinit size_t g_library_size = 0;
+char g_inherited[2048];  // whole entry: inodes between commas
+char g_library[4096];    // path of this library, as LD_PRELOAD has it
+
+int OwnPid() {
+  return static_cast<int>(syscall(SYS_getpid));
+}
+
+bool StartsWith(const char* entry, std::string_view prefix) {
+  return std::strncmp(entry, prefix.data(), prefix.size()) == 0;
+}
+
+// "<root> <s|p><pid> <recorded pid> <recorded parent> <path>": s: for the process with this id,
+// p: for a child of it.
+bool ParseOwn(const char* value, ProcessName& name) {
+  char root[33] = {};
+  char whose = 0;
+  int pid = 0;
+  int at = 0;
+  if (sscanf(value, "%32[0-9a-f] %c%d %d %d %n", root, &whose, &pid, &name.recorded_pid,
+             &name.recorded_parent, &at) < 5)
+    return false;
+  const std::string_view path = value + at;
+  if (std::strlen(root) != 32 || path.size() >= sizeof name.path) return false;
+  const int mine = whose == 's' ? OwnPid() : static_cast<int>(syscall(SYS_getppid));
+  if (pid != mine) return false;  // inherited by a process that somebody else made
+  for (size_t i = 0; i < sizeof name.root; ++i) {
+    const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+    name.root[i] = static_cast<uint8_t>(digit(root[2 * i]) << 4 | digit(root[2 * i + 1]));
+  }
+  path.copy(name.path, path.size());
+  return true;
+}
+
+// Copies what must outlive the program's changes of its environment.
+void KeepVariables() {
+  size_t bytes = 0;
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    if (StartsWith(*entry, "DEJA_") && !StartsWith(*entry, kChildVariable))
+      bytes += std::strlen(*entry) + 1;
+  void* memory =
+      bytes == 0 ? MAP_FAILED
+                 : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return;
+  auto* at = static_cast<char*>(memory);
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!StartsWith(*entry, "DEJA_") || StartsWith(*entry, kChildVariable)) continue;
+    if (g_variable_count == kMaxVariables) break;
+    const size_t size = std::strlen(*entry) + 1;
+    g_variables[g_variable_count++] = static_cast<char*>(std::memcpy(at, *entry, size));
+    at += size;
+  }
+  Dl_info info{};
+  if (dladdr(&g_name, &info) == 0 || info.dli_fname == nullptr) return;
+  const size_t size = std::strlen(info.dli_fname);
+  if (size >= sizeof g_library) return;
+  std::memcpy(g_library, info.dli_fname, size + 1);
+  g_library_size = size;
+}
+
+const char* ValueOf(char* const* env, std::string_view prefix) {
+  for (char* const* entry = env; entry != nullptr && *entry != nullptr; ++entry)
+    if (StartsWith(*entry, prefix)) return *entry + prefix.size();
+  return nullptr;
+}
+
+// In the first process: remembers what it was born with, for itself and those that come.
+void ListInherited() {
+  size_t size = static_cast<size_t>(snprintf(g_inherited, sizeof g_inherited, "%s", kInherited));
+  for (int fd = 0; fd < kMostInherited; ++fd) {
+    struct stat st {};
+    if (fstat(fd, &st) != 0 || (!S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode))) continue;
+    const int n = snprintf(g_inherited + size, sizeof g_inherited - size, ",%llu,",
+                           static_cast<unsigned long long>(st.st_ino));
+    if (n > 0 && size + static_cast<size_t>(n) < sizeof g_inherited) size += static_cast<size_t>(n);
+  }
+  g_inherited[size] = '\0';
+  if (g_variable_count < kMaxVariables) g_variables[g_variable_count++] = g_inherited;
+}
+
+void Make() {
+  const int saved_errno = errno;
+  Guard guard;
+  const char* own = ValueOf(environ, kChildVariable);
+  const bool on =
+      ValueOf(environ, "DEJA_OUT=") != nullptr || ValueOf(environ, "DEJA_REPLAY=") != nullptr;
+  if (on) {
+    KeepVariables();
+    if (own == nullptr) {
+      ListInherited();
+      g_name.is_known = real_getrandom(g_name.root, sizeof g_name.root, GRND_NONBLOCK) ==
+                        static_cast<ssize_t>(sizeof g_name.root);
+    } else {
+      if (const char* listed = ValueOf(environ, kInherited))
+        snprintf(g_inherited, sizeof g_inherited, "%s%s", kInherited, listed);
+      g_name.is_known = ParseOwn(own, g_name);
+    }
+    g_name.pid = OwnPid();
+  }
+  errno = saved_errno;
+}
+
+// Appends to a path; false, and nothing is changed, if it gets too long.
+bool Join(char* path, const char* thread, uint32_t number) {
+  const size_t size = std::strlen(path);
+  const int n = snprintf(path + size, kMaxProcessPath - size, "%s%s/%u", size == 0 ? "" : "/",
+                         thread, number);
+  if (n > 0 && size + static_cast<size_t>(n) < kMaxProcessPath) return true;
+  path[size] = '\0';
+  return false;
+}
+
+// One more image: "0/1" -> "0/1+1" -> "0/1+2".
+bool NextImageOf(char* path) {
+  char* plus = std::strrchr(path, '+');
+  const char* slash = std::strrchr(path, '/');
+  unsigned images = 0;
+  if (plus != nullptr && (slash == nullptr || plus > slash)) {
+    images = static_cast<unsigned>(std::strtoul(plus + 1, nullptr, 10));
+    *plus = '\0';
+  }
+  const size_t size = std::strlen(path);
+  const int n = snprintf(path + size, kMaxProcessPath - size, "+%u", images + 1);
+  return n > 0 && size + static_cast<size_t>(n) < kMaxProcessPath;
+}
+
+// The value of DEJA_CHILD for `next`; a value that names nobody if it cannot be named.
+size_t WriteChildVariable(const NextProcess& next, std::span<char> out) {
+  char path[kMaxProcessPath];
+  std::memcpy(path, g_name.path, sizeof path);
+  bool good = g_name.is_known;
+  int recorded = next.recorded_pid;
+  int parent = g_name.recorded_pid;
+  if (next.image == NextImage::kOwn) {
+    good = good && OwnPid() == g_name.pid;
+    recorded = g_name.recorded_pid;
+    parent = g_name.recorded_parent;
+  } else {
+    good = good && next.number != 0 && Join(path, Self().name, next.number);
+  }
+  if (!good || !NextImageOf(path))
+    return static_cast<size_t>(snprintf(out.data(), out.size(), "%s-", kChildVariable)) + 1;
+  char root[33];
+  for (size_t i = 0; i < sizeof g_name.root; ++i) snprintf(root + 2 * i, 3, "%02x", g_name.root[i]);
+  const bool spawned = next.image == NextImage::kSpawned;
+  const int n = snprintf(out.data(), out.size(), "%s%s %c%d %d %d %s", kChildVariable, root,
+                         spawned ? 'p' : 's', OwnPid(), recorded, parent, path);
+  return static_cast<size_t>(n) + 1;
+}
+
+constexpr size_t kChildText = kMaxProcessPath + 128;
+
+// The environment of another session: somebody records or replays from inside this one.
+bool IsForeign(char* const* env) {
+  for (const char* name : {"DEJA_OUT=", "DEJA_REPLAY="}) {
+    const char* passed = ValueOf(env, name);
+    if (passed == nullptr) continue;
+    bool ours = false;
+    for (size_t i = 0; i < g_variable_count; ++i)
+      ours |= StartsWith(g_variables[i], name) &&
+              std::strcmp(g_variables[i] + std::strlen(name), passed) == 0;
+    if (!ours) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+const ProcessName& OwnProcessName() {
+  while (g_state.load(std::memory_order_acquire) != 2) {
+    uint32_t expected = 0;
+    if (environ == nullptr) break;
+    if (g_state.compare_exchange_strong(expected, 1)) {
+      Make();
+      g_state.store(2, std::memory_order_release);
+    } else if (expected == 1) {
+      sched_yield();
+    }
+  }
+  return g_name;
+}
+
+bool CameFromOutside(uint64_t inode) {
+  if (!OwnProcessName().is_known) return true;
+  char text[32];
+  snprintf(text, sizeof text, ",%llu,", static_cast<unsigned long long>(inode));
+  return std::strstr(g_inherited, text) != nullptr;
+}
+
+bool HasProcessName() {
+  const ProcessName& name = OwnProcessName();
+  return name.is_known && name.pid == OwnPid();
+}
+
+void SetRecordedPids(int pid, int parent) {
+  (void)OwnProcessName();
+  g_name.recorded_pid = pid;
+  g_name.recorded_parent = parent;
+}
+
+void EnterForkChild(uint32_t number, int recorded_pid) {
+  ThreadRecord& self = Self();
+  g_name.is_known = g_name.is_known && Join(g_name.path, self.name, number);
+  g_name.recorded_parent = g_name.recorded_pid;
+  g_name.recorded_pid = recorded_pid;
+  g_name.pid = OwnPid();
+  // It is the first thread of its process.
+  std::strcpy(self.name, "0");
+  self.children = 0;
+  self.processes = 0;
+}
+
+void ForgetProcessName() {
+  g_name.is_known = false;
+}
+
+EnvironmentSize SizeOfEnvironment(char* const* env) {
+  EnvironmentSize size{1, 1};
+  (void)OwnProcessName();
+  if (g_variable_count == 0) return size;
+  for (char* const* entry = env; entry != nullptr && *entry != nullptr; ++entry) ++size.slots;
+  size.slots += g_variable_count + 2;
+  const char* preload = ValueOf(env, kPreloadVariable);
+  size.text = kChildText + sizeof kPreloadVariable + g_library_size + 2 +
+              (preload == nullptr ? 0 : std::strlen(preload));
+  return size;
+}
+
+char* const* FillEnvironment(char* const* env, const NextProcess& next, std::span<char*> slots,
+                             std::span<char> text) {
+  if (g_variable_count == 0 || InsideDeja() || IsForeign(env)) return env;
+  size_t count = 0;
+  char* preload = nullptr;
+  for (char* const* entry = env; entry != nullptr && *entry != nullptr; ++entry) {
+    if (StartsWith(*entry, kChildVariable) || StartsWith(*entry, kInherited)) continue;
+    if (StartsWith(*entry, kPreloadVariable))
+      preload = *entry;
+    else
+      slots[count++] = *entry;
+  }
+  for (size_t i = 0; i < g_variable_count; ++i) {
+    const std::string_view entry = g_variables[i];
+    const std::string_view name = entry.substr(0, entry.find('=') + 1);
+    if (name == kInherited || ValueOf(env, name) == nullptr)
+      slots[count++] = const_cast<char*>(g_variables[i]);
+  }
+  const size_t used = WriteChildVariable(next, text.first(kChildText));
+  slots[count++] = text.data();
+  char* const written = text.data() + used;
+  if (preload != nullptr && std::strstr(preload, g_library) != nullptr) {
+    slots[count++] = preload;
+  } else {
+    const char* rest = preload == nullptr ? "" : preload + sizeof kPreloadVariable - 1;
+    snprintf(written, text.size() - used, "%s%s%s%s", kPreloadVariable, g_library,
+             *rest == '\0' ? "" : ":", rest);
+    slots[count++] = written;
+  }
+  slots[count] = nullptr;
+  return slots.data();
+}
+
+}  // namespace deja::preload

@@ -1,0 +1,40 @@
+// SpinLock: a lock for the few slow paths inside the user's process.
+//
+// Held briefly and never across a real call. No allocation, no dependence on pthread (which is
+// hooked). A thread knows whether it holds one (TryLock from a signal handler on the holder fails
+// instead of hanging). Reset() is for fork children only.
+#ifndef DEJA_PRELOAD_SPIN_LOCK_H_
+#define DEJA_PRELOAD_SPIN_LOCK_H_
+
+#include <sched.h>
+
+#include <atomic>
+
+namespace deja::preload {
+
+class SpinLock {
+ public:
+  void Lock() {
+    for (int spins = 0; !TryLock(); ++spins) {
+      if (spins >= 64) sched_yield();
+    }
+  }
+  bool TryLock() { return !locked_.exchange(true, std::memory_order_acquire); }
+  // For signal handlers: gives up after about a millisecond, since this thread may be the holder.
+  bool LockBriefly() {
+    for (int spins = 0; spins < 2000; ++spins) {
+      if (TryLock()) return true;
+      sched_yield();
+    }
+    return false;
+  }
+  void Unlock() { locked_.store(false, std::memory_order_release); }
+  void Reset() { locked_.store(false, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> locked_{false};
+};
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_SPIN_LOCK_H_

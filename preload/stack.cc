@@ -1,0 +1,111 @@
+#include "preload/stack.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "preload/digest.h"
+#include "preload/modules.h"
+#include "preload/spin_lock.h"
+#include "preload/stack_walk.h"
+
+namespace deja::preload {
+namespace {
+
+// Known stacks by the hash of their frames. A slot is free while its id is 0; ids are published
+// after the sink was told. Filled to three quarters at most, so that probing ends.
+constexpr uint32_t kSlots = 1u << 15;
+constexpr uint32_t kMaxStacks = kSlots / 4 * 3;
+
+struct KnownStack {
+  std::atomic<StackId> id{0};
+  Hash128 hash;
+};
+
+KnownStack g_stacks[kSlots];
+std::atomic<uint32_t> g_stack_count{0};
+SpinLock g_lock;
+
+Hash128 HashOf(const Frames& frames) {
+  uint64_t words[format::kMaxStackFrames];
+  size_t n = 0;
+  for (const format::StackFrame& f : frames)
+    words[n++] = static_cast<uint64_t>(f.module) << 50 ^ f.offset;
+  return HashBytes(std::as_bytes(std::span(words, n)));
+}
+
+// The slot of `hash`, or the free one where it belongs.
+KnownStack& SlotOf(const Hash128& hash) {
+  for (uint64_t i = hash.Prefix();; ++i) {
+    KnownStack& slot = g_stacks[i % kSlots];
+    if (slot.id.load(std::memory_order_acquire) == 0 || slot.hash == hash) return slot;
+  }
+}
+
+void ReportModulesLocked(StackSink& sink) {
+  uint32_t count = ModuleCount();
+  for (uint32_t number = 1; number <= count; ++number) {
+    Module& m = ModuleAt(number);
+    if (m.reported.exchange(true, std::memory_order_relaxed)) continue;
+    format::ModuleLoaded event;
+    event.module = number;
+    event.path = m.path;
+    event.build_id = {reinterpret_cast<const char*>(m.build_id), m.build_id_size};
+    event.base = m.base;
+    event.end = m.end;
+    sink.OnModule(event);
+  }
+}
+
+StackId Define(const Frames& frames, const Hash128& hash, StackSink& sink) {
+  g_lock.Lock();
+  KnownStack& slot = SlotOf(hash);
+  StackId id = slot.id.load(std::memory_order_relaxed);
+  uint32_t count = g_stack_count.load(std::memory_order_relaxed);
+  if (id == 0 && count < kMaxStacks) {
+    ReportModulesLocked(sink);
+    format::StackDefined event;
+    id = event.stack = count + 1;
+    event.frames = frames;
+    sink.OnStack(event);
+    slot.hash = hash;
+    slot.id.store(id, std::memory_order_release);
+    g_stack_count.store(count + 1, std::memory_order_relaxed);
+  }
+  g_lock.Unlock();
+  return id;
+}
+
+}  // namespace
+
+StackId CaptureStack(StackSink& sink) {
+  RefreshModules();
+  Frames frames;
+  WalkHere(frames);
+  if (frames.empty()) return 0;
+  Hash128 hash = HashOf(frames);
+  StackId id = SlotOf(hash).id.load(std::memory_order_acquire);
+  return id != 0 ? id : Define(frames, hash, sink);
+}
+
+void CaptureStackInSignal(void* ucontext, Frames& frames) {
+  frames.clear();
+  RefreshModules();
+  WalkFromSignal(ucontext, frames);
+}
+
+void ReportModules(StackSink& sink) {
+  RefreshModules();
+  // In a signal handler this thread itself may hold the lock; then all but the newest are reported.
+  if (!g_lock.LockBriefly()) return;
+  ReportModulesLocked(sink);
+  g_lock.Unlock();
+}
+
+void ResetStacksInChild() {
+  g_lock.Reset();
+  for (KnownStack& slot : g_stacks) slot.id.store(0, std::memory_order_relaxed);
+  g_stack_count.store(0, std::memory_order_relaxed);
+  ResetModulesInChild();
+}
+
+}  // namespace deja::preload

@@ -1,0 +1,43 @@
+// Call stacks as module + offset, each distinct one numbered once per process.
+//
+// CaptureStack() walks the calling thread's stack (stack_walk.h), leaves out Deja's own frames, and
+// returns the number of that stack; the first time it is seen (and the first time a
+// module is), `sink` is told, before the number is returned, so that a trace never refers to a
+// stack that it does not define. Any thread. No allocation after initialisation (fixed tables; when
+// they are full the stack is 0). CaptureStackInSignal is async-signal-safe as far as the unwinder
+// is, and interns nothing.
+#ifndef DEJA_PRELOAD_STACK_H_
+#define DEJA_PRELOAD_STACK_H_
+
+#include <cstdint>
+
+#include "common/ids.h"
+#include "common/inline_vec.h"
+#include "format/messages.h"
+
+namespace deja::preload {
+
+class StackSink {
+ public:
+  virtual ~StackSink() = default;
+  virtual void OnModule(const format::ModuleLoaded& module) = 0;
+  virtual void OnStack(const format::StackDefined& stack) = 0;
+};
+
+using Frames = InlineVec<format::StackFrame, format::kMaxStackFrames>;
+
+StackId CaptureStack(StackSink& sink);
+
+// Frames from the point where a signal interrupted the program; frame 0 is the faulting pc itself.
+void CaptureStackInSignal(void* ucontext, Frames& frames);
+
+// Makes sure that all modules loaded now have been told to `sink` (for crashes: frames name
+// modules).
+void ReportModules(StackSink& sink);
+
+// In a child after fork: everything will be told again, to the child's own sink, with new numbers.
+void ResetStacksInChild();
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_STACK_H_

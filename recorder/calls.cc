@@ -1,0 +1,266 @@
+// What the calls of the NCCL API share: the enter and leave records.
+#include <algorithm>
+#include <cstring>
+
+#include "include/compat/nccl.h"
+#include "preload/api/nccl_table.h"
+#include "preload/digest.h"
+#include "recorder/blob.h"
+#include "recorder/recorder_engine.h"
+
+namespace deja::recorder {
+namespace {
+
+using preload::Call;
+using preload::NcclApi;
+using preload::Role;
+
+constexpr size_t kUniqueIdBytes = 128;
+constexpr size_t kMaxText = 1024;
+
+const void* Pointer(uint64_t word) {
+  return reinterpret_cast<const void*>(word);
+}
+
+template <typename T>
+uint64_t ValueAt(uint64_t address) {
+  T value{};
+  if (address != 0) std::memcpy(&value, Pointer(address), sizeof value);
+  return static_cast<uint64_t>(value);
+}
+
+// Bytes of an array of `count` elements, where a count that makes no sense is 0.
+size_t ArrayBytes(uint64_t count, size_t element) {
+  return count > 0xffff ? 0 : static_cast<size_t>(count) * element;
+}
+
+// A config says itself how long it is; what does not look like one is not read.
+size_t ConfigBytes(uint64_t address) {
+  if (address == 0) return 0;
+  ncclConfig_t head;
+  std::memcpy(&head, Pointer(address), offsetof(ncclConfig_t, blocking));
+  bool sane = head.magic == NCCL_API_MAGIC && head.size >= offsetof(ncclConfig_t, blocking) &&
+              head.size <= 4096;
+  return sane ? head.size : 0;
+}
+
+void AddBehind(const Call& call, int arg, Blob& blob, format::CallEnter& enter) {
+  uint64_t word = call.args[arg];
+  const void* data = Pointer(word);
+  if (word == 0) return;
+  switch (call.info->params[arg].role) {
+    case Role::kUniqueId:
+      return blob.Add(data, kUniqueIdBytes);
+    case Role::kUniqueIds: {
+      int count_arg = call.info->Find(Role::kIdCount);
+      uint64_t count = count_arg < 0 ? 1 : call.args[count_arg];
+      return blob.Add(data, ArrayBytes(count, kUniqueIdBytes));
+    }
+    case Role::kConfig:
+      enter.text = ConfigName(word);
+      return blob.Add(data, ConfigBytes(word));
+    case Role::kIntArray:
+      return blob.Add(data, ArrayBytes(call.ArgOf(Role::kIntCount), sizeof(int)));
+    case Role::kDeviceArray:
+      return blob.Add(data, ArrayBytes(call.ArgOf(Role::kNRanks), sizeof(int)));
+    case Role::kSignalDescs:
+      return blob.Add(data, ArrayBytes(call.ArgOf(Role::kIntCount), sizeof(ncclWaitSignalDesc_t)));
+    case Role::kScalarPtr:
+      if (call.ArgOf(Role::kResidence) == ncclScalarHostImmediate)
+        blob.Add(data, preload::ElementSize(static_cast<uint32_t>(call.ArgOf(Role::kDType))));
+      return;
+    case Role::kString: {
+      const char* text = static_cast<const char*>(data);
+      enter.text = {text, strnlen(text, kMaxText)};
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+HandleKind KindOfHandle(const Call& call) {
+  switch (static_cast<NcclApi>(call.info->id)) {
+    case NcclApi::ncclCommRegister:
+    case NcclApi::ncclCommDeregister:
+      return HandleKind::kRegistration;
+    default:
+      return HandleKind::kWindow;
+  }
+}
+
+// The names behind ncclParamGetAllParameterKeys's table, each with its final zero.
+void AddKeys(const Call& call, Blob& blob) {
+  auto* const* table =
+      static_cast<const char* const*>(Pointer(ValueAt<uint64_t>(call.ArgOf(Role::kOutPtr))));
+  const auto count = ValueAt<uint32_t>(call.ArgOf(Role::kOutInt));
+  for (uint32_t i = 0; table != nullptr && i < count && table[i] != nullptr; ++i)
+    blob.Add(table[i], strnlen(table[i], kMaxText) + 1);
+}
+
+bool IsQueryWithoutRecord(uint32_t id) {
+  switch (static_cast<NcclApi>(id)) {
+    case NcclApi::ncclGetErrorString:
+    case NcclApi::ncclResetDebugInit:
+    case NcclApi::ncclParamDumpAll:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::string_view ConfigName(uint64_t address) {
+  if (ConfigBytes(address) < offsetof(ncclConfig_t, commName) + sizeof(const char*)) return {};
+  ncclConfig_t head;
+  std::memcpy(&head, Pointer(address), offsetof(ncclConfig_t, collnetEnable));
+  if (head.version < NCCL_VERSION(2, 27, 0) || head.commName == nullptr) return {};
+  return {head.commName, strnlen(head.commName, kMaxText)};
+}
+
+void RecorderEngine::OnNcclCall(Call& call) {
+  Recording* rec = Active();
+  if (rec == nullptr) return call.invoke(call);
+  if (call.info->id == static_cast<uint32_t>(NcclApi::ncclCommGetAsyncError))
+    return RecordAsyncError(*rec, call);
+  if (IsQueryWithoutRecord(call.info->id)) return call.invoke(call);
+  switch (call.info->klass) {
+    case preload::ApiClass::kCollective:
+    case preload::ApiClass::kP2p:
+      return RecordOperation(*rec, call);
+    case preload::ApiClass::kGroup:
+      return RecordGroup(*rec, call);
+    case preload::ApiClass::kLifecycle:
+      return RecordLifecycle(*rec, call);
+    default:
+      return RecordPlain(*rec, call);
+  }
+}
+
+uint32_t RecorderEngine::HandleWire(Recording& rec, HandleKind kind, uint64_t value) {
+  bool is_new = false;
+  uint32_t wire = rec.handles.Wire(kind, value, is_new);
+  if (is_new) rec.writer.Write(format::HandleDefined{static_cast<uint32_t>(kind), wire, value});
+  return wire;
+}
+
+void RecorderEngine::FillEnter(Recording& rec, const Call& call, format::CallEnter& enter,
+                               Blob& blob) {
+  enter.api = call.info->id;
+  enter.group_depth = preload::Self().group_depth;
+  if (call.info->klass != preload::ApiClass::kQuery) enter.stack = CaptureStack(rec.writer);
+  for (uint32_t i = 0; i < call.info->param_count; ++i) {
+    uint64_t word = call.args[i];
+    switch (call.info->params[i].role) {
+      case Role::kComm: {
+        Communicator* comm = rec.comms.Find(word);
+        word = comm != nullptr ? comm->wire() : 0;
+        enter.comm = static_cast<uint32_t>(word);
+        break;
+      }
+      case Role::kStream:
+        word = HandleWire(rec, HandleKind::kStream, word);
+        break;
+      case Role::kHandle:
+        word = HandleWire(rec, KindOfHandle(call), word);
+        break;
+      default:
+        AddBehind(call, static_cast<int>(i), blob, enter);
+    }
+    enter.args.push_back(word);
+  }
+  enter.blob = blob.view();
+}
+
+void RecorderEngine::WriteLeave(Recording& rec, const Call& call, uint64_t enter_seq) {
+  format::CallLeave leave;
+  leave.enter_seq = enter_seq;
+  Blob blob;
+  if (call.info->returns == preload::ReturnKind::kResult)
+    leave.result = static_cast<int64_t>(static_cast<int32_t>(call.result));
+  bool has_outs = leave.result == ncclSuccess || leave.result == ncclInProgress;
+  for (uint32_t i = 0; has_outs && i < call.info->param_count; ++i) {
+    uint64_t word = call.args[i];
+    switch (call.info->params[i].role) {
+      case Role::kNewComm: {
+        Communicator* comm = rec.comms.Find(ValueAt<uint64_t>(word));
+        leave.outs.push_back(comm != nullptr ? comm->wire() : 0);
+        break;
+      }
+      case Role::kNewComms:
+        for (uint64_t k = 0; word != 0 && k < call.ArgOf(Role::kNRanks); ++k) {
+          Communicator* comm = rec.comms.Find(ValueAt<uint64_t>(word + k * sizeof(void*)));
+          leave.outs.push_back(comm != nullptr ? comm->wire() : 0);
+        }
+        break;
+      case Role::kNewRedOp:
+      case Role::kOutInt:
+      case Role::kOutResult:
+        leave.outs.push_back(ValueAt<uint32_t>(word));
+        break;
+      case Role::kOutPtr:
+      case Role::kOutSize:
+        leave.outs.push_back(ValueAt<uint64_t>(word));
+        break;
+      case Role::kOutI8:
+        leave.outs.push_back(ValueAt<uint8_t>(word));
+        break;
+      case Role::kOutI16:
+        leave.outs.push_back(ValueAt<uint16_t>(word));
+        break;
+      case Role::kNewHandle: {
+        bool is_new = false;  // its creation is this very call
+        leave.outs.push_back(rec.handles.Wire(KindOfHandle(call), ValueAt<uint64_t>(word), is_new));
+        break;
+      }
+      case Role::kNewUniqueId:
+        blob.Add(Pointer(word), kUniqueIdBytes);
+        break;
+      case Role::kOutString: {
+        auto* text = static_cast<const char*>(Pointer(ValueAt<uint64_t>(word)));
+        if (text != nullptr) blob.Add(text, strnlen(text, kMaxText));
+        break;
+      }
+      case Role::kOutBytes:
+        blob.Add(Pointer(word), ArrayBytes(std::min(ValueAt<uint32_t>(call.ArgOf(Role::kOutInt)),
+                                                    call.ArgOf(Role::kSize)),
+                                           1));
+        break;
+      case Role::kSimInfo:
+        if (word != 0) blob.Add(Pointer(word), ArrayBytes(ValueAt<uint64_t>(word), 1));
+        break;
+      default:
+        break;
+    }
+  }
+  // Its text is in programs' messages, and only the library knows it.
+  if (call.info->id == static_cast<uint32_t>(NcclApi::ncclGetLastError) && call.result != 0) {
+    auto* text = static_cast<const char*>(Pointer(call.result));
+    blob.Add(text, strnlen(text, kMaxText));
+  }
+  if (has_outs && call.info->id == static_cast<uint32_t>(NcclApi::ncclParamGetAllParameterKeys))
+    AddKeys(call, blob);
+  leave.blob = blob.view();
+  rec.writer.Write(leave);
+}
+
+void RecorderEngine::RecordPlain(Recording& rec, Call& call) {
+  uint64_t enter_seq = 0;
+  {
+    ErrnoKeeper keep;
+    format::CallEnter enter;
+    Blob blob;
+    FillEnter(rec, call, enter, blob);
+    enter_seq = rec.writer.Write(enter);
+  }
+  call.invoke(call);
+  ErrnoKeeper keep;
+  WriteLeave(rec, call, enter_seq);
+  if (call.result != ncclSuccess) return;
+  if (int handle = call.info->Find(Role::kHandle);
+      handle >= 0 && call.info->klass == preload::ApiClass::kRegistration)
+    rec.handles.Forget(KindOfHandle(call), call.args[handle]);
+}
+
+}  // namespace deja::recorder

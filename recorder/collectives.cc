@@ -1,0 +1,183 @@
+// Collectives, point-to-point calls and groups: their inputs before the call, their results when
+// they are there.
+
+#include "include/compat/nccl.h"
+#include "preload/api/nccl_table.h"
+#include "preload/buffers.h"
+#include "preload/device.h"
+#include "preload/digest.h"
+#include "recorder/blob.h"
+#include "recorder/recorder_engine.h"
+
+namespace deja::recorder {
+
+using preload::BufferUse;
+using preload::Call;
+using preload::NcclApi;
+using preload::Role;
+
+void Digest(Recording& rec, const void* data, uint64_t bytes, uint64_t stream, bool keep,
+            format::Tensor& tensor) {
+  if (rec.config.level == Level::kOrder || data == nullptr || bytes == 0) return;
+  struct Context {
+    Recording& rec;
+    format::Tensor& tensor;
+    bool keep;
+  } context{rec, tensor, keep && rec.config.level == Level::kFull};
+  preload::TheDevice().WithBytes(
+      data, bytes, stream,
+      [](std::span<const std::byte> seen, void* opaque) {
+        auto& c = *static_cast<Context*>(opaque);
+        c.tensor.hash = preload::HashBytes(seen);
+        c.tensor.stats = preload::ComputeStats(seen, c.tensor.dtype);
+        if (!c.keep) return;
+        bool kept = c.rec.KeepPayload(c.tensor.hash, seen, preload::ElementSize(c.tensor.dtype));
+        c.tensor.payload = static_cast<uint32_t>(kept ? format::PayloadState::kKept
+                                                      : format::PayloadState::kDropped);
+      },
+      &context);
+}
+
+namespace {
+
+format::Tensor TensorOf(Recording& rec, const BufferUse& use, uint64_t stream, bool keep) {
+  format::Tensor tensor;
+  tensor.param = static_cast<uint32_t>(use.arg);
+  tensor.dtype = use.dtype;
+  tensor.count = use.elements;
+  tensor.address = reinterpret_cast<uint64_t>(use.data);
+  Digest(rec, use.data, use.bytes, stream, keep, tensor);
+  return tensor;
+}
+
+}  // namespace
+
+void RecorderEngine::RecordOperation(Recording& rec, Call& call) {
+  Communicator* comm = rec.comms.Find(call.ArgOf(Role::kComm));
+  uint64_t stream = call.ArgOf(Role::kStream);
+  PendingOp op;
+  uint64_t enter_seq = 0;
+  {
+    ErrnoKeeper keep;
+    format::CallEnter enter;
+    Blob blob;
+    if (comm != nullptr) {
+      op.comm = comm->wire();
+      op.comm_seq = comm->last_seq.fetch_add(1, std::memory_order_relaxed) + 1;
+      op.stream = stream;
+      op.output = preload::OutputBuffer(*call.info, call.args, comm->nranks, comm->rank);
+      BufferUse input = preload::InputBuffer(*call.info, call.args, comm->nranks, comm->rank);
+      if (!input.empty()) enter.inputs.push_back(TensorOf(rec, input, stream, false));
+    }
+    FillEnter(rec, call, enter, blob);
+    enter.comm_seq = op.comm_seq;
+    enter_seq = rec.writer.Write(enter);
+  }
+  call.invoke(call);
+  ErrnoKeeper keep;
+  bool accepted = call.result == ncclSuccess || call.result == ncclInProgress;
+  if (accepted && !op.output.empty()) {
+    preload::ThreadRecord& self = preload::Self();
+    bool later = self.group_depth > 0 || call.result == ncclInProgress;
+    PendingOp* kept = later ? rec.ops.Get() : nullptr;
+    ThreadState* state = StateOf(self);
+    if (kept != nullptr) *kept = op;
+    if (!later) {
+      WriteResults(rec, op);
+    } else if (kept != nullptr && self.group_depth > 0 && state != nullptr) {
+      state->group_ops.Push(kept);
+    } else if (kept != nullptr) {
+      Hold hold(comm->pending_lock);
+      comm->pending.Push(kept);
+    }
+  }
+  WriteLeave(rec, call, enter_seq);
+}
+
+void RecorderEngine::WriteResults(Recording& rec, const PendingOp& op) {
+  format::CallResults results;
+  results.comm = op.comm;
+  results.comm_seq = op.comm_seq;
+  results.outputs.push_back(TensorOf(rec, op.output, op.stream, true));
+  rec.writer.Write(results);
+}
+
+void RecorderEngine::WriteAll(Recording& rec, OpList list) {
+  while (PendingOp* op = list.Pop()) {
+    WriteResults(rec, *op);
+    rec.ops.Put(op);
+  }
+}
+
+void RecorderEngine::DropAll(Recording& rec, OpList list) {
+  while (PendingOp* op = list.Pop()) rec.ops.Put(op);
+}
+
+void RecorderEngine::RecordGroup(Recording& rec, Call& call) {
+  auto api = static_cast<NcclApi>(call.info->id);
+  uint64_t enter_seq = 0;
+  {
+    ErrnoKeeper keep;
+    format::CallEnter enter;
+    Blob blob;
+    FillEnter(rec, call, enter, blob);
+    enter_seq = rec.writer.Write(enter);
+  }
+  call.invoke(call);
+  ErrnoKeeper keep;
+  preload::ThreadRecord& self = preload::Self();
+  if (api == NcclApi::ncclGroupStart && call.result == ncclSuccess) ++self.group_depth;
+  // Ends the group, and nothing of it happens.
+  if (api == NcclApi::ncclGroupSimulateEnd && call.result == ncclSuccess && self.group_depth > 0 &&
+      --self.group_depth == 0) {
+    if (ThreadState* state = StateOf(self)) {
+      state->pending_comm_count = 0;
+      DropAll(rec, state->group_ops.Take());
+    }
+  }
+  if (api == NcclApi::ncclGroupEnd && self.group_depth > 0 && --self.group_depth == 0) {
+    if (ThreadState* state = StateOf(self)) EndGroup(rec, *state, call.result);
+  }
+  WriteLeave(rec, call, enter_seq);
+}
+
+// After the outermost ncclGroupEnd.
+void RecorderEngine::EndGroup(Recording& rec, ThreadState& state, uint64_t result) {
+  bool accepted = result == ncclSuccess || result == ncclInProgress;
+  if (accepted)
+    ResolvePending(rec, state, 0, 0);
+  else
+    state.pending_comm_count = 0;
+  OpList ops = state.group_ops.Take();
+  if (result == ncclSuccess) return WriteAll(rec, ops);
+  if (result != ncclInProgress) return DropAll(rec, ops);
+  while (PendingOp* op = ops.Pop()) {
+    Communicator* comm = rec.comms.ByWire(op->comm);
+    Hold hold(comm->pending_lock);
+    comm->pending.Push(op);
+  }
+}
+
+// How a program learns that a communicator's operations are done, or that they never will be.
+void RecorderEngine::RecordAsyncError(Recording& rec, Call& call) {
+  call.invoke(call);
+  ErrnoKeeper keep;
+  auto* out = call.Arg<ncclResult_t*>(call.info->Find(Role::kOutResult));
+  Communicator* comm = rec.comms.Find(call.ArgOf(Role::kComm));
+  if (call.result != ncclSuccess || out == nullptr || *out == ncclInProgress) return;
+  auto* state = static_cast<ThreadState*>(preload::Self().engine_state);
+  if (*out == ncclSuccess && state != nullptr && state->pending_comm_count > 0)
+    ResolvePending(rec, *state, comm != nullptr ? comm->wire() : 0, call.ArgOf(Role::kComm));
+  if (comm == nullptr) return;
+  OpList done;
+  {
+    Hold hold(comm->pending_lock);
+    done = comm->pending.Take();
+  }
+  if (*out == ncclSuccess) return WriteAll(rec, done);
+  DropAll(rec, done);
+  if (comm->async_error.exchange(*out) == *out) return;
+  rec.writer.Write(format::AsyncError{comm->wire(), *out});
+}
+
+}  // namespace deja::recorder

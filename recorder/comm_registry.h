@@ -1,0 +1,57 @@
+// CommRegistry: the program's communicators, by handle.
+//
+// Numbers are given out in the order of creation and never again; a handle's address may be used
+// again once its communicator is destroyed. Any thread; a Communicator is never freed.
+#ifndef DEJA_RECORDER_COMM_REGISTRY_H_
+#define DEJA_RECORDER_COMM_REGISTRY_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "common/ids.h"
+#include "recorder/mapped_memory.h"
+#include "recorder/pending_ops.h"
+#include "recorder/spin_lock.h"
+
+namespace deja::recorder {
+
+struct Communicator {
+  CommId number = kNoComm;
+  uint64_t hash = 0;  // the same on all its ranks
+  int rank = 0;
+  int nranks = 0;
+  std::atomic<uint64_t> last_seq{0};     // of the collectives and point-to-point calls on it
+  std::atomic<uint32_t> child_calls{0};  // split, shrink, grow
+  std::atomic<int> async_error{0};       // the one that was recorded last
+  SpinLock pending_lock;
+  OpList pending;  // operations that are in progress (non-blocking communicators)
+
+  // As it stands in events.
+  [[nodiscard]] uint32_t wire() const { return number + 1; }
+};
+
+class CommRegistry {
+ public:
+  // Null for handles that are not known.
+  Communicator* Find(uint64_t handle);
+  Communicator* ByWire(uint32_t wire) { return wire == 0 ? nullptr : &comms_[wire - 1]; }
+  // Null when there is no memory.
+  Communicator* Add(uint64_t handle, uint64_t hash, int rank, int nranks);
+  void Remove(uint64_t handle) { by_handle_.Erase(handle); }
+  void Restore(uint64_t handle, const Communicator& comm) { by_handle_.Set(handle, comm.number); }
+
+ private:
+  KeyMap by_handle_;
+  StableArray<Communicator> comms_;
+};
+
+// Hash of a communicator that is made from unique ids.
+uint64_t HashOfIds(std::span<const std::byte> ids);
+// Hash of a communicator that is made by the `call`-th such call on its parent.
+uint64_t HashOfChild(uint64_t parent_hash, uint32_t api, uint32_t call, int64_t color);
+
+}  // namespace deja::recorder
+
+#endif  // DEJA_RECORDER_COMM_REGISTRY_H_

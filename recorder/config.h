@@ -1,0 +1,37 @@
+// What the environment says about this recording (common/env_vars.def).
+//
+// Read once per process, before anything is recorded. A process without DEJA_OUT is not recorded.
+#ifndef DEJA_RECORDER_CONFIG_H_
+#define DEJA_RECORDER_CONFIG_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/ids.h"
+#include "format/rank_log.h"
+
+namespace deja::recorder {
+
+// No strings: it is read in the first hook, which may be inside the program's own allocator.
+struct Config {
+  Level level = Level::kFull;
+  char trace_dir[4096] = {};
+  char tail_dir[4096] = {};
+  char job_id[64] = {};
+  size_t payload_bytes = 0;  // 0: the log's default
+  bool drop_payloads = false;
+  uint32_t copies = 1;  // of payloads that ranks of this machine share; 0: they share nothing
+  int single_pid = 0;   // the process that is a rank from its start; 0: none is
+  // Patterns of names (common/secrets.h).
+  char keep_env[4096] = {};
+  char mask[4096] = {};
+};
+
+// False if this process is not to be recorded.
+bool ReadConfig(Config& config);
+// `is_child`: of a process that may well be short.
+format::RankLogOptions LogOptions(const Config& config, bool is_child = false);
+
+}  // namespace deja::recorder
+
+#endif  // DEJA_RECORDER_CONFIG_H_

@@ -1,0 +1,103 @@
+#include "recorder/connections.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "preload/guard.h"
+#include "preload/process_name.h"
+#include "preload/real_sockets.h"
+#include "preload/threads.h"
+#include "recorder/own_sockets.h"
+#include "recorder/recorded_connection.h"
+#include "recorder/recorder_engine.h"
+
+namespace deja::recorder {
+namespace {
+
+using preload::ConnectionName;
+
+RecorderEngine* (*g_find_engine)() = nullptr;
+
+class Layer final : public preload::ConnectionLayer {
+ public:
+  int OnSocket(int domain, int type, int protocol) override {
+    const int fd = preload::real::Socket(domain, type, protocol);
+    const bool wanted = domain == AF_INET || domain == AF_INET6 || domain == AF_UNIX;
+    if (fd < 0 || !wanted) return fd;
+    preload::Guard guard;
+    ErrnoKeeper keep;
+    if (RecordedConnection* made = NewConnection()) {
+      preload::WatchStreams();
+      made->BeSocket(domain, type);
+      preload::FdTable::Set(fd, made);
+    }
+    return fd;
+  }
+};
+
+constinit Layer g_layer;
+
+// Files by descriptor are inputs only on standard input; the null device is always empty, but not
+// where a replay runs.
+bool IsWanted(int fd, const struct stat& st) {
+  if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) return true;
+  if (fd != STDIN_FILENO) return false;
+  return S_ISREG(st.st_mode) || S_ISCHR(st.st_mode);
+}
+
+void Track(int fd) {
+  struct stat st;
+  if (fstat(fd, &st) != 0 || !IsWanted(fd, st)) return;
+  // What the program's processes say to each other is said again in a replay.
+  if ((S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) && !preload::CameFromOutside(st.st_ino))
+    return;
+  // What the process writes there is its output.
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags < 0 || (fd != STDIN_FILENO && (flags & O_ACCMODE) == O_WRONLY)) return;
+  RecordedConnection* made = NewConnection();
+  if (made == nullptr) return;
+  made->BeDescriptor(format::ConnectionKind::kInherited, st.st_mode & S_IFMT,
+                     ConnectionName::Inherited(fd),
+                     S_ISREG(st.st_mode) ? static_cast<uint64_t>(st.st_size) : 0);
+  preload::WatchStreams();
+  preload::FdTable::Set(fd, made);
+}
+
+}  // namespace
+
+Within::Within() : saved_errno_(errno) {
+  // Before the guard: within it no engine is made.
+  RecorderEngine* engine = g_find_engine != nullptr ? g_find_engine() : nullptr;
+  ++preload::t_guard_depth;
+  recording_ = engine != nullptr ? engine->Active() : nullptr;
+}
+
+Within::~Within() {
+  --preload::t_guard_depth;
+  errno = saved_errno_;
+}
+
+preload::ConnectionLayer& RecordConnections(RecorderEngine* (*find_engine)()) {
+  g_find_engine = find_engine;
+  return g_layer;
+}
+
+void RecordInheritedConnections() {
+  ErrnoKeeper keep;
+  Track(STDIN_FILENO);
+  DIR* folder = opendir("/proc/self/fd");
+  if (folder == nullptr) return;
+  while (const dirent* entry = readdir(folder)) {
+    const int fd = static_cast<int>(strtol(entry->d_name, nullptr, 10));
+    if (fd > STDERR_FILENO && fd != dirfd(folder)) Track(fd);
+  }
+  closedir(folder);
+}
+
+}  // namespace deja::recorder

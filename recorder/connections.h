@@ -1,0 +1,46 @@
+// The recorder's connections: every call is made for real, and what came of it is written down.
+//
+// An object per socket or inherited descriptor, from a pool that hands its memory out again
+// but never gives it back (fd_table.h asks for that). Its events carry the number that it has in
+// this process's recording; a child that was forked announces what it has inherited anew. What is
+// sent is recorded by length and hash only. Attempts that found nothing to do (EAGAIN, EINTR) are
+// timing and are not recorded.
+//
+// Any thread. No lock is held across a real call; an event costs no system call and no allocation
+// once its connection exists.
+#ifndef DEJA_RECORDER_CONNECTIONS_H_
+#define DEJA_RECORDER_CONNECTIONS_H_
+
+#include "preload/connections.h"
+
+namespace deja::recorder {
+
+class RecorderEngine;
+class Recording;
+
+// Around what is done for a call of the program, behind the real call: the guard is held and errno
+// comes back.
+class Within {
+ public:
+  Within();
+  ~Within();
+  Within(const Within&) = delete;
+  Within& operator=(const Within&) = delete;
+  // Null when nothing is recorded.
+  [[nodiscard]] Recording* recording() const { return recording_; }
+
+ private:
+  const int saved_errno_;
+  Recording* recording_;
+};
+
+// The layer of this process. `find_engine` is asked at each event: the first one may come before
+// there is an engine.
+preload::ConnectionLayer& RecordConnections(RecorderEngine* (*find_engine)());
+
+// Tracks stdin and what else the process was born with. Once, when the library is loaded.
+void RecordInheritedConnections();
+
+}  // namespace deja::recorder
+
+#endif  // DEJA_RECORDER_CONNECTIONS_H_

@@ -1,0 +1,43 @@
+// The last words of a process that a signal ends. Everything here is async-signal-safe.
+#include <ucontext.h>
+
+#include "preload/stack.h"
+#include "recorder/recorder_engine.h"
+
+namespace deja::recorder {
+namespace {
+
+uint64_t InterruptedPc(void* ucontext) {
+  if (ucontext == nullptr) return 0;
+  auto* context = static_cast<ucontext_t*>(ucontext);
+#if defined(__x86_64__)
+  return static_cast<uint64_t>(context->uc_mcontext.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return context->uc_mcontext.pc;
+#else
+  return 0;
+#endif
+}
+
+}  // namespace
+
+void RecorderEngine::OnCrash(int signal, const siginfo_t* info, void* ucontext) {
+  ErrnoKeeper keep;
+  Recording* rec = recording_.load(std::memory_order_acquire);
+  if (rec == nullptr || rec->off() || !rec->writer.live() || !rec->IsThisProcess()) return;
+  format::Crash crash;
+  crash.signal = static_cast<uint32_t>(signal);
+  if (info != nullptr) {
+    crash.code = info->si_code;
+    // Which members of siginfo_t mean something depends on where the signal came from.
+    if (info->si_code == SI_USER || info->si_code == SI_TKILL || info->si_code == SI_QUEUE)
+      crash.sender_pid = info->si_pid;
+    else
+      crash.address = reinterpret_cast<uint64_t>(info->si_addr);
+  }
+  if (ucontext != nullptr) preload::CaptureStackInSignal(ucontext, crash.frames);
+  crash.pc = InterruptedPc(ucontext);
+  rec->writer.WriteInSignal(crash);
+}
+
+}  // namespace deja::recorder

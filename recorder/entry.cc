@@ -1,0 +1,58 @@
+// Where the library begins and ends in a process.
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <new>
+
+#include "format/rank_log.h"
+#include "preload/engine.h"
+#include "preload/guard.h"
+#include "recorder/connections.h"
+#include "recorder/recorder_engine.h"
+
+namespace deja::preload {
+namespace {
+
+std::atomic<recorder::RecorderEngine*> g_engine{nullptr};
+
+// Registered from a constructor of a preloaded library, and without a handle of it, this runs after
+// the destructors of all libraries: what they still call is recorded, too.
+void FinishAtExit(int code, void*) {
+  Guard guard;
+  recorder::RecorderEngine* engine = g_engine.load(std::memory_order_acquire);
+  if (engine == nullptr) return;
+  engine->OnExit(code, ExitHow::kExit);
+  engine->Finish();
+}
+
+recorder::RecorderEngine* FindEngine() {
+  return static_cast<recorder::RecorderEngine*>(GetEngine());
+}
+
+__attribute__((constructor)) void RegisterExit() {
+  {
+    Guard guard;
+    recorder::RecorderEngine::WatchForks();
+    on_exit(FinishAtExit, nullptr);
+    recorder::RecordConnections(&FindEngine);
+    if (getenv("DEJA_OUT") != nullptr) recorder::RecordInheritedConnections();
+  }
+  // Others wait for their first event: most processes of a job have none that matters.
+  if (getenv("DEJA_SINGLE") == nullptr || GetEngine() == nullptr) return;
+  Guard guard;
+  if (auto* engine = g_engine.load(std::memory_order_acquire)) engine->BeginSingle();
+}
+
+}  // namespace
+
+Engine* CreateEngine() {
+  alignas(recorder::RecorderEngine) static char memory[sizeof(recorder::RecorderEngine)];
+  recorder::Config config;
+  if (!recorder::ReadConfig(config)) return nullptr;
+  auto* engine = new (memory) recorder::RecorderEngine(config, &format::RankLog::Create);
+  engine->SetConnections(&recorder::RecordConnections(&FindEngine));
+  g_engine.store(engine, std::memory_order_release);
+  return engine;
+}
+
+}  // namespace deja::preload

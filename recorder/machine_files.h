@@ -1,0 +1,52 @@
+// MachineRecorder: keeps what files about the machine (preload/machine_files.h) said when the
+// program opened them.
+//
+// An Input event an open whose content differs from the thread's last one: api `open` for a file,
+// `opendir` for a folder, `access` for a question whether it is there; key MachineKey(name);
+// `result` how many times this thread had opened it before; `error` errno if that failed; data the
+// name, a zero, and the content: the file's bytes (behind `hash`, without being in data, when they
+// are many), the folder's entries, each ended by a zero and with a / in front if it is a folder, or
+// nothing.
+//
+// Any thread, inside the guard; memory straight from the kernel. It never changes what the program
+// gets, except for files that are entropy: those are handed out as a copy, or the bytes that were
+// recorded would not be the program's.
+#ifndef DEJA_RECORDER_MACHINE_FILES_H_
+#define DEJA_RECORDER_MACHINE_FILES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "preload/engine.h"
+#include "recorder/spin_lock.h"
+
+namespace deja::recorder {
+
+class Recording;
+
+class MachineRecorder {
+ public:
+  // As preload::Engine::MapPath and ReleasePath.
+  const char* Map(Recording& rec, int dirfd, const char* path, preload::FileUse use,
+                  std::span<char> buffer);
+  static void Release(const char* mapped);
+
+ private:
+  struct Seen {
+    uint64_t key;  // of thread, api and name; 0: free
+    uint64_t content;
+    uint32_t opens;
+  };
+  // Counts one more open of `key`; true if `content` is not what was seen last.
+  bool IsNews(uint64_t key, uint64_t content, uint32_t& opens);
+
+  static constexpr size_t kSeen = 1024;
+  SpinLock lock_;
+  Seen seen_[kSeen] = {};
+};
+
+}  // namespace deja::recorder
+
+#endif  // DEJA_RECORDER_MACHINE_FILES_H_

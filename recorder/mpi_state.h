@@ -1,0 +1,100 @@
+// What the recorder knows of a program's use of MPI: numbers of handles, types, communicators,
+// requests that have results to come.
+//
+// Asks the real library (PMPI functions, which are local) about a type or communicator the first
+// time, and writes what it learns as an Input event: MPI_Type_size with the type's number as key
+// and its size as result, the data being the extent and, where elements have gaps, offset and
+// length of each run of bytes (64-bit words); MPI_Comm_size with the communicator's number, its
+// size, and the caller's rank. Any thread; no allocation but from the kernel.
+#ifndef DEJA_RECORDER_MPI_STATE_H_
+#define DEJA_RECORDER_MPI_STATE_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "preload/mpi_call.h"
+#include "recorder/event_writer.h"
+#include "recorder/mapped_memory.h"
+
+namespace deja::recorder {
+
+// A request whose results are there when it is done.
+struct MpiRequest {
+  preload::Call call;  // that made it
+  bool persistent = false;
+  bool delivered = false;  // its results have been recorded
+};
+
+class MpiState final : public preload::MpiWorld {
+ public:
+  explicit MpiState(EventWriter& writer) : writer_(writer) {}
+
+  uint64_t NumberOf(uint64_t handle) override;
+  preload::MpiType TypeOf(uint64_t type) override;
+  preload::MpiPlace PlaceOf(uint64_t comm) override;
+
+  // A call has returned `handle`. Libraries give the same handle out twice (groups): it keeps its
+  // number until it has been ended as often.
+  uint64_t Created(uint64_t handle);
+
+  // True while the library can be asked.
+  bool IsRunning();
+  void SetRunning(bool running) { running_.store(running, std::memory_order_release); }
+
+  // A request that has results to come, or is persistent.
+  void AddRequest(uint64_t handle, const preload::Call& call, bool persistent);
+  // A persistent request is started again: the call that made it; false if there is none.
+  bool RestartRequest(uint64_t handle, preload::Call& call);
+
+  // What is known of a handle that the next call may end. It is taken out before the call, because
+  // another thread may be given the same handle before the call has returned here.
+  struct Taken {
+    uint64_t handle = 0;
+    uint32_t number = 0;
+    uint32_t uses = 0;
+    uint32_t request = KeyMap::kMissing;
+  };
+  Taken Take(uint64_t handle);
+  // The call has not ended it.
+  void PutBack(const Taken& taken);
+  // It has.
+  void End(const Taken& taken);
+  // The request of a taken handle, or of one that is only asked about; null if it has no results to
+  // come. Marks it as delivered; false in `is_new` if it was.
+  const MpiRequest* Deliver(uint32_t request, bool& is_new);
+  uint32_t RequestOf(uint64_t handle);
+
+ private:
+  struct Type {
+    uint64_t size = 0;
+    int64_t extent = 0;
+    uint32_t dtype = 0;
+    bool known = false;
+    uint32_t segment_count = 0;
+    const preload::MpiSegment* segments = nullptr;
+    preload::MpiSegment one;
+  };
+
+  bool Ask(uint64_t handle, Type& type);
+  void Describe(uint64_t number, const Type& type);
+
+  EventWriter& writer_;
+  std::atomic<bool> running_{false};
+  SpinLock lock_;  // of the next three
+  KeyMap numbers_;
+  KeyMap uses_;
+  uint32_t next_number_ = 0;
+  KeyMap type_at_;
+  StableArray<Type> types_;
+  KeyMap place_at_;
+  StableArray<preload::MpiPlace> places_;
+  SpinLock request_lock_;  // of the rest
+  KeyMap request_at_;
+  StableArray<MpiRequest> requests_;  // an element belongs to who has its handle
+  uint32_t free_requests_[4096] = {};
+  uint32_t free_request_count_ = 0;
+};
+
+}  // namespace deja::recorder
+
+#endif  // DEJA_RECORDER_MPI_STATE_H_

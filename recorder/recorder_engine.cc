@@ -1,0 +1,129 @@
+#include "recorder/recorder_engine.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "preload/stack.h"
+#include "recorder/created_files.h"
+#include "recorder/mapped_memory.h"
+
+namespace deja::recorder {
+namespace {
+
+// Set in a child that the C library has forked. A child of _Fork or of a bare clone may do what a
+// signal handler may; it is not recorded.
+std::atomic<bool> g_forked_by_libc{false};
+
+void AfterForkInChild() {
+  g_forked_by_libc.store(true);
+}
+
+}  // namespace
+
+void RecorderEngine::WatchForks() {
+  pthread_atfork(nullptr, nullptr, AfterForkInChild);
+}
+
+Recording* RecorderEngine::Active() {
+  for (;;) {
+    int state = state_.load(std::memory_order_acquire);
+    if (state == kReady) {
+      Recording* rec = recording_.load(std::memory_order_relaxed);
+      return rec->off() ? nullptr : rec;
+    }
+    if (state == kOff) return nullptr;
+    if (state == kNew && state_.compare_exchange_strong(state, kBeingMade)) break;
+    sched_yield();  // another thread makes it: nothing of this one's may be missed
+  }
+  const ErrnoKeeper keep;
+  StartEventClock();
+  void* memory = MapZeroed(sizeof(Recording));
+  if (memory == nullptr) {
+    SayOnce("this process is not recorded: there is no memory for it");
+    state_.store(kOff, std::memory_order_release);
+    return nullptr;
+  }
+  auto* rec = new (memory) Recording(config_, make_log_);
+  recording_.store(rec, std::memory_order_relaxed);
+  state_.store(kReady, std::memory_order_release);
+  return rec;
+}
+
+const char* RecorderEngine::MapPath(int dirfd, const char* path, preload::FileUse use,
+                                    std::span<char> buffer) {
+  Recording* rec = Active();
+  if (rec == nullptr) return path;
+  if (use == preload::FileUse::kCreate || use == preload::FileUse::kMakeDir) {
+    NoteCreation(*rec, dirfd, path);
+    return path;
+  }
+  return rec->machine_files.Map(*rec, dirfd, path, use, buffer);
+}
+
+void RecorderEngine::OnThreadEnd() {
+  ErrnoKeeper keep;
+  Recording* rec = recording_.load(std::memory_order_acquire);
+  if (rec != nullptr && !rec->off()) rec->writer.EndThread();
+}
+
+void RecorderEngine::OnExit(int code, preload::ExitHow how) {
+  ErrnoKeeper keep;
+  Recording* rec = recording_.load(std::memory_order_acquire);
+  // A vfork child that execs or exits does so in its parent's memory; it is not the parent's end.
+  if (rec == nullptr || rec->off() || !rec->IsThisProcess()) return;
+  if (code == preload::kExitCodeUnknown) return;  // the last handler of exit knows it
+  if (how != preload::ExitHow::kExec && rec->exit_recorded.exchange(true)) return;
+  rec->writer.Write(format::ProcessExit{code, static_cast<uint32_t>(how)});
+}
+
+void RecorderEngine::OnForkChild() {
+  ErrnoKeeper keep;
+  Recording* parents = recording_.exchange(nullptr);
+  bool can_record = g_forked_by_libc.exchange(false);
+  EventWriter::ForgetThread(preload::Self());
+  preload::ResetStacksInChild();
+  // The parent's objects stay where they are: other threads may have been inside them at the fork.
+  if (parents != nullptr && parents->log() != nullptr) parents->log()->AbandonInChild();
+  state_.store(can_record ? kNew : kOff, std::memory_order_release);
+}
+
+int RecorderEngine::OnChildMade(uint32_t number, int pid) {
+  if (Recording* rec = Active())
+    rec->writer.Write(format::Child{number, static_cast<uint32_t>(pid), false, 0, 0});
+  return pid;
+}
+
+void RecorderEngine::AfterWait(preload::WaitCall& call) {
+  const bool by_signal = WIFSIGNALED(call.status);
+  if ((!by_signal && !WIFEXITED(call.status)) || (call.options & WNOWAIT) != 0) return;
+  Recording* rec = Active();
+  if (rec == nullptr) return;
+  format::Child child;
+  child.pid = static_cast<uint32_t>(call.result);
+  child.ended = true;
+  child.exit_code = by_signal ? -1 : WEXITSTATUS(call.status);
+  child.signal = by_signal ? static_cast<uint32_t>(WTERMSIG(call.status)) : 0;
+  rec->writer.Write(child);
+}
+
+void RecorderEngine::BeginSingle() {
+  ErrnoKeeper keep;
+  if (config_.single_pid == 0 || config_.single_pid != static_cast<int>(syscall(SYS_getpid)))
+    return;
+  if (Recording* rec = Active()) rec->BecomeRank(0, 1);
+}
+
+void RecorderEngine::Finish() {
+  Recording* rec = recording_.load(std::memory_order_acquire);
+  // `hostname`, `nproc`: all that they do is to look at the machine.
+  if (rec != nullptr && rec->IsThisProcess() && rec->writer.has_identity()) rec->BecomeChild();
+  if (rec != nullptr && rec->log() != nullptr && rec->IsThisProcess()) rec->log()->Finish();
+}
+
+}  // namespace deja::recorder

@@ -1,0 +1,124 @@
+// RecorderEngine: makes every call for real and writes down what happened.
+//
+// The order of the events of one call: CallEnter (before the real call), CommCreated or
+// CallResults, CallLeave, all on the caller's stream. collectives.cc, lifecycle.cc, inputs.cc,
+// snapshots.cc and crash.cc each hold one idea; calls.cc has what the calls of the NCCL API share.
+//
+// What stands in CallEnter.blob: the bytes behind the pointer parameters, in the table's order,
+// without separators (unique ids 128 bytes each; a config as many bytes as its `size` says; int
+// arrays 4 bytes an element; the scalar of ncclRedOpCreatePreMulSum one element). CallEnter.text:
+// the config's commName, or the string parameter. An argument whose bytes are in the blob is still
+// its address in `args`; a communicator, stream, window or registration is its number + 1.
+// CallLeave.outs: one value per out-parameter, in the table's order, when the call succeeded.
+// CallLeave.blob: what out-parameters point to, and the text of ncclGetLastError. Not recorded:
+// ncclGetErrorString and ncclCommGetAsyncError (its errors become AsyncError events).
+//
+// One per process. Any thread, under the guard (preload/guard.h). errno is left as the real call
+// left it.
+#ifndef DEJA_RECORDER_RECORDER_ENGINE_H_
+#define DEJA_RECORDER_RECORDER_ENGINE_H_
+
+#include <atomic>
+#include <cerrno>
+
+#include "preload/buffers.h"
+#include "preload/engine.h"
+#include "recorder/recording.h"
+#include "recorder/thread_state.h"
+
+namespace deja::recorder {
+
+// Puts errno back at the end of what the recorder does around a call.
+class ErrnoKeeper {
+ public:
+  ErrnoKeeper() : saved_(errno) {}
+  ~ErrnoKeeper() { errno = saved_; }
+  ErrnoKeeper(const ErrnoKeeper&) = delete;
+  ErrnoKeeper& operator=(const ErrnoKeeper&) = delete;
+
+ private:
+  int saved_;
+};
+
+class RecorderEngine final : public preload::Engine {
+ public:
+  RecorderEngine(const Config& config, LogFactory make_log)
+      : config_(config), make_log_(make_log) {}
+
+  void OnNcclCall(preload::Call& call) override;
+  void OnMpiCall(preload::Call& call) override;
+  void OnInput(preload::InputCall& call) override;
+  int64_t OnClock(format::ClockSource source, int64_t live_ns) override;
+  void OnStep(uint64_t step) override;
+  void OnNote(std::string_view text) override;
+  void OnSnapshot(const preload::SnapshotCall& call) override;
+  void OnThreadStart() override {}  // a thread's stream begins with its first event
+  void OnThreadEnd() override;
+  void OnCrash(int signal, const siginfo_t* info, void* ucontext) override;
+  void OnExit(int code, preload::ExitHow how) override;
+  void OnForkChild() override;
+  const char* MapPath(int dirfd, const char* path, preload::FileUse use,
+                      std::span<char> buffer) override;
+  void ReleasePath(const char* mapped) override { MachineRecorder::Release(mapped); }
+  bool MayConnect(int, const void*, uint32_t) override { return true; }
+  bool MayKill(int, int) override { return true; }
+  preload::ConnectionLayer* Connections() override { return connections_; }
+  void SetConnections(preload::ConnectionLayer* layer) { connections_ = layer; }
+  int OnChildMade(uint32_t number, int pid) override;
+  void AfterWait(preload::WaitCall& call) override;
+
+  // Once, when the library is loaded: a process that is recorded for its own sake is a rank now.
+  void BeginSingle();
+  // Completes the rank's folder. The last thing that is done in a process that ends by itself.
+  void Finish();
+  // Once, when the library is loaded: children that the C library forks are recorded, too.
+  static void WatchForks();
+  // The recording of this process; null when nothing is recorded. Made on first use.
+  Recording* Active();
+
+ private:
+  // calls.cc
+  void FillEnter(Recording& rec, const preload::Call& call, format::CallEnter& enter,
+                 class Blob& blob);
+  void RecordPlain(Recording& rec, preload::Call& call);
+  void WriteLeave(Recording& rec, const preload::Call& call, uint64_t enter_seq);
+  uint32_t HandleWire(Recording& rec, HandleKind kind, uint64_t value);
+
+  // mpi.cc
+  void RecordMpi(Recording& rec, preload::Call& call);
+  void RecordMpiPoll(Recording& rec, preload::Call& call);
+
+  // collectives.cc
+  void RecordOperation(Recording& rec, preload::Call& call);
+  void RecordGroup(Recording& rec, preload::Call& call);
+  void RecordAsyncError(Recording& rec, preload::Call& call);
+  void EndGroup(Recording& rec, ThreadState& state, uint64_t result);
+  void WriteResults(Recording& rec, const PendingOp& op);
+  void WriteAll(Recording& rec, OpList list);
+  void DropAll(Recording& rec, OpList list);
+
+  // lifecycle.cc
+  void RecordLifecycle(Recording& rec, preload::Call& call);
+  void CreatedAfter(Recording& rec, const preload::Call& call, Communicator* parent);
+  void ResolvePending(Recording& rec, ThreadState& state, uint32_t parent, uint64_t handle);
+  bool Created(Recording& rec, const PendingComm& made);
+
+  const Config config_;
+  const LogFactory make_log_;
+  preload::ConnectionLayer* connections_ = nullptr;
+  // Fork children and tests start from nothing again.
+  enum State : int { kNew, kBeingMade, kReady, kOff };
+  std::atomic<int> state_{kNew};
+  std::atomic<Recording*> recording_{nullptr};
+};
+
+// The name in an ncclConfig_t (null allowed); empty if it has none.
+std::string_view ConfigName(uint64_t address);
+
+// Fills in hash, statistics and, if `keep`, the payload of `tensor`, as far as the level asks.
+void Digest(Recording& rec, const void* data, uint64_t bytes, uint64_t stream, bool keep,
+            format::Tensor& tensor);
+
+}  // namespace deja::recorder
+
+#endif  // DEJA_RECORDER_RECORDER_ENGINE_H_

@@ -1,0 +1,148 @@
+#include "recorder/recording.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+#include <string>
+
+#include "preload/api/libc_table.h"
+#include "preload/api/mpi_table.h"
+#include "preload/api/nccl_table.h"
+#include "preload/process_name.h"
+#include "preload/real_symbols.h"
+#include "recorder/rank_identity.h"
+
+namespace deja::recorder {
+namespace {
+
+// The version of the library that serves the program, asked of itself.
+uint32_t RealNcclVersion() {
+  auto get_version = reinterpret_cast<int (*)(int*)>(preload::RealNccl("ncclGetVersion"));
+  int version = 0;
+  if (get_version == nullptr || get_version(&version) != 0 || version < 0) return 0;
+  return static_cast<uint32_t>(version);
+}
+
+bool ParseJobId(std::string_view hex, std::array<char, 16>& id) {
+  if (hex.size() != 2 * id.size()) return false;
+  for (size_t i = 0; i < id.size(); ++i) {
+    auto digit = [](char c) { return c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10; };
+    id[i] = static_cast<char>(digit(hex[2 * i]) << 4 | digit(hex[2 * i + 1]));
+  }
+  return true;
+}
+
+}  // namespace
+
+void SayOnce(std::string_view text) {
+  char line[1024];
+  size_t size = 0;
+  for (std::string_view part : {std::string_view("deja: "), text, std::string_view("\n")}) {
+    size_t n = std::min(part.size(), sizeof line - 1 - size);
+    std::memcpy(line + size, part.data(), n);
+    size += n;
+  }
+  line[size - 1] = '\n';
+  [[maybe_unused]] ssize_t ignored = write(STDERR_FILENO, line, size);
+}
+
+Recording::Recording(const Config& recorded_config, LogFactory make_log)
+    : config(recorded_config), make_log_(make_log), pid_(static_cast<pid_t>(syscall(SYS_getpid))) {
+  facts.Begin();
+  is_child_ = preload::HasProcessName() && preload::OwnProcessName().IsChild();
+  if (is_child_)
+    writer.SetRelief([](void* self) { static_cast<Recording*>(self)->BecomeChild(); }, this);
+}
+
+bool Recording::IsThisProcess() const {
+  return static_cast<pid_t>(syscall(SYS_getpid)) == pid_;
+}
+
+bool Recording::GoLive() {
+  if (writer.live()) return true;
+  if (off()) return false;
+  Hold hold(lock_);
+  if (writer.live()) return true;
+  if (off()) return false;
+  Result<std::unique_ptr<format::RankLog>> made = make_log_(LogOptions(config, is_child_));
+  if (!made) {
+    if (!off_.exchange(true)) SayOnce("this process is not recorded: " + made.error().message);
+    return false;
+  }
+  format::RankLog* log = made->release();  // never destroyed
+  log_.store(log, std::memory_order_release);
+  writer.GoLive(*log);
+  return true;
+}
+
+void Recording::FillHeader(format::TraceHeader& header) {
+  facts.Fill(header);
+  header.level = static_cast<uint32_t>(config.level);
+  if (ParseJobId(config.job_id, job_id_))
+    header.job_id = std::string_view(job_id_.data(), job_id_.size());
+  auto add = [&header](std::span<const preload::ApiInfo> table) {
+    for (const preload::ApiInfo& api : table) header.apis.push_back({api.id, api.name});
+  };
+  add(preload::NcclTable());
+  add(preload::LibcTable());
+  if (preload::RealMpi("MPI_Init") != nullptr) add(preload::MpiTable());
+  if (!preload::HasProcessName()) return;
+  const preload::ProcessName& name = preload::OwnProcessName();
+  header.origin.root = name.root_view();
+  header.origin.path = name.path;
+}
+
+void Recording::BecomeChild() {
+  if (!is_child_ || has_folder_.load(std::memory_order_acquire) || !GoLive()) return;
+  {
+    Hold hold(lock_);
+    if (has_folder_.load(std::memory_order_relaxed) || off()) return;
+    facts.Complete("", 0, SecretRule(config.keep_env, config.mask));
+    format::TraceHeader header;
+    FillHeader(header);
+    header.process.environment.clear();  // a child is started by its parent
+    if (!log()->BecomeChild(header)) {
+      if (!off_.exchange(true))
+        SayOnce("a child process is not recorded: its folder cannot be made");
+      return;
+    }
+    has_folder_.store(true, std::memory_order_release);
+  }
+  preload::ReportModules(writer);
+}
+
+void Recording::BecomeRank(int rank, int nranks) {
+  if (is_rank_.load(std::memory_order_acquire) || !GoLive()) return;
+  char nccl_path[4096] = {};
+  preload::RealNcclPath(nccl_path, sizeof nccl_path);
+  uint32_t nccl_version = RealNcclVersion();
+  Hold hold(lock_);
+  if (is_rank_.load(std::memory_order_relaxed) || off()) return;
+  facts.Complete(nccl_path, nccl_version, SecretRule(config.keep_env, config.mask));
+  format::TraceHeader header;
+  FillHeader(header);
+  RankIdentity identity = FindRankIdentity(rank, nranks);
+  header.rank = identity.rank;
+  header.world_size = identity.world_size;
+  header.local_rank = identity.local_rank;
+  Status status = log()->BecomeRank(header);
+  if (!status) {
+    off_.store(true);  // the log has said why
+    return;
+  }
+  has_folder_.store(true, std::memory_order_release);
+  is_rank_.store(true, std::memory_order_release);
+  // A crash names modules by number, and its handler cannot look for new ones.
+  preload::ReportModules(writer);
+}
+
+bool Recording::KeepPayload(const Hash128& hash, std::span<const std::byte> bytes,
+                            uint32_t element_size) {
+  return GoLive() && log()->PutPayload(hash, bytes, element_size);
+}
+
+}  // namespace deja::recorder

@@ -1,0 +1,92 @@
+// Recording: everything that belongs to the recording of one process, in one place.
+//
+// One object per process and never destroyed: hooks come before constructors and after destructors.
+// A fork child gets a new one and leaves its parent's alone. Parts synchronise themselves.
+#ifndef DEJA_RECORDER_RECORDING_H_
+#define DEJA_RECORDER_RECORDING_H_
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string_view>
+
+#include "common/secrets.h"
+#include "format/rank_log.h"
+#include "recorder/comm_registry.h"
+#include "recorder/config.h"
+#include "recorder/event_writer.h"
+#include "recorder/handle_table.h"
+#include "recorder/machine_files.h"
+#include "recorder/mpi_state.h"
+#include "recorder/pending_ops.h"
+#include "recorder/process_facts.h"
+#include "recorder/seen_inputs.h"
+
+namespace deja::recorder {
+
+// Makes the log of a process; tests bring their own.
+using LogFactory = Result<std::unique_ptr<format::RankLog>> (*)(const format::RankLogOptions&);
+
+class Recording {
+ public:
+  Recording(const Config& recorded_config, LogFactory make_log);
+
+  // Makes the log and hands it what has been staged. False if that failed now or before; the
+  // recording is off then.
+  bool GoLive();
+  // Makes this process a rank of the trace: going live, and the rank's folder. `rank`, `nranks`: of
+  // the communicator that is being made. Nothing happens when it is a rank already.
+  void BecomeRank(int rank, int nranks);
+  // Gives a process that may be a rank's child a folder of its own. Nothing happens when it has
+  // one, or is no child.
+  void BecomeChild();
+  // Going live before there is a communicator, if too much has been staged.
+  void RelieveStaging() {
+    if (!writer.live() && writer.staged_bytes() > EventWriter::kMaxStagedBytes) GoLive();
+  }
+
+  // Keeps bytes under their hash, at any level. False if they were not kept.
+  bool KeepPayload(const Hash128& hash, std::span<const std::byte> bytes, uint32_t element_size);
+
+  // True once recording has failed: one line has said so, and calls are only forwarded.
+  [[nodiscard]] bool off() const { return off_.load(std::memory_order_relaxed); }
+  // The log if there is one already.
+  [[nodiscard]] format::RankLog* log() const { return log_.load(std::memory_order_acquire); }
+  // True in this process, false in a vfork child that borrows its memory.
+  [[nodiscard]] bool IsThisProcess() const;
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+  Config config;
+  SecretRule secrets{config.keep_env, config.mask};
+  ProcessFacts facts;
+  EventWriter writer;
+  CommRegistry comms;
+  HandleTable handles;
+  MpiState mpi{writer};
+  OpPool ops;
+  SeenInputs seen_inputs;
+  MachineRecorder machine_files;
+  std::atomic<bool> exit_recorded{false};
+
+ private:
+  void FillHeader(format::TraceHeader& header);
+
+  const LogFactory make_log_;
+  const pid_t pid_;
+  SpinLock lock_;  // of the two steps below; held while they are made, so that others wait for them
+  std::atomic<format::RankLog*> log_{nullptr};
+  std::atomic<bool> is_rank_{false};
+  bool is_child_ = false;  // it may be a rank's, and becomes none by itself
+  std::array<char, 16> job_id_{};
+  std::atomic<bool> has_folder_{false};
+  std::atomic<bool> off_{false};
+};
+
+// One line on stderr, without stdio: "deja: TEXT".
+void SayOnce(std::string_view text);
+
+}  // namespace deja::recorder
+
+#endif  // DEJA_RECORDER_RECORDING_H_

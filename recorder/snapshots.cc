@@ -1,0 +1,46 @@
+// What the program says about itself through include/deja.h.
+#include <algorithm>
+
+#include "recorder/recorder_engine.h"
+
+namespace deja::recorder {
+namespace {
+
+constexpr size_t kMaxNote = 16 << 10;
+constexpr size_t kMaxName = 1 << 10;
+
+}  // namespace
+
+void RecorderEngine::OnStep(uint64_t step) {
+  ErrnoKeeper keep;
+  Recording* rec = Active();
+  if (rec != nullptr) rec->writer.Write(format::Step{step});
+}
+
+void RecorderEngine::OnNote(std::string_view text) {
+  ErrnoKeeper keep;
+  Recording* rec = Active();
+  if (rec != nullptr) rec->writer.Write(format::Note{text.substr(0, kMaxNote)});
+}
+
+void RecorderEngine::OnSnapshot(const preload::SnapshotCall& call) {
+  ErrnoKeeper keep;
+  Recording* rec = Active();
+  if (rec == nullptr) return;
+  format::Snapshot snapshot;
+  snapshot.name = call.name.substr(0, kMaxName);
+  snapshot.opaque = call.opaque;
+  snapshot.tensor.dtype = call.dtype;
+  snapshot.tensor.address = reinterpret_cast<uint64_t>(call.data);
+  snapshot.tensor.count = call.shape.empty() ? call.bytes : 1;
+  for (int64_t extent : call.shape) {
+    snapshot.shape.push_back(static_cast<uint64_t>(std::max<int64_t>(extent, 0)));
+    snapshot.tensor.count *= static_cast<uint64_t>(std::max<int64_t>(extent, 0));
+  }
+  Digest(*rec, call.data, call.bytes, 0, true, snapshot.tensor);
+  snapshot.stack = CaptureStack(rec->writer);
+  rec->writer.Write(snapshot);
+  rec->RelieveStaging();
+}
+
+}  // namespace deja::recorder

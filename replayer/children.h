@@ -1,0 +1,50 @@
+// Children: which recording belongs to which process of the replayed rank, and which live process a
+// recorded pid means.
+//
+// Any thread, and safe across fork at any moment: nothing here holds a lock.
+#ifndef DEJA_REPLAYER_CHILDREN_H_
+#define DEJA_REPLAYER_CHILDREN_H_
+
+#include <atomic>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace deja::replayer {
+
+// Folder of the recording of the rank's child `name` ("0/1+1"); empty if there is none. `deja
+// replay` has listed them in the scratch folder.
+std::string FindChildFolder(const std::string& scratch, std::string_view name);
+
+// Recorded and live pids of the processes that this one knows: those it has made, and its parent.
+// A fork child inherits the list. The newest entry counts, since numbers come again.
+class PidMap {
+ public:
+  void Add(int recorded, int live);
+  // 0: not known.
+  [[nodiscard]] int Live(int recorded) const;
+  [[nodiscard]] int Recorded(int live) const;
+  // The process has been waited for: it is gone.
+  void SetGone(int live);
+  [[nodiscard]] bool IsGone(int recorded) const;
+
+ private:
+  static constexpr size_t kEntries = 4096;
+  struct Entry {
+    std::atomic<int> recorded{0};
+    std::atomic<int> live{0};
+    std::atomic<bool> gone{false};
+  };
+  template <typename Match>
+  const Entry* Find(Match match) const;
+
+  Entry entries_[kEntries];
+  std::atomic<size_t> next_{0};
+};
+
+// True if `pid` is `ancestor` or descends from it.
+bool DescendsFrom(int pid, int ancestor);
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_CHILDREN_H_

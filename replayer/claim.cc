@@ -1,0 +1,68 @@
+#include "replayer/claim.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace deja::replayer {
+namespace {
+
+std::string ClaimPath(const std::string& scratch) {
+  return scratch + "/claim";
+}
+
+// The kernel's answer: getpid may be hooked, and is served in a replay.
+int OwnPid() {
+  return static_cast<int>(syscall(SYS_getpid));
+}
+
+// Process that holds the claim; 0: none.
+int Holder(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  char text[16] = {};
+  const ssize_t n = read(fd, text, sizeof text - 1);
+  close(fd);
+  return n > 0 ? atoi(text) : 0;
+}
+
+}  // namespace
+
+bool ClaimRank(const std::string& scratch) {
+  const std::string path = ClaimPath(scratch);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+      char text[16];
+      const int n = snprintf(text, sizeof text, "%d", OwnPid());
+      const bool ok = write(fd, text, static_cast<size_t>(n)) == n;
+      close(fd);
+      return ok;
+    }
+    const int holder = Holder(path);
+    if (holder != 0 && syscall(SYS_kill, holder, 0) == 0) return false;
+    if (holder != 0 && errno == EPERM) return false;
+    unlink(path.c_str());
+  }
+  return false;
+}
+
+int ClaimHolder(const std::string& scratch) {
+  return Holder(ClaimPath(scratch));
+}
+
+void GiveUpRank(const std::string& scratch) {
+  // Held by process 1, which never goes away.
+  const int fd = open(ClaimPath(scratch).c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
+  if (fd < 0) return;
+  [[maybe_unused]] const ssize_t n = write(fd, "1", 1);
+  close(fd);
+}
+
+}  // namespace deja::replayer

@@ -1,0 +1,22 @@
+// Which process is the replayed rank.
+//
+// The program's children inherit the environment and the preloaded library. The first process that
+// comes claims the scratch folder; a claim whose process is gone (a second `run` in gdb) may be
+// taken over. Called once, before the program has threads.
+#ifndef DEJA_REPLAYER_CLAIM_H_
+#define DEJA_REPLAYER_CLAIM_H_
+
+#include <string>
+
+namespace deja::replayer {
+
+// True if the calling process is the rank.
+bool ClaimRank(const std::string& scratch);
+// The process that has claimed the scratch folder; 0: none.
+int ClaimHolder(const std::string& scratch);
+// The process image is about to be replaced: what comes then is not what was recorded.
+void GiveUpRank(const std::string& scratch);
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_CLAIM_H_

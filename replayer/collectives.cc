@@ -1,0 +1,285 @@
+// Collectives, point-to-point and groups: matched by communicator and number, inputs compared,
+// results filled in from the recording.
+#include <algorithm>
+#include <cstring>
+
+#include "preload/api/nccl_table.h"
+#include "preload/buffers.h"
+#include "preload/digest.h"
+#include "replayer/ending.h"
+#include "replayer/ordered.h"
+#include "replayer/session.h"
+
+namespace deja::replayer {
+
+using preload::BufferUse;
+using preload::Call;
+using preload::NcclApi;
+
+namespace {
+
+constexpr uint64_t kInvalidArgument = 4;
+constexpr uint64_t kSuccess = 0;
+
+NcclApi ApiOf(const RecordedCall& call) {
+  return static_cast<NcclApi>(call.api);
+}
+
+// Bytes of a recorded input, if they can be had: kept as a payload of their own, or a part of what
+// the operation produced.
+std::optional<std::vector<std::byte>> RecordedInput(Session& session, const RecordedCall& recorded,
+                                                    const format::Tensor& input, uint64_t bytes,
+                                                    uint64_t output_bytes, const ServedComm& comm) {
+  if (auto kept = session.payloads().Read(input.hash, bytes)) return kept;
+  const auto outputs = session.plan().Tensors(recorded.outputs);
+  if (outputs.empty()) return std::nullopt;
+  auto produced = session.payloads().Read(outputs[0].hash, output_bytes);
+  if (!produced) return std::nullopt;
+  // An all-gather gives every rank's input back, a broadcast the root's; of other operations it is
+  // true only when there is one rank. The hash decides.
+  uint64_t offset = 0;
+  if (ApiOf(recorded) == NcclApi::ncclAllGather || ApiOf(recorded) == NcclApi::ncclGather)
+    offset = bytes * comm.rank();
+  if (offset + bytes > produced->size()) return std::nullopt;
+  std::vector<std::byte> part(produced->begin() + static_cast<std::ptrdiff_t>(offset),
+                              produced->begin() + static_cast<std::ptrdiff_t>(offset + bytes));
+  if (preload::HashBytes(part) != input.hash) return std::nullopt;
+  return part;
+}
+
+void Locate(Divergence& divergence, const Call& call, const ServedComm* comm, uint64_t seq) {
+  divergence.api = ShortName(call.info->name);
+  if (comm == nullptr) return;
+  divergence.comm = comm->number();
+  divergence.comm_rank = comm->rank();
+  divergence.comm_nranks = comm->nranks();
+  divergence.comm_seq = seq;
+}
+
+// Compares the input bytes of a matched operation. 0: nothing to compare, 1 equal, 2 different.
+uint32_t CompareInput(Session& session, ThreadState& thread, const Call& call,
+                      const RecordedCall& recorded, const ServedComm& comm, const BufferUse& input,
+                      const BufferUse& output) {
+  const auto inputs = session.plan().Tensors(recorded.inputs);
+  if (inputs.empty() || inputs[0].hash.IsZero() || input.empty()) return 0;
+  const std::span<const std::byte> live{static_cast<const std::byte*>(input.data), input.bytes};
+  const Hash128 hash = preload::HashBytes(live);
+  const bool equal = hash == inputs[0].hash;
+  session.CountCompared(equal);
+  if (equal) return 1;
+  Divergence divergence = session.NewDivergence(DivergenceKind::kInput, thread);
+  Locate(divergence, call, &comm, recorded.comm_seq);
+  divergence.tensor = input.arg >= 0 ? call.info->params[input.arg].name : "input";
+  divergence.dtype = input.dtype;
+  divergence.count = input.elements;
+  divergence.recorded_hash = inputs[0].hash;
+  divergence.live_hash = hash;
+  divergence.recorded_stats = inputs[0].stats;
+  divergence.live_stats = preload::ComputeStats(live, input.dtype);
+  if (auto bytes = RecordedInput(session, recorded, inputs[0], input.bytes, output.bytes, comm)) {
+    divergence.has_recorded_bytes = true;
+    divergence.element = CompareElements(*bytes, live, input.dtype);
+  }
+  session.Diverge(thread, std::move(divergence), recorded.stack);
+  return 2;
+}
+
+// Stops in gdb if it asked for this operation.
+void StopIfAsked(Session& session, ThreadState& thread, const Call& call,
+                 const RecordedCall& recorded, const BufferUse& input, const BufferUse& output,
+                 uint32_t comparison) {
+  deja_replay_state_t& state = deja_replay_state;
+  if (state.watched == 0) return;
+  const auto inputs = session.plan().Tensors(recorded.inputs);
+  const auto outputs = session.plan().Tensors(recorded.outputs);
+  auto has_nan = [](const format::Tensor& t) { return t.stats.nan_count != 0; };
+  DejaStopReason reason = kDejaStopNone;
+  const char* why = "";
+  if (state.stop_nan != 0 && std::any_of(inputs.begin(), inputs.end(), has_nan)) {
+    reason = kDejaStopNan;
+    why = "a NaN goes into ";
+  } else if (state.stop_nan != 0 && std::any_of(outputs.begin(), outputs.end(), has_nan)) {
+    reason = kDejaStopNan;
+    why = "a NaN comes out of ";
+  } else if (state.stop_next != 0) {
+    reason = kDejaStopOperation;
+  } else if (state.stop_seq != 0 && state.stop_seq == recorded.comm_seq &&
+             (state.stop_comm == 0 || state.stop_comm == recorded.comm)) {
+    reason = kDejaStopOperation;
+    state.stop_seq = 0;
+  }
+  if (reason == kDejaStopNone) return;
+  std::vector<Session::ShownTensor> tensors;
+  if (!inputs.empty()) tensors.push_back({"send", 1, &inputs[0], input.data, comparison});
+  if (!outputs.empty()) tensors.push_back({"recv", 2, &outputs[0], output.data, 0});
+  const std::string message = why + std::string(ShortName(call.info->name)) + " #" +
+                              std::to_string(recorded.comm_seq) + " of comm " +
+                              std::to_string(recorded.comm - 1);
+  session.Stop(thread, reason, message, tensors, recorded.stack);
+}
+
+// Puts the recorded results into the program's buffers.
+void Fill(Session& session, ThreadState& thread, const Call& call, uint32_t index) {
+  const RecordedCall& recorded = session.plan().calls()[index];
+  const ServedComm* comm = ServedComm::From(call.ArgOf(preload::Role::kComm));
+  if (comm == nullptr || !recorded.has_results) return;
+  const BufferUse output = preload::OutputBuffer(
+      *call.info, call.args, static_cast<int>(comm->nranks()), static_cast<int>(comm->rank()));
+  const auto outputs = session.plan().Tensors(recorded.outputs);
+  if (outputs.empty() || output.empty()) return;
+  const uint64_t bytes = outputs[0].count * preload::ElementSize(outputs[0].dtype);
+  if (bytes != output.bytes) return;  // has been reported; this is --on-divergence=warn
+  auto* data = static_cast<std::byte*>(const_cast<void*>(output.data));
+  const Status served = session.payloads().ReadOutput(index, 0, {data, output.bytes});
+  if (served) return;
+  const std::string name = ApiText(recorded.api) + " #" + std::to_string(recorded.comm_seq) +
+                           " of comm " + std::to_string(recorded.comm - 1);
+  const std::string message =
+      outputs[0].payload == static_cast<uint32_t>(format::PayloadState::kDropped)
+          ? "the result of " + name +
+                " was dropped while recording (--on-pressure=drop-payload, or the disk was full), "
+                "so the replay cannot go on behind it"
+          : "the result of " + name + " cannot be read: " + served.error().message;
+  FailReplay(session, thread, message, recorded.stack);
+}
+
+// An operation that the recording does not have. Does not return unless the replay goes on.
+void ServeMissing(Session& session, ThreadState& thread, Call& call, const ServedComm* comm,
+                  uint64_t seq) {
+  if (session.Classify(thread) == Session::Missing::kEndOfRecording)
+    Park(session, thread, ShortName(call.info->name), comm == nullptr ? 0 : comm->number(), seq,
+         nullptr);
+  const bool other_calls_left = session.RemainingOf(thread.recorded) != 0;
+  Divergence divergence = session.NewDivergence(
+      other_calls_left ? DivergenceKind::kCall : DivergenceKind::kExtraCall, thread);
+  Locate(divergence, call, comm, seq);
+  divergence.what = "the recording has no such operation";
+  if (comm != nullptr) {
+    const uint64_t last = session.plan().LastOperation(comm->number());
+    divergence.what += ": the last one on this communicator is " +
+                       (last == 0 ? std::string("none") : "#" + std::to_string(last));
+  }
+  session.Diverge(thread, std::move(divergence), 0);
+  call.result = kSuccess;
+}
+
+}  // namespace
+
+void FailReplay(Session& session, ThreadState& thread, std::string_view message,
+                uint32_t recorded_stack) {
+  JsonLine line("failed");
+  line.Add("message", message);
+  session.WriteCounters(line);
+  session.report().Write(line);
+  session.Stop(thread, kDejaStopEnd, message, {}, recorded_stack);
+  Session::EndProcess(1);
+}
+
+void ServeOperation(Session& session, ThreadState& thread, Call& call) {
+  ServedComm* comm = ServedComm::From(call.ArgOf(preload::Role::kComm));
+  if (comm == nullptr) {
+    const RecordedCall* recorded = NextOfKind(session, thread, call.info->id);
+    call.result = recorded == nullptr ? kInvalidArgument : static_cast<uint64_t>(recorded->result);
+    return;
+  }
+  session.CountActivity();
+  const uint64_t seq = comm->NextOperation();
+  const uint32_t index = session.plan().FindOperation(comm->number(), seq);
+  session.Enter(thread, ShortName(call.info->name), comm->number(), seq,
+                index == kNone ? 0 : session.plan().calls()[index].stack);
+  if (index == kNone) return ServeMissing(session, thread, call, comm, seq);
+  const RecordedCall& recorded = session.plan().calls()[index];
+  __atomic_fetch_add(&deja_replay_state.operations, 1, __ATOMIC_RELAXED);
+  if (recorded.api != call.info->id) {
+    Divergence divergence = session.NewDivergence(DivergenceKind::kCall, thread);
+    Locate(divergence, call, comm, seq);
+    divergence.what = "the recorded run called " + ApiText(recorded.api) + " here";
+    session.Diverge(thread, std::move(divergence), recorded.stack);
+  } else {
+    const std::string differs = CompareArguments(session.plan(), recorded, call);
+    if (!differs.empty()) {
+      Divergence divergence = session.NewDivergence(DivergenceKind::kArguments, thread);
+      Locate(divergence, call, comm, seq);
+      divergence.what = differs;
+      session.Diverge(thread, std::move(divergence), recorded.stack);
+    }
+  }
+  const int nranks = static_cast<int>(comm->nranks());
+  const int rank = static_cast<int>(comm->rank());
+  const BufferUse input = preload::InputBuffer(*call.info, call.args, nranks, rank);
+  const BufferUse output = preload::OutputBuffer(*call.info, call.args, nranks, rank);
+  uint32_t comparison = 0;
+  if (recorded.api == call.info->id)
+    comparison = CompareInput(session, thread, call, recorded, *comm, input, output);
+  StopIfAsked(session, thread, call, recorded, input, output, comparison);
+  session.Consume(recorded.thread);
+  if (session.remaining() == 0) OnAllEventsMade(session);
+  if (!recorded.left)
+    Park(session, thread, ShortName(call.info->name), comm->number(), seq, &recorded);
+  if (recorded.waits_for != kNone) session.WaitUntilMade(recorded.waits_for);
+  if (thread.depth > 0)
+    thread.pending.push_back({index, call});
+  else
+    Fill(session, thread, call, index);
+  call.result = static_cast<uint64_t>(recorded.result);
+}
+
+namespace {
+
+void EndGroup(Session& session, ThreadState& thread, const RecordedCall* recorded) {
+  for (const PendingOperation& pending : thread.pending)
+    Fill(session, thread, pending.live, pending.call);
+  thread.pending.clear();
+  if (recorded == nullptr) return;
+  // Communicators whose calls were inside the group: their handles are there when it ends.
+  for (const RecordedComm& created : session.plan().Created(recorded->created)) {
+    auto match = std::find_if(thread.pending_comms.begin(), thread.pending_comms.end(),
+                              [&](const PendingComm& pending) {
+                                return pending.parent == created.parent &&
+                                       (pending.rank < 0 || pending.rank == created.rank);
+                              });
+    if (match == thread.pending_comms.end()) continue;
+    const uint64_t handle = session.NewComm(created, *recorded);
+    std::memcpy(reinterpret_cast<void*>(match->out), &handle, sizeof handle);
+    thread.pending_comms.erase(match);
+  }
+  thread.pending_comms.clear();
+}
+
+}  // namespace
+
+void ServeGroup(Session& session, ThreadState& thread, Call& call) {
+  const auto api = static_cast<NcclApi>(call.info->id);
+  const RecordedCall* recorded = nullptr;
+  if (thread.recorded != kNone) {
+    const auto& by_api = session.plan().threads()[thread.recorded].by_api;
+    auto it = by_api.find(call.info->id);
+    const uint32_t next = thread.next_by_api[call.info->id]++;
+    if (it != by_api.end() && next < it->second.size())
+      recorded = &session.plan().calls()[it->second[next]];
+  }
+  session.CountActivity();
+  if (api == NcclApi::ncclGroupStart) {
+    ++thread.depth;
+    call.result = recorded == nullptr ? kSuccess : static_cast<uint64_t>(recorded->result);
+    return;
+  }
+  if (api == NcclApi::ncclGroupSimulateEnd) {
+    // Ends the group, and nothing of it happens.
+    if (recorded != nullptr) WriteOuts(session, *recorded, call);
+    if (thread.depth > 0 && --thread.depth == 0) thread.pending.clear();
+    call.result = recorded == nullptr ? kSuccess : static_cast<uint64_t>(recorded->result);
+    return;
+  }
+  const bool outermost = thread.depth <= 1;
+  if (thread.depth > 0) --thread.depth;
+  // The recording stops inside this group.
+  if (recorded == nullptr && !thread.pending.empty() &&
+      session.Classify(thread) == Session::Missing::kEndOfRecording)
+    Park(session, thread, "GroupEnd", 0, 0, nullptr);
+  if (recorded != nullptr && !recorded->left) Park(session, thread, "GroupEnd", 0, 0, recorded);
+  if (outermost) EndGroup(session, thread, recorded);
+  call.result = recorded == nullptr ? kSuccess : static_cast<uint64_t>(recorded->result);
+}
+
+}  // namespace deja::replayer

@@ -1,0 +1,282 @@
+#include "replayer/connections.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <thread>
+
+#include "preload/guard.h"
+#include "preload/real_sockets.h"
+#include "preload/threads.h"
+#include "replayer/ending.h"
+#include "replayer/served_socket.h"
+
+namespace deja::replayer {
+
+using preload::ConnectionName;
+using preload::Guard;
+namespace real = preload::real;
+
+namespace {
+
+// The library's ends are out of the way of the numbers that the program gets and counts on.
+constexpr int kFirstInner = 600;
+
+bool IsServedDomain(int domain) {
+  return domain == AF_INET || domain == AF_INET6 || domain == AF_UNIX;
+}
+
+// The descriptor that a recorded inherited connection was; -1: none.
+int DescriptorOf(const PlannedConnection& connection) {
+  if (connection.name == "stdin") return STDIN_FILENO;
+  if (connection.name.rfind("fd ", 0) != 0) return -1;
+  const long fd = strtol(connection.name.c_str() + 3, nullptr, 10);
+  return fd > STDERR_FILENO && fd < kFirstInner ? static_cast<int>(fd) : -1;
+}
+
+uint64_t Now(clockid_t clock) {
+  timespec now;
+  clock_gettime(clock, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+ServedConnections::ServedConnections(Session& session, MayConnect may_connect, void* engine)
+    : session_(session),
+      may_connect_(may_connect),
+      engine_(engine),
+      script_(session.plan()),
+      by_connection_(session.plan().connections().size()) {
+  session.SetTransfersLeft(script_.left());
+}
+
+ServedSocket* ServedConnections::NewSocket(int type, int& fd) {
+  int ends[2];
+  const int marks = type & (SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (socketpair(AF_UNIX, SOCK_STREAM | marks, 0, ends) != 0) {
+    fd = -1;
+    return nullptr;
+  }
+  int inner = fcntl(ends[1], F_DUPFD_CLOEXEC, kFirstInner);
+  if (inner < 0)
+    inner = ends[1];
+  else
+    close(ends[1]);
+  fcntl(inner, F_SETFL, O_NONBLOCK);
+  fd = ends[0];
+  return new ServedSocket(*this, AF_UNIX, SOCK_STREAM, 0, inner);
+}
+
+int ServedConnections::OnSocket(int domain, int type, int protocol) {
+  const int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (!IsServedDomain(domain) ||
+      (kind != SOCK_STREAM && kind != SOCK_DGRAM && kind != SOCK_SEQPACKET))
+    return real::Socket(domain, type, protocol);
+  Guard guard;
+  std::lock_guard<std::mutex> lock(mutex_);
+  int fd = -1;
+  ServedSocket* made = NewSocket(type, fd);
+  if (made == nullptr) return -1;
+  made->domain_ = domain;
+  made->type_ = kind;
+  if (protocol == 0 && domain != AF_UNIX)
+    protocol = kind == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP;
+  made->protocol_ = protocol;
+  preload::WatchStreams();
+  preload::FdTable::Set(fd, made);
+  return fd;
+}
+
+// Standard input was a regular file: one with what was read of it.
+void ServedConnections::InstallFile(uint32_t c) {
+  const int file = memfd_create("stdin", MFD_CLOEXEC);
+  if (file < 0) return;
+  off_t first = -1;
+  for (const PlannedTransfer& transfer : session_.plan().transfers()) {
+    if (transfer.connection != c || transfer.kind != format::TransferKind::kReceived) continue;
+    std::string_view bytes = session_.plan().Bytes(transfer.data);
+    std::vector<std::byte> large;
+    if (!transfer.hash.IsZero()) {
+      const uint64_t size = session_.payloads().SizeOf(transfer.hash).value_or(0);
+      large = session_.payloads().Read(transfer.hash, size).value_or(std::vector<std::byte>());
+      bytes = {reinterpret_cast<const char*>(large.data()), large.size()};
+    }
+    const auto at = static_cast<off_t>(transfer.position);
+    if (bytes.empty()) continue;
+    if (first < 0) first = at;
+    [[maybe_unused]] const ssize_t n = pwrite(file, bytes.data(), bytes.size(), at);
+  }
+  const auto size = static_cast<off_t>(script_.Info(c).file_size);
+  struct stat st;
+  if (fstat(file, &st) == 0 && st.st_size < size && ftruncate(file, size) != 0) return;
+  lseek(file, std::max<off_t>(first, 0), SEEK_SET);
+  dup2(file, STDIN_FILENO);
+  close(file);
+}
+
+// A forked child's descriptors lead to objects of its parent; what the child's own recording has of
+// them takes their places.
+void ServedConnections::AdoptFromParent() {
+  constexpr int kMost = 4096;
+  std::map<const ServedSocket*, int> adopted;
+  for (int fd = 0; fd < kMost; ++fd) {
+    preload::FdObject* object = preload::FdTable::Find(fd);
+    if (object == nullptr || object->kind() != preload::FdObject::Kind::kConnection) continue;
+    const auto* parents = static_cast<ServedSocket*>(object);
+    const bool listens = parents->listening_;
+    const uint32_t theirs = listens ? parents->bound_ : parents->connection_;
+    if (&parents->layer_ == this || parents->live_ || theirs == kNone) continue;
+    const int marks = fcntl(fd, F_GETFD);
+    const int dup_flags = marks > 0 && (marks & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0;
+    auto [it, is_new] = adopted.try_emplace(parents, fd);
+    if (!is_new) {
+      dup3(it->second, fd, dup_flags);
+      preload::FdTable::Copy(it->second, fd);
+      continue;
+    }
+    ConnectionName name;
+    const std::string& known = parents->layer_.script_.Info(theirs).name;
+    known.copy(name.text, sizeof name.text - 1);
+    const uint32_t planned = script_.Find(ConnectionName::OfParent(name).text);
+    int made_fd = -1;
+    ServedSocket* made = planned == kNone ? nullptr : NewSocket(0, made_fd);
+    if (made == nullptr) continue;
+    const int status = fcntl(fd, F_GETFL);
+    dup3(made_fd, fd, dup_flags);
+    close(made_fd);
+    if (status >= 0) fcntl(fd, F_SETFL, status);
+    made->domain_ = parents->domain_;
+    made->type_ = parents->type_;
+    made->protocol_ = parents->protocol_;
+    made->local_ = parents->local_;
+    made->remote_ = parents->remote_;
+    if (listens) {
+      made->bound_ = planned;
+      made->listening_ = true;
+      by_connection_[planned] = made;
+      listeners_.push_back(made);
+      Refresh(*made);
+    } else {
+      made->Lead(planned);
+    }
+    preload::FdTable::Set(fd, made);
+  }
+}
+
+void ServedConnections::InstallInherited() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  AdoptFromParent();
+  for (uint32_t c = 0; c < session_.plan().connections().size(); ++c) {
+    const PlannedConnection& info = script_.Info(c);
+    const int wanted = info.kind == format::ConnectionKind::kInherited ? DescriptorOf(info) : -1;
+    if (wanted < 0) continue;
+    if (info.type == S_IFREG) {
+      InstallFile(c);
+      continue;
+    }
+    int fd = -1;
+    ServedSocket* made = NewSocket(0, fd);
+    if (made == nullptr) return;
+    made->domain_ = 0;
+    if (fd != wanted) {
+      dup2(fd, wanted);
+      close(fd);
+    }
+    preload::WatchStreams();
+    made->Lead(c);
+    preload::FdTable::Set(wanted, made);
+  }
+}
+
+ServedSocket* ServedConnections::ListenerAt(const preload::SocketAddress& target) {
+  for (ServedSocket* socket : listeners_)
+    if (preload::Reaches(target, socket->local_)) return socket;
+  return nullptr;
+}
+
+void ServedConnections::Refresh(ServedSocket& socket) {
+  if (socket.live_ || socket.token_ || socket.ended_ || socket.inner_ < 0) return;
+  if (!socket.listening_ && socket.AtEnd()) {
+    real::Shutdown(socket.inner_, SHUT_WR);
+    socket.ended_ = true;
+    return;
+  }
+  if (!socket.IsReady()) return;
+  const char byte = 0;
+  socket.token_ = real::Send(socket.inner_, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+}
+
+void ServedConnections::Refresh() {
+  const int saved_errno = errno;
+  for (uint32_t c : script_.TakeReleased())
+    if (ServedSocket* socket = by_connection_[c]; socket != nullptr) Refresh(*socket);
+  session_.SetTransfersLeft(script_.left());
+  errno = saved_errno;
+}
+
+void ServedConnections::Moved() {
+  moves_.fetch_add(1, std::memory_order_relaxed);
+  session_.CountActivity();
+}
+
+void ServedConnections::Tell(const std::string& difference) {
+  if (difference.empty()) return;
+  session_.ReportSent(difference);
+}
+
+void ServedConnections::StartPacer() {
+  if (pacing_ || script_.left() == 0) return;
+  pacing_ = true;
+  sigset_t all;
+  sigset_t old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  std::thread([this] { Pace(); }).detach();
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+}
+
+// Where the replay stands still, order gives way. Lives as long as there is something to receive.
+void ServedConnections::Pace() {
+  constexpr timespec kTick{0, 50'000'000};
+  constexpr uint64_t kRelaxNs = 300'000'000;
+  constexpr uint64_t kForceNs = 5'000'000'000;
+  uint64_t seen = 0;
+  uint64_t quiet_since = Now(CLOCK_MONOTONIC);
+  uint64_t cpu_before = 0;
+  for (;;) {
+    nanosleep(&kTick, nullptr);
+    if (abandoned()) return;
+    std::lock_guard<std::mutex> lock(mutex_);
+    const uint64_t now = Now(CLOCK_MONOTONIC);
+    const uint64_t cpu = Now(CLOCK_PROCESS_CPUTIME_ID);
+    const uint64_t moves = moves_.load(std::memory_order_relaxed);
+    constexpr uint64_t kBusyNs = 10'000'000;
+    if (moves != seen || cpu - cpu_before > kBusyNs) quiet_since = now;
+    seen = moves;
+    cpu_before = cpu;
+    if (script_.left() == 0) {
+      pacing_ = false;
+      return;
+    }
+    if (now - quiet_since < kRelaxNs) continue;
+    if (script_.Relax()) {
+      quiet_since = now;
+    } else if (now - quiet_since >= kForceNs) {
+      for (ServedSocket* socket : by_connection_)
+        if (socket != nullptr && socket->waiting_ != 0 && socket->connection_ != kNone)
+          Tell(script_.Force(socket->connection_));
+    }
+    Refresh();
+  }
+}
+
+}  // namespace deja::replayer

@@ -1,0 +1,78 @@
+// The replayer's connections: nobody is contacted, everything comes from the trace.
+//
+// Every socket that the program makes is one end of a socketpair from the beginning, so that what
+// it has registered with epoll stays valid; the library holds the other end. A byte lies in the
+// program's end exactly while there is something to receive (connection_script.h says when), so
+// poll, select and epoll work as they are; the hooks take the byte away with what they hand out.
+// What is sent is compared and swallowed. A connection of the program to itself is live: the other
+// end of the socketpair is what accept returns.
+//
+// One per process, made by the engine, never destroyed. Any thread. One lock for all state, which
+// is not held while a thread waits. errno as in the recording.
+#ifndef DEJA_REPLAYER_CONNECTIONS_H_
+#define DEJA_REPLAYER_CONNECTIONS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "preload/connection_names.h"
+#include "preload/connections.h"
+#include "replayer/connection_script.h"
+#include "replayer/session.h"
+
+namespace deja::replayer {
+
+class ServedSocket;
+
+class ServedConnections final : public preload::ConnectionLayer {
+ public:
+  // `may_connect` decides, and says so, about connections that the recording does not have.
+  using MayConnect = bool (*)(void* engine, const void* address, uint32_t size);
+  ServedConnections(Session& session, MayConnect may_connect, void* engine);
+
+  // Puts the recorded standard input and other inherited descriptors in their places.
+  void InstallInherited();
+
+  int OnSocket(int domain, int type, int protocol) override;
+
+  // In a forked child: it is another process than the one whose connections these are.
+  void Abandon() { abandoned_.store(true); }
+  [[nodiscard]] bool abandoned() const { return abandoned_.load(); }
+
+ private:
+  friend class ServedSocket;
+
+  // All with mutex_ held, within the guard.
+  uint32_t Number(const std::string& what) { return ++numbers_[what]; }
+  void Refresh();                      // what has become due shows
+  void Refresh(ServedSocket& socket);  // of this socket
+  ServedSocket* ListenerAt(const preload::SocketAddress& target);
+  void Tell(const std::string& difference);
+  void Moved();
+  ServedSocket* NewSocket(int type, int& fd);
+  void InstallFile(uint32_t connection);
+  void AdoptFromParent();
+  void Pace();
+  void StartPacer();
+
+  Session& session_;
+  const MayConnect may_connect_;
+  void* const engine_;
+  std::mutex mutex_;
+  ConnectionScript script_;
+  std::map<std::string, uint32_t> numbers_;
+  std::vector<ServedSocket*> by_connection_;
+  std::vector<ServedSocket*> listeners_;
+  std::atomic<uint64_t> moves_{0};
+  std::atomic<bool> abandoned_{false};
+  bool pacing_ = false;
+};
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_CONNECTIONS_H_

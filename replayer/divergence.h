@@ -1,0 +1,83 @@
+// Divergence: where a replay's bytes or calls differ from the recording's, in words and as JSON.
+//
+// Values; no ownership beyond their strings; any thread; allocates. Not for signal handlers.
+#ifndef DEJA_REPLAYER_DIVERGENCE_H_
+#define DEJA_REPLAYER_DIVERGENCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/ids.h"
+#include "format/messages.h"
+#include "replayer/json_line.h"
+
+namespace deja::replayer {
+
+enum class DivergenceKind : uint8_t {
+  kCall,       // another call than the recorded one
+  kArguments,  // the same call with other arguments
+  kInput,      // the same call with other input bytes
+  kExtraCall,  // a call where the recording has none
+  kEntropy,    // a nondeterministic input was asked for that the recording does not have
+  kSnapshot,   // deja_tensor or deja_state shows other bytes
+  kSent,       // other bytes were sent to who is not there
+  kEnd,        // the recorded end (a crash, an exit) did not come
+};
+const char* KindName(DivergenceKind kind);
+
+// How two arrays of the same type and length differ.
+struct ElementDifference {
+  bool found = false;
+  uint64_t first = 0;      // index of the first element that differs
+  uint64_t different = 0;  // how many do
+  uint64_t ulps = 0;       // distance of the first; UINT64_MAX: one of them is NaN
+  std::string recorded;    // the first, as text
+  std::string live;
+};
+ElementDifference CompareElements(std::span<const std::byte> recorded,
+                                  std::span<const std::byte> live, uint32_t dtype);
+
+// One element as text that gives the value back: "0.1", "nan", "-7", "0x3f".
+std::string ElementText(const std::byte* element, uint32_t dtype);
+
+struct StackLine {
+  std::string module;  // path; empty: unknown, offset is an address
+  std::string build_id;
+  uint64_t offset = 0;
+};
+
+struct Divergence {
+  DivergenceKind kind = DivergenceKind::kCall;
+  std::string thread;
+  std::string api;  // "AllReduce"
+  bool has_step = false;
+  uint64_t step = 0;
+  uint32_t comm = 0;  // number + 1; 0: none
+  uint32_t comm_rank = 0;
+  uint32_t comm_nranks = 0;
+  uint64_t comm_seq = 0;
+  std::string what;    // for calls, arguments, entropy, end: the sentence
+  std::string tensor;  // name of the parameter or snapshot
+  uint32_t dtype = format::kRawBytes;
+  uint64_t count = 0;
+  Hash128 recorded_hash;
+  Hash128 live_hash;
+  format::TensorStats recorded_stats;
+  format::TensorStats live_stats;
+  bool has_recorded_bytes = false;
+  ElementDifference element;
+  std::vector<StackLine> recorded_stack;
+  std::vector<StackLine> live_stack;
+
+  // "step 17, AllReduce #412 of comm 0 (rank 2 of 4): …", one line.
+  [[nodiscard]] std::string Describe() const;
+  void WriteTo(JsonLine& line) const;
+};
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_DIVERGENCE_H_

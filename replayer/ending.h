@@ -1,0 +1,39 @@
+// Ending: how a replay comes to its end.
+//
+// A thread that makes a call which the recording entered and never left waits (Park). If the
+// recorded process then crashed or exited by itself, so will this one. Otherwise, once every
+// recorded event has been made and nothing moves any more, that is the result: the end of the
+// recording. A watcher thread notices; it starts with the first thread that parks, or when the last
+// recorded event has been made and nothing says how the process ended.
+//
+// One per process, any thread.
+#ifndef DEJA_REPLAYER_ENDING_H_
+#define DEJA_REPLAYER_ENDING_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "replayer/session.h"
+
+namespace deja::replayer {
+
+// Waits for the end of the replay. `entered`: the recorded call that was never left; null when the
+// recording of this thread simply stops before the call.
+[[noreturn]] void Park(Session& session, ThreadState& thread, std::string_view api, uint32_t comm,
+                       uint64_t comm_seq, const RecordedCall* entered);
+
+// In a fork child, before its session: nothing has happened yet.
+void ForgetEnding();
+
+// The last recorded event has been made.
+void OnAllEventsMade(Session& session);
+
+// The process ends by itself: exit, _exit, exec. Reports once.
+void ReportExit(Session& session, int code, preload::ExitHow how);
+
+// A fatal signal. Async-signal-safe.
+void ReportCrash(Session& session, int signal, const siginfo_t* info, void* ucontext);
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_ENDING_H_

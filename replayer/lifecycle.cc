@@ -1,0 +1,432 @@
+// Calls that are matched in order on their thread (communicators, registrations, operators), and
+// queries, which are computed from what is known.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+
+#include "common/nccl_result_text.h"
+#include "include/compat/nccl.h"
+#include "preload/api/nccl_table.h"
+#include "replayer/ending.h"
+#include "replayer/ordered.h"
+#include "replayer/session.h"
+
+namespace deja::replayer {
+
+using preload::Call;
+using preload::NcclApi;
+using preload::Role;
+
+namespace {
+
+void* Pointer(uint64_t word) {
+  return reinterpret_cast<void*>(word);
+}
+
+template <typename T>
+void Store(uint64_t address, uint64_t value) {
+  if (address == 0) return;
+  const T narrow = static_cast<T>(value);
+  std::memcpy(Pointer(address), &narrow, sizeof narrow);
+}
+
+// Arguments whose value says what the call does, wherever the program's memory lies.
+bool IsCompared(Role role) {
+  switch (role) {
+    case Role::kCount:
+    case Role::kDType:
+    case Role::kRedOp:
+    case Role::kRoot:
+    case Role::kPeer:
+    case Role::kResidence:
+    case Role::kRank:
+    case Role::kNRanks:
+    case Role::kInt:
+    case Role::kUInt:
+    case Role::kSize:
+    case Role::kFlags:
+    case Role::kIntCount:
+    case Role::kIdCount:
+    case Role::kColor:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// A registration or window of the program: something to point to. Never freed.
+struct ServedHandle {
+  static constexpr uint64_t kMagic = 0x6c646e6148616a44;
+  uint64_t magic = kMagic;
+  void* buffer = nullptr;
+};
+
+// Strings that the program may keep.
+const char* KeepString(std::string_view text) {
+  static std::mutex mutex;
+  static std::set<std::string>* kept = new std::set<std::string>();  // programs keep the pointers
+  std::lock_guard<std::mutex> lock(mutex);
+  return kept->emplace(text).first->c_str();
+}
+
+// The table of the strings that lie one behind the other, each with a final zero.
+const char** KeepTable(std::string_view strings) {
+  std::vector<const char*> keys;
+  while (!strings.empty()) {
+    const size_t end = std::min(strings.find('\0'), strings.size());
+    keys.push_back(KeepString(strings.substr(0, end)));
+    strings.remove_prefix(std::min(end + 1, strings.size()));
+  }
+  auto** table = new const char*[keys.size() + 1];  // programs keep it
+  std::copy(keys.begin(), keys.end(), table);
+  table[keys.size()] = nullptr;
+  return table;
+}
+
+void MakeComms(Session& session, ThreadState& thread, const RecordedCall& recorded,
+               const Call& call) {
+  const auto created = session.plan().Created(recorded.created);
+  if (const int all = call.info->Find(Role::kNewComms); all >= 0) {
+    const size_t room = std::min<uint64_t>(created.size(), call.ArgOf(Role::kNRanks));
+    for (size_t i = 0; call.args[all] != 0 && i < room; ++i)
+      Store<uint64_t>(call.args[all] + i * sizeof(void*), session.NewComm(created[i], recorded));
+    return;
+  }
+  const int one = call.info->Find(Role::kNewComm);
+  if (one < 0 || call.args[one] == 0) return;
+  if (!created.empty()) {
+    Store<uint64_t>(call.args[one], session.NewComm(created[0], recorded));
+    return;
+  }
+  if (recorded.result != ncclSuccess && recorded.result != ncclInProgress) return;
+  if (thread.depth > 0) {
+    PendingComm pending;
+    pending.out = call.args[one];
+    if (const ServedComm* parent = ServedComm::From(call.ArgOf(Role::kComm)))
+      pending.parent = parent->number();
+    if (call.info->Find(Role::kRank) >= 0)
+      pending.rank = static_cast<int32_t>(call.ArgOf(Role::kRank));
+    thread.pending_comms.push_back(pending);
+    return;
+  }
+  Store<uint64_t>(call.args[one], 0);  // ncclCommSplit without a colour
+}
+
+// "AllReduce #62 of comm 0": the first operation of this thread that the replay has not come to.
+std::string FirstNotMade(const Session& session, const ThreadState& thread,
+                         const RecordedCall& before) {
+  const ReplayPlan& plan = session.plan();
+  for (const RecordedCall& call : plan.calls()) {
+    if (call.thread != thread.recorded || call.enter_seq >= before.enter_seq) continue;
+    if (call.comm_seq == 0 || call.comm_seq <= session.OperationsOf(call.comm)) continue;
+    return ApiText(call.api) + " #" + std::to_string(call.comm_seq) + " of comm " +
+           std::to_string(call.comm - 1);
+  }
+  return {};
+}
+
+}  // namespace
+
+const RecordedCall* NextOrdered(Session& session, ThreadState& thread, const Call& call,
+                                uint32_t comm) {
+  const ReplayPlan& plan = session.plan();
+  const std::vector<uint32_t>* queue =
+      thread.recorded == kNone ? nullptr : &plan.threads()[thread.recorded].calls;
+  if (queue == nullptr || thread.next_call >= queue->size()) {
+    session.Enter(thread, ShortName(call.info->name), comm, 0, 0);
+    if (session.Classify(thread) == Session::Missing::kEndOfRecording)
+      Park(session, thread, ShortName(call.info->name), comm, 0, nullptr);
+    Divergence divergence = session.NewDivergence(DivergenceKind::kExtraCall, thread);
+    divergence.api = ShortName(call.info->name);
+    divergence.what = "the recording has no further call of this kind on this thread";
+    session.Diverge(thread, std::move(divergence), 0);
+    return nullptr;
+  }
+  uint32_t at = thread.next_call;
+  const RecordedCall* recorded = &plan.calls()[(*queue)[at]];
+  session.Enter(thread, ShortName(call.info->name), comm, 0, recorded->stack);
+  if (recorded->api != call.info->id) {
+    Divergence divergence = session.NewDivergence(DivergenceKind::kCall, thread);
+    divergence.api = ShortName(call.info->name);
+    divergence.what = "the recorded run called " + ApiText(recorded->api) + " here";
+    session.Diverge(thread, std::move(divergence), recorded->stack);
+    // Going on: with the next recorded call of this kind, if there is one.
+    while (at < queue->size() && plan.calls()[(*queue)[at]].api != call.info->id) ++at;
+    if (at == queue->size()) return nullptr;
+    recorded = &plan.calls()[(*queue)[at]];
+  }
+  const uint64_t made = session.MadeBy(thread.recorded);
+  if (recorded->ordinal > made && at == thread.next_call) {
+    Divergence divergence = session.NewDivergence(DivergenceKind::kCall, thread);
+    divergence.api = ShortName(call.info->name);
+    divergence.what = "the recorded run made " + std::to_string(recorded->ordinal - made) +
+                      " more calls on this thread before this one";
+    if (const std::string first = FirstNotMade(session, thread, *recorded); !first.empty())
+      divergence.what += ", the first of them " + first;
+    session.Diverge(thread, std::move(divergence), recorded->stack);
+  }
+  for (; thread.next_call <= at; ++thread.next_call) {
+    session.Consume(thread.recorded);
+    session.MarkMade((*queue)[thread.next_call]);
+  }
+  if (session.remaining() == 0) OnAllEventsMade(session);
+  return recorded;
+}
+
+const RecordedCall* PeekOrdered(const Session& session, const ThreadState& thread) {
+  if (thread.recorded == kNone) return nullptr;
+  const auto& queue = session.plan().threads()[thread.recorded].calls;
+  return thread.next_call >= queue.size() ? nullptr
+                                          : &session.plan().calls()[queue[thread.next_call]];
+}
+
+const RecordedCall* NextOfKind(Session& session, ThreadState& thread, uint32_t api) {
+  if (thread.recorded == kNone) return nullptr;
+  const auto& by_api = session.plan().threads()[thread.recorded].by_api;
+  auto it = by_api.find(api);
+  if (it == by_api.end() || it->second.empty()) return nullptr;
+  uint32_t& next = thread.next_by_api[api];
+  const size_t at = std::min<size_t>(next, it->second.size() - 1);
+  ++next;
+  return &session.plan().calls()[it->second[at]];
+}
+
+std::string CompareArguments(const ReplayPlan& plan, const RecordedCall& recorded,
+                             const Call& live) {
+  const auto args = plan.Words(recorded.args);
+  std::string text;
+  auto differs = [&text](const char* name, uint64_t was, uint64_t is, bool is_signed) {
+    if (!text.empty()) text += "; ";
+    auto number = [is_signed](uint64_t v) {
+      return is_signed ? std::to_string(static_cast<int64_t>(v)) : std::to_string(v);
+    };
+    text += std::string(name) + " is " + number(is) + ", recorded " + number(was);
+  };
+  for (uint32_t i = 0; i < live.info->param_count && i < args.size(); ++i) {
+    const preload::ParamInfo& param = live.info->params[i];
+    if (param.role == Role::kComm) {
+      const ServedComm* comm = ServedComm::From(live.args[i]);
+      const uint64_t number = comm == nullptr ? 0 : comm->number();
+      if (number != args[i]) differs(param.name, args[i] - 1, number - 1, true);
+    } else if (IsCompared(param.role) && args[i] != live.args[i]) {
+      differs(param.name, args[i], live.args[i],
+              param.role != Role::kCount && param.role != Role::kSize);
+    }
+  }
+  return text;
+}
+
+void WriteOuts(Session& session, const RecordedCall& recorded, Call& call) {
+  const auto outs = session.plan().Words(recorded.outs);
+  std::string_view blob = session.plan().Bytes(recorded.out_blob);
+  auto take = [&blob](size_t n) {
+    const std::string_view part = blob.substr(0, n);
+    blob.remove_prefix(part.size());
+    return part;
+  };
+  size_t next = 0;
+  auto word = [&]() { return next < outs.size() ? outs[next++] : 0; };
+  if (recorded.result != ncclSuccess && recorded.result != ncclInProgress) return;
+  for (uint32_t i = 0; i < call.info->param_count; ++i) {
+    const uint64_t out = call.args[i];
+    switch (call.info->params[i].role) {
+      case Role::kNewComm:
+        word();
+        break;  // MakeComms
+      case Role::kNewComms:
+        next += call.ArgOf(Role::kNRanks);
+        break;
+      case Role::kNewRedOp:
+      case Role::kOutInt:
+      case Role::kOutResult:
+        Store<uint32_t>(out, word());
+        break;
+      case Role::kOutSize:
+        Store<uint64_t>(out, word());
+        break;
+      case Role::kOutI8:
+        Store<uint8_t>(out, word());
+        break;
+      case Role::kOutI16:
+        Store<uint16_t>(out, word());
+        break;
+      case Role::kOutPtr: {
+        // An address of another process: as good a name for a parameter as any, nothing else.
+        const uint64_t recorded_address = word();
+        const auto api = static_cast<NcclApi>(call.info->id);
+        if (api == NcclApi::ncclParamBind) Store<uint64_t>(out, recorded_address);
+        if (api == NcclApi::ncclParamGetAllParameterKeys)
+          Store<uint64_t>(out, reinterpret_cast<uint64_t>(KeepTable(take(blob.size()))));
+        break;
+      }
+      case Role::kNewHandle: {
+        word();
+        auto* handle = new ServedHandle;
+        handle->buffer = Pointer(call.ArgOf(Role::kPtr));
+        Store<uint64_t>(out, reinterpret_cast<uint64_t>(handle));
+        break;
+      }
+      case Role::kNewUniqueId: {
+        const std::string_view id = take(NCCL_UNIQUE_ID_BYTES);
+        if (out != 0 && id.size() == NCCL_UNIQUE_ID_BYTES)
+          std::memcpy(Pointer(out), id.data(), id.size());
+        break;
+      }
+      case Role::kOutString:
+        Store<uint64_t>(out, reinterpret_cast<uint64_t>(KeepString(take(blob.size()))));
+        break;
+      case Role::kOutBytes: {
+        // No more than the program has room for, whatever the trace says.
+        const std::string_view bytes = take(blob.size()).substr(0, call.ArgOf(Role::kSize));
+        if (out != 0) std::memcpy(Pointer(out), bytes.data(), bytes.size());
+        break;
+      }
+      case Role::kSimInfo: {
+        // Says itself how long it is.
+        uint64_t size = 0;
+        if (out != 0) std::memcpy(&size, Pointer(out), sizeof size);
+        const std::string_view info = take(blob.size());
+        if (out != 0) std::memcpy(Pointer(out), info.data(), std::min<uint64_t>(size, info.size()));
+        break;
+      }
+      default:
+        break;
+    }
+  }
+}
+
+void ServeOrdered(Session& session, ThreadState& thread, Call& call) {
+  session.CountActivity();
+  const ServedComm* called_on = ServedComm::From(call.ArgOf(Role::kComm));
+  const RecordedCall* recorded =
+      NextOrdered(session, thread, call, called_on == nullptr ? 0 : called_on->number());
+  if (recorded == nullptr) {
+    call.result = ncclInternalError;
+    return;
+  }
+  if (recorded->api == call.info->id) {
+    const std::string differs = CompareArguments(session.plan(), *recorded, call);
+    if (!differs.empty()) {
+      Divergence divergence = session.NewDivergence(DivergenceKind::kArguments, thread);
+      divergence.api = ShortName(call.info->name);
+      divergence.what = differs;
+      session.Diverge(thread, std::move(divergence), recorded->stack);
+    }
+  }
+  if (!recorded->left) {
+    const ServedComm* comm = ServedComm::From(call.ArgOf(Role::kComm));
+    Park(session, thread, ShortName(call.info->name), comm == nullptr ? 0 : comm->number(), 0,
+         recorded);
+  }
+  const bool made = recorded->result == ncclSuccess || recorded->result == ncclInProgress;
+  if (made) WriteOuts(session, *recorded, call);
+  MakeComms(session, thread, *recorded, call);
+  const auto api = static_cast<NcclApi>(call.info->id);
+  if (api == NcclApi::ncclMemAlloc && made) {
+    constexpr size_t kPage = 4096;
+    void* memory = nullptr;
+    const size_t size = call.ArgOf(Role::kSize);
+    if (posix_memalign(&memory, kPage, size == 0 ? kPage : size) != 0) memory = nullptr;
+    Store<uint64_t>(call.ArgOf(Role::kOutPtr), reinterpret_cast<uint64_t>(memory));
+  }
+  if ((api == NcclApi::ncclCommDestroy || api == NcclApi::ncclCommAbort) && made)
+    if (ServedComm* comm = ServedComm::From(call.ArgOf(Role::kComm))) comm->End();
+  if (api == NcclApi::ncclMemFree && made) free(Pointer(call.ArgOf(Role::kPtr)));
+  call.result = static_cast<uint64_t>(recorded->result);
+}
+
+namespace {
+
+void ServeRecordedQuery(Session& session, ThreadState& thread, Call& call, uint64_t otherwise) {
+  const RecordedCall* recorded = NextOfKind(session, thread, call.info->id);
+  const ServedComm* comm = ServedComm::From(call.ArgOf(Role::kComm));
+  // Another communicator's answer is none.
+  if (recorded == nullptr || !recorded->left ||
+      recorded->comm != (comm == nullptr ? 0 : comm->number())) {
+    call.result = otherwise;
+    return;
+  }
+  WriteOuts(session, *recorded, call);
+  call.result = static_cast<uint64_t>(recorded->result);
+}
+
+// An error is there once the operations that came before it are; what was entered and has no result
+// is in progress for good.
+uint64_t AsyncError(Session& session, const ServedComm& comm) {
+  const ReplayPlan& plan = session.plan();
+  if (comm.unfinished()) return ncclInProgress;
+  const uint64_t ops = comm.operations();
+  if (const int64_t error = plan.AsyncErrorAfter(comm.number(), ops); error != 0)
+    return static_cast<uint64_t>(error);
+  const uint32_t last = plan.FindOperation(comm.number(), ops);
+  if (last == kNone) return ncclSuccess;
+  const RecordedCall& call = plan.calls()[last];
+  return call.result == ncclInProgress && !call.has_results ? ncclInProgress : ncclSuccess;
+}
+
+}  // namespace
+
+void ServeQuery(Session& session, ThreadState& thread, Call& call) {
+  const auto api = static_cast<NcclApi>(call.info->id);
+  const ServedComm* comm = ServedComm::From(call.ArgOf(Role::kComm));
+  call.result = ncclSuccess;
+  switch (api) {
+    case NcclApi::ncclGetVersion:
+      if (call.args[0] == 0) {
+        call.result = ncclInvalidArgument;
+        return;
+      }
+      Store<int32_t>(call.args[0], session.plan().nccl_version != 0 ? session.plan().nccl_version
+                                                                    : NCCL_VERSION_CODE);
+      return;
+    case NcclApi::ncclGetErrorString:
+      call.result = reinterpret_cast<uint64_t>(NcclResultText(static_cast<int>(call.args[0])));
+      return;
+    case NcclApi::ncclGetLastError: {
+      const RecordedCall* recorded = NextOfKind(session, thread, call.info->id);
+      call.result = reinterpret_cast<uint64_t>(
+          recorded == nullptr ? "" : KeepString(session.plan().Bytes(recorded->out_blob)));
+      return;
+    }
+    case NcclApi::ncclResetDebugInit:
+    case NcclApi::ncclParamDumpAll:
+      return;
+    case NcclApi::ncclCommGetAsyncError:
+      session.CountActivity();
+      if (comm == nullptr || call.args[1] == 0) {
+        call.result = ncclInvalidArgument;
+        return;
+      }
+      Store<uint32_t>(call.args[1], AsyncError(session, *comm));
+      return;
+    case NcclApi::ncclCommCount:
+    case NcclApi::ncclCommUserRank:
+    case NcclApi::ncclCommCuDevice: {
+      // What is known of the communicator, unless the recorded call had another answer.
+      const bool can_answer = comm != nullptr && call.args[1] != 0;
+      if (can_answer) {
+        const int32_t device = std::max(comm->device(), 0);
+        Store<int32_t>(call.args[1], api == NcclApi::ncclCommCount ? comm->nranks()
+                                     : api == NcclApi::ncclCommUserRank
+                                         ? comm->rank()
+                                         : static_cast<uint32_t>(device));
+      }
+      ServeRecordedQuery(session, thread, call, can_answer ? ncclSuccess : ncclInvalidArgument);
+      return;
+    }
+    case NcclApi::ncclWinGetUserPtr: {
+      const auto* window = static_cast<const ServedHandle*>(Pointer(call.ArgOf(Role::kHandle)));
+      const bool is_ours = window != nullptr && window->magic == ServedHandle::kMagic;
+      if (is_ours)
+        Store<uint64_t>(call.ArgOf(Role::kOutPtr), reinterpret_cast<uint64_t>(window->buffer));
+      ServeRecordedQuery(session, thread, call, is_ours ? ncclSuccess : ncclInvalidArgument);
+      return;
+    }
+    default:
+      ServeRecordedQuery(session, thread, call, ncclInvalidUsage);
+      return;
+  }
+}
+
+}  // namespace deja::replayer

@@ -1,0 +1,90 @@
+#include "replayer/live_stack.h"
+
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+namespace deja::replayer {
+namespace {
+
+// By module number; an entry is complete once its path is set. Read by signal handlers.
+constexpr uint32_t kMaxModules = 4096;
+struct LiveModule {
+  std::atomic<const char*> path{nullptr};
+  const char* build_id = nullptr;
+  size_t build_id_size = 0;
+};
+LiveModule g_modules[kMaxModules];
+
+const char* CopyForGood(std::string_view text) {
+  char* copy = new char[text.size() + 1];
+  std::memcpy(copy, text.data(), text.size());
+  copy[text.size()] = '\0';
+  return copy;
+}
+
+class LiveSink final : public preload::StackSink {
+ public:
+  void OnModule(const format::ModuleLoaded& module) override {
+    if (module.module >= kMaxModules) return;
+    LiveModule& out = g_modules[module.module];
+    out.build_id = CopyForGood(module.build_id);
+    out.build_id_size = module.build_id.size();
+    out.path.store(CopyForGood(module.path), std::memory_order_release);
+  }
+  void OnStack(const format::StackDefined& stack) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stacks_[stack.stack].assign(stack.frames.begin(), stack.frames.end());
+  }
+  std::vector<format::StackFrame> Frames(StackId stack) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = stacks_.find(stack);
+    return it == stacks_.end() ? std::vector<format::StackFrame>() : it->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<StackId, std::vector<format::StackFrame>> stacks_;
+};
+
+LiveSink& Sink() {
+  static LiveSink* sink = new LiveSink();  // never destroyed: used until the very end
+  return *sink;
+}
+
+}  // namespace
+
+std::vector<StackLine> LiveStack() {
+  std::vector<StackLine> lines;
+  for (const format::StackFrame& frame : Sink().Frames(preload::CaptureStack(Sink()))) {
+    const CrashPlace place = PlaceOf(frame);
+    StackLine line;
+    line.offset = frame.offset;
+    if (place.path != nullptr) {
+      const LiveModule& module = g_modules[frame.module];
+      line.module = place.path;
+      line.build_id.assign(module.build_id, module.build_id_size);
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+void LearnModules() {
+  preload::ReportModules(Sink());
+}
+
+void CrashStack(void* ucontext, CrashFrames& frames) {
+  preload::CaptureStackInSignal(ucontext, frames);
+}
+
+CrashPlace PlaceOf(const format::StackFrame& frame) {
+  CrashPlace place;
+  place.offset = frame.offset;
+  if (frame.module != 0 && frame.module < kMaxModules)
+    place.path = g_modules[frame.module].path.load(std::memory_order_acquire);
+  return place;
+}
+
+}  // namespace deja::replayer

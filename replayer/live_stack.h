@@ -1,0 +1,33 @@
+// The replayed program's own stacks, in the same terms as recorded ones: module path + offset.
+//
+// Any thread. LiveModules are told by the unwinder as they are seen; the tables are fixed and
+// nothing is freed.
+#ifndef DEJA_REPLAYER_LIVE_STACK_H_
+#define DEJA_REPLAYER_LIVE_STACK_H_
+
+#include <vector>
+
+#include "preload/stack.h"
+#include "replayer/divergence.h"
+
+namespace deja::replayer {
+
+// Of the calling thread, without Deja's own frames.
+std::vector<StackLine> LiveStack();
+
+// Makes the modules that are loaded now known, so that CrashStack can name them.
+void LearnModules();
+
+// Where a signal interrupted the program. Async-signal-safe: path and offset of frame 0, by the
+// modules that are known. False if the address is in none of them.
+struct CrashPlace {
+  const char* path = nullptr;
+  uint64_t offset = 0;
+};
+using CrashFrames = preload::Frames;
+void CrashStack(void* ucontext, CrashFrames& frames);
+CrashPlace PlaceOf(const format::StackFrame& frame);
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_LIVE_STACK_H_

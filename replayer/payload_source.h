@@ -1,0 +1,77 @@
+// PayloadSource: recorded bytes for the results that a replay serves, read ahead of the program.
+//
+// A background thread decodes the payloads of the next operations, in the order in which they were
+// recorded, so that serving one costs a copy. What it has not got to yet is decoded on the asking
+// thread, straight into the program's buffer.
+//
+// Owner: the engine. Threads: any. Memory: at most kAheadBytes of decoded payloads, and one more.
+#ifndef DEJA_REPLAYER_PAYLOAD_SOURCE_H_
+#define DEJA_REPLAYER_PAYLOAD_SOURCE_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/result.h"
+#include "format/rank_reader.h"
+#include "replayer/replay_plan.h"
+
+namespace deja::replayer {
+
+class PayloadSource {
+ public:
+  PayloadSource(const format::RankReader& reader, const ReplayPlan& plan);
+
+  // Starts reading ahead. The guard must be held, so that the thread is Deja's own.
+  void Start();
+  // Puts output number `output` of call `call` into `out`; its size must be the payload's.
+  Status ReadOutput(uint32_t call, uint32_t output, std::span<std::byte> out);
+  // Any payload of exactly `bytes` bytes; nothing if it was not kept or has another size (sizes in
+  // a trace are not to be trusted).
+  [[nodiscard]] std::optional<std::vector<std::byte>> Read(const Hash128& hash,
+                                                           uint64_t bytes) const;
+  // Its size as the trace has it; nothing if it was not kept.
+  [[nodiscard]] std::optional<uint64_t> SizeOf(const Hash128& hash) const {
+    return hash.IsZero() ? std::nullopt : reader_.PayloadSize(hash);
+  }
+  // CPU time that the background thread has used.
+  [[nodiscard]] uint64_t CpuNs() const;
+
+  static constexpr uint64_t kAheadBytes = 64 << 20;
+
+ private:
+  enum class State : uint8_t { kWaiting, kLoading, kReady, kTaken };
+  struct Item {
+    Hash128 hash;
+    uint64_t size = 0;
+    State state = State::kWaiting;
+    bool failed = false;
+    std::unique_ptr<std::byte[]> bytes;
+  };
+
+  void Run();
+  // The next item to load, or items_.size(); holds mutex_.
+  [[nodiscard]] size_t NextToLoad();
+  void Load(std::unique_lock<std::mutex>& lock, Item& item);
+
+  const format::RankReader& reader_;
+  std::vector<Item> items_;
+  std::unordered_map<uint32_t, uint32_t> first_item_;  // by call
+  mutable std::mutex mutex_;
+  std::condition_variable wanted_;  // the background thread waits here
+  std::condition_variable loaded_;  // a program's thread waits here
+  size_t frontier_ = 0;             // items before it are not read ahead any more
+  uint64_t ahead_bytes_ = 0;
+  int clock_ = -1;
+};
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_PAYLOAD_SOURCE_H_

@@ -1,0 +1,110 @@
+// Where the replay is and where it shall stop, as gdb reads and writes it.
+//
+// deja_replay_state is plain memory with a fixed layout (checked below and by gdb/deja_gdb.py). gdb
+// never calls a function in the program: it writes the stop conditions here, and the library itself
+// tests them and calls deja_replay_stop, on which gdb has its breakpoint. The symbols are exported,
+// so all this works in programs without debug information.
+//
+// The library fills in tensors and frames only while `watched` is set. One thread at a time stops;
+// the others' positions stay as they are.
+#ifndef DEJA_REPLAYER_POSITION_H_
+#define DEJA_REPLAYER_POSITION_H_
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+enum : uint32_t { kDejaStateVersion = 1 };
+inline constexpr uint64_t kDejaStateMagic = 0x315453504a4544ull;  // "DEJPST1"
+
+enum DejaStopReason : uint32_t {
+  kDejaStopNone = 0,
+  kDejaStopReady = 1,       // the library is set up, the program has not begun
+  kDejaStopOperation = 2,   // `next`, `until seq`
+  kDejaStopStep = 3,        // `until step`
+  kDejaStopNan = 4,         // `until nan`
+  kDejaStopDivergence = 5,  // always
+  kDejaStopEnd = 6,         // the end of the recording; always
+};
+
+struct deja_replay_tensor {
+  char name[64];
+  uint32_t role;        // 1 send, 2 recv, 3 snapshot
+  uint32_t dtype;       // ncclDataType_t, 255: bytes
+  uint64_t count;       // elements
+  uint64_t live;        // address in the program
+  uint64_t recorded;    // address of the recorded bytes; 0: not kept
+  uint64_t nan_count;   // as recorded
+  uint32_t comparison;  // 0 not compared, 1 equal, 2 different
+  uint32_t reserved;
+};
+
+struct deja_replay_frame {
+  uint64_t module;  // address of the path; 0: unknown, offset is an address
+  uint64_t offset;
+};
+
+struct deja_replay_thread {
+  char name[32];
+  char api[40];  // last call; empty: none yet
+  int32_t tid;
+  uint32_t comm;  // number + 1; 0: none
+  uint64_t comm_seq;
+  uint32_t parked;  // 1: waits in a call that the recording never left
+  uint32_t stack;   // recorded stack of that call
+};
+
+struct deja_replay_state_t {
+  uint64_t magic = kDejaStateMagic;
+  uint32_t version = kDejaStateVersion;
+  uint32_t size = 0;
+  // Written by gdb.
+  uint32_t watched;
+  uint32_t stop_next;
+  uint32_t stop_nan;
+  uint32_t stop_comm;  // number + 1; 0: any
+  uint64_t stop_seq;   // 0: none
+  uint64_t stop_step;  // step + 1; 0: none
+  // Written by the library.
+  uint32_t reason;
+  uint32_t stopped_thread;  // index in threads
+  uint32_t rank;
+  uint32_t has_step;
+  uint32_t stop_exit;  // by gdb: also stop when the program exits
+  uint32_t reserved;
+  uint64_t step;
+  uint64_t operations;
+  uint64_t digests_compared;
+  uint64_t digests_different;
+  uint32_t tensor_count;
+  uint32_t frame_count;
+  uint32_t thread_count;
+  uint32_t end_frame_count;
+  char message[1024];  // why it stopped
+  char end_text[256];  // how the recording ends
+  deja_replay_tensor tensors[32];
+  deja_replay_frame frames[64];      // recorded stack of the current call
+  deja_replay_frame end_frames[64];  // where the recorded process crashed
+  deja_replay_thread threads[64];
+};
+
+extern deja_replay_state_t deja_replay_state;
+void deja_replay_stop(deja_replay_state_t* state, uint32_t reason);
+
+}  // extern "C"
+
+namespace deja::replayer {
+// In a fork child: nobody watches it, and it has been nowhere yet.
+void ForgetPosition();
+}  // namespace deja::replayer
+
+static_assert(sizeof(deja_replay_tensor) == 112);
+static_assert(sizeof(deja_replay_thread) == 96);
+static_assert(offsetof(deja_replay_state_t, stop_seq) == 32);
+static_assert(offsetof(deja_replay_state_t, reason) == 48);
+static_assert(offsetof(deja_replay_state_t, stop_exit) == 64);
+static_assert(offsetof(deja_replay_state_t, message) == 120);
+static_assert(sizeof(deja_replay_state_t) == 120 + 1024 + 256 + 32 * 112 + 2 * 64 * 16 + 64 * 96);
+
+#endif  // DEJA_REPLAYER_POSITION_H_

@@ -1,0 +1,298 @@
+// ReplayPlan: what one rank recorded, indexed by how a replay asks for it.
+//
+// Built once, before the program's first event, by reading all events of the rank; afterwards it is
+// constant and any thread may read it. Owns copies of everything it needs (no view into the
+// reader), packed into pools so that a long recording stays small. A trace is untrusted: what does
+// not fit together (an operation number that no recording can have, a reference to something that
+// was never defined) is an error or is left out, never a crash.
+#ifndef DEJA_REPLAYER_REPLAY_PLAN_H_
+#define DEJA_REPLAYER_REPLAY_PLAN_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/result.h"
+#include "format/messages.h"
+#include "format/rank_reader.h"
+#include "preload/api/libc_table.h"
+#include "replayer/clock_stream.h"
+
+namespace deja::replayer {
+
+inline constexpr uint32_t kNone = 0xffffffffu;
+
+// Where a run of elements lies in one of the plan's pools.
+struct PoolRange {
+  uint32_t at = 0;
+  uint32_t size = 0;
+};
+
+// One recorded call of the NCCL API.
+struct RecordedCall {
+  uint32_t api = 0;
+  uint32_t comm = 0;  // number + 1; 0: none
+  uint32_t thread = 0;
+  uint32_t stack = 0;
+  uint64_t comm_seq = 0;
+  uint64_t enter_seq = 0;  // on its thread
+  uint64_t time_ns = 0;
+  uint64_t left_ns = 0;  // when it returned
+  uint64_t ordinal = 0;  // strict events of its thread that came before
+  int64_t result = 0;
+  PoolRange args;      // words
+  PoolRange outs;      // words
+  PoolRange inputs;    // tensors
+  PoolRange outputs;   // tensors
+  PoolRange blob;      // bytes, of the enter
+  PoolRange out_blob;  // bytes, of the leave
+  PoolRange created;   // communicators
+  // A call on the same communicator, by another thread, during which this one came back: an abort
+  // that ended its wait. kNone: none.
+  uint32_t waits_for = kNone;
+  bool left = false;         // the call returned
+  bool has_results = false;  // its outputs are known
+};
+
+struct RecordedInput {
+  uint32_t api = 0;
+  uint32_t thread = 0;
+  uint64_t key = 0;
+  int64_t result = 0;
+  int32_t error = 0;
+  PoolRange data;  // bytes
+  Hash128 hash;    // instead of data
+};
+
+struct RecordedSnapshot {
+  std::string name;
+  format::Tensor tensor;
+  uint32_t stack = 0;
+  uint32_t thread = 0;
+};
+
+struct RecordedComm {
+  uint32_t number = 0;  // number + 1
+  uint64_t hash = 0;
+  uint32_t rank = 0;
+  uint32_t nranks = 0;
+  uint32_t parent = 0;
+  int32_t device = -1;
+  std::string name;
+};
+
+// An error that the library reported for a communicator once `after_ops` operations were entered.
+struct RecordedAsyncError {
+  uint32_t comm = 0;
+  int64_t result = 0;
+  uint64_t time_ns = 0;
+  uint64_t after_ops = 0;
+};
+
+struct RecordedModule {
+  std::string path;
+  std::string build_id;  // raw bytes
+  uint64_t base = 0;
+  uint64_t end = 0;
+};
+
+// Something outside the process that it talked to, or tried to.
+struct PlannedConnection {
+  std::string name;
+  format::ConnectionKind kind{};
+  uint32_t type = 0;
+  std::string local;
+  std::string remote;
+  int64_t result = 0;
+  int32_t error = 0;
+  uint32_t listener = kNone;  // accepted: position in connections()
+  bool own = false;
+  uint64_t file_size = 0;
+  uint32_t thread = 0;
+  uint64_t seq = 0;  // of the event, on its thread
+  uint64_t time_ns = 0;
+};
+
+struct PlannedTransfer {
+  uint32_t connection = 0;  // position in connections()
+  format::TransferKind kind{};
+  uint64_t number = 0;  // among its connection's
+  int64_t result = 0;
+  int32_t error = 0;
+  PoolRange data;  // bytes
+  Hash128 hash;    // instead of data
+  uint64_t sent_before = 0;
+  uint64_t sent_hash = 0;
+  PoolRange address;  // bytes
+  uint64_t position = 0;
+  uint32_t flags = 0;
+  uint32_t thread = 0;
+  uint64_t seq = 0;
+  uint64_t time_ns = 0;
+};
+
+// The first recorded reading of a clock, and when on the monotonic clock that was.
+struct FirstReading {
+  int64_t value = 0;
+  uint64_t time_ns = 0;
+};
+
+using InputKey = std::pair<uint32_t, uint64_t>;  // api, key
+
+struct RecordedThread {
+  uint32_t index = 0;
+  std::string name;
+  std::vector<uint32_t> calls;                        // that are matched in order: see IsOrdered
+  std::map<uint32_t, std::vector<uint32_t>> by_api;   // groups and queries: calls of each api
+  std::map<uint32_t, std::vector<uint32_t>> entropy;  // inputs of each api
+  std::map<InputKey, std::vector<uint32_t>> by_key;   // inputs of each api and key
+  std::map<uint32_t, ClockStream> clocks;             // by format::ClockSource
+  std::vector<uint32_t> snapshots;
+  std::map<uint32_t, uint32_t> made;  // processes: pid by number
+  std::vector<uint32_t> ends;         // of processes that it waited for: pids, in order
+  uint64_t entropy_events = 0;
+  uint64_t strict_events = 0;  // operations, ordered calls and snapshots
+  bool ended = false;          // ThreadEnd was recorded, or the process's end came on this thread
+};
+
+// How the recording ends.
+enum class EndKind : uint8_t {
+  kTorn,   // nothing says how: SIGKILL, power, or still running
+  kExit,   // exit, _exit, return from main
+  kCrash,  // a fatal signal
+};
+
+struct RecordedEnd {
+  EndKind kind = EndKind::kTorn;
+  uint32_t thread = kNone;
+  int32_t exit_code = 0;
+  uint32_t exit_how = 0;
+  uint32_t signal = 0;
+  int32_t sender_pid = 0;
+  int32_t signal_code = 0;
+  uint64_t address = 0;
+  uint64_t pc = 0;
+  std::vector<format::StackFrame> frames;
+  uint64_t time_ns = 0;
+  // A signal that another process sent: a replay cannot make it happen again.
+  [[nodiscard]] bool FromOutside(uint32_t own_pid) const {
+    return kind == EndKind::kCrash && signal_code <= 0 && sender_pid != 0 &&
+           static_cast<uint32_t>(sender_pid) != own_pid;
+  }
+  // The program comes to this end by itself when it is run again.
+  [[nodiscard]] bool HappensByItself(uint32_t own_pid) const {
+    return kind != EndKind::kTorn && !FromOutside(own_pid);
+  }
+};
+
+// How the plan sorts api ids; supplied by the engine from the API tables, by tests as they like.
+enum class CallKind : uint8_t { kOperation, kOrdered, kGroup, kQuery };
+struct ApiKinds {
+  CallKind (*call)(uint32_t api);
+  bool (*gives_up)(uint32_t api);  // ends the waits of others: abort, revoke
+  preload::InputKind (*input)(uint32_t api);
+};
+
+class ReplayPlan {
+ public:
+  static Result<std::unique_ptr<ReplayPlan>> Build(const format::RankReader& reader,
+                                                   const ApiKinds& kinds);
+
+  // Identity of the recorded process.
+  uint32_t rank = 0;
+  uint32_t pid = 0;
+  uint32_t parent_pid = 0;
+  Level level = Level::kFull;
+  uint32_t nccl_version = 0;
+  format::ProcessFate fate;  // what the recorded process's parent saw
+
+  [[nodiscard]] const RecordedEnd& end() const { return end_; }
+  [[nodiscard]] const std::vector<RecordedCall>& calls() const { return calls_; }
+  [[nodiscard]] const std::vector<RecordedInput>& inputs() const { return inputs_; }
+  [[nodiscard]] const std::vector<RecordedSnapshot>& snapshots() const { return snapshots_; }
+  [[nodiscard]] const std::vector<RecordedThread>& threads() const { return threads_; }
+  // Calls whose outputs have payloads, in the order in which they were entered.
+  [[nodiscard]] const std::vector<uint32_t>& served_order() const { return served_order_; }
+  [[nodiscard]] const std::vector<PlannedConnection>& connections() const { return connections_; }
+  [[nodiscard]] const std::vector<PlannedTransfer>& transfers() const { return transfers_; }
+  // By format::ClockSource, whichever thread read it.
+  [[nodiscard]] const std::map<uint32_t, FirstReading>& first_readings() const {
+    return first_readings_;
+  }
+  // First recorded value of each input, whichever thread asked.
+  [[nodiscard]] const std::map<InputKey, uint32_t>& identities() const { return identities_; }
+
+  // The call that was operation `seq` of communicator `comm`, or kNone.
+  [[nodiscard]] uint32_t FindOperation(uint32_t comm, uint64_t seq) const;
+  // Number of the last operation of a communicator; 0: none.
+  [[nodiscard]] uint64_t LastOperation(uint32_t comm) const;
+  // Position in threads(), or kNone.
+  [[nodiscard]] uint32_t FindThread(std::string_view name) const;
+  [[nodiscard]] const RecordedComm* FindComm(uint32_t number) const;
+  // Anything but giving it up was done with the communicator.
+  [[nodiscard]] bool WasUsed(uint32_t comm) const { return used_.count(comm) != 0; }
+  // How process `pid` ended, as a status of waitpid; nothing if nobody has waited for it.
+  [[nodiscard]] std::optional<int> StatusOf(uint32_t pid) const {
+    auto it = statuses_.find(pid);
+    return it == statuses_.end() ? std::nullopt : std::optional(it->second);
+  }
+  // Some call waits for this one (RecordedCall::waits_for).
+  [[nodiscard]] bool IsAwaited(uint32_t call) const { return awaited_.count(call) != 0; }
+  // The error that communicator `comm` had when `ops` operations had been entered; 0: none.
+  [[nodiscard]] int64_t AsyncErrorAfter(uint32_t comm, uint64_t ops) const;
+
+  [[nodiscard]] std::span<const uint64_t> Words(PoolRange r) const {
+    return {words_.data() + r.at, r.size};
+  }
+  [[nodiscard]] std::span<const format::Tensor> Tensors(PoolRange r) const {
+    return {tensors_.data() + r.at, r.size};
+  }
+  [[nodiscard]] std::string_view Bytes(PoolRange r) const { return {bytes_.data() + r.at, r.size}; }
+  [[nodiscard]] std::span<const RecordedComm> Created(PoolRange r) const {
+    return {comms_.data() + r.at, r.size};
+  }
+  // Frames of a recorded stack, innermost first; empty if it is not defined.
+  [[nodiscard]] std::span<const format::StackFrame> Stack(uint32_t stack) const;
+  // Null for an unknown module (number 0 included).
+  [[nodiscard]] const RecordedModule* Module(uint32_t module) const;
+
+ private:
+  friend class PlanBuilder;
+  ReplayPlan() = default;
+
+  std::vector<RecordedCall> calls_;
+  std::vector<RecordedInput> inputs_;
+  std::vector<RecordedSnapshot> snapshots_;
+  std::vector<RecordedThread> threads_;
+  std::vector<PlannedConnection> connections_;
+  std::vector<PlannedTransfer> transfers_;
+  std::vector<RecordedComm> comms_;
+  std::vector<RecordedAsyncError> async_errors_;
+  std::vector<uint64_t> words_;
+  std::vector<format::Tensor> tensors_;
+  std::string bytes_;
+  std::vector<uint32_t> served_order_;
+  std::map<uint32_t, FirstReading> first_readings_;
+  std::map<InputKey, uint32_t> identities_;
+  std::unordered_map<uint32_t, std::vector<std::pair<uint64_t, uint32_t>>> operations_;
+  std::unordered_map<std::string_view, uint32_t> thread_by_name_;
+  std::unordered_map<uint32_t, std::vector<format::StackFrame>> stacks_;
+  std::unordered_map<uint32_t, RecordedModule> modules_;
+  std::unordered_map<uint32_t, int> statuses_;  // by pid
+  std::set<uint32_t> used_;
+  std::set<uint32_t> awaited_;
+  RecordedEnd end_;
+};
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_REPLAY_PLAN_H_

@@ -1,0 +1,445 @@
+#include "replayer/replayer_engine.h"
+
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <new>
+#include <string>
+
+#include "preload/api/libc_table.h"
+#include "preload/api/nccl_table.h"
+#include "preload/connection_names.h"
+#include "preload/guard.h"
+#include "preload/process_name.h"
+#include "preload/threads.h"
+#include "replayer/claim.h"
+#include "replayer/ending.h"
+#include "replayer/landlock.h"
+#include "replayer/live_stack.h"
+#include "replayer/mpi_serve.h"
+
+namespace deja::replayer {
+
+using preload::ApiClass;
+using preload::Call;
+using preload::Guard;
+using preload::LibcApi;
+
+namespace {
+
+constexpr uint64_t kSystemError = 2;
+
+int OwnPid() {
+  return static_cast<int>(syscall(SYS_getpid));
+}
+
+// Of a status of waitpid.
+std::string EndText(int status) {
+  return WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
+                             : "exit " + std::to_string(WEXITSTATUS(status));
+}
+
+const char* Environment(const char* name) {
+  const char* value = getenv(name);
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+void SetModes(SessionOptions& options) {
+  const char* mode = Environment("DEJA_ON_DIVERGENCE");
+  options.stop_on_divergence = mode == nullptr || std::strcmp(mode, "warn") != 0;
+  const char* clock = Environment("DEJA_CLOCK");
+  if (clock != nullptr && std::strcmp(clock, "live") == 0) options.clocks = ClockMode::kLive;
+  if (clock != nullptr && std::strcmp(clock, "day") == 0) options.clocks = ClockMode::kDay;
+}
+
+}  // namespace
+
+ReplayerEngine* ReplayerEngine::Create() {
+  const char* folder = Environment("DEJA_REPLAY");
+  const char* scratch = Environment("DEJA_SCRATCH");
+  if (folder == nullptr || scratch == nullptr) return nullptr;
+  auto* engine = new ReplayerEngine();  // never destroyed
+  engine->report_.Open(scratch);
+  engine->allow_writes_ = Environment("DEJA_ALLOW_WRITES") != nullptr;
+  engine->allow_network_ = Environment("DEJA_ALLOW_NETWORK") != nullptr;
+  const FenceOptions allowed{engine->allow_writes_, engine->allow_network_};
+  engine->overlay_.Open(scratch);
+  engine->live_pid_ = OwnPid();
+  if (!ClaimRank(scratch)) {
+    Restrict(scratch, allowed);  // children inherit it; a process started from outside does not
+    engine->root_pid_ = ClaimHolder(scratch);
+    engine->OpenChild(scratch);
+    return engine;
+  }
+  engine->root_pid_ = OwnPid();
+  SessionOptions options;
+  options.folder = folder;
+  options.scratch = scratch;
+  SetModes(options);
+  const LandlockState fence = Restrict(scratch, allowed);
+  engine->session_ = Session::Open(options);
+  if (engine->session_ == nullptr) Session::EndProcess(1);  // running on would prove nothing
+  JsonLine line("start");
+  line.Add("pid", OwnPid());
+  line.Add("fence_files", fence.files);
+  line.Add("fence_tcp", fence.tcp);
+  engine->report_.Write(line);
+  if (!engine->allow_writes_) engine->HideCreatedFiles();
+  engine->Begin();
+  return engine;
+}
+
+void ReplayerEngine::HideCreatedFiles() {
+  const ReplayPlan& plan = session_->plan();
+  std::map<uint32_t, std::string> last;  // of each thread
+  for (const RecordedInput& input : plan.inputs()) {
+    const std::string_view data = plan.Bytes(input.data);
+    if (preload::InputKindOf(input.api) == preload::InputKind::kCreated) {
+      last[input.thread] = data;
+      if (!data.empty() && data[0] == '/') overlay_.HideCreated(std::string(data));
+    } else if (input.api == static_cast<uint32_t>(LibcApi::kmkstemp) ||
+               input.api == static_cast<uint32_t>(LibcApi::kmkdtemp)) {
+      // The pattern came before, with six X where these letters are.
+      std::string& path = last[input.thread];
+      const size_t letters = path.rfind("XXXXXX");
+      if (letters == std::string::npos || data.size() != 6) continue;
+      path.replace(letters, data.size(), data);
+      overlay_.HideCreated(path);
+    }
+  }
+}
+
+void ReplayerEngine::OpenChild(const char* scratch) {
+  const preload::ProcessName& name = preload::OwnProcessName();
+  if (!preload::HasProcessName() || !name.IsChild()) return;
+  SessionOptions options;
+  options.folder = FindChildFolder(scratch, name.path);
+  if (options.folder.empty()) return;
+  options.scratch = scratch;
+  options.child = name.path;
+  SetModes(options);
+  report_.SetChild(name.path);
+  session_ = Session::Open(options);
+  if (session_ == nullptr) Session::EndProcess(1);
+  JsonLine line("start");
+  line.Add("pid", OwnPid());
+  report_.Write(line);
+  Begin();
+}
+
+void ReplayerEngine::Begin() {
+  const ReplayPlan& plan = session_->plan();
+  const auto parent = static_cast<int>(plan.parent_pid);
+  preload::SetRecordedPids(static_cast<int>(plan.pid), parent);
+  pids_.Add(parent, static_cast<int>(syscall(SYS_getppid)));
+  LearnModules();
+  auto may_connect = [](void* engine, const void* address, uint32_t size) {
+    return static_cast<ReplayerEngine*>(engine)->MayConnect(-1, address, size);
+  };
+  connections_ = new ServedConnections(*session_, may_connect, this);  // never destroyed
+  connections_->InstallInherited();
+  if (session_->remaining() == 0) OnAllEventsMade(*session_);
+  deja_replay_stop(&deja_replay_state, kDejaStopReady);
+}
+
+void ReplayerEngine::OnNcclCall(Call& call) {
+  if (session_ == nullptr) {  // a child of the rank: there is no job for it to be part of
+    call.result = call.info->returns == preload::ReturnKind::kString
+                      ? reinterpret_cast<uint64_t>("not served in a child of the replayed rank")
+                      : kSystemError;
+    return;
+  }
+  const int saved_errno = errno;
+  ThreadState& thread = session_->Thread();
+  switch (call.info->klass) {
+    case ApiClass::kCollective:
+    case ApiClass::kP2p:
+      ServeOperation(*session_, thread, call);
+      break;
+    case ApiClass::kGroup:
+      ServeGroup(*session_, thread, call);
+      break;
+    case ApiClass::kQuery:
+      ServeQuery(*session_, thread, call);
+      break;
+    default:
+      ServeOrdered(*session_, thread, call);
+      break;
+  }
+  errno = saved_errno;
+}
+
+void ReplayerEngine::OnMpiCall(Call& call) {
+  // In a child of the rank there is no job to be part of.
+  if (session_ == nullptr) {
+    call.result = static_cast<uint64_t>(preload::TheMpiAbi().error_other);
+    return;
+  }
+  const int saved_errno = errno;
+  ServeMpi(*session_, session_->Thread(), call);
+  errno = saved_errno;
+}
+
+void ReplayerEngine::OnUnknownMpiCall(const char* name, const char* because) {
+  if (session_ != nullptr) RefuseMpi(*session_, session_->Thread(), name, because);
+}
+
+void ReplayerEngine::OnInput(preload::InputCall& call) {
+  if (session_ == nullptr) return ServeUnrecorded(call);
+  ServeInput(*session_, session_->Thread(), call);
+}
+
+// In a child of which nothing is recorded: it looked at nothing but who it is.
+void ReplayerEngine::ServeUnrecorded(preload::InputCall& call) {
+  if (preload::InputKindOf(call.api) != preload::InputKind::kIdentity || !preload::HasProcessName())
+    return call.Real();
+  const preload::ProcessName& name = preload::OwnProcessName();
+  const auto api = static_cast<preload::LibcApi>(call.api);
+  int value = 0;
+  if (api == preload::LibcApi::kgetpid || api == preload::LibcApi::kgettid)
+    value = name.recorded_pid;
+  else if (api == preload::LibcApi::kgetppid)
+    value = name.recorded_parent;
+  else if (inherited_ != nullptr && ServeIdentity(*inherited_, call))
+    return;
+  if (value == 0) return call.Real();
+  call.result = value;
+}
+
+void ReplayerEngine::OnStep(uint64_t step) {
+  if (session_ == nullptr) return;
+  session_->CountActivity();
+  deja_replay_state_t& state = deja_replay_state;
+  state.step = step;
+  state.has_step = 1;
+  if (state.watched == 0 || state.stop_step == 0 || state.stop_step != step + 1) return;
+  state.stop_step = 0;
+  session_->Stop(session_->Thread(), kDejaStopStep, "step " + std::to_string(step) + " begins", {},
+                 0);
+}
+
+void ReplayerEngine::OnNote(std::string_view) {
+  if (session_ != nullptr) session_->CountActivity();
+}
+
+void ReplayerEngine::OnSnapshot(const preload::SnapshotCall& call) {
+  if (session_ == nullptr) return;
+  const int saved_errno = errno;
+  ServeSnapshot(*session_, session_->Thread(), call);
+  errno = saved_errno;
+}
+
+void ReplayerEngine::OnThreadStart() {}
+
+void ReplayerEngine::OnThreadEnd() {
+  if (session_ != nullptr) session_->CountActivity();
+}
+
+void ReplayerEngine::OnCrash(int signal, const siginfo_t* info, void* ucontext) {
+  if (session_ == nullptr) return;
+  Guard guard;
+  ReportCrash(*session_, signal, info, ucontext);
+}
+
+void ReplayerEngine::OnExit(int code, preload::ExitHow how) {
+  // After vfork the child speaks with its parent's memory.
+  if (session_ == nullptr || OwnPid() != live_pid_) return;
+  ReportExit(*session_, code, how);
+  if (how == preload::ExitHow::kExec) GiveUpRank(session_->options().scratch);
+}
+
+void ReplayerEngine::OnForkChild() {
+  // The child is another process than the recorded one; what it writes still goes to the overlay.
+  Session* parents = session_;
+  session_ = nullptr;
+  if (connections_ != nullptr) connections_->Abandon();
+  connections_ = nullptr;
+  live_pid_ = OwnPid();
+  preload::Self().engine_state = nullptr;
+  preload::Self().group_depth = 0;
+  if (parents == nullptr) return;  // its child neither
+  inherited_ = &parents->plan();
+  if (!preload::HasProcessName()) return;  // made behind our back: it may do next to nothing
+  new (&overlay_) Overlay();               // a thread that is not here may have held its lock
+  overlay_.Open(parents->options().scratch);
+  ForgetEnding();
+  ForgetPosition();
+  OpenChild(parents->options().scratch.c_str());
+}
+
+int ReplayerEngine::OnChildMade(uint32_t number, int pid) {
+  const int recorded = RecordedChildPid(number);
+  if (recorded == 0) return pid;
+  pids_.Add(recorded, pid);
+  return recorded;
+}
+
+int ReplayerEngine::RecordedChildPid(uint32_t number) {
+  if (session_ == nullptr) return 0;
+  const ThreadState& thread = session_->Thread();
+  if (thread.recorded == kNone) return 0;
+  const auto& made = session_->plan().threads()[thread.recorded].made;
+  const auto it = made.find(number);
+  return it == made.end() ? 0 : static_cast<int>(it->second);
+}
+
+// Which of several ended first is as it was recorded.
+void ReplayerEngine::BeforeWait(preload::WaitCall& call) {
+  if (session_ == nullptr) return;
+  session_->CountActivity();
+  if (call.pid != -1 && call.pid != 0) {
+    call.pid = MapPid(call.pid);
+    return;
+  }
+  ThreadState& thread = session_->Thread();
+  if (thread.recorded == kNone) return;
+  const auto& ends = session_->plan().threads()[thread.recorded].ends;
+  while (thread.next_end < ends.size() && pids_.IsGone(static_cast<int>(ends[thread.next_end])))
+    ++thread.next_end;
+  if (thread.next_end == ends.size()) return;
+  const int live = pids_.Live(static_cast<int>(ends[thread.next_end]));
+  if (live != 0) call.pid = live;
+}
+
+void ReplayerEngine::AfterWait(preload::WaitCall& call) {
+  const int live = call.result;
+  const int recorded = pids_.Recorded(live);
+  if (recorded == 0) return;
+  call.result = recorded;
+  if (!WIFEXITED(call.status) && !WIFSIGNALED(call.status)) return;
+  if ((call.options & WNOWAIT) == 0) pids_.SetGone(live);
+  if (session_ == nullptr) return;
+  session_->CountActivity();
+  const auto status = session_->plan().StatusOf(static_cast<uint32_t>(recorded));
+  if (!status) return;
+  // A signal may have come from anywhere; other ends are the child's own.
+  const bool from_outside =
+      WIFSIGNALED(*status) && (WTERMSIG(*status) == SIGKILL || WTERMSIG(*status) == SIGTERM);
+  const bool same = (*status & 0xff7f) == (call.status & 0xff7f);
+  if (!same && !from_outside) {
+    JsonLine line("child-end");
+    line.Add("pid", recorded);
+    line.Add("live", EndText(call.status));
+    line.Add("recorded", EndText(*status));
+    report_.Write(line);
+  }
+  call.status = *status;
+}
+
+const char* ReplayerEngine::MapPath(int dirfd, const char* path, preload::FileUse use,
+                                    std::span<char> buffer) {
+  if (session_ != nullptr) {
+    const char* mapped =
+        machine_files_.Map(*session_, session_->Thread(), live_pid_, dirfd, path, use, buffer);
+    if (mapped != path) return mapped;
+  }
+  if (allow_writes_) return path;
+  return overlay_.Map(dirfd, path, use, buffer);
+}
+
+size_t ReplayerEngine::UnmapPath(char* path, size_t size) {
+  if (session_ != nullptr) size = UnmapMachinePath(session_->options().scratch, path, size);
+  return overlay_.Unmap(path, size);
+}
+
+void ReplayerEngine::Refuse(const char* what, const char* target, const char* option) {
+  char text[512];
+  snprintf(text, sizeof text, "%s %s was refused: a replay reaches nothing outside itself%s%s",
+           what, target, option != nullptr ? "; to let it: deja replay … " : "",
+           option != nullptr ? option : "");
+  Say(text);
+  JsonLine line("refused");
+  line.Add("what", what);
+  line.Add("target", target);
+  if (option != nullptr) line.Add("option", option);
+  report_.Write(line);
+}
+
+bool ReplayerEngine::MayConnect(int, const void* address, uint32_t length) {
+  if (allow_network_) return true;
+  if (address == nullptr || length < sizeof(sa_family_t)) return true;  // the call will fail
+  preload::SocketAddress target;
+  target.Set(address, length);
+  const int family = target.family();
+  // AF_UNSPEC dissolves an association; others are the kernel's own (netlink …).
+  if (family != AF_INET && family != AF_INET6 && family != AF_UNIX) return true;
+  Refuse("connecting to", preload::AddressText(target).text, "--allow-network");
+  errno = ECONNREFUSED;
+  return false;
+}
+
+int ReplayerEngine::MapPid(int pid) {
+  const int number = pid < 0 ? -pid : pid;
+  if (pid == 0 || pid == -1) return pid;
+  int live = 0;
+  if (preload::HasProcessName() && preload::OwnProcessName().recorded_pid == number)
+    live = live_pid_;
+  else
+    live = pids_.Live(number);
+  if (live == 0) return pid;
+  return pid < 0 ? -live : live;
+}
+
+bool ReplayerEngine::MayKill(int pid, int signal) {
+  if (signal == 0) return true;  // asks whether it is there
+  const int own = OwnPid();
+  if (pid == own || pid == live_pid_) {
+    // Nothing can be said behind a signal that nobody can catch.
+    if (signal == SIGKILL && session_ != nullptr) {
+      JsonLine line("counters");
+      session_->WriteCounters(line);
+      report_.Write(line);
+    }
+    return true;
+  }
+  // The processes of the rank are its own: the others are not asked. A group of processes is that
+  // of its leader.
+  const int process = pid < 0 ? -pid : pid;
+  const bool own_group = pid == 0 || (pid < -1 && getpgid(root_pid_) == process);
+  if (pid > 0 && syscall(SYS_kill, pid, 0) != 0 && errno == ESRCH) return true;
+  if (process > 1 && !own_group && DescendsFrom(process, root_pid_)) return true;
+  char target[64];
+  if (pid > 0)
+    snprintf(target, sizeof target, "process %d", pid);
+  else
+    snprintf(target, sizeof target, "process group %d", -pid);
+  Refuse("a signal to", target, nullptr);
+  errno = EPERM;
+  return false;
+}
+
+int64_t ReplayerEngine::OnClock(format::ClockSource source, int64_t live_ns) {
+  if (session_ == nullptr) return live_ns;
+  const int saved_errno = errno;
+  const int64_t told = ServeClock(*session_, session_->Thread(), source, live_ns);
+  errno = saved_errno;
+  return told;
+}
+
+int64_t ReplayerEngine::DeadlineOffsetNs(int clock, int64_t deadline_ns) {
+  return session_ == nullptr ? 0
+                             : DeadlineOffset(*session_, session_->Thread(), clock, deadline_ns);
+}
+
+}  // namespace deja::replayer
+
+namespace deja::preload {
+
+Engine* CreateEngine() {
+  return replayer::ReplayerEngine::Create();
+}
+
+// The fence must stand before anything of the program's runs, not at its first hooked call.
+__attribute__((constructor)) static void StartReplay() {
+  GetEngine();
+}
+
+}  // namespace deja::preload

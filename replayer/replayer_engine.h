@@ -1,0 +1,77 @@
+// ReplayerEngine: answers the program's calls from a recording and compares what it does with what
+// was recorded.
+//
+// One per process, made on first use, never destroyed. In the process that is the replayed rank it
+// serves everything, and so it does in a child whose recording the trace has (children.cc finds it
+// by the child's name). Other children run live, kept inside the scratch folder; what they ask
+// about themselves they are told by what their parent knows.
+#ifndef DEJA_REPLAYER_REPLAYER_ENGINE_H_
+#define DEJA_REPLAYER_REPLAYER_ENGINE_H_
+
+#include <atomic>
+
+#include "preload/engine.h"
+#include "replayer/children.h"
+#include "replayer/connections.h"
+#include "replayer/machine_files.h"
+#include "replayer/overlay.h"
+#include "replayer/session.h"
+
+namespace deja::replayer {
+
+class ReplayerEngine final : public preload::Engine {
+ public:
+  // Null if the environment does not say what to replay.
+  static ReplayerEngine* Create();
+
+  void OnNcclCall(preload::Call& call) override;
+  void OnMpiCall(preload::Call& call) override;
+  void OnUnknownMpiCall(const char* name, const char* because) override;
+  void OnInput(preload::InputCall& call) override;
+  void OnStep(uint64_t step) override;
+  void OnNote(std::string_view text) override;
+  void OnSnapshot(const preload::SnapshotCall& call) override;
+  void OnThreadStart() override;
+  void OnThreadEnd() override;
+  void OnCrash(int signal, const siginfo_t* info, void* ucontext) override;
+  void OnExit(int code, preload::ExitHow how) override;
+  void OnForkChild() override;
+  const char* MapPath(int dirfd, const char* path, preload::FileUse use,
+                      std::span<char> buffer) override;
+  size_t UnmapPath(char* path, size_t size) override;
+  bool MayConnect(int fd, const void* address, uint32_t length) override;
+  bool MayKill(int pid, int signal) override;
+  int MapPid(int pid) override;
+  int64_t OnClock(format::ClockSource source, int64_t live_ns) override;
+  int64_t DeadlineOffsetNs(int clock, int64_t deadline_ns) override;
+  preload::ConnectionLayer* Connections() override { return connections_; }
+  int OnChildMade(uint32_t number, int pid) override;
+  int RecordedChildPid(uint32_t number) override;
+  void BeforeWait(preload::WaitCall& call) override;
+  void AfterWait(preload::WaitCall& call) override;
+
+ private:
+  void Begin();
+  // Makes the session of a child, if the trace has its recording.
+  void OpenChild(const char* scratch);
+  void ServeUnrecorded(preload::InputCall& call);
+  void HideCreatedFiles();
+  // `option`: what would have allowed it; null: nothing does.
+  void Refuse(const char* what, const char* target, const char* option);
+
+  Session* session_ = nullptr;             // null in children that the trace does not have
+  const ReplayPlan* inherited_ = nullptr;  // of the process that forked this one
+  PidMap pids_;
+  int root_pid_ = 0;                          // of the rank
+  ServedConnections* connections_ = nullptr;  // null in children
+  Overlay overlay_;
+  MachineServer machine_files_;
+  Report report_;
+  bool allow_writes_ = false;
+  bool allow_network_ = false;
+  std::atomic<int> live_pid_{0};
+};
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_REPLAYER_ENGINE_H_

@@ -1,0 +1,52 @@
+// ServedComm: what an ncclComm_t points to in a replay.
+//
+// Made when a recorded call that made a communicator is served, never freed (programs use handles
+// after their end, and the real library would say so). Any thread.
+#ifndef DEJA_REPLAYER_SERVED_COMM_H_
+#define DEJA_REPLAYER_SERVED_COMM_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "replayer/replay_plan.h"
+
+namespace deja::replayer {
+
+class ServedComm {
+ public:
+  // `unfinished`: it was being made without blocking, and the recording never saw that end.
+  ServedComm(const RecordedComm& recorded, bool unfinished)
+      : recorded_(&recorded), unfinished_(unfinished) {}
+
+  // The communicator behind a handle; null if it is none of ours.
+  static ServedComm* From(uint64_t handle) {
+    auto* comm = reinterpret_cast<ServedComm*>(handle);
+    return comm != nullptr && comm->magic_.load(std::memory_order_relaxed) == kMagic ? comm
+                                                                                     : nullptr;
+  }
+  [[nodiscard]] uint64_t handle() const { return reinterpret_cast<uint64_t>(this); }
+
+  [[nodiscard]] uint32_t number() const { return recorded_->number; }  // number + 1
+  [[nodiscard]] uint32_t rank() const { return recorded_->rank; }
+  [[nodiscard]] uint32_t nranks() const { return recorded_->nranks; }
+  [[nodiscard]] int32_t device() const { return recorded_->device; }
+
+  [[nodiscard]] bool unfinished() const { return unfinished_; }
+  // It was destroyed or aborted: its handle means nothing any more.
+  void End() { magic_.store(0, std::memory_order_relaxed); }
+
+  // Position of the operation that is being entered, from 1.
+  uint64_t NextOperation() { return operations_.fetch_add(1) + 1; }
+  [[nodiscard]] uint64_t operations() const { return operations_.load(); }
+
+ private:
+  static constexpr uint64_t kMagic = 0x6d6d6f43616a6544;  // "DejaComm"
+  std::atomic<uint64_t> magic_{kMagic};
+  const RecordedComm* recorded_;
+  const bool unfinished_;
+  std::atomic<uint64_t> operations_{0};
+};
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_SERVED_COMM_H_

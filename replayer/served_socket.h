@@ -1,0 +1,89 @@
+// ServedSocket: what a socket, or an inherited descriptor, of the replayed program leads to.
+//
+// See connections.h. State is guarded by the layer's lock. Never freed: another thread may be using
+// a descriptor while it is closed.
+#ifndef DEJA_REPLAYER_SERVED_SOCKET_H_
+#define DEJA_REPLAYER_SERVED_SOCKET_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "preload/connection_names.h"
+#include "preload/connections.h"
+#include "replayer/connections.h"
+
+namespace deja::replayer {
+
+class ServedSocket final : public preload::ConnectionObject {
+ public:
+  ServedSocket(ServedConnections& layer, int domain, int type, int protocol, int inner)
+      : layer_(layer), domain_(domain), type_(type), protocol_(protocol), inner_(inner) {}
+
+  void OnRead(preload::Transfer& transfer) override;
+  void OnWrite(preload::Transfer& transfer) override;
+  void OnUnused() override;
+  int OnConnect(int fd, const sockaddr* address, socklen_t size) override;
+  int OnBind(int fd, const sockaddr* address, socklen_t size) override;
+  int OnListen(int fd, int backlog) override;
+  int OnAccept(int fd, sockaddr* address, socklen_t* size, int flags) override;
+  int OnShutdown(int fd, int how) override;
+  int OnGetName(int fd, bool of_peer, sockaddr* address, socklen_t* size) override;
+  int OnGetOption(int fd, int level, int name, void* value, socklen_t* size) override;
+  int OnSetOption(int fd, int level, int name, const void* value, socklen_t size) override;
+  int OnBytesWaiting(int fd, int* bytes) override;
+
+ private:
+  friend class ServedConnections;
+
+  // A connection of the program to itself that nobody has accepted.
+  struct OwnConnection {
+    int end = -1;  // what accept will return
+    preload::SocketAddress from;
+    preload::SocketAddress to;
+  };
+
+  void Lead(uint32_t connection);  // to the recorded one from now on
+  bool IsReady();
+  // Nothing but the end is there, now or for good.
+  [[nodiscard]] bool AtEnd() const;
+  void TakeToken(int fd);
+  // One attempt to hand something out; false: there is nothing yet.
+  bool TryRead(preload::Transfer& transfer);
+  size_t CopyChunk(const ConnectionScript::Chunk& chunk, size_t from, std::span<const iovec> pieces,
+                   size_t skip, size_t& size);
+  // Waits until something comes in. False: the call is over, errno says why; or the end.
+  bool Wait(int fd, int flags, ssize_t& result);
+  int ConnectOwn(ServedSocket& listener, const preload::SocketAddress& target, uint32_t planned);
+  int ConnectLive(int fd, const preload::SocketAddress& target);
+  bool TryAccept(int fd, sockaddr* address, socklen_t* size, int flags, int& accepted);
+  int AcceptOwn(OwnConnection own, sockaddr* address, socklen_t* size, int flags);
+  bool FindOwn(const PlannedConnection& planned, bool take, OwnConnection& found);
+  bool BecomeDatagrams();
+  int EmulateGetOption(int level, int name, void* value, socklen_t* size);
+  [[nodiscard]] bool IsDatagrams() const { return domain_ != 0 && type_ == SOCK_DGRAM; }
+
+  ServedConnections& layer_;
+  int domain_;
+  int type_;
+  int protocol_;
+  int inner_;                    // the library's end; -1: given away
+  uint32_t connection_ = kNone;  // position in the plan
+  uint32_t bound_ = kNone;       // as a listener
+  preload::SocketAddress local_;
+  preload::SocketAddress remote_;
+  std::deque<OwnConnection> own_;  // that wait to be accepted
+  std::map<std::pair<int, int>, std::vector<char>> options_;
+  uint32_t waiting_ = 0;  // threads that wait to receive
+  bool live_ = false;     // leads to this process itself, or outside with leave
+  bool listening_ = false;
+  bool token_ = false;  // a byte shows that something is there
+  bool ended_ = false;  // the end shows by itself
+  bool read_shut_ = false;
+};
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_SERVED_SOCKET_H_

@@ -1,0 +1,362 @@
+#include "replayer/session.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "preload/api/find_api.h"
+#include "preload/api/libc_table.h"
+#include "preload/api/nccl_table.h"
+#include "preload/digest.h"
+#include "preload/guard.h"
+#include "preload/stack.h"
+#include "replayer/ending.h"
+#include "replayer/live_stack.h"
+
+namespace deja::replayer {
+
+using preload::ApiClass;
+
+namespace {
+
+constexpr int64_t kInProgress = 7;  // ncclInProgress
+
+void CopyText(char* out, size_t size, std::string_view text) {
+  const size_t n = std::min(size - 1, text.size());
+  std::memcpy(out, text.data(), n);
+  out[n] = '\0';
+}
+
+// Bytes of a tensor whose numbers come from the trace; 0 if they make no sense.
+uint64_t PayloadBytes(const format::Tensor& tensor) {
+  const uint64_t size = preload::ElementSize(tensor.dtype);
+  uint64_t bytes = 0;
+  return __builtin_mul_overflow(tensor.count, size, &bytes) ? 0 : bytes;
+}
+
+bool GivesUp(uint32_t api) {
+  return api == static_cast<uint32_t>(preload::NcclApi::ncclCommAbort) ||
+         api == static_cast<uint32_t>(preload::NcclApi::ncclCommRevoke);
+}
+
+std::string SignalText(uint32_t signal) {
+  const char* name = sigabbrev_np(static_cast<int>(signal));
+  return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
+}
+
+std::string EndText(const ReplayPlan& plan) {
+  const RecordedEnd& end = plan.end();
+  if (end.kind == EndKind::kExit) return "exit " + std::to_string(end.exit_code);
+  if (end.kind == EndKind::kCrash) {
+    const std::string text = SignalText(end.signal);
+    return end.FromOutside(plan.pid) ? text + ", sent by process " + std::to_string(end.sender_pid)
+                                     : text;
+  }
+  if (plan.fate.known && plan.fate.signal != 0)
+    return SignalText(plan.fate.signal) + ", which left no time to say where";
+  return "no word of how the process ended (SIGKILL, or it was still running)";
+}
+
+}  // namespace
+
+Session* Session::Open(const SessionOptions& options) {
+  auto* session = new Session();  // never destroyed: hooks are called until the very end
+  session->options_ = options;
+  session->report_.Open(options.scratch);
+  session->report_.SetChild(options.child);
+  auto fail = [session](const Error& error) -> Session* {
+    JsonLine line("failed");
+    line.Add("message", error.message);
+    session->report_.Write(line);
+    Say(error.message);
+    return nullptr;
+  };
+  auto reader = format::RankReader::Open(options.folder);
+  if (!reader) return fail(reader.error());
+  session->reader_ = std::move(*reader);
+  auto plan = ReplayPlan::Build(*session->reader_, {KindOfCall, GivesUp, preload::InputKindOf});
+  if (!plan) return fail(plan.error());
+  session->plan_ = std::move(*plan);
+  session->Prepare();
+  return session;
+}
+
+void Session::StartClocks() {
+  clocks_.SetMode(options_.clocks);
+  const uint64_t begin = reader_->header().start_mono_ns;
+  for (const auto& [source, first] : plan_->first_readings()) {
+    const ClockFamily family = FamilyOf(static_cast<format::ClockSource>(source));
+    if (family == ClockFamily::kNone) continue;
+    // What the clock said when recording began; the processor time used was next to nothing.
+    const auto since = static_cast<int64_t>(first.time_ns - begin);
+    const bool is_cpu = family == ClockFamily::kProcessCpu || family == ClockFamily::kThreadCpu;
+    clocks_.Start(family, is_cpu ? 0 : LiveClock(family) - (first.value - since));
+  }
+}
+
+ThreadClocks& Session::Clocks(ThreadState& thread) {
+  if (thread.clocks == nullptr) {
+    const auto* streams =
+        thread.recorded == kNone ? nullptr : &plan_->threads()[thread.recorded].clocks;
+    thread.clocks = std::make_unique<ThreadClocks>(clocks_, streams);
+  }
+  return *thread.clocks;
+}
+
+void Session::Prepare() {
+  StartClocks();
+  const auto& threads = plan_->threads();
+  remaining_of_ = std::make_unique<std::atomic<uint64_t>[]>(threads.size() + 1);
+  uint64_t total = 0;
+  for (size_t i = 0; i < threads.size(); ++i) {
+    remaining_of_[i] = threads[i].strict_events;
+    total += threads[i].strict_events;
+    for (const auto& [api, inputs] : threads[i].entropy)
+      entropy_left_ += static_cast<int64_t>(inputs.size());
+  }
+  remaining_ = total;
+  payloads_ = std::make_unique<PayloadSource>(*reader_, *plan_);
+  payloads_->Start();
+  mpi_ = std::make_unique<ServedMpi>(*plan_);
+  deja_replay_state.rank = plan_->rank;
+  CopyText(deja_replay_state.end_text, sizeof deja_replay_state.end_text, EndText(*plan_));
+  FillFrames(deja_replay_state.end_frames, deja_replay_state.end_frame_count, plan_->end().frames);
+}
+
+ThreadState& Session::Thread() {
+  preload::ThreadRecord& record = preload::Self();
+  if (record.engine_state == nullptr) {
+    auto* state = new ThreadState();  // its record is never freed either
+    state->recorded = plan_->FindThread(record.name);
+    const uint32_t slot = __atomic_fetch_add(&deja_replay_state.thread_count, 1, __ATOMIC_RELAXED);
+    if (slot < std::size(deja_replay_state.threads)) {
+      state->slot = slot;
+      deja_replay_thread& shown = deja_replay_state.threads[slot];
+      CopyText(shown.name, sizeof shown.name, record.name);
+      shown.tid = static_cast<int32_t>(syscall(SYS_gettid));
+    } else {
+      __atomic_store_n(&deja_replay_state.thread_count, std::size(deja_replay_state.threads),
+                       __ATOMIC_RELAXED);
+    }
+    record.engine_state = state;
+  }
+  return *static_cast<ThreadState*>(record.engine_state);
+}
+
+void Session::Consume(uint32_t recorded) {
+  if (recorded == kNone || remaining_of_[recorded].load() == 0) return;
+  remaining_of_[recorded].fetch_sub(1);
+  remaining_.fetch_sub(1);
+}
+
+uint64_t Session::NewComm(const RecordedComm& recorded, const RecordedCall& call) {
+  const bool unfinished = call.result == kInProgress && !plan_->WasUsed(recorded.number);
+  auto* comm = new ServedComm(recorded, unfinished);  // never freed: see served_comm.h
+  std::lock_guard<std::mutex> lock(comm_mutex_);
+  comms_.push_back(comm);
+  return comm->handle();
+}
+
+void Session::MarkMade(uint32_t call) {
+  if (!plan_->IsAwaited(call)) return;
+  std::lock_guard<std::mutex> lock(made_mutex_);
+  made_.insert(call);
+  made_changed_.notify_all();
+}
+
+void Session::WaitUntilMade(uint32_t call) {
+  std::unique_lock<std::mutex> lock(made_mutex_);
+  made_changed_.wait(lock, [&] { return made_.count(call) != 0; });
+}
+
+uint64_t Session::OperationsOf(uint32_t comm) const {
+  std::lock_guard<std::mutex> lock(comm_mutex_);
+  for (const ServedComm* served : comms_)
+    if (served->number() == comm) return served->operations();
+  return 0;
+}
+
+Session::Missing Session::Classify(const ThreadState& thread) const {
+  if (thread.recorded == kNone) return Missing::kEndOfRecording;
+  if (RemainingOf(thread.recorded) != 0) return Missing::kDivergence;
+  return plan_->threads()[thread.recorded].ended ? Missing::kDivergence : Missing::kEndOfRecording;
+}
+
+Divergence Session::NewDivergence(DivergenceKind kind, const ThreadState& thread) const {
+  Divergence divergence;
+  divergence.kind = kind;
+  divergence.thread = preload::Self().name;
+  divergence.has_step = deja_replay_state.has_step != 0;
+  divergence.step = deja_replay_state.step;
+  (void)thread;
+  return divergence;
+}
+
+void Session::Diverge(ThreadState& thread, Divergence divergence, uint32_t recorded_stack) {
+  divergence.recorded_stack = RecordedStack(recorded_stack);
+  divergence.live_stack = LiveStack();
+  divergences_.fetch_add(1);
+  JsonLine line("divergence");
+  divergence.WriteTo(line);
+  report_.Write(line);
+  if (options_.stop_on_divergence || deja_replay_state.watched != 0)
+    Stop(thread, kDejaStopDivergence, "divergence at " + divergence.Describe(), {}, recorded_stack);
+  if (!options_.stop_on_divergence) return;
+  JsonLine counters("counters");
+  WriteCounters(counters);
+  report_.Write(counters);
+  // What the program has printed so far is worth seeing, unless some thread is printing now.
+  if (ftrylockfile(stdout) == 0) {
+    fflush_unlocked(stdout);
+    funlockfile(stdout);
+  }
+  EndProcess(4);
+}
+
+void Session::ReportSent(std::string what) {
+  Divergence divergence = NewDivergence(DivergenceKind::kSent, Thread());
+  divergence.what = std::move(what);
+  divergence.live_stack = LiveStack();
+  divergences_.fetch_add(1);
+  JsonLine line("divergence");
+  divergence.WriteTo(line);
+  report_.Write(line);
+  Say(divergence.what);
+}
+
+void Session::SetTransfersLeft(uint64_t left) {
+  if (transfers_left_.exchange(left) != 0 && left == 0 && remaining() == 0) OnAllEventsMade(*this);
+}
+
+void Session::Enter(ThreadState& thread, const char* api, uint32_t comm, uint64_t comm_seq,
+                    uint32_t stack) {
+  if (thread.slot == kNone) return;
+  deja_replay_thread& shown = deja_replay_state.threads[thread.slot];
+  CopyText(shown.api, sizeof shown.api, api);
+  shown.comm = comm;
+  shown.comm_seq = comm_seq;
+  shown.stack = stack;
+}
+
+void Session::FillFrames(deja_replay_frame* out, uint32_t& count,
+                         std::span<const format::StackFrame> frames) const {
+  count = 0;
+  for (const format::StackFrame& frame : frames) {
+    if (count == format::kMaxStackFrames) break;
+    const RecordedModule* module = plan_->Module(frame.module);
+    out[count].module = module == nullptr ? 0 : reinterpret_cast<uint64_t>(module->path.c_str());
+    out[count].offset = frame.offset;
+    ++count;
+  }
+}
+
+void Session::Stop(ThreadState& thread, DejaStopReason reason, std::string_view message,
+                   std::span<const ShownTensor> tensors, uint32_t recorded_stack) {
+  std::lock_guard<std::mutex> one_at_a_time(stop_mutex_);
+  deja_replay_state_t& state = deja_replay_state;
+  std::vector<std::vector<std::byte>> recorded_bytes;
+  CopyText(state.message, sizeof state.message, message);
+  state.stopped_thread = thread.slot;
+  if (state.watched != 0) {
+    FillFrames(state.frames, state.frame_count, plan_->Stack(recorded_stack));
+    state.tensor_count = 0;
+    auto show = [&](const char* name, uint32_t role, const format::Tensor& recorded,
+                    const void* live, uint32_t comparison) {
+      if (state.tensor_count == std::size(state.tensors)) return;
+      deja_replay_tensor& out = state.tensors[state.tensor_count++];
+      CopyText(out.name, sizeof out.name, name);
+      out.role = role;
+      out.dtype = recorded.dtype;
+      out.count = recorded.count;
+      out.live = reinterpret_cast<uint64_t>(live);
+      out.nan_count = recorded.stats.nan_count;
+      out.comparison = comparison;
+      out.recorded = 0;
+      if (auto bytes = payloads_->Read(recorded.hash, PayloadBytes(recorded))) {
+        recorded_bytes.push_back(std::move(*bytes));
+        out.recorded = reinterpret_cast<uint64_t>(recorded_bytes.back().data());
+      }
+    };
+    for (const ShownTensor& t : tensors) show(t.name, t.role, *t.recorded, t.live, t.comparison);
+    std::lock_guard<std::mutex> snapshots(snapshot_mutex_);
+    for (const auto& [name, view] : snapshot_views_)
+      show(name.c_str(), 3, view.recorded->tensor, view.live, view.comparison);
+  }
+  state.stop_next = 0;
+  state.stop_nan = reason == kDejaStopNan ? 0 : state.stop_nan;
+  deja_replay_stop(&state, reason);
+  for (uint32_t i = 0; i < state.tensor_count; ++i) state.tensors[i].recorded = 0;
+}
+
+void Session::RememberSnapshot(const RecordedSnapshot& recorded, const void* live,
+                               uint32_t comparison) {
+  std::lock_guard<std::mutex> lock(snapshot_mutex_);
+  snapshot_views_[recorded.name] = {&recorded, live, comparison};
+}
+
+std::vector<StackLine> Session::Lines(std::span<const format::StackFrame> frames) const {
+  std::vector<StackLine> lines;
+  for (const format::StackFrame& frame : frames) {
+    const RecordedModule* module = plan_->Module(frame.module);
+    if (module == nullptr)
+      lines.push_back({"", "", frame.offset});
+    else
+      lines.push_back({module->path, module->build_id, frame.offset});
+  }
+  return lines;
+}
+
+std::vector<StackLine> Session::RecordedStack(uint32_t stack) const {
+  return Lines(plan_->Stack(stack));
+}
+
+void Session::EndProcess(int code) {
+  for (;;) syscall(SYS_exit_group, code);
+}
+
+void Session::CountCompared(bool equal) {
+  __atomic_fetch_add(&deja_replay_state.digests_compared, 1, __ATOMIC_RELAXED);
+  if (!equal) __atomic_fetch_add(&deja_replay_state.digests_different, 1, __ATOMIC_RELAXED);
+}
+
+void Session::WriteCounters(JsonLine& line) const {
+  const deja_replay_state_t& state = deja_replay_state;
+  line.Add("operations", __atomic_load_n(&state.operations, __ATOMIC_RELAXED));
+  line.Add("digests_compared", __atomic_load_n(&state.digests_compared, __ATOMIC_RELAXED));
+  line.Add("digests_different", __atomic_load_n(&state.digests_different, __ATOMIC_RELAXED));
+  line.Add("divergences", divergences_.load());
+  line.Add("remaining", remaining_.load());
+  if (plan_->end().thread != kNone)
+    line.Add("remaining_on_last_thread", RemainingOf(plan_->end().thread));
+  if (state.has_step != 0) line.Add("step", state.step);
+}
+
+const char* ShortName(const char* name) {
+  return std::strncmp(name, "nccl", 4) == 0 ? name + 4 : name;
+}
+
+std::string ApiText(uint32_t api) {
+  const preload::ApiInfo* info = preload::FindApi(api);
+  return info != nullptr ? ShortName(info->name) : "call " + std::to_string(api);
+}
+
+CallKind KindOfCall(uint32_t api) {
+  const preload::ApiInfo* info = preload::FindNccl(api);
+  if (info == nullptr) return CallKind::kOrdered;
+  switch (info->klass) {
+    case ApiClass::kCollective:
+    case ApiClass::kP2p:
+      return CallKind::kOperation;
+    case ApiClass::kGroup:
+      return CallKind::kGroup;
+    case ApiClass::kQuery:
+      return CallKind::kQuery;
+    default:
+      return CallKind::kOrdered;
+  }
+}
+
+}  // namespace deja::replayer

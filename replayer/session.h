@@ -1,0 +1,236 @@
+// Session: one replay, i.e. the state that all parts of the replay engine share.
+//
+// Made once by the engine, never destroyed. What it points to is constant or locks for itself;
+// ThreadState belongs to its thread. The functions that serve calls are in collectives.cc,
+// lifecycle.cc, inputs.cc and snapshots.cc.
+#ifndef DEJA_REPLAYER_SESSION_H_
+#define DEJA_REPLAYER_SESSION_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "format/rank_reader.h"
+#include "preload/engine.h"
+#include "preload/threads.h"
+#include "replayer/divergence.h"
+#include "replayer/mpi_world.h"
+#include "replayer/payload_source.h"
+#include "replayer/position.h"
+#include "replayer/replay_plan.h"
+#include "replayer/report.h"
+#include "replayer/served_comm.h"
+#include "replayer/thread_clocks.h"
+
+namespace deja::replayer {
+
+// An operation inside a group whose results are served when the group ends.
+struct PendingOperation {
+  uint32_t call = kNone;
+  preload::Call live;
+};
+
+// A communicator that a call inside a group makes when the group ends.
+struct PendingComm {
+  uint64_t out = 0;     // address of the program's ncclComm_t
+  uint32_t parent = 0;  // number + 1; 0: made from a unique id
+  int64_t rank = -1;    // -1: not known from the call
+};
+
+// What the replay knows about one thread of the program.
+struct ThreadState {
+  uint32_t recorded = kNone;  // position in plan.threads()
+  uint32_t slot = kNone;      // in deja_replay_state.threads
+  uint32_t depth = 0;         // of groups
+  std::vector<PendingOperation> pending;
+  std::vector<PendingComm> pending_comms;
+  uint32_t next_call = 0;
+  uint32_t next_snapshot = 0;
+  uint64_t mpi_polls = 0;     // questions answered no, since the last call of MPI
+  double mpi_clock = 0;       // the last time that MPI's clock was served
+  double mpi_clock_live = 0;  // and when that was
+  uint32_t next_end = 0;      // of processes
+  std::map<uint32_t, uint32_t> next_by_api;
+  std::map<uint32_t, uint32_t> next_entropy;
+  std::map<InputKey, uint32_t> next_by_key;
+  uint64_t entropy_served = 0;
+  std::unique_ptr<ThreadClocks> clocks;  // from its first look at one
+  // Times that a process has used: what was told last, and what was true then.
+  std::map<InputKey, std::pair<std::string, std::string>> last_usage;
+};
+
+struct SessionOptions {
+  std::string folder;
+  std::string scratch;
+  bool stop_on_divergence = true;
+  ClockMode clocks = ClockMode::kServed;
+  std::string child;  // name of the process below the rank; empty: the rank itself
+};
+
+class Session {
+ public:
+  // Null after an error has been reported.
+  static Session* Open(const SessionOptions& options);
+
+  [[nodiscard]] const ReplayPlan& plan() const { return *plan_; }
+  PayloadSource& payloads() { return *payloads_; }
+  ServedMpi& mpi() { return *mpi_; }
+  [[nodiscard]] const Report& report() const { return report_; }
+  [[nodiscard]] const SessionOptions& options() const { return options_; }
+
+  // The calling thread's state.
+  ThreadState& Thread();
+
+  ThreadClocks& Clocks(ThreadState& thread);
+  // Where in its recording the thread is, as ClockStream counts.
+  [[nodiscard]] uint64_t Segment(const ThreadState& thread) const {
+    return thread.recorded == kNone ? 0 : MadeBy(thread.recorded) + thread.entropy_served;
+  }
+
+  // Something happened that a hanging program does not do.
+  void CountActivity() { activity_.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t activity() const { return activity_.load(std::memory_order_relaxed); }
+
+  // One of the events that recorded thread `recorded` has to make was made.
+  void Consume(uint32_t recorded);
+  [[nodiscard]] uint64_t remaining() const { return remaining_.load(); }
+  [[nodiscard]] uint64_t RemainingOf(uint32_t recorded) const {
+    return recorded == kNone ? 0 : remaining_of_[recorded].load();
+  }
+
+  // Random bytes that were recorded have been served. What is left of them says that a recording
+  // without an end has not come to it yet.
+  void ConsumeEntropy() { entropy_left_.fetch_sub(1); }
+  [[nodiscard]] bool AllConsumed() const { return remaining() == 0 && entropy_left_.load() <= 0; }
+
+  // Recorded chunks of connections that the program has not received yet.
+  void SetTransfersLeft(uint64_t left);
+  [[nodiscard]] uint64_t transfers_left() const { return transfers_left_.load(); }
+
+  // How many of them it has made.
+  [[nodiscard]] uint64_t MadeBy(uint32_t recorded) const {
+    return plan_->threads()[recorded].strict_events - RemainingOf(recorded);
+  }
+
+  // A communicator for the program, made by `call`; returns its handle.
+  uint64_t NewComm(const RecordedComm& recorded, const RecordedCall& call);
+  // A call that others may wait for was made / waits until it is.
+  void MarkMade(uint32_t call);
+  void WaitUntilMade(uint32_t call);
+  // Operations that the program has entered on a communicator, by number + 1.
+  [[nodiscard]] uint64_t OperationsOf(uint32_t comm) const;
+
+  // What to do when the program makes a call that is not in the recording: nothing ends the
+  // thread's recording, so it waits for the end of the replay (no return); or this is a divergence.
+  enum class Missing { kEndOfRecording, kDivergence };
+  [[nodiscard]] Missing Classify(const ThreadState& thread) const;
+
+  // Reports `divergence`. Returns if the replay goes on (--on-divergence=warn).
+  void Diverge(ThreadState& thread, Divergence divergence, uint32_t recorded_stack);
+  // Reports that the program sends something else than it did. The replay goes on: nobody gets it.
+  void ReportSent(std::string what);
+  // Fills in what every divergence says about where it is.
+  Divergence NewDivergence(DivergenceKind kind, const ThreadState& thread) const;
+
+  // Position, for gdb and for reports.
+  void Enter(ThreadState& thread, const char* api, uint32_t comm, uint64_t comm_seq,
+             uint32_t stack);
+  // Stops in gdb. `tensors` are shown; recorded bytes are fetched here.
+  struct ShownTensor {
+    const char* name;
+    uint32_t role;
+    const format::Tensor* recorded;
+    const void* live;
+    uint32_t comparison;
+  };
+  void Stop(ThreadState& thread, DejaStopReason reason, std::string_view message,
+            std::span<const ShownTensor> tensors, uint32_t recorded_stack);
+
+  // Remembers what the program showed under a name, for `deja tensor NAME`.
+  void RememberSnapshot(const RecordedSnapshot& recorded, const void* live, uint32_t comparison);
+
+  // Frames of a recorded stack / of the calling thread, by path.
+  [[nodiscard]] std::vector<StackLine> RecordedStack(uint32_t stack) const;
+  [[nodiscard]] std::vector<StackLine> Lines(std::span<const format::StackFrame> frames) const;
+
+  // Ends the process at once, without running anything of the program's.
+  [[noreturn]] static void EndProcess(int code);
+
+  void CountCompared(bool equal);
+  void WriteCounters(JsonLine& line) const;
+
+ private:
+  struct SnapshotView {
+    const RecordedSnapshot* recorded;
+    const void* live;
+    uint32_t comparison;
+  };
+
+  Session() = default;
+  void Prepare();
+  void StartClocks();
+  void FillFrames(deja_replay_frame* out, uint32_t& count,
+                  std::span<const format::StackFrame> frames) const;
+
+  SessionOptions options_;
+  Report report_;
+  std::unique_ptr<format::RankReader> reader_;
+  std::unique_ptr<ReplayPlan> plan_;
+  std::unique_ptr<PayloadSource> payloads_;
+  std::unique_ptr<ServedMpi> mpi_;
+  std::unique_ptr<std::atomic<uint64_t>[]> remaining_of_;
+  std::atomic<uint64_t> remaining_{0};
+  std::atomic<int64_t> entropy_left_{0};
+  std::atomic<uint64_t> transfers_left_{0};
+  std::atomic<uint64_t> activity_{0};
+  ProcessClocks clocks_;
+  std::atomic<uint32_t> divergences_{0};
+  std::mutex stop_mutex_;
+  mutable std::mutex comm_mutex_;
+  std::vector<const ServedComm*> comms_;
+  std::mutex made_mutex_;
+  std::condition_variable made_changed_;
+  std::set<uint32_t> made_;
+  std::mutex snapshot_mutex_;
+  std::map<std::string, SnapshotView> snapshot_views_;
+};
+
+// How the api tables sort calls and inputs.
+CallKind KindOfCall(uint32_t api);
+// "AllReduce" for ncclAllReduce.
+const char* ShortName(const char* name);
+std::string ApiText(uint32_t api);
+
+// The servers. Each sets call.result and the program's out-parameters.
+void ServeOperation(Session& session, ThreadState& thread, preload::Call& call);
+void ServeGroup(Session& session, ThreadState& thread, preload::Call& call);
+void ServeOrdered(Session& session, ThreadState& thread, preload::Call& call);
+void ServeQuery(Session& session, ThreadState& thread, preload::Call& call);
+// Only what is one value for each question; false if the recording does not have it.
+bool ServeIdentity(const ReplayPlan& plan, preload::InputCall& call);
+void ServeInput(Session& session, ThreadState& thread, preload::InputCall& call);
+int64_t ServeClock(Session& session, ThreadState& thread, format::ClockSource source,
+                   int64_t live_ns);
+// times and getrusage.
+void ServeUsage(Session& session, ThreadState& thread, preload::InputCall& call);
+int64_t DeadlineOffset(Session& session, ThreadState& thread, int clock, int64_t deadline_ns);
+void ServeSnapshot(Session& session, ThreadState& thread, const preload::SnapshotCall& call);
+
+// Adds to `text` what differs between the recorded arguments and the live ones; empty: nothing.
+std::string CompareArguments(const ReplayPlan& plan, const RecordedCall& recorded,
+                             const preload::Call& live);
+// Writes the recorded values of scalar out-parameters to where the live call wants them.
+// The recorded call of this kind that is this thread's next one; the last one again when they are
+// used up; null if there is none. For calls that are matched by kind alone.
+const RecordedCall* NextOfKind(Session& session, ThreadState& thread, uint32_t api);
+void WriteOuts(Session& session, const RecordedCall& recorded, preload::Call& call);
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_SESSION_H_

@@ -1,0 +1,80 @@
+// deja_tensor and deja_state: compared like the input of a collective, in order on their thread.
+#include "preload/digest.h"
+#include "replayer/ending.h"
+#include "replayer/session.h"
+
+namespace deja::replayer {
+
+using preload::SnapshotCall;
+
+namespace {
+
+const RecordedSnapshot* NextSnapshot(Session& session, ThreadState& thread) {
+  if (thread.recorded == kNone) return nullptr;
+  const auto& queue = session.plan().threads()[thread.recorded].snapshots;
+  if (thread.next_snapshot >= queue.size()) return nullptr;
+  session.Consume(thread.recorded);
+  return &session.plan().snapshots()[queue[thread.next_snapshot++]];
+}
+
+void Compare(Session& session, ThreadState& thread, const SnapshotCall& call,
+             const RecordedSnapshot& recorded) {
+  const std::string name(call.name);
+  if (recorded.name != call.name) {
+    Divergence divergence = session.NewDivergence(DivergenceKind::kSnapshot, thread);
+    divergence.api = call.opaque ? "deja_state" : "deja_tensor";
+    divergence.what =
+        "the program shows '" + name + "', the recorded run showed '" + recorded.name + "' here";
+    divergence.tensor = name;
+    session.Diverge(thread, std::move(divergence), recorded.stack);
+    return;
+  }
+  if (recorded.tensor.hash.IsZero()) return;
+  const std::span<const std::byte> live{static_cast<const std::byte*>(call.data), call.bytes};
+  const Hash128 hash = preload::HashBytes(live);
+  const bool equal = hash == recorded.tensor.hash;
+  session.CountCompared(equal);
+  session.RememberSnapshot(recorded, call.data, equal ? 1 : 2);
+  if (equal) return;
+  Divergence divergence = session.NewDivergence(DivergenceKind::kSnapshot, thread);
+  divergence.api = call.opaque ? "deja_state" : "deja_tensor";
+  divergence.tensor = name;
+  divergence.dtype = call.dtype;
+  const uint32_t size = std::max(preload::ElementSize(call.dtype), 1u);
+  divergence.count = call.bytes / size;
+  divergence.recorded_hash = recorded.tensor.hash;
+  divergence.live_hash = hash;
+  divergence.recorded_stats = recorded.tensor.stats;
+  divergence.live_stats = preload::ComputeStats(live, call.dtype);
+  if (recorded.tensor.count != divergence.count || recorded.tensor.dtype != call.dtype) {
+    divergence.what = "snapshot " + name + " has " + std::to_string(divergence.count) +
+                      " elements of type " + std::to_string(call.dtype) + ", recorded " +
+                      std::to_string(recorded.tensor.count) + " of type " +
+                      std::to_string(recorded.tensor.dtype);
+  } else if (auto bytes = session.payloads().Read(recorded.tensor.hash, call.bytes)) {
+    divergence.has_recorded_bytes = true;
+    divergence.element = CompareElements(*bytes, live, call.dtype);
+  }
+  session.Diverge(thread, std::move(divergence), recorded.stack);
+}
+
+}  // namespace
+
+void ServeSnapshot(Session& session, ThreadState& thread, const SnapshotCall& call) {
+  session.CountActivity();
+  const RecordedSnapshot* recorded = NextSnapshot(session, thread);
+  if (recorded == nullptr) {
+    if (session.Classify(thread) == Session::Missing::kEndOfRecording) return;
+    Divergence divergence = session.NewDivergence(DivergenceKind::kSnapshot, thread);
+    divergence.api = call.opaque ? "deja_state" : "deja_tensor";
+    divergence.tensor = std::string(call.name);
+    divergence.what = "the program shows '" + std::string(call.name) +
+                      "', and the recording has no further snapshot on this thread";
+    session.Diverge(thread, std::move(divergence), 0);
+    return;
+  }
+  Compare(session, thread, call, *recorded);
+  if (session.remaining() == 0) OnAllEventsMade(session);
+}
+
+}  // namespace deja::replayer

@@ -1,0 +1,129 @@
+// ThreadClocks: what one thread of a replay is told when it reads a clock, and when a deadline that
+// it computed from that really is. docs/decisions has the reasons ("Clocks are served, deadlines
+// translated").
+//
+// A reading that the recording has is told as recorded. A thread that reads more often than
+// recorded sees time go on from what it was told last, at the pace of the live clock, but not at
+// once past what the recording tells it later. Within one clock of one thread time never goes back,
+// except for the clocks of the day, which are told as recorded whatever they say.
+//
+// Owned by its thread. What threads share is in ProcessClocks, which any thread may use.
+#ifndef DEJA_REPLAYER_THREAD_CLOCKS_H_
+#define DEJA_REPLAYER_THREAD_CLOCKS_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "format/clock_run.h"
+#include "replayer/clock_stream.h"
+
+namespace deja::replayer {
+
+// Clocks whose values can be compared with one another.
+enum class ClockFamily : uint8_t {
+  kDay,
+  kMonotonic,
+  kMonotonicRaw,
+  kBoottime,
+  kTai,
+  kProcessCpu,
+  kThreadCpu,
+  kNone,
+};
+inline constexpr size_t kClockFamilies = static_cast<size_t>(ClockFamily::kNone);
+
+ClockFamily FamilyOf(format::ClockSource source);
+// Of a clock id as waits and timers name it.
+ClockFamily FamilyOfId(int clock);
+
+// What the live clock of a family says.
+int64_t LiveClock(ClockFamily family);
+
+// --clock: which clocks are told as recorded.
+enum class ClockMode : uint8_t { kServed, kDay, kLive };
+
+// What the threads of a replay know together: for each family how far the live clock is ahead of
+// the recorded one, by the last thread that was told a time.
+class ProcessClocks {
+ public:
+  void SetMode(ClockMode mode) { mode_ = mode; }
+  // A family that nobody read in the recording stays live.
+  void Start(ClockFamily family, int64_t offset) {
+    Family& f = At(family);
+    f.offset.store(offset, std::memory_order_relaxed);
+    f.served.store(true, std::memory_order_release);
+  }
+  [[nodiscard]] bool Serves(ClockFamily family) const {
+    if (family == ClockFamily::kNone || mode_ == ClockMode::kLive) return false;
+    if (mode_ == ClockMode::kDay && family != ClockFamily::kDay && family != ClockFamily::kTai)
+      return false;
+    return families_[static_cast<size_t>(family)].served.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] int64_t Offset(ClockFamily family) const {
+    return families_[static_cast<size_t>(family)].offset.load(std::memory_order_relaxed);
+  }
+  void SetOffset(ClockFamily family, int64_t offset) {
+    At(family).offset.store(offset, std::memory_order_relaxed);
+  }
+
+ private:
+  struct Family {
+    std::atomic<bool> served{false};
+    std::atomic<int64_t> offset{0};
+  };
+  Family& At(ClockFamily family) { return families_[static_cast<size_t>(family)]; }
+
+  ClockMode mode_ = ClockMode::kServed;
+  std::array<Family, kClockFamilies> families_;
+};
+
+class ThreadClocks {
+ public:
+  // For how long in all a clock stands still before the next recorded reading, when the thread
+  // reads more often than recorded. It ends, since what the thread waits for may not come.
+  static constexpr int64_t kPauseNs = 1000000000;
+
+  // `streams`: of the recorded thread, by source; null for a thread that was not recorded.
+  ThreadClocks(ProcessClocks& process, const std::map<uint32_t, ClockStream>* streams)
+      : process_(process), streams_(streams) {}
+
+  // The clock says `live`; what the thread is told. `segment`: see ClockStream.
+  int64_t Read(format::ClockSource source, int64_t live, uint64_t segment);
+
+  // What to add to a deadline of the thread before it is waited for.
+  int64_t DeadlineOffset(ClockFamily family, int64_t deadline);
+
+ private:
+  struct Clock {
+    ClockStream::Cursor recorded;
+    bool opened = false;
+    bool told = false;
+    int64_t last = 0;    // told
+    int64_t live = 0;    // what the live clock said then
+    int64_t paused = 0;  // since the last recorded reading
+  };
+  struct Family {
+    bool read = false;        // by this thread at all
+    bool read_since = false;  // since its last wait
+    int64_t offset = 0;       // live - told, at the last reading
+    bool waited = false;
+    int64_t deadline = 0;  // of the last wait, and what was added to it
+    int64_t added = 0;
+  };
+
+  int64_t GoOn(Clock& clock, ClockFamily family, int64_t live);
+  void Remember(format::ClockSource source, ClockFamily family, int64_t offset);
+
+  ProcessClocks& process_;
+  const std::map<uint32_t, ClockStream>* const streams_;
+  std::array<Clock, format::kClockSources> clocks_;
+  std::array<Family, kClockFamilies> families_;
+};
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_THREAD_CLOCKS_H_

@@ -1,0 +1,373 @@
+#!/usr/bin/env python3
+"""A second reader of the trace, written from docs/FORMAT.md and format/proto/trace.proto alone.
+
+It shares no code with Deja: only Python's standard library, and the zstd library for the one thing that the
+document leaves to zstd. It reads a rank's folder by scanning (it does not use the index) and prints what
+tests/conformance/trace_dump.cc prints, so that the two can be compared.
+
+usage: independent_reader.py RANK_FOLDER
+"""
+import ctypes
+import ctypes.util
+import json
+import os
+import re
+import struct
+import sys
+
+PROTO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "format", "proto", "trace.proto")
+
+MAGIC = b"DEJA\x01\r\n\x1a"
+SYNC = b"\xde\x1a\xf7\xa3"
+HEADER, EVENTS, CHUNK, INDEX, FOOTER, END = 1, 2, 3, 4, 5, 6
+MAX_RAW, MAX_STORED, MAX_CHUNK = 16 << 20, 17 << 20, 1 << 20
+HEADER_BYTES = 32
+
+
+class Corrupt(Exception):
+    pass
+
+
+# ---- XXH64, from its specification
+
+P1, P2, P3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
+P4, P5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
+MASK = (1 << 64) - 1
+
+
+def rotl(value, bits):
+    return ((value << bits) | (value >> (64 - bits))) & MASK
+
+
+def round64(acc, lane):
+    return rotl((acc + lane * P2) & MASK, 31) * P1 & MASK
+
+
+def xxh64(data):
+    size, at = len(data), 0
+    if size >= 32:
+        lanes = [(P1 + P2) & MASK, P2, 0, -P1 & MASK]
+        while at + 32 <= size:
+            for i, word in enumerate(struct.unpack_from("<4Q", data, at)):
+                lanes[i] = round64(lanes[i], word)
+            at += 32
+        acc = sum(rotl(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18))) & MASK
+        for lane in lanes:
+            acc = ((acc ^ round64(0, lane)) * P1 + P4) & MASK
+    else:
+        acc = P5
+    acc = (acc + size) & MASK
+    while at + 8 <= size:
+        acc = (rotl(acc ^ round64(0, struct.unpack_from("<Q", data, at)[0]), 27) * P1 + P4) & MASK
+        at += 8
+    if at + 4 <= size:
+        acc = (rotl(acc ^ (struct.unpack_from("<I", data, at)[0] * P1 & MASK), 23) * P2 + P3) & MASK
+        at += 4
+    for byte in data[at:]:
+        acc = rotl(acc ^ (byte * P5 & MASK), 11) * P1 & MASK
+    acc = (acc ^ (acc >> 33)) * P2 & MASK
+    acc = (acc ^ (acc >> 29)) * P3 & MASK
+    return acc ^ (acc >> 32)
+
+
+# ---- zstd
+
+def load_zstd():
+    library = ctypes.CDLL(ctypes.util.find_library("zstd") or "libzstd.so.1")
+    library.ZSTD_decompress.restype = ctypes.c_size_t
+    library.ZSTD_decompress.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+    library.ZSTD_isError.argtypes = [ctypes.c_size_t]
+    return library
+
+
+ZSTD = load_zstd()
+
+
+def zstd_decode(data, size):
+    out = ctypes.create_string_buffer(max(size, 1))
+    got = ZSTD.ZSTD_decompress(out, size, data, len(data))
+    if ZSTD.ZSTD_isError(got) or got != size:
+        raise Corrupt("zstd")
+    return out.raw[:size]
+
+
+# ---- Protobuf, driven by the text of trace.proto
+
+def load_schema():
+    """{message: {number: (type, repeated)}}; fields of a oneof are fields."""
+    with open(PROTO, encoding="utf-8") as file:
+        text = re.sub(r"//[^\n]*", "", file.read())
+    schema, current = {}, None
+    for line in text.splitlines():
+        message = re.match(r"\s*message (\w+) \{", line)
+        if message:
+            current = schema.setdefault(message.group(1), {})
+        field = re.match(r"\s*(repeated )?([\w.]+) (\w+) = (\d+);", line)
+        if field and current is not None:
+            current[int(field.group(4))] = (field.group(2), bool(field.group(1)))
+    return schema
+
+
+SCHEMA = load_schema()
+INTEGERS = ("uint32", "uint64", "sint32", "sint64", "bool")
+BODY_KINDS = sorted(number for number in SCHEMA["Event"] if number > 3)
+
+
+def varint(data, at):
+    value, shift = 0, 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise Corrupt("varint")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            if value > MASK:
+                raise Corrupt("varint")
+            return value, at
+
+
+def fields(data):
+    """Yields (number, wire type, value); value is an integer or bytes."""
+    at = 0
+    while at < len(data):
+        tag, at = varint(data, at)
+        number, wire = tag >> 3, tag & 7
+        if wire == 0:
+            value, at = varint(data, at)
+        elif wire in (1, 5):
+            size = 8 if wire == 1 else 4
+            value, at = int.from_bytes(data[at:at + size], "little"), at + size
+        elif wire == 2:
+            size, at = varint(data, at)
+            value, at = data[at:at + size], at + size
+        else:
+            raise Corrupt("wire type")
+        if at > len(data) or number == 0:
+            raise Corrupt("field")
+        yield number, wire, value
+
+
+def integer(kind, bits):
+    if kind.startswith("sint"):
+        return (bits >> 1) ^ -(bits & 1)
+    if kind == "bool":
+        return int(bits != 0)
+    return bits & 0xFFFFFFFF if kind == "uint32" else bits
+
+
+def decode(name, data):
+    """A message as {number: value}, as trace_dump shows it: zero and empty values are left out."""
+    message = {}
+    for number, wire, value in fields(data):
+        kind, repeated = SCHEMA[name].get(number, (None, False))
+        if kind is None:
+            continue
+        if kind in INTEGERS:
+            if wire == 2 and repeated:
+                at, values = 0, []
+                while at < len(value):
+                    bits, at = varint(value, at)
+                    values.append(integer(kind, bits))
+            elif wire == 0:
+                values = [integer(kind, value)]
+            else:
+                continue
+        elif kind == "double":
+            values = ["%016x" % value]
+        elif kind in ("string", "bytes"):
+            values = [value.hex()]
+        else:
+            values = [decode(kind, value)]
+        if repeated:
+            message.setdefault(number, []).extend(values)
+        else:
+            message[number] = values[-1]
+    empty = (0, "", {}, "%016x" % 0)
+    schema = SCHEMA[name]
+    return {n: v for n, v in message.items() if schema[n][1] or (v not in empty)}
+
+
+# ---- Frames
+
+def parse_header(data, at):
+    """(type, compression, stored size, raw size, checksum) of an intact frame header, or None."""
+    head = data[at:at + HEADER_BYTES]
+    if len(head) < HEADER_BYTES or head[:4] != SYNC:
+        return None
+    if struct.unpack_from("<Q", head, 24)[0] != xxh64(head[:24]):
+        return None
+    kind, packed, _, stored, raw, checksum = struct.unpack_from("<BBHIIQ", head, 4)
+    if stored > MAX_STORED or raw > MAX_RAW:
+        return None
+    return kind, packed, stored, raw, checksum
+
+
+def parse_payload(data, at, header):
+    _, packed, stored, raw, checksum = header
+    payload = data[at + HEADER_BYTES:at + HEADER_BYTES + stored]
+    if xxh64(payload) != checksum:
+        raise Corrupt("checksum")
+    if packed == 1:
+        return zstd_decode(payload, raw)
+    if packed != 0 or raw != stored:
+        raise Corrupt("compression")
+    return payload
+
+
+class File:
+    """Frames of one file, and how it ended."""
+
+    def __init__(self, path):
+        with open(path, "rb") as file:
+            self.data = file.read()
+        if self.data[:8] != MAGIC:
+            raise SystemExit(f"{path}: not a file of a trace of version 1")
+        self.end, self.lost = "torn", 0
+        self.was_corrupt = False
+
+    def frames(self):
+        data, at, footer, finished = self.data, 8, None, None
+        while at < len(data):
+            header = parse_header(data, at)
+            if len(data) - at < HEADER_BYTES or (header and at + HEADER_BYTES + header[2] > len(data)):
+                self.lost += len(data) - at
+                break
+            if header is None:
+                if not any(data[at:]):
+                    self.lost += len(data) - at
+                    break
+                self.was_corrupt = True
+                following = at + 1
+                while following < len(data) and parse_header(data, following) is None:
+                    following = data.find(SYNC, following + 1)
+                    if following < 0:
+                        following = len(data)
+                self.lost += following - at
+                at = following
+                continue
+            size = HEADER_BYTES + header[2]
+            try:
+                payload = parse_payload(data, at, header)
+                if header[0] == FOOTER:
+                    footer = at
+                elif header[0] == END and struct.unpack("<Q", payload)[0] == footer:
+                    finished = at + size
+                else:
+                    yield header[0], payload
+            except Corrupt:
+                self.was_corrupt = True
+                self.lost += size
+            at += size
+        if self.was_corrupt:
+            self.end = "corrupt"
+        elif finished == len(data):
+            self.end = "clean"
+
+
+# ---- Payloads
+
+def decode_planes(data, size, element):
+    count, rest = divmod(size, element)
+    planes = []
+    for plane in range(element):
+        mode, value, offset, stored = struct.unpack_from("<BBII", data, 1 + 10 * plane)
+        part = data[offset:offset + stored]
+        if mode == 0:
+            planes.append(part)
+        elif mode == 1:
+            planes.append(bytes([value]) * count)
+        elif mode == 2:
+            planes.append(zstd_decode(part, count))
+        else:
+            raise Corrupt("mode")
+        if len(planes[-1]) != count:
+            raise Corrupt("plane")
+    out = bytearray()
+    bits = 8 * element
+    for i in range(count):
+        value = sum(planes[p][i] << (8 * p) for p in range(element))
+        if data[0] & 1:
+            value = (value >> 1) | ((value & 1) << (bits - 1))
+        out += value.to_bytes(element, "little")
+    return bytes(out) + (data[len(data) - rest:] if rest else b"")
+
+
+def decode_chunk(chunk):
+    size, codec = chunk.get(4, 0), chunk.get(5, 0)
+    data = bytes.fromhex(chunk.get(7, ""))
+    if size > MAX_CHUNK:
+        raise Corrupt("chunk size")
+    if codec == 0:
+        out = data
+    elif codec == 1:
+        out = zstd_decode(data, size)
+    elif codec == 2:
+        out = decode_planes(data, size, chunk.get(6, 0))
+    else:
+        raise Corrupt("codec")
+    if len(out) != size:
+        raise Corrupt("chunk")
+    return out
+
+
+def read_payloads(file):
+    """{hash: bytes} of the complete ones."""
+    parts, totals = {}, {}
+    for kind, payload in file.frames():
+        if kind == CHUNK:
+            chunk = decode("PayloadChunk", payload)
+            parts.setdefault(chunk[1], []).append((chunk.get(3, 0), decode_chunk(chunk)))
+            totals[chunk[1]] = chunk.get(2, 0)
+    complete = {}
+    for name, chunks in parts.items():
+        whole = bytearray()
+        for offset, data in sorted(chunks):
+            if offset > len(whole):
+                break
+            whole += data[len(whole) - offset:]
+        if len(whole) == totals[name]:
+            complete[name] = bytes(whole)
+    return complete
+
+
+def dump(folder):
+    def show(value):
+        print(json.dumps(value, separators=(",", ":")))
+
+    def ordered(message):
+        if isinstance(message, dict):
+            return {str(k): ordered(message[k]) for k in sorted(message)}
+        if isinstance(message, list):
+            return [ordered(element) for element in message]
+        return message
+
+    events_file = File(os.path.join(folder, "events.deja"))
+    payloads_path = os.path.join(folder, "payloads.deja")
+    payloads_file = File(payloads_path) if os.path.exists(payloads_path) else None
+    events, header = [], None
+    for kind, payload in events_file.frames():
+        if kind == HEADER:
+            header = decode("TraceHeader", payload)
+        elif kind == EVENTS:
+            events += [value for number, wire, value in fields(payload) if number == 1 and wire == 2]
+    payloads = read_payloads(payloads_file) if payloads_file else {}
+    show({"header": ordered(header)})
+    for encoded in events:
+        event, kinds = decode("Event", encoded), [n for n, _, _ in fields(encoded) if n in BODY_KINDS]
+        if kinds:
+            head = {n: event[n] for n in (1, 2, 3) if n in event}
+            show({"head": ordered(head), "kind": kinds[-1], "body": ordered(event.get(kinds[-1], {}))})
+    for name in sorted(payloads):
+        show({"payload": name, "size": len(payloads[name]), "xxh64": "%016x" % xxh64(payloads[name])})
+    files = [file for file in (events_file, payloads_file) if file]
+    ends = [file.end for file in files]
+    end = next(e for e in ("corrupt", "torn", "clean") if e in ends)
+    show({"end": end, "lost_bytes": sum(file.lost for file in files)})
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit(__doc__)
+    dump(sys.argv[1])

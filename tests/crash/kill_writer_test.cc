@@ -1,0 +1,274 @@
+// Kills recording processes at random moments. Whatever Append and PutPayload had accepted by then
+// must be readable, in order: from the folder and the tail as they are, and after recovery.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "format/message_codec.h"
+#include "format/rank_log.h"
+#include "format/rank_reader.h"
+#include "format/recovery.h"
+#include "format/tail_reader.h"
+#include "tests/unit/format/rank_scan.h"
+
+namespace deja::format {
+namespace {
+
+constexpr uint32_t kThreads = 3;
+constexpr char kJob[] = "0123456789abcdef0123456789abcdef";
+
+// What the child says it has done; written after the call that did it has returned.
+struct Progress {
+  std::atomic<uint64_t> is_rank;
+  std::atomic<uint64_t> events[kThreads];
+  std::atomic<uint64_t> payloads[kThreads];
+};
+
+struct Plan {
+  uint64_t seed = 0;
+  uint64_t ring_bytes = 64 << 10;
+  uint64_t payload_bytes = 1 << 20;
+  uint64_t events_before_rank = 0;
+  uint64_t largest_payload = 100000;
+  uint64_t payload_every = 8;
+  uint32_t kill_after_us = 0;
+};
+
+std::string EventText(const Plan& plan, uint32_t thread, uint64_t seq) {
+  const uint64_t seed = plan.seed + thread * 1000003 + seq;
+  return SomeBytes(seed, seed % 700);
+}
+
+std::string Payload(const Plan& plan, uint32_t thread, uint64_t number) {
+  const uint64_t seed = plan.seed * 31 + thread * 1000003 + number;
+  return SomeBytes(seed, seed * 7919 % plan.largest_payload);
+}
+
+void WriteUntilKilled(RankLog& log, const Plan& plan, uint32_t thread, Progress& progress) {
+  EventSink* sink = log.ClaimSink(thread);
+  for (uint64_t seq = 0;; ++seq) {
+    if (thread == 0 && seq == plan.events_before_rank) {
+      if (!log.BecomeRank({})) _exit(3);
+      progress.is_rank.store(1);
+    }
+    if (seq % plan.payload_every == 0) {
+      const uint64_t number = seq / plan.payload_every;
+      const std::string bytes = Payload(plan, thread, number);
+      if (!log.PutPayload(HashOf(bytes), AsBytes(bytes), 4)) _exit(4);
+      progress.payloads[thread].store(number + 1);
+    }
+    if (!sink->Append(AsBytes(NoteEvent(thread, seq, EventText(plan, thread, seq))))) _exit(5);
+    progress.events[thread].store(seq + 1);
+  }
+}
+
+[[noreturn]] void Child(const RankLogOptions& options, const Plan& plan, Progress& progress) {
+  auto log = RankLog::Create(options);
+  if (!log) _exit(2);
+  std::vector<std::thread> threads;
+  for (uint32_t t = 1; t < kThreads; ++t) {
+    threads.emplace_back(WriteUntilKilled, std::ref(**log), plan, t, std::ref(progress));
+  }
+  WriteUntilKilled(**log, plan, 0, progress);
+  _exit(6);
+}
+
+void CheckScan(const RankScan& scan, const Plan& plan, const Progress& progress) {
+  ASSERT_EQ(scan.problem, "");
+  for (uint32_t t = 0; t < kThreads; ++t) {
+    const std::vector<std::string> notes = scan.Notes(t);
+    // One more may have been appended and not been counted.
+    ASSERT_GE(notes.size(), progress.events[t].load()) << "thread " << t;
+    ASSERT_LE(notes.size(), progress.events[t].load() + 1) << "thread " << t;
+    for (uint64_t seq = 0; seq < notes.size(); ++seq) {
+      ASSERT_EQ(notes[seq], EventText(plan, t, seq)) << "thread " << t << ", event " << seq;
+    }
+    for (uint64_t number = 0; number < progress.payloads[t].load(); ++number) {
+      const std::string bytes = Payload(plan, t, number);
+      const auto found = scan.payloads.find(HashOf(bytes));
+      ASSERT_NE(found, scan.payloads.end()) << "thread " << t << ", payload " << number;
+      ASSERT_EQ(found->second, bytes);
+    }
+  }
+}
+
+void CheckReader(const std::string& folder, const Progress& progress, bool recovered) {
+  auto reader = RankReader::Open(folder);
+  ASSERT_TRUE(reader) << reader.error().message;
+  uint64_t events = 0;
+  const auto cursor = (*reader)->Events();
+  while (cursor->Next() != nullptr) ++events;
+  uint64_t expected = 0;
+  for (const auto& count : progress.events) expected += count.load();
+  EXPECT_GE(events, expected);
+  EXPECT_LE(events, expected + kThreads);
+  EXPECT_EQ((*reader)->totals().events, events);
+  if (recovered) {
+    EXPECT_EQ((*reader)->end().state, EndState::kCleanEnd) << (*reader)->end().detail;
+    EXPECT_EQ((*reader)->totals().swept, 1u);
+    EXPECT_EQ((*reader)->totals().fate.signal, static_cast<uint32_t>(SIGKILL));
+  }
+}
+
+uint64_t FolderBytes(const std::string& folder) {
+  uint64_t bytes = 0;
+  for (const std::string& name : ListDir(folder)) {
+    bytes += std::filesystem::file_size(folder + "/" + name);
+  }
+  return bytes;
+}
+
+class KillWriterTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    void* memory =
+        mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    progress_ = new (memory) Progress{};
+  }
+  void TearDown() override { munmap(progress_, sizeof(Progress)); }
+
+  void RunAndKill(const Plan& plan) {
+    *progress_->events = 0;
+    new (progress_) Progress{};
+    RankLogOptions options;
+    options.trace_dir = dir_.path();
+    options.tail_dir = tails_.path();
+    options.job_id = kJob;
+    options.ring_bytes = plan.ring_bytes;
+    options.payload_bytes = plan.payload_bytes;
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) Child(options, plan, *progress_);
+    usleep(plan.kill_after_us);
+    kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "the writer ended by itself: " << status;
+  }
+
+  void CheckAfterKill(const Plan& plan) {
+    const std::string folder = dir_ / "rank-00000";
+    if (std::filesystem::exists(folder)) {
+      CheckScan(ScanRank(folder, true), plan, *progress_);
+      if (HasFatalFailure()) return;
+      CheckReader(folder, *progress_, false);
+
+      ProcessFate fate;
+      fate.known = true;
+      fate.exit_code = -1;
+      fate.signal = SIGKILL;
+      const auto report = RecoverRank(folder, fate);
+      ASSERT_TRUE(report) << report.error().message;
+      EXPECT_FALSE(report->was_finished);
+      const RankScan scan = ScanRank(folder, false);
+      EXPECT_TRUE(scan.finished);
+      EXPECT_EQ(scan.bad_bytes, 0u);
+      CheckScan(scan, plan, *progress_);
+      CheckReader(folder, *progress_, true);
+
+      const uint64_t bytes = FolderBytes(folder);
+      const auto again = RecoverRank(folder, fate);
+      ASSERT_TRUE(again) << again.error().message;
+      EXPECT_TRUE(again->was_finished);
+      EXPECT_EQ(FolderBytes(folder), bytes) << "recovery of a finished folder changed it";
+    } else {
+      EXPECT_EQ(progress_->is_rank.load(), 0u);
+    }
+    const auto removed = RemoveOrphanTails(dir_.path(), kJob);
+    ASSERT_TRUE(removed);
+    EXPECT_TRUE(ListDir(tails_.path()).empty());
+    std::filesystem::remove_all(folder);
+    EXPECT_TRUE(ListDir(dir_.path()).empty()) << ListDir(dir_.path()).front();
+  }
+
+  TempDir dir_;
+  TempDir tails_;
+  Progress* progress_ = nullptr;
+};
+
+TEST_F(KillWriterTest, NothingThatWasAcceptedIsLost) {
+  setenv("DEJA_TAIL_DIR", tails_.path().c_str(), 1);
+  const char* rounds_text = getenv("DEJA_TEST_KILLS");
+  const int rounds = rounds_text != nullptr ? atoi(rounds_text) : 40;
+  for (int round = 0; round < rounds; ++round) {
+    std::mt19937_64 random(static_cast<uint64_t>(round) + 17);
+    Plan plan;
+    plan.seed = random();
+    plan.ring_bytes = uint64_t{64} << (10 + random() % 3);
+    plan.payload_bytes = uint64_t{256} << (10 + random() % 5);
+    plan.events_before_rank = random() % 3 == 0 ? random() % 4000 : 0;
+    plan.largest_payload = random() % 4 == 0 ? 2000000 : 30000;
+    plan.payload_every = 1 + random() % 40;
+    plan.kill_after_us = static_cast<uint32_t>(random() % 60000);
+    SCOPED_TRACE("round " + std::to_string(round));
+    RunAndKill(plan);
+    if (HasFatalFailure()) return;
+    CheckAfterKill(plan);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_F(KillWriterTest, RecoveryRefusesWhileTheWriterLives) {
+  RankLogOptions options;
+  options.trace_dir = dir_.path();
+  options.tail_dir = tails_.path();
+  auto log = RankLog::Create(options);
+  ASSERT_TRUE(log);
+  ASSERT_TRUE((*log)->BecomeRank({}));
+  const auto report = RecoverRank((*log)->folder(), {});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, ErrorCode::kInvalidArgument);
+  (*log)->Finish();
+}
+
+TEST_F(KillWriterTest, ATornFrameIsCutAndTheFateIsAdded) {
+  Plan plan;
+  plan.kill_after_us = 30000;
+  const std::string folder = dir_ / "rank-00000";
+  const std::string events = folder + "/events.deja";
+  char head[200] = {};
+  // What was accepted need not have been written yet.
+  do {
+    std::filesystem::remove_all(folder);
+    RunAndKill(plan);
+    plan.kill_after_us *= 2;
+  } while (
+      (progress_->events[0].load() < 100 || std::filesystem::file_size(events) < 8 + sizeof head) &&
+      !HasFatalFailure());
+  // Half a frame behind the whole ones, as a write that SIGKILL interrupts leaves it.
+  FILE* file = fopen(events.c_str(), "r+b");
+  ASSERT_NE(file, nullptr);
+  ASSERT_EQ(fseek(file, 8, SEEK_SET), 0);
+  ASSERT_EQ(fread(head, 1, sizeof head, file), sizeof head);
+  fseek(file, 0, SEEK_END);
+  ASSERT_EQ(fwrite(head, 1, 40, file), 40u);
+  fclose(file);
+  const auto report = RecoverRank(folder, {});
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_GE(report->torn_bytes_cut, 40u);
+  CheckScan(ScanRank(folder, false), plan, *progress_);
+  EXPECT_FALSE(ScanRank(folder, false).footer.fate.known);
+
+  ProcessFate fate;
+  fate.known = true;
+  fate.signal = SIGKILL;
+  const auto again = RecoverRank(folder, fate);
+  ASSERT_TRUE(again) << again.error().message;
+  const RankScan scan = ScanRank(folder, false);
+  EXPECT_TRUE(scan.finished);
+  EXPECT_TRUE(scan.footer.fate.known);
+  EXPECT_EQ(scan.footer.fate.signal, static_cast<uint32_t>(SIGKILL));
+  CheckScan(scan, plan, *progress_);
+}
+
+}  // namespace
+}  // namespace deja::format

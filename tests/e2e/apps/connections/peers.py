@@ -1,0 +1,114 @@
+"""What programs under test talk to: servers whose answers are random, in random pieces.
+
+usage: peers.py KIND [ARGUMENTS]; prints its port (or path) and serves until it is killed.
+"""
+import http.server
+import os
+import random
+import socket
+import sys
+import threading
+import time
+
+
+def pieces(connection, data, size=5000):
+    for at in range(0, len(data), size):
+        connection.sendall(data[at:at + size])
+        time.sleep(random.random() * 0.003)
+
+
+def serve_store(connection):
+    """One line in; a line with a length and as many random bytes out. 'bye' ends, 'reset' resets."""
+    with connection:
+        stream = connection.makefile("rb")
+        for line in stream:
+            if line.startswith(b"reset"):
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                return
+            size = random.randrange(1, 20000)
+            connection.sendall(b"%d\n" % size)
+            pieces(connection, os.urandom(size))
+            if line.startswith(b"bye"):
+                return
+
+
+class Http(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        data = os.urandom(random.randrange(1000, 40000))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        pieces(self.wfile_socket(), data)
+
+    def wfile_socket(self):
+        self.wfile.flush()
+        return self.connection
+
+    def log_message(self, *arguments):
+        pass
+
+
+def listener(address=("127.0.0.1", 0), family=socket.AF_INET):
+    made = socket.socket(family)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.bind(address)
+    made.listen(64)
+    return made
+
+
+def say(what):
+    print(what, flush=True)
+
+
+def accept_forever(made):
+    while True:
+        threading.Thread(target=serve_store, args=(made.accept()[0],), daemon=True).start()
+
+
+def main():
+    kind = sys.argv[1]
+    if kind == "store":
+        made = listener()
+        say(made.getsockname()[1])
+        accept_forever(made)
+    elif kind == "unix":
+        made = listener(sys.argv[2], socket.AF_UNIX)
+        say(sys.argv[2])
+        accept_forever(made)
+    elif kind == "late":  # refuses for a while
+        made = socket.socket()
+        made.bind(("127.0.0.1", 0))
+        say(made.getsockname()[1])
+        time.sleep(0.3)
+        made.listen(8)
+        accept_forever(made)
+    elif kind == "http":
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Http)
+        say(server.server_address[1])
+        server.serve_forever()
+    elif kind == "udp":
+        made = socket.socket(type=socket.SOCK_DGRAM)
+        made.bind(("127.0.0.1", 0))
+        say(made.getsockname()[1])
+        while True:
+            _, sender = made.recvfrom(2000)
+            for _ in range(3):
+                made.sendto(os.urandom(random.randrange(1, 1200)), sender)
+    elif kind == "clients":  # several clients of the server at the port in argv[2]
+        def client(number):
+            connection = socket.create_connection(("127.0.0.1", int(sys.argv[2])))
+            with connection:
+                for turn in range(3):
+                    time.sleep(random.random() * 0.02)
+                    connection.sendall(b"client %d turn %d %s\n" % (number, turn, os.urandom(4).hex().encode()))
+                    connection.recv(1000)
+        threads = [threading.Thread(target=client, args=(n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+main()

@@ -1,0 +1,276 @@
+#include "tests/support/sample_trace.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "format/batch_info.h"
+#include "format/frame_format.h"
+#include "format/frame_writer.h"
+#include "format/message_codec.h"
+#include "format/tensor_codec.h"
+#include "tests/support/memory_append_file.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace deja::format::samples {
+namespace {
+
+TraceHeader MakeHeader(const SampleOptions& options) {
+  TraceHeader header;
+  header.producer = "deja sample";
+  header.job_id = "0123456789abcdef";
+  header.rank = options.rank;
+  header.world_size = 4;
+  header.local_rank = options.rank;
+  header.level = 2;
+  header.process.pid = 4000 + options.rank;
+  header.process.parent_pid = 3999;
+  header.process.hostname = "node-7";
+  header.process.executable = "/opt/train/train";
+  header.process.executable_build_id = std::string_view("\x01\x02\xff\x00\x10", 5);
+  header.process.argv = {"train", "--fault=crash", ""};
+  header.process.environment = {"PATH=/usr/bin", "RANK=0"};
+  header.process.working_directory = "/opt/train";
+  header.process.kernel = "Linux 6.1.0 x86_64";
+  header.process.cpu_count = 8;
+  header.process.page_size = 4096;
+  header.process.nccl_path = "/usr/lib/libnccl.so.2";
+  header.process.nccl_version = 22304;
+  header.tail.path = options.tail_path;
+  header.tail.id = options.tail_id;
+  header.start_wall_ns = 1'700'000'000'000'000'000;
+  header.start_mono_ns = 5'000'000'000;
+  header.apis = {{1, "ncclAllReduce"}, {2, "ncclGroupEnd"}};
+  return header;
+}
+
+std::string MakePayload(uint64_t number, size_t floats) {
+  // Floats from a generator of our own, so that they are the same with every standard library.
+  std::string bytes(4 * (floats + floats / 5 * number), '\0');
+  uint32_t state = 12345 + static_cast<uint32_t>(number);
+  for (size_t i = 0; i < bytes.size(); i += 4) {
+    state = state * 1664525 + 1013904223;
+    const float value = static_cast<float>(static_cast<int32_t>(state) >> 8) * 0x1p-24f;
+    std::memcpy(&bytes[i], &value, sizeof value);
+  }
+  return bytes;
+}
+
+class Builder {
+ public:
+  explicit Builder(const SampleOptions& options)
+      : options_(options),
+        events_(std::make_unique<MemoryAppendFile>(&rank_.events_file)),
+        payloads_(std::make_unique<MemoryAppendFile>(&rank_.payloads_file)) {}
+
+  SampleRank Build() {
+    const TraceHeader header = MakeHeader(options_);
+    (void)events_.WriteHeader(header);
+    if (options_.payloads) (void)payloads_.WriteHeader(header);
+    for (int batch = 0; batch < options_.batches; ++batch) Batch(batch);
+    if (options_.all_kinds) OtherKinds();
+    if (options_.finished) Finish();
+    if (!options_.payloads) rank_.payloads_file.clear();
+    return std::move(rank_);
+  }
+
+ private:
+  template <typename Body>
+  void Add(uint32_t thread, const Body& body) {
+    const EventHead head{thread, seq_[thread]++, 5'000'000'000 + 1000 * ++time_};
+    const std::string encoded = EncodeEventToString(head, body);
+    AppendToBatch(AsBytes(encoded), batch_);
+    Event event;
+    uint32_t field = 0;
+    (void)DecodeEvent(AsBytes(encoded), event, &field);
+    summary_.Add(event, field);
+    rank_.events.push_back(encoded);
+    ++footer_.events;
+  }
+
+  void Batch(int batch) {
+    const size_t goal = rank_.events.size() + static_cast<size_t>(options_.events_per_batch);
+    if (batch == 0) {
+      Add(0, ThreadStart{0, "0", 4000});
+      Add(0, CommCreated{1, 0x1122334455667788, options_.rank, 4, 0, "world", -1});
+    }
+    Add(0, Step{static_cast<uint64_t>(100 + batch)});
+    if (footer_.steps++ == 0) footer_.first_step = 100;
+    footer_.last_step = static_cast<uint64_t>(100 + batch);
+    while (rank_.events.size() + 3 <= goal) Collective();
+    while (rank_.events.size() < goal) Add(1, Input{3, 0, 16, 0, "entropyentropy!!", {}});
+    WriteBatch();
+  }
+
+  void WriteBatch() {
+    const uint64_t at = events_.Write(FrameType::kEvents, AsBytes(batch_)).value();
+    index_.batches.push_back(summary_.Take(at, events_.offset() - at));
+    batch_.clear();
+  }
+
+  void OtherKinds() {
+    Add(0, Note{"a note, \xc3\xa4\xc3\xb6 and \xff"});
+    Add(0, ModuleLoaded{1, "/opt/train/train", std::string_view("\x00\x01\x02", 3), 0x555555554000,
+                        0x555555560000});
+    StackDefined stack;
+    stack.stack = 1;
+    stack.frames = {{1, 0x1234}, {1, 0x2345}, {0, 0x7fffdeadbeef}};
+    Add(0, stack);
+    Snapshot snapshot;
+    snapshot.name = "weights";
+    snapshot.tensor.dtype = 9;
+    snapshot.tensor.count = 12;
+    snapshot.tensor.hash = HashOf("weights");
+    snapshot.tensor.stats = {1, 2, -0.0, 1e-300, 3.25, 1e300};
+    snapshot.shape = {3, 4};
+    snapshot.stack = 1;
+    Add(0, snapshot);
+    snapshot.name = "rng";
+    snapshot.opaque = true;
+    Add(1, snapshot);
+    Add(1, HandleDefined{1, 1, 0x7f0000002000});
+    Add(1, Child{1, 4711, false, 0, 0});
+    Add(1, Child{0, 4711, true, -1, 9});
+    Add(1, AsyncError{1, 6});
+    Add(1, Degraded{"the disk is full", 3, 2, 1 << 20});
+    Input failed{7, UINT64_MAX, -1, 11, "", HashOf("input")};
+    Add(1, failed);
+    Crash crash;
+    crash.signal = 11;
+    crash.code = 1;
+    crash.address = 8;
+    crash.pc = 0x555555555234;
+    crash.frames = stack.frames;
+    crash.sender_pid = -1;
+    Add(1, crash);
+    Add(1, ThreadEnd{});
+    Add(0, ProcessExit{-1, 2});
+    WriteBatch();
+  }
+
+  void Collective() {
+    Tensor tensor;
+    tensor.param = 1;
+    tensor.dtype = 7;
+    tensor.stats = {0, 1, -0.25, 0.5, 1.5, 2.25};
+    tensor.address = 0x7f0000001000;
+    const std::string bytes = MakePayload(comm_seq_ % 5, options_.floats);
+    tensor.count = bytes.size() / 4;
+    tensor.hash = HashOf(bytes);
+    tensor.payload = options_.payloads ? 1 : 0;
+    if (options_.payloads) Keep(tensor.hash, bytes);
+    CallEnter enter;
+    enter.api = 1;
+    enter.comm = 1;
+    enter.comm_seq = ++comm_seq_;
+    enter.args = {0x7f0000000000, 0x7f0000001000, tensor.count, 7, 0, 1, 1};
+    enter.inputs.push_back(tensor);
+    const uint64_t enter_seq = seq_[0];
+    Add(0, enter);
+    CallResults results;
+    results.comm = 1;
+    results.comm_seq = comm_seq_;
+    results.outputs.push_back(tensor);
+    Add(0, results);
+    CallLeave leave;
+    leave.enter_seq = enter_seq;
+    leave.result = comm_seq_ % 7 == 3 ? -1 : 0;
+    Add(0, leave);
+  }
+
+  void Keep(const Hash128& hash, const std::string& bytes) {
+    for (const auto& [known, unused] : rank_.payloads) {
+      if (known == hash) return;
+    }
+    rank_.payloads.emplace_back(hash, bytes);
+    PayloadInfo info{hash, bytes.size(), {}};
+    std::vector<std::byte> scratch;
+    // In two chunks, so that putting them together is tested, too.
+    const uint64_t half = bytes.size() / 8 * 4;
+    for (const auto& [offset, size] : {std::pair<uint64_t, uint64_t>{0, half},
+                                       std::pair<uint64_t, uint64_t>{half, bytes.size() - half}}) {
+      const EncodedTensor encoded =
+          EncodeTensor(AsBytes(std::string_view(bytes).substr(offset, size)), 4, scratch);
+      const PayloadChunk chunk{
+          hash, bytes.size(),         offset, size, static_cast<uint32_t>(encoded.codec),
+          4,    AsText(encoded.bytes)};
+      info.chunk_offsets.push_back(
+          payloads_.Write(FrameType::kPayloadChunk, AsBytes(EncodeToString(chunk))).value());
+    }
+    footer_.payloads += 1;
+    footer_.payload_bytes += bytes.size();
+    index_.payloads.push_back(info);
+  }
+
+  void Finish() {
+    if (options_.payloads) (void)payloads_.WriteFooter(footer_);
+    footer_.index_offset = events_.WriteIndex(index_).value();
+    footer_.fate = {true, 0, 0};
+    (void)events_.WriteFooter(footer_);
+  }
+
+  SampleOptions options_;
+  SampleRank rank_;
+  FrameWriter events_;
+  FrameWriter payloads_;
+  std::string batch_;
+  BatchSummary summary_;
+  Index index_;
+  Footer footer_;
+  uint64_t seq_[2] = {0, 0};
+  uint64_t time_ = 0;
+  uint64_t comm_seq_ = 0;
+};
+
+}  // namespace
+
+Hash128 HashOf(const std::string& bytes) {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, XXH3_128bits(bytes.data(), bytes.size()));
+  Hash128 hash;
+  std::memcpy(hash.bytes.data(), canonical.digest, hash.bytes.size());
+  return hash;
+}
+
+SampleRank MakeSampleRank(const SampleOptions& options) {
+  return Builder(options).Build();
+}
+
+std::vector<std::byte> FileBytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const std::span<const std::byte> bytes = AsBytes(text);
+  return {bytes.begin(), bytes.end()};
+}
+
+void WriteFileBytes(const std::string& path, const std::vector<std::byte>& bytes) {
+  // A new file: ext4 writes a file that was cut to nothing and filled again to the disk at once.
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out.write(reinterpret_cast<const char*>(bytes.data()),
+            static_cast<std::streamsize>(bytes.size()));
+}
+
+void WriteSampleRank(const SampleRank& rank, const std::string& folder) {
+  std::filesystem::create_directories(folder);
+  WriteFileBytes(folder + "/" + kEventsFile, rank.events_file);
+  if (!rank.payloads_file.empty()) WriteFileBytes(folder + "/" + kPayloadsFile, rank.payloads_file);
+}
+
+ScratchFolder::ScratchFolder() {
+  std::string path = (std::filesystem::temp_directory_path() / "deja-test-XXXXXX").string();
+  if (mkdtemp(path.data()) == nullptr) std::abort();
+  path_ = path;
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace deja::format::samples

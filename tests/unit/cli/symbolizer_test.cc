@@ -1,0 +1,73 @@
+#include "cli/symbolizer.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <link.h>
+
+#include <cstring>
+
+namespace deja::cli {
+namespace {
+
+__attribute__((noinline)) void* CallerAddress() {
+  return __builtin_return_address(0);
+}
+
+__attribute__((always_inline)) inline void* Inlined() {
+  return CallerAddress();
+}
+
+struct Code {
+  std::string path;
+  uint64_t offset = 0;
+};
+
+Code Locate(void* address) {
+  Dl_info info;
+  link_map* map = nullptr;
+  dladdr1(address, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP);
+  return {map->l_name[0] != 0 ? map->l_name : "/proc/self/exe",
+          reinterpret_cast<uint64_t>(address) - map->l_addr};
+}
+
+TEST(Symbolizer, NamesFunctionFileAndLine) {
+  void* address = CallerAddress();
+  int line = __LINE__ - 1;
+  Code code = Locate(address);
+  Symbolizer symbolizer;
+  auto frames = symbolizer.Resolve(code.path, "", code.offset, true);
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_NE(frames[0].function.find("NamesFunctionFileAndLine"), std::string::npos)
+      << frames[0].function;
+  EXPECT_EQ(frames[0].Place(), "symbolizer_test.cc:" + std::to_string(line));
+}
+
+TEST(Symbolizer, ListsInlinedFunctionsInnermostFirst) {
+  void* address = Inlined();
+  int line = __LINE__ - 1;
+  Code code = Locate(address);
+  Symbolizer symbolizer;
+  auto frames = symbolizer.Resolve(code.path, "", code.offset, true);
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_TRUE(frames[0].inlined);
+  EXPECT_NE(frames[0].function.find("Inlined"), std::string::npos) << frames[0].function;
+  EXPECT_EQ(frames[1].line, line);
+  EXPECT_NE(frames[1].function.find("ListsInlined"), std::string::npos) << frames[1].function;
+}
+
+TEST(Symbolizer, ShowsModuleAndOffsetOfWhatIsNotThere) {
+  Symbolizer symbolizer;
+  auto frames = symbolizer.Resolve("/nowhere/libgone.so", "id", 0x1234, true);
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].Describe(), "libgone.so+0x1234");
+}
+
+TEST(Symbolizer, RefusesABinaryWithAnotherBuildId) {
+  Code code = Locate(CallerAddress());
+  Symbolizer symbolizer;
+  auto frames = symbolizer.Resolve("/proc/self/exe", "not its build id", code.offset, true);
+  EXPECT_EQ(frames[0].file, "");
+}
+
+}  // namespace
+}  // namespace deja::cli

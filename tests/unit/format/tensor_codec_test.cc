@@ -1,0 +1,168 @@
+#include "format/tensor_codec.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace deja::format {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+template <typename T>
+Bytes Fill(size_t count, const std::function<T(size_t)>& value) {
+  Bytes bytes(count * sizeof(T));
+  for (size_t i = 0; i < count; ++i) {
+    const T v = value(i);
+    std::memcpy(bytes.data() + i * sizeof(T), &v, sizeof v);
+  }
+  return bytes;
+}
+
+Bytes NormalFloats(size_t count) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal(0, 0.02f);
+  return Fill<float>(count, [&](size_t) { return normal(random); });
+}
+
+Bytes Bfloat16s(size_t count) {
+  const Bytes floats = NormalFloats(count);
+  Bytes bytes(count * 2);
+  for (size_t i = 0; i < count; ++i) std::memcpy(&bytes[2 * i], &floats[4 * i + 2], 2);
+  return bytes;
+}
+
+Bytes Noise(size_t size) {
+  std::mt19937 random(2);
+  return Fill<uint8_t>(size, [&](size_t) { return static_cast<uint8_t>(random()); });
+}
+
+// Encodes, decodes, compares; returns codec and encoded size.
+EncodedTensor RoundTrip(const Bytes& in, uint32_t element_size, Bytes& scratch) {
+  const EncodedTensor encoded = EncodeTensor(in, element_size, scratch);
+  Bytes out(in.size(), std::byte{0xaa});
+  const Status decoded = DecodeTensor(encoded.codec, element_size, encoded.bytes, out);
+  EXPECT_TRUE(decoded) << decoded.error().message;
+  EXPECT_EQ(in, out) << "element size " << element_size << ", " << in.size() << " bytes";
+  EXPECT_LE(encoded.bytes.size(), in.size());
+  return encoded;
+}
+
+TEST(TensorCodecTest, TrainedLookingFloatsShrinkToTheEntropyOfTheirExponents) {
+  Bytes scratch;
+  const Bytes floats = NormalFloats(kPayloadChunkBytes / 4);
+  const EncodedTensor fp32 = RoundTrip(floats, 4, scratch);
+  EXPECT_EQ(fp32.codec, TensorCodec::kPlanes);
+  EXPECT_LT(fp32.bytes.size(), floats.size() * 85 / 100);
+  const Bytes halves = Bfloat16s(kPayloadChunkBytes / 2);
+  EXPECT_LT(RoundTrip(halves, 2, scratch).bytes.size(), halves.size() * 68 / 100);
+}
+
+TEST(TensorCodecTest, ZerosShrinkToAlmostNothing) {
+  Bytes scratch;
+  for (const uint32_t size : {1u, 2u, 4u, 8u}) {
+    EXPECT_LT(RoundTrip(Bytes(kPayloadChunkBytes), size, scratch).bytes.size(), 200u);
+  }
+}
+
+TEST(TensorCodecTest, NoiseIsStoredWithoutACopy) {
+  Bytes scratch;
+  const Bytes noise = Noise(kPayloadChunkBytes);
+  for (const uint32_t size : {1u, 2u, 4u, 8u}) {
+    const EncodedTensor encoded = RoundTrip(noise, size, scratch);
+    EXPECT_EQ(encoded.codec, TensorCodec::kStored);
+    EXPECT_EQ(encoded.bytes.data(), noise.data());
+  }
+}
+
+TEST(TensorCodecTest, WhatTheSampleDoesNotShowStillComesBack) {
+  Bytes scratch;
+  for (const uint32_t size : {1u, 2u, 4u, 8u}) {
+    Bytes sparse(kPayloadChunkBytes);
+    sparse[kPayloadChunkBytes - 700'003] = std::byte{1};
+    RoundTrip(sparse, size, scratch);
+    Bytes half = Noise(kPayloadChunkBytes);
+    std::fill(half.begin(), half.begin() + kPayloadChunkBytes / 2, std::byte{0});
+    EXPECT_LT(RoundTrip(half, size, scratch).bytes.size(), half.size() * 60 / 100);
+  }
+}
+
+TEST(TensorCodecTest, EverySmallSizeComesBack) {
+  Bytes scratch;
+  const Bytes floats = NormalFloats(300);
+  for (size_t size = 0; size < floats.size(); ++size) {
+    const Bytes part(floats.begin(), floats.begin() + static_cast<ptrdiff_t>(size));
+    for (const uint32_t element : {1u, 2u, 4u, 8u}) RoundTrip(part, element, scratch);
+  }
+}
+
+TEST(TensorCodecTest, SizesAroundBlocksOfZstdComeBack) {
+  Bytes scratch;
+  for (const size_t planes : {size_t{1}, size_t{2}}) {
+    for (int delta = -9; delta <= 9; ++delta) {
+      const Bytes floats = NormalFloats((planes * (128 << 10)) + 4);
+      const auto size = static_cast<ptrdiff_t>(planes * 4 * (128 << 10)) + delta;
+      if (size > static_cast<ptrdiff_t>(kPayloadChunkBytes)) continue;
+      RoundTrip(Bytes(floats.begin(), floats.begin() + size), 4, scratch);
+    }
+  }
+}
+
+TEST(TensorCodecTest, IntegersAndDoublesComeBackSmaller) {
+  Bytes scratch;
+  const Bytes counters = Fill<int64_t>(100'000, [](size_t i) { return static_cast<int64_t>(i); });
+  EXPECT_LT(RoundTrip(counters, 8, scratch).bytes.size(), counters.size() / 3);
+  const Bytes labels = Fill<int32_t>(100'000, [](size_t i) { return int32_t(i * 7 % 10); });
+  EXPECT_LT(RoundTrip(labels, 4, scratch).bytes.size(), labels.size() / 4);
+}
+
+TEST(TensorCodecTest, EveryTruncationIsRefused) {
+  Bytes scratch;
+  const Bytes floats = NormalFloats(2000);
+  for (const uint32_t size : {1u, 2u, 4u, 8u}) {
+    const EncodedTensor encoded = EncodeTensor(floats, size, scratch);
+    Bytes out(floats.size());
+    for (size_t cut = 0; cut < encoded.bytes.size(); ++cut) {
+      const Status decoded = DecodeTensor(encoded.codec, size, encoded.bytes.first(cut), out);
+      ASSERT_FALSE(decoded) << "cut at " << cut;
+    }
+  }
+}
+
+TEST(TensorCodecTest, DamageNeverWritesOutsideOfTheOutput) {
+  Bytes scratch;
+  std::mt19937 random(3);
+  const Bytes halves = Bfloat16s(1500);
+  const EncodedTensor encoded = EncodeTensor(halves, 2, scratch);
+  ASSERT_EQ(encoded.codec, TensorCodec::kPlanes);
+  for (int round = 0; round < 20'000; ++round) {
+    Bytes damaged(encoded.bytes.begin(), encoded.bytes.end());
+    for (int i = 0; i < 3; ++i)
+      damaged[random() % (round % 2 ? 40 : damaged.size())] = std::byte(random());
+    Bytes out(halves.size() + 64, std::byte{0x5c});
+    (void)DecodeTensor(TensorCodec::kPlanes, 2, damaged, std::span(out).first(halves.size()));
+    for (size_t i = halves.size(); i < out.size(); ++i) ASSERT_EQ(out[i], std::byte{0x5c});
+  }
+}
+
+TEST(TensorCodecTest, UnknownCodecsModesFlagsAndSizesAreRefused) {
+  Bytes out(400);
+  const Bytes in(400);
+  EXPECT_EQ(DecodeTensor(TensorCodec(3), 4, in, out).error().code, ErrorCode::kCorrupt);
+  EXPECT_FALSE(DecodeTensor(TensorCodec::kPlanes, 3, in, out));
+  Bytes chunk(1 + 4 * 10);
+  chunk[0] = std::byte{2};
+  EXPECT_FALSE(DecodeTensor(TensorCodec::kPlanes, 4, chunk, out));
+  chunk[0] = std::byte{0};
+  chunk[1] = std::byte{9};
+  EXPECT_FALSE(DecodeTensor(TensorCodec::kPlanes, 4, chunk, out));
+  Bytes large(kPayloadChunkBytes + 1);
+  EXPECT_EQ(DecodeTensor(TensorCodec::kStored, 1, large, large).error().code, ErrorCode::kLimit);
+}
+
+}  // namespace
+}  // namespace deja::format

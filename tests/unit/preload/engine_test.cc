@@ -1,0 +1,180 @@
+// How the engine comes to be. It does so once a process, so each test runs in a child.
+#include "preload/engine.h"
+
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "preload/guard.h"
+
+namespace deja::preload {
+namespace {
+
+std::atomic<int> g_made{0};
+std::atomic<int> g_children{0};
+bool g_make_null = false;
+bool g_saw_itself = false;
+bool g_was_inside = false;
+
+class CountingEngine final : public Engine {
+ public:
+  void OnNcclCall(Call&) override {}
+  void OnInput(InputCall&) override {}
+  void OnStep(uint64_t) override {}
+  void OnNote(std::string_view) override {}
+  void OnSnapshot(const SnapshotCall&) override {}
+  void OnThreadStart() override {}
+  void OnThreadEnd() override {}
+  void OnCrash(int, const siginfo_t*, void*) override {}
+  void OnExit(int, ExitHow) override {}
+  void OnForkChild() override {
+    ++g_children;
+    g_was_inside = InsideDeja();
+  }
+  const char* MapPath(int, const char* path, FileUse, std::span<char>) override { return path; }
+  bool MayConnect(int, const void*, uint32_t) override { return true; }
+  bool MayKill(int, int) override { return true; }
+};
+
+CountingEngine g_engine;
+
+// The test framework looks at clocks, through the hooks that are linked in here: that makes no
+// engine, so that each child has its first look before it.
+const Guard g_framework;
+
+// True if `body` returned true in a child process that did not crash.
+template <typename Body>
+bool InChild(const char* variable, Body body) {
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    t_guard_depth = 0;
+    unsetenv("DEJA_OUT");
+    unsetenv("DEJA_REPLAY");
+    if (variable != nullptr) setenv(variable, "/somewhere", 1);
+    _exit(body() ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+}  // namespace
+
+Engine* CreateEngine() {
+  ++g_made;
+  g_saw_itself = GetEngine() != nullptr;
+  g_was_inside = InsideDeja();
+  usleep(20000);  // long enough for others to come and wait
+  return g_make_null ? nullptr : &g_engine;
+}
+
+namespace {
+
+TEST(EngineTest, IsMadeForRecordingAndForReplay) {
+  for (const char* variable : {"DEJA_OUT", "DEJA_REPLAY"})
+    EXPECT_TRUE(InChild(variable, [] { return GetEngine() == &g_engine && !InsideDeja(); }))
+        << variable;
+}
+
+TEST(EngineTest, IsNotMadeWhenNobodyAsksForIt) {
+  EXPECT_TRUE(InChild(nullptr, [] { return GetEngine() == nullptr && g_made == 0; }));
+}
+
+TEST(EngineTest, StaysOffWhatTheProgramDoesToItsEnvironment) {
+  EXPECT_TRUE(InChild(nullptr, [] {
+    GetEngine();
+    setenv("DEJA_OUT", "/somewhere", 1);
+    return GetEngine() == nullptr && g_made == 0;
+  }));
+}
+
+TEST(EngineTest, MayRefuseToBeMade) {
+  EXPECT_TRUE(InChild("DEJA_OUT", [] {
+    g_make_null = true;
+    return GetEngine() == nullptr && GetEngine() == nullptr && g_made == 1;
+  }));
+}
+
+TEST(EngineTest, IsNotSeenWhileItIsBeingMade) {
+  EXPECT_TRUE(
+      InChild("DEJA_OUT", [] { return GetEngine() != nullptr && !g_saw_itself && g_was_inside; }));
+}
+
+TEST(EngineTest, IsNotMadeByDejasOwnCalls) {
+  EXPECT_TRUE(InChild("DEJA_OUT", [] {
+    {
+      Guard guard;
+      if (GetEngine() != nullptr || g_made != 0) return false;
+    }
+    return GetEngine() != nullptr;
+  }));
+}
+
+TEST(EngineTest, IsMadeOnceByManyThreads) {
+  EXPECT_TRUE(InChild("DEJA_OUT", [] {
+    std::atomic<int> got{0};
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 16; ++i) threads.emplace_back([&] { got += GetEngine() == &g_engine; });
+    for (std::thread& thread : threads) thread.join();
+    return got == 16 && g_made == 1;
+  }));
+}
+
+TEST(EngineTest, KeepsErrno) {
+  EXPECT_TRUE(InChild("DEJA_OUT", [] {
+    errno = 55;
+    GetEngine();
+    return errno == 55;
+  }));
+}
+
+TEST(EngineTest, IsToldOnceOfEachChild) {
+  for (bool by_clone : {false, true}) {
+    EXPECT_TRUE(InChild("DEJA_OUT", [by_clone] {
+      GetEngine();
+      g_was_inside = false;
+      pid_t child = by_clone ? static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)) : fork();
+      if (child == 0) {
+        GetEngine();
+        GetEngine();
+        _exit(g_children == 1 && g_was_inside && g_made == 1 ? 0 : 1);
+      }
+      int status = 1;
+      waitpid(child, &status, 0);
+      GetEngine();
+      return status == 0 && g_children == 0;
+    })) << by_clone;
+  }
+}
+
+TEST(EngineTest, IsToldOfGrandchildren) {
+  EXPECT_TRUE(InChild("DEJA_OUT", [] {
+    GetEngine();
+    pid_t child = fork();
+    if (child == 0) {
+      GetEngine();
+      pid_t grandchild = fork();
+      if (grandchild == 0) {
+        GetEngine();
+        _exit(g_children == 2 ? 0 : 1);
+      }
+      int status = 1;
+      waitpid(grandchild, &status, 0);
+      _exit(status == 0 && g_children == 1 ? 0 : 1);
+    }
+    int status = 1;
+    waitpid(child, &status, 0);
+    return status == 0;
+  }));
+}
+
+}  // namespace
+}  // namespace deja::preload

@@ -1,0 +1,230 @@
+#include "replayer/replay_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "preload/api/nccl_table.h"
+#include "tests/unit/replayer/fake_rank.h"
+
+namespace deja::replayer {
+namespace {
+
+using preload::NcclApi;
+
+constexpr uint32_t kOp = static_cast<uint32_t>(NcclApi::ncclAllReduce);
+constexpr uint32_t kInit = static_cast<uint32_t>(NcclApi::ncclCommInitRank);
+constexpr uint32_t kDestroy = static_cast<uint32_t>(NcclApi::ncclCommDestroy);
+constexpr uint32_t kGroupEnd = static_cast<uint32_t>(NcclApi::ncclGroupEnd);
+constexpr uint32_t kGetRandom = static_cast<uint32_t>(preload::LibcApi::kgetrandom);
+constexpr uint32_t kGetPid = static_cast<uint32_t>(preload::LibcApi::kgetpid);
+
+CallKind KindOf(uint32_t api) {
+  if (api == kOp) return CallKind::kOperation;
+  if (api == kGroupEnd) return CallKind::kGroup;
+  return CallKind::kOrdered;
+}
+
+bool GivesUp(uint32_t api) {
+  return api == static_cast<uint32_t>(NcclApi::ncclCommAbort);
+}
+
+std::unique_ptr<ReplayPlan> Build(const FakeRank& rank) {
+  auto plan = ReplayPlan::Build(rank, {KindOf, GivesUp, preload::InputKindOf});
+  EXPECT_TRUE(plan.has_value());
+  return plan ? std::move(*plan) : nullptr;
+}
+
+TEST(ReplayPlanTest, FindsOperationsByCommunicatorAndNumber) {
+  FakeRank rank;
+  rank.Thread(0, "0");
+  rank.Operation(0, kOp, 1, 1);
+  rank.Operation(0, kOp, 2, 1);
+  rank.Operation(0, kOp, 1, 2);
+  auto plan = Build(rank);
+  const uint32_t second = plan->FindOperation(1, 2);
+  ASSERT_NE(second, kNone);
+  EXPECT_EQ(plan->calls()[second].comm_seq, 2u);
+  EXPECT_TRUE(plan->calls()[second].left);
+  EXPECT_NE(plan->FindOperation(2, 1), plan->FindOperation(1, 1));
+  EXPECT_EQ(plan->FindOperation(1, 3), kNone);
+  EXPECT_EQ(plan->FindOperation(3, 1), kNone);
+  EXPECT_EQ(plan->LastOperation(1), 2u);
+}
+
+TEST(ReplayPlanTest, OperationsWithGapsAreFoundByTheirNumber) {
+  FakeRank rank;
+  rank.Thread(0, "0");
+  rank.Operation(0, kOp, 1, 5);
+  rank.Operation(0, kOp, 1, 9);
+  auto plan = Build(rank);
+  EXPECT_EQ(plan->FindOperation(1, 1), kNone);
+  EXPECT_NE(plan->FindOperation(1, 9), kNone);
+  EXPECT_EQ(plan->FindOperation(1, ~0ull), kNone);
+}
+
+TEST(ReplayPlanTest, ACallThatWasNeverLeftSaysSo) {
+  FakeRank rank;
+  rank.Thread(0, "0");
+  rank.Operation(0, kOp, 1, 1, false);
+  auto plan = Build(rank);
+  EXPECT_FALSE(plan->calls()[plan->FindOperation(1, 1)].left);
+  EXPECT_EQ(plan->end().kind, EndKind::kTorn);
+  EXPECT_FALSE(plan->end().HappensByItself(1));
+}
+
+TEST(ReplayPlanTest, ResultsFindTheirOperationAcrossThreadsInAnyOrder) {
+  FakeRank rank;
+  format::CallResults results;
+  results.comm = 1;
+  results.comm_seq = 1;
+  format::Tensor tensor;
+  tensor.count = 7;
+  results.outputs.push_back(tensor);
+  // The batch of the thread that learned of the results comes first in the file.
+  rank.Add(1, results);
+  rank.Operation(0, kOp, 1, 1);
+  auto plan = Build(rank);
+  const RecordedCall& call = plan->calls()[plan->FindOperation(1, 1)];
+  ASSERT_TRUE(call.has_results);
+  EXPECT_EQ(plan->Tensors(call.outputs)[0].count, 7u);
+  ASSERT_EQ(plan->served_order().size(), 1u);
+}
+
+TEST(ReplayPlanTest, CommunicatorsBelongToTheCallThatMadeThem) {
+  FakeRank rank;
+  rank.Thread(0, "0");
+  const uint64_t init = rank.Call(0, kInit);
+  format::CommCreated created;
+  created.comm = 1;
+  created.nranks = 4;
+  rank.Add(0, created);
+  rank.Leave(0, init, 0);
+  // Inside a group the handle comes with the group's end.
+  const uint64_t grouped = rank.Call(0, kInit);
+  rank.Leave(0, grouped, 0);
+  const uint64_t end = rank.Call(0, kGroupEnd);
+  created.comm = 2;
+  rank.Add(0, created);
+  rank.Leave(0, end, 0);
+  auto plan = Build(rank);
+  const RecordedThread& thread = plan->threads()[plan->FindThread("0")];
+  ASSERT_EQ(thread.calls.size(), 2u);
+  ASSERT_EQ(plan->Created(plan->calls()[thread.calls[0]].created).size(), 1u);
+  EXPECT_EQ(plan->Created(plan->calls()[thread.calls[0]].created)[0].number, 1u);
+  EXPECT_TRUE(plan->Created(plan->calls()[thread.calls[1]].created).empty());
+  const uint32_t group_end = thread.by_api.at(kGroupEnd)[0];
+  ASSERT_EQ(plan->Created(plan->calls()[group_end].created).size(), 1u);
+  EXPECT_EQ(plan->Created(plan->calls()[group_end].created)[0].number, 2u);
+}
+
+TEST(ReplayPlanTest, OrderedCallsKnowWhatCameBeforeThem) {
+  FakeRank rank;
+  rank.Thread(0, "0");
+  rank.Operation(0, kOp, 1, 1);
+  rank.Operation(0, kOp, 1, 2);
+  rank.Leave(0, rank.Call(0, kDestroy), 0);
+  auto plan = Build(rank);
+  const RecordedThread& thread = plan->threads()[0];
+  EXPECT_EQ(plan->calls()[thread.calls[0]].ordinal, 2u);
+  EXPECT_EQ(thread.strict_events, 3u);
+}
+
+TEST(ReplayPlanTest, InputsAreSortedByHowTheyAreServed) {
+  FakeRank rank;
+  rank.Thread(0, "0");
+  format::Input input;
+  input.api = kGetRandom;
+  input.data = "abcd";
+  rank.Add(0, input);
+  input.data = "efgh";
+  rank.Add(0, input);
+  input = {};
+  input.api = kGetPid;
+  input.result = 42;
+  rank.Add(0, input);
+  auto plan = Build(rank);
+  const auto& entropy = plan->threads()[0].entropy.at(kGetRandom);
+  ASSERT_EQ(entropy.size(), 2u);
+  EXPECT_EQ(plan->Bytes(plan->inputs()[entropy[1]].data), "efgh");
+  EXPECT_EQ(plan->inputs()[plan->identities().at({kGetPid, 0})].result, 42);
+}
+
+TEST(ReplayPlanTest, AnExitAfterASignalIsTheEndAndAnExecThatFailedIsNot) {
+  FakeRank rank;
+  rank.Thread(0, "0");
+  format::ProcessExit executed;
+  executed.how = 2;
+  rank.Add(0, executed);
+  format::Crash crash;
+  crash.signal = 11;
+  rank.Add(0, crash);
+  format::ProcessExit exit;
+  exit.code = 3;
+  rank.Add(0, exit);
+  auto plan = Build(rank);
+  EXPECT_EQ(plan->end().kind, EndKind::kExit);
+  EXPECT_EQ(plan->end().exit_code, 3);
+  EXPECT_TRUE(plan->threads()[plan->end().thread].ended);
+}
+
+TEST(ReplayPlanTest, ASignalFromAnotherProcessDoesNotHappenByItself) {
+  FakeRank rank;
+  rank.Thread(0, "0");
+  format::Crash crash;
+  crash.signal = 15;
+  crash.sender_pid = 99;
+  rank.Add(0, crash);
+  auto plan = Build(rank);
+  EXPECT_TRUE(plan->end().FromOutside(1234));
+  EXPECT_FALSE(plan->end().HappensByItself(1234));
+  // abort() sends it to itself.
+  EXPECT_TRUE(plan->end().HappensByItself(99));
+}
+
+TEST(ReplayPlanTest, AsyncErrorsAreThereAfterTheOperationsBeforeThem) {
+  FakeRank rank;
+  rank.Thread(0, "0");
+  rank.Operation(0, kOp, 1, 1);
+  rank.Operation(0, kOp, 1, 2);
+  rank.Add(0, format::AsyncError{1, 6});
+  rank.Operation(0, kOp, 1, 3);
+  auto plan = Build(rank);
+  EXPECT_EQ(plan->AsyncErrorAfter(1, 1), 0);
+  EXPECT_EQ(plan->AsyncErrorAfter(1, 2), 6);
+  EXPECT_EQ(plan->AsyncErrorAfter(2, 9), 0);
+}
+
+TEST(ReplayPlanTest, AnOperationThatAnotherThreadsAbortEndedWaitsForIt) {
+  FakeRank rank;
+  rank.Thread(0, "0");
+  rank.Thread(1, "0.1");
+  const uint64_t stuck = rank.Operation(1, kOp, 1, 1, false);
+  format::CallEnter abort;
+  abort.api = static_cast<uint32_t>(NcclApi::ncclCommAbort);
+  abort.comm = 1;
+  const uint64_t aborted = rank.Add(0, abort);
+  rank.Leave(1, stuck, 6);
+  rank.Leave(0, aborted, 0);
+  auto plan = Build(rank);
+  const RecordedCall& call = plan->calls()[plan->FindOperation(1, 1)];
+  ASSERT_NE(call.waits_for, kNone);
+  EXPECT_EQ(plan->calls()[call.waits_for].api, abort.api);
+  EXPECT_TRUE(plan->IsAwaited(call.waits_for));
+}
+
+TEST(ReplayPlanTest, ReferencesToNothingAreLeftOut) {
+  FakeRank rank;
+  rank.Leave(3, 12345, 0);  // of a call that is not there
+  format::CallResults results;
+  results.comm = 9;
+  results.comm_seq = ~0ull;
+  rank.Add(3, results);
+  auto plan = Build(rank);
+  EXPECT_TRUE(plan->calls().empty());
+  EXPECT_TRUE(plan->Stack(77).empty());
+  EXPECT_EQ(plan->Module(77), nullptr);
+  EXPECT_EQ(plan->FindThread("0"), kNone);
+  EXPECT_EQ(plan->FindComm(1), nullptr);
+}
+
+}  // namespace
+}  // namespace deja::replayer
