@@ -139,13 +139,12 @@ class Giver {
     }
     const int room = call_.info->Find(Role::kSize);
     const uint64_t size = room >= 0 ? call_.args[room] : call_.ArgOf(Role::kInt);
-    if (call_.ArgOf(Role::kOutPacked) == 0 || from < 0 || tensor.count > size ||
+    const uint64_t packed = call_.ArgOf(Role::kOutPacked);
+    if (packed == 0 || from < 0 || tensor.count > size ||
         static_cast<uint64_t>(from) > size - tensor.count)
       Fail("it is longer than the program has room for");
     const std::vector<std::byte> bytes = Read(output, tensor.count);
-    std::memcpy(
-        reinterpret_cast<void*>(call_.ArgOf(Role::kOutPacked) + static_cast<uint64_t>(from)),
-        bytes.data(), bytes.size());
+    Copy(packed + static_cast<uint64_t>(from), bytes);
   }
 
   // The bytes of an array or text; at most `room` of them.
