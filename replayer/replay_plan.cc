@@ -260,7 +260,7 @@ class PlanBuilder {
   bool AddOldReading(const format::Event& event, const format::Input& input) {
     constexpr int64_t kSecond = 1000000000;
     int64_t fields[2] = {};  // timespec, timeval, time_t
-    std::memcpy(fields, input.data.data(), std::min(input.data.size(), sizeof fields));
+    input.data.copy(reinterpret_cast<char*>(fields), sizeof fields);
     const auto seconds = static_cast<int64_t>(static_cast<uint64_t>(fields[0]) * kSecond);
     auto source = format::ClockSource::kNone;
     int64_t value = 0;
