@@ -257,6 +257,7 @@ struct ConnectionOpened {
   uint32_t listener = 0;
   bool own = false;
   uint64_t file_size = 0;
+  std::string_view peer;
 };
 
 // Transfer.direction
@@ -480,7 +481,7 @@ DEJA_VISIT(AsyncError) { v(1, m.comm); v(2, m.result); }
 DEJA_VISIT(HandleDefined) { v(1, m.kind); v(2, m.id); v(3, m.value); }
 DEJA_VISIT(ConnectionOpened) {
   v(1, m.connection); v(2, m.kind); v(3, m.name); v(4, m.type); v(5, m.local); v(6, m.remote);
-  v(7, m.result); v(8, m.error); v(9, m.listener); v(10, m.own); v(11, m.file_size);
+  v(7, m.result); v(8, m.error); v(9, m.listener); v(10, m.own); v(11, m.file_size); v(12, m.peer);
 }
 DEJA_VISIT(Transfer) {
   v(1, m.connection); v(2, m.direction); v(3, m.number); v(4, m.result); v(5, m.error); v(6, m.data);

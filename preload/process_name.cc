@@ -50,15 +50,15 @@ bool StartsWith(const char* entry, std::string_view prefix) {
   return std::strncmp(entry, prefix.data(), prefix.size()) == 0;
 }
 
-// "<root> <s|p><pid> <recorded pid> <recorded parent> <path>": s: for the process with this id,
-// p: for a child of it.
+// "<root> <root's pid> <s|p><pid> <recorded pid> <recorded parent> <path>": s: for the process with
+// this id, p: for a child of it.
 bool ParseOwn(const char* value, ProcessName& name) {
   char root[33] = {};
   char whose = 0;
   int pid = 0;
   int at = 0;
-  if (sscanf(value, "%32[0-9a-f] %c%d %d %d %n", root, &whose, &pid, &name.recorded_pid,
-             &name.recorded_parent, &at) < 5)
+  if (sscanf(value, "%32[0-9a-f] %d %c%d %d %d %n", root, &name.root_pid, &whose, &pid,
+             &name.recorded_pid, &name.recorded_parent, &at) < 6)
     return false;
   const std::string_view path = value + at;
   if (std::strlen(root) != 32 || path.size() >= sizeof name.path) return false;
@@ -130,6 +130,7 @@ void Make() {
       ListInherited();
       g_name.is_known = real_getrandom(g_name.root, sizeof g_name.root, GRND_NONBLOCK) ==
                         static_cast<ssize_t>(sizeof g_name.root);
+      g_name.root_pid = OwnPid();
     } else {
       if (const char* listed = ValueOf(environ, kInherited))
         snprintf(g_inherited, sizeof g_inherited, "%s%s", kInherited, listed);
@@ -183,8 +184,9 @@ size_t WriteChildVariable(const NextProcess& next, std::span<char> out) {
   char root[33];
   for (size_t i = 0; i < sizeof g_name.root; ++i) snprintf(root + 2 * i, 3, "%02x", g_name.root[i]);
   const bool spawned = next.image == NextImage::kSpawned;
-  const int n = snprintf(out.data(), out.size(), "%s%s %c%d %d %d %s", kChildVariable, root,
-                         spawned ? 'p' : 's', OwnPid(), recorded, parent, path);
+  const int n =
+      snprintf(out.data(), out.size(), "%s%s %d %c%d %d %d %s", kChildVariable, root,
+               g_name.root_pid, spawned ? 'p' : 's', OwnPid(), recorded, parent, path);
   return static_cast<size_t>(n) + 1;
 }
 

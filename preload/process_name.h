@@ -23,6 +23,7 @@ struct ProcessName {
   uint8_t root[16] = {};            // random: the process that the tree begins with
   char path[kMaxProcessPath] = {};  // empty: this is that process
   int pid = 0;                      // whose name this is, as the kernel says it
+  int root_pid = 0;                 // of the first process of the tree, as the kernel says it
   int recorded_pid = 0;             // in a replay: what it is told to be; 0: not known
   int recorded_parent = 0;
   bool is_known = false;  // false for processes that came about behind our back

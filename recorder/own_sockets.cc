@@ -11,6 +11,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "preload/process_lineage.h"
+#include "preload/process_name.h"
 #include "preload/real_sockets.h"
 #include "recorder/mapped_memory.h"
 
@@ -140,6 +142,13 @@ bool OwnSockets::IsOwnPeer(int fd, const SocketAddress& peer, const SocketAddres
     sched_yield();
   }
   return false;
+}
+
+std::string_view OwnSockets::PeerLineage(int fd, std::span<char> out) {
+  const preload::ProcessName& name = preload::OwnProcessName();
+  const pid_t pid = PeerPid(fd);
+  if (pid == 0 || !name.is_known || name.root_pid == 0) return {};
+  return preload::WriteLineage(pid, name.root_pid, out);
 }
 
 void OwnSockets::Forget(RecordedConnection& connection, const SocketAddress& local) {

@@ -1,6 +1,9 @@
 // OwnSockets: which connections lead from this process to itself, so that both ends run in a replay
 // and nothing has to be recorded. And the counters from which connections get their names.
 //
+// Unix sockets between processes of one rank are live in a replay, too; who is at the other end is
+// written down, since only a reader knows which process is the rank.
+//
 // For TCP: a connection to an address at which this process listens, on one machine. The accepting
 // side knows the address of the other end; the connecting side enters it here, and a thread that
 // accepts waits for those that are just connecting. Unix sockets tell who is at the other end.
@@ -9,6 +12,7 @@
 #define DEJA_RECORDER_OWN_SOCKETS_H_
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "preload/connection_names.h"
@@ -45,6 +49,9 @@ class OwnSockets {
   // The other end of an accepted connection is in this process.
   static bool IsOwnPeer(int fd, const preload::SocketAddress& peer,
                         const preload::SocketAddress& local);
+  // Of a connected Unix socket: WriteLineage of who is at the other end; empty: not of this tree of
+  // processes.
+  static std::string_view PeerLineage(int fd, std::span<char> out);
   // The connection, whose local address is `local`, is gone.
   static void Forget(RecordedConnection& connection, const preload::SocketAddress& local);
 };

@@ -135,6 +135,7 @@ class ConnectionPool {
   static void Clear(RecordedConnection& object) {
     object.own_ = object.nowhere_ = object.pending_ = object.regular_ = false;
     object.local_.size = object.remote_.size = 0;
+    object.peer_ = {};
     object.announced_in_.store(nullptr);
     object.transfers_.store(0);
     object.sent_.store(0);
@@ -200,6 +201,7 @@ bool RecordedConnection::Announce(Recording& rec) {
   event.remote = remote_.view();
   event.own = own_;
   event.file_size = file_size_;
+  event.peer = peer_;
   rec.writer.Write(event);
   announced_in_.store(&rec, std::memory_order_release);
   return !own_;
@@ -330,6 +332,7 @@ void RecordedConnection::AnnounceConnect(Recording& rec, int fd, int result, int
   name_ = ConnectionName::Connect(
       remote_, NextNumber(&rec, "connect", ThreadName(), remote_.view()), thread);
   if (result == 0 || pending_) AskName(fd, false, local_);
+  if (result == 0 && domain_ == AF_UNIX) peer_ = OwnSockets::PeerLineage(fd, peer_space_);
   number_ = NextConnection(&rec);
   format::ConnectionOpened event;
   event.connection = number_;
@@ -341,6 +344,7 @@ void RecordedConnection::AnnounceConnect(Recording& rec, int fd, int result, int
   event.result = result;
   event.error = static_cast<uint32_t>(error);
   event.own = own_;
+  event.peer = peer_;
   rec.writer.Write(event);
   announced_in_.store(&rec, std::memory_order_release);
   if (result < 0 && !pending_) nowhere_ = true;
@@ -438,6 +442,7 @@ int RecordedConnection::OnAccept(int fd, sockaddr* address, socklen_t* size, int
   made->remote_ = peer;
   AskName(accepted, false, made->local_);
   made->own_ = OwnSockets::IsOwnPeer(accepted, peer, made->local_);
+  if (domain_ == AF_UNIX) made->peer_ = OwnSockets::PeerLineage(accepted, made->peer_space_);
   // By the listener's address: that of the connection may be another of the machine's.
   made->name_ = ConnectionName::Accept(local_, NextNumber(rec, "accept", {}, local_.view()));
   made->number_ = NextConnection(rec);
@@ -450,6 +455,7 @@ int RecordedConnection::OnAccept(int fd, sockaddr* address, socklen_t* size, int
   event.remote = made->remote_.view();
   event.listener = announced_in_.load() == rec ? number_ : 0;
   event.own = made->own_;
+  event.peer = made->peer_;
   rec->writer.Write(event);
   made->announced_in_.store(rec, std::memory_order_release);
   preload::FdTable::Set(accepted, made);

@@ -67,6 +67,8 @@ class RecordedConnection final : public preload::ConnectionObject {
   preload::ConnectionName name_;
   preload::SocketAddress local_;
   preload::SocketAddress remote_;
+  char peer_space_[128];
+  std::string_view peer_;  // ConnectionOpened.peer
   // In whose recording it has which number; another one's after a fork.
   std::atomic<Recording*> announced_in_{nullptr};
   SpinLock announce_lock_;

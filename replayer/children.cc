@@ -65,25 +65,4 @@ bool PidMap::IsGone(int recorded) const {
   return entry != nullptr && entry->gone.load();
 }
 
-bool DescendsFrom(int pid, int ancestor) {
-  constexpr int kDepth = 64;
-  for (int depth = 0; depth < kDepth && pid > 1; ++depth) {
-    if (pid == ancestor) return true;
-    char path[40];
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE* file = fopen(path, "re");
-    if (file == nullptr) return false;
-    char text[1024] = {};
-    const size_t size = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    // The fields are counted behind the last ')': the program's name may hold anything.
-    const char* at = size == 0 ? nullptr : strrchr(text, ')');
-    char state = 0;
-    int parent = 0;
-    if (at == nullptr || sscanf(at + 1, " %c %d", &state, &parent) != 2) return false;
-    pid = parent;
-  }
-  return false;
-}
-
 }  // namespace deja::replayer

@@ -42,9 +42,6 @@ class PidMap {
   std::atomic<size_t> next_{0};
 };
 
-// True if `pid` is `ancestor` or descends from it.
-bool DescendsFrom(int pid, int ancestor);
-
 }  // namespace deja::replayer
 
 #endif  // DEJA_REPLAYER_CHILDREN_H_

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "preload/process_lineage.h"
+
 namespace deja::replayer {
 
 using format::ConnectionKind;
@@ -33,13 +35,17 @@ ConnectionScript::Line::Line() = default;
 ConnectionScript::Line::~Line() = default;
 ConnectionScript::Line::Line(Line&&) noexcept = default;
 
-ConnectionScript::ConnectionScript(const ReplayPlan& plan)
+ConnectionScript::ConnectionScript(const ReplayPlan& plan, int rank_pid)
     : plan_(plan), lines_(plan.connections().size()), threads_(plan.threads().size()) {
   const auto& connections = plan.connections();
-  for (uint32_t c = 0; c < connections.size(); ++c) by_name_.emplace(connections[c].name, c);
+  for (uint32_t c = 0; c < connections.size(); ++c) {
+    by_name_.emplace(connections[c].name, c);
+    lines_[c].family = !connections[c].own && preload::LineageHas(connections[c].peer, rank_pid);
+  }
 
   std::vector<const PlannedTransfer*> transfers;
-  for (const PlannedTransfer& transfer : plan.transfers()) transfers.push_back(&transfer);
+  for (const PlannedTransfer& transfer : plan.transfers())
+    if (!lines_[transfer.connection].family) transfers.push_back(&transfer);
   std::stable_sort(transfers.begin(), transfers.end(), [](const auto* a, const auto* b) {
     return std::pair(a->connection, a->number) < std::pair(b->connection, b->number);
   });

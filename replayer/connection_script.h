@@ -49,13 +49,16 @@ class ConnectionScript {
     std::string difference;  // empty: as recorded so far, or already reported
   };
 
-  explicit ConnectionScript(const ReplayPlan& plan);
+  // `rank_pid`: recorded pid of the rank that this process is, or belongs to.
+  ConnectionScript(const ReplayPlan& plan, int rank_pid);
   ~ConnectionScript();
 
   // Position of the recorded connection of this name, or kNone.
   [[nodiscard]] uint32_t Find(std::string_view name) const;
   [[nodiscard]] const PlannedConnection& Info(uint32_t c) const;
   [[nodiscard]] bool IsStream(uint32_t c) const;
+  // Both ends are processes of the rank: they say again what they said, and nothing is compared.
+  [[nodiscard]] bool IsFamily(uint32_t c) const { return lines_[c].family; }
 
   // The next chunk of `c`, due or not; null: there is none.
   [[nodiscard]] const Chunk* Next(uint32_t c) const;
@@ -113,6 +116,7 @@ class ConnectionScript {
     uint64_t sent = 0;
     size_t relaxed = 0;  // chunks before this need not wait for their turn
     size_t forced = 0;   // nor for what is to be sent
+    bool family = false;
     bool closed = false;
     bool differs = false;
     bool cut_open = false;  // `hash` has the beginning of out[next_out]

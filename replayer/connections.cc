@@ -54,7 +54,7 @@ ServedConnections::ServedConnections(Session& session, MayConnect may_connect, v
     : session_(session),
       may_connect_(may_connect),
       engine_(engine),
-      script_(session.plan()),
+      script_(session.plan(), session.rank_pid()),
       by_connection_(session.plan().connections().size()) {
   session.SetTransfersLeft(script_.left());
 }

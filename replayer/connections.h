@@ -5,7 +5,8 @@
 // program's end exactly while there is something to receive (connection_script.h says when), so
 // poll, select and epoll work as they are; the hooks take the byte away with what they hand out.
 // What is sent is compared and swallowed. A connection of the program to itself is live: the other
-// end of the socketpair is what accept returns.
+// end of the socketpair is what accept returns. So is a Unix socket between processes of the rank
+// (a data loader's worker that passes descriptors to its parent): family_sockets.h.
 //
 // One per process, made by the engine, never destroyed. Any thread. One lock for all state, which
 // is not held while a thread waits. errno as in the recording.
@@ -48,7 +49,9 @@ class ServedConnections final : public preload::ConnectionLayer {
   friend class ServedSocket;
 
   // All with mutex_ held, within the guard.
-  uint32_t Number(const std::string& what) { return ++numbers_[what]; }
+  uint32_t Number(const char* what, const char* thread, const preload::SocketAddress& address) {
+    return ++numbers_[std::string(what) + " " + thread + " " + std::string(address.view())];
+  }
   void Refresh();                      // what has become due shows
   void Refresh(ServedSocket& socket);  // of this socket
   ServedSocket* ListenerAt(const preload::SocketAddress& target);

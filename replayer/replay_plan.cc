@@ -324,6 +324,7 @@ class PlanBuilder {
     connection.listener = opened.listener;  // its number, until all are known
     connection.own = opened.own;
     connection.file_size = opened.file_size;
+    connection.peer = std::string(opened.peer);
     connection.thread = ThreadAt(event.thread);
     connection.seq = event.seq;
     connection.time_ns = event.time_ns;

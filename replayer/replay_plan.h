@@ -117,6 +117,7 @@ struct PlannedConnection {
   uint32_t listener = kNone;  // accepted: position in connections()
   bool own = false;
   uint64_t file_size = 0;
+  std::string peer;  // preload::WriteLineage
   uint32_t thread = 0;
   uint64_t seq = 0;  // of the event, on its thread
   uint64_t time_ns = 0;

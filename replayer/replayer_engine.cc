@@ -14,10 +14,12 @@
 #include <new>
 #include <string>
 
+#include "format/child_folder.h"
 #include "preload/api/libc_table.h"
 #include "preload/api/nccl_table.h"
 #include "preload/connection_names.h"
 #include "preload/guard.h"
+#include "preload/process_lineage.h"
 #include "preload/process_name.h"
 #include "preload/threads.h"
 #include "replayer/claim.h"
@@ -125,6 +127,9 @@ void ReplayerEngine::OpenChild(const char* scratch) {
   if (options.folder.empty()) return;
   options.scratch = scratch;
   options.child = name.path;
+  if (const char* rank = Environment("DEJA_REPLAY"))
+    if (const auto origin = format::ReadOrigin(rank))
+      options.rank_pid = static_cast<int>(origin->pid);
   SetModes(options);
   report_.SetChild(name.path);
   session_ = Session::Open(options);
@@ -405,7 +410,7 @@ bool ReplayerEngine::MayKill(int pid, int signal) {
   const int process = pid < 0 ? -pid : pid;
   const bool own_group = pid == 0 || (pid < -1 && getpgid(root_pid_) == process);
   if (pid > 0 && syscall(SYS_kill, pid, 0) != 0 && errno == ESRCH) return true;
-  if (process > 1 && !own_group && DescendsFrom(process, root_pid_)) return true;
+  if (process > 1 && !own_group && preload::DescendsFrom(process, root_pid_)) return true;
   char target[64];
   if (pid > 0)
     snprintf(target, sizeof target, "process %d", pid);

@@ -1,10 +1,6 @@
 #include "replayer/served_socket.h"
 
 #include <fcntl.h>
-#include <limits.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +14,7 @@
 #include "preload/real_sockets.h"
 #include "preload/threads.h"
 #include "replayer/ending.h"
+#include "replayer/family_sockets.h"
 
 namespace deja::replayer {
 
@@ -50,36 +47,9 @@ void Scatter(std::string_view bytes, std::span<const iovec> pieces, size_t skip)
   }
 }
 
-std::string Key(const char* what, const char* thread, const SocketAddress& address) {
-  return std::string(what) + " " + thread + " " + std::string(address.view());
-}
-
 bool IsNonBlocking(int fd) {
   const int flags = fcntl(fd, F_GETFL);
   return flags >= 0 && (flags & O_NONBLOCK) != 0;
-}
-
-int Fail(int error) {
-  errno = error;
-  return -1;
-}
-
-}  // namespace
-
-namespace {
-
-// The file that a Unix socket's name is: programs look at it, change its mode and remove it.
-void MakeName(const SocketAddress& address) {
-  constexpr size_t kPath = offsetof(sockaddr_un, sun_path);
-  if (address.family() != AF_UNIX || address.size <= kPath || address.bytes[kPath] == '\0') return;
-  preload::Engine* engine = preload::EngineOfThisProcess();
-  const std::string path(address.bytes + kPath,
-                         strnlen(address.bytes + kPath, address.size - kPath));
-  char buffer[PATH_MAX];
-  const char* mapped = engine == nullptr ? nullptr
-                                         : engine->MapPath(AT_FDCWD, path.c_str(),
-                                                           preload::FileUse::kCreate, buffer);
-  if (mapped != nullptr && mapped != path.c_str()) mknod(mapped, S_IFSOCK | 0777, 0);
 }
 
 }  // namespace
@@ -113,7 +83,8 @@ bool ServedSocket::IsReady() {
   if (!script.IsDue(bound_)) return false;
   const PlannedConnection& planned = script.Info(next->accepted);
   OwnConnection ignored;
-  return !planned.own || FindOwn(planned, false, ignored);
+  const bool live = planned.own || script.IsFamily(next->accepted);
+  return !live || FindOwn(planned, false, ignored);
 }
 
 bool ServedSocket::AtEnd() const {
@@ -239,7 +210,7 @@ bool ServedSocket::BecomeDatagrams() {
     return true;
   }
   const char* thread = preload::Self().name;
-  const auto name = ConnectionName::Datagrams(layer_.Number(Key("datagrams", thread, {})), thread);
+  const auto name = ConnectionName::Datagrams(layer_.Number("datagrams", thread, {}), thread);
   const uint32_t found = layer_.script_.Find(name.text);
   if (found == kNone) return false;
   Lead(found);
@@ -355,6 +326,9 @@ void ServedSocket::OnUnused() {
       if (!difference.empty()) layer_.Tell(difference);
     }
     std::erase(layer_.listeners_, this);
+    if (family_listener_ >= 0) EndFamilyListener(family_listener_);
+    family_listener_ = -1;
+    listening_ = false;
     layer_.Moved();
     layer_.Refresh();
   }
@@ -363,174 +337,6 @@ void ServedSocket::OnUnused() {
   if (inner_ >= 0) close(inner_);
   inner_ = -1;
   errno = saved_errno;
-}
-
-// Makes the program's end and the listener's next one the two ends of one pair.
-int ServedSocket::ConnectOwn(ServedSocket& listener, const SocketAddress& target,
-                             uint32_t planned) {
-  live_ = true;
-  remote_ = target;
-  if (planned != kNone) local_.Set(layer_.script_.Info(planned).local);
-  listener.own_.push_back({inner_, local_, remote_});
-  inner_ = -1;
-  layer_.Moved();
-  layer_.Refresh(listener);
-  return 0;
-}
-
-// Outside, with leave: a socket of the kernel takes the place of the pair.
-int ServedSocket::ConnectLive(int fd, const SocketAddress& target) {
-  const int status = fcntl(fd, F_GETFL);
-  const int marks = fcntl(fd, F_GETFD);
-  const int outside = real::Socket(domain_, type_ | (marks != 0 ? SOCK_CLOEXEC : 0), protocol_);
-  if (outside < 0) return -1;
-  // Not by the hook: the descriptor goes on leading to this object.
-  syscall(SYS_dup3, outside, fd, (marks & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0);
-  close(outside);
-  fcntl(fd, F_SETFL, status);
-  live_ = true;
-  return real::Connect(fd, reinterpret_cast<const sockaddr*>(target.bytes), target.size);
-}
-
-int ServedSocket::OnConnect(int fd, const sockaddr* address, socklen_t size) {
-  SocketAddress target;
-  target.Set(address, size);
-  Guard guard;
-  if (layer_.abandoned())
-    return layer_.may_connect_(layer_.engine_, address, size) ? real::Connect(fd, address, size)
-                                                              : -1;
-  std::unique_lock<std::mutex> lock(layer_.mutex_);
-  if (target.family() == AF_UNSPEC) return 0;
-  if (type_ != SOCK_DGRAM && (connection_ != kNone || live_)) return Fail(EISCONN);
-  const char* thread = preload::Self().name;
-  const auto name =
-      ConnectionName::Connect(target, layer_.Number(Key("connect", thread, target)), thread);
-  const uint32_t planned = layer_.script_.Find(name.text);
-  ServedSocket* listener = layer_.ListenerAt(target);
-  layer_.Moved();
-  if (planned == kNone) {
-    if (listener != nullptr && type_ != SOCK_DGRAM) return ConnectOwn(*listener, target, kNone);
-    lock.unlock();
-    if (!layer_.may_connect_(layer_.engine_, address, size)) return -1;
-    lock.lock();
-    return ConnectLive(fd, target);
-  }
-  const PlannedConnection& info = layer_.script_.Info(planned);
-  const bool goes_on = info.error == EINPROGRESS || info.error == EINTR;
-  if (info.own) {
-    if (listener == nullptr) return Fail(ECONNREFUSED);
-    ConnectOwn(*listener, target, planned);
-  } else if (info.result >= 0 || goes_on) {
-    Lead(planned);
-  }
-  if (info.result < 0) return Fail(info.error);
-  return 0;
-}
-
-int ServedSocket::OnBind(int fd, const sockaddr* address, socklen_t size) {
-  Guard guard;
-  if (layer_.abandoned()) return real::Bind(fd, address, size);
-  std::lock_guard<std::mutex> lock(layer_.mutex_);
-  const char* thread = preload::Self().name;
-  const auto name = ConnectionName::Bind(layer_.Number(Key("bind", thread, {})), thread);
-  const uint32_t planned = layer_.script_.Find(name.text);
-  local_.Set(address, size);
-  if (planned == kNone) {
-    MakeName(local_);
-    return 0;
-  }
-  const PlannedConnection& info = layer_.script_.Info(planned);
-  if (info.result < 0) return Fail(info.error);
-  MakeName(local_);
-  local_.Set(info.local);
-  bound_ = planned;
-  layer_.by_connection_[planned] = this;
-  return 0;
-}
-
-int ServedSocket::OnListen(int fd, int backlog) {
-  Guard guard;
-  if (layer_.abandoned()) return real::Listen(fd, backlog);
-  std::lock_guard<std::mutex> lock(layer_.mutex_);
-  if (bound_ == kNone && local_.size == 0) {
-    const char* thread = preload::Self().name;
-    const auto name = ConnectionName::Bind(layer_.Number(Key("bind", thread, {})), thread);
-    bound_ = layer_.script_.Find(name.text);
-    if (bound_ != kNone) {
-      local_.Set(layer_.script_.Info(bound_).local);
-      layer_.by_connection_[bound_] = this;
-    }
-  }
-  if (!listening_) layer_.listeners_.push_back(this);
-  listening_ = true;
-  layer_.Refresh(*this);
-  return 0;
-}
-
-int ServedSocket::AcceptOwn(OwnConnection own, sockaddr* address, socklen_t* size, int flags) {
-  const int fd = fcntl(own.end, (flags & SOCK_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
-  close(own.end);
-  if (fd < 0) return -1;
-  fcntl(fd, F_SETFL, O_RDWR | ((flags & SOCK_NONBLOCK) != 0 ? O_NONBLOCK : 0));
-  auto* made = new ServedSocket(layer_, domain_, type_, protocol_, -1);
-  made->live_ = true;
-  made->local_ = own.to;
-  made->remote_ = own.from;
-  preload::FdTable::Set(fd, made);
-  if (address != nullptr) own.from.CopyTo(address, size);
-  return fd;
-}
-
-bool ServedSocket::TryAccept(int fd, sockaddr* address, socklen_t* size, int flags, int& accepted) {
-  if (!IsReady()) return false;
-  ConnectionScript& script = layer_.script_;
-  layer_.Moved();
-  TakeToken(fd);
-  const ConnectionScript::Chunk* next = bound_ == kNone ? nullptr : script.Next(bound_);
-  if (next == nullptr) {
-    const OwnConnection own = own_.front();
-    own_.pop_front();
-    accepted = AcceptOwn(own, address, size, flags);
-  } else {
-    const uint32_t planned = next->accepted;
-    const PlannedConnection& info = script.Info(planned);
-    OwnConnection own;
-    if (info.own && FindOwn(info, true, own)) {
-      own.from.Set(info.remote);
-      own.to.Set(info.local);
-      accepted = AcceptOwn(own, address, size, flags);
-    } else {
-      ServedSocket* made = layer_.NewSocket(flags, accepted);
-      if (made != nullptr) {
-        made->domain_ = domain_;
-        made->type_ = type_;
-        made->protocol_ = protocol_;
-        made->Lead(planned);
-        preload::FdTable::Set(accepted, made);
-        if (address != nullptr) made->remote_.CopyTo(address, size);
-      }
-    }
-    script.Take(bound_, 0, true);
-  }
-  layer_.Refresh(*this);
-  layer_.Refresh();
-  return true;
-}
-
-int ServedSocket::OnAccept(int fd, sockaddr* address, socklen_t* size, int flags) {
-  for (;;) {
-    {
-      Guard guard;
-      if (layer_.abandoned()) return Fail(ECONNABORTED);
-      std::lock_guard<std::mutex> lock(layer_.mutex_);
-      if (!listening_ || read_shut_) return Fail(EINVAL);
-      int accepted = -1;
-      if (TryAccept(fd, address, size, flags, accepted)) return accepted;
-      layer_.StartPacer();
-    }
-    ssize_t result = 0;
-    if (!Wait(fd, 0, result)) return -1;
-  }
 }
 
 int ServedSocket::OnShutdown(int fd, int how) {

@@ -5,9 +5,11 @@
 #ifndef DEJA_REPLAYER_SERVED_SOCKET_H_
 #define DEJA_REPLAYER_SERVED_SOCKET_H_
 
+#include <cerrno>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -45,6 +47,11 @@ class ServedSocket final : public preload::ConnectionObject {
     preload::SocketAddress to;
   };
 
+  // -1, and errno.
+  static int Fail(int error) {
+    errno = error;
+    return -1;
+  }
   void Lead(uint32_t connection);  // to the recorded one from now on
   bool IsReady();
   // Nothing but the end is there, now or for good.
@@ -58,6 +65,13 @@ class ServedSocket final : public preload::ConnectionObject {
   bool Wait(int fd, int flags, ssize_t& result);
   int ConnectOwn(ServedSocket& listener, const preload::SocketAddress& target, uint32_t planned);
   int ConnectLive(int fd, const preload::SocketAddress& target);
+  // To another process of the rank. `lock` is let go while it waits.
+  int ConnectFamily(int fd, const preload::SocketAddress& target, int patience_ms,
+                    std::unique_lock<std::mutex>& lock);
+  // Connections of the rank's other processes come in, beside recorded ones.
+  void ListenForFamily();
+  // A socket of the kernel takes the place of the pair. False: errno says why.
+  bool ReplacePair(int fd);
   bool TryAccept(int fd, sockaddr* address, socklen_t* size, int flags, int& accepted);
   int AcceptOwn(OwnConnection own, sockaddr* address, socklen_t* size, int flags);
   bool FindOwn(const PlannedConnection& planned, bool take, OwnConnection& found);
@@ -77,7 +91,8 @@ class ServedSocket final : public preload::ConnectionObject {
   std::deque<OwnConnection> own_;  // that wait to be accepted
   std::map<std::pair<int, int>, std::vector<char>> options_;
   uint32_t waiting_ = 0;  // threads that wait to receive
-  bool live_ = false;     // leads to this process itself, or outside with leave
+  int family_listener_ = -1;
+  bool live_ = false;  // leads to a process of the rank, or outside with leave
   bool listening_ = false;
   bool token_ = false;  // a byte shows that something is there
   bool ended_ = false;  // the end shows by itself

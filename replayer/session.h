@@ -71,6 +71,7 @@ struct SessionOptions {
   bool stop_on_divergence = true;
   ClockMode clocks = ClockMode::kServed;
   std::string child;  // name of the process below the rank; empty: the rank itself
+  int rank_pid = 0;   // of a child: recorded pid of its rank
 };
 
 class Session {
@@ -83,6 +84,10 @@ class Session {
   ServedMpi& mpi() { return *mpi_; }
   [[nodiscard]] const Report& report() const { return report_; }
   [[nodiscard]] const SessionOptions& options() const { return options_; }
+  // Recorded pid of the rank that this process is, or belongs to.
+  [[nodiscard]] int rank_pid() const {
+    return options_.rank_pid != 0 ? options_.rank_pid : static_cast<int>(plan_->pid);
+  }
 
   // The calling thread's state.
   ThreadState& Thread();

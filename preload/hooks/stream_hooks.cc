@@ -5,7 +5,7 @@
 // So these entries are replaced, once, when the first connection appears, in both tables (of bytes
 // and of wide characters). Only if the table looks as expected: its entries must be the functions
 // that the C library exports under the names of the entries. Otherwise nothing is touched, and
-// what streams read is not seen. docs/decisions/0006 says why, and what else was considered.
+// what streams read is not seen. docs/decisions/0010 says why, and what else was considered.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -50,6 +50,11 @@ class ConnectionTest(harness.DejaTest):
             self.assertIn("the same as recorded", again.stdout)
 
 
+class Family(ConnectionTest):
+    def test_processes_of_the_rank_talk_over_unix_sockets(self):
+        self.assertReplays(self.record_single(sys.executable, APPS / "family.py"))
+
+
 class Clients(ConnectionTest):
     def check(self, way, peer):
         where = self.peer(*peer) if peer else "5555"

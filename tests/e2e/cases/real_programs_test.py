@@ -39,6 +39,10 @@ class RealPrograms(harness.DejaTest):
     def test_numpy(self):
         self.assertReplays(PYTHON, SCRIPTS / "numpy_seeds.py")
 
+    @unittest.skipUnless(has_module("torch"), "python3-torch is not installed")
+    def test_torch_data_loader(self):
+        self.assertReplays(PYTHON, SCRIPTS / "data_loader.py")
+
     @needs_program("sqlite3")
     def test_sqlite(self):
         self.assertReplays("sqlite3", "-init", "/dev/null", ":memory:",

@@ -14,6 +14,8 @@
 namespace deja::replayer {
 namespace {
 
+constexpr int kRankPid = 1200;
+
 // A recording with connections, and the script made of it.
 class ConnectionScriptTest : public testing::Test {
  protected:
@@ -21,7 +23,8 @@ class ConnectionScriptTest : public testing::Test {
     rank_.Thread(0, "0");
     rank_.Thread(1, "0.1");
   }
-  uint32_t Open(uint32_t number, const char* name, uint32_t listener = 0) {
+  uint32_t Open(uint32_t number, const char* name, uint32_t listener = 0,
+                std::string_view peer = {}) {
     format::ConnectionOpened opened;
     opened.connection = number;
     opened.kind = static_cast<uint32_t>(listener == 0 ? format::ConnectionKind::kConnected
@@ -29,6 +32,7 @@ class ConnectionScriptTest : public testing::Test {
     opened.name = name;
     opened.type = SOCK_STREAM;
     opened.listener = listener;
+    opened.peer = peer;
     rank_.Add(0, opened);
     return number - 1;
   }
@@ -59,7 +63,7 @@ class ConnectionScriptTest : public testing::Test {
       auto plan = ReplayPlan::Build(rank_, {[](uint32_t) { return CallKind::kOrdered; },
                                             [](uint32_t) { return false; }, preload::InputKindOf});
       plan_ = std::move(*plan);
-      script_ = std::make_unique<ConnectionScript>(*plan_);
+      script_ = std::make_unique<ConnectionScript>(*plan_, kRankPid);
     }
     return *script_;
   }
@@ -225,6 +229,18 @@ TEST_F(ConnectionScriptTest, AcceptedConnectionsAreTheListenersChunks) {
 TEST_F(ConnectionScriptTest, TransfersOfNoConnectionAreLeftOut) {
   Received(0, 9, "of an event that was lost");
   EXPECT_EQ(Script().left(), 0u);
+}
+
+TEST_F(ConnectionScriptTest, NothingIsServedBetweenProcessesOfTheRank) {
+  const uint32_t family = Open(1, "connect unix a", 0, "1300 1200 1100");
+  const uint32_t stranger = Open(2, "connect unix b", 0, "1400 1100");
+  Received(0, 1, "live");
+  Received(0, 2, "served");
+  EXPECT_TRUE(Script().IsFamily(family));
+  EXPECT_FALSE(Script().IsFamily(stranger));
+  EXPECT_EQ(Script().Next(family), nullptr);
+  EXPECT_TRUE(Script().IsDue(stranger));
+  EXPECT_EQ(Script().left(), 1U);
 }
 
 }  // namespace

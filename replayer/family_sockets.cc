@@ -1,0 +1,101 @@
+#include "replayer/family_sockets.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <fcntl.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <ctime>
+#include <thread>
+#include <utility>
+
+#include "preload/guard.h"
+#include "preload/real_sockets.h"
+
+namespace deja::replayer {
+
+using preload::SocketAddress;
+namespace real = preload::real;
+
+namespace {
+
+// Out of the way of the numbers that the program gets and counts on.
+constexpr int kFirstInner = 600;
+
+void Accept(int listener, const std::function<void(int)>& take) {
+  preload::Guard guard;
+  for (;;) {
+    const int fd = real::Accept(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd >= 0) {
+      take(fd);
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      break;
+    }
+  }
+  close(listener);
+}
+
+}  // namespace
+
+SocketAddress FamilyAddress(const std::string& scratch, const SocketAddress& address) {
+  // A name in the file system may or may not be followed by a zero.
+  size_t size = address.size;
+  constexpr size_t kPath = offsetof(sockaddr_un, sun_path);
+  while (size > kPath + 1 && address.bytes[size - 1] == '\0') --size;
+  const XXH128_hash_t hash =
+      XXH3_128bits_withSeed(address.bytes, size, XXH3_64bits(scratch.data(), scratch.size()));
+  sockaddr_un family{};
+  family.sun_family = AF_UNIX;
+  const int n = snprintf(family.sun_path + 1, sizeof family.sun_path - 1,
+                         "deja-replay-%016llx%016llx", static_cast<unsigned long long>(hash.high64),
+                         static_cast<unsigned long long>(hash.low64));
+  SocketAddress result;
+  result.Set(reinterpret_cast<const sockaddr*>(&family),
+             static_cast<socklen_t>(kPath + 1 + static_cast<size_t>(n)));
+  return result;
+}
+
+int ConnectFamily(int fd, const SocketAddress& address, int patience_ms) {
+  constexpr timespec kPause{0, 5'000'000};
+  for (int waited_ms = 0;; waited_ms += 5) {
+    const int result =
+        real::Connect(fd, reinterpret_cast<const sockaddr*>(address.bytes), address.size);
+    const bool early = result < 0 && (errno == ECONNREFUSED || errno == EAGAIN);
+    if (!early || waited_ms >= patience_ms) return result;
+    nanosleep(&kPause, nullptr);
+  }
+}
+
+int StartFamilyListener(int type, const SocketAddress& address, std::function<void(int)> take) {
+  const int made = real::Socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+  if (made < 0) return -1;
+  int listener = fcntl(made, F_DUPFD_CLOEXEC, kFirstInner);
+  if (listener < 0)
+    listener = made;
+  else
+    close(made);
+  if (real::Bind(listener, reinterpret_cast<const sockaddr*>(address.bytes), address.size) != 0 ||
+      real::Listen(listener, SOMAXCONN) != 0) {
+    close(listener);
+    return -1;
+  }
+  sigset_t all;
+  sigset_t old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  std::thread([listener, take = std::move(take)] { Accept(listener, take); }).detach();
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  return listener;
+}
+
+void EndFamilyListener(int listener) {
+  real::Shutdown(listener, SHUT_RDWR);
+}
+
+}  // namespace deja::replayer

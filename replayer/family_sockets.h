@@ -1,0 +1,33 @@
+// Unix sockets between processes of the replayed rank: live, by the kernel, but not at the
+// program's names. A name in the file system may be too long in the scratch folder, and an abstract
+// one would be shared by all replays on the machine; so both ends meet at an abstract name made of
+// the scratch folder and the program's name.
+//
+// Any thread, within the guard.
+#ifndef DEJA_REPLAYER_FAMILY_SOCKETS_H_
+#define DEJA_REPLAYER_FAMILY_SOCKETS_H_
+
+#include <functional>
+#include <string>
+
+#include "preload/connection_names.h"
+
+namespace deja::replayer {
+
+// Where the processes of the replay in `scratch` meet who listens at `address`, a Unix name.
+preload::SocketAddress FamilyAddress(const std::string& scratch,
+                                     const preload::SocketAddress& address);
+
+// Connects `fd`, a Unix socket, to who listens at `address`. Waits for a listener for
+// `patience_ms`: the other process may be behind where it was in the recording. 0, or -1 and errno.
+int ConnectFamily(int fd, const preload::SocketAddress& address, int patience_ms);
+
+// Listens at `address` by a thread that calls `take` with the descriptor of each connection that
+// comes in, until the listener is ended. A descriptor for EndFamilyListener; -1: it cannot be done.
+int StartFamilyListener(int type, const preload::SocketAddress& address,
+                        std::function<void(int)> take);
+void EndFamilyListener(int listener);
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_FAMILY_SOCKETS_H_

@@ -1,0 +1,262 @@
+// Whom a served socket leads to: names, connections and listeners.
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "preload/guard.h"
+#include "preload/real_sockets.h"
+#include "preload/threads.h"
+#include "replayer/family_sockets.h"
+#include "replayer/served_socket.h"
+
+namespace deja::replayer {
+
+using preload::ConnectionName;
+using preload::Guard;
+using preload::SocketAddress;
+namespace real = preload::real;
+
+namespace {
+
+// The file that a Unix socket's name is: programs look at it, change its mode and remove it.
+void MakeName(const SocketAddress& address) {
+  constexpr size_t kPath = offsetof(sockaddr_un, sun_path);
+  if (address.family() != AF_UNIX || address.size <= kPath || address.bytes[kPath] == '\0') return;
+  preload::Engine* engine = preload::EngineOfThisProcess();
+  const std::string path(address.bytes + kPath,
+                         strnlen(address.bytes + kPath, address.size - kPath));
+  char buffer[PATH_MAX];
+  const char* mapped = engine == nullptr ? nullptr
+                                         : engine->MapPath(AT_FDCWD, path.c_str(),
+                                                           preload::FileUse::kCreate, buffer);
+  if (mapped != nullptr && mapped != path.c_str()) mknod(mapped, S_IFSOCK | 0777, 0);
+}
+
+}  // namespace
+
+// Makes the program's end and the listener's next one the two ends of one pair.
+int ServedSocket::ConnectOwn(ServedSocket& listener, const SocketAddress& target,
+                             uint32_t planned) {
+  live_ = true;
+  remote_ = target;
+  if (planned != kNone) local_.Set(layer_.script_.Info(planned).local);
+  listener.own_.push_back({inner_, local_, remote_});
+  inner_ = -1;
+  layer_.Moved();
+  layer_.Refresh(listener);
+  return 0;
+}
+
+bool ServedSocket::ReplacePair(int fd) {
+  const int status = fcntl(fd, F_GETFL);
+  const int marks = fcntl(fd, F_GETFD);
+  const int made = real::Socket(domain_, type_ | (marks != 0 ? SOCK_CLOEXEC : 0), protocol_);
+  if (made < 0) return false;
+  // Not by the hook: the descriptor goes on leading to this object.
+  syscall(SYS_dup3, made, fd, (marks & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0);
+  close(made);
+  fcntl(fd, F_SETFL, status);
+  return true;
+}
+
+// Outside, with leave.
+int ServedSocket::ConnectLive(int fd, const SocketAddress& target) {
+  if (!ReplacePair(fd)) return -1;
+  live_ = true;
+  return real::Connect(fd, reinterpret_cast<const sockaddr*>(target.bytes), target.size);
+}
+
+int ServedSocket::ConnectFamily(int fd, const SocketAddress& target, int patience_ms,
+                                std::unique_lock<std::mutex>& lock) {
+  const SocketAddress meeting = FamilyAddress(layer_.session_.options().scratch, target);
+  if (!ReplacePair(fd)) return -1;
+  lock.unlock();
+  const int result = replayer::ConnectFamily(fd, meeting, patience_ms);
+  const int error = errno;
+  lock.lock();
+  errno = error;
+  if (result != 0 && error != EINPROGRESS) return result;
+  live_ = true;
+  remote_ = target;
+  layer_.Moved();
+  return result;
+}
+
+void ServedSocket::ListenForFamily() {
+  if (domain_ != AF_UNIX || type_ == SOCK_DGRAM || local_.size <= sizeof(sa_family_t)) return;
+  const SocketAddress meeting = FamilyAddress(layer_.session_.options().scratch, local_);
+  family_listener_ = StartFamilyListener(type_, meeting, [this](int fd) {
+    std::lock_guard<std::mutex> lock(layer_.mutex_);
+    if (!listening_) {
+      close(fd);
+      return;
+    }
+    SocketAddress nobody;
+    sockaddr unnamed{};
+    unnamed.sa_family = AF_UNIX;
+    nobody.Set(&unnamed, sizeof(sa_family_t));
+    own_.push_back({fd, nobody, local_});
+    layer_.Moved();
+    layer_.Refresh(*this);
+  });
+}
+
+int ServedSocket::OnConnect(int fd, const sockaddr* address, socklen_t size) {
+  SocketAddress target;
+  target.Set(address, size);
+  Guard guard;
+  if (layer_.abandoned())
+    return layer_.may_connect_(layer_.engine_, address, size) ? real::Connect(fd, address, size)
+                                                              : -1;
+  std::unique_lock<std::mutex> lock(layer_.mutex_);
+  if (target.family() == AF_UNSPEC) return 0;
+  if (type_ != SOCK_DGRAM && (connection_ != kNone || live_)) return Fail(EISCONN);
+  const char* thread = preload::Self().name;
+  const auto name =
+      ConnectionName::Connect(target, layer_.Number("connect", thread, target), thread);
+  const uint32_t planned = layer_.script_.Find(name.text);
+  ServedSocket* listener = layer_.ListenerAt(target);
+  layer_.Moved();
+  if (planned == kNone) {
+    if (listener != nullptr && type_ != SOCK_DGRAM) return ConnectOwn(*listener, target, kNone);
+    if (domain_ == AF_UNIX && type_ != SOCK_DGRAM && ConnectFamily(fd, target, 0, lock) == 0)
+      return 0;
+    lock.unlock();
+    if (!layer_.may_connect_(layer_.engine_, address, size)) return -1;
+    lock.lock();
+    return ConnectLive(fd, target);
+  }
+  const PlannedConnection& info = layer_.script_.Info(planned);
+  if (layer_.script_.IsFamily(planned)) {
+    constexpr int kPatienceMs = 10'000;
+    if (!info.local.empty()) local_.Set(info.local);
+    return ConnectFamily(fd, target, kPatienceMs, lock);
+  }
+  const bool goes_on = info.error == EINPROGRESS || info.error == EINTR;
+  if (info.own) {
+    if (listener == nullptr) return Fail(ECONNREFUSED);
+    ConnectOwn(*listener, target, planned);
+  } else if (info.result >= 0 || goes_on) {
+    Lead(planned);
+  }
+  if (info.result < 0) return Fail(info.error);
+  return 0;
+}
+
+int ServedSocket::OnBind(int fd, const sockaddr* address, socklen_t size) {
+  Guard guard;
+  if (layer_.abandoned()) return real::Bind(fd, address, size);
+  std::lock_guard<std::mutex> lock(layer_.mutex_);
+  const char* thread = preload::Self().name;
+  const auto name = ConnectionName::Bind(layer_.Number("bind", thread, {}), thread);
+  const uint32_t planned = layer_.script_.Find(name.text);
+  local_.Set(address, size);
+  if (planned == kNone) {
+    MakeName(local_);
+    return 0;
+  }
+  const PlannedConnection& info = layer_.script_.Info(planned);
+  if (info.result < 0) return Fail(info.error);
+  MakeName(local_);
+  local_.Set(info.local);
+  bound_ = planned;
+  layer_.by_connection_[planned] = this;
+  return 0;
+}
+
+int ServedSocket::OnListen(int fd, int backlog) {
+  Guard guard;
+  if (layer_.abandoned()) return real::Listen(fd, backlog);
+  std::lock_guard<std::mutex> lock(layer_.mutex_);
+  if (bound_ == kNone && local_.size == 0) {
+    const char* thread = preload::Self().name;
+    const auto name = ConnectionName::Bind(layer_.Number("bind", thread, {}), thread);
+    bound_ = layer_.script_.Find(name.text);
+    if (bound_ != kNone) {
+      local_.Set(layer_.script_.Info(bound_).local);
+      layer_.by_connection_[bound_] = this;
+    }
+  }
+  if (!listening_) {
+    layer_.listeners_.push_back(this);
+    listening_ = true;
+    ListenForFamily();
+  }
+  layer_.Refresh(*this);
+  return 0;
+}
+
+int ServedSocket::AcceptOwn(OwnConnection own, sockaddr* address, socklen_t* size, int flags) {
+  const int fd = fcntl(own.end, (flags & SOCK_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
+  close(own.end);
+  if (fd < 0) return -1;
+  fcntl(fd, F_SETFL, O_RDWR | ((flags & SOCK_NONBLOCK) != 0 ? O_NONBLOCK : 0));
+  auto* made = new ServedSocket(layer_, domain_, type_, protocol_, -1);
+  made->live_ = true;
+  made->local_ = own.to;
+  made->remote_ = own.from;
+  preload::FdTable::Set(fd, made);
+  if (address != nullptr) own.from.CopyTo(address, size);
+  return fd;
+}
+
+bool ServedSocket::TryAccept(int fd, sockaddr* address, socklen_t* size, int flags, int& accepted) {
+  if (!IsReady()) return false;
+  ConnectionScript& script = layer_.script_;
+  layer_.Moved();
+  TakeToken(fd);
+  const ConnectionScript::Chunk* next = bound_ == kNone ? nullptr : script.Next(bound_);
+  if (next == nullptr) {
+    const OwnConnection own = own_.front();
+    own_.pop_front();
+    accepted = AcceptOwn(own, address, size, flags);
+  } else {
+    const uint32_t planned = next->accepted;
+    const PlannedConnection& info = script.Info(planned);
+    OwnConnection own;
+    if ((info.own || script.IsFamily(planned)) && FindOwn(info, true, own)) {
+      own.from.Set(info.remote);
+      own.to.Set(info.local);
+      accepted = AcceptOwn(own, address, size, flags);
+    } else {
+      ServedSocket* made = layer_.NewSocket(flags, accepted);
+      if (made != nullptr) {
+        made->domain_ = domain_;
+        made->type_ = type_;
+        made->protocol_ = protocol_;
+        made->Lead(planned);
+        preload::FdTable::Set(accepted, made);
+        if (address != nullptr) made->remote_.CopyTo(address, size);
+      }
+    }
+    script.Take(bound_, 0, true);
+  }
+  layer_.Refresh(*this);
+  layer_.Refresh();
+  return true;
+}
+
+int ServedSocket::OnAccept(int fd, sockaddr* address, socklen_t* size, int flags) {
+  for (;;) {
+    {
+      Guard guard;
+      if (layer_.abandoned()) return Fail(ECONNABORTED);
+      std::lock_guard<std::mutex> lock(layer_.mutex_);
+      if (!listening_ || read_shut_) return Fail(EINVAL);
+      int accepted = -1;
+      if (TryAccept(fd, address, size, flags, accepted)) return accepted;
+      layer_.StartPacer();
+    }
+    ssize_t result = 0;
+    if (!Wait(fd, 0, result)) return -1;
+  }
+}
+
+}  // namespace deja::replayer
