@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What recording costs: whole-process times of a program without Deja and at each level.
+"""What recording costs: whole-process times of a program without Deja, at each level, and with a window.
 
     benchmarks/record_overhead.py [--runs 11] [--ranks 4] [--build build] [-- PROGRAM ARGS…]
 
@@ -21,7 +21,9 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-LEVELS = ["order", "digest", "full"]
+# Options of each variant.
+VARIANTS = {"order": ["--level", "order"], "digest": ["--level", "digest"], "full": ["--level", "full"],
+            "window": ["--level", "full", "--keep-steps", "5"]}
 TARGETS = {"digest": 1.05, "full": 1.15}
 
 
@@ -56,7 +58,7 @@ def main():
     options = parse()
     deja = options.build.resolve() / "bin" / "deja"
     program = options.program or [options.build.resolve() / "examples" / "digits" / "digits_train", "--seed=1"]
-    times = {"without": []} | {level: [] for level in LEVELS}
+    times = {"without": []} | {variant: [] for variant in VARIANTS}
     processor = {variant: [] for variant in times}
     sizes = {}
     with tempfile.TemporaryDirectory(prefix="deja-bench-") as folder:
@@ -66,7 +68,7 @@ def main():
                 if variant == "without":
                     argv = [deja, "launch", "-n", str(options.ranks), "--", *program]
                 else:
-                    argv = [deja, "record", "--loopback", "-n", str(options.ranks), "--level", variant,
+                    argv = [deja, "record", "--loopback", "-n", str(options.ranks), *VARIANTS[variant],
                             "--out", trace, "--", *program]
                 elapsed, used = timed(argv, folder)
                 if run > 0:  # the first round warms the caches

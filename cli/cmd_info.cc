@@ -8,6 +8,7 @@
 #include "cli/job_story.h"
 #include "cli/output.h"
 #include "cli/rank_story.h"
+#include "cli/window_story.h"
 #include "format/trace.h"
 
 namespace deja::cli {
@@ -96,6 +97,9 @@ nlohmann::json ToJson(const RankRow& row, Symbolizer& symbolizer) {
       {"duration_ns", row.duration_ns},
       {"degraded", row.story.degraded},
   };
+  if (const WindowStory window = ReadWindowStory(*row.reader); window.drops())
+    json["window"] = deja::cli::ToJson(window);
+  if (totals.pressure.buffer_bytes != 0) json["pressure"] = deja::cli::ToJson(totals.pressure);
   if (!row.children.empty()) json["children"] = ToJson(row.children);
   if (row.story.last_step) json["last_step"] = *row.story.last_step;
   if (row.story.exit) json["exit_code"] = row.story.exit->code;
@@ -143,6 +147,10 @@ void PrintRank(const RankRow& row) {
   facts += fmt::format(", {} on disk, {}", HumanBytes(row.reader->file_bytes()),
                        HumanDuration(row.duration_ns));
   PrintLine(facts);
+  if (const WindowStory window = ReadWindowStory(*row.reader); window.drops())
+    PrintLine("  window: " + window.Describe());
+  if (totals.pressure.waits + totals.pressure.payloads != 0)
+    PrintLine("  " + DescribePressure(totals.pressure));
   for (const auto& [number, comm] : row.story.comms) {
     std::string origin = comm.parent ? fmt::format(", from comm {}", *comm.parent) : "";
     std::string name = comm.name.empty() ? "" : fmt::format(" \"{}\"", comm.name);

@@ -14,6 +14,9 @@
 #include "cli/rank_story.h"
 #include "cli/trace_claim.h"
 #include "cli/trace_sweep.h"
+#include "cli/window_story.h"
+#include "format/background.h"
+#include "format/mark.h"
 #include "format/recovery.h"
 
 namespace deja::cli {
@@ -21,11 +24,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A quarter of the free disk, but so much in any case.
+constexpr uint64_t kLeastBudget = uint64_t{256} << 20;
+constexpr uint64_t kAutomaticBudget = ~uint64_t{0};
+
 struct Options {
   std::string out;
   std::string level = "full";
   std::string on_pressure = "block";
   int redundancy = 1;
+  uint64_t keep_steps = 0;
+  uint64_t keep_bytes = 0;
+  uint64_t keep_seconds = 0;
+  uint64_t disk_budget = kAutomaticBudget;
+  uint64_t hang_after = 0;
+  int background_nice = 0;
+  bool background_idle_io = false;
+  std::string background_cpus;
   uint64_t buffer = 64 << 20;
   bool loopback = false;
   bool force = false;
@@ -36,6 +51,51 @@ struct Options {
   double grace = 5;
 };
 Options g_options;
+
+void AddWindowOptions(CLI::App& app) {
+  CLI::Option* steps = app.add_option("--keep-steps", g_options.keep_steps,
+                                      "Keep the contents of tensors of the last K steps only (and "
+                                      "of what came before the first)")
+                           ->check(CLI::Range(1, 1000000));
+  CLI::Option* bytes =
+      app.add_option("--keep-bytes", g_options.keep_bytes,
+                     "The same for a program that names no steps: the last bytes of each rank, as "
+                     "they are on the disk (1048576, or 2GB)")
+          ->transform(CLI::AsSizeValue(false))
+          ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
+  CLI::Option* seconds = app.add_option("--keep-seconds", g_options.keep_seconds,
+                                        "The same by time: those of the last seconds")
+                             ->check(CLI::Range(1, 1000000000));
+  steps->excludes(bytes)->excludes(seconds);
+  bytes->excludes(seconds);
+  app.add_option("--disk-budget", g_options.disk_budget,
+                 "What the trace may take on the disk of each machine; beyond that the oldest "
+                 "contents of tensors go first (default: a quarter of what is free, 256 MiB at "
+                 "least; 0: no limit)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 60))
+      ->default_str("");
+  app.add_option("--hang-after", g_options.hang_after,
+                 "Seconds after which the window is kept for good if no rank has been in a "
+                 "collective; 0: never")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
+}
+
+void AddBackgroundOptions(CLI::App& app) {
+  app.add_option("--background-nice", g_options.background_nice,
+                 "Added to the nice value of the threads that compress and write the trace")
+      ->check(CLI::Range(0, 19))
+      ->capture_default_str();
+  app.add_flag("--background-idle-io", g_options.background_idle_io,
+               "The disk serves everybody else before those threads (I/O priority idle)");
+  app.add_option("--background-cpus", g_options.background_cpus,
+                 "CPUs for those threads, e.g. 0-3,8 (default: where the program runs)")
+      ->check([](const std::string& list) {
+        return format::ParseCpuList(list).empty() ? "not a list of CPUs such as 0-3,8"
+                                                  : std::string();
+      });
+}
 
 void AddOptions(CLI::App& app) {
   app.add_option("-o,--out", g_options.out,
@@ -73,6 +133,8 @@ void AddOptions(CLI::App& app) {
          "many of them keep a copy; 0: each keeps its own")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
+  AddWindowOptions(app);
+  AddBackgroundOptions(app);
   app.add_option("--keep-env", g_options.keep_env,
                  "Store the values of these variables, options and headers even if they look like "
                  "a secret: names with * and ?, e.g. --keep-env 'HF_*' (repeatable)")
@@ -128,6 +190,13 @@ uint64_t TraceBytes(const std::string& directory) {
   return bytes;
 }
 
+uint64_t DiskBudget(const std::string& directory) {
+  if (g_options.disk_budget != kAutomaticBudget) return g_options.disk_budget;
+  std::error_code error;
+  const fs::space_info space = fs::space(directory, error);
+  return error ? 0 : std::max<uint64_t>(space.available / 4, kLeastBudget);
+}
+
 LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
                          const std::string& library) {
   LaunchOptions launch;
@@ -145,12 +214,23 @@ LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
       {"DEJA_BUFFER", std::to_string(g_options.buffer)},
       {"DEJA_ON_PRESSURE", g_options.on_pressure},
       {"DEJA_REDUNDANCY", std::to_string(g_options.redundancy)},
+      {"DEJA_KEEP_STEPS", std::to_string(g_options.keep_steps)},
+      {"DEJA_KEEP_BYTES", std::to_string(g_options.keep_bytes)},
+      {"DEJA_KEEP_SECONDS", std::to_string(g_options.keep_seconds)},
+      {"DEJA_DISK_BUDGET", std::to_string(DiskBudget(claim->directory()))},
+      {"DEJA_HANG_AFTER", std::to_string(g_options.hang_after)},
+      {"DEJA_BACKGROUND_NICE", std::to_string(g_options.background_nice)},
+      {"DEJA_BACKGROUND_IDLE_IO", g_options.background_idle_io ? "1" : "0"},
+      {"DEJA_BACKGROUND_CPUS", g_options.background_cpus},
   };
   if (!g_options.keep_env.empty())
     launch.environment.emplace_back("DEJA_KEEP_ENV",
                                     fmt::format("{}", fmt::join(g_options.keep_env, ",")));
   if (!g_options.mask.empty())
     launch.environment.emplace_back("DEJA_MASK", fmt::format("{}", fmt::join(g_options.mask, ",")));
+  launch.on_trouble = [directory = claim->directory()](const std::string& what) {
+    (void)format::LeaveMark(directory, what);  // a disk that refuses has nothing to keep it on
+  };
   launch.tick = [directory = claim->directory()] { SweepEndedChildren(directory); };
   if (ShowsProgress()) {
     auto start = std::chrono::steady_clock::now();
@@ -216,6 +296,17 @@ const SweptRank* FirstToReplay(const std::vector<SweptRank>& ranks) {
   return failed;
 }
 
+// Of one rank for all: they drop what they have about the same time.
+void SayWhatIsKept(const std::vector<SweptRank>& ranks) {
+  for (const SweptRank& rank : ranks) {
+    auto reader = format::RankReader::Open(rank.folder);
+    if (!reader) continue;
+    const WindowStory window = ReadWindowStory(**reader);
+    if (!window.drops()) continue;
+    return Diagnose(fmt::format("rank {}: {}", rank.rank, window.Describe()));
+  }
+}
+
 void Summarise(const std::string& trace, const std::vector<SweptRank>& ranks,
                const SweptChildren& children) {
   std::string shown = ShownPath(trace);
@@ -264,6 +355,7 @@ void Summarise(const std::string& trace, const std::vector<SweptRank>& ranks,
                            who, rank.pid, shown));
     if (!rank.error.empty()) Diagnose(fmt::format("{}: {}", who, rank.error));
   }
+  SayWhatIsKept(ranks);
   if (lost > 0)
     Diagnose(fmt::format("{} events or payloads are missing; `deja verify {}` says which",
                          HumanCount(lost), shown));
@@ -308,6 +400,7 @@ int Run(const Context& context) {
     children = SweepChildren(claim->directory(), job.ends);
     if (auto removed = format::RemoveOrphanTails(claim->directory(), claim->job_id()); !removed)
       Diagnose(removed.error().message);
+    format::RemoveMarks(claim->directory());
     claim->RemoveIfEmpty();
   }
   if (context.json) PrintJson(ResultJson(job, ranks.empty() ? "" : claim->directory(), ranks));
@@ -325,6 +418,7 @@ const Command kRecordCommand = {
     "  deja record --loopback -n 4 --out run.deja -- build/examples/digits/digits_train\n"
     "  deja record --out run.deja -- torchrun --nproc-per-node 8 train.py\n"
     "  mpirun -n 8 deja record --out run.deja -- ./prog\n"
+    "  deja record --keep-steps 20 --hang-after 300 -- torchrun --nproc-per-node 8 train.py\n"
     "  deja record --level digest -- bash job.sh\n"
     "  deja record --single --out run.deja -- python3 script.py    a program without NCCL\n"
     "The exit status is the job's own: of the command, or of the rank that failed first; 128 + N "

@@ -18,6 +18,7 @@
 #include "cli/rank_story.h"
 #include "cli/replay_launch.h"
 #include "cli/replay_verdict.h"
+#include "cli/window_story.h"
 #include "format/trace.h"
 
 namespace deja::cli {
@@ -212,8 +213,19 @@ Result<std::string> FolderOf(const format::Trace& trace, uint32_t rank) {
   return fs::absolute(found->path, error).string();
 }
 
+// Said before, since it decides how far the replay can come.
+void SayWhatIsKept(const format::RankReader& reader) {
+  const WindowStory window = ReadWindowStory(reader);
+  if (!window.drops()) return;
+  Diagnose(
+      fmt::format("rank {}: {}; from the start the replay goes as far as the first result "
+                  "that is not kept",
+                  reader.header().rank, window.Describe()));
+}
+
 Status StartAll(std::vector<Replayed>& replays, const ReplayOptions& options) {
   for (Replayed& replay : replays) {
+    SayWhatIsKept(*replay.reader);
     for (const std::string& note : replay.target.notes) Diagnose(note);
     auto pid = StartReplay(replay.target, options);
     if (!pid) {

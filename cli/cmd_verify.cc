@@ -29,6 +29,11 @@ void PrintText(const format::VerifyReport& report) {
   if (report.events_lost != 0)
     PrintLine(
         fmt::format("{} events are missing from the streams", HumanCount(report.events_lost)));
+  if (report.payloads_dropped != 0)
+    PrintLine(
+        fmt::format("{} payloads that events refer to were dropped, as the window of the "
+                    "recording says",
+                    HumanCount(report.payloads_dropped)));
   if (report.payloads_missing != 0)
     PrintLine(fmt::format("{} payloads that events refer to are not there",
                           HumanCount(report.payloads_missing)));
@@ -63,6 +68,7 @@ int Run(const Context& context) {
                          {"payload_bytes", report->payload_bytes},
                          {"events_lost", report->events_lost},
                          {"payloads_missing", report->payloads_missing},
+                         {"payloads_dropped", report->payloads_dropped},
                          {"problems", nlohmann::json::array()}};
   for (const format::VerifyProblem& problem : report->problems)
     json["problems"].push_back({{"rank", problem.rank},

@@ -15,11 +15,12 @@ extern const Command kVerifyCommand;
 extern const Command kPackCommand;
 extern const Command kUnpackCommand;
 extern const Command kRecoverCommand;
+extern const Command kMarkCommand;
 
 std::span<const Command* const> Commands() {
   static constexpr std::array kCommands = {
-      &kRecordCommand, &kLaunchCommand, &kReplayCommand, &kInfoCommand,    &kShowCommand,
-      &kVerifyCommand, &kPackCommand,   &kUnpackCommand, &kRecoverCommand,
+      &kRecordCommand, &kLaunchCommand, &kMarkCommand, &kReplayCommand, &kInfoCommand,
+      &kShowCommand,   &kVerifyCommand, &kPackCommand, &kUnpackCommand, &kRecoverCommand,
   };
   return kCommands;
 }

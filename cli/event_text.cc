@@ -6,6 +6,7 @@
 #include <bit>
 #include <map>
 
+#include "cli/output.h"
 #include "format/clock_run.h"
 #include "preload/api/find_api.h"
 #include "preload/api/mpi_table.h"
@@ -44,6 +45,7 @@ constexpr std::array kKinds = {
     KindRow{format::EventKind::kConnectionOpened, "connection"},
     KindRow{format::EventKind::kTransfer, "transfer"},
     KindRow{format::EventKind::kChild, "child"},
+    KindRow{format::EventKind::kWindowChange, "window"},
 };
 
 format::EventKind KindOf(const Event& event) {
@@ -299,6 +301,17 @@ struct Describer {
     if (m.signal != 0) return fmt::format("process {} was ended by signal {}", m.pid, m.signal);
     return fmt::format("process {} ended, exit {}", m.pid, m.exit_code);
   }
+  std::string operator()(const format::WindowChange& m) const {
+    const std::string which =
+        m.first_segment == m.last_segment
+            ? fmt::format("segment {}", m.last_segment)
+            : fmt::format("segments {} to {}", m.first_segment, m.last_segment);
+    const std::string why = m.reason.empty() ? "" : fmt::format(" ({})", m.reason);
+    if (m.what == static_cast<uint32_t>(format::WindowEvent::kMarked))
+      return fmt::format("{} marked to be kept{}", which, why);
+    return fmt::format("{} dropped{}: {} payloads of {}", which, why, HumanCount(m.payloads),
+                       HumanBytes(m.payload_bytes));
+  }
 };
 
 nlohmann::json TensorsToJson(const InlineVec<format::Tensor, format::kMaxCallTensors>& tensors) {
@@ -445,6 +458,15 @@ struct JsonWriter {
     json["pid"] = m.pid;
     if (m.number != 0) json["number"] = m.number;
     if (m.ended) json["end"] = {{"exit_code", m.exit_code}, {"signal", m.signal}};
+  }
+  void operator()(const format::WindowChange& m) const {
+    const bool marked = m.what == static_cast<uint32_t>(format::WindowEvent::kMarked);
+    json["what"] = marked ? "marked" : "dropped";
+    json["first_segment"] = m.first_segment;
+    json["last_segment"] = m.last_segment;
+    if (!m.reason.empty()) json["reason"] = m.reason;
+    if (!marked) json["payloads"] = m.payloads;
+    if (!marked) json["payload_bytes"] = m.payload_bytes;
   }
 };
 

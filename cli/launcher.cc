@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 extern char** environ;
 
@@ -253,15 +254,23 @@ class Job {
       int code = end.signal != 0 ? 128 + end.signal : end.exit_code;
       if (!direct || code == 0) continue;
       if (first_failure_ < 0) first_failure_ = code;
+      if (!terminating_ && !running_.empty())
+        Trouble("a process failed: " + DescribeEnd(end.exit_code, end.signal));
       // The others usually notice by themselves; hangs must not last for ever.
       if (!running_.empty() && deadline_ == Clock::time_point{})
         deadline_ = Clock::now() + options_.grace;
     }
   }
 
+  void Trouble(const std::string& what) {
+    if (options_.on_trouble && !std::exchange(troubled_, true)) options_.on_trouble(what);
+  }
+
   // Ctrl-C reaches a single command through its process group already; only what was sent to this
   // process alone is passed on. Ranks have a group of their own and get everything.
   void Forward(int signal, const siginfo_t& info) {
+    if (signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT)
+      Trouble("the job was told to end: " + DescribeEnd(-1, signal));
     if (options_.ranks == 0) {
       if (info.si_code <= 0)
         for (const Running& process : running_) kill(process.pid, signal);
@@ -306,6 +315,7 @@ class Job {
   int first_failure_ = -1;
   int interrupts_ = 0;
   bool terminating_ = false;
+  bool troubled_ = false;
   Clock::time_point deadline_{};
 };
 

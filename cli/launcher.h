@@ -32,6 +32,8 @@ struct LaunchOptions {
   // Variable that tells each started process its own id: it outlives what the command execs.
   std::string pid_variable;
   std::chrono::milliseconds grace{5000};
+  // Called when a process has failed while others still run, and when the job is told to end.
+  std::function<void(const std::string& what)> on_trouble;
   std::function<void()> tick;  // called about once a second; may be empty
 };
 

@@ -89,7 +89,7 @@ Status RemoveTrace(const std::string& directory) {
     std::string name = entry.path().filename().string();
     bool ours = name == "job" || format::ParseRankFolderName(name) ||
                 name.rfind("pending-", 0) == 0 || format::IsChildFolderName(name) ||
-                name.rfind("deja-", 0) == 0;
+                name.rfind("deja-", 0) == 0 || name.rfind("mark-", 0) == 0;
     if (!ours)
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("--force: {} holds '{}', which is no part of a trace; it was left "

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <zip.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include "format/file.h"
 #include "format/frame_format.h"
 #include "format/frame_reader.h"
+#include "format/payload_segments.h"
 #include "format/rank_folder.h"
 
 namespace deja::format {
@@ -75,7 +77,7 @@ std::optional<EntryName> ParseEntryName(std::string_view name) {
   const std::string_view folder = name.substr(0, slash);
   const std::string_view file = name.substr(slash + 1);
   if (!ParseRankFolderName(folder) && !IsChildFolderName(folder)) return std::nullopt;
-  if (file != kEventsFile && file != kPayloadsFile) return std::nullopt;
+  if (file != kEventsFile && !ParseSegmentFileName(file)) return std::nullopt;
   return EntryName{std::string(folder), std::string(file)};
 }
 
@@ -111,13 +113,18 @@ Status MakeFolder(const std::string& path) {
   return {};
 }
 
+std::vector<std::string> FilesOf(const std::string& folder) {
+  std::vector<std::string> names = {kEventsFile};
+  for (const uint32_t segment : ListSegments(folder)) names.push_back(SegmentFileName(segment));
+  return names;
+}
+
 bool IsFinished(const std::string& folder) {
-  for (const char* name : {kEventsFile, kPayloadsFile}) {
+  const std::vector<std::string> names = FilesOf(folder);
+  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
     const Result<std::unique_ptr<ReadFile>> file = OpenReadFile(folder + "/" + name);
-    if (!file && file.error().code == ErrorCode::kNotFound && name == kPayloadsFile) continue;
-    if (!file || !FindFooter(**file)) return false;
-  }
-  return true;
+    return file && FindFooter(**file).has_value();
+  });
 }
 
 // The name of the folder inside the bundle: that of the trace, if it is a plain one.
@@ -214,7 +221,7 @@ Result<BundleResult> WriteBundle(const std::string& trace_dir, const std::string
       DEJA_RETURN_IF_ERROR(MakeFolder(folder));
       DEJA_RETURN_IF_ERROR(CopyCompleted(original, folder));
     }
-    for (const char* file : {kEventsFile, kPayloadsFile}) {
+    for (const std::string& file : FilesOf(folder)) {
       const std::string path = folder + "/" + file;
       if (stat(path.c_str(), &info) != 0) continue;
       DEJA_RETURN_IF_ERROR(AddFile(archive.get(), top + "/" + name + "/" + file, path));

@@ -132,6 +132,7 @@ Status CopyCompleted(const std::string& folder, const std::string& out) {
   footer.partial_payloads = 0;
   footer.partial_payload_bytes = 0;
   footer.swept = 1;
+  footer.segments.clear();  // one file has them all
   Index index;
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<FrameWriter> payloads,
                         StartFile(out + "/" + kPayloadsFile, reader->header()));

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -14,6 +13,7 @@
 
 #include "format/clock_run.h"
 #include "format/frame_format.h"
+#include "format/mark.h"
 #include "format/message_codec.h"
 #include "format/rank_folder.h"
 
@@ -43,14 +43,17 @@ Status RenameNew(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-Drainer::Drainer(Tail& tail, PayloadArena& arena, EventRing* rings, std::string trace_dir,
-                 WrapFile wrap)
+Drainer::Drainer(Tail& tail, PayloadArena& arena, PayloadWindow& window, EventRing* rings,
+                 const Options& options)
     : tail_(tail),
       arena_(arena),
+      window_(window),
       rings_(rings),
-      trace_dir_(std::move(trace_dir)),
+      trace_dir_(options.trace_dir),
+      background_(options.background),
+      hang_after_ns_(options.hang_after_seconds * 1000000000),
       owner_pid_(static_cast<int>(tail.header().pid)),
-      wrap_(wrap),
+      wrap_(options.wrap),
       scratch_(kMaxEventBytes) {
   spare_.Reserve();
 }
@@ -94,9 +97,7 @@ void* Drainer::ThreadMain(void* self) {
 
 void Drainer::Run() {
   prctl(PR_SET_NAME, "deja-writer");
-  // Does not preempt the program's threads when it wakes up.
-  const sched_param parameters{};
-  (void)sched_setscheduler(0, SCHED_BATCH, &parameters);
+  RunInBackground(background_);
   for (;;) {
     if (wake_.load(std::memory_order_acquire) == 0) FutexWait(wake_, 0, kPassMs);
     const bool woken = wake_.exchange(0, std::memory_order_acq_rel) != 0;
@@ -180,6 +181,7 @@ void Drainer::Drain() {
   }
   // Some may still be being copied; then the events wait, too, if they can.
   const bool all = DrainPayloads();
+  if (is_rank()) MoveWindow();
   if (all || filling_up || events_too_) DrainEvents();
 }
 
@@ -208,13 +210,7 @@ bool Drainer::DrainPayloads() {
     if (block == nullptr) break;
     if (block->state.load(std::memory_order_relaxed) ==
         static_cast<uint32_t>(BlockState::kComplete)) {
-      PayloadPart part;
-      std::memcpy(part.hash.bytes.data(), block->hash, sizeof block->hash);
-      part.total_size = block->total_size;
-      part.offset = block->offset;
-      part.element_size = block->element_size;
-      part.bytes = {reinterpret_cast<const std::byte*>(block + 1), block->size};
-      const Result<bool> written = writer_->WritePayload(part);
+      const Status written = WriteBlock(*block);
       if (!written) {
         PayloadsFailed(written.error());
         return true;
@@ -386,6 +382,8 @@ Status Drainer::MoveToChildFolder(TraceHeader& header) {
 }
 
 Status Drainer::Move(TraceHeader& header, bool as_rank) {
+  // Marks that were there before this process are not for it.
+  while (access(MarkPath(trace_dir_, next_mark_).c_str(), F_OK) == 0) ++next_mark_;
   const std::string id = tail_.id();
   header.tail = {tail_.path(), id};
   return as_rank ? MoveToRankFolder(header) : MoveToChildFolder(header);
@@ -517,9 +515,11 @@ bool Drainer::FinishFiles() {
   }
   DrainClocks();
   DrainEmergencySlots();
+  if (window_.marked_end() != 0) writer_->MarkSegments(0, window_.marked_end() - 1);
   Footer footer;
   footer.events_lost = events_lost() + undrained_events_;
   footer.payloads_lost = payloads_lost() + undrained_payloads_;
+  footer.pressure = tail_.pressure();
   if (!degraded_reason_.empty() || footer.events_lost != 0 || footer.payloads_lost != 0) {
     AddDegraded(degraded_reason_.empty() ? "payloads were dropped under pressure"
                                          : degraded_reason_);

@@ -18,9 +18,11 @@
 #include <vector>
 
 #include "common/result.h"
+#include "format/background.h"
 #include "format/event_ring.h"
 #include "format/futex.h"
 #include "format/payload_arena.h"
+#include "format/payload_window.h"
 #include "format/process_file.h"
 #include "format/rank_writer.h"
 #include "format/shared_pieces.h"
@@ -31,7 +33,14 @@ namespace deja::format {
 class Drainer {
  public:
   // `rings`: all of the tail's, attached before they are used. Everything outlives the drainer.
-  Drainer(Tail& tail, PayloadArena& arena, EventRing* rings, std::string trace_dir, WrapFile wrap);
+  struct Options {
+    std::string trace_dir;
+    BackgroundOptions background;
+    uint64_t hang_after_seconds = 0;
+    WrapFile wrap = nullptr;
+  };
+  Drainer(Tail& tail, PayloadArena& arena, PayloadWindow& window, EventRing* rings,
+          const Options& options);
   // Ends the thread. A recorder never does that; tests do.
   ~Drainer();
   Drainer(const Drainer&) = delete;
@@ -91,6 +100,15 @@ class Drainer {
   }
   void Drain();
   bool DrainPayloads();
+  Status WriteBlock(const BlockHeader& block);
+  Status TryBlock(const BlockHeader& block);
+  Status MakePlaceFor(const BlockHeader& block);
+  void MoveWindow();
+  void DropExpired();
+  void LookForMark();
+  void LookForHang();
+  bool DropSegment(const SegmentFile& segment, const char* reason);
+  bool DropOldest(const char* reason);
   void DrainEvents();
   void DrainClocks();
   void DrainEmergencySlots();
@@ -110,8 +128,11 @@ class Drainer {
 
   Tail& tail_;
   PayloadArena& arena_;
+  PayloadWindow& window_;
   EventRing* const rings_;
   const std::string trace_dir_;
+  const BackgroundOptions background_;
+  const uint64_t hang_after_ns_;
   const int owner_pid_;
   const WrapFile wrap_;
 
@@ -146,6 +167,9 @@ class Drainer {
   bool events_too_ = false;               // also if payloads are still being copied
   bool said_ = false;
   bool payloads_failed_ = false;
+  bool said_dropping_ = false;
+  uint64_t next_mark_ = 1;
+  uint64_t ops_seen_ = 0;
   bool told_folder_ = false;  // Degraded is in a batch, from where it happened
   bool told_tail_ = false;    // and in an emergency slot
   std::string degraded_reason_;

@@ -23,7 +23,7 @@
 namespace deja::format {
 
 inline constexpr uint32_t kFormatMajor = 1;
-inline constexpr uint32_t kFormatMinor = 1;
+inline constexpr uint32_t kFormatMinor = 2;
 inline constexpr size_t kMaxCallArgs = 16;
 inline constexpr size_t kMaxCallTensors = 2;
 inline constexpr size_t kMaxTensorDims = 8;
@@ -110,6 +110,7 @@ struct Tensor {
   Hash128 hash;
   TensorStats stats;
   uint32_t payload = 0;  // PayloadState
+  uint32_t segment = 0;  // a kept payload is in this one or a later one
 };
 
 struct CallEnter {
@@ -144,6 +145,7 @@ struct Input {
   uint32_t error = 0;
   std::string_view data;
   Hash128 hash;
+  uint32_t segment = 0;
 };
 
 struct ClockRun {
@@ -225,6 +227,18 @@ struct Degraded {
   uint64_t payload_bytes_lost = 0;
 };
 
+// WindowChange.what
+enum class WindowEvent : uint32_t { kDropped = 1, kMarked = 2 };
+
+struct WindowChange {
+  uint32_t what = 0;
+  uint32_t first_segment = 0;
+  uint32_t last_segment = 0;
+  std::string_view reason;
+  uint64_t payloads = 0;
+  uint64_t payload_bytes = 0;
+};
+
 struct AsyncError {
   uint32_t comm = 0;
   int64_t result = 0;
@@ -281,6 +295,7 @@ struct Transfer {
   std::string_view address;
   uint64_t position = 0;
   uint32_t flags = 0;
+  uint32_t segment = 0;
 };
 
 // A process that this thread has made, or one whose end this thread has seen.
@@ -313,6 +328,7 @@ enum class EventKind : uint32_t {
   kDegraded = 23,
   kAsyncError = 24,
   kHandleDefined = 25,
+  kWindowChange = 28,
   kConnectionOpened = 29,
   kTransfer = 30,
   kChild = 31,
@@ -328,7 +344,7 @@ struct EventHead {
 using EventBody = std::variant<std::monostate, CallEnter, CallLeave, CallResults, Input, Step,
                                Snapshot, Note, ClockRun, ThreadStart, ThreadEnd, CommCreated,
                                ModuleLoaded, StackDefined, Crash, ProcessExit, Degraded, AsyncError,
-                               HandleDefined, ConnectionOpened, Transfer, Child>;
+                               HandleDefined, ConnectionOpened, Transfer, Child, WindowChange>;
 
 struct Event : EventHead {
   EventBody body;
@@ -347,6 +363,7 @@ struct PayloadChunk {
   uint32_t codec = 0;
   uint32_t element_size = 0;
   std::string_view data;
+  uint64_t step = 0;
 };
 
 struct ThreadRange {
@@ -376,6 +393,7 @@ struct PayloadInfo {
   Hash128 hash;
   uint64_t total_size = 0;
   std::vector<uint64_t> chunk_offsets;
+  uint32_t segment = 0;
 };
 
 // A payload of which other ranks have the rest.
@@ -385,6 +403,7 @@ struct PayloadPieces {
   std::vector<uint64_t> chunk_offsets;
   std::vector<uint64_t> starts;  // in the payload, of each chunk
   std::vector<uint64_t> sizes;
+  uint32_t segment = 0;
 };
 
 struct Index {
@@ -397,6 +416,33 @@ struct ProcessFate {
   bool known = false;
   int32_t exit_code = 0;
   uint32_t signal = 0;
+};
+
+// A payload file: 0 is payloads.deja, N payloads-N.deja.
+struct Segment {
+  uint32_t number = 0;
+  uint64_t bytes = 0;
+  uint64_t payloads = 0;
+  uint64_t payload_bytes = 0;
+  uint64_t first_step = 0;  // the rank's n-th Step event; 0: before the first
+  uint64_t last_step = 0;
+  uint32_t marked = 0;
+};
+
+struct SegmentRange {
+  uint32_t first = 0;
+  uint32_t last = 0;
+  friend bool operator==(const SegmentRange&, const SegmentRange&) = default;
+};
+
+// How the buffer between the program and the disk fared.
+struct Pressure {
+  uint64_t buffer_bytes = 0;
+  uint64_t peak_bytes = 0;
+  uint64_t waits = 0;
+  uint64_t waited_ns = 0;
+  uint64_t payloads = 0;  // not kept under pressure
+  uint64_t payload_bytes = 0;
 };
 
 struct Footer {
@@ -413,6 +459,11 @@ struct Footer {
   ProcessFate fate;
   uint64_t partial_payloads = 0;
   uint64_t partial_payload_bytes = 0;
+  std::vector<Segment> segments;
+  std::vector<SegmentRange> dropped;
+  uint64_t payloads_dropped = 0;
+  uint64_t payload_bytes_dropped = 0;
+  Pressure pressure;
 };
 
 // ---- The field lists. V is called as v(number, field). M is `T` or `const T`.
@@ -447,6 +498,7 @@ DEJA_VISIT(TensorStats) {
 }
 DEJA_VISIT(Tensor) {
   v(1, m.param); v(2, m.dtype); v(3, m.count); v(4, m.address); v(5, m.hash); v(6, m.stats); v(7, m.payload);
+  v(8, m.segment);
 }
 DEJA_VISIT(CallEnter) {
   v(1, m.api); v(2, m.comm); v(3, m.comm_seq); v(4, m.stack); v(5, m.group_depth); v(6, m.args);
@@ -456,6 +508,7 @@ DEJA_VISIT(CallLeave) { v(1, m.enter_seq); v(2, m.result); v(3, m.outs); v(4, m.
 DEJA_VISIT(CallResults) { v(1, m.comm); v(2, m.comm_seq); v(3, m.outputs); }
 DEJA_VISIT(Input) {
   v(1, m.api); v(2, m.key); v(3, m.result); v(4, m.error); v(5, m.data); v(6, m.hash);
+  v(7, m.segment);
 }
 DEJA_VISIT(ClockRun) { v(1, m.sources); v(2, m.deltas); }
 DEJA_VISIT(Step) { v(1, m.step); }
@@ -477,6 +530,10 @@ DEJA_VISIT(ProcessExit) { v(1, m.code); v(2, m.how); }
 DEJA_VISIT(Degraded) {
   v(1, m.reason); v(2, m.events_lost); v(3, m.payloads_lost); v(4, m.payload_bytes_lost);
 }
+DEJA_VISIT(WindowChange) {
+  v(1, m.what); v(2, m.first_segment); v(3, m.last_segment); v(4, m.reason); v(5, m.payloads);
+  v(6, m.payload_bytes);
+}
 DEJA_VISIT(AsyncError) { v(1, m.comm); v(2, m.result); }
 DEJA_VISIT(HandleDefined) { v(1, m.kind); v(2, m.id); v(3, m.value); }
 DEJA_VISIT(ConnectionOpened) {
@@ -486,13 +543,13 @@ DEJA_VISIT(ConnectionOpened) {
 DEJA_VISIT(Transfer) {
   v(1, m.connection); v(2, m.direction); v(3, m.number); v(4, m.result); v(5, m.error); v(6, m.data);
   v(7, m.hash); v(8, m.sent_before); v(9, m.sent_hash); v(10, m.address); v(11, m.position);
-  v(12, m.flags);
+  v(12, m.flags); v(13, m.segment);
 }
 DEJA_VISIT(Child) { v(1, m.number); v(2, m.pid); v(3, m.ended); v(4, m.exit_code); v(5, m.signal); }
 DEJA_VISIT(EventHead) { v(1, m.thread); v(2, m.seq); v(3, m.time_ns); }
 DEJA_VISIT(PayloadChunk) {
   v(1, m.hash); v(2, m.total_size); v(3, m.offset); v(4, m.size); v(5, m.codec); v(6, m.element_size);
-  v(7, m.data);
+  v(7, m.data); v(8, m.step);
 }
 DEJA_VISIT(ThreadRange) { v(1, m.thread); v(2, m.first_seq); v(3, m.last_seq); }
 DEJA_VISIT(CommRange) { v(1, m.comm); v(2, m.first_seq); v(3, m.last_seq); }
@@ -500,16 +557,30 @@ DEJA_VISIT(BatchInfo) {
   v(1, m.offset); v(2, m.size); v(3, m.first_time_ns); v(4, m.last_time_ns); v(5, m.threads);
   v(6, m.comms); v(7, m.steps); v(8, m.kinds);
 }
-DEJA_VISIT(PayloadInfo) { v(1, m.hash); v(2, m.total_size); v(3, m.chunk_offsets); }
+DEJA_VISIT(PayloadInfo) {
+  v(1, m.hash); v(2, m.total_size); v(3, m.chunk_offsets); v(4, m.segment);
+}
 DEJA_VISIT(PayloadPieces) {
   v(1, m.hash); v(2, m.total_size); v(3, m.chunk_offsets); v(4, m.starts); v(5, m.sizes);
+  v(6, m.segment);
 }
 DEJA_VISIT(Index) { v(1, m.batches); v(2, m.payloads); v(3, m.pieces); }
 DEJA_VISIT(ProcessFate) { v(1, m.known); v(2, m.exit_code); v(3, m.signal); }
+DEJA_VISIT(Segment) {
+  v(1, m.number); v(2, m.bytes); v(3, m.payloads); v(4, m.payload_bytes); v(5, m.first_step);
+  v(6, m.last_step); v(7, m.marked);
+}
+DEJA_VISIT(SegmentRange) { v(1, m.first); v(2, m.last); }
+DEJA_VISIT(Pressure) {
+  v(1, m.buffer_bytes); v(2, m.peak_bytes); v(3, m.waits); v(4, m.waited_ns); v(5, m.payloads);
+  v(6, m.payload_bytes);
+}
 DEJA_VISIT(Footer) {
   v(1, m.index_offset); v(2, m.events); v(3, m.payloads); v(4, m.payload_bytes); v(5, m.first_step);
   v(6, m.last_step); v(7, m.steps); v(8, m.events_lost); v(9, m.payloads_lost); v(10, m.swept);
   v(11, m.fate); v(12, m.partial_payloads); v(13, m.partial_payload_bytes);
+  v(15, m.segments); v(16, m.dropped); v(17, m.payloads_dropped); v(18, m.payload_bytes_dropped);
+  v(19, m.pressure);
 }
 // clang-format on
 
@@ -552,6 +623,8 @@ template <>
 inline constexpr EventKind kKindOf<Degraded> = EventKind::kDegraded;
 template <>
 inline constexpr EventKind kKindOf<AsyncError> = EventKind::kAsyncError;
+template <>
+inline constexpr EventKind kKindOf<WindowChange> = EventKind::kWindowChange;
 template <>
 inline constexpr EventKind kKindOf<HandleDefined> = EventKind::kHandleDefined;
 template <>

@@ -14,6 +14,16 @@ constexpr uint64_t kGrowBytes = 4 << 20;
 constexpr uint64_t kMaxHighWater = 8 << 20;
 constexpr uint64_t kPieceAlign = 1 << 20;  // of large payloads: whole chunks
 
+// What is kept in one segment is not kept in another.
+Hash128 InSegment(const Hash128& hash, uint32_t segment) {
+  Hash128 mixed = hash;
+  uint32_t word = 0;
+  std::memcpy(&word, mixed.bytes.data() + 8, sizeof word);
+  word ^= segment;
+  std::memcpy(mixed.bytes.data() + 8, &word, sizeof word);
+  return mixed;
+}
+
 }  // namespace
 
 RecentHashes::~RecentHashes() {
@@ -76,10 +86,10 @@ void PayloadArena::Unlock() {
   mutex_.unlock();
 }
 
-bool PayloadArena::Known(const Hash128& hash, bool& refused) {
+bool PayloadArena::Known(const Hash128& hash, uint32_t segment, bool& refused) {
   refused = !Lock();
   if (refused) return false;
-  const bool known = hashes_.Contains(hash);
+  const bool known = hashes_.Contains(InSegment(hash, segment));
   Unlock();
   return known;
 }
@@ -138,7 +148,9 @@ PayloadArena::Room PayloadArena::Reserve(uint64_t wanted, BlockHeader*& block, u
       const bool enough = room >= need;
       if (enough) {
         block = PutHeader(head, BlockState::kReserved, need);
-        outstanding_.fetch_add(need, std::memory_order_relaxed);
+        const uint64_t in_use = outstanding_.fetch_add(need, std::memory_order_relaxed) + need;
+        if (in_use > header_.peak_bytes.load(std::memory_order_relaxed))
+          header_.peak_bytes.store(in_use, std::memory_order_relaxed);
       }
       Unlock();
       return enough ? Room::kYes : Room::kFull;
@@ -161,15 +173,16 @@ void PayloadArena::Commit(BlockHeader* block) {
   block->state.store(static_cast<uint32_t>(BlockState::kComplete), std::memory_order_release);
 }
 
-bool PayloadArena::Remember(const Hash128& hash, BlockHeader* only_block) {
+bool PayloadArena::Remember(const Hash128& hash, uint32_t segment, BlockHeader* only_block) {
   const bool locked = Lock();
-  const bool known = locked && hashes_.Contains(hash);
+  const Hash128 key = InSegment(hash, segment);
+  const bool known = locked && hashes_.Contains(key);
   if (only_block != nullptr) {
     const BlockState state = known ? BlockState::kDuplicate : BlockState::kComplete;
     only_block->state.store(static_cast<uint32_t>(state), std::memory_order_release);
   }
   // After the commit: who finds the hash may rely on the bytes.
-  if (locked && !known) hashes_.Insert(hash);
+  if (locked && !known) hashes_.Insert(key);
   if (locked) Unlock();
   return !known;
 }

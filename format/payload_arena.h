@@ -44,9 +44,9 @@ class PayloadArena {
 
   // ---- Producers
 
-  // True if the payload was kept lately, or `refused` is set: a signal handler has interrupted this
-  // thread inside the arena.
-  bool Known(const Hash128& hash, bool& refused);
+  // True if the payload was kept lately, in `segment` or a later one, or `refused` is set: a signal
+  // handler has interrupted this thread inside the arena.
+  bool Known(const Hash128& hash, uint32_t segment, bool& refused);
 
   enum class Room { kYes, kFull, kNever };
   // A block for at most `wanted` bytes of a payload; `size` says for how many. kFull: later;
@@ -56,7 +56,7 @@ class PayloadArena {
   void Commit(BlockHeader* block);
   // All blocks of a payload have been committed, or there is only one and this commits it. False if
   // another thread was faster, so that these bytes are kept already.
-  bool Remember(const Hash128& hash, BlockHeader* only_block);
+  bool Remember(const Hash128& hash, uint32_t segment, BlockHeader* only_block);
 
   [[nodiscard]] uint64_t used() const { return outstanding_.load(std::memory_order_relaxed); }
   // Bytes that a payload may take without waiting, if nobody else takes them.
@@ -94,7 +94,7 @@ class PayloadArena {
   FutexMutex grow_mutex_;
   FutexMutex mutex_;                         // of arena_head and the hashes
   std::atomic<const void*> owner_{nullptr};  // of mutex_: a thread, by an address of its own
-  RecentHashes hashes_;
+  RecentHashes hashes_;                      // each with its segment mixed in
 };
 
 }  // namespace deja::format

@@ -65,20 +65,22 @@ Status PayloadTable::AddIndexed(const PayloadInfo& info) {
     return bad("more bytes than its chunks can hold");
   }
   if (info.total_size > kMaxPayloadBytes) return bad("larger than the format allows");
-  const uint64_t file_bytes = file_ == nullptr ? 0 : file_->size();
+  const uint64_t file_bytes = FileBytes(info.segment);
   uint64_t previous = 0;
   for (const uint64_t offset : info.chunk_offsets) {
     if (offset <= previous || offset >= file_bytes) return bad("chunks out of order or outside");
     previous = offset;
   }
   Entry& entry = entries_[info.hash];
-  if (!entry.pieces.empty()) return bad("listed twice");
+  if (entry.indexed) return bad("listed twice");
+  entry.pieces.clear();  // of other segments: here is all of it
   entry.total_size = info.total_size;
   entry.indexed = true;
   entry.pieces.reserve(info.chunk_offsets.size());
   for (const uint64_t offset : info.chunk_offsets) {
     Piece piece;
     piece.frame = offset;
+    piece.segment = info.segment;
     entry.pieces.push_back(piece);
   }
   return {};
@@ -94,7 +96,7 @@ Status PayloadTable::AddIndexedPieces(const PayloadPieces& info) {
       info.sizes.size() != info.chunk_offsets.size()) {
     return bad("as many places as chunks are needed");
   }
-  const uint64_t file_bytes = file_ == nullptr ? 0 : file_->size();
+  const uint64_t file_bytes = FileBytes(info.segment);
   for (size_t i = 0; i < info.chunk_offsets.size(); ++i) {
     PayloadChunk chunk;
     chunk.hash = info.hash;
@@ -108,9 +110,14 @@ Status PayloadTable::AddIndexedPieces(const PayloadPieces& info) {
         chunk.size > chunk.total_size - chunk.offset) {
       return bad("a chunk lies outside of its payload");
     }
-    if (!AddChunk(chunk, info.chunk_offsets[i])) return bad("listed twice");
+    if (!AddChunk(chunk, info.segment, info.chunk_offsets[i])) return bad("listed twice");
   }
   return {};
+}
+
+uint64_t PayloadTable::FileBytes(uint32_t segment) const {
+  const auto file = files_.find(segment);
+  return file == files_.end() || file->second == nullptr ? 0 : file->second->size();
 }
 
 bool PayloadTable::AddPiece(const Hash128& hash, uint64_t total_size, const Piece& piece) {
@@ -121,11 +128,12 @@ bool PayloadTable::AddPiece(const Hash128& hash, uint64_t total_size, const Piec
   return true;
 }
 
-bool PayloadTable::AddChunk(const PayloadChunk& chunk, uint64_t offset) {
+bool PayloadTable::AddChunk(const PayloadChunk& chunk, uint32_t segment, uint64_t offset) {
   Piece piece;
   piece.offset = chunk.offset;
   piece.size = chunk.size;
   piece.frame = offset;
+  piece.segment = segment;
   return AddPiece(chunk.hash, chunk.total_size, piece);
 }
 
@@ -194,6 +202,7 @@ std::vector<PayloadInfo> PayloadTable::List() const {
     info.total_size = entry.total_size;
     for (const Piece& piece : entry.pieces) {
       if (piece.part == nullptr) info.chunk_offsets.push_back(piece.frame);
+      if (piece.part == nullptr && info.chunk_offsets.size() == 1) info.segment = piece.segment;
     }
     list.push_back(std::move(info));
   }
@@ -269,9 +278,11 @@ Status PayloadTable::ReadPiece(
     return {};
   }
   std::vector<std::byte> frame;
-  FrameReader reader(*file_);
+  const auto file = files_.find(piece.segment);
+  if (file == files_.end() || file->second == nullptr) return Incomplete();
+  FrameReader reader(*file->second);
   const FrameResult result = reader.ReadAt(piece.frame, frame);
-  const std::string place = file_->name() + ", offset " + std::to_string(piece.frame) + ": ";
+  const std::string place = file->second->name() + ", offset " + std::to_string(piece.frame) + ": ";
   if (result.outcome != FrameOutcome::kRecord || result.type != FrameType::kPayloadChunk) {
     return Fail(ErrorCode::kCorrupt,
                 place + (result.reason.empty() ? "not a payload chunk" : result.reason));

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -28,15 +29,17 @@ Status ParseChunk(std::span<const std::byte> frame, PayloadChunk& chunk);
 
 class PayloadTable {
  public:
-  void SetFile(const ReadFile* file) { file_ = file; }
+  // The payload file of a segment.
+  void AddFile(uint32_t segment, const ReadFile* file) { files_[segment] = file; }
   void SetTail(const TailReader* tail) { tail_ = tail; }
 
   // From an index. Refuses entries that cannot be: they would make a caller allocate for nothing.
   Status AddIndexed(const PayloadInfo& info);
   // The same of a payload that is here in part.
   Status AddIndexedPieces(const PayloadPieces& info);
-  // From a scan: the chunk in the frame at `offset`. False if it contradicts what is known.
-  bool AddChunk(const PayloadChunk& chunk, uint64_t offset);
+  // From a scan: the chunk in the frame at `offset` of a segment's file. False if it contradicts
+  // what is known.
+  bool AddChunk(const PayloadChunk& chunk, uint32_t segment, uint64_t offset);
   bool AddTailPart(const TailPayload& part);
 
   // What of `hash` is here: its size as far as this table knows it, and ranges of its bytes.
@@ -74,6 +77,7 @@ class PayloadTable {
     uint64_t offset = 0;  // in the payload
     uint64_t size = kUnknownSize;
     uint64_t frame = 0;                 // in the payload file
+    uint32_t segment = 0;               // of that file
     const TailPayload* part = nullptr;  // or this part of the tail
   };
   struct Entry {
@@ -98,7 +102,9 @@ class PayloadTable {
   static bool Complete(const Entry& entry);
   bool AddPiece(const Hash128& hash, uint64_t total_size, const Piece& piece);
 
-  const ReadFile* file_ = nullptr;
+  [[nodiscard]] uint64_t FileBytes(uint32_t segment) const;
+
+  std::map<uint32_t, const ReadFile*> files_;  // by segment
   const TailReader* tail_ = nullptr;
   std::unordered_map<Hash128, Entry, HashOfHash> entries_;
 };

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "format/clock_run.h"
@@ -68,6 +69,10 @@ class SharedSink final : public RingSink {
   std::atomic<const void*> owner_{nullptr};
 };
 
+Drainer::Options DrainerOptions(const RankLogOptions& options) {
+  return {options.trace_dir, options.background, options.hang_after_seconds, options.wrap_file};
+}
+
 class RankLogImpl final : public RankLog {
  public:
   RankLogImpl(std::unique_ptr<Tail> tail, const RankLogOptions& options)
@@ -76,16 +81,20 @@ class RankLogImpl final : public RankLog {
         tail_dir_(options.tail_dir),
         job_id_(options.job_id),
         copies_(options.copies),
+        window_(options.window),
         arena_(*tail_),
-        drainer_(*tail_, arena_, rings_, options.trace_dir, options.wrap_file) {
+        drainer_(*tail_, arena_, window_, rings_, DrainerOptions(options)) {
     Attach(kTailSharedRing);
     shared_sink_.Attach(this, &rings_[kTailSharedRing], nullptr);
   }
 
   EventSink* ClaimSink(ThreadIndex thread) override;
   void ReleaseSink(EventSink* sink) override;
-  bool PutPayload(const Hash128& hash, std::span<const std::byte> bytes,
-                  uint32_t element_size) override;
+  Placed PutPayload(const Hash128& hash, std::span<const std::byte> bytes,
+                    uint32_t element_size) override;
+  void BeginStep(uint64_t step) override {
+    if (!closed()) window_.BeginStep(step);
+  }
   bool AppendEmergency(std::span<const std::byte> encoded_event) override {
     return !closed() && tail_->PutEmergency(encoded_event);
   }
@@ -94,6 +103,7 @@ class RankLogImpl final : public RankLog {
     if (closed()) return Fail(ErrorCode::kInvalidArgument, "the log has been finished");
     if (shared_ == nullptr && header.world_size != 1) {
       shared_ = SharedPieces::Open(tail_dir_, job_id_, copies_);
+      if (shared_ != nullptr && !window_.Join(shared_->board())) shared_ = nullptr;
     }
     if (shared_ != nullptr) header.shares_with = shared_->id();
     DEJA_RETURN_IF_ERROR(drainer_.BecomeRank(std::move(header)));
@@ -120,6 +130,7 @@ class RankLogImpl final : public RankLog {
 
   [[nodiscard]] bool closed() const { return closed_.load(std::memory_order_relaxed); }
   Drainer& drainer() { return drainer_; }
+  Tail& tail() { return *tail_; }
 
  private:
   enum class Owner : uint8_t { kNobody, kThread, kReleased };
@@ -140,8 +151,14 @@ class RankLogImpl final : public RankLog {
     const Hash128& hash;
     std::span<const std::byte> bytes;
     uint32_t element_size;
+    uint32_t segment;
   };
   BlockHeader* PutBlock(const Put& put, uint64_t offset, uint64_t wanted);
+  bool DropUnderPressure(uint64_t bytes) {
+    drainer_.Wake();
+    tail_->CountPressureDrop(bytes);
+    return false;
+  }
   bool PutWhole(const Put& put);
   bool PutPiece(const Put& put, uint64_t piece);
   bool PutShared(SharedPieces& shared, const Put& put);
@@ -157,6 +174,7 @@ class RankLogImpl final : public RankLog {
   EventRing rings_[kTailRings];
   RingSink sinks_[kTailRings];
   SharedSink shared_sink_;
+  PayloadWindow window_;
   PayloadArena arena_;
   Drainer drainer_;
   FutexMutex claim_mutex_;
@@ -166,6 +184,19 @@ class RankLogImpl final : public RankLog {
   std::atomic<uint32_t> puts_{0};  // threads inside PutPayload
   std::atomic<uint64_t> payloads_{0};
   std::atomic<uint64_t> payload_bytes_{0};
+};
+
+// Counts the time that its thread waits for room.
+class WaitTimer {
+ public:
+  explicit WaitTimer(Tail& tail) : tail_(tail), began_ns_(MonotonicNs()) {}
+  ~WaitTimer() { tail_.CountWait(MonotonicNs() - began_ns_); }
+  WaitTimer(const WaitTimer&) = delete;
+  WaitTimer& operator=(const WaitTimer&) = delete;
+
+ private:
+  Tail& tail_;
+  const uint64_t began_ns_;
 };
 
 bool SaysHowItEnds(std::span<const std::byte> encoded_event) {
@@ -210,6 +241,7 @@ bool RingSink::AppendBusy(std::span<const std::byte> encoded_event) {
   }
   if (!ring_->TryAppend(encoded_event)) {
     int waited = 0;
+    const WaitTimer timer(log_->tail());
     for (;;) {
       const uint32_t seen = drainer.Seen();
       if (ring_->TryAppend(encoded_event)) break;
@@ -285,18 +317,21 @@ void RankLogImpl::ReleaseSink(EventSink* sink) {
 
 // ---- Payloads ---------------------------------------------------------------------------------
 
-bool RankLogImpl::PutPayload(const Hash128& hash, std::span<const std::byte> bytes,
-                             uint32_t element_size) {
+Placed RankLogImpl::PutPayload(const Hash128& hash, std::span<const std::byte> bytes,
+                               uint32_t element_size) {
   puts_.fetch_add(1);
   bool kept = false;
+  uint32_t segment = 0;
   if (!closed_.load()) {
     bool refused = false;
+    // What is kept from here on is in this one or in a later one.
+    segment = window_.segment();
     if (!drainer_.payloads_off().load(std::memory_order_relaxed) && !hash.IsZero()) {
-      kept = arena_.Known(hash, refused);
+      kept = arena_.Known(hash, segment, refused);
       if (!kept && !refused) {
         const bool known_size =
             element_size == 1 || element_size == 2 || element_size == 4 || element_size == 8;
-        const Put put{hash, bytes, known_size ? element_size : 1};
+        const Put put{hash, bytes, known_size ? element_size : 1, segment};
         SharedPieces* shared = sharing_.load(std::memory_order_acquire);
         kept = shared != nullptr && bytes.size() >= SharedPieces::kLeastBytes
                    ? PutShared(*shared, put)
@@ -306,7 +341,7 @@ bool RankLogImpl::PutPayload(const Hash128& hash, std::span<const std::byte> byt
     if (!kept) drainer_.CountLostPayload(bytes.size());
   }
   puts_.fetch_sub(1);
-  return kept;
+  return {kept, segment};
 }
 
 // Copies as much as fits of `wanted` bytes at `offset` into a block that is not committed yet. Null
@@ -315,6 +350,7 @@ BlockHeader* RankLogImpl::PutBlock(const Put& put, uint64_t offset, uint64_t wan
   const bool may_wait = policy_ == PressurePolicy::kBlock;
   BlockHeader* block = nullptr;
   uint64_t size = 0;
+  std::optional<WaitTimer> timer;
   int waited = 0;
   for (;;) {
     const uint32_t seen = drainer_.Seen();
@@ -322,14 +358,17 @@ BlockHeader* RankLogImpl::PutBlock(const Put& put, uint64_t offset, uint64_t wan
     if (room == PayloadArena::Room::kYes) break;
     if (room == PayloadArena::Room::kNever) return nullptr;
     drainer_.Wake();
-    if (!may_wait || !drainer_.Wait(seen, drainer_.payloads_off(), waited)) return nullptr;
+    if (!may_wait) return nullptr;
+    if (!timer) timer.emplace(*tail_);
+    if (!drainer_.Wait(seen, drainer_.payloads_off(), waited)) return nullptr;
   }
   block->element_size = put.element_size;
   std::memcpy(block->hash, put.hash.bytes.data(), sizeof block->hash);
   block->total_size = put.bytes.size();
   block->offset = offset;
   block->size = size;
-  block->reserved = 0;
+  block->segment = put.segment;
+  block->step = static_cast<uint32_t>(window_.step());
   if (size != 0)
     std::memcpy(reinterpret_cast<std::byte*>(block + 1), put.bytes.data() + offset, size);
   return block;
@@ -337,10 +376,8 @@ BlockHeader* RankLogImpl::PutBlock(const Put& put, uint64_t offset, uint64_t wan
 
 bool RankLogImpl::PutWhole(const Put& put) {
   const uint64_t total = put.bytes.size();
-  if (policy_ != PressurePolicy::kBlock && BlockBytes(total) > arena_.free_bytes()) {
-    drainer_.Wake();
-    return false;
-  }
+  if (policy_ != PressurePolicy::kBlock && BlockBytes(total) > arena_.free_bytes())
+    return DropUnderPressure(total);
   BlockHeader* block = nullptr;
   uint64_t offset = 0;
   do {
@@ -351,7 +388,7 @@ bool RankLogImpl::PutWhole(const Put& put) {
   } while (offset != total);
   const bool only_one = block->size == total;
   if (!only_one) arena_.Commit(block);
-  if (arena_.Remember(put.hash, only_one ? block : nullptr)) {
+  if (arena_.Remember(put.hash, put.segment, only_one ? block : nullptr)) {
     payloads_.fetch_add(1, std::memory_order_relaxed);
     payload_bytes_.fetch_add(total, std::memory_order_relaxed);
   }
@@ -362,10 +399,8 @@ bool RankLogImpl::PutWhole(const Put& put) {
 bool RankLogImpl::PutPiece(const Put& put, uint64_t piece) {
   uint64_t offset = piece * SharedPieces::kPieceBytes;
   const uint64_t end = std::min<uint64_t>(put.bytes.size(), offset + SharedPieces::kPieceBytes);
-  if (policy_ != PressurePolicy::kBlock && BlockBytes(end - offset) > arena_.free_bytes()) {
-    drainer_.Wake();
-    return false;
-  }
+  if (policy_ != PressurePolicy::kBlock && BlockBytes(end - offset) > arena_.free_bytes())
+    return DropUnderPressure(put.bytes.size());
   payload_bytes_.fetch_add(end - offset, std::memory_order_relaxed);
   while (offset != end) {
     BlockHeader* block = PutBlock(put, offset, end - offset);
@@ -383,29 +418,30 @@ bool RankLogImpl::PutShared(SharedPieces& shared, const Put& put) {
   const uint64_t pieces =
       (put.bytes.size() + SharedPieces::kPieceBytes - 1) / SharedPieces::kPieceBytes;
   const uint64_t first = shared.FirstPiece(pieces);
+  const uint64_t key = window_.ShareKey(put.segment);
   bool any = false;
   for (const bool wait : {false, true}) {
     bool elsewhere = false;
     for (uint64_t i = 0; i < pieces; ++i) {
       const uint64_t piece = (first + i) % pieces;
       const SharedPieces::Claimed claimed =
-          wait ? shared.Await(put.hash, piece) : shared.Claim(put.hash, piece);
+          wait ? shared.Await(put.hash, piece, key) : shared.Claim(put.hash, piece, key);
       if (claimed == SharedPieces::Claimed::kKept) continue;
       if (claimed == SharedPieces::Claimed::kElsewhere && !wait) {
         elsewhere = true;
         continue;
       }
       if (!PutPiece(put, piece)) {
-        shared.Release(put.hash, piece);
+        shared.Release(put.hash, piece, key);
         return false;
       }
       // Not before it is safe: who finds it kept relies on it.
-      shared.Keep(put.hash, piece);
+      shared.Keep(put.hash, piece, key);
       any = true;
     }
     if (!elsewhere) break;
   }
-  arena_.Remember(put.hash, nullptr);
+  arena_.Remember(put.hash, put.segment, nullptr);
   if (any) payloads_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
@@ -427,6 +463,7 @@ void RankLogImpl::Finish() {
   if (abandoned_.load()) return;
   closed_.store(true);
   WaitForThreads();
+  window_.Close();
   drainer_.Finish();
 }
 

@@ -23,7 +23,9 @@
 
 #include "common/ids.h"
 #include "common/result.h"
+#include "format/background.h"
 #include "format/messages.h"
+#include "format/payload_window.h"
 #include "format/tail_format.h"
 
 namespace deja::format {
@@ -43,6 +45,11 @@ struct RankLogOptions {
   // So many of the job's ranks on this machine keep what several of them are given (SharedPieces);
   // 0: each rank keeps all of its own. Takes effect with BecomeRank.
   uint32_t copies = 0;
+  // What is kept when not everything is. Takes effect with BecomeRank.
+  WindowOptions window = {};
+  // The window is marked when no rank of the machine has been in a collective for so long.
+  uint64_t hang_after_seconds = 0;
+  BackgroundOptions background = {};
   // Tests put something around each of the rank's files with it.
   std::unique_ptr<AppendFile> (*wrap_file)(std::unique_ptr<AppendFile> file) = nullptr;
 };
@@ -58,6 +65,12 @@ struct RankLogCounters {
 
 class EventSink;
 
+// What became of a payload: PutPayload's answer.
+struct Placed {
+  bool kept = false;
+  uint32_t segment = 0;  // kept in this segment or a later one; for Tensor.segment and the like
+};
+
 class RankLog {
  public:
   static Result<std::unique_ptr<RankLog>> Create(const RankLogOptions& options);
@@ -69,12 +82,15 @@ class RankLog {
   virtual void ReleaseSink(EventSink* sink) = 0;
 
   // Keeps `bytes` under `hash` unless that hash is already kept, by this rank or by one that it
-  // shares payloads with. Copies before it returns. False if
+  // shares payloads with. Copies before it returns. Not kept if
   // it was dropped (policy, or the log is degraded). Any thread; no lock is held while copying.
   // Blocks when the arena is full and the policy is kBlock. `element_size` (1, 2, 4, 8) helps the
   // codec.
-  virtual bool PutPayload(const Hash128& hash, std::span<const std::byte> bytes,
-                          uint32_t element_size) = 0;
+  virtual Placed PutPayload(const Hash128& hash, std::span<const std::byte> bytes,
+                            uint32_t element_size) = 0;
+
+  // The `step`-th step of the program begins, counting from 1: what follows is its.
+  virtual void BeginStep(uint64_t step) = 0;
 
   // Makes `rank-NNNNN` (or `rank-NNNNN.A`, A the first attempt number that is free) in the trace
   // and starts writing. The header's tail, attempt and producer are filled in here. Once; any

@@ -1,6 +1,7 @@
 #include "format/rank_reader.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "format/frame_reader.h"
 #include "format/futex.h"
 #include "format/message_codec.h"
+#include "format/payload_segments.h"
 #include "format/payload_table.h"
 #include "format/rank_folder.h"
 #include "format/tail_reader.h"
@@ -135,7 +137,9 @@ class RankReaderImpl final : public RankReader {
   [[nodiscard]] const Footer& totals() const override { return totals_; }
   [[nodiscard]] const std::vector<BatchInfo>& batches() const override { return batches_; }
   [[nodiscard]] uint64_t file_bytes() const override {
-    return events_->size() + (payloads_ == nullptr ? 0 : payloads_->size());
+    uint64_t bytes = events_->size();
+    for (const auto& [segment, file] : payloads_) bytes += file->size();
+    return bytes;
   }
 
   [[nodiscard]] std::unique_ptr<EventCursor> Events() const override { return EventsFromBatch(0); }
@@ -189,6 +193,14 @@ class RankReaderImpl final : public RankReader {
   [[nodiscard]] std::vector<PayloadInfo> payloads() const override { return table_.List(); }
   void SetPeers(Peers peers) override { peers_ = std::move(peers); }
   [[nodiscard]] const PayloadTable& own_payloads() const override { return table_; }
+  [[nodiscard]] bool Dropped(uint32_t segment) const override {
+    if (Contains(totals_.dropped, segment)) return true;
+    if (header_.shares_with.empty()) return false;
+    (void)Tables();
+    return std::any_of(peers_read_.begin(), peers_read_.end(), [&](const RankReader* peer) {
+      return Contains(peer->totals().dropped, segment);
+    });
+  }
 
  private:
   // The tables of all who share payloads with this rank, its own among them. Made by the first
@@ -205,6 +217,9 @@ class RankReaderImpl final : public RankReader {
   }
 
   Status OpenFiles();
+  void ClearTable();
+  // True if the payload files that the footer counts on are there and finished.
+  [[nodiscard]] bool HasSegments(const Footer& footer) const;
   Status LoadHeader();
   Status LoadHeaderFrom(const ReadFile& file);
   void OpenTail();
@@ -213,15 +228,17 @@ class RankReaderImpl final : public RankReader {
   bool LoadIndexFrames(FrameReader& reader, uint64_t from, uint64_t to);
   bool LoadIndex(const Index& index, uint64_t end);
   void ScanEvents();
+  void NoteMissing(const Footer& footer);
   void ScanBatch(const FrameResult& frame, const Bytes& payload);
   void ScanPayloads();
+  void ScanSegment(uint32_t segment, const ReadFile& file);
   void AddTail();
   void Count(const Event& event);
   void Note(EndState state, const ReadFile& file, const FrameResult& frame);
 
   std::string folder_;
   std::unique_ptr<ReadFile> events_;
-  std::unique_ptr<ReadFile> payloads_;  // null if there is none
+  std::map<uint32_t, std::unique_ptr<ReadFile>> payloads_;  // by segment
   Bytes header_bytes_;
   TraceHeader header_;
   EndReport end_;
@@ -239,6 +256,7 @@ class RankReaderImpl final : public RankReader {
   Peers peers_;
   mutable FutexMutex tables_mutex_;
   mutable std::vector<const PayloadTable*> tables_;
+  mutable std::vector<const RankReader*> peers_read_;  // whose tables these are, but for our own
   mutable std::vector<std::unique_ptr<RankReader>> neighbours_;  // opened for their tables
 };
 
@@ -273,8 +291,9 @@ void RankReaderImpl::FindPeers() const {
     }
   }
   for (const RankReader* candidate : candidates) {
-    if (candidate != this && candidate->header().shares_with == header_.shares_with)
-      tables_.push_back(&candidate->own_payloads());
+    if (candidate == this || candidate->header().shares_with != header_.shares_with) continue;
+    tables_.push_back(&candidate->own_payloads());
+    peers_read_.push_back(candidate);
   }
 }
 
@@ -300,15 +319,23 @@ std::optional<uint64_t> RankReaderImpl::SharedSize(const Hash128& hash) const {
 
 Status RankReaderImpl::OpenFiles() {
   DEJA_ASSIGN_OR_RETURN(events_, OpenReadFile(folder_ + "/" + kEventsFile));
-  Result<std::unique_ptr<ReadFile>> payloads = OpenReadFile(folder_ + "/" + kPayloadsFile);
-  payloads_ = nullptr;
-  if (payloads) {
-    payloads_ = std::move(*payloads);
-  } else if (payloads.error().code != ErrorCode::kNotFound) {
-    return tl::unexpected<Error>(std::move(payloads.error()));
+  payloads_.clear();
+  for (const uint32_t segment : ListSegments(folder_)) {
+    auto file = OpenReadFile(folder_ + "/" + SegmentFileName(segment));
+    if (file) {
+      payloads_[segment] = std::move(*file);
+    } else if (file.error().code != ErrorCode::kNotFound) {  // its process may just drop it
+      return tl::unexpected<Error>(std::move(file.error()));
+    }
   }
-  table_.SetFile(payloads_.get());
+  ClearTable();
   return {};
+}
+
+void RankReaderImpl::ClearTable() {
+  table_ = PayloadTable();
+  for (const auto& [segment, file] : payloads_) table_.AddFile(segment, file.get());
+  table_.SetTail(tail_.get());
 }
 
 Status RankReaderImpl::LoadHeaderFrom(const ReadFile& file) {
@@ -341,7 +368,7 @@ Status RankReaderImpl::LoadHeader() {
   // Every file of a rank begins with the same header, so a damaged one can be replaced.
   const bool damaged = !loaded && (loaded.error().code == ErrorCode::kCorrupt ||
                                    loaded.error().code == ErrorCode::kTruncated);
-  if (!damaged || payloads_ == nullptr || !LoadHeaderFrom(*payloads_)) return loaded;
+  if (!damaged || payloads_.empty() || !LoadHeaderFrom(*payloads_.begin()->second)) return loaded;
   return {};
 }
 
@@ -383,6 +410,8 @@ Status RankReaderImpl::Load(const ReadOptions& options) {
   ScanPayloads();
   ScanEvents();
   if (tail_ != nullptr) AddTail();
+  if (totals_.segments.size() == 1 && totals_.segments.front().number == 0)
+    totals_.segments.clear();
   totals_.payloads = table_.complete();
   totals_.payload_bytes = table_.complete_bytes();
   if (!header_.shares_with.empty()) {
@@ -416,20 +445,27 @@ bool RankReaderImpl::LoadIndexed() {
   if (!Decode(payload, footer) || footer.index_offset > *footer_at) return false;
   const uint64_t index_at = footer.index_offset == 0 ? *footer_at : footer.index_offset;
   // A payload file that is cut or missing contradicts the index: see what is really there.
-  if (footer.payloads + footer.partial_payloads > 0 &&
-      (payloads_ == nullptr || !FindFooter(*payloads_))) {
-    return false;
-  }
+  if (!HasSegments(footer)) return false;
   if (!LoadIndexFrames(reader, index_at, *footer_at)) {
     batches_.clear();
-    table_ = PayloadTable();
-    table_.SetFile(payloads_.get());
-    table_.SetTail(tail_.get());
+    ClearTable();
     return false;
   }
   totals_ = footer;
   end_ = EndReport{};
   return true;
+}
+
+bool RankReaderImpl::HasSegments(const Footer& footer) const {
+  const auto finished = [&](uint32_t number) {
+    const auto file = payloads_.find(number);
+    return file != payloads_.end() && FindFooter(*file->second).has_value();
+  };
+  if (footer.segments.empty()) {
+    return footer.payloads + footer.partial_payloads == 0 || finished(0);
+  }
+  return std::all_of(footer.segments.begin(), footer.segments.end(),
+                     [&](const Segment& segment) { return finished(segment.number); });
 }
 
 bool RankReaderImpl::LoadIndexFrames(FrameReader& reader, uint64_t from, uint64_t to) {
@@ -471,34 +507,49 @@ bool RankReaderImpl::LoadIndex(const Index& index, uint64_t end) {
 // ---- A folder without index
 
 void RankReaderImpl::ScanPayloads() {
-  if (payloads_ == nullptr) return;
-  FrameReader reader(*payloads_);
+  for (const auto& [segment, file] : payloads_) ScanSegment(segment, *file);
+}
+
+void RankReaderImpl::ScanSegment(uint32_t segment, const ReadFile& file) {
+  FrameReader reader(file);
   Bytes payload;
+  Segment facts;
+  facts.number = segment;
+  facts.bytes = file.size();
   const Status magic = reader.CheckMagic();
   if (!magic) {
     FrameResult whole;
-    whole.size = payloads_->size();
+    whole.size = file.size();
     whole.reason = magic.error().message;
     Note(magic.error().code == ErrorCode::kTruncated ? EndState::kTornTail : EndState::kCorrupt,
-         *payloads_, whole);
+         file, whole);
     return;
   }
   for (;;) {
     FrameResult frame = reader.Next(payload);
-    if (frame.outcome == FrameOutcome::kCleanEnd) return;
+    if (frame.outcome == FrameOutcome::kCleanEnd) break;
     if (frame.outcome != FrameOutcome::kRecord) {
       const bool torn = frame.outcome == FrameOutcome::kTornTail;
-      Note(torn ? EndState::kTornTail : EndState::kCorrupt, *payloads_, frame);
-      if (torn) return;
+      Note(torn ? EndState::kTornTail : EndState::kCorrupt, file, frame);
+      if (torn) break;
       continue;
     }
     if (frame.type != FrameType::kPayloadChunk) continue;
     PayloadChunk chunk;
     const Status parsed = ParseChunk(payload, chunk);
-    if (parsed && table_.AddChunk(chunk, frame.offset)) continue;
+    if (parsed && table_.AddChunk(chunk, segment, frame.offset)) {
+      facts.first_step = facts.payloads == 0 ? chunk.step : std::min(facts.first_step, chunk.step);
+      facts.last_step = std::max(facts.last_step, chunk.step);
+      if (chunk.offset == 0) {
+        ++facts.payloads;
+        facts.payload_bytes += chunk.total_size;
+      }
+      continue;
+    }
     frame.reason = parsed ? "the chunk contradicts others of its payload" : parsed.error().message;
-    Note(EndState::kCorrupt, *payloads_, frame);
+    Note(EndState::kCorrupt, file, frame);
   }
+  totals_.segments.push_back(facts);
 }
 
 void RankReaderImpl::ScanEvents() {
@@ -513,11 +564,7 @@ void RankReaderImpl::ScanEvents() {
           // What only a footer knows; the rest is counted.
           Footer footer;
           if (Decode(payload, footer)) {
-            if (footer.payloads > 0 && payloads_ == nullptr) {
-              FrameResult missing;
-              missing.reason = std::string(kPayloadsFile) + " is missing";
-              Note(EndState::kCorrupt, *events_, missing);
-            }
+            NoteMissing(footer);
             totals_.fate = footer.fate;
             totals_.swept = footer.swept;
           }
@@ -532,6 +579,18 @@ void RankReaderImpl::ScanEvents() {
       case FrameOutcome::kCleanEnd:
         return;
     }
+  }
+}
+
+void RankReaderImpl::NoteMissing(const Footer& footer) {
+  std::vector<uint32_t> numbers;
+  for (const Segment& segment : footer.segments) numbers.push_back(segment.number);
+  if (numbers.empty() && footer.payloads > 0) numbers.push_back(0);
+  for (const uint32_t number : numbers) {
+    if (payloads_.count(number) != 0) continue;
+    FrameResult missing;
+    missing.reason = SegmentFileName(number) + " is missing";
+    Note(EndState::kCorrupt, *events_, missing);
   }
 }
 
@@ -567,10 +626,21 @@ void RankReaderImpl::Count(const Event& event) {
   } else if (const auto* degraded = event.As<Degraded>()) {
     totals_.events_lost = std::max(totals_.events_lost, degraded->events_lost);
     totals_.payloads_lost = std::max(totals_.payloads_lost, degraded->payloads_lost);
+  } else if (const auto* window = event.As<WindowChange>()) {
+    const SegmentRange range{window->first_segment, window->last_segment};
+    if (window->what == static_cast<uint32_t>(WindowEvent::kDropped)) {
+      AddRange(totals_.dropped, range);
+      totals_.payloads_dropped += window->payloads;
+      totals_.payload_bytes_dropped += window->payload_bytes;
+    } else if (window->what == static_cast<uint32_t>(WindowEvent::kMarked)) {
+      for (Segment& segment : totals_.segments)
+        segment.marked |= Contains({range}, segment.number) ? 1 : 0;
+    }
   }
 }
 
 void RankReaderImpl::AddTail() {
+  totals_.pressure = tail_->pressure();
   for (const TailPayload& part : tail_->payloads()) table_.AddTailPart(part);
   if (!tail_->damage().empty()) {
     if (!end_.detail.empty()) end_.detail += "; ";

@@ -91,6 +91,9 @@ class RankReader {
   // To be set before the first payload is asked for.
   using Peers = std::function<std::vector<const RankReader*>()>;
   virtual void SetPeers(Peers peers) = 0;
+  // True if what was kept in this segment is gone because the window of this rank, or of one that
+  // shares payloads with it, has moved on: it is not lost.
+  [[nodiscard]] virtual bool Dropped(uint32_t segment) const = 0;
   // What is in this folder (and its tail) alone.
   [[nodiscard]] virtual const PayloadTable& own_payloads() const = 0;
 };

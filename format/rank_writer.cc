@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <set>
 #include <utility>
 
 #include "format/frame_reader.h"
 #include "format/message_codec.h"
+#include "format/payload_segments.h"
 #include "format/tensor_codec.h"
 
 namespace deja::format {
@@ -65,6 +67,12 @@ PayloadPieces PartialPayload::Pieces(const Hash128& hash) const {
   return list;
 }
 
+void SegmentFile::Note(uint64_t step) {
+  const bool first = whole.empty() && partial.empty();
+  facts.first_step = first ? step : std::min(facts.first_step, step);
+  facts.last_step = std::max(facts.last_step, step);
+}
+
 Result<std::unique_ptr<FrameWriter>> RankWriter::OpenFile(const char* name, FileStart start,
                                                           ProcessFile*& raw) {
   DEJA_ASSIGN_OR_RETURN(std::unique_ptr<ProcessFile> file,
@@ -84,6 +92,7 @@ Result<std::unique_ptr<RankWriter>> RankWriter::Create(const std::string& folder
   auto events = writer->OpenFile(kEventsFile, FileStart::kCreate, writer->events_file_);
   if (events) {
     writer->events_ = std::move(*events);
+    writer->segments_.emplace_back();
     auto payloads = writer->OpenFile(kPayloadsFile, FileStart::kCreate, writer->payloads_file_);
     if (payloads) {
       writer->payloads_ = std::move(*payloads);
@@ -101,15 +110,28 @@ Result<std::unique_ptr<RankWriter>> RankWriter::Continue(const std::string& fold
                                                          RankFiles files) {
   std::unique_ptr<RankWriter> writer(new RankWriter);
   writer->folder_ = folder;
-  writer->index_ = std::move(files.index);
-  writer->partial_ = std::move(files.partial);
+  writer->batches_ = std::move(files.batches);
+  writer->segments_ = std::move(files.segments);
   writer->totals_ = files.totals;
+  for (SegmentFile& segment : writer->segments_) {
+    const bool newest = &segment == &writer->segments_.back();
+    const std::string path = folder + "/" + SegmentFileName(segment.facts.number);
+    // One that its process did not come to finish.
+    if (!newest && !segment.finished) {
+      DEJA_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> file, OpenAppendFile(path));
+      if (file->size() > segment.end) DEJA_RETURN_IF_ERROR(file->Truncate(segment.end));
+      FrameWriter frames(std::move(file));
+      DEJA_RETURN_IF_ERROR(frames.WriteFooter(writer->SegmentFooter(segment)));
+      segment.facts.bytes = frames.offset();
+    }
+  }
+  if (writer->segments_.empty()) writer->segments_.emplace_back();
   DEJA_RETURN_IF_ERROR(writer->Retry());
   if (writer->events_file_->size() > files.events_end) {
     DEJA_RETURN_IF_ERROR(writer->events_file_->Truncate(files.events_end));
   }
-  if (writer->payloads_file_->size() > files.payloads_end) {
-    DEJA_RETURN_IF_ERROR(writer->payloads_file_->Truncate(files.payloads_end));
+  if (writer->payloads_file_->size() > writer->segments_.back().end) {
+    DEJA_RETURN_IF_ERROR(writer->payloads_file_->Truncate(writer->segments_.back().end));
   }
   return writer;
 }
@@ -128,14 +150,15 @@ void RankWriter::ReleaseReserve() {
 
 Status RankWriter::Retry() {
   DEJA_ASSIGN_OR_RETURN(events_, OpenFile(kEventsFile, FileStart::kContinue, events_file_));
-  DEJA_ASSIGN_OR_RETURN(payloads_, OpenFile(kPayloadsFile, FileStart::kContinue, payloads_file_));
+  const std::string name = SegmentFileName(segments_.back().facts.number);
+  DEJA_ASSIGN_OR_RETURN(payloads_, OpenFile(name.c_str(), FileStart::kContinue, payloads_file_));
   return {};
 }
 
 void RankWriter::Renamed(const std::string& folder) {
   folder_ = folder;
   events_file_->Renamed(folder + "/" + kEventsFile);
-  payloads_file_->Renamed(folder + "/" + kPayloadsFile);
+  payloads_file_->Renamed(folder + "/" + SegmentFileName(segments_.back().facts.number));
 }
 
 void RankWriter::CloseInChild() {
@@ -187,14 +210,14 @@ Status RankWriter::SetHeader(const TraceHeader& header) {
   std::map<uint64_t, uint64_t> payloads_moved;
   DEJA_RETURN_IF_ERROR(Rewrite(kEventsFile, header, events_, events_file_, events_moved));
   DEJA_RETURN_IF_ERROR(Rewrite(kPayloadsFile, header, payloads_, payloads_file_, payloads_moved));
-  for (BatchInfo& batch : index_.batches) batch.offset = events_moved[batch.offset];
-  const auto move_chunks = [&](PayloadInfo& info) {
+  for (BatchInfo& batch : batches_) batch.offset = events_moved[batch.offset];
+  for (PayloadInfo& info : segments_.front().whole) {
     for (uint64_t& offset : info.chunk_offsets) offset = payloads_moved[offset];
-  };
-  for (PayloadInfo& info : index_.payloads) move_chunks(info);
-  for (auto& [hash, partial] : partial_) {
+  }
+  for (auto& [hash, partial] : segments_.front().partial) {
     for (auto& [offset, piece] : partial.pieces) piece.frame = payloads_moved[piece.frame];
   }
+  header_ = EncodeToString(header);
   return {};
 }
 
@@ -222,8 +245,9 @@ Status RankWriter::WriteBatch() {
   }
   BatchInfo info = summary_.Take(*offset, events_->offset() - *offset);
   Count(info, count);
+  if (!info.comms.empty()) ++batches_with_ops_;
   index_bytes_ += EncodedSize(info) + kIndexElementBytes;
-  index_.batches.push_back(std::move(info));
+  batches_.push_back(std::move(info));
   return {};
 }
 
@@ -246,6 +270,7 @@ Result<uint64_t> RankWriter::WriteChunk(const PayloadPart& part) {
   chunk.codec = static_cast<uint32_t>(encoded.codec);
   chunk.element_size = part.element_size;
   chunk.data = AsText(encoded.bytes);
+  chunk.step = part.step;
   const size_t size = EncodedSize(chunk);
   DEJA_RETURN_IF_ERROR(MakeRoom(*payloads_file_, size));
   if (message_.size() < size) message_.resize(size);
@@ -254,7 +279,10 @@ Result<uint64_t> RankWriter::WriteChunk(const PayloadPart& part) {
 }
 
 Result<bool> RankWriter::WritePayload(const PayloadPart& part) {
-  PartialPayload& payload = partial_[part.hash];
+  SegmentFile& segment = segments_.back();
+  Segment& facts = segment.facts;
+  segment.Note(part.step);
+  PartialPayload& payload = segment.partial[part.hash];
   payload.total_size = part.total_size;
   // Threads that store the same bytes at the same time may cut them differently.
   const uint64_t end = part.offset + part.bytes.size();
@@ -273,45 +301,139 @@ Result<bool> RankWriter::WritePayload(const PayloadPart& part) {
     index_bytes_ += kIndexPieceBytes;
     return false;
   }
-  ++totals_.payloads;
-  totals_.payload_bytes += part.total_size;
+  ++facts.payloads;
+  facts.payload_bytes += part.total_size;
   PayloadInfo info = payload.Info(part.hash);
+  info.segment = facts.number;
   index_bytes_ += EncodedSize(info) + kIndexElementBytes;
-  index_.payloads.push_back(std::move(info));
-  partial_.erase(part.hash);
+  segment.whole.push_back(std::move(info));
+  segment.partial.erase(part.hash);
   return true;
 }
 
-Status RankWriter::Finish(Footer footer) {
-  DEJA_RETURN_IF_ERROR(WriteBatch());
-  footer.events = totals_.events;
-  footer.payloads = totals_.payloads;
-  footer.payload_bytes = totals_.payload_bytes;
-  footer.first_step = totals_.first_step;
-  footer.last_step = totals_.last_step;
-  footer.steps = totals_.steps;
-  // A payload that was forgotten and came again is in the file twice and in the index once.
-  std::vector<PayloadInfo>& payloads = index_.payloads;
+// ---- Segments
+
+uint64_t RankWriter::payload_file_bytes() const {
+  uint64_t bytes = payloads_->offset();
+  for (const SegmentFile& segment : segments_)
+    if (&segment != &segments_.back()) bytes += segment.facts.bytes;
+  return bytes;
+}
+
+Footer RankWriter::SegmentFooter(const SegmentFile& segment) const {
+  Footer footer;
+  footer.payloads = segment.facts.payloads;
+  footer.payload_bytes = segment.facts.payload_bytes;
+  return footer;
+}
+
+Status RankWriter::BeginSegment(uint32_t number, uint64_t now_ns) {
+  SegmentFile& newest = segments_.back();
+  DEJA_RETURN_IF_ERROR(payloads_->WriteFooter(SegmentFooter(newest)));
+  // Under another name until its header is in it: a segment is there whole or not at all.
+  const std::string name = SegmentFileName(number);
+  const std::string next_path = folder_ + "/" + name + ".next";
+  unlink(next_path.c_str());
+  ProcessFile* raw = nullptr;
+  DEJA_ASSIGN_OR_RETURN(auto next, OpenFile((name + ".next").c_str(), FileStart::kCreate, raw));
+  Status begun = MakeRoom(*raw, header_.size());
+  if (begun) {
+    if (const auto written = next->Write(FrameType::kHeader, AsBytes(header_)); !written)
+      begun = tl::unexpected<Error>(written.error());
+  }
+  if (begun && rename(next_path.c_str(), (folder_ + "/" + name).c_str()) != 0)
+    begun = FailErrno("cannot rename " + next_path, errno);
+  if (!begun) {
+    unlink(next_path.c_str());
+    return begun;
+  }
+  raw->Renamed(folder_ + "/" + name);
+  payloads_file_->ReleaseReserve();
+  newest.facts.bytes = payloads_->offset();
+  newest.finished = true;
+  newest.ended_ns = now_ns;
+  payloads_ = std::move(next);
+  payloads_file_ = raw;
+  segments_.emplace_back().facts.number = number;
+  return {};
+}
+
+void RankWriter::MarkSegments(uint32_t first, uint32_t last) {
+  for (SegmentFile& segment : segments_)
+    if (first <= segment.facts.number && segment.facts.number <= last) segment.facts.marked = 1;
+}
+
+SegmentRange RankWriter::RangeOf(uint32_t number) const {
+  SegmentRange range{0, number};
+  for (const SegmentFile& segment : segments_)
+    if (segment.facts.number < number) range.first = segment.facts.number + 1;
+  return range;
+}
+
+void RankWriter::DropSegment(uint32_t number) {
+  const auto segment =
+      std::find_if(segments_.begin(), segments_.end(),
+                   [&](const SegmentFile& file) { return file.facts.number == number; });
+  if (segment == segments_.end() || segment + 1 == segments_.end()) return;
+  AddRange(totals_.dropped, RangeOf(number));
+  totals_.payloads_dropped += segment->facts.payloads;
+  totals_.payload_bytes_dropped += segment->facts.payload_bytes;
+  unlink((folder_ + "/" + SegmentFileName(number)).c_str());
+  segments_.erase(segment);
+}
+
+// The same payload may be in several segments: the newest is named. Of one that is whole nowhere,
+// all pieces.
+void RankWriter::IndexSegments(Index& index, Footer& footer) const {
+  std::vector<PayloadInfo>& payloads = index.payloads;
+  for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment)
+    payloads.insert(payloads.end(), segment->whole.begin(), segment->whole.end());
   std::stable_sort(payloads.begin(), payloads.end(),
                    [](const PayloadInfo& a, const PayloadInfo& b) { return a.hash < b.hash; });
   payloads.erase(
       std::unique(payloads.begin(), payloads.end(),
                   [](const PayloadInfo& a, const PayloadInfo& b) { return a.hash == b.hash; }),
       payloads.end());
-  for (const auto& [hash, payload] : partial_) {
-    // The rest of one that another thread has made whole.
-    const auto whole =
-        std::lower_bound(payloads.begin(), payloads.end(), hash,
-                         [](const PayloadInfo& a, const Hash128& b) { return a.hash < b; });
-    if (whole != payloads.end() && whole->hash == hash) continue;
-    index_.pieces.push_back(payload.Pieces(hash));
-    ++footer.partial_payloads;
-    for (uint64_t size : index_.pieces.back().sizes) footer.partial_payload_bytes += size;
+  footer.payloads = payloads.size();
+  footer.payload_bytes = 0;
+  for (const PayloadInfo& info : payloads) footer.payload_bytes += info.total_size;
+  std::set<Hash128> in_part;
+  for (const SegmentFile& segment : segments_) {
+    for (const auto& [hash, payload] : segment.partial) {
+      // The rest of one that another thread has made whole.
+      const auto whole =
+          std::lower_bound(payloads.begin(), payloads.end(), hash,
+                           [](const PayloadInfo& a, const Hash128& b) { return a.hash < b; });
+      if (whole != payloads.end() && whole->hash == hash) continue;
+      index.pieces.push_back(payload.Pieces(hash));
+      index.pieces.back().segment = segment.facts.number;
+      for (const uint64_t size : index.pieces.back().sizes) footer.partial_payload_bytes += size;
+      in_part.insert(hash);
+    }
   }
+  footer.partial_payloads = in_part.size();
+}
+
+Status RankWriter::Finish(Footer footer) {
+  DEJA_RETURN_IF_ERROR(WriteBatch());
+  footer.events = totals_.events;
+  footer.first_step = totals_.first_step;
+  footer.last_step = totals_.last_step;
+  footer.steps = totals_.steps;
+  footer.dropped = totals_.dropped;
+  footer.payloads_dropped = totals_.payloads_dropped;
+  footer.payload_bytes_dropped = totals_.payload_bytes_dropped;
+  Index index;
+  index.batches = batches_;
+  IndexSegments(index, footer);
   Footer of_payloads = footer;
   footer.index_offset = 0;
   DEJA_RETURN_IF_ERROR(payloads_->WriteFooter(of_payloads));
-  DEJA_ASSIGN_OR_RETURN(footer.index_offset, events_->WriteIndex(index_));
+  segments_.back().facts.bytes = payloads_->offset();
+  if (segments_.size() > 1 || segments_.back().facts.number != 0) {
+    for (const SegmentFile& segment : segments_) footer.segments.push_back(segment.facts);
+  }
+  DEJA_ASSIGN_OR_RETURN(footer.index_offset, events_->WriteIndex(index));
   return events_->WriteFooter(footer);
 }
 

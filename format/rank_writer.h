@@ -1,8 +1,9 @@
 // RankWriter: the two files of a rank's folder, and what the index will say about them.
 //
 // Used by the recorded process (through RankLog) and by recovery. Events are gathered into a batch
-// that becomes one frame; payloads are cut into chunks, encoded and written at once. A failed write
-// leaves the file at its last whole frame; events and payloads fail independently.
+// that becomes one frame; payloads are cut into chunks, encoded and written at once, to the newest
+// of the payload segments. A failed write leaves the file at its last whole frame; events and
+// payloads fail independently.
 //
 // Owner: RankLog or recovery. One thread at a time; signals blocked by the caller.
 #ifndef DEJA_FORMAT_RANK_WRITER_H_
@@ -33,6 +34,7 @@ struct PayloadPart {
   uint64_t offset = 0;
   uint32_t element_size = 1;
   std::span<const std::byte> bytes;
+  uint64_t step = 0;  // how many had begun
 };
 
 // Puts something around a file as it is opened; tests make writes fail with it.
@@ -56,13 +58,25 @@ struct PartialPayload {
   [[nodiscard]] PayloadPieces Pieces(const Hash128& hash) const;
 };
 
+// A payload file and what is in it.
+struct SegmentFile {
+  Segment facts;
+  std::vector<PayloadInfo> whole;
+  std::map<Hash128, PartialPayload> partial;
+  uint64_t end = 0;       // where the last whole frame ends
+  bool finished = false;  // with a footer behind it
+  uint64_t ended_ns = 0;  // when the next one began
+
+  // Something of this step is about to be added.
+  void Note(uint64_t step);
+};
+
 // What the files of a folder hold already.
 struct RankFiles {
-  Index index;
-  std::map<Hash128, PartialPayload> partial;
+  std::vector<BatchInfo> batches;
+  std::vector<SegmentFile> segments;  // by number
   Footer totals;
-  uint64_t events_end = 0;  // where the last whole frame of each file ends
-  uint64_t payloads_end = 0;
+  uint64_t events_end = 0;  // where the last whole frame ends
 };
 
 struct RankWriterOptions {
@@ -83,16 +97,39 @@ class RankWriter {
   // The folder has been renamed.
   void Renamed(const std::string& folder);
 
+  // True if a batch of so many bytes finds room on the disk.
+  [[nodiscard]] bool HasRoomForEvents(uint64_t bytes) const {
+    return MakeRoom(*events_file_, bytes).has_value();
+  }
+
   // Adds one encoded event to the batch.
   void AddEvent(std::span<const std::byte> encoded_event);
   [[nodiscard]] size_t batch_bytes() const { return batch_.size(); }
   [[nodiscard]] uint64_t batch_events() const { return summary_.events(); }
+  // Batches so far in which some rank's operations are.
+  [[nodiscard]] uint64_t batches_with_ops() const { return batches_with_ops_; }
   // Writes the batch, if it is not empty. On failure the batch is gone (its events are in the
   // tail).
   Status WriteBatch();
 
-  // What is there already is left out. True if this part made the payload whole.
+  // Into the newest segment. What is there already is left out. True if this part made the payload
+  // whole.
   Result<bool> WritePayload(const PayloadPart& part);
+
+  // The payload files, oldest first; there is always one, and the last one grows.
+  [[nodiscard]] const std::vector<SegmentFile>& segments() const { return segments_; }
+  [[nodiscard]] uint64_t payload_file_bytes() const;
+  [[nodiscard]] uint64_t newest_segment_bytes() const { return payloads_->offset(); }
+  [[nodiscard]] uint64_t event_file_bytes() const { return events_->offset(); }
+  // Finishes the newest segment and begins `number`, which is greater.
+  Status BeginSegment(uint32_t number, uint64_t now_ns);
+  // Marks the segments that stay, for the footer.
+  void MarkSegments(uint32_t first, uint32_t last);
+  // Removes a segment that is not the newest. The events that say so have been written.
+  void DropSegment(uint32_t number);
+  // What DropSegment would make the trace lack: the segment, and the numbers before it that are not
+  // there.
+  [[nodiscard]] SegmentRange RangeOf(uint32_t number) const;
 
   // Opens the files anew after a failure. The next write may work, if there is room again.
   Status Retry();
@@ -109,7 +146,6 @@ class RankWriter {
 
   [[nodiscard]] const std::string& folder() const { return folder_; }
   [[nodiscard]] const Footer& totals() const { return totals_; }
-  [[nodiscard]] uint64_t bytes() const { return events_->offset() + payloads_->offset(); }
 
   // Closes the descriptors: in a child that inherited them, or until the next write, which opens
   // the files again.
@@ -122,6 +158,8 @@ class RankWriter {
   Status Rewrite(const char* name, const TraceHeader& header, std::unique_ptr<FrameWriter>& writer,
                  ProcessFile*& raw, std::map<uint64_t, uint64_t>& moved);
   Result<uint64_t> WriteChunk(const PayloadPart& part);
+  [[nodiscard]] Footer SegmentFooter(const SegmentFile& segment) const;
+  void IndexSegments(Index& index, Footer& footer) const;
   void Count(const BatchInfo& batch, uint64_t events);
   [[nodiscard]] Status MakeRoom(ProcessFile& file, uint64_t bytes) const;
 
@@ -134,11 +172,13 @@ class RankWriter {
 
   std::string batch_;
   BatchSummary summary_;
-  Index index_;
+  std::vector<BatchInfo> batches_;
+  std::vector<SegmentFile> segments_;
+  std::string header_;  // encoded
+  uint64_t batches_with_ops_ = 0;
   uint64_t index_bytes_ = 0;  // about, when it is encoded
   bool spend_reserve_ = false;
   Footer totals_;
-  std::map<Hash128, PartialPayload> partial_;
   std::vector<std::byte> scratch_;
   std::vector<std::byte> message_;
 };

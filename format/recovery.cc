@@ -17,6 +17,7 @@
 #include "format/frame_reader.h"
 #include "format/futex.h"
 #include "format/message_codec.h"
+#include "format/payload_segments.h"
 #include "format/payload_table.h"
 #include "format/process_identity.h"
 #include "format/rank_writer.h"
@@ -26,6 +27,15 @@
 
 namespace deja::format {
 namespace {
+
+std::vector<std::string> NamesIn(const std::string& directory) {
+  std::vector<std::string> names;
+  DIR* dir = opendir(directory.c_str());
+  if (dir == nullptr) return names;
+  while (const dirent* entry = readdir(dir)) names.emplace_back(entry->d_name);
+  closedir(dir);
+  return names;
+}
 
 // What is in the files of a folder whose process died.
 class FolderScan {
@@ -41,9 +51,20 @@ class FolderScan {
   std::map<uint32_t, uint64_t> last_seq;               // of each thread
   std::set<std::pair<uint32_t, uint64_t>> last_batch;  // (thread, seq)
   std::set<Hash128> complete;
+  std::vector<SegmentRange> marked;
 
-  // Adds what an event says about losses.
+  // Adds what an event says about losses, and about payloads that were dropped.
   void NoteLosses(const Event& event) {
+    if (const auto* window = event.As<WindowChange>()) {
+      const SegmentRange range{window->first_segment, window->last_segment};
+      if (window->what == static_cast<uint32_t>(WindowEvent::kDropped)) {
+        AddRange(files.totals.dropped, range);
+        files.totals.payloads_dropped += window->payloads;
+        files.totals.payload_bytes_dropped += window->payload_bytes;
+      } else if (window->what == static_cast<uint32_t>(WindowEvent::kMarked)) {
+        marked.push_back(range);
+      }
+    }
     if (const auto* degraded = event.As<Degraded>()) {
       files.totals.events_lost = std::max(files.totals.events_lost, degraded->events_lost);
       files.totals.payloads_lost = std::max(files.totals.payloads_lost, degraded->payloads_lost);
@@ -52,16 +73,36 @@ class FolderScan {
 
  private:
   Status ScanEvents(const std::string& path);
-  Status ScanPayloads(const std::string& path);
+  Status ScanSegments(const std::string& folder);
+  Status ScanPayloads(const std::string& path, SegmentFile& segment);
   void TakeBatch(const FrameResult& frame, std::span<const std::byte> payload);
-  void SortPayloads();
+  void SortPayloads(SegmentFile& segment);
 };
 
 Status FolderScan::Scan(const std::string& folder) {
   DEJA_RETURN_IF_ERROR(ScanEvents(folder + "/" + kEventsFile));
   if (finished) return {};
-  DEJA_RETURN_IF_ERROR(ScanPayloads(folder + "/" + kPayloadsFile));
-  SortPayloads();
+  return ScanSegments(folder);
+}
+
+Status FolderScan::ScanSegments(const std::string& folder) {
+  for (const uint32_t number : ListSegments(folder)) {
+    const std::string path = folder + "/" + SegmentFileName(number);
+    // Its process died when it had said so and had not done it.
+    if (Contains(files.totals.dropped, number)) {
+      unlink(path.c_str());
+      continue;
+    }
+    SegmentFile segment;
+    segment.facts.number = number;
+    DEJA_RETURN_IF_ERROR(ScanPayloads(path, segment));
+    SortPayloads(segment);
+    files.segments.push_back(std::move(segment));
+  }
+  for (const SegmentRange& range : marked) {
+    for (SegmentFile& segment : files.segments)
+      segment.facts.marked |= Contains({range}, segment.facts.number) ? 1 : 0;
+  }
   return {};
 }
 
@@ -88,7 +129,7 @@ void FolderScan::TakeBatch(const FrameResult& frame, std::span<const std::byte> 
     }
   }
   files.totals.events += summary.events();
-  files.index.batches.push_back(summary.Take(frame.offset, frame.size));
+  files.batches.push_back(summary.Take(frame.offset, frame.size));
 }
 
 Status FolderScan::ScanEvents(const std::string& path) {
@@ -132,41 +173,45 @@ Status FolderScan::ScanEvents(const std::string& path) {
   return {};
 }
 
-Status FolderScan::ScanPayloads(const std::string& path) {
+Status FolderScan::ScanPayloads(const std::string& path, SegmentFile& segment) {
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<ReadFile> file, OpenReadFile(path));
+  segment.facts.bytes = file->size();
   FrameReader reader(*file);
   DEJA_RETURN_IF_ERROR(reader.CheckMagic());
   std::vector<std::byte> payload;
   for (;;) {
     const FrameResult frame = reader.Next(payload);
     if (frame.outcome == FrameOutcome::kRecord) {
-      files.payloads_end = frame.offset + frame.size;
+      segment.end = frame.offset + frame.size;
       PayloadChunk chunk;
       if (frame.type != FrameType::kPayloadChunk || !ParseChunk(payload, chunk)) continue;
-      PartialPayload& payload = files.partial[chunk.hash];
+      segment.Note(chunk.step);
+      PartialPayload& payload = segment.partial[chunk.hash];
       payload.total_size = chunk.total_size;
       payload.Add(chunk.offset, chunk.size, frame.offset);
     } else if (frame.outcome == FrameOutcome::kTornTail) {
       torn_bytes += frame.size;
       return {};
     } else if (frame.outcome == FrameOutcome::kCleanEnd) {
+      segment.finished = true;
       return {};
     }
   }
 }
 
 // Which payloads are whole, and of which there is a part.
-void FolderScan::SortPayloads() {
-  for (auto payload = files.partial.begin(); payload != files.partial.end();) {
+void FolderScan::SortPayloads(SegmentFile& segment) {
+  for (auto payload = segment.partial.begin(); payload != segment.partial.end();) {
     if (!payload->second.IsWhole()) {
       ++payload;
       continue;
     }
     complete.insert(payload->first);
-    ++files.totals.payloads;
-    files.totals.payload_bytes += payload->second.total_size;
-    files.index.payloads.push_back(payload->second.Info(payload->first));
-    payload = files.partial.erase(payload);
+    ++segment.facts.payloads;
+    segment.facts.payload_bytes += payload->second.total_size;
+    segment.whole.push_back(payload->second.Info(payload->first));
+    segment.whole.back().segment = segment.facts.number;
+    payload = segment.partial.erase(payload);
   }
 }
 
@@ -196,9 +241,9 @@ Status AddPayloads(const TailReader& tail, const std::set<Hash128>& complete, Ra
     if (complete.count(part.hash) != 0) continue;
     bytes.resize(part.size);
     DEJA_RETURN_IF_ERROR(tail.ReadPayload(part, bytes));
-    DEJA_ASSIGN_OR_RETURN(
-        const bool whole,
-        writer.WritePayload({part.hash, part.total_size, part.offset, part.element_size, bytes}));
+    DEJA_ASSIGN_OR_RETURN(const bool whole,
+                          writer.WritePayload({part.hash, part.total_size, part.offset,
+                                               part.element_size, bytes, part.step}));
     added += whole ? 1 : 0;
   }
   return {};
@@ -227,7 +272,9 @@ Status FinishFinished(const std::string& folder, FolderScan& scan, const Process
   if (!fate.known || scan.footer.fate.known) return {};
   RankFiles files;
   files.events_end = ~uint64_t{0};
-  files.payloads_end = ~uint64_t{0};
+  const std::vector<uint32_t> segments = ListSegments(folder);
+  files.segments.emplace_back().end = ~uint64_t{0};
+  if (!segments.empty()) files.segments.back().facts.number = segments.back();
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<RankWriter> writer,
                         RankWriter::Continue(folder, std::move(files)));
   scan.footer.fate = fate;
@@ -253,6 +300,9 @@ Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate&
     DEJA_RETURN_IF_ERROR(FinishFinished(folder, scan, fate));
   } else {
     report.torn_bytes_cut = scan.torn_bytes;
+    // What a process died of in the middle of making.
+    for (const std::string& name : NamesIn(folder))
+      if (name.ends_with(".next")) unlink((folder + "/" + name).c_str());
     const std::set<Hash128> complete = std::move(scan.complete);
     Footer footer = scan.files.totals;
     DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<RankWriter> writer,
@@ -266,6 +316,7 @@ Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate&
     footer.events_lost = scan.files.totals.events_lost;
     footer.payloads_lost = scan.files.totals.payloads_lost;
     footer.swept = 1;
+    if (tail != nullptr) footer.pressure = tail->pressure();
     footer.fate = fate;
     DEJA_RETURN_IF_ERROR(writer->Finish(footer));
   }
@@ -277,15 +328,6 @@ Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate&
 
 namespace {
 
-std::vector<std::string> NamesIn(const std::string& directory) {
-  std::vector<std::string> names;
-  DIR* dir = opendir(directory.c_str());
-  if (dir == nullptr) return names;
-  while (const dirent* entry = readdir(dir)) names.emplace_back(entry->d_name);
-  closedir(dir);
-  return names;
-}
-
 // "pending-<pid>-<nonce>" without a tail: the pid is all there is to tell whether it is in use.
 bool PendingIsInUse(const std::string& process_name) {
   ProcessIdentity identity = ThisProcess();
@@ -295,9 +337,9 @@ bool PendingIsInUse(const std::string& process_name) {
 }
 
 void RemovePendingFolder(const std::string& folder) {
-  for (const char* name : {kEventsFile, kPayloadsFile}) {
-    unlink((folder + "/" + name).c_str());
-    unlink((folder + "/" + name + ".next").c_str());
+  for (const std::string& name : NamesIn(folder)) {
+    const bool ours = name.starts_with("events.deja") || name.starts_with("payloads");
+    if (ours) unlink((folder + "/" + name).c_str());
   }
   rmdir(folder.c_str());
 }

@@ -22,8 +22,8 @@
 namespace deja::format {
 namespace {
 
-constexpr uint64_t kMagic = 0x31736563656970;  // "pieces1"
-constexpr size_t kHeaderBytes = 4096;
+constexpr uint64_t kMagic = 0x32736563656970;  // "pieces2"
+constexpr size_t kHeaderBytes = 8192;
 constexpr size_t kSets = 1 << 14;
 constexpr int kWays = 7;
 
@@ -43,6 +43,7 @@ struct SharedPieces::Header {
   std::atomic<uint64_t> nonce;
   std::atomic<uint64_t> members;
   std::atomic<uint64_t> closed;
+  alignas(64) WindowBoard board;
 };
 
 // A cache line. A word holds 62 bits of what it stands for, and a State; the set is chosen by other
@@ -98,13 +99,19 @@ std::unique_ptr<SharedPieces> SharedPieces::Open(const std::string& directory,
   return shared;
 }
 
-uint64_t SharedPieces::TagOf(const Hash128& hash, uint64_t piece, Set*& set) const {
+WindowBoard& SharedPieces::board() {
+  static_assert(sizeof(Header) <= kHeaderBytes);
+  return header_->board;
+}
+
+uint64_t SharedPieces::TagOf(const Hash128& hash, uint64_t piece, uint64_t key, Set*& set) const {
   struct {
     std::array<uint8_t, 16> hash;
     uint64_t piece;
     uint64_t group;
-  } key{hash.bytes, piece, group_};
-  const XXH128_hash_t mixed = XXH3_128bits(&key, sizeof key);
+    uint64_t key;
+  } name{hash.bytes, piece, group_, key};
+  const XXH128_hash_t mixed = XXH3_128bits(&name, sizeof name);
   set = &sets_[mixed.high64 % kSets];
   return mixed.low64 & ~kStateMask;
 }
@@ -116,10 +123,10 @@ std::atomic<uint64_t>* SharedPieces::Find(Set& set, uint64_t tag) {
   return nullptr;
 }
 
-SharedPieces::Claimed SharedPieces::Claim(const Hash128& hash, uint64_t piece) {
+SharedPieces::Claimed SharedPieces::Claim(const Hash128& hash, uint64_t piece, uint64_t key) {
   if (header_->closed.load(std::memory_order_acquire) != 0) return Claimed::kOurs;
   Set* set = nullptr;
-  const uint64_t tag = TagOf(hash, piece, set);
+  const uint64_t tag = TagOf(hash, piece, key, set);
   for (int attempt = 0; attempt < kWays; ++attempt) {
     std::atomic<uint64_t>* word = Find(*set, tag);
     const uint64_t next = set->next.load(std::memory_order_relaxed);
@@ -136,33 +143,33 @@ SharedPieces::Claimed SharedPieces::Claim(const Hash128& hash, uint64_t piece) {
   return Claimed::kOurs;
 }
 
-void SharedPieces::Keep(const Hash128& hash, uint64_t piece) {
+void SharedPieces::Keep(const Hash128& hash, uint64_t piece, uint64_t key) {
   Set* set = nullptr;
-  const uint64_t tag = TagOf(hash, piece, set);
+  const uint64_t tag = TagOf(hash, piece, key, set);
   std::atomic<uint64_t>* word = Find(*set, tag);
   uint64_t value = tag | kClaimed;
   if (word != nullptr) word->compare_exchange_strong(value, tag | kIsKept);
 }
 
-void SharedPieces::Release(const Hash128& hash, uint64_t piece) {
+void SharedPieces::Release(const Hash128& hash, uint64_t piece, uint64_t key) {
   Set* set = nullptr;
-  const uint64_t tag = TagOf(hash, piece, set);
+  const uint64_t tag = TagOf(hash, piece, key, set);
   std::atomic<uint64_t>* word = Find(*set, tag);
   uint64_t value = tag | kClaimed;
   if (word != nullptr) word->compare_exchange_strong(value, tag | kFree);
 }
 
-SharedPieces::Claimed SharedPieces::Await(const Hash128& hash, uint64_t piece) {
+SharedPieces::Claimed SharedPieces::Await(const Hash128& hash, uint64_t piece, uint64_t key) {
   const int saved = errno;
-  Claimed claimed = Claim(hash, piece);
+  Claimed claimed = Claim(hash, piece, key);
   for (int i = 0; claimed == Claimed::kElsewhere && i < kYields; ++i) {
     sched_yield();
-    claimed = Claim(hash, piece);
+    claimed = Claim(hash, piece, key);
   }
   for (int i = 0; claimed == Claimed::kElsewhere && i < kNaps; ++i) {
     const timespec nap{0, kNapNs};
     syscall(SYS_nanosleep, &nap, nullptr);
-    claimed = Claim(hash, piece);
+    claimed = Claim(hash, piece, key);
   }
   errno = saved;
   return claimed;

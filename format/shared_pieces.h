@@ -19,6 +19,7 @@
 #include <string>
 
 #include "common/ids.h"
+#include "format/window_board.h"
 
 namespace deja::format {
 
@@ -39,16 +40,20 @@ class SharedPieces {
     kKept,       // somebody has it
     kElsewhere,  // somebody is about to keep it
   };
-  Claimed Claim(const Hash128& hash, uint64_t piece);
+  // `key`: pieces under different keys are different ones (PayloadWindow::ShareKey).
+  Claimed Claim(const Hash128& hash, uint64_t piece, uint64_t key = 0);
   // It is kept: nothing but a failing disk loses it any more.
-  void Keep(const Hash128& hash, uint64_t piece);
+  void Keep(const Hash128& hash, uint64_t piece, uint64_t key = 0);
   // It could not be kept.
-  void Release(const Hash128& hash, uint64_t piece);
+  void Release(const Hash128& hash, uint64_t piece, uint64_t key = 0);
   // As Claim, but waits a moment for who is about to keep it. kElsewhere: that took too long.
-  Claimed Await(const Hash128& hash, uint64_t piece);
+  Claimed Await(const Hash128& hash, uint64_t piece, uint64_t key = 0);
 
   // This process cannot keep what it has promised: from now on everybody keeps everything.
   void Close();
+
+  // Of all who share this table.
+  [[nodiscard]] WindowBoard& board();
 
   // 16 bytes that all who share this table have in common.
   [[nodiscard]] const std::string& id() const { return id_; }
@@ -61,7 +66,7 @@ class SharedPieces {
   struct Set;
 
   SharedPieces() = default;
-  [[nodiscard]] uint64_t TagOf(const Hash128& hash, uint64_t piece, Set*& set) const;
+  [[nodiscard]] uint64_t TagOf(const Hash128& hash, uint64_t piece, uint64_t key, Set*& set) const;
   static std::atomic<uint64_t>* Find(Set& set, uint64_t tag);
 
   Header* header_ = nullptr;

@@ -50,6 +50,18 @@ uint64_t LayOut(const TailOptions& options, TailHeader& header) {
 
 }  // namespace
 
+Pressure Tail::pressure() {
+  const TailHeader& header = this->header();
+  Pressure pressure;
+  pressure.buffer_bytes = header.arena_bytes;
+  pressure.peak_bytes = header.peak_bytes.load(std::memory_order_relaxed);
+  pressure.waits = header.waits.load(std::memory_order_relaxed);
+  pressure.waited_ns = header.waited_ns.load(std::memory_order_relaxed);
+  pressure.payloads = header.dropped_payloads.load(std::memory_order_relaxed);
+  pressure.payload_bytes = header.dropped_payload_bytes.load(std::memory_order_relaxed);
+  return pressure;
+}
+
 std::string TailNamePrefix(const std::string& job_id) {
   std::string name;
   for (const char c : job_id) {

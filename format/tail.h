@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/result.h"
+#include "format/messages.h"
 #include "format/tail_format.h"
 
 namespace deja::format {
@@ -58,6 +59,17 @@ class Tail {
 
   // Keeps an event beside the rings; RankLog::AppendEmergency.
   bool PutEmergency(std::span<const std::byte> encoded_event);
+
+  // A thread of the program has waited for room; a payload was not kept for want of it.
+  void CountWait(uint64_t ns) {
+    header().waits.fetch_add(1, std::memory_order_relaxed);
+    header().waited_ns.fetch_add(ns, std::memory_order_relaxed);
+  }
+  void CountPressureDrop(uint64_t bytes) {
+    header().dropped_payloads.fetch_add(1, std::memory_order_relaxed);
+    header().dropped_payload_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  [[nodiscard]] Pressure pressure();
 
   // False when there is no room for them.
   bool PrepareRing(uint32_t i);

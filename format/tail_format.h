@@ -35,7 +35,7 @@
 namespace deja::format {
 
 inline constexpr char kTailMagic[8] = {'D', 'E', 'J', 'A', 'T', 'A', 'I', 'L'};
-inline constexpr uint32_t kTailVersion = 2;
+inline constexpr uint32_t kTailVersion = 3;
 inline constexpr size_t kTailPage = 4096;
 
 inline constexpr uint32_t kTailRings = 128;
@@ -76,9 +76,16 @@ struct TailHeader {
   std::atomic<uint32_t> state;  // TailState
   alignas(64) std::atomic<uint64_t> arena_head;
   alignas(64) std::atomic<uint64_t> arena_tail;
+  // How the buffer fared (Pressure).
+  alignas(64) std::atomic<uint64_t> peak_bytes;
+  std::atomic<uint64_t> waits;
+  std::atomic<uint64_t> waited_ns;
+  std::atomic<uint64_t> dropped_payloads;
+  std::atomic<uint64_t> dropped_payload_bytes;
 };
 static_assert(sizeof(TailHeader) <= kTailPage && offsetof(TailHeader, state) == 128);
 static_assert(offsetof(TailHeader, arena_head) == 192 && offsetof(TailHeader, arena_tail) == 256);
+static_assert(offsetof(TailHeader, peak_bytes) == 320);
 
 struct RingInfo {
   alignas(64) std::atomic<uint64_t> head;  // bytes ever appended
@@ -139,7 +146,8 @@ struct BlockHeader {
   uint64_t offset;       // of this block's bytes in it
   uint64_t size;         // of this block's bytes
   uint64_t block_bytes;  // header, bytes and padding
-  uint64_t reserved;
+  uint32_t segment;      // of the payload files; it may go into a later one
+  uint32_t step;         // how many steps had begun
 };
 static_assert(sizeof(BlockHeader) == kTailBlockAlign);
 

@@ -52,6 +52,7 @@ class TailReaderImpl final : public TailReader {
   }
   [[nodiscard]] size_t emergency_events() const override { return emergency_events_; }
   [[nodiscard]] const std::vector<TailPayload>& payloads() const override { return payloads_; }
+  [[nodiscard]] const Pressure& pressure() const override { return pressure_; }
   [[nodiscard]] const std::string& damage() const override { return damage_; }
 
   Status ReadPayload(const TailPayload& part, std::span<std::byte> out) const override {
@@ -98,6 +99,7 @@ class TailReaderImpl final : public TailReader {
   std::vector<std::span<const std::byte>> events_;
   size_t emergency_events_ = 0;
   std::vector<TailPayload> payloads_;
+  Pressure pressure_;
   uint64_t event_bytes_ = 0;
   bool live_ = false;
   std::string damage_;
@@ -135,6 +137,12 @@ Status TailReaderImpl::LoadHeader(std::string_view id) {
   h.ring_count = Get<uint32_t>(page, offsetof(TailHeader, ring_count));
   h.emergency_count = Get<uint32_t>(page, offsetof(TailHeader, emergency_count));
   h.state = Get<uint32_t>(page, offsetof(TailHeader, state));
+  pressure_ = {h.arena_bytes,
+               Get<uint64_t>(page, offsetof(TailHeader, peak_bytes)),
+               Get<uint64_t>(page, offsetof(TailHeader, waits)),
+               Get<uint64_t>(page, offsetof(TailHeader, waited_ns)),
+               Get<uint64_t>(page, offsetof(TailHeader, dropped_payloads)),
+               Get<uint64_t>(page, offsetof(TailHeader, dropped_payload_bytes))};
   const uint64_t size = file_->size();
   const bool sane = std::has_single_bit(h.ring_bytes) && h.ring_bytes >= kTailPage &&
                     h.ring_bytes <= kTailMaxRingBytes && h.ring_count <= kTailMaxRings &&
@@ -309,6 +317,7 @@ Result<std::optional<uint64_t>> TailReaderImpl::LoadBlock(uint64_t position) {
   part.offset = Get<uint64_t>(raw, offsetof(BlockHeader, offset));
   part.size = Get<uint64_t>(raw, offsetof(BlockHeader, size));
   part.element_size = Get<uint32_t>(raw, offsetof(BlockHeader, element_size));
+  part.step = Get<uint32_t>(raw, offsetof(BlockHeader, step));
   part.file_offset = at + sizeof(BlockHeader);
   const bool sane = part.size <= block_bytes - sizeof(BlockHeader) &&
                     part.size <= part.total_size && part.offset <= part.total_size - part.size &&

@@ -24,6 +24,7 @@
 
 #include "common/ids.h"
 #include "common/result.h"
+#include "format/messages.h"
 #include "format/tail_format.h"
 
 namespace deja::format {
@@ -35,6 +36,7 @@ struct TailPayload {
   uint64_t offset = 0;  // of this part in the payload
   uint64_t size = 0;
   uint32_t element_size = 1;
+  uint64_t step = 0;         // how many steps had begun
   uint64_t file_offset = 0;  // in the tail
 };
 
@@ -67,6 +69,8 @@ class TailReader {
   // Reads the bytes of one part; `out` has its size.
   virtual Status ReadPayload(const TailPayload& part, std::span<std::byte> out) const = 0;
 
+  // How the buffer fared.
+  [[nodiscard]] virtual const Pressure& pressure() const = 0;
   // What had to be given up because the tail contradicts itself; empty if nothing.
   [[nodiscard]] virtual const std::string& damage() const = 0;
 };

@@ -75,6 +75,7 @@ struct VerifyReport {
   uint64_t payload_bytes = 0;
   uint64_t events_lost = 0;       // gaps in the streams
   uint64_t payloads_missing = 0;  // referred to by an event and not there
+  uint64_t payloads_dropped = 0;  // the same, because the window has moved on
   std::vector<VerifyProblem> problems;
 };
 

@@ -9,6 +9,7 @@
 #include "format/file.h"
 #include "format/frame_format.h"
 #include "format/frame_reader.h"
+#include "format/payload_segments.h"
 #include "format/payload_table.h"
 #include "format/trace.h"
 
@@ -45,7 +46,8 @@ class Verifier {
     child_ = child;
     ++(child.empty() ? report_.ranks : report_.children);
     const uint64_t begin = done_;
-    for (const char* file : {kEventsFile, kPayloadsFile}) Frames(folder, file);
+    Frames(folder, kEventsFile);
+    for (const uint32_t segment : ListSegments(folder)) Frames(folder, SegmentFileName(segment));
     if (!reader) {
       Problem(kEventsFile, 0, reader.error().message);
       return;
@@ -68,13 +70,9 @@ class Verifier {
     if (progress_) progress_(std::min(done_, total_), total_);
   }
 
-  void Frames(const std::string& folder, const char* name) {
+  void Frames(const std::string& folder, const std::string& name) {
     const Result<std::unique_ptr<ReadFile>> file = OpenReadFile(folder + "/" + name);
-    if (!file) {
-      // A rank without payloads has no file for them; if it needs one, Payloads() misses them.
-      if (file.error().code != ErrorCode::kNotFound) Problem(name, 0, file.error().message);
-      return;
-    }
+    if (!file) return Problem(name, 0, file.error().message);
     FrameReader reader(**file);
     const Status magic = reader.CheckMagic();
     if (!magic) return Problem(name, 0, magic.error().message);
@@ -102,8 +100,23 @@ class Verifier {
     }
   }
 
+  // The latest reference counts: it has its bytes kept the longest.
+  void Refer(const Hash128& hash, uint32_t segment) {
+    uint32_t& latest = referred_[hash];
+    latest = std::max(latest, segment);
+  }
   void Refer(const Tensor& tensor) {
-    if (tensor.payload == static_cast<uint32_t>(PayloadState::kKept)) referred_.insert(tensor.hash);
+    if (tensor.payload == static_cast<uint32_t>(PayloadState::kKept))
+      Refer(tensor.hash, tensor.segment);
+  }
+
+  // What the window has dropped is not missing.
+  void LeaveOutDropped(const RankReader& reader) {
+    for (auto referred = referred_.begin(); referred != referred_.end();) {
+      const bool dropped = reader.Dropped(referred->second);
+      report_.payloads_dropped += dropped ? 1 : 0;
+      referred = dropped ? referred_.erase(referred) : std::next(referred);
+    }
   }
 
   void Events(const RankReader& reader) {
@@ -130,9 +143,9 @@ class Verifier {
       } else if (const auto* snapshot = event->As<Snapshot>()) {
         Refer(snapshot->tensor);
       } else if (const auto* input = event->As<Input>()) {
-        if (!input->hash.IsZero() && input->data.empty()) referred_.insert(input->hash);
+        if (!input->hash.IsZero() && input->data.empty()) Refer(input->hash, input->segment);
       } else if (const auto* transfer = event->As<Transfer>()) {
-        if (!transfer->hash.IsZero()) referred_.insert(transfer->hash);
+        if (!transfer->hash.IsZero()) Refer(transfer->hash, transfer->segment);
       }
     }
     if (!cursor->damage().empty()) Problem(kEventsFile, 0, cursor->damage());
@@ -154,7 +167,8 @@ class Verifier {
       const Status read = reader.StreamPayload(payload.hash, [](std::span<const std::byte>) {});
       Advance(share);
       if (!read) {
-        Problem(kPayloadsFile, payload.chunk_offsets.empty() ? 0 : payload.chunk_offsets.front(),
+        Problem(SegmentFileName(payload.segment),
+                payload.chunk_offsets.empty() ? 0 : payload.chunk_offsets.front(),
                 "payload " + Hex(payload.hash) + ": " + read.error().message);
         continue;
       }
@@ -163,10 +177,12 @@ class Verifier {
       report_.payload_bytes += payload.total_size;
     }
     if (!reader.header().shares_with.empty()) Shared(reader);
+    LeaveOutDropped(reader);
+    if (!reader.header().shares_with.empty() && !referred_.empty()) SayShared();
     report_.payloads_missing += referred_.size();
     if (!reader.header().shares_with.empty()) return;  // said how many
     size_t listed = 0;
-    for (const Hash128& hash : referred_) {
+    for (const auto& [hash, segment] : referred_) {
       if (++listed > 10) break;
       Problem(kPayloadsFile, 0, "payload " + Hex(hash) + " is referred to and not there");
     }
@@ -175,8 +191,9 @@ class Verifier {
   // What other ranks keep for this one. Their own folders are checked with them; what several of
   // them have together is put together once.
   void Shared(const RankReader& reader) {
-    const size_t referred = referred_.size();
-    for (auto hash = referred_.begin(); hash != referred_.end();) {
+    shared_referred_ = referred_.size();
+    for (auto referred = referred_.begin(); referred != referred_.end();) {
+      const Hash128* hash = &referred->first;
       const bool there = reader.PayloadSize(*hash).has_value();
       if (there && reader.own_payloads().PartOf(*hash) && assembled_.insert(*hash).second) {
         const Status read = reader.StreamPayload(*hash, [](std::span<const std::byte>) {});
@@ -189,11 +206,13 @@ class Verifier {
           report_.payload_bytes += *reader.PayloadSize(*hash);
         }
       }
-      hash = there ? referred_.erase(hash) : std::next(hash);
+      referred = there ? referred_.erase(referred) : std::next(referred);
     }
-    if (referred_.empty()) return;
+  }
+
+  void SayShared() {
     Problem(kPayloadsFile, 0,
-            std::to_string(referred_.size()) + " of " + std::to_string(referred) +
+            std::to_string(referred_.size()) + " of " + std::to_string(shared_referred_) +
                 " payloads that other ranks of its machine keep for it are not there" +
                 (absent_.empty() ? "" : "; not in the trace: " + absent_));
   }
@@ -206,7 +225,9 @@ class Verifier {
   std::unordered_set<Hash128, HashOfHash> assembled_;
   uint32_t rank_ = 0;
   std::string child_;
-  std::unordered_set<Hash128, HashOfHash> referred_;
+  // What events refer to, and the last segment that they name.
+  std::unordered_map<Hash128, uint32_t, HashOfHash> referred_;
+  size_t shared_referred_ = 0;
 };
 
 // "rank 1, 5 and 3 more": those of the job that have no folder.

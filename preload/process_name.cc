@@ -184,9 +184,8 @@ size_t WriteChildVariable(const NextProcess& next, std::span<char> out) {
   char root[33];
   for (size_t i = 0; i < sizeof g_name.root; ++i) snprintf(root + 2 * i, 3, "%02x", g_name.root[i]);
   const bool spawned = next.image == NextImage::kSpawned;
-  const int n =
-      snprintf(out.data(), out.size(), "%s%s %d %c%d %d %d %s", kChildVariable, root,
-               g_name.root_pid, spawned ? 'p' : 's', OwnPid(), recorded, parent, path);
+  const int n = snprintf(out.data(), out.size(), "%s%s %d %c%d %d %d %s", kChildVariable, root,
+                         g_name.root_pid, spawned ? 'p' : 's', OwnPid(), recorded, parent, path);
   return static_cast<size_t>(n) + 1;
 }
 

@@ -31,9 +31,11 @@ void Digest(Recording& rec, const void* data, uint64_t bytes, uint64_t stream, b
         c.tensor.hash = preload::HashBytes(seen);
         c.tensor.stats = preload::ComputeStats(seen, c.tensor.dtype);
         if (!c.keep) return;
-        bool kept = c.rec.KeepPayload(c.tensor.hash, seen, preload::ElementSize(c.tensor.dtype));
-        c.tensor.payload = static_cast<uint32_t>(kept ? format::PayloadState::kKept
-                                                      : format::PayloadState::kDropped);
+        const format::Placed placed =
+            c.rec.KeepPayload(c.tensor.hash, seen, preload::ElementSize(c.tensor.dtype));
+        c.tensor.payload = static_cast<uint32_t>(placed.kept ? format::PayloadState::kKept
+                                                             : format::PayloadState::kDropped);
+        c.tensor.segment = placed.segment;
       },
       &context);
 }

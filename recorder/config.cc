@@ -17,6 +17,20 @@ bool CopyVariable(const char* name, char (&to)[N]) {
   return true;
 }
 
+uint64_t NumberOf(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? 0 : std::strtoull(value, nullptr, 10);
+}
+
+// Of the job; where no launcher says how many are on this machine, they may all be.
+uint64_t RanksOnThisMachine() {
+  for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
+                           "SLURM_NTASKS_PER_NODE", "WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}) {
+    if (const uint64_t ranks = NumberOf(name); ranks != 0) return ranks;
+  }
+  return 1;
+}
+
 }  // namespace
 
 bool ReadConfig(Config& config) {
@@ -34,6 +48,14 @@ bool ReadConfig(Config& config) {
   config.drop_payloads = pressure != nullptr && std::strcmp(pressure, "drop-payload") == 0;
   if (const char* copies = std::getenv("DEJA_REDUNDANCY"))
     config.copies = static_cast<uint32_t>(std::strtoul(copies, nullptr, 10));
+  config.window.keep_steps = NumberOf("DEJA_KEEP_STEPS");
+  config.window.keep_bytes = NumberOf("DEJA_KEEP_BYTES");
+  config.window.keep_seconds = NumberOf("DEJA_KEEP_SECONDS");
+  config.window.disk_budget = NumberOf("DEJA_DISK_BUDGET") / RanksOnThisMachine();
+  config.hang_after_seconds = NumberOf("DEJA_HANG_AFTER");
+  config.background_nice = static_cast<int>(NumberOf("DEJA_BACKGROUND_NICE"));
+  config.background_idle_io = NumberOf("DEJA_BACKGROUND_IDLE_IO") != 0;
+  CopyVariable("DEJA_BACKGROUND_CPUS", config.background_cpus);
   CopyVariable("DEJA_KEEP_ENV", config.keep_env);
   CopyVariable("DEJA_MASK", config.mask);
   return true;
@@ -46,6 +68,9 @@ format::RankLogOptions LogOptions(const Config& config, bool is_child) {
   options.job_id = config.job_id;
   if (config.payload_bytes != 0) options.payload_bytes = config.payload_bytes;
   options.copies = config.copies;
+  options.window = config.window;
+  options.hang_after_seconds = config.hang_after_seconds;
+  options.background = {config.background_nice, config.background_idle_io, config.background_cpus};
   if (config.drop_payloads) options.on_pressure = format::PressurePolicy::kDropPayload;
   if (is_child) options.first_payload_bytes = 64 << 10;
   return options;

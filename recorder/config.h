@@ -20,6 +20,11 @@ struct Config {
   char job_id[64] = {};
   size_t payload_bytes = 0;  // 0: the log's default
   bool drop_payloads = false;
+  format::WindowOptions window;
+  uint64_t hang_after_seconds = 0;
+  int background_nice = 0;
+  bool background_idle_io = false;
+  char background_cpus[256] = {};
   uint32_t copies = 1;  // of payloads that ranks of this machine share; 0: they share nothing
   int single_pid = 0;   // the process that is a rank from its start; 0: none is
   // Patterns of names (common/secrets.h).

@@ -48,7 +48,7 @@ void RecorderEngine::OnInput(preload::InputCall& call) {
   } else {
     // At any level: without these bytes there is no replay.
     input.hash = preload::HashBytes(bytes);
-    rec->KeepPayload(input.hash, bytes, 1);
+    input.segment = rec->KeepPayload(input.hash, bytes, 1).segment;
   }
   rec->writer.Write(input);
   rec->RelieveStaging();

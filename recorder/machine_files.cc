@@ -137,7 +137,7 @@ void Write(Recording& rec, const Answer& answer, uint64_t key, uint32_t opens) {
     const auto content = std::as_bytes(std::span(answer.data, answer.size).subspan(answer.name));
     input.data = {answer.data, answer.name};
     input.hash = preload::HashBytes(content);
-    rec.KeepPayload(input.hash, content, 1);
+    input.segment = rec.KeepPayload(input.hash, content, 1).segment;
   }
   rec.writer.Write(input);
   rec.RelieveStaging();

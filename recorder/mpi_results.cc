@@ -150,8 +150,10 @@ format::Tensor MpiTensor(Recording& rec, const MpiBuffer& buffer) {
     tensor.stats = preload::ComputeStats(bytes, tensor.dtype);
     if (bytes.size() > kMaxKeptInput || rec.config.level != Level::kFull) return;
     const uint32_t element = preload::ElementSize(tensor.dtype);
-    if (rec.KeepPayload(tensor.hash, bytes, element))
-      tensor.payload = static_cast<uint32_t>(format::PayloadState::kKept);
+    const format::Placed placed = rec.KeepPayload(tensor.hash, bytes, element);
+    if (!placed.kept) return;
+    tensor.payload = static_cast<uint32_t>(format::PayloadState::kKept);
+    tensor.segment = placed.segment;
   });
   return tensor;
 }
@@ -166,9 +168,11 @@ void MpiResults::WriteTensor(std::span<const std::byte> bytes, uint32_t dtype, u
     tensor.hash = preload::HashBytes(bytes);
     tensor.stats = preload::ComputeStats(bytes, dtype);
     if (bytes.size() <= preload::kMpiAlwaysKept || rec_.config.level == Level::kFull) {
-      const bool kept = rec_.KeepPayload(tensor.hash, bytes, preload::ElementSize(dtype));
-      tensor.payload = static_cast<uint32_t>(kept ? format::PayloadState::kKept
-                                                  : format::PayloadState::kDropped);
+      const format::Placed placed =
+          rec_.KeepPayload(tensor.hash, bytes, preload::ElementSize(dtype));
+      tensor.payload = static_cast<uint32_t>(placed.kept ? format::PayloadState::kKept
+                                                         : format::PayloadState::kDropped);
+      tensor.segment = placed.segment;
     }
   }
   format::CallResults results;

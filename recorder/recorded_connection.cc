@@ -255,7 +255,7 @@ void RecordedConnection::WriteReceived(Recording& rec, const Transfer& transfer,
     event.data = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   } else {
     event.hash = preload::HashBytes(bytes);
-    rec.KeepPayload(event.hash, bytes, 1);
+    event.segment = rec.KeepPayload(event.hash, bytes, 1).segment;
   }
   if (const msghdr* message = transfer.message; message != nullptr && transfer.result >= 0) {
     if (message->msg_name != nullptr && message->msg_namelen <= sizeof(sockaddr_storage))

@@ -140,9 +140,9 @@ void Recording::BecomeRank(int rank, int nranks) {
   preload::ReportModules(writer);
 }
 
-bool Recording::KeepPayload(const Hash128& hash, std::span<const std::byte> bytes,
-                            uint32_t element_size) {
-  return GoLive() && log()->PutPayload(hash, bytes, element_size);
+format::Placed Recording::KeepPayload(const Hash128& hash, std::span<const std::byte> bytes,
+                                      uint32_t element_size) {
+  return GoLive() ? log()->PutPayload(hash, bytes, element_size) : format::Placed{};
 }
 
 }  // namespace deja::recorder

@@ -47,8 +47,9 @@ class Recording {
     if (!writer.live() && writer.staged_bytes() > EventWriter::kMaxStagedBytes) GoLive();
   }
 
-  // Keeps bytes under their hash, at any level. False if they were not kept.
-  bool KeepPayload(const Hash128& hash, std::span<const std::byte> bytes, uint32_t element_size);
+  // Keeps bytes under their hash, at any level.
+  format::Placed KeepPayload(const Hash128& hash, std::span<const std::byte> bytes,
+                             uint32_t element_size);
 
   // True once recording has failed: one line has said so, and calls are only forwarded.
   [[nodiscard]] bool off() const { return off_.load(std::memory_order_relaxed); }
@@ -69,6 +70,7 @@ class Recording {
   SeenInputs seen_inputs;
   MachineRecorder machine_files;
   std::atomic<bool> exit_recorded{false};
+  std::atomic<uint64_t> steps{0};  // that have begun
 
  private:
   void FillHeader(format::TraceHeader& header);

@@ -14,7 +14,10 @@ constexpr size_t kMaxName = 1 << 10;
 void RecorderEngine::OnStep(uint64_t step) {
   ErrnoKeeper keep;
   Recording* rec = Active();
-  if (rec != nullptr) rec->writer.Write(format::Step{step});
+  if (rec == nullptr) return;
+  rec->writer.Write(format::Step{step});
+  const uint64_t number = rec->steps.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (format::RankLog* log = rec->log()) log->BeginStep(number);
 }
 
 void RecorderEngine::OnNote(std::string_view text) {

@@ -134,6 +134,11 @@ void Fill(Session& session, ThreadState& thread, const Call& call, uint32_t inde
   if (served) return;
   const std::string name = ApiText(recorded.api) + " #" + std::to_string(recorded.comm_seq) +
                            " of comm " + std::to_string(recorded.comm - 1);
+  if (session.payloads().Dropped(outputs[0].segment)) {
+    FailReplay(session, thread, "the result of " + name + " is not kept: " + kNotInWindow,
+               recorded.stack);
+    return;
+  }
   const std::string message =
       outputs[0].payload == static_cast<uint32_t>(format::PayloadState::kDropped)
           ? "the result of " + name +

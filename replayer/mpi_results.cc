@@ -102,6 +102,8 @@ class Giver {
     if (__builtin_mul_overflow(tensor.count, element, &bytes)) Fail("the trace is damaged");
     if (tensor.payload != static_cast<uint32_t>(format::PayloadState::kKept))
       Fail("its bytes are not in the trace (record with --level full)");
+    if (session_.payloads().Dropped(tensor.segment) && !session_.payloads().SizeOf(tensor.hash))
+      Fail(kNotInWindow);
     if (!buffer.present() || !buffer.known() || bytes > buffer.bytes())
       Fail("it has " + std::to_string(bytes) + " bytes, and the program has room for " +
            std::to_string(buffer.bytes()));

@@ -25,6 +25,12 @@
 
 namespace deja::replayer {
 
+// Why a replay cannot go on behind a result that the recording's window has moved on from.
+inline constexpr char kNotInWindow[] =
+    "it was recorded with a window (--keep-steps and the like, or the disk budget was reached) and "
+    "the contents of older tensors are not kept; `deja info` says of which steps they are. A "
+    "replay from the start needs a recording that keeps them: a larger window or --disk-budget";
+
 class PayloadSource {
  public:
   PayloadSource(const format::RankReader& reader, const ReplayPlan& plan);
@@ -41,6 +47,8 @@ class PayloadSource {
   [[nodiscard]] std::optional<uint64_t> SizeOf(const Hash128& hash) const {
     return hash.IsZero() ? std::nullopt : reader_.PayloadSize(hash);
   }
+  // True if the window of the recording has moved on from what was kept in this segment.
+  [[nodiscard]] bool Dropped(uint32_t segment) const { return reader_.Dropped(segment); }
   // CPU time that the background thread has used.
   [[nodiscard]] uint64_t CpuNs() const;
 

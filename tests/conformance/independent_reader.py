@@ -9,6 +9,7 @@ usage: independent_reader.py RANK_FOLDER
 """
 import ctypes
 import ctypes.util
+import itertools
 import json
 import os
 import re
@@ -312,10 +313,20 @@ def decode_chunk(chunk):
     return out
 
 
-def read_payloads(file):
+def segments(folder):
+    """Paths of the payload files, oldest first."""
+    found = {}
+    for name in os.listdir(folder):
+        match = re.fullmatch(r"payloads(?:-([1-9][0-9]*))?\.deja", name)
+        if match:
+            found[int(match.group(1) or 0)] = os.path.join(folder, name)
+    return [found[number] for number in sorted(found)]
+
+
+def read_payloads(files):
     """{hash: bytes} of the complete ones."""
     parts, totals = {}, {}
-    for kind, payload in file.frames():
+    for kind, payload in itertools.chain.from_iterable(file.frames() for file in files):
         if kind == CHUNK:
             chunk = decode("PayloadChunk", payload)
             parts.setdefault(chunk[1], []).append((chunk.get(3, 0), decode_chunk(chunk)))
@@ -344,15 +355,14 @@ def dump(folder):
         return message
 
     events_file = File(os.path.join(folder, "events.deja"))
-    payloads_path = os.path.join(folder, "payloads.deja")
-    payloads_file = File(payloads_path) if os.path.exists(payloads_path) else None
+    payload_files = [File(path) for path in segments(folder)]
     events, header = [], None
     for kind, payload in events_file.frames():
         if kind == HEADER:
             header = decode("TraceHeader", payload)
         elif kind == EVENTS:
             events += [value for number, wire, value in fields(payload) if number == 1 and wire == 2]
-    payloads = read_payloads(payloads_file) if payloads_file else {}
+    payloads = read_payloads(payload_files)
     show({"header": ordered(header)})
     for encoded in events:
         event, kinds = decode("Event", encoded), [n for n, _, _ in fields(encoded) if n in BODY_KINDS]
@@ -361,7 +371,7 @@ def dump(folder):
             show({"head": ordered(head), "kind": kinds[-1], "body": ordered(event.get(kinds[-1], {}))})
     for name in sorted(payloads):
         show({"payload": name, "size": len(payloads[name]), "xxh64": "%016x" % xxh64(payloads[name])})
-    files = [file for file in (events_file, payloads_file) if file]
+    files = [events_file] + payload_files
     ends = [file.end for file in files]
     end = next(e for e in ("corrupt", "torn", "clean") if e in ends)
     show({"end": end, "lost_bytes": sum(file.lost for file in files)})

@@ -18,6 +18,7 @@
 #include "format/file.h"
 #include "format/message_codec.h"
 #include "format/rank_log.h"
+#include "format/rank_reader.h"
 #include "format/recovery.h"
 #include "tests/unit/format/rank_scan.h"
 
@@ -122,7 +123,7 @@ class FailingDiskTest : public ::testing::Test {
       }
       if (seq % 100 == 0) {
         const std::string bytes = SomeBytes(seq, 40000);
-        if (log.PutPayload(HashOf(bytes), AsBytes(bytes), 4)) ++accepted.payloads;
+        if (log.PutPayload(HashOf(bytes), AsBytes(bytes), 4).kept) ++accepted.payloads;
       }
       if (sink->Append(AsBytes(NoteEvent(0, seq, SomeBytes(seq, 300))))) {
         EXPECT_EQ(accepted.events, seq) << "an event was accepted after one was refused";
@@ -155,6 +156,49 @@ class FailingDiskTest : public ::testing::Test {
     int status = 0;
     waitpid(child, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+
+  // Steps of which each keeps something, with a window; what is kept is named in an event.
+  void RecordWindow(const RankLogOptions& options) {
+    CapturedStderr captured;
+    auto log = RankLog::Create(options);
+    ASSERT_TRUE(log);
+    TraceHeader header;
+    header.rank = 4;
+    if (!(*log)->BecomeRank(header)) return;
+    EventSink* sink = (*log)->ClaimSink(0);
+    uint64_t seq = 0;
+    for (uint64_t step = 1; step <= 12; ++step) {
+      (*log)->BeginStep(step);
+      const std::string bytes = SomeBytes(step, 20000);
+      const Placed placed = (*log)->PutPayload(HashOf(bytes), AsBytes(bytes), 4);
+      Snapshot snapshot;
+      snapshot.tensor.hash = HashOf(bytes);
+      snapshot.tensor.payload =
+          static_cast<uint32_t>(placed.kept ? PayloadState::kKept : PayloadState::kDropped);
+      snapshot.tensor.segment = placed.segment;
+      (void)sink->Append(AsBytes(EncodeEventToString(EventHead{0, seq, seq}, snapshot)));
+      ++seq;
+      if (step % 2 == 0) (*log)->Flush();
+    }
+    (*log)->Finish();
+  }
+
+  // What was accepted is there, or was dropped because the window says so.
+  static void ExpectWindow(const std::string& folder) {
+    auto reader = RankReader::Open(folder);
+    ASSERT_TRUE(reader) << reader.error().message;
+    uint64_t kept = 0;
+    const auto cursor = (*reader)->Events();
+    while (const Event* event = cursor->Next()) {
+      const auto* snapshot = event->As<Snapshot>();
+      if (snapshot == nullptr) continue;
+      if (snapshot->tensor.payload != static_cast<uint32_t>(PayloadState::kKept)) continue;
+      ++kept;
+      const bool there = (*reader)->PayloadSize(snapshot->tensor.hash).has_value();
+      ASSERT_TRUE(there || (*reader)->Dropped(snapshot->tensor.segment)) << "snapshot " << kept;
+    }
+    EXPECT_EQ(cursor->damage(), "");
   }
 
   static void ExpectAll(const RankScan& scan, const Accepted& accepted) {
@@ -197,6 +241,29 @@ TEST_F(FailingDiskTest, OneFailedWriteCostsNothingThatWasAccepted) {
     EXPECT_TRUE(ListDir(dir_.path()).empty());
   }
   EXPECT_GT(g_fail_at, 20);
+}
+
+TEST_F(FailingDiskTest, AWindowSurvivesAFailedWrite) {
+  RankLogOptions options = Options();
+  options.wrap_file = MakeFailing;
+  options.window.keep_steps = 3;
+  for (const bool for_good : {false, true}) {
+    g_fail_for_good = for_good;
+    bool failed = true;
+    for (g_fail_at = 1; failed; g_fail_at += for_good ? 4 : 1) {
+      SCOPED_TRACE((for_good ? "from write " : "write ") + std::to_string(g_fail_at));
+      g_writes = 0;
+      RecordWindow(options);
+      failed = g_writes >= g_fail_at;
+      if (ListDir(dir_.path()).empty()) continue;
+      ExpectWindow(dir_ / "rank-00004");
+      if (HasFatalFailure()) return;
+      std::filesystem::remove_all(dir_ / "rank-00004");
+      for (const std::string& tail : ListDir(tails_.path())) std::filesystem::remove(tails_ / tail);
+      EXPECT_TRUE(ListDir(dir_.path()).empty());
+    }
+    EXPECT_GT(g_fail_at, 20);
+  }
 }
 
 TEST_F(FailingDiskTest, ADiskThatTakesNothingAnyMoreLosesOnlyWhatWasNotAccepted) {

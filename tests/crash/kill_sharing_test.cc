@@ -65,7 +65,7 @@ class KillSharingTest : public ::testing::Test {
     if (!(*log)->BecomeRank(header)) _exit(3);
     for (uint64_t number = 0;; ++number) {
       const std::string bytes = Payload(plan, number);
-      if (!(*log)->PutPayload(HashOf(bytes), AsBytes(bytes), 4)) _exit(4);
+      if (!(*log)->PutPayload(HashOf(bytes), AsBytes(bytes), 4).kept) _exit(4);
       progress_->payloads[rank].store(number + 1);
     }
   }

@@ -62,7 +62,7 @@ void WriteUntilKilled(RankLog& log, const Plan& plan, uint32_t thread, Progress&
     if (seq % plan.payload_every == 0) {
       const uint64_t number = seq / plan.payload_every;
       const std::string bytes = Payload(plan, thread, number);
-      if (!log.PutPayload(HashOf(bytes), AsBytes(bytes), 4)) _exit(4);
+      if (!log.PutPayload(HashOf(bytes), AsBytes(bytes), 4).kept) _exit(4);
       progress.payloads[thread].store(number + 1);
     }
     if (!sink->Append(AsBytes(NoteEvent(thread, seq, EventText(plan, thread, seq))))) _exit(5);

@@ -46,7 +46,9 @@ class RankLogTest : public ::testing::Test {
   static bool Append(EventSink* sink, uint32_t thread, uint64_t seq, const std::string& text) {
     return sink->Append(AsBytes(NoteEvent(thread, seq, text)));
   }
-  bool Put(const std::string& bytes) { return log_->PutPayload(HashOf(bytes), AsBytes(bytes), 4); }
+  bool Put(const std::string& bytes) {
+    return log_->PutPayload(HashOf(bytes), AsBytes(bytes), 4).kept;
+  }
 
   TempDir dir_;
   TempDir tails_;

@@ -59,7 +59,7 @@ TEST_F(RankReaderTailTest, WhatIsOnlyInTheTailIsRead) {
   EventSink* sink = log_->ClaimSink(0);
   for (uint64_t seq = 0; seq < 100; ++seq) ASSERT_TRUE(Append(sink, 0, seq));
   const std::string bytes(300'000, 'p');
-  ASSERT_TRUE(log_->PutPayload(samples::HashOf(bytes), AsBytes(bytes), 4));
+  ASSERT_TRUE(log_->PutPayload(samples::HashOf(bytes), AsBytes(bytes), 4).kept);
   const auto reader = RankReader::Open(log_->folder()).value();
   EXPECT_EQ(CountInOrder(*reader), (std::map<uint32_t, uint64_t>{{0, 100}}));
   EXPECT_EQ(reader->totals().events, 100u);
@@ -121,7 +121,7 @@ TEST_F(RankReaderTailTest, ABundleHasWhatWasInTheTail) {
   log_->Flush();
   for (uint64_t seq = 50; seq < 80; ++seq) ASSERT_TRUE(Append(sink, 0, seq));
   const std::string bytes(70'000, 'q');
-  ASSERT_TRUE(log_->PutPayload(samples::HashOf(bytes), AsBytes(bytes), 1));
+  ASSERT_TRUE(log_->PutPayload(samples::HashOf(bytes), AsBytes(bytes), 1).kept);
   const std::string zip = scratch_.path() + "/run.deja.zip";
   ASSERT_TRUE(WriteBundle(scratch_.path() + "/run.deja", zip));
   const auto trace = Trace::Open(zip).value();

@@ -40,7 +40,7 @@ class SharedPayloadsTest : public ::testing::Test {
   }
   bool Put(size_t rank, const std::string& bytes) {
     // What names it, so that it is referred to.
-    const bool kept = logs_[rank]->PutPayload(HashOf(bytes), AsBytes(bytes), 4);
+    const bool kept = logs_[rank]->PutPayload(HashOf(bytes), AsBytes(bytes), 4).kept;
     CallResults results;
     results.outputs.push_back({});
     results.outputs[0].hash = HashOf(bytes);

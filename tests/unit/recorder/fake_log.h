@@ -41,12 +41,14 @@ class FakeLog final : public format::RankLog {
     return &sinks_.emplace_back(*this);
   }
   void ReleaseSink(format::EventSink*) override {}
-  bool PutPayload(const Hash128& hash, std::span<const std::byte> bytes, uint32_t) override {
+  format::Placed PutPayload(const Hash128& hash, std::span<const std::byte> bytes,
+                            uint32_t) override {
     std::lock_guard hold(mutex_);
-    if (drop_payloads) return false;
+    if (drop_payloads) return {};
     payloads[hash].assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    return true;
+    return {true, segment};
   }
+  void BeginStep(uint64_t number) override { step = number; }
   Status BecomeRank(format::TraceHeader h) override {
     if (!rank_error.empty()) return Fail(ErrorCode::kIo, rank_error);
     rank = h.rank;
@@ -104,6 +106,8 @@ class FakeLog final : public format::RankLog {
   bool finished = false;
   bool abandoned = false;
   bool drop_payloads = false;
+  uint32_t segment = 0;  // that payloads are said to be in
+  uint64_t step = 0;     // the last that began
   bool sinks_busy = false;
 
  private:

@@ -513,6 +513,22 @@ TEST_F(RecorderEngineTest, ChildOfABareCloneIsNotRecorded) {
   EXPECT_EQ(FakeLog::made, 1);
 }
 
+TEST_F(RecorderEngineTest, StepsAreCountedAndPayloadsNameTheirSegment) {
+  engine_->OnStep(700);  // before there is a log
+  InitRank(kComm);
+  engine_->OnStep(701);
+  engine_->OnStep(702);
+  EXPECT_EQ(log().step, 3u);
+  log().segment = 5;
+  preload::SnapshotCall call;
+  call.name = "w1";
+  call.data = send_;
+  call.bytes = sizeof send_;
+  call.dtype = ncclFloat32;
+  engine_->OnSnapshot(call);
+  EXPECT_EQ(All<format::Snapshot>().back().tensor.segment, 5u);
+}
+
 TEST_F(RecorderEngineTest, SnapshotsCarryNameShapeAndPayload) {
   InitRank(kComm);
   int64_t shape[] = {2, 2};
@@ -527,6 +543,7 @@ TEST_F(RecorderEngineTest, SnapshotsCarryNameShapeAndPayload) {
   EXPECT_EQ(snapshot.name, "w1");
   EXPECT_EQ(snapshot.tensor.count, 4u);
   EXPECT_EQ(snapshot.shape.size(), 2u);
+  EXPECT_EQ(snapshot.tensor.segment, 0u);
   EXPECT_EQ(log().payloads.count(snapshot.tensor.hash), 1u);
 }
 

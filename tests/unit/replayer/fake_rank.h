@@ -85,6 +85,7 @@ class FakeRank final : public format::RankReader {
   }
   std::unique_ptr<format::EventCursor> EventsFromStep(uint64_t) const override { return Events(); }
   std::unique_ptr<format::EventCursor> EventsFromBatch(size_t) const override { return Events(); }
+  [[nodiscard]] bool Dropped(uint32_t) const override { return false; }
   std::optional<uint64_t> PayloadSize(const Hash128& hash) const override {
     auto it = payloads_.find(hash);
     if (it == payloads_.end()) return std::nullopt;

@@ -1,0 +1,69 @@
+// deja mark: keep the window of a job that is being recorded.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "cli/output.h"
+#include "format/mark.h"
+
+namespace deja::cli {
+namespace {
+
+struct Options {
+  std::string trace;
+  std::string reason = "deja mark";
+};
+Options g_options;
+
+void AddOptions(CLI::App& app) {
+  app.add_option("TRACE", g_options.trace, "The trace directory that is being written")->required();
+  app.add_option("--reason", g_options.reason, "Why, for `deja info` and `deja show`")
+      ->capture_default_str();
+}
+
+// Who records holds a shared lock on the file `job` (docs/FORMAT.md).
+bool IsBeingRecorded(const std::string& trace) {
+  const int fd = open((trace + "/job").c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool free = flock(fd, LOCK_EX | LOCK_NB) == 0;
+  close(fd);
+  return !free;
+}
+
+int Run(const Context& context) {
+  if (!IsBeingRecorded(g_options.trace)) {
+    Diagnose(
+        fmt::format("{} is not being recorded: there is no window to keep; what the "
+                    "recording kept at its end is all there",
+                    g_options.trace));
+    return kExitFailure;
+  }
+  const auto number = format::LeaveMark(g_options.trace, g_options.reason);
+  if (!number) return FailWith(number.error());
+  if (context.json) {
+    PrintJson({{"trace", g_options.trace}, {"mark", *number}, {"reason", g_options.reason}});
+  } else {
+    PrintLine(
+        fmt::format("mark {}: within a second all ranks keep what they have of the contents "
+                    "of tensors, and begin a new window",
+                    *number));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+extern const Command kMarkCommand;
+const Command kMarkCommand = {
+    "mark",
+    "Keep the window of a job that is being recorded",
+    "  deja mark run.deja\n"
+    "  deja mark run.deja --reason 'the loss jumped'\n",
+    false,
+    AddOptions,
+    Run,
+};
+
+}  // namespace deja::cli

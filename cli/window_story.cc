@@ -1,0 +1,88 @@
+#include "cli/window_story.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/output.h"
+
+namespace deja::cli {
+namespace {
+
+std::string StepsText(const std::pair<uint64_t, uint64_t>& steps) {
+  return steps.first == steps.second ? fmt::format("{}", steps.first)
+                                     : fmt::format("{} to {}", steps.first, steps.second);
+}
+
+}  // namespace
+
+WindowStory ReadWindowStory(const format::RankReader& reader) {
+  const format::Footer& totals = reader.totals();
+  WindowStory story;
+  story.payloads_dropped = totals.payloads_dropped;
+  story.payload_bytes_dropped = totals.payload_bytes_dropped;
+  // The n-th step and what the program calls it.
+  std::vector<uint64_t> names;
+  for (const format::BatchInfo& batch : reader.batches())
+    names.insert(names.end(), batch.steps.begin(), batch.steps.end());
+  uint64_t previous = 0;
+  for (const format::Segment& segment : totals.segments) {
+    story.marked_segments += segment.marked;
+    if (segment.payloads == 0) continue;
+    story.keeps_start = story.keeps_start || segment.first_step == 0;
+    const uint64_t first = std::max<uint64_t>(segment.first_step, 1);
+    const uint64_t last = std::min<uint64_t>(segment.last_step, names.size());
+    if (last < first) continue;
+    if (!story.kept_steps.empty() && first <= previous + 1) {
+      story.kept_steps.back().second = names[last - 1];
+    } else {
+      story.kept_steps.emplace_back(names[first - 1], names[last - 1]);
+    }
+    previous = last;
+  }
+  return story;
+}
+
+std::string WindowStory::Describe() const {
+  std::string kept;
+  for (const auto& steps : kept_steps) kept += (kept.empty() ? "" : ", ") + StepsText(steps);
+  std::string text = kept.empty() ? std::string("the last payloads are kept")
+                                  : "the payloads of steps " + kept + " are kept";
+  if (keeps_start) text += ", and those before the first step";
+  return text + fmt::format("; {} older ones ({}) were dropped", HumanCount(payloads_dropped),
+                            HumanBytes(payload_bytes_dropped));
+}
+
+nlohmann::json ToJson(const WindowStory& story) {
+  nlohmann::json steps = nlohmann::json::array();
+  for (const auto& [first, last] : story.kept_steps) steps.push_back({first, last});
+  return {{"kept_steps", steps},
+          {"keeps_start", story.keeps_start},
+          {"payloads_dropped", story.payloads_dropped},
+          {"payload_bytes_dropped", story.payload_bytes_dropped},
+          {"marked_segments", story.marked_segments}};
+}
+
+std::string DescribePressure(const format::Pressure& pressure) {
+  if (pressure.buffer_bytes == 0) return "";
+  std::string text = fmt::format("buffer {}, at most {} in use", HumanBytes(pressure.buffer_bytes),
+                                 HumanBytes(pressure.peak_bytes));
+  if (pressure.waits != 0)
+    text += fmt::format("; the program waited for room {} times, {} in all",
+                        HumanCount(pressure.waits), HumanDuration(pressure.waited_ns));
+  if (pressure.payloads != 0)
+    text += fmt::format("; {} payloads ({}) not kept for want of room",
+                        HumanCount(pressure.payloads), HumanBytes(pressure.payload_bytes));
+  return text;
+}
+
+nlohmann::json ToJson(const format::Pressure& pressure) {
+  return {{"buffer_bytes", pressure.buffer_bytes},
+          {"peak_bytes", pressure.peak_bytes},
+          {"waits", pressure.waits},
+          {"waited_ns", pressure.waited_ns},
+          {"payloads", pressure.payloads},
+          {"payload_bytes", pressure.payload_bytes}};
+}
+
+}  // namespace deja::cli

@@ -1,0 +1,26 @@
+// Marks: how somebody outside of a recorded job says that its window of payloads is to be kept.
+//
+// A mark is a file in the trace's folder, `mark-1`, `mark-2`, …, with the reason in it. Ranks look
+// for the next one now and then, on whatever machine they run. Values only; any thread.
+#ifndef DEJA_FORMAT_MARK_H_
+#define DEJA_FORMAT_MARK_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/result.h"
+
+namespace deja::format {
+
+std::string MarkPath(const std::string& trace_dir, uint64_t number);
+// Leaves the next mark; its number.
+Result<uint64_t> LeaveMark(const std::string& trace_dir, std::string_view reason);
+// Removes all marks, when nobody records any more.
+void RemoveMarks(const std::string& trace_dir);
+// The reason in it, cut where it is long; nothing if the file cannot be read.
+std::string ReadMark(const std::string& trace_dir, uint64_t number);
+
+}  // namespace deja::format
+
+#endif  // DEJA_FORMAT_MARK_H_

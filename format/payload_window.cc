@@ -1,0 +1,90 @@
+#include "format/payload_window.h"
+
+#include <algorithm>
+
+namespace deja::format {
+namespace {
+
+// A window is so many segments, about: this much of it may be there beyond what was asked for.
+constexpr uint64_t kSegments = 4;
+constexpr uint64_t kSegmentsOfBytes = 8;
+constexpr uint64_t kLeastSegmentBytes = 256 << 10;
+constexpr uint64_t kMostSegmentBytes = 1 << 30;
+constexpr uint64_t kNsPerSecond = 1000000000;
+
+uint64_t OrNone(uint64_t value) {
+  return value == 0 ? ~uint64_t{0} : value;
+}
+
+}  // namespace
+
+PayloadWindow::PayloadWindow(const WindowOptions& options)
+    : options_(options),
+      limit_(std::min(OrNone(options.keep_bytes), OrNone(options.disk_budget))),
+      steps_in_segment_(std::max<uint64_t>(1, options.keep_steps / kSegments)),
+      board_(&own_board_),
+      member_(own_board_.Join()),
+      step_segments_(options.keep_steps) {}
+
+bool PayloadWindow::Join(WindowBoard& shared) {
+  const int member = shared.Join();
+  if (member < 0) return false;
+  member_.store(member);
+  board_.store(&shared, std::memory_order_release);
+  return true;
+}
+
+void PayloadWindow::BeginStep(uint64_t step) {
+  if (options_.keep_steps == 0 || step == 0) {
+    step_.store(step, std::memory_order_relaxed);
+    return;
+  }
+  steps_mutex_.lock();
+  // What follows is kept with this step, and not with what came before the first one.
+  board().AdvanceForPart((step - 1) / steps_in_segment_ + 1);
+  step_.store(step, std::memory_order_relaxed);
+  step_segments_[step % options_.keep_steps] = segment();
+  const uint64_t first = step < options_.keep_steps ? 1 : step - options_.keep_steps + 1;
+  board().SetFirst(member_.load(), step_segments_[first % options_.keep_steps]);
+  steps_mutex_.unlock();
+}
+
+uint64_t PayloadWindow::SegmentBytes() const {
+  return std::clamp(limit_ / kSegmentsOfBytes, kLeastSegmentBytes, kMostSegmentBytes);
+}
+
+void PayloadWindow::Turn(uint32_t current, uint64_t bytes, uint64_t now_ns) {
+  const uint32_t seen = segment();
+  if (turned_ns_ == 0 || turned_ != seen) {
+    turned_ = seen;
+    turned_ns_ = now_ns;
+  }
+  const bool full = has_limit() && current == seen && bytes >= SegmentBytes();
+  const bool old = options_.keep_seconds != 0 &&
+                   now_ns - turned_ns_ >= options_.keep_seconds * kNsPerSecond / kSegments;
+  if (full || old) board().Advance(seen);
+}
+
+bool PayloadWindow::Expired(const Segment& segment, uint64_t ended_ns, uint64_t now_ns) {
+  if (Marked(segment.number)) return false;
+  if (options_.keep_seconds != 0 && now_ns - ended_ns >= options_.keep_seconds * kNsPerSecond)
+    return true;
+  // What came before the first step is what a replay from a later step begins with.
+  return options_.keep_steps != 0 && segment.last_step != 0 && !board().Wanted(segment.number);
+}
+
+bool PayloadWindow::Hangs(uint64_t after_ns, uint64_t now_ns) {
+  const uint64_t last = board().progress_ns();
+  if (last == 0 || now_ns < last || now_ns - last < after_ns) return false;
+  return board().TakeHang(last);
+}
+
+uint64_t PayloadWindow::Limit(uint64_t event_bytes) const {
+  const uint64_t budget = OrNone(options_.disk_budget);
+  // Events stay. However many there are, something is left for payloads.
+  const uint64_t left =
+      budget == kNoLimit ? kNoLimit : budget - std::min(event_bytes, budget / 4 * 3);
+  return std::min(OrNone(options_.keep_bytes), left);
+}
+
+}  // namespace deja::format

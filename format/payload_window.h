@@ -1,0 +1,99 @@
+// PayloadWindow: which payloads of a rank are kept when not all are, and for how long.
+//
+// Payloads go into numbered segments (WindowBoard); this decides when the next one begins and which
+// old ones may go. With keep_steps a segment is some whole steps, and goes when no rank of the
+// machine has one of them among its last keep_steps; what came before a rank's first step stays.
+// With keep_bytes or keep_seconds, segments are so many bytes or seconds. In any case all segments
+// together stay below keep_bytes and the budget, the oldest goes first, and what is marked stays.
+//
+// The same bytes are kept once within a segment. Who refers to them again in a later one has them
+// kept again: a segment needs no other one.
+//
+// Owner: RankLog. Producer functions: any thread. Drainer functions: one thread at a time.
+#ifndef DEJA_FORMAT_PAYLOAD_WINDOW_H_
+#define DEJA_FORMAT_PAYLOAD_WINDOW_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "format/futex.h"
+#include "format/messages.h"
+#include "format/window_board.h"
+
+namespace deja::format {
+
+// Zero: no such limit.
+struct WindowOptions {
+  uint64_t keep_steps = 0;
+  uint64_t keep_bytes = 0;
+  uint64_t keep_seconds = 0;
+  uint64_t disk_budget = 0;  // of all files of the rank
+};
+
+class PayloadWindow {
+ public:
+  explicit PayloadWindow(const WindowOptions& options);
+
+  // ---- Producers
+
+  // Where the payloads that come now are kept, or in a later segment.
+  [[nodiscard]] uint32_t segment() const { return board().segment(); }
+  // How many steps have begun.
+  [[nodiscard]] uint64_t step() const { return step_.load(std::memory_order_relaxed); }
+  // The `step`-th step begins, counting from 1.
+  void BeginStep(uint64_t step);
+  // Ranks may rely on each other for what they keep under the same key.
+  [[nodiscard]] uint64_t ShareKey(uint32_t segment) const {
+    const bool stays = options_.keep_steps != 0 && step() == 0;
+    return uint64_t{segment} << 1 | (stays ? 1 : 0);
+  }
+  // Goes over to the board that the ranks of the machine share; before the first payload that it
+  // shares. False if there is no place on it.
+  bool Join(WindowBoard& shared);
+  // The window ends as it is.
+  void Close() { board().Close(member_.load()); }
+
+  // ---- Drainer
+
+  // Begins the next segment if `current` is full (`bytes`), or old.
+  void Turn(uint32_t current, uint64_t bytes, uint64_t now_ns);
+  // True if `segment`, which is complete since `ended_ns`, may go.
+  [[nodiscard]] bool Expired(const Segment& segment, uint64_t ended_ns, uint64_t now_ns);
+  // So many bytes all payload files may have together. `event_bytes`: of the other file.
+  [[nodiscard]] uint64_t Limit(uint64_t event_bytes) const;
+  [[nodiscard]] bool has_limit() const { return limit_ != kNoLimit; }
+  // True if it is the budget, and not keep_bytes, that limits them.
+  [[nodiscard]] bool limited_by_budget() const { return options_.keep_bytes == 0; }
+  // Marks keep the segments before this one.
+  [[nodiscard]] uint32_t marked_end() const { return board().marked_end(); }
+  [[nodiscard]] bool Marked(uint32_t segment) const { return segment < marked_end(); }
+  void Mark(uint64_t number) { board().Mark(number); }
+  // This rank was in a collective.
+  void Progress(uint64_t now_ns) { board().Progress(now_ns); }
+  // True for one rank of the machine when none has been in a collective for so long.
+  bool Hangs(uint64_t after_ns, uint64_t now_ns);
+
+ private:
+  static constexpr uint64_t kNoLimit = ~uint64_t{0};
+
+  [[nodiscard]] WindowBoard& board() const { return *board_.load(std::memory_order_acquire); }
+  [[nodiscard]] uint64_t SegmentBytes() const;
+
+  const WindowOptions options_;
+  const uint64_t limit_;
+  const uint64_t steps_in_segment_;
+  mutable WindowBoard own_board_{};
+  std::atomic<WindowBoard*> board_;
+  std::atomic<int> member_;
+  std::atomic<uint64_t> step_{0};
+  FutexMutex steps_mutex_;
+  std::vector<uint32_t> step_segments_;  // in which each of the last keep_steps steps began
+  uint64_t turned_ns_ = 0;               // when the current segment was first seen
+  uint32_t turned_ = 0;
+};
+
+}  // namespace deja::format
+
+#endif  // DEJA_FORMAT_PAYLOAD_WINDOW_H_

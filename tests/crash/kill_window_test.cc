@@ -1,0 +1,218 @@
+// Kills ranks with a window at random moments, most of them while segments begin and go. What was
+// in the window of each must be readable, what is missing must be said to be dropped: from folders
+// and tails as they are, and after recovery.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+
+#include "format/mark.h"
+#include "format/message_codec.h"
+#include "format/payload_segments.h"
+#include "format/rank_log.h"
+#include "format/rank_reader.h"
+#include "format/recovery.h"
+#include "format/trace.h"
+#include "tests/unit/format/rank_scan.h"
+
+namespace deja::format {
+namespace {
+
+constexpr uint32_t kMaxRanks = 2;
+constexpr char kJob[] = "0123456789abcdef0123456789abcdef";
+
+struct Plan {
+  uint64_t seed = 0;
+  uint32_t ranks = 1;
+  uint64_t keep_steps = 3;
+  uint64_t per_step = 4;
+  uint64_t size = 20000;
+  uint64_t flush_every = 1;
+  bool mark = false;
+};
+
+struct Progress {
+  std::atomic<uint64_t> payloads[kMaxRanks];  // accepted, and their events appended
+};
+
+// Half of what a step has is the same in all ranks; one payload is the same in all steps.
+std::string Payload(const Plan& plan, uint32_t rank, uint64_t number) {
+  if (number % plan.per_step == 0) return SomeBytes(plan.seed, plan.size);
+  const uint64_t owner = number % 2 == 0 ? 0 : rank + 1;
+  return SomeBytes(plan.seed * 31 + number * 3 + owner, plan.size - number % 7);
+}
+
+class KillWindowTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    void* memory =
+        mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    progress_ = new (memory) Progress{};
+    setenv("DEJA_TAIL_DIR", tails_.path().c_str(), 1);
+  }
+  void TearDown() override { munmap(progress_, sizeof(Progress)); }
+
+  template <typename Body>
+  static void Append(EventSink* sink, uint64_t& seq, const Body& body) {
+    const EventHead head{0, seq, seq};
+    ++seq;
+    if (!sink->Append(AsBytes(EncodeEventToString(head, body)))) _exit(5);
+  }
+
+  [[noreturn]] void Child(const Plan& plan, uint32_t rank) {
+    RankLogOptions options;
+    options.trace_dir = dir_.path();
+    options.tail_dir = tails_.path();
+    options.job_id = kJob;
+    options.payload_bytes = 1 << 20;
+    options.copies = plan.ranks > 1 ? 1 : 0;
+    options.window.keep_steps = plan.keep_steps;
+    auto log = RankLog::Create(options);
+    if (!log) _exit(2);
+    TraceHeader header;
+    header.rank = rank;
+    header.world_size = plan.ranks;
+    if (!(*log)->BecomeRank(header)) _exit(3);
+    EventSink* sink = (*log)->ClaimSink(0);
+    uint64_t seq = 0;
+    for (uint64_t number = 0;; ++number) {
+      if (number % plan.per_step == 0) {
+        const uint64_t step = number / plan.per_step + 1;
+        Append(sink, seq, Step{step});
+        (*log)->BeginStep(step);
+        if (step % plan.flush_every == 0) (*log)->Flush();
+      }
+      const std::string bytes = Payload(plan, rank, number);
+      const Placed placed = (*log)->PutPayload(HashOf(bytes), AsBytes(bytes), 4);
+      if (!placed.kept) _exit(4);
+      Snapshot snapshot;
+      snapshot.tensor.hash = HashOf(bytes);
+      snapshot.tensor.payload = static_cast<uint32_t>(PayloadState::kKept);
+      snapshot.tensor.segment = placed.segment;
+      Append(sink, seq, snapshot);
+      progress_->payloads[rank].store(number + 1);
+    }
+  }
+
+  void RunAndKill(const Plan& plan, std::mt19937_64& random) {
+    new (progress_) Progress{};
+    pid_t children[kMaxRanks] = {};
+    for (uint32_t rank = 0; rank < plan.ranks; ++rank) {
+      children[rank] = fork();
+      ASSERT_GE(children[rank], 0);
+      if (children[rank] == 0) Child(plan, rank);
+    }
+    if (plan.mark) {
+      usleep(static_cast<useconds_t>(random() % 20000));
+      ASSERT_TRUE(LeaveMark(dir_.path(), "test"));
+    }
+    usleep(static_cast<useconds_t>(random() % 30000));
+    // One dies, the other one goes on for a moment.
+    for (uint32_t rank = 0; rank < plan.ranks; ++rank) {
+      usleep(static_cast<useconds_t>(random() % 10000));
+      kill(children[rank], SIGKILL);
+      int status = 0;
+      ASSERT_EQ(waitpid(children[rank], &status, 0), children[rank]);
+      ASSERT_TRUE(WIFSIGNALED(status)) << "the writer ended by itself: " << status;
+    }
+  }
+
+  [[nodiscard]] std::string Folder(uint32_t rank) const {
+    return dir_ / ("rank-0000" + std::to_string(rank));
+  }
+
+  void Check(const Plan& plan) {
+    for (uint32_t rank = 0; rank < plan.ranks; ++rank) {
+      const uint64_t accepted = progress_->payloads[rank].load();
+      if (accepted == 0) continue;
+      auto reader = RankReader::Open(Folder(rank));
+      ASSERT_TRUE(reader) << reader.error().message;
+      CheckWindow(plan, rank, accepted, **reader);
+      CheckEvents(accepted, **reader);
+    }
+  }
+
+  void CheckWindow(const Plan& plan, uint32_t rank, uint64_t accepted, const RankReader& reader) {
+    // The step that was going on may have ended by now, so it is the last that counts for sure.
+    const uint64_t last_step = accepted / plan.per_step + 1;
+    const uint64_t first_step = last_step < plan.keep_steps ? 1 : last_step - plan.keep_steps + 1;
+    for (uint64_t number = (first_step - 1) * plan.per_step; number < accepted; ++number) {
+      const std::string bytes = Payload(plan, rank, number);
+      const Hash128 hash = HashOf(bytes);
+      ASSERT_EQ(reader.PayloadSize(hash), bytes.size())
+          << "rank " << rank << ", payload " << number << " of " << accepted;
+      const Status read = reader.StreamPayload(hash, [](std::span<const std::byte>) {});
+      ASSERT_TRUE(read) << read.error().message;
+    }
+  }
+
+  static void CheckEvents(uint64_t accepted, const RankReader& reader) {
+    uint64_t snapshots = 0;
+    const auto cursor = reader.Events();
+    while (const Event* event = cursor->Next()) {
+      const auto* snapshot = event->As<Snapshot>();
+      if (snapshot == nullptr) continue;
+      ++snapshots;
+      ASSERT_TRUE(reader.PayloadSize(snapshot->tensor.hash) ||
+                  reader.Dropped(snapshot->tensor.segment))
+          << "payload " << snapshots << " of " << accepted << ", segment "
+          << snapshot->tensor.segment << ", is neither there nor dropped";
+    }
+    ASSERT_GE(snapshots, accepted);
+  }
+
+  TempDir dir_;
+  TempDir tails_;
+  Progress* progress_ = nullptr;
+};
+
+TEST_F(KillWindowTest, WhatWasInTheWindowIsThere) {
+  const char* rounds_text = getenv("DEJA_TEST_KILLS");
+  const int rounds = rounds_text != nullptr ? atoi(rounds_text) : 60;
+  uint64_t dropped = 0;
+  for (int round = 0; round < rounds; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    std::mt19937_64 random(static_cast<uint64_t>(round) + 815);
+    Plan plan;
+    plan.seed = random();
+    plan.ranks = 1 + static_cast<uint32_t>(random() % kMaxRanks);
+    plan.keep_steps = 1 + random() % 9;
+    plan.per_step = 2 + random() % 5;
+    plan.size = random() % 4 == 0 ? 1500000 : 600 + random() % 20000;
+    plan.flush_every = 1 + random() % 4;
+    plan.mark = random() % 4 == 0;
+    RunAndKill(plan, random);
+    if (HasFatalFailure()) return;
+    Check(plan);
+    if (HasFatalFailure()) return;
+    for (uint32_t rank = 0; rank < plan.ranks; ++rank) {
+      if (!std::filesystem::exists(Folder(rank))) continue;
+      const auto report = RecoverRank(Folder(rank), {});
+      ASSERT_TRUE(report) << report.error().message;
+    }
+    Check(plan);
+    if (HasFatalFailure()) return;
+    if (auto trace = Trace::Open(dir_.path())) {
+      const auto report = Verify(**trace, {});
+      ASSERT_TRUE(report);
+      for (const VerifyProblem& problem : report->problems) ADD_FAILURE() << problem.what;
+      ASSERT_EQ(report->payloads_missing, 0u);
+      dropped += report->payloads_dropped;
+    }
+    ASSERT_TRUE(RemoveOrphanTails(dir_.path(), kJob));
+    EXPECT_TRUE(ListDir(tails_.path()).empty());
+    for (const std::string& name : ListDir(dir_.path())) std::filesystem::remove_all(dir_ / name);
+  }
+  EXPECT_GT(dropped, 0u);
+}
+
+}  // namespace
+}  // namespace deja::format

@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Recordings that keep a window of payloads: what is on the disk, what is kept, and what is said about it."""
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import harness  # noqa: E402
+
+RANKS = 2
+READER = harness.ROOT / "tests" / "conformance" / "independent_reader.py"
+
+
+class Window(harness.DejaTest):
+    def payload_files(self, rank=0):
+        return sorted((self.trace_path() / f"rank-0000{rank}").glob("payloads*.deja"))
+
+    def payload_bytes_on_disk(self):
+        total = 0
+        for path in self.trace_path().glob("rank-*/payloads*.deja"):
+            try:
+                total += path.stat().st_size
+            except FileNotFoundError:  # dropped meanwhile
+                pass
+        return total
+
+    def results(self, rank):
+        """(step, hash) of each result, in order."""
+        step, found = 0, []
+        for event in self.show_json("--rank", str(rank)):
+            if event["kind"] == "step":
+                step = event["step"]
+            elif event["kind"] == "results":
+                found += [(step, tensor["hash"]) for tensor in event["outputs"]]
+        return found
+
+    def kept_hashes(self):
+        """As a reader written from docs/FORMAT.md finds them; what several ranks have together counts."""
+        kept = set()
+        for folder in self.trace_path().glob("rank-*"):
+            dump = subprocess.run([sys.executable, READER, folder], stdout=subprocess.PIPE, text=True, check=True)
+            kept |= set(re.findall(r'"payload":"([0-9a-f]+)"', dump.stdout))
+        return kept
+
+    def assertKept(self, steps, gone=()):
+        kept = self.kept_hashes()
+        for rank in range(RANKS):
+            results = self.results(rank)
+            self.assertTrue(results)
+            for step, name in results:
+                if step in steps:
+                    self.assertIn(name, kept, f"rank {rank}, step {step}")
+                if step in gone:
+                    self.assertNotIn(name, kept, f"rank {rank}, step {step}")
+
+    def wait_for(self, what, seconds=90):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if what():
+                return
+            time.sleep(0.05)
+        self.fail("it did not come to pass")
+
+    def test_a_long_run_takes_no_more_than_its_window(self):
+        args = ["--steps=1500", "--calls=2", "--count=16384"]
+        process = self.start(self.record_argv("stepper", args, n=RANKS, options=["--keep-steps", "5"]))
+        most = 0
+        while process.poll() is None:
+            most = max(most, self.payload_bytes_on_disk())
+            time.sleep(0.02)
+        recorded = self.checked(self.finish(process))
+        one_step = 2 * 65536 * RANKS  # if nothing shrank and nothing was kept once
+        # The window, the rest of a slower rank's, and segments on their way out; not the 1500 steps.
+        self.assertLess(most, 100 * one_step)
+        self.assertLess(self.payload_bytes_on_disk(), 20 * one_step)
+        self.assertSameLines(self.launch("stepper", args, n=RANKS).stdout, recorded.stdout)
+        self.assertVerifies()
+        self.assertKept(range(1496, 1501), gone=range(1, 1480))
+        info = self.deja("info", self.trace_path())
+        self.checked(info)
+        self.assertRegex(info.stdout, r"window: the payloads of steps \d+ to 1500 are kept; .* were dropped")
+
+    def test_a_replay_says_why_it_ends(self):
+        self.checked(self.record("stepper", ["--steps=40", "--count=2000"], n=RANKS, options=["--keep-steps", "3"]))
+        run = self.replay(0)
+        self.assertEqual(run.code, harness.EXIT_FAILURE, f"\n{run}")
+        said = run.stdout + run.stderr
+        self.assertRegex(said, r"the payloads of steps \d+ to 40 are kept")
+        self.assertRegex(said, r"the result of AllReduce #1 of comm 0 is not kept: .*deja info.*larger window")
+
+    def test_everything_in_the_window_replays(self):
+        args = ["--steps=4", "--count=2000"]
+        self.checked(self.record("stepper", args, n=RANKS, options=["--keep-steps", "20"]))
+        self.assertGreater(len(self.payload_files()), 1)
+        for rank in range(RANKS):
+            self.checked(self.replay(rank))
+
+    def test_bytes_bound_a_program_without_steps(self):
+        limit = 2 << 20
+        self.checked(self.record("stepper", ["--steps=300", "--mute"], n=RANKS,
+                                 options=["--keep-bytes", str(limit), "--redundancy", "0"]))
+        for rank in range(RANKS):
+            size = sum(path.stat().st_size for path in self.payload_files(rank))
+            self.assertLess(size, limit + (1 << 20))
+            self.assertGreater(size, limit // 2)
+        self.assertVerifies()
+
+    def test_the_budget_is_said(self):
+        run = self.record("stepper", ["--steps=300", "--mute"], n=RANKS, options=["--disk-budget", "4MB"])
+        self.checked(run)
+        self.assertRegex(run.stderr, r"deja: rank \d: the disk budget is reached; from here on the oldest")
+        self.assertRegex(run.stderr, r"older ones \(.*\) were dropped")
+        self.assertVerifies()
+        self.assertRegex(self.deja("show", self.trace_path(), "--kind", "window").stdout, r"dropped \(disk budget\)")
+
+    def test_a_mark_keeps_the_window(self):
+        process = self.start(self.record_argv("stepper", ["--steps=400", "--pause-us=20000"], n=RANKS,
+                                              options=["--keep-steps", "3"]))
+        self.wait_for(lambda: len(self.payload_files()) > 2)
+        self.checked(self.deja("mark", self.trace_path(), "--reason", "the loss jumped"))
+        self.checked(self.finish(process))
+        marked = [event for event in self.show_json("--rank", "0", "--kind", "window") if event["what"] == "marked"]
+        self.assertEqual([event["reason"] for event in marked], ["the loss jumped"])
+        window = self.info_json()["ranks"][0]["window"]
+        self.assertGreaterEqual(window["marked_segments"], 3)
+        first, last = window["kept_steps"][0]
+        self.assertGreaterEqual(last - first, 2)
+        self.assertLess(last, 398)
+        self.assertKept([last - 1, last - 2, 398, 399, 400])
+        self.assertVerifies()
+        self.assertEqual(list(self.trace_path().glob("mark-*")), [])
+        run = self.deja("mark", self.trace_path())
+        self.assertEqual(run.code, harness.EXIT_FAILURE)
+        self.assertIn("is not being recorded", run.stderr)
+
+    def test_a_hang_keeps_the_window(self):
+        args = ["--steps=60", "--pause-us=30000", "--stop=20", "--stop-ms=6000"]
+        run = self.record("stepper", args, n=RANKS, options=["--keep-steps", "3", "--hang-after", "2"])
+        self.checked(run)
+        self.assertRegex(run.stderr, r"no collective for 2 s: a hang\? The window is kept")
+        self.assertSameLines(self.launch("stepper", args, n=RANKS).stdout, run.stdout)
+        self.assertKept([18, 19, 58, 59, 60], gone=range(1, 10))
+        self.assertVerifies()
+
+    def test_a_failure_keeps_the_window_of_the_others(self):
+        args = ["--steps=200", "--pause-us=30000", "--fail=20"]
+        run = self.record("stepper", args, n=RANKS, options=["--keep-steps", "3", "--grace", "60"])
+        self.assertEqual(run.code, 7, f"\n{run}")
+        self.assertKept([18, 19])
+        self.assertVerifies()
+
+    def test_background_threads(self):
+        process = self.start(self.record_argv("stepper", ["--steps=200", "--pause-us=20000"], n=1, options=[
+            "--background-nice", "7", "--background-idle-io", "--background-cpus", "0"]))
+
+        def thread():
+            for path in Path("/proc").glob("[0-9]*/task/[0-9]*"):
+                try:
+                    owner = (path / "../../cmdline").read_bytes()
+                    if (path / "comm").read_text() == "deja-writer\n" and str(self.dir).encode() in \
+                            (path / "../../environ").read_bytes() and owner:
+                        return path
+                except OSError:
+                    pass
+            return None
+        self.wait_for(thread)
+        path = thread()
+        fields = (path / "stat").read_text().rsplit(")", 1)[1].split()
+        self.assertEqual(int(fields[16]), 7)
+        self.assertIn("Cpus_allowed_list:\t0\n", (path / "status").read_text())
+        self.checked(self.finish(process))
+        run = self.deja("record", "--background-cpus", "x", "--", "true")
+        self.assertEqual(run.code, harness.EXIT_USAGE, f"\n{run}")
+
+    def test_pressure_is_counted(self):
+        # More at once than the buffer holds.
+        self.checked(self.record("stepper", ["--steps=6", "--count=2000000"], n=RANKS,
+                                 options=["--buffer", "1MB", "--redundancy", "0"]))
+        for rank in self.info_json()["ranks"]:
+            pressure = rank["pressure"]
+            self.assertGreater(pressure["waits"], 0)
+            self.assertEqual(pressure["payloads"], 0)
+            self.assertLessEqual(pressure["peak_bytes"], pressure["buffer_bytes"])
+        self.assertRegex(self.deja("info", self.trace_path()).stdout, r"the program waited for room \d+ times")
+        for rank in range(RANKS):
+            self.checked(self.replay(rank))
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,276 @@
+// The window of payloads: what is kept, what is dropped, and what readers say about both.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "format/mark.h"
+#include "format/message_codec.h"
+#include "format/payload_segments.h"
+#include "format/rank_log.h"
+#include "format/rank_reader.h"
+#include "format/recovery.h"
+#include "format/trace.h"
+#include "tests/unit/format/rank_scan.h"
+
+namespace deja::format {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(PayloadSegmentsTest, OneNameANumber) {
+  EXPECT_EQ(SegmentFileName(0), "payloads.deja");
+  EXPECT_EQ(SegmentFileName(17), "payloads-17.deja");
+  EXPECT_EQ(ParseSegmentFileName("payloads.deja"), 0u);
+  EXPECT_EQ(ParseSegmentFileName("payloads-17.deja"), 17u);
+  for (const char* name : {"payloads-0.deja", "payloads-017.deja", "payloads-.deja", "payloads-1",
+                           "payloads-1.deja.next", "payloads-+1.deja", "payloads-4294967296.deja",
+                           "payloads-.dej", "events.deja"})
+    EXPECT_EQ(ParseSegmentFileName(name), std::nullopt) << name;
+}
+
+TEST(PayloadSegmentsTest, RangesThatTouchAreOne) {
+  std::vector<SegmentRange> ranges;
+  AddRange(ranges, {4, 4});
+  AddRange(ranges, {0, 1});
+  AddRange(ranges, {8, 9});
+  EXPECT_THAT(ranges, ElementsAre(SegmentRange{0, 1}, SegmentRange{4, 4}, SegmentRange{8, 9}));
+  AddRange(ranges, {2, 3});
+  EXPECT_THAT(ranges, ElementsAre(SegmentRange{0, 4}, SegmentRange{8, 9}));
+  AddRange(ranges, {3, 20});
+  EXPECT_THAT(ranges, ElementsAre(SegmentRange{0, 20}));
+  EXPECT_TRUE(Contains(ranges, 20));
+  EXPECT_FALSE(Contains(ranges, 21));
+}
+
+TEST(WindowBoardTest, NobodyDropsWhatAnotherOneWants) {
+  WindowBoard board{};
+  const int fast = board.Join();
+  const int slow = board.Join();
+  for (uint64_t part = 1; part <= 10; ++part) board.AdvanceForPart(part);
+  board.AdvanceForPart(10);
+  EXPECT_EQ(board.segment(), 10u);
+  board.SetFirst(fast, 8);
+  board.SetFirst(slow, 5);
+  EXPECT_FALSE(board.Wanted(4));
+  EXPECT_TRUE(board.Wanted(5));
+  board.Close(slow);
+  board.AdvanceForPart(11);
+  board.AdvanceForPart(12);
+  board.SetFirst(fast, 12);
+  EXPECT_TRUE(board.Wanted(10));
+  EXPECT_FALSE(board.Wanted(11));
+  EXPECT_TRUE(board.Wanted(12));
+}
+
+TEST(WindowBoardTest, AMarkKeepsWhatIsThere) {
+  WindowBoard board{};
+  board.AdvanceForPart(1);
+  board.Mark(1);
+  EXPECT_EQ(board.marked_end(), 2u);
+  EXPECT_EQ(board.segment(), 2u);
+  board.Advance(2);
+  board.Mark(1);  // the same one, seen by another rank
+  EXPECT_EQ(board.marked_end(), 2u);
+  board.Mark(2);
+  EXPECT_EQ(board.marked_end(), 4u);
+}
+
+class WindowTest : public ::testing::Test {
+ protected:
+  static constexpr char kJob[] = "00112233445566778899aabbccddeeff";
+
+  void SetUp() override { setenv("DEJA_TAIL_DIR", tails_.path().c_str(), 1); }
+
+  std::unique_ptr<RankLog> Make(const WindowOptions& window, uint32_t rank = 0,
+                                uint32_t copies = 0) {
+    RankLogOptions options;
+    options.trace_dir = dir_.path();
+    options.tail_dir = tails_.path();
+    options.job_id = kJob;
+    options.payload_bytes = 1 << 20;
+    options.copies = copies;
+    options.window = window;
+    auto log = RankLog::Create(options);
+    EXPECT_TRUE(log);
+    TraceHeader header;
+    header.rank = rank;
+    header.world_size = copies == 0 ? 1 : 2;
+    EXPECT_TRUE((*log)->BecomeRank(header));
+    return std::move(*log);
+  }
+  static std::string Bytes(uint64_t step, uint64_t number = 0, size_t size = 4000) {
+    return SomeBytes(step * 1000 + number, size);
+  }
+  // Keeps the bytes and appends an event that refers to them.
+  static void Put(RankLog& log, const std::string& bytes, uint64_t& seq) {
+    const Placed placed = log.PutPayload(HashOf(bytes), AsBytes(bytes), 4);
+    ASSERT_TRUE(placed.kept);
+    Snapshot snapshot;
+    snapshot.name = "x";
+    snapshot.tensor.hash = HashOf(bytes);
+    snapshot.tensor.payload = static_cast<uint32_t>(PayloadState::kKept);
+    snapshot.tensor.segment = placed.segment;
+    EventSink* sink = log.ClaimSink(0);
+    ASSERT_TRUE(sink->Append(AsBytes(EncodeEventToString(EventHead{0, seq++, seq}, snapshot))));
+    log.ReleaseSink(sink);
+  }
+  static void Begin(RankLog& log, uint64_t step, uint64_t& seq) {
+    EventSink* sink = log.ClaimSink(0);
+    ASSERT_TRUE(sink->Append(AsBytes(EncodeEventToString(EventHead{0, seq++, seq}, Step{step}))));
+    log.ReleaseSink(sink);
+    log.BeginStep(step);
+  }
+  std::unique_ptr<RankReader> Open(uint32_t rank = 0) {
+    auto reader = RankReader::Open(Folder(rank));
+    EXPECT_TRUE(reader) << reader.error().message;
+    return std::move(*reader);
+  }
+  [[nodiscard]] std::string Folder(uint32_t rank = 0) const {
+    return dir_ / ("rank-0000" + std::to_string(rank));
+  }
+  static bool Has(const RankReader& reader, const std::string& bytes) {
+    if (reader.PayloadSize(HashOf(bytes)) != bytes.size()) return false;
+    return reader.StreamPayload(HashOf(bytes), [](std::span<const std::byte>) {}).has_value();
+  }
+  VerifyReport Check() {
+    auto trace = Trace::Open(dir_.path());
+    EXPECT_TRUE(trace);
+    auto report = Verify(**trace, {});
+    EXPECT_TRUE(report);
+    for (const VerifyProblem& problem : report->problems) ADD_FAILURE() << problem.what;
+    return *report;
+  }
+
+  TempDir dir_;
+  TempDir tails_;
+};
+
+TEST_F(WindowTest, KeepsTheLastStepsAndWhatCameBeforeTheFirst) {
+  auto log = Make({.keep_steps = 3});
+  uint64_t seq = 0;
+  Put(*log, Bytes(0), seq);
+  const std::string always = Bytes(77, 7);
+  for (uint64_t step = 1; step <= 50; ++step) {
+    Begin(*log, step, seq);
+    Put(*log, Bytes(step), seq);
+    Put(*log, always, seq);
+    if (step % 7 == 0) log->Flush();
+  }
+  log->Flush();
+  EXPECT_LE(ListSegments(Folder()).size(), 6u);
+  log->Finish();
+  const auto reader = Open();
+  EXPECT_TRUE(Has(*reader, Bytes(0)));
+  EXPECT_TRUE(Has(*reader, always));
+  for (uint64_t step = 48; step <= 50; ++step) EXPECT_TRUE(Has(*reader, Bytes(step))) << step;
+  EXPECT_FALSE(Has(*reader, Bytes(1)));
+  EXPECT_FALSE(Has(*reader, Bytes(40)));
+  const Footer& totals = reader->totals();
+  EXPECT_EQ(totals.steps, 50u);
+  ASSERT_GE(totals.segments.size(), 3u);
+  EXPECT_EQ(totals.segments.front().number, 0u);
+  EXPECT_EQ(totals.segments.back().last_step, 50u);
+  ASSERT_EQ(totals.dropped.size(), 1u);
+  EXPECT_EQ(totals.dropped.front().first, 1u);
+  EXPECT_GE(totals.payloads_dropped, 40u);
+  const VerifyReport report = Check();
+  EXPECT_EQ(report.payloads_missing, 0u);
+  EXPECT_GE(report.payloads_dropped, 40u);
+}
+
+TEST_F(WindowTest, ALostFileIsNotADroppedOne) {
+  auto log = Make({.keep_steps = 3});
+  uint64_t seq = 0;
+  for (uint64_t step = 1; step <= 20; ++step) {
+    Begin(*log, step, seq);
+    Put(*log, Bytes(step), seq);
+    log->Flush();
+  }
+  log->Finish();
+  const std::vector<uint32_t> segments = ListSegments(Folder());
+  std::filesystem::remove(Folder() + "/" + SegmentFileName(segments.back()));
+  auto trace = Trace::Open(dir_.path());
+  ASSERT_TRUE(trace);
+  const auto report = Verify(**trace, {});
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->payloads_missing, 1u);
+  EXPECT_FALSE(report->problems.empty());
+}
+
+TEST_F(WindowTest, BytesBoundTheFiles) {
+  constexpr uint64_t kLimit = 2 << 20;
+  auto log = Make({.keep_bytes = kLimit});
+  uint64_t seq = 0;
+  for (uint64_t number = 0; number < 400; ++number) {
+    Put(*log, Bytes(1, number, 30000), seq);
+    if (number % 20 == 0) log->Flush();
+  }
+  log->Finish();
+  uint64_t bytes = 0;
+  for (const uint32_t segment : ListSegments(Folder()))
+    bytes += std::filesystem::file_size(Folder() + "/" + SegmentFileName(segment));
+  EXPECT_LE(bytes, kLimit + (64 << 10));
+  EXPECT_GE(bytes, kLimit / 2);
+  const auto reader = Open();
+  EXPECT_TRUE(Has(*reader, Bytes(1, 399, 30000)));
+  EXPECT_TRUE(Has(*reader, Bytes(1, 370, 30000)));
+  EXPECT_FALSE(Has(*reader, Bytes(1, 0, 30000)));
+  EXPECT_EQ(Check().payloads_missing, 0u);
+}
+
+TEST_F(WindowTest, AMarkedWindowStaysWhileTheNextOneMoves) {
+  auto log = Make({.keep_steps = 2});
+  uint64_t seq = 0;
+  for (uint64_t step = 1; step <= 30; ++step) {
+    Begin(*log, step, seq);
+    Put(*log, Bytes(step), seq);
+    if (step == 10) {
+      ASSERT_EQ(LeaveMark(dir_.path(), "the loss jumped").value_or(0), 1u);
+    }
+    log->Flush();
+  }
+  log->Finish();
+  const auto reader = Open();
+  for (const uint64_t step : {9, 10, 29, 30}) EXPECT_TRUE(Has(*reader, Bytes(step))) << step;
+  for (const uint64_t step : {1, 5, 15, 25}) EXPECT_FALSE(Has(*reader, Bytes(step))) << step;
+  const auto marked = [](const Segment& segment) { return segment.marked != 0; };
+  EXPECT_TRUE(
+      std::any_of(reader->totals().segments.begin(), reader->totals().segments.end(), marked));
+  EXPECT_FALSE(reader->totals().segments.back().marked);
+  EXPECT_EQ(Check().payloads_missing, 0u);
+}
+
+TEST_F(WindowTest, RanksAtDifferentStepsKeepWhatTheOtherOneNeeds) {
+  auto fast = Make({.keep_steps = 3}, 0, 1);
+  auto slow = Make({.keep_steps = 3}, 1, 1);
+  uint64_t fast_seq = 0;
+  uint64_t slow_seq = 0;
+  constexpr uint64_t kBehind = 10;
+  constexpr uint64_t kSteps = 40;
+  for (uint64_t step = 1; step <= kSteps; ++step) {
+    Begin(*fast, step, fast_seq);
+    Put(*fast, Bytes(step), fast_seq);
+    fast->Flush();
+    if (step <= kBehind) continue;
+    Begin(*slow, step - kBehind, slow_seq);
+    Put(*slow, Bytes(step - kBehind), slow_seq);
+    Put(*slow, Bytes(step), slow_seq);  // what the fast one has kept just now
+    slow->Flush();
+  }
+  EXPECT_LE(ListSegments(Folder(0)).size(), kBehind + 6);
+  fast->Finish();
+  slow->Finish();
+  const auto fast_reader = Open(0);
+  const auto slow_reader = Open(1);
+  for (uint64_t step = kSteps - 2; step <= kSteps; ++step) {
+    EXPECT_TRUE(Has(*fast_reader, Bytes(step))) << step;
+    EXPECT_TRUE(Has(*slow_reader, Bytes(step))) << step;
+    EXPECT_TRUE(Has(*slow_reader, Bytes(step - kBehind))) << step;
+  }
+  EXPECT_FALSE(Has(*fast_reader, Bytes(1)));
+  EXPECT_EQ(Check().payloads_missing, 0u);
+}
+
+}  // namespace
+}  // namespace deja::format
