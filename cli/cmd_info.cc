@@ -5,6 +5,7 @@
 
 #include "cli/child_story.h"
 #include "cli/command.h"
+#include "cli/input_story.h"
 #include "cli/job_story.h"
 #include "cli/output.h"
 #include "cli/rank_story.h"
@@ -23,6 +24,7 @@ Options g_options;
 
 // Without --children.
 constexpr size_t kMostChildren = 8;
+constexpr size_t kMostFiles = 5;
 
 constexpr const char* kLevelNames[] = {"order", "digest", "full"};
 
@@ -70,6 +72,7 @@ struct RankRow {
   std::string ended;
   uint64_t duration_ns = 0;
   std::vector<ChildRow> children;
+  InputStory inputs;
 };
 
 nlohmann::json ToJson(const RankRow& row, Symbolizer& symbolizer) {
@@ -100,6 +103,7 @@ nlohmann::json ToJson(const RankRow& row, Symbolizer& symbolizer) {
   if (const WindowStory window = ReadWindowStory(*row.reader); window.drops())
     json["window"] = deja::cli::ToJson(window);
   if (totals.pressure.buffer_bytes != 0) json["pressure"] = deja::cli::ToJson(totals.pressure);
+  if (row.inputs.mode != 0) json["inputs"] = ToJson(row.inputs);
   if (!row.children.empty()) json["children"] = ToJson(row.children);
   if (row.story.last_step) json["last_step"] = *row.story.last_step;
   if (row.story.exit) json["exit_code"] = row.story.exit->code;
@@ -159,6 +163,7 @@ void PrintRank(const RankRow& row) {
   }
   const size_t most = g_options.children ? row.children.size() : kMostChildren;
   for (const std::string& line : ChildLines(row.children, most)) PrintLine("  " + line);
+  for (const std::string& line : row.inputs.Lines(kMostFiles)) PrintLine("  " + line);
   for (const std::string& reason : row.story.degraded) PrintLine("  not recorded: " + reason);
   if (totals.events_lost + totals.payloads_lost != 0)
     PrintLine(fmt::format("  lost: {} events, {} payloads", HumanCount(totals.events_lost),
@@ -216,7 +221,8 @@ int Run(const Context& context) {
       code = kExitDataLoss;
       continue;
     }
-    RankRow row{folder, *reader, ReadRankStory(**reader), "", 0, {}};
+    RankRow row{folder, *reader, ReadRankStory(**reader), "", 0, {}, {}};
+    row.inputs = ReadInputStory(**reader);
     row.ended = row.story.HowItEnded(symbolizer);
     row.children = ReadChildren(**trace, folder, symbolizer);
     for (const ChildRow& child : row.children)

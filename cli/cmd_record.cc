@@ -45,6 +45,9 @@ struct Options {
   bool loopback = false;
   bool force = false;
   bool single = false;
+  std::string inputs = "digest";
+  std::vector<std::string> inputs_include;
+  std::vector<std::string> inputs_exclude;
   std::vector<std::string> keep_env;
   std::vector<std::string> mask;
   int ranks = 0;
@@ -135,6 +138,23 @@ void AddOptions(CLI::App& app) {
       ->capture_default_str();
   AddWindowOptions(app);
   AddBackgroundOptions(app);
+  app.add_option(
+         "--inputs", g_options.inputs,
+         "What to keep of the files that the program reads: off: nothing; digest: hashes of what "
+         "it read, so that a replay notices a file that differs; full: also the bytes, so that a "
+         "replay needs none of the files. Left out: /usr, /lib, /etc, /opt, /proc, /sys, /dev, "
+         "/run, shared libraries, Python's modules and site-packages, the program itself, and "
+         "what the run writes")
+      ->check(CLI::IsMember({"off", "digest", "full"}))
+      ->capture_default_str();
+  app.add_option("--inputs-include", g_options.inputs_include,
+                 "Files that are inputs although they would be left out: absolute paths with * "
+                 "and ?, e.g. --inputs-include '/opt/data/*' (repeatable)")
+      ->allow_extra_args(false);
+  app.add_option("--inputs-exclude", g_options.inputs_exclude,
+                 "Files that are no inputs, whatever else is said, e.g. --inputs-exclude "
+                 "'*/cache/*' (repeatable)")
+      ->allow_extra_args(false);
   app.add_option("--keep-env", g_options.keep_env,
                  "Store the values of these variables, options and headers even if they look like "
                  "a secret: names with * and ?, e.g. --keep-env 'HF_*' (repeatable)")
@@ -222,7 +242,14 @@ LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
       {"DEJA_BACKGROUND_NICE", std::to_string(g_options.background_nice)},
       {"DEJA_BACKGROUND_IDLE_IO", g_options.background_idle_io ? "1" : "0"},
       {"DEJA_BACKGROUND_CPUS", g_options.background_cpus},
+      {"DEJA_INPUTS", g_options.inputs},
   };
+  if (!g_options.inputs_include.empty())
+    launch.environment.emplace_back("DEJA_INPUTS_INCLUDE",
+                                    fmt::format("{}", fmt::join(g_options.inputs_include, "\n")));
+  if (!g_options.inputs_exclude.empty())
+    launch.environment.emplace_back("DEJA_INPUTS_EXCLUDE",
+                                    fmt::format("{}", fmt::join(g_options.inputs_exclude, "\n")));
   if (!g_options.keep_env.empty())
     launch.environment.emplace_back("DEJA_KEEP_ENV",
                                     fmt::format("{}", fmt::join(g_options.keep_env, ",")));
@@ -421,6 +448,8 @@ const Command kRecordCommand = {
     "  deja record --keep-steps 20 --hang-after 300 -- torchrun --nproc-per-node 8 train.py\n"
     "  deja record --level digest -- bash job.sh\n"
     "  deja record --single --out run.deja -- python3 script.py    a program without NCCL\n"
+    "  deja record --inputs full --out run.deja -- ./train    a replay needs no data set\n"
+    "  deja record --inputs-include '/opt/data/*' --inputs-exclude '*.log' -- ./train\n"
     "The exit status is the job's own: of the command, or of the rank that failed first; 128 + N "
     "for "
     "signal N.\n",

@@ -8,6 +8,7 @@
 
 #include "cli/output.h"
 #include "format/clock_run.h"
+#include "format/file_ranges.h"
 #include "preload/api/find_api.h"
 #include "preload/api/mpi_table.h"
 #include "preload/digest.h"
@@ -42,6 +43,8 @@ constexpr std::array kKinds = {
     KindRow{format::EventKind::kDegraded, "degraded"},
     KindRow{format::EventKind::kAsyncError, "async-error"},
     KindRow{format::EventKind::kHandleDefined, "handle"},
+    KindRow{format::EventKind::kInputFile, "file"},
+    KindRow{format::EventKind::kFileRead, "file-read"},
     KindRow{format::EventKind::kConnectionOpened, "connection"},
     KindRow{format::EventKind::kTransfer, "transfer"},
     KindRow{format::EventKind::kChild, "child"},
@@ -272,6 +275,33 @@ struct Describer {
   std::string operator()(const format::AsyncError& m) const {
     return fmt::format("asynchronous error of comm {}: {}", m.comm - 1, ResultText(m.result));
   }
+  std::string operator()(const format::InputFile& m) const {
+    std::string text = fmt::format("file {} {}", m.file, m.path);
+    if (m.error != 0) return text + fmt::format(" errno {}", m.error);
+    text += fmt::format(" of {} bytes", m.size);
+    if (m.written) text += ", opened for writing";
+    if (!m.entries_hash.IsZero()) text += " entries " + HashText(m.entries_hash);
+    return text;
+  }
+  // The first and last of many.
+  std::string operator()(const format::FileRead& m) const {
+    constexpr size_t kShown = 4;
+    std::string text = fmt::format("file {} ", m.file);
+    if (m.how == static_cast<uint32_t>(format::FileReadHow::kChanged))
+      text += "not recorded:";
+    else
+      text += m.how == static_cast<uint32_t>(format::FileReadHow::kMapped) ? "mapped:" : "read:";
+    const std::vector<format::FileRange> ranges = format::RangesOf(m);
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      if (i == kShown && ranges.size() > kShown + 1) {
+        text += fmt::format(" … {} more", ranges.size() - kShown);
+        break;
+      }
+      text += fmt::format(" {}+{}", ranges[i].begin, ranges[i].size);
+      if (!ranges[i].hash.IsZero()) text += " " + HashText(ranges[i].hash);
+    }
+    return text;
+  }
   std::string operator()(const format::ConnectionOpened& m) const {
     std::string text = fmt::format("connection {} {}", m.connection, m.name);
     if (m.own) text += " (to itself)";
@@ -423,6 +453,25 @@ struct JsonWriter {
   void operator()(const format::AsyncError& m) const {
     json["comm"] = m.comm - 1;
     json["result"] = m.result;
+  }
+  void operator()(const format::InputFile& m) const {
+    json["file"] = m.file;
+    json["path"] = m.path;
+    if (m.error != 0) json["errno"] = m.error;
+    json["mode"] = m.mode;
+    json["size"] = m.size;
+    json["mtime_ns"] = m.mtime_ns;
+    json["opens"] = m.opens;
+    if (m.written) json["written"] = true;
+    if (!m.entries_hash.IsZero()) json["entries"] = HashText(m.entries_hash);
+  }
+  void operator()(const format::FileRead& m) const {
+    json["file"] = m.file;
+    json["how"] = m.how;
+    json["kept"] = m.payload == static_cast<uint32_t>(format::PayloadState::kKept);
+    for (const format::FileRange& range : format::RangesOf(m))
+      json["ranges"].push_back(
+          {{"offset", range.begin}, {"size", range.size}, {"hash", HashText(range.hash)}});
   }
   void operator()(const format::ConnectionOpened& m) const {
     json["connection"] = m.connection;

@@ -90,6 +90,7 @@ struct TraceHeader {
   std::vector<ApiName> apis;
   std::string_view shares_with;  // the same 16 bytes in all ranks that share payloads
   ProcessOrigin origin;
+  uint32_t inputs = 0;  // what is kept of files: 0 not said, 1 nothing, 2 digests, 3 bytes
 };
 
 struct TensorStats {
@@ -307,6 +308,44 @@ struct Child {
   uint32_t signal = 0;
 };
 
+// A file or folder outside the run that the program opened (or, at full, asked about), as it was
+// then. One event for each state in which a process saw it.
+struct InputFile {
+  uint32_t file = 0;  // number, from 1
+  std::string_view path;
+  uint32_t mode = 0;  // st_mode; 0: it was not there
+  uint64_t size = 0;
+  int64_t mtime_ns = 0;
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  uint32_t error = 0;  // errno of who asked for it
+  uint64_t opens = 0;  // how many times the process had opened the path before
+  std::string_view entries;
+  Hash128 entries_hash;
+  bool written = false;  // opened for writing: what is recorded of it is how it was before
+  uint32_t segment = 0;  // of entries_hash
+};
+
+inline constexpr size_t kMaxFileRanges = 64;
+
+// FileRead.how
+enum class FileReadHow : uint32_t {
+  kRead = 0,
+  kMapped = 1,   // pages that the program touched
+  kChanged = 2,  // ranges that could not be recorded: the file was changed or removed too early
+};
+
+// Ranges of an input file that the program was given.
+struct FileRead {
+  uint32_t file = 0;
+  InlineVec<int64_t, kMaxFileRanges> gaps;    // from the end of the range before it
+  InlineVec<uint64_t, kMaxFileRanges> sizes;  // of the ranges
+  std::string_view hashes;                    // 16 bytes for each
+  uint32_t how = 0;
+  uint32_t payload = 0;  // PayloadState, of all ranges
+  uint32_t segment = 0;
+};
+
 // The body's field number in the Event message is the number in EventKind.
 enum class EventKind : uint32_t {
   kNone = 0,
@@ -328,6 +367,8 @@ enum class EventKind : uint32_t {
   kDegraded = 23,
   kAsyncError = 24,
   kHandleDefined = 25,
+  kInputFile = 26,
+  kFileRead = 27,
   kWindowChange = 28,
   kConnectionOpened = 29,
   kTransfer = 30,
@@ -341,10 +382,11 @@ struct EventHead {
 };
 
 // std::monostate: an event whose kind this reader does not know (written by a newer Deja).
-using EventBody = std::variant<std::monostate, CallEnter, CallLeave, CallResults, Input, Step,
-                               Snapshot, Note, ClockRun, ThreadStart, ThreadEnd, CommCreated,
-                               ModuleLoaded, StackDefined, Crash, ProcessExit, Degraded, AsyncError,
-                               HandleDefined, ConnectionOpened, Transfer, Child, WindowChange>;
+using EventBody =
+    std::variant<std::monostate, CallEnter, CallLeave, CallResults, Input, Step, Snapshot, Note,
+                 ClockRun, ThreadStart, ThreadEnd, CommCreated, ModuleLoaded, StackDefined, Crash,
+                 ProcessExit, Degraded, AsyncError, HandleDefined, InputFile, FileRead,
+                 ConnectionOpened, Transfer, Child, WindowChange>;
 
 struct Event : EventHead {
   EventBody body;
@@ -491,7 +533,7 @@ DEJA_VISIT(TraceHeader) {
   v(1, m.format_major); v(2, m.format_minor); v(3, m.producer); v(4, m.job_id); v(5, m.rank);
   v(6, m.world_size); v(7, m.local_rank); v(8, m.attempt); v(9, m.level); v(10, m.process); v(11, m.tail);
   v(12, m.start_wall_ns); v(13, m.start_mono_ns); v(14, m.apis); v(15, m.shares_with);
-  v(16, m.origin);
+  v(16, m.origin); v(17, m.inputs);
 }
 DEJA_VISIT(TensorStats) {
   v(1, m.nan_count); v(2, m.inf_count); v(3, m.min); v(4, m.max); v(5, m.sum); v(6, m.sum_squares);
@@ -536,6 +578,15 @@ DEJA_VISIT(WindowChange) {
 }
 DEJA_VISIT(AsyncError) { v(1, m.comm); v(2, m.result); }
 DEJA_VISIT(HandleDefined) { v(1, m.kind); v(2, m.id); v(3, m.value); }
+DEJA_VISIT(InputFile) {
+  v(1, m.file); v(2, m.path); v(3, m.mode); v(4, m.size); v(5, m.mtime_ns); v(6, m.device);
+  v(7, m.inode); v(8, m.error); v(9, m.opens); v(10, m.entries); v(11, m.entries_hash);
+  v(12, m.written); v(13, m.segment);
+}
+DEJA_VISIT(FileRead) {
+  v(1, m.file); v(2, m.gaps); v(3, m.sizes); v(4, m.hashes); v(5, m.how); v(6, m.payload);
+  v(7, m.segment);
+}
 DEJA_VISIT(ConnectionOpened) {
   v(1, m.connection); v(2, m.kind); v(3, m.name); v(4, m.type); v(5, m.local); v(6, m.remote);
   v(7, m.result); v(8, m.error); v(9, m.listener); v(10, m.own); v(11, m.file_size); v(12, m.peer);
@@ -627,6 +678,10 @@ template <>
 inline constexpr EventKind kKindOf<WindowChange> = EventKind::kWindowChange;
 template <>
 inline constexpr EventKind kKindOf<HandleDefined> = EventKind::kHandleDefined;
+template <>
+inline constexpr EventKind kKindOf<InputFile> = EventKind::kInputFile;
+template <>
+inline constexpr EventKind kKindOf<FileRead> = EventKind::kFileRead;
 template <>
 inline constexpr EventKind kKindOf<ConnectionOpened> = EventKind::kConnectionOpened;
 template <>

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "format/file.h"
+#include "format/file_ranges.h"
 #include "format/frame_format.h"
 #include "format/frame_reader.h"
 #include "format/payload_segments.h"
@@ -119,6 +120,11 @@ class Verifier {
     }
   }
 
+  void Refer(const FileRead& event) {
+    if (event.payload != static_cast<uint32_t>(PayloadState::kKept)) return;
+    for (const FileRange& range : RangesOf(event)) Refer(range.hash, event.segment);
+  }
+
   void Events(const RankReader& reader) {
     referred_.clear();
     std::unordered_map<uint32_t, uint64_t> next_seq;
@@ -144,6 +150,10 @@ class Verifier {
         Refer(snapshot->tensor);
       } else if (const auto* input = event->As<Input>()) {
         if (!input->hash.IsZero() && input->data.empty()) Refer(input->hash, input->segment);
+      } else if (const auto* file = event->As<InputFile>()) {
+        if (!file->entries_hash.IsZero()) Refer(file->entries_hash, file->segment);
+      } else if (const auto* ranges = event->As<FileRead>()) {
+        Refer(*ranges);
       } else if (const auto* transfer = event->As<Transfer>()) {
         if (!transfer->hash.IsZero()) Refer(transfer->hash, transfer->segment);
       }

@@ -161,6 +161,22 @@ Hash128 HashBytes(std::span<const std::byte> bytes) {
   return hash;
 }
 
+static_assert(sizeof(RunningHash) == kHashState);
+
+void RunningHash::Begin() {
+  Kernels().hash_begin(state_);
+}
+
+void RunningHash::Add(std::span<const std::byte> bytes) {
+  Kernels().hash_add(state_, bytes.data(), bytes.size());
+}
+
+Hash128 RunningHash::Value() const {
+  Hash128 hash;
+  Kernels().hash_end(state_, hash.bytes.data());
+  return hash;
+}
+
 format::TensorStats ComputeStats(std::span<const std::byte> bytes, uint32_t dtype) {
   format::TensorStats stats;
   if (dtype >= kTypeCount) return stats;

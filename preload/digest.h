@@ -26,6 +26,17 @@ const char* DTypeName(uint32_t dtype);
 
 Hash128 HashBytes(std::span<const std::byte> bytes);
 
+// HashBytes of bytes that come in pieces. Begin() first, and again for the next ones.
+class RunningHash {
+ public:
+  void Begin();
+  void Add(std::span<const std::byte> bytes);
+  [[nodiscard]] Hash128 Value() const;
+
+ private:
+  alignas(64) std::byte state_[576];
+};
+
 // Statistics of whole elements; trailing bytes are ignored. All zero for kRawBytes and unknown
 // types.
 format::TensorStats ComputeStats(std::span<const std::byte> bytes, uint32_t dtype);

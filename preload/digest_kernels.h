@@ -21,9 +21,15 @@ struct RawStats {
   double sum_squares;
 };
 
+inline constexpr size_t kHashState = 576;
+
 struct DigestKernels {
   // XXH3-128 with seed 0, canonical byte order.
   void (*hash)(const void* data, size_t bytes, uint8_t* out16);
+  // The same of bytes that come in pieces; `state` is kHashState bytes, aligned to 64.
+  void (*hash_begin)(void* state);
+  void (*hash_add)(void* state, const void* data, size_t bytes);
+  void (*hash_end)(const void* state, uint8_t* out16);
   // Statistics of `count` elements; the caller has put the floating-point unit into its default
   // mode. False, and nothing written, for a type that has none.
   bool (*stats)(const void* data, size_t count, uint32_t dtype, RawStats* out);

@@ -431,10 +431,27 @@ void Hash(const void* data, size_t bytes, uint8_t* out16) {
   memcpy(out16, canonical.digest, 16);
 }
 
+static_assert(sizeof(XXH3_state_t) <= kHashState);
+
+void HashBegin(void* state) {
+  XXH3_128bits_reset(static_cast<XXH3_state_t*>(state));
+}
+
+void HashAdd(void* state, const void* data, size_t bytes) {
+  XXH3_128bits_update(static_cast<XXH3_state_t*>(state), data, bytes);
+}
+
+void HashEnd(const void* state, uint8_t* out16) {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical,
+                           XXH3_128bits_digest(static_cast<const XXH3_state_t*>(state)));
+  memcpy(out16, canonical.digest, 16);
+}
+
 }  // namespace
 
 extern const DigestKernels DEJA_KERNELS;
-const DigestKernels DEJA_KERNELS = {&Hash, &StatsOfType};
+const DigestKernels DEJA_KERNELS = {&Hash, &HashBegin, &HashAdd, &HashEnd, &StatsOfType};
 
 }  // namespace deja::preload
 

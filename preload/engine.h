@@ -71,6 +71,8 @@ struct SnapshotCall {
 inline constexpr int kExitCodeUnknown = INT32_MIN;
 
 class ConnectionLayer;
+class FdObject;
+class FolderLayer;
 
 enum class ExitHow : uint32_t { kExit = 0, kUnderscoreExit = 1, kExec = 2 };
 
@@ -127,6 +129,11 @@ class Engine {
   // `path` itself when the call may go ahead as it is; or null with errno set when it may not. The
   // recorder returns `path`; a replay sends writes to its overlay.
   virtual const char* MapPath(int dirfd, const char* path, FileUse use, std::span<char> buffer) = 0;
+  // The program has opened `path`, relative to `dirfd`, as `fd` with open's `flags`. What the
+  // descriptor leads to (hooks/fd_table.h); null: nothing that must be watched.
+  virtual FdObject* OnOpened(int dirfd, const char* path, int fd, int flags) {
+    return (void)dirfd, (void)path, (void)fd, (void)flags, nullptr;
+  }
   // MapPath's result is not needed any more.
   virtual void ReleasePath(const char* mapped) { (void)mapped; }
   // What the program is told instead of `path`, an absolute path of `size` bytes (no terminator)
@@ -157,6 +164,10 @@ class Engine {
     (void)deadline_ns;
     return 0;
   }
+  // The part that lists folders (folders.h); null: the C library does.
+  virtual FolderLayer* Folders() { return nullptr; }
+  // Memory is about to be unmapped, while there are mappings of input files (mapped_inputs.h).
+  virtual void BeforeUnmap(void* memory, size_t size) { (void)memory, (void)size; }
   // The part that makes sockets (connections.h); null: they are the kernel's, as if we were not
   // there.
   virtual ConnectionLayer* Connections() { return nullptr; }

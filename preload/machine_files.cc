@@ -1,13 +1,13 @@
 #include "preload/machine_files.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+
+#include "preload/absolute_path.h"
 
 namespace deja::preload {
 namespace {
@@ -66,25 +66,6 @@ bool MayBeMachineFile(std::string_view path) {
          StartsWith(path, "/var/lib/dbus/") || StartsWith(path, "/usr/lib/os-release");
 }
 
-// Appends the components of `path`, without empty ones, "." and "..". False if there is no room.
-bool Append(std::string_view path, std::span<char> buffer, size_t& size) {
-  for (size_t at = 0; at < path.size();) {
-    const size_t end = std::min(path.find('/', at), path.size());
-    const std::string_view part = path.substr(at, end - at);
-    at = end + 1;
-    if (part.empty() || part == ".") continue;
-    if (part == "..") {
-      while (size > 0 && buffer[--size] != '/') continue;
-      continue;
-    }
-    if (size + 1 + part.size() > buffer.size()) return false;
-    buffer[size++] = '/';
-    std::memcpy(buffer.data() + size, part.data(), part.size());
-    size += part.size();
-  }
-  return true;
-}
-
 // "/proc/NUMBER/x" as "/proc/self/x", in place; likewise "/proc/thread-self/x", which says the same
 // of the machine.
 size_t WithSelf(std::span<char> buffer, size_t size, int pid, int other_pid) {
@@ -135,19 +116,14 @@ std::string_view MachineName(int dirfd, const char* path, const MachineNaming& n
   if (path[0] != '/') {
     // Relative to the working directory: programs do not go into /sys to look around.
     if (dirfd == AT_FDCWD) return {};
-    char link[40];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", dirfd);
-    const int saved_errno = errno;
-    const ssize_t n = readlink(link, buffer.data(), buffer.size());
-    errno = saved_errno;
-    if (n <= 0) return {};
-    size = static_cast<size_t>(n);
+    size = PathOfDescriptor(dirfd, buffer).size();
+    if (size == 0) return {};
     size = WithoutServed(buffer, size, naming.served);
     if (size == 1) size = 0;  // the root
   } else if (!MayBeMachineFile(path)) {
     return {};
   }
-  if (!Append(path, buffer, size)) return {};
+  if (!AppendPath(path, buffer, size)) return {};
   size = WithSelf(buffer, size, naming.pid, naming.other_pid);
   const std::string_view name(buffer.data(), size);
   return MayBeMachineFile(name) ? name : std::string_view();

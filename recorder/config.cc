@@ -56,6 +56,12 @@ bool ReadConfig(Config& config) {
   config.background_nice = static_cast<int>(NumberOf("DEJA_BACKGROUND_NICE"));
   config.background_idle_io = NumberOf("DEJA_BACKGROUND_IDLE_IO") != 0;
   CopyVariable("DEJA_BACKGROUND_CPUS", config.background_cpus);
+  if (const char* inputs = std::getenv("DEJA_INPUTS")) {
+    if (std::strcmp(inputs, "off") == 0) config.inputs = InputMode::kOff;
+    if (std::strcmp(inputs, "full") == 0) config.inputs = InputMode::kFull;
+  }
+  CopyVariable("DEJA_INPUTS_INCLUDE", config.inputs_include);
+  CopyVariable("DEJA_INPUTS_EXCLUDE", config.inputs_exclude);
   CopyVariable("DEJA_KEEP_ENV", config.keep_env);
   CopyVariable("DEJA_MASK", config.mask);
   return true;

@@ -12,6 +12,9 @@
 
 namespace deja::recorder {
 
+// --inputs
+enum class InputMode : uint8_t { kOff, kDigest, kFull };
+
 // No strings: it is read in the first hook, which may be inside the program's own allocator.
 struct Config {
   Level level = Level::kFull;
@@ -27,6 +30,10 @@ struct Config {
   char background_cpus[256] = {};
   uint32_t copies = 1;  // of payloads that ranks of this machine share; 0: they share nothing
   int single_pid = 0;   // the process that is a rank from its start; 0: none is
+  InputMode inputs = InputMode::kDigest;
+  // Patterns of paths, each with a newline behind it (common/input_rule.h).
+  char inputs_include[4096] = {};
+  char inputs_exclude[4096] = {};
   // Patterns of names (common/secrets.h).
   char keep_env[4096] = {};
   char mask[4096] = {};

@@ -1,6 +1,7 @@
 // The last words of a process that a signal ends. Everything here is async-signal-safe.
 #include <ucontext.h>
 
+#include "preload/guard.h"
 #include "preload/stack.h"
 #include "recorder/recorder_engine.h"
 
@@ -25,6 +26,8 @@ void RecorderEngine::OnCrash(int signal, const siginfo_t* info, void* ucontext) 
   ErrnoKeeper keep;
   Recording* rec = recording_.load(std::memory_order_acquire);
   if (rec == nullptr || rec->off() || !rec->writer.live() || !rec->IsThisProcess()) return;
+  // Not if it happened in the middle of that.
+  if (preload::t_guard_depth <= 1) InputFiles::FinishInSignal(*rec);
   format::Crash crash;
   crash.signal = static_cast<uint32_t>(signal);
   if (info != nullptr) {

@@ -8,6 +8,8 @@
 #include "preload/engine.h"
 #include "preload/guard.h"
 #include "recorder/connections.h"
+#include "recorder/folders.h"
+#include "recorder/opened_input.h"
 #include "recorder/recorder_engine.h"
 
 namespace deja::preload {
@@ -29,12 +31,18 @@ recorder::RecorderEngine* FindEngine() {
   return static_cast<recorder::RecorderEngine*>(GetEngine());
 }
 
+recorder::Recording* FindRecording() {
+  recorder::RecorderEngine* engine = FindEngine();
+  return engine == nullptr ? nullptr : engine->Active();
+}
+
 __attribute__((constructor)) void RegisterExit() {
   {
     Guard guard;
     recorder::RecorderEngine::WatchForks();
     on_exit(FinishAtExit, nullptr);
     recorder::RecordConnections(&FindEngine);
+    recorder::OpenedInput::SetFinder(&FindRecording);
     if (getenv("DEJA_OUT") != nullptr) recorder::RecordInheritedConnections();
   }
   // Others wait for their first event: most processes of a job have none that matters.
@@ -50,6 +58,8 @@ Engine* CreateEngine() {
   recorder::Config config;
   if (!recorder::ReadConfig(config)) return nullptr;
   auto* engine = new (memory) recorder::RecorderEngine(config, &format::RankLog::Create);
+  static constinit recorder::RecordedFolders folders(&FindRecording);
+  engine->SetFolders(&folders);
   engine->SetConnections(&recorder::RecordConnections(&FindEngine));
   g_engine.store(engine, std::memory_order_release);
   return engine;

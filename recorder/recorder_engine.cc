@@ -11,7 +11,9 @@
 
 #include "preload/stack.h"
 #include "recorder/created_files.h"
+#include "recorder/mapped_inputs.h"
 #include "recorder/mapped_memory.h"
+#include "recorder/opened_input.h"
 
 namespace deja::recorder {
 namespace {
@@ -22,12 +24,13 @@ std::atomic<bool> g_forked_by_libc{false};
 
 void AfterForkInChild() {
   g_forked_by_libc.store(true);
+  AfterForkOfInputsInChild();
 }
 
 }  // namespace
 
 void RecorderEngine::WatchForks() {
-  pthread_atfork(nullptr, nullptr, AfterForkInChild);
+  pthread_atfork(BeforeForkOfInputs, nullptr, AfterForkInChild);
 }
 
 Recording* RecorderEngine::Active() {
@@ -61,9 +64,27 @@ const char* RecorderEngine::MapPath(int dirfd, const char* path, preload::FileUs
   if (rec == nullptr) return path;
   if (use == preload::FileUse::kCreate || use == preload::FileUse::kMakeDir) {
     NoteCreation(*rec, dirfd, path);
+    const ErrnoKeeper keep;
+    rec->input_files.Looked(*rec, dirfd, path);
     return path;
   }
-  return rec->machine_files.Map(*rec, dirfd, path, use, buffer);
+  const char* mapped = rec->machine_files.Map(*rec, dirfd, path, use, buffer);
+  if (mapped == path) {
+    const ErrnoKeeper keep;
+    rec->input_files.Looked(*rec, dirfd, path);
+  }
+  return mapped;
+}
+
+preload::FdObject* RecorderEngine::OnOpened(int dirfd, const char* path, int fd, int flags) {
+  const ErrnoKeeper keep;
+  Recording* rec = Active();
+  return rec == nullptr ? nullptr : rec->input_files.Opened(*rec, dirfd, path, fd, flags);
+}
+
+void RecorderEngine::BeforeUnmap(void* memory, size_t size) {
+  const ErrnoKeeper keep;
+  if (Recording* rec = Active()) FinishMappings(*rec, memory, size);
 }
 
 void RecorderEngine::OnThreadEnd() {
@@ -78,6 +99,7 @@ void RecorderEngine::OnExit(int code, preload::ExitHow how) {
   // A vfork child that execs or exits does so in its parent's memory; it is not the parent's end.
   if (rec == nullptr || rec->off() || !rec->IsThisProcess()) return;
   if (code == preload::kExitCodeUnknown) return;  // the last handler of exit knows it
+  InputFiles::FinishAll(*rec);
   if (how != preload::ExitHow::kExec && rec->exit_recorded.exchange(true)) return;
   rec->writer.Write(format::ProcessExit{code, static_cast<uint32_t>(how)});
 }
@@ -121,6 +143,7 @@ void RecorderEngine::BeginSingle() {
 
 void RecorderEngine::Finish() {
   Recording* rec = recording_.load(std::memory_order_acquire);
+  if (rec != nullptr && rec->IsThisProcess() && !rec->off()) InputFiles::FinishAll(*rec);
   // `hostname`, `nproc`: all that they do is to look at the machine.
   if (rec != nullptr && rec->IsThisProcess() && rec->writer.has_identity()) rec->BecomeChild();
   if (rec != nullptr && rec->log() != nullptr && rec->IsThisProcess()) rec->log()->Finish();

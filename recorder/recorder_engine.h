@@ -59,10 +59,14 @@ class RecorderEngine final : public preload::Engine {
   void OnForkChild() override;
   const char* MapPath(int dirfd, const char* path, preload::FileUse use,
                       std::span<char> buffer) override;
+  void BeforeUnmap(void* memory, size_t size) override;
+  preload::FdObject* OnOpened(int dirfd, const char* path, int fd, int flags) override;
   void ReleasePath(const char* mapped) override { MachineRecorder::Release(mapped); }
   bool MayConnect(int, const void*, uint32_t) override { return true; }
   bool MayKill(int, int) override { return true; }
   preload::ConnectionLayer* Connections() override { return connections_; }
+  preload::FolderLayer* Folders() override { return folders_; }
+  void SetFolders(preload::FolderLayer* layer) { folders_ = layer; }
   void SetConnections(preload::ConnectionLayer* layer) { connections_ = layer; }
   int OnChildMade(uint32_t number, int pid) override;
   void AfterWait(preload::WaitCall& call) override;
@@ -106,6 +110,7 @@ class RecorderEngine final : public preload::Engine {
   const Config config_;
   const LogFactory make_log_;
   preload::ConnectionLayer* connections_ = nullptr;
+  preload::FolderLayer* folders_ = nullptr;
   // Fork children and tests start from nothing again.
   enum State : int { kNew, kBeingMade, kReady, kOff };
   std::atomic<int> state_{kNew};

@@ -18,6 +18,7 @@
 #include "recorder/config.h"
 #include "recorder/event_writer.h"
 #include "recorder/handle_table.h"
+#include "recorder/input_files.h"
 #include "recorder/machine_files.h"
 #include "recorder/mpi_state.h"
 #include "recorder/pending_ops.h"
@@ -69,6 +70,7 @@ class Recording {
   OpPool ops;
   SeenInputs seen_inputs;
   MachineRecorder machine_files;
+  InputFiles input_files{config};
   std::atomic<bool> exit_recorded{false};
   std::atomic<uint64_t> steps{0};  // that have begun
 

@@ -94,6 +94,8 @@ const char* KindName(DivergenceKind kind) {
       return "entropy";
     case DivergenceKind::kSnapshot:
       return "snapshot";
+    case DivergenceKind::kFile:
+      return "file";
     case DivergenceKind::kSent:
       return "sent";
     case DivergenceKind::kEnd:

@@ -24,6 +24,7 @@ enum class DivergenceKind : uint8_t {
   kExtraCall,  // a call where the recording has none
   kEntropy,    // a nondeterministic input was asked for that the recording does not have
   kSnapshot,   // deja_tensor or deja_state shows other bytes
+  kFile,       // a file that the recorded run read is another, or is not there
   kSent,       // other bytes were sent to who is not there
   kEnd,        // the recorded end (a crash, an exit) did not come
 };

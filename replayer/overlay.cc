@@ -344,6 +344,22 @@ void Overlay::HideCreated(const std::string& path) {
   if (MakeFolders(ParentOf(Copy(logical)))) Hide(logical);
 }
 
+void Overlay::Seed(const std::string& path, const char* content) {
+  bool renamed = false;
+  const std::string logical = Logical(AT_FDCWD, path.c_str(), renamed);
+  if (logical.size() <= 1 || renamed || StartsWith(logical, scratch_)) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  struct stat info;
+  const std::string copy = Copy(logical);
+  if (Lstat(copy, info) || IsHidden(logical)) return;
+  if (content == nullptr) {
+    MakeFolders(copy);
+    return;
+  }
+  if (!MakeFolders(ParentOf(copy)) || (content[0] != '\0' && !CopyUp(content, copy))) return;
+  Hide(logical);
+}
+
 // Afterwards the copy alone is what the program sees under this name, so that the call may succeed
 // or fail on the copy as it would have on the real thing.
 bool Overlay::PrepareRemove(const Place& place) {

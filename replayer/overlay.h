@@ -28,6 +28,9 @@ class Overlay {
 
   // Hides what the recorded run made, if it is still there: the program finds what it found then.
   void HideCreated(const std::string& path);
+  // The program finds a copy of the file `content` at `path` from now on, unless it has written or
+  // removed what is there; a null `content` is a folder, an empty one nothing at all.
+  void Seed(const std::string& path, const char* content);
   // As preload::Engine::UnmapPath.
   size_t Unmap(char* path, size_t size) const;
   // As preload::Engine::MapPath.

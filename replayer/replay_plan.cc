@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "format/clock_run.h"
+#include "format/file_ranges.h"
 
 namespace deja::replayer {
 
@@ -69,6 +70,12 @@ class PlanBuilder {
         plan_.async_errors_.push_back({error.comm, error.result, event.time_ns, 0});
         break;
       }
+      case EventKind::kInputFile:
+        AddFile(event, *event.As<format::InputFile>());
+        break;
+      case EventKind::kFileRead:
+        AddRanges(*event.As<format::FileRead>());
+        break;
       case EventKind::kConnectionOpened:
         AddConnection(event, *event.As<format::ConnectionOpened>());
         break;
@@ -88,6 +95,7 @@ class PlanBuilder {
     for (auto& [comm, ops] : plan_.operations_) std::sort(ops.begin(), ops.end());
     ResolvePendingResults();
     ResolveConnections();
+    ResolveFiles();
     FindWaits();
     auto entered_before = [this](uint32_t a, uint32_t b) {
       return plan_.calls_[a].time_ns < plan_.calls_[b].time_ns;
@@ -365,6 +373,48 @@ class PlanBuilder {
                   [](const PlannedTransfer& transfer) { return transfer.connection == kNone; });
   }
 
+  void AddFile(const format::Event& event, const format::InputFile& recorded) {
+    RecordedFile file;
+    file.number = recorded.file;
+    file.path = std::string(recorded.path);
+    file.mode = recorded.mode;
+    file.size = recorded.size;
+    file.mtime_ns = recorded.mtime_ns;
+    file.error = static_cast<int32_t>(recorded.error);
+    file.opens = recorded.opens;
+    file.written = recorded.written;
+    file.entries = std::string(recorded.entries);
+    file.entries_hash = recorded.entries_hash;
+    file.time_ns = event.time_ns;
+    plan_.files_.push_back(std::move(file));
+  }
+
+  void AddRanges(const format::FileRead& event) {
+    for (const format::FileRange& range : format::RangesOf(event))
+      file_ranges_[event.file].push_back(
+          {range.begin, range.size, range.hash, static_cast<format::FileReadHow>(event.how),
+           event.payload == static_cast<uint32_t>(format::PayloadState::kKept)});
+  }
+
+  // A range may stand before its file: another thread wrote it.
+  void ResolveFiles() {
+    for (uint32_t i = 0; i < plan_.files_.size(); ++i) {
+      RecordedFile& file = plan_.files_[i];
+      plan_.file_by_path_[file.path].push_back(i);
+      const auto ranges = file_ranges_.find(file.number);
+      if (ranges == file_ranges_.end()) continue;
+      file.ranges = std::move(ranges->second);
+      file_ranges_.erase(ranges);
+      std::stable_sort(
+          file.ranges.begin(), file.ranges.end(),
+          [](const RecordedRange& a, const RecordedRange& b) { return a.begin < b.begin; });
+    }
+    for (auto& [path, states] : plan_.file_by_path_)
+      std::stable_sort(states.begin(), states.end(), [this](uint32_t a, uint32_t b) {
+        return plan_.files_[a].opens < plan_.files_[b].opens;
+      });
+  }
+
   void AddSnapshot(const format::Event& event, const format::Snapshot& snapshot) {
     const uint32_t thread = ThreadAt(event.thread);
     plan_.threads_[thread].snapshots.push_back(static_cast<uint32_t>(plan_.snapshots_.size()));
@@ -472,7 +522,8 @@ class PlanBuilder {
   std::unordered_map<uint32_t, std::vector<std::pair<uint64_t, uint32_t>>> open_;
   std::map<std::pair<uint32_t, uint64_t>, uint32_t> operation_at_;
   std::vector<PendingResults> pending_results_;
-  std::unordered_map<uint32_t, uint32_t> connection_at_;  // by number
+  std::unordered_map<uint32_t, uint32_t> connection_at_;                  // by number
+  std::unordered_map<uint32_t, std::vector<RecordedRange>> file_ranges_;  // by number
 };
 
 Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(const format::RankReader& reader,
@@ -485,6 +536,8 @@ Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(const format::RankReader& 
   plan->level = static_cast<Level>(header.level);
   plan->nccl_version = header.process.nccl_version;
   plan->fate = reader.totals().fate;
+  plan->kept_inputs = header.inputs;
+  plan->working_directory = std::string(header.process.working_directory);
   PlanBuilder builder(*plan, kinds);
   std::unique_ptr<format::EventCursor> cursor = reader.Events();
   while (const format::Event* event = cursor->Next()) builder.Add(*event);

@@ -141,6 +141,30 @@ struct PlannedTransfer {
   uint64_t time_ns = 0;
 };
 
+struct RecordedRange {
+  uint64_t begin = 0;
+  uint64_t size = 0;
+  Hash128 hash;
+  format::FileReadHow how = format::FileReadHow::kRead;
+  bool kept = false;  // its bytes are a payload
+};
+
+// A file outside the run, in one state in which the process met it.
+struct RecordedFile {
+  uint32_t number = 0;
+  std::string path;
+  uint32_t mode = 0;
+  uint64_t size = 0;
+  int64_t mtime_ns = 0;
+  int32_t error = 0;
+  uint64_t opens = 0;
+  bool written = false;
+  std::string entries;
+  Hash128 entries_hash;
+  uint64_t time_ns = 0;
+  std::vector<RecordedRange> ranges;  // by where they begin
+};
+
 // The first recorded reading of a clock, and when on the monotonic clock that was.
 struct FirstReading {
   int64_t value = 0;
@@ -214,6 +238,8 @@ class ReplayPlan {
   uint32_t parent_pid = 0;
   Level level = Level::kFull;
   uint32_t nccl_version = 0;
+  uint32_t kept_inputs = 0;  // TraceHeader.inputs
+  std::string working_directory;
   format::ProcessFate fate;  // what the recorded process's parent saw
 
   [[nodiscard]] const RecordedEnd& end() const { return end_; }
@@ -225,6 +251,19 @@ class ReplayPlan {
   [[nodiscard]] const std::vector<uint32_t>& served_order() const { return served_order_; }
   [[nodiscard]] const std::vector<PlannedConnection>& connections() const { return connections_; }
   [[nodiscard]] const std::vector<PlannedTransfer>& transfers() const { return transfers_; }
+  [[nodiscard]] const std::vector<RecordedFile>& files() const { return files_; }
+  // A recorded name is below this folder.
+  [[nodiscard]] bool HasFilesBelow(std::string_view folder) const {
+    const std::string prefix = std::string(folder) + "/";
+    auto it = file_by_path_.lower_bound(prefix);
+    return it != file_by_path_.end() && it->first.substr(0, prefix.size()) == prefix;
+  }
+  [[nodiscard]] bool reads_files() const { return !files_.empty(); }
+  // Its states in the order of the opens that met them, as positions in files(); null: unknown.
+  [[nodiscard]] const std::vector<uint32_t>* FindFile(std::string_view path) const {
+    auto it = file_by_path_.find(path);
+    return it == file_by_path_.end() ? nullptr : &it->second;
+  }
   // By format::ClockSource, whichever thread read it.
   [[nodiscard]] const std::map<uint32_t, FirstReading>& first_readings() const {
     return first_readings_;
@@ -276,6 +315,8 @@ class ReplayPlan {
   std::vector<RecordedThread> threads_;
   std::vector<PlannedConnection> connections_;
   std::vector<PlannedTransfer> transfers_;
+  std::vector<RecordedFile> files_;
+  std::map<std::string, std::vector<uint32_t>, std::less<>> file_by_path_;
   std::vector<RecordedComm> comms_;
   std::vector<RecordedAsyncError> async_errors_;
   std::vector<uint64_t> words_;

@@ -1,11 +1,15 @@
 #include "replayer/replayer_engine.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +19,7 @@
 #include <string>
 
 #include "format/child_folder.h"
+#include "preload/absolute_path.h"
 #include "preload/api/libc_table.h"
 #include "preload/api/nccl_table.h"
 #include "preload/connection_names.h"
@@ -55,6 +60,8 @@ const char* Environment(const char* name) {
 }
 
 void SetModes(SessionOptions& options) {
+  char here[PATH_MAX];
+  if (getcwd(here, sizeof here) != nullptr) options.working_directory = here;
   const char* mode = Environment("DEJA_ON_DIVERGENCE");
   options.stop_on_divergence = mode == nullptr || std::strcmp(mode, "warn") != 0;
   const char* clock = Environment("DEJA_CLOCK");
@@ -106,7 +113,10 @@ void ReplayerEngine::HideCreatedFiles() {
     const std::string_view data = plan.Bytes(input.data);
     if (preload::InputKindOf(input.api) == preload::InputKind::kCreated) {
       last[input.thread] = data;
-      if (!data.empty() && data[0] == '/') overlay_.HideCreated(std::string(data));
+      // What was there first is not what the run made.
+      const bool was_there =
+          plan.FindFile(data) != nullptr && plan.files()[plan.FindFile(data)->front()].error == 0;
+      if (!data.empty() && data[0] == '/' && !was_there) overlay_.HideCreated(std::string(data));
     } else if (input.api == static_cast<uint32_t>(LibcApi::kmkstemp) ||
                input.api == static_cast<uint32_t>(LibcApi::kmkdtemp)) {
       // The pattern came before, with six X where these letters are.
@@ -137,6 +147,7 @@ void ReplayerEngine::OpenChild(const char* scratch) {
   JsonLine line("start");
   line.Add("pid", OwnPid());
   report_.Write(line);
+  if (InputServer::HasBytes(*session_)) input_files_.FillInherited(*session_);
   Begin();
 }
 
@@ -151,6 +162,12 @@ void ReplayerEngine::Begin() {
   };
   connections_ = new ServedConnections(*session_, may_connect, this);  // never destroyed
   connections_->InstallInherited();
+  ServedFile::SetSession(session_);
+  folders_.SetFind(
+      [](DIR* stream, const char* path, std::string& entries, void* engine) {
+        return static_cast<ReplayerEngine*>(engine)->FindEntries(stream, path, entries);
+      },
+      this);
   if (session_->remaining() == 0) OnAllEventsMade(*session_);
   deja_replay_stop(&deja_replay_state, kDejaStopReady);
 }
@@ -267,13 +284,17 @@ void ReplayerEngine::OnForkChild() {
   session_ = nullptr;
   if (connections_ != nullptr) connections_->Abandon();
   connections_ = nullptr;
+  ServedFile::SetSession(nullptr);
   live_pid_ = OwnPid();
   preload::Self().engine_state = nullptr;
   preload::Self().group_depth = 0;
   if (parents == nullptr) return;  // its child neither
   inherited_ = &parents->plan();
   if (!preload::HasProcessName()) return;  // made behind our back: it may do next to nothing
-  new (&overlay_) Overlay();               // a thread that is not here may have held its lock
+  // Threads that are not here may have held their locks.
+  new (&overlay_) Overlay();
+  new (&input_files_) InputServer();
+  new (&folders_) ServedFolders();
   overlay_.Open(parents->options().scratch);
   ForgetEnding();
   ForgetPosition();
@@ -346,8 +367,87 @@ const char* ReplayerEngine::MapPath(int dirfd, const char* path, preload::FileUs
         machine_files_.Map(*session_, session_->Thread(), live_pid_, dirfd, path, use, buffer);
     if (mapped != path) return mapped;
   }
-  if (allow_writes_) return path;
-  return overlay_.Map(dirfd, path, use, buffer);
+  if (session_ == nullptr || !session_->plan().reads_files())
+    return allow_writes_ ? path : overlay_.Map(dirfd, path, use, buffer);
+  return MapInput(dirfd, path, use, buffer);
+}
+
+// The recording's name for what the program calls `path`. `inside`: that leads into the folder of
+// files from the trace, which the overlay knows nothing of.
+std::string ReplayerEngine::InputName(int dirfd, const char* path, bool& inside) {
+  char name[PATH_MAX];
+  const std::string_view real = preload::AbsolutePath(dirfd, path, name);
+  const std::string served = session_->options().scratch + std::string(kMachineFolder);
+  inside = real.substr(0, served.size()) == served;
+  const size_t size = UnmapPath(name, real.size());
+  return InputServer::NameOf(*session_, {name, size}, path[0] != '/');
+}
+
+// Where there may be files that the recorded run read. What is in the overlay is the program's own.
+const char* ReplayerEngine::MapInput(int dirfd, const char* path, preload::FileUse use,
+                                     std::span<char> buffer) {
+  using preload::FileUse;
+  bool inside = false;
+  const std::string name = InputName(dirfd, path, inside);
+  if (inside && name.size() < buffer.size()) {
+    std::memcpy(buffer.data(), name.c_str(), name.size() + 1);
+    path = buffer.data();
+  }
+  const bool has_bytes = InputServer::HasBytes(*session_);
+  char other[PATH_MAX];
+  const auto map = [&]() -> const char* {
+    if (allow_writes_) return path;
+    const char* mapped = overlay_.Map(dirfd, path, use, other);
+    if (mapped != other) return mapped;
+    std::memcpy(buffer.data(), other, std::min(sizeof other, buffer.size()));
+    return buffer.data();
+  };
+  if (use == FileUse::kRead || use == FileUse::kLook) {
+    const std::string asked = path;
+    const char* mapped = map();
+    if (mapped == nullptr || asked != mapped) return mapped;
+    if (has_bytes) return input_files_.Map(*session_, name, use, mapped, buffer);
+    if (use == FileUse::kRead)
+      input_files_.Check(*session_, session_->Thread(), name, dirfd, mapped);
+    return mapped;
+  }
+  if (has_bytes && !allow_writes_)
+    input_files_.PrepareChange(*session_, overlay_, name);
+  else if (!has_bytes && (use == FileUse::kWrite || use == FileUse::kCreate))
+    input_files_.Check(*session_, session_->Thread(), name, dirfd, path);
+  return map();
+}
+
+preload::FdObject* ReplayerEngine::OnOpened(int dirfd, const char* path, int fd, int flags) {
+  struct stat info {};
+  if (session_ == nullptr || !session_->plan().reads_files() || fstat(fd, &info) != 0 ||
+      !S_ISREG(info.st_mode))
+    return nullptr;
+  bool inside = false;
+  const std::string name = InputName(dirfd, path, inside);
+  const bool is_known = input_files_.CountOpen(*session_, name);
+  if (!is_known || !InputServer::HasBytes(*session_) || (flags & O_ACCMODE) != O_RDONLY)
+    return nullptr;
+  // Only what comes from the trace: not what the program has written itself.
+  char real[PATH_MAX];
+  const std::string_view place = preload::PathOfDescriptor(fd, real);
+  const std::string served = session_->options().scratch + std::string(kMachineFolder);
+  if (place.substr(0, served.size()) != served) return nullptr;
+  return new ServedFile(name);  // never freed: see served_file.h
+}
+
+bool ReplayerEngine::FindEntries(DIR* stream, const char* path, std::string& entries) {
+  if (session_ == nullptr || !session_->plan().reads_files()) return false;
+  std::string name;
+  if (path != nullptr) {
+    bool inside = false;
+    name = InputName(AT_FDCWD, path, inside);
+  } else {
+    char real[PATH_MAX];
+    const std::string_view place = preload::PathOfDescriptor(dirfd(stream), real);
+    name = InputServer::NameOf(*session_, {real, UnmapPath(real, place.size())}, true);
+  }
+  return input_files_.Entries(*session_, name, entries);
 }
 
 size_t ReplayerEngine::UnmapPath(char* path, size_t size) {

@@ -13,8 +13,11 @@
 #include "preload/engine.h"
 #include "replayer/children.h"
 #include "replayer/connections.h"
+#include "replayer/input_files.h"
 #include "replayer/machine_files.h"
 #include "replayer/overlay.h"
+#include "replayer/served_file.h"
+#include "replayer/served_folders.h"
 #include "replayer/session.h"
 
 namespace deja::replayer {
@@ -39,6 +42,8 @@ class ReplayerEngine final : public preload::Engine {
   const char* MapPath(int dirfd, const char* path, preload::FileUse use,
                       std::span<char> buffer) override;
   size_t UnmapPath(char* path, size_t size) override;
+  preload::FolderLayer* Folders() override { return &folders_; }
+  preload::FdObject* OnOpened(int dirfd, const char* path, int fd, int flags) override;
   bool MayConnect(int fd, const void* address, uint32_t length) override;
   bool MayKill(int pid, int signal) override;
   int MapPid(int pid) override;
@@ -54,6 +59,9 @@ class ReplayerEngine final : public preload::Engine {
   void Begin();
   // Makes the session of a child, if the trace has its recording.
   void OpenChild(const char* scratch);
+  std::string InputName(int dirfd, const char* path, bool& inside);
+  const char* MapInput(int dirfd, const char* path, preload::FileUse use, std::span<char> buffer);
+  bool FindEntries(DIR* stream, const char* path, std::string& entries);
   void ServeUnrecorded(preload::InputCall& call);
   void HideCreatedFiles();
   // `option`: what would have allowed it; null: nothing does.
@@ -66,6 +74,8 @@ class ReplayerEngine final : public preload::Engine {
   ServedConnections* connections_ = nullptr;  // null in children
   Overlay overlay_;
   MachineServer machine_files_;
+  InputServer input_files_;
+  ServedFolders folders_;
   Report report_;
   bool allow_writes_ = false;
   bool allow_network_ = false;

@@ -70,8 +70,9 @@ struct SessionOptions {
   std::string scratch;
   bool stop_on_divergence = true;
   ClockMode clocks = ClockMode::kServed;
-  std::string child;  // name of the process below the rank; empty: the rank itself
-  int rank_pid = 0;   // of a child: recorded pid of its rank
+  std::string working_directory;  // of the process when the replay began
+  std::string child;              // name of the process below the rank; empty: the rank itself
+  int rank_pid = 0;               // of a child: recorded pid of its rank
 };
 
 class Session {

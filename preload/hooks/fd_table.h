@@ -51,6 +51,17 @@ class FdObject {
   // The program reads or writes. Called without the guard (guard.h); never while inside Deja.
   virtual void OnRead(Transfer& transfer) { transfer.Real(); }
   virtual void OnWrite(Transfer& transfer) { transfer.Real(); }
+  // Kind::kFile: the program has read `size` bytes, not 0, which stand at `offset` of the file (-1:
+  // where the descriptor stood). Within the guard.
+  virtual void AfterRead(int fd, const void* data, size_t size, int64_t offset) {
+    (void)fd, (void)data, (void)size, (void)offset;
+  }
+  // Kind::kFile: the descriptor stands at `position` now.
+  virtual void AfterSeek(int64_t position) { (void)position; }
+  // Kind::kFile: `size` bytes from `offset` on can be read at `memory`. Within the guard.
+  virtual void AfterMap(void* memory, size_t size, int64_t offset) {
+    (void)memory, (void)size, (void)offset;
+  }
   // No descriptor leads here any more. On the thread that closed the last one, which may be in a
   // signal handler.
   virtual void OnUnused() {}

@@ -1,5 +1,4 @@
 // Opening files: by open and its kin, and as streams.
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -7,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "preload/connections.h"
 #include "preload/hooks/entropy_files.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/paths.h"
@@ -34,7 +34,6 @@ constinit RealFn<FopenFn> real_fopen{"fopen"};
 constinit RealFn<FopenFn> real_fopen64{"fopen64"};
 constinit RealFn<FreopenFn> real_freopen{"freopen"};
 constinit RealFn<FreopenFn> real_freopen64{"freopen64"};
-constinit RealFn<DIR* (*)(const char*)> real_opendir{"opendir"};
 
 bool TakesMode(int flags) {
   return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
@@ -52,18 +51,34 @@ FileUse UseOf(const char* mode) {
   return std::strchr(mode, '+') != nullptr ? FileUse::kWrite : FileUse::kRead;
 }
 
+// What open's flags would be.
+int FlagsOf(const char* mode) {
+  if (mode == nullptr) return O_RDONLY;
+  const bool both = std::strchr(mode, '+') != nullptr;
+  if (mode[0] == 'r') return both ? O_RDWR : O_RDONLY;
+  return (both ? O_RDWR : O_WRONLY) | O_CREAT | (mode[0] == 'w' ? O_TRUNC : O_APPEND);
+}
+
 // `fd`, just opened from `path`, leads there now.
-void NoteOpened(const char* path, int fd) {
-  if (fd >= 0 && !InsideDeja()) FdTable::Set(fd, EntropyFileOf(path, fd));
+void NoteOpened(int dirfd, const char* path, int fd, int flags) {
+  if (fd < 0 || InsideDeja() || IsBorrowedMemory()) return;
+  FdObject* object = EntropyFileOf(path, fd);
+  Engine* engine = object == nullptr ? GetEngine() : nullptr;
+  if (engine != nullptr) {
+    const Guard guard;
+    object = engine->OnOpened(dirfd, path, fd, flags);
+  }
+  if (object != nullptr && object->kind() == FdObject::Kind::kFile) WatchStreams();
+  FdTable::Set(fd, object);
 }
 
 // `real(path)` opens.
 template <typename Real>
-int OpenAt(int dirfd, const char* path, FileUse use, Real real) {
-  MappedPath mapped(dirfd, path, use);
+int OpenAt(int dirfd, const char* path, int flags, Real real) {
+  MappedPath mapped(dirfd, path, UseOf(flags));
   if (mapped.refused()) return -1;
   int fd = real(mapped.get());
-  NoteOpened(path, fd);
+  NoteOpened(dirfd, path, fd, flags);
   return fd;
 }
 
@@ -72,7 +87,7 @@ FILE* OpenStream(const char* path, const char* mode, Real real) {
   MappedPath mapped(path, UseOf(mode));
   if (mapped.refused()) return nullptr;
   FILE* stream = real(mapped.get());
-  if (stream != nullptr) NoteOpened(path, fileno_unlocked(stream));
+  if (stream != nullptr) NoteOpened(AT_FDCWD, path, fileno_unlocked(stream), FlagsOf(mode));
   return stream;
 }
 
@@ -92,55 +107,51 @@ using namespace deja::preload;  // NOLINT: the hooks below are this file's only 
 
 DEJA_EXPORT int open(const char* path, int flags, ...) {
   DEJA_MODE_ARGUMENT(flags)
-  return OpenAt(AT_FDCWD, path, UseOf(flags),
-                [&](const char* p) { return real_open(p, flags, mode); });
+  return OpenAt(AT_FDCWD, path, flags, [&](const char* p) { return real_open(p, flags, mode); });
 }
 
 DEJA_EXPORT int open64(const char* path, int flags, ...) {
   DEJA_MODE_ARGUMENT(flags)
-  return OpenAt(AT_FDCWD, path, UseOf(flags),
-                [&](const char* p) { return real_open64(p, flags, mode); });
+  return OpenAt(AT_FDCWD, path, flags, [&](const char* p) { return real_open64(p, flags, mode); });
 }
 
 DEJA_EXPORT int openat(int dirfd, const char* path, int flags, ...) {
   DEJA_MODE_ARGUMENT(flags)
-  return OpenAt(dirfd, path, UseOf(flags),
+  return OpenAt(dirfd, path, flags,
                 [&](const char* p) { return real_openat(dirfd, p, flags, mode); });
 }
 
 DEJA_EXPORT int openat64(int dirfd, const char* path, int flags, ...) {
   DEJA_MODE_ARGUMENT(flags)
-  return OpenAt(dirfd, path, UseOf(flags),
+  return OpenAt(dirfd, path, flags,
                 [&](const char* p) { return real_openat64(dirfd, p, flags, mode); });
 }
 
 // What fortified programs call when they pass no mode.
 DEJA_EXPORT int __open_2(const char* path, int flags) {
-  return OpenAt(AT_FDCWD, path, UseOf(flags), [&](const char* p) { return real_open_2(p, flags); });
+  return OpenAt(AT_FDCWD, path, flags, [&](const char* p) { return real_open_2(p, flags); });
 }
 
 DEJA_EXPORT int __open64_2(const char* path, int flags) {
-  return OpenAt(AT_FDCWD, path, UseOf(flags),
-                [&](const char* p) { return real_open64_2(p, flags); });
+  return OpenAt(AT_FDCWD, path, flags, [&](const char* p) { return real_open64_2(p, flags); });
 }
 
 DEJA_EXPORT int __openat_2(int dirfd, const char* path, int flags) {
-  return OpenAt(dirfd, path, UseOf(flags),
-                [&](const char* p) { return real_openat_2(dirfd, p, flags); });
+  return OpenAt(dirfd, path, flags, [&](const char* p) { return real_openat_2(dirfd, p, flags); });
 }
 
 DEJA_EXPORT int __openat64_2(int dirfd, const char* path, int flags) {
-  return OpenAt(dirfd, path, UseOf(flags),
+  return OpenAt(dirfd, path, flags,
                 [&](const char* p) { return real_openat64_2(dirfd, p, flags); });
 }
 
 DEJA_EXPORT int creat(const char* path, mode_t mode) {
-  return OpenAt(AT_FDCWD, path, FileUse::kCreate,
+  return OpenAt(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC,
                 [&](const char* p) { return real_creat(p, mode); });
 }
 
 DEJA_EXPORT int creat64(const char* path, mode_t mode) {
-  return OpenAt(AT_FDCWD, path, FileUse::kCreate,
+  return OpenAt(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC,
                 [&](const char* p) { return real_creat64(p, mode); });
 }
 
@@ -158,9 +169,4 @@ DEJA_EXPORT FILE* freopen(const char* path, const char* mode, FILE* stream) {
 
 DEJA_EXPORT FILE* freopen64(const char* path, const char* mode, FILE* stream) {
   return OpenStream(path, mode, [&](const char* p) { return real_freopen64(p, mode, stream); });
-}
-
-DEJA_EXPORT DIR* opendir(const char* path) {
-  MappedPath mapped(path, FileUse::kRead);
-  return mapped.refused() ? nullptr : real_opendir(mapped.get());
 }

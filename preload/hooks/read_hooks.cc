@@ -1,8 +1,11 @@
-// Reads by descriptor: read, pread, readv. Those of descriptors that are not tracked go straight to
-// the real functions.
+// Reads by descriptor: read, pread, readv and their kin, and lseek. Those of descriptors that are
+// not tracked go straight to the real functions; of an input file the engine is told what was read.
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
+
+#include "preload/engine.h"
 #include "preload/guard.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/fd_table.h"
@@ -15,12 +18,50 @@ constinit RealFn<ssize_t (*)(int, void*, size_t)> real_read{"read"};
 constinit RealFn<ssize_t (*)(int, void*, size_t, size_t)> real_read_chk{"__read_chk"};
 constinit RealFn<ssize_t (*)(int, void*, size_t, off_t)> real_pread{"pread"};
 constinit RealFn<ssize_t (*)(int, void*, size_t, off64_t)> real_pread64{"pread64"};
+constinit RealFn<ssize_t (*)(int, void*, size_t, off_t, size_t)> real_pread_chk{"__pread_chk"};
+constinit RealFn<ssize_t (*)(int, void*, size_t, off64_t, size_t)> real_pread64_chk{
+    "__pread64_chk"};
 constinit RealFn<ssize_t (*)(int, const iovec*, int)> real_readv{"readv"};
+constinit RealFn<ssize_t (*)(int, const iovec*, int, off_t)> real_preadv{"preadv"};
+constinit RealFn<ssize_t (*)(int, const iovec*, int, off64_t)> real_preadv64{"preadv64"};
+constinit RealFn<ssize_t (*)(int, const iovec*, int, off_t, int)> real_preadv2{"preadv2"};
+constinit RealFn<ssize_t (*)(int, const iovec*, int, off64_t, int)> real_preadv64v2{"preadv64v2"};
+constinit RealFn<off_t (*)(int, off_t, int)> real_lseek{"lseek"};
+constinit RealFn<off64_t (*)(int, off64_t, int)> real_lseek64{"lseek64"};
 
 // What answers a read of `fd`; null: the kernel.
 FdObject* Tracked(int fd) {
   FdObject* object = FdTable::Find(fd);
-  return object != nullptr && !InsideDeja() ? object : nullptr;
+  if (object == nullptr || InsideDeja()) return nullptr;
+  // In a forked child the engine has to get ready before it reads what its parent opened.
+  if (object->kind() == FdObject::Kind::kFile) GetEngine();
+  return object;
+}
+
+bool IsFile(const FdObject& object) {
+  return object.kind() == FdObject::Kind::kFile;
+}
+
+// Tells that `n` bytes (or an error) were read. Keeps errno.
+ssize_t Told(FdObject& file, int fd, const void* data, ssize_t n, int64_t offset) {
+  if (n > 0) {
+    const Guard guard;
+    file.AfterRead(fd, data, static_cast<size_t>(n), offset);
+  }
+  return n;
+}
+
+ssize_t Told(FdObject& file, int fd, std::span<const iovec> pieces, ssize_t n, int64_t offset) {
+  auto left = static_cast<size_t>(std::max<ssize_t>(n, 0));
+  const Guard guard;
+  for (const iovec& piece : pieces) {
+    const size_t part = std::min(left, piece.iov_len);
+    if (part == 0) continue;
+    file.AfterRead(fd, piece.iov_base, part, offset);
+    if (offset >= 0) offset += static_cast<int64_t>(part);
+    left -= part;
+  }
+  return n;
 }
 
 // `real(const iovec*, int)` reads into pieces.
@@ -53,6 +94,7 @@ using namespace deja::preload;  // NOLINT: the hooks below are this file's only 
 DEJA_EXPORT ssize_t read(int fd, void* buffer, size_t size) {
   FdObject* object = Tracked(fd);
   if (object == nullptr) return real_read(fd, buffer, size);
+  if (IsFile(*object)) return Told(*object, fd, buffer, real_read(fd, buffer, size), -1);
   return ReadOne(*object, LibcApi::kread, fd, buffer, size, -1,
                  [fd](void* out, size_t room) { return real_read(fd, out, room); });
 }
@@ -60,6 +102,7 @@ DEJA_EXPORT ssize_t read(int fd, void* buffer, size_t size) {
 DEJA_EXPORT ssize_t __read_chk(int fd, void* buffer, size_t size, size_t room) {
   FdObject* object = size <= room ? Tracked(fd) : nullptr;
   if (object == nullptr) return real_read_chk(fd, buffer, size, room);
+  if (IsFile(*object)) return Told(*object, fd, buffer, real_read(fd, buffer, size), -1);
   return ReadOne(*object, LibcApi::kread, fd, buffer, size, -1,
                  [fd](void* out, size_t n) { return real_read(fd, out, n); });
 }
@@ -67,6 +110,8 @@ DEJA_EXPORT ssize_t __read_chk(int fd, void* buffer, size_t size, size_t room) {
 DEJA_EXPORT ssize_t pread(int fd, void* buffer, size_t size, off_t offset) {
   FdObject* object = Tracked(fd);
   if (object == nullptr) return real_pread(fd, buffer, size, offset);
+  if (IsFile(*object))
+    return Told(*object, fd, buffer, real_pread(fd, buffer, size, offset), offset);
   return ReadOne(*object, LibcApi::kpread, fd, buffer, size, offset,
                  [&](void* out, size_t room) { return real_pread(fd, out, room, offset); });
 }
@@ -74,6 +119,8 @@ DEJA_EXPORT ssize_t pread(int fd, void* buffer, size_t size, off_t offset) {
 DEJA_EXPORT ssize_t pread64(int fd, void* buffer, size_t size, off64_t offset) {
   FdObject* object = Tracked(fd);
   if (object == nullptr) return real_pread64(fd, buffer, size, offset);
+  if (IsFile(*object))
+    return Told(*object, fd, buffer, real_pread64(fd, buffer, size, offset), offset);
   return ReadOne(*object, LibcApi::kpread, fd, buffer, size, offset,
                  [&](void* out, size_t room) { return real_pread64(fd, out, room, offset); });
 }
@@ -81,6 +128,74 @@ DEJA_EXPORT ssize_t pread64(int fd, void* buffer, size_t size, off64_t offset) {
 DEJA_EXPORT ssize_t readv(int fd, const iovec* pieces, int count) {
   FdObject* object = pieces != nullptr && count > 0 ? Tracked(fd) : nullptr;
   if (object == nullptr) return real_readv(fd, pieces, count);
+  if (IsFile(*object))
+    return Told(*object, fd, {pieces, static_cast<size_t>(count)}, real_readv(fd, pieces, count),
+                -1);
   return Read(*object, LibcApi::kreadv, fd, {pieces, static_cast<size_t>(count)}, -1,
               [fd](const iovec* p, int n) { return real_readv(fd, p, n); });
+}
+
+DEJA_EXPORT ssize_t __pread_chk(int fd, void* buffer, size_t size, off_t offset, size_t room) {
+  if (size > room) return real_pread_chk(fd, buffer, size, offset, room);  // which ends the program
+  return pread(fd, buffer, size, offset);
+}
+
+DEJA_EXPORT ssize_t __pread64_chk(int fd, void* buffer, size_t size, off64_t offset, size_t room) {
+  if (size > room) return real_pread64_chk(fd, buffer, size, offset, room);
+  return pread64(fd, buffer, size, offset);
+}
+
+// ---- Of these only files matter: entropy and connections have no positions.
+
+namespace {
+
+FdObject* TrackedFile(int fd) {
+  FdObject* object = Tracked(fd);
+  return object != nullptr && IsFile(*object) ? object : nullptr;
+}
+
+template <typename Real>
+ssize_t ReadPieces(int fd, const iovec* pieces, int count, int64_t offset, Real real) {
+  FdObject* file = TrackedFile(fd);
+  const ssize_t n = real();
+  if (file == nullptr || n <= 0) return n;
+  return Told(*file, fd, {pieces, static_cast<size_t>(count)}, n, offset);
+}
+
+template <typename Real>
+auto Seek(int fd, Real real) {
+  const auto position = real();
+  FdObject* file = position >= 0 ? TrackedFile(fd) : nullptr;
+  if (file != nullptr) file->AfterSeek(position);
+  return position;
+}
+
+}  // namespace
+
+DEJA_EXPORT ssize_t preadv(int fd, const iovec* pieces, int count, off_t offset) {
+  return ReadPieces(fd, pieces, count, offset,
+                    [&] { return real_preadv(fd, pieces, count, offset); });
+}
+
+DEJA_EXPORT ssize_t preadv64(int fd, const iovec* pieces, int count, off64_t offset) {
+  return ReadPieces(fd, pieces, count, offset,
+                    [&] { return real_preadv64(fd, pieces, count, offset); });
+}
+
+DEJA_EXPORT ssize_t preadv2(int fd, const iovec* pieces, int count, off_t offset, int flags) {
+  return ReadPieces(fd, pieces, count, offset,
+                    [&] { return real_preadv2(fd, pieces, count, offset, flags); });
+}
+
+DEJA_EXPORT ssize_t preadv64v2(int fd, const iovec* pieces, int count, off64_t offset, int flags) {
+  return ReadPieces(fd, pieces, count, offset,
+                    [&] { return real_preadv64v2(fd, pieces, count, offset, flags); });
+}
+
+DEJA_EXPORT off_t lseek(int fd, off_t offset, int whence) noexcept {
+  return Seek(fd, [&] { return real_lseek(fd, offset, whence); });
+}
+
+DEJA_EXPORT off64_t lseek64(int fd, off64_t offset, int whence) noexcept {
+  return Seek(fd, [&] { return real_lseek64(fd, offset, whence); });
 }

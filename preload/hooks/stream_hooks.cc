@@ -1,8 +1,8 @@
-// Connections that are read and written by stream (stdin, fdopen of a socket). The C library fills
+// Connections and input files that are read by stream (stdin, fopen, fdopen). The C library fills
 // and empties its buffers by calls of its own, which no symbol of ours comes before. But it makes
 // them through the table of its file streams, in which there are entries for reading and writing.
 //
-// So these entries are replaced, once, when the first connection appears, in both tables (of bytes
+// So these entries are replaced, once, when the first of them appears, in both tables (of bytes
 // and of wide characters). Only if the table looks as expected: its entries must be the functions
 // that the C library exports under the names of the entries. Otherwise nothing is touched, and
 // what streams read is not seen. docs/decisions/0010 says why, and what else was considered.
@@ -15,6 +15,7 @@
 #include <cstdio>
 
 #include "preload/connections.h"
+#include "preload/engine.h"
 #include "preload/guard.h"
 #include "preload/real_symbols.h"
 
@@ -25,24 +26,47 @@ namespace {
 // xsgetn, seekoff, seekpos, setbuf, sync, doallocate, read, write, seek, close, stat, …
 constexpr size_t kReadEntry = 14;
 constexpr size_t kWriteEntry = 15;
+constexpr size_t kSeekEntry = 16;
 constexpr size_t kEntries = 21;
 constexpr int kErrorSeen = 0x20;  // _IO_ERR_SEEN, as the header's own macro for ferror has it
 
 using StreamRead = ssize_t (*)(FILE*, void*, ssize_t);
 using StreamWrite = ssize_t (*)(FILE*, const void*, ssize_t);
+using StreamSeek = off64_t (*)(FILE*, off64_t, int);
 std::atomic<StreamRead> g_read{nullptr};
 std::atomic<StreamWrite> g_write{nullptr};
+std::atomic<StreamSeek> g_seek{nullptr};
 
-FdObject* ConnectionOf(FILE* stream) {
+// What the stream reads, if it is of this kind.
+FdObject* Tracked(FILE* stream, FdObject::Kind kind) {
   FdObject* object = FdTable::Find(stream->_fileno);
-  bool is = object != nullptr && object->kind() == FdObject::Kind::kConnection && !InsideDeja();
-  return is ? object : nullptr;
+  return object != nullptr && object->kind() == kind && !InsideDeja() ? object : nullptr;
+}
+FdObject* ConnectionOf(FILE* stream) {
+  return Tracked(stream, FdObject::Kind::kConnection);
+}
+
+ssize_t ReadFileStream(FILE* stream, void* buffer, ssize_t size) {
+  FdObject* file = Tracked(stream, FdObject::Kind::kFile);
+  if (file != nullptr) GetEngine();  // which gets ready, in a forked child
+  const ssize_t n = g_read.load(std::memory_order_relaxed)(stream, buffer, size);
+  if (file != nullptr && n > 0) {
+    const Guard guard;
+    file->AfterRead(stream->_fileno, buffer, static_cast<size_t>(n), -1);
+  }
+  return n;
+}
+
+off64_t SeekStream(FILE* stream, off64_t offset, int whence) {
+  const off64_t position = g_seek.load(std::memory_order_relaxed)(stream, offset, whence);
+  FdObject* file = position >= 0 ? Tracked(stream, FdObject::Kind::kFile) : nullptr;
+  if (file != nullptr) file->AfterSeek(position);
+  return position;
 }
 
 ssize_t ReadStream(FILE* stream, void* buffer, ssize_t size) {
   FdObject* object = ConnectionOf(stream);
-  if (object == nullptr || size < 0)
-    return g_read.load(std::memory_order_relaxed)(stream, buffer, size);
+  if (object == nullptr || size < 0) return ReadFileStream(stream, buffer, size);
   const iovec piece{buffer, static_cast<size_t>(size)};
   Transfer transfer{.api = LibcApi::kread, .fd = stream->_fileno, .pieces = {&piece, 1}};
   transfer.context = stream;
@@ -73,8 +97,10 @@ ssize_t WriteStream(FILE* stream, const void* data, ssize_t size) {
 }
 
 // Tables are in memory that the dynamic linker has made read-only.
-void Replace(void** table, void* read_fn, void* write_fn) {
-  if (table == nullptr || table[kReadEntry] != read_fn || table[kWriteEntry] != write_fn) return;
+void Replace(void** table, void* read_fn, void* write_fn, void* seek_fn) {
+  if (table == nullptr || table[kReadEntry] != read_fn || table[kWriteEntry] != write_fn ||
+      table[kSeekEntry] != seek_fn)
+    return;
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<uintptr_t>(table) & ~(page - 1);
   const auto last = reinterpret_cast<uintptr_t>(table + kEntries);
@@ -82,6 +108,7 @@ void Replace(void** table, void* read_fn, void* write_fn) {
   if (mprotect(memory, last - first, PROT_READ | PROT_WRITE) != 0) return;
   __atomic_store_n(&table[kReadEntry], reinterpret_cast<void*>(&ReadStream), __ATOMIC_RELEASE);
   __atomic_store_n(&table[kWriteEntry], reinterpret_cast<void*>(&WriteStream), __ATOMIC_RELEASE);
+  __atomic_store_n(&table[kSeekEntry], reinterpret_cast<void*>(&SeekStream), __ATOMIC_RELEASE);
   mprotect(memory, last - first, PROT_READ);
 }
 
@@ -89,15 +116,17 @@ void Replace(void** table, void* read_fn, void* write_fn) {
 
 void WatchStreams() {
   static std::atomic<bool> done{false};
-  if (done.exchange(true)) return;
+  if (done.load(std::memory_order_relaxed) || done.exchange(true)) return;
   const int saved_errno = errno;
   void* read_fn = RealNext("_IO_file_read");
   void* write_fn = RealNext("_IO_file_write");
-  if (read_fn != nullptr && write_fn != nullptr) {
+  void* seek_fn = RealNext("_IO_file_seek");
+  if (read_fn != nullptr && write_fn != nullptr && seek_fn != nullptr) {
     g_read.store(reinterpret_cast<StreamRead>(read_fn));
     g_write.store(reinterpret_cast<StreamWrite>(write_fn));
-    Replace(static_cast<void**>(RealNext("_IO_file_jumps")), read_fn, write_fn);
-    Replace(static_cast<void**>(RealNext("_IO_wfile_jumps")), read_fn, write_fn);
+    g_seek.store(reinterpret_cast<StreamSeek>(seek_fn));
+    Replace(static_cast<void**>(RealNext("_IO_file_jumps")), read_fn, write_fn, seek_fn);
+    Replace(static_cast<void**>(RealNext("_IO_wfile_jumps")), read_fn, write_fn, seek_fn);
   }
   errno = saved_errno;
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cfenv>
 #include <cmath>
@@ -305,6 +306,19 @@ TEST(Digest, UlpDistances) {
   EXPECT_EQ(distance(uint8_t{0x38}, uint8_t{0xb8}, 10), 0x70u);
   EXPECT_EQ(distance(INT64_MIN, INT64_MAX, 4), UINT64_MAX);
   EXPECT_EQ(distance(int8_t{-128}, int8_t{127}, 0), 255u);
+}
+
+TEST(RunningHashTest, PiecesHashAsTheWhole) {
+  std::vector<std::byte> bytes(100000);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 2654435761u >> 7);
+  RunningHash hash;
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{240}, size_t{5000}, bytes.size()}) {
+    const auto whole = std::span(bytes).first(size);
+    hash.Begin();
+    for (size_t at = 0; at < size; at += 777)
+      hash.Add(whole.subspan(at, std::min<size_t>(777, size - at)));
+    EXPECT_EQ(hash.Value(), HashBytes(whole)) << size;
+  }
 }
 
 }  // namespace

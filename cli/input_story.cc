@@ -1,0 +1,115 @@
+#include "cli/input_story.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/output.h"
+#include "format/file_ranges.h"
+
+namespace deja::cli {
+namespace {
+
+constexpr uint32_t kTelling = 1u << static_cast<uint32_t>(format::EventKind::kInputFile) |
+                              1u << static_cast<uint32_t>(format::EventKind::kFileRead);
+
+void Add(InputFileStory& to, const format::FileRead& event) {
+  const bool is_kept = event.payload == static_cast<uint32_t>(format::PayloadState::kKept);
+  const bool is_lost = event.how == static_cast<uint32_t>(format::FileReadHow::kChanged) ||
+                       event.payload == static_cast<uint32_t>(format::PayloadState::kDropped);
+  for (const format::FileRange& range : format::RangesOf(event)) {
+    to.read += range.size;
+    if (is_kept) to.kept += range.size;
+    if (is_lost) to.lost += range.size;
+  }
+}
+
+std::string LostText(const InputFileStory& file) {
+  return file.lost == 0 ? "" : fmt::format(", {} not recorded", HumanBytes(file.lost));
+}
+
+const char* ModeName(uint32_t mode) {
+  static constexpr const char* kNames[] = {"unknown", "off", "digest", "full"};
+  return mode < std::size(kNames) ? kNames[mode] : "unknown";
+}
+
+}  // namespace
+
+InputStory ReadInputStory(const format::RankReader& reader) {
+  InputStory story;
+  story.mode = reader.header().inputs;
+  std::map<uint32_t, std::string> paths;
+  std::map<uint32_t, InputFileStory> by_number;
+  const auto& batches = reader.batches();
+  for (size_t i = 0; i < batches.size(); ++i) {
+    if ((batches[i].kinds & kTelling) == 0) continue;
+    auto cursor = reader.EventsFromBatch(i);
+    while (const format::Event* event = cursor->Next()) {
+      if (cursor->batch_number() != i) break;
+      if (const auto* file = event->As<format::InputFile>()) {
+        InputFileStory& one = by_number[file->file];
+        one.path = std::string(file->path);
+        one.size = file->size;
+        one.missing = file->error != 0;
+      } else if (const auto* ranges = event->As<format::FileRead>()) {
+        Add(by_number[ranges->file], *ranges);
+      }
+    }
+  }
+  std::map<std::string, InputFileStory> by_path;
+  for (const auto& [number, one] : by_number) {
+    InputFileStory& file = by_path[one.path];
+    file.path = one.path;
+    file.size = one.size;
+    file.missing = one.missing;
+    for (InputFileStory* sum : {&file, &story.total}) {
+      sum->read += one.read;
+      sum->kept += one.kept;
+      sum->lost += one.lost;
+    }
+  }
+  for (auto& [path, file] : by_path) story.files.push_back(std::move(file));
+  return story;
+}
+
+std::vector<std::string> InputStory::Lines(size_t most) const {
+  std::vector<const InputFileStory*> read;
+  for (const InputFileStory& file : files)
+    if (file.read != 0) read.push_back(&file);
+  if (read.empty()) return {};
+  std::vector<std::string> lines;
+  const std::string what =
+      total.kept == 0 ? "digests" : fmt::format("{} of them in the trace", HumanBytes(total.kept));
+  lines.push_back(fmt::format("inputs: {} files, {} read, {}{}", HumanCount(read.size()),
+                              HumanBytes(total.read), what, LostText(total)));
+  std::stable_sort(read.begin(), read.end(), [](const InputFileStory* a, const InputFileStory* b) {
+    return a->read > b->read;
+  });
+  for (size_t i = 0; i < read.size() && i < most; ++i)
+    lines.push_back(fmt::format("  {}: {} of {}{}", read[i]->path, HumanBytes(read[i]->read),
+                                HumanBytes(read[i]->size), LostText(*read[i])));
+  if (read.size() > most)
+    lines.push_back(fmt::format("  and {} more (--json has all)", HumanCount(read.size() - most)));
+  return lines;
+}
+
+nlohmann::json ToJson(const InputStory& story) {
+  nlohmann::json files = nlohmann::json::array();
+  for (const InputFileStory& file : story.files) {
+    nlohmann::json one = {{"path", file.path},
+                          {"size", file.size},
+                          {"read", file.read},
+                          {"kept", file.kept},
+                          {"lost", file.lost}};
+    if (file.missing) one["missing"] = true;
+    files.push_back(one);
+  }
+  return {{"mode", ModeName(story.mode)},
+          {"read", story.total.read},
+          {"kept", story.total.kept},
+          {"lost", story.total.lost},
+          {"files", files}};
+}
+
+}  // namespace deja::cli

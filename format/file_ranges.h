@@ -1,0 +1,26 @@
+// FileRange: the ranges of a FileRead event, one by one.
+//
+// Values of a trace are not to be trusted: ranges that no file can have are left out. Allocates;
+// any thread.
+#ifndef DEJA_FORMAT_FILE_RANGES_H_
+#define DEJA_FORMAT_FILE_RANGES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "common/ids.h"
+#include "format/messages.h"
+
+namespace deja::format {
+
+struct FileRange {
+  uint64_t begin = 0;
+  uint64_t size = 0;
+  Hash128 hash;
+};
+
+std::vector<FileRange> RangesOf(const FileRead& event);
+
+}  // namespace deja::format
+
+#endif  // DEJA_FORMAT_FILE_RANGES_H_

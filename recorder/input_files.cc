@@ -1,0 +1,263 @@
+#include "recorder/input_files.h"
+
+#define XXH_INLINE_ALL
+#include <fcntl.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <ctime>
+
+#include "preload/absolute_path.h"
+#include "preload/digest.h"
+#include "recorder/opened_input.h"
+#include "recorder/recording.h"
+
+namespace deja::recorder {
+namespace {
+
+// Of a file that is opened for writing, at most; beyond it nothing is recorded of it.
+constexpr uint64_t kMostWhole = 256 << 20;
+// A change within one tick of the kernel's clock does not show in a file's time.
+constexpr int64_t kYoungNs = 100'000'000;
+
+int64_t Ns(const timespec& time) {
+  return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+// Files that this process, or the one that it was forked from, has written. Numbers of files are
+// used again, so the time of birth counts.
+constexpr size_t kOwnSlots = 1 << 18;
+constinit std::atomic<std::atomic<uint64_t>*> g_own{nullptr};
+
+uint64_t OwnKey(const struct stat& info, int fd, const char* path) {
+  struct statx more {};
+  const int flags = path[0] == '\0' ? AT_EMPTY_PATH : 0;
+  if (statx(fd, path, flags, STATX_BTIME, &more) != 0) more.stx_btime = {};
+  const uint64_t words[] = {info.st_dev, info.st_ino, static_cast<uint64_t>(more.stx_btime.tv_sec),
+                            more.stx_btime.tv_nsec};
+  return XXH3_64bits(words, sizeof words) | 1;
+}
+
+// The slot of `key`, or the free one where it belongs; null if the table is full.
+std::atomic<uint64_t>* OwnSlot(std::atomic<uint64_t>* table, uint64_t key) {
+  for (size_t i = 0; i < kOwnSlots; ++i) {
+    std::atomic<uint64_t>& slot = table[(key + i) % kOwnSlots];
+    const uint64_t found = slot.load(std::memory_order_relaxed);
+    if (found == 0 || found == key) return &slot;
+  }
+  return nullptr;
+}
+
+// `path` relative to `fd`; empty: `fd` itself.
+bool IsOwnFile(const struct stat& info, int fd, const char* path = "") {
+  std::atomic<uint64_t>* table = g_own.load(std::memory_order_acquire);
+  if (table == nullptr) return false;
+  const uint64_t key = OwnKey(info, fd, path);
+  const std::atomic<uint64_t>* slot = OwnSlot(table, key);
+  return slot != nullptr && slot->load(std::memory_order_relaxed) == key;
+}
+
+bool IsWithin(std::string_view path, std::string_view folder) {
+  return !folder.empty() && path.substr(0, folder.size()) == folder &&
+         (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+bool IsOwnExecutable(const struct stat& info) {
+  struct stat executable {};
+  return stat("/proc/self/exe", &executable) == 0 && executable.st_ino == info.st_ino &&
+         executable.st_dev == info.st_dev;
+}
+
+}  // namespace
+
+bool IsSameState(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size &&
+         a.st_mode == b.st_mode && Ns(a.st_mtim) == Ns(b.st_mtim);
+}
+
+void MarkOwnFile(const struct stat& info, int fd) {
+  std::atomic<uint64_t>* table = g_own.load(std::memory_order_acquire);
+  if (table == nullptr) {
+    auto* made = static_cast<std::atomic<uint64_t>*>(MapZeroed(kOwnSlots * sizeof(uint64_t)));
+    if (made == nullptr) return;
+    if (!g_own.compare_exchange_strong(table, made)) {
+      munmap(made, kOwnSlots * sizeof(uint64_t));
+    } else {
+      table = made;
+    }
+  }
+  const uint64_t key = OwnKey(info, fd, "");
+  for (;;) {
+    std::atomic<uint64_t>* slot = OwnSlot(table, key);
+    uint64_t free = 0;
+    if (slot == nullptr || slot->compare_exchange_strong(free, key) || free == key) return;
+  }
+}
+
+InputFiles::InputFiles(const Config& config)
+    : config_(config), rule_(config.inputs_include, config.inputs_exclude) {}
+
+bool InputFiles::IsInput(std::string_view path) const {
+  return rule_.IsInput(path) && !IsWithin(path, config_.trace_dir) &&
+         !IsWithin(path, config_.tail_dir);
+}
+
+std::string_view InputFiles::Keep(std::string_view path) {
+  constexpr size_t kChunk = 64 << 10;
+  if (path.size() > text_left_) {
+    text_ = static_cast<char*>(MapZeroed(kChunk));
+    text_left_ = text_ == nullptr ? 0 : kChunk;
+  }
+  if (path.size() > text_left_) return {};
+  std::memcpy(text_, path.data(), path.size());
+  const std::string_view kept(text_, path.size());
+  text_ += path.size();
+  text_left_ -= path.size();
+  return kept;
+}
+
+void InputFiles::Looked(Recording& rec, int dirfd, const char* path) {
+  if (!keeps_bytes()) return;
+  char buffer[PATH_MAX];
+  const std::string_view name = preload::AbsolutePath(dirfd, path, buffer);
+  if (name.empty() || !IsInput(name)) return;
+  struct stat info {};
+  FileNews what;
+  if (fstatat(dirfd, path, &info, 0) != 0) {
+    what.error = errno;
+    info = {};
+  } else if (S_ISREG(info.st_mode) && IsOwnFile(info, dirfd, path)) {
+    return;
+  }
+  Know(rec, name, info, false, what);
+}
+
+void InputFiles::Folder(Recording& rec, std::string_view path, const struct stat& info,
+                        std::string_view entries) {
+  FileNews what;
+  what.entries = entries;
+  Know(rec, path, info, true, what);
+}
+
+KnownFile* InputFiles::Know(Recording& rec, std::string_view path, const struct stat& info,
+                            bool opens, const FileNews& what) {
+  KnownFile* file = nullptr;
+  const uint64_t entries =
+      what.entries.empty() ? 0 : XXH3_64bits(what.entries.data(), what.entries.size()) | 1;
+  uint64_t opened = 0;
+  {
+    Hold hold(lock_);
+    bool is_new = false;
+    const uint64_t key = XXH3_64bits(path.data(), path.size()) | 1;
+    const uint32_t at = paths_.FindOrAdd(key, next_record_, is_new);
+    if (at == KeyMap::kMissing) return nullptr;
+    while (records_.size() <= at)
+      if (records_.Add() == records_.kMissing) return nullptr;
+    PathRecord& record = records_[at];
+    opened = record.opens;
+    if (opens) ++record.opens;
+    const KnownFile* last = record.last;
+    if (last != nullptr && last->error == what.error && IsSameState(last->info, info) &&
+        (entries == 0 || last->entries == entries) && !what.written)
+      return record.last;
+    const uint32_t index = files_.Add();
+    if (index == files_.kMissing) return nullptr;
+    file = &files_[index];
+    file->path = record.last != nullptr ? record.last->path : Keep(path);
+    if (file->path.empty()) return nullptr;
+    file->number = index + 1;
+    file->generation = InputGeneration();
+    file->info = info;
+    file->error = what.error;
+    file->entries = entries;
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    file->may_change = Ns(now) - Ns(info.st_mtim) < kYoungNs;
+    if (S_ISREG(info.st_mode)) file->seen.SetSize(static_cast<uint64_t>(info.st_size));
+    record.last = file;
+  }
+  Announce(rec, *file, opened, what);
+  return file;
+}
+
+void InputFiles::Announce(Recording& rec, const KnownFile& file, uint64_t opens,
+                          const FileNews& what) {
+  format::InputFile event;
+  event.file = file.number;
+  event.path = file.path;
+  event.mode = file.info.st_mode;
+  event.size = static_cast<uint64_t>(file.info.st_size);
+  event.mtime_ns = Ns(file.info.st_mtim);
+  event.device = file.info.st_dev;
+  event.inode = file.info.st_ino;
+  event.opens = opens;
+  event.written = what.written;
+  event.error = static_cast<uint32_t>(what.error);
+  constexpr size_t kMostInline = 2 << 10;
+  if (what.entries.size() <= kMostInline) {
+    event.entries = what.entries;
+  } else {
+    const auto bytes = std::as_bytes(std::span(what.entries));
+    event.entries_hash = preload::HashBytes(bytes);
+    event.segment = rec.KeepPayload(event.entries_hash, bytes, 1).segment;
+  }
+  rec.writer.Write(event);
+  rec.RelieveStaging();
+}
+
+OpenedInput* InputFiles::Opened(Recording& rec, int dirfd, const char* path, int fd, int flags) {
+  if (config_.inputs == InputMode::kOff || (flags & O_PATH) != 0) return nullptr;
+  struct stat info {};
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return nullptr;
+  const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+  if (!writes && IsOwnFile(info, fd)) return nullptr;
+  char buffer[PATH_MAX];
+  const std::string_view name = preload::AbsolutePath(dirfd, path, buffer);
+  if (name.empty() || !IsInput(name) || IsOwnExecutable(info)) return nullptr;
+  if (writes) {
+    const bool reads = (flags & O_ACCMODE) == O_RDWR || keeps_bytes();
+    if (reads && (flags & O_TRUNC) == 0 && info.st_size != 0 && !IsOwnFile(info, fd)) {
+      FileNews what;
+      what.written = true;
+      if (KnownFile* file = Know(rec, name, info, true, what)) RecordWhole(rec, *file, fd);
+    }
+    MarkOwnFile(info, fd);
+    return nullptr;
+  }
+  KnownFile* file = Know(rec, name, info, true);
+  OpenedInput* input = file == nullptr ? nullptr : OpenedInputs::Take();
+  if (input != nullptr) input->Begin(*file);
+  return input;
+}
+
+void InputFiles::RecordWhole(Recording& rec, KnownFile& file, int fd) {
+  const auto size = static_cast<uint64_t>(file.info.st_size);
+  RangeBatch batch;
+  batch.Begin(file.number);
+  constexpr uint64_t kPiece = ReadRuns::kMostDigest;
+  auto* piece = size <= kMostWhole ? static_cast<std::byte*>(MapZeroed(kPiece)) : nullptr;
+  // A second description: the program's position, and its right to read, are its own business.
+  char link[40];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  const int own = piece == nullptr ? -1 : open(link, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  uint64_t at = 0;
+  while (own >= 0 && at < size) {
+    const ssize_t n = pread(own, piece, std::min(kPiece, size - at), static_cast<off_t>(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    const std::span bytes(piece, static_cast<size_t>(n));
+    batch.Add(rec, {at, bytes.size(), preload::HashBytes(bytes), bytes}, keeps_bytes(), false);
+    at += bytes.size();
+  }
+  if (at < size) batch.AddLost(rec, at, size - at);
+  batch.Flush(rec, false);
+  if (own >= 0) close(own);
+  if (piece != nullptr) munmap(piece, kPiece);
+}
+
+}  // namespace deja::recorder

@@ -1,0 +1,116 @@
+// InputFiles: what the program reads of files outside the run: InputFile and FileRead events.
+//
+// Which files: common/input_rule.h, less those that the run has written itself, the trace and the
+// program's own executable. A file is known by path, device, inode, size and time of its last
+// change; in another state it is another input. At `digest` ranges are hashed as the program is
+// given them; at `full` their bytes are kept as payloads, too. What has been recorded of a file
+// once is not recorded again (seen_pages.h).
+//
+// A file that is opened for writing and was there before is recorded as a whole when it is opened,
+// since what is read afterwards may be the run's own.
+//
+// One per Recording. Any thread, inside the guard; no lock is held across a real call; memory
+// straight from the kernel. A process that was forked records anew what it reads by descriptors
+// that it inherited.
+#ifndef DEJA_RECORDER_INPUT_FILES_H_
+#define DEJA_RECORDER_INPUT_FILES_H_
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "common/input_rule.h"
+#include "format/messages.h"
+#include "recorder/config.h"
+#include "recorder/mapped_memory.h"
+#include "recorder/seen_pages.h"
+#include "recorder/spin_lock.h"
+
+namespace deja::recorder {
+
+class OpenedInput;
+class Recording;
+
+// A file in one state, as this process knows it. Never freed.
+struct KnownFile {
+  uint32_t number = 0;
+  uint32_t generation = 0;  // of processes: another one's after a fork
+  std::string_view path;
+  struct stat info {};
+  SeenPages seen;
+  int error = 0;
+  uint64_t entries = 0;     // a hash of a folder's
+  bool may_change = false;  // so young that a change would not show in its times
+};
+
+// What more there is to say about a file.
+struct FileNews {
+  int error = 0;  // it is not there
+  bool written = false;
+  std::string_view entries;  // of a folder
+};
+
+class InputFiles {
+ public:
+  // `config` stays where it is.
+  explicit InputFiles(const Config& config);
+
+  // As preload::Engine::OnOpened.
+  OpenedInput* Opened(Recording& rec, int dirfd, const char* path, int fd, int flags);
+  // The program asks about a name, or is about to open it: where inputs are kept in full, what it
+  // is told is recorded.
+  void Looked(Recording& rec, int dirfd, const char* path);
+  // Files and folders with this name are inputs.
+  [[nodiscard]] bool Wants(std::string_view path) const {
+    return config_.inputs != InputMode::kOff && IsInput(path);
+  }
+  // The program lists a folder.
+  void Folder(Recording& rec, std::string_view path, const struct stat& info,
+              std::string_view entries);
+  // What stands for `info` under `path` from now on; writes its InputFile event if it is new.
+  KnownFile* Know(Recording& rec, std::string_view path, const struct stat& info, bool opens,
+                  const FileNews& what = {});
+  // Finishes everything that is being read: the process ends, or is replaced.
+  static void FinishAll(Recording& rec);
+  // The same in a signal handler, as far as that is possible.
+  static void FinishInSignal(Recording& rec);
+
+  [[nodiscard]] bool keeps_bytes() const { return config_.inputs == InputMode::kFull; }
+
+ private:
+  struct PathRecord {
+    uint64_t opens = 0;
+    KnownFile* last = nullptr;
+  };
+
+  [[nodiscard]] bool IsInput(std::string_view path) const;
+  void RecordWhole(Recording& rec, KnownFile& file, int fd);
+  std::string_view Keep(std::string_view path);
+  static void Announce(Recording& rec, const KnownFile& file, uint64_t opens, const FileNews& what);
+
+  const Config& config_;
+  const InputRule rule_;
+  SpinLock lock_;  // of what follows
+  KeyMap paths_;
+  StableArray<PathRecord, 1024, 2048> records_;
+  StableArray<KnownFile, 256, 8192> files_;
+  uint32_t next_record_ = 0;
+  char* text_ = nullptr;
+  size_t text_left_ = 0;
+};
+
+// Which process of a tree of forks this is: KnownFile::generation.
+uint32_t InputGeneration();
+// Around forks: the child's descriptors lead to what its parent was reading.
+void BeforeForkOfInputs();
+void AfterForkOfInputsInChild();
+// Nothing shows that the file was changed between these two looks at it.
+bool IsSameState(const struct stat& a, const struct stat& b);
+// The file behind a descriptor is the run's own from now on.
+void MarkOwnFile(const struct stat& info, int fd);
+
+}  // namespace deja::recorder
+
+#endif  // DEJA_RECORDER_INPUT_FILES_H_

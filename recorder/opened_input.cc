@@ -1,0 +1,244 @@
+#include "recorder/opened_input.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "preload/guard.h"
+#include "recorder/mapped_inputs.h"
+#include "recorder/recorder_engine.h"
+
+namespace deja::recorder {
+namespace {
+
+// Counted in every process that a fork touches; children alone count generations.
+constinit std::atomic<uint32_t> g_forks{0};
+constinit std::atomic<uint32_t> g_generation{1};
+Recording* (*g_find_recording)() = nullptr;
+
+constinit SpinLock g_pool_lock;
+constinit SpinLock g_renew_lock;
+constinit OpenedInput* g_free = nullptr;
+constexpr size_t kPerChunk = 64;
+constexpr size_t kChunks = 1 << 10;
+constinit OpenedInput* g_chunks[kChunks] = {};
+constinit size_t g_used = 0;
+
+}  // namespace
+
+uint32_t InputGeneration() {
+  return g_generation.load(std::memory_order_relaxed);
+}
+
+void BeforeForkOfInputs() {
+  g_forks.fetch_add(1, std::memory_order_relaxed);
+}
+
+void AfterForkOfInputsInChild() {
+  g_generation.fetch_add(1, std::memory_order_relaxed);
+  g_pool_lock.Reset();
+  g_renew_lock.Reset();
+  ResetMappingsInChild();
+}
+
+OpenedInput* OpenedInputs::Take() {
+  Hold hold(g_pool_lock);
+  if (OpenedInput* input = g_free) {
+    g_free = input->next_free_;
+    return input;
+  }
+  const size_t chunk = g_used / kPerChunk;
+  if (chunk >= kChunks) return nullptr;
+  if (g_chunks[chunk] == nullptr)
+    g_chunks[chunk] = static_cast<OpenedInput*>(MapZeroed(sizeof(OpenedInput) * kPerChunk));
+  if (g_chunks[chunk] == nullptr) return nullptr;
+  return new (&g_chunks[chunk][g_used++ % kPerChunk]) OpenedInput;
+}
+
+void OpenedInputs::GiveBack(OpenedInput& input) {
+  Hold hold(g_pool_lock);
+  input.next_free_ = g_free;
+  g_free = &input;
+}
+
+template <typename Function>
+void OpenedInputs::ForEach(Function function) {
+  for (size_t i = 0; i < g_used; ++i) {
+    OpenedInput& input = g_chunks[i / kPerChunk][i % kPerChunk];
+    if (input.in_use_.load(std::memory_order_acquire)) function(input);
+  }
+}
+
+void RangeBatch::Begin(uint32_t file, format::FileReadHow how) {
+  event_.file = file;
+  event_.how = static_cast<uint32_t>(how);
+  event_.gaps.clear();
+  event_.sizes.clear();
+  last_end_ = 0;
+  bytes_ = 0;
+}
+
+void RangeBatch::Append(uint64_t begin, uint64_t size, const Hash128& hash) {
+  std::memcpy(hashes_ + event_.sizes.size() * 16, hash.bytes.data(), 16);
+  event_.gaps.push_back(static_cast<int64_t>(begin - last_end_));
+  event_.sizes.push_back(size);
+  last_end_ = begin + size;
+  bytes_ += size;
+}
+
+void RangeBatch::Add(Recording& rec, const ReadRange& range, bool keep, bool in_signal) {
+  auto state = format::PayloadState::kNotKept;
+  format::Placed placed;
+  if (keep) {
+    placed = rec.KeepPayload(range.hash, range.bytes, 1);
+    state = placed.kept ? format::PayloadState::kKept : format::PayloadState::kDropped;
+  }
+  if (event_.sizes.size() == format::kMaxFileRanges ||
+      event_.payload != static_cast<uint32_t>(state) || event_.segment != placed.segment)
+    Flush(rec, in_signal);
+  event_.payload = static_cast<uint32_t>(state);
+  event_.segment = placed.segment;
+  Append(range.begin, range.size, range.hash);
+  if (bytes_ >= (keep ? ReadRuns::kMostKept : ReadRuns::kMostDigest)) Flush(rec, in_signal);
+}
+
+void RangeBatch::AddLost(Recording& rec, uint64_t begin, uint64_t size) {
+  Flush(rec, false);
+  const uint32_t how = event_.how;
+  event_.how = static_cast<uint32_t>(format::FileReadHow::kChanged);
+  event_.payload = 0;
+  Append(begin, size, {});
+  Flush(rec, false);
+  event_.how = how;
+}
+
+void RangeBatch::Flush(Recording& rec, bool in_signal) {
+  if (event_.sizes.empty()) return;
+  event_.hashes = {hashes_, event_.sizes.size() * 16};
+  if (in_signal)
+    rec.writer.WriteInSignal(event_);
+  else
+    rec.writer.Write(event_);
+  event_.gaps.clear();
+  event_.sizes.clear();
+  last_end_ = 0;
+  bytes_ = 0;
+}
+
+// Where finished ranges go.
+struct OpenedInput::Flow {
+  Recording& rec;
+  RangeBatch& batch;
+  bool keep;
+  bool in_signal;
+
+  ReadRuns::Sink Sink() {
+    return {[](const ReadRange& range, void* context) {
+              auto* flow = static_cast<Flow*>(context);
+              flow->batch.Add(flow->rec, range, flow->keep, flow->in_signal);
+            },
+            this};
+  }
+};
+
+void OpenedInput::SetFinder(Recording* (*find)()) {
+  g_find_recording = find;
+}
+
+void OpenedInput::Begin(KnownFile& file) {
+  generation_ = InputGeneration();
+  forks_ = g_forks.load(std::memory_order_relaxed);
+  position_.store(0, std::memory_order_relaxed);
+  batch_.Begin(file.number);
+  file_.store(&file, std::memory_order_release);
+  in_use_.store(true, std::memory_order_release);
+}
+
+void OpenedInput::AfterRead(int fd, const void* data, size_t size, int64_t offset) {
+  if (offset < 0) {
+    if (forks_ != g_forks.load(std::memory_order_relaxed)) {
+      const off_t now = lseek(fd, 0, SEEK_CUR);
+      if (now < static_cast<off_t>(size)) return;
+      position_.store(now - static_cast<off_t>(size), std::memory_order_relaxed);
+    }
+    offset = position_.fetch_add(static_cast<int64_t>(size), std::memory_order_relaxed);
+  }
+  const auto begin = static_cast<uint64_t>(offset);
+  const KnownFile* file = file_.load(std::memory_order_relaxed);
+  if (file->generation == InputGeneration() && file->seen.Covers(begin, begin + size)) return;
+  Record(begin, data, size);
+}
+
+void OpenedInput::Record(uint64_t offset, const void* data, size_t size) {
+  const ErrnoKeeper keep;
+  Recording* rec = g_find_recording != nullptr ? g_find_recording() : nullptr;
+  if (rec == nullptr) return;
+  if (generation_ != InputGeneration()) RenewInChild(*rec);
+  {
+    Hold hold(lock_);
+    KnownFile* file = file_.load(std::memory_order_relaxed);
+    Flow flow{*rec, batch_, rec->input_files.keeps_bytes(), false};
+    const uint64_t since =
+        runs_.Add(offset, {static_cast<const std::byte*>(data), size}, flow.keep, flow.Sink());
+    const uint64_t page = offset - offset % SeenPages::kPage;
+    if (!file->may_change) file->seen.Mark(std::max(since, page), offset + size);
+  }
+  rec->RelieveStaging();
+}
+
+// In a child of the process that opened it: what stands here is the parent's, who goes on with it.
+void OpenedInput::RenewInChild(Recording& rec) {
+  Hold hold(g_renew_lock);
+  if (generation_ == InputGeneration()) return;
+  lock_.Reset();
+  runs_.Forget();
+  const KnownFile* parents = file_.load(std::memory_order_relaxed);
+  KnownFile* file = rec.input_files.Know(rec, parents->path, parents->info, false);
+  if (file == nullptr) return;
+  batch_.Begin(file->number);
+  file_.store(file, std::memory_order_release);
+  generation_ = InputGeneration();
+}
+
+void OpenedInput::AfterMap(void* memory, size_t size, int64_t offset) {
+  if (KnownFile* file = file_.load(std::memory_order_relaxed))
+    NoteMapping(*file, memory, size, offset);
+}
+
+void OpenedInput::OnUnused() {
+  const preload::Guard guard;
+  const ErrnoKeeper keep;
+  in_use_.store(false, std::memory_order_release);
+  if (Recording* rec = g_find_recording != nullptr ? g_find_recording() : nullptr) Finish(*rec);
+  OpenedInputs::GiveBack(*this);
+}
+
+void OpenedInput::Finish(Recording& rec) {
+  if (generation_ != InputGeneration()) return;
+  Hold hold(lock_);
+  Flow flow{rec, batch_, rec.input_files.keeps_bytes(), false};
+  runs_.Finish(flow.Sink());
+  batch_.Flush(rec, false);
+}
+
+void OpenedInput::FinishInSignal(Recording& rec) {
+  if (generation_ != InputGeneration() || !lock_.LockBriefly()) return;
+  Flow flow{rec, batch_, rec.input_files.keeps_bytes(), true};
+  runs_.Finish(flow.Sink());
+  batch_.Flush(rec, true);
+  lock_.Unlock();
+}
+
+void InputFiles::FinishAll(Recording& rec) {
+  OpenedInputs::ForEach([&](OpenedInput& input) { input.Finish(rec); });
+  FinishAllMappings(rec, false);
+}
+
+void InputFiles::FinishInSignal(Recording& rec) {
+  OpenedInputs::ForEach([&](OpenedInput& input) { input.FinishInSignal(rec); });
+  FinishAllMappings(rec, true);
+}
+
+}  // namespace deja::recorder

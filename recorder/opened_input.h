@@ -1,0 +1,87 @@
+// OpenedInput: what descriptors of one open input file lead to while its process is recorded.
+//
+// Follows the position of the descriptor (all its copies share it), and hands what is read to
+// ReadRuns. Reading again what has been recorded takes no lock. Owner: a pool, to which it goes
+// back when its last descriptor is closed. Any thread.
+#ifndef DEJA_RECORDER_OPENED_INPUT_H_
+#define DEJA_RECORDER_OPENED_INPUT_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "format/messages.h"
+#include "preload/hooks/fd_table.h"
+#include "recorder/input_files.h"
+#include "recorder/read_runs.h"
+#include "recorder/spin_lock.h"
+
+namespace deja::recorder {
+
+// Puts finished ranges of one file together into FileRead events.
+class RangeBatch {
+ public:
+  // `in_signal`: this is a signal handler.
+  void Begin(uint32_t file, format::FileReadHow how = format::FileReadHow::kRead);
+  void Add(Recording& rec, const ReadRange& range, bool keep, bool in_signal);
+  // A range that could not be recorded.
+  void AddLost(Recording& rec, uint64_t begin, uint64_t size);
+  void Flush(Recording& rec, bool in_signal);
+
+ private:
+  void Append(uint64_t begin, uint64_t size, const Hash128& hash);
+
+  format::FileRead event_;
+  char hashes_[format::kMaxFileRanges * 16];
+  uint64_t last_end_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+class OpenedInput final : public preload::FdObject {
+ public:
+  OpenedInput() : FdObject(Kind::kFile) {}
+
+  // Nobody else has it yet.
+  void Begin(KnownFile& file);
+
+  void AfterRead(int fd, const void* data, size_t size, int64_t offset) override;
+  void AfterSeek(int64_t position) override {
+    position_.store(position, std::memory_order_relaxed);
+  }
+  void AfterMap(void* memory, size_t size, int64_t offset) override;
+  void OnUnused() override;
+
+  void Finish(Recording& rec);
+  void FinishInSignal(Recording& rec);
+  // The process's recording, for what has none at hand.
+  static void SetFinder(Recording* (*find)());
+
+ private:
+  friend class OpenedInputs;
+  struct Flow;
+  void Record(uint64_t offset, const void* data, size_t size);
+  void RenewInChild(Recording& rec);
+
+  std::atomic<KnownFile*> file_{nullptr};
+  std::atomic<int64_t> position_{0};
+  uint32_t forks_ = 0;  // seen when it was opened: later the position is shared
+  std::atomic<bool> in_use_{false};
+  uint32_t generation_ = 0;
+  SpinLock lock_;  // of what follows
+  ReadRuns runs_;
+  RangeBatch batch_;
+  OpenedInput* next_free_ = nullptr;
+};
+
+// The pool of the process: shared by a process and what it was forked from.
+class OpenedInputs {
+ public:
+  static OpenedInput* Take();
+  static void GiveBack(OpenedInput& input);
+  template <typename Function>
+  static void ForEach(Function function);
+};
+
+}  // namespace deja::recorder
+
+#endif  // DEJA_RECORDER_OPENED_INPUT_H_

@@ -1,0 +1,282 @@
+#include "replayer/input_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <vector>
+
+#include "preload/digest.h"
+#include "replayer/machine_files.h"
+
+namespace deja::replayer {
+
+using preload::FileUse;
+
+namespace {
+
+// As much as can be compared at a time; ranges of a recording are smaller, if it can be trusted.
+constexpr uint64_t kMostRange = 64 << 20;
+
+std::string BytesText(uint64_t begin, uint64_t size) {
+  return "bytes " + std::to_string(begin) + " to " + std::to_string(begin + size - 1);
+}
+
+// The first bytes of a digest, as `deja show` has them.
+std::string DigestText(const Hash128& hash) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (size_t i = 0; i < 8; ++i) {
+    text += kDigits[hash.bytes[i] >> 4];
+    text += kDigits[hash.bytes[i] & 15];
+  }
+  return text;
+}
+
+// Reads as much of `bytes` as there is.
+size_t ReadAt(int fd, uint64_t offset, std::vector<std::byte>& bytes) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n =
+        pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    done += static_cast<size_t>(n);
+  }
+  return done;
+}
+
+// How the file behind `fd` differs from `file`; empty: in nothing that was read.
+std::string Difference(int fd, const RecordedFile& file) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return "cannot be looked at: " + std::string(std::strerror(errno));
+  const auto size = static_cast<uint64_t>(info.st_size);
+  const std::string sizes = "it has " + std::to_string(size) + " bytes, the recorded run's had " +
+                            std::to_string(file.size);
+  std::vector<std::byte> bytes;
+  for (const RecordedRange& range : file.ranges) {
+    if (range.how == format::FileReadHow::kChanged || range.size > kMostRange) continue;
+    bytes.resize(range.size);
+    const size_t got = ReadAt(fd, range.begin, bytes);
+    if (got < range.size)
+      return "ends within " + BytesText(range.begin, range.size) +
+             ", which the recorded run read (digest " + DigestText(range.hash) + "): " + sizes;
+    const Hash128 live = preload::HashBytes(bytes);
+    if (live == range.hash) continue;
+    std::string text = "differs in " + BytesText(range.begin, range.size) +
+                       ", which the recorded run read: recorded digest " + DigestText(range.hash) +
+                       ", live " + DigestText(live);
+    return size == file.size ? text : text + "; " + sizes;
+  }
+  return size == file.size ? std::string() : "has another size: " + sizes;
+}
+
+bool MakeFolders(const std::string& path) {
+  for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
+    if (mkdir(path.substr(0, at).c_str(), 0777) != 0 && errno != EEXIST) return false;
+  return mkdir(path.c_str(), 0777) == 0 || errno == EEXIST;
+}
+
+// The same file in the same state has the same place, in each process of the rank.
+std::string PlaceOf(const Session& session, const RecordedFile& file) {
+  const std::string state = file.path + "\n" + std::to_string(file.size) + " " +
+                            std::to_string(file.mtime_ns) + " " + std::to_string(file.mode);
+  const Hash128 hash = preload::HashBytes(std::as_bytes(std::span(state)));
+  return session.options().scratch + std::string(kMachineFolder) + "f" + DigestText(hash) +
+         file.path;
+}
+
+// Names come from a trace: none may lead out of the folder.
+bool IsPlainPath(std::string_view path) {
+  if (path.empty() || path[0] != '/' || path.size() >= PATH_MAX / 2) return false;
+  return path.find("/../") == std::string_view::npos && path.find('\0') == std::string_view::npos &&
+         (path.size() < 3 || path.substr(path.size() - 3) != "/..");
+}
+
+timespec TimeOf(int64_t ns) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  const int64_t rest = (ns % kSecond + kSecond) % kSecond;
+  return {(ns - rest) / kSecond, rest};
+}
+
+void SetTimeAndMode(const std::string& path, const RecordedFile& file) {
+  const timespec times[2] = {TimeOf(file.mtime_ns), TimeOf(file.mtime_ns)};
+  utimensat(AT_FDCWD, path.c_str(), times, 0);
+  chmod(path.c_str(), file.mode & 07777);
+}
+
+}  // namespace
+
+std::string InputServer::NameOf(const Session& session, std::string_view path, bool is_relative) {
+  const std::string& here = session.options().working_directory;
+  const std::string& recorded = session.plan().working_directory;
+  const bool moved = is_relative && here != recorded && !here.empty() && !recorded.empty() &&
+                     path.substr(0, here.size()) == here &&
+                     (path.size() == here.size() || path[here.size()] == '/');
+  return moved ? recorded + std::string(path.substr(here.size())) : std::string(path);
+}
+
+// In the state in which the recorded run's n-th open met it.
+const RecordedFile* InputServer::Find(Session& session, std::string_view name) {
+  const std::vector<uint32_t>* states = session.plan().FindFile(name);
+  if (states == nullptr) return nullptr;
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = opens_.find(name);
+  const uint64_t opens = it == opens_.end() ? 0 : it->second;
+  const RecordedFile* found = nullptr;
+  for (uint32_t index : *states) {
+    const RecordedFile& file = session.plan().files()[index];
+    if (found != nullptr && file.opens > opens) break;
+    // That it went away without an open in between is the run's own doing, or nobody has noticed.
+    if (found != nullptr && found->error == 0 && file.error != 0 && file.opens == found->opens)
+      continue;
+    found = &file;
+  }
+  return found;
+}
+
+bool InputServer::CountOpen(Session& session, std::string_view name) {
+  if (session.plan().FindFile(name) == nullptr) return false;
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++opens_[std::string(name)];
+  return true;
+}
+
+void InputServer::Check(Session& session, ThreadState& thread, std::string_view name, int dirfd,
+                        const char* path) {
+  const RecordedFile* file = Find(session, name);
+  if (file == nullptr || file->error != 0 || !S_ISREG(file->mode)) return;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!checked_.insert(file->number).second) return;
+  }
+  const int saved_errno = errno;
+  const int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  std::string what = fd < 0 ? "cannot be opened, which the recorded run could: " +
+                                  std::string(std::strerror(errno))
+                            : Difference(fd, *file);
+  if (fd >= 0) close(fd);
+  if (!what.empty()) {
+    Divergence divergence = session.NewDivergence(DivergenceKind::kFile, thread);
+    divergence.api = "open";
+    divergence.what = "the file " + file->path + " " + what;
+    if (file->written)
+      divergence.what +=
+          " (the recorded run wrote to it: `deja record --inputs full` keeps how it was)";
+    session.Diverge(thread, std::move(divergence), 0);
+  }
+  errno = saved_errno;
+}
+
+// Puts the recorded ranges into the file at `path`.
+bool InputServer::Fill(Session& session, const RecordedFile& file, const std::string& path) {
+  chmod(path.c_str(), 0600);
+  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  bool ok = fd >= 0;
+  for (const RecordedRange& range : file.ranges) {
+    if (!ok || !range.kept || range.size > kMostRange || range.begin + range.size > file.size)
+      continue;
+    const auto bytes = session.payloads().Read(range.hash, range.size);
+    ok = bytes && pwrite(fd, bytes->data(), bytes->size(), static_cast<off_t>(range.begin)) ==
+                      static_cast<ssize_t>(bytes->size());
+  }
+  if (fd >= 0) close(fd);
+  SetTimeAndMode(path, file);
+  return ok;
+}
+
+std::string InputServer::Make(Session& session, const RecordedFile& file, bool with_content) {
+  if (!IsPlainPath(file.path)) return {};
+  std::string path = PlaceOf(session, file);
+  const bool is_folder = S_ISDIR(file.mode);
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto made = made_.find(file.number);
+  if (made == made_.end()) {
+    bool ok = MakeFolders(is_folder ? path : path.substr(0, path.rfind('/')));
+    struct stat info {};
+    // Another process of the rank may have made it.
+    if (ok && !is_folder && stat(path.c_str(), &info) != 0) {
+      const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+      ok = fd >= 0 && ftruncate(fd, static_cast<off_t>(file.size)) == 0;
+      if (fd >= 0) close(fd);
+    }
+    if (!ok) return {};
+    SetTimeAndMode(path, file);
+    made = made_.emplace(file.number, false).first;
+  }
+  if (with_content && !is_folder && !made->second) {
+    if (!Fill(session, file, path)) return {};
+    made->second = true;
+  }
+  return path;
+}
+
+const char* InputServer::Map(Session& session, std::string_view name, FileUse use, const char* path,
+                             std::span<char> buffer) {
+  const RecordedFile* file = Find(session, name);
+  if (file == nullptr) return path;
+  if (file->error != 0) {
+    errno = file->error;
+    return nullptr;
+  }
+  if (!S_ISREG(file->mode) && !S_ISDIR(file->mode)) return path;
+  const int saved_errno = errno;
+  // A folder that is there is used as it is: it may hold what is no input (Python's modules).
+  struct stat live {};
+  const bool is_there = S_ISDIR(file->mode) && use == FileUse::kRead && stat(path, &live) == 0 &&
+                        S_ISDIR(live.st_mode);
+  errno = saved_errno;
+  if (is_there) return path;
+  const std::string made = Make(session, *file, use == FileUse::kRead);
+  errno = saved_errno;
+  if (made.empty() || made.size() >= buffer.size()) return path;
+  std::memcpy(buffer.data(), made.c_str(), made.size() + 1);
+  return buffer.data();
+}
+
+void InputServer::PrepareChange(Session& session, Overlay& overlay, const std::string& name) {
+  const int saved_errno = errno;
+  const size_t slash = name.rfind('/');
+  const std::string folder = slash == 0 ? "/" : name.substr(0, slash);
+  struct stat info {};
+  // The folder may be one that is only in the trace.
+  if (stat(folder.c_str(), &info) != 0 && session.plan().HasFilesBelow(folder))
+    overlay.Seed(folder, nullptr);
+  const RecordedFile* file = Find(session, name);
+  if (file != nullptr && file->error == ENOENT) overlay.Seed(name, "");
+  if (file != nullptr && file->error == 0 && S_ISREG(file->mode)) {
+    const std::string made = Make(session, *file, true);
+    if (!made.empty()) overlay.Seed(name, made.c_str());
+  }
+  errno = saved_errno;
+}
+
+bool InputServer::Entries(Session& session, std::string_view name, std::string& entries) {
+  const RecordedFile* file = Find(session, name);
+  if (file == nullptr || !CountOpen(session, name)) return false;
+  if (file->entries_hash.IsZero()) {
+    entries = file->entries;
+    return !entries.empty();
+  }
+  const uint64_t size = session.payloads().SizeOf(file->entries_hash).value_or(0);
+  const auto bytes =
+      size > kMostRange ? std::nullopt : session.payloads().Read(file->entries_hash, size);
+  if (bytes) entries.assign(reinterpret_cast<const char*>(bytes->data()), bytes->size());
+  return bytes.has_value();
+}
+
+void InputServer::FillInherited(Session& session) {
+  const int saved_errno = errno;
+  for (const RecordedFile& file : session.plan().files()) {
+    const bool is_made = !file.ranges.empty() && IsPlainPath(file.path) &&
+                         access(PlaceOf(session, file).c_str(), F_OK) == 0;
+    if (is_made) Make(session, file, true);
+  }
+  errno = saved_errno;
+}
+
+}  // namespace deja::replayer

@@ -1,0 +1,71 @@
+// InputServer: files that the recorded run read, as a replay meets them.
+//
+// Where the recording has digests, the first open of such a file compares everything that the
+// recorded run read of it with what is there, before the program gets a byte of it: a file that is
+// missing, shorter or another is a divergence that names file and range. Files that the program has
+// written itself (they are in the overlay) are not compared.
+//
+// Where it has their bytes, files come from the trace: the first look at one makes a file of its
+// size, time and mode below the scratch folder, the first open puts the recorded ranges into it
+// (it is sparse: the rest costs nothing). What was not there is not there now. Folders are listed
+// as they were, with digests too.
+//
+// Owner: the engine. Any thread, inside the guard.
+#ifndef DEJA_REPLAYER_INPUT_FILES_H_
+#define DEJA_REPLAYER_INPUT_FILES_H_
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "preload/engine.h"
+#include "replayer/overlay.h"
+#include "replayer/session.h"
+
+namespace deja::replayer {
+
+class InputServer {
+ public:
+  // The recording's name for `path`, an absolute one: with the recorded working directory in place
+  // of this one's if `is_relative`.
+  static std::string NameOf(const Session& session, std::string_view path, bool is_relative);
+
+  // With digests: the program is about to open `name`; `path` and `dirfd` are what it gave.
+  void Check(Session& session, ThreadState& thread, std::string_view name, int dirfd,
+             const char* path);
+
+  // With bytes: where `name` is to be read or looked at; `path` if the recording does not know it;
+  // null with errno set if it was not there.
+  const char* Map(Session& session, std::string_view name, preload::FileUse use, const char* path,
+                  std::span<char> buffer);
+  // With bytes: `name` is about to be changed. The overlay gets what it was.
+  void PrepareChange(Session& session, Overlay& overlay, const std::string& name);
+
+  // The program has opened `name`. True if the recording knows it.
+  bool CountOpen(Session& session, std::string_view name);
+  // What the folder `name` held; false if the recording does not say.
+  bool Entries(Session& session, std::string_view name, std::string& entries);
+  // In a child with a recording of its own: what it read by descriptors of its parent's.
+  void FillInherited(Session& session);
+
+  // Whether the recording keeps the bytes of inputs.
+  static bool HasBytes(const Session& session) { return session.plan().kept_inputs == 3; }
+
+ private:
+  const RecordedFile* Find(Session& session, std::string_view name);
+  // Where the file is, below the scratch folder; empty if it cannot be made.
+  std::string Make(Session& session, const RecordedFile& file, bool with_content);
+  static bool Fill(Session& session, const RecordedFile& file, const std::string& path);
+
+  std::mutex mutex_;
+  std::map<std::string, uint64_t, std::less<>> opens_;
+  std::set<uint32_t> checked_;     // numbers of files
+  std::map<uint32_t, bool> made_;  // numbers of files; true: with their content
+};
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_INPUT_FILES_H_

@@ -1,0 +1,43 @@
+#include "common/input_rule.h"
+
+#include <gtest/gtest.h>
+
+namespace deja {
+namespace {
+
+TEST(PathPatternTest, StarsStandForAnythingAndQuestionMarksForOneCharacter) {
+  EXPECT_TRUE(MatchesPathPattern("/data/a/b.bin", "/data/*"));
+  EXPECT_TRUE(MatchesPathPattern("/data/a/b.bin", "*.bin"));
+  EXPECT_TRUE(MatchesPathPattern("/data/a/b.bin", "/data/?/b*"));
+  EXPECT_TRUE(MatchesPathPattern("/a/x/b/y/b", "/a/*/b"));
+  EXPECT_TRUE(MatchesPathPattern("", "*"));
+  EXPECT_FALSE(MatchesPathPattern("/data/ab/c", "/data/?/c"));
+  EXPECT_FALSE(MatchesPathPattern("/data", "/data/*"));
+  EXPECT_FALSE(MatchesPathPattern("/a/x/b/y", "/a/*/b"));
+  EXPECT_FALSE(MatchesPathPattern("/Data", "/data"));
+}
+
+TEST(InputRuleTest, TheSystemAndCodeAreNoInputs) {
+  const InputRule rule;
+  for (const char* path :
+       {"/usr/share/zoneinfo/UTC", "/etc/passwd", "/proc/self/maps", "/dev/null", "/opt/x/lib.txt",
+        "/home/u/env/lib/python3.11/site-packages/torch/x.json", "/home/u/train.py",
+        "/home/u/__pycache__/m.cpython-311.pyc", "/home/u/libmine.so", "/home/u/libmine.so.2.1",
+        "relative", ""})
+    EXPECT_FALSE(rule.IsInput(path)) << path;
+  for (const char* path : {"/data/train.bin", "/home/u/config.json", "/tmp/x", "/usrlocal/x",
+                           "/home/u/data/so.txt", "/home/u/usr/x"})
+    EXPECT_TRUE(rule.IsInput(path)) << path;
+}
+
+TEST(InputRuleTest, WhatIsExcludedIsNoneAndWhatIsIncludedIsOne) {
+  const InputRule rule("/opt/data/*\n*.py\n", "*/cache/*");
+  EXPECT_TRUE(rule.IsInput("/opt/data/a"));
+  EXPECT_TRUE(rule.IsInput("/home/u/generated.py"));
+  EXPECT_FALSE(rule.IsInput("/opt/other"));
+  EXPECT_FALSE(rule.IsInput("/data/cache/a"));
+  EXPECT_FALSE(rule.IsInput("/opt/data/cache/a"));
+}
+
+}  // namespace
+}  // namespace deja
