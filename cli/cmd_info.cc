@@ -1,7 +1,10 @@
 // deja info: what a trace holds and how each rank ended.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <ctime>
+#include <thread>
 
 #include "cli/child_story.h"
 #include "cli/command.h"
@@ -75,6 +78,20 @@ struct RankRow {
   InputStory inputs;
 };
 
+// Side by side: each decodes the last batches of its recording.
+void ReadStories(std::vector<RankRow>& rows) {
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next++; i < rows.size(); i = next++)
+      rows[i].story = ReadRankStory(*rows[i].reader);
+  };
+  std::vector<std::thread> threads;
+  const size_t helpers = std::min<size_t>(std::thread::hardware_concurrency(), rows.size() / 8);
+  for (size_t i = 1; i < helpers; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+}
+
 nlohmann::json ToJson(const RankRow& row, Symbolizer& symbolizer) {
   const format::TraceHeader& header = row.reader->header();
   const format::Footer& totals = row.reader->totals();
@@ -104,6 +121,10 @@ nlohmann::json ToJson(const RankRow& row, Symbolizer& symbolizer) {
     json["window"] = deja::cli::ToJson(window);
   if (totals.pressure.buffer_bytes != 0) json["pressure"] = deja::cli::ToJson(totals.pressure);
   if (row.inputs.mode != 0) json["inputs"] = ToJson(row.inputs);
+  if (const format::LeftOut& left_out = row.reader->left_out(); left_out.payloads != 0)
+    json["left_out"] = {{"payloads", left_out.payloads},
+                        {"payload_bytes", left_out.payload_bytes},
+                        {"what", left_out.what}};
   if (!row.children.empty()) json["children"] = ToJson(row.children);
   if (row.story.last_step) json["last_step"] = *row.story.last_step;
   if (row.story.exit) json["exit_code"] = row.story.exit->code;
@@ -165,6 +186,10 @@ void PrintRank(const RankRow& row) {
   for (const std::string& line : ChildLines(row.children, most)) PrintLine("  " + line);
   for (const std::string& line : row.inputs.Lines(kMostFiles)) PrintLine("  " + line);
   for (const std::string& reason : row.story.degraded) PrintLine("  not recorded: " + reason);
+  if (const format::LeftOut& left_out = row.reader->left_out(); left_out.payloads != 0)
+    PrintLine(fmt::format("  left out when packed: {} payloads of {} ({})",
+                          HumanCount(left_out.payloads), HumanBytes(left_out.payload_bytes),
+                          left_out.what));
   if (totals.events_lost + totals.payloads_lost != 0)
     PrintLine(fmt::format("  lost: {} events, {} payloads", HumanCount(totals.events_lost),
                           HumanCount(totals.payloads_lost)));
@@ -221,19 +246,21 @@ int Run(const Context& context) {
       code = kExitDataLoss;
       continue;
     }
-    RankRow row{folder, *reader, ReadRankStory(**reader), "", 0, {}, {}};
-    row.inputs = ReadInputStory(**reader);
+    rows.push_back({folder, *reader, {}, "", 0, {}, {}});
+    rows.back().inputs = ReadInputStory(**reader);
+  }
+  ReadStories(rows);
+  for (RankRow& row : rows) {
     row.ended = row.story.HowItEnded(symbolizer);
-    row.children = ReadChildren(**trace, folder, symbolizer);
+    row.children = ReadChildren(**trace, row.folder, symbolizer);
     for (const ChildRow& child : row.children)
       if (child.lost != 0) code = kExitDataLoss;
-    uint64_t start = (*reader)->header().start_mono_ns;
+    uint64_t start = row.reader->header().start_mono_ns;
     row.duration_ns = row.story.last_time_ns > start ? row.story.last_time_ns - start : 0;
-    const format::Footer& totals = (*reader)->totals();
+    const format::Footer& totals = row.reader->totals();
     if (totals.events_lost + totals.payloads_lost != 0 ||
-        (*reader)->end().state == format::EndState::kCorrupt)
+        row.reader->end().state == format::EndState::kCorrupt)
       code = kExitDataLoss;
-    rows.push_back(std::move(row));
   }
   if (rows.empty()) {
     Diagnose(fmt::format("reading {}: no rank in it can be read", g_options.trace));

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <map>
 
 #include "cli/command.h"
+#include "cli/number_range.h"
 #include "cli/output.h"
 #include "format/trace.h"
 
@@ -15,6 +17,11 @@ namespace fs = std::filesystem;
 struct Options {
   std::string trace;
   std::string out;
+  std::string steps;
+  std::vector<std::string> ranks;
+  std::string level = "full";
+  uint64_t max_size = 0;
+  int zstd_level = 0;
 };
 Options g_options;
 
@@ -24,21 +31,114 @@ std::string WithoutTrailingSlash(std::string path) {
 }
 
 void AddPackOptions(CLI::App& app) {
-  app.add_option("TRACE", g_options.trace, "A trace directory")->required();
+  app.add_option("TRACE", g_options.trace, "A trace directory or a bundle")->required();
   app.add_option("--out", g_options.out, "The bundle (default: TRACE.zip)");
+  app.add_option("--ranks", g_options.ranks,
+                 "Payloads of these ranks only, e.g. 2 or 0-3,7, with what other ranks keep for "
+                 "them; events of all ranks are there all the same")
+      ->delimiter(',');
+  app.add_option("--steps", g_options.steps,
+                 "Payloads of these steps only (A, A-B, A- or -B), and of what came before the "
+                 "first step");
+  app.add_option("--level", g_options.level,
+                 "full: all that is recorded; digest: no bytes of tensors; order: no hashes and "
+                 "statistics of tensors either")
+      ->check(CLI::IsMember({"order", "digest", "full"}))
+      ->capture_default_str();
+  app.add_option("--max-size", g_options.max_size,
+                 "The best bundle of at most so many bytes, e.g. 25M: leaves out payloads of other "
+                 "ranks, then of the oldest steps, then all; never events or digests")
+      ->transform(CLI::AsSizeValue(true));
+  app.add_option("--zstd-level", g_options.zstd_level,
+                 "Write events anew, compressed at this level (19: smallest, slow)")
+      ->check(CLI::Range(1, 22));
+}
+
+// "2", "0-3", as given between commas.
+Result<std::vector<uint32_t>> ParseRanks() {
+  constexpr uint64_t kMost = 1 << 20;
+  std::vector<uint32_t> ranks;
+  for (const std::string& text : g_options.ranks) {
+    DEJA_ASSIGN_OR_RETURN(const NumberRange range, ParseRange("--ranks", text));
+    if (range.to >= kMost || text.empty())
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("--ranks {}: give ranks such as 2 or 0-3,7", text));
+    for (uint64_t rank = range.from; rank <= range.to; ++rank)
+      ranks.push_back(static_cast<uint32_t>(rank));
+  }
+  return ranks;
+}
+
+Result<format::PackOptions> MakePackOptions() {
+  format::PackOptions options;
+  DEJA_ASSIGN_OR_RETURN(options.ranks, ParseRanks());
+  DEJA_ASSIGN_OR_RETURN(const NumberRange steps, ParseRange("--steps", g_options.steps));
+  if (!g_options.steps.empty()) options.steps = {steps.from, steps.to};
+  if (g_options.level == "order") options.level = Level::kOrder;
+  if (g_options.level == "digest") options.level = Level::kDigest;
+  options.max_bytes = g_options.max_size;
+  options.zstd_level = g_options.zstd_level;
+  return options;
+}
+
+// Of ranks of which the same is left out, one line.
+void PrintLeftOut(const std::vector<format::BundleOmission>& left_out) {
+  struct Line {
+    std::string who;
+    size_t folders = 0;
+    uint64_t payloads = 0;
+    uint64_t bytes = 0;
+  };
+  constexpr size_t kMost = 8;
+  std::map<std::string, Line> lines;
+  for (const format::BundleOmission& one : left_out) {
+    Line& line = lines[one.what];
+    line.payloads += one.payloads;
+    line.bytes += one.payload_bytes;
+    if (++line.folders > kMost) continue;
+    line.who += fmt::format("{}rank {}{}", line.who.empty() ? "" : ", ", one.rank,
+                            one.child.empty() ? "" : " child " + one.child);
+  }
+  for (const auto& [what, line] : lines)
+    PrintLine(fmt::format(
+        "left out: {} payloads of {} of {}{} ({})", HumanCount(line.payloads),
+        HumanBytes(line.bytes), line.who,
+        line.folders > kMost ? fmt::format(" and {} more", line.folders - kMost) : "", what));
 }
 
 int RunPack(const Context& context) {
+  auto options = MakePackOptions();
+  if (!options) {
+    Diagnose(options.error().message);
+    return kExitUsage;
+  }
   std::string trace = WithoutTrailingSlash(g_options.trace);
   std::string out = g_options.out.empty() ? trace + ".zip" : g_options.out;
-  auto bundle = format::WriteBundle(trace, out);
+  Result<format::BundleResult> bundle;
+  {
+    Progress progress("packing " + trace);
+    options->progress = [&](uint64_t done, uint64_t total) { progress.Update(done, total); };
+    bundle = format::WriteBundle(trace, out, *options);
+  }
   if (!bundle) return FailWith(bundle.error());
-  if (context.json) {
-    PrintJson({{"bundle", bundle->path}, {"bytes", bundle->bytes}, {"files", bundle->files}});
-  } else {
+  if (!context.json) {
     PrintLine(
         fmt::format("{}: {}, {} files", bundle->path, HumanBytes(bundle->bytes), bundle->files));
+    PrintLeftOut(bundle->left_out);
+    return kExitOk;
   }
+  nlohmann::json left_out = nlohmann::json::array();
+  for (const format::BundleOmission& one : bundle->left_out) {
+    left_out.push_back({{"rank", one.rank},
+                        {"child", one.child},
+                        {"payloads", one.payloads},
+                        {"payload_bytes", one.payload_bytes},
+                        {"what", one.what}});
+  }
+  PrintJson({{"bundle", bundle->path},
+             {"bytes", bundle->bytes},
+             {"files", bundle->files},
+             {"left_out", left_out}});
   return kExitOk;
 }
 
@@ -83,6 +183,10 @@ const Command kPackCommand = {
     "Pack a trace into one file for a bug report",
     "  deja pack run.deja                     writes run.deja.zip\n"
     "  deja pack run.deja --out /tmp/bug.zip\n"
+    "  deja pack run.deja --max-size 25M      as much as fits, the last steps of the failed rank "
+    "first\n"
+    "  deja pack run.deja --ranks 2 --steps 90-100 --out /tmp/rank2.zip\n"
+    "  deja pack run.deja --level digest --zstd-level 19\n"
     "A bundle works wherever a directory does: `deja replay run.deja.zip --rank 2`.\n",
     false,
     AddPackOptions,

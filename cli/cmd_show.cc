@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <deque>
 #include <set>
 
 #include "cli/command.h"
 #include "cli/event_text.h"
+#include "cli/number_range.h"
 #include "cli/output.h"
 #include "cli/rank_story.h"
 #include "format/clock_run.h"
@@ -35,36 +35,11 @@ struct Options {
 };
 Options g_options;
 
-struct Range {
-  uint64_t from = 0;
-  uint64_t to = UINT64_MAX;
-  [[nodiscard]] bool Holds(uint64_t value) const { return from <= value && value <= to; }
-};
-
-// "7", "7-9", "7-" or "-9".
-Result<Range> ParseRange(const std::string& option, const std::string& text) {
-  Range range;
-  if (text.empty()) return range;
-  size_t dash = text.find('-');
-  auto number = [](std::string_view part, uint64_t& value) {
-    auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-    return error == std::errc() && end == part.data() + part.size();
-  };
-  std::string low = text.substr(0, dash);
-  std::string high = dash == std::string::npos ? low : text.substr(dash + 1);
-  if ((low.empty() && high.empty()) || (!low.empty() && !number(low, range.from)) ||
-      (!high.empty() && !number(high, range.to)) || range.from > range.to)
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("{} {}: not a range; write A, A-B, A- or -B with A <= B", option, text));
-  return range;
-}
-
 struct Filter {
   std::set<std::string> kinds;
   std::set<std::string> calls;
-  Range seq;
-  Range step;
+  NumberRange seq;
+  NumberRange step;
 
   static Result<Filter> Make() {
     Filter filter;

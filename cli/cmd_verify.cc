@@ -37,6 +37,9 @@ void PrintText(const format::VerifyReport& report) {
   if (report.payloads_missing != 0)
     PrintLine(fmt::format("{} payloads that events refer to are not there",
                           HumanCount(report.payloads_missing)));
+  if (report.payloads_left_out != 0)
+    PrintLine(fmt::format("{} payloads were left out when the trace was packed",
+                          HumanCount(report.payloads_left_out)));
   std::string children;
   if (report.children != 0) children = fmt::format("{} child processes, ", report.children);
   PrintLine(fmt::format("{}: {} ranks, {}{} frames, {} events, {} payloads of {}",
@@ -69,6 +72,7 @@ int Run(const Context& context) {
                          {"events_lost", report->events_lost},
                          {"payloads_missing", report->payloads_missing},
                          {"payloads_dropped", report->payloads_dropped},
+                         {"payloads_left_out", report->payloads_left_out},
                          {"problems", nlohmann::json::array()}};
   for (const format::VerifyProblem& problem : report->problems)
     json["problems"].push_back({{"rank", problem.rank},

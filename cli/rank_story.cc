@@ -7,22 +7,18 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <set>
 
 namespace deja::cli {
 namespace {
 
 using format::EventKind;
-
-constexpr uint32_t Bit(EventKind kind) {
-  return 1u << static_cast<uint32_t>(kind);
-}
+using format::KindBit;
 
 // Batches with one of these are always read.
-constexpr uint32_t kDefining = Bit(EventKind::kThreadStart) | Bit(EventKind::kCommCreated) |
-                               Bit(EventKind::kModuleLoaded) | Bit(EventKind::kStackDefined) |
-                               Bit(EventKind::kCrash) | Bit(EventKind::kProcessExit) |
-                               Bit(EventKind::kDegraded);
+constexpr uint32_t kDefining = KindBit(EventKind::kThreadStart) | KindBit(EventKind::kCommCreated) |
+                               KindBit(EventKind::kModuleLoaded) |
+                               KindBit(EventKind::kStackDefined) | KindBit(EventKind::kCrash) |
+                               KindBit(EventKind::kProcessExit) | KindBit(EventKind::kDegraded);
 
 // A process that wrote no footer: is it still there? (The same pid may be another process by now;
 // its tail then is gone or carries another start time, which the reader has checked.)
@@ -32,15 +28,28 @@ bool ProcessAlive(const format::TraceHeader& header) {
   return header.process.pid != 0 && kill(static_cast<pid_t>(header.process.pid), 0) == 0;
 }
 
-CallStory StoryOf(const format::Event& event, const format::CallEnter& enter,
-                  const RankStory& story) {
+// What is needed of a call, until it turns out to be one that is told of.
+struct EnteredCall {
+  uint32_t thread = 0;
+  uint32_t api = 0;
+  uint32_t comm = 0;
+  uint64_t comm_seq = 0;
+  uint64_t time_ns = 0;
+  uint32_t stack = 0;
+};
+
+EnteredCall Entered(const format::Event& event, const format::CallEnter& enter) {
+  return {event.thread, enter.api, enter.comm, enter.comm_seq, event.time_ns, enter.stack};
+}
+
+CallStory StoryOf(const EnteredCall& entered, const RankStory& story) {
   CallStory call;
-  call.thread = story.ThreadName(event.thread);
-  call.name = story.ApiName(enter.api);
-  if (enter.comm != 0) call.comm = enter.comm - 1;
-  call.comm_seq = enter.comm_seq;
-  call.time_ns = event.time_ns;
-  call.stack = enter.stack;
+  call.thread = story.ThreadName(entered.thread);
+  call.name = story.ApiName(entered.api);
+  if (entered.comm != 0) call.comm = entered.comm - 1;
+  call.comm_seq = entered.comm_seq;
+  call.time_ns = entered.time_ns;
+  call.stack = entered.stack;
   return call;
 }
 
@@ -63,8 +72,13 @@ class StoryBuilder {
   }
 
   void Finish() {
+    if (last_call_) story_.last_call = StoryOf(*last_call_, story_);
     for (auto& [key, call] : open_)
-      if (key.second >= last_ordinary_[key.first]) story_.open_calls.push_back(call);
+      if (key.second >= last_ordinary_[key.first])
+        story_.open_calls.push_back(StoryOf(call, story_));
+    for (auto& [number, call] : last_of_comm_)
+      if (auto comm = story_.comms.find(number); comm != story_.comms.end())
+        comm->second.last_call = StoryOf(call, story_);
     std::sort(story_.open_calls.begin(), story_.open_calls.end(),
               [](const CallStory& a, const CallStory& b) { return a.time_ns < b.time_ns; });
   }
@@ -115,10 +129,14 @@ class StoryBuilder {
   }
   void On(const format::Event&, const format::Step& step) { story_.last_step = step.step; }
   void On(const format::Event& event, const format::CallEnter& enter) {
-    CallStory call = StoryOf(event, enter, story_);
-    if (enter.comm_seq != 0 && (!story_.last_call || story_.last_call->time_ns <= call.time_ns))
-      story_.last_call = call;
-    open_[{event.thread, event.seq}] = std::move(call);
+    const EnteredCall call = Entered(event, enter);
+    if (enter.comm_seq != 0 && (!last_call_ || last_call_->time_ns <= call.time_ns))
+      last_call_ = call;
+    if (enter.comm != 0 && enter.comm_seq != 0) {
+      EnteredCall& last = last_of_comm_[enter.comm - 1];
+      if (last.comm_seq < call.comm_seq) last = call;
+    }
+    open_[{event.thread, event.seq}] = call;
   }
   void On(const format::Event& event, const format::CallLeave& leave) {
     open_.erase({event.thread, leave.enter_seq});
@@ -126,53 +144,56 @@ class StoryBuilder {
 
   RankStory& story_;
   // Calls whose leave was not among the events read, by thread and sequence number.
-  std::map<std::pair<uint32_t, uint64_t>, CallStory> open_;
+  std::map<std::pair<uint32_t, uint64_t>, EnteredCall> open_;
+  std::optional<EnteredCall> last_call_;          // on a communicator
+  std::map<uint32_t, EnteredCall> last_of_comm_;  // by CommId, of the events that were read
   std::map<uint32_t, uint64_t> last_ordinary_;
 };
 
 // Whether the batch shows what `thread` did last.
 bool TellsWhatItDid(const format::RankReader& reader, size_t batch, uint32_t thread) {
-  auto cursor = reader.EventsFromBatch(batch);
+  auto cursor = reader.EventsOfBatch(batch);
   while (const format::Event* event = cursor->Next()) {
-    if (cursor->batch_number() != batch) return false;
     if (event->thread == thread && !MayFollowOpenCall(*event)) return true;
   }
   return false;
 }
 
-// The batches that hold definitions, and the last ones of each thread: those in which it only dies
-// say nothing about the call in which it does.
-std::set<size_t> BatchesToRead(const format::RankReader& reader) {
-  std::set<size_t> wanted;
+// The batches that hold definitions, and the last ones of each thread (those in which it only dies
+// say nothing about the call in which it does), with the kinds of events that matter in them.
+std::map<size_t, uint32_t> BatchesToRead(const format::RankReader& reader) {
+  constexpr uint32_t kAll = ~uint32_t{0};
+  std::map<size_t, uint32_t> wanted;
   std::map<uint32_t, std::vector<size_t>> of_thread;
   std::optional<size_t> last_step;
   const auto& batches = reader.batches();
   for (size_t i = 0; i < batches.size(); ++i) {
-    if ((batches[i].kinds & kDefining) != 0) wanted.insert(i);
+    if ((batches[i].kinds & kDefining) != 0) wanted[i] |= kDefining;
     if (!batches[i].steps.empty()) last_step = i;
     for (const format::ThreadRange& range : batches[i].threads)
       of_thread[range.thread].push_back(i);
   }
   for (const auto& [thread, list] : of_thread) {
     for (auto batch = list.rbegin(); batch != list.rend(); ++batch) {
-      wanted.insert(*batch);
+      wanted[*batch] = kAll;
       if (TellsWhatItDid(reader, *batch, thread)) break;
     }
   }
-  if (last_step) wanted.insert(*last_step);
-  if (!batches.empty()) wanted.insert(batches.size() - 1);
+  if (last_step) wanted[*last_step] |= KindBit(EventKind::kStep);
+  if (!batches.empty()) wanted[batches.size() - 1] = kAll;
   return wanted;
 }
 
 // The communicator's last operation, which need not be in a batch that was read already.
 void FindLastCall(const format::RankReader& reader, const RankStory& story, CommStory& comm) {
-  if (comm.last_seq == 0) return;
+  if (comm.last_seq == 0 || (comm.last_call && comm.last_call->comm_seq == comm.last_seq)) return;
+  comm.last_call.reset();
   auto cursor = reader.EventsFromOp(comm.number + 1, comm.last_seq);
-  while (const format::Event* event = cursor->Next()) {
+  while (const format::Event* event = cursor->NextOf(KindBit(EventKind::kCallEnter))) {
     const auto* enter = event->As<format::CallEnter>();
     if (enter == nullptr || enter->comm != comm.number + 1 || enter->comm_seq != comm.last_seq)
       continue;
-    comm.last_call = StoryOf(*event, *enter, story);
+    comm.last_call = StoryOf(Entered(*event, *enter), story);
     return;
   }
 }
@@ -276,12 +297,9 @@ RankStory ReadRankStory(const format::RankReader& reader) {
   story.running = !story.finished && ProcessAlive(reader.header());
 
   StoryBuilder builder(story);
-  for (size_t batch : BatchesToRead(reader)) {
-    auto cursor = reader.EventsFromBatch(batch);
-    while (const format::Event* event = cursor->Next()) {
-      if (cursor->batch_number() != batch) break;
-      builder.Add(*event);
-    }
+  for (const auto& [batch, kinds] : BatchesToRead(reader)) {
+    auto cursor = reader.EventsOfBatch(batch);
+    while (const format::Event* event = cursor->NextOf(kinds)) builder.Add(*event);
   }
   builder.Finish();
   for (const format::BatchInfo& batch : reader.batches()) {

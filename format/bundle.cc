@@ -20,6 +20,7 @@
 #include "format/frame_reader.h"
 #include "format/payload_segments.h"
 #include "format/rank_folder.h"
+#include "format/smaller_trace.h"
 
 namespace deja::format {
 namespace {
@@ -150,6 +151,59 @@ Status AddFile(zip_t* archive, const std::string& name, const std::string& path)
   return {};
 }
 
+// Replaces the folders that are not finished by complete copies, in `made`.
+Status CompleteThose(std::vector<std::string>& folders, std::unique_ptr<TempFolder>& made) {
+  for (std::string& folder : folders) {
+    if (IsFinished(folder)) continue;
+    if (made == nullptr) {
+      DEJA_ASSIGN_OR_RETURN(made, TempFolder::Make());
+    }
+    const std::string copy = made->path() + "/" + folder.substr(folder.rfind('/') + 1);
+    DEJA_RETURN_IF_ERROR(MakeFolder(copy));
+    DEJA_RETURN_IF_ERROR(CopyCompleted(folder, copy));
+    folder = copy;
+  }
+  return {};
+}
+
+// Of a bundle of these folders as they are; more than any limit if one is not finished.
+uint64_t BytesOf(const std::vector<std::string>& folders, const std::string& top) {
+  uint64_t bytes = kZipEndBytes;
+  struct stat info {};
+  for (const std::string& folder : folders) {
+    if (!IsFinished(folder)) return ~uint64_t{0};
+    const size_t name = top.size() + folder.size() - folder.rfind('/');
+    for (const std::string& file : FilesOf(folder)) {
+      if (stat((folder + "/" + file).c_str(), &info) == 0)
+        bytes += static_cast<uint64_t>(info.st_size) + ZipEntryBytes(name);
+    }
+  }
+  return bytes;
+}
+
+// Returns the number of files in it.
+Result<uint64_t> WriteArchive(const std::string& out, const std::string& top,
+                              const std::vector<std::string>& folders) {
+  DEJA_ASSIGN_OR_RETURN(Archive archive, OpenArchive(out, ZIP_CREATE | ZIP_EXCL));
+  uint64_t files = 0;
+  struct stat info {};
+  for (const std::string& folder : folders) {
+    const std::string name = top + folder.substr(folder.rfind('/')) + "/";
+    for (const std::string& file : FilesOf(folder)) {
+      const std::string path = folder + "/" + file;
+      if (stat(path.c_str(), &info) != 0) continue;
+      DEJA_RETURN_IF_ERROR(AddFile(archive.get(), name + file, path));
+      ++files;
+    }
+  }
+  // Closing writes the archive, to a temporary name first.
+  if (zip_close(archive.get()) != 0) {
+    return Fail(ErrorCode::kIo, "writing the bundle " + out + ": " + ZipError(archive.get()));
+  }
+  (void)archive.release();
+  return files;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TempFolder>> TempFolder::Make() {
@@ -195,44 +249,32 @@ Result<std::unique_ptr<TempFolder>> UnpackBundle(const std::string& path) {
   return folder;
 }
 
-Result<BundleResult> WriteBundle(const std::string& trace_dir, const std::string& out) {
-  DEJA_ASSIGN_OR_RETURN(const std::vector<RankFolder> ranks, ListRankFolders(trace_dir));
-  if (ranks.empty())
-    return Fail(ErrorCode::kForeign, trace_dir + " holds no rank: nothing to pack");
+Result<BundleResult> WriteBundle(const std::string& trace_path, const std::string& out,
+                                 const PackOptions& options) {
+  DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<Trace> trace, Trace::Open(trace_path));
   struct stat info {};
   if (lstat(out.c_str(), &info) == 0) {
     return Fail(ErrorCode::kInvalidArgument,
                 out + " exists already: remove it or name another file");
   }
-  const std::string top = TopFolder(trace_dir);
-  std::unique_ptr<TempFolder> completed;
-  DEJA_ASSIGN_OR_RETURN(Archive archive, OpenArchive(out, ZIP_CREATE | ZIP_EXCL));
-  BundleResult result{out, 0, 0};
-  std::vector<std::string> folders = ListChildFolders(trace_dir);
-  for (const RankFolder& rank : ranks) folders.push_back(rank.path);
-  for (std::string& folder : folders) {
-    const std::string name = folder.substr(folder.rfind('/') + 1);
-    const std::string original = folder;
-    if (!IsFinished(folder)) {
-      if (completed == nullptr) {
-        DEJA_ASSIGN_OR_RETURN(completed, TempFolder::Make());
-      }
-      folder = completed->path() + "/" + name;
-      DEJA_RETURN_IF_ERROR(MakeFolder(folder));
-      DEJA_RETURN_IF_ERROR(CopyCompleted(original, folder));
-    }
-    for (const std::string& file : FilesOf(folder)) {
-      const std::string path = folder + "/" + file;
-      if (stat(path.c_str(), &info) != 0) continue;
-      DEJA_RETURN_IF_ERROR(AddFile(archive.get(), top + "/" + name + "/" + file, path));
-      ++result.files;
-    }
+  const std::string top = TopFolder(trace_path);
+  BundleResult result;
+  result.path = out;
+  std::unique_ptr<TempFolder> made;
+  std::vector<std::string> folders = ListChildFolders(trace->directory());
+  for (const RankFolder& rank : trace->ranks()) folders.push_back(rank.path);
+  const bool as_it_is =
+      options.TakesAll() && (options.max_bytes == 0 || BytesOf(folders, top) <= options.max_bytes);
+  if (as_it_is) {
+    DEJA_RETURN_IF_ERROR(CompleteThose(folders, made));
+  } else {
+    DEJA_ASSIGN_OR_RETURN(made, TempFolder::Make());
+    SmallerTrace smaller(*trace, options, top);
+    DEJA_RETURN_IF_ERROR(smaller.Write(made->path()));
+    folders = smaller.folders();
+    result.left_out = smaller.omissions();
   }
-  // Closing writes the archive, to a temporary name first.
-  if (zip_close(archive.get()) != 0) {
-    return Fail(ErrorCode::kIo, "writing the bundle " + out + ": " + ZipError(archive.get()));
-  }
-  (void)archive.release();
+  DEJA_ASSIGN_OR_RETURN(result.files, WriteArchive(out, top, folders));
   if (stat(out.c_str(), &info) == 0) result.bytes = static_cast<uint64_t>(info.st_size);
   return result;
 }

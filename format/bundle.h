@@ -32,6 +32,13 @@ class TempFolder {
 // The folders of ranks in `directory`, sorted by rank, then attempt; none is not an error.
 Result<std::vector<RankFolder>> ListRankFolders(const std::string& directory);
 
+// At most, of what a zip archive needs besides the bytes of its files: for each of them, with a
+// name of `folder_name` bytes and the file's own, and once.
+inline constexpr uint64_t kZipEndBytes = 256;
+constexpr uint64_t ZipEntryBytes(size_t folder_name) {
+  return 30 + 46 + 2 * (folder_name + 16) + 64;
+}
+
 Result<std::unique_ptr<TempFolder>> UnpackBundle(const std::string& path);
 
 // Writes into `out`, a folder that exists and is empty, the files of the recording that `folder`

@@ -37,6 +37,7 @@ enum class FrameType : uint8_t {
   kIndex = 4,         // Index
   kFooter = 5,        // Footer
   kEnd = 6,           // 8 bytes: file offset of the footer frame; the last frame of a finished file
+  kLeftOut = 7,       // LeftOut: of a copy that is smaller on purpose
 };
 
 enum class FrameCodec : uint8_t { kNone = 0, kZstd = 1 };

@@ -258,6 +258,35 @@ Status PayloadTable::StreamTogether(const Hash128& hash,
   return StreamPieces(hash, *total_size, pieces, sink);
 }
 
+Status PayloadTable::ReadChunk(const Hash128& hash, uint64_t total_size, const Piece& piece,
+                               std::vector<std::byte>& frame, PayloadChunk& chunk) const {
+  const auto file = files_.find(piece.segment);
+  if (file == files_.end() || file->second == nullptr) return Incomplete();
+  FrameReader reader(*file->second);
+  const FrameResult result = reader.ReadAt(piece.frame, frame);
+  const std::string place = file->second->name() + ", offset " + std::to_string(piece.frame) + ": ";
+  if (result.outcome != FrameOutcome::kRecord || result.type != FrameType::kPayloadChunk) {
+    return Fail(ErrorCode::kCorrupt,
+                place + (result.reason.empty() ? "not a payload chunk" : result.reason));
+  }
+  DEJA_RETURN_IF_ERROR(ParseChunk(frame, chunk));
+  if (chunk.hash != hash || chunk.total_size != total_size) {
+    return Fail(ErrorCode::kCorrupt, place + "a chunk of another payload");
+  }
+  return {};
+}
+
+std::optional<uint32_t> PayloadTable::ElementSize(const Hash128& hash) const {
+  const auto found = entries_.find(hash);
+  if (found == entries_.end() || found->second.pieces.empty()) return std::nullopt;
+  const Piece& piece = found->second.pieces.front();
+  if (piece.part != nullptr) return piece.part->element_size;
+  std::vector<std::byte> frame;
+  PayloadChunk chunk;
+  if (!ReadChunk(hash, found->second.total_size, piece, frame, chunk)) return std::nullopt;
+  return chunk.element_size;
+}
+
 // Leaves out what ends before `skip_to`.
 Status PayloadTable::ReadPiece(
     const Hash128& hash, uint64_t total_size, const Piece& piece, uint64_t skip_to,
@@ -278,20 +307,8 @@ Status PayloadTable::ReadPiece(
     return {};
   }
   std::vector<std::byte> frame;
-  const auto file = files_.find(piece.segment);
-  if (file == files_.end() || file->second == nullptr) return Incomplete();
-  FrameReader reader(*file->second);
-  const FrameResult result = reader.ReadAt(piece.frame, frame);
-  const std::string place = file->second->name() + ", offset " + std::to_string(piece.frame) + ": ";
-  if (result.outcome != FrameOutcome::kRecord || result.type != FrameType::kPayloadChunk) {
-    return Fail(ErrorCode::kCorrupt,
-                place + (result.reason.empty() ? "not a payload chunk" : result.reason));
-  }
   PayloadChunk chunk;
-  DEJA_RETURN_IF_ERROR(ParseChunk(frame, chunk));
-  if (chunk.hash != hash || chunk.total_size != total_size) {
-    return Fail(ErrorCode::kCorrupt, place + "a chunk of another payload");
-  }
+  DEJA_RETURN_IF_ERROR(ReadChunk(hash, total_size, piece, frame, chunk));
   decoded.resize(static_cast<size_t>(chunk.size));
   DEJA_RETURN_IF_ERROR(DecodeTensor(static_cast<TensorCodec>(chunk.codec), chunk.element_size,
                                     AsBytes(chunk.data), decoded));

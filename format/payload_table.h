@@ -54,6 +54,8 @@ class PayloadTable {
 
   // Size of a payload all of whose bytes are there.
   [[nodiscard]] std::optional<uint64_t> Size(const Hash128& hash) const;
+  // Width of its elements, as the chunk that comes first says it; nothing if there is none.
+  [[nodiscard]] std::optional<uint32_t> ElementSize(const Hash128& hash) const;
   // Complete ones, by hash.
   [[nodiscard]] std::vector<PayloadInfo> List() const;
   [[nodiscard]] uint64_t complete() const;
@@ -93,6 +95,9 @@ class PayloadTable {
     const PayloadTable* table;
     Piece piece;
   };
+  // The chunk in the payload file; its data points into `frame`.
+  Status ReadChunk(const Hash128& hash, uint64_t total_size, const Piece& piece,
+                   std::vector<std::byte>& frame, PayloadChunk& chunk) const;
   // The bytes of a piece, at most a chunk at a time, each with its offset in the payload.
   Status ReadPiece(const Hash128& hash, uint64_t total_size, const Piece& piece, uint64_t skip_to,
                    const std::function<void(uint64_t, std::span<const std::byte>)>& sink) const;

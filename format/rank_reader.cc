@@ -30,24 +30,43 @@ size_t RingEvents(const TailReader& tail) {
   return tail.events().size() - std::min(tail.events().size(), tail.emergency_events());
 }
 
+// Field number of the body of a serialized Event, found without decoding it; 0 if there is none.
+uint32_t PeekBodyField(std::span<const std::byte> in) {
+  constexpr uint32_t kLastOfHead = 3;
+  WireReader reader(in);
+  uint32_t field = 0;
+  WireType type{};
+  while (reader.Tag(field, type)) {
+    if (field > kLastOfHead && type == WireType::kBytes) return field;
+    reader.Skip(type);
+  }
+  return 0;
+}
+
 class EventCursorImpl final : public EventCursor {
  public:
   EventCursorImpl(const ReadFile* file, const std::vector<BatchInfo>* batches,
                   std::shared_ptr<const TailReader> tail, const TailEvents* tail_events,
-                  size_t first_batch)
+                  size_t first_batch, size_t end_batch)
       : reader_(*file),
         file_(file),
         batches_(batches),
         tail_(std::move(tail)),
         tail_events_(tail_events),
-        next_batch_(first_batch) {}
+        next_batch_(first_batch),
+        end_batch_(std::min(end_batch, batches->size())) {}
 
-  const Event* Next() override {
+  const Event* Next() override { return NextOf(~uint32_t{0}); }
+  const Event* NextOf(uint32_t kinds) override {
     for (;;) {
       std::span<const std::byte> encoded;
       if (!NextEncoded(encoded)) {
         if (!LoadBatch()) return nullptr;
         continue;
+      }
+      if (kinds != ~uint32_t{0}) {
+        const uint32_t field = PeekBodyField(encoded);
+        if (field >= 32 || (kinds >> field & 1) == 0) continue;
       }
       if (DecodeEvent(encoded, event_)) {
         encoded_ = encoded;
@@ -83,7 +102,7 @@ class EventCursorImpl final : public EventCursor {
 
   // Makes the next batch the current one; false if there is none.
   bool LoadBatch() {
-    if (next_batch_ >= batches_->size()) return false;
+    if (next_batch_ >= end_batch_) return false;
     const BatchInfo& info = (*batches_)[next_batch_++];
     in_batch_ = WireReader({});
     if (info.size == 0) {  // the tail's
@@ -116,6 +135,7 @@ class EventCursorImpl final : public EventCursor {
   std::shared_ptr<const TailReader> tail_;
   const TailEvents* tail_events_;
   size_t next_batch_;
+  size_t end_batch_;
   std::shared_ptr<const Bytes> buffer_;
   WireReader in_batch_{{}};
   size_t tail_at_ = 0;
@@ -135,6 +155,7 @@ class RankReaderImpl final : public RankReader {
   [[nodiscard]] const TraceHeader& header() const override { return header_; }
   [[nodiscard]] const EndReport& end() const override { return end_; }
   [[nodiscard]] const Footer& totals() const override { return totals_; }
+  [[nodiscard]] const LeftOut& left_out() const override { return left_out_; }
   [[nodiscard]] const std::vector<BatchInfo>& batches() const override { return batches_; }
   [[nodiscard]] uint64_t file_bytes() const override {
     uint64_t bytes = events_->size();
@@ -159,7 +180,10 @@ class RankReaderImpl final : public RankReader {
     return EventsFromBatch(IndexOf(holds));
   }
   [[nodiscard]] std::unique_ptr<EventCursor> EventsFromBatch(size_t batch) const override {
-    return std::make_unique<EventCursorImpl>(events_.get(), &batches_, tail_, &tail_events_, batch);
+    return Cursor(batch, batches_.size());
+  }
+  [[nodiscard]] std::unique_ptr<EventCursor> EventsOfBatch(size_t batch) const override {
+    return Cursor(batch, batch + 1);
   }
 
   [[nodiscard]] std::optional<uint64_t> PayloadSize(const Hash128& hash) const override {
@@ -168,14 +192,7 @@ class RankReaderImpl final : public RankReader {
   }
   Status ReadPayload(const Hash128& hash, std::span<std::byte> out) const override {
     const std::optional<uint64_t> size = PayloadSize(hash);
-    if (!size) {
-      return Fail(ErrorCode::kNotFound,
-                  "the payload is not in " + folder_ +
-                      (header_.shares_with.empty()
-                           ? ""
-                           : " nor in the folders of the ranks that it shares payloads with; "
-                             "'deja verify' says which are missing"));
-    }
+    if (!size) return NotThere();
     if (*size != out.size()) {
       return Fail(ErrorCode::kInvalidArgument, "the buffer does not have the payload's size");
     }
@@ -190,6 +207,14 @@ class RankReaderImpl final : public RankReader {
     if (header_.shares_with.empty() || table_.Size(hash)) return table_.Stream(hash, sink);
     return PayloadTable::StreamTogether(hash, Tables(), sink);
   }
+  [[nodiscard]] uint32_t PayloadElementSize(const Hash128& hash) const override {
+    if (const auto size = table_.ElementSize(hash)) return *size;
+    if (header_.shares_with.empty()) return 1;
+    for (const PayloadTable* table : Tables()) {
+      if (const auto size = table->ElementSize(hash)) return *size;
+    }
+    return 1;
+  }
   [[nodiscard]] std::vector<PayloadInfo> payloads() const override { return table_.List(); }
   void SetPeers(Peers peers) override { peers_ = std::move(peers); }
   [[nodiscard]] const PayloadTable& own_payloads() const override { return table_; }
@@ -203,10 +228,16 @@ class RankReaderImpl final : public RankReader {
   }
 
  private:
+  [[nodiscard]] std::unique_ptr<EventCursor> Cursor(size_t from, size_t to) const {
+    return std::make_unique<EventCursorImpl>(events_.get(), &batches_, tail_, &tail_events_, from,
+                                             to);
+  }
   // The tables of all who share payloads with this rank, its own among them. Made by the first
   // call.
   [[nodiscard]] const std::vector<const PayloadTable*>& Tables() const;
   void FindPeers() const;
+  // Why a payload cannot be had.
+  [[nodiscard]] tl::unexpected<Error> NotThere() const;
   // The size of a payload that several of them have together.
   [[nodiscard]] std::optional<uint64_t> SharedSize(const Hash128& hash) const;
 
@@ -233,6 +264,7 @@ class RankReaderImpl final : public RankReader {
   void ScanPayloads();
   void ScanSegment(uint32_t segment, const ReadFile& file);
   void AddTail();
+  void TakeLeftOut(const Bytes& payload);
   void Count(const Event& event);
   void Note(EndState state, const ReadFile& file, const FrameResult& frame);
 
@@ -243,6 +275,7 @@ class RankReaderImpl final : public RankReader {
   TraceHeader header_;
   EndReport end_;
   Footer totals_;
+  LeftOut left_out_;
   std::vector<BatchInfo> batches_;
   PayloadTable table_;
   std::shared_ptr<const TailReader> tail_;  // null when it is not needed or not there
@@ -295,6 +328,21 @@ void RankReaderImpl::FindPeers() const {
     tables_.push_back(&candidate->own_payloads());
     peers_read_.push_back(candidate);
   }
+}
+
+tl::unexpected<Error> RankReaderImpl::NotThere() const {
+  if (left_out_.payloads != 0) {
+    return Fail(ErrorCode::kNotFound,
+                "the payload was left out when the trace was packed (left out of " + folder_ +
+                    ": " + left_out_.what +
+                    "); take the trace that was packed, or pack it again with more");
+  }
+  return Fail(ErrorCode::kNotFound,
+              "the payload is not in " + folder_ +
+                  (header_.shares_with.empty()
+                       ? ""
+                       : " nor in the folders of the ranks that it shares payloads with; "
+                         "'deja verify' says which are missing"));
 }
 
 std::optional<uint64_t> RankReaderImpl::SharedSize(const Hash128& hash) const {
@@ -477,6 +525,7 @@ bool RankReaderImpl::LoadIndexFrames(FrameReader& reader, uint64_t from, uint64_
     const FrameResult frame = reader.ReadAt(from, payload);
     if (frame.outcome != FrameOutcome::kRecord) return false;
     from += frame.size;
+    if (frame.type == FrameType::kLeftOut) TakeLeftOut(payload);
     // A footer that was replaced by a later one, its end frame, types from the future.
     if (frame.type != FrameType::kIndex) continue;
     Index index;
@@ -560,6 +609,7 @@ void RankReaderImpl::ScanEvents() {
     switch (frame.outcome) {
       case FrameOutcome::kRecord:
         if (frame.type == FrameType::kEvents) ScanBatch(frame, payload);
+        if (frame.type == FrameType::kLeftOut) TakeLeftOut(payload);
         if (frame.type == FrameType::kFooter) {
           // What only a footer knows; the rest is counted.
           Footer footer;
@@ -612,6 +662,12 @@ void RankReaderImpl::ScanBatch(const FrameResult& frame, const Bytes& payload) {
     Note(EndState::kCorrupt, *events_, bad);
   }
   batches_.push_back(summary_.Take(frame.offset, frame.size));
+}
+
+void RankReaderImpl::TakeLeftOut(const Bytes& payload) {
+  LeftOutMessage message;
+  if (!Decode(payload, message)) return;
+  left_out_ = {message.payloads, message.payload_bytes, std::string(message.what)};
 }
 
 void RankReaderImpl::Count(const Event& event) {

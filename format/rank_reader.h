@@ -21,6 +21,7 @@
 
 #include "common/ids.h"
 #include "common/result.h"
+#include "format/left_out.h"
 #include "format/messages.h"
 
 namespace deja::format {
@@ -59,6 +60,8 @@ class RankReader {
   [[nodiscard]] virtual const EndReport& end() const = 0;
   // Totals: from the footer, or counted while the folder was scanned.
   [[nodiscard]] virtual const Footer& totals() const = 0;
+  // What whoever made this copy left out of it on purpose.
+  [[nodiscard]] virtual const LeftOut& left_out() const = 0;
   // Sorted by file offset; the tail's events, if any, are in one last entry with size 0.
   [[nodiscard]] virtual const std::vector<BatchInfo>& batches() const = 0;
   [[nodiscard]] virtual uint64_t file_bytes() const = 0;  // of all files of the rank
@@ -73,6 +76,8 @@ class RankReader {
   [[nodiscard]] virtual std::unique_ptr<EventCursor> EventsFromStep(uint64_t step) const = 0;
   // Starts at batch `batch` of batches().
   [[nodiscard]] virtual std::unique_ptr<EventCursor> EventsFromBatch(size_t batch) const = 0;
+  // Ends with it.
+  [[nodiscard]] virtual std::unique_ptr<EventCursor> EventsOfBatch(size_t batch) const = 0;
 
   // Size of a kept payload, or nothing.
   [[nodiscard]] virtual std::optional<uint64_t> PayloadSize(const Hash128& hash) const = 0;
@@ -82,10 +87,12 @@ class RankReader {
   // hash is checked at the end, when the sink has seen everything.
   virtual Status StreamPayload(
       const Hash128& hash, const std::function<void(std::span<const std::byte>)>& sink) const = 0;
+  // Width of its elements in bytes, as its writer saw them; 1 if it is not known.
+  [[nodiscard]] virtual uint32_t PayloadElementSize(const Hash128& hash) const = 0;
   // Those that are wholly in this folder.
   [[nodiscard]] virtual std::vector<PayloadInfo> payloads() const = 0;
 
-  // The three functions before payloads() look into the folders of ranks that share payloads with
+  // The four functions before payloads() look into the folders of ranks that share payloads with
   // this one, too (TraceHeader.shares_with). These are looked for beside this folder when the first
   // payload is not here, or asked of `peers`, which may name any ranks, this one among them.
   // To be set before the first payload is asked for.
@@ -98,12 +105,19 @@ class RankReader {
   [[nodiscard]] virtual const PayloadTable& own_payloads() const = 0;
 };
 
+// Of EventCursor::NextOf and BatchInfo::kinds.
+constexpr uint32_t KindBit(EventKind kind) {
+  return 1u << static_cast<uint32_t>(kind);
+}
+
 class EventCursor {
  public:
   virtual ~EventCursor() = default;
   // The next event, or null at the end. Its views are valid until the next call on this cursor, or
   // as long as the holder of batch() keeps it.
   virtual const Event* Next() = 0;
+  // The next one whose kind is in `kinds` (bit n: EventKind n); the others cost next to nothing.
+  virtual const Event* NextOf(uint32_t kinds) = 0;
   // The serialized Event that Next() returned last, with what this version does not know of it.
   [[nodiscard]] virtual std::span<const std::byte> encoded() const = 0;
   // Keeps the buffer behind the events of the current batch alive.

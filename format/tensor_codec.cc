@@ -1,7 +1,7 @@
 // The encoder looks at a sample of the chunk and decides for each byte plane what pays; mantissa
 // planes of trained or random floats are noise and are stored without a try. What is compressed by
-// entropy coding alone is written as zstd blocks of literals only (no match search), which any zstd
-// decoder reads.
+// entropy coding alone is Huffman coded or, when it is small, written as zstd blocks of literals
+// only (no match search), whose code table is smaller.
 #include "format/tensor_codec.h"
 
 #define ZSTD_STATIC_LINKING_ONLY
@@ -14,15 +14,16 @@
 #include <cstring>
 #include <string>
 
+#include "format/byte_planes.h"
+#include "format/huffman_codec.h"
+
 namespace deja::format {
 namespace {
-
-constexpr size_t kMaxPlanes = 8;
 
 // Layout of kPlanes, docs/FORMAT.md "Tensor codecs": flags, an entry per plane, the planes, and the
 // bytes behind the last whole element.
 constexpr uint8_t kRotated = 1;  // each element was rotated left by one bit: sign next to mantissa
-enum class PlaneMode : uint8_t { kStored = 0, kConstant = 1, kZstd = 2 };
+enum class PlaneMode : uint8_t { kStored = 0, kConstant = 1, kZstd = 2, kHuffman = 3 };
 struct PlaneEntry {
   PlaneMode mode = PlaneMode::kStored;
   uint8_t value = 0;    // of a constant plane
@@ -40,12 +41,14 @@ constexpr size_t kSampleRunElements = 256;
 constexpr double kEntropyCodingPays = 7.6;  // bits a byte; above, it saves less than it costs
 constexpr double kSearchPays = 7.0;         // above, matches must be frequent to be worth a search
 constexpr size_t kMinSaving = 32;           // a plane is compressed if it saves 1/32
+constexpr size_t kHuffmanPays = 8 << 10;    // bytes; making its tables costs as much as these
 
 // Per thread: contexts are expensive to make, and both directions are used from background threads.
 struct Workspace {
   ZSTD_CCtx* compressor = nullptr;
   ZSTD_DCtx* decompressor = nullptr;
   std::vector<std::byte> planes;
+  HuffmanWorkspace huffman;
   ~Workspace() {
     ZSTD_freeCCtx(compressor);
     ZSTD_freeDCtx(decompressor);
@@ -159,56 +162,6 @@ Plan PlanFor(const PlaneSample& plane) {
   return plane.runs ? Plan::kSearch : Plan::kEntropy;
 }
 
-// ---- Splitting elements into planes and back. Plain loops that the compiler vectorises.
-
-template <typename U, bool kRotate>
-void SplitPlanes(const std::byte* in, size_t elements,
-                 const std::array<std::byte*, kMaxPlanes>& planes) {
-  constexpr size_t kBlock = 4096 / sizeof(U);  // stays in the first-level cache for all planes
-  U block[kBlock];
-  for (size_t done = 0; done < elements; done += kBlock) {
-    const size_t size = std::min(kBlock, elements - done);
-    std::memcpy(block, in + done * sizeof(U), size * sizeof(U));
-    if constexpr (kRotate) {
-      for (size_t i = 0; i < size; ++i) {
-        block[i] = static_cast<U>(block[i] << 1 | block[i] >> (8 * sizeof(U) - 1));
-      }
-    }
-    for (size_t p = 0; p < sizeof(U); ++p) {
-      auto* out = reinterpret_cast<uint8_t*>(planes[p] + done);
-      const auto shift = static_cast<unsigned>(8 * p);
-      for (size_t i = 0; i < size; ++i) out[i] = static_cast<uint8_t>(block[i] >> shift);
-    }
-  }
-}
-
-template <typename U, bool kRotate>
-void JoinPlanes(const std::array<const std::byte*, kMaxPlanes>& planes, size_t elements,
-                std::byte* out) {
-  constexpr size_t kBlock = 4096 / sizeof(U);
-  U block[kBlock];
-  for (size_t done = 0; done < elements; done += kBlock) {
-    const size_t size = std::min(kBlock, elements - done);
-    for (size_t p = 0; p < sizeof(U); ++p) {
-      const auto* in = reinterpret_cast<const uint8_t*>(planes[p] + done);
-      const auto shift = static_cast<unsigned>(8 * p);
-      if (p == 0) {
-        for (size_t i = 0; i < size; ++i) block[i] = in[i];
-      } else {
-        for (size_t i = 0; i < size; ++i) {
-          block[i] = static_cast<U>(block[i] | static_cast<U>(in[i]) << shift);
-        }
-      }
-    }
-    if constexpr (kRotate) {
-      for (size_t i = 0; i < size; ++i) {
-        block[i] = static_cast<U>(block[i] >> 1 | block[i] << (8 * sizeof(U) - 1));
-      }
-    }
-    std::memcpy(out + done * sizeof(U), block, size * sizeof(U));
-  }
-}
-
 bool AllEqual(std::span<const std::byte> bytes) {
   return bytes.size() < 2 || std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
 }
@@ -307,6 +260,12 @@ PlaneEntry EncodePlane(Plan plan, std::span<const std::byte> plane, std::byte* o
     if (AllEqual(plane)) return {PlaneMode::kConstant, static_cast<uint8_t>(plane[0]), 0, 0};
     plan = Plan::kSearch;  // the sample missed something: sparse data
   }
+  if (plan == Plan::kEntropy && plane.size() >= kHuffmanPays) {
+    const size_t size =
+        HuffmanEncode(plane, out, std::min(room, plane.size()), ThreadWorkspace().huffman);
+    if (size != 0 && size <= plane.size() - plane.size() / kMinSaving)
+      return {PlaneMode::kHuffman, 0, 0, static_cast<uint32_t>(size)};
+  }
   const size_t size =
       plan == Plan::kSearch ? Search(plane, out, room) : EntropyCode(plane, out, room);
   if (size != 0) return {PlaneMode::kZstd, 0, 0, static_cast<uint32_t>(size)};
@@ -348,11 +307,7 @@ EncodedTensor EncodePlanes(std::span<const std::byte> in, std::vector<std::byte>
     used += elements;
   }
   scratch[0] = static_cast<std::byte>(rotate ? kRotated : 0);
-  if (rotate) {
-    SplitPlanes<U, true>(in.data(), elements, planes);
-  } else {
-    SplitPlanes<U, false>(in.data(), elements, planes);
-  }
+  SplitPlanes<U>(in.data(), elements, rotate, planes);
   for (size_t p = 0; p < kPlanes; ++p) {
     if (plans[p] == Plan::kStore) continue;
     PlaneEntry entry =
@@ -404,15 +359,14 @@ Status DecodePlanes(std::span<const std::byte> in, std::span<std::byte> out) {
       case PlaneMode::kZstd:
         DEJA_RETURN_IF_ERROR(Expand(encoded, plane));
         break;
+      case PlaneMode::kHuffman:
+        DEJA_RETURN_IF_ERROR(HuffmanDecode(encoded, plane, workspace.huffman));
+        break;
       default:
         return Fail(ErrorCode::kCorrupt, "planes: unknown mode");
     }
   }
-  if ((flags & kRotated) != 0) {
-    JoinPlanes<U, true>(planes, elements, out.data());
-  } else {
-    JoinPlanes<U, false>(planes, elements, out.data());
-  }
+  JoinPlanes<U>(planes, elements, (flags & kRotated) != 0, out.data());
   std::copy_n(in.end() - static_cast<ptrdiff_t>(rest), rest,
               out.end() - static_cast<ptrdiff_t>(rest));
   return {};

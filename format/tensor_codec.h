@@ -17,7 +17,7 @@ namespace deja::format {
 enum class TensorCodec : uint32_t {
   kStored = 0,  // the bytes themselves
   kZstd = 1,    // one zstd frame
-  kPlanes = 2,  // byte planes, each stored, constant or zstd
+  kPlanes = 2,  // byte planes, each stored, constant, Huffman coded or zstd
 };
 
 // Largest chunk that is encoded at once; payloads are cut into chunks of this many bytes.

@@ -12,9 +12,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "common/ids.h"
 #include "common/result.h"
 #include "format/child_folder.h"
 #include "format/rank_reader.h"
@@ -47,16 +50,44 @@ class Trace {
                                           int attempt = -1) = 0;
 };
 
+struct PackOptions {
+  // Whose payloads are kept; empty: all ranks', or, if not all fit, first those of the ranks that
+  // failed (the lowest one if none did).
+  std::vector<uint32_t> ranks;
+  // Payloads of these steps, from first to last, and of what came before the first step of all.
+  std::optional<std::pair<uint64_t, uint64_t>> steps;
+  Level level = Level::kFull;  // bytes of tensors from full on; their digests from digest on
+  uint64_t max_bytes = 0;      // of the bundle; 0: as large as it gets
+  int zstd_level = 0;          // of events; 0: as they are, or 3 where they are written anew
+  std::function<void(uint64_t, uint64_t)> progress;  // done, total
+
+  // Whether a bundle of the files as they are would do, if it is small enough.
+  [[nodiscard]] bool TakesAll() const {
+    return ranks.empty() && !steps && level == Level::kFull && zstd_level == 0;
+  }
+};
+
+// Payloads that the events of one folder refer to and that the bundle does not have.
+struct BundleOmission {
+  uint32_t rank = 0;
+  std::string child;  // name of a process of the rank; empty: the rank itself
+  uint64_t payloads = 0;
+  uint64_t payload_bytes = 0;
+  std::string what;
+};
+
 struct BundleResult {
   std::string path;
   uint64_t bytes = 0;
   uint64_t files = 0;
+  std::vector<BundleOmission> left_out;
 };
 
-// Writes the trace as one zip file (entries stored, not deflated: their contents are compressed
-// already). Ranks whose tail is still outside the folder are completed in the bundle. `out` must
-// not exist.
-Result<BundleResult> WriteBundle(const std::string& trace_dir, const std::string& out);
+// Writes the trace (a directory or a bundle) as one zip file; entries are stored, not deflated:
+// their contents are compressed already. Ranks whose tail is still outside the folder are completed
+// in the bundle. `out` must not exist. kLimit: it cannot be as small as it should be.
+Result<BundleResult> WriteBundle(const std::string& trace, const std::string& out,
+                                 const PackOptions& options = {});
 
 struct VerifyProblem {
   uint32_t rank = 0;
@@ -73,9 +104,10 @@ struct VerifyReport {
   uint64_t events = 0;
   uint64_t payloads = 0;
   uint64_t payload_bytes = 0;
-  uint64_t events_lost = 0;       // gaps in the streams
-  uint64_t payloads_missing = 0;  // referred to by an event and not there
-  uint64_t payloads_dropped = 0;  // the same, because the window has moved on
+  uint64_t events_lost = 0;        // gaps in the streams
+  uint64_t payloads_missing = 0;   // referred to by an event and not there
+  uint64_t payloads_dropped = 0;   // the same, because the window has moved on
+  uint64_t payloads_left_out = 0;  // the same, but on purpose (LeftOut)
   std::vector<VerifyProblem> problems;
 };
 

@@ -12,6 +12,7 @@
 #include "format/frame_reader.h"
 #include "format/payload_segments.h"
 #include "format/payload_table.h"
+#include "format/payload_uses.h"
 #include "format/trace.h"
 
 namespace deja::format {
@@ -30,10 +31,6 @@ std::string Hex(const Hash128& hash) {
   }
   return text;
 }
-
-struct HashOfHash {
-  size_t operator()(const Hash128& hash) const { return static_cast<size_t>(hash.Prefix()); }
-};
 
 class Verifier {
  public:
@@ -102,13 +99,9 @@ class Verifier {
   }
 
   // The latest reference counts: it has its bytes kept the longest.
-  void Refer(const Hash128& hash, uint32_t segment) {
-    uint32_t& latest = referred_[hash];
-    latest = std::max(latest, segment);
-  }
-  void Refer(const Tensor& tensor) {
-    if (tensor.payload == static_cast<uint32_t>(PayloadState::kKept))
-      Refer(tensor.hash, tensor.segment);
+  void Refer(const PayloadReference& payload) {
+    uint32_t& latest = referred_[payload.hash];
+    latest = std::max(latest, payload.segment);
   }
 
   // What the window has dropped is not missing.
@@ -118,11 +111,6 @@ class Verifier {
       report_.payloads_dropped += dropped ? 1 : 0;
       referred = dropped ? referred_.erase(referred) : std::next(referred);
     }
-  }
-
-  void Refer(const FileRead& event) {
-    if (event.payload != static_cast<uint32_t>(PayloadState::kKept)) return;
-    for (const FileRange& range : RangesOf(event)) Refer(range.hash, event.segment);
   }
 
   void Events(const RankReader& reader) {
@@ -142,21 +130,7 @@ class Verifier {
         gaps += event->seq - next;
         next = event->seq + 1;
       }
-      if (const auto* enter = event->As<CallEnter>()) {
-        for (const Tensor& tensor : enter->inputs) Refer(tensor);
-      } else if (const auto* results = event->As<CallResults>()) {
-        for (const Tensor& tensor : results->outputs) Refer(tensor);
-      } else if (const auto* snapshot = event->As<Snapshot>()) {
-        Refer(snapshot->tensor);
-      } else if (const auto* input = event->As<Input>()) {
-        if (!input->hash.IsZero() && input->data.empty()) Refer(input->hash, input->segment);
-      } else if (const auto* file = event->As<InputFile>()) {
-        if (!file->entries_hash.IsZero()) Refer(file->entries_hash, file->segment);
-      } else if (const auto* ranges = event->As<FileRead>()) {
-        Refer(*ranges);
-      } else if (const auto* transfer = event->As<Transfer>()) {
-        if (!transfer->hash.IsZero()) Refer(transfer->hash, transfer->segment);
-      }
+      ForEachPayload(*event, [&](const PayloadReference& payload) { Refer(payload); });
     }
     if (!cursor->damage().empty()) Problem(kEventsFile, 0, cursor->damage());
     const Footer& totals = reader.totals();
@@ -188,9 +162,12 @@ class Verifier {
     }
     if (!reader.header().shares_with.empty()) Shared(reader);
     LeaveOutDropped(reader);
-    if (!reader.header().shares_with.empty() && !referred_.empty()) SayShared();
+    if (referred_.size() <= reader.left_out().payloads) {
+      report_.payloads_left_out += referred_.size();
+      return;
+    }
     report_.payloads_missing += referred_.size();
-    if (!reader.header().shares_with.empty()) return;  // said how many
+    if (!reader.header().shares_with.empty()) return SharedAreMissing();
     size_t listed = 0;
     for (const auto& [hash, segment] : referred_) {
       if (++listed > 10) break;
@@ -201,7 +178,7 @@ class Verifier {
   // What other ranks keep for this one. Their own folders are checked with them; what several of
   // them have together is put together once.
   void Shared(const RankReader& reader) {
-    shared_referred_ = referred_.size();
+    referred_before_ = referred_.size();
     for (auto referred = referred_.begin(); referred != referred_.end();) {
       const Hash128* hash = &referred->first;
       const bool there = reader.PayloadSize(*hash).has_value();
@@ -220,9 +197,9 @@ class Verifier {
     }
   }
 
-  void SayShared() {
+  void SharedAreMissing() {
     Problem(kPayloadsFile, 0,
-            std::to_string(referred_.size()) + " of " + std::to_string(shared_referred_) +
+            std::to_string(referred_.size()) + " of " + std::to_string(referred_before_) +
                 " payloads that other ranks of its machine keep for it are not there" +
                 (absent_.empty() ? "" : "; not in the trace: " + absent_));
   }
@@ -237,7 +214,7 @@ class Verifier {
   std::string child_;
   // What events refer to, and the last segment that they name.
   std::unordered_map<Hash128, uint32_t, HashOfHash> referred_;
-  size_t shared_referred_ = 0;
+  size_t referred_before_ = 0;
 };
 
 // "rank 1, 5 and 3 more": those of the job that have no folder.

@@ -22,13 +22,15 @@ std::span<const std::byte> ZstdCompressor::Compress(std::span<const std::byte> r
   return {buffer_.data(), size};
 }
 
-ZstdDecompressor::ZstdDecompressor() : context_(ZSTD_createDCtx()) {}
+// The context is made by the first call: most frames are stored as they are.
+ZstdDecompressor::ZstdDecompressor() : context_(nullptr) {}
 
 ZstdDecompressor::~ZstdDecompressor() {
   ZSTD_freeDCtx(context_);
 }
 
 Status ZstdDecompressor::Decompress(std::span<const std::byte> stored, std::span<std::byte> out) {
+  if (context_ == nullptr) context_ = ZSTD_createDCtx();
   if (context_ == nullptr) return Fail(ErrorCode::kLimit, "no memory for a zstd context");
   const size_t size =
       ZSTD_decompressDCtx(context_, out.data(), out.size(), stored.data(), stored.size());

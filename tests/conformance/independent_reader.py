@@ -269,6 +269,44 @@ class File:
 
 # ---- Payloads
 
+def decode_huffman(data, count):
+    """A Huffman plane: four streams of canonical codes."""
+    first, last, escape = data[0], data[1], data[2]
+    at = 3 + (last - first) // 2 + 1
+    lengths = {s: data[3 + (s - first) // 2] >> (4 * ((s - first) % 2)) & 15 for s in range(first, last + 1)}
+    lengths[256] = escape
+    codes, code, before = {}, 0, 0
+    for length, symbol in sorted((length, symbol) for symbol, length in lengths.items() if length):
+        code <<= length - before
+        codes[length, code] = symbol
+        code, before = code + 1, length
+    if code != 1 << before or before > 11:
+        raise Corrupt("code")
+    sizes = list(struct.unpack_from("<3I", data, at))
+    at += 12
+    sizes.append(len(data) - at - sum(sizes))
+    quarter, out = (count + 3) // 4, bytearray()
+    for stream, size in enumerate(sizes):
+        bits, used, part = int.from_bytes(data[at:at + size], "little"), 0, bytearray()
+        at += size
+        for _ in range(min(quarter * stream, count), min(quarter * (stream + 1), count)):
+            code, length = 0, 0
+            while (length, code) not in codes or length == 0:
+                if length > 11:
+                    raise Corrupt("code")
+                code, length = code << 1 | (bits >> used & 1), length + 1
+                used += 1
+            symbol = codes[length, code]
+            if symbol == 256:
+                symbol = bits >> used & 255
+                used += 8
+            part.append(symbol)
+        if not 0 <= size * 8 - used < 8:
+            raise Corrupt("stream")
+        out += part
+    return bytes(out)
+
+
 def decode_planes(data, size, element):
     count, rest = divmod(size, element)
     planes = []
@@ -281,6 +319,8 @@ def decode_planes(data, size, element):
             planes.append(bytes([value]) * count)
         elif mode == 2:
             planes.append(zstd_decode(part, count))
+        elif mode == 3:
+            planes.append(decode_huffman(part, count))
         else:
             raise Corrupt("mode")
         if len(planes[-1]) != count:

@@ -215,7 +215,8 @@ using AllMessages =
                    Pair<BatchInfo, v1::BatchInfo>, Pair<ThreadRange, v1::ThreadRange>,
                    Pair<CommRange, v1::CommRange>, Pair<PayloadInfo, v1::PayloadInfo>,
                    Pair<PayloadPieces, v1::PayloadPieces>, Pair<Index, v1::Index>,
-                   Pair<Footer, v1::Footer>, Pair<ProcessFate, v1::ProcessFate>>;
+                   Pair<Footer, v1::Footer>, Pair<ProcessFate, v1::ProcessFate>,
+                   Pair<LeftOutMessage, v1::LeftOut>>;
 TYPED_TEST_SUITE(WireTest, AllMessages);
 
 TYPED_TEST(WireTest, EveryFieldOfTheSchemaIsInTheStruct) {

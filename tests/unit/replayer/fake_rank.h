@@ -75,6 +75,7 @@ class FakeRank final : public format::RankReader {
   const format::TraceHeader& header() const override { return header_value; }
   const format::EndReport& end() const override { return end_; }
   const format::Footer& totals() const override { return totals_; }
+  const format::LeftOut& left_out() const override { return left_out_; }
   const std::vector<format::BatchInfo>& batches() const override { return batches_; }
   uint64_t file_bytes() const override { return 0; }
   std::unique_ptr<format::EventCursor> Events() const override {
@@ -86,6 +87,8 @@ class FakeRank final : public format::RankReader {
   std::unique_ptr<format::EventCursor> EventsFromStep(uint64_t) const override { return Events(); }
   std::unique_ptr<format::EventCursor> EventsFromBatch(size_t) const override { return Events(); }
   [[nodiscard]] bool Dropped(uint32_t) const override { return false; }
+  uint32_t PayloadElementSize(const Hash128&) const override { return 1; }
+  std::unique_ptr<format::EventCursor> EventsOfBatch(size_t) const override { return Events(); }
   std::optional<uint64_t> PayloadSize(const Hash128& hash) const override {
     auto it = payloads_.find(hash);
     if (it == payloads_.end()) return std::nullopt;
@@ -114,6 +117,7 @@ class FakeRank final : public format::RankReader {
   class Cursor final : public format::EventCursor {
    public:
     explicit Cursor(const std::deque<format::Event>& events) : events_(events) {}
+    const format::Event* NextOf(uint32_t) override { return Next(); }
     const format::Event* Next() override {
       return next_ < events_.size() ? &events_[next_++] : nullptr;
     }
@@ -136,6 +140,7 @@ class FakeRank final : public format::RankReader {
   uint64_t now_ = 0;
   format::EndReport end_;
   format::Footer totals_;
+  format::LeftOut left_out_;
   std::vector<format::BatchInfo> batches_;
 };
 

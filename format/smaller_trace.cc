@@ -1,0 +1,389 @@
+#include "format/smaller_trace.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "format/bundle.h"
+#include "format/file.h"
+#include "format/frame_format.h"
+#include "format/frame_writer.h"
+#include "format/message_codec.h"
+#include "format/rank_copy.h"
+
+namespace deja::format {
+namespace {
+
+constexpr int kZstdLevel = 3;               // unless another is asked for
+constexpr size_t kBatchBytes = 1 << 20;     // larger ones than a recording's compress better
+constexpr uint64_t kEndBytes = 1024;        // of a folder's footers, end frames and index header
+constexpr uint64_t kIndexElementBytes = 8;  // around each of them
+
+// "rank 2", "ranks 0, 2 and 5 more"
+std::string Names(const std::vector<uint32_t>& ranks) {
+  constexpr size_t kMost = 8;
+  std::string names = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < std::min(kMost, ranks.size()); ++i)
+    names += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  if (ranks.size() > kMost) names += " and " + std::to_string(ranks.size() - kMost) + " more";
+  return names;
+}
+
+// Whether the process ended as it should not have, by itself: SIGTERM is for those that are left
+// over when another one has failed.
+bool Failed(const RankReader& reader) {
+  constexpr uint32_t kSigTerm = 15;
+  const ProcessFate& fate = reader.totals().fate;
+  if (fate.known && (fate.exit_code > 0 || (fate.signal != 0 && fate.signal != kSigTerm)))
+    return true;
+  return std::any_of(reader.batches().begin(), reader.batches().end(), [](const BatchInfo& batch) {
+    return (batch.kinds & 1u << static_cast<uint32_t>(EventKind::kCrash)) != 0;
+  });
+}
+
+std::string WhatDidNotFit(Period period, bool has_steps) {
+  if (period == kInputs) return "all";
+  if (period == kStart) return "those before the first step";
+  if (has_steps) return "those of steps up to " + std::to_string(period);
+  return "those of the first " + std::to_string(period + 1) + " of " + std::to_string(kParts) +
+         " parts of the recording";
+}
+
+}  // namespace
+
+Status SmallerTrace::Write(const std::string& directory) {
+  DEJA_RETURN_IF_ERROR(FindParts(directory));
+  DEJA_RETURN_IF_ERROR(ChooseRanks());
+  DEJA_RETURN_IF_ERROR(CopyAllEvents());
+  DEJA_RETURN_IF_ERROR(KeepPayloads());
+  for (Part& part : parts_) DEJA_RETURN_IF_ERROR(Finish(part));
+  return {};
+}
+
+std::vector<std::string> SmallerTrace::folders() const {
+  std::vector<std::string> folders;
+  for (const Part& part : parts_) folders.push_back(part.out);
+  return folders;
+}
+
+std::vector<BundleOmission> SmallerTrace::omissions() const {
+  std::vector<BundleOmission> omissions;
+  for (const Part& part : parts_) {
+    const LeftOut& left_out = part.left_out;
+    if (left_out.payloads == 0) continue;
+    omissions.push_back(
+        {part.rank, part.child, left_out.payloads, left_out.payload_bytes, left_out.what});
+  }
+  return omissions;
+}
+
+Status SmallerTrace::FindParts(const std::string& directory) {
+  const auto add = [&](uint32_t rank, const std::string& child, const std::string& folder,
+                       const RankReader* reader) {
+    Part part;
+    part.rank = rank;
+    part.child = child;
+    part.reader = reader;
+    part.out = directory + folder.substr(folder.rfind('/'));
+    part.fixed_bytes =
+        2 * ZipEntryBytes(top_.size() + part.out.size() - directory.size()) + kEndBytes;
+    bytes_ += part.fixed_bytes;
+    for (const BatchInfo& batch : reader->batches()) total_ += batch.size;
+    total_ += reader->totals().payload_bytes + reader->totals().partial_payload_bytes;
+    parts_.push_back(std::move(part));
+  };
+  bytes_ = kZipEndBytes;
+  for (const RankFolder& folder : trace_.ranks()) {
+    const auto attempt = static_cast<int>(folder.attempt);
+    DEJA_ASSIGN_OR_RETURN(const RankReader* const reader, trace_.Rank(folder.rank, attempt));
+    add(folder.rank, "", folder.path, reader);
+    DEJA_ASSIGN_OR_RETURN(const auto children, trace_.Children(folder.rank, attempt));
+    for (const ChildFolder& child : children) {
+      DEJA_ASSIGN_OR_RETURN(const RankReader* const of_child,
+                            trace_.Child(folder.rank, child.name, attempt));
+      add(folder.rank, child.name, child.path, of_child);
+    }
+  }
+  return {};
+}
+
+Status SmallerTrace::ChooseRanks() {
+  chosen_ranks_ = options_.ranks;
+  if (chosen_ranks_.empty() && options_.max_bytes != 0) {
+    for (const Part& part : parts_) {
+      if (part.child.empty() && Failed(*part.reader)) chosen_ranks_.push_back(part.rank);
+    }
+    if (chosen_ranks_.empty()) chosen_ranks_.push_back(parts_.front().rank);
+  }
+  std::sort(chosen_ranks_.begin(), chosen_ranks_.end());
+  chosen_ranks_.erase(std::unique(chosen_ranks_.begin(), chosen_ranks_.end()), chosen_ranks_.end());
+  for (const uint32_t rank : chosen_ranks_) DEJA_RETURN_IF_ERROR(trace_.Rank(rank));
+  for (Part& part : parts_) {
+    part.chosen = chosen_ranks_.empty() ||
+                  std::binary_search(chosen_ranks_.begin(), chosen_ranks_.end(), part.rank);
+  }
+  return {};
+}
+
+Status SmallerTrace::CopyAllEvents() {
+  const int level = options_.zstd_level == 0 ? kZstdLevel : options_.zstd_level;
+  EventCopyOptions copy;
+  copy.batch_bytes = kBatchBytes;
+  copy.drop_digests = options_.level == Level::kOrder;
+  copy.done = [this](uint64_t bytes) { Advance(bytes); };
+  for (Part& part : parts_) {
+    if (mkdir(part.out.c_str(), 0700) != 0) return FailErrno("making " + part.out, errno);
+    part.header = part.reader->header();
+    part.header.format_minor = std::max(part.header.format_minor, kFormatMinor);
+    part.header.level = std::min(part.header.level, static_cast<uint32_t>(options_.level));
+    DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<FrameWriter> events,
+                          StartCopy(part.out + "/" + kEventsFile, part.header, level));
+    const bool finished = part.reader->end().state == EndState::kCleanEnd;
+    part.footer = part.reader->totals();
+    if (!finished) part.footer.swept = 1;
+    part.footer.payloads = part.footer.payload_bytes = 0;
+    part.footer.segments.clear();  // all in one file
+    part.footer.partial_payloads = part.footer.partial_payload_bytes = 0;
+    DEJA_ASSIGN_OR_RETURN(part.footer.events,
+                          CopyEvents(*part.reader, *events, part.index.batches, copy));
+    uint64_t index = 0;
+    for (const BatchInfo& batch : part.index.batches)
+      index += EncodedSize(batch) + kIndexElementBytes;
+    Resize(part.events_bytes, events->offset());
+    Resize(part.index_bytes, index);
+  }
+  if (Fits()) return {};
+  return Fail(ErrorCode::kLimit,
+              "without any payload the bundle has " + std::to_string(bytes_) + " bytes, and " +
+                  std::to_string(options_.max_bytes) +
+                  " are allowed; allow more, or leave digests out (--level order) or compress "
+                  "harder (--zstd-level 19)");
+}
+
+// ---- Payloads
+
+bool SmallerTrace::IsWanted(Period period) const {
+  if (period == kInputs) return true;
+  if (options_.level != Level::kFull) return false;
+  return period == kStart || !options_.steps ||
+         (options_.steps->first <= period && period <= options_.steps->second);
+}
+
+SmallerTrace::Wants SmallerTrace::FindWants(const std::vector<size_t>& parts) const {
+  Wants wants;
+  for (const size_t part : parts) {
+    const bool has_steps = parts_[part].reader->totals().steps != 0;
+    const auto wanted = [&](Period period) {
+      return has_steps || period >= kParts ? IsWanted(period) : options_.level == Level::kFull;
+    };
+    for (const PayloadUse& use : FindPayloadUses(*parts_[part].reader, wanted))
+      wants.push_back({part, use});
+  }
+  std::stable_sort(wants.begin(), wants.end(),
+                   [](const Want& a, const Want& b) { return a.use.period > b.use.period; });
+  return wants;
+}
+
+Status SmallerTrace::KeepPayloads() {
+  std::vector<size_t> first;
+  std::vector<size_t> others;
+  for (size_t i = 0; i < parts_.size(); ++i) (parts_[i].chosen ? first : others).push_back(i);
+  if (options_.max_bytes == 0) {
+    for (const size_t part : first) DEJA_RETURN_IF_ERROR(KeepWhatFits(FindWants({part})));
+    return {};
+  }
+  DEJA_ASSIGN_OR_RETURN(const bool all, KeepWhatFits(FindWants(first)));
+  if (!all || !options_.ranks.empty()) return {};
+  // There is room left: whole ranks more.
+  while (!others.empty()) {
+    const uint32_t rank = parts_[others.front()].rank;
+    const auto end = std::find_if(others.begin(), others.end(),
+                                  [&](size_t part) { return parts_[part].rank != rank; });
+    const std::vector<size_t> of_rank(others.begin(), end);
+    DEJA_ASSIGN_OR_RETURN(const bool fits, KeepGroup(FindWants(of_rank)));
+    if (!fits) break;
+    for (const size_t part : of_rank) parts_[part].chosen = true;
+    chosen_ranks_.push_back(rank);
+    others.erase(others.begin(), end);
+  }
+  std::sort(chosen_ranks_.begin(), chosen_ranks_.end());
+  return {};
+}
+
+Result<bool> SmallerTrace::KeepWhatFits(const Wants& wants) {
+  bool all = true;
+  for (auto begin = wants.begin(); begin != wants.end();) {
+    const Period period = begin->use.period;
+    const auto end = std::find_if(begin, wants.end(),
+                                  [&](const Want& want) { return want.use.period != period; });
+    DEJA_ASSIGN_OR_RETURN(const bool fits, KeepGroup({begin, end}));
+    begin = end;
+    if (fits) continue;
+    all = false;
+    did_not_fit_.push_back(period);
+    // What came before the first step may be large; steps are of use without it.
+    if (period != kStart) break;
+  }
+  return all;
+}
+
+Result<bool> SmallerTrace::KeepGroup(std::span<const Want> group) {
+  std::vector<Undo> undos;
+  bool fits = true;
+  while (!group.empty() && fits) {
+    const size_t index = group.front().part;
+    const auto end = std::find_if(group.begin(), group.end(),
+                                  [&](const Want& want) { return want.part != index; });
+    const Part& part = parts_[index];
+    undos.push_back({index, part.payloads_bytes, part.index_bytes, part.index.payloads.size()});
+    const auto size = static_cast<size_t>(end - group.begin());
+    DEJA_ASSIGN_OR_RETURN(fits, KeepOfPart(group.first(size)));
+    group = group.subspan(size);
+  }
+  if (!fits) DEJA_RETURN_IF_ERROR(GoBack(undos));
+  return fits;
+}
+
+Result<bool> SmallerTrace::KeepOfPart(std::span<const Want> wants) {
+  Part& part = parts_[wants.front().part];
+  auto& kept = kept_[Sharing(part)];
+  std::unique_ptr<FrameWriter> out;
+  std::optional<PayloadCopier> copier;
+  for (const Want& want : wants) {
+    const Hash128& hash = want.use.hash;
+    if (kept.count(hash) != 0) continue;
+    const std::optional<uint64_t> size = part.reader->PayloadSize(hash);
+    if (!size) continue;
+    if (!copier) {
+      const std::string path = part.out + "/" + kPayloadsFile;
+      if (part.payloads_bytes == 0) {
+        DEJA_ASSIGN_OR_RETURN(out, StartCopy(path, part.header, kZstdLevel));
+      } else {
+        DEJA_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> file, OpenAppendFile(path));
+        out = std::make_unique<FrameWriter>(std::move(file));
+      }
+      copier.emplace(*part.reader, *out);
+    }
+    DEJA_ASSIGN_OR_RETURN(std::optional<PayloadInfo> info, copier->Copy(hash, *size));
+    Resize(part.payloads_bytes, out->offset());
+    Advance(*size);
+    if (info) {
+      Resize(part.index_bytes, part.index_bytes + EncodedSize(*info) + kIndexElementBytes);
+      part.index.payloads.push_back(std::move(*info));
+      kept.insert(hash);
+    }
+    if (!Fits()) return false;
+  }
+  return true;
+}
+
+Status SmallerTrace::GoBack(const std::vector<Undo>& undos) {
+  for (const Undo& undo : undos) {
+    Part& part = parts_[undo.part];
+    auto& kept = kept_[Sharing(part)];
+    auto& payloads = part.index.payloads;
+    for (size_t i = undo.payloads; i < payloads.size(); ++i) kept.erase(payloads[i].hash);
+    payloads.erase(payloads.begin() + static_cast<ptrdiff_t>(undo.payloads), payloads.end());
+    const std::string path = part.out + "/" + kPayloadsFile;
+    if (undo.payloads_bytes == 0) {
+      unlink(path.c_str());
+    } else {
+      DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<AppendFile> file, OpenAppendFile(path));
+      DEJA_RETURN_IF_ERROR(file->Truncate(undo.payloads_bytes));
+    }
+    Resize(part.payloads_bytes, undo.payloads_bytes);
+    Resize(part.index_bytes, undo.index_bytes);
+  }
+  return {};
+}
+
+// ---- The end of each folder
+
+void SmallerTrace::CountLeftOut(Part& part) {
+  const LeftOut& before = part.reader->left_out();
+  LeftOut& left_out = part.left_out;
+  const auto& kept = kept_[Sharing(part)];
+  std::unordered_set<Hash128, HashOfHash> missing;
+  const std::unique_ptr<EventCursor> cursor = part.reader->Events();
+  while (const Event* event = cursor->Next()) {
+    ForEachPayload(*event, [&](const PayloadReference& payload) {
+      const Hash128& hash = payload.hash;
+      if (kept.count(hash) != 0 || !missing.insert(hash).second) return;
+      const std::optional<uint64_t> size = part.reader->PayloadSize(hash);
+      if (!size && before.payloads == 0) return;  // had been lost before
+      ++left_out.payloads;
+      left_out.payload_bytes += size.value_or(0);
+    });
+  }
+  left_out.payload_bytes += before.payload_bytes;
+  left_out.what = Describe(part);
+  if (before.payloads != 0)
+    left_out.what = before.what + (left_out.what.empty() ? "" : "; " + left_out.what);
+}
+
+std::string SmallerTrace::Describe(const Part& part) const {
+  if (!part.chosen) return "all but what " + Names(chosen_ranks_) + " needed";
+  std::vector<std::string> parts;
+  if (options_.level == Level::kOrder) parts.emplace_back("digests and bytes of all tensors");
+  if (options_.level == Level::kDigest) parts.emplace_back("bytes of all tensors");
+  if (options_.steps) {
+    parts.push_back("those outside of steps " + std::to_string(options_.steps->first) + " to " +
+                    std::to_string(options_.steps->second));
+  }
+  for (const Period period : did_not_fit_)
+    parts.push_back(WhatDidNotFit(period, part.reader->totals().steps != 0));
+  std::string text;
+  for (const std::string& one : parts) text += (text.empty() ? "" : ", ") + one;
+  return text;
+}
+
+Status SmallerTrace::Finish(Part& part) {
+  const bool has_all = part.chosen && did_not_fit_.empty() && !options_.steps &&
+                       options_.level == Level::kFull && part.reader->left_out().payloads == 0;
+  if (!has_all) CountLeftOut(part);
+  Footer& footer = part.footer;
+  footer.payloads = part.index.payloads.size();
+  for (const PayloadInfo& info : part.index.payloads) footer.payload_bytes += info.total_size;
+  footer.index_offset = 0;
+  if (part.payloads_bytes != 0) {
+    DEJA_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> file,
+                          OpenAppendFile(part.out + "/" + kPayloadsFile));
+    FrameWriter payloads(std::move(file));
+    DEJA_RETURN_IF_ERROR(payloads.WriteFooter(footer));
+  }
+  DEJA_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> file,
+                        OpenAppendFile(part.out + "/" + kEventsFile));
+  FrameWriter events(std::move(file), kZstdLevel);
+  DEJA_ASSIGN_OR_RETURN(footer.index_offset, events.WriteIndex(part.index));
+  if (part.left_out.payloads != 0) {
+    const LeftOutMessage message{part.left_out.payloads, part.left_out.payload_bytes,
+                                 part.left_out.what};
+    DEJA_RETURN_IF_ERROR(events.Write(FrameType::kLeftOut, AsBytes(EncodeToString(message))));
+  }
+  return events.WriteFooter(footer);
+}
+
+std::string SmallerTrace::Sharing(const Part& part) {
+  return part.header.shares_with.empty() ? part.out : std::string(part.header.shares_with);
+}
+
+bool SmallerTrace::Fits() const {
+  return options_.max_bytes == 0 || bytes_ <= options_.max_bytes;
+}
+
+void SmallerTrace::Resize(uint64_t& part_of_bytes, uint64_t size) {
+  bytes_ += size - part_of_bytes;
+  part_of_bytes = size;
+}
+
+void SmallerTrace::Advance(uint64_t bytes) {
+  done_ = std::min(total_, done_ + bytes);
+  if (options_.progress) options_.progress(done_, total_);
+}
+
+}  // namespace deja::format

@@ -1,0 +1,106 @@
+// SmallerTrace: a copy of a trace with all events and only some of the payloads, for a bundle.
+//
+// What is left out, in this order, until the copy fits: payloads of ranks that were not asked for;
+// payloads of the oldest steps; all payloads. A frame LeftOut in each folder says so. A payload
+// that a kept rank needs and others hold (TraceHeader.shares_with) comes into the folder of the
+// kept rank.
+//
+// Owner: WriteBundle. One thread. Memory: an entry for each payload that the kept ranks refer to.
+#ifndef DEJA_FORMAT_SMALLER_TRACE_H_
+#define DEJA_FORMAT_SMALLER_TRACE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "common/result.h"
+#include "format/payload_uses.h"
+#include "format/trace.h"
+
+namespace deja::format {
+
+class SmallerTrace {
+ public:
+  // `top`: the name of the trace's folder in the bundle, whose bytes count, too.
+  SmallerTrace(Trace& trace, const PackOptions& options, std::string top)
+      : trace_(trace), options_(options), top_(std::move(top)) {}
+
+  // Writes the copy into `directory`, which exists and is empty.
+  Status Write(const std::string& directory);
+
+  // Names of the folders that were written, and what was left out of them.
+  [[nodiscard]] std::vector<std::string> folders() const;
+  [[nodiscard]] std::vector<BundleOmission> omissions() const;
+
+ private:
+  struct Part {
+    uint32_t rank = 0;
+    std::string child;
+    const RankReader* reader = nullptr;
+    std::string out;              // the copy's folder
+    bool chosen = false;          // its payloads are asked for
+    uint64_t fixed_bytes = 0;     // at most, whatever is in the files
+    uint64_t events_bytes = 0;    // of the file without index and footer
+    uint64_t payloads_bytes = 0;  // the same; 0: no such file yet
+    uint64_t index_bytes = 0;     // at most
+    TraceHeader header;
+    Index index;
+    Footer footer;
+    LeftOut left_out;
+  };
+  struct Want {
+    size_t part;
+    PayloadUse use;
+  };
+  // What to go back to if a group of payloads turns out not to fit.
+  struct Undo {
+    size_t part;
+    uint64_t payloads_bytes;
+    uint64_t index_bytes;
+    size_t payloads;
+  };
+  using Wants = std::vector<Want>;
+
+  Status FindParts(const std::string& directory);
+  Status ChooseRanks();
+  Status CopyAllEvents();
+  Status KeepPayloads();
+  [[nodiscard]] Wants FindWants(const std::vector<size_t>& parts) const;
+  [[nodiscard]] bool IsWanted(Period period) const;
+  // Writes payloads, period by period, as long as they fit. False if they do not all.
+  Result<bool> KeepWhatFits(const Wants& wants);
+  // Writes payloads of one period: all or, if that is too much, none and false.
+  Result<bool> KeepGroup(std::span<const Want> group);
+  Result<bool> KeepOfPart(std::span<const Want> wants);
+  Status GoBack(const std::vector<Undo>& undos);
+  Status Finish(Part& part);
+  void CountLeftOut(Part& part);
+  [[nodiscard]] std::string Describe(const Part& part) const;
+  // What folders that share payloads have in common.
+  static std::string Sharing(const Part& part);
+  [[nodiscard]] bool Fits() const;
+  // Sets one of a part's sizes.
+  void Resize(uint64_t& part_of_bytes, uint64_t size);
+  void Advance(uint64_t bytes);
+
+  Trace& trace_;
+  const PackOptions& options_;
+  std::string top_;
+  std::vector<Part> parts_;
+  std::vector<uint32_t> chosen_ranks_;  // that come first
+  // What is in the copy, by the ranks that share it.
+  std::map<std::string, std::unordered_set<Hash128, HashOfHash>> kept_;
+  std::vector<Period> did_not_fit_;  // of the chosen ranks; of steps the last one
+  uint64_t bytes_ = 0;               // of the bundle, at most
+  uint64_t done_ = 0;
+  uint64_t total_ = 0;
+};
+
+}  // namespace deja::format
+
+#endif  // DEJA_FORMAT_SMALLER_TRACE_H_
