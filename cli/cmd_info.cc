@@ -213,9 +213,12 @@ void PrintJob(const format::Trace& trace, const std::vector<RankRow>& rows) {
   PrintLine(
       fmt::format("in       {} on {}", header.process.working_directory, header.process.hostname));
   PrintLine(fmt::format("started  {}", WallTime(header.start_wall_ns)));
-  PrintLine(fmt::format("versions {}, NCCL {} ({}), {}", header.producer,
-                        NcclVersion(header.process.nccl_version), header.process.nccl_path,
-                        header.process.kernel));
+  const std::string nccl =
+      header.process.nccl_path.empty()
+          ? ""
+          : fmt::format("NCCL {} ({}), ", NcclVersion(header.process.nccl_version),
+                        header.process.nccl_path);
+  PrintLine(fmt::format("versions {}, {}{}", header.producer, nccl, header.process.kernel));
   size_t present = 0;
   for (const RankRow& row : rows) present += row.folder.attempt == 0 ? 1 : 0;
   PrintLine(fmt::format("ranks    {} of {}, level {}, {} on disk", present, header.world_size,
