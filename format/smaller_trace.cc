@@ -332,8 +332,9 @@ std::string SmallerTrace::Describe(const Part& part) const {
   if (options_.level == Level::kOrder) parts.emplace_back("digests and bytes of all tensors");
   if (options_.level == Level::kDigest) parts.emplace_back("bytes of all tensors");
   if (options_.steps) {
-    parts.push_back("those outside of steps " + std::to_string(options_.steps->first) + " to " +
-                    std::to_string(options_.steps->second));
+    const auto& [first, last] = *options_.steps;
+    parts.push_back("those outside of steps " + std::to_string(first) +
+                    (last == ~uint64_t{0} ? " and later" : " to " + std::to_string(last)));
   }
   for (const Period period : did_not_fit_)
     parts.push_back(WhatDidNotFit(period, part.reader->totals().steps != 0));
