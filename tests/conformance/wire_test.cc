@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 
+#include "format/left_out.h"
 #include "format/message_codec.h"
 #include "trace.pb.h"
 

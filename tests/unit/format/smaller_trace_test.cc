@@ -64,7 +64,7 @@ class SmallerTraceTest : public testing::Test {
   void RecordPayloads(std::vector<std::unique_ptr<RankLog>>& logs, uint64_t number) {
     for (uint32_t rank = 0; rank < kRanks; ++rank) {
       for (const std::string& bytes : {Together(number), Own(rank, number)}) {
-        ASSERT_TRUE(logs[rank]->PutPayload(HashOf(bytes), AsBytes(bytes), 4));
+        ASSERT_TRUE(logs[rank]->PutPayload(HashOf(bytes), AsBytes(bytes), 4).kept);
         CallResults results;
         results.comm = 1;
         results.comm_seq = number + 1;
