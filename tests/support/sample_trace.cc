@@ -153,6 +153,18 @@ class Builder {
     transfer.data = "bytes";
     transfer.sent_before = 3;
     Add(1, transfer);
+    InputFile file;
+    file.file = 1;
+    file.path = "/data/digits.txt";
+    file.mode = 0100644;
+    file.size = 120'000;
+    Add(1, file);
+    FileRead read;
+    read.file = 1;
+    read.gaps = {4096};
+    read.sizes = {8192};
+    read.hashes = std::string_view("0123456789abcdef", 16);
+    Add(1, read);
     Add(1, AsyncError{1, 6});
     Add(1, Degraded{"the disk is full", 3, 2, 1 << 20});
     Input failed{7, UINT64_MAX, -1, 11, "", HashOf("input")};

