@@ -46,6 +46,14 @@ bool Failed(const RankReader& reader) {
   });
 }
 
+// On the clock of the wall.
+uint64_t EndedAt(const RankReader& reader) {
+  const TraceHeader& header = reader.header();
+  uint64_t last = header.start_mono_ns;
+  for (const BatchInfo& batch : reader.batches()) last = std::max(last, batch.last_time_ns);
+  return header.start_wall_ns + (last - header.start_mono_ns);
+}
+
 std::string WhatDidNotFit(Period period, bool has_steps) {
   if (period == kInputs) return "all";
   if (period == kStart) return "those before the first step";
@@ -115,10 +123,13 @@ Status SmallerTrace::FindParts(const std::string& directory) {
 Status SmallerTrace::ChooseRanks() {
   chosen_ranks_ = options_.ranks;
   if (chosen_ranks_.empty() && options_.max_bytes != 0) {
+    // Others often fail because one has failed.
+    const Part* first = nullptr;
     for (const Part& part : parts_) {
-      if (part.child.empty() && Failed(*part.reader)) chosen_ranks_.push_back(part.rank);
+      if (!part.child.empty() || !Failed(*part.reader)) continue;
+      if (first == nullptr || EndedAt(*part.reader) < EndedAt(*first->reader)) first = &part;
     }
-    if (chosen_ranks_.empty()) chosen_ranks_.push_back(parts_.front().rank);
+    chosen_ranks_.push_back(first == nullptr ? parts_.front().rank : first->rank);
   }
   std::sort(chosen_ranks_.begin(), chosen_ranks_.end());
   chosen_ranks_.erase(std::unique(chosen_ranks_.begin(), chosen_ranks_.end()), chosen_ranks_.end());
