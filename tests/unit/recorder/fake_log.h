@@ -48,7 +48,10 @@ class FakeLog final : public format::RankLog {
     payloads[hash].assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return {true, segment};
   }
-  void BeginStep(uint64_t number) override { step = number; }
+  void BeginStep(uint64_t number) override {
+    std::lock_guard hold(mutex_);
+    step = number;
+  }
   Status BecomeRank(format::TraceHeader h) override {
     if (!rank_error.empty()) return Fail(ErrorCode::kIo, rank_error);
     rank = h.rank;
