@@ -50,4 +50,21 @@ std::string_view AbsolutePath(int dirfd, const char* path, std::span<char> buffe
   return {buffer.data(), size};
 }
 
+int DescriptorNamedBy(const char* path) {
+  static constexpr const char* kStreams[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+  for (int fd = 0; fd < 3; ++fd)
+    if (std::strcmp(path, kStreams[fd]) == 0) return fd;
+  const char* number = nullptr;
+  for (const char* folder : {"/dev/fd/", "/proc/self/fd/"})
+    if (std::strncmp(path, folder, std::strlen(folder)) == 0) number = path + std::strlen(folder);
+  if (number == nullptr || *number == '\0') return -1;
+  constexpr int kMost = 1 << 20;
+  int fd = 0;
+  for (; *number != '\0'; ++number) {
+    if (*number < '0' || *number > '9' || fd > kMost) return -1;
+    fd = fd * 10 + (*number - '0');
+  }
+  return fd;
+}
+
 }  // namespace deja::preload

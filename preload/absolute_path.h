@@ -22,6 +22,9 @@ std::string_view PathOfDescriptor(int dirfd, std::span<char> buffer);
 // `path`, relative to `dirfd` as in openat. Empty if that cannot be known, or there is no room.
 std::string_view AbsolutePath(int dirfd, const char* path, std::span<char> buffer);
 
+// The descriptor that `path` is a name of (/dev/stdin, /dev/fd/N, /proc/self/fd/N); -1: of none.
+int DescriptorNamedBy(const char* path);
+
 }  // namespace deja::preload
 
 #endif  // DEJA_PRELOAD_ABSOLUTE_PATH_H_

@@ -1,6 +1,7 @@
 #include "preload/connection_names.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/un.h>
 
@@ -10,6 +11,11 @@
 
 namespace deja::preload {
 namespace {
+
+constexpr char kToRead[] = " to read";
+constexpr char kToWrite[] = " to write";
+constexpr char kToReadAndWrite[] = " to read and write";
+constexpr char kFrom[] = " from ";
 
 template <typename T>
 T As(const SocketAddress& address) {
@@ -127,6 +133,49 @@ ConnectionName ConnectionName::Datagrams(uint32_t number, const char* thread) {
   ConnectionName name;
   snprintf(name.text, sizeof name.text, "datagrams #%u of thread %.100s", number, thread);
   return name;
+}
+
+ConnectionName ConnectionName::Open(std::string_view path, int flags, uint32_t number,
+                                    const char* thread) {
+  const int access = flags & O_ACCMODE;
+  ConnectionName name;
+  snprintf(name.text, sizeof name.text, "open %.*s%s #%u of thread %.70s",
+           static_cast<int>(path.size()), path.data(),
+           access == O_RDONLY   ? kToRead
+           : access == O_WRONLY ? kToWrite
+                                : kToReadAndWrite,
+           number, thread);
+  return name;
+}
+
+ConnectionName ConnectionName::InheritedFifo(int fd, std::string_view path) {
+  ConnectionName name;
+  snprintf(name.text, sizeof name.text, "%s%s%.*s", Inherited(fd).text, kFrom,
+           static_cast<int>(path.size()), path.data());
+  return name;
+}
+
+FifoName::FifoName(std::string_view connection) {
+  constexpr std::string_view kInherited = "inherited ";
+  while (connection.substr(0, kInherited.size()) == kInherited)
+    connection.remove_prefix(kInherited.size());
+  constexpr std::string_view kOpen = "open ";
+  if (connection.substr(0, kOpen.size()) != kOpen) {
+    const bool is_descriptor =
+        connection.substr(0, 3) == "fd " || connection.substr(0, 5) == "stdin";
+    const size_t from = is_descriptor ? connection.find(kFrom) : std::string_view::npos;
+    if (from != std::string_view::npos) path = connection.substr(from + std::strlen(kFrom));
+    return;
+  }
+  connection = connection.substr(kOpen.size(), connection.rfind(" #") - kOpen.size());
+  for (const char* way : {kToReadAndWrite, kToRead, kToWrite}) {
+    if (!connection.ends_with(way)) continue;
+    opened = true;
+    reads = way != kToWrite;
+    writes = way != kToRead;
+    path = connection.substr(0, connection.size() - std::strlen(way));
+    return;
+  }
 }
 
 ConnectionName ConnectionName::OfParent(const ConnectionName& parents) {

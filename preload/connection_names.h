@@ -7,6 +7,9 @@
 //   accept 10.0.0.7:29500 #3                the third connection that came in at this address
 //   bind #1 of thread 0.2                   the first bind() of this thread
 //   datagrams #1 of thread 0                its first datagram socket that it did not connect
+//   open /run/commands to read #1 of thread 0   the first time that it opened this FIFO to read
+//   stdin from /run/commands                a FIFO with a name that another image of the process,
+//                                           or its parent, had opened
 //
 // A child that was forked with a connection open calls it "inherited " and that name.
 //
@@ -52,9 +55,25 @@ struct ConnectionName {
   static ConnectionName Accept(const SocketAddress& local, uint32_t number);
   static ConnectionName Bind(uint32_t number, const char* thread);
   static ConnectionName Datagrams(uint32_t number, const char* thread);
+  // A FIFO, opened with open's `flags`.
+  static ConnectionName Open(std::string_view path, int flags, uint32_t number, const char* thread);
+  // A descriptor that leads to a FIFO with a name.
+  static ConnectionName InheritedFifo(int fd, std::string_view path);
   static ConnectionName OfParent(const ConnectionName& name);
 
   char text[320] = {};
+};
+
+// Longest path of a FIFO that a name can hold.
+inline constexpr size_t kMaxFifoPath = 200;
+
+// What the name of a connection says about a FIFO.
+struct FifoName {
+  explicit FifoName(std::string_view connection);
+  std::string_view path;  // empty: it is no FIFO with a name
+  bool opened = false;    // by this process, and so:
+  bool reads = false;
+  bool writes = false;
 };
 
 }  // namespace deja::preload

@@ -37,6 +37,16 @@ class ConnectionObject : public FdObject {
 class ConnectionLayer {
  public:
   virtual int OnSocket(int domain, int type, int protocol) = 0;
+  // The program is about to open `path`, relative to `dirfd`, with open's `flags`: what to open in
+  // its place; `path` itself: nothing; null with errno set: it may not. Within the guard.
+  virtual const char* BeforeOpen(int dirfd, const char* path, int flags) {
+    return (void)dirfd, (void)flags, path;
+  }
+  // And has opened it as `fd`, or failed to, with ENXIO, if that is -1. What the descriptor leads
+  // to; null: no connection. Within the guard.
+  virtual FdObject* AfterOpen(int dirfd, const char* path, int fd, int flags) {
+    return (void)dirfd, (void)path, (void)fd, (void)flags, nullptr;
+  }
 
  protected:
   ~ConnectionLayer() = default;

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 
+#include "preload/absolute_path.h"
 #include "preload/guard.h"
 #include "preload/process_name.h"
 #include "preload/real_sockets.h"
@@ -23,6 +25,33 @@ namespace {
 using preload::ConnectionName;
 
 RecorderEngine* (*g_find_engine)() = nullptr;
+
+// Of a failed open nothing is known but its name.
+bool IsFifo(int dirfd, const char* path, int fd) {
+  struct stat st;
+  return (fd >= 0 ? fstat(fd, &st) : fstatat(dirfd, path, &st, 0)) == 0 && S_ISFIFO(st.st_mode);
+}
+
+preload::FdObject* OpenedFifo(int dirfd, const char* path, int fd, int flags) {
+  const Within within;
+  Recording* rec = (flags & O_PATH) == 0 ? within.recording() : nullptr;
+  if (rec == nullptr || !IsFifo(dirfd, path, fd)) return nullptr;
+  if (const int other = preload::DescriptorNamedBy(path); other >= 0) {
+    preload::FdObject* object = preload::FdTable::Find(other);
+    const bool same = object != nullptr && object->kind() == preload::FdObject::Kind::kConnection;
+    return same && fd >= 0 ? object : nullptr;
+  }
+  char buffer[PATH_MAX];
+  const std::string_view name = preload::AbsolutePath(dirfd, path, buffer);
+  if (name.empty() || name.size() > preload::kMaxFifoPath || name.substr(0, 6) == "/proc/")
+    return nullptr;
+  RecordedConnection* made = NewConnection();
+  if (made == nullptr) return nullptr;
+  made->BeFifo(*rec, name, flags, fd >= 0 ? 0 : ENXIO);
+  if (fd >= 0) return made;
+  made->OnUnused();
+  return nullptr;
+}
 
 class Layer final : public preload::ConnectionLayer {
  public:
@@ -39,6 +68,10 @@ class Layer final : public preload::ConnectionLayer {
     }
     return fd;
   }
+
+  preload::FdObject* AfterOpen(int dirfd, const char* path, int fd, int flags) override {
+    return OpenedFifo(dirfd, path, fd, flags);
+  }
 };
 
 constinit Layer g_layer;
@@ -54,16 +87,21 @@ bool IsWanted(int fd, const struct stat& st) {
 void Track(int fd) {
   struct stat st;
   if (fstat(fd, &st) != 0 || !IsWanted(fd, st)) return;
-  // What the program's processes say to each other is said again in a replay.
-  if ((S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) && !preload::CameFromOutside(st.st_ino))
-    return;
+  ConnectionName name = ConnectionName::Inherited(fd);
+  if ((S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) && !preload::CameFromOutside(st.st_ino)) {
+    // What the program's processes say to each other is said again in a replay. Who is at the
+    // other end of a FIFO that one of them has opened is not known yet.
+    char buffer[PATH_MAX];
+    const std::string_view path = preload::PathOfDescriptor(fd, buffer);
+    if (path.empty() || path.size() > preload::kMaxFifoPath) return;
+    name = ConnectionName::InheritedFifo(fd, path);
+  }
   // What the process writes there is its output.
   const int flags = fcntl(fd, F_GETFL);
   if (flags < 0 || (fd != STDIN_FILENO && (flags & O_ACCMODE) == O_WRONLY)) return;
   RecordedConnection* made = NewConnection();
   if (made == nullptr) return;
-  made->BeDescriptor(format::ConnectionKind::kInherited, st.st_mode & S_IFMT,
-                     ConnectionName::Inherited(fd),
+  made->BeDescriptor(format::ConnectionKind::kInherited, st.st_mode & S_IFMT, name,
                      S_ISREG(st.st_mode) ? static_cast<uint64_t>(st.st_size) : 0);
   preload::WatchStreams();
   preload::FdTable::Set(fd, made);

@@ -169,6 +169,26 @@ void RecordedConnection::BeDescriptor(ConnectionKind kind, uint32_t type,
   file_size_ = file_size;
 }
 
+void RecordedConnection::BeFifo(Recording& rec, std::string_view path, int flags, int error) {
+  const uint32_t way = static_cast<uint32_t>(flags) & O_ACCMODE;
+  const char* what = way == O_RDONLY ? "read" : way == O_WRONLY ? "write" : "both";
+  name_ = ConnectionName::Open(path, flags, NextNumber(&rec, what, ThreadName(), path),
+                               preload::Self().name);
+  kind_ = ConnectionKind::kInherited;
+  type_ = S_IFIFO;
+  number_ = NextConnection(&rec);
+  format::ConnectionOpened event;
+  event.connection = number_;
+  event.kind = static_cast<uint32_t>(kind_);
+  event.name = name_.text;
+  event.type = type_;
+  event.result = error == 0 ? 0 : -1;
+  event.error = static_cast<uint32_t>(error);
+  rec.writer.Write(event);
+  announced_in_.store(&rec, std::memory_order_release);
+  rec.RelieveStaging();
+}
+
 bool RecordedConnection::IsDatagrams() const {
   return domain_ != 0 && type_ == SOCK_DGRAM;
 }

@@ -7,23 +7,45 @@
 
 namespace deja::replayer {
 
-std::string FindChildFolder(const std::string& scratch, std::string_view name) {
+namespace {
+
+// `take(name, folder)` for each line of the list, until it says that it has had enough.
+template <typename Take>
+void ForEachChild(const std::string& scratch, Take take) {
   FILE* file = fopen((scratch + "/children").c_str(), "re");
-  if (file == nullptr) return {};
-  std::string folder;
+  if (file == nullptr) return;
   char* line = nullptr;
   size_t capacity = 0;
   ssize_t size = 0;
-  while (folder.empty() && (size = getline(&line, &capacity, file)) > 0) {
+  bool more = true;
+  while (more && (size = getline(&line, &capacity, file)) > 0) {
     std::string_view text(line, static_cast<size_t>(size));
     if (text.ends_with('\n')) text.remove_suffix(1);
     const size_t tab = text.find('\t');
-    if (tab != std::string_view::npos && text.substr(0, tab) == name)
-      folder = std::string(text.substr(tab + 1));
+    if (tab != std::string_view::npos) more = take(text.substr(0, tab), text.substr(tab + 1));
   }
   free(line);
   fclose(file);
-  return folder;
+}
+
+}  // namespace
+
+std::string FindChildFolder(const std::string& scratch, std::string_view name) {
+  std::string found;
+  ForEachChild(scratch, [&](std::string_view child, std::string_view folder) {
+    if (child == name) found = folder;
+    return found.empty();
+  });
+  return found;
+}
+
+std::vector<std::string> ChildFolders(const std::string& scratch) {
+  std::vector<std::string> folders;
+  ForEachChild(scratch, [&](std::string_view, std::string_view folder) {
+    folders.emplace_back(folder);
+    return true;
+  });
+  return folders;
 }
 
 void PidMap::Add(int recorded, int live) {

@@ -9,12 +9,15 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace deja::replayer {
 
 // Folder of the recording of the rank's child `name` ("0/1+1"); empty if there is none. `deja
 // replay` has listed them in the scratch folder.
 std::string FindChildFolder(const std::string& scratch, std::string_view name);
+// Of all of them.
+std::vector<std::string> ChildFolders(const std::string& scratch);
 
 // Recorded and live pids of the processes that this one knows: those it has made, and its parent.
 // A fork child inherits the list. The newest entry counts, since numbers come again.

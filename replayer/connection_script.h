@@ -24,6 +24,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "replayer/fifos.h"
 #include "replayer/replay_plan.h"
 
 namespace deja::replayer {
@@ -50,13 +51,15 @@ class ConnectionScript {
   };
 
   // `rank_pid`: recorded pid of the rank that this process is, or belongs to.
-  ConnectionScript(const ReplayPlan& plan, int rank_pid);
+  ConnectionScript(const ReplayPlan& plan, int rank_pid, const Fifos& fifos = {});
   ~ConnectionScript();
 
   // Position of the recorded connection of this name, or kNone.
   [[nodiscard]] uint32_t Find(std::string_view name) const;
   [[nodiscard]] const PlannedConnection& Info(uint32_t c) const;
   [[nodiscard]] bool IsStream(uint32_t c) const;
+  // The recorded run sent something there.
+  [[nodiscard]] bool Sends(uint32_t c) const { return !lines_[c].out.empty(); }
   // Both ends are processes of the rank: they say again what they said, and nothing is compared.
   [[nodiscard]] bool IsFamily(uint32_t c) const { return lines_[c].family; }
 

@@ -27,7 +27,6 @@ namespace real = preload::real;
 
 namespace {
 
-// The library's ends are out of the way of the numbers that the program gets and counts on.
 constexpr int kFirstInner = 600;
 
 bool IsServedDomain(int domain) {
@@ -36,7 +35,8 @@ bool IsServedDomain(int domain) {
 
 // The descriptor that a recorded inherited connection was; -1: none.
 int DescriptorOf(const PlannedConnection& connection) {
-  if (connection.name == "stdin") return STDIN_FILENO;
+  if (connection.name == "stdin" || connection.name.rfind("stdin from ", 0) == 0)
+    return STDIN_FILENO;
   if (connection.name.rfind("fd ", 0) != 0) return -1;
   const long fd = strtol(connection.name.c_str() + 3, nullptr, 10);
   return fd > STDERR_FILENO && fd < kFirstInner ? static_cast<int>(fd) : -1;
@@ -50,13 +50,22 @@ uint64_t Now(clockid_t clock) {
 
 }  // namespace
 
-ServedConnections::ServedConnections(Session& session, MayConnect may_connect, void* engine)
+ServedConnections::ServedConnections(Session& session, MayConnect may_connect, void* engine,
+                                     const Fifos& fifos)
     : session_(session),
       may_connect_(may_connect),
       engine_(engine),
-      script_(session.plan(), session.rank_pid()),
+      fifos_(fifos),
+      script_(session.plan(), session.rank_pid(), fifos_),
       by_connection_(session.plan().connections().size()) {
   session.SetTransfersLeft(script_.left());
+}
+
+int ServedConnections::MoveUp(int fd) {
+  const int moved = fcntl(fd, F_DUPFD_CLOEXEC, kFirstInner);
+  if (moved < 0) return fd;
+  close(fd);
+  return moved;
 }
 
 ServedSocket* ServedConnections::NewSocket(int type, int& fd) {
@@ -66,11 +75,7 @@ ServedSocket* ServedConnections::NewSocket(int type, int& fd) {
     fd = -1;
     return nullptr;
   }
-  int inner = fcntl(ends[1], F_DUPFD_CLOEXEC, kFirstInner);
-  if (inner < 0)
-    inner = ends[1];
-  else
-    close(ends[1]);
+  const int inner = MoveUp(ends[1]);
   fcntl(inner, F_SETFL, O_NONBLOCK);
   fd = ends[0];
   return new ServedSocket(*this, AF_UNIX, SOCK_STREAM, 0, inner);
@@ -135,11 +140,9 @@ void ServedConnections::AdoptFromParent() {
     const bool listens = parents->listening_;
     const uint32_t theirs = listens ? parents->bound_ : parents->connection_;
     if (&parents->layer_ == this || parents->live_ || theirs == kNone) continue;
-    const int marks = fcntl(fd, F_GETFD);
-    const int dup_flags = marks > 0 && (marks & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0;
     auto [it, is_new] = adopted.try_emplace(parents, fd);
     if (!is_new) {
-      dup3(it->second, fd, dup_flags);
+      PutAt(fcntl(it->second, F_DUPFD_CLOEXEC, kFirstInner), fd);
       preload::FdTable::Copy(it->second, fd);
       continue;
     }
@@ -148,12 +151,10 @@ void ServedConnections::AdoptFromParent() {
     known.copy(name.text, sizeof name.text - 1);
     const uint32_t planned = script_.Find(ConnectionName::OfParent(name).text);
     int made_fd = -1;
-    ServedSocket* made = planned == kNone ? nullptr : NewSocket(0, made_fd);
-    if (made == nullptr) continue;
-    const int status = fcntl(fd, F_GETFL);
-    dup3(made_fd, fd, dup_flags);
-    close(made_fd);
-    if (status >= 0) fcntl(fd, F_SETFL, status);
+    ServedSocket* made = planned == kNone    ? nullptr
+                         : parents->is_pipe_ ? NewPipe(fcntl(fd, F_GETFL) & O_ACCMODE, made_fd)
+                                             : NewSocket(0, made_fd);
+    if (made == nullptr || !PutAt(made_fd, fd)) continue;
     made->domain_ = parents->domain_;
     made->type_ = parents->type_;
     made->protocol_ = parents->protocol_;
@@ -183,8 +184,10 @@ void ServedConnections::InstallInherited() {
       InstallFile(c);
       continue;
     }
+    if (script_.IsFamily(c)) continue;
     int fd = -1;
-    ServedSocket* made = NewSocket(0, fd);
+    ServedSocket* made = info.type == S_IFSOCK ? NewSocket(0, fd)
+                                               : NewPipe(script_.Sends(c) ? O_RDWR : O_RDONLY, fd);
     if (made == nullptr) return;
     made->domain_ = 0;
     if (fd != wanted) {
@@ -206,13 +209,11 @@ ServedSocket* ServedConnections::ListenerAt(const preload::SocketAddress& target
 void ServedConnections::Refresh(ServedSocket& socket) {
   if (socket.live_ || socket.token_ || socket.ended_ || socket.inner_ < 0) return;
   if (!socket.listening_ && socket.AtEnd()) {
-    real::Shutdown(socket.inner_, SHUT_WR);
-    socket.ended_ = true;
+    socket.ShowEnd();
     return;
   }
   if (!socket.IsReady()) return;
-  const char byte = 0;
-  socket.token_ = real::Send(socket.inner_, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+  socket.token_ = socket.ShowByte();
 }
 
 void ServedConnections::Refresh() {

@@ -8,6 +8,9 @@
 // end of the socketpair is what accept returns. So is a Unix socket between processes of the rank
 // (a data loader's worker that passes descriptors to its parent): family_sockets.h.
 //
+// FIFOs that the program opens, and pipes that it was born with, are pipes with a byte in them
+// (served_fifos.cc); those between processes of the rank are live (fifos.h).
+//
 // One per process, made by the engine, never destroyed. Any thread. One lock for all state, which
 // is not held while a thread waits. errno as in the recording.
 #ifndef DEJA_REPLAYER_CONNECTIONS_H_
@@ -34,12 +37,14 @@ class ServedConnections final : public preload::ConnectionLayer {
  public:
   // `may_connect` decides, and says so, about connections that the recording does not have.
   using MayConnect = bool (*)(void* engine, const void* address, uint32_t size);
-  ServedConnections(Session& session, MayConnect may_connect, void* engine);
+  ServedConnections(Session& session, MayConnect may_connect, void* engine, const Fifos& fifos);
 
   // Puts the recorded standard input and other inherited descriptors in their places.
   void InstallInherited();
 
   int OnSocket(int domain, int type, int protocol) override;
+  const char* BeforeOpen(int dirfd, const char* path, int flags) override;
+  preload::FdObject* AfterOpen(int dirfd, const char* path, int fd, int flags) override;
 
   // In a forked child: it is another process than the one whose connections these are.
   void Abandon() { abandoned_.store(true); }
@@ -58,6 +63,11 @@ class ServedConnections final : public preload::ConnectionLayer {
   void Tell(const std::string& difference);
   void Moved();
   ServedSocket* NewSocket(int type, int& fd);
+  ServedSocket* NewPipe(int access, int& fd);
+  // The library's ends are out of the way of the numbers that the program gets and counts on.
+  static int MoveUp(int fd);
+  // Puts `made_fd` in the place of `fd`, with the marks that this one has.
+  static bool PutAt(int made_fd, int fd);
   void InstallFile(uint32_t connection);
   void AdoptFromParent();
   void Pace();
@@ -66,6 +76,7 @@ class ServedConnections final : public preload::ConnectionLayer {
   Session& session_;
   const MayConnect may_connect_;
   void* const engine_;
+  const Fifos fifos_;
   std::mutex mutex_;
   ConnectionScript script_;
   std::map<std::string, uint32_t> numbers_;

@@ -337,21 +337,36 @@ void Overlay::HideCreated(const std::string& path) {
   const std::string logical = Logical(AT_FDCWD, path.c_str(), renamed);
   struct stat info;
   if (logical.size() <= 1 || renamed || StartsWith(logical, scratch_) || IsHidden(logical) ||
-      !Lstat(logical, info) || IsSpecial(info))
+      !Lstat(logical, info) || S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode))
     return;
   std::lock_guard<std::mutex> lock(mutex_);
   // With a copy of its folder a listing is put together, without it.
   if (MakeFolders(ParentOf(Copy(logical)))) Hide(logical);
 }
 
-void Overlay::Seed(const std::string& path, const char* content) {
+std::string Overlay::SeedPlace(const std::string& path, std::string& logical) {
   bool renamed = false;
-  const std::string logical = Logical(AT_FDCWD, path.c_str(), renamed);
-  if (logical.size() <= 1 || renamed || StartsWith(logical, scratch_)) return;
-  std::lock_guard<std::mutex> lock(mutex_);
+  logical = Logical(AT_FDCWD, path.c_str(), renamed);
+  if (logical.size() <= 1 || renamed || StartsWith(logical, scratch_)) return {};
   struct stat info;
-  const std::string copy = Copy(logical);
-  if (Lstat(copy, info) || IsHidden(logical)) return;
+  std::string copy = Copy(logical);
+  return Lstat(copy, info) || IsHidden(logical) ? std::string() : copy;
+}
+
+void Overlay::SeedFifo(const std::string& path) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::string logical;
+  const std::string copy = SeedPlace(path, logical);
+  // Another process of the rank may do the same.
+  if (copy.empty() || !MakeFolders(ParentOf(copy)) || mkfifo(copy.c_str(), 0666) != 0) return;
+  Hide(logical);
+}
+
+void Overlay::Seed(const std::string& path, const char* content) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::string logical;
+  const std::string copy = SeedPlace(path, logical);
+  if (copy.empty()) return;
   if (content == nullptr) {
     MakeFolders(copy);
     return;

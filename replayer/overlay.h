@@ -31,6 +31,8 @@ class Overlay {
   // The program finds a copy of the file `content` at `path` from now on, unless it has written or
   // removed what is there; a null `content` is a folder, an empty one nothing at all.
   void Seed(const std::string& path, const char* content);
+  // The same with a FIFO.
+  void SeedFifo(const std::string& path);
   // As preload::Engine::UnmapPath.
   size_t Unmap(char* path, size_t size) const;
   // As preload::Engine::MapPath.
@@ -51,6 +53,8 @@ class Overlay {
   std::string Outside(std::string path, bool& renamed) const;
   Place Find(const std::string& logical) const;
   [[nodiscard]] Place Target(const Place& place) const;
+  // Where something may be put in place of what is really at `path`; empty: nowhere.
+  std::string SeedPlace(const std::string& path, std::string& logical);
   [[nodiscard]] bool IsHidden(const std::string& logical) const;
   [[nodiscard]] std::string Copy(const std::string& logical) const { return overlay_ + logical; }
   [[nodiscard]] std::string Marker(const std::string& logical) const;

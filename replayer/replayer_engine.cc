@@ -160,7 +160,12 @@ void ReplayerEngine::Begin() {
   auto may_connect = [](void* engine, const void* address, uint32_t size) {
     return static_cast<ReplayerEngine*>(engine)->MayConnect(-1, address, size);
   };
-  connections_ = new ServedConnections(*session_, may_connect, this);  // never destroyed
+  const SessionOptions& options = session_->options();
+  const char* rank = options.child.empty() ? options.folder.c_str() : Environment("DEJA_REPLAY");
+  const Fifos fifos(plan, rank != nullptr ? rank : options.folder, options.scratch);
+  for (const auto& [path, use] : fifos.paths())
+    if (!use.made && !allow_writes_) overlay_.SeedFifo(path);
+  connections_ = new ServedConnections(*session_, may_connect, this, fifos);  // never destroyed
   connections_->InstallInherited();
   ServedFile::SetSession(session_);
   folders_.SetFind(

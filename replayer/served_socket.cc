@@ -95,13 +95,6 @@ bool ServedSocket::AtEnd() const {
   return script.IsDue(connection_) && script.OnlyEndsLeft(connection_);
 }
 
-void ServedSocket::TakeToken(int fd) {
-  if (!token_) return;
-  char byte;
-  real::Recv(fd, &byte, 1, MSG_DONTWAIT);
-  token_ = false;
-}
-
 size_t ServedSocket::CopyChunk(const ConnectionScript::Chunk& chunk, size_t from,
                                std::span<const iovec> pieces, size_t skip, size_t& size) {
   const PlannedTransfer& transfer = *chunk.transfer;
@@ -195,11 +188,7 @@ bool ServedSocket::Wait(int fd, int flags, ssize_t& result) {
     errno = EAGAIN;
     return false;
   }
-  // The kernel's own waiting: time limits, signals and cancellation work as they do in a socket.
-  char byte;
-  const ssize_t n = real::Recv(fd, &byte, 1, MSG_PEEK);
-  if (n < 0) return false;
-  return true;
+  return WaitForByte(fd);
 }
 
 bool ServedSocket::BecomeDatagrams() {

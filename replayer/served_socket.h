@@ -56,7 +56,11 @@ class ServedSocket final : public preload::ConnectionObject {
   bool IsReady();
   // Nothing but the end is there, now or for good.
   [[nodiscard]] bool AtEnd() const;
+  // A byte in the program's end shows that something is there; taken away again.
+  bool ShowByte();
   void TakeToken(int fd);
+  void ShowEnd();
+  [[nodiscard]] bool WaitForByte(int fd) const;
   // One attempt to hand something out; false: there is nothing yet.
   bool TryRead(preload::Transfer& transfer);
   size_t CopyChunk(const ConnectionScript::Chunk& chunk, size_t from, std::span<const iovec> pieces,
@@ -96,6 +100,7 @@ class ServedSocket final : public preload::ConnectionObject {
   bool listening_ = false;
   bool token_ = false;  // a byte shows that something is there
   bool ended_ = false;  // the end shows by itself
+  bool is_pipe_ = false;
   bool read_shut_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
@@ -59,23 +60,26 @@ int FlagsOf(const char* mode) {
   return (both ? O_RDWR : O_WRONLY) | O_CREAT | (mode[0] == 'w' ? O_TRUNC : O_APPEND);
 }
 
-// `fd`, just opened from `path`, leads there now.
+// `fd`, just opened from `path`, leads there now. -1, and ENXIO: a FIFO that nobody reads.
 void NoteOpened(int dirfd, const char* path, int fd, int flags) {
-  if (fd < 0 || InsideDeja() || IsBorrowedMemory()) return;
-  FdObject* object = EntropyFileOf(path, fd);
+  const bool counts = fd >= 0 || (errno == ENXIO && path != nullptr);
+  if (!counts || InsideDeja() || IsBorrowedMemory()) return;
+  FdObject* object = fd >= 0 ? EntropyFileOf(path, fd) : nullptr;
   Engine* engine = object == nullptr ? GetEngine() : nullptr;
   if (engine != nullptr) {
     const Guard guard;
-    object = engine->OnOpened(dirfd, path, fd, flags);
+    if (fd >= 0) object = engine->OnOpened(dirfd, path, fd, flags);
+    if (ConnectionLayer* layer = object == nullptr ? engine->Connections() : nullptr)
+      object = layer->AfterOpen(dirfd, path, fd, flags);
   }
-  if (object != nullptr && object->kind() == FdObject::Kind::kFile) WatchStreams();
+  if (object != nullptr && object->kind() != FdObject::Kind::kEntropy) WatchStreams();
   FdTable::Set(fd, object);
 }
 
 // `real(path)` opens.
 template <typename Real>
 int OpenAt(int dirfd, const char* path, int flags, Real real) {
-  MappedPath mapped(dirfd, path, UseOf(flags));
+  MappedPath mapped(dirfd, path, UseOf(flags), flags);
   if (mapped.refused()) return -1;
   int fd = real(mapped.get());
   NoteOpened(dirfd, path, fd, flags);
@@ -84,7 +88,7 @@ int OpenAt(int dirfd, const char* path, int flags, Real real) {
 
 template <typename Real>
 FILE* OpenStream(const char* path, const char* mode, Real real) {
-  MappedPath mapped(path, UseOf(mode));
+  MappedPath mapped(AT_FDCWD, path, UseOf(mode), FlagsOf(mode));
   if (mapped.refused()) return nullptr;
   FILE* stream = real(mapped.get());
   if (stream != nullptr) NoteOpened(AT_FDCWD, path, fileno_unlocked(stream), FlagsOf(mode));

@@ -65,6 +65,8 @@ DEJA_PATH_HOOK(chdir, kRead, (), ())
 
 DEJA_PATH_AT_HOOK(unlinkat, kRemove, (int flags), (flags))
 DEJA_PATH_AT_HOOK(mkdirat, kMakeDir, (mode_t mode), (mode))
+DEJA_PATH_AT_HOOK(mkfifoat, kCreate, (mode_t mode), (mode))
+DEJA_PATH_AT_HOOK(mknodat, kCreate, (mode_t mode, dev_t device), (mode, device))
 DEJA_PATH_AT_HOOK(fchmodat, kMetadata, (mode_t mode, int flags), (mode, flags))
 DEJA_PATH_AT_HOOK(fchownat, kMetadata, (uid_t user, gid_t group, int flags), (user, group, flags))
 DEJA_PATH_AT_HOOK(utimensat, kMetadata, (const timespec* times, int flags), (times, flags))

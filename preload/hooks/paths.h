@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 
+#include "preload/connections.h"
 #include "preload/engine.h"
 #include "preload/guard.h"
 #include "preload/hooks/input.h"
@@ -14,12 +15,18 @@ namespace deja::preload {
 // The path to use instead of the program's, for one call. On the stack; any thread.
 class MappedPath {
  public:
-  MappedPath(int dirfd, const char* path, FileUse use) : path_(path) {
+  // `open_flags`: open's, if that is what is about to happen; -1: something else is.
+  MappedPath(int dirfd, const char* path, FileUse use, int open_flags = -1) : path_(path) {
     // Null and empty paths are the real function's business (errors, AT_EMPTY_PATH).
     if (path == nullptr || path[0] == 0) return;
     Engine* engine = EngineForHook();
     if (engine == nullptr) return;
     Guard guard;
+    if (ConnectionLayer* layer = open_flags == -1 ? nullptr : engine->Connections()) {
+      path_ = layer->BeforeOpen(dirfd, path, open_flags);
+      refused_ = path_ == nullptr;
+      if (path_ != path) return;
+    }
     path_ = engine->MapPath(dirfd, path, use, buffer_);
     refused_ = path_ == nullptr;
   }

@@ -103,6 +103,63 @@ class Clients(ConnectionTest):
         self.assertReplays(self.record_single(harness.app("connection_epoll_client"), port))
 
 
+class Fifos(ConnectionTest):
+    def check(self, way, replays=REPLAYS):
+        folder = self.dir / "fifos"
+        folder.mkdir()
+        self.peer("fifos", way, folder)
+        run = self.record_single(sys.executable, APPS / "fifos.py", way, folder)
+        self.assertGreater(len(run.stdout.splitlines()), 0)
+        for name in ("in", "out"):  # the other end is gone, and so is the name
+            (folder / name).unlink()
+        self.assertReplays(run, replays)
+        return run
+
+    def test_what_another_process_writes(self):
+        run = self.check("read")
+        self.assertIn("False True True\n", run.stdout)
+        self.assertIn("end b''", run.stdout)
+
+    def test_by_stream_and_opened_again(self):
+        self.check("lines")
+
+    def test_both_directions(self):
+        self.check("talk")
+
+    def test_without_blocking(self):
+        self.check("poll")
+
+    def test_one_descriptor_for_both_directions(self):
+        self.check("both")
+
+    def test_nobody_reads(self):
+        self.assertIn("No such device", self.check("nobody").stdout)
+
+    def test_a_reader_that_goes_away(self):
+        self.assertIn("Broken pipe", self.check("broken").stdout)
+
+    def test_a_shell_and_its_commands(self):
+        self.check("shell")
+
+    def test_between_threads_and_processes_of_the_rank(self):
+        self.check("own")
+
+    def test_between_processes_of_the_rank_by_a_name_of_others(self):
+        self.check("given")
+
+    def test_other_bytes_are_reported(self):
+        folder = self.dir / "fifos"
+        folder.mkdir()
+        self.peer("fifos", "talk", folder)
+        script = ("import sys\nwith open('out', 'w') as out, open('in') as file:\n"
+                  "    print(sys.argv[1], file=out, flush=True)\n    print(file.readline())\n")
+        command = [sys.executable, "-c", script]
+        self.record_single(*command, "one", cwd=folder)
+        again = self.replayed(command=[*command, "two"], code=harness.EXIT_DIVERGED, cwd=folder)
+        self.assertRegex(again.stderr, r"connection 'open \S+/fifos/out to write #1 of thread 0': what the program sends "
+                                       r"differs from the recording in bytes 0 to 3")
+
+
 class Servers(ConnectionTest):
     def check(self, way):
         # A port that nobody else has now; the program takes it in a moment.

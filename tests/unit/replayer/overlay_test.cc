@@ -276,5 +276,30 @@ TEST_F(OverlayTest, DotsAndDoubleSlashesAreOneName) {
   EXPECT_EQ(See(real_.string() + "//./file"), "dots");
 }
 
+TEST_F(OverlayTest, AFifoStandsWhereItIsPut) {
+  overlay_.SeedFifo((real_ / "folder" / "fifo").string());
+  overlay_.SeedFifo((real_ / "file").string());
+  for (const char* name : {"folder/fifo", "file"}) {
+    const std::string mapped = Map(real_ / name, FileUse::kRead);
+    EXPECT_TRUE(fs::is_fifo(mapped)) << mapped;
+    EXPECT_NE(mapped, (real_ / name).string());
+  }
+  EXPECT_EQ(ReadFile(real_ / "file"), "before");
+  // What the program has removed does not come back.
+  fs::remove(Map(real_ / "folder" / "fifo", FileUse::kRemove));
+  overlay_.SeedFifo((real_ / "folder" / "fifo").string());
+  EXPECT_EQ(Map(real_ / "folder" / "fifo", FileUse::kRead), "");
+  EXPECT_EQ(errno_, ENOENT);
+}
+
+TEST_F(OverlayTest, AFifoOfTheRecordedRunIsHidden) {
+  const std::string path = (real_ / "fifo").string();
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  overlay_.HideCreated(path);
+  EXPECT_EQ(Map(path, FileUse::kLook), "");
+  EXPECT_EQ(errno_, ENOENT);
+  EXPECT_EQ(mkfifo(Map(path, FileUse::kCreate).c_str(), 0600), 0);
+}
+
 }  // namespace
 }  // namespace deja::replayer

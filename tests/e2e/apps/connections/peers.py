@@ -67,6 +67,43 @@ def accept_forever(made):
         threading.Thread(target=serve_store, args=(made.accept()[0],), daemon=True).start()
 
 
+def answer_lines(folder, last):
+    """Reads lines from `out`; a random one to `in` for each."""
+    with open(folder + "/out", encoding="ascii") as questions, open(folder + "/in", "w", encoding="ascii") as answers:
+        for line in questions:
+            answers.write(f"{line.strip()}: {os.urandom(6).hex()}\n")
+            answers.flush()
+            if line == last:
+                return
+
+
+def serve_fifos(way, folder):
+    if way in ("read", "lines"):
+        for _ in range(1 if way == "read" else 2):
+            with open(folder + "/in", "wb", buffering=0) as file:
+                for _ in range(5):
+                    file.write(os.urandom(random.randrange(1, 6000)))
+                    time.sleep(random.random() * 0.01)
+            time.sleep(0.05)
+    elif way in ("poll", "both"):
+        for _ in range(3):
+            with open(folder + "/in", "wb", buffering=0) as file:
+                file.write(os.urandom(random.randrange(1, 2000)))
+                time.sleep(random.random() * 0.05)
+        with open(folder + "/in", "wb", buffering=0) as file:
+            file.write(b"bye\n")
+    elif way == "talk":
+        answer_lines(folder, "")
+    elif way == "broken":
+        answer_lines(folder, "leave\n")
+    elif way == "shell":
+        answer_lines(folder, "ask\n")
+        for _ in range(2):
+            with open(folder + "/in", "wb") as file:
+                file.write(os.urandom(random.randrange(10000, 20000)))
+            time.sleep(0.3)
+
+
 def main():
     kind = sys.argv[1]
     if kind == "store":
@@ -77,6 +114,11 @@ def main():
         made = listener(sys.argv[2], socket.AF_UNIX)
         say(sys.argv[2])
         accept_forever(made)
+    elif kind == "fifos":
+        for name in ("in", "out"):
+            os.mkfifo(sys.argv[3] + "/" + name)
+        say("made")
+        serve_fifos(*sys.argv[2:])
     elif kind == "late":  # refuses for a while
         made = socket.socket()
         made.bind(("127.0.0.1", 0))

@@ -1,0 +1,49 @@
+// Which FIFOs of the recorded run are live in a replay, and which are served.
+//
+// A FIFO does not tell who is at its other end. But the recordings of all processes of the rank do
+// when they are taken together: where one of them has written and one has read (or they have opened
+// it for that), both ends run again, and the FIFO is the kernel's. Where only one direction is
+// theirs, the other end was outside the rank: what came in is served, what goes out is swallowed.
+//
+// Values; not thread-safe. Nothing is read for a process that uses no FIFO.
+#ifndef DEJA_REPLAYER_FIFOS_H_
+#define DEJA_REPLAYER_FIFOS_H_
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "replayer/replay_plan.h"
+
+namespace deja::replayer {
+
+class Fifos {
+ public:
+  Fifos() = default;
+  // Of the process whose recording `plan` is. `rank` is the folder of its rank; `scratch` names
+  // those of the rank's children.
+  Fifos(const ReplayPlan& plan, const std::string& rank, const std::string& scratch);
+
+  // The process uses one.
+  [[nodiscard]] bool any() const { return !paths_.empty(); }
+  // The connection of this name is a FIFO between processes of the rank.
+  [[nodiscard]] bool IsLive(std::string_view connection) const;
+
+  struct Use {
+    bool read = false;
+    bool written = false;
+    bool made = false;  // by the run
+    [[nodiscard]] bool is_live() const { return read && written; }
+  };
+  // By path.
+  [[nodiscard]] const std::map<std::string, Use, std::less<>>& paths() const { return paths_; }
+
+ private:
+  void AddRecording(const std::string& folder);
+
+  std::map<std::string, Use, std::less<>> paths_;
+};
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_FIFOS_H_
