@@ -43,6 +43,18 @@ constexpr TypeInfo kTypes[] = {
 };
 constexpr uint32_t kTypeCount = sizeof kTypes / sizeof kTypes[0];
 
+#if defined(__x86_64__)
+// The first CPUs with AVX-512 run everything more slowly for a while after its multiplications, and
+// the program would pay for it: VBMI2 came with those that do not.
+const DigestKernels& BestKernels() {
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512f"))
+    return kAvx512Kernels;
+  return __builtin_cpu_supports("avx2") ? kAvx2Kernels : kBaselineKernels;
+}
+#endif
+
 // Chosen by a look at the CPU and not by an IFUNC: those are resolved before relocation is
 // complete, which a preloaded library that may be called by anything cannot afford.
 const DigestKernels& Kernels() {
@@ -50,8 +62,7 @@ const DigestKernels& Kernels() {
   static std::atomic<const DigestKernels*> chosen{nullptr};
   const DigestKernels* kernels = chosen.load(std::memory_order_relaxed);
   if (kernels == nullptr) {
-    __builtin_cpu_init();
-    kernels = __builtin_cpu_supports("avx2") ? &kAvx2Kernels : &kBaselineKernels;
+    kernels = &BestKernels();
     chosen.store(kernels, std::memory_order_relaxed);
   }
   return *kernels;

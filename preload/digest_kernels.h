@@ -1,9 +1,10 @@
-// The loops behind digest.h, in two builds: for any x86-64 (or other) CPU, and for AVX2.
+// The loops behind digest.h, in three builds: for any x86-64 (or other) CPU, for AVX2 and for
+// AVX-512.
 //
-// Internal to digest.cc and its tests. Both builds give the same bits for the same bytes. Plain
-// types only: this header is included by a file that is compiled for AVX2, where any inline
-// function of the standard library could end up in the program with instructions that the CPU does
-// not have.
+// Internal to digest.cc and its tests. All builds give the same bits for the same bytes. Plain
+// types only: this header is included by files that are compiled for AVX2 and more, where any
+// inline function of the standard library could end up in the program with instructions that the
+// CPU does not have.
 #ifndef DEJA_PRELOAD_DIGEST_KERNELS_H_
 #define DEJA_PRELOAD_DIGEST_KERNELS_H_
 
@@ -38,6 +39,7 @@ struct DigestKernels {
 extern const DigestKernels kBaselineKernels;
 #if defined(__x86_64__)
 extern const DigestKernels kAvx2Kernels;
+extern const DigestKernels kAvx512Kernels;
 #endif
 
 }  // namespace deja::preload

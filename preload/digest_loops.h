@@ -1,6 +1,6 @@
-// The loops themselves; included by digest_baseline.cc and digest_avx2.cc and by nothing else,
-// which name their table DEJA_KERNELS. Everything is in an unnamed namespace, so that the two
-// builds of one function never meet.
+// The loops themselves; included by digest_baseline.cc, digest_avx2.cc and digest_avx512.cc and by
+// nothing else, which name their table DEJA_KERNELS. Everything is in an unnamed namespace, so that
+// the builds of one function never meet.
 //
 // Order of summation (the contract of digest.h): element i is added to lane i mod 16, in order of
 // i; then lane j gets lane j+8 added for j < 8, lane j+4 for j < 4, j+2 for j < 2, and 1 to 0.
@@ -437,9 +437,71 @@ void HashBegin(void* state) {
   XXH3_128bits_reset(static_cast<XXH3_state_t*>(state));
 }
 
+#if defined(__AVX512F__)
+// XXH3_128bits_update keeps the accumulator in memory between stripes, which costs a third of it
+// where one register holds all of it.
+DEJA_INLINE void Stripe(uint64_t* acc, const uint8_t* stripe, size_t number) {
+  XXH3_accumulate_512(acc, stripe, XXH3_kSecret + number * XXH_SECRET_CONSUME_RATE);
+}
+
+void HashStripes(XXH3_state_t& to, const uint8_t* p, size_t stripes) {
+  constexpr size_t kBlock = 16;
+  static_assert(kBlock == (XXH_SECRET_DEFAULT_SIZE - XXH_STRIPE_LEN) / XXH_SECRET_CONSUME_RATE);
+  alignas(64) uint64_t acc[8];
+  memcpy(acc, to.acc, sizeof acc);
+  size_t number = to.nbStripesSoFar;
+  while (stripes != 0) {
+    size_t count = kBlock - number;
+    if (count > stripes) count = stripes;
+    if (count == kBlock) {
+#pragma GCC unroll 16
+      for (size_t i = 0; i < kBlock; ++i) Stripe(acc, p + i * XXH_STRIPE_LEN, i);
+    } else {
+      for (size_t i = 0; i < count; ++i) Stripe(acc, p + i * XXH_STRIPE_LEN, number + i);
+    }
+    p += count * XXH_STRIPE_LEN;
+    stripes -= count;
+    number += count;
+    if (number != kBlock) break;
+    XXH3_scrambleAcc(acc, XXH3_kSecret + XXH_SECRET_DEFAULT_SIZE - XXH_STRIPE_LEN);
+    number = 0;
+  }
+  memcpy(to.acc, acc, sizeof acc);
+  to.nbStripesSoFar = number;
+}
+
+// As XXH3_128bits_update: the last 1 to 256 bytes stay in the buffer, and the stripe before them at
+// its end, since the last stripe of all may begin there.
+void HashAdd(void* into, const void* data, size_t bytes) {
+  auto& state = *static_cast<XXH3_state_t*>(into);
+  const auto* p = static_cast<const uint8_t*>(data);
+  const size_t room = sizeof state.buffer - state.bufferedSize;
+  if (bytes <= room) {
+    XXH3_128bits_update(&state, data, bytes);
+    return;
+  }
+  state.totalLen += bytes;
+  if (state.bufferedSize != 0) {
+    memcpy(state.buffer + state.bufferedSize, p, room);
+    p += room;
+    bytes -= room;
+    HashStripes(state, state.buffer, sizeof state.buffer / XXH_STRIPE_LEN);
+  }
+  if (bytes > sizeof state.buffer) {
+    const size_t stripes = (bytes - 1) / XXH_STRIPE_LEN;
+    HashStripes(state, p, stripes);
+    p += stripes * XXH_STRIPE_LEN;
+    bytes -= stripes * XXH_STRIPE_LEN;
+    memcpy(state.buffer + sizeof state.buffer - XXH_STRIPE_LEN, p - XXH_STRIPE_LEN, XXH_STRIPE_LEN);
+  }
+  memcpy(state.buffer, p, bytes);
+  state.bufferedSize = static_cast<XXH32_hash_t>(bytes);
+}
+#else
 void HashAdd(void* state, const void* data, size_t bytes) {
   XXH3_128bits_update(static_cast<XXH3_state_t*>(state), data, bytes);
 }
+#endif
 
 void HashEnd(const void* state, uint8_t* out16) {
   XXH128_canonical_t canonical;

@@ -32,6 +32,8 @@ std::vector<Kernel> Kernels() {
   std::vector<Kernel> all = {{"baseline", &kBaselineKernels}};
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2")) all.push_back({"avx2", &kAvx2Kernels});
+  if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512f"))
+    all.push_back({"avx512", &kAvx512Kernels});
 #endif
   return all;
 }
@@ -120,6 +122,30 @@ TEST(Digest, HashIsTheSameInEveryBuild) {
       uint8_t b[16];
       k.kernels->hash(bytes.data(), n, b);
       ASSERT_EQ(std::memcmp(a, b, 16), 0) << k.name << " " << n;
+    }
+  }
+}
+
+// In pieces that end before, at and behind every border of the hash: 64, 256 and 1024 bytes.
+TEST(Digest, HashOfPiecesIsTheHashOfTheWholeInEveryBuild) {
+  const std::vector<std::byte> bytes = RandomBytes(20000, 2);
+  std::mt19937_64 rng(3);
+  for (const Kernel& k : Kernels()) {
+    for (size_t round = 0; round < 400; ++round) {
+      const size_t largest = size_t{1} << (3 + round % 12);
+      alignas(64) std::byte state[kHashState];
+      k.kernels->hash_begin(state);
+      const size_t whole = rng() % (bytes.size() + 1);
+      for (size_t at = 0; at < whole;) {
+        const size_t piece = std::min(whole - at, static_cast<size_t>(rng() % (largest + 1)));
+        k.kernels->hash_add(state, bytes.data() + at, piece);
+        at += piece;
+      }
+      uint8_t want[16];
+      uint8_t got[16];
+      kBaselineKernels.hash(bytes.data(), whole, want);
+      k.kernels->hash_end(state, got);
+      ASSERT_EQ(std::memcmp(want, got, 16), 0) << k.name << " " << whole << " by " << largest;
     }
   }
 }
