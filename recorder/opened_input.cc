@@ -156,50 +156,60 @@ void OpenedInput::Begin(KnownFile& file) {
   in_use_.store(true, std::memory_order_release);
 }
 
+// One lock a read, and no other locked instruction: each costs as much as hashing 400 bytes.
 void OpenedInput::AfterRead(int fd, const void* data, size_t size, int64_t offset) {
-  if (offset < 0) {
-    if (forks_ != g_forks.load(std::memory_order_relaxed)) {
-      const off_t now = lseek(fd, 0, SEEK_CUR);
-      if (now < static_cast<off_t>(size)) return;
-      position_.store(now - static_cast<off_t>(size), std::memory_order_relaxed);
-    }
-    offset = position_.fetch_add(static_cast<int64_t>(size), std::memory_order_relaxed);
+  if (generation_ != InputGeneration() && !RenewInChild()) return;
+  if (offset >= 0 && IsKnown(static_cast<uint64_t>(offset), size)) return;
+  if (offset < 0 && forks_ != g_forks.load(std::memory_order_relaxed)) {
+    const off_t now = lseek(fd, 0, SEEK_CUR);
+    if (now < static_cast<off_t>(size)) return;
+    AfterSeek(now - static_cast<off_t>(size));
   }
-  const auto begin = static_cast<uint64_t>(offset);
-  const KnownFile* file = file_.load(std::memory_order_relaxed);
-  if (file->generation == InputGeneration() && file->seen.Covers(begin, begin + size)) return;
-  Record(begin, data, size);
-}
-
-void OpenedInput::Record(uint64_t offset, const void* data, size_t size) {
-  const ErrnoKeeper keep;
-  Recording* rec = g_find_recording != nullptr ? g_find_recording() : nullptr;
-  if (rec == nullptr) return;
-  if (generation_ != InputGeneration()) RenewInChild(*rec);
+  Recording* rec = nullptr;
   {
     Hold hold(lock_);
-    KnownFile* file = file_.load(std::memory_order_relaxed);
-    Flow flow{*rec, batch_, rec->input_files.keeps_bytes(), false};
-    const uint64_t since =
-        runs_.Add(offset, {static_cast<const std::byte*>(data), size}, flow.keep, flow.Sink());
-    const uint64_t page = offset - offset % SeenPages::kPage;
-    if (!file->may_change) file->seen.Mark(std::max(since, page), offset + size);
+    if (offset < 0) {
+      offset = position_.load(std::memory_order_relaxed);
+      AfterSeek(offset + static_cast<int64_t>(size));
+      if (IsKnown(static_cast<uint64_t>(offset), size)) return;
+    }
+    const ErrnoKeeper keep;
+    rec = g_find_recording != nullptr ? g_find_recording() : nullptr;
+    if (rec == nullptr) return;
+    Record(*rec, static_cast<uint64_t>(offset), data, size);
   }
   rec->RelieveStaging();
 }
 
+bool OpenedInput::IsKnown(uint64_t begin, size_t size) const {
+  return file_.load(std::memory_order_relaxed)->seen.Covers(begin, begin + size);
+}
+
+void OpenedInput::Record(Recording& rec, uint64_t offset, const void* data, size_t size) {
+  KnownFile* file = file_.load(std::memory_order_relaxed);
+  Flow flow{rec, batch_, rec.input_files.keeps_bytes(), false};
+  const uint64_t since =
+      runs_.Add(offset, {static_cast<const std::byte*>(data), size}, flow.keep, flow.Sink());
+  const uint64_t page = offset - offset % SeenPages::kPage;
+  if (!file->may_change) file->seen.Mark(std::max(since, page), offset + size);
+}
+
 // In a child of the process that opened it: what stands here is the parent's, who goes on with it.
-void OpenedInput::RenewInChild(Recording& rec) {
+bool OpenedInput::RenewInChild() {
+  const ErrnoKeeper keep;
+  Recording* rec = g_find_recording != nullptr ? g_find_recording() : nullptr;
+  if (rec == nullptr) return false;
   Hold hold(g_renew_lock);
-  if (generation_ == InputGeneration()) return;
+  if (generation_ == InputGeneration()) return true;
   lock_.Reset();
   runs_.Forget();
   const KnownFile* parents = file_.load(std::memory_order_relaxed);
-  KnownFile* file = rec.input_files.Know(rec, parents->path, parents->info, false);
-  if (file == nullptr) return;
+  KnownFile* file = rec->input_files.Know(*rec, parents->path, parents->info, false);
+  if (file == nullptr) return false;
   batch_.Begin(file->number);
   file_.store(file, std::memory_order_release);
   generation_ = InputGeneration();
+  return true;
 }
 
 void OpenedInput::AfterMap(void* memory, size_t size, int64_t offset) {

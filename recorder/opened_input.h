@@ -1,8 +1,8 @@
 // OpenedInput: what descriptors of one open input file lead to while its process is recorded.
 //
 // Follows the position of the descriptor (all its copies share it), and hands what is read to
-// ReadRuns. Reading again what has been recorded takes no lock. Owner: a pool, to which it goes
-// back when its last descriptor is closed. Any thread.
+// ReadRuns. Reading again at a given offset what has been recorded takes no lock. Owner: a pool, to
+// which it goes back when its last descriptor is closed. Any thread.
 #ifndef DEJA_RECORDER_OPENED_INPUT_H_
 #define DEJA_RECORDER_OPENED_INPUT_H_
 
@@ -59,12 +59,14 @@ class OpenedInput final : public preload::FdObject {
  private:
   friend class OpenedInputs;
   struct Flow;
-  void Record(uint64_t offset, const void* data, size_t size);
-  void RenewInChild(Recording& rec);
+  [[nodiscard]] bool IsKnown(uint64_t begin, size_t size) const;
+  void Record(Recording& rec, uint64_t offset, const void* data, size_t size);
+  // False if that failed: nothing is recorded of this file.
+  bool RenewInChild();
 
   std::atomic<KnownFile*> file_{nullptr};
-  std::atomic<int64_t> position_{0};
-  uint32_t forks_ = 0;  // seen when it was opened: later the position is shared
+  std::atomic<int64_t> position_{0};  // reads change it under lock_
+  uint32_t forks_ = 0;                // seen when it was opened: later the position is shared
   std::atomic<bool> in_use_{false};
   uint32_t generation_ = 0;
   SpinLock lock_;  // of what follows
