@@ -22,6 +22,7 @@ struct HuffmanWorkspace {
   std::vector<uint32_t> pairs;     // encoder: the code of two symbols; zeros between calls
   std::vector<std::byte> streams;  // encoder
   std::vector<uint64_t> table;     // decoder
+  bool portable = false;           // as on a processor without AVX-512: the same bytes, slower
 };
 
 // Encodes `in`, at most 4 MiB, into `out`. Bytes written; 0 if they would be more than `room`.
