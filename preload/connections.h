@@ -53,8 +53,9 @@ class ConnectionLayer {
 };
 
 // Descriptors that the C library's streams read and write by themselves are asked about, too, from
-// now on (streams.cc). Once it has happened it stays.
-void WatchStreams();
+// now on (stream_hooks.cc). Once it has happened it stays. False: this C library's streams are not
+// as they are known.
+bool WatchStreams();
 
 }  // namespace deja::preload
 

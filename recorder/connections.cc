@@ -77,9 +77,11 @@ class Layer final : public preload::ConnectionLayer {
 constinit Layer g_layer;
 
 // Files by descriptor are inputs only on standard input; the null device is always empty, but not
-// where a replay runs.
+// where a replay runs. Sources of entropy are nowhere the same twice.
 bool IsWanted(int fd, const struct stat& st) {
   if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) return true;
+  const bool is_device = S_ISCHR(st.st_mode) && major(st.st_rdev) == 1;
+  if (is_device && (minor(st.st_rdev) == 8 || minor(st.st_rdev) == 9)) return true;
   if (fd != STDIN_FILENO) return false;
   return S_ISREG(st.st_mode) || S_ISCHR(st.st_mode);
 }

@@ -1,11 +1,14 @@
 #include "preload/hooks/entropy_files.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "preload/absolute_path.h"
+#include "preload/connections.h"
 #include "preload/hooks/input.h"
 
 namespace deja::preload {
@@ -50,8 +53,26 @@ constinit EntropyFile g_entropy_file;
 }  // namespace
 
 FdObject* EntropyFileOf(const char* path, int fd) {
-  bool is = path != nullptr && std::strstr(path, "random") != nullptr && IsRandomDevice(fd);
-  return is ? &g_entropy_file : nullptr;
+  const bool may_be =
+      path != nullptr && (std::strstr(path, "random") != nullptr || DescriptorNamedBy(path) >= 0);
+  return may_be && IsRandomDevice(fd) ? &g_entropy_file : nullptr;
+}
+
+void NoteReceivedDescriptors(const msghdr& message) {
+  if (message.msg_controllen == 0 || message.msg_control == nullptr || IsBorrowedMemory()) return;
+  // The kernel's own words: CMSG_NXTHDR does not change what it walks through.
+  auto* walked = const_cast<msghdr*>(&message);
+  for (cmsghdr* part = CMSG_FIRSTHDR(walked); part != nullptr; part = CMSG_NXTHDR(walked, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    const size_t bytes = part->cmsg_len - CMSG_LEN(0);
+    for (size_t at = 0; at + sizeof(int) <= bytes; at += sizeof(int)) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(part) + at, sizeof fd);
+      if (!IsRandomDevice(fd)) continue;
+      WatchStreams();
+      FdTable::Set(fd, &g_entropy_file);
+    }
+  }
 }
 
 }  // namespace deja::preload

@@ -12,6 +12,9 @@ namespace deja::preload {
 // entropy, or null if it is none.
 FdObject* EntropyFileOf(const char* path, int fd);
 
+// Descriptors have come in with `message`: those of sources of entropy lead there.
+void NoteReceivedDescriptors(const msghdr& message);
+
 }  // namespace deja::preload
 
 #endif  // DEJA_PRELOAD_HOOKS_ENTROPY_FILES_H_

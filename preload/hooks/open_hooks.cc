@@ -72,7 +72,7 @@ void NoteOpened(int dirfd, const char* path, int fd, int flags) {
     if (ConnectionLayer* layer = object == nullptr ? engine->Connections() : nullptr)
       object = layer->AfterOpen(dirfd, path, fd, flags);
   }
-  if (object != nullptr && object->kind() != FdObject::Kind::kEntropy) WatchStreams();
+  if (object != nullptr) WatchStreams();
   FdTable::Set(fd, object);
 }
 

@@ -1,7 +1,8 @@
-// Reads of sources of entropy by stream. The C library fills its buffers by calls of its own, which
-// nobody can intercept.
+// Reads of sources of entropy by stream, in a C library whose streams' own calls are not seen
+// (stream_hooks.cc).
 #include <cstdio>
 
+#include "preload/connections.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/fd_table.h"
 #include "preload/hooks/input.h"
@@ -21,7 +22,7 @@ constinit RealFn<int (*)(FILE*)> real_IO_getc{"_IO_getc"};
 Engine* EngineForStream(FILE* stream) {
   FdObject* object = stream != nullptr ? FdTable::Find(fileno_unlocked(stream)) : nullptr;
   bool is = object != nullptr && object->kind() == FdObject::Kind::kEntropy;
-  return is ? EngineForHook() : nullptr;
+  return is && !WatchStreams() ? EngineForHook() : nullptr;
 }
 
 template <typename Real>

@@ -1,6 +1,7 @@
-// Connections and input files that are read by stream (stdin, fopen, fdopen). The C library fills
-// and empties its buffers by calls of its own, which no symbol of ours comes before. But it makes
-// them through the table of its file streams, in which there are entries for reading and writing.
+// Connections, input files and sources of entropy that are read by stream (stdin, fopen, fdopen).
+// The C library fills and empties its buffers by calls of its own, which no symbol of ours comes
+// before. But it makes them through the table of its file streams, in which there are entries for
+// reading and writing.
 //
 // So these entries are replaced, once, when the first of them appears, in both tables (of bytes
 // and of wide characters). Only if the table looks as expected: its entries must be the functions
@@ -45,6 +46,11 @@ FdObject* Tracked(FILE* stream, FdObject::Kind kind) {
 FdObject* ConnectionOf(FILE* stream) {
   return Tracked(stream, FdObject::Kind::kConnection);
 }
+// What answers a read in the kernel's place.
+FdObject* SourceOf(FILE* stream) {
+  FdObject* connection = ConnectionOf(stream);
+  return connection != nullptr ? connection : Tracked(stream, FdObject::Kind::kEntropy);
+}
 
 ssize_t ReadFileStream(FILE* stream, void* buffer, ssize_t size) {
   FdObject* file = Tracked(stream, FdObject::Kind::kFile);
@@ -65,7 +71,7 @@ off64_t SeekStream(FILE* stream, off64_t offset, int whence) {
 }
 
 ssize_t ReadStream(FILE* stream, void* buffer, ssize_t size) {
-  FdObject* object = ConnectionOf(stream);
+  FdObject* object = SourceOf(stream);
   if (object == nullptr || size < 0) return ReadFileStream(stream, buffer, size);
   const iovec piece{buffer, static_cast<size_t>(size)};
   Transfer transfer{.api = LibcApi::kread, .fd = stream->_fileno, .pieces = {&piece, 1}};
@@ -97,38 +103,44 @@ ssize_t WriteStream(FILE* stream, const void* data, ssize_t size) {
 }
 
 // Tables are in memory that the dynamic linker has made read-only.
-void Replace(void** table, void* read_fn, void* write_fn, void* seek_fn) {
+bool Replace(void** table, void* read_fn, void* write_fn, void* seek_fn) {
   if (table == nullptr || table[kReadEntry] != read_fn || table[kWriteEntry] != write_fn ||
       table[kSeekEntry] != seek_fn)
-    return;
+    return false;
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<uintptr_t>(table) & ~(page - 1);
   const auto last = reinterpret_cast<uintptr_t>(table + kEntries);
   void* memory = reinterpret_cast<void*>(first);
-  if (mprotect(memory, last - first, PROT_READ | PROT_WRITE) != 0) return;
+  if (mprotect(memory, last - first, PROT_READ | PROT_WRITE) != 0) return false;
   __atomic_store_n(&table[kReadEntry], reinterpret_cast<void*>(&ReadStream), __ATOMIC_RELEASE);
   __atomic_store_n(&table[kWriteEntry], reinterpret_cast<void*>(&WriteStream), __ATOMIC_RELEASE);
   __atomic_store_n(&table[kSeekEntry], reinterpret_cast<void*>(&SeekStream), __ATOMIC_RELEASE);
   mprotect(memory, last - first, PROT_READ);
+  return true;
 }
 
 }  // namespace
 
-void WatchStreams() {
-  static std::atomic<bool> done{false};
-  if (done.load(std::memory_order_relaxed) || done.exchange(true)) return;
+bool WatchStreams() {
+  enum State { kNew, kBegun, kWatched, kUnknown };
+  static std::atomic<int> state{kNew};
+  int before = kNew;
+  if (!state.compare_exchange_strong(before, kBegun)) return before != kUnknown;
   const int saved_errno = errno;
   void* read_fn = RealNext("_IO_file_read");
   void* write_fn = RealNext("_IO_file_write");
   void* seek_fn = RealNext("_IO_file_seek");
-  if (read_fn != nullptr && write_fn != nullptr && seek_fn != nullptr) {
+  bool done = read_fn != nullptr && write_fn != nullptr && seek_fn != nullptr;
+  if (done) {
     g_read.store(reinterpret_cast<StreamRead>(read_fn));
     g_write.store(reinterpret_cast<StreamWrite>(write_fn));
     g_seek.store(reinterpret_cast<StreamSeek>(seek_fn));
-    Replace(static_cast<void**>(RealNext("_IO_file_jumps")), read_fn, write_fn, seek_fn);
+    done = Replace(static_cast<void**>(RealNext("_IO_file_jumps")), read_fn, write_fn, seek_fn);
     Replace(static_cast<void**>(RealNext("_IO_wfile_jumps")), read_fn, write_fn, seek_fn);
   }
+  state.store(done ? kWatched : kUnknown);
   errno = saved_errno;
+  return done;
 }
 
 }  // namespace deja::preload

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "preload/guard.h"
+#include "preload/hooks/entropy_files.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/fd_table.h"
 #include "preload/real_symbols.h"
@@ -110,8 +111,11 @@ ssize_t SendMessage(FdObject& object, int fd, const msghdr* message, int flags) 
 }
 
 ssize_t ReceiveMessage(FdObject& object, int fd, msghdr* message, int flags) {
-  return Receive(object, {LibcApi::krecvmsg, fd, flags, message}, PiecesOf(*message),
-                 [&](const iovec*, size_t, int f) { return real_recvmsg(fd, message, f); });
+  const ssize_t n =
+      Receive(object, {LibcApi::krecvmsg, fd, flags, message}, PiecesOf(*message),
+              [&](const iovec*, size_t, int f) { return real_recvmsg(fd, message, f); });
+  if (n >= 0) NoteReceivedDescriptors(*message);
+  return n;
 }
 
 // By reading and sending: the bytes have to be seen. Less than all of them may be sent at a time.
@@ -228,7 +232,11 @@ DEJA_EXPORT ssize_t __recvfrom_chk(int fd, void* buffer, size_t size, size_t roo
 
 DEJA_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
   FdObject* object = message != nullptr ? Tracked(fd) : nullptr;
-  if (object == nullptr) return real_recvmsg(fd, message, flags);
+  if (object == nullptr) {
+    const ssize_t n = real_recvmsg(fd, message, flags);
+    if (n >= 0 && message != nullptr && !InsideDeja()) NoteReceivedDescriptors(*message);
+    return n;
+  }
   return ReceiveMessage(*object, fd, message, flags);
 }
 

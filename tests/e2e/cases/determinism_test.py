@@ -88,6 +88,21 @@ class Entropy(Matrix):
     def test_functions_and_devices(self):
         self.check_changes(Row(["determinism_entropy"], views=("as it was", "other process ids", "one CPU")))
 
+    def test_descriptors_of_devices_that_are_inherited(self):
+        script = ("import os, subprocess, sys\nprint(sys.stdin.buffer.raw.read(6), os.read(int(sys.argv[1]), 6))\n"
+                  "file = open('/dev/urandom', 'rb', buffering=0)\n"
+                  "for options in {'stdin': file}, {'pass_fds': (file.fileno(),)}:\n"
+                  "    name = '-' if 'stdin' in options else f'/proc/self/fd/{file.fileno()}'\n"
+                  "    print(subprocess.run(['head', '-c', '6', name], stdout=subprocess.PIPE, **options).stdout)\n"
+                  "print(file.read(6))\n")
+        with open("/dev/urandom", "rb") as one, open("/dev/random", "rb") as other:
+            run = self.checked(self.deja("record", "--single", "--out", self.trace_path(), "--", sys.executable, "-c",
+                                         script, other.fileno(), stdin=one, pass_fds=(other.fileno(),)))
+        self.assertEqual(len(run.stdout.splitlines()), 4)
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0))
+            self.assertEqual(harness.without_report(again.stdout), run.stdout)
+
     def test_static_libstdcxx(self):
         self.check_changes(Row(["determinism_entropy_static"]))
 

@@ -4,11 +4,14 @@
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <fstream>
@@ -90,6 +93,63 @@ void Descriptors() {
   close(folder);
 }
 
+// What the C library reads into its own buffers, by functions that the compiler may inline, too.
+void Streams() {
+  FILE* stream = std::fopen("/dev/urandom", "rb");
+  char line[12] = {};
+  std::memcpy(g_bytes, fgets(line, sizeof line, stream), 8);
+  Print("fgets", 0);
+  std::printf("getc_unlocked %d\n", getc_unlocked(stream));
+  std::fscanf(stream, "%8c", line);
+  std::memcpy(g_bytes, line, kBytes);
+  Print("fscanf", 0);
+  char* text = nullptr;
+  size_t room = 0;
+  const ssize_t size = getline(&text, &room, stream);
+  std::memcpy(g_bytes, text, std::min<size_t>(kBytes, static_cast<size_t>(size)));
+  Print("getline", size);
+  std::free(text);
+  std::fclose(stream);
+  stream = std::fopen("/dev/random", "rb");
+  setvbuf(stream, nullptr, _IONBF, 0);
+  const int first = fgetc(stream);
+  Print("a stream without a buffer", static_cast<long>(fread(g_bytes, 1, kBytes, stream)) + first);
+  std::fclose(stream);
+}
+
+// Descriptors that did not come from opening a device by its name.
+void OtherWays() {
+  const int fd = open("/dev/urandom", O_RDONLY);
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const int again = open(link.c_str(), O_RDONLY);
+  Print("by the name of a descriptor", read(again, g_bytes, kBytes));
+  close(again);
+  int ends[2];
+  socketpair(AF_UNIX, SOCK_STREAM, 0, ends);
+  char byte = 0;
+  iovec piece{&byte, 1};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof fd)] = {};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = room;
+  message.msg_controllen = sizeof room;
+  cmsghdr* part = CMSG_FIRSTHDR(&message);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(sizeof fd);
+  std::memcpy(CMSG_DATA(part), &fd, sizeof fd);
+  sendmsg(ends[0], &message, 0);
+  close(fd);
+  recvmsg(ends[1], &message, 0);
+  int received = -1;
+  std::memcpy(&received, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof received);
+  Print("by a message", read(received, g_bytes, kBytes));
+  close(received);
+  close(ends[0]);
+  close(ends[1]);
+}
+
 void Files() {
   for (int i = 0; i < 2; ++i) {
     std::ifstream uuid("/proc/sys/kernel/random/uuid");
@@ -108,6 +168,8 @@ void Files() {
 int main() {
   Functions();
   Descriptors();
+  Streams();
+  OtherWays();
   Files();
   std::thread([] { Print("getrandom in a thread", getrandom(g_bytes, kBytes, 0)); }).join();
 }
