@@ -71,6 +71,19 @@ struct Filter {
     return IsOnWantedComm(event);
   }
 
+  // Whether the batch may hold events that are wanted. `now`: the step in which it begins.
+  [[nodiscard]] bool MayBeIn(const format::BatchInfo& batch, std::optional<uint64_t> now) const {
+    if (!g_options.step.empty() && !(now && step.Holds(*now)) &&
+        std::none_of(batch.steps.begin(), batch.steps.end(),
+                     [&](uint64_t begun) { return step.Holds(begun); }))
+      return false;
+    if (g_options.seq.empty()) return true;
+    return std::any_of(batch.comms.begin(), batch.comms.end(), [&](const auto& range) {
+      return (g_options.comm < 0 || range.comm == g_options.comm + 1) &&
+             range.first_seq <= seq.to && seq.from <= range.last_seq;
+    });
+  }
+
  private:
   [[nodiscard]] bool IsWantedCall(const format::Event& event, const RankStory& story) const {
     if (const auto* enter = event.As<format::CallEnter>())
@@ -176,27 +189,23 @@ void List(const format::RankReader& reader, size_t from, const Filter& filter,
   std::optional<uint64_t> step;
   for (size_t i = 0; i < from; ++i)
     if (!reader.batches()[i].steps.empty()) step = reader.batches()[i].steps.back();
-  auto cursor = reader.EventsFromBatch(from);
-  std::vector<format::Event> batch;
-  std::shared_ptr<const void> buffer;
-  auto flush = [&] {
-    std::stable_sort(batch.begin(), batch.end(),
+  std::vector<format::Event> events;
+  for (size_t i = from; i < reader.batches().size() && !lister.Full(); ++i) {
+    const format::BatchInfo& batch = reader.batches()[i];
+    if (!filter.MayBeIn(batch, step)) {
+      if (!batch.steps.empty()) step = batch.steps.back();
+      continue;
+    }
+    events.clear();
+    auto cursor = reader.EventsOfBatch(i);
+    while (const format::Event* event = cursor->Next()) events.push_back(*event);
+    std::stable_sort(events.begin(), events.end(),
                      [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
-    for (const format::Event& event : batch) {
+    for (const format::Event& event : events) {
       if (const auto* begin = event.As<format::Step>()) step = begin->step;
       if (!lister.Full() && filter.Wants(event, story, step)) lister.Add(event);
     }
-    batch.clear();
-  };
-  while (const format::Event* event = cursor->Next()) {
-    if (buffer != cursor->batch()) {
-      flush();
-      if (lister.Full()) return;
-      buffer = cursor->batch();
-    }
-    batch.push_back(*event);
   }
-  flush();
 }
 
 void AddOptions(CLI::App& app) {

@@ -48,6 +48,8 @@ class PayloadTable;
 
 struct ReadOptions {
   bool use_tail = true;  // also read the tail mapping that the header names
+  // For readers of very many ranks (format/shared_descriptor_file.h).
+  bool share_descriptors = false;
 };
 
 class RankReader {

@@ -362,8 +362,13 @@ Status TailReaderImpl::LoadArena() {
 }  // namespace
 
 Result<std::unique_ptr<TailReader>> TailReader::Open(const std::string& path, std::string_view id) {
-  DEJA_ASSIGN_OR_RETURN(std::unique_ptr<ReadFile> file, OpenReadFile(path));
-  auto reader = std::make_unique<TailReaderImpl>(std::move(file));
+  return Open(OpenReadFile(path), id);
+}
+
+Result<std::unique_ptr<TailReader>> TailReader::Open(Result<std::unique_ptr<ReadFile>> file,
+                                                     std::string_view id) {
+  if (!file) return tl::unexpected<Error>(std::move(file.error()));
+  auto reader = std::make_unique<TailReaderImpl>(std::move(*file));
   DEJA_RETURN_IF_ERROR(reader->Load(id));
   return reader;
 }

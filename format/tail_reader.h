@@ -24,6 +24,7 @@
 
 #include "common/ids.h"
 #include "common/result.h"
+#include "format/file.h"
 #include "format/messages.h"
 #include "format/tail_format.h"
 
@@ -53,6 +54,9 @@ class TailReader {
   // `id`: the 16 bytes that the folder's header names, or empty for any. kForeign if the file is no
   // tail or another one; kUnsupportedVersion; kTruncated; kNotFound.
   static Result<std::unique_ptr<TailReader>> Open(const std::string& path, std::string_view id);
+  // The same of a file that is open, or could not be opened.
+  static Result<std::unique_ptr<TailReader>> Open(Result<std::unique_ptr<ReadFile>> file,
+                                                  std::string_view id);
   virtual ~TailReader() = default;
 
   [[nodiscard]] virtual const TailIdentity& identity() const = 0;

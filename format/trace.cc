@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -77,9 +78,12 @@ class TraceImpl final : public Trace {
   }
 
   Result<const RankReader*> Open(const std::string& folder) {
+    const std::lock_guard<std::mutex> lock(readers_mutex_);
     auto& reader = readers_[folder];
     if (reader == nullptr) {
-      DEJA_ASSIGN_OR_RETURN(reader, RankReader::Open(folder));
+      ReadOptions options;
+      options.share_descriptors = true;
+      DEJA_ASSIGN_OR_RETURN(reader, RankReader::Open(folder, options));
       reader->SetPeers([this] { return All(); });
     }
     return reader.get();
@@ -129,6 +133,7 @@ class TraceImpl final : public Trace {
   std::string directory_;
   std::unique_ptr<TempFolder> unpacked_;  // of a bundle
   std::vector<RankFolder> ranks_;
+  std::mutex readers_mutex_;
   std::map<std::string, std::unique_ptr<RankReader>> readers_;
   bool children_read_ = false;
   std::vector<std::pair<std::string, ChildFolder>> children_;  // folder of the rank, child

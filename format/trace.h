@@ -5,8 +5,8 @@
 // above; nothing else is unpacked), which is removed with the Trace. Opening never changes the
 // recording.
 //
-// Owner: the caller; readers handed out live as long as the Trace. Not thread-safe while ranks are
-// opened.
+// Owner: the caller; readers handed out live as long as the Trace. Threads: ranks may be opened by
+// several, children by one at a time.
 #ifndef DEJA_FORMAT_TRACE_H_
 #define DEJA_FORMAT_TRACE_H_
 
@@ -111,8 +111,9 @@ struct VerifyReport {
   std::vector<VerifyProblem> problems;
 };
 
-// Reads every frame, decodes every payload and compares its hash, and checks the streams for gaps.
-// `progress(done, total)` may be empty; units are bytes.
+// Reads every frame, decodes every payload and compares its hash, and checks the streams for gaps;
+// on a thread for each processor, a folder each. `progress(done, total)` may be empty; units are
+// bytes; one thread calls it at a time.
 Result<VerifyReport> Verify(Trace& trace, const std::function<void(uint64_t, uint64_t)>& progress);
 
 }  // namespace deja::format

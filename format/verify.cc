@@ -1,10 +1,14 @@
 // Verify: every frame, event and payload of a trace is read, and what does not fit is listed.
 #include <algorithm>
+#include <atomic>
 #include <iterator>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "format/file.h"
 #include "format/file_ranges.h"
@@ -32,10 +36,39 @@ std::string Hex(const Hash128& hash) {
   return text;
 }
 
+// What the threads that verify one trace have in common.
+class Common {
+ public:
+  Common(const Progress& progress, uint64_t total, std::string absent)
+      : progress_(progress), total_(total), absent_(std::move(absent)) {}
+
+  [[nodiscard]] const std::string& absent() const { return absent_; }
+
+  void Advance(uint64_t bytes) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    done_ = std::min(done_ + bytes, total_);
+    if (progress_) progress_(done_, total_);
+  }
+
+  // True for the first who asks: what several ranks have together is put together once.
+  bool Claim(const Hash128& hash) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return assembled_.insert(hash).second;
+  }
+
+ private:
+  std::mutex mutex_;
+  const Progress& progress_;
+  const uint64_t total_;
+  const std::string absent_;  // "rank 1, 5" of the job without a folder
+  uint64_t done_ = 0;
+  std::unordered_set<Hash128, HashOfHash> assembled_;
+};
+
+// Of one folder.
 class Verifier {
  public:
-  Verifier(VerifyReport& report, const Progress& progress, uint64_t total, std::string absent)
-      : report_(report), progress_(progress), total_(total), absent_(std::move(absent)) {}
+  Verifier(VerifyReport& report, Common& common) : report_(report), common_(common) {}
 
   // `child`: name of a process of the rank; empty: the rank itself.
   void Folder(uint32_t rank, const std::string& child, const std::string& folder,
@@ -43,7 +76,6 @@ class Verifier {
     rank_ = rank;
     child_ = child;
     ++(child.empty() ? report_.ranks : report_.children);
-    const uint64_t begin = done_;
     Frames(folder, kEventsFile);
     for (const uint32_t segment : ListSegments(folder)) Frames(folder, SegmentFileName(segment));
     if (!reader) {
@@ -51,7 +83,7 @@ class Verifier {
       return;
     }
     Events(**reader);
-    const uint64_t end = begin + (*reader)->file_bytes();
+    const uint64_t end = (*reader)->file_bytes();
     Payloads(**reader, end);
     Advance(end - std::min(end, done_));
   }
@@ -65,7 +97,7 @@ class Verifier {
 
   void Advance(uint64_t bytes) {
     done_ += bytes;
-    if (progress_) progress_(std::min(done_, total_), total_);
+    common_.Advance(bytes);
   }
 
   void Frames(const std::string& folder, const std::string& name) {
@@ -175,14 +207,13 @@ class Verifier {
     }
   }
 
-  // What other ranks keep for this one. Their own folders are checked with them; what several of
-  // them have together is put together once.
+  // What other ranks keep for this one. Their own folders are checked with them.
   void Shared(const RankReader& reader) {
     referred_before_ = referred_.size();
     for (auto referred = referred_.begin(); referred != referred_.end();) {
       const Hash128* hash = &referred->first;
       const bool there = reader.PayloadSize(*hash).has_value();
-      if (there && reader.own_payloads().PartOf(*hash) && assembled_.insert(*hash).second) {
+      if (there && reader.own_payloads().PartOf(*hash) && common_.Claim(*hash)) {
         const Status read = reader.StreamPayload(*hash, [](std::span<const std::byte>) {});
         if (!read) {
           Problem(kPayloadsFile, 0,
@@ -201,15 +232,12 @@ class Verifier {
     Problem(kPayloadsFile, 0,
             std::to_string(referred_.size()) + " of " + std::to_string(referred_before_) +
                 " payloads that other ranks of its machine keep for it are not there" +
-                (absent_.empty() ? "" : "; not in the trace: " + absent_));
+                (common_.absent().empty() ? "" : "; not in the trace: " + common_.absent()));
   }
 
   VerifyReport& report_;
-  const Progress& progress_;
-  uint64_t total_;
-  std::string absent_;  // "rank 1, 5" of the job without a folder
+  Common& common_;
   uint64_t done_ = 0;
-  std::unordered_set<Hash128, HashOfHash> assembled_;
   uint32_t rank_ = 0;
   std::string child_;
   // What events refer to, and the last segment that they name.
@@ -232,16 +260,53 @@ std::string AbsentRanks(const std::vector<RankFolder>& ranks, uint32_t world_siz
   return names;
 }
 
+struct Part {
+  uint32_t rank;
+  std::string child;
+  std::string folder;
+  Result<const RankReader*> reader;
+};
+
+// The report of each.
+std::vector<VerifyReport> VerifyAll(const std::vector<Part>& parts, Common& common) {
+  constexpr size_t kMostThreads = 8;
+  std::vector<VerifyReport> reports(parts.size());
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next++; i < parts.size(); i = next++) {
+      const Part& part = parts[i];
+      Verifier(reports[i], common).Folder(part.rank, part.child, part.folder, part.reader);
+    }
+  };
+  const size_t processors =
+      std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads);
+  std::vector<std::thread> helpers(std::min(processors, parts.size()) - 1);
+  for (std::thread& helper : helpers) helper = std::thread(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  return reports;
+}
+
+void Add(VerifyReport& sum, VerifyReport&& one) {
+  sum.ranks += one.ranks;
+  sum.children += one.children;
+  sum.frames += one.frames;
+  sum.events += one.events;
+  sum.payloads += one.payloads;
+  sum.payload_bytes += one.payload_bytes;
+  sum.events_lost += one.events_lost;
+  sum.payloads_missing += one.payloads_missing;
+  sum.payloads_dropped += one.payloads_dropped;
+  sum.payloads_left_out += one.payloads_left_out;
+  const size_t room = kMaxProblems - std::min(kMaxProblems, sum.problems.size());
+  const auto end =
+      one.problems.begin() + static_cast<ptrdiff_t>(std::min(room, one.problems.size()));
+  std::move(one.problems.begin(), end, std::back_inserter(sum.problems));
+}
+
 }  // namespace
 
 Result<VerifyReport> Verify(Trace& trace, const Progress& progress) {
-  struct Part {
-    uint32_t rank;
-    std::string child;
-    std::string folder;
-    Result<const RankReader*> reader;
-  };
-  VerifyReport report;
   std::vector<Part> parts;
   for (const RankFolder& folder : trace.ranks()) {
     const auto attempt = static_cast<int>(folder.attempt);
@@ -260,9 +325,10 @@ Result<VerifyReport> Verify(Trace& trace, const Progress& progress) {
       world_size = std::max(world_size, (*part.reader)->header().world_size);
   // A size out of a trace is not to be trusted.
   world_size = std::min<uint32_t>(world_size, 1 << 20);
-  Verifier verifier(report, progress, total, AbsentRanks(trace.ranks(), world_size));
-  for (const Part& part : parts) verifier.Folder(part.rank, part.child, part.folder, part.reader);
-  return report;
+  Common common(progress, total, AbsentRanks(trace.ranks(), world_size));
+  VerifyReport sum;
+  for (VerifyReport& report : VerifyAll(parts, common)) Add(sum, std::move(report));
+  return sum;
 }
 
 }  // namespace deja::format

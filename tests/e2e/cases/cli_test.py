@@ -29,6 +29,19 @@ class GoodRun(harness.DejaTest):
         hashes = {r["comms"][0]["hash"] for r in info["ranks"]}
         self.assertEqual(len(hashes), 1, "both ranks must know the communicator by one hash")
 
+    def test_more_ranks_than_descriptors(self):
+        for rank in range(2, 100):
+            shutil.copytree(self.trace_path() / "rank-00000", self.trace_path() / f"rank-{rank:05}")
+        few = ["bash", "-c", 'ulimit -n 40; exec "$0" "$@"', harness.DEJA]
+        info = self.checked(self.command([*few, "info", self.trace_path(), "--json"])).json()
+        self.assertEqual(len(info["ranks"]), 100)
+        self.assertTrue(self.checked(self.command([*few, "verify", self.trace_path(), "--json"])).json()["sound"])
+        bundle = self.dir / "many.deja.zip"
+        for options in ([], ["--zstd-level", 3]):
+            self.checked(self.command([*few, "pack", self.trace_path(), "--out", bundle, *options]))
+            self.assertEqual(self.checked(self.deja("verify", bundle, "--json")).json()["ranks"], 100)
+            bundle.unlink()
+
     def test_show_lists_calls_with_arguments_digests_and_stacks(self):
         run = self.checked(self.deja("show", self.trace_path(), "--rank", 1, "--call", "AllReduce", "--stacks"))
         lines = run.stdout.splitlines()

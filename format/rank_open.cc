@@ -1,0 +1,394 @@
+// How a rank's folder is opened: from its footer and index, or by scanning its files and its tail.
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "format/frame_format.h"
+#include "format/frame_reader.h"
+#include "format/message_codec.h"
+#include "format/payload_segments.h"
+#include "format/rank_reader_impl.h"
+#include "format/shared_descriptor_file.h"
+
+namespace deja::format {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+// How many of the tail's events came from rings; those from emergency slots follow them.
+size_t RingEvents(const TailReader& tail) {
+  return tail.events().size() - std::min(tail.events().size(), tail.emergency_events());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ReadFile>> RankReaderImpl::OpenFile(const std::string& path) const {
+  return share_descriptors_ ? OpenSharedDescriptorFile(path) : OpenReadFile(path);
+}
+
+Status RankReaderImpl::OpenFiles() {
+  DEJA_ASSIGN_OR_RETURN(events_, OpenFile(folder_ + "/" + kEventsFile));
+  payloads_.clear();
+  for (const uint32_t segment : ListSegments(folder_)) {
+    auto file = OpenFile(folder_ + "/" + SegmentFileName(segment));
+    if (file) {
+      payloads_[segment] = std::move(*file);
+    } else if (file.error().code != ErrorCode::kNotFound) {  // its process may just drop it
+      return tl::unexpected<Error>(std::move(file.error()));
+    }
+  }
+  ClearTable();
+  return {};
+}
+
+void RankReaderImpl::ClearTable() {
+  table_ = PayloadTable();
+  for (const auto& [segment, file] : payloads_) table_.AddFile(segment, file.get());
+  table_.SetTail(tail_.get());
+}
+
+Status RankReaderImpl::LoadHeaderFrom(const ReadFile& file) {
+  FrameReader reader(file);
+  DEJA_RETURN_IF_ERROR(reader.CheckMagic());
+  const FrameResult frame = reader.ReadAt(kMagicBytes, header_bytes_);
+  if (frame.outcome == FrameOutcome::kTornTail) {
+    return Fail(ErrorCode::kTruncated, file.name() + " stops before the end of its header");
+  }
+  header_ = TraceHeader{};
+  header_.format_major = 0;  // what a header says that does not say them
+  header_.format_minor = 0;
+  if (frame.outcome != FrameOutcome::kRecord || frame.type != FrameType::kHeader ||
+      !Decode(header_bytes_, header_) || header_.format_major == 0) {
+    return Fail(ErrorCode::kCorrupt,
+                file.name() + ": the header cannot be read" +
+                    (frame.reason.empty() ? std::string() : ": " + frame.reason));
+  }
+  if (header_.format_major > kFormatMajor) {
+    return Fail(ErrorCode::kUnsupportedVersion,
+                file.name() + " has format version " + std::to_string(header_.format_major) +
+                    "; this Deja reads version " + std::to_string(kFormatMajor) +
+                    ": use the Deja that recorded it or a newer one");
+  }
+  return {};
+}
+
+Status RankReaderImpl::LoadHeader() {
+  Status loaded = LoadHeaderFrom(*events_);
+  // Every file of a rank begins with the same header, so a damaged one can be replaced.
+  const bool damaged = !loaded && (loaded.error().code == ErrorCode::kCorrupt ||
+                                   loaded.error().code == ErrorCode::kTruncated);
+  if (!damaged || payloads_.empty() || !LoadHeaderFrom(*payloads_.begin()->second)) return loaded;
+  return {};
+}
+
+void RankReaderImpl::OpenTail() {
+  const std::string path(header_.tail.path);
+  if (path.empty() || header_.tail.id.size() != 16) return;
+  Result<std::unique_ptr<TailReader>> tail = TailReader::Open(OpenFile(path), header_.tail.id);
+  if (!tail) {
+    end_.detail = tail.error().code == ErrorCode::kNotFound
+                      ? "the tail " + path + " is not there (any more)"
+                      : tail.error().message;
+    return;
+  }
+  tail_ = std::move(*tail);
+  table_.SetTail(tail_.get());
+  const auto& events = tail_->events();
+  Event event;
+  for (size_t i = RingEvents(*tail_); i < events.size(); ++i) {
+    if (DecodeEvent(events[i], event)) emergencies_.insert({event.thread, event.seq});
+  }
+}
+
+Status RankReaderImpl::Load(const ReadOptions& options) {
+  DEJA_RETURN_IF_ERROR(OpenFiles());
+  DEJA_RETURN_IF_ERROR(LoadHeader());
+  if (LoadIndexed()) return {};
+  if (options.use_tail) {
+    // The tail first, then the files anew: what a live process takes out of the tail meanwhile is
+    // then in the files, and what is in both is recognised.
+    OpenTail();
+    if (tail_ != nullptr) {
+      DEJA_RETURN_IF_ERROR(OpenFiles());
+      if (LoadIndexed()) {
+        tail_ = nullptr;
+        return {};
+      }
+    }
+  }
+  ScanPayloads();
+  ScanEvents();
+  if (tail_ != nullptr) AddTail();
+  if (totals_.segments.size() == 1 && totals_.segments.front().number == 0)
+    totals_.segments.clear();
+  totals_.payloads = table_.complete();
+  totals_.payload_bytes = table_.complete_bytes();
+  if (!header_.shares_with.empty()) {
+    for (const Hash128& hash : table_.Partial()) {
+      ++totals_.partial_payloads;
+      const auto part = table_.PartOf(hash);
+      for (const auto& [offset, size] : part->ranges) totals_.partial_payload_bytes += size;
+    }
+  }
+  return {};
+}
+
+void RankReaderImpl::Note(EndState state, const ReadFile& file, const FrameResult& frame) {
+  // Corruption is the worse news and stays.
+  if (end_.state != EndState::kCorrupt) end_.state = state;
+  end_.lost_bytes += frame.size;
+  if (end_.detail.size() > 1000 || (frame.size == 0 && !end_.detail.empty())) return;
+  if (!end_.detail.empty()) end_.detail += "; ";
+  end_.detail += file.name() + ", offset " + std::to_string(frame.offset) + ": " + frame.reason;
+}
+
+// ---- A finished folder
+
+bool RankReaderImpl::LoadIndexed() {
+  const Result<uint64_t> footer_at = FindFooter(*events_);
+  if (!footer_at) return false;
+  FrameReader reader(*events_);
+  Bytes payload;
+  reader.ReadAt(*footer_at, payload);
+  Footer footer;
+  if (!Decode(payload, footer) || footer.index_offset > *footer_at) return false;
+  const uint64_t index_at = footer.index_offset == 0 ? *footer_at : footer.index_offset;
+  // A payload file that is cut or missing contradicts the index: see what is really there.
+  if (!HasSegments(footer)) return false;
+  if (!LoadIndexFrames(reader, index_at, *footer_at)) {
+    batches_.clear();
+    ClearTable();
+    return false;
+  }
+  totals_ = footer;
+  end_ = EndReport{};
+  return true;
+}
+
+bool RankReaderImpl::HasSegments(const Footer& footer) const {
+  const auto finished = [&](uint32_t number) {
+    const auto file = payloads_.find(number);
+    return file != payloads_.end() && FindFooter(*file->second).has_value();
+  };
+  if (footer.segments.empty()) {
+    return footer.payloads + footer.partial_payloads == 0 || finished(0);
+  }
+  return std::all_of(footer.segments.begin(), footer.segments.end(),
+                     [&](const Segment& segment) { return finished(segment.number); });
+}
+
+bool RankReaderImpl::LoadIndexFrames(FrameReader& reader, uint64_t from, uint64_t to) {
+  // An honest index has some bytes of file behind each of its elements. A larger one is not read:
+  // the scan that replaces it costs memory for what is really there only.
+  size_t budget = (64 << 10) + static_cast<size_t>(file_bytes() / 2);
+  Bytes payload;
+  while (from < to) {
+    const FrameResult frame = reader.ReadAt(from, payload);
+    if (frame.outcome != FrameOutcome::kRecord) return false;
+    from += frame.size;
+    if (frame.type == FrameType::kLeftOut) TakeLeftOut(payload);
+    // A footer that was replaced by a later one, its end frame, types from the future.
+    if (frame.type != FrameType::kIndex) continue;
+    Index index;
+    if (!DecodeWithin(payload, index, budget)) return false;
+    if (!LoadIndex(index, to)) return false;
+  }
+  return from == to;
+}
+
+bool RankReaderImpl::LoadIndex(const Index& index, uint64_t end) {
+  for (const BatchInfo& batch : index.batches) {
+    const uint64_t least =
+        batches_.empty() ? kMagicBytes : batches_.back().offset + batches_.back().size;
+    if (batch.offset < least || batch.size < kFrameHeaderBytes || batch.offset > end ||
+        batch.size > end - batch.offset) {
+      return false;
+    }
+    batches_.push_back(batch);
+  }
+  return std::all_of(
+             index.payloads.begin(), index.payloads.end(),
+             [&](const PayloadInfo& info) { return table_.AddIndexed(info).has_value(); }) &&
+         std::all_of(index.pieces.begin(), index.pieces.end(), [&](const PayloadPieces& info) {
+           return table_.AddIndexedPieces(info).has_value();
+         });
+}
+
+// ---- A folder without index
+
+void RankReaderImpl::ScanPayloads() {
+  for (const auto& [segment, file] : payloads_) ScanSegment(segment, *file);
+}
+
+void RankReaderImpl::ScanSegment(uint32_t segment, const ReadFile& file) {
+  FrameReader reader(file);
+  Bytes payload;
+  Segment facts;
+  facts.number = segment;
+  facts.bytes = file.size();
+  const Status magic = reader.CheckMagic();
+  if (!magic) {
+    FrameResult whole;
+    whole.size = file.size();
+    whole.reason = magic.error().message;
+    Note(magic.error().code == ErrorCode::kTruncated ? EndState::kTornTail : EndState::kCorrupt,
+         file, whole);
+    return;
+  }
+  for (;;) {
+    FrameResult frame = reader.Next(payload);
+    if (frame.outcome == FrameOutcome::kCleanEnd) break;
+    if (frame.outcome != FrameOutcome::kRecord) {
+      const bool torn = frame.outcome == FrameOutcome::kTornTail;
+      Note(torn ? EndState::kTornTail : EndState::kCorrupt, file, frame);
+      if (torn) break;
+      continue;
+    }
+    if (frame.type != FrameType::kPayloadChunk) continue;
+    PayloadChunk chunk;
+    const Status parsed = ParseChunk(payload, chunk);
+    if (parsed && table_.AddChunk(chunk, segment, frame.offset)) {
+      facts.first_step = facts.payloads == 0 ? chunk.step : std::min(facts.first_step, chunk.step);
+      facts.last_step = std::max(facts.last_step, chunk.step);
+      if (chunk.offset == 0) {
+        ++facts.payloads;
+        facts.payload_bytes += chunk.total_size;
+      }
+      continue;
+    }
+    frame.reason = parsed ? "the chunk contradicts others of its payload" : parsed.error().message;
+    Note(EndState::kCorrupt, file, frame);
+  }
+  totals_.segments.push_back(facts);
+}
+
+void RankReaderImpl::ScanEvents() {
+  FrameReader reader(*events_);
+  Bytes payload;
+  for (;;) {
+    const FrameResult frame = reader.Next(payload);
+    switch (frame.outcome) {
+      case FrameOutcome::kRecord:
+        if (frame.type == FrameType::kEvents) ScanBatch(frame, payload);
+        if (frame.type == FrameType::kLeftOut) TakeLeftOut(payload);
+        if (frame.type == FrameType::kFooter) {
+          // What only a footer knows; the rest is counted.
+          Footer footer;
+          if (Decode(payload, footer)) {
+            NoteMissing(footer);
+            totals_.fate = footer.fate;
+            totals_.swept = footer.swept;
+          }
+        }
+        continue;
+      case FrameOutcome::kCorrupt:
+        Note(EndState::kCorrupt, *events_, frame);
+        continue;
+      case FrameOutcome::kTornTail:
+        Note(EndState::kTornTail, *events_, frame);
+        return;
+      case FrameOutcome::kCleanEnd:
+        return;
+    }
+  }
+}
+
+void RankReaderImpl::NoteMissing(const Footer& footer) {
+  std::vector<uint32_t> numbers;
+  for (const Segment& segment : footer.segments) numbers.push_back(segment.number);
+  if (numbers.empty() && footer.payloads > 0) numbers.push_back(0);
+  for (const uint32_t number : numbers) {
+    if (payloads_.count(number) != 0) continue;
+    FrameResult missing;
+    missing.reason = SegmentFileName(number) + " is missing";
+    Note(EndState::kCorrupt, *events_, missing);
+  }
+}
+
+void RankReaderImpl::ScanBatch(const FrameResult& frame, const Bytes& payload) {
+  WireReader in_batch(payload);
+  std::span<const std::byte> encoded;
+  Event event;
+  bool good = true;
+  while (good && NextInBatch(in_batch, encoded)) {
+    uint32_t body_field = 0;
+    good = DecodeEvent(encoded, event, &body_field);
+    if (!good) break;
+    summary_.Add(event, body_field);
+    Count(event);
+  }
+  if (!good || !in_batch.ok()) {
+    FrameResult bad = frame;
+    bad.reason = "a batch holds an event that cannot be decoded";
+    Note(EndState::kCorrupt, *events_, bad);
+  }
+  batches_.push_back(summary_.Take(frame.offset, frame.size));
+}
+
+void RankReaderImpl::TakeLeftOut(const Bytes& payload) {
+  LeftOutMessage message;
+  if (!Decode(payload, message)) return;
+  left_out_ = {message.payloads, message.payload_bytes, std::string(message.what)};
+}
+
+void RankReaderImpl::Count(const Event& event) {
+  ++totals_.events;
+  const auto [last, is_new] = last_seq_.try_emplace(event.thread, event.seq);
+  if (!is_new) last->second = std::max(last->second, event.seq);
+  if (tail_ != nullptr) emergencies_.erase({event.thread, event.seq});
+  if (const auto* step = event.As<Step>()) {
+    if (totals_.steps == 0) totals_.first_step = step->step;
+    totals_.last_step = step->step;
+    ++totals_.steps;
+  } else if (const auto* degraded = event.As<Degraded>()) {
+    totals_.events_lost = std::max(totals_.events_lost, degraded->events_lost);
+    totals_.payloads_lost = std::max(totals_.payloads_lost, degraded->payloads_lost);
+  } else if (const auto* window = event.As<WindowChange>()) {
+    const SegmentRange range{window->first_segment, window->last_segment};
+    if (window->what == static_cast<uint32_t>(WindowEvent::kDropped)) {
+      AddRange(totals_.dropped, range);
+      totals_.payloads_dropped += window->payloads;
+      totals_.payload_bytes_dropped += window->payload_bytes;
+    } else if (window->what == static_cast<uint32_t>(WindowEvent::kMarked)) {
+      for (Segment& segment : totals_.segments)
+        segment.marked |= Contains({range}, segment.number) ? 1 : 0;
+    }
+  }
+}
+
+void RankReaderImpl::AddTail() {
+  totals_.pressure = tail_->pressure();
+  for (const TailPayload& part : tail_->payloads()) table_.AddTailPart(part);
+  if (!tail_->damage().empty()) {
+    if (!end_.detail.empty()) end_.detail += "; ";
+    end_.detail += tail_->damage();
+  }
+  const auto& events = tail_->events();
+  const std::unordered_map<uint32_t, uint64_t> in_file = last_seq_;
+  std::vector<std::pair<uint32_t, uint64_t>> places;  // thread and seq of each of tail_events_
+  Event event;
+  for (size_t i = 0; i < events.size(); ++i) {
+    uint32_t body_field = 0;
+    if (!DecodeEvent(events[i], event, &body_field)) continue;
+    const bool from_ring = i < RingEvents(*tail_);
+    const auto last = in_file.find(event.thread);
+    const bool have = from_ring ? last != in_file.end() && event.seq <= last->second
+                                : emergencies_.count({event.thread, event.seq}) == 0;
+    if (have) continue;
+    size_t place = places.size();
+    if (!from_ring) {  // in front of what its thread did afterwards
+      const auto later = std::find_if(places.begin(), places.end(), [&](const auto& other) {
+        return other.first == event.thread && other.second > event.seq;
+      });
+      place = static_cast<size_t>(later - places.begin());
+    }
+    places.insert(places.begin() + static_cast<ptrdiff_t>(place), {event.thread, event.seq});
+    tail_events_.insert(tail_events_.begin() + static_cast<ptrdiff_t>(place), events[i]);
+    summary_.Add(event, body_field);
+    Count(event);
+  }
+  end_.tail_events = tail_events_.size();
+  if (!tail_events_.empty()) batches_.push_back(summary_.Take(events_->size(), 0));
+}
+
+}  // namespace deja::format
