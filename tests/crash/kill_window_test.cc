@@ -2,31 +2,24 @@
 // in the window of each must be readable, what is missing must be said to be dropped: from folders
 // and tails as they are, and after recovery.
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cstdlib>
-#include <filesystem>
 #include <random>
+#include <string>
 
 #include "format/mark.h"
 #include "format/message_codec.h"
 #include "format/payload_segments.h"
 #include "format/rank_log.h"
 #include "format/rank_reader.h"
-#include "format/recovery.h"
 #include "format/trace.h"
-#include "tests/unit/format/rank_scan.h"
+#include "tests/support/kill_test.h"
 
 namespace deja::format {
 namespace {
 
 constexpr uint32_t kMaxRanks = 2;
-constexpr char kJob[] = "0123456789abcdef0123456789abcdef";
 
 struct Plan {
   uint64_t seed = 0;
@@ -49,17 +42,8 @@ std::string Payload(const Plan& plan, uint32_t rank, uint64_t number) {
   return SomeBytes(plan.seed * 31 + number * 3 + owner, plan.size - number % 7);
 }
 
-class KillWindowTest : public ::testing::Test {
+class KillWindowTest : public KillTest<Progress> {
  protected:
-  void SetUp() override {
-    void* memory =
-        mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(memory, MAP_FAILED);
-    progress_ = new (memory) Progress{};
-    setenv("DEJA_TAIL_DIR", tails_.path().c_str(), 1);
-  }
-  void TearDown() override { munmap(progress_, sizeof(Progress)); }
-
   template <typename Body>
   static void Append(EventSink* sink, uint64_t& seq, const Body& body) {
     const EventHead head{0, seq, seq};
@@ -71,7 +55,7 @@ class KillWindowTest : public ::testing::Test {
     RankLogOptions options;
     options.trace_dir = dir_.path();
     options.tail_dir = tails_.path();
-    options.job_id = kJob;
+    options.job_id = kKillJob;
     options.payload_bytes = 1 << 20;
     options.copies = plan.ranks > 1 ? 1 : 0;
     options.window.keep_steps = plan.keep_steps;
@@ -103,7 +87,6 @@ class KillWindowTest : public ::testing::Test {
   }
 
   void RunAndKill(const Plan& plan, std::mt19937_64& random) {
-    new (progress_) Progress{};
     pid_t children[kMaxRanks] = {};
     for (uint32_t rank = 0; rank < plan.ranks; ++rank) {
       children[rank] = fork();
@@ -118,15 +101,8 @@ class KillWindowTest : public ::testing::Test {
     // One dies, the other one goes on for a moment.
     for (uint32_t rank = 0; rank < plan.ranks; ++rank) {
       usleep(static_cast<useconds_t>(random() % 10000));
-      kill(children[rank], SIGKILL);
-      int status = 0;
-      ASSERT_EQ(waitpid(children[rank], &status, 0), children[rank]);
-      ASSERT_TRUE(WIFSIGNALED(status)) << "the writer ended by itself: " << status;
+      Kill(children[rank]);
     }
-  }
-
-  [[nodiscard]] std::string Folder(uint32_t rank) const {
-    return dir_ / ("rank-0000" + std::to_string(rank));
   }
 
   void Check(const Plan& plan) {
@@ -168,19 +144,11 @@ class KillWindowTest : public ::testing::Test {
     }
     ASSERT_GE(snapshots, accepted);
   }
-
-  TempDir dir_;
-  TempDir tails_;
-  Progress* progress_ = nullptr;
 };
 
-TEST_F(KillWindowTest, WhatWasInTheWindowIsThere) {
-  const char* rounds_text = getenv("DEJA_TEST_KILLS");
-  const int rounds = rounds_text != nullptr ? atoi(rounds_text) : 60;
+TEST_P(KillWindowTest, WhatWasInTheWindowIsThere) {
   uint64_t dropped = 0;
-  for (int round = 0; round < rounds; ++round) {
-    SCOPED_TRACE("round " + std::to_string(round));
-    std::mt19937_64 random(static_cast<uint64_t>(round) + 815);
+  Rounds(40, 815, [&](std::mt19937_64& random) {
     Plan plan;
     plan.seed = random();
     plan.ranks = 1 + static_cast<uint32_t>(random() % kMaxRanks);
@@ -193,11 +161,7 @@ TEST_F(KillWindowTest, WhatWasInTheWindowIsThere) {
     if (HasFatalFailure()) return;
     Check(plan);
     if (HasFatalFailure()) return;
-    for (uint32_t rank = 0; rank < plan.ranks; ++rank) {
-      if (!std::filesystem::exists(Folder(rank))) continue;
-      const auto report = RecoverRank(Folder(rank), {});
-      ASSERT_TRUE(report) << report.error().message;
-    }
+    Recover(plan.ranks);
     Check(plan);
     if (HasFatalFailure()) return;
     if (auto trace = Trace::Open(dir_.path())) {
@@ -207,12 +171,12 @@ TEST_F(KillWindowTest, WhatWasInTheWindowIsThere) {
       ASSERT_EQ(report->payloads_missing, 0u);
       dropped += report->payloads_dropped;
     }
-    ASSERT_TRUE(RemoveOrphanTails(dir_.path(), kJob));
-    EXPECT_TRUE(ListDir(tails_.path()).empty());
-    for (const std::string& name : ListDir(dir_.path())) std::filesystem::remove_all(dir_ / name);
-  }
+    CleanUp();
+  });
   EXPECT_GT(dropped, 0u);
 }
+
+INSTANTIATE_TEST_SUITE_P(Piece, KillWindowTest, ::testing::Range(0, kKillPieces));
 
 }  // namespace
 }  // namespace deja::format

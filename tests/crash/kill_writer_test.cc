@@ -1,31 +1,26 @@
 // Kills recording processes at random moments. Whatever Append and PutPayload had accepted by then
 // must be readable, in order: from the folder and the tail as they are, and after recovery.
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
+#include <cstdio>
 #include <filesystem>
 #include <random>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "format/message_codec.h"
 #include "format/rank_log.h"
 #include "format/rank_reader.h"
-#include "format/recovery.h"
-#include "format/tail_reader.h"
-#include "tests/unit/format/rank_scan.h"
+#include "tests/support/kill_test.h"
 
 namespace deja::format {
 namespace {
 
 constexpr uint32_t kThreads = 3;
-constexpr char kJob[] = "0123456789abcdef0123456789abcdef";
 
-// What the child says it has done; written after the call that did it has returned.
 struct Progress {
   std::atomic<uint64_t> is_rank;
   std::atomic<uint64_t> events[kThreads];
@@ -126,37 +121,24 @@ uint64_t FolderBytes(const std::string& folder) {
   return bytes;
 }
 
-class KillWriterTest : public ::testing::Test {
+class KillWriterTest : public KillTest<Progress> {
  protected:
-  void SetUp() override {
-    void* memory =
-        mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(memory, MAP_FAILED);
-    progress_ = new (memory) Progress{};
-  }
-  void TearDown() override { munmap(progress_, sizeof(Progress)); }
-
   void RunAndKill(const Plan& plan) {
-    *progress_->events = 0;
-    new (progress_) Progress{};
     RankLogOptions options;
     options.trace_dir = dir_.path();
     options.tail_dir = tails_.path();
-    options.job_id = kJob;
+    options.job_id = kKillJob;
     options.ring_bytes = plan.ring_bytes;
     options.payload_bytes = plan.payload_bytes;
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) Child(options, plan, *progress_);
     usleep(plan.kill_after_us);
-    kill(child, SIGKILL);
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFSIGNALED(status)) << "the writer ended by itself: " << status;
+    Kill(child);
   }
 
   void CheckAfterKill(const Plan& plan) {
-    const std::string folder = dir_ / "rank-00000";
+    const std::string folder = Folder(0);
     if (std::filesystem::exists(folder)) {
       CheckScan(ScanRank(folder, true), plan, *progress_);
       if (HasFatalFailure()) return;
@@ -183,24 +165,13 @@ class KillWriterTest : public ::testing::Test {
     } else {
       EXPECT_EQ(progress_->is_rank.load(), 0u);
     }
-    const auto removed = RemoveOrphanTails(dir_.path(), kJob);
-    ASSERT_TRUE(removed);
-    EXPECT_TRUE(ListDir(tails_.path()).empty());
-    std::filesystem::remove_all(folder);
-    EXPECT_TRUE(ListDir(dir_.path()).empty()) << ListDir(dir_.path()).front();
+    EXPECT_LE(ListDir(dir_.path()).size(), 1u);
+    CleanUp();
   }
-
-  TempDir dir_;
-  TempDir tails_;
-  Progress* progress_ = nullptr;
 };
 
-TEST_F(KillWriterTest, NothingThatWasAcceptedIsLost) {
-  setenv("DEJA_TAIL_DIR", tails_.path().c_str(), 1);
-  const char* rounds_text = getenv("DEJA_TEST_KILLS");
-  const int rounds = rounds_text != nullptr ? atoi(rounds_text) : 40;
-  for (int round = 0; round < rounds; ++round) {
-    std::mt19937_64 random(static_cast<uint64_t>(round) + 17);
+TEST_P(KillWriterTest, NothingThatWasAcceptedIsLost) {
+  Rounds(40, 17, [&](std::mt19937_64& random) {
     Plan plan;
     plan.seed = random();
     plan.ring_bytes = uint64_t{64} << (10 + random() % 3);
@@ -209,15 +180,17 @@ TEST_F(KillWriterTest, NothingThatWasAcceptedIsLost) {
     plan.largest_payload = random() % 4 == 0 ? 2000000 : 30000;
     plan.payload_every = 1 + random() % 40;
     plan.kill_after_us = static_cast<uint32_t>(random() % 60000);
-    SCOPED_TRACE("round " + std::to_string(round));
     RunAndKill(plan);
     if (HasFatalFailure()) return;
     CheckAfterKill(plan);
-    if (HasFatalFailure()) return;
-  }
+  });
 }
 
-TEST_F(KillWriterTest, RecoveryRefusesWhileTheWriterLives) {
+INSTANTIATE_TEST_SUITE_P(Piece, KillWriterTest, ::testing::Range(0, kKillPieces));
+
+class RecoveryTest : public KillWriterTest {};
+
+TEST_P(RecoveryTest, RecoveryRefusesWhileTheWriterLives) {
   RankLogOptions options;
   options.trace_dir = dir_.path();
   options.tail_dir = tails_.path();
@@ -230,7 +203,7 @@ TEST_F(KillWriterTest, RecoveryRefusesWhileTheWriterLives) {
   (*log)->Finish();
 }
 
-TEST_F(KillWriterTest, ATornFrameIsCutAndTheFateIsAdded) {
+TEST_P(RecoveryTest, ATornFrameIsCutAndTheFateIsAdded) {
   Plan plan;
   plan.kill_after_us = 30000;
   const std::string folder = dir_ / "rank-00000";
@@ -239,6 +212,7 @@ TEST_F(KillWriterTest, ATornFrameIsCutAndTheFateIsAdded) {
   // What was accepted need not have been written yet.
   do {
     std::filesystem::remove_all(folder);
+    new (progress_) Progress{};
     RunAndKill(plan);
     plan.kill_after_us *= 2;
   } while (
@@ -269,6 +243,8 @@ TEST_F(KillWriterTest, ATornFrameIsCutAndTheFateIsAdded) {
   EXPECT_EQ(scan.footer.fate.signal, static_cast<uint32_t>(SIGKILL));
   CheckScan(scan, plan, *progress_);
 }
+
+INSTANTIATE_TEST_SUITE_P(Once, RecoveryTest, ::testing::Values(0));
 
 }  // namespace
 }  // namespace deja::format

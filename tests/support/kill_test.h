@@ -1,0 +1,87 @@
+// KillTest: a fixture for tests that kill recording processes at random moments, and see what is
+// there afterwards.
+//
+// `Progress` holds atomics in memory that the test and its children share: what a child says it has
+// done, written after the call that did it has returned. The test is one of kKillPieces pieces, each
+// with random numbers of its own; DEJA_TEST_KILLS says how many rounds a piece has.
+#ifndef DEJA_TESTS_SUPPORT_KILL_TEST_H_
+#define DEJA_TESTS_SUPPORT_KILL_TEST_H_
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <new>
+#include <random>
+#include <string>
+
+#include "format/recovery.h"
+#include "tests/unit/format/rank_scan.h"
+
+namespace deja::format {
+
+inline constexpr int kKillPieces = 8;
+inline constexpr char kKillJob[] = "0123456789abcdef0123456789abcdef";
+
+template <typename Progress>
+class KillTest : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    void* memory =
+        mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    progress_ = new (memory) Progress{};
+    setenv("DEJA_TAIL_DIR", tails_.path().c_str(), 1);
+  }
+  void TearDown() override { munmap(progress_, sizeof(Progress)); }
+
+  // Calls round(random) so many times, until something fails.
+  template <typename Round>
+  void Rounds(int many, uint64_t seed, const Round& round) {
+    const char* text = getenv("DEJA_TEST_KILLS");
+    if (text != nullptr) many = atoi(text);
+    for (int i = 0; i < many && !HasFatalFailure(); ++i) {
+      SCOPED_TRACE("round " + std::to_string(i));
+      std::mt19937_64 random(seed + static_cast<uint64_t>(GetParam() * 1000 + i));
+      new (progress_) Progress{};
+      round(random);
+    }
+  }
+
+  static void Kill(pid_t child) {
+    kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "the writer ended by itself: " << status;
+  }
+
+  [[nodiscard]] std::string Folder(uint32_t rank) const {
+    return dir_ / ("rank-0000" + std::to_string(rank));
+  }
+
+  void Recover(uint32_t ranks) {
+    for (uint32_t rank = 0; rank < ranks; ++rank) {
+      if (!std::filesystem::exists(Folder(rank))) continue;
+      const auto report = RecoverRank(Folder(rank), {});
+      ASSERT_TRUE(report) << report.error().message;
+    }
+  }
+  // Nothing of a round stays, and no tail had been forgotten.
+  void CleanUp() {
+    ASSERT_TRUE(RemoveOrphanTails(dir_.path(), kKillJob));
+    EXPECT_TRUE(ListDir(tails_.path()).empty());
+    for (const std::string& name : ListDir(dir_.path())) std::filesystem::remove_all(dir_ / name);
+  }
+
+  TempDir dir_;
+  TempDir tails_;
+  Progress* progress_ = nullptr;
+};
+
+}  // namespace deja::format
+
+#endif  // DEJA_TESTS_SUPPORT_KILL_TEST_H_
