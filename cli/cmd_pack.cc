@@ -50,7 +50,8 @@ void AddPackOptions(CLI::App& app) {
                  "ranks, then of the oldest steps, then all; never events or digests")
       ->transform(CLI::AsSizeValue(true));
   app.add_option("--zstd-level", g_options.zstd_level,
-                 "Write events anew, compressed at this level (19: smallest, slow)")
+                 "Write events and index anew, compressed at this level, and payloads, too, where "
+                 "it makes them smaller than byte planes are (19: smallest, slow)")
       ->check(CLI::Range(1, 22));
 }
 

@@ -168,17 +168,21 @@ Status CompleteThose(std::vector<std::string>& folders, std::unique_ptr<TempFold
 
 // Of a bundle of these folders as they are; more than any limit if one is not finished.
 uint64_t BytesOf(const std::vector<std::string>& folders, const std::string& top) {
-  uint64_t bytes = kZipEndBytes;
+  uint64_t bytes = 0;
+  uint64_t names = 0;
+  uint64_t entries = 0;
   struct stat info {};
   for (const std::string& folder : folders) {
     if (!IsFinished(folder)) return ~uint64_t{0};
-    const size_t name = top.size() + folder.size() - folder.rfind('/');
+    const size_t name = top.size() + folder.size() - folder.rfind('/') + 1;
     for (const std::string& file : FilesOf(folder)) {
-      if (stat((folder + "/" + file).c_str(), &info) == 0)
-        bytes += static_cast<uint64_t>(info.st_size) + ZipEntryBytes(name);
+      if (stat((folder + "/" + file).c_str(), &info) != 0) continue;
+      bytes += static_cast<uint64_t>(info.st_size);
+      names += name + file.size();
+      ++entries;
     }
   }
-  return bytes;
+  return bytes + ZipOverheadBytes(entries, names, bytes);
 }
 
 // Returns the number of files in it.

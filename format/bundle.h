@@ -32,11 +32,11 @@ class TempFolder {
 // The folders of ranks in `directory`, sorted by rank, then attempt; none is not an error.
 Result<std::vector<RankFolder>> ListRankFolders(const std::string& directory);
 
-// At most, of what a zip archive needs besides the bytes of its files: for each of them, with a
-// name of `folder_name` bytes and the file's own, and once.
-inline constexpr uint64_t kZipEndBytes = 256;
-constexpr uint64_t ZipEntryBytes(size_t folder_name) {
-  return 30 + 46 + 2 * (folder_name + 16) + 64;
+// What a zip archive of stored entries needs besides the bytes of its files: two headers an entry,
+// each with its name, and the end; more (at most so much) where numbers need 64 bits.
+constexpr uint64_t ZipOverheadBytes(uint64_t entries, uint64_t name_bytes, uint64_t file_bytes) {
+  const bool large = file_bytes + entries * 1024 >= ~uint32_t{0} || entries >= 0xffff;
+  return 22 + entries * (30 + 46) + 2 * name_bytes + (large ? 76 + entries * 64 : 0);
 }
 
 Result<std::unique_ptr<TempFolder>> UnpackBundle(const std::string& path);

@@ -12,6 +12,9 @@
 namespace deja::format {
 namespace {
 
+constexpr size_t kProbeBytes = 64 << 10;
+constexpr double kProbeSlack = 0.8;  // what follows the probe may compress so much better
+
 void DropDigest(Tensor& tensor) {
   tensor.hash = Hash128{};
   tensor.stats = TensorStats{};
@@ -89,10 +92,31 @@ Result<uint64_t> CopyEvents(const RankReader& reader, FrameWriter& out,
   return events;
 }
 
+PayloadCopier::PayloadCopier(const RankReader& reader, FrameWriter& out, int zstd_level)
+    : reader_(reader), out_(out) {
+  if (zstd_level > 0) zstd_.emplace(zstd_level);
+}
+
+EncodedTensor PayloadCopier::EncodeChunk(std::span<const std::byte> bytes, uint32_t element_size) {
+  const EncodedTensor planes = EncodeTensor(bytes, element_size, scratch_);
+  if (!zstd_ || bytes.empty()) return planes;
+  // A part of a large chunk says whether the whole is worth the time: numbers mostly are not.
+  if (bytes.size() > 2 * kProbeBytes) {
+    const size_t probe = zstd_->Compress(bytes.first(kProbeBytes)).size();
+    const bool hopeless = probe == 0 || static_cast<double>(probe) * kProbeSlack >
+                                            static_cast<double>(planes.bytes.size()) /
+                                                static_cast<double>(bytes.size()) * kProbeBytes;
+    if (hopeless) return planes;
+  }
+  const std::span<const std::byte> whole = zstd_->Compress(bytes);
+  if (whole.empty() || whole.size() >= planes.bytes.size()) return planes;
+  return {TensorCodec::kZstd, whole};
+}
+
 Result<uint64_t> PayloadCopier::WriteChunk(const PayloadChunk& about,
                                            std::span<const std::byte> bytes) {
   PayloadChunk chunk = about;
-  const EncodedTensor encoded = EncodeTensor(bytes, chunk.element_size, scratch_);
+  const EncodedTensor encoded = EncodeChunk(bytes, chunk.element_size);
   chunk.size = bytes.size();
   chunk.codec = static_cast<uint32_t>(encoded.codec);
   chunk.data = AsText(encoded.bytes);

@@ -18,6 +18,8 @@
 #include "format/frame_writer.h"
 #include "format/messages.h"
 #include "format/rank_reader.h"
+#include "format/tensor_codec.h"
+#include "format/zstd_codec.h"
 
 namespace deja::format {
 
@@ -37,7 +39,9 @@ Result<uint64_t> CopyEvents(const RankReader& reader, FrameWriter& out,
 
 class PayloadCopier {
  public:
-  PayloadCopier(const RankReader& reader, FrameWriter& out) : reader_(reader), out_(out) {}
+  // `zstd_level`: tried on chunks as a whole, too, where it may make them smaller than byte planes
+  // are; 0: not.
+  PayloadCopier(const RankReader& reader, FrameWriter& out, int zstd_level = 0);
 
   // Writes a whole payload and returns what an index says about it. Nothing if it cannot be read:
   // chunks that were written by then are in the file and in no index. Errors are of writing.
@@ -49,8 +53,12 @@ class PayloadCopier {
   // Writes the bytes at `offset` as one chunk and returns its place in the file.
   Result<uint64_t> WriteChunk(const PayloadChunk& about, std::span<const std::byte> bytes);
 
+  // The chunk in whatever codec makes it smallest.
+  EncodedTensor EncodeChunk(std::span<const std::byte> bytes, uint32_t element_size);
+
   const RankReader& reader_;
   FrameWriter& out_;
+  std::optional<ZstdCompressor> zstd_;
   std::vector<std::byte> pending_;
   std::vector<std::byte> scratch_;
   std::string frame_;

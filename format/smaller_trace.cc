@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kZstdLevel = 3;               // unless another is asked for
 constexpr size_t kBatchBytes = 1 << 20;     // larger ones than a recording's compress better
-constexpr uint64_t kEndBytes = 1024;        // of a folder's footers, end frames and index header
+constexpr uint64_t kEndBytes = 1024;        // at most, of what ends the files of a folder
 constexpr uint64_t kIndexElementBytes = 8;  // around each of them
 
 // "rank 2", "ranks 0, 2 and 5 more"
@@ -62,6 +62,25 @@ std::string WhatDidNotFit(Period period, bool has_steps) {
          " parts of the recording";
 }
 
+// Where bytes are counted only.
+class CountedFile final : public AppendFile {
+ public:
+  explicit CountedFile(uint64_t size) : size_(size) {}
+  Status Append(std::span<const std::byte> first, std::span<const std::byte> second) override {
+    size_ += first.size() + second.size();
+    return {};
+  }
+  Status Truncate(uint64_t size) override {
+    size_ = size;
+    return {};
+  }
+  Status Sync() override { return {}; }
+  [[nodiscard]] uint64_t size() const override { return size_; }
+
+ private:
+  uint64_t size_;
+};
+
 }  // namespace
 
 Status SmallerTrace::Write(const std::string& directory) {
@@ -98,14 +117,12 @@ Status SmallerTrace::FindParts(const std::string& directory) {
     part.child = child;
     part.reader = reader;
     part.out = directory + folder.substr(folder.rfind('/'));
-    part.fixed_bytes =
-        2 * ZipEntryBytes(top_.size() + part.out.size() - directory.size()) + kEndBytes;
-    bytes_ += part.fixed_bytes;
+    Resize(end_bytes_, part.end_bytes, kEndBytes);
+    part.name_bytes = top_.size() + part.out.size() - directory.size() + 1;
     for (const BatchInfo& batch : reader->batches()) total_ += batch.size;
     total_ += reader->totals().payload_bytes + reader->totals().partial_payload_bytes;
     parts_.push_back(std::move(part));
   };
-  bytes_ = kZipEndBytes;
   for (const RankFolder& folder : trace_.ranks()) {
     const auto attempt = static_cast<int>(folder.attempt);
     DEJA_ASSIGN_OR_RETURN(const RankReader* const reader, trace_.Rank(folder.rank, attempt));
@@ -142,7 +159,6 @@ Status SmallerTrace::ChooseRanks() {
 }
 
 Status SmallerTrace::CopyAllEvents() {
-  const int level = options_.zstd_level == 0 ? kZstdLevel : options_.zstd_level;
   EventCopyOptions copy;
   copy.batch_bytes = kBatchBytes;
   copy.drop_digests = options_.level == Level::kOrder;
@@ -153,7 +169,7 @@ Status SmallerTrace::CopyAllEvents() {
     part.header.format_minor = std::max(part.header.format_minor, kFormatMinor);
     part.header.level = std::min(part.header.level, static_cast<uint32_t>(options_.level));
     DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<FrameWriter> events,
-                          StartCopy(part.out + "/" + kEventsFile, part.header, level));
+                          StartCopy(part.out + "/" + kEventsFile, part.header, zstd_level()));
     const bool finished = part.reader->end().state == EndState::kCleanEnd;
     part.footer = part.reader->totals();
     if (!finished) part.footer.swept = 1;
@@ -165,13 +181,13 @@ Status SmallerTrace::CopyAllEvents() {
     uint64_t index = 0;
     for (const BatchInfo& batch : part.index.batches)
       index += EncodedSize(batch) + kIndexElementBytes;
-    Resize(part.events_bytes, events->offset());
-    Resize(part.index_bytes, index);
+    Resize(file_bytes_, part.events_bytes, events->offset());
+    Resize(end_bytes_, part.end_bytes, part.end_bytes + index);
   }
   if (Fits()) return {};
   return Fail(ErrorCode::kLimit,
-              "without any payload the bundle has " + std::to_string(bytes_) + " bytes, and " +
-                  std::to_string(options_.max_bytes) +
+              "without any payload the bundle has " + std::to_string(BundleBytes()) +
+                  " bytes, and " + std::to_string(options_.max_bytes) +
                   " are allowed; allow more, or leave digests out (--level order) or compress "
                   "harder (--zstd-level 19)");
 }
@@ -251,11 +267,13 @@ Result<bool> SmallerTrace::KeepGroup(std::span<const Want> group) {
     const auto end = std::find_if(group.begin(), group.end(),
                                   [&](const Want& want) { return want.part != index; });
     const Part& part = parts_[index];
-    undos.push_back({index, part.payloads_bytes, part.index_bytes, part.index.payloads.size()});
+    undos.push_back({index, part.payloads_bytes, part.end_bytes, part.end_is_exact,
+                     part.index.payloads.size()});
     const auto size = static_cast<size_t>(end - group.begin());
     DEJA_ASSIGN_OR_RETURN(fits, KeepOfPart(group.first(size)));
     group = group.subspan(size);
   }
+  fits = fits && Fits();
   if (!fits) DEJA_RETURN_IF_ERROR(GoBack(undos));
   return fits;
 }
@@ -273,22 +291,24 @@ Result<bool> SmallerTrace::KeepOfPart(std::span<const Want> wants) {
     if (!copier) {
       const std::string path = part.out + "/" + kPayloadsFile;
       if (part.payloads_bytes == 0) {
-        DEJA_ASSIGN_OR_RETURN(out, StartCopy(path, part.header, kZstdLevel));
+        DEJA_ASSIGN_OR_RETURN(out, StartCopy(path, part.header, zstd_level()));
       } else {
         DEJA_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> file, OpenAppendFile(path));
         out = std::make_unique<FrameWriter>(std::move(file));
       }
-      copier.emplace(*part.reader, *out);
+      copier.emplace(*part.reader, *out,
+                     options_.zstd_level > kZstdLevel ? options_.zstd_level : 0);
     }
     DEJA_ASSIGN_OR_RETURN(std::optional<PayloadInfo> info, copier->Copy(hash, *size));
-    Resize(part.payloads_bytes, out->offset());
+    Resize(file_bytes_, part.payloads_bytes, out->offset());
     Advance(*size);
     if (info) {
-      Resize(part.index_bytes, part.index_bytes + EncodedSize(*info) + kIndexElementBytes);
+      Resize(end_bytes_, part.end_bytes, part.end_bytes + EncodedSize(*info) + kIndexElementBytes);
+      part.end_is_exact = false;
       part.index.payloads.push_back(std::move(*info));
       kept.insert(hash);
     }
-    if (!Fits()) return false;
+    if (!MayFit()) return false;
   }
   return true;
 }
@@ -307,8 +327,9 @@ Status SmallerTrace::GoBack(const std::vector<Undo>& undos) {
       DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<AppendFile> file, OpenAppendFile(path));
       DEJA_RETURN_IF_ERROR(file->Truncate(undo.payloads_bytes));
     }
-    Resize(part.payloads_bytes, undo.payloads_bytes);
-    Resize(part.index_bytes, undo.index_bytes);
+    Resize(file_bytes_, part.payloads_bytes, undo.payloads_bytes);
+    Resize(end_bytes_, part.end_bytes, undo.end_bytes);
+    part.end_is_exact = undo.end_is_exact;
   }
   return {};
 }
@@ -358,23 +379,28 @@ Status SmallerTrace::Finish(Part& part) {
   const bool has_all = part.chosen && did_not_fit_.empty() && !options_.steps &&
                        options_.level == Level::kFull && part.reader->left_out().payloads == 0;
   if (!has_all) CountLeftOut(part);
-  Footer& footer = part.footer;
-  footer.payloads = part.index.payloads.size();
-  for (const PayloadInfo& info : part.index.payloads) footer.payload_bytes += info.total_size;
-  footer.index_offset = 0;
+  std::optional<FrameWriter> payloads;
   if (part.payloads_bytes != 0) {
     DEJA_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> file,
                           OpenAppendFile(part.out + "/" + kPayloadsFile));
-    FrameWriter payloads(std::move(file));
-    DEJA_RETURN_IF_ERROR(payloads.WriteFooter(footer));
+    payloads.emplace(std::move(file));
   }
   DEJA_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> file,
                         OpenAppendFile(part.out + "/" + kEventsFile));
-  FrameWriter events(std::move(file), kZstdLevel);
+  FrameWriter events(std::move(file), zstd_level());
+  return WriteEnd(part, part.left_out, events, payloads ? &*payloads : nullptr);
+}
+
+Status SmallerTrace::WriteEnd(const Part& part, const LeftOut& left_out, FrameWriter& events,
+                              FrameWriter* payloads) const {
+  Footer footer = part.footer;
+  footer.payloads = part.index.payloads.size();
+  for (const PayloadInfo& info : part.index.payloads) footer.payload_bytes += info.total_size;
+  footer.index_offset = 0;
+  if (payloads != nullptr) DEJA_RETURN_IF_ERROR(payloads->WriteFooter(footer));
   DEJA_ASSIGN_OR_RETURN(footer.index_offset, events.WriteIndex(part.index));
-  if (part.left_out.payloads != 0) {
-    const LeftOutMessage message{part.left_out.payloads, part.left_out.payload_bytes,
-                                 part.left_out.what};
+  if (left_out.payloads != 0) {
+    const LeftOutMessage message{left_out.payloads, left_out.payload_bytes, left_out.what};
     DEJA_RETURN_IF_ERROR(events.Write(FrameType::kLeftOut, AsBytes(EncodeToString(message))));
   }
   return events.WriteFooter(footer);
@@ -384,13 +410,54 @@ std::string SmallerTrace::Sharing(const Part& part) {
   return part.header.shares_with.empty() ? part.out : std::string(part.header.shares_with);
 }
 
-bool SmallerTrace::Fits() const {
-  return options_.max_bytes == 0 || bytes_ <= options_.max_bytes;
+int SmallerTrace::zstd_level() const {
+  return options_.zstd_level == 0 ? kZstdLevel : options_.zstd_level;
 }
 
-void SmallerTrace::Resize(uint64_t& part_of_bytes, uint64_t size) {
-  bytes_ += size - part_of_bytes;
-  part_of_bytes = size;
+void SmallerTrace::FindEndBytes(Part& part) {
+  // What will be said of what was left out is known at the end only.
+  constexpr size_t kMoreWords = 80;
+  LeftOut left_out{uint64_t{1} << 32, uint64_t{1} << 48, Describe(part)};
+  left_out.what.append(kMoreWords, ' ');
+  FrameWriter events(std::make_unique<CountedFile>(part.events_bytes), zstd_level());
+  FrameWriter payloads(std::make_unique<CountedFile>(part.payloads_bytes));
+  const bool has_payloads = part.payloads_bytes != 0;
+  if (!WriteEnd(part, left_out, events, has_payloads ? &payloads : nullptr)) return;
+  const uint64_t end_of_payloads = has_payloads ? payloads.offset() - part.payloads_bytes : 0;
+  Resize(end_bytes_, part.end_bytes, events.offset() - part.events_bytes + end_of_payloads);
+  part.end_is_exact = true;
+}
+
+uint64_t SmallerTrace::BundleBytes() const {
+  uint64_t entries = 0;
+  uint64_t names = 0;
+  const auto add = [&](const Part& part, std::string_view file) {
+    ++entries;
+    names += part.name_bytes + file.size();
+  };
+  for (const Part& part : parts_) {
+    add(part, kEventsFile);
+    if (part.payloads_bytes != 0) add(part, kPayloadsFile);
+  }
+  const uint64_t bytes = file_bytes_ + end_bytes_;
+  return bytes + ZipOverheadBytes(entries, names, bytes);
+}
+
+bool SmallerTrace::MayFit() const {
+  return options_.max_bytes == 0 || file_bytes_ <= options_.max_bytes;
+}
+
+bool SmallerTrace::Fits() {
+  if (options_.max_bytes == 0 || BundleBytes() <= options_.max_bytes) return true;
+  if (!MayFit()) return false;
+  for (Part& part : parts_)
+    if (!part.end_is_exact) FindEndBytes(part);
+  return BundleBytes() <= options_.max_bytes;
+}
+
+void SmallerTrace::Resize(uint64_t& sum, uint64_t& part, uint64_t size) {
+  sum += size - part;
+  part = size;
 }
 
 void SmallerTrace::Advance(uint64_t bytes) {

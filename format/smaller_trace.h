@@ -24,6 +24,8 @@
 
 namespace deja::format {
 
+class FrameWriter;
+
 class SmallerTrace {
  public:
   // `top`: the name of the trace's folder in the bundle, whose bytes count, too.
@@ -44,10 +46,11 @@ class SmallerTrace {
     const RankReader* reader = nullptr;
     std::string out;              // the copy's folder
     bool chosen = false;          // its payloads are asked for
-    uint64_t fixed_bytes = 0;     // at most, whatever is in the files
+    size_t name_bytes = 0;        // of the folder in the bundle, with both slashes
     uint64_t events_bytes = 0;    // of the file without index and footer
     uint64_t payloads_bytes = 0;  // the same; 0: no such file yet
-    uint64_t index_bytes = 0;     // at most
+    uint64_t end_bytes = 0;       // of indexes and footers, at most
+    bool end_is_exact = false;
     TraceHeader header;
     Index index;
     Footer footer;
@@ -61,7 +64,8 @@ class SmallerTrace {
   struct Undo {
     size_t part;
     uint64_t payloads_bytes;
-    uint64_t index_bytes;
+    uint64_t end_bytes;
+    bool end_is_exact;
     size_t payloads;
   };
   using Wants = std::vector<Want>;
@@ -79,13 +83,24 @@ class SmallerTrace {
   Result<bool> KeepOfPart(std::span<const Want> wants);
   Status GoBack(const std::vector<Undo>& undos);
   Status Finish(Part& part);
+  // Index, what was left out and footers behind what is in the files; `payloads` may be null.
+  Status WriteEnd(const Part& part, const LeftOut& left_out, FrameWriter& events,
+                  FrameWriter* payloads) const;
+  // Of what WriteEnd would write: an entry for each chunk counted at its largest, or compressed as
+  // it will be.
+  void FindEndBytes(Part& part);
   void CountLeftOut(Part& part);
   [[nodiscard]] std::string Describe(const Part& part) const;
   // What folders that share payloads have in common.
   static std::string Sharing(const Part& part);
-  [[nodiscard]] bool Fits() const;
-  // Sets one of a part's sizes.
-  void Resize(uint64_t& part_of_bytes, uint64_t size);
+  // Whether the bundle may have its size. Looks closer where a first estimate says no.
+  [[nodiscard]] bool Fits();
+  // Whether what is in the files already leaves room.
+  [[nodiscard]] bool MayFit() const;
+  [[nodiscard]] uint64_t BundleBytes() const;
+  [[nodiscard]] int zstd_level() const;
+  // Sets one of the sizes that make up a sum.
+  static void Resize(uint64_t& sum, uint64_t& part, uint64_t size);
   void Advance(uint64_t bytes);
 
   Trace& trace_;
@@ -96,7 +111,8 @@ class SmallerTrace {
   // What is in the copy, by the ranks that share it.
   std::map<std::string, std::unordered_set<Hash128, HashOfHash>> kept_;
   std::vector<Period> did_not_fit_;  // of the chosen ranks; of steps the last one
-  uint64_t bytes_ = 0;               // of the bundle, at most
+  uint64_t file_bytes_ = 0;          // in files so far
+  uint64_t end_bytes_ = 0;           // of the ends of all parts, at most
   uint64_t done_ = 0;
   uint64_t total_ = 0;
 };

@@ -115,7 +115,7 @@ class SmallerTraceTest : public testing::Test {
   TempDir scratch_;
   TempDir tails_;
   std::unique_ptr<Trace> bundle_;
-  uint64_t seq_[kRanks] = {};
+  uint64_t seq_[kRanks + 1] = {};
   uint64_t time_ = 0;
 };
 
@@ -180,6 +180,45 @@ TEST_F(SmallerTraceTest, TheLastStepsThatFitAreKept) {
   for (uint64_t step = 0; step < kSteps; ++step) EXPECT_EQ(HasStep(1, step), step >= 4) << step;
   EXPECT_EQ((*bundle_->Rank(1))->left_out().payloads, 2 * 4u);
   EXPECT_EQ((*bundle_->Rank(1))->left_out().what, "those of steps up to 3");
+}
+
+TEST_F(SmallerTraceTest, ABundleMayBeAsLargeAsItIs) {
+  // Some words about what did not fit are longer than what was left out on request.
+  constexpr uint64_t kWords = 100 * kRanks;
+  PackOptions options;
+  options.ranks = {1};
+  options.zstd_level = 3;
+  const uint64_t all = Pack(options).bytes;
+  for (const bool enough : {true, false}) {
+    options.max_bytes = enough ? all + kWords : all - 1;
+    const BundleResult packed = Pack(options);
+    EXPECT_LE(packed.bytes, options.max_bytes);
+    EXPECT_EQ(HasStep(1, 0), enough);
+    EXPECT_TRUE(HasStep(1, 1));
+  }
+}
+
+TEST_F(SmallerTraceTest, HigherLevelsAreForPayloadsToo) {
+  std::string text;
+  uint32_t random = 1;
+  while (text.size() < 300'000) {
+    random = random * 1664525 + 1013904223;
+    text += "word" + std::to_string((random >> 22) * 7919 % 1000) +
+            ((random >> 20) % 4 == 0 ? "\n" : " ");
+  }
+  auto log = MakeRank(kRanks);
+  ASSERT_TRUE(log->PutPayload(HashOf(text), AsBytes(text), 1).kept);
+  Input input;
+  input.hash = HashOf(text);
+  Append(*log, kRanks, input);
+  log->Finish();
+  PackOptions options;
+  options.zstd_level = 3;
+  const uint64_t fast = Pack(options).bytes;
+  options.zstd_level = 19;
+  EXPECT_LT(Pack(options).bytes, fast - 5'000);
+  EXPECT_TRUE(Has(kRanks, text));
+  EXPECT_TRUE(Verified().problems.empty());
 }
 
 TEST_F(SmallerTraceTest, RoomThatIsLeftIsForOtherRanks) {
