@@ -2,8 +2,8 @@
 // there afterwards.
 //
 // `Progress` holds atomics in memory that the test and its children share: what a child says it has
-// done, written after the call that did it has returned. The test is one of kKillPieces pieces, each
-// with random numbers of its own; DEJA_TEST_KILLS says how many rounds a piece has.
+// done, written after the call that did it has returned. The test is one of kKillPieces pieces,
+// each with random numbers of its own; DEJA_TEST_KILLS says how many rounds a piece has.
 #ifndef DEJA_TESTS_SUPPORT_KILL_TEST_H_
 #define DEJA_TESTS_SUPPORT_KILL_TEST_H_
 
