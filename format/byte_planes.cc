@@ -100,6 +100,10 @@ void JoinPlanes(const std::array<const std::byte*, kMaxPlanes>& planes, size_t e
   Join<U, false>(planes, elements, out);
 }
 
+template void SplitPlanes<uint8_t>(const std::byte*, size_t, bool,
+                                   const std::array<std::byte*, kMaxPlanes>&);
+template void JoinPlanes<uint8_t>(const std::array<const std::byte*, kMaxPlanes>&, size_t, bool,
+                                  std::byte*);
 template void SplitPlanes<uint16_t>(const std::byte*, size_t, bool,
                                     const std::array<std::byte*, kMaxPlanes>&);
 template void SplitPlanes<uint32_t>(const std::byte*, size_t, bool,

@@ -13,7 +13,7 @@ namespace deja::format {
 
 inline constexpr size_t kMaxPlanes = 8;
 
-// U: an unsigned integer of 2, 4 or 8 bytes.
+// U: an unsigned integer of 1, 2, 4 or 8 bytes.
 template <typename U>
 void SplitPlanes(const std::byte* in, size_t elements, bool rotate,
                  const std::array<std::byte*, kMaxPlanes>& planes);

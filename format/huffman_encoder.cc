@@ -14,14 +14,13 @@ namespace {
 
 using namespace huffman;
 
-// Of small planes all bytes are counted, of larger ones an eighth.
-std::array<uint32_t, kSymbols> CountSome(std::span<const std::byte> in) {
-  constexpr size_t kRun = 64;
-  constexpr size_t kAll = 32 << 10;
-  const size_t stride = in.size() <= kAll ? kRun : 8 * kRun;
+constexpr size_t kCountRun = 64;
+
+// Of every `stride` bytes the first kCountRun.
+std::array<uint32_t, kSymbols> CountRuns(std::span<const std::byte> in, size_t stride) {
   std::array<std::array<uint32_t, 256>, 4> parts{};
   for (size_t at = 0; at < in.size(); at += stride) {
-    const size_t run = std::min(kRun, in.size() - at);
+    const size_t run = std::min(kCountRun, in.size() - at);
     for (size_t i = 0; i < run; ++i) ++parts[i & 3][static_cast<uint8_t>(in[at + i])];
   }
   std::array<uint32_t, kSymbols> counts{};
@@ -29,6 +28,17 @@ std::array<uint32_t, kSymbols> CountSome(std::span<const std::byte> in) {
     counts[symbol] = parts[0][symbol] + parts[1][symbol] + parts[2][symbol] + parts[3][symbol];
   counts[kEscape] = 1;
   return counts;
+}
+
+// Of small planes all bytes are counted, of larger ones an eighth, unless that shows so many
+// symbols that it is too little to tell how frequent each is.
+std::array<uint32_t, kSymbols> CountSome(std::span<const std::byte> in) {
+  constexpr size_t kAll = 32 << 10;
+  constexpr ptrdiff_t kManySymbols = 96;
+  if (in.size() <= kAll) return CountRuns(in, kCountRun);
+  const std::array<uint32_t, kSymbols> counts = CountRuns(in, 8 * kCountRun);
+  const auto seen = std::count_if(counts.begin(), counts.end(), [](uint32_t n) { return n != 0; });
+  return seen < kManySymbols ? counts : CountRuns(in, kCountRun);
 }
 
 // The same by two bytes at a time, from a table that pays for itself in large planes only.

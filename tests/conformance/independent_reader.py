@@ -307,31 +307,45 @@ def decode_huffman(data, count):
     return bytes(out)
 
 
+def decode_plane(data, plane, count):
+    mode, value, offset, stored = struct.unpack_from("<BBII", data, 1 + 10 * plane)
+    part = data[offset:offset + stored]
+    if mode == 0:
+        out = part
+    elif mode == 1:
+        out = bytes([value]) * count
+    elif mode == 2:
+        out = zstd_decode(part, count)
+    elif mode == 3:
+        out = decode_huffman(part, count)
+    else:
+        raise Corrupt("mode")
+    if len(out) != count:
+        raise Corrupt("plane")
+    return out
+
+
 def decode_planes(data, size, element):
-    count, rest = divmod(size, element)
-    planes = []
-    for plane in range(element):
-        mode, value, offset, stored = struct.unpack_from("<BBII", data, 1 + 10 * plane)
-        part = data[offset:offset + stored]
-        if mode == 0:
-            planes.append(part)
-        elif mode == 1:
-            planes.append(bytes([value]) * count)
-        elif mode == 2:
-            planes.append(zstd_decode(part, count))
-        elif mode == 3:
-            planes.append(decode_huffman(part, count))
-        else:
-            raise Corrupt("mode")
-        if len(planes[-1]) != count:
-            raise Corrupt("plane")
-    out = bytearray()
+    elements, rest = divmod(size, element)
+    if data[0] & ~3:
+        raise Corrupt("flags")
+    kept = [True] * elements
+    if data[0] & 2:
+        bitmap = decode_plane(data, element, (elements + 7) // 8)
+        kept = [bitmap[i // 8] >> (i % 8) & 1 for i in range(elements)]
+    count = sum(kept)
+    planes = [decode_plane(data, plane, count) for plane in range(element)]
+    values = bytearray()
     bits = 8 * element
     for i in range(count):
         value = sum(planes[p][i] << (8 * p) for p in range(element))
         if data[0] & 1:
             value = (value >> 1) | ((value & 1) << (bits - 1))
-        out += value.to_bytes(element, "little")
+        values += value.to_bytes(element, "little")
+    out, at = bytearray(), 0
+    for keep in kept:
+        out += values[at:at + element] if keep else bytes(element)
+        at += element if keep else 0
     return bytes(out) + (data[len(data) - rest:] if rest else b"")
 
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "format/bundle.h"
 #include "format/frame_reader.h"
@@ -134,14 +135,22 @@ std::vector<Bytes> TensorSeeds() {
   std::vector<Bytes> seeds;
   const samples::SampleRank rank = samples::MakeSampleRank();
   const std::string& floats = rank.payloads.back().second;
+  // Zeros that are left out, and planes that are large enough to be Huffman coded.
+  std::string sparse(60'000, '\0');
+  for (size_t i = 0; i < sparse.size(); ++i)
+    if (i / 8 % 3 == 0) sparse[i] = static_cast<char>(i * i % 23 + 1);
+  std::string few(20'000, '\0');
+  for (size_t i = 0; i < few.size(); ++i) few[i] = static_cast<char>(i * i % 23 + 1);
   Bytes scratch;
-  for (const uint32_t log : {0u, 1u, 2u, 3u}) {
-    const EncodedTensor encoded = EncodeTensor(AsBytes(floats), 1u << log, scratch);
-    Bytes seed = {static_cast<std::byte>(encoded.codec), static_cast<std::byte>(log),
-                  static_cast<std::byte>(floats.size()),
-                  static_cast<std::byte>(floats.size() >> 8)};
-    seed.insert(seed.end(), encoded.bytes.begin(), encoded.bytes.end());
-    seeds.push_back(seed);
+  for (const std::string* bytes : {&floats, &std::as_const(sparse), &std::as_const(few)}) {
+    for (const uint32_t log : {0u, 1u, 2u, 3u}) {
+      const EncodedTensor encoded = EncodeTensor(AsBytes(*bytes), 1u << log, scratch);
+      Bytes seed = {static_cast<std::byte>(encoded.codec), static_cast<std::byte>(log),
+                    static_cast<std::byte>(bytes->size()),
+                    static_cast<std::byte>(bytes->size() >> 8)};
+      seed.insert(seed.end(), encoded.bytes.begin(), encoded.bytes.end());
+      seeds.push_back(seed);
+    }
   }
   return seeds;
 }

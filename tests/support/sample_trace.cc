@@ -54,6 +54,8 @@ std::string MakePayload(uint64_t number, size_t floats) {
   uint32_t state = 12345 + static_cast<uint32_t>(number);
   for (size_t i = 0; i < bytes.size(); i += 4) {
     state = state * 1664525 + 1013904223;
+    // One payload is mostly zeros, which the codec leaves out.
+    if (number == 2 && i / 4 % 3 != 0) continue;
     const float value = static_cast<float>(static_cast<int32_t>(state) >> 8) * 0x1p-24f;
     std::memcpy(&bytes[i], &value, sizeof value);
   }
