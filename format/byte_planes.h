@@ -1,8 +1,9 @@
 // Byte planes: plane p of n elements is byte p of each, the lowest first. Splitting and joining,
 // with each element rotated left by one bit before it is split, if asked for.
 //
-// Plain loops that the compiler vectorises, for AVX2 where the processor has it. Pure functions,
-// any thread; nothing is read or written outside of n bytes a plane and n elements.
+// Plain loops that the compiler vectorises, for AVX2 where the processor has it, and for elements
+// of 2 and 4 bytes permutations of AVX-512 VBMI. Pure functions, any thread; nothing is read or
+// written outside of n bytes a plane and n elements.
 #ifndef DEJA_FORMAT_BYTE_PLANES_H_
 #define DEJA_FORMAT_BYTE_PLANES_H_
 

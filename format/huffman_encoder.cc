@@ -34,9 +34,11 @@ std::array<uint32_t, kSymbols> CountRuns(std::span<const std::byte> in, size_t s
 // symbols that it is too little to tell how frequent each is.
 std::array<uint32_t, kSymbols> CountSome(std::span<const std::byte> in) {
   constexpr size_t kAll = 32 << 10;
+  constexpr size_t kLarge = 256 << 10;
   constexpr ptrdiff_t kManySymbols = 96;
   if (in.size() <= kAll) return CountRuns(in, kCountRun);
-  const std::array<uint32_t, kSymbols> counts = CountRuns(in, 8 * kCountRun);
+  const std::array<uint32_t, kSymbols> counts =
+      CountRuns(in, (in.size() < kLarge ? 8 : 16) * kCountRun);
   const auto seen = std::count_if(counts.begin(), counts.end(), [](uint32_t n) { return n != 0; });
   return seen < kManySymbols ? counts : CountRuns(in, kCountRun);
 }
