@@ -36,6 +36,8 @@ class ConnectionObject : public FdObject {
 
 class ConnectionLayer {
  public:
+  // Files are copies, and may be elsewhere than they were.
+  [[nodiscard]] virtual bool IsReplay() const { return false; }
   virtual int OnSocket(int domain, int type, int protocol) = 0;
   // The program is about to open `path`, relative to `dirfd`, with open's `flags`: what to open in
   // its place; `path` itself: nothing; null with errno set: it may not. Within the guard.

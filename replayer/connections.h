@@ -42,6 +42,7 @@ class ServedConnections final : public preload::ConnectionLayer {
   // Puts the recorded standard input and other inherited descriptors in their places.
   void InstallInherited();
 
+  [[nodiscard]] bool IsReplay() const override { return true; }
   int OnSocket(int domain, int type, int protocol) override;
   const char* BeforeOpen(int dirfd, const char* path, int flags) override;
   preload::FdObject* AfterOpen(int dirfd, const char* path, int fd, int flags) override;

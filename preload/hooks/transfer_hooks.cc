@@ -1,7 +1,6 @@
 // What is written, sent and received by descriptor. Those of descriptors that are not tracked go
 // straight to the real functions. (read and its kin are in read_hooks.cc, streams in
-// stream_hooks.cc.)
-#include <sys/sendfile.h>
+// stream_hooks.cc, copies between descriptors in copy_hooks.cc.)
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -33,8 +32,6 @@ constinit RealFn<ssize_t (*)(int, void*, size_t, size_t, int, sockaddr*, socklen
     real_recvfrom_chk{"__recvfrom_chk"};
 constinit RealFn<ssize_t (*)(int, msghdr*, int)> real_recvmsg{"recvmsg"};
 constinit RealFn<int (*)(int, mmsghdr*, unsigned, int, timespec*)> real_recvmmsg{"recvmmsg"};
-constinit RealFn<ssize_t (*)(int, int, off_t*, size_t)> real_sendfile{"sendfile"};
-constinit RealFn<ssize_t (*)(int, int, off64_t*, size_t)> real_sendfile64{"sendfile64"};
 
 // What answers for `fd`; null: the kernel.
 FdObject* Tracked(int fd) {
@@ -116,27 +113,6 @@ ssize_t ReceiveMessage(FdObject& object, int fd, msghdr* message, int flags) {
               [&](const iovec*, size_t, int f) { return real_recvmsg(fd, message, f); });
   if (n >= 0) NoteReceivedDescriptors(*message);
   return n;
-}
-
-// By reading and sending: the bytes have to be seen. Less than all of them may be sent at a time.
-template <typename Offset, typename ReadAt>
-ssize_t SendFile(int out, int in, Offset* offset, size_t count, ReadAt read_at) {
-  char buffer[32 << 10];
-  const size_t wanted = std::min(count, sizeof buffer);
-  const ssize_t got =
-      offset != nullptr ? read_at(in, buffer, wanted, *offset) : read(in, buffer, wanted);
-  if (got <= 0) return got;
-  const ssize_t sent = write(out, buffer, static_cast<size_t>(got));
-  if (offset != nullptr) {
-    if (sent > 0) *offset += sent;
-  } else if (sent < got) {
-    lseek(in, (sent < 0 ? 0 : sent) - got, SEEK_CUR);
-  }
-  return sent;
-}
-
-bool IsConnection(FdObject* object) {
-  return object != nullptr && object->kind() == FdObject::Kind::kConnection;
 }
 
 }  // namespace
@@ -253,14 +229,4 @@ DEJA_EXPORT int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, t
     messages[i].msg_len = static_cast<unsigned>(got);
   }
   return done;
-}
-
-DEJA_EXPORT ssize_t sendfile(int out, int in, off_t* offset, size_t count) noexcept {
-  if (!IsConnection(Tracked(out))) return real_sendfile(out, in, offset, count);
-  return SendFile(out, in, offset, count, &pread);
-}
-
-DEJA_EXPORT ssize_t sendfile64(int out, int in, off64_t* offset, size_t count) noexcept {
-  if (!IsConnection(Tracked(out))) return real_sendfile64(out, in, offset, count);
-  return SendFile(out, in, offset, count, &pread64);
 }

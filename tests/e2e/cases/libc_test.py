@@ -66,7 +66,7 @@ class Libc(harness.DejaTest):
                 self.assertEqual(run.code, 0)
                 seen = self.inputs(log)
                 device = "_ZNSt13random_device9_M_getvalEv"
-                want = ["getrandom", "getentropy", device, "read", "read", "readv", "fread"]
+                want = ["getrandom", "getentropy", device, "read", "read", "readv", "read"]  # the last: a stream's buffer
                 self.assertEqual(seen[:7], want)
                 for name in ("clock_gettime", "gettimeofday", "time", "timespec_get", "gethostname", "uname",
                              "sched_getaffinity", "pthread_getaffinity_np", "getpid", "gettid", "getppid", "sysconf",

@@ -76,7 +76,8 @@ def broken(folder):
 
 
 def shell(folder):
-    script = 'echo ask > out; read first < in; echo "$first" | cut -c1-40; test -p in && head -c 9000 < in | wc -c; cat in | wc -c'
+    script = ('echo ask > out; read first < in; echo "$first" | cut -c1-40; echo ask > out; '
+              'test -p in && head -c 9000 < in | wc -c; echo ask > out; cat in | md5sum')
     print(subprocess.run(["bash", "-c", script], cwd=folder, stdout=subprocess.PIPE, check=True, text=True).stdout)
 
 

@@ -97,11 +97,12 @@ def serve_fifos(way, folder):
     elif way == "broken":
         answer_lines(folder, "leave\n")
     elif way == "shell":
-        answer_lines(folder, "ask\n")
-        for _ in range(2):
+        for i in range(3):  # when it has been asked: who has `in` open by then is the one that wants it
+            with open(folder + "/out", encoding="ascii") as questions:
+                questions.read()
             with open(folder + "/in", "wb") as file:
-                file.write(os.urandom(random.randrange(10000, 20000)))
-            time.sleep(0.3)
+                file.write(b"%s\n" % os.urandom(30).hex().encode() if i == 0 else
+                           os.urandom(random.randrange(10000, 20000)))
 
 
 def main():
