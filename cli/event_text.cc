@@ -1,6 +1,7 @@
 #include "cli/event_text.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <bit>
@@ -278,6 +279,7 @@ struct Describer {
   std::string operator()(const format::InputFile& m) const {
     std::string text = fmt::format("file {} {}", m.file, m.path);
     if (m.error != 0) return text + fmt::format(" errno {}", m.error);
+    if (S_ISLNK(m.mode)) return text + fmt::format(" -> {}", m.entries);
     text += fmt::format(" of {} bytes", m.size);
     if (m.written) text += ", opened for writing";
     if (!m.entries_hash.IsZero()) text += " entries " + HashText(m.entries_hash);
@@ -463,6 +465,7 @@ struct JsonWriter {
     json["mtime_ns"] = m.mtime_ns;
     json["opens"] = m.opens;
     if (m.written) json["written"] = true;
+    if (S_ISLNK(m.mode)) json["link"] = m.entries;
     if (!m.entries_hash.IsZero()) json["entries"] = HashText(m.entries_hash);
   }
   void operator()(const format::FileRead& m) const {

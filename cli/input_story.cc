@@ -1,6 +1,7 @@
 #include "cli/input_story.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <map>
@@ -48,6 +49,7 @@ InputStory ReadInputStory(const format::RankReader& reader) {
     while (const format::Event* event = cursor->Next()) {
       if (cursor->batch_number() != i) break;
       if (const auto* file = event->As<format::InputFile>()) {
+        if (S_ISLNK(file->mode)) continue;
         InputFileStory& one = by_number[file->file];
         one.path = std::string(file->path);
         one.size = file->size;

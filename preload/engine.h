@@ -11,6 +11,8 @@
 #ifndef DEJA_PRELOAD_ENGINE_H_
 #define DEJA_PRELOAD_ENGINE_H_
 
+#include <sys/stat.h>
+
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -87,8 +89,19 @@ struct WaitCall {
 };
 
 // What a file-system call is about to do (a replay sends writes to its overlay). kLook asks about
-// a name without opening it; kMetadata changes mode, owner or times.
-enum class FileUse : uint8_t { kRead, kWrite, kCreate, kRemove, kMakeDir, kMetadata, kLook };
+// a name without opening it, kLookAtLink about the name itself where it is a symbolic link;
+// kResolve asks where all links on its way lead; kMetadata changes mode, owner or times.
+enum class FileUse : uint8_t {
+  kRead,
+  kWrite,
+  kCreate,
+  kRemove,
+  kMakeDir,
+  kMetadata,
+  kLook,
+  kLookAtLink,
+  kResolve,
+};
 
 class Engine {
  public:
@@ -134,6 +147,10 @@ class Engine {
   virtual FdObject* OnOpened(int dirfd, const char* path, int fd, int flags) {
     return (void)dirfd, (void)path, (void)fd, (void)flags, nullptr;
   }
+  // What the program is told of the file `mapped`, a result of MapPath, or, if that is null, of the
+  // one that `fd` leads to; `info` is what it is.
+  virtual void OnStat([[maybe_unused]] const char* mapped, [[maybe_unused]] int fd,
+                      [[maybe_unused]] struct stat& info) {}
   // MapPath's result is not needed any more.
   virtual void ReleasePath(const char* mapped) { (void)mapped; }
   // What the program is told instead of `path`, an absolute path of `size` bytes (no terminator)

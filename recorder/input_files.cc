@@ -121,20 +121,82 @@ std::string_view InputFiles::Keep(std::string_view path) {
   return kept;
 }
 
-void InputFiles::Looked(Recording& rec, int dirfd, const char* path) {
+void InputFiles::Looked(Recording& rec, int dirfd, const char* path, bool creates) {
   if (!keeps_bytes()) return;
   char buffer[PATH_MAX];
   const std::string_view name = preload::AbsolutePath(dirfd, path, buffer);
   if (name.empty() || !IsInput(name)) return;
+  if (IsOwnLink(name, dirfd, path)) return Resolved(rec, dirfd, path);
   struct stat info {};
   FileNews what;
   if (fstatat(dirfd, path, &info, 0) != 0) {
     what.error = errno;
     info = {};
+    Hold hold(lock_);
+    PathRecord* record = creates ? RecordOf(name, false) : nullptr;
+    if (record != nullptr && what.error == ENOENT) record->is_created = true;
   } else if (S_ISREG(info.st_mode) && IsOwnFile(info, dirfd, path)) {
     return;
   }
   Know(rec, name, info, false, what);
+}
+
+bool InputFiles::LookedAtLink(Recording& rec, int dirfd, const char* path) {
+  if (!keeps_bytes()) return false;
+  char buffer[PATH_MAX];
+  const std::string_view name = preload::AbsolutePath(dirfd, path, buffer);
+  if (name.empty() || !IsInput(name)) return false;
+  if (IsOwnLink(name, dirfd, path)) return true;
+  struct stat info {};
+  FileNews what;
+  char text[PATH_MAX];
+  if (fstatat(dirfd, path, &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    what.error = errno;
+    info = {};
+    info.st_mode = S_IFLNK;
+  } else if (S_ISLNK(info.st_mode)) {
+    const ssize_t size = readlinkat(dirfd, path, text, sizeof text);
+    if (size <= 0) return false;
+    what.entries = {text, static_cast<size_t>(size)};
+  } else {
+    return false;
+  }
+  Know(rec, name, info, true, what);
+  return true;
+}
+
+void InputFiles::Resolved(Recording& rec, int dirfd, const char* path) {
+  if (!keeps_bytes()) return;
+  constexpr int kMostLinks = 40;  // as the kernel
+  char names[2][PATH_MAX];
+  char text[PATH_MAX];
+  std::string_view name = preload::AbsolutePath(dirfd, path, names[0]);
+  int links = 0;
+  for (size_t end = 0; !name.empty() && end < name.size();) {
+    end = std::min(name.find('/', end + 1), name.size());
+    char prefix[PATH_MAX];
+    if (end >= sizeof prefix) return;
+    std::memcpy(prefix, name.data(), end);
+    prefix[end] = '\0';
+    const ssize_t size = readlink(prefix, text, sizeof text);
+    if (size <= 0) continue;
+    if (++links > kMostLinks) return;
+    LookedAtLink(rec, AT_FDCWD, prefix);
+    // From here on the link's text stands for its name.
+    char* next = names[links % 2];
+    size_t length = text[0] == '/' ? 0 : std::min(std::string_view(prefix, end).rfind('/'), end);
+    std::memcpy(next, prefix, length);
+    const std::span room(next, PATH_MAX);
+    if (!preload::AppendPath({text, static_cast<size_t>(size)}, room, length) ||
+        !preload::AppendPath(name.substr(end), room, length))
+      return;
+    name = {next, length};
+    end = 0;
+  }
+  if (name.empty() || name.size() >= sizeof text) return;
+  std::memcpy(text, name.data(), name.size());
+  text[name.size()] = '\0';
+  Looked(rec, AT_FDCWD, text);
 }
 
 void InputFiles::Folder(Recording& rec, std::string_view path, const struct stat& info,
@@ -142,6 +204,26 @@ void InputFiles::Folder(Recording& rec, std::string_view path, const struct stat
   FileNews what;
   what.entries = entries;
   Know(rec, path, info, true, what);
+}
+
+InputFiles::PathRecord* InputFiles::RecordOf(std::string_view path, bool is_link) {
+  bool is_new = false;
+  const uint64_t key = XXH3_64bits_withSeed(path.data(), path.size(), is_link ? 1 : 0) | 1;
+  const uint32_t at = paths_.FindOrAdd(key, next_record_, is_new);
+  if (at == KeyMap::kMissing) return nullptr;
+  while (records_.size() <= at)
+    if (records_.Add() == records_.kMissing) return nullptr;
+  return &records_[at];
+}
+
+bool InputFiles::IsOwnLink(std::string_view name, int dirfd, const char* path) {
+  {
+    Hold hold(lock_);
+    const PathRecord* record = RecordOf(name, false);
+    if (record == nullptr || !record->is_created) return false;
+  }
+  struct stat info {};
+  return fstatat(dirfd, path, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode);
 }
 
 KnownFile* InputFiles::Know(Recording& rec, std::string_view path, const struct stat& info,
@@ -152,13 +234,9 @@ KnownFile* InputFiles::Know(Recording& rec, std::string_view path, const struct 
   uint64_t opened = 0;
   {
     Hold hold(lock_);
-    bool is_new = false;
-    const uint64_t key = XXH3_64bits(path.data(), path.size()) | 1;
-    const uint32_t at = paths_.FindOrAdd(key, next_record_, is_new);
-    if (at == KeyMap::kMissing) return nullptr;
-    while (records_.size() <= at)
-      if (records_.Add() == records_.kMissing) return nullptr;
-    PathRecord& record = records_[at];
+    PathRecord* known = RecordOf(path, S_ISLNK(info.st_mode));
+    if (known == nullptr) return nullptr;
+    PathRecord& record = *known;
     opened = record.opens;
     if (opens) ++record.opens;
     const KnownFile* last = record.last;
@@ -217,7 +295,9 @@ OpenedInput* InputFiles::Opened(Recording& rec, int dirfd, const char* path, int
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
   if (!writes && IsOwnFile(info, fd)) return nullptr;
   char buffer[PATH_MAX];
-  const std::string_view name = preload::AbsolutePath(dirfd, path, buffer);
+  std::string_view name = preload::AbsolutePath(dirfd, path, buffer);
+  if (keeps_bytes() && !name.empty() && IsOwnLink(name, dirfd, path))
+    name = preload::PathOfDescriptor(fd, buffer);
   if (name.empty() || !IsInput(name) || IsOwnExecutable(info)) return nullptr;
   if (writes) {
     const bool reads = (flags & O_ACCMODE) == O_RDWR || keeps_bytes();

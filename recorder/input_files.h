@@ -6,6 +6,9 @@
 // given them; at `full` their bytes are kept as payloads, too. What has been recorded of a file
 // once is not recorded again (seen_pages.h).
 //
+// Where bytes are kept, symbolic links are files of their own: what they say is recorded with each
+// state, and a state counts the looks at the link before it as others count opens.
+//
 // A file that is opened for writing and was there before is recorded as a whole when it is opened,
 // since what is read afterwards may be the run's own.
 //
@@ -49,7 +52,7 @@ struct KnownFile {
 struct FileNews {
   int error = 0;  // it is not there
   bool written = false;
-  std::string_view entries;  // of a folder
+  std::string_view entries;  // of a folder; of a symbolic link, what it says
 };
 
 class InputFiles {
@@ -60,8 +63,12 @@ class InputFiles {
   // As preload::Engine::OnOpened.
   OpenedInput* Opened(Recording& rec, int dirfd, const char* path, int fd, int flags);
   // The program asks about a name, or is about to open it: where inputs are kept in full, what it
-  // is told is recorded.
-  void Looked(Recording& rec, int dirfd, const char* path);
+  // is told is recorded. `creates`: what is not there now will be the run's own.
+  void Looked(Recording& rec, int dirfd, const char* path, bool creates = false);
+  // The same of the name itself, if it is a symbolic link or nothing; false if it is a file.
+  bool LookedAtLink(Recording& rec, int dirfd, const char* path);
+  // The same of all links on the way, and of where they lead.
+  void Resolved(Recording& rec, int dirfd, const char* path);
   // Files and folders with this name are inputs.
   [[nodiscard]] bool Wants(std::string_view path) const {
     return config_.inputs != InputMode::kOff && IsInput(path);
@@ -83,9 +90,14 @@ class InputFiles {
   struct PathRecord {
     uint64_t opens = 0;
     KnownFile* last = nullptr;
+    bool is_created = false;
   };
 
   [[nodiscard]] bool IsInput(std::string_view path) const;
+  // What is known of `path`; null if there is no more room. With the lock held.
+  PathRecord* RecordOf(std::string_view path, bool is_link);
+  // The run has made the symbolic link `name`, which it gave as `path`.
+  bool IsOwnLink(std::string_view name, int dirfd, const char* path);
   void RecordWhole(Recording& rec, KnownFile& file, int fd);
   std::string_view Keep(std::string_view path);
   static void Announce(Recording& rec, const KnownFile& file, uint64_t opens, const FileNews& what);

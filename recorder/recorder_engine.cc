@@ -65,13 +65,20 @@ const char* RecorderEngine::MapPath(int dirfd, const char* path, preload::FileUs
   if (use == preload::FileUse::kCreate || use == preload::FileUse::kMakeDir) {
     NoteCreation(*rec, dirfd, path);
     const ErrnoKeeper keep;
-    rec->input_files.Looked(*rec, dirfd, path);
+    rec->input_files.Looked(*rec, dirfd, path, true);
     return path;
   }
+  const preload::FileUse asked = use;
+  if (use == preload::FileUse::kLookAtLink) use = preload::FileUse::kLook;
+  if (use == preload::FileUse::kResolve) use = preload::FileUse::kRead;
   const char* mapped = rec->machine_files.Map(*rec, dirfd, path, use, buffer);
   if (mapped == path) {
     const ErrnoKeeper keep;
-    rec->input_files.Looked(*rec, dirfd, path);
+    InputFiles& files = rec->input_files;
+    if (asked == preload::FileUse::kResolve)
+      files.Resolved(*rec, dirfd, path);
+    else if (asked != preload::FileUse::kLookAtLink || !files.LookedAtLink(*rec, dirfd, path))
+      files.Looked(*rec, dirfd, path);
   }
   return mapped;
 }

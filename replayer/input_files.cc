@@ -10,6 +10,7 @@
 #include <cstring>
 #include <vector>
 
+#include "preload/absolute_path.h"
 #include "preload/digest.h"
 #include "replayer/machine_files.h"
 
@@ -105,8 +106,25 @@ timespec TimeOf(int64_t ns) {
 
 void SetTimeAndMode(const std::string& path, const RecordedFile& file) {
   const timespec times[2] = {TimeOf(file.mtime_ns), TimeOf(file.mtime_ns)};
-  utimensat(AT_FDCWD, path.c_str(), times, 0);
-  chmod(path.c_str(), file.mode & 07777);
+  utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW);
+  if (!S_ISLNK(file.mode)) chmod(path.c_str(), file.mode & 07777);
+}
+
+// An empty file of its size, or a link. Another process of the rank may have made it.
+bool MakeEmpty(const std::string& path, const RecordedFile& file) {
+  struct stat info {};
+  if (lstat(path.c_str(), &info) == 0) return true;
+  if (S_ISLNK(file.mode))
+    return symlink(file.entries.c_str(), path.c_str()) == 0 || errno == EEXIST;
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  const bool ok = fd >= 0 && ftruncate(fd, static_cast<off_t>(file.size)) == 0;
+  if (fd >= 0) close(fd);
+  return ok;
+}
+
+// A link's text from a trace that can be a link's text.
+bool IsLinkText(std::string_view text) {
+  return !text.empty() && text.size() < PATH_MAX && text.find('\0') == std::string_view::npos;
 }
 
 }  // namespace
@@ -196,15 +214,8 @@ std::string InputServer::Make(Session& session, const RecordedFile& file, bool w
   std::lock_guard<std::mutex> lock(mutex_);
   auto made = made_.find(file.number);
   if (made == made_.end()) {
-    bool ok = MakeFolders(is_folder ? path : path.substr(0, path.rfind('/')));
-    struct stat info {};
-    // Another process of the rank may have made it.
-    if (ok && !is_folder && stat(path.c_str(), &info) != 0) {
-      const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-      ok = fd >= 0 && ftruncate(fd, static_cast<off_t>(file.size)) == 0;
-      if (fd >= 0) close(fd);
-    }
-    if (!ok) return {};
+    const bool ok = MakeFolders(is_folder ? path : path.substr(0, path.rfind('/')));
+    if (!ok || (!is_folder && !MakeEmpty(path, file))) return {};
     SetTimeAndMode(path, file);
     made = made_.emplace(file.number, false).first;
   }
@@ -236,6 +247,79 @@ const char* InputServer::Map(Session& session, std::string_view name, FileUse us
   if (made.empty() || made.size() >= buffer.size()) return path;
   std::memcpy(buffer.data(), made.c_str(), made.size() + 1);
   return buffer.data();
+}
+
+const RecordedFile* InputServer::FindLink(Session& session, std::string_view name, bool counts) {
+  const std::vector<uint32_t>* states = session.plan().FindLink(name);
+  if (states == nullptr) return nullptr;
+  std::lock_guard<std::mutex> lock(mutex_);
+  uint64_t& looks = looks_[std::string(name)];
+  const RecordedFile* found = nullptr;
+  for (uint32_t index : *states) {
+    const RecordedFile& file = session.plan().files()[index];
+    if (found != nullptr && file.opens > looks) break;
+    found = &file;
+  }
+  if (counts) ++looks;
+  return found != nullptr && (found->error != 0 || IsLinkText(found->entries)) ? found : nullptr;
+}
+
+bool InputServer::MapLink(Session& session, std::string_view name, std::span<char> buffer,
+                          const char*& mapped) {
+  const RecordedFile* link = FindLink(session, name, true);
+  if (link == nullptr) return false;
+  if (link->error != 0) {
+    errno = link->error;
+    mapped = nullptr;
+    return true;
+  }
+  const int saved_errno = errno;
+  const std::string made = Make(session, *link, false);
+  errno = saved_errno;
+  if (made.empty() || made.size() >= buffer.size()) return false;
+  std::memcpy(buffer.data(), made.c_str(), made.size() + 1);
+  mapped = buffer.data();
+  return true;
+}
+
+std::string InputServer::Resolve(Session& session, const std::string& name) {
+  constexpr int kMostLinks = 40;  // as the kernel
+  std::string whole = name;
+  int links = 0;
+  for (size_t end = 0; end < whole.size() && links < kMostLinks;) {
+    end = std::min(whole.find('/', end + 1), whole.size());
+    const std::string prefix = whole.substr(0, end);
+    const RecordedFile* link = FindLink(session, prefix, true);
+    if (link == nullptr || link->error != 0) continue;
+    ++links;
+    char next[PATH_MAX];
+    size_t size = link->entries[0] == '/' ? 0 : prefix.rfind('/');
+    if (size >= sizeof next) return name;
+    std::memcpy(next, prefix.data(), size);
+    if (!preload::AppendPath(link->entries, next, size) ||
+        !preload::AppendPath(std::string_view(whole).substr(end), next, size))
+      return name;
+    whole.assign(next, size);
+    end = 0;
+  }
+  return whole;
+}
+
+// What the recording does not have is what it would be of a file that nothing has happened to, so
+// that it is the same in each replay.
+void InputServer::Describe(Session& session, std::string_view name, struct stat& info) {
+  const RecordedFile* file =
+      S_ISLNK(info.st_mode) ? FindLink(session, name, false) : Find(session, name);
+  if (file == nullptr || file->error != 0 || (file->mode & S_IFMT) != (info.st_mode & S_IFMT))
+    return;
+  info.st_dev = file->device;
+  info.st_ino = file->inode;
+  info.st_mode = file->mode;
+  info.st_size = static_cast<off_t>(file->size);
+  info.st_mtim = info.st_ctim = TimeOf(file->mtime_ns);
+  if (!S_ISREG(file->mode)) return;
+  constexpr uint64_t kPage = 4096;
+  info.st_blocks = static_cast<blkcnt_t>((file->size + kPage - 1) / kPage * (kPage / S_BLKSIZE));
 }
 
 void InputServer::PrepareChange(Session& session, Overlay& overlay, const std::string& name) {

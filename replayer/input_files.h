@@ -14,6 +14,8 @@
 #ifndef DEJA_REPLAYER_INPUT_FILES_H_
 #define DEJA_REPLAYER_INPUT_FILES_H_
 
+#include <sys/stat.h>
+
 #include <map>
 #include <mutex>
 #include <set>
@@ -41,6 +43,14 @@ class InputServer {
   // null with errno set if it was not there.
   const char* Map(Session& session, std::string_view name, preload::FileUse use, const char* path,
                   std::span<char> buffer);
+  // With bytes: the same of the name itself, if that was a symbolic link or nothing; false: it was
+  // a file, or the recording does not know it.
+  bool MapLink(Session& session, std::string_view name, std::span<char> buffer,
+               const char*& mapped);
+  // With bytes: `name` with the recorded links on its way followed.
+  std::string Resolve(Session& session, const std::string& name);
+  // With bytes: what the program is told of `name`, a link itself if `info` says so.
+  void Describe(Session& session, std::string_view name, struct stat& info);
   // With bytes: `name` is about to be changed. The overlay gets what it was.
   void PrepareChange(Session& session, Overlay& overlay, const std::string& name);
 
@@ -56,13 +66,16 @@ class InputServer {
 
  private:
   const RecordedFile* Find(Session& session, std::string_view name);
+  // The link `name`, as the recorded run's n-th look met it; `counts` if this is one.
+  const RecordedFile* FindLink(Session& session, std::string_view name, bool counts);
   // Where the file is, below the scratch folder; empty if it cannot be made.
   std::string Make(Session& session, const RecordedFile& file, bool with_content);
   static bool Fill(Session& session, const RecordedFile& file, const std::string& path);
 
   std::mutex mutex_;
   std::map<std::string, uint64_t, std::less<>> opens_;
-  std::set<uint32_t> checked_;     // numbers of files
+  std::map<std::string, uint64_t, std::less<>> looks_;  // at links
+  std::set<uint32_t> checked_;                          // numbers of files
   std::map<uint32_t, bool> made_;  // numbers of files; true: with their content
 };
 

@@ -236,6 +236,26 @@ const char* Overlay::Map(int dirfd, const char* path, FileUse use, std::span<cha
   return ready ? Keep(place.copy, buffer) : nullptr;
 }
 
+std::string Overlay::FollowOwnLinks(int dirfd, const char* path) const {
+  if (!is_open() || path == nullptr || path[0] == '\0' || access(overlay_.c_str(), F_OK) != 0)
+    return {};
+  bool renamed = false;
+  std::string end = Logical(dirfd, path, renamed);
+  constexpr int kMostLinks = 40;  // as the kernel
+  int links = 0;
+  struct stat info;
+  for (; !end.empty() && links < kMostLinks && Lstat(Copy(end), info) && S_ISLNK(info.st_mode);
+       ++links) {
+    char text[PATH_MAX];
+    const ssize_t n = readlink(Copy(end).c_str(), text, sizeof text);
+    if (n <= 0) return {};
+    const std::string_view target(text, static_cast<size_t>(n));
+    end = Normalise(target[0] == '/' ? std::string(target)
+                                     : ParentOf(end) + "/" + std::string(target));
+  }
+  return links == 0 || links == kMostLinks ? std::string() : end;
+}
+
 // What an open of `place` reads, if that is a link to something that the program has changed.
 Overlay::Place Overlay::Target(const Place& place) const {
   struct stat info;

@@ -37,6 +37,8 @@ class Overlay {
   size_t Unmap(char* path, size_t size) const;
   // As preload::Engine::MapPath.
   const char* Map(int dirfd, const char* path, preload::FileUse use, std::span<char> buffer);
+  // Where the links that the program has made itself lead from `path`; empty: it is none of them.
+  std::string FollowOwnLinks(int dirfd, const char* path) const;
 
  private:
   struct Place {

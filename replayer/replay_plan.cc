@@ -1,5 +1,7 @@
 #include "replayer/replay_plan.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -380,6 +382,8 @@ class PlanBuilder {
     file.mode = recorded.mode;
     file.size = recorded.size;
     file.mtime_ns = recorded.mtime_ns;
+    file.device = recorded.device;
+    file.inode = recorded.inode;
     file.error = static_cast<int32_t>(recorded.error);
     file.opens = recorded.opens;
     file.written = recorded.written;
@@ -400,7 +404,8 @@ class PlanBuilder {
   void ResolveFiles() {
     for (uint32_t i = 0; i < plan_.files_.size(); ++i) {
       RecordedFile& file = plan_.files_[i];
-      plan_.file_by_path_[file.path].push_back(i);
+      auto& by_path = S_ISLNK(file.mode) ? plan_.link_by_path_ : plan_.file_by_path_;
+      by_path[file.path].push_back(i);
       const auto ranges = file_ranges_.find(file.number);
       if (ranges == file_ranges_.end()) continue;
       file.ranges = std::move(ranges->second);
@@ -409,10 +414,11 @@ class PlanBuilder {
           file.ranges.begin(), file.ranges.end(),
           [](const RecordedRange& a, const RecordedRange& b) { return a.begin < b.begin; });
     }
-    for (auto& [path, states] : plan_.file_by_path_)
-      std::stable_sort(states.begin(), states.end(), [this](uint32_t a, uint32_t b) {
-        return plan_.files_[a].opens < plan_.files_[b].opens;
-      });
+    for (auto* by_path : {&plan_.file_by_path_, &plan_.link_by_path_})
+      for (auto& [path, states] : *by_path)
+        std::stable_sort(states.begin(), states.end(), [this](uint32_t a, uint32_t b) {
+          return plan_.files_[a].opens < plan_.files_[b].opens;
+        });
   }
 
   void AddSnapshot(const format::Event& event, const format::Snapshot& snapshot) {

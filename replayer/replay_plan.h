@@ -156,10 +156,12 @@ struct RecordedFile {
   uint32_t mode = 0;
   uint64_t size = 0;
   int64_t mtime_ns = 0;
+  uint64_t device = 0;
+  uint64_t inode = 0;
   int32_t error = 0;
   uint64_t opens = 0;
   bool written = false;
-  std::string entries;
+  std::string entries;  // of a folder; of a symbolic link, what it says
   Hash128 entries_hash;
   uint64_t time_ns = 0;
   std::vector<RecordedRange> ranges;  // by where they begin
@@ -264,6 +266,11 @@ class ReplayPlan {
     auto it = file_by_path_.find(path);
     return it == file_by_path_.end() ? nullptr : &it->second;
   }
+  // The same of symbolic links, which are never in what FindFile finds.
+  [[nodiscard]] const std::vector<uint32_t>* FindLink(std::string_view path) const {
+    auto it = link_by_path_.find(path);
+    return it == link_by_path_.end() ? nullptr : &it->second;
+  }
   // By format::ClockSource, whichever thread read it.
   [[nodiscard]] const std::map<uint32_t, FirstReading>& first_readings() const {
     return first_readings_;
@@ -317,6 +324,7 @@ class ReplayPlan {
   std::vector<PlannedTransfer> transfers_;
   std::vector<RecordedFile> files_;
   std::map<std::string, std::vector<uint32_t>, std::less<>> file_by_path_;
+  std::map<std::string, std::vector<uint32_t>, std::less<>> link_by_path_;
   std::vector<RecordedComm> comms_;
   std::vector<RecordedAsyncError> async_errors_;
   std::vector<uint64_t> words_;

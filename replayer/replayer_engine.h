@@ -43,6 +43,7 @@ class ReplayerEngine final : public preload::Engine {
                       std::span<char> buffer) override;
   size_t UnmapPath(char* path, size_t size) override;
   preload::FolderLayer* Folders() override { return &folders_; }
+  void OnStat(const char* mapped, int fd, struct stat& info) override;
   preload::FdObject* OnOpened(int dirfd, const char* path, int fd, int flags) override;
   bool MayConnect(int fd, const void* address, uint32_t length) override;
   bool MayKill(int pid, int signal) override;
@@ -60,6 +61,9 @@ class ReplayerEngine final : public preload::Engine {
   // Makes the session of a child, if the trace has its recording.
   void OpenChild(const char* scratch);
   std::string InputName(int dirfd, const char* path, bool& inside);
+  std::string OwnLinkTarget(int dirfd, const char* path);
+  const char* MapFollowed(int dirfd, const char* path, preload::FileUse use,
+                          std::span<char> buffer);
   const char* MapInput(int dirfd, const char* path, preload::FileUse use, std::span<char> buffer);
   bool FindEntries(DIR* stream, const char* path, std::string& entries);
   void ServeUnrecorded(preload::InputCall& call);

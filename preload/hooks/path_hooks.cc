@@ -1,4 +1,4 @@
-// Files by name, other than opening them: one line a function.
+// Files by name, other than opening and looking at them: one line a function.
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -54,10 +54,6 @@ DEJA_PATH_HOOK(chown, kMetadata, (uid_t user, gid_t group), (user, group))
 DEJA_PATH_HOOK(lchown, kMetadata, (uid_t user, gid_t group), (user, group))
 DEJA_PATH_HOOK(utimes, kMetadata, (const timeval* times), (times))
 DEJA_PATH_HOOK(utime, kMetadata, (const utimbuf* times), (times))
-DEJA_PATH_HOOK(stat, kLook, (struct stat* out), (out))
-DEJA_PATH_HOOK(stat64, kLook, (struct stat64* out), (out))
-DEJA_PATH_HOOK(lstat, kLook, (struct stat* out), (out))
-DEJA_PATH_HOOK(lstat64, kLook, (struct stat64* out), (out))
 DEJA_PATH_HOOK(access, kLook, (int mode), (mode))
 DEJA_PATH_HOOK(euidaccess, kLook, (int mode), (mode))
 DEJA_PATH_HOOK(eaccess, kLook, (int mode), (mode))
@@ -70,32 +66,8 @@ DEJA_PATH_AT_HOOK(mknodat, kCreate, (mode_t mode, dev_t device), (mode, device))
 DEJA_PATH_AT_HOOK(fchmodat, kMetadata, (mode_t mode, int flags), (mode, flags))
 DEJA_PATH_AT_HOOK(fchownat, kMetadata, (uid_t user, gid_t group, int flags), (user, group, flags))
 DEJA_PATH_AT_HOOK(utimensat, kMetadata, (const timespec* times, int flags), (times, flags))
-DEJA_PATH_AT_HOOK(fstatat, kLook, (struct stat* out, int flags), (out, flags))
-DEJA_PATH_AT_HOOK(fstatat64, kLook, (struct stat64* out, int flags), (out, flags))
-DEJA_PATH_AT_HOOK(statx, kLook, (int flags, unsigned mask, struct statx* out), (flags, mask, out))
 DEJA_PATH_AT_HOOK(faccessat, kLook, (int mode, int flags), (mode, flags))
 // clang-format on
-
-// What stat was before glibc 2.33; old programs still call it.
-#define DEJA_OLD_STAT_HOOK(name, type)                                      \
-  DEJA_EXPORT int name(int version, const char* path, type* out) noexcept { \
-    static constinit RealFn<int (*)(int, const char*, type*)> real{#name};  \
-    MappedPath mapped(path, FileUse::kLook);                                \
-    return mapped.refused() ? -1 : real(version, mapped.get(), out);        \
-  }
-#define DEJA_OLD_STAT_AT_HOOK(name, type)                                                         \
-  DEJA_EXPORT int name(int version, int dirfd, const char* path, type* out, int flags) noexcept { \
-    static constinit RealFn<int (*)(int, int, const char*, type*, int)> real{#name};              \
-    MappedPath mapped(dirfd, path, FileUse::kLook);                                               \
-    return mapped.refused() ? -1 : real(version, dirfd, mapped.get(), out, flags);                \
-  }
-
-DEJA_OLD_STAT_HOOK(__xstat, struct stat)
-DEJA_OLD_STAT_HOOK(__xstat64, struct stat64)
-DEJA_OLD_STAT_HOOK(__lxstat, struct stat)
-DEJA_OLD_STAT_HOOK(__lxstat64, struct stat64)
-DEJA_OLD_STAT_AT_HOOK(__fxstatat, struct stat)
-DEJA_OLD_STAT_AT_HOOK(__fxstatat64, struct stat64)
 
 // ---- two names
 
@@ -208,7 +180,7 @@ DEJA_EXPORT int symlinkat(const char* text, int dirfd, const char* path) noexcep
 }
 
 DEJA_EXPORT ssize_t readlink(const char* path, char* out, size_t size) noexcept {
-  MappedPath mapped(path, FileUse::kLook);
+  MappedPath mapped(path, FileUse::kLookAtLink);
   if (mapped.refused()) return -1;
   return ToldLink(out, size, [&](char* o, size_t s) { return real_readlink(mapped.get(), o, s); });
 }
@@ -219,7 +191,7 @@ DEJA_EXPORT ssize_t __readlink_chk(const char* path, char* out, size_t size, siz
 }
 
 DEJA_EXPORT ssize_t readlinkat(int dirfd, const char* path, char* out, size_t size) noexcept {
-  MappedPath mapped(dirfd, path, FileUse::kLook);
+  MappedPath mapped(dirfd, path, FileUse::kLookAtLink);
   if (mapped.refused()) return -1;
   return ToldLink(out, size,
                   [&](char* o, size_t s) { return real_readlinkat(dirfd, mapped.get(), o, s); });
@@ -232,17 +204,17 @@ DEJA_EXPORT ssize_t __readlinkat_chk(int dirfd, const char* path, char* out, siz
 }
 
 DEJA_EXPORT char* realpath(const char* path, char* out) noexcept {
-  MappedPath mapped(path, FileUse::kRead);
+  MappedPath mapped(path, FileUse::kResolve);
   return mapped.refused() ? nullptr : Told(real_realpath(mapped.get(), out));
 }
 
 DEJA_EXPORT char* __realpath_chk(const char* path, char* out, size_t room) noexcept {
-  MappedPath mapped(path, FileUse::kRead);
+  MappedPath mapped(path, FileUse::kResolve);
   return mapped.refused() ? nullptr : Told(real_realpath_chk(mapped.get(), out, room));
 }
 
 DEJA_EXPORT char* canonicalize_file_name(const char* path) noexcept {
-  MappedPath mapped(path, FileUse::kRead);
+  MappedPath mapped(path, FileUse::kResolve);
   return mapped.refused() ? nullptr : Told(real_canonicalize(mapped.get()));
 }
 

@@ -48,6 +48,10 @@ const char* UseName(FileUse use) {
       return "metadata";
     case FileUse::kLook:
       return "look";
+    case FileUse::kLookAtLink:
+      return "look at link";
+    case FileUse::kResolve:
+      return "resolve";
   }
   return "?";
 }

@@ -2,6 +2,7 @@
 import os
 import random
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -133,6 +134,23 @@ class Digest(InputFiles):
         self.ran("kill", code=137)
         self.assertEqual(self.files()["b"]["read"], 1 << 20)  # up to the last whole range
 
+    def test_a_mapped_file_that_differs_is_named_before_it_is_used(self):
+        code = ("import mmap, sys\n"
+                "with open(sys.argv[1] + '/b', 'rb') as f:\n"
+                "    m = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)\n"
+                "print('used', sum(m[400000:400100]))\n")
+        run = self.checked(self.record_single(sys.executable, "-c", code, self.data))
+        touched = self.files()["b"]["read"]
+        self.assertGreaterEqual(touched, 4096)
+        self.assertLess(touched, SIZES["b"] // 2)
+        self.assertSame(run, self.replay(0))
+        self.change("b", 400050)
+        replayed = self.assertDiverges("/data/b", "differs in bytes")
+        self.assertNotIn("used", replayed.stdout)
+        self.change("b", 400050)
+        self.change("b", 1200000)  # what no page of the recorded run's was
+        self.assertSame(run, self.replay(0))
+
     def test_off_and_patterns(self):
         self.ran("read", options=["--inputs", "off"])
         self.assertEqual(self.info_json()["ranks"][0]["inputs"]["mode"], "off")
@@ -244,6 +262,71 @@ class Full(InputFiles):
         self.assertSame(run, self.replay(0))
         self.gone()
         self.assertSame(run, self.replay(0))
+
+    def test_links_and_which_file_is_which(self):
+        for name in ("real", "blobs"):
+            (self.data / name).mkdir()
+        for name in ("a", "b"):
+            (self.data / "real" / name).write_text(name * 50)
+        os.link(self.data / "real" / "a", self.data / "real" / "same")
+        for name, text in (("blobs/model", "../real/a"), ("folder", "real"), ("nowhere", "gone"), ("loop", "loop")):
+            (self.data / name).symlink_to(text)
+        script = harness.ROOT / "tests" / "e2e" / "apps" / "inputs" / "links.py"
+        plain = self.checked(self.command([sys.executable, script, self.data]))
+        run = self.checked(self.record_single(sys.executable, script, self.data, options=self.FULL))
+        self.assertEqual(plain.stdout, run.stdout)
+        listed = self.checked(self.deja("show", self.trace_path(), "--kind", "file")).stdout
+        self.assertIn("blobs/model -> ../real/a", listed)
+        self.assertSame(run, self.replay(0))
+        (self.data / "blobs" / "model").unlink()
+        (self.data / "blobs" / "model").symlink_to("../real/b")
+        self.assertSame(run, self.replay(0))
+        self.gone()
+        self.assertSame(run, self.replay(0))
+
+    def test_a_link_that_is_moved_on_while_the_program_runs(self):
+        code = ("import os, sys, time\n"
+                "os.chdir(sys.argv[1])\n"
+                "def look(): print(os.readlink('latest'), os.path.realpath('latest'), open('latest').read(4), flush=True)\n"
+                "look(); input(); look()\n")
+        (self.data / "latest").symlink_to("a")
+        (self.data / "a").write_text("first")
+        (self.data / "b").write_text("second")
+        process = self.start([harness.DEJA, "record", "--single", *self.FULL, "--out", self.trace_path(), "--",
+                              sys.executable, "-c", code, self.data], stdin=subprocess.PIPE)
+        first = process.stdout.readline()
+        (self.data / "latest").unlink()
+        (self.data / "latest").symlink_to("b")
+        rest, _ = process.communicate(b"\n", timeout=120)
+        self.assertIn(b"b ", rest)
+        self.gone()
+        replayed = self.checked(self.replay(0))
+        self.assertEqual(harness.without_report(replayed.stdout), (first + rest).decode())
+
+    def test_a_link_that_the_program_makes_itself(self):
+        code = ("import os, sys\n"
+                "os.chdir(sys.argv[1])\n"
+                "print(os.path.lexists('own'))\n"
+                "os.symlink('a', 'own'); print(os.readlink('own'), os.path.getsize('own'))\n"
+                "print(open('own', 'rb').read(5), os.path.realpath('own'))\n"
+                "os.remove('own'); print(os.path.lexists('own'))\n")
+        run = self.checked(self.record_single(sys.executable, "-c", code, self.data, options=self.FULL))
+        self.assertSame(run, self.replay(0))
+        self.gone()
+        self.assertSame(run, self.replay(0))
+
+    def test_a_killed_rank_replays_as_far_as_it_was_recorded(self):
+        code = ("import os, signal, sys\n"
+                "f = os.open(sys.argv[1] + '/b', os.O_RDONLY)\n"
+                "print(sum(os.read(f, 262144)), flush=True)\n"
+                "print(sum(os.read(f, 1000)), flush=True)\n"
+                "os.kill(os.getpid(), signal.SIGKILL)\n")
+        run = self.record_single(sys.executable, "-c", code, self.data, options=self.FULL)
+        self.assertEqual(run.code, 137)
+        self.assertEqual(self.files()["b"]["read"], 262144)
+        self.gone()
+        replayed = self.assertDiverges("/data/b", "bytes 262144 to 263143", "was killed, and what it read last is lost")
+        self.assertEqual(replayed.stdout.splitlines()[0], run.stdout.splitlines()[0])
 
     def test_relative_names_in_another_folder(self):
         run = self.checked(self.record_single(harness.app("input_readers"), "data", "read", "walk", options=self.FULL))

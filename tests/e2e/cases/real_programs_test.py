@@ -51,6 +51,75 @@ class RealPrograms(harness.DejaTest):
                            "insert into t values (strftime('%f', 'now'), datetime('now'));"
                            "select * from t")
 
+    @needs_program("sqlite3")
+    def test_sqlite_with_a_data_base(self):
+        """Whether the recording has digests or bytes; with bytes the data base may be gone."""
+        base = self.dir / "data.db"
+        self.checked(self.command(["sqlite3", base, "create table t(a integer primary key, b);"
+                                   "with recursive n(i) as (select 1 union all select i + 1 from n where i < 5000) "
+                                   "insert into t select i, hex(i * i) from n"]))
+        os.utime(base, (1700000000, 1700000000))
+        for mode in ("full", "digest"):
+            with self.subTest(mode):
+                trace = f"{mode}.deja"
+                run = self.checked(self.record_single(
+                    "sqlite3", "-readonly", "-init", "/dev/null", base,
+                    "select count(*), sum(length(b)) from t; select * from t order by random() limit 5",
+                    options=["--inputs", mode], trace=trace))
+                hidden = base.with_suffix(".hidden")
+                if mode == "full":
+                    base.rename(hidden)
+                for _ in range(REPLAYS):
+                    replayed = self.checked(self.replay(0, trace=trace))
+                    self.assertEqual(harness.without_report(replayed.stdout), run.stdout)
+                if mode == "full":
+                    hidden.rename(base)
+                    continue
+                with open(base, "r+b") as f:  # a page in the middle of the table
+                    f.seek(base.stat().st_size // 2)
+                    f.write(b"changed")
+                changed = self.checked(self.replay(0, trace=trace), harness.EXIT_DIVERGED)
+                self.assertIn("data.db", changed.stdout + changed.stderr)
+
+    @unittest.skipUnless(has_module("numpy"), "python3-numpy is not installed")
+    def test_numpy_reads_arrays(self):
+        for mode in ("digest", "full"):
+            with self.subTest(mode):
+                folder = self.dir / mode
+                folder.mkdir()
+                trace = f"{mode}-arrays.deja"
+                run = self.checked(self.record_single(PYTHON, SCRIPTS / "numpy_arrays.py", folder, "make",
+                                                      options=["--inputs", "off"], trace=f"{mode}-make.deja"))
+                run = self.checked(self.record_single(PYTHON, SCRIPTS / "numpy_arrays.py", folder, "read",
+                                                      options=["--inputs", mode], trace=trace))
+                if mode == "full":
+                    shutil.rmtree(folder)
+                for _ in range(REPLAYS):
+                    replayed = self.checked(self.replay(0, trace=trace))
+                    self.assertEqual(harness.without_report(replayed.stdout), run.stdout)
+                if mode == "digest":
+                    with open(folder / "mapped.npy", "r+b") as f:
+                        f.seek(-1, os.SEEK_END)
+                        f.write(b"\x55")
+                    changed = self.checked(self.replay(0, trace=trace), harness.EXIT_DIVERGED)
+                    self.assertIn("mapped.npy differs in bytes", changed.stdout + changed.stderr)
+
+    @needs_program("zstd")
+    def test_zstd_without_its_input(self):
+        data = self.dir / "data"
+        data.write_bytes(random.Random(2).randbytes(3 << 20) + bytes(5 << 20))
+        want = hashlib.sha256(data.read_bytes()).hexdigest()
+        packed = self.dir / "data.zst"
+        self.checked(self.record_single("zstd", "-q", "-T2", "-B1M", data, "-o", packed, options=["--inputs", "full"]))
+        packed.unlink()
+        data.unlink()
+        scratch = self.dir / "scratch"
+        self.checked(self.replay(0, options=["--scratch", scratch]))
+        written = [p for p in scratch.rglob("data.zst") if p.is_file()]
+        self.assertEqual(len(written), 1)
+        unpacked = subprocess.run(["zstd", "-q", "-d", "-c", written[0]], capture_output=True, check=True).stdout
+        self.assertEqual(hashlib.sha256(unpacked).hexdigest(), want)
+
     @needs_program("zstd")
     def test_zstd_with_threads(self):
         data = self.dir / "data"
