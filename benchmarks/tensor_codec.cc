@@ -59,14 +59,18 @@ uint32_t ElementSize(const std::string& name) {
   return 1;
 }
 
+Bytes ReadBytes(const std::filesystem::path& file) {
+  Bytes bytes(std::filesystem::file_size(file));
+  std::ifstream in(file, std::ios::binary);
+  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
+}
+
 TensorSet ReadSet(const std::filesystem::path& file) {
   TensorSet set;
   set.name = file.stem();
   set.element_size = ElementSize(set.name);
-  set.bytes.resize(std::filesystem::file_size(file));
-  std::ifstream in(file, std::ios::binary);
-  in.read(reinterpret_cast<char*>(set.bytes.data()),
-          static_cast<std::streamsize>(set.bytes.size()));
+  set.bytes = ReadBytes(file);
   std::ifstream sizes(std::filesystem::path(file).replace_extension(".sizes"));
   Chunk rest(set.bytes);
   for (size_t size = 0; sizes >> size;) {
@@ -113,6 +117,34 @@ Codec Deja() {
             const Status status =
                 DecodeTensor(static_cast<TensorCodec>(in[0]), element_size, in.subspan(1), out);
             if (!status) Die(status.error().message);
+          }};
+}
+
+void Xor(Chunk a, const std::byte* b, std::byte* out) {
+  for (size_t i = 0; i < a.size(); ++i) out[i] = a[i] ^ b[i];
+}
+
+// Ours, of the difference to the same tensor of the step before: `before` has the bytes of the
+// whole set. Chunks come in order.
+Codec DejaDelta(std::shared_ptr<Bytes> before) {
+  const Codec deja = Deja();
+  auto difference = std::make_shared<Bytes>(kPayloadChunkBytes);
+  auto encoded = std::make_shared<size_t>(0);
+  auto decoded = std::make_shared<size_t>(0);
+  // What encoding and decoding has passed of the set.
+  const auto next = [before](size_t& passed, size_t size) {
+    const std::byte* at = before->data() + passed;
+    passed = (passed + size) % before->size();
+    return at;
+  };
+  return {"delta",
+          [=](Chunk in, uint32_t element_size, std::span<std::byte> out) {
+            Xor(in, next(*encoded, in.size()), difference->data());
+            return deja.encode(std::span(*difference).first(in.size()), element_size, out);
+          },
+          [=](Chunk in, uint32_t element_size, std::span<std::byte> out) {
+            deja.decode(in, element_size, out);
+            Xor(out, next(*decoded, out.size()), out.data());
           }};
 }
 
@@ -243,7 +275,7 @@ void Report(const TensorSet& set, const std::string& codec, const Figures& figur
 int Main(int argc, char** argv) {
   if (argc < 2) Die("usage: bench_tensor_codec FOLDER [ROUNDS]");
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 3;
-  const std::vector<Codec> codecs = {
+  const std::vector<Codec> all = {
       Copy(),
       Deja(),
       Zstd("zstd-1", 1),
@@ -261,6 +293,10 @@ int Main(int argc, char** argv) {
   Bytes encoded;
   for (const auto& file : files) {
     const TensorSet set = ReadSet(file);
+    std::vector<Codec> codecs = all;
+    const auto before = file.parent_path() / (set.name + "_before.bin");
+    if (std::filesystem::exists(before))
+      codecs.push_back(DejaDelta(std::make_shared<Bytes>(ReadBytes(before))));
     std::vector<Figures> figures(codecs.size());
     for (int round = 0; round < rounds; ++round)
       for (size_t i = 0; i < codecs.size(); ++i)

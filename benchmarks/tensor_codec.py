@@ -91,6 +91,15 @@ def print_ratios(figures):
         print(f"| {name} |", " | ".join(cells), "|")
 
 
+def print_deltas(figures):
+    print("| tensors | alone | delta | GB/s to encode/decode | alone |")
+    print("| --- | --- | --- | --- | --- |")
+    for name, of in figures.items():
+        if "delta" in of:
+            ratios = " | ".join(f"{of[codec][0] / of[codec][1]:.2f}" for codec in ("deja", "delta"))
+            print(f"| {name} | {ratios} | {speeds(of['delta'])} | {speeds(of['deja'])} |")
+
+
 def print_speeds(figures):
     codecs = [p for p in PEERS if p != "zstd-19"]
     print("| tensors | memcpy | deja | " + " | ".join(codecs) + " |")
@@ -125,6 +134,8 @@ def main():
     print_ratios(figures)
     print("\nGB/s to encode/decode; in parentheses ours as multiples of the peer's\n")
     print_speeds(figures)
+    print("\nXOR with the same tensor of the step before, then the codec\n")
+    print_deltas(figures)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t kMinSaving = 32;         // a plane is compressed if it saves 1/32
 constexpr size_t kHuffmanPays = 8 << 10;  // bytes; making its tables costs as much as these
+constexpr double kManySymbols = 6;        // bits; zstd's blocks adapt to them, a symbol a lookup
 constexpr size_t kProbePieces = 4;
 constexpr size_t kProbeBytes = 16 << 10;  // of planes that have four times as much
 constexpr double kMatchesPay =
@@ -104,8 +105,8 @@ bool FindsMatches(std::span<const std::byte> plane, std::span<std::byte> out) {
 }
 
 // The mode and size of what entropy coding makes; stored if it does not pay.
-PlaneEntry EntropyCode(std::span<const std::byte> plane, std::span<std::byte> out) {
-  if (plane.size() >= kHuffmanPays) {
+PlaneEntry EntropyCode(double entropy, std::span<const std::byte> plane, std::span<std::byte> out) {
+  if (plane.size() >= kHuffmanPays && entropy < kManySymbols) {
     const size_t size = HuffmanEncode(plane, out.data(), std::min(out.size(), plane.size()),
                                       ThreadWorkspace().huffman);
     if (Saves(size, plane.size())) return {PlaneMode::kHuffman, 0, 0, static_cast<uint32_t>(size)};
@@ -135,7 +136,7 @@ PlaneEntry EncodePlane(const PlaneSample& sample, std::span<const std::byte> pla
     const size_t size = Search(plane, out);
     if (size != 0) return {PlaneMode::kZstd, 0, 0, static_cast<uint32_t>(size)};
   } else if (plan == PlanePlan::kEntropy) {
-    entry = EntropyCode(plane, out);
+    entry = EntropyCode(sample.entropy, plane, out);
   }
   if (entry.mode != PlaneMode::kStored) return entry;
   std::copy(plane.begin(), plane.end(), out.begin());
