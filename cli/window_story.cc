@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "cli/output.h"
+#include "format/payload_uses.h"
 
 namespace deja::cli {
 namespace {
@@ -12,6 +14,37 @@ namespace {
 std::string StepsText(const std::pair<uint64_t, uint64_t>& steps) {
   return steps.first == steps.second ? fmt::format("{}", steps.first)
                                      : fmt::format("{} to {}", steps.first, steps.second);
+}
+
+// Whether something of the step that begins with Step{name} went with an older segment: of a rank
+// that had not come to the end of it when another one began the next segment, or of a step that was
+// too large for one.
+bool IsPartlyDropped(const format::RankReader& reader, uint64_t name) {
+  struct Reference {
+    uint64_t time_ns;
+    format::PayloadReference payload;
+  };
+  std::vector<Reference> references;
+  std::optional<uint64_t> begin;
+  uint64_t end = ~uint64_t{0};
+  size_t last_batch = ~size_t{0};
+  const auto cursor = reader.EventsFromStep(name);
+  while (const format::Event* event = cursor->Next()) {
+    if (cursor->batch_number() > last_batch) break;
+    if (const auto* step = event->As<format::Step>(); step != nullptr && !begin) {
+      if (step->step == name) begin = event->time_ns;
+    } else if (step != nullptr && end == ~uint64_t{0} && event->time_ns >= *begin) {
+      end = event->time_ns;
+      last_batch = cursor->batch_number();  // within one, events stand thread by thread
+    }
+    format::ForEachPayload(*event, [&](const format::PayloadReference& payload) {
+      references.push_back({event->time_ns, payload});
+    });
+  }
+  return begin && std::any_of(references.begin(), references.end(), [&](const Reference& one) {
+           return *begin <= one.time_ns && one.time_ns < end &&
+                  reader.Dropped(one.payload.segment) && !reader.PayloadSize(one.payload.hash);
+         });
 }
 
 }  // namespace
@@ -30,10 +63,13 @@ WindowStory ReadWindowStory(const format::RankReader& reader) {
     story.marked_segments += segment.marked;
     if (segment.payloads == 0) continue;
     story.keeps_start = story.keeps_start || segment.first_step == 0;
-    const uint64_t first = std::max<uint64_t>(segment.first_step, 1);
+    uint64_t first = std::max<uint64_t>(segment.first_step, 1);
     const uint64_t last = std::min<uint64_t>(segment.last_step, names.size());
+    const bool continues = !story.kept_steps.empty() && first <= previous + 1;
+    if (first <= last && !continues && story.drops() && IsPartlyDropped(reader, names[first - 1]))
+      ++first;
     if (last < first) continue;
-    if (!story.kept_steps.empty() && first <= previous + 1) {
+    if (continues) {
       story.kept_steps.back().second = names[last - 1];
     } else {
       story.kept_steps.emplace_back(names[first - 1], names[last - 1]);

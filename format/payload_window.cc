@@ -41,7 +41,8 @@ void PayloadWindow::BeginStep(uint64_t step) {
   }
   steps_mutex_.lock();
   // What follows is kept with this step, and not with what came before the first one.
-  board().AdvanceForPart((step - 1) / steps_in_segment_ + 1);
+  board().AdvanceForPart((step - 1) / steps_in_segment_ + 1,
+                         std::min(options_.shared_bytes, limit_ / kSegmentsOfBytes));
   step_.store(step, std::memory_order_relaxed);
   step_segments_[step % options_.keep_steps] = segment();
   const uint64_t first = step < options_.keep_steps ? 1 : step - options_.keep_steps + 1;

@@ -1,10 +1,11 @@
 // PayloadWindow: which payloads of a rank are kept when not all are, and for how long.
 //
 // Payloads go into numbered segments (WindowBoard); this decides when the next one begins and which
-// old ones may go. With keep_steps a segment is some whole steps, and goes when no rank of the
-// machine has one of them among its last keep_steps; what came before a rank's first step stays.
-// With keep_bytes or keep_seconds, segments are so many bytes or seconds. In any case all segments
-// together stay below keep_bytes and the budget, the oldest goes first, and what is marked stays.
+// old ones may go. With keep_steps a segment is some whole steps, more if they are short,
+// and goes when no rank of the machine has one of them among its last keep_steps; what came before
+// a rank's first step stays. With keep_bytes or keep_seconds, segments are so many bytes or
+// seconds. In any case all segments together stay below keep_bytes and the budget, the oldest goes
+// first, and what is marked stays.
 //
 // The same bytes are kept once within a segment. Who refers to them again in a later one has them
 // kept again: a segment needs no other one.
@@ -30,6 +31,8 @@ struct WindowOptions {
   uint64_t keep_bytes = 0;
   uint64_t keep_seconds = 0;
   uint64_t disk_budget = 0;  // of all files of the rank
+  // Short steps share a segment until it has so much: what may be there beyond keep_steps.
+  uint64_t shared_bytes = 1 << 20;
 };
 
 class PayloadWindow {
@@ -44,6 +47,8 @@ class PayloadWindow {
   [[nodiscard]] uint64_t step() const { return step_.load(std::memory_order_relaxed); }
   // The `step`-th step begins, counting from 1.
   void BeginStep(uint64_t step);
+  // So many bytes were accepted.
+  void AddBytes(uint64_t bytes) { board().AddBytes(bytes); }
   // Ranks may rely on each other for what they keep under the same key.
   [[nodiscard]] uint64_t ShareKey(uint32_t segment) const {
     const bool stays = options_.keep_steps != 0 && step() == 0;

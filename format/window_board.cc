@@ -44,12 +44,14 @@ void WindowBoard::Close(int member) {
 }
 
 void WindowBoard::Advance(uint32_t seen) {
-  segment_.compare_exchange_strong(seen, seen + 1, std::memory_order_acq_rel);
+  if (segment_.compare_exchange_strong(seen, seen + 1, std::memory_order_acq_rel))
+    bytes_.store(0, std::memory_order_relaxed);
 }
 
-void WindowBoard::AdvanceForPart(uint64_t part) {
+void WindowBoard::AdvanceForPart(uint64_t part, uint64_t least_bytes) {
   const uint32_t seen = segment();
-  if (Raise(parts_, part)) Advance(seen);
+  const bool enough = part == 1 || bytes_.load(std::memory_order_relaxed) >= least_bytes;
+  if (Raise(parts_, part) && enough) Advance(seen);
 }
 
 void WindowBoard::SetFirst(int member, uint32_t first) {

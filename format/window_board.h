@@ -30,8 +30,12 @@ class WindowBoard {
   [[nodiscard]] uint32_t segment() const { return segment_.load(std::memory_order_acquire); }
   // Begins the next one, unless somebody has done that since `seen` was the segment.
   void Advance(uint32_t seen);
-  // The same for the first member that comes to the `part`-th part (from 1) of its run.
-  void AdvanceForPart(uint64_t part);
+  // The same for the first member that comes to the `part`-th part (from 1) of its run, if the
+  // segment has `least_bytes`: parts with little in them share one. The first part shares none with
+  // what came before it.
+  void AdvanceForPart(uint64_t part, uint64_t least_bytes);
+  // So much more goes into the segment.
+  void AddBytes(uint64_t bytes) { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
 
   // The member's window begins with this segment.
   void SetFirst(int member, uint32_t first);
@@ -66,6 +70,7 @@ class WindowBoard {
   std::atomic<uint64_t> parts_;
   std::atomic<uint64_t> progress_ns_;
   std::atomic<uint64_t> hang_ns_;
+  std::atomic<uint64_t> bytes_;  // in the segment so far
   Member members_[kMembers];
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(WindowBoard) <= 4096);

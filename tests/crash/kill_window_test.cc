@@ -29,6 +29,7 @@ struct Plan {
   uint64_t size = 20000;
   uint64_t flush_every = 1;
   bool mark = false;
+  uint64_t shared_bytes = 0;
 };
 
 struct Progress {
@@ -59,6 +60,7 @@ class KillWindowTest : public KillTest<Progress> {
     options.payload_bytes = 1 << 20;
     options.copies = plan.ranks > 1 ? 1 : 0;
     options.window.keep_steps = plan.keep_steps;
+    options.window.shared_bytes = plan.shared_bytes;
     auto log = RankLog::Create(options);
     if (!log) _exit(2);
     TraceHeader header;
@@ -157,6 +159,7 @@ TEST_P(KillWindowTest, WhatWasInTheWindowIsThere) {
     plan.size = random() % 4 == 0 ? 1500000 : 600 + random() % 20000;
     plan.flush_every = 1 + random() % 4;
     plan.mark = random() % 4 == 0;
+    plan.shared_bytes = random() % 2 == 0 ? 0 : random() % 100000;
     RunAndKill(plan, random);
     if (HasFatalFailure()) return;
     Check(plan);

@@ -56,6 +56,14 @@ class Window(harness.DejaTest):
                 if step in gone:
                     self.assertNotIn(name, kept, f"rank {rank}, step {step}")
 
+    def assertNamedStepsAreWhole(self):
+        kept = self.kept_hashes()
+        for rank, info in enumerate(self.info_json()["ranks"]):
+            named = info["window"]["kept_steps"]
+            for step, name in self.results(rank):
+                if any(first <= step <= last for first, last in named):
+                    self.assertIn(name, kept, f"rank {rank}, step {step}")
+
     def wait_for(self, what, seconds=90):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -82,9 +90,10 @@ class Window(harness.DejaTest):
         info = self.deja("info", self.trace_path())
         self.checked(info)
         self.assertRegex(info.stdout, r"window: the payloads of steps \d+ to 1500 are kept; .* were dropped")
+        self.assertNamedStepsAreWhole()
 
     def test_a_replay_says_why_it_ends(self):
-        self.checked(self.record("stepper", ["--steps=40", "--count=2000"], n=RANKS, options=["--keep-steps", "3"]))
+        self.checked(self.record("stepper", ["--steps=40", "--count=100000"], n=RANKS, options=["--keep-steps", "3"]))
         run = self.replay(0)
         self.assertEqual(run.code, harness.EXIT_FAILURE, f"\n{run}")
         said = run.stdout + run.stderr

@@ -47,25 +47,42 @@ TEST(WindowBoardTest, NobodyDropsWhatAnotherOneWants) {
   WindowBoard board{};
   const int fast = board.Join();
   const int slow = board.Join();
-  for (uint64_t part = 1; part <= 10; ++part) board.AdvanceForPart(part);
-  board.AdvanceForPart(10);
+  for (uint64_t part = 1; part <= 10; ++part) board.AdvanceForPart(part, 0);
+  board.AdvanceForPart(10, 0);
   EXPECT_EQ(board.segment(), 10u);
   board.SetFirst(fast, 8);
   board.SetFirst(slow, 5);
   EXPECT_FALSE(board.Wanted(4));
   EXPECT_TRUE(board.Wanted(5));
   board.Close(slow);
-  board.AdvanceForPart(11);
-  board.AdvanceForPart(12);
+  board.AdvanceForPart(11, 0);
+  board.AdvanceForPart(12, 0);
   board.SetFirst(fast, 12);
   EXPECT_TRUE(board.Wanted(10));
   EXPECT_FALSE(board.Wanted(11));
   EXPECT_TRUE(board.Wanted(12));
 }
 
+TEST(WindowBoardTest, PartsWithLittleInThemShareASegment) {
+  WindowBoard board{};
+  board.AdvanceForPart(1, 1000);
+  EXPECT_EQ(board.segment(), 1u) << "what came before is for itself";
+  board.AddBytes(999);
+  board.AdvanceForPart(2, 1000);
+  board.AdvanceForPart(2, 1000);  // another member
+  EXPECT_EQ(board.segment(), 1u);
+  board.AddBytes(1);
+  board.AdvanceForPart(2, 1000);  // it has decided already
+  EXPECT_EQ(board.segment(), 1u);
+  board.AdvanceForPart(3, 1000);
+  EXPECT_EQ(board.segment(), 2u);
+  board.AdvanceForPart(4, 1000);
+  EXPECT_EQ(board.segment(), 2u) << "counted anew";
+}
+
 TEST(WindowBoardTest, AMarkKeepsWhatIsThere) {
   WindowBoard board{};
-  board.AdvanceForPart(1);
+  board.AdvanceForPart(1, 0);
   board.Mark(1);
   EXPECT_EQ(board.marked_end(), 2u);
   EXPECT_EQ(board.segment(), 2u);
@@ -91,6 +108,7 @@ class WindowTest : public ::testing::Test {
     options.payload_bytes = 1 << 20;
     options.copies = copies;
     options.window = window;
+    options.window.shared_bytes = shared_bytes_;
     auto log = RankLog::Create(options);
     EXPECT_TRUE(log);
     TraceHeader header;
@@ -142,6 +160,7 @@ class WindowTest : public ::testing::Test {
     return *report;
   }
 
+  uint64_t shared_bytes_ = 0;
   TempDir dir_;
   TempDir tails_;
 };
@@ -177,6 +196,29 @@ TEST_F(WindowTest, KeepsTheLastStepsAndWhatCameBeforeTheFirst) {
   const VerifyReport report = Check();
   EXPECT_EQ(report.payloads_missing, 0u);
   EXPECT_GE(report.payloads_dropped, 40u);
+}
+
+TEST_F(WindowTest, ShortStepsShareFilesAndTheLastOnesAreThere) {
+  shared_bytes_ = 40'000;
+  WindowOptions window;
+  window.keep_steps = 3;
+  auto log = Make(window);
+  uint64_t seq = 0;
+  for (uint64_t step = 1; step <= 100; ++step) {
+    Begin(*log, step, seq);
+    Put(*log, Bytes(step), seq);
+    EXPECT_LE(ListSegments(log->folder()).size(), 4u);
+    if (step % 10 == 0) log->Flush();
+  }
+  const std::string folder = log->folder();
+  log->Finish();
+  // Ten steps a file; the last ones and what shares a file with them.
+  EXPECT_LE(ListSegments(folder).size(), 2u);
+  const auto reader = RankReader::Open(folder).value();
+  for (uint64_t step = 98; step <= 100; ++step)
+    EXPECT_TRUE(reader->PayloadSize(HashOf(Bytes(step)))) << step;
+  for (uint64_t step = 1; step <= 70; ++step)
+    EXPECT_FALSE(reader->PayloadSize(HashOf(Bytes(step)))) << step;
 }
 
 TEST_F(WindowTest, ALostFileIsNotADroppedOne) {
