@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tensors of a real training run, for benchmarks of the codec.
 
-    benchmarks/training_data.py FOLDER [--steps 300]
+    benchmarks/training_data.py FOLDER [--steps 400]
 
 Trains a small GPT on the Python sources of this machine with AdamW, and writes the parameters, gradients, Adam moments and
 activations of an early and of the last step, the parameters and moments also of the step before. Each set of tensors is
@@ -127,7 +127,7 @@ def write_state(folder, when, model, optimizer):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=400)
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
