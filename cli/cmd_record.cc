@@ -218,13 +218,14 @@ uint64_t DiskBudget(const std::string& directory) {
 }
 
 LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
-                         const std::string& library) {
+                         const std::string& library, const std::string& python) {
   LaunchOptions launch;
   launch.program = context.program;
   launch.ranks = g_options.ranks;
   launch.grace = std::chrono::milliseconds(static_cast<int64_t>(g_options.grace * 1000));
   if (claim == nullptr) return launch;
   launch.preload = library;
+  launch.python = python;
   launch.fixed_addresses = true;
   if (g_options.single) launch.pid_variable = "DEJA_SINGLE";
   launch.environment = {
@@ -342,8 +343,9 @@ void Summarise(const std::string& trace, const std::vector<SweptRank>& ranks,
         g_options.single
             ? "nothing was recorded: the command did not load Deja's library (is it statically "
               "linked, or set-user-id?)"
-            : "nothing was recorded: no process of the job created an NCCL communicator where "
-              "Deja could see it and write it down; `deja record --single` records a command "
+            : "nothing was recorded: no process of the job created an NCCL communicator, or a "
+              "process group of PyTorch's, where Deja could see it and write it down; `deja record "
+              "--single` records a command "
               "that makes none");
     return;
   }
@@ -396,6 +398,8 @@ int Run(const Context& context) {
   if (int usage = CheckUsage(context); usage != kExitOk) return usage;
   auto library = FindLibrary("libdeja_record.so");
   if (!library) return FailWith(library.error());
+  auto python = FindPythonDirectory();
+  if (!python) return FailWith(python.error());
   std::string out = g_options.out.empty() ? DefaultOut(context.program[0]) : g_options.out;
   std::error_code error;
   out = fs::absolute(out, error).lexically_normal().string();
@@ -405,7 +409,7 @@ int Run(const Context& context) {
   if (!claim && claim.error().code != ErrorCode::kIo) return FailWith(claim.error());
   // The job comes first: a disk that refuses is no reason not to run it.
   if (!claim) Diagnose(fmt::format("the job is not recorded: {}", claim.error().message));
-  LaunchOptions launch = MakeLaunch(context, claim ? &*claim : nullptr, *library);
+  LaunchOptions launch = MakeLaunch(context, claim ? &*claim : nullptr, *library, *python);
   if (g_options.loopback) {
     auto loopback = FindLoopbackDirectory();
     if (!loopback) return FailWith(loopback.error());

@@ -54,4 +54,16 @@ Result<std::string> FindGdbScript(const std::string& name) {
   return FindFirst(name, {"../gdb/" + name, "../share/deja/gdb/" + name});
 }
 
+Result<std::string> FindPythonDirectory() {
+  DEJA_ASSIGN_OR_RETURN(std::string path,
+                        FindFirst("Deja's Python side", {"../python", "../share/deja/python"}));
+  if (path.find(':') != std::string::npos) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "Deja lies at " + path +
+                    ": PYTHONPATH cannot name a folder whose path has a colon. Install Deja, or "
+                    "build it, in another folder.");
+  }
+  return path;
+}
+
 }  // namespace deja::cli

@@ -138,11 +138,16 @@ void CompareCpu(const format::TraceHeader& header, ReplayTarget& target) {
 
 // Without what recording put there, with what replaying needs.
 void FillEnvironment(const format::TraceHeader& header, const std::string& folder,
-                     const std::string& library, const ReplayOptions& options,
-                     ReplayTarget& target) {
+                     const std::string& library, const std::string& python,
+                     const ReplayOptions& options, ReplayTarget& target) {
   std::string preload = library;
+  std::string python_path = python;
   for (std::string_view entry : header.process.environment) {
     if (entry.find('=') == std::string_view::npos || StartsWith(entry, "DEJA_")) continue;
+    if (StartsWith(entry, "PYTHONPATH=")) {
+      python_path += ":" + std::string(entry.substr(strlen("PYTHONPATH=")));
+      continue;
+    }
     if (!StartsWith(entry, "LD_PRELOAD=")) {
       target.environment.emplace_back(entry);
       continue;
@@ -157,6 +162,8 @@ void FillEnvironment(const format::TraceHeader& header, const std::string& folde
     }
   }
   target.environment.push_back("LD_PRELOAD=" + preload);
+  target.environment.push_back("PYTHONPATH=" + python_path);
+  target.environment.push_back("DEJA_PYTHON=" + python);
   target.environment.push_back("DEJA_REPLAY=" + folder);
   target.environment.push_back("DEJA_SCRATCH=" + target.scratch);
   target.environment.push_back("DEJA_CLOCK=" + options.clock);
@@ -241,10 +248,11 @@ Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::
   DEJA_RETURN_IF_ERROR(CheckLevel(header));
   DEJA_RETURN_IF_ERROR(CheckProgram(header, options, target));
   DEJA_ASSIGN_OR_RETURN(const std::string library, FindLibrary("libdeja_replay.so"));
+  DEJA_ASSIGN_OR_RETURN(const std::string python, FindPythonDirectory());
   for (std::string_view argument : header.process.argv) target.argv.emplace_back(argument);
   if (options.program.size() > 1) target.argv = options.program;
   if (target.argv.empty()) target.argv.push_back(target.executable);
-  FillEnvironment(header, folder, library, options, target);
+  FillEnvironment(header, folder, library, python, options, target);
   PassMasked(header, options, target);
   CompareCpu(header, target);
   FillDirectory(header, target);

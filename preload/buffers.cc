@@ -1,5 +1,7 @@
 #include "preload/buffers.h"
 
+#include "format/messages.h"
+
 namespace deja::preload {
 namespace {
 
@@ -7,6 +9,7 @@ namespace {
 constexpr uint8_t kElementSizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 
 uint64_t SizeOfType(uint64_t dtype) {
+  if (dtype == format::kRawBytes) return 1;
   return dtype < sizeof kElementSizes ? kElementSizes[dtype] : 0;
 }
 
@@ -53,6 +56,7 @@ bool IsOutputRole(Role role) {
 uint64_t BufferElements(const ApiInfo& info, const uint64_t* args, Role role, int nranks,
                         int rank) {
   int count_arg = info.Find(Role::kCount);
+  if (count_arg < 0) count_arg = info.Find(IsInputRole(role) ? Role::kInCount : Role::kOutCount);
   if (count_arg < 0 || !(IsInputRole(role) || IsOutputRole(role))) return 0;
   if (OnlyOnRoot(role) && !IsRoot(info, args, rank)) return 0;
   uint64_t count = args[count_arg];

@@ -47,6 +47,12 @@ class RecorderEngine final : public preload::Engine {
 
   void OnNcclCall(preload::Call& call) override;
   void OnMpiCall(preload::Call& call) override;
+  [[nodiscard]] preload::GroupMode ModeOfGroups() const override {
+    return preload::GroupMode::kRecording;
+  }
+  void OnGroupCall(preload::GroupCall& call) override;
+  void OnGroupDone(const preload::GroupEnd& end) override;
+  void OnStoreCall(preload::StoreCall& call) override;
   void OnInput(preload::InputCall& call) override;
   int64_t OnClock(format::ClockSource source, int64_t live_ns) override;
   void OnStep(uint64_t step) override;
@@ -87,6 +93,9 @@ class RecorderEngine final : public preload::Engine {
   void RecordPlain(Recording& rec, preload::Call& call);
   void WriteLeave(Recording& rec, const preload::Call& call, uint64_t enter_seq);
   uint32_t HandleWire(Recording& rec, HandleKind kind, uint64_t value);
+
+  // process_groups.cc
+  void RecordNewGroup(Recording& rec, preload::GroupCall& call);
 
   // mpi.cc
   void RecordMpi(Recording& rec, preload::Call& call);

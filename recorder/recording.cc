@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "preload/api/c10d_table.h"
 #include "preload/api/libc_table.h"
 #include "preload/api/mpi_table.h"
 #include "preload/api/nccl_table.h"
@@ -91,6 +92,7 @@ void Recording::FillHeader(format::TraceHeader& header) {
   add(preload::NcclTable());
   add(preload::LibcTable());
   if (preload::RealMpi("MPI_Init") != nullptr) add(preload::MpiTable());
+  add(preload::C10dTable());
   if (!preload::HasProcessName()) return;
   const preload::ProcessName& name = preload::OwnProcessName();
   header.origin.root = name.root_view();

@@ -180,19 +180,22 @@ void FailReplay(Session& session, ThreadState& thread, std::string_view message,
   Session::EndProcess(1);
 }
 
-void ServeOperation(Session& session, ThreadState& thread, Call& call) {
+uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
   ServedComm* comm = ServedComm::From(call.ArgOf(preload::Role::kComm));
   if (comm == nullptr) {
     const RecordedCall* recorded = NextOfKind(session, thread, call.info->id);
     call.result = recorded == nullptr ? kInvalidArgument : static_cast<uint64_t>(recorded->result);
-    return;
+    return kNone;
   }
   session.CountActivity();
   const uint64_t seq = comm->NextOperation();
   const uint32_t index = session.plan().FindOperation(comm->number(), seq);
   session.Enter(thread, ShortName(call.info->name), comm->number(), seq,
                 index == kNone ? 0 : session.plan().calls()[index].stack);
-  if (index == kNone) return ServeMissing(session, thread, call, comm, seq);
+  if (index == kNone) {
+    ServeMissing(session, thread, call, comm, seq);
+    return kNone;
+  }
   const RecordedCall& recorded = session.plan().calls()[index];
   __atomic_fetch_add(&deja_replay_state.operations, 1, __ATOMIC_RELAXED);
   if (recorded.api != call.info->id) {
@@ -227,6 +230,7 @@ void ServeOperation(Session& session, ThreadState& thread, Call& call) {
   else
     Fill(session, thread, call, index);
   call.result = static_cast<uint64_t>(recorded.result);
+  return index;
 }
 
 namespace {

@@ -296,14 +296,14 @@ void WriteOuts(Session& session, const RecordedCall& recorded, Call& call) {
   }
 }
 
-void ServeOrdered(Session& session, ThreadState& thread, Call& call) {
+const RecordedCall* ServeOrdered(Session& session, ThreadState& thread, Call& call) {
   session.CountActivity();
   const ServedComm* called_on = ServedComm::From(call.ArgOf(Role::kComm));
   const RecordedCall* recorded =
       NextOrdered(session, thread, call, called_on == nullptr ? 0 : called_on->number());
   if (recorded == nullptr) {
     call.result = ncclInternalError;
-    return;
+    return nullptr;
   }
   if (recorded->api == call.info->id) {
     const std::string differs = CompareArguments(session.plan(), *recorded, call);
@@ -334,6 +334,7 @@ void ServeOrdered(Session& session, ThreadState& thread, Call& call) {
     if (ServedComm* comm = ServedComm::From(call.ArgOf(Role::kComm))) comm->End();
   if (api == NcclApi::ncclMemFree && made) free(Pointer(call.ArgOf(Role::kPtr)));
   call.result = static_cast<uint64_t>(recorded->result);
+  return recorded;
 }
 
 namespace {

@@ -167,6 +167,7 @@ void ReplayerEngine::Begin() {
     if (!use.made && !allow_writes_) overlay_.SeedFifo(path);
   connections_ = new ServedConnections(*session_, may_connect, this, fifos);  // never destroyed
   connections_->InstallInherited();
+  groups_ = new ProcessGroups(*session_);  // never destroyed
   ServedFile::SetSession(session_);
   folders_.SetFind(
       [](DIR* stream, const char* path, std::string& entries, void* engine) {
@@ -212,6 +213,29 @@ void ReplayerEngine::OnMpiCall(Call& call) {
   }
   const int saved_errno = errno;
   ServeMpi(*session_, session_->Thread(), call);
+  errno = saved_errno;
+}
+
+void ReplayerEngine::OnGroupCall(preload::GroupCall& call) {
+  if (groups_ == nullptr) {  // a child of the rank that made no groups while it was recorded
+    call.served = true;
+    call.state = preload::GroupState::kRaised;
+    call.error = "RuntimeError: not served in a child of the replayed rank";
+    return;
+  }
+  const int saved_errno = errno;
+  groups_->Serve(session_->Thread(), call);
+  errno = saved_errno;
+}
+
+void ReplayerEngine::OnGroupDone(const preload::GroupEnd& end) {
+  if (groups_ != nullptr) groups_->WaitForUnknown(session_->Thread(), end);
+}
+
+void ReplayerEngine::OnStoreCall(preload::StoreCall& call) {
+  call.answer = preload::AnswerFrom::kNone;
+  const int saved_errno = errno;
+  if (groups_ != nullptr) groups_->ServeStore(session_->Thread(), call);
   errno = saved_errno;
 }
 
@@ -289,6 +313,7 @@ void ReplayerEngine::OnForkChild() {
   session_ = nullptr;
   if (connections_ != nullptr) connections_->Abandon();
   connections_ = nullptr;
+  groups_ = nullptr;
   ServedFile::SetSession(nullptr);
   live_pid_ = OwnPid();
   preload::Self().engine_state = nullptr;

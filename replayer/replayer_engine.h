@@ -16,6 +16,7 @@
 #include "replayer/input_files.h"
 #include "replayer/machine_files.h"
 #include "replayer/overlay.h"
+#include "replayer/process_groups.h"
 #include "replayer/served_file.h"
 #include "replayer/served_folders.h"
 #include "replayer/session.h"
@@ -30,6 +31,12 @@ class ReplayerEngine final : public preload::Engine {
   void OnNcclCall(preload::Call& call) override;
   void OnMpiCall(preload::Call& call) override;
   void OnUnknownMpiCall(const char* name, const char* because) override;
+  [[nodiscard]] preload::GroupMode ModeOfGroups() const override {
+    return preload::GroupMode::kReplaying;
+  }
+  void OnGroupCall(preload::GroupCall& call) override;
+  void OnGroupDone(const preload::GroupEnd& end) override;
+  void OnStoreCall(preload::StoreCall& call) override;
   void OnInput(preload::InputCall& call) override;
   void OnStep(uint64_t step) override;
   void OnNote(std::string_view text) override;
@@ -75,6 +82,7 @@ class ReplayerEngine final : public preload::Engine {
   const ReplayPlan* inherited_ = nullptr;  // of the process that forked this one
   PidMap pids_;
   int root_pid_ = 0;                          // of the rank
+  ProcessGroups* groups_ = nullptr;           // null where there is no session
   ServedConnections* connections_ = nullptr;  // null in children
   Overlay overlay_;
   MachineServer machine_files_;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "preload/api/c10d_table.h"
 #include "preload/api/find_api.h"
 #include "preload/api/libc_table.h"
 #include "preload/api/nccl_table.h"
@@ -335,7 +336,8 @@ void Session::WriteCounters(JsonLine& line) const {
 }
 
 const char* ShortName(const char* name) {
-  return std::strncmp(name, "nccl", 4) == 0 ? name + 4 : name;
+  if (std::strncmp(name, "nccl", 4) == 0) return name + 4;
+  return std::strncmp(name, "c10d_", 5) == 0 ? name + 5 : name;
 }
 
 std::string ApiText(uint32_t api) {
@@ -345,6 +347,7 @@ std::string ApiText(uint32_t api) {
 
 CallKind KindOfCall(uint32_t api) {
   const preload::ApiInfo* info = preload::FindNccl(api);
+  if (info == nullptr) info = preload::FindC10d(api);
   if (info == nullptr) return CallKind::kOrdered;
   switch (info->klass) {
     case ApiClass::kCollective:

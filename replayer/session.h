@@ -209,14 +209,16 @@ class Session {
 
 // How the api tables sort calls and inputs.
 CallKind KindOfCall(uint32_t api);
-// "AllReduce" for ncclAllReduce.
+// "AllReduce" for ncclAllReduce, "allreduce" for c10d_allreduce.
 const char* ShortName(const char* name);
 std::string ApiText(uint32_t api);
 
 // The servers. Each sets call.result and the program's out-parameters.
-void ServeOperation(Session& session, ThreadState& thread, preload::Call& call);
+// Returns the recorded operation's position in the plan's calls, or kNone.
+uint32_t ServeOperation(Session& session, ThreadState& thread, preload::Call& call);
 void ServeGroup(Session& session, ThreadState& thread, preload::Call& call);
-void ServeOrdered(Session& session, ThreadState& thread, preload::Call& call);
+// Returns the recorded call; null if there is none.
+const RecordedCall* ServeOrdered(Session& session, ThreadState& thread, preload::Call& call);
 void ServeQuery(Session& session, ThreadState& thread, preload::Call& call);
 // Only what is one value for each question; false if the recording does not have it.
 bool ServeIdentity(const ReplayPlan& plan, preload::InputCall& call);

@@ -1,5 +1,6 @@
 #include "preload/api/find_api.h"
 
+#include "preload/api/c10d_table.h"
 #include "preload/api/libc_table.h"
 #include "preload/api/mpi_table.h"
 #include "preload/api/nccl_table.h"
@@ -9,6 +10,7 @@ namespace deja::preload {
 const ApiInfo* FindApi(uint32_t id) {
   if (const ApiInfo* info = FindNccl(id)) return info;
   if (const ApiInfo* info = FindMpi(id)) return info;
+  if (const ApiInfo* info = FindC10d(id)) return info;
   return FindLibc(id);
 }
 

@@ -1,0 +1,33 @@
+// The table of what PyTorch's process groups and stores do (torch.distributed, c10d).
+//
+// Constants; any thread, signal handlers too.
+#ifndef DEJA_PRELOAD_API_C10D_TABLE_H_
+#define DEJA_PRELOAD_API_C10D_TABLE_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "preload/api/roles.h"
+
+namespace deja::preload {
+
+// Ids as names.
+enum class C10dApi : uint32_t {
+#define DEJA_FN(id, result, name, since, klass, ...) name = kC10dFamily + (id),
+#include "preload/api/c10d.def"
+#undef DEJA_FN
+};
+
+// All rows, by id.
+std::span<const ApiInfo> C10dTable();
+// The row with this id or name ("c10d_allreduce"), or null.
+const ApiInfo* FindC10d(uint32_t id);
+const ApiInfo* FindC10d(std::string_view name);
+inline const ApiInfo& C10dInfo(C10dApi api) {
+  return C10dTable()[static_cast<uint32_t>(api) - kC10dFamily];
+}
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_API_C10D_TABLE_H_

@@ -1,0 +1,1 @@
+"""Deja's side of PyTorch: process groups and stores of torch.distributed in recordings and replays."""

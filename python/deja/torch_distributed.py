@@ -1,0 +1,43 @@
+"""Puts Deja's process groups and stores where torch.distributed keeps its own."""
+
+import sys
+
+from deja import engine
+
+_MODULES = (
+    "torch.distributed",
+    "torch.distributed.distributed_c10d",
+    "torch.distributed.rendezvous",
+    "torch.distributed.elastic.rendezvous.c10d_rendezvous_backend",
+    "torch._C._distributed_c10d",
+)
+
+
+def install(distributed):
+    """Once torch.distributed is there. Nothing happens where nothing is recorded or replayed."""
+    mode = engine.mode()
+    if mode == engine.OFF or not distributed.is_available():
+        return
+    from torch._C import _distributed_c10d as c10d
+
+    from deja import torch_groups, torch_stores
+
+    replaying = mode == engine.REPLAYING
+    new = {}
+    for name in ("TCPStore", "FileStore", "HashStore"):
+        real = getattr(c10d, name, None)
+        if real is not None:
+            new[name] = torch_stores.serving(real, c10d.Store) if replaying else torch_stores.recording(real)
+    real = c10d.PrefixStore
+    new["PrefixStore"] = (
+        torch_stores.serving_prefix(real, c10d.Store) if replaying else torch_stores.recording_prefix(real)
+    )
+    for name, backend in (("ProcessGroupGloo", "gloo"),):
+        real = getattr(c10d, name, None)
+        if real is not None:
+            make = torch_groups.serving if replaying else torch_groups.recording
+            new[name] = make(real, backend)
+    for module in map(sys.modules.get, _MODULES):
+        for name, made in new.items():
+            if hasattr(module, name):
+                setattr(module, name, made)

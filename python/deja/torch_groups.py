@@ -1,0 +1,398 @@
+"""Process groups of torch.distributed whose operations are recorded, and answered in a replay.
+
+RecordedGroup stands between the program and the real group (gloo, mpi): it hands every operation with its tensors to
+the recorder, has the real group do it, and notes how it ended. ServedGroup has no real group behind it.
+"""
+
+import datetime
+import hashlib
+
+import torch
+from torch._C import _distributed_c10d as c10d
+
+from deja import engine, torch_works
+
+# ncclDataType_t and how many of them an element is; types that NCCL does not have are bytes.
+_DTYPES = {
+    torch.int8: 0,
+    torch.uint8: 1,
+    torch.bool: 1,
+    torch.int32: 2,
+    torch.int64: 4,
+    torch.float16: 6,
+    torch.float32: 7,
+    torch.float64: 8,
+    torch.bfloat16: 9,
+    torch.complex64: 7,
+    torch.complex128: 8,
+}
+_BYTES = 255
+
+# ncclRedOp_t; c10d's others are -1 less their number.
+_REDUCTIONS = {"SUM": 0, "PRODUCT": 1, "MAX": 2, "MIN": 3, "AVG": 4, "BAND": -1, "BOR": -2, "BXOR": -3}
+
+
+def _flat(tensors):
+    """The tensors of lists of lists, one behind the other."""
+    if isinstance(tensors, torch.Tensor):
+        return [tensors]
+    flat = []
+    for tensor in tensors or ():
+        flat += _flat(tensor)
+    return flat
+
+
+def _dtype_of(tensors):
+    kinds = {tensor.dtype for tensor in tensors}
+    return _DTYPES.get(kinds.pop(), _BYTES) if len(kinds) == 1 else _BYTES
+
+
+def _reduction(opts):
+    op = getattr(opts, "reduceOp", opts)
+    for name, number in _REDUCTIONS.items():
+        if op == getattr(c10d.ReduceOp, name, None):
+            return number
+    return -9
+
+
+class Dense:
+    """Tensors as runs of bytes: themselves, or copies of those that have gaps or lie elsewhere."""
+
+    def __init__(self, tensors, read):
+        self._tensors = tensors
+        self.dense = []
+        for tensor in tensors:
+            plain = tensor.is_contiguous() and tensor.device.type == "cpu" and not tensor.is_sparse
+            if plain:
+                self.dense.append(tensor.detach())
+            elif read:
+                self.dense.append(tensor.detach().cpu().contiguous())
+            else:
+                self.dense.append(torch.empty(tensor.shape, dtype=tensor.dtype))
+
+    def read_back(self):
+        """The copies hold what the tensors hold now."""
+        for tensor, dense in zip(self._tensors, self.dense):
+            if tensor.data_ptr() != dense.data_ptr():
+                dense.copy_(tensor.detach())
+
+    def write_back(self):
+        """The tensors hold what the copies hold."""
+        for tensor, dense in zip(self._tensors, self.dense):
+            if tensor.data_ptr() != dense.data_ptr():
+                tensor.detach().copy_(dense)
+
+
+class _Group(c10d.ProcessGroup):
+    """What recorded and served groups share: which tensors each operation reads and writes."""
+
+    def __init__(self, rank, size, backend):
+        super().__init__(rank, size)
+        self._deja_rank, self._deja_size, self._deja_backend = rank, size, backend
+        self._deja_name = ""
+        self._deja_description = ""
+        self._deja_sequence = 0
+
+    # torch.distributed asks these of a group or of its backend, which is this object, too.
+    supports_splitting = False
+    supports_coalescing = False
+    supports_time_estimate = False
+    bound_device_id = None
+
+    def rank(self):
+        return self._deja_rank
+
+    def size(self):
+        return self._deja_size
+
+    def name(self):
+        return self._deja_backend
+
+    _get_backend_name = name
+
+    def getBackendName(self):
+        # What C++ asks: of a group that says "gloo" it takes for granted that it is ProcessGroupGloo.
+        return "deja_" + self._deja_backend
+
+    def _get_backend(self, device):
+        if torch.device(device).type not in self._deja_devices():
+            raise RuntimeError(f"No backend type associated with device type {torch.device(device).type}")
+        return self
+
+    @staticmethod
+    def _deja_devices():
+        return ("cpu", "cuda")
+
+    @property
+    def _device_types(self):
+        return [torch.device("cpu")]
+
+    @property
+    def group_name(self):
+        return self._deja_name
+
+    def getGroupName(self):
+        return self._deja_name
+
+    def _set_group_name(self, name):
+        self._deja_name = name
+
+    setGroupName = _set_group_name
+
+    @property
+    def group_desc(self):
+        return self._deja_description
+
+    def getGroupDesc(self):
+        return self._deja_description
+
+    def _set_group_desc(self, description):
+        self._deja_description = description
+
+    setGroupDesc = _set_group_desc
+
+    def _set_default_backend(self, _):
+        pass
+
+    def _has_hooks(self):
+        return False
+
+    def _wait_for_pending_works(self):
+        pass
+
+    def _set_sequence_number_for_group(self):
+        pass
+
+    setSequenceNumberForGroup = _set_sequence_number_for_group
+
+    def _get_sequence_number_for_group(self):
+        return self._deja_sequence
+
+    getSequenceNumberForGroup = _get_sequence_number_for_group
+
+    # Operations. Python and C++ call them with an options object; Python also in shorter forms.
+
+    def allreduce(self, tensors, *args, **kwargs):
+        flat = _flat(tensors)
+        return self._do("allreduce", flat, flat, (tensors, *args), kwargs, op=_reduction(_first(args, kwargs)))
+
+    def allreduce_coalesced(self, tensors, *args, **kwargs):
+        flat = _flat(tensors)
+        return self._do(
+            "allreduce_coalesced", flat, flat, (tensors, *args), kwargs, op=_reduction(_first(args, kwargs))
+        )
+
+    def broadcast(self, tensors, *args, **kwargs):
+        flat, root = _flat(tensors), _root(args, kwargs)
+        mine = flat if root == self._deja_rank else []
+        return self._do("broadcast", mine, [] if mine else flat, (tensors, *args), kwargs, peer=root)
+
+    def reduce(self, tensors, *args, **kwargs):
+        flat, root = _flat(tensors), _root(args, kwargs)
+        # gloo leaves what it has computed half-way in the others' tensors.
+        op = _reduction(_first(args, kwargs) if not isinstance(_first(args, kwargs), int) else args[1:2])
+        return self._do("reduce", flat, flat, (tensors, *args), kwargs, op=op, peer=root)
+
+    def allgather(self, outputs, inputs, *args, **kwargs):
+        return self._do("allgather", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs)
+
+    def allgather_coalesced(self, outputs, inputs, *args, **kwargs):
+        return self._do("allgather_coalesced", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs)
+
+    def _allgather_base(self, output, input, *args, **kwargs):
+        return self._do("_allgather_base", [input], [output], (output, input, *args), kwargs)
+
+    def allgather_into_tensor_coalesced(self, outputs, inputs, *args, **kwargs):
+        return self._do(
+            "allgather_into_tensor_coalesced", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs
+        )
+
+    def gather(self, outputs, inputs, *args, **kwargs):
+        root = _root(args, kwargs)
+        return self._do("gather", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs, peer=root)
+
+    def scatter(self, outputs, inputs, *args, **kwargs):
+        root = _root(args, kwargs)
+        return self._do("scatter", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs, peer=root)
+
+    def reduce_scatter(self, outputs, inputs, *args, **kwargs):
+        op = _reduction(_first(args, kwargs))
+        return self._do("reduce_scatter", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs, op=op)
+
+    def _reduce_scatter_base(self, output, input, *args, **kwargs):
+        op = _reduction(_first(args, kwargs))
+        return self._do("_reduce_scatter_base", [input], [output], (output, input, *args), kwargs, op=op)
+
+    def reduce_scatter_tensor_coalesced(self, outputs, inputs, *args, **kwargs):
+        op = _reduction(_first(args, kwargs))
+        return self._do(
+            "reduce_scatter_tensor_coalesced", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs, op=op
+        )
+
+    def alltoall(self, outputs, inputs, *args, **kwargs):
+        return self._do("alltoall", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs)
+
+    def alltoall_base(self, output, input, *args, **kwargs):
+        return self._do("alltoall_base", [input], [output], (output, input, *args), kwargs)
+
+    def barrier(self, *args, **kwargs):
+        return self._do("barrier", [], [], args, kwargs)
+
+    def monitored_barrier(self, *args, **kwargs):
+        self._do("monitored_barrier", [], [], args, kwargs, is_blocking=True)
+
+    def send(self, tensors, dst, tag=0):
+        return self._do("send", _flat(tensors), [], (tensors, dst, tag), {}, peer=dst, tag=tag)
+
+    def recv(self, tensors, src, tag=0):
+        return self._do("recv", [], _flat(tensors), (tensors, src, tag), {}, peer=src, tag=tag)
+
+    def recv_anysource(self, tensors, tag=0):
+        return self._do("recv_anysource", [], _flat(tensors), (tensors, tag), {}, tag=tag)
+
+    def _do(self, name, inputs, outputs, args, kwargs, is_blocking=False, op=0, peer=0, tag=0):
+        self._deja_sequence += 1
+        read, written = Dense(inputs, read=True), Dense(outputs, read=False)
+        dtype = _dtype_of(inputs + outputs)
+        outcome = engine.group_call(
+            "c10d_" + name.lstrip("_"),
+            lambda: self._make(name, args, kwargs),
+            inputs=engine.pieces(read.dense),
+            outputs=engine.pieces(written.dense),
+            group=self._deja_group,
+            dtype=dtype,
+            op=op,
+            peer=peer,
+            tag=tag,
+        )
+        if outcome.served:
+            written.write_back()
+            if is_blocking:
+                return torch_works.ServedWork(outcome, outputs).wait()
+            if torch_works.for_python():
+                return torch_works.ServedWork(outcome, outputs)
+            return torch_works.served_work_for_cpp(outcome, outputs)
+        ending = torch_works.Ending(outcome, dtype, written)
+        if is_blocking:
+            return ending.succeeded()
+        if torch_works.for_python() or name in ("send", "recv", "recv_anysource"):
+            return torch_works.RecordedWork(outcome.value, ending, outputs)
+        return torch_works.recorded_work_for_cpp(outcome.value, ending, outputs)
+
+
+def _first(args, kwargs):
+    """The options of an operation, or in a shorter form its reduction."""
+    return args[0] if args else kwargs.get("opts", kwargs.get("op"))
+
+
+def _root(args, kwargs):
+    first = args[0] if args else kwargs.get("opts", kwargs.get("root", 0))
+    return first if isinstance(first, int) else first.rootRank
+
+
+def identity_of(ranks, name):
+    """The same number in all ranks of a group."""
+    text = name + ":" + ",".join(str(rank) for rank in ranks)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+
+
+def recording(real, backend):
+    """The class to use instead of `real` (ProcessGroupGloo, …)."""
+
+    class RecordedGroup(_Group):
+        def __init__(self, store, rank, size, *args, **kwargs):
+            super().__init__(rank, size, backend)
+
+            def make():
+                made = real(store, rank, size, *args, **kwargs)
+                return made, as_group(made, store, rank, size)
+
+            outcome = new_group(store, rank, size, make)
+            self._deja_real, self._deja_as_group = outcome.value
+            self._deja_group = outcome.group
+
+        @property
+        def options(self):
+            return self._deja_real.options
+
+        def _make(self, name, args, kwargs):
+            return getattr(self._deja_as_group, name)(*args, **kwargs)
+
+        def monitored_barrier(self, *args, **kwargs):
+            real_group = self._deja_real
+            self._do("monitored_barrier", [], [], args, kwargs, is_blocking=True)
+
+        def abort(self):
+            self._deja_real.abort()
+
+        def shutdown(self):
+            self._deja_real.shutdown()
+
+        def set_timeout(self, timeout):
+            self._deja_real.set_timeout(timeout)
+
+        _set_default_timeout = set_timeout
+
+    return _like(RecordedGroup, real)
+
+
+def as_group(made, store, rank, size):
+    """torch 2 has backends behind a ProcessGroup, which knows more operations than they do."""
+    if isinstance(made, c10d.ProcessGroup):
+        return made
+    group = c10d.ProcessGroup(store, rank, size)
+    kind = c10d.ProcessGroup.BackendType.GLOO
+    group._set_default_backend(kind)
+    group._register_backend(torch.device("cpu"), kind, made)
+    return group
+
+
+def new_group(store, rank, size, make):
+    name = getattr(store, "_deja_prefix", b"").decode(errors="replace")
+    return engine.group_call(
+        "c10d_new_group",
+        make,
+        dtype=_BYTES,
+        peer=rank,
+        nranks=size,
+        name=name.encode(),
+        identity=identity_of([size], name),
+    )
+
+
+def serving(real, backend):
+    """The class that stands for `real` in a replay."""
+
+    class ServedGroup(_Group):
+        def __init__(self, store, rank, size, *args, **kwargs):
+            super().__init__(rank, size, backend)
+            self._deja_group = new_group(store, rank, size, None).group
+            self.options = _Options(kwargs.get("timeout"))
+
+        def abort(self):
+            pass
+
+        def shutdown(self):
+            pass
+
+        def set_timeout(self, timeout):
+            self.options._timeout = timeout
+
+        _set_default_timeout = set_timeout
+
+    return _like(ServedGroup, real)
+
+
+class _Options:
+    def __init__(self, timeout):
+        self._timeout = timeout or datetime.timedelta(minutes=30)
+        self.backend = ""
+
+
+def _like(made, real):
+    """Named as the real class, with what programs ask of the class itself."""
+    for name in ("create_device", "create_default_device", "Device", "Options", "_Options"):
+        if hasattr(real, name):
+            setattr(made, name, getattr(real, name))
+    made.__name__, made.__qualname__, made.__module__ = real.__name__, real.__qualname__, real.__module__
+    return made

@@ -1,0 +1,54 @@
+// Prints the structures of preload/hooks/c10d_api.h, a line each: name, size, and offset of each
+// field in order.
+#include <cstddef>
+#include <cstdio>
+
+#include "preload/hooks/c10d_api.h"
+
+#define FIELD(type, field) std::printf(" " #field "=%zu", offsetof(type, field))
+
+int main() {
+  std::printf("Piece %zu", sizeof(deja_piece));
+  FIELD(deja_piece, data);
+  FIELD(deja_piece, bytes);
+  std::printf("\nGroupCall %zu", sizeof(deja_group_call));
+  FIELD(deja_group_call, size);
+  FIELD(deja_group_call, dtype);
+  FIELD(deja_group_call, function);
+  FIELD(deja_group_call, group);
+  FIELD(deja_group_call, inputs);
+  FIELD(deja_group_call, input_count);
+  FIELD(deja_group_call, outputs);
+  FIELD(deja_group_call, output_count);
+  FIELD(deja_group_call, op);
+  FIELD(deja_group_call, peer);
+  FIELD(deja_group_call, tag);
+  FIELD(deja_group_call, nranks);
+  FIELD(deja_group_call, name);
+  FIELD(deja_group_call, identity);
+  FIELD(deja_group_call, operation);
+  FIELD(deja_group_call, state);
+  FIELD(deja_group_call, src);
+  FIELD(deja_group_call, error);
+  FIELD(deja_group_call, error_size);
+  std::printf("\nGroupDone %zu", sizeof(deja_group_done));
+  FIELD(deja_group_done, size);
+  FIELD(deja_group_done, dtype);
+  FIELD(deja_group_done, group);
+  FIELD(deja_group_done, operation);
+  FIELD(deja_group_done, outputs);
+  FIELD(deja_group_done, output_count);
+  FIELD(deja_group_done, src);
+  FIELD(deja_group_done, unused);
+  FIELD(deja_group_done, error);
+  FIELD(deja_group_done, error_size);
+  std::printf("\nStoreCall %zu", sizeof(deja_store_call));
+  FIELD(deja_store_call, size);
+  FIELD(deja_store_call, failed);
+  FIELD(deja_store_call, function);
+  FIELD(deja_store_call, key);
+  FIELD(deja_store_call, key_size);
+  FIELD(deja_store_call, value);
+  FIELD(deja_store_call, value_size);
+  std::printf("\n");
+}

@@ -1,0 +1,70 @@
+"""A data-parallel job with dropout, shuffling, and what MODE asks for besides."""
+import contextlib
+import os
+import random
+import sys
+
+import job
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Rows(Dataset):
+    def __len__(self):
+        return 48
+
+    def __getitem__(self, i):
+        return torch.randn(32) + i, i % 10
+
+
+def wrap(model, mode):
+    if mode == "fsdp2":
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+
+        mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+        for layer in (model[0], model[3]):
+            fully_shard(layer, mesh=mesh)
+        return fully_shard(model, mesh=mesh)
+    if mode == "fsdp1":
+        from torch.distributed.fsdp import FullyShardedDataParallel
+
+        return FullyShardedDataParallel(model, device_id=torch.device("cpu"))
+    return nn.parallel.DistributedDataParallel(model)
+
+
+def main():
+    mode = os.environ.get("MODE", "ddp")
+    rank, _ = job.start()
+    model = wrap(nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Dropout(0.2), nn.Linear(64, 10)), mode)
+    if mode == "zero":
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+
+        optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=1e-3)
+    else:
+        optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    fails_at = random.randrange(3, 10) if mode == "raise" else -1
+    loader = DataLoader(Rows(), batch_size=8, shuffle=True, num_workers=2 if mode == "workers" else 0)
+    step = 0
+    for _ in range(2):
+        for rows, labels in loader:
+            if step == fails_at and rank == 1:
+                raise ValueError(f"the labels of step {step} make no sense")
+            accumulates = mode == "accumulate" and step % 2 == 0
+            with model.no_sync() if accumulates else contextlib.nullcontext():
+                loss = F.cross_entropy(model(rows), labels)
+                loss.backward()
+            if not accumulates:
+                optimizer.step()
+                optimizer.zero_grad()
+            job.say(f"step {step} loss {loss.item()!r}")
+            step += 1
+    job.say_weights(model)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""Jobs of torch.distributed on CPUs, unseeded and unchanged: recorded, and each rank replayed alone.
+
+DEJA_TORCH_PYTHON names the Python to use (default: Debian's, with python3-torch); DEJA_REPLAYS how often each rank is
+replayed.
+"""
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import harness  # noqa: E402
+
+APPS = harness.ROOT / "tests" / "e2e" / "apps" / "torch"
+REPLAYS = int(os.environ.get("DEJA_REPLAYS", "1"))
+PYTHON = os.environ.get("DEJA_TORCH_PYTHON", "/usr/bin/python3")
+
+
+def torch_version():
+    """(major, minor); none when there is no torch with gloo."""
+    asked = subprocess.run([PYTHON, "-c", "import torch, torch.distributed as d; assert d.is_gloo_available();"
+                            "print(torch.__version__)"], capture_output=True, text=True, check=False)
+    return tuple(int(n) for n in asked.stdout.split(".")[:2]) if asked.returncode == 0 else None
+
+
+VERSION = torch_version()
+
+
+def of_rank(rank, output):
+    return [line for line in output.splitlines() if line.startswith(f"rank {rank} ")]
+
+
+@unittest.skipUnless(VERSION, f"{PYTHON} has no torch with gloo")
+class TorchDistributed(harness.DejaTest):
+    def record_job(self, script, n, code=0, **env):
+        run = self.record(PYTHON, [APPS / f"{script}.py"], n=n, env=env, timeout=300)
+        self.checked(run, code)
+        return run
+
+    def assertRanksReplay(self, run, n):
+        for rank in range(n):
+            for _ in range(REPLAYS):
+                replayed = self.checked(self.replay(rank, env={"MASTER_PORT": "1"}))
+                self.assertIn("the same as recorded", replayed.stdout)
+                self.assertIn("all equal", replayed.stdout)
+                self.assertEqual(of_rank(rank, replayed.stdout), of_rank(rank, run.stdout))
+
+    def assertJobReplays(self, script, n, **env):
+        run = self.record_job(script, n, **env)
+        self.assertRanksReplay(run, n)
+        return run
+
+    def test_data_parallel(self):
+        first = self.assertJobReplays("train", 4)
+        again = self.checked(self.launch(PYTHON, [APPS / "train.py"], n=4))
+        self.assertNotEqual(sorted(first.stdout.splitlines()), sorted(again.stdout.splitlines()),
+                            "the program does the same each time by itself")
+        shown = self.checked(self.deja("show", self.trace_path(), "--rank", "2")).stdout
+        self.assertIn("enter c10d_allreduce", shown)
+        self.assertIn("op=sum", shown)
+        comms = self.info_json()["ranks"][2]["comms"]
+        self.assertEqual([(c["rank"], c["nranks"]) for c in comms], [(2, 4)])
+
+    def test_gradient_accumulation(self):
+        self.assertJobReplays("train", 2, MODE="accumulate")
+
+    def test_workers_of_the_loader(self):
+        self.assertJobReplays("train", 2, MODE="workers")
+
+    def test_sharded_optimizer(self):
+        self.assertJobReplays("train", 2, MODE="zero")
+
+    @unittest.skipUnless(VERSION and VERSION >= (2, 4), "FSDP on CPUs is newer than this torch")
+    def test_fully_sharded(self):
+        self.assertJobReplays("train", 2, MODE="fsdp1")
+
+    @unittest.skipUnless(VERSION and VERSION >= (2, 6), "fully_shard is newer than this torch")
+    def test_fully_shard(self):
+        self.assertJobReplays("train", 2, MODE="fsdp2")
+
+    def test_pipeline(self):
+        self.assertJobReplays("pipeline", 2)
+
+    def test_every_operation(self):
+        self.assertJobReplays("operations", 3)
+
+    def test_one_rank_raises(self):
+        run = self.record_job("train", 2, code=1, MODE="raise")
+        self.assertRanksReplay(run, 2)
+        told = self.deja("replay", self.trace_path(), "--rank", "1")
+        self.assertRegex(told.stderr, r"ValueError: the labels of step \d+ make no sense")
+
+    def test_same_as_without_deja(self):
+        env = {"JOB_SEED": "5"}
+        plain = self.launch(PYTHON, [APPS / "operations.py"], n=2, env=env)
+        recorded = self.record(PYTHON, [APPS / "operations.py"], n=2, env=env)
+        self.assertEqual((plain.code, recorded.code), (0, 0), f"\n{plain}\n{recorded}")
+        for rank in range(2):
+            self.assertEqual(of_rank(rank, plain.stdout), of_rank(rank, recorded.stdout))
+
+    def test_another_input_is_named(self):
+        """A program that has changed diverges where it first computes something else."""
+        self.record_job("train", 2, JOB_SEED="7")
+        changed = self.dir / "changed"
+        changed.mkdir()
+        for script in APPS.glob("*.py"):
+            text = script.read_text()
+            (changed / script.name).write_text(text.replace("Dropout(0.2)", "Dropout(0.3)"))
+        replayed = self.deja("replay", self.trace_path(), "--rank", "0", "--", PYTHON, changed / "train.py")
+        self.assertEqual(replayed.code, harness.EXIT_DIVERGED, f"\n{replayed}")
+        self.assertIn("allreduce #", replayed.stdout)
+
+    def test_the_elastic_launcher(self):
+        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+        if VERSION < (2, 0):
+            # Debian's torch cannot read the launcher's own defaults with Debian's Python.
+            launcher += ["-r", "9:1", "-t", "9:1"]
+        command = [PYTHON, *launcher, APPS / "train.py"]
+        run = self.checked(self.deja("record", "--out", self.trace_path(), "--", *command, timeout=300))
+        self.assertEqual(self.rank_folders(), ["rank-00000", "rank-00001"])
+        self.assertRanksReplay(run, 2)
+
+
+if __name__ == "__main__":
+    harness.main()
