@@ -106,8 +106,7 @@ class InputFilesTest : public testing::Test {
       if (read == nullptr) continue;
       for (const format::FileRange& range : format::RangesOf(*read)) {
         ranges.emplace_back(range.begin, range.size);
-        const auto bytes =
-            std::as_bytes(std::span(content_)).subspan(range.begin, range.size);
+        const auto bytes = std::as_bytes(std::span(content_)).subspan(range.begin, range.size);
         EXPECT_EQ(range.hash, preload::HashBytes(bytes)) << range.begin;
       }
     }

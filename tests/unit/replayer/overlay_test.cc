@@ -211,6 +211,23 @@ TEST_F(OverlayTest, LinksToFoldersAndFilesLeadToOneCopy) {
   EXPECT_EQ(ReadFile(real_ / "file"), "before");
 }
 
+TEST_F(OverlayTest, LinksThatTheProgramMakesLeadToWhatIsReallyThere) {
+  const auto end = [&](const char* name) {
+    return overlay_.FollowOwnLinks(AT_FDCWD, (real_ / name).c_str());
+  };
+  EXPECT_EQ(end("file"), "");  // nothing was written yet
+  for (const auto& [text, name] :
+       {std::pair{"file", "own"}, {"own", "second"}, {"folder/../file", "dots"}, {"loop", "loop"}})
+    ASSERT_EQ(symlink(text, Map(real_ / name, FileUse::kCreate).c_str()), 0);
+  EXPECT_EQ(end("own"), real_ / "file");
+  EXPECT_EQ(end("second"), real_ / "file");
+  EXPECT_EQ(end("dots"), real_ / "file");
+  EXPECT_EQ(end("loop"), "");
+  EXPECT_EQ(end("file"), "");
+  fs::create_symlink("file", real_ / "theirs");
+  EXPECT_EQ(end("theirs"), "");
+}
+
 TEST_F(OverlayTest, AChangedModeIsTheCopys) {
   ASSERT_EQ(chmod(Map(real_ / "file", FileUse::kMetadata).c_str(), 0600), 0);
   struct stat info;
