@@ -1,7 +1,9 @@
 """Nothing of a secret kind is in a trace unless it was asked for: while a program runs and afterwards."""
+import http.server
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -83,6 +85,47 @@ class Secrets(harness.DejaTest):
         finally:
             (self.dir / "wait").unlink()
             self.finish(process)
+
+    def test_none_of_a_web_service_is_in_the_trace(self):
+        """What is sent is kept as a hash; of what comes in, values of secret headers are masked. Bodies are data."""
+        class Service(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                self.send_response(200)
+                self.send_header("Set-Cookie", f"session={PASSWORD}; Path=/")
+                self.send_header("X-Api-Key", KEY)
+                self.send_header("X-Plain", HARMLESS)
+                self.send_header("Content-Length", "4")
+                self.end_headers()
+                self.wfile.write(b"body")
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Service) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            client = ("import http.client, os, sys\n"
+                      "c = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]))\n"
+                      "for _ in range(2):\n"
+                      "    c.request('GET', '/?access_token=' + os.environ['MY_TOKEN'],\n"
+                      "              headers={'Authorization': 'Bearer ' + os.environ['MY_TOKEN']})\n"
+                      "    r = c.getresponse()\n"
+                      "    print(r.getheader('Set-Cookie'), r.getheader('X-Api-Key'), r.getheader('X-Plain'), r.read())\n")
+            script = self.dir / "client.py"
+            script.write_text(client)
+            run = self.checked(self.deja("record", "--single", "--out", self.trace_path(), "--", sys.executable,
+                                         script, server.server_port, env=ENVIRONMENT))
+            server.shutdown()
+        self.assertIn(PASSWORD, run.stdout)
+        self.assertIn(KEY, run.stdout)
+        data = everything(self.trace_path())
+        self.assertIn(f"X-Plain: {HARMLESS}".encode(), data)  # so the others would be found
+        self.assertNoSecret(data, "the trace")
+        # With its token the program sends what it sent.
+        replayed = self.checked(self.replay(0, options=["--pass-env", "MY_TOKEN"], env=ENVIRONMENT))
+        self.assertIn(HARMLESS, replayed.stdout)
+        self.assertNotIn(PASSWORD, replayed.stdout)
 
     def test_none_is_left_by_a_process_that_was_killed(self):
         (self.dir / "wait").write_text("")
