@@ -98,6 +98,16 @@ class MemoryFile final : public ReadFile {
   std::vector<std::byte> bytes_;
 };
 
+// A program that is replayed gets the numbers that it had: those of a trace's files are beyond
+// them. Where there are none left the number stays.
+int MoveUp(int fd) {
+  constexpr int kFirst = 600;
+  const int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, kFirst);
+  if (moved < 0) return fd;
+  close(fd);
+  return moved;
+}
+
 Result<std::unique_ptr<AppendFile>> OpenForAppend(const std::string& path, int flags) {
   const int fd = open(path.c_str(), flags | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (fd < 0) return FailErrno("opening " + path + " for writing", errno);
@@ -141,7 +151,7 @@ Result<std::unique_ptr<AppendFile>> OpenAppendFile(const std::string& path) {
 
 Result<std::unique_ptr<ReadFile>> OpenReadFile(const std::string& path) {
   // O_NONBLOCK: a FIFO in a hostile trace must not make the reader wait for a writer.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const int fd = MoveUp(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (fd < 0) {
     auto failure = FailErrno("opening " + path, errno);
     if (failure.value().sys_errno == ENOENT) failure.value().code = ErrorCode::kNotFound;

@@ -95,8 +95,11 @@ void Track(int fd) {
     // other end of a FIFO that one of them has opened is not known yet.
     char buffer[PATH_MAX];
     const std::string_view path = preload::PathOfDescriptor(fd, buffer);
-    if (path.empty() || path.size() > preload::kMaxFifoPath) return;
-    name = ConnectionName::InheritedFifo(fd, path);
+    const bool is_socket = S_ISSOCK(st.st_mode);
+    if (is_socket ? !OwnSockets::LeadsOutside(fd)
+                  : path.empty() || path.size() > preload::kMaxFifoPath)
+      return;
+    if (!is_socket) name = ConnectionName::InheritedFifo(fd, path);
   }
   // What the process writes there is its output.
   const int flags = fcntl(fd, F_GETFL);
@@ -105,6 +108,7 @@ void Track(int fd) {
   if (made == nullptr) return;
   made->BeDescriptor(format::ConnectionKind::kInherited, st.st_mode & S_IFMT, name,
                      S_ISREG(st.st_mode) ? static_cast<uint64_t>(st.st_size) : 0);
+  if (S_ISSOCK(st.st_mode)) made->LearnAddresses(fd);
   preload::WatchStreams();
   preload::FdTable::Set(fd, made);
 }

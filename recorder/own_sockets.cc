@@ -151,6 +151,18 @@ std::string_view OwnSockets::PeerLineage(int fd, std::span<char> out) {
   return preload::WriteLineage(pid, name.root_pid, out);
 }
 
+bool OwnSockets::LeadsOutside(int fd) {
+  SocketAddress peer;
+  Ask(fd, true, peer);
+  if (IsInternet(peer)) return true;
+  const preload::ProcessName& name = preload::OwnProcessName();
+  const pid_t pid = PeerPid(fd);
+  // Of who is gone it is not known where it belonged.
+  const bool is_there = pid != 0 && syscall(SYS_kill, pid, 0) == 0;
+  return is_there && name.is_known && name.root_pid != 0 &&
+         !preload::DescendsFrom(pid, name.root_pid);
+}
+
 void OwnSockets::Forget(RecordedConnection& connection, const SocketAddress& local) {
   if (g_listening.load(std::memory_order_relaxed) == 0) return;
   g_own_ends.Erase(KeyOf(local));

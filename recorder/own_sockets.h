@@ -52,6 +52,9 @@ class OwnSockets {
   // Of a connected Unix socket: WriteLineage of who is at the other end; empty: not of this tree of
   // processes.
   static std::string_view PeerLineage(int fd, std::span<char> out);
+  // A socket that another image of this process, or one that it comes from, has made: its other end
+  // is outside this tree of processes, or on the Internet, where nobody knows.
+  static bool LeadsOutside(int fd);
   // The connection, whose local address is `local`, is gone.
   static void Forget(RecordedConnection& connection, const preload::SocketAddress& local);
 };

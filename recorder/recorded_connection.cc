@@ -169,6 +169,11 @@ void RecordedConnection::BeDescriptor(ConnectionKind kind, uint32_t type,
   file_size_ = file_size;
 }
 
+void RecordedConnection::LearnAddresses(int fd) {
+  AskName(fd, false, local_);
+  AskName(fd, true, remote_);
+}
+
 void RecordedConnection::BeFifo(Recording& rec, std::string_view path, int flags, int error) {
   const uint32_t way = static_cast<uint32_t>(flags) & O_ACCMODE;
   const char* what = way == O_RDONLY ? "read" : way == O_WRONLY ? "write" : "both";

@@ -24,6 +24,8 @@ class RecordedConnection final : public preload::ConnectionObject {
   // A descriptor that was there from the beginning. Its name is the event's.
   void BeDescriptor(format::ConnectionKind kind, uint32_t type, const preload::ConnectionName& name,
                     uint64_t file_size);
+  // Of a socket that is such a descriptor.
+  void LearnAddresses(int fd);
   // A FIFO that was opened by name; `error`: or failed to be. Its event is written.
   void BeFifo(Recording& rec, std::string_view path, int flags, int error);
 

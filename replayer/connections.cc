@@ -196,6 +196,7 @@ void ServedConnections::InstallInherited() {
     }
     preload::WatchStreams();
     made->Lead(c);
+    made->domain_ = made->local_.family();
     preload::FdTable::Set(wanted, made);
   }
 }

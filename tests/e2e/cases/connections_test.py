@@ -277,6 +277,26 @@ class Differences(ConnectionTest):
                   "    print('child', n, flush=True)\n    os._exit(n % 200)\nprint(os.waitpid(pid, 0)[1])\n")
         self.assertReplays(self.record_single(sys.executable, "-c", script, port))
 
+    def test_a_program_that_a_child_becomes_goes_on_with_its_parents_connection(self):
+        child = ("import socket, sys\nwith socket.socket(fileno=int(sys.argv[1])) as c:\n    print(c.family.name)\n"
+                 "    c.sendall(b'bye\\n')\n    data = c.makefile('rb').read()\nprint(len(data), sum(data), flush=True)\n")
+        for kind, where in (("store", []), ("unix", [self.dir / "socket"])):
+            with self.subTest(kind):
+                port = self.peer(kind, *where)
+                script = ("import socket, subprocess, sys\n"
+                          "c = socket.socket(socket.AF_INET if sys.argv[1].isdigit() else socket.AF_UNIX)\n"
+                          "c.connect(('127.0.0.1', int(sys.argv[1])) if sys.argv[1].isdigit() else sys.argv[1])\n"
+                          "pair = socket.socketpair()\npair[0].sendall(b'x')\n"
+                          "subprocess.run([sys.executable, '-c', sys.argv[2], str(c.fileno())], pass_fds=(c.fileno(),))\n"
+                          "more = 'import os, sys; print(os.read(int(sys.argv[1]), 1))'\n"
+                          "subprocess.run([sys.executable, '-c', more, str(pair[1].fileno())], "
+                          "pass_fds=(pair[1].fileno(),))\n")
+                run = self.checked(self.deja("record", "--single", "--out", self.trace_path(kind + ".deja"), "--",
+                                             sys.executable, "-c", script, port, child))
+                for _ in range(REPLAYS):
+                    again = self.checked(self.replay(0, trace=kind + ".deja"))
+                    self.assertEqual(harness.without_report(again.stdout), run.stdout)
+
     def test_a_killed_rank_replays_to_where_it_waited(self):
         port = self.peer("store")
         script = ("import socket, sys\nc = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"

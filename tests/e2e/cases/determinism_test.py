@@ -141,6 +141,11 @@ class Machine(Matrix):
         self.assertIn(f"get_nprocs {os.cpu_count()} ", run.stdout)
         self.assertIn(f"sched_getaffinity 0 {cpus}\n", run.stdout)
 
+    def test_numbers_of_descriptors(self):
+        script = ("import os, socket, sys\nprint(os.open('/etc/passwd', 0), socket.socket().fileno(), os.dup(0), os.pipe())\n"
+                  "sys.stdout.flush()\nif os.fork():\n    os.wait()\nprint(os.open('/etc/passwd', 0), os.pipe())\n")
+        self.check(Row([sys.executable, "-c", script]))
+
     def test_a_recording_does_not_change_the_answers(self):
         def stable(text):
             return re.sub(r"(?m)^(pid|by number|sysinfo|pages|getloadavg|main is at|\S*: (Pid|PPid):|.*cpu MHz|"
