@@ -1,7 +1,7 @@
 """Every nondeterministic input: one small program each, unseeded by anything else, recorded once and replayed several
 times where the machine looks different. What it prints must be equal byte for byte. docs/DETERMINISM.md has the table.
 
-DEJA_REPLAYS says how often each row is replayed (default 3).
+DEJA_REPLAYS says how often each row is replayed (default 20: a replay of most takes 50 ms).
 """
 import dataclasses
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import harness  # noqa: E402
 
-REPLAYS = int(os.environ.get("DEJA_REPLAYS", "3"))
+REPLAYS = int(os.environ.get("DEJA_REPLAYS", "20"))
 OTHER_HOST = "another-host"
 
 
