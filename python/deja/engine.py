@@ -81,6 +81,24 @@ class library:
         _library.deja_impl_library(0)
 
 
+def step(number):
+    """Step `number` of the training loop begins."""
+    _library.deja_impl_step(ctypes.c_uint64(number))
+
+
+_steps_are_named = False
+
+
+def name_steps():
+    """From now on the program says itself where its steps begin."""
+    global _steps_are_named
+    _steps_are_named = True
+
+
+def steps_are_named():
+    return _steps_are_named
+
+
 def _structure(kind, **fields):
     made = kind(size=ctypes.sizeof(kind))
     for name, value in fields.items():

@@ -1,9 +1,18 @@
-"""Calls Deja's torch side once torch.distributed has been imported, and never imports it by itself."""
+"""Calls Deja's torch side once the modules that it is about have been imported, and never imports them by itself."""
 
+import importlib
 import importlib.machinery
 import sys
 
-_WATCHED = "torch.distributed"
+# By module: the module of ours whose install() gets it.
+_WATCHED = {
+    "torch.distributed": "deja.torch_distributed",
+    "torch.optim.optimizer": "deja.torch_steps",
+}
+
+
+def _install(module):
+    importlib.import_module(_WATCHED[module.__name__]).install(module)
 
 
 class _Loader:
@@ -18,17 +27,19 @@ class _Loader:
     def exec_module(self, module):
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
-        from deja import torch_distributed
-
-        torch_distributed.install(module)
+        _install(module)
 
 
 class _Finder:
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name != _WATCHED:
+    def __init__(self):
+        self._waiting = set(_WATCHED)
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self._waiting:
             return None
-        sys.meta_path.remove(_Finder)
+        self._waiting.remove(name)
+        if not self._waiting:
+            sys.meta_path.remove(self)
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
             spec.loader = _Loader(spec.loader)
@@ -36,11 +47,10 @@ class _Finder:
 
 
 def watch():
-    """From now on; at once if the module is there already."""
-    module = sys.modules.get(_WATCHED)
-    if module is not None:
-        from deja import torch_distributed
-
-        torch_distributed.install(module)
-    elif _Finder not in sys.meta_path:
-        sys.meta_path.insert(0, _Finder)
+    """From now on; at once for what is there already. Once."""
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        return
+    sys.meta_path.insert(0, _Finder())
+    for name in _WATCHED:
+        if name in sys.modules:
+            _install(sys.modules[name])

@@ -64,6 +64,17 @@ class TorchDistributed(harness.DejaTest):
 
     def test_gradient_accumulation(self):
         self.assertJobReplays("train", 2, MODE="accumulate")
+        # Twelve batches, six steps of the optimizer.
+        steps = [e["step"] for e in self.show_json("--rank", "0", "--kind", "step")]
+        self.assertEqual(steps, [1, 2, 3, 4, 5, 6])
+
+    def test_named_steps(self):
+        self.checked(self.record_single(PYTHON, APPS / "named_steps.py"))
+        self.assertEqual([e["step"] for e in self.show_json("--rank", "0", "--kind", "step")], [10, 11, 12])
+        self.assertEqual(harness.without_report(self.checked(self.replay(0)).stdout), "0\n1\n2\n")
+        plain = self.checked(self.command([PYTHON, APPS / "named_steps.py"],
+                                          env={"PYTHONPATH": harness.ROOT / "python"}))
+        self.assertEqual(plain.stdout, "0\n1\n2\n")
 
     def test_workers_of_the_loader(self):
         self.assertJobReplays("train", 2, MODE="workers")

@@ -1,0 +1,60 @@
+"""Steps of a training loop that does not name them: each time that its optimizer has made a step, the next one begins.
+
+With several optimizers it is the one that was first to make a step that counts. A program that names its steps itself
+(deja.step, deja.steps) is left alone from then on.
+"""
+
+import functools
+import weakref
+
+from deja import engine
+
+_leader = None  # a weak reference to the optimizer that counts
+_count = 0
+
+
+def _has_stepped(optimizer):
+    global _leader, _count
+    if engine.steps_are_named():
+        return
+    if _leader is None:
+        _leader = weakref.ref(optimizer)
+    if _leader() is not optimizer:
+        return
+    _count += 1
+    engine.step(_count)
+
+
+def install(module):
+    if engine.mode() == engine.OFF:
+        return
+    after_steps = getattr(module, "register_optimizer_step_post_hook", None)
+    if after_steps is not None:
+        after_steps(lambda optimizer, _args, _kwargs: _has_stepped(optimizer))
+    else:
+        _wrap_steps(module.Optimizer)
+
+
+def _wrap_steps(base):
+    """For torch before 2.0: each class's step is wrapped when the first optimizer of that class is made."""
+    make = base.__init__
+
+    @functools.wraps(make)
+    def init(self, *args, **kwargs):
+        make(self, *args, **kwargs)
+        kind = type(self)
+        if "step" in vars(kind) and not hasattr(vars(kind)["step"], "_deja_counts"):
+            kind.step = _counting(kind.step)
+
+    base.__init__ = init
+
+
+def _counting(step):
+    @functools.wraps(step)
+    def counted(self, *args, **kwargs):
+        result = step(self, *args, **kwargs)
+        _has_stepped(self)
+        return result
+
+    counted._deja_counts = True
+    return counted
