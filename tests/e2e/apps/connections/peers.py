@@ -74,6 +74,7 @@ def answer_lines(folder, last):
             answers.write(f"{line.strip()}: {os.urandom(6).hex()}\n")
             answers.flush()
             if line == last:
+                questions.close()  # before its answers end
                 return
 
 
