@@ -276,8 +276,8 @@ class _Group(c10d.ProcessGroup):
         if is_blocking:
             return ending.succeeded()
         if torch_works.for_python() or name in ("send", "recv", "recv_anysource"):
-            return torch_works.RecordedWork(outcome.value, ending, outputs)
-        return torch_works.recorded_work_for_cpp(outcome.value, ending, outputs)
+            return torch_works.RecordedWork(self._deja_watcher, outcome.value, ending, outputs)
+        return torch_works.recorded_work_for_cpp(self._deja_watcher, outcome.value, ending, outputs)
 
 
 def _first(args, kwargs):
@@ -310,6 +310,7 @@ def recording(real, backend):
             outcome = new_group(store, rank, size, make)
             self._deja_real, self._deja_as_group = outcome.value
             self._deja_group = outcome.group
+            self._deja_watcher = torch_works.Watcher()
 
         @property
         def options(self):

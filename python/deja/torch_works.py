@@ -1,7 +1,11 @@
 """What an operation of a process group returns: torch.distributed.Work, which notes or knows how it ended."""
 
+import _thread
+import atexit
+import queue
 import sys
 import threading
+import time
 
 import torch
 from torch._C import _distributed_c10d as c10d
@@ -49,9 +53,9 @@ class Ending:
 
 
 class RecordedWork(c10d.Work):
-    def __init__(self, work, ending, outputs):
+    def __init__(self, watcher, work, ending, outputs):
         super().__init__()
-        self._work, self._ending, self._outputs = work, ending, outputs
+        self._watcher, self._work, self._ending, self._outputs = watcher, work, ending, outputs
 
     def wait(self, *timeout):
         try:
@@ -95,31 +99,76 @@ class RecordedWork(c10d.Work):
     source_rank = _source_rank
 
     def get_future(self):
-        return recorded_future(self._work, self._ending)
+        return self._watcher.future(self._work, self._ending, self._outputs)
 
 
-def recorded_future(work, ending):
-    """A future that is done once the results have been recorded."""
+class Watcher:
+    """Waits for the operations of one group in the order in which they were issued, on a thread of its own.
 
-    def record(future):
-        try:
-            value = future.value()
-        except BaseException as error:
-            ending.failed(error)
-            raise
-        ending.succeeded()
-        return value
+    No code of Python's may run on the group's own threads: the group's destructor waits for them while it holds
+    Python's lock, and a thread that asks for that lock when the interpreter ends takes the process with it. In one
+    group an operation never ends later because nobody has seen the end of a later one, so one thread is enough.
+    """
 
-    with engine.library():
-        return work.get_future().then(record)
+    def __init__(self):
+        self._queue = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._unseen = 0
+        self._is_running = False
+
+    def future(self, work, ending, outputs):
+        """A future that is done once the results of `work` have been recorded."""
+        ended = torch.futures.Future()
+        future = ended.then(_give)
+        with self._lock:
+            self._unseen += 1
+            if not self._is_running:
+                self._is_running = True
+                with engine.library():
+                    _thread.start_new_thread(self._watch, ())
+                atexit.register(self._wait_for_all)
+        self._queue.put((work, ending, outputs, ended))
+        return future
+
+    def _watch(self):
+        while True:
+            work, ending, outputs, ended = self._queue.get()
+            try:
+                result = _value_of(work, outputs)
+                ending.succeeded()
+            except BaseException as error:  # given to who asks the future
+                ending.failed(error)
+                result = error
+            ended.set_result(result)
+            work = ending = outputs = ended = result = None
+            with self._lock:
+                self._unseen -= 1
+
+    def _wait_for_all(self):
+        """The interpreter ends: what is still under way is seen to its end, unless it never comes."""
+        deadline = time.monotonic() + 5
+        while self._unseen and time.monotonic() < deadline:
+            time.sleep(0.001)
 
 
-def recorded_work_for_cpp(work, ending, outputs):
+def _give(ended):
+    result = ended.value()
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
+def _value_of(work, outputs):
     try:
-        return _create_work_from_future(recorded_future(work, ending))
-    except RuntimeError:  # some works of gloo have no future
-        RecordedWork(work, ending, outputs).wait()
-        return _create_work_from_future(_completed(outputs))
+        future = work.get_future()
+    except RuntimeError:  # some works of gloo have none
+        work.wait()
+        return outputs
+    return future.wait()
+
+
+def recorded_work_for_cpp(watcher, work, ending, outputs):
+    return _create_work_from_future(watcher.future(work, ending, outputs))
 
 
 def _completed(value):
