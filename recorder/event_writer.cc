@@ -114,10 +114,11 @@ void EventWriter::WriteClockSlowly(preload::ThreadRecord& self, format::ClockSou
   if (area->count.load(std::memory_order_relaxed) != 0) return;  // the log is finished
   area->thread = self.index;
   area->time_ns = NowNs(self);
-  area->seq = self.next_seq++;
+  area->seq = self.next_seq;
   area->sources[0] = static_cast<uint8_t>(source);
   area->values[0] = ns;
   area->count.store(1, std::memory_order_release);
+  ++self.next_seq;  // when it is there, as in WriteUnchecked
 }
 
 // False if the process is live.

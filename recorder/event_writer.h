@@ -116,12 +116,14 @@ class EventWriter final : public preload::StackSink {
   uint64_t WriteUnchecked(preload::ThreadRecord& self, const Body& body) {
     std::array<std::byte, kSmallEvent> buffer;
     format::EventHead head{self.index, self.next_seq, NowNs(self)};
-    ++self.next_seq;
     size_t size = format::EncodeEventOnce(head, body, buffer);
     if (size != 0)
       Append(self, std::span(buffer.data(), size));
     else
       WriteLarge(self, head, body);
+    // Not before it is there: a signal that ends the process in between would leave a gap, which
+    // says that an event is missing.
+    ++self.next_seq;
     if (relief_ != nullptr && !live() && MustLast(body)) relief_(relief_context_);
     return head.seq;
   }
