@@ -150,7 +150,7 @@ ConnectionName ConnectionName::Open(std::string_view path, int flags, uint32_t n
 
 ConnectionName ConnectionName::InheritedFifo(int fd, std::string_view path) {
   ConnectionName name;
-  snprintf(name.text, sizeof name.text, "%s%s%.*s", Inherited(fd).text, kFrom,
+  snprintf(name.text, sizeof name.text, "%.40s%s%.*s", Inherited(fd).text, kFrom,
            static_cast<int>(path.size()), path.data());
   return name;
 }

@@ -36,6 +36,7 @@ uint64_t RanksOnThisMachine() {
 bool ReadConfig(Config& config) {
   if (!CopyVariable("DEJA_OUT", config.trace_dir) || config.trace_dir[0] != '/') return false;
   CopyVariable("DEJA_TAIL_DIR", config.tail_dir);
+  CopyVariable("DEJA_PYTHON", config.python_dir);
   CopyVariable("DEJA_JOB_ID", config.job_id);
   if (const char* level = std::getenv("DEJA_LEVEL")) {
     if (std::strcmp(level, "order") == 0) config.level = Level::kOrder;

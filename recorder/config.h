@@ -20,6 +20,7 @@ struct Config {
   Level level = Level::kFull;
   char trace_dir[4096] = {};
   char tail_dir[4096] = {};
+  char python_dir[4096] = {};  // from which Python takes Deja's own modules
   char job_id[64] = {};
   size_t payload_bytes = 0;  // 0: the log's default
   bool drop_payloads = false;

@@ -104,7 +104,7 @@ InputFiles::InputFiles(const Config& config)
 
 bool InputFiles::IsInput(std::string_view path) const {
   return rule_.IsInput(path) && !IsWithin(path, config_.trace_dir) &&
-         !IsWithin(path, config_.tail_dir);
+         !IsWithin(path, config_.tail_dir) && !IsWithin(path, config_.python_dir);
 }
 
 std::string_view InputFiles::Keep(std::string_view path) {
