@@ -12,7 +12,10 @@ _WATCHED = {
 
 
 def _install(module):
-    importlib.import_module(_WATCHED[module.__name__]).install(module)
+    try:
+        importlib.import_module(_WATCHED[module.__name__]).install(module)
+    except Exception as error:  # the program comes first
+        print(f"deja: {module.__name__} is used as if Deja were not there: {error!r}", file=sys.stderr)
 
 
 class _Loader:
