@@ -189,8 +189,10 @@ class _Group(c10d.ProcessGroup):
 
     def reduce(self, tensors, *args, **kwargs):
         flat, root = _flat(tensors), _root(args, kwargs)
-        # gloo leaves what it has computed half-way in the others' tensors.
-        op = _reduction(_first(args, kwargs) if not isinstance(_first(args, kwargs), int) else args[1:2])
+        # The shorter form has the root before the reduction. Written on all ranks: gloo leaves what it has computed
+        # half-way in the others' tensors.
+        opts = _first(args, kwargs)
+        op = _reduction(args[1] if isinstance(opts, int) and len(args) > 1 else opts)
         return self._do("reduce", flat, flat, (tensors, *args), kwargs, op=op, peer=root)
 
     def allgather(self, outputs, inputs, *args, **kwargs):
@@ -318,10 +320,6 @@ def recording(real, backend):
 
         def _make(self, name, args, kwargs):
             return getattr(self._deja_as_group, name)(*args, **kwargs)
-
-        def monitored_barrier(self, *args, **kwargs):
-            real_group = self._deja_real
-            self._do("monitored_barrier", [], [], args, kwargs, is_blocking=True)
 
         def abort(self):
             self._deja_real.abort()
