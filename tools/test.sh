@@ -23,7 +23,7 @@ run() {  # name command…: remembers a failure and goes on, so that one run sho
 first_of() { for c in "$@"; do command -v "$c" && return; done; echo "$1"; }
 
 step "packages"
-tools/setup.sh
+tools/setup.sh --tests
 clangxx=$(first_of clang++-14 clang++-18 clang++)
 clangc=$(first_of clang-14 clang-18 clang)
 
