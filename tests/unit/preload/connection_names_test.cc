@@ -11,13 +11,16 @@ namespace deja::preload {
 namespace {
 
 TEST(ConnectionNames, AFifoSaysItsPathAndItsDirections) {
-  const FifoName read(ConnectionName::Open("/run/a to b", O_RDONLY | O_NONBLOCK, 2, "0.1").text);
+  const auto reads = ConnectionName::Open("/run/a to b", O_RDONLY | O_NONBLOCK, 2, "0.1");
+  const FifoName read(reads.text);
   EXPECT_EQ(read.path, "/run/a to b");
   EXPECT_TRUE(read.opened && read.reads && !read.writes);
-  const FifoName write(ConnectionName::Open("/run/x #1 of", O_WRONLY, 1, "0").text);
+  const auto writes = ConnectionName::Open("/run/x #1 of", O_WRONLY, 1, "0");
+  const FifoName write(writes.text);
   EXPECT_EQ(write.path, "/run/x #1 of");
   EXPECT_TRUE(write.opened && !write.reads && write.writes);
-  const FifoName both(ConnectionName::Open("/run/x to read", O_RDWR, 1, "0").text);
+  const auto does_both = ConnectionName::Open("/run/x to read", O_RDWR, 1, "0");
+  const FifoName both(does_both.text);
   EXPECT_EQ(both.path, "/run/x to read");
   EXPECT_TRUE(both.opened && both.reads && both.writes);
 }
@@ -31,7 +34,8 @@ TEST(ConnectionNames, TheLongestPathFits) {
 }
 
 TEST(ConnectionNames, AnInheritedFifoSaysItsPath) {
-  const FifoName input(ConnectionName::InheritedFifo(0, "/run/x from y").text);
+  const auto inherited = ConnectionName::InheritedFifo(0, "/run/x from y");
+  const FifoName input(inherited.text);
   EXPECT_EQ(input.path, "/run/x from y");
   EXPECT_FALSE(input.opened);
   const auto other = ConnectionName::OfParent(ConnectionName::InheritedFifo(7, "/run/x"));
