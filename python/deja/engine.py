@@ -86,6 +86,11 @@ def step(number):
     _library.deja_impl_step(ctypes.c_uint64(number))
 
 
+def note(text):
+    """A line for listings."""
+    _library.deja_impl_note(text.encode(errors="replace"))
+
+
 _steps_are_named = False
 
 

@@ -20,7 +20,9 @@ def install(distributed):
         return
     from torch._C import _distributed_c10d as c10d
 
-    from deja import torch_groups, torch_stores
+    from deja import exceptions, torch_groups, torch_stores
+
+    exceptions.install()
 
     replaying = mode == engine.REPLAYING
     new = {}

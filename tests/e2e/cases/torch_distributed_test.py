@@ -99,6 +99,8 @@ class TorchDistributed(harness.DejaTest):
     def test_one_rank_raises(self):
         run = self.record_job("train", 2, code=1, MODE="raise")
         self.assertRanksReplay(run, 2)
+        notes = self.checked(self.deja("show", self.trace_path(), "--rank", "1", "--kind", "note")).stdout
+        self.assertRegex(notes, r"exception ValueError: the labels of step \d+ make no sense; train.py:\d+ in main")
         told = self.deja("replay", self.trace_path(), "--rank", "1")
         self.assertRegex(told.stderr, r"ValueError: the labels of step \d+ make no sense")
 

@@ -1,0 +1,31 @@
+"""An exception that ends a rank stands in its trace as a note: what it was, and where."""
+
+import os
+import sys
+
+from deja import engine
+
+_MAX_FRAMES = 20
+
+
+def install():
+    before = sys.excepthook
+
+    def noted(kind, error, traceback):
+        try:
+            engine.note(_text(kind, error, traceback))
+        except Exception as trouble:  # the program's own exception matters more
+            print(f"deja: an exception is not noted: {trouble!r}", file=sys.stderr)
+        before(kind, error, traceback)
+
+    sys.excepthook = noted
+
+
+def _text(kind, error, traceback):
+    """'exception ValueError: text; train.py:57 in main, train.py:70 in <module>', the innermost frame first."""
+    frames = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        frames.append(f"{os.path.basename(code.co_filename)}:{traceback.tb_lineno} in {code.co_name}")
+        traceback = traceback.tb_next
+    return f"exception {kind.__name__}: {str(error)[:400]}; " + ", ".join(frames[: -_MAX_FRAMES - 1 : -1])
