@@ -77,6 +77,9 @@ TEST_F(RankReaderTailTest, ALiveRecordingIsReadWithoutGapOrRepetitionAtAnyMoment
   Start(64 << 10);
   std::atomic<uint64_t> appended[2] = {};
   std::atomic<bool> stop = false;
+  // So many each: the file must not grow faster than it is read again and again.
+  constexpr uint64_t kEachRound = 1000;
+  std::atomic<uint64_t> allowed = kEachRound;
   std::vector<std::thread> writers;
   for (uint32_t thread = 0; thread < 2; ++thread) {
     writers.emplace_back([&, thread] {
@@ -84,14 +87,17 @@ TEST_F(RankReaderTailTest, ALiveRecordingIsReadWithoutGapOrRepetitionAtAnyMoment
       for (uint64_t seq = 0; !stop; ++seq) {
         if (!Append(sink, thread, seq)) return;
         appended[thread].store(seq + 1);
-        // The file must not grow faster than it is read again and again.
-        if (seq % 64 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        const bool waits = seq % 64 == 0 || seq >= allowed;
+        do {
+          if (waits) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        } while (seq >= allowed && !stop);
       }
       log_->ReleaseSink(sink);
     });
   }
   while (appended[0] == 0 || appended[1] == 0) std::this_thread::yield();
   for (int round = 0; round < 20; ++round) {
+    allowed += kEachRound;
     const uint64_t before[2] = {appended[0], appended[1]};
     const auto reader = RankReader::Open(log_->folder());
     if (!reader) {
