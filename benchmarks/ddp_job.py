@@ -16,7 +16,7 @@ layers = [nn.Linear(784, 512), nn.ReLU(), nn.Dropout(0.1), nn.Linear(512, 512), 
 model = nn.parallel.DistributedDataParallel(nn.Sequential(*layers))
 optimizer = torch.optim.AdamW(model.parameters())
 for step in range(int(os.environ.get("JOB_STEPS", "200"))):
-    loss = F.cross_entropy(model(torch.randn(128, 784)), torch.randint(0, 10, (128,)))
+    loss = F.cross_entropy(model(torch.randn(16, 784)), torch.randint(0, 10, (16,)))
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

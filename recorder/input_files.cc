@@ -113,7 +113,7 @@ std::string_view InputFiles::Keep(std::string_view path) {
     text_ = static_cast<char*>(MapZeroed(kChunk));
     text_left_ = text_ == nullptr ? 0 : kChunk;
   }
-  if (path.empty() || path.size() > text_left_) return {};
+  if (text_ == nullptr || path.size() > text_left_) return {};
   std::memcpy(text_, path.data(), path.size());
   const std::string_view kept(text_, path.size());
   text_ += path.size();

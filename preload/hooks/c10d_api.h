@@ -21,9 +21,9 @@ typedef struct {
   uint64_t bytes;
 } deja_piece;
 
-/* How an operation of a recording ended. FAILED: its Work.wait raises. RAISED: the call itself
+/* How an operation of a recording ended. Failed: its Work.wait raises. Raised: the call itself
  * does. */
-enum { DEJA_GROUP_UNKNOWN = 0, DEJA_GROUP_DONE = 1, DEJA_GROUP_FAILED = 2, DEJA_GROUP_RAISED = 3 };
+enum { kDejaGroupUnknown = 0, kDejaGroupDone = 1, kDejaGroupFailed = 2, kDejaGroupRaised = 3 };
 
 typedef struct {
   uint32_t size;        /* of this structure */
@@ -41,7 +41,7 @@ typedef struct {
   const char* name;   /* c10d_new_group: the group's name, ended by a zero */
   uint64_t identity;  /* c10d_new_group: the same number in all its ranks */
   uint64_t operation; /* out: its number in the group, from 1; 0: it has none */
-  int32_t state;      /* out, served: DEJA_GROUP_… */
+  int32_t state;      /* out, served: kDejaGroup… */
   int32_t src;        /* out, served: who had sent what a recv_anysource received */
   const char*
       error; /* set by `real` when the call raised; out, served: what the operation raises */
