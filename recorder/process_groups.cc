@@ -3,8 +3,6 @@
 // An operation's CallEnter and CallLeave stand around its issue, on the caller's stream. Its
 // CallResults comes when it has ended, on the thread that noticed; so does, for one that failed or
 // has received from any source, the call c10d_work, whose blob in the enter record is the error.
-#include <cstring>
-
 #include "preload/api/c10d_table.h"
 #include "preload/digest.h"
 #include "preload/stack.h"
@@ -109,8 +107,9 @@ void RecorderEngine::RecordNewGroup(Recording& rec, GroupCall& call) {
   static std::atomic<uint64_t> groups{0};
   const uint64_t handle = ~(groups.fetch_add(1, std::memory_order_relaxed) + 1);
   Communicator* comm = rec.comms.Add(handle, call.identity, rank, nranks);
-  if (comm != nullptr) {
-    std::memcpy(reinterpret_cast<void*>(call.ArgOf(Role::kNewComm)), &handle, sizeof handle);
+  auto* group = call.Arg<uint64_t*>(call.info->Find(Role::kNewComm));
+  if (comm != nullptr && group != nullptr) {
+    *group = handle;
     format::CommCreated created;
     created.comm = comm->wire();
     created.hash = comm->hash;

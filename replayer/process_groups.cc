@@ -11,7 +11,6 @@ namespace deja::replayer {
 using preload::C10dApi;
 using preload::GroupCall;
 using preload::GroupState;
-using preload::Role;
 
 namespace {
 
