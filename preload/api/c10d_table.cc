@@ -1,28 +1,14 @@
 #include "preload/api/c10d_table.h"
 
 #include "preload/api/table.h"
+#include "preload/api/table_lookup.h"
 
 namespace deja::preload {
 namespace {
 
-#define DEJA_FN(id, result, name, since, klass, ...) \
-  DEJA_TABLE_PARAMS(kParamsOf_##name, __VA_ARGS__)
-#include "preload/api/c10d.def"
-#undef DEJA_FN
-
-constexpr ApiInfo kTable[] = {
-#define DEJA_FN(id, result, name, since, klass, ...) \
-  {                                                  \
-      kC10dFamily + (id),                            \
-      #name,                                         \
-      since,                                         \
-      ApiClass::k##klass,                            \
-      ReturnKindOf(#result),                         \
-      ParamCount(kParamsOf_##name),                  \
-      kParamsOf_##name},
-#include "preload/api/c10d.def"
-#undef DEJA_FN
-};
+#define DEJA_TABLE_DEF "preload/api/c10d.def"
+#define DEJA_TABLE_FAMILY kC10dFamily
+#include "preload/api/table_rows.inc"
 
 static_assert(TableIsSound(kTable, kC10dFamily));
 
@@ -33,14 +19,11 @@ std::span<const ApiInfo> C10dTable() {
 }
 
 const ApiInfo* FindC10d(uint32_t id) {
-  const uint32_t index = id - kC10dFamily;
-  return index < std::size(kTable) ? &kTable[index] : nullptr;
+  return RowOf(kTable, kC10dFamily, id);
 }
 
 const ApiInfo* FindC10d(std::string_view name) {
-  for (const ApiInfo& info : kTable)
-    if (name == info.name) return &info;
-  return nullptr;
+  return RowNamed(kTable, name);
 }
 
 }  // namespace deja::preload

@@ -1,6 +1,7 @@
 #include "preload/api/libc_table.h"
 
 #include "preload/api/table.h"
+#include "preload/api/table_lookup.h"
 
 namespace deja::preload {
 namespace {
@@ -21,14 +22,11 @@ std::span<const ApiInfo> LibcTable() {
 }
 
 const ApiInfo* FindLibc(uint32_t id) {
-  uint32_t index = id - kLibcFamily;
-  return index < std::size(kTable) ? &kTable[index] : nullptr;
+  return RowOf(kTable, kLibcFamily, id);
 }
 
 const ApiInfo* FindLibc(std::string_view name) {
-  for (const ApiInfo& info : kTable)
-    if (name == info.name) return &info;
-  return nullptr;
+  return RowNamed(kTable, name);
 }
 
 InputKind InputKindOf(uint32_t id) {

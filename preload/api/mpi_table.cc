@@ -3,27 +3,14 @@
 #include <cstdio>
 
 #include "preload/api/table.h"
+#include "preload/api/table_lookup.h"
 
 namespace deja::preload {
 namespace {
 
-#define DEJA_FN(id, result, name, since, klass, ...) \
-  DEJA_TABLE_PARAMS(kParamsOf_##name, __VA_ARGS__)
-#include "preload/api/mpi.def"
-#undef DEJA_FN
-
-constexpr ApiInfo kTable[] = {
-#define DEJA_FN(id, result, name, since, klass, ...) \
-  {kMpiFamily + (id),                                \
-   #name,                                            \
-   since,                                            \
-   ApiClass::k##klass,                               \
-   ReturnKindOf(#result),                            \
-   ParamCount(kParamsOf_##name),                     \
-   kParamsOf_##name},
-#include "preload/api/mpi.def"
-#undef DEJA_FN
-};
+#define DEJA_TABLE_DEF "preload/api/mpi.def"
+#define DEJA_TABLE_FAMILY kMpiFamily
+#include "preload/api/table_rows.inc"
 
 // That no name occurs twice is in the enumeration.
 static_assert(IdsAreDense(kTable, kMpiFamily));
@@ -54,14 +41,11 @@ std::span<const ApiInfo> MpiTable() {
 }
 
 const ApiInfo* FindMpi(uint32_t id) {
-  uint32_t index = id - kMpiFamily;
-  return index < std::size(kTable) ? &kTable[index] : nullptr;
+  return RowOf(kTable, kMpiFamily, id);
 }
 
 const ApiInfo* FindMpi(std::string_view name) {
-  for (const ApiInfo& info : kTable)
-    if (name == info.name) return &info;
-  return nullptr;
+  return RowNamed(kTable, name);
 }
 
 std::span<const MpiPredefined> MpiPredefinedHandles() {
