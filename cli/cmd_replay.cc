@@ -48,7 +48,8 @@ Options g_options;
 
 void AddOptions(CLI::App& app) {
   app.add_option("TRACE", g_options.trace, "A trace directory or a bundle")->required();
-  auto* rank = app.add_option("--rank", g_options.rank, "The rank to replay, alone")
+  auto* rank = app.add_option("--rank", g_options.rank,
+                              "The rank to replay, alone; not needed if there is only one")
                    ->check(CLI::NonNegativeNumber);
   auto* ranks = app.add_option("--ranks", g_options.ranks, "Ranks to replay side by side: A-B");
   auto* all = app.add_flag("--all", g_options.all, "Replay all recorded ranks side by side");
@@ -110,6 +111,12 @@ Result<std::vector<uint32_t>> ChosenRanks(const format::Trace& trace) {
   for (const format::RankFolder& folder : trace.ranks()) there.insert(folder.rank);
   if (g_options.all) return std::vector<uint32_t>(there.begin(), there.end());
   if (g_options.rank >= 0) return std::vector<uint32_t>{static_cast<uint32_t>(g_options.rank)};
+  if (g_options.ranks.empty() && there.size() <= 1)
+    return std::vector<uint32_t>(there.begin(), there.end());
+  if (g_options.ranks.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{} has {} ranks: say what to replay: --rank R, --ranks A-B or --all",
+                            trace.path(), there.size()));
   DEJA_ASSIGN_OR_RETURN(const auto range, ParseRange(g_options.ranks));
   std::vector<uint32_t> chosen;
   for (uint32_t rank : there)
@@ -302,11 +309,7 @@ int Usage(const std::string& message) {
 }
 
 int Run(const Context& context) {
-  if (g_options.rank < 0 && g_options.ranks.empty() && !g_options.all)
-    return Usage("say what to replay: --rank R, --ranks A-B or --all");
   if (!g_options.gdb_commands.empty()) g_options.gdb = true;
-  if (g_options.gdb && g_options.rank < 0) return Usage("--gdb needs --rank: it shows one program");
-
   auto trace = format::Trace::Open(g_options.trace);
   if (!trace) return FailWith(trace.error());
   auto ranks = ChosenRanks(**trace);
@@ -314,6 +317,7 @@ int Run(const Context& context) {
     Diagnose(ranks.error().message);
     return kExitUsage;
   }
+  if (g_options.gdb && ranks->size() > 1) return Usage("--gdb needs --rank: it shows one program");
   Scratch scratch;
   if (Status opened = scratch.Open(); !opened) return FailWith(opened.error());
 
@@ -363,6 +367,7 @@ const Command kReplayCommand = {
     "  deja replay run.deja --rank 2          alone: its peers' data comes from the trace\n"
     "  deja replay run.deja --rank 2 --gdb    the same in gdb, with Deja's commands\n"
     "  deja replay run.deja --ranks 0-3       side by side\n"
+    "  deja replay single.deja                the only rank of a trace\n"
     "  deja replay run.deja.zip --rank 2 -- build/train    the program is somewhere else\n",
     true,
     AddOptions,

@@ -38,6 +38,16 @@ class Single(harness.DejaTest):
         for _ in range(2):
             self.assertReplays(run)
 
+    def test_the_only_rank_need_not_be_named(self):
+        run = self.record_single(sys.executable, "-c", UNSEEDED, "0")
+        again = self.checked(self.deja("replay", self.trace_path()))
+        self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+
+    def test_of_several_ranks_one_must_be_named(self):
+        self.checked(self.record("reduces", n=2))
+        asked = self.checked(self.deja("replay", self.trace_path()), 2)
+        self.assertIn("has 2 ranks: say what to replay: --rank R", asked.stderr)
+
     def test_exit_code(self):
         run = self.record_single(sys.executable, "-c", UNSEEDED, "3", code=3)
         self.assertReplays(run)
