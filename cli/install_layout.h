@@ -17,7 +17,7 @@ Result<std::string> FindLibrary(const std::string& name);
 Result<std::string> FindLoopbackDirectory();
 // A file of gdb/, such as "deja_gdb.py".
 Result<std::string> FindGdbScript(const std::string& name);
-// The folder that goes in front of PYTHONPATH (python/).
+// The folder that Python finds in front of PYTHONPATH (python/).
 Result<std::string> FindPythonDirectory();
 // This executable.
 std::string OwnPath();

@@ -135,10 +135,7 @@ class Job {
     Environment env;
     for (const auto& [name, value] : options_.environment) env.Set(name, value);
     if (!options_.preload.empty()) env.Prepend("LD_PRELOAD", options_.preload);
-    if (!options_.python.empty()) {
-      env.Prepend("PYTHONPATH", options_.python);
-      env.Set("DEJA_PYTHON", options_.python);
-    }
+    if (!options_.python.empty()) env.Set("DEJA_PYTHON", options_.python);
     if (!options_.loopback_directory.empty())
       env.Prepend("LD_LIBRARY_PATH", options_.loopback_directory);
     // Python's hashes decide the order of its sets; recordings and replays need one that stays.

@@ -28,7 +28,7 @@ struct LaunchOptions {
   std::vector<std::pair<std::string, std::string>> environment;
   std::string loopback_directory;  // goes in front of LD_LIBRARY_PATH; empty: not used
   std::string preload;             // goes in front of LD_PRELOAD; empty: not used
-  std::string python;              // goes in front of PYTHONPATH; empty: not used
+  std::string python;              // where a Python finds Deja's side of PyTorch; empty: not used
   bool fixed_addresses = false;    // switch address-space randomisation off
   // Variable that tells each started process its own id: it outlives what the command execs.
   std::string pid_variable;

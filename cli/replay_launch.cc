@@ -141,13 +141,8 @@ void FillEnvironment(const format::TraceHeader& header, const std::string& folde
                      const std::string& library, const std::string& python,
                      const ReplayOptions& options, ReplayTarget& target) {
   std::string preload = library;
-  std::string python_path = python;
   for (std::string_view entry : header.process.environment) {
     if (entry.find('=') == std::string_view::npos || StartsWith(entry, "DEJA_")) continue;
-    if (StartsWith(entry, "PYTHONPATH=")) {
-      python_path += ":" + std::string(entry.substr(strlen("PYTHONPATH=")));
-      continue;
-    }
     if (!StartsWith(entry, "LD_PRELOAD=")) {
       target.environment.emplace_back(entry);
       continue;
@@ -162,7 +157,6 @@ void FillEnvironment(const format::TraceHeader& header, const std::string& folde
     }
   }
   target.environment.push_back("LD_PRELOAD=" + preload);
-  target.environment.push_back("PYTHONPATH=" + python_path);
   target.environment.push_back("DEJA_PYTHON=" + python);
   target.environment.push_back("DEJA_REPLAY=" + folder);
   target.environment.push_back("DEJA_SCRATCH=" + target.scratch);

@@ -61,16 +61,6 @@ std::string WithoutOurPreload(std::string_view entry) {
   return rest.empty() ? rest : "LD_PRELOAD=" + rest;
 }
 
-// "PYTHONPATH=a:b" without the folder that DEJA_PYTHON names; empty when nothing is left.
-std::string WithoutOurPython(std::string_view entry) {
-  const char* ours = std::getenv("DEJA_PYTHON");
-  std::string_view list = entry.substr(entry.find('=') + 1);
-  if (ours == nullptr || !StartsWith(list, ours)) return std::string(entry);
-  list.remove_prefix(std::strlen(ours));
-  if (list.empty()) return {};
-  return list[0] == ':' ? "PYTHONPATH=" + std::string(list.substr(1)) : std::string(entry);
-}
-
 int FindBuildId(dl_phdr_info* info, size_t, void* result) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr)& header = info->dlpi_phdr[i];
@@ -184,7 +174,6 @@ void ProcessFacts::TakeEnvironment(const SecretRule& rule) {
   for (std::string& entry : SplitAtZeros({raw_environment_.data, raw_environment_.size})) {
     if (IsOurs(entry)) continue;
     if (StartsWith(entry, "LD_PRELOAD=")) entry = WithoutOurPreload(entry);
-    if (StartsWith(entry, "PYTHONPATH=")) entry = WithoutOurPython(entry);
     if (entry.empty()) continue;
     const size_t equals = std::min(entry.find('='), entry.size() - 1);
     const std::string name = entry.substr(0, equals);

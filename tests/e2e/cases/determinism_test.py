@@ -149,11 +149,36 @@ class Machine(Matrix):
     def test_a_recording_does_not_change_the_answers(self):
         def stable(text):
             return re.sub(r"(?m)^(pid|by number|sysinfo|pages|getloadavg|main is at|\S*: (Pid|PPid):|.*cpu MHz|"
-                          r".*bogomips|env (_|PYTHONHASHSEED|PYTHONPATH|PWD|OLDPWD)).*\n", "", text)
+                          r".*bogomips|env (_|PYTHONHASHSEED|PWD|OLDPWD)).*\n", "", text)
         run = self.checked(self.deja("record", "--single", "--out", self.trace_path(), "--",
                                      harness.app("determinism_machine")))
         plain = self.command([harness.app("determinism_machine")])
         self.assertEqual(stable(run.stdout), stable(plain.stdout))
+
+    def test_the_way_to_deja_s_python_side_does_not_show(self):
+        """Whether PYTHONPATH is set or not: nobody sees another one, and every Python finds what it would have found."""
+        script = """
+import ctypes, os, subprocess, sys
+asked = ctypes.CDLL(None).getenv
+asked.restype = ctypes.c_char_p
+own = [entry for entry in sys.path[1:] if entry != OURS]
+print(os.environ.get("PYTHONPATH"), asked(b"PYTHONPATH"), own)
+sys.stdout.flush()
+inner = "import sys; print([entry for entry in sys.path if entry != '" + OURS + "'])"
+subprocess.run(["env", "-i", sys.executable, "-c", inner])
+subprocess.run([sys.executable, "-I", "-c", inner])
+subprocess.run(["sh", "-c", 'echo "${PYTHONPATH-unset}"; env | grep ^PYTHONPATH; "$0" -c "$1"', sys.executable, inner])
+if "DEJA_OUT" in os.environ:
+    for env in {}, None:
+        subprocess.run([sys.executable, "-c", "import sys; assert 'deja' in sys.modules"], env=env, check=True)
+""".replace("OURS", repr(str(harness.ROOT / "python")))
+        for variables in {}, {"PYTHONPATH": "/one:/other"}:
+            plain = self.command([sys.executable, "-c", script], env=variables)
+            run = self.checked(self.deja("record", "--single", "--out", self.trace_path(), "--", sys.executable, "-c", script,
+                                         env=variables))
+            self.assertEqual(run.stdout, plain.stdout)
+            self.assertEqual(harness.without_report(self.checked(self.replay(0)).stdout), run.stdout)
+            shutil.rmtree(self.trace_path())
 
     def test_python(self):
         script = """
