@@ -34,3 +34,5 @@ endif()
 # nccl.h is optional: the API table carries its own declarations of the stable C ABI. Where the header is, the
 # conformance tests compare the two.
 find_path(DEJA_NCCL_INCLUDE nccl.h PATHS /usr/local/cuda/include)
+# So is cuda.h, which only a test reads: include/compat/cuda.h must say the same.
+find_path(DEJA_CUDA_INCLUDE cuda.h PATHS /usr/local/cuda/include)

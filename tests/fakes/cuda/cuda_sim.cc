@@ -1,0 +1,424 @@
+#pragma GCC visibility push(default)
+#include "tests/fakes/cuda/cuda_sim.h"
+#pragma GCC visibility pop
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "tests/fakes/cuda/sim_memory.h"
+#include "tests/fakes/cuda/sim_stream.h"
+
+struct CUmod_st {
+  const cusim_kernel* kernels;
+};
+struct CUfunc_st {
+  const cusim_kernel* kernel;
+};
+struct CUgraphExec_st {
+  std::vector<std::function<void()>> work;
+};
+
+namespace {
+
+using cusim::Memory;
+
+constexpr int kMostDevices = 16;
+
+struct Driver {
+  std::mutex mutex;  // of captures and of what is made on first use
+  int devices = 0;
+  CUcontext contexts[kMostDevices] = {};
+  std::vector<CUgraph> captures;  // that are open
+  int broken = 0;
+};
+Driver* g_driver = nullptr;
+std::atomic<bool> g_ready{false};
+
+thread_local std::vector<CUcontext> t_contexts;
+thread_local CUstreamCaptureMode t_capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+thread_local std::map<CUcontext, CUstream> t_streams;
+
+CUcontext Current() {
+  return t_contexts.empty() ? nullptr : t_contexts.back();
+}
+
+void Break(CUgraph graph) {
+  if (graph->broken) return;
+  graph->broken = true;
+  ++g_driver->broken;
+}
+
+// A call that may not be made while another thread captures in the global mode, or this one.
+CUresult CheckUnsafeCall() {
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  std::lock_guard hold(g_driver->mutex);
+  if (t_capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
+  for (CUgraph graph : g_driver->captures) {
+    const bool forbids = graph->mode == CU_STREAM_CAPTURE_MODE_GLOBAL ||
+                         (graph->mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL &&
+                          graph->thread == std::this_thread::get_id());
+    if (!forbids) continue;
+    Break(graph);
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  return CUDA_SUCCESS;
+}
+
+bool IsLegacy(CUstream stream) {
+  return stream == nullptr || stream == CU_STREAM_LEGACY;
+}
+
+// The stream behind a handle. With the driver's mutex held.
+CUresult Find(CUstream handle, CUstream* stream) {
+  if (handle != nullptr && handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD) {
+    *stream = handle;
+    return CUDA_SUCCESS;
+  }
+  CUcontext context = Current();
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (IsLegacy(handle)) {
+    for (CUstream other : context->blocking)
+      if (other->capture != nullptr) {
+        Break(other->capture);
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+      }
+    *stream = context->legacy;
+    return CUDA_SUCCESS;
+  }
+  CUstream& own = t_streams[context];
+  if (own == nullptr) {
+    own = new CUstream_st(context, true);
+    std::lock_guard hold(context->mutex);
+    context->blocking.push_back(own);
+  }
+  *stream = own;
+  return CUDA_SUCCESS;
+}
+
+CUresult Enqueue(CUstream handle, std::function<void()> work) {
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  std::lock_guard hold(g_driver->mutex);
+  CUstream stream = nullptr;
+  if (CUresult result = Find(handle, &stream); result != CUDA_SUCCESS) return result;
+  return stream->Put(std::move(work));
+}
+
+const void* Pointer(CUdeviceptr address) {
+  return reinterpret_cast<const void*>(static_cast<uintptr_t>(address));
+}
+
+CUresult AllocateAt(CUdeviceptr* address, Memory kind, size_t bytes) {
+  if (CUresult result = CheckUnsafeCall(); result != CUDA_SUCCESS) return result;
+  if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  void* memory = cusim::Allocate(kind, bytes);
+  if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  *address = reinterpret_cast<uintptr_t>(memory);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+extern "C" {
+
+void* cusim_backing(const void* address) {
+  return cusim::Backing(address);
+}
+
+int cusim_broken_captures(void) {
+  std::lock_guard hold(g_driver->mutex);
+  return g_driver->broken;
+}
+
+CUresult cuInit(unsigned int) {
+  static const CUresult result = [] {
+    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    if (visible != nullptr && *visible == '\0') return CUDA_ERROR_NO_DEVICE;
+    const char* count = std::getenv("CUDA_SIM_DEVICES");
+    g_driver = new Driver;
+    g_driver->devices = count == nullptr ? 2 : std::atoi(count);
+    if (g_driver->devices <= 0 || g_driver->devices > kMostDevices) return CUDA_ERROR_NO_DEVICE;
+    g_ready = true;
+    return CUDA_SUCCESS;
+  }();
+  return result;
+}
+
+CUresult cuDeviceGetCount(int* count) {
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  *count = g_driver->devices;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  if (ordinal < 0 || ordinal >= g_driver->devices) return CUDA_ERROR_INVALID_DEVICE;
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  std::lock_guard hold(g_driver->mutex);
+  CUcontext& primary = g_driver->contexts[device];
+  if (primary == nullptr) {
+    primary = new CUctx_st;
+    primary->device = device;
+    primary->legacy = new CUstream_st(primary, true);
+  }
+  *context = primary;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext context) {
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  if (!t_contexts.empty()) t_contexts.pop_back();
+  if (context != nullptr) t_contexts.push_back(context);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  *context = Current();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext context) {
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  t_contexts.push_back(context);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext* context) {
+  if (t_contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context != nullptr) *context = t_contexts.back();
+  t_contexts.pop_back();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
+  return AllocateAt(address, Memory::kDevice, bytes);
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned int) {
+  return AllocateAt(address, Memory::kManaged, bytes);
+}
+
+CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned int) {
+  CUdeviceptr address = 0;
+  const CUresult result = AllocateAt(&address, Memory::kPinned, bytes);
+  if (result == CUDA_SUCCESS) *memory = const_cast<void*>(Pointer(address));
+  return result;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr address) {
+  if (CUresult result = cuCtxSynchronize(); result != CUDA_SUCCESS) return result;
+  return cusim::Free(const_cast<void*>(Pointer(address))) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemHostRegister_v2(void* memory, size_t bytes, unsigned int) {
+  if (CUresult result = CheckUnsafeCall(); result != CUDA_SUCCESS) return result;
+  if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  return cusim::Register(memory, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data,
+                                CUdeviceptr address) {
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  const Memory kind = cusim::KindOf(Pointer(address));
+  for (unsigned int i = 0; i < count; ++i) {
+    unsigned int value = 0;
+    if (attributes[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE && kind != Memory::kPageable)
+      value = kind == Memory::kPinned ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    if (attributes[i] == CU_POINTER_ATTRIBUTE_IS_MANAGED) value = kind == Memory::kManaged ? 1 : 0;
+    std::memcpy(data[i], &value, sizeof value);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  if (bytes == 0) return CUDA_SUCCESS;
+  void* target = cusim::Backing(Pointer(to));
+  const void* source = cusim::Backing(Pointer(from));
+  // Memory that is not pinned is read before the call returns, and has been written by then.
+  if (cusim::KindOf(Pointer(from)) == Memory::kPageable) {
+    std::string staged(static_cast<const char*>(source), bytes);
+    return Enqueue(stream, [target, staged] { std::memcpy(target, staged.data(), staged.size()); });
+  }
+  const CUresult result =
+      Enqueue(stream, [target, source, bytes] { std::memcpy(target, source, bytes); });
+  if (result != CUDA_SUCCESS || cusim::KindOf(Pointer(to)) != Memory::kPageable) return result;
+  return cuStreamSynchronize(stream);
+}
+
+CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  CUcontext context = Current();
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  const bool blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
+  *stream = new CUstream_st(context, blocking);
+  std::lock_guard hold(context->mutex);
+  if (blocking) context->blocking.push_back(*stream);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamSynchronize(CUstream handle) {
+  if (CUresult result = CheckUnsafeCall(); result != CUDA_SUCCESS) return result;
+  auto mark = std::make_shared<cusim::Mark>();
+  const CUresult result = Enqueue(handle, [mark] { mark->Reach(); });
+  if (result == CUDA_SUCCESS) mark->Wait();
+  return result;
+}
+
+CUresult cuCtxSynchronize(void) {
+  // The legacy stream does not wait for streams that do not block; a device does.
+  CUcontext context = Current();
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  return cuStreamSynchronize(CU_STREAM_LEGACY);
+}
+
+CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  std::lock_guard hold(g_driver->mutex);
+  CUstream stream = nullptr;
+  if (CUresult result = Find(handle, &stream); result != CUDA_SUCCESS) return result;
+  *context = stream->context;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int) {
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  std::lock_guard hold(g_driver->mutex);
+  CUstream stream = nullptr;
+  if (CUresult result = Find(handle, &stream); result != CUDA_SUCCESS) return result;
+  std::unique_lock held(event->mutex);
+  if (event->capture != nullptr && stream->capture == nullptr) stream->capture = event->capture;
+  if (stream->capture != nullptr && event->capture != stream->capture) {
+    Break(stream->capture);
+    return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+  }
+  if (stream->capture != nullptr)
+    return CUDA_SUCCESS;  // the order of its work is that of the calls
+  cusim::MarkPtr mark = event->mark;
+  held.unlock();
+  if (mark == nullptr) return CUDA_SUCCESS;
+  return stream->Put([mark] { mark->Wait(); });
+}
+
+CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  std::lock_guard hold(g_driver->mutex);
+  if (IsLegacy(handle) && Current() != nullptr)
+    for (CUstream other : Current()->blocking)
+      if (other->capture != nullptr) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  CUstream stream = nullptr;
+  if (CUresult result = Find(handle, &stream); result != CUDA_SUCCESS) return result;
+  *status = stream->capture == nullptr ? CU_STREAM_CAPTURE_STATUS_NONE
+            : stream->capture->broken  ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                       : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
+  if (IsLegacy(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  std::lock_guard hold(g_driver->mutex);
+  stream->capture = new CUgraph_st;
+  stream->capture->mode = mode;
+  stream->capture->thread = std::this_thread::get_id();
+  g_driver->captures.push_back(stream->capture);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  std::lock_guard hold(g_driver->mutex);
+  *graph = stream->capture;
+  for (CUcontext context : g_driver->contexts)
+    for (size_t i = 0; context != nullptr && i < context->blocking.size(); ++i)
+      if (context->blocking[i]->capture == *graph) context->blocking[i]->capture = nullptr;
+  stream->capture = nullptr;
+  std::erase(g_driver->captures, *graph);
+  if (!(*graph)->broken) return CUDA_SUCCESS;
+  *graph = nullptr;
+  return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  std::swap(*mode, t_capture_mode);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long) {
+  *exec = new CUgraphExec_st{graph->work};
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  return Enqueue(stream, [exec] {
+    for (const auto& work : exec->work) work();
+  });
+}
+
+CUresult cuEventCreate(CUevent* event, unsigned int) {
+  if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *event = new CUevent_st(Current());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream handle) {
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  std::lock_guard hold(g_driver->mutex);
+  CUstream stream = nullptr;
+  if (CUresult result = Find(handle, &stream); result != CUDA_SUCCESS) return result;
+  if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
+  std::lock_guard held(event->mutex);
+  event->capture = stream->capture;
+  if (stream->capture != nullptr) return CUDA_SUCCESS;
+  auto mark = std::make_shared<cusim::Mark>();
+  event->mark = mark;
+  return stream->Put([mark] { mark->Reach(); });
+}
+
+CUresult cuEventQuery(CUevent event) {
+  if (CUresult result = CheckUnsafeCall(); result != CUDA_SUCCESS) return result;
+  std::lock_guard held(event->mutex);
+  if (event->capture != nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  return event->mark == nullptr || event->mark->reached() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
+  return Enqueue(stream, [function, data] { function(data); });
+}
+
+CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *module = new CUmod_st{static_cast<const cusim_kernel*>(image)};
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+  for (const cusim_kernel* kernel = module->kernels; kernel->name != nullptr; ++kernel) {
+    if (std::strcmp(kernel->name, name) != 0) continue;
+    *function = new CUfunc_st{kernel};
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned int, unsigned int, unsigned int, unsigned int,
+                        unsigned int, unsigned int, unsigned int, CUstream stream, void** params,
+                        void**) {
+  std::vector<uint64_t> words(function->kernel->params);
+  for (size_t i = 0; i < words.size(); ++i) std::memcpy(&words[i], params[i], sizeof words[i]);
+  return Enqueue(stream, [function, words]() mutable {
+    std::vector<void*> pointers;
+    for (uint64_t& word : words) pointers.push_back(&word);
+    function->kernel->run(pointers.data());
+  });
+}
+
+}  // extern "C"

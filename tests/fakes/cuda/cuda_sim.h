@@ -1,0 +1,73 @@
+/* A CUDA driver for machines that have none: libcuda.so.1 of the tests.
+ *
+ * Streams are threads that run their work late and at random distances (CUDA_SIM_DELAY_US, at most
+ * 200 by default); device memory is an address range that the processor cannot touch, as in
+ * reality, with the bytes at another address; kernels are host functions. What a real driver
+ * refuses is refused: what breaks a capture, events of another context, calls before cuInit.
+ * Devices: CUDA_SIM_DEVICES (2); none if CUDA_VISIBLE_DEVICES is empty. Only what tests use is
+ * here. */
+#ifndef DEJA_TESTS_FAKES_CUDA_CUDA_SIM_H_
+#define DEJA_TESTS_FAKES_CUDA_CUDA_SIM_H_
+
+#include "include/compat/cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What cuModuleLoadData takes: kernels by name, ended by a null name. A kernel gets copies of what
+ * kernelParams pointed to; each parameter has eight bytes. */
+typedef struct cusim_kernel {
+  const char* name;
+  unsigned int params;
+  void (*run)(void** params);
+} cusim_kernel;
+
+/* Where the bytes of an address lie: device memory's elsewhere, others' where they are. */
+void* cusim_backing(const void* address);
+/* Captures that somebody has broken so far. */
+int cusim_broken_captures(void);
+
+CUresult cuInit(unsigned int flags);
+CUresult cuDeviceGetCount(int* count);
+CUresult cuDeviceGet(CUdevice* device, int ordinal);
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device);
+CUresult cuCtxSetCurrent(CUcontext context);
+CUresult cuCtxGetCurrent(CUcontext* context);
+CUresult cuCtxPushCurrent_v2(CUcontext context);
+CUresult cuCtxPopCurrent_v2(CUcontext* context);
+CUresult cuCtxSynchronize(void);
+CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes);
+CUresult cuMemFree_v2(CUdeviceptr address);
+CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned int flags);
+CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned int flags);
+CUresult cuMemHostRegister_v2(void* memory, size_t bytes, unsigned int flags);
+CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data,
+                                CUdeviceptr address);
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
+CUresult cuStreamCreate(CUstream* stream, unsigned int flags);
+CUresult cuStreamSynchronize(CUstream stream);
+CUresult cuStreamGetCtx(CUstream stream, CUcontext* context);
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status);
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode);
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph);
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode);
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags);
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
+CUresult cuEventCreate(CUevent* event, unsigned int flags);
+CUresult cuEventRecord(CUevent event, CUstream stream);
+CUresult cuEventQuery(CUevent event);
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data);
+CUresult cuModuleLoadData(CUmodule* module, const void* image);
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name);
+CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                        unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                        unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                        void** params, void** extra);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* DEJA_TESTS_FAKES_CUDA_CUDA_SIM_H_ */

@@ -1,0 +1,99 @@
+#include "tests/fakes/cuda/sim_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+namespace cusim {
+namespace {
+
+constexpr size_t kDeviceBytes = size_t{1} << 30;
+constexpr size_t kAlignment = 512;  // as cuMemAlloc promises at least
+
+struct Range {
+  size_t bytes;
+  Memory kind;
+};
+
+struct Space {
+  std::mutex mutex;
+  std::map<uintptr_t, Range> ranges;  // by first address
+  uintptr_t device = 0;               // no access for the processor
+  char* backing = nullptr;
+  size_t used = 0;  // device memory is given out once: who uses freed memory finds its own bytes
+
+  Space() {
+    const int fd = memfd_create("device", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, kDeviceBytes) != 0) std::abort();
+    void* reserved =
+        mmap(nullptr, kDeviceBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* bytes = mmap(nullptr, kDeviceBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (reserved == MAP_FAILED || bytes == MAP_FAILED) std::abort();
+    close(fd);
+    device = reinterpret_cast<uintptr_t>(reserved);
+    backing = static_cast<char*>(bytes);
+  }
+};
+
+Space& TheSpace() {
+  static auto* space = new Space;  // streams outlive static destructors
+  return *space;
+}
+
+}  // namespace
+
+void* Allocate(Memory kind, size_t bytes) {
+  Space& space = TheSpace();
+  std::lock_guard hold(space.mutex);
+  uintptr_t at = 0;
+  if (kind == Memory::kDevice) {
+    const size_t size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    if (size > kDeviceBytes - space.used) return nullptr;
+    at = space.device + space.used;
+    space.used += size;
+  } else {
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return nullptr;
+    at = reinterpret_cast<uintptr_t>(memory);
+  }
+  space.ranges[at] = {bytes, kind};
+  return reinterpret_cast<void*>(at);
+}
+
+bool Free(void* memory) {
+  Space& space = TheSpace();
+  std::lock_guard hold(space.mutex);
+  return space.ranges.erase(reinterpret_cast<uintptr_t>(memory)) != 0;
+}
+
+bool Register(void* memory, size_t bytes) {
+  Space& space = TheSpace();
+  std::lock_guard hold(space.mutex);
+  return space.ranges
+      .try_emplace(reinterpret_cast<uintptr_t>(memory), Range{bytes, Memory::kPinned})
+      .second;
+}
+
+Memory KindOf(const void* address) {
+  Space& space = TheSpace();
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  std::lock_guard hold(space.mutex);
+  auto it = space.ranges.upper_bound(at);
+  if (it == space.ranges.begin()) return Memory::kPageable;
+  --it;
+  return at - it->first < it->second.bytes ? it->second.kind : Memory::kPageable;
+}
+
+void* Backing(const void* address) {
+  Space& space = TheSpace();
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  if (at >= space.device && at - space.device < kDeviceBytes)
+    return space.backing + (at - space.device);
+  return const_cast<void*>(address);
+}
+
+}  // namespace cusim

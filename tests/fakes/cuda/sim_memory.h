@@ -1,0 +1,19 @@
+// The simulated driver's memory: which addresses are whose. Any thread.
+#ifndef DEJA_TESTS_FAKES_CUDA_SIM_MEMORY_H_
+#define DEJA_TESTS_FAKES_CUDA_SIM_MEMORY_H_
+
+#include <cstddef>
+
+namespace cusim {
+
+enum class Memory { kPageable, kPinned, kDevice, kManaged };
+
+void* Allocate(Memory kind, size_t bytes);  // null: there is none left
+bool Free(void* memory);
+bool Register(void* memory, size_t bytes);
+Memory KindOf(const void* address);
+void* Backing(const void* address);
+
+}  // namespace cusim
+
+#endif  // DEJA_TESTS_FAKES_CUDA_SIM_MEMORY_H_

@@ -1,0 +1,79 @@
+// The simulated driver's contexts, streams and events. Nothing is ever freed: threads of streams
+// outlive what the program does at its end.
+#ifndef DEJA_TESTS_FAKES_CUDA_SIM_STREAM_H_
+#define DEJA_TESTS_FAKES_CUDA_SIM_STREAM_H_
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "include/compat/cuda.h"
+
+// A sequence of operations, in an order that respects what depends on what.
+struct CUgraph_st {
+  std::vector<std::function<void()>> work;
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  std::thread::id thread;
+  bool broken = false;
+};
+
+namespace cusim {
+
+// A point in a stream that is reached once.
+class Mark {
+ public:
+  void Reach();
+  void Wait();
+  bool reached();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool reached_ = false;
+};
+using MarkPtr = std::shared_ptr<Mark>;
+
+}  // namespace cusim
+
+struct CUctx_st {
+  CUdevice device = 0;
+  std::mutex mutex;
+  std::vector<CUstream_st*> blocking;  // streams that the legacy stream orders itself with
+  CUstream_st* legacy = nullptr;
+};
+
+struct CUstream_st {
+  CUstream_st(CUcontext context, bool is_blocking);
+
+  // Puts work at the end, or into the graph that is being captured.
+  CUresult Put(std::function<void()> work);
+  // Where everything that has been put so far is done.
+  cusim::MarkPtr Tail();
+
+  CUcontext const context;
+  const bool blocking;
+  CUgraph_st* capture = nullptr;  // under the driver's mutex
+
+ private:
+  void Append(std::function<void()> work);
+  void Run();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::pair<std::function<void()>, cusim::MarkPtr>> queue_;
+  cusim::MarkPtr tail_;
+};
+
+struct CUevent_st {
+  explicit CUevent_st(CUcontext its_context) : context(its_context) {}
+  CUcontext const context;
+  std::mutex mutex;
+  cusim::MarkPtr mark;            // null: never recorded
+  CUgraph_st* capture = nullptr;  // it was recorded while this was captured
+};
+
+#endif  // DEJA_TESTS_FAKES_CUDA_SIM_STREAM_H_
