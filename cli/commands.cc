@@ -16,11 +16,13 @@ extern const Command kPackCommand;
 extern const Command kUnpackCommand;
 extern const Command kRecoverCommand;
 extern const Command kMarkCommand;
+extern const Command kDoctorCommand;
 
 std::span<const Command* const> Commands() {
   static constexpr std::array kCommands = {
-      &kRecordCommand, &kLaunchCommand, &kMarkCommand, &kReplayCommand, &kInfoCommand,
-      &kShowCommand,   &kVerifyCommand, &kPackCommand, &kUnpackCommand, &kRecoverCommand,
+      &kDoctorCommand, &kRecordCommand, &kLaunchCommand,  &kMarkCommand,
+      &kReplayCommand, &kInfoCommand,   &kShowCommand,    &kVerifyCommand,
+      &kPackCommand,   &kUnpackCommand, &kRecoverCommand,
   };
   return kCommands;
 }
