@@ -25,6 +25,7 @@ class Overlay {
   // `scratch` is an absolute path of a folder that exists and belongs to this replay.
   void Open(std::string scratch);
   [[nodiscard]] bool is_open() const { return !scratch_.empty(); }
+  [[nodiscard]] const std::string& scratch() const { return scratch_; }
 
   // Hides what the recorded run made, if it is still there: the program finds what it found then.
   void HideCreated(const std::string& path);

@@ -71,6 +71,8 @@ class ReplayerEngine final : public preload::Engine {
   std::string OwnLinkTarget(int dirfd, const char* path);
   const char* MapFollowed(int dirfd, const char* path, preload::FileUse use,
                           std::span<char> buffer);
+  const char* MapUnrecorded(int dirfd, const char* path, preload::FileUse use,
+                            std::span<char> buffer);
   const char* MapInput(int dirfd, const char* path, preload::FileUse use, std::span<char> buffer);
   bool FindEntries(DIR* stream, const char* path, std::string& entries);
   void ServeUnrecorded(preload::InputCall& call);

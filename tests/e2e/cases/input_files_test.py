@@ -227,6 +227,18 @@ class Full(InputFiles):
         self.gone()
         self.assertReplays(run)
 
+    def test_children_of_which_nothing_is_recorded_write_where_the_working_directory_was(self):
+        code = ("import os, sys\n"
+                "os.chdir(sys.argv[1])\n"
+                "os.system('cat a > f; (exec echo more) >> f; (exec echo new) > g; (exec echo end) >> small.txt;'\n"
+                "          'tail -c 9 f; cat g; tail -c 9 small.txt')\n")
+        (self.data / "a").write_text("first\n")
+        (self.data / "small.txt").write_text("begin\n")
+        run = self.checked(self.record_single(sys.executable, "-c", code, self.data, options=self.FULL))
+        self.assertEqual(run.stdout, "rst\nmore\nnew\negin\nend\n")
+        self.gone()
+        self.assertReplays(run)
+
     def test_a_data_set_costs_what_was_read_of_it(self):
         with open(self.data / "large", "wb") as large:
             large.truncate(2 << 30)
