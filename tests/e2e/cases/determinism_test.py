@@ -8,6 +8,7 @@ import os
 import re
 
 import shutil
+import struct
 import subprocess
 import sys
 import unittest
@@ -15,6 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import harness  # noqa: E402
+sys.path.insert(0, str(harness.ROOT / "tests" / "conformance"))
+import independent_reader  # noqa: E402
 
 REPLAYS = int(os.environ.get("DEJA_REPLAYS", "20"))
 OTHER_HOST = "another-host"
@@ -82,6 +85,26 @@ class Matrix(harness.DejaTest):
         recorded = self.check(row)
         command = [part.replace("{dir}", str(self.dir)) for part in row.command]
         self.assertNotEqual(self.command([harness.app(command[0]), *command[1:]], env=row.env).stdout, recorded.stdout)
+
+
+def with_other_header(data, change):
+    """A file of a trace with another header, and without the frames at its end that say where the others are."""
+    def frame(kind, packed, payload, raw):
+        head = independent_reader.SYNC + struct.pack("<BBHIIQ", kind, packed, 0, len(payload), raw,
+                                                     independent_reader.xxh64(payload))
+        return head + struct.pack("<Q", independent_reader.xxh64(head)) + payload
+
+    out, at = data[:len(independent_reader.MAGIC)], len(independent_reader.MAGIC)
+    while at < len(data):
+        header = independent_reader.parse_header(data, at)
+        end = at + independent_reader.HEADER_BYTES + header[2]
+        if header[0] == 1:
+            raw = change(independent_reader.parse_payload(data, at, header))
+            out += frame(1, 0, raw, len(raw))
+        elif header[0] in (2, 3):
+            out += data[at:end]
+        at = end
+    return out
 
 
 class Entropy(Matrix):
@@ -218,6 +241,16 @@ print(open("/proc/cpuinfo").read().count("processor"), open("/proc/sys/kernel/ho
         self.assertIn("sse4_2", info["cpu_features"].split())
         self.assertGreater(info["memory_bytes"], 1 << 20)
         self.assertNotIn("this CPU is not", self.replay(0).stderr)
+        # The recording of a CPU that has sse9_9 and no sse4_2.
+        rank = self.trace_path() / "rank-00000"
+        for file in rank.iterdir():
+            file.write_bytes(with_other_header(file.read_bytes(), lambda header: header
+                                               .replace(b"sse4_2", b"sse9_9")
+                                               .replace(info["cpu_model"].encode(), b"Z" * len(info["cpu_model"]))))
+        said = self.replay(0).stderr
+        self.assertRegex(said, r"this CPU is not the recorded one \(Z+; here: " + re.escape(info["cpu_model"]) + r"\)")
+        self.assertIn("Missing here: sse9_9; new here: sse4_2.", said)
+        self.assertIn("OPENBLAS_CORETYPE", said)
 
 
 class Writes(Matrix):

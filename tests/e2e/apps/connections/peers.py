@@ -62,6 +62,14 @@ def say(what):
     print(what, flush=True)
 
 
+def connected(port):
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port))
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+
+
 def accept_forever(made):
     while True:
         threading.Thread(target=serve_store, args=(made.accept()[0],), daemon=True).start()
@@ -140,10 +148,9 @@ def main():
             _, sender = made.recvfrom(2000)
             for _ in range(3):
                 made.sendto(os.urandom(random.randrange(1, 1200)), sender)
-    elif kind == "clients":  # several clients of the server at the port in argv[2]
+    elif kind == "clients":  # several clients of the server at the port in argv[2], as soon as it is there
         def client(number):
-            connection = socket.create_connection(("127.0.0.1", int(sys.argv[2])))
-            with connection:
+            with connected(int(sys.argv[2])) as connection:
                 for turn in range(3):
                     time.sleep(random.random() * 0.02)
                     connection.sendall(b"client %d turn %d %s\n" % (number, turn, os.urandom(4).hex().encode()))
