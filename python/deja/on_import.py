@@ -8,6 +8,7 @@ import sys
 _WATCHED = {
     "torch.distributed": "deja.torch_distributed",
     "torch.optim.optimizer": "deja.torch_steps",
+    "multiprocessing.spawn": "deja.spawned",
 }
 
 

@@ -79,6 +79,12 @@ class TorchDistributed(harness.DejaTest):
     def test_workers_of_the_loader(self):
         self.assertJobReplays("train", 2, MODE="workers")
 
+    def test_ranks_that_the_program_spawns(self):
+        run = self.checked(self.deja("record", "--out", self.trace_path(), "--", PYTHON, APPS / "spawned.py", self.dir,
+                                     timeout=300))
+        self.assertEqual(self.rank_folders(), ["rank-00000", "rank-00001"])
+        self.assertRanksReplay(run, 2)
+
     def test_sharded_optimizer(self):
         self.assertJobReplays("train", 2, MODE="zero")
 

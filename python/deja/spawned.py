@@ -1,0 +1,119 @@
+"""Ranks that a Python program starts by multiprocessing's spawn (torch.multiprocessing.spawn among them).
+
+Such a rank is told what to run through a pipe of its parent's. The parent is no rank and is not replayed: what came
+through the pipe is recorded, and given to the rank again when it is replayed without that parent.
+"""
+
+import itertools
+import os
+import pickletools
+
+from deja import engine
+
+# As a store's answer, which the recording keeps by its key.
+_FUNCTION = "c10d_store_get"
+_KEY = b"multiprocessing: what the parent sent"
+_MOST = 64 << 20  # more is the data set of a loader's worker, whose parent is a rank
+
+
+def install(module):
+    mode = engine.mode()
+    if mode == engine.RECORDING:
+        module._main = _recording(module._main)
+    elif mode == engine.REPLAYING:
+        module.spawn_main = _serving(module)
+
+
+class _Copying:
+    """A file that is read, and a copy of what was read of it."""
+
+    def __init__(self, file):
+        self._file, self.copy = file, bytearray()
+
+    def read(self, size=-1):
+        data = self._file.read(size)
+        self.copy += data
+        return data
+
+    def readline(self):
+        data = self._file.readline()
+        self.copy += data
+        return data
+
+
+def _recording(main):
+    def record(fd, *args):
+        """Reads the two pickles that main reads, without making anything of them, and hands them to it."""
+        with os.fdopen(fd, "rb") as pipe:
+            source = _Copying(pipe)
+            for _ in range(2):
+                _skip_pickle(source)
+        data = bytes(source.copy)
+        if len(data) <= _MOST:
+            engine.store_call(_FUNCTION, _KEY, lambda: data)
+        return main(_file_of(data), *args)
+
+    return record
+
+
+def _skip_pickle(file):
+    for opcode, _, _ in pickletools.genops(file):
+        if opcode.name == "STOP":
+            return
+
+
+def _file_of(data):
+    """A descriptor from which `data` can be read."""
+    made = os.memfd_create("deja")
+    with os.fdopen(os.dup(made), "wb") as file:
+        file.write(data)
+    os.lseek(made, 0, os.SEEK_SET)
+    return made
+
+
+def _serving(module):
+    spawn_main = module.spawn_main
+
+    def serve(pipe_handle, parent_pid=None, tracker_fd=None):
+        try:
+            os.fstat(pipe_handle)
+        except OSError:
+            pass
+        else:  # the parent is there: it is a process of the rank
+            return spawn_main(pipe_handle, parent_pid, tracker_fd)
+        data = engine.store_call(_FUNCTION, _KEY, None)
+        if data is None:
+            return spawn_main(pipe_handle, parent_pid, tracker_fd)
+        _replace_missing_locks()
+        living, _ = os.pipe()  # nobody writes there: the parent lives for as long as the rank
+        raise SystemExit(module._main(_file_of(data), living))
+
+    return serve
+
+
+def _replace_missing_locks():
+    """Locks of the parent's that the rank was given: nobody else has them now, so that new ones do."""
+    from multiprocessing import synchronize
+
+    restore = synchronize.SemLock.__setstate__
+
+    def set_state(self, state):
+        try:
+            return restore(self, state)
+        except FileNotFoundError:
+            _, kind, most, name = state[:4]
+            self._semlock = _new_lock(kind, most, name)
+            self._is_fork_ctx = False
+            self._make_methods()
+
+    synchronize.SemLock.__setstate__ = set_state
+
+
+def _new_lock(kind, most, name):
+    import _multiprocessing
+
+    for number in itertools.count():
+        try:
+            return _multiprocessing.SemLock(kind, min(1, most), most, f"{name}-{number}", True)
+        except FileExistsError:
+            continue
