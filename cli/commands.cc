@@ -11,6 +11,7 @@ extern const Command kLaunchCommand;
 extern const Command kReplayCommand;
 extern const Command kInfoCommand;
 extern const Command kShowCommand;
+extern const Command kDiffCommand;
 extern const Command kVerifyCommand;
 extern const Command kPackCommand;
 extern const Command kUnpackCommand;
@@ -20,9 +21,9 @@ extern const Command kDoctorCommand;
 
 std::span<const Command* const> Commands() {
   static constexpr std::array kCommands = {
-      &kDoctorCommand, &kRecordCommand, &kLaunchCommand,  &kMarkCommand,
-      &kReplayCommand, &kInfoCommand,   &kShowCommand,    &kVerifyCommand,
-      &kPackCommand,   &kUnpackCommand, &kRecoverCommand,
+      &kDoctorCommand, &kRecordCommand, &kLaunchCommand, &kMarkCommand,
+      &kReplayCommand, &kInfoCommand,   &kShowCommand,   &kDiffCommand,
+      &kVerifyCommand, &kPackCommand,   &kUnpackCommand, &kRecoverCommand,
   };
   return kCommands;
 }

@@ -146,17 +146,6 @@ std::string MpiArguments(const preload::ApiInfo& info, const format::CallEnter& 
   return text;
 }
 
-std::string Arguments(const format::CallEnter& enter) {
-  const preload::ApiInfo* info = preload::FindApi(enter.api);
-  if (info != nullptr && preload::IsMpi(enter.api)) return MpiArguments(*info, enter);
-  std::string text;
-  for (uint32_t i = 0; info != nullptr && i < info->param_count && i < enter.args.size(); ++i)
-    if (IsTelling(info->params[i].role))
-      text += fmt::format(" {}={}", info->params[i].name,
-                          ArgumentText(info->params[i].role, enter.args[i]));
-  return text;
-}
-
 std::string OperationText(uint32_t comm, uint64_t comm_seq) {
   std::string text;
   if (comm_seq != 0) text += fmt::format(" #{}", comm_seq);
@@ -201,8 +190,8 @@ struct Describer {
   }
   std::string operator()(const format::CallEnter& m) const {
     std::string group = m.group_depth == 0 ? "" : " (in group)";
-    return "enter " + story.ApiName(m.api) + OperationText(m.comm, m.comm_seq) + Arguments(m) +
-           group + TensorList(m.inputs, "in");
+    return "enter " + story.ApiName(m.api) + OperationText(m.comm, m.comm_seq) +
+           TellingArguments(m) + group + TensorList(m.inputs, "in");
   }
   std::string operator()(const format::CallLeave& m) const {
     return "leave -> " + ResultText(m.result);
@@ -584,6 +573,17 @@ nlohmann::json EventToJson(const Event& event, const RankStory& story) {
                          {"kind", KindName(event)}};
   std::visit(JsonWriter{story, json}, event.body);
   return json;
+}
+
+std::string TellingArguments(const format::CallEnter& enter) {
+  const preload::ApiInfo* info = preload::FindApi(enter.api);
+  if (info != nullptr && preload::IsMpi(enter.api)) return MpiArguments(*info, enter);
+  std::string text;
+  for (uint32_t i = 0; info != nullptr && i < info->param_count && i < enter.args.size(); ++i)
+    if (IsTelling(info->params[i].role))
+      text += fmt::format(" {}={}", info->params[i].name,
+                          ArgumentText(info->params[i].role, enter.args[i]));
+  return text;
 }
 
 uint32_t StackOf(const Event& event) {

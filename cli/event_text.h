@@ -27,6 +27,9 @@ std::string HashText(const Hash128& hash);
 std::string DescribeEvent(const format::Event& event, const RankStory& story);
 nlohmann::json EventToJson(const format::Event& event, const RankStory& story);
 
+// The arguments of a call that mean the same in every run: " count=25632 datatype=float32 op=sum".
+std::string TellingArguments(const format::CallEnter& enter);
+
 // The stack that an event refers to, or 0.
 uint32_t StackOf(const format::Event& event);
 

@@ -203,6 +203,11 @@ bool IsOwnModule(const std::string& path) {
   return name.rfind("libdeja_", 0) == 0 || name.rfind("libnccl.so", 0) == 0;
 }
 
+// deja.h's inline functions are in the program's own code.
+bool IsOwnHeader(const std::string& file) {
+  return std::filesystem::path(file).filename() == "deja.h";
+}
+
 bool IsSystemModule(const std::string& path) {
   return path.rfind("/lib", 0) == 0 || path.rfind("/usr/lib", 0) == 0 || path.rfind('[', 0) == 0;
 }
@@ -250,7 +255,8 @@ std::optional<SourceFrame> RankStory::ProgramFrame(Symbolizer& symbolizer,
                                                    bool first_is_pc) const {
   std::vector<SourceFrame> resolved = Resolve(symbolizer, frames, first_is_pc);
   for (const SourceFrame& frame : resolved)
-    if (!frame.module.empty() && !IsOwnModule(frame.module) && !IsSystemModule(frame.module))
+    if (!frame.module.empty() && !IsOwnModule(frame.module) && !IsSystemModule(frame.module) &&
+        !IsOwnHeader(frame.file))
       return frame;
   if (resolved.empty()) return std::nullopt;
   return resolved.front();

@@ -78,7 +78,7 @@ uint32_t CompareInput(Session& session, ThreadState& thread, const Call& call,
   divergence.live_stats = preload::ComputeStats(live, input.dtype);
   if (auto bytes = RecordedInput(session, recorded, inputs[0], input.bytes, output.bytes, comm)) {
     divergence.has_recorded_bytes = true;
-    divergence.element = CompareElements(*bytes, live, input.dtype);
+    divergence.element = preload::CompareElements(*bytes, live, input.dtype);
   }
   session.Diverge(thread, std::move(divergence), recorded.stack);
   return 2;

@@ -1,11 +1,6 @@
 #include "replayer/divergence.h"
 
-#include <algorithm>
-#include <charconv>
-#include <cinttypes>
-#include <cmath>
 #include <cstdio>
-#include <cstring>
 
 #include "preload/digest.h"
 
@@ -18,28 +13,6 @@ std::string HashText(const Hash128& hash) {
   return text;
 }
 
-// The shortest text that gives the same double back.
-std::string DoubleText(double value) {
-  if (std::isnan(value)) return "nan";
-  char text[40];
-  auto [end, error] = std::to_chars(text, text + sizeof text, value);
-  return error == std::errc() ? std::string(text, end) : "?";
-}
-
-std::string FloatText(float value) {
-  if (std::isnan(value)) return "nan";
-  char text[40];
-  auto [end, error] = std::to_chars(text, text + sizeof text, value);
-  return error == std::errc() ? std::string(text, end) : "?";
-}
-
-template <typename T>
-T Load(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
-
 std::string DTypeText(uint32_t dtype) {
   const char* name = preload::DTypeName(dtype);
   return name != nullptr ? name : "type " + std::to_string(dtype);
@@ -47,8 +20,8 @@ std::string DTypeText(uint32_t dtype) {
 
 std::string StatsText(const format::TensorStats& stats, const Hash128& hash) {
   std::string text = "digest " + HashText(hash);
-  text += ", min " + DoubleText(stats.min) + ", max " + DoubleText(stats.max) + ", sum " +
-          DoubleText(stats.sum);
+  text += ", min " + preload::DoubleText(stats.min) + ", max " + preload::DoubleText(stats.max) +
+          ", sum " + preload::DoubleText(stats.sum);
   if (stats.nan_count != 0) text += ", " + std::to_string(stats.nan_count) + " NaN";
   if (stats.inf_count != 0) text += ", " + std::to_string(stats.inf_count) + " Inf";
   return text;
@@ -104,58 +77,6 @@ const char* KindName(DivergenceKind kind) {
   return "unknown";
 }
 
-std::string ElementText(const std::byte* element, uint32_t dtype) {
-  switch (dtype) {
-    case 0:
-      return std::to_string(Load<int8_t>(element));
-    case 1:
-      return std::to_string(Load<uint8_t>(element));
-    case 2:
-      return std::to_string(Load<int32_t>(element));
-    case 3:
-      return std::to_string(Load<uint32_t>(element));
-    case 4:
-      return std::to_string(Load<int64_t>(element));
-    case 5:
-      return std::to_string(Load<uint64_t>(element));
-    case 7:
-      return FloatText(Load<float>(element));
-    case 8:
-      return DoubleText(Load<double>(element));
-    case 6:
-    case 9:
-    case 10:
-    case 11:
-      // Narrower than float: its shortest text is also theirs.
-      return FloatText(static_cast<float>(preload::ElementAsDouble(element, dtype)));
-    default: {
-      char text[8];
-      std::snprintf(text, sizeof text, "0x%02x", static_cast<unsigned>(Load<uint8_t>(element)));
-      return text;
-    }
-  }
-}
-
-ElementDifference CompareElements(std::span<const std::byte> recorded,
-                                  std::span<const std::byte> live, uint32_t dtype) {
-  ElementDifference out;
-  const uint32_t size = std::max(preload::ElementSize(dtype), 1u);
-  const size_t count = std::min(recorded.size(), live.size()) / size;
-  for (size_t i = 0; i < count; ++i) {
-    const std::byte* a = recorded.data() + i * size;
-    const std::byte* b = live.data() + i * size;
-    if (std::memcmp(a, b, size) == 0) continue;
-    ++out.different;
-    if (out.found) continue;
-    out.found = true;
-    out.first = i;
-    out.recorded = ElementText(a, dtype);
-    out.live = ElementText(b, dtype);
-    out.ulps = preload::UlpDistance(a, b, dtype);
-  }
-  return out;
-}
-
 std::string Divergence::Describe() const {
   std::string text;
   if (has_step) text += "step " + std::to_string(step) + ", ";
@@ -177,7 +98,7 @@ std::string Divergence::Describe() const {
     text += raw ? " at byte " : " at element ";
     text += std::to_string(element.first) + " of " + std::to_string(count);
     if (!raw) text += " (" + DTypeText(dtype) + ")";
-    text += ": recorded " + element.recorded + ", live " + element.live;
+    text += ": recorded " + element.a + ", live " + element.b;
     if (!raw && element.ulps != UINT64_MAX)
       text += ", " + std::to_string(element.ulps) + " ULP apart";
     if (element.different > 1)
@@ -212,8 +133,8 @@ void Divergence::WriteTo(JsonLine& line) const {
   if (element.found) {
     line.OpenObject("element");
     line.Add("index", element.first);
-    line.Add("recorded", element.recorded);
-    line.Add("live", element.live);
+    line.Add("recorded", element.a);
+    line.Add("live", element.b);
     if (element.ulps != UINT64_MAX) line.Add("ulps", element.ulps);
     line.Add("different", element.different);
     line.Close();

@@ -4,15 +4,14 @@
 #ifndef DEJA_REPLAYER_DIVERGENCE_H_
 #define DEJA_REPLAYER_DIVERGENCE_H_
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/ids.h"
 #include "format/messages.h"
+#include "preload/elements.h"
 #include "replayer/json_line.h"
 
 namespace deja::replayer {
@@ -29,21 +28,6 @@ enum class DivergenceKind : uint8_t {
   kEnd,        // the recorded end (a crash, an exit) did not come
 };
 const char* KindName(DivergenceKind kind);
-
-// How two arrays of the same type and length differ.
-struct ElementDifference {
-  bool found = false;
-  uint64_t first = 0;      // index of the first element that differs
-  uint64_t different = 0;  // how many do
-  uint64_t ulps = 0;       // distance of the first; UINT64_MAX: one of them is NaN
-  std::string recorded;    // the first, as text
-  std::string live;
-};
-ElementDifference CompareElements(std::span<const std::byte> recorded,
-                                  std::span<const std::byte> live, uint32_t dtype);
-
-// One element as text that gives the value back: "0.1", "nan", "-7", "0x3f".
-std::string ElementText(const std::byte* element, uint32_t dtype);
 
 struct StackLine {
   std::string module;  // path; empty: unknown, offset is an address
@@ -70,7 +54,7 @@ struct Divergence {
   format::TensorStats recorded_stats;
   format::TensorStats live_stats;
   bool has_recorded_bytes = false;
-  ElementDifference element;
+  preload::ElementDifference element;
   std::vector<StackLine> recorded_stack;
   std::vector<StackLine> live_stack;
 

@@ -118,7 +118,7 @@ void CompareBuffer(Session& session, ThreadState& thread, const Call& call, cons
   divergence.live_stats = preload::ComputeStats(live, tensor.dtype);
   if (auto bytes = session.payloads().Read(tensor.hash, live.size())) {
     divergence.has_recorded_bytes = true;
-    divergence.element = CompareElements(*bytes, live, tensor.dtype);
+    divergence.element = preload::CompareElements(*bytes, live, tensor.dtype);
   }
   session.Diverge(thread, std::move(divergence), recorded.stack);
 }

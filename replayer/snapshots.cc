@@ -53,7 +53,7 @@ void Compare(Session& session, ThreadState& thread, const SnapshotCall& call,
                       std::to_string(recorded.tensor.dtype);
   } else if (auto bytes = session.payloads().Read(recorded.tensor.hash, call.bytes)) {
     divergence.has_recorded_bytes = true;
-    divergence.element = CompareElements(*bytes, live, call.dtype);
+    divergence.element = preload::CompareElements(*bytes, live, call.dtype);
   }
   session.Diverge(thread, std::move(divergence), recorded.stack);
 }

@@ -1,0 +1,86 @@
+// TraceDiff: where the recordings of two ranks differ first.
+//
+// Compared are operations of communicators (which one has which number, its arguments, its inputs
+// and results by their digests) and snapshots, by communicator and number resp. by name: not when
+// things happened, nor how threads interleaved. Reads both recordings once, side by side; memory
+// grows with what one of them has and the other has not (yet). Borrows the readers. One thread.
+#ifndef DEJA_CLI_TRACE_DIFF_H_
+#define DEJA_CLI_TRACE_DIFF_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/rank_story.h"
+#include "format/rank_reader.h"
+#include "preload/elements.h"
+
+namespace deja::cli {
+
+// One of the two recordings.
+struct DiffSide {
+  const format::RankReader* reader = nullptr;
+  const RankStory* story = nullptr;
+};
+
+enum class DiffKind : uint8_t {
+  kMissing,    // one of them ends before, or never does it
+  kOperation,  // another operation has this number
+  kArguments,  // the same one with other arguments
+  kInput,      // the same one with other bytes
+  kResult,     // … of which other bytes came out
+  kSnapshot,   // deja_tensor or deja_state shows other bytes
+};
+const char* DiffKindName(DiffKind kind);
+
+// How one side did what differs; nothing if it did not.
+struct DiffPlace {
+  double seconds = 0;    // since its recording began
+  uint64_t wall_ns = 0;  // by the clock of its machine, since 1970
+  std::optional<uint64_t> step;
+  std::string thread;
+  uint32_t stack = 0;     // in its own numbers; 0: not known
+  std::string arguments;  // " count=25632 op=sum"
+  std::optional<format::Tensor> tensor;
+};
+
+struct Difference {
+  DiffKind kind = DiffKind::kMissing;
+  std::string what;    // "AllReduce #412 of comm 0", "snapshot weights (5th)"
+  std::string tensor;  // "input 1", "result"; empty: not about a tensor
+  std::optional<DiffPlace> a;
+  std::optional<DiffPlace> b;
+  preload::ElementDifference element;  // `found` only if both sides have the bytes
+  // In A, or in B if A does not come to it.
+  [[nodiscard]] const DiffPlace& place() const { return a ? *a : *b; }
+};
+
+// The first random bytes that the program was given and that differ: often the reason of all else.
+struct EntropyDifference {
+  std::string call;    // "getrandom"
+  uint64_t count = 0;  // the how manieth of its thread, from 1
+  std::string thread;
+  double seconds = 0;  // in A
+};
+
+struct RankDiff {
+  uint64_t operations = 0;  // that both have
+  uint64_t tensors = 0;     // whose digests were compared
+  uint64_t snapshots = 0;
+  std::optional<Difference> first;
+  std::optional<EntropyDifference> entropy;
+};
+
+struct DiffOptions {
+  // Two ranks of one job: only what must be the same on all ranks is compared (what all-reduce,
+  // all-gather and broadcast leave, and snapshots); communicators are matched by their identity.
+  bool between_ranks = false;
+  std::vector<std::string> ignored;  // names of snapshots, as fnmatch(3) has them: "*rng"
+};
+
+RankDiff CompareRecordings(const DiffSide& a, const DiffSide& b, const DiffOptions& options);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_TRACE_DIFF_H_
