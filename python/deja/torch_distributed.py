@@ -20,7 +20,7 @@ def install(distributed):
         return
     from torch._C import _distributed_c10d as c10d
 
-    from deja import exceptions, torch_groups, torch_stores
+    from deja import exceptions, torch_backends, torch_groups, torch_stores
 
     exceptions.install()
 
@@ -39,7 +39,10 @@ def install(distributed):
         if real is not None:
             make = torch_groups.serving if replaying else torch_groups.recording
             new[name] = make(real, backend)
+    real_gloo = getattr(c10d, "ProcessGroupGloo", None)
     for module in map(sys.modules.get, _MODULES):
         for name, made in new.items():
             if hasattr(module, name):
                 setattr(module, name, made)
+    if real_gloo is not None:
+        torch_backends.watch(sys.modules["torch.distributed.distributed_c10d"], real_gloo)

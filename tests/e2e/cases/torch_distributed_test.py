@@ -85,6 +85,31 @@ class TorchDistributed(harness.DejaTest):
         self.assertEqual(self.rank_folders(), ["rank-00000", "rank-00001"])
         self.assertRanksReplay(run, 2)
 
+    @unittest.skipUnless(VERSION and VERSION >= (2, 0), "groups with several backends are newer than this torch")
+    def test_several_backends_in_a_group(self):
+        """Made by torch as without Deja: here it raises, since there is no GPU."""
+        command = [PYTHON, "-c", "import torch.distributed as dist; dist.init_process_group('cpu:gloo,cuda:nccl')"]
+        plain = self.command(["env", "CUDA_VISIBLE_DEVICES=", *self.launch_argv(command[0], command[1:], n=1)])
+        run = self.record(command[0], command[1:], n=1, env={"CUDA_VISIBLE_DEVICES": ""})
+        self.assertEqual(run.code, plain.code, f"\n{plain}\n{run}")
+        error = [line for line in plain.stderr.splitlines() if "Error: " in line][-1]
+        self.assertIn(error, run.stderr)
+        self.assertIn("deja: a group has the backends gloo and nccl: ", run.stderr)
+
+    def test_a_backend_that_is_not_recorded(self):
+        script = self.dir / "fake.py"
+        script.write_text("import torch.distributed as dist\n"
+                          "class Fake(dist.ProcessGroup):\n"
+                          "    def __init__(self, store, rank, size, timeout):\n"
+                          "        super().__init__(rank, size)\n"
+                          "dist.Backend.register_backend('own', Fake)\n"
+                          "dist.init_process_group('own')\n"
+                          "print(dist.get_world_size(), 'ranks')\n")
+        self.assertEqual(self.checked(self.launch(PYTHON, [script], n=1)).stdout, "1 ranks\n")
+        run = self.checked(self.record(PYTHON, [script], n=1))
+        self.assertEqual(run.stdout, "1 ranks\n")
+        self.assertIn("deja: operations of the backend own are not recorded", run.stderr)
+
     def test_sharded_optimizer(self):
         self.assertJobReplays("train", 2, MODE="zero")
 
