@@ -4,6 +4,7 @@ DEJA_TORCH_PYTHON names the Python to use (default: Debian's, with python3-torch
 replayed.
 """
 import os
+import socket
 import subprocess
 import sys
 import unittest
@@ -79,11 +80,20 @@ class TorchDistributed(harness.DejaTest):
     def test_workers_of_the_loader(self):
         self.assertJobReplays("train", 2, MODE="workers")
 
-    def test_ranks_that_the_program_spawns(self):
-        run = self.checked(self.deja("record", "--out", self.trace_path(), "--", PYTHON, APPS / "spawned.py", self.dir,
-                                     timeout=300))
+    def assertSpawnedRanksReplay(self, rendezvous):
+        run = self.checked(self.deja("record", "--out", self.trace_path(), "--", PYTHON, APPS / "spawned.py",
+                                     rendezvous, timeout=300))
         self.assertEqual(self.rank_folders(), ["rank-00000", "rank-00001"])
         self.assertRanksReplay(run, 2)
+
+    def test_ranks_that_the_program_spawns_meet_by_a_file(self):
+        self.assertSpawnedRanksReplay(f"file://{self.dir}/rendezvous")
+
+    def test_ranks_that_the_program_spawns_meet_by_tcp(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.assertSpawnedRanksReplay(f"tcp://127.0.0.1:{port}")
 
     @unittest.skipUnless(VERSION and VERSION >= (2, 0), "groups with several backends are newer than this torch")
     def test_several_backends_in_a_group(self):
@@ -155,13 +165,33 @@ class TorchDistributed(harness.DejaTest):
         self.assertEqual(replayed.code, harness.EXIT_DIVERGED, f"\n{replayed}")
         self.assertIn("allreduce #", replayed.stdout)
 
-    def test_the_elastic_launcher(self):
-        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    def record_by_launcher(self, *options, env=None):
+        launcher = ["-m", "torch.distributed.run", *options, "--nproc_per_node", "2"]
         if VERSION < (2, 0):
             # Debian's torch cannot read the launcher's own defaults with Debian's Python.
             launcher += ["-r", "9:1", "-t", "9:1"]
         command = [PYTHON, *launcher, APPS / "train.py"]
-        run = self.checked(self.deja("record", "--out", self.trace_path(), "--", *command, timeout=300))
+        return self.checked(self.deja("record", "--out", self.trace_path(), "--", *command, timeout=300, env=env))
+
+    def test_a_restart_is_an_attempt_of_the_same_trace(self):
+        # Torch 2.9 lets the ranks of a restart find the addresses of those before in the launcher's store,
+        # with and without Deja, unless each start has a store of its own.
+        env = {"MODE": "restart", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+        run = self.record_by_launcher("--standalone", "--max_restarts", "1", env=env)
+        self.assertEqual(self.rank_folders(), ["rank-00000", "rank-00000.1", "rank-00001", "rank-00001.1"])
+        ends = {(r["rank"], r["attempt"]): r for r in self.info_json()["ranks"]}
+        self.assertEqual([ends[rank, 1].get("exit_code") for rank in range(2)], [0, 0], ends)
+        self.assertEqual(ends[1, 0].get("exit_code"), 1, ends)
+        self.assertEqual(sum(" weights " in line for line in run.stdout.splitlines()), 2)
+        self.checked(self.deja("verify", self.trace_path()))
+        for rank in range(2):  # of several attempts the last is replayed
+            replayed = self.checked(self.replay(rank, env={"MASTER_PORT": "1"}))
+            self.assertIn("all equal", replayed.stdout)
+            self.assertEqual(of_rank(rank, replayed.stdout), of_rank(rank, run.stdout)[-len(
+                of_rank(rank, replayed.stdout)):])
+
+    def test_the_elastic_launcher(self):
+        run = self.record_by_launcher("--standalone")
         self.assertEqual(self.rank_folders(), ["rank-00000", "rank-00001"])
         self.assertRanksReplay(run, 2)
 

@@ -7,9 +7,9 @@ import torch.distributed as dist
 import torch.multiprocessing as multiprocessing
 
 
-def run(rank, world, folder, factor):
+def run(rank, world, rendezvous, factor):
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=world)
+    dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=world)
     dist.all_reduce(x := torch.randn(8) * factor)
     os.write(1, f"rank {rank} {x.tolist()!r}\n".encode())
     dist.destroy_process_group()

@@ -46,7 +46,8 @@ def main():
         optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=1e-3)
     else:
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
-    fails_at = random.randrange(3, 10) if mode == "raise" else -1
+    fails = mode == "raise" or mode == "restart" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
+    fails_at = random.randrange(3, 10) if fails else -1
     loader = DataLoader(Rows(), batch_size=8, shuffle=True, num_workers=2 if mode == "workers" else 0)
     step = 0
     for _ in range(2):
