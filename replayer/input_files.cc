@@ -322,6 +322,12 @@ void InputServer::Describe(Session& session, std::string_view name, struct stat&
   info.st_blocks = static_cast<blkcnt_t>((file->size + kPage - 1) / kPage * (kPage / S_BLKSIZE));
 }
 
+uint64_t InputServer::Inode(Session& session, std::string_view name) {
+  const RecordedFile* file = FindLink(session, name, false);
+  if (file == nullptr) file = Find(session, name);
+  return file == nullptr || file->error != 0 ? 0 : file->inode;
+}
+
 void InputServer::PrepareChange(Session& session, Overlay& overlay, const std::string& name) {
   const int saved_errno = errno;
   const size_t slash = name.rfind('/');

@@ -61,6 +61,9 @@ class InputServer {
   // In a child with a recording of its own: what it read by descriptors of its parent's.
   void FillInherited(Session& session);
 
+  // The recorded number of the file `name` (of a link: its own), as it is now; 0: not recorded.
+  uint64_t Inode(Session& session, std::string_view name);
+
   // Whether the recording keeps the bytes of inputs.
   static bool HasBytes(const Session& session) { return session.plan().kept_inputs == 3; }
 

@@ -72,6 +72,22 @@ bool ContentOf(Session& session, const RecordedInput& answer, std::string_view n
   return true;
 }
 
+// The program's own folder in /proc, which it names by the number that it was told. `name` is what
+// MachineName makes of `path`.
+const char* ByLivePid(const char* path, std::string_view name, int live_pid,
+                      std::span<char> buffer) {
+  constexpr std::string_view kSelf = "/proc/self";
+  constexpr size_t kNumberAt = sizeof "/proc/" - 1;
+  const bool by_number = std::strncmp(path, "/proc/", kNumberAt) == 0 && path[kNumberAt] >= '0' &&
+                         path[kNumberAt] <= '9' && name.substr(0, kSelf.size()) == kSelf;
+  if (!by_number) return path;
+  const std::string mapped =
+      "/proc/" + std::to_string(live_pid) + std::string(name.substr(kSelf.size()));
+  if (mapped.size() >= buffer.size()) return path;
+  std::memcpy(buffer.data(), mapped.c_str(), mapped.size() + 1);
+  return buffer.data();
+}
+
 }  // namespace
 
 const RecordedInput* MachineServer::Find(Session& session, ThreadState& thread, LibcApi api,
@@ -126,7 +142,8 @@ const char* MachineServer::Map(Session& session, ThreadState& thread, int live_p
   char name_buffer[PATH_MAX];
   const std::string_view name = preload::MachineName(
       dirfd, path, {live_pid, static_cast<int>(session.plan().pid), served}, name_buffer);
-  if (name.empty() || preload::FindMachineFile(name) == nullptr) return path;
+  if (name.empty()) return path;
+  if (preload::FindMachineFile(name) == nullptr) return ByLivePid(path, name, live_pid, buffer);
   const int saved_errno = errno;
   const uint64_t key = preload::MachineKey(name);
   const RecordedInput* answer = nullptr;
@@ -143,7 +160,8 @@ const char* MachineServer::Map(Session& session, ThreadState& thread, int live_p
   const bool is_made = answer != nullptr && (!looks || lstat(mapped.c_str(), &info) != 0);
   if (is_made) mapped = Make(session, *answer, name);
   errno = saved_errno;
-  if (mapped.empty() || mapped.size() >= buffer.size() || (!is_made && path[0] == '/')) return path;
+  if (!is_made && path[0] == '/') return ByLivePid(path, name, live_pid, buffer);
+  if (mapped.empty() || mapped.size() >= buffer.size()) return path;
   std::memcpy(buffer.data(), mapped.c_str(), mapped.size() + 1);
   return buffer.data();
 }

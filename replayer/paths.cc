@@ -183,18 +183,17 @@ preload::FdObject* ReplayerEngine::OnOpened(int dirfd, const char* path, int fd,
   return new ServedFile(name);  // never freed: see served_file.h
 }
 
-bool ReplayerEngine::FindEntries(DIR* stream, const char* path, std::string& entries) {
+bool ReplayerEngine::FindEntries(DIR* stream, const char* path, ServedFolders::Folder& folder) {
   if (session_ == nullptr || !session_->plan().reads_files()) return false;
-  std::string name;
   if (path != nullptr) {
     bool inside = false;
-    name = InputName(AT_FDCWD, path, inside);
+    folder.name = InputName(AT_FDCWD, path, inside);
   } else {
     char real[PATH_MAX];
     const std::string_view place = preload::PathOfDescriptor(dirfd(stream), real);
-    name = InputServer::NameOf(*session_, {real, UnmapPath(real, place.size())}, true);
+    folder.name = InputServer::NameOf(*session_, {real, UnmapPath(real, place.size())}, true);
   }
-  return input_files_.Entries(*session_, name, entries);
+  return input_files_.Entries(*session_, folder.name, folder.entries);
 }
 
 size_t ReplayerEngine::UnmapPath(char* path, size_t size) {

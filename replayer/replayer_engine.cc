@@ -169,8 +169,12 @@ void ReplayerEngine::Begin() {
   groups_ = new ProcessGroups(*session_);  // never destroyed
   ServedFile::SetSession(session_);
   folders_.SetFind(
-      [](DIR* stream, const char* path, std::string& entries, void* engine) {
-        return static_cast<ReplayerEngine*>(engine)->FindEntries(stream, path, entries);
+      [](DIR* stream, const char* path, ServedFolders::Folder& folder, void* engine) {
+        return static_cast<ReplayerEngine*>(engine)->FindEntries(stream, path, folder);
+      },
+      [](const std::string& path, void* engine) {
+        auto* self = static_cast<ReplayerEngine*>(engine);
+        return self->input_files_.Inode(*self->session_, path);
       },
       this);
   if (session_->remaining() == 0) OnAllEventsMade(*session_);

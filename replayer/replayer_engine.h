@@ -74,7 +74,7 @@ class ReplayerEngine final : public preload::Engine {
   const char* MapUnrecorded(int dirfd, const char* path, preload::FileUse use,
                             std::span<char> buffer);
   const char* MapInput(int dirfd, const char* path, preload::FileUse use, std::span<char> buffer);
-  bool FindEntries(DIR* stream, const char* path, std::string& entries);
+  bool FindEntries(DIR* stream, const char* path, ServedFolders::Folder& folder);
   void ServeUnrecorded(preload::InputCall& call);
   void HideCreatedFiles();
   // `option`: what would have allowed it; null: nothing does.

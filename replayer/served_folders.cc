@@ -28,10 +28,13 @@ std::vector<dirent> EntriesOf(std::string_view recorded) {
 }
 
 void ServedFolders::OnOpened(DIR* stream, const char* path) {
-  std::string recorded;
-  if (find_ == nullptr || !find_(stream, path, recorded, context_)) return;
+  Folder folder;
+  if (find_ == nullptr || !find_(stream, path, folder, context_)) return;
   auto listing = std::make_unique<Listing>();
-  listing->entries = EntriesOf(recorded);
+  listing->entries = EntriesOf(folder.entries);
+  for (dirent& entry : listing->entries)
+    if (const uint64_t inode = inode_(folder.name + "/" + entry.d_name, context_); inode != 0)
+      entry.d_ino = inode;
   std::lock_guard<std::mutex> lock(mutex_);
   listings_[stream] = std::move(listing);
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,11 +18,17 @@ namespace deja::replayer {
 
 class ServedFolders final : public preload::FolderLayer {
  public:
-  // `find(stream, path, context)` gives the recorded entries (a letter for the type, the name, a
-  // zero, for each); false if there are none.
-  using Find = bool (*)(DIR* stream, const char* path, std::string& entries, void* context);
-  void SetFind(Find find, void* context) {
+  struct Folder {
+    std::string name;
+    std::string entries;  // for each: a letter for the type, the name, a zero
+  };
+  // `find(stream, path, folder, context)` gives what was recorded; false if nothing was.
+  // `inode(path, context)` is the recorded number of the file, or 0.
+  using Find = bool (*)(DIR* stream, const char* path, Folder& folder, void* context);
+  using Inode = uint64_t (*)(const std::string& path, void* context);
+  void SetFind(Find find, Inode inode, void* context) {
     find_ = find;
+    inode_ = inode;
     context_ = context;
   }
 
@@ -40,6 +47,7 @@ class ServedFolders final : public preload::FolderLayer {
   Listing* ListingOf(DIR* stream);
 
   Find find_ = nullptr;
+  Inode inode_ = nullptr;
   void* context_ = nullptr;
   std::mutex mutex_;
   std::map<DIR*, std::unique_ptr<Listing>> listings_;

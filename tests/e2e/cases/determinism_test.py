@@ -169,6 +169,15 @@ class Machine(Matrix):
                   "sys.stdout.flush()\nif os.fork():\n    os.wait()\nprint(os.open('/etc/passwd', 0), os.pipe())\n")
         self.check(Row([sys.executable, "-c", script]))
 
+    def test_its_own_folder_in_proc_by_its_number(self):
+        script = """
+import os
+own = f"/proc/{os.getpid()}"
+print(os.stat(own).st_mode, os.lstat(own).st_mode, open(own + "/oom_score_adj").read(), os.path.exists(own + "/fd/0"))
+print("0" in os.listdir(own + "/fd"), os.access(own, os.R_OK))
+"""
+        self.check(Row([sys.executable, "-c", script], views=("as it was", "other process ids")))
+
     def test_a_recording_does_not_change_the_answers(self):
         def stable(text):
             return re.sub(r"(?m)^(pid|by number|sysinfo|pages|getloadavg|main is at|\S*: (Pid|PPid):|.*cpu MHz|"

@@ -239,6 +239,16 @@ class Full(InputFiles):
         self.gone()
         self.assertReplays(run)
 
+    def test_numbers_of_files_are_the_same_in_listings(self):
+        code = ("import os, sys\n"
+                "for entry in os.scandir(sys.argv[1]):\n"
+                "    print(entry.name, entry.inode(), entry.inode() == os.lstat(entry.path).st_ino)\n")
+        os.symlink("a", self.data / "link")
+        run = self.checked(self.record_single(sys.executable, "-c", code, self.data, options=self.FULL))
+        self.assertNotIn("False", run.stdout)
+        self.gone()
+        self.assertReplays(run)
+
     def test_a_data_set_costs_what_was_read_of_it(self):
         with open(self.data / "large", "wb") as large:
             large.truncate(2 << 30)

@@ -34,11 +34,12 @@ TEST(ServedFoldersTest, NamesThatNoFolderHasAreLeftOut) {
 TEST(ServedFoldersTest, AStreamIsListedRewoundAndClosed) {
   ServedFolders folders;
   folders.SetFind(
-      [](DIR*, const char* path, std::string& entries, void*) {
+      [](DIR*, const char* path, ServedFolders::Folder& folder, void*) {
         if (path == nullptr) return false;
-        entries = "fa\0fb\0"sv;
+        folder = {path, std::string("fa\0fb\0"sv)};
         return true;
       },
+      [](const std::string& path, void*) -> uint64_t { return path == "/data/b" ? 42 : 0; },
       nullptr);
   auto* stream = reinterpret_cast<DIR*>(&folders);
   folders.OnOpened(stream, nullptr);
@@ -47,7 +48,9 @@ TEST(ServedFoldersTest, AStreamIsListedRewoundAndClosed) {
   ASSERT_TRUE(folders.Serves(stream));
   EXPECT_STREQ(folders.Next(stream)->d_name, "a");
   const long position = folders.Position(stream);
-  EXPECT_STREQ(folders.Next(stream)->d_name, "b");
+  const dirent* second = folders.Next(stream);
+  EXPECT_STREQ(second->d_name, "b");
+  EXPECT_EQ(second->d_ino, 42u);
   EXPECT_EQ(folders.Next(stream), nullptr);
   folders.SetPosition(stream, position);
   EXPECT_STREQ(folders.Next(stream)->d_name, "b");
