@@ -1,43 +1,71 @@
-// Device: where the memory of NCCL's buffers lives and when it holds the result of a call.
+// Device: where the memory of NCCL's buffers lives, and how its bytes come to Deja and go from it.
 //
-// One object serves the whole process. NCCL enqueues work on a stream and returns; a device knows
-// how to see the bytes that the stream will have read or written. With host memory and a library
-// that works synchronously (loopback/) the data is there when the call returns, which is all that
-// HostDevice knows. Any thread; no allocation; never blocks the program's streams.
+// One object serves the whole process. NCCL enqueues work on a stream and returns; what a call
+// reads or writes is there when the stream has come so far. Host memory, and a library that works
+// synchronously (loopback/), need none of this: the caller uses such memory itself. Until the
+// program has loaded a driver all memory is host memory; with one, CudaDevice (cuda/cuda_device.h)
+// copies in the order of the program's streams.
+//
+// Any thread, under the guard. Nothing here waits for a stream, with the exceptions that are named.
 #ifndef DEJA_PRELOAD_DEVICE_H_
 #define DEJA_PRELOAD_DEVICE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <vector>
 
 namespace deja::preload {
 
-// How a buffer's memory can be reached.
-enum class MemoryKind : uint8_t { kHost, kDevice, kManaged };
+// How a buffer's memory can be reached. All but kHost are read and written in the order of streams.
+enum class MemoryKind : uint8_t { kHost, kPinned, kDevice, kManaged };
+
+// What became of a request.
+enum class DeviceAnswer : uint8_t {
+  kTaken,      // it has been enqueued
+  kCapturing,  // the stream is being captured into a graph: nothing was enqueued
+  kNoMemory,   // there is no pinned memory for it
+  kFailed,     // the driver refused, or there is none
+};
 
 class Device {
  public:
   virtual ~Device() = default;
 
   [[nodiscard]] virtual MemoryKind KindOf(const void* data) const = 0;
-  // True if the CPU may read and write `kind` in place.
-  [[nodiscard]] virtual bool CpuReadable(MemoryKind kind) const = 0;
 
-  // Called on the thread that made the call, when `stream` has been told to read (write) `data`:
-  // hands the bytes that the operation sees to `use`, before they change again. Returns false if
-  // they cannot be seen (the stream is being captured, the memory is not the CPU's …); `use` is
-  // then not called. HostDevice calls it at once.
+  // The bytes that `data` has when `stream` has done what was enqueued so far go to `use`, once, on
+  // a thread of Deja's. They are empty if they never came. The stream's later work waits for the
+  // copy, so that it cannot change them before. Nothing is called unless the answer is kTaken.
   using UseBytes = void (*)(std::span<const std::byte> bytes, void* context);
-  virtual bool WithBytes(const void* data, uint64_t bytes, uint64_t stream, UseBytes use,
-                         void* context) = 0;
+  virtual DeviceAnswer Read(const void* data, uint64_t bytes, uint64_t stream, UseBytes use,
+                            void* context) = 0;
 
-  // Puts `bytes` into `data` in the order of `stream` (a replay that serves a result).
-  virtual bool Fill(void* data, std::span<const std::byte> bytes, uint64_t stream) = 0;
+  // `make` fills as many bytes at once, and they are put into `data` in the order of `stream`.
+  // kFailed also if `make` returns false.
+  using MakeBytes = bool (*)(std::span<std::byte> bytes, void* context);
+  virtual DeviceAnswer Write(void* data, uint64_t bytes, uint64_t stream, MakeBytes make,
+                             void* context) = 0;
+
+  // Waits until all that was taken has been used, at most for `limit_ms`. False if some is left.
+  // Async-signal-safe.
+  virtual bool Drain(uint32_t limit_ms) = 0;
 };
 
-// The device of this process. HostDevice unless a device library has been found.
+// The device of this process.
 Device& TheDevice();
+
+// Looks whether the program has loaded a driver by now; cheap once it has. It is never loaded or
+// initialised for the program.
+void LookForDevice();
+// In the child after fork: a driver does not work there.
+void ForgetDeviceInChild();
+
+// Reads, and waits for the bytes, however long the stream takes: for a replay. Nothing if they
+// cannot be had.
+std::optional<std::vector<std::byte>> ReadAndWait(const void* data, uint64_t bytes,
+                                                  uint64_t stream);
 
 }  // namespace deja::preload
 

@@ -4,7 +4,6 @@
 #include "include/compat/nccl.h"
 #include "preload/api/nccl_table.h"
 #include "preload/buffers.h"
-#include "preload/device.h"
 #include "preload/digest.h"
 #include "recorder/blob.h"
 #include "recorder/recorder_engine.h"
@@ -16,40 +15,37 @@ using preload::Call;
 using preload::NcclApi;
 using preload::Role;
 
-void Digest(Recording& rec, const void* data, uint64_t bytes, uint64_t stream, bool keep,
-            format::Tensor& tensor) {
-  if (rec.config.level == Level::kOrder || data == nullptr || bytes == 0) return;
-  struct Context {
-    Recording& rec;
-    format::Tensor& tensor;
-    bool keep;
-  } context{rec, tensor, keep && rec.config.level == Level::kFull};
-  preload::TheDevice().WithBytes(
-      data, bytes, stream,
-      [](std::span<const std::byte> seen, void* opaque) {
-        auto& c = *static_cast<Context*>(opaque);
-        c.tensor.hash = preload::HashBytes(seen);
-        c.tensor.stats = preload::ComputeStats(seen, c.tensor.dtype);
-        if (!c.keep) return;
-        const format::Placed placed =
-            c.rec.KeepPayload(c.tensor.hash, seen, preload::ElementSize(c.tensor.dtype));
-        c.tensor.payload = static_cast<uint32_t>(placed.kept ? format::PayloadState::kKept
-                                                             : format::PayloadState::kDropped);
-        c.tensor.segment = placed.segment;
-      },
-      &context);
+void FillDigest(Recording& rec, std::span<const std::byte> bytes, bool keep,
+                format::Tensor& tensor) {
+  tensor.hash = preload::HashBytes(bytes);
+  tensor.stats = preload::ComputeStats(bytes, tensor.dtype);
+  if (!keep || rec.config.level != Level::kFull) return;
+  const format::Placed placed =
+      rec.KeepPayload(tensor.hash, bytes, preload::ElementSize(tensor.dtype));
+  tensor.payload = static_cast<uint32_t>(placed.kept ? format::PayloadState::kKept
+                                                     : format::PayloadState::kDropped);
+  tensor.segment = placed.segment;
+}
+
+void DigestNow(Recording& rec, const BufferUse& use, bool keep, format::Tensor& tensor) {
+  if (rec.config.level == Level::kOrder || use.data == nullptr || use.empty()) return;
+  FillDigest(rec, {static_cast<const std::byte*>(use.data), use.bytes}, keep, tensor);
 }
 
 namespace {
 
-format::Tensor TensorOf(Recording& rec, const BufferUse& use, uint64_t stream, bool keep) {
+format::Tensor DescriptionOf(const BufferUse& use) {
   format::Tensor tensor;
   tensor.param = static_cast<uint32_t>(use.arg);
   tensor.dtype = use.dtype;
   tensor.count = use.elements;
   tensor.address = reinterpret_cast<uint64_t>(use.data);
-  Digest(rec, use.data, use.bytes, stream, keep, tensor);
   return tensor;
+}
+
+// True if the bytes are wanted, and come in the order of a stream.
+bool ComesLater(const Recording& rec, const BufferUse& use) {
+  return rec.config.level != Level::kOrder && !use.empty() && DeviceReads::Needed(use.data);
 }
 
 }  // namespace
@@ -63,17 +59,26 @@ void RecorderEngine::RecordOperation(Recording& rec, Call& call) {
     ErrnoKeeper keep;
     format::CallEnter enter;
     Blob blob;
+    BufferUse input;
+    bool input_later = false;
     if (comm != nullptr) {
       op.comm = comm->wire();
       op.comm_seq = comm->last_seq.fetch_add(1, std::memory_order_relaxed) + 1;
       op.stream = stream;
       op.output = preload::OutputBuffer(*call.info, call.args, comm->nranks, comm->rank);
-      BufferUse input = preload::InputBuffer(*call.info, call.args, comm->nranks, comm->rank);
-      if (!input.empty()) enter.inputs.push_back(TensorOf(rec, input, stream, false));
+      input = preload::InputBuffer(*call.info, call.args, comm->nranks, comm->rank);
+      input_later = ComesLater(rec, input);
+      if (!input.empty()) {
+        enter.inputs.push_back(DescriptionOf(input));
+        if (!input_later) DigestNow(rec, input, false, enter.inputs[0]);
+      }
     }
     FillEnter(rec, call, enter, blob);
     enter.comm_seq = op.comm_seq;
     enter_seq = rec.writer.Write(enter);
+    // Of a buffer that is both, the result says it: on the root it is not changed.
+    if (input_later && input.arg != op.output.arg)
+      rec.device_reads.Ask({op.comm, op.comm_seq}, enter.inputs[0], input.bytes, stream, false);
   }
   call.invoke(call);
   ErrnoKeeper keep;
@@ -97,10 +102,14 @@ void RecorderEngine::RecordOperation(Recording& rec, Call& call) {
 }
 
 void RecorderEngine::WriteResults(Recording& rec, const PendingOp& op) {
+  format::Tensor tensor = DescriptionOf(op.output);
+  if (ComesLater(rec, op.output))
+    return rec.device_reads.Ask({op.comm, op.comm_seq}, tensor, op.output.bytes, op.stream, true);
+  DigestNow(rec, op.output, true, tensor);
   format::CallResults results;
   results.comm = op.comm;
   results.comm_seq = op.comm_seq;
-  results.outputs.push_back(TensorOf(rec, op.output, op.stream, true));
+  results.outputs.push_back(tensor);
   rec.writer.Write(results);
 }
 

@@ -1,6 +1,7 @@
 // The last words of a process that a signal ends. Everything here is async-signal-safe.
 #include <ucontext.h>
 
+#include "preload/device.h"
 #include "preload/guard.h"
 #include "preload/stack.h"
 #include "recorder/recorder_engine.h"
@@ -28,6 +29,9 @@ void RecorderEngine::OnCrash(int signal, const siginfo_t* info, void* ucontext) 
   if (rec == nullptr || rec->off() || !rec->writer.live() || !rec->IsThisProcess()) return;
   // Not if it happened in the middle of that.
   if (preload::t_guard_depth <= 1) InputFiles::FinishInSignal(*rec);
+  // The thread that takes in what streams deliver goes on while this handler runs.
+  constexpr uint32_t kMostMs = 1000;
+  preload::TheDevice().Drain(kMostMs);
   format::Crash crash;
   crash.signal = static_cast<uint32_t>(signal);
   if (info != nullptr) {

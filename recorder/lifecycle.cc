@@ -5,6 +5,7 @@
 
 #include "include/compat/nccl.h"
 #include "preload/api/nccl_table.h"
+#include "preload/device.h"
 #include "preload/real_symbols.h"
 #include "recorder/blob.h"
 #include "recorder/recorder_engine.h"
@@ -143,6 +144,8 @@ bool RecorderEngine::Created(Recording& rec, const PendingComm& made) {
   if (rank < 0 || nranks < 0) return false;
   Communicator* comm = rec.comms.Add(handle, made.hash, rank, nranks);
   if (comm == nullptr) return true;
+  // Whoever can make a communicator on a device has loaded the driver.
+  preload::LookForDevice();
   format::CommCreated created;
   created.comm = comm->wire();
   created.hash = comm->hash;

@@ -55,7 +55,7 @@ format::Tensor Describe(Recording& rec, const BufferUse& use, bool keep) {
   tensor.dtype = use.dtype;
   tensor.count = use.elements;
   tensor.address = reinterpret_cast<uint64_t>(use.data);
-  Digest(rec, use.data, use.bytes, 0, keep, tensor);
+  DigestNow(rec, use, keep, tensor);
   return tensor;
 }
 

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "preload/device.h"
 #include "preload/stack.h"
 #include "recorder/created_files.h"
 #include "recorder/mapped_inputs.h"
@@ -25,6 +26,12 @@ std::atomic<bool> g_forked_by_libc{false};
 void AfterForkInChild() {
   g_forked_by_libc.store(true);
   AfterForkOfInputsInChild();
+}
+
+// What streams have been asked for is recorded before the process ends, unless they hang.
+void DrainDevice() {
+  constexpr uint32_t kMostMs = 2000;
+  preload::TheDevice().Drain(kMostMs);
 }
 
 }  // namespace
@@ -107,6 +114,7 @@ void RecorderEngine::OnExit(int code, preload::ExitHow how) {
   if (rec == nullptr || rec->off() || !rec->IsThisProcess()) return;
   if (code == preload::kExitCodeUnknown) return;  // the last handler of exit knows it
   InputFiles::FinishAll(*rec);
+  DrainDevice();
   if (how != preload::ExitHow::kExec && rec->exit_recorded.exchange(true)) return;
   rec->writer.Write(format::ProcessExit{code, static_cast<uint32_t>(how)});
 }
@@ -117,6 +125,7 @@ void RecorderEngine::OnForkChild() {
   bool can_record = g_forked_by_libc.exchange(false);
   EventWriter::ForgetThread(preload::Self());
   preload::ResetStacksInChild();
+  preload::ForgetDeviceInChild();
   // The parent's objects stay where they are: other threads may have been inside them at the fork.
   if (parents != nullptr && parents->log() != nullptr) parents->log()->AbandonInChild();
   state_.store(can_record ? kNew : kOff, std::memory_order_release);

@@ -129,9 +129,11 @@ class RecorderEngine final : public preload::Engine {
 // The name in an ncclConfig_t (null allowed); empty if it has none.
 std::string_view ConfigName(uint64_t address);
 
-// Fills in hash, statistics and, if `keep`, the payload of `tensor`, as far as the level asks.
-void Digest(Recording& rec, const void* data, uint64_t bytes, uint64_t stream, bool keep,
-            format::Tensor& tensor);
+// Fills in hash, statistics and, if `keep` and the level says so, the payload of `tensor`.
+void FillDigest(Recording& rec, std::span<const std::byte> bytes, bool keep,
+                format::Tensor& tensor);
+// The same for memory of the processor's, if there is any and the level asks for digests.
+void DigestNow(Recording& rec, const preload::BufferUse& use, bool keep, format::Tensor& tensor);
 
 }  // namespace deja::recorder
 

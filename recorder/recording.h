@@ -16,6 +16,7 @@
 #include "format/rank_log.h"
 #include "recorder/comm_registry.h"
 #include "recorder/config.h"
+#include "recorder/device_reads.h"
 #include "recorder/event_writer.h"
 #include "recorder/handle_table.h"
 #include "recorder/input_files.h"
@@ -68,6 +69,7 @@ class Recording {
   HandleTable handles;
   MpiState mpi{writer};
   OpPool ops;
+  DeviceReads device_reads{*this};
   SeenInputs seen_inputs;
   MachineRecorder machine_files;
   InputFiles input_files{config};

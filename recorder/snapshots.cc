@@ -40,7 +40,12 @@ void RecorderEngine::OnSnapshot(const preload::SnapshotCall& call) {
     snapshot.shape.push_back(static_cast<uint64_t>(std::max<int64_t>(extent, 0)));
     snapshot.tensor.count *= static_cast<uint64_t>(std::max<int64_t>(extent, 0));
   }
-  Digest(*rec, call.data, call.bytes, 0, true, snapshot.tensor);
+  // Of device memory nobody says which stream it belongs to: its contents are not recorded.
+  preload::LookForDevice();
+  if (DeviceReads::Needed(call.data))
+    rec->device_reads.SayUnseen(preload::DeviceAnswer::kFailed);
+  else
+    DigestNow(*rec, {.data = call.data, .bytes = call.bytes}, true, snapshot.tensor);
   snapshot.stack = CaptureStack(rec->writer);
   rec->writer.Write(snapshot);
   rec->RelieveStaging();

@@ -5,6 +5,7 @@
 
 #include "preload/api/nccl_table.h"
 #include "preload/buffers.h"
+#include "preload/device.h"
 #include "preload/digest.h"
 #include "replayer/ending.h"
 #include "replayer/ordered.h"
@@ -23,6 +24,10 @@ constexpr uint64_t kSuccess = 0;
 
 NcclApi ApiOf(const RecordedCall& call) {
   return static_cast<NcclApi>(call.api);
+}
+
+bool IsHostMemory(const void* data) {
+  return preload::TheDevice().KindOf(data) == preload::MemoryKind::kHost;
 }
 
 // Bytes of a recorded input, if they can be had: kept as a payload of their own, or a part of what
@@ -62,7 +67,14 @@ uint32_t CompareInput(Session& session, ThreadState& thread, const Call& call,
                       const BufferUse& output) {
   const auto inputs = session.plan().Tensors(recorded.inputs);
   if (inputs.empty() || inputs[0].hash.IsZero() || input.empty()) return 0;
-  const std::span<const std::byte> live{static_cast<const std::byte*>(input.data), input.bytes};
+  std::span<const std::byte> live{static_cast<const std::byte*>(input.data), input.bytes};
+  std::optional<std::vector<std::byte>> from_device;
+  if (!IsHostMemory(input.data)) {
+    // Waited for, so that a divergence is found at its operation and not behind it.
+    from_device = preload::ReadAndWait(input.data, input.bytes, call.ArgOf(preload::Role::kStream));
+    if (!from_device) return 0;
+    live = *from_device;
+  }
   const Hash128 hash = preload::HashBytes(live);
   const bool equal = hash == inputs[0].hash;
   session.CountCompared(equal);
@@ -118,6 +130,32 @@ void StopIfAsked(Session& session, ThreadState& thread, const Call& call,
   session.Stop(thread, reason, message, tensors, recorded.stack);
 }
 
+// Puts the recorded result of a call into `output`: at once, or, where that is a device's memory,
+// in the order of the call's stream.
+Status ServeOutput(Session& session, const Call& call, uint32_t index, const BufferUse& output) {
+  auto* data = static_cast<std::byte*>(const_cast<void*>(output.data));
+  if (IsHostMemory(data)) return session.payloads().ReadOutput(index, 0, {data, output.bytes});
+  struct Context {
+    Session& session;
+    uint32_t index;
+    Status status;
+  } context{session, index, {}};
+  const preload::DeviceAnswer answer = preload::TheDevice().Write(
+      data, output.bytes, call.ArgOf(preload::Role::kStream),
+      [](std::span<std::byte> bytes, void* opaque) {
+        auto& c = *static_cast<Context*>(opaque);
+        c.status = c.session.payloads().ReadOutput(c.index, 0, bytes);
+        return static_cast<bool>(c.status);
+      },
+      &context);
+  if (answer == preload::DeviceAnswer::kTaken || !context.status) return context.status;
+  if (answer == preload::DeviceAnswer::kCapturing)
+    return Fail(ErrorCode::kInvalidArgument, "its stream is being captured into a CUDA graph");
+  return Fail(ErrorCode::kIo, answer == preload::DeviceAnswer::kNoMemory
+                                  ? "there is no pinned memory to bring it to the device"
+                                  : "the CUDA driver did not take it");
+}
+
 // Puts the recorded results into the program's buffers.
 void Fill(Session& session, ThreadState& thread, const Call& call, uint32_t index) {
   const RecordedCall& recorded = session.plan().calls()[index];
@@ -129,8 +167,7 @@ void Fill(Session& session, ThreadState& thread, const Call& call, uint32_t inde
   if (outputs.empty() || output.empty()) return;
   const uint64_t bytes = outputs[0].count * preload::ElementSize(outputs[0].dtype);
   if (bytes != output.bytes) return;  // has been reported; this is --on-divergence=warn
-  auto* data = static_cast<std::byte*>(const_cast<void*>(output.data));
-  const Status served = session.payloads().ReadOutput(index, 0, {data, output.bytes});
+  const Status served = ServeOutput(session, call, index, output);
   if (served) return;
   const std::string name = ApiText(recorded.api) + " #" + std::to_string(recorded.comm_seq) +
                            " of comm " + std::to_string(recorded.comm - 1);
@@ -139,8 +176,13 @@ void Fill(Session& session, ThreadState& thread, const Call& call, uint32_t inde
                recorded.stack);
     return;
   }
+  const bool dropped = outputs[0].payload == static_cast<uint32_t>(format::PayloadState::kDropped);
   const std::string message =
-      outputs[0].payload == static_cast<uint32_t>(format::PayloadState::kDropped)
+      dropped && outputs[0].hash.IsZero()
+          ? "the result of " + name +
+                " could not be seen while recording (`deja info` says why), so the replay cannot "
+                "go on behind it"
+      : dropped
           ? "the result of " + name +
                 " was dropped while recording (--on-pressure=drop-payload, or the disk was full), "
                 "so the replay cannot go on behind it"

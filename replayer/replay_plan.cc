@@ -7,6 +7,8 @@
 
 #include "format/clock_run.h"
 #include "format/file_ranges.h"
+#include "preload/api/find_api.h"
+#include "preload/buffers.h"
 
 namespace deja::replayer {
 
@@ -17,6 +19,14 @@ namespace {
 constexpr size_t kMaxPool = 0xfffffff0u;
 constexpr int64_t kInProgress = 7;  // ncclInProgress
 constexpr uint32_t kExecuted = 2;   // ProcessExit.how
+
+// True for a parameter behind which the call only reads.
+bool OnlyReads(uint32_t api, uint32_t param) {
+  const preload::ApiInfo* info = preload::FindApi(api);
+  if (info == nullptr || param >= info->param_count) return false;
+  const preload::Role role = info->params[param].role;
+  return preload::IsInputRole(role) && !preload::IsOutputRole(role);
+}
 }  // namespace
 
 // Goes through the events once. One per Build().
@@ -219,16 +229,28 @@ class PlanBuilder {
       pending_results_.push_back({results.comm, results.comm_seq, outputs});
       return;
     }
-    plan_.calls_[it->second].outputs = outputs;
-    plan_.calls_[it->second].has_results = true;
+    AddResults(plan_.calls_[it->second], outputs);
+  }
+
+  // What a call had read, where it was not known when the call was entered, comes like its results.
+  void AddResults(RecordedCall& call, PoolRange results) {
+    if (results.size == 1 && call.inputs.size == 1) {
+      const format::Tensor& tensor = plan_.tensors_[results.at];
+      format::Tensor& input = plan_.tensors_[call.inputs.at];
+      if (input.hash.IsZero() && OnlyReads(call.api, tensor.param)) {
+        input = tensor;
+        return;
+      }
+    }
+    call.outputs = results;
+    call.has_results = true;
   }
 
   void ResolvePendingResults() {
     for (const PendingResults& pending : pending_results_) {
       auto it = operation_at_.find({pending.comm, pending.comm_seq});
       if (it == operation_at_.end()) continue;
-      plan_.calls_[it->second].outputs = pending.outputs;
-      plan_.calls_[it->second].has_results = true;
+      AddResults(plan_.calls_[it->second], pending.outputs);
     }
   }
 

@@ -11,6 +11,7 @@
 #include "preload/api/find_api.h"
 #include "preload/api/libc_table.h"
 #include "preload/api/nccl_table.h"
+#include "preload/device.h"
 #include "preload/digest.h"
 #include "preload/guard.h"
 #include "preload/stack.h"
@@ -154,6 +155,7 @@ void Session::Consume(uint32_t recorded) {
 }
 
 uint64_t Session::NewComm(const RecordedComm& recorded, const RecordedCall& call) {
+  preload::LookForDevice();
   const bool unfinished = call.result == kInProgress && !plan_->WasUsed(recorded.number);
   auto* comm = new ServedComm(recorded, unfinished);  // never freed: see served_comm.h
   std::lock_guard<std::mutex> lock(comm_mutex_);

@@ -1,4 +1,5 @@
 // deja_tensor and deja_state: compared like the input of a collective, in order on their thread.
+#include "preload/device.h"
 #include "preload/digest.h"
 #include "replayer/ending.h"
 #include "replayer/session.h"
@@ -30,6 +31,7 @@ void Compare(Session& session, ThreadState& thread, const SnapshotCall& call,
     return;
   }
   if (recorded.tensor.hash.IsZero()) return;
+  if (preload::TheDevice().KindOf(call.data) != preload::MemoryKind::kHost) return;
   const std::span<const std::byte> live{static_cast<const std::byte*>(call.data), call.bytes};
   const Hash128 hash = preload::HashBytes(live);
   const bool equal = hash == recorded.tensor.hash;

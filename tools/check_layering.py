@@ -15,7 +15,7 @@ from pathlib import Path
 MAY_USE = {
     "common": [],
     "format": ["common/"],
-    "preload": ["format/", "common/", "include/deja.h"],
+    "preload": ["format/", "common/", "include/deja.h", "include/compat/cuda.h"],
     "recorder": ["preload/", "format/", "common/", "include/compat/nccl.h"],
     "replayer": ["preload/", "format/", "common/", "include/compat/nccl.h"],
     "loopback": ["common/", "compat/nccl.h"],

@@ -1,0 +1,71 @@
+#include "recorder/device_reads.h"
+
+#include "preload/digest.h"
+#include "recorder/recorder_engine.h"
+
+namespace deja::recorder {
+
+using preload::DeviceAnswer;
+
+void DeviceReads::Ask(OperationKey operation, const format::Tensor& tensor, uint64_t bytes,
+                      uint64_t stream, bool keep) {
+  Read* read = pool_.Get();
+  if (read == nullptr) return WriteUnseen(operation, tensor, keep, DeviceAnswer::kNoMemory);
+  *read = {nullptr, this, operation, tensor, keep};
+  const DeviceAnswer answer = preload::TheDevice().Read(
+      reinterpret_cast<const void*>(tensor.address), bytes, stream,
+      [](std::span<const std::byte> came, void* context) {
+        Read* asked = static_cast<Read*>(context);
+        asked->owner->Came(*asked, came);
+        asked->owner->pool_.Put(asked);
+      },
+      read);
+  if (answer == DeviceAnswer::kTaken) return;
+  pool_.Put(read);
+  WriteUnseen(operation, tensor, keep, answer);
+}
+
+void DeviceReads::Came(Read& read, std::span<const std::byte> bytes) {
+  if (bytes.empty())
+    return WriteUnseen(read.operation, read.tensor, read.keep, DeviceAnswer::kFailed);
+  FillDigest(recording_, bytes, read.keep, read.tensor);
+  Write(read.operation, read.tensor);
+}
+
+void DeviceReads::Write(OperationKey operation, const format::Tensor& tensor) {
+  format::CallResults results;
+  results.comm = operation.comm;
+  results.comm_seq = operation.comm_seq;
+  results.outputs.push_back(tensor);
+  recording_.writer.Write(results);
+}
+
+void DeviceReads::WriteUnseen(OperationKey operation, format::Tensor tensor, bool keep,
+                              DeviceAnswer why) {
+  SayUnseen(why);
+  if (keep && recording_.config.level == Level::kFull)
+    tensor.payload = static_cast<uint32_t>(format::PayloadState::kDropped);
+  Write(operation, tensor);
+}
+
+void DeviceReads::SayUnseen(DeviceAnswer why) {
+  const uint32_t bit = 1u << static_cast<uint32_t>(why);
+  if ((said_.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return;
+  format::Degraded degraded;
+  switch (why) {
+    case DeviceAnswer::kCapturing:
+      degraded.reason =
+          "calls were captured into a CUDA graph: what they read and write is not recorded";
+      break;
+    case DeviceAnswer::kNoMemory:
+      degraded.reason = "there was no pinned memory for the contents of some device buffers";
+      break;
+    default:
+      degraded.reason = "the CUDA driver did not give the contents of some device buffers";
+      break;
+  }
+  degraded.payloads_lost = 1;
+  recording_.writer.Write(degraded);
+}
+
+}  // namespace deja::recorder

@@ -1,0 +1,62 @@
+// Tensors that are not in the processor's memory: their bytes come in the order of a stream, on a
+// thread of Deja's, and become a CallResults event of that thread then.
+//
+// One object in each Recording. Any thread, under the guard.
+#ifndef DEJA_RECORDER_DEVICE_READS_H_
+#define DEJA_RECORDER_DEVICE_READS_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "format/messages.h"
+#include "preload/device.h"
+#include "recorder/node_list.h"
+
+namespace deja::recorder {
+
+class Recording;
+
+// An operation of a communicator.
+struct OperationKey {
+  uint32_t comm = 0;  // number + 1
+  uint64_t comm_seq = 0;
+};
+
+class DeviceReads {
+ public:
+  explicit DeviceReads(Recording& recording) : recording_(recording) {}
+
+  // True if the bytes of `data` must be asked for.
+  static bool Needed(const void* data) {
+    return preload::TheDevice().KindOf(data) != preload::MemoryKind::kHost;
+  }
+  // Asks for the `bytes` bytes of `tensor`, which has everything but its digest, as `stream` leaves
+  // them; its payload is kept if `keep`. What cannot be seen is recorded as not seen, with the
+  // reason.
+  void Ask(OperationKey operation, const format::Tensor& tensor, uint64_t bytes, uint64_t stream,
+           bool keep);
+  // Says once in the trace that something of this kind could not be seen.
+  void SayUnseen(preload::DeviceAnswer why);
+
+ private:
+  struct Read {
+    Read* next = nullptr;
+    DeviceReads* owner = nullptr;
+    OperationKey operation;
+    format::Tensor tensor;
+    bool keep = false;
+  };
+
+  void Came(Read& read, std::span<const std::byte> bytes);
+  void Write(OperationKey operation, const format::Tensor& tensor);
+  void WriteUnseen(OperationKey operation, format::Tensor tensor, bool keep,
+                   preload::DeviceAnswer why);
+
+  Recording& recording_;
+  NodePool<Read> pool_;
+  std::atomic<uint32_t> said_{0};  // a bit for each reason
+};
+
+}  // namespace deja::recorder
+
+#endif  // DEJA_RECORDER_DEVICE_READS_H_

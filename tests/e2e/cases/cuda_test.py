@@ -1,0 +1,73 @@
+"""Device buffers: recorded and replayed on the simulated driver of tests/fakes/cuda, whose streams run late."""
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import harness  # noqa: E402
+
+
+class Cuda(harness.DejaTest):
+    PROGRAM = "cuda_steps"
+
+    def rank_line(self, run, rank):
+        return next(line for line in run.stdout.splitlines() if line.startswith(f"rank {rank} of "))
+
+    def check_replays(self, args=(), n=2, ranks=(0, 1)):
+        """Records, and replays each rank alone: the bytes on the device end as they did."""
+        recorded = self.checked(self.record(self.PROGRAM, ["--unseeded", *args], n=n))
+        self.assertNotIn("not recorded", self.deja("info", self.trace_path()).stdout)
+        for rank in ranks:
+            run = self.checked(self.replay(rank))
+            self.assertEqual(self.rank_line(run, rank), self.rank_line(recorded, rank))
+        return recorded
+
+    def test_runs_without_deja(self):
+        run = self.checked(self.command([harness.app(self.PROGRAM)]))
+        self.assertRegex(run.stdout, r"rank 0 of 1: seeds \w+, result \w+\n")
+
+    def test_solo_replays_are_bit_for_bit(self):
+        self.check_replays()
+
+    def test_the_legacy_stream(self):
+        self.check_replays(["--legacy", "--steps=3"])
+
+    def test_buffers_larger_than_the_smallest_pinned_one(self):
+        self.check_replays(["--count=100000", "--steps=2"], ranks=(1,))
+
+    def test_inputs_and_results_are_digested_where_they_came(self):
+        self.checked(self.record(self.PROGRAM, ["--steps=2"], n=2))
+        events = self.show_json("--rank", "1", "--kind", "results")
+        # Of each step: two all-reduces, a receive, an all-gather, a broadcast; inputs of four and of the send.
+        self.assertEqual(len(events), 2 * 9)
+
+    def test_a_divergence_is_found_at_its_operation(self):
+        self.checked(self.record(self.PROGRAM, n=2))
+        run = self.deja("replay", self.trace_path(), "--rank", "1", "--", harness.app(self.PROGRAM), "--fault=3")
+        self.checked(run, harness.EXIT_DIVERGED)
+        # Four operations on the first communicator a step.
+        self.assertRegex(run.stdout, r"AllReduce #9 of comm 0 \(rank 1 of 2\): input sendbuff differs")
+
+    def test_what_is_captured_is_said_and_the_capture_is_left_alone(self):
+        recorded = self.checked(self.record(self.PROGRAM, ["--steps=2", "--capture"], n=2))
+        plain = self.checked(self.launch(self.PROGRAM, ["--steps=2", "--capture"], n=2))
+        self.assertEqual(len(plain.stdout.splitlines()), len(recorded.stdout.splitlines()))
+        info = self.deja("info", self.trace_path())
+        self.assertIn("captured into a CUDA graph", info.stdout)
+        replayed = self.replay(0)
+        self.assertNotEqual(replayed.code, 0)
+        self.assertIn("could not be seen while recording", replayed.stdout + replayed.stderr)
+
+    def test_a_crash_keeps_what_streams_had_delivered(self):
+        self.record(self.PROGRAM, ["--steps=2", "--end=crash"], n=2)
+        events = self.show_json("--rank", "1", "--kind", "results")
+        self.assertEqual(len(events), 2 * 9)
+
+    def test_no_device(self):
+        for env in ({"CUDA_VISIBLE_DEVICES": ""}, {"CUDA_SIM_DEVICES": "0"}):
+            run = self.record(self.PROGRAM, n=1, env=env)
+            self.assertRegex(run.stderr, r"cuInit\(0\) returned 100")
+            self.assertEqual(run.code, 1)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,199 @@
+// An NCCL for the simulated driver: calls return at once, and what they do is done by their
+// streams, between processes as loopback/ does it. Made from the API's table.
+//
+// As in NCCL: a collective is ordered with what is on its stream and with the communicator's other
+// operations; a group's operations start together, on all their streams, when the group ends. Work
+// is done on threads that belong to the library.
+#pragma GCC visibility push(default)
+#include <nccl.h>
+#pragma GCC visibility pop
+
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "preload/api/nccl_table.h"
+#include "preload/api/table.h"
+#include "preload/buffers.h"
+#include "tests/fakes/cuda/cuda_sim.h"
+#include "tests/fakes/cuda/sim_stream.h"
+
+namespace {
+
+using deja::preload::ApiClass;
+using deja::preload::ApiInfo;
+using deja::preload::NcclApi;
+using deja::preload::Role;
+
+struct Operation {
+  uint64_t comm;
+  CUstream stream;
+  std::function<ncclResult_t()> run;
+};
+
+thread_local int t_depth = 0;
+thread_local std::vector<Operation> t_group;
+std::mutex g_mutex;
+std::map<uint64_t, CUevent> g_last;  // by communicator: its latest operations
+
+void* Loopback(const char* name) {
+  static void* const library = dlopen(DEJA_LOOPBACK_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  void* function = library == nullptr ? nullptr : dlsym(library, name);
+  if (function == nullptr) {
+    std::fprintf(stderr, "device_nccl: no %s in %s\n", name, DEJA_LOOPBACK_LIBRARY);
+    std::abort();
+  }
+  return function;
+}
+
+template <typename Function>
+Function LoopbackAs(const char* name) {
+  return reinterpret_cast<Function>(Loopback(name));
+}
+
+void Must(bool done, const char* what) {
+  if (done) return;
+  std::fprintf(stderr, "device_nccl: %s failed\n", what);
+  std::abort();
+}
+
+CUevent Recorded(CUstream stream) {
+  CUevent event = nullptr;
+  Must(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS, "cuEventCreate");
+  Must(cuEventRecord(event, stream) == CUDA_SUCCESS, "cuEventRecord");
+  return event;
+}
+
+// What a stream does when it comes to the operations: it lets their thread go on, and waits for it.
+// When a graph is launched again there is no thread, and the stream does it.
+struct Launch {
+  std::vector<Operation> operations;
+  cusim::Mark reached;
+  cusim::Mark done;
+  std::once_flag first;
+
+  void Do() {
+    auto start = LoopbackAs<ncclResult_t (*)()>("pncclGroupStart");
+    auto end = LoopbackAs<ncclResult_t (*)()>("pncclGroupEnd");
+    Must(start() == ncclSuccess, "pncclGroupStart");
+    for (const Operation& operation : operations) Must(operation.run() == ncclSuccess, "operation");
+    Must(end() == ncclSuccess, "pncclGroupEnd");
+  }
+};
+
+void Enqueue(std::vector<Operation> operations) {
+  auto* launch = new Launch;
+  CUstream stream = operations.front().stream;
+  std::set<CUstream> others;
+  std::set<uint64_t> comms;
+  for (const Operation& operation : operations) {
+    comms.insert(operation.comm);
+    if (operation.stream != stream) others.insert(operation.stream);
+  }
+  launch->operations = std::move(operations);
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  Must(cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS, "cuStreamIsCapturing");
+  const bool captured = status != CU_STREAM_CAPTURE_STATUS_NONE;
+  std::lock_guard hold(g_mutex);
+  for (CUstream other : others)
+    Must(cuStreamWaitEvent(stream, Recorded(other), 0) == CUDA_SUCCESS, "cuStreamWaitEvent");
+  for (uint64_t comm : comms)
+    if (!captured && g_last[comm] != nullptr)
+      Must(cuStreamWaitEvent(stream, g_last[comm], 0) == CUDA_SUCCESS, "cuStreamWaitEvent");
+  if (!captured)
+    std::thread([launch] {
+      launch->reached.Wait();
+      launch->Do();
+      launch->done.Reach();
+    }).detach();
+  auto run = [](void* data) {
+    auto* it = static_cast<Launch*>(data);
+    it->reached.Reach();
+    it->done.Wait();
+  };
+  auto run_captured = [](void* data) { static_cast<Launch*>(data)->Do(); };
+  Must(cuLaunchHostFunc(stream, captured ? +run_captured : +run, launch) == CUDA_SUCCESS,
+       "cuLaunchHostFunc");
+  CUevent after = Recorded(stream);
+  for (CUstream other : others)
+    Must(cuStreamWaitEvent(other, after, 0) == CUDA_SUCCESS, "cuStreamWaitEvent");
+  for (uint64_t comm : comms)
+    if (!captured) g_last[comm] = after;
+}
+
+void WaitFor(uint64_t comm) {
+  CUevent last = nullptr;
+  {
+    std::lock_guard hold(g_mutex);
+    last = g_last[comm];
+  }
+  while (last != nullptr && cuEventQuery(last) == CUDA_ERROR_NOT_READY) std::this_thread::yield();
+}
+
+// Buffers are given to loopback/ where their bytes are.
+template <typename T>
+T Reachable(const ApiInfo& info, int arg, T value) {
+  if constexpr (std::is_pointer_v<T>) {
+    const Role role = info.params[arg].role;
+    if (deja::preload::IsInputRole(role) || deja::preload::IsOutputRole(role))
+      return static_cast<T>(cusim_backing(value));
+  }
+  return value;
+}
+
+template <typename... Args>
+uint64_t WordOf(const ApiInfo& info, Role role, const Args&... args) {
+  const uint64_t words[] = {deja::preload::ToWord(args)..., 0};
+  const int at = info.Find(role);
+  return at < 0 ? 0 : words[at];
+}
+
+template <typename Result, typename... Args>
+Result Route(NcclApi api, const char* second_name, Args... args) {
+  const ApiInfo& info = deja::preload::NcclInfo(api);
+  auto real = LoopbackAs<Result (*)(Args...)>(second_name);
+  if constexpr (std::is_same_v<Result, ncclResult_t>) {
+    if (info.klass == ApiClass::kCollective || info.klass == ApiClass::kP2p) {
+      int arg = 0;
+      auto bind = [&]<typename T>(T value) { return Reachable(info, arg++, value); };
+      // Braces: from left to right.
+      std::tuple<Args...> reachable{bind(args)...};
+      t_group.push_back({WordOf(info, Role::kComm, args...),
+                         reinterpret_cast<CUstream>(WordOf(info, Role::kStream, args...)),
+                         [real, reachable] { return std::apply(real, reachable); }});
+      if (t_depth == 0) Enqueue(std::exchange(t_group, {}));
+      return ncclSuccess;
+    }
+    if (api == NcclApi::ncclGroupStart) ++t_depth;
+    if (info.klass == ApiClass::kLifecycle) WaitFor(WordOf(info, Role::kComm, args...));
+    const ncclResult_t result = real(args...);
+    if (api == NcclApi::ncclGroupEnd && --t_depth == 0 && !t_group.empty())
+      Enqueue(std::exchange(t_group, {}));
+    return result;
+  } else {
+    return real(args...);
+  }
+}
+
+}  // namespace
+
+extern "C" {
+#define DEJA_COMMA_NAME(p) , DEJA_PARAM_NAME_ p
+#define DEJA_FN(id, result, name, since, klass, ...)                                            \
+  __attribute__((visibility("default"))) result p##name DEJA_PARAMS(__VA_ARGS__) {              \
+    return Route<result>(NcclApi::name, "p" #name DEJA_FOR_EACH(DEJA_COMMA_NAME, __VA_ARGS__)); \
+  }                                                                                             \
+  __attribute__((weak, alias("p" #name), visibility("default")))                                \
+  result name DEJA_PARAMS(__VA_ARGS__);
+#include "preload/api/nccl.def"
+#undef DEJA_FN
+}

@@ -1,0 +1,198 @@
+#include "preload/cuda/cuda_device.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "tests/fakes/cuda/cuda_sim.h"
+
+namespace deja::preload {
+namespace {
+
+constexpr size_t kBytes = 1000;
+
+// What a read brought.
+struct Seen {
+  std::string bytes;
+  std::atomic<int> times{0};
+};
+
+class CudaDeviceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+    for (int i = 0; i < 2; ++i) ASSERT_EQ(cuDevicePrimaryCtxRetain(&contexts_[i], i), CUDA_SUCCESS);
+    ASSERT_EQ(cuCtxSetCurrent(contexts_[0]), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ASSERT_NE(FindCudaDriver(), nullptr);
+  }
+  void TearDown() override { cuCtxSetCurrent(nullptr); }
+
+  static char* Memory() {
+    CUdeviceptr memory = 0;
+    EXPECT_EQ(cuMemAlloc_v2(&memory, kBytes), CUDA_SUCCESS);
+    return reinterpret_cast<char*>(static_cast<uintptr_t>(memory));
+  }
+  // Fills memory with `value`, when the stream comes to it.
+  static void Fill(char* memory, char value, CUstream stream) {
+    struct Work {
+      char* memory;
+      char value;
+    };
+    auto run = [](void* data) {
+      auto* work = static_cast<Work*>(data);
+      std::memset(cusim_backing(work->memory), work->value, kBytes);
+      delete work;
+    };
+    ASSERT_EQ(cuLaunchHostFunc(stream, run, new Work{memory, value}), CUDA_SUCCESS);
+  }
+  DeviceAnswer Read(const void* memory, CUstream stream, Seen& seen, uint64_t bytes = kBytes) {
+    return device_.Read(
+        memory, bytes, reinterpret_cast<uint64_t>(stream),
+        [](std::span<const std::byte> came, void* context) {
+          auto* to = static_cast<Seen*>(context);
+          to->bytes.assign(reinterpret_cast<const char*>(came.data()), came.size());
+          ++to->times;
+        },
+        &seen);
+  }
+
+  CUcontext contexts_[2] = {};
+  CUstream stream_ = nullptr;
+  // Its thread goes on for good.
+  CudaDevice& device_ = *new CudaDevice(*FindCudaDriver());
+};
+
+TEST_F(CudaDeviceTest, MemoryIsKnownByItsKind) {
+  void* pinned = nullptr;
+  CUdeviceptr managed = 0;
+  int host = 0;
+  ASSERT_EQ(cuMemHostAlloc(&pinned, 64, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAllocManaged(&managed, 64, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+  EXPECT_EQ(device_.KindOf(&host), MemoryKind::kHost);
+  EXPECT_EQ(device_.KindOf(pinned), MemoryKind::kPinned);
+  EXPECT_EQ(device_.KindOf(Memory() + 10), MemoryKind::kDevice);
+  EXPECT_EQ(device_.KindOf(reinterpret_cast<void*>(managed)), MemoryKind::kManaged);
+}
+
+TEST_F(CudaDeviceTest, AReadSeesWhatTheStreamHasMadeAndNotWhatComesBehind) {
+  for (CUstream stream : {stream_, CUstream{nullptr}, CU_STREAM_PER_THREAD}) {
+    char* memory = Memory();
+    Seen seen[20];
+    for (int i = 0; i < 20; ++i) {
+      Fill(memory, static_cast<char>('a' + i), stream);
+      ASSERT_EQ(Read(memory, stream, seen[i]), DeviceAnswer::kTaken);
+    }
+    ASSERT_TRUE(device_.Drain(60000));
+    for (int i = 0; i < 20; ++i)
+      EXPECT_EQ(seen[i].bytes, std::string(kBytes, static_cast<char>('a' + i)));
+  }
+}
+
+TEST_F(CudaDeviceTest, PinnedAndManagedMemoryIsReadInOrderToo) {
+  void* pinned = nullptr;
+  CUdeviceptr managed = 0;
+  ASSERT_EQ(cuMemHostAlloc(&pinned, kBytes, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAllocManaged(&managed, kBytes, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+  for (char* memory : {static_cast<char*>(pinned), reinterpret_cast<char*>(managed)}) {
+    Seen seen;
+    Fill(memory, 'x', stream_);
+    ASSERT_EQ(Read(memory, stream_, seen), DeviceAnswer::kTaken);
+    Fill(memory, 'y', stream_);
+    ASSERT_TRUE(device_.Drain(60000));
+    EXPECT_EQ(seen.bytes, std::string(kBytes, 'x'));
+  }
+}
+
+TEST_F(CudaDeviceTest, AStreamOfAnotherContextIsServedThereAndTheCurrentOneKept) {
+  CUstream other = nullptr;
+  CUcontext current = nullptr;
+  ASSERT_EQ(cuCtxSetCurrent(contexts_[1]), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetCurrent(contexts_[0]), CUDA_SUCCESS);
+  char* memory = Memory();
+  Seen here;
+  Seen there;
+  Fill(memory, 'h', stream_);
+  ASSERT_EQ(Read(memory, stream_, here), DeviceAnswer::kTaken);
+  ASSERT_TRUE(device_.Drain(60000));  // its event must not be used for the other context
+  Fill(memory, 't', other);
+  ASSERT_EQ(Read(memory, other, there), DeviceAnswer::kTaken);
+  ASSERT_TRUE(device_.Drain(60000));
+  EXPECT_EQ(here.bytes, std::string(kBytes, 'h'));
+  EXPECT_EQ(there.bytes, std::string(kBytes, 't'));
+  ASSERT_EQ(cuCtxGetCurrent(&current), CUDA_SUCCESS);
+  EXPECT_EQ(current, contexts_[0]);
+  // A thread without a context has one only for the call.
+  std::thread([&] {
+    Seen seen;
+    EXPECT_EQ(Read(memory, other, seen), DeviceAnswer::kTaken);
+    EXPECT_EQ(cuCtxGetCurrent(&current), CUDA_SUCCESS);
+    EXPECT_EQ(Read(memory, nullptr, seen), DeviceAnswer::kFailed);
+    EXPECT_TRUE(device_.Drain(60000));
+  }).join();
+  EXPECT_EQ(current, nullptr);
+}
+
+TEST_F(CudaDeviceTest, ACaptureIsLeftAlone) {
+  const int broken = cusim_broken_captures();
+  char* memory = Memory();
+  Seen before;
+  Seen during;
+  Fill(memory, 'b', stream_);
+  ASSERT_EQ(Read(memory, stream_, before), DeviceAnswer::kTaken);
+  CUstream blocking = nullptr;
+  CUgraph graph = nullptr;
+  ASSERT_EQ(cuStreamCreate(&blocking, CU_STREAM_DEFAULT), CUDA_SUCCESS);
+  for (CUstream captured : {stream_, blocking}) {
+    ASSERT_EQ(cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    EXPECT_EQ(Read(memory, captured, during), DeviceAnswer::kCapturing);
+    ASSERT_TRUE(device_.Drain(60000));  // its thread asks events meanwhile
+    EXPECT_EQ(cuStreamEndCapture(captured, &graph), CUDA_SUCCESS);
+  }
+  EXPECT_EQ(before.bytes, std::string(kBytes, 'b'));
+  EXPECT_EQ(during.times, 0);
+  EXPECT_EQ(cusim_broken_captures(), broken);
+  // The mode is the thread's own again.
+  CUevent event = nullptr;
+  ASSERT_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  EXPECT_EQ(cuEventQuery(event), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  EXPECT_EQ(cuStreamEndCapture(stream_, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
+TEST_F(CudaDeviceTest, AWriteIsInTheOrderOfItsStream) {
+  char* memory = Memory();
+  Seen first;
+  Seen second;
+  auto make = [](std::span<std::byte> bytes, void* value) {
+    std::memset(bytes.data(), *static_cast<char*>(value), bytes.size());
+    return true;
+  };
+  char value = 'w';
+  Fill(memory, 'f', stream_);
+  ASSERT_EQ(Read(memory, stream_, first), DeviceAnswer::kTaken);
+  ASSERT_EQ(device_.Write(memory, kBytes, reinterpret_cast<uint64_t>(stream_), make, &value),
+            DeviceAnswer::kTaken);
+  ASSERT_EQ(Read(memory, stream_, second), DeviceAnswer::kTaken);
+  Fill(memory, 'g', stream_);
+  ASSERT_TRUE(device_.Drain(60000));
+  EXPECT_EQ(first.bytes, std::string(kBytes, 'f'));
+  EXPECT_EQ(second.bytes, std::string(kBytes, 'w'));
+  auto refuse = [](std::span<std::byte>, void*) { return false; };
+  EXPECT_EQ(device_.Write(memory, kBytes, reinterpret_cast<uint64_t>(stream_), refuse, nullptr),
+            DeviceAnswer::kFailed);
+}
+
+TEST_F(CudaDeviceTest, WhatIsTooLargeForItsMemoryIsRefused) {
+  Seen seen;
+  EXPECT_EQ(Read(Memory(), stream_, seen, 2 * CudaDevice::kMaxPinnedBytes),
+            DeviceAnswer::kNoMemory);
+  EXPECT_EQ(seen.times, 0);
+}
+
+}  // namespace
+}  // namespace deja::preload
