@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "format/clock_run.h"
+#include "format/format_version.h"
 #include "format/frame_format.h"
 #include "format/mark.h"
 #include "format/message_codec.h"
@@ -386,6 +387,8 @@ Status Drainer::Move(TraceHeader& header, bool as_rank) {
   while (access(MarkPath(trace_dir_, next_mark_).c_str(), F_OK) == 0) ++next_mark_;
   const std::string id = tail_.id();
   header.tail = {tail_.path(), id};
+  header.format_major = kFormatMajor;
+  header.format_minor = kFormatMinor;
   return as_rank ? MoveToRankFolder(header) : MoveToChildFolder(header);
 }
 
@@ -398,7 +401,6 @@ Status Drainer::BecomeRank(TraceHeader header) {
   } else {
     label_ = "rank " + std::to_string(header.rank);
     said_ = true;  // a failure in here is reported at its end
-    header.format_minor = kFormatMinor;
     if (header.producer.empty()) header.producer = "deja " DEJA_VERSION;
     if (events_off_.load() || !EnsureWriter()) {  // it could not spill, or cannot write
       done = Fail(ErrorCode::kIo, degraded_reason_);

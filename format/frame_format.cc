@@ -1,9 +1,14 @@
 #include "format/frame_format.h"
 
+#include "format/format_version.h"
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 namespace deja::format {
+
+static_assert(kMagic[kMagicMajorAt] == kFormatMajor);
+
 namespace {
 
 // Offsets in the header.

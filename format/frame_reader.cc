@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "format/format_version.h"
+
 namespace deja::format {
 namespace {
 

@@ -22,8 +22,6 @@
 
 namespace deja::format {
 
-inline constexpr uint32_t kFormatMajor = 1;
-inline constexpr uint32_t kFormatMinor = 2;
 inline constexpr size_t kMaxCallArgs = 16;
 inline constexpr size_t kMaxCallTensors = 2;
 inline constexpr size_t kMaxTensorDims = 8;
@@ -74,8 +72,8 @@ struct ProcessOrigin {
 };
 
 struct TraceHeader {
-  uint32_t format_major = kFormatMajor;
-  uint32_t format_minor = 0;  // the writer puts kFormatMinor here
+  uint32_t format_major = 0;  // the writer puts the numbers of format_version.h here
+  uint32_t format_minor = 0;
   std::string_view producer;
   std::string_view job_id;
   uint32_t rank = 0;
@@ -406,6 +404,7 @@ struct PayloadChunk {
   uint32_t element_size = 0;
   std::string_view data;
   uint64_t step = 0;
+  uint64_t base = 0;  // offset in the file of the chunk that this one is a difference to
 };
 
 struct ThreadRange {
@@ -600,7 +599,7 @@ DEJA_VISIT(Child) { v(1, m.number); v(2, m.pid); v(3, m.ended); v(4, m.exit_code
 DEJA_VISIT(EventHead) { v(1, m.thread); v(2, m.seq); v(3, m.time_ns); }
 DEJA_VISIT(PayloadChunk) {
   v(1, m.hash); v(2, m.total_size); v(3, m.offset); v(4, m.size); v(5, m.codec); v(6, m.element_size);
-  v(7, m.data); v(8, m.step);
+  v(7, m.data); v(8, m.step); v(9, m.base);
 }
 DEJA_VISIT(ThreadRange) { v(1, m.thread); v(2, m.first_seq); v(3, m.last_seq); }
 DEJA_VISIT(CommRange) { v(1, m.comm); v(2, m.first_seq); v(3, m.last_seq); }

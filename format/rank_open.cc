@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "format/format_version.h"
 #include "format/frame_format.h"
 #include "format/frame_reader.h"
 #include "format/message_codec.h"

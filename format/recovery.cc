@@ -13,6 +13,7 @@
 
 #include "format/batch_info.h"
 #include "format/file.h"
+#include "format/format_version.h"
 #include "format/frame_format.h"
 #include "format/frame_reader.h"
 #include "format/futex.h"

@@ -11,6 +11,7 @@
 
 #include "format/bundle.h"
 #include "format/file.h"
+#include "format/format_version.h"
 #include "format/frame_format.h"
 #include "format/frame_writer.h"
 #include "format/message_codec.h"

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "format/batch_info.h"
+#include "format/format_version.h"
 #include "format/frame_format.h"
 #include "format/frame_writer.h"
 #include "format/message_codec.h"
@@ -21,6 +22,8 @@ namespace {
 
 TraceHeader MakeHeader(const SampleOptions& options) {
   TraceHeader header;
+  header.format_major = kFormatMajor;
+  header.format_minor = kFormatMinor;
   header.producer = "deja sample";
   header.job_id = "0123456789abcdef";
   header.rank = options.rank;
@@ -161,6 +164,14 @@ class Builder {
     file.mode = 0100644;
     file.size = 120'000;
     Add(1, file);
+    InputFile link;
+    link.file = 2;
+    link.path = "/data/latest";
+    link.mode = 0120777;
+    link.size = 10;
+    link.entries = "digits.txt";
+    Add(1, link);
+    TorchOperations();
     FileRead read;
     read.file = 1;
     read.gaps = {4096};
@@ -182,6 +193,38 @@ class Builder {
     Add(1, ThreadEnd{});
     Add(0, ProcessExit{-1, 2});
     WriteBatch();
+  }
+
+  // An all-reduce of a process group of PyTorch that fails, and a value of a store.
+  void TorchOperations() {
+    CallEnter enter;
+    enter.api = 0x1001;
+    enter.comm = 1;
+    enter.comm_seq = ++comm_seq_;
+    enter.args = {0x7f0000003000, 2, 0x7f0000003000, 2, 7, 0, 1};
+    const uint64_t reduce = seq_[0];
+    Add(0, enter);
+    CallLeave leave;
+    leave.enter_seq = reduce;
+    Add(0, leave);
+    CallEnter work;
+    work.api = 0x1015;
+    work.args = {1, comm_seq_, static_cast<uint64_t>(-1)};
+    work.blob = "builtins.RuntimeError: Connection closed by peer";
+    const uint64_t ended = seq_[0];
+    Add(0, work);
+    leave.enter_seq = ended;
+    leave.result = 1;
+    Add(0, leave);
+    CallEnter get;
+    get.api = 0x1017;
+    get.blob = "0:default/ranks";
+    const uint64_t asked = seq_[0];
+    Add(0, get);
+    CallLeave answer;
+    answer.enter_seq = asked;
+    answer.blob = "4";
+    Add(0, answer);
   }
 
   void Collective() {
