@@ -16,6 +16,7 @@
 namespace {
 
 using deja::preload::ComputeStats;
+using deja::preload::DigestTensor;
 using deja::preload::HashBytes;
 
 std::vector<std::byte> Tensor(size_t bytes) {
@@ -79,11 +80,10 @@ void BM_StatsOfNans(benchmark::State& state, uint32_t dtype) {
   Finish(state);
 }
 
-void BM_Digest(benchmark::State& state) {
+void BM_Digest(benchmark::State& state, uint32_t dtype) {
   std::vector<std::byte> data = Tensor(static_cast<size_t>(state.range(0)));
   for (auto _ : state) {
-    benchmark::DoNotOptimize(HashBytes(data));
-    benchmark::DoNotOptimize(ComputeStats(data, 7));
+    benchmark::DoNotOptimize(DigestTensor(data, dtype));
   }
   Finish(state);
 }
@@ -142,7 +142,8 @@ void BM_NongnuCached(benchmark::State& state) {
 BENCHMARK(BM_Read) SIZES;
 BENCHMARK(BM_Copy) SIZES;
 BENCHMARK(BM_Hash) SIZES;
-BENCHMARK(BM_Digest) SIZES;
+BENCHMARK_CAPTURE(BM_Digest, float32, 7u) SIZES;
+BENCHMARK_CAPTURE(BM_Digest, bfloat16, 9u) SIZES;
 BENCHMARK_CAPTURE(BM_Stats, float32, 7u) SIZES;
 BENCHMARK_CAPTURE(BM_Stats, float64, 8u) SIZES;
 BENCHMARK_CAPTURE(BM_Stats, float16, 6u) SIZES;

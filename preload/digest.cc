@@ -188,21 +188,50 @@ Hash128 RunningHash::Value() const {
   return hash;
 }
 
-format::TensorStats ComputeStats(std::span<const std::byte> bytes, uint32_t dtype) {
-  format::TensorStats stats;
-  if (dtype >= kTypeCount) return stats;
-  size_t count = bytes.size() / kTypes[dtype].size;
-  if (count == 0) return stats;
-  DefaultFloatMode mode;
+namespace {
+
+// False if there are none. `hash`: as in DigestKernels.
+bool StatsOf(std::span<const std::byte> bytes, uint32_t dtype, format::TensorStats& stats,
+             void* hash) {
+  if (dtype >= kTypeCount) return false;
+  const size_t count = bytes.size() / kTypes[dtype].size;
+  if (count == 0) return false;
+  const DefaultFloatMode mode;
   RawStats raw;
-  if (!Kernels().stats(bytes.data(), count, dtype, &raw)) return stats;
+  if (!Kernels().stats(bytes.data(), count, dtype, &raw, hash)) return false;
   stats.nan_count = raw.nan_count;
   stats.inf_count = raw.inf_count;
   stats.min = raw.min;
   stats.max = raw.max;
   stats.sum = raw.sum;
   stats.sum_squares = raw.sum_squares;
+  return true;
+}
+
+}  // namespace
+
+format::TensorStats ComputeStats(std::span<const std::byte> bytes, uint32_t dtype) {
+  format::TensorStats stats;
+  (void)StatsOf(bytes, dtype, stats, nullptr);
   return stats;
+}
+
+TensorDigest DigestTensor(std::span<const std::byte> bytes, uint32_t dtype) {
+  TensorDigest digest;
+  alignas(64) std::byte state[kHashState];
+  // The hash of few bytes is another function, which needs no state.
+  constexpr size_t kOnePass = 4096;
+  const bool one_pass = bytes.size() >= kOnePass;
+  if (one_pass) Kernels().hash_begin(state);
+  const bool has_stats = StatsOf(bytes, dtype, digest.stats, one_pass ? state : nullptr);
+  if (!one_pass || !has_stats) {
+    digest.hash = HashBytes(bytes);
+    return digest;
+  }
+  const size_t rest = bytes.size() % kTypes[dtype].size;
+  if (rest != 0) Kernels().hash_add(state, bytes.data() + bytes.size() - rest, rest);
+  Kernels().hash_end(state, digest.hash.bytes.data());
+  return digest;
 }
 
 double ElementAsDouble(const std::byte* element, uint32_t dtype) {

@@ -41,6 +41,13 @@ class RunningHash {
 // types.
 format::TensorStats ComputeStats(std::span<const std::byte> bytes, uint32_t dtype);
 
+// HashBytes and ComputeStats, reading the bytes once.
+struct TensorDigest {
+  Hash128 hash;
+  format::TensorStats stats;
+};
+TensorDigest DigestTensor(std::span<const std::byte> bytes, uint32_t dtype);
+
 // One element as a double, for reports; NaN and infinities as they are. Integers of 64 bits may
 // round.
 double ElementAsDouble(const std::byte* element, uint32_t dtype);

@@ -32,8 +32,9 @@ struct DigestKernels {
   void (*hash_add)(void* state, const void* data, size_t bytes);
   void (*hash_end)(const void* state, uint8_t* out16);
   // Statistics of `count` elements; the caller has put the floating-point unit into its default
-  // mode. False, and nothing written, for a type that has none.
-  bool (*stats)(const void* data, size_t count, uint32_t dtype, RawStats* out);
+  // mode. False, and nothing written, for a type that has none. `hash`: a state of hash_begin, to
+  // which the elements are added in the same pass; may be null.
+  bool (*stats)(const void* data, size_t count, uint32_t dtype, RawStats* out, void* hash);
 };
 
 extern const DigestKernels kBaselineKernels;

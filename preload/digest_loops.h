@@ -36,6 +36,91 @@ using U64x4 = uint64_t __attribute__((vector_size(32)));
 
 #define DEJA_INLINE inline __attribute__((always_inline))
 
+void Hash(const void* data, size_t bytes, uint8_t* out16) {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, XXH3_128bits(data, bytes));
+  memcpy(out16, canonical.digest, 16);
+}
+
+static_assert(sizeof(XXH3_state_t) <= kHashState);
+
+void HashBegin(void* state) {
+  XXH3_128bits_reset(static_cast<XXH3_state_t*>(state));
+}
+
+#if defined(__AVX512F__)
+// XXH3_128bits_update keeps the accumulator in memory between stripes, which costs a third of it
+// where one register holds all of it.
+DEJA_INLINE void Stripe(uint64_t* acc, const uint8_t* stripe, size_t number) {
+  XXH3_accumulate_512(acc, stripe, XXH3_kSecret + number * XXH_SECRET_CONSUME_RATE);
+}
+
+void HashStripes(XXH3_state_t& to, const uint8_t* p, size_t stripes) {
+  constexpr size_t kBlock = 16;
+  static_assert(kBlock == (XXH_SECRET_DEFAULT_SIZE - XXH_STRIPE_LEN) / XXH_SECRET_CONSUME_RATE);
+  alignas(64) uint64_t acc[8];
+  memcpy(acc, to.acc, sizeof acc);
+  size_t number = to.nbStripesSoFar;
+  while (stripes != 0) {
+    size_t count = kBlock - number;
+    if (count > stripes) count = stripes;
+    if (count == kBlock) {
+#pragma GCC unroll 16
+      for (size_t i = 0; i < kBlock; ++i) Stripe(acc, p + i * XXH_STRIPE_LEN, i);
+    } else {
+      for (size_t i = 0; i < count; ++i) Stripe(acc, p + i * XXH_STRIPE_LEN, number + i);
+    }
+    p += count * XXH_STRIPE_LEN;
+    stripes -= count;
+    number += count;
+    if (number != kBlock) break;
+    XXH3_scrambleAcc(acc, XXH3_kSecret + XXH_SECRET_DEFAULT_SIZE - XXH_STRIPE_LEN);
+    number = 0;
+  }
+  memcpy(to.acc, acc, sizeof acc);
+  to.nbStripesSoFar = number;
+}
+
+// As XXH3_128bits_update: the last 1 to 256 bytes stay in the buffer, and the stripe before them at
+// its end, since the last stripe of all may begin there.
+void HashAdd(void* into, const void* data, size_t bytes) {
+  auto& state = *static_cast<XXH3_state_t*>(into);
+  const auto* p = static_cast<const uint8_t*>(data);
+  const size_t room = sizeof state.buffer - state.bufferedSize;
+  if (bytes <= room) {
+    XXH3_128bits_update(&state, data, bytes);
+    return;
+  }
+  state.totalLen += bytes;
+  if (state.bufferedSize != 0) {
+    memcpy(state.buffer + state.bufferedSize, p, room);
+    p += room;
+    bytes -= room;
+    HashStripes(state, state.buffer, sizeof state.buffer / XXH_STRIPE_LEN);
+  }
+  if (bytes > sizeof state.buffer) {
+    const size_t stripes = (bytes - 1) / XXH_STRIPE_LEN;
+    HashStripes(state, p, stripes);
+    p += stripes * XXH_STRIPE_LEN;
+    bytes -= stripes * XXH_STRIPE_LEN;
+    memcpy(state.buffer + sizeof state.buffer - XXH_STRIPE_LEN, p - XXH_STRIPE_LEN, XXH_STRIPE_LEN);
+  }
+  memcpy(state.buffer, p, bytes);
+  state.bufferedSize = static_cast<XXH32_hash_t>(bytes);
+}
+#else
+void HashAdd(void* state, const void* data, size_t bytes) {
+  XXH3_128bits_update(static_cast<XXH3_state_t*>(state), data, bytes);
+}
+#endif
+
+void HashEnd(const void* state, uint8_t* out16) {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical,
+                           XXH3_128bits_digest(static_cast<const XXH3_state_t*>(state)));
+  memcpy(out16, canonical.digest, 16);
+}
+
 constexpr size_t kLanes = 16;
 constexpr size_t kChunk = 4096;  // elements between two looks at whether all were finite
 
@@ -356,15 +441,86 @@ void Finish(const Accumulator<T>& a, size_t count, RawStats* out) {
   out->max = T::Doubles(typename T::Vec{} + highest, 0)[0] + 0.0;
 }
 
+// Whole blocks of a chunk. While one is added, the same place of the next chunk is fetched: what is
+// hashed first would otherwise wait for the memory, and the sums leave it idle.
 template <typename T>
-void Stats(const uint8_t* p, size_t count, RawStats* out) {
+DEJA_INLINE void AddBlocks(Accumulator<T>& a, const uint8_t* p, size_t blocks) {
+  constexpr size_t kBlockBytes = kLanes * T::kBytes;
+  for (size_t i = 0; i < blocks; ++i) {
+    __builtin_prefetch(p + (blocks + i) * kBlockBytes);
+    AddBlock<T>(a, p + i * kBlockBytes);
+  }
+}
+
+#if defined(__AVX512F__)
+DEJA_INLINE __m512 LoadWide(Float32, const uint8_t* p) {
+  return _mm512_loadu_ps(p);
+}
+DEJA_INLINE __m512 LoadWide(BFloat16, const uint8_t* p) {
+  const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+DEJA_INLINE __m512d DoublesOf(Float32, const uint8_t* p, __m512, int half) {
+  return _mm512_cvtps_pd(_mm256_loadu_ps((const float*)p + 8 * half));
+}
+DEJA_INLINE __m512d DoublesOf(BFloat16, const uint8_t*, __m512 v, int half) {
+  const __m512d both = _mm512_castps_pd(v);
+  const __m256d one = half ? _mm512_extractf64x4_pd(both, 1) : _mm512_castpd512_pd256(both);
+  return _mm512_cvtps_pd(_mm256_castpd_ps(one));
+}
+
+// The same sums in registers twice as wide. The square of a float is exact in a double, so a fused
+// multiplication and addition rounds as often as the two do.
+template <typename T>
+DEJA_INLINE void AddBlocksWide(Accumulator<T>& a, const uint8_t* p, size_t blocks) {
+  constexpr size_t kBlockBytes = kLanes * T::kBytes;
+  __m512d sum[2];
+  __m512d squares[2];
+  __m512 low;
+  __m512 high;
+  memcpy(sum, a.sum, sizeof sum);
+  memcpy(squares, a.squares, sizeof squares);
+  memcpy(&low, a.low, sizeof low);
+  memcpy(&high, a.high, sizeof high);
+  for (size_t i = 0; i < blocks; ++i) {
+    const uint8_t* block = p + i * kBlockBytes;
+    __builtin_prefetch(block + blocks * kBlockBytes);
+    const __m512 v = LoadWide(T(), block);
+    for (int half = 0; half < 2; ++half) {
+      const __m512d d = DoublesOf(T(), block, v, half);
+      sum[half] = _mm512_add_pd(sum[half], d);
+      squares[half] = _mm512_fmadd_pd(d, d, squares[half]);
+    }
+    low = _mm512_min_ps(v, low);
+    high = _mm512_max_ps(v, high);
+  }
+  memcpy(a.sum, sum, sizeof sum);
+  memcpy(a.squares, squares, sizeof squares);
+  memcpy(a.low, &low, sizeof low);
+  memcpy(a.high, &high, sizeof high);
+}
+
+template <>
+DEJA_INLINE void AddBlocks<Float32>(Accumulator<Float32>& a, const uint8_t* p, size_t blocks) {
+  AddBlocksWide(a, p, blocks);
+}
+template <>
+DEJA_INLINE void AddBlocks<BFloat16>(Accumulator<BFloat16>& a, const uint8_t* p, size_t blocks) {
+  AddBlocksWide(a, p, blocks);
+}
+#endif
+
+// `hash`: the state of a hash that the elements are added to as well, while they are in the cache.
+template <typename T>
+void Stats(const uint8_t* p, size_t count, RawStats* out, void* hash) {
   Accumulator<T> a;
   size_t blocks = count / kLanes;
   constexpr size_t kBlockBytes = kLanes * T::kBytes;
   while (blocks > 0) {
     size_t n = blocks < kChunk / kLanes ? blocks : kChunk / kLanes;
+    if (hash != nullptr) HashAdd(hash, p, n * kBlockBytes);
     Accumulator<T> next = a;
-    for (size_t i = 0; i < n; ++i) AddBlock<T>(next, p + i * kBlockBytes);
+    AddBlocks<T>(next, p, n);
     if constexpr (T::kHasNonFinite) {
       if (!AllFinite(next)) {
         next = a;
@@ -377,137 +533,55 @@ void Stats(const uint8_t* p, size_t count, RawStats* out) {
     p += n * kBlockBytes;
     blocks -= n;
   }
-  if (count % kLanes != 0) AddTail<T>(a, p, count % kLanes);
+  if (count % kLanes != 0) {
+    AddTail<T>(a, p, count % kLanes);
+    if (hash != nullptr) HashAdd(hash, p, count % kLanes * T::kBytes);
+  }
   Finish(a, count, out);
 }
 
-bool StatsOfType(const void* data, size_t count, uint32_t dtype, RawStats* out) {
+bool StatsOfType(const void* data, size_t count, uint32_t dtype, RawStats* out, void* hash) {
   auto* p = (const uint8_t*)data;
   switch (dtype) {
     case 0:
-      Stats<Int8>(p, count, out);
+      Stats<Int8>(p, count, out, hash);
       return true;
     case 1:
-      Stats<UInt8>(p, count, out);
+      Stats<UInt8>(p, count, out, hash);
       return true;
     case 2:
-      Stats<Int32>(p, count, out);
+      Stats<Int32>(p, count, out, hash);
       return true;
     case 3:
-      Stats<UInt32>(p, count, out);
+      Stats<UInt32>(p, count, out, hash);
       return true;
     case 4:
-      Stats<Int64>(p, count, out);
+      Stats<Int64>(p, count, out, hash);
       return true;
     case 5:
-      Stats<UInt64>(p, count, out);
+      Stats<UInt64>(p, count, out, hash);
       return true;
     case 6:
-      Stats<Float16>(p, count, out);
+      Stats<Float16>(p, count, out, hash);
       return true;
     case 7:
-      Stats<Float32>(p, count, out);
+      Stats<Float32>(p, count, out, hash);
       return true;
     case 8:
-      Stats<Float64>(p, count, out);
+      Stats<Float64>(p, count, out, hash);
       return true;
     case 9:
-      Stats<BFloat16>(p, count, out);
+      Stats<BFloat16>(p, count, out, hash);
       return true;
     case 10:
-      Stats<Float8E4M3>(p, count, out);
+      Stats<Float8E4M3>(p, count, out, hash);
       return true;
     case 11:
-      Stats<Float8E5M2>(p, count, out);
+      Stats<Float8E5M2>(p, count, out, hash);
       return true;
     default:
       return false;
   }
-}
-
-void Hash(const void* data, size_t bytes, uint8_t* out16) {
-  XXH128_canonical_t canonical;
-  XXH128_canonicalFromHash(&canonical, XXH3_128bits(data, bytes));
-  memcpy(out16, canonical.digest, 16);
-}
-
-static_assert(sizeof(XXH3_state_t) <= kHashState);
-
-void HashBegin(void* state) {
-  XXH3_128bits_reset(static_cast<XXH3_state_t*>(state));
-}
-
-#if defined(__AVX512F__)
-// XXH3_128bits_update keeps the accumulator in memory between stripes, which costs a third of it
-// where one register holds all of it.
-DEJA_INLINE void Stripe(uint64_t* acc, const uint8_t* stripe, size_t number) {
-  XXH3_accumulate_512(acc, stripe, XXH3_kSecret + number * XXH_SECRET_CONSUME_RATE);
-}
-
-void HashStripes(XXH3_state_t& to, const uint8_t* p, size_t stripes) {
-  constexpr size_t kBlock = 16;
-  static_assert(kBlock == (XXH_SECRET_DEFAULT_SIZE - XXH_STRIPE_LEN) / XXH_SECRET_CONSUME_RATE);
-  alignas(64) uint64_t acc[8];
-  memcpy(acc, to.acc, sizeof acc);
-  size_t number = to.nbStripesSoFar;
-  while (stripes != 0) {
-    size_t count = kBlock - number;
-    if (count > stripes) count = stripes;
-    if (count == kBlock) {
-#pragma GCC unroll 16
-      for (size_t i = 0; i < kBlock; ++i) Stripe(acc, p + i * XXH_STRIPE_LEN, i);
-    } else {
-      for (size_t i = 0; i < count; ++i) Stripe(acc, p + i * XXH_STRIPE_LEN, number + i);
-    }
-    p += count * XXH_STRIPE_LEN;
-    stripes -= count;
-    number += count;
-    if (number != kBlock) break;
-    XXH3_scrambleAcc(acc, XXH3_kSecret + XXH_SECRET_DEFAULT_SIZE - XXH_STRIPE_LEN);
-    number = 0;
-  }
-  memcpy(to.acc, acc, sizeof acc);
-  to.nbStripesSoFar = number;
-}
-
-// As XXH3_128bits_update: the last 1 to 256 bytes stay in the buffer, and the stripe before them at
-// its end, since the last stripe of all may begin there.
-void HashAdd(void* into, const void* data, size_t bytes) {
-  auto& state = *static_cast<XXH3_state_t*>(into);
-  const auto* p = static_cast<const uint8_t*>(data);
-  const size_t room = sizeof state.buffer - state.bufferedSize;
-  if (bytes <= room) {
-    XXH3_128bits_update(&state, data, bytes);
-    return;
-  }
-  state.totalLen += bytes;
-  if (state.bufferedSize != 0) {
-    memcpy(state.buffer + state.bufferedSize, p, room);
-    p += room;
-    bytes -= room;
-    HashStripes(state, state.buffer, sizeof state.buffer / XXH_STRIPE_LEN);
-  }
-  if (bytes > sizeof state.buffer) {
-    const size_t stripes = (bytes - 1) / XXH_STRIPE_LEN;
-    HashStripes(state, p, stripes);
-    p += stripes * XXH_STRIPE_LEN;
-    bytes -= stripes * XXH_STRIPE_LEN;
-    memcpy(state.buffer + sizeof state.buffer - XXH_STRIPE_LEN, p - XXH_STRIPE_LEN, XXH_STRIPE_LEN);
-  }
-  memcpy(state.buffer, p, bytes);
-  state.bufferedSize = static_cast<XXH32_hash_t>(bytes);
-}
-#else
-void HashAdd(void* state, const void* data, size_t bytes) {
-  XXH3_128bits_update(static_cast<XXH3_state_t*>(state), data, bytes);
-}
-#endif
-
-void HashEnd(const void* state, uint8_t* out16) {
-  XXH128_canonical_t canonical;
-  XXH128_canonicalFromHash(&canonical,
-                           XXH3_128bits_digest(static_cast<const XXH3_state_t*>(state)));
-  memcpy(out16, canonical.digest, 16);
 }
 
 }  // namespace

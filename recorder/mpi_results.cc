@@ -146,8 +146,9 @@ format::Tensor MpiTensor(Recording& rec, const MpiBuffer& buffer) {
   tensor.count = size / preload::ElementSize(tensor.dtype);
   if (rec.config.level == Level::kOrder || size == 0) return tensor;
   WithBytes(buffer, size, [&tensor, &rec](std::span<const std::byte> bytes) {
-    tensor.hash = preload::HashBytes(bytes);
-    tensor.stats = preload::ComputeStats(bytes, tensor.dtype);
+    const preload::TensorDigest digest = preload::DigestTensor(bytes, tensor.dtype);
+    tensor.hash = digest.hash;
+    tensor.stats = digest.stats;
     if (bytes.size() > kMaxKeptInput || rec.config.level != Level::kFull) return;
     const uint32_t element = preload::ElementSize(tensor.dtype);
     const format::Placed placed = rec.KeepPayload(tensor.hash, bytes, element);
@@ -165,8 +166,9 @@ void MpiResults::WriteTensor(std::span<const std::byte> bytes, uint32_t dtype, u
   tensor.count = bytes.size() / preload::ElementSize(dtype);
   tensor.address = reinterpret_cast<uint64_t>(bytes.data());
   if (!bytes.empty()) {
-    tensor.hash = preload::HashBytes(bytes);
-    tensor.stats = preload::ComputeStats(bytes, dtype);
+    const preload::TensorDigest digest = preload::DigestTensor(bytes, dtype);
+    tensor.hash = digest.hash;
+    tensor.stats = digest.stats;
     if (bytes.size() <= preload::kMpiAlwaysKept || rec_.config.level == Level::kFull) {
       const format::Placed placed =
           rec_.KeepPayload(tensor.hash, bytes, preload::ElementSize(dtype));

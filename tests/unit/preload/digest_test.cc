@@ -82,7 +82,18 @@ void ExpectSame(const std::vector<std::byte>& bytes, uint32_t dtype, const std::
   for (const Kernel& k : Kernels()) {
     SCOPED_TRACE(what + ", " + DTypeName(dtype) + ", " + k.name);
     RawStats got{};
-    ASSERT_TRUE(k.kernels->stats(bytes.data(), bytes.size() / ElementSize(dtype), dtype, &got));
+    const size_t count = bytes.size() / ElementSize(dtype);
+    alignas(64) std::byte state[kHashState];
+    k.kernels->hash_begin(state);
+    ASSERT_TRUE(k.kernels->stats(bytes.data(), count, dtype, &got, state));
+    uint8_t hash[16];
+    k.kernels->hash_end(state, hash);
+    uint8_t hash_alone[16];
+    kBaselineKernels.hash(bytes.data(), count * ElementSize(dtype), hash_alone);
+    EXPECT_EQ(std::memcmp(hash, hash_alone, 16), 0);
+    RawStats alone{};
+    ASSERT_TRUE(k.kernels->stats(bytes.data(), count, dtype, &alone, nullptr));
+    EXPECT_EQ(std::memcmp(&alone, &got, sizeof got), 0);
     EXPECT_EQ(got.nan_count, want.nan_count);
     EXPECT_EQ(got.inf_count, want.inf_count);
     EXPECT_EQ(got.min, want.min);
@@ -111,6 +122,20 @@ TEST(Digest, HashIsCanonicalXxh3) {
   const uint8_t want[16] = {0x99, 0xaa, 0x06, 0xd3, 0x01, 0x47, 0x98, 0xd8,
                             0x60, 0x01, 0xc3, 0x24, 0x46, 0x8d, 0x49, 0x7f};
   EXPECT_EQ(std::memcmp(HashBytes({}).bytes.data(), want, 16), 0);
+}
+
+TEST(Digest, OnePassGivesWhatTwoDo) {
+  const std::vector<std::byte> bytes = RandomBytes(70'003, 5);
+  for (const size_t size : {0, 1, 4, 4095, 4096, 4099, 65'536, 70'003}) {
+    for (const uint32_t dtype : {0u, 4u, 6u, 7u, 8u, 9u, format::kRawBytes, 99u}) {
+      SCOPED_TRACE(std::to_string(size) + " bytes, type " + std::to_string(dtype));
+      const auto part = std::span(bytes).first(size);
+      const TensorDigest digest = DigestTensor(part, dtype);
+      const format::TensorStats stats = ComputeStats(part, dtype);
+      EXPECT_EQ(digest.hash, HashBytes(part));
+      EXPECT_EQ(std::memcmp(&digest.stats, &stats, sizeof stats), 0);
+    }
+  }
 }
 
 TEST(Digest, HashIsTheSameInEveryBuild) {
