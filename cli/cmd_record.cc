@@ -42,6 +42,7 @@ struct Options {
   bool background_idle_io = false;
   std::string background_cpus;
   uint64_t buffer = 64 << 20;
+  uint64_t delta_memory = 64 << 20;
   bool loopback = false;
   bool force = false;
   bool single = false;
@@ -125,6 +126,13 @@ void AddOptions(CLI::App& app) {
                  "Memory of each rank for payloads that are not written yet (bytes, or 256MB)")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 40))
+      ->capture_default_str();
+  app.add_option("--delta-memory", g_options.delta_memory,
+                 "Memory of each rank for the tensors of the step before, to keep only what has "
+                 "changed in them (named tensors, and the results of the same collective of each "
+                 "step, where that is less); 0: keep each on its own")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40))
       ->capture_default_str();
   app.add_option("--on-pressure", g_options.on_pressure,
                  "When that memory is full: block the program until there is room, or drop-payload")
@@ -233,6 +241,7 @@ LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
       {"DEJA_JOB_ID", claim->job_id()},
       {"DEJA_LEVEL", g_options.level},
       {"DEJA_BUFFER", std::to_string(g_options.buffer)},
+      {"DEJA_DELTA_MEMORY", std::to_string(g_options.delta_memory)},
       {"DEJA_ON_PRESSURE", g_options.on_pressure},
       {"DEJA_REDUNDANCY", std::to_string(g_options.redundancy)},
       {"DEJA_KEEP_STEPS", std::to_string(g_options.keep_steps)},

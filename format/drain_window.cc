@@ -54,7 +54,8 @@ Status Drainer::TryBlock(const BlockHeader& block) {
   std::memcpy(part.hash.bytes.data(), block.hash, sizeof block.hash);
   part.total_size = block.total_size;
   part.offset = block.offset;
-  part.element_size = block.element_size;
+  part.element_size = ElementSizeOf(block.kind);
+  part.series = SeriesOf(block.kind);
   part.bytes = {reinterpret_cast<const std::byte*>(&block + 1), block.size};
   part.step = block.step;
   DEJA_ASSIGN_OR_RETURN([[maybe_unused]] const bool whole, writer_->WritePayload(part));

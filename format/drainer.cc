@@ -53,6 +53,7 @@ Drainer::Drainer(Tail& tail, PayloadArena& arena, PayloadWindow& window, EventRi
       trace_dir_(options.trace_dir),
       background_(options.background),
       hang_after_ns_(options.hang_after_seconds * 1000000000),
+      base_memory_(options.base_memory),
       owner_pid_(static_cast<int>(tail.header().pid)),
       wrap_(options.wrap),
       scratch_(kMaxEventBytes) {
@@ -191,6 +192,7 @@ bool Drainer::EnsureWriter() {
   RankWriterOptions options;
   options.spare = &spare_;
   options.wrap = wrap_;
+  options.base_memory = base_memory_;
   auto writer =
       RankWriter::Create(trace_dir_ + "/" + kPendingPrefix + tail_.process_name(), options);
   if (!writer) {

@@ -37,6 +37,7 @@ class Drainer {
     std::string trace_dir;
     BackgroundOptions background;
     uint64_t hang_after_seconds = 0;
+    uint64_t base_memory = 0;
     WrapFile wrap = nullptr;
   };
   Drainer(Tail& tail, PayloadArena& arena, PayloadWindow& window, EventRing* rings,
@@ -133,6 +134,7 @@ class Drainer {
   const std::string trace_dir_;
   const BackgroundOptions background_;
   const uint64_t hang_after_ns_;
+  const uint64_t base_memory_;
   const int owner_pid_;
   const WrapFile wrap_;
 

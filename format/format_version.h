@@ -1,4 +1,5 @@
-// The version of the trace format that this Deja writes; docs/FORMAT.md, "How the format may change".
+// The version of the trace format that this Deja writes; docs/FORMAT.md, "How the format may
+// change".
 //
 // A header of its own, so that raising it does not rebuild whatever knows a message.
 #ifndef DEJA_FORMAT_FORMAT_VERSION_H_
@@ -9,7 +10,7 @@
 namespace deja::format {
 
 inline constexpr uint32_t kFormatMajor = 1;
-inline constexpr uint32_t kFormatMinor = 3;
+inline constexpr uint32_t kFormatMinor = 4;
 
 }  // namespace deja::format
 

@@ -23,8 +23,8 @@ inline constexpr char kPayloadsFile[] = "payloads.deja";
 
 inline constexpr size_t kMagicBytes = 8;
 // The line ends catch transfers in "text mode"; the fifth byte is the format's major version.
-inline constexpr std::array<uint8_t, kMagicBytes> kMagic = {
-    'D', 'E', 'J', 'A', 1, '\r', '\n', 0x1a};
+inline constexpr std::array<uint8_t, kMagicBytes> kMagic = {'D', 'E',  'J',  'A',
+                                                            1,   '\r', '\n', 0x1a};
 inline constexpr size_t kMagicMajorAt = 4;
 
 // First bytes of every frame header; what a reader looks for after damage.

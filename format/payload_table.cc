@@ -7,7 +7,9 @@
 #include "format/frame_format.h"
 #include "format/frame_reader.h"
 #include "format/message_codec.h"
+#include "format/payload_bases.h"
 #include "format/tensor_codec.h"
+#include "format/xor_bytes.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -258,20 +260,64 @@ Status PayloadTable::StreamTogether(const Hash128& hash,
   return StreamPieces(hash, *total_size, pieces, sink);
 }
 
-Status PayloadTable::ReadChunk(const Hash128& hash, uint64_t total_size, const Piece& piece,
-                               std::vector<std::byte>& frame, PayloadChunk& chunk) const {
-  const auto file = files_.find(piece.segment);
+std::string PayloadTable::PlaceOf(uint32_t segment, uint64_t offset) const {
+  return files_.at(segment)->name() + ", offset " + std::to_string(offset) + ": ";
+}
+
+Status PayloadTable::ReadFrame(uint32_t segment, uint64_t offset, std::vector<std::byte>& frame,
+                               PayloadChunk& chunk) const {
+  const auto file = files_.find(segment);
   if (file == files_.end() || file->second == nullptr) return Incomplete();
   FrameReader reader(*file->second);
-  const FrameResult result = reader.ReadAt(piece.frame, frame);
-  const std::string place = file->second->name() + ", offset " + std::to_string(piece.frame) + ": ";
+  const FrameResult result = reader.ReadAt(offset, frame);
   if (result.outcome != FrameOutcome::kRecord || result.type != FrameType::kPayloadChunk) {
-    return Fail(ErrorCode::kCorrupt,
-                place + (result.reason.empty() ? "not a payload chunk" : result.reason));
+    return Fail(
+        ErrorCode::kCorrupt,
+        PlaceOf(segment, offset) + (result.reason.empty() ? "not a payload chunk" : result.reason));
   }
-  DEJA_RETURN_IF_ERROR(ParseChunk(frame, chunk));
+  return ParseChunk(frame, chunk);
+}
+
+Status PayloadTable::ReadChunk(const Hash128& hash, uint64_t total_size, const Piece& piece,
+                               std::vector<std::byte>& frame, PayloadChunk& chunk) const {
+  DEJA_RETURN_IF_ERROR(ReadFrame(piece.segment, piece.frame, frame, chunk));
   if (chunk.hash != hash || chunk.total_size != total_size) {
-    return Fail(ErrorCode::kCorrupt, place + "a chunk of another payload");
+    return Fail(ErrorCode::kCorrupt,
+                PlaceOf(piece.segment, piece.frame) + "a chunk of another payload");
+  }
+  return {};
+}
+
+// What a chunk builds on stands before it in its file, so that there is no way around in a circle.
+Status PayloadTable::DecodeChunk(const PayloadChunk& chunk, uint32_t segment, uint64_t frame,
+                                 std::span<std::byte> out) const {
+  const auto decode = [](const PayloadChunk& from, std::span<std::byte> to) {
+    const auto codec = static_cast<TensorCodec>(from.codec);
+    return DecodeTensor(codec == TensorCodec::kDifference ? TensorCodec::kPlanes : codec,
+                        from.element_size, AsBytes(from.data), to);
+  };
+  const auto differs = [](const PayloadChunk& from) {
+    return static_cast<TensorCodec>(from.codec) == TensorCodec::kDifference;
+  };
+  DEJA_RETURN_IF_ERROR(decode(chunk, out));
+  if (!differs(chunk)) return {};
+  std::vector<std::byte> bytes;
+  std::vector<std::byte> decoded(out.size());
+  PayloadChunk base = chunk;
+  for (uint32_t differences = 1; differs(base); ++differences) {
+    const uint64_t at = base.base;
+    const auto bad = [&](const char* what) {
+      return Fail(ErrorCode::kCorrupt, PlaceOf(segment, frame) + what);
+    };
+    if (differences > kMaxDifferences) return bad("it builds on too many other chunks");
+    if (at >= frame) return bad("it builds on what comes after it");
+    base = PayloadChunk();
+    DEJA_RETURN_IF_ERROR(ReadFrame(segment, at, bytes, base));
+    if (base.offset != chunk.offset || base.size != chunk.size)
+      return bad("it builds on a chunk of another place");
+    DEJA_RETURN_IF_ERROR(decode(base, decoded));
+    XorBytes(out.data(), decoded.data(), out.size(), out.data());
+    frame = at;
   }
   return {};
 }
@@ -310,8 +356,7 @@ Status PayloadTable::ReadPiece(
   PayloadChunk chunk;
   DEJA_RETURN_IF_ERROR(ReadChunk(hash, total_size, piece, frame, chunk));
   decoded.resize(static_cast<size_t>(chunk.size));
-  DEJA_RETURN_IF_ERROR(DecodeTensor(static_cast<TensorCodec>(chunk.codec), chunk.element_size,
-                                    AsBytes(chunk.data), decoded));
+  DEJA_RETURN_IF_ERROR(DecodeChunk(chunk, piece.segment, piece.frame, decoded));
   sink(chunk.offset, decoded);
   return {};
 }

@@ -15,6 +15,7 @@
 #include "format/event_ring.h"
 #include "format/futex.h"
 #include "format/payload_arena.h"
+#include "format/payload_series.h"
 #include "format/shared_pieces.h"
 #include "format/tail.h"
 #include "format/thread_mark.h"
@@ -70,7 +71,8 @@ class SharedSink final : public RingSink {
 };
 
 Drainer::Options DrainerOptions(const RankLogOptions& options) {
-  return {options.trace_dir, options.background, options.hang_after_seconds, options.wrap_file};
+  return {options.trace_dir, options.background, options.hang_after_seconds, options.base_memory,
+          options.wrap_file};
 }
 
 class RankLogImpl final : public RankLog {
@@ -90,8 +92,8 @@ class RankLogImpl final : public RankLog {
 
   EventSink* ClaimSink(ThreadIndex thread) override;
   void ReleaseSink(EventSink* sink) override;
-  Placed PutPayload(const Hash128& hash, std::span<const std::byte> bytes,
-                    uint32_t element_size) override;
+  Placed PutPayload(const Hash128& hash, std::span<const std::byte> bytes, uint32_t element_size,
+                    uint32_t series) override;
   void BeginStep(uint64_t step) override {
     if (!closed()) window_.BeginStep(step);
   }
@@ -150,7 +152,7 @@ class RankLogImpl final : public RankLog {
   struct Put {
     const Hash128& hash;
     std::span<const std::byte> bytes;
-    uint32_t element_size;
+    uint32_t kind;  // BlockKind
     uint32_t segment;
   };
   BlockHeader* PutBlock(const Put& put, uint64_t offset, uint64_t wanted);
@@ -318,7 +320,7 @@ void RankLogImpl::ReleaseSink(EventSink* sink) {
 // ---- Payloads ---------------------------------------------------------------------------------
 
 Placed RankLogImpl::PutPayload(const Hash128& hash, std::span<const std::byte> bytes,
-                               uint32_t element_size) {
+                               uint32_t element_size, uint32_t series) {
   puts_.fetch_add(1);
   bool kept = false;
   uint32_t segment = 0;
@@ -331,7 +333,8 @@ Placed RankLogImpl::PutPayload(const Hash128& hash, std::span<const std::byte> b
       if (!kept && !refused) {
         const bool known_size =
             element_size == 1 || element_size == 2 || element_size == 4 || element_size == 8;
-        const Put put{hash, bytes, known_size ? element_size : 1, segment};
+        const Put put{hash, bytes, BlockKind(known_size ? element_size : 1, series & kMostSeries),
+                      segment};
         SharedPieces* shared = sharing_.load(std::memory_order_acquire);
         kept = shared != nullptr && bytes.size() >= SharedPieces::kLeastBytes
                    ? PutShared(*shared, put)
@@ -362,7 +365,7 @@ BlockHeader* RankLogImpl::PutBlock(const Put& put, uint64_t offset, uint64_t wan
     if (!timer) timer.emplace(*tail_);
     if (!drainer_.Wait(seen, drainer_.payloads_off(), waited)) return nullptr;
   }
-  block->element_size = put.element_size;
+  block->kind = put.kind;
   std::memcpy(block->hash, put.hash.bytes.data(), sizeof block->hash);
   block->total_size = put.bytes.size();
   block->offset = offset;

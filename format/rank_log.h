@@ -45,6 +45,8 @@ struct RankLogOptions {
   // So many of the job's ranks on this machine keep what several of them are given (SharedPieces);
   // 0: each rank keeps all of its own. Takes effect with BecomeRank.
   uint32_t copies = 0;
+  // Memory for what was kept last of each series, to write differences to it; 0: none are written.
+  uint64_t base_memory = 0;
   // What is kept when not everything is. Takes effect with BecomeRank.
   WindowOptions window = {};
   // The window is marked when no rank of the machine has been in a collective for so long.
@@ -86,8 +88,13 @@ class RankLog {
   // it was dropped (policy, or the log is degraded). Any thread; no lock is held while copying.
   // Blocks when the arena is full and the policy is kBlock. `element_size` (1, 2, 4, 8) helps the
   // codec.
+  Placed PutPayload(const Hash128& hash, std::span<const std::byte> bytes, uint32_t element_size) {
+    return PutPayload(hash, bytes, element_size, 0);
+  }
+  // `series`: a number of at most 24 bits that the payload has in common with earlier ones that may
+  // differ little from it (PayloadBases); 0: there are none.
   virtual Placed PutPayload(const Hash128& hash, std::span<const std::byte> bytes,
-                            uint32_t element_size) = 0;
+                            uint32_t element_size, uint32_t series) = 0;
 
   // The `step`-th step of the program begins, counting from 1: what follows is its.
   virtual void BeginStep(uint64_t step) = 0;

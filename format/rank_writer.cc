@@ -13,14 +13,17 @@
 #include "format/message_codec.h"
 #include "format/payload_segments.h"
 #include "format/tensor_codec.h"
+#include "format/xor_bytes.h"
 
 namespace deja::format {
 namespace {
 
 // Room that is kept in each file: for the last batch, index frames and footer.
 constexpr uint64_t kKeptRoom = 24 << 10;
-constexpr uint64_t kIndexElementBytes = 8;  // around each of them
-constexpr uint64_t kIndexPieceBytes = 64;   // of a piece, at most
+constexpr uint64_t kIndexElementBytes = 8;    // around each of them
+constexpr uint64_t kIndexPieceBytes = 64;     // of a piece, at most
+constexpr size_t kLeastDifference = 1 << 10;  // bytes; the frame has an eighth of these
+constexpr double kDifferencePays = 0.9;       // of the size without it
 
 }  // namespace
 
@@ -86,9 +89,8 @@ Result<std::unique_ptr<FrameWriter>> RankWriter::OpenFile(const char* name, File
 Result<std::unique_ptr<RankWriter>> RankWriter::Create(const std::string& folder,
                                                        const RankWriterOptions& options) {
   if (mkdir(folder.c_str(), 0777) != 0) return FailErrno("cannot make " + folder, errno);
-  std::unique_ptr<RankWriter> writer(new RankWriter);
+  std::unique_ptr<RankWriter> writer(new RankWriter(options));
   writer->folder_ = folder;
-  writer->options_ = options;
   auto events = writer->OpenFile(kEventsFile, FileStart::kCreate, writer->events_file_);
   if (events) {
     writer->events_ = std::move(*events);
@@ -108,7 +110,7 @@ Result<std::unique_ptr<RankWriter>> RankWriter::Create(const std::string& folder
 
 Result<std::unique_ptr<RankWriter>> RankWriter::Continue(const std::string& folder,
                                                          RankFiles files) {
-  std::unique_ptr<RankWriter> writer(new RankWriter);
+  std::unique_ptr<RankWriter> writer(new RankWriter(RankWriterOptions{}));
   writer->folder_ = folder;
   writer->batches_ = std::move(files.batches);
   writer->segments_ = std::move(files.segments);
@@ -260,17 +262,57 @@ void RankWriter::Count(const BatchInfo& batch, uint64_t events) {
   totals_.steps += batch.steps.size();
 }
 
+// False if it would not save enough for what reading it costs.
+bool RankWriter::EncodeDifference(const PayloadPart& part, const PayloadBases::Base& base,
+                                  PayloadChunk& chunk) {
+  difference_.resize(part.bytes.size());
+  XorBytes(part.bytes.data(), base.bytes.data(), part.bytes.size(), difference_.data());
+  const EncodedTensor encoded = EncodeTensor(difference_, part.element_size, scratch_);
+  const auto size = static_cast<double>(encoded.bytes.size());
+  if (encoded.codec != TensorCodec::kPlanes ||
+      size > kDifferencePays * static_cast<double>(base.stored_size)) {
+    return false;
+  }
+  chunk.codec = static_cast<uint32_t>(TensorCodec::kDifference);
+  chunk.base = base.frame;
+  chunk.data = AsText(encoded.bytes);
+  return true;
+}
+
 Result<uint64_t> RankWriter::WriteChunk(const PayloadPart& part) {
-  const EncodedTensor encoded = EncodeTensor(part.bytes, part.element_size, scratch_);
+  // Before the header is known, frames do not stay where they are.
+  const bool may_differ = !header_.empty() && part.bytes.size() >= kLeastDifference;
+  const PayloadBases::Place place{may_differ ? part.series : 0, part.offset, part.bytes.size(),
+                                  part.step};
+  const PayloadBases::Base* base = bases_.Find(place);
+  PayloadBases::Base next;
+  next.bytes = part.bytes;
   PayloadChunk chunk;
   chunk.hash = part.hash;
   chunk.total_size = part.total_size;
   chunk.offset = part.offset;
   chunk.size = part.bytes.size();
-  chunk.codec = static_cast<uint32_t>(encoded.codec);
   chunk.element_size = part.element_size;
-  chunk.data = AsText(encoded.bytes);
   chunk.step = part.step;
+  using Tried = PayloadBases::Tried;
+  Tried tried = Tried::kNo;
+  if (base != nullptr && EncodeDifference(part, *base, chunk)) {
+    tried = Tried::kSaved;
+    next.differences = base->differences + 1;
+    next.stored_size = base->stored_size;
+  } else {
+    if (base != nullptr) tried = Tried::kSavedNothing;
+    const EncodedTensor encoded = EncodeTensor(part.bytes, part.element_size, scratch_);
+    chunk.codec = static_cast<uint32_t>(encoded.codec);
+    chunk.data = AsText(encoded.bytes);
+    next.stored_size = encoded.bytes.size();
+  }
+  DEJA_ASSIGN_OR_RETURN(next.frame, AppendChunk(chunk));
+  bases_.Remember(place, next, tried);
+  return next.frame;
+}
+
+Result<uint64_t> RankWriter::AppendChunk(const PayloadChunk& chunk) {
   const size_t size = EncodedSize(chunk);
   DEJA_RETURN_IF_ERROR(MakeRoom(*payloads_file_, size));
   if (message_.size() < size) message_.resize(size);
@@ -355,6 +397,7 @@ Status RankWriter::BeginSegment(uint32_t number, uint64_t now_ns) {
   newest.ended_ns = now_ns;
   payloads_ = std::move(next);
   payloads_file_ = raw;
+  bases_.Clear();
   segments_.emplace_back().facts.number = number;
   return {};
 }

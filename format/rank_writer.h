@@ -21,6 +21,7 @@
 #include "format/batch_info.h"
 #include "format/frame_writer.h"
 #include "format/messages.h"
+#include "format/payload_bases.h"
 #include "format/process_file.h"
 
 namespace deja::format {
@@ -34,7 +35,8 @@ struct PayloadPart {
   uint64_t offset = 0;
   uint32_t element_size = 1;
   std::span<const std::byte> bytes;
-  uint64_t step = 0;  // how many had begun
+  uint64_t step = 0;    // how many had begun
+  uint32_t series = 0;  // PayloadBases::Place
 };
 
 // Puts something around a file as it is opened; tests make writes fail with it.
@@ -82,6 +84,7 @@ struct RankFiles {
 struct RankWriterOptions {
   SpareFds* spare = nullptr;
   WrapFile wrap = nullptr;
+  uint64_t base_memory = 0;  // for PayloadBases
 };
 
 class RankWriter {
@@ -152,12 +155,16 @@ class RankWriter {
   void CloseInChild();
 
  private:
-  RankWriter() = default;
+  explicit RankWriter(const RankWriterOptions& options)
+      : options_(options), bases_(options.base_memory) {}
   Result<std::unique_ptr<FrameWriter>> OpenFile(const char* name, FileStart start,
                                                 ProcessFile*& raw);
   Status Rewrite(const char* name, const TraceHeader& header, std::unique_ptr<FrameWriter>& writer,
                  ProcessFile*& raw, std::map<uint64_t, uint64_t>& moved);
   Result<uint64_t> WriteChunk(const PayloadPart& part);
+  bool EncodeDifference(const PayloadPart& part, const PayloadBases::Base& base,
+                        PayloadChunk& chunk);
+  Result<uint64_t> AppendChunk(const PayloadChunk& chunk);
   [[nodiscard]] Footer SegmentFooter(const SegmentFile& segment) const;
   void IndexSegments(Index& index, Footer& footer) const;
   void Count(const BatchInfo& batch, uint64_t events);
@@ -181,6 +188,8 @@ class RankWriter {
   Footer totals_;
   std::vector<std::byte> scratch_;
   std::vector<std::byte> message_;
+  std::vector<std::byte> difference_;
+  PayloadBases bases_;
 };
 
 }  // namespace deja::format

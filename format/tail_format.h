@@ -35,7 +35,7 @@
 namespace deja::format {
 
 inline constexpr char kTailMagic[8] = {'D', 'E', 'J', 'A', 'T', 'A', 'I', 'L'};
-inline constexpr uint32_t kTailVersion = 3;
+inline constexpr uint32_t kTailVersion = 4;
 inline constexpr size_t kTailPage = 4096;
 
 inline constexpr uint32_t kTailRings = 128;
@@ -140,16 +140,27 @@ enum class BlockState : uint32_t {
 
 struct BlockHeader {
   std::atomic<uint32_t> state;  // BlockState
-  uint32_t element_size;
-  uint8_t hash[16];      // of the whole payload
-  uint64_t total_size;   // of the whole payload
-  uint64_t offset;       // of this block's bytes in it
-  uint64_t size;         // of this block's bytes
-  uint64_t block_bytes;  // header, bytes and padding
-  uint32_t segment;      // of the payload files; it may go into a later one
-  uint32_t step;         // how many steps had begun
+  uint32_t kind;                // element size, and the series (PayloadBases) from bit 8 on
+  uint8_t hash[16];             // of the whole payload
+  uint64_t total_size;          // of the whole payload
+  uint64_t offset;              // of this block's bytes in it
+  uint64_t size;                // of this block's bytes
+  uint64_t block_bytes;         // header, bytes and padding
+  uint32_t segment;             // of the payload files; it may go into a later one
+  uint32_t step;                // how many steps had begun
 };
 static_assert(sizeof(BlockHeader) == kTailBlockAlign);
+
+// BlockHeader::kind
+constexpr uint32_t BlockKind(uint32_t element_size, uint32_t series) {
+  return element_size | series << 8;
+}
+constexpr uint32_t ElementSizeOf(uint32_t kind) {
+  return kind & 0xff;
+}
+constexpr uint32_t SeriesOf(uint32_t kind) {
+  return kind >> 8;
+}
 
 // From one ring's clock area to the next one's.
 constexpr uint64_t RingStride(uint64_t ring_bytes) {

@@ -316,7 +316,7 @@ Result<std::optional<uint64_t>> TailReaderImpl::LoadBlock(uint64_t position) {
   part.total_size = Get<uint64_t>(raw, offsetof(BlockHeader, total_size));
   part.offset = Get<uint64_t>(raw, offsetof(BlockHeader, offset));
   part.size = Get<uint64_t>(raw, offsetof(BlockHeader, size));
-  part.element_size = Get<uint32_t>(raw, offsetof(BlockHeader, element_size));
+  part.element_size = ElementSizeOf(Get<uint32_t>(raw, offsetof(BlockHeader, kind)));
   part.step = Get<uint32_t>(raw, offsetof(BlockHeader, step));
   part.file_offset = at + sizeof(BlockHeader);
   const bool sane = part.size <= block_bytes - sizeof(BlockHeader) &&

@@ -253,6 +253,8 @@ Status DecodeTensor(TensorCodec codec, uint32_t element_size, std::span<const st
       if (element_size == 4) return DecodePlanes<uint32_t>(in, out);
       if (element_size == 8) return DecodePlanes<uint64_t>(in, out);
       return Fail(ErrorCode::kCorrupt, "planes: element size is not 1, 2, 4 or 8");
+    case TensorCodec::kDifference:
+      return Fail(ErrorCode::kCorrupt, "a difference without what it is a difference to");
   }
   return Fail(ErrorCode::kCorrupt,
               "unknown tensor codec " + std::to_string(static_cast<uint32_t>(codec)));

@@ -18,6 +18,9 @@ enum class TensorCodec : uint32_t {
   kStored = 0,  // the bytes themselves
   kZstd = 1,    // one zstd frame
   kPlanes = 2,  // byte planes, each stored, constant, Huffman coded or zstd
+  // Byte planes of the difference to an earlier chunk (PayloadChunk.base), which only who has the
+  // file can decode.
+  kDifference = 3,
 };
 
 // Largest chunk that is encoded at once; payloads are cut into chunks of this many bytes.

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "common/ids.h"
+#include "format/payload_series.h"
 #include "recorder/mapped_memory.h"
 #include "recorder/pending_ops.h"
 #include "recorder/spin_lock.h"
@@ -22,11 +23,35 @@ struct Communicator {
   uint64_t hash = 0;  // the same on all its ranks
   int rank = 0;
   int nranks = 0;
-  std::atomic<uint64_t> last_seq{0};     // of the collectives and point-to-point calls on it
+  std::atomic<uint64_t> last_seq{0};  // of the collectives and point-to-point calls on it
+  // The operations that were the last ones of the step before this one, and of the one before that.
+  std::atomic<uint64_t> step{0};
+  std::atomic<uint64_t> before_step{0};
+  std::atomic<uint64_t> before_last_step{0};
   std::atomic<uint32_t> child_calls{0};  // split, shrink, grow
   std::atomic<int> async_error{0};       // the one that was recorded last
   SpinLock pending_lock;
   OpList pending;  // operations that are in progress (non-blocking communicators)
+
+  // The next operation's number; `steps` have begun.
+  uint64_t Next(uint64_t steps) {
+    const uint64_t last = last_seq.fetch_add(1, std::memory_order_relaxed);
+    if (step.load(std::memory_order_relaxed) != steps) {
+      step.store(steps, std::memory_order_relaxed);
+      before_last_step.store(before_step.load(std::memory_order_relaxed),
+                             std::memory_order_relaxed);
+      before_step.store(last, std::memory_order_relaxed);
+    }
+    return last + 1;
+  }
+  // What the results of an operation have in common with those of the same one of each step
+  // (format::PayloadBases); 0 before the first step.
+  [[nodiscard]] uint32_t SeriesOf(uint64_t seq) const {
+    if (step.load(std::memory_order_relaxed) == 0) return 0;
+    uint64_t before = before_step.load(std::memory_order_relaxed);
+    if (seq <= before) before = before_last_step.load(std::memory_order_relaxed);
+    return format::SeriesNumber(uint64_t{number} << 32 ^ (seq - before));
+  }
 
   // As it stands in events.
   [[nodiscard]] uint32_t wire() const { return number + 1; }

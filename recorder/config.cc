@@ -45,6 +45,7 @@ bool ReadConfig(Config& config) {
   if (const char* buffer = std::getenv("DEJA_BUFFER"))
     config.payload_bytes = static_cast<size_t>(std::strtoull(buffer, nullptr, 10));
   if (const char* single = std::getenv("DEJA_SINGLE")) config.single_pid = std::atoi(single);
+  config.base_memory = NumberOf("DEJA_DELTA_MEMORY");
   const char* pressure = std::getenv("DEJA_ON_PRESSURE");
   config.drop_payloads = pressure != nullptr && std::strcmp(pressure, "drop-payload") == 0;
   if (const char* copies = std::getenv("DEJA_REDUNDANCY"))
@@ -74,6 +75,7 @@ format::RankLogOptions LogOptions(const Config& config, bool is_child) {
   if (config.tail_dir[0] != '\0') options.tail_dir = config.tail_dir;
   options.job_id = config.job_id;
   if (config.payload_bytes != 0) options.payload_bytes = config.payload_bytes;
+  options.base_memory = config.base_memory;
   options.copies = config.copies;
   options.window = config.window;
   options.hang_after_seconds = config.hang_after_seconds;

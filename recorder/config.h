@@ -23,6 +23,7 @@ struct Config {
   char python_dir[4096] = {};  // from which Python takes Deja's own modules
   char job_id[64] = {};
   size_t payload_bytes = 0;  // 0: the log's default
+  uint64_t base_memory = 0;  // for differences to the step before
   bool drop_payloads = false;
   format::WindowOptions window;
   uint64_t hang_after_seconds = 0;

@@ -15,6 +15,7 @@ struct PendingOp {
   PendingOp* next = nullptr;
   uint32_t comm = 0;  // number + 1
   uint64_t comm_seq = 0;
+  uint32_t series = 0;  // of the results
   uint64_t stream = 0;
   preload::BufferUse output;
 };

@@ -144,8 +144,8 @@ void Recording::BecomeRank(int rank, int nranks) {
 }
 
 format::Placed Recording::KeepPayload(const Hash128& hash, std::span<const std::byte> bytes,
-                                      uint32_t element_size) {
-  return GoLive() ? log()->PutPayload(hash, bytes, element_size) : format::Placed{};
+                                      uint32_t element_size, uint32_t series) {
+  return GoLive() ? log()->PutPayload(hash, bytes, element_size, series) : format::Placed{};
 }
 
 }  // namespace deja::recorder

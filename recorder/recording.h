@@ -51,7 +51,7 @@ class Recording {
 
   // Keeps bytes under their hash, at any level.
   format::Placed KeepPayload(const Hash128& hash, std::span<const std::byte> bytes,
-                             uint32_t element_size);
+                             uint32_t element_size, uint32_t series = 0);
 
   // True once recording has failed: one line has said so, and calls are only forwarded.
   [[nodiscard]] bool off() const { return off_.load(std::memory_order_relaxed); }

@@ -22,6 +22,7 @@ MAGIC = b"DEJA\x01\r\n\x1a"
 SYNC = b"\xde\x1a\xf7\xa3"
 HEADER, EVENTS, CHUNK, INDEX, FOOTER, END = 1, 2, 3, 4, 5, 6
 MAX_RAW, MAX_STORED, MAX_CHUNK = 16 << 20, 17 << 20, 1 << 20
+MAX_DIFFERENCES = 15
 HEADER_BYTES = 32
 
 
@@ -256,7 +257,7 @@ class File:
                 elif header[0] == END and struct.unpack("<Q", payload)[0] == footer:
                     finished = at + size
                 else:
-                    yield header[0], payload
+                    yield header[0], payload, at
             except Corrupt:
                 self.was_corrupt = True
                 self.lost += size
@@ -350,6 +351,7 @@ def decode_planes(data, size, element):
 
 
 def decode_chunk(chunk):
+    """Its bytes, or of a difference (codec 3) the difference."""
     size, codec = chunk.get(4, 0), chunk.get(5, 0)
     data = bytes.fromhex(chunk.get(7, ""))
     if size > MAX_CHUNK:
@@ -358,7 +360,7 @@ def decode_chunk(chunk):
         out = data
     elif codec == 1:
         out = zstd_decode(data, size)
-    elif codec == 2:
+    elif codec in (2, 3):
         out = decode_planes(data, size, chunk.get(6, 0))
     else:
         raise Corrupt("codec")
@@ -377,14 +379,30 @@ def segments(folder):
     return [found[number] for number in sorted(found)]
 
 
+def read_chunks(file):
+    """The chunks of a payload file, each with its bytes."""
+    decoded = {}  # by offset in the file: place, size, bytes, differences that it builds on
+    for kind, payload, at in file.frames():
+        if kind != CHUNK:
+            continue
+        chunk = decode("PayloadChunk", payload)
+        out, depth, place = decode_chunk(chunk), 0, (chunk.get(3, 0), chunk.get(4, 0))
+        if chunk.get(5, 0) == 3:
+            base_place, base, base_depth = decoded.get(chunk.get(9, 0), (None, b"", 0))
+            depth = base_depth + 1
+            if base_place != place or depth > MAX_DIFFERENCES:
+                continue
+            out = bytes(a ^ b for a, b in zip(out, base))
+        decoded[at] = place, out, depth
+        yield chunk, out
+
+
 def read_payloads(files):
     """{hash: bytes} of the complete ones."""
     parts, totals = {}, {}
-    for kind, payload in itertools.chain.from_iterable(file.frames() for file in files):
-        if kind == CHUNK:
-            chunk = decode("PayloadChunk", payload)
-            parts.setdefault(chunk[1], []).append((chunk.get(3, 0), decode_chunk(chunk)))
-            totals[chunk[1]] = chunk.get(2, 0)
+    for chunk, out in itertools.chain.from_iterable(read_chunks(file) for file in files):
+        parts.setdefault(chunk[1], []).append((chunk.get(3, 0), out))
+        totals[chunk[1]] = chunk.get(2, 0)
     complete = {}
     for name, chunks in parts.items():
         whole = bytearray()
@@ -411,7 +429,7 @@ def dump(folder):
     events_file = File(os.path.join(folder, "events.deja"))
     payload_files = [File(path) for path in segments(folder)]
     events, header = [], None
-    for kind, payload in events_file.frames():
+    for kind, payload, _ in events_file.frames():
         if kind == HEADER:
             header = decode("TraceHeader", payload)
         elif kind == EVENTS:

@@ -34,6 +34,7 @@ struct Plan {
   uint64_t events_before_rank = 0;
   uint64_t largest_payload = 100000;
   uint64_t payload_every = 8;
+  bool series = false;  // payloads of a thread differ little from one another
   uint32_t kill_after_us = 0;
 };
 
@@ -44,6 +45,11 @@ std::string EventText(const Plan& plan, uint32_t thread, uint64_t seq) {
 
 std::string Payload(const Plan& plan, uint32_t thread, uint64_t number) {
   const uint64_t seed = plan.seed * 31 + thread * 1000003 + number;
+  if (plan.series) {
+    std::string bytes = SomeBytes(plan.seed + thread, plan.largest_payload);
+    for (uint64_t i = 0; i < number; ++i) bytes[(seed + i) * 7919 % bytes.size()] += 1;
+    return bytes;
+  }
   return SomeBytes(seed, seed * 7919 % plan.largest_payload);
 }
 
@@ -57,7 +63,8 @@ void WriteUntilKilled(RankLog& log, const Plan& plan, uint32_t thread, Progress&
     if (seq % plan.payload_every == 0) {
       const uint64_t number = seq / plan.payload_every;
       const std::string bytes = Payload(plan, thread, number);
-      if (!log.PutPayload(HashOf(bytes), AsBytes(bytes), 4).kept) _exit(4);
+      const uint32_t series = plan.series ? thread + 1 : 0;
+      if (!log.PutPayload(HashOf(bytes), AsBytes(bytes), 4, series).kept) _exit(4);
       progress.payloads[thread].store(number + 1);
     }
     if (!sink->Append(AsBytes(NoteEvent(thread, seq, EventText(plan, thread, seq))))) _exit(5);
@@ -130,6 +137,7 @@ class KillWriterTest : public KillTest<Progress> {
     options.job_id = kKillJob;
     options.ring_bytes = plan.ring_bytes;
     options.payload_bytes = plan.payload_bytes;
+    options.base_memory = 1 << 20;
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) Child(options, plan, *progress_);
@@ -179,6 +187,7 @@ TEST_P(KillWriterTest, NothingThatWasAcceptedIsLost) {
     plan.events_before_rank = random() % 3 == 0 ? random() % 4000 : 0;
     plan.largest_payload = random() % 4 == 0 ? 2000000 : 30000;
     plan.payload_every = 1 + random() % 40;
+    plan.series = random() % 3 == 0;
     plan.kill_after_us = static_cast<uint32_t>(random() % 60000);
     RunAndKill(plan);
     if (HasFatalFailure()) return;

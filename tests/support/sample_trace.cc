@@ -134,6 +134,7 @@ class Builder {
     snapshot.shape = {3, 4};
     snapshot.stack = 1;
     Add(0, snapshot);
+    if (options_.payloads) KeepDifference();
     snapshot.name = "rng";
     snapshot.opaque = true;
     Add(1, snapshot);
@@ -276,6 +277,45 @@ class Builder {
       info.chunk_offsets.push_back(
           payloads_.Write(FrameType::kPayloadChunk, AsBytes(EncodeToString(chunk))).value());
     }
+    footer_.payloads += 1;
+    footer_.payload_bytes += bytes.size();
+    index_.payloads.push_back(info);
+  }
+
+  // A payload that differs little from the first one, and builds on it.
+  void KeepDifference() {
+    const PayloadInfo base = index_.payloads.front();
+    std::string bytes = rank_.payloads.front().second;
+    for (size_t i = 0; i < bytes.size(); i += 40) bytes[i] = static_cast<char>(bytes[i] ^ 3);
+    Snapshot snapshot;
+    snapshot.name = "weights, a step later";
+    snapshot.tensor.dtype = 7;
+    snapshot.tensor.count = bytes.size() / 4;
+    snapshot.tensor.hash = HashOf(bytes);
+    snapshot.tensor.payload = 1;
+    Add(0, snapshot);
+    PayloadInfo info{snapshot.tensor.hash, bytes.size(), {}};
+    std::vector<std::byte> scratch;
+    const uint64_t half = bytes.size() / 8 * 4;
+    for (size_t i = 0; i < 2; ++i) {
+      const std::string& before = rank_.payloads.front().second;
+      std::string difference;
+      for (size_t at = i * half; at < (i + 1) * half; ++at)
+        difference += static_cast<char>(bytes[at] ^ before[at]);
+      const EncodedTensor encoded = EncodeTensor(AsBytes(difference), 4, scratch);
+      const PayloadChunk chunk{info.hash,
+                               bytes.size(),
+                               i * half,
+                               half,
+                               static_cast<uint32_t>(TensorCodec::kDifference),
+                               4,
+                               AsText(encoded.bytes),
+                               0,
+                               base.chunk_offsets[i]};
+      info.chunk_offsets.push_back(
+          payloads_.Write(FrameType::kPayloadChunk, AsBytes(EncodeToString(chunk))).value());
+    }
+    rank_.payloads.emplace_back(info.hash, bytes);
     footer_.payloads += 1;
     footer_.payload_bytes += bytes.size();
     index_.payloads.push_back(info);

@@ -33,7 +33,7 @@ class Scanner {
     for (;;) {
       const FrameResult frame = reader.Next(payload);
       if (frame.outcome == FrameOutcome::kRecord) {
-        TakeFrame(frame.type, payload, of_events);
+        TakeFrame(frame.type, payload, of_events, frame.offset);
         continue;
       }
       scan_.bad_bytes += frame.outcome == FrameOutcome::kCleanEnd ? 0 : frame.size;
@@ -102,7 +102,8 @@ class Scanner {
     if (scan_.problem.empty()) scan_.problem = what;
   }
 
-  void TakeFrame(FrameType type, const std::vector<std::byte>& payload, bool of_events) {
+  void TakeFrame(FrameType type, const std::vector<std::byte>& payload, bool of_events,
+                 uint64_t offset) {
     if (type == FrameType::kHeader) {
       TraceHeader header;
       if (!Decode(payload, header)) return Problem("the header does not decode");
@@ -120,10 +121,19 @@ class Scanner {
       PayloadChunk chunk;
       if (!Decode(payload, chunk)) return Problem("a chunk does not decode");
       std::string bytes(chunk.size, '\0');
-      const Status decoded = DecodeTensor(
-          static_cast<TensorCodec>(chunk.codec), chunk.element_size, AsBytes(chunk.data),
-          std::span(reinterpret_cast<std::byte*>(bytes.data()), bytes.size()));
+      const bool differs = static_cast<TensorCodec>(chunk.codec) == TensorCodec::kDifference;
+      const Status decoded =
+          DecodeTensor(differs ? TensorCodec::kPlanes : static_cast<TensorCodec>(chunk.codec),
+                       chunk.element_size, AsBytes(chunk.data),
+                       std::span(reinterpret_cast<std::byte*>(bytes.data()), bytes.size()));
       if (!decoded) return Problem(decoded.error().message);
+      if (differs) {
+        const std::string& base = chunks_[chunk.base];
+        if (base.size() != bytes.size()) return Problem("a difference to what is not there");
+        for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(bytes[i] ^ base[i]);
+        ++scan_.differences;
+      }
+      chunks_[offset] = bytes;
       ++scan_.payload_chunks;
       TakePiece(chunk.hash, chunk.total_size, chunk.offset, bytes);
     } else if (type == FrameType::kIndex) {
@@ -173,6 +183,7 @@ class Scanner {
     if (piece.size() < bytes.size()) piece = bytes;
   }
 
+  std::map<uint64_t, std::string> chunks_;  // of the payload file, decoded, by offset
   RankScan& scan_;
   std::map<uint32_t, uint64_t> last_seq_;
   std::set<std::pair<uint32_t, uint64_t>> seen_;

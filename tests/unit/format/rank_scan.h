@@ -34,7 +34,8 @@ struct RankScan {
   uint64_t events_from_tail = 0;
   std::map<Hash128, std::string> payloads;  // whole ones, decoded
   uint64_t payload_chunks = 0;
-  std::string problem;  // what should not be: duplicates, gaps, undecodable messages
+  uint64_t differences = 0;  // of these
+  std::string problem;       // what should not be: duplicates, gaps, undecodable messages
 
   // The texts of the Notes of one thread, in order.
   [[nodiscard]] std::vector<std::string> Notes(uint32_t thread) const;

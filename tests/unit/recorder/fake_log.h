@@ -41,7 +41,7 @@ class FakeLog final : public format::RankLog {
     return &sinks_.emplace_back(*this);
   }
   void ReleaseSink(format::EventSink*) override {}
-  format::Placed PutPayload(const Hash128& hash, std::span<const std::byte> bytes,
+  format::Placed PutPayload(const Hash128& hash, std::span<const std::byte> bytes, uint32_t,
                             uint32_t) override {
     std::lock_guard hold(mutex_);
     if (drop_payloads) return {};
