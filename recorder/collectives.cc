@@ -15,21 +15,23 @@ using preload::Call;
 using preload::NcclApi;
 using preload::Role;
 
-void FillDigest(Recording& rec, std::span<const std::byte> bytes, bool keep,
-                format::Tensor& tensor) {
-  tensor.hash = preload::HashBytes(bytes);
-  tensor.stats = preload::ComputeStats(bytes, tensor.dtype);
+void FillDigest(Recording& rec, std::span<const std::byte> bytes, bool keep, format::Tensor& tensor,
+                uint32_t series) {
+  const preload::TensorDigest digest = preload::DigestTensor(bytes, tensor.dtype);
+  tensor.hash = digest.hash;
+  tensor.stats = digest.stats;
   if (!keep || rec.config.level != Level::kFull) return;
   const format::Placed placed =
-      rec.KeepPayload(tensor.hash, bytes, preload::ElementSize(tensor.dtype));
+      rec.KeepPayload(tensor.hash, bytes, preload::ElementSize(tensor.dtype), series);
   tensor.payload = static_cast<uint32_t>(placed.kept ? format::PayloadState::kKept
                                                      : format::PayloadState::kDropped);
   tensor.segment = placed.segment;
 }
 
-void DigestNow(Recording& rec, const BufferUse& use, bool keep, format::Tensor& tensor) {
+void DigestNow(Recording& rec, const BufferUse& use, bool keep, format::Tensor& tensor,
+               uint32_t series) {
   if (rec.config.level == Level::kOrder || use.data == nullptr || use.empty()) return;
-  FillDigest(rec, {static_cast<const std::byte*>(use.data), use.bytes}, keep, tensor);
+  FillDigest(rec, {static_cast<const std::byte*>(use.data), use.bytes}, keep, tensor, series);
 }
 
 namespace {
@@ -63,7 +65,8 @@ void RecorderEngine::RecordOperation(Recording& rec, Call& call) {
     bool input_later = false;
     if (comm != nullptr) {
       op.comm = comm->wire();
-      op.comm_seq = comm->last_seq.fetch_add(1, std::memory_order_relaxed) + 1;
+      op.comm_seq = comm->Next(rec.steps.load(std::memory_order_relaxed));
+      op.series = comm->SeriesOf(op.comm_seq);
       op.stream = stream;
       op.output = preload::OutputBuffer(*call.info, call.args, comm->nranks, comm->rank);
       input = preload::InputBuffer(*call.info, call.args, comm->nranks, comm->rank);
@@ -105,7 +108,7 @@ void RecorderEngine::WriteResults(Recording& rec, const PendingOp& op) {
   format::Tensor tensor = DescriptionOf(op.output);
   if (ComesLater(rec, op.output))
     return rec.device_reads.Ask({op.comm, op.comm_seq}, tensor, op.output.bytes, op.stream, true);
-  DigestNow(rec, op.output, true, tensor);
+  DigestNow(rec, op.output, true, tensor, op.series);
   format::CallResults results;
   results.comm = op.comm;
   results.comm_seq = op.comm_seq;

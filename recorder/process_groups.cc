@@ -49,13 +49,13 @@ void WriteRaised(Recording& rec, const GroupCall& call, uint64_t enter_seq) {
   rec.writer.Write(leave);
 }
 
-format::Tensor Describe(Recording& rec, const BufferUse& use, bool keep) {
+format::Tensor Describe(Recording& rec, const BufferUse& use, bool keep, uint32_t series = 0) {
   format::Tensor tensor;
   tensor.param = static_cast<uint32_t>(use.arg);
   tensor.dtype = use.dtype;
   tensor.count = use.elements;
   tensor.address = reinterpret_cast<uint64_t>(use.data);
-  DigestNow(rec, use, keep, tensor);
+  DigestNow(rec, use, keep, tensor, series);
   return tensor;
 }
 
@@ -74,7 +74,7 @@ void RecorderEngine::OnGroupCall(GroupCall& call) {
     Blob blob;
     const bool counts = call.info->klass != preload::ApiClass::kLifecycle;
     if (comm != nullptr && counts) {
-      call.operation = comm->last_seq.fetch_add(1, std::memory_order_relaxed) + 1;
+      call.operation = comm->Next(rec->steps.load(std::memory_order_relaxed));
       const BufferUse input = preload::InputBuffer(*call.info, call.args, comm->nranks, comm->rank);
       if (!input.empty()) enter.inputs.push_back(Describe(*rec, input, false));
     }
@@ -151,7 +151,8 @@ void RecorderEngine::OnGroupDone(const preload::GroupEnd& end) {
   const uint64_t element = preload::ElementSize(end.dtype);
   output.elements = element == 0 ? 0 : end.output.size() / element;
   output.arg = preload::C10dInfo(C10dApi::c10d_allreduce).Find(Role::kOut);
-  if (!output.empty()) results.outputs.push_back(Describe(*rec, output, true));
+  if (!output.empty())
+    results.outputs.push_back(Describe(*rec, output, true, comm->SeriesOf(end.operation)));
   rec->writer.Write(results);
 }
 

@@ -130,10 +130,12 @@ class RecorderEngine final : public preload::Engine {
 std::string_view ConfigName(uint64_t address);
 
 // Fills in hash, statistics and, if `keep` and the level says so, the payload of `tensor`.
-void FillDigest(Recording& rec, std::span<const std::byte> bytes, bool keep,
-                format::Tensor& tensor);
+// `series`: SeriesNumber of what it may differ little from.
+void FillDigest(Recording& rec, std::span<const std::byte> bytes, bool keep, format::Tensor& tensor,
+                uint32_t series = 0);
 // The same for memory of the processor's, if there is any and the level asks for digests.
-void DigestNow(Recording& rec, const preload::BufferUse& use, bool keep, format::Tensor& tensor);
+void DigestNow(Recording& rec, const preload::BufferUse& use, bool keep, format::Tensor& tensor,
+               uint32_t series = 0);
 
 }  // namespace deja::recorder
 

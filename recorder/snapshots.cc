@@ -1,6 +1,8 @@
 // What the program says about itself through include/deja.h.
 #include <algorithm>
+#include <functional>
 
+#include "format/payload_series.h"
 #include "recorder/recorder_engine.h"
 
 namespace deja::recorder {
@@ -45,7 +47,8 @@ void RecorderEngine::OnSnapshot(const preload::SnapshotCall& call) {
   if (DeviceReads::Needed(call.data))
     rec->device_reads.SayUnseen(preload::DeviceAnswer::kFailed);
   else
-    DigestNow(*rec, {.data = call.data, .bytes = call.bytes}, true, snapshot.tensor);
+    DigestNow(*rec, {.data = call.data, .bytes = call.bytes}, true, snapshot.tensor,
+              format::SeriesNumber(std::hash<std::string_view>()(snapshot.name)));
   snapshot.stack = CaptureStack(rec->writer);
   rec->writer.Write(snapshot);
   rec->RelieveStaging();
