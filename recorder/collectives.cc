@@ -81,7 +81,7 @@ void RecorderEngine::RecordOperation(Recording& rec, Call& call) {
     enter_seq = rec.writer.Write(enter);
     // Of a buffer that is both, the result says it: on the root it is not changed.
     if (input_later && input.arg != op.output.arg)
-      rec.device_reads.Ask({op.comm, op.comm_seq}, enter.inputs[0], input.bytes, stream, false);
+      rec.device_reads.Ask({op.comm, op.comm_seq, 0}, enter.inputs[0], input.bytes, stream, false);
   }
   call.invoke(call);
   ErrnoKeeper keep;
@@ -107,7 +107,8 @@ void RecorderEngine::RecordOperation(Recording& rec, Call& call) {
 void RecorderEngine::WriteResults(Recording& rec, const PendingOp& op) {
   format::Tensor tensor = DescriptionOf(op.output);
   if (ComesLater(rec, op.output))
-    return rec.device_reads.Ask({op.comm, op.comm_seq}, tensor, op.output.bytes, op.stream, true);
+    return rec.device_reads.Ask({op.comm, op.comm_seq, op.series}, tensor, op.output.bytes,
+                                op.stream, true);
   DigestNow(rec, op.output, true, tensor, op.series);
   format::CallResults results;
   results.comm = op.comm;

@@ -28,7 +28,7 @@ void DeviceReads::Ask(OperationKey operation, const format::Tensor& tensor, uint
 void DeviceReads::Came(Read& read, std::span<const std::byte> bytes) {
   if (bytes.empty())
     return WriteUnseen(read.operation, read.tensor, read.keep, DeviceAnswer::kFailed);
-  FillDigest(recording_, bytes, read.keep, read.tensor);
+  FillDigest(recording_, bytes, read.keep, read.tensor, read.operation.series);
   Write(read.operation, read.tensor);
 }
 

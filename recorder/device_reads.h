@@ -20,6 +20,7 @@ class Recording;
 struct OperationKey {
   uint32_t comm = 0;  // number + 1
   uint64_t comm_seq = 0;
+  uint32_t series = 0;  // of its results, as format::SeriesNumber has it
 };
 
 class DeviceReads {
