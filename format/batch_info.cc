@@ -27,7 +27,7 @@ void BatchSummary::Add(const Event& event, uint32_t body_field) {
   info_.last_time_ns = std::max(info_.last_time_ns, event.time_ns);
   ++events_;
   Extend(info_.threads, thread_at_, event.thread, event.seq);
-  if (body_field < 32) info_.kinds |= uint32_t{1} << body_field;
+  info_.kinds |= uint32_t{1} << std::min(body_field, kLastKindBit);
   if (const auto* enter = event.As<CallEnter>()) {
     if (enter->comm_seq != 0) Extend(info_.comms, comm_at_, enter->comm, enter->comm_seq);
   } else if (const auto* results = event.As<CallResults>()) {

@@ -12,6 +12,9 @@
 
 namespace deja::format {
 
+// BatchInfo.kinds has 32 bits; the last one stands for all kinds from 31 on.
+inline constexpr uint32_t kLastKindBit = 31;
+
 class BatchSummary {
  public:
   // `body_field` as DecodeEvent gives it.

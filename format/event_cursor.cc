@@ -38,17 +38,17 @@ class EventCursorImpl final : public EventCursor {
         next_batch_(first_batch),
         end_batch_(std::min(end_batch, batches->size())) {}
 
-  const Event* Next() override { return NextOf(~uint32_t{0}); }
-  const Event* NextOf(uint32_t kinds) override {
+  const Event* Next() override { return NextOf(~uint64_t{0}); }
+  const Event* NextOf(uint64_t kinds) override {
     for (;;) {
       std::span<const std::byte> encoded;
       if (!NextEncoded(encoded)) {
         if (!LoadBatch()) return nullptr;
         continue;
       }
-      if (kinds != ~uint32_t{0}) {
+      if (kinds != ~uint64_t{0}) {
         const uint32_t field = PeekBodyField(encoded);
-        if (field >= 32 || (kinds >> field & 1) == 0) continue;
+        if (field >= 64 || (kinds >> field & 1) == 0) continue;
       }
       if (DecodeEvent(encoded, event_)) {
         encoded_ = encoded;

@@ -27,6 +27,7 @@ inline constexpr size_t kMaxCallTensors = 2;
 inline constexpr size_t kMaxTensorDims = 8;
 inline constexpr size_t kMaxStackFrames = 64;
 inline constexpr size_t kMaxClockRun = 64;
+inline constexpr size_t kMaxCheckpointFiles = 64;
 
 // Tensor.dtype of bytes without a type.
 inline constexpr uint32_t kRawBytes = 255;
@@ -162,6 +163,20 @@ struct Snapshot {
   InlineVec<uint64_t, kMaxTensorDims> shape;
   bool opaque = false;
   uint32_t stack = 0;
+  uint64_t checkpoint = 0;  // Checkpoint.number of the one that it is an item of
+};
+
+// Behind the items of a checkpoint, on the same thread: the checkpoint is whole.
+struct Checkpoint {
+  uint64_t number = 0;  // of the rank's checkpoints, from 1
+  uint64_t step = 0;    // with which a replay goes on from here
+  uint32_t items = 0;
+  uint64_t bytes = 0;         // of all items
+  uint32_t missing = 0;       // items whose bytes were not kept
+  uint32_t threads_made = 0;  // by this thread so far
+  uint32_t processes_made = 0;
+  InlineVec<uint32_t, kMaxCheckpointFiles> descriptors;  // of regular files that are open …
+  InlineVec<uint64_t, kMaxCheckpointFiles> positions;    // … and how far they were read
 };
 
 struct Note {
@@ -371,6 +386,7 @@ enum class EventKind : uint32_t {
   kConnectionOpened = 29,
   kTransfer = 30,
   kChild = 31,
+  kCheckpoint = 33,
 };
 
 struct EventHead {
@@ -384,7 +400,7 @@ using EventBody =
     std::variant<std::monostate, CallEnter, CallLeave, CallResults, Input, Step, Snapshot, Note,
                  ClockRun, ThreadStart, ThreadEnd, CommCreated, ModuleLoaded, StackDefined, Crash,
                  ProcessExit, Degraded, AsyncError, HandleDefined, InputFile, FileRead,
-                 ConnectionOpened, Transfer, Child, WindowChange>;
+                 ConnectionOpened, Transfer, Child, WindowChange, Checkpoint>;
 
 struct Event : EventHead {
   EventBody body;
@@ -553,7 +569,13 @@ DEJA_VISIT(Input) {
 }
 DEJA_VISIT(ClockRun) { v(1, m.sources); v(2, m.deltas); }
 DEJA_VISIT(Step) { v(1, m.step); }
-DEJA_VISIT(Snapshot) { v(1, m.name); v(2, m.tensor); v(3, m.shape); v(4, m.opaque); v(5, m.stack); }
+DEJA_VISIT(Snapshot) {
+  v(1, m.name); v(2, m.tensor); v(3, m.shape); v(4, m.opaque); v(5, m.stack); v(6, m.checkpoint);
+}
+DEJA_VISIT(Checkpoint) {
+  v(1, m.number); v(2, m.step); v(3, m.items); v(4, m.bytes); v(5, m.missing); v(6, m.threads_made);
+  v(7, m.processes_made); v(8, m.descriptors); v(9, m.positions);
+}
 DEJA_VISIT(Note) { v(1, m.text); }
 DEJA_VISIT(ThreadStart) { v(1, m.thread); v(2, m.name); v(3, m.tid); }
 DEJA_VISIT(ThreadEnd) {}
@@ -687,6 +709,8 @@ template <>
 inline constexpr EventKind kKindOf<Transfer> = EventKind::kTransfer;
 template <>
 inline constexpr EventKind kKindOf<Child> = EventKind::kChild;
+template <>
+inline constexpr EventKind kKindOf<Checkpoint> = EventKind::kCheckpoint;
 
 }  // namespace deja::format
 

@@ -24,7 +24,7 @@ PayloadWindow::PayloadWindow(const WindowOptions& options)
       steps_in_segment_(std::max<uint64_t>(1, options.keep_steps / kSegments)),
       board_(&own_board_),
       member_(own_board_.Join()),
-      step_segments_(options.keep_steps) {}
+      steps_(options.keep_steps) {}
 
 bool PayloadWindow::Join(WindowBoard& shared) {
   const int member = shared.Join();
@@ -44,10 +44,26 @@ void PayloadWindow::BeginStep(uint64_t step) {
   board().AdvanceForPart((step - 1) / steps_in_segment_ + 1,
                          std::min(options_.shared_bytes, limit_ / kSegmentsOfBytes));
   step_.store(step, std::memory_order_relaxed);
-  step_segments_[step % options_.keep_steps] = segment();
-  const uint64_t first = step < options_.keep_steps ? 1 : step - options_.keep_steps + 1;
-  board().SetFirst(member_.load(), step_segments_[first % options_.keep_steps]);
+  steps_[step % options_.keep_steps] = {segment(), false};
+  SetFirstStep(FirstStepOf(step));
   steps_mutex_.unlock();
+}
+
+void PayloadWindow::KeepCheckpoint(uint64_t step) {
+  if (options_.keep_steps == 0 || step == 0) return;
+  steps_mutex_.lock();
+  steps_[step % options_.keep_steps].checkpoint = true;
+  if (FirstStepOf(step) == step) SetFirstStep(step);
+  steps_mutex_.unlock();
+}
+
+void PayloadWindow::SetFirstStep(uint64_t first) {
+  const StepBegin& begin = steps_[first % options_.keep_steps];
+  if (begin.checkpoint) {
+    has_checkpoint_ = true;
+    checkpoint_segment_ = begin.segment;
+  }
+  board().SetFirst(member_.load(), has_checkpoint_ ? checkpoint_segment_ : begin.segment);
 }
 
 uint64_t PayloadWindow::SegmentBytes() const {

@@ -3,9 +3,10 @@
 // Payloads go into numbered segments (WindowBoard); this decides when the next one begins and which
 // old ones may go. With keep_steps a segment is some whole steps, more if they are short,
 // and goes when no rank of the machine has one of them among its last keep_steps; what came before
-// a rank's first step stays. With keep_bytes or keep_seconds, segments are so many bytes or
-// seconds. In any case all segments together stay below keep_bytes and the budget, the oldest goes
-// first, and what is marked stays.
+// a rank's first step stays. Where there are checkpoints, the window reaches back to the newest one
+// that is not within the last keep_steps, so that a replay can start there. With keep_bytes or
+// keep_seconds, segments are so many bytes or seconds. In any case all segments together stay below
+// keep_bytes and the budget, the oldest goes first, and what is marked stays.
 //
 // The same bytes are kept once within a segment. Who refers to them again in a later one has them
 // kept again: a segment needs no other one.
@@ -47,6 +48,8 @@ class PayloadWindow {
   [[nodiscard]] uint64_t step() const { return step_.load(std::memory_order_relaxed); }
   // The `step`-th step begins, counting from 1.
   void BeginStep(uint64_t step);
+  // A checkpoint was made at the beginning of the `step`-th step, which is the current one.
+  void KeepCheckpoint(uint64_t step);
   // So many bytes were accepted.
   void AddBytes(uint64_t bytes) { board().AddBytes(bytes); }
   // Ranks may rely on each other for what they keep under the same key.
@@ -94,8 +97,20 @@ class PayloadWindow {
   std::atomic<int> member_;
   std::atomic<uint64_t> step_{0};
   FutexMutex steps_mutex_;
-  std::vector<uint32_t> step_segments_;  // in which each of the last keep_steps steps began
-  uint64_t turned_ns_ = 0;               // when the current segment was first seen
+  struct StepBegin {
+    uint32_t segment = 0;
+    bool checkpoint = false;
+  };
+  [[nodiscard]] uint64_t FirstStepOf(uint64_t step) const {
+    return step < options_.keep_steps ? 1 : step - options_.keep_steps + 1;
+  }
+  // The window begins with `first`, or with the checkpoint before it. With steps_mutex_ held.
+  void SetFirstStep(uint64_t first);
+
+  std::vector<StepBegin> steps_;  // the last keep_steps ones
+  bool has_checkpoint_ = false;   // at the beginning of the window or before it
+  uint32_t checkpoint_segment_ = 0;
+  uint64_t turned_ns_ = 0;  // when the current segment was first seen
   uint32_t turned_ = 0;
 };
 

@@ -97,6 +97,9 @@ class RankLogImpl final : public RankLog {
   void BeginStep(uint64_t step) override {
     if (!closed()) window_.BeginStep(step);
   }
+  void KeepCheckpoint(uint64_t step) override {
+    if (!closed()) window_.KeepCheckpoint(step);
+  }
   bool AppendEmergency(std::span<const std::byte> encoded_event) override {
     return !closed() && tail_->PutEmergency(encoded_event);
   }

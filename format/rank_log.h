@@ -98,6 +98,9 @@ class RankLog {
 
   // The `step`-th step of the program begins, counting from 1: what follows is its.
   virtual void BeginStep(uint64_t step) = 0;
+  // What has been kept since that step began is a checkpoint (or, at the first step, as good as
+  // one): a window of steps reaches back to one.
+  virtual void KeepCheckpoint(uint64_t step) = 0;
 
   // Makes `rank-NNNNN` (or `rank-NNNNN.A`, A the first attempt number that is free) in the trace
   // and starts writing. The header's tail, attempt and producer are filled in here. Once; any

@@ -108,8 +108,8 @@ class RankReader {
 };
 
 // Of EventCursor::NextOf and BatchInfo::kinds.
-constexpr uint32_t KindBit(EventKind kind) {
-  return 1u << static_cast<uint32_t>(kind);
+constexpr uint64_t KindBit(EventKind kind) {
+  return uint64_t{1} << static_cast<uint32_t>(kind);
 }
 
 class EventCursor {
@@ -119,7 +119,7 @@ class EventCursor {
   // as long as the holder of batch() keeps it.
   virtual const Event* Next() = 0;
   // The next one whose kind is in `kinds` (bit n: EventKind n); the others cost next to nothing.
-  virtual const Event* NextOf(uint32_t kinds) = 0;
+  virtual const Event* NextOf(uint64_t kinds) = 0;
   // The serialized Event that Next() returned last, with what this version does not know of it.
   [[nodiscard]] virtual std::span<const std::byte> encoded() const = 0;
   // Keeps the buffer behind the events of the current batch alive.

@@ -138,6 +138,17 @@ class Builder {
     snapshot.name = "rng";
     snapshot.opaque = true;
     Add(1, snapshot);
+    snapshot.checkpoint = 1;
+    Add(1, snapshot);
+    Checkpoint checkpoint;
+    checkpoint.number = 1;
+    checkpoint.step = 7;
+    checkpoint.items = 1;
+    checkpoint.bytes = 48;
+    checkpoint.threads_made = 2;
+    checkpoint.descriptors = {3, 5};
+    checkpoint.positions = {4096, uint64_t{1} << 40};
+    Add(1, checkpoint);
     Add(1, HandleDefined{1, 1, 0x7f0000002000});
     Add(1, Child{1, 4711, false, 0, 0});
     Add(1, Child{0, 4711, true, -1, 9});

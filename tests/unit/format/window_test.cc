@@ -7,6 +7,7 @@
 #include "format/mark.h"
 #include "format/message_codec.h"
 #include "format/payload_segments.h"
+#include "format/payload_window.h"
 #include "format/rank_log.h"
 #include "format/rank_reader.h"
 #include "format/recovery.h"
@@ -78,6 +79,54 @@ TEST(WindowBoardTest, PartsWithLittleInThemShareASegment) {
   EXPECT_EQ(board.segment(), 2u);
   board.AdvanceForPart(4, 1000);
   EXPECT_EQ(board.segment(), 2u) << "counted anew";
+}
+
+TEST(PayloadWindowTest, ReachesBackToACheckpoint) {
+  WindowOptions options;
+  options.keep_steps = 4;
+  options.shared_bytes = 0;  // each step has a segment
+  PayloadWindow window(options);
+  std::vector<uint32_t> segments{0};
+  auto step = [&](bool checkpoint) {
+    const uint64_t number = segments.size();
+    window.BeginStep(number);
+    segments.push_back(window.segment());
+    if (checkpoint) window.KeepCheckpoint(number);
+  };
+  auto is_there = [&](uint64_t number) {
+    Segment segment;
+    segment.number = segments[number];
+    segment.first_step = segment.last_step = number;
+    return !window.Expired(segment, 0, 0);
+  };
+  for (int i = 1; i <= 8; ++i) step(i == 1 || i == 6);
+  EXPECT_TRUE(is_there(1)) << "step 6 is within the last four";
+  EXPECT_TRUE(is_there(3));
+  step(false);
+  EXPECT_FALSE(is_there(1));
+  EXPECT_FALSE(is_there(5));
+  EXPECT_TRUE(is_there(6));
+  for (int i = 10; i <= 20; ++i) step(false);
+  EXPECT_TRUE(is_there(6)) << "there is no later one";
+}
+
+TEST(PayloadWindowTest, ReachesBackToACheckpointOfTheOnlyStep) {
+  WindowOptions options;
+  options.keep_steps = 1;
+  options.shared_bytes = 0;
+  PayloadWindow window(options);
+  window.BeginStep(1);
+  window.BeginStep(2);
+  const uint32_t second = window.segment();
+  window.KeepCheckpoint(2);
+  window.BeginStep(3);
+  Segment segment;
+  segment.number = second;
+  segment.last_step = 2;
+  EXPECT_FALSE(window.Expired(segment, 0, 0));
+  segment.number = second - 1;
+  segment.last_step = 1;
+  EXPECT_TRUE(window.Expired(segment, 0, 0));
 }
 
 TEST(WindowBoardTest, AMarkKeepsWhatIsThere) {

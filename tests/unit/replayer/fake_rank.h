@@ -117,7 +117,7 @@ class FakeRank final : public format::RankReader {
   class Cursor final : public format::EventCursor {
    public:
     explicit Cursor(const std::deque<format::Event>& events) : events_(events) {}
-    const format::Event* NextOf(uint32_t) override { return Next(); }
+    const format::Event* NextOf(uint64_t) override { return Next(); }
     const format::Event* Next() override {
       return next_ < events_.size() ? &events_[next_++] : nullptr;
     }
@@ -141,7 +141,7 @@ class FakeRank final : public format::RankReader {
   format::EndReport end_;
   format::Footer totals_;
   format::LeftOut left_out_;
-  std::vector<format::BatchInfo> batches_;
+  std::vector<format::BatchInfo> batches_{1};
 };
 
 }  // namespace deja::replayer
