@@ -1,9 +1,11 @@
-/* deja.h: tell Deja where the program's steps are and show it what matters.
+/* deja.h: tell Deja where the program's steps are, show it what matters, and hand it the state from
+ * which a replay can start late.
  *
  * Optional. Nothing to link: the functions are found when the program runs under `deja record` or
  * `deja replay`, and each is a test of one pointer otherwise. C99 and C++. May be called from any
- * thread; no call ever fails, blocks, or changes what the program computes. Nothing passed in is
- * kept: names are copied and tensors are read before the call returns.
+ * thread; no call ever fails, and none changes what the program computes, except that in a replay
+ * from a checkpoint the first deja_step() restores what is registered. Names are copied. Memory
+ * that is registered must stay valid until it is unregistered, or registered anew under its name.
  */
 #ifndef DEJA_H_
 #define DEJA_H_
@@ -33,15 +35,62 @@ typedef enum {
 
 /* The entry points, defined by Deja's libraries and null without them. Call the functions below
  * instead. */
-__attribute__((weak)) void deja_impl_step(uint64_t step);
+typedef void (*deja_write_t)(void* sink, const void* data, size_t bytes);
+typedef void (*deja_save_t)(void* user, deja_write_t write, void* sink);
+typedef int (*deja_load_t)(void* user, const void* data, size_t bytes);
+__attribute__((weak)) uint64_t deja_impl_step(uint64_t step);
+__attribute__((weak)) void deja_impl_checkpoint(void);
+__attribute__((weak)) void deja_impl_register_tensor(const char* name, void* data,
+                                                     const int64_t* shape, int dims,
+                                                     deja_dtype_t dtype);
+__attribute__((weak)) void deja_impl_register_state(const char* name, void* data, size_t bytes);
+__attribute__((weak)) void deja_impl_register_callbacks(const char* name, deja_save_t save,
+                                                        deja_load_t load, void* user);
+__attribute__((weak)) void deja_impl_unregister(const char* name);
 __attribute__((weak)) void deja_impl_note(const char* text);
 __attribute__((weak)) void deja_impl_tensor(const char* name, const void* data,
                                             const int64_t* shape, int dims, deja_dtype_t dtype);
 __attribute__((weak)) void deja_impl_state(const char* name, const void* data, size_t bytes);
 
-/* Step `step` of the training loop begins. */
-static inline void deja_step(uint64_t step) {
-  if (deja_impl_step) deja_impl_step(step);
+/* Step `step` of the training loop begins. Returns the step to go on with: `step`, except that the
+ * first call in a replay from a checkpoint restores what is registered and returns the step of the
+ * checkpoint. A program that can be replayed from a checkpoint takes it from there:
+ *     for (uint64_t step = 0; step < steps; ++step) { step = deja_step(step); …
+ * Checkpoints are taken in this call: everything that is registered must be as the step needs it,
+ * and threads that change it must be at rest. */
+static inline uint64_t deja_step(uint64_t step) {
+  return deja_impl_step ? deja_impl_step(step) : step;
+}
+
+/* The next deja_step() takes a checkpoint, whatever --checkpoint-every says. */
+static inline void deja_checkpoint(void) {
+  if (deja_impl_checkpoint) deja_impl_checkpoint();
+}
+
+/* Registers a dense row-major tensor of at most 8 dimensions, in host memory: it becomes part of
+ * each checkpoint. A name that is registered again means the new memory from then on. */
+static inline void deja_register_tensor(const char* name, void* data, const int64_t* shape,
+                                        int dims, deja_dtype_t dtype) {
+  if (deja_impl_register_tensor) deja_impl_register_tensor(name, data, shape, dims, dtype);
+}
+
+/* The same for opaque state of a fixed size without pointers: a generator, a counter. */
+static inline void deja_register_state(const char* name, void* data, size_t bytes) {
+  if (deja_impl_register_state) deja_impl_register_state(name, data, bytes);
+}
+
+/* The same for state that must be saved and loaded by code of the program. `save` hands its bytes
+ * to `write(sink, …)`, in as many calls as it likes; `load` gets them together, and returns 0 if
+ * that went well. Both are called in deja_step(). State that another thread works on (a data
+ * loader): `save` and `load` wait until that thread is at rest, and it stays so until deja_step()
+ * returns. */
+static inline void deja_register_callbacks(const char* name, deja_save_t save, deja_load_t load,
+                                           void* user) {
+  if (deja_impl_register_callbacks) deja_impl_register_callbacks(name, save, load, user);
+}
+
+static inline void deja_unregister(const char* name) {
+  if (deja_impl_unregister) deja_impl_unregister(name);
 }
 
 /* A line of text for listings. */

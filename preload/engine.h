@@ -168,7 +168,11 @@ class Engine {
     return live_ns;
   }
 
-  virtual void OnStep(uint64_t step) = 0;
+  // A step begins. Returns the step that the program goes on with. Called without the guard: it may
+  // save and load the program's state, which is code of the program.
+  virtual uint64_t OnStep(uint64_t step) = 0;
+  // The next step takes a checkpoint.
+  virtual void OnCheckpointWanted() {}
   virtual void OnNote(std::string_view text) = 0;
   virtual void OnSnapshot(const SnapshotCall& call) = 0;
 

@@ -44,6 +44,7 @@ bool ReadConfig(Config& config) {
   }
   if (const char* buffer = std::getenv("DEJA_BUFFER"))
     config.payload_bytes = static_cast<size_t>(std::strtoull(buffer, nullptr, 10));
+  config.checkpoint_every = NumberOf("DEJA_CHECKPOINT_EVERY");
   if (const char* single = std::getenv("DEJA_SINGLE")) config.single_pid = std::atoi(single);
   config.base_memory = NumberOf("DEJA_DELTA_MEMORY");
   const char* pressure = std::getenv("DEJA_ON_PRESSURE");

@@ -55,7 +55,8 @@ class RecorderEngine final : public preload::Engine {
   void OnStoreCall(preload::StoreCall& call) override;
   void OnInput(preload::InputCall& call) override;
   int64_t OnClock(format::ClockSource source, int64_t live_ns) override;
-  void OnStep(uint64_t step) override;
+  uint64_t OnStep(uint64_t step) override;
+  void OnCheckpointWanted() override;
   void OnNote(std::string_view text) override;
   void OnSnapshot(const preload::SnapshotCall& call) override;
   void OnThreadStart() override {}  // a thread's stream begins with its first event
@@ -136,6 +137,9 @@ void FillDigest(Recording& rec, std::span<const std::byte> bytes, bool keep, for
 // The same for memory of the processor's, if there is any and the level asks for digests.
 void DigestNow(Recording& rec, const preload::BufferUse& use, bool keep, format::Tensor& tensor,
                uint32_t series = 0);
+
+// Name, type, shape and place of what the program shows.
+void Describe(const preload::SnapshotCall& call, format::Snapshot& snapshot);
 
 }  // namespace deja::recorder
 

@@ -14,6 +14,7 @@
 
 #include "common/secrets.h"
 #include "format/rank_log.h"
+#include "recorder/checkpoints.h"
 #include "recorder/comm_registry.h"
 #include "recorder/config.h"
 #include "recorder/device_reads.h"
@@ -75,6 +76,7 @@ class Recording {
   InputFiles input_files{config};
   std::atomic<bool> exit_recorded{false};
   std::atomic<uint64_t> steps{0};  // that have begun
+  CheckpointState checkpoints;
 
  private:
   void FillHeader(format::TraceHeader& header);

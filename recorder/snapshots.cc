@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "format/payload_series.h"
+#include "preload/guard.h"
 #include "recorder/recorder_engine.h"
 
 namespace deja::recorder {
@@ -13,13 +14,38 @@ constexpr size_t kMaxName = 1 << 10;
 
 }  // namespace
 
-void RecorderEngine::OnStep(uint64_t step) {
+void Describe(const preload::SnapshotCall& call, format::Snapshot& snapshot) {
+  snapshot.name = call.name.substr(0, kMaxName);
+  snapshot.opaque = call.opaque;
+  snapshot.tensor.dtype = call.dtype;
+  snapshot.tensor.address = reinterpret_cast<uint64_t>(call.data);
+  snapshot.tensor.count = call.opaque ? call.bytes : 1;
+  for (int64_t extent : call.shape) {
+    snapshot.shape.push_back(static_cast<uint64_t>(std::max<int64_t>(extent, 0)));
+    snapshot.tensor.count *= static_cast<uint64_t>(std::max<int64_t>(extent, 0));
+  }
+}
+
+uint64_t RecorderEngine::OnStep(uint64_t step) {
   ErrnoKeeper keep;
-  Recording* rec = Active();
-  if (rec == nullptr) return;
-  rec->writer.Write(format::Step{step});
-  const uint64_t number = rec->steps.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (format::RankLog* log = rec->log()) log->BeginStep(number);
+  Recording* rec = nullptr;
+  uint64_t number = 0;
+  {
+    preload::Guard guard;
+    rec = Active();
+    if (rec == nullptr) return step;
+    rec->writer.Write(format::Step{step});
+    number = rec->steps.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (format::RankLog* log = rec->log()) log->BeginStep(number);
+  }
+  if (rec->checkpoints.IsDue(rec->config.checkpoint_every, number))
+    TakeCheckpoint(*rec, step, number);
+  return step;
+}
+
+void RecorderEngine::OnCheckpointWanted() {
+  const preload::Guard guard;
+  if (Recording* rec = Active()) rec->checkpoints.wanted.store(true, std::memory_order_relaxed);
 }
 
 void RecorderEngine::OnNote(std::string_view text) {
@@ -33,15 +59,7 @@ void RecorderEngine::OnSnapshot(const preload::SnapshotCall& call) {
   Recording* rec = Active();
   if (rec == nullptr) return;
   format::Snapshot snapshot;
-  snapshot.name = call.name.substr(0, kMaxName);
-  snapshot.opaque = call.opaque;
-  snapshot.tensor.dtype = call.dtype;
-  snapshot.tensor.address = reinterpret_cast<uint64_t>(call.data);
-  snapshot.tensor.count = call.shape.empty() ? call.bytes : 1;
-  for (int64_t extent : call.shape) {
-    snapshot.shape.push_back(static_cast<uint64_t>(std::max<int64_t>(extent, 0)));
-    snapshot.tensor.count *= static_cast<uint64_t>(std::max<int64_t>(extent, 0));
-  }
+  Describe(call, snapshot);
   // Of device memory nobody says which stream it belongs to: its contents are not recorded.
   preload::LookForDevice();
   if (DeviceReads::Needed(call.data))

@@ -1,7 +1,9 @@
 // The entry points of include/deja.h.
+#include <algorithm>
 #include <cstring>
 
 #include "format/messages.h"
+#include "preload/checkpoint_registry.h"
 #include "preload/digest.h"
 #include "preload/engine.h"
 #include "preload/guard.h"
@@ -22,18 +24,71 @@ bool ElementsOf(const int64_t* shape, int dims, size_t element_size, size_t* byt
   return true;
 }
 
+// What makes no sense (no name, a negative dimension, an unknown type) is left alone; the program
+// goes on.
+bool IsTensor(const void* data, const int64_t* shape, int dims, uint32_t dtype, size_t* bytes) {
+  if (dims < 0 || static_cast<size_t>(dims) > deja::format::kMaxTensorDims) return false;
+  if (dims != 0 && shape == nullptr) return false;
+  const size_t element_size = dtype == deja::format::kRawBytes ? 0 : ElementSize(dtype);
+  if (element_size == 0 || !ElementsOf(shape, dims, element_size, bytes)) return false;
+  return data != nullptr || *bytes == 0;
+}
+
+bool SetName(const char* name, RegisteredObject& object) {
+  if (name == nullptr || std::strlen(name) > RegisteredObject::kMaxName) return false;
+  std::strcpy(object.name, name);
+  return true;
+}
+
 }  // namespace
 }  // namespace deja::preload
 
 using namespace deja::preload;  // NOLINT: the hooks below are this file's only names
 
-DEJA_EXPORT void deja_impl_step(uint64_t step) {
+DEJA_EXPORT uint64_t deja_impl_step(uint64_t step) {
   Engine* engine = EngineForHook();
-  if (engine == nullptr) return;
+  if (engine == nullptr) return step;
   int saved_errno = errno;
-  Guard guard;
-  engine->OnStep(step);
+  const uint64_t next = engine->OnStep(step);
   errno = saved_errno;
+  return next;
+}
+
+DEJA_EXPORT void deja_impl_checkpoint() {
+  if (Engine* engine = EngineForHook()) engine->OnCheckpointWanted();
+}
+
+DEJA_EXPORT void deja_impl_register_tensor(const char* name, void* data, const int64_t* shape,
+                                           int dims, int dtype) {
+  RegisteredObject object;
+  object.dtype = static_cast<uint32_t>(dtype);
+  if (!SetName(name, object) || !IsTensor(data, shape, dims, object.dtype, &object.bytes)) return;
+  object.data = data;
+  object.dims = dims;
+  std::copy_n(shape, dims, object.shape);
+  CheckpointRegistry::Get().Register(object);
+}
+
+DEJA_EXPORT void deja_impl_register_state(const char* name, void* data, size_t bytes) {
+  RegisteredObject object;
+  if (!SetName(name, object) || data == nullptr) return;
+  object.data = data;
+  object.bytes = bytes;
+  CheckpointRegistry::Get().Register(object);
+}
+
+DEJA_EXPORT void deja_impl_register_callbacks(const char* name, RegisteredObject::Save save,
+                                              RegisteredObject::Load load, void* user) {
+  RegisteredObject object;
+  if (!SetName(name, object) || save == nullptr || load == nullptr) return;
+  object.save = save;
+  object.load = load;
+  object.user = user;
+  CheckpointRegistry::Get().Register(object);
+}
+
+DEJA_EXPORT void deja_impl_unregister(const char* name) {
+  if (name != nullptr) CheckpointRegistry::Get().Unregister(name);
 }
 
 DEJA_EXPORT void deja_impl_note(const char* text) {
@@ -45,22 +100,15 @@ DEJA_EXPORT void deja_impl_note(const char* text) {
   errno = saved_errno;
 }
 
-// What makes no sense (no name, a negative dimension, an unknown type) is not recorded; the program
-// goes on.
 DEJA_EXPORT void deja_impl_tensor(const char* name, const void* data, const int64_t* shape,
                                   int dims, int dtype) {
-  Engine* engine = name != nullptr && dims >= 0 && (dims == 0 || shape != nullptr) &&
-                           static_cast<size_t>(dims) <= deja::format::kMaxTensorDims
-                       ? EngineForHook()
-                       : nullptr;
-  if (engine == nullptr) return;
   SnapshotCall call;
+  call.dtype = static_cast<uint32_t>(dtype);
+  if (name == nullptr || !IsTensor(data, shape, dims, call.dtype, &call.bytes)) return;
+  Engine* engine = EngineForHook();
+  if (engine == nullptr) return;
   call.name = name;
   call.data = data;
-  call.dtype = static_cast<uint32_t>(dtype);
-  size_t element_size = call.dtype == deja::format::kRawBytes ? 0 : ElementSize(call.dtype);
-  if (element_size == 0 || !ElementsOf(shape, dims, element_size, &call.bytes)) return;
-  if (data == nullptr && call.bytes != 0) return;
   call.shape = {shape, static_cast<size_t>(dims)};
   int saved_errno = errno;
   Guard guard;

@@ -25,7 +25,10 @@ class PassthroughEngine final : public Engine {
     call.invoke(call);
   }
   void OnInput(InputCall& call) override { call.Real(); }
-  void OnStep(uint64_t) override { Note("step"); }
+  uint64_t OnStep(uint64_t step) override {
+    Note("step");
+    return step;
+  }
   void OnNote(std::string_view) override { Note("note"); }
   void OnSnapshot(const SnapshotCall&) override { Note("snapshot"); }
   void OnThreadStart() override {}

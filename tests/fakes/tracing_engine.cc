@@ -102,7 +102,10 @@ class TracingEngine final : public Engine {
     Note("input %s source=%u", NameOf(source), static_cast<unsigned>(source));
     return live_ns + OffsetOf(source);
   }
-  void OnStep(uint64_t step) override { Note("step %llu", static_cast<unsigned long long>(step)); }
+  uint64_t OnStep(uint64_t step) override {
+    Note("step %llu", static_cast<unsigned long long>(step));
+    return step;
+  }
   void OnNote(std::string_view text) override {
     Note("note %.*s", static_cast<int>(text.size()), text.data());
   }

@@ -27,7 +27,7 @@ class CountingEngine final : public Engine {
  public:
   void OnNcclCall(Call&) override {}
   void OnInput(InputCall&) override {}
-  void OnStep(uint64_t) override {}
+  uint64_t OnStep(uint64_t step) override { return step; }
   void OnNote(std::string_view) override {}
   void OnSnapshot(const SnapshotCall&) override {}
   void OnThreadStart() override {}

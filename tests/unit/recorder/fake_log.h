@@ -52,6 +52,10 @@ class FakeLog final : public format::RankLog {
     std::lock_guard hold(mutex_);
     step = number;
   }
+  void KeepCheckpoint(uint64_t number) override {
+    std::lock_guard hold(mutex_);
+    checkpoints.push_back(number);
+  }
   Status BecomeRank(format::TraceHeader h) override {
     if (!rank_error.empty()) return Fail(ErrorCode::kIo, rank_error);
     rank = h.rank;
@@ -109,8 +113,9 @@ class FakeLog final : public format::RankLog {
   bool finished = false;
   bool abandoned = false;
   bool drop_payloads = false;
-  uint32_t segment = 0;  // that payloads are said to be in
-  uint64_t step = 0;     // the last that began
+  uint32_t segment = 0;               // that payloads are said to be in
+  uint64_t step = 0;                  // the last that began
+  std::vector<uint64_t> checkpoints;  // steps that have one
   bool sinks_busy = false;
 
  private:

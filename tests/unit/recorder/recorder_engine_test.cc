@@ -5,12 +5,14 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <thread>
 
 #include "include/compat/nccl.h"
 #include "preload/api/nccl_table.h"
+#include "preload/checkpoint_registry.h"
 #include "tests/unit/recorder/fake_log.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -527,6 +529,56 @@ TEST_F(RecorderEngineTest, StepsAreCountedAndPayloadsNameTheirSegment) {
   call.dtype = ncclFloat32;
   engine_->OnSnapshot(call);
   EXPECT_EQ(All<format::Snapshot>().back().tensor.segment, 5u);
+}
+
+TEST_F(RecorderEngineTest, ACheckpointHasWhatIsRegisteredAndItsEventComesLast) {
+  InitRank(kComm);
+  engine_->OnCheckpointWanted();
+  EXPECT_EQ(engine_->OnStep(4), 4u);  // the first one needs none
+  preload::RegisteredObject tensor;
+  std::strcpy(tensor.name, "weights");
+  tensor.data = send_;
+  tensor.bytes = sizeof send_;
+  tensor.dtype = ncclFloat32;
+  tensor.dims = 1;
+  tensor.shape[0] = 4;
+  preload::RegisteredObject state;
+  std::strcpy(state.name, "state");
+  state.save = [](void* user, preload::RegisteredObject::Write write, void* sink) {
+    write(sink, user, 2);
+    write(sink, "xyz", 3);
+  };
+  char first[] = "ab";
+  state.user = first;
+  auto& registry = preload::CheckpointRegistry::Get();
+  registry.Register(tensor);
+  registry.Register(state);
+  engine_->OnStep(5);
+  EXPECT_TRUE(All<format::Checkpoint>().empty()) << "nobody asked";
+  engine_->OnCheckpointWanted();
+  EXPECT_EQ(engine_->OnStep(6), 6u);
+  EXPECT_EQ(log().Kinds().back(), format::EventKind::kCheckpoint);
+  const auto checkpoint = All<format::Checkpoint>().back();
+  EXPECT_EQ(checkpoint.number, 1u);
+  EXPECT_EQ(checkpoint.step, 6u);
+  EXPECT_EQ(checkpoint.items, 2u);
+  EXPECT_EQ(checkpoint.missing, 0u);
+  EXPECT_EQ(checkpoint.bytes, sizeof send_ + 5);
+  const auto items = All<format::Snapshot>();
+  ASSERT_EQ(items.size(), 2u);
+  EXPECT_EQ(items[0].name, "weights");
+  EXPECT_EQ(items[0].checkpoint, 1u);
+  EXPECT_FALSE(items[0].opaque);
+  EXPECT_TRUE(items[1].opaque);
+  EXPECT_EQ(log().payloads[items[1].tensor.hash], "abxyz");
+  EXPECT_EQ(log().checkpoints, std::vector<uint64_t>{3});
+  log().drop_payloads = true;
+  engine_->OnCheckpointWanted();
+  registry.Unregister("state");
+  engine_->OnStep(7);
+  EXPECT_EQ(All<format::Checkpoint>().back().missing, 1u);
+  EXPECT_EQ(log().checkpoints.size(), 1u) << "no window begins there";
+  registry.Unregister("weights");
 }
 
 TEST_F(RecorderEngineTest, SnapshotsCarryNameShapeAndPayload) {

@@ -1,0 +1,107 @@
+#include "recorder/checkpoints.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "preload/checkpoint_registry.h"
+#include "preload/device.h"
+#include "preload/digest.h"
+#include "preload/guard.h"
+#include "preload/threads.h"
+#include "recorder/recorder_engine.h"
+
+namespace deja::recorder {
+namespace {
+
+using preload::CheckpointRegistry;
+using preload::RegisteredObject;
+
+void WriteItem(Recording& rec, const preload::SnapshotCall& call, format::Checkpoint& checkpoint) {
+  format::Snapshot item;
+  Describe(call, item);
+  item.checkpoint = checkpoint.number;
+  struct Context {
+    Recording& rec;
+    format::Tensor& tensor;
+  } context{rec, item.tensor};
+  auto keep = [](std::span<const std::byte> seen, void* opaque) {
+    auto& c = *static_cast<Context*>(opaque);
+    c.tensor.hash = preload::HashBytes(seen);
+    const format::Placed placed =
+        c.rec.KeepPayload(c.tensor.hash, seen, preload::ElementSize(c.tensor.dtype));
+    c.tensor.payload = static_cast<uint32_t>(placed.kept ? format::PayloadState::kKept
+                                                         : format::PayloadState::kDropped);
+    c.tensor.segment = placed.segment;
+  };
+  const bool seen =
+      call.bytes == 0 || preload::TheDevice().WithBytes(call.data, call.bytes, 0, keep, &context);
+  const bool kept =
+      call.bytes == 0 ||
+      (seen && item.tensor.payload == static_cast<uint32_t>(format::PayloadState::kKept));
+  rec.writer.Write(item);
+  ++checkpoint.items;
+  checkpoint.bytes += call.bytes;
+  if (!kept) ++checkpoint.missing;
+}
+
+// Where the program stands in files that it reads.
+void AddFiles(format::Checkpoint& checkpoint) {
+  constexpr int kMostDescriptors = 256;
+  for (int fd = 0; fd < kMostDescriptors; ++fd) {
+    const off_t position = lseek(fd, 0, SEEK_CUR);
+    if (position < 0) continue;
+    struct stat info;
+    const int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) != O_RDONLY || fstat(fd, &info) != 0 ||
+        !S_ISREG(info.st_mode))
+      continue;
+    if (checkpoint.descriptors.size() == format::kMaxCheckpointFiles) return;
+    checkpoint.descriptors.push_back(static_cast<uint32_t>(fd));
+    checkpoint.positions.push_back(static_cast<uint64_t>(position));
+  }
+}
+
+}  // namespace
+
+void TakeCheckpoint(Recording& rec, uint64_t step, uint64_t number) {
+  CheckpointRegistry& registry = CheckpointRegistry::Get();
+  if (registry.empty()) {
+    if (!rec.checkpoints.said_nothing_registered.exchange(true))
+      SayOnce("no checkpoint is taken: the program has registered nothing (deja.h)");
+    return;
+  }
+  format::RankLog* log = rec.log();
+  // The first step is where a replay from the start comes to by itself.
+  if (number == 1 && log != nullptr) log->KeepCheckpoint(number);
+  if (number == 1) return;
+  format::Checkpoint checkpoint;
+  checkpoint.number = rec.checkpoints.taken.fetch_add(1) + 1;
+  checkpoint.step = step;
+  RegisteredObject object;
+  std::string saved;
+  for (size_t i = 0; registry.At(i, object); ++i) {
+    saved.clear();
+    if (object.by_callbacks()) {
+      auto write = [](void* sink, const void* data, size_t bytes) {
+        static_cast<std::string*>(sink)->append(static_cast<const char*>(data), bytes);
+      };
+      object.save(object.user, write, &saved);
+    }
+    const preload::Guard guard;
+    WriteItem(rec, object.AsSnapshot(saved.data(), saved.size()), checkpoint);
+  }
+  const preload::Guard guard;
+  const preload::ThreadRecord& self = preload::Self();
+  checkpoint.threads_made = self.children;
+  checkpoint.processes_made = self.processes;
+  AddFiles(checkpoint);
+  rec.writer.Write(checkpoint);
+  rec.RelieveStaging();
+  log = rec.log();
+  if (checkpoint.missing == 0 && log != nullptr) log->KeepCheckpoint(number);
+}
+
+}  // namespace deja::recorder
