@@ -6,6 +6,7 @@
 #include <ctime>
 #include <thread>
 
+#include "cli/checkpoint_story.h"
 #include "cli/child_story.h"
 #include "cli/command.h"
 #include "cli/input_story.h"
@@ -76,6 +77,7 @@ struct RankRow {
   uint64_t duration_ns = 0;
   std::vector<ChildRow> children;
   InputStory inputs;
+  std::vector<format::RecordedCheckpoint> checkpoints;
 };
 
 // Side by side: each decodes the last batches of its recording.
@@ -119,6 +121,7 @@ nlohmann::json ToJson(const RankRow& row, Symbolizer& symbolizer) {
   };
   if (const WindowStory window = ReadWindowStory(*row.reader); window.drops())
     json["window"] = deja::cli::ToJson(window);
+  if (!row.checkpoints.empty()) json["checkpoints"] = deja::cli::ToJson(row.checkpoints);
   if (totals.pressure.buffer_bytes != 0) json["pressure"] = deja::cli::ToJson(totals.pressure);
   if (row.inputs.mode != 0) json["inputs"] = ToJson(row.inputs);
   if (const format::LeftOut& left_out = row.reader->left_out(); left_out.payloads != 0)
@@ -174,6 +177,7 @@ void PrintRank(const RankRow& row) {
   PrintLine(facts);
   if (const WindowStory window = ReadWindowStory(*row.reader); window.drops())
     PrintLine("  window: " + window.Describe());
+  for (const std::string& line : CheckpointLines(row.checkpoints)) PrintLine("  " + line);
   if (totals.pressure.waits + totals.pressure.payloads != 0)
     PrintLine("  " + DescribePressure(totals.pressure));
   for (const auto& [number, comm] : row.story.comms) {
@@ -249,8 +253,9 @@ int Run(const Context& context) {
       code = kExitDataLoss;
       continue;
     }
-    rows.push_back({folder, *reader, {}, "", 0, {}, {}});
+    rows.push_back({folder, *reader, {}, "", 0, {}, {}, {}});
     rows.back().inputs = ReadInputStory(**reader);
+    rows.back().checkpoints = format::ReadCheckpoints(**reader);
   }
   ReadStories(rows);
   for (RankRow& row : rows) {

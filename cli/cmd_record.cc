@@ -34,6 +34,7 @@ struct Options {
   std::string on_pressure = "block";
   int redundancy = 1;
   uint64_t keep_steps = 0;
+  uint64_t checkpoint_every = 0;
   uint64_t keep_bytes = 0;
   uint64_t keep_seconds = 0;
   uint64_t disk_budget = kAutomaticBudget;
@@ -57,6 +58,11 @@ struct Options {
 Options g_options;
 
 void AddWindowOptions(CLI::App& app) {
+  app.add_option(
+         "--checkpoint-every", g_options.checkpoint_every,
+         "Take a checkpoint of what the program has registered (deja.h) every N steps, from "
+         "which a replay can start; a window of steps then reaches back to one")
+      ->check(CLI::Range(1, 1000000000));
   CLI::Option* steps = app.add_option("--keep-steps", g_options.keep_steps,
                                       "Keep the contents of tensors of the last K steps only (and "
                                       "of what came before the first)")
@@ -245,6 +251,7 @@ LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
       {"DEJA_ON_PRESSURE", g_options.on_pressure},
       {"DEJA_REDUNDANCY", std::to_string(g_options.redundancy)},
       {"DEJA_KEEP_STEPS", std::to_string(g_options.keep_steps)},
+      {"DEJA_CHECKPOINT_EVERY", std::to_string(g_options.checkpoint_every)},
       {"DEJA_KEEP_BYTES", std::to_string(g_options.keep_bytes)},
       {"DEJA_KEEP_SECONDS", std::to_string(g_options.keep_seconds)},
       {"DEJA_DISK_BUDGET", std::to_string(DiskBudget(claim->directory()))},
@@ -459,6 +466,7 @@ const Command kRecordCommand = {
     "  deja record --out run.deja -- torchrun --nproc-per-node 8 train.py\n"
     "  mpirun -n 8 deja record --out run.deja -- ./prog\n"
     "  deja record --keep-steps 20 --hang-after 300 -- torchrun --nproc-per-node 8 train.py\n"
+    "  deja record --checkpoint-every 100 -- torchrun train.py    deja replay --from-step 4800\n"
     "  deja record --level digest -- bash job.sh\n"
     "  deja record --single --out run.deja -- python3 script.py    a program without NCCL\n"
     "  deja record --inputs full --out run.deja -- ./train    a replay needs no data set\n"

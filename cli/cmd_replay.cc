@@ -17,6 +17,7 @@
 #include "cli/output.h"
 #include "cli/rank_story.h"
 #include "cli/replay_launch.h"
+#include "cli/replay_start.h"
 #include "cli/replay_verdict.h"
 #include "cli/window_story.h"
 #include "format/trace.h"
@@ -34,6 +35,7 @@ struct Options {
   bool all = false;
   std::string on_divergence = "stop";
   std::string clock = "served";
+  int64_t from_step = -1;
   bool gdb = false;
   std::vector<std::string> gdb_commands;
   std::string scratch;
@@ -57,6 +59,10 @@ void AddOptions(CLI::App& app) {
   ranks->excludes(all);
   app.add_option("--attempt", g_options.attempt,
                  "Which run of a restarted rank; the last one if not given");
+  app.add_option("--from-step", g_options.from_step,
+                 "Start at the latest checkpoint at or before this step (deja record "
+                 "--checkpoint-every) that all ranks have")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--on-divergence", g_options.on_divergence,
                  "stop: end at the first difference; warn: report it and go on")
       ->check(CLI::IsMember({"stop", "warn"}))
@@ -303,6 +309,18 @@ int Report(format::Trace& trace, const std::vector<Replayed>& replays, const Con
   return code;
 }
 
+// Without a checkpoint the replay starts at the start, which comes to the same in more time.
+Result<std::optional<ReplayStart>> ChooseStart(format::Trace& trace) {
+  const auto step = static_cast<uint64_t>(g_options.from_step);
+  std::string why;
+  DEJA_ASSIGN_OR_RETURN(auto start, FindReplayStart(trace, step, g_options.attempt, why));
+  if (start)
+    Diagnose(fmt::format("from the checkpoint at step {}", start->step));
+  else
+    Diagnose(fmt::format("from the start: {}", why));
+  return start;
+}
+
 int Usage(const std::string& message) {
   Diagnose(message);
   return kExitUsage;
@@ -331,6 +349,12 @@ int Run(const Context& context) {
   options.clock = g_options.clock;
   options.program_output_to_stderr = context.json;
   options.quiet_stdin = ranks->size() > 1;
+  std::optional<ReplayStart> start;
+  if (g_options.from_step >= 0) {
+    auto found = ChooseStart(**trace);
+    if (!found) return FailWith(found.error());
+    start = std::move(*found);
+  }
   std::vector<Replayed> replays;
   for (uint32_t rank : *ranks) {
     auto reader = (*trace)->Rank(rank, g_options.attempt);
@@ -342,6 +366,9 @@ int Run(const Context& context) {
     if (Status listed = ListChildren(**trace, rank, *own); !listed) return FailWith(listed.error());
     auto target = PrepareReplay(**reader, *folder, *own, options);
     if (!target) return FailWith(target.error());
+    if (start)
+      target->environment.push_back(
+          fmt::format("DEJA_FROM_CHECKPOINT={}", start->numbers.at(rank)));
     replays.push_back({*reader, std::move(*target)});
   }
   if (replays.empty())
@@ -366,6 +393,7 @@ const Command kReplayCommand = {
     "Run recorded ranks again, bit for bit, and compare",
     "  deja replay run.deja --rank 2          alone: its peers' data comes from the trace\n"
     "  deja replay run.deja --rank 2 --gdb    the same in gdb, with Deja's commands\n"
+    "  deja replay run.deja --rank 2 --from-step 4800      from the last checkpoint before it\n"
     "  deja replay run.deja --ranks 0-3       side by side\n"
     "  deja replay single.deja                the only rank of a trace\n"
     "  deja replay run.deja.zip --rank 2 -- build/train    the program is somewhere else\n",

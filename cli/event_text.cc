@@ -33,6 +33,7 @@ constexpr std::array kKinds = {
     KindRow{format::EventKind::kClockRun, "clocks"},
     KindRow{format::EventKind::kStep, "step"},
     KindRow{format::EventKind::kSnapshot, "snapshot"},
+    KindRow{format::EventKind::kCheckpoint, "checkpoint"},
     KindRow{format::EventKind::kNote, "note"},
     KindRow{format::EventKind::kThreadStart, "thread-start"},
     KindRow{format::EventKind::kThreadEnd, "thread-end"},
@@ -230,8 +231,15 @@ struct Describer {
   std::string operator()(const format::Snapshot& m) const {
     std::string shape;
     for (uint64_t extent : m.shape) shape += fmt::format("{}{}", shape.empty() ? "" : "x", extent);
-    return fmt::format("{} {} {} {}", m.opaque ? "state" : "tensor", m.name, shape,
-                       DescribeTensor(m.tensor));
+    std::string of = m.checkpoint == 0 ? "" : fmt::format(", of checkpoint {}", m.checkpoint);
+    return fmt::format("{} {} {} {}{}", m.opaque ? "state" : "tensor", m.name, shape,
+                       DescribeTensor(m.tensor), of);
+  }
+  std::string operator()(const format::Checkpoint& m) const {
+    const std::string missing =
+        m.missing == 0 ? "" : fmt::format(", {} of them without their bytes", m.missing);
+    return fmt::format("checkpoint {} at step {}: {} items, {} bytes{}", m.number, m.step, m.items,
+                       m.bytes, missing);
   }
   std::string operator()(const format::Note& m) const { return fmt::format("note {}", m.text); }
   std::string operator()(const format::ThreadStart& m) const {
@@ -398,6 +406,14 @@ struct JsonWriter {
     json["shape"] = nlohmann::json::array();
     for (uint64_t extent : m.shape) json["shape"].push_back(extent);
     json["tensor"] = TensorToJson(m.tensor);
+    if (m.checkpoint != 0) json["checkpoint"] = m.checkpoint;
+  }
+  void operator()(const format::Checkpoint& m) const {
+    json["checkpoint"] = m.number;
+    json["step"] = m.step;
+    json["items"] = m.items;
+    json["bytes"] = m.bytes;
+    json["missing"] = m.missing;
   }
   void operator()(const format::Note& m) const { json["text"] = m.text; }
   void operator()(const format::ThreadStart& m) const {

@@ -23,6 +23,7 @@ struct Placed {
   uint32_t connection = 0;
   bool in = false;
   uint32_t index = 0;
+  bool ahead = true;  // not before the checkpoint from which the replay starts
 };
 
 }  // namespace
@@ -54,8 +55,10 @@ ConnectionScript::ConnectionScript(const ReplayPlan& plan, int rank_pid, const F
   std::vector<uint64_t> peeked(lines_.size());
   for (const PlannedTransfer* transfer : transfers) {
     Line& line = lines_[transfer->connection];
+    const bool ahead = plan.IsAhead(transfer->thread, transfer->seq, transfer->time_ns);
     if (transfer->kind == TransferKind::kState) {
       line.states.push_back(transfer->error);
+      if (!ahead) line.start_state = line.states.size();
       continue;
     }
     if (transfer->kind == TransferKind::kPeeked) {
@@ -66,7 +69,8 @@ ConnectionScript::ConnectionScript(const ReplayPlan& plan, int rank_pid, const F
     const bool in = transfer->kind == TransferKind::kReceived;
     const size_t index = in ? line.in.size() : line.out.size();
     placed[transfer->thread].push_back(
-        {transfer->seq, transfer->connection, in, static_cast<uint32_t>(index)});
+        {transfer->seq, transfer->connection, in, static_cast<uint32_t>(index), ahead});
+    if (!ahead) (in ? line.start_in : line.start_out) = index + 1;
     if (in) {
       Chunk chunk;
       chunk.transfer = transfer;
@@ -89,8 +93,10 @@ ConnectionScript::ConnectionScript(const ReplayPlan& plan, int rank_pid, const F
     const PlannedConnection& connection = connections[c];
     if (connection.kind != ConnectionKind::kAccepted || connection.listener == kNone) continue;
     Line& line = lines_[connection.listener];
+    const bool ahead = plan.IsAhead(connection.thread, connection.seq, connection.time_ns);
     placed[connection.thread].push_back(
-        {connection.seq, connection.listener, true, static_cast<uint32_t>(line.in.size())});
+        {connection.seq, connection.listener, true, static_cast<uint32_t>(line.in.size()), ahead});
+    if (!ahead) line.start_in = line.in.size() + 1;
     Chunk chunk;
     chunk.accepted = c;
     chunk.time_ns = connection.time_ns;
@@ -103,6 +109,7 @@ ConnectionScript::ConnectionScript(const ReplayPlan& plan, int rank_pid, const F
     for (const Placed& p : placed[t]) {
       const auto step = static_cast<uint32_t>(threads_[t].steps.size());
       threads_[t].steps.push_back({p.connection, p.in, p.index});
+      if (!p.ahead) threads_[t].start_made = threads_[t].steps.size();
       (p.in ? lines_[p.connection].in[p.index].step : lines_[p.connection].out[p.index].step) =
           step;
     }
@@ -111,6 +118,26 @@ ConnectionScript::ConnectionScript(const ReplayPlan& plan, int rank_pid, const F
 }
 
 ConnectionScript::~ConnectionScript() = default;
+
+void ConnectionScript::StartLate() {
+  left_ = 0;
+  for (uint32_t c = 0; c < lines_.size(); ++c) {
+    Line& line = lines_[c];
+    if (line.start_in > line.next_in) {
+      line.next_in = line.start_in;
+      line.taken = 0;
+    }
+    if (line.start_out > line.next_out) {
+      line.next_out = line.start_out;
+      line.sent = line.out[line.start_out - 1].end;
+      line.cut_open = false;
+    }
+    line.next_state = std::max(line.next_state, line.start_state);
+    left_ += line.in.size() - line.next_in;
+    released_.push_back(c);
+  }
+  for (ThreadSteps& thread : threads_) thread.made = std::max(thread.made, thread.start_made);
+}
 
 uint32_t ConnectionScript::Find(std::string_view name) const {
   auto it = by_name_.find(name);

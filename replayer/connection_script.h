@@ -92,6 +92,14 @@ class ConnectionScript {
   // The program waits for `c`, and will not send more: a difference, or empty.
   std::string Force(uint32_t c);
 
+  // A replay from a checkpoint goes on behind it: all connections do.
+  void StartLate();
+  // Connection `c` was opened before the checkpoint, and is used behind it.
+  [[nodiscard]] bool CrossesStart(uint32_t c) const {
+    const Line& line = lines_[c];
+    return line.start_in < line.in.size() || line.start_out < line.out.size();
+  }
+
   // Chunks that have not been received.
   [[nodiscard]] uint64_t left() const { return left_; }
 
@@ -117,6 +125,9 @@ class ConnectionScript {
     size_t next_out = 0;
     size_t next_state = 0;
     uint64_t sent = 0;
+    size_t start_in = 0;  // before the checkpoint
+    size_t start_out = 0;
+    size_t start_state = 0;
     size_t relaxed = 0;  // chunks before this need not wait for their turn
     size_t forced = 0;   // nor for what is to be sent
     bool family = false;
@@ -133,6 +144,7 @@ class ConnectionScript {
   struct ThreadSteps {
     std::vector<Step> steps;
     size_t made = 0;
+    size_t start_made = 0;  // before the checkpoint
   };
 
   [[nodiscard]] bool IsMade(const Step& step) const;

@@ -225,6 +225,25 @@ void ServedConnections::Refresh() {
   errno = saved_errno;
 }
 
+void ServedConnections::FindMissing(std::vector<std::string>& problems) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (uint32_t c = 0; c < by_connection_.size(); ++c) {
+    const PlannedConnection& info = script_.Info(c);
+    const bool opened_later = session_.plan().IsAhead(info.thread, info.seq, info.time_ns);
+    if (opened_later || by_connection_[c] != nullptr || script_.IsFamily(c) ||
+        info.kind == format::ConnectionKind::kInherited || !script_.CrossesStart(c))
+      continue;
+    problems.push_back("connection '" + info.name +
+                       "' was opened after the first step and is still used");
+  }
+}
+
+void ServedConnections::StartLate() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  script_.StartLate();
+  Refresh();
+}
+
 void ServedConnections::Moved() {
   moves_.fetch_add(1, std::memory_order_relaxed);
   session_.CountActivity();

@@ -47,6 +47,11 @@ class ServedConnections final : public preload::ConnectionLayer {
   const char* BeforeOpen(int dirfd, const char* path, int flags) override;
   preload::FdObject* AfterOpen(int dirfd, const char* path, int fd, int flags) override;
 
+  // A replay from a checkpoint: before the jump, what is used behind it and not there; and the
+  // jump.
+  void FindMissing(std::vector<std::string>& problems);
+  void StartLate();
+
   // In a forked child: it is another process than the one whose connections these are.
   void Abandon() { abandoned_.store(true); }
   [[nodiscard]] bool abandoned() const { return abandoned_.load(); }

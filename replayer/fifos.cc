@@ -41,7 +41,7 @@ void Fifos::AddRecording(const std::string& folder) {
   if (!reader) return;
   std::unordered_map<uint32_t, Use*> by_connection;
   const auto cursor = (*reader)->Events();
-  constexpr uint32_t kKinds = KindBit(EventKind::kConnectionOpened) |
+  constexpr uint64_t kKinds = KindBit(EventKind::kConnectionOpened) |
                               KindBit(EventKind::kTransfer) | KindBit(EventKind::kInput);
   while (const format::Event* event = cursor->NextOf(kKinds)) {
     if (const auto* input = event->As<format::Input>()) {

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <thread>
+#include <utility>
 
 namespace deja::replayer {
 
@@ -13,12 +14,13 @@ PayloadSource::PayloadSource(const format::RankReader& reader, const ReplayPlan&
     : reader_(reader) {
   for (uint32_t call : plan.served_order()) {
     first_item_.emplace(call, static_cast<uint32_t>(items_.size()));
+    const bool skipped = plan.SkipsCall(plan.calls()[call]);
     for (const format::Tensor& tensor : plan.Tensors(plan.calls()[call].outputs)) {
       Item item;
       item.hash = tensor.hash;
       item.size = reader.PayloadSize(tensor.hash).value_or(0);
       // Nothing to read ahead, or more than is worth it: the caller's buffer is large enough.
-      if (item.size == 0 || item.size > kAheadBytes) item.state = State::kTaken;
+      if (item.size == 0 || item.size > kAheadBytes || skipped) item.state = State::kTaken;
       items_.push_back(std::move(item));
     }
   }
@@ -36,6 +38,25 @@ void PayloadSource::Start() {
   if (pthread_getcpuclockid(thread.native_handle(), &clock) == 0) clock_ = clock;
   thread.detach();
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
+}
+
+void PayloadSource::StartLate(const ReplayPlan& plan) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  size_t first = items_.size();
+  for (const auto& [call, item] : first_item_) {
+    const RecordedCall& recorded = plan.calls()[call];
+    if (plan.IsAhead(recorded.thread, recorded.enter_seq, recorded.time_ns))
+      first = std::min<size_t>(first, item);
+  }
+  const size_t from = std::exchange(frontier_, std::max(frontier_, first));
+  for (size_t i = from; i < first; ++i) {
+    Item& item = items_[i];
+    loaded_.wait(lock, [&] { return item.state != State::kLoading; });
+    if (item.state == State::kReady) ahead_bytes_ -= item.size;
+    item.state = State::kTaken;
+    item.bytes.reset();
+  }
+  wanted_.notify_one();
 }
 
 uint64_t PayloadSource::CpuNs() const {

@@ -37,6 +37,8 @@ class PayloadSource {
 
   // Starts reading ahead. The guard must be held, so that the thread is Deja's own.
   void Start();
+  // The program goes on behind the plan's checkpoint.
+  void StartLate(const ReplayPlan& plan);
   // Puts output number `output` of call `call` into `out`; its size must be the payload's.
   Status ReadOutput(uint32_t call, uint32_t output, std::span<std::byte> out);
   // Any payload of exactly `bytes` bytes; nothing if it was not kept or has another size (sizes in

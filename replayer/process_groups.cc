@@ -90,6 +90,18 @@ std::string_view ProcessGroups::ValueOf(const RecordedCall& recorded) {
   return {reinterpret_cast<const char*>(kept.data()), kept.size()};
 }
 
+void ProcessGroups::StartLate() {
+  std::lock_guard lock(mutex_);
+  const ReplayPlan& plan = session_.plan();
+  for (auto& [key, answers] : stores_) {
+    while (answers.next < answers.calls.size()) {
+      const RecordedCall& call = plan.calls()[answers.calls[answers.next]];
+      if (plan.IsAhead(call.thread, call.enter_seq, call.time_ns)) break;
+      ++answers.next;
+    }
+  }
+}
+
 void ProcessGroups::ServeStore(ThreadState& thread, preload::StoreCall& call) {
   session_.CountActivity();
   const RecordedCall* recorded = nullptr;

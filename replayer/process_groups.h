@@ -26,6 +26,8 @@ class ProcessGroups {
   // The program waits for an operation whose end the recording does not have.
   void WaitForUnknown(ThreadState& thread, const preload::GroupEnd& end);
   void ServeStore(ThreadState& thread, preload::StoreCall& call);
+  // A replay from a checkpoint goes on behind it.
+  void StartLate();
 
  private:
   struct Answers {

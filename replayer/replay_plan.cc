@@ -7,6 +7,7 @@
 
 #include "format/clock_run.h"
 #include "format/file_ranges.h"
+#include "format/rank_log.h"
 #include "preload/api/find_api.h"
 #include "preload/buffers.h"
 
@@ -35,6 +36,13 @@ class PlanBuilder {
   PlanBuilder(ReplayPlan& plan, const ApiKinds& kinds) : plan_(plan), kinds_(kinds) {}
 
   void Add(const format::Event& event) {
+    LateStart* start = plan_.start_.get();
+    behind_start_ = start != nullptr && event.thread != format::kLogThread &&
+                    start->checkpoint().IsBehind(event.thread, event.seq, event.time_ns);
+    if (behind_start_) {
+      const uint32_t thread = ThreadAt(event.thread);  // there may be a new one from here on
+      start->Pass(thread, plan_.threads_);
+    }
     switch (static_cast<EventKind>(KindNumber(event))) {
       case EventKind::kCallEnter:
         Enter(event, *event.As<format::CallEnter>());
@@ -97,8 +105,11 @@ class PlanBuilder {
       case EventKind::kChild:
         AddChild(event, *event.As<format::Child>());
         break;
+      case EventKind::kStep:
+        if (plan_.start_ != nullptr) plan_.start_->AddStep(event);
+        break;
       default:
-        break;  // steps and notes are positions, not something to serve
+        break;  // notes are positions, not something to serve
     }
   }
 
@@ -117,6 +128,7 @@ class PlanBuilder {
     std::stable_sort(plan_.served_order_.begin(), plan_.served_order_.end(), entered_before);
     for (RecordedAsyncError& error : plan_.async_errors_) CountOperationsBefore(error);
     if (plan_.end_.thread != kNone) plan_.threads_[plan_.end_.thread].ended = true;
+    if (plan_.start_ != nullptr) plan_.start_->Finish(plan_.threads_);
     for (uint32_t i = 0; i < plan_.threads_.size(); ++i)
       plan_.thread_by_name_.emplace(plan_.threads_[i].name, i);
     return {};
@@ -179,6 +191,8 @@ class PlanBuilder {
     if (kind == CallKind::kOperation && enter.comm != 0 && enter.comm_seq != 0) {
       plan_.operations_[enter.comm].emplace_back(enter.comm_seq, index);
       operation_at_[{enter.comm, enter.comm_seq}] = index;
+      if (plan_.start_ != nullptr && !behind_start_)
+        plan_.start_->AddOperation(enter.comm, enter.comm_seq);
       ++thread.strict_events;
     } else if (kind != CallKind::kOrdered) {
       thread.by_api[enter.api].push_back(index);
@@ -284,7 +298,9 @@ class PlanBuilder {
   void AddReading(const format::Event& event, format::ClockSource source, int64_t value) {
     RecordedThread& thread = Thread(event.thread);
     const auto number = static_cast<uint32_t>(source);
-    thread.clocks[number].Add(thread.strict_events + thread.entropy_events, value);
+    // A checkpoint begins a segment, so that what was read before it in the same one is left out.
+    const uint64_t segment = thread.strict_events + thread.entropy_events + (behind_start_ ? 1 : 0);
+    thread.clocks[number].Add(segment, value);
     plan_.first_readings_.try_emplace(number, FirstReading{value, event.time_ns});
   }
 
@@ -444,6 +460,7 @@ class PlanBuilder {
   }
 
   void AddSnapshot(const format::Event& event, const format::Snapshot& snapshot) {
+    if (snapshot.checkpoint != 0) return;
     const uint32_t thread = ThreadAt(event.thread);
     plan_.threads_[thread].snapshots.push_back(static_cast<uint32_t>(plan_.snapshots_.size()));
     ++plan_.threads_[thread].strict_events;
@@ -545,6 +562,7 @@ class PlanBuilder {
 
   ReplayPlan& plan_;
   ApiKinds kinds_;
+  bool behind_start_ = false;  // the event at hand
   std::string error_;
   std::unordered_map<uint32_t, uint32_t> thread_at_;
   std::unordered_map<uint32_t, std::vector<std::pair<uint64_t, uint32_t>>> open_;
@@ -554,9 +572,11 @@ class PlanBuilder {
   std::unordered_map<uint32_t, std::vector<RecordedRange>> file_ranges_;  // by number
 };
 
-Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(const format::RankReader& reader,
-                                                      const ApiKinds& kinds) {
+Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(
+    const format::RankReader& reader, const ApiKinds& kinds,
+    const format::RecordedCheckpoint* checkpoint) {
   std::unique_ptr<ReplayPlan> plan(new ReplayPlan());
+  if (checkpoint != nullptr) plan->start_ = std::make_unique<LateStart>(*checkpoint);
   const format::TraceHeader& header = reader.header();
   plan->rank = header.rank;
   plan->pid = header.process.pid;

@@ -26,6 +26,7 @@
 #include "format/rank_reader.h"
 #include "preload/api/libc_table.h"
 #include "replayer/clock_stream.h"
+#include "replayer/late_start.h"
 
 namespace deja::replayer {
 
@@ -231,8 +232,10 @@ struct ApiKinds {
 
 class ReplayPlan {
  public:
-  static Result<std::unique_ptr<ReplayPlan>> Build(const format::RankReader& reader,
-                                                   const ApiKinds& kinds);
+  // `checkpoint`: from which the replay starts; null: from the start.
+  static Result<std::unique_ptr<ReplayPlan>> Build(
+      const format::RankReader& reader, const ApiKinds& kinds,
+      const format::RecordedCheckpoint* checkpoint = nullptr);
 
   // Identity of the recorded process.
   uint32_t rank = 0;
@@ -244,6 +247,18 @@ class ReplayPlan {
   std::string working_directory;
   format::ProcessFate fate;  // what the recorded process's parent saw
 
+  // Null: the replay starts at the start.
+  [[nodiscard]] const LateStart* start() const { return start_.get(); }
+  // An event of `thread`, a position in threads(), that a replay from the checkpoint still comes
+  // to.
+  [[nodiscard]] bool IsAhead(uint32_t thread, uint64_t seq, uint64_t time_ns) const {
+    return start_ == nullptr || start_->checkpoint().IsBehind(threads_[thread].index, seq, time_ns);
+  }
+  // It comes between the first step and the checkpoint: probably nobody asks for it.
+  [[nodiscard]] bool SkipsCall(const RecordedCall& call) const {
+    return start_ != nullptr && call.time_ns > start_->first_step_ns() &&
+           !IsAhead(call.thread, call.enter_seq, call.time_ns);
+  }
   [[nodiscard]] const RecordedEnd& end() const { return end_; }
   [[nodiscard]] const std::vector<RecordedCall>& calls() const { return calls_; }
   [[nodiscard]] const std::vector<RecordedInput>& inputs() const { return inputs_; }
@@ -341,6 +356,7 @@ class ReplayPlan {
   std::set<uint32_t> used_;
   std::set<uint32_t> awaited_;
   RecordedEnd end_;
+  std::unique_ptr<LateStart> start_;
 };
 
 }  // namespace deja::replayer

@@ -92,6 +92,8 @@ ReplayerEngine* ReplayerEngine::Create() {
   options.folder = folder;
   options.scratch = scratch;
   SetModes(options);
+  if (const char* checkpoint = Environment("DEJA_FROM_CHECKPOINT"))
+    options.checkpoint = std::strtoull(checkpoint, nullptr, 10);
   const LandlockState fence = Restrict(scratch, allowed);
   engine->session_ = Session::Open(options);
   if (engine->session_ == nullptr) Session::EndProcess(1);  // running on would prove nothing
@@ -266,18 +268,6 @@ void ReplayerEngine::ServeUnrecorded(preload::InputCall& call) {
     return;
   if (value == 0) return call.Real();
   call.result = value;
-}
-
-void ReplayerEngine::OnStep(uint64_t step) {
-  if (session_ == nullptr) return;
-  session_->CountActivity();
-  deja_replay_state_t& state = deja_replay_state;
-  state.step = step;
-  state.has_step = 1;
-  if (state.watched == 0 || state.stop_step == 0 || state.stop_step != step + 1) return;
-  state.stop_step = 0;
-  session_->Stop(session_->Thread(), kDejaStopStep, "step " + std::to_string(step) + " begins", {},
-                 0);
 }
 
 void ReplayerEngine::OnNote(std::string_view) {

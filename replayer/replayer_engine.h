@@ -38,7 +38,7 @@ class ReplayerEngine final : public preload::Engine {
   void OnGroupDone(const preload::GroupEnd& end) override;
   void OnStoreCall(preload::StoreCall& call) override;
   void OnInput(preload::InputCall& call) override;
-  void OnStep(uint64_t step) override;
+  uint64_t OnStep(uint64_t step) override;
   void OnNote(std::string_view text) override;
   void OnSnapshot(const preload::SnapshotCall& call) override;
   void OnThreadStart() override;
@@ -65,6 +65,8 @@ class ReplayerEngine final : public preload::Engine {
 
  private:
   void Begin();
+  // Restores the checkpoint. Without the guard.
+  void StartLate();
   // Makes the session of a child, if the trace has its recording.
   void OpenChild(const char* scratch);
   std::string InputName(int dirfd, const char* path, bool& inside);
@@ -91,6 +93,7 @@ class ReplayerEngine final : public preload::Engine {
   InputServer input_files_;
   ServedFolders folders_;
   Report report_;
+  bool at_first_step_ = false;  // or behind it
   bool allow_writes_ = false;
   bool allow_network_ = false;
   std::atomic<int> live_pid_{0};

@@ -38,6 +38,7 @@ class ServedComm {
   // Position of the operation that is being entered, from 1.
   uint64_t NextOperation() { return operations_.fetch_add(1) + 1; }
   [[nodiscard]] uint64_t operations() const { return operations_.load(); }
+  void SetOperations(uint64_t entered) { operations_.store(entered); }
 
  private:
   static constexpr uint64_t kMagic = 0x6d6d6f43616a6544;  // "DejaComm"

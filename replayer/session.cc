@@ -79,11 +79,25 @@ Session* Session::Open(const SessionOptions& options) {
   auto reader = format::RankReader::Open(options.folder);
   if (!reader) return fail(reader.error());
   session->reader_ = std::move(*reader);
-  auto plan = ReplayPlan::Build(*session->reader_, {KindOfCall, GivesUp, preload::InputKindOf});
-  if (!plan) return fail(plan.error());
-  session->plan_ = std::move(*plan);
+  if (Status planned = session->ReadPlan(); !planned) return fail(planned.error());
   session->Prepare();
   return session;
+}
+
+Status Session::ReadPlan() {
+  std::vector<format::RecordedCheckpoint> checkpoints;
+  const format::RecordedCheckpoint* from = nullptr;
+  if (options_.checkpoint != 0) {
+    checkpoints = format::ReadCheckpoints(*reader_);
+    for (const format::RecordedCheckpoint& checkpoint : checkpoints)
+      if (checkpoint.number == options_.checkpoint && checkpoint.complete()) from = &checkpoint;
+    if (from == nullptr)
+      return Fail(ErrorCode::kNotFound, "the recording has no complete checkpoint " +
+                                            std::to_string(options_.checkpoint));
+  }
+  DEJA_ASSIGN_OR_RETURN(
+      plan_, ReplayPlan::Build(*reader_, {KindOfCall, GivesUp, preload::InputKindOf}, from));
+  return {};
 }
 
 void Session::StartClocks() {
@@ -145,7 +159,57 @@ ThreadState& Session::Thread() {
     }
     record.engine_state = state;
   }
-  return *static_cast<ThreadState*>(record.engine_state);
+  auto& state = *static_cast<ThreadState*>(record.engine_state);
+  if (started_late() && !state.started_late) CatchUp(state);
+  return state;
+}
+
+void Session::StartLate() {
+  const LateStart& start = *plan_->start();
+  uint64_t total = 0;
+  int64_t entropy = 0;
+  for (uint32_t i = 0; i < plan_->threads().size(); ++i) {
+    const RecordedThread& thread = plan_->threads()[i];
+    const ThreadPosition& position = start.PositionOf(i);
+    remaining_of_[i] = thread.strict_events - position.strict_events;
+    total += thread.strict_events - position.strict_events;
+    entropy += static_cast<int64_t>(thread.entropy_events - position.entropy_events);
+  }
+  remaining_ = total;
+  entropy_left_ = entropy;
+  payloads_->StartLate(*plan_);
+  {
+    std::lock_guard<std::mutex> lock(comm_mutex_);
+    for (ServedComm* comm : comms_) comm->SetOperations(start.OperationsOf(comm->number()));
+  }
+  started_late_ = true;
+  if (total == 0) OnAllEventsMade(*this);
+}
+
+void Session::CatchUp(ThreadState& thread) const {
+  thread.started_late = true;
+  if (thread.recorded == kNone) return;
+  const ThreadPosition& position = plan_->start()->PositionOf(thread.recorded);
+  thread.next_call = position.calls;
+  thread.next_snapshot = position.snapshots;
+  thread.next_end = std::max(thread.next_end, position.ends);
+  thread.next_by_api = position.by_api;
+  thread.next_entropy = position.entropy;
+  thread.next_by_key = position.by_key;
+  thread.entropy_served = position.entropy_events;
+  thread.mpi_polls = 0;
+  // Of files of the machine the opens are counted, not the answers.
+  for (auto& [key, next] : thread.next_by_key) {
+    if (preload::InputKindOf(key.first) != preload::InputKind::kMachineFile || next == 0) continue;
+    const auto& answers = plan_->threads()[thread.recorded].by_key.at(key);
+    next = static_cast<uint32_t>(plan_->inputs()[answers[next - 1]].result) + 1;
+  }
+}
+
+bool Session::HasComm(uint32_t number) const {
+  std::lock_guard<std::mutex> lock(comm_mutex_);
+  return std::any_of(comms_.begin(), comms_.end(),
+                     [&](const ServedComm* comm) { return comm->number() == number; });
 }
 
 void Session::Consume(uint32_t recorded) {

@@ -60,6 +60,7 @@ struct ThreadState {
   std::map<uint32_t, uint32_t> next_entropy;
   std::map<InputKey, uint32_t> next_by_key;
   uint64_t entropy_served = 0;
+  bool started_late = false;             // its positions are behind the checkpoint
   std::unique_ptr<ThreadClocks> clocks;  // from its first look at one
   // Times that a process has used: what was told last, and what was true then.
   std::map<InputKey, std::pair<std::string, std::string>> last_usage;
@@ -73,6 +74,7 @@ struct SessionOptions {
   std::string working_directory;  // of the process when the replay began
   std::string child;              // name of the process below the rank; empty: the rank itself
   int rank_pid = 0;               // of a child: recorded pid of its rank
+  uint64_t checkpoint = 0;        // number of the one to start from; 0: from the start
 };
 
 class Session {
@@ -96,8 +98,16 @@ class Session {
   ThreadClocks& Clocks(ThreadState& thread);
   // Where in its recording the thread is, as ClockStream counts.
   [[nodiscard]] uint64_t Segment(const ThreadState& thread) const {
-    return thread.recorded == kNone ? 0 : MadeBy(thread.recorded) + thread.entropy_served;
+    if (thread.recorded == kNone) return 0;
+    return MadeBy(thread.recorded) + thread.entropy_served + (thread.started_late ? 1 : 0);
   }
+
+  // The program is at its first step with the state of the checkpoint: all positions jump to behind
+  // it, those of other threads when they ask for something next.
+  void StartLate();
+  [[nodiscard]] bool started_late() const { return started_late_.load(); }
+  // Made in this replay, and not given up.
+  [[nodiscard]] bool HasComm(uint32_t number) const;
 
   // Something happened that a hanging program does not do.
   void CountActivity() { activity_.fetch_add(1, std::memory_order_relaxed); }
@@ -179,7 +189,9 @@ class Session {
   };
 
   Session() = default;
+  Status ReadPlan();
   void Prepare();
+  void CatchUp(ThreadState& thread) const;
   void StartClocks();
   void FillFrames(deja_replay_frame* out, uint32_t& count,
                   std::span<const format::StackFrame> frames) const;
@@ -199,7 +211,8 @@ class Session {
   std::atomic<uint32_t> divergences_{0};
   std::mutex stop_mutex_;
   mutable std::mutex comm_mutex_;
-  std::vector<const ServedComm*> comms_;
+  std::vector<ServedComm*> comms_;
+  std::atomic<bool> started_late_{false};
   std::mutex made_mutex_;
   std::condition_variable made_changed_;
   std::set<uint32_t> made_;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "format/checkpoints.h"
 #include "preload/api/nccl_table.h"
 #include "tests/unit/replayer/fake_rank.h"
 
@@ -224,6 +225,98 @@ TEST(ReplayPlanTest, ReferencesToNothingAreLeftOut) {
   EXPECT_EQ(plan->Module(77), nullptr);
   EXPECT_EQ(plan->FindThread("0"), kNone);
   EXPECT_EQ(plan->FindComm(1), nullptr);
+}
+
+// A rank with a checkpoint in the middle: three operations before it, one of them by another
+// thread, and two behind it.
+void AddCheckpointed(FakeRank& rank) {
+  rank.Thread(0, "0");
+  rank.Thread(1, "0.1");
+  rank.Add(0, format::Step{0});
+  rank.Operation(0, kOp, 1, 1);
+  format::Input entropy;
+  entropy.api = kGetRandom;
+  entropy.data = "abcd";
+  rank.Add(1, entropy);
+  rank.Operation(1, kOp, 2, 1);
+  rank.Operation(0, kOp, 1, 2);
+  rank.Add(0, format::Step{1});
+  format::Snapshot item;
+  item.name = "weights";
+  item.checkpoint = 1;
+  item.tensor.count = 4;
+  item.tensor.dtype = format::kRawBytes;
+  item.tensor.hash = rank.Payload(std::vector<std::byte>(4));
+  item.tensor.payload = static_cast<uint32_t>(format::PayloadState::kKept);
+  item.opaque = true;
+  rank.Add(0, item);
+  format::Checkpoint checkpoint;
+  checkpoint.number = 1;
+  checkpoint.step = 1;
+  checkpoint.items = 1;
+  rank.Add(0, checkpoint);
+  rank.Operation(0, kOp, 1, 3);
+  rank.Add(1, entropy);
+  rank.Operation(1, kOp, 2, 2);
+}
+
+TEST(ReplayPlanTest, ALateStartIsBehindWhatEveryThreadHadDone) {
+  FakeRank rank;
+  AddCheckpointed(rank);
+  const auto checkpoints = format::ReadCheckpoints(rank);
+  ASSERT_EQ(checkpoints.size(), 1u);
+  EXPECT_TRUE(checkpoints[0].complete()) << checkpoints[0].incomplete;
+  auto plan = ReplayPlan::Build(rank, {KindOf, GivesUp, preload::InputKindOf}, &checkpoints[0]);
+  ASSERT_TRUE(plan.has_value());
+  const LateStart& start = *(*plan)->start();
+  const uint32_t main = (*plan)->FindThread("0");
+  const uint32_t other = (*plan)->FindThread("0.1");
+  EXPECT_EQ(start.OperationsOf(1), 2u);
+  EXPECT_EQ(start.OperationsOf(2), 1u);
+  EXPECT_EQ(start.PositionOf(main).strict_events, 2u);
+  EXPECT_EQ(start.PositionOf(main).snapshots, 0u) << "items are not compared";
+  EXPECT_EQ(start.PositionOf(other).strict_events, 1u);
+  EXPECT_EQ(start.PositionOf(other).entropy_events, 1u);
+  EXPECT_EQ(start.PositionOf(other).entropy.at(kGetRandom), 1u);
+  EXPECT_TRUE(start.GoesOn(main));
+  EXPECT_TRUE(start.GoesOn(other));
+  EXPECT_EQ((*plan)->threads()[main].strict_events, 3u);
+  const RecordedCall& second = (*plan)->calls()[(*plan)->FindOperation(1, 2)];
+  const RecordedCall& third = (*plan)->calls()[(*plan)->FindOperation(1, 3)];
+  EXPECT_TRUE((*plan)->SkipsCall(second));
+  EXPECT_FALSE((*plan)->SkipsCall(third));
+}
+
+TEST(ReplayPlanTest, ACheckpointThatLacksSomethingIsNotWhole) {
+  FakeRank rank;
+  rank.Thread(0, "0");
+  format::Snapshot item;
+  item.name = "weights";
+  item.checkpoint = 1;
+  item.tensor.count = 4;
+  item.tensor.payload = static_cast<uint32_t>(format::PayloadState::kDropped);
+  format::Checkpoint checkpoint;
+  checkpoint.number = 1;
+  checkpoint.items = 1;
+  rank.Add(0, item);
+  rank.Add(0, checkpoint);
+  item.checkpoint = 2;
+  item.tensor.payload = static_cast<uint32_t>(format::PayloadState::kKept);
+  checkpoint.number = 2;
+  rank.Add(0, item);
+  rank.Add(0, checkpoint);
+  checkpoint.number = 3;
+  checkpoint.items = 2;
+  item.checkpoint = 3;
+  rank.Add(0, item);
+  rank.Add(0, checkpoint);
+  item.checkpoint = 4;
+  rank.Add(0, item);  // the process died here
+  const auto checkpoints = format::ReadCheckpoints(rank);
+  ASSERT_EQ(checkpoints.size(), 3u);
+  EXPECT_EQ(checkpoints[0].incomplete, "'weights' was not kept while recording");
+  EXPECT_EQ(checkpoints[1].incomplete, "the bytes of 'weights' are lost");
+  EXPECT_EQ(checkpoints[2].incomplete, "events of it are lost");
 }
 
 }  // namespace

@@ -1,0 +1,51 @@
+#include "cli/checkpoint_story.h"
+
+#include <fmt/format.h>
+
+#include "cli/output.h"
+
+namespace deja::cli {
+
+std::vector<std::string> CheckpointLines(
+    const std::vector<format::RecordedCheckpoint>& checkpoints) {
+  constexpr size_t kShown = 8;
+  size_t complete = 0;
+  std::string steps;
+  const format::RecordedCheckpoint* last = nullptr;
+  const format::RecordedCheckpoint* incomplete = nullptr;
+  for (const format::RecordedCheckpoint& checkpoint : checkpoints) {
+    if (!checkpoint.complete()) {
+      incomplete = &checkpoint;
+      continue;
+    }
+    last = &checkpoint;
+    if (complete++ < kShown)
+      steps += fmt::format("{}{}", steps.empty() ? "" : ", ", checkpoint.step);
+  }
+  if (complete > kShown) steps += fmt::format(" … {}", last->step);
+  std::vector<std::string> lines;
+  if (last != nullptr)
+    lines.push_back(fmt::format("checkpoints: {} at step{} {}, the last with {} items of {}",
+                                complete, complete == 1 ? "" : "s", steps, last->items.size(),
+                                HumanBytes(last->bytes)));
+  if (incomplete != nullptr)
+    lines.push_back(fmt::format("checkpoints: {} cannot be used, the last of them at step {}: {}",
+                                checkpoints.size() - complete, incomplete->step,
+                                incomplete->incomplete));
+  return lines;
+}
+
+nlohmann::json ToJson(const std::vector<format::RecordedCheckpoint>& checkpoints) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const format::RecordedCheckpoint& checkpoint : checkpoints) {
+    all.push_back({{"number", checkpoint.number},
+                   {"step", checkpoint.step},
+                   {"items", checkpoint.items.size()},
+                   {"bytes", checkpoint.bytes},
+                   {"complete", checkpoint.complete()}});
+    if (!checkpoint.complete()) all.back()["why"] = checkpoint.incomplete;
+  }
+  return all;
+}
+
+}  // namespace deja::cli

@@ -1,0 +1,20 @@
+// What `deja info` says about a rank's checkpoints. Main thread only.
+#ifndef DEJA_CLI_CHECKPOINT_STORY_H_
+#define DEJA_CLI_CHECKPOINT_STORY_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "format/checkpoints.h"
+
+namespace deja::cli {
+
+// In the order of their numbers; empty: there are none.
+std::vector<std::string> CheckpointLines(
+    const std::vector<format::RecordedCheckpoint>& checkpoints);
+nlohmann::json ToJson(const std::vector<format::RecordedCheckpoint>& checkpoints);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_CHECKPOINT_STORY_H_

@@ -1,0 +1,29 @@
+// From where a replay starts: the checkpoint that all ranks have.
+//
+// Main thread only.
+#ifndef DEJA_CLI_REPLAY_START_H_
+#define DEJA_CLI_REPLAY_START_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "common/result.h"
+#include "format/trace.h"
+
+namespace deja::cli {
+
+struct ReplayStart {
+  uint64_t step = 0;
+  std::map<uint32_t, uint64_t> numbers;  // of the checkpoint, by rank
+};
+
+// The latest checkpoint at or before `step` that is complete on all ranks of the trace; nothing if
+// there is none, and then `why` says what there is. `attempt`: of each rank; -1: the last.
+Result<std::optional<ReplayStart>> FindReplayStart(format::Trace& trace, uint64_t step, int attempt,
+                                                   std::string& why);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_REPLAY_START_H_

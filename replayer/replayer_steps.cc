@@ -1,0 +1,117 @@
+// The engine at a step: stops there, and, in a replay from a checkpoint, the jump to it.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "preload/guard.h"
+#include "preload/hooks/fd_table.h"
+#include "preload/threads.h"
+#include "replayer/ordered.h"
+#include "replayer/replayer_engine.h"
+#include "replayer/restore.h"
+
+namespace deja::replayer {
+namespace {
+
+using preload::Guard;
+
+// Where the program stood in files that it read; the descriptors are the same ones, if they were
+// open at the first step.
+void RestoreFiles(const format::RecordedCheckpoint& checkpoint) {
+  const int saved_errno = errno;
+  for (const auto& [number, position] : checkpoint.files) {
+    const auto fd = static_cast<int>(number);
+    struct stat info;
+    const int flags = fcntl(fd, F_GETFL);
+    const bool reads = flags >= 0 && (flags & O_ACCMODE) == O_RDONLY;
+    if (!reads || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+      Say("descriptor " + std::to_string(number) +
+          " read a file at the checkpoint and does not here; if the program goes on reading it, "
+          "replay from the start or from an earlier checkpoint");
+      continue;
+    }
+    if (lseek(fd, static_cast<off_t>(position), SEEK_SET) < 0) continue;
+    if (preload::FdObject* object = preload::FdTable::Find(fd);
+        object != nullptr && object->kind() == preload::FdObject::Kind::kFile)
+      object->AfterSeek(static_cast<int64_t>(position));
+  }
+  errno = saved_errno;
+}
+
+[[noreturn]] void FailStart(Session& session, uint64_t step,
+                            const std::vector<std::string>& problems) {
+  constexpr size_t kShown = 8;
+  std::string text = "the replay cannot start at the checkpoint of step " + std::to_string(step);
+  for (size_t i = 0; i < std::min(problems.size(), kShown); ++i)
+    text += (i == 0 ? ": " : "; ") + problems[i];
+  if (problems.size() > kShown)
+    text += "; and " + std::to_string(problems.size() - kShown) + " more";
+  text +=
+      ". Nothing was restored; replay from the start or from another checkpoint, with the "
+      "program as it was recorded";
+  FailReplay(session, session.Thread(), text, 0);
+}
+
+}  // namespace
+
+void ReplayerEngine::StartLate() {
+  const LateStart& start = *session_->plan().start();
+  const format::RecordedCheckpoint& checkpoint = start.checkpoint();
+  std::vector<RestoredObject> objects;
+  {
+    const Guard guard;
+    std::vector<std::string> problems;
+    objects = MatchRegistered(checkpoint, problems);
+    FindMissing(*session_, session_->Thread(), problems);
+    if (connections_ != nullptr) connections_->FindMissing(problems);
+    if (!problems.empty()) FailStart(*session_, checkpoint.step, problems);
+  }
+  for (const RestoredObject& object : objects) {
+    const std::string problem = RestoreObject(*session_, object);
+    const Guard guard;
+    if (!problem.empty())
+      FailReplay(
+          *session_, session_->Thread(),
+          "restoring the checkpoint of step " + std::to_string(checkpoint.step) + ": " + problem,
+          0);
+  }
+  const Guard guard;
+  session_->StartLate();
+  if (connections_ != nullptr) connections_->StartLate();
+  if (groups_ != nullptr) groups_->StartLate();
+  RestoreFiles(checkpoint);
+  preload::ThreadRecord& self = preload::Self();
+  self.children = std::max(self.children, checkpoint.threads_made);
+  self.processes = std::max(self.processes, checkpoint.processes_made);
+  JsonLine line("checkpoint");
+  line.Add("number", checkpoint.number);
+  line.Add("step", checkpoint.step);
+  line.Add("items", checkpoint.items.size());
+  line.Add("bytes", checkpoint.bytes);
+  report_.Write(line);
+}
+
+uint64_t ReplayerEngine::OnStep(uint64_t step) {
+  if (session_ == nullptr) return step;
+  const LateStart* start = session_->plan().start();
+  if (start != nullptr && !std::exchange(at_first_step_, true)) {
+    StartLate();
+    step = start->checkpoint().step;
+  }
+  const Guard guard;
+  session_->CountActivity();
+  deja_replay_state_t& state = deja_replay_state;
+  state.step = step;
+  state.has_step = 1;
+  if (state.watched == 0 || state.stop_step == 0 || state.stop_step != step + 1) return step;
+  state.stop_step = 0;
+  session_->Stop(session_->Thread(), kDejaStopStep, "step " + std::to_string(step) + " begins", {},
+                 0);
+  return step;
+}
+
+}  // namespace deja::replayer
