@@ -10,6 +10,7 @@
 
 #include <cstddef>
 
+#include "deja.hpp"
 #include "options.h"
 #include "rng.h"
 
@@ -43,6 +44,8 @@ class Faults {
   Rng rng_;
   bool noisy_ = false;
   bool spent_ = false;
+  deja::Registered registered_[2] = {deja::Registered::State("fault rng", rng_),
+                                     deja::Registered::State("fault spent", spent_)};
 };
 
 }  // namespace digits

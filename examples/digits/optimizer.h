@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "deja.hpp"
+
 namespace digits {
 
 class Adam {
@@ -17,6 +19,9 @@ class Adam {
   std::vector<float> mean_;
   std::vector<float> square_;
   int updates_ = 0;
+  deja::Registered registered_[3] = {deja::Registered::Tensor("adam mean", mean_),
+                                     deja::Registered::Tensor("adam square", square_),
+                                     deja::Registered::State("adam updates", updates_)};
 };
 
 }  // namespace digits

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <iterator>
 #include <numeric>
 #include <utility>
@@ -59,20 +60,54 @@ const Batch& Sampler::Next() {
 
 void Sampler::Loop() {
   pthread_setname_np(pthread_self(), "loader");
-  for (int number = 0; number < options_.steps; ++number) {
-    {
-      // The batch in use is number taken_ - 1, and its place is not free.
-      std::unique_lock<std::mutex> lock(mutex_);
-      changed_.wait(lock, [&] { return stop_ || number < taken_ - 1 + static_cast<int>(kAhead); });
-      if (stop_) return;
-    }
-    Fill(&batches_[number % kAhead]);
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      made_ = number + 1;
-    }
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    // The batch in use is number taken_ - 1, and its place is not free.
+    changed_.wait(lock, [&] { return stop_ || made_ == options_.steps || made_ < Limit(); });
+    if (stop_ || made_ == options_.steps) return;
+    Batch* const batch = &batches_[made_ % kAhead];
+    lock.unlock();
+    Fill(batch);
+    lock.lock();
+    ++made_;
     changed_.notify_all();
   }
+}
+
+template <class Part>
+void Sampler::ForEachPart(Part part) {
+  part(&rng_, sizeof rng_);
+  part(order_.data(), order_.size() * sizeof order_[0]);
+  part(&position_, sizeof position_);
+  part(&epoch_, sizeof epoch_);
+  for (Batch& batch : batches_) {
+    part(batch.images.data(), batch.images.size() * sizeof batch.images[0]);
+    part(batch.labels.data(), batch.labels.size() * sizeof batch.labels[0]);
+    part(&batch.noise, sizeof batch.noise);
+  }
+  part(&made_, sizeof made_);
+  part(&taken_, sizeof taken_);
+}
+
+void Sampler::Save(deja_write_t write, void* sink) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [&] { return made_ == Limit(); });
+  ForEachPart([&](const void* data, size_t bytes) { write(sink, data, bytes); });
+}
+
+bool Sampler::Load(const void* data, size_t bytes) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [&] { return made_ == Limit(); });
+  size_t needed = 0;
+  ForEachPart([&](const void*, size_t size) { needed += size; });
+  if (needed != bytes) return false;
+  const auto* from = static_cast<const std::byte*>(data);
+  ForEachPart([&](void* part, size_t size) {
+    std::memcpy(part, from, size);
+    from += size;
+  });
+  changed_.notify_all();  // there may be nothing left to make
+  return true;
 }
 
 void Sampler::Shuffle(uint64_t epoch) {

@@ -2,6 +2,7 @@
 #ifndef DEJA_EXAMPLES_DIGITS_SAMPLER_H_
 #define DEJA_EXAMPLES_DIGITS_SAMPLER_H_
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <cstddef>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "dataset.h"
+#include "deja.hpp"
 #include "options.h"
 #include "rng.h"
 #include "seeds.h"
@@ -39,6 +41,10 @@ class Sampler {
   // The next batch; valid until the next call. For one thread.
   const Batch& Next();
 
+  // For Deja's checkpoints, between two calls of Next(): wait until the loader has nothing to do.
+  void Save(deja_write_t write, void* sink);
+  bool Load(const void* data, size_t bytes);
+
  private:
   static constexpr size_t kAhead = 3;  // batches that exist at a time: one in use, two ready
   static constexpr int kContrasts = 256;
@@ -56,6 +62,11 @@ class Sampler {
   void Fill(Batch* batch);
   void Augment(const Image& image, float noise, float* out);
   Curve CurveOf(const Draw& draw) const;
+  // How many batches there are when the loader rests. With mutex_ held.
+  int Limit() const { return std::min(options_.steps, taken_ - 1 + static_cast<int>(kAhead)); }
+  // Calls `part(data, bytes)` for all that decides what comes next.
+  template <class Part>
+  void ForEachPart(Part part);
 
   const std::vector<Image>& train_;
   const Options& options_;
@@ -76,6 +87,7 @@ class Sampler {
   int taken_ = 0;                      // by mutex_
   bool stop_ = false;                  // by mutex_
   std::thread thread_;
+  deja::Registered registered_ = deja::Registered::Object("sampler", *this);
 };
 
 }  // namespace digits

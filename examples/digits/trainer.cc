@@ -43,6 +43,7 @@ Trainer::Trainer(const Options& options, const Job& job, const Dataset& dataset)
   ShareInitialWeights();
   if (place_.stage == 0) sampler_ = std::make_unique<Sampler>(dataset.train, options, seeds_);
   ConnectStages();
+  RegisterWithDeja();
 }
 
 // Builds what depends on the mode.
@@ -106,7 +107,7 @@ int Trainer::Run() {
   }
   deja_note(ModeName(options_.mode));
   for (int step = 0; step < options_.steps; ++step) {
-    deja_step(static_cast<uint64_t>(step));
+    step = static_cast<int>(deja_step(static_cast<uint64_t>(step)));
     const LossSum loss = runner_->Step(updater_.get());
     const int64_t shape[] = {1};
     deja_tensor("loss", &loss.loss, shape, 1, DEJA_FLOAT32);
@@ -168,6 +169,13 @@ bool Trainer::Finish() {
     }
   }
   return same;
+}
+
+// What a step begins with and does not make anew. Optimizer, faults and sampler register their own.
+void Trainer::RegisterWithDeja() {
+  registered_.push_back(deja::Registered::Tensor("weights", weights_.values));
+  registered_.push_back(deja::Registered::State("dropout", random_.dropout));
+  registered_.push_back(deja::Registered::State("sample weights", random_.sample_weights));
 }
 
 void Trainer::ShowToDeja() {

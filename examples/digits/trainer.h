@@ -9,6 +9,7 @@
 
 #include "comms.h"
 #include "dataset.h"
+#include "deja.hpp"
 #include "faults.h"
 #include "metrics.h"
 #include "network.h"
@@ -46,6 +47,7 @@ class Trainer {
   bool Report(int step, const LossSum& loss);
   bool Finish();
   void ShowToDeja();
+  void RegisterWithDeja();
 
   const Options& options_;
   const Dataset& dataset_;
@@ -61,6 +63,7 @@ class Trainer {
   std::unique_ptr<Sampler> sampler_;    // of the first stage
   std::unique_ptr<Updater> updater_;
   std::unique_ptr<Runner> runner_;
+  std::vector<deja::Registered> registered_;
 };
 
 }  // namespace digits
