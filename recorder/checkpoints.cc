@@ -23,24 +23,18 @@ void WriteItem(Recording& rec, const preload::SnapshotCall& call, format::Checkp
   format::Snapshot item;
   Describe(call, item);
   item.checkpoint = checkpoint.number;
-  struct Context {
-    Recording& rec;
-    format::Tensor& tensor;
-  } context{rec, item.tensor};
-  auto keep = [](std::span<const std::byte> seen, void* opaque) {
-    auto& c = *static_cast<Context*>(opaque);
-    c.tensor.hash = preload::HashBytes(seen);
+  bool kept = call.bytes == 0;
+  // Of device memory nobody says which stream it belongs to.
+  if (!kept && preload::TheDevice().KindOf(call.data) == preload::MemoryKind::kHost) {
+    const std::span<const std::byte> bytes{static_cast<const std::byte*>(call.data), call.bytes};
+    item.tensor.hash = preload::HashBytes(bytes);
     const format::Placed placed =
-        c.rec.KeepPayload(c.tensor.hash, seen, preload::ElementSize(c.tensor.dtype));
-    c.tensor.payload = static_cast<uint32_t>(placed.kept ? format::PayloadState::kKept
-                                                         : format::PayloadState::kDropped);
-    c.tensor.segment = placed.segment;
-  };
-  const bool seen =
-      call.bytes == 0 || preload::TheDevice().WithBytes(call.data, call.bytes, 0, keep, &context);
-  const bool kept =
-      call.bytes == 0 ||
-      (seen && item.tensor.payload == static_cast<uint32_t>(format::PayloadState::kKept));
+        rec.KeepPayload(item.tensor.hash, bytes, preload::ElementSize(item.tensor.dtype));
+    kept = placed.kept;
+    item.tensor.segment = placed.segment;
+  }
+  item.tensor.payload =
+      static_cast<uint32_t>(kept ? format::PayloadState::kKept : format::PayloadState::kDropped);
   rec.writer.Write(item);
   ++checkpoint.items;
   checkpoint.bytes += call.bytes;

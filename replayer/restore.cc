@@ -124,9 +124,11 @@ std::string RestoreObject(Session& session, const RestoredObject& restored) {
       bytes = std::move(*read);
     }
     if (!restored.object.by_callbacks()) {
-      const bool done =
-          size == 0 || preload::TheDevice().Fill(restored.object.data, bytes, /*stream=*/0);
-      return done ? "" : name + " is in memory that cannot be written";
+      if (size == 0) return {};
+      if (preload::TheDevice().KindOf(restored.object.data) != preload::MemoryKind::kHost)
+        return name + " is not in host memory";
+      std::memcpy(restored.object.data, bytes.data(), bytes.size());
+      return {};
     }
   }
   const int result = restored.object.load(restored.object.user, bytes.data(), bytes.size());
