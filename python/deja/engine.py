@@ -1,6 +1,8 @@
 """The library that records or replays this process, by ctypes. preload/hooks/c10d_api.h says what the calls mean."""
 
+import array
 import ctypes
+import struct
 
 OFF, RECORDING, REPLAYING = 0, 1, 2
 UNKNOWN, DONE, FAILED, RAISED = 0, 1, 2, 3
@@ -65,6 +67,20 @@ _REAL = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _library = ctypes.CDLL(None)
 
 
+def _entry(name, *arguments, result=None, library=_library):
+    """An entry point of Deja's library; None where there is none."""
+    function = getattr(library, name, None)
+    if function is not None:
+        function.argtypes, function.restype = arguments, result
+    return function
+
+
+# Called for every operation: addresses go as numbers, what is over at once keeps Python's lock.
+_group_call = _entry("deja_impl_group_call", ctypes.c_void_p, _REAL, ctypes.c_void_p, result=ctypes.c_int)
+_group_done = _entry("deja_impl_group_done", ctypes.c_void_p)
+_set_library = _entry("deja_impl_library", ctypes.c_int, library=ctypes.PyDLL(None))
+
+
 def mode():
     """What happens in this process: OFF, RECORDING or REPLAYING."""
     ask = getattr(_library, "deja_impl_mode", None)
@@ -75,10 +91,10 @@ class library:
     """with library(): what this thread does is the work of torch's own libraries, not the program's."""
 
     def __enter__(self):
-        _library.deja_impl_library(1)
+        _set_library(1)
 
     def __exit__(self, *_):
-        _library.deja_impl_library(0)
+        _set_library(0)
 
 
 def step(number):
@@ -111,13 +127,20 @@ def _structure(kind, **fields):
     return made
 
 
-def pieces(tensors):
-    """What `inputs` and `outputs` are: (array, count)."""
-    array = (Piece * len(tensors))()
-    for piece, tensor in zip(array, tensors):
-        piece.data = tensor.data_ptr()
-        piece.bytes = tensor.numel() * tensor.element_size()
-    return array, len(array)
+class Pieces:
+    """What `inputs` and `outputs` of an operation are: an array of Piece."""
+
+    __slots__ = ("_words", "address", "count")
+
+    def __init__(self, tensors):
+        self._words = words = array.array("Q")
+        for tensor in tensors:
+            words.append(tensor.data_ptr())
+            words.append(tensor.numel() * tensor.element_size())
+        self.address, self.count = words.buffer_info()[0], len(tensors)
+
+
+NO_PIECES = Pieces(())
 
 
 class Outcome:
@@ -126,49 +149,114 @@ class Outcome:
     __slots__ = ("served", "value", "operation", "group", "state", "src", "error")
 
 
-def group_call(function, real, inputs=((), 0), outputs=((), 0), **fields):
+def _packer(kind):
+    """Fills a structure with one call; ctypes needs one a field, each several times as long."""
+    codes = {ctypes.c_uint32: "I", ctypes.c_int32: "i"}
+    packer = struct.Struct("@" + "".join(codes.get(field[1], "Q") for field in kind._fields_))
+    assert packer.size == ctypes.sizeof(kind)
+    return packer
+
+
+_CALL, _DONE = _packer(GroupCall), _packer(GroupDone)
+_CALL_FIELDS = [field[0] for field in GroupCall._fields_]
+_GROUP, _OPERATION, _STATE, _SRC, _ERROR, _ERROR_SIZE = map(
+    _CALL_FIELDS.index, ("group", "operation", "state", "src", "error", "error_size")
+)
+_free_buffers = []  # of structures that no call uses
+_under_way = {}  # by the address of its structure: [real, value, raised, text of that]
+
+
+def _buffer():
+    """Memory for one structure, and its address."""
+    try:
+        return _free_buffers.pop()
+    except IndexError:
+        buffer = ctypes.create_string_buffer(max(_CALL.size, _DONE.size))
+        return buffer, ctypes.addressof(buffer)
+
+
+def _address(text):
+    """Where the bytes object has its bytes."""
+    return ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p).value or 0
+
+
+_addresses = {}  # of names that live as long as the process
+
+
+def _address_of_name(name):
+    known = _addresses.get(name)
+    if known is None:
+        text = name.encode()
+        known = _addresses[name] = (_address(text), text)
+    return known[0]
+
+
+@_REAL
+def _make_real_call(address):
+    call = _under_way[address]
+    try:
+        call[1] = call[0]()
+    except BaseException as error:  # comes out again in group_call
+        call[2] = error
+        text = call[3] = describe(error)
+        made = GroupCall.from_address(address)
+        made.error, made.error_size = _address(text), len(text)
+
+
+def group_call(
+    function,
+    real,
+    inputs=NO_PIECES,
+    outputs=NO_PIECES,
+    group=0,
+    dtype=255,
+    op=0,
+    peer=0,
+    tag=0,
+    nranks=0,
+    name=None,
+    identity=0,
+):
     """Hands an operation over. real() makes it; what that raises is raised here."""
-    call = _structure(GroupCall, function=function.encode(), **fields)
-    if inputs[1]:
-        call.inputs, call.input_count = inputs
-    if outputs[1]:
-        call.outputs, call.output_count = outputs
+    held = _buffer()
+    buffer, address = held
+    where = _address_of_name(function)
+    text = _address_of_name(name) if name else 0
+    _CALL.pack_into(
+        *(buffer, 0, _CALL.size, dtype, where, group),
+        *(inputs.address, inputs.count, outputs.address, outputs.count),
+        *(op, peer, tag, nranks, text, identity, 0, 0, -1, 0, 0),
+    )
+    _under_way[address] = call = [real, None, None, None]
+    served = _group_call(address, _make_real_call, address) != 0
+    del _under_way[address]
+    if call[2] is not None:
+        _free_buffers.append(held)
+        raise call[2]
+    fields = _CALL.unpack_from(buffer)
+    _free_buffers.append(held)
     outcome = Outcome()
-    outcome.value = raised = None
-
-    def invoke(_):
-        nonlocal raised, text
-        try:
-            outcome.value = real()
-        except BaseException as error:  # comes out again below
-            raised = error
-            text = describe(error)
-            call.error = ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p)
-            call.error_size = len(text)
-
-    text = None
-    outcome.served = _library.deja_impl_group_call(ctypes.byref(call), _REAL(invoke), None) != 0
-    if raised is not None:
-        raise raised
-    outcome.operation = call.operation
-    outcome.group = call.group
-    outcome.state = call.state
-    outcome.src = call.src
-    outcome.error = ctypes.string_at(call.error, call.error_size) if call.error and outcome.served else None
-    if outcome.served and outcome.state == RAISED:
-        raise recorded_error(outcome.error)
+    outcome.served, outcome.value, outcome.error = served, call[1], None
+    outcome.group, outcome.operation = fields[_GROUP], fields[_OPERATION]
+    outcome.state, outcome.src = fields[_STATE], fields[_SRC]
+    if served:
+        if fields[_ERROR]:
+            outcome.error = ctypes.string_at(fields[_ERROR], fields[_ERROR_SIZE])
+        if outcome.state == RAISED:
+            raise recorded_error(outcome.error)
     return outcome
 
 
-def group_done(group, operation, dtype=255, outputs=((), 0), src=-1, error=None):
+def group_done(group, operation, dtype=255, outputs=NO_PIECES, src=-1, error=None):
     """Says how an operation ended. In a replay: waits for one that never did in the recording, and does not return."""
-    done = _structure(GroupDone, group=group, operation=operation, dtype=dtype, src=src)
-    if outputs[1]:
-        done.outputs, done.output_count = outputs
-    if error is not None:
-        text = describe(error)
-        done.error, done.error_size = text, len(text)
-    _library.deja_impl_group_done(ctypes.byref(done))
+    held = _buffer()
+    text = describe(error) if error is not None else None
+    _DONE.pack_into(
+        *(held[0], 0, _DONE.size, dtype, group, operation, outputs.address, outputs.count, src, 0),
+        *((0, 0) if text is None else (_address(text), len(text))),
+    )
+    _group_done(held[1])
+    _free_buffers.append(held)
 
 
 def store_call(function, key, real):

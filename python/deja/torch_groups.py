@@ -27,9 +27,11 @@ _DTYPES = {
     torch.complex128: 8,
 }
 _BYTES = 255
+_CPU = torch.device("cpu")
 
 # ncclRedOp_t; c10d's others are -1 less their number.
-_REDUCTIONS = {"SUM": 0, "PRODUCT": 1, "MAX": 2, "MIN": 3, "AVG": 4, "BAND": -1, "BOR": -2, "BXOR": -3}
+_NUMBERS = {"SUM": 0, "PRODUCT": 1, "MAX": 2, "MIN": 3, "AVG": 4, "BAND": -1, "BOR": -2, "BXOR": -3}
+_REDUCTIONS = [(getattr(c10d.ReduceOp, name), n) for name, n in _NUMBERS.items() if hasattr(c10d.ReduceOp, name)]
 
 
 def _flat(tensors):
@@ -38,19 +40,30 @@ def _flat(tensors):
         return [tensors]
     flat = []
     for tensor in tensors or ():
-        flat += _flat(tensor)
+        if isinstance(tensor, torch.Tensor):
+            flat.append(tensor)
+        else:
+            flat += _flat(tensor)
     return flat
 
 
-def _dtype_of(tensors):
-    kinds = {tensor.dtype for tensor in tensors}
-    return _DTYPES.get(kinds.pop(), _BYTES) if len(kinds) == 1 else _BYTES
+def _dtype_of(inputs, outputs):
+    kind = None
+    for tensors in (inputs,) if inputs is outputs else (inputs, outputs):
+        for tensor in tensors:
+            if kind is None:
+                kind = tensor.dtype
+            elif kind is not tensor.dtype:
+                return _BYTES
+    return _DTYPES.get(kind, _BYTES)
 
 
 def _reduction(opts):
     op = getattr(opts, "reduceOp", opts)
-    for name, number in _REDUCTIONS.items():
-        if op == getattr(c10d.ReduceOp, name, None):
+    if op is None:
+        return 0
+    for known, number in _REDUCTIONS:
+        if op == known:
             return number
     return -9
 
@@ -58,29 +71,33 @@ def _reduction(opts):
 class Dense:
     """Tensors as runs of bytes: themselves, or copies of those that have gaps or lie elsewhere."""
 
+    __slots__ = ("_tensors", "_copies", "pieces")
+
     def __init__(self, tensors, read):
-        self._tensors = tensors
-        self.dense = []
-        for tensor in tensors:
-            plain = tensor.is_contiguous() and tensor.device.type == "cpu" and not tensor.is_sparse
-            if plain:
-                self.dense.append(tensor.detach())
-            elif read:
-                self.dense.append(tensor.detach().cpu().contiguous())
+        self._tensors = dense = tensors
+        self._copies = []
+        for at, tensor in enumerate(tensors):
+            if tensor.layout is torch.strided and tensor.is_contiguous() and tensor.device == _CPU:
+                continue
+            if read:
+                copy = tensor.detach().cpu().contiguous()
             else:
-                self.dense.append(torch.empty(tensor.shape, dtype=tensor.dtype))
+                copy = torch.empty(tensor.shape, dtype=tensor.dtype)
+            if dense is tensors:
+                dense = list(tensors)
+            dense[at] = copy
+            self._copies.append((tensor, copy))
+        self.pieces = engine.Pieces(dense)
 
     def read_back(self):
         """The copies hold what the tensors hold now."""
-        for tensor, dense in zip(self._tensors, self.dense):
-            if tensor.data_ptr() != dense.data_ptr():
-                dense.copy_(tensor.detach())
+        for tensor, copy in self._copies:
+            copy.copy_(tensor.detach())
 
     def write_back(self):
         """The tensors hold what the copies hold."""
-        for tensor, dense in zip(self._tensors, self.dense):
-            if tensor.data_ptr() != dense.data_ptr():
-                tensor.detach().copy_(dense)
+        for tensor, copy in self._copies:
+            tensor.detach().copy_(copy)
 
 
 class _Group(c10d.ProcessGroup):
@@ -254,13 +271,15 @@ class _Group(c10d.ProcessGroup):
 
     def _do(self, name, inputs, outputs, args, kwargs, is_blocking=False, op=0, peer=0, tag=0):
         self._deja_sequence += 1
-        read, written = Dense(inputs, read=True), Dense(outputs, read=False)
-        dtype = _dtype_of(inputs + outputs)
+        in_place = inputs is outputs
+        written = Dense(outputs, read=in_place)
+        read = written if in_place else Dense(inputs, read=True)
+        dtype = _dtype_of(inputs, outputs)
         outcome = engine.group_call(
             "c10d_" + name.lstrip("_"),
             lambda: self._make(name, args, kwargs),
-            inputs=engine.pieces(read.dense),
-            outputs=engine.pieces(written.dense),
+            inputs=read.pieces,
+            outputs=written.pieces,
             group=self._deja_group,
             dtype=dtype,
             op=op,
@@ -278,7 +297,9 @@ class _Group(c10d.ProcessGroup):
         if is_blocking:
             return ending.succeeded()
         if torch_works.for_python() or name in ("send", "recv", "recv_anysource"):
-            return torch_works.RecordedWork(self._deja_watcher, outcome.value, ending, outputs)
+            return torch_works.RecordedWork(
+                self._deja_watcher, outcome.value, ending, outputs, name == "recv_anysource"
+            )
         return torch_works.recorded_work_for_cpp(self._deja_watcher, outcome.value, ending, outputs)
 
 
@@ -354,7 +375,7 @@ def new_group(store, rank, size, make):
         dtype=_BYTES,
         peer=rank,
         nranks=size,
-        name=name.encode(),
+        name=name,
         identity=identity_of([size], name),
     )
 

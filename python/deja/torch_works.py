@@ -31,9 +31,11 @@ def for_python():
 class Ending:
     """Hands the end of one operation to the recorder, once, whichever thread learns of it first."""
 
+    __slots__ = ("_outcome", "_dtype", "_tensors", "_lock")
+
     def __init__(self, outcome, dtype, tensors):
         self._outcome, self._dtype, self._tensors = outcome, dtype, tensors
-        self._lock = threading.Lock()
+        self._lock = _thread.allocate_lock()
 
     def succeeded(self, src=-1):
         self._tell(src=src)
@@ -46,16 +48,17 @@ class Ending:
             tensors, self._tensors = self._tensors, None
             if tensors is None:
                 return
-            if "error" not in how or how["error"] is None:
+            if "error" not in how:
                 tensors.read_back()
-                how["outputs"] = engine.pieces(tensors.dense)
+                how["outputs"] = tensors.pieces
             engine.group_done(self._outcome.group, self._outcome.operation, self._dtype, **how)
 
 
 class RecordedWork(c10d.Work):
-    def __init__(self, watcher, work, ending, outputs):
+    def __init__(self, watcher, work, ending, outputs, has_source):
         super().__init__()
         self._watcher, self._work, self._ending, self._outputs = watcher, work, ending, outputs
+        self._has_source = has_source  # asking another work raises, and that takes a millisecond
 
     def wait(self, *timeout):
         try:
@@ -68,11 +71,7 @@ class RecordedWork(c10d.Work):
         return result
 
     def _finish(self):
-        try:
-            src = self._work._source_rank()
-        except RuntimeError:
-            src = -1
-        self._ending.succeeded(src)
+        self._ending.succeeded(self._work._source_rank() if self._has_source else -1)
 
     def synchronize(self):
         self.wait()
