@@ -27,7 +27,7 @@ Standing StandingOf(const RankOfJob& rank, const CommStory& comm, Symbolizer& sy
     auto stack = rank.story->stacks.find(comm.last_call->stack);
     if (stack != rank.story->stacks.end())
       if (auto frame = rank.story->ProgramFrame(symbolizer, stack->second, false))
-        standing.place = frame->Place();
+        standing.place = frame->python ? frame->Describe() : frame->Place();
   }
   return standing;
 }

@@ -124,6 +124,17 @@ class StoryBuilder {
     story.stack = crash.stack;
     story.frames.assign(crash.frames.begin(), crash.frames.end());
   }
+  void On(const format::Event&, const format::Note& note) {
+    constexpr std::string_view kException = "exception ";  // python/deja/exceptions.py
+    if (note.text.substr(0, kException.size()) != kException) return;
+    story_.exception = note.text.substr(kException.size());
+    // The frames behind the innermost one are for listings.
+    const size_t frames = story_.exception.rfind("; ");
+    if (frames == std::string::npos) return;
+    const size_t outer = story_.exception.find(", ", frames);
+    if (outer != std::string::npos) story_.exception.resize(outer);
+    story_.exception.replace(frames, 2, " at ");
+  }
   void On(const format::Event&, const format::ProcessExit& exit) {
     if (exit.how != 2) story_.exit = exit;
   }
@@ -166,10 +177,12 @@ std::map<size_t, uint32_t> BatchesToRead(const format::RankReader& reader) {
   std::map<size_t, uint32_t> wanted;
   std::map<uint32_t, std::vector<size_t>> of_thread;
   std::optional<size_t> last_step;
+  std::optional<size_t> last_note;
   const auto& batches = reader.batches();
   for (size_t i = 0; i < batches.size(); ++i) {
     if ((batches[i].kinds & kDefining) != 0) wanted[i] |= kDefining;
     if (!batches[i].steps.empty()) last_step = i;
+    if ((batches[i].kinds & KindBit(EventKind::kNote)) != 0) last_note = i;
     for (const format::ThreadRange& range : batches[i].threads)
       of_thread[range.thread].push_back(i);
   }
@@ -180,6 +193,7 @@ std::map<size_t, uint32_t> BatchesToRead(const format::RankReader& reader) {
     }
   }
   if (last_step) wanted[*last_step] |= KindBit(EventKind::kStep);
+  if (last_note) wanted[*last_note] |= KindBit(EventKind::kNote);
   if (!batches.empty()) wanted[batches.size() - 1] = kAll;
   return wanted;
 }
@@ -209,7 +223,14 @@ bool IsOwnHeader(const std::string& file) {
 }
 
 bool IsSystemModule(const std::string& path) {
-  return path.rfind("/lib", 0) == 0 || path.rfind("/usr/lib", 0) == 0 || path.rfind('[', 0) == 0;
+  for (const char* part : {"/site-packages/", "/dist-packages/", "/lib/python3"})
+    if (path.find(part) != std::string::npos) return true;
+  // The interpreter, wherever it is.
+  const std::string name = std::filesystem::path(path).filename().string();
+  if (name.rfind("python", 0) == 0 && name.find(".py") == std::string::npos) return true;
+  if (name.rfind("libpython", 0) == 0) return true;
+  return path.rfind('<', 0) == 0 || path.rfind("/lib", 0) == 0 || path.rfind("/usr/lib", 0) == 0 ||
+         path.rfind('[', 0) == 0;
 }
 
 }  // namespace
@@ -262,10 +283,18 @@ std::optional<SourceFrame> RankStory::ProgramFrame(Symbolizer& symbolizer,
   return resolved.front();
 }
 
+std::string RankStory::PythonPlace(Symbolizer& symbolizer, const CallStory& call) const {
+  auto stack = stacks.find(call.stack);
+  if (stack == stacks.end()) return "";
+  auto frame = ProgramFrame(symbolizer, stack->second, false);
+  return frame && frame->python ? " at " + frame->Describe() : "";
+}
+
 std::string RankStory::HowItEnded(Symbolizer& symbolizer) const {
   std::string where;
   if (!open_calls.empty())
-    where = fmt::format(", in {} (entered, never left)", open_calls.back().Describe());
+    where = fmt::format(", in {} (entered, never left){}", open_calls.back().Describe(),
+                        PythonPlace(symbolizer, open_calls.back()));
   else if (last_call)
     where = fmt::format(", after {}", last_call->Describe());
 
@@ -274,10 +303,14 @@ std::string RankStory::HowItEnded(Symbolizer& symbolizer) const {
     auto stack = stacks.find(crash->stack);
     auto frame =
         ProgramFrame(symbolizer, stack == stacks.end() ? crash->frames : stack->second, true);
-    std::string place = frame ? " at " + frame->Place() : "";
+    std::string place;
+    if (frame) place = " at " + (frame->python ? frame->Describe() : frame->Place());
     if (last_call) where = fmt::format(", after {}", last_call->Describe());
     return SignalName(crash->signal) + place + where;
   }
+  if (exit && exit->code != 0 && !exception.empty())
+    return fmt::format("exit {}, {}{}{}", exit->code, exception,
+                       last_step ? fmt::format(", in step {}", *last_step) : "", where);
   if (exit)
     return fmt::format("exit {}", exit->code) +
            (exit->code == 0 && open_calls.empty() ? "" : where);

@@ -68,6 +68,7 @@ struct RankStory {
   std::vector<CallStory> open_calls;   // entered and never left
   std::optional<CallStory> last_call;  // the last one on a communicator
   std::optional<CrashStory> crash;     // the last fatal signal
+  std::string exception;  // of Python's, that ended the program: "ValueError: text", and where
   std::optional<format::ProcessExit> exit;
   std::optional<uint64_t> last_step;
   uint64_t last_time_ns = 0;
@@ -87,6 +88,8 @@ struct RankStory {
   [[nodiscard]] std::optional<SourceFrame> ProgramFrame(
       Symbolizer& symbolizer, const std::vector<format::StackFrame>& frames,
       bool first_is_pc) const;
+  // Where the program of Python made the call, " at train.py:88 in train_step"; empty: not known.
+  [[nodiscard]] std::string PythonPlace(Symbolizer& symbolizer, const CallStory& call) const;
   // "SIGSEGV at sampler.cc:81, after AllReduce #412 of comm 0"; "exit 0"; "killed by SIGKILL in …".
   [[nodiscard]] std::string HowItEnded(Symbolizer& symbolizer) const;
   // True when the rank ended as a successful program does.

@@ -173,6 +173,11 @@ class Judge {
     // The recording knows from its parent only how the rank ended, not where.
     if (!story_.crash && story_.fate.known && static_cast<int>(story_.fate.signal) == signal)
       return Same(name);
+    // Nobody was there to see how the recorded process ended (a launcher had started it).
+    const bool unseen = !story_.crash && !story_.exit && !story_.fate.known;
+    if (crash == nullptr && counters_ != nullptr && signal == SIGKILL && unseen &&
+        Number(counters_, "remaining") == 0)
+      return Same(fmt::format("{}, which the program sent to itself", name));
     if (crash == nullptr) {
       Differs(fmt::format("the replay was ended by {} from outside", name));
       return;

@@ -50,6 +50,18 @@ std::string WithoutArguments(std::string name) {
   return name;
 }
 
+// A function of Python's is the module "python:FUNCTION:FILE", and the offset in it is the line.
+bool ResolvePython(const std::string& path, SourceFrame& frame) {
+  constexpr std::string_view kPython = "python:";
+  const size_t end = path.find(':', kPython.size());
+  if (path.rfind(kPython, 0) != 0 || end == std::string::npos) return false;
+  frame.python = true;
+  frame.function = path.substr(kPython.size(), end - kPython.size());
+  frame.file = frame.module = path.substr(end + 1);
+  frame.line = static_cast<int>(frame.offset);
+  return true;
+}
+
 struct Module {
   Dwfl* dwfl = nullptr;
   Dwfl_Module* module = nullptr;
@@ -128,6 +140,7 @@ std::string SourceFrame::Place() const {
 
 std::string SourceFrame::Describe() const {
   if (function.empty()) return Place();
+  if (python) return fmt::format("{} in {}", Place(), function);
   return fmt::format("{} ({})", function, Place());
 }
 
@@ -185,6 +198,7 @@ std::vector<SourceFrame> Symbolizer::Resolve(const std::string& module_path,
   SourceFrame frame;
   frame.module = module_path;
   frame.offset = offset;
+  if (ResolvePython(module_path, frame)) return {frame};
   std::vector<SourceFrame> frames = {frame};
   Module& module = impl_->Find(module_path, build_id);
   if (module.module == nullptr) return frames;

@@ -21,13 +21,14 @@ struct SourceFrame {
   std::string function;  // demangled; empty if unknown
   std::string file;      // as the compiler was told; empty if unknown
   int line = 0;
+  bool python = false;   // a function of Python's
   bool inlined = false;  // inlined into the frame that follows
   std::string module;    // path
   uint64_t offset = 0;
 
   // "sampler.cc:81", or "libfoo.so+0x1234" when there is no line.
   [[nodiscard]] std::string Place() const;
-  // "Sampler::Next (sampler.cc:81)"
+  // "Sampler::Next (sampler.cc:81)"; of Python "train.py:88 in train_step"
   [[nodiscard]] std::string Describe() const;
 };
 

@@ -76,7 +76,11 @@ class State:
         at += FRAMES * FRAME.size
         self.threads = [Thread(*THREAD.unpack(read(at + i * THREAD.size, THREAD.size)))
                         for i in range(min(thread_count, THREADS))]
-        if at + THREADS * THREAD.size - self.address != size:
+        at += THREADS * THREAD.size
+        count = min(int.from_bytes(read(at, 4), "little"), FRAMES)
+        at += 8
+        self.python_frames = [FRAME.unpack(read(at + i * FRAME.size, FRAME.size)) for i in range(count)]
+        if at + FRAMES * FRAME.size - self.address != size:
             raise gdb.GdbError("the replay library's state has another size than these commands expect")
 
     def write(self, offset, fmt, value):
@@ -192,6 +196,9 @@ def recorded_lines(frames, first_is_pc=False):
         path = text_of(read_string(module)) if module else ""
         if is_own(path):
             continue
+        if path.startswith(PYTHON):
+            lines.append(python_place(path, offset))
+            continue
         base = bases.get(path, by_name.get(os.path.basename(path)))
         place = f"{os.path.basename(path)}+{offset:#x}" if path else f"{offset:#x}"
         if base is not None:
@@ -200,6 +207,20 @@ def recorded_lines(frames, first_is_pc=False):
             place = f"{named}  [{place}]" if named else place
         lines.append(place)
     return lines
+
+
+PYTHON = "python:"  # preload/python_stack.h
+
+
+def python_place(path, line):
+    """"train.py:88 in train_step"."""
+    function, _, file = path[len(PYTHON):].partition(":")
+    return f"{os.path.basename(file)}:{line} in {function}"
+
+
+def python_lines(frames):
+    paths = ((text_of(read_string(module)) if module else "", line) for module, line in frames)
+    return [python_place(path, line) for path, line in paths if path.startswith(PYTHON)]
 
 
 def read_string(address):
@@ -371,6 +392,7 @@ HELP = [
     ("tensor send|recv|NAME [COUNT]", "elements of the current operation's tensor, or of a deja_tensor snapshot: live "
                                       "beside recorded"),
     ("recorded-stack", "where the recorded run made the current call (or crashed), beside the live stack"),
+    ("py-stack", "where the program of Python is, and where the recorded run was; needs no python3-dbg"),
     ("help", "this list"),
 ]
 
@@ -486,6 +508,15 @@ def recorded_stack(_):
         print(f"  #{i} {line}")
 
 
+def python_stack(_):
+    state = State()
+    recorded = state.frames or state.end_frames
+    for what, frames in ("live", state.python_frames), ("recorded", recorded):
+        print(f"{what}:")
+        for i, line in enumerate(python_lines(frames) or ["(no frame of Python's)"]):
+            print(f"  #{i} {line}")
+
+
 def stopped_by_deja():
     frame = gdb.newest_frame()
     return frame is not None and frame.name() == "deja_replay_stop"
@@ -499,6 +530,7 @@ def install():
     Sub("until", until, "Go on until: step N | seq N [comm C] | nan | divergence | end.")
     Sub("tensor", tensor, "Show a tensor of the current operation or a snapshot: send|recv|NAME [COUNT].")
     Sub("recorded-stack", recorded_stack, "The recorded stack beside the live one.")
+    Sub("py-stack", python_stack, "Python's stack, live and recorded.")
     Sub("help", help_text, "List Deja's commands.")
     gdb.events.new_objfile.connect(on_new_objfile)
     gdb.events.stop.connect(on_stop)

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "preload/engine.h"
+#include "preload/fault_escape.h"
 #include "preload/guard.h"
 #include "preload/real_symbols.h"
 #include "preload/spin_lock.h"
@@ -64,8 +65,6 @@ std::atomic<uint32_t> g_handled_told{0};
 
 // Which thread is telling the engine about a crash; others wait for it before they end the process.
 std::atomic<int> g_telling{0};
-
-constinit thread_local sigjmp_buf* t_escape __attribute__((tls_model("initial-exec"))) = nullptr;
 
 // With closed pages on both sides: it may lie just below the stack of another thread, whose
 // overflow must end where it would have ended.

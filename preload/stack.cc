@@ -1,10 +1,13 @@
 #include "preload/stack.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <span>
 
 #include "preload/digest.h"
 #include "preload/modules.h"
+#include "preload/python_stack.h"
 #include "preload/spin_lock.h"
 #include "preload/stack_walk.h"
 
@@ -54,6 +57,14 @@ void ReportModulesLocked(StackSink& sink) {
     event.end = m.end;
     sink.OnModule(event);
   }
+  TellPythonModules(
+      [](uint32_t module, std::string_view path, void* context) {
+        format::ModuleLoaded event;
+        event.module = module;
+        event.path = path;
+        static_cast<StackSink*>(context)->OnModule(event);
+      },
+      &sink);
 }
 
 StackId Define(const Frames& frames, const Hash128& hash, StackSink& sink) {
@@ -75,12 +86,21 @@ StackId Define(const Frames& frames, const Hash128& hash, StackSink& sink) {
   return id;
 }
 
+void PutInFront(std::span<const format::StackFrame> python, Frames& frames) {
+  if (python.empty()) return;
+  const Frames native = frames;
+  frames.clear();
+  for (const format::StackFrame& frame : python) frames.push_back(frame);
+  for (const format::StackFrame& frame : native) frames.push_back(frame);
+}
+
 }  // namespace
 
 StackId CaptureStack(StackSink& sink) {
   RefreshModules();
   Frames frames;
   WalkHere(frames);
+  PutInFront(CurrentPythonStack(), frames);
   if (frames.empty()) return 0;
   Hash128 hash = HashOf(frames);
   StackId id = SlotOf(hash).id.load(std::memory_order_acquire);
@@ -91,6 +111,17 @@ void CaptureStackInSignal(void* ucontext, Frames& frames) {
   frames.clear();
   RefreshModules();
   WalkFromSignal(ucontext, frames);
+}
+
+void AddPythonFramesInSignal(Frames& frames) {
+  PythonFrames python;
+  PythonFramesInSignal(python);
+  if (python.empty()) return;
+  const Frames native = frames;
+  frames.clear();
+  const size_t room = Frames::kCapacity - std::min(python.size(), Frames::kCapacity / 2);
+  for (size_t i = 0; i < std::min(native.size(), room); ++i) frames.push_back(native[i]);
+  for (const format::StackFrame& frame : python) frames.push_back(frame);
 }
 
 void ReportModules(StackSink& sink) {
@@ -106,6 +137,7 @@ void ResetStacksInChild() {
   for (KnownStack& slot : g_stacks) slot.id.store(0, std::memory_order_relaxed);
   g_stack_count.store(0, std::memory_order_relaxed);
   ResetModulesInChild();
+  ResetPythonStacksInChild();
 }
 
 }  // namespace deja::preload

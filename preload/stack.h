@@ -1,11 +1,11 @@
 // Call stacks as module + offset, each distinct one numbered once per process.
 //
-// CaptureStack() walks the calling thread's stack (stack_walk.h), leaves out Deja's own frames, and
-// returns the number of that stack; the first time it is seen (and the first time a
-// module is), `sink` is told, before the number is returned, so that a trace never refers to a
-// stack that it does not define. Any thread. No allocation after initialisation (fixed tables; when
-// they are full the stack is 0). CaptureStackInSignal is async-signal-safe as far as the unwinder
-// is, and interns nothing.
+// CaptureStack() walks the calling thread's stack (stack_walk.h), leaves out Deja's own frames,
+// puts those of Python in front (python_stack.h), and returns the number of that stack; the first
+// time it is seen (and the first time a module is), `sink` is told, before the number is returned,
+// so that a trace never refers to a stack that it does not define. Any thread. No allocation after
+// initialisation (fixed tables; when they are full the stack is 0). CaptureStackInSignal is
+// async-signal-safe as far as the unwinder is, and interns nothing.
 #ifndef DEJA_PRELOAD_STACK_H_
 #define DEJA_PRELOAD_STACK_H_
 
@@ -30,6 +30,9 @@ StackId CaptureStack(StackSink& sink);
 
 // Frames from the point where a signal interrupted the program; frame 0 is the faulting pc itself.
 void CaptureStackInSignal(void* ucontext, Frames& frames);
+// Those of Python behind them, where the interpreter is on this thread (python_stack.h). It reads
+// the interpreter's memory, which may be damaged: for WithoutFault (fault_escape.h).
+void AddPythonFramesInSignal(Frames& frames);
 
 // Makes sure that all modules loaded now have been told to `sink` (for crashes: frames name
 // modules).

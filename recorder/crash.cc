@@ -2,7 +2,9 @@
 #include <ucontext.h>
 
 #include "preload/device.h"
+#include "preload/fault_escape.h"
 #include "preload/guard.h"
+#include "preload/python_stack.h"
 #include "preload/stack.h"
 #include "recorder/recorder_engine.h"
 
@@ -19,6 +21,17 @@ uint64_t InterruptedPc(void* ucontext) {
 #else
   return 0;
 #endif
+}
+
+void TellPythonModules(Recording& rec) {
+  preload::TellPythonModules(
+      [](uint32_t module, std::string_view path, void* context) {
+        format::ModuleLoaded event;
+        event.module = module;
+        event.path = path;
+        static_cast<Recording*>(context)->writer.WriteInSignal(event);
+      },
+      &rec);
 }
 
 }  // namespace
@@ -43,6 +56,12 @@ void RecorderEngine::OnCrash(int signal, const siginfo_t* info, void* ucontext) 
       crash.address = reinterpret_cast<uint64_t>(info->si_addr);
   }
   if (ucontext != nullptr) preload::CaptureStackInSignal(ucontext, crash.frames);
+  preload::Frames frames = crash.frames;
+  auto add = [](void* to) { preload::AddPythonFramesInSignal(*static_cast<preload::Frames*>(to)); };
+  if (preload::WithoutFault(add, &frames)) {
+    crash.frames = frames;
+    TellPythonModules(*rec);
+  }
   crash.pc = InterruptedPc(ucontext);
   rec->writer.WriteInSignal(crash);
 }

@@ -5,11 +5,13 @@
 #include <map>
 #include <mutex>
 
+#include "preload/python_stack.h"
+
 namespace deja::replayer {
 namespace {
 
 // By module number; an entry is complete once its path is set. Read by signal handlers.
-constexpr uint32_t kMaxModules = 4096;
+constexpr uint32_t kMaxModules = preload::kEndOfPythonModules;
 struct LiveModule {
   std::atomic<const char*> path{nullptr};
   const char* build_id = nullptr;

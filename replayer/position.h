@@ -87,6 +87,9 @@ struct deja_replay_state_t {
   deja_replay_frame frames[64];      // recorded stack of the current call
   deja_replay_frame end_frames[64];  // where the recorded process crashed
   deja_replay_thread threads[64];
+  uint32_t python_frame_count;
+  uint32_t reserved2;
+  deja_replay_frame python_frames[64];  // live, of the thread that stopped
 };
 
 extern deja_replay_state_t deja_replay_state;
@@ -105,6 +108,7 @@ static_assert(offsetof(deja_replay_state_t, stop_seq) == 32);
 static_assert(offsetof(deja_replay_state_t, reason) == 48);
 static_assert(offsetof(deja_replay_state_t, stop_exit) == 64);
 static_assert(offsetof(deja_replay_state_t, message) == 120);
-static_assert(sizeof(deja_replay_state_t) == 120 + 1024 + 256 + 32 * 112 + 2 * 64 * 16 + 64 * 96);
+static_assert(sizeof(deja_replay_state_t) ==
+              120 + 1024 + 256 + 32 * 112 + 3 * 64 * 16 + 64 * 96 + 8);
 
 #endif  // DEJA_REPLAYER_POSITION_H_

@@ -14,6 +14,7 @@
 #include "preload/device.h"
 #include "preload/digest.h"
 #include "preload/guard.h"
+#include "preload/python_stack.h"
 #include "preload/stack.h"
 #include "replayer/ending.h"
 #include "replayer/live_stack.h"
@@ -329,6 +330,12 @@ void Session::Stop(ThreadState& thread, DejaStopReason reason, std::string_view 
   state.stopped_thread = thread.slot;
   if (state.watched != 0) {
     FillFrames(state.frames, state.frame_count, plan_->Stack(recorded_stack));
+    state.python_frame_count = 0;
+    for (const format::StackFrame& frame : preload::CurrentPythonStack()) {
+      const char* path = preload::PathOfPythonModule(frame.module);
+      state.python_frames[state.python_frame_count++] = {reinterpret_cast<uint64_t>(path),
+                                                         frame.offset};
+    }
     state.tensor_count = 0;
     auto show = [&](const char* name, uint32_t role, const format::Tensor& recorded,
                     const void* live, uint32_t comparison) {

@@ -48,7 +48,13 @@ void Compare(Session& session, ThreadState& thread, const SnapshotCall& call,
   divergence.live_hash = hash;
   divergence.recorded_stats = recorded.tensor.stats;
   divergence.live_stats = preload::ComputeStats(live, call.dtype);
-  if (recorded.tensor.count != divergence.count || recorded.tensor.dtype != call.dtype) {
+  constexpr std::string_view kGenerator = "rng/";
+  if (call.name.substr(0, kGenerator.size()) == kGenerator) {
+    divergence.what = "RNG state of " + name.substr(kGenerator.size()) + " diverges" +
+                      (divergence.has_step ? " at step " + std::to_string(divergence.step) : "") +
+                      ": more or fewer numbers were drawn than in the recorded run, or it was "
+                      "seeded otherwise";
+  } else if (recorded.tensor.count != divergence.count || recorded.tensor.dtype != call.dtype) {
     divergence.what = "snapshot " + name + " has " + std::to_string(divergence.count) +
                       " elements of type " + std::to_string(call.dtype) + ", recorded " +
                       std::to_string(recorded.tensor.count) + " of type " +

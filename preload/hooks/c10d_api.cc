@@ -11,6 +11,7 @@
 #include "preload/engine.h"
 #include "preload/guard.h"
 #include "preload/hooks/export.h"
+#include "preload/python_stack.h"
 
 namespace deja::preload {
 namespace {
@@ -148,7 +149,9 @@ DEJA_EXPORT int deja_impl_group_call(deja_group_call* call, void (*real)(void*),
     made.args[i] = ArgumentOf(info->params[i].role, *call, input, output, element);
   {
     Guard guard;
+    const uint32_t before = EnterPythonStack(call->python_stack);
     engine->OnGroupCall(made);
+    EnterPythonStack(before);
   }
   call->operation = made.operation;
   if (made.served) {

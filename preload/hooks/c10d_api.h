@@ -46,6 +46,8 @@ typedef struct {
   const char*
       error; /* set by `real` when the call raised; out, served: what the operation raises */
   uint64_t error_size;
+  uint32_t python_stack; /* deja_impl_python_stack's; 0: unknown */
+  uint32_t unused;
 } deja_group_call;
 
 typedef struct {

@@ -16,8 +16,11 @@ def step(number):
     from deja import engine
 
     if engine.mode() != engine.OFF:
+        from deja import exceptions, rng
+
         engine.name_steps()
-        engine.step(number)
+        exceptions.install()
+        rng.begin_step(number)
 
 
 def steps(iterable, start=0):

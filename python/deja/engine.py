@@ -33,6 +33,8 @@ class GroupCall(ctypes.Structure):
         ("src", ctypes.c_int32),
         ("error", ctypes.c_void_p),
         ("error_size", ctypes.c_uint64),
+        ("python_stack", ctypes.c_uint32),
+        ("unused", ctypes.c_uint32),
     ]
 
 
@@ -78,13 +80,48 @@ def _entry(name, *arguments, result=None, library=_library):
 # Called for every operation: addresses go as numbers, what is over at once keeps Python's lock.
 _group_call = _entry("deja_impl_group_call", ctypes.c_void_p, _REAL, ctypes.c_void_p, result=ctypes.c_int)
 _group_done = _entry("deja_impl_group_done", ctypes.c_void_p)
-_set_library = _entry("deja_impl_library", ctypes.c_int, library=ctypes.PyDLL(None))
+_state = _entry("deja_impl_state", ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t)
+_quick = ctypes.PyDLL(None)
+_set_library = _entry("deja_impl_library", ctypes.c_int, library=_quick)
+_python_at = _entry("deja_impl_python_at", ctypes.c_uint32, result=ctypes.c_uint32, library=_quick)
+_python_function = _entry(
+    "deja_impl_python_function", ctypes.c_char_p, ctypes.c_char_p, result=ctypes.c_uint32, library=_quick
+)
+_python_stack = _entry(
+    "deja_impl_python_stack",
+    *(ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(ctypes.c_uint32), ctypes.c_uint64),
+    result=ctypes.c_uint32,
+    library=_quick,
+)
 
 
 def mode():
     """What happens in this process: OFF, RECORDING or REPLAYING."""
     ask = getattr(_library, "deja_impl_mode", None)
     return OFF if ask is None else ask()
+
+
+def _tell_interpreter():
+    """Deja's library learns how to ask the interpreter where it is when a signal ends the process."""
+    tell = _entry("deja_impl_interpreter", ctypes.c_void_p, ctypes.c_void_p)
+    dump = getattr(ctypes.pythonapi, "_Py_DumpTraceback", None)
+    state = getattr(ctypes.pythonapi, "PyGILState_GetThisThreadState", None)
+    if tell is not None and dump is not None and state is not None:
+        tell(ctypes.cast(dump, ctypes.c_void_p), ctypes.cast(state, ctypes.c_void_p))
+
+
+_tell_interpreter()
+
+
+def python_function(name, file):
+    """The number of a function of Python's."""
+    return _python_function(*(text.encode(errors="replace") for text in (name, file)))
+
+
+def python_stack(functions, lines):
+    """The number of a stack, innermost frame first."""
+    array_of = ctypes.c_uint32 * len(functions)
+    return _python_stack(array_of(*functions), array_of(*lines), len(functions))
 
 
 class library:
@@ -100,6 +137,16 @@ class library:
 def step(number):
     """Step `number` of the training loop begins."""
     _library.deja_impl_step(ctypes.c_uint64(number))
+
+
+def state(name, address, size):
+    """A snapshot of opaque state."""
+    _state(name.encode(), address, size)
+
+
+def python_at(stack):
+    """From now on the thread is at that stack of Python's. Returns the one before."""
+    return _python_at(stack)
 
 
 def note(text):
@@ -175,7 +222,7 @@ def _buffer():
         return buffer, ctypes.addressof(buffer)
 
 
-def _address(text):
+def address_of(text):
     """Where the bytes object has its bytes."""
     return ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p).value or 0
 
@@ -187,7 +234,7 @@ def _address_of_name(name):
     known = _addresses.get(name)
     if known is None:
         text = name.encode()
-        known = _addresses[name] = (_address(text), text)
+        known = _addresses[name] = (address_of(text), text)
     return known[0]
 
 
@@ -200,7 +247,7 @@ def _make_real_call(address):
         call[2] = error
         text = call[3] = describe(error)
         made = GroupCall.from_address(address)
-        made.error, made.error_size = _address(text), len(text)
+        made.error, made.error_size = address_of(text), len(text)
 
 
 def group_call(
@@ -216,6 +263,7 @@ def group_call(
     nranks=0,
     name=None,
     identity=0,
+    python_stack=0,
 ):
     """Hands an operation over. real() makes it; what that raises is raised here."""
     held = _buffer()
@@ -225,7 +273,7 @@ def group_call(
     _CALL.pack_into(
         *(buffer, 0, _CALL.size, dtype, where, group),
         *(inputs.address, inputs.count, outputs.address, outputs.count),
-        *(op, peer, tag, nranks, text, identity, 0, 0, -1, 0, 0),
+        *(op, peer, tag, nranks, text, identity, 0, 0, -1, 0, 0, python_stack, 0),
     )
     _under_way[address] = call = [real, None, None, None]
     served = _group_call(address, _make_real_call, address) != 0
@@ -253,7 +301,7 @@ def group_done(group, operation, dtype=255, outputs=NO_PIECES, src=-1, error=Non
     text = describe(error) if error is not None else None
     _DONE.pack_into(
         *(held[0], 0, _DONE.size, dtype, group, operation, outputs.address, outputs.count, src, 0),
-        *((0, 0) if text is None else (_address(text), len(text))),
+        *((0, 0) if text is None else (address_of(text), len(text))),
     )
     _group_done(held[1])
     _free_buffers.append(held)

@@ -8,7 +8,15 @@ from deja import engine
 _MAX_FRAMES = 20
 
 
+_installed = False
+
+
 def install():
+    """Once, however often it is called."""
+    global _installed
+    if _installed:
+        return
+    _installed = True
     before = sys.excepthook
 
     def noted(kind, error, traceback):

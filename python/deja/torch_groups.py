@@ -10,7 +10,7 @@ import hashlib
 import torch
 from torch._C import _distributed_c10d as c10d
 
-from deja import engine, torch_works
+from deja import engine, python_stack, torch_works
 
 # ncclDataType_t and how many of them an element is; types that NCCL does not have are bytes.
 _DTYPES = {
@@ -285,6 +285,7 @@ class _Group(c10d.ProcessGroup):
             op=op,
             peer=peer,
             tag=tag,
+            python_stack=python_stack.here(2),
         )
         if outcome.served:
             written.write_back()
@@ -377,6 +378,7 @@ def new_group(store, rank, size, make):
         nranks=size,
         name=name,
         identity=identity_of([size], name),
+        python_stack=python_stack.here(2),
     )
 
 

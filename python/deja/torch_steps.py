@@ -7,7 +7,7 @@ With several optimizers it is the one that was first to make a step that counts.
 import functools
 import weakref
 
-from deja import engine
+from deja import engine, rng
 
 _leader = None  # a weak reference to the optimizer that counts
 _count = 0
@@ -22,7 +22,7 @@ def _has_stepped(optimizer):
     if _leader() is not optimizer:
         return
     _count += 1
-    engine.step(_count)
+    rng.begin_step(_count)
 
 
 def install(module):

@@ -31,6 +31,8 @@ int main() {
   FIELD(deja_group_call, src);
   FIELD(deja_group_call, error);
   FIELD(deja_group_call, error_size);
+  FIELD(deja_group_call, python_stack);
+  FIELD(deja_group_call, unused);
   std::printf("\nGroupDone %zu", sizeof(deja_group_done));
   FIELD(deja_group_done, size);
   FIELD(deja_group_done, dtype);

@@ -60,6 +60,10 @@ class TorchDistributed(harness.DejaTest):
         shown = self.checked(self.deja("show", self.trace_path(), "--rank", "2")).stdout
         self.assertIn("enter c10d_allreduce", shown)
         self.assertIn("op=sum", shown)
+        stacks = self.checked(self.deja("show", self.trace_path(), "--rank", "2", "--kind", "enter", "--stacks")).stdout
+        self.assertRegex(stacks, r"train\.py:\d+ in main")
+        states = self.show_json("--rank", "2", "--kind", "snapshot")
+        self.assertIn("rng/torch", [e["name"] for e in states])
         comms = self.info_json()["ranks"][2]["comms"]
         self.assertEqual([(c["rank"], c["nranks"]) for c in comms], [(2, 4)])
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "preload/modules.h"
+#include "preload/python_stack.h"
 #include "preload/stack_walk.h"
 
 namespace deja::preload {
@@ -404,6 +405,51 @@ TEST(Stack, InAForkChildEverythingIsToldAnew) {
   int status = 0;
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
+}
+
+TEST(Stack, PythonFramesStandInFront) {
+  const uint32_t function = PythonModule("train_step", "/x/train.py");
+  ASSERT_GE(function, kFirstPythonModule);
+  EXPECT_EQ(PythonModule("train_step", "/x/train.py"), function);
+  EXPECT_NE(PythonModule("train_step", "/x/other.py"), function);
+  const format::StackFrame frames[] = {{function, 88}};
+  const uint32_t stack = InternPythonStack(frames);
+  EXPECT_EQ(InternPythonStack(frames), stack);
+  EXPECT_EQ(EnterPythonStack(stack), 0u);
+  const Frames captured = Captured();
+  EXPECT_EQ(EnterPythonStack(0), stack);
+  EXPECT_EQ(captured[0].module, function);
+  EXPECT_EQ(captured[0].offset, 88u);
+  EXPECT_GT(captured.size(), 1u);
+  EXPECT_EQ(Sink().modules[function], "python:train_step:/x/train.py");
+  EXPECT_NE(Captured()[0].module, function);
+}
+
+int g_interpreter = 0;
+
+// What _Py_DumpTraceback writes; its second argument is what the other function returns.
+void Dump(int fd, void* state) {
+  EXPECT_EQ(state, &g_interpreter);
+  const char text[] =
+      "Stack (most recent call first):\n"
+      "  File \"/x/train.py\", line 88 in train_step\n"
+      "  File \"/x/train.py\", line 101 in <module>\n"
+      "  ...\n";
+  EXPECT_GT(write(fd, text, sizeof text - 1), 0);
+}
+
+TEST(Stack, TheInterpreterIsAskedWhereItIs) {
+  PythonFrames frames;
+  PythonFramesInSignal(frames);
+  EXPECT_TRUE(frames.empty()) << "nobody has told who to ask";
+  SetInterpreter(Dump, [] { return static_cast<void*>(&g_interpreter); });
+  PythonFramesInSignal(frames);
+  SetInterpreter(nullptr, nullptr);
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_STREQ(PathOfPythonModule(frames[0].module), "python:train_step:/x/train.py");
+  EXPECT_EQ(frames[0].offset, 88u);
+  EXPECT_STREQ(PathOfPythonModule(frames[1].module), "python:<module>:/x/train.py");
+  EXPECT_EQ(frames[1].offset, 101u);
 }
 
 }  // namespace

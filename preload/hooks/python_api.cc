@@ -1,0 +1,28 @@
+#include "preload/hooks/python_api.h"
+
+#include <algorithm>
+
+#include "preload/hooks/export.h"
+#include "preload/python_stack.h"
+
+using namespace deja::preload;  // NOLINT: the entry points below are this file's only names
+
+DEJA_EXPORT uint32_t deja_impl_python_function(const char* name, const char* file) {
+  return PythonModule(name, file);
+}
+
+DEJA_EXPORT uint32_t deja_impl_python_stack(const uint32_t* functions, const uint32_t* lines,
+                                            uint64_t count) {
+  PythonFrames frames;
+  for (uint64_t i = 0; i < std::min<uint64_t>(count, kMaxPythonFrames); ++i)
+    if (functions[i] != 0) frames.push_back({functions[i], lines[i]});
+  return InternPythonStack({frames.begin(), frames.size()});
+}
+
+DEJA_EXPORT uint32_t deja_impl_python_at(uint32_t stack) {
+  return EnterPythonStack(stack);
+}
+
+DEJA_EXPORT void deja_impl_interpreter(void (*dump)(int, void*), void* (*state)()) {
+  SetInterpreter(dump, state);
+}

@@ -1,0 +1,32 @@
+/* What python/deja/ calls by ctypes: where the program of Python is.
+ *
+ * Any thread. Nothing that is passed in is kept. preload/python_stack.h says what becomes of it.
+ */
+#ifndef DEJA_PRELOAD_HOOKS_PYTHON_API_H_
+#define DEJA_PRELOAD_HOOKS_PYTHON_API_H_
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The number of a function; 0: there are too many. Both texts end with a zero. */
+uint32_t deja_impl_python_function(const char* name, const char* file);
+
+/* The number of a stack, innermost frame first: `count` functions and lines. 0: there are too many.
+ */
+uint32_t deja_impl_python_stack(const uint32_t* functions, const uint32_t* lines, uint64_t count);
+
+/* The calling thread is at that stack from now on; 0: nobody knows where. Returns the one before.
+ */
+uint32_t deja_impl_python_at(uint32_t stack);
+
+/* The interpreter's _Py_DumpTraceback and PyGILState_GetThisThreadState. */
+void deja_impl_interpreter(void (*dump)(int, void*), void* (*state)(void));
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* DEJA_PRELOAD_HOOKS_PYTHON_API_H_ */

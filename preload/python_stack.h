@@ -1,0 +1,64 @@
+// Stacks of Python, as the program's Python tells them (hooks/c10d_api.h) or the interpreter dumps
+// them when a signal ends the process.
+//
+// A function of Python's is a module like any other, with the path "python:FUNCTION:FILE" and
+// without addresses; the offset of a frame in it is the line. So whatever has a stack has Python's
+// frames in front of the native ones, and readers need to know nothing but that path.
+//
+// Fixed tables, filled and never shrunk; when they are full, what comes later has no frames of
+// Python. Any thread. Nothing is allocated; interning and PythonFramesInSignal are
+// async-signal-safe, and give up when the thread was interrupted in the midst of interning.
+#ifndef DEJA_PRELOAD_PYTHON_STACK_H_
+#define DEJA_PRELOAD_PYTHON_STACK_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "common/inline_vec.h"
+#include "format/messages.h"
+
+namespace deja::preload {
+
+// Functions of Python's have module numbers from here on, below kEndOfPythonModules.
+inline constexpr uint32_t kFirstPythonModule = 4096;
+inline constexpr uint32_t kEndOfPythonModules = 16384;
+
+// Of one stack; frames further out are left away.
+inline constexpr size_t kMaxPythonFrames = 40;
+using PythonFrames = InlineVec<format::StackFrame, kMaxPythonFrames>;
+
+// The number of the function `name` in `file`, the same each time. 0: the table is full.
+uint32_t PythonModule(std::string_view name, std::string_view file);
+
+// Null: there is no such module.
+const char* PathOfPythonModule(uint32_t module);
+
+// The number of a stack, innermost frame first; the same for the same frames. 0: none.
+uint32_t InternPythonStack(std::span<const format::StackFrame> frames);
+
+// From now on the calling thread is at that stack of Python's; 0: it is not known where. Returns
+// the one before.
+uint32_t EnterPythonStack(uint32_t stack);
+// Where the calling thread is. Async-signal-safe.
+std::span<const format::StackFrame> CurrentPythonStack();
+
+// How the interpreter says where a thread is: its _Py_DumpTraceback, which is made for signal
+// handlers, and PyGILState_GetThisThreadState.
+using DumpTraceback = void (*)(int fd, void* thread_state);
+using ThisThreadState = void* (*)();
+void SetInterpreter(DumpTraceback dump, ThisThreadState state);
+// Where the interpreter is on the calling thread, in a signal handler. Empty without interpreter.
+void PythonFramesInSignal(PythonFrames& frames);
+
+// Calls tell(number, path, context) for the functions that have not been told since the last reset.
+// One thread at a time.
+void TellPythonModules(void (*tell)(uint32_t number, std::string_view path, void* context),
+                       void* context);
+
+// In a child after fork: everything will be told again.
+void ResetPythonStacksInChild();
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_PYTHON_STACK_H_

@@ -1,0 +1,51 @@
+"""Where the program is: its stack of Python's frames, as a number that stands for it in the trace.
+
+The same path has the same number, so that what it costs is a walk over the frames.
+"""
+
+import os
+import sys
+
+from deja import engine
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_MAX_FRAMES = 40  # preload/python_stack.h
+_MAX_STACKS = 8192
+
+_stacks = {}  # by code objects and places in them: the number, and the objects, so that they stay what they are
+_functions = {}  # by code object's id: (its number, the object)
+
+
+def here(depth):
+    """The number of the stack from the caller's `depth`-th caller outwards."""
+    frame = sys._getframe(depth + 1)
+    key, found = [], []
+    while frame is not None and len(found) < _MAX_FRAMES + 4:  # some are Deja's
+        key.append(id(frame.f_code))
+        key.append(frame.f_lasti)
+        found.append(frame)
+        frame = frame.f_back
+    key = tuple(key)
+    known = _stacks.get(key)
+    if known is None:
+        known = _number_of(found), [frame.f_code for frame in found]
+        if len(_stacks) < _MAX_STACKS:
+            _stacks[key] = known
+    return known[0]
+
+
+def _number_of(frames):
+    functions, lines = [], []
+    for frame in frames:
+        if not frame.f_code.co_filename.startswith(_HERE):
+            functions.append(_function(frame.f_code))
+            lines.append(frame.f_lineno or 0)
+    return engine.python_stack(functions[:_MAX_FRAMES], lines[:_MAX_FRAMES])
+
+
+def _function(code):
+    known = _functions.get(id(code))
+    if known is None:
+        name = getattr(code, "co_qualname", code.co_name)
+        known = _functions[id(code)] = engine.python_function(name, code.co_filename), code
+    return known[0]

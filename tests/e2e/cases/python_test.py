@@ -1,0 +1,82 @@
+"""Programs of Python without torch: states of generators, stacks of Python, and how a program ends."""
+import shutil
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import harness  # noqa: E402
+
+APPS = harness.ROOT / "tests" / "e2e" / "apps" / "python"
+
+
+class Python(harness.DejaTest):
+    def record_app(self, name, level="full"):
+        return self.checked(self.record_single(sys.executable, APPS / name, options=("--level", level)))
+
+    def test_generators_are_the_same_in_a_replay(self):
+        run = self.record_app("draws.py")
+        again = self.checked(self.replay(0))
+        self.assertEqual(harness.without_report(again.stdout), run.stdout)
+        self.assertIn("5 digests compared, all equal", again.stdout)
+
+    def test_states_have_their_hash_at_every_level(self):
+        for level in ("order", "digest", "full"):
+            with self.subTest(level):
+                self.record_app("draws.py", level=level)
+                shown = self.show_json("--rank", "0", "--kind", "snapshot")
+                self.assertEqual([e["name"] for e in shown], ["rng/python"] * 5)
+                self.assertEqual(len({e["tensor"]["hash"] for e in shown}), 5)
+                shutil.rmtree(self.trace_path())
+
+    def test_one_number_more_is_named(self):
+        self.record_app("draws.py")
+        changed = self.dir / "draws.py"
+        changed.write_text((APPS / "draws.py").read_text().replace(
+            "return random.random()", "return [random.random() for _ in range(2 if step == 2 else 1)][-1]"))
+        replayed = self.replay(0, options=("--", sys.executable, changed))
+        self.assertEqual(replayed.code, harness.EXIT_DIVERGED, str(replayed))
+        self.assertIn("RNG state of python diverges at step 3", replayed.stdout)
+
+    def test_snapshots_have_the_stack_of_python(self):
+        self.record_app("draws.py")
+        shown = self.checked(self.deja("show", self.trace_path(), "--kind", "snapshot", "--stacks")).stdout
+        self.assertRegex(shown, r"draws\.py:\d+ in <module>")
+        self.assertNotIn("rng.py", shown)
+
+    @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed")
+    def test_gdb_shows_the_stack_of_python(self):
+        self.record_app("draws.py")
+        run = self.deja("replay", self.trace_path(), "--rank", "0", "--gdb", "--gdb-command", "deja until step 2",
+                        "--gdb-command", "deja py-stack", "--gdb-command", "continue", timeout=300)
+        self.assertRegex(run.stdout, r"live:\n  #0 draws\.py:\d+ in <module>", str(run))
+
+    def assertEnds(self, how, code, ended):
+        plain = self.command([sys.executable, APPS / "ends.py", how],
+                             env={"PYTHONPATH": harness.ROOT / "python"})
+        run = self.record_single(sys.executable, APPS / "ends.py", how)
+        self.assertEqual(run.code, code, str(run))
+        self.assertEqual(plain.stdout, run.stdout)
+        self.assertRegex(self.info_json()["ranks"][0]["ended"], ended)
+        again = self.replay(0)
+        self.assertEqual(again.code, 0, str(again))
+        self.assertIn("same as recorded", again.stdout)
+        return again
+
+    def test_an_exception(self):
+        again = self.assertEnds("raise", 1, r"exit 1, ValueError: the labels of step 2; they make no sense "
+                                            r"at ends\.py:15 in train_step, in step 2")
+        self.assertIn("ValueError: the labels of step 2; they make no sense", again.stderr)
+
+    def test_an_abort(self):
+        self.assertEnds("abort", 128 + 6, r"SIGABRT at ends\.py:17 in train_step")
+
+    def test_a_fault(self):
+        self.assertEnds("fault", 128 + 11, r"SIGSEGV at ends\.py:19 in train_step")
+
+    def test_a_kill_of_its_own(self):
+        self.assertEnds("kill", 128 + 9, "SIGKILL")
+
+
+if __name__ == "__main__":
+    harness.main()
