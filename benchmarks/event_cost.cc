@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "format/rank_log.h"
 #include "recorder/event_clock.h"
@@ -23,6 +24,14 @@ int main() {
   recorder::StartEventClock();
   recorder::EventWriter writer;
   writer.GoLive(**log);
+  // What no tracer can do without: a reading of the counter, and a record of 64 bytes.
+  std::vector<uint64_t> records(256 << 7);
+  event_cost::Report("limit", [&](uint64_t n) {
+    volatile uint64_t* record = &records[n * 8 % records.size()];
+    for (uint64_t i = 1; i < 8; ++i) record[i] = n;
+    record[0] = __rdtsc();
+  });
+  event_cost::Report("counter", [&](uint64_t) { (void)__rdtsc(); });
   event_cost::Report("deja", [&](uint64_t n) {
     format::CallEnter enter;
     enter.api = 4;

@@ -1,9 +1,11 @@
 // Times one call again and again at a pace, and prints medians: for event_cost.cc and its peer, so
 // that both are measured in the same way.
 //
-// hot: one call after the other, with the pace's pause spent spinning. cold: 8 MB are written
-// between calls, so that nothing of the tracer is in the nearer caches. The cost of taking the time
-// is measured alike and subtracted.
+// hot: one call after the other, with the pace's pause spent spinning. burst: 32 calls one behind
+// the other without a fence or a reading between them, then the pause of 32: what a call costs a
+// thread that has more to do. cold: 256 KiB of other data are written between calls, so that
+// nothing of the tracer is in the first cache; colder: 8 MB, so that it is in no cache of the core.
+// The cost of taking the time is measured alike and subtracted.
 #ifndef DEJA_BENCHMARKS_EVENT_COST_H_
 #define DEJA_BENCHMARKS_EVENT_COST_H_
 
@@ -19,8 +21,17 @@
 namespace event_cost {
 
 constexpr uint64_t kEventsASecond = 2000000;
-constexpr int kHot = 1000000;
-constexpr int kCold = 500;
+
+struct State {
+  const char* name;
+  int count;
+  int calls;             // between two readings of the time
+  size_t spoiled_bytes;  // before each
+};
+constexpr State kStates[] = {{"hot", 1000000, 1, 0},
+                             {"burst", 30000, 32, 0},
+                             {"cold", 20000, 1, 256 << 10},
+                             {"colder", 500, 1, 8 << 20}};
 
 inline uint64_t Begin() {
   _mm_lfence();
@@ -47,18 +58,18 @@ inline double TicksPerNs() {
 }
 
 template <typename Call>
-double MedianNs(Call call, int count, bool cold, double ticks_per_ns) {
+double MedianNs(Call call, const State& state, int count, double ticks_per_ns) {
   std::vector<uint32_t> took(static_cast<size_t>(count));
-  std::vector<char> spoiler(cold ? 8 << 20 : 0);
-  const auto pause = static_cast<uint64_t>(1e9 / kEventsASecond * ticks_per_ns);
+  std::vector<char> spoiler(state.spoiled_bytes);
+  const auto pause = static_cast<uint64_t>(1e9 / kEventsASecond * ticks_per_ns * state.calls);
   uint64_t n = 0;
   for (uint32_t& one : took) {
-    if (cold) std::memset(spoiler.data(), static_cast<int>(n), spoiler.size());
+    if (!spoiler.empty()) std::memset(spoiler.data(), static_cast<int>(n), spoiler.size());
     const uint64_t begin = Begin();
-    call(n++);
+    for (int i = 0; i < state.calls; ++i) call(n++);
     const uint64_t end = End();
     one = static_cast<uint32_t>(std::min<uint64_t>(end - begin, UINT32_MAX));
-    while (!cold && __rdtsc() - begin < pause) {
+    while (spoiler.empty() && __rdtsc() - begin < pause) {
     }
   }
   std::nth_element(took.begin(), took.begin() + count / 2, took.end());
@@ -69,11 +80,11 @@ double MedianNs(Call call, int count, bool cold, double ticks_per_ns) {
 template <typename Call>
 void Report(const char* name, Call call) {
   const double ticks_per_ns = TicksPerNs();
-  for (const bool cold : {false, true}) {
-    const int count = cold ? kCold : kHot;
-    const double empty = MedianNs([](uint64_t) {}, count / 4, cold, ticks_per_ns);
-    const double full = MedianNs(call, count, cold, ticks_per_ns);
-    std::printf("%s %s %.1f ns\n", name, cold ? "cold" : "hot", full - empty);
+  for (const State& state : kStates) {
+    const double empty =
+        MedianNs([](uint64_t) { asm volatile(""); }, state, state.count / 4, ticks_per_ns);
+    const double full = MedianNs(call, state, state.count, ticks_per_ns);
+    std::printf("%s %s %.1f ns\n", name, state.name, (full - empty) / state.calls);
   }
 }
 

@@ -145,11 +145,17 @@ void Drainer::StopSharing() {
   if (shared != nullptr) shared->Close();
 }
 
+// True if that was so already.
+bool Drainer::TakeNoEvents() {
+  for (uint32_t i = 0; i < kTailRings; ++i) rings_[i].Close();
+  return events_off_.exchange(true);
+}
+
 void Drainer::GiveUp(const char* reason) {
   // Without the mutex: who holds it may be what hangs.
   payloads_off_.store(true);
   StopSharing();
-  if (events_off_.exchange(true)) return;
+  if (TakeNoEvents()) return;
   char line[160];
   const int size = snprintf(line, sizeof line, "deja: %s; what follows is not recorded\n", reason);
   (void)!write(STDERR_FILENO, line, static_cast<size_t>(size));
@@ -239,13 +245,13 @@ void Drainer::DrainEvents() {
     ring_tails_[i] = position;
     if (head <= position) continue;  // attached after the heads were taken
     while (position != head) {
-      const std::span<const std::byte> event = ring.Read(position, head, scratch_.data());
-      if (event.empty()) {
+      const EventRing::Record record = ring.Read(position, head, scratch_);
+      if (record.event.empty()) {
         return EventsFailed(
             Error{ErrorCode::kCorrupt, "the program has overwritten the event buffer", 0});
       }
-      writer_->AddEvent(event);
-      position += RecordBytes(event.size());
+      writer_->AddEvent(record.event);
+      position += record.bytes;
       ring_tails_[i] = position;
       if (writer_->batch_bytes() >= kBatchBytes && !WriteBatch()) return;
     }
@@ -319,7 +325,7 @@ void Drainer::Say(const std::string& what) {
 
 // What is in the rings stays there, in case there is room again when the process ends.
 void Drainer::EventsFailed(const Error& error) {
-  events_off_.store(true);
+  TakeNoEvents();
   payloads_off_.store(true);
   StopSharing();
   if (degraded_reason_.empty()) degraded_reason_ = error.message;
@@ -493,9 +499,9 @@ void Drainer::CountUndrained() {
     uint64_t position = rings_[i].tail();
     const uint64_t head = rings_[i].head();
     while (position < head) {
-      const auto event = rings_[i].Read(position, head, scratch_.data());
-      if (event.empty()) break;
-      position += RecordBytes(event.size());
+      const EventRing::Record record = rings_[i].Read(position, head, scratch_);
+      if (record.event.empty()) break;
+      position += record.bytes;
       ++undrained_events_;
     }
   }
@@ -548,7 +554,7 @@ void Drainer::FinishNow() {
   }
   // Otherwise the tail stays: what it holds may still be saved (recovery.h).
   spare_.CloseAll();
-  events_off_.store(true);
+  TakeNoEvents();
   payloads_off_.store(true);
   finished_.store(1, std::memory_order_release);
   FutexWake(finished_, INT32_MAX);
@@ -578,7 +584,7 @@ void Drainer::Finish() {
 
 void Drainer::AbandonInChild() {
   thread_state_.store(ThreadState::kImpossible);  // it lives in the parent
-  events_off_.store(true);
+  TakeNoEvents();
   payloads_off_.store(true);
   if (writer_ != nullptr) writer_->CloseInChild();
   tail_.CloseInChild();

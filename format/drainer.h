@@ -86,6 +86,7 @@ class Drainer {
   void Run();
   void WakeSlowly();
   bool EnsureThread();
+  bool TakeNoEvents();
   void GiveUp(const char* reason);
 
   // All below: with mutex_ held and signals blocked.

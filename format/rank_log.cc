@@ -31,21 +31,20 @@ constexpr int kMaxYields = 10000;
 
 class RingSink : public EventSink {
  public:
-  void Attach(RankLogImpl* log, EventRing* ring, ClockArea* clocks) {
+  void Attach(RankLogImpl* log, EventRing& ring, Tail& tail, uint32_t number) {
     log_ = log;
-    ring_ = ring;
-    clocks_ = clocks;
+    producer_.Attach(&tail.ring(number), tail.ring_bytes(number), tail.header().ring_bytes,
+                     &ring.gate());
+    if (number != kTailSharedRing) clocks_ = &tail.clocks(number);
   }
   bool Append(std::span<const std::byte> encoded_event) override;
   void FlushClocks() override;
-  [[nodiscard]] bool busy() const override { return busy_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool busy() const override { return producer_.busy(); }
 
  private:
   bool AppendBusy(std::span<const std::byte> encoded_event);
 
   RankLogImpl* log_ = nullptr;
-  EventRing* ring_ = nullptr;
-  std::atomic<bool> busy_{false};
 };
 
 // For the threads that find all rings taken, and when there is no memory for another.
@@ -87,7 +86,7 @@ class RankLogImpl final : public RankLog {
         arena_(*tail_),
         drainer_(*tail_, arena_, window_, rings_, DrainerOptions(options)) {
     Attach(kTailSharedRing);
-    shared_sink_.Attach(this, &rings_[kTailSharedRing], nullptr);
+    shared_sink_.Attach(this, rings_[kTailSharedRing], *tail_, kTailSharedRing);
   }
 
   EventSink* ClaimSink(ThreadIndex thread) override;
@@ -221,13 +220,9 @@ bool SaysHowItEnds(std::span<const std::byte> encoded_event) {
 // ---- Events -----------------------------------------------------------------------------------
 
 bool RingSink::Append(std::span<const std::byte> encoded_event) {
-  // Finish waits until no thread is busy; it makes the order of these two lines visible with a
-  // barrier on its own side, so that they cost nothing here.
-  busy_.store(true, std::memory_order_relaxed);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
+  producer_.SetBusy();
   const bool kept = AppendBusy(encoded_event);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  busy_.store(false, std::memory_order_release);
+  producer_.SetIdle();
   return kept;
 }
 
@@ -244,40 +239,39 @@ bool RingSink::AppendBusy(std::span<const std::byte> encoded_event) {
     drainer.CountLostEvent();
     return false;
   }
-  if (!ring_->TryAppend(encoded_event)) {
+  if (!producer_.TryAppend(encoded_event)) {
     int waited = 0;
     const WaitTimer timer(log_->tail());
     for (;;) {
       const uint32_t seen = drainer.Seen();
-      if (ring_->TryAppend(encoded_event)) break;
+      if (producer_.TryAppend(encoded_event)) break;
       if (!drainer.Wait(seen, drainer.events_off(), waited)) {
         drainer.CountLostEvent();
         return false;
       }
     }
   }
-  if (ring_->WantsDrain()) drainer.Wake();
+  if (producer_.WantsDrain()) drainer.Wake();
   return true;
 }
 
 void RingSink::FlushClocks() {
   const uint32_t count = clocks_->count.load(std::memory_order_relaxed);
   if (count == 0 || count > kMaxClockReads) return;  // nothing, or this has been interrupted
-  busy_.store(true, std::memory_order_relaxed);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
+  producer_.SetBusy();
   // What a finished log still has there is its own to read.
   if (!log_->closed()) {
     std::byte event[kMaxClockRunBytes];
     const EventHead head{clocks_->thread, clocks_->seq, clocks_->time_ns};
     const size_t size = EncodeClockRun(head, std::span(clocks_->sources).first(count),
                                        std::span(clocks_->values).first(count), event);
-    clocks_->records_before = ring_->records();
+    clocks_->records_before = producer_.records();
     clocks_->count.store(count | ClockArea::kFlushing, std::memory_order_release);
     (void)AppendBusy(std::span(event).first(size));
     clocks_->count.store(0, std::memory_order_release);
+    clocks_pending_ = false;
   }
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  busy_.store(false, std::memory_order_release);
+  producer_.SetIdle();
 }
 
 EventSink* RankLogImpl::ClaimSink(ThreadIndex thread) {
@@ -304,7 +298,7 @@ EventSink* RankLogImpl::ClaimSink(ThreadIndex thread) {
   if (sink == nullptr && empty_one != kTailRings) sink = Take(empty_one, thread);
   if (sink == nullptr && fresh_one != kTailRings && tail_->PrepareRing(fresh_one)) {
     Attach(fresh_one);
-    sinks_[fresh_one].Attach(this, &rings_[fresh_one], &tail_->clocks(fresh_one));
+    sinks_[fresh_one].Attach(this, rings_[fresh_one], *tail_, fresh_one);
     sink = Take(fresh_one, thread);
   }
   claim_mutex_.unlock();
@@ -470,6 +464,7 @@ void RankLogImpl::WaitForThreads() {
 void RankLogImpl::Finish() {
   if (abandoned_.load()) return;
   closed_.store(true);
+  for (EventRing& ring : rings_) ring.Close();
   WaitForThreads();
   window_.Close();
   drainer_.Finish();

@@ -26,6 +26,7 @@
 #include "format/background.h"
 #include "format/messages.h"
 #include "format/payload_window.h"
+#include "format/ring_producer.h"
 #include "format/tail_format.h"
 
 namespace deja::format {
@@ -140,6 +141,13 @@ class EventSink {
   // against SIGKILL when this returns. Waits while the ring is full. False if discarded. No
   // allocation, no syscall unless it waits.
   virtual bool Append(std::span<const std::byte> encoded_event) = 0;
+  // The same of an event that has not been encoded, in half the time. False where it has to
+  // be (no room, a large one, a log that takes none): then Append decides what becomes of it.
+  template <typename Body>
+  bool AppendRaw(const EventHead& head, const Body& body) {
+    if (clocks_pending_) FlushClocks();
+    return producer_.TryAppendRaw(head, body);
+  }
   // True while this thread is inside Append: a signal handler must then use RankLog's emergency
   // slot.
   [[nodiscard]] virtual bool busy() const = 0;
@@ -147,12 +155,16 @@ class EventSink {
   // Where this thread may put clock readings, in the shared mapping: they are durable once
   // ClockArea::count says so. Null: there is no such place, each reading is an event of its own.
   [[nodiscard]] ClockArea* clocks() const { return clocks_; }
+  // Before the first reading is put there.
+  void ExpectClocks() { clocks_pending_ = true; }
   // Makes an event of what is in clocks(): before any other event, and when the area is full. The
   // area is empty afterwards, unless the log has been finished.
   virtual void FlushClocks() {}
 
  protected:
   ClockArea* clocks_ = nullptr;
+  bool clocks_pending_ = false;  // perhaps there are readings
+  RingProducer producer_;
 };
 
 // Events larger than this are refused by Append; what is bigger (file contents, …) goes to

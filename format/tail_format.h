@@ -11,8 +11,9 @@
 // `state`) is complete in the file from that instant, also if the process dies in the next one.
 //
 // Event ring: bytes [tail, head) modulo ring_bytes are records {u32 length, u32 check, bytes, zeros
-// to a multiple of 8}. The one producer advances `head` after a record is complete, the drainer
-// advances `tail` after the record has been written to the folder.
+// to a multiple of 8}; the bytes are a serialized Event, or a raw one (raw_event.h) if `length` has
+// kRawRecord. The one producer advances `head` after a record is complete, the drainer advances
+// `tail` after the record has been written to the folder.
 //
 // The page in front of a ring is its ClockArea: clock readings of the ring's thread that are not an
 // event yet. `count` is advanced when a reading is complete; the thread turns them into a ClockRun
@@ -36,6 +37,7 @@ namespace deja::format {
 
 inline constexpr char kTailMagic[8] = {'D', 'E', 'J', 'A', 'T', 'A', 'I', 'L'};
 inline constexpr uint32_t kTailVersion = 4;
+inline constexpr uint32_t kTailOldestVersion = 3;  // that readers accept: no raw events
 inline constexpr size_t kTailPage = 4096;
 
 inline constexpr uint32_t kTailRings = 128;
@@ -116,8 +118,10 @@ static_assert(offsetof(ClockArea, values) == 96);
 
 struct RecordHeader {
   uint32_t length;  // of the event; the record takes this and the header, rounded up to 8
-  uint32_t check;   // low half of XXH3-64 of the event
+  uint32_t check;   // low half of XXH3-64 of the event; of a raw one RawCheckOf
 };
+// In RecordHeader::length: the event is raw.
+inline constexpr uint32_t kRawRecord = 1u << 31;
 static_assert(sizeof(RecordHeader) == 8);
 
 enum class SlotState : uint32_t { kFree = 0, kWriting = 1, kComplete = 2, kDrained = 3 };

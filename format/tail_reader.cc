@@ -9,6 +9,7 @@
 #include "format/file.h"
 #include "format/process_identity.h"
 #include "format/rank_log.h"
+#include "format/raw_event.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -18,6 +19,7 @@ namespace {
 
 constexpr uint64_t kMaxTailEventBytes = uint64_t{1} << 30;  // of all rings together
 constexpr uint64_t kMaxTailBlocks = 1 << 24;
+constexpr size_t kKeepBytes = 256 << 10;
 
 // The header as plain numbers: what a file holds is not an atomic.
 struct PlainHeader {
@@ -86,6 +88,8 @@ class TailReaderImpl final : public TailReader {
   }
   void TakeRecords(std::span<const std::byte> bytes, uint64_t position, uint64_t drained,
                    uint32_t ring);
+  const char* TakeRecord(std::span<const std::byte> bytes, uint64_t position, uint64_t& taken);
+  std::span<const std::byte> Keep(std::span<const std::byte> bytes);
   Status LoadEmergencySlots();
   Status LoadArena();
   // The block at `position`, which counts from the beginning of the recording; nothing if it is not
@@ -96,6 +100,7 @@ class TailReaderImpl final : public TailReader {
   PlainHeader header_{};
   TailIdentity identity_;
   std::vector<std::vector<std::byte>> buffers_;
+  std::span<std::byte> room_;  // of the newest buffer for events that are made here
   std::vector<std::span<const std::byte>> events_;
   size_t emergency_events_ = 0;
   std::vector<TailPayload> payloads_;
@@ -113,11 +118,11 @@ Status TailReaderImpl::LoadHeader(std::string_view id) {
   }
   if (got < sizeof page) return Fail(ErrorCode::kTruncated, file_->name() + " ends in its header");
   const auto version = Get<uint32_t>(page, offsetof(TailHeader, version));
-  if (version != kTailVersion) {
+  if (version < kTailOldestVersion || version > kTailVersion) {
     return Fail(ErrorCode::kUnsupportedVersion,
                 file_->name() + " is a tail of version " + std::to_string(version) +
-                    ", this Deja reads version " + std::to_string(kTailVersion) +
-                    ": use the Deja that recorded it");
+                    ", this Deja reads versions " + std::to_string(kTailOldestVersion) + " to " +
+                    std::to_string(kTailVersion) + ": use the Deja that recorded it");
   }
   PlainHeader& h = header_;
   h.id.assign(reinterpret_cast<const char*>(page) + offsetof(TailHeader, id), 16);
@@ -248,31 +253,55 @@ void TailReaderImpl::TakeRecords(std::span<const std::byte> bytes, uint64_t posi
     if (drained - position >= bytes.size()) return;
     bytes = bytes.subspan(drained - position);
   }
+  position = std::max(position, drained);
   while (!bytes.empty()) {
-    const char* problem = nullptr;
-    if (bytes.size() < sizeof(RecordHeader)) {
-      problem = "ends in the header of a record";
-    } else {
-      const auto length = Get<uint32_t>(bytes.data(), offsetof(RecordHeader, length));
-      const auto check = Get<uint32_t>(bytes.data(), offsetof(RecordHeader, check));
-      if (length == 0 || length > kMaxEventBytes || RecordBytes(length) > bytes.size()) {
-        problem = "holds a record of impossible length";
-      } else {
-        const auto event = bytes.subspan(sizeof(RecordHeader), length);
-        if (static_cast<uint32_t>(XXH3_64bits(event.data(), event.size())) != check) {
-          problem = "holds a record whose checksum is wrong";
-        } else {
-          events_.push_back(event);
-          bytes = bytes.subspan(RecordBytes(length));
-        }
-      }
-    }
+    uint64_t taken = 0;
+    const char* problem = TakeRecord(bytes, position, taken);
     if (problem != nullptr) {
       Damage("ring " + std::to_string(ring) + " " + problem + "; " + std::to_string(bytes.size()) +
              " bytes are lost");
       return;
     }
+    bytes = bytes.subspan(taken);
+    position += taken;
   }
+}
+
+// The record that `bytes` begin with; null if it is one.
+const char* TailReaderImpl::TakeRecord(std::span<const std::byte> bytes, uint64_t position,
+                                       uint64_t& taken) {
+  if (bytes.size() < sizeof(RecordHeader)) return "ends in the header of a record";
+  const auto header = Get<RecordHeader>(bytes.data(), 0);
+  const bool raw = (header.length & kRawRecord) != 0;
+  const uint32_t length = header.length & ~kRawRecord;
+  if (length == 0 || length > kMaxEventBytes || RecordBytes(length) > bytes.size())
+    return "holds a record of impossible length";
+  taken = RecordBytes(length);
+  const std::span<const std::byte> event = bytes.subspan(sizeof header, length);
+  const uint32_t check = raw ? RawCheckOf(position, event)
+                             : static_cast<uint32_t>(XXH3_64bits(event.data(), event.size()));
+  if (check != header.check) return "holds a record whose checksum is wrong";
+  if (!raw) {
+    events_.push_back(event);
+    return nullptr;
+  }
+  std::byte encoded[kMaxEventBytes];
+  const size_t size = EncodeRawEvent(event, encoded);
+  if (size == 0) return "holds a record that is no event";
+  events_.push_back(Keep(std::span<const std::byte>(encoded).first(size)));
+  return nullptr;
+}
+
+// A copy that lives as long as this.
+std::span<const std::byte> TailReaderImpl::Keep(std::span<const std::byte> bytes) {
+  if (room_.size() < bytes.size()) {
+    buffers_.emplace_back(std::max<size_t>(kKeepBytes, bytes.size()));
+    room_ = buffers_.back();
+  }
+  const std::span<std::byte> kept = room_.first(bytes.size());
+  std::memcpy(kept.data(), bytes.data(), bytes.size());
+  room_ = room_.subspan(bytes.size());
+  return kept;
 }
 
 Status TailReaderImpl::LoadEmergencySlots() {

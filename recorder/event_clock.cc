@@ -9,11 +9,10 @@
 #include <cerrno>
 #include <cstring>
 
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
-
 namespace deja::recorder {
+
+constinit ClockLine g_clock_line;
+
 namespace {
 
 constexpr uint64_t kSecond = 1000000000;
@@ -35,27 +34,13 @@ uint64_t Counter() {
 #endif
 }
 
-// Time is base_ns + (counter - base) * slope, for `span` ticks. `version` is odd while a thread
-// changes it.
-struct alignas(64) Line {
-  std::atomic<uint32_t> version{0};
-  std::atomic<uint64_t> base{0};
-  std::atomic<uint64_t> base_ns{0};
-  std::atomic<uint64_t> slope{0};  // ns per tick, times 2^32
-  std::atomic<uint64_t> span{0};   // 0: there is no line
-};
-constinit Line g_line;
-
 constinit std::atomic<bool> g_usable{false};
-// The comparison before, to measure the counter's rate by; only by who holds g_line.version odd.
+// The comparison before, to measure the counter's rate by; only by who holds g_clock_line.version
+// odd.
 constinit uint64_t g_then_counter = 0;
 constinit uint64_t g_then_ns = 0;
 // While there is no line: not before this time.
 constinit std::atomic<uint64_t> g_renew_at{0};
-
-uint64_t OnLine(uint64_t ticks, uint64_t base_ns, uint64_t slope) {
-  return base_ns + static_cast<uint64_t>(static_cast<unsigned __int128>(ticks) * slope >> kShift);
-}
 
 // A counter value and the time that belongs to it: the best of three.
 void Compare(uint64_t& counter, uint64_t& ns) {
@@ -73,9 +58,9 @@ void Compare(uint64_t& counter, uint64_t& ns) {
 
 // Makes the next line. One thread at a time; others read the kernel's clock meanwhile.
 void Renew() {
-  uint32_t version = g_line.version.load(std::memory_order_relaxed);
-  if ((version & 1) != 0 ||
-      !g_line.version.compare_exchange_strong(version, version + 1, std::memory_order_acquire)) {
+  uint64_t version = g_clock_line.version.load(std::memory_order_relaxed);
+  if ((version & 1) != 0 || !g_clock_line.version.compare_exchange_strong(
+                                version, version + 1, std::memory_order_acquire)) {
     return;
   }
   std::atomic_thread_fence(std::memory_order_release);
@@ -87,14 +72,14 @@ void Renew() {
     slope = static_cast<uint64_t>((static_cast<unsigned __int128>(ns - g_then_ns) << kShift) /
                                   (counter - g_then_counter));
   }
-  g_line.base.store(counter, std::memory_order_relaxed);
-  g_line.base_ns.store(ns, std::memory_order_relaxed);
-  g_line.slope.store(slope, std::memory_order_relaxed);
-  g_line.span.store(slope == 0 ? 0 : (kSecond << kShift) / slope, std::memory_order_relaxed);
+  g_clock_line.base.store(counter, std::memory_order_relaxed);
+  g_clock_line.base_ns.store(ns, std::memory_order_relaxed);
+  g_clock_line.slope.store(slope, std::memory_order_relaxed);
+  g_clock_line.span.store(slope == 0 ? 0 : (kSecond << kShift) / slope, std::memory_order_relaxed);
   g_renew_at.store(slope == 0 ? ns + kFirstSpan : 0, std::memory_order_relaxed);
   g_then_counter = counter;
   g_then_ns = ns;
-  g_line.version.store(version + 2, std::memory_order_release);
+  g_clock_line.version.store(version + 2, std::memory_order_release);
 }
 
 }  // namespace
@@ -116,22 +101,10 @@ void StartEventClock() {
 #endif
 }
 
-uint64_t EventNowNs() {
-  if (!g_usable.load(std::memory_order_relaxed)) return KernelNs();
-  const uint32_t version = g_line.version.load(std::memory_order_acquire);
-  const uint64_t span = g_line.span.load(std::memory_order_relaxed);
-  const uint64_t base = g_line.base.load(std::memory_order_relaxed);
-  const uint64_t base_ns = g_line.base_ns.load(std::memory_order_relaxed);
-  const uint64_t slope = g_line.slope.load(std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_acquire);
-  const bool whole =
-      (version & 1) == 0 && g_line.version.load(std::memory_order_relaxed) == version;
-  if (whole) {
-    const uint64_t ticks = Counter() - base;
-    if (ticks < span) return OnLine(ticks, base_ns, slope);
-  }
+uint64_t EventNowSlowly() {
   const uint64_t now = KernelNs();
-  if (now >= g_renew_at.load(std::memory_order_relaxed)) Renew();
+  if (g_usable.load(std::memory_order_relaxed) && now >= g_renew_at.load(std::memory_order_relaxed))
+    Renew();
   return now;
 }
 

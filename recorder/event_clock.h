@@ -10,7 +10,12 @@
 #ifndef DEJA_RECORDER_EVENT_CLOCK_H_
 #define DEJA_RECORDER_EVENT_CLOCK_H_
 
+#include <atomic>
 #include <cstdint>
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
 
 namespace deja::recorder {
 
@@ -18,7 +23,38 @@ namespace deja::recorder {
 // the kernel's clock.
 void StartEventClock();
 
-uint64_t EventNowNs();
+// The line: time is base_ns + (counter - base) * slope / 2^32, for `span` ticks. `version` is odd
+// while a thread changes it.
+struct alignas(64) ClockLine {
+  std::atomic<uint64_t> version{0};
+  std::atomic<uint64_t> base{0};
+  std::atomic<uint64_t> base_ns{0};
+  std::atomic<uint64_t> slope{0};
+  std::atomic<uint64_t> span{0};  // 0: there is no line
+};
+extern constinit ClockLine g_clock_line;
+
+// Reads the kernel's clock, and renews the line if it is time to.
+uint64_t EventNowSlowly();
+
+inline uint64_t EventNowNs() {
+#if defined(__x86_64__)
+  const ClockLine& line = g_clock_line;
+  const uint64_t version = line.version.load(std::memory_order_acquire);
+  const uint64_t span = line.span.load(std::memory_order_relaxed);
+  const uint64_t base = line.base.load(std::memory_order_relaxed);
+  const uint64_t base_ns = line.base_ns.load(std::memory_order_relaxed);
+  const uint64_t slope = line.slope.load(std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const bool whole = (version & 1) == 0 && line.version.load(std::memory_order_relaxed) == version;
+  if (whole && span != 0) [[likely]] {
+    const uint64_t ticks = __rdtsc() - base;
+    if (ticks < span) [[likely]]
+      return base_ns + static_cast<uint64_t>(static_cast<unsigned __int128>(ticks) * slope >> 32);
+  }
+#endif
+  return EventNowSlowly();
+}
 
 }  // namespace deja::recorder
 

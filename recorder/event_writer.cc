@@ -117,6 +117,7 @@ void EventWriter::WriteClockSlowly(preload::ThreadRecord& self, format::ClockSou
   area->seq = self.next_seq;
   area->sources[0] = static_cast<uint8_t>(source);
   area->values[0] = ns;
+  self.sink->ExpectClocks();
   area->count.store(1, std::memory_order_release);
   ++self.next_seq;  // when it is there, as in WriteUnchecked
 }

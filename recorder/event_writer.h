@@ -114,8 +114,19 @@ class EventWriter final : public preload::StackSink {
 
   template <typename Body>
   uint64_t WriteUnchecked(preload::ThreadRecord& self, const Body& body) {
+    const format::EventHead head{self.index, self.next_seq, NowNs(self)};
+    if constexpr (format::kIsRaw<Body>) {
+      if (live() && self.sink != nullptr && self.sink->AppendRaw(head, body)) {
+        ++self.next_seq;
+        return head.seq;
+      }
+    }
+    return WriteEncoded(self, head, body);
+  }
+  template <typename Body>
+  __attribute__((noinline)) uint64_t WriteEncoded(preload::ThreadRecord& self,
+                                                  const format::EventHead& head, const Body& body) {
     std::array<std::byte, kSmallEvent> buffer;
-    format::EventHead head{self.index, self.next_seq, NowNs(self)};
     size_t size = format::EncodeEventOnce(head, body, buffer);
     if (size != 0)
       Append(self, std::span(buffer.data(), size));

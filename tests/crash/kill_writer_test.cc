@@ -67,7 +67,9 @@ void WriteUntilKilled(RankLog& log, const Plan& plan, uint32_t thread, Progress&
       if (!log.PutPayload(HashOf(bytes), AsBytes(bytes), 4, series).kept) _exit(4);
       progress.payloads[thread].store(number + 1);
     }
-    if (!sink->Append(AsBytes(NoteEvent(thread, seq, EventText(plan, thread, seq))))) _exit(5);
+    const std::string text = EventText(plan, thread, seq);
+    const bool raw = seq % 3 != 0 && sink->AppendRaw({thread, seq, 1}, Note{text});
+    if (!raw && !sink->Append(AsBytes(NoteEvent(thread, seq, text)))) _exit(5);
     progress.events[thread].store(seq + 1);
   }
 }

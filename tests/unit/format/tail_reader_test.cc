@@ -33,7 +33,9 @@ class TailReaderTest : public ::testing::Test {
       for (uint32_t thread = 0; thread < 3; ++thread) {
         EventSink* sink = (*log)->ClaimSink(thread);
         for (uint64_t seq = 0; seq < 30; ++seq) {
-          sink->Append(AsBytes(NoteEvent(thread, seq, SomeBytes(seq, seq * 20))));
+          const std::string text = SomeBytes(seq, seq * 20);
+          if (seq % 2 == 0 || !sink->AppendRaw({thread, seq, 1}, Note{text}))
+            sink->Append(AsBytes(NoteEvent(thread, seq, text)));
         }
       }
       for (size_t size : {100, 5000, 70000}) {
@@ -115,6 +117,12 @@ TEST_F(TailReaderTest, AnotherTailOrNoTail) {
   Write(std::string(100000, 'x'));
   EXPECT_EQ(TailReader::Open(path_, "").error().code, ErrorCode::kForeign);
   std::string newer = good_;
+  Poke<uint32_t>(newer, offsetof(TailHeader, version), kTailOldestVersion);
+  Write(newer);
+  EXPECT_TRUE(TailReader::Open(path_, ""));
+  Poke<uint32_t>(newer, offsetof(TailHeader, version), kTailOldestVersion - 1);
+  Write(newer);
+  EXPECT_EQ(TailReader::Open(path_, "").error().code, ErrorCode::kUnsupportedVersion);
   Poke<uint32_t>(newer, offsetof(TailHeader, version), kTailVersion + 1);
   Write(newer);
   EXPECT_EQ(TailReader::Open(path_, "").error().code, ErrorCode::kUnsupportedVersion);
