@@ -36,7 +36,7 @@
 namespace deja::format {
 
 inline constexpr char kTailMagic[8] = {'D', 'E', 'J', 'A', 'T', 'A', 'I', 'L'};
-inline constexpr uint32_t kTailVersion = 4;
+inline constexpr uint32_t kTailVersion = 5;
 inline constexpr uint32_t kTailOldestVersion = 3;  // that readers accept: no raw events
 inline constexpr size_t kTailPage = 4096;
 
