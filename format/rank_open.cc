@@ -1,6 +1,7 @@
 // How a rank's folder is opened: from its footer and index, or by scanning its files and its tail.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "format/format_version.h"
@@ -10,6 +11,7 @@
 #include "format/payload_segments.h"
 #include "format/rank_reader_impl.h"
 #include "format/shared_descriptor_file.h"
+#include "format/tensor_codec.h"
 
 namespace deja::format {
 namespace {
@@ -236,6 +238,7 @@ void RankReaderImpl::ScanSegment(uint32_t segment, const ReadFile& file) {
          file, whole);
     return;
   }
+  std::unordered_set<uint64_t> good;  // offsets of chunks that others may build on
   for (;;) {
     FrameResult frame = reader.Next(payload);
     if (frame.outcome == FrameOutcome::kCleanEnd) break;
@@ -248,6 +251,11 @@ void RankReaderImpl::ScanSegment(uint32_t segment, const ReadFile& file) {
     if (frame.type != FrameType::kPayloadChunk) continue;
     PayloadChunk chunk;
     const Status parsed = ParseChunk(payload, chunk);
+    // What it builds on is damaged, and that has been said.
+    if (parsed && chunk.codec == static_cast<uint32_t>(TensorCodec::kDifference) &&
+        good.count(chunk.base) == 0)
+      continue;
+    if (parsed) good.insert(frame.offset);
     if (parsed && table_.AddChunk(chunk, segment, frame.offset)) {
       facts.first_step = facts.payloads == 0 ? chunk.step : std::min(facts.first_step, chunk.step);
       facts.last_step = std::max(facts.last_step, chunk.step);

@@ -13,7 +13,7 @@ import harness  # noqa: E402
 
 LEVELS = ("order", "digest", "full")
 # These print their process's number, the time and what they drew.
-RANDOM = {"replay_trainer", "replay_clocks"}
+RANDOM = {"replay_checkpoints", "replay_clocks", "replay_trainer"}
 
 # What they print is what they draw.
 UNSEEDED = {"openmp_gomp", "openmp_omp", "thread_tree", "workers"}

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/rank_story.h"
+#include "format/format_version.h"
 #include "format/message_codec.h"
 #include "format/rank_writer.h"
 #include "tests/support/sample_trace.h"
@@ -21,6 +22,8 @@ class WrittenRank {
   WrittenRank() {
     writer_ = std::move(*format::RankWriter::Create(folder_, {}));
     format::TraceHeader header;
+    header.format_major = format::kFormatMajor;
+    header.format_minor = format::kFormatMinor;
     header.producer = "test";
     header.job_id = "0123456789abcdef";
     header.world_size = 2;
