@@ -109,7 +109,7 @@ class Window(harness.DejaTest):
 
     def test_bytes_bound_a_program_without_steps(self):
         limit = 2 << 20
-        self.checked(self.record("stepper", ["--steps=300", "--mute"], n=RANKS,
+        self.checked(self.record("stepper", ["--steps=300", "--mute", "--pause-us=1000"], n=RANKS,
                                  options=["--keep-bytes", str(limit), "--redundancy", "0"]))
         for rank in range(RANKS):
             size = sum(path.stat().st_size for path in self.payload_files(rank))

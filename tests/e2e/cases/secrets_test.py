@@ -40,7 +40,7 @@ def everything(folder):
         data = path.read_bytes()
         found += data
         if data[:8] == independent_reader.MAGIC:
-            found += b"".join(payload for _, payload in independent_reader.File(str(path)).frames())
+            found += b"".join(payload for _, payload, _ in independent_reader.File(str(path)).frames())
     return found
 
 
