@@ -347,11 +347,18 @@ class Judge {
     verdict_.summary += text;
   }
 
+  // The tail goes on where the files stop. It may hold no event: all had been written.
+  [[nodiscard]] bool HasTail() const {
+    std::error_code error;
+    return reader_.end().tail_events != 0 ||
+           std::filesystem::exists(std::string(reader_.header().tail.path), error);
+  }
+
   void NoteLoss() {
     const format::Footer& totals = reader_.totals();
     // A file that stops without an end, and no tail that goes on from there: somebody cut it.
-    const bool cut = reader_.end().state != format::EndState::kCleanEnd && !story_.running &&
-                     reader_.end().tail_events == 0;
+    const bool cut =
+        reader_.end().state != format::EndState::kCleanEnd && !story_.running && !HasTail();
     if (totals.events_lost + totals.payloads_lost != 0 || cut || !story_.degraded.empty()) {
       verdict_.data_lost = true;
       verdict_.details.push_back(
