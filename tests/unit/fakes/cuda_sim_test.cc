@@ -9,6 +9,13 @@
 #include <cstring>
 #include <thread>
 
+#if defined(__SANITIZE_ADDRESS__)
+// What a driver hands out lives as long as the process, unless it is given back.
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:libcuda.so\n";
+}
+#endif
+
 namespace {
 
 CUdeviceptr Address(const void* pointer) {

@@ -9,6 +9,13 @@
 
 #include "tests/fakes/cuda/cuda_sim.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+// A device and what its driver hands out live as long as the process.
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:libcuda.so\nleak:CudaDevice\n";
+}
+#endif
+
 namespace deja::preload {
 namespace {
 

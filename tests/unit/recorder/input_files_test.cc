@@ -226,10 +226,12 @@ TEST_F(InputFilesTest, TouchedPagesOfAMappingAreRecordedWhenItEnds) {
   Close(a);
   // With the neighbours that the fault brought along, up to the largest page that a kernel makes.
   const auto ranges = Ranges();
-  ASSERT_EQ(ranges.size(), 1u);
-  EXPECT_LE(ranges[0].first, 200 * kPage);
-  EXPECT_GT(ranges[0].first + ranges[0].second, 200 * kPage);
-  EXPECT_LE(ranges[0].second, 512 * kPage);
+  ASSERT_FALSE(ranges.empty());
+  const size_t first = ranges.front().first;
+  const size_t end = ranges.back().first + ranges.back().second;
+  EXPECT_LE(first, 200 * kPage);
+  EXPECT_GT(end, 200 * kPage);
+  EXPECT_LE(end - first, 512 * kPage);
 }
 
 TEST_F(InputFilesTest, LinksSayWhatTheySaidAtEachLook) {
