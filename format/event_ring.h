@@ -46,7 +46,8 @@ class EventRing {
   Record Read(uint64_t position, uint64_t end, std::span<std::byte> scratch) const;
   // Everything before `position` is in the folder.
   void Release(uint64_t position) {
-    gate_.wake_at.store(position + capacity_ / 2, std::memory_order_relaxed);
+    // Raw events are written up to there without a look at the tail.
+    gate_.wake_at.store(position + capacity_ / 2, std::memory_order_release);
     info_->tail.store(position, std::memory_order_release);
   }
 

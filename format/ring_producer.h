@@ -67,7 +67,7 @@ class alignas(64) RingProducer {
     const uint64_t index = Index(head_);
     // Where the drainer has to be woken, at half of the ring, there is room for more.
     const bool simple = bound <= kMaxRawBytes && index + bound <= capacity_ &&
-                        head_ + bound <= gate_->wake_at.load(std::memory_order_relaxed) &&
+                        head_ + bound <= gate_->wake_at.load(std::memory_order_acquire) &&
                         !gate_->closed.load(std::memory_order_relaxed);
     if (simple) {
       FetchAhead(head_ + kFetchAhead);

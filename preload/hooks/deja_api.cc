@@ -35,8 +35,9 @@ bool IsTensor(const void* data, const int64_t* shape, int dims, uint32_t dtype, 
 }
 
 bool SetName(const char* name, RegisteredObject& object) {
-  if (name == nullptr || std::strlen(name) > RegisteredObject::kMaxName) return false;
-  std::strcpy(object.name, name);
+  const size_t length = name == nullptr ? RegisteredObject::kMaxName + 1 : std::strlen(name);
+  if (length > RegisteredObject::kMaxName) return false;
+  std::memcpy(object.name, name, length + 1);
   return true;
 }
 
