@@ -59,6 +59,13 @@ class HeaderMasker {
   explicit HeaderMasker(const SecretRule& rule) : rule_(&rule) {}
   // In place. Returns whether anything was masked.
   bool Mask(std::span<char> bytes);
+  // A message may begin here, though what came before (a body) did not end with its line.
+  void BeginMessage() {
+    if (in_head_) return;
+    size_ = 0;
+    secret_ = false;
+    state_ = State::kStart;
+  }
   // What has been seen so far ends within a head.
   [[nodiscard]] bool in_head() const { return in_head_; }
 

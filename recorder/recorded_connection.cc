@@ -243,8 +243,12 @@ void RecordedConnection::Write(Recording& rec, format::Transfer& event) {
 bool RecordedConnection::MaskHead(Recording& rec, std::span<char> bytes) {
   Hold hold(mask_lock_);
   if (!masker_) masker_.emplace(rec.secrets);
-  // Up to where the head ends, so that bodies are not looked at.
   const std::string_view text(bytes.data(), bytes.size());
+  // What comes after something was sent is an answer, or the next request.
+  const uint64_t sent = sent_.load(std::memory_order_relaxed);
+  if (sent != sent_before_head_ || text.substr(0, 7) == "HTTP/1.") masker_->BeginMessage();
+  sent_before_head_ = sent;
+  // Up to where the head ends, so that bodies are not looked at.
   size_t end = std::min(text.find("\r\n\r\n"), text.find("\n\n"));
   end = end == std::string_view::npos ? bytes.size() : std::min(end + 4, bytes.size());
   return masker_->Mask(bytes.first(end));

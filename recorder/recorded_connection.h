@@ -82,6 +82,7 @@ class RecordedConnection final : public preload::ConnectionObject {
   std::atomic<int64_t> peeked_{0};  // how far, since the last receipt
   SpinLock mask_lock_;
   std::optional<HeaderMasker> masker_;
+  uint64_t sent_before_head_ = 0;  // bytes, when something was received last
 };
 
 // From the pool; null when there is no memory. Nobody else has it.
