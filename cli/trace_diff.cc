@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <utility>
@@ -183,7 +184,7 @@ class Comparison {
   struct Found {
     DiffKind kind = DiffKind::kMissing;
     Key key;
-    std::optional<Item> items[2];
+    std::array<std::optional<Item>, 2> items;
     size_t tensor = 0;  // of those of an item
   };
 
