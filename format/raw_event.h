@@ -119,12 +119,12 @@ class RawWriter {
   }
   void Bytes(std::string_view text) {
     const char* from = text.data();
-    size_t left = text.size();
-    for (; left >= 8; left -= 8, from += 8) {
+    for (size_t words = text.size() / 8; words > 0; --words, from += 8) {
       uint64_t word;
       std::memcpy(&word, from, sizeof word);
       Word(word);
     }
+    const size_t left = text.size() % 8;
     if (left == 0) return;
     uint64_t last = 0;
     std::memcpy(&last, from, left);
