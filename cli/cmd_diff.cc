@@ -5,7 +5,9 @@
 #include <set>
 
 #include "cli/command.h"
+#include "cli/event_json.h"
 #include "cli/event_text.h"
+#include "cli/event_words.h"
 #include "cli/output.h"
 #include "cli/trace_diff.h"
 #include "format/trace.h"

@@ -6,7 +6,9 @@
 #include <set>
 
 #include "cli/command.h"
+#include "cli/event_json.h"
 #include "cli/event_text.h"
+#include "cli/event_words.h"
 #include "cli/number_range.h"
 #include "cli/output.h"
 #include "cli/rank_story.h"

@@ -7,6 +7,7 @@
 #include <bit>
 #include <map>
 
+#include "cli/event_words.h"
 #include "cli/output.h"
 #include "format/clock_run.h"
 #include "format/file_ranges.h"
@@ -19,49 +20,6 @@ namespace {
 
 using format::Event;
 using preload::Role;
-
-struct KindRow {
-  format::EventKind kind;
-  const char* name;
-};
-
-constexpr std::array kKinds = {
-    KindRow{format::EventKind::kCallEnter, "enter"},
-    KindRow{format::EventKind::kCallLeave, "leave"},
-    KindRow{format::EventKind::kCallResults, "results"},
-    KindRow{format::EventKind::kInput, "input"},
-    KindRow{format::EventKind::kClockRun, "clocks"},
-    KindRow{format::EventKind::kStep, "step"},
-    KindRow{format::EventKind::kSnapshot, "snapshot"},
-    KindRow{format::EventKind::kCheckpoint, "checkpoint"},
-    KindRow{format::EventKind::kNote, "note"},
-    KindRow{format::EventKind::kThreadStart, "thread-start"},
-    KindRow{format::EventKind::kThreadEnd, "thread-end"},
-    KindRow{format::EventKind::kCommCreated, "comm"},
-    KindRow{format::EventKind::kModuleLoaded, "module"},
-    KindRow{format::EventKind::kStackDefined, "stack"},
-    KindRow{format::EventKind::kCrash, "crash"},
-    KindRow{format::EventKind::kProcessExit, "exit"},
-    KindRow{format::EventKind::kDegraded, "degraded"},
-    KindRow{format::EventKind::kAsyncError, "async-error"},
-    KindRow{format::EventKind::kHandleDefined, "handle"},
-    KindRow{format::EventKind::kInputFile, "file"},
-    KindRow{format::EventKind::kFileRead, "file-read"},
-    KindRow{format::EventKind::kConnectionOpened, "connection"},
-    KindRow{format::EventKind::kTransfer, "transfer"},
-    KindRow{format::EventKind::kChild, "child"},
-    KindRow{format::EventKind::kWindowChange, "window"},
-};
-
-format::EventKind KindOf(const Event& event) {
-  return std::visit([](const auto& body) { return format::kKindOf<std::decay_t<decltype(body)>>; },
-                    event.body);
-}
-
-std::string DTypeText(uint64_t dtype) {
-  const char* name = preload::DTypeName(static_cast<uint32_t>(dtype));
-  return name == nullptr ? fmt::format("type {}", dtype) : name;
-}
 
 std::string RedOpText(uint64_t op) {
   static constexpr std::array kNames = {"sum", "prod", "max", "min", "avg"};
@@ -169,11 +127,6 @@ std::string TensorList(const InlineVec<format::Tensor, format::kMaxCallTensors>&
   for (const format::Tensor& tensor : tensors)
     text += fmt::format(" {}={}", label, DescribeTensor(tensor));
   return text;
-}
-
-std::string ClockName(format::ClockSource source) {
-  const char* name = format::ClockSourceName(static_cast<uint32_t>(source));
-  return name == nullptr ? fmt::format("clock {}", static_cast<uint32_t>(source)) : name;
 }
 
 // Seconds.
@@ -343,210 +296,7 @@ struct Describer {
   }
 };
 
-nlohmann::json TensorsToJson(const InlineVec<format::Tensor, format::kMaxCallTensors>& tensors) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const format::Tensor& tensor : tensors) list.push_back(TensorToJson(tensor));
-  return list;
-}
-
-std::string Hex(std::string_view bytes) {
-  std::string text;
-  for (unsigned char c : bytes) text += fmt::format("{:02x}", c);
-  return text;
-}
-
-struct JsonWriter {
-  const RankStory& story;
-  nlohmann::json& json;
-
-  template <typename T>
-  void operator()(const T&) const {}
-  void operator()(const format::CallEnter& m) const {
-    json["call"] = story.ApiName(m.api);
-    if (m.comm != 0) json["comm"] = m.comm - 1;
-    if (m.comm_seq != 0) json["seq_on_comm"] = m.comm_seq;
-    if (m.group_depth != 0) json["group_depth"] = m.group_depth;
-    const preload::ApiInfo* info = preload::FindApi(m.api);
-    for (uint32_t i = 0; i < m.args.size(); ++i) {
-      bool known = info != nullptr && i < info->param_count;
-      json["args"][known ? info->params[i].name : fmt::format("arg{}", i)] = m.args[i];
-    }
-    if (!m.inputs.empty()) json["inputs"] = TensorsToJson(m.inputs);
-    if (!m.blob.empty()) json["blob"] = Hex(m.blob);
-    if (!m.text.empty()) json["name"] = m.text;
-  }
-  void operator()(const format::CallLeave& m) const {
-    json["enter"] = m.enter_seq;
-    json["result"] = m.result;
-    for (uint64_t out : m.outs) json["outs"].push_back(out);
-    if (!m.blob.empty()) json["blob"] = Hex(m.blob);
-  }
-  void operator()(const format::CallResults& m) const {
-    if (m.comm != 0) json["comm"] = m.comm - 1;
-    json[m.comm != 0 ? "seq_on_comm" : "enter"] = m.comm_seq;
-    json["outputs"] = TensorsToJson(m.outputs);
-  }
-  void operator()(const format::Input& m) const {
-    json["call"] = story.ApiName(m.api);
-    json["key"] = m.key;
-    json["result"] = m.result;
-    if (m.error != 0) json["errno"] = m.error;
-    if (!m.data.empty()) json["data"] = Hex(m.data);
-    if (!m.hash.IsZero()) json["payload"] = HashText(m.hash);
-  }
-  void operator()(const format::ClockRun& m) const {
-    format::ForEachReading(m, [&](format::ClockSource source, int64_t ns) {
-      json["readings"].push_back({{"clock", ClockName(source)}, {"ns", ns}});
-    });
-  }
-  void operator()(const format::Step& m) const { json["step"] = m.step; }
-  void operator()(const format::Snapshot& m) const {
-    json["name"] = m.name;
-    json["opaque"] = m.opaque;
-    json["shape"] = nlohmann::json::array();
-    for (uint64_t extent : m.shape) json["shape"].push_back(extent);
-    json["tensor"] = TensorToJson(m.tensor);
-    if (m.checkpoint != 0) json["checkpoint"] = m.checkpoint;
-  }
-  void operator()(const format::Checkpoint& m) const {
-    json["checkpoint"] = m.number;
-    json["step"] = m.step;
-    json["items"] = m.items;
-    json["bytes"] = m.bytes;
-    json["missing"] = m.missing;
-  }
-  void operator()(const format::Note& m) const { json["text"] = m.text; }
-  void operator()(const format::ThreadStart& m) const {
-    json["name"] = m.name;
-    json["tid"] = m.tid;
-  }
-  void operator()(const format::CommCreated& m) const {
-    json["comm"] = m.comm - 1;
-    json["hash"] = fmt::format("{:016x}", m.hash);
-    json["rank"] = m.rank;
-    json["nranks"] = m.nranks;
-    if (m.parent != 0) json["parent"] = m.parent - 1;
-    if (!m.name.empty()) json["name"] = m.name;
-    json["device"] = m.device;
-  }
-  void operator()(const format::ModuleLoaded& m) const {
-    json["module"] = m.module;
-    json["path"] = m.path;
-    json["build_id"] = Hex(m.build_id);
-    json["base"] = m.base;
-  }
-  void operator()(const format::StackDefined& m) const {
-    json["stack"] = m.stack;
-    for (const format::StackFrame& f : m.frames)
-      json["frames"].push_back({{"module", f.module}, {"offset", f.offset}});
-  }
-  void operator()(const format::Crash& m) const {
-    json["signal"] = SignalName(static_cast<int>(m.signal));
-    json["code"] = m.code;
-    json["address"] = m.address;
-    json["pc"] = m.pc;
-    for (const format::StackFrame& f : m.frames)
-      json["frames"].push_back({{"module", f.module}, {"offset", f.offset}});
-  }
-  void operator()(const format::ProcessExit& m) const {
-    json["code"] = m.code;
-    json["how"] = m.how;
-  }
-  void operator()(const format::Degraded& m) const {
-    json["reason"] = m.reason;
-    json["events_lost"] = m.events_lost;
-    json["payloads_lost"] = m.payloads_lost;
-  }
-  void operator()(const format::AsyncError& m) const {
-    json["comm"] = m.comm - 1;
-    json["result"] = m.result;
-  }
-  void operator()(const format::InputFile& m) const {
-    json["file"] = m.file;
-    json["path"] = m.path;
-    if (m.error != 0) json["errno"] = m.error;
-    json["mode"] = m.mode;
-    json["size"] = m.size;
-    json["mtime_ns"] = m.mtime_ns;
-    json["opens"] = m.opens;
-    if (m.written) json["written"] = true;
-    if (S_ISLNK(m.mode)) json["link"] = m.entries;
-    if (!m.entries_hash.IsZero()) json["entries"] = HashText(m.entries_hash);
-  }
-  void operator()(const format::FileRead& m) const {
-    json["file"] = m.file;
-    json["how"] = m.how;
-    json["kept"] = m.payload == static_cast<uint32_t>(format::PayloadState::kKept);
-    for (const format::FileRange& range : format::RangesOf(m))
-      json["ranges"].push_back(
-          {{"offset", range.begin}, {"size", range.size}, {"hash", HashText(range.hash)}});
-  }
-  void operator()(const format::ConnectionOpened& m) const {
-    json["connection"] = m.connection;
-    json["name"] = m.name;
-    json["kind_of_connection"] = m.kind;
-    json["type"] = m.type;
-    if (!m.local.empty()) json["local"] = Hex(m.local);
-    if (!m.remote.empty()) json["remote"] = Hex(m.remote);
-    json["result"] = m.result;
-    if (m.error != 0) json["errno"] = m.error;
-    if (m.listener != 0) json["listener"] = m.listener;
-    if (m.own) json["own"] = true;
-  }
-  void operator()(const format::Transfer& m) const {
-    json["connection"] = m.connection;
-    json["direction"] = m.direction == 0   ? "received"
-                        : m.direction == 1 ? "sent"
-                        : m.direction == 2 ? "state"
-                                           : "peeked";
-    json["number"] = m.number;
-    json["result"] = m.result;
-    if (m.error != 0) json["errno"] = m.error;
-    if (!m.data.empty()) json["data"] = Hex(m.data);
-    if (!m.hash.IsZero()) json["payload"] = HashText(m.hash);
-    json["sent_before"] = m.sent_before;
-  }
-  void operator()(const format::HandleDefined& m) const {
-    json["kind_of_handle"] = m.kind;
-    json["id"] = m.id;
-    json["value"] = m.value;
-  }
-  void operator()(const format::Child& m) const {
-    json["pid"] = m.pid;
-    if (m.number != 0) json["number"] = m.number;
-    if (m.ended) json["end"] = {{"exit_code", m.exit_code}, {"signal", m.signal}};
-  }
-  void operator()(const format::WindowChange& m) const {
-    const bool marked = m.what == static_cast<uint32_t>(format::WindowEvent::kMarked);
-    json["what"] = marked ? "marked" : "dropped";
-    json["first_segment"] = m.first_segment;
-    json["last_segment"] = m.last_segment;
-    if (!m.reason.empty()) json["reason"] = m.reason;
-    if (!marked) json["payloads"] = m.payloads;
-    if (!marked) json["payload_bytes"] = m.payload_bytes;
-  }
-};
-
 }  // namespace
-
-const char* KindName(const Event& event) {
-  format::EventKind kind = KindOf(event);
-  for (const KindRow& row : kKinds)
-    if (row.kind == kind) return row.name;
-  return "unknown";
-}
-
-std::string KindNames() {
-  std::string names;
-  for (const KindRow& row : kKinds) names += (names.empty() ? "" : ", ") + std::string(row.name);
-  return names;
-}
-
-std::string HashText(const Hash128& hash) {
-  std::string text;
-  for (uint8_t byte : hash.bytes) text += fmt::format("{:02x}", byte);
-  return text;
-}
 
 std::string DescribeTensor(const format::Tensor& tensor) {
   std::string text = fmt::format("{}[{}]", DTypeText(tensor.dtype), tensor.count);
@@ -561,34 +311,8 @@ std::string DescribeTensor(const format::Tensor& tensor) {
   return text;
 }
 
-nlohmann::json TensorToJson(const format::Tensor& tensor) {
-  nlohmann::json json = {{"param", tensor.param},
-                         {"dtype", DTypeText(tensor.dtype)},
-                         {"count", tensor.count},
-                         {"address", tensor.address}};
-  if (tensor.hash.IsZero()) return json;
-  json["hash"] = HashText(tensor.hash);
-  json["nan"] = tensor.stats.nan_count;
-  json["inf"] = tensor.stats.inf_count;
-  json["min"] = tensor.stats.min;
-  json["max"] = tensor.stats.max;
-  json["sum"] = tensor.stats.sum;
-  json["sum_squares"] = tensor.stats.sum_squares;
-  json["kept"] = tensor.payload == static_cast<uint32_t>(format::PayloadState::kKept);
-  return json;
-}
-
 std::string DescribeEvent(const Event& event, const RankStory& story) {
   return std::visit(Describer{story}, event.body);
-}
-
-nlohmann::json EventToJson(const Event& event, const RankStory& story) {
-  nlohmann::json json = {{"thread", story.ThreadName(event.thread)},
-                         {"seq", event.seq},
-                         {"time_ns", event.time_ns},
-                         {"kind", KindName(event)}};
-  std::visit(JsonWriter{story, json}, event.body);
-  return json;
 }
 
 std::string TellingArguments(const format::CallEnter& enter) {

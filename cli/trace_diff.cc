@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/event_text.h"
+#include "cli/event_words.h"
 #include "preload/api/libc_table.h"
 #include "preload/digest.h"
 

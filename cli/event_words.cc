@@ -1,0 +1,84 @@
+#include "cli/event_words.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "preload/digest.h"
+
+namespace deja::cli {
+
+using format::Event;
+
+namespace {
+
+struct KindRow {
+  format::EventKind kind;
+  const char* name;
+};
+
+constexpr std::array kKinds = {
+    KindRow{format::EventKind::kCallEnter, "enter"},
+    KindRow{format::EventKind::kCallLeave, "leave"},
+    KindRow{format::EventKind::kCallResults, "results"},
+    KindRow{format::EventKind::kInput, "input"},
+    KindRow{format::EventKind::kClockRun, "clocks"},
+    KindRow{format::EventKind::kStep, "step"},
+    KindRow{format::EventKind::kSnapshot, "snapshot"},
+    KindRow{format::EventKind::kCheckpoint, "checkpoint"},
+    KindRow{format::EventKind::kNote, "note"},
+    KindRow{format::EventKind::kThreadStart, "thread-start"},
+    KindRow{format::EventKind::kThreadEnd, "thread-end"},
+    KindRow{format::EventKind::kCommCreated, "comm"},
+    KindRow{format::EventKind::kModuleLoaded, "module"},
+    KindRow{format::EventKind::kStackDefined, "stack"},
+    KindRow{format::EventKind::kCrash, "crash"},
+    KindRow{format::EventKind::kProcessExit, "exit"},
+    KindRow{format::EventKind::kDegraded, "degraded"},
+    KindRow{format::EventKind::kAsyncError, "async-error"},
+    KindRow{format::EventKind::kHandleDefined, "handle"},
+    KindRow{format::EventKind::kInputFile, "file"},
+    KindRow{format::EventKind::kFileRead, "file-read"},
+    KindRow{format::EventKind::kConnectionOpened, "connection"},
+    KindRow{format::EventKind::kTransfer, "transfer"},
+    KindRow{format::EventKind::kChild, "child"},
+    KindRow{format::EventKind::kWindowChange, "window"},
+};
+
+format::EventKind KindOf(const Event& event) {
+  return std::visit([](const auto& body) { return format::kKindOf<std::decay_t<decltype(body)>>; },
+                    event.body);
+}
+
+}  // namespace
+
+const char* KindName(const Event& event) {
+  format::EventKind kind = KindOf(event);
+  for (const KindRow& row : kKinds)
+    if (row.kind == kind) return row.name;
+  return "unknown";
+}
+
+std::string KindNames() {
+  std::string names;
+  for (const KindRow& row : kKinds) names += (names.empty() ? "" : ", ") + std::string(row.name);
+  return names;
+}
+
+std::string DTypeText(uint64_t dtype) {
+  const char* name = preload::DTypeName(static_cast<uint32_t>(dtype));
+  return name == nullptr ? fmt::format("type {}", dtype) : name;
+}
+
+std::string ClockName(format::ClockSource source) {
+  const char* name = format::ClockSourceName(static_cast<uint32_t>(source));
+  return name == nullptr ? fmt::format("clock {}", static_cast<uint32_t>(source)) : name;
+}
+
+std::string HashText(const Hash128& hash) {
+  std::string text;
+  for (uint8_t byte : hash.bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+}  // namespace deja::cli

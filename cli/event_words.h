@@ -1,0 +1,29 @@
+// The names that listings have for things in events: kinds, data types, clocks, hashes.
+//
+// Pure functions.
+#ifndef DEJA_CLI_EVENT_WORDS_H_
+#define DEJA_CLI_EVENT_WORDS_H_
+
+#include <string>
+
+#include "common/ids.h"
+#include "format/clock_run.h"
+#include "format/messages.h"
+
+namespace deja::cli {
+
+// The name under which `deja show --kind` knows an event: "enter", "leave", "results", "input", …
+const char* KindName(const format::Event& event);
+// All of them, for the help.
+std::string KindNames();
+
+// "float32"; "type 77" for one that this version does not know.
+std::string DTypeText(uint64_t dtype);
+// "realtime"; "clock 77" for one that this version does not know.
+std::string ClockName(format::ClockSource source);
+// In hexadecimal.
+std::string HashText(const Hash128& hash);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_EVENT_WORDS_H_

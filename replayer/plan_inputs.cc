@@ -1,0 +1,174 @@
+// The part of PlanBuilder that sorts what came from outside: clocks, entropy, connections, files.
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "format/file_ranges.h"
+#include "replayer/plan_builder.h"
+
+namespace deja::replayer {
+
+void PlanBuilder::AddReading(const format::Event& event, format::ClockSource source,
+                             int64_t value) {
+  RecordedThread& thread = Thread(event.thread);
+  const auto number = static_cast<uint32_t>(source);
+  // A checkpoint begins a segment, so that what was read before it in the same one is left out.
+  const uint64_t segment = thread.strict_events + thread.entropy_events + (behind_start_ ? 1 : 0);
+  thread.clocks[number].Add(segment, value);
+  plan_.first_readings_.try_emplace(number, FirstReading{value, event.time_ns});
+}
+
+bool PlanBuilder::AddOldReading(const format::Event& event, const format::Input& input) {
+  constexpr int64_t kSecond = 1000000000;
+  int64_t fields[2] = {};  // timespec, timeval, time_t
+  input.data.copy(reinterpret_cast<char*>(fields), sizeof fields);
+  const auto seconds = static_cast<int64_t>(static_cast<uint64_t>(fields[0]) * kSecond);
+  auto source = format::ClockSource::kNone;
+  int64_t value = 0;
+  switch (static_cast<preload::LibcApi>(input.api)) {
+    case preload::LibcApi::kclock_gettime:
+      source = static_cast<format::ClockSource>(std::min<uint64_t>(input.key, 30) + 1);
+      __builtin_add_overflow(seconds, fields[1], &value);
+      break;
+    case preload::LibcApi::ktimespec_get:
+      source = format::ClockSource::kTimespecGet;
+      __builtin_add_overflow(seconds, fields[1], &value);
+      break;
+    case preload::LibcApi::kgettimeofday:
+      source = format::ClockSource::kGettimeofday;
+      __builtin_add_overflow(seconds, fields[1] % 1000000 * 1000, &value);
+      break;
+    case preload::LibcApi::ktime:
+      source = format::ClockSource::kTime;
+      value = seconds;
+      break;
+    default:
+      return false;
+  }
+  AddReading(event, source, value);
+  return true;
+}
+
+void PlanBuilder::AddInput(const format::Event& event, const format::Input& input) {
+  if (AddOldReading(event, input)) return;
+  const auto index = static_cast<uint32_t>(plan_.inputs_.size());
+  RecordedInput recorded;
+  recorded.api = input.api;
+  recorded.thread = ThreadAt(event.thread);
+  recorded.key = input.key;
+  recorded.result = input.result;
+  recorded.error = static_cast<int32_t>(input.error);
+  recorded.data = Keep(plan_.bytes_, input.data);
+  recorded.hash = input.hash;
+  plan_.inputs_.push_back(recorded);
+  RecordedThread& thread = plan_.threads_[recorded.thread];
+  const InputKey key{input.api, input.key};
+  if (kinds_.input(input.api) == preload::InputKind::kEntropy) {
+    thread.entropy[input.api].push_back(index);
+    ++thread.entropy_events;
+  } else {
+    thread.by_key[key].push_back(index);
+  }
+  plan_.identities_.try_emplace(key, index);
+}
+
+void PlanBuilder::AddConnection(const format::Event& event,
+                                const format::ConnectionOpened& opened) {
+  connection_at_.try_emplace(opened.connection, static_cast<uint32_t>(plan_.connections_.size()));
+  PlannedConnection connection;
+  connection.name = std::string(opened.name);
+  connection.kind = static_cast<format::ConnectionKind>(opened.kind);
+  connection.type = opened.type;
+  connection.local = std::string(opened.local);
+  connection.remote = std::string(opened.remote);
+  connection.result = opened.result;
+  connection.error = static_cast<int32_t>(opened.error);
+  connection.listener = opened.listener;  // its number, until all are known
+  connection.own = opened.own;
+  connection.file_size = opened.file_size;
+  connection.peer = std::string(opened.peer);
+  connection.thread = ThreadAt(event.thread);
+  connection.seq = event.seq;
+  connection.time_ns = event.time_ns;
+  plan_.connections_.push_back(std::move(connection));
+}
+
+void PlanBuilder::AddTransfer(const format::Event& event, const format::Transfer& recorded) {
+  PlannedTransfer transfer;
+  transfer.connection = recorded.connection;  // its number, until all are known
+  transfer.kind = static_cast<format::TransferKind>(recorded.direction);
+  transfer.number = recorded.number;
+  transfer.result = recorded.result;
+  transfer.error = static_cast<int32_t>(recorded.error);
+  transfer.data = Keep(plan_.bytes_, recorded.data);
+  transfer.hash = recorded.hash;
+  transfer.sent_before = recorded.sent_before;
+  transfer.sent_hash = recorded.sent_hash;
+  transfer.address = Keep(plan_.bytes_, recorded.address);
+  transfer.position = recorded.position;
+  transfer.flags = recorded.flags;
+  transfer.thread = ThreadAt(event.thread);
+  transfer.seq = event.seq;
+  transfer.time_ns = event.time_ns;
+  plan_.transfers_.push_back(transfer);
+}
+
+void PlanBuilder::ResolveConnections() {
+  auto position = [this](uint32_t number) {
+    auto it = connection_at_.find(number);
+    return it == connection_at_.end() ? kNone : it->second;
+  };
+  for (PlannedConnection& connection : plan_.connections_)
+    connection.listener = connection.listener == 0 ? kNone : position(connection.listener);
+  for (PlannedTransfer& transfer : plan_.transfers_)
+    transfer.connection = position(transfer.connection);
+  std::erase_if(plan_.transfers_,
+                [](const PlannedTransfer& transfer) { return transfer.connection == kNone; });
+}
+
+void PlanBuilder::AddFile(const format::Event& event, const format::InputFile& recorded) {
+  RecordedFile file;
+  file.number = recorded.file;
+  file.path = std::string(recorded.path);
+  file.mode = recorded.mode;
+  file.size = recorded.size;
+  file.mtime_ns = recorded.mtime_ns;
+  file.device = recorded.device;
+  file.inode = recorded.inode;
+  file.error = static_cast<int32_t>(recorded.error);
+  file.opens = recorded.opens;
+  file.written = recorded.written;
+  file.entries = std::string(recorded.entries);
+  file.entries_hash = recorded.entries_hash;
+  file.time_ns = event.time_ns;
+  plan_.files_.push_back(std::move(file));
+}
+
+void PlanBuilder::AddRanges(const format::FileRead& event) {
+  for (const format::FileRange& range : format::RangesOf(event))
+    file_ranges_[event.file].push_back(
+        {range.begin, range.size, range.hash, static_cast<format::FileReadHow>(event.how),
+         event.payload == static_cast<uint32_t>(format::PayloadState::kKept)});
+}
+
+void PlanBuilder::ResolveFiles() {
+  for (uint32_t i = 0; i < plan_.files_.size(); ++i) {
+    RecordedFile& file = plan_.files_[i];
+    auto& by_path = S_ISLNK(file.mode) ? plan_.link_by_path_ : plan_.file_by_path_;
+    by_path[file.path].push_back(i);
+    const auto ranges = file_ranges_.find(file.number);
+    if (ranges == file_ranges_.end()) continue;
+    file.ranges = std::move(ranges->second);
+    file_ranges_.erase(ranges);
+    std::stable_sort(
+        file.ranges.begin(), file.ranges.end(),
+        [](const RecordedRange& a, const RecordedRange& b) { return a.begin < b.begin; });
+  }
+  for (auto* by_path : {&plan_.file_by_path_, &plan_.link_by_path_})
+    for (auto& [path, states] : *by_path)
+      std::stable_sort(states.begin(), states.end(), [this](uint32_t a, uint32_t b) {
+        return plan_.files_[a].opens < plan_.files_[b].opens;
+      });
+}
+
+}  // namespace deja::replayer
