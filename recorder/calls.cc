@@ -5,6 +5,7 @@
 #include "include/compat/nccl.h"
 #include "preload/api/nccl_table.h"
 #include "preload/digest.h"
+#include "recorder/argument_memory.h"
 #include "recorder/blob.h"
 #include "recorder/recorder_engine.h"
 
@@ -17,17 +18,6 @@ using preload::Role;
 
 constexpr size_t kUniqueIdBytes = 128;
 constexpr size_t kMaxText = 1024;
-
-const void* Pointer(uint64_t word) {
-  return reinterpret_cast<const void*>(word);
-}
-
-template <typename T>
-uint64_t ValueAt(uint64_t address) {
-  T value{};
-  if (address != 0) std::memcpy(&value, Pointer(address), sizeof value);
-  return static_cast<uint64_t>(value);
-}
 
 // Bytes of an array of `count` elements, where a count that makes no sense is 0.
 size_t ArrayBytes(uint64_t count, size_t element) {
@@ -245,15 +235,16 @@ void RecorderEngine::WriteLeave(Recording& rec, const Call& call, uint64_t enter
   rec.writer.Write(leave);
 }
 
+uint64_t RecorderEngine::WritePlainEnter(Recording& rec, const Call& call) {
+  ErrnoKeeper keep;
+  format::CallEnter enter;
+  Blob blob;
+  FillEnter(rec, call, enter, blob);
+  return rec.writer.Write(enter);
+}
+
 void RecorderEngine::RecordPlain(Recording& rec, Call& call) {
-  uint64_t enter_seq = 0;
-  {
-    ErrnoKeeper keep;
-    format::CallEnter enter;
-    Blob blob;
-    FillEnter(rec, call, enter, blob);
-    enter_seq = rec.writer.Write(enter);
-  }
+  const uint64_t enter_seq = WritePlainEnter(rec, call);
   call.invoke(call);
   ErrnoKeeper keep;
   WriteLeave(rec, call, enter_seq);

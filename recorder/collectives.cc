@@ -130,14 +130,7 @@ void RecorderEngine::DropAll(Recording& rec, OpList list) {
 
 void RecorderEngine::RecordGroup(Recording& rec, Call& call) {
   auto api = static_cast<NcclApi>(call.info->id);
-  uint64_t enter_seq = 0;
-  {
-    ErrnoKeeper keep;
-    format::CallEnter enter;
-    Blob blob;
-    FillEnter(rec, call, enter, blob);
-    enter_seq = rec.writer.Write(enter);
-  }
+  const uint64_t enter_seq = WritePlainEnter(rec, call);
   call.invoke(call);
   ErrnoKeeper keep;
   preload::ThreadRecord& self = preload::Self();

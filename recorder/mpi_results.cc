@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "preload/digest.h"
+#include "recorder/argument_memory.h"
 #include "recorder/mapped_memory.h"
 
 namespace deja::recorder {
@@ -17,17 +18,6 @@ namespace {
 constexpr size_t kMaxText = 4096;
 // What is sent is kept up to this size, so that a difference can be shown.
 constexpr size_t kMaxKeptInput = 4096;
-
-const void* Pointer(uint64_t word) {
-  return reinterpret_cast<const void*>(word);
-}
-
-template <typename T>
-uint64_t ValueAt(uint64_t address) {
-  T value{};
-  if (address != 0) std::memcpy(&value, Pointer(address), sizeof value);
-  return static_cast<uint64_t>(value);
-}
 
 // f(bytes): those of `buffer`, gathered if they lie apart.
 template <typename F>

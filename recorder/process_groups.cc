@@ -90,16 +90,12 @@ void RecorderEngine::OnGroupCall(GroupCall& call) {
 void RecorderEngine::RecordNewGroup(Recording& rec, GroupCall& call) {
   const int rank = static_cast<int>(call.ArgOf(Role::kRank));
   const int nranks = static_cast<int>(call.ArgOf(Role::kNRanks));
-  uint64_t enter_seq = 0;
   {
     ErrnoKeeper keep;
     // Before the call: a group that never comes about is worth a trace, too.
     rec.BecomeRank(rank, nranks);
-    format::CallEnter enter;
-    Blob blob;
-    FillEnter(rec, call, enter, blob);
-    enter_seq = rec.writer.Write(enter);
   }
+  const uint64_t enter_seq = WritePlainEnter(rec, call);
   call.invoke(call);
   ErrnoKeeper keep;
   if (call.result != 0) return WriteRaised(rec, call, enter_seq);

@@ -91,6 +91,8 @@ class RecorderEngine final : public preload::Engine {
   // calls.cc
   void FillEnter(Recording& rec, const preload::Call& call, format::CallEnter& enter,
                  class Blob& blob);
+  // Of a call of which nothing is to be read but its arguments. Returns the event's number.
+  uint64_t WritePlainEnter(Recording& rec, const preload::Call& call);
   void RecordPlain(Recording& rec, preload::Call& call);
   void WriteLeave(Recording& rec, const preload::Call& call, uint64_t enter_seq);
   uint32_t HandleWire(Recording& rec, HandleKind kind, uint64_t value);

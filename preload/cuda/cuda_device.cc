@@ -101,13 +101,20 @@ bool CudaDevice::MayEnqueue(const InContextOf& scope, CUstream stream, DeviceAns
   return answer == DeviceAnswer::kTaken;
 }
 
+CudaDevice::Copy* CudaDevice::TakeFor(const InContextOf& scope, CUstream stream, uint64_t bytes,
+                                      DeviceAnswer& answer) {
+  if (!MayEnqueue(scope, stream, answer)) return nullptr;
+  Copy* copy = Take(scope.context(), bytes);
+  if (copy == nullptr) answer = DeviceAnswer::kNoMemory;
+  return copy;
+}
+
 DeviceAnswer CudaDevice::Read(const void* data, uint64_t bytes, uint64_t stream, UseBytes use,
                               void* context) {
   const InContextOf scope(driver_, stream);
   DeviceAnswer answer;
-  if (!MayEnqueue(scope, Stream(stream), answer)) return answer;
-  Copy* copy = Take(scope.context(), bytes);
-  if (copy == nullptr) return DeviceAnswer::kNoMemory;
+  Copy* copy = TakeFor(scope, Stream(stream), bytes, answer);
+  if (copy == nullptr) return answer;
   copy->use = use;
   copy->context = context;
   if (driver_.cuMemcpyAsync(Address(copy->buffer->memory), Address(data), bytes, Stream(stream)) !=
@@ -122,9 +129,8 @@ DeviceAnswer CudaDevice::Write(void* data, uint64_t bytes, uint64_t stream, Make
                                void* context) {
   const InContextOf scope(driver_, stream);
   DeviceAnswer answer;
-  if (!MayEnqueue(scope, Stream(stream), answer)) return answer;
-  Copy* copy = Take(scope.context(), bytes);
-  if (copy == nullptr) return DeviceAnswer::kNoMemory;
+  Copy* copy = TakeFor(scope, Stream(stream), bytes, answer);
+  if (copy == nullptr) return answer;
   copy->use = nullptr;
   if (!make({copy->buffer->memory, bytes}, context) ||
       driver_.cuMemcpyAsync(Address(data), Address(copy->buffer->memory), bytes, Stream(stream)) !=

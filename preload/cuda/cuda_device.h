@@ -63,6 +63,8 @@ class CudaDevice final : public Device {
 
   // False if nothing may be enqueued on the stream; `answer` then says why.
   bool MayEnqueue(const InContextOf& scope, CUstream stream, DeviceAnswer& answer) const;
+  // A copy for work that is put on the stream; null if there can be none, and `answer` says why.
+  Copy* TakeFor(const InContextOf& scope, CUstream stream, uint64_t bytes, DeviceAnswer& answer);
   // A copy with an event of `context` and a buffer; null when there is none.
   Copy* Take(CUcontext context, uint64_t bytes);
   Buffer* TakeBuffer(uint64_t bytes);
