@@ -140,7 +140,7 @@ class ConnectionPool {
     object.transfers_.store(0);
     object.sent_.store(0);
     object.peeked_.store(0);
-    object.masker_.reset();
+    object.heads_.reset();
     object.file_size_ = 0;
   }
 };
@@ -242,26 +242,13 @@ void RecordedConnection::Write(Recording& rec, format::Transfer& event) {
 // Values of secret headers are not stored. In place; true if there were any.
 bool RecordedConnection::MaskHead(Recording& rec, std::span<char> bytes) {
   Hold hold(mask_lock_);
-  if (!masker_) masker_.emplace(rec.secrets);
-  const std::string_view text(bytes.data(), bytes.size());
-  // What comes after something was sent is an answer, or the next request.
-  const uint64_t sent = sent_.load(std::memory_order_relaxed);
-  if (sent != sent_before_head_ || text.substr(0, 7) == "HTTP/1.") masker_->BeginMessage();
-  sent_before_head_ = sent;
-  // Up to where the head ends, so that bodies are not looked at.
-  size_t end = std::min(text.find("\r\n\r\n"), text.find("\n\n"));
-  end = end == std::string_view::npos ? bytes.size() : std::min(end + 4, bytes.size());
-  return masker_->Mask(bytes.first(end));
+  if (!heads_) heads_.emplace(rec.secrets);
+  return heads_->Mask(bytes, sent_.load(std::memory_order_relaxed));
 }
 
-// Bytes that may be of the head of an HTTP message. Those that come in by few are looked at in any
-// case: a head may be read byte by byte.
 bool RecordedConnection::MayBeHead(std::span<const std::byte> bytes) const {
-  constexpr size_t kFew = 128;
-  if (bytes.size() <= kFew || (masker_ && masker_->in_head())) return true;
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const std::string_view line = text.substr(0, text.find('\n'));
-  return line.find("HTTP/1.") != std::string_view::npos;
+  return (heads_ && heads_->in_head()) ||
+         ReceivedHeads::MayBegin({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 void RecordedConnection::WriteReceived(Recording& rec, const Transfer& transfer, int error) {

@@ -9,10 +9,10 @@
 #include <optional>
 #include <span>
 
-#include "common/secrets.h"
 #include "format/messages.h"
 #include "preload/connection_names.h"
 #include "preload/connections.h"
+#include "recorder/received_heads.h"
 #include "recorder/recording.h"
 
 namespace deja::recorder {
@@ -81,8 +81,7 @@ class RecordedConnection final : public preload::ConnectionObject {
   std::atomic<uint64_t> sent_{0};
   std::atomic<int64_t> peeked_{0};  // how far, since the last receipt
   SpinLock mask_lock_;
-  std::optional<HeaderMasker> masker_;
-  uint64_t sent_before_head_ = 0;  // bytes, when something was received last
+  std::optional<ReceivedHeads> heads_;
 };
 
 // From the pool; null when there is no memory. Nobody else has it.
