@@ -18,6 +18,7 @@
 #include "preload/connections.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
+#include "preload/hooks/tracked.h"
 #include "preload/real_symbols.h"
 
 namespace deja::preload {
@@ -32,12 +33,6 @@ constinit RealFn<ssize_t (*)(int, off64_t*, int, off64_t*, size_t, unsigned)> re
     "copy_file_range"};
 
 constexpr size_t kPiece = 16 << 10;
-
-// What `fd` leads to, if this call is the program's.
-FdObject* Tracked(int fd) {
-  FdObject* object = FdTable::Find(fd);
-  return object != nullptr && !InsideDeja() ? object : nullptr;
-}
 
 bool Is(const FdObject* object, FdObject::Kind kind) {
   return object != nullptr && object->kind() == kind;
@@ -134,7 +129,6 @@ ssize_t CopyOf(const Copy& c, Real real) {
       Is(Tracked(c.out), FdObject::Kind::kConnection))
     return CopyByHand(c);
   if (!Is(source, FdObject::Kind::kFile)) return real();
-  GetEngine();  // which gets ready, in a forked child
   const off64_t given = c.in_at != nullptr ? *c.in_at : 0;
   const ssize_t n = real();
   if (n <= 0) return n;

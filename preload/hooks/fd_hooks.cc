@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "preload/hooks/export.h"
-#include "preload/hooks/fd_table.h"
+#include "preload/hooks/tracked.h"
 #include "preload/real_symbols.h"
 
 namespace deja::preload {
@@ -25,13 +25,24 @@ void NoteCopy(int from, int copy) {
   if (copy >= 0) FdTable::Copy(from, copy);
 }
 
+// The engine puts objects where they belong by the descriptors' numbers: before a copy moves them.
+void PrepareCopy(int from, int to) {
+  (void)Tracked(from);
+  (void)Tracked(to);
+}
+
 bool IsCopyCommand(int command) {
   return command == F_DUPFD || command == F_DUPFD_CLOEXEC;
 }
 
+// `fd` leads nowhere any more.
+void Forget(int fd) {
+  (void)Tracked(fd);
+  FdTable::Set(fd, nullptr);
+}
+
 void ForgetRange(unsigned first, unsigned last) {
-  for (unsigned fd = first; fd <= last && fd < FdTable::kSize; ++fd)
-    FdTable::Set(static_cast<int>(fd), nullptr);
+  for (unsigned fd = first; fd <= last && fd < FdTable::kSize; ++fd) Forget(static_cast<int>(fd));
 }
 
 }  // namespace
@@ -46,12 +57,14 @@ DEJA_EXPORT int dup(int fd) noexcept {
 }
 
 DEJA_EXPORT int dup2(int fd, int to) noexcept {
+  PrepareCopy(fd, to);
   int copy = real_dup2(fd, to);
   NoteCopy(fd, copy);
   return copy;
 }
 
 DEJA_EXPORT int dup3(int fd, int to, int flags) noexcept {
+  PrepareCopy(fd, to);
   int copy = real_dup3(fd, to, flags);
   NoteCopy(fd, copy);
   return copy;
@@ -81,7 +94,7 @@ DEJA_EXPORT int fcntl64(int fd, int command, ...) {
 // Before the real call: afterwards another thread may be given the same number. Whatever close
 // returns, the descriptor is gone.
 DEJA_EXPORT int close(int fd) {
-  FdTable::Set(fd, nullptr);
+  Forget(fd);
   return real_close(fd);
 }
 
@@ -99,10 +112,10 @@ DEJA_EXPORT void closefrom(int first) noexcept {
 DEJA_EXPORT int fclose(FILE* stream) {
   if (stream != nullptr) {
     const int fd = fileno_unlocked(stream);
-    FdObject* object = FdTable::Find(fd);
+    FdObject* object = Tracked(fd);
     // What is still in its buffer is sent while we know where it goes.
     if (object != nullptr && object->kind() == FdObject::Kind::kConnection) fflush(stream);
-    FdTable::Set(fd, nullptr);
+    Forget(fd);
   }
   return real_fclose(stream);
 }

@@ -5,10 +5,9 @@
 
 #include <algorithm>
 
-#include "preload/engine.h"
 #include "preload/guard.h"
 #include "preload/hooks/export.h"
-#include "preload/hooks/fd_table.h"
+#include "preload/hooks/tracked.h"
 #include "preload/real_symbols.h"
 
 namespace deja::preload {
@@ -28,15 +27,6 @@ constinit RealFn<ssize_t (*)(int, const iovec*, int, off_t, int)> real_preadv2{"
 constinit RealFn<ssize_t (*)(int, const iovec*, int, off64_t, int)> real_preadv64v2{"preadv64v2"};
 constinit RealFn<off_t (*)(int, off_t, int)> real_lseek{"lseek"};
 constinit RealFn<off64_t (*)(int, off64_t, int)> real_lseek64{"lseek64"};
-
-// What answers a read of `fd`; null: the kernel.
-FdObject* Tracked(int fd) {
-  FdObject* object = FdTable::Find(fd);
-  if (object == nullptr || InsideDeja()) return nullptr;
-  // In a forked child the engine has to get ready before it reads what its parent opened.
-  if (object->kind() == FdObject::Kind::kFile) GetEngine();
-  return object;
-}
 
 bool IsFile(const FdObject& object) {
   return object.kind() == FdObject::Kind::kFile;

@@ -7,6 +7,7 @@
 #include "preload/connections.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
+#include "preload/hooks/tracked.h"
 #include "preload/real_sockets.h"
 #include "preload/real_symbols.h"
 
@@ -17,10 +18,9 @@ constinit RealFn<int (*)(int, sockaddr*, socklen_t*)> real_accept{"accept"};
 constinit RealFn<int (*)(int, unsigned long, void*)> real_ioctl{"ioctl"};
 
 // What `fd` leads to, if that is a connection and this call is the program's.
-ConnectionObject* Tracked(int fd) {
-  FdObject* object = FdTable::Find(fd);
-  if (object == nullptr || object->kind() != FdObject::Kind::kConnection || InsideDeja())
-    return nullptr;
+ConnectionObject* TrackedConnection(int fd) {
+  FdObject* object = Tracked(fd);
+  if (object == nullptr || object->kind() != FdObject::Kind::kConnection) return nullptr;
   return static_cast<ConnectionObject*>(object);
 }
 
@@ -46,60 +46,60 @@ DEJA_EXPORT int socket(int domain, int type, int protocol) noexcept {
 }
 
 DEJA_EXPORT int connect(int fd, const sockaddr* address, socklen_t size) {
-  ConnectionObject* object = Tracked(fd);
+  ConnectionObject* object = TrackedConnection(fd);
   if (object == nullptr) return ConnectUntracked(fd, address, size);
   return object->OnConnect(fd, address, size);
 }
 
 DEJA_EXPORT int bind(int fd, const sockaddr* address, socklen_t size) noexcept {
-  ConnectionObject* object = Tracked(fd);
+  ConnectionObject* object = TrackedConnection(fd);
   if (object == nullptr) return real::Bind(fd, address, size);
   return object->OnBind(fd, address, size);
 }
 
 DEJA_EXPORT int listen(int fd, int backlog) noexcept {
-  ConnectionObject* object = Tracked(fd);
+  ConnectionObject* object = TrackedConnection(fd);
   return object == nullptr ? real::Listen(fd, backlog) : object->OnListen(fd, backlog);
 }
 
 DEJA_EXPORT int accept(int fd, sockaddr* address, socklen_t* size) {
-  ConnectionObject* object = Tracked(fd);
+  ConnectionObject* object = TrackedConnection(fd);
   if (object == nullptr) return real_accept(fd, address, size);
   return object->OnAccept(fd, address, size, 0);
 }
 
 DEJA_EXPORT int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
-  ConnectionObject* object = Tracked(fd);
+  ConnectionObject* object = TrackedConnection(fd);
   if (object == nullptr) return real::Accept(fd, address, size, flags);
   return object->OnAccept(fd, address, size, flags);
 }
 
 DEJA_EXPORT int shutdown(int fd, int how) noexcept {
-  ConnectionObject* object = Tracked(fd);
+  ConnectionObject* object = TrackedConnection(fd);
   return object == nullptr ? real::Shutdown(fd, how) : object->OnShutdown(fd, how);
 }
 
 DEJA_EXPORT int getsockname(int fd, sockaddr* address, socklen_t* size) noexcept {
-  ConnectionObject* object = Tracked(fd);
+  ConnectionObject* object = TrackedConnection(fd);
   if (object == nullptr) return real::GetName(fd, false, address, size);
   return object->OnGetName(fd, false, address, size);
 }
 
 DEJA_EXPORT int getpeername(int fd, sockaddr* address, socklen_t* size) noexcept {
-  ConnectionObject* object = Tracked(fd);
+  ConnectionObject* object = TrackedConnection(fd);
   if (object == nullptr) return real::GetName(fd, true, address, size);
   return object->OnGetName(fd, true, address, size);
 }
 
 DEJA_EXPORT int getsockopt(int fd, int level, int name, void* value, socklen_t* size) noexcept {
-  ConnectionObject* object = Tracked(fd);
+  ConnectionObject* object = TrackedConnection(fd);
   if (object == nullptr) return real::GetOption(fd, level, name, value, size);
   return object->OnGetOption(fd, level, name, value, size);
 }
 
 DEJA_EXPORT int setsockopt(int fd, int level, int name, const void* value,
                            socklen_t size) noexcept {
-  ConnectionObject* object = Tracked(fd);
+  ConnectionObject* object = TrackedConnection(fd);
   if (object == nullptr) return real::SetOption(fd, level, name, value, size);
   return object->OnSetOption(fd, level, name, value, size);
 }
@@ -111,7 +111,7 @@ DEJA_EXPORT int ioctl(int fd, unsigned long request, ...) noexcept {
   void* argument = va_arg(arguments, void*);
   va_end(arguments);
   if (request == FIONREAD && argument != nullptr) {
-    ConnectionObject* object = Tracked(fd);
+    ConnectionObject* object = TrackedConnection(fd);
     if (object != nullptr) return object->OnBytesWaiting(fd, static_cast<int*>(argument));
   }
   return real_ioctl(fd, request, argument);

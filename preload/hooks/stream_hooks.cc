@@ -16,8 +16,8 @@
 #include <cstdio>
 
 #include "preload/connections.h"
-#include "preload/engine.h"
 #include "preload/guard.h"
+#include "preload/hooks/tracked.h"
 #include "preload/real_symbols.h"
 
 namespace deja::preload {
@@ -40,8 +40,8 @@ std::atomic<StreamSeek> g_seek{nullptr};
 
 // What the stream reads, if it is of this kind.
 FdObject* Tracked(FILE* stream, FdObject::Kind kind) {
-  FdObject* object = FdTable::Find(stream->_fileno);
-  return object != nullptr && object->kind() == kind && !InsideDeja() ? object : nullptr;
+  FdObject* object = deja::preload::Tracked(stream->_fileno);
+  return object != nullptr && object->kind() == kind ? object : nullptr;
 }
 FdObject* ConnectionOf(FILE* stream) {
   return Tracked(stream, FdObject::Kind::kConnection);
@@ -54,7 +54,6 @@ FdObject* SourceOf(FILE* stream) {
 
 ssize_t ReadFileStream(FILE* stream, void* buffer, ssize_t size) {
   FdObject* file = Tracked(stream, FdObject::Kind::kFile);
-  if (file != nullptr) GetEngine();  // which gets ready, in a forked child
   const ssize_t n = g_read.load(std::memory_order_relaxed)(stream, buffer, size);
   if (file != nullptr && n > 0) {
     const Guard guard;

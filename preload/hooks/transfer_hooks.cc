@@ -11,7 +11,7 @@
 #include "preload/guard.h"
 #include "preload/hooks/entropy_files.h"
 #include "preload/hooks/export.h"
-#include "preload/hooks/fd_table.h"
+#include "preload/hooks/tracked.h"
 #include "preload/real_symbols.h"
 
 namespace deja::preload {
@@ -32,12 +32,6 @@ constinit RealFn<ssize_t (*)(int, void*, size_t, size_t, int, sockaddr*, socklen
     real_recvfrom_chk{"__recvfrom_chk"};
 constinit RealFn<ssize_t (*)(int, msghdr*, int)> real_recvmsg{"recvmsg"};
 constinit RealFn<int (*)(int, mmsghdr*, unsigned, int, timespec*)> real_recvmmsg{"recvmmsg"};
-
-// What answers for `fd`; null: the kernel.
-FdObject* Tracked(int fd) {
-  FdObject* object = FdTable::Find(fd);
-  return object != nullptr && !InsideDeja() ? object : nullptr;
-}
 
 struct Parameters {
   LibcApi api;

@@ -286,6 +286,18 @@ class Differences(ConnectionTest):
                   "    print('child', n, flush=True)\n    os._exit(n % 200)\nprint(os.waitpid(pid, 0)[1])\n")
         self.assertReplays(self.record_single(sys.executable, "-c", script, port))
 
+    def test_a_forked_childs_first_call_is_on_its_parents_connection(self):
+        port = self.peer("store")
+        for way in ("send", "read", "copy", "close"):
+            with self.subTest(way):
+                run = self.checked(self.deja("record", "--single", "--out", self.trace_path(way + ".deja"), "--",
+                                             harness.app("connection_forked_client"), way, port))
+                self.assertIn("child ", run.stdout)
+                for _ in range(REPLAYS):
+                    again = self.checked(self.replay(0, trace=way + ".deja"))
+                    self.assertEqual(harness.without_report(again.stdout), run.stdout)
+                    self.assertNotIn("differs", again.stderr)
+
     def test_a_program_that_a_child_becomes_goes_on_with_its_parents_connection(self):
         child = ("import socket, sys\nwith socket.socket(fileno=int(sys.argv[1])) as c:\n    print(c.family.name)\n"
                  "    c.sendall(b'bye\\n')\n    data = c.makefile('rb').read()\nprint(len(data), sum(data), flush=True)\n")

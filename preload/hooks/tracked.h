@@ -1,0 +1,22 @@
+// What a descriptor leads to, for hooks that are about to use it.
+#ifndef DEJA_PRELOAD_HOOKS_TRACKED_H_
+#define DEJA_PRELOAD_HOOKS_TRACKED_H_
+
+#include "preload/engine.h"
+#include "preload/guard.h"
+#include "preload/hooks/fd_table.h"
+
+namespace deja::preload {
+
+// Null: the kernel's alone, or this call is not the program's. In a forked child the engine gets
+// ready first: what its parent has opened leads to objects of the parent, whose locks another
+// thread may have held at the fork, until the engine has put the child's own in their places.
+inline FdObject* Tracked(int fd) {
+  if (FdTable::Find(fd) == nullptr || InsideDeja()) return nullptr;
+  GetEngine();
+  return FdTable::Find(fd);
+}
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_HOOKS_TRACKED_H_
