@@ -3,7 +3,7 @@
 import functools
 import sys
 
-from deja import engine
+from deja import engine, torch_groups
 
 _KNOWN = {"", "none", "undefined", "gloo", "nccl"}
 _told = set()
@@ -19,7 +19,7 @@ def watch(module, real_gloo):
         for name in sorted(backends - _KNOWN):
             _tell(f"operations of the backend {name} are not recorded; those of gloo and nccl are")
         if len(backends) < 2 or "gloo" not in backends:
-            return make(*args, **kwargs)
+            return _checking(module, make(*args, **kwargs))
         together = " and ".join(sorted(backends))
         if engine.mode() == engine.REPLAYING:
             raise RuntimeError(f"deja: a group with the backends {together} cannot be replayed")
@@ -34,6 +34,21 @@ def watch(module, real_gloo):
             module.ProcessGroupGloo = ours
 
     module._new_process_group_helper = checked
+    wrap = module._create_process_group_wrapper
+
+    @functools.wraps(wrap)
+    def wrapped(wrapped_pg, *args, **kwargs):
+        return wrapped_pg if isinstance(wrapped_pg, torch_groups.Group) else wrap(wrapped_pg, *args, **kwargs)
+
+    module._create_process_group_wrapper = wrapped
+
+
+def _checking(module, made):
+    """made: the new group, in later versions followed by its store. Torch would put its checks around it, and lose the class."""
+    group = made[0] if isinstance(made, tuple) else made
+    if isinstance(group, torch_groups.Group) and module.get_debug_level() == module.DebugLevel.DETAIL:
+        group.check_collectives()
+    return made
 
 
 def _names(backend):

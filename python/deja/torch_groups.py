@@ -100,7 +100,7 @@ class Dense:
             tensor.detach().copy_(copy)
 
 
-class _Group(c10d.ProcessGroup):
+class Group(c10d.ProcessGroup):
     """What recorded and served groups share: which tensors each operation reads and writes."""
 
     def __init__(self, rank, size, backend):
@@ -269,6 +269,9 @@ class _Group(c10d.ProcessGroup):
     def recv_anysource(self, tensors, tag=0):
         return self._do("recv_anysource", [], _flat(tensors), (tensors, tag), {}, tag=tag)
 
+    def check_collectives(self):
+        """The ranks are to compare what they call. A replay has the outcomes."""
+
     def _do(self, name, inputs, outputs, args, kwargs, is_blocking=False, op=0, peer=0, tag=0):
         self._deja_sequence += 1
         in_place = inputs is outputs
@@ -291,17 +294,11 @@ class _Group(c10d.ProcessGroup):
             written.write_back()
             if is_blocking:
                 return torch_works.ServedWork(outcome, outputs).wait()
-            if torch_works.for_python():
-                return torch_works.ServedWork(outcome, outputs)
-            return torch_works.served_work_for_cpp(outcome, outputs)
+            return torch_works.served(name, outcome, outputs)
         ending = torch_works.Ending(outcome, dtype, written)
         if is_blocking:
             return ending.succeeded()
-        if torch_works.for_python() or name in ("send", "recv", "recv_anysource"):
-            return torch_works.RecordedWork(
-                self._deja_watcher, outcome.value, ending, outputs, name == "recv_anysource"
-            )
-        return torch_works.recorded_work_for_cpp(self._deja_watcher, outcome.value, ending, outputs)
+        return torch_works.recorded(name, self._deja_watcher, outcome.value, ending, outputs)
 
 
 def _first(args, kwargs):
@@ -323,7 +320,7 @@ def identity_of(ranks, name):
 def recording(real, backend):
     """The class to use instead of `real` (ProcessGroupGloo, …)."""
 
-    class RecordedGroup(_Group):
+    class RecordedGroup(Group):
         def __init__(self, store, rank, size, *args, **kwargs):
             super().__init__(rank, size, backend)
 
@@ -335,6 +332,15 @@ def recording(real, backend):
             self._deja_real, self._deja_as_group = outcome.value
             self._deja_group = outcome.group
             self._deja_watcher = torch_works.Watcher()
+            self._deja_helper_of = store, rank, size, kwargs
+
+        def check_collectives(self):
+            """As torch does for TORCH_DISTRIBUTED_DEBUG=DETAIL: a second group compares what the ranks call."""
+            store, rank, size, options = self._deja_helper_of
+            with engine.library():
+                helper = real(c10d.PrefixStore("pg_wrapper", store), rank, size, **options)
+                checking = c10d._ProcessGroupWrapper(self._deja_real, helper)
+                self._deja_as_group = as_group(checking, store, rank, size)
 
         @property
         def options(self):
@@ -385,7 +391,7 @@ def new_group(store, rank, size, make):
 def serving(real, backend):
     """The class that stands for `real` in a replay."""
 
-    class ServedGroup(_Group):
+    class ServedGroup(Group):
         def __init__(self, store, rank, size, *args, **kwargs):
             super().__init__(rank, size, backend)
             self._deja_group = new_group(store, rank, size, None).group

@@ -2,6 +2,7 @@
 
 import _thread
 import atexit
+import contextlib
 import queue
 import sys
 import threading
@@ -14,18 +15,29 @@ from deja import engine
 
 _create_work_from_future = c10d._create_work_from_future
 
+# Since 2.9 C++ that is given a Work of Python's keeps it alive. Before, it kept its own half only, whose wait never
+# ends: there C++ gets Works of C++.
+_CPP_KEEPS_WORKS = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 9)
 
-def for_python():
-    """Whether the operation was called by torch's Python functions (dist.all_reduce …).
 
-    Its Work then is a Python object, which raises what the real one raises. What C++ calls (the reducer of DDP,
-    functional collectives) gets a Work of C++: C++ keeps only its own half of a Python object.
-    """
+def _called_by_python(method, depth):
+    """Whether the caller's `depth`-th caller is code of Python's that names the method: else C++ has called that."""
     try:
-        caller = sys._getframe(3)  # of the group's method
-        return caller.f_code.co_filename.endswith("distributed_c10d.py")
+        return method in sys._getframe(depth + 1).f_code.co_names
     except ValueError:
         return False
+
+
+def _at_end_of_backward(call):
+    """In a backward pass: has call() made at its end, before what C++ (the reducer of DDP) does there, and returns True.
+
+    The reducer gives nobody a tensor of an operation that was issued in a backward pass before it has been there.
+    """
+    try:
+        torch.autograd.Variable._execution_engine.queue_callback(call)
+    except RuntimeError:  # no backward pass
+        return False
+    return True
 
 
 class Ending:
@@ -98,7 +110,25 @@ class RecordedWork(c10d.Work):
     source_rank = _source_rank
 
     def get_future(self):
+        if not _called_by_python("get_future", 1) and _at_end_of_backward(self.note):
+            return self._work.get_future()
         return self._watcher.future(self._work, self._ending, self._outputs)
+
+    def note(self):
+        """Waits, and leaves it to others to meet the error."""
+        with contextlib.suppress(Exception):
+            self.wait()
+
+
+def recorded(name, watcher, work, ending, outputs):
+    """The Work of a recorded operation, for who called it."""
+    made = RecordedWork(watcher, work, ending, outputs, name == "recv_anysource")
+    if _CPP_KEEPS_WORKS or name in ("send", "recv", "recv_anysource") or _called_by_python(name, 3):
+        return made
+    # C++ waits for the operation at once, unless it is in a backward pass.
+    if not _at_end_of_backward(made.note):
+        made.wait()
+    return work
 
 
 class Watcher:
@@ -118,7 +148,6 @@ class Watcher:
     def future(self, work, ending, outputs):
         """A future that is done once the results of `work` have been recorded."""
         ended = torch.futures.Future()
-        future = ended.then(_give)
         with self._lock:
             self._unseen += 1
             if not self._is_running:
@@ -127,7 +156,7 @@ class Watcher:
                     _thread.start_new_thread(self._watch, ())
                 atexit.register(self._wait_for_all)
         self._queue.put((work, ending, outputs, ended))
-        return future
+        return ended
 
     def _watch(self):
         while True:
@@ -135,10 +164,10 @@ class Watcher:
             try:
                 result = _value_of(work, outputs)
                 ending.succeeded()
-            except BaseException as error:  # given to who asks the future
+                ended.set_result(result)
+            except Exception as error:  # given to who asks the future
                 ending.failed(error)
-                result = error
-            ended.set_result(result)
+                ended.set_exception(error)
             work = ending = outputs = ended = result = None
             with self._lock:
                 self._unseen -= 1
@@ -150,13 +179,6 @@ class Watcher:
             time.sleep(0.001)
 
 
-def _give(ended):
-    result = ended.value()
-    if isinstance(result, BaseException):
-        raise result
-    return result
-
-
 def _value_of(work, outputs):
     try:
         future = work.get_future()
@@ -164,16 +186,6 @@ def _value_of(work, outputs):
         work.wait()
         return outputs
     return future.wait()
-
-
-def recorded_work_for_cpp(watcher, work, ending, outputs):
-    return _create_work_from_future(watcher.future(work, ending, outputs))
-
-
-def _completed(value):
-    future = torch.futures.Future()
-    future.set_result(value)
-    return future
 
 
 class ServedWork(c10d.Work):
@@ -209,20 +221,26 @@ class ServedWork(c10d.Work):
     source_rank = _source_rank
 
     def get_future(self):
-        return served_future(self._outcome, self._outputs)
+        future = torch.futures.Future()
+        if self._outcome.state == engine.DONE or (
+            not _called_by_python("get_future", 1) and _at_end_of_backward(self.wait)
+        ):
+            future.set_result(self._outputs)
+            return future
+        try:
+            self.wait()
+        except Exception as error:  # given to who asks the future
+            future.set_exception(error)
+        return future
 
 
-def served_future(outcome, outputs):
-    if outcome.state == engine.UNKNOWN:
-        engine.group_done(outcome.group, outcome.operation)
-
-    def give(_):
-        if outcome.state == engine.FAILED:
-            raise engine.recorded_error(outcome.error)
-        return outputs
-
-    return _completed(None).then(give)
-
-
-def served_work_for_cpp(outcome, outputs):
-    return _create_work_from_future(served_future(outcome, outputs))
+def served(name, outcome, outputs):
+    """The Work of a served operation, for who called it."""
+    made = ServedWork(outcome, outputs)
+    if _CPP_KEEPS_WORKS or _called_by_python(name, 3):
+        return made
+    if outcome.state != engine.DONE and not _at_end_of_backward(made.wait):
+        made.wait()
+    future = torch.futures.Future()
+    future.set_result(outputs)
+    return _create_work_from_future(future)

@@ -7,10 +7,10 @@ import torch
 import torch.distributed as dist
 
 
-def start():
+def start(**options):
     """Without JOB_SEED nothing is seeded."""
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
+    dist.init_process_group("gloo", **options)
     if "JOB_SEED" in os.environ:
         seed = int(os.environ["JOB_SEED"]) + dist.get_rank()
         torch.manual_seed(seed)

@@ -1,0 +1,56 @@
+"""Operations of torch.distributed that fail: what is raised for whom is what is raised without Deja, and again in a replay."""
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import harness  # noqa: E402
+from torch_jobs import APPS, PYTHON, VERSION, TorchTest, of_rank  # noqa: E402
+
+
+@unittest.skipUnless(VERSION, f"{PYTHON} has no torch with gloo")
+class TorchFailures(TorchTest):
+    def assertFailsAlike(self, what, **env):
+        plain = self.checked(self.launch(PYTHON, [APPS / "failures.py", what], n=2, env=env, timeout=300))
+        run = self.record_job("failures", 2, what, **env)
+        for rank in range(2):
+            self.assertEqual(of_rank(rank, run.stdout), of_rank(rank, plain.stdout))
+            replayed = self.checked(self.replay(rank, env={"MASTER_PORT": "1"}))
+            self.assertIn("the same as recorded", replayed.stdout)
+            self.assertEqual(of_rank(rank, replayed.stdout), of_rank(rank, run.stdout))
+        self.assertIn("Error: ", of_rank(0, run.stdout)[-2])
+
+    def test_blocking(self):
+        self.assertFailsAlike("sync")
+
+    def test_a_work(self):
+        self.assertFailsAlike("async")
+
+    def test_a_future(self):
+        self.assertFailsAlike("future")
+
+    def test_what_follows_a_future(self):
+        self.assertFailsAlike("then")
+
+    def test_c_plus_plus_waits_at_once(self):
+        self.assertFailsAlike("construct")
+
+    def test_c_plus_plus_waits_at_the_end_of_a_backward_pass(self):
+        self.assertFailsAlike("backward")
+
+    @unittest.skipUnless(VERSION and VERSION >= (2, 1), "functional collectives are newer than this torch")
+    def test_functional(self):
+        self.assertFailsAlike("functional")
+
+    def test_timeout(self):
+        self.assertFailsAlike("timeout")
+
+    def test_shapes_that_do_not_match(self):
+        self.assertFailsAlike("shapes", TORCH_DISTRIBUTED_DEBUG="DETAIL")
+
+    def test_calls_that_do_not_match(self):
+        self.assertFailsAlike("calls", TORCH_DISTRIBUTED_DEBUG="DETAIL")
+
+
+if __name__ == "__main__":
+    harness.main()
