@@ -1,17 +1,12 @@
 // Digests of tensors against what memory gives: hash and statistics apart and together, and plain
-// reading; and call stacks, which every event of a call has.
+// reading.
 #include <benchmark/benchmark.h>
-#include <dlfcn.h>
-#include <execinfo.h>
 
 #include <cstring>
 #include <random>
 #include <vector>
 
 #include "preload/digest.h"
-#include "preload/modules.h"
-#include "preload/stack.h"
-#include "preload/stack_walk.h"
 
 namespace {
 
@@ -88,56 +83,6 @@ void BM_Digest(benchmark::State& state, uint32_t dtype) {
   Finish(state);
 }
 
-struct NullSink : deja::preload::StackSink {
-  void OnModule(const deja::format::ModuleLoaded&) override {}
-  void OnStack(const deja::format::StackDefined&) override {}
-};
-
-// Calls `one` again and again, so many frames below its caller.
-template <typename One>
-__attribute__((noinline)) void AtDepth(int depth, benchmark::State& state, const One& one) {
-  if (depth > 0) {
-    AtDepth(depth - 1, state, one);
-    asm volatile("" ::: "memory");
-    return;
-  }
-  for (auto _ : state) one();
-}
-
-void BM_CaptureStack(benchmark::State& state) {
-  NullSink sink;
-  deja::preload::RefreshModules();
-  AtDepth(static_cast<int>(state.range(0)), state,
-          [&] { benchmark::DoNotOptimize(deja::preload::CaptureStack(sink)); });
-}
-void BM_Libunwind(benchmark::State& state) {
-  deja::preload::RefreshModules();
-  AtDepth(static_cast<int>(state.range(0)), state, [] {
-    deja::preload::Frames frames;
-    deja::preload::WalkByLibunwind(nullptr, frames);
-    benchmark::DoNotOptimize(frames);
-  });
-}
-// The peers: the C library's, and nongnu libunwind's, which remembers what it finds. `walk` has the
-// signature that both have.
-using Backtrace = int(void** frames, int most);
-void Peer(benchmark::State& state, Backtrace* walk) {
-  if (walk == nullptr) return state.SkipWithError("libunwind.so.8 is not installed");
-  AtDepth(static_cast<int>(state.range(0)), state, [&] {
-    void* frames[64];
-    benchmark::DoNotOptimize(walk(frames, 64));
-    benchmark::DoNotOptimize(frames);
-  });
-}
-void BM_Glibc(benchmark::State& state) {
-  Peer(state, backtrace);
-}
-void BM_NongnuCached(benchmark::State& state) {
-  void* library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
-  void* walk = library == nullptr ? nullptr : dlsym(library, "unw_backtrace");
-  Peer(state, reinterpret_cast<Backtrace*>(walk));
-}
-
 #define SIZES ->Arg(200 << 10)->Arg(64 << 20)
 BENCHMARK(BM_Read) SIZES;
 BENCHMARK(BM_Copy) SIZES;
@@ -156,10 +101,6 @@ BENCHMARK_CAPTURE(BM_Stats, uint32, 3u) SIZES;
 BENCHMARK_CAPTURE(BM_Stats, int64, 4u) SIZES;
 BENCHMARK_CAPTURE(BM_StatsOfNans, float32, 7u) SIZES;
 BENCHMARK_CAPTURE(BM_StatsOfNans, bfloat16, 9u) SIZES;
-BENCHMARK(BM_CaptureStack)->Arg(5)->Arg(20);
-BENCHMARK(BM_Libunwind)->Arg(5)->Arg(20);
-BENCHMARK(BM_Glibc)->Arg(5)->Arg(20);
-BENCHMARK(BM_NongnuCached)->Arg(5)->Arg(20);
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <link.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -16,6 +17,7 @@ constexpr uint32_t kMaxModules = 4000;
 Module g_modules[kMaxModules];
 std::atomic<uint32_t> g_count{0};
 std::atomic<uint32_t> g_generation{0};
+std::atomic<uint32_t> g_version{0};
 // What the loader had counted when the table was last brought up to date.
 std::atomic<uint64_t> g_adds{0};
 std::atomic<uint64_t> g_subs{0};
@@ -71,7 +73,8 @@ void Describe(const dl_phdr_info& info, bool is_executable, Module& module) {
 }
 
 struct Scan {
-  bool first = true;
+  uint32_t index = 0;    // of the next module in the loader's list
+  uint32_t lasting = 0;  // so many at its beginning were loaded with the program
   uint64_t adds = 0;
   uint64_t subs = 0;
   bool seen[kMaxModules] = {};
@@ -86,8 +89,8 @@ bool IsSame(const Module& module, const dl_phdr_info& info, bool is_executable) 
 
 int OnModule(dl_phdr_info* info, size_t, void*) {
   Scan& scan = g_scan;
-  bool is_executable = scan.first;
-  scan.first = false;
+  const uint32_t index = scan.index++;
+  const bool is_executable = index == 0;
   scan.adds = info->dlpi_adds;
   scan.subs = info->dlpi_subs;
   uint32_t count = g_count.load(std::memory_order_relaxed);
@@ -101,10 +104,31 @@ int OnModule(dl_phdr_info* info, size_t, void*) {
   Module& module = g_modules[count];
   module.number = count + 1;
   Describe(*info, is_executable, module);
+  module.lasting = index < scan.lasting;
   scan.seen[count] = true;
   module.loaded.store(true, std::memory_order_release);
   g_count.store(count + 1, std::memory_order_release);
   return 0;
+}
+
+struct LoaderPlace {
+  uint64_t base = 0;
+  uint32_t index = 0;
+};
+
+int IsLoader(dl_phdr_info* info, size_t, void* context) {
+  auto& place = *static_cast<LoaderPlace*>(context);
+  ++place.index;
+  return info->dlpi_addr == place.base;
+}
+
+// The loader adds what is opened later at the end of its list, behind itself. So all up to itself
+// were there when the program began, and those it never unloads.
+uint32_t CountOfLasting() {
+  LoaderPlace place;
+  place.base = getauxval(AT_BASE);
+  if (place.base == 0) return 0;  // the loader was run as a program
+  return dl_iterate_phdr(&IsLoader, &place) != 0 ? place.index : 0;
 }
 
 int OnlyCounters(dl_phdr_info* info, size_t, void* context) {
@@ -116,14 +140,15 @@ int OnlyCounters(dl_phdr_info* info, size_t, void* context) {
 
 }  // namespace
 
-void RefreshModules() {
+bool RefreshModules() {
   uint64_t counters[2] = {};
   dl_iterate_phdr(&OnlyCounters, counters);
   if (counters[0] == g_adds.load(std::memory_order_acquire) &&
       counters[1] == g_subs.load(std::memory_order_acquire))
-    return;
-  if (!g_lock.LockBriefly()) return;
+    return true;
+  if (!g_lock.LockBriefly()) return false;
   g_scan = Scan{};
+  g_scan.lasting = CountOfLasting();
   dl_iterate_phdr(&OnModule, nullptr);
   uint32_t count = g_count.load(std::memory_order_relaxed);
   bool unloaded = false;
@@ -136,9 +161,11 @@ void RefreshModules() {
   // The counter moves even when the same file came back at the same place.
   if (unloaded || g_scan.subs != g_subs.load(std::memory_order_relaxed))
     g_generation.fetch_add(1, std::memory_order_acq_rel);
+  g_version.fetch_add(1, std::memory_order_acq_rel);
   g_subs.store(g_scan.subs, std::memory_order_release);
   g_adds.store(g_scan.adds, std::memory_order_release);
   g_lock.Unlock();
+  return true;
 }
 
 uint32_t ModuleCount() {
@@ -159,6 +186,10 @@ const Module* FindModule(uint64_t pc) {
 
 uint32_t ModuleGeneration() {
   return g_generation.load(std::memory_order_acquire);
+}
+
+uint32_t ModuleVersion() {
+  return g_version.load(std::memory_order_acquire);
 }
 
 void ResetModulesInChild() {

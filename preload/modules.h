@@ -13,8 +13,9 @@
 namespace deja::preload {
 
 struct Module {
-  uint32_t number = 0;  // from 1
-  bool own = false;     // Deja's library itself
+  uint32_t number = 0;   // from 1
+  bool own = false;      // Deja's library itself
+  bool lasting = false;  // loaded with the program, so that it stays to the end
   uint8_t build_id_size = 0;
   uint8_t build_id[32] = {};
   uint64_t base = 0;  // load address: pc - base is what symbol tables know
@@ -27,8 +28,9 @@ struct Module {
 };
 
 // Brings the table up to date if the loader has loaded or unloaded anything since the last time.
-// The check costs a call of dl_iterate_phdr that stops at the first module.
-void RefreshModules();
+// The check costs a call of dl_iterate_phdr that stops at the first module. False: it may not be up
+// to date, because it was being changed below this very call.
+bool RefreshModules();
 
 // Number of modules so far; numbers are 1 to this.
 uint32_t ModuleCount();
@@ -38,6 +40,9 @@ const Module* FindModule(uint64_t pc);
 
 // Changes whenever a module was unloaded: whatever is remembered by code address is void then.
 uint32_t ModuleGeneration();
+
+// Changes whenever RefreshModules has found the table out of date.
+uint32_t ModuleVersion();
 
 // In a child after fork, where a lock of the table may be held by a thread that is not there.
 void ResetModulesInChild();

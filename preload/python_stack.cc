@@ -159,6 +159,10 @@ std::span<const format::StackFrame> CurrentPythonStack() {
   return {g_frames + stack.first, stack.count};
 }
 
+uint32_t CurrentPythonStackNumber() {
+  return t_stack;
+}
+
 void SetInterpreter(DumpTraceback dump, ThisThreadState state) {
   g_state.store(state, std::memory_order_relaxed);
   g_dump.store(dump, std::memory_order_release);

@@ -40,8 +40,9 @@ uint32_t InternPythonStack(std::span<const format::StackFrame> frames);
 // From now on the calling thread is at that stack of Python's; 0: it is not known where. Returns
 // the one before.
 uint32_t EnterPythonStack(uint32_t stack);
-// Where the calling thread is. Async-signal-safe.
+// Where the calling thread is, and its number. Async-signal-safe.
 std::span<const format::StackFrame> CurrentPythonStack();
+uint32_t CurrentPythonStackNumber();
 
 // How the interpreter says where a thread is: its _Py_DumpTraceback, which is made for signal
 // handlers, and PyGILState_GetThisThreadState.

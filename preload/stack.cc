@@ -9,6 +9,7 @@
 #include "preload/modules.h"
 #include "preload/python_stack.h"
 #include "preload/spin_lock.h"
+#include "preload/stack_memo.h"
 #include "preload/stack_walk.h"
 
 namespace deja::preload {
@@ -94,17 +95,32 @@ void PutInFront(std::span<const format::StackFrame> python, Frames& frames) {
   for (const format::StackFrame& frame : native) frames.push_back(frame);
 }
 
-}  // namespace
-
-StackId CaptureStack(StackSink& sink) {
-  RefreshModules();
+__attribute__((noinline)) StackId CaptureByWalking(const Registers& here, uint32_t python,
+                                                   StackSink& sink) {
+  const bool up_to_date = RefreshModules();
+  const uint32_t version = ModuleVersion();
   Frames frames;
-  WalkHere(frames);
+  WalkInputs inputs;
+  WalkFrom(here, frames, inputs);
   PutInFront(CurrentPythonStack(), frames);
   if (frames.empty()) return 0;
   Hash128 hash = HashOf(frames);
   StackId id = SlotOf(hash).id.load(std::memory_order_acquire);
-  return id != 0 ? id : Define(frames, hash, sink);
+  if (id == 0) id = Define(frames, hash, sink);
+  if (up_to_date && inputs.complete && id != 0) RememberStack(here, python, version, inputs, id);
+  return id;
+}
+
+}  // namespace
+
+StackId CaptureStack(StackSink& sink) {
+  const Registers here = Here();
+  const uint32_t python = CurrentPythonStackNumber();
+  StackId id = RecallStack(here, python);
+  if (id == 0) id = CaptureByWalking(here, python, sink);
+  // No call of those may be the last thing here: this frame is the one that they start from.
+  asm volatile("" : "+r"(id));
+  return id;
 }
 
 void CaptureStackInSignal(void* ucontext, Frames& frames) {
@@ -134,6 +150,7 @@ void ReportModules(StackSink& sink) {
 
 void ResetStacksInChild() {
   g_lock.Reset();
+  ForgetStacks();
   for (KnownStack& slot : g_stacks) slot.id.store(0, std::memory_order_relaxed);
   g_stack_count.store(0, std::memory_order_relaxed);
   ResetModulesInChild();

@@ -1,11 +1,12 @@
 // Call stacks as module + offset, each distinct one numbered once per process.
 //
-// CaptureStack() walks the calling thread's stack (stack_walk.h), leaves out Deja's own frames,
+// CaptureStack() walks the calling thread's stack (stack_walk.h), or makes sure that it is one that
+// was walked before (stack_memo.h), leaves out Deja's own frames,
 // puts those of Python in front (python_stack.h), and returns the number of that stack; the first
 // time it is seen (and the first time a module is), `sink` is told, before the number is returned,
 // so that a trace never refers to a stack that it does not define. Any thread. No allocation after
-// initialisation (fixed tables; when they are full the stack is 0). CaptureStackInSignal is
-// async-signal-safe as far as the unwinder is, and interns nothing.
+// initialisation and a thread's first stack (fixed tables; when they are full the stack is 0).
+// CaptureStackInSignal is async-signal-safe as far as the unwinder is, and interns nothing.
 #ifndef DEJA_PRELOAD_STACK_H_
 #define DEJA_PRELOAD_STACK_H_
 
@@ -37,6 +38,9 @@ void AddPythonFramesInSignal(Frames& frames);
 // Makes sure that all modules loaded now have been told to `sink` (for crashes: frames name
 // modules).
 void ReportModules(StackSink& sink);
+
+// When a thread of the program ends: what is remembered for it is another's.
+void EndThreadStacks();
 
 // In a child after fork: everything will be told again, to the child's own sink, with new numbers.
 void ResetStacksInChild();

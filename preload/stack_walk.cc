@@ -18,10 +18,10 @@ extern "C" void* __libc_stack_end;  // of the main thread; ld.so
 namespace deja::preload {
 namespace {
 
-// Reading words of the thread's stack.
+// Reading words of the thread's stack, and saying which were read.
 class StackMemory {
  public:
-  StackMemory(uint64_t sp, bool careful) {
+  StackMemory(uint64_t sp, bool careful, WalkInputs* inputs) : start_(sp), inputs_(inputs) {
     if (careful) return;
     // glibc keeps the thread's control block at the upper end of its stack; the main thread's is
     // elsewhere, and ld.so knows where its stack ends. On any other stack every read is checked.
@@ -39,10 +39,31 @@ class StackMemory {
   }
 
   bool Read(uint64_t address, uint64_t& value) const {
-    bool known = address >= low_ && address + 8 <= high_;
-    if (!known && !Readable(address)) return false;
+    if (!Peek(address, value)) return false;
+    DependOn(address, value);
+    return true;
+  }
+  // The same for a word of which it is not clear yet whether anything depends on it.
+  bool Peek(uint64_t address, uint64_t& value) const {
+    if (!IsKnown(address)) {
+      if (inputs_ != nullptr) inputs_->complete = false;
+      if (!Readable(address)) return false;
+    }
     std::memcpy(&value, reinterpret_cast<const void*>(address), 8);
     return true;
+  }
+  void DependOn(uint64_t address, uint64_t value) const {
+    if (inputs_ == nullptr) return;
+    const uint64_t offset = address - start_;
+    if (inputs_->count == WalkInputs::kMaxWords || offset > UINT32_MAX) {
+      inputs_->complete = false;
+      return;
+    }
+    inputs_->offsets[inputs_->count] = static_cast<uint32_t>(offset);
+    inputs_->values[inputs_->count++] = value;
+  }
+  void DependOnStartsFp() const {
+    if (inputs_ != nullptr) inputs_->uses_fp = true;
   }
 
  private:
@@ -55,8 +76,13 @@ class StackMemory {
     errno = saved;
     return readable;
   }
+  [[nodiscard]] bool IsKnown(uint64_t address) const {
+    return address >= low_ && address + 8 <= high_;
+  }
   uint64_t low_ = 0;
   uint64_t high_ = 0;
+  uint64_t start_;
+  WalkInputs* inputs_;
 };
 
 // Rules by code address. The key is the address with the module generation above it; a slot that is
@@ -127,20 +153,40 @@ bool StepFromNowhere(const StackMemory& memory, Registers& r) {
   return true;
 }
 
-bool StepOverSignal(const StackMemory& memory, Registers& r) {
+// A frame's registers, and where its fp came from. The fp of most frames is never looked at.
+struct Frame : Registers {
+  explicit Frame(const Registers& start) : Registers(start) {}
+  static constexpr uint64_t kStart = 0;
+  uint64_t fp_at = kStart;
+  bool fp_used = false;
+
+  uint64_t UseFp(const StackMemory& memory) {
+    if (!fp_used && fp_at == kStart) memory.DependOnStartsFp();
+    if (!fp_used && fp_at != kStart) memory.DependOn(fp_at, fp);
+    fp_used = true;
+    return fp;
+  }
+  bool LoadFp(const StackMemory& memory, uint64_t address) {
+    fp_at = address;
+    fp_used = false;
+    return memory.Peek(address, fp);
+  }
+};
+
+bool StepOverSignal(const StackMemory& memory, Frame& r) {
   auto at = [&](int reg) {
     return r.sp + offsetof(ucontext_t, uc_mcontext.gregs) +
            sizeof(greg_t) * static_cast<size_t>(reg);
   };
-  Registers next;
+  Frame next = r;
   if (!memory.Read(at(REG_RIP), next.pc) || !memory.Read(at(REG_RSP), next.sp) ||
-      !memory.Read(at(REG_RBP), next.fp))
+      !next.LoadFp(memory, at(REG_RBP)))
     return false;
   r = next;
   return true;
 }
 
-bool Step(const StackMemory& memory, const FrameRule& rule, Registers& r) {
+bool Step(const StackMemory& memory, const FrameRule& rule, Frame& r) {
   uint64_t cfa = 0;
   auto offset = static_cast<uint64_t>(static_cast<int64_t>(rule.cfa_offset));
   switch (rule.cfa_from) {
@@ -148,33 +194,23 @@ bool Step(const StackMemory& memory, const FrameRule& rule, Registers& r) {
       cfa = r.sp + offset;
       break;
     case CfaFrom::kFp:
-      cfa = r.fp + offset;
+      cfa = r.UseFp(memory) + offset;
       break;
     case CfaFrom::kAtFp:
-      if (!memory.Read(r.fp + offset, cfa)) return false;
+      if (!memory.Read(r.UseFp(memory) + offset, cfa)) return false;
       break;
   }
   // A caller's frame is above its callee's.
   if (cfa <= r.sp || (cfa & 7) != 0) return false;
   auto fp_offset = static_cast<uint64_t>(static_cast<int64_t>(rule.fp_offset));
-  Registers next;
+  Frame next = r;
   next.sp = cfa;
-  next.fp = r.fp;
   if (!memory.Read(cfa - 8, next.pc)) return false;
-  if (rule.fp_from == FpFrom::kAtCfa && !memory.Read(cfa + fp_offset, next.fp)) return false;
-  if (rule.fp_from == FpFrom::kAtFp && !memory.Read(r.fp + fp_offset, next.fp)) return false;
+  if (rule.fp_from == FpFrom::kAtCfa && !next.LoadFp(memory, cfa + fp_offset)) return false;
+  if (rule.fp_from == FpFrom::kAtFp && !next.LoadFp(memory, next.UseFp(memory) + fp_offset))
+    return false;
   r = next;
   return true;
-}
-
-__attribute__((noinline)) Registers Here() {
-  Registers r;
-  asm volatile(
-      "leaq 0(%%rip), %0\n\t"
-      "movq %%rsp, %1\n\t"
-      "movq %%rbp, %2"
-      : "=r"(r.pc), "=r"(r.sp), "=r"(r.fp));
-  return r;
 }
 
 #endif
@@ -183,14 +219,17 @@ __attribute__((noinline)) Registers Here() {
 
 #if defined(__x86_64__)
 
-bool WalkByRules(const Registers& start, bool exact, bool careful, Frames& frames) {
+bool WalkByRules(const Registers& start, bool exact, bool careful, Frames& frames,
+                 WalkInputs* inputs) {
   constexpr int kMaxSteps = 1024;  // own frames and the like are stepped over, but not without end
   uint32_t generation = ModuleGeneration();
-  Registers r = start;
-  StackMemory memory(r.sp, careful);
+  Frame r(start);
+  StackMemory memory(r.sp, careful, inputs);
   for (int i = 0; i < kMaxSteps; ++i) {
     if (r.pc == 0 && i != 0) return true;
     FrameRule rule = RuleAt(exact ? r.pc : r.pc - 1, generation);
+    if (inputs != nullptr && (rule.module == 0 || !ModuleAt(rule.module).lasting))
+      inputs->lasting = false;
     if (rule.kind == FrameKind::kComplex) return false;
     if (!AddFrame(r.pc, rule.module, frames)) return true;
     if (rule.module == 0 && i == 0 && exact) {
@@ -211,7 +250,7 @@ bool WalkByRules(const Registers& start, bool exact, bool careful, Frames& frame
 
 #else
 
-bool WalkByRules(const Registers&, bool, bool, Frames&) {
+bool WalkByRules(const Registers&, bool, bool, Frames&, WalkInputs*) {
   return false;
 }
 
@@ -246,11 +285,10 @@ void WalkByLibunwind(const void* ucontext, Frames& frames) {
   } while (unw_step(&cursor) > 0);
 }
 
-__attribute__((noinline)) void WalkHere(Frames& frames) {
-#if defined(__x86_64__)
-  if (WalkByRules(Here(), true, false, frames)) return;
+void WalkFrom(const Registers& start, Frames& frames, WalkInputs& inputs) {
+  if (WalkByRules(start, true, false, frames, &inputs)) return;
   frames.clear();
-#endif
+  inputs.complete = false;
   WalkByLibunwind(nullptr, frames);
 }
 

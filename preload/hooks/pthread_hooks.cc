@@ -12,6 +12,7 @@
 #include "preload/hooks/export.h"
 #include "preload/real_symbols.h"
 #include "preload/signals.h"
+#include "preload/stack.h"
 #include "preload/threads.h"
 
 namespace deja::preload {
@@ -63,6 +64,7 @@ void OnKeyDestroyed(void* value) {
   if (Engine* engine = GetEngine()) {
     Guard guard;
     engine->OnThreadEnd();
+    EndThreadStacks();
   }
   TakeAlternateStackBack();
 }

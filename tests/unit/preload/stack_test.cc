@@ -21,47 +21,10 @@
 #include "preload/modules.h"
 #include "preload/python_stack.h"
 #include "preload/stack_walk.h"
+#include "tests/unit/preload/stack_test_support.h"
 
 namespace deja::preload {
 namespace {
-
-struct Collector : StackSink {
-  void OnModule(const format::ModuleLoaded& m) override { modules[m.module] = std::string(m.path); }
-  void OnStack(const format::StackDefined& s) override {
-    for (const format::StackFrame& f : s.frames) {
-      EXPECT_TRUE(f.module == 0 || modules.count(f.module) == 1) << "told after the stack";
-    }
-    stacks[s.stack] = s.frames;
-  }
-  std::map<uint32_t, std::string> modules;
-  std::map<uint32_t, Frames> stacks;
-};
-
-Collector& Sink() {
-  static Collector collector;
-  return collector;
-}
-
-Frames Captured() {
-  StackId id = CaptureStack(Sink());
-  EXPECT_NE(id, 0u);
-  return Sink().stacks[id];
-}
-
-// Absolute addresses, for comparing.
-std::vector<uint64_t> Pcs(const Frames& frames) {
-  std::vector<uint64_t> pcs;
-  for (const format::StackFrame& f : frames)
-    pcs.push_back(f.offset + (f.module != 0 ? ModuleAt(f.module).base : 0));
-  return pcs;
-}
-
-std::string FunctionAt(uint64_t pc) {
-  Dl_info info{};
-  return dladdr(reinterpret_cast<void*>(pc), &info) != 0 && info.dli_sname != nullptr
-             ? info.dli_sname
-             : "?";
-}
 
 size_t CountOf(const Frames& frames, const std::string& function) {
   size_t n = 0;
@@ -71,14 +34,12 @@ size_t CountOf(const Frames& frames, const std::string& function) {
 
 }  // namespace
 
-// Exported, so that dladdr knows their names.
-#define TEST_FUNCTION extern "C" __attribute__((noinline, visibility("default"), used))
-
 // Frames of both ways of walking, taken in one function. Its own frame differs (two calls).
 TEST_FUNCTION void deja_test_expect_same(const char* what) {
   RefreshModules();
   Frames rules;
-  WalkHere(rules);
+  WalkInputs inputs;
+  WalkFrom(Here(), rules, inputs);
   Frames reference;
   WalkByLibunwind(nullptr, reference);
   std::vector<uint64_t> a = Pcs(rules);
@@ -158,6 +119,7 @@ TEST(Stack, DeepStacksKeepTheInnermostFrames) {
 
 TEST(Stack, TheSamePathHasTheSameNumberAndAnotherPathAnother) {
   std::vector<StackId> ids;
+  ids.reserve(3);
   for (int i = 0; i < 3; ++i) ids.push_back(CaptureStack(Sink()));
   StackId elsewhere = CaptureStack(Sink());
   EXPECT_EQ(ids[0], ids[1]);
@@ -204,6 +166,7 @@ TEST(Stack, ManyThreadsAgree) {
   constexpr int kThreads = 8;
   std::vector<std::vector<StackId>> ids(kThreads);
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&ids, t] {
       for (int i = 0; i < 2000; ++i) {
@@ -267,7 +230,8 @@ TEST(Stack, LibrariesThatComeAndGoLater) {
     for (const format::StackFrame& f : seen.back())
       if (Sink().modules[f.module].find("stack_test_caller") != std::string::npos)
         module = f.module;
-    EXPECT_NE(module, 0u);
+    ASSERT_NE(module, 0u);
+    EXPECT_TRUE(ModuleAt(module).loaded.load());
     dlclose(handle);
     RefreshModules();
     EXPECT_FALSE(ModuleAt(module).loaded.load());
@@ -297,7 +261,8 @@ uint64_t g_fault_pc;
 void OnSignal(int, siginfo_t*, void* context) {
   CaptureStackInSignal(context, g_signal_frames);
   g_handler_frames.clear();
-  WalkHere(g_handler_frames);
+  WalkInputs inputs;
+  WalkFrom(Here(), g_handler_frames, inputs);
 #if defined(__x86_64__)
   g_fault_pc = static_cast<uint64_t>(static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
 #endif
