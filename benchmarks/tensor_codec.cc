@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "format/tensor_codec.h"
+#include "format/xor_bytes.h"
 
 namespace deja::format {
 namespace {
@@ -120,10 +121,6 @@ Codec Deja() {
           }};
 }
 
-void Xor(Chunk a, const std::byte* b, std::byte* out) {
-  for (size_t i = 0; i < a.size(); ++i) out[i] = a[i] ^ b[i];
-}
-
 // Ours, of the difference to the same tensor of the step before: `before` has the bytes of the
 // whole set. Chunks come in order.
 Codec DejaDelta(std::shared_ptr<Bytes> before) {
@@ -139,12 +136,12 @@ Codec DejaDelta(std::shared_ptr<Bytes> before) {
   };
   return {"delta",
           [=](Chunk in, uint32_t element_size, std::span<std::byte> out) {
-            Xor(in, next(*encoded, in.size()), difference->data());
+            XorBytes(in.data(), next(*encoded, in.size()), in.size(), difference->data());
             return deja.encode(std::span(*difference).first(in.size()), element_size, out);
           },
           [=](Chunk in, uint32_t element_size, std::span<std::byte> out) {
             deja.decode(in, element_size, out);
-            Xor(out, next(*decoded, out.size()), out.data());
+            XorBytes(out.data(), next(*decoded, out.size()), out.size(), out.data());
           }};
 }
 

@@ -177,7 +177,10 @@ PlanePlan PlaneSample::Plan() const {
 }
 
 double PlaneSample::Bits() const {
-  if (Plan() == PlanePlan::kStore) return 8;
+  const PlanePlan plan = Plan();
+  if (plan == PlanePlan::kStore) return 8;
+  // A symbol of a Huffman code has a bit at least.
+  if (plan == PlanePlan::kEntropy && entropy < 1) return 1;
   return entropy > kSlow ? entropy + kSlowCosts : entropy;
 }
 
