@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "preload/guard.h"
+
 namespace deja::replayer {
 
 void Report::Open(std::string_view scratch) {
@@ -30,6 +32,7 @@ void Report::Write(JsonLine& line) const {
   if (child_[0] != '\0') line.Add("child", child_);
   const std::string_view text = line.Finish();
   // The kernel directly: the C library's functions may be hooked, and are not for handlers.
+  const preload::Guard guard;
   const long fd =
       syscall(SYS_openat, AT_FDCWD, path_, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd >= 0) {

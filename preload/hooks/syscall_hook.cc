@@ -1,15 +1,19 @@
 // syscall(): programs and libraries that go past the C library's functions (runtimes of other
 // languages draw their entropy like this, libstdc++ waits for futures).
 // Identity is not served here: who asks the kernel itself wants to know.
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "preload/guard.h"
 #include "preload/hooks/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
@@ -59,6 +63,53 @@ long Wait(Arguments c, int at, clockid_t clock) {
   return Forward(c);
 }
 
+const char* Path(long argument) {
+  return reinterpret_cast<const char*>(argument);
+}
+int Number(long argument) {
+  return static_cast<int>(argument);
+}
+
+// Calls that name files: the C library's functions know of a replay's overlay. False: none of them.
+bool CallOfFiles(const Arguments& c, long* result) {
+  switch (c.number) {
+    case SYS_open:
+      *result = open(Path(c.a[0]), Number(c.a[1]), static_cast<mode_t>(c.a[2]));
+      return true;
+    case SYS_openat:
+      *result = openat(Number(c.a[0]), Path(c.a[1]), Number(c.a[2]), static_cast<mode_t>(c.a[3]));
+      return true;
+    case SYS_rename:
+      *result = rename(Path(c.a[0]), Path(c.a[1]));
+      return true;
+    case SYS_renameat:
+      *result = renameat(Number(c.a[0]), Path(c.a[1]), Number(c.a[2]), Path(c.a[3]));
+      return true;
+    case SYS_renameat2:
+      *result = renameat2(Number(c.a[0]), Path(c.a[1]), Number(c.a[2]), Path(c.a[3]),
+                          static_cast<unsigned>(c.a[4]));
+      return true;
+    case SYS_unlink:
+      *result = unlink(Path(c.a[0]));
+      return true;
+    case SYS_unlinkat:
+      *result = unlinkat(Number(c.a[0]), Path(c.a[1]), Number(c.a[2]));
+      return true;
+    case SYS_mkdir:
+      *result = mkdir(Path(c.a[0]), static_cast<mode_t>(c.a[1]));
+      return true;
+    case SYS_mkdirat:
+      *result = mkdirat(Number(c.a[0]), Path(c.a[1]), static_cast<mode_t>(c.a[2]));
+      return true;
+    case SYS_statx:
+      *result = statx(Number(c.a[0]), Path(c.a[1]), Number(c.a[2]), static_cast<unsigned>(c.a[3]),
+                      reinterpret_cast<struct statx*>(c.a[4]));
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 }  // namespace deja::preload
 
@@ -102,6 +153,7 @@ DEJA_EXPORT long syscall(long number, ...) noexcept {
       break;
     }
     default:
+      if (long result = 0; !InsideDeja() && CallOfFiles(c, &result)) return result;
       break;
   }
   return Forward(c);

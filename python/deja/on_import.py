@@ -9,6 +9,7 @@ _WATCHED = {
     "torch.distributed": "deja.torch_distributed",
     "torch.optim.optimizer": "deja.torch_steps",
     "multiprocessing.spawn": "deja.spawned",
+    "safetensors": "deja.safetensors_files",
 }
 
 

@@ -38,6 +38,19 @@ class Python(harness.DejaTest):
         self.assertEqual(replayed.code, harness.EXIT_DIVERGED, str(replayed))
         self.assertIn("RNG state of python diverges at step 3", replayed.stdout)
 
+    def test_files_that_are_written_past_the_c_library(self):
+        for name in ("plain", "recorded"):
+            (self.dir / name).mkdir()
+        plain = self.checked(self.command([sys.executable, APPS / "saves.py", self.dir / "plain"]))
+        run = self.checked(self.record_single(sys.executable, APPS / "saves.py", self.dir / "recorded"))
+        self.assertEqual(run.stdout, plain.stdout)
+        self.assertIn("0 by syscall()", run.stdout)
+        shutil.rmtree(self.dir / "recorded")
+        (self.dir / "recorded").mkdir()
+        again = self.checked(self.replay(0))
+        self.assertEqual(harness.without_report(again.stdout), run.stdout)
+        self.assertEqual(list((self.dir / "recorded").iterdir()), [])
+
     def test_snapshots_have_the_stack_of_python(self):
         self.record_app("draws.py")
         shown = self.checked(self.deja("show", self.trace_path(), "--kind", "snapshot", "--stacks")).stdout
