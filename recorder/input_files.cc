@@ -14,6 +14,7 @@
 
 #include "preload/absolute_path.h"
 #include "preload/digest.h"
+#include "preload/file_facts.h"
 #include "recorder/opened_input.h"
 #include "recorder/recording.h"
 
@@ -277,7 +278,11 @@ void InputFiles::Announce(Recording& rec, const KnownFile& file, uint64_t opens,
   event.written = what.written;
   event.error = static_cast<uint32_t>(what.error);
   constexpr size_t kMostInline = 2 << 10;
-  if (what.entries.size() <= kMostInline) {
+  char facts[preload::kMaxFileFacts];
+  const bool is_full = rec.config.inputs == InputMode::kFull;
+  if (is_full && S_ISREG(file.info.st_mode) && what.error == 0) {
+    event.entries = preload::WriteFileFacts(file.info, facts);
+  } else if (what.entries.size() <= kMostInline) {
     event.entries = what.entries;
   } else {
     const auto bytes = std::as_bytes(std::span(what.entries));

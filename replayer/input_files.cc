@@ -12,6 +12,7 @@
 
 #include "preload/absolute_path.h"
 #include "preload/digest.h"
+#include "preload/file_facts.h"
 #include "replayer/machine_files.h"
 
 namespace deja::replayer {
@@ -318,6 +319,7 @@ void InputServer::Describe(Session& session, std::string_view name, struct stat&
   info.st_size = static_cast<off_t>(file->size);
   info.st_mtim = info.st_ctim = TimeOf(file->mtime_ns);
   if (!S_ISREG(file->mode)) return;
+  preload::ReadFileFacts(file->entries, info);
   constexpr uint64_t kPage = 4096;
   info.st_blocks = static_cast<blkcnt_t>((file->size + kPage - 1) / kPage * (kPage / S_BLKSIZE));
 }
@@ -347,7 +349,7 @@ void InputServer::PrepareChange(Session& session, Overlay& overlay, const std::s
 
 bool InputServer::Entries(Session& session, std::string_view name, std::string& entries) {
   const RecordedFile* file = Find(session, name);
-  if (file == nullptr || !CountOpen(session, name)) return false;
+  if (file == nullptr || !S_ISDIR(file->mode) || !CountOpen(session, name)) return false;
   if (file->entries_hash.IsZero()) {
     entries = file->entries;
     return !entries.empty();

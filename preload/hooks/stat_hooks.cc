@@ -34,8 +34,12 @@ void Tell(const char* mapped, int fd, struct statx& info) {
   same.st_dev = makedev(info.stx_dev_major, info.stx_dev_minor);
   same.st_ino = info.stx_ino;
   same.st_mode = info.stx_mode;
+  same.st_uid = info.stx_uid;
+  same.st_gid = info.stx_gid;
+  same.st_nlink = info.stx_nlink;
   same.st_size = static_cast<off_t>(info.stx_size);
   same.st_blocks = static_cast<blkcnt_t>(info.stx_blocks);
+  same.st_atim = {info.stx_atime.tv_sec, info.stx_atime.tv_nsec};
   same.st_mtim = {info.stx_mtime.tv_sec, info.stx_mtime.tv_nsec};
   same.st_ctim = {info.stx_ctime.tv_sec, info.stx_ctime.tv_nsec};
   Tell(mapped, fd, same);
@@ -43,8 +47,13 @@ void Tell(const char* mapped, int fd, struct statx& info) {
   info.stx_dev_minor = minor(same.st_dev);
   info.stx_ino = same.st_ino;
   info.stx_mode = static_cast<uint16_t>(same.st_mode);
+  info.stx_uid = same.st_uid;
+  info.stx_gid = same.st_gid;
+  info.stx_nlink = static_cast<uint32_t>(same.st_nlink);
   info.stx_size = static_cast<uint64_t>(same.st_size);
   info.stx_blocks = static_cast<uint64_t>(same.st_blocks);
+  info.stx_atime.tv_sec = same.st_atim.tv_sec;
+  info.stx_atime.tv_nsec = static_cast<uint32_t>(same.st_atim.tv_nsec);
   info.stx_mtime.tv_sec = same.st_mtim.tv_sec;
   info.stx_mtime.tv_nsec = static_cast<uint32_t>(same.st_mtim.tv_nsec);
   info.stx_ctime.tv_sec = same.st_ctim.tv_sec;

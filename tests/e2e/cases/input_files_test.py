@@ -252,6 +252,23 @@ class Full(InputFiles):
         self.gone()
         self.assertReplays(run)
 
+    def test_owners_links_and_times_of_files(self):
+        code = ("import os, subprocess, sys\n"
+                "def told(info):\n"
+                "    print(info.st_uid, info.st_gid, info.st_nlink, info.st_atime_ns, info.st_mtime_ns, info.st_ctime_ns)\n"
+                "name = sys.argv[1] + '/a'\n"
+                "told(os.stat(name)); told(os.lstat(sys.argv[1] + '/again'))\n"
+                "print(subprocess.run(['stat', '-c', '%u %g %h %X %Y %Z', name], stdout=subprocess.PIPE).stdout, flush=True)\n"
+                "with open(name, 'rb') as file:\n    told(os.fstat(file.fileno()))\n")
+        os.link(self.data / "a", self.data / "again")
+        os.utime(self.data / "a", ns=(1600000000123456789, 1700000000987654321))
+        if os.geteuid() == 0:
+            os.chown(self.data / "a", 1234, 5678)
+        run = self.checked(self.record_single(sys.executable, "-c", code, self.data, options=self.FULL))
+        self.assertIn(" 2 1600000000123456789 1700000000987654321 ", run.stdout)
+        self.gone()
+        self.assertReplays(run)
+
     def test_a_data_set_costs_what_was_read_of_it(self):
         with open(self.data / "large", "wb") as large:
             large.truncate(2 << 30)
