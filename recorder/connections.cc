@@ -108,7 +108,7 @@ void Track(int fd) {
   if (made == nullptr) return;
   made->BeDescriptor(format::ConnectionKind::kInherited, st.st_mode & S_IFMT, name,
                      S_ISREG(st.st_mode) ? static_cast<uint64_t>(st.st_size) : 0);
-  if (S_ISSOCK(st.st_mode)) made->LearnAddresses(fd);
+  if (S_ISSOCK(st.st_mode)) made->LearnSocket(fd);
   preload::WatchStreams();
   preload::FdTable::Set(fd, made);
 }

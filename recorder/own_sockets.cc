@@ -151,10 +151,18 @@ std::string_view OwnSockets::PeerLineage(int fd, std::span<char> out) {
   return preload::WriteLineage(pid, name.root_pid, out);
 }
 
+bool OwnSockets::IsListener(int fd) {
+  int listens = 0;
+  socklen_t size = sizeof listens;
+  return preload::real::GetOption(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 &&
+         listens != 0;
+}
+
 bool OwnSockets::LeadsOutside(int fd) {
-  SocketAddress peer;
-  Ask(fd, true, peer);
-  if (IsInternet(peer)) return true;
+  SocketAddress address;
+  const bool listens = IsListener(fd);
+  Ask(fd, !listens, address);
+  if (listens || IsInternet(address)) return IsInternet(address);
   const preload::ProcessName& name = preload::OwnProcessName();
   const pid_t pid = PeerPid(fd);
   // Of who is gone it is not known where it belonged.

@@ -55,6 +55,7 @@ class OwnSockets {
   // A socket that another image of this process, or one that it comes from, has made: its other end
   // is outside this tree of processes, or on the Internet, where nobody knows.
   static bool LeadsOutside(int fd);
+  static bool IsListener(int fd);
   // The connection, whose local address is `local`, is gone.
   static void Forget(RecordedConnection& connection, const preload::SocketAddress& local);
 };

@@ -169,9 +169,17 @@ void RecordedConnection::BeDescriptor(ConnectionKind kind, uint32_t type,
   file_size_ = file_size;
 }
 
-void RecordedConnection::LearnAddresses(int fd) {
+void RecordedConnection::LearnSocket(int fd) {
   AskName(fd, false, local_);
   AskName(fd, true, remote_);
+  if (!OwnSockets::IsListener(fd)) return;
+  int type = 0;
+  socklen_t size = sizeof type;
+  if (preload::real::GetOption(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0) return;
+  kind_ = ConnectionKind::kBound;
+  domain_ = local_.family();
+  type_ = static_cast<uint32_t>(type);
+  OwnSockets::Listen(*this, local_);
 }
 
 void RecordedConnection::BeFifo(Recording& rec, std::string_view path, int flags, int error) {
@@ -230,6 +238,14 @@ bool RecordedConnection::Announce(Recording& rec) {
   rec.writer.Write(event);
   announced_in_.store(&rec, std::memory_order_release);
   return !own_;
+}
+
+// One that the process was born with is there for who only looks at it, too: it may be that nobody
+// ever connects.
+void RecordedConnection::AnnounceListener() {
+  if (kind_ != ConnectionKind::kBound || announced_in_.load() != nullptr || nowhere_) return;
+  const Within within;
+  if (Recording* rec = within.recording()) Announce(*rec);
 }
 
 void RecordedConnection::Write(Recording& rec, format::Transfer& event) {
@@ -434,7 +450,10 @@ int RecordedConnection::OnListen(int fd, int backlog) {
   if (result != 0) return result;
   const Within within;
   if (within.recording() == nullptr) return result;
-  if (nowhere_) AnnounceBind(*within.recording(), fd, {}, 0, 0);
+  if (nowhere_)
+    AnnounceBind(*within.recording(), fd, {}, 0, 0);
+  else
+    Announce(*within.recording());
   OwnSockets::Listen(*this, local_);
   return result;
 }
@@ -484,10 +503,12 @@ int RecordedConnection::OnShutdown(int fd, int how) {
 }
 
 int RecordedConnection::OnGetName(int fd, bool of_peer, sockaddr* address, socklen_t* size) {
+  AnnounceListener();
   return preload::real::GetName(fd, of_peer, address, size);
 }
 
 int RecordedConnection::OnGetOption(int fd, int level, int name, void* value, socklen_t* size) {
+  AnnounceListener();
   if (value == nullptr || size == nullptr)
     return preload::real::GetOption(fd, level, name, value, size);
   if (level == SOL_SOCKET && name == SO_ERROR) {

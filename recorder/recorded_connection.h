@@ -24,8 +24,8 @@ class RecordedConnection final : public preload::ConnectionObject {
   // A descriptor that was there from the beginning. Its name is the event's.
   void BeDescriptor(format::ConnectionKind kind, uint32_t type, const preload::ConnectionName& name,
                     uint64_t file_size);
-  // Of a socket that is such a descriptor.
-  void LearnAddresses(int fd);
+  // Of a socket that is such a descriptor: its addresses, and whether it is a listener.
+  void LearnSocket(int fd);
   // A FIFO that was opened by name; `error`: or failed to be. Its event is written.
   void BeFifo(Recording& rec, std::string_view path, int flags, int error);
 
@@ -48,6 +48,7 @@ class RecordedConnection final : public preload::ConnectionObject {
   // Says to the trace that this connection exists, unless that has been done in this process. False
   // if nothing that it transfers belongs into the trace.
   bool Announce(Recording& rec);
+  void AnnounceListener();
   void Write(Recording& rec, format::Transfer& event);
   void WriteReceived(Recording& rec, const preload::Transfer& transfer, int error);
   [[nodiscard]] bool MayBeHead(std::span<const std::byte> bytes) const;

@@ -128,6 +128,28 @@ void ServedConnections::InstallFile(uint32_t c) {
   close(file);
 }
 
+// A socket that listened when the program was born with it.
+void ServedConnections::InstallListener(uint32_t c, int wanted) {
+  const PlannedConnection& info = script_.Info(c);
+  int fd = -1;
+  ServedSocket* made = NewSocket(0, fd);
+  if (made == nullptr) return;
+  if (fd != wanted) {
+    dup2(fd, wanted);
+    close(fd);
+  }
+  made->local_.Set(info.local);
+  made->domain_ = made->local_.family();
+  made->type_ = static_cast<int>(info.type);
+  made->protocol_ = made->type_ == SOCK_STREAM ? IPPROTO_TCP : 0;
+  made->bound_ = c;
+  made->listening_ = true;
+  by_connection_[c] = made;
+  listeners_.push_back(made);
+  preload::FdTable::Set(wanted, made);
+  Refresh(*made);
+}
+
 // A forked child's descriptors lead to objects of its parent; what the child's own recording has of
 // them takes their places.
 void ServedConnections::AdoptFromParent() {
@@ -178,8 +200,14 @@ void ServedConnections::InstallInherited() {
   AdoptFromParent();
   for (uint32_t c = 0; c < session_.plan().connections().size(); ++c) {
     const PlannedConnection& info = script_.Info(c);
-    const int wanted = info.kind == format::ConnectionKind::kInherited ? DescriptorOf(info) : -1;
+    const bool listens = info.kind == format::ConnectionKind::kBound;
+    const bool inherited = listens || info.kind == format::ConnectionKind::kInherited;
+    const int wanted = inherited ? DescriptorOf(info) : -1;
     if (wanted < 0) continue;
+    if (listens) {
+      InstallListener(c, wanted);
+      continue;
+    }
     if (info.type == S_IFREG) {
       InstallFile(c);
       continue;

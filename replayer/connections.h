@@ -75,6 +75,7 @@ class ServedConnections final : public preload::ConnectionLayer {
   // Puts `made_fd` in the place of `fd`, with the marks that this one has.
   static bool PutAt(int made_fd, int fd);
   void InstallFile(uint32_t connection);
+  void InstallListener(uint32_t connection, int wanted);
   void AdoptFromParent();
   void Pace();
   void StartPacer();

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -191,6 +192,54 @@ class Servers(ConnectionTest):
 
     def test_asyncio(self):
         self.check("asyncio")
+
+    def check_inherited(self, way):
+        """A listener that somebody else has made: it comes as a descriptor."""
+        program = ("import os, select, socket, subprocess, sys\n"
+                   "def serve(s):\n"
+                   "    print(s.family.name, s.type.name, s.getsockname()[0], flush=True)\n"
+                   "    for _ in range(3):\n"
+                   "        select.select([s], [], [])\n"
+                   "        c, who = s.accept()\n"
+                   "        print(who[0], who[1], c.recv(100), flush=True)\n"
+                   "        c.sendall(b'seen')\n        c.close()\n"
+                   "way, fd = sys.argv[1], int(sys.argv[2])\n"
+                   "if way == 'fork':\n"
+                   "    if os.fork() == 0:\n        serve(socket.socket(fileno=fd))\n        os._exit(0)\n"
+                   "    print(os.wait()[1])\n"
+                   "elif way == 'exec':\n"
+                   "    print(subprocess.run([sys.executable, '-c', sys.argv[3], 'own', str(fd)], pass_fds=(fd,)).returncode)\n"
+                   "else:\n    serve(socket.socket(fileno=fd))\n")
+        trace = self.trace_path(way + ".deja")
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            def client():
+                for _ in range(3):
+                    with socket.create_connection(server.getsockname()) as made:
+                        made.sendall(os.urandom(4).hex().encode())
+                        made.recv(10)
+            thread = threading.Thread(target=client, daemon=True)
+            thread.start()
+            run = self.checked(self.deja("record", "--single", "--out", trace, "--", sys.executable, "-c", program, way,
+                                         server.fileno(), program, pass_fds=(server.fileno(),)))
+            thread.join(60)
+        self.assertEqual(run.stdout.count("127.0.0.1"), 4, run)
+        for _ in range(REPLAYS):
+            again = self.checked(self.command([*without_network(), harness.DEJA, "replay", trace]))
+            self.assertEqual(harness.without_report(again.stdout), run.stdout)
+
+    def test_a_listener_that_the_program_was_born_with(self):
+        for way in ("own", "fork", "exec"):
+            with self.subTest(way):
+                self.check_inherited(way)
+
+    def test_a_listener_to_which_nobody_comes(self):
+        program = ("import select, socket, sys\ns = socket.socket(fileno=int(sys.argv[1]))\n"
+                   "print(s.family.name, s.getsockname()[1], s.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))\n"
+                   "print(select.select([s], [], [], 0.1))\n")
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            run = self.checked(self.deja("record", "--single", "--out", self.trace_path(), "--", sys.executable, "-c",
+                                         program, server.fileno(), pass_fds=(server.fileno(),)))
+        self.assertReplays(run)
 
 
 class StandardInput(ConnectionTest):
