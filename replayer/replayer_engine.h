@@ -13,6 +13,7 @@
 #include "preload/engine.h"
 #include "replayer/children.h"
 #include "replayer/connections.h"
+#include "replayer/fifo_watch.h"
 #include "replayer/input_files.h"
 #include "replayer/machine_files.h"
 #include "replayer/overlay.h"
@@ -57,7 +58,10 @@ class ReplayerEngine final : public preload::Engine {
   int MapPid(int pid) override;
   int64_t OnClock(format::ClockSource source, int64_t live_ns) override;
   int64_t DeadlineOffsetNs(int clock, int64_t deadline_ns) override;
-  preload::ConnectionLayer* Connections() override { return connections_; }
+  preload::ConnectionLayer* Connections() override {
+    if (connections_ != nullptr) return connections_;
+    return &unrecorded_connections_;
+  }
   int OnChildMade(uint32_t number, int pid) override;
   int RecordedChildPid(uint32_t number) override;
   void BeforeWait(preload::WaitCall& call) override;
@@ -88,6 +92,7 @@ class ReplayerEngine final : public preload::Engine {
   int root_pid_ = 0;                          // of the rank
   ProcessGroups* groups_ = nullptr;           // null where there is no session
   ServedConnections* connections_ = nullptr;  // null in children
+  UnrecordedConnections unrecorded_connections_;
   Overlay overlay_;
   MachineServer machine_files_;
   InputServer input_files_;

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 #include "preload/absolute_path.h"
@@ -15,6 +16,7 @@
 #include "preload/real_sockets.h"
 #include "preload/threads.h"
 #include "replayer/connections.h"
+#include "replayer/fifo_watch.h"
 #include "replayer/input_files.h"
 #include "replayer/served_socket.h"
 
@@ -83,7 +85,17 @@ const char* ServedConnections::BeforeOpen(int dirfd, const char* path, int flags
   const uint32_t planned =
       script_.Find(ConnectionName::Open(name, flags, ++numbers_[key], thread).text);
   // The recorded run has never come out of an open that it did not make; nor does this one.
-  if (planned == kNone) return path;
+  if (planned == kNone) {
+    // But where it ended by itself it can hardly have been waiting there.
+    const bool ended = session_.plan().end().kind == EndKind::kExit;
+    char place[PATH_MAX];
+    preload::Engine* engine = preload::EngineOfThisProcess();
+    const char* mapped =
+        engine == nullptr ? nullptr : engine->MapPath(dirfd, path, preload::FileUse::kLook, place);
+    const bool is_main = std::strcmp(thread, "0") == 0;
+    if (mapped != nullptr) BeginFifoOpen(name, mapped, flags, ended && is_main);
+    return path;
+  }
   Moved();
   if (script_.Info(planned).result < 0) {
     errno = script_.Info(planned).error;
@@ -94,6 +106,7 @@ const char* ServedConnections::BeforeOpen(int dirfd, const char* path, int flags
 }
 
 preload::FdObject* ServedConnections::AfterOpen(int, const char* path, int fd, int flags) {
+  EndFifoOpen();
   const uint32_t planned = std::exchange(t_opening, kNone);
   if (fd < 0 || (flags & O_PATH) != 0) return nullptr;
   if (const int other = preload::DescriptorNamedBy(path); other >= 0) {

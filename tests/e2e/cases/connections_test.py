@@ -4,6 +4,7 @@ Every case records a program whose peers answer with random bytes, in random pie
 (3 if it is not set) without peers and, where the kernel allows it, without a network.
 """
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -142,6 +143,19 @@ class Fifos(ConnectionTest):
 
     def test_a_shell_and_its_commands(self):
         self.check("shell")
+
+    def test_a_command_whose_recording_is_lost_is_named(self):
+        self.check("shell", replays=1)
+        held = self.dir / "held"
+        opened = 0
+        for child in sorted(self.trace_path().glob("child-*")):
+            with self.subTest(child.name):
+                child.rename(held)
+                again = self.replay(0)
+                held.rename(child)
+                opened += len(set(re.findall(r"deja: (child \S+) waits for somebody who writes to the FIFO \S+/fifos/in, "
+                                             r"which it opens to read", again.stderr)))
+        self.assertGreater(opened, 1)
 
     def test_between_threads_and_processes_of_the_rank(self):
         self.check("own")

@@ -44,8 +44,9 @@ TEST(FileFactsTest, TheLargestFit) {
 }
 
 TEST(FileFactsTest, AnotherTextChangesNothing) {
-  for (const char* text : {"", "1", "1 2 3 4", "1 2 3 4 5 6", "1 2 3 4 x", "1 2  3 4 5", "-1 2 3 4 5",
-                           "99999999999 2 3 4 5", "freadme\0", "1 2 3 4 99999999999999999999"}) {
+  for (const char* text :
+       {"", "1", "1 2 3 4", "1 2 3 4 5 6", "1 2 3 4 x", "1 2  3 4 5", "-1 2 3 4 5",
+        "99999999999 2 3 4 5", "freadme\0", "1 2 3 4 99999999999999999999"}) {
     struct stat info = Facts();
     EXPECT_FALSE(ReadFileFacts(text, info)) << text;
     EXPECT_EQ(info.st_uid, 1000u) << text;
