@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -14,10 +15,12 @@
 #include <set>
 
 #include "cli/command.h"
+#include "cli/gdb_session.h"
 #include "cli/output.h"
 #include "cli/rank_story.h"
 #include "cli/replay_launch.h"
 #include "cli/replay_start.h"
+#include "cli/replay_until.h"
 #include "cli/replay_verdict.h"
 #include "cli/window_story.h"
 #include "format/trace.h"
@@ -36,6 +39,7 @@ struct Options {
   std::string on_divergence = "stop";
   std::string clock = "served";
   int64_t from_step = -1;
+  UntilOptions until;
   bool gdb = false;
   std::vector<std::string> gdb_commands;
   std::string scratch;
@@ -63,6 +67,17 @@ void AddOptions(CLI::App& app) {
                  "Start at the latest checkpoint at or before this step (deja record "
                  "--checkpoint-every) that all ranks have")
       ->check(CLI::NonNegativeNumber);
+  auto* step = app.add_option("--until-step", g_options.until.step,
+                              "End where this step begins (with --gdb: stop there); unless "
+                              "--from-step is given, start at the latest checkpoint before it");
+  auto* seq = app.add_option("--until-seq", g_options.until.seq,
+                             "The same for the operation with this number, before it is served")
+                  ->check(CLI::PositiveNumber);
+  step->excludes(seq);
+  app.add_option(
+         "--comm", g_options.until.comm,
+         "Communicator of --until-seq; the one that comes to that number first if not given")
+      ->needs(seq);
   app.add_option("--on-divergence", g_options.on_divergence,
                  "stop: end at the first difference; warn: report it and go on")
       ->check(CLI::IsMember({"stop", "warn"}))
@@ -309,16 +324,46 @@ int Report(format::Trace& trace, const std::vector<Replayed>& replays, const Con
   return code;
 }
 
+// Where each rank shall end; nothing if they shall go on.
+Result<std::vector<ReplayUntil>> FindEnds(format::Trace& trace,
+                                          const std::vector<uint32_t>& ranks) {
+  std::vector<ReplayUntil> ends;
+  if (!g_options.until.any()) return ends;
+  for (const uint32_t rank : ranks) {
+    DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(rank, g_options.attempt));
+    DEJA_ASSIGN_OR_RETURN(ReplayUntil end, FindUntil(*reader, g_options.until));
+    ends.push_back(std::move(end));
+  }
+  return ends;
+}
+
 // Without a checkpoint the replay starts at the start, which comes to the same in more time.
-Result<std::optional<ReplayStart>> ChooseStart(format::Trace& trace) {
-  const auto step = static_cast<uint64_t>(g_options.from_step);
+Result<std::optional<ReplayStart>> ChooseStart(format::Trace& trace,
+                                               const std::vector<ReplayUntil>& ends) {
+  std::optional<ReplayStart> start;
+  std::optional<uint64_t> step;
+  if (g_options.from_step >= 0)
+    step = static_cast<uint64_t>(g_options.from_step);
+  else if (!ends.empty())
+    step = std::min_element(ends.begin(), ends.end(), [](const auto& a, const auto& b) {
+             return a.from_step < b.from_step;
+           })->from_step;
+  if (!step) return start;
   std::string why;
-  DEJA_ASSIGN_OR_RETURN(auto start, FindReplayStart(trace, step, g_options.attempt, why));
+  DEJA_ASSIGN_OR_RETURN(start, FindReplayStart(trace, *step, g_options.attempt, why));
   if (start)
     Diagnose(fmt::format("from the checkpoint at step {}", start->step));
-  else
+  else if (g_options.from_step >= 0)
     Diagnose(fmt::format("from the start: {}", why));
   return start;
+}
+
+int DebugReplay(format::Trace& trace, const ReplayTarget& target, const std::string& first) {
+  for (const std::string& note : target.notes) Diagnose(note);
+  if (Status written = WriteGdbSession(trace, g_options.attempt, target); !written)
+    return FailWith(written.error());
+  auto code = RunGdb(target, first, g_options.gdb_commands);
+  return code ? *code : FailWith(code.error());
 }
 
 int Usage(const std::string& message) {
@@ -349,12 +394,10 @@ int Run(const Context& context) {
   options.clock = g_options.clock;
   options.program_output_to_stderr = context.json;
   options.quiet_stdin = ranks->size() > 1;
-  std::optional<ReplayStart> start;
-  if (g_options.from_step >= 0) {
-    auto found = ChooseStart(**trace);
-    if (!found) return FailWith(found.error());
-    start = std::move(*found);
-  }
+  auto ends = FindEnds(**trace, *ranks);
+  if (!ends) return FailWith(ends.error());
+  auto start = ChooseStart(**trace, *ends);
+  if (!start) return FailWith(start.error());
   std::vector<Replayed> replays;
   for (uint32_t rank : *ranks) {
     auto reader = (*trace)->Rank(rank, g_options.attempt);
@@ -366,19 +409,19 @@ int Run(const Context& context) {
     if (Status listed = ListChildren(**trace, rank, *own); !listed) return FailWith(listed.error());
     auto target = PrepareReplay(**reader, *folder, *own, options);
     if (!target) return FailWith(target.error());
-    if (start)
+    if (*start)
       target->environment.push_back(
-          fmt::format("DEJA_FROM_CHECKPOINT={}", start->numbers.at(rank)));
+          fmt::format("DEJA_FROM_CHECKPOINT={}", (*start)->numbers.at(rank)));
+    if (!ends->empty() && !g_options.gdb)
+      for (std::string& variable : (*ends)[replays.size()].environment)
+        target->environment.push_back(std::move(variable));
     replays.push_back({*reader, std::move(*target)});
   }
   if (replays.empty())
     return FailWith({ErrorCode::kNotFound,
                      fmt::format("replaying {}: there is no rank in it", g_options.trace)});
-  if (g_options.gdb) {
-    for (const std::string& note : replays[0].target.notes) Diagnose(note);
-    auto code = RunGdb(replays[0].target, g_options.gdb_commands);
-    return code ? *code : FailWith(code.error());
-  }
+  if (g_options.gdb)
+    return DebugReplay(**trace, replays[0].target, ends->empty() ? "" : ends->front().gdb_command);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (Status started = StartAll(replays, options); !started) return FailWith(started.error());
   WaitAll(replays);
@@ -394,6 +437,7 @@ const Command kReplayCommand = {
     "  deja replay run.deja --rank 2          alone: its peers' data comes from the trace\n"
     "  deja replay run.deja --rank 2 --gdb    the same in gdb, with Deja's commands\n"
     "  deja replay run.deja --rank 2 --from-step 4800      from the last checkpoint before it\n"
+    "  deja replay run.deja --rank 2 --until-step 4810     from the last checkpoint to that step\n"
     "  deja replay run.deja --ranks 0-3       side by side\n"
     "  deja replay single.deja                the only rank of a trace\n"
     "  deja replay run.deja.zip --rank 2 -- build/train    the program is somewhere else\n",

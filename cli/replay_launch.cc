@@ -186,35 +186,6 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
   return pointers;
 }
 
-// For sh.
-std::string Quoted(const std::string& text) {
-  std::string out = "'";
-  for (char c : text) {
-    if (c == '\'')
-      out += "'\\''";
-    else
-      out += c;
-  }
-  return out + "'";
-}
-
-// gdb starts programs through a shell. The program's environment, the preloaded library above all,
-// is for the program alone, so `env` puts it together behind the shell. Variables with line breaks
-// cannot be written in a command of gdb.
-Status WriteGdbSession(const ReplayTarget& target, const std::string& path) {
-  std::string wrapper = "set exec-wrapper env -i";
-  for (const std::string& entry : target.environment)
-    if (entry.find('\n') == std::string::npos) wrapper += " " + Quoted(entry);
-  std::ofstream out(path);
-  out << "set confirm off\nset startup-with-shell on\nset disable-randomization on\n"
-      << "set breakpoint pending on\n"
-      << "set cwd " << target.working_directory << "\n"
-      << wrapper << "\n";
-  out.close();
-  if (!out) return FailErrno("writing " + path, errno);
-  return {};
-}
-
 }  // namespace
 
 std::string BuildIdOf(const std::string& path) {
@@ -293,13 +264,13 @@ Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& optio
   return pid;
 }
 
-Result<int> RunGdb(const ReplayTarget& target, const std::vector<std::string>& commands) {
-  DEJA_ASSIGN_OR_RETURN(const std::string script, FindGdbScript("deja_gdb.py"));
-  const std::string session = target.scratch + "/session.gdb";
-  DEJA_RETURN_IF_ERROR(WriteGdbSession(target, session));
+Result<int> RunGdb(const ReplayTarget& target, const std::string& first,
+                   const std::vector<std::string>& commands) {
+  DEJA_ASSIGN_OR_RETURN(const std::string script, FindGdbScript("deja_gdb/load.py"));
   std::vector<std::string> argv = {"gdb", "-q"};
   if (!commands.empty()) argv.emplace_back("-batch");
-  argv.insert(argv.end(), {"-x", session, "-x", script});
+  argv.insert(argv.end(), {"-x", script});
+  if (!first.empty()) argv.insert(argv.end(), {"-ex", first});
   for (const std::string& command : commands) argv.insert(argv.end(), {"-ex", command});
   argv.emplace_back("--args");
   argv.push_back(target.executable);

@@ -47,8 +47,11 @@ Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::
 // Starts the program with fixed addresses. The new process's id.
 Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& options);
 
-// Runs gdb on the program and returns gdb's exit code. With commands gdb runs them and ends.
-Result<int> RunGdb(const ReplayTarget& target, const std::vector<std::string>& commands);
+// Runs gdb on the program, with the session.json of the scratch folder (cli/gdb_session.h), and
+// returns gdb's exit code. With commands gdb runs them and ends. `first` comes before all else; may
+// be empty.
+Result<int> RunGdb(const ReplayTarget& target, const std::string& first,
+                   const std::vector<std::string>& commands);
 
 // GNU build id of an ELF file, raw bytes; empty if it has none or is no ELF file.
 std::string BuildIdOf(const std::string& path);

@@ -114,6 +114,7 @@ class Judge {
     verdict_.json = {{"rank", verdict_.rank}, {"recorded_end", story_.HowItEnded(symbolizer_)}};
     const json* failed = Find(lines_, "failed");
     const json* end = Find(lines_, "end");
+    const json* until = Find(lines_, "until");
     const json* crash = Find(lines_, "crash");
     const json* exit = Find(lines_, "exit");
     if (failed != nullptr) {
@@ -122,6 +123,11 @@ class Judge {
       counters_ = Find(lines_, "counters");
       verdict_.outcome = Outcome::kDiverged;
       verdict_.summary = "diverged";
+    } else if (until != nullptr) {
+      counters_ = until;
+      verdict_.outcome = Outcome::kSame;
+      verdict_.summary = "ended where it was asked to: " + Text(*until, "text");
+      verdict_.json["until"] = Text(*until, "text");
     } else if (end != nullptr) {
       JudgeEnd(*end);
     } else if (WIFSIGNALED(wait_status)) {

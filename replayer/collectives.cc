@@ -26,6 +26,12 @@ NcclApi ApiOf(const RecordedCall& call) {
   return static_cast<NcclApi>(call.api);
 }
 
+// "AllReduce #412 of comm 0"
+std::string OperationText(const RecordedCall& call) {
+  return ApiText(call.api) + " #" + std::to_string(call.comm_seq) + " of comm " +
+         std::to_string(call.comm - 1);
+}
+
 bool IsHostMemory(const void* data) {
   return preload::TheDevice().KindOf(data) == preload::MemoryKind::kHost;
 }
@@ -97,10 +103,10 @@ uint32_t CompareInput(Session& session, ThreadState& thread, const Call& call,
 }
 
 // Stops in gdb if it asked for this operation.
-void StopIfAsked(Session& session, ThreadState& thread, const Call& call,
-                 const RecordedCall& recorded, const BufferUse& input, const BufferUse& output,
-                 uint32_t comparison) {
+void StopIfAsked(Session& session, ThreadState& thread, const RecordedCall& recorded,
+                 const BufferUse& input, const BufferUse& output, uint32_t comparison) {
   deja_replay_state_t& state = deja_replay_state;
+  const bool at_place = session.Arrive(thread, recorded.enter_seq << 1);
   if (state.watched == 0) return;
   const auto inputs = session.plan().Tensors(recorded.inputs);
   const auto outputs = session.plan().Tensors(recorded.outputs);
@@ -113,7 +119,7 @@ void StopIfAsked(Session& session, ThreadState& thread, const Call& call,
   } else if (state.stop_nan != 0 && std::any_of(outputs.begin(), outputs.end(), has_nan)) {
     reason = kDejaStopNan;
     why = "a NaN comes out of ";
-  } else if (state.stop_next != 0) {
+  } else if (state.stop_next != 0 || at_place) {
     reason = kDejaStopOperation;
   } else if (state.stop_seq != 0 && state.stop_seq == recorded.comm_seq &&
              (state.stop_comm == 0 || state.stop_comm == recorded.comm)) {
@@ -124,10 +130,7 @@ void StopIfAsked(Session& session, ThreadState& thread, const Call& call,
   std::vector<Session::ShownTensor> tensors;
   if (!inputs.empty()) tensors.push_back({"send", 1, &inputs[0], input.data, comparison});
   if (!outputs.empty()) tensors.push_back({"recv", 2, &outputs[0], output.data, 0});
-  const std::string message = why + std::string(ShortName(call.info->name)) + " #" +
-                              std::to_string(recorded.comm_seq) + " of comm " +
-                              std::to_string(recorded.comm - 1);
-  session.Stop(thread, reason, message, tensors, recorded.stack);
+  session.Stop(thread, reason, why + OperationText(recorded), tensors, recorded.stack);
 }
 
 // Puts the recorded result of a call into `output`: at once, or, where that is a device's memory,
@@ -169,8 +172,7 @@ void Fill(Session& session, ThreadState& thread, const Call& call, uint32_t inde
   if (bytes != output.bytes) return;  // has been reported; this is --on-divergence=warn
   const Status served = ServeOutput(session, call, index, output);
   if (served) return;
-  const std::string name = ApiText(recorded.api) + " #" + std::to_string(recorded.comm_seq) +
-                           " of comm " + std::to_string(recorded.comm - 1);
+  const std::string name = OperationText(recorded);
   if (session.payloads().Dropped(outputs[0].segment)) {
     FailReplay(session, thread, "the result of " + name + " is not kept: " + kNotInWindow,
                recorded.stack);
@@ -261,7 +263,10 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
   uint32_t comparison = 0;
   if (recorded.api == call.info->id)
     comparison = CompareInput(session, thread, call, recorded, *comm, input, output);
-  StopIfAsked(session, thread, call, recorded, input, output, comparison);
+  StopIfAsked(session, thread, recorded, input, output, comparison);
+  const SessionOptions& options = session.options();
+  if (options.until_comm == comm->number() && options.until_seq == seq)
+    session.EndAsAsked(OperationText(recorded));
   session.Consume(recorded.thread);
   if (session.remaining() == 0) OnAllEventsMade(session);
   if (!recorded.left)

@@ -28,6 +28,8 @@ void ForgetPosition() {
   state.stop_seq = 0;
   state.stop_step = 0;
   state.stop_exit = 0;
+  state.stop_place = 0;
+  state.mute = 0;
   state.has_step = 0;
   state.operations = 0;
   state.digests_compared = 0;

@@ -1,12 +1,16 @@
 // Where the replay is and where it shall stop, as gdb reads and writes it.
 //
-// deja_replay_state is plain memory with a fixed layout (checked below and by gdb/deja_gdb.py). gdb
-// never calls a function in the program: it writes the stop conditions here, and the library itself
-// tests them and calls deja_replay_stop, on which gdb has its breakpoint. The symbols are exported,
-// so all this works in programs without debug information.
+// deja_replay_state is plain memory with a fixed layout (checked below and by
+// gdb/deja_gdb/state.py). gdb never calls a function in the program: it writes the stop conditions
+// here, and the library itself tests them and calls deja_replay_stop, on which gdb has its
+// breakpoint. The symbols are exported, so all this works in programs without debug information.
 //
 // The library fills in tensors and frames only while `watched` is set. One thread at a time stops;
 // the others' positions stay as they are.
+//
+// A place is where a thread comes to in every replay of a recording, wherever that starts: an
+// operation (twice the number of its event on the thread) or the beginning of a step (twice the
+// step, and one). gdb finds its way back by them.
 #ifndef DEJA_REPLAYER_POSITION_H_
 #define DEJA_REPLAYER_POSITION_H_
 
@@ -15,8 +19,10 @@
 
 extern "C" {
 
-enum : uint32_t { kDejaStateVersion = 1 };
-inline constexpr uint64_t kDejaStateMagic = 0x315453504a4544ull;  // "DEJPST1"
+enum : uint32_t { kDejaStateVersion = 2 };
+inline constexpr uint64_t kDejaStateMagic = 0x315453504a4544ull;
+
+inline constexpr uint32_t kDejaRecentPlaces = 8;
 
 enum DejaStopReason : uint32_t {
   kDejaStopNone = 0,
@@ -53,6 +59,8 @@ struct deja_replay_thread {
   uint64_t comm_seq;
   uint32_t parked;  // 1: waits in a call that the recording never left
   uint32_t stack;   // recorded stack of that call
+  uint64_t places;  // that it has come to; the last ones are in recent[n % kDejaRecentPlaces]
+  uint64_t recent[kDejaRecentPlaces];
 };
 
 struct deja_replay_state_t {
@@ -90,6 +98,13 @@ struct deja_replay_state_t {
   uint32_t python_frame_count;
   uint32_t reserved2;
   deja_replay_frame python_frames[64];  // live, of the thread that stopped
+  // Written by gdb.
+  uint64_t stop_place;  // 0: none; of the thread with this name
+  char stop_thread[32];
+  uint32_t mute;  // when the library is set up: show no output before the first stop
+  uint32_t reserved3;
+  // Written by the library.
+  uint64_t start_step;  // the checkpoint's from which the replay went on, + 1; 0: none
 };
 
 extern deja_replay_state_t deja_replay_state;
@@ -103,12 +118,12 @@ void ForgetPosition();
 }  // namespace deja::replayer
 
 static_assert(sizeof(deja_replay_tensor) == 112);
-static_assert(sizeof(deja_replay_thread) == 96);
+static_assert(sizeof(deja_replay_thread) == 168);
 static_assert(offsetof(deja_replay_state_t, stop_seq) == 32);
 static_assert(offsetof(deja_replay_state_t, reason) == 48);
 static_assert(offsetof(deja_replay_state_t, stop_exit) == 64);
 static_assert(offsetof(deja_replay_state_t, message) == 120);
 static_assert(sizeof(deja_replay_state_t) ==
-              120 + 1024 + 256 + 32 * 112 + 3 * 64 * 16 + 64 * 96 + 8);
+              120 + 1024 + 256 + 32 * 112 + 3 * 64 * 16 + 64 * 168 + 8 + 56);
 
 #endif  // DEJA_REPLAYER_POSITION_H_

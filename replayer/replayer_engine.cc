@@ -31,6 +31,7 @@
 #include "replayer/landlock.h"
 #include "replayer/live_stack.h"
 #include "replayer/mpi_serve.h"
+#include "replayer/program_output.h"
 
 namespace deja::replayer {
 
@@ -56,6 +57,12 @@ std::string EndText(int status) {
 const char* Environment(const char* name) {
   const char* value = getenv(name);
   return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+// 0: it is not set.
+uint64_t NumberIn(const char* variable) {
+  const char* text = Environment(variable);
+  return text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
 }
 
 void SetModes(SessionOptions& options) {
@@ -92,8 +99,10 @@ ReplayerEngine* ReplayerEngine::Create() {
   options.folder = folder;
   options.scratch = scratch;
   SetModes(options);
-  if (const char* checkpoint = Environment("DEJA_FROM_CHECKPOINT"))
-    options.checkpoint = std::strtoull(checkpoint, nullptr, 10);
+  options.checkpoint = NumberIn("DEJA_FROM_CHECKPOINT");
+  options.until_step = NumberIn("DEJA_UNTIL_STEP");
+  options.until_comm = static_cast<uint32_t>(NumberIn("DEJA_UNTIL_COMM"));
+  options.until_seq = NumberIn("DEJA_UNTIL_SEQ");
   const LandlockState fence = Restrict(scratch, allowed);
   engine->session_ = Session::Open(options);
   if (engine->session_ == nullptr) Session::EndProcess(1);  // running on would prove nothing
@@ -181,6 +190,7 @@ void ReplayerEngine::Begin() {
       this);
   if (session_->remaining() == 0) OnAllEventsMade(*session_);
   deja_replay_stop(&deja_replay_state, kDejaStopReady);
+  if (deja_replay_state.mute != 0) MuteOutput();
 }
 
 void ReplayerEngine::OnNcclCall(Call& call) {

@@ -93,6 +93,7 @@ void ReplayerEngine::StartLate() {
   line.Add("items", checkpoint.items.size());
   line.Add("bytes", checkpoint.bytes);
   report_.Write(line);
+  deja_replay_state.start_step = checkpoint.step + 1;
 }
 
 uint64_t ReplayerEngine::OnStep(uint64_t step) {
@@ -107,10 +108,13 @@ uint64_t ReplayerEngine::OnStep(uint64_t step) {
   deja_replay_state_t& state = deja_replay_state;
   state.step = step;
   state.has_step = 1;
-  if (state.watched == 0 || state.stop_step == 0 || state.stop_step != step + 1) return step;
-  state.stop_step = 0;
-  session_->Stop(session_->Thread(), kDejaStopStep, "step " + std::to_string(step) + " begins", {},
-                 0);
+  const std::string text = "step " + std::to_string(step) + " begins";
+  ThreadState& thread = session_->Thread();
+  const bool at_place = session_->Arrive(thread, step << 1 | 1);
+  const bool at_step = state.watched != 0 && state.stop_step == step + 1;
+  if (at_step) state.stop_step = 0;
+  if (at_step || at_place) session_->Stop(thread, kDejaStopStep, text, {}, 0);
+  if (session_->options().until_step == step + 1) session_->EndAsAsked(text);
   return step;
 }
 

@@ -18,6 +18,7 @@
 #include "preload/stack.h"
 #include "replayer/ending.h"
 #include "replayer/live_stack.h"
+#include "replayer/program_output.h"
 
 namespace deja::replayer {
 
@@ -276,11 +277,7 @@ void Session::Diverge(ThreadState& thread, Divergence divergence, uint32_t recor
   JsonLine counters("counters");
   WriteCounters(counters);
   report_.Write(counters);
-  // What the program has printed so far is worth seeing, unless some thread is printing now.
-  if (ftrylockfile(stdout) == 0) {
-    fflush_unlocked(stdout);
-    funlockfile(stdout);
-  }
+  FlushOutput();  // what the program has printed so far is worth seeing
   EndProcess(4);
 }
 
@@ -307,6 +304,28 @@ void Session::Enter(ThreadState& thread, const char* api, uint32_t comm, uint64_
   shown.comm = comm;
   shown.comm_seq = comm_seq;
   shown.stack = stack;
+}
+
+bool Session::Arrive(ThreadState& thread, uint64_t place) {
+  if (thread.slot == kNone) return false;
+  deja_replay_state_t& state = deja_replay_state;
+  deja_replay_thread& shown = state.threads[thread.slot];
+  shown.recent[shown.places % kDejaRecentPlaces] = place;
+  ++shown.places;
+  if (state.watched == 0 || state.stop_place != place ||
+      std::strncmp(shown.name, state.stop_thread, sizeof shown.name) != 0)
+    return false;
+  state.stop_place = 0;
+  return true;
+}
+
+void Session::EndAsAsked(std::string_view where) {
+  JsonLine line("until");
+  line.Add("text", where);
+  WriteCounters(line);
+  report_.Write(line);
+  FlushOutput();
+  EndProcess(0);
 }
 
 void Session::FillFrames(deja_replay_frame* out, uint32_t& count,
@@ -361,6 +380,8 @@ void Session::Stop(ThreadState& thread, DejaStopReason reason, std::string_view 
   }
   state.stop_next = 0;
   state.stop_nan = reason == kDejaStopNan ? 0 : state.stop_nan;
+  UnmuteOutput();
+  if (state.watched != 0) FlushOutput();
   deja_replay_stop(&state, reason);
   for (uint32_t i = 0; i < state.tensor_count; ++i) state.tensors[i].recorded = 0;
 }

@@ -75,6 +75,9 @@ struct SessionOptions {
   std::string child;              // name of the process below the rank; empty: the rank itself
   int rank_pid = 0;               // of a child: recorded pid of its rank
   uint64_t checkpoint = 0;        // number of the one to start from; 0: from the start
+  uint64_t until_step = 0;        // + 1: the replay ends where it begins; 0: none
+  uint32_t until_comm = 0;        // + 1: it ends before the operation until_seq on it; 0: none
+  uint64_t until_seq = 0;
 };
 
 class Session {
@@ -157,6 +160,10 @@ class Session {
   // Position, for gdb and for reports.
   void Enter(ThreadState& thread, const char* api, uint32_t comm, uint64_t comm_seq,
              uint32_t stack);
+  // The thread has come to a place (position.h). True: gdb wants to stop there.
+  bool Arrive(ThreadState& thread, uint64_t place);
+  // Ends the replay where the user wanted it to end.
+  [[noreturn]] void EndAsAsked(std::string_view where);
   // Stops in gdb. `tensors` are shown; recorded bytes are fetched here.
   struct ShownTensor {
     const char* name;

@@ -27,7 +27,7 @@ def commands(deja):
 
 def gdb_commands():
     """First words of the commands that `deja help` lists in gdb."""
-    listed = re.search(r"^HELP = \[(.*?)^\]", (ROOT / "gdb" / "deja_gdb.py").read_text(), re.S | re.M).group(1)
+    listed = re.search(r"^HELP = \[(.*?)^\]", (ROOT / "gdb" / "deja_gdb" / "commands.py").read_text(), re.S | re.M).group(1)
     return {m.group(1) for m in re.finditer(r"^    \(\"([a-z-]+)", listed, re.M)}
 
 

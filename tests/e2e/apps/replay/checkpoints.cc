@@ -42,7 +42,8 @@ struct Flags {
   bool refuse = false;  // to load
   bool late_thread = false;
   bool late_comm = false;
-  bool ask = false;  // for a checkpoint, with deja_checkpoint
+  bool ask = false;   // for a checkpoint, with deja_checkpoint
+  bool tell = false;  // what the state is at each step and operation
 };
 
 // The position in a stream of random numbers that another thread makes.
@@ -120,6 +121,7 @@ Flags Parse(int argc, char** argv) {
     if (flag == "--late-thread") flags.late_thread = true;
     if (flag == "--late-comm") flags.late_comm = true;
     if (flag == "--ask") flags.ask = true;
+    if (flag == "--tell") flags.tell = true;
   }
   return flags;
 }
@@ -160,6 +162,13 @@ class LateThread {
   bool stop_ = false;
   std::thread thread_;
 };
+
+__attribute__((noinline)) void Tell(const Flags& flags, int rank, const char* what, int number,
+                                    uint64_t trail, float weight) {
+  if (!flags.tell) return;
+  std::printf("rank %d %s %d: %lx %.9g\n", rank, what, number, static_cast<unsigned long>(trail),
+              static_cast<double>(weight));
+}
 
 uint64_t HashOf(const std::vector<float>& values, uint64_t hash) {
   for (float v : values) {
@@ -202,6 +211,7 @@ int main(int argc, char** argv) {
   std::vector<float> gradient(kSize);
   for (int step = 0; step < flags.steps; ++step) {
     step = static_cast<int>(deja_step(static_cast<uint64_t>(step)));
+    Tell(flags, rank, "step", step, trail, weights[0]);
     if (flags.ask && step == 6) deja_checkpoint();
     std::normal_distribution<float> noise;
     for (float& g : gradient) g = noise(generator) + weights[0];
@@ -212,6 +222,7 @@ int main(int argc, char** argv) {
     std::thread([&] { trail = (trail ^ std::random_device{}()) * 1099511628211ull; }).join();
     if (flags.late_thread && step >= 2) late.Draw();
     if (flags.late_comm && step == 2) CHECK(ncclCommSplit(comm, 0, rank, &late_comm, nullptr));
+    Tell(flags, rank, "operation", step + 1, trail, weights[0]);
     CHECK(ncclAllReduce(gradient.data(), gradient.data(), kSize, ncclFloat, ncclSum,
                         late_comm != nullptr ? late_comm : comm, nullptr));
     for (size_t i = 0; i < kSize; ++i) weights[i] -= 0.01f * gradient[i];

@@ -1,0 +1,88 @@
+#include "cli/gdb_session.h"
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/replay_start.h"
+#include "format/batch_info.h"
+#include "format/checkpoints.h"
+
+namespace deja::cli {
+namespace {
+
+using format::EventKind;
+using format::KindBit;
+using nlohmann::json;
+
+constexpr size_t kMaxNotes = 1000;
+
+json ToJson(const format::RecordedCheckpoint& checkpoint,
+            const std::map<uint32_t, uint64_t>& operations) {
+  json last = json::object();
+  for (const auto& [comm, seq] : operations) last[std::to_string(comm - 1)] = seq;
+  return {{"number", checkpoint.number},
+          {"step", checkpoint.step},
+          {"bytes", checkpoint.bytes},
+          {"last_operations", last}};
+}
+
+// Those that a replay can start at, each with the last operation before it on each communicator.
+Result<json> Checkpoints(format::Trace& trace, int attempt, const format::RankReader& reader) {
+  std::vector<format::RecordedCheckpoint> usable;
+  for (format::RecordedCheckpoint& checkpoint : format::ReadCheckpoints(reader)) {
+    if (!checkpoint.complete()) continue;
+    std::string why;
+    DEJA_ASSIGN_OR_RETURN(const auto start, FindReplayStart(trace, checkpoint.step, attempt, why));
+    if (start && start->step == checkpoint.step) usable.push_back(std::move(checkpoint));
+  }
+  std::vector<std::map<uint32_t, uint64_t>> operations(usable.size());
+  const auto cursor = reader.Events();
+  while (!usable.empty()) {
+    const format::Event* event = cursor->NextOf(KindBit(EventKind::kCallEnter));
+    if (event == nullptr) break;
+    const auto* enter = event->As<format::CallEnter>();
+    if (enter->comm == 0 || enter->comm_seq == 0) continue;
+    for (size_t i = 0; i < usable.size(); ++i) {
+      if (usable[i].IsBehind(event->thread, event->seq, event->time_ns)) continue;
+      uint64_t& last = operations[i][enter->comm];
+      last = std::max(last, enter->comm_seq);
+    }
+  }
+  json all = json::array();
+  for (size_t i = 0; i < usable.size(); ++i) all.push_back(ToJson(usable[i], operations[i]));
+  return all;
+}
+
+json Notes(const format::RankReader& reader) {
+  json notes = json::array();
+  json step;
+  const auto cursor = reader.Events();
+  constexpr uint64_t kKinds = KindBit(EventKind::kNote) | KindBit(EventKind::kStep);
+  while (const format::Event* event = cursor->NextOf(kKinds)) {
+    if (const auto* begun = event->As<format::Step>()) step = begun->step;
+    const auto* note = event->As<format::Note>();
+    if (note != nullptr && notes.size() < kMaxNotes)
+      notes.push_back({{"step", step}, {"text", std::string(note->text)}});
+  }
+  return notes;
+}
+
+}  // namespace
+
+Status WriteGdbSession(format::Trace& trace, int attempt, const ReplayTarget& target) {
+  DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(target.rank, attempt));
+  DEJA_ASSIGN_OR_RETURN(const json checkpoints, Checkpoints(trace, attempt, *reader));
+  const json session = {{"environment", target.environment},
+                        {"working_directory", target.working_directory},
+                        {"checkpoints", checkpoints},
+                        {"notes", Notes(*reader)}};
+  const std::string path = target.scratch + "/session.json";
+  std::ofstream out(path);
+  out << session.dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
+  out.close();
+  if (!out) return FailErrno("writing " + path, errno);
+  return {};
+}
+
+}  // namespace deja::cli

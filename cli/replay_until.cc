@@ -1,0 +1,89 @@
+#include "cli/replay_until.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "format/batch_info.h"
+#include "format/checkpoints.h"
+
+namespace deja::cli {
+namespace {
+
+using format::EventKind;
+using format::KindBit;
+
+bool HasStep(const format::RankReader& reader, uint64_t step) {
+  const auto cursor = reader.EventsFromStep(step);
+  while (const format::Event* event = cursor->NextOf(KindBit(EventKind::kStep)))
+    if (event->As<format::Step>()->step == step) return true;
+  return false;
+}
+
+std::set<uint32_t> Comms(const format::RankReader& reader) {
+  std::set<uint32_t> comms;
+  const auto cursor = reader.Events();
+  while (const format::Event* event = cursor->NextOf(KindBit(EventKind::kCommCreated)))
+    comms.insert(event->As<format::CommCreated>()->comm);
+  comms.erase(0);
+  return comms;
+}
+
+// `comm`: + 1.
+std::optional<format::EventHead> FindOperation(const format::RankReader& reader, uint32_t comm,
+                                               uint64_t seq) {
+  const auto cursor = reader.EventsFromOp(comm, seq);
+  while (const format::Event* event = cursor->NextOf(KindBit(EventKind::kCallEnter))) {
+    const auto* enter = event->As<format::CallEnter>();
+    if (enter->comm == comm && enter->comm_seq == seq) return *event;
+  }
+  return std::nullopt;
+}
+
+Result<ReplayUntil> FindStep(const format::RankReader& reader, uint64_t step) {
+  if (!HasStep(reader, step))
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("replaying rank {} until step {}: it did not come there (`deja info` "
+                            "says how far)",
+                            reader.header().rank, step));
+  return ReplayUntil{
+      {fmt::format("DEJA_UNTIL_STEP={}", step + 1)}, fmt::format("deja goto step {}", step), step};
+}
+
+Result<ReplayUntil> FindSeq(const format::RankReader& reader, uint64_t seq,
+                            std::optional<uint32_t> wanted) {
+  std::set<uint32_t> comms = Comms(reader);
+  if (wanted) comms = {*wanted + 1};
+  uint32_t found = 0;
+  format::EventHead first;
+  for (const uint32_t comm : comms) {
+    const auto at = FindOperation(reader, comm, seq);
+    if (!at || (found != 0 && first.time_ns <= at->time_ns)) continue;
+    found = comm;
+    first = *at;
+  }
+  if (found == 0)
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("replaying rank {} until operation {}{}: it did not come there (`deja "
+                            "show --rank {} --last 10` says how far)",
+                            reader.header().rank, seq,
+                            wanted ? fmt::format(" of communicator {}", *wanted) : std::string(),
+                            reader.header().rank));
+  ReplayUntil until;
+  until.environment = {fmt::format("DEJA_UNTIL_COMM={}", found),
+                       fmt::format("DEJA_UNTIL_SEQ={}", seq)};
+  until.gdb_command = fmt::format("deja goto seq {} comm {}", seq, found - 1);
+  for (const format::RecordedCheckpoint& checkpoint : format::ReadCheckpoints(reader))
+    if (checkpoint.complete() && checkpoint.IsBehind(first.thread, first.seq, first.time_ns))
+      until.from_step = checkpoint.step;
+  return until;
+}
+
+}  // namespace
+
+Result<ReplayUntil> FindUntil(const format::RankReader& reader, const UntilOptions& options) {
+  return options.step ? FindStep(reader, *options.step)
+                      : FindSeq(reader, options.seq.value_or(0), options.comm);
+}
+
+}  // namespace deja::cli

@@ -1,0 +1,201 @@
+"""Going on, and what is said when the program stops."""
+import contextlib
+
+import gdb
+
+from . import session
+from .stacks import is_own, program_frame, stopped_by_deja
+from .state import (END, OFFSET_COMM, OFFSET_EXIT, OFFSET_NAN, OFFSET_NEXT, OFFSET_SEQ, OFFSET_STEP, OFFSET_WATCHED, READY,
+                    State, address_of_symbol, is_running)
+
+NO_CONDITIONS = {OFFSET_NEXT: ("I", 0), OFFSET_NAN: ("I", 0), OFFSET_COMM: ("I", 0), OFFSET_SEQ: ("Q", 0),
+                 OFFSET_STEP: ("Q", 0), OFFSET_EXIT: ("I", 0)}
+
+
+class Start:
+    """What the next run is told when the library is set up."""
+
+    def __init__(self, conditions=None, place=None, mute=False, stop=False):
+        self.conditions, self.place, self.mute, self.stop = conditions or {}, place, mute, stop
+
+    def apply(self, state):
+        state.write(OFFSET_WATCHED, "I", 1)
+        apply_conditions(state, self.conditions)
+        if self.place is not None:
+            state.stop_at_place(*self.place)
+        if self.mute:
+            state.mute()
+
+
+class StopPoint(gdb.Breakpoint):
+    """Where the library stops the program. Decides with memory alone."""
+
+    start = Start()
+    instance = None
+
+    def __init__(self):
+        super().__init__("deja_replay_stop", internal=True)
+        self.silent = True
+
+    def stop(self):
+        if read_reason() != READY:
+            return True
+        StopPoint.start, start = Start(), StopPoint.start
+        start.apply(State())
+        return start.stop
+
+
+def on_new_objfile(event):
+    # The library is there: a breakpoint made earlier would complain that it cannot find its function.
+    if is_own(event.new_objfile.filename) and StopPoint.instance is None:
+        StopPoint.instance = StopPoint()
+
+
+def read_reason():
+    # The second argument of deja_replay_stop; the state's own copy is written inside that function.
+    return int(gdb.newest_frame().read_register("rsi")) & 0xFFFFFFFF
+
+
+def apply_conditions(state, conditions):
+    for offset, (fmt, value) in conditions.items():
+        state.write(offset, fmt, value)
+
+
+def go(conditions):
+    """Runs, or goes on, until the library stops because of one of `conditions` (or at a divergence or the end)."""
+    wanted = {**NO_CONDITIONS, **conditions}
+    if is_running():
+        apply_conditions(State(), wanted)
+        gdb.execute("continue")
+    else:
+        StopPoint.start = Start(wanted)
+        gdb.execute("run")
+
+
+def restart(checkpoint, start):
+    """Starts the program anew; says nothing."""
+    if is_running():
+        gdb.execute("kill", to_string=True)
+    session.the.next = checkpoint
+    StopPoint.start = start
+    gdb.execute("run", to_string=True)
+
+
+def go_on():
+    gdb.execute("continue", to_string=True)
+
+
+# ---- what is said
+
+stop_listeners = []  # called at each stop that the user sees
+_quiet = 0
+
+
+def users_breakpoints():
+    """Those that are on; ours have negative numbers."""
+    return [b for b in gdb.breakpoints() if b.number > 0 and b.enabled]
+
+
+@contextlib.contextmanager
+def quietly(keep_breakpoints=False):
+    """Stops in here are nobody's but ours. The user's breakpoints are off, or say nothing."""
+    global _quiet
+    _quiet += 1
+    events = gdb.parameter("print thread-events")
+    gdb.execute("set print thread-events off")
+    found = [(b, b.silent) for b in users_breakpoints()]
+    for breakpoint, _ in found:
+        breakpoint.silent = True
+        breakpoint.enabled = keep_breakpoints
+    try:
+        yield
+    finally:
+        _quiet -= 1
+        gdb.execute(f"set print thread-events {'on' if events else 'off'}")
+        for breakpoint, silent in found:
+            if breakpoint.is_valid():
+                breakpoint.silent = silent
+                breakpoint.enabled = True
+
+
+def on_stop(event):
+    if _quiet:
+        return
+    if isinstance(event, gdb.BreakpointEvent) and any(isinstance(b, StopPoint) for b in event.breakpoints):
+        say_why()
+        show_program()
+    elif address_of_symbol("deja_replay_state") is not None:
+        where(brief=True)
+    for listener in stop_listeners:
+        listener()
+
+
+def say_why():
+    """Why the library stopped, and how far the replay is."""
+    state = State()
+    print(f"deja: {state.message}")
+    if state.has_step:
+        print(f"deja: step {state.step}, {state.operations} operations served, {state.compared} digests compared, "
+              f"{state.different} different")
+
+
+def show_program():
+    """The program's frame instead of Deja's."""
+    frame = program_frame()
+    if frame is not None:
+        frame.select()
+        gdb.execute("frame")
+
+
+def announce():
+    """What a stop says, at the end of a quiet journey."""
+    if not is_running():
+        print("deja: the program has ended")
+        return
+    if stopped_by_deja() and read_reason() != READY:
+        say_why()
+    else:
+        where(brief=True)
+    show_program()
+    gdb.execute("display")
+
+
+def at_end():
+    return not is_running() or (stopped_by_deja() and read_reason() == END)
+
+
+def where(brief=False):
+    try:
+        state = State()
+    except gdb.GdbError as error:
+        if not brief:
+            raise
+        print(f"deja: {error}")
+        return
+    current = state.current()
+    step = f"step {state.step}, " if state.has_step else ""
+    last = f"last call: {current.describe()}" if current is not None else "no call on this thread yet"
+    print(f"deja: rank {state.rank}, {step}{last}")
+    if brief:
+        return
+    print(f"      {state.operations} operations served, {state.compared} digests compared, "
+          f"{state.different} different")
+    print(f"      the recording ends with: {state.end_text}")
+    for thread in state.threads:
+        if current is None or thread.tid != current.tid:
+            print(f"      thread {thread.name} ({thread.tid}): {thread.describe()}")
+
+
+def prompt(_):
+    """"(gdb, step 12) ": where the replay is."""
+    try:
+        state = State()
+    except gdb.error:
+        return None
+    return f"(gdb, step {state.step}) " if state.has_step else None
+
+
+def install():
+    gdb.events.new_objfile.connect(on_new_objfile)
+    gdb.events.stop.connect(on_stop)
+    gdb.prompt_hook = prompt

@@ -1,0 +1,85 @@
+"""Starting the replay, each time in a fresh folder, from the beginning or from a checkpoint (cli/gdb_session.h)."""
+import json
+import os
+import shutil
+
+import gdb
+
+SCRATCH = "DEJA_SCRATCH"
+CHECKPOINT = "DEJA_FROM_CHECKPOINT"
+
+
+class Checkpoint:
+    def __init__(self, number, step, size, last_operations):
+        self.number, self.step, self.size = number, step, size
+        self.last_operations = {int(comm): seq for comm, seq in last_operations.items()}
+
+
+START = Checkpoint(0, -1, 0, {})
+
+
+class Session:
+    def __init__(self):
+        self.scratch = os.environ[SCRATCH]
+        with open(os.path.join(self.scratch, "session.json"), encoding="utf-8") as file:
+            told = json.load(file)
+        # `env` gets them in a command of gdb, which is one line.
+        self.environment = dict(entry.split("=", 1) for entry in told["environment"] if "\n" not in entry)
+        self.working_directory = told["working_directory"]
+        self.notes = told["notes"]
+        self.checkpoints = [Checkpoint(c["number"], c["step"], c["bytes"], c["last_operations"])
+                            for c in told["checkpoints"]]
+        given = int(self.environment.get(CHECKPOINT, 0))
+        self.default = next((c for c in self.checkpoints if c.number == given), START)
+        self.next = None  # from where the next run starts
+        self.start = self.default  # of this run
+        self.runs = 0
+
+    def before_step(self, step):
+        """The latest checkpoint from which a replay comes to the beginning of `step`."""
+        return max((c for c in self.checkpoints if c.step <= step), key=lambda c: c.step, default=START)
+
+    def before_operation(self, seq, comm):
+        """The same for an operation; comm None: for whichever communicator is the first to come to that number."""
+        def is_before(checkpoint):
+            last = checkpoint.last_operations
+            return max(last.values(), default=0) < seq if comm is None else last.get(comm, 0) < seq
+        return max((c for c in self.checkpoints if is_before(c)), key=lambda c: c.step, default=START)
+
+    def earlier(self, start):
+        """The starts from `start` back to the beginning."""
+        before = [c for c in self.checkpoints if c.step < start.step]
+        rest = [] if start is START else [START]
+        return [start] + sorted(before, key=lambda c: -c.step) + rest
+
+    def prepare_run(self):
+        """Before each `run`: a folder of its own, since a run finds there what it has written. Everything that a run
+        is given has the same length, so that the program's stack is where it was."""
+        self.start, self.next = self.next or self.default, None
+        self.runs += 1
+        folder = os.path.join(self.scratch, f"run-{self.runs:06}")
+        shutil.rmtree(os.path.join(self.scratch, f"run-{self.runs - 2:06}"), ignore_errors=True)
+        os.makedirs(folder)
+        shutil.copy(os.path.join(self.scratch, "children"), folder)
+        environment = dict(self.environment)
+        environment[SCRATCH] = folder
+        environment[CHECKPOINT] = f"{self.start.number:020}"
+        words = " ".join(quoted(f"{name}={value}") for name, value in environment.items())
+        gdb.execute(f"set exec-wrapper env -i {words}", to_string=True)
+
+
+def quoted(text):
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+the = None  # the only Session
+
+
+def install():
+    global the
+    the = Session()
+    for setting in ("confirm off", "startup-with-shell on", "disable-randomization on", "breakpoint pending on",
+                    f"cwd {the.working_directory}"):
+        gdb.execute(f"set {setting}")
+    for command in "run", "start", "starti":
+        gdb.execute(f"define hook-{command}\npython deja_gdb.session.the.prepare_run()\nend")
