@@ -1,43 +1,79 @@
 #include "format/mark.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 
 namespace deja::format {
 namespace {
 
 constexpr size_t kMaxReason = 200;
 constexpr uint64_t kMaxMarks = 100000;
+constexpr std::string_view kMark = "/mark-";
 
-}  // namespace
+// `dir` + `name` + `number`, put together without an allocation.
+class Name {
+ public:
+  Name(std::string_view dir, std::string_view name, uint64_t number) {
+    if (dir.size() + name.size() + 24 > sizeof text_) return;
+    char* at = std::copy(dir.begin(), dir.end(), text_);
+    at = std::copy(name.begin(), name.end(), at);
+    *std::to_chars(at, text_ + sizeof text_ - 1, number).ptr = '\0';
+  }
+  [[nodiscard]] const char* c_str() const { return text_; }
 
-std::string MarkPath(const std::string& trace_dir, uint64_t number) {
-  return trace_dir + "/mark-" + std::to_string(number);
-}
+ private:
+  char text_[4200] = {};  // empty: too long
+};
 
-// Written under another name and linked, so that who sees it can read it.
-Result<uint64_t> LeaveMark(const std::string& trace_dir, std::string_view reason) {
-  const std::string draft = trace_dir + "/.mark-" + std::to_string(getpid());
+// Written under another name and linked, so that who sees it can read it. 0, or what went wrong;
+// `number` becomes the mark's, or kMaxMarks.
+int Leave(std::string_view trace_dir, std::string_view reason, uint64_t& number) {
+  const Name draft(trace_dir, "/.mark-", static_cast<uint64_t>(syscall(SYS_gettid)));
   const int fd = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (fd < 0) return FailErrno("cannot make " + draft, errno);
+  if (fd < 0) return errno;
   reason = reason.substr(0, kMaxReason);
   const bool written =
       write(fd, reason.data(), reason.size()) == static_cast<ssize_t>(reason.size());
   int error = written ? 0 : errno;
   close(fd);
-  uint64_t number = 1;
   while (error == 0 && number < kMaxMarks &&
-         link(draft.c_str(), MarkPath(trace_dir, number).c_str()) != 0) {
+         link(draft.c_str(), Name(trace_dir, kMark, number).c_str()) != 0) {
     if (errno != EEXIST) error = errno;
     ++number;
   }
   unlink(draft.c_str());
+  return error;
+}
+
+}  // namespace
+
+std::string MarkPath(const std::string& trace_dir, uint64_t number) {
+  return trace_dir + std::string(kMark) + std::to_string(number);
+}
+
+Result<uint64_t> LeaveMark(const std::string& trace_dir, std::string_view reason) {
+  uint64_t number = 1;
+  const int error = Leave(trace_dir, reason, number);
   if (error != 0) return FailErrno("cannot leave a mark in " + trace_dir, error);
   if (number == kMaxMarks)
     return Fail(ErrorCode::kLimit, "there are too many marks in " + trace_dir);
   return number;
+}
+
+void LeaveMarkInSignal(const char* trace_dir, const char* reason) {
+  constexpr time_t kRecent = 10;
+  uint64_t number = 1;
+  struct stat facts {};
+  while (number < kMaxMarks && stat(Name(trace_dir, kMark, number).c_str(), &facts) == 0) ++number;
+  if (number > 1 && time(nullptr) - facts.st_mtime < kRecent) return;
+  (void)Leave(trace_dir, reason, number);
 }
 
 void RemoveMarks(const std::string& trace_dir) {

@@ -1,6 +1,7 @@
 // The last words of a process that a signal ends. Everything here is async-signal-safe.
 #include <ucontext.h>
 
+#include "format/mark.h"
 #include "preload/device.h"
 #include "preload/fault_escape.h"
 #include "preload/guard.h"
@@ -64,6 +65,10 @@ void RecorderEngine::OnCrash(int signal, const siginfo_t* info, void* ucontext) 
   }
   crash.pc = InterruptedPc(ucontext);
   rec->writer.WriteInSignal(crash);
+  // Its action is the default one, or nobody would have been told: the rank ends here. What has
+  // started it may well not be Deja's launcher, which says so to the other ranks.
+  if (signal == SIGTERM && rec->is_rank())
+    format::LeaveMarkInSignal(rec->config.trace_dir, "a rank was told to end: SIGTERM");
 }
 
 }  // namespace deja::recorder

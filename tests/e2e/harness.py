@@ -22,6 +22,7 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import signal
 import subprocess
 import sys
@@ -62,6 +63,12 @@ class Run:
     def __str__(self):
         return (f"$ {shlex.join(map(str, self.argv))}\nexit code {self.code}\n"
                 f"--- stdout\n{self.stdout}--- stderr\n{self.stderr}---")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 def app(name):

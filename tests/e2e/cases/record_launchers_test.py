@@ -1,6 +1,5 @@
 """One job makes one trace, whoever starts its processes; a second job is refused."""
 import shutil
-import socket
 import sys
 import unittest
 from pathlib import Path
@@ -9,17 +8,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import harness  # noqa: E402
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 class Launchers(harness.DejaTest):
     def loopback(self, **more):
         """The variables with which a program finds loopback without `--loopback`."""
         return {"LD_LIBRARY_PATH": harness.BUILD / "lib" / "nccl",
-                "NCCL_COMM_ID": f"127.0.0.1:{free_port()}", **more}
+                "NCCL_COMM_ID": f"127.0.0.1:{harness.free_port()}", **more}
 
     def mpirun(self, n, *command, **kwargs):
         return self.command(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", n, *command],
@@ -70,12 +63,12 @@ class Launchers(harness.DejaTest):
         self.four_ranks()
 
     def test_plain_processes_with_a_master_port(self):
-        for run in self.plain_processes(MASTER_ADDR="127.0.0.1", MASTER_PORT=free_port()):
+        for run in self.plain_processes(MASTER_ADDR="127.0.0.1", MASTER_PORT=harness.free_port()):
             self.checked(run)
         self.four_ranks()
 
     def test_restarted_ranks_are_further_attempts(self):
-        shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "TORCHELASTIC_RUN_ID": "r1"}
+        shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": harness.free_port(), "TORCHELASTIC_RUN_ID": "r1"}
         for run in self.plain_processes(**shared, TORCHELASTIC_RESTART_COUNT=0):
             self.checked(run)
         for run in self.plain_processes(**shared, TORCHELASTIC_RESTART_COUNT=1):

@@ -1,6 +1,8 @@
 // The window of payloads: what is kept, what is dropped, and what readers say about both.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -330,6 +332,21 @@ TEST_F(WindowTest, AMarkedWindowStaysWhileTheNextOneMoves) {
       std::any_of(reader->totals().segments.begin(), reader->totals().segments.end(), marked));
   EXPECT_FALSE(reader->totals().segments.back().marked);
   EXPECT_EQ(Check().payloads_missing, 0u);
+}
+
+TEST_F(WindowTest, ASignalLeavesOneMark) {
+  for (int i = 0; i < 3; ++i) LeaveMarkInSignal(dir_.path().c_str(), "told to end");
+  EXPECT_EQ(ReadMark(dir_.path(), 1), "told to end");
+  EXPECT_EQ(ReadMark(dir_.path(), 2), "");
+  EXPECT_EQ(LeaveMark(dir_.path(), "another").value_or(0), 2u);
+  // An old one says nothing about what happens now.
+  for (const uint64_t number : {1, 2}) {
+    const timespec long_ago[2] = {{1000, 0}, {1000, 0}};
+    ASSERT_EQ(utimensat(AT_FDCWD, MarkPath(dir_.path(), number).c_str(), long_ago, 0), 0);
+  }
+  LeaveMarkInSignal(dir_.path().c_str(), "told to end");
+  EXPECT_EQ(ReadMark(dir_.path(), 3), "told to end");
+  RemoveMarks(dir_.path());
 }
 
 TEST_F(WindowTest, RanksAtDifferentStepsKeepWhatTheOtherOneNeeds) {
