@@ -136,7 +136,8 @@ class Watcher:
 
     No code of Python's may run on the group's own threads: the group's destructor waits for them while it holds
     Python's lock, and a thread that asks for that lock when the interpreter ends takes the process with it. In one
-    group an operation never ends later because nobody has seen the end of a later one, so one thread is enough.
+    group an operation never ends later because nobody has seen the end of a later one, so one thread is enough; what a
+    callback issues gets one of its own.
     """
 
     def __init__(self):
@@ -144,33 +145,45 @@ class Watcher:
         self._lock = threading.Lock()
         self._unseen = 0
         self._is_running = False
+        self._threads = set()
 
     def future(self, work, ending, outputs):
         """A future that is done once the results of `work` have been recorded."""
         ended = torch.futures.Future()
+        item = work, ending, outputs, ended
         with self._lock:
             self._unseen += 1
+            # A callback may wait for an operation that it issues itself, on the thread that sees to the others.
+            is_in_callback = _thread.get_ident() in self._threads
             if not self._is_running:
-                self._is_running = True
-                with engine.library():
-                    _thread.start_new_thread(self._watch, ())
                 atexit.register(self._wait_for_all)
-        self._queue.put((work, ending, outputs, ended))
+            if not self._is_running or is_in_callback:
+                with engine.library():
+                    _thread.start_new_thread(self._watch, (item if is_in_callback else None,))
+            self._is_running = True
+        if not is_in_callback:
+            self._queue.put(item)
         return ended
 
-    def _watch(self):
+    def _watch(self, only):
+        """Sees to `only`, or to all that is in the queue."""
+        self._threads.add(_thread.get_ident())
         while True:
-            work, ending, outputs, ended = self._queue.get()
-            try:
-                result = _value_of(work, outputs)
-                ending.succeeded()
-                ended.set_result(result)
-            except Exception as error:  # given to who asks the future
-                ending.failed(error)
-                ended.set_exception(error)
-            work = ending = outputs = ended = result = None
-            with self._lock:
-                self._unseen -= 1
+            self._see(*(only or self._queue.get()))
+            if only:
+                self._threads.discard(_thread.get_ident())
+                return
+
+    def _see(self, work, ending, outputs, ended):
+        try:
+            result = _value_of(work, outputs)
+            ending.succeeded()
+            ended.set_result(result)
+        except Exception as error:  # given to who asks the future
+            ending.failed(error)
+            ended.set_exception(error)
+        with self._lock:
+            self._unseen -= 1
 
     def _wait_for_all(self):
         """The interpreter ends: what is still under way is seen to its end, unless it never comes."""

@@ -91,6 +91,12 @@ def asynchronous():
     future = dist.all_reduce(some(6), async_op=True).get_future()
     show("future", future.then(lambda f: f.value()[0] * 2).wait())
 
+    def once_more(done):
+        return dist.all_reduce(done.value()[0], async_op=True).get_future().wait()[0]
+
+    future = dist.all_reduce(some(6), async_op=True).get_future()
+    show("a callback that waits", future.then(once_more).wait())
+
 
 def groups_and_stores():
     pair = dist.new_group([0, 1])
