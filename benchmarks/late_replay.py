@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""How long a replay takes to come to a late place from the last checkpoint, and from the start, over the length of the run.
+
+    benchmarks/late_replay.py [--build build] [--lengths 150,1500,15000] [--runs 3]
+
+Records the digits example, two ranks, with a checkpoint every 100 steps, and replays rank 0 to ten steps before the end (`deja replay
+--until-step`, which starts at the checkpoint before it) and, of runs that are not too long, from the start. With --fault=nan
+the place is the first operation that a NaN goes into or comes out of, wherever chance has put it.
+"""
+import argparse
+import json
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+EVERY = 100
+LONGEST_FROM_START = 2000
+
+
+def timed(argv):
+    begin = time.monotonic()
+    run = subprocess.run([str(a) for a in argv], capture_output=True, text=True, check=False)
+    return time.monotonic() - begin, run
+
+
+class Bench:
+    def __init__(self, build, folder):
+        self.deja, self.train = build / "bin" / "deja", build / "examples" / "digits" / "digits_train"
+        self.trace = folder / "run.deja"
+
+    def record(self, steps, *args):
+        shutil.rmtree(self.trace, ignore_errors=True)
+        return timed([self.deja, "record", "--loopback", "-n", 2, "--checkpoint-every", EVERY, "--out", self.trace, "--", self.train,
+                      "--batch=16", f"--steps={steps}", "--log-every=1000000", *args])[0]
+
+    def first_nan(self):
+        """Number of the first operation with a NaN, and its step; nothing: there is none."""
+        show = [str(a) for a in (self.deja, "show", self.trace, "--rank", 0, "--kind", "step,enter,results", "--json")]
+        step = 0
+        with subprocess.Popen(show, stdout=subprocess.PIPE, text=True) as events:
+            for line in events.stdout:
+                event = json.loads(line)
+                step = event["step"] if event["kind"] == "step" else step
+                if any(tensor.get("nan") for tensor in event.get("inputs", []) + event.get("outputs", [])):
+                    events.kill()
+                    return event["seq_on_comm"], step
+        return None
+
+    def replay(self, *options):
+        seconds, run = timed([self.deja, "replay", self.trace, "--rank", 0, *options])
+        if run.returncode != 0:
+            raise SystemExit(f"{run.args}\n{run.stdout}{run.stderr}")
+        return seconds
+
+
+def measure(bench, until, from_start, runs):
+    late = [bench.replay(*until) for _ in range(runs)]
+    start = [bench.replay(*until, "--from-step", 0) for _ in range(runs)] if from_start else []
+    spread = [f"{min(v):.2f} to {max(v):.2f} s" if v else "not measured" for v in (late, start)]
+    return f"from the checkpoint {spread[0]}, from the start {spread[1]}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, default=Path(__file__).resolve().parent.parent / "build")
+    parser.add_argument("--lengths", default="150,1500,15000")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--nan-steps", type=int, default=2000, help="steps of the run with a NaN; 0: none")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="late-replay-") as folder:
+        bench = Bench(options.build.resolve(), Path(folder))
+        if options.nan_steps:
+            bench.record(options.nan_steps, "--fault=nan")
+            found = bench.first_nan()
+            if found is None:
+                print("no NaN in this run")
+            else:
+                print(f"NaN at step {found[1]} of {options.nan_steps}: "
+                      f"{measure(bench, ['--until-seq', found[0], '--comm', 0], True, options.runs)}", flush=True)
+        for steps in map(int, options.lengths.split(",")):
+            seconds = bench.record(steps)
+            print(f"{steps} steps, recorded in {seconds:.1f} s, to step {steps - 10}: "
+                  f"{measure(bench, ['--until-step', steps - 10], steps <= LONGEST_FROM_START, options.runs)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
