@@ -101,8 +101,16 @@ bool IsStart(const Memo& memo, const Registers& here, uint32_t python) {
          memo.python == python && (!memo.uses_fp || memo.start.fp == here.fp);
 }
 
+// What is read in a page that the walk has come to may by now be between two variables.
+#if defined(__SANITIZE_ADDRESS__)
+#define DEJA_READS_ANYTHING __attribute__((no_sanitize("address")))
+#else
+#define DEJA_READS_ANYTHING
+#endif
+
 // What differs between kStride words at `from` + offsets and `values`; 0: nothing.
-uint64_t Difference(const char* from, const uint32_t* offsets, const uint64_t* values) {
+DEJA_READS_ANYTHING uint64_t Difference(const char* from, const uint32_t* offsets,
+                                        const uint64_t* values) {
   uint64_t difference = 0;
   for (uint32_t i = 0; i < kStride; ++i) {
     uint64_t word;
@@ -115,7 +123,8 @@ uint64_t Difference(const char* from, const uint32_t* offsets, const uint64_t* v
 }
 
 // The same for pairs.
-uint64_t PairDifference(const char* from, const uint32_t* offsets, const uint64_t* values) {
+DEJA_READS_ANYTHING uint64_t PairDifference(const char* from, const uint32_t* offsets,
+                                            const uint64_t* values) {
   using Pair = uint64_t __attribute__((vector_size(16)));
   Pair difference{};
   for (uint32_t i = 0; i < kStride; ++i) {
