@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "format/folder_lock.h"
 #include "format/rank_folder.h"
 #include "format/rank_reader.h"
 #include "format/recovery.h"
@@ -131,6 +132,7 @@ std::vector<SweptRank> SweepTrace(const std::string& directory, const std::vecto
       auto report = format::RecoverRank(rank.folder, rank.fate);
       if (!report) rank.error = report.error().message;
     }
+    const format::FolderLock alone(rank.folder);  // another sweep may be at it
     if (auto again = format::RankReader::Open(rank.folder)) {
       const format::Footer& totals = (*again)->totals();
       rank.events = totals.events;

@@ -13,6 +13,7 @@
 
 #include "format/batch_info.h"
 #include "format/file.h"
+#include "format/folder_lock.h"
 #include "format/format_version.h"
 #include "format/frame_format.h"
 #include "format/frame_reader.h"
@@ -293,9 +294,15 @@ Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate&
   const ScopedSignalBlock no_signals;  // SIGXFSZ
   RecoveryReport report;
   report.folder = folder;
+  const FolderLock alone(folder);
   FolderScan scan;
   DEJA_RETURN_IF_ERROR(scan.Scan(folder));
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<TailReader> tail, OpenDeadTail(scan, folder));
+  if (tail == nullptr && !scan.finished) {
+    // Its process may have finished the folder, and removed the tail, since it was read.
+    scan = FolderScan();
+    DEJA_RETURN_IF_ERROR(scan.Scan(folder));
+  }
   report.was_finished = scan.finished;
   if (scan.finished) {
     DEJA_RETURN_IF_ERROR(FinishFinished(folder, scan, fate));

@@ -3,7 +3,7 @@
 // Done by the `deja record` that started the process, when that process is gone, and by `deja
 // recover`. It appends what the tail still holds to the folder's files, cuts a torn frame off,
 // writes index and footer (Footer.swept = 1) and removes the tail. Running it on a finished folder
-// changes nothing.
+// changes nothing. Several processes may do it at once: one after the other has the folder.
 //
 // Nothing here may run while the process that owns the folder lives.
 #ifndef DEJA_FORMAT_RECOVERY_H_

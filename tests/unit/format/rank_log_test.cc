@@ -5,9 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <thread>
 
 #include "format/clock_run.h"
+#include "format/frame_format.h"
 #include "format/message_codec.h"
 #include "format/recovery.h"
 #include "format/tail_reader.h"
@@ -151,6 +153,35 @@ TEST_F(RankLogTest, ClockReadingsOfADeadProcessAreInItsTailOnce) {
       EXPECT_EQ(scan.problem, "");
       EXPECT_THAT(KindsOf(scan), ElementsAre(EventKind::kNote, EventKind::kClockRun));
     }
+  }
+}
+
+// Several `deja record` of one job sweep the same folders when the last ranks end.
+TEST_F(RankLogTest, SweepsOfOneFolderComeOneAfterTheOther) {
+  Make();
+  BecomeRank(0);
+  EventSink* sink = log_->ClaimSink(0);
+  for (uint64_t seq = 0; seq < 500; ++seq) {
+    ASSERT_TRUE(Append(sink, 0, seq, SomeBytes(seq, 100)));
+    ASSERT_TRUE(Put(SomeBytes(seq, 200)));
+  }
+  log_->Finish();
+  const std::filesystem::path folder = dir_ / "rank-00000";
+  // As a process leaves it that dies while it finishes.
+  const std::filesystem::path events = folder / kEventsFile;
+  std::filesystem::resize_file(events, std::filesystem::file_size(events) - 10);
+  ProcessFate fate;
+  fate.known = true;
+  for (int round = 0; round < 200; ++round) {
+    const TempDir copy;
+    std::filesystem::copy(folder, copy.path(), std::filesystem::copy_options::recursive);
+    std::thread knows([&] { EXPECT_TRUE(RecoverRank(copy.path(), fate)); });
+    std::thread does_not([&] { EXPECT_TRUE(RecoverRank(copy.path(), {})); });
+    knows.join();
+    does_not.join();
+    const RankScan scan = ScanRank(copy.path(), false);
+    ASSERT_EQ(scan.problem, "") << "round " << round;
+    ASSERT_TRUE(scan.finished);
   }
 }
 
