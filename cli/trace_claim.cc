@@ -12,7 +12,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "format/process_identity.h"
 #include "format/rank_folder.h"
@@ -39,13 +38,8 @@ std::optional<uint32_t> NumberIn(const char* name) {
 // Of processes that a shell or a launcher has started one by one: the parent, and since when it is
 // that process.
 std::string ParentKey() {
-  std::ifstream stat("/proc/" + std::to_string(getppid()) + "/stat");
-  std::string text((std::istreambuf_iterator<char>(stat)), std::istreambuf_iterator<char>());
-  std::istringstream fields(text.substr(std::min(text.rfind(')') + 1, text.size())));
-  std::string field;
-  for (int i = 3; i <= 22 && fields >> field; ++i) {
-  }
-  return fmt::format("parent:{}:{}", getppid(), field);
+  return fmt::format("parent:{}:{}", getppid(),
+                     format::StartTicks(static_cast<uint32_t>(getppid())));
 }
 
 struct JobFile {

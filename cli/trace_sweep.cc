@@ -1,16 +1,13 @@
 #include "cli/trace_sweep.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "format/folder_lock.h"
+#include "format/process_identity.h"
 #include "format/rank_folder.h"
 #include "format/rank_reader.h"
 #include "format/recovery.h"
@@ -26,16 +23,6 @@ uint64_t FolderBytes(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder, error))
     if (entry.is_regular_file(error)) bytes += entry.file_size(error);
   return bytes;
-}
-
-// A zombie is gone: nothing of it writes any more.
-bool Runs(uint32_t pid) {
-  if (kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH) return false;
-  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-  std::string text((std::istreambuf_iterator<char>(stat)), std::istreambuf_iterator<char>());
-  size_t after_name = text.rfind(')');
-  return after_name != std::string::npos && after_name + 2 < text.size() &&
-         text[after_name + 2] != 'Z' && text[after_name + 2] != 'X';
 }
 
 std::string OwnHostname() {
@@ -126,7 +113,7 @@ std::vector<SweptRank> SweepTrace(const std::string& directory, const std::vecto
       rank.fate.exit_code = end->exit_code;
       rank.fate.signal = static_cast<uint32_t>(end->signal);
     }
-    rank.still_running = end == nullptr && is_local && Runs(rank.pid);
+    rank.still_running = end == nullptr && is_local && format::Runs(rank.pid);
     bool complete = end != nullptr || (everything && is_local && !rank.still_running);
     if (complete) {
       auto report = format::RecoverRank(rank.folder, rank.fate);

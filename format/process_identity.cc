@@ -62,7 +62,7 @@ int HexDigit(char c) {
 ProcessIdentity ThisProcess() {
   ProcessIdentity identity;
   identity.pid = static_cast<uint32_t>(getpid());
-  identity.start_ticks = ReadProcStat(identity.pid).start_ticks;
+  identity.start_ticks = StartTicks(identity.pid);
   char text[64];
   const size_t length = ReadSmall("/proc/sys/kernel/random/boot_id", text, sizeof text);
   size_t digits = 0;
@@ -91,6 +91,15 @@ bool IsAlive(const ProcessIdentity& identity) {
   }
   if (stat.state == 'Z' || stat.state == 'X') return false;
   return identity.start_ticks == 0 || stat.start_ticks == identity.start_ticks;
+}
+
+bool Runs(uint32_t pid) {
+  const char state = ReadProcStat(pid).state;
+  return state != 0 && state != 'Z' && state != 'X';
+}
+
+uint64_t StartTicks(uint32_t pid) {
+  return ReadProcStat(pid).start_ticks;
 }
 
 void RandomBytes(uint8_t* out, unsigned bytes) {

@@ -24,6 +24,12 @@ ProcessIdentity ThisProcess();
 // of this boot. A process of an earlier boot or another machine does not exist here.
 bool IsAlive(const ProcessIdentity& identity);
 
+// Of a process of this machine: false if there is none with that number, or it is a zombie, of
+// which nothing writes any more.
+bool Runs(uint32_t pid);
+// When it began, in clock ticks since the machine did; 0 if there is no such process.
+uint64_t StartTicks(uint32_t pid);
+
 // `bytes` random bytes; never fails (falls back to clocks and addresses).
 void RandomBytes(uint8_t* out, unsigned bytes);
 
