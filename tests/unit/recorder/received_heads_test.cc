@@ -19,7 +19,7 @@ class ReceivedHeadsTest : public testing::Test {
   std::string stored_;
 
  private:
-  const SecretRule rule_;
+  const SecretRule rule_{};
   ReceivedHeads heads_{rule_};
   uint64_t sent_ = 0;
 };
