@@ -62,13 +62,16 @@ TEST_FUNCTION int deja_test_memo_plain(const Then& then) {
   return 1;
 }
 
-// Two calls with the same frame below and above.
+// Two calls with the same frame below and above. What differs on both sides of them keeps compilers
+// from making one of them.
 TEST_FUNCTION int deja_test_memo_two_sites(bool first, const Then& then) {
   int n = 0;
   if (first) {
+    asm volatile("nop" ::: "memory");
     n += deja_test_memo_plain(then);
     asm volatile("nop" ::: "memory");
   } else {
+    asm volatile("nop; nop" ::: "memory");
     n += deja_test_memo_plain(then);
     asm volatile("nop; nop" ::: "memory");
   }
