@@ -14,6 +14,8 @@ demo=$root/build/demo
 ranks=4
 replays=10
 tries=6
+# As in test.sh: checkouts share the compiler's cache.
+export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 
 heading() { printf '\n== %s\n\n' "$*"; }
 show() { printf '$ %s\n' "$*"; }
