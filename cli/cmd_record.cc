@@ -175,7 +175,7 @@ void AddOptions(CLI::App& app) {
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--mask", g_options.mask,
-                 "Store a placeholder for these, too, as for what looks like a token, a key or a "
+                 "Store a mask instead of these, too, as for what looks like a token, a key or a "
                  "password, e.g. --mask 'MY_*_ID' (repeatable)")
       ->delimiter(',')
       ->allow_extra_args(false);

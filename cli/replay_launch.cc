@@ -87,7 +87,7 @@ Status CheckProgram(const format::TraceHeader& header, const ReplayOptions& opti
   return {};
 }
 
-// What the trace holds a placeholder for: taken from here where the user says so.
+// What the trace holds masked: taken from here where the user says so.
 void PassMasked(const format::TraceHeader& header, const ReplayOptions& options,
                 ReplayTarget& target) {
   std::string left;
@@ -107,7 +107,7 @@ void PassMasked(const format::TraceHeader& header, const ReplayOptions& options,
   }
   if (!left.empty())
     target.notes.push_back(
-        fmt::format("masked when this was recorded, so the program gets placeholders: {} "
+        fmt::format("masked when this was recorded, so the program gets masks: {} "
                     "(--pass-env NAME takes a variable from here)",
                     left));
 }

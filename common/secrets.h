@@ -1,5 +1,5 @@
 // What must not be stored: names and values that look like tokens, keys and passwords, and the
-// replacement of them by a placeholder of the same length.
+// replacement of them by a mask of the same length.
 //
 // One rule for everything that is recorded as text: environment variables, arguments, and headers
 // of requests. The same length, so that what was computed from lengths stays right in a replay.
@@ -83,7 +83,7 @@ class HeaderMasker {
   char line_[kMaxLine] = {};  // the beginning of the line
 };
 
-// Writes the placeholder over `value`.
+// Writes the mask over `value`.
 void WriteMask(std::span<char> value);
 
 }  // namespace deja

@@ -200,7 +200,7 @@ const char* Overlay::Map(int dirfd, const char* path, FileUse use, std::span<cha
       StartsWith(logical, "/sys") ||
       (StartsWith(logical, "/dev") && !StartsWith(logical, "/dev/shm")))
     return path;
-  // A name below a folder of ours would lead to the placeholder in it.
+  // A name below a folder of ours would lead to the listed entry in it.
   if (renamed) path = Keep(logical, buffer);
   if (path == nullptr) return nullptr;
   Place place = Find(logical);

@@ -147,7 +147,7 @@ class Secrets(harness.DejaTest):
         self.assertNotIn("JUST_A_NAME", masked)
         self.assertRegex(self.deja("info", self.trace_path()).stdout, r"masked +\d+ values, not stored: .*MY_TOKEN")
 
-    def test_a_replay_gets_placeholders_of_the_same_length(self):
+    def test_a_replay_gets_masks_of_the_same_length(self):
         run = self.record_script()
         again = self.checked(self.replay(0))
         self.assertEqual(len(again.stdout.splitlines()[0]), len(run.stdout.splitlines()[0]))

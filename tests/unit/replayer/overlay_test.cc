@@ -179,7 +179,7 @@ TEST_F(OverlayTest, NamesRelativeToAMappedFolderMeanTheSameFile) {
   ASSERT_GE(fd, 0);
   EXPECT_EQ(ReadFile(Map("new", FileUse::kRead, fd)), "x");
   const std::string mapped = Map("file", FileUse::kRead, fd);
-  // The listing's entry is a placeholder: the name must lead to the real content.
+  // The listing's entry is an empty file: the name must lead to the real content.
   EXPECT_EQ(ReadFile(mapped), "before") << mapped;
   close(fd);
 }
