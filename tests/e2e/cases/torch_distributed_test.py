@@ -100,6 +100,10 @@ class TorchDistributed(TorchTest):
     def test_every_operation(self):
         self.assertJobReplays("operations", 3)
 
+    def test_objects_of_unequal_sizes(self):
+        """What pads them is the same in both runs."""
+        self.assertJobReplays("unequal_objects", 2)
+
     def test_one_rank_raises(self):
         run = self.record_job("train", 2, code=1, MODE="raise")
         self.assertRanksReplay(run, 2)

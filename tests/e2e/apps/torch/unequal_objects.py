@@ -1,0 +1,25 @@
+"""Exchanges objects of unequal sizes, while memory that nobody has written holds something else in each kind of run."""
+import ctypes
+import os
+
+import job
+import torch.distributed as dist
+
+M_PERTURB = -6
+
+
+def main():
+    rank, size = job.start()
+    ctypes.CDLL(None).mallopt(M_PERTURB, 0x55 if "DEJA_REPLAY" in os.environ else 0x2A)
+    mine = "x" * (100 + 5000 * (size - rank))
+    everybodys = [None] * size
+    dist.all_gather_object(everybodys, mine)
+    gathered = [None] * size if rank == 1 else None
+    dist.gather_object(mine, gathered, dst=1)
+    scattered = [None]
+    dist.scatter_object_list(scattered, everybodys if rank == 0 else None, src=0)
+    job.say(f"{[len(text) for text in everybodys]} {len(gathered or ())} {len(scattered[0])}")
+    dist.destroy_process_group()
+
+
+main()
