@@ -2,29 +2,50 @@
 
     import deja
 
-    for batch in deja.steps(loader):
-        train(batch)
+    for epoch in deja.epochs(range(10)):
+        for batch in deja.steps(loader):
+            train(batch)
 
-Nobody has to: the steps of PyTorch's optimizers are found. Deja's own side of PyTorch is in this package, too.
+Nobody has to: the steps of PyTorch's optimizers are found. deja.torch.watch is what a replay needs that is to start late.
+Deja's own side of PyTorch is in this package, too.
 """
-
-import itertools
 
 
 def step(number):
-    """Step `number` of the training loop begins."""
+    """Step `number` of the training loop begins. Returns the step to go on with: another one only in a replay that starts late."""
+    return _loop().begin_step(number) if _is_on() else number
+
+
+def steps(iterable, start=None):
+    """Goes through `iterable`; each element is a step. They are counted from the last step on, or from `start`."""
+    if not _is_on():
+        yield from iterable
+        return
+    loop = _loop()
+    if start is not None:
+        loop.number = start
+    yield from loop.go_through(iterable)
+
+
+def epochs(iterable):
+    """Goes through `iterable`, where each element is a pass over the data: for epoch in deja.epochs(range(10))."""
+    if not _is_on():
+        return iter(iterable)
+    from deja.loop import Epochs
+
+    return Epochs(iterable, _loop())
+
+
+def _is_on():
     from deja import engine
 
-    if engine.mode() != engine.OFF:
-        from deja import exceptions, rng
-
-        engine.name_steps()
-        exceptions.install()
-        rng.begin_step(number)
+    return engine.mode() != engine.OFF
 
 
-def steps(iterable, start=0):
-    """Goes through `iterable`; each element begins a step."""
-    for number, element in zip(itertools.count(start), iterable):
-        step(number)
-        yield element
+def _loop():
+    from deja import engine, exceptions
+    from deja.loop import LOOP
+
+    engine.name_steps()
+    exceptions.install()
+    return LOOP

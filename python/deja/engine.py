@@ -81,6 +81,14 @@ def _entry(name, *arguments, result=None, library=_library):
 _group_call = _entry("deja_impl_group_call", ctypes.c_void_p, _REAL, ctypes.c_void_p, result=ctypes.c_int)
 _group_done = _entry("deja_impl_group_done", ctypes.c_void_p)
 _state = _entry("deja_impl_state", ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t)
+_step = _entry("deja_impl_step", ctypes.c_uint64, result=ctypes.c_uint64)
+_register_tensor = _entry(
+    "deja_impl_register_tensor",
+    *(ctypes.c_char_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64), ctypes.c_int, ctypes.c_int),
+)
+_register_callbacks = _entry(
+    "deja_impl_register_callbacks", ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
+)
 _quick = ctypes.PyDLL(None)
 _set_library = _entry("deja_impl_library", ctypes.c_int, library=_quick)
 _python_at = _entry("deja_impl_python_at", ctypes.c_uint32, result=ctypes.c_uint32, library=_quick)
@@ -135,8 +143,27 @@ class library:
 
 
 def step(number):
-    """Step `number` of the training loop begins."""
-    _library.deja_impl_step(ctypes.c_uint64(number))
+    """Step `number` of the training loop begins. Returns the step to go on with."""
+    return _step(number)
+
+
+def checkpoint():
+    """The next step takes a checkpoint."""
+    _library.deja_impl_checkpoint()
+
+
+def register_tensor(name, address, shape, dtype):
+    """A dense tensor in host memory is part of each checkpoint."""
+    _register_tensor(name.encode(), address, (ctypes.c_int64 * len(shape))(*shape), len(shape), dtype)
+
+
+def register_callbacks(name, save, load):
+    """deja_save_t and deja_load_t, which the caller keeps."""
+    _register_callbacks(name.encode(), *(ctypes.cast(function, ctypes.c_void_p) for function in (save, load)), None)
+
+
+def unregister(name):
+    _library.deja_impl_unregister(name.encode())
 
 
 def state(name, address, size):

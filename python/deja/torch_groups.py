@@ -11,21 +11,8 @@ import torch
 from torch._C import _distributed_c10d as c10d
 
 from deja import engine, python_stack, torch_works
+from deja.torch_dtypes import DTYPES
 
-# ncclDataType_t and how many of them an element is; types that NCCL does not have are bytes.
-_DTYPES = {
-    torch.int8: 0,
-    torch.uint8: 1,
-    torch.bool: 1,
-    torch.int32: 2,
-    torch.int64: 4,
-    torch.float16: 6,
-    torch.float32: 7,
-    torch.float64: 8,
-    torch.bfloat16: 9,
-    torch.complex64: 7,
-    torch.complex128: 8,
-}
 _BYTES = 255
 _CPU = torch.device("cpu")
 
@@ -55,7 +42,7 @@ def _dtype_of(inputs, outputs):
                 kind = tensor.dtype
             elif kind is not tensor.dtype:
                 return _BYTES
-    return _DTYPES.get(kind, _BYTES)
+    return DTYPES.get(kind, _BYTES)
 
 
 def _reduction(opts):

@@ -11,10 +11,17 @@ from deja import engine, rng
 
 _leader = None  # a weak reference to the optimizer that counts
 _count = 0
+_steps_of = weakref.WeakKeyDictionary()  # by optimizer
+
+
+def steps_of(optimizer):
+    """How many steps it has made."""
+    return _steps_of.get(optimizer, 0)
 
 
 def _has_stepped(optimizer):
     global _leader, _count
+    _steps_of[optimizer] = steps_of(optimizer) + 1
     if engine.steps_are_named():
         return
     if _leader is None:

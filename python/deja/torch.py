@@ -1,0 +1,32 @@
+"""State of a training loop for Deja's checkpoints (docs/PYTORCH.md, Checkpoints).
+
+    import deja, deja.torch
+
+    deja.torch.watch(model, optimizer, scheduler, scaler, every=100)
+    for epoch in deja.epochs(range(10)):
+        for batch in deja.steps(loader):
+            ...
+
+Nothing happens where nothing is recorded or replayed.
+"""
+
+_PASSED = 2  # steps of the optimizer before the first step of Deja's
+
+
+def watch(*objects, every=None, gradients=False, **named):
+    """Registers what a step of the loop begins with: modules, optimizers, generators, dictionaries that are updated in
+    place, and whatever has state_dict() and load_state_dict() (schedulers, scalers, counters of the program's own).
+    Before the first step, once. Names are those of the arguments, or of the kinds of object.
+
+    every: a checkpoint each so many steps, besides those of `deja record --checkpoint-every`.
+    gradients: they are part of it. Where gradients are accumulated over steps.
+    """
+    from deja import engine
+
+    if engine.mode() == engine.OFF:
+        return
+    from deja import exceptions, torch_watch
+
+    engine.name_steps()
+    exceptions.install()
+    torch_watch.watch(objects, named, every, gradients, _PASSED)

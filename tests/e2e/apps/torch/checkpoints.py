@@ -1,0 +1,58 @@
+"""A data-parallel job whose state is registered for checkpoints: dropout, a shuffled loader, epochs, a scheduler, and what MODE asks for."""
+import os
+
+import deja
+import deja.torch
+import job
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, DistributedSampler
+from train import Rows, wrap
+
+
+def main():
+    mode = os.environ.get("MODE", "ddp")
+    rank, size = job.start()
+    layers = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Dropout(0.2), nn.Linear(64, 10))
+    model = wrap(layers, mode)
+    if mode == "zero":
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+
+        optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=1e-3)
+    else:
+        optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 5, 0.5)
+    options = {"shuffle": True}
+    if mode == "sampler":
+        options = {"sampler": DistributedSampler(Rows(), size, rank)}
+    if mode == "workers":
+        options.update(num_workers=2, persistent_workers="PERSISTENT" in os.environ)
+    loader = DataLoader(Rows(), batch_size=8, **options)
+    progress = {"step": 0, "sum": 0.0}
+    deja.torch.watch(model, optimizer, scheduler, progress, every=4, gradients=mode == "accumulate")
+    for epoch in deja.epochs(range(int(os.environ.get("EPOCHS", "3")))):
+        if mode == "sampler":
+            loader.sampler.set_epoch(epoch)
+        for rows, labels in deja.steps(loader):
+            accumulates = mode == "accumulate" and progress["step"] % 3 != 2
+            with model.no_sync() if accumulates else torch.enable_grad():
+                loss = F.cross_entropy(model(rows), labels)
+                loss.backward()
+            if not accumulates:
+                optimizer.step()
+                optimizer.zero_grad()
+                scheduler.step()
+            progress["sum"] += loss.item()
+            job.say(f"epoch {epoch} step {progress['step']} loss {loss.item()!r}")
+            progress["step"] += 1
+        total = torch.tensor(progress["sum"])
+        dist.all_reduce(total)
+        job.say(f"epoch {epoch} total {total.item()!r}")
+    job.say_weights(model)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
