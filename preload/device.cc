@@ -20,6 +20,14 @@ class HostDevice final : public Device {
   DeviceAnswer Write(void*, uint64_t, uint64_t, MakeBytes, void*) override {
     return DeviceAnswer::kFailed;
   }
+  [[nodiscard]] bool IsCaptured(uint64_t) const override { return false; }
+  DeviceAnswer ReadAtLaunches(const void*, uint64_t, uint64_t, UseBytes, void*,
+                              LaunchUse) override {
+    return DeviceAnswer::kFailed;
+  }
+  DeviceAnswer WriteAtLaunches(void*, uint64_t, uint64_t, MakeBytes, void*) override {
+    return DeviceAnswer::kFailed;
+  }
   bool Drain(uint32_t) override { return true; }
 };
 
@@ -60,7 +68,7 @@ std::optional<std::vector<std::byte>> ReadAndWait(const void* data, uint64_t byt
   Waiting waiting;
   const DeviceAnswer answer = TheDevice().Read(
       data, bytes, stream,
-      [](std::span<const std::byte> seen, void* context) {
+      [](DeviceAnswer, std::span<const std::byte> seen, void* context) {
         auto& to = *static_cast<Waiting*>(context);
         to.bytes.assign(seen.begin(), seen.end());
         // The waiting thread may be gone as soon as it sees this; a wake-up of nobody is harmless.

@@ -23,10 +23,17 @@ enum class MemoryKind : uint8_t { kHost, kPinned, kDevice, kManaged };
 
 // What became of a request.
 enum class DeviceAnswer : uint8_t {
-  kTaken,      // it has been enqueued
-  kCapturing,  // the stream is being captured into a graph: nothing was enqueued
-  kNoMemory,   // there is no pinned memory for it
-  kFailed,     // the driver refused, or there is none
+  kTaken,       // it has been enqueued; of bytes: they are here
+  kCapturing,   // the stream is being captured into a graph: nothing was enqueued
+  kNoMemory,    // there is no pinned memory for it
+  kFailed,      // the driver refused, or there is none
+  kOverlapped,  // launches of one captured call ran at the same time: the bytes are of neither
+};
+
+// Where the bytes of a captured call go at each of its launches.
+enum class LaunchUse : uint8_t {
+  kLater,   // to a thread of Deja's, as copies
+  kInNode,  // nowhere: they are used where the graph stands, which waits for that
 };
 
 class Device {
@@ -36,9 +43,10 @@ class Device {
   [[nodiscard]] virtual MemoryKind KindOf(const void* data) const = 0;
 
   // The bytes that `data` has when `stream` has done what was enqueued so far go to `use`, once, on
-  // a thread of Deja's. They are empty if they never came. The stream's later work waits for the
-  // copy, so that it cannot change them before. Nothing is called unless the answer is kTaken.
-  using UseBytes = void (*)(std::span<const std::byte> bytes, void* context);
+  // a thread of Deja's. They are empty if they never came; `answer` says why. The stream's later
+  // work waits for the copy, so that it cannot change them before. Nothing is called unless Read
+  // answers kTaken.
+  using UseBytes = void (*)(DeviceAnswer answer, std::span<const std::byte> bytes, void* context);
   virtual DeviceAnswer Read(const void* data, uint64_t bytes, uint64_t stream, UseBytes use,
                             void* context) = 0;
 
@@ -47,6 +55,19 @@ class Device {
   using MakeBytes = bool (*)(std::span<std::byte> bytes, void* context);
   virtual DeviceAnswer Write(void* data, uint64_t bytes, uint64_t stream, MakeBytes make,
                              void* context) = 0;
+
+  // True if what is enqueued on `stream` now becomes part of a graph.
+  [[nodiscard]] virtual bool IsCaptured(uint64_t stream) const = 0;
+
+  // The same for a stream that is captured: the graph gets nodes that read `data` (write it) each
+  // time that it is launched, in the order of its work. `use` is called once a launch, in the order
+  // of the launches; `make` on a thread of the driver, which must not be called from there, and
+  // what it leaves is what the launch brings. The context has to stay for good: a graph may be
+  // launched as long as the process lives. kCapturing: the graph cannot have such nodes.
+  virtual DeviceAnswer ReadAtLaunches(const void* data, uint64_t bytes, uint64_t stream,
+                                      UseBytes use, void* context, LaunchUse when) = 0;
+  virtual DeviceAnswer WriteAtLaunches(void* data, uint64_t bytes, uint64_t stream, MakeBytes make,
+                                       void* context) = 0;
 
   // Waits until all that was taken has been used, at most for `limit_ms`. False if some is left.
   // Async-signal-safe.

@@ -12,24 +12,35 @@ void DeviceReads::Ask(OperationKey operation, const format::Tensor& tensor, uint
   Read* read = pool_.Get();
   if (read == nullptr) return WriteUnseen(operation, tensor, keep, DeviceAnswer::kNoMemory);
   *read = {nullptr, this, operation, tensor, keep};
-  const DeviceAnswer answer = preload::TheDevice().Read(
-      reinterpret_cast<const void*>(tensor.address), bytes, stream,
-      [](std::span<const std::byte> came, void* context) {
+  preload::Device& device = preload::TheDevice();
+  const auto* data = reinterpret_cast<const void*>(tensor.address);
+  DeviceAnswer answer = device.Read(
+      data, bytes, stream,
+      [](DeviceAnswer how, std::span<const std::byte> came, void* context) {
         Read* asked = static_cast<Read*>(context);
-        asked->owner->Came(*asked, came);
+        asked->owner->Came(*asked, how, came);
         asked->owner->pool_.Put(asked);
       },
       read);
+  // Each launch of the graph asks for the same again, so that the read is never given back.
+  if (answer == DeviceAnswer::kCapturing)
+    answer = device.ReadAtLaunches(
+        data, bytes, stream,
+        [](DeviceAnswer how, std::span<const std::byte> came, void* context) {
+          const Read* asked = static_cast<Read*>(context);
+          asked->owner->Came(*asked, how, came);
+        },
+        read, preload::LaunchUse::kLater);
   if (answer == DeviceAnswer::kTaken) return;
   pool_.Put(read);
   WriteUnseen(operation, tensor, keep, answer);
 }
 
-void DeviceReads::Came(Read& read, std::span<const std::byte> bytes) {
-  if (bytes.empty())
-    return WriteUnseen(read.operation, read.tensor, read.keep, DeviceAnswer::kFailed);
-  FillDigest(recording_, bytes, read.keep, read.tensor, read.operation.series);
-  Write(read.operation, read.tensor);
+void DeviceReads::Came(const Read& read, DeviceAnswer how, std::span<const std::byte> bytes) {
+  if (how != DeviceAnswer::kTaken) return WriteUnseen(read.operation, read.tensor, read.keep, how);
+  format::Tensor tensor = read.tensor;
+  FillDigest(recording_, bytes, read.keep, tensor, read.operation.series);
+  Write(read.operation, tensor);
 }
 
 void DeviceReads::Write(OperationKey operation, const format::Tensor& tensor) {
@@ -55,7 +66,13 @@ void DeviceReads::SayUnseen(DeviceAnswer why) {
   switch (why) {
     case DeviceAnswer::kCapturing:
       degraded.reason =
-          "calls were captured into a CUDA graph: what they read and write is not recorded";
+          "calls were captured into a CUDA graph that cannot have nodes of Deja's: what they read "
+          "and write is not recorded";
+      break;
+    case DeviceAnswer::kOverlapped:
+      degraded.reason =
+          "launches of one captured call ran at the same time: what they read and wrote is not "
+          "recorded";
       break;
     case DeviceAnswer::kNoMemory:
       degraded.reason = "there was no pinned memory for the contents of some device buffers";

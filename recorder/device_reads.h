@@ -1,5 +1,6 @@
 // Tensors that are not in the processor's memory: their bytes come in the order of a stream, on a
-// thread of Deja's, and become a CallResults event of that thread then.
+// thread of Deja's, and become a CallResults event of that thread then. Those of a call that was
+// captured into a CUDA graph come once for each launch, in the order of the launches.
 //
 // One object in each Recording. Any thread, under the guard.
 #ifndef DEJA_RECORDER_DEVICE_READS_H_
@@ -48,7 +49,7 @@ class DeviceReads {
     bool keep = false;
   };
 
-  void Came(Read& read, std::span<const std::byte> bytes);
+  void Came(const Read& read, preload::DeviceAnswer how, std::span<const std::byte> bytes);
   void Write(OperationKey operation, const format::Tensor& tensor);
   void WriteUnseen(OperationKey operation, format::Tensor tensor, bool keep,
                    preload::DeviceAnswer why);

@@ -7,6 +7,7 @@
 #include "preload/buffers.h"
 #include "preload/device.h"
 #include "preload/digest.h"
+#include "replayer/captured_calls.h"
 #include "replayer/ending.h"
 #include "replayer/ordered.h"
 #include "replayer/session.h"
@@ -22,84 +23,35 @@ namespace {
 constexpr uint64_t kInvalidArgument = 4;
 constexpr uint64_t kSuccess = 0;
 
-NcclApi ApiOf(const RecordedCall& call) {
-  return static_cast<NcclApi>(call.api);
-}
-
-// "AllReduce #412 of comm 0"
-std::string OperationText(const RecordedCall& call) {
-  return ApiText(call.api) + " #" + std::to_string(call.comm_seq) + " of comm " +
-         std::to_string(call.comm - 1);
-}
-
 bool IsHostMemory(const void* data) {
   return preload::TheDevice().KindOf(data) == preload::MemoryKind::kHost;
 }
 
-// Bytes of a recorded input, if they can be had: kept as a payload of their own, or a part of what
-// the operation produced.
-std::optional<std::vector<std::byte>> RecordedInput(Session& session, const RecordedCall& recorded,
-                                                    const format::Tensor& input, uint64_t bytes,
-                                                    uint64_t output_bytes, const ServedComm& comm) {
-  if (auto kept = session.payloads().Read(input.hash, bytes)) return kept;
-  const auto outputs = session.plan().Tensors(recorded.outputs);
-  if (outputs.empty()) return std::nullopt;
-  auto produced = session.payloads().Read(outputs[0].hash, output_bytes);
-  if (!produced) return std::nullopt;
-  // An all-gather gives every rank's input back, a broadcast the root's; of other operations it is
-  // true only when there is one rank. The hash decides.
-  uint64_t offset = 0;
-  if (ApiOf(recorded) == NcclApi::ncclAllGather || ApiOf(recorded) == NcclApi::ncclGather)
-    offset = bytes * comm.rank();
-  if (offset + bytes > produced->size()) return std::nullopt;
-  std::vector<std::byte> part(produced->begin() + static_cast<std::ptrdiff_t>(offset),
-                              produced->begin() + static_cast<std::ptrdiff_t>(offset + bytes));
-  if (preload::HashBytes(part) != input.hash) return std::nullopt;
-  return part;
-}
-
-void Locate(Divergence& divergence, const Call& call, const ServedComm* comm, uint64_t seq) {
-  divergence.api = ShortName(call.info->name);
-  if (comm == nullptr) return;
-  divergence.comm = comm->number();
-  divergence.comm_rank = comm->rank();
-  divergence.comm_nranks = comm->nranks();
-  divergence.comm_seq = seq;
+// Buffers in host memory are used when the call is made, whatever its stream is.
+bool IsCaptured(const LiveOperation& operation) {
+  const BufferUse& used = operation.input.empty() ? operation.output : operation.input;
+  return !used.empty() && !IsHostMemory(used.data) &&
+         preload::TheDevice().IsCaptured(operation.call.ArgOf(preload::Role::kStream));
 }
 
 // Compares the input bytes of a matched operation. 0: nothing to compare, 1 equal, 2 different.
-uint32_t CompareInput(Session& session, ThreadState& thread, const Call& call,
-                      const RecordedCall& recorded, const ServedComm& comm, const BufferUse& input,
-                      const BufferUse& output) {
-  const auto inputs = session.plan().Tensors(recorded.inputs);
-  if (inputs.empty() || inputs[0].hash.IsZero() || input.empty()) return 0;
-  std::span<const std::byte> live{static_cast<const std::byte*>(input.data), input.bytes};
-  std::optional<std::vector<std::byte>> from_device;
-  if (!IsHostMemory(input.data)) {
-    // Waited for, so that a divergence is found at its operation and not behind it.
-    from_device = preload::ReadAndWait(input.data, input.bytes, call.ArgOf(preload::Role::kStream));
-    if (!from_device) return 0;
-    live = *from_device;
+uint32_t CompareInput(Session& session, ThreadState& thread, const LiveOperation& operation) {
+  const BufferUse& input = operation.input;
+  const auto inputs = session.plan().Tensors(session.plan().calls()[operation.index].inputs);
+  if (inputs.empty() || input.empty()) return 0;
+  if (operation.captured) {
+    // Of a buffer that is both, the result says it.
+    if (input.arg != operation.output.arg) CompareAtLaunches(session, thread, operation);
+    return 0;
   }
-  const Hash128 hash = preload::HashBytes(live);
-  const bool equal = hash == inputs[0].hash;
-  session.CountCompared(equal);
-  if (equal) return 1;
-  Divergence divergence = session.NewDivergence(DivergenceKind::kInput, thread);
-  Locate(divergence, call, &comm, recorded.comm_seq);
-  divergence.tensor = input.arg >= 0 ? call.info->params[input.arg].name : "input";
-  divergence.dtype = input.dtype;
-  divergence.count = input.elements;
-  divergence.recorded_hash = inputs[0].hash;
-  divergence.live_hash = hash;
-  divergence.recorded_stats = inputs[0].stats;
-  divergence.live_stats = preload::ComputeStats(live, input.dtype);
-  if (auto bytes = RecordedInput(session, recorded, inputs[0], input.bytes, output.bytes, comm)) {
-    divergence.has_recorded_bytes = true;
-    divergence.element = preload::CompareElements(*bytes, live, input.dtype);
-  }
-  session.Diverge(thread, std::move(divergence), recorded.stack);
-  return 2;
+  if (inputs[0].hash.IsZero()) return 0;
+  if (IsHostMemory(input.data))
+    return CompareBytes(session, thread, operation, 0,
+                        {static_cast<const std::byte*>(input.data), input.bytes});
+  // Waited for, so that a divergence is found at its operation and not behind it.
+  const auto from_device =
+      preload::ReadAndWait(input.data, input.bytes, operation.call.ArgOf(preload::Role::kStream));
+  return from_device ? CompareBytes(session, thread, operation, 0, *from_device) : 0;
 }
 
 // Stops in gdb if it asked for this operation.
@@ -152,44 +104,23 @@ Status ServeOutput(Session& session, const Call& call, uint32_t index, const Buf
       },
       &context);
   if (answer == preload::DeviceAnswer::kTaken || !context.status) return context.status;
-  if (answer == preload::DeviceAnswer::kCapturing)
-    return Fail(ErrorCode::kInvalidArgument, "its stream is being captured into a CUDA graph");
   return Fail(ErrorCode::kIo, answer == preload::DeviceAnswer::kNoMemory
                                   ? "there is no pinned memory to bring it to the device"
                                   : "the CUDA driver did not take it");
 }
 
 // Puts the recorded results into the program's buffers.
-void Fill(Session& session, ThreadState& thread, const Call& call, uint32_t index) {
-  const RecordedCall& recorded = session.plan().calls()[index];
-  const ServedComm* comm = ServedComm::From(call.ArgOf(preload::Role::kComm));
-  if (comm == nullptr || !recorded.has_results) return;
-  const BufferUse output = preload::OutputBuffer(
-      *call.info, call.args, static_cast<int>(comm->nranks()), static_cast<int>(comm->rank()));
+void Fill(Session& session, ThreadState& thread, const LiveOperation& operation) {
+  const RecordedCall& recorded = session.plan().calls()[operation.index];
+  const BufferUse& output = operation.output;
+  if (operation.captured && !output.empty()) return ServeAtLaunches(session, thread, operation);
+  if (!recorded.has_results) return;
   const auto outputs = session.plan().Tensors(recorded.outputs);
   if (outputs.empty() || output.empty()) return;
   const uint64_t bytes = outputs[0].count * preload::ElementSize(outputs[0].dtype);
   if (bytes != output.bytes) return;  // has been reported; this is --on-divergence=warn
-  const Status served = ServeOutput(session, call, index, output);
-  if (served) return;
-  const std::string name = OperationText(recorded);
-  if (session.payloads().Dropped(outputs[0].segment)) {
-    FailReplay(session, thread, "the result of " + name + " is not kept: " + kNotInWindow,
-               recorded.stack);
-    return;
-  }
-  const bool dropped = outputs[0].payload == static_cast<uint32_t>(format::PayloadState::kDropped);
-  const std::string message =
-      dropped && outputs[0].hash.IsZero()
-          ? "the result of " + name +
-                " could not be seen while recording (`deja info` says why), so the replay cannot "
-                "go on behind it"
-      : dropped
-          ? "the result of " + name +
-                " was dropped while recording (--on-pressure=drop-payload, or the disk was full), "
-                "so the replay cannot go on behind it"
-          : "the result of " + name + " cannot be read: " + served.error().message;
-  FailReplay(session, thread, message, recorded.stack);
+  const Status served = ServeOutput(session, operation.call, operation.index, output);
+  if (!served) FailResult(session, thread, operation, 0, outputs[0], served.error());
 }
 
 // An operation that the recording does not have. Does not return unless the replay goes on.
@@ -258,12 +189,13 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
   }
   const int nranks = static_cast<int>(comm->nranks());
   const int rank = static_cast<int>(comm->rank());
-  const BufferUse input = preload::InputBuffer(*call.info, call.args, nranks, rank);
-  const BufferUse output = preload::OutputBuffer(*call.info, call.args, nranks, rank);
+  LiveOperation operation{index, call, comm,
+                          preload::InputBuffer(*call.info, call.args, nranks, rank),
+                          preload::OutputBuffer(*call.info, call.args, nranks, rank)};
+  operation.captured = IsCaptured(operation);
   uint32_t comparison = 0;
-  if (recorded.api == call.info->id)
-    comparison = CompareInput(session, thread, call, recorded, *comm, input, output);
-  StopIfAsked(session, thread, recorded, input, output, comparison);
+  if (recorded.api == call.info->id) comparison = CompareInput(session, thread, operation);
+  StopIfAsked(session, thread, recorded, operation.input, operation.output, comparison);
   const SessionOptions& options = session.options();
   if (options.until_comm == comm->number() && options.until_seq == seq)
     session.EndAsAsked(OperationText(recorded));
@@ -273,9 +205,9 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
     Park(session, thread, ShortName(call.info->name), comm->number(), seq, &recorded);
   if (recorded.waits_for != kNone) session.WaitUntilMade(recorded.waits_for);
   if (thread.depth > 0)
-    thread.pending.push_back({index, call});
+    thread.pending.push_back(operation);
   else
-    Fill(session, thread, call, index);
+    Fill(session, thread, operation);
   call.result = static_cast<uint64_t>(recorded.result);
   return index;
 }
@@ -283,8 +215,7 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
 namespace {
 
 void EndGroup(Session& session, ThreadState& thread, const RecordedCall* recorded) {
-  for (const PendingOperation& pending : thread.pending)
-    Fill(session, thread, pending.live, pending.call);
+  for (const LiveOperation& pending : thread.pending) Fill(session, thread, pending);
   thread.pending.clear();
   if (recorded == nullptr) return;
   // Communicators whose calls were inside the group: their handles are there when it ends.

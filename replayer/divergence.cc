@@ -87,6 +87,7 @@ std::string Divergence::Describe() const {
     if (comm_nranks != 0)
       text += " (rank " + std::to_string(comm_rank) + " of " + std::to_string(comm_nranks) + ")";
   }
+  if (launch != 0) text += ", launch " + std::to_string(launch) + " of its graph";
   if (!thread.empty() && thread != "0") text += ", thread " + thread;
   text += ": ";
   if (kind != DivergenceKind::kInput && kind != DivergenceKind::kSnapshot) return text + what;

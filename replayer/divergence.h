@@ -45,8 +45,9 @@ struct Divergence {
   uint32_t comm_rank = 0;
   uint32_t comm_nranks = 0;
   uint64_t comm_seq = 0;
-  std::string what;    // for calls, arguments, entropy, end: the sentence
-  std::string tensor;  // name of the parameter or snapshot
+  uint64_t launch = 0;  // of the graph that it is captured into, from 1; 0: it is not captured
+  std::string what;     // for calls, arguments, entropy, end: the sentence
+  std::string tensor;   // name of the parameter or snapshot
   uint32_t dtype = format::kRawBytes;
   uint64_t count = 0;
   Hash128 recorded_hash;

@@ -41,6 +41,10 @@ class PayloadSource {
   void StartLate(const ReplayPlan& plan);
   // Puts output number `output` of call `call` into `out`; its size must be the payload's.
   Status ReadOutput(uint32_t call, uint32_t output, std::span<std::byte> out);
+  // Puts a payload of exactly this size into `out`.
+  Status ReadInto(const Hash128& hash, std::span<std::byte> out) const {
+    return reader_.ReadPayload(hash, out);
+  }
   // Any payload of exactly `bytes` bytes; nothing if it was not kept or has another size (sizes in
   // a trace are not to be trusted).
   [[nodiscard]] std::optional<std::vector<std::byte>> Read(const Hash128& hash,

@@ -103,7 +103,6 @@ void PlanBuilder::Add(const format::Event& event) {
 Status PlanBuilder::Finish() {
   if (!error_.empty()) return Fail(ErrorCode::kCorrupt, error_);
   for (auto& [comm, ops] : plan_.operations_) std::sort(ops.begin(), ops.end());
-  ResolvePendingResults();
   ResolveConnections();
   ResolveFiles();
   FindWaits();
@@ -160,6 +159,8 @@ void PlanBuilder::Enter(const format::Event& event, const format::CallEnter& ent
     if (plan_.start_ != nullptr && !behind_start_)
       plan_.start_->AddOperation(enter.comm, enter.comm_seq);
     ++thread.strict_events;
+    if (auto early = early_results_.extract({enter.comm, enter.comm_seq}))
+      for (PoolRange results : early.mapped()) AddResults(index, results);
   } else if (kind != CallKind::kOrdered) {
     thread.by_api[enter.api].push_back(index);
   } else {
@@ -203,34 +204,39 @@ void PlanBuilder::AddResultsOfOpenCall(const format::Event& event,
 void PlanBuilder::Results(const format::Event& event, const format::CallResults& results) {
   if (results.comm == 0) return AddResultsOfOpenCall(event, results);
   const PoolRange outputs = Keep(plan_.tensors_, results.outputs);
-  auto it = operation_at_.find({results.comm, results.comm_seq});
-  if (it == operation_at_.end()) {
-    // Another thread's batch, which comes later in the file, has the enter.
-    pending_results_.push_back({results.comm, results.comm_seq, outputs});
-    return;
-  }
-  AddResults(plan_.calls_[it->second], outputs);
+  const std::pair<uint32_t, uint64_t> operation{results.comm, results.comm_seq};
+  auto it = operation_at_.find(operation);
+  if (it == operation_at_.end())
+    early_results_[operation].push_back(outputs);
+  else
+    AddResults(it->second, outputs);
 }
 
-void PlanBuilder::AddResults(RecordedCall& call, PoolRange results) {
+void PlanBuilder::AddResults(uint32_t index, PoolRange results) {
+  RecordedCall& call = plan_.calls_[index];
   if (results.size == 1 && call.inputs.size == 1) {
     const format::Tensor& tensor = plan_.tensors_[results.at];
     format::Tensor& input = plan_.tensors_[call.inputs.at];
-    if (input.hash.IsZero() && OnlyReads(call.api, tensor.param)) {
-      input = tensor;
+    if (OnlyReads(call.api, tensor.param)) {
+      if (call.has_input) {
+        auto& read = plan_.launches_[index].read;
+        if (read.empty()) read.push_back(input);
+        read.push_back(tensor);
+      } else if (input.hash.IsZero()) {
+        input = tensor;
+        call.has_input = true;
+      }
       return;
     }
   }
+  if (call.has_results && call.outputs.size == 1 && results.size == 1) {
+    auto& produced = plan_.launches_[index].produced;
+    if (produced.empty()) produced.push_back(plan_.tensors_[call.outputs.at]);
+    produced.push_back(plan_.tensors_[results.at]);
+    return;
+  }
   call.outputs = results;
   call.has_results = true;
-}
-
-void PlanBuilder::ResolvePendingResults() {
-  for (const PendingResults& pending : pending_results_) {
-    auto it = operation_at_.find({pending.comm, pending.comm_seq});
-    if (it == operation_at_.end()) continue;
-    AddResults(plan_.calls_[it->second], pending.outputs);
-  }
 }
 
 void PlanBuilder::FindWaits() {

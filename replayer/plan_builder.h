@@ -60,8 +60,8 @@ class PlanBuilder {
   void AddResultsOfOpenCall(const format::Event& event, const format::CallResults& results);
   void Results(const format::Event& event, const format::CallResults& results);
   // What a call had read, where it was not known when the call was entered, comes like its results.
-  void AddResults(RecordedCall& call, PoolRange results);
-  void ResolvePendingResults();
+  // Of a call that was captured into a graph both come once a launch.
+  void AddResults(uint32_t index, PoolRange results);
   // Which operations came back because another thread gave the communicator up.
   void FindWaits();
 
@@ -90,12 +90,6 @@ class PlanBuilder {
   void AddChild(const format::Event& event, const format::Child& child);
   void CountOperationsBefore(RecordedAsyncError& error);
 
-  struct PendingResults {
-    uint32_t comm;
-    uint64_t comm_seq;
-    PoolRange outputs;
-  };
-
   ReplayPlan& plan_;
   ApiKinds kinds_;
   bool behind_start_ = false;  // the event at hand
@@ -103,7 +97,8 @@ class PlanBuilder {
   std::unordered_map<uint32_t, uint32_t> thread_at_;
   std::unordered_map<uint32_t, std::vector<std::pair<uint64_t, uint32_t>>> open_;
   std::map<std::pair<uint32_t, uint64_t>, uint32_t> operation_at_;
-  std::vector<PendingResults> pending_results_;
+  // Of operations whose enter has not come yet: another thread's batch, later in the file, has it.
+  std::map<std::pair<uint32_t, uint64_t>, std::vector<PoolRange>> early_results_;
   std::unordered_map<uint32_t, uint32_t> connection_at_;                  // by number
   std::unordered_map<uint32_t, std::vector<RecordedRange>> file_ranges_;  // by number
 };

@@ -28,6 +28,28 @@ Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(
   return plan;
 }
 
+namespace {
+
+const format::Tensor* TensorAt(const std::vector<format::Tensor>& launches, uint64_t launch) {
+  return launch < launches.size() ? &launches[launch] : nullptr;
+}
+
+}  // namespace
+
+const format::Tensor* ReplayPlan::ReadAt(uint32_t call, uint64_t launch) const {
+  if (auto it = launches_.find(call); it != launches_.end() && !it->second.read.empty())
+    return TensorAt(it->second.read, launch);
+  const auto inputs = Tensors(calls_[call].inputs);
+  return launch == 0 && !inputs.empty() ? inputs.data() : nullptr;
+}
+
+const format::Tensor* ReplayPlan::ProducedAt(uint32_t call, uint64_t launch) const {
+  if (auto it = launches_.find(call); it != launches_.end() && !it->second.produced.empty())
+    return TensorAt(it->second.produced, launch);
+  const auto outputs = Tensors(calls_[call].outputs);
+  return launch == 0 && !outputs.empty() ? outputs.data() : nullptr;
+}
+
 uint32_t ReplayPlan::FindOperation(uint32_t comm, uint64_t seq) const {
   auto it = operations_.find(comm);
   if (it == operations_.end()) return kNone;

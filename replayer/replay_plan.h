@@ -61,7 +61,16 @@ struct RecordedCall {
   // that ended its wait. kNone: none.
   uint32_t waits_for = kNone;
   bool left = false;         // the call returned
+  bool has_input = false;    // what it read came like its results
   bool has_results = false;  // its outputs are known
+};
+
+// What a call that was captured into a CUDA graph read and produced, a tensor for each launch.
+struct RecordedLaunches {
+  std::vector<format::Tensor> read;
+  std::vector<format::Tensor> produced;
+  // Behind the first.
+  [[nodiscard]] size_t more() const { return (produced.empty() ? read : produced).size() - 1; }
 };
 
 struct RecordedInput {
@@ -293,6 +302,16 @@ class ReplayPlan {
   // First recorded value of each input, whichever thread asked.
   [[nodiscard]] const std::map<InputKey, uint32_t>& identities() const { return identities_; }
 
+  // What call number `call` read, or produced, at its launch number `launch`, from 0; a call that
+  // was not captured is one launch. Null: the recording has no such launch.
+  [[nodiscard]] const format::Tensor* ReadAt(uint32_t call, uint64_t launch) const;
+  [[nodiscard]] const format::Tensor* ProducedAt(uint32_t call, uint64_t launch) const;
+
+  // Of calls that were launched more than once.
+  [[nodiscard]] const std::unordered_map<uint32_t, RecordedLaunches>& launches() const {
+    return launches_;
+  }
+
   // The call that was operation `seq` of communicator `comm`, or kNone.
   [[nodiscard]] uint32_t FindOperation(uint32_t comm, uint64_t seq) const;
   // Number of the last operation of a communicator; 0: none.
@@ -346,6 +365,7 @@ class ReplayPlan {
   std::vector<format::Tensor> tensors_;
   std::string bytes_;
   std::vector<uint32_t> served_order_;
+  std::unordered_map<uint32_t, RecordedLaunches> launches_;  // by call, of those with several
   std::map<uint32_t, FirstReading> first_readings_;
   std::map<InputKey, uint32_t> identities_;
   std::unordered_map<uint32_t, std::vector<std::pair<uint64_t, uint32_t>>> operations_;

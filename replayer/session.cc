@@ -135,6 +135,8 @@ void Session::Prepare() {
     for (const auto& [api, inputs] : threads[i].entropy)
       entropy_left_ += static_cast<int64_t>(inputs.size());
   }
+  for (const auto& [call, launches] : plan_->launches())
+    launches_left_ += static_cast<int64_t>(launches.more());
   remaining_ = total;
   payloads_ = std::make_unique<PayloadSource>(*reader_, *plan_);
   payloads_->Start();
@@ -290,6 +292,14 @@ void Session::ReportSent(std::string what) {
   divergence.WriteTo(line);
   report_.Write(line);
   Say(divergence.what);
+}
+
+void Session::CountLaunch(uint32_t call, uint64_t launch, bool produced) {
+  CountActivity();
+  const auto it = plan_->launches().find(call);
+  // A call's first launch is the call itself; of two directions the results are counted.
+  if (launch != 0 && it != plan_->launches().end() && it->second.produced.empty() != produced)
+    launches_left_.fetch_sub(1);
 }
 
 void Session::SetTransfersLeft(uint64_t left) {

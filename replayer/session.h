@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "format/rank_reader.h"
+#include "preload/buffers.h"
 #include "preload/engine.h"
 #include "preload/threads.h"
 #include "replayer/divergence.h"
@@ -30,10 +31,14 @@
 
 namespace deja::replayer {
 
-// An operation inside a group whose results are served when the group ends.
-struct PendingOperation {
-  uint32_t call = kNone;
-  preload::Call live;
+// An operation that the program has entered, and what was recorded of it.
+struct LiveOperation {
+  uint32_t index = kNone;  // in the plan's calls
+  preload::Call call;
+  const ServedComm* comm = nullptr;
+  preload::BufferUse input;
+  preload::BufferUse output;
+  bool captured = false;  // into a CUDA graph
 };
 
 // A communicator that a call inside a group makes when the group ends.
@@ -45,10 +50,10 @@ struct PendingComm {
 
 // What the replay knows about one thread of the program.
 struct ThreadState {
-  uint32_t recorded = kNone;  // position in plan.threads()
-  uint32_t slot = kNone;      // in deja_replay_state.threads
-  uint32_t depth = 0;         // of groups
-  std::vector<PendingOperation> pending;
+  uint32_t recorded = kNone;           // position in plan.threads()
+  uint32_t slot = kNone;               // in deja_replay_state.threads
+  uint32_t depth = 0;                  // of groups
+  std::vector<LiveOperation> pending;  // inside a group: their results are served when it ends
   std::vector<PendingComm> pending_comms;
   uint32_t next_call = 0;
   uint32_t next_snapshot = 0;
@@ -126,7 +131,12 @@ class Session {
   // Random bytes that were recorded have been served. What is left of them says that a recording
   // without an end has not come to it yet.
   void ConsumeEntropy() { entropy_left_.fetch_sub(1); }
-  [[nodiscard]] bool AllConsumed() const { return remaining() == 0 && entropy_left_.load() <= 0; }
+  [[nodiscard]] bool AllConsumed() const {
+    return remaining() == 0 && entropy_left_.load() <= 0 && launches_left_.load() <= 0;
+  }
+
+  // A graph was launched for the `launch`-th time; `call` is one of those that it contains.
+  void CountLaunch(uint32_t call, uint64_t launch, bool produced);
 
   // Recorded chunks of connections that the program has not received yet.
   void SetTransfersLeft(uint64_t left);
@@ -212,6 +222,7 @@ class Session {
   std::unique_ptr<std::atomic<uint64_t>[]> remaining_of_;
   std::atomic<uint64_t> remaining_{0};
   std::atomic<int64_t> entropy_left_{0};
+  std::atomic<int64_t> launches_left_{0};
   std::atomic<uint64_t> transfers_left_{0};
   std::atomic<uint64_t> activity_{0};
   ProcessClocks clocks_;

@@ -7,9 +7,15 @@
 // for a device. The program's current context and capture mode are left as they were, and the
 // driver has no last error that could be changed.
 //
-// Host memory: pinned buffers, kMaxPinnedBytes together, made when they are needed and used again.
-// They are ordinary memory that is registered with the driver, so that they stay readable whatever
-// the program does to its contexts. Device memory: none.
+// What is captured into a graph is copied by nodes of that graph: a memcpy node, to or from a
+// pinned buffer of the captured call's own, between host nodes that say when it is whole, hand a
+// copy on (or, in a replay, fill the buffer) and notice launches that run at the same time. That
+// works for every way in which a graph is launched, instantiated again, cloned or put into another
+// one, since the nodes go with it. What graphs cannot have host nodes in (bodies of conditional
+// nodes) is not covered.
+//
+// Host memory: pinned buffers, kMaxPinnedBytes together, and as much for the copies of launches.
+// Buffers of captured calls are never given back. Device memory: none.
 //
 // One object, never destroyed. Any thread.
 #ifndef DEJA_PRELOAD_CUDA_CUDA_DEVICE_H_
@@ -19,7 +25,9 @@
 #include <cstdint>
 
 #include "format/futex.h"
+#include "preload/cuda/buffer_pool.h"
 #include "preload/cuda/driver.h"
+#include "preload/cuda/stream_scope.h"
 #include "preload/device.h"
 
 namespace deja::preload {
@@ -27,56 +35,64 @@ namespace deja::preload {
 class CudaDevice final : public Device {
  public:
   static constexpr uint64_t kMaxPinnedBytes = uint64_t{1} << 30;
-  // Who finds all buffers in use waits this long. The work that holds them may itself wait for
-  // what the calling thread does next, so it cannot be forever.
-  static constexpr uint32_t kPatienceMs = 5000;
 
-  explicit CudaDevice(const CudaDriver& driver) : driver_(driver) {}
+  explicit CudaDevice(const CudaDriver& driver)
+      : driver_(driver),
+        pinned_(kMaxPinnedBytes, &driver, on_their_way_),
+        of_launches_(kMaxPinnedBytes, nullptr, on_their_way_) {}
 
   [[nodiscard]] MemoryKind KindOf(const void* data) const override;
   DeviceAnswer Read(const void* data, uint64_t bytes, uint64_t stream, UseBytes use,
                     void* context) override;
   DeviceAnswer Write(void* data, uint64_t bytes, uint64_t stream, MakeBytes make,
                      void* context) override;
+  [[nodiscard]] bool IsCaptured(uint64_t stream) const override;
+  DeviceAnswer ReadAtLaunches(const void* data, uint64_t bytes, uint64_t stream, UseBytes use,
+                              void* context, LaunchUse when) override;
+  DeviceAnswer WriteAtLaunches(void* data, uint64_t bytes, uint64_t stream, MakeBytes make,
+                               void* context) override;
   bool Drain(uint32_t limit_ms) override;
 
  private:
-  struct Buffer {
-    Buffer* next = nullptr;
-    std::byte* memory = nullptr;
-    uint32_t size_class = 0;
-  };
-  // A copy on its way. Its event belongs to `owner`.
+  using Buffer = BufferPool::Buffer;
+  // A copy on its way.
   struct Copy {
     Copy* next = nullptr;
-    CUcontext owner = nullptr;
+    CUcontext owner = nullptr;  // of its event; null: it has none, and is done
     CUevent done = nullptr;
     Buffer* buffer = nullptr;
     uint64_t bytes = 0;
+    DeviceAnswer answer = DeviceAnswer::kTaken;
     UseBytes use = nullptr;  // null: there is nothing to hand on
     void* context = nullptr;
   };
-  class InContextOf;
+  struct CapturedCopy;
 
-  static constexpr uint32_t kSmallestClass = 16;  // 64 KiB
-  static constexpr uint32_t kClasses = 31 - kSmallestClass;
-
-  // False if nothing may be enqueued on the stream; `answer` then says why.
-  bool MayEnqueue(const InContextOf& scope, CUstream stream, DeviceAnswer& answer) const;
+  // What becomes of work that is put on the stream: kTaken, kCapturing or kFailed.
+  DeviceAnswer StateOf(const StreamScope& scope, CUstream stream) const;
   // A copy for work that is put on the stream; null if there can be none, and `answer` says why.
-  Copy* TakeFor(const InContextOf& scope, CUstream stream, uint64_t bytes, DeviceAnswer& answer);
+  Copy* TakeFor(const StreamScope& scope, CUstream stream, uint64_t bytes, DeviceAnswer& answer);
+  // A free copy with an event of `context`; null when there is none.
+  Copy* TakeCopy(CUcontext context);
   // A copy with an event of `context` and a buffer; null when there is none.
   Copy* Take(CUcontext context, uint64_t bytes);
-  Buffer* TakeBuffer(uint64_t bytes);
-  Buffer* FreeBuffer(uint32_t size_class);  // under mutex_
-  Buffer* NewBuffer(uint32_t size_class);
   void GiveBack(Copy* copy);
   // Records the event behind the copy and hands it to the thread. False: no event could be
   // recorded.
   bool Send(Copy* copy, CUstream stream);
-  void StartThread();
+  void Queue(Copy* copy);
+  // A captured copy whose nodes may be put into the stream's graph; null if there can be none.
+  CapturedCopy* Capture(const StreamScope& scope, CUstream stream, uint64_t bytes,
+                        DeviceAnswer& answer);
+  // What the nodes do.
+  static void BeginRead(void* captured);
+  static void EndRead(void* captured);
+  static void FillForWrite(void* captured);
+  void HandOnLaunch(const CapturedCopy& captured, DeviceAnswer answer);
+  void StartThread();  // under mutex_
   static void* Run(void* self);
   void HandOn();
+  static void HandOn(const Copy& copy);
   // What the event says. CUDA_ERROR_NOT_READY: ask again.
   CUresult Ask(const Copy& copy) const;
 
@@ -85,12 +101,11 @@ class CudaDevice final : public Device {
   Copy* sent_ = nullptr;  // in the order of sending
   Copy** sent_end_ = &sent_;
   Copy* free_copies_ = nullptr;
-  Buffer* free_buffers_[kClasses] = {};
-  uint64_t pinned_bytes_ = 0;
   bool has_thread_ = false;
-  std::atomic<bool> impatient_{false};     // waiting for a buffer was in vain the last time
-  std::atomic<uint32_t> on_their_way_{0};  // copies that were sent and not handed on
+  std::atomic<uint32_t> on_their_way_{0};  // copies that were sent or begun and not handed on
   std::atomic<uint32_t> sends_{0};         // the thread sleeps on this
+  BufferPool pinned_;
+  BufferPool of_launches_;
 };
 
 }  // namespace deja::preload

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/fakes/cuda/cuda_sim.h"
 
@@ -59,7 +62,7 @@ class CudaDeviceTest : public testing::Test {
   DeviceAnswer Read(const void* memory, CUstream stream, Seen& seen, uint64_t bytes = kBytes) {
     return device_.Read(
         memory, bytes, reinterpret_cast<uint64_t>(stream),
-        [](std::span<const std::byte> came, void* context) {
+        [](DeviceAnswer, std::span<const std::byte> came, void* context) {
           auto* to = static_cast<Seen*>(context);
           to->bytes.assign(reinterpret_cast<const char*>(came.data()), came.size());
           ++to->times;
@@ -192,6 +195,117 @@ TEST_F(CudaDeviceTest, AWriteIsInTheOrderOfItsStream) {
   auto refuse = [](std::span<std::byte>, void*) { return false; };
   EXPECT_EQ(device_.Write(memory, kBytes, reinterpret_cast<uint64_t>(stream_), refuse, nullptr),
             DeviceAnswer::kFailed);
+}
+
+// What the launches of a captured read brought.
+struct Launches {
+  std::mutex mutex;
+  std::vector<char> values;  // one a launch; 0: the bytes are not all the same
+  int overlapped = 0;
+
+  static void Use(DeviceAnswer answer, std::span<const std::byte> bytes, void* context) {
+    auto& to = *static_cast<Launches*>(context);
+    std::lock_guard hold(to.mutex);
+    if (answer == DeviceAnswer::kOverlapped) ++to.overlapped;
+    if (answer != DeviceAnswer::kTaken) return;
+    const auto first = static_cast<char>(bytes[0]);
+    const bool same = std::all_of(bytes.begin(), bytes.end(),
+                                  [&](std::byte byte) { return static_cast<char>(byte) == first; });
+    to.values.push_back(same ? first : '\0');
+  }
+};
+
+TEST_F(CudaDeviceTest, ACapturedReadSeesWhatEachLaunchHas) {
+  char* memory = Memory();
+  for (LaunchUse when : {LaunchUse::kLater, LaunchUse::kInNode}) {
+    Launches launches;
+    ASSERT_EQ(cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    EXPECT_TRUE(device_.IsCaptured(reinterpret_cast<uint64_t>(stream_)));
+    ASSERT_EQ(device_.ReadAtLaunches(memory, kBytes, reinterpret_cast<uint64_t>(stream_),
+                                     &Launches::Use, &launches, when),
+              DeviceAnswer::kTaken);
+    CUgraph graph = nullptr;
+    CUgraphExec exec = nullptr;
+    ASSERT_EQ(cuStreamEndCapture(stream_, &graph), CUDA_SUCCESS);
+    ASSERT_EQ(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+    for (int i = 0; i < 50; ++i) {
+      Fill(memory, static_cast<char>('0' + i), stream_);
+      ASSERT_EQ(cuGraphLaunch(exec, stream_), CUDA_SUCCESS);
+    }
+    Fill(memory, 'x', stream_);
+    ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
+    ASSERT_TRUE(device_.Drain(60000));
+    ASSERT_EQ(launches.values.size(), 50U);
+    for (int i = 0; i < 50; ++i)
+      EXPECT_EQ(launches.values[static_cast<size_t>(i)], static_cast<char>('0' + i));
+    EXPECT_EQ(launches.overlapped, 0);
+  }
+}
+
+TEST_F(CudaDeviceTest, LaunchesThatRunAtTheSameTimeAreNoticed) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "what is tested is a race: two nodes write one buffer";
+#endif
+  constexpr size_t kLarge = size_t{16} << 20;  // so that they do
+  CUdeviceptr memory = 0;
+  ASSERT_EQ(cuMemAlloc_v2(&memory, kLarge), CUDA_SUCCESS);
+  Launches launches;
+  CUstream other = nullptr;
+  ASSERT_EQ(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  ASSERT_EQ(device_.ReadAtLaunches(reinterpret_cast<void*>(memory), kLarge,
+                                   reinterpret_cast<uint64_t>(stream_), &Launches::Use, &launches,
+                                   LaunchUse::kLater),
+            DeviceAnswer::kTaken);
+  CUgraph graph = nullptr;
+  CUgraphExec execs[2] = {};
+  ASSERT_EQ(cuStreamEndCapture(stream_, &graph), CUDA_SUCCESS);
+  for (CUgraphExec& exec : execs)
+    ASSERT_EQ(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+  constexpr int kRounds = 10;
+  for (int i = 0; i < kRounds; ++i) {
+    ASSERT_EQ(cuGraphLaunch(execs[0], stream_), CUDA_SUCCESS);
+    ASSERT_EQ(cuGraphLaunch(execs[1], other), CUDA_SUCCESS);
+  }
+  ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamSynchronize(other), CUDA_SUCCESS);
+  ASSERT_TRUE(device_.Drain(60000));
+  EXPECT_EQ(launches.values.size() + static_cast<size_t>(launches.overlapped), 2U * kRounds);
+  EXPECT_GT(launches.overlapped, 0);
+}
+
+TEST_F(CudaDeviceTest, ACapturedWriteBringsSomethingNewAtEachLaunch) {
+  char* memory = Memory();
+  char next = 'a';
+  auto make = [](std::span<std::byte> bytes, void* value) {
+    std::memset(bytes.data(), (*static_cast<char*>(value))++, bytes.size());
+    return true;
+  };
+  ASSERT_EQ(cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
+  ASSERT_EQ(
+      device_.WriteAtLaunches(memory, kBytes, reinterpret_cast<uint64_t>(stream_), make, &next),
+      DeviceAnswer::kTaken);
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  ASSERT_EQ(cuStreamEndCapture(stream_, &graph), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+  Seen seen[10];
+  for (Seen& one : seen) {
+    ASSERT_EQ(cuGraphLaunch(exec, stream_), CUDA_SUCCESS);
+    ASSERT_EQ(Read(memory, stream_, one), DeviceAnswer::kTaken);
+  }
+  ASSERT_TRUE(device_.Drain(60000));
+  for (int i = 0; i < 10; ++i)
+    EXPECT_EQ(seen[i].bytes, std::string(kBytes, static_cast<char>('a' + i)));
+}
+
+TEST_F(CudaDeviceTest, NodesAreOnlyForStreamsThatAreCaptured) {
+  Launches launches;
+  EXPECT_FALSE(device_.IsCaptured(reinterpret_cast<uint64_t>(stream_)));
+  EXPECT_EQ(device_.ReadAtLaunches(Memory(), kBytes, reinterpret_cast<uint64_t>(stream_),
+                                   &Launches::Use, &launches, LaunchUse::kLater),
+            DeviceAnswer::kCapturing);
+  EXPECT_TRUE(device_.Drain(0));
 }
 
 TEST_F(CudaDeviceTest, WhatIsTooLargeForItsMemoryIsRefused) {

@@ -90,6 +90,48 @@ TEST(ReplayPlanTest, ResultsFindTheirOperationAcrossThreadsInAnyOrder) {
   ASSERT_EQ(plan->served_order().size(), 1u);
 }
 
+TEST(ReplayPlanTest, ResultsOfACapturedCallAreOfItsLaunchesInOrder) {
+  FakeRank rank;
+  constexpr uint64_t kLaunches = 5;
+  auto add = [&](uint32_t param, uint8_t hash) {
+    format::CallResults results;
+    results.comm = 1;
+    results.comm_seq = 1;
+    format::Tensor tensor;
+    tensor.param = param;
+    tensor.hash.bytes[0] = hash;
+    results.outputs.push_back(tensor);
+    rank.Add(1, results);
+  };
+  // The first launch's come before the enter in the file; what the second one read was not seen.
+  add(0, 10);
+  add(1, 20);
+  format::CallEnter enter;
+  enter.api = kOp;
+  enter.comm = 1;
+  enter.comm_seq = 1;
+  enter.inputs.push_back({});
+  rank.Add(0, enter);
+  for (uint8_t launch = 1; launch < kLaunches; ++launch) {
+    add(0, launch == 1 ? 0 : 10 + launch);
+    add(1, 20 + launch);
+  }
+  rank.Operation(0, kOp, 1, 2);
+  auto plan = Build(rank);
+  const uint32_t call = plan->FindOperation(1, 1);
+  ASSERT_NE(call, kNone);
+  for (uint8_t launch = 0; launch < kLaunches; ++launch) {
+    ASSERT_NE(plan->ReadAt(call, launch), nullptr);
+    ASSERT_NE(plan->ProducedAt(call, launch), nullptr);
+    EXPECT_EQ(plan->ReadAt(call, launch)->hash.bytes[0], launch == 1 ? 0 : 10 + launch);
+    EXPECT_EQ(plan->ProducedAt(call, launch)->hash.bytes[0], 20 + launch);
+  }
+  EXPECT_EQ(plan->ReadAt(call, kLaunches), nullptr);
+  EXPECT_EQ(plan->ProducedAt(call, kLaunches), nullptr);
+  EXPECT_EQ(plan->launches().at(call).more(), kLaunches - 1);
+  EXPECT_EQ(plan->launches().count(plan->FindOperation(1, 2)), 0u);
+}
+
 TEST(ReplayPlanTest, CommunicatorsBelongToTheCallThatMadeThem) {
   FakeRank rank;
   rank.Thread(0, "0");

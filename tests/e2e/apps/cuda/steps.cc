@@ -11,102 +11,13 @@
 #include <sys/random.h>
 
 #include <cstdint>
-#include <cstring>
-#include <vector>
 
-#include "tests/e2e/apps/record/job.h"
-#include "tests/fakes/cuda/cuda_sim.h"
+#include "tests/e2e/apps/cuda/device.h"
 
-#define CUDA_CHECK(call)                                                             \
-  do {                                                                               \
-    CUresult cuda_result_ = (call);                                                  \
-    if (cuda_result_ != CUDA_SUCCESS) {                                              \
-      fprintf(stderr, "rank %d: %s returned %d\n", job_rank(), #call, cuda_result_); \
-      exit(1);                                                                       \
-    }                                                                                \
-  } while (0)
-
-namespace {
-
-template <typename T>
-T Param(void** params, int i) {
-  T value{};
-  std::memcpy(&value, params[i], sizeof value);
-  return value;
-}
-
-float* Floats(void** params, int i) {
-  return static_cast<float*>(cusim_backing(Param<void*>(params, i)));
-}
-
-// out[i] = a value that depends on seed and i
-void Fill(void** params) {
-  float* out = Floats(params, 0);
-  const auto count = Param<uint64_t>(params, 1);
-  const auto seed = Param<uint64_t>(params, 2);
-  for (uint64_t i = 0; i < count; ++i)
-    out[i] = static_cast<float>((i * 2654435761u + seed * 40503u) % 1009) / 7;
-}
-
-// to[i] += from[i] / 3
-void Add(void** params) {
-  float* to = Floats(params, 0);
-  const float* from = Floats(params, 1);
-  const auto count = Param<uint64_t>(params, 2);
-  for (uint64_t i = 0; i < count; ++i) to[i] += from[i] / 3;
-}
-
-constexpr cusim_kernel kKernels[] = {{"fill", 3, &Fill}, {"add", 3, &Add}, {nullptr, 0, nullptr}};
-
-struct Device {
-  CUfunction fill = nullptr;
-  CUfunction add = nullptr;
-
-  Device() {
-    int devices = 0;
-    CUdevice device = 0;
-    CUcontext context = nullptr;
-    CUmodule module = nullptr;
-    CUDA_CHECK(cuInit(0));
-    CUDA_CHECK(cuDeviceGetCount(&devices));
-    CUDA_CHECK(cuDeviceGet(&device, job_rank() % devices));
-    CUDA_CHECK(cuDevicePrimaryCtxRetain(&context, device));
-    CUDA_CHECK(cuCtxSetCurrent(context));
-    CUDA_CHECK(cuModuleLoadData(&module, kKernels));
-    CUDA_CHECK(cuModuleGetFunction(&fill, module, "fill"));
-    CUDA_CHECK(cuModuleGetFunction(&add, module, "add"));
-  }
-
-  static CUdeviceptr Floats(size_t count) {
-    CUdeviceptr memory = 0;
-    CUDA_CHECK(cuMemAlloc_v2(&memory, count * sizeof(float)));
-    return memory;
-  }
-  void Fill(CUdeviceptr out, uint64_t count, uint64_t seed, CUstream stream) const {
-    void* params[] = {&out, &count, &seed};
-    CUDA_CHECK(cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, stream, params, nullptr));
-  }
-  void Add(CUdeviceptr to, CUdeviceptr from, uint64_t count, CUstream stream) const {
-    void* params[] = {&to, &from, &count};
-    CUDA_CHECK(cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, stream, params, nullptr));
-  }
-};
-
-cudaStream_t ForNccl(CUstream stream) {
-  return reinterpret_cast<cudaStream_t>(stream);
-}
-
-void* Buffer(CUdeviceptr memory) {
-  return reinterpret_cast<void*>(static_cast<uintptr_t>(memory));
-}
-
-bool Has(int argc, char** argv, const char* flag) {
-  for (int i = 1; i < argc; ++i)
-    if (strcmp(argv[i], flag) == 0) return true;
-  return false;
-}
-
-}  // namespace
+using cuda_app::Buffer;
+using cuda_app::Device;
+using cuda_app::ForNccl;
+using cuda_app::Has;
 
 int main(int argc, char** argv) {
   const int steps = job_number(argc, argv, "--steps", 5);
@@ -183,16 +94,7 @@ int main(int argc, char** argv) {
   }
   if (const char* end = job_option(argc, argv, "--end"); end != nullptr && job_rank() == 1)
     *reinterpret_cast<volatile int*>(Buffer(total)) = 1;  // the processor has no business there
-  std::vector<float> result(count);
-  CUDA_CHECK(cuMemcpyAsync(reinterpret_cast<uintptr_t>(result.data()), total, count * sizeof(float),
-                           stream));
-  CUDA_CHECK(cuStreamSynchronize(stream));
-  uint64_t hash = 14695981039346656037u;
-  for (float value : result) {
-    uint32_t bits = 0;
-    std::memcpy(&bits, &value, sizeof bits);
-    hash = (hash ^ bits) * 1099511628211u;
-  }
+  const uint64_t hash = cuda_app::HashOf(total, count, stream);
   JOB_CHECK(ncclCommDestroy(other));
   JOB_CHECK(ncclCommDestroy(comm));
   printf("rank %d of %d: seeds %08x, result %016llx\n", job_rank(), job_size(), seeds,

@@ -1,0 +1,89 @@
+#include "replayer/captured_calls.h"
+
+#include "preload/device.h"
+#include "preload/digest.h"
+#include "replayer/ending.h"
+#include "replayer/ordered.h"
+
+namespace deja::replayer {
+namespace {
+
+// One direction of a captured operation. A graph can be launched as long as the process lives: it
+// is never freed.
+struct Captured {
+  Session& session;
+  ThreadState& thread;  // which captured it
+  LiveOperation operation;
+  uint64_t launches = 0;  // of this graph so far; the driver runs them one after the other
+};
+
+// The program launches the graph once more than the recording knows of. Returns if the replay goes
+// on nevertheless.
+void BeyondRecording(const Captured& captured, uint64_t launch) {
+  Session& session = captured.session;
+  const RecordedCall& recorded = session.plan().calls()[captured.operation.index];
+  // Nothing says how it ended: this is as far as the recording goes.
+  if (!session.plan().end().HappensByItself(session.plan().pid))
+    Park(session, captured.thread, ShortName(captured.operation.call.info->name),
+         captured.operation.comm->number(), recorded.comm_seq, nullptr);
+  Divergence divergence = session.NewDivergence(DivergenceKind::kExtraCall, captured.thread);
+  Locate(divergence, captured.operation.call, captured.operation.comm, recorded.comm_seq);
+  SetLaunch(divergence, launch);
+  divergence.what = "the recorded run launched its graph " + std::to_string(launch) + " times";
+  session.Diverge(captured.thread, std::move(divergence), recorded.stack);
+}
+
+bool BringLaunch(std::span<std::byte> bytes, void* context) {
+  auto& captured = *static_cast<Captured*>(context);
+  Session& session = captured.session;
+  const LiveOperation& operation = captured.operation;
+  const uint64_t launch = captured.launches++;
+  session.CountLaunch(operation.index, launch, true);
+  const format::Tensor* produced = session.plan().ProducedAt(operation.index, launch);
+  if (produced == nullptr) {
+    BeyondRecording(captured, launch);
+    return false;
+  }
+  if (produced->count * preload::ElementSize(produced->dtype) != bytes.size())
+    return false;  // has been reported; this is --on-divergence=warn
+  const Status served = launch == 0 ? session.payloads().ReadOutput(operation.index, 0, bytes)
+                                    : session.payloads().ReadInto(produced->hash, bytes);
+  if (!served) FailResult(session, captured.thread, operation, launch, *produced, served.error());
+  return true;
+}
+
+void CompareLaunch(preload::DeviceAnswer answer, std::span<const std::byte> bytes, void* context) {
+  auto& captured = *static_cast<Captured*>(context);
+  const uint64_t launch = captured.launches++;
+  captured.session.CountLaunch(captured.operation.index, launch, false);
+  if (answer == preload::DeviceAnswer::kTaken)
+    CompareBytes(captured.session, captured.thread, captured.operation, launch, bytes);
+}
+
+}  // namespace
+
+void CompareAtLaunches(Session& session, ThreadState& thread, const LiveOperation& operation) {
+  const preload::BufferUse& input = operation.input;
+  // What cannot be compared here shows in what comes of it.
+  auto* captured = new Captured{session, thread, operation};
+  (void)preload::TheDevice().ReadAtLaunches(input.data, input.bytes,
+                                            operation.call.ArgOf(preload::Role::kStream),
+                                            &CompareLaunch, captured, preload::LaunchUse::kInNode);
+}
+
+void ServeAtLaunches(Session& session, ThreadState& thread, const LiveOperation& operation) {
+  const preload::BufferUse& output = operation.output;
+  auto* captured = new Captured{session, thread, operation};
+  const preload::DeviceAnswer answer = preload::TheDevice().WriteAtLaunches(
+      const_cast<void*>(output.data), output.bytes, operation.call.ArgOf(preload::Role::kStream),
+      &BringLaunch, captured);
+  if (answer == preload::DeviceAnswer::kTaken) return;
+  const RecordedCall& recorded = session.plan().calls()[operation.index];
+  FailReplay(session, thread,
+             "the results of " + OperationText(recorded) +
+                 " cannot be served: the CUDA graph that it is captured into cannot have the nodes "
+                 "that bring them",
+             recorded.stack);
+}
+
+}  // namespace deja::replayer

@@ -1,0 +1,19 @@
+// Operations that the program captures into a CUDA graph: nodes in the graph compare what each
+// launch reads, and bring what it produced in the recording.
+//
+// Any thread, under the guard; the nodes run on threads of the driver.
+#ifndef DEJA_REPLAYER_CAPTURED_CALLS_H_
+#define DEJA_REPLAYER_CAPTURED_CALLS_H_
+
+#include "replayer/operation_bytes.h"
+
+namespace deja::replayer {
+
+// Before the place of the operation in the graph.
+void CompareAtLaunches(Session& session, ThreadState& thread, const LiveOperation& operation);
+// Behind it. Ends the replay if the graph cannot have the nodes.
+void ServeAtLaunches(Session& session, ThreadState& thread, const LiveOperation& operation);
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_CAPTURED_CALLS_H_
