@@ -55,24 +55,9 @@ void AddPackOptions(CLI::App& app) {
       ->check(CLI::Range(1, 22));
 }
 
-// "2", "0-3", as given between commas.
-Result<std::vector<uint32_t>> ParseRanks() {
-  constexpr uint64_t kMost = 1 << 20;
-  std::vector<uint32_t> ranks;
-  for (const std::string& text : g_options.ranks) {
-    DEJA_ASSIGN_OR_RETURN(const NumberRange range, ParseRange("--ranks", text));
-    if (range.to >= kMost || text.empty())
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("--ranks {}: give ranks such as 2 or 0-3,7", text));
-    for (uint64_t rank = range.from; rank <= range.to; ++rank)
-      ranks.push_back(static_cast<uint32_t>(rank));
-  }
-  return ranks;
-}
-
 Result<format::PackOptions> MakePackOptions() {
   format::PackOptions options;
-  DEJA_ASSIGN_OR_RETURN(options.ranks, ParseRanks());
+  DEJA_ASSIGN_OR_RETURN(options.ranks, ParseRanks(g_options.ranks));
   DEJA_ASSIGN_OR_RETURN(const NumberRange steps, ParseRange("--steps", g_options.steps));
   if (!g_options.steps.empty()) options.steps = {steps.from, steps.to};
   if (g_options.level == "order") options.level = Level::kOrder;

@@ -12,6 +12,7 @@ extern const Command kReplayCommand;
 extern const Command kInfoCommand;
 extern const Command kShowCommand;
 extern const Command kDiffCommand;
+extern const Command kBisectCommand;
 extern const Command kVerifyCommand;
 extern const Command kPackCommand;
 extern const Command kUnpackCommand;
@@ -21,9 +22,9 @@ extern const Command kDoctorCommand;
 
 std::span<const Command* const> Commands() {
   static constexpr std::array kCommands = {
-      &kDoctorCommand, &kRecordCommand, &kLaunchCommand, &kMarkCommand,
-      &kReplayCommand, &kInfoCommand,   &kShowCommand,   &kDiffCommand,
-      &kVerifyCommand, &kPackCommand,   &kUnpackCommand, &kRecoverCommand,
+      &kDoctorCommand, &kRecordCommand, &kLaunchCommand,  &kMarkCommand,   &kReplayCommand,
+      &kInfoCommand,   &kShowCommand,   &kDiffCommand,    &kBisectCommand, &kVerifyCommand,
+      &kPackCommand,   &kUnpackCommand, &kRecoverCommand,
   };
   return kCommands;
 }

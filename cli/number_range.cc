@@ -25,4 +25,18 @@ Result<NumberRange> ParseRange(const std::string& option, const std::string& tex
   return range;
 }
 
+Result<std::vector<uint32_t>> ParseRanks(const std::vector<std::string>& texts) {
+  constexpr uint64_t kMost = 1 << 20;
+  std::vector<uint32_t> ranks;
+  for (const std::string& text : texts) {
+    DEJA_ASSIGN_OR_RETURN(const NumberRange range, ParseRange("--ranks", text));
+    if (range.to >= kMost || text.empty())
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("--ranks {}: give ranks such as 2 or 0-3,7", text));
+    for (uint64_t rank = range.from; rank <= range.to; ++rank)
+      ranks.push_back(static_cast<uint32_t>(rank));
+  }
+  return ranks;
+}
+
 }  // namespace deja::cli

@@ -1,4 +1,4 @@
-// NumberRange: "A", "A-B", "A-" or "-B" as an option's value.
+// NumberRange: "A", "A-B", "A-" or "-B" as an option's value; and lists of ranks.
 //
 // Values and pure functions.
 #ifndef DEJA_CLI_NUMBER_RANGE_H_
@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/result.h"
 
@@ -19,6 +20,9 @@ struct NumberRange {
 
 // Everything if `text` is empty. The error names `option`.
 Result<NumberRange> ParseRange(const std::string& option, const std::string& text);
+
+// What --ranks was given between commas: "2", "0-3". In the order given.
+Result<std::vector<uint32_t>> ParseRanks(const std::vector<std::string>& texts);
 
 }  // namespace deja::cli
 

@@ -267,10 +267,16 @@ class Comparison {
     const RankStory& story = *sides_[side].story;
     std::string text = story.ApiName(found.items[side]->api);
     text += fmt::format(" #{}", found.key.number);
-    for (const auto& [number, comm] : story.comms)
-      if ((options_.between_ranks ? comm.hash : number + 1) == found.key.comm)
-        return text + fmt::format(" of comm {}", number);
+    if (const auto number = CommNumber(story, found.key))
+      text += fmt::format(" of comm {}", *number);
     return text;
+  }
+
+  // As this side numbers it.
+  [[nodiscard]] std::optional<uint32_t> CommNumber(const RankStory& story, const Key& key) const {
+    for (const auto& [number, comm] : story.comms)
+      if ((options_.between_ranks ? comm.hash : number + 1) == key.comm) return number;
+    return std::nullopt;
   }
 
   DiffPlace Place(int side, const Found& found) {
@@ -283,6 +289,10 @@ class Comparison {
     place.thread = sides_[side].story->ThreadName(item.thread);
     place.stack = item.stack;
     place.arguments = item.arguments;
+    if (found.key.kind != ItemKind::kSnapshot) {
+      place.comm = CommNumber(*sides_[side].story, found.key);
+      place.comm_seq = found.key.number;
+    }
     if (found.kind >= DiffKind::kInput) place.tensor = item.tensors[found.tensor];
     if (found.kind == DiffKind::kOperation)
       place.arguments = sides_[side].story->ApiName(item.api) + place.arguments;
@@ -308,6 +318,7 @@ class Comparison {
     Difference difference;
     difference.kind = first_->kind;
     difference.what = Describe(*first_);
+    if (first_->key.kind == ItemKind::kSnapshot) difference.snapshot = first_->key.name;
     if (first_->items[0]) difference.a = Place(0, *first_);
     if (first_->items[1]) difference.b = Place(1, *first_);
     if (first_->kind == DiffKind::kInput || first_->kind == DiffKind::kResult) {

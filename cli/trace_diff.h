@@ -43,12 +43,15 @@ struct DiffPlace {
   uint32_t stack = 0;     // in its own numbers; 0: not known
   std::string arguments;  // " count=25632 op=sum"
   std::optional<format::Tensor> tensor;
+  std::optional<uint32_t> comm;  // of an operation, and its number there
+  uint64_t comm_seq = 0;
 };
 
 struct Difference {
   DiffKind kind = DiffKind::kMissing;
-  std::string what;    // "AllReduce #412 of comm 0", "snapshot weights (5th)"
-  std::string tensor;  // "input 1", "result"; empty: not about a tensor
+  std::string what;      // "AllReduce #412 of comm 0", "snapshot weights (5th)"
+  std::string tensor;    // "input 1", "result"; empty: not about a tensor
+  std::string snapshot;  // its name; empty: about an operation
   std::optional<DiffPlace> a;
   std::optional<DiffPlace> b;
   preload::ElementDifference element;  // `found` only if both sides have the bytes

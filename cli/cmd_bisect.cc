@@ -1,0 +1,239 @@
+// deja bisect: the one place where a job first became another one, and how to replay what led to
+// it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/command.h"
+#include "cli/diff_report.h"
+#include "cli/number_range.h"
+#include "cli/output.h"
+#include "cli/replay_start.h"
+#include "format/trace.h"
+
+namespace deja::cli {
+namespace {
+
+struct Options {
+  std::string a;
+  std::string b;
+  std::vector<std::string> ranks;
+  std::vector<std::string> ignored;
+  std::vector<std::string> binaries;
+};
+Options g_options;
+
+void AddOptions(CLI::App& app) {
+  app.add_option("A", g_options.a, "A trace directory or a bundle")->required();
+  app.add_option("B", g_options.b, "Another one, of what should be the same job");
+  app.add_option("--ranks", g_options.ranks,
+                 "Only these ranks, e.g. 2 or 0-3,7; without B: ranks of A that should agree in "
+                 "what all-reduce, all-gather and broadcast left on them, and in snapshots")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--ignore", g_options.ignored,
+                 "Leave out snapshots with such names, which are meant to differ, e.g. '*rng' "
+                 "(repeatable)");
+  app.add_option("--binaries", g_options.binaries,
+                 "Folders with the program's binaries, if not where they ran");
+}
+
+// How a side's way to the difference can be run again.
+struct Way {
+  const char* side = "";
+  std::string command;
+  std::optional<uint64_t> checkpoint;  // step of the one that it starts from
+  std::string why;                     // there is no command, or no checkpoint
+};
+
+std::string Quoted(const std::string& word) {
+  constexpr const char* kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-+=:,@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+Result<Way> FindWay(const char* side, format::Trace& trace, uint32_t rank, const DiffPlace& place) {
+  Way way;
+  way.side = side;
+  DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(rank));
+  if (reader->header().level != static_cast<uint32_t>(Level::kFull)) {
+    way.why = "it keeps no results of collectives to replay it with";
+    return way;
+  }
+  way.command = fmt::format("deja replay {} --rank {} --gdb", Quoted(trace.path()), rank);
+  std::optional<ReplayStart> start;
+  if (place.step) {
+    DEJA_ASSIGN_OR_RETURN(start, FindReplayStart(trace, *place.step, -1, way.why));
+  } else {
+    way.why = "it is before the first step";
+  }
+  if (start) {
+    way.checkpoint = start->step;
+    way.why.clear();
+    way.command += fmt::format(" --from-step {}", start->step);
+  }
+  if (place.comm)
+    way.command += fmt::format(" --until-seq {} --comm {}", place.comm_seq, *place.comm);
+  else if (place.step)
+    way.command += fmt::format(" --until-step {}", *place.step);
+  return way;
+}
+
+Result<std::vector<Way>> FindWays(format::Trace& a, format::Trace& b, const Compared& first) {
+  std::vector<Way> ways;
+  const Difference& difference = *first.diff.first;
+  if (difference.a) {
+    DEJA_ASSIGN_OR_RETURN(Way way, FindWay("A", a, first.rank_a, *difference.a));
+    ways.push_back(std::move(way));
+  }
+  if (difference.b) {
+    DEJA_ASSIGN_OR_RETURN(Way way, FindWay("B", b, first.rank_b, *difference.b));
+    ways.push_back(std::move(way));
+  }
+  return ways;
+}
+
+void PrintWay(const Way& way) {
+  if (way.command.empty())
+    return PrintLine(fmt::format("{}  cannot be replayed: {}", way.side, way.why));
+  const std::string from = way.checkpoint
+                               ? fmt::format("from the checkpoint of step {}", *way.checkpoint)
+                               : fmt::format("from the start ({})", way.why);
+  PrintLine(fmt::format("{}  {}:", way.side, from));
+  PrintLine("   " + way.command);
+}
+
+nlohmann::json ToJson(const Way& way) {
+  nlohmann::json json = {{"side", way.side}};
+  if (!way.command.empty()) json["command"] = way.command;
+  if (way.checkpoint) json["checkpoint_step"] = *way.checkpoint;
+  if (!way.why.empty()) json["why"] = way.why;
+  return json;
+}
+
+// "differ later: ranks 0, 1"
+void PrintOthers(const std::vector<Compared>& all, bool between_ranks) {
+  std::vector<uint32_t> later;
+  std::vector<uint32_t> equal;
+  for (size_t i = 1; i < all.size(); ++i)
+    (all[i].diff.first ? later : equal).push_back(between_ranks ? all[i].rank_b : all[i].rank_a);
+  std::sort(later.begin(), later.end());
+  std::sort(equal.begin(), equal.end());
+  const auto say = [](const std::vector<uint32_t>& ranks, const char* what) {
+    constexpr size_t kShown = 16;
+    if (ranks.empty()) return;
+    const auto shown = std::vector(
+        ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(std::min(ranks.size(), kShown)));
+    PrintLine(fmt::format("{}: rank{} {}{}", what, ranks.size() == 1 ? "" : "s",
+                          fmt::join(shown, ", "),
+                          ranks.size() > kShown ? fmt::format(" and {} more", ranks.size() - kShown)
+                                                : std::string()));
+  };
+  say(later, "differ later");
+  say(equal, "equal");
+}
+
+struct Pair {
+  uint32_t a = 0;
+  uint32_t b = 0;
+};
+
+Result<std::vector<Pair>> ChoosePairs(const format::Trace& a, const format::Trace& b,
+                                      bool between_ranks) {
+  std::vector<Pair> pairs;
+  DEJA_ASSIGN_OR_RETURN(std::vector<uint32_t> ranks, ParseRanks(g_options.ranks));
+  if (between_ranks) {
+    for (size_t i = 1; i < ranks.size(); ++i) pairs.push_back({ranks[0], ranks[i]});
+    if (pairs.empty())
+      return Fail(ErrorCode::kInvalidArgument,
+                  "say what to compare: another trace, or --ranks with two ranks or more of this "
+                  "one that should agree");
+    return pairs;
+  }
+  if (ranks.empty()) {
+    DEJA_ASSIGN_OR_RETURN(ranks, RanksOfBoth(a, b));
+  }
+  for (const uint32_t rank : ranks) pairs.push_back({rank, rank});
+  return pairs;
+}
+
+Result<std::vector<Compared>> CompareAll(format::Trace& a, format::Trace& b,
+                                         const std::vector<Pair>& pairs, bool between_ranks) {
+  std::vector<Compared> all;
+  Progress progress("comparing ranks");
+  for (const Pair& pair : pairs) {
+    DEJA_ASSIGN_OR_RETURN(Compared compared,
+                          ComparePair(a, b, pair.a, pair.b, {between_ranks, g_options.ignored}));
+    all.push_back(std::move(compared));
+    progress.Update(all.size(), pairs.size());
+  }
+  SortByCause(all);
+  return all;
+}
+
+int Run(const Context& context) {
+  const bool between_ranks = g_options.b.empty();
+  auto a = format::Trace::Open(g_options.a);
+  if (!a) return FailWith(a.error());
+  auto b = format::Trace::Open(between_ranks ? g_options.a : g_options.b);
+  if (!b) return FailWith(b.error());
+  auto pairs = ChoosePairs(**a, **b, between_ranks);
+  if (!pairs) {
+    Diagnose(pairs.error().message);
+    return pairs.error().code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailure;
+  }
+  auto all = CompareAll(**a, **b, *pairs, between_ranks);
+  if (!all) return FailWith(all.error());
+  const Compared& first = all->front();
+  std::vector<Way> ways;
+  if (first.diff.first) {
+    auto found = FindWays(**a, **b, first);
+    if (!found) return FailWith(found.error());
+    ways = std::move(*found);
+  }
+  if (context.json) {
+    nlohmann::json json = {{"a", (*a)->path()},
+                           {"b", (*b)->path()},
+                           {"equal", !first.diff.first},
+                           {"job_differences", first.job}};
+    if (first.diff.first) json["first"] = ToJson(first);
+    json["replays"] = nlohmann::json::array();
+    for (const Way& way : ways) json["replays"].push_back(ToJson(way));
+    PrintJson(json);
+    return first.diff.first ? kExitDiverged : kExitOk;
+  }
+  Symbolizer symbolizer;
+  for (const std::string& directory : g_options.binaries) symbolizer.AddDirectory(directory);
+  for (const std::string& difference : first.job) PrintLine("not the same job: " + difference);
+  if (!first.diff.first) {
+    for (const Compared& one : *all) PrintCompared(one, between_ranks, symbolizer);
+    return kExitOk;
+  }
+  PrintCompared(first, between_ranks, symbolizer);
+  if (between_ranks && first.diff.first->kind == DiffKind::kSnapshot)
+    PrintLine(
+        fmt::format("if that is meant to differ: --ignore {}", Quoted(first.diff.first->snapshot)));
+  PrintOthers(*all, between_ranks);
+  for (const Way& way : ways) PrintWay(way);
+  return kExitDiverged;
+}
+
+}  // namespace
+
+extern const Command kBisectCommand;
+const Command kBisectCommand = {
+    "bisect",
+    "Where two runs of a job, or ranks, first differ, and how to replay to there; exit 4 if they "
+    "do",
+    "  deja bisect monday.deja tuesday.deja      the first difference of all ranks\n"
+    "  deja bisect run.deja --ranks 0-3          of ranks that should agree\n"
+    "  deja bisect run.deja --ranks 0-3 --ignore '*rng' --ignore loss\n",
+    false,
+    AddOptions,
+    Run,
+};
+
+}  // namespace deja::cli

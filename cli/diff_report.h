@@ -1,0 +1,44 @@
+// DiffReport: two ranks' recordings compared, and what `deja diff` and `deja bisect` say about
+// them.
+//
+// Main thread only; borrows the traces while it compares.
+#ifndef DEJA_CLI_DIFF_REPORT_H_
+#define DEJA_CLI_DIFF_REPORT_H_
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/rank_story.h"
+#include "cli/symbolizer.h"
+#include "cli/trace_diff.h"
+#include "format/trace.h"
+
+namespace deja::cli {
+
+// One pair of ranks, compared.
+struct Compared {
+  uint32_t rank_a = 0;
+  uint32_t rank_b = 0;
+  RankStory story_a;
+  RankStory story_b;
+  RankDiff diff;
+  std::vector<std::string> job;  // JobDifferences
+};
+
+// Ranks that both traces have, and a word on those that only one of them has.
+Result<std::vector<uint32_t>> RanksOfBoth(const format::Trace& a, const format::Trace& b);
+
+Result<Compared> ComparePair(format::Trace& a, format::Trace& b, uint32_t rank_a, uint32_t rank_b,
+                             const DiffOptions& options);
+
+// What differs first comes first, by step and then by the clock: it is nearer to the cause.
+void SortByCause(std::vector<Compared>& all);
+
+void PrintCompared(const Compared& compared, bool between_ranks, Symbolizer& symbolizer);
+nlohmann::json ToJson(const Compared& compared);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_DIFF_REPORT_H_
