@@ -1,11 +1,20 @@
 #include "replayer/replay_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "format/rank_log.h"
 #include "replayer/plan_builder.h"
+#include "replayer/plan_events.h"
 
 namespace deja::replayer {
+namespace {
+
+void AddAll(PlanBuilder& builder, format::EventCursor& cursor, uint64_t kinds) {
+  while (const format::Event* event = cursor.NextOf(kinds)) builder.Add(*event);
+}
+
+}  // namespace
 
 Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(
     const format::RankReader& reader, const ApiKinds& kinds,
@@ -22,8 +31,18 @@ Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(
   plan->kept_inputs = header.inputs;
   plan->working_directory = std::string(header.process.working_directory);
   PlanBuilder builder(*plan, kinds);
-  std::unique_ptr<format::EventCursor> cursor = reader.Events();
-  while (const format::Event* event = cursor->Next()) builder.Add(*event);
+  std::pair<size_t, size_t> between;
+  if (checkpoint != nullptr) between = BatchesBetween(reader, *checkpoint);
+  for (size_t batch = 0; batch < between.first; ++batch)
+    AddAll(builder, *reader.EventsOfBatch(batch), ~uint64_t{0});
+  for (size_t batch = between.first; batch < between.second; ++batch) {
+    const format::BatchInfo& info = reader.batches()[batch];
+    const uint64_t kinds = KindsNeededBetween(info);
+    if (kinds != 0) AddAll(builder, *reader.EventsOfBatch(batch), kinds);
+    for (const format::CommRange& operations : info.comms)
+      plan->start_->AddOperation(operations.comm, operations.last_seq);
+  }
+  AddAll(builder, *reader.EventsFromBatch(between.second), ~uint64_t{0});
   DEJA_RETURN_IF_ERROR(builder.Finish());
   return plan;
 }

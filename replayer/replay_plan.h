@@ -1,10 +1,11 @@
 // ReplayPlan: what one rank recorded, indexed by how a replay asks for it.
 //
-// Built once, before the program's first event, by reading all events of the rank; afterwards it is
-// constant and any thread may read it. Owns copies of everything it needs (no view into the
-// reader), packed into pools so that a long recording stays small. A trace is untrusted: what does
-// not fit together (an operation number that no recording can have, a reference to something that
-// was never defined) is an error or is left out, never a crash.
+// Built once, before the program's first event, by reading the rank's events: all of them, or what
+// a replay from a checkpoint needs (plan_events.h); afterwards it is constant and any thread may
+// read it. Owns copies of everything it needs (no view into the reader), packed into pools so that
+// a long recording stays small. A trace is untrusted: what does not fit together (an operation
+// number that no recording can have, a reference to something that was never defined) is an error
+// or is left out, never a crash.
 #ifndef DEJA_REPLAYER_REPLAY_PLAN_H_
 #define DEJA_REPLAYER_REPLAY_PLAN_H_
 

@@ -55,6 +55,16 @@ class SameResults(Checkpoints):
         side_by_side = self.checked(self.deja("replay", self.trace_path(), "--all", "--from-step", 80))
         self.assertEqual(results(side_by_side, "weights"), expected)
 
+    def test_late_in_a_long_run(self):
+        """Long enough that most batches of events are not read."""
+        recorded = self.checked(self.record("digits_train", ["--steps=600", "--batch=16", "--log-every=1000"], n=2,
+                                            options=["--checkpoint-every", 100]))
+        expected = results(recorded, "weights")
+        for rank in range(2):
+            run = self.checked(self.from_step(rank, 590))
+            self.assertStartsAt(run, 500)
+            self.assertEqual(results(run, "weights"), {rank: expected[rank]}, f"\n{run}")
+
     def test_sharded(self):
         self.check_digits("sharded")
 

@@ -4,14 +4,18 @@
 #ifndef DEJA_TESTS_UNIT_REPLAYER_FAKE_RANK_H_
 #define DEJA_TESTS_UNIT_REPLAYER_FAKE_RANK_H_
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "format/batch_info.h"
 #include "format/payload_table.h"
 #include "format/rank_reader.h"
 #include "preload/digest.h"
@@ -31,6 +35,20 @@ class FakeRank final : public format::RankReader {
     events_.push_back(std::move(event));
     return events_.back().seq;
   }
+  // What was added since the last cut is a batch of its own. Without any cut nothing is known of
+  // the one batch, as of a tail's.
+  void CutBatch() {
+    format::BatchSummary summary;
+    const size_t begin = cuts_.empty() ? 0 : cuts_.back();
+    for (size_t i = begin; i < events_.size(); ++i)
+      summary.Add(events_[i], static_cast<uint32_t>(KindOf(events_[i])));
+    if (cuts_.empty()) batches_.clear();
+    batches_.push_back(summary.Take(begin, 1));
+    cuts_.push_back(events_.size());
+  }
+  // Events that cursors have given out.
+  [[nodiscard]] uint64_t events_read() const { return events_read_; }
+
   // A string that lives as long as the recording.
   std::string_view Keep(std::string text) { return strings_.emplace_back(std::move(text)); }
 
@@ -79,16 +97,21 @@ class FakeRank final : public format::RankReader {
   const std::vector<format::BatchInfo>& batches() const override { return batches_; }
   uint64_t file_bytes() const override { return 0; }
   std::unique_ptr<format::EventCursor> Events() const override {
-    return std::make_unique<Cursor>(events_);
+    return std::make_unique<Cursor>(*this, 0, events_.size());
   }
   std::unique_ptr<format::EventCursor> EventsFromOp(uint32_t, uint64_t) const override {
     return Events();
   }
   std::unique_ptr<format::EventCursor> EventsFromStep(uint64_t) const override { return Events(); }
-  std::unique_ptr<format::EventCursor> EventsFromBatch(size_t) const override { return Events(); }
+  std::unique_ptr<format::EventCursor> EventsFromBatch(size_t batch) const override {
+    return std::make_unique<Cursor>(*this, BeginOf(batch), events_.size());
+  }
   [[nodiscard]] bool Dropped(uint32_t) const override { return false; }
   uint32_t PayloadElementSize(const Hash128&) const override { return 1; }
-  std::unique_ptr<format::EventCursor> EventsOfBatch(size_t) const override { return Events(); }
+  std::unique_ptr<format::EventCursor> EventsOfBatch(size_t batch) const override {
+    return std::make_unique<Cursor>(*this, BeginOf(batch),
+                                    batch < cuts_.size() ? cuts_[batch] : events_.size());
+  }
   std::optional<uint64_t> PayloadSize(const Hash128& hash) const override {
     auto it = payloads_.find(hash);
     if (it == payloads_.end()) return std::nullopt;
@@ -116,10 +139,16 @@ class FakeRank final : public format::RankReader {
   format::PayloadTable no_table_;
   class Cursor final : public format::EventCursor {
    public:
-    explicit Cursor(const std::deque<format::Event>& events) : events_(events) {}
-    const format::Event* NextOf(uint64_t) override { return Next(); }
-    const format::Event* Next() override {
-      return next_ < events_.size() ? &events_[next_++] : nullptr;
+    Cursor(const FakeRank& rank, size_t begin, size_t end) : rank_(rank), next_(begin), end_(end) {}
+    const format::Event* Next() override { return NextOf(~uint64_t{0}); }
+    const format::Event* NextOf(uint64_t kinds) override {
+      while (next_ < end_) {
+        const format::Event& event = rank_.events_[next_++];
+        if ((kinds & format::KindBit(KindOf(event))) == 0) continue;
+        ++rank_.events_read_;
+        return &event;
+      }
+      return nullptr;
     }
     std::shared_ptr<const void> batch() const override { return nullptr; }
     size_t batch_number() const override { return 0; }
@@ -128,16 +157,27 @@ class FakeRank final : public format::RankReader {
     uint64_t damaged_batches() const override { return 0; }
 
    private:
-    const std::deque<format::Event>& events_;
-    size_t next_ = 0;
+    const FakeRank& rank_;
+    size_t next_;
+    size_t end_;
     std::string damage_;
   };
+
+  static format::EventKind KindOf(const format::Event& event) {
+    return std::visit(
+        [](const auto& body) { return format::kKindOf<std::decay_t<decltype(body)>>; }, event.body);
+  }
+  [[nodiscard]] size_t BeginOf(size_t batch) const {
+    return batch == 0 || cuts_.empty() ? 0 : cuts_[std::min(batch, cuts_.size()) - 1];
+  }
 
   std::deque<format::Event> events_;
   std::deque<std::string> strings_;
   std::map<uint32_t, uint64_t> next_seq_;
   std::map<Hash128, std::vector<std::byte>> payloads_;
   uint64_t now_ = 0;
+  std::vector<size_t> cuts_;  // where each batch ends
+  mutable uint64_t events_read_ = 0;
   format::EndReport end_;
   format::Footer totals_;
   format::LeftOut left_out_;

@@ -329,6 +329,73 @@ TEST(ReplayPlanTest, ALateStartIsBehindWhatEveryThreadHadDone) {
   EXPECT_FALSE((*plan)->SkipsCall(third));
 }
 
+// Steps of two operations each, a batch a step; a communicator and a stack come in the middle; a
+// checkpoint is the last but one step.
+void AddLongRun(FakeRank& rank, uint64_t steps) {
+  rank.Thread(0, "0");
+  uint64_t seq = 0;
+  for (uint64_t step = 0; step < steps; ++step) {
+    rank.Add(0, format::Step{step});
+    if (step == steps / 2) {
+      const uint64_t maker = rank.Call(0, kInit);
+      format::CommCreated comm;
+      comm.comm = 7;
+      rank.Add(0, comm);
+      rank.Leave(0, maker, 0);
+      rank.CutBatch();
+      format::StackDefined stack;
+      stack.stack = 9;
+      stack.frames.push_back({1, 2});
+      rank.Add(0, stack);
+    }
+    if (step + 2 == steps) {
+      format::Checkpoint checkpoint;
+      checkpoint.number = 1;
+      checkpoint.step = step;
+      rank.Add(0, checkpoint);
+    }
+    rank.Operation(0, kOp, 1, ++seq);
+    rank.Operation(0, kOp, 1, ++seq);
+    rank.CutBatch();
+  }
+}
+
+TEST(ReplayPlanTest, WhatALateStartReadsDoesNotGrowWithTheRun) {
+  uint64_t read[2];
+  for (int i : {0, 1}) {
+    const uint64_t steps = i == 0 ? 40 : 4000;
+    FakeRank rank;
+    AddLongRun(rank, steps);
+    const auto checkpoints = format::ReadCheckpoints(rank);
+    ASSERT_EQ(checkpoints.size(), 1u);
+    const uint64_t before = rank.events_read();
+    auto built = ReplayPlan::Build(rank, {KindOf, GivesUp, preload::InputKindOf}, &checkpoints[0]);
+    ASSERT_TRUE(built.has_value());
+    read[i] = rank.events_read() - before;
+    const ReplayPlan& plan = **built;
+    EXPECT_EQ(plan.start()->OperationsOf(1), 2 * steps - 4);
+    EXPECT_EQ(plan.LastOperation(1), 2 * steps);
+    for (uint64_t seq : {uint64_t{1}, uint64_t{2}, 2 * steps - 3, 2 * steps})
+      ASSERT_NE(plan.FindOperation(1, seq), kNone) << seq;
+    EXPECT_EQ(plan.calls()[plan.FindOperation(1, 2 * steps - 3)].comm_seq, 2 * steps - 3);
+    EXPECT_EQ(plan.FindOperation(1, steps / 2 + 3), kNone) << "nobody asks for it";
+    const uint32_t main = plan.FindThread("0");
+    EXPECT_EQ(plan.threads()[main].strict_events, plan.start()->PositionOf(main).strict_events + 4);
+    EXPECT_NE(plan.FindComm(7), nullptr) << "defined in the middle";
+    EXPECT_EQ(plan.Stack(9).size(), 1u);
+    EXPECT_TRUE(plan.start()->GoesOn(main));
+  }
+  EXPECT_EQ(read[0], read[1]);
+}
+
+TEST(ReplayPlanTest, FromTheStartEverythingIsRead) {
+  FakeRank rank;
+  AddLongRun(rank, 40);
+  auto plan = ReplayPlan::Build(rank, {KindOf, GivesUp, preload::InputKindOf}, nullptr);
+  ASSERT_TRUE(plan.has_value());
+  for (uint64_t seq = 1; seq <= 80; ++seq) EXPECT_NE((*plan)->FindOperation(1, seq), kNone) << seq;
+}
+
 TEST(ReplayPlanTest, ACheckpointThatLacksSomethingIsNotWhole) {
   FakeRank rank;
   rank.Thread(0, "0");

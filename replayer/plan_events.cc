@@ -1,0 +1,50 @@
+#include "replayer/plan_events.h"
+
+#include "format/batch_info.h"
+
+namespace deja::replayer {
+namespace {
+
+using format::EventKind;
+using format::KindBit;
+
+// So many steps belong to the prologue, and the batch after them: what a thread may have consumed
+// when another one is at its first step.
+constexpr size_t kPrologueSteps = 8;
+
+// What is served once, in its order, and is over when the program is behind it.
+constexpr uint64_t kPassing = KindBit(EventKind::kCallEnter) | KindBit(EventKind::kCallLeave) |
+                              KindBit(EventKind::kCallResults) | KindBit(EventKind::kClockRun) |
+                              KindBit(EventKind::kSnapshot) | KindBit(EventKind::kStep) |
+                              KindBit(EventKind::kNote) | KindBit(EventKind::kWindowChange);
+// What is told apart by the calls around it.
+constexpr uint64_t kWithCalls = KindBit(EventKind::kCommCreated) | KindBit(EventKind::kAsyncError);
+
+// Of what comes from the tail the index says nothing.
+bool IsIndexed(const format::BatchInfo& batch) {
+  return batch.size != 0;
+}
+
+}  // namespace
+
+std::pair<size_t, size_t> BatchesBetween(const format::RankReader& reader,
+                                         const format::RecordedCheckpoint& checkpoint) {
+  const auto& batches = reader.batches();
+  size_t first = 0;
+  for (size_t steps = 0; first < batches.size() && steps < kPrologueSteps; ++first)
+    steps += batches[first].steps.size();
+  ++first;
+  size_t end = first;
+  while (end < batches.size() && IsIndexed(batches[end]) &&
+         batches[end].last_time_ns < checkpoint.at.time_ns)
+    ++end;
+  return first < end ? std::pair(first, end) : std::pair<size_t, size_t>{};
+}
+
+uint64_t KindsNeededBetween(const format::BatchInfo& batch) {
+  if ((batch.kinds & kWithCalls) != 0) return ~uint64_t{0};
+  const bool defines = (batch.kinds & ~kPassing) != 0;
+  return defines ? ~kPassing : 0;
+}
+
+}  // namespace deja::replayer
