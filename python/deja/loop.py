@@ -58,7 +58,7 @@ class Loop:
         return begins
 
     def go_through(self, iterable):
-        self._begin_pass(iterable)
+        self.begin_pass(iterable)
         iterator = iter(iterable)
         try:
             length = len(iterable)
@@ -73,7 +73,7 @@ class Loop:
             try:
                 element = next(iterator)
             except StopIteration:
-                self._pass += 1
+                self.end_pass()
                 return
             self._is_open = False
             self.batch += 1
@@ -82,11 +82,25 @@ class Loop:
     def enter(self, epochs):
         self._epochs = epochs
 
-    def _begin_pass(self, iterable):
+    def begin_pass(self, iterable=None):
         self.batch = 0
         if self._is_watched:
             self._iterable = iterable
             self._at_begin_of_pass = rng.save(), _generator_state(iterable)
+
+    def end_pass(self):
+        self._pass += 1
+
+    def begin_step_of(self, iterator):
+        """For loops that are not the program's own: a step begins, and `iterator` is where it was then. True: that is another place."""
+        self.begin_step()
+        recorded, self._recorded = self._recorded, None
+        if recorded is None:
+            return False
+        _skip(iterator, recorded["batch"] - self.batch)
+        self.batch = recorded["batch"]
+        rng.load(recorded["rng"])
+        return True
 
     def _save(self):
         self._refresh()
@@ -129,7 +143,8 @@ class Loop:
             rng.load(states)
             _set_generator(iterable, generator)
             _set_sampler_epoch(iterable, recorded["sampler"])
-            iterator = iter(iterable)
+            with _other_entropy():  # workers that stay are asked to drop what they have
+                iterator = iter(iterable)
             _skip(iterator, recorded["batch"])
         self._pass, self.batch = recorded["pass"], recorded["batch"]
         self._at_begin_of_pass = recorded["begin"]
@@ -176,8 +191,13 @@ def _assign_target(frame, at, value):
         raise registered.DoesNotFit("deja.epochs needs a loop with one plain variable: for epoch in deja.epochs(...)")
     if store.opname == "STORE_GLOBAL":
         frame.f_globals[names[0]] = value
-        return
-    frame.f_locals[names[0]] = value
+    else:
+        assign(frame, names[0], value)
+
+
+def assign(frame, name, value):
+    """Gives a value to a local variable of a function that runs, as a debugger does."""
+    frame.f_locals[name] = value
     to_fast = getattr(ctypes.pythonapi, "PyFrame_LocalsToFast", None)
     if to_fast is not None and sys.version_info < (3, 13):  # later ones write through
         to_fast(ctypes.py_object(frame), ctypes.c_int(0))
