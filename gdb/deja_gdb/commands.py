@@ -1,7 +1,7 @@
 """The list of commands. `deja help NAME` of gdb is `help deja NAME`."""
 import gdb
 
-from . import reverse_next, running, session, travel
+from . import reverse_next, running, session, travel, when_changed
 from .running import go
 from .stacks import python_stack, recorded_stack
 from .state import OFFSET_COMM, OFFSET_EXIT, OFFSET_NAN, OFFSET_NEXT, OFFSET_SEQ, OFFSET_STEP
@@ -42,6 +42,7 @@ HELP = [
     ("back", "go back to the stop before this one"),
     ("reverse-next", "go back to the statement before this one, over calls"),
     ("reverse-continue", "go back to the stop of a breakpoint before this"),
+    ("when-changed TENSOR|EXPRESSION", "go back to the statement that changed it last"),
     ("mark NAME", "name the current place"),
     ("marks", "list named places, steps with checkpoints, and the program's notes"),
     ("tensor send|recv|NAME [COUNT]", "elements of the current operation's tensor, or of a deja_tensor snapshot: live "
@@ -103,6 +104,8 @@ COMMANDS = [
     ("back", travel.back, "Go back to the stop before this one.\n" + AGAIN),
     ("reverse-next", reverse_next.reverse_next, "Go back to the statement before this one, over calls.\n" + AGAIN),
     ("reverse-continue", travel.reverse_continue, "Go back to the stop of a breakpoint before this.\n" + AGAIN),
+    ("when-changed", when_changed.when_changed, "Go back to the statement that last changed a snapshot's tensor, a variable, "
+     "or memory: TENSOR | EXPRESSION | ADDRESS BYTES.\n" + AGAIN),
     ("mark", travel.mark, "Name the current place, for `deja goto mark NAME`."),
     ("marks", travel.marks, "List named places, steps with checkpoints, and the program's notes."),
     ("tensor", tensor, "Show a tensor of the current operation or a snapshot: send|recv|NAME [COUNT]."),

@@ -149,6 +149,27 @@ class Gdb(Travel):
         self.assertLess(shown[2], call, f"\n{run}")
         self.assertGreater(shown[2], call - 6, f"\n{run}")
 
+    def line_of(self, text):
+        source = (Path(harness.ROOT) / "tests/e2e/apps/replay/checkpoints.cc").read_text().splitlines()
+        return next(i for i, line in enumerate(source, 1) if text in line)
+
+    def test_the_statement_that_changed_it(self):
+        """A variable that another thread has written, an element of a tensor, and one that the steps have left alone."""
+        self.record_run()
+        run = self.gdb("deja goto step 25", "up", "deja when-changed trail",
+                       "deja goto step 25", "up", "deja when-changed weights._M_impl._M_start[7]", "print i",
+                       "deja goto step 3", "up", "deja when-changed flags.steps", "deja when-changed", "deja when-changed 1 + 1")
+        self.assertIn('deja: trail changed last between "AllReduce #24 of comm 0" and "AllReduce #25 of comm 0"\n', run.stdout, f"\n{run}")
+        self.assertRegex(run.stdout, r"(?m)^deja: weights.* changed last between \"AllReduce #25 of comm 0\" and here$")
+        shown = [int(line) for line in re.findall(r"^(\d+)\t", run.stdout, re.MULTILINE)]
+        step = self.line_of("step = static_cast<int>(deja_step")
+        changed = [line for line in shown if line not in (step, 62)]
+        self.assertEqual(changed[0], self.line_of("trail ^ std::random_device"), f"\n{run}")
+        self.assertIn(changed[1] - self.line_of("weights[i] -= "), (0, -1), f"\n{run}")  # the loop's own line, behind it
+        self.assertIn("flags.steps has not changed", run.stderr)
+        self.assertIn("usage: deja when-changed", run.stderr)
+        self.assertIn("1 + 1 is no variable", run.stderr)
+
     def test_mistakes(self):
         self.record_run()
         run = self.gdb("deja goto", "deja goto step x", "deja goto mark nowhere", "deja reverse-continue", "deja goto step 99",

@@ -1,0 +1,208 @@
+"""`deja when-changed`: between which two operations memory changed last, and then by which statement.
+
+One run notes what is in the memory at each operation on the way here. Another one goes to the operation before the
+last change, and a hardware watchpoint counts the writes from there; a third one stops at the last of them.
+"""
+import contextlib
+import dataclasses
+
+import gdb
+
+from . import session, state
+from .positions import Visit, find_hit, here, return_to, run_to_place
+from .running import NO_CONDITIONS, Start, apply_conditions, go_on, quietly, read_reason, restart
+from .stacks import stopped_by_deja
+from .state import NO_REASON, OFFSET_NEXT, OPERATION, State, is_running
+from .travel import arrive
+
+WATCHED_BYTES = 8  # what one hardware watchpoint sees on every processor
+MAX_BYTES = 64 << 20
+
+
+@dataclasses.dataclass
+class Memory:
+    name: str
+    address: int
+    size: int
+
+    def read(self):
+        """None: it cannot be read (yet)."""
+        try:
+            return state.read(self.address, self.size)
+        except gdb.MemoryError:
+            return None
+
+
+@dataclasses.dataclass
+class Look:
+    """What was in the memory when a thread had come to a place."""
+    thread: str
+    place: int
+    text: str
+    value: bytes
+
+
+def memory_of(words):
+    if not words:
+        raise gdb.GdbError("usage: deja when-changed TENSOR | EXPRESSION | ADDRESS BYTES")
+    shown = next((t for t in State().tensors if t.name == words[0] and t.role == 3), None)
+    if shown is not None:
+        memory = Memory(words[0], shown.live, shown.count * shown.element_size())
+    else:
+        memory = memory_of_expression(words)
+    if not 0 < memory.size <= MAX_BYTES:
+        raise gdb.GdbError(f"{memory.name}: {memory.size} bytes are no memory to look at")
+    if memory.read() is None:
+        raise gdb.GdbError(f"{memory.name}: the memory at {memory.address:#x} cannot be read")
+    return memory
+
+
+def memory_of_expression(words):
+    counted = len(words) == 2 and words[1].isdigit()
+    text = words[0] if counted else " ".join(words)
+    value = gdb.parse_and_eval(text)
+    if counted:
+        return Memory(text, int(value), int(words[1]))
+    if value.address is None:
+        raise gdb.GdbError(f"{text} is no variable and no tensor that the program shows; of an address say how many bytes: "
+                           f"deja when-changed {text} 8")
+    return Memory(text, int(value.address), value.type.sizeof)
+
+
+class Way:
+    """From a start to the position, operation by operation."""
+
+    def __init__(self, position, start):
+        self.position, self.start = position, start
+        self.visit = None
+
+    def is_there(self):
+        """Called at each stop of ours."""
+        if not is_running() or (self.visit is not None and self.visit.reached):
+            return True
+        if not stopped_by_deja():
+            return False
+        current = State().current()
+        at_place = current is not None and (current.name, *current.places[:1]) == (self.position.thread, self.position.place)
+        if not at_place:
+            return read_reason() != OPERATION and not self.position.at_place
+        if self.position.at_place:
+            return True
+        if self.position.reason == NO_REASON and self.visit is None:
+            self.visit = Visit(self.position, self.position.hit)
+        return False
+
+    def leave(self):
+        if self.visit is not None:
+            self.visit.delete()
+            self.visit = None
+
+
+def looks_on(way, memory):
+    """At each operation from the start on, and at the position."""
+    found = []
+    restart(way.start, Start({**NO_CONDITIONS, OFFSET_NEXT: ("I", 1)}, place=(way.position.thread, way.position.place), mute=True))
+    while is_running():
+        there = way.is_there()
+        now = State()
+        current = now.current()
+        # What a late replay does before it jumps to the checkpoint is the program's beginning.
+        if current is not None and (not way.start.number or now.start_step):
+            found.append(Look(current.name, current.places[0] if current.places else 0, now.message, memory.read()))
+        if there:
+            break
+        now.write(OFFSET_NEXT, "I", 1)
+        go_on()
+    way.leave()
+    return found
+
+
+def last_change(looks):
+    """Position in `looks` of the one after which the memory was another one; None: it never was."""
+    for i in range(len(looks) - 2, -1, -1):
+        if looks[i].value is not None and looks[i + 1].value is not None and looks[i].value != looks[i + 1].value:
+            return i
+    return None
+
+
+def first_difference(before, after):
+    return next(i for i, (a, b) in enumerate(zip(before, after)) if a != b)
+
+
+@contextlib.contextmanager
+def watching(address):
+    point = gdb.Breakpoint(f"*(unsigned char (*)[{WATCHED_BYTES}]) {address:#x}", gdb.BP_WATCHPOINT, gdb.WP_WRITE, internal=True)
+    point.silent = True
+    try:
+        yield
+    finally:
+        if point.is_valid():
+            point.delete()
+
+
+def writes_until(way, look):
+    """How often the watched bytes change from here to the look, or to the position if there is none."""
+    writes = 0
+    now = State()
+    apply_conditions(now, NO_CONDITIONS)
+    now.mute()
+    if look is not None:
+        now.stop_at_place(look.thread, look.place)
+    else:
+        now.stop_at_place(way.position.thread, way.position.place)
+        way.is_there()
+    while is_running():
+        go_on()
+        if look is None and way.is_there():
+            break
+        if is_running() and not stopped_by_deja():
+            writes += 1
+        elif look is not None:
+            break
+    way.leave()
+    return writes
+
+
+def when_changed(words):
+    memory = memory_of(words)
+    position = here()
+    with quietly():
+        if position.reason == NO_REASON:
+            find_hit(position, position.start)
+        for start in session.the.earlier(position.start):
+            way = Way(position, start)
+            looks = looks_on(way, memory)
+            at = last_change(looks)
+            if at is not None:
+                break
+        else:
+            return_to(position)
+            raise gdb.GdbError(f"{memory.name} has not changed between the first operation and here")
+        found = go_to_write(way, memory, looks, at)
+        if not found:
+            return_to(position)
+    until = "here" if at + 2 == len(looks) else f"\"{looks[at + 1].text}\""
+    print(f"deja: {memory.name} changed last between \"{looks[at].text}\" and {until}")
+    if not found:
+        print("deja: no instruction of the program was seen to write there: the kernel did (a read or the like)")
+    arrive()
+
+
+def go_to_write(way, memory, looks, at):
+    before, after = looks[at], looks[at + 1]
+    offset = first_difference(before.value, after.value)
+    address = memory.address + offset - (memory.address + offset) % WATCHED_BYTES
+    # The last look is at the position, which need not be a place.
+    end = after if at + 2 < len(looks) else None
+    run_to_place(way.start, before.thread, before.place)
+    with watching(address):
+        writes = writes_until(way, end)
+    if not writes:
+        return False
+    run_to_place(way.start, before.thread, before.place)
+    with watching(address):
+        while writes and is_running():
+            go_on()
+            if not stopped_by_deja():
+                writes -= 1
+    return True
