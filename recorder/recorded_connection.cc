@@ -189,17 +189,28 @@ void RecordedConnection::BeFifo(Recording& rec, std::string_view path, int flags
                                preload::Self().name);
   kind_ = ConnectionKind::kInherited;
   type_ = S_IFIFO;
+  WriteOpened(rec, {.result = error == 0 ? 0 : -1, .error = static_cast<uint32_t>(error)});
+  rec.RelieveStaging();
+}
+
+// The event that says that this connection exists, under a number of its own.
+void RecordedConnection::WriteOpened(Recording& rec, const Opening& opening) {
   number_ = NextConnection(&rec);
   format::ConnectionOpened event;
   event.connection = number_;
   event.kind = static_cast<uint32_t>(kind_);
   event.name = name_.text;
   event.type = type_;
-  event.result = error == 0 ? 0 : -1;
-  event.error = static_cast<uint32_t>(error);
+  event.local = local_.view();
+  event.remote = remote_.view();
+  event.result = opening.result;
+  event.error = opening.error;
+  event.listener = opening.listener;
+  event.own = own_;
+  event.file_size = file_size_;
+  event.peer = peer_;
   rec.writer.Write(event);
   announced_in_.store(&rec, std::memory_order_release);
-  rec.RelieveStaging();
 }
 
 bool RecordedConnection::IsDatagrams() const {
@@ -224,19 +235,7 @@ bool RecordedConnection::Announce(Recording& rec) {
     transfers_.store(0);
     sent_.store(0);
   }
-  number_ = NextConnection(&rec);
-  format::ConnectionOpened event;
-  event.connection = number_;
-  event.kind = static_cast<uint32_t>(kind_);
-  event.name = name_.text;
-  event.type = type_;
-  event.local = local_.view();
-  event.remote = remote_.view();
-  event.own = own_;
-  event.file_size = file_size_;
-  event.peer = peer_;
-  rec.writer.Write(event);
-  announced_in_.store(&rec, std::memory_order_release);
+  WriteOpened(rec, {});
   return !own_;
 }
 
@@ -365,20 +364,7 @@ void RecordedConnection::AnnounceConnect(Recording& rec, int fd, int result, int
       remote_, NextNumber(&rec, "connect", ThreadName(), remote_.view()), thread);
   if (result == 0 || pending_) AskName(fd, false, local_);
   if (result == 0 && domain_ == AF_UNIX) peer_ = OwnSockets::PeerLineage(fd, peer_space_);
-  number_ = NextConnection(&rec);
-  format::ConnectionOpened event;
-  event.connection = number_;
-  event.kind = static_cast<uint32_t>(kind_);
-  event.name = name_.text;
-  event.type = type_;
-  event.local = local_.view();
-  event.remote = remote_.view();
-  event.result = result;
-  event.error = static_cast<uint32_t>(error);
-  event.own = own_;
-  event.peer = peer_;
-  rec.writer.Write(event);
-  announced_in_.store(&rec, std::memory_order_release);
+  WriteOpened(rec, {.result = result, .error = static_cast<uint32_t>(error)});
   if (result < 0 && !pending_) nowhere_ = true;
 }
 
@@ -419,18 +405,7 @@ void RecordedConnection::AnnounceBind(Recording& rec, int fd, const SocketAddres
   remote_ = requested;
   if (result == 0) AskName(fd, false, local_);
   name_ = ConnectionName::Bind(NextNumber(&rec, "bind", ThreadName(), {}), preload::Self().name);
-  number_ = NextConnection(&rec);
-  format::ConnectionOpened event;
-  event.connection = number_;
-  event.kind = static_cast<uint32_t>(kind_);
-  event.name = name_.text;
-  event.type = type_;
-  event.local = local_.view();
-  event.remote = remote_.view();
-  event.result = result;
-  event.error = static_cast<uint32_t>(error);
-  rec.writer.Write(event);
-  announced_in_.store(&rec, std::memory_order_release);
+  WriteOpened(rec, {.result = result, .error = static_cast<uint32_t>(error)});
   if (result == 0) nowhere_ = false;
 }
 
@@ -480,19 +455,7 @@ int RecordedConnection::OnAccept(int fd, sockaddr* address, socklen_t* size, int
   if (domain_ == AF_UNIX) made->peer_ = OwnSockets::PeerLineage(accepted, made->peer_space_);
   // By the listener's address: that of the connection may be another of the machine's.
   made->name_ = ConnectionName::Accept(local_, NextNumber(rec, "accept", {}, local_.view()));
-  made->number_ = NextConnection(rec);
-  format::ConnectionOpened event;
-  event.connection = made->number_;
-  event.kind = static_cast<uint32_t>(made->kind_);
-  event.name = made->name_.text;
-  event.type = type_;
-  event.local = made->local_.view();
-  event.remote = made->remote_.view();
-  event.listener = announced_in_.load() == rec ? number_ : 0;
-  event.own = made->own_;
-  event.peer = made->peer_;
-  rec->writer.Write(event);
-  made->announced_in_.store(rec, std::memory_order_release);
+  made->WriteOpened(*rec, {.listener = announced_in_.load() == rec ? number_ : 0});
   preload::FdTable::Set(accepted, made);
   rec->RelieveStaging();
   return accepted;

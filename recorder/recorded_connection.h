@@ -45,10 +45,18 @@ class RecordedConnection final : public preload::ConnectionObject {
  private:
   friend class ConnectionPool;
 
+  // What the call that makes a connection has led to.
+  struct Opening {
+    int64_t result = 0;
+    uint32_t error = 0;
+    uint32_t listener = 0;  // the number of the one that accepted it; 0: none that is in the trace
+  };
+
   // Says to the trace that this connection exists, unless that has been done in this process. False
   // if nothing that it transfers belongs into the trace.
   bool Announce(Recording& rec);
   void AnnounceListener();
+  void WriteOpened(Recording& rec, const Opening& opening);
   void Write(Recording& rec, format::Transfer& event);
   void WriteReceived(Recording& rec, const preload::Transfer& transfer, int error);
   [[nodiscard]] bool MayBeHead(std::span<const std::byte> bytes) const;
