@@ -320,10 +320,28 @@ class Judge {
     for (const std::vector<json>* lines : {&lines_, &child_lines_})
       for (const json& line : *lines)
         if (line["kind"] == "child-end") AddChildEnd(line);
+    AddLiveChildren();
     verdict_.json["children_replayed"] = started;
     if (started != 0)
       verdict_.summary += fmt::format("; {} {} replayed", started,
                                       started == 1 ? "child process" : "child processes");
+  }
+
+  // Children that asked the machine: what they did may differ from what they did in the recorded
+  // run.
+  void AddLiveChildren() {
+    static constexpr size_t kMost = 3;
+    json names = json::array();
+    for (const json& line : lines_)
+      if (line["kind"] == "child-live") names.push_back(Text(line, "name"));
+    if (names.empty()) return;
+    verdict_.json["children_live"] = names;
+    for (size_t i = 0; i < std::min(names.size(), kMost); ++i)
+      verdict_.details.push_back(fmt::format("child {} ran live: the trace has no recording of it",
+                                             names[i].get<std::string>()));
+    if (names.size() > kMost)
+      verdict_.details.push_back(
+          fmt::format("so did {} more child processes", names.size() - kMost));
   }
 
   void AddChildEnd(const json& line) {

@@ -263,10 +263,28 @@ void ReplayerEngine::OnInput(preload::InputCall& call) {
   ServeInput(*session_, session_->Thread(), call);
 }
 
-// In a child of which nothing is recorded: it looked at nothing but who it is.
+void ReplayerEngine::ReportLive() {
+  if (!preload::HasProcessName() || live_told_.exchange(true)) return;
+  const preload::ProcessName& name = preload::OwnProcessName();
+  // One that was killed at once had done nothing yet: there is nothing that could have been lost.
+  if (inherited_ != nullptr) {
+    const auto status = inherited_->StatusOf(static_cast<uint32_t>(name.recorded_pid));
+    if (status && WIFSIGNALED(*status)) return;
+  }
+  JsonLine line("child-live");
+  line.Add("name", name.path);
+  line.Add("pid", OwnPid());
+  report_.Write(line);
+}
+
+// In a child of which nothing is recorded: it looked at nothing but who it is, or its recording is
+// lost.
 void ReplayerEngine::ServeUnrecorded(preload::InputCall& call) {
-  if (preload::InputKindOf(call.api) != preload::InputKind::kIdentity || !preload::HasProcessName())
+  if (preload::InputKindOf(call.api) != preload::InputKind::kIdentity) {
+    ReportLive();
     return call.Real();
+  }
+  if (!preload::HasProcessName()) return call.Real();
   const preload::ProcessName& name = preload::OwnProcessName();
   const auto api = static_cast<preload::LibcApi>(call.api);
   int value = 0;
@@ -317,6 +335,7 @@ void ReplayerEngine::OnForkChild() {
   if (connections_ != nullptr) connections_->Abandon();
   connections_ = nullptr;
   groups_ = nullptr;
+  live_told_.store(false);
   ServedFile::SetSession(nullptr);
   live_pid_ = OwnPid();
   preload::Self().engine_state = nullptr;
@@ -460,8 +479,12 @@ bool ReplayerEngine::MayKill(int pid, int signal) {
 }
 
 int64_t ReplayerEngine::OnClock(format::ClockSource source, int64_t live_ns) {
-  if (session_ == nullptr) return live_ns;
   const int saved_errno = errno;
+  if (session_ == nullptr) {
+    ReportLive();
+    errno = saved_errno;
+    return live_ns;
+  }
   const int64_t told = ServeClock(*session_, session_->Thread(), source, live_ns);
   errno = saved_errno;
   return told;

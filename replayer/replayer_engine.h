@@ -82,12 +82,15 @@ class ReplayerEngine final : public preload::Engine {
   const char* MapInput(int dirfd, const char* path, preload::FileUse use, std::span<char> buffer);
   bool FindEntries(DIR* stream, const char* path, ServedFolders::Folder& folder);
   void ServeUnrecorded(preload::InputCall& call);
+  // Says once that this process asks the machine, because the trace has no recording of it.
+  void ReportLive();
   void HideCreatedFiles();
   // `option`: what would have allowed it; null: nothing does.
   void Refuse(const char* what, const char* target, const char* option);
 
   Session* session_ = nullptr;             // null in children that the trace does not have
   const ReplayPlan* inherited_ = nullptr;  // of the process that forked this one
+  std::atomic<bool> live_told_ = false;
   PidMap pids_;
   int root_pid_ = 0;                          // of the rank
   ProcessGroups* groups_ = nullptr;           // null where there is no session

@@ -94,6 +94,19 @@ class Children(harness.DejaTest):
         self.assertEqual([c["name"] for c in ranks[0]["children"]], [c["name"] for c in ranks[1]["children"]])
         self.checked(self.replay(1))
 
+    def test_a_lost_recording_is_named(self):
+        script = "date +%N; od -An -N4 -tx1 /dev/urandom"
+        self.checked(self.record_single("/bin/sh", "-c", script))
+        names = sorted(self.names())
+        held = self.dir / "held"
+        lost = []
+        for folder in sorted(self.trace_path().glob("child-*")):
+            folder.rename(held)
+            again = self.checked(self.replay(0))
+            held.rename(folder)
+            lost += re.findall(r"child (\S+) ran live: the trace has no recording of it", again.stdout)
+        self.assertEqual(sorted(lost), names)
+
     def test_bundle(self):
         run = self.checked(self.record("workers", n=1))
         bundle = self.trace_path("run.deja.zip")
