@@ -73,7 +73,7 @@ if [ -z "$quick" ]; then
   run "release, benchmarks" build_and_test release
   run "clang" build_and_test clang "-DCMAKE_C_COMPILER=$clangc" "-DCMAKE_CXX_COMPILER=$clangxx"
   run "fuzz" build_and_test fuzz "-DCMAKE_C_COMPILER=$clangc" "-DCMAKE_CXX_COMPILER=$clangxx"
-  run "clang-tidy" tools/tidy.sh
+  run "clang-tidy" tools/tidy.py
 fi
 
 finish
