@@ -6,7 +6,7 @@ import sys
 from deja import engine
 
 _MAX_FRAMES = 20
-
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 _installed = False
 
@@ -30,10 +30,11 @@ def install():
 
 
 def _text(kind, error, traceback):
-    """'exception ValueError: text; train.py:57 in main, train.py:70 in <module>', the innermost frame first."""
+    """'exception ValueError: text; train.py:57 in main, train.py:70 in <module>', the innermost frame first, without Deja's."""
     frames = []
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        frames.append(f"{os.path.basename(code.co_filename)}:{traceback.tb_lineno} in {code.co_name}")
+        if not code.co_filename.startswith(_HERE):
+            frames.append(f"{os.path.basename(code.co_filename)}:{traceback.tb_lineno} in {code.co_name}")
         traceback = traceback.tb_next
     return f"exception {kind.__name__}: {str(error)[:400]}; " + ", ".join(frames[: -_MAX_FRAMES - 1 : -1])

@@ -51,6 +51,33 @@ class TorchFailures(TorchTest):
     def test_calls_that_do_not_match(self):
         self.assertFailsAlike("calls", TORCH_DISTRIBUTED_DEBUG="DETAIL")
 
+    def assertEndsAgain(self, what, code, *ends):
+        """ends: what `deja info` says of each rank."""
+        run = self.record("env", [f"PYTHONPATH={harness.ROOT / 'python'}", PYTHON, APPS / "ends.py", what], n=2, timeout=300)
+        self.checked(run, code)
+        info = self.checked(self.deja("info", self.trace_path())).stdout
+        for rank, end in enumerate(ends):
+            self.assertRegex(info, rf"(?s)rank {rank}: {end}")
+            replayed = self.checked(self.replay(rank, env={"MASTER_PORT": "1"}))
+            self.assertIn("the same as recorded", replayed.stdout)
+            self.assertEqual(of_rank(rank, replayed.stdout), of_rank(rank, run.stdout)[:3])
+        self.assertIn("comm 0: rank 0 came to c10d_", info)
+        self.assertIn("rank 1 never entered it: its last was c10d_allreduce #3 at ends.py:", info)
+        return replayed
+
+    def test_an_exception_of_c_plus_plus_that_nobody_catches(self):
+        replayed = self.assertEndsAgain("terminate", 134, r"exit 1, RuntimeError: .* at distributed_c10d\.py:\d+ in barrier, in step 2, after c10d_barrier #4",
+                                        r"SIGABRT at ends\.py:19 in end, after c10d_allreduce #3")
+        self.assertIn("terminate called", replayed.stderr)
+
+    def test_a_rank_is_killed(self):
+        self.assertEndsAgain("kill", 137, "exit 1, RuntimeError: .*, in step 2, after c10d_barrier #4",
+                             "killed by SIGKILL, after c10d_allreduce #3")
+
+    def test_a_rank_does_not_come_to_a_barrier(self):
+        self.assertEndsAgain("absent", 1, "exit 1, RuntimeError: .*failed to pass monitoredBarrier in 2000 ms.*, in step 2, after "
+                             "c10d_monitored_barrier #4", "exit 0")
+
 
 if __name__ == "__main__":
     harness.main()
