@@ -27,15 +27,30 @@ Status Drainer::MakePlaceFor(const BlockHeader& block) {
     DEJA_RETURN_IF_ERROR(writer_->BeginSegment(segment, MonotonicNs()));
     DropExpired();
   }
-  if (!window_.has_limit()) return {};
+  return window_.has_limit() ? StayWithinLimit(block.size) : Status();
+}
+
+// Drops the oldest segments until there is room for so many bytes more.
+Status Drainer::StayWithinLimit(uint64_t more) {
   const uint64_t limit = window_.Limit(writer_->event_file_bytes());
-  while (writer_->payload_file_bytes() + block.size > limit) {
-    if (!DropOldest(window_.limited_by_budget() ? "disk budget" : "size")) break;
-  }
-  if (writer_->segments().size() > 1 && writer_->payload_file_bytes() + block.size > limit) {
-    return Fail(ErrorCode::kLimit, "what is marked to be kept fills the disk budget");
+  while (writer_->payload_file_bytes() + more > limit) {
+    if (DropOldest(window_.limited_by_budget() ? "disk budget" : "size")) continue;
+    const SegmentFile& newest = writer_->segments().back();
+    if (writer_->segments().size() > 1 || window_.marked_end() != 0)
+      return Fail(ErrorCode::kLimit, "what is marked to be kept fills the disk budget");
+    if (newest.whole.empty() && newest.partial.empty())
+      return Fail(ErrorCode::kLimit,
+                  "the disk budget leaves no room for " + std::to_string(more) + " bytes");
+    // It may go when it is not the one that grows.
+    const uint32_t next = window_.Next(newest.facts.number);
+    DEJA_RETURN_IF_ERROR(writer_->BeginSegment(next, MonotonicNs()));
   }
   return {};
+}
+
+void Drainer::Publish(bool last) {
+  if (is_rank())
+    window_.Published(writer_->payload_file_bytes() + writer_->event_file_bytes(), last);
 }
 
 // On a full disk the oldest segments go first.
@@ -59,20 +74,14 @@ Status Drainer::TryBlock(const BlockHeader& block) {
   part.bytes = {reinterpret_cast<const std::byte*>(&block + 1), block.size};
   part.step = block.step;
   DEJA_ASSIGN_OR_RETURN([[maybe_unused]] const bool whole, writer_->WritePayload(part));
+  Publish(false);
   return {};
 }
 
 // Says that the segment is gone, and then removes it: a reader that misses the file knows why.
 bool Drainer::DropSegment(const SegmentFile& segment, const char* reason) {
   const uint32_t number = segment.facts.number;
-  const SegmentRange range = writer_->RangeOf(number);
-  WindowChange change;
-  change.what = static_cast<uint32_t>(WindowEvent::kDropped);
-  change.first_segment = range.first;
-  change.last_segment = range.last;
-  change.reason = reason;
-  change.payloads = segment.facts.payloads;
-  change.payload_bytes = segment.facts.payload_bytes;
+  const WindowChange change = writer_->Dropping(segment, reason);
   const EventHead head{kLogThread, log_seq_++, MonotonicNs()};
   const std::string event = EncodeEventToString(head, change);
   // On a full disk it is this file that makes room for the event.
@@ -150,6 +159,11 @@ void Drainer::MoveWindow() {
   window_.Turn(writer_->segments().back().facts.number, writer_->newest_segment_bytes(),
                MonotonicNs());
   DropExpired();
+  if (!window_.has_limit()) return;
+  // There may be more processes now that share the budget.
+  const uint64_t limit = window_.Limit(writer_->event_file_bytes());
+  while (writer_->payload_file_bytes() > limit && DropOldest("disk budget")) {
+  }
 }
 
 }  // namespace deja::format

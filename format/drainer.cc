@@ -54,6 +54,7 @@ Drainer::Drainer(Tail& tail, PayloadArena& arena, PayloadWindow& window, EventRi
       background_(options.background),
       hang_after_ns_(options.hang_after_seconds * 1000000000),
       base_memory_(options.base_memory),
+      effort_(options.effort),
       owner_pid_(static_cast<int>(tail.header().pid)),
       wrap_(options.wrap),
       scratch_(kMaxEventBytes) {
@@ -191,6 +192,7 @@ void Drainer::Drain() {
   const bool all = DrainPayloads();
   if (is_rank()) MoveWindow();
   if (all || filling_up || events_too_) DrainEvents();
+  Publish(false);
 }
 
 bool Drainer::EnsureWriter() {
@@ -199,6 +201,7 @@ bool Drainer::EnsureWriter() {
   options.spare = &spare_;
   options.wrap = wrap_;
   options.base_memory = base_memory_;
+  options.effort = effort_;
   auto writer =
       RankWriter::Create(trace_dir_ + "/" + kPendingPrefix + tail_.process_name(), options);
   if (!writer) {
@@ -418,6 +421,7 @@ Status Drainer::BecomeRank(TraceHeader header) {
     said_ = false;
     if (done) {
       is_child_ = false;
+      window_.BecomeRank();
       is_rank_.store(true, std::memory_order_release);
     } else {
       Say(done.error().message + "; this rank is not recorded");
@@ -535,6 +539,7 @@ bool Drainer::FinishFiles() {
                                          : degraded_reason_);
   }
   if (events_off_.load()) return false;
+  Publish(true);
   const Status finished = writer_->Finish(footer);
   if (!finished) EventsFailed(finished.error());
   return finished.has_value();

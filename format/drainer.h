@@ -38,6 +38,7 @@ class Drainer {
     BackgroundOptions background;
     uint64_t hang_after_seconds = 0;
     uint64_t base_memory = 0;
+    CodecEffort effort = CodecEffort::kSmall;
     WrapFile wrap = nullptr;
   };
   Drainer(Tail& tail, PayloadArena& arena, PayloadWindow& window, EventRing* rings,
@@ -105,6 +106,8 @@ class Drainer {
   Status WriteBlock(const BlockHeader& block);
   Status TryBlock(const BlockHeader& block);
   Status MakePlaceFor(const BlockHeader& block);
+  Status StayWithinLimit(uint64_t more);
+  void Publish(bool last);
   void MoveWindow();
   void DropExpired();
   void LookForMark();
@@ -136,6 +139,7 @@ class Drainer {
   const BackgroundOptions background_;
   const uint64_t hang_after_ns_;
   const uint64_t base_memory_;
+  const CodecEffort effort_;
   const int owner_pid_;
   const WrapFile wrap_;
 

@@ -11,16 +11,28 @@ constexpr uint64_t kSegmentsOfBytes = 8;
 constexpr uint64_t kLeastSegmentBytes = 256 << 10;
 constexpr uint64_t kMostSegmentBytes = 1 << 30;
 constexpr uint64_t kNsPerSecond = 1000000000;
+// So much of a budget is left for indexes and for what is written between two looks at it.
+constexpr uint64_t kReservePart = 32;
 
 uint64_t OrNone(uint64_t value) {
   return value == 0 ? ~uint64_t{0} : value;
+}
+
+uint64_t Usable(const WindowOptions& options) {
+  return options.disk_budget - options.disk_budget / kReservePart;
+}
+
+// An equal part of a limit; none of none.
+uint64_t PartOf(uint64_t limit, uint64_t parts) {
+  return limit == 0 ? 0 : std::max<uint64_t>(limit / parts, 1);
 }
 
 }  // namespace
 
 PayloadWindow::PayloadWindow(const WindowOptions& options)
     : options_(options),
-      limit_(std::min(OrNone(options.keep_bytes), OrNone(options.disk_budget))),
+      limit_(std::min(OrNone(options.keep_bytes),
+                      OrNone(PartOf(options.disk_budget, options.machine_ranks)))),
       steps_in_segment_(std::max<uint64_t>(1, options.keep_steps / kSegments)),
       board_(&own_board_),
       member_(own_board_.Join()),
@@ -67,7 +79,8 @@ void PayloadWindow::SetFirstStep(uint64_t first) {
 }
 
 uint64_t PayloadWindow::SegmentBytes() const {
-  return std::clamp(limit_ / kSegmentsOfBytes, kLeastSegmentBytes, kMostSegmentBytes);
+  const uint64_t limit = std::min(limit_, Budget());
+  return std::clamp(limit / kSegmentsOfBytes, kLeastSegmentBytes, kMostSegmentBytes);
 }
 
 void PayloadWindow::Turn(uint32_t current, uint64_t bytes, uint64_t now_ns) {
@@ -80,6 +93,11 @@ void PayloadWindow::Turn(uint32_t current, uint64_t bytes, uint64_t now_ns) {
   const bool old = options_.keep_seconds != 0 &&
                    now_ns - turned_ns_ >= options_.keep_seconds * kNsPerSecond / kSegments;
   if (full || old) board().Advance(seen);
+}
+
+uint32_t PayloadWindow::Next(uint32_t current) {
+  if (segment() <= current) board().Advance(current);
+  return segment();
 }
 
 bool PayloadWindow::Expired(const Segment& segment, uint64_t ended_ns, uint64_t now_ns) {
@@ -96,8 +114,26 @@ bool PayloadWindow::Hangs(uint64_t after_ns, uint64_t now_ns) {
   return board().TakeHang(last);
 }
 
+void PayloadWindow::ShareBudget(const std::string& directory, const std::string& job_id) {
+  if (!has_limit() || ledger_ != nullptr) return;
+  const uint64_t all = OrNone(Usable(options_));
+  ledger_ =
+      DiskLedger::Open(directory, job_id, {all, std::min(all / 2, OrNone(options_.keep_bytes))});
+}
+
+void PayloadWindow::Published(uint64_t bytes, bool last) {
+  if (ledger_ == nullptr) return;
+  ledger_->Publish(bytes);
+  if (last) ledger_->Leave();
+}
+
+uint64_t PayloadWindow::Budget() const {
+  if (ledger_ != nullptr) return ledger_->Share();
+  return OrNone(PartOf(Usable(options_), options_.machine_ranks));
+}
+
 uint64_t PayloadWindow::Limit(uint64_t event_bytes) const {
-  const uint64_t budget = OrNone(options_.disk_budget);
+  const uint64_t budget = Budget();
   // Events stay. However many there are, something is left for payloads.
   const uint64_t left =
       budget == kNoLimit ? kNoLimit : budget - std::min(event_bytes, budget / 4 * 3);

@@ -11,6 +11,9 @@
 // The same bytes are kept once within a segment. Who refers to them again in a later one has them
 // kept again: a segment needs no other one.
 //
+// The budget is for all processes of the job on this machine: DiskLedger says which part of it is
+// this one's.
+//
 // Owner: RankLog. Producer functions: any thread. Drainer functions: one thread at a time.
 #ifndef DEJA_FORMAT_PAYLOAD_WINDOW_H_
 #define DEJA_FORMAT_PAYLOAD_WINDOW_H_
@@ -18,8 +21,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "format/disk_ledger.h"
 #include "format/futex.h"
 #include "format/messages.h"
 #include "format/window_board.h"
@@ -31,7 +37,8 @@ struct WindowOptions {
   uint64_t keep_steps = 0;
   uint64_t keep_bytes = 0;
   uint64_t keep_seconds = 0;
-  uint64_t disk_budget = 0;  // of all files of the rank
+  uint64_t disk_budget = 0;    // of all files that the job writes on this machine
+  uint64_t machine_ranks = 1;  // of which this is a rank's part where there is no ledger
   // Short steps share a segment until it has so much: what may be there beyond keep_steps.
   uint64_t shared_bytes = 1 << 20;
 };
@@ -60,6 +67,8 @@ class PayloadWindow {
   // Goes over to the board that the ranks of the machine share; before the first payload that it
   // shares. False if there is no place on it.
   bool Join(WindowBoard& shared);
+  // From now on the budget is shared with the others of the job. Before there is a folder.
+  void ShareBudget(const std::string& directory, const std::string& job_id);
   // The window ends as it is.
   void Close() { board().Close(member_.load()); }
 
@@ -67,8 +76,16 @@ class PayloadWindow {
 
   // Begins the next segment if `current` is full (`bytes`), or old.
   void Turn(uint32_t current, uint64_t bytes, uint64_t now_ns);
+  // Begins the next segment if `current` is the one that is filled; returns that one.
+  uint32_t Next(uint32_t current);
   // True if `segment`, which is complete since `ended_ns`, may go.
   [[nodiscard]] bool Expired(const Segment& segment, uint64_t ended_ns, uint64_t now_ns);
+  // This process is a rank, and no child process any more.
+  void BecomeRank() {
+    if (ledger_ != nullptr) ledger_->BecomeRank();
+  }
+  // So many bytes are on the disk, in all files; `last`: there will be no more.
+  void Published(uint64_t bytes, bool last);
   // So many bytes all payload files may have together. `event_bytes`: of the other file.
   [[nodiscard]] uint64_t Limit(uint64_t event_bytes) const;
   [[nodiscard]] bool has_limit() const { return limit_ != kNoLimit; }
@@ -88,9 +105,12 @@ class PayloadWindow {
 
   [[nodiscard]] WindowBoard& board() const { return *board_.load(std::memory_order_acquire); }
   [[nodiscard]] uint64_t SegmentBytes() const;
+  // What this process may have on the disk.
+  [[nodiscard]] uint64_t Budget() const;
 
   const WindowOptions options_;
-  const uint64_t limit_;
+  const uint64_t limit_;  // about; Limit() knows better
+  std::unique_ptr<DiskLedger> ledger_;
   const uint64_t steps_in_segment_;
   mutable WindowBoard own_board_{};
   std::atomic<WindowBoard*> board_;

@@ -70,8 +70,8 @@ class SharedSink final : public RingSink {
 };
 
 Drainer::Options DrainerOptions(const RankLogOptions& options) {
-  return {options.trace_dir, options.background, options.hang_after_seconds, options.base_memory,
-          options.wrap_file};
+  return {options.trace_dir,   options.background, options.hang_after_seconds,
+          options.base_memory, options.effort,     options.wrap_file};
 }
 
 class RankLogImpl final : public RankLog {
@@ -105,6 +105,7 @@ class RankLogImpl final : public RankLog {
 
   Status BecomeRank(TraceHeader header) override {
     if (closed()) return Fail(ErrorCode::kInvalidArgument, "the log has been finished");
+    window_.ShareBudget(tail_dir_, job_id_);
     if (shared_ == nullptr && header.world_size != 1) {
       shared_ = SharedPieces::Open(tail_dir_, job_id_, copies_);
       if (shared_ != nullptr && !window_.Join(shared_->board())) shared_ = nullptr;
@@ -117,6 +118,7 @@ class RankLogImpl final : public RankLog {
   }
   Status BecomeChild(TraceHeader header) override {
     if (closed()) return Fail(ErrorCode::kInvalidArgument, "the log has been finished");
+    window_.ShareBudget(tail_dir_, job_id_);
     return drainer_.BecomeChild(std::move(header));
   }
   [[nodiscard]] bool is_rank() const override { return drainer_.is_rank(); }

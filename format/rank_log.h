@@ -28,6 +28,7 @@
 #include "format/payload_window.h"
 #include "format/ring_producer.h"
 #include "format/tail_format.h"
+#include "format/tensor_codec.h"
 
 namespace deja::format {
 
@@ -48,6 +49,7 @@ struct RankLogOptions {
   uint32_t copies = 0;
   // Memory for what was kept last of each series, to write differences to it; 0: none are written.
   uint64_t base_memory = 0;
+  CodecEffort effort = CodecEffort::kSmall;
   // What is kept when not everything is. Takes effect with BecomeRank.
   WindowOptions window = {};
   // The window is marked when no rank of the machine has been in a collective for so long.

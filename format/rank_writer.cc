@@ -115,6 +115,7 @@ Result<std::unique_ptr<RankWriter>> RankWriter::Continue(const std::string& fold
   writer->batches_ = std::move(files.batches);
   writer->segments_ = std::move(files.segments);
   writer->totals_ = files.totals;
+  writer->header_ = std::move(files.header);
   for (SegmentFile& segment : writer->segments_) {
     const bool newest = &segment == &writer->segments_.back();
     const std::string path = folder + "/" + SegmentFileName(segment.facts.number);
@@ -267,7 +268,8 @@ bool RankWriter::EncodeDifference(const PayloadPart& part, const PayloadBases::B
                                   PayloadChunk& chunk) {
   difference_.resize(part.bytes.size());
   XorBytes(part.bytes.data(), base.bytes.data(), part.bytes.size(), difference_.data());
-  const EncodedTensor encoded = EncodeTensor(difference_, part.element_size, scratch_);
+  const EncodedTensor encoded =
+      EncodeTensor(difference_, part.element_size, scratch_, options_.effort);
   const auto size = static_cast<double>(encoded.bytes.size());
   if (encoded.codec != TensorCodec::kPlanes ||
       size > kDifferencePays * static_cast<double>(base.stored_size)) {
@@ -302,7 +304,8 @@ Result<uint64_t> RankWriter::WriteChunk(const PayloadPart& part) {
     next.stored_size = base->stored_size;
   } else {
     if (base != nullptr) tried = Tried::kSavedNothing;
-    const EncodedTensor encoded = EncodeTensor(part.bytes, part.element_size, scratch_);
+    const EncodedTensor encoded =
+        EncodeTensor(part.bytes, part.element_size, scratch_, options_.effort);
     chunk.codec = static_cast<uint32_t>(encoded.codec);
     chunk.data = AsText(encoded.bytes);
     next.stored_size = encoded.bytes.size();
@@ -340,14 +343,14 @@ Result<bool> RankWriter::WritePayload(const PayloadPart& part) {
     at = gap + chunk.bytes.size();
   }
   if (!payload.IsWhole()) {
-    index_bytes_ += kIndexPieceBytes;
+    CountIndex(segment, kIndexPieceBytes);
     return false;
   }
   ++facts.payloads;
   facts.payload_bytes += part.total_size;
   PayloadInfo info = payload.Info(part.hash);
   info.segment = facts.number;
-  index_bytes_ += EncodedSize(info) + kIndexElementBytes;
+  CountIndex(segment, EncodedSize(info) + kIndexElementBytes);
   segment.whole.push_back(std::move(info));
   segment.partial.erase(part.hash);
   return true;
@@ -414,6 +417,18 @@ SegmentRange RankWriter::RangeOf(uint32_t number) const {
   return range;
 }
 
+WindowChange RankWriter::Dropping(const SegmentFile& segment, std::string_view reason) const {
+  const SegmentRange range = RangeOf(segment.facts.number);
+  WindowChange change;
+  change.what = static_cast<uint32_t>(WindowEvent::kDropped);
+  change.first_segment = range.first;
+  change.last_segment = range.last;
+  change.reason = reason;
+  change.payloads = segment.facts.payloads;
+  change.payload_bytes = segment.facts.payload_bytes;
+  return change;
+}
+
 void RankWriter::DropSegment(uint32_t number) {
   const auto segment =
       std::find_if(segments_.begin(), segments_.end(),
@@ -422,6 +437,7 @@ void RankWriter::DropSegment(uint32_t number) {
   AddRange(totals_.dropped, RangeOf(number));
   totals_.payloads_dropped += segment->facts.payloads;
   totals_.payload_bytes_dropped += segment->facts.payload_bytes;
+  index_bytes_ -= segment->index_bytes;
   unlink((folder_ + "/" + SegmentFileName(number)).c_str());
   segments_.erase(segment);
 }

@@ -23,6 +23,7 @@
 #include "format/messages.h"
 #include "format/payload_bases.h"
 #include "format/process_file.h"
+#include "format/tensor_codec.h"
 
 namespace deja::format {
 
@@ -65,9 +66,10 @@ struct SegmentFile {
   Segment facts;
   std::vector<PayloadInfo> whole;
   std::map<Hash128, PartialPayload> partial;
-  uint64_t end = 0;       // where the last whole frame ends
-  bool finished = false;  // with a footer behind it
-  uint64_t ended_ns = 0;  // when the next one began
+  uint64_t end = 0;          // where the last whole frame ends
+  uint64_t index_bytes = 0;  // about, of what an index says about it
+  bool finished = false;     // with a footer behind it
+  uint64_t ended_ns = 0;     // when the next one began
 
   // Something of this step is about to be added.
   void Note(uint64_t step);
@@ -79,12 +81,14 @@ struct RankFiles {
   std::vector<SegmentFile> segments;  // by number
   Footer totals;
   uint64_t events_end = 0;  // where the last whole frame ends
+  std::string header;       // encoded
 };
 
 struct RankWriterOptions {
   SpareFds* spare = nullptr;
   WrapFile wrap = nullptr;
   uint64_t base_memory = 0;  // for PayloadBases
+  CodecEffort effort = CodecEffort::kSmall;
 };
 
 class RankWriter {
@@ -123,7 +127,8 @@ class RankWriter {
   [[nodiscard]] const std::vector<SegmentFile>& segments() const { return segments_; }
   [[nodiscard]] uint64_t payload_file_bytes() const;
   [[nodiscard]] uint64_t newest_segment_bytes() const { return payloads_->offset(); }
-  [[nodiscard]] uint64_t event_file_bytes() const { return events_->offset(); }
+  // With the index that it will end with, about.
+  [[nodiscard]] uint64_t event_file_bytes() const { return events_->offset() + index_bytes_; }
   // Finishes the newest segment and begins `number`, which is greater.
   Status BeginSegment(uint32_t number, uint64_t now_ns);
   // Marks the segments that stay, for the footer.
@@ -133,6 +138,8 @@ class RankWriter {
   // What DropSegment would make the trace lack: the segment, and the numbers before it that are not
   // there.
   [[nodiscard]] SegmentRange RangeOf(uint32_t number) const;
+  // What is to be said before.
+  [[nodiscard]] WindowChange Dropping(const SegmentFile& segment, std::string_view reason) const;
 
   // Opens the files anew after a failure. The next write may work, if there is room again.
   Status Retry();
@@ -168,6 +175,10 @@ class RankWriter {
   [[nodiscard]] Footer SegmentFooter(const SegmentFile& segment) const;
   void IndexSegments(Index& index, Footer& footer) const;
   void Count(const BatchInfo& batch, uint64_t events);
+  void CountIndex(SegmentFile& segment, uint64_t bytes) {
+    segment.index_bytes += bytes;
+    index_bytes_ += bytes;
+  }
   [[nodiscard]] Status MakeRoom(ProcessFile& file, uint64_t bytes) const;
 
   std::string folder_;
@@ -183,7 +194,7 @@ class RankWriter {
   std::vector<SegmentFile> segments_;
   std::string header_;  // encoded
   uint64_t batches_with_ops_ = 0;
-  uint64_t index_bytes_ = 0;  // about, when it is encoded
+  uint64_t index_bytes_ = 0;  // about, when it is encoded; with those of all segments
   bool spend_reserve_ = false;
   Footer totals_;
   std::vector<std::byte> scratch_;

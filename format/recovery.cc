@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "format/batch_info.h"
+#include "format/disk_ledger.h"
 #include "format/file.h"
 #include "format/folder_lock.h"
 #include "format/format_version.h"
@@ -22,6 +23,8 @@
 #include "format/payload_segments.h"
 #include "format/payload_table.h"
 #include "format/process_identity.h"
+#include "format/rank_folder.h"
+#include "format/rank_log.h"
 #include "format/rank_writer.h"
 #include "format/shared_pieces.h"
 #include "format/tail.h"
@@ -156,6 +159,7 @@ Status FolderScan::ScanEvents(const std::string& path) {
           return Fail(ErrorCode::kUnsupportedVersion,
                       path + " was written by a newer Deja: recover it with that one");
         }
+        files.header.assign(AsText(payload));
         tail_path = header.tail.path;
         tail_id = header.tail.id;
         if (finished) return {};
@@ -236,11 +240,76 @@ Result<std::unique_ptr<TailReader>> OpenDeadTail(const FolderScan& scan,
   return tail;
 }
 
-Status AddPayloads(const TailReader& tail, const std::set<Hash128>& complete, RankWriter& writer,
-                   uint64_t& added) {
+// Room on the disk for what a tail holds: as much as the job's budget leaves, and what the oldest
+// segments of the folder take.
+class Room {
+ public:
+  Room(const std::string& tail_path, RankWriter& writer, uint64_t next_log_seq)
+      : ledger_(DiskLedger::OfTail(tail_path)),
+        writer_(writer),
+        is_child_(writer.folder().find(std::string("/") + kChildPrefix) != std::string::npos),
+        bytes_before_(Bytes()),
+        next_log_seq_(next_log_seq) {
+    if (ledger_ != nullptr) room_ = ledger_->RoomForGone(is_child_);
+  }
+  ~Room() {
+    if (ledger_ != nullptr)
+      ledger_->AddOfGone(is_child_, static_cast<int64_t>(Bytes() - bytes_before_));
+  }
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+
+  // Drops segments until it is there. False if it never will be: the part is to be left out, and
+  // counts as one of what was dropped.
+  Result<bool> Make(const TailPayload& part) {
+    if (ledger_ == nullptr) return true;
+    while (Bytes() + part.size > bytes_before_ + room_) {
+      const std::vector<SegmentFile>& segments = writer_.segments();
+      const auto oldest = std::find_if(segments.begin(), segments.end() - 1,
+                                       [](const auto& file) { return file.facts.marked == 0; });
+      if (oldest != segments.end() - 1) {
+        DEJA_RETURN_IF_ERROR(Drop(*oldest));
+        continue;
+      }
+      // The newest one can go when there is a newer one, which is not for this part.
+      const SegmentFile& newest = segments.back();
+      const uint32_t next = std::max(newest.facts.number, part.segment) + 1;
+      const bool is_empty = newest.whole.empty() && newest.partial.empty();
+      if (newest.facts.marked != 0 || (is_empty && newest.facts.number > part.segment))
+        return false;
+      DEJA_RETURN_IF_ERROR(writer_.BeginSegment(next, 0));
+    }
+    return true;
+  }
+
+ private:
+  [[nodiscard]] uint64_t Bytes() const {
+    return writer_.payload_file_bytes() + writer_.event_file_bytes();
+  }
+  Status Drop(const SegmentFile& segment) {
+    const EventHead head{kLogThread, next_log_seq_++, MonotonicNs()};
+    writer_.AddEvent(AsBytes(EncodeEventToString(head, writer_.Dropping(segment, "disk budget"))));
+    const uint32_t number = segment.facts.number;
+    DEJA_RETURN_IF_ERROR(writer_.WriteBatch());
+    writer_.DropSegment(number);
+    return {};
+  }
+
+  const std::unique_ptr<DiskLedger> ledger_;
+  RankWriter& writer_;
+  const bool is_child_;
+  const uint64_t bytes_before_;
+  uint64_t room_ = 0;
+  uint64_t next_log_seq_;
+};
+
+Status AddPayloads(const TailReader& tail, const std::set<Hash128>& complete, Room& room,
+                   RankWriter& writer, uint64_t& added) {
   std::vector<std::byte> bytes;
   for (const TailPayload& part : tail.payloads()) {
     if (complete.count(part.hash) != 0) continue;
+    DEJA_ASSIGN_OR_RETURN(const bool fits, room.Make(part));
+    if (!fits) continue;
     bytes.resize(part.size);
     DEJA_RETURN_IF_ERROR(tail.ReadPayload(part, bytes));
     DEJA_ASSIGN_OR_RETURN(const bool whole,
@@ -317,7 +386,9 @@ Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate&
                           RankWriter::Continue(folder, std::move(scan.files)));
     scan.files.totals = footer;
     if (tail != nullptr) {
-      DEJA_RETURN_IF_ERROR(AddPayloads(*tail, complete, *writer, report.payloads_from_tail));
+      const auto last = scan.last_seq.find(kLogThread);
+      Room room(scan.tail_path, *writer, last == scan.last_seq.end() ? 0 : last->second + 1);
+      DEJA_RETURN_IF_ERROR(AddPayloads(*tail, complete, room, *writer, report.payloads_from_tail));
       DEJA_RETURN_IF_ERROR(AddEvents(*tail, scan, *writer, report.events_from_tail));
     }
     footer = Footer{};
@@ -364,13 +435,13 @@ Result<int> RemoveOrphanTails(const std::string& trace_dir, const std::string& j
     if (name.starts_with(kPendingPrefix)) pending.insert(name.substr(strlen(kPendingPrefix)));
   }
   const std::string prefix = TailNamePrefix(job_id);
-  const std::string shared = SharedPiecesName(job_id);
+  const std::string common[] = {SharedPiecesName(job_id), DiskLedgerName(job_id)};
   std::set<std::string> in_use;  // process names
   int removed = 0;
   for (const std::string& directory : directories) {
     for (const std::string& name : NamesIn(directory)) {
       if (!name.starts_with(prefix) || !name.ends_with(kTailNameSuffix)) continue;
-      if (name == shared) continue;
+      if (name == common[0] || name == common[1]) continue;
       const std::string process_name =
           name.substr(prefix.size(), name.size() - prefix.size() - strlen(kTailNameSuffix));
       const std::string path = directory + "/" + name;
@@ -387,9 +458,11 @@ Result<int> RemoveOrphanTails(const std::string& trace_dir, const std::string& j
       }
     }
   }
-  // What it is for ends with the last of them; who still uses it has it mapped.
+  // What they are for ends with the last process; who still uses them has them mapped.
   for (const std::string& directory : directories) {
-    if (in_use.empty()) unlink((directory + "/" + shared).c_str());
+    for (const std::string& name : common) {
+      if (in_use.empty()) unlink((directory + "/" + name).c_str());
+    }
   }
   for (const std::string& process_name : pending) {
     if (in_use.count(process_name) != 0 || PendingIsInUse(process_name)) continue;

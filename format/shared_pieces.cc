@@ -1,9 +1,6 @@
 #include "format/shared_pieces.h"
 
-#include <fcntl.h>
 #include <sched.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,7 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "format/futex.h"
+#include "format/job_memory.h"
 #include "format/process_identity.h"
 #include "format/tail.h"
 
@@ -62,31 +59,12 @@ std::unique_ptr<SharedPieces> SharedPieces::Open(const std::string& directory,
   static_assert(sizeof(Set) == 64 && std::atomic<uint64_t>::is_always_lock_free);
   constexpr size_t kBytes = kHeaderBytes + kSets * sizeof(Set);
   if (directory.empty() || job_id.empty() || copies == 0) return nullptr;
-  const ScopedSignalBlock no_signals;  // SIGXFSZ
-  const int saved = errno;
-  const std::string path = directory + "/" + SharedPiecesName(job_id);
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  struct stat info {};
-  void* base = MAP_FAILED;
-  // Pages that are not there would be a SIGBUS later.
-  if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
-      fallocate(fd, 0, 0, kBytes) == 0) {
-    base = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  }
-  if (fd >= 0) close(fd);
-  errno = saved;
-  if (base == MAP_FAILED) return nullptr;
-  madvise(base, kBytes, MADV_DONTFORK);
-  madvise(base, kBytes, MADV_DONTDUMP);
+  void* base = MapJobMemory(directory + "/" + SharedPiecesName(job_id), kBytes, kMagic);
+  if (base == nullptr) return nullptr;
   std::unique_ptr<SharedPieces> shared(new SharedPieces);
   shared->header_ = static_cast<Header*>(base);
   shared->sets_ = reinterpret_cast<Set*>(static_cast<std::byte*>(base) + kHeaderBytes);
   Header& header = *shared->header_;
-  uint64_t magic = 0;
-  if (!header.magic.compare_exchange_strong(magic, kMagic) && magic != kMagic) {
-    munmap(base, kBytes);
-    return nullptr;
-  }
   uint64_t nonce = 0;
   uint64_t mine = 0;
   RandomBytes(reinterpret_cast<uint8_t*>(&mine), sizeof mine);

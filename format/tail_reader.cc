@@ -347,6 +347,7 @@ Result<std::optional<uint64_t>> TailReaderImpl::LoadBlock(uint64_t position) {
   part.size = Get<uint64_t>(raw, offsetof(BlockHeader, size));
   part.element_size = ElementSizeOf(Get<uint32_t>(raw, offsetof(BlockHeader, kind)));
   part.step = Get<uint32_t>(raw, offsetof(BlockHeader, step));
+  part.segment = Get<uint32_t>(raw, offsetof(BlockHeader, segment));
   part.file_offset = at + sizeof(BlockHeader);
   const bool sane = part.size <= block_bytes - sizeof(BlockHeader) &&
                     part.size <= part.total_size && part.offset <= part.total_size - part.size &&

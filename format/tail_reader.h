@@ -38,6 +38,7 @@ struct TailPayload {
   uint64_t size = 0;
   uint32_t element_size = 1;
   uint64_t step = 0;         // how many steps had begun
+  uint32_t segment = 0;      // it was to be kept in this one or in a later one
   uint64_t file_offset = 0;  // in the tail
 };
 

@@ -66,13 +66,13 @@ PlaneEntry GetEntry(const std::byte* header, size_t plane) {
 // Writes the chunk's parts one after the other.
 class ChunkWriter {
  public:
-  ChunkWriter(std::vector<std::byte>& out, uint8_t flags, size_t entries)
-      : out_(out), used_(PlanesHeaderBytes(entries)) {
+  ChunkWriter(std::vector<std::byte>& out, uint8_t flags, size_t entries, CodecEffort effort)
+      : out_(out), effort_(effort), used_(PlanesHeaderBytes(entries)) {
     out_[0] = static_cast<std::byte>(flags);
   }
 
   void Add(size_t entry, const PlaneSample& sample, std::span<const std::byte> plane) {
-    PlaneEntry encoded = EncodePlane(sample, plane, std::span(out_).subspan(used_));
+    PlaneEntry encoded = EncodePlane(sample, plane, std::span(out_).subspan(used_), effort_);
     encoded.offset = static_cast<uint32_t>(used_);
     PutEntry(out_.data(), entry, encoded);
     used_ += encoded.size;
@@ -92,11 +92,13 @@ class ChunkWriter {
 
  private:
   std::vector<std::byte>& out_;
+  const CodecEffort effort_;
   size_t used_;
 };
 
 template <typename U>
-EncodedTensor EncodePlanes(std::span<const std::byte> in, std::vector<std::byte>& scratch) {
+EncodedTensor EncodePlanes(std::span<const std::byte> in, std::vector<std::byte>& scratch,
+                           CodecEffort effort) {
   constexpr size_t kPlanes = sizeof(U);
   const size_t elements = in.size() / kPlanes;
   TensorSample sample = SampleTensor<U>(in);
@@ -111,7 +113,7 @@ EncodedTensor EncodePlanes(std::span<const std::byte> in, std::vector<std::byte>
   scratch.resize(PlanesHeaderBytes(entries) + kPlanes * PlaneBound(elements) +
                  PlaneBound(BitmapBytes(elements)) + kPlanes);
   ChunkWriter chunk(scratch, (sample.rotated ? kRotated : 0) | (sample.sparse ? kSparse : 0),
-                    entries);
+                    entries, effort);
   Workspace& workspace = ThreadWorkspace();
   const std::byte* values = in.data();
   size_t count = elements;
@@ -216,18 +218,18 @@ Status DecodePlanes(std::span<const std::byte> in, std::span<std::byte> out) {
 }  // namespace
 
 EncodedTensor EncodeTensor(std::span<const std::byte> in, uint32_t element_size,
-                           std::vector<std::byte>& scratch) {
+                           std::vector<std::byte>& scratch, CodecEffort effort) {
   constexpr size_t kSmallest = 128;  // what smaller chunks could save, their frame costs
   if (in.size() < kSmallest || in.size() > kPayloadChunkBytes) return Stored(in);
   switch (element_size) {
     case 1:
-      return EncodePlanes<uint8_t>(in, scratch);
+      return EncodePlanes<uint8_t>(in, scratch, effort);
     case 2:
-      return EncodePlanes<uint16_t>(in, scratch);
+      return EncodePlanes<uint16_t>(in, scratch, effort);
     case 4:
-      return EncodePlanes<uint32_t>(in, scratch);
+      return EncodePlanes<uint32_t>(in, scratch, effort);
     case 8:
-      return EncodePlanes<uint64_t>(in, scratch);
+      return EncodePlanes<uint64_t>(in, scratch, effort);
     default:
       return Stored(in);
   }

@@ -17,7 +17,7 @@ namespace deja::format {
 enum class TensorCodec : uint32_t {
   kStored = 0,  // the bytes themselves
   kZstd = 1,    // one zstd frame
-  kPlanes = 2,  // byte planes, each stored, constant, Huffman coded or zstd
+  kPlanes = 2,  // byte planes, each stored, constant, Huffman coded, zstd or packed
   // Byte planes of the difference to an earlier chunk (PayloadChunk.base), which only who has the
   // file can decode.
   kDifference = 3,
@@ -31,10 +31,14 @@ struct EncodedTensor {
   std::span<const std::byte> bytes;  // into `scratch`, or the input itself when stored
 };
 
+// kFast: two to three times the speed, and bf16 parameters at 1.43 instead of 1.53 of their size.
+enum class CodecEffort { kSmall, kFast };
+
 // Encodes at most kPayloadChunkBytes. `element_size` is 1, 2, 4 or 8. `scratch` is reused between
 // calls.
 EncodedTensor EncodeTensor(std::span<const std::byte> in, uint32_t element_size,
-                           std::vector<std::byte>& scratch);
+                           std::vector<std::byte>& scratch,
+                           CodecEffort effort = CodecEffort::kSmall);
 
 // Decodes into `out`, whose size is the chunk's decoded size.
 Status DecodeTensor(TensorCodec codec, uint32_t element_size, std::span<const std::byte> in,

@@ -47,6 +47,8 @@ bool ReadConfig(Config& config) {
   config.checkpoint_every = NumberOf("DEJA_CHECKPOINT_EVERY");
   if (const char* single = std::getenv("DEJA_SINGLE")) config.single_pid = std::atoi(single);
   config.base_memory = NumberOf("DEJA_DELTA_MEMORY");
+  const char* codec = std::getenv("DEJA_CODEC");
+  config.fast_codec = codec != nullptr && std::strcmp(codec, "fast") == 0;
   const char* pressure = std::getenv("DEJA_ON_PRESSURE");
   config.drop_payloads = pressure != nullptr && std::strcmp(pressure, "drop-payload") == 0;
   if (const char* copies = std::getenv("DEJA_REDUNDANCY"))
@@ -54,7 +56,8 @@ bool ReadConfig(Config& config) {
   config.window.keep_steps = NumberOf("DEJA_KEEP_STEPS");
   config.window.keep_bytes = NumberOf("DEJA_KEEP_BYTES");
   config.window.keep_seconds = NumberOf("DEJA_KEEP_SECONDS");
-  config.window.disk_budget = NumberOf("DEJA_DISK_BUDGET") / RanksOnThisMachine();
+  config.window.disk_budget = NumberOf("DEJA_DISK_BUDGET");
+  config.window.machine_ranks = RanksOnThisMachine();
   config.hang_after_seconds = NumberOf("DEJA_HANG_AFTER");
   config.background_nice = static_cast<int>(NumberOf("DEJA_BACKGROUND_NICE"));
   config.background_idle_io = NumberOf("DEJA_BACKGROUND_IDLE_IO") != 0;
@@ -76,7 +79,9 @@ format::RankLogOptions LogOptions(const Config& config, bool is_child) {
   if (config.tail_dir[0] != '\0') options.tail_dir = config.tail_dir;
   options.job_id = config.job_id;
   if (config.payload_bytes != 0) options.payload_bytes = config.payload_bytes;
-  options.base_memory = config.base_memory;
+  // A difference is one more pass over the bytes.
+  options.base_memory = config.fast_codec ? 0 : config.base_memory;
+  if (config.fast_codec) options.effort = format::CodecEffort::kFast;
   options.copies = config.copies;
   options.window = config.window;
   options.hang_after_seconds = config.hang_after_seconds;

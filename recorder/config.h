@@ -22,8 +22,9 @@ struct Config {
   char tail_dir[4096] = {};
   char python_dir[4096] = {};  // from which Python takes Deja's own modules
   char job_id[64] = {};
-  size_t payload_bytes = 0;       // 0: the log's default
-  uint64_t base_memory = 0;       // for differences to the step before
+  size_t payload_bytes = 0;  // 0: the log's default
+  uint64_t base_memory = 0;  // for differences to the step before
+  bool fast_codec = false;
   uint64_t checkpoint_every = 0;  // steps; 0: only when the program asks
   bool drop_payloads = false;
   format::WindowOptions window;

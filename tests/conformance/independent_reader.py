@@ -308,6 +308,28 @@ def decode_huffman(data, count):
     return bytes(out)
 
 
+def decode_packed(data, first, count):
+    """A packed plane: codes of a few bits, 64 of them as words of their bits, and the bytes that have no code."""
+    bits, groups = data[0], (count + 63) // 64
+    if not 1 <= bits <= 4:
+        raise Corrupt("bits")
+    words = struct.unpack_from(f"<{groups * bits}Q", data, 1)
+    at, out = 1 + 8 * bits * groups, bytearray()
+    for i in range(64 * groups):
+        code = sum((words[i // 64 * bits + bit] >> (i % 64) & 1) << bit for bit in range(bits))
+        if i >= count:
+            if code:
+                raise Corrupt("bits behind the end")
+        elif code < (1 << bits) - 1:
+            out.append((first + code) & 255)
+        else:
+            out.append(data[at])
+            at += 1
+    if at != len(data):
+        raise Corrupt("packed plane")
+    return bytes(out)
+
+
 def decode_plane(data, plane, count):
     mode, value, offset, stored = struct.unpack_from("<BBII", data, 1 + 10 * plane)
     part = data[offset:offset + stored]
@@ -319,6 +341,8 @@ def decode_plane(data, plane, count):
         out = zstd_decode(part, count)
     elif mode == 3:
         out = decode_huffman(part, count)
+    elif mode == 4:
+        out = decode_packed(part, value, count)
     else:
         raise Corrupt("mode")
     if len(out) != count:

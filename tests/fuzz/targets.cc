@@ -11,7 +11,9 @@
 #include "format/bundle.h"
 #include "format/frame_reader.h"
 #include "format/message_codec.h"
+#include "format/rank_log.h"
 #include "format/rank_reader.h"
+#include "format/raw_event.h"
 #include "format/tensor_codec.h"
 #include "format/trace.h"
 #include "tests/support/sample_trace.h"
@@ -108,6 +110,53 @@ std::vector<Bytes> MessageSeeds() {
   return seeds;
 }
 
+// ---- Raw events, as a tail has them: what comes of one is an event, and nothing is written
+// outside.
+
+void RunRawEvents(std::span<const std::byte> bytes) {
+  constexpr size_t kGuard = 32;
+  Bytes out(kMaxEventBytes + kGuard, std::byte{0x5c});
+  const size_t size = EncodeRawEvent(bytes, std::span(out).first(kMaxEventBytes));
+  Check(size <= kMaxEventBytes, "an event keeps to its size");
+  Check(
+      std::all_of(out.end() - kGuard, out.end(), [](std::byte b) { return b == std::byte{0x5c}; }),
+      "nothing is written behind it");
+  Event event;
+  if (size != 0) Check(DecodeEvent(std::span(out).first(size), event), "it is one");
+  (void)RawCheckOf(bytes.size(), bytes);
+}
+
+template <typename Body>
+Bytes RawSeed(const Body& body) {
+  Bytes record(RawRecordBound(body));
+  record.resize(WriteRawRecord(EventHead{3, 70000, 1'000'000'007}, body, 4096, record.data()));
+  record.erase(record.begin(), record.begin() + sizeof(RecordHeader));
+  return record;
+}
+
+std::vector<Bytes> RawEventSeeds() {
+  CallEnter enter;
+  enter.api = 4;
+  enter.comm_seq = 12;
+  enter.args = {0x7f0000000000, 0x7f0000001000, 64, 7, 0, 1, 1};
+  Tensor tensor;
+  tensor.dtype = 7;
+  tensor.count = 64;
+  tensor.hash = samples::HashOf("a tensor");
+  enter.inputs.push_back(tensor);
+  enter.blob = "some bytes";
+  CallResults results;
+  results.outputs.push_back(tensor);
+  CallLeave leave;
+  leave.result = -1;
+  leave.outs = {1, 2};
+  Input input;
+  input.data = "what was read";
+  Note note;
+  note.text = "a note";
+  return {RawSeed(enter), RawSeed(results), RawSeed(leave), RawSeed(input), RawSeed(note)};
+}
+
 // ---- Tensors: the first bytes choose codec, element size and size; nothing is written outside.
 
 void RunTensors(std::span<const std::byte> bytes) {
@@ -124,11 +173,13 @@ void RunTensors(std::span<const std::byte> bytes) {
       "a decoder keeps to its output");
   Bytes scratch;
   const auto in = bytes.subspan(4);
-  const EncodedTensor encoded = EncodeTensor(in, element_size, scratch);
-  Bytes back(in.size());
-  Check(DecodeTensor(encoded.codec, element_size, encoded.bytes, back).has_value(),
-        "what we encode we decode");
-  Check(std::equal(in.begin(), in.end(), back.begin(), back.end()), "bytes come back");
+  for (const CodecEffort effort : {CodecEffort::kSmall, CodecEffort::kFast}) {
+    const EncodedTensor encoded = EncodeTensor(in, element_size, scratch, effort);
+    Bytes back(in.size());
+    Check(DecodeTensor(encoded.codec, element_size, encoded.bytes, back).has_value(),
+          "what we encode we decode");
+    Check(std::equal(in.begin(), in.end(), back.begin(), back.end()), "bytes come back");
+  }
 }
 
 std::vector<Bytes> TensorSeeds() {
@@ -143,8 +194,10 @@ std::vector<Bytes> TensorSeeds() {
   for (size_t i = 0; i < few.size(); ++i) few[i] = static_cast<char>(i * i % 23 + 1);
   Bytes scratch;
   for (const std::string* bytes : {&floats, &std::as_const(sparse), &std::as_const(few)}) {
-    for (const uint32_t log : {0u, 1u, 2u, 3u}) {
-      const EncodedTensor encoded = EncodeTensor(AsBytes(*bytes), 1u << log, scratch);
+    for (const uint32_t which : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u}) {
+      const uint32_t log = which % 4;
+      const CodecEffort effort = which < 4 ? CodecEffort::kSmall : CodecEffort::kFast;
+      const EncodedTensor encoded = EncodeTensor(AsBytes(*bytes), 1u << log, scratch, effort);
       Bytes seed = {static_cast<std::byte>(encoded.codec), static_cast<std::byte>(log),
                     static_cast<std::byte>(bytes->size()),
                     static_cast<std::byte>(bytes->size() >> 8)};
@@ -243,7 +296,7 @@ const std::vector<Target>& Targets() {
   static const std::vector<Target> targets = {
       {"frames", RunFrames, FrameSeeds},    {"messages", RunMessages, MessageSeeds},
       {"tensors", RunTensors, TensorSeeds}, {"rank", RunRank, RankSeeds},
-      {"bundle", RunBundle, BundleSeeds},
+      {"bundle", RunBundle, BundleSeeds},   {"raw_events", RunRawEvents, RawEventSeeds},
   };
   return targets;
 }

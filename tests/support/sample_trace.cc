@@ -280,8 +280,10 @@ class Builder {
     const uint64_t half = bytes.size() / 8 * 4;
     for (const auto& [offset, size] : {std::pair<uint64_t, uint64_t>{0, half},
                                        std::pair<uint64_t, uint64_t>{half, bytes.size() - half}}) {
+      // Each as one of the efforts makes it.
+      const CodecEffort effort = offset == 0 ? CodecEffort::kSmall : CodecEffort::kFast;
       const EncodedTensor encoded =
-          EncodeTensor(AsBytes(std::string_view(bytes).substr(offset, size)), 4, scratch);
+          EncodeTensor(AsBytes(std::string_view(bytes).substr(offset, size)), 4, scratch, effort);
       const PayloadChunk chunk{
           hash, bytes.size(),         offset, size, static_cast<uint32_t>(encoded.codec),
           4,    AsText(encoded.bytes)};

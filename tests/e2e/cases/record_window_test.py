@@ -11,6 +11,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import harness  # noqa: E402
 
 RANKS = 2
+
+# Workers that come one behind the other and read files, each its own ones.
+READERS = r"""
+import os, sys, zlib
+
+for worker, name in enumerate(sys.argv[1:]):
+    pid = os.fork()
+    if pid == 0:
+        with open(name, "rb") as file:
+            print(worker, zlib.crc32(file.read()), flush=True)
+        os._exit(0)
+    os.waitpid(pid, 0)
+"""
 READER = harness.ROOT / "tests" / "conformance" / "independent_reader.py"
 
 
@@ -124,6 +137,20 @@ class Window(harness.DejaTest):
         self.assertRegex(run.stderr, r"older ones \(.*\) were dropped")
         self.assertVerifies()
         self.assertRegex(self.deja("show", self.trace_path(), "--kind", "window").stdout, r"dropped \(disk budget\)")
+
+    def test_children_share_the_budget(self):
+        budget = 4 << 20
+        files = []
+        for number in range(12):
+            files.append(self.dir / f"data-{number}.bin")
+            files[-1].write_bytes(os.urandom(1 << 20))
+        command = [sys.executable, "-c", READERS, *files]
+        run = self.checked(self.record_single(*command, options=["--inputs", "full", "--disk-budget", str(budget)]))
+        self.assertSameLines(self.command(command).stdout, run.stdout)
+        size = sum(path.stat().st_size for path in self.trace_path().rglob("*") if path.is_file())
+        self.assertLess(size, budget)
+        self.assertGreater(size, budget // 8)
+        self.assertVerifies()
 
     def test_a_mark_keeps_the_window(self):
         process = self.start(self.record_argv("stepper", ["--steps=400", "--pause-us=20000"], n=RANKS,

@@ -230,15 +230,44 @@ TEST(TensorCodecTest, IntegersAndDoublesComeBackSmaller) {
   EXPECT_LT(RoundTrip(labels, 4, scratch).bytes.size(), labels.size() / 4);
 }
 
+TEST(TensorCodecTest, FastIsATenthLarger) {
+  Bytes scratch;
+  const Bytes halves = Bfloat16s(kPayloadChunkBytes / 2);
+  const size_t small = EncodeTensor(halves, 2, scratch).bytes.size();
+  const EncodedTensor fast = EncodeTensor(halves, 2, scratch, CodecEffort::kFast);
+  ASSERT_EQ(fast.codec, TensorCodec::kPlanes);
+  EXPECT_EQ(fast.bytes[1 + 10], std::byte{4}) << "the exponents are packed";
+  EXPECT_LT(fast.bytes.size(), small * 115 / 100);
+  Bytes out(halves.size());
+  ASSERT_TRUE(DecodeTensor(fast.codec, 2, fast.bytes, out));
+  EXPECT_EQ(out, halves);
+}
+
+TEST(TensorCodecTest, FastComesBackWhateverItIs) {
+  Bytes scratch;
+  for (const uint32_t size : {1u, 2u, 4u, 8u}) {
+    for (const Bytes& in : {NormalFloats(5001), Sparse(30'003, size, 0.6), Noise(10'000),
+                            Bytes(9'000, std::byte{7}), Bytes(100)}) {
+      const EncodedTensor encoded = EncodeTensor(in, size, scratch, CodecEffort::kFast);
+      EXPECT_LE(encoded.bytes.size(), in.size());
+      Bytes out(in.size(), std::byte{0xaa});
+      ASSERT_TRUE(DecodeTensor(encoded.codec, size, encoded.bytes, out));
+      EXPECT_EQ(out, in) << size;
+    }
+  }
+}
+
 TEST(TensorCodecTest, EveryTruncationIsRefused) {
   Bytes scratch;
   const Bytes floats = NormalFloats(2000);
-  for (const uint32_t size : {1u, 2u, 4u, 8u}) {
-    const EncodedTensor encoded = EncodeTensor(floats, size, scratch);
-    Bytes out(floats.size());
-    for (size_t cut = 0; cut < encoded.bytes.size(); ++cut) {
-      const Status decoded = DecodeTensor(encoded.codec, size, encoded.bytes.first(cut), out);
-      ASSERT_FALSE(decoded) << "cut at " << cut;
+  for (const CodecEffort effort : {CodecEffort::kSmall, CodecEffort::kFast}) {
+    for (const uint32_t size : {1u, 2u, 4u, 8u}) {
+      const EncodedTensor encoded = EncodeTensor(floats, size, scratch, effort);
+      Bytes out(floats.size());
+      for (size_t cut = 0; cut < encoded.bytes.size(); ++cut) {
+        const Status decoded = DecodeTensor(encoded.codec, size, encoded.bytes.first(cut), out);
+        ASSERT_FALSE(decoded) << "cut at " << cut;
+      }
     }
   }
 }

@@ -168,6 +168,18 @@ class WindowTest : public ::testing::Test {
     EXPECT_TRUE((*log)->BecomeRank(header));
     return std::move(*log);
   }
+  std::unique_ptr<RankLog> MakeChild(const WindowOptions& window) {
+    RankLogOptions options;
+    options.trace_dir = dir_.path();
+    options.tail_dir = tails_.path();
+    options.job_id = kJob;
+    options.payload_bytes = 1 << 20;
+    options.window = window;
+    auto log = RankLog::Create(options);
+    EXPECT_TRUE(log);
+    EXPECT_TRUE((*log)->BecomeChild(TraceHeader{}));
+    return std::move(*log);
+  }
   static std::string Bytes(uint64_t step, uint64_t number = 0, size_t size = 4000) {
     return SomeBytes(step * 1000 + number, size);
   }
@@ -310,6 +322,41 @@ TEST_F(WindowTest, BytesBoundTheFiles) {
   EXPECT_TRUE(Has(*reader, Bytes(1, 370, 30000)));
   EXPECT_FALSE(Has(*reader, Bytes(1, 0, 30000)));
   EXPECT_EQ(Check().payloads_missing, 0u);
+}
+
+// Two ranks and child processes that come and go: everything that is on the disk counts.
+TEST_F(WindowTest, AllProcessesTogetherStayWithinTheBudget) {
+  constexpr uint64_t kBudget = 4 << 20;
+  const WindowOptions window{.disk_budget = kBudget};
+  const auto on_disk = [&] {
+    uint64_t bytes = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(dir_.path()))
+      if (entry.is_regular_file()) bytes += entry.file_size();
+    return bytes;
+  };
+  std::unique_ptr<RankLog> ranks[] = {Make(window, 0), Make(window, 1)};
+  uint64_t seqs[2] = {};
+  std::vector<std::unique_ptr<RankLog>> children;
+  for (uint64_t step = 1; step <= 12; ++step) {
+    for (uint64_t number = 0; number < 20; ++number) {
+      for (uint64_t rank = 0; rank < 2; ++rank)
+        Put(*ranks[rank], Bytes(step, number * 2 + rank, 30000), seqs[rank]);
+    }
+    children.push_back(MakeChild(window));
+    for (uint64_t number = 0; number < 30; ++number) {
+      const std::string bytes = Bytes(100 + step, number, 30000);
+      (void)children.back()->PutPayload(HashOf(bytes), AsBytes(bytes), 4);
+      children.back()->Flush();
+    }
+    if (step % 3 == 0) children[step - 2]->Finish();
+    for (const auto& rank : ranks) rank->Flush();
+    EXPECT_LE(on_disk(), kBudget) << step;
+  }
+  for (const auto& child : children) child->Finish();
+  for (const auto& rank : ranks) rank->Finish();
+  EXPECT_LE(on_disk(), kBudget);
+  EXPECT_GE(on_disk(), kBudget / 2);
+  EXPECT_TRUE(Has(*Open(1), Bytes(12, 39, 30000)));
 }
 
 TEST_F(WindowTest, AMarkedWindowStaysWhileTheNextOneMoves) {

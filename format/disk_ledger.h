@@ -1,0 +1,80 @@
+// DiskLedger: how much of the disk the recorded processes of one job on one machine take, so that
+// all of them together stay within one budget.
+//
+// Ranks have equal parts of what earlier attempts of theirs and child processes have left. Child
+// processes share one pool, of half the budget at most: who comes first must not take it all, so
+// each may have as much as is still free, and gives back when there are more of them. What a
+// process leaves behind stays on the disk and so stays counted; what its tail still holds is added
+// by who completes its folder (recovery.h), if there is room.
+//
+// A small mapping beside the tails, with a name that is removed with theirs; not inherited by
+// children. Numbers in it are good for a moment only: who relies on them may be too late by what
+// the others write within one pass of their background threads.
+//
+// Owner: PayloadWindow, which never unmaps it, or recovery. Functions: one thread at a time, of many
+// processes.
+#ifndef DEJA_FORMAT_DISK_LEDGER_H_
+#define DEJA_FORMAT_DISK_LEDGER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace deja::format {
+
+class DiskLedger {
+ public:
+  // The same for all processes of a job.
+  struct Budget {
+    uint64_t all = 0;       // bytes, of all processes
+    uint64_t children = 0;  // of the child processes among them
+  };
+  // Of the job, in `directory`, made by who comes first. Null if there cannot be one.
+  static std::unique_ptr<DiskLedger> Open(const std::string& directory, const std::string& job_id,
+                                          const Budget& budget);
+  // The one that the process with this tail had. Null if it had none, or it is gone.
+  static std::unique_ptr<DiskLedger> OfTail(const std::string& tail_path);
+  ~DiskLedger();
+  DiskLedger(const DiskLedger&) = delete;
+  DiskLedger& operator=(const DiskLedger&) = delete;
+
+  // A child process until then.
+  void BecomeRank();
+  // So many bytes are in this process's files.
+  void Publish(uint64_t bytes);
+  // It writes no more. What it has stays.
+  void Leave();
+
+  // How many bytes this process's files may have.
+  [[nodiscard]] uint64_t Share();
+
+  // For who completes the folder of a process that is gone: how many bytes may be added to it, and
+  // that so many were (or, if negative, were removed).
+  [[nodiscard]] uint64_t RoomForGone(bool is_child) const;
+  void AddOfGone(bool is_child, int64_t bytes);
+
+ private:
+  struct Slot;
+  struct Layout;
+
+  DiskLedger() = default;
+  static std::unique_ptr<DiskLedger> Map(const std::string& path, bool create);
+  [[nodiscard]] uint64_t RankShare() const;
+  void Publish(std::atomic<uint64_t>& sum, uint64_t bytes);
+  // Closes the accounts of ranks whose process is gone.
+  void CountGone();
+  static void Close(Layout& layout, Slot& slot, uint64_t pid);
+
+  Layout* layout_ = nullptr;
+  Slot* slot_ = nullptr;  // of a rank
+  uint64_t bytes_ = 0;    // as published
+  uint64_t looked_ns_ = 0;
+};
+
+// Its name in the folder of the tails.
+std::string DiskLedgerName(const std::string& job_id);
+
+}  // namespace deja::format
+
+#endif  // DEJA_FORMAT_DISK_LEDGER_H_
