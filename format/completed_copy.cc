@@ -1,11 +1,11 @@
 // CopyCompleted: a rank's files as they would be if it had finished, for a bundle.
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "format/bundle.h"
 #include "format/frame_format.h"
 #include "format/frame_writer.h"
+#include "format/ordered_work.h"
 #include "format/payload_table.h"
 #include "format/rank_copy.h"
 #include "format/rank_reader.h"
@@ -14,30 +14,31 @@ namespace deja::format {
 namespace {
 
 // Writes all complete payloads and fills their part of the index.
-Status CopyPayloads(const RankReader& reader, FrameWriter& out, Index& index, Footer& footer) {
-  PayloadCopier copier(reader, out);
-  for (const PayloadInfo& payload : reader.payloads()) {
-    DEJA_ASSIGN_OR_RETURN(std::optional<PayloadInfo> copy,
-                          copier.Copy(payload.hash, payload.total_size));
-    if (!copy) continue;
+Status CopyPayloads(const RankReader& reader, FrameWriter& out, OrderedWork& work, Index& index,
+                    Footer& footer) {
+  PayloadCopier copier(reader, out, work);
+  const auto done = [&](PayloadInfo copy) {
     ++footer.payloads;
-    footer.payload_bytes += payload.total_size;
-    index.payloads.push_back(std::move(*copy));
-  }
-  return {};
+    footer.payload_bytes += copy.total_size;
+    index.payloads.push_back(std::move(copy));
+  };
+  for (const PayloadInfo& payload : reader.payloads())
+    DEJA_RETURN_IF_ERROR(copier.Copy(payload.hash, payload.total_size, done));
+  return work.Finish();
 }
 
 // Writes what is here of payloads that other ranks have the rest of.
-Status CopyPieces(const RankReader& reader, FrameWriter& out, Index& index, Footer& footer) {
-  PayloadCopier copier(reader, out);
-  for (const Hash128& hash : reader.own_payloads().Partial()) {
-    DEJA_ASSIGN_OR_RETURN(PayloadPieces copy, copier.CopyPieces(hash));
-    if (copy.chunk_offsets.empty()) continue;
+Status CopyPieces(const RankReader& reader, FrameWriter& out, OrderedWork& work, Index& index,
+                  Footer& footer) {
+  PayloadCopier copier(reader, out, work);
+  const auto done = [&](PayloadPieces copy) {
     ++footer.partial_payloads;
     for (const uint64_t size : copy.sizes) footer.partial_payload_bytes += size;
     index.pieces.push_back(std::move(copy));
-  }
-  return {};
+  };
+  for (const Hash128& hash : reader.own_payloads().Partial())
+    DEJA_RETURN_IF_ERROR(copier.CopyPieces(hash, done));
+  return work.Finish();
 }
 
 }  // namespace
@@ -52,17 +53,18 @@ Status CopyCompleted(const std::string& folder, const std::string& out) {
   footer.swept = 1;
   footer.segments.clear();  // one file has them all
   Index index;
+  OrderedWork work;
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<FrameWriter> payloads,
                         StartCopy(out + "/" + kPayloadsFile, reader->header(), 1));
-  DEJA_RETURN_IF_ERROR(CopyPayloads(*reader, *payloads, index, footer));
+  DEJA_RETURN_IF_ERROR(CopyPayloads(*reader, *payloads, work, index, footer));
   if (!reader->header().shares_with.empty()) {
-    DEJA_RETURN_IF_ERROR(CopyPieces(*reader, *payloads, index, footer));
+    DEJA_RETURN_IF_ERROR(CopyPieces(*reader, *payloads, work, index, footer));
   }
   DEJA_RETURN_IF_ERROR(payloads->WriteFooter(footer));
 
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<FrameWriter> events,
                         StartCopy(out + "/" + kEventsFile, reader->header(), 1));
-  DEJA_ASSIGN_OR_RETURN(footer.events, CopyEvents(*reader, *events, index.batches, {}));
+  DEJA_ASSIGN_OR_RETURN(footer.events, CopyEvents(*reader, *events, index.batches, {}, work));
   DEJA_ASSIGN_OR_RETURN(footer.index_offset, events->WriteIndex(index));
   return events->WriteFooter(footer);
 }

@@ -23,6 +23,14 @@ Status FrameWriter::Append(std::span<const std::byte> first, std::span<const std
 }
 
 Result<uint64_t> FrameWriter::Write(FrameType type, std::span<const std::byte> payload) {
+  const bool compress = type != FrameType::kPayloadChunk && type != FrameType::kEnd &&
+                        payload.size() <= kMaxFrameRawBytes;
+  return WriteCompressed(type, payload,
+                         compress ? zstd_.Compress(payload) : std::span<const std::byte>());
+}
+
+Result<uint64_t> FrameWriter::WriteCompressed(FrameType type, std::span<const std::byte> payload,
+                                              std::span<const std::byte> compressed) {
   if (payload.size() > kMaxFrameRawBytes) {
     return Fail(ErrorCode::kLimit, "a frame of " + std::to_string(payload.size()) +
                                        " bytes is larger than the format allows");
@@ -32,12 +40,9 @@ Result<uint64_t> FrameWriter::Write(FrameType type, std::span<const std::byte> p
   FrameHeader header;
   header.type = type;
   header.raw_size = static_cast<uint32_t>(payload.size());
-  if (type != FrameType::kPayloadChunk && type != FrameType::kEnd) {
-    const std::span<const std::byte> compressed = zstd_.Compress(payload);
-    if (!compressed.empty()) {
-      header.codec = FrameCodec::kZstd;
-      payload = compressed;
-    }
+  if (!compressed.empty()) {
+    header.codec = FrameCodec::kZstd;
+    payload = compressed;
   }
   header.stored_size = static_cast<uint32_t>(payload.size());
   header.payload_checksum = Checksum(payload);

@@ -28,6 +28,10 @@ class FrameWriter {
   // (types other than kPayloadChunk and kEnd).
   Result<uint64_t> Write(FrameType type, std::span<const std::byte> payload);
 
+  // The same of a payload of which `compressed` is what zstd made; empty: nothing smaller.
+  Result<uint64_t> WriteCompressed(FrameType type, std::span<const std::byte> payload,
+                                   std::span<const std::byte> compressed);
+
   Result<uint64_t> WriteHeader(const TraceHeader& header);
   // An index of any size, cut into frames of legal size; returns the offset of the first (or of the
   // end of the file, if the index is empty).

@@ -1,6 +1,7 @@
 #include "format/rank_copy.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 #include <variant>
 
@@ -60,17 +61,37 @@ Result<std::unique_ptr<FrameWriter>> StartCopy(const std::string& path, const Tr
 }
 
 Result<uint64_t> CopyEvents(const RankReader& reader, FrameWriter& out,
-                            std::vector<BatchInfo>& batches, const EventCopyOptions& options) {
+                            std::vector<BatchInfo>& batches, const EventCopyOptions& options,
+                            OrderedWork& work) {
   std::string batch;
   std::string rewritten;
   BatchSummary summary;
   uint64_t events = 0;
+  std::vector<ZstdCompressor> compressors(work.workers());
+  for (ZstdCompressor& zstd : compressors) zstd.SetLevel(options.zstd_level);
+  const OrderedWork::Scope scope(work);
   const auto flush = [&]() -> Status {
     if (batch.empty()) return {};
-    DEJA_ASSIGN_OR_RETURN(const uint64_t at, out.Write(FrameType::kEvents, AsBytes(batch)));
-    batches.push_back(summary.Take(at, out.offset() - at));
+    struct Frame {
+      std::string raw;
+      std::vector<std::byte> compressed;
+      BatchInfo info;
+    };
+    const auto frame = std::make_shared<Frame>(Frame{std::move(batch), {}, summary.Take(0, 0)});
     batch.clear();
-    return {};
+    return work.Give(
+        {[frame, &compressors](size_t worker) {
+           const auto bytes = compressors[worker].Compress(AsBytes(frame->raw));
+           frame->compressed.assign(bytes.begin(), bytes.end());
+         },
+         [frame, &out, &batches]() -> Status {
+           DEJA_ASSIGN_OR_RETURN(
+               frame->info.offset,
+               out.WriteCompressed(FrameType::kEvents, AsBytes(frame->raw), frame->compressed));
+           frame->info.size = out.offset() - frame->info.offset;
+           batches.push_back(std::move(frame->info));
+           return {};
+         }});
   };
   const std::unique_ptr<EventCursor> cursor = reader.Events();
   size_t read = 0;
@@ -87,82 +108,106 @@ Result<uint64_t> CopyEvents(const RankReader& reader, FrameWriter& out,
       options.done(reader.batches()[read].size);
   }
   DEJA_RETURN_IF_ERROR(flush());
+  DEJA_RETURN_IF_ERROR(work.Finish());
   for (; options.done && read < reader.batches().size(); ++read)
     options.done(reader.batches()[read].size);
   return events;
 }
 
-PayloadCopier::PayloadCopier(const RankReader& reader, FrameWriter& out, int zstd_level)
-    : reader_(reader), out_(out) {
-  if (zstd_level > 0) zstd_.emplace(zstd_level);
-}
+PayloadCopier::PayloadCopier(const RankReader& reader, FrameWriter& out, OrderedWork& work,
+                             int zstd_level)
+    : reader_(reader),
+      out_(out),
+      work_(work),
+      zstd_level_(zstd_level),
+      workers_(work.workers()),
+      scope_(work) {}
 
-EncodedTensor PayloadCopier::EncodeChunk(std::span<const std::byte> bytes, uint32_t element_size) {
-  const EncodedTensor planes = EncodeTensor(bytes, element_size, scratch_);
-  if (!zstd_ || bytes.empty()) return planes;
+EncodedTensor PayloadCopier::EncodeChunk(Worker& worker, std::span<const std::byte> bytes,
+                                         uint32_t element_size) const {
+  const EncodedTensor planes = EncodeTensor(bytes, element_size, worker.scratch);
+  if (zstd_level_ <= 0 || bytes.empty()) return planes;
+  if (!worker.zstd) worker.zstd.emplace(zstd_level_);
   // A part of a large chunk says whether the whole is worth the time: numbers mostly are not.
   if (bytes.size() > 2 * kProbeBytes) {
-    const size_t probe = zstd_->Compress(bytes.first(kProbeBytes)).size();
+    const size_t probe = worker.zstd->Compress(bytes.first(kProbeBytes)).size();
     const bool hopeless = probe == 0 || static_cast<double>(probe) * kProbeSlack >
                                             static_cast<double>(planes.bytes.size()) /
                                                 static_cast<double>(bytes.size()) * kProbeBytes;
     if (hopeless) return planes;
   }
-  const std::span<const std::byte> whole = zstd_->Compress(bytes);
+  const std::span<const std::byte> whole = worker.zstd->Compress(bytes);
   if (whole.empty() || whole.size() >= planes.bytes.size()) return planes;
   return {TensorCodec::kZstd, whole};
 }
 
-Result<uint64_t> PayloadCopier::WriteChunk(const PayloadChunk& about,
-                                           std::span<const std::byte> bytes) {
-  PayloadChunk chunk = about;
-  const EncodedTensor encoded = EncodeChunk(bytes, chunk.element_size);
-  chunk.size = bytes.size();
-  chunk.codec = static_cast<uint32_t>(encoded.codec);
-  chunk.data = AsText(encoded.bytes);
-  frame_.clear();
-  AppendEncoded(chunk, frame_);
-  return out_.Write(FrameType::kPayloadChunk, AsBytes(frame_));
+Status PayloadCopier::WriteChunk(const PayloadChunk& about, std::vector<std::byte> bytes,
+                                 std::function<void(uint64_t)> written) {
+  struct Task {
+    PayloadChunk chunk;
+    std::vector<std::byte> bytes;
+    std::string frame;
+    std::function<void(uint64_t)> written;
+  };
+  const auto task = std::make_shared<Task>(Task{about, std::move(bytes), {}, std::move(written)});
+  return work_.Give({[task, this](size_t worker) {
+                       PayloadChunk& chunk = task->chunk;
+                       const EncodedTensor encoded =
+                           EncodeChunk(workers_[worker], task->bytes, chunk.element_size);
+                       chunk.size = task->bytes.size();
+                       chunk.codec = static_cast<uint32_t>(encoded.codec);
+                       chunk.data = AsText(encoded.bytes);
+                       AppendEncoded(chunk, task->frame);
+                       task->bytes = {};
+                     },
+                     [task, this]() -> Status {
+                       DEJA_ASSIGN_OR_RETURN(const uint64_t at, out_.Write(FrameType::kPayloadChunk,
+                                                                           AsBytes(task->frame)));
+                       task->written(at);
+                       return {};
+                     }});
 }
 
-Result<std::optional<PayloadInfo>> PayloadCopier::Copy(const Hash128& hash, uint64_t total_size) {
-  PayloadInfo info;
-  info.hash = hash;
-  info.total_size = total_size;
+Status PayloadCopier::Copy(const Hash128& hash, uint64_t total_size,
+                           const std::function<void(PayloadInfo)>& done) {
+  const auto info = std::make_shared<PayloadInfo>();
+  info->hash = hash;
+  info->total_size = total_size;
   PayloadChunk chunk;
   chunk.hash = hash;
   chunk.total_size = total_size;
   chunk.element_size = reader_.PayloadElementSize(hash);
-  pending_.clear();
+  std::vector<std::byte> pending;
   Status written;
   const auto flush = [&] {
     if (!written) return;
-    const Result<uint64_t> at = WriteChunk(chunk, pending_);
-    if (!at) {
-      written = tl::unexpected<Error>(at.error());
-      return;
-    }
-    info.chunk_offsets.push_back(*at);
-    chunk.offset += pending_.size();
-    pending_.clear();
+    const size_t size = pending.size();
+    written = WriteChunk(chunk, std::exchange(pending, {}),
+                         [info](uint64_t at) { info->chunk_offsets.push_back(at); });
+    chunk.offset += size;
   };
   const Status streamed = reader_.StreamPayload(hash, [&](std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
-      const size_t some = std::min(bytes.size(), kPayloadChunkBytes - pending_.size());
-      pending_.insert(pending_.end(), bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(some));
+      const size_t some = std::min(bytes.size(), kPayloadChunkBytes - pending.size());
+      pending.insert(pending.end(), bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(some));
       bytes = bytes.subspan(some);
-      if (pending_.size() == kPayloadChunkBytes) flush();
+      if (pending.size() == kPayloadChunkBytes) flush();
     }
   });
-  if (streamed && (!pending_.empty() || total_size == 0)) flush();
+  if (streamed && (!pending.empty() || total_size == 0)) flush();
   DEJA_RETURN_IF_ERROR(written);
-  if (!streamed) return std::optional<PayloadInfo>();
-  return std::optional<PayloadInfo>(std::move(info));
+  if (!streamed) return {};
+  return work_.Give({[](size_t) {},
+                     [info, done]() -> Status {
+                       done(std::move(*info));
+                       return {};
+                     }});
 }
 
-Result<PayloadPieces> PayloadCopier::CopyPieces(const Hash128& hash) {
-  PayloadPieces copy;
-  copy.hash = hash;
+Status PayloadCopier::CopyPieces(const Hash128& hash,
+                                 const std::function<void(PayloadPieces)>& done) {
+  const auto copy = std::make_shared<PayloadPieces>();
+  copy->hash = hash;
   PayloadChunk chunk;
   chunk.hash = hash;
   chunk.element_size = reader_.own_payloads().ElementSize(hash).value_or(1);
@@ -170,20 +215,21 @@ Result<PayloadPieces> PayloadCopier::CopyPieces(const Hash128& hash) {
   const Status read = reader_.own_payloads().ReadPieces(
       hash, [&](uint64_t total_size, uint64_t offset, std::span<const std::byte> bytes) {
         if (!written) return;
-        chunk.total_size = copy.total_size = total_size;
+        chunk.total_size = copy->total_size = total_size;
         chunk.offset = offset;
-        const Result<uint64_t> at = WriteChunk(chunk, bytes);
-        if (!at) {
-          written = tl::unexpected<Error>(at.error());
-          return;
-        }
-        copy.chunk_offsets.push_back(*at);
-        copy.starts.push_back(offset);
-        copy.sizes.push_back(bytes.size());
+        copy->starts.push_back(offset);
+        copy->sizes.push_back(bytes.size());
+        written = WriteChunk(chunk, {bytes.begin(), bytes.end()},
+                             [copy](uint64_t at) { copy->chunk_offsets.push_back(at); });
       });
   (void)read;  // what cannot be read stays out
   DEJA_RETURN_IF_ERROR(written);
-  return copy;
+  if (copy->sizes.empty()) return {};
+  return work_.Give({[](size_t) {},
+                     [copy, done]() -> Status {
+                       done(std::move(*copy));
+                       return {};
+                     }});
 }
 
 }  // namespace deja::format

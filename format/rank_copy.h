@@ -1,7 +1,8 @@
 // The parts of a copy of a rank's files: events in batches anew, payloads decoded, checked and
-// encoded anew.
+// encoded anew, on all processors.
 //
-// Borrow reader and writer. One thread. Memory: a batch, two chunks.
+// Borrow reader, writer and OrderedWork. One thread calls. Memory: for each job that is under way a
+// batch or two chunks.
 #ifndef DEJA_FORMAT_RANK_COPY_H_
 #define DEJA_FORMAT_RANK_COPY_H_
 
@@ -17,6 +18,7 @@
 #include "common/result.h"
 #include "format/frame_writer.h"
 #include "format/messages.h"
+#include "format/ordered_work.h"
 #include "format/rank_reader.h"
 #include "format/tensor_codec.h"
 #include "format/zstd_codec.h"
@@ -31,37 +33,49 @@ Result<std::unique_ptr<FrameWriter>> StartCopy(const std::string& path, const Tr
 // how many events there are. `done` hears of the bytes of each batch that was read.
 struct EventCopyOptions {
   size_t batch_bytes = 256 << 10;
+  int zstd_level = 1;
   bool drop_digests = false;  // hashes and statistics of tensors, as at level order
   std::function<void(uint64_t)> done = {};
 };
 Result<uint64_t> CopyEvents(const RankReader& reader, FrameWriter& out,
-                            std::vector<BatchInfo>& batches, const EventCopyOptions& options);
+                            std::vector<BatchInfo>& batches, const EventCopyOptions& options,
+                            OrderedWork& work);
 
 class PayloadCopier {
  public:
   // `zstd_level`: tried on chunks as a whole, too, where it may make them smaller than byte planes
   // are; 0: not.
-  PayloadCopier(const RankReader& reader, FrameWriter& out, int zstd_level = 0);
+  PayloadCopier(const RankReader& reader, FrameWriter& out, OrderedWork& work, int zstd_level = 0);
 
-  // Writes a whole payload and returns what an index says about it. Nothing if it cannot be read:
-  // chunks that were written by then are in the file and in no index. Errors are of writing.
-  Result<std::optional<PayloadInfo>> Copy(const Hash128& hash, uint64_t total_size);
+  // Writes a whole payload. `done` hears what an index says about it, when it is in the file: by
+  // the end of work.Finish(). If it cannot be read, `done` hears nothing: chunks that were written
+  // by then are in the file and in no index. Errors are of writing.
+  Status Copy(const Hash128& hash, uint64_t total_size,
+              const std::function<void(PayloadInfo)>& done);
   // Writes what the folder of `reader` itself has of a payload that other ranks have the rest of.
-  Result<PayloadPieces> CopyPieces(const Hash128& hash);
+  // The same for `done`, if there is something.
+  Status CopyPieces(const Hash128& hash, const std::function<void(PayloadPieces)>& done);
 
  private:
-  // Writes the bytes at `offset` as one chunk and returns its place in the file.
-  Result<uint64_t> WriteChunk(const PayloadChunk& about, std::span<const std::byte> bytes);
+  // What a thread keeps for the next chunk.
+  struct Worker {
+    std::optional<ZstdCompressor> zstd;
+    std::vector<std::byte> scratch;
+  };
 
+  // Has `bytes` written as one chunk; `written` hears where.
+  Status WriteChunk(const PayloadChunk& about, std::vector<std::byte> bytes,
+                    std::function<void(uint64_t)> written);
   // The chunk in whatever codec makes it smallest.
-  EncodedTensor EncodeChunk(std::span<const std::byte> bytes, uint32_t element_size);
+  EncodedTensor EncodeChunk(Worker& worker, std::span<const std::byte> bytes,
+                            uint32_t element_size) const;
 
   const RankReader& reader_;
   FrameWriter& out_;
-  std::optional<ZstdCompressor> zstd_;
-  std::vector<std::byte> pending_;
-  std::vector<std::byte> scratch_;
-  std::string frame_;
+  OrderedWork& work_;
+  const int zstd_level_;
+  std::vector<Worker> workers_;
+  const OrderedWork::Scope scope_;
 };
 
 }  // namespace deja::format

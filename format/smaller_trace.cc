@@ -162,6 +162,7 @@ Status SmallerTrace::ChooseRanks() {
 Status SmallerTrace::CopyAllEvents() {
   EventCopyOptions copy;
   copy.batch_bytes = kBatchBytes;
+  copy.zstd_level = zstd_level();
   copy.drop_digests = options_.level == Level::kOrder;
   copy.done = [this](uint64_t bytes) { Advance(bytes); };
   for (Part& part : parts_) {
@@ -178,7 +179,7 @@ Status SmallerTrace::CopyAllEvents() {
     part.footer.segments.clear();  // all in one file
     part.footer.partial_payloads = part.footer.partial_payload_bytes = 0;
     DEJA_ASSIGN_OR_RETURN(part.footer.events,
-                          CopyEvents(*part.reader, *events, part.index.batches, copy));
+                          CopyEvents(*part.reader, *events, part.index.batches, copy, work_));
     uint64_t index = 0;
     for (const BatchInfo& batch : part.index.batches)
       index += EncodedSize(batch) + kIndexElementBytes;
@@ -284,6 +285,12 @@ Result<bool> SmallerTrace::KeepOfPart(std::span<const Want> wants) {
   auto& kept = kept_[Sharing(part)];
   std::unique_ptr<FrameWriter> out;
   std::optional<PayloadCopier> copier;
+  const auto done = [&](PayloadInfo info) {
+    Resize(end_bytes_, part.end_bytes, part.end_bytes + EncodedSize(info) + kIndexElementBytes);
+    part.end_is_exact = false;
+    kept.insert(info.hash);
+    part.index.payloads.push_back(std::move(info));
+  };
   for (const Want& want : wants) {
     const Hash128& hash = want.use.hash;
     if (kept.count(hash) != 0) continue;
@@ -297,21 +304,22 @@ Result<bool> SmallerTrace::KeepOfPart(std::span<const Want> wants) {
         DEJA_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> file, OpenAppendFile(path));
         out = std::make_unique<FrameWriter>(std::move(file));
       }
-      copier.emplace(*part.reader, *out,
+      copier.emplace(*part.reader, *out, work_,
                      options_.zstd_level > kZstdLevel ? options_.zstd_level : 0);
     }
-    DEJA_ASSIGN_OR_RETURN(std::optional<PayloadInfo> info, copier->Copy(hash, *size));
+    DEJA_RETURN_IF_ERROR(copier->Copy(hash, *size, done));
     Resize(file_bytes_, part.payloads_bytes, out->offset());
     Advance(*size);
-    if (info) {
-      Resize(end_bytes_, part.end_bytes, part.end_bytes + EncodedSize(*info) + kIndexElementBytes);
-      part.end_is_exact = false;
-      part.index.payloads.push_back(std::move(*info));
-      kept.insert(hash);
-    }
-    if (!MayFit()) return false;
+    if (!MayFit()) break;
   }
-  return true;
+  if (!out) return true;
+  if (!MayFit()) {
+    work_.Discard();
+    return false;
+  }
+  DEJA_RETURN_IF_ERROR(work_.Finish());
+  Resize(file_bytes_, part.payloads_bytes, out->offset());
+  return MayFit();
 }
 
 Status SmallerTrace::GoBack(const std::vector<Undo>& undos) {

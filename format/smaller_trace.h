@@ -5,7 +5,8 @@
 // that a kept rank needs and others hold (TraceHeader.shares_with) comes into the folder of the
 // kept rank.
 //
-// Owner: WriteBundle. One thread. Memory: an entry for each payload that the kept ranks refer to.
+// Owner: WriteBundle. One thread calls, all processors work. Memory: an entry for each payload that
+// the kept ranks refer to.
 #ifndef DEJA_FORMAT_SMALLER_TRACE_H_
 #define DEJA_FORMAT_SMALLER_TRACE_H_
 
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "common/result.h"
+#include "format/ordered_work.h"
 #include "format/payload_uses.h"
 #include "format/trace.h"
 
@@ -106,6 +108,7 @@ class SmallerTrace {
   Trace& trace_;
   const PackOptions& options_;
   std::string top_;
+  OrderedWork work_;
   std::vector<Part> parts_;
   std::vector<uint32_t> chosen_ranks_;  // that come first
   // What is in the copy, by the ranks that share it.

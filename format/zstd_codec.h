@@ -23,6 +23,7 @@ class ZstdCompressor {
   ZstdCompressor(const ZstdCompressor&) = delete;
   ZstdCompressor& operator=(const ZstdCompressor&) = delete;
 
+  void SetLevel(int level) { level_ = level; }
   // The compressed bytes, in a buffer that is valid until the next call; empty when compression
   // failed or does not make `raw` smaller: store `raw` then.
   std::span<const std::byte> Compress(std::span<const std::byte> raw);
