@@ -1,5 +1,5 @@
-// Times one call again and again at a pace, and prints medians: for event_cost.cc and its peer, so
-// that both are measured in the same way.
+// Times one call again and again at a pace, and prints medians: for event_cost.cc,
+// collective_cost.cc and their peers, so that all are measured in the same way.
 //
 // hot: one call after the other, with the pace's pause spent spinning. burst: 32 calls one behind
 // the other without a fence or a reading between them, then the pause of 32: what a call costs a
@@ -58,10 +58,11 @@ inline double TicksPerNs() {
 }
 
 template <typename Call>
-double MedianNs(Call call, const State& state, int count, double ticks_per_ns) {
+double MedianNs(Call call, const State& state, int count, double ticks_per_ns, int events) {
   std::vector<uint32_t> took(static_cast<size_t>(count));
   std::vector<char> spoiler(state.spoiled_bytes);
-  const auto pause = static_cast<uint64_t>(1e9 / kEventsASecond * ticks_per_ns * state.calls);
+  const auto pause =
+      static_cast<uint64_t>(1e9 / kEventsASecond * ticks_per_ns * state.calls * events);
   uint64_t n = 0;
   for (uint32_t& one : took) {
     if (!spoiler.empty()) std::memset(spoiler.data(), static_cast<int>(n), spoiler.size());
@@ -76,14 +77,14 @@ double MedianNs(Call call, const State& state, int count, double ticks_per_ns) {
   return took[static_cast<size_t>(count / 2)] / ticks_per_ns;
 }
 
-// `call(n)` makes one event.
+// `call(n)` makes so many events.
 template <typename Call>
-void Report(const char* name, Call call) {
+void Report(const char* name, Call call, int events = 1) {
   const double ticks_per_ns = TicksPerNs();
   for (const State& state : kStates) {
     const double empty =
-        MedianNs([](uint64_t) { asm volatile(""); }, state, state.count / 4, ticks_per_ns);
-    const double full = MedianNs(call, state, state.count, ticks_per_ns);
+        MedianNs([](uint64_t) { asm volatile(""); }, state, state.count / 4, ticks_per_ns, events);
+    const double full = MedianNs(call, state, state.count, ticks_per_ns, events);
     std::printf("%s %s %.1f ns\n", name, state.name, (full - empty) / state.calls);
   }
 }

@@ -105,11 +105,11 @@ Codec Copy() {
 }
 
 // A byte in front says how it is encoded.
-Codec Deja() {
+Codec Deja(const std::string& name = "deja", CodecEffort effort = CodecEffort::kSmall) {
   auto scratch = std::make_shared<Bytes>();
-  return {"deja",
-          [scratch](Chunk in, uint32_t element_size, std::span<std::byte> out) {
-            const EncodedTensor encoded = EncodeTensor(in, element_size, *scratch);
+  return {name,
+          [scratch, effort](Chunk in, uint32_t element_size, std::span<std::byte> out) {
+            const EncodedTensor encoded = EncodeTensor(in, element_size, *scratch, effort);
             out[0] = static_cast<std::byte>(encoded.codec);
             std::memcpy(out.data() + 1, encoded.bytes.data(), encoded.bytes.size());
             return encoded.bytes.size() + 1;
@@ -275,6 +275,7 @@ int Main(int argc, char** argv) {
   const std::vector<Codec> all = {
       Copy(),
       Deja(),
+      Deja("deja-fast", CodecEffort::kFast),
       Zstd("zstd-1", 1),
       Zstd("zstd-3", 3),
       Zstd("zstd-19", 19, 8),

@@ -100,6 +100,17 @@ def print_deltas(figures):
             print(f"| {name} | {ratios} | {speeds(of['delta'])} | {speeds(of['deja'])} |")
 
 
+def print_fast(figures):
+    print("| tensors | ratio, fast | small | GB/s to encode/decode, fast | of small | of memcpy |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for name, of in figures.items():
+        fast, cells = of["deja-fast"], []
+        for codec in ("deja", "memcpy"):
+            cells.append("/".join(f"{of[codec][i] / fast[i]:.2f}" for i in (2, 3)))
+        ratios = " | ".join(f"{of[codec][0] / of[codec][1]:.2f}" for codec in ("deja-fast", "deja"))
+        print(f"| {name} | {ratios} | {speeds(fast)} |", " | ".join(cells), "|")
+
+
 def print_speeds(figures):
     codecs = [p for p in PEERS if p != "zstd-19"]
     print("| tensors | memcpy | deja | " + " | ".join(codecs) + " |")
@@ -134,6 +145,8 @@ def main():
     print_ratios(figures)
     print("\nGB/s to encode/decode; in parentheses ours as multiples of the peer's\n")
     print_speeds(figures)
+    print("\ndeja record --codec fast\n")
+    print_fast(figures)
     print("\nXOR with the same tensor of the step before, then the codec\n")
     print_deltas(figures)
 
