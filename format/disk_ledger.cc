@@ -151,10 +151,10 @@ void DiskLedger::AddOfGone(bool is_child, int64_t bytes) {
 }
 
 uint64_t DiskLedger::Share() {
-  if (slot_ == nullptr)
-    return (bytes_ + Less(layout_->pool.load(), layout_->children.load())) / 2;
+  if (slot_ == nullptr) return (bytes_ + Less(layout_->pool.load(), layout_->children.load())) / 2;
   const uint64_t share = RankShare();
-  // Only when it matters: each one is looked up in /proc. Who is gone counts for as much as it has left, and no more for a whole part.
+  // Only when it matters: each one is looked up in /proc. Who is gone counts for as much as it has
+  // left, and no more for a whole part.
   const uint64_t now = MonotonicNs();
   if (bytes_ < share / 2 || now - looked_ns_ < kLookNs) return share;
   looked_ns_ = now;

@@ -11,8 +11,8 @@
 // children. Numbers in it are good for a moment only: who relies on them may be too late by what
 // the others write within one pass of their background threads.
 //
-// Owner: PayloadWindow, which never unmaps it, or recovery. Functions: one thread at a time, of many
-// processes.
+// Owner: PayloadWindow, which never unmaps it, or recovery. Functions: one thread at a time, of
+// many processes.
 #ifndef DEJA_FORMAT_DISK_LEDGER_H_
 #define DEJA_FORMAT_DISK_LEDGER_H_
 

@@ -14,8 +14,7 @@ namespace deja::format {
 namespace {
 
 void* Map(const std::string& path, size_t bytes, bool create) {
-  const int fd =
-      open(path.c_str(), O_RDWR | (create ? O_CREAT : 0) | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const int fd = open(path.c_str(), O_RDWR | (create ? O_CREAT : 0) | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return MAP_FAILED;
   struct stat info {};
   void* base = MAP_FAILED;

@@ -96,7 +96,8 @@ void OrderedWork::Discard() {
     for (const std::shared_ptr<Entry>& entry : waiting_) entry->done = true;
     waiting_.clear();
   }
-  for (const std::shared_ptr<Entry>& entry : under_way_) entry->job.deliver = [] { return Status(); };
+  for (const std::shared_ptr<Entry>& entry : under_way_)
+    entry->job.deliver = [] { return Status(); };
   (void)Finish();
   status_ = {};
 }

@@ -51,8 +51,7 @@ struct Plain {
       for (unsigned b = 0; b < kMostPackedBits; ++b) codes[b] |= (code >> b & 1) << i;
     }
   }
-  [[gnu::always_inline]] static void Unpack(const Codes& codes, PackedRange range,
-                                            std::byte* out) {
+  [[gnu::always_inline]] static void Unpack(const Codes& codes, PackedRange range, std::byte* out) {
     for (size_t i = 0; i < kGroup; i += 8) {
       uint64_t bytes = 0;
       for (unsigned b = 0; b < range.bits; ++b) {
@@ -93,8 +92,8 @@ struct Avx2 : Plain {
   }
   DEJA_FOR_AVX2 static void Unpack(const Codes& codes, PackedRange range, std::byte* out) {
     // Byte i / 8 of the word to byte i, and there bit i % 8.
-    const __m256i places = _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202,
-                                              0x0303030303030303);
+    const __m256i places =
+        _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
     const __m256i bit = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201));
     for (size_t half = 0; half < 2; ++half) {
       __m256i bytes = _mm256_set1_epi8(static_cast<char>(range.first));

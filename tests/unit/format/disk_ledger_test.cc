@@ -20,7 +20,9 @@ constexpr uint64_t kPool = 500;
 
 class DiskLedgerTest : public ::testing::Test {
  protected:
-  std::unique_ptr<DiskLedger> Open() { return DiskLedger::Open(dir_.path(), kJob, {kBudget, kPool}); }
+  std::unique_ptr<DiskLedger> Open() {
+    return DiskLedger::Open(dir_.path(), kJob, {kBudget, kPool});
+  }
   // A rank of another process, which is gone when this returns.
   void LeaveBehind(uint64_t bytes) {
     const pid_t pid = fork();
@@ -135,7 +137,7 @@ TEST_F(DiskLedgerTest, WhereNoneCanBeThereIsNone) {
   EXPECT_EQ(DiskLedger::Open("/nowhere/at/all", kJob, {}), nullptr);
   EXPECT_EQ(DiskLedger::Open("", kJob, {}), nullptr);
   EXPECT_EQ(DiskLedger::Open(dir_.path(), "", {}), nullptr);
-  FILE* file = fopen((dir_ / DiskLedgerName(kJob)).c_str(), "w");
+  FILE* file = fopen((dir_ / DiskLedgerName(kJob)).c_str(), "we");
   fputs("something else entirely", file);
   fclose(file);
   EXPECT_EQ(Open(), nullptr);

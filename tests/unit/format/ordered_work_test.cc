@@ -11,7 +11,7 @@ namespace {
 class OrderedWorkTest : public ::testing::TestWithParam<size_t> {
  protected:
   // A job that takes longer the earlier it comes.
-  OrderedWork::Job Job(int number, Status delivered = {}) {
+  OrderedWork::Job Job(int number, const Status& delivered = {}) {
     return {[this, number](size_t worker) {
               EXPECT_LT(worker, work_.workers());
               EXPECT_EQ(in_use_[worker].exchange(true), false);
@@ -46,7 +46,8 @@ TEST_P(OrderedWorkTest, ResultsComeInTheOrderOfTheJobs) {
 }
 
 TEST_P(OrderedWorkTest, NothingIsDeliveredBehindAFailure) {
-  for (int i = 0; i < 10; ++i) (void)work_.Give(Job(i, i == 3 ? Fail(ErrorCode::kIo, "full") : Status()));
+  for (int i = 0; i < 10; ++i)
+    (void)work_.Give(Job(i, i == 3 ? Fail(ErrorCode::kIo, "full") : Status()));
   const Status status = work_.Finish();
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().message, "full");
@@ -60,9 +61,7 @@ TEST_P(OrderedWorkTest, NothingIsDeliveredBehindAFailure) {
 TEST_P(OrderedWorkTest, WhatIsDiscardedIsNotDelivered) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(work_.Give(Job(i)));
   const size_t before = delivered_.size();
-  {
-    const OrderedWork::Scope scope(work_);
-  }
+  { const OrderedWork::Scope scope(work_); }
   EXPECT_TRUE(work_.Finish());
   EXPECT_EQ(delivered_.size(), before);
   EXPECT_TRUE(work_.Give(Job(7)));
