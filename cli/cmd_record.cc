@@ -144,8 +144,8 @@ void AddOptions(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--codec", g_options.codec,
                  "How the contents of tensors are compressed. small: as small as they get on the "
-                 "way; fast: in less than half of the processor time, without differences to the "
-                 "step before, and a tenth larger")
+                 "way; fast: in two thirds of the processor time, without differences to the step "
+                 "before, and up to a sixth larger")
       ->check(CLI::IsMember({"small", "fast"}))
       ->capture_default_str();
   app.add_option("--on-pressure", g_options.on_pressure,

@@ -1,6 +1,6 @@
 // Packed planes: codes of a few bits for the bytes of a short range, and the other bytes beside
-// them. The exponents of floats mostly are such bytes. Three times as fast as a Huffman code, and a
-// tenth larger. docs/FORMAT.md, "Tensor codecs", is the specification.
+// them. The exponents of floats mostly are such bytes. Faster than a Huffman code, and a tenth
+// larger. docs/FORMAT.md, "Tensor codecs", is the specification.
 //
 // Pure functions, any thread: vectors of AVX-512 or AVX2 where the processor has them, which make
 // the same bytes. The decoder treats its input as hostile.

@@ -31,7 +31,7 @@ struct EncodedTensor {
   std::span<const std::byte> bytes;  // into `scratch`, or the input itself when stored
 };
 
-// kFast: two to three times the speed, and bf16 parameters at 1.43 instead of 1.53 of their size.
+// kFast: in two thirds of the time, and bf16 parameters with a ratio of 1.43 instead of 1.53.
 enum class CodecEffort { kSmall, kFast };
 
 // Encodes at most kPayloadChunkBytes. `element_size` is 1, 2, 4 or 8. `scratch` is reused between
