@@ -28,6 +28,8 @@ class HostDevice final : public Device {
   DeviceAnswer WriteAtLaunches(void*, uint64_t, uint64_t, MakeBytes, void*) override {
     return DeviceAnswer::kFailed;
   }
+  void* Allocate(uint64_t) override { return nullptr; }
+  bool Free(void*) override { return false; }
   bool Drain(uint32_t) override { return true; }
 };
 

@@ -69,6 +69,12 @@ class Device {
   virtual DeviceAnswer WriteAtLaunches(void* data, uint64_t bytes, uint64_t stream, MakeBytes make,
                                        void* context) = 0;
 
+  // Memory of the device whose context is current, as ncclMemAlloc gives it. Null: there is none,
+  // or no device.
+  virtual void* Allocate(uint64_t bytes) = 0;
+  // False if it was not allocated here.
+  virtual bool Free(void* memory) = 0;
+
   // Waits until all that was taken has been used, at most for `limit_ms`. False if some is left.
   // Async-signal-safe.
   virtual bool Drain(uint32_t limit_ms) = 0;

@@ -8,6 +8,7 @@
 #include "common/nccl_result_text.h"
 #include "include/compat/nccl.h"
 #include "preload/api/nccl_table.h"
+#include "preload/device.h"
 #include "replayer/ending.h"
 #include "replayer/ordered.h"
 #include "replayer/session.h"
@@ -296,6 +297,24 @@ void WriteOuts(Session& session, const RecordedCall& recorded, Call& call) {
   }
 }
 
+namespace {
+
+// A device's memory where the program has one: it hands it to kernels.
+void* AllocateForNccl(size_t size) {
+  constexpr size_t kPage = 4096;
+  const size_t bytes = size == 0 ? kPage : size;
+  preload::LookForDevice();
+  if (void* memory = preload::TheDevice().Allocate(bytes)) return memory;
+  void* memory = nullptr;
+  return posix_memalign(&memory, kPage, bytes) == 0 ? memory : nullptr;
+}
+
+void FreeForNccl(void* memory) {
+  if (!preload::TheDevice().Free(memory)) free(memory);
+}
+
+}  // namespace
+
 const RecordedCall* ServeOrdered(Session& session, ThreadState& thread, Call& call) {
   session.CountActivity();
   const ServedComm* called_on = ServedComm::From(call.ArgOf(Role::kComm));
@@ -323,16 +342,12 @@ const RecordedCall* ServeOrdered(Session& session, ThreadState& thread, Call& ca
   if (made) WriteOuts(session, *recorded, call);
   MakeComms(session, thread, *recorded, call);
   const auto api = static_cast<NcclApi>(call.info->id);
-  if (api == NcclApi::ncclMemAlloc && made) {
-    constexpr size_t kPage = 4096;
-    void* memory = nullptr;
-    const size_t size = call.ArgOf(Role::kSize);
-    if (posix_memalign(&memory, kPage, size == 0 ? kPage : size) != 0) memory = nullptr;
-    Store<uint64_t>(call.ArgOf(Role::kOutPtr), reinterpret_cast<uint64_t>(memory));
-  }
+  if (api == NcclApi::ncclMemAlloc && made)
+    Store<uint64_t>(call.ArgOf(Role::kOutPtr),
+                    reinterpret_cast<uint64_t>(AllocateForNccl(call.ArgOf(Role::kSize))));
   if ((api == NcclApi::ncclCommDestroy || api == NcclApi::ncclCommAbort) && made)
     if (ServedComm* comm = ServedComm::From(call.ArgOf(Role::kComm))) comm->End();
-  if (api == NcclApi::ncclMemFree && made) free(Pointer(call.ArgOf(Role::kPtr)));
+  if (api == NcclApi::ncclMemFree && made) FreeForNccl(Pointer(call.ArgOf(Role::kPtr)));
   call.result = static_cast<uint64_t>(recorded->result);
   return recorded;
 }

@@ -216,6 +216,17 @@ void CudaDevice::HandOn() {
   }
 }
 
+void* CudaDevice::Allocate(uint64_t bytes) {
+  CUdeviceptr memory = 0;
+  if (driver_.cuMemAlloc_v2(&memory, bytes) != CUDA_SUCCESS) return nullptr;
+  return reinterpret_cast<void*>(static_cast<uintptr_t>(memory));
+}
+
+bool CudaDevice::Free(void* memory) {
+  return KindOf(memory) == MemoryKind::kDevice &&
+         driver_.cuMemFree_v2(DeviceAddress(memory)) == CUDA_SUCCESS;
+}
+
 bool CudaDevice::Drain(uint32_t limit_ms) {
   for (uint32_t waited_us = 0; on_their_way_.load(std::memory_order_acquire) != 0;
        waited_us += kLongestPauseUs) {

@@ -15,7 +15,7 @@
 // nodes) is not covered.
 //
 // Host memory: pinned buffers, kMaxPinnedBytes together, and as much for the copies of launches.
-// Buffers of captured calls are never given back. Device memory: none.
+// Buffers of captured calls are never given back. Device memory: what Allocate is asked for.
 //
 // One object, never destroyed. Any thread.
 #ifndef DEJA_PRELOAD_CUDA_CUDA_DEVICE_H_
@@ -51,6 +51,8 @@ class CudaDevice final : public Device {
                               void* context, LaunchUse when) override;
   DeviceAnswer WriteAtLaunches(void* data, uint64_t bytes, uint64_t stream, MakeBytes make,
                                void* context) override;
+  void* Allocate(uint64_t bytes) override;
+  bool Free(void* memory) override;
   bool Drain(uint32_t limit_ms) override;
 
  private:
