@@ -1,38 +1,28 @@
 """Device buffers: recorded and replayed on the simulated driver of tests/fakes/cuda, whose streams run late."""
+import shutil
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import harness  # noqa: E402
+from device_jobs import DeviceJobs  # noqa: E402
 
 
-class Cuda(harness.DejaTest):
+class Cuda(DeviceJobs):
     PROGRAM = "cuda_steps"
-
-    def rank_line(self, run, rank):
-        return next(line for line in run.stdout.splitlines() if line.startswith(f"rank {rank} of "))
-
-    def check_replays(self, args=(), n=2, ranks=(0, 1)):
-        """Records, and replays each rank alone: the bytes on the device end as they did."""
-        recorded = self.checked(self.record(self.PROGRAM, ["--unseeded", *args], n=n))
-        self.assertNotIn("not recorded", self.deja("info", self.trace_path()).stdout)
-        for rank in ranks:
-            run = self.checked(self.replay(rank))
-            self.assertEqual(self.rank_line(run, rank), self.rank_line(recorded, rank))
-        return recorded
 
     def test_runs_without_deja(self):
         run = self.checked(self.command([harness.app(self.PROGRAM)]))
         self.assertRegex(run.stdout, r"rank 0 of 1: seeds \w+, result \w+\n")
 
     def test_solo_replays_are_bit_for_bit(self):
-        self.check_replays()
+        self.check_replays(["--unseeded"])
 
     def test_the_legacy_stream(self):
-        self.check_replays(["--legacy", "--steps=3"])
+        self.check_replays(["--unseeded", "--legacy", "--steps=3"])
 
     def test_buffers_larger_than_the_smallest_pinned_one(self):
-        self.check_replays(["--count=100000", "--steps=2"], ranks=(1,))
+        self.check_replays(["--unseeded", "--count=100000", "--steps=2"], ranks=(1,))
 
     def test_inputs_and_results_are_digested_where_they_came(self):
         self.checked(self.record(self.PROGRAM, ["--steps=2"], n=2))
@@ -48,7 +38,7 @@ class Cuda(harness.DejaTest):
         self.assertRegex(run.stdout, r"AllReduce #9 of comm 0 \(rank 1 of 2\): input sendbuff differs")
 
     def test_what_is_captured_is_left_alone(self):
-        self.check_replays(["--steps=2", "--capture"])
+        self.check_replays(["--unseeded", "--steps=2", "--capture"])
 
     def test_a_crash_keeps_what_streams_had_delivered(self):
         self.record(self.PROGRAM, ["--steps=2", "--end=crash"], n=2)
@@ -60,6 +50,39 @@ class Cuda(harness.DejaTest):
             run = self.record(self.PROGRAM, n=1, env=env)
             self.assertRegex(run.stderr, r"cuInit\(0\) returned 100")
             self.assertEqual(run.code, 1)
+
+
+class CudaCollectives(DeviceJobs):
+    """All collectives, types and operators, in place and not, groups, parts of a communicator, memory by NCCL."""
+    PROGRAM = "cuda_collectives"
+
+    def test_prints_the_same_without_deja(self):
+        plain = self.checked(self.launch(self.PROGRAM, n=2))
+        recorded = self.check_replays([])
+        for rank in (0, 1):
+            self.assertEqual(self.rank_line(plain, rank), self.rank_line(recorded, rank))
+
+    def test_three_ranks_unseeded(self):
+        self.check_replays(["--unseeded", "--count=33"], n=3, ranks=(0, 2))
+
+    def test_managed_and_pinned_buffers(self):
+        for kind in ("managed", "pinned"):
+            with self.subTest(kind):
+                shutil.rmtree(self.trace_path(), ignore_errors=True)
+                self.check_replays(["--unseeded", "--count=50", f"--memory={kind}"], ranks=(1,))
+
+    def test_larger_than_a_buffer_of_deja(self):
+        self.check_replays(["--unseeded", "--count=20000"], ranks=(1,))
+
+    def test_communicators_that_do_not_block(self):
+        self.check_replays(["--unseeded", "--count=33", "--nonblocking"])
+
+    def test_a_divergence_is_found_at_its_call(self):
+        self.checked(self.record(self.PROGRAM, ["--count=33"], n=2))
+        run = self.deja("replay", self.trace_path(), "--rank", "1", "--", harness.app(self.PROGRAM), "--count=33",
+                        "--fault=40")
+        self.checked(run, harness.EXIT_DIVERGED)
+        self.assertIn("input sendbuff differs", run.stdout)
 
 
 if __name__ == "__main__":

@@ -85,8 +85,20 @@ struct Launch {
     auto start = LoopbackAs<ncclResult_t (*)()>("pncclGroupStart");
     auto end = LoopbackAs<ncclResult_t (*)()>("pncclGroupEnd");
     Must(start() == ncclSuccess, "pncclGroupStart");
-    for (const Operation& operation : operations) Must(operation.run() == ncclSuccess, "operation");
-    Must(end() == ncclSuccess, "pncclGroupEnd");
+    for (const Operation& operation : operations) Must(Started(operation.run()), "operation");
+    Must(Started(end()), "pncclGroupEnd");
+    for (const Operation& operation : operations) WaitUntilDone(operation.comm);
+  }
+
+  // Communicators that do not block leave the work to a thread of loopback's.
+  static bool Started(ncclResult_t result) {
+    return result == ncclSuccess || result == ncclInProgress;
+  }
+  static void WaitUntilDone(uint64_t comm) {
+    auto ask = LoopbackAs<ncclResult_t (*)(uint64_t, ncclResult_t*)>("pncclCommGetAsyncError");
+    ncclResult_t state = ncclInProgress;
+    while (ask(comm, &state) == ncclSuccess && state == ncclInProgress) std::this_thread::yield();
+    Must(state == ncclSuccess, "the work of a communicator that does not block");
   }
 };
 
@@ -144,10 +156,19 @@ template <typename T>
 T Reachable(const ApiInfo& info, int arg, T value) {
   if constexpr (std::is_pointer_v<T>) {
     const Role role = info.params[arg].role;
-    if (deja::preload::IsInputRole(role) || deja::preload::IsOutputRole(role))
+    if (deja::preload::IsInputRole(role) || deja::preload::IsOutputRole(role) ||
+        role == Role::kScalarPtr)
       return static_cast<T>(cusim_backing(value));
   }
   return value;
+}
+
+template <typename Function, typename... Args>
+ncclResult_t CallOn(const ApiInfo& info, Function real, Args... args) {
+  int arg = 0;
+  [[maybe_unused]] auto bind = [&]<typename T>(T value) { return Reachable(info, arg++, value); };
+  // Braces: from left to right.
+  return std::apply(real, std::tuple<Args...>{bind(args)...});
 }
 
 template <typename... Args>
@@ -157,10 +178,29 @@ uint64_t WordOf(const ApiInfo& info, Role role, const Args&... args) {
   return at < 0 ? 0 : words[at];
 }
 
+// Memory that NCCL allocates is the device's.
+ncclResult_t Allocate(void** memory, size_t bytes) {
+  CUdeviceptr made = 0;
+  if (memory == nullptr || cuMemAlloc_v2(&made, bytes) != CUDA_SUCCESS) return ncclInvalidArgument;
+  *memory = reinterpret_cast<void*>(static_cast<uintptr_t>(made));
+  return ncclSuccess;
+}
+
+ncclResult_t Free(void* memory) {
+  return cuMemFree_v2(reinterpret_cast<uintptr_t>(memory)) == CUDA_SUCCESS ? ncclSuccess
+                                                                           : ncclInvalidArgument;
+}
+
 template <typename Result, typename... Args>
 Result Route(NcclApi api, const char* second_name, Args... args) {
   const ApiInfo& info = deja::preload::NcclInfo(api);
   auto real = LoopbackAs<Result (*)(Args...)>(second_name);
+  if constexpr (std::is_same_v<Result, ncclResult_t> &&
+                std::is_same_v<std::tuple<Args...>, std::tuple<void**, size_t>>)
+    if (api == NcclApi::ncclMemAlloc) return Allocate(args...);
+  if constexpr (std::is_same_v<Result, ncclResult_t> &&
+                std::is_same_v<std::tuple<Args...>, std::tuple<void*>>)
+    if (api == NcclApi::ncclMemFree) return Free(args...);
   if constexpr (std::is_same_v<Result, ncclResult_t>) {
     if (info.klass == ApiClass::kCollective || info.klass == ApiClass::kP2p) {
       int arg = 0;
@@ -175,7 +215,7 @@ Result Route(NcclApi api, const char* second_name, Args... args) {
     }
     if (api == NcclApi::ncclGroupStart) ++t_depth;
     if (info.klass == ApiClass::kLifecycle) WaitFor(WordOf(info, Role::kComm, args...));
-    const ncclResult_t result = real(args...);
+    const ncclResult_t result = CallOn(info, real, args...);
     if (api == NcclApi::ncclGroupEnd && --t_depth == 0 && !t_group.empty())
       Enqueue(std::exchange(t_group, {}));
     return result;

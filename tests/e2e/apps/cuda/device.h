@@ -62,21 +62,26 @@ inline constexpr cusim_kernel kKernels[] = {{"fill", 3, &FillKernel},
                                             {"mix", 3, &MixKernel},
                                             {nullptr, 0, nullptr}};
 
+// The device of this rank is the calling thread's current one.
+inline void MakeContext() {
+  int devices = 0;
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  CUDA_CHECK(cuInit(0));
+  CUDA_CHECK(cuDeviceGetCount(&devices));
+  CUDA_CHECK(cuDeviceGet(&device, job_rank() % devices));
+  CUDA_CHECK(cuDevicePrimaryCtxRetain(&context, device));
+  CUDA_CHECK(cuCtxSetCurrent(context));
+}
+
 struct Device {
   CUfunction fill = nullptr;
   CUfunction add = nullptr;
   CUfunction mix = nullptr;
 
   Device() {
-    int devices = 0;
-    CUdevice device = 0;
-    CUcontext context = nullptr;
     CUmodule module = nullptr;
-    CUDA_CHECK(cuInit(0));
-    CUDA_CHECK(cuDeviceGetCount(&devices));
-    CUDA_CHECK(cuDeviceGet(&device, job_rank() % devices));
-    CUDA_CHECK(cuDevicePrimaryCtxRetain(&context, device));
-    CUDA_CHECK(cuCtxSetCurrent(context));
+    MakeContext();
     CUDA_CHECK(cuModuleLoadData(&module, kKernels));
     CUDA_CHECK(cuModuleGetFunction(&fill, module, "fill"));
     CUDA_CHECK(cuModuleGetFunction(&add, module, "add"));
