@@ -1,5 +1,7 @@
 #include "replayer/plan_events.h"
 
+#include <algorithm>
+
 #include "format/batch_info.h"
 
 namespace deja::replayer {
@@ -11,6 +13,9 @@ using format::KindBit;
 // So many steps belong to the prologue, and the batch after them: what a thread may have consumed
 // when another one is at its first step.
 constexpr size_t kPrologueSteps = 8;
+// So many batches behind the one with the end of the replay are read, for the threads that are
+// ahead of the one that ends it.
+constexpr size_t kBatchesBehindEnd = 3;
 
 // What is served once, in its order, and is over when the program is behind it.
 constexpr uint64_t kPassing = KindBit(EventKind::kCallEnter) | KindBit(EventKind::kCallLeave) |
@@ -25,7 +30,23 @@ bool IsIndexed(const format::BatchInfo& batch) {
   return batch.size != 0;
 }
 
+bool HoldsEnd(const format::BatchInfo& batch, const PlannedEnd& end) {
+  if (end.step) return std::count(batch.steps.begin(), batch.steps.end(), *end.step) != 0;
+  return std::any_of(batch.comms.begin(), batch.comms.end(), [&](const format::CommRange& range) {
+    return range.comm == end.comm && range.last_seq >= end.seq;
+  });
+}
+
 }  // namespace
+
+size_t BatchesNeeded(const format::RankReader& reader, const PlannedEnd& end) {
+  const auto& batches = reader.batches();
+  if (!end.step && end.comm == 0) return batches.size();
+  for (size_t batch = 0; batch < batches.size(); ++batch)
+    if (HoldsEnd(batches[batch], end))
+      return std::min(batches.size(), batch + 1 + kBatchesBehindEnd);
+  return batches.size();
+}
 
 std::pair<size_t, size_t> BatchesBetween(const format::RankReader& reader,
                                          const format::RecordedCheckpoint& checkpoint) {

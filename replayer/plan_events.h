@@ -5,7 +5,8 @@
 // checkpoint; of what lies between, only what defines something or is looked up by name: files,
 // connections, threads, communicators, answers about the machine. The index says which batches hold
 // such events; the others are not even read, so that the start of a late replay takes as long after
-// a million steps as after a thousand.
+// a million steps as after a thousand. A replay that shall end somewhere needs nothing of what
+// comes well behind that.
 //
 // Pure functions. Any thread.
 #ifndef DEJA_REPLAYER_PLAN_EVENTS_H_
@@ -13,12 +14,23 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "format/checkpoints.h"
 #include "format/rank_reader.h"
 
 namespace deja::replayer {
+
+// Where a replay is to end before the recording does.
+struct PlannedEnd {
+  std::optional<uint64_t> step;  // where it begins
+  uint32_t comm = 0;             // number + 1, before its operation `seq`; 0: not before one
+  uint64_t seq = 0;
+};
+
+// How many batches of a recording, from its beginning, a replay needs that ends there.
+size_t BatchesNeeded(const format::RankReader& reader, const PlannedEnd& end);
 
 // The batches [first, second) of a recording that lie wholly between the prologue and the
 // checkpoint. Both are 0 if there are none.

@@ -5,7 +5,6 @@
 
 #include "format/rank_log.h"
 #include "replayer/plan_builder.h"
-#include "replayer/plan_events.h"
 
 namespace deja::replayer {
 namespace {
@@ -16,9 +15,10 @@ void AddAll(PlanBuilder& builder, format::EventCursor& cursor, uint64_t kinds) {
 
 }  // namespace
 
-Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(
-    const format::RankReader& reader, const ApiKinds& kinds,
-    const format::RecordedCheckpoint* checkpoint) {
+Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(const format::RankReader& reader,
+                                                      const ApiKinds& kinds,
+                                                      const format::RecordedCheckpoint* checkpoint,
+                                                      const PlannedEnd& end) {
   std::unique_ptr<ReplayPlan> plan(new ReplayPlan());
   if (checkpoint != nullptr) plan->start_ = std::make_unique<LateStart>(*checkpoint);
   const format::TraceHeader& header = reader.header();
@@ -42,7 +42,9 @@ Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(
     for (const format::CommRange& operations : info.comms)
       plan->start_->AddOperation(operations.comm, operations.last_seq);
   }
-  AddAll(builder, *reader.EventsFromBatch(between.second), ~uint64_t{0});
+  const size_t needed = BatchesNeeded(reader, end);
+  for (size_t batch = between.second; batch < needed; ++batch)
+    AddAll(builder, *reader.EventsOfBatch(batch), ~uint64_t{0});
   DEJA_RETURN_IF_ERROR(builder.Finish());
   return plan;
 }

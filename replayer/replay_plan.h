@@ -28,6 +28,7 @@
 #include "preload/api/libc_table.h"
 #include "replayer/clock_stream.h"
 #include "replayer/late_start.h"
+#include "replayer/plan_events.h"
 
 namespace deja::replayer {
 
@@ -242,10 +243,11 @@ struct ApiKinds {
 
 class ReplayPlan {
  public:
-  // `checkpoint`: from which the replay starts; null: from the start.
+  // `checkpoint`: from which the replay starts; null: from the start. `end`: of what comes well
+  // behind it nothing is known, the recording's own end included.
   static Result<std::unique_ptr<ReplayPlan>> Build(
       const format::RankReader& reader, const ApiKinds& kinds,
-      const format::RecordedCheckpoint* checkpoint = nullptr);
+      const format::RecordedCheckpoint* checkpoint = nullptr, const PlannedEnd& end = {});
 
   // Identity of the recorded process.
   uint32_t rank = 0;

@@ -97,8 +97,10 @@ Status Session::ReadPlan() {
       return Fail(ErrorCode::kNotFound, "the recording has no complete checkpoint " +
                                             std::to_string(options_.checkpoint));
   }
+  PlannedEnd end{{}, options_.until_comm, options_.until_seq};
+  if (options_.until_step != 0) end.step = options_.until_step - 1;
   DEJA_ASSIGN_OR_RETURN(
-      plan_, ReplayPlan::Build(*reader_, {KindOfCall, GivesUp, preload::InputKindOf}, from));
+      plan_, ReplayPlan::Build(*reader_, {KindOfCall, GivesUp, preload::InputKindOf}, from, end));
   return {};
 }
 

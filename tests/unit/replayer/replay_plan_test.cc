@@ -388,6 +388,24 @@ TEST(ReplayPlanTest, WhatALateStartReadsDoesNotGrowWithTheRun) {
   EXPECT_EQ(read[0], read[1]);
 }
 
+TEST(ReplayPlanTest, WhatComesWellBehindTheEndOfAReplayIsNotRead) {
+  FakeRank rank;
+  AddLongRun(rank, 400);
+  for (const PlannedEnd& end : {PlannedEnd{50, 0, 0}, PlannedEnd{{}, 1, 101}}) {
+    const uint64_t before = rank.events_read();
+    auto plan = ReplayPlan::Build(rank, {KindOf, GivesUp, preload::InputKindOf}, nullptr, end);
+    ASSERT_TRUE(plan.has_value());
+    EXPECT_NE((*plan)->FindOperation(1, 101), kNone);
+    EXPECT_NE((*plan)->FindOperation(1, 104), kNone) << "a thread may be ahead";
+    EXPECT_EQ((*plan)->FindOperation(1, 200), kNone);
+    EXPECT_LT(rank.events_read() - before, 300u);
+  }
+  auto plan = ReplayPlan::Build(rank, {KindOf, GivesUp, preload::InputKindOf}, nullptr,
+                                PlannedEnd{1000, 0, 0});
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_NE((*plan)->FindOperation(1, 800), kNone) << "it does not come there";
+}
+
 TEST(ReplayPlanTest, FromTheStartEverythingIsRead) {
   FakeRank rank;
   AddLongRun(rank, 40);
