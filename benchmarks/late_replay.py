@@ -4,11 +4,12 @@
     benchmarks/late_replay.py [--build build] [--lengths 150,1500,15000] [--runs 3]
 
 Records the digits example, two ranks, with a checkpoint every 100 steps, and replays rank 0 to ten steps before the end (`deja replay
---until-step`, which starts at the checkpoint before it) and, of runs that are not too long, from the start. With --fault=nan
-the place is the first operation that a NaN goes into or comes out of, wherever chance has put it.
+--until-step`, which starts at the checkpoint before it) and, of runs that are not too long, from the start. Said is the processor
+time of `deja` and of the program, and the elapsed time, which depends on what else the machine does. With --fault=nan the place is the first operation that a NaN goes into or comes out of, wherever chance has put it.
 """
 import argparse
 import json
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -19,10 +20,16 @@ EVERY = 100
 LONGEST_FROM_START = 2000
 
 
+def processor_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def timed(argv):
-    begin = time.monotonic()
+    """(elapsed, used) seconds, and the run."""
+    begin, used = time.monotonic(), processor_seconds()
     run = subprocess.run([str(a) for a in argv], capture_output=True, text=True, check=False)
-    return time.monotonic() - begin, run
+    return (time.monotonic() - begin, processor_seconds() - used), run
 
 
 class Bench:
@@ -33,7 +40,7 @@ class Bench:
     def record(self, steps, *args):
         shutil.rmtree(self.trace, ignore_errors=True)
         return timed([self.deja, "record", "--loopback", "-n", 2, "--checkpoint-every", EVERY, "--out", self.trace, "--", self.train,
-                      "--batch=16", f"--steps={steps}", "--log-every=1000000", *args])[0]
+                      "--batch=16", f"--steps={steps}", "--log-every=1000000", *args])[0][0]
 
     def first_nan(self):
         """Number of the first operation with a NaN, and its step; nothing: there is none."""
@@ -58,8 +65,9 @@ class Bench:
 def measure(bench, until, from_start, runs):
     late = [bench.replay(*until) for _ in range(runs)]
     start = [bench.replay(*until, "--from-step", 0) for _ in range(runs)] if from_start else []
-    spread = [f"{min(v):.2f} to {max(v):.2f} s" if v else "not measured" for v in (late, start)]
-    return f"from the checkpoint {spread[0]}, from the start {spread[1]}"
+    spread = [" of the processor, ".join(f"{min(v):.2f} to {max(v):.2f} s" for v in (list(zip(*pairs))[1], list(zip(*pairs))[0])) +
+              " elapsed" if pairs else "not measured" for pairs in (late, start)]
+    return f"from the checkpoint {spread[0]}; from the start {spread[1]}"
 
 
 def main():
