@@ -32,6 +32,7 @@ struct Options {
   std::string out;
   std::string level = "full";
   std::string codec = "small";
+  std::string cuda_graphs = "record";
   std::string on_pressure = "block";
   int redundancy = 1;
   uint64_t keep_steps = 0;
@@ -148,6 +149,14 @@ void AddOptions(CLI::App& app) {
                  "before, and up to a sixth larger")
       ->check(CLI::IsMember({"small", "fast"}))
       ->capture_default_str();
+  app.add_option(
+         "--cuda-graphs", g_options.cuda_graphs,
+         "Calls that are captured into CUDA graphs. record: what they read and write at each "
+         "launch, by nodes that are added to the program's graphs; leave: nothing is added, "
+         "for graphs that cannot have host nodes (those that are launched from the device), "
+         "and a replay ends at the first of these calls")
+      ->check(CLI::IsMember({"record", "leave"}))
+      ->capture_default_str();
   app.add_option("--on-pressure", g_options.on_pressure,
                  "When that memory is full: block the program until there is room, or drop-payload")
       ->check(CLI::IsMember({"block", "drop-payload"}))
@@ -257,6 +266,7 @@ LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
       {"DEJA_BUFFER", std::to_string(g_options.buffer)},
       {"DEJA_DELTA_MEMORY", std::to_string(g_options.delta_memory)},
       {"DEJA_CODEC", g_options.codec},
+      {"DEJA_CUDA_GRAPHS", g_options.cuda_graphs},
       {"DEJA_ON_PRESSURE", g_options.on_pressure},
       {"DEJA_REDUNDANCY", std::to_string(g_options.redundancy)},
       {"DEJA_KEEP_STEPS", std::to_string(g_options.keep_steps)},

@@ -23,7 +23,7 @@ void DeviceReads::Ask(OperationKey operation, const format::Tensor& tensor, uint
       },
       read);
   // Each launch of the graph asks for the same again, so that the read is never given back.
-  if (answer == DeviceAnswer::kCapturing)
+  if (answer == DeviceAnswer::kCapturing && recording_.config.graph_nodes)
     answer = device.ReadAtLaunches(
         data, bytes, stream,
         [](DeviceAnswer how, std::span<const std::byte> came, void* context) {
@@ -66,8 +66,11 @@ void DeviceReads::SayUnseen(DeviceAnswer why) {
   switch (why) {
     case DeviceAnswer::kCapturing:
       degraded.reason =
-          "calls were captured into a CUDA graph that cannot have nodes of Deja's: what they read "
-          "and write is not recorded";
+          recording_.config.graph_nodes
+              ? "calls were captured into a CUDA graph that cannot have nodes of Deja's: what they "
+                "read and write is not recorded"
+              : "calls were captured into a CUDA graph, which --cuda-graphs=leave leaves as it is: "
+                "what they read and write is not recorded";
       break;
     case DeviceAnswer::kOverlapped:
       degraded.reason =

@@ -57,6 +57,15 @@ class CudaGraphs(DeviceJobs):
         self.checked(run, harness.EXIT_DIVERGED)
         self.assertIn("the recorded run launched its graph 5 times", run.stdout)
 
+    def test_graphs_are_left_as_they_are_when_asked(self):
+        plain = self.checked(self.launch(self.PROGRAM, ["--launches=5"], n=2))
+        recorded = self.checked(self.record(self.PROGRAM, ["--launches=5"], n=2, options=["--cuda-graphs=leave"]))
+        self.assertEqual(self.rank_line(plain, 0), self.rank_line(recorded, 0))
+        self.assertIn("which --cuda-graphs=leave leaves as it is", self.checked(self.deja("info", self.trace_path())).stdout)
+        run = self.replay(0)
+        self.assertNotEqual(run.code, 0)
+        self.assertIn("graph", run.stdout + run.stderr)
+
     def test_a_recording_that_was_killed_is_replayed_as_far_as_it_goes(self):
         self.record(self.PROGRAM, ["--launches=20", "--die-at=7"], n=2)
         run = self.deja("replay", self.trace_path(), "--rank", "1", "--", harness.app(self.PROGRAM), "--launches=20")
