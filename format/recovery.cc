@@ -271,9 +271,10 @@ class Room {
         DEJA_RETURN_IF_ERROR(Drop(*oldest));
         continue;
       }
-      // The newest one can go when there is a newer one, which is not for this part.
+      // The newest one can go when there is a newer one. That of the part comes first: what is
+      // dropped by its number reaches up to it.
       const SegmentFile& newest = segments.back();
-      const uint32_t next = std::max(newest.facts.number, part.segment) + 1;
+      const uint32_t next = std::max(newest.facts.number + 1, part.segment);
       const bool is_empty = newest.whole.empty() && newest.partial.empty();
       if (newest.facts.marked != 0 || (is_empty && newest.facts.number > part.segment))
         return false;

@@ -2,10 +2,14 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 
+#include "format/disk_ledger.h"
 #include "format/mark.h"
 #include "format/message_codec.h"
 #include "format/payload_segments.h"
@@ -357,6 +361,47 @@ TEST_F(WindowTest, AllProcessesTogetherStayWithinTheBudget) {
   EXPECT_LE(on_disk(), kBudget);
   EXPECT_GE(on_disk(), kBudget / 2);
   EXPECT_TRUE(Has(*Open(1), Bytes(12, 39, 30000)));
+}
+
+// Of a rank that was killed while its last step was still in its tail, which is larger than all
+// that could go for it.
+TEST_F(WindowTest, WhatRecoveryHasNoRoomForIsSaidToBeDropped) {
+  constexpr uint64_t kBudget = 1 << 20;
+  constexpr uint64_t kSteps = 7;
+  const auto bytes_of = [](uint64_t step) { return Bytes(step, 0, step < kSteps ? 4000 : 200000); };
+  const pid_t pid = fork();
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    auto log = Make({.keep_steps = kSteps, .disk_budget = kBudget});
+    uint64_t seq = 0;
+    for (uint64_t step = 1; step <= kSteps; ++step) {
+      Begin(*log, step, seq);
+      Put(*log, bytes_of(step), seq);
+      if (step < kSteps) log->Flush();
+    }
+    kill(getpid(), SIGKILL);
+  }
+  ASSERT_EQ(waitpid(pid, nullptr, 0), pid);
+  // Somebody else has used up the budget since.
+  const auto ledger = DiskLedger::Open(tails_.path(), kJob, {kBudget, kBudget});
+  ASSERT_NE(ledger, nullptr);
+  ledger->Publish(kBudget);
+
+  ASSERT_TRUE(RecoverRank(Folder(), {}));
+  const auto reader = Open();
+  EXPECT_FALSE(Has(*reader, bytes_of(kSteps)));
+  uint64_t snapshots = 0;
+  const auto cursor = reader->Events();
+  while (const Event* event = cursor->Next()) {
+    const auto* snapshot = event->As<Snapshot>();
+    if (snapshot == nullptr) continue;
+    ++snapshots;
+    EXPECT_TRUE(reader->PayloadSize(snapshot->tensor.hash) ||
+                reader->Dropped(snapshot->tensor.segment))
+        << "step " << snapshots << ", segment " << snapshot->tensor.segment;
+  }
+  EXPECT_EQ(snapshots, kSteps);
+  EXPECT_EQ(Check().payloads_missing, 0u);
 }
 
 TEST_F(WindowTest, AMarkedWindowStaysWhileTheNextOneMoves) {
