@@ -140,6 +140,12 @@ int OnlyCounters(dl_phdr_info* info, size_t, void* context) {
 
 }  // namespace
 
+uint64_t ObjectsLoaded() {
+  uint64_t counters[2] = {};
+  dl_iterate_phdr(&OnlyCounters, counters);
+  return counters[0];
+}
+
 bool RefreshModules() {
   uint64_t counters[2] = {};
   dl_iterate_phdr(&OnlyCounters, counters);

@@ -32,6 +32,9 @@ struct Module {
 // to date, because it was being changed below this very call.
 bool RefreshModules();
 
+// How many objects the loader has loaded so far. Costs as much as that check.
+uint64_t ObjectsLoaded();
+
 // Number of modules so far; numbers are 1 to this.
 uint32_t ModuleCount();
 Module& ModuleAt(uint32_t number);

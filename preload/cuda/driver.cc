@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 
+#include "preload/modules.h"
 #include "preload/real_symbols.h"
 #include "preload/spin_lock.h"
 
@@ -13,6 +14,9 @@ namespace {
 
 constinit CudaDriver g_driver;
 constinit std::atomic<bool> g_found{false};
+// How many objects had been loaded when it was last looked for in vain. Looking means to search all
+// folders of libraries.
+constinit std::atomic<uint64_t> g_missed_at{0};
 constinit SpinLock g_looking;
 
 template <typename Function>
@@ -33,6 +37,8 @@ bool LookUpAll(void* library, CudaDriver& driver) {
 
 const CudaDriver* FindCudaDriver() {
   if (g_found.load(std::memory_order_acquire)) return &g_driver;
+  const uint64_t loaded = ObjectsLoaded();
+  if (loaded == g_missed_at.load(std::memory_order_relaxed)) return nullptr;
   const int saved_errno = errno;
   // Stays open: the addresses that come from it are kept.
   void* library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
@@ -44,7 +50,9 @@ const CudaDriver* FindCudaDriver() {
   }
   dlerror();  // what was not found is not the program's error
   errno = saved_errno;
-  return g_found.load(std::memory_order_acquire) ? &g_driver : nullptr;
+  if (g_found.load(std::memory_order_acquire)) return &g_driver;
+  g_missed_at.store(loaded, std::memory_order_relaxed);
+  return nullptr;
 }
 
 }  // namespace deja::preload

@@ -6,6 +6,7 @@ is there that later steps use (moments, DistributedDataParallel's final buckets,
 are notes.
 """
 
+import atexit
 import contextlib
 import ctypes
 import dis
@@ -36,7 +37,15 @@ class Loop:
     def watch(self, prepare, refresh, every):
         """prepare() is asked as a step begins whether it can be the first one, and has then registered everything.
         refresh() begins each checkpoint."""
+        if not self._is_watched:
+            atexit.register(self._release)
         self._prepare, self._refresh, self._every, self._is_watched = prepare, refresh, every, True
+
+    def _release(self):
+        """What the program has let go of goes before the interpreter does: a model can hold a process group, whose
+        threads must not outlive it."""
+        self._prepare = self._refresh = self._iterable = None
+        registered.forget_all()
 
     def begin_step(self, number=None):
         """Returns the step to go on with."""

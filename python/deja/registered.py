@@ -11,6 +11,7 @@ _SAVE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
 _LOAD = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 _held = {}  # by name: the callbacks, which Deja's library calls
+_tensors = set()  # names
 
 
 class DoesNotFit(Exception):
@@ -20,6 +21,7 @@ class DoesNotFit(Exception):
 def tensor(name, address, shape, dtype):
     """A dense tensor in host memory, which stays where it is until it is registered anew under its name."""
     extents = tuple(shape) or (1,)
+    _tensors.add(name)
     engine.register_tensor(name, address, extents, dtype)
 
 
@@ -65,3 +67,9 @@ def blob(name, save, load):
 def forget(name):
     engine.unregister(name)
     _held.pop(name, None)
+    _tensors.discard(name)
+
+
+def forget_all():
+    for name in [*_held, *_tensors]:
+        forget(name)

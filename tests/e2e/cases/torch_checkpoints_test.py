@@ -44,6 +44,13 @@ class TorchCheckpoints(TorchTest):
         checkpoint = self.show_json("--rank", "0", "--kind", "checkpoint")[0]
         self.assertEqual((checkpoint["step"], checkpoint["missing"]), (4, 0), checkpoint)
 
+    def test_what_is_watched_does_not_outlive_the_program(self):
+        """A model can hold a process group, whose threads would need the interpreter when it is not there any more."""
+        plain = self.checked(self.command([PYTHON, APPS / "watched_model.py"], env=PACKAGE))
+        self.assertEqual(plain.stdout, "the model goes\nthe end\n")
+        recorded = self.checked(self.record_single(PYTHON, APPS / "watched_model.py"))
+        self.assertEqual(recorded.stdout, plain.stdout)
+
     def test_gradient_accumulation(self):
         self.assertReplaysLate(8, MODE="accumulate")
 
