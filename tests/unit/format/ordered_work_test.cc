@@ -10,8 +10,8 @@ namespace {
 
 class OrderedWorkTest : public ::testing::TestWithParam<size_t> {
  protected:
-  // A job that takes longer the earlier it comes.
-  OrderedWork::Job Job(int number, const Status& delivered = {}) {
+  // A job that takes longer the earlier it comes. Where there is a `failure` its delivery fails.
+  OrderedWork::Job Job(int number, const char* failure = nullptr) {
     return {[this, number](size_t worker) {
               EXPECT_LT(worker, work_.workers());
               EXPECT_EQ(in_use_[worker].exchange(true), false);
@@ -20,9 +20,10 @@ class OrderedWorkTest : public ::testing::TestWithParam<size_t> {
               ++worked_;
               in_use_[worker] = false;
             },
-            [this, number, delivered] {
+            [this, number, failure]() -> Status {
               delivered_.push_back(number);
-              return delivered;
+              if (failure != nullptr) return Fail(ErrorCode::kIo, failure);
+              return {};
             }};
   }
 
@@ -46,8 +47,7 @@ TEST_P(OrderedWorkTest, ResultsComeInTheOrderOfTheJobs) {
 }
 
 TEST_P(OrderedWorkTest, NothingIsDeliveredBehindAFailure) {
-  for (int i = 0; i < 10; ++i)
-    (void)work_.Give(Job(i, i == 3 ? Fail(ErrorCode::kIo, "full") : Status()));
+  for (int i = 0; i < 10; ++i) (void)work_.Give(Job(i, i == 3 ? "full" : nullptr));
   const Status status = work_.Finish();
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().message, "full");
