@@ -18,8 +18,7 @@ struct Options {
   std::string a;
   std::string b;
   std::vector<std::string> ranks;
-  std::vector<std::string> ignored;
-  std::vector<std::string> binaries;
+  DiffChoices choices;
 };
 Options g_options;
 
@@ -31,11 +30,7 @@ void AddOptions(CLI::App& app) {
                  "what all-reduce, all-gather and broadcast left on them, and in snapshots")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--ignore", g_options.ignored,
-                 "Leave out snapshots with such names, which are meant to differ, e.g. '*rng' "
-                 "(repeatable)");
-  app.add_option("--binaries", g_options.binaries,
-                 "Folders with the program's binaries, if not where they ran");
+  g_options.choices.AddTo(app);
 }
 
 // How a side's way to the difference can be run again.
@@ -165,8 +160,9 @@ Result<std::vector<Compared>> CompareAll(format::Trace& a, format::Trace& b,
   std::vector<Compared> all;
   Progress progress("comparing ranks");
   for (const Pair& pair : pairs) {
-    DEJA_ASSIGN_OR_RETURN(Compared compared,
-                          ComparePair(a, b, pair.a, pair.b, {between_ranks, g_options.ignored}));
+    DEJA_ASSIGN_OR_RETURN(
+        Compared compared,
+        ComparePair(a, b, pair.a, pair.b, {between_ranks, g_options.choices.ignored}));
     all.push_back(std::move(compared));
     progress.Update(all.size(), pairs.size());
   }
@@ -206,7 +202,8 @@ int Run(const Context& context) {
     return first.diff.first ? kExitDiverged : kExitOk;
   }
   Symbolizer symbolizer;
-  for (const std::string& directory : g_options.binaries) symbolizer.AddDirectory(directory);
+  for (const std::string& directory : g_options.choices.binaries)
+    symbolizer.AddDirectory(directory);
   for (const std::string& difference : first.job) PrintLine("not the same job: " + difference);
   if (!first.diff.first) {
     for (const Compared& one : *all) PrintCompared(one, between_ranks, symbolizer);

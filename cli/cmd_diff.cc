@@ -16,8 +16,7 @@ struct Options {
   std::string b;
   int rank = -1;
   int with_rank = -1;
-  std::vector<std::string> ignored;
-  std::vector<std::string> binaries;
+  DiffChoices choices;
 };
 Options g_options;
 
@@ -31,11 +30,7 @@ void AddOptions(CLI::App& app) {
                  "left on both, and snapshots")
       ->check(CLI::NonNegativeNumber)
       ->needs(rank);
-  app.add_option("--ignore", g_options.ignored,
-                 "Leave out snapshots with such names, which are meant to differ, e.g. '*rng' "
-                 "(repeatable)");
-  app.add_option("--binaries", g_options.binaries,
-                 "Folders with the program's binaries, if not where they ran");
+  g_options.choices.AddTo(app);
 }
 
 // The ranks of A to be compared, and a word on those that only one of the traces has.
@@ -63,7 +58,7 @@ int Run(const Context& context) {
     for (uint32_t rank : *ranks) {
       auto compared = ComparePair(**a, **b, rank,
                                   between_ranks ? static_cast<uint32_t>(g_options.with_rank) : rank,
-                                  {between_ranks, g_options.ignored});
+                                  {between_ranks, g_options.choices.ignored});
       if (!compared) return FailWith(compared.error());
       all.push_back(std::move(*compared));
       progress.Update(all.size(), ranks->size());
@@ -80,7 +75,8 @@ int Run(const Context& context) {
     PrintJson(json);
   } else {
     Symbolizer symbolizer;
-    for (const std::string& directory : g_options.binaries) symbolizer.AddDirectory(directory);
+    for (const std::string& directory : g_options.choices.binaries)
+      symbolizer.AddDirectory(directory);
     for (const std::string& difference : all[0].job) PrintLine("not the same job: " + difference);
     for (const Compared& one : all) PrintCompared(one, between_ranks, symbolizer);
   }

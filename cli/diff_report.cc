@@ -105,6 +105,14 @@ nlohmann::json PlaceJson(const std::optional<DiffPlace>& place) {
 
 }  // namespace
 
+void DiffChoices::AddTo(CLI::App& app) {
+  app.add_option("--ignore", ignored,
+                 "Leave out snapshots with such names, which are meant to differ, e.g. '*rng' "
+                 "(repeatable)");
+  app.add_option("--binaries", binaries,
+                 "Folders with the program's binaries, if not where they ran");
+}
+
 Result<std::vector<uint32_t>> RanksOfBoth(const format::Trace& a, const format::Trace& b) {
   const std::vector<uint32_t> in_a = RanksOf(a);
   const std::vector<uint32_t> in_b = RanksOf(b);

@@ -5,6 +5,7 @@
 #ifndef DEJA_CLI_DIFF_REPORT_H_
 #define DEJA_CLI_DIFF_REPORT_H_
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -16,6 +17,15 @@
 #include "format/trace.h"
 
 namespace deja::cli {
+
+// What the commands that compare recordings can be told alike.
+struct DiffChoices {
+  std::vector<std::string> ignored;   // patterns of snapshots' names
+  std::vector<std::string> binaries;  // folders
+
+  // `app` refers to this from now on.
+  void AddTo(CLI::App& app);
+};
 
 // One pair of ranks, compared.
 struct Compared {

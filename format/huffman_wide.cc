@@ -3,14 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#if defined(__x86_64__)
-#if defined(__GNUC__) && !defined(__clang__)
-// gcc 12's own headers pass registers on purpose that nothing was written to.
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-#include <immintrin.h>
-#endif
+#include "format/intrinsics.h"
 
 namespace deja::format::huffman {
 

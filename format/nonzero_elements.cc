@@ -5,13 +5,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "format/intrinsics.h"
+
 #if defined(__x86_64__)
-#if defined(__GNUC__) && !defined(__clang__)
-// gcc 12's own headers pass registers on purpose that nothing was written to.
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-#include <immintrin.h>
 #define DEJA_FOR_VBMI2 __attribute__((target("avx512f,avx512bw,avx512vbmi2")))
 #endif
 

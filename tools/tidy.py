@@ -94,17 +94,18 @@ def main():
     setting = hashlib.sha256(version + (ROOT / ".clang-tidy").read_bytes()).digest()
     commands, read_by = compile_commands(), dependencies()
     keys = {source: key_of(source, setting, commands, read_by) for source in files}
-    todo = [source for source in files if keys[source] is None or not (CACHE / keys[source]).exists()]
-    bad = []
+    unchecked = [source for source in files if keys[source] is None or not (CACHE / keys[source]).exists()]
+    with_findings = []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for source, clean in zip(todo, pool.map(functools.partial(check, tool), todo)):
+        for source, clean in zip(unchecked, pool.map(functools.partial(check, tool), unchecked)):
             if not clean:
-                bad.append(source)
+                with_findings.append(source)
             elif keys[source] is not None:
                 CACHE.mkdir(parents=True, exist_ok=True)
                 (CACHE / keys[source]).touch()
-    print(f"clang-tidy: {len(todo)} files looked at, {len(files) - len(todo)} known to be clean, {len(bad)} with findings")
-    sys.exit(1 if bad else 0)
+    known = len(files) - len(unchecked)
+    print(f"clang-tidy: {len(unchecked)} files looked at, {known} known to be clean, {len(with_findings)} with findings")
+    sys.exit(1 if with_findings else 0)
 
 
 if __name__ == "__main__":

@@ -41,8 +41,8 @@ int main(int argc, char** argv) {
   Show("mkostemp", mkostemp(whole, O_CLOEXEC | O_APPEND), whole);
   char suffix[] = "suffix-XXXXXX.txt";
   Show("mkstemps", mkstemps(suffix, 4), suffix);
-  char bad[] = "bad-XXX";
-  std::printf("bad %d\n", mkstemp(bad));
+  char no_pattern[] = "no-pattern";  // is refused
+  std::printf("mkstemp without a pattern %d\n", mkstemp(no_pattern));
   char directory[] = "folder-XXXXXX";
   Show("mkdtemp", -1, mkdtemp(directory));
   std::ofstream(std::string(directory) + "/file") << "x";
