@@ -1,16 +1,12 @@
 #include "preload/digest.h"
 
 #include <atomic>
-#include <cfenv>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
-
 #include "preload/digest_kernels.h"
+#include "preload/float_mode.h"
 
 namespace deja::preload {
 namespace {
@@ -70,34 +66,6 @@ const DigestKernels& Kernels() {
   return kBaselineKernels;
 #endif
 }
-
-// The program may have changed rounding, flushed denormals to zero or unmasked exceptions; the
-// loops must give the same bits all the same, raise nothing, and leave no flags behind.
-class DefaultFloatMode {
- public:
-#if defined(__x86_64__)
-  DefaultFloatMode() : saved_(_mm_getcsr()) {
-    _mm_setcsr(0x1f80);
-  }
-  ~DefaultFloatMode() {
-    _mm_setcsr(saved_);
-  }
-
- private:
-  unsigned saved_;
-#else
-  DefaultFloatMode() {
-    std::fegetenv(&saved_);
-    std::fesetenv(FE_DFL_ENV);
-  }
-  ~DefaultFloatMode() {
-    std::fesetenv(&saved_);
-  }
-
- private:
-  std::fenv_t saved_;
-#endif
-};
 
 template <typename T>
 T Load(const std::byte* p) {
