@@ -15,6 +15,7 @@
 #include "preload/engine.h"
 #include "preload/fault_escape.h"
 #include "preload/guard.h"
+#include "preload/process_name.h"
 #include "preload/real_symbols.h"
 #include "preload/spin_lock.h"
 
@@ -186,8 +187,23 @@ bool ComeAgainWithoutOurStack(int signal, siginfo_t* info, void* context) {
   return true;
 }
 
+// In a replay the program's processes are told the recorded pids, and compare the sender with these
+// (torch's loader workers end well when it is their parent).
+void NameSender(siginfo_t& info) {
+  if ((info.si_code != SI_USER && info.si_code != SI_QUEUE && info.si_code != SI_TKILL) ||
+      !HasProcessName())
+    return;
+  const ProcessName& name = OwnProcessName();
+  if (name.recorded_parent != 0 && info.si_pid == syscall(SYS_getppid)) {
+    info.si_pid = name.recorded_parent;
+  } else if (name.recorded_pid != 0 && info.si_pid == name.pid) {
+    info.si_pid = name.recorded_pid;
+  }
+}
+
 void RunHandler(const struct sigaction& action, int signal, siginfo_t* info, void* context) {
   if ((action.sa_flags & SA_SIGINFO) != 0) {
+    NameSender(*info);
     action.sa_sigaction(signal, info, context);
   } else {
     action.sa_handler(signal);
@@ -227,11 +243,21 @@ void OnSignal(int signal, siginfo_t* info, void* context) {
   errno = saved_errno;
 }
 
+// SIGTERM is of interest as the end of the process, so the engine is told only where it is.
+void OnHandledSigterm(int signal, siginfo_t* info, void* context) {
+  const struct sigaction action = g_program[signal].Get();
+  if (!IsHandler(action)) return OnSignal(signal, info, context);
+  RunHandler(action, signal, info, context);
+}
+
 // What the kernel is told for what the program wants.
 struct sigaction KernelAction(int signal, const struct sigaction& program) {
-  // SIGTERM is only of interest as the end of the process.
-  if (IsIgnored(program) || (signal == SIGTERM && IsHandler(program))) return program;
+  if (IsIgnored(program)) return program;
   struct sigaction action = program;
+  if (signal == SIGTERM && IsHandler(program)) {
+    if ((program.sa_flags & SA_SIGINFO) != 0) action.sa_sigaction = &OnHandledSigterm;
+    return action;
+  }
   action.sa_sigaction = &OnSignal;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   if (IsHandler(program)) {

@@ -2,10 +2,10 @@
 //
 // Handlers for SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP, and for SIGTERM while its
 // action is the default one. The program's own handlers are kept here and called with the same
-// siginfo and context; their flags and masks are those that the kernel is given. Without one, the
-// default action is taken at the same place, so that exit status and core dump are the same.
-// Signals that are ignored are left alone (children inherit that). Threads get an alternate stack
-// where they have none, which the program does not see.
+// siginfo (in a replay with the sender's recorded pid) and context; their flags and masks are those
+// that the kernel is given. Without one, the default action is taken at the same place, so that
+// exit status and core dump are the same. Signals that are ignored are left alone (children inherit
+// that). Threads get an alternate stack where they have none, which the program does not see.
 //
 // Any thread. What the handler does is async-signal-safe; a fault in it or in the engine is caught
 // and the signal is handed on all the same.

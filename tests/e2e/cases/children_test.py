@@ -69,7 +69,7 @@ class Children(harness.DejaTest):
         for name, end in {"0/1": "exit 3", "0/2": "exit 4", "0/3": "killed by SIGKILL", "0/4": "SIGTERM",
                           "0/5": "SIGSEGV at workers.cc", "0/6": "exit 6", "0/6/0/1": "exit 5",
                           "0/11+1": "exit 7", "0/12+1": "exit 7", "0/14+1": "exit 7", "0/15+1": "exit 7",
-                          "0/16+1": "exit 7", "0/17+1": "exit 7", "0.1/1": "exit 9"}.items():
+                          "0/16+1": "exit 7", "0/17+1": "exit 7", "0.1/1": "exit 9", "0/18": "exit 10"}.items():
             self.assertTrue(children[name]["ended"].startswith(end), (name, children[name]))
         self.assertNotIn("0/13", children)  # a vfork child that only ended
         again = self.replays(run)
@@ -117,7 +117,7 @@ class Children(harness.DejaTest):
     def test_show(self):
         self.checked(self.record("workers", n=1))
         made = [e for e in self.show_json("--kind", "child") if "number" in e]
-        self.assertEqual([e["number"] for e in made if e["thread"] == "0"], list(range(1, 18)))
+        self.assertEqual([e["number"] for e in made if e["thread"] == "0"], list(range(1, 19)))
         unknown = self.deja("show", self.trace_path(), "--child", "0/99")
         self.assertEqual(unknown.code, harness.EXIT_FAILURE)
         self.assertIn("0/99", unknown.stderr)

@@ -74,6 +74,9 @@ class TorchCheckpoints(TorchTest):
         self.assertEqual(in_a_later_pass.code, harness.EXIT_FAILURE, f"\n{in_a_later_pass}")
         self.assertIn("was made after the first step and is still at work", in_a_later_pass.stdout)
 
+    def test_workers_that_stay(self):
+        self.assertReplaysLate(4, MODE="persistent")
+
     def test_without_deja(self):
         env = {"JOB_SEED": "5", **PACKAGE}
         plain = self.checked(self.launch(PYTHON, [APPS / "checkpoints.py"], n=2, env=env))

@@ -43,6 +43,10 @@ class TorchDistributed(TorchTest):
     def test_workers_of_the_loader(self):
         self.assertJobReplays("train", 2, MODE="workers")
 
+    def test_workers_that_stay(self):
+        """They are there when the interpreter ends, and end well when the signal comes from their parent."""
+        self.assertJobReplays("train", 2, MODE="persistent")
+
     def assertSpawnedRanksReplay(self, rendezvous):
         run = self.checked(self.deja("record", "--out", self.trace_path(), "--", PYTHON, APPS / "spawned.py",
                                      rendezvous, timeout=300))

@@ -122,6 +122,26 @@ void Ends() {
   Reap("crash", crashes);
 }
 
+// Ends well when its parent ends it, as torch's loader workers do.
+void OnSigterm(int, siginfo_t* info, void*) {
+  _exit(info->si_pid == getppid() ? 10 : 11);
+}
+
+void EndedByItsParent() {
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_sigaction = &OnSigterm;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGTERM, &action, &before);
+  Worker worker = Start(kDraws, [] {
+    while (true) pause();
+  });
+  sigaction(SIGTERM, &before, nullptr);
+  Hear("ended by its parent", worker);
+  kill(worker.pid, SIGTERM);
+  Reap("ended by its parent", worker);
+}
+
 // Which of them ends first is a matter of luck.
 void Race() {
   for (int i = 0; i < 4; ++i) {
@@ -199,6 +219,7 @@ int main(int argc, char** argv) {
     Hear("of a thread", worker);
     Reap("of a thread", worker);
   }).join();
+  EndedByItsParent();
   JOB_CHECK(ncclAllReduce(&in, &out, 1, ncclFloat32, ncclSum, comm, nullptr));
   Say("main", MakeDraw());
   JOB_CHECK(ncclCommDestroy(comm));

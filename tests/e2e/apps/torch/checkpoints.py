@@ -27,10 +27,11 @@ def main():
     options = {"shuffle": True}
     if mode == "sampler":
         options = {"sampler": DistributedSampler(Rows(), size, rank)}
-    if mode == "workers":
+    if mode in ("workers", "persistent"):
         # The other strategy asks for entropy with each batch, in the order in which they arrive.
         torch.multiprocessing.set_sharing_strategy("file_system")
         options["num_workers"] = 2
+        options["persistent_workers"] = mode == "persistent"
     loader = DataLoader(Rows(), batch_size=8, **options)
     progress = {"step": 0, "sum": 0.0}
     deja.torch.watch(model, optimizer, scheduler, progress, every=4, gradients=mode == "accumulate")

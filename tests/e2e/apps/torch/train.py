@@ -12,6 +12,9 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 
+KEPT = []  # as long as the interpreter is there
+
+
 class Rows(Dataset):
     def __len__(self):
         return 48
@@ -48,7 +51,9 @@ def main():
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
     fails = mode == "raise" or mode == "restart" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
     fails_at = random.randrange(3, 10) if fails else -1
-    loader = DataLoader(Rows(), batch_size=8, shuffle=True, num_workers=2 if mode == "workers" else 0)
+    loader = DataLoader(Rows(), batch_size=8, shuffle=True, num_workers=2 if mode in ("workers", "persistent") else 0,
+                        persistent_workers=mode == "persistent")
+    KEPT.append(loader)
     step = 0
     for _ in range(2):
         for rows, labels in loader:
