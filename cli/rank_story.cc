@@ -291,12 +291,14 @@ std::string RankStory::PythonPlace(Symbolizer& symbolizer, const CallStory& call
 }
 
 std::string RankStory::HowItEnded(Symbolizer& symbolizer) const {
-  std::string where;
+  const std::string step = last_step ? fmt::format(", in step {}", *last_step) : "";
+  const std::string after = last_call ? fmt::format(", after {}", last_call->Describe()) : "";
+  std::string where = step;
   if (!open_calls.empty())
-    where = fmt::format(", in {} (entered, never left){}", open_calls.back().Describe(),
-                        PythonPlace(symbolizer, open_calls.back()));
-  else if (last_call)
-    where = fmt::format(", after {}", last_call->Describe());
+    where += fmt::format(", in {} (entered, never left){}", open_calls.back().Describe(),
+                         PythonPlace(symbolizer, open_calls.back()));
+  else
+    where += after;
 
   // A signal that the program survived (it has a handler that went on) is not how it ended.
   if (crash && !(exit && fate.known && fate.signal == 0 && exit->code == fate.exit_code)) {
@@ -305,12 +307,10 @@ std::string RankStory::HowItEnded(Symbolizer& symbolizer) const {
         ProgramFrame(symbolizer, stack == stacks.end() ? crash->frames : stack->second, true);
     std::string place;
     if (frame) place = " at " + (frame->python ? frame->Describe() : frame->Place());
-    if (last_call) where = fmt::format(", after {}", last_call->Describe());
-    return SignalName(crash->signal) + place + where;
+    return SignalName(crash->signal) + place + (last_call ? step + after : where);
   }
   if (exit && exit->code != 0 && !exception.empty())
-    return fmt::format("exit {}, {}{}{}", exit->code, exception,
-                       last_step ? fmt::format(", in step {}", *last_step) : "", where);
+    return fmt::format("exit {}, {}{}", exit->code, exception, where);
   if (exit)
     return fmt::format("exit {}", exit->code) +
            (exit->code == 0 && open_calls.empty() ? "" : where);

@@ -67,12 +67,12 @@ class TorchFailures(TorchTest):
 
     def test_an_exception_of_c_plus_plus_that_nobody_catches(self):
         replayed = self.assertEndsAgain("terminate", 134, r"exit 1, RuntimeError: .* at distributed_c10d\.py:\d+ in barrier, in step 2, after c10d_barrier #4",
-                                        r"SIGABRT at ends\.py:19 in end, after c10d_allreduce #3")
+                                        r"SIGABRT at ends\.py:19 in end, in step 2, after c10d_allreduce #3")
         self.assertIn("terminate called", replayed.stderr)
 
     def test_a_rank_is_killed(self):
         self.assertEndsAgain("kill", 137, "exit 1, RuntimeError: .*, in step 2, after c10d_barrier #4",
-                             "killed by SIGKILL, after c10d_allreduce #3")
+                             "killed by SIGKILL, in step 2, after c10d_allreduce #3")
 
     def test_a_rank_does_not_come_to_a_barrier(self):
         self.assertEndsAgain("absent", 1, "exit 1, RuntimeError: .*failed to pass monitoredBarrier in 2000 ms.*, in step 2, after "

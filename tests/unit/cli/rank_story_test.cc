@@ -44,6 +44,29 @@ TEST(RankStoryTest, ACallThatWasNeverLeftIsFoundBehindBatchesOfTheEnd) {
   EXPECT_EQ(story.last_call->comm_seq, 7u);
 }
 
+TEST(RankStoryTest, TheStepIsNamedHoweverTheRankDied) {
+  WrittenRank folder;
+  folder.Begin();
+  folder.Add(format::Step{3});
+  folder.Call(2);
+  folder.EndBatch();
+  Symbolizer symbolizer;
+  RankStory story = folder.Story();
+  const std::string where = ", in step 3, after AllReduce #2 of comm 0";
+  EXPECT_EQ(story.HowItEnded(symbolizer), "died without a word (SIGKILL or power loss)" + where);
+  story.fate.known = true;
+  story.fate.signal = 9;
+  EXPECT_EQ(story.HowItEnded(symbolizer), "killed by SIGKILL" + where);
+  story.crash = CrashStory{};
+  story.crash->signal = 6;
+  EXPECT_EQ(story.HowItEnded(symbolizer), "SIGABRT" + where);
+  story.crash.reset();
+  story.exit = format::ProcessExit{1, 0};
+  EXPECT_EQ(story.HowItEnded(symbolizer), "exit 1" + where);
+  story.exit = format::ProcessExit{0, 0};
+  EXPECT_EQ(story.HowItEnded(symbolizer), "exit 0");
+}
+
 TEST(RankStoryTest, ACallThatWasLeftInALaterBatchIsNotOpen) {
   WrittenRank folder;
   folder.Begin();
