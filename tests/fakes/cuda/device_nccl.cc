@@ -16,6 +16,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -45,11 +46,22 @@ thread_local std::vector<Operation> t_group;
 std::mutex g_mutex;
 std::map<uint64_t, CUevent> g_last;  // by communicator: its latest operations
 
+// It lies in a place that this library's own gives: in a build tree, or beside what is installed.
+void* OpenLoopback() {
+  Dl_info own;
+  if (dladdr(reinterpret_cast<void*>(&OpenLoopback), &own) == 0) return nullptr;
+  std::string folder(own.dli_fname);
+  folder.resize(folder.rfind('/') + 1);
+  for (const char* place : {"../../lib/libdeja_loopback.so", "../../lib/deja/libdeja_loopback.so"})
+    if (void* library = dlopen((folder + place).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  return nullptr;
+}
+
 void* Loopback(const char* name) {
-  static void* const library = dlopen(DEJA_LOOPBACK_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  static void* const library = OpenLoopback();
   void* function = library == nullptr ? nullptr : dlsym(library, name);
   if (function == nullptr) {
-    std::fprintf(stderr, "device_nccl: no %s in %s\n", name, DEJA_LOOPBACK_LIBRARY);
+    std::fprintf(stderr, "device_nccl: no %s of loopback/\n", name);
     std::abort();
   }
   return function;

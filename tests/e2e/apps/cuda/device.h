@@ -4,9 +4,9 @@
 #define DEJA_TESTS_E2E_APPS_CUDA_DEVICE_H_
 
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
+#include "tests/e2e/apps/cuda/kernels.h"
 #include "tests/e2e/apps/record/job.h"
 #include "tests/fakes/cuda/cuda_sim.h"
 
@@ -20,47 +20,6 @@
   } while (0)
 
 namespace cuda_app {
-
-template <typename T>
-T Param(void** params, int i) {
-  T value{};
-  std::memcpy(&value, params[i], sizeof value);
-  return value;
-}
-
-inline float* FloatsOf(void** params, int i) {
-  return static_cast<float*>(cusim_backing(Param<void*>(params, i)));
-}
-
-// out[i] = a value that depends on seed and i
-inline void FillKernel(void** params) {
-  float* out = FloatsOf(params, 0);
-  const auto count = Param<uint64_t>(params, 1);
-  const auto seed = Param<uint64_t>(params, 2);
-  for (uint64_t i = 0; i < count; ++i)
-    out[i] = static_cast<float>((i * 2654435761u + seed * 40503u) % 1009) / 7;
-}
-
-// to[i] += from[i] / 3
-inline void AddKernel(void** params) {
-  float* to = FloatsOf(params, 0);
-  const float* from = FloatsOf(params, 1);
-  const auto count = Param<uint64_t>(params, 2);
-  for (uint64_t i = 0; i < count; ++i) to[i] += from[i] / 3;
-}
-
-// to[i] = from[i] * 0.5 + 1, which stays bounded however often it is done
-inline void MixKernel(void** params) {
-  float* to = FloatsOf(params, 0);
-  const float* from = FloatsOf(params, 1);
-  const auto count = Param<uint64_t>(params, 2);
-  for (uint64_t i = 0; i < count; ++i) to[i] = to[i] * 0.25F + from[i] * 0.125F + 1;
-}
-
-inline constexpr cusim_kernel kKernels[] = {{"fill", 3, &FillKernel},
-                                            {"add", 3, &AddKernel},
-                                            {"mix", 3, &MixKernel},
-                                            {nullptr, 0, nullptr}};
 
 // The device of this rank is the calling thread's current one.
 inline void MakeContext() {
@@ -82,7 +41,8 @@ struct Device {
   Device() {
     CUmodule module = nullptr;
     MakeContext();
-    CUDA_CHECK(cuModuleLoadData(&module, kKernels));
+    const void* image = IsSimulated() ? static_cast<const void*>(kHostKernels) : kPtx;
+    CUDA_CHECK(cuModuleLoadData(&module, image));
     CUDA_CHECK(cuModuleGetFunction(&fill, module, "fill"));
     CUDA_CHECK(cuModuleGetFunction(&add, module, "add"));
     CUDA_CHECK(cuModuleGetFunction(&mix, module, "mix"));
@@ -108,7 +68,7 @@ struct Device {
 
  private:
   static void Launch(CUfunction function, void** params, CUstream stream) {
-    CUDA_CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, params, nullptr));
+    CUDA_CHECK(cuLaunchKernel(function, 64, 1, 1, 256, 1, 1, 0, stream, params, nullptr));
   }
 };
 

@@ -5,6 +5,8 @@
 //   --unseeded             each step's seed is from random(4)
 //   --steps=N --count=N    how many, and of how many floats
 //   --legacy               everything on the legacy default stream
+//   --per-thread           everything on the thread's own default stream
+//   --say-steps            a line when a step is done, which waits for the device
 //   --capture              the last step's all-reduce is captured into a graph, and launched twice
 //   --fault=N              one element of the input of step N is changed (on rank 1)
 //   --end=crash            a bad access after the last step, without waiting for the streams
@@ -29,7 +31,10 @@ int main(int argc, char** argv) {
   CUstream stream = nullptr;
   CUstream second = nullptr;
   CUevent ready = nullptr;
-  if (!Has(argc, argv, "--legacy")) {
+  if (Has(argc, argv, "--per-thread")) {
+    stream = CU_STREAM_PER_THREAD;
+    second = CU_STREAM_PER_THREAD;
+  } else if (!Has(argc, argv, "--legacy")) {
     CUDA_CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CUDA_CHECK(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
   }
@@ -81,6 +86,11 @@ int main(int argc, char** argv) {
     device.Fill(all, count * ranks, 2, stream);
     device.Fill(came, count, 3, stream);
     JOB_CHECK(ncclBcast(Buffer(total), count / 2, ncclFloat32, 0, comm, ForNccl(stream)));
+    if (Has(argc, argv, "--say-steps")) {
+      CUDA_CHECK(cuStreamSynchronize(stream));
+      printf("rank %d step %d\n", job_rank(), step);
+      fflush(stdout);
+    }
   }
   if (Has(argc, argv, "--capture")) {
     CUgraph graph = nullptr;
