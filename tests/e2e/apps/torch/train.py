@@ -28,21 +28,22 @@ def wrap(model, mode):
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard
 
-        mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+        mesh = init_device_mesh(job.DEVICE.type, (dist.get_world_size(),))
         for layer in (model[0], model[3]):
             fully_shard(layer, mesh=mesh)
         return fully_shard(model, mesh=mesh)
     if mode == "fsdp1":
         from torch.distributed.fsdp import FullyShardedDataParallel
 
-        return FullyShardedDataParallel(model, device_id=torch.device("cpu"))
+        return FullyShardedDataParallel(model, device_id=torch.device("cuda", 0) if job.DEVICE.type == "cuda" else job.DEVICE)
     return nn.parallel.DistributedDataParallel(model)
 
 
 def main():
     mode = os.environ.get("MODE", "ddp")
     rank, _ = job.start()
-    model = wrap(nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Dropout(0.2), nn.Linear(64, 10)), mode)
+    layers = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Dropout(0.2), nn.Linear(64, 10))
+    model = wrap(layers.to(job.DEVICE), mode)
     if mode == "zero":
         from torch.distributed.optim import ZeroRedundancyOptimizer
 
@@ -61,7 +62,7 @@ def main():
                 raise ValueError(f"the labels of step {step} make no sense")
             accumulates = mode == "accumulate" and step % 2 == 0
             with model.no_sync() if accumulates else contextlib.nullcontext():
-                loss = F.cross_entropy(model(rows), labels)
+                loss = F.cross_entropy(model(rows.to(job.DEVICE)), labels.to(job.DEVICE))
                 loss.backward()
             if not accumulates:
                 optimizer.step()
