@@ -1,0 +1,66 @@
+"""The folder that tests/gpu/pack.sh makes: complete, small enough, and its run.sh tells what holds from what does not."""
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import harness  # noqa: E402
+
+GLIBC = ("linux-vdso", "ld-linux", "libc.so", "libm.so", "libdl.so", "librt.so", "libpthread.so")
+
+
+class GpuRun(harness.DejaTest):
+    def setUp(self):
+        packed = self.dir / "packed"
+        self.said = self.checked(self.command([harness.ROOT / "tests" / "gpu" / "pack.sh", packed],
+                                              env={"DEJA_BUILD_DIR": harness.BUILD})).stdout
+        self.folder = packed.rename(self.dir / "moved")
+
+    def run_checks(self, *args, **kwargs):
+        return self.command([self.folder / "run.sh", "--out", self.dir / "out", *args], **kwargs)
+
+    def test_everything_is_in_the_folder(self):
+        self.assertRegex(self.said, r"KiB; needs GLIBC_2\.\d+")
+        for program in [self.folder / "bin" / "deja", *(self.folder / "lib" / "deja").glob("*.so")]:
+            listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+            for line in listed.splitlines():
+                outside = "=>" in line and str(self.folder) not in line
+                self.assertTrue(not outside or any(name in line for name in GLIBC + ("libgcc_s",)), f"{program}: {line}")
+        for program in (self.folder / "tests" / "apps").iterdir():
+            dynamic = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout
+            self.assertNotRegex(dynamic, "R(UN)?PATH", program)
+
+    def test_what_holds(self):
+        run = self.checked(self.run_checks("--simulated", "--only", "streams_2|graphs_several|digits", "--json"))
+        self.assertRegex(run.stdout, r"ok +streams_2_ranks .*\nok +graphs_several .*\nskipped digits ")
+        self.assertIn("2 ok, 0 failed, 1 skipped of 3", run.stdout)
+        results = json.loads(run.stdout.splitlines()[-1])
+        self.assertEqual(results, json.loads((self.dir / "out" / "results.json").read_text()))
+        self.assertEqual([r["outcome"] for r in results["results"]], ["ok", "ok", "skipped"])
+
+    def test_what_does_not(self):
+        # A program that computes something else each time.
+        program = self.folder / "tests" / "apps" / "cuda_steps"
+        real = program.rename(program.with_name("real_steps"))
+        program.write_text(f"#!/bin/bash\n'{real}' \"$@\" | sed \"s/result.*/result $(date +%N)$$/\"\n")
+        program.chmod(0o755)
+        run = self.checked(self.run_checks("--simulated", "--only", "streams_2|legacy"), harness.EXIT_FAILURE)
+        self.assertRegex(run.stdout, r"FAILED +streams_2_ranks \(.* s\): .* \| LD_LIBRARY_PATH=.*deja (replay|record|info) .*"
+                                     r" \| kept: .*/out/deja-e2e-")
+        self.assertIn("0 ok, 2 failed, 0 skipped of 2", run.stdout)
+        self.assertTrue(list((self.dir / "out").glob("deja-e2e-*/why.txt")))
+
+    def test_a_machine_without_a_gpu(self):
+        env = {"CUDA_VISIBLE_DEVICES": "none"}
+        run = self.checked(self.run_checks("--only", "streams", env=env), harness.EXIT_FAILURE)
+        self.assertRegex(run.stdout, r"skipped streams_2_ranks .*: no GPU: ")
+        self.assertIn("0 ok, 0 failed, 2 skipped of 2", run.stdout)
+
+    def test_no_such_check(self):
+        run = self.checked(self.run_checks("--simulated", "--only", "nothing_of_that_name"), harness.EXIT_FAILURE)
+        self.assertIn("--list shows them", run.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()

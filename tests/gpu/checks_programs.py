@@ -1,0 +1,167 @@
+"""Programs of tests/e2e/apps/cuda on NCCL: recorded, and each rank replayed alone, bit for bit."""
+import re
+from pathlib import Path
+
+import check
+import harness
+from check import limit
+
+
+class Collectives(check.Check):
+    PROGRAM = "cuda_collectives"
+
+    def args(self):
+        return ["--unseeded", *self.small(["--count=33"], [])]
+
+    @limit(120)
+    def test_collectives_2_ranks(self):
+        """all collectives, ten types, five operators, in place and not, PreMulSum, registered and NCCL's memory"""
+        self.check_all_replays(self.args(), n=2)
+
+    @limit(180)
+    def test_collectives_4_ranks(self):
+        """the same"""
+        self.check_all_replays(self.args(), n=4)
+
+    @limit(120)
+    def test_collectives_nonblocking(self):
+        """the same with communicators that do not block"""
+        self.check_all_replays([*self.args(), "--nonblocking"], n=2)
+
+    @limit(120)
+    def test_collectives_pinned_and_managed(self):
+        """the same with pinned, then managed buffers"""
+        for kind in ("pinned", "managed"):
+            self.check_all_replays(["--unseeded", "--count=50", f"--memory={kind}"], n=2,
+                                   options=["--force"])
+
+    @limit(120)
+    def test_collectives_same_as_without(self):
+        """seeded: the same results without Deja, recorded and replayed"""
+        plain = self.checked(self.launch(self.PROGRAM, ["--count=33"], n=2))
+        recorded = self.check_all_replays(["--count=33"], n=2)
+        for rank in (0, 1):
+            self.assertEqual(self.rank_line(plain, rank), self.rank_line(recorded, rank))
+
+
+class Steps(check.Check):
+    PROGRAM = "cuda_steps"
+
+    def test_streams_2_ranks(self):
+        """two streams, two communicators, groups, buffers that the next kernel overwrites"""
+        self.check_all_replays(["--unseeded"], n=2)
+
+    def test_streams_4_ranks(self):
+        """the same"""
+        self.check_all_replays(["--unseeded"], n=4)
+
+    def test_legacy_stream(self):
+        """everything on the legacy default stream"""
+        self.check_all_replays(["--unseeded", "--legacy"], n=2)
+
+    def test_per_thread_stream(self):
+        """everything on the thread's default stream"""
+        self.check_all_replays(["--unseeded", "--per-thread"], n=2)
+
+    @limit(120)
+    def test_large_buffers(self):
+        """buffers of many megabytes, through the pinned memory that Deja has"""
+        self.check_all_replays(["--unseeded", f"--count={self.small(100000, 20000000)}", "--steps=2"], n=2)
+
+    def test_digests(self):
+        """level digest: digests of all inputs and results, which two recordings of the same program share"""
+        for trace in ("a.deja", "b.deja"):
+            self.checked(self.record(self.PROGRAM, ["--steps=2"], n=2, level="digest", trace=trace))
+        first, second = (sorted((event["comm"], event["seq_on_comm"], tensor["param"], tensor["hash"])
+                                for event in self.show_json("--rank", "1", "--kind", "results", trace=trace)
+                                for tensor in event["outputs"]) for trace in ("a.deja", "b.deja"))
+        self.assertEqual(len(first), 2 * 9)
+        self.assertEqual(first, second)
+
+    def test_divergence(self):
+        """a changed input is found at its operation"""
+        self.checked(self.record(self.PROGRAM, n=2))
+        run = self.deja("replay", self.trace_path(), "--rank", "1", "--", harness.app(self.PROGRAM), "--fault=3")
+        self.checked(run, harness.EXIT_DIVERGED)
+        self.assertRegex(run.stdout, r"AllReduce #9 of comm 0 \(rank 1 of 2\): input sendbuff differs")
+
+    def test_crash(self):
+        """what the streams had delivered before a crash is in the trace"""
+        self.record(self.PROGRAM, ["--steps=2", "--say-steps", "--end=crash"], n=2)
+        self.assertEqual(len(self.show_json("--rank", "1", "--kind", "results")), 2 * 9)
+
+    def test_no_visible_device(self):
+        """CUDA_VISIBLE_DEVICES is empty: the program gets CUDA's own error"""
+        env = {"CUDA_VISIBLE_DEVICES": ""}
+        for run in (self.launch(self.PROGRAM, n=1, env=env), self.record(self.PROGRAM, n=1, env=env)):
+            self.assertRegex(run.stderr, r"cuInit\(0\) returned 100")
+            self.assertEqual(run.code, 1)
+
+
+class Graphs(check.Check):
+    PROGRAM = "cuda_graphs"
+
+    def test_graphs_2_ranks(self):
+        """a CUDA graph of five calls, launched a hundred times"""
+        self.check_all_replays(["--unseeded"], n=2)
+
+    @limit(120)
+    def test_graphs_4_ranks(self):
+        """the same"""
+        self.check_all_replays(["--unseeded"], n=4)
+
+    def test_graphs_several(self):
+        """three graphs, each instantiated twice, captured in the thread-local mode"""
+        self.check_all_replays(["--unseeded", "--launches=20", "--graphs=3", "--two-execs", "--thread-local"], n=2)
+
+    def test_graphs_other_stream(self):
+        """launched on another stream than captured"""
+        self.check_all_replays(["--unseeded", "--launches=20", "--on-second"], n=2)
+
+    def test_graphs_captured_anew(self):
+        """captured anew for each launch"""
+        self.check_all_replays(["--unseeded", "--launches=20", "--again"], n=2)
+
+
+class Others(check.Check):
+    def test_digits(self):
+        """the digits example with device buffers"""
+        self.skipTest("examples/digits has no CUDA path: it trains in host memory")
+
+    @limit(240)
+    def test_nccl_tests(self):
+        """the programs of nccl-tests in the folder of --nccl-tests, one rank, checking their results"""
+        if not self.machine.nccl_tests:
+            self.skipTest("no --nccl-tests DIR was given")
+        programs = sorted(Path(self.machine.nccl_tests).glob("*_perf"))
+        self.assertTrue(programs, f"no *_perf in {self.machine.nccl_tests}")
+        for program in programs:
+            args = ["-b", "8", "-e", "1M", "-f", "8", "-g", "1", "-n", "2", "-w", "1", "-c", "1"]
+            self.checked(self.record(program, args, n=1, options=["--force"]))
+            replay, = self.replays(1)
+            self.checked(replay)
+            self.assertIn("Out of bounds values : 0 OK", replay.stdout)
+        self.detail = f"{len(programs)} programs"
+
+    @limit(180)
+    def test_compute_sanitizer(self):
+        """compute-sanitizer (memcheck) has nothing to say of a rank, recorded and replayed"""
+        if not self.machine.sanitizer:
+            self.skipTest("there is no simulated compute-sanitizer" if self.machine.simulated else
+                          "compute-sanitizer is not on the path")
+        watched = [self.machine.sanitizer, "--error-exitcode", "88"]
+        args = ["--unseeded", "--steps=2"]
+        plain = self.launch(watched[0], [*watched[1:], harness.app("cuda_steps"), *args], n=1)
+        if plain.code != 0:
+            self.skipTest(f"it does not work here without Deja: {(plain.stdout + plain.stderr).strip().splitlines()[-1]}")
+        self.checked(self.record(watched[0], [*watched[1:], harness.app("cuda_steps"), *args], n=1))
+        replay = self.deja("replay", self.trace_path(), "--rank", "0", "--", *watched, harness.app("cuda_steps"), *args)
+        self.checked(replay)
+
+    def test_doctor(self):
+        """deja doctor says what it has found here"""
+        run = self.deja("doctor")
+        self.assertIn(run.code, (0, 1), run)
+        self.assertTrue(re.search(r"\S", run.stdout))
+        if not self.machine.simulated:
+            (self.settings.out / "doctor.txt").write_text(run.stdout)

@@ -1,0 +1,55 @@
+"""PyTorch: unseeded training with dropout, recorded, and each rank replayed alone, bit for bit."""
+import check
+import machine
+from check import limit
+
+APPS = machine.ROOT / "tests" / "e2e" / "apps" / "torch"
+
+
+class Torch(check.Check):
+    def need(self):
+        if not self.machine.device:
+            self.skipTest(f"no GPU: {self.machine.no_device}")
+        if not self.machine.torch:
+            self.skipTest(self.machine.no_torch)
+
+    def device(self):
+        return "cpu" if self.machine.simulated else "cuda"
+
+    def check_training(self, mode, n):
+        # The model is small: the algorithms that NCCL and cuBLAS choose need not be forbidden any.
+        env = {"MODE": mode, "JOB_DEVICE": self.device()}
+        run = self.checked(self.record(self.machine.python, [APPS / "train.py"], n=n, env=env))
+        for rank, replay in enumerate(self.replays(n)):
+            self.checked(replay)
+            self.assertIn("the same as recorded", replay.stdout)
+            lines = [[line for line in output.splitlines() if line.startswith(f"rank {rank} ")]
+                     for output in (run.stdout, replay.stdout)]
+            self.assertGreater(len(lines[0]), 5)
+            self.assertEqual(lines[0], lines[1])
+        self.detail = f"torch {self.machine.torch}" + (", on CPUs with gloo" if self.machine.simulated else "")
+
+    @limit(150)
+    def test_torch_ddp_2_ranks(self):
+        """DistributedDataParallel, shuffled loader, dropout, Adam, no seed"""
+        self.check_training("ddp", 2)
+
+    @limit(180)
+    def test_torch_ddp_4_ranks(self):
+        """the same"""
+        self.check_training("ddp", 4)
+
+    @limit(150)
+    def test_torch_fsdp_2_ranks(self):
+        """fully_shard (FSDP2)"""
+        self.check_training("fsdp2", 2)
+
+    @limit(180)
+    def test_torch_fsdp_4_ranks(self):
+        """the same"""
+        self.check_training("fsdp2", 4)
+
+    @limit(150)
+    def test_torch_fsdp1_2_ranks(self):
+        """FullyShardedDataParallel"""
+        self.check_training("fsdp1", 2)

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# pack.sh FOLDER: Deja, the programs of its GPU checks and run.sh in one folder that needs glibc, bash and Python on the
+# machine it is copied to, and (for anything but --simulated) its CUDA driver and NCCL. From the build tree
+# DEJA_BUILD_DIR (build/ of the checkout), which must be built.
+set -euo pipefail
+[ $# -eq 1 ] || { echo "usage: $0 FOLDER" >&2; exit 2; }
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+build=${DEJA_BUILD_DIR:-$root/build}
+out=$1
+limit=$((64 * 1024 * 1024))
+[ ! -e "$out" ] || [ -z "$(ls -A "$out")" ] || { echo "pack.sh: $out is not empty" >&2; exit 1; }
+
+cmake --install "$build" --prefix "$out" --strip >/dev/null
+cmake --install "$build" --prefix "$out" --strip --component gpu >/dev/null
+install -s "$build/tests/gpu/deja" "$out/bin/deja"
+
+# What the command line needs beside glibc. Found through the build's own links, so that it is what it was tested with.
+mkdir -p "$out/lib/carried"
+libraries=$(ldd "$build/tests/gpu/deja" "$build/lib/libdeja_record.so" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
+  grep -Ev '/(libc|libm|libdl|librt|libpthread|ld-linux-x86-64)\.so' | sort -u)
+for library in $libraries; do
+  cp -L "$library" "$out/lib/carried/"
+done
+
+mkdir -p "$out/tests/e2e/apps"
+cp "$root/tests/e2e/harness.py" "$root/tests/e2e/device_jobs.py" "$out/tests/e2e/"
+cp -r "$root/tests/e2e/apps/torch" "$out/tests/e2e/apps/"
+cp -r "$root/tests/gpu" "$out/tests/"
+find "$out" -name __pycache__ -exec rm -rf {} +
+cat >"$out/run.sh" <<'EOF'
+#!/usr/bin/env bash
+exec "$(dirname "${BASH_SOURCE[0]}")/tests/gpu/run.sh" "$@"
+EOF
+chmod +x "$out/run.sh"
+
+size=$(du -sb "$out" | cut -f1)
+needs() { objdump -T "$@" 2>/dev/null | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -1; }
+echo "$out: $((size / 1024)) KiB; needs $(needs "$out"/bin/deja "$out"/lib/deja/libdeja_re*.so "$out"/lib/carried/* \
+  "$out"/tests/apps/*), with --simulated $(needs "$out"/lib/deja/*.so "$out"/tests/cuda/*)"
+[ "$size" -le "$limit" ] || { echo "pack.sh: that is more than $((limit / 1024)) KiB" >&2; exit 1; }
