@@ -1,4 +1,4 @@
-"""Backends that Deja does not record: the job runs as it does without Deja, and is told so."""
+"""Which backends a new group has: those that Deja does not record run as without it, and the job is told so."""
 
 import functools
 import sys
@@ -15,30 +15,32 @@ def watch(module, real_gloo):
 
     @functools.wraps(make)
     def checked(*args, **kwargs):
-        backends = _names(kwargs.get("backend", args[3] if len(args) > 3 else None))
+        backends = _names(module, kwargs.get("backend", args[3] if len(args) > 3 else None))
         for name in sorted(backends - _KNOWN):
             _tell(f"operations of the backend {name} are not recorded; those of gloo and nccl are")
         if len(backends) < 2 or "gloo" not in backends:
             return _checking(module, make(*args, **kwargs))
-        together = " and ".join(sorted(backends))
-        if engine.mode() == engine.REPLAYING:
-            raise RuntimeError(f"deja: a group with the backends {together} cannot be replayed")
-        _tell(
-            f"a group has the backends {together}: what gloo does there is not recorded, and the job cannot be "
-            "replayed; with one backend a group it could be"
-        )
-        ours, module.ProcessGroupGloo = module.ProcessGroupGloo, real_gloo
+        from deja.torch_mixed_groups import MixedGroup
+
+        real, module.ProcessGroup = module.ProcessGroup, MixedGroup
         try:
-            return make(*args, **kwargs)
+            return _checking(module, make(*args, **kwargs))
         finally:
-            module.ProcessGroupGloo = ours
+            module.ProcessGroup = real
 
     module._new_process_group_helper = checked
     wrap = module._create_process_group_wrapper
 
     @functools.wraps(wrap)
     def wrapped(wrapped_pg, *args, **kwargs):
-        return wrapped_pg if isinstance(wrapped_pg, torch_groups.Group) else wrap(wrapped_pg, *args, **kwargs)
+        # A replay has the outcomes of what the ranks compare.
+        if isinstance(wrapped_pg, torch_groups.Group) or engine.mode() == engine.REPLAYING:
+            return wrapped_pg
+        ours, module.ProcessGroupGloo = module.ProcessGroupGloo, real_gloo
+        try:
+            return wrap(wrapped_pg, *args, **kwargs)
+        finally:
+            module.ProcessGroupGloo = ours
 
     module._create_process_group_wrapper = wrapped
 
@@ -51,10 +53,12 @@ def _checking(module, made):
     return made
 
 
-def _names(backend):
+def _names(module, backend):
     """{'gloo', 'nccl'} of 'cpu:gloo,cuda:nccl'."""
-    parts = str(backend).lower().split(",")
-    return {part.rpartition(":")[2] for part in parts}
+    text = str(backend).lower()
+    if text == "undefined":  # torch chooses, by the machine
+        return {str(name) for name in module.BackendConfig(module.Backend(text)).get_device_backend_map().values()}
+    return {part.rpartition(":")[2] for part in text.split(",")}
 
 
 def _tell(text):

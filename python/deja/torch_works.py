@@ -3,6 +3,7 @@
 import _thread
 import atexit
 import contextlib
+import os
 import queue
 import sys
 import threading
@@ -13,6 +14,7 @@ from torch._C import _distributed_c10d as c10d
 
 from deja import engine
 
+_DISPATCHER = os.path.join(os.path.dirname(__file__), "torch_mixed_groups.py")
 _create_work_from_future = c10d._create_work_from_future
 
 # Since 2.9 C++ that is given a Work of Python's keeps it alive. Before, it kept its own half only, whose wait never
@@ -23,9 +25,12 @@ _CPP_KEEPS_WORKS = tuple(int(part) for part in torch.__version__.split(".")[:2])
 def _called_by_python(method, depth):
     """Whether the caller's `depth`-th caller is code of Python's that names the method: else C++ has called that."""
     try:
-        return method in sys._getframe(depth + 1).f_code.co_names
+        frame = sys._getframe(depth + 1)
     except ValueError:
         return False
+    if frame.f_code.co_filename == _DISPATCHER:
+        frame = frame.f_back
+    return frame is not None and method in frame.f_code.co_names
 
 
 def _at_end_of_backward(call):

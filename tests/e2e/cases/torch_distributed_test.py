@@ -63,15 +63,27 @@ class TorchDistributed(TorchTest):
         self.assertSpawnedRanksReplay(f"tcp://127.0.0.1:{port}")
 
     @unittest.skipUnless(VERSION and VERSION >= (2, 0), "groups with several backends are newer than this torch")
-    def test_several_backends_in_a_group(self):
-        """Made by torch as without Deja: here it raises, since there is no GPU."""
+    def test_a_backend_that_cannot_be_made(self):
+        """Here it raises, since there is no GPU."""
         command = [PYTHON, "-c", "import torch.distributed as dist; dist.init_process_group('cpu:gloo,cuda:nccl')"]
         plain = self.command(["env", "CUDA_VISIBLE_DEVICES=", *self.launch_argv(command[0], command[1:], n=1)])
         run = self.record(command[0], command[1:], n=1, env={"CUDA_VISIBLE_DEVICES": ""})
         self.assertEqual(run.code, plain.code, f"\n{plain}\n{run}")
         error = [line for line in plain.stderr.splitlines() if "Error: " in line][-1]
         self.assertIn(error, run.stderr)
-        self.assertIn("deja: a group has the backends gloo and nccl: ", run.stderr)
+
+    @unittest.skipUnless(VERSION and VERSION >= (2, 7), "a fake backend that is one of C++ is newer than this torch")
+    def test_several_backends_in_a_group(self):
+        """Each device keeps its own: in the default group, a new one, one of a mesh, and for DDP."""
+        plain = self.checked(self.launch(PYTHON, [APPS / "mixed.py"], n=2, env={"JOB_SEED": "5"}))
+        run = self.assertJobReplays("mixed", 2, JOB_SEED="5")
+        for rank in range(2):
+            self.assertEqual(of_rank(rank, run.stdout), of_rank(rank, plain.stdout))
+
+    @unittest.skipUnless(VERSION and VERSION >= (2, 6), "a group without a named backend is newer than this torch")
+    def test_torch_chooses_the_backend(self):
+        run = self.record_by_launcher("--standalone", program="default_backend")
+        self.assertRanksReplay(run, 2)
 
     def test_a_backend_that_is_not_recorded(self):
         script = self.dir / "fake.py"
@@ -136,12 +148,12 @@ class TorchDistributed(TorchTest):
         self.assertEqual(replayed.code, harness.EXIT_DIVERGED, f"\n{replayed}")
         self.assertIn("allreduce #", replayed.stdout)
 
-    def record_by_launcher(self, *options, env=None):
+    def record_by_launcher(self, *options, env=None, program="train"):
         launcher = ["-m", "torch.distributed.run", *options, "--nproc_per_node", "2"]
         if VERSION < (2, 0):
             # Debian's torch cannot read the launcher's own defaults with Debian's Python.
             launcher += ["-r", "9:1", "-t", "9:1"]
-        command = [PYTHON, *launcher, APPS / "train.py"]
+        command = [PYTHON, *launcher, APPS / f"{program}.py"]
         return self.checked(self.deja("record", "--out", self.trace_path(), "--", *command, timeout=300, env=env))
 
     def test_a_restart_is_an_attempt_of_the_same_trace(self):
