@@ -24,7 +24,9 @@ Options g_options;
 
 void AddOptions(CLI::App& app) {
   app.add_option("A", g_options.a, "A trace directory or a bundle")->required();
-  app.add_option("B", g_options.b, "Another one, of what should be the same job");
+  app.add_option(
+      "B", g_options.b,
+      "Another one, of what should be the same job; or the trace of a replay (deja replay --out)");
   app.add_option("--ranks", g_options.ranks,
                  "Only these ranks, e.g. 2 or 0-3,7; without B: ranks of A that should agree in "
                  "what all-reduce, all-gather and broadcast left on them, and in snapshots")
@@ -77,15 +79,28 @@ Result<Way> FindWay(const char* side, format::Trace& trace, uint32_t rank, const
   return way;
 }
 
+// A replay is not replayed: what it is a replay of leads to the same place.
+Result<Way> FindWayOf(const char* side, format::Trace& trace, uint32_t rank,
+                      const std::optional<DiffPlace>& own, const DiffPlace& of_other) {
+  if (own) return FindWay(side, trace, rank, *own);
+  DiffPlace near = of_other;
+  near.comm.reset();  // this one does not come to that operation, but to its step
+  return FindWay(side, trace, rank, near);
+}
+
 Result<std::vector<Way>> FindWays(format::Trace& a, format::Trace& b, const Compared& first) {
   std::vector<Way> ways;
   const Difference& difference = *first.diff.first;
-  if (difference.a) {
-    DEJA_ASSIGN_OR_RETURN(Way way, FindWay("A", a, first.rank_a, *difference.a));
+  const bool only_b = first.replay_a && !first.replay_b;
+  const bool only_a = first.replay_b && !first.replay_a;
+  if (!only_b && (difference.a || only_a)) {
+    DEJA_ASSIGN_OR_RETURN(Way way,
+                          FindWayOf("A", a, first.rank_a, difference.a, difference.place()));
     ways.push_back(std::move(way));
   }
-  if (difference.b) {
-    DEJA_ASSIGN_OR_RETURN(Way way, FindWay("B", b, first.rank_b, *difference.b));
+  if (!only_a && (difference.b || only_b)) {
+    DEJA_ASSIGN_OR_RETURN(Way way,
+                          FindWayOf("B", b, first.rank_b, difference.b, difference.place()));
     ways.push_back(std::move(way));
   }
   return ways;
@@ -223,9 +238,10 @@ int Run(const Context& context) {
 extern const Command kBisectCommand;
 const Command kBisectCommand = {
     "bisect",
-    "Where two runs of a job, or ranks, first differ, and how to replay to there; exit 4 if they "
-    "do",
+    "Where two runs of a job, a run and its replay, or ranks, first differ, and how to replay to "
+    "there; exit 4 if they do",
     "  deja bisect monday.deja tuesday.deja      the first difference of all ranks\n"
+    "  deja bisect run.deja again.deja           a replay's own trace: deja replay --out\n"
     "  deja bisect run.deja --ranks 0-3          of ranks that should agree\n"
     "  deja bisect run.deja --ranks 0-3 --ignore '*rng' --ignore loss\n",
     false,

@@ -22,7 +22,10 @@ Options g_options;
 
 void AddOptions(CLI::App& app) {
   app.add_option("A", g_options.a, "A trace directory or a bundle")->required();
-  app.add_option("B", g_options.b, "Another one; A itself if two ranks of A are compared");
+  app.add_option(
+      "B", g_options.b,
+      "Another one, or the trace of a replay (deja replay --out); A itself if two ranks of A are "
+      "compared");
   auto* rank =
       app.add_option("--rank", g_options.rank, "Only this rank")->check(CLI::NonNegativeNumber);
   app.add_option("--with-rank", g_options.with_rank,
@@ -88,10 +91,12 @@ int Run(const Context& context) {
 extern const Command kDiffCommand;
 const Command kDiffCommand = {
     "diff",
-    "Where two recordings of the same job, or two ranks, differ first; exit 4 if they do",
+    "Where two recordings of the same job, a recording and its replay, or two ranks, differ first; "
+    "exit 4 if they do",
     "  deja diff monday.deja tuesday.deja              each rank with the same one of the other "
     "run\n"
     "  deja diff monday.deja tuesday.deja --rank 2\n"
+    "  deja diff run.deja again.deja                   a replay's own trace: deja replay --out\n"
     "  deja diff run.deja --rank 0 --with-rank 1       two ranks that should agree\n",
     false,
     AddOptions,

@@ -22,6 +22,8 @@
 #include "cli/replay_start.h"
 #include "cli/replay_until.h"
 #include "cli/replay_verdict.h"
+#include "cli/trace_claim.h"
+#include "cli/trace_sweep.h"
 #include "cli/window_story.h"
 #include "format/trace.h"
 
@@ -42,6 +44,7 @@ struct Options {
   UntilOptions until;
   bool gdb = false;
   std::vector<std::string> gdb_commands;
+  std::string out;
   std::string scratch;
   bool keep_scratch = false;
   bool force = false;
@@ -90,6 +93,9 @@ void AddOptions(CLI::App& app) {
   app.add_option("--gdb-command", g_options.gdb_commands,
                  "With --gdb: run this command, and end after the last one (repeatable)")
       ->allow_extra_args(false);
+  app.add_option("-o,--out", g_options.out,
+                 "Leave a trace of what the replayed program does there, to be compared with the "
+                 "recording: deja diff TRACE OUT, deja bisect TRACE OUT");
   app.add_option("--scratch", g_options.scratch,
                  "Empty folder for what the program writes; a temporary one if not given");
   app.add_flag("--keep-scratch", g_options.keep_scratch, "Do not remove that folder at the end");
@@ -358,12 +364,53 @@ Result<std::optional<ReplayStart>> ChooseStart(format::Trace& trace,
   return start;
 }
 
+// What the programs have left of their own traces is completed. False: there is none.
+bool FinishTrace(TraceClaim& claim, const std::vector<Replayed>& replays) {
+  std::vector<ProcessEnd> ends;
+  for (const Replayed& replay : replays) {
+    ProcessEnd end;
+    end.pid = replay.pid;
+    if (WIFSIGNALED(replay.status))
+      end.signal = WTERMSIG(replay.status);
+    else
+      end.exit_code = WEXITSTATUS(replay.status);
+    ends.push_back(end);
+  }
+  const std::vector<SweptRank> ranks = SweepTrace(claim.directory(), ends, true);
+  for (const SweptRank& rank : ranks)
+    if (!rank.error.empty()) Diagnose(fmt::format("rank {}: {}", rank.rank, rank.error));
+  claim.RemoveIfEmpty();
+  if (ranks.empty()) Diagnose("the replay has left no trace in " + claim.directory());
+  return !ranks.empty();
+}
+
 int DebugReplay(format::Trace& trace, const ReplayTarget& target, const std::string& first) {
   for (const std::string& note : target.notes) Diagnose(note);
   if (Status written = WriteGdbSession(trace, g_options.attempt, target); !written)
     return FailWith(written.error());
   auto code = RunGdb(target, first, g_options.gdb_commands);
   return code ? *code : FailWith(code.error());
+}
+
+// Nothing: no trace of the replay is wanted.
+Result<std::optional<TraceClaim>> ClaimOut() {
+  std::optional<TraceClaim> none;
+  if (g_options.out.empty()) return none;
+  std::error_code error;
+  std::string out = fs::absolute(g_options.out, error).lexically_normal().string();
+  while (out.size() > 1 && out.back() == '/') out.pop_back();
+  if (fs::exists(out, error))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{} is there already; give another --out", out));
+  DEJA_ASSIGN_OR_RETURN(TraceClaim claim, TraceClaim::Make(out, false));
+  return std::optional<TraceClaim>(std::move(claim));
+}
+
+void AddOut(const TraceClaim& claim, std::vector<std::string>& environment) {
+  std::error_code error;
+  environment.push_back("DEJA_OUT=" + claim.directory());
+  environment.push_back("DEJA_JOB_ID=" + claim.job_id());
+  environment.push_back("DEJA_RECORDING=" + fs::absolute(g_options.trace, error).string());
 }
 
 int Usage(const std::string& message) {
@@ -381,6 +428,10 @@ int Run(const Context& context) {
     return kExitUsage;
   }
   if (g_options.gdb && ranks->size() > 1) return Usage("--gdb needs --rank: it shows one program");
+  if (g_options.gdb && !g_options.out.empty())
+    return Usage("--out needs a replay without --gdb: in gdb a program goes back and forth");
+  auto claim = ClaimOut();
+  if (!claim) return FailWith(claim.error());
   Scratch scratch;
   if (Status opened = scratch.Open(); !opened) return FailWith(opened.error());
 
@@ -415,6 +466,7 @@ int Run(const Context& context) {
     if (!ends->empty() && !g_options.gdb)
       for (std::string& variable : (*ends)[replays.size()].environment)
         target->environment.push_back(std::move(variable));
+    if (*claim) AddOut(**claim, target->environment);
     replays.push_back({*reader, std::move(*target)});
   }
   if (replays.empty())
@@ -425,7 +477,10 @@ int Run(const Context& context) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (Status started = StartAll(replays, options); !started) return FailWith(started.error());
   WaitAll(replays);
-  return Report(**trace, replays, context);
+  const bool left_trace = *claim && FinishTrace(**claim, replays);
+  const int code = Report(**trace, replays, context);
+  if (left_trace) Diagnose(fmt::format("next: deja diff {} {}", g_options.trace, g_options.out));
+  return code;
 }
 
 }  // namespace
@@ -439,6 +494,8 @@ const Command kReplayCommand = {
     "  deja replay run.deja --rank 2 --from-step 4800      from the last checkpoint before it\n"
     "  deja replay run.deja --rank 2 --until-step 4810     from the last checkpoint to that step\n"
     "  deja replay run.deja --ranks 0-3       side by side\n"
+    "  deja replay run.deja --rank 2 --on-divergence warn --out again.deja    then: deja diff "
+    "run.deja again.deja\n"
     "  deja replay single.deja                the only rank of a trace\n"
     "  deja replay run.deja.zip --rank 2 -- build/train    the program is somewhere else\n",
     true,

@@ -94,6 +94,35 @@ std::vector<std::string> JobDifferences(const format::TraceHeader& a,
   return differences;
 }
 
+std::string HexText(std::string_view bytes) {
+  std::string text;
+  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+// "B is a replay of A, from the checkpoint of step 40: what came before is not compared"
+void NoteReplay(const char* side, const format::ReplayOrigin& replay, const char* other_side,
+                const format::RankReader& other, std::vector<std::string>& notes) {
+  const bool of_other = replay.job_id == HexText(other.header().job_id);
+  std::string text =
+      fmt::format("{} is a replay of {}", side, of_other ? std::string(other_side) : replay.trace);
+  if (replay.from_step)
+    text += fmt::format(
+        ", from the checkpoint of step {}: what the recorded run did between its first step and "
+        "that one is not compared",
+        *replay.from_step);
+  if (replay.ended_ns)
+    text += fmt::format("{} it ended where it was asked to, and what comes behind is not compared",
+                        replay.from_step ? ";" : ":");
+  notes.push_back(std::move(text));
+}
+
+nlohmann::json ReplayJson(const format::ReplayOrigin& replay) {
+  nlohmann::json json = {{"trace", replay.trace}, {"ended_as_asked", replay.ended_ns.has_value()}};
+  if (replay.from_step) json["from_step"] = *replay.from_step;
+  return json;
+}
+
 nlohmann::json PlaceJson(const std::optional<DiffPlace>& place) {
   if (!place) return nullptr;
   nlohmann::json json = {{"seconds", place->seconds}, {"thread", place->thread}};
@@ -138,9 +167,17 @@ Result<Compared> ComparePair(format::Trace& a, format::Trace& b, uint32_t rank_a
                              const DiffOptions& options) {
   DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader_a, a.Rank(rank_a));
   DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader_b, b.Rank(rank_b));
-  Compared compared{rank_a, rank_b, ReadRankStory(*reader_a), ReadRankStory(*reader_b), {}, {}};
-  compared.diff =
-      CompareRecordings({reader_a, &compared.story_a}, {reader_b, &compared.story_b}, options);
+  Compared compared;
+  compared.rank_a = rank_a;
+  compared.rank_b = rank_b;
+  compared.story_a = ReadRankStory(*reader_a);
+  compared.story_b = ReadRankStory(*reader_b);
+  compared.replay_a = format::ReadReplayOrigin(*reader_a);
+  compared.replay_b = format::ReadReplayOrigin(*reader_b);
+  compared.diff = CompareRecordings({reader_a, &compared.story_a, compared.replay_a},
+                                    {reader_b, &compared.story_b, compared.replay_b}, options);
+  if (compared.replay_a) NoteReplay("A", *compared.replay_a, "B", *reader_b, compared.notes);
+  if (compared.replay_b) NoteReplay("B", *compared.replay_b, "A", *reader_a, compared.notes);
   if (!options.between_ranks) compared.job = JobDifferences(reader_a->header(), reader_b->header());
   return compared;
 }
@@ -158,6 +195,7 @@ void PrintCompared(const Compared& compared, bool between_ranks, Symbolizer& sym
   std::string who = between_ranks ? fmt::format("ranks {} and {}", compared.rank_a, compared.rank_b)
                                   : fmt::format("rank {}", compared.rank_a);
   const RankDiff& diff = compared.diff;
+  for (const std::string& note : compared.notes) PrintLine(fmt::format("{}: {}", who, note));
   if (!diff.first) {
     PrintLine(fmt::format("{}: equal: {}, {}, {}", who, Number(diff.operations, "operation"),
                           Number(diff.snapshots, "snapshot"),
@@ -188,6 +226,8 @@ nlohmann::json ToJson(const Compared& compared) {
   nlohmann::json json = {{"rank", compared.rank_a},     {"with_rank", compared.rank_b},
                          {"equal", !diff.first},        {"operations", diff.operations},
                          {"snapshots", diff.snapshots}, {"digests", diff.tensors}};
+  if (compared.replay_a) json["replay_a"] = ReplayJson(*compared.replay_a);
+  if (compared.replay_b) json["replay_b"] = ReplayJson(*compared.replay_b);
   if (diff.entropy)
     json["entropy"] = {{"call", diff.entropy->call},
                        {"count", diff.entropy->count},

@@ -35,6 +35,10 @@ struct Compared {
   RankStory story_b;
   RankDiff diff;
   std::vector<std::string> job;  // JobDifferences
+  // Of those that are replays' own traces.
+  std::optional<format::ReplayOrigin> replay_a;
+  std::optional<format::ReplayOrigin> replay_b;
+  std::vector<std::string> notes;  // what these two leave out of the comparison
 };
 
 // Ranks that both traces have, and a word on those that only one of them has.

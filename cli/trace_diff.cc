@@ -51,8 +51,8 @@ bool IsSameOnAllRanks(const std::string& name) {
 // The items of one recording, in its order.
 class ItemStream {
  public:
-  ItemStream(const DiffSide& side, const DiffOptions& options)
-      : side_(side), options_(options), cursor_(side.reader->Events()) {}
+  ItemStream(const DiffSide& side, const DiffSide& other, const DiffOptions& options)
+      : side_(side), other_(other), options_(options), cursor_(side.reader->Events()) {}
 
   // False at the end.
   bool Next(Key& key, Item& item) {
@@ -67,6 +67,7 @@ class ItemStream {
       item.thread = event->thread;
       if (const auto* step = event->As<format::Step>())
         steps_.emplace_back(event->time_ns, step->step);
+      if (IsSkipped(event->time_ns)) continue;
       if (Take(*event, key, item)) return true;
     }
     return false;
@@ -81,6 +82,13 @@ class ItemStream {
   }
 
  private:
+  // By the program's other threads a replay may have come to some of it before it went to its
+  // checkpoint. Its times are the recording's.
+  [[nodiscard]] bool IsSkipped(uint64_t time_ns) const {
+    return (other_.replay && other_.replay->skipped.Has(time_ns)) ||
+           (side_.replay && side_.replay->skipped.Has(time_ns));
+  }
+
   // What a communicator is called in keys. Each rank has numbers of its own.
   [[nodiscard]] uint64_t CommOf(uint32_t comm) const {
     if (!options_.between_ranks) return comm;
@@ -124,6 +132,8 @@ class ItemStream {
   }
 
   bool TakeSnapshot(const format::Snapshot& snapshot, Key& key, Item& item) {
+    // A replay takes no checkpoints.
+    if (snapshot.checkpoint != 0 && (side_.replay || other_.replay)) return false;
     std::string name(snapshot.name);
     const auto& ignored = options_.ignored;
     if (std::any_of(ignored.begin(), ignored.end(), [&](const std::string& pattern) {
@@ -157,6 +167,7 @@ class ItemStream {
   };
   using Operation = std::pair<uint32_t, uint64_t>;  // communicator and number
   DiffSide side_;
+  DiffSide other_;
   DiffOptions options_;
   std::unique_ptr<format::EventCursor> cursor_;
   std::vector<std::pair<uint64_t, uint64_t>> steps_;  // when which one began
@@ -169,7 +180,7 @@ class ItemStream {
 class Comparison {
  public:
   Comparison(const DiffSide& a, const DiffSide& b, const DiffOptions& options)
-      : sides_{a, b}, options_(options), streams_{{a, options}, {b, options}} {}
+      : sides_{a, b}, options_(options), streams_{{a, b, options}, {b, a, options}} {}
 
   RankDiff Run() {
     bool more[2] = {true, true};
@@ -253,6 +264,8 @@ class Comparison {
     for (int side : {0, 1})
       for (const auto& [key, item] : waiting_[side]) {
         if (key.kind != ItemKind::kEnter && key.kind != ItemKind::kSnapshot) continue;
+        const auto& replay = sides_[1 - side].replay;
+        if (replay && replay->ended_ns && item.time_ns > *replay->ended_ns) continue;
         Found found;
         found.key = key;
         found.items[side] = item;

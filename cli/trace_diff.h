@@ -3,7 +3,8 @@
 // Compared are operations of communicators (which one has which number, its arguments, its inputs
 // and results by their digests) and snapshots, by communicator and number resp. by name: not when
 // things happened, nor how threads interleaved. Reads both recordings once, side by side; memory
-// grows with what one of them has and the other has not (yet). Borrows the readers. One thread.
+// grows with what one of them has and the other has not (yet). What a replay left out because it
+// started at a checkpoint or was asked to end is not missing. Borrows the readers. One thread.
 #ifndef DEJA_CLI_TRACE_DIFF_H_
 #define DEJA_CLI_TRACE_DIFF_H_
 
@@ -14,6 +15,7 @@
 
 #include "cli/rank_story.h"
 #include "format/rank_reader.h"
+#include "format/replay_origin.h"
 #include "preload/elements.h"
 
 namespace deja::cli {
@@ -22,6 +24,7 @@ namespace deja::cli {
 struct DiffSide {
   const format::RankReader* reader = nullptr;
   const RankStory* story = nullptr;
+  std::optional<format::ReplayOrigin> replay;  // it is a replay's own trace
 };
 
 enum class DiffKind : uint8_t {

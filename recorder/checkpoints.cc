@@ -10,6 +10,7 @@
 #include "preload/device.h"
 #include "preload/digest.h"
 #include "preload/guard.h"
+#include "preload/snapshot_event.h"
 #include "preload/threads.h"
 #include "recorder/recorder_engine.h"
 
@@ -21,7 +22,7 @@ using preload::RegisteredObject;
 
 void WriteItem(Recording& rec, const preload::SnapshotCall& call, format::Checkpoint& checkpoint) {
   format::Snapshot item;
-  Describe(call, item);
+  preload::DescribeSnapshot(call, item);
   item.checkpoint = checkpoint.number;
   bool kept = call.bytes == 0;
   // Of device memory nobody says which stream it belongs to.

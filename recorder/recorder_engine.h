@@ -140,9 +140,6 @@ void FillDigest(Recording& rec, std::span<const std::byte> bytes, bool keep, for
 void DigestNow(Recording& rec, const preload::BufferUse& use, bool keep, format::Tensor& tensor,
                uint32_t series = 0);
 
-// Name, type, shape and place of what the program shows.
-void Describe(const preload::SnapshotCall& call, format::Snapshot& snapshot);
-
 }  // namespace deja::recorder
 
 #endif  // DEJA_RECORDER_RECORDER_ENGINE_H_

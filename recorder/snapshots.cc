@@ -1,35 +1,22 @@
 // What the program says about itself through include/deja.h.
-#include <algorithm>
 #include <functional>
 #include <string_view>
 
 #include "format/payload_series.h"
 #include "preload/digest.h"
 #include "preload/guard.h"
+#include "preload/snapshot_event.h"
 #include "recorder/recorder_engine.h"
 
 namespace deja::recorder {
 namespace {
 
 constexpr size_t kMaxNote = 16 << 10;
-constexpr size_t kMaxName = 1 << 10;
 
 // How the names of states of random number generators begin.
 constexpr std::string_view kGenerator = "rng/";
 
 }  // namespace
-
-void Describe(const preload::SnapshotCall& call, format::Snapshot& snapshot) {
-  snapshot.name = call.name.substr(0, kMaxName);
-  snapshot.opaque = call.opaque;
-  snapshot.tensor.dtype = call.dtype;
-  snapshot.tensor.address = reinterpret_cast<uint64_t>(call.data);
-  snapshot.tensor.count = call.opaque ? call.bytes : 1;
-  for (int64_t extent : call.shape) {
-    snapshot.shape.push_back(static_cast<uint64_t>(std::max<int64_t>(extent, 0)));
-    snapshot.tensor.count *= static_cast<uint64_t>(std::max<int64_t>(extent, 0));
-  }
-}
 
 uint64_t RecorderEngine::OnStep(uint64_t step) {
   ErrnoKeeper keep;
@@ -64,7 +51,7 @@ void RecorderEngine::OnSnapshot(const preload::SnapshotCall& call) {
   Recording* rec = Active();
   if (rec == nullptr) return;
   format::Snapshot snapshot;
-  Describe(call, snapshot);
+  preload::DescribeSnapshot(call, snapshot);
   preload::LookForDevice();
   // States of generators are compared at every level, and are not what anybody would look into.
   if (call.opaque && call.name.substr(0, kGenerator.size()) == kGenerator)

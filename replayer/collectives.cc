@@ -9,6 +9,7 @@
 #include "preload/digest.h"
 #include "replayer/captured_calls.h"
 #include "replayer/ending.h"
+#include "replayer/live_trace.h"
 #include "replayer/ordered.h"
 #include "replayer/session.h"
 
@@ -113,6 +114,8 @@ Status ServeOutput(Session& session, const Call& call, uint32_t index, const Buf
 void Fill(Session& session, ThreadState& thread, const LiveOperation& operation) {
   const RecordedCall& recorded = session.plan().calls()[operation.index];
   const BufferUse& output = operation.output;
+  if (LiveTrace* live = session.live_trace(); live != nullptr && recorded.has_results)
+    live->Results(recorded);
   if (operation.captured && !output.empty()) return ServeAtLaunches(session, thread, operation);
   if (!recorded.has_results) return;
   const auto outputs = session.plan().Tensors(recorded.outputs);
@@ -122,6 +125,27 @@ void Fill(Session& session, ThreadState& thread, const LiveOperation& operation)
   const Status served = ServeOutput(session, operation.call, operation.index, output);
   if (!served) FailResult(session, thread, operation, 0, outputs[0], served.error());
 }
+
+// The operation in the replay's own trace, if it makes one. What comes behind the end of the
+// recording is not in it.
+class LiveCall {
+ public:
+  LiveCall(const Session& session, const ThreadState& thread, const LiveOperation& operation,
+           uint64_t seq)
+      : trace_(session.live_trace()) {
+    if (trace_ != nullptr && operation.index == kNone &&
+        session.Classify(thread) == Session::Missing::kEndOfRecording)
+      trace_ = nullptr;
+    if (trace_ != nullptr) seq_ = trace_->Enter(operation, seq, thread.depth);
+  }
+  void Leave(const RecordedCall& recorded) const {
+    if (trace_ != nullptr) trace_->Leave(seq_, recorded.result, recorded);
+  }
+
+ private:
+  LiveTrace* trace_;
+  uint64_t seq_ = 0;  // of the event
+};
 
 // An operation that the recording does not have. Does not return unless the replay goes on.
 void ServeMissing(Session& session, ThreadState& thread, Call& call, const ServedComm* comm,
@@ -167,6 +191,13 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
   const uint32_t index = session.plan().FindOperation(comm->number(), seq);
   session.Enter(thread, ShortName(call.info->name), comm->number(), seq,
                 index == kNone ? 0 : session.plan().calls()[index].stack);
+  const int nranks = static_cast<int>(comm->nranks());
+  const int rank = static_cast<int>(comm->rank());
+  LiveOperation operation{index, call, comm,
+                          preload::InputBuffer(*call.info, call.args, nranks, rank),
+                          preload::OutputBuffer(*call.info, call.args, nranks, rank)};
+  operation.captured = IsCaptured(operation);
+  const LiveCall live(session, thread, operation, seq);
   if (index == kNone) {
     ServeMissing(session, thread, call, comm, seq);
     return kNone;
@@ -187,12 +218,6 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
       session.Diverge(thread, std::move(divergence), recorded.stack);
     }
   }
-  const int nranks = static_cast<int>(comm->nranks());
-  const int rank = static_cast<int>(comm->rank());
-  LiveOperation operation{index, call, comm,
-                          preload::InputBuffer(*call.info, call.args, nranks, rank),
-                          preload::OutputBuffer(*call.info, call.args, nranks, rank)};
-  operation.captured = IsCaptured(operation);
   uint32_t comparison = 0;
   if (recorded.api == call.info->id) comparison = CompareInput(session, thread, operation);
   StopIfAsked(session, thread, recorded, operation.input, operation.output, comparison);
@@ -209,6 +234,7 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
   else
     Fill(session, thread, operation);
   call.result = static_cast<uint64_t>(recorded.result);
+  live.Leave(recorded);
   return index;
 }
 

@@ -12,6 +12,7 @@
 
 #include "preload/guard.h"
 #include "replayer/live_stack.h"
+#include "replayer/live_trace.h"
 
 namespace deja::replayer {
 namespace {
@@ -244,6 +245,8 @@ void ReportExit(Session& session, int code, preload::ExitHow how) {
   if (session.plan().end().kind == EndKind::kExit) LetOthersCatchUp(session);
   JsonLine line("exit");
   const bool known = code != preload::kExitCodeUnknown;
+  if (LiveTrace* live = session.live_trace(); live != nullptr && known)
+    live->Exit(code, static_cast<uint32_t>(how));
   if (known) line.Add("code", code);
   line.Add("how", static_cast<uint32_t>(how));
   session.WriteCounters(line);

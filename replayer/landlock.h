@@ -20,6 +20,7 @@ struct LandlockState {
 struct FenceOptions {
   bool allow_writes = false;
   bool allow_network = false;
+  const char* also_writable = nullptr;  // a folder
 };
 
 LandlockState Restrict(const char* writable, const FenceOptions& options = {});

@@ -10,6 +10,7 @@
 #include "preload/api/nccl_table.h"
 #include "preload/device.h"
 #include "replayer/ending.h"
+#include "replayer/live_trace.h"
 #include "replayer/ordered.h"
 #include "replayer/session.h"
 
@@ -324,6 +325,8 @@ const RecordedCall* ServeOrdered(Session& session, ThreadState& thread, Call& ca
     call.result = ncclInternalError;
     return nullptr;
   }
+  LiveTrace* live = session.live_trace();
+  const uint64_t entered = live == nullptr ? 0 : live->Enter(call, *recorded);
   if (recorded->api == call.info->id) {
     const std::string differs = CompareArguments(session.plan(), *recorded, call);
     if (!differs.empty()) {
@@ -349,6 +352,7 @@ const RecordedCall* ServeOrdered(Session& session, ThreadState& thread, Call& ca
     if (ServedComm* comm = ServedComm::From(call.ArgOf(Role::kComm))) comm->End();
   if (api == NcclApi::ncclMemFree && made) FreeForNccl(Pointer(call.ArgOf(Role::kPtr)));
   call.result = static_cast<uint64_t>(recorded->result);
+  if (live != nullptr) live->Leave(entered, recorded->result, *recorded);
   return recorded;
 }
 

@@ -19,6 +19,8 @@ struct LiveModule {
 };
 LiveModule g_modules[kMaxModules];
 
+std::atomic<preload::StackSink*> g_forward{nullptr};
+
 const char* CopyForGood(std::string_view text) {
   char* copy = new char[text.size() + 1];
   std::memcpy(copy, text.data(), text.size());
@@ -34,10 +36,14 @@ class LiveSink final : public preload::StackSink {
     out.build_id = CopyForGood(module.build_id);
     out.build_id_size = module.build_id.size();
     out.path.store(CopyForGood(module.path), std::memory_order_release);
+    if (preload::StackSink* forward = g_forward.load()) forward->OnModule(module);
   }
   void OnStack(const format::StackDefined& stack) override {
-    std::lock_guard<std::mutex> lock(mutex_);
-    stacks_[stack.stack].assign(stack.frames.begin(), stack.frames.end());
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      stacks_[stack.stack].assign(stack.frames.begin(), stack.frames.end());
+    }
+    if (preload::StackSink* forward = g_forward.load()) forward->OnStack(stack);
   }
   std::vector<format::StackFrame> Frames(StackId stack) {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -59,7 +65,7 @@ LiveSink& Sink() {
 
 std::vector<StackLine> LiveStack() {
   std::vector<StackLine> lines;
-  for (const format::StackFrame& frame : Sink().Frames(preload::CaptureStack(Sink()))) {
+  for (const format::StackFrame& frame : Sink().Frames(LiveStackNumber())) {
     const CrashPlace place = PlaceOf(frame);
     StackLine line;
     line.offset = frame.offset;
@@ -71,6 +77,22 @@ std::vector<StackLine> LiveStack() {
     lines.push_back(std::move(line));
   }
   return lines;
+}
+
+StackId LiveStackNumber() {
+  return preload::CaptureStack(Sink());
+}
+
+void ForwardStacks(preload::StackSink* sink) {
+  g_forward.store(sink);
+}
+
+std::string LiveBuildId(std::string_view path) {
+  for (const LiveModule& module : g_modules) {
+    const char* known = module.path.load(std::memory_order_acquire);
+    if (known != nullptr && path == known) return {module.build_id, module.build_id_size};
+  }
+  return {};
 }
 
 void LearnModules() {

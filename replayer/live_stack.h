@@ -14,6 +14,15 @@ namespace deja::replayer {
 
 // Of the calling thread, without Deja's own frames.
 std::vector<StackLine> LiveStack();
+// The same by its number in the process.
+StackId LiveStackNumber();
+
+// From now on modules and stacks are told to `sink`, too, before anybody gets their numbers. Null:
+// no longer. Before LearnModules, so that none is missing.
+void ForwardStacks(preload::StackSink* sink);
+
+// GNU build id of a module that was learned, raw bytes; empty: it has none, or is not known.
+std::string LiveBuildId(std::string_view path);
 
 // Makes the modules that are loaded now known, so that CrashStack can name them.
 void LearnModules();

@@ -270,7 +270,8 @@ void PlanBuilder::AddSnapshot(const format::Event& event, const format::Snapshot
   const uint32_t thread = ThreadAt(event.thread);
   plan_.threads_[thread].snapshots.push_back(static_cast<uint32_t>(plan_.snapshots_.size()));
   ++plan_.threads_[thread].strict_events;
-  plan_.snapshots_.push_back({std::string(snapshot.name), snapshot.tensor, snapshot.stack, thread});
+  plan_.snapshots_.push_back(
+      {std::string(snapshot.name), snapshot.tensor, snapshot.stack, thread, event.time_ns});
 }
 
 void PlanBuilder::AddComm(const format::Event& event, const format::CommCreated& created) {

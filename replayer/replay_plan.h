@@ -90,6 +90,7 @@ struct RecordedSnapshot {
   format::Tensor tensor;
   uint32_t stack = 0;
   uint32_t thread = 0;
+  uint64_t time_ns = 0;
 };
 
 struct RecordedComm {

@@ -30,6 +30,7 @@
 #include "replayer/ending.h"
 #include "replayer/landlock.h"
 #include "replayer/live_stack.h"
+#include "replayer/live_trace.h"
 #include "replayer/mpi_serve.h"
 #include "replayer/program_output.h"
 
@@ -59,6 +60,11 @@ const char* Environment(const char* name) {
   return value != nullptr && *value != '\0' ? value : nullptr;
 }
 
+std::string Text(const char* variable) {
+  const char* value = Environment(variable);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
 // 0: it is not set.
 uint64_t NumberIn(const char* variable) {
   const char* text = Environment(variable);
@@ -85,7 +91,8 @@ ReplayerEngine* ReplayerEngine::Create() {
   engine->report_.Open(scratch);
   engine->allow_writes_ = Environment("DEJA_ALLOW_WRITES") != nullptr;
   engine->allow_network_ = Environment("DEJA_ALLOW_NETWORK") != nullptr;
-  const FenceOptions allowed{engine->allow_writes_, engine->allow_network_};
+  const char* out = Environment("DEJA_OUT");
+  const FenceOptions allowed{engine->allow_writes_, engine->allow_network_, out};
   engine->overlay_.Open(scratch);
   engine->live_pid_ = OwnPid();
   if (!ClaimRank(scratch)) {
@@ -103,6 +110,11 @@ ReplayerEngine* ReplayerEngine::Create() {
   options.until_step = NumberIn("DEJA_UNTIL_STEP");
   options.until_comm = static_cast<uint32_t>(NumberIn("DEJA_UNTIL_COMM"));
   options.until_seq = NumberIn("DEJA_UNTIL_SEQ");
+  if (out != nullptr) {
+    options.out = out;
+    options.job_id = Text("DEJA_JOB_ID");
+    options.recording = Text("DEJA_RECORDING");
+  }
   const LandlockState fence = Restrict(scratch, allowed);
   engine->session_ = Session::Open(options);
   if (engine->session_ == nullptr) Session::EndProcess(1);  // running on would prove nothing
@@ -298,8 +310,10 @@ void ReplayerEngine::ServeUnrecorded(preload::InputCall& call) {
   call.result = value;
 }
 
-void ReplayerEngine::OnNote(std::string_view) {
-  if (session_ != nullptr) session_->CountActivity();
+void ReplayerEngine::OnNote(std::string_view text) {
+  if (session_ == nullptr) return;
+  session_->CountActivity();
+  if (LiveTrace* live = session_->live_trace()) live->Note(text);
 }
 
 void ReplayerEngine::OnSnapshot(const preload::SnapshotCall& call) {
@@ -312,7 +326,9 @@ void ReplayerEngine::OnSnapshot(const preload::SnapshotCall& call) {
 void ReplayerEngine::OnThreadStart() {}
 
 void ReplayerEngine::OnThreadEnd() {
-  if (session_ != nullptr) session_->CountActivity();
+  if (session_ == nullptr) return;
+  session_->CountActivity();
+  if (LiveTrace* live = session_->live_trace()) live->EndThread();
 }
 
 void ReplayerEngine::OnCrash(int signal, const siginfo_t* info, void* ucontext) {
@@ -340,7 +356,9 @@ void ReplayerEngine::OnForkChild() {
   live_pid_ = OwnPid();
   preload::Self().engine_state = nullptr;
   preload::Self().group_depth = 0;
+  ForwardStacks(nullptr);
   if (parents == nullptr) return;  // its child neither
+  if (LiveTrace* live = parents->live_trace()) live->AbandonInChild();
   inherited_ = &parents->plan();
   if (!preload::HasProcessName()) return;  // made behind our back: it may do next to nothing
   // Threads that are not here may have held their locks.

@@ -10,6 +10,7 @@
 #include "preload/guard.h"
 #include "preload/hooks/fd_table.h"
 #include "preload/threads.h"
+#include "replayer/live_trace.h"
 #include "replayer/ordered.h"
 #include "replayer/replayer_engine.h"
 #include "replayer/restore.h"
@@ -110,6 +111,7 @@ uint64_t ReplayerEngine::OnStep(uint64_t step) {
   state.has_step = 1;
   const std::string text = "step " + std::to_string(step) + " begins";
   ThreadState& thread = session_->Thread();
+  if (LiveTrace* live = session_->live_trace()) live->Step(step);
   const bool at_place = session_->Arrive(thread, step << 1 | 1);
   const bool at_step = state.watched != 0 && state.stop_step == step + 1;
   if (at_step) state.stop_step = 0;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "format/replay_origin.h"
 #include "preload/api/c10d_table.h"
 #include "preload/api/find_api.h"
 #include "preload/api/libc_table.h"
@@ -18,6 +19,7 @@
 #include "preload/stack.h"
 #include "replayer/ending.h"
 #include "replayer/live_stack.h"
+#include "replayer/live_trace.h"
 #include "replayer/program_output.h"
 
 namespace deja::replayer {
@@ -82,6 +84,11 @@ Session* Session::Open(const SessionOptions& options) {
   if (!reader) return fail(reader.error());
   session->reader_ = std::move(*reader);
   if (Status planned = session->ReadPlan(); !planned) return fail(planned.error());
+  if (!options.out.empty()) {
+    auto live_trace = LiveTrace::Open(options, *session->reader_, *session->plan_);
+    if (!live_trace) return fail(live_trace.error());
+    session->live_trace_ = *live_trace;
+  }
   session->Prepare();
   return session;
 }
@@ -189,6 +196,7 @@ void Session::StartLate() {
     for (ServedComm* comm : comms_) comm->SetOperations(start.OperationsOf(comm->number()));
   }
   started_late_ = true;
+  if (live_trace_ != nullptr) live_trace_->StartLate(start.checkpoint().at.time_ns);
   if (total == 0) OnAllEventsMade(*this);
 }
 
@@ -228,6 +236,7 @@ uint64_t Session::NewComm(const RecordedComm& recorded, const RecordedCall& call
   preload::LookForDevice();
   const bool unfinished = call.result == kInProgress && !plan_->WasUsed(recorded.number);
   auto* comm = new ServedComm(recorded, unfinished);  // never freed: see served_comm.h
+  if (live_trace_ != nullptr) live_trace_->Comm(recorded);
   std::lock_guard<std::mutex> lock(comm_mutex_);
   comms_.push_back(comm);
   return comm->handle();
@@ -275,6 +284,7 @@ void Session::Diverge(ThreadState& thread, Divergence divergence, uint32_t recor
   JsonLine line("divergence");
   divergence.WriteTo(line);
   report_.Write(line);
+  if (live_trace_ != nullptr) live_trace_->Note("divergence at " + divergence.Describe());
   if (options_.stop_on_divergence || deja_replay_state.watched != 0)
     Stop(thread, kDejaStopDivergence, "divergence at " + divergence.Describe(), {}, recorded_stack);
   if (!options_.stop_on_divergence) return;
@@ -332,6 +342,7 @@ bool Session::Arrive(ThreadState& thread, uint64_t place) {
 }
 
 void Session::EndAsAsked(std::string_view where) {
+  if (live_trace_ != nullptr) live_trace_->Note(format::kReplayEnded);
   JsonLine line("until");
   line.Add("text", where);
   WriteCounters(line);

@@ -31,6 +31,8 @@
 
 namespace deja::replayer {
 
+class LiveTrace;
+
 // An operation that the program has entered, and what was recorded of it.
 struct LiveOperation {
   uint32_t index = kNone;  // in the plan's calls
@@ -83,6 +85,10 @@ struct SessionOptions {
   uint64_t until_step = 0;        // + 1: the replay ends where it begins; 0: none
   uint32_t until_comm = 0;        // + 1: it ends before the operation until_seq on it; 0: none
   uint64_t until_seq = 0;
+  // A trace of what the program does is to be made there, of a job with this id; empty: none is.
+  std::string out;
+  std::string job_id;
+  std::string recording;  // as the user named it
 };
 
 class Session {
@@ -93,6 +99,8 @@ class Session {
   [[nodiscard]] const ReplayPlan& plan() const { return *plan_; }
   PayloadSource& payloads() { return *payloads_; }
   ServedMpi& mpi() { return *mpi_; }
+  // Null: the replay leaves no trace of its own.
+  [[nodiscard]] LiveTrace* live_trace() const { return live_trace_; }
   [[nodiscard]] const Report& report() const { return report_; }
   [[nodiscard]] const SessionOptions& options() const { return options_; }
   // Recorded pid of the rank that this process is, or belongs to.
@@ -219,6 +227,7 @@ class Session {
   std::unique_ptr<ReplayPlan> plan_;
   std::unique_ptr<PayloadSource> payloads_;
   std::unique_ptr<ServedMpi> mpi_;
+  LiveTrace* live_trace_ = nullptr;
   std::unique_ptr<std::atomic<uint64_t>[]> remaining_of_;
   std::atomic<uint64_t> remaining_{0};
   std::atomic<int64_t> entropy_left_{0};

@@ -2,6 +2,7 @@
 #include "preload/device.h"
 #include "preload/digest.h"
 #include "replayer/ending.h"
+#include "replayer/live_trace.h"
 #include "replayer/session.h"
 
 namespace deja::replayer {
@@ -71,8 +72,9 @@ void Compare(Session& session, ThreadState& thread, const SnapshotCall& call,
 void ServeSnapshot(Session& session, ThreadState& thread, const SnapshotCall& call) {
   session.CountActivity();
   const RecordedSnapshot* recorded = NextSnapshot(session, thread);
+  if (recorded == nullptr && session.Classify(thread) == Session::Missing::kEndOfRecording) return;
+  if (LiveTrace* live = session.live_trace()) live->Snapshot(call, recorded);
   if (recorded == nullptr) {
-    if (session.Classify(thread) == Session::Missing::kEndOfRecording) return;
     Divergence divergence = session.NewDivergence(DivergenceKind::kSnapshot, thread);
     divergence.api = call.opaque ? "deja_state" : "deja_tensor";
     divergence.tensor = std::string(call.name);

@@ -56,11 +56,12 @@ class TraceDiffTest : public ::testing::Test {
     const format::RankReader& b = b_.Reader();
     const RankStory story_a = ReadRankStory(a);
     const RankStory story_b = ReadRankStory(b);
-    return CompareRecordings({&a, &story_a}, {&b, &story_b}, options);
+    return CompareRecordings({&a, &story_a, {}}, {&b, &story_b, replay_}, options);
   }
 
   WrittenRank a_;
   WrittenRank b_;
+  std::optional<format::ReplayOrigin> replay_;  // B's
 };
 
 TEST_F(TraceDiffTest, EqualRecordingsAreCounted) {
@@ -87,6 +88,56 @@ TEST_F(TraceDiffTest, TheFirstDifferenceIsFoundAmongMany) {
   EXPECT_EQ(diff.first->a->step, 17u);
   EXPECT_EQ(diff.first->a->tensor->hash, TensorOf(5).hash);
   EXPECT_EQ(diff.first->b->tensor->hash, TensorOf(105).hash);
+}
+
+// WrittenRank's times are 1000 and the number of the event.
+TEST_F(TraceDiffTest, WhatAReplaySkippedIsNotMissing) {
+  const uint64_t first = 1000 + a_.Add(format::Step{18});
+  Show(a_, "loss", 1);
+  const uint64_t last = 1000 + a_.Add(format::Step{19});
+  // At the same times as A.
+  b_.Add(format::Note{"one"});
+  b_.Add(format::Note{"two"});
+  b_.Add(format::Step{19});
+  Show(a_, "loss", 2);
+  Show(b_, "loss", 2);
+  replay_.emplace();
+  replay_->skipped = {first, last};
+  EXPECT_FALSE(Diff().first);
+}
+
+TEST_F(TraceDiffTest, WhatComesBehindTheEndOfAReplayIsMissingOnlyIfItWasNotAskedToEnd) {
+  Reduce(a_, 2, 20, 21);
+  Reduce(b_, 2, 20, 21);
+  const uint64_t end = 1000 + b_.Add(format::Step{18});
+  a_.Add(format::Step{18});
+  Reduce(a_, 3, 20, 21);
+  replay_.emplace();
+  replay_->ended_ns = end;
+  EXPECT_FALSE(Diff().first);
+}
+
+TEST_F(TraceDiffTest, AReplayThatEndsTooEarlyDiffers) {
+  Reduce(a_, 2, 20, 21);
+  replay_.emplace();
+  const RankDiff diff = Diff();
+  ASSERT_TRUE(diff.first);
+  EXPECT_EQ(diff.first->kind, DiffKind::kMissing);
+  EXPECT_FALSE(diff.first->b);
+}
+
+TEST_F(TraceDiffTest, ItemsOfCheckpointsAreNotAskedOfAReplay) {
+  format::Snapshot item;
+  item.name = "loss";
+  item.tensor = TensorOf(9);
+  item.checkpoint = 1;
+  a_.Add(item);
+  Show(a_, "loss", 1);
+  Show(b_, "loss", 1);
+  replay_.emplace();
+  const RankDiff diff = Diff();
+  EXPECT_FALSE(diff.first);
+  EXPECT_EQ(diff.snapshots, 1u);
 }
 
 TEST_F(TraceDiffTest, AResultThatDiffersAfterEqualInputs) {

@@ -1,0 +1,17 @@
+// The event of what the program shows or registers, before anybody has looked into its memory.
+//
+// Any thread; nothing is dereferenced.
+#ifndef DEJA_PRELOAD_SNAPSHOT_EVENT_H_
+#define DEJA_PRELOAD_SNAPSHOT_EVENT_H_
+
+#include "format/messages.h"
+#include "preload/engine.h"
+
+namespace deja::preload {
+
+// Name, type, shape and place. `snapshot` refers to the call's name afterwards.
+void DescribeSnapshot(const SnapshotCall& call, format::Snapshot& snapshot);
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_SNAPSHOT_EVENT_H_
