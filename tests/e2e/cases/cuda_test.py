@@ -85,5 +85,30 @@ class CudaCollectives(DeviceJobs):
         self.assertIn("input sendbuff differs", run.stdout)
 
 
+class CudaRuntime(DeviceJobs):
+    """A program on CUDA's runtime: what that keeps for a thread is as it is without Deja."""
+    PROGRAM = "cuda_runtime"
+
+    def states(self, run, rank):
+        return [line for line in run.stdout.splitlines() if line.startswith(f"rank {rank} after ")]
+
+    def test_the_last_error_the_device_and_the_capture_mode_stay(self):
+        plain = self.checked(self.launch(self.PROGRAM, n=2))
+        recorded = self.check_replays([])
+        for rank in (0, 1):
+            states = self.states(plain, rank)
+            self.assertEqual(len(states), 8)
+            for state in states:
+                device = rank if "from another device" in state else 1 - rank
+                self.assertRegex(state, rf": last error 101, device {device}, mode 1, capturing [01]$")
+            self.assertEqual(self.states(recorded, rank), states)
+            self.assertEqual(self.states(self.checked(self.replay(rank)), rank), states)
+            self.assertEqual(self.rank_line(plain, rank), self.rank_line(recorded, rank))
+            self.assertIn("kept error 101, then 0", self.rank_line(recorded, rank))
+
+    def test_unseeded(self):
+        self.check_replays(["--unseeded"])
+
+
 if __name__ == "__main__":
     harness.main()

@@ -85,6 +85,27 @@ CUevent Recorded(CUstream stream) {
   return event;
 }
 
+// The device of a stream is the current one for as long as this lives, as in NCCL. Default streams
+// are those of the current device.
+class DeviceOf {
+ public:
+  explicit DeviceOf(CUstream stream) {
+    if (stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) return;
+    CUcontext context = nullptr;
+    Must(cuStreamGetCtx(stream, &context) == CUDA_SUCCESS, "cuStreamGetCtx");
+    Must(cuCtxPushCurrent_v2(context) == CUDA_SUCCESS, "cuCtxPushCurrent");
+    pushed_ = true;
+  }
+  ~DeviceOf() {
+    if (pushed_) cuCtxPopCurrent_v2(nullptr);
+  }
+  DeviceOf(const DeviceOf&) = delete;
+  DeviceOf& operator=(const DeviceOf&) = delete;
+
+ private:
+  bool pushed_ = false;
+};
+
 // What a stream does when it comes to the operations: it lets their thread go on, and waits for it.
 // When a graph is launched again there is no thread, and the stream does it.
 struct Launch {
@@ -117,6 +138,7 @@ struct Launch {
 void Enqueue(std::vector<Operation> operations) {
   auto* launch = new Launch;
   CUstream stream = operations.front().stream;
+  const DeviceOf device(stream);
   std::set<CUstream> others;
   std::set<uint64_t> comms;
   for (const Operation& operation : operations) {

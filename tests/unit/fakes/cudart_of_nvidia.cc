@@ -1,0 +1,3 @@
+#include <cuda_runtime_api.h>
+
+#include "tests/unit/fakes/cudart_facts.inc"
