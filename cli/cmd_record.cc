@@ -33,6 +33,7 @@ struct Options {
   std::string level = "full";
   std::string codec = "small";
   std::string cuda_graphs = "record";
+  std::string device_digests = "device";
   std::string on_pressure = "block";
   int redundancy = 1;
   uint64_t keep_steps = 0;
@@ -157,6 +158,13 @@ void AddOptions(CLI::App& app) {
          "and a replay ends at the first of these calls")
       ->check(CLI::IsMember({"record", "leave"}))
       ->capture_default_str();
+  app.add_option(
+         "--device-digests", g_options.device_digests,
+         "Where digests of device buffers are made, if their bytes are not kept. device: by a "
+         "kernel, so that they need not be copied; host: of copies, should the driver not take "
+         "Deja's kernels. Hashes, counts and extremes are the same")
+      ->check(CLI::IsMember({"device", "host"}))
+      ->capture_default_str();
   app.add_option("--on-pressure", g_options.on_pressure,
                  "When that memory is full: block the program until there is room, or drop-payload")
       ->check(CLI::IsMember({"block", "drop-payload"}))
@@ -267,6 +275,7 @@ LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
       {"DEJA_DELTA_MEMORY", std::to_string(g_options.delta_memory)},
       {"DEJA_CODEC", g_options.codec},
       {"DEJA_CUDA_GRAPHS", g_options.cuda_graphs},
+      {"DEJA_DEVICE_DIGESTS", g_options.device_digests},
       {"DEJA_ON_PRESSURE", g_options.on_pressure},
       {"DEJA_REDUNDANCY", std::to_string(g_options.redundancy)},
       {"DEJA_KEEP_STEPS", std::to_string(g_options.keep_steps)},

@@ -17,6 +17,10 @@ class HostDevice final : public Device {
   DeviceAnswer Read(const void*, uint64_t, uint64_t, UseBytes, void*) override {
     return DeviceAnswer::kFailed;
   }
+  DeviceAnswer Digest(const void*, uint64_t, uint32_t, uint64_t, UseDigest, void*) override {
+    return DeviceAnswer::kFailed;
+  }
+  void PrepareDigests() override {}
   DeviceAnswer Write(void*, uint64_t, uint64_t, MakeBytes, void*) override {
     return DeviceAnswer::kFailed;
   }
@@ -39,9 +43,24 @@ constinit std::atomic<Device*> g_device{&g_host};
 constinit SpinLock g_making;
 alignas(CudaDevice) unsigned char g_cuda[sizeof(CudaDevice)];
 
+constinit std::atomic<bool> g_device_digests{true};
+
+// What a thread of Deja's brings, and another one waits for.
+template <typename T>
 struct Waiting {
-  std::vector<std::byte> bytes;
+  std::optional<T> value;
   std::atomic<uint32_t> came{0};
+
+  void Bring() {
+    // The waiting thread may be gone as soon as it sees this; a wake-up of nobody is harmless.
+    std::atomic<uint32_t>& there = came;
+    there.store(1, std::memory_order_release);
+    format::FutexWake(there, 1);
+  }
+  std::optional<T> Wait() {
+    while (came.load(std::memory_order_acquire) == 0) format::FutexWait(came, 0, 1000);
+    return std::move(value);
+  }
 };
 
 }  // namespace
@@ -56,7 +75,7 @@ void LookForDevice() {
   if (driver == nullptr) return;
   g_making.Lock();
   if (&TheDevice() == &g_host)
-    g_device.store(new (g_cuda) CudaDevice(*driver), std::memory_order_release);
+    g_device.store(new (g_cuda) CudaDevice(*driver, g_device_digests), std::memory_order_release);
   g_making.Unlock();
 }
 
@@ -65,25 +84,39 @@ void ForgetDeviceInChild() {
   g_device.store(&g_host, std::memory_order_release);
 }
 
+void UseDeviceDigests(bool use) {
+  g_device_digests = use;
+}
+
 std::optional<std::vector<std::byte>> ReadAndWait(const void* data, uint64_t bytes,
                                                   uint64_t stream) {
-  Waiting waiting;
+  using Bytes = std::vector<std::byte>;
+  Waiting<Bytes> waiting;
   const DeviceAnswer answer = TheDevice().Read(
       data, bytes, stream,
-      [](DeviceAnswer, std::span<const std::byte> seen, void* context) {
-        auto& to = *static_cast<Waiting*>(context);
-        to.bytes.assign(seen.begin(), seen.end());
-        // The waiting thread may be gone as soon as it sees this; a wake-up of nobody is harmless.
-        std::atomic<uint32_t>& came = to.came;
-        came.store(1, std::memory_order_release);
-        format::FutexWake(came, 1);
+      [](DeviceAnswer how, std::span<const std::byte> seen, void* context) {
+        auto& to = *static_cast<Waiting<Bytes>*>(context);
+        if (how == DeviceAnswer::kTaken) to.value.emplace(seen.begin(), seen.end());
+        to.Bring();
       },
       &waiting);
   if (answer != DeviceAnswer::kTaken) return std::nullopt;
-  while (waiting.came.load(std::memory_order_acquire) == 0)
-    format::FutexWait(waiting.came, 0, 1000);
-  if (waiting.bytes.size() != bytes) return std::nullopt;
-  return std::move(waiting.bytes);
+  return waiting.Wait();
+}
+
+std::optional<TensorDigest> DigestAndWait(const void* data, uint64_t bytes, uint32_t dtype,
+                                          uint64_t stream) {
+  Waiting<TensorDigest> waiting;
+  const DeviceAnswer answer = TheDevice().Digest(
+      data, bytes, dtype, stream,
+      [](DeviceAnswer how, const TensorDigest& digest, void* context) {
+        auto& to = *static_cast<Waiting<TensorDigest>*>(context);
+        if (how == DeviceAnswer::kTaken) to.value = digest;
+        to.Bring();
+      },
+      &waiting);
+  if (answer != DeviceAnswer::kTaken) return std::nullopt;
+  return waiting.Wait();
 }
 
 }  // namespace deja::preload

@@ -16,6 +16,8 @@
 #include <span>
 #include <vector>
 
+#include "preload/digest.h"
+
 namespace deja::preload {
 
 // How a buffer's memory can be reached. All but kHost are read and written in the order of streams.
@@ -49,6 +51,15 @@ class Device {
   using UseBytes = void (*)(DeviceAnswer answer, std::span<const std::byte> bytes, void* context);
   virtual DeviceAnswer Read(const void* data, uint64_t bytes, uint64_t stream, UseBytes use,
                             void* context) = 0;
+
+  // The same for what becomes of the bytes, which the device computes itself where it can: then
+  // they do not leave it. The stream's later work waits for that as for a copy.
+  using UseDigest = void (*)(DeviceAnswer answer, const TensorDigest& digest, void* context);
+  virtual DeviceAnswer Digest(const void* data, uint64_t bytes, uint32_t dtype, uint64_t stream,
+                              UseDigest use, void* context) = 0;
+  // Makes what Digest needs of the calling thread's current context, which takes a moment: the
+  // driver translates kernels. Otherwise the first digest of a context does.
+  virtual void PrepareDigests() = 0;
 
   // `make` fills as many bytes at once, and they are put into `data` in the order of `stream`.
   // kFailed also if `make` returns false.
@@ -89,6 +100,12 @@ void LookForDevice();
 // In the child after fork: a driver does not work there.
 void ForgetDeviceInChild();
 
+// False: digests are made of copies, on the host. For good; before the first of them.
+void UseDeviceDigests(bool use);
+
+// Digest, and waits for it; as ReadAndWait.
+std::optional<TensorDigest> DigestAndWait(const void* data, uint64_t bytes, uint32_t dtype,
+                                          uint64_t stream);
 // Reads, and waits for the bytes, however long the stream takes: for a replay. Nothing if they
 // cannot be had.
 std::optional<std::vector<std::byte>> ReadAndWait(const void* data, uint64_t bytes,

@@ -49,6 +49,8 @@ bool ReadConfig(Config& config) {
   config.base_memory = NumberOf("DEJA_DELTA_MEMORY");
   const char* codec = std::getenv("DEJA_CODEC");
   config.fast_codec = codec != nullptr && std::strcmp(codec, "fast") == 0;
+  const char* digests = std::getenv("DEJA_DEVICE_DIGESTS");
+  config.device_digests = digests == nullptr || std::strcmp(digests, "host") != 0;
   const char* graphs = std::getenv("DEJA_CUDA_GRAPHS");
   config.graph_nodes = graphs == nullptr || std::strcmp(graphs, "leave") != 0;
   const char* pressure = std::getenv("DEJA_ON_PRESSURE");

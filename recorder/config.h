@@ -25,6 +25,7 @@ struct Config {
   size_t payload_bytes = 0;  // 0: the log's default
   uint64_t base_memory = 0;  // for differences to the step before
   bool fast_codec = false;
+  bool device_digests = true;     // of device buffers are made by their device
   bool graph_nodes = true;        // may be added to the program's CUDA graphs
   uint64_t checkpoint_every = 0;  // steps; 0: only when the program asks
   bool drop_payloads = false;

@@ -12,20 +12,12 @@ void DeviceReads::Ask(OperationKey operation, const format::Tensor& tensor, uint
   Read* read = pool_.Get();
   if (read == nullptr) return WriteUnseen(operation, tensor, keep, DeviceAnswer::kNoMemory);
   *read = {nullptr, this, operation, tensor, keep};
-  preload::Device& device = preload::TheDevice();
-  const auto* data = reinterpret_cast<const void*>(tensor.address);
-  DeviceAnswer answer = device.Read(
-      data, bytes, stream,
-      [](DeviceAnswer how, std::span<const std::byte> came, void* context) {
-        Read* asked = static_cast<Read*>(context);
-        asked->owner->Came(*asked, how, came);
-        asked->owner->pool_.Put(asked);
-      },
-      read);
+  const bool keeps = keep && recording_.config.level == Level::kFull;
+  DeviceAnswer answer = keeps ? AskBytes(*read, bytes, stream) : AskDigest(*read, bytes, stream);
   // Each launch of the graph asks for the same again, so that the read is never given back.
   if (answer == DeviceAnswer::kCapturing && recording_.config.graph_nodes)
-    answer = device.ReadAtLaunches(
-        data, bytes, stream,
+    answer = preload::TheDevice().ReadAtLaunches(
+        reinterpret_cast<const void*>(tensor.address), bytes, stream,
         [](DeviceAnswer how, std::span<const std::byte> came, void* context) {
           const Read* asked = static_cast<Read*>(context);
           asked->owner->Came(*asked, how, came);
@@ -34,6 +26,37 @@ void DeviceReads::Ask(OperationKey operation, const format::Tensor& tensor, uint
   if (answer == DeviceAnswer::kTaken) return;
   pool_.Put(read);
   WriteUnseen(operation, tensor, keep, answer);
+}
+
+DeviceAnswer DeviceReads::AskBytes(Read& read, uint64_t bytes, uint64_t stream) {
+  return preload::TheDevice().Read(
+      reinterpret_cast<const void*>(read.tensor.address), bytes, stream,
+      [](DeviceAnswer how, std::span<const std::byte> came, void* context) {
+        Read* asked = static_cast<Read*>(context);
+        asked->owner->Came(*asked, how, came);
+        asked->owner->pool_.Put(asked);
+      },
+      &read);
+}
+
+DeviceAnswer DeviceReads::AskDigest(Read& read, uint64_t bytes, uint64_t stream) {
+  return preload::TheDevice().Digest(
+      reinterpret_cast<const void*>(read.tensor.address), bytes, read.tensor.dtype, stream,
+      [](DeviceAnswer how, const preload::TensorDigest& digest, void* context) {
+        Read* asked = static_cast<Read*>(context);
+        asked->owner->CameDigested(*asked, how, digest);
+        asked->owner->pool_.Put(asked);
+      },
+      &read);
+}
+
+void DeviceReads::CameDigested(const Read& read, DeviceAnswer how,
+                               const preload::TensorDigest& digest) {
+  if (how != DeviceAnswer::kTaken) return WriteUnseen(read.operation, read.tensor, read.keep, how);
+  format::Tensor tensor = read.tensor;
+  tensor.hash = digest.hash;
+  tensor.stats = digest.stats;
+  Write(read.operation, tensor);
 }
 
 void DeviceReads::Came(const Read& read, DeviceAnswer how, std::span<const std::byte> bytes) {

@@ -1,5 +1,6 @@
 // Tensors that are not in the processor's memory: their bytes come in the order of a stream, on a
-// thread of Deja's, and become a CallResults event of that thread then. Those of a call that was
+// thread of Deja's, and become a CallResults event of that thread then. Where nothing but a digest
+// is kept of them, that is what comes: the device computes it. Those of a call that was
 // captured into a CUDA graph come once for each launch, in the order of the launches.
 //
 // One object in each Recording. Any thread, under the guard.
@@ -49,7 +50,12 @@ class DeviceReads {
     bool keep = false;
   };
 
+  // Asks for the digest alone.
+  preload::DeviceAnswer AskDigest(Read& read, uint64_t bytes, uint64_t stream);
+  preload::DeviceAnswer AskBytes(Read& read, uint64_t bytes, uint64_t stream);
   void Came(const Read& read, preload::DeviceAnswer how, std::span<const std::byte> bytes);
+  void CameDigested(const Read& read, preload::DeviceAnswer how,
+                    const preload::TensorDigest& digest);
   void Write(OperationKey operation, const format::Tensor& tensor);
   void WriteUnseen(OperationKey operation, format::Tensor tensor, bool keep,
                    preload::DeviceAnswer why);

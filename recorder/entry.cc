@@ -5,6 +5,7 @@
 #include <new>
 
 #include "format/rank_log.h"
+#include "preload/device.h"
 #include "preload/engine.h"
 #include "preload/guard.h"
 #include "recorder/connections.h"
@@ -57,6 +58,7 @@ Engine* CreateEngine() {
   alignas(recorder::RecorderEngine) static char memory[sizeof(recorder::RecorderEngine)];
   recorder::Config config;
   if (!recorder::ReadConfig(config)) return nullptr;
+  UseDeviceDigests(config.device_digests);
   auto* engine = new (memory) recorder::RecorderEngine(config, &format::RankLog::Create);
   static constinit recorder::RecordedFolders folders(&FindRecording);
   engine->SetFolders(&folders);

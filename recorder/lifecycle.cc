@@ -146,6 +146,8 @@ bool RecorderEngine::Created(Recording& rec, const PendingComm& made) {
   if (comm == nullptr) return true;
   // Whoever can make a communicator on a device has loaded the driver.
   preload::LookForDevice();
+  // Not later: while its collectives run, the driver might wait for them.
+  if (rec.config.level != Level::kOrder) preload::TheDevice().PrepareDigests();
   format::CommCreated created;
   created.comm = comm->wire();
   created.hash = comm->hash;

@@ -234,6 +234,7 @@ void Session::Consume(uint32_t recorded) {
 
 uint64_t Session::NewComm(const RecordedComm& recorded, const RecordedCall& call) {
   preload::LookForDevice();
+  preload::TheDevice().PrepareDigests();
   const bool unfinished = call.result == kInProgress && !plan_->WasUsed(recorded.number);
   auto* comm = new ServedComm(recorded, unfinished);  // never freed: see served_comm.h
   if (live_trace_ != nullptr) live_trace_->Comm(recorded);

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 
+#include "preload/digest_sums.h"
 #include "preload/guard.h"
 #include "preload/threads.h"
 
@@ -63,12 +64,57 @@ DeviceAnswer CudaDevice::Read(const void* data, uint64_t bytes, uint64_t stream,
   if (copy == nullptr) return answer;
   copy->use = use;
   copy->context = context;
-  if (driver_.cuMemcpyAsync(DeviceAddress(copy->buffer->memory), DeviceAddress(data), bytes,
-                            StreamOf(stream)) != CUDA_SUCCESS) {
+  return Bring(copy, data, StreamOf(stream));
+}
+
+DeviceAnswer CudaDevice::Bring(Copy* copy, const void* data, CUstream stream) {
+  if (driver_.cuMemcpyAsync(DeviceAddress(copy->buffer->memory), DeviceAddress(data), copy->bytes,
+                            stream) != CUDA_SUCCESS) {
     GiveBack(copy);
     return DeviceAnswer::kFailed;
   }
-  return Send(copy, StreamOf(stream)) ? DeviceAnswer::kTaken : DeviceAnswer::kFailed;
+  return Send(copy, stream) ? DeviceAnswer::kTaken : DeviceAnswer::kFailed;
+}
+
+DeviceAnswer CudaDevice::Digest(const void* data, uint64_t bytes, uint32_t dtype, uint64_t stream,
+                                UseDigest use, void* context) {
+  const StreamScope scope(driver_, stream);
+  const CUstream on = StreamOf(stream);
+  const TensorUse wanted{use, context, dtype};
+  DeviceAnswer answer = StateOf(scope, on);
+  if (answer != DeviceAnswer::kTaken) return answer;
+  if (DigestThere(scope, data, bytes, wanted, on)) return DeviceAnswer::kTaken;
+  Copy* copy = TakeFor(scope, on, bytes, answer);
+  if (copy == nullptr) return answer;
+  copy->use_digest = use;
+  copy->dtype = dtype;
+  copy->tensor_bytes = 0;
+  copy->context = context;
+  return Bring(copy, data, on);
+}
+
+bool CudaDevice::DigestThere(const StreamScope& scope, const void* data, uint64_t bytes,
+                             const TensorUse& wanted, CUstream stream) {
+  if (!digests_on_ || bytes < DeviceDigests::kSmallest || !digests_.CanRead(data)) return false;
+  DeviceDigests::Context* there = digests_.Of(scope.context());
+  Copy* copy = there == nullptr ? nullptr : Take(scope.context(), SummedTensor(bytes).Results());
+  if (copy == nullptr) return false;
+  copy->use_digest = wanted.use;
+  copy->dtype = wanted.dtype;
+  copy->tensor_bytes = bytes;
+  copy->context = wanted.context;
+  const DeviceDigests::Enqueued enqueued =
+      digests_.Enqueue(*there, data, bytes, wanted.dtype, stream, copy->buffer->memory);
+  if (enqueued == DeviceDigests::Enqueued::kWhole) return Send(copy, DeviceDigests::Copies(*there));
+  // What may still be written to is given up.
+  if (enqueued == DeviceDigests::Enqueued::kPartly) copy->buffer = nullptr;
+  GiveBack(copy);
+  return false;
+}
+
+void CudaDevice::PrepareDigests() {
+  const StreamScope scope(driver_, uint64_t{0});
+  if (digests_on_ && scope.context() != nullptr) (void)digests_.Of(scope.context());
 }
 
 DeviceAnswer CudaDevice::Write(void* data, uint64_t bytes, uint64_t stream, MakeBytes make,
@@ -77,7 +123,6 @@ DeviceAnswer CudaDevice::Write(void* data, uint64_t bytes, uint64_t stream, Make
   DeviceAnswer answer;
   Copy* copy = TakeFor(scope, StreamOf(stream), bytes, answer);
   if (copy == nullptr) return answer;
-  copy->use = nullptr;
   if (!make({copy->buffer->memory, bytes}, context) ||
       driver_.cuMemcpyAsync(DeviceAddress(data), DeviceAddress(copy->buffer->memory), bytes,
                             StreamOf(stream)) != CUDA_SUCCESS) {
@@ -121,6 +166,8 @@ CudaDevice::Copy* CudaDevice::Take(CUcontext context, uint64_t bytes) {
 void CudaDevice::GiveBack(Copy* copy) {
   if (copy->buffer != nullptr) BufferPool::GiveBack(copy->buffer);
   copy->buffer = nullptr;
+  copy->use = nullptr;
+  copy->use_digest = nullptr;
   std::lock_guard hold(mutex_);
   copy->next = free_copies_;
   free_copies_ = copy;
@@ -171,10 +218,15 @@ CUresult CudaDevice::Ask(const Copy& copy) const {
 }
 
 void CudaDevice::HandOn(const Copy& copy) {
-  if (copy.use == nullptr) return;
   std::span<const std::byte> bytes;
   if (copy.answer == DeviceAnswer::kTaken) bytes = {copy.buffer->memory, copy.bytes};
-  copy.use(copy.answer, bytes, copy.context);
+  if (copy.use != nullptr) copy.use(copy.answer, bytes, copy.context);
+  if (copy.use_digest == nullptr) return;
+  TensorDigest digest;
+  if (copy.answer == DeviceAnswer::kTaken)
+    digest = copy.tensor_bytes == 0 ? DigestTensor(bytes, copy.dtype)
+                                    : DigestOfSums(copy.tensor_bytes, copy.dtype, bytes);
+  copy.use_digest(copy.answer, digest, copy.context);
 }
 
 void CudaDevice::HandOn() {

@@ -14,8 +14,13 @@
 // one, since the nodes go with it. What graphs cannot have host nodes in (bodies of conditional
 // nodes) is not covered.
 //
+// Digests are computed by a kernel where the memory is the device's (device_digests.h), and of
+// copies elsewhere. What is captured into a graph is copied in any case: a kernel's results would
+// need memory of the device for each captured buffer, for good.
+//
 // Host memory: pinned buffers, kMaxPinnedBytes together, and as much for the copies of launches.
-// Buffers of captured calls are never given back. Device memory: what Allocate is asked for.
+// Buffers of captured calls are never given back. Device memory: what Allocate is asked for,
+// and that of DeviceDigests.
 //
 // One object, never destroyed. Any thread.
 #ifndef DEJA_PRELOAD_CUDA_CUDA_DEVICE_H_
@@ -26,6 +31,7 @@
 
 #include "format/futex.h"
 #include "preload/cuda/buffer_pool.h"
+#include "preload/cuda/device_digests.h"
 #include "preload/cuda/driver.h"
 #include "preload/cuda/stream_scope.h"
 #include "preload/device.h"
@@ -36,14 +42,20 @@ class CudaDevice final : public Device {
  public:
   static constexpr uint64_t kMaxPinnedBytes = uint64_t{1} << 30;
 
-  explicit CudaDevice(const CudaDriver& driver)
+  // `digests`: made on the device where that can be.
+  explicit CudaDevice(const CudaDriver& driver, bool digests = true)
       : driver_(driver),
+        digests_on_(digests),
+        digests_(driver),
         pinned_(kMaxPinnedBytes, &driver, on_their_way_),
         of_launches_(kMaxPinnedBytes, nullptr, on_their_way_) {}
 
   [[nodiscard]] MemoryKind KindOf(const void* data) const override;
   DeviceAnswer Read(const void* data, uint64_t bytes, uint64_t stream, UseBytes use,
                     void* context) override;
+  DeviceAnswer Digest(const void* data, uint64_t bytes, uint32_t dtype, uint64_t stream,
+                      UseDigest use, void* context) override;
+  void PrepareDigests() override;
   DeviceAnswer Write(void* data, uint64_t bytes, uint64_t stream, MakeBytes make,
                      void* context) override;
   [[nodiscard]] bool IsCaptured(uint64_t stream) const override;
@@ -65,7 +77,10 @@ class CudaDevice final : public Device {
     Buffer* buffer = nullptr;
     uint64_t bytes = 0;
     DeviceAnswer answer = DeviceAnswer::kTaken;
-    UseBytes use = nullptr;  // null: there is nothing to hand on
+    UseBytes use = nullptr;          // null: the bytes are not handed on
+    UseDigest use_digest = nullptr;  // null: nor is their digest
+    uint32_t dtype = 0;              // of the digest
+    uint64_t tensor_bytes = 0;       // what came is sums of so many; 0: it is the tensor
     void* context = nullptr;
   };
   struct CapturedCopy;
@@ -74,6 +89,16 @@ class CudaDevice final : public Device {
   DeviceAnswer StateOf(const StreamScope& scope, CUstream stream) const;
   // A copy for work that is put on the stream; null if there can be none, and `answer` says why.
   Copy* TakeFor(const StreamScope& scope, CUstream stream, uint64_t bytes, DeviceAnswer& answer);
+  // Enqueues the copy itself.
+  DeviceAnswer Bring(Copy* copy, const void* data, CUstream stream);
+  struct TensorUse {
+    UseDigest use;
+    void* context;
+    uint32_t dtype;
+  };
+  // False: the device cannot do it, and nothing is on its way.
+  bool DigestThere(const StreamScope& scope, const void* data, uint64_t bytes,
+                   const TensorUse& wanted, CUstream stream);
   // A free copy with an event of `context`; null when there is none.
   Copy* TakeCopy(CUcontext context);
   // A copy with an event of `context` and a buffer; null when there is none.
@@ -99,6 +124,8 @@ class CudaDevice final : public Device {
   CUresult Ask(const Copy& copy) const;
 
   const CudaDriver& driver_;
+  const bool digests_on_;
+  DeviceDigests digests_;
   format::FutexMutex mutex_;
   Copy* sent_ = nullptr;  // in the order of sending
   Copy** sent_end_ = &sent_;

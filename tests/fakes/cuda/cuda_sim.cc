@@ -9,14 +9,17 @@
 #include <map>
 #include <string>
 
+#include "tests/fakes/cuda/sim_digest.h"
 #include "tests/fakes/cuda/sim_memory.h"
 #include "tests/fakes/cuda/sim_stream.h"
 
 struct CUmod_st {
-  const cusim_kernel* kernels;
+  const cusim_kernel* kernels;  // null: it is PTX
+  std::string ptx;
 };
 struct CUfunc_st {
   const cusim_kernel* kernel;
+  const cusim::DigestKernel* digest = nullptr;  // in its place
 };
 struct CUgraphExec_st {
   std::vector<std::function<void()>> work;
@@ -115,7 +118,7 @@ CUresult AllocateAt(CUdeviceptr* address, Memory kind, size_t bytes) {
   if (CUresult result = CheckUnsafeCall(); result != CUDA_SUCCESS) return result;
   if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  void* memory = cusim::Allocate(kind, bytes);
+  void* memory = cusim::Allocate(kind, bytes, Current()->device);
   if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   *address = reinterpret_cast<uintptr_t>(memory);
   return CUDA_SUCCESS;
@@ -127,6 +130,10 @@ extern "C" {
 
 void* cusim_backing(const void* address) {
   return cusim::Backing(address);
+}
+
+int cusim_digest_launches(void) {
+  return cusim::DigestLaunches();
 }
 
 int cusim_broken_captures(void) {
@@ -187,6 +194,12 @@ CUresult cuCtxGetCurrent(CUcontext* context) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuCtxGetDevice(CUdevice* device) {
+  if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *device = Current()->device;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
   if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
@@ -236,6 +249,8 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attribu
     if (attributes[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE && kind != Memory::kPageable)
       value = kind == Memory::kPinned ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
     if (attributes[i] == CU_POINTER_ATTRIBUTE_IS_MANAGED) value = kind == Memory::kManaged ? 1 : 0;
+    if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+      value = static_cast<unsigned int>(cusim::DeviceOf(Pointer(address)));
     std::memcpy(data[i], &value, sizeof value);
   }
   return CUDA_SUCCESS;
@@ -395,12 +410,25 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
 }
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  if (CUresult result = CheckUnsafeCall(); result != CUDA_SUCCESS) return result;
   if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  *module = new CUmod_st{static_cast<const cusim_kernel*>(image)};
+  if (!cusim::IsPtx(image)) {
+    *module = new CUmod_st{static_cast<const cusim_kernel*>(image), {}};
+    return CUDA_SUCCESS;
+  }
+  const char* taken = std::getenv("CUDA_SIM_PTX");
+  if (taken != nullptr && std::strcmp(taken, "no") == 0) return CUDA_ERROR_INVALID_PTX;
+  *module = new CUmod_st{nullptr, static_cast<const char*>(image)};
   return CUDA_SUCCESS;
 }
 
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+  if (module->kernels == nullptr) {
+    const cusim::DigestKernel* digest = cusim::FindDigestKernel(module->ptx, name);
+    if (digest == nullptr) return CUDA_ERROR_NOT_FOUND;
+    *function = new CUfunc_st{nullptr, digest};
+    return CUDA_SUCCESS;
+  }
   for (const cusim_kernel* kernel = module->kernels; kernel->name != nullptr; ++kernel) {
     if (std::strcmp(kernel->name, name) != 0) continue;
     *function = new CUfunc_st{kernel};
@@ -409,9 +437,13 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
   return CUDA_ERROR_NOT_FOUND;
 }
 
-CUresult cuLaunchKernel(CUfunction function, unsigned int, unsigned int, unsigned int, unsigned int,
-                        unsigned int, unsigned int, unsigned int, CUstream stream, void** params,
-                        void**) {
+CUresult cuLaunchKernel(CUfunction function, unsigned int grid, unsigned int, unsigned int,
+                        unsigned int threads, unsigned int, unsigned int, unsigned int,
+                        CUstream stream, void** params, void**) {
+  if (function->digest != nullptr) {
+    std::function<void()> run = cusim::DigestWork(*function->digest, grid, threads, params);
+    return run == nullptr ? CUDA_ERROR_INVALID_VALUE : Enqueue(stream, std::move(run));
+  }
   std::vector<uint64_t> words(function->kernel->params);
   for (size_t i = 0; i < words.size(); ++i) std::memcpy(&words[i], params[i], sizeof words[i]);
   return Enqueue(stream, [function, words]() mutable {

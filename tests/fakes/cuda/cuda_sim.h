@@ -5,7 +5,11 @@
  * reality, with the bytes at another address; kernels are host functions. What a real driver
  * refuses is refused: what breaks a capture, events of another context, calls before cuInit.
  * Devices: CUDA_SIM_DEVICES (2); none if CUDA_VISIBLE_DEVICES is empty. Only what tests use is
- * here. */
+ * here.
+ *
+ * PTX is taken if it is that of preload/cuda/digest_kernel.cu, whose kernels run on the processor
+ * (digest_grid.h); CUDA_SIM_PTX=no refuses it, and CUDA_SIM_PTX=wrong
+ * has its kernels make mistakes. */
 #ifndef DEJA_TESTS_FAKES_CUDA_CUDA_SIM_H_
 #define DEJA_TESTS_FAKES_CUDA_CUDA_SIM_H_
 
@@ -25,6 +29,8 @@ typedef struct cusim_kernel {
 
 /* Where the bytes of an address lie: device memory's elsewhere, others' where they are. */
 void* cusim_backing(const void* address);
+/* How often a kernel of a PTX module was launched so far. */
+int cusim_digest_launches(void);
 /* Captures that somebody has broken so far. */
 int cusim_broken_captures(void);
 
@@ -34,6 +40,7 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal);
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device);
 CUresult cuCtxSetCurrent(CUcontext context);
 CUresult cuCtxGetCurrent(CUcontext* context);
+CUresult cuCtxGetDevice(CUdevice* device);
 CUresult cuCtxPushCurrent_v2(CUcontext context);
 CUresult cuCtxPopCurrent_v2(CUcontext* context);
 CUresult cuCtxSynchronize(void);

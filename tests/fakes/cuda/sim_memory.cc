@@ -17,6 +17,7 @@ constexpr size_t kAlignment = 512;  // as cuMemAlloc promises at least
 struct Range {
   size_t bytes;
   Memory kind;
+  int device = 0;
 };
 
 struct Space {
@@ -44,9 +45,18 @@ Space& TheSpace() {
   return *space;
 }
 
+Range RangeOf(const void* address) {
+  Space& space = TheSpace();
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  std::lock_guard hold(space.mutex);
+  auto it = space.ranges.upper_bound(at);
+  if (it != space.ranges.begin() && at - (--it)->first < it->second.bytes) return it->second;
+  return {0, Memory::kPageable, 0};
+}
+
 }  // namespace
 
-void* Allocate(Memory kind, size_t bytes) {
+void* Allocate(Memory kind, size_t bytes, int device) {
   Space& space = TheSpace();
   std::lock_guard hold(space.mutex);
   uintptr_t at = 0;
@@ -60,7 +70,7 @@ void* Allocate(Memory kind, size_t bytes) {
     if (memory == MAP_FAILED) return nullptr;
     at = reinterpret_cast<uintptr_t>(memory);
   }
-  space.ranges[at] = {bytes, kind};
+  space.ranges[at] = {bytes, kind, device};
   return reinterpret_cast<void*>(at);
 }
 
@@ -74,18 +84,16 @@ bool Register(void* memory, size_t bytes) {
   Space& space = TheSpace();
   std::lock_guard hold(space.mutex);
   return space.ranges
-      .try_emplace(reinterpret_cast<uintptr_t>(memory), Range{bytes, Memory::kPinned})
+      .try_emplace(reinterpret_cast<uintptr_t>(memory), Range{bytes, Memory::kPinned, 0})
       .second;
 }
 
 Memory KindOf(const void* address) {
-  Space& space = TheSpace();
-  const auto at = reinterpret_cast<uintptr_t>(address);
-  std::lock_guard hold(space.mutex);
-  auto it = space.ranges.upper_bound(at);
-  if (it == space.ranges.begin()) return Memory::kPageable;
-  --it;
-  return at - it->first < it->second.bytes ? it->second.kind : Memory::kPageable;
+  return RangeOf(address).kind;
+}
+
+int DeviceOf(const void* address) {
+  return RangeOf(address).device;
 }
 
 void* Backing(const void* address) {

@@ -8,10 +8,11 @@ namespace cusim {
 
 enum class Memory { kPageable, kPinned, kDevice, kManaged };
 
-void* Allocate(Memory kind, size_t bytes);  // null: there is none left
+void* Allocate(Memory kind, size_t bytes, int device);  // null: there is none left
 bool Free(void* memory);
 bool Register(void* memory, size_t bytes);
 Memory KindOf(const void* address);
+int DeviceOf(const void* address);  // 0 of what is no device's
 void* Backing(const void* address);
 
 }  // namespace cusim
