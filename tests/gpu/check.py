@@ -36,6 +36,7 @@ def limit(seconds):
 class Check(DeviceJobs):
     """A check is a method test_NAME; its docstring is what --list says. What it has found goes into `detail`."""
     detail = ""
+    own_libraries = False  # the ranks are PyTorch's
 
     def setUp(self):
         method = getattr(self, self._testMethodName)
@@ -58,7 +59,8 @@ class Check(DeviceJobs):
     # ---- verbs
 
     def environment(self, env):
-        return super().environment({**self.machine.environment(), "RANKS_PORT": harness.free_port(), **(env or {})})
+        ranks = {**self.machine.environment(self.own_libraries), "RANKS_PORT": harness.free_port()}
+        return super().environment({**ranks, **(env or {})})
 
     def finish(self, process, timeout=None):
         try:
@@ -96,4 +98,4 @@ class Check(DeviceJobs):
 
     def with_environment(self):
         """The variables that the commands of this check need, for a shell."""
-        return " ".join(f"{k}={shlex.quote(v)}" for k, v in self.machine.environment().items())
+        return " ".join(f"{k}={shlex.quote(v)}" for k, v in self.machine.environment(self.own_libraries).items())

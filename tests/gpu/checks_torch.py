@@ -7,6 +7,8 @@ APPS = machine.ROOT / "tests" / "e2e" / "apps" / "torch"
 
 
 class Torch(check.Check):
+    own_libraries = True
+
     def need(self):
         if not self.machine.device:
             self.skipTest(f"no GPU: {self.machine.no_device}")
@@ -17,7 +19,6 @@ class Torch(check.Check):
         return "cpu" if self.machine.simulated else "cuda"
 
     def check_training(self, mode, n):
-        # The model is small: the algorithms that NCCL and cuBLAS choose need not be forbidden any.
         env = {"MODE": mode, "JOB_DEVICE": self.device()}
         run = self.checked(self.record(self.machine.python, [APPS / "train.py"], n=n, env=env))
         for rank, replay in enumerate(self.replays(n)):

@@ -34,13 +34,16 @@ class Machine:
     no_torch: str = ""
     sanitizer: str = ""  # path
     nccl_tests: str = ""  # folder
-    libraries: tuple = ()  # folders that ranks need in their library path
+    libraries: tuple = ()  # folders of NCCL (and the simulated driver), first in the library path of ranks
+    last_libraries: tuple = ()  # last in it
 
-    def environment(self):
-        """What every rank gets besides."""
+    def environment(self, own_libraries=False):
+        """What every rank gets besides. PyTorch has libraries of its own, which others must not come before."""
         env = {}
-        if self.libraries:
-            env["LD_LIBRARY_PATH"] = ":".join([*self.libraries, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])
+        path = [*(() if own_libraries else self.libraries), *filter(None, [os.environ.get("LD_LIBRARY_PATH")]),
+                *self.last_libraries]
+        if path:
+            env["LD_LIBRARY_PATH"] = ":".join(path)
         if self.simulated:
             env["CUDA_SIM_DEVICES"] = "1"
         return env
@@ -123,19 +126,18 @@ def library_folder_of_gcc():
     """libgcc_s.so.1 is the one library beside glibc that Deja needs in a rank: carried for machines that lack it."""
     try:
         ctypes.CDLL("libgcc_s.so.1")
-        return []
+        return ()
     except OSError:
-        return [str(ROOT / "lib" / "carried")]
+        return (str(ROOT / "lib" / "carried"),)
 
 
 def look(simulated, nccl="", python="", nccl_tests=""):
-    machine = Machine(simulated)
-    libraries = library_folder_of_gcc()
+    machine = Machine(simulated, last_libraries=library_folder_of_gcc())
     machine.nccl_tests = nccl_tests
     find_torch(machine, python, needs_gpu=not simulated)
     if simulated:
         machine.device = "simulated"
-        libraries.insert(0, str(BUILD / "tests" / "cuda"))
+        machine.libraries = (str(BUILD / "tests" / "cuda"),)
     else:
         out, error = ask(ASK_DRIVER)
         if out:
@@ -144,7 +146,6 @@ def look(simulated, nccl="", python="", nccl_tests=""):
             machine.no_device = re.sub(r"^\w+Error: ", "", error)
         find_nccl(machine, nccl, machine.python)
         if machine.nccl_folder:
-            libraries.insert(0, machine.nccl_folder)
+            machine.libraries = (machine.nccl_folder,)
         machine.sanitizer = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer") or ""
-    machine.libraries = tuple(libraries)
     return machine

@@ -14,6 +14,14 @@ cmake --install "$build" --prefix "$out" --strip >/dev/null
 cmake --install "$build" --prefix "$out" --strip --component gpu >/dev/null
 install -s "$build/tests/gpu/deja" "$out/bin/deja"
 
+# Benchmarks are in the release build, if there is one.
+for program in "$build/bin/digest_bandwidth" "$root/build-release/bin/digest_bandwidth"; do
+  if [ -x "$program" ]; then
+    install -s "$program" "$out/tests/apps/digest_bandwidth"
+    break
+  fi
+done
+
 # What the command line needs beside glibc. Found through the build's own links, so that it is what it was tested with.
 mkdir -p "$out/lib/carried"
 libraries=$(ldd "$build/tests/gpu/deja" "$build/lib/libdeja_record.so" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
