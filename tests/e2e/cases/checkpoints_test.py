@@ -139,6 +139,7 @@ class DoesNotFit(Checkpoints):
                 (["--rename"], ["the program registers 'weight', which the checkpoint does not have",
                                 "the checkpoint has 'weights', which the program has not registered"]),
                 (["--reshape"], ["'weights' is float32[30x100], recorded float32[3000]"]),
+                (["--retype"], ["'weights' is int32[3000], recorded float32[3000]"]),
                 (["--forget"], ["the checkpoint has 'trail', which the program has not registered"]),
                 (["--extra"], ["the program registers 'steps', which the checkpoint does not have"]),
                 (["--refuse"], ["the program's callback for 'feeder' could not load it"])):

@@ -170,6 +170,14 @@ class Gdb(Travel):
         self.assertIn("usage: deja when-changed", run.stderr)
         self.assertIn("1 + 1 is no variable", run.stderr)
 
+    def test_the_statement_that_changed_what_deja_tensor_showed(self):
+        self.checked(self.record("replay_trainer"))
+        run = self.gdb("deja goto step 5", "deja when-changed gradient", rank=2)
+        self.assertRegex(run.stdout, r'(?m)^deja: gradient changed last between "AllReduce #\d+ of comm \d" and "AllReduce #\d+ of comm \d"$', f"\n{run}")
+        source = (Path(harness.ROOT) / "tests/e2e/apps/replay/trainer.cc").read_text().splitlines()
+        shown = re.findall(r"^(\d+)\t", run.stdout, re.MULTILINE)
+        self.assertIn("for (float& g : gradient)", source[int(shown[-1]) - 1], f"\n{run}")
+
     def test_mistakes(self):
         self.record_run()
         run = self.gdb("deja goto", "deja goto step x", "deja goto mark nowhere", "deja reverse-continue", "deja goto step 99",

@@ -37,6 +37,7 @@ struct Flags {
   int kill_in_save = 0;  // the save with this number, of rank 1
   bool rename = false;
   bool reshape = false;
+  bool retype = false;  // as integers of the same size
   bool forget = false;
   bool extra = false;
   bool refuse = false;  // to load
@@ -115,6 +116,7 @@ Flags Parse(int argc, char** argv) {
     if (flag == "--kill-in-save" && i + 1 < argc) flags.kill_in_save = std::atoi(argv[++i]);
     if (flag == "--rename") flags.rename = true;
     if (flag == "--reshape") flags.reshape = true;
+    if (flag == "--retype") flags.retype = true;
     if (flag == "--forget") flags.forget = true;
     if (flag == "--extra") flags.extra = true;
     if (flag == "--refuse") flags.refuse = true;
@@ -202,6 +204,10 @@ int main(int argc, char** argv) {
   std::vector<deja::Registered> registered;
   if (flags.reshape)
     registered.push_back(deja::Registered::Tensor("weights", weights.data(), {30, 100}));
+  else if (flags.retype)
+    registered.push_back(deja::Registered::Tensor("weights",
+                                                  reinterpret_cast<int32_t*>(weights.data()),
+                                                  {static_cast<int64_t>(weights.size())}));
   else
     registered.push_back(deja::Registered::Tensor(flags.rename ? "weight" : "weights", weights));
   registered.push_back(deja::Registered::Engine("generator", generator));
