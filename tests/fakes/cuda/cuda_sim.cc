@@ -448,6 +448,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid, unsigned int, un
   for (size_t i = 0; i < words.size(); ++i) std::memcpy(&words[i], params[i], sizeof words[i]);
   return Enqueue(stream, [function, words]() mutable {
     std::vector<void*> pointers;
+    pointers.reserve(words.size());
     for (uint64_t& word : words) pointers.push_back(&word);
     function->kernel->run(pointers.data());
   });
