@@ -55,6 +55,11 @@ def _reduction(opts):
     return -9
 
 
+def _strided(tensor):
+    """Sparse ones with their zeros: how many elements a sparse result has is not known before."""
+    return tensor.detach() if tensor.layout is torch.strided else tensor.detach().to_dense()
+
+
 class Dense:
     """Tensors as runs of bytes: themselves, or copies of those that have gaps or lie elsewhere."""
 
@@ -67,7 +72,7 @@ class Dense:
             if tensor.layout is torch.strided and tensor.is_contiguous() and tensor.device == _CPU:
                 continue
             if read:
-                copy = tensor.detach().cpu().contiguous()
+                copy = _strided(tensor).cpu().contiguous()
             else:
                 copy = torch.empty(tensor.shape, dtype=tensor.dtype)
             if dense is tensors:
@@ -79,12 +84,16 @@ class Dense:
     def read_back(self):
         """The copies hold what the tensors hold now."""
         for tensor, copy in self._copies:
-            copy.copy_(tensor.detach())
+            copy.copy_(_strided(tensor))
 
     def write_back(self):
         """The tensors hold what the copies hold."""
         for tensor, copy in self._copies:
-            tensor.detach().copy_(copy)
+            if tensor.layout is torch.strided:
+                tensor.detach().copy_(copy)
+            else:  # a detached one has indices and values of its own
+                with torch.no_grad():
+                    tensor.copy_(copy.to_sparse())
 
 
 class Group(c10d.ProcessGroup):

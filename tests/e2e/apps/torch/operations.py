@@ -1,6 +1,7 @@
 """Every operation of torch.distributed that gloo has, with random contents."""
 import os
 import random
+import time
 
 import job
 import torch
@@ -98,6 +99,19 @@ def asynchronous():
     show("a callback that waits", future.then(once_more).wait())
 
 
+def polled():
+    work = dist.all_reduce(x := some(4), async_op=True)
+    while not work.is_completed():
+        time.sleep(0.001)
+    show("asked until it was over", x, work.is_success())
+
+
+def sparse():
+    gradient = torch.sparse_coo_tensor(torch.tensor([[rank, world]]), some(2), (world + 1,))
+    dist.all_reduce(gradient)
+    show("sparse", gradient.to_dense())
+
+
 def groups_and_stores():
     pair = dist.new_group([0, 1])
     if rank < 2:
@@ -128,6 +142,8 @@ collectives()
 objects()
 point_to_point()
 asynchronous()
+polled()
+sparse()
 groups_and_stores()
 functional()
 job.say(f"backend {dist.get_backend()}, {dist.get_world_size()} ranks")
