@@ -11,6 +11,7 @@
 
 #include "cli/event_text.h"
 #include "cli/event_words.h"
+#include "preload/api/find_api.h"
 #include "preload/api/libc_table.h"
 #include "preload/digest.h"
 
@@ -20,7 +21,8 @@ namespace {
 // Larger tensors are not compared element by element.
 constexpr uint64_t kMaxComparedBytes = 256 << 20;
 
-enum class ItemKind : uint8_t { kEnter, kResults, kSnapshot, kEntropy };
+// kInput: what an operation read, where it came like its results.
+enum class ItemKind : uint8_t { kEnter, kInput, kResults, kSnapshot, kEntropy };
 
 // What is to be found on the other side.
 struct Key {
@@ -46,6 +48,15 @@ struct Item {
 bool IsSameOnAllRanks(const std::string& name) {
   return name == "AllReduce" || name == "AllGather" || name == "Broadcast" || name == "Bcast" ||
          name == "c10d_allreduce" || name == "c10d_allgather" || name == "c10d_broadcast";
+}
+
+// The parameter of an operation is memory that it only reads.
+bool OnlyReads(uint32_t api, uint32_t param) {
+  const preload::ApiInfo* info = preload::FindApi(api);
+  if (info == nullptr || param >= info->param_count) return false;
+  const preload::Role role = info->params[param].role;
+  return role == preload::Role::kIn || role == preload::Role::kInN ||
+         role == preload::Role::kInRoot || role == preload::Role::kInNRoot;
 }
 
 // The items of one recording, in its order.
@@ -110,7 +121,7 @@ class ItemStream {
     if (enter.comm == 0 || enter.comm_seq == 0 ||
         (options_.between_ranks && !IsSameOnAllRanks(side_.story->ApiName(enter.api))))
       return false;
-    entered_[{enter.comm, enter.comm_seq}] = {enter.api, enter.stack};
+    entered_[{enter.comm, enter.comm_seq}] = {enter.api, enter.stack, item.time_ns, item.thread};
     if (options_.between_ranks) return false;
     key = {ItemKind::kEnter, enter.comm, enter.comm_seq, {}};
     item.api = enter.api;
@@ -123,11 +134,21 @@ class ItemStream {
   bool TakeResults(const format::CallResults& results, Key& key, Item& item) {
     const auto entered = entered_.find({results.comm, results.comm_seq});
     if (results.comm == 0 || entered == entered_.end()) return false;
-    key = {ItemKind::kResults, CommOf(results.comm), results.comm_seq, {}};
+    const bool is_input =
+        results.outputs.size() == 1 && OnlyReads(entered->second.api, results.outputs[0].param);
+    if (is_input && options_.between_ranks) return false;
+    if (is_input) {  // it was there when the operation was entered, whenever it was seen
+      item.time_ns = entered->second.time_ns;
+      item.thread = entered->second.thread;
+    }
+    key = {is_input ? ItemKind::kInput : ItemKind::kResults,
+           CommOf(results.comm),
+           results.comm_seq,
+           {}};
     item.api = entered->second.api;
     item.stack = entered->second.stack;
     item.tensors.assign(results.outputs.begin(), results.outputs.end());
-    entered_.erase(entered);
+    if (!is_input) entered_.erase(entered);
     return true;
   }
 
@@ -164,6 +185,8 @@ class ItemStream {
   struct Entered {
     uint32_t api = 0;
     uint32_t stack = 0;
+    uint64_t time_ns = 0;
+    uint32_t thread = 0;
   };
   using Operation = std::pair<uint32_t, uint64_t>;  // communicator and number
   DiffSide side_;
@@ -239,7 +262,7 @@ class Comparison {
 
   static DiffKind KindOfTensors(ItemKind kind) {
     if (kind == ItemKind::kSnapshot) return DiffKind::kSnapshot;
-    return kind == ItemKind::kEnter ? DiffKind::kInput : DiffKind::kResult;
+    return kind == ItemKind::kResults ? DiffKind::kResult : DiffKind::kInput;
   }
 
   // When an item came, as seconds of its own recording.

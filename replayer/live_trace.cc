@@ -66,20 +66,20 @@ void Digest(format::Tensor& tensor, std::span<const std::byte> bytes) {
   tensor.stats = digest.stats;
 }
 
-// What is captured into a graph is read at each launch, and not described here.
-format::Tensor DigestInput(const LiveOperation& operation) {
+bool IsHostMemory(const void* data) {
+  return preload::TheDevice().KindOf(data) == preload::MemoryKind::kHost;
+}
+
+// Without contents where these are on a device.
+format::Tensor DescribeInput(const LiveOperation& operation) {
   const BufferUse& input = operation.input;
   format::Tensor tensor;
   tensor.param = static_cast<uint32_t>(input.arg);
   tensor.dtype = input.dtype;
   tensor.count = input.elements;
   tensor.address = reinterpret_cast<uint64_t>(input.data);
-  if (operation.captured) return tensor;
-  if (preload::TheDevice().KindOf(input.data) == preload::MemoryKind::kHost)
+  if (!operation.captured && IsHostMemory(input.data))
     Digest(tensor, {static_cast<const std::byte*>(input.data), input.bytes});
-  else if (const auto bytes =
-               preload::ReadAndWait(input.data, input.bytes, operation.call.ArgOf(Role::kStream)))
-    Digest(tensor, *bytes);
   return tensor;
 }
 
@@ -182,8 +182,30 @@ uint64_t LiveTrace::Enter(const LiveOperation& operation, uint64_t comm_seq, uin
   enter.comm = operation.comm->number();
   enter.comm_seq = comm_seq;
   enter.group_depth = group_depth;
-  if (!operation.input.empty()) enter.inputs.push_back(DigestInput(operation));
-  return Write(enter, recorded == nullptr ? 0 : recorded->time_ns);
+  if (!operation.input.empty()) enter.inputs.push_back(DescribeInput(operation));
+  const uint64_t recorded_ns = recorded == nullptr ? 0 : recorded->time_ns;
+  const uint64_t seq = Write(enter, recorded_ns);
+  WriteDeviceInput(operation, enter, recorded_ns);
+  return seq;
+}
+
+// As a recording has it: like the results. What is captured is read at each launch, and not
+// described; what is overwritten, the results describe.
+void LiveTrace::WriteDeviceInput(const LiveOperation& operation, const format::CallEnter& enter,
+                                 uint64_t recorded_ns) {
+  const BufferUse& input = operation.input;
+  if (input.empty() || operation.captured || input.arg == operation.output.arg ||
+      IsHostMemory(input.data))
+    return;
+  const auto bytes =
+      preload::ReadAndWait(input.data, input.bytes, operation.call.ArgOf(Role::kStream));
+  if (!bytes) return;
+  format::CallResults read;
+  read.comm = enter.comm;
+  read.comm_seq = enter.comm_seq;
+  read.outputs.push_back(enter.inputs[0]);
+  Digest(read.outputs[0], *bytes);
+  Write(read, recorded_ns);
 }
 
 uint64_t LiveTrace::Enter(const preload::Call& call, const RecordedCall& recorded) {
@@ -228,7 +250,7 @@ void LiveTrace::Snapshot(const preload::SnapshotCall& call, const RecordedSnapsh
   format::Snapshot snapshot;
   preload::DescribeSnapshot(call, snapshot);
   snapshot.stack = LiveStackNumber();
-  if (preload::TheDevice().KindOf(call.data) == preload::MemoryKind::kHost) {
+  if (IsHostMemory(call.data)) {
     const std::span<const std::byte> bytes{static_cast<const std::byte*>(call.data), call.bytes};
     Digest(snapshot.tensor, bytes);
     // What is as it was, the recording has.

@@ -98,6 +98,8 @@ class LiveTrace final : public preload::StackSink {
     return head.seq;
   }
   Stream& StreamLocked();
+  void WriteDeviceInput(const LiveOperation& operation, const format::CallEnter& enter,
+                        uint64_t recorded_ns);
   void FillEnter(const preload::Call& call, const RecordedCall* recorded, format::CallEnter& enter);
 
   const std::unique_ptr<format::RankLog> log_;

@@ -7,6 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import harness  # noqa: E402
+from device_jobs import DeviceJobs  # noqa: E402
 
 DATA = Path(harness.app("digits_train")).parent / "data" / "digits.txt"
 
@@ -123,6 +124,20 @@ class ReplayTrace(harness.DejaTest):
         self.replayed("--rank", 0)
         self.checked(self.deja("pack", self.trace_path("again.deja"), "--out", packed))
         self.assertIn("B is a replay of A", self.checked(self.deja("diff", self.trace_path(), packed)).stdout)
+
+
+class OnADevice(DeviceJobs):
+    def test_what_streams_read_is_compared(self):
+        self.checked(self.record("cuda_steps", ["--steps=3"], n=2))
+        again = self.trace_path("again.deja")
+        self.checked(self.deja("replay", self.trace_path(), "--rank", 1, "--out", again))
+        text = self.checked(self.deja("diff", self.trace_path(), again)).stdout
+        self.assertRegex(text, r"rank 1: equal: 18 operations, 0 snapshots, 27 tensor digests\n")
+        other = self.trace_path("other.deja")
+        self.checked(self.deja("replay", self.trace_path(), "--rank", 1, "--out", other, "--", harness.app("cuda_steps"), "--steps=3",
+                               "--fault=2"), harness.EXIT_DIVERGED)
+        text = self.checked(self.deja("diff", self.trace_path(), other), harness.EXIT_DIVERGED).stdout
+        self.assertRegex(text, r"rank 1: the first difference is \S+ #\d+ of comm 0: its input differs\n")
 
 
 if __name__ == "__main__":

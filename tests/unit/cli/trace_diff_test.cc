@@ -140,6 +140,29 @@ TEST_F(TraceDiffTest, ItemsOfCheckpointsAreNotAskedOfAReplay) {
   EXPECT_EQ(diff.snapshots, 1u);
 }
 
+// Of a device's memory: behind the call, as a result of the parameter that the operation reads.
+TEST_F(TraceDiffTest, AnInputThatCameLikeAResultIsAnInput) {
+  for (WrittenRank* rank : {&a_, &b_}) {
+    format::CallEnter enter;
+    enter.api = 27;  // ncclAllReduce
+    enter.comm = 1;
+    enter.comm_seq = 2;
+    rank->Add(enter);
+    format::CallResults results;
+    results.comm = 1;
+    results.comm_seq = 2;
+    results.outputs.push_back(TensorOf(rank == &a_ ? 5 : 6));
+    rank->Add(results);
+    results.outputs[0].hash = TensorOf(7).hash;
+    results.outputs[0].param = 1;  // recvbuff
+    rank->Add(results);
+  }
+  const RankDiff diff = Diff();
+  ASSERT_TRUE(diff.first);
+  EXPECT_EQ(diff.first->kind, DiffKind::kInput);
+  EXPECT_EQ(diff.tensors, 2u);
+}
+
 TEST_F(TraceDiffTest, AResultThatDiffersAfterEqualInputs) {
   Reduce(a_, 2, 1, 2);
   Reduce(b_, 2, 1, 3);
