@@ -112,5 +112,6 @@ function(deja_test_app name)
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
   target_link_libraries(${name} PRIVATE deja_warnings deja_loopback Threads::Threads ${ARG_DEPS})
+  target_compile_options(${name} PRIVATE -g)  # gdb is asked for their variables
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/apps)
 endfunction()
