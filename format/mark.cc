@@ -67,7 +67,7 @@ Result<uint64_t> LeaveMark(const std::string& trace_dir, std::string_view reason
   return number;
 }
 
-void LeaveMarkInSignal(const char* trace_dir, const char* reason) {
+void LeaveMarkIfNoneIsNew(const char* trace_dir, const char* reason) {
   constexpr time_t kRecent = 10;
   uint64_t number = 1;
   struct stat facts {};

@@ -16,10 +16,9 @@ namespace deja::format {
 std::string MarkPath(const std::string& trace_dir, uint64_t number);
 // Leaves the next mark; its number.
 Result<uint64_t> LeaveMark(const std::string& trace_dir, std::string_view reason);
-// The same for a rank that is about to end, in a signal handler. Others may be told to end at the
-// same moment, and each mark is looked at by all ranks: nothing happens if there is one of the last
-// seconds.
-void LeaveMarkInSignal(const char* trace_dir, const char* reason);
+// The same for a rank that is about to end; async-signal-safe. Others may end at the same moment,
+// and each mark is looked at by all ranks: nothing happens if there is one of the last seconds.
+void LeaveMarkIfNoneIsNew(const char* trace_dir, const char* reason);
 // Removes all marks, when nobody records any more.
 void RemoveMarks(const std::string& trace_dir);
 // The reason in it, cut where it is long; nothing if the file cannot be read.

@@ -67,8 +67,10 @@ void RecorderEngine::OnCrash(int signal, const siginfo_t* info, void* ucontext) 
   rec->writer.WriteInSignal(crash);
   // Its action is the default one, or nobody would have been told: the rank ends here. What has
   // started it may well not be Deja's launcher, which says so to the other ranks.
-  if (signal == SIGTERM && rec->is_rank())
-    format::LeaveMarkInSignal(rec->config.trace_dir, "a rank was told to end: SIGTERM");
+  if (rec->is_rank())
+    format::LeaveMarkIfNoneIsNew(rec->config.trace_dir, signal == SIGTERM
+                                                            ? "a rank was told to end: SIGTERM"
+                                                            : "a rank was ended by a signal");
 }
 
 }  // namespace deja::recorder

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "format/mark.h"
 #include "preload/device.h"
 #include "preload/stack.h"
 #include "recorder/created_files.h"
@@ -117,6 +118,10 @@ void RecorderEngine::OnExit(int code, preload::ExitHow how) {
   DrainDevice();
   if (how != preload::ExitHow::kExec && rec->exit_recorded.exchange(true)) return;
   rec->writer.Write(format::ProcessExit{code, static_cast<uint32_t>(how)});
+  // As in OnCrash: the other ranks should keep what they have of this moment.
+  if (code != 0 && how != preload::ExitHow::kExec && rec->is_rank() && rec->writer.live())
+    format::LeaveMarkIfNoneIsNew(rec->config.trace_dir,
+                                 "a rank ended with an exit code other than 0");
 }
 
 void RecorderEngine::OnForkChild() {

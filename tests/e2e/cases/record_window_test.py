@@ -188,21 +188,31 @@ class Window(harness.DejaTest):
         self.assertKept([18, 19])
         self.assertVerifies()
 
-    def test_sigterm_to_a_rank_of_another_launcher_keeps_the_window(self):
+    def assert_the_end_keeps_the_window(self, how, code, reason):
+        """One of two ranks, which no process of Deja's has started, ends in step 20; the other one goes on."""
         script = ("export WORLD_SIZE=2 NCCL_COMM_ID=127.0.0.1:$1 MASTER_ADDR=127.0.0.1 MASTER_PORT=$1; shift; "
                   "RANK=1 LOCAL_RANK=1 \"$@\" & RANK=0 LOCAL_RANK=0 \"$@\"; first=$?; wait $!; echo $first $?")
-        job = ["sh", "-c", script, "sh", harness.free_port(), harness.app("stepper"), "--steps=150", "--pause-us=20000", "--term=20"]
+        job = ["sh", "-c", script, "sh", harness.free_port(), harness.app("stepper"), "--steps=150", "--pause-us=20000", how + "=20"]
         env = {"LD_LIBRARY_PATH": harness.BUILD / "lib" / "nccl"}
         run = self.deja("record", "--out", self.trace_path(), "--keep-steps", "3", "--", *job, env=env)
         self.checked(run)
-        self.assertRegex(run.stdout, r"(?m)^0 143$")
+        self.assertRegex(run.stdout, rf"(?m)^0 {code}$")
         marked = [event for event in self.show_json("--rank", "0", "--kind", "window") if event["what"] == "marked"]
-        self.assertEqual([event["reason"] for event in marked], ["a rank was told to end: SIGTERM"])
+        self.assertEqual([event["reason"] for event in marked], [reason])
         self.assertKept([18, 19])
         self.assertVerifies()
         self.assertEqual(list(self.trace_path().glob("mark-*")), [])
         job[4] = harness.free_port()
         self.assertSameLines(self.command(job, env=env).stdout, run.stdout)
+
+    def test_sigterm_to_a_rank_of_another_launcher_keeps_the_window(self):
+        self.assert_the_end_keeps_the_window("--term", 143, "a rank was told to end: SIGTERM")
+
+    def test_a_signal_that_ends_a_rank_of_another_launcher_keeps_the_window(self):
+        self.assert_the_end_keeps_the_window("--abort", 134, "a rank was ended by a signal")
+
+    def test_an_exit_code_of_a_rank_of_another_launcher_keeps_the_window(self):
+        self.assert_the_end_keeps_the_window("--fail", 7, "a rank ended with an exit code other than 0")
 
     def test_background_threads(self):
         process = self.start(self.record_argv("stepper", ["--steps=200", "--pause-us=20000"], n=1, options=[

@@ -427,7 +427,7 @@ TEST_F(WindowTest, AMarkedWindowStaysWhileTheNextOneMoves) {
 }
 
 TEST_F(WindowTest, ASignalLeavesOneMark) {
-  for (int i = 0; i < 3; ++i) LeaveMarkInSignal(dir_.path().c_str(), "told to end");
+  for (int i = 0; i < 3; ++i) LeaveMarkIfNoneIsNew(dir_.path().c_str(), "told to end");
   EXPECT_EQ(ReadMark(dir_.path(), 1), "told to end");
   EXPECT_EQ(ReadMark(dir_.path(), 2), "");
   EXPECT_EQ(LeaveMark(dir_.path(), "another").value_or(0), 2u);
@@ -436,7 +436,7 @@ TEST_F(WindowTest, ASignalLeavesOneMark) {
     const timespec long_ago[2] = {{1000, 0}, {1000, 0}};
     ASSERT_EQ(utimensat(AT_FDCWD, MarkPath(dir_.path(), number).c_str(), long_ago, 0), 0);
   }
-  LeaveMarkInSignal(dir_.path().c_str(), "told to end");
+  LeaveMarkIfNoneIsNew(dir_.path().c_str(), "told to end");
   EXPECT_EQ(ReadMark(dir_.path(), 3), "told to end");
   RemoveMarks(dir_.path());
 }

@@ -7,6 +7,7 @@
 //   --fail=S                        in step S rank 1 ends with exit code 7, and the others go on
 //   alone
 //   --term=S                        the same, and it is ended by SIGTERM
+//   --abort=S                       the same, and it is ended by abort()
 #include <signal.h>
 #include <unistd.h>
 
@@ -23,7 +24,8 @@ int main(int argc, char** argv) {
   const int stop = job_number(argc, argv, "--stop", 0);
   const int stop_ms = job_number(argc, argv, "--stop-ms", 0);
   const int term = job_number(argc, argv, "--term", 0);
-  const int fail = term != 0 ? term : job_number(argc, argv, "--fail", 0);
+  const int abort_at = job_number(argc, argv, "--abort", 0);
+  const int fail = job_number(argc, argv, "--fail", term != 0 ? term : abort_at);
   bool mute = false;
   for (int i = 1; i < argc; ++i) mute = mute || strcmp(argv[i], "--mute") == 0;
 
@@ -35,6 +37,7 @@ int main(int argc, char** argv) {
     if (!mute) deja_step(static_cast<uint64_t>(step));
     if (step == stop && job_rank() == 1) usleep(static_cast<useconds_t>(stop_ms) * 1000);
     if (step == term && job_rank() == 1) raise(SIGTERM);
+    if (step == abort_at && job_rank() == 1) abort();
     if (step == fail && job_rank() == 1) exit(7);
     for (int call = 0; call < calls && (fail == 0 || step < fail); ++call) {
       auto word = static_cast<uint32_t>(step * 1000 + call * 10 + job_rank());
