@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/fakes/cuda/cuda_sim.h"
+#include "tests/unit/preload/simulated_contexts.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 // A device and what its driver hands out live as long as the process.
@@ -30,17 +31,8 @@ struct Seen {
   std::atomic<int> times{0};
 };
 
-class CudaDeviceTest : public testing::Test {
+class CudaDeviceTest : public SimulatedContexts {
  protected:
-  void SetUp() override {
-    ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
-    for (int i = 0; i < 2; ++i) ASSERT_EQ(cuDevicePrimaryCtxRetain(&contexts_[i], i), CUDA_SUCCESS);
-    ASSERT_EQ(cuCtxSetCurrent(contexts_[0]), CUDA_SUCCESS);
-    ASSERT_EQ(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    ASSERT_NE(FindCudaDriver(), nullptr);
-  }
-  void TearDown() override { cuCtxSetCurrent(nullptr); }
-
   static char* Memory() {
     CUdeviceptr memory = 0;
     EXPECT_EQ(cuMemAlloc_v2(&memory, kBytes), CUDA_SUCCESS);
@@ -70,8 +62,6 @@ class CudaDeviceTest : public testing::Test {
         &seen);
   }
 
-  CUcontext contexts_[2] = {};
-  CUstream stream_ = nullptr;
   // Its thread goes on for good.
   CudaDevice& device_ = *new CudaDevice(*FindCudaDriver());
 };

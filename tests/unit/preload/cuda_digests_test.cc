@@ -13,6 +13,7 @@
 #include "preload/cuda/cuda_device.h"
 #include "preload/digest_sums.h"
 #include "tests/fakes/cuda/cuda_sim.h"
+#include "tests/unit/preload/simulated_contexts.h"
 
 namespace deja::preload {
 namespace {
@@ -26,16 +27,8 @@ struct Seen {
   std::atomic<int> times{0};
 };
 
-class CudaDigestsTest : public testing::Test {
+class CudaDigestsTest : public SimulatedContexts {
  protected:
-  void SetUp() override {
-    ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
-    for (int i = 0; i < 2; ++i) ASSERT_EQ(cuDevicePrimaryCtxRetain(&contexts_[i], i), CUDA_SUCCESS);
-    ASSERT_EQ(cuCtxSetCurrent(contexts_[0]), CUDA_SUCCESS);
-    ASSERT_EQ(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  }
-  void TearDown() override { cuCtxSetCurrent(nullptr); }
-
   static CudaDevice& NewDevice(bool digests = true) {
     return *new CudaDevice(*FindCudaDriver(), digests);  // its thread goes on for good
   }
@@ -92,9 +85,6 @@ class CudaDigestsTest : public testing::Test {
     ExpectDigest(seen, content, kFloat32);
     EXPECT_EQ(cusim_digest_launches() - before, launches);
   }
-
-  CUcontext contexts_[2] = {};
-  CUstream stream_ = nullptr;
 };
 
 TEST_F(CudaDigestsTest, AllTypesAreDigestedOnTheDevice) {
