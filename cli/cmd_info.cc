@@ -9,10 +9,12 @@
 #include "cli/checkpoint_story.h"
 #include "cli/child_story.h"
 #include "cli/command.h"
+#include "cli/hex_text.h"
 #include "cli/input_story.h"
 #include "cli/job_story.h"
 #include "cli/output.h"
 #include "cli/rank_story.h"
+#include "cli/replay_story.h"
 #include "cli/window_story.h"
 #include "format/trace.h"
 
@@ -34,12 +36,6 @@ constexpr const char* kLevelNames[] = {"order", "digest", "full"};
 
 std::string LevelName(uint32_t level) {
   return level < 3 ? kLevelNames[level] : fmt::format("level {}", level);
-}
-
-std::string Hex(std::string_view bytes) {
-  std::string text;
-  for (unsigned char c : bytes) text += fmt::format("{:02x}", c);
-  return text;
 }
 
 std::string WallTime(uint64_t ns) {
@@ -206,7 +202,9 @@ void PrintJob(const format::Trace& trace, const std::vector<RankRow>& rows) {
   uint64_t bytes = 0;
   for (const RankRow& row : rows) bytes += row.reader->file_bytes();
   PrintLine(fmt::format("trace    {}", trace.path()));
-  PrintLine(fmt::format("job      {}", Hex(header.job_id)));
+  if (const auto replay = format::ReadReplayOrigin(*rows.front().reader))
+    PrintLine(fmt::format("replay   {}", DescribeReplay(*replay)));
+  PrintLine(fmt::format("job      {}", HexText(header.job_id)));
   PrintLine(fmt::format("program  {}", Joined(header.process.argv)));
   if (const size_t masked = header.process.masked.size(); masked != 0)
     PrintLine(fmt::format("masked   {} value{}, not stored: {}", masked, masked == 1 ? "" : "s",
@@ -283,7 +281,7 @@ int Run(const Context& context) {
     const format::TraceHeader& header = rows.front().reader->header();
     nlohmann::json json = {
         {"trace", (*trace)->path()},
-        {"job", Hex(header.job_id)},
+        {"job", HexText(header.job_id)},
         {"program", header.process.argv},
         {"executable", header.process.executable},
         {"working_directory", header.process.working_directory},
@@ -302,6 +300,8 @@ int Run(const Context& context) {
         {"user", header.process.user},
         {"start_wall_ns", header.start_wall_ns},
         {"ranks", nlohmann::json::array()}};
+    if (const auto replay = format::ReadReplayOrigin(*rows.front().reader))
+      json["replay_of"] = deja::cli::ToJson(*replay);
     for (const RankRow& row : rows) json["ranks"].push_back(ToJson(row, symbolizer));
     for (const CommStanding& comm : uneven) json["uneven_comms"].push_back(ToJson(comm));
     PrintJson(json);

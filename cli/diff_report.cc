@@ -9,7 +9,9 @@
 #include "cli/event_json.h"
 #include "cli/event_text.h"
 #include "cli/event_words.h"
+#include "cli/hex_text.h"
 #include "cli/output.h"
+#include "cli/replay_story.h"
 
 namespace deja::cli {
 namespace {
@@ -94,12 +96,6 @@ std::vector<std::string> JobDifferences(const format::TraceHeader& a,
   return differences;
 }
 
-std::string HexText(std::string_view bytes) {
-  std::string text;
-  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
-  return text;
-}
-
 // "B is a replay of A, from the checkpoint of step 40: what came before is not compared"
 void NoteReplay(const char* side, const format::ReplayOrigin& replay, const char* other_side,
                 const format::RankReader& other, std::vector<std::string>& notes) {
@@ -115,12 +111,6 @@ void NoteReplay(const char* side, const format::ReplayOrigin& replay, const char
     text += fmt::format("{} it ended where it was asked to, and what comes behind is not compared",
                         replay.from_step ? ";" : ":");
   notes.push_back(std::move(text));
-}
-
-nlohmann::json ReplayJson(const format::ReplayOrigin& replay) {
-  nlohmann::json json = {{"trace", replay.trace}, {"ended_as_asked", replay.ended_ns.has_value()}};
-  if (replay.from_step) json["from_step"] = *replay.from_step;
-  return json;
 }
 
 nlohmann::json PlaceJson(const std::optional<DiffPlace>& place) {
@@ -226,8 +216,8 @@ nlohmann::json ToJson(const Compared& compared) {
   nlohmann::json json = {{"rank", compared.rank_a},     {"with_rank", compared.rank_b},
                          {"equal", !diff.first},        {"operations", diff.operations},
                          {"snapshots", diff.snapshots}, {"digests", diff.tensors}};
-  if (compared.replay_a) json["replay_a"] = ReplayJson(*compared.replay_a);
-  if (compared.replay_b) json["replay_b"] = ReplayJson(*compared.replay_b);
+  if (compared.replay_a) json["replay_a"] = ToJson(*compared.replay_a);
+  if (compared.replay_b) json["replay_b"] = ToJson(*compared.replay_b);
   if (diff.entropy)
     json["entropy"] = {{"call", diff.entropy->call},
                        {"count", diff.entropy->count},

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "cli/event_words.h"
+#include "cli/hex_text.h"
 #include "format/clock_run.h"
 #include "format/file_ranges.h"
 #include "preload/api/find_api.h"
@@ -17,12 +18,6 @@ nlohmann::json TensorsToJson(const InlineVec<format::Tensor, format::kMaxCallTen
   nlohmann::json list = nlohmann::json::array();
   for (const format::Tensor& tensor : tensors) list.push_back(TensorToJson(tensor));
   return list;
-}
-
-std::string Hex(std::string_view bytes) {
-  std::string text;
-  for (unsigned char c : bytes) text += fmt::format("{:02x}", c);
-  return text;
 }
 
 struct JsonWriter {
@@ -42,14 +37,14 @@ struct JsonWriter {
       json["args"][known ? info->params[i].name : fmt::format("arg{}", i)] = m.args[i];
     }
     if (!m.inputs.empty()) json["inputs"] = TensorsToJson(m.inputs);
-    if (!m.blob.empty()) json["blob"] = Hex(m.blob);
+    if (!m.blob.empty()) json["blob"] = HexText(m.blob);
     if (!m.text.empty()) json["name"] = m.text;
   }
   void operator()(const format::CallLeave& m) const {
     json["enter"] = m.enter_seq;
     json["result"] = m.result;
     for (uint64_t out : m.outs) json["outs"].push_back(out);
-    if (!m.blob.empty()) json["blob"] = Hex(m.blob);
+    if (!m.blob.empty()) json["blob"] = HexText(m.blob);
   }
   void operator()(const format::CallResults& m) const {
     if (m.comm != 0) json["comm"] = m.comm - 1;
@@ -61,7 +56,7 @@ struct JsonWriter {
     json["key"] = m.key;
     json["result"] = m.result;
     if (m.error != 0) json["errno"] = m.error;
-    if (!m.data.empty()) json["data"] = Hex(m.data);
+    if (!m.data.empty()) json["data"] = HexText(m.data);
     if (!m.hash.IsZero()) json["payload"] = HashText(m.hash);
   }
   void operator()(const format::ClockRun& m) const {
@@ -102,7 +97,7 @@ struct JsonWriter {
   void operator()(const format::ModuleLoaded& m) const {
     json["module"] = m.module;
     json["path"] = m.path;
-    json["build_id"] = Hex(m.build_id);
+    json["build_id"] = HexText(m.build_id);
     json["base"] = m.base;
   }
   void operator()(const format::StackDefined& m) const {
@@ -156,8 +151,8 @@ struct JsonWriter {
     json["name"] = m.name;
     json["kind_of_connection"] = m.kind;
     json["type"] = m.type;
-    if (!m.local.empty()) json["local"] = Hex(m.local);
-    if (!m.remote.empty()) json["remote"] = Hex(m.remote);
+    if (!m.local.empty()) json["local"] = HexText(m.local);
+    if (!m.remote.empty()) json["remote"] = HexText(m.remote);
     json["result"] = m.result;
     if (m.error != 0) json["errno"] = m.error;
     if (m.listener != 0) json["listener"] = m.listener;
@@ -172,7 +167,7 @@ struct JsonWriter {
     json["number"] = m.number;
     json["result"] = m.result;
     if (m.error != 0) json["errno"] = m.error;
-    if (!m.data.empty()) json["data"] = Hex(m.data);
+    if (!m.data.empty()) json["data"] = HexText(m.data);
     if (!m.hash.IsZero()) json["payload"] = HashText(m.hash);
     json["sent_before"] = m.sent_before;
   }

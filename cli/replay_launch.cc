@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cli/hex_text.h"
 #include "cli/install_layout.h"
 #include "common/cpu.h"
 
@@ -23,12 +24,6 @@ namespace deja::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string Hex(std::string_view bytes) {
-  std::string text;
-  for (unsigned char c : bytes) text += fmt::format("{:02x}", c);
-  return text;
-}
 
 bool StartsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
@@ -77,7 +72,7 @@ Status CheckProgram(const format::TraceHeader& header, const ReplayOptions& opti
   if (recorded.empty() || here == recorded) return {};
   const std::string what =
       fmt::format("'{}' is not the program that was recorded: its build id is {}, recorded {}",
-                  target.executable, here.empty() ? "missing" : Hex(here), Hex(recorded));
+                  target.executable, here.empty() ? "missing" : HexText(here), HexText(recorded));
   if (!options.force)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("replaying rank {}: {}. Give the recorded build (-- PATH), or replay "

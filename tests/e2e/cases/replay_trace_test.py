@@ -47,8 +47,12 @@ class ReplayTrace(harness.DejaTest):
         text = self.compared(out="part.deja").stdout
         self.assertIn("from the checkpoint of step 10", text)
         self.assertIn("it ended where it was asked to", text)
+        self.assertIn(f"\nreplay   of {self.trace_path()}, from the checkpoint of step 10, to where it was asked to end\n",
+                      self.checked(self.deja("info", self.trace_path("part.deja"))).stdout)
+        self.assertNotIn("replay_of", self.info_json())
         self.assertIn("rank 1: equal: 10 operations", text)
         json = self.compared("--json", out="part.deja").json()
+        self.assertEqual(json["ranks"][0]["replay_b"], self.info_json("part.deja")["replay_of"])
         self.assertEqual(json["ranks"][0]["replay_b"], {"trace": str(self.trace_path()), "from_step": 10, "ended_as_asked": True})
 
     def test_a_changed_input_file_is_found_in_the_first_tensor_that_it_changes(self):
