@@ -1,4 +1,7 @@
 """Jobs of torch.distributed on CPUs, unseeded and unchanged: recorded, and each rank replayed alone."""
+import array
+import random
+import shutil
 import socket
 import sys
 import unittest
@@ -46,6 +49,17 @@ class TorchDistributed(TorchTest):
     def test_workers_that_stay(self):
         """They are there when the interpreter ends, and end well when the signal comes from their parent."""
         self.assertJobReplays("train", 2, MODE="persistent")
+
+    def test_workers_whose_data_set_is_gone(self):
+        rows = self.dir / "rows"
+        rows.mkdir()
+        for number in range(48):
+            (rows / str(number)).write_bytes(array.array("f", (random.gauss(number, 1) for _ in range(32))).tobytes())
+        run = self.record(PYTHON, [APPS / "train.py"], n=2, env={"MODE": "files", "ROWS": rows}, options=["--inputs", "full"],
+                          timeout=300)
+        self.checked(run)
+        shutil.rmtree(rows)
+        self.assertRanksReplay(run, 2)
 
     def assertSpawnedRanksReplay(self, rendezvous):
         run = self.checked(self.deja("record", "--out", self.trace_path(), "--", PYTHON, APPS / "spawned.py",

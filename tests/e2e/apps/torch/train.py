@@ -23,6 +23,17 @@ class Rows(Dataset):
         return torch.randn(32) + i, i % 10
 
 
+class Files(Dataset):
+    """A file of 32 floats for each row, in the folder ROWS."""
+
+    def __len__(self):
+        return len(os.listdir(os.environ["ROWS"]))
+
+    def __getitem__(self, i):
+        with open(os.path.join(os.environ["ROWS"], str(i)), "rb") as file:
+            return torch.frombuffer(bytearray(file.read()), dtype=torch.float32) + torch.randn(32), i % 10
+
+
 def wrap(model, mode):
     if mode == "fsdp2":
         from torch.distributed.device_mesh import init_device_mesh
@@ -52,8 +63,8 @@ def main():
         optimizer = torch.optim.Adam(model.parameters(), 1e-3)
     fails = mode == "raise" or mode == "restart" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
     fails_at = random.randrange(3, 10) if fails else -1
-    loader = DataLoader(Rows(), batch_size=8, shuffle=True, num_workers=2 if mode in ("workers", "persistent") else 0,
-                        persistent_workers=mode == "persistent")
+    loader = DataLoader(Files() if mode == "files" else Rows(), batch_size=8, shuffle=True,
+                        num_workers=2 if mode in ("workers", "persistent", "files") else 0, persistent_workers=mode == "persistent")
     KEPT.append(loader)
     step = 0
     for _ in range(2):
