@@ -136,6 +136,10 @@ size_t Overlay::Unmap(char* path, size_t size) const {
   return told.size();
 }
 
+bool Overlay::IsOwn(std::string_view place) const {
+  return is_open() && StartsWith(place, overlay_);
+}
+
 std::string Overlay::Logical(int dirfd, const char* path, bool& renamed) const {
   std::string absolute;
   if (path[0] != '/') {
@@ -343,13 +347,30 @@ bool Overlay::PrepareWrite(const Place& place, FileUse use) {
   return MakeParents(place);
 }
 
-bool Overlay::Hide(const std::string& logical) {
+bool Overlay::Hide(const std::string& logical, Why why) {
   const std::string marker = Marker(logical);
   if (!MakeFolders(ParentOf(marker))) return false;
   const int fd = open(marker.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) return false;
+  const bool marked = ftruncate(fd, static_cast<off_t>(why)) == 0;
   close(fd);
-  return true;
+  return marked;
+}
+
+bool Overlay::IsHiddenAsCreated(const std::string& path) const {
+  if (access(whiteout_.c_str(), F_OK) != 0) return false;
+  bool renamed = false;
+  const std::string logical = Logical(AT_FDCWD, path.c_str(), renamed);
+  bool hidden = false;
+  struct stat info;
+  if (Lstat(Copy(logical), info)) return false;
+  for (size_t at = 1; at != std::string::npos && !logical.empty();) {
+    at = logical.find('/', at + 1);
+    if (!Lstat(Marker(logical.substr(0, at)), info)) continue;
+    if (info.st_size != static_cast<off_t>(Why::kCreated)) return false;
+    hidden = true;
+  }
+  return hidden;
 }
 
 void Overlay::HideCreated(const std::string& path) {
@@ -361,7 +382,7 @@ void Overlay::HideCreated(const std::string& path) {
     return;
   std::lock_guard<std::mutex> lock(mutex_);
   // With a copy of its folder a listing is put together, without it.
-  if (MakeFolders(ParentOf(Copy(logical)))) Hide(logical);
+  if (MakeFolders(ParentOf(Copy(logical)))) Hide(logical, Why::kCreated);
 }
 
 std::string Overlay::SeedPlace(const std::string& path, std::string& logical) {
@@ -370,7 +391,8 @@ std::string Overlay::SeedPlace(const std::string& path, std::string& logical) {
   if (logical.size() <= 1 || renamed || StartsWith(logical, scratch_)) return {};
   struct stat info;
   std::string copy = Copy(logical);
-  return Lstat(copy, info) || IsHidden(logical) ? std::string() : copy;
+  const bool is_hidden = IsHidden(logical) && !IsHiddenAsCreated(logical);
+  return Lstat(copy, info) || is_hidden ? std::string() : copy;
 }
 
 void Overlay::SeedFifo(const std::string& path) {
@@ -391,15 +413,17 @@ void Overlay::Seed(const std::string& path, const char* content) {
     MakeFolders(copy);
     return;
   }
-  if (!MakeFolders(ParentOf(copy)) || (content[0] != '\0' && !CopyUp(content, copy))) return;
-  Hide(logical);
+  const bool is_empty = content[0] == '\0';
+  if (is_empty && IsHidden(logical)) return;
+  if (!MakeFolders(ParentOf(copy)) || (!is_empty && !CopyUp(content, copy))) return;
+  Hide(logical, is_empty ? Why::kCreated : Why::kRemoved);
 }
 
 // Afterwards the copy alone is what the program sees under this name, so that the call may succeed
 // or fail on the copy as it would have on the real thing.
 bool Overlay::PrepareRemove(const Place& place) {
   if (!place.has_real) {
-    if (place.has_copy) return true;
+    if (place.has_copy) return !IsHidden(place.logical) || Hide(place.logical);
     errno = ENOENT;
     return false;
   }

@@ -29,11 +29,16 @@ class Overlay {
 
   // Hides what the recorded run made, if it is still there: the program finds what it found then.
   void HideCreated(const std::string& path);
+  // True where something is hidden only because the recorded run made it, or a folder on the way:
+  // what the program has not removed itself. The run may have found there what others made.
+  [[nodiscard]] bool IsHiddenAsCreated(const std::string& path) const;
   // The program finds a copy of the file `content` at `path` from now on, unless it has written or
   // removed what is there; a null `content` is a folder, an empty one nothing at all.
   void Seed(const std::string& path, const char* content);
   // The same with a FIFO.
   void SeedFifo(const std::string& path);
+  // True if `place` is a file, or a folder, of the program's own.
+  [[nodiscard]] bool IsOwn(std::string_view place) const;
   // As preload::Engine::UnmapPath.
   size_t Unmap(char* path, size_t size) const;
   // As preload::Engine::MapPath.
@@ -70,7 +75,9 @@ class Overlay {
   // folder.
   bool MakeParents(const Place& place);
   bool CopyUp(const std::string& real, const std::string& copy);
-  bool Hide(const std::string& logical);
+  // Why a name is hidden; the size of its marker.
+  enum class Why : unsigned char { kRemoved = 0, kCreated = 1 };
+  bool Hide(const std::string& logical, Why why = Why::kRemoved);
   // A folder that lists what both the real one and the copy hold.
   std::string Merged(const Place& place);
 

@@ -92,7 +92,7 @@ void ReplayerEngine::OnStat(const char* mapped, int fd, struct stat& info) {
                                                    : preload::PathOfDescriptor(fd, name);
   const std::string served = session_->options().scratch + std::string(kMachineFolder);
   const bool is_made = place.substr(0, served.size()) == served;
-  if (!is_made && (mapped != nullptr || !S_ISDIR(info.st_mode))) return;
+  if (!is_made && (mapped != nullptr || !S_ISDIR(info.st_mode) || overlay_.IsOwn(place))) return;
   const size_t size = UnmapPath(name, place.size());
   input_files_.Describe(*session_, InputServer::NameOf(*session_, {name, size}, !is_made), info);
 }
@@ -138,6 +138,10 @@ const char* ReplayerEngine::MapInput(int dirfd, const char* path, preload::FileU
   if (use == FileUse::kRead || use == FileUse::kLook) {
     const std::string asked = path;
     const char* mapped = map();
+    // In a folder that the run made there may be what another rank put there.
+    if (mapped == nullptr && has_bytes && session_->plan().FindFile(name) != nullptr &&
+        overlay_.IsHiddenAsCreated(name))
+      mapped = path;
     if (mapped == nullptr || asked != mapped) return mapped;
     if (has_bytes && looks_at_link && input_files_.MapLink(*session_, name, buffer, mapped))
       return mapped;

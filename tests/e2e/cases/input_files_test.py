@@ -4,6 +4,7 @@ DEJA_REPLAYS says how often each recording is replayed (default 2).
 """
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -377,6 +378,31 @@ class Full(InputFiles):
         self.gone()
         replayed = self.assertDiverges("/data/b", "bytes 262144 to 263143", "was killed, and what it read last is lost")
         self.assertEqual(replayed.stdout.splitlines()[0], run.stdout.splitlines()[0])
+
+    def test_a_folder_for_a_while_is_the_same_by_name_and_by_descriptor(self):
+        """shutil.rmtree asks, before it removes anything."""
+        program = [sys.executable, "-c", "import tempfile\nwith tempfile.TemporaryDirectory() as folder:\n"
+                   "    open(folder + '/x', 'w').write('1')\nprint('removed')"]
+        run = self.checked(self.record_single(*program, options=["--inputs", "full"]))
+        self.assertEqual(run.stdout, self.checked(self.command(program)).stdout)
+        self.assertEqual(harness.without_report(self.checked(self.replay(0)).stdout), run.stdout)
+
+    def test_files_of_other_ranks_in_a_folder_that_this_one_made(self):
+        folder = self.dir / "shared"
+        plain = self.checked(self.launch("input_shared_folder", [folder], n=3))
+        shutil.rmtree(folder)
+        run = self.checked(self.record("input_shared_folder", [folder], n=3, options=["--inputs", "full"]))
+
+        def without_numbers(text):
+            return sorted(re.sub(r"process \d+", "process N", text).splitlines())
+        self.assertEqual(without_numbers(run.stdout), without_numbers(plain.stdout))
+        for _ in range(2):  # with what the run has left, and without
+            for rank in range(3):
+                replayed = self.checked(self.replay(rank))
+                own = [line for line in run.stdout.splitlines() if line.startswith(f"rank {rank} ")]
+                self.assertEqual([line for line in replayed.stdout.splitlines() if "finds" in line], own)
+                self.assertEqual(len(own), 6)
+            shutil.rmtree(folder, ignore_errors=True)
 
     def test_relative_names_in_another_folder(self):
         run = self.checked(self.record_single(harness.app("input_readers"), "data", "read", "walk", options=self.FULL))

@@ -287,6 +287,23 @@ TEST_F(OverlayTest, WhatTheRecordedRunMadeIsNotThereYet) {
   EXPECT_EQ(ReadFile(real_ / "file"), "before");
 }
 
+TEST_F(OverlayTest, WhatOthersPutIntoAFolderThatTheRunMadeIsNotTheProgramsOwn) {
+  const std::string inner = (real_ / "folder" / "inner").string();
+  EXPECT_FALSE(overlay_.IsHiddenAsCreated(inner));
+  overlay_.HideCreated((real_ / "folder").string());
+  EXPECT_TRUE(overlay_.IsHiddenAsCreated(inner));
+  EXPECT_FALSE(overlay_.IsHiddenAsCreated((real_ / "file").string()));
+  ASSERT_EQ(mkdir(Map(real_ / "folder", FileUse::kMakeDir).c_str(), 0777), 0);
+  // It is there as it was, until the program removes it.
+  overlay_.Seed(inner, (real_ / "file").c_str());
+  EXPECT_EQ(See(inner), "before");
+  EXPECT_FALSE(overlay_.IsHiddenAsCreated(inner));
+  ASSERT_EQ(unlink(Map(inner, FileUse::kRemove).c_str()), 0);
+  EXPECT_EQ(See(inner), "ENOENT");
+  EXPECT_FALSE(overlay_.IsHiddenAsCreated(inner));
+  EXPECT_TRUE(overlay_.IsHiddenAsCreated((real_ / "folder" / "another").string()));
+}
+
 TEST_F(OverlayTest, DotsAndDoubleSlashesAreOneName) {
   Overwrite(real_ / "folder" / ".." / "file", "dots");
   EXPECT_EQ(See((real_ / "file").string()), "dots");
