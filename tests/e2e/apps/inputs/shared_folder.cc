@@ -1,5 +1,5 @@
-// Ranks that work in one folder, which one of them makes: each writes a file, and after a collective reads those of the
-// others, removes its own and looks again.
+// Ranks that work in one folder, which one of them makes: each writes a file, and after a
+// collective reads those of the others, removes its own and looks again.
 //
 //   shared_folder FOLDER
 #include <stdlib.h>
