@@ -9,13 +9,13 @@
 #include "cli/checkpoint_story.h"
 #include "cli/child_story.h"
 #include "cli/command.h"
-#include "cli/hex_text.h"
 #include "cli/input_story.h"
 #include "cli/job_story.h"
 #include "cli/output.h"
 #include "cli/rank_story.h"
 #include "cli/replay_story.h"
 #include "cli/window_story.h"
+#include "common/hex_text.h"
 #include "format/trace.h"
 
 namespace deja::cli {

@@ -9,9 +9,9 @@
 #include "cli/event_json.h"
 #include "cli/event_text.h"
 #include "cli/event_words.h"
-#include "cli/hex_text.h"
 #include "cli/output.h"
 #include "cli/replay_story.h"
+#include "common/hex_text.h"
 
 namespace deja::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "cli/event_words.h"
-#include "cli/hex_text.h"
+#include "common/hex_text.h"
 #include "format/clock_run.h"
 #include "format/file_ranges.h"
 #include "preload/api/find_api.h"

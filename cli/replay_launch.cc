@@ -16,9 +16,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cli/hex_text.h"
 #include "cli/install_layout.h"
 #include "common/cpu.h"
+#include "common/hex_text.h"
 
 namespace deja::cli {
 namespace {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/hex_text.h"
 #include "format/file.h"
 #include "format/file_ranges.h"
 #include "format/frame_format.h"
@@ -27,13 +28,7 @@ constexpr size_t kMaxProblems = 1000;  // of one trace; a hopeless one needs no 
 using Progress = std::function<void(uint64_t, uint64_t)>;
 
 std::string Hex(const Hash128& hash) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const uint8_t byte : hash.bytes) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
+  return HexText({reinterpret_cast<const char*>(hash.bytes.data()), hash.bytes.size()});
 }
 
 // What the threads that verify one trace have in common.

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <vector>
 
+#include "common/hex_text.h"
 #include "preload/absolute_path.h"
 #include "preload/digest.h"
 #include "preload/file_facts.h"
@@ -30,13 +31,7 @@ std::string BytesText(uint64_t begin, uint64_t size) {
 
 // The first bytes of a digest, as `deja show` has them.
 std::string DigestText(const Hash128& hash) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (size_t i = 0; i < 8; ++i) {
-    text += kDigits[hash.bytes[i] >> 4];
-    text += kDigits[hash.bytes[i] & 15];
-  }
-  return text;
+  return HexText({reinterpret_cast<const char*>(hash.bytes.data()), 8});
 }
 
 // Reads as much of `bytes` as there is.

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "common/cpu.h"
+#include "common/hex_text.h"
 #include "format/replay_origin.h"
 #include "preload/device.h"
 #include "preload/digest.h"
@@ -29,17 +30,6 @@ std::array<char, kIdBytes> BytesOfId(std::string_view hex) {
     id[i] = static_cast<char>(
         std::strtol(std::string(hex.substr(2 * i, 2)).c_str(), nullptr, kIdBytes));
   return id;
-}
-
-std::string HexOf(std::string_view bytes) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string hex;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    hex += kDigits[byte >> 4];
-    hex += kDigits[byte & 0xf];
-  }
-  return hex;
 }
 
 std::string OwnExecutable() {
@@ -98,7 +88,7 @@ Result<LiveTrace*> LiveTrace::Open(const SessionOptions& options,
   auto* trace = new LiveTrace(std::move(log), plan, recorded.start_mono_ns);  // never destroyed
   format::ReplayOrigin origin;
   origin.trace = options.recording;
-  origin.job_id = HexOf(recorded.job_id);
+  origin.job_id = HexText(recorded.job_id);
   origin.attempt = recorded.attempt;
   if (const LateStart* start = plan.start()) {
     origin.from_step = start->checkpoint().step;

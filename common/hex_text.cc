@@ -1,6 +1,6 @@
-#include "cli/hex_text.h"
+#include "common/hex_text.h"
 
-namespace deja::cli {
+namespace deja {
 
 std::string HexText(std::string_view bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
@@ -14,4 +14,4 @@ std::string HexText(std::string_view bytes) {
   return text;
 }
 
-}  // namespace deja::cli
+}  // namespace deja

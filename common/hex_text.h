@@ -1,14 +1,14 @@
 // Bytes as two hexadecimal digits each. Pure; any thread.
-#ifndef DEJA_CLI_HEX_TEXT_H_
-#define DEJA_CLI_HEX_TEXT_H_
+#ifndef DEJA_COMMON_HEX_TEXT_H_
+#define DEJA_COMMON_HEX_TEXT_H_
 
 #include <string>
 #include <string_view>
 
-namespace deja::cli {
+namespace deja {
 
 std::string HexText(std::string_view bytes);
 
-}  // namespace deja::cli
+}  // namespace deja
 
-#endif  // DEJA_CLI_HEX_TEXT_H_
+#endif  // DEJA_COMMON_HEX_TEXT_H_
