@@ -10,6 +10,8 @@ quick=
 [ "${1:-}" = --quick ] && quick=1
 jobs=${DEJA_JOBS:-$(nproc)}
 failed=()
+reports=()  # of runs in which a test failed
+rm -f build-failed.log
 # Tests do not care where the sources were when an object was compiled: checkouts share the compiler's cache.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 
@@ -49,16 +51,25 @@ tests() {  # preset: its tests, counted, with the reason of each that was skippe
   count "$report"
   tools/test_report.py "$report" --skipped
   [ "$rc" -ne 0 ] || return 0
+  reports+=("$report")
   ctest --preset "$1" --rerun-failed -j 1 --output-junit "$again" && rc=0
   [ -f "$again" ] || return 1
   bad=$first
   count "$again"
+  reports+=("$again")
   [ "$rc" -ne 0 ] || printf 'UNSTABLE: these passed only when they ran alone:%s\n' \
     "$(grep -o '<testcase name="[^"]*"' "$again" | cut -d'"' -f2 | sed 's/^/ /' | tr -d '\n')"
   return $rc
 }
 build_and_test() { build "$@" && tests "$1"; }
 finish() {
+  local report
+  for report in "${reports[@]}"; do
+    step "$(basename "$report" .xml)"
+    tools/test_report.py "$report" --failed | tee -a build-failed.log
+  done
+  # Their names again, at the end, where whoever sees only the last lines finds them.
+  grep -s '^failed:' build-failed.log || true
   if [ ${#failed[@]} -gt 0 ]; then printf '\nFAILED: %s\n' "$(IFS=,; echo "${failed[*]}")"; fi
   printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$bad" "$skipped"
   [ ${#failed[@]} -eq 0 ]

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """What a ctest run found, from the JUnit file that it wrote.
 
-usage: tools/test_report.py FILE (--counts | --skipped)
+usage: tools/test_report.py FILE (--counts | --skipped | --failed)
 
 --counts prints three numbers: passed, failed, skipped. --skipped prints each skipped test with its reason, also the
-parts that a Python test left out.
+parts that a Python test left out. --failed prints each failed test with the end of what it said.
 """
 import re
 import sys
@@ -31,12 +31,27 @@ def skipped_parts(case):
     return re.findall(r"(?m)^(\w+) \(.*\.\.\. skipped ['\"](.*)['\"]$", case.findtext("system-out") or "")
 
 
+KEPT_LINES = 60
+
+
+def show_failure(case):
+    said = (case.findtext("system-out") or "").strip().splitlines()
+    print(f"failed: {case.get('name')}, which printed {len(said)} lines")
+    for line in said[-KEPT_LINES:]:
+        print(f"    {line}")
+
+
 def main():
     cases = ElementTree.parse(sys.argv[1]).getroot().findall("testcase")
     skipped = [c for c in cases if was_skipped(c)]
     passed = [c for c in cases if c.get("status") == "run"]
     if sys.argv[2] == "--counts":
         print(len(passed), len(cases) - len(passed) - len(skipped), len(skipped))
+        return
+    if sys.argv[2] == "--failed":
+        for case in cases:
+            if case not in passed and case not in skipped:
+                show_failure(case)
         return
     for case in skipped:
         print(f"skipped: {case.get('name')}: {reason(case)}")
