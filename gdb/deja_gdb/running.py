@@ -64,12 +64,13 @@ def apply_conditions(state, conditions):
 def go(conditions):
     """Runs, or goes on, until the library stops because of one of `conditions` (or at a divergence or the end)."""
     wanted = {**NO_CONDITIONS, **conditions}
-    if is_running():
-        apply_conditions(State(), wanted)
-        gdb.execute("continue")
-    else:
-        StopPoint.start = Start(wanted)
-        gdb.execute("run")
+    with no_thread_events():
+        if is_running():
+            apply_conditions(State(), wanted)
+            gdb.execute("continue")
+        else:
+            StopPoint.start = Start(wanted)
+            gdb.execute("run")
 
 
 def restart(checkpoint, start):
@@ -97,21 +98,30 @@ def users_breakpoints():
 
 
 @contextlib.contextmanager
+def no_thread_events():
+    """gdb writes "[New Thread …]" in pieces while the program runs: what that prints would come between them."""
+    before = gdb.parameter("print thread-events")
+    gdb.execute("set print thread-events off")
+    try:
+        yield
+    finally:
+        gdb.execute(f"set print thread-events {'on' if before else 'off'}")
+
+
+@contextlib.contextmanager
 def quietly(keep_breakpoints=False):
     """Stops in here are nobody's but ours. The user's breakpoints are off, or say nothing."""
     global _quiet
     _quiet += 1
-    events = gdb.parameter("print thread-events")
-    gdb.execute("set print thread-events off")
     found = [(b, b.silent) for b in users_breakpoints()]
     for breakpoint, _ in found:
         breakpoint.silent = True
         breakpoint.enabled = keep_breakpoints
     try:
-        yield
+        with no_thread_events():
+            yield
     finally:
         _quiet -= 1
-        gdb.execute(f"set print thread-events {'on' if events else 'off'}")
         for breakpoint, silent in found:
             if breakpoint.is_valid():
                 breakpoint.silent = silent

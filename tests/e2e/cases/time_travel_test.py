@@ -119,6 +119,14 @@ class Gdb(Travel):
         lines = re.findall(r"^rank 1 step (\d+):", run.stdout, re.MULTILINE)
         self.assertEqual([int(n) for n in lines], [*range(3), *range(2, 30)], f"\n{run}")
 
+    def test_gdb_says_nothing_between_what_the_program_prints(self):
+        """gdb would write "[New Thread …]" in several pieces, and a line of the program's between two of them."""
+        self.record_run()
+        run = self.gdb("deja goto step 3", "deja until step 5", "deja next", "deja goto end", "show print thread-events")
+        self.assertNotIn("[New ", run.stdout, f"\n{run}")
+        self.assertNotIn(" exited]", run.stdout, f"\n{run}")
+        self.assertIn("Printing of thread events is on", run.stdout)
+
     def test_back_and_marks(self):
         told = self.record_run()
         run = self.gdb("deja goto step 13", "deja mark before it", "deja goto step 27", "deja goto seq 5", "deja back",
