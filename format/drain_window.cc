@@ -145,7 +145,10 @@ void Drainer::DropExpired() {
   const uint64_t now = MonotonicNs();
   for (size_t i = 0; i + 1 < writer_->segments().size();) {
     const SegmentFile& segment = writer_->segments()[i];
-    if (!window_.Expired(segment.facts, segment.ended_ns, now)) {
+    const bool expired = window_.Expired(segment.facts, segment.ended_ns, now);
+    // What is there when somebody leaves a mark stays, however long it is until the next pass.
+    if (expired) LookForMark();
+    if (!expired || window_.Marked(segment.facts.number)) {
       ++i;
     } else if (!DropSegment(segment, "")) {
       return;

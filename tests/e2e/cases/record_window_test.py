@@ -155,16 +155,15 @@ class Window(harness.DejaTest):
     def test_a_mark_keeps_the_window(self):
         process = self.start(self.record_argv("stepper", ["--steps=400", "--pause-us=20000"], n=RANKS,
                                               options=["--keep-steps", "3"]))
-        self.wait_for(lambda: len(self.payload_files()) > 2)
+        self.wait_for(lambda: any("payloads-" in path.name for path in self.payload_files()))  # the window moves
         self.checked(self.deja("mark", self.trace_path(), "--reason", "the loss jumped"))
         self.checked(self.finish(process))
         marked = [event for event in self.show_json("--rank", "0", "--kind", "window") if event["what"] == "marked"]
         self.assertEqual([event["reason"] for event in marked], ["the loss jumped"])
-        window = self.info_json()["ranks"][0]["window"]
-        self.assertGreaterEqual(window["marked_segments"], 1)  # short steps share them
-        first, last = window["kept_steps"][0]
-        self.assertGreaterEqual(last - first, 2)
-        self.assertLess(last, 398)
+        windows = [rank["window"] for rank in self.info_json()["ranks"]]
+        self.assertGreaterEqual(windows[0]["marked_segments"], 1)  # short steps share them
+        # Each result is kept by one of the ranks: the last step of one may have nothing of its own.
+        last = max(last for window in windows for first, last in window["kept_steps"] if last < 398)
         self.assertKept([last - 1, last - 2, 398, 399, 400])
         self.assertVerifies()
         self.assertEqual(list(self.trace_path().glob("mark-*")), [])

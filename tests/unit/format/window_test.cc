@@ -426,6 +426,23 @@ TEST_F(WindowTest, AMarkedWindowStaysWhileTheNextOneMoves) {
   EXPECT_EQ(Check().payloads_missing, 0u);
 }
 
+TEST_F(WindowTest, AMarkKeepsWhatWasThereWhenItWasLeft) {
+  auto log = Make({.keep_steps = 2});
+  uint64_t seq = 0;
+  for (uint64_t step = 1; step <= 30; ++step) {
+    Begin(*log, step, seq);
+    Put(*log, Bytes(step), seq);
+    if (step <= 10) log->Flush();  // all that comes later is written in one go
+    if (step == 10) {
+      ASSERT_EQ(LeaveMark(dir_.path(), "the loss jumped").value_or(0), 1u);
+    }
+  }
+  log->Finish();
+  const auto reader = Open();
+  for (const uint64_t step : {9, 10, 29, 30}) EXPECT_TRUE(Has(*reader, Bytes(step))) << step;
+  for (const uint64_t step : {1, 5}) EXPECT_FALSE(Has(*reader, Bytes(step))) << step;
+}
+
 TEST_F(WindowTest, ASignalLeavesOneMark) {
   for (int i = 0; i < 3; ++i) LeaveMarkIfNoneIsNew(dir_.path().c_str(), "told to end");
   EXPECT_EQ(ReadMark(dir_.path(), 1), "told to end");
