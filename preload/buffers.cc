@@ -1,5 +1,8 @@
 #include "preload/buffers.h"
 
+#include <optional>
+#include <string_view>
+
 #include "format/messages.h"
 
 namespace deja::preload {
@@ -11,6 +14,23 @@ constexpr uint8_t kElementSizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 uint64_t SizeOfType(uint64_t dtype) {
   if (dtype == format::kRawBytes) return 1;
   return dtype < sizeof kElementSizes ? kElementSizes[dtype] : 0;
+}
+
+// What a buffer holds whose type in C says it, as ncclDataType_t.
+struct CType {
+  std::string_view type;
+  uint32_t dtype;
+};
+constexpr CType kCTypes[] = {
+    {"unsigned int*", 3}, {"unsigned long long*", 5}, {"float*", 7}, {"double*", 8}};
+
+// Nothing if neither an argument nor the parameter's type says it.
+std::optional<uint32_t> ElementTypeOf(const ApiInfo& info, const uint64_t* args, Role role) {
+  if (const int i = info.Find(Role::kDType); i >= 0) return static_cast<uint32_t>(args[i]);
+  const int buffer = info.Find(role);
+  for (const CType& known : kCTypes)
+    if (buffer >= 0 && known.type == info.params[buffer].type) return known.dtype;
+  return std::nullopt;
 }
 
 bool OnlyOnRoot(Role role) {
@@ -36,7 +56,7 @@ BufferUse Describe(const ApiInfo& info, const uint64_t* args, int arg, int nrank
   use.data = reinterpret_cast<const void*>(args[arg]);
   use.elements = BufferElements(info, args, role, nranks, rank);
   use.bytes = bytes;
-  use.dtype = static_cast<uint32_t>(args[info.Find(Role::kDType)]);
+  use.dtype = ElementTypeOf(info, args, role).value_or(0);
   use.arg = arg;
   return use;
 }
@@ -68,11 +88,10 @@ uint64_t BufferElements(const ApiInfo& info, const uint64_t* args, Role role, in
 }
 
 uint64_t BufferBytes(const ApiInfo& info, const uint64_t* args, Role role, int nranks, int rank) {
-  int dtype_arg = info.Find(Role::kDType);
-  if (dtype_arg < 0) return 0;
+  const std::optional<uint32_t> dtype = ElementTypeOf(info, args, role);
   uint64_t bytes;
-  if (__builtin_mul_overflow(BufferElements(info, args, role, nranks, rank),
-                             SizeOfType(args[dtype_arg] & 0xffffffff), &bytes))
+  if (!dtype || __builtin_mul_overflow(BufferElements(info, args, role, nranks, rank),
+                                       SizeOfType(*dtype), &bytes))
     return 0;
   return bytes;
 }

@@ -151,6 +151,8 @@ class Engine {
   virtual void OnNcclCall(Call& call) = 0;
   // A call of the MPI API. Sets call.result. MPI_Wtime and MPI_Wtick are inputs.
   virtual void OnMpiCall(Call& call) { call.invoke(call); }
+  // A call of the host API of cuRAND. Sets call.result.
+  virtual void OnCurandCall(Call& call) { call.invoke(call); }
   // A function of MPI's that no table has, in a replay. Need not return.
   virtual void OnUnknownMpiCall(const char* /*name*/, const char* /*because*/) {}
   // Process groups and stores of PyTorch, which come from any thread, also from the library's own.

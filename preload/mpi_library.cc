@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "preload/api/mpi_table.h"
+#include "preload/opened_library.h"
 #include "preload/real_symbols.h"
 #include "preload/spin_lock.h"
 
@@ -34,27 +35,8 @@ constexpr MpiAbi kMpich = {.in_place = ~uint64_t{0},
 // Open MPI; MPICH and its family; MPICH as Debian calls it.
 constexpr const char* kFiles[] = {"libmpi.so.40", "libmpi.so.12", "libmpich.so.12"};
 
-// A handle of our own to the library that the program opened by itself.
-constinit std::atomic<void*> g_handle{nullptr};
+constinit OpenedLibrary g_library(kFiles);
 constinit std::atomic<const MpiAbi*> g_abi{nullptr};
-
-void* LookUp(void* scope, const char* name) {
-  void* found = RealDlsym(scope, name);
-  return IsOwnAddress(found) ? nullptr : found;
-}
-
-void* FindMpiSymbol(const char* name) {
-  if (void* found = LookUp(RTLD_NEXT, name)) return found;
-  if (void* handle = g_handle.load(std::memory_order_acquire)) return LookUp(handle, name);
-  for (const char* file : kFiles) {
-    void* handle = dlopen(file, RTLD_NOLOAD | RTLD_LAZY);
-    if (handle == nullptr) continue;
-    void* expected = nullptr;
-    if (!g_handle.compare_exchange_strong(expected, handle)) handle = expected;
-    return LookUp(handle, name);
-  }
-  return nullptr;
-}
 
 // Addresses of Open MPI's predefined handles, by number - 1, and an index by address. A program
 // that is not position-independent has copies of its own: the global scope knows them.
@@ -94,7 +76,7 @@ void LearnPredefined() {
   const int saved_errno = errno;
   for (size_t i = 0; i < table.size(); ++i) {
     void* address = RealDlsym(RTLD_DEFAULT, table[i].symbol);
-    if (address == nullptr) address = FindMpiSymbol(table[i].symbol);
+    if (address == nullptr) address = g_library.Find(table[i].symbol);
     found[i] = reinterpret_cast<uint64_t>(address);
   }
   dlerror();
@@ -150,24 +132,11 @@ uint64_t MpiCommSelf() {
 }
 
 void* RealMpi(const char* name) {
-  const int saved_errno = errno;
-  void* found = FindMpiSymbol(name);
-  dlerror();  // what was not found is not the program's error
-  errno = saved_errno;
-  return found;
+  return g_library.Find(name);
 }
 
 void RememberMpiHandle(void* handle, const char* name) {
-  const int saved_errno = errno;
-  Dl_info info;
-  if (void* found = LookUp(handle, name); found != nullptr && dladdr(found, &info) != 0) {
-    // A reference of our own: the program may close its handle.
-    void* own = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
-    void* expected = nullptr;
-    if (own != nullptr) g_handle.compare_exchange_strong(expected, own);
-  }
-  dlerror();
-  errno = saved_errno;
+  g_library.Remember(handle, name);
 }
 
 uint64_t MpiAbi::ReceivedBytes(const void* status) const {

@@ -15,9 +15,9 @@ from pathlib import Path
 MAY_USE = {
     "common": [],
     "format": ["common/"],
-    "preload": ["format/", "common/", "include/deja.h", "include/compat/cuda.h"],
-    "recorder": ["preload/", "format/", "common/", "include/compat/nccl.h"],
-    "replayer": ["preload/", "format/", "common/", "include/compat/nccl.h"],
+    "preload": ["format/", "common/", "include/deja.h", "include/compat/cuda.h", "include/compat/curand.h"],
+    "recorder": ["preload/", "format/", "common/", "include/compat/nccl.h", "include/compat/curand.h"],
+    "replayer": ["preload/", "format/", "common/", "include/compat/nccl.h", "include/compat/curand.h"],
     "loopback": ["common/", "compat/nccl.h"],
     # What numbers mean and what digests are; never the hooks, which would then act inside the command line.
     "cli": ["format/", "common/", "preload/api/", "preload/digest.h", "preload/elements.h", "cli/"],
@@ -33,7 +33,7 @@ FORBIDDEN_IN_PROCESS = {
     "exceptions": re.compile(r"^(exception|stdexcept)$"),
     "the C++ run-time's threads": re.compile(r"^(future)$"),
 }
-# NCCL's declarations come from include/compat; CUDA's headers from nowhere.
+# Declarations of NCCL, the driver and cuRAND come from include/compat; CUDA's headers from nowhere.
 FORBIDDEN_EVERYWHERE = {"CUDA's headers": re.compile(r"^(cuda|cublas|curand)[\w]*\.h$")}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.M)

@@ -8,7 +8,7 @@
 
 namespace deja::preload {
 
-// The row with this id: of NCCL's, MPI's or the C library's functions; null if there is none.
+// The row with this id, of whatever table; null if there is none.
 const ApiInfo* FindApi(uint32_t id);
 
 }  // namespace deja::preload

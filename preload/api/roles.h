@@ -1,4 +1,4 @@
-// What the rows of the API tables (nccl.def, libc.def, mpi.def, c10d.def) are made of.
+// What the rows of the API tables (nccl.def, libc.def, mpi.def, c10d.def, curand.def) are made of.
 //
 // One row describes one function. From it come the exported hook, the slot of the real symbol, the
 // event encoder, the replay matcher, the names in `deja show`, the export map and the stub library
@@ -17,6 +17,7 @@ inline constexpr uint32_t kLibcFamily = 0x0400;
 inline constexpr uint32_t kDejaFamily = 0x0800;
 inline constexpr uint32_t kMpiFamily = 0x0c00;
 inline constexpr uint32_t kC10dFamily = 0x1000;
+inline constexpr uint32_t kCurandFamily = 0x1400;
 
 // What a function does, i.e. how an engine treats it.
 enum class ApiClass : uint8_t {
@@ -110,6 +111,8 @@ enum class Role : uint8_t {
   // c10d's, whose calls say apart how much they read and write.
   kInCount,   // elements of the kIn buffer
   kOutCount,  // elements of the kOut buffer
+  // cuRAND's, whose generators are kComm.
+  kReal,  // a floating-point number
 };
 
 struct ParamInfo {

@@ -14,6 +14,7 @@
 #ifndef DEJA_PRELOAD_API_TABLE_H_
 #define DEJA_PRELOAD_API_TABLE_H_
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -98,12 +99,15 @@ consteval bool TableIsSound(std::span<const ApiInfo> table, uint32_t family) {
   return IdsAreDense(table, family);
 }
 
-// How an argument becomes a word of Call::args and back. Signed numbers are sign-extended; what is
-// passed by value and is no number goes as its address.
+// How an argument becomes a word of Call::args and back. Signed numbers are sign-extended; those
+// with a fraction go as the bits of a double; what is passed by value and is no number goes as its
+// address.
 template <typename T>
 uint64_t ToWord(const T& value) {
   if constexpr (std::is_pointer_v<T>) {
     return reinterpret_cast<uint64_t>(value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return std::bit_cast<uint64_t>(static_cast<double>(value));
   } else if constexpr (std::is_class_v<T>) {
     return reinterpret_cast<uint64_t>(&value);
   } else if constexpr (std::is_signed_v<T>) {
@@ -117,6 +121,8 @@ template <typename T>
 T FromWord(uint64_t word) {
   if constexpr (std::is_pointer_v<T>) {
     return reinterpret_cast<T>(word);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(std::bit_cast<double>(word));
   } else if constexpr (std::is_class_v<T>) {
     return *reinterpret_cast<const T*>(word);
   } else {

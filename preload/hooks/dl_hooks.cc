@@ -1,6 +1,6 @@
 // What the dlsym hook (dl_hooks_x86_64.S) does before it jumps on.
 //
-// Programs that open NCCL or MPI by themselves (ctypes, JAX, XGBoost, NumPy-like plug-ins) bind its
+// Programs that open NCCL, MPI or cuRAND by themselves (ctypes, JAX, XGBoost, CuPy) bind its
 // functions with dlsym on a handle, which no preloaded symbol can come before. So a look-up of a
 // name in the table, through any handle, gets our hook, if the real look-up would have found
 // something.
@@ -12,11 +12,15 @@
 // hooks dlopen, too, because the file may not be there: whole_nccl.cc.)
 #include <dlfcn.h>
 
-#include <cstring>
+#include <cstdint>
+#include <string_view>
 
+#include "preload/api/curand_table.h"
 #include "preload/api/mpi_table.h"
 #include "preload/api/nccl_table.h"
+#include "preload/curand_library.h"
 #include "preload/guard.h"
+#include "preload/hooks/curand_hooks.h"
 #include "preload/hooks/mpi_hooks.h"
 #include "preload/hooks/nccl_hooks.h"
 #include "preload/mpi_library.h"
@@ -27,37 +31,52 @@ namespace {
 
 using DlsymFn = void* (*)(void*, const char*);
 
+enum class Library : uint8_t { kNccl, kMpi, kCurand };
+
 // A function that we hook, by any of its names.
 struct Hooked {
   const ApiInfo* info = nullptr;
-  bool is_mpi = false;
+  Library library = Library::kNccl;
   bool second = false;  // PMPI_X
 
   [[nodiscard]] void* Address() const {
-    return is_mpi ? MpiHookAddress(*info, second) : NcclHookAddress(*info);
+    switch (library) {
+      case Library::kMpi:
+        return MpiHookAddress(*info, second);
+      case Library::kCurand:
+        return CurandHookAddress(*info);
+      default:
+        return NcclHookAddress(*info);
+    }
   }
 };
 
 Hooked FindHooked(const char* name) {
   if (name == nullptr) return {};
-  if (std::strncmp(name, "nccl", 4) == 0) return {FindNccl(std::string_view(name)), false, false};
-  const bool second = std::strncmp(name, "PMPI_", 5) == 0;
-  if (!second && std::strncmp(name, "MPI_", 4) != 0) return {};
-  return {FindMpi(std::string_view(second ? name + 1 : name)), true, second};
+  const std::string_view text(name);
+  if (text.starts_with("nccl")) return {FindNccl(text), Library::kNccl, false};
+  if (text.starts_with("curand")) return {FindCurand(text), Library::kCurand, false};
+  const bool second = text.starts_with("PMPI_");
+  if (!second && !text.starts_with("MPI_")) return {};
+  return {FindMpi(text.substr(second ? 1 : 0)), Library::kMpi, second};
 }
 
-// The program asks whether there is an NCCL (an MPI), or whether it is new enough, and found our
+// The program asks whether there is an NCCL (an MPI …), or whether it is new enough, and found our
 // hook. Without a real function behind it the answer is no, with an error for dlerror as the C
 // library words it.
 bool HookIsBacked(const Hooked& hooked, const char* name) {
-  if (hooked.is_mpi) return RealMpi(name) != nullptr;
+  if (hooked.library == Library::kMpi) return RealMpi(name) != nullptr;
+  if (hooked.library == Library::kCurand) return RealCurand(name) != nullptr;
   return StandsInForNccl() || RealNccl(name) != nullptr;
 }
 
 // True if what the program found through `handle` by itself is from now on behind the hooks.
 bool Remember(const Hooked& hooked, void* handle, const char* name) {
-  if (!hooked.is_mpi) return RememberNcclHandle(handle, name);
-  RememberMpiHandle(handle, name);
+  if (hooked.library == Library::kNccl) return RememberNcclHandle(handle, name);
+  if (hooked.library == Library::kMpi)
+    RememberMpiHandle(handle, name);
+  else
+    RememberCurandHandle(handle, name);
   return true;
 }
 

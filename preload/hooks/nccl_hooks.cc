@@ -4,15 +4,10 @@
 #include <nccl.h>
 #pragma GCC visibility pop
 
-#include <atomic>
 #include <type_traits>
-#include <utility>
 
 #include "preload/api/nccl_table.h"
-#include "preload/api/table.h"
-#include "preload/engine.h"
-#include "preload/guard.h"
-#include "preload/process_exit.h"
+#include "preload/hooks/table_hooks.h"
 #include "preload/real_symbols.h"
 
 namespace deja::preload {
@@ -24,70 +19,26 @@ constexpr size_t kFunctions = 0
 #undef DEJA_FN
     ;
 
-constinit std::atomic<void*> g_real[kFunctions] = {};
+constinit RealFunctions<kFunctions> g_real(kNcclFamily, &RealNccl);
 
-void* RealFunction(const ApiInfo& info) {
-  std::atomic<void*>& slot = g_real[info.id - kNcclFamily];
-  void* real = slot.load(std::memory_order_acquire);
-  if (real == nullptr) {
-    real = RealNccl(info.name);
-    if (real != nullptr) slot.store(real, std::memory_order_release);
+struct NcclLibrary {
+  using Api = NcclApi;
+  static const ApiInfo& Info(NcclApi api) { return NcclInfo(api); }
+  static void* Real(const ApiInfo& info) { return g_real.Get(info); }
+  // What a program gets when it calls into an NCCL that is not there.
+  template <typename Result>
+  static uint64_t Missing() {
+    if constexpr (std::is_same_v<Result, const char*>) {
+      return ToWord<const char*>("deja: no NCCL library is loaded that has this function");
+    } else {
+      return static_cast<uint64_t>(ncclSystemError);
+    }
   }
-  return real;
-}
-
-// What a program gets when it calls into an NCCL that is not there.
-template <typename Result>
-uint64_t MissingResult() {
-  if constexpr (std::is_same_v<Result, const char*>) {
-    return ToWord<const char*>("deja: no NCCL library is loaded that has this function");
-  } else {
-    return static_cast<uint64_t>(ncclSystemError);
-  }
-}
+  static void Enter(Engine& engine, Call& call) { engine.OnNcclCall(call); }
+};
 
 template <NcclApi kApi, typename Function>
-struct Hook;
-
-template <NcclApi kApi, typename Result, typename... Args>
-struct Hook<kApi, Result(Args...)> {
-  static void Invoke(Call& call) { InvokeWith(call, std::index_sequence_for<Args...>{}); }
-
-  static Result Enter(const Args&... args) {
-    Call call;
-    call.info = &NcclInfo(kApi);
-    call.invoke = &Invoke;
-    size_t i = 0;
-    ((call.args[i++] = ToWord(args)), ...);
-    (void)i;  // a function without parameters
-    Engine* engine = InsideDeja() ? nullptr : GetEngine();
-    if (engine == nullptr) {
-      Invoke(call);
-    } else {
-      Guard guard;
-      WatchForExitInMain();
-      engine->OnNcclCall(call);
-    }
-    if constexpr (!std::is_void_v<Result>) return FromWord<Result>(call.result);
-  }
-
- private:
-  template <size_t... kIndex>
-  static void InvokeWith(Call& call, std::index_sequence<kIndex...>) {
-    auto real = reinterpret_cast<Result (*)(Args...)>(RealFunction(*call.info));
-    if (real == nullptr) {
-      call.result = MissingResult<Result>();
-      return;
-    }
-    Guard guard;  // what NCCL calls inside itself, and its threads, are not the program's
-    if constexpr (std::is_void_v<Result>) {
-      real(FromWord<Args>(call.args[kIndex])...);
-      call.result = 0;
-    } else {
-      call.result = ToWord(real(FromWord<Args>(call.args[kIndex])...));
-    }
-  }
-};
+using Hook = TableHook<NcclLibrary, kApi, Function>;
 
 }  // namespace
 }  // namespace deja::preload

@@ -42,7 +42,7 @@ class Exports(unittest.TestCase):
 
     def expected(self):
         mpi = table("mpi.def")
-        hooks = table("nccl.def") | table("libc.def") | mpi | {"P" + name for name in mpi} | set(NAMES)
+        hooks = table("nccl.def") | table("libc.def") | table("curand.def") | mpi | {"P" + name for name in mpi} | set(NAMES)
         whole = table("nccl.def") | table("nccl_forwarded.def")
         whole |= {"p" + name for name in whole}
         mpi = table("mpi_forwarded.def")

@@ -24,6 +24,10 @@ class PassthroughEngine final : public Engine {
     Note(call.info->name);
     call.invoke(call);
   }
+  void OnCurandCall(Call& call) override {
+    Note(call.info->name);
+    call.invoke(call);
+  }
   void OnInput(InputCall& call) override { call.Real(); }
   uint64_t OnStep(uint64_t step) override {
     Note("step");

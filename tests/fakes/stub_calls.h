@@ -1,6 +1,7 @@
-/* What the stub NCCL exports for the tests. One thread at a time. */
-#ifndef DEJA_TESTS_FAKES_STUB_NCCL_H_
-#define DEJA_TESTS_FAKES_STUB_NCCL_H_
+/* What a stub library exports for the tests, whatever library it stands in for. One thread at a
+ * time. */
+#ifndef DEJA_TESTS_FAKES_STUB_CALLS_H_
+#define DEJA_TESTS_FAKES_STUB_CALLS_H_
 
 #include <cstdint>
 
@@ -20,4 +21,4 @@ extern uint64_t stub_result; /* what every function returns */
 extern int stub_errno;       /* what every function leaves in errno */
 }
 
-#endif /* DEJA_TESTS_FAKES_STUB_NCCL_H_ */
+#endif /* DEJA_TESTS_FAKES_STUB_CALLS_H_ */

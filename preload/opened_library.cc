@@ -1,0 +1,53 @@
+#include "preload/opened_library.h"
+
+#include <dlfcn.h>
+
+#include <cerrno>
+
+#include "preload/real_symbols.h"
+
+namespace deja::preload {
+namespace {
+
+void* LookUp(void* scope, const char* name) {
+  void* found = RealDlsym(scope, name);
+  return IsOwnAddress(found) ? nullptr : found;
+}
+
+}  // namespace
+
+void* OpenedLibrary::FindIn(const char* name) {
+  if (void* found = LookUp(RTLD_NEXT, name)) return found;
+  if (void* handle = handle_.load(std::memory_order_acquire)) return LookUp(handle, name);
+  for (const char* file : files_) {
+    void* handle = dlopen(file, RTLD_NOLOAD | RTLD_LAZY);
+    if (handle == nullptr) continue;
+    void* expected = nullptr;
+    if (!handle_.compare_exchange_strong(expected, handle)) handle = expected;
+    return LookUp(handle, name);
+  }
+  return nullptr;
+}
+
+void* OpenedLibrary::Find(const char* name) {
+  const int saved_errno = errno;
+  void* found = FindIn(name);
+  dlerror();  // what was not found is not the program's error
+  errno = saved_errno;
+  return found;
+}
+
+void OpenedLibrary::Remember(void* handle, const char* name) {
+  const int saved_errno = errno;
+  Dl_info info;
+  if (void* found = LookUp(handle, name); found != nullptr && dladdr(found, &info) != 0) {
+    // A reference of our own: the program may close its handle.
+    void* own = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
+    void* expected = nullptr;
+    if (own != nullptr) handle_.compare_exchange_strong(expected, own);
+  }
+  dlerror();
+  errno = saved_errno;
+}
+
+}  // namespace deja::preload

@@ -1,0 +1,89 @@
+// include/compat/curand.h against NVIDIA's header, where that is installed; and the table.
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "preload/api/curand_table.h"
+#include "preload/api/find_api.h"
+#include "preload/api/table.h"
+#include "preload/buffers.h"
+#include "tests/conformance/curand_numbers.h"
+
+namespace {
+
+using deja::preload::ApiClass;
+using deja::preload::ApiInfo;
+using deja::preload::CurandApi;
+using deja::preload::Role;
+
+TEST(CurandHeaderTest, AgreesWithTheInstalledHeader) {
+  EXPECT_EQ(CompatCurandNumbers()["CURAND_RNG_PSEUDO_PHILOX4_32_10"], 161);
+#ifdef DEJA_HAVE_SYSTEM_CURAND_H
+  EXPECT_EQ(CompatCurandNumbers(), SystemCurandNumbers());
+#else
+  GTEST_SKIP() << "no curand.h is installed";
+#endif
+}
+
+TEST(CurandTableTest, FindsRowsByIdAndName) {
+  for (const ApiInfo& info : deja::preload::CurandTable()) {
+    EXPECT_EQ(deja::preload::FindCurand(info.id), &info);
+    EXPECT_EQ(deja::preload::FindCurand(info.name), &info);
+    EXPECT_EQ(deja::preload::FindApi(info.id), &info);
+    EXPECT_TRUE(deja::preload::IsCurand(info.id));
+  }
+  EXPECT_EQ(deja::preload::FindCurand("curandNoSuchFunction"), nullptr);
+  EXPECT_EQ(deja::preload::FindCurand(deja::preload::kC10dFamily), nullptr);
+}
+
+TEST(CurandTableTest, IdsOnDiskNeverChange) {
+  EXPECT_EQ(static_cast<int>(CurandApi::curandCreateGenerator), 0x1400);
+  EXPECT_EQ(static_cast<int>(CurandApi::curandGenerateSeeds), 0x1408);
+  EXPECT_EQ(static_cast<int>(CurandApi::curandGenerateUniform), 0x140b);
+  EXPECT_EQ(static_cast<int>(CurandApi::curandGetProperty), 0x1414);
+}
+
+TEST(CurandTableTest, TheTypeOfABufferIsThatOfItsElements) {
+  // ncclUint32, ncclUint64, ncclFloat32, ncclFloat64.
+  const std::pair<CurandApi, std::pair<uint32_t, uint64_t>> kExpected[] = {
+      {CurandApi::curandGenerate, {3, 4}},
+      {CurandApi::curandGenerateLongLong, {5, 8}},
+      {CurandApi::curandGenerateLogNormal, {7, 4}},
+      {CurandApi::curandGenerateNormalDouble, {8, 8}},
+  };
+  uint64_t args[deja::preload::kMaxArgs] = {1, 0x1000, 10};
+  for (const auto& [api, expected] : kExpected) {
+    const ApiInfo& info = deja::preload::CurandInfo(api);
+    SCOPED_TRACE(info.name);
+    const deja::preload::BufferUse use = deja::preload::OutputBuffer(info, args, 1, 0);
+    EXPECT_EQ(use.dtype, expected.first);
+    EXPECT_EQ(use.elements, 10u);
+    EXPECT_EQ(use.bytes, 10 * expected.second);
+  }
+  for (const ApiInfo& info : deja::preload::CurandTable()) {
+    if (info.klass != ApiClass::kCollective) continue;
+    EXPECT_GT(deja::preload::OutputBuffer(info, args, 1, 0).bytes, 0u) << info.name;
+    EXPECT_TRUE(deja::preload::InputBuffer(info, args, 1, 0).empty()) << info.name;
+  }
+}
+
+TEST(CurandTableTest, NumbersWithAFractionAreTheBitsOfADouble) {
+  using deja::preload::FromWord;
+  using deja::preload::ToWord;
+  EXPECT_EQ(ToWord(0.1), std::bit_cast<uint64_t>(0.1));
+  EXPECT_EQ(FromWord<double>(ToWord(0.1)), 0.1);
+  EXPECT_EQ(ToWord(0.1f), std::bit_cast<uint64_t>(static_cast<double>(0.1f)));
+  EXPECT_EQ(FromWord<float>(ToWord(-0.1f)), -0.1f);
+}
+
+TEST(CurandTableTest, ValuesHaveTheirNames) {
+  EXPECT_STREQ(deja::preload::CurandValueName("curandRngType_t", 161), "PSEUDO_PHILOX4_32_10");
+  EXPECT_STREQ(deja::preload::CurandValueName("curandOrdering_t", 101), "PSEUDO_DEFAULT");
+  EXPECT_EQ(deja::preload::CurandValueName("curandRngType_t", 162), nullptr);
+  EXPECT_EQ(deja::preload::CurandValueName("int", 161), nullptr);
+  EXPECT_STREQ(deja::preload::CurandResultName(0), "ok");
+  EXPECT_STREQ(deja::preload::CurandResultName(203), "INITIALIZATION_FAILED");
+  EXPECT_EQ(deja::preload::CurandResultName(-1), nullptr);
+}
+
+}  // namespace
