@@ -52,37 +52,39 @@ bool ComesLater(const Recording& rec, const BufferUse& use) {
 
 }  // namespace
 
+uint64_t RecorderEngine::EnterOperation(Recording& rec, const Call& call, Communicator* comm,
+                                        PendingOp& op) {
+  ErrnoKeeper keep;
+  format::CallEnter enter;
+  Blob blob;
+  BufferUse input;
+  bool input_later = false;
+  if (comm != nullptr) {
+    op.comm = comm->wire();
+    op.comm_seq = comm->Next(rec.steps.load(std::memory_order_relaxed));
+    op.series = comm->SeriesOf(op.comm_seq);
+    op.output = preload::OutputBuffer(*call.info, call.args, comm->nranks, comm->rank);
+    input = preload::InputBuffer(*call.info, call.args, comm->nranks, comm->rank);
+    input_later = ComesLater(rec, input);
+    if (!input.empty()) {
+      enter.inputs.push_back(DescriptionOf(input));
+      if (!input_later) DigestNow(rec, input, false, enter.inputs[0]);
+    }
+  }
+  FillEnter(rec, call, enter, blob);
+  enter.comm_seq = op.comm_seq;
+  const uint64_t enter_seq = rec.writer.Write(enter);
+  // Of a buffer that is both, the result says it: on the root it is not changed.
+  if (input_later && input.arg != op.output.arg)
+    rec.device_reads.Ask({op.comm, op.comm_seq, 0}, enter.inputs[0], input.bytes, op.stream, false);
+  return enter_seq;
+}
+
 void RecorderEngine::RecordOperation(Recording& rec, Call& call) {
   Communicator* comm = rec.comms.Find(call.ArgOf(Role::kComm));
-  uint64_t stream = call.ArgOf(Role::kStream);
   PendingOp op;
-  uint64_t enter_seq = 0;
-  {
-    ErrnoKeeper keep;
-    format::CallEnter enter;
-    Blob blob;
-    BufferUse input;
-    bool input_later = false;
-    if (comm != nullptr) {
-      op.comm = comm->wire();
-      op.comm_seq = comm->Next(rec.steps.load(std::memory_order_relaxed));
-      op.series = comm->SeriesOf(op.comm_seq);
-      op.stream = stream;
-      op.output = preload::OutputBuffer(*call.info, call.args, comm->nranks, comm->rank);
-      input = preload::InputBuffer(*call.info, call.args, comm->nranks, comm->rank);
-      input_later = ComesLater(rec, input);
-      if (!input.empty()) {
-        enter.inputs.push_back(DescriptionOf(input));
-        if (!input_later) DigestNow(rec, input, false, enter.inputs[0]);
-      }
-    }
-    FillEnter(rec, call, enter, blob);
-    enter.comm_seq = op.comm_seq;
-    enter_seq = rec.writer.Write(enter);
-    // Of a buffer that is both, the result says it: on the root it is not changed.
-    if (input_later && input.arg != op.output.arg)
-      rec.device_reads.Ask({op.comm, op.comm_seq, 0}, enter.inputs[0], input.bytes, stream, false);
-  }
+  op.stream = call.ArgOf(Role::kStream);
+  const uint64_t enter_seq = EnterOperation(rec, call, comm, op);
   call.invoke(call);
   ErrnoKeeper keep;
   bool accepted = call.result == ncclSuccess || call.result == ncclInProgress;

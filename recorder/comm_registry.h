@@ -1,4 +1,5 @@
-// CommRegistry: the program's communicators, by handle.
+// CommRegistry: the program's communicators, by handle, and its generators of random numbers, which
+// count as communicators of one rank.
 //
 // Numbers are given out in the order of creation and never again; a handle's address may be used
 // again once its communicator is destroyed. Any thread; a Communicator is never freed.
@@ -30,6 +31,7 @@ struct Communicator {
   std::atomic<uint64_t> before_last_step{0};
   std::atomic<uint32_t> child_calls{0};  // split, shrink, grow
   std::atomic<int> async_error{0};       // the one that was recorded last
+  std::atomic<uint64_t> stream{0};       // of a generator of cuRAND's: what it works on
   SpinLock pending_lock;
   OpList pending;  // operations that are in progress (non-blocking communicators)
 

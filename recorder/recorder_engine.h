@@ -47,6 +47,7 @@ class RecorderEngine final : public preload::Engine {
 
   void OnNcclCall(preload::Call& call) override;
   void OnMpiCall(preload::Call& call) override;
+  void OnCurandCall(preload::Call& call) override;
   [[nodiscard]] preload::GroupMode ModeOfGroups() const override {
     return preload::GroupMode::kRecording;
   }
@@ -104,7 +105,15 @@ class RecorderEngine final : public preload::Engine {
   void RecordMpi(Recording& rec, preload::Call& call);
   void RecordMpiPoll(Recording& rec, preload::Call& call);
 
+  // generators.cc
+  void RecordGenerate(Recording& rec, preload::Call& call);
+  void RecordGeneratorChange(Recording& rec, preload::Call& call);
+
   // collectives.cc
+  // What is known before the call: its number, and the digest of what it reads. `op` has its
+  // stream. Returns the event's number.
+  uint64_t EnterOperation(Recording& rec, const preload::Call& call, Communicator* comm,
+                          PendingOp& op);
   void RecordOperation(Recording& rec, preload::Call& call);
   void RecordGroup(Recording& rec, preload::Call& call);
   void RecordAsyncError(Recording& rec, preload::Call& call);

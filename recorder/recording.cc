@@ -10,6 +10,7 @@
 #include <string>
 
 #include "preload/api/c10d_table.h"
+#include "preload/api/curand_table.h"
 #include "preload/api/libc_table.h"
 #include "preload/api/mpi_table.h"
 #include "preload/api/nccl_table.h"
@@ -93,6 +94,7 @@ void Recording::FillHeader(format::TraceHeader& header) {
   add(preload::LibcTable());
   if (preload::RealMpi("MPI_Init") != nullptr) add(preload::MpiTable());
   add(preload::C10dTable());
+  add(preload::CurandTable());
   if (!preload::HasProcessName()) return;
   const preload::ProcessName& name = preload::OwnProcessName();
   header.origin.root = name.root_view();
