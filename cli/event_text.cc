@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "format/clock_run.h"
 #include "format/file_ranges.h"
+#include "preload/api/curand_table.h"
 #include "preload/api/find_api.h"
 #include "preload/api/mpi_table.h"
 #include "preload/digest.h"
@@ -42,8 +43,9 @@ std::string ResultText(int64_t result) {
   return fmt::format("{}", result);
 }
 
-std::string ArgumentText(Role role, uint64_t value) {
-  switch (role) {
+std::string ArgumentText(const preload::ParamInfo& param, uint64_t value) {
+  if (const char* name = preload::CurandValueName(param.type, value)) return name;
+  switch (param.role) {
     case Role::kDType:
       return DTypeText(value);
     case Role::kRedOp:
@@ -59,8 +61,11 @@ std::string ArgumentText(Role role, uint64_t value) {
     case Role::kRoot:
     case Role::kPeer:
     case Role::kInt:
-    case Role::kUInt:
       return fmt::format("{}", static_cast<int64_t>(value));
+    case Role::kUInt:
+      return fmt::format("{}", value);
+    case Role::kReal:
+      return fmt::format("{}", std::bit_cast<double>(value));
     default:
       return fmt::format("{:#x}", value);
   }
@@ -80,6 +85,7 @@ bool IsTelling(Role role) {
     case Role::kInt:
     case Role::kUInt:
     case Role::kSize:
+    case Role::kReal:
       return true;
     default:
       return false;
@@ -100,7 +106,8 @@ std::string MpiArguments(const preload::ApiInfo& info, const format::CallEnter& 
       text +=
           fmt::format(" {}={}", info.params[i].name, preload::NameOfMpiHandle(enter.args[i]).text);
     else if (IsTelling(role))
-      text += fmt::format(" {}={}", info.params[i].name, ArgumentText(role, enter.args[i]));
+      text +=
+          fmt::format(" {}={}", info.params[i].name, ArgumentText(info.params[i], enter.args[i]));
   }
   return text;
 }
@@ -321,8 +328,8 @@ std::string TellingArguments(const format::CallEnter& enter) {
   std::string text;
   for (uint32_t i = 0; info != nullptr && i < info->param_count && i < enter.args.size(); ++i)
     if (IsTelling(info->params[i].role))
-      text += fmt::format(" {}={}", info->params[i].name,
-                          ArgumentText(info->params[i].role, enter.args[i]));
+      text +=
+          fmt::format(" {}={}", info->params[i].name, ArgumentText(info->params[i], enter.args[i]));
   return text;
 }
 

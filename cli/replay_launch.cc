@@ -19,6 +19,8 @@
 #include "cli/install_layout.h"
 #include "common/cpu.h"
 #include "common/hex_text.h"
+#include "preload/api/curand_table.h"
+#include "preload/api/mpi_table.h"
 
 namespace deja::cli {
 namespace {
@@ -29,9 +31,22 @@ bool StartsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
+// What a call produced cannot be had without its bytes. What generators of random numbers produced
+// can: they compute it again.
+bool NeedsBytes(const format::CallEnter& call) {
+  return preload::IsMpi(call.api) || (call.comm_seq != 0 && !preload::IsCurand(call.api));
+}
+
 // Results are served from payloads; without them there is nothing to serve.
-Status CheckLevel(const format::TraceHeader& header) {
+Status CheckLevel(const format::RankReader& reader) {
+  const format::TraceHeader& header = reader.header();
   if (header.level == static_cast<uint32_t>(Level::kFull)) return {};
+  const auto cursor = reader.Events();
+  const format::Event* event = nullptr;
+  do {
+    event = cursor->NextOf(format::KindBit(format::EventKind::kCallEnter));
+  } while (event != nullptr && !NeedsBytes(*event->As<format::CallEnter>()));
+  if (event == nullptr) return {};
   const char* name = header.level == static_cast<uint32_t>(Level::kDigest) ? "digest" : "order";
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("replaying rank {}: it was recorded at level {}, which keeps no results "
@@ -205,7 +220,7 @@ Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::
   ReplayTarget target;
   target.rank = header.rank;
   target.scratch = scratch;
-  DEJA_RETURN_IF_ERROR(CheckLevel(header));
+  DEJA_RETURN_IF_ERROR(CheckLevel(reader));
   DEJA_RETURN_IF_ERROR(CheckProgram(header, options, target));
   DEJA_ASSIGN_OR_RETURN(const std::string library, FindLibrary("libdeja_replay.so"));
   DEJA_ASSIGN_OR_RETURN(const std::string python, FindPythonDirectory());

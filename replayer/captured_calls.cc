@@ -14,6 +14,7 @@ struct Captured {
   Session& session;
   ThreadState& thread;  // which captured it
   LiveOperation operation;
+  bool result;            // what it produces, and not what it reads
   uint64_t launches = 0;  // of this graph so far; the driver runs them one after the other
 };
 
@@ -55,28 +56,33 @@ bool BringLaunch(std::span<std::byte> bytes, void* context) {
 void CompareLaunch(preload::DeviceAnswer answer, std::span<const std::byte> bytes, void* context) {
   auto& captured = *static_cast<Captured*>(context);
   const uint64_t launch = captured.launches++;
-  captured.session.CountLaunch(captured.operation.index, launch, false);
-  if (answer == preload::DeviceAnswer::kTaken)
+  captured.session.CountLaunch(captured.operation.index, launch, captured.result);
+  if (captured.result &&
+      captured.session.plan().ProducedAt(captured.operation.index, launch) == nullptr)
+    return BeyondRecording(captured, launch);
+  if (answer != preload::DeviceAnswer::kTaken) return;
+  if (captured.result)
+    CompareResult(captured.session, captured.thread, captured.operation, launch, bytes);
+  else
     CompareBytes(captured.session, captured.thread, captured.operation, launch, bytes);
 }
 
 }  // namespace
 
-void CompareAtLaunches(Session& session, ThreadState& thread, const LiveOperation& operation) {
-  const preload::BufferUse& input = operation.input;
+void CompareAtLaunches(Session& session, ThreadState& thread, const LiveOperation& operation,
+                       bool result) {
+  const preload::BufferUse& used = result ? operation.output : operation.input;
   // What cannot be compared here shows in what comes of it.
-  auto* captured = new Captured{session, thread, operation};
-  (void)preload::TheDevice().ReadAtLaunches(input.data, input.bytes,
-                                            operation.call.ArgOf(preload::Role::kStream),
-                                            &CompareLaunch, captured, preload::LaunchUse::kInNode);
+  auto* captured = new Captured{session, thread, operation, result};
+  (void)preload::TheDevice().ReadAtLaunches(used.data, used.bytes, operation.stream, &CompareLaunch,
+                                            captured, preload::LaunchUse::kInNode);
 }
 
 void ServeAtLaunches(Session& session, ThreadState& thread, const LiveOperation& operation) {
   const preload::BufferUse& output = operation.output;
-  auto* captured = new Captured{session, thread, operation};
+  auto* captured = new Captured{session, thread, operation, true};
   const preload::DeviceAnswer answer = preload::TheDevice().WriteAtLaunches(
-      const_cast<void*>(output.data), output.bytes, operation.call.ArgOf(preload::Role::kStream),
-      &BringLaunch, captured);
+      const_cast<void*>(output.data), output.bytes, operation.stream, &BringLaunch, captured);
   if (answer == preload::DeviceAnswer::kTaken) return;
   const RecordedCall& recorded = session.plan().calls()[operation.index];
   FailReplay(session, thread,

@@ -9,8 +9,10 @@
 
 namespace deja::replayer {
 
-// Before the place of the operation in the graph.
-void CompareAtLaunches(Session& session, ThreadState& thread, const LiveOperation& operation);
+// What it reads, before the place of the operation in the graph; its `result` (which is computed)
+// behind it.
+void CompareAtLaunches(Session& session, ThreadState& thread, const LiveOperation& operation,
+                       bool result);
 // Behind it. Ends the replay if the graph cannot have the nodes.
 void ServeAtLaunches(Session& session, ThreadState& thread, const LiveOperation& operation);
 

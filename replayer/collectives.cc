@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "preload/api/curand_table.h"
 #include "preload/api/nccl_table.h"
 #include "preload/buffers.h"
 #include "preload/device.h"
 #include "preload/digest.h"
 #include "replayer/captured_calls.h"
 #include "replayer/ending.h"
+#include "replayer/generators.h"
 #include "replayer/live_trace.h"
 #include "replayer/ordered.h"
 #include "replayer/session.h"
@@ -32,7 +34,7 @@ bool IsHostMemory(const void* data) {
 bool IsCaptured(const LiveOperation& operation) {
   const BufferUse& used = operation.input.empty() ? operation.output : operation.input;
   return !used.empty() && !IsHostMemory(used.data) &&
-         preload::TheDevice().IsCaptured(operation.call.ArgOf(preload::Role::kStream));
+         preload::TheDevice().IsCaptured(operation.stream);
 }
 
 // Compares the input bytes of a matched operation. 0: nothing to compare, 1 equal, 2 different.
@@ -42,7 +44,7 @@ uint32_t CompareInput(Session& session, ThreadState& thread, const LiveOperation
   if (inputs.empty() || input.empty()) return 0;
   if (operation.captured) {
     // Of a buffer that is both, the result says it.
-    if (input.arg != operation.output.arg) CompareAtLaunches(session, thread, operation);
+    if (input.arg != operation.output.arg) CompareAtLaunches(session, thread, operation, false);
     return 0;
   }
   if (inputs[0].hash.IsZero()) return 0;
@@ -50,15 +52,15 @@ uint32_t CompareInput(Session& session, ThreadState& thread, const LiveOperation
     return CompareBytes(session, thread, operation, 0,
                         {static_cast<const std::byte*>(input.data), input.bytes});
   // Waited for, so that a divergence is found at its operation and not behind it.
-  const uint64_t stream = operation.call.ArgOf(preload::Role::kStream);
-  const auto digest = preload::DigestAndWait(input.data, input.bytes, input.dtype, stream);
+  const auto digest =
+      preload::DigestAndWait(input.data, input.bytes, input.dtype, operation.stream);
   if (!digest) return 0;
   if (digest->hash == inputs[0].hash) {
     session.CountCompared(true);
     return 1;
   }
   // What differs is looked at.
-  const auto bytes = preload::ReadAndWait(input.data, input.bytes, stream);
+  const auto bytes = preload::ReadAndWait(input.data, input.bytes, operation.stream);
   return bytes ? CompareBytes(session, thread, operation, 0, *bytes) : 0;
 }
 
@@ -95,7 +97,9 @@ void StopIfAsked(Session& session, ThreadState& thread, const RecordedCall& reco
 
 // Puts the recorded result of a call into `output`: at once, or, where that is a device's memory,
 // in the order of the call's stream.
-Status ServeOutput(Session& session, const Call& call, uint32_t index, const BufferUse& output) {
+Status ServeOutput(Session& session, const LiveOperation& operation) {
+  const uint32_t index = operation.index;
+  const BufferUse& output = operation.output;
   auto* data = static_cast<std::byte*>(const_cast<void*>(output.data));
   if (IsHostMemory(data)) return session.payloads().ReadOutput(index, 0, {data, output.bytes});
   struct Context {
@@ -104,7 +108,7 @@ Status ServeOutput(Session& session, const Call& call, uint32_t index, const Buf
     Status status;
   } context{session, index, {}};
   const preload::DeviceAnswer answer = preload::TheDevice().Write(
-      data, output.bytes, call.ArgOf(preload::Role::kStream),
+      data, output.bytes, operation.stream,
       [](std::span<std::byte> bytes, void* opaque) {
         auto& c = *static_cast<Context*>(opaque);
         c.status = c.session.payloads().ReadOutput(c.index, 0, bytes);
@@ -123,13 +127,16 @@ void Fill(Session& session, ThreadState& thread, const LiveOperation& operation)
   const BufferUse& output = operation.output;
   if (LiveTrace* live = session.live_trace(); live != nullptr && recorded.has_results)
     live->Results(recorded);
+  if (operation.comm->generator() != nullptr && recorded.result == kSuccess && !output.empty() &&
+      Generate(session, thread, operation))
+    return;
   if (operation.captured && !output.empty()) return ServeAtLaunches(session, thread, operation);
   if (!recorded.has_results) return;
   const auto outputs = session.plan().Tensors(recorded.outputs);
   if (outputs.empty() || output.empty()) return;
   const uint64_t bytes = outputs[0].count * preload::ElementSize(outputs[0].dtype);
   if (bytes != output.bytes) return;  // has been reported; this is --on-divergence=warn
-  const Status served = ServeOutput(session, operation.call, operation.index, output);
+  const Status served = ServeOutput(session, operation);
   if (!served) FailResult(session, thread, operation, 0, outputs[0], served.error());
 }
 
@@ -203,6 +210,10 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
   LiveOperation operation{index, call, comm,
                           preload::InputBuffer(*call.info, call.args, nranks, rank),
                           preload::OutputBuffer(*call.info, call.args, nranks, rank)};
+  // A call that does not name its stream is a generator's.
+  operation.stream = call.info->Find(preload::Role::kStream) < 0
+                         ? comm->stream()
+                         : call.ArgOf(preload::Role::kStream);
   operation.captured = IsCaptured(operation);
   const LiveCall live(session, thread, operation, seq);
   if (index == kNone) {
@@ -236,7 +247,7 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
   if (!recorded.left)
     Park(session, thread, ShortName(call.info->name), comm->number(), seq, &recorded);
   if (recorded.waits_for != kNone) session.WaitUntilMade(recorded.waits_for);
-  if (thread.depth > 0)
+  if (thread.depth > 0 && !preload::IsCurand(call.info->id))  // groups are NCCL's
     thread.pending.push_back(operation);
   else
     Fill(session, thread, operation);

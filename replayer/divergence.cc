@@ -51,6 +51,20 @@ void WriteStack(JsonLine& line, const char* key, const std::vector<StackLine>& s
   line.Close();
 }
 
+// Of kinds that are about a tensor; null for others.
+const char* TensorWord(DivergenceKind kind) {
+  switch (kind) {
+    case DivergenceKind::kInput:
+      return "input ";
+    case DivergenceKind::kSnapshot:
+      return "snapshot ";
+    case DivergenceKind::kResult:
+      return "result ";
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace
 
 const char* KindName(DivergenceKind kind) {
@@ -73,6 +87,8 @@ const char* KindName(DivergenceKind kind) {
       return "sent";
     case DivergenceKind::kEnd:
       return "end";
+    case DivergenceKind::kResult:
+      return "result";
   }
   return "unknown";
 }
@@ -90,9 +106,9 @@ std::string Divergence::Describe() const {
   if (launch != 0) text += ", launch " + std::to_string(launch) + " of its graph";
   if (!thread.empty() && thread != "0") text += ", thread " + thread;
   text += ": ";
-  if (kind != DivergenceKind::kInput && kind != DivergenceKind::kSnapshot) return text + what;
-  if (!what.empty()) return text + what;
-  text += kind == DivergenceKind::kInput ? "input " : "snapshot ";
+  const char* differs = TensorWord(kind);
+  if (differs == nullptr || !what.empty()) return text + what;
+  text += differs;
   text += tensor + " differs from the recording";
   if (element.found) {
     const bool raw = dtype == format::kRawBytes;

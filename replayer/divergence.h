@@ -26,6 +26,7 @@ enum class DivergenceKind : uint8_t {
   kFile,       // a file that the recorded run read is another, or is not there
   kSent,       // other bytes were sent to who is not there
   kEnd,        // the recorded end (a crash, an exit) did not come
+  kResult,     // what a library computes again has other bytes
 };
 const char* KindName(DivergenceKind kind);
 

@@ -1,16 +1,20 @@
 // Calls that are matched in order on their thread (communicators, registrations, operators), and
 // queries, which are computed from what is known.
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <set>
 
 #include "common/nccl_result_text.h"
 #include "include/compat/nccl.h"
+#include "preload/api/curand_table.h"
 #include "preload/api/nccl_table.h"
 #include "preload/device.h"
+#include "preload/elements.h"
 #include "replayer/ending.h"
 #include "replayer/live_trace.h"
+#include "replayer/operation_bytes.h"
 #include "replayer/ordered.h"
 #include "replayer/session.h"
 
@@ -51,9 +55,24 @@ bool IsCompared(Role role) {
     case Role::kIntCount:
     case Role::kIdCount:
     case Role::kColor:
+    case Role::kReal:
       return true;
     default:
       return false;
+  }
+}
+
+std::string ArgumentText(const preload::ParamInfo& param, uint64_t value) {
+  if (const char* name = preload::CurandValueName(param.type, value)) return name;
+  switch (param.role) {
+    case Role::kReal:
+      return preload::DoubleText(std::bit_cast<double>(value));
+    case Role::kCount:
+    case Role::kSize:
+    case Role::kUInt:
+      return std::to_string(value);
+    default:
+      return std::to_string(static_cast<int64_t>(value));
   }
 }
 
@@ -198,22 +217,19 @@ std::string CompareArguments(const ReplayPlan& plan, const RecordedCall& recorde
                              const Call& live) {
   const auto args = plan.Words(recorded.args);
   std::string text;
-  auto differs = [&text](const char* name, uint64_t was, uint64_t is, bool is_signed) {
+  auto differs = [&text](const preload::ParamInfo& param, uint64_t was, uint64_t is) {
     if (!text.empty()) text += "; ";
-    auto number = [is_signed](uint64_t v) {
-      return is_signed ? std::to_string(static_cast<int64_t>(v)) : std::to_string(v);
-    };
-    text += std::string(name) + " is " + number(is) + ", recorded " + number(was);
+    text += std::string(param.name) + " is " + ArgumentText(param, is) + ", recorded " +
+            ArgumentText(param, was);
   };
   for (uint32_t i = 0; i < live.info->param_count && i < args.size(); ++i) {
     const preload::ParamInfo& param = live.info->params[i];
     if (param.role == Role::kComm) {
       const ServedComm* comm = ServedComm::From(live.args[i]);
       const uint64_t number = comm == nullptr ? 0 : comm->number();
-      if (number != args[i]) differs(param.name, args[i] - 1, number - 1, true);
+      if (number != args[i]) differs(param, args[i] - 1, number - 1);
     } else if (IsCompared(param.role) && args[i] != live.args[i]) {
-      differs(param.name, args[i], live.args[i],
-              param.role != Role::kCount && param.role != Role::kSize);
+      differs(param, args[i], live.args[i]);
     }
   }
   return text;
@@ -331,7 +347,7 @@ const RecordedCall* ServeOrdered(Session& session, ThreadState& thread, Call& ca
     const std::string differs = CompareArguments(session.plan(), *recorded, call);
     if (!differs.empty()) {
       Divergence divergence = session.NewDivergence(DivergenceKind::kArguments, thread);
-      divergence.api = ShortName(call.info->name);
+      Locate(divergence, call, called_on, 0);
       divergence.what = differs;
       session.Diverge(thread, std::move(divergence), recorded->stack);
     }

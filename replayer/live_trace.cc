@@ -187,8 +187,7 @@ void LiveTrace::WriteDeviceInput(const LiveOperation& operation, const format::C
   if (input.empty() || operation.captured || input.arg == operation.output.arg ||
       IsHostMemory(input.data))
     return;
-  const auto bytes =
-      preload::ReadAndWait(input.data, input.bytes, operation.call.ArgOf(Role::kStream));
+  const auto bytes = preload::ReadAndWait(input.data, input.bytes, operation.stream);
   if (!bytes) return;
   format::CallResults read;
   read.comm = enter.comm;

@@ -40,6 +40,35 @@ std::optional<std::vector<std::byte>> RecordedBytes(Session& session,
   return part;
 }
 
+// 1 equal, 2 different. `bytes_of_recorded`: the recorded bytes, if they can be had.
+template <typename RecordedOf>
+uint32_t Compare(Session& session, ThreadState& thread, const LiveOperation& operation,
+                 DivergenceKind kind, uint64_t launch, const format::Tensor& seen,
+                 std::span<const std::byte> live, RecordedOf bytes_of_recorded) {
+  const RecordedCall& recorded = session.plan().calls()[operation.index];
+  const Hash128 hash = preload::HashBytes(live);
+  const bool equal = hash == seen.hash;
+  session.CountCompared(equal);
+  if (equal) return 1;
+  const BufferUse& used = kind == DivergenceKind::kResult ? operation.output : operation.input;
+  Divergence divergence = session.NewDivergence(kind, thread);
+  Locate(divergence, operation.call, operation.comm, recorded.comm_seq);
+  if (operation.captured) SetLaunch(divergence, launch);
+  divergence.tensor = used.arg >= 0 ? operation.call.info->params[used.arg].name : "input";
+  divergence.dtype = used.dtype;
+  divergence.count = used.elements;
+  divergence.recorded_hash = seen.hash;
+  divergence.live_hash = hash;
+  divergence.recorded_stats = seen.stats;
+  divergence.live_stats = preload::ComputeStats(live, used.dtype);
+  if (auto bytes = bytes_of_recorded()) {
+    divergence.has_recorded_bytes = true;
+    divergence.element = preload::CompareElements(*bytes, live, used.dtype);
+  }
+  session.Diverge(thread, std::move(divergence), recorded.stack);
+  return 2;
+}
+
 std::string LaunchText(const LiveOperation& operation, uint64_t launch) {
   return operation.captured ? " at launch " + std::to_string(launch + 1) + " of its graph" : "";
 }
@@ -67,30 +96,19 @@ void SetLaunch(Divergence& divergence, uint64_t launch) {
 
 uint32_t CompareBytes(Session& session, ThreadState& thread, const LiveOperation& operation,
                       uint64_t launch, std::span<const std::byte> live) {
-  const RecordedCall& recorded = session.plan().calls()[operation.index];
   const format::Tensor* seen = session.plan().ReadAt(operation.index, launch);
   if (seen == nullptr || seen->hash.IsZero()) return 0;
-  const Hash128 hash = preload::HashBytes(live);
-  const bool equal = hash == seen->hash;
-  session.CountCompared(equal);
-  if (equal) return 1;
-  const BufferUse& input = operation.input;
-  Divergence divergence = session.NewDivergence(DivergenceKind::kInput, thread);
-  Locate(divergence, operation.call, operation.comm, recorded.comm_seq);
-  if (operation.captured) SetLaunch(divergence, launch);
-  divergence.tensor = input.arg >= 0 ? operation.call.info->params[input.arg].name : "input";
-  divergence.dtype = input.dtype;
-  divergence.count = input.elements;
-  divergence.recorded_hash = seen->hash;
-  divergence.live_hash = hash;
-  divergence.recorded_stats = seen->stats;
-  divergence.live_stats = preload::ComputeStats(live, input.dtype);
-  if (auto bytes = RecordedBytes(session, operation, launch, *seen)) {
-    divergence.has_recorded_bytes = true;
-    divergence.element = preload::CompareElements(*bytes, live, input.dtype);
-  }
-  session.Diverge(thread, std::move(divergence), recorded.stack);
-  return 2;
+  auto recorded = [&] { return RecordedBytes(session, operation, launch, *seen); };
+  return Compare(session, thread, operation, DivergenceKind::kInput, launch, *seen, live, recorded);
+}
+
+uint32_t CompareResult(Session& session, ThreadState& thread, const LiveOperation& operation,
+                       uint64_t launch, std::span<const std::byte> live) {
+  const format::Tensor* seen = session.plan().ProducedAt(operation.index, launch);
+  if (seen == nullptr || seen->hash.IsZero()) return 0;
+  auto recorded = [&] { return session.payloads().Read(seen->hash, live.size()); };
+  return Compare(session, thread, operation, DivergenceKind::kResult, launch, *seen, live,
+                 recorded);
 }
 
 void FailResult(Session& session, ThreadState& thread, const LiveOperation& operation,

@@ -28,6 +28,10 @@ void SetLaunch(Divergence& divergence, uint64_t launch);
 uint32_t CompareBytes(Session& session, ThreadState& thread, const LiveOperation& operation,
                       uint64_t launch, std::span<const std::byte> live);
 
+// The same for what the program's own library has computed instead of the recording.
+uint32_t CompareResult(Session& session, ThreadState& thread, const LiveOperation& operation,
+                       uint64_t launch, std::span<const std::byte> live);
+
 // Ends the replay: `recorded` cannot be served, because of `why`.
 [[noreturn]] void FailResult(Session& session, ThreadState& thread, const LiveOperation& operation,
                              uint64_t launch, const format::Tensor& recorded, const Error& why);

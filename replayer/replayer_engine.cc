@@ -19,6 +19,7 @@
 #include <string>
 
 #include "format/child_folder.h"
+#include "include/compat/curand.h"
 #include "preload/api/libc_table.h"
 #include "preload/api/nccl_table.h"
 #include "preload/connection_names.h"
@@ -28,6 +29,7 @@
 #include "preload/threads.h"
 #include "replayer/claim.h"
 #include "replayer/ending.h"
+#include "replayer/generators.h"
 #include "replayer/landlock.h"
 #include "replayer/live_stack.h"
 #include "replayer/live_trace.h"
@@ -229,6 +231,17 @@ void ReplayerEngine::OnNcclCall(Call& call) {
       ServeOrdered(*session_, thread, call);
       break;
   }
+  errno = saved_errno;
+}
+
+void ReplayerEngine::OnCurandCall(Call& call) {
+  if (session_ == nullptr) {  // a child that the trace does not have
+    if (ServedComm::From(call.ArgOf(preload::Role::kComm)) == nullptr) return call.invoke(call);
+    call.result = CURAND_STATUS_NOT_INITIALIZED;  // its parent's
+    return;
+  }
+  const int saved_errno = errno;
+  ServeCurand(*session_, session_->Thread(), call);
   errno = saved_errno;
 }
 

@@ -31,6 +31,7 @@ class ReplayerEngine final : public preload::Engine {
 
   void OnNcclCall(preload::Call& call) override;
   void OnMpiCall(preload::Call& call) override;
+  void OnCurandCall(preload::Call& call) override;
   void OnUnknownMpiCall(const char* name, const char* because) override;
   [[nodiscard]] preload::GroupMode ModeOfGroups() const override {
     return preload::GroupMode::kReplaying;

@@ -1,4 +1,5 @@
-// ServedComm: what an ncclComm_t points to in a replay.
+// ServedComm: what an ncclComm_t points to in a replay, or a curandGenerator_t, which counts as a
+// communicator of one rank.
 //
 // Made when a recorded call that made a communicator is served, never freed (programs use handles
 // after their end, and the real library would say so). Any thread.
@@ -11,6 +12,8 @@
 #include "replayer/replay_plan.h"
 
 namespace deja::replayer {
+
+struct LiveGenerator;
 
 class ServedComm {
  public:
@@ -40,12 +43,21 @@ class ServedComm {
   [[nodiscard]] uint64_t operations() const { return operations_.load(); }
   void SetOperations(uint64_t entered) { operations_.store(entered); }
 
+  // Of a generator: what it works on, and the library's own one beside it (generators.h; null: the
+  // recording has all that it produced).
+  [[nodiscard]] uint64_t stream() const { return stream_.load(std::memory_order_relaxed); }
+  void SetStream(uint64_t stream) { stream_.store(stream, std::memory_order_relaxed); }
+  [[nodiscard]] LiveGenerator* generator() const { return generator_; }
+  void SetGenerator(LiveGenerator* generator) { generator_ = generator; }
+
  private:
   static constexpr uint64_t kMagic = 0x6d6d6f43616a6544;  // "DejaComm"
   std::atomic<uint64_t> magic_{kMagic};
   const RecordedComm* recorded_;
   const bool unfinished_;
   std::atomic<uint64_t> operations_{0};
+  std::atomic<uint64_t> stream_{0};
+  LiveGenerator* generator_ = nullptr;  // before the program has the handle
 };
 
 }  // namespace deja::replayer

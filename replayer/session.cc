@@ -9,6 +9,7 @@
 
 #include "format/replay_origin.h"
 #include "preload/api/c10d_table.h"
+#include "preload/api/curand_table.h"
 #include "preload/api/find_api.h"
 #include "preload/api/libc_table.h"
 #include "preload/api/nccl_table.h"
@@ -466,6 +467,7 @@ std::string ApiText(uint32_t api) {
 CallKind KindOfCall(uint32_t api) {
   const preload::ApiInfo* info = preload::FindNccl(api);
   if (info == nullptr) info = preload::FindC10d(api);
+  if (info == nullptr) info = preload::FindCurand(api);
   if (info == nullptr) return CallKind::kOrdered;
   switch (info->klass) {
     case ApiClass::kCollective:

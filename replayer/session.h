@@ -40,6 +40,7 @@ struct LiveOperation {
   const ServedComm* comm = nullptr;
   preload::BufferUse input;
   preload::BufferUse output;
+  uint64_t stream = 0;
   bool captured = false;  // into a CUDA graph
 };
 
