@@ -80,7 +80,6 @@ def _entry(name, *arguments, result=None, library=_library):
 # Called for every operation: addresses go as numbers, what is over at once keeps Python's lock.
 _group_call = _entry("deja_impl_group_call", ctypes.c_void_p, _REAL, ctypes.c_void_p, result=ctypes.c_int)
 _group_done = _entry("deja_impl_group_done", ctypes.c_void_p)
-_state = _entry("deja_impl_state", ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t)
 _step = _entry("deja_impl_step", ctypes.c_uint64, result=ctypes.c_uint64)
 _register_tensor = _entry(
     "deja_impl_register_tensor",
@@ -90,6 +89,7 @@ _register_callbacks = _entry(
     "deja_impl_register_callbacks", ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
 )
 _quick = ctypes.PyDLL(None)
+_state = _entry("deja_impl_state", ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, library=_quick)
 _set_library = _entry("deja_impl_library", ctypes.c_int, library=_quick)
 _python_at = _entry("deja_impl_python_at", ctypes.c_uint32, result=ctypes.c_uint32, library=_quick)
 _python_function = _entry(
@@ -142,6 +142,15 @@ class library:
         _set_library(0)
 
 
+def as_library(call, arguments=()):
+    """What call(*arguments) returns, made as with library(): in less time."""
+    _set_library(1)
+    try:
+        return call(*arguments)
+    finally:
+        _set_library(0)
+
+
 def step(number):
     """Step `number` of the training loop begins. Returns the step to go on with."""
     return _step(number)
@@ -167,8 +176,8 @@ def unregister(name):
 
 
 def state(name, address, size):
-    """A snapshot of opaque state."""
-    _state(name.encode(), address, size)
+    """A snapshot of opaque state. name: bytes."""
+    _state(name, address, size)
 
 
 def python_at(stack):
@@ -206,12 +215,10 @@ class Pieces:
 
     __slots__ = ("_words", "address", "count")
 
-    def __init__(self, tensors):
-        self._words = words = array.array("Q")
-        for tensor in tensors:
-            words.append(tensor.data_ptr())
-            words.append(tensor.numel() * tensor.element_size())
-        self.address, self.count = words.buffer_info()[0], len(tensors)
+    def __init__(self, words):
+        """words: the address of each tensor and how many bytes it has."""
+        self._words = array.array("Q", words)
+        self.address, self.count = self._words.buffer_info()[0], len(words) // 2
 
 
 NO_PIECES = Pieces(())
@@ -232,10 +239,9 @@ def _packer(kind):
 
 
 _CALL, _DONE = _packer(GroupCall), _packer(GroupDone)
-_CALL_FIELDS = [field[0] for field in GroupCall._fields_]
-_GROUP, _OPERATION, _STATE, _SRC, _ERROR, _ERROR_SIZE = map(
-    _CALL_FIELDS.index, ("group", "operation", "state", "src", "error", "error_size")
-)
+_CALL_SIZE, _DONE_SIZE = _CALL.size, _DONE.size
+_HANDED_OUT, _HANDED_OUT_AT = struct.Struct("@QiiQQ"), GroupCall.operation.offset  # operation to error_size
+_GROUP, _GROUP_AT = struct.Struct("@Q"), GroupCall.group.offset
 _free_buffers = []  # of structures that no call uses
 _under_way = {}  # by the address of its structure: [real, value, raised, text of that]
 
@@ -245,7 +251,7 @@ def _buffer():
     try:
         return _free_buffers.pop()
     except IndexError:
-        buffer = ctypes.create_string_buffer(max(_CALL.size, _DONE.size))
+        buffer = ctypes.create_string_buffer(max(_CALL_SIZE, _DONE_SIZE))
         return buffer, ctypes.addressof(buffer)
 
 
@@ -293,30 +299,30 @@ def group_call(
     python_stack=0,
 ):
     """Hands an operation over. real() makes it; what that raises is raised here."""
+    # A training loop comes here from C++ with its caches full of tensors: what counts is how much code and data of
+    # Python's it takes, hence the long lines.
     held = _buffer()
     buffer, address = held
-    where = _address_of_name(function)
-    text = _address_of_name(name) if name else 0
-    _CALL.pack_into(
-        *(buffer, 0, _CALL.size, dtype, where, group),
-        *(inputs.address, inputs.count, outputs.address, outputs.count),
-        *(op, peer, tag, nranks, text, identity, 0, 0, -1, 0, 0, python_stack, 0),
-    )
+    where, text = _address_of_name(function), _address_of_name(name) if name else 0
+    ins, in_count, outs, out_count = inputs.address, inputs.count, outputs.address, outputs.count
+    # fmt: off
+    _CALL.pack_into(buffer, 0, _CALL_SIZE, dtype, where, group, ins, in_count, outs, out_count, op, peer, tag, nranks,
+                    text, identity, 0, 0, -1, 0, 0, python_stack, 0)
+    # fmt: on
     _under_way[address] = call = [real, None, None, None]
     served = _group_call(address, _make_real_call, address) != 0
     del _under_way[address]
     if call[2] is not None:
         _free_buffers.append(held)
         raise call[2]
-    fields = _CALL.unpack_from(buffer)
-    _free_buffers.append(held)
     outcome = Outcome()
     outcome.served, outcome.value, outcome.error = served, call[1], None
-    outcome.group, outcome.operation = fields[_GROUP], fields[_OPERATION]
-    outcome.state, outcome.src = fields[_STATE], fields[_SRC]
+    outcome.operation, outcome.state, outcome.src, error, size = _HANDED_OUT.unpack_from(buffer, _HANDED_OUT_AT)
+    outcome.group = group or _GROUP.unpack_from(buffer, _GROUP_AT)[0]
+    _free_buffers.append(held)
     if served:
-        if fields[_ERROR]:
-            outcome.error = ctypes.string_at(fields[_ERROR], fields[_ERROR_SIZE])
+        if error:
+            outcome.error = ctypes.string_at(error, size)
         if outcome.state == RAISED:
             raise recorded_error(outcome.error)
     return outcome
@@ -325,11 +331,13 @@ def group_call(
 def group_done(group, operation, dtype=255, outputs=NO_PIECES, src=-1, error=None):
     """Says how an operation ended. In a replay: waits for one that never did in the recording, and does not return."""
     held = _buffer()
-    text = describe(error) if error is not None else None
-    _DONE.pack_into(
-        *(held[0], 0, _DONE.size, dtype, group, operation, outputs.address, outputs.count, src, 0),
-        *((0, 0) if text is None else (address_of(text), len(text))),
-    )
+    text, size = None, 0
+    if error is not None:
+        text = describe(error)
+        size = len(text)
+    where = address_of(text) if text is not None else 0
+    outs, out_count = outputs.address, outputs.count
+    _DONE.pack_into(held[0], 0, _DONE_SIZE, dtype, group, operation, outs, out_count, src, 0, where, size)
     _group_done(held[1])
     _free_buffers.append(held)
 

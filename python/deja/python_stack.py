@@ -10,6 +10,7 @@ from deja import engine
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _MAX_FRAMES = 40  # preload/python_stack.h
+_MAX_KEY = 2 * (_MAX_FRAMES + 4)  # some frames are Deja's
 _MAX_STACKS = 8192
 
 _stacks = {}  # by code objects and places in them: the number, and the objects, so that they stay what they are
@@ -18,20 +19,28 @@ _functions = {}  # by code object's id: (its number, the object)
 
 def here(depth):
     """The number of the stack from the caller's `depth`-th caller outwards."""
-    frame = sys._getframe(depth + 1)
-    key, found = [], []
-    while frame is not None and len(found) < _MAX_FRAMES + 4:  # some are Deja's
+    frame = first = sys._getframe(depth + 1)
+    key = []
+    while frame is not None and len(key) < _MAX_KEY:
         key.append(id(frame.f_code))
         key.append(frame.f_lasti)
-        found.append(frame)
         frame = frame.f_back
     key = tuple(key)
     known = _stacks.get(key)
     if known is None:
+        found = _frames_from(first)
         known = _number_of(found), [frame.f_code for frame in found]
         if len(_stacks) < _MAX_STACKS:
             _stacks[key] = known
     return known[0]
+
+
+def _frames_from(frame):
+    found = []
+    while frame is not None and 2 * len(found) < _MAX_KEY:
+        found.append(frame)
+        frame = frame.f_back
+    return found
 
 
 def _number_of(frames):

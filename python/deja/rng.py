@@ -29,7 +29,7 @@ def compare():
         imported = sys.modules.get(module)
         if imported is not None:
             for name, data, size in states(imported):
-                engine.state("rng/" + name, data, size)
+                engine.state(name, data, size)
 
 
 def save():
@@ -70,25 +70,80 @@ def torch_state(data):
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
-def _of_python(random):
-    _version, words, gauss = random.getstate()
-    held = array.array("I", words)
-    held.extend(array.array("I", array.array("d", (gauss,)).tobytes()) if gauss is not None else ())
-    yield "python", held.buffer_info()[0], len(held) * held.itemsize
+# Bytes of a Mersenne twister, which both generators are: 624 words and a place among them.
+_TWISTER = 4 * 625
 
 
-def _of_numpy(random):
-    state = random.get_state(legacy=False)
-    inner = state["state"]
-    key = inner.get("key")
-    if key is None:  # somebody has put another generator there
-        held = repr(sorted(inner.items())).encode()
-        yield "numpy", engine.address_of(held), len(held)
-        return
-    held = array.array("I", key.tobytes())
-    held.append(inner["pos"])
-    held.extend(array.array("I", array.array("d", (state["gauss"],)).tobytes()) if state["has_gauss"] else ())
-    yield "numpy", held.buffer_info()[0], len(held) * held.itemsize
+class _PythonState:
+    """The state of Python's generator: from where CPython is seen to keep it, since getstate makes 625 objects of it."""
+
+    def __init__(self):
+        self._generator = self._address = None
+
+    def _look_at(self, generator):
+        # _random.Random is an object's head, the place and the words; what getstate says must be there.
+        self._generator, self._address = generator, None
+        address = id(generator) + object.__basicsize__
+        if sys.implementation.name == "cpython" and type(generator).__basicsize__ >= object.__basicsize__ + _TWISTER:
+            words = array.array("I", generator.getstate()[1]).tobytes()
+            if self._words_at(address) == words:
+                self._address = address
+
+    @staticmethod
+    def _words_at(address):
+        held = ctypes.string_at(address, _TWISTER)
+        return held[4:] + held[:4]
+
+    def __call__(self, random):
+        generator = getattr(random.getstate, "__self__", None)
+        if generator is not self._generator:
+            self._look_at(generator)
+        if self._address is not None:
+            held, gauss = self._words_at(self._address), generator.gauss_next
+        else:
+            _version, words, gauss = random.getstate()
+            held = array.array("I", words).tobytes()
+        if gauss is not None:
+            held += array.array("d", (gauss,)).tobytes()
+        yield b"rng/python", engine.address_of(held), len(held)
+
+
+class _NumpyState:
+    """The state of NumPy's global generator, which is asked only if that of its bits is another one than before.
+
+    As long as it has drawn no bits since it had no second normal number in store, it has none.
+    """
+
+    def __init__(self):
+        self._owner = self._bits = self._address = self._seen = None
+
+    def _look_at(self, random):
+        """What get_state says, as bytes."""
+        self._seen = None
+        state = random.get_state(legacy=False)
+        inner = state["state"]
+        key = inner.get("key")
+        if key is None:  # somebody has put another generator there
+            return repr(sorted(inner.items())).encode()
+        held = key.tobytes() + array.array("I", (inner["pos"],)).tobytes()
+        if state["has_gauss"]:
+            return held + array.array("d", (state["gauss"],)).tobytes()
+        self._owner = getattr(random.get_state, "__self__", None)
+        self._bits = getattr(self._owner, "_bit_generator", None)
+        access = getattr(self._bits, "ctypes", None)
+        if access is not None and ctypes.string_at(access.state_address, _TWISTER) == held:
+            self._address, self._seen = access.state_address, held
+        return held
+
+    def __call__(self, random):
+        held = self._seen
+        if (
+            held is None
+            or self._bits is not self._owner._bit_generator
+            or ctypes.string_at(self._address, _TWISTER) != held
+        ):
+            held = self._look_at(random)
+        yield b"rng/numpy", engine.address_of(held), len(held)
 
 
 def _of_torch(torch):
@@ -97,12 +152,12 @@ def _of_torch(torch):
     if generator is None:
         return
     state = generator.get_state()
-    yield "torch", state.data_ptr(), state.numel()
+    yield b"rng/torch", state.data_ptr(), state.numel()
     cuda = sys.modules.get("torch.cuda")
     if cuda is not None and cuda.is_initialized():
         for number, generator in enumerate(cuda.default_generators):
             state = generator.get_state()
-            yield f"torch.cuda.{number}", state.data_ptr(), state.numel()
+            yield b"rng/torch.cuda.%d" % number, state.data_ptr(), state.numel()
 
 
-_GENERATORS = (("random", _of_python), ("numpy.random", _of_numpy), ("torch", _of_torch))
+_GENERATORS = (("random", _PythonState()), ("numpy.random", _NumpyState()), ("torch", _of_torch))

@@ -11,10 +11,10 @@ import torch
 from torch._C import _distributed_c10d as c10d
 
 from deja import engine, python_stack, torch_works
-from deja.torch_dtypes import DTYPES
+from deja.torch_dtypes import SIZED_DTYPES
 
 _BYTES = 255
-_CPU = torch.device("cpu")
+_STRIDED = torch.strided
 
 # ncclRedOp_t; c10d's others are -1 less their number.
 _NUMBERS = {"SUM": 0, "PRODUCT": 1, "MAX": 2, "MIN": 3, "AVG": 4, "BAND": -1, "BOR": -2, "BXOR": -3}
@@ -32,17 +32,6 @@ def _flat(tensors):
         else:
             flat += _flat(tensor)
     return flat
-
-
-def _dtype_of(inputs, outputs):
-    kind = None
-    for tensors in (inputs,) if inputs is outputs else (inputs, outputs):
-        for tensor in tensors:
-            if kind is None:
-                kind = tensor.dtype
-            elif kind is not tensor.dtype:
-                return _BYTES
-    return DTYPES.get(kind, _BYTES)
 
 
 def _reduction(opts):
@@ -63,23 +52,26 @@ def _strided(tensor):
 class Dense:
     """Tensors as runs of bytes: themselves, or copies of those that have gaps or lie elsewhere."""
 
-    __slots__ = ("_tensors", "_copies", "pieces")
+    __slots__ = ("_tensors", "_copies", "kind", "pieces")
 
     def __init__(self, tensors, read):
-        self._tensors = dense = tensors
-        self._copies = []
-        for at, tensor in enumerate(tensors):
-            if tensor.layout is torch.strided and tensor.is_contiguous() and tensor.device == _CPU:
-                continue
-            if read:
-                copy = _strided(tensor).cpu().contiguous()
-            else:
-                copy = torch.empty(tensor.shape, dtype=tensor.dtype)
-            if dense is tensors:
-                dense = list(tensors)
-            dense[at] = copy
-            self._copies.append((tensor, copy))
-        self.pieces = engine.Pieces(dense)
+        self._tensors, self._copies = tensors, ()
+        kind, words = None, []
+        for tensor in tensors:
+            if not (tensor.is_cpu and tensor.layout is _STRIDED and tensor.is_contiguous()):
+                tensor = self._copied(tensor, read)
+            own = tensor.dtype
+            kind = own if kind is None or kind is own else _BYTES
+            known = SIZED_DTYPES.get(own)
+            words.append(tensor.data_ptr())
+            words.append(tensor.numel() * (tensor.element_size() if known is None else known[1]))
+        self.kind = kind  # of all the tensors; _BYTES where they differ; None: there is none
+        self.pieces = engine.Pieces(words)
+
+    def _copied(self, tensor, read):
+        copy = _strided(tensor).cpu().contiguous() if read else torch.empty(tensor.shape, dtype=tensor.dtype)
+        self._copies = (*self._copies, (tensor, copy))
+        return copy
 
     def read_back(self):
         """The copies hold what the tensors hold now."""
@@ -94,6 +86,15 @@ class Dense:
             else:  # a detached one has indices and values of its own
                 with torch.no_grad():
                     tensor.copy_(copy.to_sparse())
+
+
+def _dtype_of(read, written):
+    """The number of the element type of all these tensors."""
+    if read.kind is written.kind or written.kind is None:
+        kind = read.kind
+    else:
+        kind = written.kind if read.kind is None else _BYTES
+    return SIZED_DTYPES.get(kind, (_BYTES,))[0]
 
 
 class Group(c10d.ProcessGroup):
@@ -273,17 +274,17 @@ class Group(c10d.ProcessGroup):
         in_place = inputs is outputs
         written = Dense(outputs, read=in_place)
         read = written if in_place else Dense(inputs, read=True)
-        dtype = _dtype_of(inputs, outputs)
+        dtype = _dtype_of(read, written)
         outcome = engine.group_call(
-            "c10d_" + name.lstrip("_"),
+            _NAMES.get(name) or _name_of(name),
             lambda: self._make(name, args, kwargs),
-            inputs=read.pieces,
-            outputs=written.pieces,
-            group=self._deja_group,
-            dtype=dtype,
-            op=op,
-            peer=peer,
-            tag=tag,
+            read.pieces,
+            written.pieces,
+            self._deja_group,
+            dtype,
+            op,
+            peer,
+            tag,
             python_stack=python_stack.here(2),
         )
         if outcome.served:
@@ -295,6 +296,13 @@ class Group(c10d.ProcessGroup):
         if is_blocking:
             return ending.succeeded()
         return torch_works.recorded(name, self._deja_watcher, outcome.value, ending, outputs)
+
+
+_NAMES = {}  # of operations in a trace, by those of their methods
+
+
+def _name_of(method):
+    return _NAMES.setdefault(method, "c10d_" + method.lstrip("_"))
 
 
 def _first(args, kwargs):

@@ -11,17 +11,26 @@ from deja import engine, rng
 
 _leader = None  # a weak reference to the optimizer that counts
 _count = 0
-_steps_of = weakref.WeakKeyDictionary()  # by optimizer
+_steps_of = {}  # by the optimizer's id: a weak reference to it, and how many steps it has made
 
 
 def steps_of(optimizer):
     """How many steps it has made."""
-    return _steps_of.get(optimizer, 0)
+    known = _steps_of.get(id(optimizer))
+    return known[1] if known is not None else 0
+
+
+def _count_step(optimizer):
+    key = id(optimizer)
+    known = _steps_of.get(key)
+    if known is None:
+        known = _steps_of[key] = [weakref.ref(optimizer, lambda _: _steps_of.pop(key, None)), 0]
+    known[1] += 1
 
 
 def _has_stepped(optimizer):
     global _leader, _count
-    _steps_of[optimizer] = steps_of(optimizer) + 1
+    _count_step(optimizer)
     if engine.steps_are_named():
         return
     if _leader is None:

@@ -2,7 +2,6 @@
 
 import _thread
 import atexit
-import contextlib
 import os
 import queue
 import sys
@@ -55,20 +54,18 @@ class Ending:
         self._lock = _thread.allocate_lock()
 
     def succeeded(self, src=-1):
-        self._tell(src=src)
-
-    def failed(self, error):
-        self._tell(error=error)
-
-    def _tell(self, **how):
         with self._lock:
             tensors, self._tensors = self._tensors, None
-            if tensors is None:
-                return
-            if "error" not in how:
+            if tensors is not None:
                 tensors.read_back()
-                how["outputs"] = tensors.pieces
-            engine.group_done(self._outcome.group, self._outcome.operation, self._dtype, **how)
+                outcome = self._outcome
+                engine.group_done(outcome.group, outcome.operation, self._dtype, tensors.pieces, src)
+
+    def failed(self, error):
+        with self._lock:
+            tensors, self._tensors = self._tensors, None
+            if tensors is not None:
+                engine.group_done(self._outcome.group, self._outcome.operation, self._dtype, error=error)
 
 
 class RecordedWork(c10d.Work):
@@ -79,8 +76,7 @@ class RecordedWork(c10d.Work):
 
     def wait(self, *timeout):
         try:
-            with engine.library():
-                result = self._work.wait(*timeout)
+            result = engine.as_library(self._work.wait, timeout)
         except BaseException as error:
             self._ending.failed(error)
             raise
@@ -94,8 +90,7 @@ class RecordedWork(c10d.Work):
         self.wait()
 
     def is_completed(self):
-        with engine.library():
-            done = self._work.is_completed()
+        done = engine.as_library(self._work.is_completed)
         # exception() of a work of C++ cannot be asked from Python: it raises.
         if done and self._work.is_success():
             self._finish()
@@ -122,8 +117,10 @@ class RecordedWork(c10d.Work):
 
     def note(self):
         """Waits, and leaves it to others to meet the error."""
-        with contextlib.suppress(Exception):
+        try:
             self.wait()
+        except Exception:  # noqa: S110, SIM105: contextlib takes as long as all the rest
+            pass
 
 
 def recorded(name, watcher, work, ending, outputs):

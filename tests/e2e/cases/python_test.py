@@ -38,6 +38,10 @@ class Python(harness.DejaTest):
         self.assertEqual(replayed.code, harness.EXIT_DIVERGED, str(replayed))
         self.assertIn("RNG state of python diverges at step 3", replayed.stdout)
 
+    def test_states_are_those_that_the_generators_say(self):
+        checked = self.command([sys.executable, APPS / "generator_states.py", harness.ROOT / "python"])
+        self.assertEqual(self.checked(checked).stdout, "equal\n")
+
     def test_files_that_are_written_past_the_c_library(self):
         for name in ("plain", "recorded"):
             (self.dir / name).mkdir()
