@@ -31,36 +31,11 @@ struct CurandLibrary {
   static void Enter(Engine& engine, Call& call) { engine.OnCurandCall(call); }
 };
 
-template <CurandApi kApi, typename Function>
-using Hook = TableHook<CurandLibrary, kApi, Function>;
-
 }  // namespace
 }  // namespace deja::preload
 
-// The hooks. The compiler checks each against the declaration in curand.h.
-extern "C" {
-#define DEJA_FN(id, result, name, since, klass, ...)                                          \
-  result name DEJA_PARAMS(__VA_ARGS__) {                                                      \
-    return deja::preload::Hook<deja::preload::CurandApi::name,                                \
-                               result DEJA_TYPES(__VA_ARGS__)>::Enter DEJA_ARGS(__VA_ARGS__); \
-  }                                                                                           \
-  __attribute__((alias(#name), visibility("hidden")))                                         \
-  result deja_hook_##name DEJA_PARAMS(__VA_ARGS__);
-#include "preload/api/curand.def"
-#undef DEJA_FN
-}
-
-namespace deja::preload {
-
-void* CurandHookAddress(const ApiInfo& info) {
-  // NOLINTNEXTLINE(readability-identifier-naming): a constant
-  static void (*const kHooks[])() = {
-#define DEJA_FN(id, result, name, since, klass, ...) \
-  reinterpret_cast<void (*)()>(&deja_hook_##name),
-#include "preload/api/curand.def"
-#undef DEJA_FN
-  };
-  return reinterpret_cast<void*>(kHooks[info.id - kCurandFamily]);
-}
-
-}  // namespace deja::preload
+#define DEJA_TABLE_DEF "preload/api/curand.def"
+#define DEJA_TABLE_LIBRARY CurandLibrary
+#define DEJA_TABLE_FAMILY kCurandFamily
+#define DEJA_HOOK_ADDRESS CurandHookAddress
+#include "preload/hooks/table_exports.inc"

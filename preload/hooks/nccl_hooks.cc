@@ -37,36 +37,11 @@ struct NcclLibrary {
   static void Enter(Engine& engine, Call& call) { engine.OnNcclCall(call); }
 };
 
-template <NcclApi kApi, typename Function>
-using Hook = TableHook<NcclLibrary, kApi, Function>;
-
 }  // namespace
 }  // namespace deja::preload
 
-// The hooks. The compiler checks each against the declaration in nccl.h.
-extern "C" {
-#define DEJA_FN(id, result, name, since, klass, ...)                                          \
-  result name DEJA_PARAMS(__VA_ARGS__) {                                                      \
-    return deja::preload::Hook<deja::preload::NcclApi::name,                                  \
-                               result DEJA_TYPES(__VA_ARGS__)>::Enter DEJA_ARGS(__VA_ARGS__); \
-  }                                                                                           \
-  __attribute__((alias(#name), visibility("hidden")))                                         \
-  result deja_hook_##name DEJA_PARAMS(__VA_ARGS__);
-#include "preload/api/nccl.def"
-#undef DEJA_FN
-}
-
-namespace deja::preload {
-
-void* NcclHookAddress(const ApiInfo& info) {
-  // NOLINTNEXTLINE(readability-identifier-naming): a constant
-  static void (*const kHooks[])() = {
-#define DEJA_FN(id, result, name, since, klass, ...) \
-  reinterpret_cast<void (*)()>(&deja_hook_##name),
-#include "preload/api/nccl.def"
-#undef DEJA_FN
-  };
-  return reinterpret_cast<void*>(kHooks[info.id - kNcclFamily]);
-}
-
-}  // namespace deja::preload
+#define DEJA_TABLE_DEF "preload/api/nccl.def"
+#define DEJA_TABLE_LIBRARY NcclLibrary
+#define DEJA_TABLE_FAMILY kNcclFamily
+#define DEJA_HOOK_ADDRESS NcclHookAddress
+#include "preload/hooks/table_exports.inc"
