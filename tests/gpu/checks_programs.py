@@ -123,6 +123,26 @@ class Graphs(check.Check):
         self.check_all_replays(["--unseeded", "--launches=20", "--again"], n=2)
 
 
+class Curand(check.Check):
+    PROGRAM = "cuda_random"
+
+    def need(self):
+        super().need()
+        if self.machine.no_curand:
+            self.skipTest(self.machine.no_curand)
+
+    def test_curand_2_ranks(self):
+        """two generators of cuRAND on two streams, what they drew summed over the ranks"""
+        self.check_all_replays(["--reduce"], n=2)
+
+    def test_curand_verified(self):
+        """level digest: a replay draws again, and compares"""
+        recorded = self.checked(self.record_single(harness.app(self.PROGRAM), options=["--level", "digest"]))
+        replay = self.checked(self.replay(0))
+        self.assertEqual(harness.without_report(replay.stdout), recorded.stdout)
+        self.assertIn("15 digests compared, all equal", replay.stdout)
+
+
 class Others(check.Check):
     def test_digits(self):
         """the digits example with device buffers"""

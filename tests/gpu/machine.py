@@ -29,12 +29,13 @@ class Machine:
     nccl: str = ""  # version
     nccl_folder: str = ""
     no_nccl: str = ""
+    no_curand: str = ""
     python: str = ""  # that has torch
     torch: str = ""  # version
     no_torch: str = ""
     sanitizer: str = ""  # path
     nccl_tests: str = ""  # folder
-    libraries: tuple = ()  # folders of NCCL (and the simulated driver), first in the library path of ranks
+    libraries: tuple = ()  # folders of NCCL and cuRAND (and the simulated driver), first in the library path of ranks
     last_libraries: tuple = ()  # last in it
 
     def environment(self, own_libraries=False):
@@ -101,6 +102,27 @@ def find_nccl(machine, given, python):
         machine.no_nccl = f"no libnccl.so.2 could be loaded ({error})"
 
 
+ASK_CURAND = """
+import ctypes, os, sys
+ctypes.CDLL(sys.argv[1])
+print(os.path.dirname(next(line.split()[-1] for line in open("/proc/self/maps") if "/libcurand.so" in line)))
+"""
+
+
+def find_curand(machine, python):
+    """What the loader finds, else CUDA's, else the one that came with torch."""
+    folders = ["", "/usr/local/cuda/lib64"]
+    if python:
+        folders.append(ask_python(python, "import nvidia.curand; print(list(nvidia.curand.__path__)[0] + '/lib')")[0])
+    for folder in folders:
+        found, error = ask(ASK_CURAND, os.path.join(folder, "libcurand.so.10"))
+        if found:
+            machine.libraries = (*machine.libraries, found)
+            machine.no_curand = ""
+            return
+        machine.no_curand = f"no libcurand.so.10 could be loaded ({error})"
+
+
 def ask_python(python, code):
     run = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     return run.stdout.strip(), (run.stderr.strip().splitlines() or ["no message"])[-1]
@@ -147,5 +169,6 @@ def look(simulated, nccl="", python="", nccl_tests=""):
         find_nccl(machine, nccl, machine.python)
         if machine.nccl_folder:
             machine.libraries = (machine.nccl_folder,)
+        find_curand(machine, machine.python)
         machine.sanitizer = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer") or ""
     return machine
