@@ -1,4 +1,5 @@
 """Generators of cuRAND's host API: what they draw is recorded, and served or computed again and compared."""
+import os
 import sys
 from pathlib import Path
 
@@ -137,6 +138,25 @@ class HostGenerators(Curand):
         self.replay_app(options=["--out", self.trace_path("again.deja")])
         run = self.checked(self.deja("diff", self.trace_path(), self.trace_path("again.deja")))
         self.assertNotIn("differ", run.stdout.splitlines()[0])
+
+
+class NvidiasLibrary(Curand):
+    """Its generators on the host need no driver."""
+    PROGRAM = "curand_generators"
+
+    def test_served_and_verified(self):
+        folder = os.environ.get("DEJA_CURAND_LIBRARY", "/usr/local/cuda/lib64")
+        if not (Path(folder) / "libcurand.so.10").exists():
+            self.skipTest(f"no libcurand.so.10 in {folder} (DEJA_CURAND_LIBRARY names a folder)")
+        recorded = self.checked(self.record_single(harness.app(self.PROGRAM), "--steps=2", options=["--level", "digest"],
+                                                   env={"LD_LIBRARY_PATH": folder}))
+        self.assertRegex(recorded.stdout, r"version 1[0-9]{4} \(1[0-9]\)")
+        self.assertNotIn("version 10000 ", recorded.stdout)
+        run = self.replay_app(options=["--json"])
+        self.assertIn(recorded.stdout, run.stderr)
+        report = run.json()["ranks"][0]
+        self.assertGreater(report["digests_compared"], GENERATORS * (CALLS - 3))
+        self.assertEqual(report["digests_different"], 0)
 
 
 class DeviceGenerators(Curand):
