@@ -139,8 +139,8 @@ void AddOptions(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--delta-memory", g_options.delta_memory,
                  "Memory of each rank for the tensors of the step before, to keep only what has "
-                 "changed in them (named tensors, and the results of the same collective of each "
-                 "step, where that is less); 0: keep each on its own")
+                 "changed in them (named tensors, the results of the same collective of each "
+                 "step, and what checkpoints hold, where that is less); 0: keep each on its own")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40))
       ->capture_default_str();

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
+
+#include "format/payload_series.h"
 
 namespace deja::format {
 namespace {
@@ -42,11 +45,16 @@ void PayloadBases::Forget(Entry& entry) {
   entry.copy.reset();
 }
 
+bool PayloadBases::IsStale(const Place& place, uint64_t step) const {
+  if ((place.series & kOfCheckpoints) != 0) return place.step < checkpoint_before_;
+  return place.step + kStaleSteps < step;
+}
+
 bool PayloadBases::MakeRoom(uint64_t size, uint64_t step) {
   if (size > memory_) return false;
   if (used_ + size <= memory_) return true;
   for (auto entry = entries_.begin(); entry != entries_.end();) {
-    const bool stale = entry->second.place.step + kStaleSteps < step;
+    const bool stale = IsStale(entry->second.place, step);
     if (stale) Forget(entry->second);
     entry = stale ? entries_.erase(entry) : std::next(entry);
   }
@@ -55,6 +63,8 @@ bool PayloadBases::MakeRoom(uint64_t size, uint64_t step) {
 
 void PayloadBases::Remember(const Place& place, const Base& base, Tried tried) {
   if (memory_ == 0 || place.series == 0 || place.size > memory_) return;
+  if ((place.series & kOfCheckpoints) != 0 && place.step > checkpoint_step_)
+    checkpoint_before_ = std::exchange(checkpoint_step_, place.step);
   Entry* entry = EntryOf(place);
   if (entry == nullptr) {
     if (entries_.size() >= kMostEntries) Clear();

@@ -2,10 +2,11 @@
 // series can be written as the difference to it (docs/FORMAT.md, "Differences").
 //
 // A series is a number that tensors have in common which are likely to differ little: a named
-// tensor at each of its snapshots, the result of the same collective of each step. Chunks of one
-// series with the same place and size follow one another. Bounded: what does not fit is not
-// remembered, what was not seen for some steps makes room, and a series whose differences save
-// nothing is left alone for longer and longer.
+// tensor at each of its snapshots, the result of the same collective of each step, a registered
+// object at each checkpoint. Chunks of one series with the same place and size follow one another.
+// Bounded: what does not fit is not remembered, what was not seen for some steps (or, of
+// checkpoints, at the last one) makes room, and a series whose differences save nothing is left
+// alone for longer and longer.
 //
 // Owner: RankWriter. One thread at a time. Running out of memory means that less is remembered.
 #ifndef DEJA_FORMAT_PAYLOAD_BASES_H_
@@ -39,6 +40,7 @@ class PayloadBases {
     uint64_t frame = 0;  // where its chunk is in the file
     uint32_t differences = 0;
     uint64_t stored_size = 0;  // as it was encoded without a difference, it or one before it
+    uint32_t element_size = 0;
   };
 
   // What was remembered of the place, if a difference to it may be written. Good until the next
@@ -63,11 +65,14 @@ class PayloadBases {
 
   static uint64_t KeyOf(const Place& place);
   Entry* EntryOf(const Place& place);
+  [[nodiscard]] bool IsStale(const Place& place, uint64_t step) const;
   bool MakeRoom(uint64_t size, uint64_t step);
   void Forget(Entry& entry);
 
   const uint64_t memory_;
   uint64_t used_ = 0;
+  uint64_t checkpoint_step_ = 0;  // of the newest one
+  uint64_t checkpoint_before_ = 0;
   std::unordered_map<uint64_t, Entry> entries_;
 };
 

@@ -4,12 +4,12 @@
 #include <cstring>
 #include <string>
 
+#include "format/element_difference.h"
 #include "format/frame_format.h"
 #include "format/frame_reader.h"
 #include "format/message_codec.h"
 #include "format/payload_bases.h"
 #include "format/tensor_codec.h"
-#include "format/xor_bytes.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -291,16 +291,20 @@ Status PayloadTable::ReadChunk(const Hash128& hash, uint64_t total_size, const P
 // What a chunk builds on stands before it in its file, so that there is no way around in a circle.
 Status PayloadTable::DecodeChunk(const PayloadChunk& chunk, uint32_t segment, uint64_t frame,
                                  std::span<std::byte> out) const {
-  const auto decode = [](const PayloadChunk& from, std::span<std::byte> to) {
-    const auto codec = static_cast<TensorCodec>(from.codec);
-    return DecodeTensor(codec == TensorCodec::kDifference ? TensorCodec::kPlanes : codec,
-                        from.element_size, AsBytes(from.data), to);
+  const auto kind_of = [](const PayloadChunk& from) {
+    return DifferenceKind{static_cast<TensorCodec>(from.codec), from.element_size};
   };
   const auto differs = [](const PayloadChunk& from) {
-    return static_cast<TensorCodec>(from.codec) == TensorCodec::kDifference;
+    return IsDifference(static_cast<TensorCodec>(from.codec));
+  };
+  const auto decode = [&](const PayloadChunk& from, std::span<std::byte> to) {
+    const TensorCodec codec =
+        differs(from) ? TensorCodec::kPlanes : static_cast<TensorCodec>(from.codec);
+    return DecodeTensor(codec, from.element_size, AsBytes(from.data), to);
   };
   DEJA_RETURN_IF_ERROR(decode(chunk, out));
   if (!differs(chunk)) return {};
+  const DifferenceKind kind = kind_of(chunk);
   std::vector<std::byte> bytes;
   std::vector<std::byte> decoded(out.size());
   PayloadChunk base = chunk;
@@ -312,11 +316,20 @@ Status PayloadTable::DecodeChunk(const PayloadChunk& chunk, uint32_t segment, ui
     if (differences > kMaxDifferences) return bad("it builds on too many other chunks");
     if (at >= frame) return bad("it builds on what comes after it");
     base = PayloadChunk();
-    DEJA_RETURN_IF_ERROR(ReadFrame(segment, at, bytes, base));
+    if (const Status read = ReadFrame(segment, at, bytes, base); !read)
+      return Fail(
+          read.error().code,
+          PlaceOf(segment, frame) + "what it builds on cannot be read: " + read.error().message);
     if (base.offset != chunk.offset || base.size != chunk.size)
       return bad("it builds on a chunk of another place");
     DEJA_RETURN_IF_ERROR(decode(base, decoded));
-    XorBytes(out.data(), decoded.data(), out.size(), out.data());
+    if (!differs(base)) {
+      ApplyDifference(kind, decoded, out);
+    } else if (kind_of(base) == kind) {
+      JoinDifferences(kind, decoded, out);
+    } else {
+      return bad("it builds on a difference of another kind");
+    }
     frame = at;
   }
   return {};

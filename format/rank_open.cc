@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "format/element_difference.h"
 #include "format/format_version.h"
 #include "format/frame_format.h"
 #include "format/frame_reader.h"
@@ -252,7 +253,7 @@ void RankReaderImpl::ScanSegment(uint32_t segment, const ReadFile& file) {
     PayloadChunk chunk;
     const Status parsed = ParseChunk(payload, chunk);
     // What it builds on is damaged, and that has been said.
-    if (parsed && chunk.codec == static_cast<uint32_t>(TensorCodec::kDifference) &&
+    if (parsed && IsDifference(static_cast<TensorCodec>(chunk.codec)) &&
         good.count(chunk.base) == 0)
       continue;
     if (parsed) good.insert(frame.offset);

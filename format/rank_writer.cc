@@ -9,11 +9,11 @@
 #include <set>
 #include <utility>
 
+#include "format/element_difference.h"
 #include "format/frame_reader.h"
 #include "format/message_codec.h"
 #include "format/payload_segments.h"
 #include "format/tensor_codec.h"
-#include "format/xor_bytes.h"
 
 namespace deja::format {
 namespace {
@@ -266,8 +266,11 @@ void RankWriter::Count(const BatchInfo& batch, uint64_t events) {
 // False if it would not save enough for what reading it costs.
 bool RankWriter::EncodeDifference(const PayloadPart& part, const PayloadBases::Base& base,
                                   PayloadChunk& chunk) {
+  const DifferenceKind kind{DifferenceCodec(part.element_size), part.element_size};
+  // A reader adds the differences of a chain up.
+  if (base.element_size != part.element_size) return false;
   difference_.resize(part.bytes.size());
-  XorBytes(part.bytes.data(), base.bytes.data(), part.bytes.size(), difference_.data());
+  MakeDifference(kind, part.bytes, base.bytes, difference_);
   const EncodedTensor encoded =
       EncodeTensor(difference_, part.element_size, scratch_, options_.effort);
   const auto size = static_cast<double>(encoded.bytes.size());
@@ -275,7 +278,7 @@ bool RankWriter::EncodeDifference(const PayloadPart& part, const PayloadBases::B
       size > kDifferencePays * static_cast<double>(base.stored_size)) {
     return false;
   }
-  chunk.codec = static_cast<uint32_t>(TensorCodec::kDifference);
+  chunk.codec = static_cast<uint32_t>(kind.codec);
   chunk.base = base.frame;
   chunk.data = AsText(encoded.bytes);
   return true;
@@ -289,6 +292,7 @@ Result<uint64_t> RankWriter::WriteChunk(const PayloadPart& part) {
   const PayloadBases::Base* base = bases_.Find(place);
   PayloadBases::Base next;
   next.bytes = part.bytes;
+  next.element_size = part.element_size;
   PayloadChunk chunk;
   chunk.hash = part.hash;
   chunk.total_size = part.total_size;

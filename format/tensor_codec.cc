@@ -256,6 +256,7 @@ Status DecodeTensor(TensorCodec codec, uint32_t element_size, std::span<const st
       if (element_size == 8) return DecodePlanes<uint64_t>(in, out);
       return Fail(ErrorCode::kCorrupt, "planes: element size is not 1, 2, 4 or 8");
     case TensorCodec::kDifference:
+    case TensorCodec::kElementDifference:
       return Fail(ErrorCode::kCorrupt, "a difference without what it is a difference to");
   }
   return Fail(ErrorCode::kCorrupt,

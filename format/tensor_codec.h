@@ -19,8 +19,9 @@ enum class TensorCodec : uint32_t {
   kZstd = 1,    // one zstd frame
   kPlanes = 2,  // byte planes, each stored, constant, Huffman coded, zstd or packed
   // Byte planes of the difference to an earlier chunk (PayloadChunk.base), which only who has the
-  // file can decode.
-  kDifference = 3,
+  // file can decode (format/element_difference.h).
+  kDifference = 3,         // XOR
+  kElementDifference = 4,  // of the elements' places in the order of their values
 };
 
 // Largest chunk that is encoded at once; payloads are cut into chunks of this many bytes.

@@ -4,8 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <functional>
 #include <string>
+#include <string_view>
 
+#include "format/payload_series.h"
 #include "preload/checkpoint_registry.h"
 #include "preload/device.h"
 #include "preload/digest.h"
@@ -30,7 +33,8 @@ void WriteItem(Recording& rec, const preload::SnapshotCall& call, format::Checkp
     const std::span<const std::byte> bytes{static_cast<const std::byte*>(call.data), call.bytes};
     item.tensor.hash = preload::HashBytes(bytes);
     const format::Placed placed =
-        rec.KeepPayload(item.tensor.hash, bytes, preload::ElementSize(item.tensor.dtype));
+        rec.KeepPayload(item.tensor.hash, bytes, preload::ElementSize(item.tensor.dtype),
+                        format::CheckpointSeries(std::hash<std::string_view>()(item.name)));
     kept = placed.kept;
     item.tensor.segment = placed.segment;
   }

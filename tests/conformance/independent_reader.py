@@ -375,7 +375,7 @@ def decode_planes(data, size, element):
 
 
 def decode_chunk(chunk):
-    """Its bytes, or of a difference (codec 3) the difference."""
+    """Its bytes, or of a difference (codecs 3 and 4) the difference."""
     size, codec = chunk.get(4, 0), chunk.get(5, 0)
     data = bytes.fromhex(chunk.get(7, ""))
     if size > MAX_CHUNK:
@@ -384,7 +384,7 @@ def decode_chunk(chunk):
         out = data
     elif codec == 1:
         out = zstd_decode(data, size)
-    elif codec in (2, 3):
+    elif codec in (2, 3, 4):
         out = decode_planes(data, size, chunk.get(6, 0))
     else:
         raise Corrupt("codec")
@@ -403,21 +403,34 @@ def segments(folder):
     return [found[number] for number in sorted(found)]
 
 
+def add_elements(base, folded, element):
+    """What a difference of elements (codec 4) makes of the bytes that it builds on."""
+    out, bits = bytearray(), 8 * element
+    top, mask = 1 << bits - 1, (1 << bits) - 1
+    whole = len(base) // element * element
+    for at in range(0, whole, element):
+        before, difference = (int.from_bytes(data[at:at + element], "little") for data in (base, folded))
+        place = (before ^ mask if before & top else before ^ top) + ((difference >> 1) ^ -(difference & 1)) & mask
+        out += (place ^ top if place & top else place ^ mask).to_bytes(element, "little")
+    return bytes(out) + bytes(a ^ b for a, b in zip(base[whole:], folded[whole:]))
+
+
 def read_chunks(file):
     """The chunks of a payload file, each with its bytes."""
-    decoded = {}  # by offset in the file: place, size, bytes, differences that it builds on
+    decoded = {}  # by offset in the file: place, bytes, differences that it builds on, their kind
     for kind, payload, at in file.frames():
         if kind != CHUNK:
             continue
         chunk = decode("PayloadChunk", payload)
         out, depth, place = decode_chunk(chunk), 0, (chunk.get(3, 0), chunk.get(4, 0))
-        if chunk.get(5, 0) == 3:
-            base_place, base, base_depth = decoded.get(chunk.get(9, 0), (None, b"", 0))
+        codec, element = kind_of = chunk.get(5, 0), chunk.get(6, 0)
+        if codec in (3, 4):
+            base_place, base, base_depth, base_kind = decoded.get(chunk.get(9, 0), (None, b"", 0, None))
             depth = base_depth + 1
-            if base_place != place or depth > MAX_DIFFERENCES:
+            if base_place != place or depth > MAX_DIFFERENCES or (base_depth and base_kind != kind_of):
                 continue
-            out = bytes(a ^ b for a, b in zip(out, base))
-        decoded[at] = place, out, depth
+            out = add_elements(base, out, element) if codec == 4 else bytes(a ^ b for a, b in zip(out, base))
+        decoded[at] = place, out, depth, kind_of
         yield chunk, out
 
 

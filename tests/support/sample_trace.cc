@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "format/batch_info.h"
+#include "format/element_difference.h"
 #include "format/format_version.h"
 #include "format/frame_format.h"
 #include "format/frame_writer.h"
@@ -312,15 +313,17 @@ class Builder {
     const uint64_t half = bytes.size() / 8 * 4;
     for (size_t i = 0; i < 2; ++i) {
       const std::string& before = rank_.payloads.front().second;
-      std::string difference;
-      for (size_t at = i * half; at < (i + 1) * half; ++at)
-        difference += static_cast<char>(bytes[at] ^ before[at]);
-      const EncodedTensor encoded = EncodeTensor(AsBytes(difference), 4, scratch);
+      const DifferenceKind kind{i == 0 ? TensorCodec::kDifference : TensorCodec::kElementDifference,
+                                4};
+      std::vector<std::byte> difference(half);
+      MakeDifference(kind, AsBytes(bytes).subspan(i * half, half),
+                     AsBytes(before).subspan(i * half, half), difference);
+      const EncodedTensor encoded = EncodeTensor(difference, 4, scratch);
       const PayloadChunk chunk{info.hash,
                                bytes.size(),
                                i * half,
                                half,
-                               static_cast<uint32_t>(TensorCodec::kDifference),
+                               static_cast<uint32_t>(kind.codec),
                                4,
                                AsText(encoded.bytes),
                                0,

@@ -182,5 +182,25 @@ TEST_F(HostileDifferences, InALongChain) {
   EXPECT_NE(Error("too many"), "");
 }
 
+TEST_F(HostileDifferences, OfTwoKinds) {
+  const uint64_t first = Add("first", 0, 0);
+  const uint64_t xored = Add("xored", 3, first);
+  const uint64_t subtracted = Add("subtracted", 4, first);
+  Add("mixed", 4, xored);
+  Add("mixed, too", 3, subtracted);
+  EXPECT_NE(Error("mixed").find("another kind"), std::string::npos) << Error("mixed");
+  EXPECT_NE(Error("mixed, too").find("another kind"), std::string::npos);
+}
+
+TEST_F(HostileDifferences, WhatBuildsOnADamagedChunkIsNotThere) {
+  const uint64_t first = Add("first", 0, 0);
+  Add("xored", 3, first);
+  Add("subtracted", 4, first);
+  EXPECT_NE(Error("subtracted").find("hash"), std::string::npos) << "its bytes are not the name's";
+  rank_.payloads_file[first + 40] ^= std::byte{1};
+  for (const char* name : {"xored", "subtracted"})
+    EXPECT_NE(Error(name).find("not completely in the trace"), std::string::npos) << Error(name);
+}
+
 }  // namespace
 }  // namespace deja::format

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "format/payload_series.h"
 #include "format/wire.h"
 
 namespace deja::format {
@@ -66,6 +67,21 @@ TEST(PayloadBases, MemoryIsBoundedAndWhatIsStaleMakesRoom) {
   EXPECT_EQ(bases.bytes(), 10u);
   bases.Remember({4, 0, 11, 9}, Base("larger then", 6), Tried::kNo);
   EXPECT_EQ(bases.Find({4, 0, 11, 9}), nullptr);
+}
+
+TEST(PayloadBases, OfCheckpointsTheLastOneStays) {
+  constexpr uint32_t kWeights = CheckpointSeries(1);
+  constexpr uint32_t kMoments = CheckpointSeries(2);
+  PayloadBases bases(10);
+  bases.Remember({kWeights, 0, 5, 100}, Base("first", 1), Tried::kNo);
+  bases.Remember({7, 0, 5, 198}, Base("grads", 2), Tried::kNo);
+  // Of 100 steps before, but of the checkpoint before.
+  bases.Remember({kMoments, 0, 5, 200}, Base("first", 3), Tried::kNo);
+  EXPECT_EQ(bases.Find({kMoments, 0, 5, 200}), nullptr);
+  ASSERT_NE(bases.Find({kWeights, 0, 5, 200}), nullptr);
+  bases.Remember({kMoments, 0, 5, 300}, Base("again", 4), Tried::kNo);
+  EXPECT_NE(bases.Find({kMoments, 0, 5, 300}), nullptr) << "the gradients are stale";
+  EXPECT_EQ(bases.Find({kWeights, 0, 5, 300}), nullptr) << "not in the checkpoint before";
 }
 
 TEST(PayloadBases, WhatSavesNothingIsTriedLessAndLess) {

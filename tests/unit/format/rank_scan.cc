@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "format/element_difference.h"
 #include "format/file.h"
 #include "format/frame_reader.h"
 #include "format/message_codec.h"
@@ -121,16 +122,17 @@ class Scanner {
       PayloadChunk chunk;
       if (!Decode(payload, chunk)) return Problem("a chunk does not decode");
       std::string bytes(chunk.size, '\0');
-      const bool differs = static_cast<TensorCodec>(chunk.codec) == TensorCodec::kDifference;
-      const Status decoded =
-          DecodeTensor(differs ? TensorCodec::kPlanes : static_cast<TensorCodec>(chunk.codec),
-                       chunk.element_size, AsBytes(chunk.data),
-                       std::span(reinterpret_cast<std::byte*>(bytes.data()), bytes.size()));
+      const DifferenceKind kind{static_cast<TensorCodec>(chunk.codec), chunk.element_size};
+      const bool differs = IsDifference(kind.codec);
+      const Status decoded = DecodeTensor(
+          differs ? TensorCodec::kPlanes : kind.codec, chunk.element_size, AsBytes(chunk.data),
+          std::span(reinterpret_cast<std::byte*>(bytes.data()), bytes.size()));
       if (!decoded) return Problem(decoded.error().message);
       if (differs) {
         const std::string& base = chunks_[chunk.base];
         if (base.size() != bytes.size()) return Problem("a difference to what is not there");
-        for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(bytes[i] ^ base[i]);
+        ApplyDifference(kind, AsBytes(base),
+                        std::span(reinterpret_cast<std::byte*>(bytes.data()), bytes.size()));
         ++scan_.differences;
       }
       chunks_[offset] = bytes;
