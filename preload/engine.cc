@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "preload/guard.h"
+#include "preload/process_again.h"
 #include "preload/process_exit.h"
 #include "preload/signals.h"
 
@@ -148,6 +149,10 @@ Engine* GetEngine() {
 Engine* EngineOfThisProcess() {
   if (g_state.load(std::memory_order_acquire) != kMade || !InSameProcess()) return nullptr;
   return syscall(SYS_getpid) == g_pid.load(std::memory_order_relaxed) ? g_engine : nullptr;
+}
+
+void StaySameProcess() {
+  EnterProcess();
 }
 
 bool IsBorrowedMemory() {

@@ -57,12 +57,24 @@ int ClaimHolder(const std::string& scratch) {
   return Holder(ClaimPath(scratch));
 }
 
-void GiveUpRank(const std::string& scratch) {
-  // Held by process 1, which never goes away.
+namespace {
+
+void WriteHolder(const std::string& scratch, int pid) {
   const int fd = open(ClaimPath(scratch).c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
   if (fd < 0) return;
-  [[maybe_unused]] const ssize_t n = write(fd, "1", 1);
+  const std::string text = std::to_string(pid);
+  [[maybe_unused]] const ssize_t n = write(fd, text.data(), text.size());
   close(fd);
+}
+
+}  // namespace
+
+void HoldClaim(const std::string& scratch) {
+  WriteHolder(scratch, OwnPid());
+}
+
+void GiveUpRank(const std::string& scratch) {
+  WriteHolder(scratch, 1);  // which never goes away
 }
 
 }  // namespace deja::replayer

@@ -14,6 +14,8 @@ namespace deja::replayer {
 bool ClaimRank(const std::string& scratch);
 // The process that has claimed the scratch folder; 0: none.
 int ClaimHolder(const std::string& scratch);
+// The rank's process has another number now.
+void HoldClaim(const std::string& scratch);
 // The process image is about to be replaced: what comes then is not what was recorded.
 void GiveUpRank(const std::string& scratch);
 

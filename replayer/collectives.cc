@@ -68,7 +68,12 @@ uint32_t CompareInput(Session& session, ThreadState& thread, const LiveOperation
 void StopIfAsked(Session& session, ThreadState& thread, const RecordedCall& recorded,
                  const BufferUse& input, const BufferUse& output, uint32_t comparison) {
   deja_replay_state_t& state = deja_replay_state;
-  const bool at_place = session.Arrive(thread, recorded.enter_seq << 1);
+  const auto at_operation = [&] {
+    return state.stop_seq != 0 && state.stop_seq == recorded.comm_seq &&
+           (state.stop_comm == 0 || state.stop_comm == recorded.comm);
+  };
+  const bool at_place =
+      session.Arrive(thread, recorded.enter_seq << 1, state.stop_next != 0 || at_operation());
   if (state.watched == 0) return;
   const auto inputs = session.plan().Tensors(recorded.inputs);
   const auto outputs = session.plan().Tensors(recorded.outputs);
@@ -83,8 +88,7 @@ void StopIfAsked(Session& session, ThreadState& thread, const RecordedCall& reco
     why = "a NaN comes out of ";
   } else if (state.stop_next != 0 || at_place) {
     reason = kDejaStopOperation;
-  } else if (state.stop_seq != 0 && state.stop_seq == recorded.comm_seq &&
-             (state.stop_comm == 0 || state.stop_comm == recorded.comm)) {
+  } else if (at_operation()) {
     reason = kDejaStopOperation;
     state.stop_seq = 0;
   }

@@ -33,11 +33,23 @@ void PayloadSource::Start() {
   sigset_t old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  std::thread thread([this] { Run(); });
+  thread_ = std::thread([this] { Run(); });
+  reads_ahead_ = true;
   clockid_t clock;
-  if (pthread_getcpuclockid(thread.native_handle(), &clock) == 0) clock_ = clock;
-  thread.detach();
+  if (pthread_getcpuclockid(thread_.native_handle(), &clock) == 0) clock_ = clock;
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
+}
+
+void PayloadSource::StopReadingAhead() {
+  if (!reads_ahead_) return;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  wanted_.notify_all();
+  thread_.join();
+  clock_ = -1;
+  reads_ahead_ = false;
 }
 
 void PayloadSource::StartLate(const ReplayPlan& plan) {
@@ -92,7 +104,7 @@ void PayloadSource::Load(std::unique_lock<std::mutex>& lock, Item& item) {
 
 void PayloadSource::Run() {
   std::unique_lock<std::mutex> lock(mutex_);
-  for (;;) {
+  while (!stopping_) {
     const size_t next = NextToLoad();
     if (next == items_.size()) {
       if (frontier_ == items_.size()) return;

@@ -8,6 +8,7 @@
 #ifndef DEJA_REPLAYER_PAYLOAD_SOURCE_H_
 #define DEJA_REPLAYER_PAYLOAD_SOURCE_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -37,6 +38,9 @@ class PayloadSource {
 
   // Starts reading ahead. The guard must be held, so that the thread is Deja's own.
   void Start();
+  // Ends that, and its thread: what is asked for is read then.
+  void StopReadingAhead();
+  [[nodiscard]] bool reads_ahead() const { return reads_ahead_; }
   // The program goes on behind the plan's checkpoint.
   void StartLate(const ReplayPlan& plan);
   // Puts output number `output` of call `call` into `out`; its size must be the payload's.
@@ -83,6 +87,9 @@ class PayloadSource {
   std::condition_variable loaded_;  // a program's thread waits here
   size_t frontier_ = 0;             // items before it are not read ahead any more
   uint64_t ahead_bytes_ = 0;
+  bool stopping_ = false;
+  std::atomic<bool> reads_ahead_ = false;  // its thread runs, or has not been waited for
+  std::thread thread_;
   int clock_ = -1;
 };
 

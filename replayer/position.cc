@@ -30,6 +30,7 @@ void ForgetPosition() {
   state.stop_exit = 0;
   state.stop_place = 0;
   state.mute = 0;
+  state.keep_images = 0;
   state.has_step = 0;
   state.operations = 0;
   state.digests_compared = 0;

@@ -19,10 +19,11 @@
 
 extern "C" {
 
-enum : uint32_t { kDejaStateVersion = 2 };
+enum : uint32_t { kDejaStateVersion = 3 };
 inline constexpr uint64_t kDejaStateMagic = 0x315453504a4544ull;
 
 inline constexpr uint32_t kDejaRecentPlaces = 8;
+inline constexpr uint32_t kDejaMaxImages = 24;
 
 enum DejaStopReason : uint32_t {
   kDejaStopNone = 0,
@@ -61,6 +62,14 @@ struct deja_replay_thread {
   uint32_t stack;   // recorded stack of that call
   uint64_t places;  // that it has come to; the last ones are in recent[n % kDejaRecentPlaces]
   uint64_t recent[kDejaRecentPlaces];
+};
+
+// A sleeping copy of the process (replayer/images.h).
+struct deja_replay_image {
+  int32_t pid;
+  uint32_t pinned;  // by gdb: it is not one of those that are given up
+  uint64_t number;
+  uint64_t places;  // that the thread had come to
 };
 
 struct deja_replay_state_t {
@@ -105,6 +114,20 @@ struct deja_replay_state_t {
   uint32_t reserved3;
   // Written by the library.
   uint64_t start_step;  // the checkpoint's from which the replay went on, + 1; 0: none
+  // Written by gdb.
+  uint32_t keep_images;   // at places, where it can be done
+  uint32_t image_wanted;  // in an image: it shall go on; a futex word
+  // Written by the library. Where this process was, when it was last made an image of:
+  uint64_t image_number;  // from 1
+  uint64_t image_places;  // that the thread had come to
+  uint64_t image_place;
+  uint64_t image_operation;  // the thread's last place that is an operation
+  uint64_t image_seq;        // the largest number of an operation on any communicator
+  uint64_t image_step;       // + 1; 0: before the first
+  char no_images[160];       // why none was made at the last place; empty: one could be
+  uint32_t image_count;      // those that this process has made, and those before it
+  uint32_t reserved4;
+  deja_replay_image images[kDejaMaxImages];
 };
 
 extern deja_replay_state_t deja_replay_state;
@@ -123,7 +146,9 @@ static_assert(offsetof(deja_replay_state_t, stop_seq) == 32);
 static_assert(offsetof(deja_replay_state_t, reason) == 48);
 static_assert(offsetof(deja_replay_state_t, stop_exit) == 64);
 static_assert(offsetof(deja_replay_state_t, message) == 120);
-static_assert(sizeof(deja_replay_state_t) ==
+static_assert(offsetof(deja_replay_state_t, keep_images) ==
               120 + 1024 + 256 + 32 * 112 + 3 * 64 * 16 + 64 * 168 + 8 + 56);
+static_assert(sizeof(deja_replay_state_t) ==
+              offsetof(deja_replay_state_t, keep_images) + 8 + 48 + 160 + 8 + kDejaMaxImages * 24);
 
 #endif  // DEJA_REPLAYER_POSITION_H_

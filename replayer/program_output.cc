@@ -48,4 +48,8 @@ void UnmuteOutput() {
   }
 }
 
+bool IsKeptOutput(int fd) {
+  return fd >= 0 && (fd == g_kept[0] || fd == g_kept[1]);
+}
+
 }  // namespace deja::replayer

@@ -13,6 +13,8 @@ void FlushOutput();
 // Standard output and error go nowhere, until UnmuteOutput. They keep their numbers.
 void MuteOutput();
 void UnmuteOutput();
+// True for the descriptors with which they come back.
+bool IsKeptOutput(int fd);
 
 }  // namespace deja::replayer
 

@@ -24,6 +24,7 @@
 #include "preload/api/nccl_table.h"
 #include "preload/connection_names.h"
 #include "preload/guard.h"
+#include "preload/process_again.h"
 #include "preload/process_lineage.h"
 #include "preload/process_name.h"
 #include "preload/threads.h"
@@ -112,6 +113,7 @@ ReplayerEngine* ReplayerEngine::Create() {
   options.until_step = NumberIn("DEJA_UNTIL_STEP");
   options.until_comm = static_cast<uint32_t>(NumberIn("DEJA_UNTIL_COMM"));
   options.until_seq = NumberIn("DEJA_UNTIL_SEQ");
+  options.hold = Environment("DEJA_HOLD") != nullptr;
   if (out != nullptr) {
     options.out = out;
     options.job_id = Text("DEJA_JOB_ID");
@@ -202,9 +204,18 @@ void ReplayerEngine::Begin() {
         return self->input_files_.Inode(*self->session_, path);
       },
       this);
+  session_->images().SetListeners(
+      preload::StaySameProcess,
+      [](void* engine) { static_cast<ReplayerEngine*>(engine)->BecomeThisProcess(); }, this);
   if (session_->remaining() == 0) OnAllEventsMade(*session_);
   deja_replay_stop(&deja_replay_state, kDejaStopReady);
   if (deja_replay_state.mute != 0) MuteOutput();
+}
+
+void ReplayerEngine::BecomeThisProcess() {
+  live_pid_ = OwnPid();
+  root_pid_ = OwnPid();
+  HoldClaim(session_->options().scratch);
 }
 
 void ReplayerEngine::OnNcclCall(Call& call) {

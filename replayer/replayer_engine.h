@@ -70,6 +70,8 @@ class ReplayerEngine final : public preload::Engine {
 
  private:
   void Begin();
+  // In an image of the process that goes on (images.h).
+  void BecomeThisProcess();
   // Restores the checkpoint. Without the guard.
   void StartLate();
   // Makes the session of a child, if the trace has its recording.

@@ -112,7 +112,8 @@ uint64_t ReplayerEngine::OnStep(uint64_t step) {
   const std::string text = "step " + std::to_string(step) + " begins";
   ThreadState& thread = session_->Thread();
   if (LiveTrace* live = session_->live_trace()) live->Step(step);
-  const bool at_place = session_->Arrive(thread, step << 1 | 1);
+  const bool goal = state.watched != 0 && state.stop_step == step + 1;
+  const bool at_place = session_->Arrive(thread, step << 1 | 1, goal);
   const bool at_step = state.watched != 0 && state.stop_step == step + 1;
   if (at_step) state.stop_step = 0;
   if (at_step || at_place) session_->Stop(thread, kDejaStopStep, text, {}, 0);

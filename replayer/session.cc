@@ -1,5 +1,6 @@
 #include "replayer/session.h"
 
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -107,6 +108,7 @@ Status Session::ReadPlan() {
   }
   PlannedEnd end{{}, options_.until_comm, options_.until_seq};
   if (options_.until_step != 0) end.step = options_.until_step - 1;
+  if (options_.hold) end = {};
   DEJA_ASSIGN_OR_RETURN(
       plan_, ReplayPlan::Build(*reader_, {KindOfCall, GivesUp, preload::InputKindOf}, from, end));
   return {};
@@ -151,6 +153,7 @@ void Session::Prepare() {
   payloads_ = std::make_unique<PayloadSource>(*reader_, *plan_);
   payloads_->Start();
   mpi_ = std::make_unique<ServedMpi>(*plan_);
+  images_ = std::make_unique<Images>(options_.scratch, *payloads_);
   deja_replay_state.rank = plan_->rank;
   CopyText(deja_replay_state.end_text, sizeof deja_replay_state.end_text, EndText(*plan_));
   FillFrames(deja_replay_state.end_frames, deja_replay_state.end_frame_count, plan_->end().frames);
@@ -263,6 +266,13 @@ uint64_t Session::OperationsOf(uint32_t comm) const {
   return 0;
 }
 
+uint64_t Session::MostOperations() const {
+  std::lock_guard<std::mutex> lock(comm_mutex_);
+  uint64_t most = 0;
+  for (const ServedComm* served : comms_) most = std::max(most, served->operations());
+  return most;
+}
+
 Session::Missing Session::Classify(const ThreadState& thread) const {
   if (thread.recorded == kNone) return Missing::kEndOfRecording;
   if (RemainingOf(thread.recorded) != 0) return Missing::kDivergence;
@@ -330,20 +340,38 @@ void Session::Enter(ThreadState& thread, const char* api, uint32_t comm, uint64_
   shown.stack = stack;
 }
 
-bool Session::Arrive(ThreadState& thread, uint64_t place) {
+bool Session::Arrive(ThreadState& thread, uint64_t place, bool stops) {
   if (thread.slot == kNone) return false;
   deja_replay_state_t& state = deja_replay_state;
   deja_replay_thread& shown = state.threads[thread.slot];
   shown.recent[shown.places % kDejaRecentPlaces] = place;
   ++shown.places;
-  if (state.watched == 0 || state.stop_place != place ||
-      std::strncmp(shown.name, state.stop_thread, sizeof shown.name) != 0)
-    return false;
+  if (state.watched == 0) return false;
+  const auto at_place = [&] {
+    return state.stop_place == place &&
+           std::strncmp(shown.name, state.stop_thread, sizeof shown.name) == 0;
+  };
+  if (state.keep_images != 0) images_->Keep(shown, place, MostOperations(), stops || at_place());
+  // An image that goes on has been told something else.
+  if (!at_place()) return false;
   state.stop_place = 0;
   return true;
 }
 
+void Session::Hold(std::string_view where) {
+  FlushOutput();
+  JsonLine line("held");
+  line.Add("text", where);
+  report_.Write(line);
+  const std::string go_on = options_.scratch + kGoOn;
+  constexpr timespec kStep{0, 20'000'000};
+  // It may be restored from an image of the process long after.
+  while (syscall(SYS_faccessat, AT_FDCWD, go_on.c_str(), F_OK) != 0)
+    syscall(SYS_nanosleep, &kStep, nullptr);
+}
+
 void Session::EndAsAsked(std::string_view where) {
+  if (options_.hold) return Hold(where);
   if (live_trace_ != nullptr) live_trace_->Note(format::kReplayEnded);
   JsonLine line("until");
   line.Add("text", where);

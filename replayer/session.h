@@ -21,6 +21,7 @@
 #include "preload/engine.h"
 #include "preload/threads.h"
 #include "replayer/divergence.h"
+#include "replayer/images.h"
 #include "replayer/mpi_world.h"
 #include "replayer/payload_source.h"
 #include "replayer/position.h"
@@ -74,6 +75,9 @@ struct ThreadState {
   std::map<InputKey, std::pair<std::string, std::string>> last_usage;
 };
 
+// In the scratch folder: a replay that is held goes on when it is there.
+inline constexpr char kGoOn[] = "/go-on";
+
 struct SessionOptions {
   std::string folder;
   std::string scratch;
@@ -86,6 +90,7 @@ struct SessionOptions {
   uint64_t until_step = 0;        // + 1: the replay ends where it begins; 0: none
   uint32_t until_comm = 0;        // + 1: it ends before the operation until_seq on it; 0: none
   uint64_t until_seq = 0;
+  bool hold = false;  // there it does not end, but waits for a file (kGoOn), and goes on
   // A trace of what the program does is to be made there, of a job with this id; empty: none is.
   std::string out;
   std::string job_id;
@@ -163,6 +168,8 @@ class Session {
   void WaitUntilMade(uint32_t call);
   // Operations that the program has entered on a communicator, by number + 1.
   [[nodiscard]] uint64_t OperationsOf(uint32_t comm) const;
+  // The most on any communicator.
+  [[nodiscard]] uint64_t MostOperations() const;
 
   // What to do when the program makes a call that is not in the recording: nothing ends the
   // thread's recording, so it waits for the end of the replay (no return); or this is a divergence.
@@ -179,10 +186,12 @@ class Session {
   // Position, for gdb and for reports.
   void Enter(ThreadState& thread, const char* api, uint32_t comm, uint64_t comm_seq,
              uint32_t stack);
-  // The thread has come to a place (position.h). True: gdb wants to stop there.
-  bool Arrive(ThreadState& thread, uint64_t place);
-  // Ends the replay where the user wanted it to end.
-  [[noreturn]] void EndAsAsked(std::string_view where);
+  // The thread has come to a place (position.h). True: gdb wants to stop there. `stops`: it will,
+  // for another reason. Returns once more in an image of the process that goes on (images.h).
+  bool Arrive(ThreadState& thread, uint64_t place, bool stops);
+  Images& images() { return *images_; }
+  // Ends the replay where the user wanted it to end, or waits there.
+  void EndAsAsked(std::string_view where);
   // Stops in gdb. `tensors` are shown; recorded bytes are fetched here.
   struct ShownTensor {
     const char* name;
@@ -216,6 +225,7 @@ class Session {
 
   Session() = default;
   Status ReadPlan();
+  void Hold(std::string_view where);
   void Prepare();
   void CatchUp(ThreadState& thread) const;
   void StartClocks();
@@ -228,6 +238,7 @@ class Session {
   std::unique_ptr<ReplayPlan> plan_;
   std::unique_ptr<PayloadSource> payloads_;
   std::unique_ptr<ServedMpi> mpi_;
+  std::unique_ptr<Images> images_;
   LiveTrace* live_trace_ = nullptr;
   std::unique_ptr<std::atomic<uint64_t>[]> remaining_of_;
   std::atomic<uint64_t> remaining_{0};

@@ -4,11 +4,12 @@ Loaded by `deja replay --gdb`. The replay library inside the program keeps its p
 structure `deja_replay_state` (replayer/position.h has its layout) and calls `deja_replay_stop` where it
 shall stop; these commands read and write that memory. No function of the program is ever called and no
 register is written, so all this works in stripped programs, in signal handlers, and on machines whose
-processor state this gdb cannot write. Backwards means: the program is started anew, from the checkpoint
-before, and since it is the same run it comes to the same places. Type `deja help`.
+processor state this gdb cannot write. Backwards means: a copy of the program that sleeps at an earlier place goes
+on, or the program is started anew, from the checkpoint before; since it is the same run it comes to the same places. Type `deja help`.
 
 state      deja_replay_state          session    starting the program, and from which checkpoint
 tensors    elements of tensors        running    stops, going on, what is said at each stop
 stacks     recorded and live          positions  where the program is, so that a later run finds it
+images     sleeping copies of the program
 commands   the list of commands       travel     goto, back, reverse-next, reverse-continue, marks
 """

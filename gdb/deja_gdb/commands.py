@@ -1,7 +1,7 @@
 """The list of commands. `deja help NAME` of gdb is `help deja NAME`."""
 import gdb
 
-from . import reverse_next, running, session, travel, when_changed
+from . import images, reverse_next, running, session, travel, when_changed
 from .running import go
 from .stacks import python_stack, recorded_stack
 from .state import OFFSET_COMM, OFFSET_EXIT, OFFSET_NAN, OFFSET_NEXT, OFFSET_SEQ, OFFSET_STEP
@@ -92,8 +92,9 @@ def next_operation(_):
 
 
 AGAIN = """
-Backwards means that the program is started anew, from the latest checkpoint before (`deja record --checkpoint-every`)
-or from its beginning, and runs to there as it was recorded. Breakpoints, watchpoints and displays are kept; what the
+Backwards means that the program goes on from an image of it before (kept by fork on the way, of a program with one
+thread), or is started anew, from the latest checkpoint before (`deja record --checkpoint-every`) or from its beginning,
+and runs to there as it was recorded. Breakpoints, watchpoints and displays are kept; what the
 program had printed is not printed again."""
 
 COMMANDS = [
@@ -118,6 +119,7 @@ COMMANDS = [
 def install():
     interactive = gdb.parameter("confirm")
     session.install()
+    images.install()
     Deja()
     for name, function, document in COMMANDS:
         Sub(name, function, document)

@@ -8,7 +8,7 @@ import dataclasses
 
 import gdb
 
-from . import session
+from . import images, session
 from .running import Start, go_on, read_reason, restart
 from .stacks import program_frame, stopped_by_deja, symbolize
 from .state import NAN, NO_REASON, OFFSET_NEXT, OPERATION, READY, STEP, State, is_running, read
@@ -104,10 +104,19 @@ class Visit(gdb.Breakpoint):
         return len(self.looks) == self.stop_at
 
 
-def run_to_place(start, thread, place, mute=True):
-    """The program is started anew and stands at the place. Quietly."""
+def image_before(start, thread, place, same_memory=True):
+    """An image from which the thread comes to the place, later than the start; None: there is none. In another run
+    memory may have other addresses."""
+    if thread != MAIN_THREAD or place == 0 or (same_memory and start is not session.the.start):
+        return None
+    return images.latest(lambda image: image.is_before_place(place), start)
+
+
+def run_to_place(start, thread, place, mute=True, same_memory=True):
+    """The program stands at the place once more. Quietly."""
     at_beginning = place == 0
-    restart(start, Start(place=None if at_beginning else (thread, place), mute=mute and not at_beginning, stop=at_beginning))
+    restart(start, Start(place=None if at_beginning else (thread, place), mute=mute and not at_beginning, stop=at_beginning),
+            image_before(start, thread, place, same_memory))
     current = State().current() if is_running() else None
     if at_beginning and is_running() and stopped_by_deja():
         return
@@ -144,7 +153,7 @@ def return_to(position):
     start = position.best_start()
     if position.reason == NO_REASON:
         find_hit(position, start)
-    run_to_place(start, position.thread, position.place)
+    run_to_place(start, position.thread, position.place, same_memory=not position.at_place)
     if position.reason == NO_REASON:
         visit = Visit(position, position.hit)
         go_on()

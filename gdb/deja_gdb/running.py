@@ -3,9 +3,9 @@ import contextlib
 
 import gdb
 
-from . import session
+from . import images, session
 from .stacks import is_own, program_frame, stopped_by_deja
-from .state import (END, OFFSET_COMM, OFFSET_EXIT, OFFSET_NAN, OFFSET_NEXT, OFFSET_SEQ, OFFSET_STEP, OFFSET_WATCHED, READY,
+from .state import (END, OFFSET_COMM, OFFSET_EXIT, OFFSET_KEEP_IMAGES, OFFSET_NAN, OFFSET_NEXT, OFFSET_SEQ, OFFSET_STEP, OFFSET_WATCHED, READY,
                     State, address_of_symbol, is_running)
 
 NO_CONDITIONS = {OFFSET_NEXT: ("I", 0), OFFSET_NAN: ("I", 0), OFFSET_COMM: ("I", 0), OFFSET_SEQ: ("Q", 0),
@@ -15,16 +15,16 @@ NO_CONDITIONS = {OFFSET_NEXT: ("I", 0), OFFSET_NAN: ("I", 0), OFFSET_COMM: ("I",
 class Start:
     """What the next run is told when the library is set up."""
 
-    def __init__(self, conditions=None, place=None, mute=False, stop=False):
-        self.conditions, self.place, self.mute, self.stop = conditions or {}, place, mute, stop
+    def __init__(self, conditions=None, place=None, mute=False, stop=False, keep_images=True):
+        self.conditions, self.place, self.mute, self.stop = {**NO_CONDITIONS, **(conditions or {})}, place, mute, stop
+        self.keep_images = keep_images
 
     def apply(self, state):
         state.write(OFFSET_WATCHED, "I", 1)
+        state.write(OFFSET_KEEP_IMAGES, "I", int(self.keep_images))
         apply_conditions(state, self.conditions)
-        if self.place is not None:
-            state.stop_at_place(*self.place)
-        if self.mute:
-            state.mute()
+        state.stop_at_place(*(self.place or ("", 0)))
+        state.mute(self.mute)
 
 
 class StopPoint(gdb.Breakpoint):
@@ -73,10 +73,28 @@ def go(conditions):
             gdb.execute("run")
 
 
-def restart(checkpoint, start):
-    """Starts the program anew; says nothing."""
+_way = ""  # how the program came to be where it is, for the next announcement
+
+
+def restart(checkpoint, start, image=None):
+    """Starts the program anew, or goes on with an image of it; says nothing."""
+    global _way
+    anew = session.the.runs > 0
     if is_running():
+        if image is None:
+            images.say_why_not(State().no_images)
         gdb.execute("kill", to_string=True)
+    if image is not None:
+        _way = f"went back to {image.describe()}"
+        images.wake(image)
+        start.apply(State())
+        images.go_on_in_image()
+        go_on()
+        return
+    if checkpoint.number:
+        _way = f"started anew from the checkpoint of step {checkpoint.step}"
+    else:
+        _way = "started anew from the beginning" if anew else ""
     session.the.next = checkpoint
     StopPoint.start = start
     gdb.execute("run", to_string=True)
@@ -159,6 +177,10 @@ def show_program():
 
 def announce():
     """What a stop says, at the end of a quiet journey."""
+    global _way
+    if _way:
+        print(f"deja: {_way}")
+    _way = ""
     if not is_running():
         print("deja: the program has ended")
         return

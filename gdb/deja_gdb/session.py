@@ -34,6 +34,8 @@ class Session:
         self.next = None  # from where the next run starts
         self.start = self.default  # of this run
         self.runs = 0
+        self.folder = self.scratch  # of this run
+        self.run_listeners = []  # called before each
 
     def before_step(self, step):
         """The latest checkpoint from which a replay comes to the beginning of `step`."""
@@ -55,9 +57,11 @@ class Session:
     def prepare_run(self):
         """Before each `run`: a folder of its own, since a run finds there what it has written. Everything that a run
         is given has the same length, so that the program's stack is where it was."""
+        for listener in self.run_listeners:
+            listener()
         self.start, self.next = self.next or self.default, None
         self.runs += 1
-        folder = os.path.join(self.scratch, f"run-{self.runs:06}")
+        folder = self.folder = os.path.join(self.scratch, f"run-{self.runs:06}")
         shutil.rmtree(os.path.join(self.scratch, f"run-{self.runs - 2:06}"), ignore_errors=True)
         os.makedirs(folder)
         shutil.copy(os.path.join(self.scratch, "children"), folder)

@@ -6,7 +6,7 @@ import gdb
 from . import tensors
 
 MAGIC = 0x315453504A4544
-VERSION = 2
+VERSION = 3
 NO_REASON, READY, OPERATION, STEP, NAN, DIVERGENCE, END = 0, 1, 2, 3, 4, 5, 6
 
 # replayer/position.h
@@ -17,7 +17,11 @@ THREAD = struct.Struct("<32s40siIQII Q8Q")
 PLACES = struct.Struct("<Q8Q")
 PLACES_AT = THREAD.size - PLACES.size
 TRAVEL = struct.Struct("<Q32sIIQ")
-TENSORS, FRAMES, THREADS = 32, 64, 64
+IMAGES = struct.Struct("<II QQQQQQ 160s II")
+PINNED = struct.Struct("<iIQQ")  # an entry of the table of images
+TENSORS, FRAMES, THREADS, MAX_IMAGES = 32, 64, 64, 24
+OFFSET_IMAGES = HEADER.size + TENSORS * TENSOR.size + 3 * FRAMES * FRAME.size + THREADS * THREAD.size + 8 + TRAVEL.size
+OFFSET_KEEP_IMAGES, OFFSET_WANTED, OFFSET_IMAGE_TABLE = OFFSET_IMAGES, OFFSET_IMAGES + 4, OFFSET_IMAGES + IMAGES.size
 OFFSET_WATCHED, OFFSET_NEXT, OFFSET_NAN, OFFSET_COMM, OFFSET_SEQ, OFFSET_STEP, OFFSET_EXIT = 16, 20, 24, 28, 32, 40, 64
 
 
@@ -37,6 +41,17 @@ def address_of_symbol(name):
         return None
 
 
+def state_address():
+    """Where deja_replay_state is; `known` keeps it for later, when the program is not there."""
+    address = address_of_symbol("deja_replay_state")
+    if address is not None:
+        state_address.known = address
+    return address
+
+
+state_address.known = 0
+
+
 def is_running():
     return gdb.selected_inferior().pid != 0
 
@@ -45,7 +60,7 @@ class State:
     """One reading of deja_replay_state."""
 
     def __init__(self):
-        self.address = address_of_symbol("deja_replay_state") if is_running() else None
+        self.address = state_address() if is_running() else None
         if self.address is None:
             raise gdb.GdbError("the replay is not running: `run`, or `deja until …`, starts it")
         raw = read(self.address, HEADER.size)
@@ -75,7 +90,12 @@ class State:
         at += FRAMES * FRAME.size
         self.offset_place = at - self.address
         *_, self.start_step = TRAVEL.unpack(read(at, TRAVEL.size))
-        if at + TRAVEL.size - self.address != size:
+        raw = read(self.address + OFFSET_IMAGES, IMAGES.size)
+        *_, no_images, image_count, _ = IMAGES.unpack(raw)
+        self.no_images = text_of(no_images)
+        at = self.address + OFFSET_IMAGE_TABLE
+        self.images = [PINNED.unpack(read(at + i * PINNED.size, PINNED.size)) for i in range(min(image_count, MAX_IMAGES))]
+        if OFFSET_IMAGE_TABLE + MAX_IMAGES * PINNED.size != size:
             raise gdb.GdbError("the replay library's state has another size than these commands expect")
 
     def write(self, offset, fmt, *values):
@@ -102,8 +122,8 @@ class State:
     def stop_at_place(self, thread, place):
         self.write(self.offset_place, "Q32s", place, thread.encode())
 
-    def mute(self):
-        self.write(self.offset_place + 40, "I", 1)
+    def mute(self, on=True):
+        self.write(self.offset_place + 40, "I", int(on))
 
 
 class Thread:

@@ -1,8 +1,8 @@
 """Backwards and forwards: `deja goto`, `deja back`, `deja reverse-continue`, `deja marks`."""
 import gdb
 
-from . import running, session
-from .positions import Visit, find_hit, here, return_to, run_to_place
+from . import images, running, session
+from .positions import MAIN_THREAD, Visit, find_hit, here, return_to, run_to_place
 from .running import Start, announce, at_end, go, go_on, quietly, restart
 from .stacks import stopped_by_deja
 from .state import NO_REASON, OFFSET_COMM, OFFSET_EXIT, OFFSET_SEQ, OFFSET_STEP, State, is_running
@@ -58,12 +58,10 @@ def goto(words):
     raise gdb.GdbError("usage: deja goto step N | seq N [comm C] | mark NAME | end")
 
 
-def travel(start, conditions):
-    """To where `conditions` stop the program, from a checkpoint."""
+def travel(start, conditions, is_before):
+    """To where `conditions` stop the program, from an image or a checkpoint."""
     with quietly():
-        restart(start, Start({**running.NO_CONDITIONS, **conditions}, mute=session.the.runs > 0))
-    if start.number:
-        print(f"deja: started anew from the checkpoint of step {start.step}")
+        restart(start, Start(conditions, mute=session.the.runs > 0), images.latest(is_before, start))
     arrive()
 
 
@@ -74,7 +72,7 @@ def goto_step(step):
         state = State()
         if (state.step if state.has_step else -1) < step and start.step <= state.step:
             return go_forward(conditions)
-    travel(start, conditions)
+    travel(start, conditions, lambda image: image.is_before_step(step))
     expect(is_running() and State().step == step and State().has_step, f"step {step}")
 
 
@@ -88,7 +86,7 @@ def goto_operation(seq, comm):
         last = max((t.seq for t in state.threads if t.comm == comm + 1), default=0)
         if 0 < last < seq and start.step <= (state.step if state.has_step else -1):
             return go_forward(conditions)
-    travel(start, conditions)
+    travel(start, conditions, lambda image: image.is_before_operation(seq))
     current = State().current() if is_running() else None
     expect(current is not None and current.seq == seq, f"operation {seq}")
 
@@ -109,7 +107,7 @@ def goto_end():
     if is_running() and not at_end():
         return go({OFFSET_EXIT: ("I", 1)})
     last = max(session.the.checkpoints, key=lambda c: c.step, default=session.START)
-    travel(last, {OFFSET_EXIT: ("I", 1)})
+    travel(last, {OFFSET_EXIT: ("I", 1)}, lambda image: True)
 
 
 # ---- back, marks
@@ -129,7 +127,9 @@ def mark(words):
     name = " ".join(words)
     if not name:
         raise gdb.GdbError("usage: deja mark NAME")
-    _marks[name] = here()
+    _marks[name] = position = here()
+    if position.thread == MAIN_THREAD:
+        images.pin_nearest(lambda image: image.is_before_place(position.place))
     print(f"deja: '{name}' is {_marks[name].text}")
 
 
@@ -163,8 +163,8 @@ def reverse_continue(_):
         if position.reason == NO_REASON:
             with quietly():
                 find_hit(position, position.start)
-        for start in session.the.earlier(position.start):
-            stops = user_stops(start, position)
+        for start, image in ways_to(position):
+            stops = user_stops(start, position, image)
             if stops:
                 break
         else:
@@ -175,15 +175,26 @@ def reverse_continue(_):
     arrive()
 
 
+def ways_to(position):
+    """(start, image) from which the program comes to the position, the nearest first."""
+    start = session.the.start
+    if position.thread == MAIN_THREAD and position.place and position.start is start:
+        for image in reversed(images.kept()):
+            if image.is_before_place(position.place):
+                yield start, image
+    for earlier in session.the.earlier(position.start):
+        yield earlier, None
+
+
 def user_stop():
     """(thread, place) of a stop that is the user's."""
     current = State().current()
     return (current.name, current.places[0] if current.places else 0) if current is not None else ("", 0)
 
 
-def user_stops(start, position):
+def user_stops(start, position, image):
     """The stops of the user's breakpoints from `start` to the position, as (thread, place, how many of them since)."""
-    restart(start, Start(place=(position.thread, position.place), mute=True))
+    restart(start, Start(place=(position.thread, position.place), mute=True), image)
     visit = None
     found = []
     counts = {}

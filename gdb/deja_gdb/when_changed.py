@@ -101,7 +101,8 @@ class Way:
 def looks_on(way, memory):
     """At each operation from the start on, and at the position."""
     found = []
-    restart(way.start, Start({**NO_CONDITIONS, OFFSET_NEXT: ("I", 1)}, place=(way.position.thread, way.position.place), mute=True))
+    restart(way.start, Start({**NO_CONDITIONS, OFFSET_NEXT: ("I", 1)}, place=(way.position.thread, way.position.place), mute=True,
+                             keep_images=False))
     while is_running():
         there = way.is_there()
         now = State()

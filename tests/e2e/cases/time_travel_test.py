@@ -119,6 +119,13 @@ class Gdb(Travel):
         lines = re.findall(r"^rank 1 step (\d+):", run.stdout, re.MULTILINE)
         self.assertEqual([int(n) for n in lines], [*range(3), *range(2, 30)], f"\n{run}")
 
+    def test_a_program_with_several_threads_is_started_anew_which_is_said_once(self):
+        told = self.record_run()
+        run = self.gdb("deja goto step 15", "deja goto step 13", "up", STATE, "deja goto step 12", "up", STATE)
+        self.assertEqual(re.findall(r"^state (\S+ \S+)$", run.stdout, re.MULTILINE), [told[1, "step", 13], told[1, "step", 12]])
+        self.assertEqual(run.stdout.count("deja: no images of the program are kept: it has 2 threads"), 1, f"\n{run}")
+        self.assertEqual(run.stdout.count("deja: started anew from the checkpoint of step 10"), 3, f"\n{run}")
+
     def test_gdb_says_nothing_between_what_the_program_prints(self):
         """gdb would write "[New Thread …]" in several pieces, and a line of the program's between two of them."""
         self.record_run()
@@ -193,7 +200,7 @@ class Gdb(Travel):
         for words in ("usage: deja goto", "give a number", "there is no mark 'nowhere'", "is not running",
                       "did not come to step 99"):
             self.assertIn(words, run.stderr, f"\n{run}")
-        self.assertIn("the program is started anew", run.stdout)
+        self.assertIn("is started anew", run.stdout)
 
 
 if __name__ == "__main__":

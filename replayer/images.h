@@ -1,0 +1,78 @@
+// Images: copies of the process, made by fork on the way, to which gdb goes back.
+//
+// Only under gdb, and only where nothing is lost by it: the program has one thread, no children, no
+// connections, no memory that others write to. An image sleeps, in the place of the run at which it
+// was made, until gdb attaches to it and writes image_wanted (position.h). Then it leaves another
+// image in its place, and goes on as the program: the files that it had open are opened once more,
+// and gdb has put the replay's folder back to what it was (image_folder.h).
+//
+// At most kDejaMaxImages, closer together near the present; their memory is the kernel's
+// copy-on-write. They are children of whoever is the program's parent, which is gdb, and die with
+// it. gdb does not hear of the fork; what its breakpoints have put into the copied code it takes
+// out itself.
+//
+// Main thread only; the guard must be held.
+#ifndef DEJA_REPLAYER_IMAGES_H_
+#define DEJA_REPLAYER_IMAGES_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "replayer/image_files.h"
+#include "replayer/payload_source.h"
+#include "replayer/position.h"
+
+namespace deja::replayer {
+
+class Images {
+ public:
+  // Called in an image: when it comes to be, since it is no child of the program's, and when it
+  // goes on, since the process has another number.
+  using Forked = void (*)();
+  using Woken = void (*)(void* context);
+
+  // Before the program begins.
+  Images(std::string scratch, PayloadSource& payloads)
+      : scratch_(std::move(scratch)), payloads_(payloads) {
+    files_.NoteInherited();
+  }
+  void SetListeners(Forked forked, Woken woken, void* context) {
+    forked_ = forked;
+    woken_ = woken;
+    context_ = context;
+  }
+
+  // The thread whose position is `shown` has come to a place. Makes an image if it is time for one,
+  // or `wanted`. Returns in the process and, should gdb want it, in the image.
+  void Keep(deja_replay_thread& shown, uint64_t place, uint64_t last_seq, bool wanted);
+
+ private:
+  [[nodiscard]] bool IsDue(uint64_t place, bool wanted) const;
+  // Empty: an image can be made.
+  std::string Prepare();
+  std::string StayAlone();
+  // As fork; gdb, whose breakpoints are in the code, hears nothing of it.
+  pid_t Fork() const;
+  void Remember(pid_t pid);
+  void GiveOneUp() const;
+  // Returns when gdb wants this image.
+  void Sleep(pid_t parent);
+  void GoOn(deja_replay_thread& shown);
+
+  const std::string scratch_;
+  PayloadSource& payloads_;
+  Forked forked_ = nullptr;
+  Woken woken_ = nullptr;
+  void* context_ = nullptr;
+  ImageFiles files_;
+  uint64_t made_ = 0;
+  uint64_t last_operation_ = 0;
+  uint64_t last_ns_ = 0;
+  uint64_t cost_ns_ = 0;  // of the last one
+};
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_IMAGES_H_
