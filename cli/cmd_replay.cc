@@ -17,6 +17,7 @@
 #include "cli/command.h"
 #include "cli/gdb_session.h"
 #include "cli/output.h"
+#include "cli/process_checkpoint.h"
 #include "cli/rank_story.h"
 #include "cli/replay_launch.h"
 #include "cli/replay_start.h"
@@ -44,6 +45,7 @@ struct Options {
   UntilOptions until;
   bool gdb = false;
   std::vector<std::string> gdb_commands;
+  std::string process_checkpoint;
   std::string out;
   std::string scratch;
   bool keep_scratch = false;
@@ -93,6 +95,9 @@ void AddOptions(CLI::App& app) {
   app.add_option("--gdb-command", g_options.gdb_commands,
                  "With --gdb: run this command, and end after the last one (repeatable)")
       ->allow_extra_args(false);
+  app.add_option("--process-checkpoint", g_options.process_checkpoint,
+                 "Write an image of the whole process at the place of --until-step or --until-seq "
+                 "into this new folder, by CRIU; says why if this machine cannot");
   app.add_option("-o,--out", g_options.out,
                  "Leave a trace of what the replayed program does there, to be compared with the "
                  "recording: deja diff TRACE OUT, deja bisect TRACE OUT");
@@ -418,6 +423,44 @@ int Usage(const std::string& message) {
   return kExitUsage;
 }
 
+// What speaks against --process-checkpoint, before anything is started; empty: nothing.
+std::string ProcessCheckpointMistake(const std::vector<uint32_t>& ranks) {
+  const std::string option = "--process-checkpoint ";
+  if (ranks.size() > 1) return option + "needs --rank: it is of one process";
+  if (!g_options.until.any()) return option + "needs --until-step or --until-seq: the place";
+  if (g_options.gdb) return option + "needs a replay without --gdb: criu refuses traced processes";
+  if (!g_options.out.empty()) return option + "needs a replay without --out";
+  return {};
+}
+
+// The folder of the image has the scratch folder in it, without which the image is of no use.
+Status PrepareProcessCheckpoint() {
+  DEJA_RETURN_IF_ERROR(CheckProcessCheckpoints());
+  std::error_code error;
+  std::string& folder = g_options.process_checkpoint;
+  folder = fs::absolute(folder, error).lexically_normal().string();
+  if (fs::exists(folder, error) && !fs::is_empty(folder, error))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("{} is not empty; give another --process-checkpoint", folder));
+  fs::create_directories(folder + "/images", error);
+  if (error) return FailErrno("making " + folder + "/images", error.value());
+  if (g_options.scratch.empty()) g_options.scratch = folder + "/scratch";
+  return {};
+}
+
+int MakeProcessCheckpoint(const ReplayTarget& target, const ReplayOptions& options) {
+  for (const std::string& note : target.notes) Diagnose(note);
+  auto pid = StartReplay(target, options);
+  if (!pid) return FailWith(pid.error());
+  auto place = WaitUntilHeld(*pid, target.scratch);
+  if (!place) return FailWith(place.error());
+  const std::string images = g_options.process_checkpoint + "/images";
+  if (Status dumped = DumpProcess(*pid, images); !dumped) return FailWith(dumped.error());
+  PrintLine(fmt::format("rank {}: process {} at {} is in {}", target.rank, *pid, *place, images));
+  Diagnose(RestoreText(*pid, images, target.scratch));
+  return kExitOk;
+}
+
 int Run(const Context& context) {
   if (!g_options.gdb_commands.empty()) g_options.gdb = true;
   auto trace = format::Trace::Open(g_options.trace);
@@ -430,6 +473,11 @@ int Run(const Context& context) {
   if (g_options.gdb && ranks->size() > 1) return Usage("--gdb needs --rank: it shows one program");
   if (g_options.gdb && !g_options.out.empty())
     return Usage("--out needs a replay without --gdb: in gdb a program goes back and forth");
+  const bool checkpoints_process = !g_options.process_checkpoint.empty();
+  if (checkpoints_process) {
+    if (const std::string why = ProcessCheckpointMistake(*ranks); !why.empty()) return Usage(why);
+    if (Status able = PrepareProcessCheckpoint(); !able) return FailWith(able.error());
+  }
   auto claim = ClaimOut();
   if (!claim) return FailWith(claim.error());
   Scratch scratch;
@@ -444,7 +492,7 @@ int Run(const Context& context) {
   options.warn_on_divergence = g_options.on_divergence == "warn";
   options.clock = g_options.clock;
   options.program_output_to_stderr = context.json;
-  options.quiet_stdin = ranks->size() > 1;
+  options.quiet_stdin = ranks->size() > 1 || checkpoints_process;
   auto ends = FindEnds(**trace, *ranks);
   if (!ends) return FailWith(ends.error());
   auto start = ChooseStart(**trace, *ends);
@@ -466,6 +514,7 @@ int Run(const Context& context) {
     if (!ends->empty() && !g_options.gdb)
       for (std::string& variable : (*ends)[replays.size()].environment)
         target->environment.push_back(std::move(variable));
+    if (checkpoints_process) target->environment.emplace_back("DEJA_HOLD=1");
     if (*claim) AddOut(**claim, target->environment);
     replays.push_back({*reader, std::move(*target)});
   }
@@ -474,6 +523,7 @@ int Run(const Context& context) {
                      fmt::format("replaying {}: there is no rank in it", g_options.trace)});
   if (g_options.gdb)
     return DebugReplay(**trace, replays[0].target, ends->empty() ? "" : ends->front().gdb_command);
+  if (checkpoints_process) return MakeProcessCheckpoint(replays[0].target, options);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (Status started = StartAll(replays, options); !started) return FailWith(started.error());
   WaitAll(replays);
@@ -493,6 +543,8 @@ const Command kReplayCommand = {
     "  deja replay run.deja --rank 2 --gdb    the same in gdb, with Deja's commands\n"
     "  deja replay run.deja --rank 2 --from-step 4800      from the last checkpoint before it\n"
     "  deja replay run.deja --rank 2 --until-step 4810     from the last checkpoint to that step\n"
+    "  deja replay run.deja --rank 2 --until-step 4810 --process-checkpoint image    the process "
+    "there, by CRIU\n"
     "  deja replay run.deja --ranks 0-3       side by side\n"
     "  deja replay run.deja --rank 2 --on-divergence warn --out again.deja    then: deja diff "
     "run.deja again.deja\n"

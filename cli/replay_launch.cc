@@ -54,20 +54,6 @@ Status CheckLevel(const format::RankReader& reader) {
                           header.rank, name));
 }
 
-// As a shell finds a command.
-std::string FindInPath(const std::string& name) {
-  if (name.find('/') != std::string::npos) return name;
-  const char* path = getenv("PATH");
-  std::string_view rest = path != nullptr ? path : "/usr/bin:/bin";
-  while (!rest.empty()) {
-    const size_t colon = std::min(rest.find(':'), rest.size());
-    std::string candidate = std::string(rest.substr(0, colon)) + "/" + name;
-    if (access(candidate.c_str(), X_OK) == 0) return candidate;
-    rest.remove_prefix(std::min(colon + 1, rest.size()));
-  }
-  return name;
-}
-
 Status CheckProgram(const format::TraceHeader& header, const ReplayOptions& options,
                     ReplayTarget& target) {
   const format::ProcessInfo& process = header.process;
@@ -197,6 +183,19 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+std::string FindInPath(const std::string& name) {
+  if (name.find('/') != std::string::npos) return name;
+  const char* path = getenv("PATH");
+  std::string_view rest = path != nullptr ? path : "/usr/bin:/bin";
+  while (!rest.empty()) {
+    const size_t colon = std::min(rest.find(':'), rest.size());
+    std::string candidate = std::string(rest.substr(0, colon)) + "/" + name;
+    if (access(candidate.c_str(), X_OK) == 0) return candidate;
+    rest.remove_prefix(std::min(colon + 1, rest.size()));
+  }
+  return name;
+}
 
 std::string BuildIdOf(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);

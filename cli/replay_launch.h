@@ -53,6 +53,9 @@ Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& optio
 Result<int> RunGdb(const ReplayTarget& target, const std::string& first,
                    const std::vector<std::string>& commands);
 
+// The path of a command, as a shell finds it; `name` itself if it does not.
+std::string FindInPath(const std::string& name);
+
 // GNU build id of an ELF file, raw bytes; empty if it has none or is no ELF file.
 std::string BuildIdOf(const std::string& path);
 
