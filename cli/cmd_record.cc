@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/install_layout.h"
@@ -15,6 +16,7 @@
 #include "cli/trace_claim.h"
 #include "cli/trace_sweep.h"
 #include "cli/window_story.h"
+#include "cli/window_sweep.h"
 #include "format/background.h"
 #include "format/mark.h"
 #include "format/recovery.h"
@@ -257,7 +259,8 @@ uint64_t DiskBudget(const std::string& directory) {
 }
 
 LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
-                         const std::string& library, const std::string& python) {
+                         const std::string& library, const std::string& python,
+                         WindowSweep* window) {
   LaunchOptions launch;
   launch.program = context.program;
   launch.ranks = g_options.ranks;
@@ -303,11 +306,14 @@ LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
   launch.on_trouble = [directory = claim->directory()](const std::string& what) {
     (void)format::LeaveMark(directory, what);  // a disk that refuses has nothing to keep it on
   };
-  launch.tick = [directory = claim->directory()] { SweepEndedChildren(directory); };
+  launch.tick = [window, directory = claim->directory()] {
+    SweepEndedChildren(directory);
+    window->Pass();
+  };
   if (ShowsProgress()) {
     auto start = std::chrono::steady_clock::now();
-    launch.tick = [start, directory = claim->directory()] {
-      SweepEndedChildren(directory);
+    launch.tick = [start, sweep = launch.tick, directory = claim->directory()] {
+      sweep();
       auto seconds =
           std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start)
               .count();
@@ -453,7 +459,12 @@ int Run(const Context& context) {
   if (!claim && claim.error().code != ErrorCode::kIo) return FailWith(claim.error());
   // The job comes first: a disk that refuses is no reason not to run it.
   if (!claim) Diagnose(fmt::format("the job is not recorded: {}", claim.error().message));
-  LaunchOptions launch = MakeLaunch(context, claim ? &*claim : nullptr, *library, *python);
+  std::optional<WindowSweep> window;
+  if (claim)
+    window.emplace(claim->directory(), claim->job_id(), g_options.keep_steps,
+                   g_options.keep_seconds);
+  LaunchOptions launch = MakeLaunch(context, claim ? &*claim : nullptr, *library, *python,
+                                    window ? &*window : nullptr);
   if (g_options.loopback) {
     auto loopback = FindLoopbackDirectory();
     if (!loopback) return FailWith(loopback.error());
@@ -473,6 +484,7 @@ int Run(const Context& context) {
   SweptChildren children;
   if (is_last) {
     children = SweepChildren(claim->directory(), job.ends);
+    window->Finish();
     if (auto removed = format::RemoveOrphanTails(claim->directory(), claim->job_id()); !removed)
       Diagnose(removed.error().message);
     format::RemoveMarks(claim->directory());

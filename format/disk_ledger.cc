@@ -65,6 +65,11 @@ std::unique_ptr<DiskLedger> DiskLedger::Open(const std::string& directory,
   return ledger;
 }
 
+std::unique_ptr<DiskLedger> DiskLedger::OfJob(const std::string& directory,
+                                              const std::string& job_id) {
+  return Map(directory + "/" + DiskLedgerName(job_id), false);
+}
+
 std::unique_ptr<DiskLedger> DiskLedger::OfTail(const std::string& tail_path) {
   // DIRECTORY/deja-JOB-PID-NONCE.tail
   std::string path = tail_path;
@@ -147,7 +152,18 @@ uint64_t DiskLedger::RoomForGone(bool is_child) const {
 }
 
 void DiskLedger::AddOfGone(bool is_child, int64_t bytes) {
-  (is_child ? layout_->children : layout_->left).fetch_add(static_cast<uint64_t>(bytes));
+  std::atomic<uint64_t>& sum = is_child ? layout_->children : layout_->left;
+  // What was never published can be removed all the same.
+  uint64_t seen = sum.load();
+  while (!sum.compare_exchange_weak(seen, bytes >= 0 ? seen + static_cast<uint64_t>(bytes)
+                                                     : Less(seen, static_cast<uint64_t>(-bytes)))) {
+  }
+}
+
+uint64_t DiskLedger::ChildrenExcess() const {
+  const uint64_t pool = layout_->pool.load();
+  const uint64_t children = layout_->children.load();
+  return children > pool / 4 * 3 ? children - pool / 2 : 0;
 }
 
 uint64_t DiskLedger::Share() {

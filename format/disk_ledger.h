@@ -33,6 +33,8 @@ class DiskLedger {
   // Of the job, in `directory`, made by who comes first. Null if there cannot be one.
   static std::unique_ptr<DiskLedger> Open(const std::string& directory, const std::string& job_id,
                                           const Budget& budget);
+  // The same if somebody has made it; null otherwise.
+  static std::unique_ptr<DiskLedger> OfJob(const std::string& directory, const std::string& job_id);
   // The one that the process with this tail had. Null if it had none, or it is gone.
   static std::unique_ptr<DiskLedger> OfTail(const std::string& tail_path);
   ~DiskLedger();
@@ -53,6 +55,9 @@ class DiskLedger {
   // that so many were (or, if negative, were removed).
   [[nodiscard]] uint64_t RoomForGone(bool is_child) const;
   void AddOfGone(bool is_child, int64_t bytes);
+  // How many bytes of child processes that are gone should go, so that later ones have room: what
+  // is above half of their pool, once that is three quarters full.
+  [[nodiscard]] uint64_t ChildrenExcess() const;
 
  private:
   struct Slot;

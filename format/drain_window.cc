@@ -24,7 +24,7 @@ Status Drainer::MakePlaceFor(const BlockHeader& block) {
   const bool full = seen == current && window_.segment() > seen;
   const uint32_t segment = std::max(block.segment, full ? window_.segment() : 0);
   if (segment > current) {
-    DEJA_RETURN_IF_ERROR(writer_->BeginSegment(segment, MonotonicNs()));
+    DEJA_RETURN_IF_ERROR(writer_->AdvanceTo(segment, MonotonicNs()));
     DropExpired();
   }
   return window_.has_limit() ? StayWithinLimit(block.size) : Status();
@@ -156,9 +156,21 @@ void Drainer::DropExpired() {
   }
 }
 
+// A child process may have nothing more to keep for a long time: what it has kept is complete when
+// the ranks go on.
+Status Drainer::CompleteSegment() {
+  const SegmentFile& newest = writer_->segments().back();
+  const bool is_empty = newest.whole.empty() && newest.partial.empty();
+  if (!window_.follows() || is_empty || window_.segment() <= newest.facts.number) return {};
+  return writer_->BeginSegment(window_.segment(), MonotonicNs());
+}
+
 void Drainer::MoveWindow() {
+  window_.LookForOwner();
   LookForHang();
   LookForMark();
+  // What a disk refuses here is tried again with the next payload.
+  (void)CompleteSegment();
   window_.Turn(writer_->segments().back().facts.number, writer_->newest_segment_bytes(),
                MonotonicNs());
   DropExpired();

@@ -109,6 +109,7 @@ class Drainer {
   Status StayWithinLimit(uint64_t more);
   void Publish(bool last);
   void MoveWindow();
+  Status CompleteSegment();
   void DropExpired();
   void LookForMark();
   void LookForHang();

@@ -38,12 +38,32 @@ PayloadWindow::PayloadWindow(const WindowOptions& options)
       member_(own_board_.Join()),
       steps_(options.keep_steps) {}
 
-bool PayloadWindow::Join(WindowBoard& shared) {
-  const int member = shared.Join();
+bool PayloadWindow::Join(WindowBoard& shared, uint32_t name) {
+  watched_.store(nullptr);
+  const int member = shared.Join(name);
   if (member < 0) return false;
+  owner_.store(-1);
   member_.store(member);
   board_.store(&shared, std::memory_order_release);
   return true;
+}
+
+void PayloadWindow::Watch(WindowBoard& shared, const WindowOrigin& origin) {
+  origin_ = origin;
+  watched_.store(&shared);
+  LookForOwner();
+}
+
+void PayloadWindow::LookForOwner() {
+  WindowBoard* shared = watched_.load();
+  if (shared == nullptr) return;
+  const int owner = shared->OwnerOf(origin_.root, origin_.path);
+  // Numbers never go back.
+  if (owner < 0 || shared->segment() < segment()) return;
+  watched_.store(nullptr);
+  member_.store(-1);
+  board_.store(shared, std::memory_order_release);
+  owner_.store(owner, std::memory_order_release);
 }
 
 void PayloadWindow::BeginStep(uint64_t step) {
@@ -52,9 +72,12 @@ void PayloadWindow::BeginStep(uint64_t step) {
     return;
   }
   steps_mutex_.lock();
-  // What follows is kept with this step, and not with what came before the first one.
-  board().AdvanceForPart((step - 1) / steps_in_segment_ + 1,
-                         std::min(options_.shared_bytes, limit_ / kSegmentsOfBytes));
+  // What follows is kept with this step, and not with what came before the first one, in any
+  // process.
+  const bool advanced =
+      board().AdvanceForPart((step - 1) / steps_in_segment_ + 1,
+                             std::min(options_.shared_bytes, limit_ / kSegmentsOfBytes));
+  if (board().BeginStep(member_.load(), step) && !advanced) board().Advance(segment());
   step_.store(step, std::memory_order_relaxed);
   steps_[step % options_.keep_steps] = {segment(), false};
   SetFirstStep(FirstStepOf(step));
@@ -105,7 +128,8 @@ bool PayloadWindow::Expired(const Segment& segment, uint64_t ended_ns, uint64_t 
   if (options_.keep_seconds != 0 && now_ns - ended_ns >= options_.keep_seconds * kNsPerSecond)
     return true;
   // What came before the first step is what a replay from a later step begins with.
-  return options_.keep_steps != 0 && segment.last_step != 0 && !board().Wanted(segment.number);
+  if (options_.keep_steps == 0 || segment.last_step == 0) return false;
+  return follows() ? !board().MayBeWanted(segment.number) : !board().Wanted(segment.number);
 }
 
 bool PayloadWindow::Hangs(uint64_t after_ns, uint64_t now_ns) {

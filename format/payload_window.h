@@ -41,6 +41,17 @@ struct WindowOptions {
   uint64_t machine_ranks = 1;  // of which this is a rank's part where there is no ledger
   // Short steps share a segment until it has so much: what may be there beyond keep_steps.
   uint64_t shared_bytes = 1 << 20;
+
+  // True if anything that is kept may be dropped again.
+  [[nodiscard]] bool Drops() const {
+    return keep_steps != 0 || keep_bytes != 0 || keep_seconds != 0 || disk_budget != 0;
+  }
+};
+
+// Where a process stands in the tree of processes: TraceHeader.origin.
+struct WindowOrigin {
+  std::string root;
+  std::string path;
 };
 
 class PayloadWindow {
@@ -52,7 +63,10 @@ class PayloadWindow {
   // Where the payloads that come now are kept, or in a later segment.
   [[nodiscard]] uint32_t segment() const { return board().segment(); }
   // How many steps have begun.
-  [[nodiscard]] uint64_t step() const { return step_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t step() const {
+    const int owner = owner_.load(std::memory_order_acquire);
+    return owner >= 0 ? board().StepOf(owner) : step_.load(std::memory_order_relaxed);
+  }
   // The `step`-th step begins, counting from 1.
   void BeginStep(uint64_t step);
   // A checkpoint was made at the beginning of the `step`-th step, which is the current one.
@@ -66,7 +80,16 @@ class PayloadWindow {
   }
   // Goes over to the board that the ranks of the machine share; before the first payload that it
   // shares. False if there is no place on it.
-  bool Join(WindowBoard& shared);
+  bool Join(WindowBoard& shared, uint32_t name);
+  // A child process, which has no place on it, goes by it as soon as the rank that it comes from is
+  // on it. `origin`: of the child.
+  void Watch(WindowBoard& shared, const WindowOrigin& origin);
+  // True if steps or time move the window, for child processes as well.
+  [[nodiscard]] bool moves() const {
+    return options_.keep_steps != 0 || options_.keep_seconds != 0;
+  }
+  // True for a child process that goes by the board of the ranks.
+  [[nodiscard]] bool follows() const { return owner_.load(std::memory_order_relaxed) >= 0; }
   // From now on the budget is shared with the others of the job. Before there is a folder.
   void ShareBudget(const std::string& directory, const std::string& job_id);
   // The window ends as it is.
@@ -74,6 +97,8 @@ class PayloadWindow {
 
   // ---- Drainer
 
+  // The rank of this child process may be there by now.
+  void LookForOwner();
   // Begins the next segment if `current` is full (`bytes`), or old.
   void Turn(uint32_t current, uint64_t bytes, uint64_t now_ns);
   // Begins the next segment if `current` is the one that is filled; returns that one.
@@ -115,6 +140,9 @@ class PayloadWindow {
   mutable WindowBoard own_board_{};
   std::atomic<WindowBoard*> board_;
   std::atomic<int> member_;
+  std::atomic<int> owner_{-1};           // the rank, for a child process
+  std::atomic<WindowBoard*> watched_{};  // until it is there
+  WindowOrigin origin_;
   std::atomic<uint64_t> step_{0};
   FutexMutex steps_mutex_;
   struct StepBegin {

@@ -87,12 +87,16 @@ class RankLogImpl final : public RankLog {
         drainer_(*tail_, arena_, window_, rings_, DrainerOptions(options)) {
     Attach(kTailSharedRing);
     shared_sink_.Attach(this, rings_[kTailSharedRing], *tail_, kTailSharedRing);
+    if (window_.moves() && !options.origin.path.empty())
+      if (WindowBoard* board = WindowBoard::OfJob(tail_dir_, job_id_))
+        window_.Watch(*board, options.origin);
   }
 
   EventSink* ClaimSink(ThreadIndex thread) override;
   void ReleaseSink(EventSink* sink) override;
   Placed PutPayload(const Hash128& hash, std::span<const std::byte> bytes, uint32_t element_size,
                     uint32_t series) override;
+  [[nodiscard]] uint32_t current_segment() const override { return window_.segment(); }
   void BeginStep(uint64_t step) override {
     if (!closed()) window_.BeginStep(step);
   }
@@ -106,10 +110,9 @@ class RankLogImpl final : public RankLog {
   Status BecomeRank(TraceHeader header) override {
     if (closed()) return Fail(ErrorCode::kInvalidArgument, "the log has been finished");
     window_.ShareBudget(tail_dir_, job_id_);
-    if (shared_ == nullptr && header.world_size != 1) {
+    if (shared_ == nullptr && header.world_size != 1)
       shared_ = SharedPieces::Open(tail_dir_, job_id_, copies_);
-      if (shared_ != nullptr && !window_.Join(shared_->board())) shared_ = nullptr;
-    }
+    if ((shared_ != nullptr || window_.moves()) && !JoinBoard(header.origin)) shared_ = nullptr;
     if (shared_ != nullptr) header.shares_with = shared_->id();
     DEJA_RETURN_IF_ERROR(drainer_.BecomeRank(std::move(header)));
     drainer_.SetShared(shared_.get());
@@ -145,6 +148,11 @@ class RankLogImpl final : public RankLog {
     ThreadIndex thread = 0;
   };
 
+  // With the other ranks of the machine.
+  bool JoinBoard(const ProcessOrigin& origin) {
+    WindowBoard* board = WindowBoard::OfJob(tail_dir_, job_id_);
+    return board != nullptr && window_.Join(*board, WindowBoard::NameOf(origin.root, origin.path));
+  }
   void Attach(uint32_t ring) {
     rings_[ring].Attach(&tail_->ring(ring), tail_->ring_bytes(ring), tail_->header().ring_bytes);
     tail_->ring(ring).used.store(1, std::memory_order_release);

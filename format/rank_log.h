@@ -52,6 +52,8 @@ struct RankLogOptions {
   CodecEffort effort = CodecEffort::kSmall;
   // What is kept when not everything is. Takes effect with BecomeRank.
   WindowOptions window = {};
+  // Of a child process: what it keeps goes with the window of the rank that it comes from.
+  WindowOrigin origin = {};
   // The window is marked when no rank of the machine has been in a collective for so long.
   uint64_t hang_after_seconds = 0;
   BackgroundOptions background = {};
@@ -99,6 +101,8 @@ class RankLog {
   virtual Placed PutPayload(const Hash128& hash, std::span<const std::byte> bytes,
                             uint32_t element_size, uint32_t series) = 0;
 
+  // Where payloads that are put now are kept, or in a later one. Any thread; a load.
+  [[nodiscard]] virtual uint32_t current_segment() const = 0;
   // The `step`-th step of the program begins, counting from 1: what follows is its.
   virtual void BeginStep(uint64_t step) = 0;
   // What has been kept since that step began is a checkpoint (or, at the first step, as good as

@@ -376,6 +376,17 @@ Footer RankWriter::SegmentFooter(const SegmentFile& segment) const {
   return footer;
 }
 
+Status RankWriter::AdvanceTo(uint32_t number, uint64_t now_ns) {
+  SegmentFile& newest = segments_.back();
+  if (!newest.whole.empty() || !newest.partial.empty()) return BeginSegment(number, now_ns);
+  const std::string from = folder_ + "/" + SegmentFileName(newest.facts.number);
+  const std::string to = folder_ + "/" + SegmentFileName(number);
+  if (rename(from.c_str(), to.c_str()) != 0) return FailErrno("cannot rename " + from, errno);
+  payloads_file_->Renamed(to);
+  newest.facts.number = number;
+  return {};
+}
+
 Status RankWriter::BeginSegment(uint32_t number, uint64_t now_ns) {
   SegmentFile& newest = segments_.back();
   DEJA_RETURN_IF_ERROR(payloads_->WriteFooter(SegmentFooter(newest)));

@@ -129,6 +129,9 @@ class RankWriter {
   [[nodiscard]] uint64_t newest_segment_bytes() const { return payloads_->offset(); }
   // With the index that it will end with, about.
   [[nodiscard]] uint64_t event_file_bytes() const { return events_->offset() + index_bytes_; }
+  // Goes over to segment `number`, which is greater: the newest is renamed if nothing is in it, as
+  // in most short processes.
+  Status AdvanceTo(uint32_t number, uint64_t now_ns);
   // Finishes the newest segment and begins `number`, which is greater.
   Status BeginSegment(uint32_t number, uint64_t now_ns);
   // Marks the segments that stay, for the footer.

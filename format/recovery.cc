@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <map>
@@ -29,6 +30,7 @@
 #include "format/shared_pieces.h"
 #include "format/tail.h"
 #include "format/tail_reader.h"
+#include "format/window_board.h"
 
 namespace deja::format {
 namespace {
@@ -311,6 +313,9 @@ Status AddPayloads(const TailReader& tail, const std::set<Hash128>& complete, Ro
     if (complete.count(part.hash) != 0) continue;
     DEJA_ASSIGN_OR_RETURN(const bool fits, room.Make(part));
     if (!fits) continue;
+    // An event that names the segment finds it there or in a later one.
+    if (part.segment > writer.segments().back().facts.number)
+      DEJA_RETURN_IF_ERROR(writer.AdvanceTo(part.segment, 0));
     bytes.resize(part.size);
     DEJA_RETURN_IF_ERROR(tail.ReadPayload(part, bytes));
     DEJA_ASSIGN_OR_RETURN(const bool whole,
@@ -399,6 +404,7 @@ Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate&
     if (tail != nullptr) footer.pressure = tail->pressure();
     footer.fate = fate;
     DEJA_RETURN_IF_ERROR(writer->Finish(footer));
+    writer->ReleaseReserve();
   }
   if (tail != nullptr) RemoveTail(scan.tail_path);
   return report;
@@ -436,13 +442,14 @@ Result<int> RemoveOrphanTails(const std::string& trace_dir, const std::string& j
     if (name.starts_with(kPendingPrefix)) pending.insert(name.substr(strlen(kPendingPrefix)));
   }
   const std::string prefix = TailNamePrefix(job_id);
-  const std::string common[] = {SharedPiecesName(job_id), DiskLedgerName(job_id)};
+  const std::string common[] = {SharedPiecesName(job_id), DiskLedgerName(job_id),
+                                WindowBoardName(job_id)};
   std::set<std::string> in_use;  // process names
   int removed = 0;
   for (const std::string& directory : directories) {
     for (const std::string& name : NamesIn(directory)) {
       if (!name.starts_with(prefix) || !name.ends_with(kTailNameSuffix)) continue;
-      if (name == common[0] || name == common[1]) continue;
+      if (std::find(std::begin(common), std::end(common), name) != std::end(common)) continue;
       const std::string process_name =
           name.substr(prefix.size(), name.size() - prefix.size() - strlen(kTailNameSuffix));
       const std::string path = directory + "/" + name;

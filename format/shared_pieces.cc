@@ -19,7 +19,7 @@
 namespace deja::format {
 namespace {
 
-constexpr uint64_t kMagic = 0x32736563656970;  // "pieces2"
+constexpr uint64_t kMagic = 0x33736563656970;  // "pieces3"
 constexpr size_t kHeaderBytes = 8192;
 constexpr size_t kSets = 1 << 14;
 constexpr int kWays = 7;
@@ -40,7 +40,6 @@ struct SharedPieces::Header {
   std::atomic<uint64_t> nonce;
   std::atomic<uint64_t> members;
   std::atomic<uint64_t> closed;
-  alignas(64) WindowBoard board;
 };
 
 // A cache line. A word holds 62 bits of what it stands for, and a State; the set is chosen by other
@@ -75,11 +74,6 @@ std::unique_ptr<SharedPieces> SharedPieces::Open(const std::string& directory,
   const XXH128_hash_t id = XXH3_128bits_withSeed(job_id.data(), job_id.size(), nonce);
   shared->id_.assign(reinterpret_cast<const char*>(&id), sizeof id);
   return shared;
-}
-
-WindowBoard& SharedPieces::board() {
-  static_assert(sizeof(Header) <= kHeaderBytes);
-  return header_->board;
 }
 
 uint64_t SharedPieces::TagOf(const Hash128& hash, uint64_t piece, uint64_t key, Set*& set) const {

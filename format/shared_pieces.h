@@ -19,7 +19,6 @@
 #include <string>
 
 #include "common/ids.h"
-#include "format/window_board.h"
 
 namespace deja::format {
 
@@ -51,9 +50,6 @@ class SharedPieces {
 
   // This process cannot keep what it has promised: from now on everybody keeps everything.
   void Close();
-
-  // Of all who share this table.
-  [[nodiscard]] WindowBoard& board();
 
   // 16 bytes that all who share this table have in common.
   [[nodiscard]] const std::string& id() const { return id_; }

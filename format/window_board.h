@@ -6,14 +6,19 @@
 // the segment that is being filled is one for all of them, each says which segments its own window
 // reaches back to, and none drops what another one still wants.
 //
-// Plain layout of lock-free words, all zero at first: in memory that ranks share (SharedPieces), or
-// in a rank's own. Owner: whoever has the memory. Any thread, any process.
+// Child processes of a rank follow the board without a place on it: what they keep goes into
+// segments with the same numbers, and goes when no rank of the machine wants those any more.
+//
+// Plain layout of lock-free words, all zero at first: in memory that the processes of a job share
+// (OfJob), or in a rank's own. Owner: whoever has the memory. Any thread, any process.
 #ifndef DEJA_FORMAT_WINDOW_BOARD_H_
 #define DEJA_FORMAT_WINDOW_BOARD_H_
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace deja::format {
 
@@ -21,8 +26,18 @@ class WindowBoard {
  public:
   static constexpr uint32_t kMembers = 256;
 
-  // Takes a place. -1: there is none left.
-  int Join();
+  // The one of the job's processes on this machine, in `directory`; made by who comes first if
+  // `create`. Null if there is none. Never unmapped.
+  static WindowBoard* OfJob(const std::string& directory, const std::string& job_id,
+                            bool create = true);
+
+  // Takes a place. -1: there is none left. Who comes when all before it are gone (a later attempt
+  // of the ranks) counts parts and steps from the beginning.
+  int Join(uint32_t name = 0);
+  // What a process is called here: a hash of its place in the tree of processes.
+  static uint32_t NameOf(std::string_view root, std::string_view path);
+  // The rank that `child` (its root and path) comes from; -1: none is known.
+  [[nodiscard]] int OwnerOf(std::string_view root, std::string_view path) const;
   // The member's window ends here and is wanted for good: its process ends.
   void Close(int member);
 
@@ -32,8 +47,13 @@ class WindowBoard {
   void Advance(uint32_t seen);
   // The same for the first member that comes to the `part`-th part (from 1) of its run, if the
   // segment has `least_bytes`: parts with little in them share one. The first part shares none with
-  // what came before it.
-  void AdvanceForPart(uint64_t part, uint64_t least_bytes);
+  // what came before it. True if this began one.
+  bool AdvanceForPart(uint64_t part, uint64_t least_bytes);
+  // The member's `step`-th step (from 1) has begun. True for the last of all members that comes to
+  // its first one.
+  bool BeginStep(int member, uint64_t step);
+  // How many steps have begun; 0 if the member has not come to its first.
+  [[nodiscard]] uint64_t StepOf(int member) const;
   // So much more goes into the segment.
   void AddBytes(uint64_t bytes) { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
 
@@ -42,6 +62,8 @@ class WindowBoard {
   // True if a segment that is complete is in some member's window. Members whose process is gone
   // keep the window that they had.
   bool Wanted(uint32_t segment);
+  // The same for who cannot tell whether a process is gone: members that did not say so are there.
+  [[nodiscard]] bool MayBeWanted(uint32_t segment) const;
 
   // The `number`-th mark (from 1): what is kept at this moment stays. Who comes later with the same
   // number changes nothing.
@@ -58,12 +80,20 @@ class WindowBoard {
   [[nodiscard]] uint32_t marked_end() const { return marked_end_.load(std::memory_order_acquire); }
 
  private:
+  static constexpr uint32_t kBits = 64;
   struct Member {
     std::atomic<uint32_t> pid;    // 0: nobody
     std::atomic<uint32_t> first;  // its window
     std::atomic<uint32_t> end;    // behind the last segment of it; 0: it goes on
+    std::atomic<uint32_t> name;
   };
+  [[nodiscard]] bool HasBegun(uint32_t member) const {
+    return (begun_[member / kBits].load(std::memory_order_acquire) >> member % kBits & 1) != 0;
+  }
+  // Some member is there that has not come to its first step.
+  [[nodiscard]] bool AnyAtItsStart() const;
 
+  std::atomic<uint64_t> magic_;  // of a file
   std::atomic<uint32_t> segment_;
   std::atomic<uint32_t> marked_end_;
   std::atomic<uint64_t> marks_;
@@ -71,9 +101,14 @@ class WindowBoard {
   std::atomic<uint64_t> progress_ns_;
   std::atomic<uint64_t> hang_ns_;
   std::atomic<uint64_t> bytes_;  // in the segment so far
+  std::atomic<uint64_t> step_;
+  std::atomic<uint64_t> begun_[kMembers / kBits];  // a bit a member
   Member members_[kMembers];
 };
-static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(WindowBoard) <= 4096);
+static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(WindowBoard) <= 8192);
+
+// Its name in the folder of the tails.
+std::string WindowBoardName(const std::string& job_id);
 
 }  // namespace deja::format
 

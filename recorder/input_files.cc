@@ -227,6 +227,19 @@ bool InputFiles::IsOwnLink(std::string_view name, int dirfd, const char* path) {
   return fstatat(dirfd, path, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode);
 }
 
+uint32_t KnownFile::Segment() const {
+  const format::RankLog* log = windowed == nullptr ? nullptr : windowed->log();
+  return log == nullptr ? 0 : log->current_segment();
+}
+
+void KnownFile::Learn(uint64_t begin, uint64_t end, uint32_t segment) {
+  if (windowed != nullptr && seen_segment.load(std::memory_order_relaxed) != segment) {
+    seen.Clear();
+    seen_segment.store(segment, std::memory_order_relaxed);
+  }
+  seen.Mark(begin, end);
+}
+
 KnownFile* InputFiles::Know(Recording& rec, std::string_view path, const struct stat& info,
                             bool opens, const FileNews& what) {
   KnownFile* file = nullptr;
@@ -258,6 +271,7 @@ KnownFile* InputFiles::Know(Recording& rec, std::string_view path, const struct 
     clock_gettime(CLOCK_REALTIME, &now);
     file->may_change = Ns(now) - Ns(info.st_mtim) < kYoungNs;
     if (S_ISREG(info.st_mode)) file->seen.SetSize(static_cast<uint64_t>(info.st_size));
+    if (keeps_bytes() && config_.window.Drops()) file->windowed = &rec;
     record.last = file;
   }
   Announce(rec, *file, opened, what);

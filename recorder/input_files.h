@@ -43,9 +43,22 @@ struct KnownFile {
   std::string_view path;
   struct stat info {};
   SeenPages seen;
+  Recording* windowed = nullptr;          // what is kept of it may be dropped; null: nothing is
+  std::atomic<uint32_t> seen_segment{0};  // where what `seen` says is kept
   int error = 0;
   uint64_t entries = 0;     // a hash of a folder's
   bool may_change = false;  // so young that a change would not show in its times
+
+  // True if all of [begin, end) has been recorded and, where there is a window, kept in the segment
+  // that is being filled: later ones need no older one.
+  [[nodiscard]] bool Knows(uint64_t begin, uint64_t end) const {
+    return seen.Covers(begin, end) &&
+           (windowed == nullptr || seen_segment.load(std::memory_order_relaxed) == Segment());
+  }
+  // [begin, end) has been recorded; `segment`: as Segment() was before.
+  void Learn(uint64_t begin, uint64_t end, uint32_t segment);
+  // The one that is being filled; 0 where there is no window.
+  [[nodiscard]] uint32_t Segment() const;
 };
 
 // What more there is to say about a file.

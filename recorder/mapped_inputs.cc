@@ -73,7 +73,7 @@ class Scan {
     const auto size = static_cast<uint64_t>(file_.info.st_size);
     const uint64_t begin = mapping_.offset + at;
     const uint64_t end = std::min(begin + SeenPages::kPage, size);
-    if (begin >= size || file_.seen.Covers(begin, end)) return;
+    if (begin >= size || file_.Knows(begin, end)) return;
     if (begin != end_ || end - begin_ > kPiece) {
       Take();
       begin_ = begin;
@@ -84,6 +84,7 @@ class Scan {
   // Reads and records [begin_, end_).
   void Take() {
     if (begin_ == end_) return;
+    const uint32_t segment = file_.Segment();
     const uint64_t size = end_ - begin_;
     if (fd_ == kNotOpened) fd_ = OpenSame();
     size_t done = 0;
@@ -100,7 +101,7 @@ class Scan {
     } else if (!in_signal_) {
       batch_.AddLost(rec_, begin_, size);
     }
-    file_.seen.Mark(begin_, end_);
+    file_.Learn(begin_, end_, segment);
     begin_ = end_;
   }
 

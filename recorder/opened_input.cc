@@ -182,16 +182,17 @@ void OpenedInput::AfterRead(int fd, const void* data, size_t size, int64_t offse
 }
 
 bool OpenedInput::IsKnown(uint64_t begin, size_t size) const {
-  return file_.load(std::memory_order_relaxed)->seen.Covers(begin, begin + size);
+  return file_.load(std::memory_order_relaxed)->Knows(begin, begin + size);
 }
 
 void OpenedInput::Record(Recording& rec, uint64_t offset, const void* data, size_t size) {
   KnownFile* file = file_.load(std::memory_order_relaxed);
   Flow flow{rec, batch_, rec.input_files.keeps_bytes(), false};
+  const uint32_t segment = file->Segment();
   const uint64_t since =
       runs_.Add(offset, {static_cast<const std::byte*>(data), size}, flow.keep, flow.Sink());
   const uint64_t page = offset - offset % SeenPages::kPage;
-  if (!file->may_change) file->seen.Mark(std::max(since, page), offset + size);
+  if (!file->may_change) file->Learn(std::max(since, page), offset + size, segment);
 }
 
 // In a child of the process that opened it: what stands here is the parent's, who goes on with it.

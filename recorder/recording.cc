@@ -70,7 +70,12 @@ bool Recording::GoLive() {
   Hold hold(lock_);
   if (writer.live()) return true;
   if (off()) return false;
-  Result<std::unique_ptr<format::RankLog>> made = make_log_(LogOptions(config, is_child_));
+  format::RankLogOptions options = LogOptions(config, is_child_);
+  if (is_child_) {
+    const preload::ProcessName& name = preload::OwnProcessName();
+    options.origin = {std::string(name.root_view()), name.path};
+  }
+  Result<std::unique_ptr<format::RankLog>> made = make_log_(options);
   if (!made) {
     if (!off_.exchange(true)) SayOnce("this process is not recorded: " + made.error().message);
     return false;

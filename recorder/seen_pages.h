@@ -62,6 +62,12 @@ class SeenPages {
     }
   }
 
+  // Nothing is marked any more.
+  void Clear() {
+    for (uint64_t word = 0; word < (pages_ + kBits - 1) / kBits; ++word)
+      words_[word].store(0, std::memory_order_relaxed);
+  }
+
  private:
   static constexpr uint64_t kBits = 64;
   // Bits of the pages [page, last], as far as they are in the word of `page`.

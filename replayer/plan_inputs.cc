@@ -148,7 +148,7 @@ void PlanBuilder::AddRanges(const format::FileRead& event) {
   for (const format::FileRange& range : format::RangesOf(event))
     file_ranges_[event.file].push_back(
         {range.begin, range.size, range.hash, static_cast<format::FileReadHow>(event.how),
-         event.payload == static_cast<uint32_t>(format::PayloadState::kKept)});
+         event.payload == static_cast<uint32_t>(format::PayloadState::kKept), event.segment});
 }
 
 void PlanBuilder::ResolveFiles() {

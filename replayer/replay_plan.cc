@@ -46,6 +46,12 @@ Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(const format::RankReader& 
   for (size_t batch = between.second; batch < needed; ++batch)
     AddAll(builder, *reader.EventsOfBatch(batch), ~uint64_t{0});
   DEJA_RETURN_IF_ERROR(builder.Finish());
+  for (RecordedFile& file : plan->files_)
+    for (RecordedRange& range : file.ranges)
+      if (range.kept && !reader.PayloadSize(range.hash) && reader.Dropped(range.segment)) {
+        range.kept = false;
+        range.dropped = true;
+      }
   return plan;
 }
 

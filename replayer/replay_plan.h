@@ -160,6 +160,8 @@ struct RecordedRange {
   Hash128 hash;
   format::FileReadHow how = format::FileReadHow::kRead;
   bool kept = false;  // its bytes are a payload
+  uint32_t segment = 0;
+  bool dropped = false;  // they were, and the window has moved on
 };
 
 // A file outside the run, in one state in which the process met it.

@@ -152,6 +152,50 @@ class Window(harness.DejaTest):
         self.assertGreater(size, budget // 8)
         self.assertVerifies()
 
+    def loaders(self, steps, blocks, pause_us):
+        """Data in blocks of a size of its own, so old that it is known not to change, for loaders.cc."""
+        files = []
+        for name in ("worker.bin", "helpers.bin"):
+            files.append(self.dir / name)
+            files[-1].write_bytes(os.urandom(blocks * 16384))
+            os.utime(files[-1], (1_500_000_000, 1_500_000_000))
+        return [harness.app("loaders"), *files, str(steps), str(blocks), str(pause_us)]
+
+    def child_payload_bytes(self):
+        total = 0
+        for path in self.trace_path().glob("child-*/payloads*.deja"):
+            try:
+                total += path.stat().st_size
+            except FileNotFoundError:  # dropped meanwhile
+                pass
+        return total
+
+    def test_children_keep_the_window_of_their_rank(self):
+        steps, blocks = 300, 100
+        command = self.loaders(steps, blocks, 4000)
+        plain = self.checked(self.command(command))
+        process = self.start([harness.DEJA, "record", "--single", "--inputs", "full", "--keep-steps", "20",
+                              "--checkpoint-every", "50", "--out", self.trace_path(), "--", *command])
+        most = 0
+        while process.poll() is None:
+            most = max(most, self.child_payload_bytes())
+            time.sleep(0.2)
+        run = self.checked(self.finish(process))
+        self.assertSameLines(plain.stdout, run.stdout)
+        # Worker and helpers read 9.8 MB of noise, of which the window, back to a checkpoint, is 1.6 MB.
+        self.assertLess(self.child_payload_bytes(), 5 << 20)
+        self.assertLess(most, 9 << 20)
+        # Nor is more set aside for each of so many folders.
+        blocks_taken = sum(path.stat().st_blocks for path in self.trace_path().rglob("*"))
+        self.assertLess(blocks_taken * 512, 40 << 20)
+        self.assertVerifies()
+        self.assertRegex(self.deja("verify", self.trace_path()).stdout, r"dropped")
+        for step in (steps - 5, steps - 40):
+            late = self.checked(self.replay(0, options=["--from-step", str(step)]))
+            self.assertIn(plain.stdout.strip(), late.stdout)
+        whole = self.replay(0)
+        self.assertRegex(whole.stdout + whole.stderr, r"it was recorded with a window")
+
     def test_a_mark_keeps_the_window(self):
         process = self.start(self.record_argv("stepper", ["--steps=400", "--pause-us=20000"], n=RANKS,
                                               options=["--keep-steps", "3"]))

@@ -133,6 +133,16 @@ TEST_F(DiskLedgerTest, WhoCompletesAFolderStaysWithinIt) {
   EXPECT_EQ(DiskLedger::OfTail("no tail"), nullptr);
 }
 
+TEST_F(DiskLedgerTest, NoMoreIsGivenBackThanThereWas) {
+  const auto ledger = Open();
+  ledger->AddOfGone(true, 100);
+  ledger->AddOfGone(true, -5000);
+  EXPECT_EQ(ledger->RoomForGone(true), kPool);
+  EXPECT_EQ(ledger->ChildrenExcess(), 0u);
+  ledger->AddOfGone(true, kPool / 4 * 3 + 100);
+  EXPECT_EQ(ledger->ChildrenExcess(), kPool / 4 * 3 + 100 - kPool / 2);
+}
+
 TEST_F(DiskLedgerTest, WhereNoneCanBeThereIsNone) {
   EXPECT_EQ(DiskLedger::Open("/nowhere/at/all", kJob, {}), nullptr);
   EXPECT_EQ(DiskLedger::Open("", kJob, {}), nullptr);

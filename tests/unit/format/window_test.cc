@@ -87,6 +87,47 @@ TEST(WindowBoardTest, PartsWithLittleInThemShareASegment) {
   EXPECT_EQ(board.segment(), 2u) << "counted anew";
 }
 
+TEST(WindowBoardTest, AnotherAttemptCountsFromTheBeginning) {
+  WindowBoard board{};
+  const int first = board.Join(7);
+  for (uint64_t part = 1; part <= 5; ++part) board.AdvanceForPart(part, 0);
+  EXPECT_TRUE(board.BeginStep(first, 5));
+  board.SetFirst(first, 4);
+  board.Close(first);
+  const uint32_t before = board.segment();
+  const int second = board.Join(8);
+  EXPECT_EQ(board.StepOf(second), 0u);
+  EXPECT_TRUE(board.AdvanceForPart(1, 1000));
+  EXPECT_TRUE(board.BeginStep(second, 1));
+  EXPECT_EQ(board.segment(), before + 1);
+  EXPECT_EQ(board.StepOf(second), 1u);
+  EXPECT_TRUE(board.MayBeWanted(before)) << "the window of the first attempt";
+  EXPECT_FALSE(board.MayBeWanted(3));
+}
+
+TEST(WindowBoardTest, TheLastThatComesToItsFirstStepBeginsASegment) {
+  WindowBoard board{};
+  const int fast = board.Join();
+  const int slow = board.Join();
+  EXPECT_FALSE(board.BeginStep(fast, 1));
+  EXPECT_FALSE(board.BeginStep(fast, 2));
+  EXPECT_EQ(board.StepOf(slow), 0u);
+  EXPECT_TRUE(board.BeginStep(slow, 1));
+  EXPECT_FALSE(board.BeginStep(slow, 2));
+  EXPECT_EQ(board.StepOf(slow), 2u);
+}
+
+TEST(WindowBoardTest, AChildFindsTheNearestRank) {
+  WindowBoard board{};
+  EXPECT_EQ(board.OwnerOf("root", "0/1"), -1);
+  const int outer = board.Join(WindowBoard::NameOf("root", ""));
+  const int inner = board.Join(WindowBoard::NameOf("root", "0/1+1"));
+  EXPECT_EQ(board.OwnerOf("root", "0/1+1/0.2/3"), inner);
+  EXPECT_EQ(board.OwnerOf("root", "0/1+1/0.2/3/0/1+4"), inner);
+  EXPECT_EQ(board.OwnerOf("root", "0/2/0/1"), outer);
+  EXPECT_EQ(board.OwnerOf("other", "0/2/0/1"), -1);
+}
+
 TEST(PayloadWindowTest, ReachesBackToACheckpoint) {
   WindowOptions options;
   options.keep_steps = 4;

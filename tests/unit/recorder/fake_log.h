@@ -48,6 +48,7 @@ class FakeLog final : public format::RankLog {
     payloads[hash].assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     return {true, segment};
   }
+  [[nodiscard]] uint32_t current_segment() const override { return segment; }
   void BeginStep(uint64_t number) override {
     std::lock_guard hold(mutex_);
     step = number;

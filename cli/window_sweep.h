@@ -1,0 +1,59 @@
+// WindowSweep: the window of payloads moves on for processes that have ended.
+//
+// A process that records drops its own old payloads. Those of child processes that are gone are
+// dropped by the `deja record` that outlives them: what no rank's window holds any more
+// (WindowBoard), what is older than --keep-seconds, and the oldest of all when children have used
+// most of their part of the disk budget up (DiskLedger).
+//
+// Owner: `deja record`. One thread.
+#ifndef DEJA_CLI_WINDOW_SWEEP_H_
+#define DEJA_CLI_WINDOW_SWEEP_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "format/disk_ledger.h"
+#include "format/messages.h"
+#include "format/window_board.h"
+
+namespace deja::cli {
+
+class WindowSweep {
+ public:
+  WindowSweep(std::string directory, std::string job_id, uint64_t keep_steps, uint64_t keep_seconds)
+      : directory_(std::move(directory)),
+        job_id_(std::move(job_id)),
+        keep_steps_(keep_steps),
+        keep_seconds_(keep_seconds) {}
+
+  // While the job runs, now and then.
+  void Pass();
+  // When its processes are gone and their folders complete: the window is what it was at their end.
+  void Finish();
+
+ private:
+  void FindMappings();
+  void FindFinished();
+  void DropExpired(bool running);
+  void StayWithinPool();
+  [[nodiscard]] bool IsExpired(const std::string& folder, const format::Segment& segment,
+                               bool running) const;
+  // In seconds since the epoch.
+  [[nodiscard]] static int64_t LastWritten(const std::string& folder,
+                                           const format::Segment& segment);
+
+  const std::string directory_;
+  const std::string job_id_;
+  const uint64_t keep_steps_;
+  const uint64_t keep_seconds_;
+  const format::WindowBoard* board_ = nullptr;
+  std::unique_ptr<format::DiskLedger> ledger_;
+  std::map<std::string, std::vector<format::Segment>> finished_;  // folders of children
+};
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_WINDOW_SWEEP_H_
