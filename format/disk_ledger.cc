@@ -22,6 +22,14 @@ uint64_t Less(uint64_t value, uint64_t by) {
   return value - std::min(value, by);
 }
 
+// What was never published can be removed all the same.
+void Add(std::atomic<uint64_t>& sum, int64_t bytes) {
+  uint64_t seen = sum.load();
+  while (!sum.compare_exchange_weak(seen, bytes >= 0 ? seen + static_cast<uint64_t>(bytes)
+                                                     : Less(seen, static_cast<uint64_t>(-bytes)))) {
+  }
+}
+
 }  // namespace
 
 struct DiskLedger::Slot {
@@ -89,7 +97,7 @@ void DiskLedger::BecomeRank() {
     uint64_t nobody = 0;
     if (!slot.pid.compare_exchange_strong(nobody, pid)) continue;
     slot.bytes.store(bytes_);
-    layout_->children.fetch_sub(bytes_);
+    Add(layout_->children, -static_cast<int64_t>(bytes_));
     uint64_t used = layout_->used.load();
     while (used <= i && !layout_->used.compare_exchange_weak(used, i + 1)) {
     }
@@ -111,7 +119,7 @@ void DiskLedger::Publish(uint64_t bytes) {
 }
 
 void DiskLedger::Publish(std::atomic<uint64_t>& sum, uint64_t bytes) {
-  sum.fetch_add(bytes - bytes_, std::memory_order_relaxed);
+  Add(sum, static_cast<int64_t>(bytes - bytes_));
   bytes_ = bytes;
 }
 
@@ -152,12 +160,7 @@ uint64_t DiskLedger::RoomForGone(bool is_child) const {
 }
 
 void DiskLedger::AddOfGone(bool is_child, int64_t bytes) {
-  std::atomic<uint64_t>& sum = is_child ? layout_->children : layout_->left;
-  // What was never published can be removed all the same.
-  uint64_t seen = sum.load();
-  while (!sum.compare_exchange_weak(seen, bytes >= 0 ? seen + static_cast<uint64_t>(bytes)
-                                                     : Less(seen, static_cast<uint64_t>(-bytes)))) {
-  }
+  Add(is_child ? layout_->children : layout_->left, bytes);
 }
 
 uint64_t DiskLedger::ChildrenExcess() const {

@@ -423,6 +423,7 @@ Status Drainer::BecomeRank(TraceHeader header) {
       is_child_ = false;
       window_.BecomeRank();
       is_rank_.store(true, std::memory_order_release);
+      Publish(false);
     } else {
       Say(done.error().message + "; this rank is not recorded");
       EventsFailed(done.error());
@@ -456,6 +457,7 @@ Status Drainer::BecomeChild(TraceHeader header) {
     }
     is_child_ = done.has_value();
     is_rank_.store(is_child_, std::memory_order_release);
+    Publish(false);  // a short one says no more of it: who completes its folder adds the rest
     if (!done) {
       EventsFailed(done.error());
       RemovePending();

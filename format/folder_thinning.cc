@@ -68,9 +68,9 @@ Status ReadIndex(const ReadFile& file, uint64_t end, Ending& ending) {
   return {};
 }
 
-// All of its files: a footer does not list payloads.deja where that is alone.
+// All of its files that are left: a footer does not list payloads.deja where that is alone.
 std::vector<Segment> SegmentsOf(const std::string& folder, const Footer& footer) {
-  if (!footer.segments.empty()) return footer.segments;
+  if (!footer.segments.empty() || Contains(footer.dropped, 0)) return footer.segments;
   Segment only;
   only.bytes = BytesOf(folder + "/" + SegmentFileName(0));
   only.payloads = footer.payloads;

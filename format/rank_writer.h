@@ -154,8 +154,6 @@ class RankWriter {
 
   // Index, footer and end. The totals of `footer` are filled in here.
   Status Finish(Footer footer);
-  // Replaces the footer of a finished folder.
-  Status ReplaceFooter(const Footer& footer) { return events_->WriteFooter(footer); }
 
   [[nodiscard]] const std::string& folder() const { return folder_; }
   [[nodiscard]] const Footer& totals() const { return totals_; }

@@ -347,15 +347,11 @@ Status AddEvents(const TailReader& tail, FolderScan& scan, RankWriter& writer, u
 
 Status FinishFinished(const std::string& folder, FolderScan& scan, const ProcessFate& fate) {
   if (!fate.known || scan.footer.fate.known) return {};
-  RankFiles files;
-  files.events_end = ~uint64_t{0};
-  const std::vector<uint32_t> segments = ListSegments(folder);
-  files.segments.emplace_back().end = ~uint64_t{0};
-  if (!segments.empty()) files.segments.back().facts.number = segments.back();
-  DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<RankWriter> writer,
-                        RankWriter::Continue(folder, std::move(files)));
+  DEJA_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> file,
+                        OpenAppendFile(folder + "/" + kEventsFile));
+  FrameWriter frames(std::move(file));
   scan.footer.fate = fate;
-  return writer->ReplaceFooter(scan.footer);
+  return frames.WriteFooter(scan.footer);
 }
 
 }  // namespace
@@ -391,10 +387,12 @@ Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate&
     DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<RankWriter> writer,
                           RankWriter::Continue(folder, std::move(scan.files)));
     scan.files.totals = footer;
+    // Counts what the end of the files takes, too.
+    std::optional<Room> room;
     if (tail != nullptr) {
       const auto last = scan.last_seq.find(kLogThread);
-      Room room(scan.tail_path, *writer, last == scan.last_seq.end() ? 0 : last->second + 1);
-      DEJA_RETURN_IF_ERROR(AddPayloads(*tail, complete, room, *writer, report.payloads_from_tail));
+      room.emplace(scan.tail_path, *writer, last == scan.last_seq.end() ? 0 : last->second + 1);
+      DEJA_RETURN_IF_ERROR(AddPayloads(*tail, complete, *room, *writer, report.payloads_from_tail));
       DEJA_RETURN_IF_ERROR(AddEvents(*tail, scan, *writer, report.events_from_tail));
     }
     footer = Footer{};

@@ -16,7 +16,7 @@ LEVELS = ("order", "digest", "full")
 RANDOM = {"replay_checkpoints", "replay_clocks", "replay_trainer"}
 
 # What they print is what they draw.
-UNSEEDED = {"openmp_gomp", "openmp_omp", "thread_tree", "workers"}
+UNSEEDED = {"cuda_random", "curand_generators", "openmp_gomp", "openmp_omp", "thread_tree", "workers"}
 
 
 def without_numbers(run):
