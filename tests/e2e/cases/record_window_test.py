@@ -114,7 +114,7 @@ class Window(harness.DejaTest):
         self.assertRegex(said, r"the result of AllReduce #1 of comm 0 is not kept: .*deja info.*larger window")
 
     def test_everything_in_the_window_replays(self):
-        args = ["--steps=9", "--count=300000"]  # more than short steps may have together
+        args = ["--steps=19", "--count=300000"]  # more than short steps may have together
         self.checked(self.record("stepper", args, n=RANKS, options=["--keep-steps", "20"]))
         self.assertGreater(len(self.payload_files()), 1)
         for rank in range(RANKS):
