@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <vector>
 
 #include "cli/replay_launch.h"
@@ -61,12 +62,14 @@ Result<ToolRun> RunTool(std::vector<std::string> words) {
   return run;
 }
 
-// What a tool said last, in one line.
-std::string LastWords(std::string_view output) {
+// What a tool said last, in one line: what it repeats, once.
+std::string LastWords(const std::string& output) {
   constexpr size_t kMost = 400;
+  std::istringstream lines(output);
   std::string text;
-  for (const char c : output) text += c == '\n' ? ';' : c;
-  while (!text.empty() && (text.back() == ';' || text.back() == ' ')) text.pop_back();
+  std::string before;
+  for (std::string line; std::getline(lines, line); before = line)
+    if (!line.empty() && line != before) text += (text.empty() ? "" : "; ") + line;
   if (text.size() > kMost) text = "… " + text.substr(text.size() - kMost);
   return text.empty() ? "nothing" : text;
 }
