@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 namespace deja::cli {
 namespace {
@@ -161,13 +162,11 @@ class StoryBuilder {
   std::map<uint32_t, uint64_t> last_ordinary_;
 };
 
-// Whether the batch shows what `thread` did last.
-bool TellsWhatItDid(const format::RankReader& reader, size_t batch, uint32_t thread) {
+// Takes out of `threads` those of which the batch shows what they did last.
+void TakeWhatTheyDid(const format::RankReader& reader, size_t batch, std::set<uint32_t>& threads) {
   auto cursor = reader.EventsOfBatch(batch);
-  while (const format::Event* event = cursor->Next()) {
-    if (event->thread == thread && !MayFollowOpenCall(*event)) return true;
-  }
-  return false;
+  while (const format::Event* event = cursor->Next())
+    if (!MayFollowOpenCall(*event)) threads.erase(event->thread);
 }
 
 // The batches that hold definitions, and the last ones of each thread (those in which it only dies
@@ -175,7 +174,7 @@ bool TellsWhatItDid(const format::RankReader& reader, size_t batch, uint32_t thr
 std::map<size_t, uint32_t> BatchesToRead(const format::RankReader& reader) {
   constexpr uint32_t kAll = ~uint32_t{0};
   std::map<size_t, uint32_t> wanted;
-  std::map<uint32_t, std::vector<size_t>> of_thread;
+  std::set<uint32_t> threads;
   std::optional<size_t> last_step;
   std::optional<size_t> last_note;
   const auto& batches = reader.batches();
@@ -183,14 +182,16 @@ std::map<size_t, uint32_t> BatchesToRead(const format::RankReader& reader) {
     if ((batches[i].kinds & kDefining) != 0) wanted[i] |= kDefining;
     if (!batches[i].steps.empty()) last_step = i;
     if ((batches[i].kinds & KindBit(EventKind::kNote)) != 0) last_note = i;
-    for (const format::ThreadRange& range : batches[i].threads)
-      of_thread[range.thread].push_back(i);
+    for (const format::ThreadRange& range : batches[i].threads) threads.insert(range.thread);
   }
-  for (const auto& [thread, list] : of_thread) {
-    for (auto batch = list.rbegin(); batch != list.rend(); ++batch) {
-      wanted[*batch] = kAll;
-      if (TellsWhatItDid(reader, *batch, thread)) break;
-    }
+  // A program may have made a thread a step: each batch is read once, for all of them.
+  for (size_t i = batches.size(); i-- > 0 && !threads.empty();) {
+    const bool shows_one =
+        std::any_of(batches[i].threads.begin(), batches[i].threads.end(),
+                    [&](const auto& range) { return threads.contains(range.thread); });
+    if (!shows_one) continue;
+    wanted[i] = kAll;
+    TakeWhatTheyDid(reader, i, threads);
   }
   if (last_step) wanted[*last_step] |= KindBit(EventKind::kStep);
   if (last_note) wanted[*last_note] |= KindBit(EventKind::kNote);
