@@ -1,8 +1,10 @@
 #include "cli/gdb_session.h"
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/replay_start.h"
 #include "format/batch_info.h"
@@ -29,26 +31,32 @@ json ToJson(const format::RecordedCheckpoint& checkpoint,
 
 // Those that a replay can start at, each with the last operation before it on each communicator.
 Result<json> Checkpoints(format::Trace& trace, int attempt, const format::RankReader& reader) {
+  std::string why;
+  DEJA_ASSIGN_OR_RETURN(const auto starts, ReplayStarts(trace, ~uint64_t{0}, attempt, why));
+  std::set<uint64_t> steps;
+  for (const ReplayStart& start : starts) steps.insert(start.step);
   std::vector<format::RecordedCheckpoint> usable;
-  for (format::RecordedCheckpoint& checkpoint : format::ReadCheckpoints(reader)) {
-    if (!checkpoint.complete()) continue;
-    std::string why;
-    DEJA_ASSIGN_OR_RETURN(const auto start, FindReplayStart(trace, checkpoint.step, attempt, why));
-    if (start && start->step == checkpoint.step) usable.push_back(std::move(checkpoint));
-  }
+  for (format::RecordedCheckpoint& checkpoint : format::ReadCheckpoints(reader))
+    if (checkpoint.complete() && steps.contains(checkpoint.step))
+      usable.push_back(std::move(checkpoint));
   std::vector<std::map<uint32_t, uint64_t>> operations(usable.size());
+  const auto raise = [](uint64_t& last, uint64_t seq) { last = std::max(last, seq); };
   const auto cursor = reader.Events();
   while (!usable.empty()) {
     const format::Event* event = cursor->NextOf(KindBit(EventKind::kCallEnter));
     if (event == nullptr) break;
     const auto* enter = event->As<format::CallEnter>();
     if (enter->comm == 0 || enter->comm_seq == 0) continue;
-    for (size_t i = 0; i < usable.size(); ++i) {
-      if (usable[i].IsBehind(event->thread, event->seq, event->time_ns)) continue;
-      uint64_t& last = operations[i][enter->comm];
-      last = std::max(last, enter->comm_seq);
-    }
+    // The first checkpoint behind it; those that follow are behind that one.
+    const auto next = std::partition_point(
+        usable.begin(), usable.end(), [&](const format::RecordedCheckpoint& checkpoint) {
+          return checkpoint.IsBehind(event->thread, event->seq, event->time_ns);
+        });
+    if (next != usable.end())
+      raise(operations[static_cast<size_t>(next - usable.begin())][enter->comm], enter->comm_seq);
   }
+  for (size_t i = 1; i < usable.size(); ++i)
+    for (const auto& [comm, seq] : operations[i - 1]) raise(operations[i][comm], seq);
   json all = json::array();
   for (size_t i = 0; i < usable.size(); ++i) all.push_back(ToJson(usable[i], operations[i]));
   return all;

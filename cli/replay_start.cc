@@ -2,15 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <iterator>
 #include <set>
 
 #include "format/checkpoints.h"
 
 namespace deja::cli {
 
-Result<std::optional<ReplayStart>> FindReplayStart(format::Trace& trace, uint64_t step, int attempt,
-                                                   std::string& why) {
+Result<std::vector<ReplayStart>> ReplayStarts(format::Trace& trace, uint64_t step, int attempt,
+                                              std::string& why) {
   std::set<uint32_t> ranks;
   for (const format::RankFolder& folder : trace.ranks()) ranks.insert(folder.rank);
   std::map<uint64_t, std::map<uint32_t, uint64_t>> by_step;  // numbers by rank
@@ -32,10 +31,20 @@ Result<std::optional<ReplayStart>> FindReplayStart(format::Trace& trace, uint64_
       why =
           fmt::format("rank {} has no complete checkpoint up to step {}{}", rank, step, incomplete);
   }
-  for (auto at = by_step.rbegin(); at != by_step.rend(); ++at)
-    if (at->second.size() == ranks.size()) return ReplayStart{at->first, at->second};
-  if (why.empty()) why = fmt::format("the ranks have no checkpoint in common up to step {}", step);
-  return std::nullopt;
+  std::vector<ReplayStart> starts;
+  for (const auto& [at, numbers] : by_step)
+    if (numbers.size() == ranks.size()) starts.push_back({at, numbers});
+  if (starts.empty() && why.empty())
+    why = fmt::format("the ranks have no checkpoint in common up to step {}", step);
+  return starts;
+}
+
+Result<std::optional<ReplayStart>> FindReplayStart(format::Trace& trace, uint64_t step, int attempt,
+                                                   std::string& why) {
+  DEJA_ASSIGN_OR_RETURN(const std::vector<ReplayStart> starts,
+                        ReplayStarts(trace, step, attempt, why));
+  if (starts.empty()) return std::nullopt;
+  return starts.back();
 }
 
 }  // namespace deja::cli

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/result.h"
 #include "format/trace.h"
@@ -19,8 +20,12 @@ struct ReplayStart {
   std::map<uint32_t, uint64_t> numbers;  // of the checkpoint, by rank
 };
 
-// The latest checkpoint at or before `step` that is complete on all ranks of the trace; nothing if
-// there is none, and then `why` says what there is. `attempt`: of each rank; -1: the last.
+// The checkpoints at or before `step` that are complete on all ranks of the trace, in their order;
+// if there are none, `why` says what there is. `attempt`: of each rank; -1: the last.
+Result<std::vector<ReplayStart>> ReplayStarts(format::Trace& trace, uint64_t step, int attempt,
+                                              std::string& why);
+
+// The latest of them; nothing if there is none.
 Result<std::optional<ReplayStart>> FindReplayStart(format::Trace& trace, uint64_t step, int attempt,
                                                    std::string& why);
 
