@@ -1,28 +1,40 @@
 // DecodeEvent of message_codec.h. Not in the header: it is made for all bodies of events, which
 // takes a compiler seconds.
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <variant>
+
 #include "format/message_codec.h"
 
 namespace deja::format {
 namespace {
 
-// Puts the alternative of EventBody whose field number is `field` in place and decodes it; the last
-// body of an event wins and repeated ones merge, as in protobuf.
-template <size_t I = 1>
-bool DecodeBody(uint32_t field, std::span<const std::byte> bytes, EventBody& body, size_t& budget,
-                bool& known) {
-  if constexpr (I < std::variant_size_v<EventBody>) {
-    using T = std::variant_alternative_t<I, EventBody>;
-    if (static_cast<uint32_t>(kKindOf<T>) != field) {
-      return DecodeBody<I + 1>(field, bytes, body, budget, known);
-    }
-    known = true;
-    T* message = std::get_if<T>(&body);
-    if (message == nullptr) message = &body.template emplace<T>();
-    return internal::DecodeInto(WireReader(bytes), *message, budget);
-  } else {
-    return true;
-  }
+// Puts T in place in `body` and decodes it; repeated ones merge, as in protobuf.
+template <typename T>
+bool DecodeAs(std::span<const std::byte> bytes, EventBody& body, size_t& budget) {
+  T* message = std::get_if<T>(&body);
+  if (message == nullptr) message = &body.emplace<T>();
+  return internal::DecodeInto(WireReader(bytes), *message, budget);
 }
+
+using Decoder = bool (*)(std::span<const std::byte> bytes, EventBody& body, size_t& budget);
+
+// By the field number of the body; null where this version knows none.
+template <size_t... kIndex>
+constexpr auto DecodersOf(std::index_sequence<kIndex...>) {
+  constexpr uint32_t kFields =
+      std::max(
+          {static_cast<uint32_t>(kKindOf<std::variant_alternative_t<kIndex + 1, EventBody>>)...}) +
+      1;
+  std::array<Decoder, kFields> decoders{};
+  ((decoders[static_cast<size_t>(kKindOf<std::variant_alternative_t<kIndex + 1, EventBody>>)] =
+        &DecodeAs<std::variant_alternative_t<kIndex + 1, EventBody>>),
+   ...);
+  return decoders;
+}
+constexpr auto kDecoders =
+    DecodersOf(std::make_index_sequence<std::variant_size_v<EventBody> - 1>());
 
 }  // namespace
 
@@ -41,11 +53,11 @@ bool DecodeEvent(std::span<const std::byte> in, Event& event, uint32_t* body_fie
       reader.Skip(type);
       continue;
     }
-    bool known = false;
     const std::span<const std::byte> bytes = reader.Bytes();
-    if (!reader.ok() || !DecodeBody(field, bytes, event.body, budget, known)) {
-      return false;
-    }
+    if (!reader.ok()) return false;
+    // The last body of an event wins.
+    const Decoder decode = field < kDecoders.size() ? kDecoders[field] : nullptr;
+    if (decode != nullptr && !decode(bytes, event.body, budget)) return false;
     if (body_field != nullptr) *body_field = field;
   }
   return reader.ok();
