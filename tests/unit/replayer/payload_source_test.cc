@@ -65,6 +65,8 @@ TEST(PayloadSourceTest, ServesEveryResultWithAndWithoutReadingAhead) {
       ASSERT_TRUE(source.ReadOutput(call, 0, out).has_value());
       EXPECT_EQ(out, Bytes(out.size(), i));
     }
+    source.StopReadingAhead();
+    EXPECT_FALSE(source.reads_ahead());
   }
 }
 
@@ -76,6 +78,7 @@ TEST(PayloadSourceTest, ServesResultsInAnotherOrderThanRecorded) {
     source.Start();
   }
   for (int i = 20; i >= 1; --i) {
+    if (i == 10) source.StopReadingAhead();  // on the way
     std::vector<std::byte> out(1000 + static_cast<size_t>(i));
     const uint32_t call = recording.plan->FindOperation(1, static_cast<uint64_t>(i));
     ASSERT_TRUE(source.ReadOutput(call, 0, out).has_value());
