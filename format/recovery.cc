@@ -57,7 +57,7 @@ class FolderScan {
   std::string tail_id;
   std::map<uint32_t, uint64_t> last_seq;               // of each thread
   std::set<std::pair<uint32_t, uint64_t>> last_batch;  // (thread, seq)
-  std::set<Hash128> complete;
+  std::map<Hash128, uint32_t> complete;                // in which segment, the newest
   std::vector<SegmentRange> marked;
 
   // Adds what an event says about losses, and about payloads that were dropped.
@@ -214,7 +214,7 @@ void FolderScan::SortPayloads(SegmentFile& segment) {
       ++payload;
       continue;
     }
-    complete.insert(payload->first);
+    complete[payload->first] = segment.facts.number;
     ++segment.facts.payloads;
     segment.facts.payload_bytes += payload->second.total_size;
     segment.whole.push_back(payload->second.Info(payload->first));
@@ -306,11 +306,13 @@ class Room {
   uint64_t next_log_seq_;
 };
 
-Status AddPayloads(const TailReader& tail, const std::set<Hash128>& complete, Room& room,
+Status AddPayloads(const TailReader& tail, const std::map<Hash128, uint32_t>& complete, Room& room,
                    RankWriter& writer, uint64_t& added) {
   std::vector<std::byte> bytes;
   for (const TailPayload& part : tail.payloads()) {
-    if (complete.count(part.hash) != 0) continue;
+    // An older segment may go before this one: no segment relies on another.
+    const auto known = complete.find(part.hash);
+    if (known != complete.end() && known->second >= part.segment) continue;
     DEJA_ASSIGN_OR_RETURN(const bool fits, room.Make(part));
     if (!fits) continue;
     // An event that names the segment finds it there or in a later one.
@@ -382,7 +384,7 @@ Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate&
     // What a process died of in the middle of making.
     for (const std::string& name : NamesIn(folder))
       if (name.ends_with(".next")) unlink((folder + "/" + name).c_str());
-    const std::set<Hash128> complete = std::move(scan.complete);
+    const std::map<Hash128, uint32_t> complete = std::move(scan.complete);
     Footer footer = scan.files.totals;
     DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<RankWriter> writer,
                           RankWriter::Continue(folder, std::move(scan.files)));
