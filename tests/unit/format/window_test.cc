@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "format/disk_ledger.h"
+#include "format/folder_thinning.h"
 #include "format/mark.h"
 #include "format/message_codec.h"
 #include "format/payload_segments.h"
@@ -402,6 +403,34 @@ TEST_F(WindowTest, AllProcessesTogetherStayWithinTheBudget) {
   EXPECT_LE(on_disk(), kBudget);
   EXPECT_GE(on_disk(), kBudget / 2);
   EXPECT_TRUE(Has(*Open(1), Bytes(12, 39, 30000)));
+}
+
+// The process is killed with the same bytes in an old segment and, for a newer one, in its tail.
+TEST_F(WindowTest, RecoveryKeepsAgainWhatOnlyAnOlderSegmentHas) {
+  constexpr uint64_t kSteps = 4;
+  const pid_t pid = fork();
+  ASSERT_GE(pid, 0);
+  if (pid == 0) {
+    auto log = Make({.keep_steps = kSteps});
+    uint64_t seq = 0;
+    for (uint64_t step = 1; step <= kSteps; ++step) {
+      Begin(*log, step, seq);
+      Put(*log, step == kSteps ? Bytes(1) : Bytes(step), seq);
+      if (step < kSteps) log->Flush();
+    }
+    kill(getpid(), SIGKILL);
+  }
+  ASSERT_EQ(waitpid(pid, nullptr, 0), pid);
+  ASSERT_TRUE(RecoverRank(Folder(), {}));
+  uint64_t freed = 0;
+  const uint32_t newest = ListSegments(Folder()).back();
+  ASSERT_TRUE(DropSegments(
+      Folder(), [&](const Segment& segment) { return segment.number < newest; }, "", freed));
+  EXPECT_GT(freed, 0u);
+  const auto reader = Open();
+  EXPECT_TRUE(Has(*reader, Bytes(1)));
+  EXPECT_FALSE(Has(*reader, Bytes(2)));
+  EXPECT_EQ(Check().payloads_missing, 0u);
 }
 
 // Of a rank that was killed while its last step was still in its tail, which is larger than all
