@@ -12,6 +12,7 @@
 #include "preload/api/table.h"
 #include "preload/engine.h"
 #include "preload/guard.h"
+#include "preload/hooks/table_hooks.h"
 #include "preload/mpi_library.h"
 
 namespace deja::preload {
@@ -46,16 +47,8 @@ struct Hook<kSecond, int(Args...)> {
     Call call;
     call.info = &MpiInfo(api);
     call.invoke = &Invoke;
-    size_t i = 0;
-    ((call.args[i++] = ToWord(args)), ...);
-    (void)i;  // a function without parameters
-    Engine* engine = InsideDeja() ? nullptr : GetEngine();
-    if (engine == nullptr) {
-      Invoke(call);
-    } else {
-      Guard guard;
-      engine->OnMpiCall(call);
-    }
+    MakeCall(
+        call, [](Engine& engine, Call& c) { engine.OnMpiCall(c); }, args...);
     return FromWord<int>(call.result);
   }
 

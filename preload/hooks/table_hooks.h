@@ -47,6 +47,22 @@ class RealFunctions {
   std::atomic<void*> slots_[kFunctions] = {};
 };
 
+// Makes a call of the program whose `info` and `invoke` are set: enter(engine, call) does, with the
+// guard held; where there is no engine, or Deja itself calls, it is made as if Deja were not there.
+template <typename Enter, typename... Args>
+void MakeCall(Call& call, Enter enter, const Args&... args) {
+  size_t i = 0;
+  ((call.args[i++] = ToWord(args)), ...);
+  (void)i;  // a function without parameters
+  Engine* engine = InsideDeja() ? nullptr : GetEngine();
+  if (engine == nullptr) {
+    call.invoke(call);
+    return;
+  }
+  Guard guard;
+  enter(*engine, call);
+}
+
 template <typename Library, typename Library::Api kApi, typename Function>
 struct TableHook;
 
@@ -58,17 +74,13 @@ struct TableHook<Library, kApi, Result(Args...)> {
     Call call;
     call.info = &Library::Info(kApi);
     call.invoke = &Invoke;
-    size_t i = 0;
-    ((call.args[i++] = ToWord(args)), ...);
-    (void)i;  // a function without parameters
-    Engine* engine = InsideDeja() ? nullptr : GetEngine();
-    if (engine == nullptr) {
-      Invoke(call);
-    } else {
-      Guard guard;
-      WatchForExitInMain();
-      Library::Enter(*engine, call);
-    }
+    MakeCall(
+        call,
+        [](Engine& engine, Call& c) {
+          WatchForExitInMain();
+          Library::Enter(engine, c);
+        },
+        args...);
     if constexpr (!std::is_void_v<Result>) return FromWord<Result>(call.result);
   }
 
