@@ -400,6 +400,7 @@ Status Drainer::Move(TraceHeader& header, bool as_rank) {
   header.tail = {tail_.path(), id};
   header.format_major = kFormatMajor;
   header.format_minor = kFormatMinor;
+  if (header.producer.empty()) header.producer = "deja " DEJA_VERSION;
   return as_rank ? MoveToRankFolder(header) : MoveToChildFolder(header);
 }
 
@@ -411,8 +412,7 @@ Status Drainer::BecomeRank(TraceHeader header) {
     done = Fail(ErrorCode::kInvalidArgument, "this process is a rank already, or ends");
   } else {
     label_ = "rank " + std::to_string(header.rank);
-    said_ = true;  // a failure in here is reported at its end
-    if (header.producer.empty()) header.producer = "deja " DEJA_VERSION;
+    said_ = true;                                 // a failure in here is reported at its end
     if (events_off_.load() || !EnsureWriter()) {  // it could not spill, or cannot write
       done = Fail(ErrorCode::kIo, degraded_reason_);
     } else {
@@ -446,7 +446,6 @@ Status Drainer::BecomeChild(TraceHeader header) {
     done = Fail(ErrorCode::kInvalidArgument, "this process has a folder already, or ends");
   } else {
     // Without a label: most of these belong to no rank, and then nobody wants to hear of them.
-    if (header.producer.empty()) header.producer = "deja " DEJA_VERSION;
     if (events_off_.load() || !EnsureWriter()) {
       done = Fail(ErrorCode::kIo, degraded_reason_);
     } else {
