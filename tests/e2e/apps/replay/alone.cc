@@ -19,16 +19,9 @@
 #include <vector>
 
 #include "include/deja.h"
+#include "tests/e2e/apps/replay/check.h"
 
 namespace {
-
-#define CHECK(call)                                                   \
-  do {                                                                \
-    if ((call) != ncclSuccess) {                                      \
-      std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #call); \
-      std::exit(1);                                                   \
-    }                                                                 \
-  } while (0)
 
 constexpr size_t kSize = 3000;
 constexpr size_t kRead = 16;
