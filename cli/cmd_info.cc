@@ -129,6 +129,7 @@ nlohmann::json ToJson(const RankRow& row, Symbolizer& symbolizer) {
   if (row.story.exit) json["exit_code"] = row.story.exit->code;
   if (row.story.fate.known && row.story.fate.signal != 0)
     json["killed_by"] = SignalName(row.story.fate.signal);
+  if (row.story.oom_kills != 0) json["oom_kills"] = row.story.oom_kills;
   if (row.story.crash) {
     const CrashStory& crash = *row.story.crash;
     nlohmann::json frames = nlohmann::json::array();

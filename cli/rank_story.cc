@@ -291,6 +291,16 @@ std::string RankStory::PythonPlace(Symbolizer& symbolizer, const CallStory& call
   return frame && frame->python ? " at " + frame->Describe() : "";
 }
 
+namespace {
+
+// The kernel counts; which process it was it only tells its log.
+std::string OomWords(uint64_t kills) {
+  return fmt::format("the kernel's OOM killer ended {} process{} of its memory cgroup", kills,
+                     kills == 1 ? "" : "es");
+}
+
+}  // namespace
+
 std::string RankStory::HowItEnded(Symbolizer& symbolizer) const {
   const std::string step = last_step ? fmt::format(", in step {}", *last_step) : "";
   const std::string after = last_call ? fmt::format(", after {}", last_call->Describe()) : "";
@@ -316,10 +326,15 @@ std::string RankStory::HowItEnded(Symbolizer& symbolizer) const {
     return fmt::format("exit {}", exit->code) +
            (exit->code == 0 && open_calls.empty() ? "" : where);
   if (fate.known && fate.signal != 0)
-    return fmt::format("killed by {}", SignalName(static_cast<int>(fate.signal))) + where;
+    return fmt::format("killed by {}", SignalName(static_cast<int>(fate.signal))) +
+           (fate.signal == SIGKILL && oom_kills != 0 ? fmt::format(" ({})", OomWords(oom_kills))
+                                                     : "") +
+           where;
   if (fate.known) return fmt::format("exit {}", fate.exit_code) + where;
   if (running) return "still running" + where;
-  return "died without a word (SIGKILL or power loss)" + where;
+  const std::string why =
+      oom_kills != 0 ? "SIGKILL: " + OomWords(oom_kills) : "SIGKILL or power loss";
+  return fmt::format("died without a word ({})", why) + where;
 }
 
 bool RankStory::EndedWell() const {
@@ -333,6 +348,7 @@ RankStory ReadRankStory(const format::RankReader& reader) {
     story.api_names[api.id] = std::string(api.name);
   story.fate = reader.totals().fate;
   story.swept = reader.totals().swept != 0;
+  story.oom_kills = reader.totals().oom_kills;
   story.finished = reader.end().state == format::EndState::kCleanEnd;
   story.running = !story.finished && ProcessAlive(reader.header());
 

@@ -74,8 +74,9 @@ struct RankStory {
   uint64_t last_time_ns = 0;
   format::ProcessFate fate;
   bool swept = false;
-  bool finished = false;  // has a footer
-  bool running = false;   // no footer, and its process is alive
+  uint64_t oom_kills = 0;  // of processes of its memory cgroup, while it ran
+  bool finished = false;   // has a footer
+  bool running = false;    // no footer, and its process is alive
 
   // "AllReduce" for ncclAllReduce; "call 77" for an id without a name.
   [[nodiscard]] std::string ApiName(uint32_t api) const;

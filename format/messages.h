@@ -58,7 +58,9 @@ struct ProcessInfo {
   std::string_view cpu_features;
   uint64_t memory_bytes = 0;
   std::string_view user;
-  uint32_t umask = 0;  // + 1; 0: unknown
+  uint32_t umask = 0;            // + 1; 0: unknown
+  std::string_view cgroup_file;  // which counts oom_kills; empty: unknown
+  uint64_t oom_kills = 0;
 };
 
 struct TailInfo {
@@ -521,6 +523,7 @@ struct Footer {
   uint64_t payloads_dropped = 0;
   uint64_t payload_bytes_dropped = 0;
   Pressure pressure;
+  uint64_t oom_kills = 0;
 };
 
 // ---- The field lists. V is called as v(number, field). M is `T` or `const T`.
@@ -541,6 +544,7 @@ DEJA_VISIT(ProcessInfo) {
   v(6, m.argv); v(7, m.environment); v(8, m.working_directory); v(9, m.kernel); v(10, m.cpu_count);
   v(11, m.page_size); v(12, m.nccl_path); v(13, m.nccl_version); v(14, m.masked); v(15, m.cpu_model);
   v(16, m.cpu_features); v(17, m.memory_bytes); v(18, m.user); v(19, m.umask);
+  v(20, m.cgroup_file); v(21, m.oom_kills);
 }
 DEJA_VISIT(TailInfo) { v(1, m.path); v(2, m.id); }
 DEJA_VISIT(ProcessOrigin) { v(1, m.root); v(2, m.path); }
@@ -652,7 +656,7 @@ DEJA_VISIT(Footer) {
   v(6, m.last_step); v(7, m.steps); v(8, m.events_lost); v(9, m.payloads_lost); v(10, m.swept);
   v(11, m.fate); v(12, m.partial_payloads); v(13, m.partial_payload_bytes);
   v(15, m.segments); v(16, m.dropped); v(17, m.payloads_dropped); v(18, m.payload_bytes_dropped);
-  v(19, m.pressure);
+  v(19, m.pressure); v(20, m.oom_kills);
 }
 // clang-format on
 

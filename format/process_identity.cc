@@ -1,6 +1,5 @@
 #include "format/process_identity.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -12,20 +11,10 @@
 #include <cstring>
 
 #include "format/futex.h"
+#include "format/small_file.h"
 
 namespace deja::format {
 namespace {
-
-// Reads a small file; 0 if it cannot. `out` is terminated.
-size_t ReadSmall(const char* path, char* out, size_t size) {
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  ssize_t got = read(fd, out, size - 1);
-  close(fd);
-  if (got < 0) got = 0;
-  out[got] = '\0';
-  return static_cast<size_t>(got);
-}
 
 struct ProcStat {
   uint64_t start_ticks = 0;
@@ -38,7 +27,7 @@ ProcStat ReadProcStat(uint32_t pid) {
   char path[64];
   char text[1024];
   snprintf(path, sizeof path, "/proc/%u/stat", pid);
-  if (ReadSmall(path, text, sizeof text) == 0) return result;
+  if (ReadSmallFile(path, text, sizeof text) == 0) return result;
   const char* at = strrchr(text, ')');
   if (at == nullptr || at[1] == '\0') return result;
   at += 2;
@@ -64,7 +53,7 @@ ProcessIdentity ThisProcess() {
   identity.pid = static_cast<uint32_t>(getpid());
   identity.start_ticks = StartTicks(identity.pid);
   char text[64];
-  const size_t length = ReadSmall("/proc/sys/kernel/random/boot_id", text, sizeof text);
+  const size_t length = ReadSmallFile("/proc/sys/kernel/random/boot_id", text, sizeof text);
   size_t digits = 0;
   for (size_t i = 0; i < length && digits < 32; ++i) {
     const int digit = HexDigit(text[i]);

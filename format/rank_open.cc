@@ -288,6 +288,7 @@ void RankReaderImpl::ScanEvents() {
             NoteMissing(footer);
             totals_.fate = footer.fate;
             totals_.swept = footer.swept;
+            totals_.oom_kills = footer.oom_kills;
           }
         }
         continue;

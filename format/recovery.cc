@@ -20,6 +20,7 @@
 #include "format/frame_format.h"
 #include "format/frame_reader.h"
 #include "format/futex.h"
+#include "format/memory_cgroup.h"
 #include "format/message_codec.h"
 #include "format/payload_segments.h"
 #include "format/payload_table.h"
@@ -55,6 +56,7 @@ class FolderScan {
   uint64_t torn_bytes = 0;
   std::string tail_path;
   std::string tail_id;
+  CgroupCount cgroup;                                  // when the process began
   std::map<uint32_t, uint64_t> last_seq;               // of each thread
   std::set<std::pair<uint32_t, uint64_t>> last_batch;  // (thread, seq)
   std::map<Hash128, uint32_t> complete;                // in which segment, the newest
@@ -164,6 +166,7 @@ Status FolderScan::ScanEvents(const std::string& path) {
         files.header.assign(AsText(payload));
         tail_path = header.tail.path;
         tail_id = header.tail.id;
+        cgroup = {std::string(header.process.cgroup_file), header.process.oom_kills};
         if (finished) return {};
       } else if (frame.type == FrameType::kEvents) {
         TakeBatch(frame, payload);
@@ -347,6 +350,11 @@ Status AddEvents(const TailReader& tail, FolderScan& scan, RankWriter& writer, u
   return writer.WriteBatch();
 }
 
+uint64_t OomKillsSince(const CgroupCount& began) {
+  const uint64_t now = began.file.empty() ? 0 : OomKills(began.file).value_or(0);
+  return now > began.oom_kills ? now - began.oom_kills : 0;
+}
+
 Status FinishFinished(const std::string& folder, FolderScan& scan, const ProcessFate& fate) {
   if (!fate.known || scan.footer.fate.known) return {};
   DEJA_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> file,
@@ -403,6 +411,8 @@ Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate&
     footer.swept = 1;
     if (tail != nullptr) footer.pressure = tail->pressure();
     footer.fate = fate;
+    // With a tail, this is the machine that the process ran on.
+    if (tail != nullptr) footer.oom_kills = OomKillsSince(scan.cgroup);
     DEJA_RETURN_IF_ERROR(writer->Finish(footer));
     writer->ReleaseReserve();
   }

@@ -209,6 +209,7 @@ void ProcessFacts::Complete(const char* nccl_path, uint32_t nccl_version, const 
   cpu_model_ = CpuModel();
   cpu_features_ = CpuFeatures();
   user_ = UserName(geteuid());
+  cgroup_ = format::OwnCgroupCount();
 }
 
 void ProcessFacts::Fill(format::TraceHeader& header) const {
@@ -234,6 +235,8 @@ void ProcessFacts::Fill(format::TraceHeader& header) const {
   process.memory_bytes = memory_bytes_;
   process.user = user_;
   process.umask = umask_;
+  process.cgroup_file = cgroup_.file;
+  process.oom_kills = cgroup_.oom_kills;
 }
 
 }  // namespace deja::recorder

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/secrets.h"
+#include "format/memory_cgroup.h"
 #include "format/messages.h"
 
 namespace deja::recorder {
@@ -48,6 +49,7 @@ class ProcessFacts {
   std::string user_;
   uint64_t memory_bytes_ = 0;
   uint32_t umask_ = 0;
+  format::CgroupCount cgroup_;
   std::string kernel_;
   std::string nccl_path_;
   uint32_t nccl_version_ = 0;

@@ -78,6 +78,42 @@ class Ends(harness.DejaTest):
         self.assertEqual(events[-1]["kind"], "input")  # getpid, for the kill
 
 
+class OutOfMemory(harness.DejaTest):
+    """The kernel ends the rank that takes more than its cgroup may have."""
+
+    def memory_cgroup(self):
+        """A new cgroup with 600 MB; its file for processes."""
+        for mount, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+            group = Path(mount) / f"deja-test-{os.getpid()}"
+            try:
+                group.mkdir()
+                self.addCleanup(group.rmdir)
+                (group / limit).write_text(str(600 << 20))
+            except OSError:
+                continue
+            return group / "cgroup.procs"
+        self.skipTest("no memory cgroup can be made here")
+
+    def test_the_oom_killer_is_named(self):
+        procs = self.memory_cgroup()
+
+        def within(argv):
+            return self.command(["sh", "-c", f"echo $$ > {procs} && exec \"$@\"", "sh", *argv])
+        args = (["--end=memory"], 2, ["--grace", "1"])
+        plain = within(self.launch_argv("reduces", *args))
+        run = within(self.record_argv("reduces", *args[:2], options=args[2]))
+        self.assertSameBehaviour(plain, run)
+        self.assertEqual(run.code, 137, str(run))
+        ended = "SIGKILL (the kernel's OOM killer ended 1 process of its memory cgroup), after AllReduce #10"
+        self.assertIn(f"rank 1: killed by {ended}", run.stderr)
+        self.assertIn(f"rank 1: killed by {ended}", self.deja("info", self.trace_path()).stdout)
+        rank = self.info_json()["ranks"][1]
+        self.assertEqual((rank["killed_by"], rank["oom_kills"]), ("SIGKILL", 1))
+        self.assertVerifies()
+        again = self.replay(1)
+        self.assertEqual(again.code, 0, str(again))
+
+
 class Sigkill(harness.DejaTest):
     """Everything up to the last call that returned is in the trace of a rank that is killed."""
 

@@ -54,6 +54,12 @@ TEST(RankStoryTest, TheStepIsNamedHoweverTheRankDied) {
   RankStory story = folder.Story();
   const std::string where = ", in step 3, after AllReduce #2 of comm 0";
   EXPECT_EQ(story.HowItEnded(symbolizer), "died without a word (SIGKILL or power loss)" + where);
+  story.oom_kills = 2;
+  EXPECT_EQ(story.HowItEnded(symbolizer),
+            "died without a word (SIGKILL: the kernel's OOM killer ended 2 processes of its memory "
+            "cgroup)" +
+                where);
+  story.oom_kills = 0;
   story.fate.known = true;
   story.fate.signal = 9;
   EXPECT_EQ(story.HowItEnded(symbolizer), "killed by SIGKILL" + where);

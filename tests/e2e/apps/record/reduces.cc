@@ -3,7 +3,8 @@
 //   --calls=N --count=N      how many, and of how many floats
 //   --say                    after each call its number on stdout, by write(2): nothing is buffered
 //   --end=WAY --rank=R       rank R (default 1) ends so, the others normally: code, exit, _exit,
-//                            quick, abort, throw, segv, fpe, kill, thread-segv, stack, hang
+//                            quick, abort, throw, segv, fpe, kill, thread-segv, stack, hang, memory
+//                            (takes what there is, and up to 4 GB)
 #include <pthread.h>
 #include <signal.h>
 #include <sys/random.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -39,6 +41,13 @@ __attribute__((noinline)) void CrashHere() {
   *g_bad_address = 1;
 }
 
+void TakeMemory() {
+  constexpr size_t kPiece = size_t{1} << 24;
+  std::vector<std::vector<char>> taken;
+  for (char piece = 0; piece < 127; ++piece) taken.emplace_back(2 * kPiece, piece);
+  g_zero = taken.back().front();
+}
+
 void End(const std::string& way) {
   if (way == "code") std::exit(7);
   if (way == "_exit") _exit(8);
@@ -50,6 +59,7 @@ void End(const std::string& way) {
   if (way == "kill") kill(getpid(), SIGKILL);
   if (way == "thread-segv") std::thread(CrashHere).join();
   if (way == "stack") EatStack(g_zero);
+  if (way == "memory") TakeMemory();
   if (way == "hang")
     for (;;) pause();
 }
