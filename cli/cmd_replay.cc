@@ -15,6 +15,7 @@
 #include <set>
 
 #include "cli/command.h"
+#include "cli/fold_plan.h"
 #include "cli/gdb_session.h"
 #include "cli/output.h"
 #include "cli/process_checkpoint.h"
@@ -39,6 +40,7 @@ struct Options {
   int attempt = -1;
   std::string ranks;
   bool all = false;
+  bool compute = false;
   std::string on_divergence = "stop";
   std::string clock = "served";
   int64_t from_step = -1;
@@ -66,6 +68,9 @@ void AddOptions(CLI::App& app) {
   auto* all = app.add_flag("--all", g_options.all, "Replay all recorded ranks side by side");
   rank->excludes(ranks)->excludes(all);
   ranks->excludes(all);
+  app.add_flag("--compute", g_options.compute,
+               "Let the ranks compute their collectives among themselves, in the order of NCCL's "
+               "ring, even if the trace has the results; they are compared with it");
   app.add_option("--attempt", g_options.attempt,
                  "Which run of a restarted rank; the last one if not given");
   app.add_option("--from-step", g_options.from_step,
@@ -163,6 +168,19 @@ Result<std::vector<uint32_t>> ChosenRanks(const format::Trace& trace) {
   return chosen;
 }
 
+// The folder of ranks that compute their collectives; empty: everything is served.
+Result<std::string> PrepareFold(format::Trace& trace, const std::vector<uint32_t>& ranks,
+                                const std::string& scratch) {
+  std::vector<const format::RankReader*> readers;
+  for (const uint32_t rank : ranks) {
+    DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(rank, g_options.attempt));
+    readers.push_back(reader);
+  }
+  DEJA_ASSIGN_OR_RETURN(const FoldPlan plan, PlanFold(readers, g_options.compute));
+  if (!plan.computes()) return std::string();
+  return MakeMeetingFolder(plan, scratch);
+}
+
 // The folder in which the programs write; removed at the end unless the user wants it.
 class Scratch {
  public:
@@ -197,6 +215,8 @@ class Scratch {
     return {};
   }
 
+  [[nodiscard]] const std::string& path() const { return path_; }
+
   Result<std::string> ForRank(uint32_t rank) const {
     const std::string path = fmt::format("{}/rank-{:05}", path_, rank);
     std::error_code error;
@@ -227,6 +247,7 @@ struct Replayed {
   ReplayTarget target;
   pid_t pid = 0;
   int status = 0;
+  bool ended = false;  // of ranks that are waited for together
 };
 
 // All peers' stories, for ranks that wait for somebody who never came.
@@ -295,13 +316,39 @@ void EndLeftovers() {
   }
 }
 
-void WaitAll(std::vector<Replayed>& replays) {
+// Ranks that compute together: once the replay of one has stopped before its end, others may wait
+// for it for good. They have a moment to come to the same difference.
+void WaitForTogether(std::vector<Replayed>& replays) {
+  constexpr int kGraceMs = 5000;
+  constexpr int kStepMs = 20;
+  int grace = -1;
+  for (size_t left = replays.size(); left != 0;) {
+    bool moved = false;
+    for (Replayed& replay : replays) {
+      if (replay.ended || waitpid(replay.pid, &replay.status, WNOHANG) <= 0) continue;
+      replay.ended = moved = true;
+      --left;
+      const bool stopped = WIFEXITED(replay.status) && HasStopped(replay.target.scratch);
+      if (stopped && grace < 0) grace = kGraceMs;
+    }
+    if (moved) continue;
+    usleep(kStepMs * 1000);
+    if (grace < 0 || (grace -= kStepMs) > 0) continue;
+    for (const Replayed& replay : replays)
+      if (!replay.ended) kill(replay.pid, SIGKILL);
+  }
+}
+
+void WaitAll(std::vector<Replayed>& replays, bool computes) {
   // Ctrl-C is for the programs; what they make of it is part of the verdict.
   signal(SIGINT, SIG_IGN);
   signal(SIGQUIT, SIG_IGN);
-  for (Replayed& replay : replays)
-    while (waitpid(replay.pid, &replay.status, 0) < 0 && errno == EINTR) {
-    }
+  if (computes)
+    WaitForTogether(replays);
+  else
+    for (Replayed& replay : replays)
+      while (waitpid(replay.pid, &replay.status, 0) < 0 && errno == EINTR) {
+      }
   EndLeftovers();
   signal(SIGINT, SIG_DFL);
   signal(SIGQUIT, SIG_DFL);
@@ -497,6 +544,9 @@ int Run(const Context& context) {
   if (!ends) return FailWith(ends.error());
   auto start = ChooseStart(**trace, *ends);
   if (!start) return FailWith(start.error());
+  auto fold = PrepareFold(**trace, *ranks, scratch.path());
+  if (!fold) return FailWith(fold.error());
+  options.fold = *fold;
   std::vector<Replayed> replays;
   for (uint32_t rank : *ranks) {
     auto reader = (*trace)->Rank(rank, g_options.attempt);
@@ -526,7 +576,7 @@ int Run(const Context& context) {
   if (checkpoints_process) return MakeProcessCheckpoint(replays[0].target, options);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (Status started = StartAll(replays, options); !started) return FailWith(started.error());
-  WaitAll(replays);
+  WaitAll(replays, !options.fold.empty());
   const bool left_trace = *claim && FinishTrace(**claim, replays);
   const int code = Report(**trace, replays, context);
   if (left_trace) Diagnose(fmt::format("next: deja diff {} {}", g_options.trace, g_options.out));
@@ -546,6 +596,8 @@ const Command kReplayCommand = {
     "  deja replay run.deja --rank 2 --until-step 4810 --process-checkpoint image    the process "
     "there, by CRIU\n"
     "  deja replay run.deja --ranks 0-3       side by side\n"
+    "  deja replay run.deja --all --compute   all ranks on this machine: they compute their "
+    "collectives\n"
     "  deja replay run.deja --rank 2 --on-divergence warn --out again.deja    then: deja diff "
     "run.deja again.deja\n"
     "  deja replay single.deja                the only rank of a trace\n"

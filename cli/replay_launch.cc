@@ -19,8 +19,6 @@
 #include "cli/install_layout.h"
 #include "common/cpu.h"
 #include "common/hex_text.h"
-#include "preload/api/curand_table.h"
-#include "preload/api/mpi_table.h"
 
 namespace deja::cli {
 namespace {
@@ -29,29 +27,6 @@ namespace fs = std::filesystem;
 
 bool StartsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
-}
-
-// What a call produced cannot be had without its bytes. What generators of random numbers produced
-// can: they compute it again.
-bool NeedsBytes(const format::CallEnter& call) {
-  return preload::IsMpi(call.api) || (call.comm_seq != 0 && !preload::IsCurand(call.api));
-}
-
-// Results are served from payloads; without them there is nothing to serve.
-Status CheckLevel(const format::RankReader& reader) {
-  const format::TraceHeader& header = reader.header();
-  if (header.level == static_cast<uint32_t>(Level::kFull)) return {};
-  const auto cursor = reader.Events();
-  const format::Event* event = nullptr;
-  do {
-    event = cursor->NextOf(format::KindBit(format::EventKind::kCallEnter));
-  } while (event != nullptr && !NeedsBytes(*event->As<format::CallEnter>()));
-  if (event == nullptr) return {};
-  const char* name = header.level == static_cast<uint32_t>(Level::kDigest) ? "digest" : "order";
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("replaying rank {}: it was recorded at level {}, which keeps no results "
-                          "of collectives to serve; record it again with --level full",
-                          header.rank, name));
 }
 
 Status CheckProgram(const format::TraceHeader& header, const ReplayOptions& options,
@@ -159,6 +134,7 @@ void FillEnvironment(const format::TraceHeader& header, const std::string& folde
   target.environment.push_back("DEJA_CLOCK=" + options.clock);
   if (options.allow_writes) target.environment.emplace_back("DEJA_ALLOW_WRITES=1");
   if (options.allow_network) target.environment.emplace_back("DEJA_ALLOW_NETWORK=1");
+  if (!options.fold.empty()) target.environment.push_back("DEJA_FOLD=" + options.fold);
   target.environment.push_back(std::string("DEJA_ON_DIVERGENCE=") +
                                (options.warn_on_divergence ? "warn" : "stop"));
 }
@@ -219,7 +195,6 @@ Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::
   ReplayTarget target;
   target.rank = header.rank;
   target.scratch = scratch;
-  DEJA_RETURN_IF_ERROR(CheckLevel(reader));
   DEJA_RETURN_IF_ERROR(CheckProgram(header, options, target));
   DEJA_ASSIGN_OR_RETURN(const std::string library, FindLibrary("libdeja_replay.so"));
   DEJA_ASSIGN_OR_RETURN(const std::string python, FindPythonDirectory());

@@ -117,8 +117,13 @@ class Judge {
     const json* until = Find(lines_, "until");
     const json* crash = Find(lines_, "crash");
     const json* exit = Find(lines_, "exit");
+    const json* stopped = Find(lines_, "stopped");
     if (failed != nullptr) {
       Fail(Text(*failed, "message"));
+    } else if (stopped != nullptr) {
+      counters_ = stopped;
+      verdict_.outcome = Outcome::kDiverged;
+      verdict_.summary = Text(*stopped, "message");
     } else if (StoppedAtDivergence(wait_status)) {
       counters_ = Find(lines_, "counters");
       verdict_.outcome = Outcome::kDiverged;
@@ -363,9 +368,19 @@ class Judge {
     verdict_.json["operations_served"] = operations;
     verdict_.json["digests_compared"] = compared;
     verdict_.json["digests_different"] = different;
-    std::string text = fmt::format("; {} {} served, {} {} compared", HumanCount(operations),
-                                   operations == 1 ? "collective" : "collectives",
-                                   HumanCount(compared), compared == 1 ? "digest" : "digests");
+    std::string text = fmt::format("; {} {} ", HumanCount(operations),
+                                   operations == 1 ? "collective" : "collectives");
+    if (counters_->contains("computed")) {
+      const uint64_t computed = std::min(Number(counters_, "computed"), operations);
+      verdict_.json["operations_served"] = operations - computed;
+      verdict_.json["operations_computed"] = computed;
+      text += computed == operations ? "computed"
+                                     : fmt::format("made, {} of them computed", HumanCount(computed));
+    } else {
+      text += "served";
+    }
+    text += fmt::format(", {} {} compared", HumanCount(compared),
+                        compared == 1 ? "digest" : "digests");
     if (compared != 0)
       text += different == 0 ? ", all equal" : fmt::format(", {} different", HumanCount(different));
     verdict_.summary += text;
@@ -436,6 +451,12 @@ std::vector<std::string> DivergenceLines(const json& divergence, Symbolizer& sym
   if (!live.empty()) lines.emplace_back("live stack:");
   for (const std::string& line : live) lines.push_back("  " + line);
   return lines;
+}
+
+bool HasStopped(const std::string& scratch) {
+  const std::vector<json> lines = ReadReport(scratch);
+  return Find(lines, "failed") != nullptr || Find(lines, "stopped") != nullptr ||
+         (Find(lines, "divergence") != nullptr && Find(lines, "exit") == nullptr);
 }
 
 ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankStory& story,

@@ -38,6 +38,9 @@ ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankStory& sto
                           const std::vector<PeerStory>& peers, const std::string& scratch,
                           int wait_status, Symbolizer& symbolizer);
 
+// The report in `scratch` says that the replay was stopped before the program's end.
+bool HasStopped(const std::string& scratch);
+
 // One divergence of the report, symbolised: the sentence and both stacks.
 std::vector<std::string> DivergenceLines(const nlohmann::json& divergence, Symbolizer& symbolizer);
 

@@ -57,11 +57,28 @@ Key Hash(const void* data, size_t bytes) {
 constexpr char kMeeting[] = "deja-loopback-";
 constexpr char kMaker[] = "deja-loopback-id-";
 
-// The abstract address of a key: a zero byte, then text. Returns the address's length.
+// The folder in which ranks meet that a fence keeps from abstract addresses (the replays of a folded
+// job); null: they meet at abstract ones.
+const char* MeetingFolder() {
+  static const char* const folder = [] {
+    const char* name = std::getenv("DEJA_FOLD");
+    return name == nullptr || *name == 0 ? nullptr : strdup(name);  // for good
+  }();
+  return folder;
+}
+
+// The address of a key: text behind a zero byte, which is an abstract address, or behind the
+// meeting folder. Returns the address's length.
 socklen_t AddressOf(const char* what, const Key& key, sockaddr_un* address) {
   *address = {};
   address->sun_family = AF_UNIX;
-  int at = 1 + std::snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "%s", what);
+  int at = 1;
+  if (const char* folder = MeetingFolder())
+    at = std::snprintf(address->sun_path, sizeof address->sun_path - 2 * key.size() - 1, "%s/",
+                       folder);
+  else
+    at += std::snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "%s", what);
+  at = std::min(at, static_cast<int>(sizeof address->sun_path - 2 * key.size() - 2));
   for (uint8_t byte : key)
     at += std::snprintf(address->sun_path + at, sizeof address->sun_path - static_cast<size_t>(at),
                         "%02x", byte);
@@ -246,7 +263,17 @@ Rendezvous::Rendezvous(const Key& key, int rank, int nranks, SharedArea& area)
 
 Rendezvous::~Rendezvous() {
   for (int fd : visitors_) close(fd);
-  if (socket_ >= 0) close(socket_);
+  CloseSocket();
+}
+
+void Rendezvous::CloseSocket() {
+  if (socket_ < 0) return;
+  close(socket_);
+  socket_ = -1;
+  if (rank_ != 0 || MeetingFolder() == nullptr) return;
+  sockaddr_un address;
+  AddressOf(kMeeting, key_, &address);
+  unlink(address.sun_path);
 }
 
 Progress Rendezvous::Step() {
@@ -258,8 +285,7 @@ Progress Rendezvous::Step() {
     return connected_ ? AwaitArea() : Connect();
   }
   if (area_.header().joined.load(std::memory_order_acquire) == static_cast<uint32_t>(nranks_)) {
-    if (socket_ >= 0) close(socket_);
-    socket_ = -1;
+    CloseSocket();
     area_.CloseFd();
     ForgetMaker(key_);
     return Progress::kDone;

@@ -25,6 +25,7 @@ namespace {
 
 constexpr uint64_t kInvalidArgument = 4;
 constexpr uint64_t kSuccess = 0;
+constexpr int64_t kInProgress = 7;
 
 bool IsHostMemory(const void* data) {
   return preload::TheDevice().KindOf(data) == preload::MemoryKind::kHost;
@@ -144,6 +145,25 @@ void Fill(Session& session, ThreadState& thread, const LiveOperation& operation)
   if (!served) FailResult(session, thread, operation, 0, outputs[0], served.error());
 }
 
+// It has a result that no recording has to be asked for.
+bool IsComputed(const Session& session, const LiveOperation& operation) {
+  if (operation.comm->computed() == nullptr) return false;
+  const RecordedCall& recorded = session.plan().calls()[operation.index];
+  return recorded.result == kSuccess || recorded.result == kInProgress;
+}
+
+// The results of a group's operations, or of one alone.
+void FillAll(Session& session, ThreadState& thread, std::span<const LiveOperation> group) {
+  std::vector<const LiveOperation*> computed;
+  for (const LiveOperation& operation : group) {
+    if (IsComputed(session, operation))
+      computed.push_back(&operation);
+    else
+      Fill(session, thread, operation);
+  }
+  if (!computed.empty()) Compute(session, thread, computed);
+}
+
 // The operation in the replay's own trace, if it makes one. What comes behind the end of the
 // recording is not in it.
 class LiveCall {
@@ -254,7 +274,7 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
   if (thread.depth > 0 && !preload::IsCurand(call.info->id))  // groups are NCCL's
     thread.pending.push_back(operation);
   else
-    Fill(session, thread, operation);
+    FillAll(session, thread, {&operation, 1});
   call.result = static_cast<uint64_t>(recorded.result);
   live.Leave(recorded);
   return index;
@@ -263,7 +283,7 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
 namespace {
 
 void EndGroup(Session& session, ThreadState& thread, const RecordedCall* recorded) {
-  for (const LiveOperation& pending : thread.pending) Fill(session, thread, pending);
+  FillAll(session, thread, thread.pending);
   thread.pending.clear();
   if (recorded == nullptr) return;
   // Communicators whose calls were inside the group: their handles are there when it ends.
@@ -279,6 +299,7 @@ void EndGroup(Session& session, ThreadState& thread, const RecordedCall* recorde
     thread.pending_comms.erase(match);
   }
   thread.pending_comms.clear();
+  session.MeetNewComms(thread, *recorded);
 }
 
 }  // namespace

@@ -81,8 +81,9 @@ LandlockState Restrict(const char* writable, const FenceOptions& options) {
   const int ruleset = static_cast<int>(syscall(kCreateRuleset, &attr, size, 0));
   if (ruleset < 0) return state;
   if (attr.handled_access_fs != 0) AllowFiles(ruleset, writable, attr.handled_access_fs);
-  if (attr.handled_access_fs != 0 && options.also_writable != nullptr)
-    Allow(ruleset, options.also_writable, attr.handled_access_fs);
+  for (const char* folder : {options.also_writable, options.meeting})
+    if (attr.handled_access_fs != 0 && folder != nullptr)
+      Allow(ruleset, folder, attr.handled_access_fs);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(kRestrictSelf, ruleset, 0) == 0) {
     state.abi = static_cast<int>(abi);
     state.files = attr.handled_access_fs != 0;

@@ -20,7 +20,8 @@ struct LandlockState {
 struct FenceOptions {
   bool allow_writes = false;
   bool allow_network = false;
-  const char* also_writable = nullptr;  // a folder
+  const char* also_writable = nullptr;  // a folder; null: none
+  const char* meeting = nullptr;        // another one
 };
 
 LandlockState Restrict(const char* writable, const FenceOptions& options = {});

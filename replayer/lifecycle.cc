@@ -360,12 +360,20 @@ const RecordedCall* ServeOrdered(Session& session, ThreadState& thread, Call& ca
   const bool made = recorded->result == ncclSuccess || recorded->result == ncclInProgress;
   if (made) WriteOuts(session, *recorded, call);
   MakeComms(session, thread, *recorded, call);
+  session.MeetNewComms(thread, *recorded);
   const auto api = static_cast<NcclApi>(call.info->id);
   if (api == NcclApi::ncclMemAlloc && made)
     Store<uint64_t>(call.ArgOf(Role::kOutPtr),
                     reinterpret_cast<uint64_t>(AllocateForNccl(call.ArgOf(Role::kSize))));
-  if ((api == NcclApi::ncclCommDestroy || api == NcclApi::ncclCommAbort) && made)
-    if (ServedComm* comm = ServedComm::From(call.ArgOf(Role::kComm))) comm->End();
+  if (api == NcclApi::ncclRedOpCreatePreMulSum && made && called_on != nullptr &&
+      session.fold() != nullptr)
+    session.fold()->KeepOperator(*called_on, call);
+  if ((api == NcclApi::ncclCommDestroy || api == NcclApi::ncclCommAbort) && made) {
+    if (ServedComm* comm = ServedComm::From(call.ArgOf(Role::kComm))) {
+      if (session.fold() != nullptr) session.fold()->Leave(*comm);
+      comm->End();
+    }
+  }
   if (api == NcclApi::ncclMemFree && made) FreeForNccl(Pointer(call.ArgOf(Role::kPtr)));
   call.result = static_cast<uint64_t>(recorded->result);
   if (live != nullptr) live->Leave(entered, recorded->result, *recorded);

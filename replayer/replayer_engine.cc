@@ -95,7 +95,8 @@ ReplayerEngine* ReplayerEngine::Create() {
   engine->allow_writes_ = Environment("DEJA_ALLOW_WRITES") != nullptr;
   engine->allow_network_ = Environment("DEJA_ALLOW_NETWORK") != nullptr;
   const char* out = Environment("DEJA_OUT");
-  const FenceOptions allowed{engine->allow_writes_, engine->allow_network_, out};
+  const char* fold = Environment("DEJA_FOLD");
+  const FenceOptions allowed{engine->allow_writes_, engine->allow_network_, out, fold};
   engine->overlay_.Open(scratch);
   engine->live_pid_ = OwnPid();
   if (!ClaimRank(scratch)) {
@@ -114,6 +115,7 @@ ReplayerEngine* ReplayerEngine::Create() {
   options.until_comm = static_cast<uint32_t>(NumberIn("DEJA_UNTIL_COMM"));
   options.until_seq = NumberIn("DEJA_UNTIL_SEQ");
   options.hold = Environment("DEJA_HOLD") != nullptr;
+  options.fold = Text("DEJA_FOLD");
   if (out != nullptr) {
     options.out = out;
     options.job_id = Text("DEJA_JOB_ID");

@@ -30,6 +30,7 @@ class ServedComm {
   [[nodiscard]] uint64_t handle() const { return reinterpret_cast<uint64_t>(this); }
 
   [[nodiscard]] uint32_t number() const { return recorded_->number; }  // number + 1
+  [[nodiscard]] uint64_t hash() const { return recorded_->hash; }  // the same on all its ranks
   [[nodiscard]] uint32_t rank() const { return recorded_->rank; }
   [[nodiscard]] uint32_t nranks() const { return recorded_->nranks; }
   [[nodiscard]] int32_t device() const { return recorded_->device; }
@@ -49,6 +50,10 @@ class ServedComm {
   void SetStream(uint64_t stream) { stream_.store(stream, std::memory_order_relaxed); }
   [[nodiscard]] LiveGenerator* generator() const { return generator_; }
   void SetGenerator(LiveGenerator* generator) { generator_ = generator; }
+  // The loopback library's communicator (fold.h), on which the operations of this one are computed;
+  // null: they are served.
+  [[nodiscard]] void* computed() const { return computed_; }
+  void SetComputed(void* comm) { computed_ = comm; }
 
  private:
   static constexpr uint64_t kMagic = 0x6d6d6f43616a6544;  // "DejaComm"
@@ -58,6 +63,7 @@ class ServedComm {
   std::atomic<uint64_t> operations_{0};
   std::atomic<uint64_t> stream_{0};
   LiveGenerator* generator_ = nullptr;  // before the program has the handle
+  void* computed_ = nullptr;            // likewise
 };
 
 }  // namespace deja::replayer

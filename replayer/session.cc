@@ -22,6 +22,7 @@
 #include "replayer/ending.h"
 #include "replayer/live_stack.h"
 #include "replayer/live_trace.h"
+#include "replayer/ordered.h"
 #include "replayer/program_output.h"
 
 namespace deja::replayer {
@@ -90,6 +91,11 @@ Session* Session::Open(const SessionOptions& options) {
     auto live_trace = LiveTrace::Open(options, *session->reader_, *session->plan_);
     if (!live_trace) return fail(live_trace.error());
     session->live_trace_ = *live_trace;
+  }
+  if (!options.fold.empty()) {
+    auto fold = Fold::Open(options.fold);
+    if (!fold) return fail(fold.error());
+    session->fold_ = std::move(*fold);
   }
   session->Prepare();
   return session;
@@ -242,9 +248,22 @@ uint64_t Session::NewComm(const RecordedComm& recorded, const RecordedCall& call
   const bool unfinished = call.result == kInProgress && !plan_->WasUsed(recorded.number);
   auto* comm = new ServedComm(recorded, unfinished);  // never freed: see served_comm.h
   if (live_trace_ != nullptr) live_trace_->Comm(recorded);
+  if (fold_ != nullptr && call.api < preload::kLibcFamily && fold_->IsWhole(*comm))
+    Thread().new_comms.push_back(comm);
   std::lock_guard<std::mutex> lock(comm_mutex_);
   comms_.push_back(comm);
   return comm->handle();
+}
+
+void Session::MeetNewComms(ThreadState& thread, const RecordedCall& call) {
+  if (thread.new_comms.empty()) return;
+  const Status met = fold_->Meet(thread.new_comms);
+  thread.new_comms.clear();
+  if (!met)
+    FailReplay(*this, thread,
+               "meeting the other ranks of the communicators of " + ApiText(call.api) + ": " +
+                   met.error().message,
+               call.stack);
 }
 
 void Session::MarkMade(uint32_t call) {
@@ -473,6 +492,7 @@ void Session::CountCompared(bool equal) {
 void Session::WriteCounters(JsonLine& line) const {
   const deja_replay_state_t& state = deja_replay_state;
   line.Add("operations", __atomic_load_n(&state.operations, __ATOMIC_RELAXED));
+  if (fold_ != nullptr) line.Add("computed", computed_.load());
   line.Add("digests_compared", __atomic_load_n(&state.digests_compared, __ATOMIC_RELAXED));
   line.Add("digests_different", __atomic_load_n(&state.digests_different, __ATOMIC_RELAXED));
   line.Add("divergences", divergences_.load());

@@ -21,6 +21,7 @@
 #include "preload/engine.h"
 #include "preload/threads.h"
 #include "replayer/divergence.h"
+#include "replayer/fold.h"
 #include "replayer/images.h"
 #include "replayer/mpi_world.h"
 #include "replayer/payload_source.h"
@@ -59,6 +60,7 @@ struct ThreadState {
   uint32_t depth = 0;                  // of groups
   std::vector<LiveOperation> pending;  // inside a group: their results are served when it ends
   std::vector<PendingComm> pending_comms;
+  std::vector<ServedComm*> new_comms;  // whose ranks have to meet before anything is computed
   uint32_t next_call = 0;
   uint32_t next_snapshot = 0;
   uint64_t mpi_polls = 0;     // questions answered no, since the last call of MPI
@@ -91,6 +93,7 @@ struct SessionOptions {
   uint32_t until_comm = 0;        // + 1: it ends before the operation until_seq on it; 0: none
   uint64_t until_seq = 0;
   bool hold = false;  // there it does not end, but waits for a file (kGoOn), and goes on
+  std::string fold;   // folder where the replayed ranks meet to compute (fold.h); empty: they do not
   // A trace of what the program does is to be made there, of a job with this id; empty: none is.
   std::string out;
   std::string job_id;
@@ -105,6 +108,8 @@ class Session {
   [[nodiscard]] const ReplayPlan& plan() const { return *plan_; }
   PayloadSource& payloads() { return *payloads_; }
   ServedMpi& mpi() { return *mpi_; }
+  // Null: nothing is computed.
+  [[nodiscard]] Fold* fold() const { return fold_.get(); }
   // Null: the replay leaves no trace of its own.
   [[nodiscard]] LiveTrace* live_trace() const { return live_trace_; }
   [[nodiscard]] const Report& report() const { return report_; }
@@ -163,6 +168,9 @@ class Session {
 
   // A communicator for the program, made by `call`; returns its handle.
   uint64_t NewComm(const RecordedComm& recorded, const RecordedCall& call);
+  // Waits for the other ranks of the communicators that the thread has made, if anything will be
+  // computed on them.
+  void MeetNewComms(ThreadState& thread, const RecordedCall& call);
   // A call that others may wait for was made / waits until it is.
   void MarkMade(uint32_t call);
   void WaitUntilMade(uint32_t call);
@@ -214,6 +222,7 @@ class Session {
   [[noreturn]] static void EndProcess(int code);
 
   void CountCompared(bool equal);
+  void CountComputed(uint64_t operations) { computed_.fetch_add(operations); }
   void WriteCounters(JsonLine& line) const;
 
  private:
@@ -238,6 +247,7 @@ class Session {
   std::unique_ptr<ReplayPlan> plan_;
   std::unique_ptr<PayloadSource> payloads_;
   std::unique_ptr<ServedMpi> mpi_;
+  std::unique_ptr<Fold> fold_;
   std::unique_ptr<Images> images_;
   LiveTrace* live_trace_ = nullptr;
   std::unique_ptr<std::atomic<uint64_t>[]> remaining_of_;
@@ -248,6 +258,7 @@ class Session {
   std::atomic<uint64_t> activity_{0};
   ProcessClocks clocks_;
   std::atomic<uint32_t> divergences_{0};
+  std::atomic<uint64_t> computed_{0};
   std::mutex stop_mutex_;
   mutable std::mutex comm_mutex_;
   std::vector<ServedComm*> comms_;
@@ -269,6 +280,10 @@ std::string ApiText(uint32_t api);
 // Returns the recorded operation's position in the plan's calls, or kNone.
 uint32_t ServeOperation(Session& session, ThreadState& thread, preload::Call& call);
 void ServeGroup(Session& session, ThreadState& thread, preload::Call& call);
+// Computes operations of one group among the replayed ranks, compares the results with the
+// recording and puts them into the program's buffers (fold.h). All are on communicators that are
+// computed.
+void Compute(Session& session, ThreadState& thread, std::span<const LiveOperation* const> group);
 // Returns the recorded call; null if there is none.
 const RecordedCall* ServeOrdered(Session& session, ThreadState& thread, preload::Call& call);
 void ServeQuery(Session& session, ThreadState& thread, preload::Call& call);

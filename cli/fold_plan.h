@@ -1,0 +1,33 @@
+// FoldPlan: what replayed ranks compute among themselves, because their recordings have no bytes to
+// serve.
+//
+// Main thread only. Made before anything is started: what cannot be computed is an error here, and
+// says which rank and which operation, instead of a replay that stops half way.
+#ifndef DEJA_CLI_FOLD_PLAN_H_
+#define DEJA_CLI_FOLD_PLAN_H_
+
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+
+#include "common/result.h"
+#include "format/rank_reader.h"
+
+namespace deja::cli {
+
+struct FoldPlan {
+  // Hashes of the communicators whose ranks are all replayed. Empty: nothing is computed.
+  std::set<uint64_t> comms;
+  [[nodiscard]] bool computes() const { return !comms.empty(); }
+};
+
+// `asked`: results that were recorded are computed all the same. `ranks`: those to replay.
+Result<FoldPlan> PlanFold(std::span<const format::RankReader* const> ranks, bool asked);
+
+// Makes the folder in which they meet (replayer/fold.h); its path is for DEJA_FOLD.
+Result<std::string> MakeMeetingFolder(const FoldPlan& plan, const std::string& scratch);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_FOLD_PLAN_H_

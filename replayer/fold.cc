@@ -1,0 +1,198 @@
+#include "replayer/fold.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <type_traits>
+#include <utility>
+
+#include "include/compat/nccl.h"
+#include "preload/api/table.h"
+#include "preload/buffers.h"
+#include "preload/digest.h"
+#include "preload/real_symbols.h"
+
+namespace deja::replayer {
+
+using preload::NcclApi;
+using preload::Role;
+
+namespace {
+
+// Calls a function with the words of a Call.
+template <typename Function>
+struct Invoker;
+
+template <typename Result, typename... Args>
+struct Invoker<Result(Args...)> {
+  static uint64_t Invoke(void* function, const uint64_t* args) {
+    return With(function, args, std::index_sequence_for<Args...>{});
+  }
+
+ private:
+  template <size_t... kIndex>
+  static uint64_t With(void* function, [[maybe_unused]] const uint64_t* args,
+                       std::index_sequence<kIndex...> /*all*/) {
+    auto* typed = reinterpret_cast<Result (*)(Args...)>(function);
+    if constexpr (std::is_void_v<Result>) {
+      typed(preload::FromWord<Args>(args[kIndex])...);
+      return 0;
+    } else {
+      return preload::ToWord(typed(preload::FromWord<Args>(args[kIndex])...));
+    }
+  }
+};
+
+using Invoke = uint64_t (*)(void* function, const uint64_t* args);
+constexpr Invoke kInvokers[] = {
+#define DEJA_FN(id, result, name, since, klass, ...) \
+  &Invoker<result DEJA_TYPES(__VA_ARGS__)>::Invoke,
+#include "preload/api/nccl.def"
+#undef DEJA_FN
+};
+
+constexpr char kLibrary[] = "/libdeja_loopback.so";
+
+// Beside this library, wherever that is.
+std::string LibraryPath() {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<const void*>(&LibraryPath), &info) == 0) return {};
+  const std::string own = info.dli_fname;
+  return own.substr(0, own.rfind('/')) + kLibrary;
+}
+
+// The same on all ranks, for the n-th communicator with the hash.
+ncclUniqueId IdOf(uint64_t hash, uint64_t number) {
+  ncclUniqueId id{};
+  std::memcpy(id.internal, &hash, sizeof hash);
+  std::memcpy(id.internal + sizeof hash, &number, sizeof number);
+  return id;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Fold>> Fold::Open(const std::string& folder) {
+  std::unique_ptr<Fold> fold(new Fold());
+  DEJA_RETURN_IF_ERROR(fold->Load());
+  std::ifstream list(folder + "/comms");
+  for (std::string line; std::getline(list, line);)
+    fold->whole_.insert(std::strtoull(line.c_str(), nullptr, 16));
+  if (fold->whole_.empty())
+    return Fail(ErrorCode::kIo, "reading which communicators are computed: " + folder +
+                                    "/comms has none");
+  return fold;
+}
+
+Status Fold::Load() {
+  const std::string path = LibraryPath();
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* why = dlerror();
+    return Fail(ErrorCode::kNotFound, "computing collectives needs " + path +
+                                          ", which cannot be loaded: " +
+                                          (why == nullptr ? "no reason given" : why));
+  }
+  for (const preload::ApiInfo& info : preload::NcclTable()) {
+    void* function = preload::RealDlsym(library, (std::string("p") + info.name).c_str());
+    if (function == nullptr)
+      return Fail(ErrorCode::kNotFound, path + " has no " + info.name + ": it is another build's");
+    functions_.push_back(function);
+  }
+  return {};
+}
+
+uint64_t Fold::Call(NcclApi api, const uint64_t* args) const {
+  const auto at = static_cast<uint32_t>(api) - preload::kNcclFamily;
+  return kInvokers[at](functions_[at], args);
+}
+
+Status Fold::Check(NcclApi api, uint64_t result) const {
+  if (result == ncclSuccess) return {};
+  const uint64_t none = 0;
+  const uint64_t text = Call(NcclApi::ncclGetLastError, &none);
+  const char* why = preload::FromWord<const char*>(text);
+  return Fail(result == ncclRemoteError ? ErrorCode::kNotFound : ErrorCode::kInvalidArgument,
+              why != nullptr && *why != '\0' ? std::string(why)
+                                             : std::string(preload::NcclInfo(api).name) +
+                                                   " failed with " + std::to_string(result));
+}
+
+bool Fold::IsWhole(const ServedComm& comm) const {
+  return whole_.count(comm.hash()) != 0;
+}
+
+Status Fold::Meet(std::span<ServedComm* const> comms) {
+  std::vector<ncclComm_t> handles(comms.size());
+  DEJA_RETURN_IF_ERROR(Check(NcclApi::ncclGroupStart, Call(NcclApi::ncclGroupStart, nullptr)));
+  for (size_t i = 0; i < comms.size(); ++i) {
+    const ServedComm& comm = *comms[i];
+    uint64_t number = 0;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      number = made_[{comm.hash(), comm.rank()}]++;
+    }
+    const ncclUniqueId id = IdOf(comm.hash(), number);
+    const uint64_t args[] = {preload::ToWord(&handles[i]), comm.nranks(), preload::ToWord(id),
+                             comm.rank()};
+    // What is wrong with a call the group's end says.
+    Call(NcclApi::ncclCommInitRank, args);
+  }
+  DEJA_RETURN_IF_ERROR(Check(NcclApi::ncclCommInitRank, Call(NcclApi::ncclGroupEnd, nullptr)));
+  for (size_t i = 0; i < comms.size(); ++i) comms[i]->SetComputed(handles[i]);
+  return {};
+}
+
+void Fold::Leave(ServedComm& comm) {
+  if (comm.computed() == nullptr) return;
+  const uint64_t handle = preload::ToWord(comm.computed());
+  comm.SetComputed(nullptr);
+  Call(NcclApi::ncclCommDestroy, &handle);
+}
+
+void Fold::KeepOperator(const ServedComm& comm, const preload::Call& call) {
+  uint32_t op = 0;
+  std::memcpy(&op, preload::FromWord<const void*>(call.ArgOf(Role::kNewRedOp)), sizeof op);
+  Operator made;
+  made.dtype = static_cast<uint32_t>(call.ArgOf(Role::kDType));
+  made.address = call.ArgOf(Role::kScalarPtr);
+  if (call.ArgOf(Role::kResidence) == ncclScalarHostImmediate) {
+    const auto* scalar = preload::FromWord<const std::byte*>(made.address);
+    made.scalar.assign(scalar, scalar + preload::ElementSize(made.dtype));
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  operators_[{comm.number(), op}] = std::move(made);
+}
+
+std::optional<Fold::Operator> Fold::FindOperator(const ServedComm& comm, uint64_t op) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = operators_.find({comm.number(), op});
+  return it == operators_.end() ? std::nullopt : std::optional(it->second);
+}
+
+Result<uint64_t> Fold::MakeOperator(void* comm, uint32_t dtype,
+                                    std::span<const std::byte> scalar) {
+  ncclRedOp_t op{};
+  const uint64_t args[] = {preload::ToWord(&op), preload::ToWord(scalar.data()), dtype,
+                           ncclScalarHostImmediate, preload::ToWord(comm)};
+  DEJA_RETURN_IF_ERROR(Check(NcclApi::ncclRedOpCreatePreMulSum,
+                             Call(NcclApi::ncclRedOpCreatePreMulSum, args)));
+  return static_cast<uint64_t>(op);
+}
+
+void Fold::DropOperator(void* comm, uint64_t op) {
+  const uint64_t args[] = {op, preload::ToWord(comm)};
+  Call(NcclApi::ncclRedOpDestroy, args);
+}
+
+Status Fold::Run(std::span<const Operation> group) {
+  DEJA_RETURN_IF_ERROR(Check(NcclApi::ncclGroupStart, Call(NcclApi::ncclGroupStart, nullptr)));
+  // What is wrong with a call the group's end says.
+  for (const Operation& operation : group)
+    Call(static_cast<NcclApi>(operation.api), operation.args.data());
+  const NcclApi named = group.empty() ? NcclApi::ncclGroupEnd : static_cast<NcclApi>(group[0].api);
+  return Check(named, Call(NcclApi::ncclGroupEnd, nullptr));
+}
+
+}  // namespace deja::replayer

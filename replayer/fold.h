@@ -1,0 +1,80 @@
+// Fold: the replayed ranks of a job compute their collectives among themselves, where the recording
+// has no bytes to serve.
+//
+// The loopback library (loopback/README.md) does the work; it is loaded beside this one, not in the
+// program's place of NCCL. For each communicator whose ranks are all replayed at this time there is
+// one of the library's, and its ranks meet in a folder that `deja replay` has made:
+//   comms      the hashes of these communicators, 16 hex digits a line
+//   (sockets)  of ranks 0 that wait for the others
+// Any thread, under the guard; what Run is given belongs to the calling thread.
+#ifndef DEJA_REPLAYER_FOLD_H_
+#define DEJA_REPLAYER_FOLD_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/result.h"
+#include "preload/api/nccl_table.h"
+#include "preload/engine.h"
+#include "replayer/served_comm.h"
+
+namespace deja::replayer {
+
+class Fold {
+ public:
+  static Result<std::unique_ptr<Fold>> Open(const std::string& folder);
+
+  // All its ranks are replayed.
+  [[nodiscard]] bool IsWhole(const ServedComm& comm) const;
+  // Waits until all ranks of all `comms` have come, and sets what they are computed by.
+  Status Meet(std::span<ServedComm* const> comms);
+  // `comm` is given up by the program.
+  void Leave(ServedComm& comm);
+
+  // An operator that the program has made: what inputs are multiplied by.
+  struct Operator {
+    uint32_t dtype = 0;
+    std::vector<std::byte> scalar;  // empty: it is read from `address` when it is used
+    uint64_t address = 0;
+  };
+  // `call`: the program's ncclRedOpCreatePreMulSum, served.
+  void KeepOperator(const ServedComm& comm, const preload::Call& call);
+  [[nodiscard]] std::optional<Operator> FindOperator(const ServedComm& comm, uint64_t op) const;
+
+  // One call of a group. Its communicator is the library's, its buffers are in host memory.
+  struct Operation {
+    uint32_t api = 0;
+    std::array<uint64_t, preload::kMaxArgs> args{};
+  };
+  // Makes all calls in one group and waits for the results. An error: another rank is gone, or the
+  // call cannot be computed.
+  Status Run(std::span<const Operation> group);
+  // The library's operator for `scalar`, on the library's `comm`, and its end.
+  Result<uint64_t> MakeOperator(void* comm, uint32_t dtype, std::span<const std::byte> scalar);
+  void DropOperator(void* comm, uint64_t op);
+
+ private:
+  Fold() = default;
+  uint64_t Call(preload::NcclApi api, const uint64_t* args) const;
+  Status Check(preload::NcclApi api, uint64_t result) const;
+  Status Load();
+
+  std::vector<void*> functions_;   // by id
+  std::set<uint64_t> whole_;       // hashes
+  mutable std::mutex mutex_;       // guards what follows
+  std::map<std::pair<uint64_t, uint32_t>, uint32_t> made_;  // communicators by hash and rank
+  std::map<std::pair<uint32_t, uint64_t>, Operator> operators_;  // by communicator and op
+};
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_FOLD_H_
