@@ -2,7 +2,6 @@
 // the loopback library sums them in the order of NCCL's ring, and go back.
 #include <algorithm>
 #include <cstring>
-#include <memory>
 
 #include "include/compat/nccl.h"
 #include "preload/api/nccl_table.h"
@@ -26,19 +25,51 @@ bool IsHostMemory(const void* data) {
   return preload::TheDevice().KindOf(data) == preload::MemoryKind::kHost;
 }
 
-// One operation, with its buffers where the processor can reach them.
+// The memory of a device that a group's operations use, where the processor can reach it. What lies
+// side by side there does so here: an operation may read what another one of its group has written.
+class Mirror {
+ public:
+  void Add(const BufferUse& use) {
+    if (use.empty() || IsHostMemory(use.data)) return;
+    const auto begin = reinterpret_cast<uintptr_t>(use.data);
+    parts_.push_back({begin, begin + use.bytes, {}});
+  }
+  // Behind the last Add.
+  void Make() {
+    std::sort(parts_.begin(), parts_.end(),
+              [](const Part& a, const Part& b) { return a.begin < b.begin; });
+    std::vector<Part> merged;
+    for (Part& part : parts_) {
+      if (!merged.empty() && part.begin < merged.back().end)
+        merged.back().end = std::max(merged.back().end, part.end);
+      else
+        merged.push_back(std::move(part));
+    }
+    parts_ = std::move(merged);
+    for (Part& part : parts_) part.bytes.resize(part.end - part.begin);
+  }
+  // Of memory that was added; of other memory, which the processor reaches, itself.
+  [[nodiscard]] std::byte* At(const void* data) {
+    const auto address = reinterpret_cast<uintptr_t>(data);
+    for (Part& part : parts_)
+      if (address >= part.begin && address < part.end)
+        return part.bytes.data() + (address - part.begin);
+    return static_cast<std::byte*>(const_cast<void*>(data));
+  }
+
+ private:
+  struct Part {
+    uintptr_t begin;
+    uintptr_t end;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Part> parts_;
+};
+
 struct Staged {
   const LiveOperation* live = nullptr;
   Fold::Operation call;
-  std::vector<std::byte> input;   // of a device
-  std::vector<std::byte> output;  // for a device
   bool makes_operator = false;
-
-  [[nodiscard]] std::span<const std::byte> Result() const {
-    const BufferUse& use = live->output;
-    if (!output.empty()) return output;
-    return {static_cast<const std::byte*>(use.data), use.bytes};
-  }
 };
 
 [[noreturn]] void FailComputing(Session& session, ThreadState& thread,
@@ -48,29 +79,21 @@ struct Staged {
              recorded.stack);
 }
 
-// What is read goes to host memory, if it is not there; so does room for what is written.
-void StageBuffers(Session& session, ThreadState& thread, Staged& staged) {
+// What is read goes into the mirror, and the call gets the mirror's addresses.
+void StageBuffers(Session& session, ThreadState& thread, Mirror& mirror, Staged& staged) {
   const LiveOperation& live = *staged.live;
   const BufferUse& input = live.input;
-  const BufferUse& output = live.output;
-  if (!output.empty() && !IsHostMemory(output.data)) {
-    staged.output.resize(output.bytes);
-    staged.call.args[output.arg] = reinterpret_cast<uint64_t>(staged.output.data());
-  }
+  for (const BufferUse* use : {&input, &live.output})
+    if (!use->empty())
+      staged.call.args[use->arg] = reinterpret_cast<uint64_t>(mirror.At(use->data));
   if (input.empty() || IsHostMemory(input.data)) return;
-  auto bytes = preload::ReadAndWait(input.data, input.bytes, live.stream);
+  const auto bytes = preload::ReadAndWait(input.data, input.bytes, live.stream);
   if (!bytes)
     FailComputing(session, thread, live,
                   "its input (" + std::to_string(input.bytes) +
                       " bytes of the device) could not be read: the driver refused, or there is no "
                       "pinned memory for it");
-  if (input.arg == output.arg && !staged.output.empty()) {
-    std::memcpy(staged.output.data(), bytes->data(),
-                std::min(bytes->size(), staged.output.size()));
-    return;
-  }
-  staged.input = std::move(*bytes);
-  staged.call.args[input.arg] = reinterpret_cast<uint64_t>(staged.input.data());
+  std::memcpy(mirror.At(input.data), bytes->data(), bytes->size());
 }
 
 // An operator of the program's own is one of the library's for the time of the call.
@@ -97,7 +120,7 @@ void StageOperator(Session& session, ThreadState& thread, Staged& staged) {
   staged.makes_operator = true;
 }
 
-Staged Stage(Session& session, ThreadState& thread, const LiveOperation& live) {
+Staged Stage(Session& session, ThreadState& thread, Mirror& mirror, const LiveOperation& live) {
   if (live.captured)
     FailComputing(session, thread, live,
                   "it is captured into a CUDA graph. Record the job with --level full: then its "
@@ -108,25 +131,26 @@ Staged Stage(Session& session, ThreadState& thread, const LiveOperation& live) {
   std::copy(std::begin(live.call.args), std::end(live.call.args), staged.call.args.begin());
   staged.call.args[live.call.info->Find(Role::kComm)] =
       reinterpret_cast<uint64_t>(live.comm->computed());
-  StageBuffers(session, thread, staged);
+  StageBuffers(session, thread, mirror, staged);
   StageOperator(session, thread, staged);
   return staged;
 }
 
 // The result, in the order of the call's stream.
-void BringBack(Session& session, ThreadState& thread, const Staged& staged) {
-  if (staged.output.empty()) return;
-  const BufferUse& output = staged.live->output;
+void BringBack(Session& session, ThreadState& thread, const LiveOperation& live,
+               std::span<const std::byte> result) {
+  if (IsHostMemory(live.output.data)) return;
   auto make = [](std::span<std::byte> bytes, void* context) {
-    const auto& from = *static_cast<const std::vector<std::byte>*>(context);
-    std::memcpy(bytes.data(), from.data(), std::min(bytes.size(), from.size()));
+    const auto& from = *static_cast<std::span<const std::byte>*>(context);
+    std::memcpy(bytes.data(), from.data(), bytes.size());
     return true;
   };
-  const preload::DeviceAnswer answer = preload::TheDevice().Write(
-      const_cast<void*>(output.data), output.bytes, staged.live->stream, make,
-      const_cast<std::vector<std::byte>*>(&staged.output));
+  const preload::DeviceAnswer answer =
+      preload::TheDevice().Write(const_cast<void*>(live.output.data), live.output.bytes,
+                                 live.stream, make,
+                                 &result);
   if (answer != preload::DeviceAnswer::kTaken)
-    FailComputing(session, thread, *staged.live,
+    FailComputing(session, thread, live,
                   answer == preload::DeviceAnswer::kNoMemory
                       ? "there is no pinned memory to bring its result to the device"
                       : "the CUDA driver did not take its result");
@@ -161,8 +185,14 @@ void Compute(Session& session, ThreadState& thread, std::span<const LiveOperatio
   staged.reserve(group.size());
   std::vector<Fold::Operation> calls;
   calls.reserve(group.size());
+  Mirror mirror;
   for (const LiveOperation* live : group) {
-    staged.push_back(Stage(session, thread, *live));
+    mirror.Add(live->input);
+    mirror.Add(live->output);
+  }
+  mirror.Make();
+  for (const LiveOperation* live : group) {
+    staged.push_back(Stage(session, thread, mirror, *live));
     calls.push_back(staged.back().call);
   }
   const Status ran = fold.Run(calls);
@@ -176,9 +206,11 @@ void Compute(Session& session, ThreadState& thread, std::span<const LiveOperatio
   for (const Staged& one : staged) {
     const RecordedCall& recorded = session.plan().calls()[one.live->index];
     if (trace != nullptr && recorded.has_results) trace->Results(recorded);
-    if (one.live->output.empty()) continue;
-    BringBack(session, thread, one);
-    CompareResult(session, thread, *one.live, 0, one.Result());
+    const BufferUse& output = one.live->output;
+    if (output.empty()) continue;
+    const std::span<const std::byte> result{mirror.At(output.data), output.bytes};
+    BringBack(session, thread, *one.live, result);
+    CompareResult(session, thread, *one.live, 0, result);
   }
 }
 
