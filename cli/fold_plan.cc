@@ -19,7 +19,10 @@ namespace {
 // Of the folder's path: what a socket's address has room for beside the name in it.
 constexpr size_t kLongestFolder = 70;
 
-using RankComms = std::map<uint32_t, uint64_t>;  // hashes by number + 1
+using CommKey = std::pair<uint64_t, uint32_t>;  // hash and ranks
+using RankComms = std::map<uint32_t, CommKey>;  // by number + 1
+// Which of its ranks are replayed.
+using Presence = std::map<CommKey, std::set<uint32_t>>;
 
 const char* LevelName(uint32_t level) {
   return level == static_cast<uint32_t>(Level::kDigest) ? "digest" : "order";
@@ -29,22 +32,14 @@ bool IsNccl(uint32_t api) {
   return preload::FindNccl(api) != nullptr;
 }
 
-// How many of a communicator's ranks are replayed.
-struct Presence {
-  uint32_t nranks = 0;
-  std::set<uint32_t> ranks;  // in the communicator
-};
-
-void ReadComms(const format::RankReader& reader, RankComms& comms,
-               std::map<uint64_t, Presence>& presence) {
+void ReadComms(const format::RankReader& reader, RankComms& comms, Presence& presence) {
   const auto cursor = reader.Events();
   while (const format::Event* event =
              cursor->NextOf(format::KindBit(format::EventKind::kCommCreated))) {
     const auto* comm = event->As<format::CommCreated>();
-    comms[comm->comm] = comm->hash;
-    Presence& there = presence[comm->hash];
-    there.nranks = comm->nranks;
-    there.ranks.insert(comm->rank);
+    const CommKey key{comm->hash, comm->nranks};
+    comms[comm->comm] = key;
+    presence[key].insert(comm->rank);
   }
 }
 
@@ -57,7 +52,7 @@ Status Refuse(const format::RankReader& reader, std::string_view why) {
 
 // Everything that has no bytes to be served can be computed.
 Status CheckOperations(const format::RankReader& reader, const RankComms& comms,
-                       const std::map<uint64_t, Presence>& presence, size_t replayed) {
+                       const Presence& presence, size_t replayed) {
   const auto cursor = reader.Events();
   while (const format::Event* event =
              cursor->NextOf(format::KindBit(format::EventKind::kCallEnter))) {
@@ -71,14 +66,14 @@ Status CheckOperations(const format::RankReader& reader, const RankComms& comms,
                     "with --level full");
     const auto comm = comms.find(call.comm);
     if (comm == comms.end()) continue;
-    const Presence& there = presence.at(comm->second);
-    if (there.ranks.size() >= there.nranks) continue;
+    const uint32_t nranks = comm->second.second;
+    const size_t there = presence.at(comm->second).size();
+    if (there >= nranks) continue;
     return Refuse(
         reader, fmt::format("comm {} has {} ranks, of which {} {} to be replayed ({} in all). "
                             "Replay all ranks of it together (--all, --ranks A-B), which computes "
                             "its collectives among them, or record it again with --level full",
-                            comm->first - 1, there.nranks, there.ranks.size(),
-                            there.ranks.size() == 1 ? "is" : "are", replayed));
+                            comm->first - 1, nranks, there, there == 1 ? "is" : "are", replayed));
   }
   return {};
 }
@@ -91,14 +86,14 @@ Result<FoldPlan> PlanFold(std::span<const format::RankReader* const> ranks, bool
     needed = needed || reader->header().level != static_cast<uint32_t>(Level::kFull);
   FoldPlan plan;
   if (!needed) return plan;
-  std::map<uint64_t, Presence> presence;
+  Presence presence;
   std::vector<RankComms> comms(ranks.size());
   for (size_t i = 0; i < ranks.size(); ++i) ReadComms(*ranks[i], comms[i], presence);
   for (size_t i = 0; i < ranks.size(); ++i)
     if (ranks[i]->header().level != static_cast<uint32_t>(Level::kFull))
       DEJA_RETURN_IF_ERROR(CheckOperations(*ranks[i], comms[i], presence, ranks.size()));
-  for (const auto& [hash, there] : presence)
-    if (there.nranks != 0 && there.ranks.size() == there.nranks) plan.comms.insert(hash);
+  for (const auto& [comm, there] : presence)
+    if (there.size() == comm.second) plan.comms.insert(comm);
   if (asked && plan.comms.empty())
     return Fail(ErrorCode::kInvalidArgument,
                 "--compute: no communicator has all of its ranks among those to be replayed; "
@@ -117,7 +112,7 @@ Result<std::string> MakeMeetingFolder(const FoldPlan& plan, const std::string& s
   std::filesystem::create_directory(folder, error);
   if (error) return FailErrno("making " + folder, error.value());
   std::ofstream out(folder + "/comms");
-  for (const uint64_t hash : plan.comms) out << fmt::format("{:016x}\n", hash);
+  for (const auto& [hash, nranks] : plan.comms) out << fmt::format("{:016x} {}\n", hash, nranks);
   out.close();
   if (!out) return FailErrno("writing " + folder + "/comms", errno);
   return folder;

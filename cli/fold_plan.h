@@ -10,6 +10,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "common/result.h"
 #include "format/rank_reader.h"
@@ -17,8 +18,9 @@
 namespace deja::cli {
 
 struct FoldPlan {
-  // Hashes of the communicators whose ranks are all replayed. Empty: nothing is computed.
-  std::set<uint64_t> comms;
+  // The communicators whose ranks are all replayed: hash, and how many ranks (programs use an id
+  // again). Empty: nothing is computed.
+  std::set<std::pair<uint64_t, uint32_t>> comms;
   [[nodiscard]] bool computes() const { return !comms.empty(); }
 };
 

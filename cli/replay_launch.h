@@ -27,7 +27,7 @@ struct ReplayOptions {
   bool allow_network = false;         // connections that are not served
   std::vector<std::string> pass_env;  // masked variables to take from this environment
   bool quiet_stdin = false;           // several ranks: none may read the terminal
-  std::string fold;                   // folder of the ranks that compute their collectives; or empty
+  std::string fold;  // folder of the ranks that compute their collectives; or empty
 };
 
 struct ReplayTarget {

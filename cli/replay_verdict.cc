@@ -374,13 +374,14 @@ class Judge {
       const uint64_t computed = std::min(Number(counters_, "computed"), operations);
       verdict_.json["operations_served"] = operations - computed;
       verdict_.json["operations_computed"] = computed;
-      text += computed == operations ? "computed"
-                                     : fmt::format("made, {} of them computed", HumanCount(computed));
+      text += computed == operations
+                  ? "computed"
+                  : fmt::format("made, {} of them computed", HumanCount(computed));
     } else {
       text += "served";
     }
-    text += fmt::format(", {} {} compared", HumanCount(compared),
-                        compared == 1 ? "digest" : "digests");
+    text +=
+        fmt::format(", {} {} compared", HumanCount(compared), compared == 1 ? "digest" : "digests");
     if (compared != 0)
       text += different == 0 ? ", all equal" : fmt::format(", {} different", HumanCount(different));
     verdict_.summary += text;

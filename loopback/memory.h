@@ -1,7 +1,6 @@
 // The one place that touches the program's buffers other than through reduce.h.
 //
-// Host memory: a copy. Buffers of a device are reached by giving these functions (and the reads of
-// inputs in collectives.cc, which go through Readable) another body. Any thread.
+// Host memory: a copy. Any thread.
 #ifndef DEJA_LOOPBACK_MEMORY_H_
 #define DEJA_LOOPBACK_MEMORY_H_
 

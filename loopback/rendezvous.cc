@@ -57,8 +57,8 @@ Key Hash(const void* data, size_t bytes) {
 constexpr char kMeeting[] = "deja-loopback-";
 constexpr char kMaker[] = "deja-loopback-id-";
 
-// The folder in which ranks meet that a fence keeps from abstract addresses (the replays of a folded
-// job); null: they meet at abstract ones.
+// The folder in which ranks meet that a fence keeps from abstract addresses (the replays of a
+// folded job); null: they meet at abstract ones.
 const char* MeetingFolder() {
   static const char* const folder = [] {
     const char* name = std::getenv("DEJA_FOLD");

@@ -3,9 +3,9 @@
 // Rank 0 makes the shared area and listens on an abstract unix socket whose name is derived from
 // the communicator's key; the others connect, say who they are and are handed the area's
 // descriptor. The socket is gone with the process, so nothing can be left behind. A rank that comes
-// before rank 0 tries again, for as long as NCCL does. Where DEJA_FOLD names a folder (of at most 70
-// bytes) the socket is a file in it instead, which rank 0 removes. One user at a time; Step never
-// blocks.
+// before rank 0 tries again, for as long as NCCL does. Where DEJA_FOLD names a folder (of at most
+// 70 bytes) the socket is a file in it instead, which rank 0 removes. One user at a time; Step
+// never blocks.
 #ifndef DEJA_LOOPBACK_RENDEZVOUS_H_
 #define DEJA_LOOPBACK_RENDEZVOUS_H_
 

@@ -152,14 +152,16 @@ bool IsComputed(const Session& session, const LiveOperation& operation) {
   return recorded.result == kSuccess || recorded.result == kInProgress;
 }
 
-// The results of a group's operations, or of one alone.
-void FillAll(Session& session, ThreadState& thread, std::span<const LiveOperation> group) {
+// The results of a group's operations, or of one alone. `done`: the recorded group did not fail as
+// a whole, after its calls had been accepted.
+void FillAll(Session& session, ThreadState& thread, std::span<const LiveOperation> group,
+             bool done) {
   std::vector<const LiveOperation*> computed;
   for (const LiveOperation& operation : group) {
-    if (IsComputed(session, operation))
-      computed.push_back(&operation);
-    else
+    if (!IsComputed(session, operation))
       Fill(session, thread, operation);
+    else if (done)
+      computed.push_back(&operation);
   }
   if (!computed.empty()) Compute(session, thread, computed);
 }
@@ -274,7 +276,7 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
   if (thread.depth > 0 && !preload::IsCurand(call.info->id))  // groups are NCCL's
     thread.pending.push_back(operation);
   else
-    FillAll(session, thread, {&operation, 1});
+    FillAll(session, thread, {&operation, 1}, true);
   call.result = static_cast<uint64_t>(recorded.result);
   live.Leave(recorded);
   return index;
@@ -283,7 +285,9 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
 namespace {
 
 void EndGroup(Session& session, ThreadState& thread, const RecordedCall* recorded) {
-  FillAll(session, thread, thread.pending);
+  const bool done = recorded == nullptr || recorded->result == static_cast<int64_t>(kSuccess) ||
+                    recorded->result == kInProgress;
+  FillAll(session, thread, thread.pending, done);
   thread.pending.clear();
   if (recorded == nullptr) return;
   // Communicators whose calls were inside the group: their handles are there when it ends.

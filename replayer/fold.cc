@@ -64,10 +64,10 @@ std::string LibraryPath() {
 }
 
 // The same on all ranks, for the n-th communicator with the hash.
-ncclUniqueId IdOf(uint64_t hash, uint64_t number) {
+ncclUniqueId IdOf(uint64_t hash, uint32_t nranks, uint64_t number) {
+  const uint64_t words[] = {hash, nranks, number};
   ncclUniqueId id{};
-  std::memcpy(id.internal, &hash, sizeof hash);
-  std::memcpy(id.internal + sizeof hash, &number, sizeof number);
+  std::memcpy(id.internal, words, sizeof words);
   return id;
 }
 
@@ -77,11 +77,14 @@ Result<std::unique_ptr<Fold>> Fold::Open(const std::string& folder) {
   std::unique_ptr<Fold> fold(new Fold());
   DEJA_RETURN_IF_ERROR(fold->Load());
   std::ifstream list(folder + "/comms");
-  for (std::string line; std::getline(list, line);)
-    fold->whole_.insert(std::strtoull(line.c_str(), nullptr, 16));
+  for (std::string line; std::getline(list, line);) {
+    char* nranks = nullptr;
+    const uint64_t hash = std::strtoull(line.c_str(), &nranks, 16);
+    fold->whole_.insert({hash, static_cast<uint32_t>(std::strtoul(nranks, nullptr, 10))});
+  }
   if (fold->whole_.empty())
-    return Fail(ErrorCode::kIo, "reading which communicators are computed: " + folder +
-                                    "/comms has none");
+    return Fail(ErrorCode::kIo,
+                "reading which communicators are computed: " + folder + "/comms has none");
   return fold;
 }
 
@@ -90,9 +93,9 @@ Status Fold::Load() {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = dlerror();
-    return Fail(ErrorCode::kNotFound, "computing collectives needs " + path +
-                                          ", which cannot be loaded: " +
-                                          (why == nullptr ? "no reason given" : why));
+    return Fail(ErrorCode::kNotFound,
+                "computing collectives needs " + path +
+                    ", which cannot be loaded: " + (why == nullptr ? "no reason given" : why));
   }
   for (const preload::ApiInfo& info : preload::NcclTable()) {
     void* function = preload::RealDlsym(library, (std::string("p") + info.name).c_str());
@@ -120,7 +123,7 @@ Status Fold::Check(NcclApi api, uint64_t result) const {
 }
 
 bool Fold::IsWhole(const ServedComm& comm) const {
-  return whole_.count(comm.hash()) != 0;
+  return whole_.count({comm.hash(), comm.nranks()}) != 0;
 }
 
 Status Fold::Meet(std::span<ServedComm* const> comms) {
@@ -131,9 +134,9 @@ Status Fold::Meet(std::span<ServedComm* const> comms) {
     uint64_t number = 0;
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      number = made_[{comm.hash(), comm.rank()}]++;
+      number = made_[{{comm.hash(), comm.nranks()}, comm.rank()}]++;
     }
-    const ncclUniqueId id = IdOf(comm.hash(), number);
+    const ncclUniqueId id = IdOf(comm.hash(), comm.nranks(), number);
     const uint64_t args[] = {preload::ToWord(&handles[i]), comm.nranks(), preload::ToWord(id),
                              comm.rank()};
     // What is wrong with a call the group's end says.
@@ -171,13 +174,12 @@ std::optional<Fold::Operator> Fold::FindOperator(const ServedComm& comm, uint64_
   return it == operators_.end() ? std::nullopt : std::optional(it->second);
 }
 
-Result<uint64_t> Fold::MakeOperator(void* comm, uint32_t dtype,
-                                    std::span<const std::byte> scalar) {
+Result<uint64_t> Fold::MakeOperator(void* comm, uint32_t dtype, std::span<const std::byte> scalar) {
   ncclRedOp_t op{};
   const uint64_t args[] = {preload::ToWord(&op), preload::ToWord(scalar.data()), dtype,
                            ncclScalarHostImmediate, preload::ToWord(comm)};
-  DEJA_RETURN_IF_ERROR(Check(NcclApi::ncclRedOpCreatePreMulSum,
-                             Call(NcclApi::ncclRedOpCreatePreMulSum, args)));
+  DEJA_RETURN_IF_ERROR(
+      Check(NcclApi::ncclRedOpCreatePreMulSum, Call(NcclApi::ncclRedOpCreatePreMulSum, args)));
   return static_cast<uint64_t>(op);
 }
 

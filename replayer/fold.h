@@ -4,7 +4,7 @@
 // The loopback library (loopback/README.md) does the work; it is loaded beside this one, not in the
 // program's place of NCCL. For each communicator whose ranks are all replayed at this time there is
 // one of the library's, and its ranks meet in a folder that `deja replay` has made:
-//   comms      the hashes of these communicators, 16 hex digits a line
+//   comms      these communicators, one a line: hash (16 hex digits) and number of ranks
 //   (sockets)  of ranks 0 that wait for the others
 // Any thread, under the guard; what Run is given belongs to the calling thread.
 #ifndef DEJA_REPLAYER_FOLD_H_
@@ -68,10 +68,12 @@ class Fold {
   Status Check(preload::NcclApi api, uint64_t result) const;
   Status Load();
 
-  std::vector<void*> functions_;   // by id
-  std::set<uint64_t> whole_;       // hashes
-  mutable std::mutex mutex_;       // guards what follows
-  std::map<std::pair<uint64_t, uint32_t>, uint32_t> made_;  // communicators by hash and rank
+  using CommKey = std::pair<uint64_t, uint32_t>;  // hash and ranks
+  std::vector<void*> functions_;                  // by id
+  std::set<CommKey> whole_;
+  mutable std::mutex mutex_;  // guards what follows
+  // Communicators made so far, by which it is and our rank in it; programs use an id again.
+  std::map<std::pair<CommKey, uint32_t>, uint64_t> made_;
   std::map<std::pair<uint32_t, uint64_t>, Operator> operators_;  // by communicator and op
 };
 

@@ -102,7 +102,8 @@ void StageOperator(Session& session, ThreadState& thread, Staged& staged) {
   const int at = live.call.info->Find(Role::kRedOp);
   if (at < 0 || live.call.args[at] < ncclNumOps) return;
   auto found = session.fold()->FindOperator(*live.comm, live.call.args[at]);
-  if (!found) FailComputing(session, thread, live, "its operator is none that the program has made");
+  if (!found)
+    FailComputing(session, thread, live, "its operator is none that the program has made");
   if (found->scalar.empty()) {
     const auto* scalar = reinterpret_cast<const std::byte*>(found->address);
     const uint64_t size = preload::ElementSize(found->dtype);
@@ -145,10 +146,8 @@ void BringBack(Session& session, ThreadState& thread, const LiveOperation& live,
     std::memcpy(bytes.data(), from.data(), bytes.size());
     return true;
   };
-  const preload::DeviceAnswer answer =
-      preload::TheDevice().Write(const_cast<void*>(live.output.data), live.output.bytes,
-                                 live.stream, make,
-                                 &result);
+  const preload::DeviceAnswer answer = preload::TheDevice().Write(
+      const_cast<void*>(live.output.data), live.output.bytes, live.stream, make, &result);
   if (answer != preload::DeviceAnswer::kTaken)
     FailComputing(session, thread, live,
                   answer == preload::DeviceAnswer::kNoMemory

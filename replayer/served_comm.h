@@ -30,7 +30,7 @@ class ServedComm {
   [[nodiscard]] uint64_t handle() const { return reinterpret_cast<uint64_t>(this); }
 
   [[nodiscard]] uint32_t number() const { return recorded_->number; }  // number + 1
-  [[nodiscard]] uint64_t hash() const { return recorded_->hash; }  // the same on all its ranks
+  [[nodiscard]] uint64_t hash() const { return recorded_->hash; }      // the same on all its ranks
   [[nodiscard]] uint32_t rank() const { return recorded_->rank; }
   [[nodiscard]] uint32_t nranks() const { return recorded_->nranks; }
   [[nodiscard]] int32_t device() const { return recorded_->device; }

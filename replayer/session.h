@@ -93,7 +93,7 @@ struct SessionOptions {
   uint32_t until_comm = 0;        // + 1: it ends before the operation until_seq on it; 0: none
   uint64_t until_seq = 0;
   bool hold = false;  // there it does not end, but waits for a file (kGoOn), and goes on
-  std::string fold;   // folder where the replayed ranks meet to compute (fold.h); empty: they do not
+  std::string fold;  // folder where the replayed ranks meet to compute (fold.h); empty: they do not
   // A trace of what the program does is to be made there, of a job with this id; empty: none is.
   std::string out;
   std::string job_id;

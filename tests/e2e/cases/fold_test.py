@@ -1,0 +1,109 @@
+"""Ranks that are replayed together compute their collectives, where the recording has no results to serve."""
+import re
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import harness  # noqa: E402
+
+
+class Fold(harness.DejaTest):
+    def replay_all(self, *options, code=harness.EXIT_OK, trace="run.deja", **kwargs):
+        return self.checked(self.deja("replay", self.trace_path(trace), "--all", *options, **kwargs), code)
+
+    def verdicts(self, run):
+        return [line for line in run.stdout.splitlines() if re.match(r"rank \d+: (exit|diverged|stopped)", line)]
+
+    def check(self, program, args=(), n=4, level="digest", options=()):
+        """Records, replays all ranks, and compares what they print."""
+        shutil.rmtree(self.trace_path(), ignore_errors=True)
+        recorded = self.checked(self.record(program, args, n=n, level=level))
+        run = self.replay_all(*options)
+        verdicts = self.verdicts(run)
+        self.assertEqual(len(verdicts), n, f"\n{run}")
+        for line in verdicts:
+            self.assertRegex(line, r"exit 0, the same as recorded; .*computed", f"\n{run}")
+            self.assertNotIn("different", line)
+        printed = [line for line in run.stdout.splitlines() if line not in verdicts]
+        self.assertSameLines("\n".join(printed), recorded.stdout)
+        return verdicts
+
+    def test_the_example_in_all_its_modes(self):
+        for mode in ("ddp", "sharded", "pipeline", "hybrid"):
+            with self.subTest(mode):
+                verdicts = self.check("digits_train", [f"--mode={mode}", "--steps=5"])
+                self.assertRegex(verdicts[0], r"\d+ collectives computed, \d+ digests compared, all equal")
+
+    def test_without_digests_there_is_nothing_to_compare(self):
+        for line in self.check("digits_train", ["--steps=5"], level="order"):
+            self.assertIn("collectives computed, 0 digests compared", line)
+
+    def test_what_was_recorded_is_computed_if_that_is_wanted(self):
+        self.checked(self.record("digits_train", ["--steps=5"]))
+        self.assertIn("collectives served", self.replay_all().stdout)
+        self.assertIn("collectives computed", self.replay_all("--compute").stdout)
+
+    def test_calls_types_operators_and_communicators(self):
+        for program in ("nccl_collectives", "nccl_premul", "nccl_groups", "nccl_p2p", "nccl_split", "nccl_comms",
+                        "nccl_nonblocking", "nccl_threads", "nccl_errors"):
+            with self.subTest(program):
+                self.check(program)
+
+    def test_all_ranks_in_one_process(self):
+        self.check("nccl_initall", n=1)
+
+    def test_device_buffers(self):
+        for program, args in (("cuda_steps", ["--unseeded"]), ("cuda_steps", ["--legacy", "--steps=3"]),
+                              ("cuda_collectives", ["--unseeded", "--count=33"]),
+                              ("cuda_collectives", ["--unseeded", "--count=33", "--memory=managed"])):
+            with self.subTest(program, args=args):
+                self.check(program, args, n=2)
+
+    def test_captured_calls_are_refused(self):
+        self.checked(self.record("cuda_graphs", n=2, level="digest"))
+        run = self.replay_all(code=harness.EXIT_FAILURE)
+        self.assertRegex(run.stdout, r"cannot be computed: it is captured into a CUDA graph\. Record the job with --level full")
+
+    def test_a_communicator_needs_all_its_ranks(self):
+        self.checked(self.record("digits_train", ["--steps=3"], level="digest"))
+        run = self.checked(self.deja("replay", self.trace_path(), "--ranks", "0-1"), harness.EXIT_FAILURE)
+        self.assertIn("comm 0 has 4 ranks, of which 2 are to be replayed", run.stderr)
+        run = self.checked(self.replay(2), harness.EXIT_FAILURE)
+        self.assertIn("comm 0 has 4 ranks, of which 1 is to be replayed", run.stderr)
+
+    def test_a_difference_is_said_by_each_rank(self):
+        self.checked(self.record("replay_trainer", ["--no-snapshot"], level="digest"))
+        flip = ["--", harness.app("replay_trainer"), "--no-snapshot", "--flip-step", "7", "--flip-index", "81"]
+        run = self.replay_all(*flip, code=harness.EXIT_DIVERGED)
+        found = re.findall(r"AllReduce #30 of comm 0 \(rank (\d) of 4\): input sendbuff differs", run.stdout)
+        self.assertTrue(found, f"\n{run}")
+        for line in self.verdicts(run):
+            self.assertRegex(line, r"diverged|stopped at AllReduce #\d+ of comm 0, which needs a rank whose replay has ended")
+        run = self.replay_all("--on-divergence", "warn", "--json", *flip, code=harness.EXIT_DIVERGED)
+        for rank in run.json()["ranks"]:
+            # The input is another one, so the result is, too.
+            kinds = [(d["divergence"], d["api"], d["comm_seq"]) for d in rank["divergences"][:2]]
+            self.assertEqual(kinds, [("input", "AllReduce", 30), ("result", "AllReduce", 30)])
+
+    def test_a_rank_that_stops_stops_those_that_need_it(self):
+        self.checked(self.record("cuda_steps", n=2, level="digest"))
+        run = self.replay_all("--", harness.app("cuda_steps"), "--fault=3", code=harness.EXIT_DIVERGED)
+        self.assertRegex(run.stdout, r"AllReduce #9 of comm 0 \(rank 1 of 2\): input sendbuff differs")
+        self.assertRegex(run.stdout, r"rank 0: stopped at AllReduce #9 of comm 0, which needs a rank whose replay has ended")
+
+    def test_from_a_checkpoint(self):
+        self.checked(self.record("digits_train", ["--steps=12"], level="digest", options=["--checkpoint-every", "4"]))
+        run = self.replay_all("--from-step", "8")
+        self.assertIn("from the checkpoint at step 8", run.stderr)
+        for line in self.verdicts(run):
+            self.assertRegex(line, r"exit 0, the same as recorded; .*all equal")
+
+    def test_a_crash_comes_again(self):
+        self.record("replay_trainer", ["--fault", "crash"], level="digest")
+        run = self.replay_all(timeout=60)
+        self.assertRegex(run.stdout, r"rank 2: SIGSEGV at .*, the same as recorded")
+
+
+if __name__ == "__main__":
+    harness.main()
