@@ -2,9 +2,11 @@
 
 #include <dlfcn.h>
 
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <type_traits>
 #include <utility>
 
@@ -76,15 +78,17 @@ ncclUniqueId IdOf(uint64_t hash, uint32_t nranks, uint64_t number) {
 Result<std::unique_ptr<Fold>> Fold::Open(const std::string& folder) {
   std::unique_ptr<Fold> fold(new Fold());
   DEJA_RETURN_IF_ERROR(fold->Load());
-  std::ifstream list(folder + "/comms");
-  for (std::string line; std::getline(list, line);) {
-    char* nranks = nullptr;
-    const uint64_t hash = std::strtoull(line.c_str(), &nranks, 16);
-    fold->whole_.insert({hash, static_cast<uint32_t>(std::strtoul(nranks, nullptr, 10))});
-  }
+  const std::string path = folder + "/comms";
+  FILE* list = fopen(path.c_str(), "re");
+  if (list == nullptr)
+    return FailErrno("reading which communicators are computed, from " + path, errno);
+  uint64_t hash = 0;
+  uint32_t nranks = 0;
+  while (fscanf(list, "%" SCNx64 " %" SCNu32, &hash, &nranks) == 2)
+    fold->whole_.insert({hash, nranks});
+  fclose(list);
   if (fold->whole_.empty())
-    return Fail(ErrorCode::kIo,
-                "reading which communicators are computed: " + folder + "/comms has none");
+    return Fail(ErrorCode::kIo, "reading which communicators are computed: " + path + " has none");
   return fold;
 }
 
