@@ -214,7 +214,9 @@ void FindLastCall(const format::RankReader& reader, const RankStory& story, Comm
 }
 
 bool IsOwnModule(const std::string& path) {
-  std::string name = std::filesystem::path(path).filename().string();
+  const std::filesystem::path file(path);
+  const std::string name = file.filename().string();
+  if (name.ends_with(".py")) return file.parent_path().string().ends_with("/python/deja");
   return name.rfind("libdeja_", 0) == 0 || name.rfind("libnccl.so", 0) == 0;
 }
 

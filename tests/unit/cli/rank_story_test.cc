@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/unit/cli/written_rank.h"
 
@@ -71,6 +72,22 @@ TEST(RankStoryTest, TheStepIsNamedHoweverTheRankDied) {
   EXPECT_EQ(story.HowItEnded(symbolizer), "exit 1" + where);
   story.exit = format::ProcessExit{0, 0};
   EXPECT_EQ(story.HowItEnded(symbolizer), "exit 0");
+}
+
+TEST(RankStoryTest, FramesOfDejasOwnPythonAreNotTheProgramsPlace) {
+  RankStory story;
+  story.modules[1] = {"python:as_library:/opt/lib/python/deja/engine.py", ""};
+  story.modules[2] = {"python:all_reduce:/usr/lib/python3/dist-packages/torch/distributed.py", ""};
+  story.modules[3] = {"python:train_step:/home/user/python/train.py", ""};
+  std::vector<format::StackFrame> frames(3);
+  for (uint32_t i = 0; i < 3; ++i) {
+    frames[i].module = i + 1;
+    frames[i].offset = 10 + i;
+  }
+  Symbolizer symbolizer;
+  const auto place = story.ProgramFrame(symbolizer, frames, true);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->Describe(), "train.py:12 in train_step");
 }
 
 TEST(RankStoryTest, ACallThatWasLeftInALaterBatchIsNotOpen) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/format/rank_scan.h"
+#include "tests/support/sample_trace.h"
 
 namespace deja::format {
 namespace {
@@ -32,7 +32,7 @@ TEST(MemoryCgroupTest, WhatIsNoListOfCgroupsNamesNone) {
 }
 
 TEST(MemoryCgroupTest, TheCountIsFoundByItsName) {
-  const TempDir dir;
+  const samples::ScratchFolder dir;
   const std::string file = dir.path() + "/memory.events";
   std::ofstream(file) << "low 0\nhigh 3\nmax 7\noom 2\noom_kill 41\noom_group_kill 1\n";
   EXPECT_EQ(OomKills(file), 41u);
