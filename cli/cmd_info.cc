@@ -161,8 +161,8 @@ void PrintRank(const RankRow& row) {
   std::string attempt =
       row.folder.attempt == 0 ? "" : fmt::format(" (attempt {})", row.folder.attempt);
   PrintLine(fmt::format("rank {}{}: {}", row.folder.rank, attempt, row.ended));
-  std::string facts =
-      fmt::format("  {} events, {} steps", HumanCount(totals.events), HumanCount(totals.steps));
+  std::string facts = fmt::format("  {} events, {} step{}", HumanCount(totals.events),
+                                  HumanCount(totals.steps), totals.steps == 1 ? "" : "s");
   if (row.story.last_step) facts += fmt::format(" (last {})", *row.story.last_step);
   facts += fmt::format(", {} payloads of {}", HumanCount(totals.payloads),
                        HumanBytes(totals.payload_bytes));

@@ -52,6 +52,7 @@ bool IsPartlyDropped(const format::RankReader& reader, uint64_t name) {
 WindowStory ReadWindowStory(const format::RankReader& reader) {
   const format::Footer& totals = reader.totals();
   WindowStory story;
+  story.keeps_any = totals.payloads != 0 || totals.partial_payloads != 0;
   story.payloads_dropped = totals.payloads_dropped;
   story.payload_bytes_dropped = totals.payload_bytes_dropped;
   // The n-th step and what the program calls it.
@@ -82,8 +83,10 @@ WindowStory ReadWindowStory(const format::RankReader& reader) {
 std::string WindowStory::Describe() const {
   std::string kept;
   for (const auto& steps : kept_steps) kept += (kept.empty() ? "" : ", ") + StepsText(steps);
-  std::string text = kept.empty() ? std::string("the last payloads are kept")
-                                  : "the payloads of steps " + kept + " are kept";
+  const bool one = kept_steps.size() == 1 && kept_steps[0].first == kept_steps[0].second;
+  std::string text =
+      kept.empty() ? std::string(keeps_any ? "the last payloads are kept" : "no payload is kept")
+                   : fmt::format("the payloads of step{} {} are kept", one ? "" : "s", kept);
   if (keeps_start) text += ", and those before the first step";
   return text + fmt::format("; {} older ones ({}) were dropped", HumanCount(payloads_dropped),
                             HumanBytes(payload_bytes_dropped));

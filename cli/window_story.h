@@ -19,6 +19,7 @@ struct WindowStory {
   // Numbers that the program gave its steps: of those whose payloads are kept, first and last of
   // each stretch, the marked ones and then the window itself.
   std::vector<std::pair<uint64_t, uint64_t>> kept_steps;
+  bool keeps_any = false;
   bool keeps_start = false;  // what came before the first step
   uint64_t payloads_dropped = 0;
   uint64_t payload_bytes_dropped = 0;
