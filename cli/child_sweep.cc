@@ -90,12 +90,18 @@ void RemoveChild(const std::string& folder, const std::string& tail) {
 void Count(const std::string& folder, SweptChildren& swept) {
   auto reader = format::RankReader::Open(folder);
   if (!reader) return;
-  swept.bytes += (*reader)->file_bytes();
   swept.events_lost += (*reader)->totals().events_lost;
   swept.payloads_lost += (*reader)->totals().payloads_lost;
 }
 
 }  // namespace
+
+bool HasEnded(const std::string& folder) {
+  std::error_code error;
+  auto origin = format::ReadOrigin(folder);
+  return origin &&
+         (origin->tail.empty() || !fs::exists(origin->tail, error) || !WriterLives(origin->tail));
+}
 
 void SweepEndedChildren(const std::string& directory) {
   std::error_code error;
@@ -147,7 +153,7 @@ SweptChildren SweepChildren(const std::string& directory, const std::vector<Proc
   for (const Kept& child : kept) {
     auto report = format::RecoverRank(child.folder, seen.Of(child.origin, ends));
     if (!report) swept.errors.push_back(report.error().message);
-    ++swept.kept;
+    swept.kept.push_back(child.folder);
     Count(child.folder, swept);
   }
   return swept;

@@ -19,6 +19,7 @@
 #include "cli/window_sweep.h"
 #include "format/background.h"
 #include "format/mark.h"
+#include "format/rank_folder.h"
 #include "format/recovery.h"
 
 namespace deja::cli {
@@ -399,7 +400,8 @@ void Summarise(const std::string& trace, const std::vector<SweptRank>& ranks,
               "that makes none");
     return;
   }
-  uint64_t bytes = children.bytes;
+  uint64_t bytes = 0;
+  for (const std::string& child : children.kept) bytes += format::FolderBytes(child);
   uint64_t lost = children.events_lost + children.payloads_lost;
   uint32_t world_size = 0;
   for (const SweptRank& rank : ranks) {
@@ -408,9 +410,10 @@ void Summarise(const std::string& trace, const std::vector<SweptRank>& ranks,
     world_size = std::max(world_size, rank.world_size);
   }
   std::string and_children;
-  if (children.kept != 0)
-    and_children = fmt::format(" and {} child process{} of theirs", HumanCount(children.kept),
-                               children.kept == 1 ? "" : "es");
+  if (!children.kept.empty())
+    and_children =
+        fmt::format(" and {} child process{} of theirs", HumanCount(children.kept.size()),
+                    children.kept.size() == 1 ? "" : "es");
   Diagnose(fmt::format("recorded {} rank{}{} in {} ({})", ranks.size(),
                        ranks.size() == 1 ? "" : "s", and_children, shown, HumanBytes(bytes)));
   for (const std::string& error : children.errors) Diagnose(error);
@@ -485,6 +488,7 @@ int Run(const Context& context) {
   if (is_last) {
     children = SweepChildren(claim->directory(), job.ends);
     window->Finish();
+    for (SweptRank& rank : ranks) rank.bytes = format::FolderBytes(rank.folder);
     if (auto removed = format::RemoveOrphanTails(claim->directory(), claim->job_id()); !removed)
       Diagnose(removed.error().message);
     format::RemoveMarks(claim->directory());

@@ -17,19 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-uint64_t FolderBytes(const std::string& folder) {
-  uint64_t bytes = 0;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error))
-    if (entry.is_regular_file(error)) bytes += entry.file_size(error);
-  return bytes;
-}
-
-std::string OwnHostname() {
-  char host[256] = {};
-  return gethostname(host, sizeof host - 1) == 0 ? host : "";
-}
-
 // The last one: a process number may come again within a job.
 const ProcessEnd* FindEnd(const std::vector<ProcessEnd>& ends, uint32_t pid) {
   auto it = std::find_if(ends.rbegin(), ends.rend(), [&](const ProcessEnd& end) {
@@ -66,6 +53,11 @@ std::vector<Image> ReadImages(const std::string& directory) {
 }
 
 }  // namespace
+
+std::string OwnHostname() {
+  char host[256] = {};
+  return gethostname(host, sizeof host - 1) == 0 ? host : "";
+}
 
 void KeepLastImages(const std::string& directory) {
   const std::vector<Image> images = ReadImages(directory);
@@ -127,7 +119,7 @@ std::vector<SweptRank> SweepTrace(const std::string& directory, const std::vecto
       rank.payloads_lost = totals.payloads_lost;
       if (!rank.fate.known) rank.fate = totals.fate;
     }
-    rank.bytes = FolderBytes(rank.folder);
+    rank.bytes = format::FolderBytes(rank.folder);
     ranks.push_back(rank);
   }
   std::sort(ranks.begin(), ranks.end(), [](const SweptRank& a, const SweptRank& b) {

@@ -13,6 +13,9 @@
 
 namespace deja::cli {
 
+// Of this machine, as headers have it.
+std::string OwnHostname();
+
 struct SweptRank {
   uint32_t rank = 0;
   uint32_t attempt = 0;
@@ -34,8 +37,7 @@ std::vector<SweptRank> SweepTrace(const std::string& directory, const std::vecto
                                   bool everything);
 
 struct SweptChildren {
-  uint64_t kept = 0;
-  uint64_t bytes = 0;
+  std::vector<std::string> kept;  // folders
   uint64_t events_lost = 0;
   uint64_t payloads_lost = 0;
   uint64_t still_running = 0;
@@ -45,6 +47,9 @@ struct SweptChildren {
 // While the job runs: completes the folders of children that have ended, so that what they have
 // left in shared memory does not pile up.
 void SweepEndedChildren(const std::string& directory);
+
+// False while the process of a rank's or child's folder writes to it. Of this machine.
+bool HasEnded(const std::string& folder);
 
 // When the job is over and its ranks have been swept: completes the folders of the ranks' children,
 // with what their parents saw of their ends, and removes those of processes that belong to no rank.

@@ -18,12 +18,14 @@ void WindowSweep::Pass() {
   FindFinished();
   DropExpired(true);
   StayWithinPool();
+  if (ledger_ != nullptr) attempts_.Pass(*ledger_);
 }
 
 void WindowSweep::Finish() {
   FindMappings();
   FindFinished();
   DropExpired(false);
+  if (ledger_ != nullptr) attempts_.Pass(*ledger_);
 }
 
 void WindowSweep::FindMappings() {

@@ -3,7 +3,8 @@
 // A process that records drops its own old payloads. Those of child processes that are gone are
 // dropped by the `deja record` that outlives them: what no rank's window holds any more
 // (WindowBoard), what is older than --keep-seconds, and the oldest of all when children have used
-// most of their part of the disk budget up (DiskLedger).
+// most of their part of the disk budget up (DiskLedger). What earlier attempts of a rank keep is
+// bounded by AttemptSweep.
 //
 // Owner: `deja record`. One thread.
 #ifndef DEJA_CLI_WINDOW_SWEEP_H_
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/attempt_sweep.h"
 #include "format/disk_ledger.h"
 #include "format/messages.h"
 #include "format/window_board.h"
@@ -27,7 +29,8 @@ class WindowSweep {
       : directory_(std::move(directory)),
         job_id_(std::move(job_id)),
         keep_steps_(keep_steps),
-        keep_seconds_(keep_seconds) {}
+        keep_seconds_(keep_seconds),
+        attempts_(directory_) {}
 
   // While the job runs, now and then.
   void Pass();
@@ -49,6 +52,7 @@ class WindowSweep {
   const std::string job_id_;
   const uint64_t keep_steps_;
   const uint64_t keep_seconds_;
+  AttemptSweep attempts_;
   const format::WindowBoard* board_ = nullptr;
   std::unique_ptr<format::DiskLedger> ledger_;
   std::map<std::string, std::vector<format::Segment>> finished_;  // folders of children

@@ -13,7 +13,7 @@
 namespace deja::format {
 namespace {
 
-constexpr uint64_t kMagic = 0x3172656764656c;  // "ledger1"
+constexpr uint64_t kMagic = 0x3272656764656c;  // "ledger2"
 constexpr uint32_t kSlots = 4096;              // ranks at a time
 constexpr uint64_t kLookNs = 1000000000;
 constexpr char kLedgerName[] = "ledger";
@@ -43,6 +43,7 @@ struct DiskLedger::Layout {
   std::atomic<uint64_t> pool;
   std::atomic<uint64_t> children;  // bytes of all that there were
   std::atomic<uint64_t> left;      // bytes of ranks that are gone
+  std::atomic<uint64_t> earlier;   // of these, of ranks that have come again
   std::atomic<uint64_t> used;      // slots behind this one never were
   Slot slots[kSlots];
 };
@@ -89,8 +90,10 @@ std::unique_ptr<DiskLedger> DiskLedger::OfTail(const std::string& tail_path) {
   return Map(path + "-" + kLedgerName + kTailNameSuffix, false);
 }
 
-void DiskLedger::BecomeRank() {
+void DiskLedger::BecomeRank(uint64_t earlier_bytes) {
   if (slot_ != nullptr) return;
+  // Until somebody counts them: CountEarlier.
+  layout_->earlier.fetch_add(earlier_bytes);
   const auto pid = static_cast<uint64_t>(getpid());
   for (uint32_t i = 0; i < kSlots; ++i) {
     Slot& slot = layout_->slots[i];
@@ -145,13 +148,36 @@ uint64_t DiskLedger::RankShare() const {
   const uint64_t used = std::min<uint64_t>(layout_->used.load(), kSlots);
   uint64_t ranks = 0;
   for (uint64_t i = 0; i < used; ++i) ranks += layout_->slots[i].pid.load() != 0 ? 1 : 0;
-  const uint64_t others = layout_->children.load() + layout_->left.load();
-  return Less(layout_->budget.load(), others) / std::max<uint64_t>(ranks, 1);
+  return Less(OfRanks(), OfGone()) / std::max<uint64_t>(ranks, 1);
+}
+
+uint64_t DiskLedger::OfGone() const {
+  const uint64_t left = layout_->left.load();
+  const uint64_t earlier = std::min(layout_->earlier.load(), left);
+  return left - earlier + std::min(earlier, OfEarlier());
+}
+
+uint64_t DiskLedger::OfRanks() const {
+  return Less(layout_->budget.load(), layout_->children.load());
+}
+
+DiskLedger::Gone DiskLedger::OfGoneRanks() {
+  CountGone();
+  return {layout_->left.load(), layout_->earlier.load()};
+}
+
+uint64_t DiskLedger::Correct(const Gone& known, const Gone& found) {
+  // Whoever has come or gone meanwhile may not have been seen, and must not be left with nothing.
+  uint64_t seen = known.all;
+  layout_->left.compare_exchange_strong(seen, found.all);
+  seen = known.earlier;
+  layout_->earlier.compare_exchange_strong(seen, found.earlier);
+  return Less(found.earlier, OfEarlier());
 }
 
 uint64_t DiskLedger::RoomForGone(bool is_child) const {
   const uint64_t children = layout_->children.load();
-  uint64_t all = children + layout_->left.load();
+  uint64_t all = children + OfGone();
   const uint64_t used = std::min<uint64_t>(layout_->used.load(), kSlots);
   for (uint64_t i = 0; i < used; ++i)
     if (layout_->slots[i].pid.load() != 0) all += layout_->slots[i].bytes.load();

@@ -1,7 +1,9 @@
 // DiskLedger: how much of the disk the recorded processes of one job on one machine take, so that
 // all of them together stay within one budget.
 //
-// Ranks have equal parts of what earlier attempts of theirs and child processes have left. Child
+// Ranks have equal parts of what earlier attempts of theirs and child processes have left. Of what
+// there is without child processes, earlier attempts count as half at most: what they have beyond
+// it is dropped by who outlives them (WindowSweep), and later ones need not wait for that. Child
 // processes share one pool, of half the budget at most: who comes first must not take it all, so
 // each may have as much as is still free, and gives back when there are more of them. What a
 // process leaves behind stays on the disk and so stays counted; what its tail still holds is added
@@ -41,8 +43,8 @@ class DiskLedger {
   DiskLedger(const DiskLedger&) = delete;
   DiskLedger& operator=(const DiskLedger&) = delete;
 
-  // A child process until then.
-  void BecomeRank();
+  // A child process until then. `earlier_bytes`: of the earlier attempts of this rank.
+  void BecomeRank(uint64_t earlier_bytes = 0);
   // So many bytes are in this process's files.
   void Publish(uint64_t bytes);
   // It writes no more. What it has stays.
@@ -51,6 +53,8 @@ class DiskLedger {
   // How many bytes this process's files may have.
   [[nodiscard]] uint64_t Share();
 
+  // Closes the accounts of ranks whose process is gone: what they have is of those that are gone.
+  void CountGone();
   // For who completes the folder of a process that is gone: how many bytes may be added to it, and
   // that so many were (or, if negative, were removed).
   [[nodiscard]] uint64_t RoomForGone(bool is_child) const;
@@ -58,6 +62,15 @@ class DiskLedger {
   // How many bytes of child processes that are gone should go, so that later ones have room: what
   // is above half of their pool, once that is three quarters full.
   [[nodiscard]] uint64_t ChildrenExcess() const;
+  // What ranks that are gone have, as far as it is known.
+  struct Gone {
+    uint64_t all = 0;
+    uint64_t earlier = 0;  // of these, those that have come again
+  };
+  [[nodiscard]] Gone OfGoneRanks();
+  // Who has looked at the disk since it was `known` has found `found`. Returns how much of earlier
+  // attempts should go.
+  uint64_t Correct(const Gone& known, const Gone& found);
 
  private:
   struct Slot;
@@ -66,9 +79,12 @@ class DiskLedger {
   DiskLedger() = default;
   static std::unique_ptr<DiskLedger> Map(const std::string& path, bool create);
   [[nodiscard]] uint64_t RankShare() const;
+  // What there is for ranks, and for earlier attempts of theirs.
+  [[nodiscard]] uint64_t OfRanks() const;
+  [[nodiscard]] uint64_t OfEarlier() const { return OfRanks() / 2; }
+  // What those that are gone have, without what is to be dropped of it.
+  [[nodiscard]] uint64_t OfGone() const;
   void Publish(std::atomic<uint64_t>& sum, uint64_t bytes);
-  // Closes the accounts of ranks whose process is gone.
-  void CountGone();
   static void Close(Layout& layout, Slot& slot, uint64_t pid);
 
   Layout* layout_ = nullptr;

@@ -93,6 +93,7 @@ bool Drainer::DropSegment(const SegmentFile& segment, const char* reason) {
     return false;
   }
   if (room) writer_->DropSegment(number);
+  Publish(false);  // who is killed now leaves no more than this
   return true;
 }
 

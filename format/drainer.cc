@@ -404,6 +404,17 @@ Status Drainer::Move(TraceHeader& header, bool as_rank) {
   return as_rank ? MoveToRankFolder(header) : MoveToChildFolder(header);
 }
 
+namespace {
+
+uint64_t BytesOfEarlierAttempts(const std::string& trace_dir, const TraceHeader& header) {
+  uint64_t bytes = 0;
+  for (uint32_t attempt = 0; attempt < header.attempt; ++attempt)
+    bytes += FolderBytes(trace_dir + "/" + MakeRankFolderName(header.rank, attempt));
+  return bytes;
+}
+
+}  // namespace
+
 Status Drainer::BecomeRank(TraceHeader header) {
   const ScopedSignalBlock no_signals;
   mutex_.lock();
@@ -421,7 +432,7 @@ Status Drainer::BecomeRank(TraceHeader header) {
     said_ = false;
     if (done) {
       is_child_ = false;
-      window_.BecomeRank();
+      window_.BecomeRank(window_.has_limit() ? BytesOfEarlierAttempts(trace_dir_, header) : 0);
       is_rank_.store(true, std::memory_order_release);
       Publish(false);
     } else {

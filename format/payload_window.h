@@ -105,9 +105,10 @@ class PayloadWindow {
   uint32_t Next(uint32_t current);
   // True if `segment`, which is complete since `ended_ns`, may go.
   [[nodiscard]] bool Expired(const Segment& segment, uint64_t ended_ns, uint64_t now_ns);
-  // This process is a rank, and no child process any more.
-  void BecomeRank() {
-    if (ledger_ != nullptr) ledger_->BecomeRank();
+  // This process is a rank, and no child process any more. `earlier_bytes`: what earlier attempts
+  // of the rank have on the disk.
+  void BecomeRank(uint64_t earlier_bytes) {
+    if (ledger_ != nullptr) ledger_->BecomeRank(earlier_bytes);
   }
   // So many bytes are on the disk, in all files; `last`: there will be no more.
   void Published(uint64_t bytes, bool last);

@@ -1,6 +1,8 @@
 #include "format/rank_folder.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <charconv>
@@ -58,6 +60,20 @@ std::vector<RankFolderName> ListRankFolderNames(const std::string& directory) {
     return std::pair(a.rank, a.attempt) < std::pair(b.rank, b.attempt);
   });
   return names;
+}
+
+uint64_t FolderBytes(const std::string& folder) {
+  uint64_t bytes = 0;
+  DIR* entries = opendir(folder.c_str());
+  if (entries == nullptr) return 0;
+  while (const dirent* entry = readdir(entries)) {
+    struct stat info {};
+    if (fstatat(dirfd(entries), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(info.st_mode))
+      bytes += static_cast<uint64_t>(info.st_size);
+  }
+  closedir(entries);
+  return bytes;
 }
 
 std::string MakeChildFolderName(std::string_view process_name) {

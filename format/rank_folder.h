@@ -1,7 +1,7 @@
 // Names inside a trace's directory: `rank-NNNNN`, `rank-NNNNN.A` for attempt A > 0,
 // `child-PID-NONCE` for a process that a rank has made.
 //
-// Pure functions, any thread. Five digits are the least, not the most.
+// Any thread. Five digits are the least, not the most.
 #ifndef DEJA_FORMAT_RANK_FOLDER_H_
 #define DEJA_FORMAT_RANK_FOLDER_H_
 
@@ -26,6 +26,9 @@ std::optional<RankFolderName> ParseRankFolderName(std::string_view name);
 
 // The folders of ranks in `directory`, sorted by rank and attempt. None if it cannot be read.
 std::vector<RankFolderName> ListRankFolderNames(const std::string& directory);
+
+// Of the files in a rank's or child's folder; 0 if it cannot be read.
+uint64_t FolderBytes(const std::string& folder);
 
 inline constexpr char kChildPrefix[] = "child-";
 

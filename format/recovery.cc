@@ -255,7 +255,9 @@ class Room {
         is_child_(writer.folder().find(std::string("/") + kChildPrefix) != std::string::npos),
         bytes_before_(Bytes()),
         next_log_seq_(next_log_seq) {
-    if (ledger_ != nullptr) room_ = ledger_->RoomForGone(is_child_);
+    if (ledger_ == nullptr) return;
+    ledger_->CountGone();  // what goes is taken from it
+    room_ = ledger_->RoomForGone(is_child_);
   }
   ~Room() {
     if (ledger_ != nullptr)

@@ -54,6 +54,9 @@ int WindowBoard::Join(uint32_t name) {
       if (i != 0 && alone) {
         parts_.store(0, std::memory_order_release);
         step_.store(0, std::memory_order_release);
+        // What those have kept can go without it.
+        Advance(segment());
+        member.first.store(segment(), std::memory_order_release);
       }
       return static_cast<int>(i);
     }

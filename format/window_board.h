@@ -32,7 +32,7 @@ class WindowBoard {
                             bool create = true);
 
   // Takes a place. -1: there is none left. Who comes when all before it are gone (a later attempt
-  // of the ranks) counts parts and steps from the beginning.
+  // of the ranks) counts parts and steps from the beginning, and begins a segment.
   int Join(uint32_t name = 0);
   // What a process is called here: a hash of its place in the tree of processes.
   static uint32_t NameOf(std::string_view root, std::string_view path);

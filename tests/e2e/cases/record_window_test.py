@@ -24,6 +24,47 @@ for worker, name in enumerate(sys.argv[1:]):
         os._exit(0)
     os.waitpid(pid, 0)
 """
+# A launcher that starts the two ranks of a job again and again: all but the last time it kills them when they have
+# used the disk budget up.
+RESTARTS = r"""
+import os, pathlib, signal, subprocess, sys, time
+
+trace, full, times, first_port = pathlib.Path(sys.argv[1]), *map(int, sys.argv[2:5])
+
+
+def start(time_no, steps):
+    shared = {"WORLD_SIZE": "2", "NCCL_COMM_ID": f"127.0.0.1:{first_port + time_no}"}
+    return [subprocess.Popen([*sys.argv[5:], f"--steps={steps}"], env={**os.environ, **shared, "RANK": str(rank)})
+            for rank in range(2)]
+
+
+def taken(folder):
+    total = 0
+    for path in folder.iterdir():
+        try:
+            total += path.stat().st_size
+        except FileNotFoundError:  # dropped meanwhile
+            pass
+    return total
+
+
+for time_no in range(times):
+    ranks = start(time_no, 1000000)
+    name = "" if time_no == 0 else f".{time_no}"
+    while not all((trace / f"rank-0000{rank}{name}").is_dir() for rank in range(2)):
+        time.sleep(0.01)
+    end = time.monotonic() + 60
+    said = False
+    while time.monotonic() < end and not said:
+        said = sum(taken(trace / f"rank-0000{rank}{name}") for rank in range(2)) > full // (1 if time_no == 0 else 3)
+        time.sleep(0.01)
+    for rank in ranks:
+        rank.send_signal(signal.SIGKILL)
+        rank.wait()
+    if not said:
+        sys.exit(f"attempt {time_no} kept too little")
+sys.exit(max(rank.wait() for rank in start(times, 12)))
+"""
 READER = harness.ROOT / "tests" / "conformance" / "independent_reader.py"
 
 
@@ -77,6 +118,13 @@ class Window(harness.DejaTest):
                 if any(first <= step <= last for first, last in named):
                     self.assertIn(name, kept, f"rank {rank}, step {step}")
 
+    def assertSaidItsSize(self, run):
+        """At the end, of what there is at the end."""
+        said = re.search(r"recorded .* in run\.deja \(([0-9.]+) (k?M?)B\)", run.stderr)
+        self.assertTrue(said, run.stderr)
+        size = sum(path.stat().st_size for path in self.trace_path().glob("*/*") if path.is_file())
+        self.assertAlmostEqual(float(said[1]) * {"": 1, "k": 1e3, "M": 1e6}[said[2]] / size, 1, delta=0.01)
+
     def wait_for(self, what, seconds=90):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -110,7 +158,7 @@ class Window(harness.DejaTest):
         run = self.replay(0)
         self.assertEqual(run.code, harness.EXIT_FAILURE, f"\n{run}")
         said = run.stdout + run.stderr
-        self.assertRegex(said, r"the payloads of steps \d+( to \d+)? are kept")
+        self.assertRegex(said, r"the payloads of step(s \d+ to)? \d+ are kept")
         self.assertRegex(said, r"the result of AllReduce #1 of comm 0 is not kept: .*deja info.*larger window")
 
     def test_everything_in_the_window_replays(self):
@@ -150,7 +198,32 @@ class Window(harness.DejaTest):
         size = sum(path.stat().st_size for path in self.trace_path().rglob("*") if path.is_file())
         self.assertLess(size, budget)
         self.assertGreater(size, budget // 8)
+        self.assertSaidItsSize(run)
         self.assertVerifies()
+
+    def test_a_rank_that_comes_again_has_half_of_the_budget(self):
+        budget, times = 8 << 20, 2
+        job = [sys.executable, "-c", RESTARTS, self.trace_path(), budget * 3 // 4, times, harness.free_port(),
+               harness.app("stepper"), "--count=16384"]
+        env = {"LD_LIBRARY_PATH": harness.BUILD / "lib" / "nccl"}
+        run = self.deja("record", "--out", self.trace_path(), "--disk-budget", str(budget), "--", *job, env=env)
+        self.checked(run)
+        self.assertSaidItsSize(run)
+        size = sum(path.stat().st_size for path in self.trace_path().rglob("*") if path.is_file())
+        self.assertLess(size, budget)
+        self.assertVerifies()
+        for rank in range(RANKS):
+            self.checked(self.replay(rank))
+        ranks = self.info_json()["ranks"]
+        self.assertEqual([one["attempt"] for one in ranks], [0, 1, 2] * RANKS)
+        for one in ranks:
+            self.assertEqual(one["degraded"], [])
+            if one["attempt"] == times:
+                self.assertNotIn("window", one)
+        killed_last = [one for one in ranks if one["attempt"] == times - 1]
+        kept = sum(one["file_bytes"] for one in killed_last)
+        self.assertGreater(kept, budget // 8)
+        self.assertLess(sum(one["file_bytes"] for one in ranks if one["attempt"] < times), budget // 2 + (64 << 10))
 
     def loaders(self, steps, blocks, pause_us):
         """Data in blocks of a size of its own, so old that it is known not to change, for loaders.cc."""
@@ -185,6 +258,7 @@ class Window(harness.DejaTest):
         self.assertNotRegex(run.stderr, "cannot|budget|missing")
         # Worker and helpers read 19.7 MB of noise, of which the window, back to a checkpoint, is 1.6 MB.
         self.assertLess(self.child_payload_bytes(), 5 << 20)
+        self.assertSaidItsSize(run)
         self.assertLess(most, 9 << 20)
         # Nor is more set aside for each of so many folders.
         blocks_taken = sum(path.stat().st_blocks for path in self.trace_path().rglob("*"))

@@ -112,6 +112,39 @@ TEST_F(DiskLedgerTest, WhatARankLeavesStaysCounted) {
   EXPECT_LE(rank->Share(), 450u);
 }
 
+// Also before anybody has dropped what is too much.
+TEST_F(DiskLedgerTest, ARankThatComesAgainHasHalf) {
+  LeaveBehind(900);
+  const auto child = Open();
+  child->Publish(100);
+  const auto again = Open();
+  again->BecomeRank(900);
+  const DiskLedger::Gone known = again->OfGoneRanks();
+  EXPECT_EQ(known.all, 900u);
+  EXPECT_EQ(known.earlier, 900u);
+  EXPECT_EQ(again->Correct(known, {900, 900}), 450u) << "half of what children leave";
+  EXPECT_EQ(again->Share(), 450u);
+  EXPECT_EQ(again->RoomForGone(false), 450u);
+  // As WindowSweep does, a little more than it must.
+  again->AddOfGone(false, -500);
+  EXPECT_EQ(again->Correct(again->OfGoneRanks(), {400, 400}), 0u);
+  EXPECT_EQ(again->Share(), 500u);
+  again->AddOfGone(false, 200);  // of another rank, which has not come again
+  EXPECT_EQ(again->Share(), 300u);
+  EXPECT_EQ(again->Correct({400, 400}, {400, 400}), 0u) << "from before that";
+  EXPECT_EQ(again->Share(), 300u);
+}
+
+TEST_F(DiskLedgerTest, WhatIsFoundOnTheDiskCounts) {
+  const auto rank = Open();
+  rank->BecomeRank(300);
+  EXPECT_EQ(rank->Share(), 1000u) << "of an earlier recording of the job: nobody has seen it";
+  EXPECT_EQ(rank->Correct(rank->OfGoneRanks(), {300, 300}), 0u);
+  EXPECT_EQ(rank->Share(), 700u);
+  EXPECT_EQ(rank->Correct(rank->OfGoneRanks(), {900, 800}), 300u);
+  EXPECT_EQ(rank->Share(), 400u);
+}
+
 TEST_F(DiskLedgerTest, WhoCompletesAFolderStaysWithinIt) {
   const std::string tail = dir_ / (TailNamePrefix(kJob) + "123-89abcdef.tail");
   EXPECT_EQ(DiskLedger::OfTail(tail), nullptr) << "there was no budget";

@@ -98,9 +98,10 @@ TEST(WindowBoardTest, AnotherAttemptCountsFromTheBeginning) {
   const uint32_t before = board.segment();
   const int second = board.Join(8);
   EXPECT_EQ(board.StepOf(second), 0u);
+  EXPECT_EQ(board.segment(), before + 1) << "what the first attempt has can go without its own";
   EXPECT_TRUE(board.AdvanceForPart(1, 1000));
   EXPECT_TRUE(board.BeginStep(second, 1));
-  EXPECT_EQ(board.segment(), before + 1);
+  EXPECT_EQ(board.segment(), before + 2);
   EXPECT_EQ(board.StepOf(second), 1u);
   EXPECT_TRUE(board.MayBeWanted(before)) << "the window of the first attempt";
   EXPECT_FALSE(board.MayBeWanted(3));
