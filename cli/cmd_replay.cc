@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "cli/command.h"
@@ -41,6 +42,7 @@ struct Options {
   std::string ranks;
   bool all = false;
   bool compute = false;
+  uint32_t devices = 0;
   std::string on_divergence = "stop";
   std::string clock = "served";
   int64_t from_step = -1;
@@ -71,6 +73,11 @@ void AddOptions(CLI::App& app) {
   app.add_flag("--compute", g_options.compute,
                "Let the ranks compute their collectives among themselves, in the order of NCCL's "
                "ring, even if the trace has the results; they are compared with it");
+  app.add_option(
+         "--devices", g_options.devices,
+         "Use so many CUDA devices, in turn, for all that the recorded job had; the program "
+         "sees one for each rank of its machine")
+      ->check(CLI::PositiveNumber);
   app.add_option("--attempt", g_options.attempt,
                  "Which run of a restarted rank; the last one if not given");
   app.add_option("--from-step", g_options.from_step,
@@ -179,6 +186,21 @@ Result<std::string> PrepareFold(format::Trace& trace, const std::vector<uint32_t
   DEJA_ASSIGN_OR_RETURN(const FoldPlan plan, PlanFold(readers, g_options.compute));
   if (!plan.computes()) return std::string();
   return MakeMeetingFolder(plan, scratch);
+}
+
+// Of the machine of each of `ranks`; nothing where nobody wants to know.
+Result<std::vector<uint32_t>> CountDevices(format::Trace& trace,
+                                           const std::vector<uint32_t>& ranks) {
+  if (g_options.devices == 0) return std::vector<uint32_t>();
+  std::map<uint32_t, const format::RankReader*> job;
+  for (const format::RankFolder& folder : trace.ranks()) {
+    DEJA_ASSIGN_OR_RETURN(job[folder.rank], trace.Rank(folder.rank));
+  }
+  std::vector<const format::RankReader*> all;
+  std::vector<const format::RankReader*> chosen;
+  for (const auto& [rank, reader] : job) all.push_back(reader);
+  for (const uint32_t rank : ranks) chosen.push_back(job.at(rank));
+  return RecordedDevices(chosen, all);
 }
 
 // The folder in which the programs write; removed at the end unless the user wants it.
@@ -547,6 +569,8 @@ int Run(const Context& context) {
   auto fold = PrepareFold(**trace, *ranks, scratch.path());
   if (!fold) return FailWith(fold.error());
   options.fold = *fold;
+  auto devices = CountDevices(**trace, *ranks);
+  if (!devices) return FailWith(devices.error());
   std::vector<Replayed> replays;
   for (uint32_t rank : *ranks) {
     auto reader = (*trace)->Rank(rank, g_options.attempt);
@@ -565,6 +589,8 @@ int Run(const Context& context) {
       for (std::string& variable : (*ends)[replays.size()].environment)
         target->environment.push_back(std::move(variable));
     if (checkpoints_process) target->environment.emplace_back("DEJA_HOLD=1");
+    if (g_options.devices != 0)
+      UseDevices(g_options.devices, (*devices)[replays.size()], target->environment);
     if (*claim) AddOut(**claim, target->environment);
     replays.push_back({*reader, std::move(*target)});
   }
@@ -596,6 +622,7 @@ const Command kReplayCommand = {
     "  deja replay run.deja --rank 2 --until-step 4810 --process-checkpoint image    the process "
     "there, by CRIU\n"
     "  deja replay run.deja --ranks 0-3       side by side\n"
+    "  deja replay run.deja --all --devices 1    all ranks on one GPU\n"
     "  deja replay run.deja --all --compute   all ranks on this machine: they compute their "
     "collectives\n"
     "  deja replay run.deja --rank 2 --on-divergence warn --out again.deja    then: deja diff "

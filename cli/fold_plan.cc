@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string_view>
+#include <system_error>
 
 #include "common/ids.h"
 #include "preload/api/curand_table.h"
@@ -99,6 +102,40 @@ Result<FoldPlan> PlanFold(std::span<const format::RankReader* const> ranks, bool
                 "--compute: no communicator has all of its ranks among those to be replayed; "
                 "replay them together: --all");
   return plan;
+}
+
+std::vector<uint32_t> RecordedDevices(std::span<const format::RankReader* const> ranks,
+                                      std::span<const format::RankReader* const> job) {
+  std::vector<uint32_t> devices;
+  for (const format::RankReader* rank : ranks) {
+    const std::string_view host = rank->header().process.hostname;
+    devices.push_back(static_cast<uint32_t>(
+        std::count_if(job.begin(), job.end(), [&](const format::RankReader* other) {
+          return other->header().process.hostname == host;
+        })));
+  }
+  return devices;
+}
+
+void UseDevices(uint32_t here, uint32_t recorded, std::vector<std::string>& environment) {
+  constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES=";
+  for (std::string& entry : environment) {
+    if (entry.rfind(kVisible, 0) != 0) continue;
+    std::string_view list = std::string_view(entry).substr(kVisible.size());
+    if (list.empty()) return;  // the program was to have none
+    const auto named = static_cast<uint32_t>(std::count(list.begin(), list.end(), ',')) + 1;
+    recorded = named;
+    uint32_t only = 0;
+    const auto [end, error] = std::from_chars(list.data(), list.data() + list.size(), only);
+    const bool is_number = error == std::errc() && end == list.data() + list.size();
+    std::string names = is_number ? std::to_string(only % here) : "0";
+    for (uint32_t i = 1; named > 1 && i < std::min(here, named); ++i)
+      names += fmt::format(",{}", i);
+    entry = std::string(kVisible) + names;
+    here = named > 1 ? std::min(here, named) : 1;
+    break;
+  }
+  environment.push_back(fmt::format("DEJA_DEVICES={}/{}", here, std::max(recorded, here)));
 }
 
 Result<std::string> MakeMeetingFolder(const FoldPlan& plan, const std::string& scratch) {

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/result.h"
 #include "format/rank_reader.h"
@@ -26,6 +27,15 @@ struct FoldPlan {
 
 // `asked`: results that were recorded are computed all the same. `ranks`: those to replay.
 Result<FoldPlan> PlanFold(std::span<const format::RankReader* const> ranks, bool asked);
+
+// How many CUDA devices the machine of each of `ranks` had: a trace does not say it, so one for
+// each rank that it ran.
+std::vector<uint32_t> RecordedDevices(std::span<const format::RankReader* const> ranks,
+                                      std::span<const format::RankReader* const> job);
+
+// `environment` of a rank, for a machine with `here` devices instead of `recorded`: the program is
+// given them in turn (DEJA_DEVICES), and CUDA_VISIBLE_DEVICES names no others.
+void UseDevices(uint32_t here, uint32_t recorded, std::vector<std::string>& environment);
 
 // Makes the folder in which they meet (replayer/fold.h); its path is for DEJA_FOLD.
 Result<std::string> MakeMeetingFolder(const FoldPlan& plan, const std::string& scratch);

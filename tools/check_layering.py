@@ -17,7 +17,8 @@ MAY_USE = {
     "format": ["common/"],
     "preload": ["format/", "common/", "include/deja.h", "include/compat/cuda.h", "include/compat/curand.h"],
     "recorder": ["preload/", "format/", "common/", "include/compat/nccl.h", "include/compat/curand.h"],
-    "replayer": ["preload/", "format/", "common/", "include/compat/nccl.h", "include/compat/curand.h"],
+    "replayer": ["preload/", "format/", "common/", "include/compat/nccl.h", "include/compat/cuda.h",
+                 "include/compat/curand.h"],
     "loopback": ["common/", "compat/nccl.h"],
     # What numbers mean and what digests are; never the hooks, which would then act inside the command line.
     "cli": ["format/", "common/", "preload/api/", "preload/digest.h", "preload/elements.h", "cli/"],

@@ -27,6 +27,12 @@
 #include "preload/real_symbols.h"
 
 namespace deja::preload {
+
+// A replay on fewer devices answers for some functions of the CUDA driver (replayer/device_map.cc).
+__attribute__((weak)) void* DriverHook(const char*) {
+  return nullptr;
+}
+
 namespace {
 
 using DlsymFn = void* (*)(void*, const char*);
@@ -98,9 +104,15 @@ extern "C" __attribute__((visibility("hidden"))) void* deja_dlsym_decide(void* h
   namespace dp = deja::preload;
   void* next = dp::NextDlsym();
   const dp::Hooked hooked = dp::FindHooked(name);
-  if (handle == RTLD_NEXT || hooked.info == nullptr || dp::InsideDeja()) return next;
-
+  if (handle == RTLD_NEXT || dp::InsideDeja()) return next;
   auto look_up = reinterpret_cast<dp::DlsymFn>(next);
+  if (hooked.info == nullptr) {
+    void* hook = dp::DriverHook(name);
+    if (hook == nullptr || look_up(handle, name) == nullptr) return next;
+    *answer = hook;
+    return nullptr;
+  }
+
   void* found = look_up(handle, name);
   if (found == nullptr) return next;  // once more, for the program, so that it gets the error
   if (dp::IsOwnAddress(found)) {

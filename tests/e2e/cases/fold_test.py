@@ -60,6 +60,28 @@ class Fold(harness.DejaTest):
             with self.subTest(program, args=args):
                 self.check(program, args, n=2)
 
+    def devices(self, run):
+        """(rank, how it was asked, device, devices) of what cuda_devices printed."""
+        found = re.findall(r"^rank (\d) ([\w ]+): device (\d), (\d) in all$", run.stdout, re.MULTILINE)
+        return {(int(rank), how, int(device), int(count)) for rank, how, device, count in found}
+
+    def test_ranks_share_a_device(self):
+        ways = ("linked", "by dlsym", "by address")
+        for level in ("full", "digest"):
+            with self.subTest(level):
+                shutil.rmtree(self.trace_path(), ignore_errors=True)
+                env = {"CUDA_SIM_DEVICES": 3}
+                recorded = self.checked(self.record("cuda_devices", n=3, level=level, env=env))
+                self.assertEqual(self.devices(recorded), {(r, way, r, 3) for r in range(3) for way in ways})
+                same = self.replay_all()
+                self.assertEqual(self.devices(same), self.devices(recorded))
+                one = self.replay_all("--devices", "1")
+                self.assertEqual(self.devices(one), {(r, way, 0, 3) for r in range(3) for way in ways})
+                two = self.replay_all("--devices", "2")
+                self.assertEqual(self.devices(two), {(r, way, r % 2, 3) for r in range(3) for way in ways})
+                for run in (recorded, same, one, two):
+                    self.assertEqual(re.findall(r"^rank \d sum (\d+)$", run.stdout, re.MULTILINE), ["6"] * 3)
+
     def test_captured_calls_are_refused(self):
         self.checked(self.record("cuda_graphs", n=2, level="digest"))
         run = self.replay_all(code=harness.EXIT_FAILURE)

@@ -155,17 +155,33 @@ CUresult cuInit(unsigned int) {
   return result;
 }
 
-CUresult cuDeviceGetCount(int* count) {
+static CUresult CountDevices(int* count) {
   if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
   *count = g_driver->devices;
   return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+static CUresult FindDevice(CUdevice* device, int ordinal) {
   if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
   if (ordinal < 0 || ordinal >= g_driver->devices) return CUDA_ERROR_INVALID_DEVICE;
   *device = ordinal;
   return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int* count) {
+  return CountDevices(count);
+}
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  return FindDevice(device, ordinal);
+}
+
+CUresult cuGetProcAddress_v2(const char* symbol, void** function, int, unsigned long long, int*) {
+  *function = nullptr;
+  if (std::strcmp(symbol, "cuDeviceGetCount") == 0)
+    *function = reinterpret_cast<void*>(&CountDevices);
+  if (std::strcmp(symbol, "cuDeviceGet") == 0) *function = reinterpret_cast<void*>(&FindDevice);
+  return *function == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {

@@ -37,6 +37,10 @@ int cusim_broken_captures(void);
 CUresult cuInit(unsigned int flags);
 CUresult cuDeviceGetCount(int* count);
 CUresult cuDeviceGet(CUdevice* device, int ordinal);
+/* Addresses within this library: what is preloaded before it is not asked. Of the functions above.
+ */
+CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version,
+                             unsigned long long flags, int* status);
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device);
 CUresult cuCtxSetCurrent(CUcontext context);
 CUresult cuCtxGetCurrent(CUcontext* context);
