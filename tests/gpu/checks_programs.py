@@ -123,6 +123,29 @@ class Graphs(check.Check):
         self.check_all_replays(["--unseeded", "--launches=20", "--again"], n=2)
 
 
+class Fold(check.Check):
+    """Ranks replayed at the same time on one device."""
+    PROGRAM = "cuda_steps"
+
+    def check_fold(self, n, level):
+        recorded = self.checked(self.record(self.PROGRAM, ["--unseeded"], n=n, level=level))
+        run = self.checked(self.deja("replay", self.trace_path(), "--all", "--devices", "1"))
+        for rank in range(n):
+            self.assertEqual(self.rank_line(run, rank), self.rank_line(recorded, rank))
+            self.assertRegex(run.stdout, rf"rank {rank}: exit 0, the same as recorded; .* all equal")
+        return run
+
+    @limit(120)
+    def test_fold_served_4_ranks(self):
+        """four ranks at once, served"""
+        self.check_fold(4, "full")
+
+    @limit(120)
+    def test_fold_computed_2_ranks(self):
+        """level digest: two ranks at once compute their collectives, which have the recorded digests"""
+        self.assertIn("computed", self.check_fold(2, "digest").stdout)
+
+
 class Curand(check.Check):
     PROGRAM = "cuda_random"
 
