@@ -198,6 +198,8 @@ Result<std::vector<uint32_t>> CountDevices(format::Trace& trace,
   }
   std::vector<const format::RankReader*> all;
   std::vector<const format::RankReader*> chosen;
+  all.reserve(job.size());
+  chosen.reserve(ranks.size());
   for (const auto& [rank, reader] : job) all.push_back(reader);
   for (const uint32_t rank : ranks) chosen.push_back(job.at(rank));
   return RecordedDevices(chosen, all);
