@@ -32,7 +32,7 @@ std::string WithoutTrailingSlash(std::string path) {
 
 void AddPackOptions(CLI::App& app) {
   app.add_option("TRACE", g_options.trace, "A trace directory or a bundle")->required();
-  app.add_option("--out", g_options.out, "The bundle (default: TRACE.zip)");
+  app.add_option("-o,--out", g_options.out, "The bundle (default: TRACE.zip)");
   app.add_option("--ranks", g_options.ranks,
                  "Payloads of these ranks only, e.g. 2 or 0-3,7, with what other ranks keep for "
                  "them; events of all ranks are there all the same")
@@ -130,7 +130,7 @@ int RunPack(const Context& context) {
 
 void AddUnpackOptions(CLI::App& app) {
   app.add_option("BUNDLE", g_options.trace, "A bundle (NAME.deja.zip)")->required();
-  app.add_option("--out", g_options.out,
+  app.add_option("-o,--out", g_options.out,
                  "The directory to make (default: the bundle's name without .zip)");
 }
 

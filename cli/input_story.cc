@@ -83,8 +83,9 @@ std::vector<std::string> InputStory::Lines(size_t most) const {
   std::vector<std::string> lines;
   const std::string what =
       total.kept == 0 ? "digests" : fmt::format("{} of them in the trace", HumanBytes(total.kept));
-  lines.push_back(fmt::format("inputs: {} files, {} read, {}{}", HumanCount(read.size()),
-                              HumanBytes(total.read), what, LostText(total)));
+  lines.push_back(fmt::format("inputs: {} file{}, {} read, {}{}", HumanCount(read.size()),
+                              read.size() == 1 ? "" : "s", HumanBytes(total.read), what,
+                              LostText(total)));
   std::stable_sort(read.begin(), read.end(), [](const InputFileStory* a, const InputFileStory* b) {
     return a->read > b->read;
   });

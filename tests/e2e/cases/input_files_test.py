@@ -199,6 +199,9 @@ class Digest(InputFiles):
         self.ran("read", "seek")
         text = self.checked(self.deja("info", self.trace_path())).stdout
         self.assertIn("inputs: 2 files", text)
+        self.ran("read", options=["--force"])
+        self.assertIn("inputs: 1 file,", self.checked(self.deja("info", self.trace_path())).stdout)
+        self.ran("read", "seek", options=["--force"])
         self.assertIn("digests", text)
         listed = self.checked(self.deja("show", self.trace_path(), "--kind", "file,file-read")).stdout
         self.assertIn("data/a of 10000 bytes", listed)

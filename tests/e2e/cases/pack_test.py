@@ -19,7 +19,7 @@ class Smaller(harness.DejaTest):
         """Packs and forgets the original. Returns what pack says of it."""
         self.bundle = self.dir / "small.deja.zip"
         self.bundle.unlink(missing_ok=True)
-        run = self.checked(self.deja("pack", self.trace_path(), "--out", self.bundle, "--json", *options), code)
+        run = self.checked(self.deja("pack", self.trace_path(), "-o", self.bundle, "--json", *options), code)
         if not keep:
             shutil.rmtree(self.trace_path())
         return run.json() if code == harness.EXIT_OK else run
