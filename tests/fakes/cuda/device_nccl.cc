@@ -3,13 +3,16 @@
 //
 // As in NCCL: a collective is ordered with what is on its stream and with the communicator's other
 // operations; a group's operations start together, on all their streams, when the group ends. Work
-// is done on threads that belong to the library.
+// is done on threads that belong to the library. What a communicator is given up for (an abort, a
+// revocation) is cut short, and its stream goes on; what fails otherwise, because a peer has ended,
+// keeps its stream waiting until then.
 #pragma GCC visibility push(default)
 #include <nccl.h>
 #pragma GCC visibility pop
 
 #include <dlfcn.h>
 
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -35,8 +38,63 @@ using deja::preload::ApiInfo;
 using deja::preload::NcclApi;
 using deja::preload::Role;
 
+// What this library knows of a communicator. Never freed: streams come to its work at any time.
+class Communicator {
+ public:
+  explicit Communicator(uint64_t its_handle) : handle(its_handle) {}
+
+  const uint64_t handle;
+  CUevent last = nullptr;  // behind its latest operations; under g_mutex
+
+  // The number of an operation that is issued; 0: the communicator takes none any more.
+  uint64_t Issue() {
+    std::lock_guard hold(mutex_);
+    return cut_ == kAll ? 0 : ++issued_;
+  }
+  // False: the operation was cut before it began. Otherwise End must follow.
+  bool Begin(uint64_t number) {
+    std::lock_guard hold(mutex_);
+    if (number <= cut_) return false;
+    ++running_;
+    return true;
+  }
+  void End() {
+    std::lock_guard hold(mutex_);
+    --running_;
+    changed_.notify_all();
+  }
+  bool IsCut(uint64_t number) {
+    std::lock_guard hold(mutex_);
+    return number <= cut_;
+  }
+  // An operation that has failed: its stream does not go on before.
+  void WaitUntilCut(uint64_t number) {
+    std::unique_lock hold(mutex_);
+    changed_.wait(hold, [&] { return number <= cut_; });
+  }
+  // Cuts what was issued so far, and, if `all`, what will be.
+  void Cut(bool all) {
+    std::lock_guard hold(mutex_);
+    cut_ = all ? kAll : issued_;
+    changed_.notify_all();
+  }
+  void WaitUntilIdle() {
+    std::unique_lock hold(mutex_);
+    changed_.wait(hold, [&] { return running_ == 0; });
+  }
+
+ private:
+  static constexpr uint64_t kAll = ~uint64_t{0};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t issued_ = 0;
+  uint64_t cut_ = 0;
+  int running_ = 0;
+};
+
 struct Operation {
-  uint64_t comm;
+  Communicator* comm;
+  uint64_t number;
   CUstream stream;
   std::function<ncclResult_t()> run;
 };
@@ -44,7 +102,20 @@ struct Operation {
 thread_local int t_depth = 0;
 thread_local std::vector<Operation> t_group;
 std::mutex g_mutex;
-std::map<uint64_t, CUevent> g_last;  // by communicator: its latest operations
+std::map<uint64_t, Communicator*> g_comms;
+
+Communicator& CommOf(uint64_t handle) {
+  std::lock_guard hold(g_mutex);
+  Communicator*& comm = g_comms[handle];
+  if (comm == nullptr) comm = new Communicator(handle);
+  return *comm;
+}
+
+// Its address may be the next communicator's.
+void Forget(uint64_t handle) {
+  std::lock_guard hold(g_mutex);
+  g_comms.erase(handle);
+}
 
 // It lies in a place that this library's own gives: in a build tree, or beside what is installed.
 void* OpenLoopback() {
@@ -117,21 +188,33 @@ struct Launch {
   void Do() {
     auto start = LoopbackAs<ncclResult_t (*)()>("pncclGroupStart");
     auto end = LoopbackAs<ncclResult_t (*)()>("pncclGroupEnd");
+    std::vector<const Operation*> begun;
+    for (const Operation& operation : operations)
+      if (operation.comm->Begin(operation.number)) begun.push_back(&operation);
     Must(start() == ncclSuccess, "pncclGroupStart");
-    for (const Operation& operation : operations) Must(Started(operation.run()), "operation");
-    Must(Started(end()), "pncclGroupEnd");
-    for (const Operation& operation : operations) WaitUntilDone(operation.comm);
+    bool good = true;
+    for (const Operation* operation : begun) good = Started(operation->run()) && good;
+    good = Started(end()) && good;
+    std::vector<const Operation*> failed;
+    for (const Operation* operation : begun) {
+      const bool broken = StateOf(operation->comm->handle) != ncclSuccess;
+      if (broken) failed.push_back(operation);
+      good = good || broken || operation->comm->IsCut(operation->number);
+      operation->comm->End();
+    }
+    Must(good, "operations");
+    for (const Operation* operation : failed) operation->comm->WaitUntilCut(operation->number);
   }
 
   // Communicators that do not block leave the work to a thread of loopback's.
   static bool Started(ncclResult_t result) {
     return result == ncclSuccess || result == ncclInProgress;
   }
-  static void WaitUntilDone(uint64_t comm) {
+  static ncclResult_t StateOf(uint64_t comm) {
     auto ask = LoopbackAs<ncclResult_t (*)(uint64_t, ncclResult_t*)>("pncclCommGetAsyncError");
     ncclResult_t state = ncclInProgress;
     while (ask(comm, &state) == ncclSuccess && state == ncclInProgress) std::this_thread::yield();
-    Must(state == ncclSuccess, "the work of a communicator that does not block");
+    return state;
   }
 };
 
@@ -140,7 +223,7 @@ void Enqueue(std::vector<Operation> operations) {
   CUstream stream = operations.front().stream;
   const DeviceOf device(stream);
   std::set<CUstream> others;
-  std::set<uint64_t> comms;
+  std::set<Communicator*> comms;
   for (const Operation& operation : operations) {
     comms.insert(operation.comm);
     if (operation.stream != stream) others.insert(operation.stream);
@@ -152,9 +235,9 @@ void Enqueue(std::vector<Operation> operations) {
   std::lock_guard hold(g_mutex);
   for (CUstream other : others)
     Must(cuStreamWaitEvent(stream, Recorded(other), 0) == CUDA_SUCCESS, "cuStreamWaitEvent");
-  for (uint64_t comm : comms)
-    if (!captured && g_last[comm] != nullptr)
-      Must(cuStreamWaitEvent(stream, g_last[comm], 0) == CUDA_SUCCESS, "cuStreamWaitEvent");
+  for (const Communicator* comm : comms)
+    if (!captured && comm->last != nullptr)
+      Must(cuStreamWaitEvent(stream, comm->last, 0) == CUDA_SUCCESS, "cuStreamWaitEvent");
   if (!captured)
     std::thread([launch] {
       launch->reached.Wait();
@@ -172,15 +255,15 @@ void Enqueue(std::vector<Operation> operations) {
   CUevent after = Recorded(stream);
   for (CUstream other : others)
     Must(cuStreamWaitEvent(other, after, 0) == CUDA_SUCCESS, "cuStreamWaitEvent");
-  for (uint64_t comm : comms)
-    if (!captured) g_last[comm] = after;
+  for (Communicator* comm : comms)
+    if (!captured) comm->last = after;
 }
 
-void WaitFor(uint64_t comm) {
+void WaitFor(const Communicator& comm) {
   CUevent last = nullptr;
   {
     std::lock_guard hold(g_mutex);
-    last = g_last[comm];
+    last = comm.last;
   }
   while (last != nullptr && cuEventQuery(last) == CUDA_ERROR_NOT_READY) std::this_thread::yield();
 }
@@ -225,6 +308,20 @@ ncclResult_t Free(void* memory) {
                                                                            : ncclInvalidArgument;
 }
 
+// Before a call on a communicator that is not an operation: it waits for the communicator's work,
+// or cuts it short.
+void Settle(NcclApi api, uint64_t handle, uint64_t flags) {
+  if (handle == 0) return;
+  Communicator& comm = CommOf(handle);
+  if (api == NcclApi::ncclCommShrink && (flags & NCCL_SHRINK_ABORT) != 0) return comm.Cut(false);
+  if (api != NcclApi::ncclCommAbort && api != NcclApi::ncclCommRevoke) return WaitFor(comm);
+  comm.Cut(true);
+  if (api == NcclApi::ncclCommRevoke) return;
+  // Whoever is in loopback/ for it has to leave before it is deleted.
+  LoopbackAs<ncclResult_t (*)(uint64_t, int)>("pncclCommRevoke")(handle, NCCL_REVOKE_DEFAULT);
+  comm.WaitUntilIdle();
+}
+
 template <typename Result, typename... Args>
 Result Route(NcclApi api, const char* second_name, Args... args) {
   const ApiInfo& info = deja::preload::NcclInfo(api);
@@ -241,14 +338,20 @@ Result Route(NcclApi api, const char* second_name, Args... args) {
       auto bind = [&]<typename T>(T value) { return Reachable(info, arg++, value); };
       // Braces: from left to right.
       std::tuple<Args...> reachable{bind(args)...};
-      t_group.push_back({WordOf(info, Role::kComm, args...),
+      Communicator& comm = CommOf(WordOf(info, Role::kComm, args...));
+      const uint64_t number = comm.Issue();
+      if (number == 0) return ncclInvalidUsage;
+      t_group.push_back({&comm, number,
                          reinterpret_cast<CUstream>(WordOf(info, Role::kStream, args...)),
                          [real, reachable] { return std::apply(real, reachable); }});
       if (t_depth == 0) Enqueue(std::exchange(t_group, {}));
       return ncclSuccess;
     }
     if (api == NcclApi::ncclGroupStart) ++t_depth;
-    if (info.klass == ApiClass::kLifecycle) WaitFor(WordOf(info, Role::kComm, args...));
+    const uint64_t handle = WordOf(info, Role::kComm, args...);
+    if (info.klass == ApiClass::kLifecycle)
+      Settle(api, handle, WordOf(info, Role::kFlags, args...));
+    if (api == NcclApi::ncclCommAbort || api == NcclApi::ncclCommDestroy) Forget(handle);
     const ncclResult_t result = CallOn(info, real, args...);
     if (api == NcclApi::ncclGroupEnd && --t_depth == 0 && !t_group.empty())
       Enqueue(std::exchange(t_group, {}));
