@@ -32,7 +32,8 @@ inline constexpr size_t kMaxCheckpointFiles = 64;
 // Tensor.dtype of bytes without a type.
 inline constexpr uint32_t kRawBytes = 255;
 
-enum class PayloadState : uint32_t { kNotKept = 0, kKept = 1, kDropped = 2 };
+// kAborted (since 1.7): the operation was given up while it was under way, so there are no results.
+enum class PayloadState : uint32_t { kNotKept = 0, kKept = 1, kDropped = 2, kAborted = 3 };
 
 struct ApiName {
   uint32_t id = 0;
@@ -258,6 +259,8 @@ struct WindowChange {
 struct AsyncError {
   uint32_t comm = 0;
   int64_t result = 0;
+  uint32_t given_up_by = 0;  // api id + 1 of the call that ends what is under way; then no error
+  uint32_t under_way = 0;    // then: tensors that had not come by then
 };
 
 struct HandleDefined {
@@ -601,7 +604,9 @@ DEJA_VISIT(WindowChange) {
   v(1, m.what); v(2, m.first_segment); v(3, m.last_segment); v(4, m.reason); v(5, m.payloads);
   v(6, m.payload_bytes);
 }
-DEJA_VISIT(AsyncError) { v(1, m.comm); v(2, m.result); }
+DEJA_VISIT(AsyncError) {
+  v(1, m.comm); v(2, m.result); v(3, m.given_up_by); v(4, m.under_way);
+}
 DEJA_VISIT(HandleDefined) { v(1, m.kind); v(2, m.id); v(3, m.value); }
 DEJA_VISIT(InputFile) {
   v(1, m.file); v(2, m.path); v(3, m.mode); v(4, m.size); v(5, m.mtime_ns); v(6, m.device);

@@ -192,6 +192,7 @@ class Builder {
     read.hashes = std::string_view("0123456789abcdef", 16);
     Add(1, read);
     Add(1, AsyncError{1, 6});
+    Add(1, AsyncError{1, 0, 13, 2});
     Add(1, Degraded{"the disk is full", 3, 2, 1 << 20});
     Input failed{7, UINT64_MAX, -1, 11, "", HashOf("input")};
     Add(1, failed);

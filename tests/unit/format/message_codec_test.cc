@@ -184,7 +184,7 @@ TEST(MessageCodecTest, NegativeZeroAndExtremesSurvive) {
   ASSERT_TRUE(Decode(AsBytes(EncodeToString(stats)), back));
   EXPECT_TRUE(std::signbit(back.min));
   for (const int64_t value : {INT64_MIN, int64_t{-1}, INT64_MAX}) {
-    AsyncError error{1, value}, decoded;
+    AsyncError error{1, value, 0, 0}, decoded;
     ASSERT_TRUE(Decode(AsBytes(EncodeToString(error)), decoded));
     EXPECT_EQ(decoded.result, value);
   }
