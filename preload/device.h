@@ -10,6 +10,7 @@
 #ifndef DEJA_PRELOAD_DEVICE_H_
 #define DEJA_PRELOAD_DEVICE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -36,6 +37,13 @@ enum class DeviceAnswer : uint8_t {
 enum class LaunchUse : uint8_t {
   kLater,   // to a thread of Deja's, as copies
   kInNode,  // nowhere: they are used where the graph stands, which waits for that
+};
+
+// Where streams wait. Devices read the word.
+struct Gate {
+  std::atomic<uint32_t> open{0};
+
+  void Open();
 };
 
 class Device {
@@ -85,6 +93,15 @@ class Device {
   virtual void* Allocate(uint64_t bytes) = 0;
   // False if it was not allocated here.
   virtual bool Free(void* memory) = 0;
+
+  // Waits until what is there by now of all that was taken has been used, at most for `limit_ms`.
+  // Streams that have not come so far are not waited for.
+  virtual void TakeWhatCame(uint32_t limit_ms) = 0;
+
+  // A gate that is closed, for good in the process; null if there can be none. What is enqueued on
+  // a stream behind Hold waits until the gate is opened. Hold is kFailed if the driver refuses.
+  virtual Gate* NewGate() = 0;
+  virtual DeviceAnswer Hold(uint64_t stream, Gate& gate) = 0;
 
   // Waits until all that was taken has been used, at most for `limit_ms`. False if some is left.
   // Async-signal-safe.

@@ -60,6 +60,7 @@ typedef enum CUstreamCaptureMode_enum {
 } CUstreamCaptureMode;
 
 enum { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING = 1 };
+enum { CU_STREAM_WAIT_VALUE_GEQ = 0 };
 enum { CU_EVENT_DEFAULT = 0, CU_EVENT_DISABLE_TIMING = 2 };
 enum { CU_MEMHOSTREGISTER_PORTABLE = 1 };
 enum { CU_MEM_ATTACH_GLOBAL = 1 };

@@ -28,6 +28,14 @@ inline const ApiInfo& NcclInfo(NcclApi api) {
   return NcclTable()[static_cast<uint32_t>(api) - kNcclFamily];
 }
 
+// The call cuts short what is under way on its communicator, whatever threads and streams that is
+// on. `flags`: its argument of that role, 0 if it has none.
+inline bool CutsShort(NcclApi api, uint64_t flags) {
+  constexpr uint64_t kShrinkAbort = 1;  // NCCL_SHRINK_ABORT
+  return api == NcclApi::ncclCommAbort || api == NcclApi::ncclCommRevoke ||
+         (api == NcclApi::ncclCommShrink && (flags & kShrinkAbort) != 0);
+}
+
 }  // namespace deja::preload
 
 #endif  // DEJA_PRELOAD_API_NCCL_TABLE_H_

@@ -258,6 +258,7 @@ void CudaDevice::HandOn() {
       on_their_way_.fetch_sub(1, std::memory_order_release);
       moved = true;
     }
+    rounds_.fetch_add(1, std::memory_order_release);
     if (waiting == nullptr) {
       format::FutexWait(sends_, seen, 1000);
       pause = kShortestPauseUs;
@@ -277,6 +278,43 @@ void* CudaDevice::Allocate(uint64_t bytes) {
 bool CudaDevice::Free(void* memory) {
   return KindOf(memory) == MemoryKind::kDevice &&
          driver_.cuMemFree_v2(DeviceAddress(memory)) == CUDA_SUCCESS;
+}
+
+void CudaDevice::TakeWhatCame(uint32_t limit_ms) {
+  const uint32_t before = rounds_.load(std::memory_order_acquire);
+  sends_.fetch_add(1, std::memory_order_release);
+  format::FutexWake(sends_, 1);
+  // The round that is under way may have asked already.
+  constexpr uint32_t kRounds = 2;
+  for (uint32_t waited_us = 0;
+       on_their_way_.load(std::memory_order_acquire) != 0 &&
+       rounds_.load(std::memory_order_acquire) - before < kRounds && waited_us < limit_ms * 1000;
+       waited_us += kLongestPauseUs)
+    SleepMicroseconds(kLongestPauseUs);
+}
+
+Gate* CudaDevice::NewGate() {
+  Buffer* buffer = pinned_.Take(sizeof(Gate));
+  return buffer == nullptr ? nullptr : new (buffer->memory) Gate;
+}
+
+DeviceAnswer CudaDevice::Hold(uint64_t stream, Gate& gate) {
+  const StreamScope scope(driver_, stream);
+  const DeviceAnswer answer = StateOf(scope, StreamOf(stream));
+  if (answer != DeviceAnswer::kTaken) return answer;
+  if (driver_.cuStreamWaitValue32_v2 != nullptr &&
+      driver_.cuStreamWaitValue32_v2(StreamOf(stream), DeviceAddress(&gate.open), 1,
+                                     CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS)
+    return DeviceAnswer::kTaken;
+  // Other host functions may have to wait, too: the driver has few threads for them.
+  auto wait = [](void* opaque) {
+    const Guard guard;
+    auto& open = static_cast<Gate*>(opaque)->open;
+    while (open.load(std::memory_order_acquire) == 0) format::FutexWait(open, 0, 1000);
+  };
+  return driver_.cuLaunchHostFunc(StreamOf(stream), wait, &gate) == CUDA_SUCCESS
+             ? DeviceAnswer::kTaken
+             : DeviceAnswer::kFailed;
 }
 
 bool CudaDevice::Drain(uint32_t limit_ms) {

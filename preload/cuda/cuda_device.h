@@ -65,6 +65,9 @@ class CudaDevice final : public Device {
                                void* context) override;
   void* Allocate(uint64_t bytes) override;
   bool Free(void* memory) override;
+  void TakeWhatCame(uint32_t limit_ms) override;
+  Gate* NewGate() override;
+  DeviceAnswer Hold(uint64_t stream, Gate& gate) override;
   bool Drain(uint32_t limit_ms) override;
 
  private:
@@ -133,6 +136,7 @@ class CudaDevice final : public Device {
   bool has_thread_ = false;
   std::atomic<uint32_t> on_their_way_{0};  // copies that were sent or begun and not handed on
   std::atomic<uint32_t> sends_{0};         // the thread sleeps on this
+  std::atomic<uint32_t> rounds_{0};        // how often the thread has asked all events
   BufferPool pinned_;
   BufferPool of_launches_;
 };

@@ -28,7 +28,9 @@ bool LookUp(void* library, const char* name, Function& function) {
 bool LookUpAll(void* library, CudaDriver& driver) {
   bool all = true;
 #define DEJA_CU(name, params) all = LookUp(library, #name, driver.name) && all;
+#define DEJA_CU_OPTIONAL(name, params) LookUp(library, #name, driver.name);
 #include "preload/cuda/driver.def"
+#undef DEJA_CU_OPTIONAL
 #undef DEJA_CU
   return all;
 }

@@ -11,11 +11,13 @@ namespace deja::preload {
 
 struct CudaDriver {
 #define DEJA_CU(name, params) CUresult(*name) params = nullptr;
+#define DEJA_CU_OPTIONAL(name, params) CUresult(*name) params = nullptr;
 #include "preload/cuda/driver.def"
+#undef DEJA_CU_OPTIONAL
 #undef DEJA_CU
 };
 
-// Null while no driver is loaded, or if it lacks one of the functions.
+// Null while no driver is loaded, or if it lacks one of the functions that are not optional.
 const CudaDriver* FindCudaDriver();
 
 }  // namespace deja::preload

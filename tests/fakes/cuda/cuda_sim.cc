@@ -3,6 +3,7 @@
 #pragma GCC visibility pop
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -339,6 +340,17 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int) {
   held.unlock();
   if (mark == nullptr) return CUDA_SUCCESS;
   return stream->Put([mark] { mark->Wait(); });
+}
+
+CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, unsigned int value,
+                                unsigned int flags) {
+  if (flags != CU_STREAM_WAIT_VALUE_GEQ) return CUDA_ERROR_INVALID_VALUE;
+  if (cusim::KindOf(Pointer(address)) == Memory::kPageable) return CUDA_ERROR_INVALID_VALUE;
+  auto* word = static_cast<unsigned int*>(cusim::Backing(Pointer(address)));
+  return Enqueue(stream, [word, value] {
+    while (static_cast<int>(__atomic_load_n(word, __ATOMIC_ACQUIRE) - value) < 0)
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+  });
 }
 
 CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {

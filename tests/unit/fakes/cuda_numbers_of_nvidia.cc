@@ -9,7 +9,9 @@
 // is.
 #define DEJA_CU(name, params) \
   static_assert(std::is_same_v<decltype(&name), CUresult(*) params>, #name);
+#define DEJA_CU_OPTIONAL(name, params) DEJA_CU(name, params)
 #include "preload/cuda/driver.def"
+#undef DEJA_CU_OPTIONAL
 #undef DEJA_CU
 
 std::vector<CudaNumber> NvidiasNumbers() {

@@ -66,6 +66,30 @@ class CudaDeviceTest : public SimulatedContexts {
   CudaDevice& device_ = *new CudaDevice(*FindCudaDriver());
 };
 
+TEST_F(CudaDeviceTest, AHeldStreamGoesOnWhenItsGateIsOpened) {
+  Gate* gate = device_.NewGate();
+  ASSERT_NE(gate, nullptr);
+  CUstream second = nullptr;
+  ASSERT_EQ(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  char* memory = Memory();
+  Fill(memory, 'a', stream_);
+  ASSERT_EQ(device_.Hold(reinterpret_cast<uint64_t>(stream_), *gate), DeviceAnswer::kTaken);
+  Seen behind;
+  Seen beside;
+  ASSERT_EQ(Read(memory, stream_, behind), DeviceAnswer::kTaken);
+  ASSERT_EQ(Read(Memory(), second, beside), DeviceAnswer::kTaken);
+  ASSERT_EQ(cuStreamSynchronize(second), CUDA_SUCCESS);
+  // Neither waits for the one that is held.
+  device_.TakeWhatCame(10000);
+  EXPECT_EQ(beside.times, 1);
+  EXPECT_EQ(behind.times, 0);
+  gate->Open();
+  ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  device_.TakeWhatCame(10000);
+  EXPECT_EQ(behind.times, 1);
+  EXPECT_EQ(behind.bytes, std::string(kBytes, 'a'));
+}
+
 TEST_F(CudaDeviceTest, MemoryIsKnownByItsKind) {
   void* pinned = nullptr;
   CUdeviceptr managed = 0;
