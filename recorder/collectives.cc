@@ -126,6 +126,13 @@ void RecorderEngine::WriteAll(Recording& rec, OpList list) {
   }
 }
 
+void RecorderEngine::WriteAborted(Recording& rec, OpList list) {
+  while (PendingOp* op = list.Pop()) {
+    rec.device_reads.WriteAborted({op->comm, op->comm_seq, op->series}, DescriptionOf(op->output));
+    rec.ops.Put(op);
+  }
+}
+
 void RecorderEngine::DropAll(Recording& rec, OpList list) {
   while (PendingOp* op = list.Pop()) rec.ops.Put(op);
 }

@@ -32,6 +32,9 @@ struct Communicator {
   std::atomic<uint32_t> child_calls{0};  // split, shrink, grow
   std::atomic<int> async_error{0};       // the one that was recorded last
   std::atomic<uint64_t> stream{0};       // of a generator of cuRAND's: what it works on
+  // Operations up to this one whose results have not come are given up: an abort has cut them.
+  std::atomic<uint64_t> given_up_to{0};
+  std::atomic<uint32_t> under_way{0};  // results that a device is to bring
   SpinLock pending_lock;
   OpList pending;  // operations that are in progress (non-blocking communicators)
 
@@ -55,6 +58,7 @@ struct Communicator {
     return format::SeriesNumber(uint64_t{number} << 32 ^ (seq - before));
   }
 
+  [[nodiscard]] bool IsGivenUp(uint64_t seq) const { return seq <= given_up_to.load(); }
   // As it stands in events.
   [[nodiscard]] uint32_t wire() const { return number + 1; }
 };

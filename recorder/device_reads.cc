@@ -9,6 +9,8 @@ using preload::DeviceAnswer;
 
 void DeviceReads::Ask(OperationKey operation, const format::Tensor& tensor, uint64_t bytes,
                       uint64_t stream, bool keep) {
+  // Its memory may be gone.
+  if (IsGivenUp(operation)) return WriteAborted(operation, tensor);
   Read* read = pool_.Get();
   if (read == nullptr) return WriteUnseen(operation, tensor, keep, DeviceAnswer::kNoMemory);
   *read = {nullptr, this, operation, tensor, keep};
@@ -28,30 +30,48 @@ void DeviceReads::Ask(OperationKey operation, const format::Tensor& tensor, uint
   WriteUnseen(operation, tensor, keep, answer);
 }
 
+bool DeviceReads::IsGivenUp(OperationKey operation) const {
+  return recording_.comms.ByWire(operation.comm)->IsGivenUp(operation.comm_seq);
+}
+
+void DeviceReads::Finish(Read* read) {
+  recording_.comms.ByWire(read->operation.comm)->under_way.fetch_sub(1, std::memory_order_relaxed);
+  pool_.Put(read);
+}
+
 DeviceAnswer DeviceReads::AskBytes(Read& read, uint64_t bytes, uint64_t stream) {
-  return preload::TheDevice().Read(
+  std::atomic<uint32_t>& under_way = recording_.comms.ByWire(read.operation.comm)->under_way;
+  under_way.fetch_add(1, std::memory_order_relaxed);
+  const DeviceAnswer answer = preload::TheDevice().Read(
       reinterpret_cast<const void*>(read.tensor.address), bytes, stream,
       [](DeviceAnswer how, std::span<const std::byte> came, void* context) {
         Read* asked = static_cast<Read*>(context);
         asked->owner->Came(*asked, how, came);
-        asked->owner->pool_.Put(asked);
+        asked->owner->Finish(asked);
       },
       &read);
+  if (answer != DeviceAnswer::kTaken) under_way.fetch_sub(1, std::memory_order_relaxed);
+  return answer;
 }
 
 DeviceAnswer DeviceReads::AskDigest(Read& read, uint64_t bytes, uint64_t stream) {
-  return preload::TheDevice().Digest(
+  std::atomic<uint32_t>& under_way = recording_.comms.ByWire(read.operation.comm)->under_way;
+  under_way.fetch_add(1, std::memory_order_relaxed);
+  const DeviceAnswer answer = preload::TheDevice().Digest(
       reinterpret_cast<const void*>(read.tensor.address), bytes, read.tensor.dtype, stream,
       [](DeviceAnswer how, const preload::TensorDigest& digest, void* context) {
         Read* asked = static_cast<Read*>(context);
         asked->owner->CameDigested(*asked, how, digest);
-        asked->owner->pool_.Put(asked);
+        asked->owner->Finish(asked);
       },
       &read);
+  if (answer != DeviceAnswer::kTaken) under_way.fetch_sub(1, std::memory_order_relaxed);
+  return answer;
 }
 
 void DeviceReads::CameDigested(const Read& read, DeviceAnswer how,
                                const preload::TensorDigest& digest) {
+  if (IsGivenUp(read.operation)) return WriteAborted(read.operation, read.tensor);
   if (how != DeviceAnswer::kTaken) return WriteUnseen(read.operation, read.tensor, read.keep, how);
   format::Tensor tensor = read.tensor;
   tensor.hash = digest.hash;
@@ -60,6 +80,7 @@ void DeviceReads::CameDigested(const Read& read, DeviceAnswer how,
 }
 
 void DeviceReads::Came(const Read& read, DeviceAnswer how, std::span<const std::byte> bytes) {
+  if (IsGivenUp(read.operation)) return WriteAborted(read.operation, read.tensor);
   if (how != DeviceAnswer::kTaken) return WriteUnseen(read.operation, read.tensor, read.keep, how);
   format::Tensor tensor = read.tensor;
   FillDigest(recording_, bytes, read.keep, tensor, read.operation.series);
@@ -79,6 +100,11 @@ void DeviceReads::WriteUnseen(OperationKey operation, format::Tensor tensor, boo
   SayUnseen(why);
   if (keep && recording_.config.level == Level::kFull)
     tensor.payload = static_cast<uint32_t>(format::PayloadState::kDropped);
+  Write(operation, tensor);
+}
+
+void DeviceReads::WriteAborted(OperationKey operation, format::Tensor tensor) {
+  tensor.payload = static_cast<uint32_t>(format::PayloadState::kAborted);
   Write(operation, tensor);
 }
 

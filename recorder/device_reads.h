@@ -38,6 +38,8 @@ class DeviceReads {
   // reason.
   void Ask(OperationKey operation, const format::Tensor& tensor, uint64_t bytes, uint64_t stream,
            bool keep);
+  // The operation was given up: its tensor has no contents.
+  void WriteAborted(OperationKey operation, format::Tensor tensor);
   // Says once in the trace that something of this kind could not be seen.
   void SayUnseen(preload::DeviceAnswer why);
 
@@ -53,6 +55,9 @@ class DeviceReads {
   // Asks for the digest alone.
   preload::DeviceAnswer AskDigest(Read& read, uint64_t bytes, uint64_t stream);
   preload::DeviceAnswer AskBytes(Read& read, uint64_t bytes, uint64_t stream);
+  // Of a read that is asked for once: what follows Came.
+  void Finish(Read* read);
+  bool IsGivenUp(OperationKey operation) const;
   void Came(const Read& read, preload::DeviceAnswer how, std::span<const std::byte> bytes);
   void CameDigested(const Read& read, preload::DeviceAnswer how,
                     const preload::TensorDigest& digest);

@@ -37,6 +37,10 @@ bool EndsCommunicator(NcclApi api) {
   return api == NcclApi::ncclCommDestroy || api == NcclApi::ncclCommAbort;
 }
 
+bool CutsShort(const Call& call) {
+  return preload::CutsShort(static_cast<NcclApi>(call.info->id), call.ArgOf(Role::kFlags));
+}
+
 bool MakesCommunicators(const Call& call) {
   return call.info->Find(Role::kNewComm) >= 0 || call.info->Find(Role::kNewComms) >= 0;
 }
@@ -62,6 +66,22 @@ std::span<const std::byte> IdsOf(const Call& call) {
 
 }  // namespace
 
+// Before the call that cuts short what is under way on `comm`. What has come by now is taken; what
+// comes later is what the abort has left in the buffers, and nobody's result.
+void RecorderEngine::GiveUp(Recording& rec, const Call& call, Communicator& comm) {
+  constexpr uint32_t kPatienceMs = 1000;  // of hashing and keeping; no stream is waited for
+  preload::TheDevice().TakeWhatCame(kPatienceMs);
+  OpList pending = TakePending(comm);
+  format::AsyncError given_up;
+  given_up.comm = comm.wire();
+  given_up.given_up_by = call.info->id + 1;
+  given_up.under_way = comm.under_way.load(std::memory_order_relaxed) + pending.size();
+  rec.writer.Write(given_up);
+  const bool goes_on = static_cast<NcclApi>(call.info->id) == NcclApi::ncclCommShrink;
+  comm.given_up_to = goes_on ? comm.last_seq.load() : UINT64_MAX;
+  WriteAborted(rec, pending);
+}
+
 void RecorderEngine::RecordLifecycle(Recording& rec, Call& call) {
   auto api = static_cast<NcclApi>(call.info->id);
   uint64_t handle = call.ArgOf(Role::kComm);
@@ -78,18 +98,22 @@ void RecorderEngine::RecordLifecycle(Recording& rec, Call& call) {
     }
     FillEnter(rec, call, enter, blob);
     enter_seq = rec.writer.Write(enter);
+    if (comm != nullptr && CutsShort(call)) GiveUp(rec, call, *comm);
     // Its address may be the next communicator's before this call has returned here.
     if (EndsCommunicator(api)) rec.comms.Remove(handle);
   }
   call.invoke(call);
   ErrnoKeeper keep;
+  const bool done = call.result == ncclSuccess || call.result == ncclInProgress;
   if (comm != nullptr && EndsCommunicator(api)) {
-    if (call.result == ncclSuccess || call.result == ncclInProgress) {
+    if (!done) rec.comms.Restore(handle, *comm);
+    // What came in between.
+    else if (CutsShort(call))
+      WriteAborted(rec, TakePending(*comm));
+    else
       DropAll(rec, TakePending(*comm));
-    } else {
-      rec.comms.Restore(handle, *comm);
-    }
   }
+  if (comm != nullptr && CutsShort(call) && !done) comm->given_up_to = 0;
   if (MakesCommunicators(call)) CreatedAfter(rec, call, comm);
   WriteLeave(rec, call, enter_seq);
 }

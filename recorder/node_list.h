@@ -6,6 +6,7 @@
 #define DEJA_RECORDER_NODE_LIST_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 
 #include "recorder/mapped_memory.h"
@@ -26,6 +27,11 @@ class NodeList {
     Node* node = first_;
     if (node != nullptr) first_ = node->next;
     return node;
+  }
+  [[nodiscard]] uint32_t size() const {
+    uint32_t count = 0;
+    for (Node* node = first_; node != nullptr; node = node->next) ++count;
+    return count;
   }
   // Takes everything out of the list.
   NodeList Take() {

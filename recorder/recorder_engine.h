@@ -121,6 +121,9 @@ class RecorderEngine final : public preload::Engine {
   void WriteResults(Recording& rec, const PendingOp& op);
   void WriteAll(Recording& rec, OpList list);
   void DropAll(Recording& rec, OpList list);
+  // Operations that were given up before they had results.
+  void WriteAborted(Recording& rec, OpList list);
+  void GiveUp(Recording& rec, const preload::Call& call, Communicator& comm);
 
   // lifecycle.cc
   void RecordLifecycle(Recording& rec, preload::Call& call);

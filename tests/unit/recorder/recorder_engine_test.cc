@@ -238,6 +238,30 @@ TEST_F(RecorderEngineTest, AsyncErrorIsRecordedOnce) {
   EXPECT_THAT(All<format::CallResults>(), IsEmpty());
 }
 
+TEST_F(RecorderEngineTest, WhatIsInProgressWhenItsCommunicatorIsAbortedIsAborted) {
+  InitRank(kComm);
+  AllReduce(kComm, ncclInProgress);
+  Do(NcclApi::ncclCommAbort, {kComm});
+  const auto given_up = All<format::AsyncError>();
+  ASSERT_EQ(given_up.size(), 1u);
+  EXPECT_EQ(given_up[0].given_up_by, static_cast<uint32_t>(NcclApi::ncclCommAbort) + 1);
+  EXPECT_EQ(given_up[0].under_way, 1u);
+  const auto results = All<format::CallResults>();
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0].outputs[0].payload, static_cast<uint32_t>(format::PayloadState::kAborted));
+  EXPECT_TRUE(results[0].outputs[0].hash.IsZero());
+}
+
+TEST_F(RecorderEngineTest, AnAbortThatFailsGivesNothingUp) {
+  InitRank(kComm);
+  AllReduce(kComm);
+  Do(NcclApi::ncclCommAbort, {kComm}, ncclInvalidUsage);
+  AllReduce(kComm);
+  for (const auto& results : All<format::CallResults>())
+    EXPECT_FALSE(results.outputs[0].hash.IsZero());
+  EXPECT_EQ(All<format::CallResults>().size(), 2u);
+}
+
 TEST_F(RecorderEngineTest, FailedCallHasNoResults) {
   InitRank(kComm);
   AllReduce(kComm, ncclInvalidArgument);
