@@ -45,6 +45,8 @@ bool BringLaunch(std::span<std::byte> bytes, void* context) {
     BeyondRecording(captured, launch);
     return false;
   }
+  // Cut short: what such a launch leaves is not known.
+  if (produced->payload == static_cast<uint32_t>(format::PayloadState::kAborted)) return false;
   if (produced->count * preload::ElementSize(produced->dtype) != bytes.size())
     return false;  // has been reported; this is --on-divergence=warn
   const Status served = launch == 0 ? session.payloads().ReadOutput(operation.index, 0, bytes)

@@ -52,6 +52,8 @@ uint32_t CompareInput(Session& session, ThreadState& thread, const LiveOperation
   if (IsHostMemory(input.data))
     return CompareBytes(session, thread, operation, 0,
                         {static_cast<const std::byte*>(input.data), input.bytes});
+  // Only the program can let its streams go on, and perhaps not before this call returns.
+  if (ServedComm::AnyHeld()) return 0;
   // Waited for, so that a divergence is found at its operation and not behind it.
   const auto digest =
       preload::DigestAndWait(input.data, input.bytes, input.dtype, operation.stream);
@@ -130,6 +132,10 @@ Status ServeOutput(Session& session, const LiveOperation& operation) {
 void Fill(Session& session, ThreadState& thread, const LiveOperation& operation) {
   const RecordedCall& recorded = session.plan().calls()[operation.index];
   const BufferUse& output = operation.output;
+  if (recorded.aborted && !operation.captured) {
+    if (!output.empty() && !IsHostMemory(output.data)) operation.comm->HoldStream(operation.stream);
+    return;
+  }
   if (LiveTrace* live = session.live_trace(); live != nullptr && recorded.has_results)
     live->Results(recorded);
   if (operation.comm->generator() != nullptr && recorded.result == kSuccess && !output.empty() &&

@@ -368,8 +368,9 @@ const RecordedCall* ServeOrdered(Session& session, ThreadState& thread, Call& ca
   if (api == NcclApi::ncclRedOpCreatePreMulSum && made && called_on != nullptr &&
       session.fold() != nullptr)
     session.fold()->KeepOperator(*called_on, call);
-  if ((api == NcclApi::ncclCommDestroy || api == NcclApi::ncclCommAbort) && made) {
-    if (ServedComm* comm = ServedComm::From(call.ArgOf(Role::kComm))) {
+  if (ServedComm* comm = ServedComm::From(call.ArgOf(Role::kComm)); comm != nullptr && made) {
+    if (preload::CutsShort(api, call.ArgOf(Role::kFlags))) comm->LetGo();
+    if (api == NcclApi::ncclCommDestroy || api == NcclApi::ncclCommAbort) {
       if (session.fold() != nullptr) session.fold()->Leave(*comm);
       comm->End();
     }
@@ -406,7 +407,8 @@ uint64_t AsyncError(Session& session, const ServedComm& comm) {
   const uint32_t last = plan.FindOperation(comm.number(), ops);
   if (last == kNone) return ncclSuccess;
   const RecordedCall& call = plan.calls()[last];
-  return call.result == ncclInProgress && !call.has_results ? ncclInProgress : ncclSuccess;
+  const bool came = call.has_results && !call.aborted;
+  return call.result == ncclInProgress && !came ? ncclInProgress : ncclSuccess;
 }
 
 }  // namespace

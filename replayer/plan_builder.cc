@@ -74,7 +74,8 @@ void PlanBuilder::Add(const format::Event& event) {
       break;
     case EventKind::kAsyncError: {
       const auto& error = *event.As<format::AsyncError>();
-      plan_.async_errors_.push_back({error.comm, error.result, event.time_ns, 0});
+      if (error.given_up_by == 0)
+        plan_.async_errors_.push_back({error.comm, error.result, event.time_ns, 0});
       break;
     }
     case EventKind::kInputFile:
@@ -236,6 +237,9 @@ void PlanBuilder::AddResults(uint32_t index, PoolRange results) {
     return;
   }
   call.outputs = results;
+  // Of a graph, later launches may say so, too.
+  call.aborted = results.size != 0 && plan_.tensors_[results.at].payload ==
+                                          static_cast<uint32_t>(format::PayloadState::kAborted);
   call.has_results = true;
 }
 

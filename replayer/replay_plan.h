@@ -65,6 +65,7 @@ struct RecordedCall {
   bool left = false;         // the call returned
   bool has_input = false;    // what it read came like its results
   bool has_results = false;  // its outputs are known
+  bool aborted = false;      // there are none: it was cut short while it was under way
 };
 
 // What a call that was captured into a CUDA graph read and produced, a tensor for each launch.

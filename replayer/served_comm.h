@@ -8,7 +8,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 
+#include "preload/device.h"
 #include "replayer/replay_plan.h"
 
 namespace deja::replayer {
@@ -44,6 +46,14 @@ class ServedComm {
   [[nodiscard]] uint64_t operations() const { return operations_.load(); }
   void SetOperations(uint64_t entered) { operations_.store(entered); }
 
+  // In the place of an operation that the recorded run cut short: what is behind it on its stream
+  // waits until the program does so, as it did there. Of device buffers.
+  void HoldStream(uint64_t stream);
+  // It does.
+  void LetGo();
+  // Some communicator's streams are held: waiting for one could be for good.
+  static bool AnyHeld() { return held_.load(std::memory_order_acquire) != 0; }
+
   // Of a generator: what it works on, and the library's own one beside it (generators.h; null: the
   // recording has all that it produced).
   [[nodiscard]] uint64_t stream() const { return stream_.load(std::memory_order_relaxed); }
@@ -64,6 +74,10 @@ class ServedComm {
   std::atomic<uint64_t> stream_{0};
   LiveGenerator* generator_ = nullptr;  // before the program has the handle
   void* computed_ = nullptr;            // likewise
+  std::mutex gate_mutex_;
+  preload::Gate* gate_ = nullptr;  // made for the first such operation
+  bool let_go_ = false;
+  static std::atomic<uint32_t> held_;  // communicators with a closed gate
 };
 
 }  // namespace deja::replayer

@@ -39,7 +39,7 @@ class LiveTrace;
 struct LiveOperation {
   uint32_t index = kNone;  // in the plan's calls
   preload::Call call;
-  const ServedComm* comm = nullptr;
+  ServedComm* comm = nullptr;
   preload::BufferUse input;
   preload::BufferUse output;
   uint64_t stream = 0;

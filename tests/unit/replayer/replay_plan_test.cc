@@ -236,6 +236,22 @@ TEST(ReplayPlanTest, AsyncErrorsAreThereAfterTheOperationsBeforeThem) {
   EXPECT_EQ(plan->AsyncErrorAfter(2, 9), 0);
 }
 
+TEST(ReplayPlanTest, WhatWasCutShortHasNoResultAndIsNoError) {
+  FakeRank rank;
+  rank.Thread(0, "0");
+  rank.Operation(0, kOp, 1, 1);
+  rank.Add(0, format::AsyncError{1, 0, kOp + 1, 1});
+  format::CallResults results;
+  results.comm = 1;
+  results.comm_seq = 1;
+  results.outputs.push_back({});
+  results.outputs[0].payload = static_cast<uint32_t>(format::PayloadState::kAborted);
+  rank.Add(0, results);
+  auto plan = Build(rank);
+  EXPECT_EQ(plan->AsyncErrorAfter(1, 1), 0);
+  EXPECT_TRUE(plan->calls()[plan->FindOperation(1, 1)].aborted);
+}
+
 TEST(ReplayPlanTest, AnOperationThatAnotherThreadsAbortEndedWaitsForIt) {
   FakeRank rank;
   rank.Thread(0, "0");

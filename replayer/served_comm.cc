@@ -1,0 +1,28 @@
+#include "replayer/served_comm.h"
+
+namespace deja::replayer {
+
+std::atomic<uint32_t> ServedComm::held_{0};
+
+void ServedComm::HoldStream(uint64_t stream) {
+  std::lock_guard<std::mutex> lock(gate_mutex_);
+  if (let_go_) return;
+  if (gate_ == nullptr) {
+    gate_ = preload::TheDevice().NewGate();
+    if (gate_ == nullptr) return;
+    held_.fetch_add(1, std::memory_order_release);
+  }
+  // If the driver refuses, the stream goes on, and the program finds its work done too early.
+  (void)preload::TheDevice().Hold(stream, *gate_);
+}
+
+void ServedComm::LetGo() {
+  std::lock_guard<std::mutex> lock(gate_mutex_);
+  if (let_go_) return;
+  let_go_ = true;
+  if (gate_ == nullptr) return;
+  gate_->Open();
+  held_.fetch_sub(1, std::memory_order_release);
+}
+
+}  // namespace deja::replayer
