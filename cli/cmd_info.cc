@@ -144,16 +144,28 @@ nlohmann::json ToJson(const RankRow& row, Symbolizer& symbolizer) {
   if (row.story.last_call) json["last_call"] = row.story.last_call->Describe();
   for (const CallStory& call : row.story.open_calls)
     json["open_calls"].push_back({{"thread", call.thread}, {"call", call.Describe()}});
-  for (const auto& [number, comm] : row.story.comms)
+  for (const auto& [number, comm] : row.story.comms) {
     json["comms"].push_back({{"comm", number},
                              {"hash", fmt::format("{:016x}", comm.hash)},
                              {"rank", comm.rank},
                              {"nranks", comm.nranks},
                              {"operations", comm.last_seq},
                              {"name", comm.name}});
+    if (!comm.given_up_by.empty())
+      json["comms"].back()["given_up"] = {{"by", comm.given_up_by}, {"under_way", comm.under_way}};
+  }
   if (row.reader->end().state != format::EndState::kCleanEnd)
     json["end"] = row.reader->end().detail;
   return json;
+}
+
+// ", given up by CommAbort with 3 tensors under way"
+std::string GivenUpText(const CommStory& comm) {
+  if (comm.given_up_by.empty()) return "";
+  std::string text = ", given up by " + comm.given_up_by;
+  if (comm.under_way != 0)
+    text += fmt::format(" with {} tensors under way", HumanCount(comm.under_way));
+  return text;
 }
 
 void PrintRank(const RankRow& row) {
@@ -180,8 +192,8 @@ void PrintRank(const RankRow& row) {
   for (const auto& [number, comm] : row.story.comms) {
     std::string origin = comm.parent ? fmt::format(", from comm {}", *comm.parent) : "";
     std::string name = comm.name.empty() ? "" : fmt::format(" \"{}\"", comm.name);
-    PrintLine(fmt::format("  comm {}{}: rank {} of {}, {} operations{}", number, name, comm.rank,
-                          comm.nranks, HumanCount(comm.last_seq), origin));
+    PrintLine(fmt::format("  comm {}{}: rank {} of {}, {} operations{}{}", number, name, comm.rank,
+                          comm.nranks, HumanCount(comm.last_seq), origin, GivenUpText(comm)));
   }
   const size_t most = g_options.children ? row.children.size() : kMostChildren;
   for (const std::string& line : ChildLines(row.children, most)) PrintLine("  " + line);

@@ -125,6 +125,9 @@ struct JsonWriter {
   void operator()(const format::AsyncError& m) const {
     json["comm"] = m.comm - 1;
     json["result"] = m.result;
+    if (m.given_up_by == 0) return;
+    json["given_up_by"] = story.ApiName(m.given_up_by - 1);
+    json["under_way"] = m.under_way;
   }
   void operator()(const format::InputFile& m) const {
     json["file"] = m.file;
@@ -199,6 +202,8 @@ nlohmann::json TensorToJson(const format::Tensor& tensor) {
                          {"dtype", DTypeText(tensor.dtype)},
                          {"count", tensor.count},
                          {"address", tensor.address}};
+  if (tensor.payload == static_cast<uint32_t>(format::PayloadState::kAborted))
+    json["aborted"] = true;
   if (tensor.hash.IsZero()) return json;
   json["hash"] = HashText(tensor.hash);
   json["nan"] = tensor.stats.nan_count;

@@ -231,6 +231,9 @@ struct Describer {
     return fmt::format("not recorded: {}", m.reason);
   }
   std::string operator()(const format::AsyncError& m) const {
+    if (m.given_up_by != 0)
+      return fmt::format("comm {} is given up by {}, {} tensors under way", m.comm - 1,
+                         story.ApiName(m.given_up_by - 1), m.under_way);
     return fmt::format("asynchronous error of comm {}: {}", m.comm - 1, ResultText(m.result));
   }
   std::string operator()(const format::InputFile& m) const {
@@ -307,6 +310,8 @@ struct Describer {
 
 std::string DescribeTensor(const format::Tensor& tensor) {
   std::string text = fmt::format("{}[{}]", DTypeText(tensor.dtype), tensor.count);
+  if (tensor.payload == static_cast<uint32_t>(format::PayloadState::kAborted))
+    return text + " (aborted)";
   if (tensor.hash.IsZero()) return text;
   text += " " + HashText(tensor.hash).substr(0, 12);
   if (tensor.dtype == format::kRawBytes || tensor.count == 0) return text;

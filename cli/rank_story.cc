@@ -19,7 +19,8 @@ using format::KindBit;
 constexpr uint32_t kDefining = KindBit(EventKind::kThreadStart) | KindBit(EventKind::kCommCreated) |
                                KindBit(EventKind::kModuleLoaded) |
                                KindBit(EventKind::kStackDefined) | KindBit(EventKind::kCrash) |
-                               KindBit(EventKind::kProcessExit) | KindBit(EventKind::kDegraded);
+                               KindBit(EventKind::kProcessExit) | KindBit(EventKind::kDegraded) |
+                               KindBit(EventKind::kAsyncError);
 
 // A process that wrote no footer: is it still there? (The same pid may be another process by now;
 // its tail then is gone or carries another start time, which the reader has checked.)
@@ -100,6 +101,12 @@ class StoryBuilder {
     comm.nranks = created.nranks;
     if (created.parent != 0) comm.parent = created.parent - 1;
     comm.name = std::string(created.name);
+  }
+  void On(const format::Event&, const format::AsyncError& error) {
+    auto comm = story_.comms.find(error.comm - 1);
+    if (error.given_up_by == 0 || comm == story_.comms.end()) return;
+    comm->second.given_up_by = story_.ApiName(error.given_up_by - 1);
+    comm->second.under_way = error.under_way;
   }
   void On(const format::Event&, const format::ModuleLoaded& module) {
     story_.modules[module.module] = {std::string(module.path), std::string(module.build_id),

@@ -46,6 +46,9 @@ struct CommStory {
   std::string name;
   uint64_t last_seq = 0;               // of the last operation
   std::optional<CallStory> last_call;  // that operation
+  // Cut short: by which call ("CommAbort"), and how many tensors were under way.
+  std::string given_up_by;
+  uint32_t under_way = 0;
 };
 
 struct CrashStory {
