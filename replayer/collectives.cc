@@ -155,7 +155,7 @@ void Fill(Session& session, ThreadState& thread, const LiveOperation& operation)
 bool IsComputed(const Session& session, const LiveOperation& operation) {
   if (operation.comm->computed() == nullptr) return false;
   const RecordedCall& recorded = session.plan().calls()[operation.index];
-  return recorded.result == kSuccess || recorded.result == kInProgress;
+  return !recorded.aborted && (recorded.result == kSuccess || recorded.result == kInProgress);
 }
 
 // The results of a group's operations, or of one alone. `done`: the recorded group did not fail as
