@@ -52,6 +52,8 @@ Status CopyCompleted(const std::string& folder, const std::string& out) {
   footer.partial_payload_bytes = 0;
   footer.swept = 1;
   footer.segments.clear();  // one file has them all
+  footer.index_offset = 0;
+  footer.index_blocks.clear();
   Index index;
   OrderedWork work;
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<FrameWriter> payloads,
@@ -65,7 +67,7 @@ Status CopyCompleted(const std::string& folder, const std::string& out) {
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<FrameWriter> events,
                         StartCopy(out + "/" + kEventsFile, reader->header(), 1));
   DEJA_ASSIGN_OR_RETURN(footer.events, CopyEvents(*reader, *events, index.batches, {}, work));
-  DEJA_ASSIGN_OR_RETURN(footer.index_offset, events->WriteIndex(index));
+  DEJA_RETURN_IF_ERROR(events->WriteIndex(index, footer));
   return events->WriteFooter(footer);
 }
 

@@ -129,7 +129,7 @@ class Thinning {
     FrameWriter frames(std::move(file));
     DEJA_ASSIGN_OR_RETURN(const uint64_t at, frames.Write(FrameType::kEvents, AsBytes(batch_)));
     ending_.index.batches.push_back(summary_.Take(at, frames.offset() - at));
-    DEJA_ASSIGN_OR_RETURN(footer.index_offset, frames.WriteIndex(ending_.index));
+    DEJA_RETURN_IF_ERROR(frames.WriteIndex(ending_.index, footer));
     return frames.WriteFooter(footer);
   }
 

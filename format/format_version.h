@@ -10,7 +10,7 @@
 namespace deja::format {
 
 inline constexpr uint32_t kFormatMajor = 1;
-inline constexpr uint32_t kFormatMinor = 7;
+inline constexpr uint32_t kFormatMinor = 8;
 
 }  // namespace deja::format
 

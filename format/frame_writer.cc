@@ -3,10 +3,26 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "format/message_codec.h"
 
 namespace deja::format {
+namespace {
+
+// As an element of field `field`.
+template <typename Message>
+void AppendElement(uint32_t field, const Message& element, std::string& out) {
+  const std::string encoded = EncodeToString(element);
+  std::byte prefix[1 + 10];
+  WireWriter writer(prefix);
+  writer.Tag(field, WireType::kBytes);
+  writer.Varint(encoded.size());
+  out.append(reinterpret_cast<const char*>(prefix), writer.size());
+  out.append(encoded);
+}
+
+}  // namespace
 
 FrameWriter::FrameWriter(std::unique_ptr<AppendFile> file, int zstd_level)
     : file_(std::move(file)), zstd_(zstd_level) {}
@@ -55,32 +71,57 @@ Result<uint64_t> FrameWriter::WriteHeader(const TraceHeader& header) {
   return Write(FrameType::kHeader, AsBytes(EncodeToString(header)));
 }
 
-Result<uint64_t> FrameWriter::WriteIndex(const Index& index) {
+Status FrameWriter::WriteIndex(const Index& index, Footer& footer) {
   constexpr size_t kEnough = kMaxFrameRawBytes / 4;
-  const uint64_t first = std::max<uint64_t>(file_->size(), kMagicBytes);
-  std::string pending;
-  const auto flush = [&]() -> Status {
-    DEJA_RETURN_IF_ERROR(Write(FrameType::kIndex, AsBytes(pending)));
-    pending.clear();
-    return {};
-  };
+  footer.index_offset = std::max<uint64_t>(file_->size(), kMagicBytes);
+  footer.index_blocks.clear();
   // Index is repeated fields, so messages that hold some of the elements each are concatenated
   // to one that holds all: a frame may end between any two elements.
-  const auto add = [&](uint32_t field, const auto& element) -> Status {
-    const std::string encoded = EncodeToString(element);
-    std::byte prefix[1 + 10];
-    WireWriter writer(prefix);
-    writer.Tag(field, WireType::kBytes);
-    writer.Varint(encoded.size());
-    pending.append(reinterpret_cast<const char*>(prefix), writer.size());
-    pending.append(encoded);
-    return pending.size() < kEnough ? Status{} : flush();
+  std::string pending;
+  for (const BatchInfo& batch : index.batches) {
+    AppendElement(1, batch, pending);
+    if (pending.size() < kEnough) continue;
+    DEJA_RETURN_IF_ERROR(Write(FrameType::kIndex, AsBytes(pending)));
+    pending.clear();
+  }
+  if (!pending.empty()) DEJA_RETURN_IF_ERROR(Write(FrameType::kIndex, AsBytes(pending)));
+  return WriteIndexBlocks(index, footer);
+}
+
+Status FrameWriter::WriteIndexBlocks(const Index& index, Footer& footer) {
+  // Small, since a reader that wants one payload reads a block; not so small that the list of
+  // blocks, which is read whole, becomes long.
+  constexpr size_t kBlockBytes = 4 << 10;
+  constexpr size_t kAboutBytesOfOne = 32;
+  constexpr size_t kMostBlocks = 1 << 16;
+  struct Element {
+    const Hash128* hash;
+    const PayloadInfo* payload;
+    const PayloadPieces* pieces;
   };
-  for (const BatchInfo& batch : index.batches) DEJA_RETURN_IF_ERROR(add(1, batch));
-  for (const PayloadInfo& payload : index.payloads) DEJA_RETURN_IF_ERROR(add(2, payload));
-  for (const PayloadPieces& pieces : index.pieces) DEJA_RETURN_IF_ERROR(add(3, pieces));
-  if (!pending.empty()) DEJA_RETURN_IF_ERROR(flush());
-  return first;
+  std::vector<Element> elements;
+  elements.reserve(index.payloads.size() + index.pieces.size());
+  for (const PayloadInfo& payload : index.payloads)
+    elements.push_back({&payload.hash, &payload, nullptr});
+  for (const PayloadPieces& pieces : index.pieces)
+    elements.push_back({&pieces.hash, nullptr, &pieces});
+  std::stable_sort(elements.begin(), elements.end(),
+                   [](const Element& a, const Element& b) { return *a.hash < *b.hash; });
+  const size_t enough = std::clamp(elements.size() * kAboutBytesOfOne / kMostBlocks, kBlockBytes,
+                                   size_t{kMaxFrameRawBytes} / 4);
+  std::string pending;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    if (pending.empty()) footer.index_blocks.push_back({0, *elements[i].hash});
+    if (elements[i].payload != nullptr)
+      AppendElement(2, *elements[i].payload, pending);
+    else
+      AppendElement(3, *elements[i].pieces, pending);
+    if (pending.size() < enough && i + 1 < elements.size()) continue;
+    DEJA_ASSIGN_OR_RETURN(footer.index_blocks.back().offset,
+                          Write(FrameType::kIndex, AsBytes(pending)));
+    pending.clear();
+  }
+  return {};
 }
 
 Status FrameWriter::WriteFooter(const Footer& footer) {

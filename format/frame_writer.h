@@ -33,9 +33,10 @@ class FrameWriter {
                                    std::span<const std::byte> compressed);
 
   Result<uint64_t> WriteHeader(const TraceHeader& header);
-  // An index of any size, cut into frames of legal size; returns the offset of the first (or of the
-  // end of the file, if the index is empty).
-  Result<uint64_t> WriteIndex(const Index& index);
+  // An index of any size, cut into frames: those with batches first, then, by their hashes,
+  // payloads and pieces in blocks that can be read one at a time. `footer` then says where they
+  // are.
+  Status WriteIndex(const Index& index, Footer& footer);
   // Footer and end frame: what makes a file finished. May be written again behind older ones.
   Status WriteFooter(const Footer& footer);
 
@@ -47,6 +48,7 @@ class FrameWriter {
 
  private:
   Status Append(std::span<const std::byte> first, std::span<const std::byte> second);
+  Status WriteIndexBlocks(const Index& index, Footer& footer);
 
   std::unique_ptr<AppendFile> file_;
   ZstdCompressor zstd_;

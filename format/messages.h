@@ -507,6 +507,12 @@ struct Pressure {
   uint64_t payload_bytes = 0;
 };
 
+// A frame of the index that has payloads; see Footer.index_blocks.
+struct IndexBlock {
+  uint64_t offset = 0;
+  Hash128 first_hash;
+};
+
 struct Footer {
   uint64_t index_offset = 0;
   uint64_t events = 0;
@@ -527,6 +533,7 @@ struct Footer {
   uint64_t payload_bytes_dropped = 0;
   Pressure pressure;
   uint64_t oom_kills = 0;
+  std::vector<IndexBlock> index_blocks;
 };
 
 // ---- The field lists. V is called as v(number, field). M is `T` or `const T`.
@@ -656,12 +663,13 @@ DEJA_VISIT(Pressure) {
   v(1, m.buffer_bytes); v(2, m.peak_bytes); v(3, m.waits); v(4, m.waited_ns); v(5, m.payloads);
   v(6, m.payload_bytes);
 }
+DEJA_VISIT(IndexBlock) { v(1, m.offset); v(2, m.first_hash); }
 DEJA_VISIT(Footer) {
   v(1, m.index_offset); v(2, m.events); v(3, m.payloads); v(4, m.payload_bytes); v(5, m.first_step);
   v(6, m.last_step); v(7, m.steps); v(8, m.events_lost); v(9, m.payloads_lost); v(10, m.swept);
   v(11, m.fate); v(12, m.partial_payloads); v(13, m.partial_payload_bytes);
   v(15, m.segments); v(16, m.dropped); v(17, m.payloads_dropped); v(18, m.payload_bytes_dropped);
-  v(19, m.pressure); v(20, m.oom_kills);
+  v(19, m.pressure); v(20, m.oom_kills); v(21, m.index_blocks);
 }
 // clang-format on
 

@@ -9,6 +9,7 @@
 #include "format/frame_reader.h"
 #include "format/message_codec.h"
 #include "format/payload_bases.h"
+#include "format/payload_scan.h"
 #include "format/tensor_codec.h"
 
 #define XXH_INLINE_ALL
@@ -57,7 +58,55 @@ Status ParseChunk(std::span<const std::byte> frame, PayloadChunk& chunk) {
   return {};
 }
 
-Status PayloadTable::AddIndexed(const PayloadInfo& info) {
+void PayloadTable::SetIndex(std::unique_ptr<PayloadIndex> index) {
+  by_need_ = std::make_unique<ByNeed>();
+  by_need_->index = std::move(index);
+}
+
+bool PayloadTable::TakeIndexed(const Index& index) const {
+  return std::all_of(index.payloads.begin(), index.payloads.end(),
+                     [&](const PayloadInfo& info) { return TakeIndexed(info).has_value(); }) &&
+         std::all_of(index.pieces.begin(), index.pieces.end(), [&](const PayloadPieces& info) {
+           return TakeIndexedPieces(info).has_value();
+         });
+}
+
+const PayloadTable::Entry* PayloadTable::Find(const Hash128& hash) const {
+  auto found = entries_.find(hash);
+  if (found == entries_.end() && by_need_ != nullptr && by_need_->index != nullptr) {
+    Index index;
+    if (!by_need_->index->Find(hash, index) || !TakeIndexed(index)) FillFromFiles();
+    found = entries_.find(hash);
+  }
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
+void PayloadTable::FindAll() const {
+  if (by_need_ == nullptr || by_need_->index == nullptr) return;
+  entries_.clear();
+  if (by_need_->index->ReadAll([this](const Index& index) { return TakeIndexed(index); })) {
+    by_need_->index = nullptr;
+  } else {
+    FillFromFiles();
+  }
+}
+
+void PayloadTable::FillFromFiles() const {
+  by_need_->index = nullptr;
+  entries_.clear();
+  for (const auto& [segment, file] : files_) {
+    if (file == nullptr) continue;
+    PayloadScan scan;
+    scan.chunk = [this, segment = segment](const PayloadChunk& chunk, uint64_t offset) {
+      return TakeChunk(chunk, segment, offset);
+    };
+    // `deja verify` says what is damaged; who asks for such a payload is told that it is not there.
+    scan.damage = [](const FrameResult&) {};
+    (void)ScanPayloadFile(*file, scan);
+  }
+}
+
+Status PayloadTable::TakeIndexed(const PayloadInfo& info) const {
   const auto bad = [](const char* what) {
     return Fail(ErrorCode::kCorrupt, std::string("index, payload: ") + what);
   };
@@ -88,7 +137,7 @@ Status PayloadTable::AddIndexed(const PayloadInfo& info) {
   return {};
 }
 
-Status PayloadTable::AddIndexedPieces(const PayloadPieces& info) {
+Status PayloadTable::TakeIndexedPieces(const PayloadPieces& info) const {
   const auto bad = [](const char* what) {
     return Fail(ErrorCode::kCorrupt, std::string("index, pieces of a payload: ") + what);
   };
@@ -112,7 +161,7 @@ Status PayloadTable::AddIndexedPieces(const PayloadPieces& info) {
         chunk.size > chunk.total_size - chunk.offset) {
       return bad("a chunk lies outside of its payload");
     }
-    if (!AddChunk(chunk, info.segment, info.chunk_offsets[i])) return bad("listed twice");
+    if (!TakeChunk(chunk, info.segment, info.chunk_offsets[i])) return bad("listed twice");
   }
   return {};
 }
@@ -122,7 +171,7 @@ uint64_t PayloadTable::FileBytes(uint32_t segment) const {
   return file == files_.end() || file->second == nullptr ? 0 : file->second->size();
 }
 
-bool PayloadTable::AddPiece(const Hash128& hash, uint64_t total_size, const Piece& piece) {
+bool PayloadTable::AddPiece(const Hash128& hash, uint64_t total_size, const Piece& piece) const {
   Entry& entry = entries_[hash];
   if (entry.pieces.empty()) entry.total_size = total_size;
   if (entry.total_size != total_size || entry.indexed) return false;
@@ -130,7 +179,7 @@ bool PayloadTable::AddPiece(const Hash128& hash, uint64_t total_size, const Piec
   return true;
 }
 
-bool PayloadTable::AddChunk(const PayloadChunk& chunk, uint32_t segment, uint64_t offset) {
+bool PayloadTable::TakeChunk(const PayloadChunk& chunk, uint32_t segment, uint64_t offset) const {
   Piece piece;
   piece.offset = chunk.offset;
   piece.size = chunk.size;
@@ -165,15 +214,22 @@ bool PayloadTable::Complete(const Entry& entry) {
   return done == entry.total_size;
 }
 
+std::optional<PayloadTable::Entry> PayloadTable::Copy(const Hash128& hash) const {
+  const Reading reading(*this);
+  const Entry* entry = Find(hash);
+  return entry == nullptr ? std::nullopt : std::optional(*entry);
+}
+
 std::optional<PayloadTable::Part> PayloadTable::PartOf(const Hash128& hash) const {
-  const auto found = entries_.find(hash);
-  if (found == entries_.end()) return std::nullopt;
+  const Reading reading(*this);
+  const Entry* entry = Find(hash);
+  if (entry == nullptr) return std::nullopt;
   Part part;
-  part.total_size = found->second.total_size;
-  if (found->second.indexed) {
+  part.total_size = entry->total_size;
+  if (entry->indexed) {
     part.ranges.emplace_back(0, part.total_size);
   } else {
-    for (const Piece& piece : found->second.pieces) {
+    for (const Piece& piece : entry->pieces) {
       part.ranges.emplace_back(piece.offset, piece.size);
     }
   }
@@ -181,6 +237,8 @@ std::optional<PayloadTable::Part> PayloadTable::PartOf(const Hash128& hash) cons
 }
 
 std::vector<Hash128> PayloadTable::Partial() const {
+  const Reading reading(*this);
+  FindAll();
   std::vector<Hash128> list;
   for (const auto& [hash, entry] : entries_) {
     if (!Complete(entry)) list.push_back(hash);
@@ -190,12 +248,15 @@ std::vector<Hash128> PayloadTable::Partial() const {
 }
 
 std::optional<uint64_t> PayloadTable::Size(const Hash128& hash) const {
-  const auto found = entries_.find(hash);
-  if (found == entries_.end() || !Complete(found->second)) return std::nullopt;
-  return found->second.total_size;
+  const Reading reading(*this);
+  const Entry* entry = Find(hash);
+  if (entry == nullptr || !Complete(*entry)) return std::nullopt;
+  return entry->total_size;
 }
 
 std::vector<PayloadInfo> PayloadTable::List() const {
+  const Reading reading(*this);
+  FindAll();
   std::vector<PayloadInfo> list;
   for (const auto& [hash, entry] : entries_) {
     if (!Complete(entry)) continue;
@@ -214,12 +275,16 @@ std::vector<PayloadInfo> PayloadTable::List() const {
 }
 
 uint64_t PayloadTable::complete() const {
+  const Reading reading(*this);
+  FindAll();
   uint64_t count = 0;
   for (const auto& [hash, entry] : entries_) count += Complete(entry) ? 1 : 0;
   return count;
 }
 
 uint64_t PayloadTable::complete_bytes() const {
+  const Reading reading(*this);
+  FindAll();
   uint64_t bytes = 0;
   for (const auto& [hash, entry] : entries_) bytes += Complete(entry) ? entry.total_size : 0;
   return bytes;
@@ -227,17 +292,16 @@ uint64_t PayloadTable::complete_bytes() const {
 
 Status PayloadTable::Stream(const Hash128& hash,
                             const std::function<void(std::span<const std::byte>)>& sink) const {
-  const auto found = entries_.find(hash);
-  if (found == entries_.end()) return Incomplete();
-  const Entry& entry = found->second;
+  const std::optional<Entry> entry = Copy(hash);
+  if (!entry) return Incomplete();
   std::vector<Sourced> pieces;
-  pieces.reserve(entry.pieces.size());
-  for (const Piece& piece : entry.pieces) pieces.push_back({this, piece});
-  if (!entry.indexed) {
+  pieces.reserve(entry->pieces.size());
+  for (const Piece& piece : entry->pieces) pieces.push_back({this, piece});
+  if (!entry->indexed) {
     std::sort(pieces.begin(), pieces.end(),
               [](const Sourced& a, const Sourced& b) { return a.piece.offset < b.piece.offset; });
   }
-  return StreamPieces(hash, entry.total_size, pieces, sink);
+  return StreamPieces(hash, entry->total_size, pieces, sink);
 }
 
 Status PayloadTable::StreamTogether(const Hash128& hash,
@@ -246,13 +310,12 @@ Status PayloadTable::StreamTogether(const Hash128& hash,
   std::vector<Sourced> pieces;
   std::optional<uint64_t> total_size;
   for (const PayloadTable* table : tables) {
-    const auto found = table->entries_.find(hash);
-    if (found == table->entries_.end()) continue;
-    const Entry& entry = found->second;
-    if (entry.indexed) return table->Stream(hash, sink);
-    if (total_size && *total_size != entry.total_size) continue;
-    total_size = entry.total_size;
-    for (const Piece& piece : entry.pieces) pieces.push_back({table, piece});
+    const std::optional<Entry> entry = table->Copy(hash);
+    if (!entry) continue;
+    if (entry->indexed) return table->Stream(hash, sink);
+    if (total_size && *total_size != entry->total_size) continue;
+    total_size = entry->total_size;
+    for (const Piece& piece : entry->pieces) pieces.push_back({table, piece});
   }
   if (!total_size) return Incomplete();
   std::sort(pieces.begin(), pieces.end(),
@@ -336,13 +399,13 @@ Status PayloadTable::DecodeChunk(const PayloadChunk& chunk, uint32_t segment, ui
 }
 
 std::optional<uint32_t> PayloadTable::ElementSize(const Hash128& hash) const {
-  const auto found = entries_.find(hash);
-  if (found == entries_.end() || found->second.pieces.empty()) return std::nullopt;
-  const Piece& piece = found->second.pieces.front();
+  const std::optional<Entry> entry = Copy(hash);
+  if (!entry || entry->pieces.empty()) return std::nullopt;
+  const Piece& piece = entry->pieces.front();
   if (piece.part != nullptr) return piece.part->element_size;
   std::vector<std::byte> frame;
   PayloadChunk chunk;
-  if (!ReadChunk(hash, found->second.total_size, piece, frame, chunk)) return std::nullopt;
+  if (!ReadChunk(hash, entry->total_size, piece, frame, chunk)) return std::nullopt;
   return chunk.element_size;
 }
 
@@ -375,14 +438,13 @@ Status PayloadTable::ReadPiece(
 }
 
 Status PayloadTable::ReadPieces(const Hash128& hash, const PieceSink& sink) const {
-  const auto found = entries_.find(hash);
-  if (found == entries_.end()) return Incomplete();
-  const Entry& entry = found->second;
+  const std::optional<Entry> entry = Copy(hash);
+  if (!entry) return Incomplete();
   Status status;
-  for (const Piece& piece : entry.pieces) {
-    const Status read = ReadPiece(hash, entry.total_size, piece, 0,
+  for (const Piece& piece : entry->pieces) {
+    const Status read = ReadPiece(hash, entry->total_size, piece, 0,
                                   [&](uint64_t offset, std::span<const std::byte> bytes) {
-                                    sink(entry.total_size, offset, bytes);
+                                    sink(entry->total_size, offset, bytes);
                                   });
     if (!read && status) status = read;
   }

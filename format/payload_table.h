@@ -1,8 +1,10 @@
 // PayloadTable: which pieces of which payloads a rank has, and putting them together.
 //
 // Pieces come from the chunks of the payload file (through the index or a scan) and from the tail.
-// They may overlap, be cut anywhere and be incomplete. Borrows the file and the tail. Filling it is
-// for one thread; afterwards const functions may be called by several.
+// They may overlap, be cut anywhere and be incomplete. What an index has in blocks is taken from it
+// when it is asked for; an index that turns out wrong is replaced by what the payload files hold.
+// Borrows the files and the tail. Filling it is for one thread; afterwards const functions may be
+// called by several.
 #ifndef DEJA_FORMAT_PAYLOAD_TABLE_H_
 #define DEJA_FORMAT_PAYLOAD_TABLE_H_
 
@@ -10,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,7 +22,9 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "format/file.h"
+#include "format/futex.h"
 #include "format/messages.h"
+#include "format/payload_index.h"
 #include "format/tail_reader.h"
 
 namespace deja::format {
@@ -34,13 +39,16 @@ class PayloadTable {
   void AddFile(uint32_t segment, const ReadFile* file) { files_[segment] = file; }
   void SetTail(const TailReader* tail) { tail_ = tail; }
 
-  // From an index. Refuses entries that cannot be: they would make a caller allocate for nothing.
-  Status AddIndexed(const PayloadInfo& info);
-  // The same of a payload that is here in part.
-  Status AddIndexedPieces(const PayloadPieces& info);
+  // From an index. False: it has an entry that cannot be and would make a caller allocate for
+  // nothing.
+  bool AddIndexed(const Index& index) { return TakeIndexed(index); }
+  // From now on, what this index has. Borrows the file that it reads.
+  void SetIndex(std::unique_ptr<PayloadIndex> index);
   // From a scan: the chunk in the frame at `offset` of a segment's file. False if it contradicts
   // what is known.
-  bool AddChunk(const PayloadChunk& chunk, uint32_t segment, uint64_t offset);
+  bool AddChunk(const PayloadChunk& chunk, uint32_t segment, uint64_t offset) {
+    return TakeChunk(chunk, segment, offset);
+  }
   bool AddTailPart(const TailPayload& part);
 
   // What of `hash` is here: its size as far as this table knows it, and ranges of its bytes.
@@ -91,6 +99,37 @@ class PayloadTable {
   struct HashOfHash {
     size_t operator()(const Hash128& hash) const { return static_cast<size_t>(hash.Prefix()); }
   };
+  struct ByNeed {
+    FutexMutex mutex;                     // guards the index, and the entries
+    std::unique_ptr<PayloadIndex> index;  // null: all of it is in the entries, or it was wrong
+  };
+  // While entries can come to be, nobody else looks at them.
+  class Reading {
+   public:
+    explicit Reading(const PayloadTable& table) : by_need_(table.by_need_.get()) {
+      if (by_need_ != nullptr) by_need_->mutex.lock();
+    }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+    ~Reading() {
+      if (by_need_ != nullptr) by_need_->mutex.unlock();
+    }
+
+   private:
+    ByNeed* by_need_;
+  };
+
+  [[nodiscard]] std::optional<Entry> Copy(const Hash128& hash) const;
+  // These need a Reading. Null: there is no such payload.
+  const Entry* Find(const Hash128& hash) const;
+  void FindAll() const;
+  // The index was wrong.
+  void FillFromFiles() const;
+
+  bool TakeIndexed(const Index& index) const;
+  Status TakeIndexed(const PayloadInfo& info) const;
+  Status TakeIndexedPieces(const PayloadPieces& info) const;
+  bool TakeChunk(const PayloadChunk& chunk, uint32_t segment, uint64_t offset) const;
 
   struct Sourced {
     const PayloadTable* table;
@@ -112,7 +151,7 @@ class PayloadTable {
                              std::span<const Sourced> pieces,
                              const std::function<void(std::span<const std::byte>)>& sink);
   static bool Complete(const Entry& entry);
-  bool AddPiece(const Hash128& hash, uint64_t total_size, const Piece& piece);
+  bool AddPiece(const Hash128& hash, uint64_t total_size, const Piece& piece) const;
 
   // For messages: a place in a file that is there.
   [[nodiscard]] std::string PlaceOf(uint32_t segment, uint64_t offset) const;
@@ -120,7 +159,8 @@ class PayloadTable {
 
   std::map<uint32_t, const ReadFile*> files_;  // by segment
   const TailReader* tail_ = nullptr;
-  std::unordered_map<Hash128, Entry, HashOfHash> entries_;
+  std::unique_ptr<ByNeed> by_need_;  // null: all of it is in entries_
+  mutable std::unordered_map<Hash128, Entry, HashOfHash> entries_;
 };
 
 }  // namespace deja::format

@@ -1,18 +1,16 @@
 // How a rank's folder is opened: from its footer and index, or by scanning its files and its tail.
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
-#include "format/element_difference.h"
 #include "format/format_version.h"
 #include "format/frame_format.h"
 #include "format/frame_reader.h"
 #include "format/message_codec.h"
+#include "format/payload_scan.h"
 #include "format/payload_segments.h"
 #include "format/rank_reader_impl.h"
 #include "format/shared_descriptor_file.h"
-#include "format/tensor_codec.h"
 
 namespace deja::format {
 namespace {
@@ -159,7 +157,7 @@ bool RankReaderImpl::LoadIndexed() {
   const uint64_t index_at = footer.index_offset == 0 ? *footer_at : footer.index_offset;
   // A payload file that is cut or missing contradicts the index: see what is really there.
   if (!HasSegments(footer)) return false;
-  if (!LoadIndexFrames(reader, index_at, *footer_at)) {
+  if (!LoadWholeIndex(reader, footer, index_at, *footer_at)) {
     batches_.clear();
     ClearTable();
     return false;
@@ -181,10 +179,25 @@ bool RankReaderImpl::HasSegments(const Footer& footer) const {
                      [&](const Segment& segment) { return finished(segment.number); });
 }
 
-bool RankReaderImpl::LoadIndexFrames(FrameReader& reader, uint64_t from, uint64_t to) {
+// Payloads in blocks are not read here, but when one is asked for.
+bool RankReaderImpl::LoadWholeIndex(FrameReader& reader, const Footer& footer, uint64_t from,
+                                    uint64_t to) {
   // An honest index has some bytes of file behind each of its elements. A larger one is not read:
   // the scan that replaces it costs memory for what is really there only.
-  size_t budget = (64 << 10) + static_cast<size_t>(file_bytes() / 2);
+  const size_t budget = (64 << 10) + static_cast<size_t>(file_bytes() / 2);
+  if (footer.index_blocks.empty()) return LoadIndexFrames(reader, from, to, budget);
+  auto blocks = PayloadIndex::Make(*events_, footer.index_blocks, from, to, budget);
+  const uint64_t blocks_end = blocks == nullptr ? 0 : blocks->End();
+  if (blocks_end == 0 || !LoadIndexFrames(reader, from, footer.index_blocks[0].offset, budget) ||
+      !LoadIndexFrames(reader, blocks_end, to, budget)) {
+    return false;
+  }
+  table_.SetIndex(std::move(blocks));
+  return true;
+}
+
+bool RankReaderImpl::LoadIndexFrames(FrameReader& reader, uint64_t from, uint64_t to,
+                                     size_t budget) {
   Bytes payload;
   while (from < to) {
     const FrameResult frame = reader.ReadAt(from, payload);
@@ -210,12 +223,7 @@ bool RankReaderImpl::LoadIndex(const Index& index, uint64_t end) {
     }
     batches_.push_back(batch);
   }
-  return std::all_of(
-             index.payloads.begin(), index.payloads.end(),
-             [&](const PayloadInfo& info) { return table_.AddIndexed(info).has_value(); }) &&
-         std::all_of(index.pieces.begin(), index.pieces.end(), [&](const PayloadPieces& info) {
-           return table_.AddIndexedPieces(info).has_value();
-         });
+  return table_.AddIndexed(index);
 }
 
 // ---- A folder without index
@@ -225,51 +233,25 @@ void RankReaderImpl::ScanPayloads() {
 }
 
 void RankReaderImpl::ScanSegment(uint32_t segment, const ReadFile& file) {
-  FrameReader reader(file);
-  Bytes payload;
   Segment facts;
   facts.number = segment;
   facts.bytes = file.size();
-  const Status magic = reader.CheckMagic();
-  if (!magic) {
-    FrameResult whole;
-    whole.size = file.size();
-    whole.reason = magic.error().message;
-    Note(magic.error().code == ErrorCode::kTruncated ? EndState::kTornTail : EndState::kCorrupt,
-         file, whole);
-    return;
-  }
-  std::unordered_set<uint64_t> good;  // offsets of chunks that others may build on
-  for (;;) {
-    FrameResult frame = reader.Next(payload);
-    if (frame.outcome == FrameOutcome::kCleanEnd) break;
-    if (frame.outcome != FrameOutcome::kRecord) {
-      const bool torn = frame.outcome == FrameOutcome::kTornTail;
-      Note(torn ? EndState::kTornTail : EndState::kCorrupt, file, frame);
-      if (torn) break;
-      continue;
+  PayloadScan scan;
+  scan.chunk = [&](const PayloadChunk& chunk, uint64_t offset) {
+    if (!table_.AddChunk(chunk, segment, offset)) return false;
+    facts.first_step = facts.payloads == 0 ? chunk.step : std::min(facts.first_step, chunk.step);
+    facts.last_step = std::max(facts.last_step, chunk.step);
+    if (chunk.offset == 0) {
+      ++facts.payloads;
+      facts.payload_bytes += chunk.total_size;
     }
-    if (frame.type != FrameType::kPayloadChunk) continue;
-    PayloadChunk chunk;
-    const Status parsed = ParseChunk(payload, chunk);
-    // What it builds on is damaged, and that has been said.
-    if (parsed && IsDifference(static_cast<TensorCodec>(chunk.codec)) &&
-        good.count(chunk.base) == 0)
-      continue;
-    if (parsed) good.insert(frame.offset);
-    if (parsed && table_.AddChunk(chunk, segment, frame.offset)) {
-      facts.first_step = facts.payloads == 0 ? chunk.step : std::min(facts.first_step, chunk.step);
-      facts.last_step = std::max(facts.last_step, chunk.step);
-      if (chunk.offset == 0) {
-        ++facts.payloads;
-        facts.payload_bytes += chunk.total_size;
-      }
-      continue;
-    }
-    frame.reason = parsed ? "the chunk contradicts others of its payload" : parsed.error().message;
-    Note(EndState::kCorrupt, file, frame);
-  }
-  totals_.segments.push_back(facts);
+    return true;
+  };
+  scan.damage = [&](const FrameResult& frame) {
+    Note(frame.outcome == FrameOutcome::kTornTail ? EndState::kTornTail : EndState::kCorrupt, file,
+         frame);
+  };
+  if (ScanPayloadFile(file, scan)) totals_.segments.push_back(facts);
 }
 
 void RankReaderImpl::ScanEvents() {

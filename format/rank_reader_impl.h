@@ -139,7 +139,8 @@ class RankReaderImpl final : public RankReader {
   void OpenTail();
   // From footer and index; false if that is not possible.
   bool LoadIndexed();
-  bool LoadIndexFrames(FrameReader& reader, uint64_t from, uint64_t to);
+  bool LoadWholeIndex(FrameReader& reader, const Footer& footer, uint64_t from, uint64_t to);
+  bool LoadIndexFrames(FrameReader& reader, uint64_t from, uint64_t to, size_t budget);
   bool LoadIndex(const Index& index, uint64_t end);
   void ScanEvents();
   void NoteMissing(const Footer& footer);

@@ -501,6 +501,7 @@ Status RankWriter::Finish(Footer footer) {
   Index index;
   index.batches = batches_;
   IndexSegments(index, footer);
+  footer.index_blocks.clear();
   Footer of_payloads = footer;
   footer.index_offset = 0;
   DEJA_RETURN_IF_ERROR(payloads_->WriteFooter(of_payloads));
@@ -508,7 +509,7 @@ Status RankWriter::Finish(Footer footer) {
   if (segments_.size() > 1 || segments_.back().facts.number != 0) {
     for (const SegmentFile& segment : segments_) footer.segments.push_back(segment.facts);
   }
-  DEJA_ASSIGN_OR_RETURN(footer.index_offset, events_->WriteIndex(index));
+  DEJA_RETURN_IF_ERROR(events_->WriteIndex(index, footer));
   return events_->WriteFooter(footer);
 }
 

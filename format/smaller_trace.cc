@@ -406,8 +406,9 @@ Status SmallerTrace::WriteEnd(const Part& part, const LeftOut& left_out, FrameWr
   footer.payloads = part.index.payloads.size();
   for (const PayloadInfo& info : part.index.payloads) footer.payload_bytes += info.total_size;
   footer.index_offset = 0;
+  footer.index_blocks.clear();
   if (payloads != nullptr) DEJA_RETURN_IF_ERROR(payloads->WriteFooter(footer));
-  DEJA_ASSIGN_OR_RETURN(footer.index_offset, events.WriteIndex(part.index));
+  DEJA_RETURN_IF_ERROR(events.WriteIndex(part.index, footer));
   if (left_out.payloads != 0) {
     const LeftOutMessage message{left_out.payloads, left_out.payload_bytes, left_out.what};
     DEJA_RETURN_IF_ERROR(events.Write(FrameType::kLeftOut, AsBytes(EncodeToString(message))));

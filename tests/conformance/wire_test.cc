@@ -217,7 +217,8 @@ using AllMessages = testing::Types<
     Pair<PayloadInfo, v1::PayloadInfo>, Pair<PayloadPieces, v1::PayloadPieces>,
     Pair<Index, v1::Index>, Pair<Footer, v1::Footer>, Pair<ProcessFate, v1::ProcessFate>,
     Pair<LeftOutMessage, v1::LeftOut>, Pair<WindowChange, v1::WindowChange>,
-    Pair<Segment, v1::Segment>, Pair<SegmentRange, v1::SegmentRange>, Pair<Pressure, v1::Pressure>>;
+    Pair<Segment, v1::Segment>, Pair<SegmentRange, v1::SegmentRange>, Pair<Pressure, v1::Pressure>,
+    Pair<IndexBlock, v1::IndexBlock>>;
 TYPED_TEST_SUITE(WireTest, AllMessages);
 
 TYPED_TEST(WireTest, EveryFieldOfTheSchemaIsInTheStruct) {

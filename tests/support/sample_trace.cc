@@ -340,7 +340,7 @@ class Builder {
 
   void Finish() {
     if (options_.payloads) (void)payloads_.WriteFooter(footer_);
-    footer_.index_offset = events_.WriteIndex(index_).value();
+    (void)events_.WriteIndex(index_, footer_);
     footer_.fate = {true, 0, 0};
     (void)events_.WriteFooter(footer_);
   }

@@ -256,7 +256,7 @@ class HostileIndexTest : public RankReaderTest {
     Footer footer;
     footer.payloads = 1;
     footer.events = 5;
-    footer.index_offset = writer.WriteIndex(index).value();
+    EXPECT_TRUE(writer.WriteIndex(index, footer));
     EXPECT_TRUE(writer.WriteFooter(footer));
     return rank;
   }
@@ -266,6 +266,15 @@ class HostileIndexTest : public RankReaderTest {
     EXPECT_EQ(Encoded(*reader->Events()), rank.events);
     EXPECT_EQ(reader->totals().events, rank.events.size());
     EXPECT_EQ(reader->payloads().size(), rank.payloads.size());
+  }
+  // What is said of payloads shows when one is asked for.
+  void ExpectPayloadsScanned(const Index& index) {
+    const SampleRank rank = WithIndex(index);
+    const auto reader = Open(rank);
+    EXPECT_EQ(reader->PayloadSize(index.payloads[0].hash), std::nullopt);
+    EXPECT_EQ(reader->payloads().size(), rank.payloads.size());
+    for (const auto& [hash, bytes] : rank.payloads) EXPECT_EQ(Payload(*reader, hash), bytes);
+    EXPECT_EQ(Open(rank)->payloads().size(), rank.payloads.size());
   }
 };
 
@@ -293,13 +302,60 @@ TEST_F(HostileIndexTest, OverlappingBatchesAreNotBelieved) {
 TEST_F(HostileIndexTest, PayloadsLargerThanTheirChunksAreNotBelieved) {
   Index index;
   index.payloads.push_back({samples::HashOf("x"), uint64_t{1} << 39, {8}});
-  ExpectScanned(index);
+  ExpectPayloadsScanned(index);
   index.payloads[0] = {samples::HashOf("x"), 2 << 20, {8, 8}};
-  ExpectScanned(index);
+  ExpectPayloadsScanned(index);
   index.payloads[0] = {samples::HashOf("x"), 100, {UINT64_MAX}};
-  ExpectScanned(index);
+  ExpectPayloadsScanned(index);
   index.payloads[0] = {samples::HashOf("x"), 100, {}};
-  ExpectScanned(index);
+  ExpectPayloadsScanned(index);
+}
+
+// So many payloads that their index has several blocks; what is in it is true of none of them.
+Index LongIndex() {
+  Index index;
+  for (uint64_t i = 1; i <= 3000; ++i)
+    index.payloads.push_back({samples::HashOf("long " + std::to_string(i)), i, {8 + i % 8}});
+  return index;
+}
+
+TEST_F(HostileIndexTest, PayloadsOfALongIndexAreFoundBlockByBlock) {
+  Index index = LongIndex();
+  const Hash128 in_part = samples::HashOf("in part");
+  for (uint32_t i = 0; i < 1000; ++i) index.pieces.push_back({in_part, 5000, {9}, {i * 5}, {5}, 0});
+  const auto reader = Open(WithIndex(index));
+  ASSERT_GT(reader->totals().index_blocks.size(), 10u);
+  for (const PayloadInfo& payload : index.payloads)
+    ASSERT_EQ(reader->PayloadSize(payload.hash), payload.total_size);
+  EXPECT_EQ(reader->PayloadSize(samples::HashOf("none")), std::nullopt);
+  EXPECT_EQ(reader->PayloadSize(in_part), 5000u) << "its pieces are in several blocks";
+  EXPECT_EQ(reader->payloads().size(), 3001u);
+  EXPECT_EQ(reader->PayloadSize(index.payloads[77].hash), 78u);
+}
+
+TEST_F(HostileIndexTest, ADamagedBlockIsReplacedByWhatThePayloadFilesHold) {
+  const Index index = LongIndex();
+  SampleRank rank = WithIndex(index);
+  const std::vector<IndexBlock> blocks = Open(rank)->totals().index_blocks;
+  rank.events_file[blocks[3].offset + kFrameHeaderBytes + 10] ^= std::byte{1};
+  const auto reader = Open(rank);
+  size_t believed = 0;
+  for (const PayloadInfo& payload : index.payloads)
+    believed += reader->PayloadSize(payload.hash) ? 1 : 0;
+  EXPECT_LT(believed, index.payloads.size());
+  EXPECT_EQ(reader->payloads().size(), rank.payloads.size());
+  for (const auto& [hash, bytes] : rank.payloads) EXPECT_EQ(Payload(*reader, hash), bytes);
+}
+
+TEST_F(HostileIndexTest, BlocksOutOfOrderAreNotBelieved) {
+  SampleRank rank = WithIndex(LongIndex());
+  Footer footer = Open(rank)->totals();
+  std::swap(footer.index_blocks[1], footer.index_blocks[2]);
+  FrameWriter writer(std::make_unique<MemoryAppendFile>(&rank.events_file));
+  ASSERT_TRUE(writer.WriteFooter(footer));
+  const auto reader = Open(rank);
+  EXPECT_EQ(reader->totals().events, rank.events.size());
+  EXPECT_EQ(reader->payloads().size(), rank.payloads.size());
 }
 
 TEST_F(HostileIndexTest, AnIndexThatIsMostlyEmptyElementsIsNotDecoded) {
@@ -338,7 +394,7 @@ TEST_F(RankReaderTest, AnEventThatCannotBeDecodedEndsItsBatchAndIsTold) {
       info.size = writer.offset() - at;
       index.batches.push_back(info);
       Footer footer;
-      footer.index_offset = writer.WriteIndex(index).value();
+      ASSERT_TRUE(writer.WriteIndex(index, footer));
       ASSERT_TRUE(writer.WriteFooter(footer));
     }
     const auto reader = Open(rank);
