@@ -7,6 +7,49 @@
 #include "format/checkpoints.h"
 
 namespace deja::cli {
+namespace {
+
+// One rank's complete checkpoints, from a step backwards.
+struct RankCheckpoints {
+  uint32_t rank = 0;
+  format::CheckpointsBackwards backwards;
+  std::optional<format::RecordedCheckpoint> at;
+
+  // Goes back to the last one at or before `step`. False: there is none.
+  bool GoTo(uint64_t step) {
+    while (!at || at->step > step || !at->complete()) {
+      at = backwards.Next();
+      if (!at) return false;
+    }
+    return true;
+  }
+};
+
+// The latest start at or before `step`, looked for from there backwards so that it takes no longer
+// where more lies before. Nothing: there is none, or steps do not go up.
+Result<std::optional<ReplayStart>> FromTheEnd(format::Trace& trace, uint64_t step, int attempt) {
+  std::vector<RankCheckpoints> ranks;
+  for (const format::RankFolder& folder : trace.ranks()) {
+    if (!ranks.empty() && ranks.back().rank == folder.rank) continue;  // another attempt
+    DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(folder.rank, attempt));
+    const std::optional<size_t> batches = format::BatchesUpToStep(*reader, step);
+    if (!batches) return std::nullopt;
+    ranks.push_back({folder.rank, {*reader, *batches}, std::nullopt});
+  }
+  for (bool all_there = false; !all_there;) {
+    all_there = true;
+    for (RankCheckpoints& one : ranks) {
+      if (!one.GoTo(step)) return std::nullopt;
+      all_there &= one.at->step == step || &one == ranks.data();
+      step = one.at->step;
+    }
+  }
+  ReplayStart start{step, {}};
+  for (const RankCheckpoints& one : ranks) start.numbers[one.rank] = one.at->number;
+  return start;
+}
+
+}  // namespace
 
 Result<std::vector<ReplayStart>> ReplayStarts(format::Trace& trace, uint64_t step, int attempt,
                                               std::string& why) {
@@ -41,6 +84,8 @@ Result<std::vector<ReplayStart>> ReplayStarts(format::Trace& trace, uint64_t ste
 
 Result<std::optional<ReplayStart>> FindReplayStart(format::Trace& trace, uint64_t step, int attempt,
                                                    std::string& why) {
+  DEJA_ASSIGN_OR_RETURN(const std::optional<ReplayStart> late, FromTheEnd(trace, step, attempt));
+  if (late) return late;
   DEJA_ASSIGN_OR_RETURN(const std::vector<ReplayStart> starts,
                         ReplayStarts(trace, step, attempt, why));
   if (starts.empty()) return std::nullopt;

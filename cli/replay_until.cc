@@ -21,21 +21,33 @@ bool HasStep(const format::RankReader& reader, uint64_t step) {
 }
 
 std::set<uint32_t> Comms(const format::RankReader& reader) {
+  constexpr uint64_t kCreated = KindBit(EventKind::kCommCreated);
   std::set<uint32_t> comms;
-  const auto cursor = reader.Events();
-  while (const format::Event* event = cursor->NextOf(KindBit(EventKind::kCommCreated)))
-    comms.insert(event->As<format::CommCreated>()->comm);
+  for (size_t batch = 0; batch < reader.batches().size(); ++batch) {
+    // Of what comes from the tail nothing is known.
+    const format::BatchInfo& info = reader.batches()[batch];
+    if (info.size != 0 && (info.kinds & kCreated) == 0) continue;
+    const auto cursor = reader.EventsOfBatch(batch);
+    while (const format::Event* event = cursor->NextOf(kCreated))
+      comms.insert(event->As<format::CommCreated>()->comm);
+  }
   comms.erase(0);
   return comms;
 }
 
+struct FoundOperation {
+  format::EventHead at;
+  size_t batch = 0;
+};
+
 // `comm`: + 1.
-std::optional<format::EventHead> FindOperation(const format::RankReader& reader, uint32_t comm,
-                                               uint64_t seq) {
+std::optional<FoundOperation> FindOperation(const format::RankReader& reader, uint32_t comm,
+                                            uint64_t seq) {
   const auto cursor = reader.EventsFromOp(comm, seq);
   while (const format::Event* event = cursor->NextOf(KindBit(EventKind::kCallEnter))) {
     const auto* enter = event->As<format::CallEnter>();
-    if (enter->comm == comm && enter->comm_seq == seq) return *event;
+    if (enter->comm == comm && enter->comm_seq == seq)
+      return FoundOperation{*event, cursor->batch_number()};
   }
   return std::nullopt;
 }
@@ -55,10 +67,10 @@ Result<ReplayUntil> FindSeq(const format::RankReader& reader, uint64_t seq,
   std::set<uint32_t> comms = Comms(reader);
   if (wanted) comms = {*wanted + 1};
   uint32_t found = 0;
-  format::EventHead first;
+  FoundOperation first;
   for (const uint32_t comm : comms) {
     const auto at = FindOperation(reader, comm, seq);
-    if (!at || (found != 0 && first.time_ns <= at->time_ns)) continue;
+    if (!at || (found != 0 && first.at.time_ns <= at->at.time_ns)) continue;
     found = comm;
     first = *at;
   }
@@ -73,9 +85,16 @@ Result<ReplayUntil> FindSeq(const format::RankReader& reader, uint64_t seq,
   until.environment = {fmt::format("DEJA_UNTIL_COMM={}", found),
                        fmt::format("DEJA_UNTIL_SEQ={}", seq)};
   until.gdb_command = fmt::format("deja goto seq {} comm {}", seq, found - 1);
-  for (const format::RecordedCheckpoint& checkpoint : format::ReadCheckpoints(reader))
-    if (checkpoint.complete() && checkpoint.IsBehind(first.thread, first.seq, first.time_ns))
-      until.from_step = checkpoint.step;
+  // A thread that is ahead of the others may have its batch before theirs.
+  constexpr size_t kBatchesBehind = 4;
+  format::CheckpointsBackwards backwards(reader, first.batch + kBatchesBehind);
+  while (const auto checkpoint = backwards.Next()) {
+    if (!checkpoint->complete() ||
+        !checkpoint->IsBehind(first.at.thread, first.at.seq, first.at.time_ns))
+      continue;
+    until.from_step = checkpoint->step;
+    break;
+  }
   return until;
 }
 

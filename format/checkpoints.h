@@ -5,6 +5,8 @@
 #ifndef DEJA_FORMAT_CHECKPOINTS_H_
 #define DEJA_FORMAT_CHECKPOINTS_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -42,8 +44,40 @@ struct RecordedCheckpoint {
   }
 };
 
-// In their order. Those whose process died before they were whole are not among them.
+// In their order. Those whose process died before they were whole are not among them. Reads
+// whatever the recording has of them.
 std::vector<RecordedCheckpoint> ReadCheckpoints(const RankReader& reader);
+
+// The same from the last one backwards, as far as the caller goes: what a replay from a late
+// checkpoint reads does not grow with the recording. One thread; borrows the reader.
+class CheckpointsBackwards {
+ public:
+  // Of the recording's first so many batches.
+  CheckpointsBackwards(const RankReader& reader, size_t batches)
+      : reader_(reader), left_(std::min(batches, reader.batches().size())) {}
+
+  // The one before; nothing: there is none.
+  std::optional<RecordedCheckpoint> Next();
+
+ private:
+  struct Found {
+    RecordedCheckpoint checkpoint;
+    Checkpoint event;
+    bool done = false;  // no more of its items can come
+  };
+  void ReadBatch(size_t batch);
+
+  const RankReader& reader_;
+  size_t left_;               // batches that have not been read
+  std::vector<Found> found_;  // in their order; the last one is handed out next
+};
+
+// How many batches there are up to the one in which a step behind `step` begins, that one included;
+// nothing: steps do not go up, so that a checkpoint of an earlier step may be anywhere.
+std::optional<size_t> BatchesUpToStep(const RankReader& reader, uint64_t step);
+
+// Checkpoint `number`; nothing: it is not there.
+std::optional<RecordedCheckpoint> FindCheckpoint(const RankReader& reader, uint64_t number);
 
 }  // namespace deja::format
 

@@ -102,21 +102,19 @@ Session* Session::Open(const SessionOptions& options) {
 }
 
 Status Session::ReadPlan() {
-  std::vector<format::RecordedCheckpoint> checkpoints;
-  const format::RecordedCheckpoint* from = nullptr;
+  std::optional<format::RecordedCheckpoint> from;
   if (options_.checkpoint != 0) {
-    checkpoints = format::ReadCheckpoints(*reader_);
-    for (const format::RecordedCheckpoint& checkpoint : checkpoints)
-      if (checkpoint.number == options_.checkpoint && checkpoint.complete()) from = &checkpoint;
-    if (from == nullptr)
+    from = format::FindCheckpoint(*reader_, options_.checkpoint);
+    if (!from || !from->complete())
       return Fail(ErrorCode::kNotFound, "the recording has no complete checkpoint " +
                                             std::to_string(options_.checkpoint));
   }
   PlannedEnd end{{}, options_.until_comm, options_.until_seq};
   if (options_.until_step != 0) end.step = options_.until_step - 1;
   if (options_.hold) end = {};
-  DEJA_ASSIGN_OR_RETURN(
-      plan_, ReplayPlan::Build(*reader_, {KindOfCall, GivesUp, preload::InputKindOf}, from, end));
+  DEJA_ASSIGN_OR_RETURN(plan_,
+                        ReplayPlan::Build(*reader_, {KindOfCall, GivesUp, preload::InputKindOf},
+                                          from ? &*from : nullptr, end));
   return {};
 }
 

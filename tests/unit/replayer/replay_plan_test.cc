@@ -462,5 +462,108 @@ TEST(ReplayPlanTest, ACheckpointThatLacksSomethingIsNotWhole) {
   EXPECT_EQ(checkpoints[2].incomplete, "events of it are lost");
 }
 
+// A checkpoint of two items each 10 steps, numbered from 1; the items of each second one are in
+// other batches than its end.
+void AddCheckpointedRun(FakeRank& rank, uint64_t steps) {
+  rank.Thread(0, "0");
+  rank.CutBatch();
+  format::Snapshot item;
+  item.tensor.payload = static_cast<uint32_t>(format::PayloadState::kKept);
+  item.tensor.count = 4;
+  item.tensor.hash = rank.Payload(std::vector<std::byte>(4));
+  for (uint64_t step = 0; step < steps; ++step) {
+    rank.Add(0, format::Step{step});
+    rank.Add(0, format::Snapshot{});  // of no checkpoint
+    if (step % 10 == 9) {
+      format::Checkpoint checkpoint;
+      checkpoint.number = step / 10 + 1;
+      checkpoint.step = step;
+      checkpoint.items = 2;
+      item.checkpoint = checkpoint.number;
+      for (const char* name : {"a", "b"}) {
+        item.name = name;
+        rank.Add(0, item);
+        if (step % 20 == 9) rank.CutBatch();
+      }
+      rank.Add(0, checkpoint);
+    }
+    rank.Operation(0, kOp, 1, step + 1);
+    if (step % 3 == 0) rank.CutBatch();
+  }
+  rank.CutBatch();
+}
+
+TEST(CheckpointsTest, FromTheEndTheyAreTheSame) {
+  FakeRank rank;
+  AddCheckpointedRun(rank, 100);
+  auto all = format::ReadCheckpoints(rank);
+  ASSERT_EQ(all.size(), 10u);
+  format::CheckpointsBackwards backwards(rank, rank.batches().size());
+  for (auto expected = all.rbegin(); expected != all.rend(); ++expected) {
+    const auto checkpoint = backwards.Next();
+    ASSERT_TRUE(checkpoint);
+    EXPECT_EQ(checkpoint->number, expected->number);
+    EXPECT_EQ(checkpoint->step, expected->step);
+    EXPECT_EQ(checkpoint->at.seq, expected->at.seq);
+    EXPECT_TRUE(checkpoint->complete()) << checkpoint->incomplete;
+    ASSERT_EQ(checkpoint->items.size(), 2u);
+    EXPECT_EQ(checkpoint->items[0].name, "a");
+    EXPECT_EQ(checkpoint->items[1].name, "b");
+  }
+  EXPECT_FALSE(backwards.Next());
+  for (uint64_t number = 1; number <= 10; ++number) {
+    const auto found = format::FindCheckpoint(rank, number);
+    ASSERT_TRUE(found) << number;
+    EXPECT_EQ(found->step, 10 * number - 1);
+    EXPECT_EQ(found->items.size(), 2u);
+  }
+  EXPECT_FALSE(format::FindCheckpoint(rank, 11));
+}
+
+TEST(CheckpointsTest, TheLastOnesAreFoundWithoutReadingTheOthers) {
+  uint64_t read[2];
+  for (int i : {0, 1}) {
+    const uint64_t steps = i == 0 ? 200 : 20'000;
+    FakeRank rank;
+    AddCheckpointedRun(rank, steps);
+    const uint64_t before = rank.events_read();
+    const auto batches = format::BatchesUpToStep(rank, steps - 5);
+    ASSERT_TRUE(batches);
+    format::CheckpointsBackwards backwards(rank, *batches);
+    std::optional<format::RecordedCheckpoint> at = backwards.Next();
+    while (at && at->step > steps - 5) at = backwards.Next();
+    ASSERT_TRUE(at);
+    EXPECT_EQ(at->step, steps - 11);
+    read[i] = rank.events_read() - before;
+    EXPECT_EQ(format::FindCheckpoint(rank, steps / 20)->number, steps / 20);
+    EXPECT_LT(rank.events_read() - before - read[i], 60u);
+  }
+  EXPECT_LT(read[0], 30u);
+  EXPECT_LT(read[1], 30u);
+}
+
+TEST(CheckpointsTest, OneThatLostAnItemDoesNotTakeThoseOfTheOneBefore) {
+  FakeRank rank;
+  AddCheckpointedRun(rank, 20);
+  format::Checkpoint checkpoint;
+  checkpoint.number = 3;
+  checkpoint.step = 20;
+  checkpoint.items = 1;
+  rank.Add(0, checkpoint);
+  rank.CutBatch();
+  format::CheckpointsBackwards backwards(rank, rank.batches().size());
+  EXPECT_EQ(backwards.Next()->incomplete, "events of it are lost");
+  EXPECT_TRUE(backwards.Next()->complete());
+  EXPECT_TRUE(backwards.Next()->complete());
+  EXPECT_FALSE(backwards.Next());
+}
+
+TEST(CheckpointsTest, WhereStepsGoBackNoPlaceIsFoundByThem) {
+  FakeRank rank;
+  for (const uint64_t step : {0, 1, 2, 0}) rank.Add(0, format::Step{step});
+  rank.CutBatch();
+  EXPECT_FALSE(format::BatchesUpToStep(rank, 1));
+}
+
 }  // namespace
 }  // namespace deja::replayer
