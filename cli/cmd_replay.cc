@@ -421,6 +421,7 @@ Result<std::vector<ReplayUntil>> FindEnds(format::Trace& trace,
 
 // Without a checkpoint the replay starts at the start, which comes to the same in more time.
 Result<std::optional<ReplayStart>> ChooseStart(format::Trace& trace,
+                                               const std::vector<uint32_t>& ranks,
                                                const std::vector<ReplayUntil>& ends) {
   std::optional<ReplayStart> start;
   std::optional<uint64_t> step;
@@ -433,6 +434,19 @@ Result<std::optional<ReplayStart>> ChooseStart(format::Trace& trace,
   if (!step) return start;
   std::string why;
   DEJA_ASSIGN_OR_RETURN(start, FindReplayStart(trace, *step, g_options.attempt, why));
+  while (start) {
+    DEJA_ASSIGN_OR_RETURN(const std::string damage,
+                          FindDamage(trace, *start, ranks, g_options.attempt));
+    if (damage.empty()) break;
+    Diagnose(fmt::format("the checkpoint at step {} is damaged and is not used: {}", start->step,
+                         damage));
+    why = fmt::format("there is no whole checkpoint before step {}", start->step);
+    const uint64_t damaged = start->step;
+    start.reset();
+    if (damaged == 0) break;
+    std::string ignored;
+    DEJA_ASSIGN_OR_RETURN(start, FindReplayStart(trace, damaged - 1, g_options.attempt, ignored));
+  }
   if (start)
     Diagnose(fmt::format("from the checkpoint at step {}", start->step));
   else if (g_options.from_step >= 0)
@@ -566,7 +580,7 @@ int Run(const Context& context) {
   options.quiet_stdin = ranks->size() > 1 || checkpoints_process;
   auto ends = FindEnds(**trace, *ranks);
   if (!ends) return FailWith(ends.error());
-  auto start = ChooseStart(**trace, *ends);
+  auto start = ChooseStart(**trace, *ranks, *ends);
   if (!start) return FailWith(start.error());
   auto fold = PrepareFold(**trace, *ranks, scratch.path());
   if (!fold) return FailWith(fold.error());

@@ -92,4 +92,22 @@ Result<std::optional<ReplayStart>> FindReplayStart(format::Trace& trace, uint64_
   return starts.back();
 }
 
+Result<std::string> FindDamage(format::Trace& trace, const ReplayStart& start,
+                               const std::vector<uint32_t>& ranks, int attempt) {
+  for (const uint32_t rank : ranks) {
+    DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(rank, attempt));
+    const auto checkpoint = format::FindCheckpoint(*reader, start.numbers.at(rank));
+    if (!checkpoint) return fmt::format("its events on rank {} cannot be read", rank);
+    for (const format::CheckpointItem& item : checkpoint->items) {
+      if (item.tensor.count == 0) continue;
+      const Status read =
+          reader->StreamPayload(item.tensor.hash, [](std::span<const std::byte>) {});
+      if (!read)
+        return fmt::format("the bytes of '{}' on rank {} cannot be read: {}", item.name, rank,
+                           read.error().message);
+    }
+  }
+  return std::string();
+}
+
 }  // namespace deja::cli

@@ -29,6 +29,11 @@ Result<std::vector<ReplayStart>> ReplayStarts(format::Trace& trace, uint64_t ste
 Result<std::optional<ReplayStart>> FindReplayStart(format::Trace& trace, uint64_t step, int attempt,
                                                    std::string& why);
 
+// What of the start's checkpoint on these ranks cannot be read, with the object's name; empty:
+// all of it can. Reads the checkpoint's bytes.
+Result<std::string> FindDamage(format::Trace& trace, const ReplayStart& start,
+                               const std::vector<uint32_t>& ranks, int attempt);
+
 }  // namespace deja::cli
 
 #endif  // DEJA_CLI_REPLAY_START_H_
