@@ -1,0 +1,152 @@
+#include "replayer/image_files.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace deja::replayer {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class ImageFilesTest : public testing::Test {
+ protected:
+  ImageFilesTest() {
+    char pattern[] = "/tmp/deja-image-files-XXXXXX";
+    root_ = fs::canonical(mkdtemp(pattern));
+    fs::create_directories(root_ / "scratch");
+    std::ofstream(root_ / "input") << "0123456789";
+    files_.NoteInherited();
+  }
+  ~ImageFilesTest() override {
+    for (const int fd : opened_) close(fd);
+    fs::remove_all(root_);
+  }
+
+  int Open(const fs::path& path, int flags) {
+    opened_.push_back(open(path.c_str(), flags | O_CLOEXEC, 0600));
+    EXPECT_GE(opened_.back(), 0) << path;
+    return opened_.back();
+  }
+  std::string Note() { return files_.Note((root_ / "scratch").string()); }
+  // What `image` returns in a fork of this process.
+  template <typename Image>
+  static int InImage(Image image) {
+    const pid_t pid = fork();
+    if (pid == 0) _exit(image());
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  fs::path root_;
+  ImageFiles files_;
+  std::vector<int> opened_;
+};
+
+TEST_F(ImageFilesTest, AnImageHasPositionsOfItsOwn) {
+  const int input = Open(root_ / "input", O_RDONLY);
+  const int output = Open(root_ / "scratch" / "out", O_RDWR | O_CREAT | O_TRUNC);
+  ASSERT_EQ(write(output, "abcdef", 6), 6);
+  lseek(input, 3, SEEK_SET);
+  ASSERT_EQ(Note(), "");
+  lseek(input, 5, SEEK_SET);  // the program goes on
+  const int problem = InImage([&] {
+    if (!files_.OpenAgain().empty()) return 1;
+    char byte = 0;
+    if (read(input, &byte, 1) != 1 || byte != '3') return 2;
+    if (lseek(output, 0, SEEK_CUR) != 6) return 3;
+    if ((fcntl(input, F_GETFD) & FD_CLOEXEC) == 0) return 4;
+    return write(output, "g", 1) == 1 ? 0 : 5;
+  });
+  EXPECT_EQ(problem, 0);
+  EXPECT_EQ(lseek(input, 0, SEEK_CUR), 5) << "the image has moved the program's";
+  EXPECT_EQ(lseek(output, 0, SEEK_CUR), 6);
+}
+
+TEST_F(ImageFilesTest, NumbersOfOneFileStayOne) {
+  const int first = Open(root_ / "input", O_RDONLY);
+  const int second = dup(first);
+  opened_.push_back(second);
+  ASSERT_EQ(Note(), "");
+  const int problem = InImage([&] {
+    if (!files_.OpenAgain().empty()) return 1;
+    lseek(first, 7, SEEK_SET);
+    return lseek(second, 0, SEEK_CUR) == 7 ? 0 : 2;
+  });
+  EXPECT_EQ(problem, 0);
+  EXPECT_EQ(lseek(first, 0, SEEK_CUR), 0);
+}
+
+TEST_F(ImageFilesTest, AnInputThatWasRemovedIsOpenedAgain) {
+  const int input = Open(root_ / "input", O_RDONLY);
+  lseek(input, 4, SEEK_SET);
+  fs::remove(root_ / "input");
+  ASSERT_EQ(Note(), "");
+  const int problem = InImage([&] {
+    char byte = 0;
+    return files_.OpenAgain().empty() && read(input, &byte, 1) == 1 && byte == '4' ? 0 : 1;
+  });
+  EXPECT_EQ(problem, 0);
+}
+
+TEST_F(ImageFilesTest, AFileOfItsOwnThatIsGoneIsSaid) {
+  Open(root_ / "scratch" / "out", O_RDWR | O_CREAT);
+  ASSERT_EQ(Note(), "");
+  fs::remove(root_ / "scratch" / "out");
+  EXPECT_THAT(files_.OpenAgain(), HasSubstr("/scratch/out again: No such file"));
+}
+
+TEST_F(ImageFilesTest, WhatCannotBeHadTwiceIsNamed) {
+  const int outside = Open(root_ / "input", O_RDWR);
+  EXPECT_EQ(Note(), "it writes to " + (root_ / "input").string());
+  close(outside);
+  opened_.pop_back();
+  EXPECT_EQ(Note(), "");
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  opened_.insert(opened_.end(), {ends[0], ends[1]});
+  EXPECT_THAT(Note(), HasSubstr("it has socket:["));
+  ImageFiles born_with_it;
+  born_with_it.NoteInherited();
+  EXPECT_EQ(born_with_it.Note((root_ / "scratch").string()), "");
+}
+
+TEST(SharedWithOthersTest, ChildrenMemoryAndTimersAreNamed) {
+  ASSERT_EQ(SharedWithOthers(), "");
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  EXPECT_EQ(SharedWithOthers(), "it has child processes");
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  void* memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  EXPECT_THAT(SharedWithOthers(), HasSubstr("it writes to shared memory ("));
+  munmap(memory, 4096);
+  itimerval timer{};
+  timer.it_value.tv_sec = 1000;
+  ASSERT_EQ(setitimer(ITIMER_REAL, &timer, nullptr), 0);
+  EXPECT_EQ(SharedWithOthers(), "it has a timer");
+  timer.it_value.tv_sec = 0;
+  setitimer(ITIMER_REAL, &timer, nullptr);
+  EXPECT_EQ(SharedWithOthers(), "");
+}
+
+}  // namespace
+}  // namespace deja::replayer
