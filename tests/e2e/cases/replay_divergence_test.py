@@ -23,6 +23,17 @@ class Divergence(harness.DejaTest):
                                      r"81 of 1000 \(float32\): recorded \S+, live \S+, 1 ULP apart\n")
         self.assertIn("main (trainer.cc:", run.stdout)
 
+    def test_a_generator_is_named_before_the_numbers_that_it_makes(self):
+        self.checked(self.record("replay_trainer", ["--rng"]))
+        generator = "RNG state of trainer diverges at step 8: more or fewer numbers were drawn"
+        stopped = self.changed("--rng", "--draw-step", "7")
+        self.assertIn(generator, stopped.stdout)
+        self.assertNotIn("gradient", stopped.stdout)
+        warned = self.changed("--rng", "--draw-step", "7", options=["--on-divergence", "warn", "--json"])
+        first, second = warned.json()["ranks"][0]["divergences"][:2]
+        self.assertEqual((first["step"], first["tensor"]), (8, "rng/trainer"))
+        self.assertEqual((second["step"], second["tensor"]), (8, "gradient"))
+
     def test_one_float_in_a_collective_whose_bytes_are_known_is_named(self):
         self.checked(self.record("replay_trainer", ["--no-snapshot"]))
         run = self.changed("--no-snapshot", "--flip-step", "7", "--flip-loss")

@@ -2,9 +2,11 @@
 // feed its generator, so that two runs never compute the same. Prints a hash of its weights.
 //
 //   replay_trainer [--steps N] [--fault KIND --fault-step S --fault-rank R] [--no-snapshot]
-//                  [--flip-step S (--flip-index I | --flip-loss)]
+//                  [--flip-step S (--flip-index I | --flip-loss)] [--rng [--draw-step S]]
 //   KIND: crash abort exit hang skip nan sleep-kill kill-other (--victim PID)
 // A flip changes one element of the gradient, or the loss, by one ULP: what a replay must notice.
+// --rng shows the state of the generator as each step begins; --draw-step draws one number more in
+// a step, when its gradient is made.
 #include <nccl.h>
 #include <unistd.h>
 
@@ -36,6 +38,8 @@ struct Flags {
   int flip_index = 0;
   bool flip_loss = false;
   bool snapshot = true;
+  bool rng = false;
+  int draw_step = -1;
 };
 
 #define CHECK(call)                                            \
@@ -103,6 +107,8 @@ int main(int argc, char** argv) {
     if (flag == "--flip-index") flags.flip_index = std::atoi(next());
     if (flag == "--flip-loss") flags.flip_loss = true;
     if (flag == "--no-snapshot") flags.snapshot = false;
+    if (flag == "--rng") flags.rng = true;
+    if (flag == "--draw-step") flags.draw_step = std::atoi(next());
   }
   const int rank = EnvInt("RANK");
   const int nranks = EnvInt("WORLD_SIZE");
@@ -124,7 +130,9 @@ int main(int argc, char** argv) {
 
   for (int step = 0; step < flags.steps; ++step) {
     deja_step(static_cast<uint64_t>(step));
+    if (flags.rng) deja_state("rng/trainer", &generator, sizeof generator);
     for (float& g : gradient) g = normal(generator);
+    if (step == flags.draw_step) generator();
     if (step == flags.flip_step && !flags.flip_loss)
       gradient[static_cast<size_t>(flags.flip_index)] =
           std::nextafter(gradient[static_cast<size_t>(flags.flip_index)], 1e30f);
