@@ -557,7 +557,10 @@ int Run(const Context& context) {
   }
   if (g_options.gdb && ranks->size() > 1) return Usage("--gdb needs --rank: it shows one program");
   if (g_options.gdb && !g_options.out.empty())
-    return Usage("--out needs a replay without --gdb: in gdb a program goes back and forth");
+    return Usage(
+        "--out needs a replay without --gdb: in gdb a program goes back and forth, and a trace "
+        "would "
+        "hold what it did there as if it had happened; replay it without --gdb for the trace");
   const bool checkpoints_process = !g_options.process_checkpoint.empty();
   if (checkpoints_process) {
     if (const std::string why = ProcessCheckpointMistake(*ranks); !why.empty()) return Usage(why);
