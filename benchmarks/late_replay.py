@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long a replay takes to come to a late place from the last checkpoint, and from the start, over the length of the run.
 
-    benchmarks/late_replay.py [--build build] [--lengths 150,1500,15000] [--runs 3]
+    benchmarks/late_replay.py [--build build] [--lengths 150,1500,15000] [--runs 3] [--batch 16]
 
 Records the digits example, two ranks, with a checkpoint every 100 steps, and replays rank 0 to ten steps before the end (`deja replay
 --until-step`, which starts at the checkpoint before it) and, of runs that are not too long, from the start. Said is the processor
@@ -33,14 +33,15 @@ def timed(argv):
 
 
 class Bench:
-    def __init__(self, build, folder):
+    def __init__(self, build, folder, batch):
+        self.batch = batch
         self.deja, self.train = build / "bin" / "deja", build / "examples" / "digits" / "digits_train"
         self.trace = folder / "run.deja"
 
     def record(self, steps, *args):
         shutil.rmtree(self.trace, ignore_errors=True)
         return timed([self.deja, "record", "--loopback", "-n", 2, "--checkpoint-every", EVERY, "--out", self.trace, "--", self.train,
-                      "--batch=16", f"--steps={steps}", "--log-every=1000000", *args])[0][0]
+                      f"--batch={self.batch}", f"--steps={steps}", "--log-every=1000000", *args])[0][0]
 
     def first_nan(self):
         """Number of the first operation with a NaN, and its step; nothing: there is none."""
@@ -76,9 +77,10 @@ def main():
     parser.add_argument("--lengths", default="150,1500,15000")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--nan-steps", type=int, default=2000, help="steps of the run with a NaN; 0: none")
+    parser.add_argument("--batch", type=int, default=16, help="samples a step: with 1 a long run is recorded in a minute")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="late-replay-") as folder:
-        bench = Bench(options.build.resolve(), Path(folder))
+        bench = Bench(options.build.resolve(), Path(folder), options.batch)
         if options.nan_steps:
             bench.record(options.nan_steps, "--fault=nan")
             found = bench.first_nan()
