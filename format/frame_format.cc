@@ -38,6 +38,14 @@ uint64_t Checksum(std::span<const std::byte> bytes) {
   return XXH64(bytes.data(), bytes.size(), 0);
 }
 
+uint64_t Checksum(std::span<const std::byte> first, std::span<const std::byte> second) {
+  XXH64_state_t state;
+  XXH64_reset(&state, 0);
+  XXH64_update(&state, first.data(), first.size());
+  XXH64_update(&state, second.data(), second.size());
+  return XXH64_digest(&state);
+}
+
 std::array<std::byte, kFrameHeaderBytes> EncodeFrameHeader(const FrameHeader& header) {
   std::array<std::byte, kFrameHeaderBytes> bytes{};
   std::memcpy(bytes.data(), kSync.data(), kSync.size());

@@ -61,6 +61,8 @@ struct FrameHeader {
 
 // XXH64, seed 0 (docs/decisions/0002-frame-checksum.md says why not another).
 uint64_t Checksum(std::span<const std::byte> bytes);
+// Of `first` and `second`, one behind the other.
+uint64_t Checksum(std::span<const std::byte> first, std::span<const std::byte> second);
 
 std::array<std::byte, kFrameHeaderBytes> EncodeFrameHeader(const FrameHeader& header);
 

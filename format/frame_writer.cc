@@ -1,6 +1,7 @@
 #include "format/frame_writer.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,32 @@ Status FrameWriter::Append(std::span<const std::byte> first, std::span<const std
   return written;
 }
 
+Status FrameWriter::Begin(size_t payload_bytes) {
+  if (payload_bytes > kMaxFrameRawBytes) {
+    return Fail(ErrorCode::kLimit, "a frame of " + std::to_string(payload_bytes) +
+                                       " bytes is larger than the format allows");
+  }
+  return file_->size() == 0 ? Append(std::as_bytes(std::span(kMagic)), {}) : Status{};
+}
+
+Result<uint64_t> FrameWriter::WriteInTwo(FrameType type, std::span<const std::byte> head,
+                                         std::span<const std::byte> data) {
+  const size_t size = head.size() + data.size();
+  DEJA_RETURN_IF_ERROR(Begin(size));
+  FrameHeader header;
+  header.type = type;
+  header.raw_size = static_cast<uint32_t>(size);
+  header.stored_size = header.raw_size;
+  header.payload_checksum = Checksum(head, data);
+  std::array<std::byte, kFrameHeaderBytes + kMaxHeadBytes> first;
+  const auto encoded = EncodeFrameHeader(header);
+  std::copy(encoded.begin(), encoded.end(), first.begin());
+  std::copy(head.begin(), head.end(), first.begin() + kFrameHeaderBytes);
+  const uint64_t offset = file_->size();
+  DEJA_RETURN_IF_ERROR(Append(std::span(first).first(kFrameHeaderBytes + head.size()), data));
+  return offset;
+}
+
 Result<uint64_t> FrameWriter::Write(FrameType type, std::span<const std::byte> payload) {
   const bool compress = type != FrameType::kPayloadChunk && type != FrameType::kEnd &&
                         payload.size() <= kMaxFrameRawBytes;
@@ -47,12 +74,7 @@ Result<uint64_t> FrameWriter::Write(FrameType type, std::span<const std::byte> p
 
 Result<uint64_t> FrameWriter::WriteCompressed(FrameType type, std::span<const std::byte> payload,
                                               std::span<const std::byte> compressed) {
-  if (payload.size() > kMaxFrameRawBytes) {
-    return Fail(ErrorCode::kLimit, "a frame of " + std::to_string(payload.size()) +
-                                       " bytes is larger than the format allows");
-  }
-  if (file_->size() == 0) DEJA_RETURN_IF_ERROR(Append(std::as_bytes(std::span(kMagic)), {}));
-
+  DEJA_RETURN_IF_ERROR(Begin(payload.size()));
   FrameHeader header;
   header.type = type;
   header.raw_size = static_cast<uint32_t>(payload.size());

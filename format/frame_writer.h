@@ -32,6 +32,12 @@ class FrameWriter {
   Result<uint64_t> WriteCompressed(FrameType type, std::span<const std::byte> payload,
                                    std::span<const std::byte> compressed);
 
+  // A frame whose payload is `head` and `data`, stored as it is: large data is written from where
+  // it lies. `head`: at most kMaxHeadBytes.
+  static constexpr size_t kMaxHeadBytes = 128;
+  Result<uint64_t> WriteInTwo(FrameType type, std::span<const std::byte> head,
+                              std::span<const std::byte> data);
+
   Result<uint64_t> WriteHeader(const TraceHeader& header);
   // An index of any size, cut into frames: those with batches first, then, by their hashes,
   // payloads and pieces in blocks that can be read one at a time. `footer` then says where they
@@ -47,6 +53,7 @@ class FrameWriter {
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
 
  private:
+  Status Begin(size_t payload_bytes);
   Status Append(std::span<const std::byte> first, std::span<const std::byte> second);
   Status WriteIndexBlocks(const Index& index, Footer& footer);
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <set>
@@ -24,6 +25,7 @@ constexpr uint64_t kIndexElementBytes = 8;    // around each of them
 constexpr uint64_t kIndexPieceBytes = 64;     // of a piece, at most
 constexpr size_t kLeastDifference = 1 << 10;  // bytes; the frame has an eighth of these
 constexpr double kDifferencePays = 0.9;       // of the size without it
+constexpr uint32_t kChunkDataField = 7;       // PayloadChunk.data
 
 }  // namespace
 
@@ -320,11 +322,18 @@ Result<uint64_t> RankWriter::WriteChunk(const PayloadPart& part) {
 }
 
 Result<uint64_t> RankWriter::AppendChunk(const PayloadChunk& chunk) {
-  const size_t size = EncodedSize(chunk);
-  DEJA_RETURN_IF_ERROR(MakeRoom(*payloads_file_, size));
-  if (message_.size() < size) message_.resize(size);
-  Encode(chunk, std::span(message_).first(size));
-  return payloads_->Write(FrameType::kPayloadChunk, std::span(std::as_const(message_)).first(size));
+  DEJA_RETURN_IF_ERROR(MakeRoom(*payloads_file_, EncodedSize(chunk)));
+  // Fields may come in any order: with its bytes last a chunk is written from where they lie.
+  PayloadChunk without_data = chunk;
+  without_data.data = {};
+  std::array<std::byte, FrameWriter::kMaxHeadBytes> head;
+  WireWriter writer(head);
+  EncodeTo(writer, without_data);
+  writer.Tag(kChunkDataField, WireType::kBytes);
+  writer.Varint(chunk.data.size());
+  return payloads_->WriteInTwo(FrameType::kPayloadChunk,
+                               std::span(std::as_const(head)).first(writer.size()),
+                               AsBytes(chunk.data));
 }
 
 Result<bool> RankWriter::WritePayload(const PayloadPart& part) {

@@ -199,7 +199,6 @@ class RankWriter {
   bool spend_reserve_ = false;
   Footer totals_;
   std::vector<std::byte> scratch_;
-  std::vector<std::byte> message_;
   std::vector<std::byte> difference_;
   PayloadBases bases_;
 };

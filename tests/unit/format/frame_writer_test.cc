@@ -56,6 +56,26 @@ TEST(FrameWriterTest, WhicheverWriteFailsTheFileHoldsAPrefixOfTheFrames) {
   }
 }
 
+TEST(FrameWriterTest, AFrameInTwoPartsIsTheSameAsInOne) {
+  std::mt19937_64 random(3);
+  std::string data(100000, '\0');
+  for (char& byte : data) byte = static_cast<char>(random());
+  for (const size_t head :
+       {size_t{0}, size_t{1}, size_t{31}, size_t{90}, FrameWriter::kMaxHeadBytes}) {
+    for (const size_t size : {size_t{0}, size_t{1}, size_t{33}, data.size() - head}) {
+      const std::string payload = data.substr(0, head + size);
+      std::vector<std::byte> whole;
+      std::vector<std::byte> in_two;
+      FrameWriter first(std::make_unique<MemoryAppendFile>(&whole));
+      FrameWriter second(std::make_unique<MemoryAppendFile>(&in_two));
+      EXPECT_EQ(*first.Write(FrameType::kPayloadChunk, AsBytes(payload)),
+                *second.WriteInTwo(FrameType::kPayloadChunk, AsBytes(payload).first(head),
+                                   AsBytes(payload).subspan(head)));
+      EXPECT_EQ(whole, in_two) << head << " " << size;
+    }
+  }
+}
+
 TEST(FrameWriterTest, AFailedSyncIsTheEndToo) {
   std::vector<std::byte> bytes;
   Faults faults{2, false, 0, 0};
