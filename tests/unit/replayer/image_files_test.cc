@@ -25,6 +25,8 @@ using testing::HasSubstr;
 class ImageFilesTest : public testing::Test {
  protected:
   ImageFilesTest() {
+    // What runs the tests may leave its log open.
+    close_range(STDERR_FILENO + 1, ~0u, 0);
     char pattern[] = "/tmp/deja-image-files-XXXXXX";
     root_ = fs::canonical(mkdtemp(pattern));
     fs::create_directories(root_ / "scratch");
