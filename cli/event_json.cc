@@ -80,6 +80,22 @@ struct JsonWriter {
     json["bytes"] = m.bytes;
     json["missing"] = m.missing;
   }
+  void operator()(const format::OptimizerUpdate& m) const {
+    json["optimizer"] = OptimizerName(m.optimizer);
+    json["update"] = m.updates;
+    json["count"] = m.count;
+    json["learning_rate"] = m.learning_rate;
+    json["beta1"] = m.beta1;
+    json["beta2"] = m.beta2;
+    json["epsilon"] = m.epsilon;
+    json["weight_decay"] = m.weight_decay;
+    json["gradient_scale"] = m.gradient_scale;
+    json["nesterov"] = m.nesterov != 0;
+    for (const auto& [name, address] :
+         {std::pair{"parameters", m.parameters}, std::pair{"first_moment", m.first_moment},
+          std::pair{"second_moment", m.second_moment}, std::pair{"gradient", m.gradient}})
+      if (address != 0) json[name] = fmt::format("{:#x}", address);
+  }
   void operator()(const format::Note& m) const { json["text"] = m.text; }
   void operator()(const format::ThreadStart& m) const {
     json["name"] = m.name;

@@ -201,6 +201,10 @@ struct Describer {
     return fmt::format("checkpoint {} at step {}: {} items, {} bytes{}", m.number, m.step, m.items,
                        m.bytes, missing);
   }
+  std::string operator()(const format::OptimizerUpdate& m) const {
+    return fmt::format("update {} of {} elements by {}, learning rate {}", m.updates, m.count,
+                       OptimizerName(m.optimizer), m.learning_rate);
+  }
   std::string operator()(const format::Note& m) const { return fmt::format("note {}", m.text); }
   std::string operator()(const format::ThreadStart& m) const {
     return fmt::format("thread {} starts", m.name);

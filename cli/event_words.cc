@@ -26,6 +26,7 @@ constexpr std::array kKinds = {
     KindRow{format::EventKind::kStep, "step"},
     KindRow{format::EventKind::kSnapshot, "snapshot"},
     KindRow{format::EventKind::kCheckpoint, "checkpoint"},
+    KindRow{format::EventKind::kOptimizerUpdate, "update"},
     KindRow{format::EventKind::kNote, "note"},
     KindRow{format::EventKind::kThreadStart, "thread-start"},
     KindRow{format::EventKind::kThreadEnd, "thread-end"},
@@ -73,6 +74,12 @@ std::string DTypeText(uint64_t dtype) {
 std::string ClockName(format::ClockSource source) {
   const char* name = format::ClockSourceName(static_cast<uint32_t>(source));
   return name == nullptr ? fmt::format("clock {}", static_cast<uint32_t>(source)) : name;
+}
+
+std::string OptimizerName(uint32_t optimizer) {
+  constexpr std::array kNames = {"SGD", "Adam", "AdamW"};
+  if (optimizer == 0 || optimizer > kNames.size()) return fmt::format("optimizer {}", optimizer);
+  return kNames[optimizer - 1];
 }
 
 std::string HashText(const Hash128& hash) {

@@ -21,6 +21,8 @@ std::string KindNames();
 std::string DTypeText(uint64_t dtype);
 // "realtime"; "clock 77" for one that this version does not know.
 std::string ClockName(format::ClockSource source);
+// "Adam"; "optimizer 77" for one that this version does not know.
+std::string OptimizerName(uint32_t optimizer);
 // In hexadecimal.
 std::string HashText(const Hash128& hash);
 

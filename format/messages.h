@@ -182,6 +182,25 @@ struct Checkpoint {
   InlineVec<uint64_t, kMaxCheckpointFiles> positions;    // … and how far they were read
 };
 
+// The optimizer has changed what the program has registered (deja_update in include/deja.h).
+struct OptimizerUpdate {
+  uint32_t optimizer = 0;  // deja_optimizer_t
+  uint32_t dtype = 0;
+  uint64_t count = 0;  // elements of each of these
+  uint64_t parameters = 0;
+  uint64_t first_moment = 0;  // 0: none
+  uint64_t second_moment = 0;
+  uint64_t gradient = 0;
+  uint64_t updates = 0;  // by this optimizer so far, this one among them
+  double learning_rate = 0;
+  double beta1 = 0;  // of SGD: the momentum
+  double beta2 = 0;  // of SGD: the dampening
+  double epsilon = 0;
+  double weight_decay = 0;
+  double gradient_scale = 0;  // what gradients are multiplied by before
+  uint32_t nesterov = 0;
+};
+
 struct Note {
   std::string_view text;
 };
@@ -392,6 +411,7 @@ enum class EventKind : uint32_t {
   kTransfer = 30,
   kChild = 31,
   kCheckpoint = 33,
+  kOptimizerUpdate = 34,
 };
 
 struct EventHead {
@@ -405,7 +425,7 @@ using EventBody =
     std::variant<std::monostate, CallEnter, CallLeave, CallResults, Input, Step, Snapshot, Note,
                  ClockRun, ThreadStart, ThreadEnd, CommCreated, ModuleLoaded, StackDefined, Crash,
                  ProcessExit, Degraded, AsyncError, HandleDefined, InputFile, FileRead,
-                 ConnectionOpened, Transfer, Child, WindowChange, Checkpoint>;
+                 ConnectionOpened, Transfer, Child, WindowChange, Checkpoint, OptimizerUpdate>;
 
 struct Event : EventHead {
   EventBody body;
@@ -425,7 +445,9 @@ struct PayloadChunk {
   uint32_t element_size = 0;
   std::string_view data;
   uint64_t step = 0;
-  uint64_t base = 0;  // offset in the file of the chunk that this one is a difference to
+  uint64_t base = 0;        // offset in the file of the chunk that this one is a difference to
+  uint64_t prediction = 0;  // the same of the frame that says how it was predicted …
+  uint32_t state = 0;       // … and which part of the state it is (format/prediction.h)
 };
 
 struct ThreadRange {
@@ -513,6 +535,15 @@ struct IndexBlock {
   Hash128 first_hash;
 };
 
+// Payloads that are differences to what an optimizer should have made.
+struct Predicted {
+  uint64_t payloads = 0;
+  uint64_t payload_bytes = 0;
+  uint64_t stored_bytes = 0;  // of their chunks
+  uint64_t elements = 0;
+  uint64_t exact = 0;  // of these, as predicted
+};
+
 struct Footer {
   uint64_t index_offset = 0;
   uint64_t events = 0;
@@ -534,6 +565,7 @@ struct Footer {
   Pressure pressure;
   uint64_t oom_kills = 0;
   std::vector<IndexBlock> index_blocks;
+  Predicted predicted;
 };
 
 // ---- The field lists. V is called as v(number, field). M is `T` or `const T`.
@@ -590,6 +622,11 @@ DEJA_VISIT(Checkpoint) {
   v(1, m.number); v(2, m.step); v(3, m.items); v(4, m.bytes); v(5, m.missing); v(6, m.threads_made);
   v(7, m.processes_made); v(8, m.descriptors); v(9, m.positions);
 }
+DEJA_VISIT(OptimizerUpdate) {
+  v(1, m.optimizer); v(2, m.dtype); v(3, m.count); v(4, m.parameters); v(5, m.first_moment);
+  v(6, m.second_moment); v(7, m.gradient); v(8, m.updates); v(9, m.learning_rate); v(10, m.beta1);
+  v(11, m.beta2); v(12, m.epsilon); v(13, m.weight_decay); v(14, m.gradient_scale); v(15, m.nesterov);
+}
 DEJA_VISIT(Note) { v(1, m.text); }
 DEJA_VISIT(ThreadStart) { v(1, m.thread); v(2, m.name); v(3, m.tid); }
 DEJA_VISIT(ThreadEnd) {}
@@ -637,7 +674,7 @@ DEJA_VISIT(Child) { v(1, m.number); v(2, m.pid); v(3, m.ended); v(4, m.exit_code
 DEJA_VISIT(EventHead) { v(1, m.thread); v(2, m.seq); v(3, m.time_ns); }
 DEJA_VISIT(PayloadChunk) {
   v(1, m.hash); v(2, m.total_size); v(3, m.offset); v(4, m.size); v(5, m.codec); v(6, m.element_size);
-  v(7, m.data); v(8, m.step); v(9, m.base);
+  v(7, m.data); v(8, m.step); v(9, m.base); v(10, m.prediction); v(11, m.state);
 }
 DEJA_VISIT(ThreadRange) { v(1, m.thread); v(2, m.first_seq); v(3, m.last_seq); }
 DEJA_VISIT(CommRange) { v(1, m.comm); v(2, m.first_seq); v(3, m.last_seq); }
@@ -664,12 +701,15 @@ DEJA_VISIT(Pressure) {
   v(6, m.payload_bytes);
 }
 DEJA_VISIT(IndexBlock) { v(1, m.offset); v(2, m.first_hash); }
+DEJA_VISIT(Predicted) {
+  v(1, m.payloads); v(2, m.payload_bytes); v(3, m.stored_bytes); v(4, m.elements); v(5, m.exact);
+}
 DEJA_VISIT(Footer) {
   v(1, m.index_offset); v(2, m.events); v(3, m.payloads); v(4, m.payload_bytes); v(5, m.first_step);
   v(6, m.last_step); v(7, m.steps); v(8, m.events_lost); v(9, m.payloads_lost); v(10, m.swept);
   v(11, m.fate); v(12, m.partial_payloads); v(13, m.partial_payload_bytes);
   v(15, m.segments); v(16, m.dropped); v(17, m.payloads_dropped); v(18, m.payload_bytes_dropped);
-  v(19, m.pressure); v(20, m.oom_kills); v(21, m.index_blocks);
+  v(19, m.pressure); v(20, m.oom_kills); v(21, m.index_blocks); v(22, m.predicted);
 }
 // clang-format on
 
@@ -728,6 +768,8 @@ template <>
 inline constexpr EventKind kKindOf<Child> = EventKind::kChild;
 template <>
 inline constexpr EventKind kKindOf<Checkpoint> = EventKind::kCheckpoint;
+template <>
+inline constexpr EventKind kKindOf<OptimizerUpdate> = EventKind::kOptimizerUpdate;
 
 }  // namespace deja::format
 

@@ -51,6 +51,8 @@ __attribute__((weak)) void deja_impl_note(const char* text);
 __attribute__((weak)) void deja_impl_tensor(const char* name, const void* data,
                                             const int64_t* shape, int dims, deja_dtype_t dtype);
 __attribute__((weak)) void deja_impl_state(const char* name, const void* data, size_t bytes);
+struct deja_optimizer_update;
+__attribute__((weak)) void deja_impl_update(const struct deja_optimizer_update* update);
 
 /* Step `step` of the training loop begins. Returns the step to go on with: `step`, except that the
  * first call in a replay from a checkpoint restores what is registered and returns the step of the
@@ -109,6 +111,41 @@ static inline void deja_tensor(const char* name, const void* data, const int64_t
 /* The same for opaque state, such as that of a random number generator. */
 static inline void deja_state(const char* name, const void* data, size_t bytes) {
   if (deja_impl_state) deja_impl_state(name, data, bytes);
+}
+
+/* Optimizers whose state `deja pack --predict` can work out again. */
+typedef enum {
+  DEJA_SGD = 1,  /* with momentum or without */
+  DEJA_ADAM = 2, /* weight decay, if any, is added to the gradient */
+  DEJA_ADAMW = 3 /* weight decay shrinks the parameters first */
+} deja_optimizer_t;
+
+/* One update of parameters that are registered, or of a part of them, by an optimizer whose moments
+ * are registered (each of them whole: as many elements as its tensor). What was summed by
+ * collectives into `gradient` is found in the recording by its address; nothing is copied. What is
+ * said here need not be right: what really came of the update is what is kept. */
+typedef struct deja_optimizer_update {
+  deja_optimizer_t optimizer;
+  deja_dtype_t dtype; /* of all four; DEJA_FLOAT32 can be predicted */
+  uint64_t count;     /* elements of each of the four */
+  const void* parameters;
+  const void* first_moment;  /* null: none */
+  const void* second_moment; /* null: none */
+  const void* gradient;
+  uint64_t updates; /* by this optimizer so far, this one among them */
+  double learning_rate;
+  double beta1; /* of SGD: the momentum */
+  double beta2; /* of SGD: the dampening */
+  double epsilon;
+  double weight_decay;
+  double gradient_scale; /* what the gradient is multiplied by before anything else: mostly 1 */
+  int nesterov;
+} deja_update_t;
+
+/* An update is about to be made, or has just been made: in any case before the gradient's memory is
+ * used for something else. */
+static inline void deja_update(const deja_update_t* update) {
+  if (deja_impl_update) deja_impl_update(update);
 }
 
 #ifdef __cplusplus

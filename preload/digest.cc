@@ -5,8 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "common/float_mode.h"
 #include "preload/digest_kernels.h"
-#include "preload/float_mode.h"
 
 namespace deja::preload {
 namespace {

@@ -7,8 +7,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "common/float_mode.h"
 #include "preload/cuda/digest_kernel.h"
-#include "preload/float_mode.h"
 
 namespace deja::preload {
 namespace {

@@ -177,6 +177,8 @@ class Engine {
   virtual void OnCheckpointWanted() {}
   virtual void OnNote(std::string_view text) = 0;
   virtual void OnSnapshot(const SnapshotCall& call) = 0;
+  // The program's optimizer makes an update. A replay has nothing to do with it.
+  virtual void OnUpdate(const format::OptimizerUpdate& update) { (void)update; }
 
   // On the new thread, before the program's start routine / after it (also when it is cancelled).
   virtual void OnThreadStart() = 0;

@@ -60,6 +60,7 @@ class RecorderEngine final : public preload::Engine {
   void OnCheckpointWanted() override;
   void OnNote(std::string_view text) override;
   void OnSnapshot(const preload::SnapshotCall& call) override;
+  void OnUpdate(const format::OptimizerUpdate& update) override;
   void OnThreadStart() override {}  // a thread's stream begins with its first event
   void OnThreadEnd() override;
   void OnCrash(int signal, const siginfo_t* info, void* ucontext) override;

@@ -46,6 +46,12 @@ void RecorderEngine::OnNote(std::string_view text) {
   if (rec != nullptr) rec->writer.Write(format::Note{text.substr(0, kMaxNote)});
 }
 
+void RecorderEngine::OnUpdate(const format::OptimizerUpdate& update) {
+  ErrnoKeeper keep;
+  Recording* rec = Active();
+  if (rec != nullptr) rec->writer.Write(update);
+}
+
 void RecorderEngine::OnSnapshot(const preload::SnapshotCall& call) {
   ErrnoKeeper keep;
   Recording* rec = Active();

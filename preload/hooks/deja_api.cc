@@ -9,6 +9,7 @@
 #include "preload/guard.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
+#include "preload/update_call.h"
 
 namespace deja::preload {
 namespace {
@@ -129,5 +130,14 @@ DEJA_EXPORT void deja_impl_state(const char* name, const void* data, size_t byte
   int saved_errno = errno;
   Guard guard;
   engine->OnSnapshot(call);
+  errno = saved_errno;
+}
+
+DEJA_EXPORT void deja_impl_update(const UpdateCall* call) {
+  Engine* engine = call != nullptr ? EngineForHook() : nullptr;
+  if (engine == nullptr) return;
+  const int saved_errno = errno;
+  const Guard guard;
+  engine->OnUpdate(DescribeUpdate(*call));
   errno = saved_errno;
 }

@@ -89,5 +89,24 @@ TEST_F(RecorderEngineTest, SnapshotsCarryNameShapeAndPayload) {
   EXPECT_EQ(log().payloads.count(snapshot.tensor.hash), 1u);
 }
 
+TEST_F(RecorderEngineTest, UpdatesAreEvents) {
+  format::OptimizerUpdate update;
+  update.optimizer = 2;
+  update.count = 4;
+  update.gradient = 0x1000;
+  update.learning_rate = 0.5;
+  engine_->OnUpdate(update);
+  EXPECT_EQ(FakeLog::made, 0) << "this is no rank yet";
+  InitRank(kComm);
+  update.updates = 2;
+  engine_->OnUpdate(update);
+  const auto updates = All<format::OptimizerUpdate>();
+  ASSERT_EQ(updates.size(), 2u);
+  EXPECT_EQ(updates[0].updates, 0u);
+  EXPECT_EQ(updates[1].updates, 2u);
+  EXPECT_EQ(updates[1].gradient, 0x1000u);
+  EXPECT_EQ(updates[1].learning_rate, 0.5);
+}
+
 }  // namespace
 }  // namespace deja::recorder

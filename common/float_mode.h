@@ -1,10 +1,10 @@
 // While one lives, the floating-point unit is in its default mode. The program may have changed
-// rounding, flushed denormals to zero or unmasked exceptions; digests must have the same bits all
-// the same, raise nothing, and leave no flags behind.
+// rounding, flushed denormals to zero or unmasked exceptions; what is computed must have the same
+// bits all the same, raise nothing, and leave no flags behind.
 //
 // On the stack of one thread.
-#ifndef DEJA_PRELOAD_FLOAT_MODE_H_
-#define DEJA_PRELOAD_FLOAT_MODE_H_
+#ifndef DEJA_COMMON_FLOAT_MODE_H_
+#define DEJA_COMMON_FLOAT_MODE_H_
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -12,7 +12,7 @@
 #include <cfenv>
 #endif
 
-namespace deja::preload {
+namespace deja {
 
 class DefaultFloatMode {
  public:
@@ -40,6 +40,6 @@ class DefaultFloatMode {
 #endif
 };
 
-}  // namespace deja::preload
+}  // namespace deja
 
-#endif  // DEJA_PRELOAD_FLOAT_MODE_H_
+#endif  // DEJA_COMMON_FLOAT_MODE_H_
