@@ -255,6 +255,12 @@ Result<std::unique_ptr<TempFolder>> UnpackBundle(const std::string& path) {
 
 Result<BundleResult> WriteBundle(const std::string& trace_path, const std::string& out,
                                  const PackOptions& options) {
+  if (options.predict && options.max_bytes != 0) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "packing " + trace_path +
+                    ": checkpoints are predicted from what came before them, and a bundle of a "
+                    "limited size keeps the last steps first: ask for one of the two");
+  }
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<Trace> trace, Trace::Open(trace_path));
   struct stat info {};
   if (lstat(out.c_str(), &info) == 0) {

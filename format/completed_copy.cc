@@ -50,6 +50,7 @@ Status CopyCompleted(const std::string& folder, const std::string& out) {
   footer.payload_bytes = 0;
   footer.partial_payloads = 0;
   footer.partial_payload_bytes = 0;
+  footer.predicted = {};
   footer.swept = 1;
   footer.segments.clear();  // one file has them all
   footer.index_offset = 0;

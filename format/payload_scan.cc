@@ -1,13 +1,34 @@
 #include "format/payload_scan.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <span>
 #include <unordered_set>
 #include <vector>
 
+#include "format/chunk_reader.h"
 #include "format/element_difference.h"
-#include "format/payload_table.h"
+#include "format/message_codec.h"
+#include "format/prediction.h"
 
 namespace deja::format {
+namespace {
+
+// Whether what the prediction in this frame builds on is among the `good` chunks.
+bool CanBePredicted(std::span<const std::byte> frame, const std::unordered_set<uint64_t>& good) {
+  Prediction prediction;
+  if (!Decode(frame, prediction)) return false;
+  const auto is_good = [&](uint64_t at) { return good.count(at) != 0; };
+  for (const uint64_t at :
+       {prediction.parameters, prediction.first_moment, prediction.second_moment})
+    if (at != 0 && !is_good(at)) return false;
+  return std::all_of(prediction.updates.begin(), prediction.updates.end(),
+                     [&](const PredictedUpdate& update) {
+                       return std::all_of(update.chunks.begin(), update.chunks.end(), is_good);
+                     });
+}
+
+}  // namespace
 
 bool ScanPayloadFile(const ReadFile& file, const PayloadScan& scan) {
   FrameReader reader(file);
@@ -30,13 +51,15 @@ bool ScanPayloadFile(const ReadFile& file, const PayloadScan& scan) {
       if (frame.outcome == FrameOutcome::kTornTail) return true;
       continue;
     }
+    if (frame.type == FrameType::kPrediction && CanBePredicted(payload, good))
+      good.insert(frame.offset);
     if (frame.type != FrameType::kPayloadChunk) continue;
     PayloadChunk chunk;
     const Status parsed = ParseChunk(payload, chunk);
     // What it builds on is damaged, and that has been said.
-    if (parsed && IsDifference(static_cast<TensorCodec>(chunk.codec)) &&
-        good.count(chunk.base) == 0)
-      continue;
+    const auto codec = static_cast<TensorCodec>(chunk.codec);
+    if (parsed && IsDifference(codec) && good.count(chunk.base) == 0) continue;
+    if (parsed && codec == TensorCodec::kPrediction && good.count(chunk.prediction) == 0) continue;
     if (parsed) good.insert(frame.offset);
     if (parsed && scan.chunk(chunk, frame.offset)) continue;
     frame.outcome = FrameOutcome::kCorrupt;

@@ -4,11 +4,8 @@
 #include <cstring>
 #include <string>
 
-#include "format/element_difference.h"
+#include "format/chunk_reader.h"
 #include "format/frame_format.h"
-#include "format/frame_reader.h"
-#include "format/message_codec.h"
-#include "format/payload_bases.h"
 #include "format/payload_scan.h"
 #include "format/tensor_codec.h"
 
@@ -41,22 +38,6 @@ Status Incomplete() {
 }
 
 }  // namespace
-
-Status ParseChunk(std::span<const std::byte> frame, PayloadChunk& chunk) {
-  const auto bad = [](const char* what) {
-    return Fail(ErrorCode::kCorrupt, std::string("payload chunk: ") + what);
-  };
-  if (!Decode(frame, chunk)) return bad("it cannot be decoded");
-  if (chunk.hash.IsZero()) return bad("it has no hash");
-  if (chunk.size > kPayloadChunkBytes || chunk.total_size > kMaxPayloadBytes) {
-    return bad("larger than the format allows");
-  }
-  if (chunk.offset > chunk.total_size || chunk.size > chunk.total_size - chunk.offset) {
-    return bad("it lies outside of its payload");
-  }
-  if (chunk.size == 0 && chunk.total_size != 0) return bad("it is empty");
-  return {};
-}
 
 void PayloadTable::SetIndex(std::unique_ptr<PayloadIndex> index) {
   by_need_ = std::make_unique<ByNeed>();
@@ -323,77 +304,14 @@ Status PayloadTable::StreamTogether(const Hash128& hash,
   return StreamPieces(hash, *total_size, pieces, sink);
 }
 
-std::string PayloadTable::PlaceOf(uint32_t segment, uint64_t offset) const {
-  return files_.at(segment)->name() + ", offset " + std::to_string(offset) + ": ";
-}
-
-Status PayloadTable::ReadFrame(uint32_t segment, uint64_t offset, std::vector<std::byte>& frame,
-                               PayloadChunk& chunk) const {
-  const auto file = files_.find(segment);
-  if (file == files_.end() || file->second == nullptr) return Incomplete();
-  FrameReader reader(*file->second);
-  const FrameResult result = reader.ReadAt(offset, frame);
-  if (result.outcome != FrameOutcome::kRecord || result.type != FrameType::kPayloadChunk) {
-    return Fail(
-        ErrorCode::kCorrupt,
-        PlaceOf(segment, offset) + (result.reason.empty() ? "not a payload chunk" : result.reason));
-  }
-  return ParseChunk(frame, chunk);
-}
-
 Status PayloadTable::ReadChunk(const Hash128& hash, uint64_t total_size, const Piece& piece,
                                std::vector<std::byte>& frame, PayloadChunk& chunk) const {
-  DEJA_RETURN_IF_ERROR(ReadFrame(piece.segment, piece.frame, frame, chunk));
+  const auto file = files_.find(piece.segment);
+  if (file == files_.end() || file->second == nullptr) return Incomplete();
+  const ChunkReader reader(*file->second);
+  DEJA_RETURN_IF_ERROR(reader.Read(piece.frame, frame, chunk));
   if (chunk.hash != hash || chunk.total_size != total_size) {
-    return Fail(ErrorCode::kCorrupt,
-                PlaceOf(piece.segment, piece.frame) + "a chunk of another payload");
-  }
-  return {};
-}
-
-// What a chunk builds on stands before it in its file, so that there is no way around in a circle.
-Status PayloadTable::DecodeChunk(const PayloadChunk& chunk, uint32_t segment, uint64_t frame,
-                                 std::span<std::byte> out) const {
-  const auto kind_of = [](const PayloadChunk& from) {
-    return DifferenceKind{static_cast<TensorCodec>(from.codec), from.element_size};
-  };
-  const auto differs = [](const PayloadChunk& from) {
-    return IsDifference(static_cast<TensorCodec>(from.codec));
-  };
-  const auto decode = [&](const PayloadChunk& from, std::span<std::byte> to) {
-    const TensorCodec codec =
-        differs(from) ? TensorCodec::kPlanes : static_cast<TensorCodec>(from.codec);
-    return DecodeTensor(codec, from.element_size, AsBytes(from.data), to);
-  };
-  DEJA_RETURN_IF_ERROR(decode(chunk, out));
-  if (!differs(chunk)) return {};
-  const DifferenceKind kind = kind_of(chunk);
-  std::vector<std::byte> bytes;
-  std::vector<std::byte> decoded(out.size());
-  PayloadChunk base = chunk;
-  for (uint32_t differences = 1; differs(base); ++differences) {
-    const uint64_t at = base.base;
-    const auto bad = [&](const char* what) {
-      return Fail(ErrorCode::kCorrupt, PlaceOf(segment, frame) + what);
-    };
-    if (differences > kMaxDifferences) return bad("it builds on too many other chunks");
-    if (at >= frame) return bad("it builds on what comes after it");
-    base = PayloadChunk();
-    if (const Status read = ReadFrame(segment, at, bytes, base); !read)
-      return Fail(
-          read.error().code,
-          PlaceOf(segment, frame) + "what it builds on cannot be read: " + read.error().message);
-    if (base.offset != chunk.offset || base.size != chunk.size)
-      return bad("it builds on a chunk of another place");
-    DEJA_RETURN_IF_ERROR(decode(base, decoded));
-    if (!differs(base)) {
-      ApplyDifference(kind, decoded, out);
-    } else if (kind_of(base) == kind) {
-      JoinDifferences(kind, decoded, out);
-    } else {
-      return bad("it builds on a difference of another kind");
-    }
-    frame = at;
+    return Fail(ErrorCode::kCorrupt, reader.PlaceOf(piece.frame) + "a chunk of another payload");
   }
   return {};
 }
@@ -432,7 +350,7 @@ Status PayloadTable::ReadPiece(
   PayloadChunk chunk;
   DEJA_RETURN_IF_ERROR(ReadChunk(hash, total_size, piece, frame, chunk));
   decoded.resize(static_cast<size_t>(chunk.size));
-  DEJA_RETURN_IF_ERROR(DecodeChunk(chunk, piece.segment, piece.frame, decoded));
+  DEJA_RETURN_IF_ERROR(ChunkReader(*files_.at(piece.segment)).Decode(chunk, piece.frame, decoded));
   sink(chunk.offset, decoded);
   return {};
 }

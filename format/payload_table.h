@@ -29,10 +29,6 @@
 
 namespace deja::format {
 
-// Decodes the chunk in a frame of type kPayloadChunk and checks its fields against the limits;
-// `chunk.data` points into `frame`.
-Status ParseChunk(std::span<const std::byte> frame, PayloadChunk& chunk);
-
 class PayloadTable {
  public:
   // The payload file of a segment.
@@ -136,14 +132,8 @@ class PayloadTable {
     Piece piece;
   };
   // The chunk in the payload file; its data points into `frame`.
-  Status ReadFrame(uint32_t segment, uint64_t offset, std::vector<std::byte>& frame,
-                   PayloadChunk& chunk) const;
   Status ReadChunk(const Hash128& hash, uint64_t total_size, const Piece& piece,
                    std::vector<std::byte>& frame, PayloadChunk& chunk) const;
-  // Decodes a chunk that stands at `frame` of a segment's file into `out`, with the chunks that it
-  // builds on.
-  Status DecodeChunk(const PayloadChunk& chunk, uint32_t segment, uint64_t frame,
-                     std::span<std::byte> out) const;
   // The bytes of a piece, at most a chunk at a time, each with its offset in the payload.
   Status ReadPiece(const Hash128& hash, uint64_t total_size, const Piece& piece, uint64_t skip_to,
                    const std::function<void(uint64_t, std::span<const std::byte>)>& sink) const;
@@ -153,8 +143,6 @@ class PayloadTable {
   static bool Complete(const Entry& entry);
   bool AddPiece(const Hash128& hash, uint64_t total_size, const Piece& piece) const;
 
-  // For messages: a place in a file that is there.
-  [[nodiscard]] std::string PlaceOf(uint32_t segment, uint64_t offset) const;
   [[nodiscard]] uint64_t FileBytes(uint32_t segment) const;
 
   std::map<uint32_t, const ReadFile*> files_;  // by segment

@@ -271,6 +271,7 @@ void RankReaderImpl::ScanEvents() {
             totals_.fate = footer.fate;
             totals_.swept = footer.swept;
             totals_.oom_kills = footer.oom_kills;
+            totals_.predicted = footer.predicted;
           }
         }
         continue;

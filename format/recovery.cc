@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "format/batch_info.h"
+#include "format/chunk_reader.h"
 #include "format/disk_ledger.h"
 #include "format/file.h"
 #include "format/folder_lock.h"

@@ -178,6 +178,7 @@ Status SmallerTrace::CopyAllEvents() {
     part.footer.payloads = part.footer.payload_bytes = 0;
     part.footer.segments.clear();  // all in one file
     part.footer.partial_payloads = part.footer.partial_payload_bytes = 0;
+    part.footer.predicted = {};
     DEJA_ASSIGN_OR_RETURN(part.footer.events,
                           CopyEvents(*part.reader, *events, part.index.batches, copy, work_));
     uint64_t index = 0;
@@ -213,8 +214,13 @@ SmallerTrace::Wants SmallerTrace::FindWants(const std::vector<size_t>& parts) co
     for (const PayloadUse& use : FindPayloadUses(*parts_[part].reader, wanted))
       wants.push_back({part, use});
   }
-  std::stable_sort(wants.begin(), wants.end(),
-                   [](const Want& a, const Want& b) { return a.use.period > b.use.period; });
+  // What is predicted follows from what was recorded before it.
+  const auto rank_of = [this](Period period) {
+    return options_.predict && period < kStart ? kStart - 1 - period : period;
+  };
+  std::stable_sort(wants.begin(), wants.end(), [&](const Want& a, const Want& b) {
+    return rank_of(a.use.period) > rank_of(b.use.period);
+  });
   return wants;
 }
 
@@ -285,7 +291,11 @@ Result<bool> SmallerTrace::KeepOfPart(std::span<const Want> wants) {
   auto& kept = kept_[Sharing(part)];
   std::unique_ptr<FrameWriter> out;
   std::optional<PayloadCopier> copier;
+  if (options_.predict && part.predictor == nullptr)
+    part.predictor =
+        std::make_unique<CheckpointPredictor>(*part.reader, part.out + "/" + kPayloadsFile);
   const auto done = [&](PayloadInfo info) {
+    if (part.predictor != nullptr) part.predictor->Note(info);
     Resize(end_bytes_, part.end_bytes, part.end_bytes + EncodedSize(info) + kIndexElementBytes);
     part.end_is_exact = false;
     kept.insert(info.hash);
@@ -307,7 +317,13 @@ Result<bool> SmallerTrace::KeepOfPart(std::span<const Want> wants) {
       copier.emplace(*part.reader, *out, work_,
                      options_.zstd_level > kZstdLevel ? options_.zstd_level : 0);
     }
-    DEJA_RETURN_IF_ERROR(copier->Copy(hash, *size, done));
+    if (part.predictor != nullptr && part.predictor->Knows(hash)) {
+      DEJA_RETURN_IF_ERROR(work_.Finish());  // what it follows from
+      DEJA_ASSIGN_OR_RETURN(std::optional<PayloadInfo> info,
+                            part.predictor->Copy(hash, *size, *out));
+      if (info) done(std::move(*info));
+    }
+    if (kept.count(hash) == 0) DEJA_RETURN_IF_ERROR(copier->Copy(hash, *size, done));
     Resize(file_bytes_, part.payloads_bytes, out->offset());
     Advance(*size);
     if (!MayFit()) break;
@@ -388,6 +404,7 @@ Status SmallerTrace::Finish(Part& part) {
   const bool has_all = part.chosen && did_not_fit_.empty() && !options_.steps &&
                        options_.level == Level::kFull && part.reader->left_out().payloads == 0;
   if (!has_all) CountLeftOut(part);
+  if (part.predictor != nullptr) part.footer.predicted = part.predictor->totals();
   std::optional<FrameWriter> payloads;
   if (part.payloads_bytes != 0) {
     DEJA_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> file,

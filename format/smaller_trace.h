@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "common/result.h"
+#include "format/checkpoint_prediction.h"
 #include "format/ordered_work.h"
 #include "format/payload_uses.h"
 #include "format/trace.h"
@@ -57,6 +58,7 @@ class SmallerTrace {
     Index index;
     Footer footer;
     LeftOut left_out;
+    std::unique_ptr<CheckpointPredictor> predictor;  // null: checkpoints are not predicted
   };
   struct Want {
     size_t part;

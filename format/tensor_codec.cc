@@ -257,6 +257,7 @@ Status DecodeTensor(TensorCodec codec, uint32_t element_size, std::span<const st
       return Fail(ErrorCode::kCorrupt, "planes: element size is not 1, 2, 4 or 8");
     case TensorCodec::kDifference:
     case TensorCodec::kElementDifference:
+    case TensorCodec::kPrediction:
       return Fail(ErrorCode::kCorrupt, "a difference without what it is a difference to");
   }
   return Fail(ErrorCode::kCorrupt,

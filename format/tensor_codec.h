@@ -22,6 +22,8 @@ enum class TensorCodec : uint32_t {
   // file can decode (format/element_difference.h).
   kDifference = 3,         // XOR
   kElementDifference = 4,  // of the elements' places in the order of their values
+  // As kElementDifference, to what an optimizer should have made (format/prediction.h).
+  kPrediction = 5,
 };
 
 // Largest chunk that is encoded at once; payloads are cut into chunks of this many bytes.

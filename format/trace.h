@@ -59,11 +59,13 @@ struct PackOptions {
   Level level = Level::kFull;  // bytes of tensors from full on; their digests from digest on
   uint64_t max_bytes = 0;      // of the bundle; 0: as large as it gets
   int zstd_level = 0;          // of events; 0: as they are, or 3 where they are written anew
+  // Checkpoints as differences to what their optimizers should have made. Not with max_bytes.
+  bool predict = false;
   std::function<void(uint64_t, uint64_t)> progress;  // done, total
 
   // Whether a bundle of the files as they are would do, if it is small enough.
   [[nodiscard]] bool TakesAll() const {
-    return ranks.empty() && !steps && level == Level::kFull && zstd_level == 0;
+    return ranks.empty() && !steps && level == Level::kFull && zstd_level == 0 && !predict;
   }
 };
 

@@ -11,18 +11,22 @@ import ctypes
 import ctypes.util
 import itertools
 import json
+import math
 import os
 import re
 import struct
 import sys
+from fractions import Fraction
 
 PROTO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "format", "proto", "trace.proto")
 
 MAGIC = b"DEJA\x01\r\n\x1a"
 SYNC = b"\xde\x1a\xf7\xa3"
 HEADER, EVENTS, CHUNK, INDEX, FOOTER, END = 1, 2, 3, 4, 5, 6
+PREDICTION = 8
 MAX_RAW, MAX_STORED, MAX_CHUNK = 16 << 20, 17 << 20, 1 << 20
 MAX_DIFFERENCES = 15
+MAX_PREDICTIONS, MAX_PIECES = 15, 1024
 HEADER_BYTES = 32
 
 
@@ -375,7 +379,7 @@ def decode_planes(data, size, element):
 
 
 def decode_chunk(chunk):
-    """Its bytes, or of a difference (codecs 3 and 4) the difference."""
+    """Its bytes, or of a difference (codecs 3 to 5) the difference."""
     size, codec = chunk.get(4, 0), chunk.get(5, 0)
     data = bytes.fromhex(chunk.get(7, ""))
     if size > MAX_CHUNK:
@@ -384,7 +388,7 @@ def decode_chunk(chunk):
         out = data
     elif codec == 1:
         out = zstd_decode(data, size)
-    elif codec in (2, 3, 4):
+    elif codec in (2, 3, 4, 5):
         out = decode_planes(data, size, chunk.get(6, 0))
     else:
         raise Corrupt("codec")
@@ -415,22 +419,164 @@ def add_elements(base, folded, element):
     return bytes(out) + bytes(a ^ b for a, b in zip(base[whole:], folded[whole:]))
 
 
+# ---- Single precision: a double has room enough for one operation to be rounded twice, but for a fused one
+
+def single(value):
+    """The nearest float32, of a float or an exact fraction."""
+    if isinstance(value, Fraction):
+        if value == 0:
+            return 0.0
+        # Units of the last place: so that 2^23 <= value / unit < 2^24, but for denormal numbers.
+        exponent = abs(value.numerator).bit_length() - value.denominator.bit_length() - 23
+        if abs(value) < Fraction(2) ** (exponent + 23):
+            exponent -= 1
+        unit = Fraction(2) ** max(exponent, -149)
+        value = float(round(value / unit) * unit)  # round() rounds to even
+    if math.isnan(value) or math.isinf(value):
+        return value
+    try:
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+class Single:
+    """A float32 with the operations of the processor."""
+
+    def __init__(self, value):
+        self.value = single(value)
+
+    def __add__(self, other):
+        return Single(self.value + other.value)
+
+    def __sub__(self, other):
+        return Single(self.value - other.value)
+
+    def __mul__(self, other):
+        return Single(self.value * other.value)
+
+    def __neg__(self):
+        return Single(-self.value)
+
+    def __truediv__(self, other):
+        a, b = self.value, other.value
+        if b != 0:
+            return Single(a / b)
+        if a == 0 or math.isnan(a) or math.isnan(b):
+            return Single(math.nan)
+        return Single(math.copysign(math.inf, a) * math.copysign(1, b))
+
+    def sqrt(self):
+        return Single(math.sqrt(self.value) if self.value >= 0 else math.nan)
+
+    def bits(self):
+        return b"\x00\x00\xc0\x7f" if math.isnan(self.value) else struct.pack("<f", self.value)
+
+
+def fma(a, b, c):
+    parts = [a.value, b.value, c.value]
+    if any(math.isnan(part) or math.isinf(part) for part in parts) or a.value * b.value == 0 or c.value == 0:
+        return a * b + c
+    return Single(Fraction(a.value) * Fraction(b.value) + Fraction(c.value))
+
+
+def update(rules, n, g, p, m, v):
+    """One update of one element; parts that are not there are None."""
+    method, gradient_rule, first, second, rule = rules
+    scale, decay, keep, add, rate, shrink = n[:6]
+    if scale.value != 1:
+        g = g * scale
+    if decay.value != 0:
+        g = g + decay * p if gradient_rule == 0 else fma(decay, p, g)
+    if m is not None:
+        m = (lambda: keep * m + add * g, lambda: fma(add, g, keep * m), lambda: fma(keep, m, add * g),
+             lambda: m + add * (g - m), lambda: fma(add, g - m, m))[first]()
+    if method == 2 and v is not None:
+        keep2, add2 = n[6:8]
+        v = (lambda: keep2 * v + add2 * g * g, lambda: keep2 * v + add2 * (g * g),
+             lambda: fma(add2 * g, g, keep2 * v), lambda: fma(add2, g * g, keep2 * v),
+             lambda: fma(keep2, v, add2 * g * g), lambda: fma(keep2, v, add2 * (g * g)))[second]()
+    if p is not None and method == 1:
+        p = (lambda: p * shrink - rate * m, lambda: fma(-rate, m, p * shrink),
+             lambda: p * shrink - rate * (g + keep * m), lambda: fma(-rate, g + keep * m, p * shrink),
+             lambda: fma(-rate, fma(keep, m, g), p * shrink), lambda: p * shrink - rate * g,
+             lambda: fma(-rate, g, p * shrink))[rule]()
+    elif p is not None:
+        a, b, e = n[8:11]
+        p = (lambda: p * shrink - rate * m * a / ((v * b).sqrt() + e),
+             lambda: p * shrink - rate * (m * a / ((v * b).sqrt() + e)),
+             lambda: p * shrink - rate * (m / a) / ((v / b).sqrt() + e),
+             lambda: p * shrink - rate * (m / a / ((v / b).sqrt() + e)),
+             lambda: p * shrink - rate * m / (v.sqrt() / b + e),
+             lambda: p * shrink - rate * (m / (v.sqrt() / b + e)),
+             lambda: fma(-rate, m / (v.sqrt() / b + e), p * shrink))[rule]()
+    return p, m, v
+
+
+def singles(data):
+    return [Single(value) for value, in struct.iter_unpack("<f", data)]
+
+
+def predict(message, decoded):
+    """The three parts of the state, None for those that are not there, and what it builds on."""
+    offset, size = message.get(1, 0), message.get(2, 0)
+    rules = message.get(3, 0), message.get(11, 0), message.get(4, 0), message.get(5, 0), message.get(6, 0)
+    builds_on, parts = set(), []
+    for at in (message.get(field, 0) for field in (7, 8, 9)):
+        if at and decoded[at][0] != (offset, size):
+            raise Corrupt("state of another place")
+        parts.append(singles(decoded[at][1]) if at else None)
+        builds_on |= decoded[at][4] if at else set()
+    pieces = 0
+    for one in message.get(10, []):
+        numbers = [Single(struct.unpack("<f", struct.pack("<I", bits))[0]) for bits in one.get(1, [])]
+        gradient = b""
+        for at, begin, count in zip(one.get(2, []), one.get(3, []), one.get(4, [])):
+            gradient += decoded[at][1][begin:begin + count]
+            pieces += 1
+        if len(gradient) != size:
+            raise Corrupt("gradient")
+        for i, g in enumerate(singles(gradient)):
+            state = update(rules, numbers, g, *(part[i] if part else None for part in parts))
+            for part, value in zip(parts, state):
+                if part:
+                    part[i] = Single(struct.unpack("<f", value.bits())[0])
+    return [part and b"".join(value.bits() for value in part) for part in parts], builds_on, pieces
+
+
 def read_chunks(file):
     """The chunks of a payload file, each with its bytes."""
-    decoded = {}  # by offset in the file: place, bytes, differences that it builds on, their kind
+    # By offset in the file: place, bytes, differences that it builds on, their kind, predictions that it builds on.
+    decoded = {}
+    predictions = {}
     for kind, payload, at in file.frames():
+        if kind == PREDICTION:
+            try:
+                parts, builds_on, pieces = predict(decode("Prediction", payload), decoded)
+            except (Corrupt, KeyError, IndexError):
+                continue
+            builds_on = builds_on | {(at, pieces)}
+            if len(builds_on) <= MAX_PREDICTIONS and sum(n for _, n in builds_on) <= MAX_PIECES:
+                predictions[at] = parts, builds_on
         if kind != CHUNK:
             continue
         chunk = decode("PayloadChunk", payload)
         out, depth, place = decode_chunk(chunk), 0, (chunk.get(3, 0), chunk.get(4, 0))
         codec, element = kind_of = chunk.get(5, 0), chunk.get(6, 0)
+        builds_on = set()
         if codec in (3, 4):
-            base_place, base, base_depth, base_kind = decoded.get(chunk.get(9, 0), (None, b"", 0, None))
+            base_place, base, base_depth, base_kind, below = decoded.get(chunk.get(9, 0), (None, b"", 0, None, set()))
             depth = base_depth + 1
-            if base_place != place or depth > MAX_DIFFERENCES or (base_depth and base_kind != kind_of):
+            if base_place != place or depth > MAX_DIFFERENCES or (base_depth and base_kind != kind_of) or below:
                 continue
             out = add_elements(base, out, element) if codec == 4 else bytes(a ^ b for a, b in zip(out, base))
-        decoded[at] = place, out, depth, kind_of
+        elif codec == 5:
+            parts, builds_on = predictions.get(chunk.get(10, 0), ([None] * 3, set()))
+            part = parts[chunk.get(11, 0) - 1] if chunk.get(11, 0) in (1, 2, 3) else None
+            if part is None or len(part) != len(out) or element != 4:
+                continue
+            out = add_elements(part, out, 4)
+        decoded[at] = place, out, depth, kind_of, builds_on
         yield chunk, out
 
 

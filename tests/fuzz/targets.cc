@@ -1,6 +1,7 @@
 #include "tests/fuzz/targets.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include "format/bundle.h"
 #include "format/frame_reader.h"
 #include "format/message_codec.h"
+#include "format/prediction.h"
 #include "format/rank_log.h"
 #include "format/rank_reader.h"
 #include "format/raw_event.h"
@@ -76,6 +78,24 @@ void RoundTrip(std::span<const std::byte> bytes) {
   Check(EncodeToString(again) == encoded || std::is_same_v<M, TraceHeader>, "nothing changes");
 }
 
+// What nothing is wrong with can be computed.
+void RunPrediction(std::span<const std::byte> bytes) {
+  constexpr uint64_t kMost = 4096;
+  Prediction prediction;
+  if (!Decode(bytes, prediction) || !WhatIsWrong(prediction).empty() || prediction.size > kMost)
+    return;
+  const auto part = [&](uint64_t at) {
+    return std::vector<float>(at == 0 ? 0 : prediction.size / sizeof(float), 0.5F);
+  };
+  OptimizerState state{part(prediction.parameters), part(prediction.first_moment),
+                       part(prediction.second_moment)};
+  std::vector<float> numbers;
+  for (const uint32_t number : prediction.updates.front().numbers)
+    numbers.push_back(std::bit_cast<float>(number));
+  std::vector<float> gradient = part(1);
+  ApplyUpdate(prediction.rules, numbers, gradient, state);
+}
+
 void RunMessages(std::span<const std::byte> bytes) {
   Event event;
   if (DecodeEvent(bytes, event)) {
@@ -95,10 +115,12 @@ void RunMessages(std::span<const std::byte> bytes) {
   RoundTrip<PayloadChunk>(bytes);
   RoundTrip<Index>(bytes);
   RoundTrip<Footer>(bytes);
+  RoundTrip<Prediction>(bytes);
+  RunPrediction(bytes);
 }
 
 std::vector<Bytes> MessageSeeds() {
-  const samples::SampleRank rank = samples::MakeSampleRank({.batches = 1});
+  const samples::SampleRank rank = samples::MakeSampleRank({.batches = 1, .all_kinds = true});
   std::vector<Bytes> seeds;
   for (const std::string& event : rank.events) seeds.push_back(Copy(AsBytes(event)));
   for (const Bytes& bytes : {rank.events_file, rank.payloads_file}) {
@@ -245,8 +267,8 @@ void RunRank(std::span<const std::byte> bytes) {
 std::vector<Bytes> RankSeeds() {
   std::vector<Bytes> seeds;
   for (const bool finished : {true, false}) {
-    samples::SampleRank rank =
-        samples::MakeSampleRank({.batches = 2, .events_per_batch = 5, .finished = finished});
+    samples::SampleRank rank = samples::MakeSampleRank(
+        {.batches = 2, .events_per_batch = 5, .finished = finished, .all_kinds = !finished});
     // Both halves as long as the longer file; zeros behind a file are a torn tail.
     const size_t size = std::max(rank.events_file.size(), rank.payloads_file.size());
     rank.events_file.resize(size);

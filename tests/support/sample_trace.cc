@@ -1,6 +1,7 @@
 #include "tests/support/sample_trace.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include "format/frame_format.h"
 #include "format/frame_writer.h"
 #include "format/message_codec.h"
+#include "format/prediction.h"
 #include "format/tensor_codec.h"
 #include "tests/support/memory_append_file.h"
 
@@ -136,6 +138,24 @@ class Builder {
     snapshot.stack = 1;
     Add(0, snapshot);
     if (options_.payloads) KeepDifference();
+    if (options_.payloads) KeepPredicted();
+    OptimizerUpdate update;
+    update.optimizer = 3;
+    update.dtype = 7;
+    update.count = 12;
+    update.parameters = 0x7f0000001000;
+    update.first_moment = 0x7f0000002000;
+    update.second_moment = 0x7f0000003000;
+    update.gradient = 0x7f0000004000;
+    update.updates = 41;
+    update.learning_rate = 1e-3;
+    update.beta1 = 0.9;
+    update.beta2 = 0.999;
+    update.epsilon = 1e-8;
+    update.weight_decay = 0.01;
+    update.gradient_scale = 0.5;
+    update.nesterov = 1;
+    Add(0, update);
     snapshot.name = "rng";
     snapshot.opaque = true;
     Add(1, snapshot);
@@ -336,6 +356,84 @@ class Builder {
     footer_.payloads += 1;
     footer_.payload_bytes += bytes.size();
     index_.payloads.push_back(info);
+  }
+
+  // A payload whose halves follow from the first one: of SGD, and of Adam with fused operations,
+  // where a second moment that is negative has no root.
+  void KeepPredicted() {
+    const PayloadInfo base = index_.payloads.front();
+    const std::string& before = rank_.payloads.front().second;
+    const uint64_t half = before.size() / 8 * 4;
+    std::string bytes;
+    PayloadInfo info;
+    std::vector<uint64_t> predictions;
+    for (size_t i = 0; i < 2; ++i) {
+      const Prediction prediction = PredictionOf(base, half, i);
+      const auto floats = [&](size_t which) {
+        std::vector<float> values(half / sizeof(float));
+        std::memcpy(values.data(), before.data() + which * half, half);
+        return values;
+      };
+      OptimizerState state{floats(i), {}, {}};
+      if (i == 1) state.first = state.second = state.parameters;
+      std::vector<float> numbers;
+      for (const uint32_t bits : prediction.updates[0].numbers)
+        numbers.push_back(std::bit_cast<float>(bits));
+      std::vector<float> gradient = floats(0);
+      ApplyUpdate(prediction.rules, numbers, gradient, state);
+      bytes.append(reinterpret_cast<const char*>(state.parameters.data()), half);
+      predictions.push_back(
+          payloads_.Write(FrameType::kPrediction, AsBytes(EncodeToString(prediction))).value());
+      // And then something else happened.
+      std::string folded(half, '\0');
+      for (size_t at = i * 4; at < half; at += 40) folded[at] = 3;
+      ApplyDifference({TensorCodec::kElementDifference, 4}, AsBytes(bytes).subspan(i * half),
+                      std::as_writable_bytes(std::span(folded)));
+      bytes.replace(i * half, half, folded);
+    }
+    info.hash = HashOf(bytes);
+    info.total_size = bytes.size();
+    std::vector<std::byte> scratch;
+    for (size_t i = 0; i < 2; ++i) {
+      std::string folded(half, '\0');
+      for (size_t at = i * 4; at < half; at += 40) folded[at] = 3;
+      const EncodedTensor encoded = EncodeTensor(AsBytes(folded), 4, scratch);
+      PayloadChunk chunk;
+      chunk.hash = info.hash;
+      chunk.total_size = bytes.size();
+      chunk.offset = i * half;
+      chunk.size = half;
+      chunk.codec = static_cast<uint32_t>(TensorCodec::kPrediction);
+      chunk.element_size = 4;
+      chunk.data = AsText(encoded.bytes);
+      chunk.prediction = predictions[i];
+      chunk.state = static_cast<uint32_t>(StatePart::kParameters);
+      info.chunk_offsets.push_back(
+          payloads_.Write(FrameType::kPayloadChunk, AsBytes(EncodeToString(chunk))).value());
+    }
+    rank_.payloads.emplace_back(info.hash, bytes);
+    footer_.payloads += 1;
+    footer_.payload_bytes += bytes.size();
+    index_.payloads.push_back(info);
+  }
+  static Prediction PredictionOf(const PayloadInfo& base, uint64_t half, size_t i) {
+    const auto bits = [](float value) { return std::bit_cast<uint32_t>(value); };
+    Prediction prediction;
+    prediction.offset = i * half;
+    prediction.size = half;
+    prediction.rules = i == 0 ? UpdateRules{1, 1, 0, 0, 5} : UpdateRules{2, 0, 4, 2, 6};
+    prediction.parameters = base.chunk_offsets[i];
+    if (i == 1) prediction.first_moment = prediction.second_moment = base.chunk_offsets[i];
+    PredictedUpdate& update = prediction.updates.emplace_back();
+    update.numbers = {bits(0.5F), bits(0.01F), bits(0.9F), bits(0.1F), bits(0.03F), bits(0.99F)};
+    if (i == 1) {
+      for (const float number : {0.999F, 0.001F, 1.0F, 0.7F, 1e-8F})
+        update.numbers.push_back(bits(number));
+    }
+    update.chunks = {base.chunk_offsets[0], base.chunk_offsets[0]};
+    update.offsets = {0, half - 8};
+    update.sizes = {half - 8, 8};
+    return prediction;
   }
 
   void Finish() {
