@@ -48,4 +48,25 @@ nlohmann::json ToJson(const std::vector<format::RecordedCheckpoint>& checkpoints
   return all;
 }
 
+std::string Describe(const format::Predicted& predicted) {
+  if (predicted.elements == 0) return {};
+  const std::string share =
+      predicted.exact == predicted.elements
+          ? "all its elements are what the optimizer should have made"
+          : fmt::format("{:.4f} % of its elements are exactly what the optimizer should have made",
+                        100 * static_cast<double>(predicted.exact) /
+                            static_cast<double>(predicted.elements));
+  return fmt::format("predicted: state of {} in {} payloads, kept in {}; {}",
+                     HumanBytes(predicted.payload_bytes), HumanCount(predicted.payloads),
+                     HumanBytes(predicted.stored_bytes), share);
+}
+
+nlohmann::json ToJson(const format::Predicted& predicted) {
+  return {{"payloads", predicted.payloads},
+          {"payload_bytes", predicted.payload_bytes},
+          {"stored_bytes", predicted.stored_bytes},
+          {"elements", predicted.elements},
+          {"exact", predicted.exact}};
+}
+
 }  // namespace deja::cli

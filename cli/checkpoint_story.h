@@ -15,6 +15,10 @@ std::vector<std::string> CheckpointLines(
     const std::vector<format::RecordedCheckpoint>& checkpoints);
 nlohmann::json ToJson(const std::vector<format::RecordedCheckpoint>& checkpoints);
 
+// How much of them follows from gradients, and whether the optimizer did what it said.
+std::string Describe(const format::Predicted& predicted);
+nlohmann::json ToJson(const format::Predicted& predicted);
+
 }  // namespace deja::cli
 
 #endif  // DEJA_CLI_CHECKPOINT_STORY_H_

@@ -118,6 +118,7 @@ nlohmann::json ToJson(const RankRow& row, Symbolizer& symbolizer) {
   if (const WindowStory window = ReadWindowStory(*row.reader); window.drops())
     json["window"] = deja::cli::ToJson(window);
   if (!row.checkpoints.empty()) json["checkpoints"] = deja::cli::ToJson(row.checkpoints);
+  if (totals.predicted.elements != 0) json["predicted"] = deja::cli::ToJson(totals.predicted);
   if (totals.pressure.buffer_bytes != 0) json["pressure"] = deja::cli::ToJson(totals.pressure);
   if (row.inputs.mode != 0) json["inputs"] = ToJson(row.inputs);
   if (const format::LeftOut& left_out = row.reader->left_out(); left_out.payloads != 0)
@@ -187,6 +188,8 @@ void PrintRank(const RankRow& row) {
   if (const WindowStory window = ReadWindowStory(*row.reader); window.drops())
     PrintLine("  window: " + window.Describe());
   for (const std::string& line : CheckpointLines(row.checkpoints)) PrintLine("  " + line);
+  if (const std::string predicted = Describe(totals.predicted); !predicted.empty())
+    PrintLine("  " + predicted);
   if (totals.pressure.waits + totals.pressure.payloads != 0)
     PrintLine("  " + DescribePressure(totals.pressure));
   for (const auto& [number, comm] : row.story.comms) {

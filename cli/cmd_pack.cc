@@ -22,6 +22,7 @@ struct Options {
   std::string level = "full";
   uint64_t max_size = 0;
   int zstd_level = 0;
+  bool predict = false;
 };
 Options g_options;
 
@@ -49,6 +50,10 @@ void AddPackOptions(CLI::App& app) {
                  "The best bundle of at most so many bytes, e.g. 25M: leaves out payloads of other "
                  "ranks, then of the oldest steps, then all; never events or digests")
       ->transform(CLI::AsSizeValue(true));
+  app.add_flag("--predict", g_options.predict,
+               "Checkpoints as what is left when the checkpoint before and the recorded gradients "
+               "have said what the optimizer should have made of them (deja_update in deja.h); "
+               "takes a while, and so does reading them; not with --max-size");
   app.add_option("--zstd-level", g_options.zstd_level,
                  "Write events and index anew, compressed at this level, and payloads, too, where "
                  "it makes them smaller than byte planes are (19: smallest, slow)")
@@ -64,6 +69,12 @@ Result<format::PackOptions> MakePackOptions() {
   if (g_options.level == "digest") options.level = Level::kDigest;
   options.max_bytes = g_options.max_size;
   options.zstd_level = g_options.zstd_level;
+  options.predict = g_options.predict;
+  if (options.predict && options.max_bytes != 0) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "--predict needs what came before each checkpoint, and --max-size keeps the last "
+                "steps first: give one of them, and --steps for a part of the recording");
+  }
   return options;
 }
 
@@ -173,6 +184,7 @@ const Command kPackCommand = {
     "first\n"
     "  deja pack run.deja --ranks 2 --steps 90-100 --out /tmp/rank2.zip\n"
     "  deja pack run.deja --level digest --zstd-level 19\n"
+    "  deja pack run.deja --predict          checkpoints follow from gradients where they can\n"
     "A bundle works wherever a directory does: `deja replay run.deja.zip --rank 2`.\n",
     false,
     AddPackOptions,

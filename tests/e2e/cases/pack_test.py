@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`deja pack` with less than everything: what replays, what is said of the rest."""
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -90,6 +91,98 @@ class Smaller(harness.DejaTest):
                                     (["--ranks", "9"], harness.EXIT_FAILURE, "rank 9")):
             run = self.pack(*options, code=code, keep=True)
             self.assertIn(said, run.stderr)
+
+
+class Predicted(harness.DejaTest):
+    """Checkpoints of the digits example, which says what its optimizer does."""
+
+    def record_digits(self, mode, n=4):
+        recorded = self.checked(self.record("digits_train", [f"--mode={mode}", "--steps=60", "--batch=8"], n=n,
+                                            options=["--checkpoint-every", 5]))
+        return dict(re.findall(r"^rank (\d+) weights ([0-9a-f]{16})$", recorded.stdout, re.MULTILINE))
+
+    def pack(self, *options):
+        bundle = self.dir / "packed.deja.zip"
+        bundle.unlink(missing_ok=True)
+        size = self.checked(self.deja("pack", self.trace_path(), "--out", bundle, "--json", *options)).json()["bytes"]
+        report = self.checked(self.deja("verify", bundle, "--json")).json()
+        self.assertTrue(report["sound"], report)
+        return bundle, size, [rank.get("predicted", {}) for rank in self.info_json(bundle.name)["ranks"]]
+
+    def assertReplays(self, bundle, weights):
+        for rank, step in ((0, 59), (1, 32), (3, 10)):
+            run = self.checked(self.deja("replay", bundle, "--rank", rank, "--from-step", step))
+            self.assertIn(f"rank {rank} weights {weights[str(rank)]}", run.stdout)
+            self.assertIn(f"from the checkpoint at step {step // 5 * 5}\n", run.stderr)
+
+    def test_what_adam_makes_of_reduced_gradients(self):
+        weights = self.record_digits("ddp")
+        _, whole, none = self.pack("--zstd-level", 3)
+        self.assertEqual(none, [{}] * 4)
+        bundle, size, predicted = self.pack("--predict")
+        # Rank 0 keeps what all have. Eleven checkpoints, of which the first is whole, of three tensors each.
+        self.assertEqual(predicted[0]["payloads"], 30, predicted)
+        self.assertEqual(predicted[0]["exact"], predicted[0]["elements"])
+        self.assertLess(predicted[0]["stored_bytes"], predicted[0]["payload_bytes"] / 100)
+        self.assertLess(size, whole - predicted[0]["payload_bytes"] / 2)
+        self.assertReplays(bundle, weights)
+        self.assertIn("all its elements are what the optimizer should have made",
+                      self.checked(self.deja("info", bundle)).stdout)
+        updates = self.show_json("--rank", "2", "--kind", "update")
+        self.assertEqual([event["update"] for event in updates], list(range(1, 61)))
+        self.assertEqual({event["optimizer"] for event in updates}, {"Adam"})
+
+    def test_each_rank_has_moments_of_its_own(self):
+        """The weights of all are results of a collective, which are kept anyway."""
+        weights = self.record_digits("sharded")
+        bundle, _, predicted = self.pack("--predict")
+        for one in predicted:
+            self.assertEqual(one["payloads"], 20, predicted)
+            self.assertEqual(one["exact"], one["elements"])
+        self.assertReplays(bundle, weights)
+
+    def test_sums_that_no_collective_made(self):
+        weights = self.record_digits("pipeline")
+        bundle, _, predicted = self.pack("--predict")
+        self.assertEqual(predicted, [{}] * 4)
+        self.assertReplays(bundle, weights)
+
+    def test_optimizers_that_compute_in_other_orders(self):
+        """As PyTorch does on processors: momentum with decay, AdamW with fused operations, means of sums."""
+        for kind, parts in (("sgd", 1), ("momentum", 2), ("nesterov", 2), ("adam", 3), ("adamw", 3)):
+            with self.subTest(kind=kind):
+                trace = f"{kind}.deja"
+                recorded = self.checked(self.record("replay_optimizers", [kind], n=2, trace=trace,
+                                                    options=["--checkpoint-every", 4]))
+                bundle = self.dir / f"{kind}.deja.zip"
+                self.checked(self.deja("pack", self.trace_path(trace), "--out", bundle, "--predict"))
+                self.assertTrue(self.checked(self.deja("verify", bundle, "--json")).json()["sound"])
+                predicted = self.info_json(bundle.name)["ranks"][0]["predicted"]
+                # Checkpoints at steps 4 to 20, of which the first is whole.
+                self.assertEqual(predicted["payloads"], 4 * parts)
+                self.assertEqual(predicted["exact"], predicted["elements"])
+                run = self.checked(self.deja("replay", bundle, "--rank", 1, "--from-step", 23))
+                self.assertIn("from the checkpoint at step 20\n", run.stderr)
+                weights = re.search("rank 1 weights [0-9a-f]{16}", recorded.stdout).group()
+                self.assertIn(weights, run.stdout)
+
+    def test_an_optimizer_that_does_something_else(self):
+        """One gradient in a hundred is clipped: `deja info` says how much is not what was said, and nothing is lost."""
+        recorded = self.checked(self.record("replay_optimizers", ["adamw", "--clip"], n=2,
+                                            options=["--checkpoint-every", 4]))
+        bundle, _, predicted = self.pack("--predict")
+        share = predicted[0]["exact"] / predicted[0]["elements"]
+        self.assertGreater(share, 0.98)
+        self.assertLess(share, 0.991)
+        self.assertRegex(self.checked(self.deja("info", bundle)).stdout,
+                         r"99\.0\d+ % of its elements are exactly what the optimizer should have made")
+        run = self.checked(self.deja("replay", bundle, "--rank", 1, "--from-step", 23))
+        self.assertIn(re.search("rank 1 weights [0-9a-f]{16}", recorded.stdout).group(), run.stdout)
+
+    def test_not_with_a_limit(self):
+        self.record_digits("ddp", n=2)
+        run = self.checked(self.deja("pack", self.trace_path(), "--predict", "--max-size", "1M"), harness.EXIT_USAGE)
+        self.assertIn("--predict needs what came before each checkpoint", run.stderr)
 
 
 if __name__ == "__main__":
