@@ -1,14 +1,12 @@
 // deja replay: runs recorded ranks again, alone or side by side, and says whether they did the
 // same.
 #include <fmt/format.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +20,7 @@
 #include "cli/process_checkpoint.h"
 #include "cli/rank_story.h"
 #include "cli/replay_launch.h"
+#include "cli/replay_processes.h"
 #include "cli/replay_start.h"
 #include "cli/replay_until.h"
 #include "cli/replay_verdict.h"
@@ -266,14 +265,6 @@ Status ListChildren(format::Trace& trace, uint32_t rank, const std::string& scra
   return {};
 }
 
-struct Replayed {
-  const format::RankReader* reader = nullptr;
-  ReplayTarget target;
-  pid_t pid = 0;
-  int status = 0;
-  bool ended = false;  // of ranks that are waited for together
-};
-
 // All peers' stories, for ranks that wait for somebody who never came.
 std::vector<PeerStory> ReadPeers(format::Trace& trace) {
   std::vector<PeerStory> peers;
@@ -305,77 +296,6 @@ void SayWhatIsKept(const format::RankReader& reader) {
       fmt::format("rank {}: {}; from the start the replay goes as far as the first result "
                   "that is not kept",
                   reader.header().rank, window.Describe()));
-}
-
-Status StartAll(std::vector<Replayed>& replays, const ReplayOptions& options) {
-  for (Replayed& replay : replays) {
-    SayWhatIsKept(*replay.reader);
-    for (const std::string& note : replay.target.notes) Diagnose(note);
-    auto pid = StartReplay(replay.target, options);
-    if (!pid) {
-      for (const Replayed& other : replays)
-        if (other.pid != 0) kill(other.pid, SIGKILL);
-      return tl::unexpected(pid.error());
-    }
-    replay.pid = *pid;
-  }
-  return {};
-}
-
-// Processes that the programs have left behind come to this one (it is a subreaper): they have a
-// moment to end by themselves.
-void EndLeftovers() {
-  constexpr int kSteps = 100;
-  constexpr useconds_t kStepUs = 20000;
-  for (int step = 0; step < 2 * kSteps; ++step) {
-    pid_t pid = 0;
-    while ((pid = waitpid(-1, nullptr, WNOHANG)) > 0) {
-    }
-    if (pid < 0) return;
-    if (step >= kSteps) {
-      std::ifstream list(fmt::format("/proc/self/task/{}/children", getpid()));
-      for (pid_t left = 0; list >> left;) kill(left, SIGKILL);
-    }
-    usleep(kStepUs);
-  }
-}
-
-// Ranks that compute together: once the replay of one has stopped before its end, others may wait
-// for it for good. They have a moment to come to the same difference.
-void WaitForTogether(std::vector<Replayed>& replays) {
-  constexpr int kGraceMs = 5000;
-  constexpr int kStepMs = 20;
-  int grace = -1;
-  for (size_t left = replays.size(); left != 0;) {
-    bool moved = false;
-    for (Replayed& replay : replays) {
-      if (replay.ended || waitpid(replay.pid, &replay.status, WNOHANG) <= 0) continue;
-      replay.ended = moved = true;
-      --left;
-      const bool stopped = WIFEXITED(replay.status) && HasStopped(replay.target.scratch);
-      if (stopped && grace < 0) grace = kGraceMs;
-    }
-    if (moved) continue;
-    usleep(kStepMs * 1000);
-    if (grace < 0 || (grace -= kStepMs) > 0) continue;
-    for (const Replayed& replay : replays)
-      if (!replay.ended) kill(replay.pid, SIGKILL);
-  }
-}
-
-void WaitAll(std::vector<Replayed>& replays, bool computes) {
-  // Ctrl-C is for the programs; what they make of it is part of the verdict.
-  signal(SIGINT, SIG_IGN);
-  signal(SIGQUIT, SIG_IGN);
-  if (computes)
-    WaitForTogether(replays);
-  else
-    for (Replayed& replay : replays)
-      while (waitpid(replay.pid, &replay.status, 0) < 0 && errno == EINTR) {
-      }
-  EndLeftovers();
-  signal(SIGINT, SIG_DFL);
-  signal(SIGQUIT, SIG_DFL);
 }
 
 int Report(format::Trace& trace, const std::vector<Replayed>& replays, const Context& context) {
@@ -619,9 +539,12 @@ int Run(const Context& context) {
   if (g_options.gdb)
     return DebugReplay(**trace, replays[0].target, ends->empty() ? "" : ends->front().gdb_command);
   if (checkpoints_process) return MakeProcessCheckpoint(replays[0].target, options);
-  prctl(PR_SET_CHILD_SUBREAPER, 1);
-  if (Status started = StartAll(replays, options); !started) return FailWith(started.error());
-  WaitAll(replays, !options.fold.empty());
+  for (const Replayed& replay : replays) {
+    SayWhatIsKept(*replay.reader);
+    for (const std::string& note : replay.target.notes) Diagnose(note);
+  }
+  if (Status started = StartReplays(replays, options); !started) return FailWith(started.error());
+  WaitForReplays(replays, !options.fold.empty());
   const bool left_trace = *claim && FinishTrace(**claim, replays);
   const int code = Report(**trace, replays, context);
   if (left_trace) Diagnose(fmt::format("next: deja diff {} {}", g_options.trace, g_options.out));

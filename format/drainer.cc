@@ -404,17 +404,6 @@ Status Drainer::Move(TraceHeader& header, bool as_rank) {
   return as_rank ? MoveToRankFolder(header) : MoveToChildFolder(header);
 }
 
-namespace {
-
-uint64_t BytesOfEarlierAttempts(const std::string& trace_dir, const TraceHeader& header) {
-  uint64_t bytes = 0;
-  for (uint32_t attempt = 0; attempt < header.attempt; ++attempt)
-    bytes += FolderBytes(trace_dir + "/" + MakeRankFolderName(header.rank, attempt));
-  return bytes;
-}
-
-}  // namespace
-
 Status Drainer::BecomeRank(TraceHeader header) {
   const ScopedSignalBlock no_signals;
   mutex_.lock();
@@ -423,7 +412,7 @@ Status Drainer::BecomeRank(TraceHeader header) {
     done = Fail(ErrorCode::kInvalidArgument, "this process is a rank already, or ends");
   } else {
     label_ = "rank " + std::to_string(header.rank);
-    said_ = true;                                 // a failure in here is reported at its end
+    said_ = true;  // a failure in here is reported at its end
     if (events_off_.load() || !EnsureWriter()) {  // it could not spill, or cannot write
       done = Fail(ErrorCode::kIo, degraded_reason_);
     } else {
@@ -432,7 +421,7 @@ Status Drainer::BecomeRank(TraceHeader header) {
     said_ = false;
     if (done) {
       is_child_ = false;
-      window_.BecomeRank(window_.has_limit() ? BytesOfEarlierAttempts(trace_dir_, header) : 0);
+      window_.BecomeRank(window_.has_limit() ? EarlierAttemptBytes(trace_dir_, header.rank, header.attempt) : 0);
       is_rank_.store(true, std::memory_order_release);
       Publish(false);
     } else {

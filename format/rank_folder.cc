@@ -76,6 +76,13 @@ uint64_t FolderBytes(const std::string& folder) {
   return bytes;
 }
 
+uint64_t EarlierAttemptBytes(const std::string& directory, uint32_t rank, uint32_t attempt) {
+  uint64_t bytes = 0;
+  for (uint32_t earlier = 0; earlier < attempt; ++earlier)
+    bytes += FolderBytes(directory + "/" + MakeRankFolderName(rank, earlier));
+  return bytes;
+}
+
 std::string MakeChildFolderName(std::string_view process_name) {
   return kChildPrefix + std::string(process_name);
 }

@@ -29,6 +29,8 @@ std::vector<RankFolderName> ListRankFolderNames(const std::string& directory);
 
 // Of the files in a rank's or child's folder; 0 if it cannot be read.
 uint64_t FolderBytes(const std::string& folder);
+// Of all attempts of the rank before `attempt`.
+uint64_t EarlierAttemptBytes(const std::string& directory, uint32_t rank, uint32_t attempt);
 
 inline constexpr char kChildPrefix[] = "child-";
 

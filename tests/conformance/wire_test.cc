@@ -12,6 +12,7 @@
 
 #include "format/left_out.h"
 #include "format/message_codec.h"
+#include "format/prediction.h"
 #include "trace.pb.h"
 
 namespace deja::format {
@@ -218,7 +219,9 @@ using AllMessages = testing::Types<
     Pair<Index, v1::Index>, Pair<Footer, v1::Footer>, Pair<ProcessFate, v1::ProcessFate>,
     Pair<LeftOutMessage, v1::LeftOut>, Pair<WindowChange, v1::WindowChange>,
     Pair<Segment, v1::Segment>, Pair<SegmentRange, v1::SegmentRange>, Pair<Pressure, v1::Pressure>,
-    Pair<IndexBlock, v1::IndexBlock>>;
+    Pair<IndexBlock, v1::IndexBlock>, Pair<OptimizerUpdate, v1::OptimizerUpdate>,
+    Pair<Prediction, v1::Prediction>, Pair<PredictedUpdate, v1::PredictedUpdate>,
+    Pair<Predicted, v1::Predicted>>;
 TYPED_TEST_SUITE(WireTest, AllMessages);
 
 TYPED_TEST(WireTest, EveryFieldOfTheSchemaIsInTheStruct) {
