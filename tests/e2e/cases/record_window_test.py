@@ -206,7 +206,7 @@ class Window(harness.DejaTest):
         job = [sys.executable, "-c", RESTARTS, self.trace_path(), budget * 3 // 4, times, harness.free_port(),
                harness.app("stepper"), "--count=16384"]
         env = {"LD_LIBRARY_PATH": harness.BUILD / "lib" / "nccl"}
-        run = self.deja("record", "--out", self.trace_path(), "--disk-budget", str(budget), "--", *job, env=env)
+        run = self.deja("record", "--out", self.trace_path(), "--disk-budget", str(budget), "--buffer", "1M", "--", *job, env=env)
         self.checked(run)
         self.assertSaidItsSize(run)
         size = sum(path.stat().st_size for path in self.trace_path().rglob("*") if path.is_file())
