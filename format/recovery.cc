@@ -284,7 +284,9 @@ class Room {
       const SegmentFile& newest = segments.back();
       const uint32_t next = std::max(newest.facts.number + 1, part.segment);
       const bool is_empty = newest.whole.empty() && newest.partial.empty();
-      if (newest.facts.marked != 0 || (is_empty && newest.facts.number > part.segment))
+      // The segment of what is left out may never have had a file here: then it has not been said.
+      const bool is_said = segments.size() > 1 || Contains(writer_.totals().dropped, part.segment);
+      if (newest.facts.marked != 0 || (is_empty && newest.facts.number > part.segment && is_said))
         return false;
       DEJA_RETURN_IF_ERROR(writer_.BeginSegment(next, 0));
     }
