@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kStateParts = 3;
 constexpr uint64_t kSampleBytes = 64 << 10;
+constexpr double kMostlyExact = 0.9;  // of a sample: what is said of the gradients is right
 constexpr DifferenceKind kOfFloats{TensorCodec::kElementDifference, sizeof(float)};
 
 StatePart PartAt(size_t index) {
@@ -43,7 +44,7 @@ struct CheckpointPredictor::Sample {
     for (size_t i = 0; i < gradients.size(); ++i) {
       std::vector<float> gradient = gradients[i];
       const std::vector<float> numbers =
-          NumbersOf(change.recorded.updates[i].said, order.rules, order.in_single);
+          order.NumbersOf(change.recorded.updates[i].said);
       if (!IsEnough(order.rules, numbers, !state.parameters.empty(), !state.first.empty(),
                     !state.second.empty()))
         return 0;
@@ -56,6 +57,12 @@ struct CheckpointPredictor::Sample {
     return after.parameters.size() + after.first.size() + after.second.size();
   }
 };
+
+std::vector<float> CheckpointPredictor::Order::NumbersOf(const OptimizerUpdate& said) const {
+  OptimizerUpdate scaled = said;
+  scaled.gradient_scale *= scale;
+  return format::NumbersOf(scaled, rules, in_single);
+}
 
 CheckpointPredictor::CheckpointPredictor(const RankReader& reader, std::string path)
     : reader_(reader), path_(std::move(path)) {
@@ -118,7 +125,7 @@ std::optional<Prediction> CheckpointPredictor::Predict(const Change& change, uin
     PredictedUpdate& predicted = prediction.updates.emplace_back();
     if (!AddGradient(update, offset, size, predicted)) return std::nullopt;
     if (!change.order) continue;
-    for (const float number : NumbersOf(update.said, change.order->rules, change.order->in_single))
+    for (const float number : change.order->NumbersOf(update.said))
       predicted.numbers.push_back(std::bit_cast<uint32_t>(number));
   }
   return prediction;
@@ -166,11 +173,12 @@ bool CheckpointPredictor::ReadSample(const Change& change, Sample& sample) const
   return true;
 }
 
-CheckpointPredictor::Order CheckpointPredictor::BestOrder(const Change& change,
-                                                          const Sample& sample) {
+CheckpointPredictor::Found CheckpointPredictor::BestOrder(const Change& change,
+                                                          const Sample& sample, double scale) {
   const OptimizerUpdate& said = change.recorded.updates.front().said;
   const bool sgd = said.optimizer == 1;
   Order best;
+  best.scale = scale;
   best.rules.method = static_cast<uint32_t>(sgd ? PredictionMethod::kSgd : PredictionMethod::kAdam);
   // Of SGD without a moment that could be kept.
   if (sgd && sample.before.first.empty()) best.rules.parameters = kSgdParameterRules - 1;
@@ -201,19 +209,31 @@ CheckpointPredictor::Order CheckpointPredictor::BestOrder(const Change& change,
     if (most > most_of_all) best_of_all = best;
     most_of_all = std::max(most, most_of_all);
   }
-  return best_of_all;
+  return {best_of_all, static_cast<double>(most_of_all) / static_cast<double>(sample.size())};
 }
 
-std::optional<CheckpointPredictor::Order> CheckpointPredictor::FindOrder(
-    const Change& change) const {
+std::optional<CheckpointPredictor::Order> CheckpointPredictor::FindOrder(const Change& change) {
+  constexpr double kAsGood = 0.999;  // of the share that was exact where the order was found
   const uint32_t optimizer =
       change.recorded.updates.empty() ? 0 : change.recorded.updates.front().said.optimizer;
   if (optimizer == 0 || optimizer > 3) return std::nullopt;
   Sample sample;
   if (!ReadSample(change, sample)) return std::nullopt;
-  if (last_order_ && sample.Score(change, *last_order_) == sample.size()) return last_order_;
-  const Order order = BestOrder(change, sample);
-  return sample.Score(change, order) == 0 ? std::nullopt : std::optional<Order>(order);
+  if (last_found_) {
+    const auto exact = static_cast<double>(sample.Score(change, last_found_->order));
+    if (exact >= kAsGood * last_found_->share * static_cast<double>(sample.size()))
+      return last_found_->order;
+  }
+  Found found = BestOrder(change, sample, 1);
+  // The program may have divided the sums itself.
+  const uint32_t ranks = reader_.header().world_size;
+  if (found.share < kMostlyExact && ranks > 1) {
+    const Found of_means = BestOrder(change, sample, 1.0 / ranks);
+    if (of_means.share > found.share) found = of_means;
+  }
+  if (found.share == 0) return std::nullopt;
+  last_found_ = found;
+  return found.order;
 }
 
 // ---- Writing
@@ -319,8 +339,6 @@ Result<std::optional<PayloadInfo>> CheckpointPredictor::Copy(const Hash128& hash
   if (elements != 0) {
     ++totals_.payloads;
     totals_.payload_bytes += total_size;
-    const bool all_exact = totals_.exact - before.exact == elements;
-    last_order_ = all_exact ? change.order : std::nullopt;
   }
   return std::optional<PayloadInfo>(std::move(info));
 }

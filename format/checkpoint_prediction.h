@@ -52,6 +52,13 @@ class CheckpointPredictor {
   struct Order {
     UpdateRules rules;
     bool in_single = true;
+    double scale = 1;  // of gradients, besides what is said
+
+    [[nodiscard]] std::vector<float> NumbersOf(const OptimizerUpdate& said) const;
+  };
+  struct Found {
+    Order order;
+    double share = 0;  // of its sample that was exact
   };
   struct Change {
     StateChange recorded;
@@ -70,9 +77,9 @@ class CheckpointPredictor {
   [[nodiscard]] bool AddGradient(const RecordedUpdate& update, uint64_t offset, uint64_t size,
                                  PredictedUpdate& predicted) const;
   // Finds the order in which the program computes, from a part of what came of it.
-  [[nodiscard]] std::optional<Order> FindOrder(const Change& change) const;
+  [[nodiscard]] std::optional<Order> FindOrder(const Change& change);
   [[nodiscard]] bool ReadSample(const Change& change, Sample& sample) const;
-  static Order BestOrder(const Change& change, const Sample& sample);
+  static Found BestOrder(const Change& change, const Sample& sample, double scale);
   // Writes a chunk, predicted if that makes it smaller.
   Result<uint64_t> WriteChunk(const Place& place, std::span<const std::byte> bytes,
                               PayloadChunk& chunk, FrameWriter& out);
@@ -85,7 +92,7 @@ class CheckpointPredictor {
   std::vector<Change> changes_;
   std::unordered_map<Hash128, Place, HashOfHash> parts_;
   std::unordered_map<Hash128, PayloadInfo, HashOfHash> written_;
-  std::optional<Order> last_order_;  // if it was right for all that it was tried on
+  std::optional<Found> last_found_;
   std::vector<std::byte> whole_;
   std::vector<std::byte> planes_;
   std::vector<std::byte> difference_;

@@ -91,6 +91,7 @@ _register_callbacks = _entry(
 _quick = ctypes.PyDLL(None)
 _state = _entry("deja_impl_state", ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, library=_quick)
 _set_library = _entry("deja_impl_library", ctypes.c_int, library=_quick)
+_update = _entry("deja_impl_update", ctypes.c_void_p, library=_quick)
 _python_at = _entry("deja_impl_python_at", ctypes.c_uint32, result=ctypes.c_uint32, library=_quick)
 _python_function = _entry(
     "deja_impl_python_function", ctypes.c_char_p, ctypes.c_char_p, result=ctypes.c_uint32, library=_quick
@@ -180,6 +181,12 @@ def state(name, address, size):
     _state(name, address, size)
 
 
+def update(*values):
+    """An update of an optimizer's: the fields of deja_update_t in include/deja.h."""
+    _UPDATE.pack_into(_update_buffer, 0, *values)
+    _update(_update_at)
+
+
 def python_at(stack):
     """From now on the thread is at that stack of Python's. Returns the one before."""
     return _python_at(stack)
@@ -242,6 +249,9 @@ _CALL, _DONE = _packer(GroupCall), _packer(GroupDone)
 _CALL_SIZE, _DONE_SIZE = _CALL.size, _DONE.size
 _HANDED_OUT, _HANDED_OUT_AT = struct.Struct("@QiiQQ"), GroupCall.operation.offset  # operation to error_size
 _GROUP, _GROUP_AT = struct.Struct("@Q"), GroupCall.group.offset
+_UPDATE = struct.Struct("@IIQQQQQQddddddi4x")  # deja_update_t
+_update_buffer = ctypes.create_string_buffer(_UPDATE.size)
+_update_at = ctypes.addressof(_update_buffer)
 _free_buffers = []  # of structures that no call uses
 _under_way = {}  # by the address of its structure: [real, value, raised, text of that]
 

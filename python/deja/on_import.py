@@ -8,6 +8,8 @@ import sys
 _WATCHED = {
     "torch.distributed": "deja.torch_distributed",
     "torch.optim.optimizer": "deja.torch_steps",
+    "torch.nn.parallel.distributed": "deja.torch_buckets",
+    "torch.nn.utils.clip_grad": "deja.torch_clipping",
     "multiprocessing.spawn": "deja.spawned",
     "safetensors": "deja.safetensors_files",
 }

@@ -16,6 +16,8 @@ from deja.torch_dtypes import SIZED_DTYPES
 _BYTES = 255
 _STRIDED = torch.strided
 
+on_allreduce = None  # called with the tensors of each, before it is made
+
 # ncclRedOp_t; c10d's others are -1 less their number.
 _NUMBERS = {"SUM": 0, "PRODUCT": 1, "MAX": 2, "MIN": 3, "AVG": 4, "BAND": -1, "BOR": -2, "BXOR": -3}
 _REDUCTIONS = [(getattr(c10d.ReduceOp, name), n) for name, n in _NUMBERS.items() if hasattr(c10d.ReduceOp, name)]
@@ -188,6 +190,8 @@ class Group(c10d.ProcessGroup):
 
     def allreduce(self, tensors, *args, **kwargs):
         flat = _flat(tensors)
+        if on_allreduce is not None:
+            on_allreduce(flat)
         return self._do("allreduce", flat, flat, (tensors, *args), kwargs, op=_reduction(_first(args, kwargs)))
 
     def allreduce_coalesced(self, tensors, *args, **kwargs):

@@ -22,7 +22,7 @@ def local(tensor):
     return getattr(tensor, "_local_tensor", tensor)
 
 
-def _is_plain(tensor):
+def is_plain(tensor):
     return (
         tensor.layout is torch.strided
         and tensor.device == _CPU
@@ -64,7 +64,7 @@ class Tensors:
 
     def _register(self, name):
         tensor = self._known[name][0]
-        if _is_plain(tensor):
+        if is_plain(tensor):
             self._known[name][1] = tensor.data_ptr()
             registered.tensor(name, tensor.data_ptr(), tensor.shape, DTYPES[tensor.dtype])
         elif self._known[name][1] != 0:

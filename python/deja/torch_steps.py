@@ -12,12 +12,22 @@ from deja import engine, rng
 _leader = None  # a weak reference to the optimizer that counts
 _count = 0
 _steps_of = {}  # by the optimizer's id: a weak reference to it, and how many steps it has made
+_calls = {}  # by an optimizer's id: what is called after each of its steps, and holds it
 
 
 def steps_of(optimizer):
     """How many steps it has made."""
     known = _steps_of.get(id(optimizer))
     return known[1] if known is not None else 0
+
+
+def call_after(optimizer, call):
+    """call() after each of its steps, until forget_calls()."""
+    _calls[id(optimizer)] = call
+
+
+def forget_calls():
+    _calls.clear()
 
 
 def _count_step(optimizer):
@@ -31,6 +41,9 @@ def _count_step(optimizer):
 def _has_stepped(optimizer):
     global _leader, _count
     _count_step(optimizer)
+    call = _calls.get(id(optimizer))
+    if call is not None:
+        call()
     if engine.steps_are_named():
         return
     if _leader is None:

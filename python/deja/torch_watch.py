@@ -4,7 +4,7 @@ import functools
 
 import torch
 
-from deja import torch_state, torch_steps
+from deja import torch_state, torch_steps, torch_updates
 from deja.loop import LOOP
 
 
@@ -12,9 +12,9 @@ def watch(objects, named, every, gradients, passed):
     """passed: how many steps each optimizer has made when the first step of Deja's begins."""
     names = {**_names(objects), **named}
     held = [(name, thing) for name, thing in names.items() if thing is not None]
-    tensors, fixes = [], []
+    tensors, fixes, updaters = [], [], []
     for name, thing in held:
-        _add(name, thing, gradients, tensors, fixes)
+        _add(name, thing, gradients, tensors, fixes, updaters)
     optimizers = [thing for _, thing in held if isinstance(thing, torch.optim.Optimizer)]
     begun = 0
 
@@ -26,11 +26,15 @@ def watch(objects, named, every, gradients, passed):
         register_loop()
         for fix in fixes:
             fix()
+        for updater in updaters:
+            updater.begin()
         return True
 
     def refresh():
         for part in tensors:
             part.refresh()
+        for updater in updaters:
+            updater.refresh()
 
     LOOP.watch(prepare, refresh, every)
 
@@ -57,7 +61,7 @@ _KINDS = (
 )
 
 
-def _add(name, thing, gradients, tensors, fixes):
+def _add(name, thing, gradients, tensors, fixes, updaters):
     if isinstance(thing, torch.nn.Module):
         tensors.append(torch_state.of_module(name, thing))
         fixes.append(tensors[-1].fix)
@@ -70,6 +74,8 @@ def _add(name, thing, gradients, tensors, fixes):
                 optimizer = torch_state.Optimizer(part, each)
                 tensors.append(optimizer.tensors)
                 fixes.append(optimizer.fix)
+                if torch_updates.can_be_told(each):
+                    updaters.append(torch_updates.Updates(each))
     elif isinstance(thing, torch.Generator):
         fixes.append(functools.partial(torch_state.of_generator, name, thing))
     elif hasattr(thing, "state_dict") and hasattr(thing, "load_state_dict"):

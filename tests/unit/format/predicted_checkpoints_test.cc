@@ -42,6 +42,7 @@ class PredictedCheckpoints : public testing::Test {
   struct Options {
     double said_rate = 1e-3;         // 1e-3 is what it really is
     uint64_t step_without = kSteps;  // of this one a bucket is not kept
+    uint32_t ranks = 1;              // the program divides its gradients by it, and does not say so
   };
 
   void Record(const Options& options) {
@@ -54,7 +55,7 @@ class PredictedCheckpoints : public testing::Test {
     log_options.payload_bytes = 32 << 20;
     log_ = RankLog::Create(log_options).value();
     TraceHeader header;
-    header.world_size = 1;
+    header.world_size = options.ranks;
     header.level = static_cast<uint32_t>(Level::kFull);
     ASSERT_TRUE(log_->BecomeRank(header));
     sink_ = log_->ClaimSink(0);
@@ -93,8 +94,9 @@ class PredictedCheckpoints : public testing::Test {
     for (size_t i = 0; i < kElements; ++i) {
       float& m = state_.first[i];
       float& v = state_.second[i];
-      m = 0.9F * m + (1 - 0.9F) * gradient_[i];
-      v = 0.999F * v + (1 - 0.999F) * gradient_[i] * gradient_[i];
+      const float mean = gradient_[i] / static_cast<float>(options_.ranks);
+      m = 0.9F * m + (1 - 0.9F) * mean;
+      v = 0.999F * v + (1 - 0.999F) * mean * mean;
       state_.parameters[i] -= 1e-3F * m * a / (std::sqrt(v * b) + 1e-8F);
     }
   }
@@ -236,6 +238,27 @@ TEST_F(PredictedCheckpoints, AProgramThatSaysSomethingElseLosesNothing) {
   ExpectSound();
   const Predicted& predicted = Rank().totals().predicted;
   EXPECT_GE(predicted.payloads, kPredictedCheckpoints * 2) << "the moments do not depend on it";
+  EXPECT_LT(predicted.exact, predicted.elements);
+}
+
+TEST_F(PredictedCheckpoints, OfMeansThatTheProgramMakesOfSums) {
+  Record({.ranks = 4});
+  Pack();
+  ExpectAllBack(Rank());
+  ExpectSound();
+  const Predicted& predicted = Rank().totals().predicted;
+  EXPECT_EQ(predicted.payloads, kPredictedCheckpoints * 3);
+  EXPECT_EQ(predicted.exact, predicted.elements);
+}
+
+TEST_F(PredictedCheckpoints, AThirdOfANumberIsNotAlwaysTheNumberTimesAThird) {
+  Record({.ranks = 3});
+  Pack();
+  ExpectAllBack(Rank());
+  ExpectSound();
+  const Predicted& predicted = Rank().totals().predicted;
+  EXPECT_EQ(predicted.payloads, kPredictedCheckpoints * 3);
+  EXPECT_GT(predicted.exact, predicted.elements / 2);
   EXPECT_LT(predicted.exact, predicted.elements);
 }
 
