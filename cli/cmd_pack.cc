@@ -52,8 +52,8 @@ void AddPackOptions(CLI::App& app) {
       ->transform(CLI::AsSizeValue(true));
   app.add_flag("--predict", g_options.predict,
                "Checkpoints as what is left when the checkpoint before and the recorded gradients "
-               "have said what the optimizer should have made of them (deja_update in deja.h); "
-               "takes a while, and so does reading them; not with --max-size");
+               "have said what the optimizer should have made of them (deja_update in deja.h, "
+               "deja.torch.watch); takes a while, and so does reading them; not with --max-size");
   app.add_option("--zstd-level", g_options.zstd_level,
                  "Write events and index anew, compressed at this level, and payloads, too, where "
                  "it makes them smaller than byte planes are (19: smallest, slow)")

@@ -43,8 +43,7 @@ struct CheckpointPredictor::Sample {
     OptimizerState state = before;
     for (size_t i = 0; i < gradients.size(); ++i) {
       std::vector<float> gradient = gradients[i];
-      const std::vector<float> numbers =
-          order.NumbersOf(change.recorded.updates[i].said);
+      const std::vector<float> numbers = order.NumbersOf(change.recorded.updates[i].said);
       if (!IsEnough(order.rules, numbers, !state.parameters.empty(), !state.first.empty(),
                     !state.second.empty()))
         return 0;

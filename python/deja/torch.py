@@ -20,6 +20,8 @@ def watch(*objects, every=None, gradients=False, **named):
 
     every: a checkpoint each so many steps, besides those of `deja record --checkpoint-every`.
     gradients: they are part of it. Where gradients are accumulated over steps.
+
+    What torch's own optimizers do in each step is recorded, too: `deja pack --predict` makes use of it.
     """
     from deja import engine
 
