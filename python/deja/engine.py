@@ -65,6 +65,29 @@ class StoreCall(ctypes.Structure):
     ]
 
 
+class OptimizerUpdate(ctypes.Structure):
+    """deja_update_t of include/deja.h."""
+
+    _fields_ = [
+        ("optimizer", ctypes.c_uint32),
+        ("dtype", ctypes.c_uint32),
+        ("count", ctypes.c_uint64),
+        ("parameters", ctypes.c_void_p),
+        ("first_moment", ctypes.c_void_p),
+        ("second_moment", ctypes.c_void_p),
+        ("gradient", ctypes.c_void_p),
+        ("updates", ctypes.c_uint64),
+        ("learning_rate", ctypes.c_double),
+        ("beta1", ctypes.c_double),
+        ("beta2", ctypes.c_double),
+        ("epsilon", ctypes.c_double),
+        ("weight_decay", ctypes.c_double),
+        ("gradient_scale", ctypes.c_double),
+        ("nesterov", ctypes.c_int32),
+        ("padding", ctypes.c_uint32),
+    ]
+
+
 _REAL = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _library = ctypes.CDLL(None)
 
@@ -182,8 +205,9 @@ def state(name, address, size):
 
 
 def update(*values):
-    """An update of an optimizer's: the fields of deja_update_t in include/deja.h."""
-    _UPDATE.pack_into(_update_buffer, 0, *values)
+    """An update of an optimizer's: the fields of OptimizerUpdate but for the last one. If two threads meet here one says
+    what the other one does: it need not be true."""
+    _UPDATE.pack_into(_update_buffer, 0, *values, 0)
     _update(_update_at)
 
 
@@ -239,7 +263,7 @@ class Outcome:
 
 def _packer(kind):
     """Fills a structure with one call; ctypes needs one a field, each several times as long."""
-    codes = {ctypes.c_uint32: "I", ctypes.c_int32: "i"}
+    codes = {ctypes.c_uint32: "I", ctypes.c_int32: "i", ctypes.c_double: "d"}
     packer = struct.Struct("@" + "".join(codes.get(field[1], "Q") for field in kind._fields_))
     assert packer.size == ctypes.sizeof(kind)
     return packer
@@ -249,7 +273,7 @@ _CALL, _DONE = _packer(GroupCall), _packer(GroupDone)
 _CALL_SIZE, _DONE_SIZE = _CALL.size, _DONE.size
 _HANDED_OUT, _HANDED_OUT_AT = struct.Struct("@QiiQQ"), GroupCall.operation.offset  # operation to error_size
 _GROUP, _GROUP_AT = struct.Struct("@Q"), GroupCall.group.offset
-_UPDATE = struct.Struct("@IIQQQQQQddddddi4x")  # deja_update_t
+_UPDATE = _packer(OptimizerUpdate)
 _update_buffer = ctypes.create_string_buffer(_UPDATE.size)
 _update_at = ctypes.addressof(_update_buffer)
 _free_buffers = []  # of structures that no call uses

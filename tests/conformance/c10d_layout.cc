@@ -1,8 +1,9 @@
-// Prints the structures of preload/hooks/c10d_api.h, a line each: name, size, and offset of each
-// field in order.
+// Prints the structures of preload/hooks/c10d_api.h and that of an update in include/deja.h, a line
+// each: name, size, and offset of each field in order.
 #include <cstddef>
 #include <cstdio>
 
+#include "include/deja.h"
 #include "preload/hooks/c10d_api.h"
 
 #define FIELD(type, field) std::printf(" " #field "=%zu", offsetof(type, field))
@@ -52,5 +53,21 @@ int main() {
   FIELD(deja_store_call, key_size);
   FIELD(deja_store_call, value);
   FIELD(deja_store_call, value_size);
+  std::printf("\nOptimizerUpdate %zu", sizeof(deja_update_t));
+  FIELD(deja_update_t, optimizer);
+  FIELD(deja_update_t, dtype);
+  FIELD(deja_update_t, count);
+  FIELD(deja_update_t, parameters);
+  FIELD(deja_update_t, first_moment);
+  FIELD(deja_update_t, second_moment);
+  FIELD(deja_update_t, gradient);
+  FIELD(deja_update_t, updates);
+  FIELD(deja_update_t, learning_rate);
+  FIELD(deja_update_t, beta1);
+  FIELD(deja_update_t, beta2);
+  FIELD(deja_update_t, epsilon);
+  FIELD(deja_update_t, weight_decay);
+  FIELD(deja_update_t, gradient_scale);
+  FIELD(deja_update_t, nesterov);
   std::printf("\n");
 }
