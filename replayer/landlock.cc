@@ -1,12 +1,16 @@
 #include "replayer/landlock.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
 #include <initializer_list>
 
 namespace deja::replayer {
@@ -48,9 +52,25 @@ void Allow(int ruleset, const char* path, uint64_t access) {
   close(fd);
 }
 
-void AllowFiles(int ruleset, const char* writable, uint64_t access) {
+// A CUDA driver opens its devices for writing: nvidia0, nvidiactl, nvidia-uvm, nvidia-caps/…, and
+// dxg where Windows has the GPU.
+void AllowGpus(int ruleset, const char* devices, uint64_t write) {
+  DIR* folder = opendir(devices);
+  if (folder == nullptr) return;
+  while (const dirent* entry = readdir(folder)) {
+    if (std::strncmp(entry->d_name, "nvidia", 6) != 0 && std::strcmp(entry->d_name, "dxg") != 0)
+      continue;
+    char path[PATH_MAX];
+    const int length = std::snprintf(path, sizeof path, "%s/%s", devices, entry->d_name);
+    if (length > 0 && static_cast<size_t>(length) < sizeof path) Allow(ruleset, path, write);
+  }
+  closedir(folder);
+}
+
+void AllowFiles(int ruleset, const char* writable, const char* devices, uint64_t access) {
   Allow(ruleset, writable, access);
   const uint64_t write = access & (kWriteFile | kTruncate);
+  AllowGpus(ruleset, devices, write);
   for (const char* device : {"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx",
                              "/dev/pts", "/dev/random", "/dev/urandom"})
     Allow(ruleset, device, write);
@@ -80,7 +100,8 @@ LandlockState Restrict(const char* writable, const FenceOptions& options) {
   if (attr.handled_access_fs == 0 && attr.handled_access_net == 0 && attr.scoped == 0) return state;
   const int ruleset = static_cast<int>(syscall(kCreateRuleset, &attr, size, 0));
   if (ruleset < 0) return state;
-  if (attr.handled_access_fs != 0) AllowFiles(ruleset, writable, attr.handled_access_fs);
+  if (attr.handled_access_fs != 0)
+    AllowFiles(ruleset, writable, options.devices, attr.handled_access_fs);
   for (const char* folder : {options.also_writable, options.meeting})
     if (attr.handled_access_fs != 0 && folder != nullptr)
       Allow(ruleset, folder, attr.handled_access_fs);

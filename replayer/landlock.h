@@ -1,9 +1,9 @@
 // Landlock: the kernel's own fence around a replayed program.
 //
 // After Restrict(), this process and its children can read everything but write, create and remove
-// only beneath `writable` and to harmless devices, cannot connect or bind TCP sockets, and cannot
-// signal processes outside. What the running kernel does not know is left out; nothing can be
-// undone. Call while there is one thread.
+// only beneath `writable`, to harmless devices and to GPUs, cannot connect or bind TCP sockets, and
+// cannot signal processes outside. What the running kernel does not know is left out; nothing can
+// be undone. Call while there is one thread.
 #ifndef DEJA_REPLAYER_LANDLOCK_H_
 #define DEJA_REPLAYER_LANDLOCK_H_
 
@@ -22,6 +22,7 @@ struct FenceOptions {
   bool allow_network = false;
   const char* also_writable = nullptr;  // a folder; null: none
   const char* meeting = nullptr;        // another one
+  const char* devices = "/dev";         // where those of GPUs are
 };
 
 LandlockState Restrict(const char* writable, const FenceOptions& options = {});
