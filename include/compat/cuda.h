@@ -31,8 +31,10 @@ typedef enum cudaError_enum {
   CUDA_ERROR_INVALID_CONTEXT = 201,
   CUDA_ERROR_INVALID_PTX = 218,
   CUDA_ERROR_INVALID_HANDLE = 400,
+  CUDA_ERROR_ILLEGAL_STATE = 401,
   CUDA_ERROR_NOT_FOUND = 500,
   CUDA_ERROR_NOT_READY = 600,
+  CUDA_ERROR_NOT_SUPPORTED = 801,
   CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
   CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
   CUDA_ERROR_STREAM_CAPTURE_ISOLATION = 905,
@@ -68,6 +70,26 @@ enum { CU_MEM_ATTACH_GLOBAL = 1 };
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 
 typedef void (*CUhostFn)(void* userData);
+typedef unsigned long long CUmemGenericAllocationHandle;
+
+/* Of CUDA 12.8 and later: what another process's memory on its devices is doing. */
+typedef enum CUprocessState_enum {
+  CU_PROCESS_STATE_RUNNING = 0,
+  CU_PROCESS_STATE_LOCKED = 1,
+  CU_PROCESS_STATE_CHECKPOINTED = 2,
+  CU_PROCESS_STATE_FAILED = 3
+} CUprocessState;
+
+typedef struct CUcheckpointLockArgs_st {
+  unsigned int timeoutMs;
+  unsigned int reserved0;
+  unsigned long long reserved1[7];
+} CUcheckpointLockArgs;
+/* Nothing in these is of use to Deja. */
+typedef struct CUcheckpointCheckpointArgs_st CUcheckpointCheckpointArgs;
+typedef struct CUcheckpointRestoreArgs_st CUcheckpointRestoreArgs;
+typedef struct CUcheckpointUnlockArgs_st CUcheckpointUnlockArgs;
+typedef struct CUmemAllocationProp_st CUmemAllocationProp;
 
 #ifdef __cplusplus
 }

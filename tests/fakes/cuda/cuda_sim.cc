@@ -10,7 +10,9 @@
 #include <map>
 #include <string>
 
+#include "tests/fakes/cuda/sim_board.h"
 #include "tests/fakes/cuda/sim_digest.h"
+#include "tests/fakes/cuda/sim_gate.h"
 #include "tests/fakes/cuda/sim_memory.h"
 #include "tests/fakes/cuda/sim_stream.h"
 
@@ -127,6 +129,13 @@ CUresult AllocateAt(CUdeviceptr* address, Memory kind, size_t bytes) {
 
 }  // namespace
 
+bool cusim::StreamsHaveWork() {
+  std::lock_guard hold(g_driver->mutex);
+  for (CUcontext context : g_driver->contexts)
+    if (context != nullptr && context->work.load() != 0) return true;
+  return false;
+}
+
 extern "C" {
 
 void* cusim_backing(const void* address) {
@@ -151,6 +160,7 @@ CUresult cuInit(unsigned int) {
     g_driver->devices = count == nullptr ? 2 : std::atoi(count);
     if (g_driver->devices <= 0 || g_driver->devices > kMostDevices) return CUDA_ERROR_NO_DEVICE;
     g_ready = true;
+    cusim::ServeCheckpoints();
     return CUDA_SUCCESS;
   }();
   return result;
@@ -169,6 +179,17 @@ static CUresult FindDevice(CUdevice* device, int ordinal) {
   return CUDA_SUCCESS;
 }
 
+static CUresult AllocateDevice(CUdeviceptr* address, size_t bytes) {
+  const cusim::ApiCall call;
+  return AllocateAt(address, Memory::kDevice, bytes);
+}
+
+static CUresult FreeDevice(CUdeviceptr address) {
+  const cusim::ApiCall call;
+  if (CUresult result = cuCtxSynchronize(); result != CUDA_SUCCESS) return result;
+  return cusim::Free(const_cast<void*>(Pointer(address))) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult cuDeviceGetCount(int* count) {
   return CountDevices(count);
 }
@@ -182,10 +203,12 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** function, int, unsigned 
   if (std::strcmp(symbol, "cuDeviceGetCount") == 0)
     *function = reinterpret_cast<void*>(&CountDevices);
   if (std::strcmp(symbol, "cuDeviceGet") == 0) *function = reinterpret_cast<void*>(&FindDevice);
+  if (std::strcmp(symbol, "cuMemAlloc") == 0) *function = reinterpret_cast<void*>(&AllocateDevice);
   return *function == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  const cusim::ApiCall call;
   if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
   std::lock_guard hold(g_driver->mutex);
   CUcontext& primary = g_driver->contexts[device];
@@ -199,6 +222,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
 }
 
 CUresult cuCtxSetCurrent(CUcontext context) {
+  const cusim::ApiCall call;
   if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
   if (!t_contexts.empty()) t_contexts.pop_back();
   if (context != nullptr) t_contexts.push_back(context);
@@ -218,6 +242,7 @@ CUresult cuCtxGetDevice(CUdevice* device) {
 }
 
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
+  const cusim::ApiCall call;
   if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   t_contexts.push_back(context);
@@ -225,6 +250,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext context) {
 }
 
 CUresult cuCtxPopCurrent_v2(CUcontext* context) {
+  const cusim::ApiCall call;
   if (t_contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
   if (context != nullptr) *context = t_contexts.back();
   t_contexts.pop_back();
@@ -232,14 +258,43 @@ CUresult cuCtxPopCurrent_v2(CUcontext* context) {
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
-  return AllocateAt(address, Memory::kDevice, bytes);
+  return AllocateDevice(address, bytes);
+}
+
+CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
+  const cusim::ApiCall call;
+  if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (cusim::DeviceLimit() == 0) return CUDA_ERROR_NOT_SUPPORTED;
+  *free_bytes = cusim::FreeBytes(Current()->device);
+  *total_bytes = cusim::DeviceLimit();
+  return CUDA_SUCCESS;
+}
+
+// In the order of the calls, not of the stream's work: a stricter driver than it might be.
+CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream) {
+  return AllocateDevice(address, bytes);
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) {
+  return FreeDevice(address);
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp*,
+                     unsigned long long) {
+  return AllocateDevice(handle, bytes);
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  return FreeDevice(handle);
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned int) {
+  const cusim::ApiCall call;
   return AllocateAt(address, Memory::kManaged, bytes);
 }
 
 CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned int) {
+  const cusim::ApiCall call;
   CUdeviceptr address = 0;
   const CUresult result = AllocateAt(&address, Memory::kPinned, bytes);
   if (result == CUDA_SUCCESS) *memory = const_cast<void*>(Pointer(address));
@@ -247,11 +302,11 @@ CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned int) {
 }
 
 CUresult cuMemFree_v2(CUdeviceptr address) {
-  if (CUresult result = cuCtxSynchronize(); result != CUDA_SUCCESS) return result;
-  return cusim::Free(const_cast<void*>(Pointer(address))) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return FreeDevice(address);
 }
 
 CUresult cuMemHostRegister_v2(void* memory, size_t bytes, unsigned int) {
+  const cusim::ApiCall call;
   if (CUresult result = CheckUnsafeCall(); result != CUDA_SUCCESS) return result;
   if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   return cusim::Register(memory, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -259,6 +314,7 @@ CUresult cuMemHostRegister_v2(void* memory, size_t bytes, unsigned int) {
 
 CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data,
                                 CUdeviceptr address) {
+  const cusim::ApiCall call;
   if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
   const Memory kind = cusim::KindOf(Pointer(address));
   for (unsigned int i = 0; i < count; ++i) {
@@ -274,6 +330,7 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attribu
 }
 
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  const cusim::ApiCall call;
   if (bytes == 0) return CUDA_SUCCESS;
   void* target = cusim::Backing(Pointer(to));
   const void* source = cusim::Backing(Pointer(from));
@@ -289,6 +346,7 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream 
 }
 
 CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
+  const cusim::ApiCall call;
   if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
   CUcontext context = Current();
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
@@ -300,6 +358,7 @@ CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
 }
 
 CUresult cuStreamSynchronize(CUstream handle) {
+  const cusim::ApiCall call;
   if (CUresult result = CheckUnsafeCall(); result != CUDA_SUCCESS) return result;
   auto mark = std::make_shared<cusim::Mark>();
   const CUresult result = Enqueue(handle, [mark] { mark->Reach(); });
@@ -308,6 +367,7 @@ CUresult cuStreamSynchronize(CUstream handle) {
 }
 
 CUresult cuCtxSynchronize(void) {
+  const cusim::ApiCall call;
   // The legacy stream does not wait for streams that do not block; a device does.
   CUcontext context = Current();
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
@@ -315,6 +375,7 @@ CUresult cuCtxSynchronize(void) {
 }
 
 CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
+  const cusim::ApiCall call;
   if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
   std::lock_guard hold(g_driver->mutex);
   CUstream stream = nullptr;
@@ -324,6 +385,7 @@ CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
 }
 
 CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int) {
+  const cusim::ApiCall call;
   if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
   std::lock_guard hold(g_driver->mutex);
   CUstream stream = nullptr;
@@ -344,6 +406,7 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int) {
 
 CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, unsigned int value,
                                 unsigned int flags) {
+  const cusim::ApiCall call;
   if (flags != CU_STREAM_WAIT_VALUE_GEQ) return CUDA_ERROR_INVALID_VALUE;
   if (cusim::KindOf(Pointer(address)) == Memory::kPageable) return CUDA_ERROR_INVALID_VALUE;
   auto* word = static_cast<unsigned int*>(cusim::Backing(Pointer(address)));
@@ -354,6 +417,7 @@ CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, unsigned i
 }
 
 CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
+  const cusim::ApiCall call;
   if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
   std::lock_guard hold(g_driver->mutex);
   if (IsLegacy(handle) && Current() != nullptr)
@@ -368,6 +432,7 @@ CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
 }
 
 CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
+  const cusim::ApiCall call;
   if (IsLegacy(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   std::lock_guard hold(g_driver->mutex);
   stream->capture = new CUgraph_st;
@@ -378,6 +443,7 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
 }
 
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  const cusim::ApiCall call;
   std::lock_guard hold(g_driver->mutex);
   *graph = stream->capture;
   for (CUcontext context : g_driver->contexts)
@@ -396,23 +462,27 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
 }
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long) {
+  const cusim::ApiCall call;
   *exec = new CUgraphExec_st{graph->work};
   return CUDA_SUCCESS;
 }
 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  const cusim::ApiCall call;
   return Enqueue(stream, [exec] {
     for (const auto& work : exec->work) work();
   });
 }
 
 CUresult cuEventCreate(CUevent* event, unsigned int) {
+  const cusim::ApiCall call;
   if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   *event = new CUevent_st(Current());
   return CUDA_SUCCESS;
 }
 
 CUresult cuEventRecord(CUevent event, CUstream handle) {
+  const cusim::ApiCall call;
   if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
   std::lock_guard hold(g_driver->mutex);
   CUstream stream = nullptr;
@@ -427,6 +497,7 @@ CUresult cuEventRecord(CUevent event, CUstream handle) {
 }
 
 CUresult cuEventQuery(CUevent event) {
+  const cusim::ApiCall call;
   if (CUresult result = CheckUnsafeCall(); result != CUDA_SUCCESS) return result;
   std::lock_guard held(event->mutex);
   if (event->capture != nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -434,10 +505,12 @@ CUresult cuEventQuery(CUevent event) {
 }
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
+  const cusim::ApiCall call;
   return Enqueue(stream, [function, data] { function(data); });
 }
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  const cusim::ApiCall call;
   if (CUresult result = CheckUnsafeCall(); result != CUDA_SUCCESS) return result;
   if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (!cusim::IsPtx(image)) {
@@ -451,6 +524,7 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
 }
 
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+  const cusim::ApiCall call;
   if (module->kernels == nullptr) {
     const cusim::DigestKernel* digest = cusim::FindDigestKernel(module->ptx, name);
     if (digest == nullptr) return CUDA_ERROR_NOT_FOUND;
@@ -468,6 +542,7 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid, unsigned int, unsigned int,
                         unsigned int threads, unsigned int, unsigned int, unsigned int,
                         CUstream stream, void** params, void**) {
+  const cusim::ApiCall call;
   if (function->digest != nullptr) {
     std::function<void()> run = cusim::DigestWork(*function->digest, grid, threads, params);
     return run == nullptr ? CUDA_ERROR_INVALID_VALUE : Enqueue(stream, std::move(run));

@@ -4,8 +4,9 @@
  * 200 by default); device memory is an address range that the processor cannot touch, as in
  * reality, with the bytes at another address; kernels are host functions. What a real driver
  * refuses is refused: what breaks a capture, events of another context, calls before cuInit.
- * Devices: CUDA_SIM_DEVICES (2); none if CUDA_VISIBLE_DEVICES is empty. Only what tests use is
- * here.
+ * Devices: CUDA_SIM_DEVICES (2); none if CUDA_VISIBLE_DEVICES is empty. CUDA_SIM_MEMORY limits the
+ * memory of each, CUDA_SIM_KEY lets processes share it, and then they can swap each other out
+ * (sim_board.h, sim_checkpoint.cc). Only what tests use is here.
  *
  * PTX is taken if it is that of preload/cuda/digest_kernel.cu, whose kernels run on the processor
  * (digest_grid.h); CUDA_SIM_PTX=no refuses it, and CUDA_SIM_PTX=wrong
@@ -50,6 +51,13 @@ CUresult cuCtxPopCurrent_v2(CUcontext* context);
 CUresult cuCtxSynchronize(void);
 CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes);
 CUresult cuMemFree_v2(CUdeviceptr address);
+CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes);
+CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream);
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream);
+/* Nothing can be mapped from these. */
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
+                     const CUmemAllocationProp* properties, unsigned long long flags);
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
 CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned int flags);
 CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned int flags);
 CUresult cuMemHostRegister_v2(void* memory, size_t bytes, unsigned int flags);
@@ -78,6 +86,11 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
                         unsigned int grid_z, unsigned int block_x, unsigned int block_y,
                         unsigned int block_z, unsigned int shared_bytes, CUstream stream,
                         void** params, void** extra);
+CUresult cuCheckpointProcessGetState(int pid, CUprocessState* state);
+CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs* args);
+CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs* args);
+CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs* args);
+CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs* args);
 
 #ifdef __cplusplus
 }

@@ -5,8 +5,12 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
+#include <vector>
+
+#include "tests/fakes/cuda/sim_board.h"
 
 namespace cusim {
 namespace {
@@ -20,8 +24,15 @@ struct Range {
   int device = 0;
 };
 
+struct TakenOut {
+  uintptr_t at;
+  int device;
+  std::vector<char> bytes;
+};
+
 struct Space {
   std::mutex mutex;
+  std::vector<TakenOut> out;
   std::map<uintptr_t, Range> ranges;  // by first address
   uintptr_t device = 0;               // no access for the processor
   char* backing = nullptr;
@@ -62,7 +73,7 @@ void* Allocate(Memory kind, size_t bytes, int device) {
   uintptr_t at = 0;
   if (kind == Memory::kDevice) {
     const size_t size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    if (size > kDeviceBytes - space.used) return nullptr;
+    if (size > kDeviceBytes - space.used || !Reserve(device, bytes)) return nullptr;
     at = space.device + space.used;
     space.used += size;
   } else {
@@ -77,7 +88,11 @@ void* Allocate(Memory kind, size_t bytes, int device) {
 bool Free(void* memory) {
   Space& space = TheSpace();
   std::lock_guard hold(space.mutex);
-  return space.ranges.erase(reinterpret_cast<uintptr_t>(memory)) != 0;
+  const auto found = space.ranges.find(reinterpret_cast<uintptr_t>(memory));
+  if (found == space.ranges.end()) return false;
+  if (found->second.kind == Memory::kDevice) Release(found->second.device, found->second.bytes);
+  space.ranges.erase(found);
+  return true;
 }
 
 bool Register(void* memory, size_t bytes) {
@@ -102,6 +117,32 @@ void* Backing(const void* address) {
   if (at >= space.device && at - space.device < kDeviceBytes)
     return space.backing + (at - space.device);
   return const_cast<void*>(address);
+}
+
+void TakeMemoryOut() {
+  Space& space = TheSpace();
+  std::lock_guard hold(space.mutex);
+  for (const auto& [at, range] : space.ranges) {
+    if (range.kind != Memory::kDevice) continue;
+    char* bytes = space.backing + (at - space.device);
+    space.out.push_back({at, range.device, {bytes, bytes + range.bytes}});
+    std::memset(bytes, 0xdb, range.bytes);
+    Release(range.device, range.bytes);
+  }
+}
+
+bool BringMemoryBack() {
+  Space& space = TheSpace();
+  std::lock_guard hold(space.mutex);
+  for (size_t i = 0; i < space.out.size(); ++i) {
+    if (Reserve(space.out[i].device, space.out[i].bytes.size())) continue;
+    while (i-- > 0) Release(space.out[i].device, space.out[i].bytes.size());
+    return false;
+  }
+  for (const TakenOut& part : space.out)
+    std::memcpy(space.backing + (part.at - space.device), part.bytes.data(), part.bytes.size());
+  space.out.clear();
+  return true;
 }
 
 }  // namespace cusim

@@ -15,6 +15,11 @@ Memory KindOf(const void* address);
 int DeviceOf(const void* address);  // 0 of what is no device's
 void* Backing(const void* address);
 
+// All device memory of this process goes to the host, and is free for others; what is left in its
+// place is nobody's bytes. And back; false: there is no room for it. Nobody uses it meanwhile.
+void TakeMemoryOut();
+bool BringMemoryBack();
+
 }  // namespace cusim
 
 #endif  // DEJA_TESTS_FAKES_CUDA_SIM_MEMORY_H_

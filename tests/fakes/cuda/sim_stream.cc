@@ -76,6 +76,7 @@ cusim::MarkPtr CUstream_st::Tail() {
 void CUstream_st::Append(std::function<void()> work) {
   std::lock_guard hold(mutex_);
   tail_ = std::make_shared<cusim::Mark>();
+  context->work.fetch_add(1);
   queue_.emplace_back(std::move(work), tail_);
   changed_.notify_one();
 }
@@ -90,5 +91,6 @@ void CUstream_st::Run() {
     cusim::Delay();
     work();
     mark->Reach();
+    context->work.fetch_sub(1);
   }
 }

@@ -3,6 +3,7 @@
 #ifndef DEJA_TESTS_FAKES_CUDA_SIM_STREAM_H_
 #define DEJA_TESTS_FAKES_CUDA_SIM_STREAM_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -37,10 +38,14 @@ class Mark {
 };
 using MarkPtr = std::shared_ptr<Mark>;
 
+// Any stream of the process has something to do.
+bool StreamsHaveWork();
+
 }  // namespace cusim
 
 struct CUctx_st {
   CUdevice device = 0;
+  std::atomic<int> work{0};  // of all its streams, and not done
   std::mutex mutex;
   std::vector<CUstream_st*> blocking;  // streams that the legacy stream orders itself with
   CUstream_st* legacy = nullptr;

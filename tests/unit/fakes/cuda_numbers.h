@@ -9,5 +9,7 @@
 using CudaNumber = std::pair<std::string, unsigned long long>;
 
 std::vector<CudaNumber> NvidiasNumbers();
+// Empty: its header is older than these.
+std::vector<CudaNumber> NvidiasCheckpointNumbers();
 
 #endif  // DEJA_TESTS_UNIT_FAKES_CUDA_NUMBERS_H_

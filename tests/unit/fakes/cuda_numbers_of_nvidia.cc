@@ -1,6 +1,7 @@
 // The numbers of NVIDIA's own header, for the comparison with ours; types are compared here.
 #include <cuda.h>
 
+#include <cstddef>
 #include <type_traits>
 
 #include "tests/unit/fakes/cuda_numbers.h"
@@ -11,13 +12,38 @@
   static_assert(std::is_same_v<decltype(&name), CUresult(*) params>, #name);
 #define DEJA_CU_OPTIONAL(name, params) DEJA_CU(name, params)
 #include "preload/cuda/driver.def"
+#if CUDA_VERSION >= 12080
+#include "cli/cuda_checkpoint.def"
+#endif
 #undef DEJA_CU_OPTIONAL
 #undef DEJA_CU
+
+// What a replayed program's allocations go through; by the types, since names have several
+// versions.
+static_assert(
+    std::is_same_v<decltype(&cuMemAllocAsync), CUresult (*)(CUdeviceptr*, size_t, CUstream)>);
+static_assert(std::is_same_v<decltype(&cuMemFreeAsync), CUresult (*)(CUdeviceptr, CUstream)>);
+static_assert(std::is_same_v<decltype(&cuMemCreate),
+                             CUresult (*)(CUmemGenericAllocationHandle*, size_t,
+                                          const CUmemAllocationProp*, unsigned long long)>);
+static_assert(std::is_same_v<decltype(&cuMemRelease), CUresult (*)(CUmemGenericAllocationHandle)>);
+static_assert(std::is_same_v<decltype(&cuMemGetInfo), CUresult (*)(size_t*, size_t*)>);
+static_assert(std::is_same_v<CUmemGenericAllocationHandle, unsigned long long>);
 
 std::vector<CudaNumber> NvidiasNumbers() {
   return {
 #define DEJA_NUMBER(name) {#name, (unsigned long long)(name)},
 #include "tests/unit/fakes/cuda_numbers.inc"
 #undef DEJA_NUMBER
+  };
+}
+
+std::vector<CudaNumber> NvidiasCheckpointNumbers() {
+  return {
+#if CUDA_VERSION >= 12080
+#define DEJA_NUMBER(name) {#name, (unsigned long long)(name)},
+#include "tests/unit/fakes/cuda_checkpoint_numbers.inc"
+#undef DEJA_NUMBER
+#endif
   };
 }
