@@ -42,6 +42,7 @@ struct Options {
   bool all = false;
   bool compute = false;
   uint32_t devices = 0;
+  size_t turns = 0;
   std::string on_divergence = "stop";
   std::string clock = "served";
   int64_t from_step = -1;
@@ -72,11 +73,19 @@ void AddOptions(CLI::App& app) {
   app.add_flag("--compute", g_options.compute,
                "Let the ranks compute their collectives among themselves, in the order of NCCL's "
                "ring, even if the trace has the results; they are compared with it");
+  auto* devices =
+      app.add_option(
+             "--devices", g_options.devices,
+             "Use so many CUDA devices, in turn, for all that the recorded job had; the program "
+             "sees one for each rank of its machine. Ranks whose memory does not fit on a device "
+             "together take turns, if the driver (570 and later) can swap processes out")
+          ->check(CLI::PositiveNumber);
   app.add_option(
-         "--devices", g_options.devices,
-         "Use so many CUDA devices, in turn, for all that the recorded job had; the program "
-         "sees one for each rank of its machine")
-      ->check(CLI::PositiveNumber);
+         "--turns", g_options.turns,
+         "With --devices: so many ranks at most on a device as soon as others wait for them, "
+         "instead of as many as fit")
+      ->check(CLI::PositiveNumber)
+      ->needs(devices);
   app.add_option("--attempt", g_options.attempt,
                  "Which run of a restarted rank; the last one if not given");
   app.add_option("--from-step", g_options.from_step,
@@ -253,6 +262,11 @@ class Scratch {
   bool remove_ = false;
 };
 
+// By which ranks share the memory of devices.
+std::string TurnFile(const Scratch& scratch) {
+  return scratch.path() + "/turns";
+}
+
 // The library in a child of the rank finds the child's recording by this list.
 Status ListChildren(format::Trace& trace, uint32_t rank, const std::string& scratch) {
   DEJA_ASSIGN_OR_RETURN(const auto children, trace.Children(rank, g_options.attempt));
@@ -308,8 +322,9 @@ int Report(format::Trace& trace, const std::vector<Replayed>& replays, const Con
   int code = kExitOk;
   for (const Replayed& replay : replays) {
     const RankStory story = ReadRankStory(*replay.reader);
-    const ReplayVerdict verdict =
+    ReplayVerdict verdict =
         JudgeReplay(*replay.reader, story, peers, replay.target.scratch, replay.status, symbolizer);
+    AddShortage(replay.shortage, verdict);
     all["ranks"].push_back(verdict.json);
     if (verdict.outcome == Outcome::kFailed) {
       code = kExitFailure;
@@ -510,6 +525,12 @@ int Run(const Context& context) {
   options.fold = *fold;
   auto devices = CountDevices(**trace, *ranks);
   if (!devices) return FailWith(devices.error());
+  std::optional<SharedDevices> shared;
+  if (g_options.devices != 0 && ranks->size() > 1) {
+    auto area = TurnArea::Create(TurnFile(scratch), static_cast<uint32_t>(ranks->size()));
+    if (!area) return FailWith(area.error());
+    shared = SharedDevices{*area, g_options.turns};
+  }
   std::vector<Replayed> replays;
   for (uint32_t rank : *ranks) {
     auto reader = (*trace)->Rank(rank, g_options.attempt);
@@ -530,8 +551,14 @@ int Run(const Context& context) {
     if (checkpoints_process) target->environment.emplace_back("DEJA_HOLD=1");
     if (g_options.devices != 0)
       UseDevices(g_options.devices, (*devices)[replays.size()], target->environment);
+    if (shared)
+      target->environment.push_back(
+          fmt::format("DEJA_TURNS={}:{}", replays.size(), TurnFile(scratch)));
     if (*claim) AddOut(**claim, target->environment);
-    replays.push_back({*reader, std::move(*target)});
+    Replayed replay;
+    replay.reader = *reader;
+    replay.target = std::move(*target);
+    replays.push_back(std::move(replay));
   }
   if (replays.empty())
     return FailWith({ErrorCode::kNotFound,
@@ -544,7 +571,7 @@ int Run(const Context& context) {
     for (const std::string& note : replay.target.notes) Diagnose(note);
   }
   if (Status started = StartReplays(replays, options); !started) return FailWith(started.error());
-  WaitForReplays(replays, !options.fold.empty());
+  WaitForReplays(replays, !options.fold.empty(), shared);
   const bool left_trace = *claim && FinishTrace(**claim, replays);
   const int code = Report(**trace, replays, context);
   if (left_trace) Diagnose(fmt::format("next: deja diff {} {}", g_options.trace, g_options.out));
@@ -564,7 +591,8 @@ const Command kReplayCommand = {
     "  deja replay run.deja --rank 2 --until-step 4810 --process-checkpoint image    the process "
     "there, by CRIU\n"
     "  deja replay run.deja --ranks 0-3       side by side\n"
-    "  deja replay run.deja --all --devices 1    all ranks on one GPU\n"
+    "  deja replay run.deja --all --devices 1    all ranks on one GPU, in turns if they do "
+    "not fit together\n"
     "  deja replay run.deja --all --compute   all ranks on this machine: they compute their "
     "collectives\n"
     "  deja replay run.deja --rank 2 --on-divergence warn --out again.deja    then: deja diff "

@@ -8,8 +8,12 @@
 #include <cerrno>
 #include <csignal>
 #include <fstream>
+#include <utility>
 
+#include "cli/device_swap.h"
+#include "cli/output.h"
 #include "cli/replay_verdict.h"
+#include "cli/turn_scheduler.h"
 
 namespace deja::cli {
 namespace {
@@ -32,27 +36,75 @@ void EndLeftovers() {
   }
 }
 
+constexpr int kStepMs = 20;
+
 // Ranks that compute together: once the replay of one has stopped before its end, others may wait
 // for it for good. They have a moment to come to the same difference.
-void WaitForTogether(std::vector<Replayed>& replays) {
-  constexpr int kGraceMs = 5000;
-  constexpr int kStepMs = 20;
-  int grace = -1;
+class Grace {
+ public:
+  explicit Grace(bool together) : together_(together) {}
+  void Note(const Replayed& ended) {
+    const bool stopped = WIFEXITED(ended.status) && HasStopped(ended.target.scratch);
+    if (together_ && stopped && left_ < 0) left_ = kMs;
+  }
+  // Who waits for a turn on a device has not had its moment yet.
+  void Extend() {
+    if (left_ >= 0) left_ = kMs;
+  }
+  [[nodiscard]] bool IsOverAfterStep() { return left_ >= 0 && (left_ -= kStepMs) <= 0; }
+
+ private:
+  static constexpr int kMs = 5000;
+  const bool together_;
+  int left_ = -1;
+};
+
+void WaitInTurns(std::vector<Replayed>& replays, bool together, const TurnArea* area,
+                 TurnScheduler* turns) {
+  Grace grace(together);
   for (size_t left = replays.size(); left != 0;) {
+    const uint32_t seen = area == nullptr ? 0 : area->bell().load();
     bool moved = false;
-    for (Replayed& replay : replays) {
+    for (size_t i = 0; i < replays.size(); ++i) {
+      Replayed& replay = replays[i];
       if (replay.ended || waitpid(replay.pid, &replay.status, WNOHANG) <= 0) continue;
       replay.ended = moved = true;
       --left;
-      const bool stopped = WIFEXITED(replay.status) && HasStopped(replay.target.scratch);
-      if (stopped && grace < 0) grace = kGraceMs;
+      grace.Note(replay);
+      if (turns != nullptr) turns->Ended(i);
+    }
+    if (turns != nullptr && turns->Step()) {
+      moved = true;
+      grace.Extend();
+      for (const size_t lost : turns->TakeLost()) kill(replays[lost].pid, SIGKILL);
     }
     if (moved) continue;
-    usleep(kStepMs * 1000);
-    if (grace < 0 || (grace -= kStepMs) > 0) continue;
+    if (area == nullptr)
+      usleep(kStepMs * 1000);
+    else
+      TurnArea::WaitFor(area->bell(), seen, kStepMs);
+    if (!grace.IsOverAfterStep()) continue;
     for (const Replayed& replay : replays)
       if (!replay.ended) kill(replay.pid, SIGKILL);
   }
+}
+
+void WaitOnSharedDevices(std::vector<Replayed>& replays, bool together,
+                         const SharedDevices& shared) {
+  TurnScheduler::Rules rules;
+  rules.at_once = shared.at_once;
+  std::vector<uint32_t> ranks;
+  ranks.reserve(replays.size());
+  for (const Replayed& replay : replays) ranks.push_back(replay.target.rank);
+  TurnScheduler turns(
+      shared.area, std::move(ranks), [] { return OpenCudaSwap(); }, Diagnose, rules);
+  WaitInTurns(replays, together, &shared.area, &turns);
+  for (size_t i = 0; i < replays.size(); ++i) replays[i].shortage = turns.shortage(i);
+  if (turns.swaps() != 0)
+    Diagnose(fmt::format("the ranks took turns: device memory was swapped out {} {}",
+                         HumanCount(turns.swaps()), turns.swaps() == 1 ? "time" : "times"));
+  else if (shared.at_once != 0 && !turns.no_swap().empty())
+    Diagnose("the ranks could not take turns: " + turns.no_swap());
 }
 
 }  // namespace
@@ -71,12 +123,15 @@ Status StartReplays(std::vector<Replayed>& replays, const ReplayOptions& options
   return {};
 }
 
-void WaitForReplays(std::vector<Replayed>& replays, bool together) {
+void WaitForReplays(std::vector<Replayed>& replays, bool together,
+                    const std::optional<SharedDevices>& shared) {
   // Ctrl-C is for the programs; what they make of it is part of the verdict.
   signal(SIGINT, SIG_IGN);
   signal(SIGQUIT, SIG_IGN);
-  if (together)
-    WaitForTogether(replays);
+  if (shared)
+    WaitOnSharedDevices(replays, together, *shared);
+  else if (together)
+    WaitInTurns(replays, together, nullptr, nullptr);
   else
     for (Replayed& replay : replays)
       while (waitpid(replay.pid, &replay.status, 0) < 0 && errno == EINTR) {

@@ -7,10 +7,14 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "cli/replay_launch.h"
 #include "common/result.h"
+#include "common/turn_area.h"
 #include "format/rank_reader.h"
 
 namespace deja::cli {
@@ -20,15 +24,22 @@ struct Replayed {
   ReplayTarget target;
   pid_t pid = 0;
   int status = 0;
-  bool ended = false;  // of ranks that are waited for together
+  bool ended = false;
+  std::string shortage;  // device memory that there was not for it; empty: none was missing
 };
 
 // Starts them all, or none: those that were started are killed.
 Status StartReplays(std::vector<Replayed>& replays, const ReplayOptions& options);
 
 // `together`: they compute their collectives among themselves, so the others are ended when one has
-// stopped before its end and they do not get on without it.
-void WaitForReplays(std::vector<Replayed>& replays, bool together);
+// stopped before its end and they do not get on without it. `shared`: they share devices, and
+// take turns on them where they have to.
+struct SharedDevices {
+  TurnArea area;
+  size_t at_once = 0;  // ranks on a device; 0: as many as fit
+};
+void WaitForReplays(std::vector<Replayed>& replays, bool together,
+                    const std::optional<SharedDevices>& shared);
 
 }  // namespace deja::cli
 

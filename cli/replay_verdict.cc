@@ -101,6 +101,11 @@ std::string PlaceText(const Place& place, Symbolizer& symbolizer, bool is_pc) {
   return symbolizer.Resolve(place.module, "", place.offset, !is_pc).front().Place();
 }
 
+const char* OutcomeName(Outcome outcome) {
+  static constexpr const char* kNames[] = {"same", "diverged", "failed"};
+  return kNames[static_cast<int>(outcome)];
+}
+
 class Judge {
  public:
   Judge(const format::RankReader& reader, const RankStory& story,
@@ -405,8 +410,7 @@ class Judge {
           fmt::format("the recording of rank {} is not complete: {}", verdict_.rank,
                       story_.degraded.empty() ? reader_.end().detail : story_.degraded.front()));
     }
-    static constexpr const char* kOutcomes[] = {"same", "diverged", "failed"};
-    verdict_.json["verdict"] = kOutcomes[static_cast<int>(verdict_.outcome)];
+    verdict_.json["verdict"] = OutcomeName(verdict_.outcome);
     verdict_.json["summary"] = verdict_.summary;
     verdict_.json["details"] = verdict_.details;
     verdict_.json["data_lost"] = verdict_.data_lost;
@@ -458,6 +462,22 @@ bool HasStopped(const std::string& scratch) {
   const std::vector<json> lines = ReadReport(scratch);
   return Find(lines, "failed") != nullptr || Find(lines, "stopped") != nullptr ||
          (Find(lines, "divergence") != nullptr && Find(lines, "exit") == nullptr);
+}
+
+void AddShortage(const std::string& shortage, ReplayVerdict& verdict) {
+  if (shortage.empty()) return;
+  const std::string text = "out of device memory: " + shortage;
+  verdict.json["shortage"] = shortage;
+  if (verdict.outcome == Outcome::kSame) {
+    verdict.details.push_back(text);
+  } else {
+    verdict.outcome = Outcome::kFailed;
+    verdict.details.insert(verdict.details.begin(), verdict.summary);
+    verdict.summary = text;
+  }
+  verdict.json["verdict"] = OutcomeName(verdict.outcome);
+  verdict.json["summary"] = verdict.summary;
+  verdict.json["details"] = verdict.details;
 }
 
 ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankStory& story,

@@ -38,6 +38,10 @@ ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankStory& sto
                           const std::vector<PeerStory>& peers, const std::string& scratch,
                           int wait_status, Symbolizer& symbolizer);
 
+// There was no device memory for the rank, as `shortage` says: a rank that did not come to its end
+// as recorded failed for that.
+void AddShortage(const std::string& shortage, ReplayVerdict& verdict);
+
 // The report in `scratch` says that the replay was stopped before the program's end.
 bool HasStopped(const std::string& scratch);
 

@@ -3,8 +3,9 @@
 // The program asks for the device that it had (cuDeviceGet(3), which is what cudaSetDevice(3) comes
 // to) and is given one of those that are there; it sees as many as it had. Only these two questions
 // are answered otherwise, wherever the program has their functions from: linked, by dlsym, or by
-// cuGetProcAddress, as the CUDA runtime does. Everything behind them, handles of devices included,
-// is the driver's own. Any thread; no lock.
+// cuGetProcAddress, as the CUDA runtime does. (So are those that allocate memory:
+// device_memory.cc.) Everything behind them, handles of devices included, is the driver's own. Any
+// thread; no lock.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "preload/guard.h"
 #include "preload/hooks/export.h"
 #include "preload/real_symbols.h"
+#include "replayer/driver_hooks.h"
 
 namespace deja::replayer {
 namespace {
@@ -38,23 +40,22 @@ const DeviceMap& TheMap() {
   return map;
 }
 
-// The driver's own; null: none is loaded.
-template <typename Function>
-Function Real(const char* name) {
-  preload::Guard guard;
-  void* found = preload::RealNext(name);
-  if (found == nullptr)
-    if (void* library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY))
-      found = preload::RealDlsym(library, name);
-  return reinterpret_cast<Function>(found);
-}
-
 using DeviceGet = CUresult (*)(CUdevice*, int);
 using DeviceGetCount = CUresult (*)(int*);
 using GetProcAddress = CUresult (*)(const char*, void**, int, uint64_t);
 using GetProcAddress2 = CUresult (*)(const char*, void**, int, uint64_t, int*);
 
 }  // namespace
+
+void* RealDriver(const char* name) {
+  preload::Guard guard;
+  void* found = preload::RealNext(name);
+  if (found == nullptr)
+    if (void* library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY))
+      found = preload::RealDlsym(library, name);
+  return found;
+}
+
 }  // namespace deja::replayer
 
 using deja::replayer::Real;
@@ -80,7 +81,7 @@ DEJA_EXPORT CUresult cuDeviceGetCount(int* count) {
 
 namespace {
 
-void Replace(const char* symbol, void** function, int version);
+void Replace(const char* symbol, void** function, int version, uint64_t flags);
 
 }  // namespace
 
@@ -89,7 +90,7 @@ DEJA_EXPORT CUresult cuGetProcAddress(const char* symbol, void** function, int v
   static const auto real = Real<deja::replayer::GetProcAddress>("cuGetProcAddress");
   if (real == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   const CUresult result = real(symbol, function, version, flags);
-  if (result == CUDA_SUCCESS) Replace(symbol, function, version);
+  if (result == CUDA_SUCCESS) Replace(symbol, function, version, flags);
   return result;
 }
 
@@ -98,7 +99,7 @@ DEJA_EXPORT CUresult cuGetProcAddress_v2(const char* symbol, void** function, in
   static const auto real = Real<deja::replayer::GetProcAddress2>("cuGetProcAddress_v2");
   if (real == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
   const CUresult result = real(symbol, function, version, flags, status);
-  if (result == CUDA_SUCCESS) Replace(symbol, function, version);
+  if (result == CUDA_SUCCESS) Replace(symbol, function, version, flags);
   return result;
 }
 
@@ -112,7 +113,7 @@ void* DriverHook(const char* name) {
   if (std::strcmp(name, "cuGetProcAddress") == 0) return reinterpret_cast<void*>(&cuGetProcAddress);
   if (std::strcmp(name, "cuGetProcAddress_v2") == 0)
     return reinterpret_cast<void*>(&cuGetProcAddress_v2);
-  return nullptr;
+  return replayer::MemoryHook(name);
 }
 
 }  // namespace deja::preload
@@ -120,12 +121,14 @@ void* DriverHook(const char* name) {
 namespace {
 
 // By cuGetProcAddress one name is two functions, which differ in their parameters.
-void Replace(const char* symbol, void** function, int version) {
+void Replace(const char* symbol, void** function, int version, uint64_t flags) {
   constexpr int kSecondSince = 12000;
   if (function == nullptr || *function == nullptr) return;
   const bool second =
       symbol != nullptr && version >= kSecondSince && std::strcmp(symbol, "cuGetProcAddress") == 0;
   void* hook = deja::preload::DriverHook(second ? "cuGetProcAddress_v2" : symbol);
+  if (symbol != nullptr)
+    if (void* memory = deja::replayer::MemoryHookFor(symbol, flags)) hook = memory;
   if (hook != nullptr) *function = hook;
 }
 

@@ -13,6 +13,7 @@
 #include "replayer/operation_bytes.h"
 #include "replayer/ordered.h"
 #include "replayer/session.h"
+#include "replayer/turns.h"
 
 namespace deja::replayer {
 
@@ -194,7 +195,10 @@ void Compute(Session& session, ThreadState& thread, std::span<const LiveOperatio
     staged.push_back(Stage(session, thread, mirror, *live));
     calls.push_back(staged.back().call);
   }
-  const Status ran = fold.Run(calls);
+  const Status ran = [&] {
+    const Turns::Rest rest;
+    return fold.Run(calls);
+  }();
   for (const Staged& one : staged)
     if (one.makes_operator)
       fold.DropOperator(one.live->comm->computed(),

@@ -17,6 +17,7 @@
 #include "replayer/operation_bytes.h"
 #include "replayer/ordered.h"
 #include "replayer/session.h"
+#include "replayer/turns.h"
 
 namespace deja::replayer {
 
@@ -321,7 +322,10 @@ void* AllocateForNccl(size_t size) {
   constexpr size_t kPage = 4096;
   const size_t bytes = size == 0 ? kPage : size;
   preload::LookForDevice();
-  if (void* memory = preload::TheDevice().Allocate(bytes)) return memory;
+  Turns* turns = Turns::Get();
+  do {
+    if (void* memory = preload::TheDevice().Allocate(bytes)) return memory;
+  } while (turns != nullptr && turns->MakeRoom({bytes, Turns::kOwnDevice, 0, 0}));
   void* memory = nullptr;
   return posix_memalign(&memory, kPage, bytes) == 0 ? memory : nullptr;
 }

@@ -36,6 +36,7 @@
 #include "replayer/live_trace.h"
 #include "replayer/mpi_serve.h"
 #include "replayer/program_output.h"
+#include "replayer/turns.h"
 
 namespace deja::replayer {
 
@@ -121,6 +122,8 @@ ReplayerEngine* ReplayerEngine::Create() {
     options.job_id = Text("DEJA_JOB_ID");
     options.recording = Text("DEJA_RECORDING");
   }
+  const Status shares = Turns::Open(Environment("DEJA_TURNS"));
+  if (!shares) Say("sharing devices with other ranks: " + shares.error().message);
   const LandlockState fence = Restrict(scratch, allowed);
   engine->session_ = Session::Open(options);
   if (engine->session_ == nullptr) Session::EndProcess(1);  // running on would prove nothing

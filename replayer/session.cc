@@ -24,6 +24,7 @@
 #include "replayer/live_trace.h"
 #include "replayer/ordered.h"
 #include "replayer/program_output.h"
+#include "replayer/turns.h"
 
 namespace deja::replayer {
 
@@ -255,7 +256,10 @@ uint64_t Session::NewComm(const RecordedComm& recorded, const RecordedCall& call
 
 void Session::MeetNewComms(ThreadState& thread, const RecordedCall& call) {
   if (thread.new_comms.empty()) return;
-  const Status met = fold_->Meet(thread.new_comms);
+  const Status met = [&] {
+    const Turns::Rest rest;
+    return fold_->Meet(thread.new_comms);
+  }();
   thread.new_comms.clear();
   if (!met)
     FailReplay(*this, thread,

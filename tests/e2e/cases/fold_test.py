@@ -6,6 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import harness  # noqa: E402
+from device_jobs import DeviceJobs  # noqa: E402
 
 
 class Fold(harness.DejaTest):
@@ -125,6 +126,115 @@ class Fold(harness.DejaTest):
         self.record("replay_trainer", ["--fault", "crash"], level="digest")
         run = self.replay_all(timeout=60)
         self.assertRegex(run.stdout, r"rank 2: SIGSEGV at .*, the same as recorded")
+
+class Turns(DeviceJobs):
+    """Ranks that do not fit into the memory of one device together."""
+    PROGRAM = "cuda_turns"
+    COUNT = 20000
+    RANK = 6 * 4 * COUNT  # bytes of a rank, at most
+    TAKE_TURNS = "deja: the ranks do not fit into the memory of their devices together: they take turns"
+
+    def setUp(self):
+        # The deja command finds the simulated driver as it would find a real one.
+        self.env = {"LD_LIBRARY_PATH": harness.BUILD / "tests" / "cuda"}
+
+    def record_ranks(self, args=(), n=4, level="digest", ranks=1.5):
+        """Each on a device of its own, of the size that they share later."""
+        self.env |= self.simulated_memory(int(self.RANK * ranks))
+        args = ["--unseeded", f"--count={self.COUNT}", *args]
+        return self.checked(self.record(self.PROGRAM, args, n=n, level=level, env={**self.env, "CUDA_SIM_DEVICES": n}))
+
+    def replay_all(self, *options, code=harness.EXIT_OK, devices=1, env=()):
+        run = self.deja("replay", self.trace_path(), "--all", "--devices", devices, *options, env={**self.env, **dict(env)})
+        return self.checked(run, code)
+
+    def assertSame(self, run, recorded, n=4):
+        for rank in range(n):
+            self.assertEqual(self.rank_line(run, rank), self.rank_line(recorded, rank))
+            self.assertRegex(run.stdout, rf"rank {rank}: exit 0, the same as recorded; .* compared, all equal")
+
+    def swaps(self, run):
+        return int(re.search(r"device memory was swapped out (\d+) times?", run.stderr).group(1))
+
+    def test_one_and_a_half_ranks_fit(self):
+        recorded = self.record_ranks()
+        run = self.replay_all()
+        self.assertSame(run, recorded)
+        self.assertIn(self.TAKE_TURNS, run.stderr)
+        # Eight collectives, for each of which four ranks come in.
+        self.assertGreater(self.swaps(run), 16)
+
+    def test_three_and_a_half_ranks_fit(self):
+        recorded = self.record_ranks(ranks=3.5)
+        run = self.replay_all()
+        self.assertSame(run, recorded)
+        self.assertIn(self.TAKE_TURNS, run.stderr)
+
+    def test_all_fit(self):
+        recorded = self.record_ranks(ranks=4.1)
+        run = self.replay_all()
+        self.assertSame(run, recorded)
+        self.assertNotIn("turns", run.stderr)
+        # Unless turns are asked for.
+        run = self.replay_all("--turns", "1")
+        self.assertSame(run, recorded)
+        self.assertIn("deja: the ranks take turns on their devices", run.stderr)
+        self.assertGreater(self.swaps(run), 16)
+
+    def test_two_devices(self):
+        recorded = self.record_ranks()
+        run = self.replay_all(devices=2)
+        self.assertSame(run, recorded)
+        self.assertIn(self.TAKE_TURNS, run.stderr)
+
+    def test_several_threads_of_a_rank_use_the_device(self):
+        recorded = self.record_ranks(["--threads"])
+        self.assertSame(self.replay_all(), recorded)
+
+    def test_served_ranks_wait_for_each_other(self):
+        recorded = self.record_ranks(level="full")
+        run = self.replay_all()
+        self.assertSame(run, recorded)
+        self.assertIn("collectives served", run.stdout)
+
+    def test_without_the_drivers_calls(self):
+        self.record_ranks()
+        run = self.replay_all(code=harness.EXIT_FAILURE, env={"CUDA_SIM_CHECKPOINT": "no"})
+        said = re.search(r"^rank (\d): out of device memory: rank \1 asked for 80\.0 kB on device 0, which has 720 kB, (\d+) B of them "
+                         r"free: 80\.0 kB are missing\. It holds (.*)\. Ranks cannot take turns: rank \d cannot be swapped out: "
+                         r"cuCheckpointProcessLock returned 801 \(not supported\)\. Use more --devices", run.stdout, re.MULTILINE)
+        self.assertIsNotNone(said, f"\n{run}")
+        self.assertEqual(len(re.findall(r"rank \d \d+", said.group(3))), 3, said.group(3))
+
+    def test_a_driver_without_the_calls(self):
+        self.record_ranks()
+        # Something that is no driver at all.
+        folder = self.dir / "old"
+        folder.mkdir()
+        (folder / "libcuda.so.1").symlink_to("/lib/x86_64-linux-gnu/libm.so.6")
+        run = self.replay_all(code=harness.EXIT_FAILURE, env={"LD_LIBRARY_PATH": folder})
+        self.assertRegex(run.stdout, r"Ranks cannot take turns: the CUDA driver libcuda\.so\.1 has no cuCheckpointProcess\w+: "
+                                     r"it is older than 570")
+
+    def test_a_rank_that_does_not_fit_alone(self):
+        # It asks for more than it did.
+        self.record_ranks(["--more=20000"], n=2, ranks=2.1)
+        run = self.replay_all("--", harness.app(self.PROGRAM), "--unseeded", f"--count={self.COUNT}", "--more=400000",
+                              code=harness.EXIT_FAILURE)
+        self.assertRegex(run.stdout, r"rank 0: out of device memory: rank 0 asked for 1\.60 MB on device 0, which has 1\.01 MB")
+        self.assertNotIn("cannot take turns", run.stdout)
+
+    def test_what_a_program_makes_of_a_refusal_is_its_own(self):
+        recorded = self.record_ranks(["--more=400000", "--patient"], n=2)
+        self.assertIn("rank 0 got 2", recorded.stdout)
+        run = self.replay_all()
+        self.assertSame(run, recorded, n=2)
+        self.assertIn("rank 0 got 2", run.stdout)
+        self.assertRegex(run.stdout, r"\n  out of device memory: rank 0 asked for 1\.60 MB")
+
+    def test_turns_need_devices(self):
+        run = self.checked(self.deja("replay", "run.deja", "--all", "--turns", "1"), harness.EXIT_USAGE)
+        self.assertIn("--turns requires --devices", run.stderr)
 
 
 if __name__ == "__main__":
