@@ -35,6 +35,7 @@ Result<TurnArea> TurnArea::Map(int fd, const std::string& path) {
   const bool known = fstat(fd, &info) == 0;
   const auto size = static_cast<size_t>(info.st_size);
   void* memory = MAP_FAILED;
+  if (known) errno = EINVAL;  // it is too short
   if (known && size >= 2 * sizeof(TurnCell))
     memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   const int error = errno;
