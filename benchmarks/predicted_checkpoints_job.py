@@ -48,9 +48,10 @@ def main():
     telling, steps = [], []
     measured(telling)
     deja.torch.watch(model, optimizer, every=EVERY)
-    for step in range(STEPS):
+    step = 0
+    while step < STEPS:
         begin = time.perf_counter()
-        deja.step(step)
+        step = deja.step(step) + 1
         starts = torch.randint(0, len(text) - gpt.CONTEXT - 1, (gpt.BATCH,)).tolist()
         inputs = torch.stack([text[s:s + gpt.CONTEXT] for s in starts])
         targets = torch.stack([text[s + 1:s + gpt.CONTEXT + 1] for s in starts])
@@ -61,7 +62,7 @@ def main():
         optimizer.step()
         steps.append(time.perf_counter() - begin)
     if dist.get_rank() == 0:
-        print(json.dumps({"step": statistics.median(steps), "telling": statistics.median(telling or [0]), "tensors": len(list(model.parameters())),
+        print(json.dumps({"weights": sum(p.double().sum().item() for p in model.parameters()), "step": statistics.median(steps), "telling": statistics.median(telling or [0]), "tensors": len(list(model.parameters())),
                           "elements": sum(p.numel() for p in model.parameters())}), flush=True)
     dist.destroy_process_group()
 
