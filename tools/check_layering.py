@@ -34,8 +34,9 @@ FORBIDDEN_IN_PROCESS = {
     "exceptions": re.compile(r"^(exception|stdexcept)$"),
     "the C++ run-time's threads": re.compile(r"^(future)$"),
 }
-# Declarations of NCCL, the driver and cuRAND come from include/compat; CUDA's headers from nowhere.
-FORBIDDEN_EVERYWHERE = {"CUDA's headers": re.compile(r"^(cuda|cublas|curand)[\w]*\.h$")}
+# Declarations of NCCL, the driver and cuRAND come from include/compat; CUDA's headers from nowhere. Programs that a user
+# could have written have <cuda.h>, as <nccl.h>, which is found in include/compat.
+FORBIDDEN_IN_PRODUCT = {"CUDA's headers": re.compile(r"^(cuda|cublas|curand)[\w]*\.h$")}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.M)
 
@@ -65,11 +66,13 @@ def check(root):
             for match in INCLUDE.finditer(text):
                 own, system = match.groups()
                 name = own or system
-                if own and "/" in own and not any(own.startswith(p) for p in [folder + "/", *allowed]):
+                beside = own and (path.parent / own).resolve()
+                inside_folder = beside and beside.is_file() and beside.is_relative_to(root / folder)
+                if own and "/" in own and not inside_folder and not any(own.startswith(p) for p in [folder + "/", *allowed]):
                     complain(path, text, match.start(), f"{folder}/ may not include {own}")
                 if inside and own and own.startswith("format/") and Path(own).stem in read_only:
                     complain(path, text, match.start(), f"{own} is for the reading side, not for the user's process")
-                rules = {**FORBIDDEN_EVERYWHERE, **(FORBIDDEN_IN_PROCESS if inside else {})}
+                rules = {**(FORBIDDEN_IN_PROCESS if inside else {}), **({} if folder == "examples" else FORBIDDEN_IN_PRODUCT)}
                 for reason, pattern in rules.items():
                     if system and pattern.match(name):
                         complain(path, text, match.start(), f"<{name}>: {reason} are kept out")

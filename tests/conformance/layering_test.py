@@ -58,6 +58,12 @@ class Layering(unittest.TestCase):
     def test_cuda(self):
         self.assertComplains("cli/a.cc", "#include <cuda_runtime.h>\n", "CUDA's headers are kept out")
 
+    def test_examples(self):
+        """Folders of their own, and what a user's program includes."""
+        run = self.check({"examples/a/main.cc": '#include "gpu/b.h"\n#include <cuda.h>\n', "examples/a/gpu/b.h": ""})
+        self.assertEqual(run.returncode, 0, run.stdout)
+        self.assertComplains("examples/a/main.cc", '#include "format/tail.h"\n', "examples/ may not include format/tail.h")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -1,4 +1,4 @@
-"""The GPU code that Deja carries is what its source gives, and an assembler of NVIDIA's takes it where there is one."""
+"""ptx_test.py NAME: the GPU code NAME of tools/make_ptx.py is what its source gives; an assembler of NVIDIA's takes it where there is one."""
 import re
 import shutil
 import subprocess
@@ -7,13 +7,18 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "preload/cuda/digest_kernel.h"
-PTX = ROOT / "preload/cuda/digest_kernel.ptx.inc"
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tools"))
+import make_ptx  # noqa: E402
+
+NAME = sys.argv[1]
+SOURCE = (ROOT / make_ptx.SOURCES[NAME]).with_suffix(".h")
+PTX = make_ptx.output_of(NAME)
 GPUS = ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"]
 
 
 def check_names(code: str) -> None:
-    kernels = re.findall(r"X\((deja_digest_\w+),", SOURCE.read_text())
+    kernels = re.findall(r"X\(((?:deja_)?%s_\w+)," % NAME, SOURCE.read_text())
     entries = re.findall(r"\.entry (\w+)\(", code)
     if sorted(kernels) != sorted(entries) or not kernels:
         sys.exit(f"the code has {sorted(entries)} and not {sorted(kernels)}")
@@ -21,7 +26,7 @@ def check_names(code: str) -> None:
 
 def check_source(text: str) -> bool:
     """False: the compiler that made the code is not here."""
-    made = subprocess.run([sys.executable, ROOT / "tools/make_digest_ptx.py"], capture_output=True, text=True)
+    made = subprocess.run([sys.executable, ROOT / "tools/make_ptx.py", NAME], capture_output=True, text=True)
     if made.returncode == 77:
         return False
     if made.returncode != 0:
@@ -30,7 +35,7 @@ def check_source(text: str) -> bool:
     if made.stdout.splitlines()[0] != text.splitlines()[0]:
         return False
     if made.stdout != text:
-        sys.exit(f"{PTX.relative_to(ROOT)} is not what its source gives: tools/make_digest_ptx.py --write")
+        sys.exit(f"{PTX.relative_to(ROOT)} is not what its source gives: tools/make_ptx.py {NAME} --write")
     return True
 
 
@@ -40,7 +45,7 @@ def check_assembles(code: str) -> list[str]:
         return []
     taken = []
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "digest.ptx"
+        source = Path(folder) / f"{NAME}.ptx"
         source.write_text(code)
         for gpu in GPUS:
             run = subprocess.run([ptxas, f"-arch={gpu}", "-v", source, "-o", Path(folder) / "out"],
