@@ -2,7 +2,7 @@
 //
 // Layers are put into buckets from the last to the first, as their gradients become ready. A full
 // bucket goes to a thread that all-reduces one bucket after the other: the order is the same on all
-// ranks.
+// ranks. On a GPU the thread has a stream of its own, which waits for a bucket's gradients only.
 #ifndef DEJA_EXAMPLES_DIGITS_BUCKETED_REDUCER_H_
 #define DEJA_EXAMPLES_DIGITS_BUCKETED_REDUCER_H_
 
@@ -23,17 +23,19 @@ namespace digits {
 // the reducer's.
 class BucketedReducer {
  public:
-  // `gradients` has the network's layout. Everything must outlive the reducer.
+  // `gradients` has the network's layout, on its device. Everything must outlive the reducer.
   BucketedReducer(const Communicator& comm, const Network& network, size_t bucket_bytes,
                   float* gradients, Faults* faults);
   ~BucketedReducer();
   BucketedReducer(const BucketedReducer&) = delete;
   BucketedReducer& operator=(const BucketedReducer&) = delete;
 
-  // Layer `i`'s gradient is complete. Called for every layer, last first, once a step.
+  // Layer `i`'s gradient is complete, or will be when the device's stream comes here. Called for
+  // every layer, last first, once a step.
   void LayerReady(size_t i);
 
-  // Returns when all buckets of the step are reduced.
+  // Returns when all buckets of the step are reduced; on a GPU, when what is put on its stream from
+  // now on comes after that.
   void Wait();
 
  private:
@@ -42,12 +44,16 @@ class BucketedReducer {
     size_t begin;        // in the gradients
     size_t end;
     std::string name;
+    Event ready;  // its gradients are complete
   };
 
   void Loop();
   void Reduce(const Bucket& bucket);
 
   const Communicator& comm_;
+  Device& device_;
+  const Stream stream_;  // the thread's own
+  const Event done_;
   float* const gradients_;
   Faults* const faults_;
   std::vector<Bucket> buckets_;  // in the order in which they are reduced

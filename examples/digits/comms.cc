@@ -59,8 +59,12 @@ Job JobFromEnvironment() {
   return job;
 }
 
-Communicator::Communicator(const Job& job, const std::string& id_file)
-    : name_("world"), job_rank_(job.rank), rank_(job.rank), size_(job.size) {
+Communicator::Communicator(const Job& job, const Device& device, const std::string& id_file)
+    : name_("world"),
+      job_rank_(job.rank),
+      rank_(job.rank),
+      size_(job.size),
+      stream_(device.stream()) {
   ncclUniqueId id;
   if (!id_file.empty() && rank_ != 0) {
     id = ReadId(id_file);
@@ -77,7 +81,7 @@ Communicator::Communicator(const Job& job, const std::string& id_file)
 }
 
 Communicator::Communicator(const Communicator& parent, const char* name, int color, int key)
-    : name_(name), job_rank_(parent.job_rank_) {
+    : name_(name), job_rank_(parent.job_rank_), stream_(parent.stream_) {
   Check(ncclCommSplit(parent.comm_, color, key, &comm_, nullptr), "ncclCommSplit", name);
   Check(ncclCommUserRank(comm_, &rank_), "ncclCommUserRank", name);
   Check(ncclCommCount(comm_, &size_), "ncclCommCount", name);

@@ -1,5 +1,5 @@
-// NCCL as the trainer uses it: float and integer arrays in host memory, the default stream, and an
-// error ends the process after saying which call failed.
+// NCCL as the trainer uses it: float and integer arrays of a device, its stream unless another one
+// is named, and an error ends the process after saying which call failed.
 #ifndef DEJA_EXAMPLES_DIGITS_COMMS_H_
 #define DEJA_EXAMPLES_DIGITS_COMMS_H_
 
@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+
+#include "device.h"
 
 namespace digits {
 
@@ -30,9 +32,9 @@ inline constexpr ncclDataType_t kNcclType<uint64_t> = ncclUint64;
 // Several threads may use one communicator, but not at a time. `what` names the data in messages.
 class Communicator {
  public:
-  // All ranks of the job. The id comes from NCCL_COMM_ID, or through `id_file` when that is not
-  // empty.
-  Communicator(const Job& job, const std::string& id_file);
+  // All ranks of the job, which compute on `device`. The id comes from NCCL_COMM_ID, or through
+  // `id_file` when that is not empty.
+  Communicator(const Job& job, const Device& device, const std::string& id_file);
   // Those ranks of `parent` that have the same `color`, ordered by `key`.
   Communicator(const Communicator& parent, const char* name, int color, int key);
   ~Communicator();
@@ -44,35 +46,35 @@ class Communicator {
 
   template <class T>
   void Broadcast(T* data, size_t count, int root, const char* what) const {
-    Check(ncclBroadcast(data, data, count, kNcclType<T>, root, comm_, nullptr), "ncclBroadcast",
+    Check(ncclBroadcast(data, data, count, kNcclType<T>, root, comm_, stream_), "ncclBroadcast",
           what);
   }
   template <class T>
-  void AllReduceSum(T* data, size_t count, const char* what) const {
-    Check(ncclAllReduce(data, data, count, kNcclType<T>, ncclSum, comm_, nullptr), "ncclAllReduce",
+  void AllReduceSum(T* data, size_t count, Stream stream, const char* what) const {
+    Check(ncclAllReduce(data, data, count, kNcclType<T>, ncclSum, comm_, stream), "ncclAllReduce",
           what);
   }
   // `all` holds size() parts of `count`; this rank's lies where it belongs already.
   template <class T>
   void AllGather(T* all, size_t count, const char* what) const {
     Check(ncclAllGather(all + count * static_cast<size_t>(rank_), all, count, kNcclType<T>, comm_,
-                        nullptr),
+                        stream_),
           "ncclAllGather", what);
   }
   // `all` holds size() parts of `count`; part rank() becomes the sum over all ranks.
   template <class T>
   void ReduceScatterSum(T* all, size_t count, const char* what) const {
     Check(ncclReduceScatter(all, all + count * static_cast<size_t>(rank_), count, kNcclType<T>,
-                            ncclSum, comm_, nullptr),
+                            ncclSum, comm_, stream_),
           "ncclReduceScatter", what);
   }
   template <class T>
   void Send(const T* data, size_t count, int peer, const char* what) const {
-    Check(ncclSend(data, count, kNcclType<T>, peer, comm_, nullptr), "ncclSend", what);
+    Check(ncclSend(data, count, kNcclType<T>, peer, comm_, stream_), "ncclSend", what);
   }
   template <class T>
   void Receive(T* data, size_t count, int peer, const char* what) const {
-    Check(ncclRecv(data, count, kNcclType<T>, peer, comm_, nullptr), "ncclRecv", what);
+    Check(ncclRecv(data, count, kNcclType<T>, peer, comm_, stream_), "ncclRecv", what);
   }
   // Makes the sends and receives that `body` issues one group: they proceed together.
   template <class Body>
@@ -89,6 +91,7 @@ class Communicator {
   int job_rank_;
   int rank_ = 0;
   int size_ = 1;
+  Stream stream_;
   ncclComm_t comm_ = nullptr;
 };
 

@@ -1,6 +1,5 @@
 #include "faults.h"
 
-#include <bit>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -23,11 +22,11 @@ void Faults::MaybeHang() const {
   better_batch.wait(lock, [] { return false; });
 }
 
-void Faults::MaybeCorrupt(float* received, size_t count) {
+void Faults::MaybeCorrupt(Device& device, Stream stream, float* received, size_t count) {
   if (!noisy_ || fault_ != Fault::kCorrupt || count == 0) return;
-  float& victim = received[rng_.Below(static_cast<uint32_t>(count))];
+  float* victim = received + rng_.Below(static_cast<uint32_t>(count));
   const uint32_t bit = 1u << (16 + rng_.Below(7));  // of the upper mantissa: wrong, but a number
-  victim = std::bit_cast<float>(std::bit_cast<uint32_t>(victim) ^ bit);
+  device.FlipBits(victim, bit, stream);
 }
 
 }  // namespace digits

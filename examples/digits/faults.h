@@ -11,6 +11,7 @@
 #include <cstddef>
 
 #include "deja.hpp"
+#include "device.h"
 #include "options.h"
 #include "rng.h"
 
@@ -36,8 +37,8 @@ class Faults {
   // hang: does not return when this rank stops taking part.
   void MaybeHang() const;
 
-  // corrupt: may change one bit of what a collective has just delivered.
-  void MaybeCorrupt(float* received, size_t count);
+  // corrupt: may change one bit of what a collective on `stream` has just delivered.
+  void MaybeCorrupt(Device& device, Stream stream, float* received, size_t count);
 
  private:
   const Fault fault_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cuda/kernels.h"
 #include "matmul.h"
 
 namespace digits {
@@ -12,7 +13,7 @@ void Relu(size_t count, float* values) {
 }
 
 void ReluGradient(size_t count, const float* out, float* gradient) {
-  for (size_t i = 0; i < count; ++i) gradient[i] = out[i] > 0 ? gradient[i] : 0.0f;
+  kernels::RunAll(kernels::ReluGradient{out, gradient, static_cast<uint32_t>(count)});
 }
 
 // out (rows x columns) = bias in every row.
@@ -209,14 +210,11 @@ class Dropout final : public Layer {
     }
   }
 
-  // What was dropped came out as zero. So did what went in as zero, but the ReLU it came from
-  // passes no gradient on for it anyway.
   void Backward(size_t batch, const float*, const float*, const float* out, float* out_gradient,
                 float*, float* in_gradient) override {
     if (!in_gradient) return;
-    for (size_t i = 0; i < batch * inputs(); ++i) {
-      in_gradient[i] = out[i] != 0 ? out_gradient[i] * scale_ : 0.0f;
-    }
+    kernels::RunAll(kernels::DropoutGradient{out, out_gradient, in_gradient, scale_,
+                                             static_cast<uint32_t>(batch * inputs())});
   }
 
  private:

@@ -1,6 +1,8 @@
 // The layers of the network. They hold no weights: these lie in one array for all layers, so that
 // gradients can be handed to a collective without copying.
 //
+// These are the ones that this processor computes, in host memory; a Device has its own.
+//
 // All arrays are row-major with the sample first; images have their channels last. One thread uses
 // a layer at a time.
 #ifndef DEJA_EXAMPLES_DIGITS_LAYERS_H_

@@ -1,30 +1,36 @@
 #include "metrics.h"
 
 namespace digits {
+namespace {
 
-Metrics GatherMetrics(const Communicator& world, const Metrics& mine) {
-  constexpr size_t kFields = 3;
-  const size_t ranks = static_cast<size_t>(world.size());
-  std::vector<float> all(ranks * kFields);
-  float* own = &all[static_cast<size_t>(world.rank()) * kFields];
-  own[0] = mine.loss;
-  own[1] = mine.correct;
-  own[2] = mine.samples;
-  world.AllGather(all.data(), kFields, "metrics");
+// `mine` of every rank, by rank.
+template <class T>
+std::vector<T> Gather(Device& device, const Communicator& world, const std::vector<T>& mine,
+                      const char* what) {
+  const size_t count = mine.size();
+  Array<T> gathered(device, count * static_cast<size_t>(world.size()));
+  device.CopyIn(gathered.data() + count * static_cast<size_t>(world.rank()), mine.data(),
+                count * sizeof(T));
+  world.AllGather(gathered.data(), count, what);
+  return gathered.Get();
+}
+
+}  // namespace
+
+Metrics GatherMetrics(Device& device, const Communicator& world, const Metrics& mine) {
+  const std::vector<float> own = {mine.loss, mine.correct, mine.samples};
+  const std::vector<float> all = Gather(device, world, own, "metrics");
   Metrics sum;
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    sum.loss += all[rank * kFields];
-    sum.correct += all[rank * kFields + 1];
-    sum.samples += all[rank * kFields + 2];
+  for (size_t i = 0; i < all.size(); i += own.size()) {
+    sum.loss += all[i];
+    sum.correct += all[i + 1];
+    sum.samples += all[i + 2];
   }
   return sum;
 }
 
-std::vector<uint64_t> GatherHashes(const Communicator& world, uint64_t mine) {
-  std::vector<uint64_t> all(static_cast<size_t>(world.size()));
-  all[static_cast<size_t>(world.rank())] = mine;
-  world.AllGather(all.data(), 1, "weight hashes");
-  return all;
+std::vector<uint64_t> GatherHashes(Device& device, const Communicator& world, uint64_t mine) {
+  return Gather(device, world, std::vector<uint64_t>{mine}, "weight hashes");
 }
 
 }  // namespace digits

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comms.h"
+#include "device.h"
 
 namespace digits {
 
@@ -16,10 +17,10 @@ struct Metrics {
 };
 
 // The sum over all ranks, the same on every rank.
-Metrics GatherMetrics(const Communicator& world, const Metrics& mine);
+Metrics GatherMetrics(Device& device, const Communicator& world, const Metrics& mine);
 
 // Every rank's value, by rank.
-std::vector<uint64_t> GatherHashes(const Communicator& world, uint64_t mine);
+std::vector<uint64_t> GatherHashes(Device& device, const Communicator& world, uint64_t mine);
 
 }  // namespace digits
 

@@ -8,7 +8,8 @@
 
 namespace digits {
 
-Network::Network(std::vector<std::unique_ptr<Layer>> layers) : layers_(std::move(layers)) {
+Network::Network(Device& device, std::vector<std::unique_ptr<Layer>> layers)
+    : device_(&device), layers_(std::move(layers)) {
   offsets_.push_back(0);
   for (const auto& layer : layers_) offsets_.push_back(offsets_.back() + layer->parameters());
 }
@@ -27,8 +28,8 @@ void Network::Initialize(Rng* random, float* parameters) const {
 Tape Network::MakeTape(size_t batch) const {
   Tape tape;
   tape.batch = batch;
-  tape.values.emplace_back(batch * inputs());
-  for (const auto& layer : layers_) tape.values.emplace_back(batch * layer->outputs());
+  tape.values.emplace_back(*device_, batch * inputs());
+  for (const auto& layer : layers_) tape.values.emplace_back(*device_, batch * layer->outputs());
   return tape;
 }
 
@@ -45,8 +46,10 @@ const float* Network::Backward(const float* parameters, Tape* tape, float* out_g
   for (size_t i = layers(); i-- > 0;) {
     float* in_gradient = nullptr;
     if (i > 0 || want_input_gradient) {
-      scratch_[i % 2].resize(tape->batch * layer(i).inputs());
-      in_gradient = scratch_[i % 2].data();
+      Array<float>& scratch = scratch_[i % 2];
+      const size_t size = tape->batch * layer(i).inputs();
+      if (scratch.size() < size) scratch = Array<float>(*device_, size);
+      in_gradient = scratch.data();
     }
     layers_[i]->Backward(tape->batch, parameters + offset(i), tape->values[i].data(),
                          tape->values[i + 1].data(), out_gradient, gradients + offset(i),
@@ -57,38 +60,27 @@ const float* Network::Backward(const float* parameters, Tape* tape, float* out_g
   return out_gradient;
 }
 
-Network BuildNetwork(Part part) {
+Network BuildNetwork(Device& device, Part part) {
   std::vector<std::unique_ptr<Layer>> layers;
   if (part != Part::kBack) {
-    layers.push_back(MakeConvolution("conv1", kSide, 1, 8));
-    layers.push_back(MakeConvolution("conv2", kSide, 8, 16));
-    layers.push_back(MakeMaxPool("pool", kSide, 16));
+    layers.push_back(device.MakeConvolution("conv1", kSide, 1, 8));
+    layers.push_back(device.MakeConvolution("conv2", kSide, 8, 16));
+    layers.push_back(device.MakeMaxPool("pool", kSide, 16));
   }
   if (part != Part::kFront) {
     constexpr size_t kFeatures = kPixels / 4 * 16;
-    layers.push_back(MakeDropout("dropout", kFeatures, 0.25f));
-    layers.push_back(MakeDense("dense1", kFeatures, 32, Activation::kRelu));
-    layers.push_back(MakeDense("dense2", 32, kClasses, Activation::kNone));
+    layers.push_back(device.MakeDropout("dropout", kFeatures, 0.25f));
+    layers.push_back(device.MakeDense("dense1", kFeatures, 32, Activation::kRelu));
+    layers.push_back(device.MakeDense("dense2", 32, kClasses, Activation::kNone));
   }
-  return Network(std::move(layers));
+  return Network(device, std::move(layers));
 }
 
-LossSum Loss(size_t batch, const float* logits, const int32_t* labels, const float* weights,
-             float scale, float* gradient) {
+LossSum SumOfLosses(const float* terms, size_t batch) {
   LossSum sum;
-  for (size_t sample = 0; sample < batch; ++sample, logits += kClasses) {
-    const size_t label = static_cast<size_t>(labels[sample]);
-    const float weight = weights ? weights[sample] : 1.0f;
-    const float* best = std::max_element(logits, logits + kClasses);
-    float exponentials[kClasses];
-    float total = 0;
-    for (size_t i = 0; i < kClasses; ++i) total += exponentials[i] = std::exp(logits[i] - *best);
-    sum.loss += weight * (std::log(total) - (logits[label] - *best));
-    sum.correct += best - logits == labels[sample] ? 1 : 0;
-    if (!gradient) continue;
-    for (size_t i = 0; i < kClasses; ++i) {
-      *gradient++ = scale * weight * (exponentials[i] / total - (i == label ? 1.0f : 0.0f));
-    }
+  for (size_t sample = 0; sample < batch; ++sample) {
+    sum.loss += terms[2 * sample];
+    sum.correct += terms[2 * sample + 1] != 0 ? 1 : 0;
   }
   return sum;
 }

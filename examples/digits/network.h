@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "device.h"
 #include "layers.h"
 #include "rng.h"
 
@@ -16,15 +17,17 @@ namespace digits {
 // What one pass leaves for the way back. A pipeline has several under way.
 struct Tape {
   size_t batch = 0;
-  std::vector<std::vector<float>> values;  // [0] is the input, [i + 1] what layer i gave
+  std::vector<Array<float>> values;  // [0] is the input, [i + 1] what layer i gave
 
-  std::vector<float>& input() { return values.front(); }
-  const std::vector<float>& output() const { return values.back(); }
+  Array<float>& input() { return values.front(); }
+  const Array<float>& output() const { return values.back(); }
 };
 
 class Network {
  public:
-  explicit Network(std::vector<std::unique_ptr<Layer>> layers);
+  Network(Device& device, std::vector<std::unique_ptr<Layer>> layers);
+
+  Device& device() const { return *device_; }
 
   size_t layers() const { return layers_.size(); }
   const Layer& layer(size_t i) const { return *layers_[i]; }
@@ -35,7 +38,7 @@ class Network {
   size_t offset(size_t i) const { return offsets_[i]; }
   size_t parameters() const { return offsets_.back(); }
 
-  // He's initialisation; biases are zero.
+  // He's initialisation; biases are zero. In host memory.
   void Initialize(Rng* random, float* parameters) const;
 
   Tape MakeTape(size_t batch) const;
@@ -50,25 +53,23 @@ class Network {
                         bool want_input_gradient, const std::function<void(size_t)>& layer_done);
 
  private:
+  Device* device_;
   std::vector<std::unique_ptr<Layer>> layers_;
   std::vector<size_t> offsets_;
-  std::vector<float> scratch_[2];  // the gradients between two layers
+  Array<float> scratch_[2];  // the gradients between two layers
 };
 
 // The first half of a pipeline, the second, or both.
 enum class Part { kFront, kBack, kWhole };
-Network BuildNetwork(Part part);
+Network BuildNetwork(Device& device, Part part);
 
 struct LossSum {
   float loss = 0;
   int correct = 0;
 };
 
-// Softmax and cross-entropy. `weights` (one a sample; null: all 1) scale each sample's loss. When
-// `gradient` (batch x classes) is not null, it becomes the gradient of the weighted losses' sum
-// times `scale`.
-LossSum Loss(size_t batch, const float* logits, const int32_t* labels, const float* weights,
-             float scale, float* gradient);
+// Of what Device::Loss has left for `batch` samples, in host memory.
+LossSum SumOfLosses(const float* terms, size_t batch);
 
 // FNV-1a over the bytes: equal if, and practically only if, all bits are.
 uint64_t HashWeights(const std::vector<float>& weights);

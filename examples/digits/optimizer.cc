@@ -2,12 +2,13 @@
 
 #include <cmath>
 
+#include "cuda/kernels.h"
+
 namespace digits {
 
 void Adam::Update(float learning_rate, const float* gradients, float* parameters) {
-  constexpr float kMeanDecay = 0.9f;
-  constexpr float kSquareDecay = 0.999f;
-  constexpr float kEpsilon = 1e-8f;
+  using kernels::kMeanDecay;
+  using kernels::kSquareDecay;
   ++updates_;
   const deja_update_t update = {DEJA_ADAM,
                                 DEJA_FLOAT32,
@@ -20,19 +21,16 @@ void Adam::Update(float learning_rate, const float* gradients, float* parameters
                                 learning_rate,
                                 kMeanDecay,
                                 kSquareDecay,
-                                kEpsilon,
+                                kernels::kEpsilon,
                                 0.0,
                                 1.0,
                                 0};
-  deja_update(&update);
+  // Only tensors that are registered where they lie can be predicted.
+  if (device_.is_host()) deja_update(&update);
   const float mean_scale = 1 / (1 - std::pow(kMeanDecay, static_cast<float>(updates_)));
   const float square_scale = 1 / (1 - std::pow(kSquareDecay, static_cast<float>(updates_)));
-  for (size_t i = 0; i < mean_.size(); ++i) {
-    mean_[i] = kMeanDecay * mean_[i] + (1 - kMeanDecay) * gradients[i];
-    square_[i] = kSquareDecay * square_[i] + (1 - kSquareDecay) * gradients[i] * gradients[i];
-    parameters[i] -=
-        learning_rate * mean_[i] * mean_scale / (std::sqrt(square_[i] * square_scale) + kEpsilon);
-  }
+  device_.Update({gradients, mean_.data(), square_.data(), parameters, mean_.size(), learning_rate,
+                  mean_scale, square_scale});
 }
 
 }  // namespace digits

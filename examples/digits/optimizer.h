@@ -3,24 +3,25 @@
 #define DEJA_EXAMPLES_DIGITS_OPTIMIZER_H_
 
 #include <cstddef>
-#include <vector>
 
 #include "deja.hpp"
+#include "device.h"
 
 namespace digits {
 
 class Adam {
  public:
-  explicit Adam(size_t parameters) : mean_(parameters), square_(parameters) {}
+  Adam(Device& device, size_t parameters)
+      : device_(device), mean_(device, parameters), square_(device, parameters) {}
 
   void Update(float learning_rate, const float* gradients, float* parameters);
 
  private:
-  std::vector<float> mean_;
-  std::vector<float> square_;
+  Device& device_;
+  Array<float> mean_;
+  Array<float> square_;
   int updates_ = 0;
-  deja::Registered registered_[3] = {deja::Registered::Tensor("adam mean", mean_),
-                                     deja::Registered::Tensor("adam square", square_),
+  deja::Registered registered_[3] = {mean_.Register("adam mean"), square_.Register("adam square"),
                                      deja::Registered::State("adam updates", updates_)};
 };
 

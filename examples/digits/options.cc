@@ -23,6 +23,9 @@ constexpr std::array<std::pair<const char*, Fault>, 7> kFaults = {{{"none", Faul
                                                                    {"shape", Fault::kShape},
                                                                    {"corrupt", Fault::kCorrupt}}};
 
+constexpr std::array<std::pair<const char*, Processor>, 2> kDevices = {
+    {{"cpu", Processor::kCpu}, {"cuda", Processor::kCuda}}};
+
 constexpr const char* kHelp =
     R"(usage: digits_train [options]
 
@@ -37,6 +40,9 @@ environment.
                        hybrid    pipeline stages and replicas, each with a communicator
   --fault=FAULT        a bug that shows when the random numbers happen to be so: crash, nan,
                        desync, hang, shape, corrupt, or none (default)
+  --device=DEVICE      cpu       host memory (default)
+                       cuda      a GPU: LOCAL_RANK says which, else the rank; the libnccl.so.2 that
+                                 is loaded must be one for GPUs
   --seed=N             repeat a run; without it, every run draws other numbers
   --steps=N            steps to train (600)
   --batch=N            samples a replica and step (32)
@@ -90,6 +96,8 @@ bool SetOption(std::string_view name, const std::string& value, Options* options
     options->mode = ParseName(name, value, kModes);
   } else if (name == "fault") {
     options->fault = ParseName(name, value, kFaults);
+  } else if (name == "device") {
+    options->device = ParseName(name, value, kDevices);
   } else if (name == "seed") {
     options->seed = ParseNumber<uint64_t>(name, value, 0);
   } else if (name == "steps") {

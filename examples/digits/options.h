@@ -11,11 +11,14 @@ namespace digits {
 enum class Mode { kDdp, kSharded, kPipeline, kHybrid };
 enum class Fault { kNone, kCrash, kNan, kDesync, kHang, kShape, kCorrupt };
 
+enum class Processor { kCpu, kCuda };
+
 const char* ModeName(Mode mode);
 
 struct Options {
   Mode mode = Mode::kDdp;
   Fault fault = Fault::kNone;
+  Processor device = Processor::kCpu;
   int steps = 600;
   int batch = 32;        // samples a replica and step
   int microbatches = 4;  // into which a pipeline cuts a batch

@@ -36,8 +36,9 @@ Trainer::Trainer(const Options& options, const Job& job, const Dataset& dataset)
       dataset_(dataset),
       place_(job, options.mode),
       seeds_(options.seed, job.rank),
-      world_(job, options.id_file),
-      network_(BuildNetwork(PartOf(place_))),
+      device_(MakeDevice(options.device, job.rank)),
+      world_(job, *device_, options.id_file),
+      network_(BuildNetwork(*device_, PartOf(place_))),
       random_(seeds_),
       faults_(options.fault, seeds_.Draw(SeedUse::kFault)) {
   ShareInitialWeights();
@@ -58,14 +59,14 @@ void Trainer::ConnectStages() {
       runner_ = MakeWholeRunner(parts, sampler_.get());
       break;
     case Mode::kSharded:
-      updater_ = MakeShardedUpdater(world_, &weights_, &faults_);
+      updater_ = MakeShardedUpdater(*device_, world_, &weights_, &faults_);
       runner_ = MakeWholeRunner(parts, sampler_.get());
       break;
     case Mode::kPipeline: {
       std::vector<int> replicas;
       for (int i = 0; i < place_.replicas; ++i)
         replicas.push_back(i * place_.stages + place_.stage);
-      updater_ = MakeExchangeUpdater(world_, replicas, &weights_, &faults_);
+      updater_ = MakeExchangeUpdater(*device_, world_, replicas, &weights_, &faults_);
       runner_ = MakePipelineRunner(parts, sampler_.get(), world_, world_.rank() ^ 1);
       break;
     }
@@ -80,17 +81,20 @@ void Trainer::ConnectStages() {
 
 // Rank 0 draws the weights of the whole network; a stage of a pipeline keeps its part.
 void Trainer::ShareInitialWeights() {
-  const Network whole = BuildNetwork(Part::kWhole);
+  const Network whole = BuildNetwork(*device_, Part::kWhole);
   std::vector<float> all(whole.parameters());
   if (world_.rank() == 0) {
     Rng random(seeds_.Draw(SeedUse::kWeights));
     whole.Initialize(&random, all.data());
   }
-  world_.Broadcast(all.data(), all.size(), 0, "initial weights");
+  Array<float> shared(*device_, all.size());
+  shared.Set(all);
+  world_.Broadcast(shared.data(), shared.size(), 0, "initial weights");
   const size_t begin = PartOf(place_) == Part::kBack ? all.size() - network_.parameters() : 0;
-  weights_.values.assign(all.begin() + static_cast<ptrdiff_t>(begin),
-                         all.begin() + static_cast<ptrdiff_t>(begin + network_.parameters()));
-  weights_.gradients.assign(network_.parameters(), 0.0f);
+  weights_.values = Array<float>(*device_, network_.parameters());
+  device_->Copy(weights_.values.data(), shared.data() + begin,
+                network_.parameters() * sizeof(float));
+  weights_.gradients = Array<float>(*device_, network_.parameters());
 }
 
 float Trainer::LearningRate(int step) const {
@@ -127,7 +131,7 @@ bool Trainer::Report(int step, const LossSum& loss) {
     mine.correct = static_cast<float>(loss.correct);
     mine.samples = static_cast<float>(options_.batch);
   }
-  const Metrics all = GatherMetrics(world_, mine);
+  const Metrics all = GatherMetrics(*device_, world_, mine);
   const float mean = all.loss / all.samples;
   if (world_.rank() == 0) std::printf("step %d loss %.4f\n", step + 1, mean);
   if (std::isfinite(mean)) return true;
@@ -149,16 +153,16 @@ bool Trainer::Finish() {
   }
   Metrics mine;
   mine.correct = static_cast<float>(runner_->CountCorrect(share));
-  const Metrics all = GatherMetrics(world_, mine);
+  const Metrics all = GatherMetrics(*device_, world_, mine);
   if (world_.rank() == 0) {
     std::printf("accuracy %.2f%% (%.0f of %zu)\n",
                 100 * all.correct / static_cast<float>(dataset_.test.size()), all.correct,
                 dataset_.test.size());
   }
-  const uint64_t hash = HashWeights(weights_.values);
+  const uint64_t hash = HashWeights(weights_.values.Get());
   std::printf("rank %d weights %016" PRIx64 "\n", world_.rank(), hash);
   bool same = true;
-  const std::vector<uint64_t> hashes = GatherHashes(world_, hash);
+  const std::vector<uint64_t> hashes = GatherHashes(*device_, world_, hash);
   for (int rank = 0; rank < world_.size(); ++rank) {
     const int first = rank % place_.stages;  // the first replica of the same stage
     if (hashes[static_cast<size_t>(rank)] == hashes[static_cast<size_t>(first)]) continue;
@@ -173,18 +177,22 @@ bool Trainer::Finish() {
 
 // What a step begins with and does not make anew. Optimizer, faults and sampler register their own.
 void Trainer::RegisterWithDeja() {
-  registered_.push_back(deja::Registered::Tensor("weights", weights_.values));
+  registered_.push_back(weights_.values.Register("weights"));
   registered_.push_back(deja::Registered::State("dropout", random_.dropout));
   registered_.push_back(deja::Registered::State("sample weights", random_.sample_weights));
 }
 
 void Trainer::ShowToDeja() {
+  // In host memory they are shown where they are.
+  std::vector<float> copy;
+  if (!device_->is_host()) copy = weights_.values.Get();
+  const float* const weights = device_->is_host() ? weights_.values.data() : copy.data();
   for (size_t i = 0; i < network_.layers(); ++i) {
     const Layer& layer = network_.layer(i);
     if (layer.parameters() == 0) continue;
     const int64_t shape[] = {static_cast<int64_t>(layer.weight_rows()),
                              static_cast<int64_t>(layer.weight_columns())};
-    const float* weight = &weights_.values[network_.offset(i)];
+    const float* weight = weights + network_.offset(i);
     const float* bias = weight + layer.weight_rows() * layer.weight_columns();
     deja_tensor((std::string(layer.name()) + ".weight").c_str(), weight, shape, 2, DEJA_FLOAT32);
     deja_tensor((std::string(layer.name()) + ".bias").c_str(), bias, &shape[1], 1, DEJA_FLOAT32);

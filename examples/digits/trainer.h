@@ -10,6 +10,7 @@
 #include "comms.h"
 #include "dataset.h"
 #include "deja.hpp"
+#include "device.h"
 #include "faults.h"
 #include "metrics.h"
 #include "network.h"
@@ -53,6 +54,7 @@ class Trainer {
   const Dataset& dataset_;
   const Place place_;
   const Seeds seeds_;
+  const std::unique_ptr<Device> device_;
   Communicator world_;
   Network network_;
   Weights weights_;

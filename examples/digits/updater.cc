@@ -1,22 +1,22 @@
 #include "updater.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace digits {
 namespace {
 
-void Clear(std::vector<float>* values) {
-  std::fill(values->begin(), values->end(), 0.0f);
+void Clear(Device& device, Array<float>* values) {
+  device.Zero(values->data(), values->size());
 }
 
 class BucketedUpdater final : public Updater {
  public:
   BucketedUpdater(const Communicator& replicas, const Network& network, size_t bucket_bytes,
                   Weights* weights, Faults* faults)
-      : weights_(weights),
+      : device_(network.device()),
+        weights_(weights),
         faults_(faults),
-        optimizer_(network.parameters()),
+        optimizer_(device_, network.parameters()),
         reducer_(replicas, network, bucket_bytes, weights->gradients.data(), faults) {}
 
   void LayerReady(size_t i) override {
@@ -27,10 +27,11 @@ class BucketedUpdater final : public Updater {
   void Finish(float learning_rate) override {
     reducer_.Wait();
     optimizer_.Update(learning_rate, weights_->gradients.data(), weights_->values.data());
-    Clear(&weights_->gradients);
+    Clear(device_, &weights_->gradients);
   }
 
  private:
+  Device& device_;
   Weights* const weights_;
   Faults* const faults_;
   Adam optimizer_;
@@ -39,14 +40,15 @@ class BucketedUpdater final : public Updater {
 
 class ShardedUpdater final : public Updater {
  public:
-  ShardedUpdater(const Communicator& replicas, Weights* weights, Faults* faults)
-      : replicas_(replicas),
+  ShardedUpdater(Device& device, const Communicator& replicas, Weights* weights, Faults* faults)
+      : device_(device),
+        replicas_(replicas),
         weights_(weights),
         faults_(faults),
         share_((weights->values.size() + replicas.size() - 1) / replicas.size()),
-        optimizer_(share_) {
-    weights_->values.resize(share_ * replicas.size());
-    weights_->gradients.resize(share_ * replicas.size());
+        optimizer_(device, share_) {
+    weights_->values.Grow(share_ * replicas.size());
+    weights_->gradients.Grow(share_ * replicas.size());
   }
 
   void Finish(float learning_rate) override {
@@ -55,13 +57,15 @@ class ShardedUpdater final : public Updater {
     if (!faults_->SkipsCollective()) {
       replicas_.ReduceScatterSum(weights_->gradients.data(), faults_->Count(share_), "gradients");
     }
-    faults_->MaybeCorrupt(&weights_->gradients[mine], share_);
-    optimizer_.Update(learning_rate, &weights_->gradients[mine], &weights_->values[mine]);
+    float* const gradients = weights_->gradients.data() + mine;
+    faults_->MaybeCorrupt(device_, device_.stream(), gradients, share_);
+    optimizer_.Update(learning_rate, gradients, weights_->values.data() + mine);
     replicas_.AllGather(weights_->values.data(), share_, "weights");
-    Clear(&weights_->gradients);
+    Clear(device_, &weights_->gradients);
   }
 
  private:
+  Device& device_;
   const Communicator& replicas_;
   Weights* const weights_;
   Faults* const faults_;
@@ -71,28 +75,31 @@ class ShardedUpdater final : public Updater {
 
 class ExchangeUpdater final : public Updater {
  public:
-  ExchangeUpdater(const Communicator& world, std::vector<int> replicas, Weights* weights,
-                  Faults* faults)
-      : world_(world),
+  ExchangeUpdater(Device& device, const Communicator& world, std::vector<int> replicas,
+                  Weights* weights, Faults* faults)
+      : device_(device),
+        world_(world),
         replicas_(std::move(replicas)),
         weights_(weights),
         faults_(faults),
-        received_(replicas_.size(), std::vector<float>(weights->values.size())),
-        sum_(weights->values.size()),
-        optimizer_(weights->values.size()) {}
+        sum_(device, weights->values.size()),
+        optimizer_(device, weights->values.size()) {
+    for (size_t i = 0; i < replicas_.size(); ++i)
+      received_.emplace_back(device, weights->values.size());
+  }
 
   void Finish(float learning_rate) override {
     faults_->MaybeHang();
     if (!faults_->SkipsCollective()) Exchange();
-    Clear(&sum_);
+    Clear(device_, &sum_);
     for (size_t i = 0; i < replicas_.size(); ++i) {
       const bool own = replicas_[i] == world_.rank();
-      const std::vector<float>& part = own ? weights_->gradients : received_[i];
-      for (size_t j = 0; j < sum_.size(); ++j) sum_[j] += part[j];
+      const Array<float>& part = own ? weights_->gradients : received_[i];
+      device_.Add(part.data(), sum_.data(), sum_.size());
     }
-    faults_->MaybeCorrupt(sum_.data(), sum_.size());
+    faults_->MaybeCorrupt(device_, device_.stream(), sum_.data(), sum_.size());
     optimizer_.Update(learning_rate, sum_.data(), weights_->values.data());
-    Clear(&weights_->gradients);
+    Clear(device_, &weights_->gradients);
   }
 
  private:
@@ -107,12 +114,13 @@ class ExchangeUpdater final : public Updater {
     });
   }
 
+  Device& device_;
   const Communicator& world_;
   const std::vector<int> replicas_;
   Weights* const weights_;
   Faults* const faults_;
-  std::vector<std::vector<float>> received_;  // one a replica; this rank's own stays unused
-  std::vector<float> sum_;
+  std::vector<Array<float>> received_;  // one a replica; this rank's own stays unused
+  Array<float> sum_;
   Adam optimizer_;
 };
 
@@ -124,14 +132,15 @@ std::unique_ptr<Updater> MakeBucketedUpdater(const Communicator& replicas, const
   return std::make_unique<BucketedUpdater>(replicas, network, bucket_bytes, weights, faults);
 }
 
-std::unique_ptr<Updater> MakeShardedUpdater(const Communicator& replicas, Weights* weights,
-                                            Faults* faults) {
-  return std::make_unique<ShardedUpdater>(replicas, weights, faults);
+std::unique_ptr<Updater> MakeShardedUpdater(Device& device, const Communicator& replicas,
+                                            Weights* weights, Faults* faults) {
+  return std::make_unique<ShardedUpdater>(device, replicas, weights, faults);
 }
 
-std::unique_ptr<Updater> MakeExchangeUpdater(const Communicator& world, std::vector<int> replicas,
-                                             Weights* weights, Faults* faults) {
-  return std::make_unique<ExchangeUpdater>(world, std::move(replicas), weights, faults);
+std::unique_ptr<Updater> MakeExchangeUpdater(Device& device, const Communicator& world,
+                                             std::vector<int> replicas, Weights* weights,
+                                             Faults* faults) {
+  return std::make_unique<ExchangeUpdater>(device, world, std::move(replicas), weights, faults);
 }
 
 }  // namespace digits

@@ -9,6 +9,7 @@
 
 #include "bucketed_reducer.h"
 #include "comms.h"
+#include "device.h"
 #include "faults.h"
 #include "network.h"
 #include "optimizer.h"
@@ -18,8 +19,8 @@ namespace digits {
 // The parameters of a network, or of a stage of it, in the network's layout. Both arrays may be
 // padded at their end.
 struct Weights {
-  std::vector<float> values;
-  std::vector<float> gradients;
+  Array<float> values;
+  Array<float> gradients;
 };
 
 // Everything that is handed to an updater must outlive it.
@@ -41,13 +42,14 @@ std::unique_ptr<Updater> MakeBucketedUpdater(const Communicator& replicas, const
 
 // Every replica gets the sum of its share of the gradients, updates that share of the weights and
 // sends it to all. Pads the weights to a multiple of the number of replicas.
-std::unique_ptr<Updater> MakeShardedUpdater(const Communicator& replicas, Weights* weights,
-                                            Faults* faults);
+std::unique_ptr<Updater> MakeShardedUpdater(Device& device, const Communicator& replicas,
+                                            Weights* weights, Faults* faults);
 
 // The ranks `replicas` of `world` send each other their gradients, point to point, and each adds
 // them in the order of `replicas`.
-std::unique_ptr<Updater> MakeExchangeUpdater(const Communicator& world, std::vector<int> replicas,
-                                             Weights* weights, Faults* faults);
+std::unique_ptr<Updater> MakeExchangeUpdater(Device& device, const Communicator& world,
+                                             std::vector<int> replicas, Weights* weights,
+                                             Faults* faults);
 
 }  // namespace digits
 
