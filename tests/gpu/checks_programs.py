@@ -3,6 +3,7 @@ import re
 from pathlib import Path
 
 import check
+import digits
 import harness
 from check import limit
 
@@ -182,11 +183,69 @@ class Curand(check.Check):
         self.assertIn("15 digests compared, all equal", replay.stdout)
 
 
-class Others(check.Check):
-    def test_digits(self):
-        """the digits example with device buffers"""
-        self.skipTest("examples/digits has no CUDA path: it trains in host memory")
+class Digits(check.Check):
+    """The example trainer, its numbers on the device: a thread of its own reduces gradients on a stream of its own."""
+    PROGRAM = "cuda_digits"
 
+    def rank_line(self, run, rank):
+        return digits.weights(run)[rank]
+
+    def args(self, mode="ddp"):
+        return ["--device=cuda", f"--mode={mode}", *self.small(["--steps=8", "--batch=8"], ["--steps=60"])]
+
+    @limit(120)
+    def test_digits_ddp_2_ranks(self):
+        """the digits example, unseeded: buckets of gradients all-reduced while the backward pass runs"""
+        self.check_all_replays(self.args(), n=2)
+
+    @limit(120)
+    def test_digits_ddp_4_ranks(self):
+        """the same"""
+        self.check_all_replays(self.args(), n=4)
+
+    @limit(120)
+    def test_digits_sharded(self):
+        """the digits example: reduce-scatter and all-gather"""
+        self.check_all_replays(self.args("sharded"), n=2)
+
+    @limit(120)
+    def test_digits_pipeline(self):
+        """the digits example: send and receive between two stages"""
+        self.check_all_replays(self.args("pipeline"), n=2)
+
+    @limit(180)
+    def test_digits_hybrid(self):
+        """the digits example: stages and replicas, a communicator each"""
+        self.check_all_replays(self.args("hybrid"), n=4)
+
+    @limit(120)
+    def test_digits_same_as_without(self):
+        """seeded: the same weights without Deja, twice, and recorded"""
+        args = [*self.args(), "--seed=7"]
+        runs = [self.checked(self.launch(self.PROGRAM, args, n=2)) for _ in range(2)]
+        runs.append(self.checked(self.record(self.PROGRAM, args, n=2)))
+        for run in runs[1:]:
+            self.assertEqual(digits.weights(run), digits.weights(runs[0]))
+
+    @limit(120)
+    def test_digits_from_a_checkpoint(self):
+        """what is on the device is saved, and replays begin there"""
+        recorded = self.checked(self.record(self.PROGRAM, self.args(), n=2, options=["--checkpoint-every", "3"]))
+        for rank, run in enumerate(self.replays(2, ["--from-step", "7"])):
+            self.checked(run)
+            self.assertIn("from the checkpoint at step 6\n", run.stderr)
+            self.assertEqual(self.rank_line(run, rank), self.rank_line(recorded, rank))
+
+    @limit(120)
+    def test_digits_computed(self):
+        """level digest: two ranks at once compute their collectives, which have the recorded digests"""
+        recorded = self.checked(self.record(self.PROGRAM, self.args(), n=2, level="digest"))
+        run = self.checked(self.deja("replay", self.trace_path(), "--all", "--devices", "1"))
+        self.assertEqual(digits.weights(run), digits.weights(recorded))
+        self.assertIn("computed", run.stdout)
+
+
+class Others(check.Check):
     @limit(240)
     def test_nccl_tests(self):
         """the programs of nccl-tests in the folder of --nccl-tests, one rank, checking their results"""

@@ -145,9 +145,10 @@ def find_torch(machine, python, needs_gpu):
 
 
 def library_folder_of_gcc():
-    """libgcc_s.so.1 is the one library beside glibc that Deja needs in a rank: carried for machines that lack it."""
+    """What Deja (libgcc_s.so.1) and the digits example need in a rank beside glibc: carried for machines that lack it."""
     try:
         ctypes.CDLL("libgcc_s.so.1")
+        ctypes.CDLL("libstdc++.so.6")
         return ()
     except OSError:
         return (str(ROOT / "lib" / "carried"),)

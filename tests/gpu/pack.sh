@@ -22,16 +22,17 @@ for program in "$build/bin/digest_bandwidth" "$root/build-release/bin/digest_ban
   fi
 done
 
-# What the command line needs beside glibc. Found through the build's own links, so that it is what it was tested with.
+# What the command line and programs need beside glibc. Found through the build's own links, so that it is what it was tested with.
 mkdir -p "$out/lib/carried"
-libraries=$(ldd "$build/tests/gpu/deja" "$build/lib/libdeja_record.so" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
-  grep -Ev '/(libc|libm|libdl|librt|libpthread|ld-linux-x86-64)\.so' | sort -u)
+libraries=$(ldd "$build/tests/gpu/deja" "$build/lib/libdeja_record.so" "$build/tests/apps/cuda_digits" |
+  awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
+  grep -Ev '/(libc|libm|libdl|librt|libpthread|ld-linux-x86-64|libcuda|libnccl)\.so' | sort -u)
 for library in $libraries; do
   cp -L "$library" "$out/lib/carried/"
 done
 
 mkdir -p "$out/tests/e2e/apps"
-cp "$root/tests/e2e/harness.py" "$root/tests/e2e/device_jobs.py" "$out/tests/e2e/"
+cp "$root/tests/e2e/harness.py" "$root/tests/e2e/device_jobs.py" "$root/tests/e2e/digits.py" "$out/tests/e2e/"
 cp -r "$root/tests/e2e/apps/torch" "$out/tests/e2e/apps/"
 cp -r "$root/tests/gpu" "$out/tests/"
 find "$out" -name __pycache__ -exec rm -rf {} +

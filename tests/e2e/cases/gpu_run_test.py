@@ -32,14 +32,15 @@ class GpuRun(harness.DejaTest):
             self.assertNotRegex(dynamic, "R(UN)?PATH", program)
 
     def test_what_holds(self):
-        run = self.checked(self.run_checks("--simulated", "--only", "streams_2|graphs_several|fold|digits", "--json"))
+        run = self.checked(self.run_checks("--simulated", "--only", "streams_2|graphs_several|fold|digits_ddp_2|nccl_tests", "--json"))
         self.assertRegex(run.stdout, r"ok +streams_2_ranks .*\nok +graphs_several .*\n"
                                      r"ok +fold_served_4_ranks .*\nok +fold_computed_2_ranks .*\n"
-                                     r"ok +fold_turns_4_ranks .*swapped out \d+ times\nskipped digits ")
-        self.assertIn("5 ok, 0 failed, 1 skipped of 6", run.stdout)
+                                     r"ok +fold_turns_4_ranks .*swapped out \d+ times\n"
+                                     r"ok +digits_ddp_2_ranks .*\nskipped nccl_tests ")
+        self.assertIn("6 ok, 0 failed, 1 skipped of 7", run.stdout)
         results = json.loads(run.stdout.splitlines()[-1])
         self.assertEqual(results, json.loads((self.dir / "out" / "results.json").read_text()))
-        self.assertEqual([r["outcome"] for r in results["results"]], ["ok", "ok", "ok", "ok", "ok", "skipped"])
+        self.assertEqual([r["outcome"] for r in results["results"]], ["ok", "ok", "ok", "ok", "ok", "ok", "skipped"])
 
     def test_what_does_not(self):
         # A program that computes something else each time.

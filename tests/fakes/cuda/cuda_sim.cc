@@ -12,6 +12,7 @@
 
 #include "tests/fakes/cuda/sim_board.h"
 #include "tests/fakes/cuda/sim_digest.h"
+#include "tests/fakes/cuda/sim_digits.h"
 #include "tests/fakes/cuda/sim_gate.h"
 #include "tests/fakes/cuda/sim_memory.h"
 #include "tests/fakes/cuda/sim_stream.h"
@@ -23,6 +24,7 @@ struct CUmod_st {
 struct CUfunc_st {
   const cusim_kernel* kernel;
   const cusim::DigestKernel* digest = nullptr;  // in its place
+  cusim::DigitsKernel digits = nullptr;         // or this
 };
 struct CUgraphExec_st {
   std::vector<std::function<void()>> work;
@@ -527,8 +529,9 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
   const cusim::ApiCall call;
   if (module->kernels == nullptr) {
     const cusim::DigestKernel* digest = cusim::FindDigestKernel(module->ptx, name);
-    if (digest == nullptr) return CUDA_ERROR_NOT_FOUND;
-    *function = new CUfunc_st{nullptr, digest};
+    cusim::DigitsKernel digits = cusim::FindDigitsKernel(module->ptx, name);
+    if (digest == nullptr && digits == nullptr) return CUDA_ERROR_NOT_FOUND;
+    *function = new CUfunc_st{nullptr, digest, digits};
     return CUDA_SUCCESS;
   }
   for (const cusim_kernel* kernel = module->kernels; kernel->name != nullptr; ++kernel) {
@@ -547,6 +550,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid, unsigned int, un
     std::function<void()> run = cusim::DigestWork(*function->digest, grid, threads, params);
     return run == nullptr ? CUDA_ERROR_INVALID_VALUE : Enqueue(stream, std::move(run));
   }
+  if (function->digits != nullptr) return Enqueue(stream, function->digits(params));
   std::vector<uint64_t> words(function->kernel->params);
   for (size_t i = 0; i < words.size(); ++i) std::memcpy(&words[i], params[i], sizeof words[i]);
   return Enqueue(stream, [function, words]() mutable {

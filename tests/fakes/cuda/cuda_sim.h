@@ -8,9 +8,9 @@
  * memory of each, CUDA_SIM_KEY lets processes share it, and then they can swap each other out
  * (sim_board.h, sim_checkpoint.cc). Only what tests use is here.
  *
- * PTX is taken if it is that of preload/cuda/digest_kernel.cu, whose kernels run on the processor
- * (digest_grid.h); CUDA_SIM_PTX=no refuses it, and CUDA_SIM_PTX=wrong
- * has its kernels make mistakes. */
+ * PTX is taken if it is that of preload/cuda/digest_kernel.cu or examples/digits/cuda/kernels.cu,
+ * whose kernels run on the processor (digest_grid.h, sim_digits.h); CUDA_SIM_PTX=no refuses it, and
+ * CUDA_SIM_PTX=wrong has the former make mistakes. */
 #ifndef DEJA_TESTS_FAKES_CUDA_CUDA_SIM_H_
 #define DEJA_TESTS_FAKES_CUDA_CUDA_SIM_H_
 
@@ -30,7 +30,7 @@ typedef struct cusim_kernel {
 
 /* Where the bytes of an address lie: device memory's elsewhere, others' where they are. */
 void* cusim_backing(const void* address);
-/* How often a kernel of a PTX module was launched so far. */
+/* How often a kernel of digest_kernel.cu was launched so far. */
 int cusim_digest_launches(void);
 /* Captures that somebody has broken so far. */
 int cusim_broken_captures(void);

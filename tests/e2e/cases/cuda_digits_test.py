@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""The example trainer with its numbers on a device, here the simulated driver's, whose streams run late."""
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import digits  # noqa: E402
+import harness  # noqa: E402
+
+PROGRAM = "cuda_digits"
+ARGS = ["--steps=12", "--batch=8", "--log-every=4", "--snapshot-every=5"]
+ON_DEVICE = ["--device=cuda", *ARGS]
+RANKS = range(4)
+
+
+class Trains(harness.DejaTest):
+    """The same source for the processor and for kernels: the same bits, where the driver runs kernels on the processor."""
+
+    def check_like_host(self, *args, delay="200"):
+        """The run in host memory, whose output the one on the device had, too."""
+        host = self.launch("digits_train", [*ARGS, *args])
+        device = self.launch(PROGRAM, [*ON_DEVICE, *args], env={"CUDA_SIM_DELAY_US": delay})
+        self.assertEqual((device.code, harness.comparable(device.stdout)), (host.code, harness.comparable(host.stdout)),
+                         f"\n{device}")
+        return host
+
+    def test_as_in_host_memory(self):
+        for mode in digits.MODES:
+            with self.subTest(mode=mode):
+                host = self.checked(self.check_like_host(f"--mode={mode}", "--seed=3"))
+                self.assertEqual(sorted(digits.weights(host)), list(RANKS))
+
+    def test_whenever_the_streams_run(self):
+        for delay in ("0", "1000"):
+            self.checked(self.check_like_host("--seed=4", delay=delay))
+
+    def test_other_sizes(self):
+        """A batch that is no multiple of the test images, one rank, parameters that three ranks cannot share evenly."""
+        for n, mode in ((1, "ddp"), (3, "sharded")):
+            args = ["--steps=2", "--batch=7", f"--mode={mode}", "--seed=5"]
+            host = self.checked(self.launch("digits_train", args, n=n))
+            device = self.checked(self.launch(PROGRAM, ["--device=cuda", *args], n=n))
+            self.assertSameLines(host.stdout, device.stdout)
+
+    def test_no_driver(self):
+        run = self.checked(self.command([harness.DEJA, "launch", "-n", 1, "--", harness.app("digits_train"), *ON_DEVICE]),
+                           harness.EXIT_FAILURE)
+        self.assertIn("digits_train: --device=cuda needs CUDA's driver: libcuda.so.1", run.stderr)
+
+    def test_no_device(self):
+        run = self.checked(self.launch(PROGRAM, ON_DEVICE, n=1, env={"CUDA_VISIBLE_DEVICES": ""}), harness.EXIT_FAILURE)
+        self.assertIn("digits_train: cuInit of the driver returned 100", run.stderr)
+
+
+class Replays(harness.DejaTest):
+    def record_on_device(self, *args, **kwargs):
+        return self.record(PROGRAM, [*ON_DEVICE, *args], **kwargs)
+
+    def check_each_rank(self, recorded):
+        expected = digits.weights(recorded)
+        for rank in RANKS:
+            run = self.checked(self.replay(rank))
+            self.assertEqual(digits.weights(run), {rank: expected[rank]}, f"\n{run}")
+
+    def check_mode(self, mode):
+        recorded = self.checked(self.record_on_device(f"--mode={mode}"))
+        self.assertNotIn("not recorded", self.deja("info", self.trace_path()).stdout)
+        self.check_each_rank(recorded)
+
+    def test_ddp(self):
+        self.check_mode("ddp")
+
+    def test_sharded(self):
+        self.check_mode("sharded")
+
+    def test_pipeline(self):
+        self.check_mode("pipeline")
+
+    def test_hybrid(self):
+        self.check_mode("hybrid")
+
+    def test_from_a_checkpoint(self):
+        for mode in ("ddp", "sharded"):
+            with self.subTest(mode=mode):
+                shutil.rmtree(self.trace_path(), ignore_errors=True)
+                recorded = self.checked(self.record_on_device(f"--mode={mode}", options=["--checkpoint-every", 4]))
+                expected = digits.weights(recorded)
+                for rank in RANKS:
+                    run = self.checked(self.replay(rank, options=["--from-step", 10]))
+                    self.assertIn("from the checkpoint at step 8\n", run.stderr)
+                    self.assertEqual(digits.weights(run), {rank: expected[rank]}, f"\n{run}")
+
+    def test_level_digest(self):
+        """Nothing is served: four ranks on one device compute their collectives, and all digests are those recorded."""
+        recorded = self.checked(self.record_on_device(level="digest"))
+        run = self.checked(self.deja("replay", self.trace_path(), "--all", "--devices", 1))
+        self.assertEqual(digits.weights(run), digits.weights(recorded), f"\n{run}")
+        for rank in RANKS:
+            self.assertRegex(run.stdout, rf"rank {rank}: exit 0, the same as recorded; .*computed.* all equal")
+
+    def test_divergence(self):
+        """Another learning rate: the weights after the first update, which come from the device, differ."""
+        self.checked(self.record_on_device())
+        run = self.deja("replay", self.trace_path(), "--rank", 1, "--", harness.app(PROGRAM), *ON_DEVICE, "--learning-rate=0.009")
+        self.checked(run, harness.EXIT_DIVERGED)
+        self.assertRegex(run.stdout, r"step 0, deja_tensor: snapshot conv1\.weight differs .*; 72 elements differ")
+
+
+if __name__ == "__main__":
+    harness.main()
