@@ -92,6 +92,12 @@ Communicator::~Communicator() {
   Check(ncclCommDestroy(comm_), "ncclCommDestroy", name_);
 }
 
+void Communicator::CheckForErrors() const {
+  ncclResult_t error = ncclSuccess;
+  Check(ncclCommGetAsyncError(comm_, &error), "ncclCommGetAsyncError", "all operations");
+  if (error != ncclInProgress) Check(error, "an operation", "earlier calls");
+}
+
 void Communicator::Check(ncclResult_t result, const char* call, const char* what) const {
   if (result == ncclSuccess) return;
   std::fprintf(stderr, "rank %d: %s of %s on communicator %s failed: %s; %s\n", job_rank_, call,

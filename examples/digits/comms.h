@@ -84,6 +84,9 @@ class Communicator {
     Check(ncclGroupEnd(), "ncclGroupEnd", what);
   }
 
+  // What became of operations after their calls had returned. By any thread at any time.
+  void CheckForErrors() const;
+
  private:
   void Check(ncclResult_t result, const char* call, const char* what) const;
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "deja.h"
 
@@ -44,6 +45,12 @@ Trainer::Trainer(const Options& options, const Job& job, const Dataset& dataset)
   ShareInitialWeights();
   if (place_.stage == 0) sampler_ = std::make_unique<Sampler>(dataset.train, options, seeds_);
   ConnectStages();
+  if (!device_->is_host()) {
+    std::vector<const Communicator*> comms = {&world_};
+    if (pipe_) comms.push_back(pipe_.get());
+    if (data_) comms.push_back(data_.get());
+    watchdog_ = std::make_unique<Watchdog>(std::move(comms));
+  }
   RegisterWithDeja();
 }
 

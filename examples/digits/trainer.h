@@ -19,6 +19,7 @@
 #include "sampler.h"
 #include "seeds.h"
 #include "updater.h"
+#include "watchdog.h"
 
 namespace digits {
 
@@ -65,6 +66,7 @@ class Trainer {
   std::unique_ptr<Sampler> sampler_;    // of the first stage
   std::unique_ptr<Updater> updater_;
   std::unique_ptr<Runner> runner_;
+  std::unique_ptr<Watchdog> watchdog_;  // on a GPU
   std::vector<deja::Registered> registered_;
 };
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The example trainer with its numbers on a device, here the simulated driver's, whose streams run late."""
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -105,6 +106,42 @@ class Replays(harness.DejaTest):
         run = self.deja("replay", self.trace_path(), "--rank", 1, "--", harness.app(PROGRAM), *ON_DEVICE, "--learning-rate=0.009")
         self.checked(run, harness.EXIT_DIVERGED)
         self.assertRegex(run.stdout, r"step 0, deja_tensor: snapshot conv1\.weight differs .*; 72 elements differ")
+
+
+class Faults(harness.DejaTest):
+    """Seeds with which the faults come at once: they end on the device as in host memory, and in replays as recorded."""
+
+    def record_fault(self, fault, *args):
+        args = [*args, f"--fault={fault}", "--log-every=4"]
+        host = self.launch("digits_train", args)
+        recorded = self.record(PROGRAM, ["--device=cuda", *args])
+        self.assertEqual(recorded.code, host.code, f"\n{recorded}\n{host}")
+        # Which sign a NaN has is the order of operands, which compilers choose.
+        self.assertSameLines(recorded.stdout.replace("-nan", "nan"), host.stdout.replace("-nan", "nan"))
+        for rank in RANKS:
+            run = self.checked(self.replay(rank))
+            self.assertIn("the same as recorded", run.stdout)
+        return recorded
+
+    def test_nan(self):
+        recorded = self.record_fault("nan", "--seed=5", "--steps=8", "--batch=64")
+        self.assertEqual(recorded.code, 1)
+        self.assertIn("the loss is not a number at step 8", recorded.stderr)
+
+    def test_corrupt(self):
+        recorded = self.record_fault("corrupt", "--seed=2", "--steps=12", "--batch=8")
+        self.assertEqual(recorded.code, 1)
+        self.assertEqual(len(set(digits.weights(recorded).values())), 2)
+
+    def test_crash(self):
+        """The others' calls have returned long before: a thread of theirs sees that the operations failed."""
+        args = ["--device=cuda", "--fault=crash", "--seed=13", "--steps=8", "--batch=64"]
+        recorded = self.checked(self.record(PROGRAM, args), 128 + signal.SIGSEGV)
+        for rank in (0, 1, 2):
+            self.assertRegex(recorded.stderr, rf"rank {rank}: an operation of earlier calls on communicator world failed: ")
+        for rank in RANKS:
+            run = self.checked(self.replay(rank))
+            self.assertRegex(run.stdout, r"SIGSEGV at sampler\.cc:\d+, the same" if rank == 3 else "exit 1, the same as recorded")
 
 
 if __name__ == "__main__":
