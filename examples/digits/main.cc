@@ -1,5 +1,5 @@
 // digits_train: trains a small network on handwritten digits with several processes on the NCCL
-// API, in host memory. See README.md for what it is good for.
+// API, in host memory or on GPUs. See README.md for what it is good for.
 #include <cstdio>
 
 #include "comms.h"
