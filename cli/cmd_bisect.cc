@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/diff_report.h"
@@ -41,6 +42,7 @@ struct Way {
   std::string command;
   std::optional<uint64_t> checkpoint;  // step of the one that it starts from
   std::string why;                     // there is no command, or no checkpoint
+  std::vector<DamagedCheckpoint> damaged;  // later ones that are of no use
 };
 
 std::string Quoted(const std::string& word) {
@@ -63,7 +65,10 @@ Result<Way> FindWay(const char* side, format::Trace& trace, uint32_t rank, const
   way.command = fmt::format("deja replay {} --rank {} --gdb", Quoted(trace.path()), rank);
   std::optional<ReplayStart> start;
   if (place.step) {
-    DEJA_ASSIGN_OR_RETURN(start, FindReplayStart(trace, *place.step, -1, way.why));
+    DEJA_ASSIGN_OR_RETURN(SoundStart found,
+                          FindSoundStart(trace, *place.step, {rank}, -1, way.why));
+    start = std::move(found.start);
+    way.damaged = std::move(found.damaged);
   } else {
     way.why = "it is before the first step";
   }
@@ -109,6 +114,8 @@ Result<std::vector<Way>> FindWays(format::Trace& a, format::Trace& b, const Comp
 void PrintWay(const Way& way) {
   if (way.command.empty())
     return PrintLine(fmt::format("{}  cannot be replayed: {}", way.side, way.why));
+  for (const DamagedCheckpoint& damaged : way.damaged)
+    PrintLine(fmt::format("{}  {}", way.side, damaged.Text()));
   const std::string from = way.checkpoint
                                ? fmt::format("from the checkpoint of step {}", *way.checkpoint)
                                : fmt::format("from the start ({})", way.why);
@@ -121,6 +128,8 @@ nlohmann::json ToJson(const Way& way) {
   if (!way.command.empty()) json["command"] = way.command;
   if (way.checkpoint) json["checkpoint_step"] = *way.checkpoint;
   if (!way.why.empty()) json["why"] = way.why;
+  for (const DamagedCheckpoint& damaged : way.damaged)
+    json["damaged_checkpoints"].push_back({{"step", damaged.step}, {"what", damaged.what}});
   return json;
 }
 

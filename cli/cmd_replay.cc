@@ -12,6 +12,7 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/fold_plan.h"
@@ -304,8 +305,8 @@ Result<std::string> FolderOf(const format::Trace& trace, uint32_t rank) {
 
 // Said before, since it decides how far the replay can come.
 void SayWhatIsKept(const format::RankReader& reader) {
+  if (reader.totals().payloads_dropped == 0) return;
   const WindowStory window = ReadWindowStory(reader);
-  if (!window.drops()) return;
   Diagnose(
       fmt::format("rank {}: {}; from the start the replay goes as far as the first result "
                   "that is not kept",
@@ -355,10 +356,8 @@ Result<std::vector<ReplayUntil>> FindEnds(format::Trace& trace,
 }
 
 // Without a checkpoint the replay starts at the start, which comes to the same in more time.
-Result<std::optional<ReplayStart>> ChooseStart(format::Trace& trace,
-                                               const std::vector<uint32_t>& ranks,
-                                               const std::vector<ReplayUntil>& ends) {
-  std::optional<ReplayStart> start;
+Result<SoundStart> ChooseStart(format::Trace& trace, const std::vector<uint32_t>& ranks,
+                               const std::vector<ReplayUntil>& ends) {
   std::optional<uint64_t> step;
   if (g_options.from_step >= 0)
     step = static_cast<uint64_t>(g_options.from_step);
@@ -366,27 +365,16 @@ Result<std::optional<ReplayStart>> ChooseStart(format::Trace& trace,
     step = std::min_element(ends.begin(), ends.end(), [](const auto& a, const auto& b) {
              return a.from_step < b.from_step;
            })->from_step;
-  if (!step) return start;
+  if (!step) return SoundStart();
   std::string why;
-  DEJA_ASSIGN_OR_RETURN(start, FindReplayStart(trace, *step, g_options.attempt, why));
-  while (start) {
-    DEJA_ASSIGN_OR_RETURN(const std::string damage,
-                          FindDamage(trace, *start, ranks, g_options.attempt));
-    if (damage.empty()) break;
-    Diagnose(fmt::format("the checkpoint at step {} is damaged and is not used: {}", start->step,
-                         damage));
-    why = fmt::format("there is no whole checkpoint before step {}", start->step);
-    const uint64_t damaged = start->step;
-    start.reset();
-    if (damaged == 0) break;
-    std::string ignored;
-    DEJA_ASSIGN_OR_RETURN(start, FindReplayStart(trace, damaged - 1, g_options.attempt, ignored));
-  }
-  if (start)
-    Diagnose(fmt::format("from the checkpoint at step {}", start->step));
+  DEJA_ASSIGN_OR_RETURN(SoundStart found,
+                        FindSoundStart(trace, *step, ranks, g_options.attempt, why));
+  for (const DamagedCheckpoint& damaged : found.damaged) Diagnose(damaged.Text());
+  if (found.start)
+    Diagnose(fmt::format("from the checkpoint at step {}", found.start->step));
   else if (g_options.from_step >= 0)
     Diagnose(fmt::format("from the start: {}", why));
-  return start;
+  return found;
 }
 
 // What the programs have left of their own traces is completed. False: there is none.
@@ -409,9 +397,11 @@ bool FinishTrace(TraceClaim& claim, const std::vector<Replayed>& replays) {
   return !ranks.empty();
 }
 
-int DebugReplay(format::Trace& trace, const ReplayTarget& target, const std::string& first) {
+int DebugReplay(format::Trace& trace, const ReplayTarget& target, const std::string& first,
+                const SoundStart& start) {
   for (const std::string& note : target.notes) Diagnose(note);
-  if (Status written = WriteGdbSession(trace, g_options.attempt, target); !written)
+  if (Status written = WriteGdbSession(trace, g_options.attempt, target, start.damaged);
+      !written)
     return FailWith(written.error());
   auto code = RunGdb(target, first, g_options.gdb_commands);
   return code ? *code : FailWith(code.error());
@@ -542,9 +532,9 @@ int Run(const Context& context) {
     if (Status listed = ListChildren(**trace, rank, *own); !listed) return FailWith(listed.error());
     auto target = PrepareReplay(**reader, *folder, *own, options);
     if (!target) return FailWith(target.error());
-    if (*start)
+    if (start->start)
       target->environment.push_back(
-          fmt::format("DEJA_FROM_CHECKPOINT={}", (*start)->numbers.at(rank)));
+          fmt::format("DEJA_FROM_CHECKPOINT={}", start->start->numbers.at(rank)));
     if (!ends->empty() && !g_options.gdb)
       for (std::string& variable : (*ends)[replays.size()].environment)
         target->environment.push_back(std::move(variable));
@@ -564,7 +554,8 @@ int Run(const Context& context) {
     return FailWith({ErrorCode::kNotFound,
                      fmt::format("replaying {}: there is no rank in it", g_options.trace)});
   if (g_options.gdb)
-    return DebugReplay(**trace, replays[0].target, ends->empty() ? "" : ends->front().gdb_command);
+    return DebugReplay(**trace, replays[0].target, ends->empty() ? "" : ends->front().gdb_command,
+                       *start);
   if (checkpoints_process) return MakeProcessCheckpoint(replays[0].target, options);
   for (const Replayed& replay : replays) {
     SayWhatIsKept(*replay.reader);

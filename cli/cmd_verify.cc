@@ -1,8 +1,12 @@
 // deja verify: every frame and payload of a trace checked.
 #include <fmt/format.h>
 
+#include <optional>
+#include <set>
+
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/replay_start.h"
 #include "format/trace.h"
 
 namespace deja::cli {
@@ -10,11 +14,23 @@ namespace {
 
 struct Options {
   std::string trace;
+  std::optional<uint64_t> checkpoint;
+  int rank = -1;
+  int attempt = -1;
 };
 Options g_options;
 
 void AddOptions(CLI::App& app) {
   app.add_option("TRACE", g_options.trace, "A trace directory or a bundle")->required();
+  auto* checkpoint = app.add_option(
+      "--checkpoint", g_options.checkpoint,
+      "Only the bytes of the checkpoint at this step: can a replay start there?");
+  app.add_option("--rank", g_options.rank, "With --checkpoint: of this rank (default: of all)")
+      ->check(CLI::NonNegativeNumber)
+      ->needs(checkpoint);
+  app.add_option("--attempt", g_options.attempt,
+                 "With --checkpoint: of this run of restarted ranks (default: the last)")
+      ->needs(checkpoint);
 }
 
 bool Sound(const format::VerifyReport& report) {
@@ -48,9 +64,46 @@ void PrintText(const format::VerifyReport& report) {
                         HumanCount(report.payloads), HumanBytes(report.payload_bytes)));
 }
 
+// Empty: a replay can start there.
+Result<std::string> CheckCheckpoint(format::Trace& trace, uint64_t step) {
+  std::set<uint32_t> ranks;
+  for (const format::RankFolder& folder : trace.ranks()) ranks.insert(folder.rank);
+  if (g_options.rank >= 0) {
+    DEJA_RETURN_IF_ERROR(trace.Rank(static_cast<uint32_t>(g_options.rank), g_options.attempt));
+    ranks = {static_cast<uint32_t>(g_options.rank)};
+  }
+  std::string why;
+  DEJA_ASSIGN_OR_RETURN(const std::optional<ReplayStart> start,
+                        FindReplayStart(trace, step, g_options.attempt, why));
+  if (!start || start->step != step)
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("checking the checkpoint at step {} of {}: there is none that all "
+                            "ranks have whole ({})",
+                            step, trace.path(),
+                            start ? fmt::format("the last one before it is at step {}", start->step)
+                                  : why));
+  return FindDamage(trace, *start, {ranks.begin(), ranks.end()}, g_options.attempt);
+}
+
+int RunOfCheckpoint(format::Trace& trace, uint64_t step, const Context& context) {
+  auto damage = CheckCheckpoint(trace, step);
+  if (!damage) return FailWith(damage.error());
+  if (context.json) {
+    nlohmann::json json = {{"checkpoint", step}, {"sound", damage->empty()}};
+    if (!damage->empty()) json["problem"] = *damage;
+    PrintJson(json);
+  } else if (damage->empty()) {
+    PrintLine(fmt::format("sound: the checkpoint at step {}", step));
+  } else {
+    PrintLine(fmt::format("NOT SOUND: the checkpoint at step {}: {}", step, *damage));
+  }
+  return damage->empty() ? kExitOk : kExitDataLoss;
+}
+
 int Run(const Context& context) {
   auto trace = format::Trace::Open(g_options.trace);
   if (!trace) return FailWith(trace.error());
+  if (g_options.checkpoint) return RunOfCheckpoint(**trace, *g_options.checkpoint, context);
   Result<format::VerifyReport> report;
   {
     Progress progress("verifying " + g_options.trace);
@@ -91,7 +144,8 @@ const Command kVerifyCommand = {
     "verify",
     "Check every frame and payload; exit 3 if something is lost",
     "  deja verify run.deja\n"
-    "  deja verify run.deja.zip --json\n",
+    "  deja verify run.deja.zip --json\n"
+    "  deja verify run.deja --checkpoint 4800 --rank 2    can a replay start there?\n",
     false,
     AddOptions,
     Run,

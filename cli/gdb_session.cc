@@ -1,11 +1,13 @@
 #include "cli/gdb_session.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cli/install_layout.h"
 #include "cli/replay_start.h"
 #include "format/batch_info.h"
 #include "format/checkpoints.h"
@@ -30,11 +32,13 @@ json ToJson(const format::RecordedCheckpoint& checkpoint,
 }
 
 // Those that a replay can start at, each with the last operation before it on each communicator.
-Result<json> Checkpoints(format::Trace& trace, int attempt, const format::RankReader& reader) {
+Result<json> Checkpoints(format::Trace& trace, int attempt, const format::RankReader& reader,
+                         const std::vector<DamagedCheckpoint>& damaged) {
   std::string why;
   DEJA_ASSIGN_OR_RETURN(const auto starts, ReplayStarts(trace, ~uint64_t{0}, attempt, why));
   std::set<uint64_t> steps;
   for (const ReplayStart& start : starts) steps.insert(start.step);
+  for (const DamagedCheckpoint& one : damaged) steps.erase(one.step);
   std::vector<format::RecordedCheckpoint> usable;
   for (format::RecordedCheckpoint& checkpoint : format::ReadCheckpoints(reader))
     if (checkpoint.complete() && steps.contains(checkpoint.step))
@@ -76,14 +80,26 @@ json Notes(const format::RankReader& reader) {
   return notes;
 }
 
+// What says whether the bytes of a checkpoint can be read, but for its step.
+json VerifyCommand(const format::Trace& trace, int attempt, uint32_t rank) {
+  std::error_code error;
+  const std::string directory = std::filesystem::absolute(trace.directory(), error).string();
+  json command = {OwnPath(), "verify", directory, "--json", "--rank", std::to_string(rank)};
+  if (attempt >= 0) command.insert(command.end(), {"--attempt", std::to_string(attempt)});
+  command.push_back("--checkpoint");
+  return command;
+}
+
 }  // namespace
 
-Status WriteGdbSession(format::Trace& trace, int attempt, const ReplayTarget& target) {
+Status WriteGdbSession(format::Trace& trace, int attempt, const ReplayTarget& target,
+                       const std::vector<DamagedCheckpoint>& damaged) {
   DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(target.rank, attempt));
-  DEJA_ASSIGN_OR_RETURN(const json checkpoints, Checkpoints(trace, attempt, *reader));
+  DEJA_ASSIGN_OR_RETURN(const json checkpoints, Checkpoints(trace, attempt, *reader, damaged));
   const json session = {{"environment", target.environment},
                         {"working_directory", target.working_directory},
                         {"checkpoints", checkpoints},
+                        {"verify", VerifyCommand(trace, attempt, target.rank)},
                         {"notes", Notes(*reader)}};
   const std::string path = target.scratch + "/session.json";
   std::ofstream out(path);

@@ -9,13 +9,17 @@
 #include <vector>
 
 #include "cli/replay_launch.h"
+#include "cli/replay_start.h"
 #include "common/result.h"
 #include "format/trace.h"
 
 namespace deja::cli {
 
-// `attempt`: of each rank; -1: the last.
-Status WriteGdbSession(format::Trace& trace, int attempt, const ReplayTarget& target);
+// `attempt`: of each rank; -1: the last. `damaged`: checkpoints that the user knows to be of no use.
+// Whether the others are sound gdb's side asks of `deja verify` before it starts at one: that
+// reads all of its bytes.
+Status WriteGdbSession(format::Trace& trace, int attempt, const ReplayTarget& target,
+                       const std::vector<DamagedCheckpoint>& damaged);
 
 }  // namespace deja::cli
 

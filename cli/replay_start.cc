@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <utility>
 
 #include "format/checkpoints.h"
 
@@ -108,6 +109,29 @@ Result<std::string> FindDamage(format::Trace& trace, const ReplayStart& start,
     }
   }
   return std::string();
+}
+
+std::string DamagedCheckpoint::Text() const {
+  return fmt::format("the checkpoint at step {} is damaged and is not used: {}", step, what);
+}
+
+Result<SoundStart> FindSoundStart(format::Trace& trace, uint64_t step,
+                                  const std::vector<uint32_t>& ranks, int attempt,
+                                  std::string& why) {
+  SoundStart found;
+  DEJA_ASSIGN_OR_RETURN(found.start, FindReplayStart(trace, step, attempt, why));
+  while (found.start) {
+    DEJA_ASSIGN_OR_RETURN(std::string damage, FindDamage(trace, *found.start, ranks, attempt));
+    if (damage.empty()) break;
+    const uint64_t damaged = found.start->step;
+    found.damaged.push_back({damaged, std::move(damage)});
+    why = fmt::format("there is no whole checkpoint before step {}", damaged);
+    found.start.reset();
+    if (damaged == 0) break;
+    std::string ignored;
+    DEJA_ASSIGN_OR_RETURN(found.start, FindReplayStart(trace, damaged - 1, attempt, ignored));
+  }
+  return found;
 }
 
 }  // namespace deja::cli

@@ -34,6 +34,23 @@ Result<std::optional<ReplayStart>> FindReplayStart(format::Trace& trace, uint64_
 Result<std::string> FindDamage(format::Trace& trace, const ReplayStart& start,
                                const std::vector<uint32_t>& ranks, int attempt);
 
+// A checkpoint that cannot be used: of which step, and what of it cannot be read.
+struct DamagedCheckpoint {
+  uint64_t step = 0;
+  std::string what;
+  [[nodiscard]] std::string Text() const;
+};
+
+struct SoundStart {
+  std::optional<ReplayStart> start;
+  std::vector<DamagedCheckpoint> damaged;  // later ones than `start`, in the order of the search
+};
+
+// As FindReplayStart, of those whose bytes can be read on `ranks`.
+Result<SoundStart> FindSoundStart(format::Trace& trace, uint64_t step,
+                                  const std::vector<uint32_t>& ranks, int attempt,
+                                  std::string& why);
+
 }  // namespace deja::cli
 
 #endif  // DEJA_CLI_REPLAY_START_H_

@@ -77,8 +77,11 @@ _way = ""  # how the program came to be where it is, for the next announcement
 
 
 def restart(checkpoint, start, image=None):
-    """Starts the program anew, or goes on with an image of it; says nothing."""
+    """Starts the program anew, or goes on with an image of it. Says nothing but that a checkpoint is damaged, in
+    whose place the one before it is used (session.the.start)."""
     global _way
+    if image is None:
+        checkpoint = session.the.nearest_sound(checkpoint)
     anew = session.the.runs > 0
     if is_running():
         if image is None:

@@ -2,6 +2,7 @@
 import json
 import os
 import shutil
+import subprocess
 
 import gdb
 
@@ -29,8 +30,11 @@ class Session:
         self.notes = told["notes"]
         self.checkpoints = [Checkpoint(c["number"], c["step"], c["bytes"], c["last_operations"])
                             for c in told["checkpoints"]]
+        self.verify = told["verify"]
+        self.sound = {START.number}  # numbers of those whose bytes have been looked at
         given = int(self.environment.get(CHECKPOINT, 0))
         self.default = next((c for c in self.checkpoints if c.number == given), START)
+        self.sound.add(self.default.number)
         self.next = None  # from where the next run starts
         self.start = self.default  # of this run
         self.runs = 0
@@ -49,10 +53,34 @@ class Session:
         return max((c for c in self.checkpoints if is_before(c)), key=lambda c: c.step, default=START)
 
     def earlier(self, start):
-        """The starts from `start` back to the beginning."""
-        before = [c for c in self.checkpoints if c.step < start.step]
-        rest = [] if start is START else [START]
-        return [start] + sorted(before, key=lambda c: -c.step) + rest
+        """The starts from `start` back to the beginning, damaged ones left out."""
+        before = sorted((c for c in self.checkpoints if c.step < start.step), key=lambda c: -c.step)
+        for checkpoint in [start] + before + ([] if start is START else [START]):
+            if self.is_sound(checkpoint):
+                yield checkpoint
+
+    def is_sound(self, checkpoint):
+        """Whether its bytes can be read. One that is damaged is named, and is none of the checkpoints any more."""
+        if checkpoint.number in self.sound:
+            return True
+        if checkpoint not in self.checkpoints:
+            return False
+        done = subprocess.run([*self.verify, str(checkpoint.step)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              check=False)
+        try:
+            problem = json.loads(done.stdout).get("problem")
+        except ValueError:
+            problem = done.stderr.strip().removeprefix("deja: ")
+        if not problem:
+            self.sound.add(checkpoint.number)
+            return True
+        self.checkpoints.remove(checkpoint)
+        print(f"deja: the checkpoint at step {checkpoint.step} is damaged and is not used: {problem}")
+        return False
+
+    def nearest_sound(self, start):
+        """`start`, or the next older one that a replay can start at."""
+        return next(self.earlier(start))
 
     def prepare_run(self):
         """Before each `run`: a folder of its own, since a run finds there what it has written. Everything that a run

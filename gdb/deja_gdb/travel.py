@@ -60,8 +60,12 @@ def goto(words):
 
 def travel(start, conditions, is_before):
     """To where `conditions` stop the program, from an image or a checkpoint."""
+    image = images.latest(is_before, start)
+    if image is None:
+        start = session.the.nearest_sound(start)
+        image = images.latest(is_before, start)
     with quietly():
-        restart(start, Start(conditions, mute=session.the.runs > 0), images.latest(is_before, start))
+        restart(start, Start(conditions, mute=session.the.runs > 0), image)
     arrive()
 
 
@@ -205,7 +209,7 @@ def user_stops(start, position, image):
             if position.reason != NO_REASON or visit is not None:
                 break
             visit = Visit(position, position.hit)
-        elif not start.number or State().start_step:
+        elif not session.the.start.number or State().start_step:
             # What a late replay does before it jumps to the checkpoint is the program's beginning.
             at = user_stop()
             counts[at] = counts.get(at, 0) + 1

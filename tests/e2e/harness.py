@@ -205,6 +205,22 @@ class DejaTest(unittest.TestCase):
         """Events as a list of dictionaries."""
         return self.checked(self.deja("show", self.trace_path(trace), "--json", *options)).json_lines()
 
+    def damage_checkpoint(self, step, name="weights", trace="run.deja", rank=0):
+        """Changes a byte of what the rank's checkpoint of that step has under that name, whichever rank keeps it."""
+        number = next(e["checkpoint"] for e in self.show_json("--rank", rank, "--kind", "checkpoint", trace=trace) if e["step"] == step)
+        wanted = next(bytes.fromhex(e["tensor"]["hash"]) for e in self.show_json("--rank", rank, "--kind", "snapshot", trace=trace)
+                      if e.get("checkpoint") == number and e["name"] == name)
+        found = 0
+        for path in self.trace_path(trace).glob("rank-*/payloads*.deja"):
+            file = bytearray(path.read_bytes())
+            at = file.find(wanted)
+            while at >= 0:
+                found += 1
+                file[at + len(wanted) + 40] ^= 1
+                at = file.find(wanted, at + 1)
+            path.write_bytes(file)
+        self.assertGreater(found, 0)
+
     def rank_folders(self, trace="run.deja"):
         path = self.trace_path(trace)
         return sorted(p.name for p in path.glob("rank-*")) if path.is_dir() else []

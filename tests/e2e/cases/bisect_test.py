@@ -44,6 +44,22 @@ class Bisect(harness.DejaTest):
             self.assertIn(f"ended where it was asked to: step {step} begins", replay.stdout)
             self.assertIn(f"from the checkpoint at step {step // 10 * 10}\n", replay.stderr)
 
+    def test_a_damaged_checkpoint_is_no_place_to_start_at(self):
+        self.train_corrupt()
+        step = self.bisect("good.deja", self.trace_path("bad.deja"), "--json").json()["first"]["difference"]["a"]["step"]
+        last = step // 10 * 10
+        name = next(e["name"] for e in self.show_json("--rank", 0, "--kind", "snapshot", trace="bad.deja") if e.get("checkpoint"))
+        self.damage_checkpoint(last, name, trace="bad.deja")
+        found = self.bisect("good.deja", self.trace_path("bad.deja"))
+        self.assertIn(f"B  the checkpoint at step {last} is damaged and is not used: the bytes of '{name}' on rank 0 cannot be read: ",
+                      found.stdout)
+        self.assertNotIn("A  the checkpoint", found.stdout)
+        self.assertIn(f"A  from the checkpoint of step {last}:\n", found.stdout)
+        self.assertIn(f"B  from the checkpoint of step {last - 10}:\n", found.stdout)
+        self.assertRegex(found.stdout, rf"deja replay \S+bad.deja --rank 0 --gdb --from-step {last - 10} --until-step {step}\n")
+        ways = self.bisect("good.deja", self.trace_path("bad.deja"), "--json").json()["replays"]
+        self.assertEqual([[d["step"] for d in way.get("damaged_checkpoints", [])] for way in ways], [[], [last]])
+
     def test_ranks_that_should_agree(self):
         self.train_corrupt()
         self.bisect("good.deja", "--ranks", "0-3", *OWN, code=0)

@@ -130,26 +130,10 @@ class Killed(Checkpoints):
 
 
 class Damaged(Checkpoints):
-    def damage(self, step):
-        """Changes a byte of what rank 0's checkpoint of that step has for 'weights', whichever rank keeps it."""
-        number = next(e["checkpoint"] for e in self.show_json("--rank", 0, "--kind", "checkpoint") if e["step"] == step)
-        name = next(bytes.fromhex(e["tensor"]["hash"]) for e in self.show_json("--rank", 0, "--kind", "snapshot")
-                    if e.get("checkpoint") == number and e["name"] == "weights")
-        found = 0
-        for path in self.trace_path().glob("rank-*/payloads*.deja"):
-            file = bytearray(path.read_bytes())
-            at = file.find(name)
-            while at >= 0:
-                found += 1
-                file[at + len(name) + 40] ^= 1
-                at = file.find(name, at + 1)
-            path.write_bytes(file)
-        self.assertGreater(found, 0)
-
     def test_the_next_older_one_is_used(self):
         expected = results(self.checked(self.record_app()))
         steps = [c["step"] for c in self.info_json()["ranks"][0]["checkpoints"]]
-        self.damage(steps[-1])
+        self.damage_checkpoint(steps[-1])
         for options in (["--from-step", 900], ["--from-step", steps[-1]], ["--until-step", steps[-1] + 1]):
             run = self.checked(self.replay(0, options=options))
             self.assertIn(f"the checkpoint at step {steps[-1]} is damaged and is not used: the bytes of 'weights' on rank 0 cannot be read: ",
@@ -160,11 +144,23 @@ class Damaged(Checkpoints):
         older = self.checked(self.from_step(0, steps[-2]))
         self.assertNotIn("damaged", older.stderr, f"\n{older}")
         for step in steps[:-1]:
-            self.damage(step)
+            self.damage_checkpoint(step)
         run = self.checked(self.from_step(0, 900))
         self.assertEqual(run.stderr.count("is damaged and is not used"), len(steps), f"\n{run}")
         self.assertIn(f"from the start: there is no whole checkpoint before step {steps[0]}\n", run.stderr, f"\n{run}")
         self.assertEqual(results(run), {0: expected[0]}, f"\n{run}")
+
+    def test_one_can_be_checked_alone(self):
+        self.checked(self.record_app())
+        steps = [c["step"] for c in self.info_json()["ranks"][0]["checkpoints"]]
+        self.damage_checkpoint(steps[-1])
+        check = lambda step, *options: self.deja("verify", self.trace_path(), "--checkpoint", step, *options)
+        self.assertEqual(self.checked(check(steps[0])).stdout, f"sound: the checkpoint at step {steps[0]}\n")
+        run = self.checked(check(steps[-1], "--rank", 0), harness.EXIT_DATA_LOSS)
+        self.assertIn(f"NOT SOUND: the checkpoint at step {steps[-1]}: the bytes of 'weights' on rank 0 cannot be read: ", run.stdout)
+        self.assertFalse(self.checked(check(steps[-1], "--json"), harness.EXIT_DATA_LOSS).json()["sound"])
+        run = self.checked(check(steps[-1] + 1), harness.EXIT_FAILURE)
+        self.assertIn(f"there is none that all ranks have whole (the last one before it is at step {steps[-1]})", run.stderr)
 
 
 class DoesNotFit(Checkpoints):

@@ -126,6 +126,34 @@ class Gdb(Travel):
         self.assertEqual(run.stdout.count("deja: no images of the program are kept: it has 2 threads"), 1, f"\n{run}")
         self.assertEqual(run.stdout.count("deja: started anew from the checkpoint of step 10"), 3, f"\n{run}")
 
+    def test_a_damaged_checkpoint_is_named_once_and_the_one_before_is_used(self):
+        told = self.record_run()
+        self.damage_checkpoint(20)
+        run = self.gdb("deja goto step 25", "up", STATE, "deja goto step 24", "up", STATE, "deja marks", "deja goto end", "deja goto seq 22 comm 0",
+                       STATE)
+        self.assertEqual(re.findall(r"^state (\S+ \S+)$", run.stdout, re.MULTILINE),
+                         [told[1, "step", 25], told[1, "step", 24], told[1, "operation", 22]], f"\n{run}")
+        said = "deja: the checkpoint at step 20 is damaged and is not used: the bytes of 'weights' on rank 1 cannot be read: "
+        self.assertEqual(run.stdout.count(said), 1, f"\n{run}")
+        self.assertEqual(run.stdout.count("deja: started anew from the checkpoint of step 10"), 3, f"\n{run}")
+        self.assertNotIn("step 20: checkpoint", run.stdout)
+        self.assertIn("step 10: checkpoint", run.stdout)
+
+    def test_a_damaged_checkpoint_is_named_by_the_command_alone_where_it_finds_it(self):
+        told = self.record_run()
+        self.damage_checkpoint(20)
+        run = self.gdb("up", STATE, options=["--until-step", 25])
+        self.assertIn(f"state {told[1, 'step', 25]}", run.stdout)
+        self.assertEqual((run.stdout + run.stderr).count("the checkpoint at step 20 is damaged and is not used: "), 1, f"\n{run}")
+
+    def test_breakpoints_are_gone_back_to_past_a_damaged_checkpoint(self):
+        told = self.record_run()
+        for step in (10, 20):
+            self.damage_checkpoint(step)
+        run = self.gdb("deja goto step 25", "break Tell if number == 8", "deja reverse-continue", STATE)
+        self.assertEqual(run.stdout.count(" is damaged and is not used: "), 2, f"\n{run}")
+        self.assertIn(f"state {told[1, 'step', 8]}", run.stdout, f"\n{run}")
+
     def test_gdb_says_nothing_between_what_the_program_prints(self):
         """gdb would write "[New Thread …]" in several pieces, and a line of the program's between two of them."""
         self.record_run()
