@@ -7,7 +7,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
+
+#include "format/batch_info.h"
 
 namespace deja::cli {
 namespace {
@@ -176,33 +179,56 @@ void TakeWhatTheyDid(const format::RankReader& reader, size_t batch, std::set<ui
     if (!MayFollowOpenCall(*event)) threads.erase(event->thread);
 }
 
+// Everything that the index says, in as few pieces as it does: blocks of batches where there are
+// some.
+void ForEachSummary(const format::BatchList& batches,
+                    const std::function<void(const format::BatchInfo&)>& sink) {
+  for (size_t i = 0; i < batches.size();) {
+    size_t behind = i + 1;
+    const format::BatchBlock* block = batches.BlockAt(i, behind);
+    sink(block != nullptr ? block->all : batches[i]);
+    i = behind;
+  }
+}
+
+// The last batch with an event of this kind; size() if there is none.
+size_t LastWith(const format::BatchList& batches, EventKind kind) {
+  const auto has = [&](const format::BatchInfo& batch) {
+    return (format::KindsOf(batch) & KindBit(kind)) != 0;
+  };
+  return batches.FindLast(
+      batches.size(), [&](const format::BatchBlock& block) { return has(block.all); }, has);
+}
+
 // The batches that hold definitions, and the last ones of each thread (those in which it only dies
 // say nothing about the call in which it does), with the kinds of events that matter in them.
 std::map<size_t, uint32_t> BatchesToRead(const format::RankReader& reader) {
   constexpr uint32_t kAll = ~uint32_t{0};
   std::map<size_t, uint32_t> wanted;
+  const format::BatchList& batches = reader.batches();
+  const size_t end = batches.size();
+  for (size_t i = 0; (i = batches.FindKinds(i, end, kDefining)) < end; ++i) wanted[i] |= kDefining;
   std::set<uint32_t> threads;
-  std::optional<size_t> last_step;
-  std::optional<size_t> last_note;
-  const auto& batches = reader.batches();
-  for (size_t i = 0; i < batches.size(); ++i) {
-    if ((batches[i].kinds & kDefining) != 0) wanted[i] |= kDefining;
-    if (!batches[i].steps.empty()) last_step = i;
-    if ((batches[i].kinds & KindBit(EventKind::kNote)) != 0) last_note = i;
-    for (const format::ThreadRange& range : batches[i].threads) threads.insert(range.thread);
-  }
+  ForEachSummary(batches, [&](const format::BatchInfo& summary) {
+    for (const format::ThreadRange& range : summary.threads) threads.insert(range.thread);
+  });
+  const auto shows_one = [&](const format::BatchInfo& summary) {
+    return std::any_of(summary.threads.begin(), summary.threads.end(),
+                       [&](const auto& range) { return threads.contains(range.thread); });
+  };
   // A program may have made a thread a step: each batch is read once, for all of them.
-  for (size_t i = batches.size(); i-- > 0 && !threads.empty();) {
-    const bool shows_one =
-        std::any_of(batches[i].threads.begin(), batches[i].threads.end(),
-                    [&](const auto& range) { return threads.contains(range.thread); });
-    if (!shows_one) continue;
+  for (size_t before = end; !threads.empty();) {
+    const size_t i = batches.FindLast(
+        before, [&](const format::BatchBlock& block) { return shows_one(block.all); }, shows_one);
+    if (i == end) break;
     wanted[i] = kAll;
     TakeWhatTheyDid(reader, i, threads);
+    before = i;
   }
-  if (last_step) wanted[*last_step] |= KindBit(EventKind::kStep);
-  if (last_note) wanted[*last_note] |= KindBit(EventKind::kNote);
-  if (!batches.empty()) wanted[batches.size() - 1] = kAll;
+  for (const EventKind kind : {EventKind::kStep, EventKind::kNote})
+    if (const size_t last = LastWith(batches, kind); last < end)
+      wanted[last] |= static_cast<uint32_t>(KindBit(kind));
+  if (end != 0) wanted[end - 1] = kAll;
   return wanted;
 }
 
@@ -367,13 +393,13 @@ RankStory ReadRankStory(const format::RankReader& reader) {
     while (const format::Event* event = cursor->NextOf(kinds)) builder.Add(*event);
   }
   builder.Finish();
-  for (const format::BatchInfo& batch : reader.batches()) {
-    for (const format::CommRange& range : batch.comms) {
+  ForEachSummary(reader.batches(), [&](const format::BatchInfo& summary) {
+    for (const format::CommRange& range : summary.comms) {
       auto comm = range.comm == 0 ? story.comms.end() : story.comms.find(range.comm - 1);
       if (comm != story.comms.end())
         comm->second.last_seq = std::max(comm->second.last_seq, range.last_seq);
     }
-  }
+  });
   // The last operation of all is the last one of its communicator. The batches above need not hold
   // it: threads that only set up, wait or end have their last ones elsewhere.
   for (auto& [number, comm] : story.comms) {

@@ -4,7 +4,6 @@
 
 #include <set>
 
-#include "format/batch_info.h"
 #include "format/checkpoints.h"
 
 namespace deja::cli {
@@ -23,10 +22,9 @@ bool HasStep(const format::RankReader& reader, uint64_t step) {
 std::set<uint32_t> Comms(const format::RankReader& reader) {
   constexpr uint64_t kCreated = KindBit(EventKind::kCommCreated);
   std::set<uint32_t> comms;
-  for (size_t batch = 0; batch < reader.batches().size(); ++batch) {
-    // Of what comes from the tail nothing is known.
-    const format::BatchInfo& info = reader.batches()[batch];
-    if (info.size != 0 && (info.kinds & kCreated) == 0) continue;
+  const format::BatchList& batches = reader.batches();
+  const size_t end = batches.size();
+  for (size_t batch = 0; (batch = batches.FindKinds(batch, end, kCreated)) < end; ++batch) {
     const auto cursor = reader.EventsOfBatch(batch);
     while (const format::Event* event = cursor->NextOf(kCreated))
       comms.insert(event->As<format::CommCreated>()->comm);
@@ -64,8 +62,7 @@ Result<ReplayUntil> FindStep(const format::RankReader& reader, uint64_t step) {
 
 Result<ReplayUntil> FindSeq(const format::RankReader& reader, uint64_t seq,
                             std::optional<uint32_t> wanted) {
-  std::set<uint32_t> comms = Comms(reader);
-  if (wanted) comms = {*wanted + 1};
+  const std::set<uint32_t> comms = wanted ? std::set<uint32_t>{*wanted + 1} : Comms(reader);
   uint32_t found = 0;
   FoundOperation first;
   for (const uint32_t comm : comms) {

@@ -1,4 +1,5 @@
-// BatchSummary: what the index says about one event batch, gathered while events go by.
+// BatchSummary: what the index says about one event batch, gathered while events go by; and what it
+// says about several together.
 //
 // Used by the writer as it fills a batch and by the reader as it scans one without an index, so
 // that both say the same. Allocates. One thread.
@@ -12,8 +13,19 @@
 
 namespace deja::format {
 
-// BatchInfo.kinds has 32 bits; the last one stands for all kinds from 31 on.
+// BatchInfo.kinds has 32 bits; the last one stands for all kinds from 31 on, which more_kinds tells
+// apart (since 1.11).
 inline constexpr uint32_t kLastKindBit = 31;
+
+// The kinds of a batch's events, as KindBit has them. Of what is not known each kind may be there.
+inline uint64_t KindsOf(const BatchInfo& batch) {
+  constexpr uint64_t kLastOfMore = uint64_t{1} << (2 * kLastKindBit);
+  constexpr uint64_t kAbove = ~uint64_t{0} << kLastKindBit;
+  if ((batch.kinds >> kLastKindBit) == 0) return batch.kinds;
+  const uint64_t more = uint64_t{batch.more_kinds} << kLastKindBit;
+  const uint64_t above = batch.more_kinds == 0 ? kAbove : more | (more & kLastOfMore) << 1;
+  return (batch.kinds & ~(uint32_t{1} << kLastKindBit)) | above;
+}
 
 class BatchSummary {
  public:
@@ -27,6 +39,20 @@ class BatchSummary {
   BatchInfo info_;
   uint64_t events_ = 0;
   std::unordered_map<uint32_t, size_t> thread_at_;  // where in info_.threads
+  std::unordered_map<uint32_t, size_t> comm_at_;
+};
+
+// What batches are together, as they come in the order of the file.
+class BlockSummary {
+ public:
+  void Add(const BatchInfo& batch);
+  // For the frame at `offset`; the summary is empty again afterwards.
+  BatchBlock Take(uint64_t offset);
+
+ private:
+  BatchBlock block_;
+  uint64_t last_step_ = 0;
+  std::unordered_map<uint32_t, size_t> thread_at_;  // where in block_.all.threads
   std::unordered_map<uint32_t, size_t> comm_at_;
 };
 

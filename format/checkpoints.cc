@@ -16,12 +16,11 @@ constexpr uint64_t kKinds = KindBit(EventKind::kSnapshot) | KindBit(EventKind::k
 
 // Of what comes from the tail the index says nothing.
 bool MayHaveItems(const BatchInfo& batch) {
-  constexpr uint32_t kBit = uint32_t{1} << static_cast<uint32_t>(EventKind::kSnapshot);
-  return batch.size == 0 || (batch.kinds & kBit) != 0;
+  return batch.size == 0 || (KindsOf(batch) & KindBit(EventKind::kSnapshot)) != 0;
 }
 
 bool MayHaveCheckpoints(const BatchInfo& batch) {
-  return batch.size == 0 || (batch.kinds & uint32_t{1} << kLastKindBit) != 0;
+  return batch.size == 0 || (KindsOf(batch) & KindBit(EventKind::kCheckpoint)) != 0;
 }
 
 std::string WhyIncomplete(const RankReader& reader, const RecordedCheckpoint& checkpoint,
@@ -64,8 +63,8 @@ void AddItem(const Event& event, Items& items) {
 // is none.
 std::optional<std::pair<uint64_t, size_t>> FirstFrom(const RankReader& reader, size_t batch,
                                                      size_t end) {
-  for (; batch < end; ++batch) {
-    if (!MayHaveCheckpoints(reader.batches()[batch])) continue;
+  constexpr uint64_t kCheckpoint = KindBit(EventKind::kCheckpoint);
+  for (; (batch = reader.batches().FindKinds(batch, end, kCheckpoint)) < end; ++batch) {
     const auto cursor = reader.EventsOfBatch(batch);
     if (const Event* event = cursor->NextOf(KindBit(EventKind::kCheckpoint)))
       return std::pair(event->As<Checkpoint>()->number, batch);
@@ -78,9 +77,9 @@ std::optional<std::pair<uint64_t, size_t>> FirstFrom(const RankReader& reader, s
 std::vector<RecordedCheckpoint> ReadCheckpoints(const RankReader& reader) {
   std::vector<RecordedCheckpoint> checkpoints;
   Items open;  // without their Checkpoint event so far
-  for (size_t batch = 0; batch < reader.batches().size(); ++batch) {
-    const BatchInfo& info = reader.batches()[batch];
-    if (!MayHaveItems(info) && !MayHaveCheckpoints(info)) continue;
+  const BatchList& batches = reader.batches();
+  for (size_t batch = 0; (batch = batches.FindKinds(batch, batches.size(), kKinds)) < batches.size();
+       ++batch) {
     const auto cursor = reader.EventsOfBatch(batch);
     while (const Event* event = cursor->NextOf(kKinds)) {
       AddItem(*event, open);
@@ -141,16 +140,25 @@ void CheckpointsBackwards::ReadBatch(size_t batch) {
 }
 
 std::optional<size_t> BatchesUpToStep(const RankReader& reader, uint64_t step) {
-  const auto& batches = reader.batches();
+  const BatchList& batches = reader.batches();
   uint64_t last = 0;
-  size_t end = batches.size();
-  for (size_t i = 0; i < batches.size(); ++i) {
-    for (const uint64_t begun : batches[i].steps) {
-      if (begun < std::exchange(last, begun)) return std::nullopt;
-      if (begun > step) end = std::min(end, i + 1);
+  for (size_t i = 0; i < batches.size();) {
+    size_t behind = i + 1;
+    if (const BatchBlock* block = batches.BlockAt(i, behind)) {
+      if (block->steps != 0 && (!block->steps_ascend || block->least_step < last))
+        return std::nullopt;
+      last = std::max(last, block->greatest_step);
+    } else {
+      for (const uint64_t begun : batches[i].steps)
+        if (begun < std::exchange(last, begun)) return std::nullopt;
     }
+    i = behind;
   }
-  return end;
+  const size_t behind = batches.Find(
+      0, batches.size(),
+      [&](const BatchBlock& block) { return block.steps != 0 && block.greatest_step > step; },
+      [&](const BatchInfo& batch) { return !batch.steps.empty() && batch.steps.back() > step; });
+  return std::min(batches.size(), behind + 1);
 }
 
 std::optional<RecordedCheckpoint> FindCheckpoint(const RankReader& reader, uint64_t number) {

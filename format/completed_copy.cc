@@ -55,6 +55,7 @@ Status CopyCompleted(const std::string& folder, const std::string& out) {
   footer.segments.clear();  // one file has them all
   footer.index_offset = 0;
   footer.index_blocks.clear();
+  footer.batch_directory = 0;
   Index index;
   OrderedWork work;
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<FrameWriter> payloads,

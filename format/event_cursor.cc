@@ -27,7 +27,7 @@ uint32_t PeekBodyField(std::span<const std::byte> in) {
 
 class EventCursorImpl final : public EventCursor {
  public:
-  EventCursorImpl(const ReadFile* file, const std::vector<BatchInfo>* batches,
+  EventCursorImpl(const ReadFile* file, const BatchList* batches,
                   std::shared_ptr<const TailReader> tail, const TailEvents* tail_events,
                   size_t first_batch, size_t end_batch)
       : reader_(*file),
@@ -113,7 +113,7 @@ class EventCursorImpl final : public EventCursor {
 
   FrameReader reader_;
   const ReadFile* file_;
-  const std::vector<BatchInfo>* batches_;
+  const BatchList* batches_;
   std::shared_ptr<const TailReader> tail_;
   const TailEvents* tail_events_;
   size_t next_batch_;
@@ -131,7 +131,7 @@ class EventCursorImpl final : public EventCursor {
 }  // namespace
 
 std::unique_ptr<EventCursor> MakeEventCursor(const ReadFile& file,
-                                             const std::vector<BatchInfo>& batches,
+                                             const BatchList& batches,
                                              std::shared_ptr<const TailReader> tail,
                                              const TailEvents& tail_events, size_t first_batch,
                                              size_t end_batch) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/batch_info.h"
 #include "format/message_codec.h"
 
 namespace deja::format {
@@ -93,21 +94,51 @@ Result<uint64_t> FrameWriter::WriteHeader(const TraceHeader& header) {
   return Write(FrameType::kHeader, AsBytes(EncodeToString(header)));
 }
 
+// Index is repeated fields, so messages that hold some of the elements each are concatenated to one
+// that holds all: a frame may end between any two elements.
 Status FrameWriter::WriteIndex(const Index& index, Footer& footer) {
-  constexpr size_t kEnough = kMaxFrameRawBytes / 4;
   footer.index_offset = std::max<uint64_t>(file_->size(), kMagicBytes);
   footer.index_blocks.clear();
-  // Index is repeated fields, so messages that hold some of the elements each are concatenated
-  // to one that holds all: a frame may end between any two elements.
+  footer.batch_directory = 0;
+  std::vector<BatchBlock> directory;
+  DEJA_RETURN_IF_ERROR(WriteBatchBlocks(index.batches, directory));
+  DEJA_RETURN_IF_ERROR(WriteDirectory(directory, footer));
+  return WriteIndexBlocks(index, footer);
+}
+
+Status FrameWriter::WriteBatchBlocks(const std::vector<BatchInfo>& batches,
+                                     std::vector<BatchBlock>& directory) {
+  // A reader that wants one batch reads a block, and the whole directory.
+  constexpr size_t kBlockBytes = 4 << 10;
+  constexpr size_t kAboutMostBlocks = 1024;
+  size_t bytes = 0;
+  for (const BatchInfo& batch : batches) bytes += EncodedSize(batch);
+  const size_t enough =
+      std::clamp(bytes / kAboutMostBlocks, kBlockBytes, size_t{kMaxFrameRawBytes} / 4);
   std::string pending;
-  for (const BatchInfo& batch : index.batches) {
-    AppendElement(1, batch, pending);
-    if (pending.size() < kEnough) continue;
-    DEJA_RETURN_IF_ERROR(Write(FrameType::kIndex, AsBytes(pending)));
+  BlockSummary block;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    AppendElement(1, batches[i], pending);
+    block.Add(batches[i]);
+    if (pending.size() < enough && i + 1 < batches.size()) continue;
+    DEJA_ASSIGN_OR_RETURN(const uint64_t offset, Write(FrameType::kIndex, AsBytes(pending)));
+    directory.push_back(block.Take(offset));
     pending.clear();
   }
-  if (!pending.empty()) DEJA_RETURN_IF_ERROR(Write(FrameType::kIndex, AsBytes(pending)));
-  return WriteIndexBlocks(index, footer);
+  return {};
+}
+
+Status FrameWriter::WriteDirectory(const std::vector<BatchBlock>& directory, Footer& footer) {
+  constexpr size_t kEnough = kMaxFrameRawBytes / 4;
+  std::string pending;
+  for (size_t i = 0; i < directory.size(); ++i) {
+    AppendElement(4, directory[i], pending);
+    if (pending.size() < kEnough && i + 1 < directory.size()) continue;
+    DEJA_ASSIGN_OR_RETURN(const uint64_t offset, Write(FrameType::kIndex, AsBytes(pending)));
+    if (footer.batch_directory == 0) footer.batch_directory = offset;
+    pending.clear();
+  }
+  return {};
 }
 
 Status FrameWriter::WriteIndexBlocks(const Index& index, Footer& footer) {

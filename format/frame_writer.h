@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "common/result.h"
 #include "format/file.h"
@@ -39,9 +40,8 @@ class FrameWriter {
                               std::span<const std::byte> data);
 
   Result<uint64_t> WriteHeader(const TraceHeader& header);
-  // An index of any size, cut into frames: those with batches first, then, by their hashes,
-  // payloads and pieces in blocks that can be read one at a time. `footer` then says where they
-  // are.
+  // An index of any size, cut into frames that can be read one at a time: blocks of batches and
+  // their directory, then, by their hashes, payloads and pieces. `footer` then says where they are.
   Status WriteIndex(const Index& index, Footer& footer);
   // Footer and end frame: what makes a file finished. May be written again behind older ones.
   Status WriteFooter(const Footer& footer);
@@ -55,6 +55,9 @@ class FrameWriter {
  private:
   Status Begin(size_t payload_bytes);
   Status Append(std::span<const std::byte> first, std::span<const std::byte> second);
+  Status WriteBatchBlocks(const std::vector<BatchInfo>& batches,
+                          std::vector<BatchBlock>& directory);
+  Status WriteDirectory(const std::vector<BatchBlock>& directory, Footer& footer);
   Status WriteIndexBlocks(const Index& index, Footer& footer);
 
   std::unique_ptr<AppendFile> file_;

@@ -471,6 +471,18 @@ struct BatchInfo {
   std::vector<CommRange> comms;
   std::vector<uint64_t> steps;
   uint32_t kinds = 0;
+  uint32_t more_kinds = 0;
+};
+
+// A frame of the index with batches, and what they are together.
+struct BatchBlock {
+  uint64_t offset = 0;
+  uint64_t batches = 0;
+  BatchInfo all;  // without steps
+  uint64_t steps = 0;
+  uint64_t least_step = 0;
+  uint64_t greatest_step = 0;
+  bool steps_ascend = false;
 };
 
 struct PayloadInfo {
@@ -494,6 +506,7 @@ struct Index {
   std::vector<BatchInfo> batches;
   std::vector<PayloadInfo> payloads;
   std::vector<PayloadPieces> pieces;
+  std::vector<BatchBlock> batch_blocks;
 };
 
 struct ProcessFate {
@@ -566,6 +579,7 @@ struct Footer {
   uint64_t oom_kills = 0;
   std::vector<IndexBlock> index_blocks;
   Predicted predicted;
+  uint64_t batch_directory = 0;
 };
 
 // ---- The field lists. V is called as v(number, field). M is `T` or `const T`.
@@ -680,7 +694,11 @@ DEJA_VISIT(ThreadRange) { v(1, m.thread); v(2, m.first_seq); v(3, m.last_seq); }
 DEJA_VISIT(CommRange) { v(1, m.comm); v(2, m.first_seq); v(3, m.last_seq); }
 DEJA_VISIT(BatchInfo) {
   v(1, m.offset); v(2, m.size); v(3, m.first_time_ns); v(4, m.last_time_ns); v(5, m.threads);
-  v(6, m.comms); v(7, m.steps); v(8, m.kinds);
+  v(6, m.comms); v(7, m.steps); v(8, m.kinds); v(9, m.more_kinds);
+}
+DEJA_VISIT(BatchBlock) {
+  v(1, m.offset); v(2, m.batches); v(3, m.all); v(4, m.steps); v(5, m.least_step);
+  v(6, m.greatest_step); v(7, m.steps_ascend);
 }
 DEJA_VISIT(PayloadInfo) {
   v(1, m.hash); v(2, m.total_size); v(3, m.chunk_offsets); v(4, m.segment);
@@ -689,7 +707,9 @@ DEJA_VISIT(PayloadPieces) {
   v(1, m.hash); v(2, m.total_size); v(3, m.chunk_offsets); v(4, m.starts); v(5, m.sizes);
   v(6, m.segment);
 }
-DEJA_VISIT(Index) { v(1, m.batches); v(2, m.payloads); v(3, m.pieces); }
+DEJA_VISIT(Index) {
+  v(1, m.batches); v(2, m.payloads); v(3, m.pieces); v(4, m.batch_blocks);
+}
 DEJA_VISIT(ProcessFate) { v(1, m.known); v(2, m.exit_code); v(3, m.signal); }
 DEJA_VISIT(Segment) {
   v(1, m.number); v(2, m.bytes); v(3, m.payloads); v(4, m.payload_bytes); v(5, m.first_step);
@@ -710,6 +730,7 @@ DEJA_VISIT(Footer) {
   v(11, m.fate); v(12, m.partial_payloads); v(13, m.partial_payload_bytes);
   v(15, m.segments); v(16, m.dropped); v(17, m.payloads_dropped); v(18, m.payload_bytes_dropped);
   v(19, m.pressure); v(20, m.oom_kills); v(21, m.index_blocks); v(22, m.predicted);
+  v(24, m.batch_directory);
 }
 // clang-format on
 

@@ -1,5 +1,6 @@
 // How a rank's folder is opened: from its footer and index, or by scanning its files and its tail.
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 #include <utility>
 
@@ -158,7 +159,7 @@ bool RankReaderImpl::LoadIndexed() {
   // A payload file that is cut or missing contradicts the index: see what is really there.
   if (!HasSegments(footer)) return false;
   if (!LoadWholeIndex(reader, footer, index_at, *footer_at)) {
-    batches_.clear();
+    batches_ = BatchList();
     ClearTable();
     return false;
   }
@@ -179,21 +180,32 @@ bool RankReaderImpl::HasSegments(const Footer& footer) const {
                      [&](const Segment& segment) { return finished(segment.number); });
 }
 
-// Payloads in blocks are not read here, but when one is asked for.
+// What is in blocks is not read here, but when it is asked for.
 bool RankReaderImpl::LoadWholeIndex(FrameReader& reader, const Footer& footer, uint64_t from,
                                     uint64_t to) {
   // An honest index has some bytes of file behind each of its elements. A larger one is not read:
   // the scan that replaces it costs memory for what is really there only.
   const size_t budget = (64 << 10) + static_cast<size_t>(file_bytes() / 2);
-  if (footer.index_blocks.empty()) return LoadIndexFrames(reader, from, to, budget);
+  if (footer.index_blocks.empty()) return LoadBatchesAndRest(reader, footer, from, to, budget);
   auto blocks = PayloadIndex::Make(*events_, footer.index_blocks, from, to, budget);
   const uint64_t blocks_end = blocks == nullptr ? 0 : blocks->End();
-  if (blocks_end == 0 || !LoadIndexFrames(reader, from, footer.index_blocks[0].offset, budget) ||
+  if (blocks_end == 0 ||
+      !LoadBatchesAndRest(reader, footer, from, footer.index_blocks[0].offset, budget) ||
       !LoadIndexFrames(reader, blocks_end, to, budget)) {
     return false;
   }
   table_.SetIndex(std::move(blocks));
   return true;
+}
+
+// Blocks of batches and their directory, or batches alone; and what else there is.
+bool RankReaderImpl::LoadBatchesAndRest(FrameReader& reader, const Footer& footer, uint64_t from,
+                                        uint64_t to, size_t budget) {
+  const uint64_t directory = footer.batch_directory;
+  if (directory == 0) return LoadIndexFrames(reader, from, to, budget);
+  batch_blocks_.clear();
+  return directory >= from && directory < to && LoadIndexFrames(reader, directory, to, budget) &&
+         batches_.empty() && batches_.SetBlocks(*events_, std::move(batch_blocks_), from, directory, budget);
 }
 
 bool RankReaderImpl::LoadIndexFrames(FrameReader& reader, uint64_t from, uint64_t to,
@@ -213,7 +225,7 @@ bool RankReaderImpl::LoadIndexFrames(FrameReader& reader, uint64_t from, uint64_
   return from == to;
 }
 
-bool RankReaderImpl::LoadIndex(const Index& index, uint64_t end) {
+bool RankReaderImpl::LoadIndex(Index& index, uint64_t end) {
   for (const BatchInfo& batch : index.batches) {
     const uint64_t least =
         batches_.empty() ? kMagicBytes : batches_.back().offset + batches_.back().size;
@@ -221,8 +233,10 @@ bool RankReaderImpl::LoadIndex(const Index& index, uint64_t end) {
         batch.size > end - batch.offset) {
       return false;
     }
-    batches_.push_back(batch);
+    batches_.Add(batch);
   }
+  std::move(index.batch_blocks.begin(), index.batch_blocks.end(),
+            std::back_inserter(batch_blocks_));
   return table_.AddIndexed(index);
 }
 
@@ -316,7 +330,7 @@ void RankReaderImpl::ScanBatch(const FrameResult& frame, const Bytes& payload) {
     bad.reason = "a batch holds an event that cannot be decoded";
     Note(EndState::kCorrupt, *events_, bad);
   }
-  batches_.push_back(summary_.Take(frame.offset, frame.size));
+  batches_.Add(summary_.Take(frame.offset, frame.size));
 }
 
 void RankReaderImpl::TakeLeftOut(const Bytes& payload) {
@@ -382,7 +396,7 @@ void RankReaderImpl::AddTail() {
     Count(event);
   }
   end_.tail_events = tail_events_.size();
-  if (!tail_events_.empty()) batches_.push_back(summary_.Take(events_->size(), 0));
+  if (!tail_events_.empty()) batches_.Add(summary_.Take(events_->size(), 0));
 }
 
 }  // namespace deja::format

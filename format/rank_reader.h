@@ -21,6 +21,7 @@
 
 #include "common/ids.h"
 #include "common/result.h"
+#include "format/batch_list.h"
 #include "format/left_out.h"
 #include "format/messages.h"
 
@@ -65,7 +66,7 @@ class RankReader {
   // What whoever made this copy left out of it on purpose.
   [[nodiscard]] virtual const LeftOut& left_out() const = 0;
   // Sorted by file offset; the tail's events, if any, are in one last entry with size 0.
-  [[nodiscard]] virtual const std::vector<BatchInfo>& batches() const = 0;
+  [[nodiscard]] virtual const BatchList& batches() const = 0;
   [[nodiscard]] virtual uint64_t file_bytes() const = 0;  // of all files of the rank
 
   // Events in the order of the file: each thread's in its order, threads interleaved batch by

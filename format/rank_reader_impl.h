@@ -39,7 +39,7 @@ class RankReaderImpl final : public RankReader {
   [[nodiscard]] const EndReport& end() const override { return end_; }
   [[nodiscard]] const Footer& totals() const override { return totals_; }
   [[nodiscard]] const LeftOut& left_out() const override { return left_out_; }
-  [[nodiscard]] const std::vector<BatchInfo>& batches() const override { return batches_; }
+  [[nodiscard]] const BatchList& batches() const override { return batches_; }
   [[nodiscard]] uint64_t file_bytes() const override {
     uint64_t bytes = events_->size();
     for (const auto& [segment, file] : payloads_) bytes += file->size();
@@ -49,18 +49,10 @@ class RankReaderImpl final : public RankReader {
   [[nodiscard]] std::unique_ptr<EventCursor> Events() const override { return EventsFromBatch(0); }
   [[nodiscard]] std::unique_ptr<EventCursor> EventsFromOp(uint32_t comm,
                                                           uint64_t comm_seq) const override {
-    const auto holds = [&](const BatchInfo& batch) {
-      return std::any_of(batch.comms.begin(), batch.comms.end(), [&](const CommRange& range) {
-        return range.comm == comm && range.first_seq <= comm_seq && comm_seq <= range.last_seq;
-      });
-    };
-    return EventsFromBatch(IndexOf(holds));
+    return EventsFromBatch(batches_.FindOperation(comm, comm_seq));
   }
   [[nodiscard]] std::unique_ptr<EventCursor> EventsFromStep(uint64_t step) const override {
-    const auto holds = [&](const BatchInfo& batch) {
-      return std::find(batch.steps.begin(), batch.steps.end(), step) != batch.steps.end();
-    };
-    return EventsFromBatch(IndexOf(holds));
+    return EventsFromBatch(batches_.FindStep(step));
   }
   [[nodiscard]] std::unique_ptr<EventCursor> EventsFromBatch(size_t batch) const override {
     return Cursor(batch, batches_.size());
@@ -123,12 +115,6 @@ class RankReaderImpl final : public RankReader {
   // The size of a payload that several of them have together.
   [[nodiscard]] std::optional<uint64_t> SharedSize(const Hash128& hash) const;
 
-  template <typename Predicate>
-  [[nodiscard]] size_t IndexOf(const Predicate& holds) const {
-    return static_cast<size_t>(std::find_if(batches_.begin(), batches_.end(), holds) -
-                               batches_.begin());
-  }
-
   [[nodiscard]] Result<std::unique_ptr<ReadFile>> OpenFile(const std::string& path) const;
   Status OpenFiles();
   void ClearTable();
@@ -140,8 +126,10 @@ class RankReaderImpl final : public RankReader {
   // From footer and index; false if that is not possible.
   bool LoadIndexed();
   bool LoadWholeIndex(FrameReader& reader, const Footer& footer, uint64_t from, uint64_t to);
+  bool LoadBatchesAndRest(FrameReader& reader, const Footer& footer, uint64_t from, uint64_t to,
+                          size_t budget);
   bool LoadIndexFrames(FrameReader& reader, uint64_t from, uint64_t to, size_t budget);
-  bool LoadIndex(const Index& index, uint64_t end);
+  bool LoadIndex(Index& index, uint64_t end);
   void ScanEvents();
   void NoteMissing(const Footer& footer);
   void ScanBatch(const FrameResult& frame, const std::vector<std::byte>& payload);
@@ -161,7 +149,8 @@ class RankReaderImpl final : public RankReader {
   EndReport end_;
   Footer totals_;
   LeftOut left_out_;
-  std::vector<BatchInfo> batches_;
+  BatchList batches_;
+  std::vector<BatchBlock> batch_blocks_;  // while the index is read
   PayloadTable table_;
   std::shared_ptr<const TailReader> tail_;  // null when it is not needed or not there
   TailEvents tail_events_;

@@ -511,6 +511,7 @@ Status RankWriter::Finish(Footer footer) {
   index.batches = batches_;
   IndexSegments(index, footer);
   footer.index_blocks.clear();
+  footer.batch_directory = 0;
   Footer of_payloads = footer;
   footer.index_offset = 0;
   DEJA_RETURN_IF_ERROR(payloads_->WriteFooter(of_payloads));

@@ -424,6 +424,7 @@ Status SmallerTrace::WriteEnd(const Part& part, const LeftOut& left_out, FrameWr
   for (const PayloadInfo& info : part.index.payloads) footer.payload_bytes += info.total_size;
   footer.index_offset = 0;
   footer.index_blocks.clear();
+  footer.batch_directory = 0;
   if (payloads != nullptr) DEJA_RETURN_IF_ERROR(payloads->WriteFooter(footer));
   DEJA_RETURN_IF_ERROR(events.WriteIndex(part.index, footer));
   if (left_out.payloads != 0) {

@@ -21,7 +21,9 @@ constexpr size_t kBatchesBehindEnd = 3;
 constexpr uint64_t kPassing = KindBit(EventKind::kCallEnter) | KindBit(EventKind::kCallLeave) |
                               KindBit(EventKind::kCallResults) | KindBit(EventKind::kClockRun) |
                               KindBit(EventKind::kSnapshot) | KindBit(EventKind::kStep) |
-                              KindBit(EventKind::kNote) | KindBit(EventKind::kWindowChange);
+                              KindBit(EventKind::kNote) | KindBit(EventKind::kWindowChange) |
+                              KindBit(EventKind::kCheckpoint) |
+                              KindBit(EventKind::kOptimizerUpdate);
 // What is told apart by the calls around it.
 constexpr uint64_t kWithCalls = KindBit(EventKind::kCommCreated) | KindBit(EventKind::kAsyncError);
 
@@ -30,41 +32,50 @@ bool IsIndexed(const format::BatchInfo& batch) {
   return batch.size != 0;
 }
 
-bool HoldsEnd(const format::BatchInfo& batch, const PlannedEnd& end) {
-  if (end.step) return std::count(batch.steps.begin(), batch.steps.end(), *end.step) != 0;
+bool ReachesEnd(const format::BatchInfo& batch, const PlannedEnd& end) {
   return std::any_of(batch.comms.begin(), batch.comms.end(), [&](const format::CommRange& range) {
     return range.comm == end.comm && range.last_seq >= end.seq;
   });
 }
 
+// The first batch with the end, or behind the last one.
+size_t FindEnd(const format::BatchList& batches, const PlannedEnd& end) {
+  if (end.step) return batches.FindStep(*end.step);
+  return batches.Find(
+      0, batches.size(),
+      [&](const format::BatchBlock& block) { return ReachesEnd(block.all, end); },
+      [&](const format::BatchInfo& batch) { return ReachesEnd(batch, end); });
+}
+
 }  // namespace
 
 size_t BatchesNeeded(const format::RankReader& reader, const PlannedEnd& end) {
-  const auto& batches = reader.batches();
+  const format::BatchList& batches = reader.batches();
   if (!end.step && end.comm == 0) return batches.size();
-  for (size_t batch = 0; batch < batches.size(); ++batch)
-    if (HoldsEnd(batches[batch], end))
-      return std::min(batches.size(), batch + 1 + kBatchesBehindEnd);
-  return batches.size();
+  return std::min(batches.size(), FindEnd(batches, end) + 1 + kBatchesBehindEnd);
 }
 
 std::pair<size_t, size_t> BatchesBetween(const format::RankReader& reader,
                                          const format::RecordedCheckpoint& checkpoint) {
-  const auto& batches = reader.batches();
+  const format::BatchList& batches = reader.batches();
   size_t first = 0;
   for (size_t steps = 0; first < batches.size() && steps < kPrologueSteps; ++first)
     steps += batches[first].steps.size();
   ++first;
-  size_t end = first;
-  while (end < batches.size() && IsIndexed(batches[end]) &&
-         batches[end].last_time_ns < checkpoint.at.time_ns)
-    ++end;
+  const uint64_t time_ns = checkpoint.at.time_ns;
+  const size_t end = batches.Find(
+      first, batches.size(),
+      [&](const format::BatchBlock& block) { return block.all.last_time_ns >= time_ns; },
+      [&](const format::BatchInfo& batch) {
+        return !IsIndexed(batch) || batch.last_time_ns >= time_ns;
+      });
   return first < end ? std::pair(first, end) : std::pair<size_t, size_t>{};
 }
 
 uint64_t KindsNeededBetween(const format::BatchInfo& batch) {
-  if ((batch.kinds & kWithCalls) != 0) return ~uint64_t{0};
-  const bool defines = (batch.kinds & ~kPassing) != 0;
+  const uint64_t kinds = format::KindsOf(batch);
+  if ((kinds & kWithCalls) != 0) return ~uint64_t{0};
+  const bool defines = (kinds & ~kPassing) != 0;
   return defines ? ~kPassing : 0;
 }
 

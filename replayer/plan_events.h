@@ -37,7 +37,8 @@ size_t BatchesNeeded(const format::RankReader& reader, const PlannedEnd& end);
 std::pair<size_t, size_t> BatchesBetween(const format::RankReader& reader,
                                          const format::RecordedCheckpoint& checkpoint);
 
-// The kinds of events (format::KindBit) that are needed of such a batch; 0: none.
+// The kinds of events (format::KindBit) that are needed of such a batch, or of several that are
+// described together; 0: none.
 uint64_t KindsNeededBetween(const format::BatchInfo& batch);
 
 }  // namespace deja::replayer

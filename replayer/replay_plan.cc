@@ -35,12 +35,19 @@ Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(const format::RankReader& 
   if (checkpoint != nullptr) between = BatchesBetween(reader, *checkpoint);
   for (size_t batch = 0; batch < between.first; ++batch)
     AddAll(builder, *reader.EventsOfBatch(batch), ~uint64_t{0});
-  for (size_t batch = between.first; batch < between.second; ++batch) {
-    const format::BatchInfo& info = reader.batches()[batch];
-    const uint64_t kinds = KindsNeededBetween(info);
-    if (kinds != 0) AddAll(builder, *reader.EventsOfBatch(batch), kinds);
+  for (size_t batch = between.first; batch < between.second;) {
+    size_t behind = batch + 1;
+    const format::BatchBlock* block = reader.batches().BlockAt(batch, behind);
+    if (block == nullptr || behind > between.second || KindsNeededBetween(block->all) != 0) {
+      behind = batch + 1;
+      block = nullptr;
+    }
+    const format::BatchInfo& info = block != nullptr ? block->all : reader.batches()[batch];
+    if (const uint64_t kinds = KindsNeededBetween(info); block == nullptr && kinds != 0)
+      AddAll(builder, *reader.EventsOfBatch(batch), kinds);
     for (const format::CommRange& operations : info.comms)
       plan->start_->AddOperation(operations.comm, operations.last_seq);
+    batch = behind;
   }
   const size_t needed = BatchesNeeded(reader, end);
   for (size_t batch = between.second; batch < needed; ++batch)

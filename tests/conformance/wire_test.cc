@@ -221,7 +221,7 @@ using AllMessages = testing::Types<
     Pair<Segment, v1::Segment>, Pair<SegmentRange, v1::SegmentRange>, Pair<Pressure, v1::Pressure>,
     Pair<IndexBlock, v1::IndexBlock>, Pair<OptimizerUpdate, v1::OptimizerUpdate>,
     Pair<Prediction, v1::Prediction>, Pair<PredictedUpdate, v1::PredictedUpdate>,
-    Pair<Predicted, v1::Predicted>>;
+    Pair<Predicted, v1::Predicted>, Pair<BatchBlock, v1::BatchBlock>>;
 TYPED_TEST_SUITE(WireTest, AllMessages);
 
 TYPED_TEST(WireTest, EveryFieldOfTheSchemaIsInTheStruct) {

@@ -128,6 +128,12 @@ TEST(FrameWriterTest, AnIndexOfAnySizeIsCutIntoLegalFrames) {
   for (const std::string& frame : frames) ASSERT_TRUE(Decode(AsBytes(frame), back));
   ASSERT_EQ(back.batches.size(), index.batches.size());
   ASSERT_EQ(back.payloads.size(), index.payloads.size());
+  uint64_t in_blocks = 0;
+  for (const BatchBlock& block : back.batch_blocks) in_blocks += block.batches;
+  EXPECT_EQ(in_blocks, index.batches.size());
+  EXPECT_GT(back.batch_blocks.size(), 500u);
+  EXPECT_LT(back.batch_blocks.size(), 1100u) << "a directory that is read whole";
+  back.batch_blocks.clear();
   EXPECT_EQ(EncodeToString(back), EncodeToString(index));
 }
 

@@ -42,8 +42,8 @@ class FakeRank final : public format::RankReader {
     const size_t begin = cuts_.empty() ? 0 : cuts_.back();
     for (size_t i = begin; i < events_.size(); ++i)
       summary.Add(events_[i], static_cast<uint32_t>(KindOf(events_[i])));
-    if (cuts_.empty()) batches_.clear();
-    batches_.push_back(summary.Take(begin, 1));
+    if (cuts_.empty()) batches_ = format::BatchList();
+    batches_.Add(summary.Take(begin, 1));
     cuts_.push_back(events_.size());
   }
   // Events that cursors have given out.
@@ -94,7 +94,7 @@ class FakeRank final : public format::RankReader {
   const format::EndReport& end() const override { return end_; }
   const format::Footer& totals() const override { return totals_; }
   const format::LeftOut& left_out() const override { return left_out_; }
-  const std::vector<format::BatchInfo>& batches() const override { return batches_; }
+  const format::BatchList& batches() const override { return batches_; }
   uint64_t file_bytes() const override { return 0; }
   std::unique_ptr<format::EventCursor> Events() const override {
     return std::make_unique<Cursor>(*this, 0, events_.size());
@@ -181,7 +181,7 @@ class FakeRank final : public format::RankReader {
   format::EndReport end_;
   format::Footer totals_;
   format::LeftOut left_out_;
-  std::vector<format::BatchInfo> batches_{1};
+  format::BatchList batches_{std::vector<format::BatchInfo>(1)};
 };
 
 }  // namespace deja::replayer
