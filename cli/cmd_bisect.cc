@@ -40,8 +40,8 @@ void AddOptions(CLI::App& app) {
 struct Way {
   const char* side = "";
   std::string command;
-  std::optional<uint64_t> checkpoint;  // step of the one that it starts from
-  std::string why;                     // there is no command, or no checkpoint
+  std::optional<uint64_t> checkpoint;      // step of the one that it starts from
+  std::string why;                         // there is no command, or no checkpoint
   std::vector<DamagedCheckpoint> damaged;  // later ones that are of no use
 };
 

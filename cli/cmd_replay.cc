@@ -400,8 +400,7 @@ bool FinishTrace(TraceClaim& claim, const std::vector<Replayed>& replays) {
 int DebugReplay(format::Trace& trace, const ReplayTarget& target, const std::string& first,
                 const SoundStart& start) {
   for (const std::string& note : target.notes) Diagnose(note);
-  if (Status written = WriteGdbSession(trace, g_options.attempt, target, start.damaged);
-      !written)
+  if (Status written = WriteGdbSession(trace, g_options.attempt, target, start.damaged); !written)
     return FailWith(written.error());
   auto code = RunGdb(target, first, g_options.gdb_commands);
   return code ? *code : FailWith(code.error());

@@ -15,8 +15,8 @@
 
 namespace deja::cli {
 
-// `attempt`: of each rank; -1: the last. `damaged`: checkpoints that the user knows to be of no use.
-// Whether the others are sound gdb's side asks of `deja verify` before it starts at one: that
+// `attempt`: of each rank; -1: the last. `damaged`: checkpoints that the user knows to be of no
+// use. Whether the others are sound gdb's side asks of `deja verify` before it starts at one: that
 // reads all of its bytes.
 Status WriteGdbSession(format::Trace& trace, int attempt, const ReplayTarget& target,
                        const std::vector<DamagedCheckpoint>& damaged);

@@ -23,6 +23,15 @@ void Extend(std::vector<Range>& ranges, std::unordered_map<uint32_t, size_t>& at
 
 }  // namespace
 
+uint64_t KindsOf(const BatchInfo& batch) {
+  constexpr uint64_t kAbove = ~uint64_t{0} << kLastKindBit;
+  const uint64_t below = batch.kinds & ~kAbove;
+  if ((batch.kinds & kAbove) == 0) return below;
+  if (batch.more_kinds == 0) return below | kAbove;
+  const uint64_t last = batch.more_kinds >> kLastKindBit;
+  return below | uint64_t{batch.more_kinds} << kLastKindBit | last << 63;
+}
+
 void BatchSummary::Add(const Event& event, uint32_t body_field) {
   info_.first_time_ns = events_ == 0 ? event.time_ns : std::min(info_.first_time_ns, event.time_ns);
   info_.last_time_ns = std::max(info_.last_time_ns, event.time_ns);

@@ -18,14 +18,7 @@ namespace deja::format {
 inline constexpr uint32_t kLastKindBit = 31;
 
 // The kinds of a batch's events, as KindBit has them. Of what is not known each kind may be there.
-inline uint64_t KindsOf(const BatchInfo& batch) {
-  constexpr uint64_t kLastOfMore = uint64_t{1} << (2 * kLastKindBit);
-  constexpr uint64_t kAbove = ~uint64_t{0} << kLastKindBit;
-  if ((batch.kinds >> kLastKindBit) == 0) return batch.kinds;
-  const uint64_t more = uint64_t{batch.more_kinds} << kLastKindBit;
-  const uint64_t above = batch.more_kinds == 0 ? kAbove : more | (more & kLastOfMore) << 1;
-  return (batch.kinds & ~(uint32_t{1} << kLastKindBit)) | above;
-}
+uint64_t KindsOf(const BatchInfo& batch);
 
 class BatchSummary {
  public:

@@ -78,8 +78,8 @@ std::vector<RecordedCheckpoint> ReadCheckpoints(const RankReader& reader) {
   std::vector<RecordedCheckpoint> checkpoints;
   Items open;  // without their Checkpoint event so far
   const BatchList& batches = reader.batches();
-  for (size_t batch = 0; (batch = batches.FindKinds(batch, batches.size(), kKinds)) < batches.size();
-       ++batch) {
+  for (size_t batch = 0;
+       (batch = batches.FindKinds(batch, batches.size(), kKinds)) < batches.size(); ++batch) {
     const auto cursor = reader.EventsOfBatch(batch);
     while (const Event* event = cursor->NextOf(kKinds)) {
       AddItem(*event, open);

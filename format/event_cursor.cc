@@ -130,8 +130,7 @@ class EventCursorImpl final : public EventCursor {
 
 }  // namespace
 
-std::unique_ptr<EventCursor> MakeEventCursor(const ReadFile& file,
-                                             const BatchList& batches,
+std::unique_ptr<EventCursor> MakeEventCursor(const ReadFile& file, const BatchList& batches,
                                              std::shared_ptr<const TailReader> tail,
                                              const TailEvents& tail_events, size_t first_batch,
                                              size_t end_batch) {

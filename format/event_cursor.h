@@ -20,8 +20,7 @@ using TailEvents = std::vector<std::span<const std::byte>>;
 
 // The events of batches [first_batch, end_batch) of `batches`; that with size 0 is `tail_events`,
 // which point into `tail`.
-std::unique_ptr<EventCursor> MakeEventCursor(const ReadFile& file,
-                                             const BatchList& batches,
+std::unique_ptr<EventCursor> MakeEventCursor(const ReadFile& file, const BatchList& batches,
                                              std::shared_ptr<const TailReader> tail,
                                              const TailEvents& tail_events, size_t first_batch,
                                              size_t end_batch);

@@ -205,7 +205,8 @@ bool RankReaderImpl::LoadBatchesAndRest(FrameReader& reader, const Footer& foote
   if (directory == 0) return LoadIndexFrames(reader, from, to, budget);
   batch_blocks_.clear();
   return directory >= from && directory < to && LoadIndexFrames(reader, directory, to, budget) &&
-         batches_.empty() && batches_.SetBlocks(*events_, std::move(batch_blocks_), from, directory, budget);
+         batches_.empty() &&
+         batches_.SetBlocks(*events_, std::move(batch_blocks_), from, directory, budget);
 }
 
 bool RankReaderImpl::LoadIndexFrames(FrameReader& reader, uint64_t from, uint64_t to,

@@ -128,7 +128,7 @@ class Gdb(Travel):
 
     def test_a_damaged_checkpoint_is_named_once_and_the_one_before_is_used(self):
         told = self.record_run()
-        self.damage_checkpoint(20)
+        self.damage_checkpoint(20, rank=1)
         run = self.gdb("deja goto step 25", "up", STATE, "deja goto step 24", "up", STATE, "deja marks", "deja goto end", "deja goto seq 22 comm 0",
                        STATE)
         self.assertEqual(re.findall(r"^state (\S+ \S+)$", run.stdout, re.MULTILINE),
@@ -141,7 +141,7 @@ class Gdb(Travel):
 
     def test_a_damaged_checkpoint_is_named_by_the_command_alone_where_it_finds_it(self):
         told = self.record_run()
-        self.damage_checkpoint(20)
+        self.damage_checkpoint(20, rank=1)
         run = self.gdb("up", STATE, options=["--until-step", 25])
         self.assertIn(f"state {told[1, 'step', 25]}", run.stdout)
         self.assertEqual((run.stdout + run.stderr).count("the checkpoint at step 20 is damaged and is not used: "), 1, f"\n{run}")
@@ -149,8 +149,8 @@ class Gdb(Travel):
     def test_breakpoints_are_gone_back_to_past_a_damaged_checkpoint(self):
         told = self.record_run()
         for step in (10, 20):
-            self.damage_checkpoint(step)
-        run = self.gdb("deja goto step 25", "break Tell if number == 8", "deja reverse-continue", STATE)
+            self.damage_checkpoint(step, rank=1)
+        run = self.gdb("deja goto step 25", "break Tell if number == 8", "deja reverse-continue", "up", STATE)
         self.assertEqual(run.stdout.count(" is damaged and is not used: "), 2, f"\n{run}")
         self.assertIn(f"state {told[1, 'step', 8]}", run.stdout, f"\n{run}")
 

@@ -70,7 +70,8 @@ class BatchListTest : public testing::Test {
     index.batch_blocks = blocks;
     footer.index_blocks.clear();
     footer.payloads = 0;
-    footer.batch_directory = writer.Write(FrameType::kIndex, AsBytes(EncodeToString(index))).value();
+    footer.batch_directory =
+        writer.Write(FrameType::kIndex, AsBytes(EncodeToString(index))).value();
     EXPECT_TRUE(writer.WriteFooter(footer));
     return rank;
   }
@@ -138,12 +139,15 @@ TEST_F(BatchListTest, OnlyTheBlocksThatMayHoldItAreRead) {
     });
   };
   EXPECT_EQ(read_blocks([&](const BatchList& list) {
-              EXPECT_EQ(list.FindStep(blocks.back().least_step), size_t{kBatches} - blocks.back().batches);
+              EXPECT_EQ(list.FindStep(blocks.back().least_step),
+                        size_t{kBatches} - blocks.back().batches);
             }),
             1);
-  EXPECT_EQ(read_blocks([&](const BatchList& list) { EXPECT_EQ(list.FindStep(7), list.size()); }), 0);
+  EXPECT_EQ(read_blocks([&](const BatchList& list) { EXPECT_EQ(list.FindStep(7), list.size()); }),
+            0);
   EXPECT_EQ(read_blocks([&](const BatchList& list) {
-              EXPECT_EQ(list.FindKinds(0, list.size(), KindBit(EventKind::kCheckpoint)), list.size());
+              EXPECT_EQ(list.FindKinds(0, list.size(), KindBit(EventKind::kCheckpoint)),
+                        list.size());
             }),
             0);
   EXPECT_EQ(read_blocks([&](const BatchList& list) {

@@ -542,6 +542,21 @@ TEST(CheckpointsTest, TheLastOnesAreFoundWithoutReadingTheOthers) {
   EXPECT_LT(read[1], 30u);
 }
 
+TEST(CheckpointsTest, APlanFromTheLastOneDoesNotReadThoseBefore) {
+  uint64_t read[2];
+  for (int i : {0, 1}) {
+    FakeRank rank;
+    AddCheckpointedRun(rank, i == 0 ? 200 : 2000);
+    const auto checkpoints = format::ReadCheckpoints(rank);
+    const uint64_t before = rank.events_read();
+    auto plan =
+        ReplayPlan::Build(rank, {KindOf, GivesUp, preload::InputKindOf}, &checkpoints.back());
+    ASSERT_TRUE(plan.has_value());
+    read[i] = rank.events_read() - before;
+  }
+  EXPECT_EQ(read[0], read[1]);
+}
+
 TEST(CheckpointsTest, OneThatLostAnItemDoesNotTakeThoseOfTheOneBefore) {
   FakeRank rank;
   AddCheckpointedRun(rank, 20);
