@@ -5,6 +5,7 @@
 #include <map>
 
 #include "cli/command.h"
+#include "cli/left_out_start.h"
 #include "cli/number_range.h"
 #include "cli/output.h"
 #include "format/trace.h"
@@ -103,6 +104,19 @@ void PrintLeftOut(const std::vector<format::BundleOmission>& left_out) {
         line.folders > kMost ? fmt::format(" and {} more", line.folders - kMost) : "", what));
 }
 
+// From where a bundle of some steps can be replayed; empty: from the start.
+Result<std::string> HowItStarts(const std::string& trace, const format::PackOptions& options,
+                                const format::BundleResult& bundle) {
+  if (options.level != Level::kFull || bundle.left_out.empty()) return std::string();
+  if (options.max_bytes != 0) {
+    DEJA_ASSIGN_OR_RETURN(const auto packed, format::Trace::Open(bundle.path));
+    return HowABundleStarts(*packed);
+  }
+  if (!options.steps) return std::string();
+  DEJA_ASSIGN_OR_RETURN(const auto recorded, format::Trace::Open(trace));
+  return HowAPackStarts(*recorded, *options.steps, options.ranks);
+}
+
 int RunPack(const Context& context) {
   auto options = MakePackOptions();
   if (!options) {
@@ -118,10 +132,13 @@ int RunPack(const Context& context) {
     bundle = format::WriteBundle(trace, out, *options);
   }
   if (!bundle) return FailWith(bundle.error());
+  const auto start = HowItStarts(trace, *options, *bundle);
+  if (!start) return FailWith(start.error());
   if (!context.json) {
     PrintLine(
         fmt::format("{}: {}, {} files", bundle->path, HumanBytes(bundle->bytes), bundle->files));
     PrintLeftOut(bundle->left_out);
+    if (!start->empty()) PrintLine(*start);
     return kExitOk;
   }
   nlohmann::json left_out = nlohmann::json::array();
@@ -132,10 +149,12 @@ int RunPack(const Context& context) {
                         {"payload_bytes", one.payload_bytes},
                         {"what", one.what}});
   }
-  PrintJson({{"bundle", bundle->path},
-             {"bytes", bundle->bytes},
-             {"files", bundle->files},
-             {"left_out", left_out}});
+  nlohmann::json json = {{"bundle", bundle->path},
+                         {"bytes", bundle->bytes},
+                         {"files", bundle->files},
+                         {"left_out", left_out}};
+  if (!start->empty()) json["start"] = *start;
+  PrintJson(json);
   return kExitOk;
 }
 

@@ -17,6 +17,7 @@
 #include "cli/command.h"
 #include "cli/fold_plan.h"
 #include "cli/gdb_session.h"
+#include "cli/left_out_start.h"
 #include "cli/output.h"
 #include "cli/process_checkpoint.h"
 #include "cli/rank_story.h"
@@ -377,6 +378,20 @@ Result<SoundStart> ChooseStart(format::Trace& trace, const std::vector<uint32_t>
   return found;
 }
 
+// Of a smaller copy of a trace that does not have what a replay from its start needs.
+Status CheckStart(format::Trace& trace, const std::vector<uint32_t>& ranks,
+                  const std::vector<ReplayUntil>& ends) {
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader,
+                          trace.Rank(ranks[i], g_options.attempt));
+    const auto missing = FindLeftOutStart(*reader);
+    const bool ends_before = missing && !ends.empty() && ends[i].time_ns <= missing->time_ns;
+    if (missing && !ends_before)
+      return tl::unexpected(CannotStart(trace, ranks[i], g_options.attempt, *missing));
+  }
+  return {};
+}
+
 // What the programs have left of their own traces is completed. False: there is none.
 bool FinishTrace(TraceClaim& claim, const std::vector<Replayed>& replays) {
   std::vector<ProcessEnd> ends;
@@ -512,6 +527,8 @@ int Run(const Context& context) {
   auto fold = PrepareFold(**trace, *ranks, scratch.path());
   if (!fold) return FailWith(fold.error());
   options.fold = *fold;
+  if (!start->start && options.fold.empty())
+    if (Status able = CheckStart(**trace, *ranks, *ends); !able) return FailWith(able.error());
   auto devices = CountDevices(**trace, *ranks);
   if (!devices) return FailWith(devices.error());
   std::optional<SharedDevices> shared;
@@ -531,6 +548,8 @@ int Run(const Context& context) {
     if (Status listed = ListChildren(**trace, rank, *own); !listed) return FailWith(listed.error());
     auto target = PrepareReplay(**reader, *folder, *own, options);
     if (!target) return FailWith(target.error());
+    if (std::error_code error; fs::is_regular_file(g_options.trace, error))
+      target->environment.push_back("DEJA_REPLAY_NAME=" + g_options.trace);
     if (start->start)
       target->environment.push_back(
           fmt::format("DEJA_FROM_CHECKPOINT={}", start->start->numbers.at(rank)));

@@ -73,8 +73,9 @@ Result<std::string> CheckCheckpoint(format::Trace& trace, uint64_t step) {
     ranks = {static_cast<uint32_t>(g_options.rank)};
   }
   std::string why;
-  DEJA_ASSIGN_OR_RETURN(const std::optional<ReplayStart> start,
-                        FindReplayStart(trace, step, g_options.attempt, why));
+  DEJA_ASSIGN_OR_RETURN(
+      const std::optional<ReplayStart> start,
+      FindReplayStart(trace, step, g_options.attempt, {ranks.begin(), ranks.end()}, why));
   if (!start || start->step != step)
     return Fail(ErrorCode::kNotFound,
                 fmt::format("checking the checkpoint at step {} of {}: there is none that all "

@@ -35,7 +35,8 @@ json ToJson(const format::RecordedCheckpoint& checkpoint,
 Result<json> Checkpoints(format::Trace& trace, int attempt, const format::RankReader& reader,
                          const std::vector<DamagedCheckpoint>& damaged) {
   std::string why;
-  DEJA_ASSIGN_OR_RETURN(const auto starts, ReplayStarts(trace, ~uint64_t{0}, attempt, why));
+  DEJA_ASSIGN_OR_RETURN(const auto starts,
+                        ReplayStarts(trace, ~uint64_t{0}, attempt, {reader.header().rank}, why));
   std::set<uint64_t> steps;
   for (const ReplayStart& start : starts) steps.insert(start.step);
   for (const DamagedCheckpoint& one : damaged) steps.erase(one.step);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -10,15 +11,25 @@
 namespace deja::cli {
 namespace {
 
-// One rank's complete checkpoints, from a step backwards.
+// `replayed`: the ranks that shall be, or none for all.
+bool IsUsable(const format::RecordedCheckpoint& checkpoint, const format::RankReader& reader,
+              const std::vector<uint32_t>& replayed) {
+  const bool is_replayed = replayed.empty() || std::find(replayed.begin(), replayed.end(),
+                                                         reader.header().rank) != replayed.end();
+  return checkpoint.complete() || (!is_replayed && reader.left_out().payloads != 0);
+}
+
+// One rank's checkpoints that can be used, from a step backwards.
 struct RankCheckpoints {
   uint32_t rank = 0;
+  const format::RankReader& reader;
+  const std::vector<uint32_t>& replayed;
   format::CheckpointsBackwards backwards;
   std::optional<format::RecordedCheckpoint> at;
 
   // Goes back to the last one at or before `step`. False: there is none.
   bool GoTo(uint64_t step) {
-    while (!at || at->step > step || !at->complete()) {
+    while (!at || at->step > step || !IsUsable(*at, reader, replayed)) {
       at = backwards.Next();
       if (!at) return false;
     }
@@ -28,14 +39,15 @@ struct RankCheckpoints {
 
 // The latest start at or before `step`, looked for from there backwards so that it takes no longer
 // where more lies before. Nothing: there is none, or steps do not go up.
-Result<std::optional<ReplayStart>> FromTheEnd(format::Trace& trace, uint64_t step, int attempt) {
+Result<std::optional<ReplayStart>> FromTheEnd(format::Trace& trace, uint64_t step, int attempt,
+                                              const std::vector<uint32_t>& replayed) {
   std::vector<RankCheckpoints> ranks;
   for (const format::RankFolder& folder : trace.ranks()) {
     if (!ranks.empty() && ranks.back().rank == folder.rank) continue;  // another attempt
     DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(folder.rank, attempt));
     const std::optional<size_t> batches = format::BatchesUpToStep(*reader, step);
     if (!batches) return std::nullopt;
-    ranks.push_back({folder.rank, {*reader, *batches}, std::nullopt});
+    ranks.push_back({folder.rank, *reader, replayed, {*reader, *batches}, std::nullopt});
   }
   for (bool all_there = false; !all_there;) {
     all_there = true;
@@ -53,6 +65,7 @@ Result<std::optional<ReplayStart>> FromTheEnd(format::Trace& trace, uint64_t ste
 }  // namespace
 
 Result<std::vector<ReplayStart>> ReplayStarts(format::Trace& trace, uint64_t step, int attempt,
+                                              const std::vector<uint32_t>& replayed,
                                               std::string& why) {
   std::set<uint32_t> ranks;
   for (const format::RankFolder& folder : trace.ranks()) ranks.insert(folder.rank);
@@ -63,7 +76,7 @@ Result<std::vector<ReplayStart>> ReplayStarts(format::Trace& trace, uint64_t ste
     std::string incomplete;
     for (const format::RecordedCheckpoint& checkpoint : format::ReadCheckpoints(*reader)) {
       if (checkpoint.step > step) continue;
-      if (checkpoint.complete()) {
+      if (IsUsable(checkpoint, *reader, replayed)) {
         by_step[checkpoint.step][rank] = checkpoint.number;
         ++complete;
       } else {
@@ -84,11 +97,13 @@ Result<std::vector<ReplayStart>> ReplayStarts(format::Trace& trace, uint64_t ste
 }
 
 Result<std::optional<ReplayStart>> FindReplayStart(format::Trace& trace, uint64_t step, int attempt,
+                                                   const std::vector<uint32_t>& ranks,
                                                    std::string& why) {
-  DEJA_ASSIGN_OR_RETURN(const std::optional<ReplayStart> late, FromTheEnd(trace, step, attempt));
+  DEJA_ASSIGN_OR_RETURN(const std::optional<ReplayStart> late,
+                        FromTheEnd(trace, step, attempt, ranks));
   if (late) return late;
   DEJA_ASSIGN_OR_RETURN(const std::vector<ReplayStart> starts,
-                        ReplayStarts(trace, step, attempt, why));
+                        ReplayStarts(trace, step, attempt, ranks, why));
   if (starts.empty()) return std::nullopt;
   return starts.back();
 }
@@ -119,7 +134,7 @@ Result<SoundStart> FindSoundStart(format::Trace& trace, uint64_t step,
                                   const std::vector<uint32_t>& ranks, int attempt,
                                   std::string& why) {
   SoundStart found;
-  DEJA_ASSIGN_OR_RETURN(found.start, FindReplayStart(trace, step, attempt, why));
+  DEJA_ASSIGN_OR_RETURN(found.start, FindReplayStart(trace, step, attempt, ranks, why));
   while (found.start) {
     DEJA_ASSIGN_OR_RETURN(std::string damage, FindDamage(trace, *found.start, ranks, attempt));
     if (damage.empty()) break;
@@ -129,7 +144,8 @@ Result<SoundStart> FindSoundStart(format::Trace& trace, uint64_t step,
     found.start.reset();
     if (damaged == 0) break;
     std::string ignored;
-    DEJA_ASSIGN_OR_RETURN(found.start, FindReplayStart(trace, damaged - 1, attempt, ignored));
+    DEJA_ASSIGN_OR_RETURN(found.start,
+                          FindReplayStart(trace, damaged - 1, attempt, ranks, ignored));
   }
   return found;
 }

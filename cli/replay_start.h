@@ -21,12 +21,15 @@ struct ReplayStart {
 };
 
 // The checkpoints at or before `step` that are complete on all ranks of the trace, in their order;
-// if there are none, `why` says what there is. `attempt`: of each rank; -1: the last.
+// if there are none, `why` says what there is. `attempt`: of each rank; -1: the last. `ranks`:
+// those that are to be replayed; of others it does not matter what a smaller copy of the trace has
+// left out. Empty: all.
 Result<std::vector<ReplayStart>> ReplayStarts(format::Trace& trace, uint64_t step, int attempt,
-                                              std::string& why);
+                                              const std::vector<uint32_t>& ranks, std::string& why);
 
 // The latest of them; nothing if there is none.
 Result<std::optional<ReplayStart>> FindReplayStart(format::Trace& trace, uint64_t step, int attempt,
+                                                   const std::vector<uint32_t>& ranks,
                                                    std::string& why);
 
 // What of the start's checkpoint on these ranks cannot be read, with the object's name; empty:

@@ -12,11 +12,12 @@ namespace {
 using format::EventKind;
 using format::KindBit;
 
-bool HasStep(const format::RankReader& reader, uint64_t step) {
+// When it began.
+std::optional<uint64_t> TimeOfStep(const format::RankReader& reader, uint64_t step) {
   const auto cursor = reader.EventsFromStep(step);
   while (const format::Event* event = cursor->NextOf(KindBit(EventKind::kStep)))
-    if (event->As<format::Step>()->step == step) return true;
-  return false;
+    if (event->As<format::Step>()->step == step) return event->time_ns;
+  return std::nullopt;
 }
 
 std::set<uint32_t> Comms(const format::RankReader& reader) {
@@ -51,13 +52,16 @@ std::optional<FoundOperation> FindOperation(const format::RankReader& reader, ui
 }
 
 Result<ReplayUntil> FindStep(const format::RankReader& reader, uint64_t step) {
-  if (!HasStep(reader, step))
+  const auto time_ns = TimeOfStep(reader, step);
+  if (!time_ns)
     return Fail(ErrorCode::kNotFound,
                 fmt::format("replaying rank {} until step {}: it did not come there (`deja info` "
                             "says how far)",
                             reader.header().rank, step));
-  return ReplayUntil{
-      {fmt::format("DEJA_UNTIL_STEP={}", step + 1)}, fmt::format("deja goto step {}", step), step};
+  return ReplayUntil{{fmt::format("DEJA_UNTIL_STEP={}", step + 1)},
+                     fmt::format("deja goto step {}", step),
+                     step,
+                     *time_ns};
 }
 
 Result<ReplayUntil> FindSeq(const format::RankReader& reader, uint64_t seq,
@@ -79,6 +83,7 @@ Result<ReplayUntil> FindSeq(const format::RankReader& reader, uint64_t seq,
                             wanted ? fmt::format(" of communicator {}", *wanted) : std::string(),
                             reader.header().rank));
   ReplayUntil until;
+  until.time_ns = first.at.time_ns;
   until.environment = {fmt::format("DEJA_UNTIL_COMM={}", found),
                        fmt::format("DEJA_UNTIL_SEQ={}", seq)};
   until.gdb_command = fmt::format("deja goto seq {} comm {}", seq, found - 1);

@@ -29,6 +29,7 @@ struct ReplayUntil {
   std::string gdb_command;
   // A checkpoint of this step or an earlier one comes before it; nothing: none does.
   std::optional<uint64_t> from_step;
+  uint64_t time_ns = 0;  // when the recording came there
 };
 
 // An error if the rank does not come there.

@@ -30,8 +30,10 @@ std::string WhyIncomplete(const RankReader& reader, const RecordedCheckpoint& ch
     if (item.tensor.count == 0 || reader.PayloadSize(item.tensor.hash)) continue;
     if (item.tensor.payload != static_cast<uint32_t>(PayloadState::kKept))
       return "'" + item.name + "' was not kept while recording";
-    return reader.Dropped(item.tensor.segment) ? "the recording's window has moved on"
-                                               : "the bytes of '" + item.name + "' are lost";
+    if (reader.Dropped(item.tensor.segment)) return "the recording's window has moved on";
+    return "the bytes of '" + item.name +
+           (reader.left_out().payloads != 0 ? "' were left out when the trace was packed"
+                                            : "' are lost");
   }
   return {};
 }

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "format/folder_names.h"
+
 namespace deja::format {
 namespace {
 
@@ -153,7 +155,8 @@ Result<std::unique_ptr<ReadFile>> OpenReadFile(const std::string& path) {
   // O_NONBLOCK: a FIFO in a hostile trace must not make the reader wait for a writer.
   const int fd = MoveUp(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (fd < 0) {
-    auto failure = FailErrno("opening " + path, errno);
+    const int error = errno;
+    auto failure = FailErrno("opening " + NameInMessages(path), error);
     if (failure.value().sys_errno == ENOENT) failure.value().code = ErrorCode::kNotFound;
     return failure;
   }
@@ -161,9 +164,10 @@ Result<std::unique_ptr<ReadFile>> OpenReadFile(const std::string& path) {
   const bool known = fstat(fd, &info) == 0;
   if (!known || !S_ISREG(info.st_mode)) {
     close(fd);
-    return Fail(ErrorCode::kForeign, path + " is not a regular file");
+    return Fail(ErrorCode::kForeign, NameInMessages(path) + " is not a regular file");
   }
-  return std::make_unique<PosixReadFile>(path, fd, static_cast<uint64_t>(info.st_size));
+  return std::make_unique<PosixReadFile>(NameInMessages(path), fd,
+                                         static_cast<uint64_t>(info.st_size));
 }
 
 std::unique_ptr<ReadFile> MakeMemoryFile(std::string name, std::vector<std::byte> bytes) {

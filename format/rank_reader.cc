@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "format/folder_names.h"
 #include "format/rank_folder.h"
 #include "format/rank_reader_impl.h"
 
@@ -48,12 +49,12 @@ void RankReaderImpl::FindPeers() const {
 tl::unexpected<Error> RankReaderImpl::NotThere() const {
   if (left_out_.payloads != 0) {
     return Fail(ErrorCode::kNotFound,
-                "the payload was left out when the trace was packed (left out of " + folder_ +
-                    ": " + left_out_.what +
+                "the payload was left out when the trace was packed (left out of " +
+                    NameInMessages(folder_) + ": " + left_out_.what +
                     "); take the trace that was packed, or pack it again with more");
   }
   return Fail(ErrorCode::kNotFound,
-              "the payload is not in " + folder_ +
+              "the payload is not in " + NameInMessages(folder_) +
                   (header_.shares_with.empty()
                        ? ""
                        : " nor in the folders of the ranks that it shares payloads with; "

@@ -46,7 +46,10 @@ OpenFiles& Open() {
 class SharedFile final : public ReadFile {
  public:
   SharedFile(std::unique_ptr<ReadFile> file, std::string path)
-      : path_(std::move(path)), size_(file->size()), identity_(IdentityOf(path_)) {
+      : path_(std::move(path)),
+        name_(file->name()),
+        size_(file->size()),
+        identity_(IdentityOf(path_)) {
     const std::lock_guard<FutexMutex> lock(Open().mutex);
     Enter(std::move(file));
   }
@@ -62,7 +65,7 @@ class SharedFile final : public ReadFile {
     return file->ReadAt(offset, out);
   }
   [[nodiscard]] uint64_t size() const override { return size_; }
-  [[nodiscard]] const std::string& name() const override { return path_; }
+  [[nodiscard]] const std::string& name() const override { return name_; }
 
  private:
   // The open file, which stays open while the caller has it.
@@ -75,7 +78,7 @@ class SharedFile final : public ReadFile {
     }
     DEJA_ASSIGN_OR_RETURN(std::unique_ptr<ReadFile> file, OpenReadFile(path_));
     if (IdentityOf(path_) != identity_)
-      return Fail(ErrorCode::kIo, path_ + " was replaced while it was read");
+      return Fail(ErrorCode::kIo, name_ + " was replaced while it was read");
     Enter(std::move(file));
     return file_;
   }
@@ -91,6 +94,7 @@ class SharedFile final : public ReadFile {
   }
 
   const std::string path_;
+  const std::string name_;  // in messages
   const uint64_t size_;
   const std::pair<dev_t, ino_t> identity_;
   mutable std::shared_ptr<const ReadFile> file_;  // null: not open

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "format/bundle.h"
+#include "format/folder_names.h"
 #include "format/rank_folder.h"
 
 namespace deja::format {
@@ -177,6 +178,7 @@ Result<std::unique_ptr<Trace>> Trace::Open(const std::string& path) {
   if (S_ISREG(info.st_mode)) {
     DEJA_ASSIGN_OR_RETURN(unpacked, UnpackBundle(path));
     directory = unpacked->path();
+    CallFolder(directory, path);
   } else if (!S_ISDIR(info.st_mode)) {
     return Fail(ErrorCode::kForeign, path + " is neither a trace's directory nor a bundle");
   }

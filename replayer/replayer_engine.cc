@@ -19,6 +19,7 @@
 #include <string>
 
 #include "format/child_folder.h"
+#include "format/folder_names.h"
 #include "include/compat/curand.h"
 #include "preload/api/libc_table.h"
 #include "preload/api/nccl_table.h"
@@ -64,6 +65,10 @@ const char* Environment(const char* name) {
   return value != nullptr && *value != '\0' ? value : nullptr;
 }
 
+std::string FolderAround(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
+
 std::string Text(const char* variable) {
   const char* value = Environment(variable);
   return value == nullptr ? std::string() : std::string(value);
@@ -107,6 +112,8 @@ ReplayerEngine* ReplayerEngine::Create() {
     return engine;
   }
   engine->root_pid_ = OwnPid();
+  if (const std::string name = Text("DEJA_REPLAY_NAME"); !name.empty())
+    format::CallFolder(FolderAround(folder), name);
   SessionOptions options;
   options.folder = folder;
   options.scratch = scratch;
@@ -168,6 +175,8 @@ void ReplayerEngine::OpenChild(const char* scratch) {
   if (options.folder.empty()) return;
   options.scratch = scratch;
   options.child = name.path;
+  if (const std::string bundle = Text("DEJA_REPLAY_NAME"); !bundle.empty())
+    format::CallFolder(FolderAround(options.folder), bundle);
   if (const char* rank = Environment("DEJA_REPLAY"))
     if (const auto origin = format::ReadOrigin(rank))
       options.rank_pid = static_cast<int>(origin->pid);

@@ -51,10 +51,19 @@ class Smaller(harness.DejaTest):
         packed = self.pack("--steps", "20-")
         self.assertEqual(len(packed["left_out"]), RANKS)
         self.assertTrue(self.verify()["sound"])
-        run = self.replay_bundle(1)
-        self.assertNotEqual(run.code, harness.EXIT_OK)
-        self.assertRegex(run.stdout + run.stderr, r"AllReduce #\d+ of comm 0 .*left out when the trace was packed "
-                                                  r".*those outside of steps 20 and later")
+        self.assertIn("it cannot be replayed: there is no checkpoint in these steps", packed["start"])
+        self.assertIn("pack from the first step on, as there is no checkpoint before", packed["start"])
+        run = self.checked(self.replay_bundle(1), harness.EXIT_FAILURE)
+        self.assertIn(f"what it was given in step 0 was left out when {self.bundle} was packed (those outside of steps 20 and later), and "
+                      "there is no checkpoint in it to start at; pack the trace again", run.stderr)
+        self.assertEqual(run.stdout, "")
+
+    def test_a_replay_names_the_bundle_where_its_payloads_end(self):
+        self.assertNotIn("start", self.pack("--steps", "-20"))
+        run = self.checked(self.replay_bundle(1), harness.EXIT_FAILURE)
+        self.assertRegex(run.stdout + run.stderr, r"AllReduce #\d+ of comm 0 .*left out when the trace was packed .left out of "
+                                                  rf"{re.escape(str(self.bundle))}/rank-00001: those outside of steps 0 to 20")
+        self.assertNotRegex(run.stdout + run.stderr, r"/deja-\w{6}/")
 
     def test_as_much_as_fits(self):
         least = self.pack("--level", "digest", keep=True)["bytes"]
@@ -91,6 +100,56 @@ class Smaller(harness.DejaTest):
                                     (["--ranks", "9"], harness.EXIT_FAILURE, "rank 9")):
             run = self.pack(*options, code=code, keep=True)
             self.assertIn(said, run.stderr)
+
+
+class OfSomeSteps(harness.DejaTest):
+    def setUp(self):
+        self.checked(self.record("replay_checkpoints", ["--tell", "--steps", 40], n=2, options=["--checkpoint-every", 10]))
+        self.bundle = self.dir / "small.deja.zip"
+
+    def pack(self, *options):
+        self.bundle.unlink(missing_ok=True)
+        return self.checked(self.deja("pack", self.trace_path(), "-o", self.bundle, *options)).stdout
+
+    def replay(self, *options, rank=1, code=harness.EXIT_OK):
+        return self.checked(self.deja("replay", self.bundle, "--rank", rank, *options), code)
+
+    def test_without_a_checkpoint(self):
+        self.assertIn("it cannot be replayed: there is no checkpoint in these steps, and what the ranks were given before is left out; pack the "
+                      "checkpoint before, too: --steps 20-29\n", self.pack("--steps", "22-29"))
+        for options in ([], ["--from-step", 25], ["--until-step", 25]):
+            run = self.replay(*options, code=harness.EXIT_FAILURE)
+            self.assertIn("there is no checkpoint in it to start at; pack the trace again with the checkpoint before these steps", run.stderr)
+            self.assertEqual(run.stdout, "")
+        self.replay("--until-step", 0)
+        self.assertIn("pack from the first step on, as there is no checkpoint before: --steps -9\n", self.pack("--steps", "3-9"))
+
+    def test_that_begin_with_a_checkpoint(self):
+        self.assertIn("replays of it start at the checkpoint of step 20: --from-step 20\n", self.pack("--steps", "20-35"))
+        self.assertIn("; start at a checkpoint, which it has at steps 20, 30: --from-step 30\n",
+                      self.replay(code=harness.EXIT_FAILURE).stderr)
+        self.assertIn("ended where it was asked to: step 35 begins", self.replay("--from-step", 20, "--until-step", 35).stdout)
+        self.assertIn("from the checkpoint at step 30\n", self.replay("--until-step", 33).stderr)
+
+    def test_with_one_later(self):
+        self.assertIn("replays of it start at the checkpoint of step 20: --from-step 20; for the steps before pack the checkpoint before, too: "
+                      "--steps 10-25\n", self.pack("--steps", "15-25"))
+
+    def test_from_the_first_step_on(self):
+        for steps in ("0-25", "-25"):
+            self.assertNotIn("replay", self.pack("--steps", steps))
+            self.replay("--until-step", 9)
+
+    def test_a_checkpoint_of_one_rank_is_enough_for_it(self):
+        self.pack("--ranks", 1, "--steps", "20-")
+        self.replay("--from-step", 20)
+        self.assertIn("what it was given in step 0 was left out when", self.replay(rank=0, code=harness.EXIT_FAILURE).stderr)
+
+    def test_as_much_as_fits(self):
+        everything = self.checked(self.deja("pack", self.trace_path(), "-o", self.dir / "all.zip", "--zstd-level", 3, "--json")).json()["bytes"]
+        least = self.checked(self.deja("pack", self.trace_path(), "-o", self.dir / "least.zip", "--level", "digest", "--json")).json()["bytes"]
+        said = self.pack("--max-size", least + (everything - least) * 4 // 10)
+        self.assertRegex(said, r"replays of rank 0 start at a checkpoint, which it has at steps? 30|it cannot be replayed: what the ranks were")
 
 
 class Predicted(harness.DejaTest):
