@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """How long a replay takes to come to a late place from the last checkpoint, and from the start, over the length of the run.
 
-    benchmarks/late_replay.py [--build build] [--lengths 150,1500,15000] [--runs 3] [--batch 16]
+    benchmarks/late_replay.py [--build build] [--lengths 1500,15000,150000] [--runs 5] [--batch 1]
 
-Records the digits example, two ranks, with a checkpoint every 100 steps, and replays rank 0 to ten steps before the end (`deja replay
---until-step`, which starts at the checkpoint before it) and, of runs that are not too long, from the start. Said is the processor
-time of `deja` and of the program, and the elapsed time, which depends on what else the machine does. With --fault=nan the place is the first operation that a NaN goes into or comes out of, wherever chance has put it.
+Records the digits example, two ranks, with a checkpoint every 100 steps and --fault=nan, with a seed that has its first NaN in the last tenth
+of the run (late_nan_seed.cc), and replays rank 0 to the first operation that a NaN goes into or comes out of (`deja replay --until-seq`, which
+starts at the checkpoint before it) and, of runs that are not too long, from the start. Said is the processor time of `deja` and of
+the program, and the elapsed time, which depends on what else the machine does.
 """
 import argparse
 import json
@@ -43,10 +44,9 @@ class Bench:
         return timed([self.deja, "record", "--loopback", "-n", 2, "--checkpoint-every", EVERY, "--out", self.trace, "--", self.train,
                       f"--batch={self.batch}", f"--steps={steps}", "--log-every=1000000", *args])[0][0]
 
-    def first_nan(self):
-        """Number of the first operation with a NaN, and its step; nothing: there is none."""
-        show = [str(a) for a in (self.deja, "show", self.trace, "--rank", 0, "--kind", "step,enter,results", "--json")]
-        step = 0
+    def first_nan(self, step):
+        """Number of the first operation with a NaN in that step or behind it, and its step."""
+        show = [str(a) for a in (self.deja, "show", self.trace, "--rank", 0, "--kind", "step,enter,results", "--step", f"{step}-", "--json")]
         with subprocess.Popen(show, stdout=subprocess.PIPE, text=True) as events:
             for line in events.stdout:
                 event = json.loads(line)
@@ -54,7 +54,7 @@ class Bench:
                 if any(tensor.get("nan") for tensor in event.get("inputs", []) + event.get("outputs", [])):
                     events.kill()
                     return event["seq_on_comm"], step
-        return None
+        raise SystemExit("no NaN where it should be")
 
     def replay(self, *options):
         seconds, run = timed([self.deja, "replay", self.trace, "--rank", 0, *options])
@@ -74,25 +74,20 @@ def measure(bench, until, from_start, runs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=Path(__file__).resolve().parent.parent / "build")
-    parser.add_argument("--lengths", default="150,1500,15000")
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--nan-steps", type=int, default=2000, help="steps of the run with a NaN; 0: none")
-    parser.add_argument("--batch", type=int, default=16, help="samples a step: with 1 a long run is recorded in a minute")
+    parser.add_argument("--lengths", default="1500,15000,150000")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--batch", type=int, default=1, help="samples a step: with 1 a long run is recorded in minutes")
     options = parser.parse_args()
+    find_seed = next(path for path in (options.build / "bin" / "late_nan_seed", options.build / "benchmarks" / "late_nan_seed") if path.exists())
     with tempfile.TemporaryDirectory(prefix="late-replay-") as folder:
         bench = Bench(options.build.resolve(), Path(folder), options.batch)
-        if options.nan_steps:
-            bench.record(options.nan_steps, "--fault=nan")
-            found = bench.first_nan()
-            if found is None:
-                print("no NaN in this run")
-            else:
-                print(f"NaN at step {found[1]} of {options.nan_steps}: "
-                      f"{measure(bench, ['--until-seq', found[0], '--comm', 0], True, options.runs)}", flush=True)
         for steps in map(int, options.lengths.split(",")):
-            seconds = bench.record(steps)
-            print(f"{steps} steps, recorded in {seconds:.1f} s, to step {steps - 10}: "
-                  f"{measure(bench, ['--until-step', steps - 10], steps <= LONGEST_FROM_START, options.runs)}", flush=True)
+            found = subprocess.run([find_seed, str(steps), "2", str(options.batch)], capture_output=True, text=True, check=True)
+            seed, nan = map(int, found.stdout.split())
+            seconds = bench.record(steps, "--fault=nan", f"--seed={seed}")
+            operation, step = bench.first_nan(nan)
+            text = measure(bench, ["--until-seq", operation, "--comm", 0], steps <= LONGEST_FROM_START, options.runs)
+            print(f"{steps} steps, recorded in {seconds:.1f} s, to the NaN at step {step}, {step % EVERY} from the checkpoint: {text}", flush=True)
 
 
 if __name__ == "__main__":
