@@ -411,8 +411,8 @@ Status Drainer::BecomeRank(TraceHeader header) {
   if ((is_rank() && !is_child_) || finished_.load(std::memory_order_relaxed) != 0) {
     done = Fail(ErrorCode::kInvalidArgument, "this process is a rank already, or ends");
   } else {
+    said_ = true;  // a failure in here is reported at its end
     label_ = "rank " + std::to_string(header.rank);
-    said_ = true;                                 // a failure in here is reported at its end
     if (events_off_.load() || !EnsureWriter()) {  // it could not spill, or cannot write
       done = Fail(ErrorCode::kIo, degraded_reason_);
     } else {
@@ -421,8 +421,7 @@ Status Drainer::BecomeRank(TraceHeader header) {
     said_ = false;
     if (done) {
       is_child_ = false;
-      window_.BecomeRank(
-          window_.has_limit() ? EarlierAttemptBytes(trace_dir_, header.rank, header.attempt) : 0);
+      window_.BecomeRank(EarlierAttemptBytes(trace_dir_, header.rank, header.attempt));
       is_rank_.store(true, std::memory_order_release);
       Publish(false);
     } else {

@@ -8,6 +8,9 @@
 // fixed64; string_view, Hash128: bytes (an all-zero Hash128 is left out); sequences of integers:
 // packed; structs: embedded messages. As in proto3 a field that is zero or empty is not written; an
 // embedded struct is written if its `present` is true or it has no such member and is not empty.
+//
+// One file for all of them, as the schema is: structs and field lists are compared with it side by
+// side.
 #ifndef DEJA_FORMAT_MESSAGES_H_
 #define DEJA_FORMAT_MESSAGES_H_
 

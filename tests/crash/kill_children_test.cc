@@ -39,13 +39,6 @@ struct Progress {
 
 class KillChildrenTest : public KillTest<Progress> {
  protected:
-  template <typename Body>
-  static void Append(EventSink* sink, uint64_t& seq, const Body& body) {
-    const EventHead head{0, seq, seq};
-    ++seq;
-    if (!sink->Append(AsBytes(EncodeEventToString(head, body)))) _exit(5);
-  }
-
   // `path`: its place in the tree of processes.
   std::unique_ptr<RankLog> Make(const Plan& plan, const char* path) {
     RankLogOptions options;
@@ -59,16 +52,6 @@ class KillChildrenTest : public KillTest<Progress> {
     auto log = RankLog::Create(options);
     if (!log) _exit(2);
     return std::move(*log);
-  }
-
-  static void Put(RankLog& log, EventSink* sink, uint64_t& seq, const std::string& bytes) {
-    const Placed placed = log.PutPayload(HashOf(bytes), AsBytes(bytes), 4);
-    if (!placed.kept) _exit(4);
-    Snapshot snapshot;
-    snapshot.tensor.hash = HashOf(bytes);
-    snapshot.tensor.payload = static_cast<uint32_t>(PayloadState::kKept);
-    snapshot.tensor.segment = placed.segment;
-    Append(sink, seq, snapshot);
   }
 
   [[noreturn]] void Rank(const Plan& plan) {

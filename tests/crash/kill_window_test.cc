@@ -47,13 +47,6 @@ std::string Payload(const Plan& plan, uint32_t rank, uint64_t number) {
 
 class KillWindowTest : public KillTest<Progress> {
  protected:
-  template <typename Body>
-  static void Append(EventSink* sink, uint64_t& seq, const Body& body) {
-    const EventHead head{0, seq, seq};
-    ++seq;
-    if (!sink->Append(AsBytes(EncodeEventToString(head, body)))) _exit(5);
-  }
-
   [[noreturn]] void Child(const Plan& plan, uint32_t rank) {
     RankLogOptions options;
     options.trace_dir = dir_.path();
@@ -80,13 +73,7 @@ class KillWindowTest : public KillTest<Progress> {
         if (step % plan.flush_every == 0) (*log)->Flush();
       }
       const std::string bytes = Payload(plan, rank, number);
-      const Placed placed = (*log)->PutPayload(HashOf(bytes), AsBytes(bytes), 4);
-      if (!placed.kept) _exit(4);
-      Snapshot snapshot;
-      snapshot.tensor.hash = HashOf(bytes);
-      snapshot.tensor.payload = static_cast<uint32_t>(PayloadState::kKept);
-      snapshot.tensor.segment = placed.segment;
-      Append(sink, seq, snapshot);
+      Put(**log, sink, seq, bytes);
       progress_->payloads[rank].store(number + 1);
     }
   }

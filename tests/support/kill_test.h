@@ -19,6 +19,8 @@
 #include <random>
 #include <string>
 
+#include "format/message_codec.h"
+#include "format/rank_log.h"
 #include "format/recovery.h"
 #include "tests/unit/format/rank_scan.h"
 
@@ -58,6 +60,29 @@ class KillTest : public ::testing::TestWithParam<int> {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFSIGNALED(status)) << "the writer ended by itself: " << status;
   }
+
+  // ---- In the process that is to be killed, which ends by itself where one of these fails.
+
+  // An event of thread 0.
+  template <typename Body>
+  static void Append(EventSink* sink, uint64_t& seq, const Body& body) {
+    const EventHead head{0, seq, seq};
+    ++seq;
+    if (!sink->Append(AsBytes(EncodeEventToString(head, body)))) _exit(5);
+  }
+
+  // Keeps the bytes, and appends an event that refers to them.
+  static void Put(RankLog& log, EventSink* sink, uint64_t& seq, const std::string& bytes) {
+    const Placed placed = log.PutPayload(HashOf(bytes), AsBytes(bytes), 4);
+    if (!placed.kept) _exit(4);
+    Snapshot snapshot;
+    snapshot.tensor.hash = HashOf(bytes);
+    snapshot.tensor.payload = static_cast<uint32_t>(PayloadState::kKept);
+    snapshot.tensor.segment = placed.segment;
+    Append(sink, seq, snapshot);
+  }
+
+  // ---- In the test
 
   [[nodiscard]] std::string Folder(uint32_t rank) const {
     return dir_ / ("rank-0000" + std::to_string(rank));
