@@ -18,13 +18,9 @@ namespace deja::format {
 Status Drainer::MakePlaceFor(const BlockHeader& block) {
   if (!is_rank()) return {};
   const uint32_t current = writer_->segments().back().facts.number;
-  const uint32_t seen = window_.segment();
   window_.Turn(current, writer_->newest_segment_bytes(), MonotonicNs());
-  // Full: also what was meant for this one may go to the next.
-  const bool full = seen == current && window_.segment() > seen;
-  const uint32_t segment = std::max(block.segment, full ? window_.segment() : 0);
-  if (segment > current) {
-    DEJA_RETURN_IF_ERROR(writer_->AdvanceTo(segment, MonotonicNs()));
+  if (block.segment > current) {
+    DEJA_RETURN_IF_ERROR(writer_->AdvanceTo(block.segment, MonotonicNs()));
     DropExpired();
   }
   return window_.has_limit() ? StayWithinLimit(block.size) : Status();
@@ -73,6 +69,7 @@ Status Drainer::TryBlock(const BlockHeader& block) {
   part.series = SeriesOf(block.kind);
   part.bytes = {reinterpret_cast<const std::byte*>(&block + 1), block.size};
   part.step = block.step;
+  part.segment = block.segment;
   DEJA_ASSIGN_OR_RETURN([[maybe_unused]] const bool whole, writer_->WritePayload(part));
   Publish(false);
   return {};
@@ -101,7 +98,7 @@ bool Drainer::DropSegment(const SegmentFile& segment, const char* reason) {
 bool Drainer::DropOldest(const char* reason) {
   const std::vector<SegmentFile>& segments = writer_->segments();
   const auto oldest = std::find_if(segments.begin(), segments.end() - 1, [&](const auto& segment) {
-    return !window_.Marked(segment.facts.number);
+    return !window_.Marked(segment.MeantFor().first);
   });
   if (oldest == segments.end() - 1) return false;
   if (window_.limited_by_budget() && !label_.empty() && !std::exchange(said_dropping_, true)) {
@@ -146,10 +143,13 @@ void Drainer::DropExpired() {
   const uint64_t now = MonotonicNs();
   for (size_t i = 0; i + 1 < writer_->segments().size();) {
     const SegmentFile& segment = writer_->segments()[i];
-    const bool expired = window_.Expired(segment.facts, segment.ended_ns, now);
+    const SegmentRange meant = segment.MeantFor();
+    // An older one that stays is not said to be dropped, so what belongs to it stays, too.
+    const bool belongs = i != 0 && writer_->segments()[i - 1].facts.number >= meant.first;
+    const bool expired = !belongs && window_.Expired(segment.facts, meant, segment.ended_ns, now);
     // What is there when somebody leaves a mark stays, however long it is until the next pass.
     if (expired) LookForMark();
-    if (!expired || window_.Marked(segment.facts.number)) {
+    if (!expired || window_.Marked(meant.first)) {
       ++i;
     } else if (!DropSegment(segment, "")) {
       return;

@@ -22,6 +22,10 @@ uint64_t Usable(const WindowOptions& options) {
   return options.disk_budget - options.disk_budget / kReservePart;
 }
 
+uint64_t SegmentBytesOf(uint64_t limit) {
+  return std::clamp(limit / kSegmentsOfBytes, kLeastSegmentBytes, kMostSegmentBytes);
+}
+
 // An equal part of a limit; none of none.
 uint64_t PartOf(uint64_t limit, uint64_t parts) {
   return limit == 0 ? 0 : std::max<uint64_t>(limit / parts, 1);
@@ -34,6 +38,7 @@ PayloadWindow::PayloadWindow(const WindowOptions& options)
       limit_(std::min(OrNone(options.keep_bytes),
                       OrNone(PartOf(options.disk_budget, options.machine_ranks)))),
       steps_in_segment_(std::max<uint64_t>(1, options.keep_steps / kSegments)),
+      segment_bytes_(SegmentBytesOf(limit_)),
       board_(&own_board_),
       member_(own_board_.Join()),
       steps_(options.keep_steps) {}
@@ -102,8 +107,21 @@ void PayloadWindow::SetFirstStep(uint64_t first) {
 }
 
 uint64_t PayloadWindow::SegmentBytes() const {
-  const uint64_t limit = std::min(limit_, Budget());
-  return std::clamp(limit / kSegmentsOfBytes, kLeastSegmentBytes, kMostSegmentBytes);
+  return SegmentBytesOf(std::min(limit_, Budget()));
+}
+
+void PayloadWindow::AddBytes(uint32_t segment, uint64_t bytes, uint64_t waiting) {
+  board().AddBytes(bytes);
+  if (!has_limit()) return;
+  // Threads that come to a segment at the same time may each take the other's bytes away: it turns
+  // out a little larger.
+  if (filled_.load(std::memory_order_relaxed) != segment) {
+    filled_.store(segment, std::memory_order_relaxed);
+    filled_bytes_.store(0, std::memory_order_relaxed);
+  }
+  const uint64_t filled = filled_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  if (std::min(filled, waiting) >= segment_bytes_.load(std::memory_order_relaxed))
+    board().Advance(segment);
 }
 
 void PayloadWindow::Turn(uint32_t current, uint64_t bytes, uint64_t now_ns) {
@@ -112,7 +130,8 @@ void PayloadWindow::Turn(uint32_t current, uint64_t bytes, uint64_t now_ns) {
     turned_ = seen;
     turned_ns_ = now_ns;
   }
-  const bool full = has_limit() && current == seen && bytes >= SegmentBytes();
+  if (has_limit()) segment_bytes_.store(SegmentBytes(), std::memory_order_relaxed);
+  const bool full = has_limit() && current == seen && bytes >= segment_bytes_.load();
   const bool old = options_.keep_seconds != 0 &&
                    now_ns - turned_ns_ >= options_.keep_seconds * kNsPerSecond / kSegments;
   if (full || old) board().Advance(seen);
@@ -123,13 +142,16 @@ uint32_t PayloadWindow::Next(uint32_t current) {
   return segment();
 }
 
-bool PayloadWindow::Expired(const Segment& segment, uint64_t ended_ns, uint64_t now_ns) {
-  if (Marked(segment.number)) return false;
+bool PayloadWindow::Expired(const Segment& segment, const SegmentRange& meant, uint64_t ended_ns,
+                            uint64_t now_ns) {
+  if (Marked(meant.first)) return false;
   if (options_.keep_seconds != 0 && now_ns - ended_ns >= options_.keep_seconds * kNsPerSecond)
     return true;
   // What came before the first step is what a replay from a later step begins with.
   if (options_.keep_steps == 0 || segment.last_step == 0) return false;
-  return follows() ? !board().MayBeWanted(segment.number) : !board().Wanted(segment.number);
+  for (uint32_t number = meant.first; number <= meant.last; ++number)
+    if (follows() ? board().MayBeWanted(number) : board().Wanted(number)) return false;
+  return true;
 }
 
 bool PayloadWindow::Hangs(uint64_t after_ns, uint64_t now_ns) {

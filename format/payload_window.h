@@ -71,8 +71,10 @@ class PayloadWindow {
   void BeginStep(uint64_t step);
   // A checkpoint was made at the beginning of the `step`-th step, which is the current one.
   void KeepCheckpoint(uint64_t step);
-  // So many bytes were accepted.
-  void AddBytes(uint64_t bytes) { board().AddBytes(bytes); }
+  // So many bytes were accepted for `segment`, and so many (of it and of those before) are not in
+  // files yet. Begins the next one if those of `segment` among them fill it: however far the
+  // drainer is behind, no segment gets much larger than it should be.
+  void AddBytes(uint32_t segment, uint64_t bytes, uint64_t waiting);
   // Ranks may rely on each other for what they keep under the same key.
   [[nodiscard]] uint64_t ShareKey(uint32_t segment) const {
     const bool stays = options_.keep_steps != 0 && step() == 0;
@@ -103,8 +105,10 @@ class PayloadWindow {
   void Turn(uint32_t current, uint64_t bytes, uint64_t now_ns);
   // Begins the next segment if `current` is the one that is filled; returns that one.
   uint32_t Next(uint32_t current);
-  // True if `segment`, which is complete since `ended_ns`, may go.
-  [[nodiscard]] bool Expired(const Segment& segment, uint64_t ended_ns, uint64_t now_ns);
+  // True if `segment`, which is complete since `ended_ns` and has what was meant for these numbers,
+  // may go.
+  [[nodiscard]] bool Expired(const Segment& segment, const SegmentRange& meant, uint64_t ended_ns,
+                             uint64_t now_ns);
   // This process is a rank, and no child process any more. `earlier_bytes`: what earlier attempts
   // of the rank have on the disk.
   void BecomeRank(uint64_t earlier_bytes) {
@@ -138,6 +142,9 @@ class PayloadWindow {
   const uint64_t limit_;  // about; Limit() knows better
   std::unique_ptr<DiskLedger> ledger_;
   const uint64_t steps_in_segment_;
+  std::atomic<uint64_t> segment_bytes_;    // as the drainer knew it last
+  std::atomic<uint32_t> filled_{0};        // a segment,
+  std::atomic<uint64_t> filled_bytes_{0};  // and what this process has accepted for it
   mutable WindowBoard own_board_{};
   std::atomic<WindowBoard*> board_;
   std::atomic<int> member_;

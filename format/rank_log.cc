@@ -401,7 +401,7 @@ bool RankLogImpl::PutWhole(const Put& put) {
   if (arena_.Remember(put.hash, put.segment, only_one ? block : nullptr)) {
     payloads_.fetch_add(1, std::memory_order_relaxed);
     payload_bytes_.fetch_add(total, std::memory_order_relaxed);
-    window_.AddBytes(total);
+    window_.AddBytes(put.segment, total, arena_.used());
   }
   if (arena_.used() >= arena_.high_water()) drainer_.Wake();
   return true;
@@ -413,7 +413,7 @@ bool RankLogImpl::PutPiece(const Put& put, uint64_t piece) {
   if (policy_ != PressurePolicy::kBlock && BlockBytes(end - offset) > arena_.free_bytes())
     return DropUnderPressure(put.bytes.size());
   payload_bytes_.fetch_add(end - offset, std::memory_order_relaxed);
-  window_.AddBytes(end - offset);
+  window_.AddBytes(put.segment, end - offset, arena_.used());
   while (offset != end) {
     BlockHeader* block = PutBlock(put, offset, end - offset);
     if (block == nullptr) return false;

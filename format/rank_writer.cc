@@ -72,8 +72,9 @@ PayloadPieces PartialPayload::Pieces(const Hash128& hash) const {
   return list;
 }
 
-void SegmentFile::Note(uint64_t step) {
+void SegmentFile::Note(uint64_t step, uint32_t segment) {
   const bool first = whole.empty() && partial.empty();
+  reaches_back = std::max(reaches_back, facts.number - std::min(facts.number, segment));
   facts.first_step = first ? step : std::min(facts.first_step, step);
   facts.last_step = std::max(facts.last_step, step);
 }
@@ -339,7 +340,7 @@ Result<uint64_t> RankWriter::AppendChunk(const PayloadChunk& chunk) {
 Result<bool> RankWriter::WritePayload(const PayloadPart& part) {
   SegmentFile& segment = segments_.back();
   Segment& facts = segment.facts;
-  segment.Note(part.step);
+  segment.Note(part.step, part.segment);
   PartialPayload& payload = segment.partial[part.hash];
   payload.total_size = part.total_size;
   // Threads that store the same bytes at the same time may cut them differently.
@@ -464,6 +465,10 @@ void RankWriter::DropSegment(uint32_t number) {
   index_bytes_ -= segment->index_bytes;
   unlink((folder_ + "/" + SegmentFileName(number)).c_str());
   segments_.erase(segment);
+}
+
+void RankWriter::LackSegment(uint32_t number) {
+  AddRange(totals_.dropped, {number, number});
 }
 
 // The same payload may be in several segments: the newest is named. Of one that is whole nowhere,

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -38,6 +39,8 @@ struct PayloadPart {
   std::span<const std::byte> bytes;
   uint64_t step = 0;    // how many had begun
   uint32_t series = 0;  // PayloadBases::Place
+  // It is to be kept in this segment, or in a later one if that is the newest.
+  uint32_t segment = std::numeric_limits<uint32_t>::max();
 };
 
 // Puts something around a file as it is opened; tests make writes fail with it.
@@ -70,9 +73,15 @@ struct SegmentFile {
   uint64_t index_bytes = 0;  // about, of what an index says about it
   bool finished = false;     // with a footer behind it
   uint64_t ended_ns = 0;     // when the next one began
+  // Of an older one are some of its payloads that came too late for that: what refers to them names
+  // that one.
+  uint32_t reaches_back = 0;  // so many numbers
 
-  // Something of this step is about to be added.
-  void Note(uint64_t step);
+  // Something of this step is about to be added, which was meant for `segment`.
+  void Note(uint64_t step, uint32_t segment);
+  [[nodiscard]] SegmentRange MeantFor() const {
+    return {facts.number - reaches_back, facts.number};
+  }
 };
 
 // What the files of a folder hold already.
@@ -138,6 +147,8 @@ class RankWriter {
   void MarkSegments(uint32_t first, uint32_t last);
   // Removes a segment that is not the newest. The events that say so have been written.
   void DropSegment(uint32_t number);
+  // The trace lacks this segment, which has no file. The events that say so have been written.
+  void LackSegment(uint32_t number);
   // What DropSegment would make the trace lack: the segment, and the numbers before it that are not
   // there.
   [[nodiscard]] SegmentRange RangeOf(uint32_t number) const;

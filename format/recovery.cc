@@ -197,7 +197,7 @@ Status FolderScan::ScanPayloads(const std::string& path, SegmentFile& segment) {
       segment.end = frame.offset + frame.size;
       PayloadChunk chunk;
       if (frame.type != FrameType::kPayloadChunk || !ParseChunk(payload, chunk)) continue;
-      segment.Note(chunk.step);
+      segment.Note(chunk.step, segment.facts.number);
       PartialPayload& payload = segment.partial[chunk.hash];
       payload.total_size = chunk.total_size;
       payload.Add(chunk.offset, chunk.size, frame.offset);
@@ -267,8 +267,7 @@ class Room {
   Room(const Room&) = delete;
   Room& operator=(const Room&) = delete;
 
-  // Drops segments until it is there. False if it never will be: the part is to be left out, and
-  // counts as one of what was dropped.
+  // Drops segments until it is there. False if it never will be: the part is to be left out.
   Result<bool> Make(const TailPayload& part) {
     if (ledger_ == nullptr) return true;
     while (Bytes() + part.size > bytes_before_ + room_) {
@@ -279,29 +278,52 @@ class Room {
         DEJA_RETURN_IF_ERROR(Drop(*oldest));
         continue;
       }
-      // The newest one can go when there is a newer one. That of the part comes first: what is
-      // dropped by its number reaches up to it.
+      // The newest one can go when there is a newer one.
       const SegmentFile& newest = segments.back();
-      const uint32_t next = std::max(newest.facts.number + 1, part.segment);
       const bool is_empty = newest.whole.empty() && newest.partial.empty();
-      // The segment of what is left out may never have had a file here: then it has not been said.
-      const bool is_said = segments.size() > 1 || Contains(writer_.totals().dropped, part.segment);
-      if (newest.facts.marked != 0 || (is_empty && newest.facts.number > part.segment && is_said))
-        return false;
-      DEJA_RETURN_IF_ERROR(writer_.BeginSegment(next, 0));
+      if (newest.facts.marked != 0 || is_empty) return false;
+      DEJA_RETURN_IF_ERROR(writer_.BeginSegment(newest.facts.number + 1, 0));
     }
     return true;
   }
+  // Says that a part is not there, by the number of its segment, which may never have had a file.
+  // What belongs to one that is marked, and so stays, is lost.
+  Status LeaveOut(const TailPayload& part) {
+    if (Contains(writer_.totals().dropped, part.segment)) return {};
+    // What comes under that number from here on goes into a later one.
+    if (writer_.segments().back().facts.number <= part.segment)
+      DEJA_RETURN_IF_ERROR(writer_.AdvanceTo(part.segment + 1, 0));
+    const std::vector<SegmentFile>& segments = writer_.segments();
+    if (std::any_of(segments.begin(), segments.end(),
+                    [&](const SegmentFile& file) { return file.facts.number == part.segment; })) {
+      if (part.offset == 0) ++lost_;
+      return {};
+    }
+    WindowChange change;
+    change.what = static_cast<uint32_t>(WindowEvent::kDropped);
+    change.first_segment = change.last_segment = part.segment;
+    change.reason = kNoRoom;
+    DEJA_RETURN_IF_ERROR(Say(change));
+    writer_.LackSegment(part.segment);
+    return {};
+  }
+  // How many payloads of marked segments were left out.
+  [[nodiscard]] uint64_t lost() const { return lost_; }
 
  private:
   [[nodiscard]] uint64_t Bytes() const {
     return writer_.payload_file_bytes() + writer_.event_file_bytes();
   }
-  Status Drop(const SegmentFile& segment) {
+  static constexpr char kNoRoom[] = "disk budget";
+
+  Status Say(const WindowChange& change) {
     const EventHead head{kLogThread, next_log_seq_++, MonotonicNs()};
-    writer_.AddEvent(AsBytes(EncodeEventToString(head, writer_.Dropping(segment, "disk budget"))));
+    writer_.AddEvent(AsBytes(EncodeEventToString(head, change)));
+    return writer_.WriteBatch();
+  }
+  Status Drop(const SegmentFile& segment) {
     const uint32_t number = segment.facts.number;
-    DEJA_RETURN_IF_ERROR(writer_.WriteBatch());
+    DEJA_RETURN_IF_ERROR(Say(writer_.Dropping(segment, kNoRoom)));
     writer_.DropSegment(number);
     return {};
   }
@@ -312,6 +334,7 @@ class Room {
   const uint64_t bytes_before_;
   uint64_t room_ = 0;
   uint64_t next_log_seq_;
+  uint64_t lost_ = 0;
 };
 
 Status AddPayloads(const TailReader& tail, const std::map<Hash128, uint32_t>& complete, Room& room,
@@ -322,15 +345,19 @@ Status AddPayloads(const TailReader& tail, const std::map<Hash128, uint32_t>& co
     const auto known = complete.find(part.hash);
     if (known != complete.end() && known->second >= part.segment) continue;
     DEJA_ASSIGN_OR_RETURN(const bool fits, room.Make(part));
-    if (!fits) continue;
+    if (!fits) {
+      DEJA_RETURN_IF_ERROR(room.LeaveOut(part));
+      continue;
+    }
     // An event that names the segment finds it there or in a later one.
     if (part.segment > writer.segments().back().facts.number)
       DEJA_RETURN_IF_ERROR(writer.AdvanceTo(part.segment, 0));
     bytes.resize(part.size);
     DEJA_RETURN_IF_ERROR(tail.ReadPayload(part, bytes));
-    DEJA_ASSIGN_OR_RETURN(const bool whole,
-                          writer.WritePayload({part.hash, part.total_size, part.offset,
-                                               part.element_size, bytes, part.step}));
+    DEJA_ASSIGN_OR_RETURN(
+        const bool whole,
+        writer.WritePayload({part.hash, part.total_size, part.offset, part.element_size, bytes,
+                             part.step, 0, part.segment}));
     added += whole ? 1 : 0;
   }
   return {};
@@ -412,7 +439,7 @@ Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate&
     }
     footer = Footer{};
     footer.events_lost = scan.files.totals.events_lost;
-    footer.payloads_lost = scan.files.totals.payloads_lost;
+    footer.payloads_lost = scan.files.totals.payloads_lost + (room ? room->lost() : 0);
     footer.swept = 1;
     if (tail != nullptr) footer.pressure = tail->pressure();
     footer.fate = fate;

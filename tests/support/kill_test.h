@@ -71,15 +71,20 @@ class KillTest : public ::testing::TestWithParam<int> {
     if (!sink->Append(AsBytes(EncodeEventToString(head, body)))) _exit(5);
   }
 
-  // Keeps the bytes, and appends an event that refers to them.
-  static void Put(RankLog& log, EventSink* sink, uint64_t& seq, const std::string& bytes) {
+  // Keeps the bytes, and appends an event that refers to them. False if they are not kept.
+  static bool TryPut(RankLog& log, EventSink* sink, uint64_t& seq, const std::string& bytes) {
     const Placed placed = log.PutPayload(HashOf(bytes), AsBytes(bytes), 4);
-    if (!placed.kept) _exit(4);
+    if (!placed.kept) return false;
     Snapshot snapshot;
     snapshot.tensor.hash = HashOf(bytes);
     snapshot.tensor.payload = static_cast<uint32_t>(PayloadState::kKept);
     snapshot.tensor.segment = placed.segment;
     Append(sink, seq, snapshot);
+    return true;
+  }
+  // The same where they must be.
+  static void Put(RankLog& log, EventSink* sink, uint64_t& seq, const std::string& bytes) {
+    if (!TryPut(log, sink, seq, bytes)) _exit(4);
   }
 
   // ---- In the test

@@ -17,6 +17,7 @@
 #include "format/payload_window.h"
 #include "format/rank_log.h"
 #include "format/rank_reader.h"
+#include "format/rank_writer.h"
 #include "format/recovery.h"
 #include "format/trace.h"
 #include "tests/unit/format/rank_scan.h"
@@ -146,7 +147,7 @@ TEST(PayloadWindowTest, ReachesBackToACheckpoint) {
     Segment segment;
     segment.number = segments[number];
     segment.first_step = segment.last_step = number;
-    return !window.Expired(segment, 0, 0);
+    return !window.Expired(segment, {segment.number, segment.number}, 0, 0);
   };
   for (int i = 1; i <= 8; ++i) step(i == 1 || i == 6);
   EXPECT_TRUE(is_there(1)) << "step 6 is within the last four";
@@ -172,10 +173,35 @@ TEST(PayloadWindowTest, ReachesBackToACheckpointOfTheOnlyStep) {
   Segment segment;
   segment.number = second;
   segment.last_step = 2;
-  EXPECT_FALSE(window.Expired(segment, 0, 0));
+  EXPECT_FALSE(window.Expired(segment, {second, second}, 0, 0));
   segment.number = second - 1;
   segment.last_step = 1;
-  EXPECT_TRUE(window.Expired(segment, 0, 0));
+  EXPECT_TRUE(window.Expired(segment, {second - 1, second - 1}, 0, 0));
+}
+
+// Of a rank whose process is gone the window stays, and with it what others keep for it.
+TEST(PayloadWindowTest, WhatCameTooLateForASegmentStaysAsLongAsThat) {
+  WindowOptions options;
+  options.keep_steps = 2;
+  options.shared_bytes = 0;
+  WindowBoard board{};
+  PayloadWindow gone(options);
+  PayloadWindow window(options);
+  ASSERT_TRUE(gone.Join(board, 1));
+  ASSERT_TRUE(window.Join(board, 2));
+  for (const uint64_t step : {1, 2, 3}) {
+    gone.BeginStep(step);
+    window.BeginStep(step);
+  }
+  gone.Close();
+  const uint32_t last = window.segment();
+  for (uint64_t step = 4; step <= 20; ++step) window.BeginStep(step);
+
+  Segment segment;
+  segment.number = last + 1;
+  segment.first_step = segment.last_step = 4;
+  EXPECT_TRUE(window.Expired(segment, {last + 1, last + 1}, 0, 0));
+  EXPECT_FALSE(window.Expired(segment, {last, last + 1}, 0, 0));
 }
 
 TEST(WindowBoardTest, AMarkKeepsWhatIsThere) {
@@ -189,6 +215,26 @@ TEST(WindowBoardTest, AMarkKeepsWhatIsThere) {
   EXPECT_EQ(board.marked_end(), 2u);
   board.Mark(2);
   EXPECT_EQ(board.marked_end(), 4u);
+}
+
+TEST(RankWriterTest, ASegmentReachesBackToWhatCameTooLate) {
+  const TempDir dir;
+  auto writer = RankWriter::Create(dir / "folder", {});
+  ASSERT_TRUE(writer) << writer.error().message;
+  const auto put = [&](uint32_t segment, const std::string& bytes) {
+    PayloadPart part;
+    part.hash = HashOf(bytes);
+    part.total_size = bytes.size();
+    part.bytes = AsBytes(bytes);
+    part.segment = segment;
+    return (*writer)->WritePayload(part).has_value();
+  };
+  ASSERT_TRUE((*writer)->AdvanceTo(14, 0));
+  ASSERT_TRUE(put(14, "a"));
+  EXPECT_EQ((*writer)->segments().back().MeantFor(), (SegmentRange{14, 14}));
+  ASSERT_TRUE(put(12, "b"));
+  ASSERT_TRUE(put(13, "c"));
+  EXPECT_EQ((*writer)->segments().back().MeantFor(), (SegmentRange{12, 14}));
 }
 
 class WindowTest : public ::testing::Test {
@@ -232,16 +278,21 @@ class WindowTest : public ::testing::Test {
   }
   // Keeps the bytes and appends an event that refers to them.
   static void Put(RankLog& log, const std::string& bytes, uint64_t& seq) {
+    ASSERT_TRUE(TryPut(log, bytes, seq));
+  }
+  // The same; false if it is not kept.
+  static bool TryPut(RankLog& log, const std::string& bytes, uint64_t& seq) {
     const Placed placed = log.PutPayload(HashOf(bytes), AsBytes(bytes), 4);
-    ASSERT_TRUE(placed.kept);
+    if (!placed.kept) return false;
     Snapshot snapshot;
     snapshot.name = "x";
     snapshot.tensor.hash = HashOf(bytes);
     snapshot.tensor.payload = static_cast<uint32_t>(PayloadState::kKept);
     snapshot.tensor.segment = placed.segment;
     EventSink* sink = log.ClaimSink(0);
-    ASSERT_TRUE(sink->Append(AsBytes(EncodeEventToString(EventHead{0, seq++, seq}, snapshot))));
+    EXPECT_TRUE(sink->Append(AsBytes(EncodeEventToString(EventHead{0, seq++, seq}, snapshot))));
     log.ReleaseSink(sink);
+    return true;
   }
   static void Begin(RankLog& log, uint64_t step, uint64_t& seq) {
     EventSink* sink = log.ClaimSink(0);
@@ -268,6 +319,31 @@ class WindowTest : public ::testing::Test {
     EXPECT_TRUE(report);
     for (const VerifyProblem& problem : report->problems) ADD_FAILURE() << problem.what;
     return *report;
+  }
+
+  // Somebody else has used up the budget.
+  void UseUp(uint64_t budget) {
+    const auto ledger = DiskLedger::Open(tails_.path(), kJob, {budget, budget});
+    ASSERT_NE(ledger, nullptr);
+    ledger->Publish(budget);
+  }
+  // Where the events say that contents are; if the reader has them.
+  static std::vector<Placed> Snapshots(const RankReader& reader) {
+    std::vector<Placed> placed;
+    const auto cursor = reader.Events();
+    while (const Event* event = cursor->Next()) {
+      if (const auto* snapshot = event->As<Snapshot>()) {
+        const bool kept = reader.PayloadSize(snapshot->tensor.hash).has_value();
+        placed.push_back({kept, snapshot->tensor.segment});
+      }
+    }
+    return placed;
+  }
+  void CheckThatAllIsThereOrDropped() {
+    const auto reader = Open();
+    for (const Placed& placed : Snapshots(*reader))
+      EXPECT_TRUE(placed.kept || reader->Dropped(placed.segment)) << "segment " << placed.segment;
+    EXPECT_EQ(Check().payloads_missing, 0u);
   }
 
   uint64_t shared_bytes_ = 0;
@@ -372,6 +448,22 @@ TEST_F(WindowTest, BytesBoundTheFiles) {
 }
 
 // Two ranks and child processes that come and go: everything that is on the disk counts.
+// All of it is put before anything is written.
+TEST_F(WindowTest, SegmentsStaySmallHoweverFarWritingIsBehind) {
+  constexpr uint64_t kSegmentBytes = 256 << 10;
+  auto log = Make({.keep_bytes = 8 * kSegmentBytes});
+  uint64_t seq = 0;
+  for (uint64_t number = 0; number < 220; ++number) Put(*log, Bytes(1, number), seq);
+  log->Flush();
+  uint64_t largest = 0;
+  for (const uint32_t number : ListSegments(Folder()))
+    largest = std::max<uint64_t>(
+        largest, std::filesystem::file_size(Folder() + "/" + SegmentFileName(number)));
+  EXPECT_LT(largest, 2 * kSegmentBytes);
+  EXPECT_GT(ListSegments(Folder()).size(), 2u);
+  EXPECT_TRUE(Has(*Open(), Bytes(1, 0)));
+}
+
 TEST_F(WindowTest, AllProcessesTogetherStayWithinTheBudget) {
   constexpr uint64_t kBudget = 4 << 20;
   const WindowOptions window{.disk_budget = kBudget};
@@ -453,26 +545,53 @@ TEST_F(WindowTest, WhatRecoveryHasNoRoomForIsSaidToBeDropped) {
     kill(getpid(), SIGKILL);
   }
   ASSERT_EQ(waitpid(pid, nullptr, 0), pid);
-  // Somebody else has used up the budget since.
-  const auto ledger = DiskLedger::Open(tails_.path(), kJob, {kBudget, kBudget});
-  ASSERT_NE(ledger, nullptr);
-  ledger->Publish(kBudget);
+  UseUp(kBudget);
 
   ASSERT_TRUE(RecoverRank(Folder(), {}));
-  const auto reader = Open();
-  EXPECT_FALSE(Has(*reader, bytes_of(kSteps)));
-  uint64_t snapshots = 0;
-  const auto cursor = reader->Events();
-  while (const Event* event = cursor->Next()) {
-    const auto* snapshot = event->As<Snapshot>();
-    if (snapshot == nullptr) continue;
-    ++snapshots;
-    EXPECT_TRUE(reader->PayloadSize(snapshot->tensor.hash) ||
-                reader->Dropped(snapshot->tensor.segment))
-        << "step " << snapshots << ", segment " << snapshot->tensor.segment;
+  EXPECT_FALSE(Has(*Open(), bytes_of(kSteps)));
+  EXPECT_EQ(Snapshots(*Open()).size(), kSteps);
+  CheckThatAllIsThereOrDropped();
+}
+
+// Of a rank to which others had left nothing while it was far behind with writing: it had made room
+// in the segment that the program was at by then, which has nothing yet, and was killed with some
+// of those before in its tail, which never had a file.
+TEST_F(WindowTest, WhatWasOnItsWayToASegmentThatNeverWasIsSaidToBeDropped) {
+  constexpr uint64_t kBudget = 1 << 20;
+  constexpr uint64_t kSteps = 9;
+  bool was_so = false;
+  // The background thread may look in between, and then is not behind.
+  for (int attempt = 0; attempt < 20 && !was_so; ++attempt) {
+    for (const TempDir* dir : {&dir_, &tails_})
+      for (const std::string& name : ListDir(dir->path())) std::filesystem::remove_all(*dir / name);
+    const pid_t pid = fork();
+    ASSERT_GE(pid, 0);
+    if (pid == 0) {
+      auto log = Make({.keep_steps = kSteps, .disk_budget = kBudget});
+      uint64_t seq = 0;
+      Begin(*log, 1, seq);
+      Put(*log, Bytes(1, 1), seq);
+      log->Flush();
+      UseUp(kBudget);
+      bool kept = TryPut(*log, Bytes(1, 2), seq);
+      for (uint64_t step = 2; kept && step <= kSteps; ++step) {
+        Begin(*log, step, seq);
+        if (step < kSteps) kept = TryPut(*log, Bytes(step), seq);
+      }
+      log->Flush();
+      kill(getpid(), SIGKILL);
+    }
+    ASSERT_EQ(waitpid(pid, nullptr, 0), pid);
+    const uint32_t newest = ListSegments(Folder()).back();
+    {
+      const auto reader = Open();
+      for (const Placed& placed : Snapshots(*reader))
+        was_so |= placed.segment < newest && !reader->Dropped(placed.segment);
+    }
+    ASSERT_TRUE(RecoverRank(Folder(), {}));
+    CheckThatAllIsThereOrDropped();
   }
-  EXPECT_EQ(snapshots, kSteps);
-  EXPECT_EQ(Check().payloads_missing, 0u);
+  EXPECT_TRUE(was_so);
 }
 
 TEST_F(WindowTest, AMarkedWindowStaysWhileTheNextOneMoves) {
