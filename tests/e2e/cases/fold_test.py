@@ -191,6 +191,29 @@ class Turns(DeviceJobs):
         recorded = self.record_ranks(["--threads"])
         self.assertSame(self.replay_all(), recorded)
 
+    def record_steps(self, *args, code=harness.EXIT_OK):
+        count = 50000
+        self.env |= self.simulated_memory(8 * 4 * count * 3 // 2)
+        args = ["--unseeded", f"--count={count}", *args]
+        run = self.record("cuda_steps", args, level="digest", env={**self.env, "CUDA_SIM_DEVICES": 4})
+        return self.checked(run, code), args
+
+    def test_a_difference_ends_those_that_are_swapped_out_too(self):
+        _, args = self.record_steps()
+        run = self.replay_all("--", harness.app("cuda_steps"), *args, "--fault=3", code=harness.EXIT_DIVERGED)
+        self.assertIn(self.TAKE_TURNS, run.stderr)
+        self.assertIn("AllReduce #9 of comm 0 (rank 1 of 4): input sendbuff differs", run.stdout)
+        for rank in (0, 2, 3):
+            self.assertIn(f"rank {rank}: stopped at AllReduce #9 of comm 0, which needs a rank whose replay has ended", run.stdout)
+
+    def test_a_rank_that_crashes_gives_its_memory_back(self):
+        recorded, _ = self.record_steps("--end=crash", code=128 + 11)
+        run = self.replay_all()
+        self.assertIn(self.TAKE_TURNS, run.stderr)
+        self.assertRegex(run.stdout, r"rank 1: SIGSEGV at .*, the same as recorded")
+        for rank in (0, 2, 3):
+            self.assertEqual(self.rank_line(run, rank), self.rank_line(recorded, rank))
+
     def test_served_ranks_wait_for_each_other(self):
         recorded = self.record_ranks(level="full")
         run = self.replay_all()
