@@ -40,6 +40,40 @@ class CudaGraphs(DeviceJobs):
     def test_captured_anew_for_each_launch(self):
         self.check_replays(["--unseeded", "--launches=20", "--again"], ranks=(0,))
 
+    def test_updated_before_each_launch(self):
+        self.check_replays(["--unseeded", "--launches=20", "--update"])
+        # Each capture is a call of its own, which is launched once.
+        outputs = [e for e in self.results(0) if e["seq_on_comm"] == CALLS + 1]
+        self.assertEqual(len({o["hash"] for e in outputs for o in e["outputs"]}), 1)
+
+    def test_updated_and_destroyed(self):
+        self.check_replays(["--unseeded", "--launches=12", "--update", "--destroy"], ranks=(0,))
+
+    def test_an_update_that_the_driver_refuses(self):
+        self.check_replays(["--unseeded", "--launches=8", "--regrown"], ranks=(1,))
+
+    def test_what_was_instantiated_from_a_clone(self):
+        self.check_replays(["--unseeded", "--launches=20", "--clone", "--destroy"])
+        outputs = [e for e in self.results(0) if e["seq_on_comm"] == 1]
+        # What the call read and what it brought are one tensor: it is in place.
+        self.assertEqual(len(outputs), 20)
+
+    def test_destroyed_as_soon_as_launched(self):
+        self.check_replays(["--unseeded", "--launches=12", "--again", "--destroy"], ranks=(0,))
+
+    def test_nodes_that_get_other_arguments(self):
+        recorded = self.check_replays(["--unseeded", "--launches=20", "--set-params"])
+        self.assertNotEqual(self.rank_line(recorded, 0),
+                            self.rank_line(self.checked(self.launch(self.PROGRAM, ["--launches=20"], n=2)), 0))
+
+    def test_updated_graphs_run_as_without_deja(self):
+        for args in (["--update"], ["--clone"], ["--regrown", "--destroy"], ["--set-params"]):
+            with self.subTest(args=args):
+                trace = f"{args[0].strip('-')}.deja"
+                plain = self.checked(self.launch(self.PROGRAM, ["--launches=6", *args], n=2))
+                recorded = self.checked(self.record(self.PROGRAM, ["--launches=6", *args], n=2, trace=trace))
+                self.assertEqual(self.rank_line(plain, 0), self.rank_line(recorded, 0))
+
     def test_larger_than_the_smallest_buffer(self):
         self.check_replays(["--unseeded", "--launches=6", "--count=100000"], ranks=(1,))
 

@@ -14,6 +14,7 @@
 #include "tests/fakes/cuda/sim_digest.h"
 #include "tests/fakes/cuda/sim_digits.h"
 #include "tests/fakes/cuda/sim_gate.h"
+#include "tests/fakes/cuda/sim_graph.h"
 #include "tests/fakes/cuda/sim_memory.h"
 #include "tests/fakes/cuda/sim_stream.h"
 
@@ -25,9 +26,6 @@ struct CUfunc_st {
   const cusim_kernel* kernel;
   const cusim::DigestKernel* digest = nullptr;  // in its place
   cusim::DigitsKernel digits = nullptr;         // or this
-};
-struct CUgraphExec_st {
-  std::vector<std::function<void()>> work;
 };
 
 namespace {
@@ -107,16 +105,33 @@ CUresult Find(CUstream handle, CUstream* stream) {
   return CUDA_SUCCESS;
 }
 
-CUresult Enqueue(CUstream handle, std::function<void()> work) {
+CUresult Enqueue(CUstream handle, std::function<void()> work,
+                 CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY) {
   if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
   std::lock_guard hold(g_driver->mutex);
   CUstream stream = nullptr;
   if (CUresult result = Find(handle, &stream); result != CUDA_SUCCESS) return result;
-  return stream->Put(std::move(work));
+  return stream->Put(std::move(work), type);
 }
 
 const void* Pointer(CUdeviceptr address) {
   return reinterpret_cast<const void*>(static_cast<uintptr_t>(address));
+}
+
+// What a launch with these parameters does; null: it cannot be.
+std::function<void()> KernelWork(CUfunction function, unsigned int grid, unsigned int threads,
+                                 void** params) {
+  if (function->digest != nullptr)
+    return cusim::DigestWork(*function->digest, grid, threads, params);
+  if (function->digits != nullptr) return function->digits(params);
+  std::vector<uint64_t> words(function->kernel->params);
+  for (size_t i = 0; i < words.size(); ++i) std::memcpy(&words[i], params[i], sizeof words[i]);
+  return [function, words]() mutable {
+    std::vector<void*> pointers;
+    pointers.reserve(words.size());
+    for (uint64_t& word : words) pointers.push_back(&word);
+    function->kernel->run(pointers.data());
+  };
 }
 
 CUresult AllocateAt(CUdeviceptr* address, Memory kind, size_t bytes) {
@@ -339,10 +354,13 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream 
   // Memory that is not pinned is read before the call returns, and has been written by then.
   if (cusim::KindOf(Pointer(from)) == Memory::kPageable) {
     std::string staged(static_cast<const char*>(source), bytes);
-    return Enqueue(stream, [target, staged] { std::memcpy(target, staged.data(), staged.size()); });
+    return Enqueue(
+        stream, [target, staged] { std::memcpy(target, staged.data(), staged.size()); },
+        CU_GRAPH_NODE_TYPE_MEMCPY);
   }
-  const CUresult result =
-      Enqueue(stream, [target, source, bytes] { std::memcpy(target, source, bytes); });
+  const CUresult result = Enqueue(
+      stream, [target, source, bytes] { std::memcpy(target, source, bytes); },
+      CU_GRAPH_NODE_TYPE_MEMCPY);
   if (result != CUDA_SUCCESS || cusim::KindOf(Pointer(to)) != Memory::kPageable) return result;
   return cuStreamSynchronize(stream);
 }
@@ -463,16 +481,13 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long) {
-  const cusim::ApiCall call;
-  *exec = new CUgraphExec_st{graph->work};
-  return CUDA_SUCCESS;
-}
-
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
   const cusim::ApiCall call;
-  return Enqueue(stream, [exec] {
-    for (const auto& work : exec->work) work();
+  // What the graph is when it is launched.
+  cusim::NodesPtr nodes = cusim::NodesOf(exec);
+  if (nodes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return Enqueue(stream, [nodes] {
+    for (const cusim::Node& node : *nodes) node.work();
   });
 }
 
@@ -508,7 +523,8 @@ CUresult cuEventQuery(CUevent event) {
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
   const cusim::ApiCall call;
-  return Enqueue(stream, [function, data] { function(data); });
+  return Enqueue(
+      stream, [function, data] { function(data); }, CU_GRAPH_NODE_TYPE_HOST);
 }
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
@@ -546,19 +562,18 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid, unsigned int, un
                         unsigned int threads, unsigned int, unsigned int, unsigned int,
                         CUstream stream, void** params, void**) {
   const cusim::ApiCall call;
-  if (function->digest != nullptr) {
-    std::function<void()> run = cusim::DigestWork(*function->digest, grid, threads, params);
-    return run == nullptr ? CUDA_ERROR_INVALID_VALUE : Enqueue(stream, std::move(run));
-  }
-  if (function->digits != nullptr) return Enqueue(stream, function->digits(params));
-  std::vector<uint64_t> words(function->kernel->params);
-  for (size_t i = 0; i < words.size(); ++i) std::memcpy(&words[i], params[i], sizeof words[i]);
-  return Enqueue(stream, [function, words]() mutable {
-    std::vector<void*> pointers;
-    pointers.reserve(words.size());
-    for (uint64_t& word : words) pointers.push_back(&word);
-    function->kernel->run(pointers.data());
-  });
+  std::function<void()> work = KernelWork(function, grid, threads, params);
+  if (work == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return Enqueue(stream, std::move(work), CU_GRAPH_NODE_TYPE_KERNEL);
+}
+
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
+                                           const CUDA_KERNEL_NODE_PARAMS_v2* params) {
+  const cusim::ApiCall call;
+  std::function<void()> work =
+      KernelWork(params->func, params->gridDimX, params->blockDimX, params->kernelParams);
+  if (work == nullptr || node->type != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_ERROR_INVALID_VALUE;
+  return cusim::SetNode(exec, node->place, {node->type, std::move(work)});
 }
 
 }  // extern "C"

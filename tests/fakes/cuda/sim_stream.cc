@@ -46,10 +46,10 @@ CUstream_st::CUstream_st(CUcontext its_context, bool is_blocking)
   std::thread([this] { Run(); }).detach();
 }
 
-CUresult CUstream_st::Put(std::function<void()> work) {
+CUresult CUstream_st::Put(std::function<void()> work, CUgraphNodeType type) {
   if (capture != nullptr) {
     if (capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    capture->work.push_back(std::move(work));
+    capture->nodes.push_back({type, std::move(work)});
     return CUDA_SUCCESS;
   }
   // The legacy stream and those that block wait for each other.

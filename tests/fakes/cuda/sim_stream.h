@@ -14,12 +14,30 @@
 
 #include "include/compat/cuda.h"
 
+namespace cusim {
+
+// An operation of a graph.
+struct Node {
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+  std::function<void()> work;
+};
+
+}  // namespace cusim
+
+// Which node of a graph, and of what was cloned or instantiated from it.
+struct CUgraphNode_st {
+  size_t place = 0;
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+};
+
 // A sequence of operations, in an order that respects what depends on what.
 struct CUgraph_st {
-  std::vector<std::function<void()>> work;
+  std::vector<cusim::Node> nodes;
+  std::vector<CUgraphNode> handles;  // once somebody has asked for them
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   std::thread::id thread;
   bool broken = false;
+  bool destroyed = false;
 };
 
 namespace cusim {
@@ -55,7 +73,7 @@ struct CUstream_st {
   CUstream_st(CUcontext context, bool is_blocking);
 
   // Puts work at the end, or into the graph that is being captured.
-  CUresult Put(std::function<void()> work);
+  CUresult Put(std::function<void()> work, CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY);
   // Where everything that has been put so far is done.
   cusim::MarkPtr Tail();
 

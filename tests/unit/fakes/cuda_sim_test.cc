@@ -159,6 +159,48 @@ TEST_F(CudaSimTest, AGraphRunsWhatWasCapturedAtEachLaunch) {
   EXPECT_EQ(Value(memory, stream_), 3);
 }
 
+TEST_F(CudaSimTest, AnUpdateIsOfLaterLaunches) {
+  CUdeviceptr memory = Ints(2);
+  const CUdeviceptr second = memory + sizeof(int);
+  CUgraph graphs[3] = {};
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    Launch(i == 0 ? memory : second, 1, stream_);
+    if (i == 2) Launch(memory, 1, stream_);
+    ASSERT_EQ(cuStreamEndCapture(stream_, &graphs[i]), CUDA_SUCCESS);
+  }
+  CUgraphExec exec = nullptr;
+  CUgraphExecUpdateResultInfo info{};
+  ASSERT_EQ(cuGraphInstantiateWithFlags(&exec, graphs[0], 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphLaunch(exec, stream_), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphExecUpdate_v2(exec, graphs[1], &info), CUDA_SUCCESS);
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(cuGraphLaunch(exec, stream_), CUDA_SUCCESS);
+  EXPECT_EQ(Value(memory, stream_), 1);
+  EXPECT_EQ(Value(second, stream_), 2);
+  EXPECT_EQ(cuGraphExecUpdate_v2(exec, graphs[2], &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+  EXPECT_EQ(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+  ASSERT_EQ(cuGraphLaunch(exec, stream_), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphExecDestroy(exec), CUDA_SUCCESS);
+  EXPECT_EQ(cuGraphLaunch(exec, stream_), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(Value(second, stream_), 3);
+}
+
+TEST_F(CudaSimTest, ACloneIsAGraphOfItsOwn) {
+  CUdeviceptr memory = Ints(1);
+  CUgraph graph = nullptr;
+  CUgraph clone = nullptr;
+  CUgraphExec exec = nullptr;
+  ASSERT_EQ(cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  Launch(memory, 1, stream_);
+  ASSERT_EQ(cuStreamEndCapture(stream_, &graph), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphClone(&clone, graph), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+  EXPECT_EQ(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(cuGraphInstantiateWithFlags(&exec, clone, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphLaunch(exec, stream_), CUDA_SUCCESS);
+  EXPECT_EQ(Value(memory, stream_), 1);
+}
+
 TEST_F(CudaSimTest, WhatBreaksACaptureIsSeen) {
   const int broken = cusim_broken_captures();
   CUevent event = nullptr;

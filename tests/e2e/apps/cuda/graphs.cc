@@ -10,6 +10,14 @@
 //   --thread-local    captured in that mode; default: global
 //   --two-execs       the graph is instantiated twice; both are launched, one behind the other
 //   --again           captured anew before every launch
+//   --update          captured anew before every launch, and the graph that is launched updated
+//   with it
+//   --regrown         the same with one kernel more from launch 4 on, which no update can bring
+//   --clone           every second launch is of what was instantiated from a clone
+//   --destroy         graphs are destroyed once they are instantiated, and, with --again,
+//   instantiated ones
+//                     as soon as they are launched
+//   --set-params      a kernel of the graph gets other arguments before every launch
 //   --fault=N         one input of launch N is changed (on rank 1)
 //   --die-at=N        SIGKILL (on every rank) when launch N is done
 #include <sys/random.h>
@@ -36,7 +44,8 @@ struct Step {
   CUdeviceptr all = Device::Floats(count * static_cast<size_t>(job_size()));
   CUdeviceptr total = Device::Floats(count);
 
-  void Enqueue(CUstream stream) const {
+  void Enqueue(CUstream stream, bool longer = false) const {
+    if (longer) device.Fill(came, count, 7, stream);
     const int next = (job_rank() + 1) % job_size();
     const int previous = (job_rank() + job_size() - 1) % job_size();
     device.Mix(data, total, count, stream);
@@ -56,10 +65,10 @@ struct Step {
   }
 };
 
-CUgraph Captured(const Step& step, CUstream stream, CUstreamCaptureMode mode) {
+CUgraph Captured(const Step& step, CUstream stream, CUstreamCaptureMode mode, bool longer = false) {
   CUgraph graph = nullptr;
   CUDA_CHECK(cuStreamBeginCapture_v2(stream, mode));
-  step.Enqueue(stream);
+  step.Enqueue(stream, longer);
   CUDA_CHECK(cuStreamEndCapture(stream, &graph));
   return graph;
 }
@@ -68,6 +77,52 @@ CUgraphExec Instantiated(CUgraph graph) {
   CUgraphExec exec = nullptr;
   CUDA_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
   return exec;
+}
+
+CUgraph Cloned(CUgraph graph) {
+  CUgraph clone = nullptr;
+  CUDA_CHECK(cuGraphClone(&clone, graph));
+  return clone;
+}
+
+// Makes the executable graph do what `graph` does; anew, if there is more or less to do.
+void Update(CUgraphExec& exec, CUgraph graph) {
+  CUgraphExecUpdateResultInfo info{};
+  const CUresult result = cuGraphExecUpdate_v2(exec, graph, &info);
+  if (result == CUDA_SUCCESS) return;
+  if (result != CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE) CUDA_CHECK(result);
+  CUDA_CHECK(cuGraphExecDestroy(exec));
+  exec = Instantiated(graph);
+}
+
+// The last kernel of the graph: total is mixed with what the broadcast has brought.
+CUgraphNode LastKernel(CUgraph graph) {
+  size_t count = 0;
+  CUDA_CHECK(cuGraphGetNodes(graph, nullptr, &count));
+  std::vector<CUgraphNode> nodes(count);
+  CUDA_CHECK(cuGraphGetNodes(graph, nodes.data(), &count));
+  CUgraphNode last = nullptr;
+  for (CUgraphNode node : nodes) {
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    CUDA_CHECK(cuGraphNodeGetType(node, &type));
+    if (type == CU_GRAPH_NODE_TYPE_KERNEL) last = node;
+  }
+  return last;
+}
+
+// From now on it is mixed with the first `count` floats only.
+void SetParams(CUgraphExec exec, CUgraphNode node, const Step& step, uint64_t count) {
+  CUdeviceptr to = step.total;
+  CUdeviceptr from = step.all;
+  void* arguments[] = {&to, &from, &count};
+  CUDA_KERNEL_NODE_PARAMS_v2 params{};
+  params.func = step.device.mix;
+  params.gridDimX = 64;
+  params.gridDimY = params.gridDimZ = 1;
+  params.blockDimX = 256;
+  params.blockDimY = params.blockDimZ = 1;
+  params.kernelParams = arguments;
+  CUDA_CHECK(cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
 }
 
 }  // namespace
@@ -93,11 +148,18 @@ int main(int argc, char** argv) {
   device.Fill(step.data, count, 1, stream);
   CUDA_CHECK(cuStreamSynchronize(stream));
 
+  const bool update = Has(argc, argv, "--update");
+  const bool regrown = Has(argc, argv, "--regrown");
+  const bool destroy = Has(argc, argv, "--destroy");
+  CUgraphNode last_kernel = nullptr;
   std::vector<CUgraphExec> execs;
   for (int i = 0; i < graphs; ++i) {
     CUgraph graph = Captured(step, stream, mode);
     execs.push_back(Instantiated(graph));
     if (Has(argc, argv, "--two-execs")) execs.push_back(Instantiated(graph));
+    if (Has(argc, argv, "--clone")) execs.push_back(Instantiated(Cloned(graph)));
+    if (Has(argc, argv, "--set-params")) last_kernel = LastKernel(graph);
+    if (destroy) CUDA_CHECK(cuGraphDestroy(graph));
   }
   unsigned seeds = 0;
   for (int launch = 1; launch <= launches; ++launch) {
@@ -108,8 +170,19 @@ int main(int argc, char** argv) {
     const bool on_second = Has(argc, argv, "--on-second") && launch % 2 == 0;
     CUstream where = on_second ? second : stream;
     device.Fill(step.data, count, seed, where);
-    if (again) execs[0] = Instantiated(Captured(step, where, mode));
-    CUDA_CHECK(cuGraphLaunch(execs[static_cast<size_t>(launch) % execs.size()], where));
+    if (again || update || regrown) {
+      CUgraph graph = Captured(step, where, mode, regrown && launch >= 4);
+      if (again)
+        execs[0] = Instantiated(graph);
+      else
+        Update(execs[0], graph);
+      if (destroy) CUDA_CHECK(cuGraphDestroy(graph));
+    }
+    CUgraphExec exec = execs[static_cast<size_t>(launch) % execs.size()];
+    if (last_kernel != nullptr)
+      SetParams(exec, last_kernel, step, count / static_cast<size_t>(launch % 3 + 1));
+    CUDA_CHECK(cuGraphLaunch(exec, where));
+    if (again && destroy) CUDA_CHECK(cuGraphExecDestroy(exec));
     // The streams are not ordered with each other otherwise.
     if (Has(argc, argv, "--on-second")) CUDA_CHECK(cuStreamSynchronize(where));
     if (launch == die_at) {
