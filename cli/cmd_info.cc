@@ -9,6 +9,7 @@
 #include "cli/checkpoint_story.h"
 #include "cli/child_story.h"
 #include "cli/command.h"
+#include "cli/event_words.h"
 #include "cli/input_story.h"
 #include "cli/job_story.h"
 #include "cli/output.h"
@@ -152,6 +153,11 @@ nlohmann::json ToJson(const RankRow& row, Symbolizer& symbolizer) {
                              {"nranks", comm.nranks},
                              {"operations", comm.last_seq},
                              {"name", comm.name}});
+    for (const auto& [api, choice] : comm.choices)
+      json["comms"].back()["last_choices"].push_back({{"call", choice.call},
+                                                      {"algorithm", choice.algorithm},
+                                                      {"protocol", choice.protocol},
+                                                      {"channels", choice.channels}});
     if (!comm.given_up_by.empty())
       json["comms"].back()["given_up"] = {{"by", comm.given_up_by}, {"under_way", comm.under_way}};
   }
@@ -197,6 +203,9 @@ void PrintRank(const RankRow& row) {
     std::string name = comm.name.empty() ? "" : fmt::format(" \"{}\"", comm.name);
     PrintLine(fmt::format("  comm {}{}: rank {} of {}, {} operations{}{}", number, name, comm.rank,
                           comm.nranks, HumanCount(comm.last_seq), origin, GivenUpText(comm)));
+    for (const auto& [api, choice] : comm.choices)
+      PrintLine(fmt::format("    last {}: {}", choice.call,
+                            ChoiceText(choice.algorithm, choice.protocol, choice.channels)));
   }
   const size_t most = g_options.children ? row.children.size() : kMostChildren;
   for (const std::string& line : ChildLines(row.children, most)) PrintLine("  " + line);

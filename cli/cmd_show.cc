@@ -92,6 +92,10 @@ struct Filter {
       return calls.count(story.ApiName(enter->api)) +
                  calls.count("nccl" + story.ApiName(enter->api)) !=
              0;
+    if (const auto* chosen = event.As<format::AlgorithmChosen>())
+      return calls.count(story.ApiName(chosen->api)) +
+                 calls.count("nccl" + story.ApiName(chosen->api)) !=
+             0;
     if (const auto* input = event.As<format::Input>())
       return calls.count(story.ApiName(input->api)) != 0;
     if (const auto* run = event.As<format::ClockRun>()) {
@@ -116,6 +120,9 @@ struct Filter {
     } else if (const auto* results = event.As<format::CallResults>()) {
       comm = results->comm;
       if (results->comm != 0) comm_seq = results->comm_seq;
+    } else if (const auto* chosen = event.As<format::AlgorithmChosen>()) {
+      comm = chosen->comm;
+      comm_seq = chosen->comm_seq;
     } else if (const auto* created = event.As<format::CommCreated>()) {
       comm = created->comm;
     }

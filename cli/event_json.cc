@@ -51,6 +51,15 @@ struct JsonWriter {
     json[m.comm != 0 ? "seq_on_comm" : "enter"] = m.comm_seq;
     json["outputs"] = TensorsToJson(m.outputs);
   }
+  void operator()(const format::AlgorithmChosen& m) const {
+    json["call"] = story.ApiName(m.api);
+    json["comm"] = m.comm - 1;
+    json["seq_on_comm"] = m.comm_seq;
+    json["algorithm"] = m.algorithm;
+    json["protocol"] = m.protocol;
+    if (m.channels != 0) json["channels"] = m.channels;
+    if (m.warps != 0) json["warps"] = m.warps;
+  }
   void operator()(const format::Input& m) const {
     json["call"] = story.ApiName(m.api);
     json["key"] = m.key;

@@ -163,6 +163,10 @@ struct Describer {
         m.comm == 0 ? fmt::format(" of call {}", m.comm_seq) : OperationText(m.comm, m.comm_seq);
     return "results" + of + TensorList(m.outputs, "out");
   }
+  std::string operator()(const format::AlgorithmChosen& m) const {
+    return "chosen for " + story.ApiName(m.api) + OperationText(m.comm, m.comm_seq) + ": " +
+           ChoiceText(m.algorithm, m.protocol, m.channels);
+  }
   std::string operator()(const format::Input& m) const {
     std::string text = fmt::format("input {} key={} -> {}", story.ApiName(m.api), m.key, m.result);
     if (m.error != 0) text += fmt::format(" errno {}", m.error);

@@ -21,6 +21,7 @@ constexpr std::array kKinds = {
     KindRow{format::EventKind::kCallEnter, "enter"},
     KindRow{format::EventKind::kCallLeave, "leave"},
     KindRow{format::EventKind::kCallResults, "results"},
+    KindRow{format::EventKind::kAlgorithmChosen, "algorithm"},
     KindRow{format::EventKind::kInput, "input"},
     KindRow{format::EventKind::kClockRun, "clocks"},
     KindRow{format::EventKind::kStep, "step"},
@@ -80,6 +81,12 @@ std::string OptimizerName(uint32_t optimizer) {
   constexpr std::array kNames = {"SGD", "Adam", "AdamW"};
   if (optimizer == 0 || optimizer > kNames.size()) return fmt::format("optimizer {}", optimizer);
   return kNames[optimizer - 1];
+}
+
+std::string ChoiceText(std::string_view algorithm, std::string_view protocol, uint32_t channels) {
+  std::string text = fmt::format("{} {}", algorithm, protocol);
+  if (channels != 0) text += fmt::format(", {} channel{}", channels, channels == 1 ? "" : "s");
+  return text;
 }
 
 std::string HashText(const Hash128& hash) {

@@ -5,6 +5,7 @@
 #define DEJA_CLI_EVENT_WORDS_H_
 
 #include <string>
+#include <string_view>
 
 #include "common/ids.h"
 #include "format/clock_run.h"
@@ -23,6 +24,8 @@ std::string DTypeText(uint64_t dtype);
 std::string ClockName(format::ClockSource source);
 // "Adam"; "optimizer 77" for one that this version does not know.
 std::string OptimizerName(uint32_t optimizer);
+// "RING LL128, 2 channels"
+std::string ChoiceText(std::string_view algorithm, std::string_view protocol, uint32_t channels);
 // In hexadecimal.
 std::string HashText(const Hash128& hash);
 

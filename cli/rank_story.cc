@@ -105,6 +105,12 @@ class StoryBuilder {
     if (created.parent != 0) comm.parent = created.parent - 1;
     comm.name = std::string(created.name);
   }
+  void On(const format::Event&, const format::AlgorithmChosen& chosen) {
+    auto comm = story_.comms.find(chosen.comm - 1);
+    if (comm == story_.comms.end()) return;
+    comm->second.choices[chosen.api] = {story_.ApiName(chosen.api), std::string(chosen.algorithm),
+                                        std::string(chosen.protocol), chosen.channels};
+  }
   void On(const format::Event&, const format::AsyncError& error) {
     auto comm = story_.comms.find(error.comm - 1);
     if (error.given_up_by == 0 || comm == story_.comms.end()) return;
@@ -225,7 +231,7 @@ std::map<size_t, uint32_t> BatchesToRead(const format::RankReader& reader) {
     TakeWhatTheyDid(reader, i, threads);
     before = i;
   }
-  for (const EventKind kind : {EventKind::kStep, EventKind::kNote})
+  for (const EventKind kind : {EventKind::kStep, EventKind::kNote, EventKind::kAlgorithmChosen})
     if (const size_t last = LastWith(batches, kind); last < end)
       wanted[last] |= static_cast<uint32_t>(KindBit(kind));
   if (end != 0) wanted[end - 1] = kAll;

@@ -37,6 +37,14 @@ struct CallStory {
   [[nodiscard]] std::string Describe() const;
 };
 
+// What NCCL has chosen for the collectives of one kind.
+struct ChoiceStory {
+  std::string call;       // "AllReduce"
+  std::string algorithm;  // "RING"
+  std::string protocol;   // "LL128"
+  uint32_t channels = 0;  // 0: not told
+};
+
 struct CommStory {
   uint32_t number = 0;  // CommId
   uint64_t hash = 0;
@@ -46,6 +54,8 @@ struct CommStory {
   std::string name;
   uint64_t last_seq = 0;               // of the last operation
   std::optional<CallStory> last_call;  // that operation
+  std::map<uint32_t, ChoiceStory>
+      choices;  // by api id: for the last ones of each kind that were read
   // Cut short: by which call ("CommAbort"), and how many tensors were under way.
   std::string given_up_by;
   uint32_t under_way = 0;

@@ -144,6 +144,17 @@ struct CallResults {
   InlineVec<Tensor, kMaxCallTensors> outputs;
 };
 
+// How the library has carried out a collective, as it told of itself.
+struct AlgorithmChosen {
+  uint32_t comm = 0;
+  uint64_t comm_seq = 0;
+  uint32_t api = 0;
+  std::string_view algorithm;  // "RING"
+  std::string_view protocol;   // "LL128"
+  uint32_t channels = 0;       // 0: not told
+  uint32_t warps = 0;
+};
+
 struct Input {
   uint32_t api = 0;
   uint64_t key = 0;
@@ -397,6 +408,7 @@ enum class EventKind : uint32_t {
   kSnapshot = 9,
   kNote = 10,
   kClockRun = 11,
+  kAlgorithmChosen = 12,
   kThreadStart = 16,
   kThreadEnd = 17,
   kCommCreated = 18,
@@ -424,11 +436,11 @@ struct EventHead {
 };
 
 // std::monostate: an event whose kind this reader does not know (written by a newer Deja).
-using EventBody =
-    std::variant<std::monostate, CallEnter, CallLeave, CallResults, Input, Step, Snapshot, Note,
-                 ClockRun, ThreadStart, ThreadEnd, CommCreated, ModuleLoaded, StackDefined, Crash,
-                 ProcessExit, Degraded, AsyncError, HandleDefined, InputFile, FileRead,
-                 ConnectionOpened, Transfer, Child, WindowChange, Checkpoint, OptimizerUpdate>;
+using EventBody = std::variant<std::monostate, CallEnter, CallLeave, CallResults, Input, Step,
+                               Snapshot, Note, ClockRun, ThreadStart, ThreadEnd, CommCreated,
+                               ModuleLoaded, StackDefined, Crash, ProcessExit, Degraded, AsyncError,
+                               HandleDefined, InputFile, FileRead, ConnectionOpened, Transfer,
+                               Child, WindowChange, Checkpoint, OptimizerUpdate, AlgorithmChosen>;
 
 struct Event : EventHead {
   EventBody body;
@@ -626,6 +638,10 @@ DEJA_VISIT(CallEnter) {
 }
 DEJA_VISIT(CallLeave) { v(1, m.enter_seq); v(2, m.result); v(3, m.outs); v(4, m.blob); }
 DEJA_VISIT(CallResults) { v(1, m.comm); v(2, m.comm_seq); v(3, m.outputs); }
+DEJA_VISIT(AlgorithmChosen) {
+  v(1, m.comm); v(2, m.comm_seq); v(3, m.api); v(4, m.algorithm); v(5, m.protocol); v(6, m.channels);
+  v(7, m.warps);
+}
 DEJA_VISIT(Input) {
   v(1, m.api); v(2, m.key); v(3, m.result); v(4, m.error); v(5, m.data); v(6, m.hash);
   v(7, m.segment);
@@ -794,6 +810,8 @@ template <>
 inline constexpr EventKind kKindOf<Checkpoint> = EventKind::kCheckpoint;
 template <>
 inline constexpr EventKind kKindOf<OptimizerUpdate> = EventKind::kOptimizerUpdate;
+template <>
+inline constexpr EventKind kKindOf<AlgorithmChosen> = EventKind::kAlgorithmChosen;
 
 }  // namespace deja::format
 
