@@ -1,5 +1,6 @@
 // What the calls of the NCCL API share: the enter and leave records.
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "include/compat/nccl.h"
@@ -86,6 +87,20 @@ void AddKeys(const Call& call, Blob& blob) {
   const auto count = ValueAt<uint32_t>(call.ArgOf(Role::kOutInt));
   for (uint32_t i = 0; table != nullptr && i < count && table[i] != nullptr; ++i)
     blob.Add(table[i], strnlen(table[i], kMaxText) + 1);
+}
+
+// Once for each communicator with windows, which may be for collectives alone.
+void SayWindows(Recording& rec, const Call& call) {
+  Communicator* comm = rec.comms.Find(call.ArgOf(Role::kComm));
+  if (comm == nullptr || comm->has_windows.exchange(true)) return;
+  char reason[128];
+  const int size = std::snprintf(
+      reason, sizeof reason,
+      "bytes that other ranks put into the windows of comm %u by one-sided operations",
+      comm->number);
+  format::Degraded degraded;
+  degraded.reason = {reason, static_cast<size_t>(size)};
+  rec.writer.Write(degraded);
 }
 
 bool IsQueryWithoutRecord(uint32_t id) {
@@ -249,6 +264,7 @@ void RecorderEngine::RecordPlain(Recording& rec, Call& call) {
   ErrnoKeeper keep;
   WriteLeave(rec, call, enter_seq);
   if (call.result != ncclSuccess) return;
+  if (static_cast<NcclApi>(call.info->id) == NcclApi::ncclCommWindowRegister) SayWindows(rec, call);
   if (int handle = call.info->Find(Role::kHandle);
       handle >= 0 && call.info->klass == preload::ApiClass::kRegistration)
     rec.handles.Forget(KindOfHandle(call), call.args[handle]);

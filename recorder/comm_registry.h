@@ -34,6 +34,7 @@ struct Communicator {
   std::atomic<uint64_t> stream{0};       // of a generator of cuRAND's: what it works on
   // Operations up to this one whose results have not come are given up: an abort has cut them.
   std::atomic<uint64_t> given_up_to{0};
+  std::atomic<bool> has_windows{false};
   std::atomic<uint32_t> under_way{0};  // results that a device is to bring
   SpinLock pending_lock;
   OpList pending;  // operations that are in progress (non-blocking communicators)
