@@ -50,6 +50,19 @@ bool ComesLater(const Recording& rec, const BufferUse& use) {
   return rec.config.level != Level::kOrder && !use.empty() && DeviceReads::Needed(use.data);
 }
 
+IssuedCollective Issued(const Call& call) {
+  IssuedCollective issued;
+  if (call.info->klass != preload::ApiClass::kCollective) return issued;
+  issued.info = call.info;
+  issued.send = call.Arg<const void*>(0);
+  const bool in_place = call.info->params[0].role == Role::kInRootOut;
+  issued.recv = call.Arg<const void*>(in_place ? 0 : 1);
+  issued.count = call.ArgOf(Role::kCount);
+  issued.element_size = preload::ElementSize(static_cast<uint32_t>(call.ArgOf(Role::kDType)));
+  issued.root = static_cast<int>(call.ArgOf(Role::kRoot));
+  return issued;
+}
+
 }  // namespace
 
 uint64_t RecorderEngine::EnterOperation(Recording& rec, const Call& call, Communicator* comm,
@@ -84,12 +97,17 @@ void RecorderEngine::RecordOperation(Recording& rec, Call& call) {
   Communicator* comm = rec.comms.Find(call.ArgOf(Role::kComm));
   PendingOp op;
   op.stream = call.ArgOf(Role::kStream);
+  if (rec.choices.told() && comm != nullptr) op.issued = Issued(call);
   const uint64_t enter_seq = EnterOperation(rec, call, comm, op);
-  call.invoke(call);
+  {
+    const NcclChoices::Open open(rec, &op, nullptr);
+    call.invoke(call);
+  }
   ErrnoKeeper keep;
   bool accepted = call.result == ncclSuccess || call.result == ncclInProgress;
-  if (accepted && !op.output.empty()) {
-    preload::ThreadRecord& self = preload::Self();
+  preload::ThreadRecord& self = preload::Self();
+  const bool is_described = self.group_depth > 0 && op.issued.info != nullptr;
+  if (accepted && (!op.output.empty() || is_described)) {
     bool later = self.group_depth > 0 || call.result == ncclInProgress;
     PendingOp* kept = later ? rec.ops.Get() : nullptr;
     ThreadState* state = StateOf(self);
@@ -103,10 +121,12 @@ void RecorderEngine::RecordOperation(Recording& rec, Call& call) {
       comm->pending.Push(kept);
     }
   }
+  rec.choices.WriteLate();
   WriteLeave(rec, call, enter_seq);
 }
 
 void RecorderEngine::WriteResults(Recording& rec, const PendingOp& op) {
+  if (op.output.empty()) return;  // kept for what NCCL says of it
   format::Tensor tensor = DescriptionOf(op.output);
   if (ComesLater(rec, op.output))
     return rec.device_reads.Ask({op.comm, op.comm_seq, op.series}, tensor, op.output.bytes,
@@ -128,7 +148,9 @@ void RecorderEngine::WriteAll(Recording& rec, OpList list) {
 
 void RecorderEngine::WriteAborted(Recording& rec, OpList list) {
   while (PendingOp* op = list.Pop()) {
-    rec.device_reads.WriteAborted({op->comm, op->comm_seq, op->series}, DescriptionOf(op->output));
+    if (!op->output.empty())
+      rec.device_reads.WriteAborted({op->comm, op->comm_seq, op->series},
+                                    DescriptionOf(op->output));
     rec.ops.Put(op);
   }
 }
@@ -140,8 +162,13 @@ void RecorderEngine::DropAll(Recording& rec, OpList list) {
 void RecorderEngine::RecordGroup(Recording& rec, Call& call) {
   auto api = static_cast<NcclApi>(call.info->id);
   const uint64_t enter_seq = WritePlainEnter(rec, call);
-  call.invoke(call);
+  {
+    auto* state = static_cast<ThreadState*>(preload::Self().engine_state);
+    const NcclChoices::Open open(rec, nullptr, state == nullptr ? nullptr : &state->group_ops);
+    call.invoke(call);
+  }
   ErrnoKeeper keep;
+  rec.choices.WriteLate();
   preload::ThreadRecord& self = preload::Self();
   if (api == NcclApi::ncclGroupStart && call.result == ncclSuccess) ++self.group_depth;
   // Ends the group, and nothing of it happens.
@@ -169,6 +196,10 @@ void RecorderEngine::EndGroup(Recording& rec, ThreadState& state, uint64_t resul
   if (result == ncclSuccess) return WriteAll(rec, ops);
   if (result != ncclInProgress) return DropAll(rec, ops);
   while (PendingOp* op = ops.Pop()) {
+    if (op->output.empty()) {
+      rec.ops.Put(op);
+      continue;
+    }
     Communicator* comm = rec.comms.ByWire(op->comm);
     Hold hold(comm->pending_lock);
     comm->pending.Push(op);
@@ -179,6 +210,7 @@ void RecorderEngine::EndGroup(Recording& rec, ThreadState& state, uint64_t resul
 void RecorderEngine::RecordAsyncError(Recording& rec, Call& call) {
   call.invoke(call);
   ErrnoKeeper keep;
+  rec.choices.WriteLate();
   auto* out = call.Arg<ncclResult_t*>(call.info->Find(Role::kOutResult));
   Communicator* comm = rec.comms.Find(call.ArgOf(Role::kComm));
   if (call.result != ncclSuccess || out == nullptr || *out == ncclInProgress) return;

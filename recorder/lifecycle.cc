@@ -96,6 +96,7 @@ void RecorderEngine::RecordLifecycle(Recording& rec, Call& call) {
       int rank = call.info->Find(Role::kRank) >= 0 ? IntArg(call, Role::kRank) : 0;
       rec.BecomeRank(rank, IntArg(call, Role::kNRanks));
     }
+    rec.choices.WriteLate();
     FillEnter(rec, call, enter, blob);
     enter_seq = rec.writer.Write(enter);
     if (comm != nullptr && CutsShort(call)) GiveUp(rec, call, *comm);
@@ -181,6 +182,7 @@ bool RecorderEngine::Created(Recording& rec, const PendingComm& made) {
   created.name = made.name;
   created.device = -1;
   rec.writer.Write(created);
+  rec.choices.OnCommunicator();
   return true;
 }
 

@@ -28,6 +28,7 @@ class NodeList {
     if (node != nullptr) first_ = node->next;
     return node;
   }
+  [[nodiscard]] Node* first() const { return first_; }
   [[nodiscard]] uint32_t size() const {
     uint32_t count = 0;
     for (Node* node = first_; node != nullptr; node = node->next) ++count;

@@ -11,6 +11,17 @@
 
 namespace deja::recorder {
 
+// A collective of NCCL's as the program asked for it, by which NCCL's description of it is known
+// again (nccl_choices.h).
+struct IssuedCollective {
+  const preload::ApiInfo* info = nullptr;  // null: it is none, or has been described
+  const void* send = nullptr;
+  const void* recv = nullptr;
+  uint64_t count = 0;
+  uint32_t element_size = 0;
+  int root = 0;
+};
+
 struct PendingOp {
   PendingOp* next = nullptr;
   uint32_t comm = 0;  // number + 1
@@ -18,6 +29,7 @@ struct PendingOp {
   uint32_t series = 0;  // of the results
   uint64_t stream = 0;
   preload::BufferUse output;
+  IssuedCollective issued;
 };
 
 using OpList = NodeList<PendingOp>;

@@ -116,6 +116,7 @@ void RecorderEngine::OnExit(int code, preload::ExitHow how) {
   if (code == preload::kExitCodeUnknown) return;  // the last handler of exit knows it
   InputFiles::FinishAll(*rec);
   DrainDevice();
+  rec->choices.WriteLate();
   if (how != preload::ExitHow::kExec && rec->exit_recorded.exchange(true)) return;
   rec->writer.Write(format::ProcessExit{code, static_cast<uint32_t>(how)});
   // As in OnCrash: the other ranks should keep what they have of this moment.

@@ -23,6 +23,7 @@
 #include "recorder/input_files.h"
 #include "recorder/machine_files.h"
 #include "recorder/mpi_state.h"
+#include "recorder/nccl_choices.h"
 #include "recorder/pending_ops.h"
 #include "recorder/process_facts.h"
 #include "recorder/seen_inputs.h"
@@ -72,6 +73,7 @@ class Recording {
   MpiState mpi{writer};
   OpPool ops;
   DeviceReads device_reads{*this};
+  NcclChoices choices{*this};
   SeenInputs seen_inputs;
   MachineRecorder machine_files;
   InputFiles input_files{config};

@@ -9,7 +9,8 @@
 // return address, by which the C library knows who asks. dlvsym needs no hook: NCCL's symbols have
 // no versions, and dlvsym finds only symbols that have one. Nor does dlopen: whatever is opened,
 // the names are bound by the global scope (us) or by dlsym. (A library that stands in for NCCL
-// hooks dlopen, too, because the file may not be there: whole_nccl.cc.)
+// hooks dlopen, too, because the file may not be there: whole_nccl.cc. So does the recorder, to be
+// NCCL's profiler plugin: nccl_plugin_loading.cc.)
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -30,6 +31,12 @@ namespace deja::preload {
 
 // A replay on fewer devices answers for some functions of the CUDA driver (replayer/device_map.cc).
 __attribute__((weak)) void* DriverHook(const char*) {
+  return nullptr;
+}
+
+// What NCCL finds as the profiler plugin `name` through `handle`, from wherever it looks, if it is
+// the recorder's (recorder/nccl_plugin_loading.cc).
+__attribute__((weak)) void* ProfilerPlugin(void*, const char*) {
   return nullptr;
 }
 
@@ -103,6 +110,10 @@ extern "C" __attribute__((visibility("hidden"))) void* deja_dlsym_decide(void* h
                                                                          const void* caller) {
   namespace dp = deja::preload;
   void* next = dp::NextDlsym();
+  if (name != nullptr && std::string_view(name).starts_with("ncclProfiler_v")) {
+    *answer = dp::ProfilerPlugin(handle, name);
+    return *answer != nullptr ? nullptr : next;
+  }
   const dp::Hooked hooked = dp::FindHooked(name);
   if (handle == RTLD_NEXT || dp::InsideDeja()) return next;
   auto look_up = reinterpret_cast<dp::DlsymFn>(next);

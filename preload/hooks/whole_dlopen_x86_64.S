@@ -1,4 +1,4 @@
-// void* dlopen(const char* file, int mode), in a library that stands in for NCCL only
+// void* dlopen(const char* file, int mode), in a library that stands in for NCCL, or for its profiler plugin
 //
 // Asks deja_dlopen_decide which file to open and where to go on, and jumps there: the C library takes
 // the return address for the caller's, by whose search path it looks for the file.

@@ -29,6 +29,7 @@
 #include "preload/api/table.h"
 #include "preload/buffers.h"
 #include "tests/fakes/cuda/cuda_sim.h"
+#include "tests/fakes/cuda/profiler_host.h"
 #include "tests/fakes/cuda/sim_stream.h"
 
 namespace {
@@ -97,6 +98,7 @@ struct Operation {
   uint64_t number;
   CUstream stream;
   std::function<ncclResult_t()> run;
+  ProfiledCollective profiled;
 };
 
 thread_local int t_depth = 0;
@@ -228,6 +230,9 @@ void Enqueue(std::vector<Operation> operations) {
     comms.insert(operation.comm);
     if (operation.stream != stream) others.insert(operation.stream);
   }
+  // As NCCL tells it: when it launches, and not in the order of the calls.
+  for (auto it = operations.rbegin(); it != operations.rend(); ++it)
+    if (it->profiled.func != nullptr) ProfilerHost::Get().OnLaunch(it->profiled);
   launch->operations = std::move(operations);
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   Must(cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS, "cuStreamIsCapturing");
@@ -295,6 +300,23 @@ uint64_t WordOf(const ApiInfo& info, Role role, const Args&... args) {
   return at < 0 ? 0 : words[at];
 }
 
+// What a profiler plugin is told of a collective; of other calls nothing.
+template <typename... Args>
+ProfiledCollective Profiled(const ApiInfo& info, uint64_t comm, const Args&... args) {
+  ProfiledCollective told;
+  if (info.klass != ApiClass::kCollective || !ProfilerHost::Get().loaded()) return told;
+  const uint64_t words[] = {deja::preload::ToWord(args)..., 0};
+  const bool in_place = info.params[0].role == Role::kInRootOut;
+  told.func = in_place ? "Broadcast" : info.name + 4;
+  told.send = reinterpret_cast<const void*>(words[0]);
+  told.recv = reinterpret_cast<void*>(words[in_place ? 0 : 1]);
+  told.count = WordOf(info, Role::kCount, args...);
+  told.root = static_cast<int>(WordOf(info, Role::kRoot, args...));
+  LoopbackAs<ncclResult_t (*)(uint64_t, int*)>("pncclCommUserRank")(comm, &told.rank);
+  ProfilerHost::Get().OnCall(told);
+  return told;
+}
+
 // Memory that NCCL allocates is the device's.
 ncclResult_t Allocate(void** memory, size_t bytes) {
   CUdeviceptr made = 0;
@@ -343,7 +365,8 @@ Result Route(NcclApi api, const char* second_name, Args... args) {
       if (number == 0) return ncclInvalidUsage;
       t_group.push_back({&comm, number,
                          reinterpret_cast<CUstream>(WordOf(info, Role::kStream, args...)),
-                         [real, reachable] { return std::apply(real, reachable); }});
+                         [real, reachable] { return std::apply(real, reachable); },
+                         Profiled(info, comm.handle, args...)});
       if (t_depth == 0) Enqueue(std::exchange(t_group, {}));
       return ncclSuccess;
     }
@@ -352,6 +375,7 @@ Result Route(NcclApi api, const char* second_name, Args... args) {
     if (info.klass == ApiClass::kLifecycle)
       Settle(api, handle, WordOf(info, Role::kFlags, args...));
     if (api == NcclApi::ncclCommAbort || api == NcclApi::ncclCommDestroy) Forget(handle);
+    if (info.Find(Role::kNewComm) >= 0) ProfilerHost::Get().OnCommunicator();
     const ncclResult_t result = CallOn(info, real, args...);
     if (api == NcclApi::ncclGroupEnd && --t_depth == 0 && !t_group.empty())
       Enqueue(std::exchange(t_group, {}));
