@@ -90,6 +90,25 @@ TEST(RankStoryTest, FramesOfDejasOwnPythonAreNotTheProgramsPlace) {
   EXPECT_EQ(place->Describe(), "train.py:12 in train_step");
 }
 
+TEST(RankStoryTest, TheLastChoicesNeedNotBeInTheLastBatch) {
+  WrittenRank folder;
+  folder.Begin();
+  folder.Add(format::AlgorithmChosen{1, 1, 1, "TREE", "LL", 1, 4});
+  folder.Add(format::AlgorithmChosen{1, 2, 1, "RING", "LL128", 8, 16});
+  folder.Add(format::AlgorithmChosen{7, 2, 1, "RING", "LL", 1, 4});  // of no known communicator
+  folder.EndBatch();
+  for (uint64_t i = 2; i <= 50; ++i) folder.Call(i);
+  folder.EndBatch();
+  const RankStory story = folder.Story();
+  const CommStory& comm = story.comms.at(0);
+  ASSERT_EQ(comm.choices.size(), 1u);
+  const ChoiceStory& choice = comm.choices.at(1);
+  EXPECT_EQ(choice.call, "AllReduce");
+  EXPECT_EQ(choice.algorithm, "RING");
+  EXPECT_EQ(choice.protocol, "LL128");
+  EXPECT_EQ(choice.channels, 8u);
+}
+
 TEST(RankStoryTest, ACallThatWasLeftInALaterBatchIsNotOpen) {
   WrittenRank folder;
   folder.Begin();
