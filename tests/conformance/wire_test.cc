@@ -220,9 +220,9 @@ using AllMessages = testing::Types<
     Pair<LeftOutMessage, v1::LeftOut>, Pair<WindowChange, v1::WindowChange>,
     Pair<Segment, v1::Segment>, Pair<SegmentRange, v1::SegmentRange>, Pair<Pressure, v1::Pressure>,
     Pair<IndexBlock, v1::IndexBlock>, Pair<OptimizerUpdate, v1::OptimizerUpdate>,
-    Pair<AlgorithmChosen, v1::AlgorithmChosen>,
-    Pair<Prediction, v1::Prediction>, Pair<PredictedUpdate, v1::PredictedUpdate>,
-    Pair<Predicted, v1::Predicted>, Pair<BatchBlock, v1::BatchBlock>>;
+    Pair<AlgorithmChosen, v1::AlgorithmChosen>, Pair<Prediction, v1::Prediction>,
+    Pair<PredictedUpdate, v1::PredictedUpdate>, Pair<Predicted, v1::Predicted>,
+    Pair<BatchBlock, v1::BatchBlock>>;
 TYPED_TEST_SUITE(WireTest, AllMessages);
 
 TYPED_TEST(WireTest, EveryFieldOfTheSchemaIsInTheStruct) {
