@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """How long a replay takes to come to a late place from the last checkpoint, and from the start, over the length of the run.
 
-    benchmarks/late_replay.py [--build build] [--lengths 1500,15000,150000] [--runs 5] [--batch 1]
+    benchmarks/late_replay.py [--build build] [--lengths 1500,15000,150000] [--runs 5] [--ranks 2] [--batch 1]
 
-Records the digits example, two ranks, with a checkpoint every 100 steps and --fault=nan, with a seed that has its first NaN in the last tenth
+Records the digits example with a checkpoint every 100 steps and --fault=nan, with a seed that has its first NaN in the last tenth
 of the run (late_nan_seed.cc), and replays rank 0 to the first operation that a NaN goes into or comes out of (`deja replay --until-seq`, which
 starts at the checkpoint before it) and, of runs that are not too long, from the start. Said is the processor time of `deja` and of
 the program, and the elapsed time, which depends on what else the machine does.
@@ -34,14 +34,14 @@ def timed(argv):
 
 
 class Bench:
-    def __init__(self, build, folder, batch):
-        self.batch = batch
+    def __init__(self, build, folder, ranks, batch):
+        self.ranks, self.batch = ranks, batch
         self.deja, self.train = build / "bin" / "deja", build / "examples" / "digits" / "digits_train"
         self.trace = folder / "run.deja"
 
     def record(self, steps, *args):
         shutil.rmtree(self.trace, ignore_errors=True)
-        return timed([self.deja, "record", "--loopback", "-n", 2, "--checkpoint-every", EVERY, "--out", self.trace, "--", self.train,
+        return timed([self.deja, "record", "--loopback", "-n", self.ranks, "--checkpoint-every", EVERY, "--out", self.trace, "--", self.train,
                       f"--batch={self.batch}", f"--steps={steps}", "--log-every=1000000", *args])[0][0]
 
     def first_nan(self, step):
@@ -76,13 +76,14 @@ def main():
     parser.add_argument("--build", type=Path, default=Path(__file__).resolve().parent.parent / "build")
     parser.add_argument("--lengths", default="1500,15000,150000")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--ranks", type=int, default=2, help="with 1 nobody waits for anybody while it is recorded")
     parser.add_argument("--batch", type=int, default=1, help="samples a step: with 1 a long run is recorded in minutes")
     options = parser.parse_args()
     find_seed = next(path for path in (options.build / "bin" / "late_nan_seed", options.build / "benchmarks" / "late_nan_seed") if path.exists())
     with tempfile.TemporaryDirectory(prefix="late-replay-") as folder:
-        bench = Bench(options.build.resolve(), Path(folder), options.batch)
+        bench = Bench(options.build.resolve(), Path(folder), options.ranks, options.batch)
         for steps in map(int, options.lengths.split(",")):
-            found = subprocess.run([find_seed, str(steps), "2", str(options.batch)], capture_output=True, text=True, check=True)
+            found = subprocess.run([str(a) for a in (find_seed, steps, options.ranks, options.batch)], capture_output=True, text=True, check=True)
             seed, nan = map(int, found.stdout.split())
             seconds = bench.record(steps, "--fault=nan", f"--seed={seed}")
             operation, step = bench.first_nan(nan)
