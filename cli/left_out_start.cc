@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "cli/replay_start.h"
@@ -48,31 +49,35 @@ std::optional<LeftOutStart> FindLeftOutStart(const format::RankReader& reader) {
     format::PayloadReference payload;
   };
   std::vector<Reference> references;
-  LeftOutStart start;
-  uint64_t end = kLast;
+  std::map<uint64_t, uint64_t> steps;  // by when they begin
   size_t last_batch = ~size_t{0};
   const auto cursor = reader.EventsFromStep(reader.totals().first_step);
   constexpr uint64_t kKinds = KindBit(EventKind::kStep) | KindBit(EventKind::kCallResults);
   while (const format::Event* event = cursor->NextOf(kKinds)) {
     if (cursor->batch_number() > last_batch) break;
-    const auto* step = event->As<format::Step>();
-    if (step != nullptr && references.empty()) {
-      start.step = step->step;
-      start.time_ns = event->time_ns;
-    } else if (step != nullptr && end == kLast) {
-      end = event->time_ns;
-      last_batch = cursor->batch_number();  // within one, events stand thread by thread
-    }
-    if (start.time_ns == 0) continue;
+    if (const auto* step = event->As<format::Step>()) steps[event->time_ns] = step->step;
     format::ForEachPayload(*event, [&](const format::PayloadReference& payload) {
-      if (event->time_ns >= start.time_ns) references.push_back({event->time_ns, payload});
+      references.push_back({event->time_ns, payload});
+      // Within a batch events stand thread by thread, and a thread may have come later.
+      last_batch = std::min(last_batch, cursor->batch_number() + 1);
     });
   }
-  const bool missing = std::any_of(references.begin(), references.end(), [&](const Reference& one) {
+  std::sort(references.begin(), references.end(),
+            [](const Reference& a, const Reference& b) { return a.time_ns < b.time_ns; });
+  const auto first = std::find_if(references.begin(), references.end(), [&](const Reference& one) {
+    return !steps.empty() && one.time_ns >= steps.begin()->first;
+  });
+  if (first == references.end()) return std::nullopt;
+  const auto next = steps.upper_bound(first->time_ns);
+  const uint64_t end = next == steps.end() ? kLast : next->first;
+  const bool missing = std::any_of(first, references.end(), [&](const Reference& one) {
     return one.time_ns < end && !reader.PayloadSize(one.payload.hash) &&
            !reader.Dropped(one.payload.segment);
   });
   if (!missing) return std::nullopt;
+  LeftOutStart start;
+  start.step = std::prev(next)->second;
+  start.time_ns = first->time_ns;
   start.what = reader.left_out().what;
   return start;
 }
@@ -98,7 +103,8 @@ Error CannotStart(format::Trace& trace, uint32_t rank, int attempt, const LeftOu
 Result<std::string> HowAPackStarts(format::Trace& trace, std::pair<uint64_t, uint64_t> steps,
                                    std::vector<uint32_t> ranks) {
   if (ranks.empty()) ranks = AllRanks(trace);
-  const auto [first, last] = steps;
+  const uint64_t first = steps.first;
+  const uint64_t last = steps.second;
   uint64_t first_of_all = kLast;
   for (const uint32_t rank : ranks) {
     DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(rank));

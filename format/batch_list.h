@@ -96,7 +96,7 @@ class BatchList {
     std::vector<BatchInfo> batches;
   };
   struct ByNeed {
-    explicit ByNeed(const ReadFile& file_) : file(file_), reader(file_) {}
+    explicit ByNeed(const ReadFile& read) : file(read), reader(read) {}
     const ReadFile& file;
     size_t size = 0;
     size_t budget = 0;

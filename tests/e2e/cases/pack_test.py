@@ -119,6 +119,7 @@ class OfSomeSteps(harness.DejaTest):
                       "checkpoint before, too: --steps 20-29\n", self.pack("--steps", "22-29"))
         for options in ([], ["--from-step", 25], ["--until-step", 25]):
             run = self.replay(*options, code=harness.EXIT_FAILURE)
+            self.assertIn("from the start: what it was given in step 0 was left out when", run.stderr)
             self.assertIn("there is no checkpoint in it to start at; pack the trace again with the checkpoint before these steps", run.stderr)
             self.assertEqual(run.stdout, "")
         self.replay("--until-step", 0)
