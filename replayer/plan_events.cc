@@ -23,7 +23,8 @@ constexpr uint64_t kPassing = KindBit(EventKind::kCallEnter) | KindBit(EventKind
                               KindBit(EventKind::kSnapshot) | KindBit(EventKind::kStep) |
                               KindBit(EventKind::kNote) | KindBit(EventKind::kWindowChange) |
                               KindBit(EventKind::kCheckpoint) |
-                              KindBit(EventKind::kOptimizerUpdate);
+                              KindBit(EventKind::kOptimizerUpdate) |
+                              KindBit(EventKind::kAlgorithmChosen);
 // What is told apart by the calls around it.
 constexpr uint64_t kWithCalls = KindBit(EventKind::kCommCreated) | KindBit(EventKind::kAsyncError);
 
