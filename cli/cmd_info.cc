@@ -115,6 +115,7 @@ nlohmann::json ToJson(const RankRow& row, Symbolizer& symbolizer) {
       {"steps", totals.steps},
       {"duration_ns", row.duration_ns},
       {"degraded", row.story.degraded},
+      {"remarks", row.story.remarks},
   };
   if (const WindowStory window = ReadWindowStory(*row.reader); window.drops())
     json["window"] = deja::cli::ToJson(window);
@@ -211,6 +212,7 @@ void PrintRank(const RankRow& row) {
   for (const std::string& line : ChildLines(row.children, most)) PrintLine("  " + line);
   for (const std::string& line : row.inputs.Lines(kMostFiles)) PrintLine("  " + line);
   for (const std::string& reason : row.story.degraded) PrintLine("  not recorded: " + reason);
+  for (const std::string& reason : row.story.remarks) PrintLine("  not recorded: " + reason);
   if (const format::LeftOut& left_out = row.reader->left_out(); left_out.payloads != 0)
     PrintLine(fmt::format("  left out when packed: {} payloads of {} ({})",
                           HumanCount(left_out.payloads), HumanBytes(left_out.payload_bytes),

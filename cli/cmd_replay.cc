@@ -26,6 +26,7 @@
 #include "cli/replay_start.h"
 #include "cli/replay_until.h"
 #include "cli/replay_verdict.h"
+#include "cli/scratch_folder.h"
 #include "cli/trace_claim.h"
 #include "cli/trace_sweep.h"
 #include "cli/window_story.h"
@@ -213,60 +214,6 @@ Result<std::vector<uint32_t>> CountDevices(format::Trace& trace,
   for (const auto& [rank, reader] : job) all.push_back(reader);
   for (const uint32_t rank : ranks) chosen.push_back(job.at(rank));
   return RecordedDevices(chosen, all);
-}
-
-// The folder in which the programs write; removed at the end unless the user wants it.
-class Scratch {
- public:
-  Scratch() = default;
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
-    std::error_code error;
-    if (remove_ && !path_.empty()) fs::remove_all(path_, error);
-  }
-
-  Status Open() {
-    std::error_code error;
-    if (!g_options.scratch.empty()) {
-      fs::create_directories(g_options.scratch, error);
-      if (error)
-        return FailErrno(fmt::format("making the scratch folder '{}'", g_options.scratch),
-                         error.value());
-      if (!fs::is_empty(g_options.scratch, error) || error)
-        return Fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format("the scratch folder '{}' is not empty; give a new one", g_options.scratch));
-      path_ = fs::canonical(g_options.scratch, error).string();
-      return {};
-    }
-    std::string pattern = (fs::temp_directory_path(error) / "deja-replay-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr)
-      return FailErrno("making a scratch folder as " + pattern, errno);
-    path_ = fs::canonical(pattern, error).string();
-    remove_ = !g_options.keep_scratch;
-    if (g_options.keep_scratch) Diagnose("the scratch folder is " + path_);
-    return {};
-  }
-
-  [[nodiscard]] const std::string& path() const { return path_; }
-
-  Result<std::string> ForRank(uint32_t rank) const {
-    const std::string path = fmt::format("{}/rank-{:05}", path_, rank);
-    std::error_code error;
-    fs::create_directories(path, error);
-    if (error) return FailErrno("making " + path, error.value());
-    return path;
-  }
-
- private:
-  std::string path_;
-  bool remove_ = false;
-};
-
-// By which ranks share the memory of devices.
-std::string TurnFile(const Scratch& scratch) {
-  return scratch.path() + "/turns";
 }
 
 // The library in a child of the rank finds the child's recording by this list.
@@ -507,8 +454,9 @@ int Run(const Context& context) {
   }
   auto claim = ClaimOut();
   if (!claim) return FailWith(claim.error());
-  Scratch scratch;
-  if (Status opened = scratch.Open(); !opened) return FailWith(opened.error());
+  ScratchFolder scratch;
+  if (Status opened = scratch.Open(g_options.scratch, g_options.keep_scratch); !opened)
+    return FailWith(opened.error());
 
   ReplayOptions options;
   options.program = context.program;
@@ -533,7 +481,7 @@ int Run(const Context& context) {
   if (!devices) return FailWith(devices.error());
   std::optional<SharedDevices> shared;
   if (g_options.devices != 0 && ranks->size() > 1) {
-    auto area = TurnArea::Create(TurnFile(scratch), static_cast<uint32_t>(ranks->size()));
+    auto area = TurnArea::Create(scratch.TurnFile(), static_cast<uint32_t>(ranks->size()));
     if (!area) return FailWith(area.error());
     shared = SharedDevices{*area, g_options.turns};
   }
@@ -561,7 +509,7 @@ int Run(const Context& context) {
       UseDevices(g_options.devices, (*devices)[replays.size()], target->environment);
     if (shared)
       target->environment.push_back(
-          fmt::format("DEJA_TURNS={}:{}", replays.size(), TurnFile(scratch)));
+          fmt::format("DEJA_TURNS={}:{}", replays.size(), scratch.TurnFile()));
     if (*claim) AddOut(**claim, target->environment);
     Replayed replay;
     replay.reader = *reader;

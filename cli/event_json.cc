@@ -146,6 +146,7 @@ struct JsonWriter {
     json["reason"] = m.reason;
     json["events_lost"] = m.events_lost;
     json["payloads_lost"] = m.payloads_lost;
+    if (m.remark != 0) json["remark"] = true;
   }
   void operator()(const format::AsyncError& m) const {
     json["comm"] = m.comm - 1;

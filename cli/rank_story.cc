@@ -126,10 +126,9 @@ class StoryBuilder {
   }
   void On(const format::Event&, const format::Degraded& degraded) {
     // Said where it happens, and again at the end with what was lost by then.
-    if (std::find(story_.degraded.begin(), story_.degraded.end(), degraded.reason) ==
-        story_.degraded.end()) {
-      story_.degraded.emplace_back(degraded.reason);
-    }
+    auto& reasons = degraded.remark != 0 ? story_.remarks : story_.degraded;
+    if (std::find(reasons.begin(), reasons.end(), degraded.reason) == reasons.end())
+      reasons.emplace_back(degraded.reason);
   }
   void On(const format::Event& event, const format::Crash& crash) {
     CrashStory& story = story_.crash.emplace();

@@ -78,6 +78,7 @@ struct RankStory {
   std::map<uint32_t, ModuleName> modules;
   std::map<uint32_t, std::vector<format::StackFrame>> stacks;
   std::vector<std::string> degraded;   // reasons, in order
+  std::vector<std::string> remarks;    // the same of what no replay needs
   std::vector<CallStory> open_calls;   // entered and never left
   std::optional<CallStory> last_call;  // the last one on a communicator
   std::optional<CrashStory> crash;     // the last fatal signal

@@ -275,6 +275,7 @@ struct Degraded {
   uint64_t events_lost = 0;
   uint64_t payloads_lost = 0;
   uint64_t payload_bytes_lost = 0;
+  uint32_t remark = 0;  // 1: a replay needs none of it, or there may have been none
 };
 
 // WindowChange.what
@@ -675,7 +676,7 @@ DEJA_VISIT(Crash) {
 }
 DEJA_VISIT(ProcessExit) { v(1, m.code); v(2, m.how); }
 DEJA_VISIT(Degraded) {
-  v(1, m.reason); v(2, m.events_lost); v(3, m.payloads_lost); v(4, m.payload_bytes_lost);
+  v(1, m.reason); v(2, m.events_lost); v(3, m.payloads_lost); v(4, m.payload_bytes_lost); v(5, m.remark);
 }
 DEJA_VISIT(WindowChange) {
   v(1, m.what); v(2, m.first_segment); v(3, m.last_segment); v(4, m.reason); v(5, m.payloads);

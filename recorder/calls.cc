@@ -96,10 +96,11 @@ void SayWindows(Recording& rec, const Call& call) {
   char reason[128];
   const int size = std::snprintf(
       reason, sizeof reason,
-      "bytes that other ranks put into the windows of comm %u by one-sided operations",
+      "bytes that other ranks may have put into the windows of comm %u by one-sided operations",
       comm->number);
   format::Degraded degraded;
   degraded.reason = {reason, static_cast<size_t>(size)};
+  degraded.remark = 1;
   rec.writer.Write(degraded);
 }
 

@@ -172,6 +172,7 @@ void NcclChoices::OnCommunicator() {
   degraded.reason =
       "NCCL's choice of algorithms: a profiler plugin of the program's own is told them "
       "(NCCL_PROFILER_PLUGIN)";
+  degraded.remark = 1;
   recording_.writer.Write(degraded);
 }
 

@@ -18,13 +18,12 @@ constexpr size_t kPrologueSteps = 8;
 constexpr size_t kBatchesBehindEnd = 3;
 
 // What is served once, in its order, and is over when the program is behind it.
-constexpr uint64_t kPassing = KindBit(EventKind::kCallEnter) | KindBit(EventKind::kCallLeave) |
-                              KindBit(EventKind::kCallResults) | KindBit(EventKind::kClockRun) |
-                              KindBit(EventKind::kSnapshot) | KindBit(EventKind::kStep) |
-                              KindBit(EventKind::kNote) | KindBit(EventKind::kWindowChange) |
-                              KindBit(EventKind::kCheckpoint) |
-                              KindBit(EventKind::kOptimizerUpdate) |
-                              KindBit(EventKind::kAlgorithmChosen);
+constexpr uint64_t kPassing =
+    KindBit(EventKind::kCallEnter) | KindBit(EventKind::kCallLeave) |
+    KindBit(EventKind::kCallResults) | KindBit(EventKind::kClockRun) |
+    KindBit(EventKind::kSnapshot) | KindBit(EventKind::kStep) | KindBit(EventKind::kNote) |
+    KindBit(EventKind::kWindowChange) | KindBit(EventKind::kCheckpoint) |
+    KindBit(EventKind::kOptimizerUpdate) | KindBit(EventKind::kAlgorithmChosen);
 // What is told apart by the calls around it.
 constexpr uint64_t kWithCalls = KindBit(EventKind::kCommCreated) | KindBit(EventKind::kAsyncError);
 
