@@ -120,8 +120,8 @@ Result<std::string> HowAPackStarts(format::Trace& trace, std::pair<uint64_t, uin
     return fmt::format("replays of it start at the checkpoint of step {0}: --from-step {0}", first);
   const std::string more =
       inside == starts.begin()
-          ? fmt::format("from the first step on, as there is no checkpoint before: --steps {}",
-                        Range(std::nullopt, last))
+          ? fmt::format("from the first step on, as there is no checkpoint before: {}",
+                        last == kLast ? "without --steps" : "--steps " + Range(std::nullopt, last))
           : fmt::format("the checkpoint before, too: --steps {}",
                         Range(std::prev(inside)->step, last));
   if (inside == starts.end())

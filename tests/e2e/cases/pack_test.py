@@ -124,6 +124,7 @@ class OfSomeSteps(harness.DejaTest):
             self.assertEqual(run.stdout, "")
         self.replay("--until-step", 0)
         self.assertIn("pack from the first step on, as there is no checkpoint before: --steps -9\n", self.pack("--steps", "3-9"))
+        self.assertIn("pack from the first step on, as there is no checkpoint before: without --steps\n", self.pack("--steps", "3-"))
 
     def test_that_begin_with_a_checkpoint(self):
         self.assertIn("replays of it start at the checkpoint of step 20: --from-step 20\n", self.pack("--steps", "20-35"))
