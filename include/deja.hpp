@@ -64,6 +64,7 @@ class Registered {
   }
 
   // A generator of <random>, or one that writes and reads its state with << and >> as they do.
+  // (Generators of cuRAND need no registration: what they draw is recorded and served.)
   template <typename E>
   static Registered Engine(std::string name, E& engine) {
     deja_register_callbacks(
