@@ -56,14 +56,19 @@ def report(args, name, ranks, program):
     print(f"{name}: with differences {sizes[args.memory << 20] / sizes[0]:.3f} of the size")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options(description):
+    """Of both benchmarks of what checkpoints take."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("--python", default="python3")
     parser.add_argument("--every", type=int, default=10)
     parser.add_argument("--checkpoints", type=int, default=10)
     parser.add_argument("--memory", type=int, default=256, help="MiB of --delta-memory")
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    args = options(__doc__)
     digits = [args.build / "examples" / "digits" / "digits_train", "--batch=16", f"--steps={steps_of(args)}", "--log-every=100000"]
     report(args, "digits", ["--loopback", "-n", 1], digits)
     report(args, "GPT", ["--single"], [args.python, ROOT / "benchmarks" / "checkpoint_deltas_job.py"])

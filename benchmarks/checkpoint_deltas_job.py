@@ -31,9 +31,7 @@ def main():
         rate = min((step + 1) / 10, 0.55 + 0.45 * np.cos(np.pi * step / STEPS))
         for group in optimizer.param_groups:
             group["lr"] = 1e-3 * rate
-        starts = torch.randint(0, len(text) - gpt.CONTEXT - 1, (gpt.BATCH,)).tolist()
-        inputs = torch.stack([text[s:s + gpt.CONTEXT] for s in starts])
-        targets = torch.stack([text[s + 1:s + gpt.CONTEXT + 1] for s in starts])
+        inputs, targets = gpt.random_batch(text)
         loss = F.cross_entropy(model(inputs, []).flatten(0, 1), targets.flatten())
         optimizer.zero_grad()
         loss.backward()

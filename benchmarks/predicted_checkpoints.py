@@ -6,13 +6,14 @@
 A small GPT (predicted_checkpoints_job.py), two ranks over gloo. What a bundle has without checkpoints is not measured but worked out: `size` is what the
 bundle of a recording at level digest has, where nothing but checkpoints is kept, and with predictions that, less what the bundle of the whole recording shrinks by.
 """
-import argparse
 import json
 import os
 import subprocess
 import tempfile
 import time
 from pathlib import Path
+
+from checkpoint_deltas import options
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -43,13 +44,7 @@ def pack(args, trace, *options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, default=ROOT / "build")
-    parser.add_argument("--python", default="python3")
-    parser.add_argument("--every", type=int, default=10)
-    parser.add_argument("--checkpoints", type=int, default=10)
-    parser.add_argument("--memory", type=int, default=256, help="MiB of --delta-memory")
-    args = parser.parse_args()
+    args = options(__doc__)
     with tempfile.TemporaryDirectory() as folder:
         job = {}
         sizes = {}

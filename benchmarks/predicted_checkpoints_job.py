@@ -52,9 +52,7 @@ def main():
     while step < STEPS:
         begin = time.perf_counter()
         step = deja.step(step) + 1
-        starts = torch.randint(0, len(text) - gpt.CONTEXT - 1, (gpt.BATCH,)).tolist()
-        inputs = torch.stack([text[s:s + gpt.CONTEXT] for s in starts])
-        targets = torch.stack([text[s + 1:s + gpt.CONTEXT + 1] for s in starts])
+        inputs, targets = gpt.random_batch(text)
         loss = F.cross_entropy(model(inputs, []).flatten(0, 1), targets.flatten())
         optimizer.zero_grad()
         loss.backward()

@@ -71,6 +71,13 @@ class Model(nn.Module):
         return self.head(self.norm(x))
 
 
+def random_batch(text):
+    """Pieces of the text: what goes in, and what is to come out."""
+    begins = torch.randint(len(text) - CONTEXT - 1, (BATCH,))
+    batch = torch.stack([text[b : b + CONTEXT + 1] for b in begins])
+    return batch[:, :-1], batch[:, 1:]
+
+
 def as_bf16(x):
     bits = x.view(np.uint32)
     return ((bits + (0x7FFF + (bits >> 16 & 1))) >> 16).astype(np.uint16)
@@ -140,10 +147,9 @@ def main():
         rate = min(step / warm_up, 0.55 + 0.45 * np.cos(np.pi * step / args.steps))
         for group in optimizer.param_groups:
             group["lr"] = 1e-3 * rate
-        begins = torch.randint(len(text) - CONTEXT - 1, (BATCH,))
-        batch = torch.stack([text[b : b + CONTEXT + 1] for b in begins])
+        inputs, targets = random_batch(text)
         seen = []
-        loss = F.cross_entropy(model(batch[:, :-1], seen).flatten(0, 1), batch[:, 1:].flatten())
+        loss = F.cross_entropy(model(inputs, seen).flatten(0, 1), targets.flatten())
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -153,7 +159,7 @@ def main():
         if before:
             write_state(args.folder, f"{before}_before", model, optimizer)
         if when:
-            write_step(args.folder, when, model, optimizer, seen, batch[:, :-1].contiguous())
+            write_step(args.folder, when, model, optimizer, seen, inputs.contiguous())
             print(f"step {step}: loss {loss.item():.2f}", flush=True)
 
 
