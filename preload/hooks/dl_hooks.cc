@@ -22,6 +22,7 @@
 #include "preload/curand_library.h"
 #include "preload/guard.h"
 #include "preload/hooks/curand_hooks.h"
+#include "preload/hooks/driver_libraries.h"
 #include "preload/hooks/mpi_hooks.h"
 #include "preload/hooks/nccl_hooks.h"
 #include "preload/mpi_library.h"
@@ -116,6 +117,11 @@ extern "C" __attribute__((visibility("hidden"))) void* deja_dlsym_decide(void* h
   }
   const dp::Hooked hooked = dp::FindHooked(name);
   if (handle == RTLD_NEXT || dp::InsideDeja()) return next;
+  {
+    // Who opens a driver looks for its functions before there is a call.
+    const dp::Guard guard;
+    dp::SetDriversApart();
+  }
   auto look_up = reinterpret_cast<dp::DlsymFn>(next);
   if (hooked.info == nullptr) {
     void* hook = dp::DriverHook(name);

@@ -9,6 +9,7 @@
 
 #include "preload/engine.h"
 #include "preload/guard.h"
+#include "preload/hooks/driver_libraries.h"
 #include "preload/hooks/export.h"
 #include "preload/real_symbols.h"
 #include "preload/signals.h"
@@ -133,6 +134,15 @@ Start* PrepareStart() {
   return start;
 }
 
+// The first thing that is seen of a driver that came as a dependency of something the program
+// opened.
+bool IsFromDriver(const void* caller) {
+  if (InsideDeja()) return false;
+  const Guard guard;
+  SetDriversApart();
+  return IsDriverCode(caller);
+}
+
 void TakeBack(Start* start) {
   if (start->record != nullptr) --Self().children;
   ReleaseStart(start);
@@ -145,7 +155,7 @@ using namespace deja::preload;  // NOLINT: the hooks below are this file's only 
 
 DEJA_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                                void* (*routine)(void*), void* argument) noexcept {
-  Start* start = PrepareStart();
+  Start* start = IsFromDriver(__builtin_return_address(0)) ? nullptr : PrepareStart();
   if (start == nullptr) return real_pthread_create(thread, attributes, routine, argument);
   start->posix = routine;
   start->argument = argument;

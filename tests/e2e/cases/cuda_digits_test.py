@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The example trainer with its numbers on a device, here the simulated driver's, whose streams run late."""
+import ctypes
 import shutil
 import signal
 import sys
@@ -91,6 +92,21 @@ class Replays(harness.DejaTest):
                     run = self.checked(self.replay(rank, options=["--from-step", 10]))
                     self.assertIn("from the checkpoint at step 8\n", run.stderr)
                     self.assertEqual(digits.weights(run), {rank: expected[rank]}, f"\n{run}")
+
+    def test_the_drivers_cache_of_kernels(self):
+        """It is the machine's: each run changes it, a replay leaves it as it is where the kernel has a fence, and nobody cares."""
+        cache = self.dir / "cache"
+        cache.mkdir()
+        (cache / "index").write_bytes(bytes(4096))
+        recorded = self.checked(self.record_on_device(n=2, env={"CUDA_CACHE_PATH": cache}))
+        self.assertGreater((cache / "index").stat().st_size, 4096)
+        self.assertNotIn("index", self.deja("show", self.trace_path(), "--kind", "file").stdout)
+        (cache / "index").write_bytes(bytes(160))
+        run = self.checked(self.replay(1))
+        self.assertEqual(digits.weights(run), {1: digits.weights(recorded)[1]}, f"\n{run}")
+        landlock_create_ruleset, version = 444, 1
+        if ctypes.CDLL(None).syscall(landlock_create_ruleset, None, 0, version) > 0:
+            self.assertEqual((cache / "index").stat().st_size, 160)
 
     def test_level_digest(self):
         """Nothing is served: four ranks on one device compute their collectives, and all digests are those recorded."""

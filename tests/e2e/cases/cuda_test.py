@@ -45,6 +45,15 @@ class Cuda(DeviceJobs):
         events = self.show_json("--rank", "1", "--kind", "results")
         self.assertEqual(len(events), 2 * 9)
 
+    def test_what_the_driver_asks_is_nobodys(self):
+        """Its clocks, entropy, threads and files are other ones in each run, and no events: only the program's seeds are."""
+        self.checked(self.record(self.PROGRAM, ["--unseeded", "--steps=2"], n=2))
+        inputs = [event["call"] for event in self.show_json("--rank", "0", "--kind", "input") if event["thread"] == "0"]
+        self.assertEqual(inputs, ["getrandom"] * 2)
+        threads = {event["thread"] for event in self.show_json("--rank", "0")}
+        self.assertEqual(threads, {"0", "deja-cuda"})
+        self.assertNotIn("cuda-sim", self.deja("show", self.trace_path(), "--rank", "0").stdout)
+
     def test_no_device(self):
         for env in ({"CUDA_VISIBLE_DEVICES": ""}, {"CUDA_SIM_DEVICES": "0"}):
             run = self.record(self.PROGRAM, n=1, env=env)

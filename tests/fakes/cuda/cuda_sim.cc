@@ -15,6 +15,7 @@
 #include "tests/fakes/cuda/sim_digits.h"
 #include "tests/fakes/cuda/sim_gate.h"
 #include "tests/fakes/cuda/sim_graph.h"
+#include "tests/fakes/cuda/sim_habits.h"
 #include "tests/fakes/cuda/sim_memory.h"
 #include "tests/fakes/cuda/sim_stream.h"
 
@@ -176,6 +177,7 @@ CUresult cuInit(unsigned int) {
     g_driver = new Driver;
     g_driver->devices = count == nullptr ? 2 : std::atoi(count);
     if (g_driver->devices <= 0 || g_driver->devices > kMostDevices) return CUDA_ERROR_NO_DEVICE;
+    if (!cusim::StartHabits()) return CUDA_ERROR_UNKNOWN;
     g_ready = true;
     cusim::ServeCheckpoints();
     return CUDA_SUCCESS;
@@ -382,6 +384,7 @@ CUresult cuStreamSynchronize(CUstream handle) {
   if (CUresult result = CheckUnsafeCall(); result != CUDA_SUCCESS) return result;
   auto mark = std::make_shared<cusim::Mark>();
   const CUresult result = Enqueue(handle, [mark] { mark->Reach(); });
+  cusim::WaitingHabits();
   if (result == CUDA_SUCCESS) mark->Wait();
   return result;
 }
@@ -535,6 +538,7 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
     *module = new CUmod_st{static_cast<const cusim_kernel*>(image), {}};
     return CUDA_SUCCESS;
   }
+  cusim::TranslatingHabits();
   const char* taken = std::getenv("CUDA_SIM_PTX");
   if (taken != nullptr && std::strcmp(taken, "no") == 0) return CUDA_ERROR_INVALID_PTX;
   *module = new CUmod_st{nullptr, static_cast<const char*>(image)};

@@ -1,5 +1,6 @@
 #include "tests/fakes/cuda/sim_stream.h"
 
+#include <pthread.h>
 #include <time.h>
 
 #include <cstdint>
@@ -43,7 +44,13 @@ bool Mark::reached() {
 
 CUstream_st::CUstream_st(CUcontext its_context, bool is_blocking)
     : context(its_context), blocking(is_blocking) {
-  std::thread([this] { Run(); }).detach();
+  // By the C library's function, as a driver that has nothing else.
+  auto run = [](void* self) -> void* {
+    static_cast<CUstream_st*>(self)->Run();
+    return nullptr;
+  };
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, run, this) == 0) pthread_detach(thread);
 }
 
 CUresult CUstream_st::Put(std::function<void()> work, CUgraphNodeType type) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "preload/guard.h"
+#include "preload/hooks/driver_libraries.h"
 
 namespace deja::preload {
 namespace {
@@ -174,6 +175,25 @@ TEST(EngineTest, IsToldOfGrandchildren) {
     waitpid(child, &status, 0);
     return status == 0;
   }));
+}
+
+TEST(DriverLibrariesTest, ByTheirNames) {
+  for (const char* path :
+       {"/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1.1",
+        "libcuda.so.570.86.10", "/usr/lib64/libnvidia-ml.so.1",
+        "/usr/lib/libnvidia-ptxjitcompiler.so.570.86.10", "/opt/cuda/lib64/libcupti.so.12"})
+    EXPECT_TRUE(IsDriverLibrary(path)) << path;
+  // The program's own, wherever they run.
+  for (const char* path : {"", "/usr/local/cuda/lib64/libcudart.so.12", "libcublas.so.12",
+                           "/usr/lib/libcudnn.so.9", "libnccl.so.2", "/libcuda.so.1/lib.so"})
+    EXPECT_FALSE(IsDriverLibrary(path)) << path;
+}
+
+TEST(DriverLibrariesTest, WhatMakesAProcessOneWholeStays) {
+  for (const char* name : {"fork", "waitpid", "execve", "sigaction", "dlsym", "_exit"})
+    EXPECT_TRUE(IsForDriversToo(name)) << name;
+  for (const char* name : {"clock_gettime", "getpid", "open", "pthread_create", "bind", "read", ""})
+    EXPECT_FALSE(IsForDriversToo(name)) << name;
 }
 
 }  // namespace
