@@ -125,6 +125,25 @@ uint64_t NowNs(clockid_t clock) {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
+// glibc (2.36) has ended GLIBC_TUNABLES at its colons, in the memory that /proc/self/environ shows;
+// `environ` has a copy of the whole.
+void RestoreColons(char* environment, size_t size) {
+  constexpr std::string_view kName = "GLIBC_TUNABLES=";
+  const char* value = std::getenv("GLIBC_TUNABLES");
+  if (value == nullptr) return;
+  const size_t length = std::strlen(value);
+  for (size_t at = 0; at + kName.size() + length < size;
+       at += strnlen(environment + at, size - at) + 1) {
+    if (!StartsWith(environment + at, kName)) continue;
+    char* shown = environment + at + kName.size();
+    const bool is_it = std::equal(shown, shown + length, value, [](char has, char was) {
+      return has == was || (has == '\0' && was == ':');
+    });
+    if (is_it && shown[length] == '\0') std::memcpy(shown, value, length);
+    return;
+  }
+}
+
 }  // namespace
 
 void ProcessFacts::RawFile::Read(const char* path) {
@@ -155,6 +174,7 @@ void ProcessFacts::Begin() {
   umask_ = UmaskPlusOne();
   raw_arguments_.Read("/proc/self/cmdline");
   raw_environment_.Read("/proc/self/environ");
+  if (raw_environment_.data != nullptr) RestoreColons(raw_environment_.data, raw_environment_.size);
   if (getcwd(working_directory_, sizeof working_directory_) == nullptr)
     working_directory_[0] = '\0';
 }
