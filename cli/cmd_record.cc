@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <optional>
@@ -53,6 +54,7 @@ struct Options {
   bool loopback = false;
   bool force = false;
   bool single = false;
+  bool fill_memory = false;
   std::string inputs = "digest";
   std::vector<std::string> inputs_include;
   std::vector<std::string> inputs_exclude;
@@ -128,6 +130,10 @@ void AddOptions(CLI::App& app) {
                "(a wrapper that execs on hands this over to what it starts)");
   app.add_flag("--loopback", g_options.loopback,
                "Start the ranks here, with NCCL in host memory instead of the real one");
+  app.add_flag("--fill-memory", g_options.fill_memory,
+               "What the program allocates with the C library's malloc begins as zeros (by "
+               "GLIBC_TUNABLES), also in a replay: for programs that read memory which they have "
+               "not written, and diverge by that");
   app.add_option("-n,--ranks", g_options.ranks, "With --loopback: number of ranks")
       ->check(CLI::Range(1, 4096));
   app.add_option("--grace", g_options.grace,
@@ -259,6 +265,14 @@ uint64_t DiskBudget(const std::string& directory) {
   return error ? 0 : std::max<uint64_t>(space.available / 4, kLeastBudget);
 }
 
+// Blocks that a thread keeps for itself (tcache) are handed out again as they were left, whatever
+// the pattern, so there are none of those. Malloc writes the inverse of the pattern.
+std::string TunablesThatFillMemory() {
+  std::string tunables = "glibc.malloc.perturb=255:glibc.malloc.tcache_count=0";
+  const char* others = std::getenv("GLIBC_TUNABLES");
+  return others == nullptr || *others == 0 ? tunables : fmt::format("{}:{}", others, tunables);
+}
+
 LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
                          const std::string& library, const std::string& python,
                          WindowSweep* window) {
@@ -304,6 +318,8 @@ LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
                                     fmt::format("{}", fmt::join(g_options.keep_env, ",")));
   if (!g_options.mask.empty())
     launch.environment.emplace_back("DEJA_MASK", fmt::format("{}", fmt::join(g_options.mask, ",")));
+  if (g_options.fill_memory)
+    launch.environment.emplace_back("GLIBC_TUNABLES", TunablesThatFillMemory());
   launch.on_trouble = [directory = claim->directory()](const std::string& what) {
     (void)format::LeaveMark(directory, what);  // a disk that refuses has nothing to keep it on
   };

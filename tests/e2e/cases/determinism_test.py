@@ -225,6 +225,14 @@ print(open("/proc/cpuinfo").read().count("processor"), open("/proc/sys/kernel/ho
 """
         self.check(Row([sys.executable, "-c", script, "argument"], views=self.VIEWS, moved=True))
 
+    def test_memory_that_nobody_wrote(self):
+        """It holds what was there before, which is not the same in a replay, unless it is filled."""
+        self.assertRegex(self.checked(self.command([harness.app("determinism_unwritten")])).stdout, r"[1-9]\d* left")
+        for tunables in {}, {"GLIBC_TUNABLES": "glibc.malloc.arena_max=2"}:
+            recorded = self.check(Row(["determinism_unwritten"], options=("--fill-memory",), env=tunables))
+            self.assertNotRegex(recorded.stdout, r"[1-9]\d* left")
+            shutil.rmtree(self.trace_path())
+
     def test_another_user(self):
         prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
         if os.geteuid() != 0 or not works(*prefix):
