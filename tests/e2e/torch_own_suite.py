@@ -4,7 +4,7 @@
     DEJA_TORCH_PYTHON=PYTHON tests/e2e/torch_own_suite.py [--size 2] [--match REGEX]
 
 Each test has processes of its own, forked. Prints how many passed, failed and were skipped in both runs, and every test
-that did not end alike. It takes half an hour, so it is no part of `ctest -L torch`.
+that did not end alike. torch's tests need the package expecttest. It takes half an hour, so it is no part of `ctest -L torch`.
 """
 import argparse
 import collections
@@ -98,6 +98,8 @@ def main():
             unlike += 1
             print(f"{test}: {plain[0]} without Deja, {recorded[0]} under it {recorded[1] or plain[1]}")
     print(f"{unlike} tests ended otherwise")
+    if not any(end == "passed" for end, _ in ends["without"].values()):
+        return f"no test passed without Deja: {folder / 'without' / 'output'} says why (--keep FOLDER keeps it)"
     return 1 if unlike else 0
 
 
