@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "preload/digest.h"
+#include "preload/python_frames.h"
 #include "preload/spin_lock.h"
 
 namespace deja::preload {
@@ -50,6 +51,7 @@ constinit thread_local uint32_t t_stack __attribute__((tls_model("initial-exec")
 
 std::atomic<DumpTraceback> g_dump{nullptr};
 std::atomic<ThisThreadState> g_state{nullptr};
+PythonLayout g_layout;  // without `line` as long as nobody has told it
 
 // The slot of what `is` recognises, or the free one where it belongs.
 template <size_t N, typename Is>
@@ -108,6 +110,23 @@ bool ParseLine(std::string_view line, format::StackFrame& frame) {
   return frame.module != 0;
 }
 
+void FramesOfDump(DumpTraceback dump, void* state, PythonFrames& frames) {
+  const int fd = static_cast<int>(syscall(SYS_memfd_create, "deja-stack", 1U /* MFD_CLOEXEC */));
+  if (fd < 0) return;
+  dump(fd, state);
+  char text[8 << 10];
+  const long size = syscall(SYS_pread64, fd, text, sizeof text, 0L);
+  syscall(SYS_close, fd);
+  std::string_view rest(text, size < 0 ? 0 : static_cast<size_t>(size));
+  while (!rest.empty()) {
+    const size_t end = rest.find('\n');
+    if (end == std::string_view::npos) return;
+    format::StackFrame frame;
+    if (ParseLine(rest.substr(0, end), frame) && !frames.push_back(frame)) return;
+    rest.remove_prefix(end + 1);
+  }
+}
+
 }  // namespace
 
 uint32_t PythonModule(std::string_view name, std::string_view file) {
@@ -164,29 +183,22 @@ uint32_t CurrentPythonStackNumber() {
 }
 
 void SetInterpreter(DumpTraceback dump, ThisThreadState state) {
-  g_state.store(state, std::memory_order_relaxed);
-  g_dump.store(dump, std::memory_order_release);
+  g_dump.store(dump, std::memory_order_relaxed);
+  g_state.store(state, std::memory_order_release);
+}
+
+void SetInterpreter(const PythonLayout& layout, ThisThreadState state) {
+  g_layout = layout;
+  g_state.store(state, std::memory_order_release);
 }
 
 void PythonFramesInSignal(PythonFrames& frames) {
   frames.clear();
-  const DumpTraceback dump = g_dump.load(std::memory_order_acquire);
-  void* state = dump == nullptr ? nullptr : g_state.load(std::memory_order_relaxed)();
+  const ThisThreadState this_thread_state = g_state.load(std::memory_order_acquire);
+  void* state = this_thread_state == nullptr ? nullptr : this_thread_state();
   if (state == nullptr) return;
-  const int fd = static_cast<int>(syscall(SYS_memfd_create, "deja-stack", 1U /* MFD_CLOEXEC */));
-  if (fd < 0) return;
-  dump(fd, state);
-  char text[8 << 10];
-  const long size = syscall(SYS_pread64, fd, text, sizeof text, 0L);
-  syscall(SYS_close, fd);
-  std::string_view rest(text, size < 0 ? 0 : static_cast<size_t>(size));
-  while (!rest.empty()) {
-    const size_t end = rest.find('\n');
-    if (end == std::string_view::npos) return;
-    format::StackFrame frame;
-    if (ParseLine(rest.substr(0, end), frame) && !frames.push_back(frame)) return;
-    rest.remove_prefix(end + 1);
-  }
+  if (g_layout.line != nullptr) return ReadPythonFrames(g_layout, state, frames);
+  FramesOfDump(g_dump.load(std::memory_order_relaxed), state, frames);
 }
 
 void TellPythonModules(void (*tell)(uint32_t number, std::string_view path, void* context),

@@ -44,11 +44,27 @@ uint32_t EnterPythonStack(uint32_t stack);
 std::span<const format::StackFrame> CurrentPythonStack();
 uint32_t CurrentPythonStackNumber();
 
-// How the interpreter says where a thread is: its _Py_DumpTraceback, which is made for signal
-// handlers, and PyGILState_GetThisThreadState.
+// Where CPython has what of a thread, in bytes; python/deja/interpreter.py fills it in.
+struct PythonLayout {
+  uint64_t current_frame = 0;                // in a thread's state
+  uint64_t previous = 0, executable = 0;     // in a frame
+  uint64_t type = 0;                         // in any object
+  uint64_t file = 0, function = 0;           // in a code object
+  uint64_t text_state = 0, text_length = 0;  // in a str
+  uint64_t text_bytes = 0;                   // in a str of ASCII: its characters
+  uint64_t more_of_text = 0;                 // what others have between there and theirs
+  const void* code_type = nullptr;           // the type of code objects
+  int (*line)(const void* frame) = nullptr;  // the line that a frame is at
+};
+
+// How the interpreter says where a thread is: PyGILState_GetThisThreadState, and its
+// _Py_DumpTraceback, which is made for signal handlers, or, where that is not for others, where the
+// frames are.
 using DumpTraceback = void (*)(int fd, void* thread_state);
 using ThisThreadState = void* (*)();
 void SetInterpreter(DumpTraceback dump, ThisThreadState state);
+// Once, before anything can end the process.
+void SetInterpreter(const PythonLayout& layout, ThisThreadState state);
 // Where the interpreter is on the calling thread, in a signal handler. Empty without interpreter.
 void PythonFramesInSignal(PythonFrames& frames);
 

@@ -26,3 +26,7 @@ DEJA_EXPORT uint32_t deja_impl_python_at(uint32_t stack) {
 DEJA_EXPORT void deja_impl_interpreter(void (*dump)(int, void*), void* (*state)()) {
   SetInterpreter(dump, state);
 }
+
+DEJA_EXPORT void deja_impl_interpreter_layout(const void* layout, void* (*state)()) {
+  SetInterpreter(*static_cast<const PythonLayout*>(layout), state);
+}

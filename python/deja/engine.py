@@ -4,6 +4,8 @@ import array
 import ctypes
 import struct
 
+from deja import interpreter
+
 OFF, RECORDING, REPLAYING = 0, 1, 2
 UNKNOWN, DONE, FAILED, RAISED = 0, 1, 2, 3
 
@@ -133,16 +135,10 @@ def mode():
     return OFF if ask is None else ask()
 
 
-def _tell_interpreter():
-    """Deja's library learns how to ask the interpreter where it is when a signal ends the process."""
-    tell = _entry("deja_impl_interpreter", ctypes.c_void_p, ctypes.c_void_p)
-    dump = getattr(ctypes.pythonapi, "_Py_DumpTraceback", None)
-    state = getattr(ctypes.pythonapi, "PyGILState_GetThisThreadState", None)
-    if tell is not None and dump is not None and state is not None:
-        tell(ctypes.cast(dump, ctypes.c_void_p), ctypes.cast(state, ctypes.c_void_p))
-
-
-_tell_interpreter()
+interpreter.tell(
+    _entry("deja_impl_interpreter", ctypes.c_void_p, ctypes.c_void_p),
+    _entry("deja_impl_interpreter_layout", ctypes.c_void_p, ctypes.c_void_p),
+)
 
 
 def python_function(name, file):

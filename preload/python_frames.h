@@ -1,0 +1,21 @@
+// The frames of a CPython that has no _Py_DumpTraceback for others (3.13 and later), read where
+// they are: as debuggers do that look at the interpreter from outside, by the offsets that it
+// publishes for them (_Py_DebugOffsets, at the beginning of _PyRuntime).
+//
+// Async-signal-safe: nothing is allocated, and nothing of the interpreter's is changed. The caller
+// sees to it that the layout is that of the interpreter, and that `state` is of the calling thread.
+#ifndef DEJA_PRELOAD_PYTHON_FRAMES_H_
+#define DEJA_PRELOAD_PYTHON_FRAMES_H_
+
+#include <cstdint>
+
+#include "preload/python_stack.h"
+
+namespace deja::preload {
+
+// Frames from the innermost one outwards; at most as many as there is room for.
+void ReadPythonFrames(const PythonLayout& layout, const void* state, PythonFrames& frames);
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_PYTHON_FRAMES_H_
