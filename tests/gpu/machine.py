@@ -151,7 +151,7 @@ def library_folder_of_gcc():
         ctypes.CDLL("libstdc++.so.6")
         return ()
     except OSError:
-        return (str(ROOT / "lib" / "carried"),)
+        return (str(ROOT / "lib" / "carried" / "gcc"),)
 
 
 def look(simulated, nccl="", python="", nccl_tests=""):

@@ -1,5 +1,7 @@
 """The folder that tests/gpu/pack.sh makes: complete, small enough, and its run.sh tells what holds from what does not."""
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,12 +23,15 @@ class GpuRun(harness.DejaTest):
         return self.command([self.folder / "run.sh", "--out", self.dir / "out", *args], **kwargs)
 
     def test_everything_is_in_the_folder(self):
-        self.assertRegex(self.said, r"KiB; needs GLIBC_2\.\d+")
+        needed = int(re.search(r"KiB; needs GLIBC_2\.(\d+)\n", self.said)[1])
+        here = int(os.confstr("CS_GNU_LIBC_VERSION").split(".")[1])
+        # Ubuntu 22.04, which many machines with GPUs have, is at 2.35. Headers from 2.38 on name functions that are as new.
+        self.assertLessEqual(needed, 35 if here < 38 else here)
         for program in [self.folder / "bin" / "deja", *(self.folder / "lib" / "deja").glob("*.so")]:
             listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
             for line in listed.splitlines():
                 outside = "=>" in line and str(self.folder) not in line
-                self.assertTrue(not outside or any(name in line for name in GLIBC + ("libgcc_s",)), f"{program}: {line}")
+                self.assertTrue(not outside or any(name in line for name in GLIBC + ("libgcc_s", "libstdc++")), f"{program}: {line}")
         for program in filter(Path.is_file, (self.folder / "tests" / "apps").iterdir()):
             dynamic = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout
             self.assertNotRegex(dynamic, "R(UN)?PATH", program)
