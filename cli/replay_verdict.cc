@@ -244,7 +244,20 @@ class Judge {
           what);
       return;
     }
+    // When a signal of somebody else's arrives is not known to the program.
+    if (EndedFromOutside() && Number(exit, "remaining") == 0) {
+      verdict_.outcome = Outcome::kSame;
+      verdict_.summary =
+          fmt::format("{}, after everything that was recorded, where another process ended it: {}",
+                      what, story_.HowItEnded(symbolizer_));
+      return;
+    }
     Differs(what);
+  }
+
+  [[nodiscard]] bool EndedFromOutside() const {
+    return RecordedCrashIsTheEnd() && story_.crash->code <= 0 && story_.crash->sender_pid != 0 &&
+           static_cast<uint32_t>(story_.crash->sender_pid) != reader_.header().process.pid;
   }
 
   void JudgeEnd(const json& end) {

@@ -109,6 +109,18 @@ class Trainer(ReplayTest):
         self.assertEqual(verdict["verdict"], "same", f"\n{run}")
         self.assertEqual(verdict["operations_served"], 51)
 
+    def test_a_rank_that_was_ended_before_its_own_end_may_go_on_to_that(self):
+        """A launcher ends the other ranks when one has failed; what they were about to do they do in a replay."""
+        script = "import os, sys; os.write(1, b'%d\\n' % os.getpid()); sum(range(40_000_000)); sys.exit(3)"
+        process = self.start([harness.DEJA, "record", "--single", "--out", self.trace_path(), "--", sys.executable, "-c", script])
+        os.kill(int(process.stdout.readline()), signal.SIGTERM)
+        self.finish(process)
+        self.assertRegex(self.info_json()["ranks"][0]["ended"], "^SIGTERM")
+        # A slow machine is not waited for.
+        self.assertRegex(self.checked(self.replay(0)).stdout,
+                         "rank 0: (exit 3, after everything that was recorded, where another process ended it: SIGTERM|"
+                         "the end of the recording is reached: SIGTERM)")
+
     def test_a_hang_ends_with_who_waited_for_whom(self):
         process = self.start(self.record_argv("replay_trainer", ["--fault", "hang"]))
         self.wait_for_hang(3)
