@@ -60,6 +60,8 @@ class Check(DeviceJobs):
 
     def environment(self, env):
         ranks = {**self.machine.environment(self.own_libraries), "RANKS_PORT": harness.free_port()}
+        if self.own_libraries:
+            ranks["RANKS_STORE"] = "1"
         return super().environment({**ranks, **(env or {})})
 
     def finish(self, process, timeout=None):

@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
 # ranks.sh N COMMAND…: N ranks of one job on this machine's first GPU, which NCCL refuses to ranks of one host: each
 # rank says that it is on a host of its own, and they talk over the loopback interface. The port of the rendezvous is
-# RANKS_PORT (29400). Ends with the code of the rank that failed first.
+# RANKS_PORT (29400): with NCCL_COMM_ID rank 0's NCCL listens there, for one communicator (others are made from it), or,
+# where RANKS_STORE is set, the store of PyTorch, which hands out ids itself: both cannot. Ends with the code of the rank
+# that failed first.
 set -u
 n=$1
 shift
 export WORLD_SIZE=$n LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=${RANKS_PORT:-29400}
-export NCCL_COMM_ID=127.0.0.1:$MASTER_PORT CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES-0}"
+export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES-0}"
+unset NCCL_COMM_ID
+[ -n "${RANKS_STORE-}" ] || export NCCL_COMM_ID=127.0.0.1:$MASTER_PORT
 export NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_NET=Socket NCCL_IB_DISABLE=1 NCCL_SOCKET_IFNAME=lo
 # Sums in the switch or in another tree, and more blocks than several ranks have room for at once.
 export NCCL_NVLS_ENABLE=0 NCCL_MNNVL_ENABLE=0 NCCL_PAT_ENABLE=0 NCCL_MAX_NCHANNELS=4

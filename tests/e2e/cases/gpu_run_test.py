@@ -59,6 +59,15 @@ class GpuRun(harness.DejaTest):
         self.assertIn("0 ok, 2 failed, 0 skipped of 2", run.stdout)
         self.assertTrue(list((self.dir / "out").glob("deja-e2e-*/why.txt")))
 
+    def test_how_ranks_meet(self):
+        """PyTorch's store listens at the port at which NCCL would, and each of its groups has an id of its own."""
+        ranks = self.folder / "tests" / "gpu" / "ranks.sh"
+        for store, expected in (("", "127.0.0.1:29400"), ("1", "")):
+            run = self.checked(self.command([ranks, 2, "bash", "-c", "echo $RANK $MASTER_PORT $NCCL_HOSTID $NCCL_COMM_ID"],
+                                            env={"RANKS_STORE": store, "NCCL_COMM_ID": "127.0.0.1:1"}))
+            self.assertEqual(sorted(run.stdout.splitlines()),
+                             [f"{rank} 29400 rank{rank} {expected}".rstrip() for rank in (0, 1)])
+
     def test_a_machine_without_a_gpu(self):
         env = {"CUDA_VISIBLE_DEVICES": "none"}
         run = self.checked(self.run_checks("--only", "streams", env=env), harness.EXIT_FAILURE)
