@@ -247,6 +247,7 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
                          ? comm->stream()
                          : call.ArgOf(preload::Role::kStream);
   operation.captured = IsCaptured(operation);
+  comm->SetLatestHasOutput(!operation.output.empty());
   const LiveCall live(session, thread, operation, seq);
   if (index == kNone) {
     ServeMissing(session, thread, call, comm, seq);

@@ -400,8 +400,8 @@ void ServeRecordedQuery(Session& session, ThreadState& thread, Call& call, uint6
   call.result = static_cast<uint64_t>(recorded->result);
 }
 
-// An error is there once the operations that came before it are; what was entered and has no result
-// is in progress for good.
+// An error is there once the operations that came before it are; what was entered and should have a
+// result, and has none, is in progress for good.
 uint64_t AsyncError(Session& session, const ServedComm& comm) {
   const ReplayPlan& plan = session.plan();
   if (comm.unfinished()) return ncclInProgress;
@@ -411,7 +411,7 @@ uint64_t AsyncError(Session& session, const ServedComm& comm) {
   const uint32_t last = plan.FindOperation(comm.number(), ops);
   if (last == kNone) return ncclSuccess;
   const RecordedCall& call = plan.calls()[last];
-  const bool came = call.has_results && !call.aborted;
+  const bool came = (call.has_results || !comm.latest_has_output()) && !call.aborted;
   return call.result == ncclInProgress && !came ? ncclInProgress : ncclSuccess;
 }
 

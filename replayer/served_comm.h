@@ -46,6 +46,10 @@ class ServedComm {
   [[nodiscard]] uint64_t operations() const { return operations_.load(); }
   void SetOperations(uint64_t entered) { operations_.store(entered); }
 
+  // The latest one writes nothing on this rank, so that no result says when it was done.
+  [[nodiscard]] bool latest_has_output() const { return latest_has_output_.load(); }
+  void SetLatestHasOutput(bool has) { latest_has_output_.store(has); }
+
   // In the place of an operation that the recorded run cut short: what is behind it on its stream
   // waits until the program does so, as it did there. Of device buffers.
   void HoldStream(uint64_t stream);
@@ -71,6 +75,7 @@ class ServedComm {
   const RecordedComm* recorded_;
   const bool unfinished_;
   std::atomic<uint64_t> operations_{0};
+  std::atomic<bool> latest_has_output_{true};
   std::atomic<uint64_t> stream_{0};
   LiveGenerator* generator_ = nullptr;  // before the program has the handle
   void* computed_ = nullptr;            // likewise

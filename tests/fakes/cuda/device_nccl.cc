@@ -5,13 +5,16 @@
 // operations; a group's operations start together, on all their streams, when the group ends. Work
 // is done on threads that belong to the library. What a communicator is given up for (an abort, a
 // revocation) is cut short, and its stream goes on; what fails otherwise, because a peer has ended,
-// keeps its stream waiting until then.
+// keeps its stream waiting until then. What is called on a communicator that does not block gets to
+// its stream a while later, and until then its state is ncclInProgress.
 #pragma GCC visibility push(default)
 #include <nccl.h>
 #pragma GCC visibility pop
 
 #include <dlfcn.h>
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -46,6 +49,12 @@ class Communicator {
 
   const uint64_t handle;
   CUevent last = nullptr;  // behind its latest operations; under g_mutex
+  std::atomic<bool> blocks{true};
+  std::atomic<int> launching{0};  // groups that are not on their streams yet
+
+  void WaitUntilLaunched() const {
+    while (launching != 0) std::this_thread::yield();
+  }
 
   // The number of an operation that is issued; 0: the communicator takes none any more.
   uint64_t Issue() {
@@ -264,7 +273,34 @@ void Enqueue(std::vector<Operation> operations) {
     if (!captured) comm->last = after;
 }
 
+// Puts them on their streams, or has that done for communicators that do not block.
+ncclResult_t Issue(std::vector<Operation> operations) {
+  Communicator& comm = *operations.front().comm;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  {
+    const DeviceOf device(operations.front().stream);
+    Must(cuStreamIsCapturing(operations.front().stream, &status) == CUDA_SUCCESS,
+         "cuStreamIsCapturing");
+  }
+  if (comm.blocks || status != CU_STREAM_CAPTURE_STATUS_NONE) {
+    Enqueue(std::move(operations));
+    return ncclSuccess;
+  }
+  CUcontext context = nullptr;
+  Must(cuCtxGetCurrent(&context) == CUDA_SUCCESS, "cuCtxGetCurrent");
+  comm.WaitUntilLaunched();
+  ++comm.launching;
+  std::thread([operations, context, &comm] {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    Must(cuCtxSetCurrent(context) == CUDA_SUCCESS, "cuCtxSetCurrent");
+    Enqueue(operations);
+    --comm.launching;
+  }).detach();
+  return ncclInProgress;
+}
+
 void WaitFor(const Communicator& comm) {
+  comm.WaitUntilLaunched();
   CUevent last = nullptr;
   {
     std::lock_guard hold(g_mutex);
@@ -344,6 +380,14 @@ void Settle(NcclApi api, uint64_t handle, uint64_t flags) {
   comm.WaitUntilIdle();
 }
 
+// Of a communicator that a call has made.
+void NoteHowItBlocks(uint64_t parent, uint64_t config, uint64_t made) {
+  const uint64_t handle = made == 0 ? 0 : *reinterpret_cast<const uint64_t*>(made);
+  if (handle == 0) return;
+  const bool says = config != 0 && reinterpret_cast<const ncclConfig_t*>(config)->blocking == 0;
+  if (says || (parent != 0 && !CommOf(parent).blocks)) CommOf(handle).blocks = false;
+}
+
 template <typename Result, typename... Args>
 Result Route(NcclApi api, const char* second_name, Args... args) {
   const ApiInfo& info = deja::preload::NcclInfo(api);
@@ -367,8 +411,7 @@ Result Route(NcclApi api, const char* second_name, Args... args) {
                          reinterpret_cast<CUstream>(WordOf(info, Role::kStream, args...)),
                          [real, reachable] { return std::apply(real, reachable); },
                          Profiled(info, comm.handle, args...)});
-      if (t_depth == 0) Enqueue(std::exchange(t_group, {}));
-      return ncclSuccess;
+      return t_depth == 0 ? Issue(std::exchange(t_group, {})) : ncclSuccess;
     }
     if (api == NcclApi::ncclGroupStart) ++t_depth;
     const uint64_t handle = WordOf(info, Role::kComm, args...);
@@ -376,9 +419,17 @@ Result Route(NcclApi api, const char* second_name, Args... args) {
       Settle(api, handle, WordOf(info, Role::kFlags, args...));
     if (api == NcclApi::ncclCommAbort || api == NcclApi::ncclCommDestroy) Forget(handle);
     if (info.Find(Role::kNewComm) >= 0) ProfilerHost::Get().OnCommunicator();
+    if (api == NcclApi::ncclCommGetAsyncError && handle != 0 && CommOf(handle).launching != 0) {
+      *reinterpret_cast<ncclResult_t*>(WordOf(info, Role::kOutResult, args...)) = ncclInProgress;
+      return ncclSuccess;
+    }
     const ncclResult_t result = CallOn(info, real, args...);
-    if (api == NcclApi::ncclGroupEnd && --t_depth == 0 && !t_group.empty())
-      Enqueue(std::exchange(t_group, {}));
+    NoteHowItBlocks(handle, WordOf(info, Role::kConfig, args...),
+                    WordOf(info, Role::kNewComm, args...));
+    if (api == NcclApi::ncclGroupEnd && --t_depth == 0 && !t_group.empty()) {
+      const ncclResult_t issued = Issue(std::exchange(t_group, {}));
+      return result == ncclSuccess ? issued : result;
+    }
     return result;
   } else {
     return real(args...);

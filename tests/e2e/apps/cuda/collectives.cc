@@ -64,6 +64,14 @@ void WaitUntilReady(ncclComm_t comm) {
     if (started_ != ncclInProgress) JOB_CHECK(started_); \
   } while (0)
 
+// What the program puts on the stream is behind the call only when that is on it.
+void Issued(ncclResult_t result, ncclComm_t comm) {
+  if (result == ncclInProgress)
+    WaitUntilReady(comm);
+  else
+    JOB_CHECK(result);
+}
+
 class Job {
  public:
   Job(int argc, char** argv)
@@ -154,7 +162,7 @@ void Job::Do(size_t in_bytes, size_t out_bytes, const Operation& operation) {
   CUdeviceptr out = Allocate(kind_, out_bytes);
   Make(in, in_bytes, seed, stream);
   Make(out, out_bytes, 3, stream);
-  STARTED(operation(Buffer(in), Buffer(out), ForNccl(stream)));
+  Issued(operation(Buffer(in), Buffer(out), ForNccl(stream)), all_);
   Make(in, in_bytes, 5, stream);  // nothing has waited for it to be read
   Keep(out, out_bytes, stream);
 }
@@ -165,7 +173,7 @@ void Job::DoInPlace(size_t bytes, size_t in_offset, size_t out_offset, size_t ou
   CUstream stream = streams_[0];
   CUdeviceptr both = Allocate(kind_, bytes);
   Make(both, bytes, seed, stream);
-  STARTED(operation(Buffer(both + in_offset), Buffer(both + out_offset), ForNccl(stream)));
+  Issued(operation(Buffer(both + in_offset), Buffer(both + out_offset), ForNccl(stream)), all_);
   Keep(both + out_offset, out_bytes, stream);
 }
 
@@ -235,21 +243,18 @@ void Job::PointToPoint(size_t count) {
   CUdeviceptr other = Allocate(kind_, bytes);
   CUdeviceptr gathered = Allocate(kind_, bytes * static_cast<size_t>(part_size_));
   Make(other, bytes, NextSeed(), streams_[1]);
-  JOB_CHECK(ncclGroupStart());
   Do(bytes, bytes, [&](void* in, void* out, cudaStream_t stream) {
-    const ncclResult_t sent = ncclSend(in, count, ncclFloat32, next, all_, stream);
-    if (sent != ncclSuccess && sent != ncclInProgress) return sent;
-    return ncclRecv(out, count, ncclFloat32, previous, all_, stream);
+    JOB_CHECK(ncclGroupStart());
+    STARTED(ncclSend(in, count, ncclFloat32, next, all_, stream));
+    STARTED(ncclRecv(out, count, ncclFloat32, previous, all_, stream));
+    return ncclGroupEnd();
   });
-  STARTED(ncclGroupEnd());
-  WaitUntilReady(all_);
   JOB_CHECK(ncclGroupStart());
   STARTED(ncclAllReduce(Buffer(other), Buffer(other), count, ncclFloat32, ncclSum, part_,
                         ForNccl(streams_[1])));
   STARTED(ncclAllGather(Buffer(other), Buffer(gathered), count, ncclFloat32, part_,
                         ForNccl(streams_[1])));
-  STARTED(ncclGroupEnd());
-  WaitUntilReady(part_);
+  Issued(ncclGroupEnd(), part_);
   Keep(gathered, bytes * static_cast<size_t>(part_size_), streams_[1]);
 }
 
@@ -266,7 +271,7 @@ void Job::WithAllocatedMemory(size_t count) {
   const auto at = static_cast<CUdeviceptr>(reinterpret_cast<uintptr_t>(memory));
   JOB_CHECK(ncclCommRegister(all_, memory, bytes, &handle));
   Make(at, bytes, NextSeed(), stream);
-  STARTED(ncclAllReduce(memory, memory, count, ncclFloat32, ncclSum, all_, ForNccl(stream)));
+  Issued(ncclAllReduce(memory, memory, count, ncclFloat32, ncclSum, all_, ForNccl(stream)), all_);
   Keep(at, bytes, stream);
   CUDA_CHECK(cuStreamSynchronize(stream));
   WaitUntilReady(all_);
