@@ -62,9 +62,12 @@ BufferPool::Buffer* BufferPool::New(uint32_t size_class) {
   const size_t size = size_t{1} << (size_class + kSmallestClass);
   void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   auto* buffer = memory == MAP_FAILED ? nullptr : new (std::nothrow) Buffer;
+  // A device goes on with the pages that it was given. After a fork they would be shared with the
+  // child until one of the two writes, and whoever does so gets others (kernels before 5.12).
+  if (driver_ != nullptr && memory != MAP_FAILED) madvise(memory, size, MADV_DONTFORK);
+  constexpr unsigned int kHow = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
   if (buffer != nullptr &&
-      (driver_ == nullptr ||
-       driver_->cuMemHostRegister_v2(memory, size, CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS)) {
+      (driver_ == nullptr || driver_->cuMemHostRegister_v2(memory, size, kHow) == CUDA_SUCCESS)) {
     buffer->owner = this;
     buffer->memory = static_cast<std::byte*>(memory);
     buffer->size_class = size_class;

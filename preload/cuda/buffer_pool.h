@@ -3,7 +3,7 @@
 //
 // Ordinary memory, made when it is needed and kept; a pool with a driver registers it there, so
 // that it is pinned and stays readable whatever the program does to its contexts. Such a pool calls
-// the driver, and is not for its host functions.
+// the driver, and is not for its host functions; forked children do not have its buffers.
 //
 // Owner: the device. Any thread.
 #ifndef DEJA_PRELOAD_CUDA_BUFFER_POOL_H_

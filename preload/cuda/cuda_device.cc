@@ -302,9 +302,12 @@ DeviceAnswer CudaDevice::Hold(uint64_t stream, Gate& gate) {
   const StreamScope scope(driver_, stream);
   const DeviceAnswer answer = StateOf(scope, StreamOf(stream));
   if (answer != DeviceAnswer::kTaken) return answer;
+  // Where a device sees registered memory may be elsewhere.
+  CUdeviceptr open = 0;
   if (driver_.cuStreamWaitValue32_v2 != nullptr &&
-      driver_.cuStreamWaitValue32_v2(StreamOf(stream), DeviceAddress(&gate.open), 1,
-                                     CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS)
+      driver_.cuMemHostGetDevicePointer_v2(&open, &gate.open, 0) == CUDA_SUCCESS &&
+      driver_.cuStreamWaitValue32_v2(StreamOf(stream), open, 1, CU_STREAM_WAIT_VALUE_GEQ) ==
+          CUDA_SUCCESS)
     return DeviceAnswer::kTaken;
   // Other host functions may have to wait, too: the driver has few threads for them.
   auto wait = [](void* opaque) {

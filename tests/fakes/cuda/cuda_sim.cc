@@ -44,6 +44,7 @@ struct Driver {
 };
 Driver* g_driver = nullptr;
 std::atomic<bool> g_ready{false};
+std::atomic<int> g_host_functions{0};
 
 thread_local std::vector<CUcontext> t_contexts;
 thread_local CUstreamCaptureMode t_capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -162,6 +163,10 @@ void* cusim_backing(const void* address) {
 
 int cusim_digest_launches(void) {
   return cusim::DigestLaunches();
+}
+
+int cusim_host_functions(void) {
+  return g_host_functions;
 }
 
 int cusim_broken_captures(void) {
@@ -331,6 +336,13 @@ CUresult cuMemHostRegister_v2(void* memory, size_t bytes, unsigned int) {
   return cusim::Register(memory, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* memory, unsigned int) {
+  const cusim::ApiCall call;
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  *address = cusim::DeviceAddressOf(memory);
+  return *address == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
 CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data,
                                 CUdeviceptr address) {
   const cusim::ApiCall call;
@@ -431,8 +443,8 @@ CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, unsigned i
                                 unsigned int flags) {
   const cusim::ApiCall call;
   if (flags != CU_STREAM_WAIT_VALUE_GEQ) return CUDA_ERROR_INVALID_VALUE;
-  if (cusim::KindOf(Pointer(address)) == Memory::kPageable) return CUDA_ERROR_INVALID_VALUE;
-  auto* word = static_cast<unsigned int*>(cusim::Backing(Pointer(address)));
+  auto* word = static_cast<unsigned int*>(cusim::SeenByDevice(address));
+  if (word == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return Enqueue(stream, [word, value] {
     while (static_cast<int>(__atomic_load_n(word, __ATOMIC_ACQUIRE) - value) < 0)
       std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -526,8 +538,14 @@ CUresult cuEventQuery(CUevent event) {
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
   const cusim::ApiCall call;
+  ++g_host_functions;
   return Enqueue(
-      stream, [function, data] { function(data); }, CU_GRAPH_NODE_TYPE_HOST);
+      stream,
+      [function, data] {
+        const cusim::HostFunction running;
+        function(data);
+      },
+      CU_GRAPH_NODE_TYPE_HOST);
 }
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {

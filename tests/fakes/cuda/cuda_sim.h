@@ -3,7 +3,8 @@
  * Streams are threads that run their work late and at random distances (CUDA_SIM_DELAY_US, at most
  * 200 by default); device memory is an address range that the processor cannot touch, as in
  * reality, with the bytes at another address; kernels are host functions. What a real driver
- * refuses is refused: what breaks a capture, events of another context, calls before cuInit.
+ * refuses is refused: what breaks a capture, events of another context, calls before cuInit. A call
+ * in a host function, of which a real one makes an error or a deadlock, ends the process.
  * Devices: CUDA_SIM_DEVICES (2); none if CUDA_VISIBLE_DEVICES is empty. CUDA_SIM_MEMORY limits the
  * memory of each, CUDA_SIM_KEY lets processes share it, and then they can swap each other out
  * (sim_board.h, sim_checkpoint.cc). Only what tests use is here.
@@ -32,6 +33,8 @@ typedef struct cusim_kernel {
 void* cusim_backing(const void* address);
 /* How often a kernel of digest_kernel.cu was launched so far. */
 int cusim_digest_launches(void);
+/* Host functions that were put on streams so far. */
+int cusim_host_functions(void);
 /* Captures that somebody has broken so far. */
 int cusim_broken_captures(void);
 
@@ -61,6 +64,8 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
 CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned int flags);
 CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned int flags);
 CUresult cuMemHostRegister_v2(void* memory, size_t bytes, unsigned int flags);
+/* Of registered memory another address, by which alone devices reach it (but for copies). */
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* memory, unsigned int flags);
 CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data,
                                 CUdeviceptr address);
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);

@@ -3,6 +3,7 @@
 // round. They are asked for by any process that shares the board (sim_board.h), and done by a
 // thread of the process itself. CUDA_SIM_CHECKPOINT=no: they are not supported.
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -37,6 +38,7 @@ Gate& TheGate() {
 }
 
 thread_local int t_depth = 0;
+thread_local bool t_in_host_function = false;
 
 CUresult Lock(Slot& slot) {
   const uint32_t timeout_ms = slot.timeout_ms.load();
@@ -109,7 +111,19 @@ CUresult Ask(int pid, What what, unsigned int timeout_ms) {
 
 }  // namespace
 
+HostFunction::HostFunction() {
+  t_in_host_function = true;
+}
+
+HostFunction::~HostFunction() {
+  t_in_host_function = false;
+}
+
 ApiCall::ApiCall() {
+  if (t_in_host_function) {
+    std::fprintf(stderr, "cuda_sim: a host function calls the driver\n");
+    std::abort();
+  }
   if (t_depth++ != 0) return;
   Gate& gate = TheGate();
   std::unique_lock hold(gate.mutex);

@@ -6,6 +6,15 @@
 
 namespace cusim {
 
+// Around a host function. A call that it makes ends the process.
+class HostFunction {
+ public:
+  HostFunction();
+  ~HostFunction();
+  HostFunction(const HostFunction&) = delete;
+  HostFunction& operator=(const HostFunction&) = delete;
+};
+
 // At the beginning of a call. Calls within a call do not wait.
 class ApiCall {
  public:

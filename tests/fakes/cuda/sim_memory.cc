@@ -16,12 +16,14 @@ namespace cusim {
 namespace {
 
 constexpr size_t kDeviceBytes = size_t{1} << 30;
-constexpr size_t kAlignment = 512;  // as cuMemAlloc promises at least
+constexpr uintptr_t kElsewhere = uintptr_t{1} << 46;  // of registered memory, for devices
+constexpr size_t kAlignment = 512;                    // as cuMemAlloc promises at least
 
 struct Range {
   size_t bytes;
   Memory kind;
   int device = 0;
+  bool registered = false;
 };
 
 struct TakenOut {
@@ -99,7 +101,7 @@ bool Register(void* memory, size_t bytes) {
   Space& space = TheSpace();
   std::lock_guard hold(space.mutex);
   return space.ranges
-      .try_emplace(reinterpret_cast<uintptr_t>(memory), Range{bytes, Memory::kPinned, 0})
+      .try_emplace(reinterpret_cast<uintptr_t>(memory), Range{bytes, Memory::kPinned, 0, true})
       .second;
 }
 
@@ -117,6 +119,20 @@ void* Backing(const void* address) {
   if (at >= space.device && at - space.device < kDeviceBytes)
     return space.backing + (at - space.device);
   return const_cast<void*>(address);
+}
+
+uintptr_t DeviceAddressOf(const void* host) {
+  const Range range = RangeOf(host);
+  if (range.kind != Memory::kPinned) return 0;
+  return reinterpret_cast<uintptr_t>(host) ^ (range.registered ? kElsewhere : 0);
+}
+
+void* SeenByDevice(uintptr_t address) {
+  void* host = reinterpret_cast<void*>(address ^ kElsewhere);
+  if (RangeOf(host).registered) return host;
+  void* same = reinterpret_cast<void*>(address);
+  const Range range = RangeOf(same);
+  return range.kind == Memory::kPageable || range.registered ? nullptr : Backing(same);
 }
 
 void TakeMemoryOut() {

@@ -3,6 +3,7 @@
 #define DEJA_TESTS_FAKES_CUDA_SIM_MEMORY_H_
 
 #include <cstddef>
+#include <cstdint>
 
 namespace cusim {
 
@@ -14,6 +15,9 @@ bool Register(void* memory, size_t bytes);
 Memory KindOf(const void* address);
 int DeviceOf(const void* address);  // 0 of what is no device's
 void* Backing(const void* address);
+// Where a device sees pinned memory; 0: it does not. And what it sees at an address; null: nothing.
+uintptr_t DeviceAddressOf(const void* host);
+void* SeenByDevice(uintptr_t address);
 
 // All device memory of this process goes to the host, and is free for others; what is left in its
 // place is nobody's bytes. And back; false: there is no room for it. Nobody uses it meanwhile.

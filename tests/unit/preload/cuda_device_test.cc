@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -65,6 +67,35 @@ class CudaDeviceTest : public SimulatedContexts {
   // Its thread goes on for good.
   CudaDevice& device_ = *new CudaDevice(*FindCudaDriver());
 };
+
+// What the kernel says of the mapping that holds `address`: "rd wr mr mw me dc".
+std::string FlagsOf(const void* address) {
+  std::ifstream maps("/proc/self/smaps");
+  bool here = false;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long from = 0;
+    unsigned long to = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &from, &to) == 2)
+      here = reinterpret_cast<unsigned long>(address) - from < to - from;
+    else if (here && line.starts_with("VmFlags:"))
+      return line;
+  }
+  return {};
+}
+
+TEST_F(CudaDeviceTest, ForkedChildrenDoNotShareWhatDevicesWriteTo) {
+  EXPECT_NE(FlagsOf(device_.NewGate()).find(" dc"), std::string::npos);
+}
+
+TEST_F(CudaDeviceTest, AHeldStreamNeedsNoHostFunction) {
+  Gate* gate = device_.NewGate();
+  ASSERT_NE(gate, nullptr);
+  const int before = cusim_host_functions();
+  ASSERT_EQ(device_.Hold(reinterpret_cast<uint64_t>(stream_), *gate), DeviceAnswer::kTaken);
+  EXPECT_EQ(cusim_host_functions(), before);
+  gate->Open();
+  EXPECT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
+}
 
 TEST_F(CudaDeviceTest, AHeldStreamGoesOnWhenItsGateIsOpened) {
   Gate* gate = device_.NewGate();
