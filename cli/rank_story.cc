@@ -264,7 +264,10 @@ bool IsOwnHeader(const std::string& file) {
 }
 
 bool IsSystemModule(const std::string& path) {
-  for (const char* part : {"/site-packages/", "/dist-packages/", "/lib/python3"})
+  // PyTorch may lie anywhere: in a folder of PYTHONPATH's, or where somebody works on it.
+  for (const char* part :
+       {"/site-packages/", "/dist-packages/", "/lib/python3", "/torch/distributed/", "/torch/nn/",
+        "/torch/optim/", "/torch/autograd/", "/torch/utils/", "/torch/_"})
     if (path.find(part) != std::string::npos) return true;
   // The interpreter, wherever it is.
   const std::string name = std::filesystem::path(path).filename().string();

@@ -74,20 +74,23 @@ TEST(RankStoryTest, TheStepIsNamedHoweverTheRankDied) {
   EXPECT_EQ(story.HowItEnded(symbolizer), "exit 0");
 }
 
-TEST(RankStoryTest, FramesOfDejasOwnPythonAreNotTheProgramsPlace) {
+TEST(RankStoryTest, FramesOfDejasOwnPythonAndOfPyTorchAreNotTheProgramsPlace) {
   RankStory story;
   story.modules[1] = {"python:as_library:/opt/lib/python/deja/engine.py", ""};
   story.modules[2] = {"python:all_reduce:/usr/lib/python3/dist-packages/torch/distributed.py", ""};
-  story.modules[3] = {"python:train_step:/home/user/python/train.py", ""};
-  std::vector<format::StackFrame> frames(3);
-  for (uint32_t i = 0; i < 3; ++i) {
+  story.modules[3] = {"python:barrier:/home/user/pytorch/torch/distributed/distributed_c10d.py",
+                      ""};
+  story.modules[4] = {"python:forward:/shared/torch/nn/modules/linear.py", ""};
+  story.modules[5] = {"python:train_step:/home/user/torch/train.py", ""};
+  std::vector<format::StackFrame> frames(5);
+  for (uint32_t i = 0; i < 5; ++i) {
     frames[i].module = i + 1;
     frames[i].offset = 10 + i;
   }
   Symbolizer symbolizer;
   const auto place = story.ProgramFrame(symbolizer, frames, true);
   ASSERT_TRUE(place);
-  EXPECT_EQ(place->Describe(), "train.py:12 in train_step");
+  EXPECT_EQ(place->Describe(), "train.py:14 in train_step");
 }
 
 TEST(RankStoryTest, TheLastChoicesNeedNotBeInTheLastBatch) {
