@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "preload/api/c10d_table.h"
 #include "preload/api/table.h"
@@ -89,11 +90,31 @@ uint64_t ArgumentOf(Role role, deja_group_call& call, const Flat& input, const F
   }
 }
 
-// The engine, on threads of the process group's library too: what comes here is never a call that
-// the library makes for itself.
+// Inside the real call of an operation: a plug-in's backend may be written in Python and use groups
+// and stores of its own, which a replay does not make.
+constinit thread_local bool t_in_real_call __attribute__((tls_model("initial-exec"))) = false;
+
+// The engine, on threads of the process group's library too: their callbacks are the program's.
 Engine* EngineForGroups() {
-  return GetEngine();
+  return t_in_real_call ? nullptr : GetEngine();
 }
+
+// A group that was made inside another one's real call has no number.
+bool IsInnerGroup(const ApiInfo& info, const deja_group_call& call) {
+  return call.group == 0 && info.Find(Role::kNewComm) < 0;
+}
+
+class RealCall {
+ public:
+  RealCall() : before_(std::exchange(t_in_real_call, true)) {}
+  ~RealCall() { t_in_real_call = before_; }
+  RealCall(const RealCall&) = delete;
+  RealCall& operator=(const RealCall&) = delete;
+
+ private:
+  Guard guard_;
+  bool before_;
+};
 
 std::string_view TextOf(const char* data, uint64_t size) {
   return data == nullptr ? std::string_view() : std::string_view(data, size);
@@ -109,6 +130,10 @@ DEJA_EXPORT int deja_impl_mode() {
   return engine == nullptr ? 0 : static_cast<int>(engine->ModeOfGroups());
 }
 
+DEJA_EXPORT int deja_impl_in_real_call() {
+  return t_in_real_call ? 1 : 0;
+}
+
 DEJA_EXPORT void deja_impl_library(int begin) {
   if (begin != 0)
     ++t_guard_depth;
@@ -120,7 +145,8 @@ DEJA_EXPORT int deja_impl_group_call(deja_group_call* call, void (*real)(void*),
   const ApiInfo* info = FindC10d(std::string_view(call->function));
   const uint64_t element = ElementSize(static_cast<uint32_t>(call->dtype));
   Engine* engine = EngineForGroups();
-  if (engine == nullptr || info == nullptr || element == 0 || call->size != sizeof *call) {
+  if (engine == nullptr || info == nullptr || element == 0 || call->size != sizeof *call ||
+      IsInnerGroup(*info, *call)) {
     real(context);
     return 0;
   }
@@ -140,7 +166,7 @@ DEJA_EXPORT int deja_impl_group_call(deja_group_call* call, void (*real)(void*),
   made.identity = call->identity;
   made.invoke = [](Call& c) {
     auto& self = static_cast<Invocation&>(c);
-    Guard guard;
+    RealCall real_call;
     self.real(self.context);
     self.error = TextOf(self.passed->error, self.passed->error_size);
     self.result = self.passed->error == nullptr ? 0 : 1;

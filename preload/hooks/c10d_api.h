@@ -79,6 +79,10 @@ int deja_impl_mode(void);
 /* What the calling thread does between 1 and 0 is a library's work and not the program's. */
 void deja_impl_library(int begin);
 
+/* Whether the calling thread is inside `real` of one of the two below. What it calls here then is
+ * neither recorded nor served. */
+int deja_impl_in_real_call(void);
+
 /* Calls real(context), or answers from the recording. 1: answered; `real` was not called. */
 int deja_impl_group_call(deja_group_call* call, void (*real)(void*), void* context);
 

@@ -21,15 +21,13 @@ _SETTINGS = (
 _LIBRARIES = {
     "horovod": "Horovod's own communication",
     "torch.distributed.rpc": "torch.distributed.rpc (TensorPipe)",
-    "oneccl_bindings_for_pytorch": "oneCCL",
-    "torch_ucc": "UCC",
     "torch_xla": "XLA's own communication",
     "cupy.cuda.nccl": "CuPy's NCCL, if its wheel has it linked in,",
     "nvshmem": "NVSHMEM",
     "torch.distributed._symmetric_memory": "symmetric memory (stores and loads between GPUs)",
 }
 
-_BACKENDS = {"mpi": "gloo (CPUs) or nccl (GPUs)", "ucc": "gloo (CPUs) or nccl (GPUs)", "xccl": "gloo", "hccl": "gloo"}
+_BACKENDS = {"xccl": "gloo", "hccl": "gloo"}  # those of the CPU are recorded, whoever made them
 
 
 def check(script, words, found):

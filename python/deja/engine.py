@@ -116,6 +116,7 @@ _register_callbacks = _entry(
 _quick = ctypes.PyDLL(None)
 _state = _entry("deja_impl_state", ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, library=_quick)
 _set_library = _entry("deja_impl_library", ctypes.c_int, library=_quick)
+_in_real_call = _entry("deja_impl_in_real_call", result=ctypes.c_int, library=_quick)
 _update = _entry("deja_impl_update", ctypes.c_void_p, library=_quick)
 _python_at = _entry("deja_impl_python_at", ctypes.c_uint32, result=ctypes.c_uint32, library=_quick)
 _python_function = _entry(
@@ -150,6 +151,11 @@ def python_stack(functions, lines):
     """The number of a stack, innermost frame first."""
     array_of = ctypes.c_uint32 * len(functions)
     return _python_stack(array_of(*functions), array_of(*lines), len(functions))
+
+
+def in_real_call():
+    """Whether this thread is inside `real` of an operation, so that what it does is that operation's."""
+    return _in_real_call() != 0
 
 
 class library:

@@ -1,11 +1,13 @@
-"""Which backends a new group has: those that Deja does not record run as without it, and the job is told so."""
+"""Which backends a new group has, and that those for the CPU are Deja's: the others run as without it, and the job is told so."""
 
+import contextlib
 import functools
 import sys
 
-from deja import engine, torch_groups
+from deja import engine, torch_groups, torch_plugins
 
-_KNOWN = {"", "none", "undefined", "gloo", "nccl"}
+_KNOWN = {"", "none", "undefined", "gloo", "nccl", "fake"}  # torch's fake one communicates nothing
+_NEVER = {"fake", "threaded"}  # the ranks of the latter are threads
 _told = set()
 
 
@@ -15,18 +17,15 @@ def watch(module, real_gloo):
 
     @functools.wraps(make)
     def checked(*args, **kwargs):
-        backends = _names(module, kwargs.get("backend", args[3] if len(args) > 3 else None))
-        for name in sorted(backends - _KNOWN):
-            _tell(f"operations of the backend {name} are not recorded; those of gloo and nccl are")
-        if len(backends) < 2 or "gloo" not in backends:
-            return _checking(module, make(*args, **kwargs))
-        from deja.torch_mixed_groups import MixedGroup
-
-        real, module.ProcessGroup = module.ProcessGroup, MixedGroup
-        try:
-            return _checking(module, make(*args, **kwargs))
-        finally:
-            module.ProcessGroup = real
+        by_device = _by_device(module, kwargs.get("backend", args[3] if len(args) > 3 else None))
+        backends = set(by_device.values())
+        # One that has the CPU as well as other devices is one group.
+        ours = {by_device[device] for device in ("cpu", "any") if device in by_device} - _NEVER
+        for name in sorted(backends - ours - _KNOWN):
+            _tell(f"operations of the backend {name} are not recorded: it is for {_devices(by_device, name)}")
+        is_mixed = len(backends) > 1 and bool(ours | backends & {"gloo"})
+        with _replaced(module, ours, is_mixed):
+            return _checking(module, make(*args, **kwargs), real_gloo)
 
     module._new_process_group_helper = checked
     wrap = module._create_process_group_wrapper
@@ -45,20 +44,59 @@ def watch(module, real_gloo):
     module._create_process_group_wrapper = wrapped
 
 
-def _checking(module, made):
+@contextlib.contextmanager
+def _replaced(module, ours, is_mixed):
+    """While a group is made, its backends `ours` are made by Deja."""
+    plugins, before, instead = module.Backend._plugins, {}, {}
+    for name in ours:
+        plugin = plugins.get(name.upper())
+        if plugin is not None:
+            before[name.upper()] = plugin
+            plugins[name.upper()] = plugin._replace(creator_fn=torch_plugins.creator(name, plugin))
+    if "mpi" in ours and hasattr(module, "ProcessGroupMPI"):
+        instead["ProcessGroupMPI"] = torch_plugins.Mpi(module.ProcessGroupMPI)
+    if "ucc" in ours and hasattr(module, "ProcessGroupUCC"):
+        instead["ProcessGroupUCC"] = _wrapping(module.ProcessGroupUCC, "ucc")
+    if is_mixed:
+        from deja.torch_mixed_groups import MixedGroup
+
+        instead["ProcessGroup"] = MixedGroup
+    real = {name: getattr(module, name) for name in instead}
+    vars(module).update(instead)
+    try:
+        yield
+    finally:
+        vars(module).update(real)
+        plugins.update(before)
+
+
+@functools.lru_cache(maxsize=None)
+def _wrapping(real, backend):
+    is_replay = engine.mode() == engine.REPLAYING
+    return (torch_groups.serving if is_replay else torch_groups.recording)(real, backend)
+
+
+def _checking(module, made, real_gloo):
     """made: the new group, in later versions followed by its store. Torch would put its checks around it, and lose the class."""
     group = made[0] if isinstance(made, tuple) else made
     if isinstance(group, torch_groups.Group) and module.get_debug_level() == module.DebugLevel.DETAIL:
-        group.check_collectives()
+        group.check_collectives(real_gloo)
     return made
 
 
-def _names(module, backend):
-    """{'gloo', 'nccl'} of 'cpu:gloo,cuda:nccl'."""
-    text = str(backend).lower()
-    if text == "undefined":  # torch chooses, by the machine
-        return {str(name) for name in module.BackendConfig(module.Backend(text)).get_device_backend_map().values()}
-    return {part.rpartition(":")[2] for part in text.split(",")}
+def _by_device(module, backend):
+    """{'cpu': 'gloo', 'cuda': 'nccl'} of 'cpu:gloo,cuda:nccl'; {'any': 'gloo'} where torch knows of no devices."""
+    if not hasattr(module, "BackendConfig"):
+        return {"any": str(backend).lower()}
+    try:
+        config = module.BackendConfig(module.Backend(str(backend)))
+        return {device: str(name) for device, name in config.get_device_backend_map().items()}
+    except Exception:  # torch says itself what is wrong
+        return {}
+
+
+def _devices(by_device, name):
+    return ", ".join(sorted(device for device in by_device if by_device[device] == name))
 
 
 def _tell(text):

@@ -1,7 +1,7 @@
 """Process groups of torch.distributed whose operations are recorded, and answered in a replay.
 
-RecordedGroup stands between the program and the real group (gloo, mpi): it hands every operation with its tensors to
-the recorder, has the real group do it, and notes how it ended. ServedGroup has no real group behind it.
+Recorded stands between the program and the real group (gloo, mpi, a plug-in's): it hands every operation with its
+tensors to the recorder, has the real group do it, and notes how it ended. Served has no real group behind it.
 """
 
 import datetime
@@ -15,6 +15,7 @@ from deja.torch_dtypes import SIZED_DTYPES
 
 _BYTES = 255
 _STRIDED = torch.strided
+_TIMEOUT = datetime.timedelta(minutes=30)  # torch's own, where none is given
 
 on_allreduce = None  # called with the tensors of each, before it is made
 
@@ -270,9 +271,6 @@ class Group(c10d.ProcessGroup):
     def recv_anysource(self, tensors, tag=0):
         return self._do("recv_anysource", [], _flat(tensors), (tensors, tag), {}, tag=tag)
 
-    def check_collectives(self):
-        """The ranks are to compare what they call. A replay has the outcomes."""
-
     def _do(self, name, inputs, outputs, args, kwargs, is_blocking=False, op=0, peer=0, tag=0):
         self._deja_sequence += 1
         in_place = inputs is outputs
@@ -296,6 +294,8 @@ class Group(c10d.ProcessGroup):
             if is_blocking:
                 return torch_works.ServedWork(outcome, outputs).wait()
             return torch_works.served(name, outcome, outputs)
+        if outcome.operation == 0:  # not recorded: a plug-in makes it as part of an operation of its own
+            return outcome.value
         ending = torch_works.Ending(outcome, dtype, written)
         if is_blocking:
             return ending.succeeded()
@@ -325,65 +325,94 @@ def identity_of(ranks, name):
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 
-def recording(real, backend):
-    """The class to use instead of `real` (ProcessGroupGloo, …)."""
+class Recorded(Group):
+    """A group with the real one behind it, which `make` makes: of C++, or a plug-in's of Python."""
 
-    class RecordedGroup(Group):
-        def __init__(self, store, rank, size, *args, **kwargs):
-            super().__init__(rank, size, backend)
+    def __init__(self, backend, store, rank, size, name, make, timeout=None):
+        super().__init__(rank, size, backend)
 
-            def make():
-                made = real(store, rank, size, *args, **kwargs)
-                return made, as_group(made, store, rank, size)
+        def make_both():
+            made = make()
+            return made, as_group(made, backend, store, rank, size)
 
-            outcome = new_group(store, rank, size, make)
-            self._deja_real, self._deja_as_group = outcome.value
-            self._deja_group = outcome.group
-            self._deja_watcher = torch_works.Watcher()
-            self._deja_helper_of = store, rank, size, kwargs
+        outcome = new_group(rank, size, name, make_both)
+        self._deja_real, self._deja_as_group = outcome.value
+        self._deja_group = outcome.group
+        self._deja_watcher = torch_works.Watcher()
+        self._deja_store, self._deja_timeout = store, timeout or _TIMEOUT
 
-        def check_collectives(self):
-            """As torch does for TORCH_DISTRIBUTED_DEBUG=DETAIL: a second group compares what the ranks call."""
-            store, rank, size, options = self._deja_helper_of
-            with engine.library():
-                helper = real(c10d.PrefixStore("pg_wrapper", store), rank, size, **options)
-                checking = c10d._ProcessGroupWrapper(self._deja_real, helper)
-                self._deja_as_group = as_group(checking, store, rank, size)
+    def check_collectives(self, real_gloo):
+        """As torch does for TORCH_DISTRIBUTED_DEBUG=DETAIL: a second group compares what the ranks call."""
+        is_plain = self._deja_real is not self._deja_as_group or self._deja_backend in ("gloo", "ucc")
+        if self._deja_backend == "mpi" or not is_plain:
+            return
+        store, rank, size = self._deja_store, self._deja_rank, self._deja_size
+        with engine.library():
+            helper = real_gloo(c10d.PrefixStore("pg_wrapper", store), rank, size, timeout=self._deja_timeout)
+            checking = c10d._ProcessGroupWrapper(self._deja_real, helper)
+            self._deja_as_group = as_group(checking, self._deja_backend, store, rank, size)
 
-        @property
-        def options(self):
-            return self._deja_real.options
+    def __getattr__(self, name):
+        # What only this backend has: its options, a plug-in's own methods.
+        if name.startswith("_deja_"):
+            raise AttributeError(name)
+        return getattr(self._deja_real, name)
 
-        def _make(self, name, args, kwargs):
-            return getattr(self._deja_as_group, name)(*args, **kwargs)
+    def _make(self, name, args, kwargs):
+        return getattr(self._deja_as_group, name)(*args, **kwargs)
 
-        def abort(self):
-            self._deja_real.abort()
+    def abort(self):
+        self._deja_real.abort()
 
-        def shutdown(self):
-            self._deja_real.shutdown()
+    def shutdown(self):
+        self._deja_real.shutdown()
 
-        def set_timeout(self, timeout):
-            self._deja_real.set_timeout(timeout)
+    def set_timeout(self, timeout):
+        self._deja_real.set_timeout(timeout)
 
-        _set_default_timeout = set_timeout
-
-    return _like(RecordedGroup, real)
+    _set_default_timeout = set_timeout
 
 
-def as_group(made, store, rank, size):
+class Served(Group):
+    """A group of a replay."""
+
+    def __init__(self, backend, rank, size, name, timeout=None):
+        super().__init__(rank, size, backend)
+        self._deja_group = new_group(rank, size, name, None).group
+        self.options = _Options(timeout)
+
+    def check_collectives(self, _):
+        """The ranks are to compare what they call. A replay has the outcomes."""
+
+    def __getattr__(self, name):
+        what = f"a replay has no real group of the backend {self._deja_backend}, which alone would know"
+        raise AttributeError(f"deja: {what} '{name}'" if not name.startswith("_") else name)
+
+    def abort(self):
+        pass
+
+    def shutdown(self):
+        pass
+
+    def set_timeout(self, timeout):
+        self.options._timeout = timeout
+
+    _set_default_timeout = set_timeout
+
+
+def as_group(made, backend, store, rank, size):
     """torch 2 has backends behind a ProcessGroup, which knows more operations than they do."""
     if isinstance(made, c10d.ProcessGroup):
         return made
     group = c10d.ProcessGroup(store, rank, size)
-    kind = c10d.ProcessGroup.BackendType.GLOO
+    kinds = c10d.ProcessGroup.BackendType
+    kind = getattr(kinds, backend.upper(), kinds.CUSTOM)
     group._set_default_backend(kind)
     group._register_backend(torch.device("cpu"), kind, made)
     return group
 
 
-def new_group(store, rank, size, make):
-    name = getattr(store, "_deja_prefix", b"").decode(errors="replace")
+def new_group(rank, size, name, make):
     return engine.group_call(
         "c10d_new_group",
         make,
@@ -396,32 +425,41 @@ def new_group(store, rank, size, make):
     )
 
 
+def name_of(store):
+    """Of a group that meets in that store: the same in all its ranks, and no other group's."""
+    return getattr(store, "_deja_prefix", b"").decode(errors="replace")
+
+
+def recording(real, backend):
+    """The class to use instead of `real` (ProcessGroupGloo, …)."""
+
+    class RecordedGroup(Recorded):
+        def __new__(cls, *args, **kwargs):
+            # A plug-in's backend may have one of torch's inside.
+            return real(*args, **kwargs) if engine.in_real_call() else super().__new__(cls)
+
+        def __init__(self, store, rank, size, *args, **kwargs):
+            def make():
+                return real(store, rank, size, *args, **kwargs)
+
+            super().__init__(backend, store, rank, size, name_of(store), make, kwargs.get("timeout"))
+
+    return _like(RecordedGroup, real)
+
+
 def serving(real, backend):
     """The class that stands for `real` in a replay."""
 
-    class ServedGroup(Group):
+    class ServedGroup(Served):
         def __init__(self, store, rank, size, *args, **kwargs):
-            super().__init__(rank, size, backend)
-            self._deja_group = new_group(store, rank, size, None).group
-            self.options = _Options(kwargs.get("timeout"))
-
-        def abort(self):
-            pass
-
-        def shutdown(self):
-            pass
-
-        def set_timeout(self, timeout):
-            self.options._timeout = timeout
-
-        _set_default_timeout = set_timeout
+            super().__init__(backend, rank, size, name_of(store), kwargs.get("timeout"))
 
     return _like(ServedGroup, real)
 
 
 class _Options:
     def __init__(self, timeout):
-        self._timeout = timeout or datetime.timedelta(minutes=30)
+        self._timeout = timeout or _TIMEOUT
         self.backend = ""
 
 

@@ -1,7 +1,7 @@
 """Groups with several backends (cpu:gloo,cuda:nccl): each device keeps its own.
 
-What is on a device of gloo's goes to Deja's group for that, everything else to a group of torch's own, whose NCCL is
-recorded where it calls the library.
+What is on a device of gloo's, or of another backend that Deja wraps, goes to Deja's group for that, everything else to a
+group of torch's own, whose NCCL is recorded where it calls the library.
 """
 
 import torch
@@ -40,6 +40,7 @@ class MixedGroup(torch_groups.Group, metaclass=_StandsForProcessGroup):
         super().__init__(rank, size, "")
         self._deja_rest = c10d.ProcessGroup(store, rank, size, *options)
         self._deja_parts = {}  # by type of device
+        self._deja_kinds = {}  # of the parts, torch's word for each
         self._deja_default = None  # of torch's kinds of backends
 
     def _deja_part(self, device):
@@ -51,12 +52,14 @@ class MixedGroup(torch_groups.Group, metaclass=_StandsForProcessGroup):
 
     def _deja_main(self):
         """Who speaks for the whole group."""
-        is_gloo = self._deja_default == c10d.ProcessGroup.BackendType.GLOO
-        return next(iter(self._deja_parts.values())) if is_gloo and self._deja_parts else self._deja_rest
+        for device, kind in self._deja_kinds.items():
+            if kind == self._deja_default:
+                return self._deja_parts[device]
+        return self._deja_rest
 
     def _register_backend(self, device, kind, backend=None):
         if isinstance(backend, torch_groups.Group):
-            self._deja_parts[device.type] = backend
+            self._deja_parts[device.type], self._deja_kinds[device.type] = backend, kind
         else:
             self._deja_rest._register_backend(device, kind, backend)
 
@@ -138,9 +141,9 @@ class MixedGroup(torch_groups.Group, metaclass=_StandsForProcessGroup):
     def monitored_barrier(self, *args, **kwargs):
         return self._deja_part("cpu").monitored_barrier(*args, **kwargs)
 
-    def check_collectives(self):
+    def check_collectives(self, real_gloo):
         for part in self._deja_parts.values():
-            part.check_collectives()
+            part.check_collectives(real_gloo)
 
     def abort(self):
         for part in self._deja_all():

@@ -70,11 +70,13 @@ class Doctor(harness.DejaTest):
 
     def test_backends_and_libraries_that_are_not_recorded(self):
         train = self.script("import horovod.torch as hvd\nimport torch.distributed as dist\n"
-                            "dist.init_process_group('mpi')\n")
-        found = self.examine(PYTHON, train, "--dist-backend", "ucc", code=1)
+                            "dist.init_process_group('xccl')\n"
+                            "dist.new_group(backend='mpi')\n")
+        found = self.examine(PYTHON, train, "--dist-backend", "hccl", code=1)
         self.assertFound(found, "library", "problem", "train.py:1: Horovod")
-        self.assertFound(found, "backend", "problem", "train.py:3 asks for the backend mpi", "gloo")
-        self.assertFound(found, "backend", "problem", "the command asks for the backend ucc")
+        self.assertFound(found, "backend", "problem", "train.py:3 asks for the backend xccl", "gloo")
+        self.assertFound(found, "backend", "problem", "the command asks for the backend hccl")
+        self.assertNotIn("mpi", str(found["backend"]))
 
     def test_a_python_that_does_not_load_deja(self):
         train = self.script("pass\n")

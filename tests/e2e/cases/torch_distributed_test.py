@@ -99,20 +99,6 @@ class TorchDistributed(TorchTest):
         run = self.record_by_launcher("--standalone", program="default_backend")
         self.assertRanksReplay(run, 2)
 
-    def test_a_backend_that_is_not_recorded(self):
-        script = self.dir / "fake.py"
-        script.write_text("import torch.distributed as dist\n"
-                          "class Fake(dist.ProcessGroup):\n"
-                          "    def __init__(self, store, rank, size, timeout):\n"
-                          "        super().__init__(rank, size)\n"
-                          "dist.Backend.register_backend('own', Fake)\n"
-                          "dist.init_process_group('own')\n"
-                          "print(dist.get_world_size(), 'ranks')\n")
-        self.assertEqual(self.checked(self.launch(PYTHON, [script], n=1)).stdout, "1 ranks\n")
-        run = self.checked(self.record(PYTHON, [script], n=1))
-        self.assertEqual(run.stdout, "1 ranks\n")
-        self.assertIn("deja: operations of the backend own are not recorded", run.stderr)
-
     def test_sharded_optimizer(self):
         self.assertJobReplays("train", 2, MODE="zero")
 

@@ -1,0 +1,62 @@
+"""Groups of backends that torch.distributed has made by a function: plug-ins' creators, ProcessGroupMPI.create.
+
+A replay never calls these functions: the library behind them need not be there, nor the launcher that it would ask.
+"""
+
+import collections
+
+from torch._C import _distributed_c10d as c10d
+
+from deja import engine, torch_groups
+
+_mpi_groups = collections.Counter()  # that this process has asked for, by their ranks
+
+
+def group_of(backend, store, rank, size, timeout, make):
+    """make(): the backend's own group."""
+    name = torch_groups.name_of(store)
+    if engine.mode() == engine.REPLAYING:
+        return torch_groups.Served(backend, rank, size, name, timeout)
+    return torch_groups.Recorded(backend, store, rank, size, name, make, timeout)
+
+
+def creator(backend, plugin):
+    """What torch.distributed is to call instead of the plug-in's creator."""
+    make = plugin.creator_fn
+
+    def simple(store, rank, size, timeout):
+        return group_of(backend, store, rank, size, timeout, lambda: make(store, rank, size, timeout))
+
+    def extended(given, options):
+        place = given.store, given.group_rank, given.group_size
+        return group_of(backend, *place, given.timeout, lambda: make(given, options))
+
+    return extended if plugin.extended_api else simple
+
+
+class Mpi:
+    """Stands for ProcessGroupMPI, which learns from MPI what its rank is, and whether it is in the group at all."""
+
+    def __init__(self, real):
+        self._real = real
+
+    def create(self, ranks):
+        members = ",".join(map(str, ranks))
+        _mpi_groups[members] += 1
+        name = f"mpi/{members}/{_mpi_groups[members]}"
+        made = None
+
+        def place():
+            nonlocal made
+            made = self._real.create(ranks)
+            return b"%d of %d" % (made.rank(), made.size()) if made else b"none"
+
+        answer = engine.store_call("c10d_store_get", b"deja/" + name.encode(), place)
+        if answer is None:
+            raise RuntimeError(f"deja: the recording has no group of MPI for the ranks {ranks}")
+        if answer == b"none":
+            return None
+        rank, _, size = answer.partition(b" of ")
+        if made is None:
+            return torch_groups.Served("mpi", int(rank), int(size), name)
+        return torch_groups.Recorded("mpi", c10d.Store(), int(rank), int(size), name, lambda: made)
