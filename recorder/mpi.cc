@@ -96,6 +96,9 @@ bool SaysNo(const Call& call) {
 void RecorderEngine::OnMpiCall(Call& call) {
   Recording* rec = Active();
   if (rec == nullptr || NeedsNoRecord(call)) return call.invoke(call);
+  // A library that has initialised MPI for itself (PyTorch's backend) may end it when the process
+  // exits. A replay has no such library's MPI.
+  if (ApiOf(call) == MpiApi::kMPI_Finalize && !rec->mpi.is_programs()) return call.invoke(call);
   if (call.info->klass == preload::ApiClass::kPoll) return RecordMpiPoll(*rec, call);
   RecordMpi(*rec, call);
 }
@@ -130,6 +133,7 @@ void RecorderEngine::RecordMpi(Recording& rec, Call& call) {
   before.PutBack(rec.mpi);
   if (IsInit(call) && call.result == 0) {
     rec.mpi.SetRunning(true);
+    rec.mpi.SetPrograms();
     BecomeMpiRank(rec);
   }
   MpiResults results(rec, call, enter_seq);

@@ -39,6 +39,9 @@ class MpiState final : public preload::MpiWorld {
 
   // True while the library can be asked.
   bool IsRunning();
+  // Whether the program itself has initialised MPI, and no library that it uses.
+  [[nodiscard]] bool is_programs() const { return is_programs_.load(std::memory_order_acquire); }
+  void SetPrograms() { is_programs_.store(true, std::memory_order_release); }
   void SetRunning(bool running) { running_.store(running, std::memory_order_release); }
 
   // A request that has results to come, or is persistent.
@@ -80,6 +83,7 @@ class MpiState final : public preload::MpiWorld {
 
   EventWriter& writer_;
   std::atomic<bool> running_{false};
+  std::atomic<bool> is_programs_{false};
   SpinLock lock_;  // of the next three
   KeyMap numbers_;
   KeyMap uses_;
