@@ -73,9 +73,10 @@ class ByStore(dist.ProcessGroup):
         def work():
             try:
                 then([of(rank) for rank in range(self._size)])
+                ended.set_result(outputs)
             except Exception as error:
                 failures.append(error)
-            ended.set_result(outputs)
+                ended.set_exception(error)
 
         thread = threading.Thread(target=work)
         thread.start()
@@ -229,6 +230,11 @@ def main():
     job.say(f"{dist.get_backend()} {dist.get_world_size()}")
     if "LIMIT" in os.environ:
         job.say(f"limit {dist.group.WORLD.limit()}")
+    if os.environ["BACKEND"] != "mpi":  # rank 0 has the store, and goes last
+        store = c10d._get_default_store()
+        store.set(f"{dist.get_rank()} is done", "")
+        if dist.get_rank() == 0:
+            store.wait([f"{rank} is done" for rank in range(dist.get_world_size())])
     dist.destroy_process_group()
 
 
