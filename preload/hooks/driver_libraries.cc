@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -192,6 +193,8 @@ void Enter(const Library& found) {
 __attribute__((constructor)) void SetLinkedDriversApart() {
   if (getenv("DEJA_OUT") == nullptr && getenv("DEJA_REPLAY") == nullptr) return;
   const Guard guard;
+  // A thread of the parent may be looking.
+  pthread_atfork(nullptr, nullptr, [] { g_looking.store(false, std::memory_order_relaxed); });
   SetDriversApart();
 }
 
