@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/cuda_probe.h"
 #include "cli/fold_plan.h"
 #include "cli/gdb_session.h"
 #include "cli/left_out_start.h"
@@ -261,6 +262,24 @@ void SayWhatIsKept(const format::RankReader& reader) {
                   reader.header().rank, window.Describe()));
 }
 
+bool UsedCuda(const RankStory& story) {
+  return std::any_of(story.modules.begin(), story.modules.end(), [](const auto& module) {
+    return fs::path(module.second.path).filename().native().rfind("libcuda.so", 0) == 0;
+  });
+}
+
+// Where a rank had CUDA's devices and there are none here, programs end in ways of their own.
+void LookForDevice(const ReplayTarget& target, ReplayVerdict& verdict) {
+  constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES=";
+  std::optional<std::string> visible;
+  for (const std::string& entry : target.environment)
+    if (entry.rfind(kVisible, 0) == 0) visible = entry.substr(kVisible.size());
+  const CudaFound found = LookForCuda(visible);
+  if (found.what == CudaFound::What::kDevices) return;
+  AddMissingDevice(found.fix.empty() ? found.text : fmt::format("{} ({})", found.text, found.fix),
+                   verdict);
+}
+
 int Report(format::Trace& trace, const std::vector<Replayed>& replays, const Context& context) {
   Symbolizer symbolizer;
   for (const std::string& directory : g_options.binaries) symbolizer.AddDirectory(directory);
@@ -274,6 +293,7 @@ int Report(format::Trace& trace, const std::vector<Replayed>& replays, const Con
     ReplayVerdict verdict =
         JudgeReplay(*replay.reader, story, peers, replay.target.scratch, replay.status, symbolizer);
     AddShortage(replay.shortage, verdict);
+    if (verdict.outcome != Outcome::kSame && UsedCuda(story)) LookForDevice(replay.target, verdict);
     all["ranks"].push_back(verdict.json);
     if (verdict.outcome == Outcome::kFailed) {
       code = kExitFailure;

@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "cli/cuda_probe.h"
 #include "cli/doctor.h"
 #include "cli/output.h"
 
@@ -120,6 +122,19 @@ void CheckSharedMemory(std::vector<Finding>& findings) {
                         "docker run --shm-size=2g, or a smaller deja record --buffer"});
 }
 
+// Programs in host memory need none, so that there is none is no warning.
+void CheckCuda(std::vector<Finding>& findings) {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  CudaFound found =
+      LookForCuda(visible == nullptr ? std::nullopt : std::optional<std::string>(visible));
+  const Severity severity = found.what == CudaFound::What::kDevices  ? Severity::kOk
+                            : found.what == CudaFound::What::kFailed ? Severity::kWarning
+                                                                     : Severity::kNote;
+  // What a replay can do about it is no help before a recording.
+  if (found.what == CudaFound::What::kNoDevice) found.fix = "";
+  findings.push_back({"cuda", severity, std::move(found.text), std::move(found.fix)});
+}
+
 }  // namespace
 
 void CheckMachine(const DoctorRequest& request, std::vector<Finding>& findings) {
@@ -127,6 +142,7 @@ void CheckMachine(const DoctorRequest& request, std::vector<Finding>& findings) 
   CheckDebugger(findings);
   CheckDisk(request.trace_folder, findings);
   CheckSharedMemory(findings);
+  CheckCuda(findings);
 }
 
 }  // namespace deja::cli

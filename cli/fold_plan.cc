@@ -123,7 +123,10 @@ void UseDevices(uint32_t here, uint32_t recorded, std::vector<std::string>& envi
     if (entry.rfind(kVisible, 0) != 0) continue;
     std::string_view list = std::string_view(entry).substr(kVisible.size());
     if (list.empty()) return;  // the program was to have none
-    const auto named = static_cast<uint32_t>(std::count(list.begin(), list.end(), ',')) + 1;
+    // Of names of MIG devices the driver takes the first one alone.
+    const auto named = list.rfind("MIG-", 0) == 0
+                           ? 1
+                           : static_cast<uint32_t>(std::count(list.begin(), list.end(), ',')) + 1;
     recorded = named;
     uint32_t only = 0;
     const auto [end, error] = std::from_chars(list.data(), list.data() + list.size(), only);

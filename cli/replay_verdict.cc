@@ -493,6 +493,12 @@ void AddShortage(const std::string& shortage, ReplayVerdict& verdict) {
   verdict.json["details"] = verdict.details;
 }
 
+void AddMissingDevice(const std::string& found, ReplayVerdict& verdict) {
+  verdict.json["cuda"] = found;
+  verdict.details.insert(verdict.details.begin(), "the recorded rank used CUDA; here " + found);
+  verdict.json["details"] = verdict.details;
+}
+
 ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankStory& story,
                           const std::vector<PeerStory>& peers, const std::string& scratch,
                           int wait_status, Symbolizer& symbolizer) {

@@ -42,6 +42,10 @@ ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankStory& sto
 // as recorded failed for that.
 void AddShortage(const std::string& shortage, ReplayVerdict& verdict);
 
+// The rank used CUDA, and this machine's driver has no device for it, as `found` says: why a rank
+// that did not come to its end as recorded may not have.
+void AddMissingDevice(const std::string& found, ReplayVerdict& verdict);
+
 // The report in `scratch` says that the replay was stopped before the program's end.
 bool HasStopped(const std::string& scratch);
 

@@ -69,6 +69,7 @@ bool TurnScheduler::Step(Clock::time_point now) {
 
 void TurnScheduler::Ended(size_t index) {
   known_[index].ended = true;
+  Cell(index).held.store(0);  // others look at it (replayer/turns.h)
   ++change_;
 }
 

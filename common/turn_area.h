@@ -35,7 +35,7 @@ struct alignas(4096) TurnCell {
   std::atomic<uint32_t> wants_in;  // threads that have waited long enough, and need their device
   std::atomic<uint64_t> rests;     // how often a thread has begun or ended to rest
   std::atomic<uint64_t> devices;   // a bit for each that it uses
-  std::atomic<uint64_t> held;      // bytes that the program has allocated
+  std::atomic<uint64_t> held;      // bytes that the program has allocated; 0 once it has ended
   // An allocation that has failed: `asks` is odd while it waits for an answer.
   std::atomic<uint32_t> asks;
   std::atomic<uint64_t> asked_bytes;

@@ -67,6 +67,18 @@ void Turns::Uses(int device) {
   if ((cell_->devices.load(std::memory_order_relaxed) & bit) == 0) cell_->devices.fetch_or(bit);
 }
 
+uint64_t Turns::HeldByOthers(int device) const {
+  const int behind = DeviceBehind(device);
+  uint64_t held = 0;
+  for (uint32_t i = 0; behind >= 0 && behind < 64 && i < area_.ranks(); ++i) {
+    const TurnCell& other = area_.cell(i);
+    if (&other != cell_ && ((other.devices.load() >> static_cast<uint32_t>(behind)) & 1) != 0 &&
+        other.place.load() != Place::kOut)
+      held += other.held.load();
+  }
+  return held;
+}
+
 Turns::Rest::Rest() : turns_(Get()) {
   if (turns_ == nullptr) return;
   turns_->cell_->rests.fetch_add(1);

@@ -49,6 +49,9 @@ class Turns {
 
   // The rank uses the device, whose number CUDA_VISIBLE_DEVICES may change.
   void Uses(int device);
+  // Bytes that the programs of other ranks have allocated and that lie on their devices, of those
+  // ranks that use `device`, too.
+  [[nodiscard]] uint64_t HeldByOthers(int device) const;
   void Holds(int64_t more) { cell_->held.fetch_add(static_cast<uint64_t>(more)); }
 
  private:

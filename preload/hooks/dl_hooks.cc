@@ -5,12 +5,12 @@
 // name in the table, through any handle, gets our hook, if the real look-up would have found
 // something.
 //
-// RTLD_NEXT is left alone, and so is everything else: it is passed on by a jump, with the program's
-// return address, by which the C library knows who asks. dlvsym needs no hook: NCCL's symbols have
-// no versions, and dlvsym finds only symbols that have one. Nor does dlopen: whatever is opened,
-// the names are bound by the global scope (us) or by dlsym. (A library that stands in for NCCL
-// hooks dlopen, too, because the file may not be there: whole_nccl.cc. So does the recorder, to be
-// NCCL's profiler plugin: nccl_plugin_loading.cc.)
+// RTLD_NEXT is left alone (but for functions that nobody but us has), and so is everything else: it
+// is passed on by a jump, with the program's return address, by which the C library knows who asks.
+// dlvsym needs no hook: NCCL's symbols have no versions, and dlvsym finds only symbols that have
+// one. Nor does dlopen: whatever is opened, the names are bound by the global scope (us) or by
+// dlsym. (A library that stands in for NCCL hooks dlopen, too, because the file may not be there:
+// whole_nccl.cc. So does the recorder, to be NCCL's profiler plugin: nccl_plugin_loading.cc.)
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -33,6 +33,12 @@ namespace deja::preload {
 // A replay on fewer devices answers for some functions of the CUDA driver (replayer/device_map.cc).
 __attribute__((weak)) void* DriverHook(const char*) {
   return nullptr;
+}
+
+// A replay library exports functions of the CUDA driver. Whether `name` is one that the driver of
+// this machine lacks, or that has no driver behind it.
+__attribute__((weak)) bool IsMissingInDriver(const char*) {
+  return false;
 }
 
 // What NCCL finds as the profiler plugin `name` through `handle`, from wherever it looks, if it is
@@ -116,7 +122,12 @@ extern "C" __attribute__((visibility("hidden"))) void* deja_dlsym_decide(void* h
     return *answer != nullptr ? nullptr : next;
   }
   const dp::Hooked hooked = dp::FindHooked(name);
-  if (handle == RTLD_NEXT || dp::InsideDeja()) return next;
+  if (dp::InsideDeja()) return next;
+  if (handle == RTLD_NEXT) {
+    if (!dp::IsMissingInDriver(name)) return next;
+    *answer = dp::Refuse(name);
+    return nullptr;
+  }
   {
     // Who opens a driver looks for its functions before there is a call.
     const dp::Guard guard;
@@ -125,8 +136,15 @@ extern "C" __attribute__((visibility("hidden"))) void* deja_dlsym_decide(void* h
   auto look_up = reinterpret_cast<dp::DlsymFn>(next);
   if (hooked.info == nullptr) {
     void* hook = dp::DriverHook(name);
-    if (hook == nullptr || look_up(handle, name) == nullptr) return next;
-    *answer = hook;
+    const bool maybe_ours = name != nullptr && std::string_view(name).starts_with("cu");
+    void* found = maybe_ours ? look_up(handle, name) : nullptr;
+    if (found == nullptr) return next;  // once more, for the program, so that it gets the error
+    if (dp::IsOwnAddress(found) && dp::IsMissingInDriver(name))
+      *answer = dp::Refuse(name);
+    else if (hook != nullptr)
+      *answer = hook;
+    else
+      return next;
     return nullptr;
   }
 

@@ -34,7 +34,7 @@ class Doctor(harness.DejaTest):
 
     def test_the_machine(self):
         found = self.examine()
-        self.assertEqual(set(found), {"addresses", "gdb", "ptrace", "disk", "shared-memory"})
+        self.assertEqual(set(found), {"addresses", "gdb", "ptrace", "disk", "shared-memory", "cuda"})
         text = self.checked(self.deja("doctor")).stdout
         self.assertRegex(text, r"(?m)^\w+ +disk: .* free in /")
         self.assertRegex(text, r"(?m)^0 problems, \d+ warnings$")

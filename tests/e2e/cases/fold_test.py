@@ -67,7 +67,8 @@ class Fold(harness.DejaTest):
         return {(int(rank), how, int(device), int(count)) for rank, how, device, count in found}
 
     def test_ranks_share_a_device(self):
-        ways = ("linked", "by dlsym", "by address")
+        ways = ("linked", "by dlsym", "by dlsym for all", "by dlsym next", "by address", "by address of address", "by address 2",
+                "by address 2 of address", "by the runtime", "by the runtime and version")
         for level in ("full", "digest"):
             with self.subTest(level):
                 shutil.rmtree(self.trace_path(), ignore_errors=True)

@@ -2,6 +2,7 @@
 #include "tests/fakes/cuda/cuda_sim.h"
 #pragma GCC visibility pop
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -9,37 +10,31 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "tests/fakes/cuda/sim_board.h"
 #include "tests/fakes/cuda/sim_digest.h"
-#include "tests/fakes/cuda/sim_digits.h"
+#include "tests/fakes/cuda/sim_driver.h"
 #include "tests/fakes/cuda/sim_gate.h"
 #include "tests/fakes/cuda/sim_graph.h"
 #include "tests/fakes/cuda/sim_habits.h"
 #include "tests/fakes/cuda/sim_memory.h"
 #include "tests/fakes/cuda/sim_stream.h"
-
-struct CUmod_st {
-  const cusim_kernel* kernels;  // null: it is PTX
-  std::string ptx;
-};
-struct CUfunc_st {
-  const cusim_kernel* kernel;
-  const cusim::DigestKernel* digest = nullptr;  // in its place
-  cusim::DigitsKernel digits = nullptr;         // or this
-};
+#include "tests/fakes/cuda/sim_version.h"
 
 namespace {
 
+using cusim::CheckUnsafeCall;
+using cusim::Current;
+using cusim::Enqueue;
 using cusim::Memory;
 
-constexpr int kMostDevices = 16;
-
 struct Driver {
-  std::mutex mutex;  // of captures and of what is made on first use
-  int devices = 0;
-  CUcontext contexts[kMostDevices] = {};
-  std::vector<CUgraph> captures;  // that are open
+  std::mutex mutex;          // of captures and of what is made on first use
+  std::vector<int> devices;  // by the program's number, that of the board
+  CUcontext primary[cusim::kBoardDevices] = {};
+  std::vector<CUcontext> contexts;  // all
+  std::vector<CUgraph> captures;    // that are open
   int broken = 0;
 };
 Driver* g_driver = nullptr;
@@ -50,30 +45,10 @@ thread_local std::vector<CUcontext> t_contexts;
 thread_local CUstreamCaptureMode t_capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 thread_local std::map<CUcontext, CUstream> t_streams;
 
-CUcontext Current() {
-  return t_contexts.empty() ? nullptr : t_contexts.back();
-}
-
 void Break(CUgraph graph) {
   if (graph->broken) return;
   graph->broken = true;
   ++g_driver->broken;
-}
-
-// A call that may not be made while another thread captures in the global mode, or this one.
-CUresult CheckUnsafeCall() {
-  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
-  std::lock_guard hold(g_driver->mutex);
-  if (t_capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
-  for (CUgraph graph : g_driver->captures) {
-    const bool forbids = graph->mode == CU_STREAM_CAPTURE_MODE_GLOBAL ||
-                         (graph->mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL &&
-                          graph->thread == std::this_thread::get_id());
-    if (!forbids) continue;
-    Break(graph);
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  }
-  return CUDA_SUCCESS;
 }
 
 bool IsLegacy(CUstream stream) {
@@ -107,33 +82,8 @@ CUresult Find(CUstream handle, CUstream* stream) {
   return CUDA_SUCCESS;
 }
 
-CUresult Enqueue(CUstream handle, std::function<void()> work,
-                 CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY) {
-  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
-  std::lock_guard hold(g_driver->mutex);
-  CUstream stream = nullptr;
-  if (CUresult result = Find(handle, &stream); result != CUDA_SUCCESS) return result;
-  return stream->Put(std::move(work), type);
-}
-
 const void* Pointer(CUdeviceptr address) {
   return reinterpret_cast<const void*>(static_cast<uintptr_t>(address));
-}
-
-// What a launch with these parameters does; null: it cannot be.
-std::function<void()> KernelWork(CUfunction function, unsigned int grid, unsigned int threads,
-                                 void** params) {
-  if (function->digest != nullptr)
-    return cusim::DigestWork(*function->digest, grid, threads, params);
-  if (function->digits != nullptr) return function->digits(params);
-  std::vector<uint64_t> words(function->kernel->params);
-  for (size_t i = 0; i < words.size(); ++i) std::memcpy(&words[i], params[i], sizeof words[i]);
-  return [function, words]() mutable {
-    std::vector<void*> pointers;
-    pointers.reserve(words.size());
-    for (uint64_t& word : words) pointers.push_back(&word);
-    function->kernel->run(pointers.data());
-  };
 }
 
 CUresult AllocateAt(CUdeviceptr* address, Memory kind, size_t bytes) {
@@ -146,12 +96,86 @@ CUresult AllocateAt(CUdeviceptr* address, Memory kind, size_t bytes) {
   return CUDA_SUCCESS;
 }
 
+// With the driver's mutex held. Null: the device has no memory for it.
+CUcontext NewContext(CUdevice device) {
+  void* memory = nullptr;
+  if (const uint64_t bytes = cusim::Setting("CUDA_SIM_CONTEXT"); bytes != 0) {
+    memory = cusim::Allocate(Memory::kDevice, bytes, device);
+    if (memory == nullptr) return nullptr;
+  }
+  auto* context = new CUctx_st;
+  context->device = device;
+  context->memory = memory;
+  context->legacy = new CUstream_st(context, true);
+  g_driver->contexts.push_back(context);
+  return context;
+}
+
+// The board's numbers of the devices that the program is to see. Of names that begin with MIG- a
+// driver takes the first one alone.
+std::vector<int> VisibleDevices() {
+  const char* text = std::getenv("CUDA_SIM_DEVICES");
+  const int there = std::min(text == nullptr ? 2 : std::atoi(text), cusim::kBoardDevices);
+  std::vector<int> devices;
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr)
+    for (int i = 0; i < there; ++i) devices.push_back(i);
+  std::string_view rest(visible == nullptr ? "" : visible);
+  while (!rest.empty()) {
+    const std::string_view name = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    const size_t digits = name.find_last_not_of("0123456789") + 1;
+    const int number = std::atoi(std::string(name.substr(digits)).c_str());
+    const bool is_name = name.starts_with("GPU-") || name.starts_with("MIG-");
+    if (name.size() == digits || (digits != 0 && !is_name) || number >= there) break;
+    devices.push_back(number);
+    if (name.starts_with("MIG-")) break;
+  }
+  return devices;
+}
+
 }  // namespace
+
+int cusim::OnBoard(int device) {
+  return g_driver == nullptr ? device : g_driver->devices.at(static_cast<size_t>(device));
+}
+
+CUcontext cusim::Current() {
+  return t_contexts.empty() ? nullptr : t_contexts.back();
+}
+
+CUresult cusim::CheckUnsafeCall() {
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  std::lock_guard hold(g_driver->mutex);
+  if (t_capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
+  for (CUgraph graph : g_driver->captures) {
+    const bool forbids = graph->mode == CU_STREAM_CAPTURE_MODE_GLOBAL ||
+                         (graph->mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL &&
+                          graph->thread == std::this_thread::get_id());
+    if (!forbids) continue;
+    Break(graph);
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cusim::Enqueue(CUstream handle, std::function<void()> work, CUgraphNodeType type) {
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  std::lock_guard hold(g_driver->mutex);
+  CUstream stream = nullptr;
+  if (CUresult result = Find(handle, &stream); result != CUDA_SUCCESS) return result;
+  return stream->Put(std::move(work), type);
+}
+
+uint64_t cusim::Setting(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
+}
 
 bool cusim::StreamsHaveWork() {
   std::lock_guard hold(g_driver->mutex);
   for (CUcontext context : g_driver->contexts)
-    if (context != nullptr && context->work.load() != 0) return true;
+    if (context->work.load() != 0) return true;
   return false;
 }
 
@@ -176,12 +200,10 @@ int cusim_broken_captures(void) {
 
 CUresult cuInit(unsigned int) {
   static const CUresult result = [] {
-    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-    if (visible != nullptr && *visible == '\0') return CUDA_ERROR_NO_DEVICE;
-    const char* count = std::getenv("CUDA_SIM_DEVICES");
+    if (cusim::InitResult() != CUDA_SUCCESS) return cusim::InitResult();
     g_driver = new Driver;
-    g_driver->devices = count == nullptr ? 2 : std::atoi(count);
-    if (g_driver->devices <= 0 || g_driver->devices > kMostDevices) return CUDA_ERROR_NO_DEVICE;
+    g_driver->devices = VisibleDevices();
+    if (g_driver->devices.empty()) return CUDA_ERROR_NO_DEVICE;
     if (!cusim::StartHabits()) return CUDA_ERROR_UNKNOWN;
     g_ready = true;
     cusim::ServeCheckpoints();
@@ -190,15 +212,16 @@ CUresult cuInit(unsigned int) {
   return result;
 }
 
-static CUresult CountDevices(int* count) {
+CUresult cuDeviceGetCount(int* count) {
   if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
-  *count = g_driver->devices;
+  *count = static_cast<int>(g_driver->devices.size());
   return CUDA_SUCCESS;
 }
 
-static CUresult FindDevice(CUdevice* device, int ordinal) {
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
-  if (ordinal < 0 || ordinal >= g_driver->devices) return CUDA_ERROR_INVALID_DEVICE;
+  if (ordinal < 0 || static_cast<size_t>(ordinal) >= g_driver->devices.size())
+    return CUDA_ERROR_INVALID_DEVICE;
   *device = ordinal;
   return CUDA_SUCCESS;
 }
@@ -214,34 +237,45 @@ static CUresult FreeDevice(CUdeviceptr address) {
   return cusim::Free(const_cast<void*>(Pointer(address))) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuDeviceGetCount(int* count) {
-  return CountDevices(count);
-}
-
-CUresult cuDeviceGet(CUdevice* device, int ordinal) {
-  return FindDevice(device, ordinal);
-}
-
-CUresult cuGetProcAddress_v2(const char* symbol, void** function, int, unsigned long long, int*) {
-  *function = nullptr;
-  if (std::strcmp(symbol, "cuDeviceGetCount") == 0)
-    *function = reinterpret_cast<void*>(&CountDevices);
-  if (std::strcmp(symbol, "cuDeviceGet") == 0) *function = reinterpret_cast<void*>(&FindDevice);
-  if (std::strcmp(symbol, "cuMemAlloc") == 0) *function = reinterpret_cast<void*>(&AllocateDevice);
-  return *function == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
-}
-
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   const cusim::ApiCall call;
   if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
   std::lock_guard hold(g_driver->mutex);
-  CUcontext& primary = g_driver->contexts[device];
-  if (primary == nullptr) {
-    primary = new CUctx_st;
-    primary->device = device;
-    primary->legacy = new CUstream_st(primary, true);
-  }
+  CUcontext& primary = g_driver->primary[device];
+  if (primary == nullptr) primary = NewContext(device);
   *context = primary;
+  return primary == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+static CUresult CreateContext(CUcontext* context, CUdevice device) {
+  const cusim::ApiCall call;
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  std::lock_guard hold(g_driver->mutex);
+  *context = NewContext(device);
+  if (*context == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  t_contexts.push_back(*context);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxCreate_v2(CUcontext* context, unsigned int, CUdevice device) {
+  return CreateContext(context, device);
+}
+
+CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam*, int, unsigned int,
+                        CUdevice device) {
+  return CreateContext(context, device);
+}
+
+CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams*, unsigned int, CUdevice device) {
+  return CreateContext(context, device);
+}
+
+// Its streams stay, and what they have to do.
+CUresult cuCtxDestroy_v2(CUcontext context) {
+  const cusim::ApiCall call;
+  std::erase(t_contexts, context);
+  if (context->memory != nullptr) cusim::Free(context->memory);
+  context->memory = nullptr;
   return CUDA_SUCCESS;
 }
 
@@ -289,7 +323,7 @@ CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
   const cusim::ApiCall call;
   if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (cusim::DeviceLimit() == 0) return CUDA_ERROR_NOT_SUPPORTED;
-  *free_bytes = cusim::FreeBytes(Current()->device);
+  *free_bytes = cusim::FreeBytes(cusim::OnBoard(Current()->device));
   *total_bytes = cusim::DeviceLimit();
   return CUDA_SUCCESS;
 }
@@ -482,7 +516,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   std::lock_guard hold(g_driver->mutex);
   *graph = stream->capture;
   for (CUcontext context : g_driver->contexts)
-    for (size_t i = 0; context != nullptr && i < context->blocking.size(); ++i)
+    for (size_t i = 0; i < context->blocking.size(); ++i)
       if (context->blocking[i]->capture == *graph) context->blocking[i]->capture = nullptr;
   stream->capture = nullptr;
   std::erase(g_driver->captures, *graph);
@@ -546,56 +580,6 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
         function(data);
       },
       CU_GRAPH_NODE_TYPE_HOST);
-}
-
-CUresult cuModuleLoadData(CUmodule* module, const void* image) {
-  const cusim::ApiCall call;
-  if (CUresult result = CheckUnsafeCall(); result != CUDA_SUCCESS) return result;
-  if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  if (!cusim::IsPtx(image)) {
-    *module = new CUmod_st{static_cast<const cusim_kernel*>(image), {}};
-    return CUDA_SUCCESS;
-  }
-  cusim::TranslatingHabits();
-  const char* taken = std::getenv("CUDA_SIM_PTX");
-  if (taken != nullptr && std::strcmp(taken, "no") == 0) return CUDA_ERROR_INVALID_PTX;
-  *module = new CUmod_st{nullptr, static_cast<const char*>(image)};
-  return CUDA_SUCCESS;
-}
-
-CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
-  const cusim::ApiCall call;
-  if (module->kernels == nullptr) {
-    const cusim::DigestKernel* digest = cusim::FindDigestKernel(module->ptx, name);
-    cusim::DigitsKernel digits = cusim::FindDigitsKernel(module->ptx, name);
-    if (digest == nullptr && digits == nullptr) return CUDA_ERROR_NOT_FOUND;
-    *function = new CUfunc_st{nullptr, digest, digits};
-    return CUDA_SUCCESS;
-  }
-  for (const cusim_kernel* kernel = module->kernels; kernel->name != nullptr; ++kernel) {
-    if (std::strcmp(kernel->name, name) != 0) continue;
-    *function = new CUfunc_st{kernel};
-    return CUDA_SUCCESS;
-  }
-  return CUDA_ERROR_NOT_FOUND;
-}
-
-CUresult cuLaunchKernel(CUfunction function, unsigned int grid, unsigned int, unsigned int,
-                        unsigned int threads, unsigned int, unsigned int, unsigned int,
-                        CUstream stream, void** params, void**) {
-  const cusim::ApiCall call;
-  std::function<void()> work = KernelWork(function, grid, threads, params);
-  if (work == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return Enqueue(stream, std::move(work), CU_GRAPH_NODE_TYPE_KERNEL);
-}
-
-CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
-                                           const CUDA_KERNEL_NODE_PARAMS_v2* params) {
-  const cusim::ApiCall call;
-  std::function<void()> work =
-      KernelWork(params->func, params->gridDimX, params->blockDimX, params->kernelParams);
-  if (work == nullptr || node->type != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_ERROR_INVALID_VALUE;
-  return cusim::SetNode(exec, node->place, {node->type, std::move(work)});
 }
 
 }  // extern "C"

@@ -5,9 +5,15 @@
  * reality, with the bytes at another address; kernels are host functions. What a real driver
  * refuses is refused: what breaks a capture, events of another context, calls before cuInit. A call
  * in a host function, of which a real one makes an error or a deadlock, ends the process.
- * Devices: CUDA_SIM_DEVICES (2); none if CUDA_VISIBLE_DEVICES is empty. CUDA_SIM_MEMORY limits the
- * memory of each, CUDA_SIM_KEY lets processes share it, and then they can swap each other out
- * (sim_board.h, sim_checkpoint.cc). Only what tests use is here.
+ * Devices: CUDA_SIM_DEVICES (2), of which CUDA_VISIBLE_DEVICES shows those that it names (by
+ * number; GPU-x1 and MIG-x1: the second one). CUDA_SIM_MEMORY limits the memory of each,
+ * CUDA_SIM_KEY lets processes share it, and then they can swap each other out (sim_board.h,
+ * sim_checkpoint.cc). CUDA_SIM_CONTEXT and CUDA_SIM_MODULE: bytes of a device that each context,
+ * and each module or library, takes; CUDA_SIM_KERNEL: each kernel, when it is launched first. Only
+ * what tests use is here.
+ *
+ * There are libraries for drivers of several versions of CUDA, and for such as do not work
+ * (CMakeLists.txt).
  *
  * PTX is taken if it is that of preload/cuda/digest_kernel.cu or examples/digits/cuda/kernels.cu,
  * whose kernels run on the processor (digest_grid.h, sim_digits.h); CUDA_SIM_PTX=no refuses it, and
@@ -41,11 +47,18 @@ int cusim_broken_captures(void);
 CUresult cuInit(unsigned int flags);
 CUresult cuDeviceGetCount(int* count);
 CUresult cuDeviceGet(CUdevice* device, int ordinal);
-/* Addresses within this library: what is preloaded before it is not asked. Of the functions above.
- */
+CUresult cuDriverGetVersion(int* version);
+CUresult cuGetProcAddress(const char* symbol, void** function, int version,
+                          unsigned long long flags);
 CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version,
-                             unsigned long long flags, int* status);
+                             unsigned long long flags, CUdriverProcAddressQueryResult* status);
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device);
+CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device);
+CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinity, int count,
+                        unsigned int flags, CUdevice device);
+CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params, unsigned int flags,
+                        CUdevice device);
+CUresult cuCtxDestroy_v2(CUcontext context);
 CUresult cuCtxSetCurrent(CUcontext context);
 CUresult cuCtxGetCurrent(CUcontext* context);
 CUresult cuCtxGetDevice(CUdevice* device);
@@ -54,6 +67,17 @@ CUresult cuCtxPopCurrent_v2(CUcontext* context);
 CUresult cuCtxSynchronize(void);
 CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes);
 CUresult cuMemFree_v2(CUdeviceptr address);
+CUresult cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, size_t height,
+                            unsigned int element);
+CUresult cuArrayCreate_v2(CUarray* array, const CUDA_ARRAY_DESCRIPTOR_v2* what);
+CUresult cuArray3DCreate_v2(CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR_v2* what);
+CUresult cuArrayDestroy(CUarray array);
+CUresult cuMipmappedArrayCreate(CUmipmappedArray* array, const CUDA_ARRAY3D_DESCRIPTOR_v2* what,
+                                unsigned int levels);
+CUresult cuMipmappedArrayDestroy(CUmipmappedArray array);
+CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties);
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool pool,
+                                 CUstream stream);
 CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes);
 CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream);
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream);
@@ -94,6 +118,13 @@ CUresult cuEventRecord(CUevent event, CUstream stream);
 CUresult cuEventQuery(CUevent event);
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data);
 CUresult cuModuleLoadData(CUmodule* module, const void* image);
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int count,
+                            CUjit_option* options, void** values);
+CUresult cuModuleUnload(CUmodule module);
+CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* jit_options,
+                           void** jit_values, unsigned int jit_count, CUlibraryOption* options,
+                           void** values, unsigned int count);
+CUresult cuLibraryUnload(CUlibrary library);
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name);
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
                         unsigned int grid_z, unsigned int block_x, unsigned int block_y,

@@ -97,6 +97,23 @@ cudaError_t cudaGetDeviceCount(int* count) {
   return Told(cuDeviceGetCount(count));
 }
 
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function,
+                                             unsigned int version, unsigned long long flags,
+                                             cudaDriverEntryPointQueryResult* status) {
+  CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
+  const CUresult result =
+      cuGetProcAddress_v2(symbol, function, static_cast<int>(version), flags, &found);
+  *status = static_cast<cudaDriverEntryPointQueryResult>(found);
+  // That it is not there is an answer.
+  return result == CUDA_ERROR_NOT_FOUND ? cudaSuccess : Told(result);
+}
+
+cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
+                                    cudaDriverEntryPointQueryResult* status) {
+  constexpr unsigned int kRuntime = 12000;
+  return cudaGetDriverEntryPointByVersion(symbol, function, kRuntime, flags, status);
+}
+
 cudaError_t cudaGetDevice(int* device) {
   return Do([device] {
     CUcontext current = nullptr;

@@ -39,6 +39,12 @@ enum cudaStreamCaptureStatus {
 };
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
 
+enum cudaDriverEntryPointQueryResult {
+  cudaDriverEntryPointSuccess = 0,
+  cudaDriverEntryPointSymbolNotFound = 1,
+  cudaDriverEntryPointVersionNotSufficent = 2
+};
+
 struct dim3 {
   unsigned int x, y, z;
 };
@@ -49,6 +55,12 @@ void cudartsim_register(const void* host_function, const cusim_kernel* kernel);
 cudaError_t cudaGetLastError(void);
 cudaError_t cudaPeekAtLastError(void);
 cudaError_t cudaGetDeviceCount(int* count);
+/* Until CUDA 12, and since 12.5. */
+cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
+                                    enum cudaDriverEntryPointQueryResult* status);
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function,
+                                             unsigned int version, unsigned long long flags,
+                                             enum cudaDriverEntryPointQueryResult* status);
 cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaMalloc(void** memory, size_t bytes);

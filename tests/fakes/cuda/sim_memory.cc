@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/fakes/cuda/sim_board.h"
+#include "tests/fakes/cuda/sim_driver.h"
 
 namespace cusim {
 namespace {
@@ -75,7 +76,7 @@ void* Allocate(Memory kind, size_t bytes, int device) {
   uintptr_t at = 0;
   if (kind == Memory::kDevice) {
     const size_t size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    if (size > kDeviceBytes - space.used || !Reserve(device, bytes)) return nullptr;
+    if (size > kDeviceBytes - space.used || !Reserve(OnBoard(device), bytes)) return nullptr;
     at = space.device + space.used;
     space.used += size;
   } else {
@@ -92,7 +93,8 @@ bool Free(void* memory) {
   std::lock_guard hold(space.mutex);
   const auto found = space.ranges.find(reinterpret_cast<uintptr_t>(memory));
   if (found == space.ranges.end()) return false;
-  if (found->second.kind == Memory::kDevice) Release(found->second.device, found->second.bytes);
+  if (found->second.kind == Memory::kDevice)
+    Release(OnBoard(found->second.device), found->second.bytes);
   space.ranges.erase(found);
   return true;
 }
@@ -143,7 +145,7 @@ void TakeMemoryOut() {
     char* bytes = space.backing + (at - space.device);
     space.out.push_back({at, range.device, {bytes, bytes + range.bytes}});
     std::memset(bytes, 0xdb, range.bytes);
-    Release(range.device, range.bytes);
+    Release(OnBoard(range.device), range.bytes);
   }
 }
 
@@ -151,8 +153,8 @@ bool BringMemoryBack() {
   Space& space = TheSpace();
   std::lock_guard hold(space.mutex);
   for (size_t i = 0; i < space.out.size(); ++i) {
-    if (Reserve(space.out[i].device, space.out[i].bytes.size())) continue;
-    while (i-- > 0) Release(space.out[i].device, space.out[i].bytes.size());
+    if (Reserve(OnBoard(space.out[i].device), space.out[i].bytes.size())) continue;
+    while (i-- > 0) Release(OnBoard(space.out[i].device), space.out[i].bytes.size());
     return false;
   }
   for (const TakenOut& part : space.out)

@@ -67,6 +67,7 @@ struct CUctx_st {
   std::mutex mutex;
   std::vector<CUstream_st*> blocking;  // streams that the legacy stream orders itself with
   CUstream_st* legacy = nullptr;
+  void* memory = nullptr;  // of the device, that it takes itself
 };
 
 struct CUstream_st {

@@ -21,6 +21,9 @@ TEST(FoldPlan, AListOfOneDeviceIsOneThatIsHere) {
             (std::vector<std::string>{"CUDA_VISIBLE_DEVICES=0", "DEJA_DEVICES=1/1"}));
   EXPECT_EQ(Used(2, 1, {"CUDA_VISIBLE_DEVICES=3"}),
             (std::vector<std::string>{"CUDA_VISIBLE_DEVICES=1", "DEJA_DEVICES=1/1"}));
+  // However many it names, a program has one.
+  EXPECT_EQ(Used(2, 2, {"CUDA_VISIBLE_DEVICES=MIG-2b1c,MIG-77aa"}),
+            (std::vector<std::string>{"CUDA_VISIBLE_DEVICES=0", "DEJA_DEVICES=1/1"}));
   EXPECT_EQ(Used(2, 1, {"CUDA_VISIBLE_DEVICES=GPU-8932f937"}),
             (std::vector<std::string>{"CUDA_VISIBLE_DEVICES=0", "DEJA_DEVICES=1/1"}));
 }

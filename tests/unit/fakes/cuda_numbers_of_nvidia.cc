@@ -18,16 +18,6 @@
 #undef DEJA_CU_OPTIONAL
 #undef DEJA_CU
 
-// What a replayed program's allocations go through; by the types, since names have several
-// versions.
-static_assert(
-    std::is_same_v<decltype(&cuMemAllocAsync), CUresult (*)(CUdeviceptr*, size_t, CUstream)>);
-static_assert(std::is_same_v<decltype(&cuMemFreeAsync), CUresult (*)(CUdeviceptr, CUstream)>);
-static_assert(std::is_same_v<decltype(&cuMemCreate),
-                             CUresult (*)(CUmemGenericAllocationHandle*, size_t,
-                                          const CUmemAllocationProp*, unsigned long long)>);
-static_assert(std::is_same_v<decltype(&cuMemRelease), CUresult (*)(CUmemGenericAllocationHandle)>);
-static_assert(std::is_same_v<decltype(&cuMemGetInfo), CUresult (*)(size_t*, size_t*)>);
 static_assert(std::is_same_v<CUmemGenericAllocationHandle, unsigned long long>);
 
 std::vector<CudaNumber> NvidiasNumbers() {

@@ -22,7 +22,7 @@ using cuda_app::Has;
 namespace {
 
 using Alloc = CUresult (*)(CUdeviceptr*, size_t);
-using GetProcAddress = CUresult (*)(const char*, void**, int, unsigned long long, int*);
+using GetProcAddress = decltype(&cuGetProcAddress_v2);
 
 // The driver's allocator as the CUDA runtime comes to it, and as programs do that load the driver.
 Alloc ByAddress(void* driver) {
