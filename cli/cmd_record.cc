@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "cli/command.h"
+#include "cli/doctor.h"
 #include "cli/install_layout.h"
 #include "cli/launcher.h"
 #include "cli/output.h"
@@ -402,8 +403,17 @@ void SayWhatIsKept(const std::vector<SweptRank>& ranks) {
   }
 }
 
+// What the program's files say of it: an NCCL of its own, no way for a library to come in.
+void SayWhatHidesIt(const std::vector<std::string>& program) {
+  std::vector<Finding> findings;
+  CheckProgram({program, {}, {}}, FindPython(program), findings);
+  for (const Finding& finding : findings)
+    if (finding.severity == Severity::kProblem)
+      Diagnose(fmt::format("{}; {}", finding.what, finding.fix));
+}
+
 void Summarise(const std::string& trace, const std::vector<SweptRank>& ranks,
-               const SweptChildren& children) {
+               const SweptChildren& children, const std::vector<std::string>& program) {
   std::string shown = ShownPath(trace);
   if (ranks.empty()) {
     Diagnose(
@@ -414,6 +424,7 @@ void Summarise(const std::string& trace, const std::vector<SweptRank>& ranks,
               "process group of PyTorch's, where Deja could see it and write it down; `deja record "
               "--single` records a command "
               "that makes none");
+    SayWhatHidesIt(program);
     return;
   }
   uint64_t bytes = 0;
@@ -512,7 +523,8 @@ int Run(const Context& context) {
   }
   if (context.json) PrintJson(ResultJson(job, ranks.empty() ? "" : claim->directory(), ranks));
   // Of several that record one job only the last speaks.
-  if (is_last && job.start_error.empty()) Summarise(claim->directory(), ranks, children);
+  if (is_last && job.start_error.empty())
+    Summarise(claim->directory(), ranks, children, context.program);
   return job.exit_code;
 }
 

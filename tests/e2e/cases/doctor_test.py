@@ -115,6 +115,20 @@ class Doctor(harness.DejaTest):
                         f"-Wl,-rpath,{self.dir}"], check=True)
         self.assertFound(self.examine(self.dir / "main", code=1), "nccl-static", "problem", "libown.so")
 
+    def test_nccl_inside_a_stripped_program_is_said_by_record_too(self):
+        """Only the names of NCCL's variables are left."""
+        (self.dir / "own.c").write_text('#include <stdio.h>\nstatic int ncclAllReduce(void) { return printf("%s\\n", "NCCL_DEBUG_SUBSYS"); }\n'
+                                        "int main(void) { return ncclAllReduce() < 0; }\n")
+        own = self.dir / "own"
+        subprocess.run(["cc", "-O0", "-s", "-o", own, self.dir / "own.c"], check=True)
+        self.assertFound(self.examine("env", own, code=1), "nccl-static", "problem", "own has NCCL linked into it")
+        run = self.checked(self.deja("record", "--out", self.trace_path(), "--", "env", own))
+        self.assertIn("deja: nothing was recorded", run.stderr)
+        self.assertIn(f"deja: {own} has NCCL linked into it: its collectives cannot be seen; link it with libnccl.so.2", run.stderr)
+        run = self.checked(self.deja("record", "--out", self.trace_path(), "--", "true"))
+        self.assertIn("deja: nothing was recorded", run.stderr)
+        self.assertNotIn("NCCL linked into it", run.stderr)
+
     def test_a_static_program(self):
         (self.dir / "main.c").write_text("int main(void) { return 0; }\n")
         built = subprocess.run(["cc", "-static", "-o", self.dir / "main", self.dir / "main.c"], check=False,
