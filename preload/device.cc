@@ -93,6 +93,10 @@ void ForgetDeviceInChild() {
   g_device.store(&g_host, std::memory_order_release);
 }
 
+void SetDevicePatience(uint32_t ms) {
+  BufferPool::SetPatience(ms);
+}
+
 void UseDeviceDigests(bool use) {
   g_device_digests = use;
 }

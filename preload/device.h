@@ -117,6 +117,10 @@ void LookForDevice();
 // In the child after fork: a driver does not work there.
 void ForgetDeviceInChild();
 
+// How long a call waits for pinned memory, where all of it is in use by earlier ones: from now on,
+// in the whole process. As BufferPool has it, unless somebody knows better.
+void SetDevicePatience(uint32_t ms);
+
 // False: digests are made of copies, on the host. For good; before the first of them.
 void UseDeviceDigests(bool use);
 

@@ -1,5 +1,7 @@
 #include "replayer/served_comm.h"
 
+#include "preload/cuda/buffer_pool.h"
+
 namespace deja::replayer {
 
 std::atomic<uint32_t> ServedComm::held_{0};
@@ -10,6 +12,8 @@ void ServedComm::HoldStream(uint64_t stream) {
   if (gate_ == nullptr) {
     gate_ = preload::TheDevice().NewGate();
     if (gate_ == nullptr) return;
+    // What is behind it waits for the program, from here on.
+    preload::SetDevicePatience(preload::BufferPool::kPatienceMs);
     held_.fetch_add(1, std::memory_order_release);
   }
   // If the driver refuses, the stream goes on, and the program finds its work done too early.

@@ -242,6 +242,9 @@ void Session::Consume(uint32_t recorded) {
 }
 
 uint64_t Session::NewComm(const RecordedComm& recorded, const RecordedCall& call) {
+  // What is served waits for nobody: the device comes to it.
+  constexpr uint32_t kPatienceMs = 15 * 60 * 1000;
+  if (!ServedComm::AnyHeld()) preload::SetDevicePatience(kPatienceMs);
   preload::LookForDevice();
   preload::TheDevice().PrepareDigests();
   const bool unfinished = call.result == kInProgress && !plan_->WasUsed(recorded.number);

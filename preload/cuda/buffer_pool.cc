@@ -32,7 +32,7 @@ BufferPool::Buffer* BufferPool::Take(uint64_t bytes) {
     }
     if (may_grow) return New(size_class);
     if (impatient_ || busy_ == 0) return nullptr;
-    if (waited_us >= kPatienceMs * 1000) {
+    if (waited_us / 1000 >= patience_ms_) {
       impatient_ = true;
       return nullptr;
     }

@@ -20,9 +20,11 @@ namespace deja::preload {
 
 class BufferPool {
  public:
-  // Who finds all buffers in use waits this long. The work that holds them may itself wait for
-  // what the calling thread does next, so it cannot be forever.
-  static constexpr uint32_t kPatienceMs = 5000;
+  // Who finds all buffers in use waits this long. Programs are ahead of their devices, by seconds
+  // where steps are long. But the work that holds the buffers may itself wait for what the calling
+  // thread does next, so while recording it cannot be forever.
+  static constexpr uint32_t kPatienceMs = 30000;
+  static void SetPatience(uint32_t ms) { patience_ms_ = ms; }
 
   struct Buffer {
     Buffer* next = nullptr;
@@ -45,6 +47,8 @@ class BufferPool {
 
   Buffer* Free(uint32_t size_class);  // under mutex_
   Buffer* New(uint32_t size_class);
+
+  static inline constinit std::atomic<uint32_t> patience_ms_{kPatienceMs};
 
   const uint64_t max_bytes_;
   const CudaDriver* const driver_;

@@ -83,6 +83,25 @@ std::string FlagsOf(const void* address) {
   return {};
 }
 
+TEST(BufferPoolTest, WaitsForWhatIsInUseAsLongAsItIsTold) {
+  constexpr uint64_t kOne = uint64_t{64} << 10;
+  std::atomic<uint32_t> busy{1};
+  BufferPool impatient(kOne, nullptr, busy);
+  BufferPool patient(kOne, nullptr, busy);
+  BufferPool::Buffer* used[] = {impatient.Take(1), patient.Take(1)};
+  ASSERT_NE(used[0], nullptr);
+  ASSERT_NE(used[1], nullptr);
+  BufferPool::SetPatience(1);
+  EXPECT_EQ(impatient.Take(1), nullptr);
+  BufferPool::SetPatience(BufferPool::kPatienceMs);
+  std::thread later([&] {
+    SleepMicroseconds(100000);
+    BufferPool::GiveBack(used[1]);
+  });
+  EXPECT_EQ(patient.Take(1), used[1]);
+  later.join();
+}
+
 TEST_F(CudaDeviceTest, ForkedChildrenDoNotShareWhatDevicesWriteTo) {
   EXPECT_NE(FlagsOf(device_.NewGate()).find(" dc"), std::string::npos);
 }
