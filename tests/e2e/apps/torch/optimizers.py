@@ -21,7 +21,8 @@ def optimizer_of(kind, options, parameters):
     optim = torch.optim
     options = {option: True for option in options}
     made = {
-        "adam": lambda: optim.Adam(parameters, 1e-3, weight_decay=0.01, **options),
+        # Slow: an update that differs in its last place, as those of torch's wheels do on some machines, is seldom seen.
+        "adam": lambda: optim.Adam(parameters, 1e-4, weight_decay=0.01, **options),
         "adamw": lambda: optim.AdamW(parameters, 1e-3, betas=(0.9, 0.95), weight_decay=0.1, **options),
         "amsgrad": lambda: optim.Adam(parameters, 1e-3, amsgrad=True, **options),
         "sgd": lambda: optim.SGD(parameters, 0.1, **options),
