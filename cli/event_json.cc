@@ -118,6 +118,7 @@ struct JsonWriter {
     if (m.parent != 0) json["parent"] = m.parent - 1;
     if (!m.name.empty()) json["name"] = m.name;
     json["device"] = m.device;
+    if (m.joined_as != 0) json["joined_as"] = fmt::format("{:016x}", m.joined_as);
   }
   void operator()(const format::ModuleLoaded& m) const {
     json["module"] = m.module;

@@ -217,8 +217,10 @@ struct Describer {
   std::string operator()(const format::CommCreated& m) const {
     std::string parent = m.parent == 0 ? "" : fmt::format(" from comm {}", m.parent - 1);
     std::string name = m.name.empty() ? "" : fmt::format(" \"{}\"", m.name);
-    return fmt::format("comm {}{} is rank {} of {}{} ({:016x})", m.comm - 1, name, m.rank, m.nranks,
-                       parent, m.hash);
+    std::string joined =
+        m.joined_as == 0 ? "" : fmt::format(", {:016x} for newcomers", m.joined_as);
+    return fmt::format("comm {}{} is rank {} of {}{} ({:016x}{})", m.comm - 1, name, m.rank,
+                       m.nranks, parent, m.hash, joined);
   }
   std::string operator()(const format::ModuleLoaded& m) const {
     return fmt::format("module {} {} at {:#x}", m.module, m.path, m.base);

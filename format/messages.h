@@ -235,6 +235,7 @@ struct CommCreated {
   uint32_t parent = 0;
   std::string_view name;
   int32_t device = 0;
+  uint64_t joined_as = 0;
 };
 
 struct ModuleLoaded {
@@ -666,6 +667,7 @@ DEJA_VISIT(ThreadStart) { v(1, m.thread); v(2, m.name); v(3, m.tid); }
 DEJA_VISIT(ThreadEnd) {}
 DEJA_VISIT(CommCreated) {
   v(1, m.comm); v(2, m.hash); v(3, m.rank); v(4, m.nranks); v(5, m.parent); v(6, m.name); v(7, m.device);
+  v(8, m.joined_as);
 }
 DEJA_VISIT(ModuleLoaded) { v(1, m.module); v(2, m.path); v(3, m.build_id); v(4, m.base); v(5, m.end); }
 DEJA_VISIT(StackFrame) { v(1, m.module); v(2, m.offset); }

@@ -30,6 +30,7 @@ struct Communicator {
   std::atomic<uint64_t> before_step{0};
   std::atomic<uint64_t> before_last_step{0};
   std::atomic<uint32_t> child_calls{0};  // split, shrink, grow
+  std::atomic<uint64_t> grow_id{0};      // hash of the id that newcomers of the next grown one get
   std::atomic<int> async_error{0};       // the one that was recorded last
   std::atomic<uint64_t> stream{0};       // of a generator of cuRAND's: what it works on
   // Operations up to this one whose results have not come are given up: an abort has cut them.

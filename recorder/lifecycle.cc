@@ -64,6 +64,22 @@ std::span<const std::byte> IdsOf(const Call& call) {
   return {reinterpret_cast<const std::byte*>(call.args[arg]), count * NCCL_UNIQUE_ID_BYTES};
 }
 
+// Of a communicator that grows from `parent`: what newcomers, who have nothing but the unique id,
+// take for its hash. One of the old ranks has made that id, and may pass it or leave it to NCCL.
+uint64_t JoinedAs(Communicator& parent, std::span<const std::byte> ids, uint64_t result) {
+  if (result != ncclSuccess && result != ncclInProgress) return 0;
+  const uint64_t made = parent.grow_id.exchange(0, std::memory_order_relaxed);
+  return ids.empty() ? made : HashOfIds(ids);
+}
+
+void NoteGrowId(Communicator* comm, const Call& call) {
+  if (static_cast<NcclApi>(call.info->id) != NcclApi::ncclCommGetUniqueId || comm == nullptr ||
+      call.result != ncclSuccess)
+    return;
+  const auto* id = reinterpret_cast<const std::byte*>(call.ArgOf(Role::kNewUniqueId));
+  comm->grow_id.store(HashOfIds({id, NCCL_UNIQUE_ID_BYTES}), std::memory_order_relaxed);
+}
+
 }  // namespace
 
 // Before the call that cuts short what is under way on `comm`. What has come by now is taken; what
@@ -115,6 +131,7 @@ void RecorderEngine::RecordLifecycle(Recording& rec, Call& call) {
       DropAll(rec, TakePending(*comm));
   }
   if (comm != nullptr && CutsShort(call) && !done) comm->given_up_to = 0;
+  NoteGrowId(comm, call);
   if (MakesCommunicators(call)) CreatedAfter(rec, call, comm);
   WriteLeave(rec, call, enter_seq);
 }
@@ -131,6 +148,8 @@ void RecorderEngine::CreatedAfter(Recording& rec, const Call& call, Communicator
     uint32_t child = parent->child_calls.fetch_add(1, std::memory_order_relaxed);
     int64_t color = static_cast<int32_t>(call.ArgOf(Role::kColor));
     made.hash = HashOfChild(parent->hash, call.info->id, child, color);
+    if (static_cast<NcclApi>(call.info->id) == NcclApi::ncclCommGrow)
+      made.joined_as = JoinedAs(*parent, ids, call.result);
   } else {
     made.hash = HashOfIds(ids);
   }
@@ -180,6 +199,7 @@ bool RecorderEngine::Created(Recording& rec, const PendingComm& made) {
   created.nranks = static_cast<uint32_t>(nranks);
   created.parent = made.parent;
   created.name = made.name;
+  created.joined_as = made.joined_as;
   created.device = -1;
   rec.writer.Write(created);
   rec.choices.OnCommunicator();

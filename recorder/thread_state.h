@@ -17,7 +17,8 @@ struct PendingComm {
   uint64_t out = 0;     // address of the program's ncclComm_t
   uint64_t handle = 0;  // what stood there after the call
   uint64_t hash = 0;
-  int rank = -1;  // -1: to be asked of the new communicator
+  uint64_t joined_as = 0;  // its hash on ranks that join it; 0: not known here
+  int rank = -1;           // -1: to be asked of the new communicator
   int nranks = 0;
   uint32_t parent = 0;  // number + 1
   char name[64] = {};

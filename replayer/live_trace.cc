@@ -232,6 +232,7 @@ void LiveTrace::Comm(const RecordedComm& comm) {
   created.parent = comm.parent;
   created.name = comm.name;
   created.device = comm.device;
+  created.joined_as = comm.joined_as;
   Write(created, 0);
 }
 

@@ -282,7 +282,7 @@ void PlanBuilder::AddComm(const format::Event& event, const format::CommCreated&
   const uint32_t thread = ThreadAt(event.thread);
   const auto at = static_cast<uint32_t>(plan_.comms_.size());
   plan_.comms_.push_back({created.comm, created.hash, created.rank, created.nranks, created.parent,
-                          created.device, std::string(created.name)});
+                          created.device, std::string(created.name), created.joined_as});
   // It belongs to the innermost call that this thread has not left.
   auto& open = open_[thread];
   // Made without blocking, it is announced when the thread learns of it: then it is the last

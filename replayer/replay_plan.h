@@ -102,6 +102,7 @@ struct RecordedComm {
   uint32_t parent = 0;
   int32_t device = -1;
   std::string name;
+  uint64_t joined_as = 0;  // format::CommCreated
 };
 
 // An error that the library reported for a communicator once `after_ops` operations were entered.

@@ -104,7 +104,7 @@ class Builder {
     const size_t goal = rank_.events.size() + static_cast<size_t>(options_.events_per_batch);
     if (batch == 0) {
       Add(0, ThreadStart{0, "0", 4000});
-      Add(0, CommCreated{1, 0x1122334455667788, options_.rank, 4, 0, "world", -1});
+      Add(0, CommCreated{1, 0x1122334455667788, options_.rank, 4, 0, "world", -1, 0x55});
     }
     Add(0, Step{static_cast<uint64_t>(100 + batch)});
     if (footer_.steps++ == 0) footer_.first_step = 100;
