@@ -11,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "cli/comm_names.h"
 #include "common/ids.h"
 #include "preload/api/curand_table.h"
 #include "preload/api/mpi_table.h"
@@ -22,8 +23,6 @@ namespace {
 // Of the folder's path: what a socket's address has room for beside the name in it.
 constexpr size_t kLongestFolder = 70;
 
-using CommKey = std::pair<uint64_t, uint32_t>;  // hash and ranks
-using RankComms = std::map<uint32_t, CommKey>;  // by number + 1
 // Which of its ranks are replayed.
 using Presence = std::map<CommKey, std::set<uint32_t>>;
 
@@ -35,15 +34,16 @@ bool IsNccl(uint32_t api) {
   return preload::FindNccl(api) != nullptr;
 }
 
-void ReadComms(const format::RankReader& reader, RankComms& comms, Presence& presence) {
+std::vector<format::CommCreated> ReadComms(const format::RankReader& reader, CommNames& names) {
+  std::vector<format::CommCreated> comms;
   const auto cursor = reader.Events();
   while (const format::Event* event =
              cursor->NextOf(format::KindBit(format::EventKind::kCommCreated))) {
-    const auto* comm = event->As<format::CommCreated>();
-    const CommKey key{comm->hash, comm->nranks};
-    comms[comm->comm] = key;
-    presence[key].insert(comm->rank);
+    comms.push_back(*event->As<format::CommCreated>());
+    comms.back().name = {};  // the event's
+    names.Add(comms.back().hash, comms.back().joined_as);
   }
+  return comms;
 }
 
 Status Refuse(const format::RankReader& reader, std::string_view why) {
@@ -89,14 +89,25 @@ Result<FoldPlan> PlanFold(std::span<const format::RankReader* const> ranks, bool
     needed = needed || reader->header().level != static_cast<uint32_t>(Level::kFull);
   FoldPlan plan;
   if (!needed) return plan;
+  CommNames names;
+  std::vector<std::vector<format::CommCreated>> created;
+  for (const format::RankReader* reader : ranks) created.push_back(ReadComms(*reader, names));
   Presence presence;
   std::vector<RankComms> comms(ranks.size());
-  for (size_t i = 0; i < ranks.size(); ++i) ReadComms(*ranks[i], comms[i], presence);
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    for (const format::CommCreated& comm : created[i]) {
+      const CommKey key{names.Of(comm.hash), comm.nranks};
+      comms[i][comm.comm] = key;
+      presence[key].insert(comm.rank);
+      if (key.first != comm.hash) plan.other_names[{comm.hash, comm.nranks}] = key.first;
+    }
+  }
   for (size_t i = 0; i < ranks.size(); ++i)
     if (ranks[i]->header().level != static_cast<uint32_t>(Level::kFull))
       DEJA_RETURN_IF_ERROR(CheckOperations(*ranks[i], comms[i], presence, ranks.size()));
   for (const auto& [comm, there] : presence)
     if (there.size() == comm.second) plan.comms.insert(comm);
+  if (plan.computes()) plan.others_results = FindOthersResults(ranks, comms);
   if (asked && plan.comms.empty())
     return Fail(ErrorCode::kInvalidArgument,
                 "--compute: no communicator has all of its ranks among those to be replayed; "
@@ -151,8 +162,17 @@ Result<std::string> MakeMeetingFolder(const FoldPlan& plan, const std::string& s
   std::error_code error;
   std::filesystem::create_directory(folder, error);
   if (error) return FailErrno("making " + folder, error.value());
+  std::ofstream results(folder + "/others_results");
+  for (const auto& [hash, nranks, seq] : plan.others_results)
+    results << fmt::format("{:016x} {} {}\n", hash, nranks, seq);
+  results.close();
+  if (!results) return FailErrno("writing " + folder + "/others_results", errno);
   std::ofstream out(folder + "/comms");
-  for (const auto& [hash, nranks] : plan.comms) out << fmt::format("{:016x} {}\n", hash, nranks);
+  for (const auto& [hash, nranks] : plan.comms)
+    out << fmt::format("{:016x} {} {:016x}\n", hash, nranks, hash);
+  for (const auto& [other, hash] : plan.other_names)
+    if (plan.comms.count({hash, other.second}) != 0)
+      out << fmt::format("{:016x} {} {:016x}\n", other.first, other.second, hash);
   out.close();
   if (!out) return FailErrno("writing " + folder + "/comms", errno);
   return folder;

@@ -7,12 +7,13 @@
 #define DEJA_CLI_FOLD_PLAN_H_
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "cli/others_results.h"
 #include "common/result.h"
 #include "format/rank_reader.h"
 
@@ -21,7 +22,10 @@ namespace deja::cli {
 struct FoldPlan {
   // The communicators whose ranks are all replayed: hash, and how many ranks (programs use an id
   // again). Empty: nothing is computed.
-  std::set<std::pair<uint64_t, uint32_t>> comms;
+  std::set<CommKey> comms;
+  // By a hash that some of their ranks have instead (CommNames).
+  std::map<CommKey, uint64_t> other_names;
+  std::set<JobOperation> others_results;
   [[nodiscard]] bool computes() const { return !comms.empty(); }
 };
 

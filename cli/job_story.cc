@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/comm_names.h"
+
 namespace deja::cli {
 namespace {
 
@@ -35,12 +37,16 @@ Standing StandingOf(const RankOfJob& rank, const CommStory& comm, Symbolizer& sy
 }  // namespace
 
 std::vector<CommStanding> UnevenComms(const std::vector<RankOfJob>& ranks, Symbolizer& symbolizer) {
+  CommNames names;
+  for (const RankOfJob& rank : ranks)
+    for (const auto& [number, comm] : rank.story->comms) names.Add(comm.hash, comm.joined_as);
   std::map<uint64_t, CommStanding> by_hash;
   for (const RankOfJob& rank : ranks) {
     for (const auto& [number, comm] : rank.story->comms) {
-      CommStanding& all = by_hash[comm.hash];
+      const uint64_t hash = names.Of(comm.hash);
+      CommStanding& all = by_hash[hash];
       if (all.ranks.empty()) {
-        all.hash = comm.hash;
+        all.hash = hash;
         all.comm = number;
       }
       all.ranks.push_back(StandingOf(rank, comm, symbolizer));

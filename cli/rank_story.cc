@@ -100,6 +100,7 @@ class StoryBuilder {
     CommStory& comm = story_.comms[created.comm - 1];
     comm.number = created.comm - 1;
     comm.hash = created.hash;
+    comm.joined_as = created.joined_as;
     comm.rank = created.rank;
     comm.nranks = created.nranks;
     if (created.parent != 0) comm.parent = created.parent - 1;

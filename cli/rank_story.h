@@ -48,6 +48,7 @@ struct ChoiceStory {
 struct CommStory {
   uint32_t number = 0;  // CommId
   uint64_t hash = 0;
+  uint64_t joined_as = 0;  // CommNames
   uint32_t rank = 0;
   uint32_t nranks = 0;
   std::optional<uint32_t> parent;

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 
+#include "cli/comm_names.h"
 #include "cli/output.h"
 
 namespace deja::cli {
@@ -287,10 +288,14 @@ class Judge {
                                            verdict_.rank, api, seq, number));
     auto own = story_.comms.find(number);
     if (own == story_.comms.end()) return;
+    CommNames names;
+    for (const PeerStory& peer : peers_)
+      for (const auto& [id, comm] : peer.story.comms) names.Add(comm.hash, comm.joined_as);
+    const uint64_t hash = names.Of(own->second.hash);
     for (const PeerStory& peer : peers_) {
       if (peer.rank == verdict_.rank) continue;
       for (const auto& [id, comm] : peer.story.comms) {
-        if (comm.hash != own->second.hash || comm.last_seq >= seq) continue;
+        if (names.Of(comm.hash) != hash || comm.last_seq >= seq) continue;
         verdict_.details.push_back(fmt::format("rank {} never entered it: {}", peer.rank,
                                                peer.story.HowItEnded(symbolizer_)));
       }

@@ -128,14 +128,21 @@ Status ServeOutput(Session& session, const LiveOperation& operation) {
                                   : "the CUDA driver did not take it");
 }
 
+// The call returned, and what it had its stream do was never done: the recorded run ended before,
+// or stood still there. (Order has no results to tell by.)
+bool StoodStill(const Session& session, const LiveOperation& operation) {
+  const RecordedCall& recorded = session.plan().calls()[operation.index];
+  return !recorded.has_results && recorded.left &&
+         (recorded.result == kSuccess || recorded.result == kInProgress) &&
+         session.plan().level != Level::kOrder && !preload::IsCurand(recorded.api);
+}
+
 // Puts the recorded results into the program's buffers.
 void Fill(Session& session, ThreadState& thread, const LiveOperation& operation) {
   const RecordedCall& recorded = session.plan().calls()[operation.index];
   const BufferUse& output = operation.output;
-  if (recorded.aborted && !operation.captured) {
-    if (!output.empty() && !IsHostMemory(output.data)) operation.comm->HoldStream(operation.stream);
-    return;
-  }
+  if (!operation.captured && (recorded.aborted || StoodStill(session, operation)))
+    return HoldStreamAt(operation);
   if (LiveTrace* live = session.live_trace(); live != nullptr && recorded.has_results)
     live->Results(recorded);
   if (operation.comm->generator() != nullptr && recorded.result == kSuccess && !output.empty() &&
@@ -170,6 +177,21 @@ void FillAll(Session& session, ThreadState& thread, std::span<const LiveOperatio
       computed.push_back(&operation);
   }
   if (!computed.empty()) Compute(session, thread, computed);
+}
+
+// The rank ended in the operation, or in its group; others have the results, for which they need
+// what this one gives.
+bool IsGiven(const Session& session, const LiveOperation& operation) {
+  return operation.comm->computed() != nullptr && !operation.captured &&
+         session.fold()->OthersHaveResult(*operation.comm,
+                                          session.plan().calls()[operation.index].comm_seq);
+}
+
+void GiveAll(Session& session, ThreadState& thread, std::span<const LiveOperation> group) {
+  std::vector<const LiveOperation*> given;
+  for (const LiveOperation& operation : group)
+    if (IsGiven(session, operation)) given.push_back(&operation);
+  if (!given.empty()) Compute(session, thread, given);
 }
 
 // The operation in the replay's own trace, if it makes one. What comes behind the end of the
@@ -214,6 +236,11 @@ void ServeMissing(Session& session, ThreadState& thread, Call& call, const Serve
 }
 
 }  // namespace
+
+void HoldStreamAt(const LiveOperation& operation) {
+  if (!operation.output.empty() && !IsHostMemory(operation.output.data))
+    operation.comm->HoldStream(operation.stream);
+}
 
 void FailReplay(Session& session, ThreadState& thread, std::string_view message,
                 uint32_t recorded_stack) {
@@ -275,8 +302,13 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
   const SessionOptions& options = session.options();
   if (options.until_comm == comm->number() && options.until_seq == seq)
     session.EndAsAsked(OperationText(recorded));
-  session.Consume(recorded.thread);
-  if (session.remaining() == 0) OnAllEventsMade(session);
+  const bool gives = !recorded.left && thread.depth == 0 && IsGiven(session, operation);
+  {
+    const Session::Needed needed(session, gives);
+    session.Consume(recorded.thread);
+    if (session.remaining() == 0) OnAllEventsMade(session);
+    if (gives) GiveAll(session, thread, {&operation, 1});
+  }
   if (!recorded.left)
     Park(session, thread, ShortName(call.info->name), comm->number(), seq, &recorded);
   if (recorded.waits_for != kNone) session.WaitUntilMade(recorded.waits_for);
@@ -344,7 +376,10 @@ void ServeGroup(Session& session, ThreadState& thread, Call& call) {
   if (recorded == nullptr && !thread.pending.empty() &&
       session.Classify(thread) == Session::Missing::kEndOfRecording)
     Park(session, thread, "GroupEnd", 0, 0, nullptr);
-  if (recorded != nullptr && !recorded->left) Park(session, thread, "GroupEnd", 0, 0, recorded);
+  if (recorded != nullptr && !recorded->left) {
+    if (outermost) GiveAll(session, thread, thread.pending);
+    Park(session, thread, "GroupEnd", 0, 0, recorded);
+  }
   if (outermost) EndGroup(session, thread, recorded);
   call.result = recorded == nullptr ? kSuccess : static_cast<uint64_t>(recorded->result);
 }

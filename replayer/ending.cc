@@ -57,6 +57,8 @@ class Motion {
     cpu_ = cpu;
     events_ = events;
   }
+  // It waits for something that is sure to come.
+  void Expect() { last_motion_ = wall_; }
   [[nodiscard]] uint64_t QuietNs() const { return wall_ - last_motion_; }
   [[nodiscard]] uint64_t wall() const { return wall_; }
 
@@ -131,6 +133,11 @@ class Watcher {
     for (;;) {
       WaitOn(never_, 0, kTickNs);
       motion_.Sample();
+      if (session_.IsNeeded()) {
+        motion_.Expect();
+        complete_since = 0;
+        continue;
+      }
       // A thread may leave random bytes unasked for; then nothing moving for long is the end.
       if (session_.AllConsumed() || (session_.remaining() == 0 && motion_.QuietNs() >= kStallNs)) {
         if (complete_since == 0) complete_since = motion_.wall();
@@ -232,7 +239,7 @@ void LetOthersCatchUp(Session& session) {
   std::atomic<uint32_t> never{0};
   Motion motion(session);
   const uint64_t own = session.RemainingOf(session.plan().end().thread);
-  while (session.remaining() > own && motion.QuietNs() < kCatchUpNs) {
+  while ((session.remaining() > own || session.IsNeeded()) && motion.QuietNs() < kCatchUpNs) {
     WaitOn(never, 0, kTickNs);
     motion.Sample();
   }

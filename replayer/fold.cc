@@ -78,18 +78,37 @@ ncclUniqueId IdOf(uint64_t hash, uint32_t nranks, uint64_t number) {
 Result<std::unique_ptr<Fold>> Fold::Open(const std::string& folder) {
   std::unique_ptr<Fold> fold(new Fold());
   DEJA_RETURN_IF_ERROR(fold->Load());
-  const std::string path = folder + "/comms";
+  DEJA_RETURN_IF_ERROR(fold->ReadComms(folder + "/comms"));
+  DEJA_RETURN_IF_ERROR(fold->ReadOthersResults(folder + "/others_results"));
+  return fold;
+}
+
+Status Fold::ReadComms(const std::string& path) {
   FILE* list = fopen(path.c_str(), "re");
   if (list == nullptr)
     return FailErrno("reading which communicators are computed, from " + path, errno);
   uint64_t hash = 0;
   uint32_t nranks = 0;
-  while (fscanf(list, "%" SCNx64 " %" SCNu32, &hash, &nranks) == 2)
-    fold->whole_.insert({hash, nranks});
+  uint64_t meets = 0;
+  while (fscanf(list, "%" SCNx64 " %" SCNu32 " %" SCNx64, &hash, &nranks, &meets) == 3)
+    whole_[{hash, nranks}] = meets;
   fclose(list);
-  if (fold->whole_.empty())
+  if (whole_.empty())
     return Fail(ErrorCode::kIo, "reading which communicators are computed: " + path + " has none");
-  return fold;
+  return {};
+}
+
+Status Fold::ReadOthersResults(const std::string& path) {
+  FILE* list = fopen(path.c_str(), "re");
+  if (list == nullptr)
+    return FailErrno("reading which results other ranks have, from " + path, errno);
+  uint64_t hash = 0;
+  uint32_t nranks = 0;
+  uint64_t seq = 0;
+  while (fscanf(list, "%" SCNx64 " %" SCNu32 " %" SCNu64, &hash, &nranks, &seq) == 3)
+    others_results_.emplace(hash, nranks, seq);
+  fclose(list);
+  return {};
 }
 
 Status Fold::Load() {
@@ -130,17 +149,23 @@ bool Fold::IsWhole(const ServedComm& comm) const {
   return whole_.count({comm.hash(), comm.nranks()}) != 0;
 }
 
+bool Fold::OthersHaveResult(const ServedComm& comm, uint64_t seq) const {
+  const auto whole = whole_.find({comm.hash(), comm.nranks()});
+  return whole != whole_.end() && others_results_.count({whole->second, comm.nranks(), seq}) != 0;
+}
+
 Status Fold::Meet(std::span<ServedComm* const> comms) {
   std::vector<ncclComm_t> handles(comms.size());
   DEJA_RETURN_IF_ERROR(Check(NcclApi::ncclGroupStart, Call(NcclApi::ncclGroupStart, nullptr)));
   for (size_t i = 0; i < comms.size(); ++i) {
     const ServedComm& comm = *comms[i];
+    const uint64_t hash = whole_.at({comm.hash(), comm.nranks()});
     uint64_t number = 0;
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      number = made_[{{comm.hash(), comm.nranks()}, comm.rank()}]++;
+      number = made_[{{hash, comm.nranks()}, comm.rank()}]++;
     }
-    const ncclUniqueId id = IdOf(comm.hash(), comm.nranks(), number);
+    const ncclUniqueId id = IdOf(hash, comm.nranks(), number);
     const uint64_t args[] = {preload::ToWord(&handles[i]), comm.nranks(), preload::ToWord(id),
                              comm.rank()};
     // What is wrong with a call the group's end says.

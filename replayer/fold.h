@@ -4,7 +4,11 @@
 // The loopback library (loopback/README.md) does the work; it is loaded beside this one, not in the
 // program's place of NCCL. For each communicator whose ranks are all replayed at this time there is
 // one of the library's, and its ranks meet in a folder that `deja replay` has made:
-//   comms      these communicators, one a line: hash (16 hex digits) and number of ranks
+//   comms      these communicators, one a line: hash (16 hex digits) in the rank's recording,
+//              number of ranks, and the hash by which all of them know it
+//   others_results  operations that some rank has no result of, since it ended before, though
+//   others
+//              have theirs, one a line: that hash, number of ranks, number of the operation
 //   (sockets)  of ranks 0 that wait for the others
 // Any thread, under the guard; what Run is given belongs to the calling thread.
 #ifndef DEJA_REPLAYER_FOLD_H_
@@ -19,6 +23,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -35,7 +40,10 @@ class Fold {
 
   // All its ranks are replayed.
   [[nodiscard]] bool IsWhole(const ServedComm& comm) const;
-  // Waits until all ranks of all `comms` have come, and sets what they are computed by.
+  // Other ranks have the result of this operation. (Asked where the own rank has not.)
+  [[nodiscard]] bool OthersHaveResult(const ServedComm& comm, uint64_t seq) const;
+  // `comms` are whole. Waits until all ranks of all of them have come, and sets what they are
+  // computed by.
   Status Meet(std::span<ServedComm* const> comms);
   // `comm` is given up by the program.
   void Leave(ServedComm& comm);
@@ -67,11 +75,14 @@ class Fold {
   uint64_t Call(preload::NcclApi api, const uint64_t* args) const;
   Status Check(preload::NcclApi api, uint64_t result) const;
   Status Load();
+  Status ReadComms(const std::string& path);
+  Status ReadOthersResults(const std::string& path);
 
   using CommKey = std::pair<uint64_t, uint32_t>;  // hash and ranks
   std::vector<void*> functions_;                  // by id
-  std::set<CommKey> whole_;
-  mutable std::mutex mutex_;  // guards what follows
+  std::map<CommKey, uint64_t> whole_;             // and by which hash its ranks meet
+  std::set<std::tuple<uint64_t, uint32_t, uint64_t>> others_results_;  // hash, ranks, number
+  mutable std::mutex mutex_;                                           // guards what follows
   // Communicators made so far, by which it is and our rank in it; programs use an id again.
   std::map<std::pair<CommKey, uint32_t>, uint64_t> made_;
   std::map<std::pair<uint32_t, uint64_t>, Operator> operators_;  // by communicator and op

@@ -156,16 +156,29 @@ void BringBack(Session& session, ThreadState& thread, const LiveOperation& live,
                       : "the CUDA driver did not take its result");
 }
 
+// Some rank has a result of it.
+bool IsExpected(const Session& session, std::span<const Staged> group) {
+  return std::any_of(group.begin(), group.end(), [&](const Staged& staged) {
+    const RecordedCall& recorded = session.plan().calls()[staged.live->index];
+    return recorded.has_results ||
+           session.fold()->OthersHaveResult(*staged.live->comm, recorded.comm_seq);
+  });
+}
+
 // A rank that the group needs is gone. Where the recorded operation had no result either (its
 // ranks never came), the replay goes on as the recorded program did.
 void GiveUp(Session& session, ThreadState& thread, std::span<const Staged> group,
             const Error& error) {
   const Staged* first = nullptr;
-  for (const Staged& staged : group)
-    if (session.plan().calls()[staged.live->index].has_results ||
-        session.plan().level == Level::kOrder)
+  for (const Staged& staged : group) {
+    const RecordedCall& recorded = session.plan().calls()[staged.live->index];
+    if (recorded.has_results || (recorded.left && session.plan().level == Level::kOrder))
       first = &staged;
-  if (first == nullptr) return;
+  }
+  if (first == nullptr) {
+    for (const Staged& staged : group) HoldStreamAt(*staged.live);
+    return;
+  }
   const RecordedCall& recorded = session.plan().calls()[first->live->index];
   if (error.code != ErrorCode::kNotFound)
     FailComputing(session, thread, *first->live, error.message);
@@ -196,6 +209,7 @@ void Compute(Session& session, ThreadState& thread, std::span<const LiveOperatio
     calls.push_back(staged.back().call);
   }
   const Status ran = [&] {
+    const Session::Needed needed(session, IsExpected(session, staged));
     const Turns::Rest rest;
     return fold.Run(calls);
   }();

@@ -376,6 +376,7 @@ const RecordedCall* ServeOrdered(Session& session, ThreadState& thread, Call& ca
     if (preload::CutsShort(api, call.ArgOf(Role::kFlags))) comm->LetGo();
     if (api == NcclApi::ncclCommDestroy || api == NcclApi::ncclCommAbort) {
       if (session.fold() != nullptr) session.fold()->Leave(*comm);
+      comm->LetGo();
       comm->End();
     }
   }

@@ -16,6 +16,10 @@ const RecordedCall* NextOrdered(Session& session, ThreadState& thread, const pre
 // The next ordered call of the recording on this thread; null at its end.
 const RecordedCall* PeekOrdered(const Session& session, const ThreadState& thread);
 
+// What is behind the operation on its stream waits for the communicator to be given up, as it did
+// in the recorded run.
+void HoldStreamAt(const LiveOperation& operation);
+
 // Ends the replay: `message` says what cannot be served.
 [[noreturn]] void FailReplay(Session& session, ThreadState& thread, std::string_view message,
                              uint32_t recorded_stack);

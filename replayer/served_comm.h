@@ -50,8 +50,8 @@ class ServedComm {
   [[nodiscard]] bool latest_has_output() const { return latest_has_output_.load(); }
   void SetLatestHasOutput(bool has) { latest_has_output_.store(has); }
 
-  // In the place of an operation that the recorded run cut short: what is behind it on its stream
-  // waits until the program does so, as it did there. Of device buffers.
+  // In the place of an operation that the recorded run cut short, or whose end it never saw: what
+  // is behind it on its stream waits until the program cuts it, as it did there. Of device buffers.
   void HoldStream(uint64_t stream);
   // It does.
   void LetGo();

@@ -223,6 +223,23 @@ class Session {
 
   void CountCompared(bool equal);
   void CountComputed(uint64_t operations) { computed_.fetch_add(operations); }
+  // In its scope the calling thread computes with other ranks what came to its end in the
+  // recording, there or here: the process is not to be ended meanwhile.
+  class Needed {
+   public:
+    Needed(Session& session, bool needed) : count_(needed ? &session.needed_ : nullptr) {
+      if (count_ != nullptr) count_->fetch_add(1);
+    }
+    ~Needed() {
+      if (count_ != nullptr) count_->fetch_sub(1);
+    }
+    Needed(const Needed&) = delete;
+    Needed& operator=(const Needed&) = delete;
+
+   private:
+    std::atomic<uint32_t>* count_;
+  };
+  [[nodiscard]] bool IsNeeded() const { return needed_.load() != 0; }
   void WriteCounters(JsonLine& line) const;
 
  private:
@@ -259,6 +276,7 @@ class Session {
   ProcessClocks clocks_;
   std::atomic<uint32_t> divergences_{0};
   std::atomic<uint64_t> computed_{0};
+  std::atomic<uint32_t> needed_{0};
   std::mutex stop_mutex_;
   mutable std::mutex comm_mutex_;
   std::vector<ServedComm*> comms_;

@@ -47,7 +47,7 @@ class Fold(harness.DejaTest):
 
     def test_calls_types_operators_and_communicators(self):
         for program in ("nccl_collectives", "nccl_premul", "nccl_groups", "nccl_p2p", "nccl_split", "nccl_comms",
-                        "nccl_nonblocking", "nccl_threads", "nccl_errors"):
+                        "nccl_nonblocking", "nccl_threads", "nccl_errors", "nccl_grow"):
             with self.subTest(program):
                 self.check(program)
 
@@ -115,6 +115,48 @@ class Fold(harness.DejaTest):
         run = self.replay_all("--", harness.app("cuda_steps"), "--fault=3", code=harness.EXIT_DIVERGED)
         self.assertRegex(run.stdout, r"AllReduce #9 of comm 0 \(rank 1 of 2\): input sendbuff differs")
         self.assertRegex(run.stdout, r"rank 0: stopped at AllReduce #9 of comm 0, which needs a rank whose replay has ended")
+
+    def check_lost(self, args, level, ends):
+        """Rank 1 is lost, the others shrink their communicator, and grow it by rank 3. `ends`: of rank 1 in the replay."""
+        shutil.rmtree(self.trace_path(), ignore_errors=True)
+        recorded = self.record("nccl_newcomer", ["--unseeded", *args], level=level, options=["--grace", "60"])
+        self.checked(recorded, 128 + 9)
+        run = self.replay_all()
+        for rank in (0, 2, 3):
+            self.assertRegex(run.stdout, rf"rank {rank}: exit 0, the same as recorded; .*computed")
+        self.assertRegex(run.stdout, rf"rank 1: {ends}")
+        self.assertNotIn("different", run.stdout)
+        printed = [line for line in run.stdout.splitlines() if re.match(r"rank \d: (crew|rest|grown|ok)", line)]
+        self.assertSameLines("\n".join(printed), recorded.stdout)
+        self.assertEqual(len([line for line in printed if "grown" in line]), 9)
+
+    def test_a_rank_is_lost_and_another_one_comes(self):
+        for level, args in (("digest", []), ("order", ["--id-unsaid"])):
+            with self.subTest(level):
+                self.check_lost(args, level, "SIGKILL, the same as recorded")
+
+    def test_a_rank_that_ended_inside_takes_part(self):
+        """The others have the result of the operation that it never left."""
+        for level in ("digest", "order"):
+            with self.subTest(level):
+                self.check_lost(["--inside"], level, "SIGKILL, the same as recorded")
+                self.check_lost(["--inside", "--by-another"], level, r"the end of the recording is reached: killed by SIGKILL, "
+                                                                     r"in AllReduce #4 of comm 1 \(entered, never left\)")
+
+    def test_newcomers_are_found_by_info(self):
+        """The communicator that has grown is one, though its newcomer has another name for it."""
+        self.record("nccl_newcomer", level="digest", options=["--grace", "60"])
+        hashes = {}
+        for rank in (0, 2, 3):
+            comms = [event for event in self.show_json("--rank", str(rank), "--kind", "comm") if event["nranks"] == 3]
+            hashes[rank] = comms[-1]["hash"], comms[-1].get("joined_as")
+        self.assertEqual(hashes[0][0], hashes[2][0])
+        self.assertEqual(hashes[0][1], hashes[3][0])
+        self.assertIsNone(hashes[2][1])
+        show = self.checked(self.deja("show", self.trace_path(), "--rank", "0", "--kind", "comm")).stdout
+        self.assertIn(f"({hashes[0][0]}, {hashes[3][0]} for newcomers)", show)
+        # All three came to its third and last operation: there is nothing to tell.
+        self.assertNotRegex(self.checked(self.deja("info", self.trace_path())).stdout, r"(?m)^comm \d: .*rank 3")
 
     def test_from_a_checkpoint(self):
         self.checked(self.record("digits_train", ["--steps=12"], level="digest", options=["--checkpoint-every", "4"]))

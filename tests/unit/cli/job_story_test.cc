@@ -56,5 +56,21 @@ TEST(JobStory, KnowsARankThatIsStuckEarlier) {
             "comm 0: rank 0 came to AllReduce #9; rank 1 is still in AllReduce #4");
 }
 
+TEST(JobStory, KnowsAGrownCommunicatorByBothItsNames) {
+  RankStory old = StoryAt(3, false);
+  old.comms[0].joined_as = 0xdef;
+  RankStory newcomer = StoryAt(3, false);
+  newcomer.comms[0].hash = 0xdef;
+  EXPECT_TRUE(Uneven({old, StoryAt(3, false), newcomer}).empty());
+  newcomer.comms[0].last_seq = 2;
+  newcomer.comms[0].last_call->comm_seq = 2;
+  auto uneven = Uneven({newcomer, old, StoryAt(3, false)});
+  ASSERT_EQ(uneven.size(), 1u);
+  EXPECT_EQ(uneven[0].hash, 0xabcu);
+  EXPECT_EQ(uneven[0].Describe(),
+            "comm 0: ranks 1 and 2 came to AllReduce #3; rank 0 never entered it: its last was "
+            "AllReduce #2");
+}
+
 }  // namespace
 }  // namespace deja::cli
