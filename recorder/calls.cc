@@ -1,7 +1,11 @@
 // What the calls of the NCCL API share: the enter and leave records.
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 #include "include/compat/nccl.h"
 #include "preload/api/nccl_table.h"
@@ -104,6 +108,18 @@ void SayWindows(Recording& rec, const Call& call) {
   rec.writer.Write(degraded);
 }
 
+// Returns if the program survives the signal.
+void AwaitEnd(Recording& rec) {
+  constexpr timespec kStep{0, 1'000'000};
+  constexpr timespec kUntilItIsDead{0, 50'000'000};
+  // Who records the signal may have come to grief at it.
+  constexpr int kMostSteps = 3000;
+  for (int i = 0; i < kMostSteps && rec.ends.load(std::memory_order_relaxed); ++i)
+    syscall(SYS_nanosleep, &kStep, nullptr);
+  rec.ends.store(false, std::memory_order_relaxed);
+  syscall(SYS_nanosleep, &kUntilItIsDead, nullptr);
+}
+
 bool IsQueryWithoutRecord(uint32_t id) {
   switch (static_cast<NcclApi>(id)) {
     case NcclApi::ncclGetErrorString:
@@ -128,6 +144,7 @@ std::string_view ConfigName(uint64_t address) {
 void RecorderEngine::OnNcclCall(Call& call) {
   Recording* rec = Active();
   if (rec == nullptr) return call.invoke(call);
+  if (rec->ends.load(std::memory_order_relaxed)) AwaitEnd(*rec);
   if (call.info->id == static_cast<uint32_t>(NcclApi::ncclCommGetAsyncError))
     return RecordAsyncError(*rec, call);
   if (IsQueryWithoutRecord(call.info->id)) return call.invoke(call);

@@ -41,6 +41,7 @@ void RecorderEngine::OnCrash(int signal, const siginfo_t* info, void* ucontext) 
   ErrnoKeeper keep;
   Recording* rec = recording_.load(std::memory_order_acquire);
   if (rec == nullptr || rec->off() || !rec->writer.live() || !rec->IsThisProcess()) return;
+  rec->ends.store(true, std::memory_order_relaxed);
   // Not if it happened in the middle of that.
   if (preload::t_guard_depth <= 1) InputFiles::FinishInSignal(*rec);
   // The thread that takes in what streams deliver goes on while this handler runs.
@@ -71,6 +72,7 @@ void RecorderEngine::OnCrash(int signal, const siginfo_t* info, void* ucontext) 
     format::LeaveMarkIfNoneIsNew(rec->config.trace_dir, signal == SIGTERM
                                                             ? "a rank was told to end: SIGTERM"
                                                             : "a rank was ended by a signal");
+  rec->ends.store(false, std::memory_order_relaxed);
 }
 
 }  // namespace deja::recorder

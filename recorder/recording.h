@@ -78,6 +78,9 @@ class Recording {
   MachineRecorder machine_files;
   InputFiles input_files{config};
   std::atomic<bool> exit_recorded{false};
+  // A thread records a fatal signal, and gives its device time for that: the others shall not learn
+  // meanwhile what they would not have lived to learn.
+  std::atomic<bool> ends{false};
   std::atomic<uint64_t> steps{0};  // that have begun
   CheckpointState checkpoints;
 

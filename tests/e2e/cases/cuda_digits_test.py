@@ -3,6 +3,7 @@
 import ctypes
 import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -148,6 +149,49 @@ class Faults(harness.DejaTest):
         recorded = self.record_fault("corrupt", "--seed=2", "--steps=12", "--batch=8")
         self.assertEqual(recorded.code, 1)
         self.assertEqual(len(set(digits.weights(recorded).values())), 2)
+
+    def check_replays_end_alike(self, ends):
+        """`ends`: what the verdict says of each rank."""
+        for rank in RANKS:
+            run = self.checked(self.replay(rank))
+            self.assertRegex(run.stdout, rf"rank {rank}: {ends}")
+
+    def test_hang(self):
+        """A rank waits for good, the others' streams wait for it, and the job is told to end."""
+        args = ["--device=cuda", "--fault=hang", "--seed=2", "--batch=8"]
+        process = self.start(self.record_argv(PROGRAM, args))
+        try:
+            process.communicate(timeout=6)
+            self.fail("it has come to its end")
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=60)
+        # They are gone before they can learn that the others are.
+        self.assertNotIn(b"failed", err)
+        info = self.checked(self.deja("info", self.trace_path())).stdout
+        self.assertRegex(info, r"comm 0: ranks 0, 1 and 2 came to AllReduce #10; rank 3 never entered it: its last was AllReduce #4 at comms\.h:\d+")
+        self.assertRegex(info, r"rank 3: SIGTERM at .*, in step 1, after AllReduce #4 of comm 0")
+        self.check_replays_end_alike(r"the end of the recording is reached: SIGTERM at .*, in step \d, after AllReduce #\d+ of comm 0")
+
+    def test_desync(self):
+        """One rank is a collective ahead: it finds wrong weights and ends, and the others wait for it."""
+        for mode, last in (("ddp", 101), ("sharded", 71)):
+            with self.subTest(mode=mode):
+                shutil.rmtree(self.trace_path(), ignore_errors=True)
+                args = ["--device=cuda", "--fault=desync", "--seed=2", "--steps=30", "--batch=8", "--log-every=4", f"--mode={mode}"]
+                recorded = self.checked(self.record(PROGRAM, args, options=["--grace", 60]), 1)
+                for rank in (0, 1, 2):
+                    self.assertRegex(recorded.stderr, rf"rank {rank}: an operation of earlier calls on communicator world failed: ")
+                info = self.checked(self.deja("info", self.trace_path())).stdout
+                self.assertRegex(info, rf"comm 0: ranks 0, 1 and 2 came to AllGather #{last}; rank 3 never entered it: its last was "
+                                       rf"AllGather #{last - 1} at comms\.h:\d+")
+                self.assertRegex(info, rf"rank 3: exit 1, in step 29, after AllGather #{last - 1} of comm 0")
+                self.check_replays_end_alike("exit 1, the same as recorded")
+
+    def test_shape(self):
+        recorded = self.record_fault("shape", "--seed=2", "--steps=30", "--batch=8")
+        self.assertEqual(recorded.code, 1)
+        self.assertIn("rank 3's weights are not those of rank 0", recorded.stderr)
 
     def test_crash(self):
         """The others' calls have returned long before: a thread of theirs sees that the operations failed."""
