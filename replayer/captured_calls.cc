@@ -34,6 +34,12 @@ void BeyondRecording(const Captured& captured, uint64_t launch) {
   session.Diverge(captured.thread, std::move(divergence), recorded.stack);
 }
 
+bool WasBegun(const Captured& captured, uint64_t launch) {
+  if (captured.operation.input.arg == captured.operation.output.arg) return false;
+  const format::Tensor* read = captured.session.plan().ReadAt(captured.operation.index, launch);
+  return read != nullptr && !read->hash.IsZero();
+}
+
 bool BringLaunch(std::span<std::byte> bytes, void* context) {
   auto& captured = *static_cast<Captured*>(context);
   Session& session = captured.session;
@@ -41,12 +47,18 @@ bool BringLaunch(std::span<std::byte> bytes, void* context) {
   const uint64_t launch = captured.launches++;
   session.CountLaunch(operation.index, launch, true);
   const format::Tensor* produced = session.plan().ProducedAt(operation.index, launch);
+  // Cut short, or it has read what it was to, and never came to its end: what such a launch leaves
+  // is not known, and what is behind it waits.
+  const bool aborted = produced != nullptr &&
+                       produced->payload == static_cast<uint32_t>(format::PayloadState::kAborted);
+  if (aborted || (produced == nullptr && WasBegun(captured, launch))) {
+    operation.comm->AwaitLetGo();
+    return false;
+  }
   if (produced == nullptr) {
     BeyondRecording(captured, launch);
     return false;
   }
-  // Cut short: what such a launch leaves is not known.
-  if (produced->payload == static_cast<uint32_t>(format::PayloadState::kAborted)) return false;
   if (produced->count * preload::ElementSize(produced->dtype) != bytes.size())
     return false;  // has been reported; this is --on-divergence=warn
   const Status served = launch == 0 ? session.payloads().ReadOutput(operation.index, 0, bytes)

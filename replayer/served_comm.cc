@@ -1,5 +1,7 @@
 #include "replayer/served_comm.h"
 
+#include <utility>
+
 #include "preload/cuda/buffer_pool.h"
 
 namespace deja::replayer {
@@ -20,10 +22,22 @@ void ServedComm::HoldStream(uint64_t stream) {
   (void)preload::TheDevice().Hold(stream, *gate_);
 }
 
+void ServedComm::AwaitLetGo() {
+  std::unique_lock<std::mutex> lock(gate_mutex_);
+  if (let_go_) return;
+  if (!std::exchange(awaited_, true)) {
+    preload::SetDevicePatience(preload::BufferPool::kPatienceMs);
+    held_.fetch_add(1, std::memory_order_release);
+  }
+  lets_go_.wait(lock, [&] { return let_go_; });
+}
+
 void ServedComm::LetGo() {
   std::lock_guard<std::mutex> lock(gate_mutex_);
   if (let_go_) return;
   let_go_ = true;
+  if (awaited_) held_.fetch_sub(1, std::memory_order_release);
+  lets_go_.notify_all();
   if (gate_ == nullptr) return;
   gate_->Open();
   held_.fetch_sub(1, std::memory_order_release);

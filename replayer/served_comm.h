@@ -7,6 +7,7 @@
 #define DEJA_REPLAYER_SERVED_COMM_H_
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <mutex>
 
@@ -53,7 +54,9 @@ class ServedComm {
   // In the place of an operation that the recorded run cut short, or whose end it never saw: what
   // is behind it on its stream waits until the program cuts it, as it did there. Of device buffers.
   void HoldStream(uint64_t stream);
-  // It does.
+  // The same in a node of a graph, which waits.
+  void AwaitLetGo();
+  // The program cuts it.
   void LetGo();
   // Some communicator's streams are held: waiting for one could be for good.
   static bool AnyHeld() { return held_.load(std::memory_order_acquire) != 0; }
@@ -82,7 +85,10 @@ class ServedComm {
   std::mutex gate_mutex_;
   preload::Gate* gate_ = nullptr;  // made for the first such operation
   bool let_go_ = false;
-  static std::atomic<uint32_t> held_;  // communicators with a closed gate
+  bool awaited_ = false;  // somebody waits, or has waited, for that
+  std::condition_variable lets_go_;
+  // Communicators with a closed gate, and those that are awaited.
+  static std::atomic<uint32_t> held_;
 };
 
 }  // namespace deja::replayer

@@ -1,4 +1,5 @@
 """Communicators that are given up while their operations are under way on the device, by another thread too."""
+import shutil
 import sys
 from pathlib import Path
 
@@ -53,6 +54,49 @@ class CudaAborts(DeviceJobs):
 
     def test_a_shrink_that_aborts(self):
         self.check_aborted(["--how=shrink"], by="CommShrink")
+
+    def launches(self, rank):
+        """Of each launch of the graph's all-reduce, whether its input and its result are aborted."""
+        events = [e for e in self.show_json("--rank", str(rank), "--kind", "results") if e["comm"] == 0]
+        found = {}
+        for event in events:
+            for tensor in event["outputs"]:
+                self.assertEqual("aborted" in tensor, "hash" not in tensor)
+                found.setdefault(tensor["param"], []).append("aborted" in tensor)
+        return list(found.values())
+
+    def test_launches_of_a_graph(self):
+        for args in ([], ["--by=main"], ["--how=revoke"], ["--how=shrink"]):
+            with self.subTest(args=args):
+                shutil.rmtree(self.trace_path(), ignore_errors=True)
+                plain = self.checked(self.launch(self.PROGRAM, ["--graph", *args], n=2))
+                recorded = self.check_replays(["--graph", *args])
+                for rank in (0, 1):
+                    self.assertEqual(self.rank_line(plain, rank), self.rank_line(recorded, rank))
+                self.assertIn("looks 40\n", self.rank_line(recorded, 0) + "\n")
+                # The first launch that hung had read its input; of the one behind it there is nothing.
+                self.assertEqual(self.launches(0), [[False] * 4 + [True], [False] * 3 + [True] * 2])
+                self.assertEqual(self.launches(1), [[False] * 3] * 2)
+
+    def test_launches_that_were_done_and_a_peer_that_is_gone(self):
+        self.check_replays(["--unseeded", "--graph", "--done"])
+        self.assertEqual(self.launches(0), [[False] * 3] * 2)
+        shutil.rmtree(self.trace_path())
+        recorded = self.record(self.PROGRAM, ["--unseeded", "--graph", "--peer=gone"], n=2)
+        line = self.rank_line(recorded, 0)
+        self.assertIn("error 6,", line)
+        self.assertEqual(self.rank_line(self.checked(self.replay(0)), 0), line)
+
+    def test_a_process_that_ends_while_its_stream_hangs(self):
+        """Nothing was aborted: what was under way at the end is under way in the replay."""
+        for args in ([], ["--graph"]):
+            with self.subTest(args=args):
+                shutil.rmtree(self.trace_path(), ignore_errors=True)
+                recorded = self.record(self.PROGRAM, ["--how=exit", *args], n=2, options=["--grace", 1])
+                self.assertEqual(self.rank_line(recorded, 0), "rank 0 of 2: ends, looks 40")
+                run = self.checked(self.replay(0))
+                self.assertEqual(self.rank_line(run, 0), "rank 0 of 2: ends, looks 40")
+                self.assertIn("exit 4, the same as recorded", run.stdout)
 
     def test_what_was_done_before_is_kept(self):
         self.check_replays(["--unseeded", "--done"])

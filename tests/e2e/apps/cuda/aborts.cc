@@ -5,7 +5,9 @@
 //   --unseeded           seeds are from random(4)
 //   --by=main            the thread that issued the operations aborts; watchdog otherwise
 //   --how=revoke|shrink  and not ncclCommAbort
+//   --how=exit           the process ends instead
 //   --peer=gone          rank 1 ends by _exit, and the error of the communicator says so
+//   --graph              the all-reduces are launches of a CUDA graph that has one
 //   --done               nothing is under way: the communicator is aborted after its stream is done
 #include <sys/random.h>
 #include <unistd.h>
@@ -46,6 +48,12 @@ void GiveUp(Lost& lost) {
     JOB_CHECK(ncclCommAbort(lost.comm));
     return;
   }
+  if (strcmp(lost.how, "exit") == 0) {
+    printf("rank %d of %d: ends, looks %d%s\n", job_rank(), job_size(), lost.looks,
+           lost.ready ? ", came nevertheless" : "");
+    fflush(stdout);
+    _exit(4);
+  }
   if (strcmp(lost.how, "shrink") == 0) {
     int excluded = 1;
     ncclComm_t smaller = nullptr;
@@ -78,9 +86,21 @@ int main(int argc, char** argv) {
         ncclAllReduce(Buffer(from), Buffer(to), kCount, ncclFloat32, ncclSum, on, ForNccl(where)));
   };
   device.Fill(total, kCount, 0, stream);
+  CUgraphExec graph = nullptr;
+  if (Has(argc, argv, "--graph")) {
+    CUgraph captured = nullptr;
+    CUDA_CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    reduce(data, sum, comm, stream);
+    CUDA_CHECK(cuStreamEndCapture(stream, &captured));
+    CUDA_CHECK(cuGraphInstantiateWithFlags(&graph, captured, 0));
+  }
+  auto reduce_data = [&] {
+    if (graph == nullptr) return reduce(data, sum, comm, stream);
+    CUDA_CHECK(cuGraphLaunch(graph, stream));
+  };
   for (unsigned step = 0; step < 3; ++step) {
     device.Fill(data, kCount, seed + step, stream);
-    reduce(data, sum, comm, stream);
+    reduce_data();
     device.Add(total, sum, kCount, stream);
     CUDA_CHECK(cuStreamSynchronize(stream));
   }
@@ -90,8 +110,11 @@ int main(int argc, char** argv) {
     CUDA_CHECK(cuEventCreate(&lost.behind, CU_EVENT_DISABLE_TIMING));
     if (!Has(argc, argv, "--done")) {
       device.Fill(data, kCount, seed + 3, stream);
-      reduce(data, sum, comm, stream);
-      reduce(sum, sum, comm, stream);
+      reduce_data();
+      if (graph == nullptr)
+        reduce(sum, sum, comm, stream);
+      else
+        reduce_data();
       CUDA_CHECK(cuEventRecord(lost.behind, stream));
     } else {
       lost.looks = 40;
