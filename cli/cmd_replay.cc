@@ -499,11 +499,11 @@ int Run(const Context& context) {
     if (Status able = CheckStart(**trace, *ranks, *ends); !able) return FailWith(able.error());
   auto devices = CountDevices(**trace, *ranks);
   if (!devices) return FailWith(devices.error());
-  std::optional<SharedDevices> shared;
-  if (g_options.devices != 0 && ranks->size() > 1) {
+  std::optional<SharedArea> shared;
+  if ((g_options.devices != 0 || !options.fold.empty()) && ranks->size() > 1) {
     auto area = TurnArea::Create(scratch.TurnFile(), static_cast<uint32_t>(ranks->size()));
     if (!area) return FailWith(area.error());
-    shared = SharedDevices{*area, g_options.turns};
+    shared = SharedArea{*area, g_options.devices != 0, g_options.turns};
   }
   std::vector<Replayed> replays;
   for (uint32_t rank : *ranks) {

@@ -63,7 +63,7 @@ void WaitInTurns(std::vector<Replayed>& replays, bool together, const TurnArea* 
                  TurnScheduler* turns) {
   Grace grace(together);
   for (size_t left = replays.size(); left != 0;) {
-    const uint32_t seen = area == nullptr ? 0 : area->bell().load();
+    const uint32_t seen = turns == nullptr ? 0 : area->bell().load();
     bool moved = false;
     for (size_t i = 0; i < replays.size(); ++i) {
       Replayed& replay = replays[i];
@@ -71,6 +71,7 @@ void WaitInTurns(std::vector<Replayed>& replays, bool together, const TurnArea* 
       replay.ended = moved = true;
       --left;
       grace.Note(replay);
+      if (area != nullptr) area->cell(static_cast<uint32_t>(i)).ended.store(1);
       if (turns != nullptr) turns->Ended(i);
     }
     if (turns != nullptr && turns->Step()) {
@@ -79,7 +80,7 @@ void WaitInTurns(std::vector<Replayed>& replays, bool together, const TurnArea* 
       for (const size_t lost : turns->TakeLost()) kill(replays[lost].pid, SIGKILL);
     }
     if (moved) continue;
-    if (area == nullptr)
+    if (turns == nullptr)
       usleep(kStepMs * 1000);
     else
       TurnArea::WaitFor(area->bell(), seen, kStepMs);
@@ -89,8 +90,7 @@ void WaitInTurns(std::vector<Replayed>& replays, bool together, const TurnArea* 
   }
 }
 
-void WaitOnSharedDevices(std::vector<Replayed>& replays, bool together,
-                         const SharedDevices& shared) {
+void WaitOnSharedDevices(std::vector<Replayed>& replays, bool together, const SharedArea& shared) {
   TurnScheduler::Rules rules;
   rules.at_once = shared.at_once;
   std::vector<uint32_t> ranks;
@@ -124,14 +124,14 @@ Status StartReplays(std::vector<Replayed>& replays, const ReplayOptions& options
 }
 
 void WaitForReplays(std::vector<Replayed>& replays, bool together,
-                    const std::optional<SharedDevices>& shared) {
+                    const std::optional<SharedArea>& shared) {
   // Ctrl-C is for the programs; what they make of it is part of the verdict.
   signal(SIGINT, SIG_IGN);
   signal(SIGQUIT, SIG_IGN);
-  if (shared)
+  if (shared && shared->devices)
     WaitOnSharedDevices(replays, together, *shared);
   else if (together)
-    WaitInTurns(replays, together, nullptr, nullptr);
+    WaitInTurns(replays, together, shared ? &shared->area : nullptr, nullptr);
   else
     for (Replayed& replay : replays)
       while (waitpid(replay.pid, &replay.status, 0) < 0 && errno == EINTR) {

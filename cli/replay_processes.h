@@ -32,14 +32,15 @@ struct Replayed {
 Status StartReplays(std::vector<Replayed>& replays, const ReplayOptions& options);
 
 // `together`: they compute their collectives among themselves, so the others are ended when one has
-// stopped before its end and they do not get on without it. `shared`: they share devices, and
-// take turns on them where they have to.
-struct SharedDevices {
+// stopped before its end and they do not get on without it. `shared`: in which they tell that they
+// wait; where they share devices, they take turns on them if they have to.
+struct SharedArea {
   TurnArea area;
+  bool devices = false;
   size_t at_once = 0;  // ranks on a device; 0: as many as fit
 };
 void WaitForReplays(std::vector<Replayed>& replays, bool together,
-                    const std::optional<SharedDevices>& shared);
+                    const std::optional<SharedArea>& shared);
 
 }  // namespace deja::cli
 

@@ -17,7 +17,9 @@ TurnScheduler::TurnScheduler(const TurnArea& area, std::vector<uint32_t> ranks, 
       say_(std::move(say)),
       rules_(rules),
       known_(ranks_.size()),
-      rotate_after_(rules.rotate) {}
+      rotate_after_(rules.rotate) {
+  area_.schedules().store(1);
+}
 
 bool TurnScheduler::IsThere(size_t index) const {
   return !known_[index].ended && Cell(index).pid.load() != 0;
@@ -69,8 +71,15 @@ bool TurnScheduler::Step(Clock::time_point now) {
 
 void TurnScheduler::Ended(size_t index) {
   known_[index].ended = true;
+  Cell(index).ended.store(1);
   Cell(index).held.store(0);  // others look at it (replayer/turns.h)
   ++change_;
+  Moved();
+}
+
+void TurnScheduler::Moved() {
+  rotations_ = 0;
+  area_.all_still().store(0);
 }
 
 std::vector<size_t> TurnScheduler::TakeLost() {
@@ -88,6 +97,7 @@ void TurnScheduler::Look(Clock::time_point now) {
       known.rests_since = 0;
       still_since_ = now;
       rotate_after_ = rules_.rotate;
+      Moved();
     }
     if (!Rests(i))
       known.rests_since = 0;
@@ -204,6 +214,7 @@ bool TurnScheduler::Rotate(Clock::time_point now) {
   }
   if (next < 0 || now - still_since_ < rotate_after_) return false;
   rotate_after_ = std::min(rotate_after_ * 2, rules_.rotate_most);
+  if (++rotations_ > known_.size()) area_.all_still().store(1);
   const auto index = static_cast<size_t>(next);
   while (!HasRoomFor(index)) {
     const int victim = FindVictim(index, false);

@@ -53,7 +53,7 @@ class TurnScheduler {
 
   // Does what there is to do now. False: nothing.
   bool Step(Clock::time_point now = Clock::now());
-  // The process of the rank at `index` is gone.
+  // The process of the rank at `index` is gone; its cell says so.
   void Ended(size_t index);
 
   // Ranks whose driver gave up half way, by index: they cannot go on.
@@ -95,6 +95,7 @@ class TurnScheduler {
   bool BringIn();
   bool ThinOut();
   bool Rotate(Clock::time_point now);
+  void Moved();
   // Of those that share a device with `index`; `also_asking`: those whose allocation has failed,
   // too.
   [[nodiscard]] int FindVictim(size_t index, bool also_asking) const;
@@ -121,6 +122,7 @@ class TurnScheduler {
   uint64_t order_ = 0;
   uint64_t change_ = 1;  // counts what may have freed memory
   uint64_t swaps_ = 0;
+  size_t rotations_ = 0;             // since a rank last began or ended to rest
   Clock::time_point still_since_{};  // nothing has moved since
   std::chrono::milliseconds rotate_after_;
 };

@@ -1,5 +1,5 @@
-// TurnArea: what `deja replay` and the ranks that it replays on shared devices tell each other
-// about the devices' memory.
+// TurnArea: what `deja replay` and the ranks that it replays together tell each other: who waits,
+// and, where they share devices, whose memory is on these.
 //
 // A file of one page a rank, mapped by all of them. `deja replay` makes it and decides; a rank (its
 // process) has one cell, says in it what it does, and rings. Who is asked to wait sleeps on its own
@@ -47,6 +47,13 @@ struct alignas(4096) TurnCell {
   alignas(64) std::atomic<uint32_t> bell;  // counts; a futex
   std::atomic<Place> place;
   std::atomic<MemoryAnswer> answer;
+  std::atomic<uint32_t> ended;  // its process is gone
+
+  // ---- of the area, in nobody's cell
+  // `deja replay` brings ranks in and out. Otherwise it does not answer.
+  std::atomic<uint32_t> schedules;
+  // All wait, and each of those that were out has had a turn, of which nothing has come.
+  std::atomic<uint32_t> all_still;
 };
 
 class TurnArea {
@@ -59,6 +66,8 @@ class TurnArea {
   [[nodiscard]] TurnCell& cell(uint32_t rank) const { return cells_[rank + 1]; }
   // On which `deja replay` sleeps.
   [[nodiscard]] std::atomic<uint32_t>& bell() const { return cells_[0].bell; }
+  [[nodiscard]] std::atomic<uint32_t>& schedules() const { return cells_[0].schedules; }
+  [[nodiscard]] std::atomic<uint32_t>& all_still() const { return cells_[0].all_still; }
 
   static void Ring(std::atomic<uint32_t>& bell);
   // Sleeps until it has rung since it was `seen`, at most for `limit_ms`. May return early.

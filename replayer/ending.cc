@@ -13,6 +13,7 @@
 #include "preload/guard.h"
 #include "replayer/live_stack.h"
 #include "replayer/live_trace.h"
+#include "replayer/turns.h"
 
 namespace deja::replayer {
 namespace {
@@ -40,7 +41,8 @@ void WaitOn(std::atomic<uint32_t>& word, uint32_t value, uint64_t ns) {
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, ns == 0 ? nullptr : &timeout, nullptr, 0);
 }
 
-// Whether the program does anything: calls that reach the engine, or CPU time.
+// Whether the program does anything, calls that reach the engine or CPU time; or is kept from it by
+// other ranks.
 class Motion {
  public:
   explicit Motion(Session& session) : session_(session) { Sample(); }
@@ -51,14 +53,15 @@ class Motion {
     const uint64_t cpu = Now(CLOCK_PROCESS_CPUTIME_ID) - own - session_.payloads().CpuNs();
     const uint64_t events = session_.activity();
     const bool busy = cpu > cpu_ && wall > wall_ && (cpu - cpu_) * 20 > wall - wall_;
-    if (events != events_ || busy) last_motion_ = wall;
+    const Turns* turns = Turns::Get();
+    waits_for_others_ = turns != nullptr && turns->WaitsForOthers();
+    if (events != events_ || busy || waits_for_others_) last_motion_ = wall;
     if (last_motion_ == 0) last_motion_ = wall;
     wall_ = wall;
     cpu_ = cpu;
     events_ = events;
   }
-  // It waits for something that is sure to come.
-  void Expect() { last_motion_ = wall_; }
+  [[nodiscard]] bool waits_for_others() const { return waits_for_others_; }
   [[nodiscard]] uint64_t QuietNs() const { return wall_ - last_motion_; }
   [[nodiscard]] uint64_t wall() const { return wall_; }
 
@@ -68,6 +71,7 @@ class Motion {
   uint64_t cpu_ = 0;
   uint64_t events_ = 0;
   uint64_t last_motion_ = 0;
+  bool waits_for_others_ = false;
 };
 
 void WriteParked(JsonLine& line) {
@@ -133,8 +137,8 @@ class Watcher {
     for (;;) {
       WaitOn(never_, 0, kTickNs);
       motion_.Sample();
-      if (session_.IsNeeded()) {
-        motion_.Expect();
+      const bool needed = session_.IsNeeded() && motion_.QuietNs() < kStallNs;
+      if (needed || motion_.waits_for_others()) {
         complete_since = 0;
         continue;
       }

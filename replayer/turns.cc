@@ -107,7 +107,23 @@ void Turns::ComeIn() {
   cell_->wants_in.fetch_sub(1);
 }
 
+bool Turns::WaitsForOthers() const {
+  if (cell_->wants_in.load() != 0 || cell_->asks.load() % 2 == 1) return true;
+  if (area_.all_still().load() != 0) return false;
+  // What a thread does that does not rest may have to wait until it is back.
+  if (cell_->place.load() != Place::kIn) return true;
+  if (cell_->resting.load() == 0) return false;
+  for (uint32_t i = 0; i < area_.ranks(); ++i) {
+    const TurnCell& other = area_.cell(i);
+    if (&other == cell_ || other.ended.load() != 0) continue;
+    if (other.resting.load() == 0 || other.place.load() != Place::kIn || other.asks.load() % 2 == 1)
+      return true;
+  }
+  return false;
+}
+
 bool Turns::MakeRoom(const Shortage& shortage) {
+  if (area_.schedules().load() == 0) return false;
   std::lock_guard<std::mutex> lock(asking_);
   if (shortage.device != kOwnDevice) Uses(shortage.device);
   const uint64_t used = cell_->devices.load();

@@ -1,5 +1,5 @@
-// Turns: a replayed rank's side of sharing devices whose memory the ranks do not fit into together
-// (common/turn_area.h; who decides is cli/turn_scheduler.h).
+// Turns: a replayed rank's side of waiting for others, and of sharing devices whose memory the
+// ranks do not fit into together (common/turn_area.h; who decides is cli/turn_scheduler.h).
 //
 // A rank that waits for others uses no device meanwhile: its memory there may be swapped out, and
 // is back before it goes on. What fails for want of memory is tried again when others have made
@@ -46,6 +46,10 @@ class Turns {
   // Waits until others have made room. True: it may be there now. False: there is none to be had,
   // or the rank has no device.
   bool MakeRoom(const Shortage& shortage);
+
+  // The rank stands still for the sake of others: it waits for its turn, or for ranks of which some
+  // may still get on.
+  [[nodiscard]] bool WaitsForOthers() const;
 
   // The rank uses the device, whose number CUDA_VISIBLE_DEVICES may change.
   void Uses(int device);

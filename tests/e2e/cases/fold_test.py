@@ -143,6 +143,15 @@ class Fold(harness.DejaTest):
                 self.check_lost(["--inside", "--by-another"], level, r"the end of the recording is reached: killed by SIGKILL, "
                                                                      r"in AllReduce #4 of comm 1 \(entered, never left\)")
 
+    def test_who_waits_for_others_does_not_stand_still(self):
+        """A thread of rank 0 waits at the end of the recording, and the program for rank 1, which comes after seven seconds."""
+        recorded = self.checked(self.record("nccl_patience", n=2, level="digest", options=["--grace", "60"]))
+        run = self.replay_all()
+        self.assertEqual(len(self.verdicts(run)), 2)
+        for line in self.verdicts(run):
+            self.assertRegex(line, r"rank \d: exit 0, the same as recorded; .*computed")
+        self.assertSameLines("\n".join(line for line in run.stdout.splitlines() if " sum " in line), recorded.stdout)
+
     def test_newcomers_are_found_by_info(self):
         """The communicator that has grown is one, though its newcomer has another name for it."""
         self.record("nccl_newcomer", level="digest", options=["--grace", "60"])

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -174,6 +175,34 @@ TEST_F(TurnSchedulerTest, ARankThatHasGoneOnStays) {
   EXPECT_EQ(AskUntil(1, [] { return true; }), MemoryAnswer::kNone);
   EXPECT_TRUE(driver_.done.empty());
   EXPECT_TRUE(IsIn(0));
+}
+
+TEST_F(TurnSchedulerTest, AllStandStillOnceEachHasHadATurnForNothing) {
+  Make(3, true, 1);
+  for (uint32_t rank : {0U, 1U, 2U}) Rest(rank);
+  Settle();
+  EXPECT_EQ(In(), 1U);
+  EXPECT_EQ(area_.schedules().load(), 1U);
+  std::set<uint32_t> came_in;
+  for (int i = 0; i < 100 && area_.all_still().load() == 0; ++i) {
+    Later(milliseconds(60000));
+    Settle();
+    for (uint32_t rank : {0U, 1U, 2U})
+      if (IsIn(rank)) came_in.insert(rank);
+  }
+  EXPECT_EQ(area_.all_still().load(), 1U);
+  EXPECT_EQ(came_in.size(), 3U);
+  // One gets on nevertheless.
+  Rest(1);
+  Settle();
+  EXPECT_EQ(area_.all_still().load(), 0U);
+}
+
+TEST_F(TurnSchedulerTest, WhoHasEndedIsKnownToTheOthers) {
+  Make(2);
+  EXPECT_EQ(Cell(1).ended.load(), 0U);
+  scheduler_->Ended(1);
+  EXPECT_EQ(Cell(1).ended.load(), 1U);
 }
 
 TEST_F(TurnSchedulerTest, ServedRanksWaitForOthersToEnd) {
