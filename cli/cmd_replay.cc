@@ -503,6 +503,7 @@ int Run(const Context& context) {
   if ((g_options.devices != 0 || !options.fold.empty()) && ranks->size() > 1) {
     auto area = TurnArea::Create(scratch.TurnFile(), static_cast<uint32_t>(ranks->size()));
     if (!area) return FailWith(area.error());
+    area->schedules().store(g_options.devices != 0 ? 1 : 0);
     shared = SharedArea{*area, g_options.devices != 0, g_options.turns};
   }
   std::vector<Replayed> replays;

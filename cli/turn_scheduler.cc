@@ -17,9 +17,7 @@ TurnScheduler::TurnScheduler(const TurnArea& area, std::vector<uint32_t> ranks, 
       say_(std::move(say)),
       rules_(rules),
       known_(ranks_.size()),
-      rotate_after_(rules.rotate) {
-  area_.schedules().store(1);
-}
+      rotate_after_(rules.rotate) {}
 
 bool TurnScheduler::IsThere(size_t index) const {
   return !known_[index].ended && Cell(index).pid.load() != 0;

@@ -53,7 +53,7 @@ class Motion {
     const uint64_t cpu = Now(CLOCK_PROCESS_CPUTIME_ID) - own - session_.payloads().CpuNs();
     const uint64_t events = session_.activity();
     const bool busy = cpu > cpu_ && wall > wall_ && (cpu - cpu_) * 20 > wall - wall_;
-    const Turns* turns = Turns::Get();
+    const Turns* turns = Turns::OfRank();
     waits_for_others_ = turns != nullptr && turns->WaitsForOthers();
     if (events != events_ || busy || waits_for_others_) last_motion_ = wall;
     if (last_motion_ == 0) last_motion_ = wall;

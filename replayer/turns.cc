@@ -50,9 +50,14 @@ Status Turns::Open(const char* place) {
   return {};
 }
 
-Turns* Turns::Get() {
+Turns* Turns::OfRank() {
   Turns* turns = g_turns.load(std::memory_order_acquire);
   return turns != nullptr && turns->pid_ == LivePid() ? turns : nullptr;
+}
+
+Turns* Turns::Get() {
+  Turns* turns = OfRank();
+  return turns != nullptr && turns->area_.schedules().load() != 0 ? turns : nullptr;
 }
 
 Turns::Turns(const TurnArea& area, uint32_t index)
@@ -79,7 +84,7 @@ uint64_t Turns::HeldByOthers(int device) const {
   return held;
 }
 
-Turns::Rest::Rest() : turns_(Get()) {
+Turns::Rest::Rest() : turns_(OfRank()) {
   if (turns_ == nullptr) return;
   turns_->cell_->rests.fetch_add(1);
   turns_->cell_->resting.fetch_add(1);
@@ -123,7 +128,6 @@ bool Turns::WaitsForOthers() const {
 }
 
 bool Turns::MakeRoom(const Shortage& shortage) {
-  if (area_.schedules().load() == 0) return false;
   std::lock_guard<std::mutex> lock(asking_);
   if (shortage.device != kOwnDevice) Uses(shortage.device);
   const uint64_t used = cell_->devices.load();

@@ -21,8 +21,10 @@ class Turns {
   // From DEJA_TURNS. Before the fence is up: the file is not where the program may write. Nothing
   // happens where there is none to share with.
   static Status Open(const char* place);
-  // Null: the rank shares with nobody.
+  // Null: the rank shares devices with nobody.
   static Turns* Get();
+  // Null: it waits for nobody either.
+  static Turns* OfRank();
 
   // In its scope the calling thread makes no call of CUDA.
   class Rest {

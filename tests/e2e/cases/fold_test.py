@@ -216,8 +216,8 @@ class Turns(DeviceJobs):
         # Eight collectives, for each of which four ranks come in.
         self.assertGreater(self.swaps(run), 16)
 
-    def test_three_and_a_half_ranks_fit(self):
-        recorded = self.record_ranks(ranks=3.5)
+    def test_three_and_a_third_ranks_fit(self):
+        recorded = self.record_ranks(ranks=3.3)  # of what they keep, too: they need not be at their most at the same time
         run = self.replay_all()
         self.assertSame(run, recorded)
         self.assertIn(self.TAKE_TURNS, run.stderr)

@@ -20,7 +20,7 @@ class TurnsTest : public testing::Test {
     ASSERT_TRUE(Turns::Open(("1:" + path).c_str()));
     unlink(path.c_str());
   }
-  [[nodiscard]] static bool Waits() { return Turns::Get()->WaitsForOthers(); }
+  [[nodiscard]] static bool Waits() { return Turns::OfRank()->WaitsForOthers(); }
 
   TurnArea area_;
 };
@@ -57,10 +57,10 @@ TEST_F(TurnsTest, WhoIsOutWaitsForItsTurn) {
   EXPECT_TRUE(Waits()) << "for memory";
 }
 
-TEST_F(TurnsTest, NobodyMakesRoomWhereDevicesAreNotShared) {
-  area_.cell(1).devices.store(1);
-  EXPECT_FALSE(Turns::Get()->MakeRoom({1000, 0, 0, 0}));
-  EXPECT_EQ(area_.cell(1).asks.load(), 0U);
+TEST_F(TurnsTest, ThereIsNobodyToAskForRoomWhereDevicesAreNotShared) {
+  EXPECT_EQ(Turns::Get(), nullptr);
+  area_.schedules().store(1);
+  EXPECT_EQ(Turns::Get(), Turns::OfRank());
 }
 
 }  // namespace
