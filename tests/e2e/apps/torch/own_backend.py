@@ -151,7 +151,8 @@ class Mpi:
         known = os.environ
         if "OMPI_COMM_WORLD_RANK" in known:
             if cls._count == 1:  # as the real one does
-                mpi = ctypes.CDLL(ctypes.util.find_library("mpi"), ctypes.RTLD_GLOBAL)
+                ctypes.CDLL(ctypes.util.find_library("mpi"), ctypes.RTLD_GLOBAL)
+                mpi = ctypes.CDLL(None)  # finds what a library that is linked to it finds
                 mpi.MPI_Init(None, None)
                 atexit.register(mpi.MPI_Finalize)
             rank, size = int(known["OMPI_COMM_WORLD_RANK"]), int(known["OMPI_COMM_WORLD_SIZE"])
