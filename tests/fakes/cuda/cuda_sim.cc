@@ -2,6 +2,8 @@
 #include "tests/fakes/cuda/cuda_sim.h"
 #pragma GCC visibility pop
 
+#include <time.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -76,6 +78,7 @@ CUresult Find(CUstream handle, CUstream* stream) {
   if (own == nullptr) {
     own = new CUstream_st(context, true);
     std::lock_guard hold(context->mutex);
+    context->streams.push_back(own);
     context->blocking.push_back(own);
   }
   *stream = own;
@@ -107,6 +110,7 @@ CUcontext NewContext(CUdevice device) {
   context->device = device;
   context->memory = memory;
   context->legacy = new CUstream_st(context, true);
+  context->streams.push_back(context->legacy);
   g_driver->contexts.push_back(context);
   return context;
 }
@@ -165,6 +169,18 @@ CUresult cusim::Enqueue(CUstream handle, std::function<void()> work, CUgraphNode
   CUstream stream = nullptr;
   if (CUresult result = Find(handle, &stream); result != CUDA_SUCCESS) return result;
   return stream->Put(std::move(work), type);
+}
+
+CUresult cusim::StreamOf(CUstream handle, CUstream* stream) {
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  std::lock_guard hold(g_driver->mutex);
+  return Find(handle, stream);
+}
+
+CUcontext cusim::PrimaryOf(CUdevice device) {
+  if (!g_ready || device < 0 || device >= kBoardDevices) return nullptr;
+  std::lock_guard hold(g_driver->mutex);
+  return g_driver->primary[device];
 }
 
 uint64_t cusim::Setting(const char* name) {
@@ -233,7 +249,8 @@ static CUresult AllocateDevice(CUdeviceptr* address, size_t bytes) {
 
 static CUresult FreeDevice(CUdeviceptr address) {
   const cusim::ApiCall call;
-  if (CUresult result = cuCtxSynchronize(); result != CUDA_SUCCESS) return result;
+  if (CUresult result = cuStreamSynchronize(CU_STREAM_LEGACY); result != CUDA_SUCCESS)
+    return result;
   return cusim::Free(const_cast<void*>(Pointer(address))) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -421,6 +438,7 @@ CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
   const bool blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
   *stream = new CUstream_st(context, blocking);
   std::lock_guard hold(context->mutex);
+  context->streams.push_back(*stream);
   if (blocking) context->blocking.push_back(*stream);
   return CUDA_SUCCESS;
 }
@@ -433,14 +451,6 @@ CUresult cuStreamSynchronize(CUstream handle) {
   cusim::WaitingHabits();
   if (result == CUDA_SUCCESS) mark->Wait();
   return result;
-}
-
-CUresult cuCtxSynchronize(void) {
-  const cusim::ApiCall call;
-  // The legacy stream does not wait for streams that do not block; a device does.
-  CUcontext context = Current();
-  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  return cuStreamSynchronize(CU_STREAM_LEGACY);
 }
 
 CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
@@ -540,10 +550,11 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
   });
 }
 
-CUresult cuEventCreate(CUevent* event, unsigned int) {
+CUresult cuEventCreate(CUevent* event, unsigned int flags) {
   const cusim::ApiCall call;
   if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   *event = new CUevent_st(Current());
+  (*event)->timed = (flags & CU_EVENT_DISABLE_TIMING) == 0;
   return CUDA_SUCCESS;
 }
 
@@ -559,7 +570,13 @@ CUresult cuEventRecord(CUevent event, CUstream handle) {
   if (stream->capture != nullptr) return CUDA_SUCCESS;
   auto mark = std::make_shared<cusim::Mark>();
   event->mark = mark;
-  return stream->Put([mark] { mark->Reach(); });
+  if (!event->timed) return stream->Put([mark] { mark->Reach(); });
+  return stream->Put([mark] {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    mark->ReachAt(static_cast<uint64_t>(now.tv_sec) * 1000000000 +
+                  static_cast<uint64_t>(now.tv_nsec));
+  });
 }
 
 CUresult cuEventQuery(CUevent event) {

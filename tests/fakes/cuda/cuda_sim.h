@@ -48,10 +48,15 @@ CUresult cuInit(unsigned int flags);
 CUresult cuDeviceGetCount(int* count);
 CUresult cuDeviceGet(CUdevice* device, int ordinal);
 CUresult cuDriverGetVersion(int* version);
+CUresult cuGetErrorString(CUresult error, const char** text);
 CUresult cuGetProcAddress(const char* symbol, void** function, int version,
                           unsigned long long flags);
 CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version,
                              unsigned long long flags, CUdriverProcAddressQueryResult* status);
+/* 0 but for CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, without which PyTorch does not offer
+ * ncclMemAlloc. */
+CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice device);
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int* flags, int* active);
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device);
 CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device);
 CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* affinity, int count,
@@ -90,10 +95,16 @@ CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned int flags);
 CUresult cuMemHostRegister_v2(void* memory, size_t bytes, unsigned int flags);
 /* Of registered memory another address, by which alone devices reach it (but for copies). */
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* memory, unsigned int flags);
+CUresult cuMemHostUnregister(void* memory);
+CUresult cuMemFreeHost(void* memory);
+CUresult cuMemsetD8Async(CUdeviceptr address, unsigned char value, size_t bytes, CUstream stream);
 CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data,
                                 CUdeviceptr address);
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult cuStreamCreate(CUstream* stream, unsigned int flags);
+/* Its thread stays: a stream that is destroyed does what it has been given. */
+CUresult cuStreamDestroy_v2(CUstream stream);
+CUresult cuStreamQuery(CUstream stream);
 CUresult cuStreamSynchronize(CUstream stream);
 CUresult cuStreamGetCtx(CUstream stream, CUcontext* context);
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
@@ -116,6 +127,9 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
 CUresult cuEventCreate(CUevent* event, unsigned int flags);
 CUresult cuEventRecord(CUevent event, CUstream stream);
 CUresult cuEventQuery(CUevent event);
+CUresult cuEventSynchronize(CUevent event);
+CUresult cuEventElapsedTime(float* ms, CUevent start, CUevent end);
+CUresult cuEventDestroy_v2(CUevent event);
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data);
 CUresult cuModuleLoadData(CUmodule* module, const void* image);
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int count,
@@ -130,6 +144,21 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
                         unsigned int grid_z, unsigned int block_x, unsigned int block_y,
                         unsigned int block_z, unsigned int shared_bytes, CUstream stream,
                         void** params, void** extra);
+/* PyTorch insists that a driver has these. They are not supported, and say so on stderr, too. */
+CUresult cuMemAddressFree(void);
+CUresult cuMemAddressReserve(void);
+CUresult cuMemExportToShareableHandle(void);
+CUresult cuMemGetAllocationGranularity(void);
+CUresult cuMemImportFromShareableHandle(void);
+CUresult cuMemMap(void);
+CUresult cuMemSetAccess(void);
+CUresult cuMemUnmap(void);
+CUresult cuMemsetD32Async(void);
+CUresult cuMulticastAddDevice(void);
+CUresult cuMulticastBindMem(void);
+CUresult cuMulticastCreate(void);
+CUresult cuMulticastUnbind(void);
+CUresult cuStreamWriteValue32_v2(void);
 CUresult cuCheckpointProcessGetState(int pid, CUprocessState* state);
 CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs* args);
 CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs* args);

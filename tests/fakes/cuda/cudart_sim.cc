@@ -2,10 +2,15 @@
 #include "tests/fakes/cuda/cudart_sim.h"
 #pragma GCC visibility pop
 
-#include <cstdint>
+#include <cstdio>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
+
+#include "tests/fakes/cuda/cudart_calls.h"
+#include "tests/fakes/cuda/cudart_kernels.h"
 
 namespace {
 
@@ -15,19 +20,15 @@ struct Kernel {
   CUfunction function = nullptr;  // once it was launched
 };
 
+using cudart::Address;
+using cudart::Do;
+using cudart::Told;
+
 std::mutex g_mutex;  // of the kernels and the contexts
 std::map<const void*, Kernel> g_kernels;
 std::vector<CUcontext> g_contexts;  // by device; null: not used yet
 
 thread_local cudaError_t t_last = cudaSuccess;
-
-// A failure is the thread's last error; success changes nothing. That something is not ready yet is
-// no failure.
-cudaError_t Told(CUresult result) {
-  const auto error = static_cast<cudaError_t>(result);
-  if (error != cudaSuccess && error != cudaErrorNotReady) t_last = error;
-  return error;
-}
 
 CUresult Init() {
   static const CUresult result = [] {
@@ -55,25 +56,53 @@ CUresult MakeCurrent(int device) {
   return cuCtxSetCurrent(context);
 }
 
-// A thread that has no context uses the first device.
-CUresult Ready() {
+// Of what cudartsim_register has put there. Null: nothing.
+CUresult OwnFunction(const void* host_function, CUfunction* function) {
+  std::lock_guard hold(g_mutex);
+  auto found = g_kernels.find(host_function);
+  if (found == g_kernels.end()) return CUDA_SUCCESS;
+  Kernel& kernel = found->second;
+  CUmodule module = nullptr;
+  if (kernel.function == nullptr) {
+    if (CUresult result = cuModuleLoadData(&module, kernel.table); result != CUDA_SUCCESS)
+      return result;
+    if (CUresult result = cuModuleGetFunction(&kernel.function, module, kernel.table[0].name);
+        result != CUDA_SUCCESS)
+      return result;
+  }
+  *function = kernel.function;
+  return CUDA_SUCCESS;
+}
+
+// What nvcc has compiled, if the processor can do it.
+CUresult LaunchCompiled(const void* host_function, const dim3& grid, void** args,
+                        cudaStream_t stream) {
+  const char* name = cudart::KernelName(host_function);
+  if (name == nullptr) return static_cast<CUresult>(cudaErrorInvalidDeviceFunction);
+  std::function<void()> work = cudart::KernelWork(name, grid.y, args);
+  if (work == nullptr) {
+    std::fprintf(stderr, "cudart_sim: no GPU here, and no other way to run the kernel %s\n", name);
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  // Not freed: a graph may launch it again.
+  auto run = [](void* data) { (*static_cast<std::function<void()>*>(data))(); };
+  return cuLaunchHostFunc(stream, run, new std::function<void()>(std::move(work)));
+}
+
+}  // namespace
+
+cudaError_t cudart::Told(CUresult result) {
+  const auto error = static_cast<cudaError_t>(result);
+  if (error != cudaSuccess && error != cudaErrorNotReady) t_last = error;
+  return error;
+}
+
+CUresult cudart::Ready() {
   if (CUresult result = Init(); result != CUDA_SUCCESS) return result;
   CUcontext current = nullptr;
   if (CUresult result = cuCtxGetCurrent(&current); result != CUDA_SUCCESS) return result;
   return current != nullptr ? CUDA_SUCCESS : MakeCurrent(0);
 }
-
-template <typename Call>
-cudaError_t Do(Call&& call) {
-  const CUresult ready = Ready();
-  return Told(ready != CUDA_SUCCESS ? ready : call());
-}
-
-CUdeviceptr Address(const void* memory) {
-  return reinterpret_cast<uintptr_t>(memory);
-}
-
-}  // namespace
 
 extern "C" {
 
@@ -213,21 +242,9 @@ cudaError_t cudaLaunchKernel(const void* host_function, dim3 grid, dim3 block, v
                              size_t shared_bytes, cudaStream_t stream) {
   return Do([=] {
     CUfunction function = nullptr;
-    {
-      std::lock_guard hold(g_mutex);
-      auto found = g_kernels.find(host_function);
-      if (found == g_kernels.end()) return static_cast<CUresult>(cudaErrorInvalidDeviceFunction);
-      Kernel& kernel = found->second;
-      CUmodule module = nullptr;
-      if (kernel.function == nullptr) {
-        if (CUresult result = cuModuleLoadData(&module, kernel.table); result != CUDA_SUCCESS)
-          return result;
-        if (CUresult result = cuModuleGetFunction(&kernel.function, module, kernel.table[0].name);
-            result != CUDA_SUCCESS)
-          return result;
-      }
-      function = kernel.function;
-    }
+    if (CUresult result = OwnFunction(host_function, &function); result != CUDA_SUCCESS)
+      return result;
+    if (function == nullptr) return LaunchCompiled(host_function, grid, args, stream);
     return cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                           static_cast<unsigned int>(shared_bytes), stream, args, nullptr);
   });

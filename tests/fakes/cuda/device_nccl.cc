@@ -132,7 +132,11 @@ void Forget(uint64_t handle) {
 void* OpenLoopback() {
   Dl_info own;
   if (dladdr(reinterpret_cast<void*>(&OpenLoopback), &own) == 0) return nullptr;
-  std::string folder(own.dli_fname);
+  // Behind links: a test may have put one where PyTorch's wheel looks for its NCCL.
+  char* path = realpath(own.dli_fname, nullptr);
+  if (path == nullptr) return nullptr;
+  std::string folder(path);
+  std::free(path);
   folder.resize(folder.rfind('/') + 1);
   for (const char* place : {"../../lib/libdeja_loopback.so", "../../lib/deja/libdeja_loopback.so"})
     if (void* library = dlopen((folder + place).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
@@ -413,6 +417,8 @@ Result Route(NcclApi api, const char* second_name, Args... args) {
                          Profiled(info, comm.handle, args...)});
       return t_depth == 0 ? Issue(std::exchange(t_group, {})) : ncclSuccess;
     }
+    // What was called with the operator may not have begun, and has it as it was, as in NCCL.
+    if (api == NcclApi::ncclRedOpDestroy) return ncclSuccess;
     if (api == NcclApi::ncclGroupStart) ++t_depth;
     const uint64_t handle = WordOf(info, Role::kComm, args...);
     if (info.klass == ApiClass::kLifecycle)

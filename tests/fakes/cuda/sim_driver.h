@@ -15,6 +15,10 @@ CUcontext Current();
 CUresult CheckUnsafeCall();
 CUresult Enqueue(CUstream handle, std::function<void()> work,
                  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY);
+// The stream behind a handle, which may be a default stream's.
+CUresult StreamOf(CUstream handle, CUstream* stream);
+// Null: nobody has retained it yet.
+CUcontext PrimaryOf(CUdevice device);
 // The board's number (sim_board.h) of a device of the program's.
 int OnBoard(int device);
 // A number from the environment; 0: it is not there.

@@ -25,8 +25,13 @@ void Delay() {
 }  // namespace
 
 void Mark::Reach() {
+  ReachAt(0);
+}
+
+void Mark::ReachAt(uint64_t time_ns) {
   std::lock_guard hold(mutex_);
   reached_ = true;
+  time_ns_ = time_ns;
   changed_.notify_all();
 }
 
@@ -38,6 +43,11 @@ void Mark::Wait() {
 bool Mark::reached() {
   std::lock_guard hold(mutex_);
   return reached_;
+}
+
+uint64_t Mark::time_ns() {
+  std::lock_guard hold(mutex_);
+  return time_ns_;
 }
 
 }  // namespace cusim

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -48,11 +49,15 @@ class Mark {
   void Reach();
   void Wait();
   bool reached();
+  // The same, and says when; 0: nobody has said.
+  void ReachAt(uint64_t time_ns);
+  uint64_t time_ns();
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   bool reached_ = false;
+  uint64_t time_ns_ = 0;
 };
 using MarkPtr = std::shared_ptr<Mark>;
 
@@ -65,6 +70,7 @@ struct CUctx_st {
   CUdevice device = 0;
   std::atomic<int> work{0};  // of all its streams, and not done
   std::mutex mutex;
+  std::vector<CUstream_st*> streams;
   std::vector<CUstream_st*> blocking;  // streams that the legacy stream orders itself with
   CUstream_st* legacy = nullptr;
   void* memory = nullptr;  // of the device, that it takes itself
@@ -95,6 +101,7 @@ struct CUstream_st {
 struct CUevent_st {
   explicit CUevent_st(CUcontext its_context) : context(its_context) {}
   CUcontext const context;
+  bool timed = false;
   std::mutex mutex;
   cusim::MarkPtr mark;            // null: never recorded
   CUgraph_st* capture = nullptr;  // it was recorded while this was captured

@@ -132,6 +132,46 @@ TEST_F(CudaSimTest, EventsOrderStreams) {
   EXPECT_EQ(Value(memory, other), 1);
 }
 
+TEST_F(CudaSimTest, ADeviceWaitsForStreamsThatDoNotBlock) {
+  CUdeviceptr memory = Ints(1);
+  std::atomic<bool> go{false};
+  CUstream other = nullptr;
+  ASSERT_EQ(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  Hold(other, go);
+  ASSERT_EQ(Launch(memory, 1, other), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamQuery(other), CUDA_ERROR_NOT_READY);
+  go = true;
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(cuStreamQuery(other), CUDA_SUCCESS);
+  EXPECT_EQ(Value(memory, stream_), 1);
+}
+
+TEST_F(CudaSimTest, EventsKnowWhenTheyWereReached) {
+  CUevent first = nullptr;
+  CUevent second = nullptr;
+  ASSERT_EQ(cuEventCreate(&first, CU_EVENT_DEFAULT), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventCreate(&second, CU_EVENT_DEFAULT), CUDA_SUCCESS);
+  float ms = -1;
+  EXPECT_EQ(cuEventElapsedTime(&ms, first, second), CUDA_ERROR_INVALID_HANDLE);
+  std::atomic<bool> go{false};
+  ASSERT_EQ(cuEventRecord(first, stream_), CUDA_SUCCESS);
+  Hold(stream_, go);
+  ASSERT_EQ(cuEventRecord(second, stream_), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventSynchronize(first), CUDA_SUCCESS);
+  EXPECT_EQ(cuEventElapsedTime(&ms, first, second), CUDA_ERROR_NOT_READY);
+  go = true;
+  ASSERT_EQ(cuEventSynchronize(second), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventElapsedTime(&ms, first, second), CUDA_SUCCESS);
+  EXPECT_GE(ms, 0);
+}
+
+TEST_F(CudaSimTest, MemoryIsFilledInTheOrderOfTheStream) {
+  CUdeviceptr memory = Ints(1);
+  ASSERT_EQ(cuMemsetD8Async(memory, 1, sizeof(int), stream_), CUDA_SUCCESS);
+  ASSERT_EQ(Launch(memory, 1, stream_), CUDA_SUCCESS);
+  EXPECT_EQ(Value(memory, stream_), 0x01010102);
+}
+
 TEST_F(CudaSimTest, TheLegacyStreamWaitsForStreamsThatBlockAndTheyForIt) {
   CUstream blocking = nullptr;
   ASSERT_EQ(cuStreamCreate(&blocking, CU_STREAM_DEFAULT), CUDA_SUCCESS);
