@@ -4,7 +4,7 @@ import contextlib
 import functools
 import sys
 
-from deja import engine, torch_groups, torch_plugins
+from deja import engine, torch_groups, torch_plugins, torch_stores
 
 _KNOWN = {"", "none", "undefined", "gloo", "nccl", "fake"}  # torch's fake one communicates nothing
 _NEVER = {"fake", "threaded"}  # the ranks of the latter are threads
@@ -24,7 +24,8 @@ def watch(module, real_gloo):
         for name in sorted(backends - ours - _KNOWN):
             _tell(f"operations of the backend {name} are not recorded: it is for {_devices(by_device, name)}")
         is_mixed = len(backends) > 1 and bool(ours | backends & {"gloo"})
-        with _replaced(module, ours, is_mixed):
+        rank = kwargs.get("group_rank", args[1] if len(args) > 1 else None)
+        with _replaced(module, ours, is_mixed), torch_stores.unique_ids(rank):
             return _checking(module, make(*args, **kwargs), real_gloo)
 
     module._new_process_group_helper = checked

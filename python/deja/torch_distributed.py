@@ -30,10 +30,10 @@ def install(distributed):
     for name in ("TCPStore", "FileStore", "HashStore"):
         real = getattr(c10d, name, None)
         if real is not None:
-            new[name] = torch_stores.serving(real, c10d.Store) if replaying else torch_stores.recording(real)
+            new[name] = torch_stores.serving(real, c10d.HashStore) if replaying else torch_stores.recording(real)
     real = c10d.PrefixStore
     new["PrefixStore"] = (
-        torch_stores.serving_prefix(real, c10d.Store) if replaying else torch_stores.recording_prefix(real)
+        torch_stores.serving_prefix(real) if replaying else torch_stores.recording_prefix(real)
     )
     for name, backend in (("ProcessGroupGloo", "gloo"),):
         real = getattr(c10d, name, None)

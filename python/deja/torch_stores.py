@@ -1,7 +1,8 @@
 """Stores of torch.distributed whose calls are recorded, and answered by key in a replay.
 
 In a recording each class is a subclass of the real one: what C++ does with it stays real and unseen, what Python asks
-is recorded. In a replay there is no server and no file: the class answers every call by itself, for C++ too.
+is recorded. In a replay there is no server and no file: what Python asks is answered from the recording, and C++ has a
+store in this process's memory, which is all that ProcessGroupNCCL needs: its NCCL is served, whatever unique id it is given.
 """
 
 import datetime
@@ -125,17 +126,17 @@ def _prefix_of(store):
     return getattr(store, "_deja_prefix", b"?")
 
 
-def serving(real, base):
-    """The class that stands for `real` in a replay: a Store of Python's, which C++ can call too."""
+def serving(real, memory):
+    """The class that stands for `real` in a replay. memory: HashStore, which C++ finds in it."""
 
-    class Served(_Calls, base):
+    class Served(_Calls, memory):
         def __init__(self, *args, **kwargs):
-            base.__init__(self)
+            memory.__init__(self)
             self._deja_prefix = _next_store().encode()
             names = ("host", "port") if real.__name__ == "TCPStore" else ("path",)
             for name, value in list(zip(names, args)) + [(n, kwargs[n]) for n in names if n in kwargs]:
                 setattr(self, name, value)
-            base.set_timeout(self, kwargs.get("timeout", datetime.timedelta(seconds=300)))
+            memory.set_timeout(self, kwargs.get("timeout", datetime.timedelta(seconds=300)))
 
         def _real(self, name):
             raise RuntimeError(f"deja: {name} has no real store in a replay")
@@ -143,15 +144,39 @@ def serving(real, base):
     return _named(Served, real)
 
 
-def serving_prefix(real, base):
-    class Served(serving(real, base)):
+def serving_prefix(real):
+    class Served(serving(real, real)):
         def __init__(self, prefix, store):
-            base.__init__(self)
+            real.__init__(self, prefix, store)
             self._deja_prefix = _prefix_of(store) + _bytes(prefix) + b"/"
-            self.underlying_store = store
-            base.set_timeout(self, getattr(store, "timeout", datetime.timedelta(seconds=300)))
+            self._deja_store = store
+            for key in getattr(_making, "keys", ()):
+                real.set(self, key, "\0" * _NCCL_UNIQUE_ID_BYTES)
 
     return _named(Served, real)
+
+
+_NCCL_UNIQUE_ID_BYTES = 128
+_MOST_COMMUNICATORS = 64  # that a group of NCCL's makes in its life: after each abort another one
+_making = threading.local()
+
+
+class unique_ids:
+    """with unique_ids(rank): the stores that are made, in a replay, have what other ranks put there for ProcessGroupNCCL.
+
+    It asks for the n-th unique id by the key n, and for that of a communicator for two ranks by "lower:higher". rank:
+    in the group; None or less: not in it.
+    """
+
+    def __init__(self, rank):
+        lower = range(max(rank or 0, 0))
+        self._keys = [*map(str, range(_MOST_COMMUNICATORS)), *(f"{peer}:{rank}" for peer in lower)]
+
+    def __enter__(self):
+        _making.keys = self._keys
+
+    def __exit__(self, *_):
+        _making.keys = ()
 
 
 def _named(made, real):
