@@ -106,6 +106,14 @@ class CudaAborts(DeviceJobs):
         info = self.checked(self.deja("info", self.trace_path())).stdout
         self.assertRegex(info, r"comm 0: rank 0 of 2, 3 operations, given up by CommAbort\n")
 
+    def test_what_was_under_way_at_the_end_does_not_come_in_a_replay(self):
+        self.record(self.PROGRAM, ["--by=nobody"], n=2)
+        info = self.checked(self.deja("info", self.trace_path())).stdout
+        self.assertIn("rank 0: killed by SIGALRM, after AllReduce #5 of comm 0\n", info)
+        run = self.checked(self.replay(0))
+        self.assertIn("SIGALRM", run.stdout)
+        self.assertNotIn("the stream went on", run.stdout)
+
     def test_a_peer_that_is_gone(self):
         recorded = self.record(self.PROGRAM, ["--unseeded", "--peer=gone"], n=2)
         line = self.rank_line(recorded, 0)
