@@ -18,7 +18,7 @@
 #if defined(__SANITIZE_ADDRESS__)
 // A device and what its driver hands out live as long as the process.
 extern "C" const char* __lsan_default_suppressions() {
-  return "leak:libcuda.so\nleak:CudaDevice\n";
+  return "leak:libcuda.so\nleak:CudaDevice\nleak:BufferPool\n";
 }
 #endif
 

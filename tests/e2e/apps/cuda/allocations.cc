@@ -167,6 +167,11 @@ const std::map<std::string, Take>& Kinds() {
 
 int main(int argc, char** argv) {
   const std::string kind = Text(argc, argv, "--kind");
+  const auto allocate = Kinds().find(kind.empty() ? "plain" : kind);
+  if (allocate == Kinds().end()) {
+    fprintf(stderr, "usage: cuda_allocations --kind=KIND [--bytes=N] [--steps=N]\n");
+    return 2;
+  }
   const auto bytes = static_cast<size_t>(job_number(argc, argv, "--bytes", 1 << 20));
   const int steps = job_number(argc, argv, "--steps", 3);
   const cuda_app::Device device;
@@ -175,7 +180,7 @@ int main(int argc, char** argv) {
   CUDA_CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   ncclComm_t comm = job_communicator();
   for (int step = 0; step < steps; ++step) {
-    const GiveBack give_back = Kinds().at(kind)(bytes, stream);
+    const GiveBack give_back = allocate->second(bytes, stream);
     device.Fill(data, kCount, static_cast<uint64_t>(step * 100 + job_rank()), stream);
     JOB_CHECK(ncclAllReduce(Buffer(data), Buffer(data), kCount, ncclFloat32, ncclSum, comm,
                             ForNccl(stream)));
@@ -184,7 +189,7 @@ int main(int argc, char** argv) {
   }
   const uint64_t hash = cuda_app::HashOf(data, kCount, stream);
   JOB_CHECK(ncclCommDestroy(comm));
-  printf("rank %d of %d: %s, result %016llx\n", job_rank(), job_size(), kind.c_str(),
+  printf("rank %d of %d: %s, result %016llx\n", job_rank(), job_size(), allocate->first.c_str(),
          static_cast<unsigned long long>(hash));
   return 0;
 }
