@@ -1,6 +1,7 @@
 #include "preload/python_frames.h"
 
 #include <cstring>
+#include <span>
 
 namespace deja::preload {
 namespace {
@@ -57,23 +58,55 @@ std::string_view Text(const PythonLayout& layout, const void* object, char (&buf
   return {buffer, size};
 }
 
+// Calls see(frame, code) for the frames that have code of Python's, as long as it returns true.
+template <typename See>
+void ForEachFrame(const PythonLayout& layout, const void* state, See see) {
+  const void* holder = layout.through == 0 ? state : At<const void*>(state, layout.through);
+  if (holder == nullptr) return;
+  const void* frame = At<const void*>(holder, layout.current_frame);
+  for (size_t seen = 0; frame != nullptr && seen < kMostFrames;
+       ++seen, frame = At<const void*>(frame, layout.previous)) {
+    const void* code = At<const void*>(frame, layout.executable);
+    if (code == nullptr || At<const void*>(code, layout.type) != layout.code_type) continue;
+    if (!see(frame, code)) return;
+  }
+}
+
+uint64_t LineOf(const PythonLayout& layout, const void* frame, const void* code) {
+  int line = 0;
+  if (layout.line_of_code == nullptr) {
+    line = layout.line_of_frame(frame);
+  } else {
+    const auto start = reinterpret_cast<uint64_t>(code) + layout.instructions;
+    line = layout.line_of_code(code, static_cast<int>(At<uint64_t>(frame, layout.place) - start));
+  }
+  return line < 0 ? 0 : static_cast<uint64_t>(line);
+}
+
 }  // namespace
 
 void ReadPythonFrames(const PythonLayout& layout, const void* state, PythonFrames& frames) {
   char function[kMostText];
   char file[kMostText];
-  const void* frame = At<const void*>(state, layout.current_frame);
-  for (size_t seen = 0; frame != nullptr && seen < kMostFrames;
-       ++seen, frame = At<const void*>(frame, layout.previous)) {
-    const void* code = At<const void*>(frame, layout.executable);
-    if (code == nullptr || At<const void*>(code, layout.type) != layout.code_type) continue;
+  ForEachFrame(layout, state, [&](const void* frame, const void* code) {
     const uint32_t module =
         PythonModule(Text(layout, At<const void*>(code, layout.function), function),
                      Text(layout, At<const void*>(code, layout.file), file));
-    const int line = layout.line(frame);
-    if (module != 0 && !frames.push_back({module, line < 0 ? 0 : static_cast<uint64_t>(line)}))
-      return;
-  }
+    return module == 0 || frames.push_back({module, LineOf(layout, frame, code)});
+  });
+}
+
+bool KeyOfPythonFrames(const PythonLayout& layout, const void* state, Hash128& key) {
+  InlineVec<uint64_t, 4 * kMaxPythonFrames> words;
+  ForEachFrame(layout, state, [&](const void* frame, const void* code) {
+    words.push_back(reinterpret_cast<uint64_t>(code));
+    words.push_back(At<uint64_t>(frame, layout.place));
+    words.push_back(At<uint64_t>(code, layout.function));
+    return words.push_back(At<uint64_t>(code, layout.file));
+  });
+  if (words.empty()) return false;
+  key = HashBytes(std::as_bytes(std::span(words.begin(), words.size())));
+  return true;
 }
 
 }  // namespace deja::preload

@@ -9,12 +9,18 @@
 
 #include <cstdint>
 
+#include "preload/digest.h"
 #include "preload/python_stack.h"
 
 namespace deja::preload {
 
 // Frames from the innermost one outwards; at most as many as there is room for.
 void ReadPythonFrames(const PythonLayout& layout, const void* state, PythonFrames& frames);
+
+// What tells a stack from others, in less time than reading it. False: no frame of Python's. A key
+// names code objects by address: one that was freed could lend its key to another at the same
+// address that has the same texts.
+bool KeyOfPythonFrames(const PythonLayout& layout, const void* state, Hash128& key);
 
 }  // namespace deja::preload
 

@@ -51,7 +51,16 @@ constinit thread_local uint32_t t_stack __attribute__((tls_model("initial-exec")
 
 std::atomic<DumpTraceback> g_dump{nullptr};
 std::atomic<ThisThreadState> g_state{nullptr};
-PythonLayout g_layout;  // without `line` as long as nobody has told it
+PythonLayout g_layout;
+std::atomic<bool> g_has_layout{false};
+// The numbers of stacks that were read, by what KeyOfPythonFrames says of them. Full: what comes
+// later is read each time.
+struct ReadStack {
+  Hash128 key;
+  uint32_t stack = 0;  // 0: free
+};
+ReadStack g_read[kMaxStacks * 2];
+uint32_t g_read_count = 0;
 
 // The slot of what `is` recognises, or the free one where it belongs.
 template <size_t N, typename Is>
@@ -108,6 +117,23 @@ bool ParseLine(std::string_view line, format::StackFrame& frame) {
   if (name.substr(0, kIn.size()) != kIn) return false;
   frame = {PythonModule(name.substr(kIn.size()), file), number};
   return frame.module != 0;
+}
+
+ReadStack& ReadSlotOf(const Hash128& key) {
+  for (uint64_t i = key.Prefix();; ++i) {
+    ReadStack& slot = g_read[i % std::size(g_read)];
+    if (slot.stack == 0 || slot.key == key) return slot;
+  }
+}
+
+void RememberRead(const Hash128& key, uint32_t stack) {
+  if (!g_lock.LockBriefly()) return;
+  ReadStack& slot = ReadSlotOf(key);
+  if (slot.stack == 0 && g_read_count < kMaxStacks) {
+    slot = {key, stack};
+    ++g_read_count;
+  }
+  g_lock.Unlock();
 }
 
 void FramesOfDump(DumpTraceback dump, void* state, PythonFrames& frames) {
@@ -172,14 +198,31 @@ uint32_t EnterPythonStack(uint32_t stack) {
   return before;
 }
 
-std::span<const format::StackFrame> CurrentPythonStack() {
-  if (t_stack == 0) return {};
-  const Stack& stack = g_stacks[t_stack];
+std::span<const format::StackFrame> PythonStack(uint32_t number) {
+  if (number == 0) return {};
+  const Stack& stack = g_stacks[number];
   return {g_frames + stack.first, stack.count};
 }
 
-uint32_t CurrentPythonStackNumber() {
-  return t_stack;
+std::span<const format::StackFrame> CurrentPythonStack() {
+  return PythonStack(t_stack);
+}
+
+uint32_t FindPythonStack() {
+  if (t_stack != 0 || !g_has_layout.load(std::memory_order_acquire)) return t_stack;
+  const void* state = g_layout.is_alive() == 0 ? nullptr : g_layout.state();
+  Hash128 key;
+  if (state == nullptr || !KeyOfPythonFrames(g_layout, state, key)) return 0;
+  if (!g_lock.LockBriefly()) return 0;
+  const ReadStack* known = &ReadSlotOf(key);
+  const uint32_t number = known->stack;
+  g_lock.Unlock();
+  if (number != 0) return number;
+  PythonFrames frames;
+  ReadPythonFrames(g_layout, state, frames);
+  const uint32_t fresh = InternPythonStack({frames.begin(), frames.size()});
+  if (fresh != 0) RememberRead(key, fresh);
+  return fresh;
 }
 
 void SetInterpreter(DumpTraceback dump, ThisThreadState state) {
@@ -187,17 +230,20 @@ void SetInterpreter(DumpTraceback dump, ThisThreadState state) {
   g_state.store(state, std::memory_order_release);
 }
 
-void SetInterpreter(const PythonLayout& layout, ThisThreadState state) {
+void SetInterpreter(const PythonLayout& layout) {
+  g_has_layout.store(false, std::memory_order_relaxed);
   g_layout = layout;
-  g_state.store(state, std::memory_order_release);
+  g_has_layout.store(layout.state != nullptr, std::memory_order_release);
 }
 
 void PythonFramesInSignal(PythonFrames& frames) {
   frames.clear();
-  const ThisThreadState this_thread_state = g_state.load(std::memory_order_acquire);
-  void* state = this_thread_state == nullptr ? nullptr : this_thread_state();
+  const bool by_layout = g_has_layout.load(std::memory_order_acquire);
+  const ThisThreadState this_thread =
+      by_layout ? g_layout.state : g_state.load(std::memory_order_acquire);
+  void* state = this_thread == nullptr ? nullptr : this_thread();
   if (state == nullptr) return;
-  if (g_layout.line != nullptr) return ReadPythonFrames(g_layout, state, frames);
+  if (by_layout) return ReadPythonFrames(g_layout, state, frames);
   FramesOfDump(g_dump.load(std::memory_order_relaxed), state, frames);
 }
 

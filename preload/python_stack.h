@@ -40,31 +40,40 @@ uint32_t InternPythonStack(std::span<const format::StackFrame> frames);
 // From now on the calling thread is at that stack of Python's; 0: it is not known where. Returns
 // the one before.
 uint32_t EnterPythonStack(uint32_t stack);
-// Where the calling thread is, and its number. Async-signal-safe.
+// Where the calling thread is, as it has said itself. Async-signal-safe.
 std::span<const format::StackFrame> CurrentPythonStack();
-uint32_t CurrentPythonStackNumber();
+// The number of that, or else, where the interpreter's layout is known, of what the interpreter is
+// at on this thread. Not in signal handlers.
+uint32_t FindPythonStack();
+std::span<const format::StackFrame> PythonStack(uint32_t number);
 
 // Where CPython has what of a thread, in bytes; python/deja/interpreter.py fills it in.
 struct PythonLayout {
-  uint64_t current_frame = 0;                // in a thread's state
+  uint64_t through = 0;                      // in a thread's state: what has the frame; 0: itself
+  uint64_t current_frame = 0;                // there
   uint64_t previous = 0, executable = 0;     // in a frame
+  uint64_t place = 0;                        // in a frame: the instruction that it is at
   uint64_t type = 0;                         // in any object
   uint64_t file = 0, function = 0;           // in a code object
+  uint64_t instructions = 0;                 // in a code object
   uint64_t text_state = 0, text_length = 0;  // in a str
   uint64_t text_bytes = 0;                   // in a str of ASCII: its characters
   uint64_t more_of_text = 0;                 // what others have between there and theirs
   const void* code_type = nullptr;           // the type of code objects
-  int (*line)(const void* frame) = nullptr;  // the line that a frame is at
+  // The line of an instruction, or, where that is null, the line that a frame is at.
+  int (*line_of_code)(const void* code, int instruction) = nullptr;
+  int (*line_of_frame)(const void* frame) = nullptr;
+  int (*is_alive)() = nullptr;  // Py_IsInitialized
+  void* (*state)() = nullptr;   // PyGILState_GetThisThreadState
 };
 
-// How the interpreter says where a thread is: PyGILState_GetThisThreadState, and its
-// _Py_DumpTraceback, which is made for signal handlers, or, where that is not for others, where the
-// frames are.
+// How the interpreter says where a thread is: PyGILState_GetThisThreadState with its
+// _Py_DumpTraceback, which is made for signal handlers, or where its frames are.
 using DumpTraceback = void (*)(int fd, void* thread_state);
 using ThisThreadState = void* (*)();
 void SetInterpreter(DumpTraceback dump, ThisThreadState state);
-// Once, before anything can end the process.
-void SetInterpreter(const PythonLayout& layout, ThisThreadState state);
+// Once, before any other thread of the program's runs Python; from then on a dump is not asked for.
+void SetInterpreter(const PythonLayout& layout);
 // Where the interpreter is on the calling thread, in a signal handler. Empty without interpreter.
 void PythonFramesInSignal(PythonFrames& frames);
 

@@ -102,7 +102,7 @@ __attribute__((noinline)) StackId CaptureByWalking(const Registers& here, uint32
   Frames frames;
   WalkInputs inputs;
   WalkFrom(here, frames, inputs);
-  PutInFront(CurrentPythonStack(), frames);
+  PutInFront(PythonStack(python), frames);
   if (frames.empty()) return 0;
   Hash128 hash = HashOf(frames);
   StackId id = SlotOf(hash).id.load(std::memory_order_acquire);
@@ -115,7 +115,7 @@ __attribute__((noinline)) StackId CaptureByWalking(const Registers& here, uint32
 
 StackId CaptureStack(StackSink& sink) {
   const Registers here = Here();
-  const uint32_t python = CurrentPythonStackNumber();
+  const uint32_t python = FindPythonStack();
   StackId id = RecallStack(here, python);
   if (id == 0) id = CaptureByWalking(here, python, sink);
   // No call of those may be the last thing here: this frame is the one that they start from.

@@ -427,7 +427,7 @@ void Session::Stop(ThreadState& thread, DejaStopReason reason, std::string_view 
   if (state.watched != 0) {
     FillFrames(state.frames, state.frame_count, plan_->Stack(recorded_stack));
     state.python_frame_count = 0;
-    for (const format::StackFrame& frame : preload::CurrentPythonStack()) {
+    for (const format::StackFrame& frame : preload::PythonStack(preload::FindPythonStack())) {
       const char* path = preload::PathOfPythonModule(frame.module);
       state.python_frames[state.python_frame_count++] = {reinterpret_cast<uint64_t>(path),
                                                          frame.offset};

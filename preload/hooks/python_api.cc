@@ -27,6 +27,6 @@ DEJA_EXPORT void deja_impl_interpreter(void (*dump)(int, void*), void* (*state)(
   SetInterpreter(dump, state);
 }
 
-DEJA_EXPORT void deja_impl_interpreter_layout(const void* layout, void* (*state)()) {
-  SetInterpreter(*static_cast<const PythonLayout*>(layout), state);
+DEJA_EXPORT void deja_impl_interpreter_layout(const void* layout) {
+  SetInterpreter(*static_cast<const PythonLayout*>(layout));
 }

@@ -25,9 +25,8 @@ uint32_t deja_impl_python_at(uint32_t stack);
 /* The interpreter's _Py_DumpTraceback and PyGILState_GetThisThreadState. */
 void deja_impl_interpreter(void (*dump)(int, void*), void* (*state)(void));
 
-/* For an interpreter whose _Py_DumpTraceback is hidden: a PythonLayout of preload/python_stack.h.
- */
-void deja_impl_interpreter_layout(const void* layout, void* (*state)(void));
+/* Where the interpreter's frames are: a PythonLayout of preload/python_stack.h. */
+void deja_impl_interpreter_layout(const void* layout);
 
 #ifdef __cplusplus
 }

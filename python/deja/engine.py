@@ -138,7 +138,7 @@ def mode():
 
 interpreter.tell(
     _entry("deja_impl_interpreter", ctypes.c_void_p, ctypes.c_void_p),
-    _entry("deja_impl_interpreter_layout", ctypes.c_void_p, ctypes.c_void_p),
+    _entry("deja_impl_interpreter_layout", ctypes.c_void_p),
 )
 
 

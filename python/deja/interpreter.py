@@ -1,62 +1,62 @@
-"""How Deja's library finds out where the interpreter is when a signal ends the process.
+"""How Deja's library finds out where the interpreter is: at calls of NCCL and MPI, and when a signal ends the process.
 
-By _Py_DumpTraceback, which is made for signal handlers. Python 3.9 and 3.13 do not let others call it; there the library walks
-over the frames itself (preload/python_frames.h). Where they are is tried here, on this thread's own frames: if anything
-is not as it should be, crashes have no frames of Python.
+It walks over the frames itself (preload/python_frames.h), without the interpreter's lock. Where they are is tried here, on
+this thread's own frames. If anything is not as it should be, such calls have no frames of Python, and the end of a
+process those that _Py_DumpTraceback tells, which is made for signal handlers and not open to others in each version.
 """
 
 import ctypes
+import os
 import sys
 
-# _PyRuntime begins with _Py_DebugOffsets (Include/internal/pycore_runtime.h), numbers of 64 bits for debuggers. Each minor
-# version has its own order: which of them is which.
+# Since 3.13 _PyRuntime begins with _Py_DebugOffsets (Include/internal/pycore_runtime.h), numbers of 64 bits for debuggers.
+# Each minor version has its own order: which of them is which.
 _COOKIE = b"xdebugpy"
 _PUBLISHED = {
     (3, 13): {
         "current_frame": 23,
         "previous": 29,
         "executable": 30,
-        "type": 45,
-        "file": 35,
-        "function": 37,
+        "place": 31,
         "text_state": 68,
         "text_length": 69,
         "text_bytes": 70,
     }
 }
-# Before, the frames were objects, in the order of struct _ts, struct _frame, PyCodeObject and PyASCIIObject.
-_OFFSETS_OF_39 = {
-    "current_frame": 24,
-    "previous": 24,
-    "executable": 32,
-    "type": 8,
-    "file": 104,
-    "function": 112,
-    "text_state": 32,
-    "text_length": 16,
-    "text_bytes": 48,
-    "more_of_text": 24,
+# Before, as struct _ts, struct _frame or _PyInterpreterFrame, and PyASCIIObject have it.
+_TEXT = {"text_state": 32, "text_length": 16, "text_bytes": 48, "more_of_text": 24}
+_KNOWN = {
+    (3, 9): {"current_frame": 24, "previous": 24, "executable": 32, "place": 104, **_TEXT},
+    (3, 10): {"current_frame": 24, "previous": 24, "executable": 32, "place": 96, **_TEXT},
+    (3, 11): {"through": 56, "current_frame": 8, "previous": 48, "executable": 32, "place": 56, **_TEXT},
 }
-_KNOWN = {(3, 9): _OFFSETS_OF_39, (3, 10): _OFFSETS_OF_39}
 _MORE_OF_TEXT = 16  # in front of what is not ASCII, since 3.12
+_TYPE = 8  # of an object
+_WORD = 8
 
 
 class PythonLayout(ctypes.Structure):
     """The one of preload/python_stack.h."""
 
     _fields_ = [
+        ("through", ctypes.c_uint64),
         ("current_frame", ctypes.c_uint64),
         ("previous", ctypes.c_uint64),
         ("executable", ctypes.c_uint64),
+        ("place", ctypes.c_uint64),
         ("type", ctypes.c_uint64),
         ("file", ctypes.c_uint64),
         ("function", ctypes.c_uint64),
+        ("instructions", ctypes.c_uint64),
         ("text_state", ctypes.c_uint64),
         ("text_length", ctypes.c_uint64),
         ("text_bytes", ctypes.c_uint64),
         ("more_of_text", ctypes.c_uint64),
         ("code_type", ctypes.c_void_p),
-        ("line", ctypes.c_void_p),
+        ("line_of_code", ctypes.c_void_p),
+        ("line_of_frame", ctypes.c_void_p),
+        ("is_alive", ctypes.c_void_p),
+        ("state", ctypes.c_void_p),
     ]
 
 
@@ -66,23 +66,35 @@ def tell(by_dump, by_layout):
     dump = getattr(ctypes.pythonapi, "_Py_DumpTraceback", None)
     if by_dump is None or state is None:
         return
-    if dump is not None:
+    layout = _layout(state)
+    if layout is not None and _Tried(layout).is_right():
+        by_layout(ctypes.byref(layout))
+    elif dump is not None:
         by_dump(ctypes.cast(dump, ctypes.c_void_p), ctypes.cast(state, ctypes.c_void_p))
-        return
-    layout = _layout()
-    if layout is not None and _is_right(layout, state):
-        by_layout(ctypes.byref(layout), ctypes.cast(state, ctypes.c_void_p))
 
 
-def _layout():
+def _layout(state):
     """What should be the layout of this interpreter; None: nobody knows."""
     offsets = _KNOWN.get(sys.version_info[:2]) or _published()
-    for name in ("PyUnstable_InterpreterFrame_GetLine", "PyFrame_GetLineNumber"):
-        line = getattr(ctypes.pythonapi, name, None)
-        if offsets is not None and line is not None:
-            code_type, line = id(type(tell.__code__)), ctypes.cast(line, ctypes.c_void_p)
-            return PythonLayout(**offsets, code_type=code_type, line=line)
-    return None
+    code = _Tried.is_right.__code__  # whose name and qualified name are two
+    name = getattr(code, "co_qualname", code.co_name)
+    places = [_word_of(code, id(text)) for text in (code.co_filename, name)]
+    if offsets is None or None in places:
+        return None
+    # From 3.11 on the instructions are the end of a code object.
+    line = "PyCode_Addr2Line" if sys.version_info >= (3, 11) else "PyFrame_GetLineNumber"
+    functions = [getattr(ctypes.pythonapi, name, None) for name in (line, "Py_IsInitialized")]
+    if None in functions:
+        return None
+    line, is_alive, state = (ctypes.cast(function, ctypes.c_void_p) for function in (*functions, state))
+    layout = PythonLayout(**offsets, type=_TYPE, file=places[0], function=places[1], is_alive=is_alive, state=state)
+    layout.code_type = id(type(code))
+    layout.instructions = type(code).__basicsize__
+    if sys.version_info >= (3, 11):
+        layout.line_of_code = line
+    else:
+        layout.line_of_frame = line
+    return layout
 
 
 def _published():
@@ -95,38 +107,91 @@ def _published():
     return {"more_of_text": _MORE_OF_TEXT, **{field: published[place] for field, place in places.items()}}
 
 
-def _at(address, offset):
-    return ctypes.c_uint64.from_address(address + offset).value
+def _word_of(thing, value):
+    """Where an object has that word, in bytes; None: nowhere."""
+    words = (ctypes.c_uint64 * (type(thing).__basicsize__ // _WORD)).from_address(id(thing))
+    return next((_WORD * i for i, word in enumerate(words) if word == value), None)
 
 
-def _is_right(layout, state):
-    state.restype = ctypes.c_void_p
-    # What reads is the innermost frame.
-    frame, real = _at(_at(state(), layout.current_frame), layout.previous), sys._getframe()
-    for _ in range(1000):
-        if frame == 0 or real is None:
-            break
-        code = _at(frame, layout.executable)
-        if code != 0 and _at(code, layout.type) == layout.code_type:
-            if code != id(real.f_code) or not _has_its_texts(layout, real.f_code):
+class _Piece(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
+
+
+class _Tried:
+    """A layout that is tried without trusting it: by a system call, which fails where there is no memory."""
+
+    def __init__(self, layout):
+        self._layout = layout
+        self._read = ctypes.CDLL(None).process_vm_readv
+        ulong = ctypes.c_ulong
+        self._read.argtypes = [ctypes.c_int, ctypes.POINTER(_Piece), ulong, ctypes.POINTER(_Piece), ulong, ulong]
+        self._read.restype = ctypes.c_ssize_t
+
+    def is_right(self):
+        try:
+            return self._frames_are_right() and all(
+                self._reads(text) for text in ("train", "\u00e9", "\u03bb", "\U0001f600")
+            )
+        except OSError:
+            return False
+
+    def _bytes(self, address, count):
+        found = ctypes.create_string_buffer(count)
+        here, there = _Piece(ctypes.addressof(found), count), _Piece(address, count)
+        if self._read(os.getpid(), ctypes.byref(here), 1, ctypes.byref(there), 1, 0) != count:
+            raise OSError(f"nothing to read at {address:#x}")
+        return found.raw
+
+    def _word(self, address):
+        return int.from_bytes(self._bytes(address, _WORD), "little")
+
+    def _frames_are_right(self):
+        layout, real = self._layout, sys._getframe()
+        frame = ctypes.CFUNCTYPE(ctypes.c_void_p)(layout.state)()
+        found = ctypes.c_uint64()
+        here, there = _Piece(ctypes.addressof(found), _WORD), _Piece(0, _WORD)
+        # In this function and no other: the innermost frame is that of who reads, and gone when that is over.
+        for offset in ([layout.through] if layout.through else []) + [layout.current_frame]:
+            there.base = frame + offset
+            if self._read(os.getpid(), ctypes.byref(here), 1, ctypes.byref(there), 1, 0) != _WORD:
                 return False
-            real = real.f_back
-        frame = _at(frame, layout.previous)
-    return real is None
+            frame = found.value
+        for _ in range(1000):
+            if frame == 0 or real is None:
+                break
+            code = self._word(frame + layout.executable)
+            if code != 0 and self._word(code + layout.type) == layout.code_type:
+                if not self._is(frame, code, real):
+                    return False
+                real = real.f_back
+            frame = self._word(frame + layout.previous)
+        return real is None
 
+    def _is(self, frame, code, real):
+        layout, known = self._layout, real.f_code
+        name = getattr(known, "co_qualname", known.co_name)
+        if code != id(known) or self._word(code + layout.file) != id(known.co_filename):
+            return False
+        if self._word(code + layout.function) != id(name):
+            return False
+        # This function's own line is another one by now.
+        return known is sys._getframe(1).f_code or self._line(frame, code) == real.f_lineno
 
-def _has_its_texts(layout, code):
-    name = getattr(code, "co_qualname", code.co_name)
-    if [_at(id(code), offset) for offset in (layout.file, layout.function)] != [id(code.co_filename), id(name)]:
-        return False
-    return all(_reads(layout, text) for text in (name, "\u00e9", "\u03bb", "\U0001f600"))
+    def _line(self, frame, code):
+        layout = self._layout
+        if not layout.line_of_code:
+            return ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(layout.line_of_frame)(frame)
+        instruction = self._word(frame + layout.place) - (code + layout.instructions)
+        return ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)(layout.line_of_code)(code, instruction)
 
-
-def _reads(layout, text):
-    address, state = id(text), ctypes.c_uint32.from_address(id(text) + layout.text_state).value
-    kind, is_compact, is_ascii = state >> 2 & 7, state >> 5 & 1, state >> 6 & 1
-    start = address + layout.text_bytes + (0 if is_ascii else layout.more_of_text)
-    codec = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}.get(kind)
-    if not is_compact or is_ascii != text.isascii() or codec is None or _at(address, layout.text_length) != len(text):
-        return False
-    return ctypes.string_at(start, kind * len(text)).decode(codec) == text
+    def _reads(self, text):
+        layout, address = self._layout, id(text)
+        state = self._word(address + layout.text_state)
+        kind, is_compact, is_ascii = state >> 2 & 7, state >> 5 & 1, state >> 6 & 1
+        start = address + layout.text_bytes + (0 if is_ascii else layout.more_of_text)
+        codec = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}.get(kind)
+        if not is_compact or is_ascii != text.isascii() or codec is None:
+            return False
+        if self._word(address + layout.text_length) != len(text):
+            return False
+        return self._bytes(start, kind * len(text)).decode(codec) == text

@@ -1,4 +1,5 @@
 """Programs of Python without torch: states of generators, stacks of Python, and how a program ends."""
+import re
 import shutil
 import sys
 import unittest
@@ -60,6 +61,20 @@ class Python(harness.DejaTest):
         shown = self.checked(self.deja("show", self.trace_path(), "--kind", "snapshot", "--stacks")).stdout
         self.assertRegex(shown, r"draws\.py:\d+ in <module>")
         self.assertNotIn("rng.py", shown)
+
+    def test_calls_of_nccl_have_the_stack_of_python(self):
+        """They are made without the interpreter's lock, by whatever binds to NCCL."""
+        run = self.checked(self.deja("record", "--loopback", "-n", "1", "--out", self.trace_path(), "--", sys.executable,
+                                     APPS / "nccl_calls.py"))
+        plain = self.checked(self.deja("launch", "-n", "1", "--", sys.executable, APPS / "nccl_calls.py",
+                                       env={"PYTHONPATH": harness.ROOT / "python"}))
+        self.assertEqual(run.stdout, plain.stdout)
+        shown = self.checked(self.deja("show", self.trace_path(), "--kind", "enter", "--stacks")).stdout
+        stacks = [re.findall(r"nccl_calls\.py:(\d+) in (\S+)", part) for part in shown.split(" enter ") if part.startswith("AllReduce ")]
+        in_step = ("11", "train_step")
+        self.assertEqual(stacks, [[in_step, ("16", "warm_up"), ("25", "main"), ("32", "<module>")]]
+                         + 3 * [[in_step, ("27", "main"), ("32", "<module>")]], shown)
+        self.assertEqual(harness.without_report(self.checked(self.replay(0)).stdout), run.stdout)
 
     @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed")
     def test_gdb_shows_the_stack_of_python(self):

@@ -25,22 +25,34 @@ struct FakeCode {
 struct FakeFrame {
   const FakeCode* code;
   const FakeFrame* previous;
-  int line;
+  int64_t line;
 };
 
-struct FakeThread {
+struct FakeHolder {
   uint64_t unused;
   const FakeFrame* frame;
 };
 
+struct FakeThread {
+  uint64_t unused;
+  const FakeHolder* holder;
+};
+
 int LineOf(const void* frame) {
-  return static_cast<const FakeFrame*>(frame)->line;
+  return static_cast<int>(static_cast<const FakeFrame*>(frame)->line);
 }
+
+FakeHolder g_holder;
+FakeThread g_thread{0, &g_holder};
+int g_is_alive = 1;
 
 // How the fakes lie; `type`: that of code.
 PythonLayout FakeLayout(const int* type) {
   PythonLayout layout;
-  layout.current_frame = offsetof(FakeThread, frame);
+  layout.state = [] { return static_cast<void*>(&g_thread); };
+  layout.is_alive = [] { return g_is_alive; };
+  layout.through = offsetof(FakeThread, holder);
+  layout.current_frame = offsetof(FakeHolder, frame);
   layout.previous = offsetof(FakeFrame, previous);
   layout.executable = offsetof(FakeFrame, code);
   layout.type = offsetof(FakeCode, type);
@@ -51,7 +63,8 @@ PythonLayout FakeLayout(const int* type) {
   layout.text_bytes = offsetof(FakeText, bytes);
   layout.more_of_text = 16;
   layout.code_type = type;
-  layout.line = LineOf;
+  layout.line_of_frame = LineOf;
+  layout.place = offsetof(FakeFrame, line);
   return layout;
 }
 
@@ -84,12 +97,11 @@ TEST(PythonFrames, AreReadWhereTheInterpreterHasThem) {
   const FakeFrame of_the_interpreter{&not_code, &second, 7};
   const FakeFrame without_code{nullptr, &of_the_interpreter, 7};
   const FakeFrame innermost{&codes[0], &without_code, 88};
-  static FakeThread thread;
-  thread.frame = &innermost;
-  SetInterpreter(FakeLayout(&type), [] { return static_cast<void*>(&thread); });
+  g_holder.frame = &innermost;
+  SetInterpreter(FakeLayout(&type));
   PythonFrames frames;
   PythonFramesInSignal(frames);
-  SetInterpreter(PythonLayout{}, nullptr);
+  SetInterpreter(PythonLayout{});
   ASSERT_EQ(frames.size(), 4u);
   EXPECT_STREQ(PathOfPythonModule(frames[0].module), "python:train_step:/x/train.py");
   EXPECT_EQ(frames[0].offset, 88u);
@@ -105,13 +117,60 @@ TEST(PythonFrames, ThatGoInACircleEnd) {
   const FakeCode code{1, &type, &text, &text};
   FakeFrame frame{&code, nullptr, 1};
   frame.previous = &frame;
-  static FakeThread thread;
-  thread.frame = &frame;
-  SetInterpreter(FakeLayout(&type), [] { return static_cast<void*>(&thread); });
+  g_holder.frame = &frame;
+  SetInterpreter(FakeLayout(&type));
   PythonFrames frames;
   PythonFramesInSignal(frames);
-  SetInterpreter(PythonLayout{}, nullptr);
+  SetInterpreter(PythonLayout{});
   EXPECT_EQ(frames.size(), kMaxPythonFrames);
+}
+
+TEST(PythonFrames, AreFoundOnTheCallingThread) {
+  const int type = 0;
+  const FakeText file{11, kAscii, 0, "/x/train.py"};
+  const FakeText step{10, kAscii, 0, "train_step"};
+  const FakeCode code{1, &type, &file, &step};
+  FakeFrame outer{&code, nullptr, 12};
+  FakeFrame inner{&code, &outer, 34};
+  g_holder.frame = &inner;
+  EXPECT_EQ(FindPythonStack(), 0u) << "nobody has told where the interpreter has what";
+  SetInterpreter(FakeLayout(&type));
+  const uint32_t found = FindPythonStack();
+  const auto frames = PythonStack(found);
+  ASSERT_EQ(frames.size(), 2u);
+  EXPECT_EQ(frames[0].offset, 34u);
+  EXPECT_EQ(frames[1].offset, 12u);
+  EXPECT_EQ(FindPythonStack(), found);
+  outer.line = 13;  // the same function called from another place
+  const uint32_t other = FindPythonStack();
+  EXPECT_NE(other, found);
+  EXPECT_EQ(PythonStack(other)[1].offset, 13u);
+  EXPECT_EQ(EnterPythonStack(found), 0u);
+  EXPECT_EQ(FindPythonStack(), found) << "what the program says comes first";
+  EnterPythonStack(0);
+  g_is_alive = 0;
+  EXPECT_EQ(FindPythonStack(), 0u) << "the interpreter is being ended";
+  g_is_alive = 1;
+  g_holder.frame = nullptr;
+  EXPECT_EQ(FindPythonStack(), 0u) << "a thread that runs no Python";
+  SetInterpreter(PythonLayout{});
+}
+
+TEST(PythonFrames, HaveTheLinesOfTheirInstructions) {
+  const int type = 0;
+  const FakeText text{1, kAscii, 0, "f"};
+  const FakeCode code{1, &type, &text, &text};
+  FakeFrame frame{&code, nullptr, 0};
+  frame.line = static_cast<int64_t>(reinterpret_cast<uint64_t>(&code) + sizeof code + 6);
+  g_holder.frame = &frame;
+  PythonLayout layout = FakeLayout(&type);
+  layout.instructions = sizeof(FakeCode);
+  layout.line_of_code = [](const void*, int instruction) { return 100 + instruction; };
+  SetInterpreter(layout);
+  const auto frames = PythonStack(FindPythonStack());
+  SetInterpreter(PythonLayout{});
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].offset, 106u);
 }
 
 }  // namespace
