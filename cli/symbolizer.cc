@@ -12,6 +12,8 @@
 #include <map>
 #include <optional>
 
+#include "cli/short_name.h"
+
 namespace deja::cli {
 namespace {
 
@@ -141,7 +143,7 @@ std::string SourceFrame::Place() const {
 std::string SourceFrame::Describe() const {
   if (function.empty()) return Place();
   if (python) return fmt::format("{} in {}", Place(), function);
-  return fmt::format("{} ({})", function, Place());
+  return fmt::format("{} ({})", ShortName(function), Place());
 }
 
 struct Symbolizer::Impl {
