@@ -345,24 +345,6 @@ CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
   return CUDA_SUCCESS;
 }
 
-// In the order of the calls, not of the stream's work: a stricter driver than it might be.
-CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream) {
-  return AllocateDevice(address, bytes);
-}
-
-CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) {
-  return FreeDevice(address);
-}
-
-CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp*,
-                     unsigned long long) {
-  return AllocateDevice(handle, bytes);
-}
-
-CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  return FreeDevice(handle);
-}
-
 CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned int) {
   const cusim::ApiCall call;
   return AllocateAt(address, Memory::kManaged, bytes);

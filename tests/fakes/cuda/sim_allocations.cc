@@ -1,5 +1,5 @@
-// Device memory of other kinds than cuda_sim.cc has: pitched, arrays, of a pool. Arrays are their
-// memory, and nothing can be done with them.
+// Device memory by other calls than the plain one: in a stream's order, pitched, arrays, of a pool.
+// Arrays are their memory, and nothing can be done with them.
 #include <cstddef>
 #include <cstdint>
 
@@ -39,6 +39,24 @@ size_t Bytes(const CUDA_ARRAY3D_DESCRIPTOR_v2& array) {
 }  // namespace
 
 extern "C" {
+
+// In the order of the calls, not of the stream's work: a stricter driver than it might be.
+CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream) {
+  return cuMemAlloc_v2(address, bytes);
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) {
+  return cuMemFree_v2(address);
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp*,
+                     unsigned long long) {
+  return cuMemAlloc_v2(handle, bytes);
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  return cuMemFree_v2(handle);
+}
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr* address, size_t* pitch, size_t width, size_t height,
                             unsigned int) {
