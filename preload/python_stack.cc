@@ -204,10 +204,6 @@ std::span<const format::StackFrame> PythonStack(uint32_t number) {
   return {g_frames + stack.first, stack.count};
 }
 
-std::span<const format::StackFrame> CurrentPythonStack() {
-  return PythonStack(t_stack);
-}
-
 uint32_t FindPythonStack() {
   if (t_stack != 0 || !g_has_layout.load(std::memory_order_acquire)) return t_stack;
   const void* state = g_layout.is_alive() == 0 ? nullptr : g_layout.state();

@@ -40,10 +40,9 @@ uint32_t InternPythonStack(std::span<const format::StackFrame> frames);
 // From now on the calling thread is at that stack of Python's; 0: it is not known where. Returns
 // the one before.
 uint32_t EnterPythonStack(uint32_t stack);
-// Where the calling thread is, as it has said itself. Async-signal-safe.
-std::span<const format::StackFrame> CurrentPythonStack();
-// The number of that, or else, where the interpreter's layout is known, of what the interpreter is
-// at on this thread. Not in signal handlers.
+// The number of where the calling thread is, as it has said itself, or else, where the
+// interpreter's layout is known, of what the interpreter is at on this thread; 0: nobody knows. Not
+// in signal handlers.
 uint32_t FindPythonStack();
 std::span<const format::StackFrame> PythonStack(uint32_t number);
 
