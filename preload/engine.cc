@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "common/errno_keeper.h"
 #include "preload/guard.h"
 #include "preload/process_again.h"
 #include "preload/process_exit.h"
@@ -64,15 +65,6 @@ void MakePage() {
   if (!g_same_process.compare_exchange_strong(expected, word, std::memory_order_acq_rel))
     munmap(page, size);
 }
-
-// The program's errno is not ours.
-class ErrnoKeeper {
- public:
-  ~ErrnoKeeper() { errno = saved_; }
-
- private:
-  const int saved_ = errno;
-};
 
 // Before the C library has set up the environment nothing can be said yet.
 bool EnvironmentIsThere() {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "common/errno_keeper.h"
 #include "preload/api/libc_table.h"
 #include "recorder/mapped_memory.h"
 #include "recorder/thread_state.h"
@@ -22,17 +23,6 @@ struct Chunk {
   std::byte bytes[kBytes - 16];
 };
 static_assert(sizeof(Chunk) == Chunk::kBytes);
-
-class ErrnoKeeper {
- public:
-  ErrnoKeeper() = default;
-  ~ErrnoKeeper() { errno = saved_; }
-  ErrnoKeeper(const ErrnoKeeper&) = delete;
-  ErrnoKeeper& operator=(const ErrnoKeeper&) = delete;
-
- private:
-  const int saved_ = errno;
-};
 
 }  // namespace
 

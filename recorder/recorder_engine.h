@@ -19,26 +19,14 @@
 #define DEJA_RECORDER_RECORDER_ENGINE_H_
 
 #include <atomic>
-#include <cerrno>
 
+#include "common/errno_keeper.h"
 #include "preload/buffers.h"
 #include "preload/engine.h"
 #include "recorder/recording.h"
 #include "recorder/thread_state.h"
 
 namespace deja::recorder {
-
-// Puts errno back at the end of what the recorder does around a call.
-class ErrnoKeeper {
- public:
-  ErrnoKeeper() : saved_(errno) {}
-  ~ErrnoKeeper() { errno = saved_; }
-  ErrnoKeeper(const ErrnoKeeper&) = delete;
-  ErrnoKeeper& operator=(const ErrnoKeeper&) = delete;
-
- private:
-  int saved_;
-};
 
 class RecorderEngine final : public preload::Engine {
  public:

@@ -23,6 +23,7 @@
 #include <cstring>
 #include <new>
 
+#include "common/errno_keeper.h"
 #include "preload/api/libc_table.h"
 #include "preload/engine.h"
 #include "preload/guard.h"
@@ -60,14 +61,6 @@ int64_t Number(const char* name) {
   const char* text = getenv(name);
   return text != nullptr ? strtoll(text, nullptr, 10) : 0;
 }
-
-class ErrnoKeeper {
- public:
-  ~ErrnoKeeper() { errno = saved_; }
-
- private:
-  int saved_ = errno;
-};
 
 class TracingEngine final : public Engine {
  public:
