@@ -35,16 +35,6 @@ ncclResult_t CheckBuffer(const char* function, const void* buffer, const char* n
   return Report(ncclInvalidArgument, "%s : %s is NULL and count is %zu", function, name, count);
 }
 
-// `prepare` checks the call and adds what it does to the group.
-template <typename Prepare>
-ncclResult_t InGroup(const Prepare& prepare) {
-  Group& group = Group::Current();
-  group.Start();
-  ncclResult_t result = group.Fail(prepare(group));
-  ncclResult_t end = group.End();
-  return result != ncclSuccess ? result : end;
-}
-
 ncclResult_t Collect(ncclComm* comm, CollectiveCall call, ncclDataType_t dtype, ncclRedOp_t op) {
   return InGroup([&](Group& group) -> ncclResult_t {
     DEJA_NCCL_CHECK(CheckCall(call.name, comm, call.root, dtype, call.count));

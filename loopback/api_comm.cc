@@ -36,16 +36,6 @@ ncclResult_t InitRank(ncclComm_t* out, int nranks, int rank, const ncclUniqueId*
   return result != ncclSuccess ? result : end;
 }
 
-// Runs `prepare` in a group, like every call that makes a communicator.
-template <typename Prepare>
-ncclResult_t InGroup(const Prepare& prepare) {
-  Group& group = Group::Current();
-  group.Start();
-  ncclResult_t result = group.Fail(prepare(group));
-  ncclResult_t end = group.End();
-  return result != ncclSuccess ? result : end;
-}
-
 // A child inherits its parent's configuration unless it has its own.
 ncclResult_t ChildSettings(const ncclComm* parent, const ncclConfig_t* config, Settings* settings) {
   if (config != nullptr) return ParseConfig(config, settings);

@@ -62,6 +62,17 @@ void StopOperations(ncclComm* comm);
 // Ends a communicator on this rank and deletes it. Waits for threads that are still in it.
 void DeleteComm(ncclComm* comm, RankState last_state);
 
+// A call of its own, or part of the thread's group: `prepare(group)` checks it and adds what it
+// does.
+template <typename Prepare>
+ncclResult_t InGroup(const Prepare& prepare) {
+  Group& group = Group::Current();
+  group.Start();
+  const ncclResult_t result = group.Fail(prepare(group));
+  const ncclResult_t end = group.End();
+  return result != ncclSuccess ? result : end;
+}
+
 }  // namespace deja::loopback
 
 #endif  // DEJA_LOOPBACK_GROUP_H_

@@ -13,9 +13,9 @@ size_t Portion(const SharedArea& area) {
 }
 
 // What both sides share: their turn on the channel to `peer`, and how far they have come.
-class Exchange : public Op {
+class Transfer : public Op {
  public:
-  Exchange(ncclComm* comm, const char* name, Turnstile& line, size_t bytes, int peer)
+  Transfer(ncclComm* comm, const char* name, Turnstile& line, size_t bytes, int peer)
       : Op(comm, name), line_(line), bytes_(bytes), peer_(peer), ticket_(line.Take()) {}
 
   Progress Step() override {
@@ -49,10 +49,10 @@ class Exchange : public Op {
   size_t done_ = 0;
 };
 
-class Send : public Exchange {
+class Send : public Transfer {
  public:
   Send(ncclComm* comm, const void* buffer, size_t bytes, int peer)
-      : Exchange(comm, "ncclSend", comm->sends[static_cast<size_t>(peer)], bytes, peer),
+      : Transfer(comm, "ncclSend", comm->sends[static_cast<size_t>(peer)], bytes, peer),
         buffer_(static_cast<const char*>(buffer)) {}
 
  private:
@@ -72,10 +72,10 @@ class Send : public Exchange {
   const char* buffer_;
 };
 
-class Receive : public Exchange {
+class Receive : public Transfer {
  public:
   Receive(ncclComm* comm, void* buffer, size_t bytes, int peer)
-      : Exchange(comm, "ncclRecv", comm->receives[static_cast<size_t>(peer)], bytes, peer),
+      : Transfer(comm, "ncclRecv", comm->receives[static_cast<size_t>(peer)], bytes, peer),
         buffer_(static_cast<char*>(buffer)) {}
 
  private:

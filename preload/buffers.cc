@@ -33,16 +33,6 @@ std::optional<uint32_t> ElementTypeOf(const ApiInfo& info, const uint64_t* args,
   return std::nullopt;
 }
 
-bool OnlyOnRoot(Role role) {
-  return role == Role::kInRoot || role == Role::kInNRoot || role == Role::kOutRoot ||
-         role == Role::kOutNRoot;
-}
-
-bool TimesRanks(Role role) {
-  return role == Role::kInN || role == Role::kInNRoot || role == Role::kOutN ||
-         role == Role::kOutNRoot;
-}
-
 bool IsRoot(const ApiInfo& info, const uint64_t* args, int rank) {
   int i = info.Find(Role::kRoot);
   return i >= 0 && static_cast<int>(args[i]) == rank;

@@ -110,6 +110,9 @@ class Device {
 
 // The device of this process.
 Device& TheDevice();
+inline bool IsHostMemory(const void* data) {
+  return TheDevice().KindOf(data) == MemoryKind::kHost;
+}
 
 // Looks whether the program has loaded a driver by now; cheap once it has. It is never loaded or
 // initialised for the program.

@@ -17,16 +17,6 @@ int FindFrom(const ApiInfo& info, int from, Role a, Role b) {
   return -1;
 }
 
-bool TimesRanks(Role role) {
-  return role == Role::kInN || role == Role::kInNRoot || role == Role::kOutN ||
-         role == Role::kOutNRoot;
-}
-
-bool OnlyOnRoot(Role role) {
-  return role == Role::kInRoot || role == Role::kInNRoot || role == Role::kOutRoot ||
-         role == Role::kOutNRoot;
-}
-
 bool IsRoot(const Call& call, const MpiPlace& place) {
   const int i = call.info->Find(Role::kRoot);
   return i >= 0 && place.known && static_cast<int>(call.args[i]) == place.rank;

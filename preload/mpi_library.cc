@@ -33,9 +33,9 @@ constexpr MpiAbi kMpich = {.in_place = ~uint64_t{0},
                            .is_open_mpi = false};
 
 // Open MPI; MPICH and its family; MPICH as Debian calls it.
-constexpr const char* kFiles[] = {"libmpi.so.40", "libmpi.so.12", "libmpich.so.12"};
+constexpr const char* kMpiFiles[] = {"libmpi.so.40", "libmpi.so.12", "libmpich.so.12"};
 
-constinit OpenedLibrary g_library(kFiles);
+constinit OpenedLibrary g_mpi(kMpiFiles);
 constinit std::atomic<const MpiAbi*> g_abi{nullptr};
 
 // Addresses of Open MPI's predefined handles, by number - 1, and an index by address. A program
@@ -76,7 +76,7 @@ void LearnPredefined() {
   const int saved_errno = errno;
   for (size_t i = 0; i < table.size(); ++i) {
     void* address = RealDlsym(RTLD_DEFAULT, table[i].symbol);
-    if (address == nullptr) address = g_library.Find(table[i].symbol);
+    if (address == nullptr) address = g_mpi.Find(table[i].symbol);
     found[i] = reinterpret_cast<uint64_t>(address);
   }
   dlerror();
@@ -132,11 +132,11 @@ uint64_t MpiCommSelf() {
 }
 
 void* RealMpi(const char* name) {
-  return g_library.Find(name);
+  return g_mpi.Find(name);
 }
 
 void RememberMpiHandle(void* handle, const char* name) {
-  g_library.Remember(handle, name);
+  g_mpi.Remember(handle, name);
 }
 
 uint64_t MpiAbi::ReceivedBytes(const void* status) const {

@@ -14,6 +14,10 @@ namespace deja::preload {
 
 // The real "MPI_Send" or "PMPI_Send" (or a tool's between us and it), or null.
 void* RealMpi(const char* name);
+template <typename Fn>
+Fn* RealMpiAs(const char* name) {
+  return reinterpret_cast<Fn*>(RealMpi(name));
+}
 // The program has looked up a function of MPI's through `handle` by itself.
 void RememberMpiHandle(void* handle, const char* name);
 

@@ -7,24 +7,15 @@
 #include "preload/real_symbols.h"
 
 namespace deja::preload {
-namespace {
-
-void* LookUp(void* scope, const char* name) {
-  void* found = RealDlsym(scope, name);
-  return IsOwnAddress(found) ? nullptr : found;
-}
-
-}  // namespace
-
 void* OpenedLibrary::FindIn(const char* name) {
-  if (void* found = LookUp(RTLD_NEXT, name)) return found;
-  if (void* handle = handle_.load(std::memory_order_acquire)) return LookUp(handle, name);
+  if (void* found = LookUpForeign(RTLD_NEXT, name)) return found;
+  if (void* handle = handle_.load(std::memory_order_acquire)) return LookUpForeign(handle, name);
   for (const char* file : files_) {
     void* handle = dlopen(file, RTLD_NOLOAD | RTLD_LAZY);
     if (handle == nullptr) continue;
     void* expected = nullptr;
     if (!handle_.compare_exchange_strong(expected, handle)) handle = expected;
-    return LookUp(handle, name);
+    return LookUpForeign(handle, name);
   }
   return nullptr;
 }
@@ -40,7 +31,7 @@ void* OpenedLibrary::Find(const char* name) {
 void OpenedLibrary::Remember(void* handle, const char* name) {
   const int saved_errno = errno;
   Dl_info info;
-  if (void* found = LookUp(handle, name); found != nullptr && dladdr(found, &info) != 0) {
+  if (void* found = LookUpForeign(handle, name); found != nullptr && dladdr(found, &info) != 0) {
     // A reference of our own: the program may close its handle.
     void* own = dlopen(info.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
     void* expected = nullptr;

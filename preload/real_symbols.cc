@@ -137,12 +137,6 @@ void* BaseOf(const void* address) {
   return dladdr(address, &info) != 0 ? info.dli_fbase : nullptr;
 }
 
-// Looks `name` up, leaving our own definitions out.
-void* LookUp(void* scope, const char* name) {
-  void* found = RealDlsym(scope, name);
-  return IsOwnAddress(found) ? nullptr : found;
-}
-
 struct Pair {
   void* plain = nullptr;
   void* second = nullptr;  // the name with the p
@@ -151,7 +145,7 @@ struct Pair {
 Pair LookUpPair(void* scope, const char* name) {
   char second_name[64];
   snprintf(second_name, sizeof second_name, "p%s", name);
-  return {LookUp(scope, name), LookUp(scope, second_name)};
+  return {LookUpForeign(scope, name), LookUpForeign(scope, second_name)};
 }
 
 // pncclX, since NCCL's inner calls of ncclX come back to us. But if ncclX is somebody else's (a
@@ -204,6 +198,11 @@ bool IsOwnAddress(const void* address) {
   return a >= reinterpret_cast<uintptr_t>(__ehdr_start) && a < reinterpret_cast<uintptr_t>(_end);
 }
 
+void* LookUpForeign(void* scope, const char* name) {
+  void* found = RealDlsym(scope, name);
+  return IsOwnAddress(found) ? nullptr : found;
+}
+
 void* RealDlsym(void* handle, const char* name) {
   return LibcDlsym()(handle, name);
 }
@@ -245,7 +244,7 @@ void* RealNccl(const char* name) {
 }
 
 bool IsNextDefinedBy(const char* name, const void* address) {
-  void* next = LookUp(RTLD_NEXT, name);
+  void* next = LookUpForeign(RTLD_NEXT, name);
   dlerror();
   return next != nullptr && BaseOf(next) == BaseOf(address);
 }

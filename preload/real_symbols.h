@@ -18,6 +18,8 @@ void* RealDlsym(void* handle, const char* name);
 void* NextDlsym();
 // True if `address` is in this library.
 bool IsOwnAddress(const void* address);
+// RealDlsym, leaving the definitions of this library out: null instead of one of them.
+void* LookUpForeign(void* scope, const char* name);
 // True if this library is the program's NCCL, and no other is needed (the replay library).
 bool StandsInForNccl();
 // Next definition of `name` after this library, or null.

@@ -18,14 +18,10 @@
 namespace deja::recorder {
 namespace {
 
-bool StartsWith(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-
 // Devices and the kernel's files are as they are in a replay.
 bool IsKernels(std::string_view path) {
-  return StartsWith(path, "/proc/") || StartsWith(path, "/sys/") ||
-         (StartsWith(path, "/dev/") && !StartsWith(path, "/dev/shm/"));
+  return path.starts_with("/proc/") || path.starts_with("/sys/") ||
+         (path.starts_with("/dev/") && !path.starts_with("/dev/shm/"));
 }
 
 }  // namespace

@@ -10,11 +10,6 @@ using preload::MpiSegment;
 
 namespace {
 
-template <typename Fn>
-Fn* Real(const char* name) {
-  return reinterpret_cast<Fn*>(preload::RealMpi(name));
-}
-
 // Memory for one look at a type.
 class Scratch {
  public:
@@ -33,7 +28,8 @@ class Scratch {
 
 // Packs an element three times, its bytes being the low, middle and high parts of their positions.
 bool Probe(uint64_t type, int64_t lb, uint64_t span, MpiLayout& layout) {
-  auto* pack = Real<int(const void*, int, uint64_t, void*, int, int*, uint64_t)>("PMPI_Pack");
+  auto* pack =
+      preload::RealMpiAs<int(const void*, int, uint64_t, void*, int, int*, uint64_t)>("PMPI_Pack");
   const uint64_t comm = preload::MpiCommSelf();
   if (pack == nullptr || comm == 0) return false;
   Scratch element(span);
@@ -77,9 +73,10 @@ const MpiSegment* MpiLayout::Keep() const {
 }
 
 bool FindLayout(uint64_t type, MpiLayout& layout) {
-  auto* size_of = Real<int(uint64_t, int*)>("PMPI_Type_size");
-  auto* extent_of = Real<int(uint64_t, int64_t*, int64_t*)>("PMPI_Type_get_extent");
-  auto* true_extent_of = Real<int(uint64_t, int64_t*, int64_t*)>("PMPI_Type_get_true_extent");
+  auto* size_of = preload::RealMpiAs<int(uint64_t, int*)>("PMPI_Type_size");
+  auto* extent_of = preload::RealMpiAs<int(uint64_t, int64_t*, int64_t*)>("PMPI_Type_get_extent");
+  auto* true_extent_of =
+      preload::RealMpiAs<int(uint64_t, int64_t*, int64_t*)>("PMPI_Type_get_true_extent");
   if (size_of == nullptr || extent_of == nullptr || true_extent_of == nullptr) return false;
   int size = 0;
   int64_t lb = 0;

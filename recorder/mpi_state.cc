@@ -13,11 +13,6 @@ using preload::MpiType;
 
 namespace {
 
-template <typename Fn>
-Fn* Real(const char* name) {
-  return reinterpret_cast<Fn*>(preload::RealMpi(name));
-}
-
 constexpr size_t kMaxSegments = MpiLayout::kMaxSegments;
 
 }  // namespace
@@ -90,8 +85,8 @@ void MpiState::End(const Taken& taken) {
 
 bool MpiState::IsRunning() {
   if (running_.load(std::memory_order_acquire)) return true;
-  auto* initialized = Real<int(int*)>("PMPI_Initialized");
-  auto* finalized = Real<int(int*)>("PMPI_Finalized");
+  auto* initialized = preload::RealMpiAs<int(int*)>("PMPI_Initialized");
+  auto* finalized = preload::RealMpiAs<int(int*)>("PMPI_Finalized");
   int is = 0;
   int was = 0;
   if (initialized == nullptr || finalized == nullptr || initialized(&is) != 0 || is == 0 ||
@@ -170,9 +165,9 @@ MpiPlace MpiState::PlaceOf(uint64_t comm) {
   uint32_t at = place_at_.Find(number);
   if (at == KeyMap::kMissing) {
     if (!IsRunning()) return {};
-    auto* size = Real<int(uint64_t, int*)>("PMPI_Comm_size");
-    auto* rank = Real<int(uint64_t, int*)>("PMPI_Comm_rank");
-    auto* test_inter = Real<int(uint64_t, int*)>("PMPI_Comm_test_inter");
+    auto* size = preload::RealMpiAs<int(uint64_t, int*)>("PMPI_Comm_size");
+    auto* rank = preload::RealMpiAs<int(uint64_t, int*)>("PMPI_Comm_rank");
+    auto* test_inter = preload::RealMpiAs<int(uint64_t, int*)>("PMPI_Comm_test_inter");
     MpiPlace place;
     int inter = 1;
     if (size == nullptr || rank == nullptr || test_inter == nullptr) return {};

@@ -37,13 +37,9 @@ std::string LinkTarget(const char* path) {
   return n > 0 ? std::string(buffer, static_cast<size_t>(n)) : std::string();
 }
 
-bool StartsWith(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-
 // What Deja added to the environment is not the program's.
 bool IsOurs(std::string_view entry) {
-  return StartsWith(entry, "DEJA_");
+  return entry.starts_with("DEJA_");
 }
 
 // "LD_PRELOAD=a:b" without our library; empty when nothing is left.
@@ -112,7 +108,7 @@ std::string UserName(uid_t uid) {
     const std::string_view line(text.data() + at, end - at);
     const size_t name = line.find(':');
     const size_t word = name == std::string_view::npos ? name : line.find(':', name + 1);
-    if (word != std::string_view::npos && StartsWith(line.substr(word + 1), number + ":"))
+    if (word != std::string_view::npos && line.substr(word + 1).starts_with(number + ":"))
       return std::string(line.substr(0, name));
     at = end + 1;
   }
@@ -134,7 +130,7 @@ void RestoreColons(char* environment, size_t size) {
   const size_t length = std::strlen(value);
   for (size_t at = 0; at + kName.size() + length < size;
        at += strnlen(environment + at, size - at) + 1) {
-    if (!StartsWith(environment + at, kName)) continue;
+    if (!std::string_view(environment + at).starts_with(kName)) continue;
     char* shown = environment + at + kName.size();
     const bool is_it = std::equal(shown, shown + length, value, [](char has, char was) {
       return has == was || (has == '\0' && was == ':');
@@ -193,7 +189,7 @@ void ProcessFacts::TakeArguments(const SecretRule& rule) {
 void ProcessFacts::TakeEnvironment(const SecretRule& rule) {
   for (std::string& entry : SplitAtZeros({raw_environment_.data, raw_environment_.size})) {
     if (IsOurs(entry)) continue;
-    if (StartsWith(entry, "LD_PRELOAD=")) entry = WithoutOurPreload(entry);
+    if (entry.starts_with("LD_PRELOAD=")) entry = WithoutOurPreload(entry);
     if (entry.empty()) continue;
     const size_t equals = std::min(entry.find('='), entry.size() - 1);
     const std::string name = entry.substr(0, equals);

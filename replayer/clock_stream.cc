@@ -1,17 +1,12 @@
 #include "replayer/clock_stream.h"
 
 #include "format/wire.h"
+#include "replayer/wrapping_time.h"
 
 namespace deja::replayer {
 namespace {
 
 // Differences of what a trace says, which may be anything.
-int64_t Minus(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
-}
-int64_t Plus(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-}
 
 int64_t ReadDifference(const std::string& packed, size_t& at) {
   uint64_t bits = 0;
@@ -26,7 +21,7 @@ int64_t ReadDifference(const std::string& packed, size_t& at) {
 }  // namespace
 
 void ClockStream::Add(uint64_t segment, int64_t value) {
-  for (uint64_t bits = format::ZigZag(Minus(value, last_));; bits >>= 7) {
+  for (uint64_t bits = format::ZigZag(WrappingMinus(value, last_));; bits >>= 7) {
     const bool more = bits >= 0x80;
     packed_ += static_cast<char>((bits & 0x7f) | (more ? 0x80 : 0));
     if (!more) break;
@@ -38,7 +33,7 @@ void ClockStream::Add(uint64_t segment, int64_t value) {
 }
 
 int64_t ClockStream::Cursor::Take() {
-  value_ = Plus(value_, ReadDifference(stream_->packed_, at_));
+  value_ = WrappingPlus(value_, ReadDifference(stream_->packed_, at_));
   if (++used_ == stream_->pieces_[piece_].count) {
     ++piece_;
     used_ = 0;
@@ -57,7 +52,7 @@ std::optional<int64_t> ClockStream::Cursor::Next(uint64_t segment) {
 std::optional<int64_t> ClockStream::Cursor::Peek() const {
   if (stream_ == nullptr || piece_ == stream_->pieces_.size()) return std::nullopt;
   size_t at = at_;
-  return Plus(value_, ReadDifference(stream_->packed_, at));
+  return WrappingPlus(value_, ReadDifference(stream_->packed_, at));
 }
 
 }  // namespace deja::replayer

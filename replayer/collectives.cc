@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "include/compat/nccl.h"
 #include "preload/api/curand_table.h"
 #include "preload/api/nccl_table.h"
 #include "preload/buffers.h"
@@ -25,16 +26,11 @@ namespace {
 
 constexpr uint64_t kInvalidArgument = 4;
 constexpr uint64_t kSuccess = 0;
-constexpr int64_t kInProgress = 7;
-
-bool IsHostMemory(const void* data) {
-  return preload::TheDevice().KindOf(data) == preload::MemoryKind::kHost;
-}
 
 // Buffers in host memory are used when the call is made, whatever its stream is.
 bool IsCaptured(const LiveOperation& operation) {
   const BufferUse& used = operation.input.empty() ? operation.output : operation.input;
-  return !used.empty() && !IsHostMemory(used.data) &&
+  return !used.empty() && !preload::IsHostMemory(used.data) &&
          preload::TheDevice().IsCaptured(operation.stream);
 }
 
@@ -49,7 +45,7 @@ uint32_t CompareInput(Session& session, ThreadState& thread, const LiveOperation
     return 0;
   }
   if (inputs[0].hash.IsZero()) return 0;
-  if (IsHostMemory(input.data))
+  if (preload::IsHostMemory(input.data))
     return CompareBytes(session, thread, operation, 0,
                         {static_cast<const std::byte*>(input.data), input.bytes});
   // Only the program can let its streams go on, and perhaps not before this call returns.
@@ -108,7 +104,8 @@ Status ServeOutput(Session& session, const LiveOperation& operation) {
   const uint32_t index = operation.index;
   const BufferUse& output = operation.output;
   auto* data = static_cast<std::byte*>(const_cast<void*>(output.data));
-  if (IsHostMemory(data)) return session.payloads().ReadOutput(index, 0, {data, output.bytes});
+  if (preload::IsHostMemory(data))
+    return session.payloads().ReadOutput(index, 0, {data, output.bytes});
   struct Context {
     Session& session;
     uint32_t index;
@@ -133,7 +130,7 @@ Status ServeOutput(Session& session, const LiveOperation& operation) {
 bool StoodStill(const Session& session, const LiveOperation& operation) {
   const RecordedCall& recorded = session.plan().calls()[operation.index];
   return !recorded.has_results && recorded.left &&
-         (recorded.result == kSuccess || recorded.result == kInProgress) &&
+         (recorded.result == kSuccess || recorded.result == ncclInProgress) &&
          session.plan().level != Level::kOrder && !preload::IsCurand(recorded.api);
 }
 
@@ -162,7 +159,7 @@ void Fill(Session& session, ThreadState& thread, const LiveOperation& operation)
 bool IsComputed(const Session& session, const LiveOperation& operation) {
   if (operation.comm->computed() == nullptr) return false;
   const RecordedCall& recorded = session.plan().calls()[operation.index];
-  return !recorded.aborted && (recorded.result == kSuccess || recorded.result == kInProgress);
+  return !recorded.aborted && (recorded.result == kSuccess || recorded.result == ncclInProgress);
 }
 
 // The results of a group's operations, or of one alone. `done`: the recorded group did not fail as
@@ -238,7 +235,7 @@ void ServeMissing(Session& session, ThreadState& thread, Call& call, const Serve
 }  // namespace
 
 void HoldStreamAt(const LiveOperation& operation) {
-  if (!operation.output.empty() && !IsHostMemory(operation.output.data))
+  if (!operation.output.empty() && !preload::IsHostMemory(operation.output.data))
     operation.comm->HoldStream(operation.stream);
 }
 
@@ -325,7 +322,7 @@ namespace {
 
 void EndGroup(Session& session, ThreadState& thread, const RecordedCall* recorded) {
   const bool done = recorded == nullptr || recorded->result == static_cast<int64_t>(kSuccess) ||
-                    recorded->result == kInProgress;
+                    recorded->result == ncclInProgress;
   FillAll(session, thread, thread.pending, done);
   thread.pending.clear();
   if (recorded == nullptr) return;

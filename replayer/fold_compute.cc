@@ -22,16 +22,12 @@ using preload::Role;
 
 namespace {
 
-bool IsHostMemory(const void* data) {
-  return preload::TheDevice().KindOf(data) == preload::MemoryKind::kHost;
-}
-
 // The memory of a device that a group's operations use, where the processor can reach it. What lies
 // side by side there does so here: an operation may read what another one of its group has written.
 class Mirror {
  public:
   void Add(const BufferUse& use) {
-    if (use.empty() || IsHostMemory(use.data)) return;
+    if (use.empty() || preload::IsHostMemory(use.data)) return;
     const auto begin = reinterpret_cast<uintptr_t>(use.data);
     parts_.push_back({begin, begin + use.bytes, {}});
   }
@@ -87,7 +83,7 @@ void StageBuffers(Session& session, ThreadState& thread, Mirror& mirror, Staged&
   for (const BufferUse* use : {&input, &live.output})
     if (!use->empty())
       staged.call.args[use->arg] = reinterpret_cast<uint64_t>(mirror.At(use->data));
-  if (input.empty() || IsHostMemory(input.data)) return;
+  if (input.empty() || preload::IsHostMemory(input.data)) return;
   const auto bytes = preload::ReadAndWait(input.data, input.bytes, live.stream);
   if (!bytes)
     FailComputing(session, thread, live,
@@ -108,7 +104,7 @@ void StageOperator(Session& session, ThreadState& thread, Staged& staged) {
   if (found->scalar.empty()) {
     const auto* scalar = reinterpret_cast<const std::byte*>(found->address);
     const uint64_t size = preload::ElementSize(found->dtype);
-    if (IsHostMemory(scalar)) {
+    if (preload::IsHostMemory(scalar)) {
       found->scalar.assign(scalar, scalar + size);
     } else if (auto bytes = preload::ReadAndWait(scalar, size, live.stream)) {
       found->scalar = std::move(*bytes);
@@ -141,7 +137,7 @@ Staged Stage(Session& session, ThreadState& thread, Mirror& mirror, const LiveOp
 // The result, in the order of the call's stream.
 void BringBack(Session& session, ThreadState& thread, const LiveOperation& live,
                std::span<const std::byte> result) {
-  if (IsHostMemory(live.output.data)) return;
+  if (preload::IsHostMemory(live.output.data)) return;
   auto make = [](std::span<std::byte> bytes, void* context) {
     const auto& from = *static_cast<std::span<const std::byte>*>(context);
     std::memcpy(bytes.data(), from.data(), bytes.size());

@@ -15,6 +15,7 @@
 #include "preload/digest.h"
 #include "preload/file_facts.h"
 #include "replayer/machine_files.h"
+#include "replayer/make_folders.h"
 
 namespace deja::replayer {
 
@@ -70,12 +71,6 @@ std::string Difference(int fd, const RecordedFile& file) {
     return size == file.size ? text : text + "; " + sizes;
   }
   return size == file.size ? std::string() : "has another size: " + sizes;
-}
-
-bool MakeFolders(const std::string& path) {
-  for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
-    if (mkdir(path.substr(0, at).c_str(), 0777) != 0 && errno != EEXIST) return false;
-  return mkdir(path.c_str(), 0777) == 0 || errno == EEXIST;
 }
 
 // The same file in the same state has the same place, in each process of the rank.

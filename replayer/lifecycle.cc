@@ -16,6 +16,7 @@
 #include "replayer/live_trace.h"
 #include "replayer/operation_bytes.h"
 #include "replayer/ordered.h"
+#include "replayer/program_memory.h"
 #include "replayer/session.h"
 #include "replayer/turns.h"
 
@@ -29,13 +30,6 @@ namespace {
 
 void* Pointer(uint64_t word) {
   return reinterpret_cast<void*>(word);
-}
-
-template <typename T>
-void Store(uint64_t address, uint64_t value) {
-  if (address == 0) return;
-  const T narrow = static_cast<T>(value);
-  std::memcpy(Pointer(address), &narrow, sizeof narrow);
 }
 
 // Arguments whose value says what the call does, wherever the program's memory lies.

@@ -56,10 +56,6 @@ void Digest(format::Tensor& tensor, std::span<const std::byte> bytes) {
   tensor.stats = digest.stats;
 }
 
-bool IsHostMemory(const void* data) {
-  return preload::TheDevice().KindOf(data) == preload::MemoryKind::kHost;
-}
-
 // Without contents where these are on a device.
 format::Tensor DescribeInput(const LiveOperation& operation) {
   const BufferUse& input = operation.input;
@@ -68,7 +64,7 @@ format::Tensor DescribeInput(const LiveOperation& operation) {
   tensor.dtype = input.dtype;
   tensor.count = input.elements;
   tensor.address = reinterpret_cast<uint64_t>(input.data);
-  if (!operation.captured && IsHostMemory(input.data))
+  if (!operation.captured && preload::IsHostMemory(input.data))
     Digest(tensor, {static_cast<const std::byte*>(input.data), input.bytes});
   return tensor;
 }
@@ -185,7 +181,7 @@ void LiveTrace::WriteDeviceInput(const LiveOperation& operation, const format::C
                                  uint64_t recorded_ns) {
   const BufferUse& input = operation.input;
   if (input.empty() || operation.captured || input.arg == operation.output.arg ||
-      IsHostMemory(input.data))
+      preload::IsHostMemory(input.data))
     return;
   const auto bytes = preload::ReadAndWait(input.data, input.bytes, operation.stream);
   if (!bytes) return;
@@ -240,7 +236,7 @@ void LiveTrace::Snapshot(const preload::SnapshotCall& call, const RecordedSnapsh
   format::Snapshot snapshot;
   preload::DescribeSnapshot(call, snapshot);
   snapshot.stack = LiveStackNumber();
-  if (IsHostMemory(call.data)) {
+  if (preload::IsHostMemory(call.data)) {
     const std::span<const std::byte> bytes{static_cast<const std::byte*>(call.data), call.bytes};
     Digest(snapshot.tensor, bytes);
     // What is as it was, the recording has.

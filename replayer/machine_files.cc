@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "preload/machine_files.h"
+#include "replayer/make_folders.h"
 #include "replayer/session.h"
 
 namespace deja::replayer {
@@ -19,12 +20,6 @@ using preload::FileUse;
 using preload::LibcApi;
 
 namespace {
-
-bool MakeFolders(const std::string& path) {
-  for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
-    if (mkdir(path.substr(0, at).c_str(), 0777) != 0 && errno != EEXIST) return false;
-  return mkdir(path.c_str(), 0777) == 0 || errno == EEXIST;
-}
 
 bool WriteFile(const std::string& path, std::string_view content) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0444);

@@ -5,6 +5,7 @@
 #include "preload/digest.h"
 #include "replayer/mpi_serve.h"
 #include "replayer/ordered.h"
+#include "replayer/program_memory.h"
 
 namespace deja::replayer {
 
@@ -15,13 +16,6 @@ using preload::Role;
 using preload::TheMpiAbi;
 
 namespace {
-
-template <typename T>
-void Store(uint64_t address, uint64_t value) {
-  if (address == 0) return;
-  const T narrow = static_cast<T>(value);
-  std::memcpy(reinterpret_cast<void*>(address), &narrow, sizeof narrow);
-}
 
 // One call's results on their way to the program.
 class Giver {

@@ -14,6 +14,8 @@
 #include <set>
 #include <vector>
 
+#include "replayer/make_folders.h"
+
 namespace deja::replayer {
 
 using preload::FileUse;
@@ -74,12 +76,6 @@ std::vector<std::string> Entries(const std::string& folder) {
   }
   closedir(dir);
   return names;
-}
-
-bool MakeFolders(const std::string& path) {
-  if (mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return true;
-  if (errno != ENOENT || path.size() <= 1) return false;
-  return MakeFolders(ParentOf(path)) && (mkdir(path.c_str(), 0777) == 0 || errno == EEXIST);
 }
 
 bool CopyBytes(int in, int out) {

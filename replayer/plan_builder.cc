@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "format/rank_log.h"
+#include "include/compat/nccl.h"
 #include "preload/api/find_api.h"
 #include "preload/buffers.h"
 
@@ -11,8 +12,7 @@ namespace deja::replayer {
 using format::EventKind;
 
 namespace {
-constexpr int64_t kInProgress = 7;  // ncclInProgress
-constexpr uint32_t kExecuted = 2;   // ProcessExit.how
+constexpr uint32_t kExecuted = 2;  // ProcessExit.how
 
 bool OnlyReads(uint32_t api, uint32_t param) {
   const preload::ApiInfo* info = preload::FindApi(api);
@@ -305,7 +305,7 @@ void PlanBuilder::AddComm(const format::Event& event, const format::CommCreated&
 uint32_t PlanBuilder::LastMaker(uint32_t thread) const {
   const auto& calls = plan_.threads_[thread].calls;
   for (size_t i = calls.size(); i-- > 0;)
-    if (plan_.calls_[calls[i]].result == kInProgress) return calls[i];
+    if (plan_.calls_[calls[i]].result == ncclInProgress) return calls[i];
   return kNone;
 }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "format/replay_origin.h"
+#include "include/compat/nccl.h"
 #include "preload/api/c10d_table.h"
 #include "preload/api/curand_table.h"
 #include "preload/api/find_api.h"
@@ -31,8 +32,6 @@ namespace deja::replayer {
 using preload::ApiClass;
 
 namespace {
-
-constexpr int64_t kInProgress = 7;  // ncclInProgress
 
 void CopyText(char* out, size_t size, std::string_view text) {
   const size_t n = std::min(size - 1, text.size());
@@ -247,7 +246,7 @@ uint64_t Session::NewComm(const RecordedComm& recorded, const RecordedCall& call
   if (!ServedComm::AnyHeld()) preload::SetDevicePatience(kPatienceMs);
   preload::LookForDevice();
   preload::TheDevice().PrepareDigests();
-  const bool unfinished = call.result == kInProgress && !plan_->WasUsed(recorded.number);
+  const bool unfinished = call.result == ncclInProgress && !plan_->WasUsed(recorded.number);
   auto* comm = new ServedComm(recorded, unfinished);  // never freed: see served_comm.h
   if (live_trace_ != nullptr) live_trace_->Comm(recorded);
   if (fold_ != nullptr && call.api < preload::kLibcFamily && fold_->IsWhole(*comm))

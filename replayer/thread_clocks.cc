@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "replayer/wrapping_time.h"
+
 namespace deja::replayer {
 
 using format::ClockSource;
@@ -15,15 +17,8 @@ constexpr int64_t kSecond = 1000000000;
 constexpr int64_t kHour = 3600 * kSecond;
 constexpr int64_t kDayNs = 24 * kHour;
 
-// A trace may say anything; times that are no times may come out as they like.
-int64_t Plus(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-}
-int64_t Minus(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
-}
 int64_t Distance(int64_t a, int64_t b) {
-  const int64_t d = Minus(a, b);
+  const int64_t d = WrappingMinus(a, b);
   return d == INT64_MIN ? INT64_MAX : std::abs(d);
 }
 
@@ -101,28 +96,28 @@ int64_t ThreadClocks::Read(ClockSource source, int64_t live, uint64_t segment) {
   clock.told = true;
   clock.last = value;
   clock.live = live;
-  Remember(source, family, Minus(live, value));
+  Remember(source, family, WrappingMinus(live, value));
   return value;
 }
 
 int64_t ThreadClocks::GoOn(Clock& clock, ClockFamily family, int64_t live) {
   int64_t value;
   if (clock.told) {
-    value = Plus(clock.last, std::max<int64_t>(Minus(live, clock.live), 0));
+    value = WrappingPlus(clock.last, std::max<int64_t>(WrappingMinus(live, clock.live), 0));
   } else {
     // The first look at this clock: what the thread's other clocks of the family say, or those of
     // other threads.
     const Family& own = families_[static_cast<size_t>(family)];
-    value = Minus(live, own.read ? own.offset : process_.Offset(family));
+    value = WrappingMinus(live, own.read ? own.offset : process_.Offset(family));
   }
   const std::optional<int64_t> next = clock.recorded.Peek();
   if (!next) return value;
   const int64_t limit = clock.told ? std::max(*next, clock.last) : *next;
   if (value <= limit) return value;
-  const int64_t pause = std::min(kPauseNs - clock.paused, Minus(value, limit));
+  const int64_t pause = std::min(kPauseNs - clock.paused, WrappingMinus(value, limit));
   if (pause <= 0) return value;
   clock.paused += pause;
-  return Minus(value, pause);
+  return WrappingMinus(value, pause);
 }
 
 void ThreadClocks::Remember(ClockSource source, ClockFamily family, int64_t offset) {

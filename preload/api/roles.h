@@ -115,6 +115,18 @@ enum class Role : uint8_t {
   kReal,  // a floating-point number
 };
 
+// Roles of buffers that count on the root alone; elsewhere the parameter means nothing.
+constexpr bool OnlyOnRoot(Role role) {
+  return role == Role::kInRoot || role == Role::kInNRoot || role == Role::kOutRoot ||
+         role == Role::kOutNRoot;
+}
+
+// Roles of buffers with `count` elements for each rank.
+constexpr bool TimesRanks(Role role) {
+  return role == Role::kInN || role == Role::kInNRoot || role == Role::kOutN ||
+         role == Role::kOutNRoot;
+}
+
 struct ParamInfo {
   Role role = Role::kInt;
   const char* name = nullptr;
