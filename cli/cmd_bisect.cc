@@ -15,25 +15,25 @@
 namespace deja::cli {
 namespace {
 
-struct Options {
+struct BisectOptions {
   std::string a;
   std::string b;
   std::vector<std::string> ranks;
   DiffChoices choices;
 };
-Options g_options;
+BisectOptions g_bisect_options;
 
-void AddOptions(CLI::App& app) {
-  app.add_option("A", g_options.a, "A trace directory or a bundle")->required();
+void AddBisectOptions(CLI::App& app) {
+  app.add_option("A", g_bisect_options.a, "A trace directory or a bundle")->required();
   app.add_option(
-      "B", g_options.b,
+      "B", g_bisect_options.b,
       "Another one, of what should be the same job; or the trace of a replay (deja replay --out)");
-  app.add_option("--ranks", g_options.ranks,
+  app.add_option("--ranks", g_bisect_options.ranks,
                  "Only these ranks, e.g. 2 or 0-3,7; without B: ranks of A that should agree in "
                  "what all-reduce, all-gather and broadcast left on them, and in snapshots")
       ->delimiter(',')
       ->allow_extra_args(false);
-  g_options.choices.AddTo(app);
+  g_bisect_options.choices.AddTo(app);
 }
 
 // How a side's way to the difference can be run again.
@@ -163,7 +163,7 @@ struct Pair {
 Result<std::vector<Pair>> ChoosePairs(const format::Trace& a, const format::Trace& b,
                                       bool between_ranks) {
   std::vector<Pair> pairs;
-  DEJA_ASSIGN_OR_RETURN(std::vector<uint32_t> ranks, ParseRanks(g_options.ranks));
+  DEJA_ASSIGN_OR_RETURN(std::vector<uint32_t> ranks, ParseRanks(g_bisect_options.ranks));
   if (between_ranks) {
     for (size_t i = 1; i < ranks.size(); ++i) pairs.push_back({ranks[0], ranks[i]});
     if (pairs.empty())
@@ -186,7 +186,7 @@ Result<std::vector<Compared>> CompareAll(format::Trace& a, format::Trace& b,
   for (const Pair& pair : pairs) {
     DEJA_ASSIGN_OR_RETURN(
         Compared compared,
-        ComparePair(a, b, pair.a, pair.b, {between_ranks, g_options.choices.ignored}));
+        ComparePair(a, b, pair.a, pair.b, {between_ranks, g_bisect_options.choices.ignored}));
     all.push_back(std::move(compared));
     progress.Update(all.size(), pairs.size());
   }
@@ -194,11 +194,11 @@ Result<std::vector<Compared>> CompareAll(format::Trace& a, format::Trace& b,
   return all;
 }
 
-int Run(const Context& context) {
-  const bool between_ranks = g_options.b.empty();
-  auto a = format::Trace::Open(g_options.a);
+int RunBisect(const Context& context) {
+  const bool between_ranks = g_bisect_options.b.empty();
+  auto a = format::Trace::Open(g_bisect_options.a);
   if (!a) return FailWith(a.error());
-  auto b = format::Trace::Open(between_ranks ? g_options.a : g_options.b);
+  auto b = format::Trace::Open(between_ranks ? g_bisect_options.a : g_bisect_options.b);
   if (!b) return FailWith(b.error());
   auto pairs = ChoosePairs(**a, **b, between_ranks);
   if (!pairs) {
@@ -226,7 +226,7 @@ int Run(const Context& context) {
     return first.diff.first ? kExitDiverged : kExitOk;
   }
   Symbolizer symbolizer;
-  for (const std::string& directory : g_options.choices.binaries)
+  for (const std::string& directory : g_bisect_options.choices.binaries)
     symbolizer.AddDirectory(directory);
   for (const std::string& difference : first.job) PrintLine("not the same job: " + difference);
   if (!first.diff.first) {
@@ -254,8 +254,8 @@ const Command kBisectCommand = {
     "  deja bisect run.deja --ranks 0-3          of ranks that should agree\n"
     "  deja bisect run.deja --ranks 0-3 --ignore '*rng' --ignore loss\n",
     false,
-    AddOptions,
-    Run,
+    AddBisectOptions,
+    RunBisect,
 };
 
 }  // namespace deja::cli

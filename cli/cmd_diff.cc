@@ -11,46 +11,47 @@
 namespace deja::cli {
 namespace {
 
-struct Options {
+struct DiffOptions {
   std::string a;
   std::string b;
   int rank = -1;
   int with_rank = -1;
   DiffChoices choices;
 };
-Options g_options;
+DiffOptions g_diff_options;
 
-void AddOptions(CLI::App& app) {
-  app.add_option("A", g_options.a, "A trace directory or a bundle")->required();
+void AddDiffOptions(CLI::App& app) {
+  app.add_option("A", g_diff_options.a, "A trace directory or a bundle")->required();
   app.add_option(
-      "B", g_options.b,
+      "B", g_diff_options.b,
       "Another one, or the trace of a replay (deja replay --out); A itself if two ranks of A are "
       "compared");
-  auto* rank =
-      app.add_option("--rank", g_options.rank, "Only this rank")->check(CLI::NonNegativeNumber);
-  app.add_option("--with-rank", g_options.with_rank,
+  auto* rank = app.add_option("--rank", g_diff_options.rank, "Only this rank")
+                   ->check(CLI::NonNegativeNumber);
+  app.add_option("--with-rank", g_diff_options.with_rank,
                  "Compare rank R of A with this rank: what all-reduce, all-gather and broadcast "
                  "left on both, and snapshots")
       ->check(CLI::NonNegativeNumber)
       ->needs(rank);
-  g_options.choices.AddTo(app);
+  g_diff_options.choices.AddTo(app);
 }
 
 // The ranks of A to be compared, and a word on those that only one of the traces has.
 Result<std::vector<uint32_t>> ChosenRanks(const format::Trace& a, const format::Trace& b) {
-  if (g_options.rank >= 0) return std::vector<uint32_t>{static_cast<uint32_t>(g_options.rank)};
+  if (g_diff_options.rank >= 0)
+    return std::vector<uint32_t>{static_cast<uint32_t>(g_diff_options.rank)};
   return RanksOfBoth(a, b);
 }
 
-int Run(const Context& context) {
-  const bool between_ranks = g_options.with_rank >= 0;
-  if (g_options.b.empty() && !between_ranks) {
+int RunDiff(const Context& context) {
+  const bool between_ranks = g_diff_options.with_rank >= 0;
+  if (g_diff_options.b.empty() && !between_ranks) {
     Diagnose("say with what to compare: another trace, or --rank R --with-rank S of this one");
     return kExitUsage;
   }
-  auto a = format::Trace::Open(g_options.a);
+  auto a = format::Trace::Open(g_diff_options.a);
   if (!a) return FailWith(a.error());
-  auto b = format::Trace::Open(g_options.b.empty() ? g_options.a : g_options.b);
+  auto b = format::Trace::Open(g_diff_options.b.empty() ? g_diff_options.a : g_diff_options.b);
   if (!b) return FailWith(b.error());
   auto ranks = ChosenRanks(**a, **b);
   if (!ranks) return FailWith(ranks.error());
@@ -59,9 +60,9 @@ int Run(const Context& context) {
   {
     Progress progress("comparing ranks");
     for (uint32_t rank : *ranks) {
-      auto compared = ComparePair(**a, **b, rank,
-                                  between_ranks ? static_cast<uint32_t>(g_options.with_rank) : rank,
-                                  {between_ranks, g_options.choices.ignored});
+      auto compared = ComparePair(
+          **a, **b, rank, between_ranks ? static_cast<uint32_t>(g_diff_options.with_rank) : rank,
+          {between_ranks, g_diff_options.choices.ignored});
       if (!compared) return FailWith(compared.error());
       all.push_back(std::move(*compared));
       progress.Update(all.size(), ranks->size());
@@ -78,7 +79,7 @@ int Run(const Context& context) {
     PrintJson(json);
   } else {
     Symbolizer symbolizer;
-    for (const std::string& directory : g_options.choices.binaries)
+    for (const std::string& directory : g_diff_options.choices.binaries)
       symbolizer.AddDirectory(directory);
     for (const std::string& difference : all[0].job) PrintLine("not the same job: " + difference);
     for (const Compared& one : all) PrintCompared(one, between_ranks, symbolizer);
@@ -99,8 +100,8 @@ const Command kDiffCommand = {
     "  deja diff run.deja again.deja                   a replay's own trace: deja replay --out\n"
     "  deja diff run.deja --rank 0 --with-rank 1       two ranks that should agree\n",
     false,
-    AddOptions,
-    Run,
+    AddDiffOptions,
+    RunDiff,
 };
 
 }  // namespace deja::cli

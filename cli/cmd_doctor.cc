@@ -12,7 +12,7 @@ namespace {
 
 std::string g_out;
 
-void AddOptions(CLI::App& app) {
+void AddDoctorOptions(CLI::App& app) {
   app.add_option("-o,--out", g_out, "Where the trace would be written (default: here)");
 }
 
@@ -57,7 +57,7 @@ void PrintAsJson(const std::vector<Finding>& findings) {
              {"findings", list}});
 }
 
-int Run(const Context& context) {
+int RunDoctor(const Context& context) {
   auto python_side = FindPythonDirectory();
   if (!python_side) return FailWith(python_side.error());
   const DoctorRequest request = {context.program, g_out, *python_side};
@@ -88,8 +88,8 @@ const Command kDoctorCommand = {
     "The program is not run. Its Python is asked for its torch, and the script's text is read,\n"
     "with the modules beside it. Exit status: 1 if something cannot be recorded or replayed.\n",
     true,
-    AddOptions,
-    Run,
+    AddDoctorOptions,
+    RunDoctor,
 };
 
 }  // namespace deja::cli

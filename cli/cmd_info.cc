@@ -22,12 +22,12 @@
 namespace deja::cli {
 namespace {
 
-struct Options {
+struct InfoOptions {
   std::string trace;
   std::vector<std::string> binaries;
   bool children = false;
 };
-Options g_options;
+InfoOptions g_info_options;
 
 // Without --children.
 constexpr size_t kMostChildren = 8;
@@ -208,7 +208,7 @@ void PrintRank(const RankRow& row) {
       PrintLine(fmt::format("    last {}: {}", choice.call,
                             ChoiceText(choice.algorithm, choice.protocol, choice.channels)));
   }
-  const size_t most = g_options.children ? row.children.size() : kMostChildren;
+  const size_t most = g_info_options.children ? row.children.size() : kMostChildren;
   for (const std::string& line : ChildLines(row.children, most)) PrintLine("  " + line);
   for (const std::string& line : row.inputs.Lines(kMostFiles)) PrintLine("  " + line);
   for (const std::string& reason : row.story.degraded) PrintLine("  not recorded: " + reason);
@@ -255,19 +255,19 @@ void PrintJob(const format::Trace& trace, const std::vector<RankRow>& rows) {
   PrintLine("");
 }
 
-void AddOptions(CLI::App& app) {
-  app.add_option("TRACE", g_options.trace, "A trace directory or a bundle")->required();
-  app.add_flag("--children", g_options.children,
+void AddInfoOptions(CLI::App& app) {
+  app.add_option("TRACE", g_info_options.trace, "A trace directory or a bundle")->required();
+  app.add_flag("--children", g_info_options.children,
                "List all recorded processes that each rank has made, not only some");
-  app.add_option("--binaries", g_options.binaries,
+  app.add_option("--binaries", g_info_options.binaries,
                  "Folders with the program's binaries, if not where they ran");
 }
 
-int Run(const Context& context) {
-  auto trace = format::Trace::Open(g_options.trace);
+int RunInfo(const Context& context) {
+  auto trace = format::Trace::Open(g_info_options.trace);
   if (!trace) return FailWith(trace.error());
   Symbolizer symbolizer;
-  for (const std::string& directory : g_options.binaries) symbolizer.AddDirectory(directory);
+  for (const std::string& directory : g_info_options.binaries) symbolizer.AddDirectory(directory);
 
   std::vector<RankRow> rows;
   int code = kExitOk;
@@ -296,7 +296,7 @@ int Run(const Context& context) {
       code = kExitDataLoss;
   }
   if (rows.empty()) {
-    Diagnose(fmt::format("reading {}: no rank in it can be read", g_options.trace));
+    Diagnose(fmt::format("reading {}: no rank in it can be read", g_info_options.trace));
     return kExitFailure;
   }
   std::vector<RankOfJob> last_attempts;
@@ -352,8 +352,8 @@ const Command kInfoCommand = {
     "  deja info run.deja --binaries ./unstripped    line numbers from binaries that are "
     "elsewhere\n",
     false,
-    AddOptions,
-    Run,
+    AddInfoOptions,
+    RunInfo,
 };
 
 }  // namespace deja::cli

@@ -10,7 +10,7 @@ namespace {
 int g_ranks = 0;
 double g_grace = 5;
 
-void AddOptions(CLI::App& app) {
+void AddLaunchOptions(CLI::App& app) {
   app.add_option("-n,--ranks", g_ranks, "Number of ranks")->required()->check(CLI::Range(1, 4096));
   app.add_option("--grace", g_grace,
                  "Seconds that the other ranks have when one failed, before they are terminated")
@@ -18,7 +18,7 @@ void AddOptions(CLI::App& app) {
       ->check(CLI::NonNegativeNumber);
 }
 
-int Run(const Context& context) {
+int RunLaunch(const Context& context) {
   if (context.program.empty()) {
     Diagnose("launch needs a program: `deja launch -n 4 -- ./train`");
     return kExitUsage;
@@ -51,8 +51,8 @@ const Command kLaunchCommand = {
     "  deja launch -n 4 -- build/examples/digits/digits_train\n"
     "  deja launch -n 2 -- bash -c 'echo rank $RANK of $WORLD_SIZE'\n",
     true,
-    AddOptions,
-    Run,
+    AddLaunchOptions,
+    RunLaunch,
 };
 
 }  // namespace deja::cli

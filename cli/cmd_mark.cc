@@ -11,15 +11,16 @@
 namespace deja::cli {
 namespace {
 
-struct Options {
+struct MarkOptions {
   std::string trace;
   std::string reason = "deja mark";
 };
-Options g_options;
+MarkOptions g_mark_options;
 
-void AddOptions(CLI::App& app) {
-  app.add_option("TRACE", g_options.trace, "The trace directory that is being written")->required();
-  app.add_option("--reason", g_options.reason, "Why, for `deja info` and `deja show`")
+void AddMarkOptions(CLI::App& app) {
+  app.add_option("TRACE", g_mark_options.trace, "The trace directory that is being written")
+      ->required();
+  app.add_option("--reason", g_mark_options.reason, "Why, for `deja info` and `deja show`")
       ->capture_default_str();
 }
 
@@ -32,18 +33,19 @@ bool IsBeingRecorded(const std::string& trace) {
   return !free;
 }
 
-int Run(const Context& context) {
-  if (!IsBeingRecorded(g_options.trace)) {
+int RunMark(const Context& context) {
+  if (!IsBeingRecorded(g_mark_options.trace)) {
     Diagnose(
         fmt::format("{} is not being recorded: there is no window to keep; what the "
                     "recording kept at its end is all there",
-                    g_options.trace));
+                    g_mark_options.trace));
     return kExitFailure;
   }
-  const auto number = format::LeaveMark(g_options.trace, g_options.reason);
+  const auto number = format::LeaveMark(g_mark_options.trace, g_mark_options.reason);
   if (!number) return FailWith(number.error());
   if (context.json) {
-    PrintJson({{"trace", g_options.trace}, {"mark", *number}, {"reason", g_options.reason}});
+    PrintJson(
+        {{"trace", g_mark_options.trace}, {"mark", *number}, {"reason", g_mark_options.reason}});
   } else {
     PrintLine(
         fmt::format("mark {}: within a second all ranks keep what they have of the contents "
@@ -62,8 +64,8 @@ const Command kMarkCommand = {
     "  deja mark run.deja\n"
     "  deja mark run.deja --reason 'the loss jumped'\n",
     false,
-    AddOptions,
-    Run,
+    AddMarkOptions,
+    RunMark,
 };
 
 }  // namespace deja::cli

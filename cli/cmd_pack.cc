@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct PackOptions {
   std::string trace;
   std::string out;
   std::string steps;
@@ -25,7 +25,7 @@ struct Options {
   int zstd_level = 0;
   bool predict = false;
 };
-Options g_options;
+PackOptions g_pack_options;
 
 std::string WithoutTrailingSlash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
@@ -33,29 +33,29 @@ std::string WithoutTrailingSlash(std::string path) {
 }
 
 void AddPackOptions(CLI::App& app) {
-  app.add_option("TRACE", g_options.trace, "A trace directory or a bundle")->required();
-  app.add_option("-o,--out", g_options.out, "The bundle (default: TRACE.zip)");
-  app.add_option("--ranks", g_options.ranks,
+  app.add_option("TRACE", g_pack_options.trace, "A trace directory or a bundle")->required();
+  app.add_option("-o,--out", g_pack_options.out, "The bundle (default: TRACE.zip)");
+  app.add_option("--ranks", g_pack_options.ranks,
                  "Payloads of these ranks only, e.g. 2 or 0-3,7, with what other ranks keep for "
                  "them; events of all ranks are there all the same")
       ->delimiter(',');
-  app.add_option("--steps", g_options.steps,
+  app.add_option("--steps", g_pack_options.steps,
                  "Payloads of these steps only (A, A-B, A- or -B), and of what came before the "
                  "first step");
-  app.add_option("--level", g_options.level,
+  app.add_option("--level", g_pack_options.level,
                  "full: all that is recorded; digest: no bytes of tensors; order: no hashes and "
                  "statistics of tensors either")
       ->check(CLI::IsMember({"order", "digest", "full"}))
       ->capture_default_str();
-  app.add_option("--max-size", g_options.max_size,
+  app.add_option("--max-size", g_pack_options.max_size,
                  "The best bundle of at most so many bytes, e.g. 25M: leaves out payloads of other "
                  "ranks, then of the oldest steps, then all; never events or digests")
       ->transform(CLI::AsSizeValue(true));
-  app.add_flag("--predict", g_options.predict,
+  app.add_flag("--predict", g_pack_options.predict,
                "Checkpoints as what is left when the checkpoint before and the recorded gradients "
                "have said what the optimizer should have made of them (deja_update in deja.h, "
                "deja.torch.watch); takes a while, and so does reading them; not with --max-size");
-  app.add_option("--zstd-level", g_options.zstd_level,
+  app.add_option("--zstd-level", g_pack_options.zstd_level,
                  "Write events and index anew, compressed at this level, and payloads, too, where "
                  "it makes them smaller than byte planes are (19: smallest, slow)")
       ->check(CLI::Range(1, 22));
@@ -63,14 +63,14 @@ void AddPackOptions(CLI::App& app) {
 
 Result<format::PackOptions> MakePackOptions() {
   format::PackOptions options;
-  DEJA_ASSIGN_OR_RETURN(options.ranks, ParseRanks(g_options.ranks));
-  DEJA_ASSIGN_OR_RETURN(const NumberRange steps, ParseRange("--steps", g_options.steps));
-  if (!g_options.steps.empty()) options.steps = {steps.from, steps.to};
-  if (g_options.level == "order") options.level = Level::kOrder;
-  if (g_options.level == "digest") options.level = Level::kDigest;
-  options.max_bytes = g_options.max_size;
-  options.zstd_level = g_options.zstd_level;
-  options.predict = g_options.predict;
+  DEJA_ASSIGN_OR_RETURN(options.ranks, ParseRanks(g_pack_options.ranks));
+  DEJA_ASSIGN_OR_RETURN(const NumberRange steps, ParseRange("--steps", g_pack_options.steps));
+  if (!g_pack_options.steps.empty()) options.steps = {steps.from, steps.to};
+  if (g_pack_options.level == "order") options.level = Level::kOrder;
+  if (g_pack_options.level == "digest") options.level = Level::kDigest;
+  options.max_bytes = g_pack_options.max_size;
+  options.zstd_level = g_pack_options.zstd_level;
+  options.predict = g_pack_options.predict;
   if (options.predict && options.max_bytes != 0) {
     return Fail(ErrorCode::kInvalidArgument,
                 "--predict needs what came before each checkpoint, and --max-size keeps the last "
@@ -123,8 +123,8 @@ int RunPack(const Context& context) {
     Diagnose(options.error().message);
     return kExitUsage;
   }
-  std::string trace = WithoutTrailingSlash(g_options.trace);
-  std::string out = g_options.out.empty() ? trace + ".zip" : g_options.out;
+  std::string trace = WithoutTrailingSlash(g_pack_options.trace);
+  std::string out = g_pack_options.out.empty() ? trace + ".zip" : g_pack_options.out;
   Result<format::BundleResult> bundle;
   {
     Progress progress("packing " + trace);
@@ -159,28 +159,28 @@ int RunPack(const Context& context) {
 }
 
 void AddUnpackOptions(CLI::App& app) {
-  app.add_option("BUNDLE", g_options.trace, "A bundle (NAME.deja.zip)")->required();
-  app.add_option("-o,--out", g_options.out,
+  app.add_option("BUNDLE", g_pack_options.trace, "A bundle (NAME.deja.zip)")->required();
+  app.add_option("-o,--out", g_pack_options.out,
                  "The directory to make (default: the bundle's name without .zip)");
 }
 
 int RunUnpack(const Context& context) {
-  std::string out = g_options.out;
+  std::string out = g_pack_options.out;
   if (out.empty()) {
-    fs::path name = fs::path(g_options.trace).filename();
+    fs::path name = fs::path(g_pack_options.trace).filename();
     out = name.extension() == ".zip" ? name.stem().string() : name.string() + ".deja";
   }
   std::error_code error;
   if (fs::exists(out, error)) {
     Diagnose(fmt::format("unpacking {} to {}: it exists already; give another name with --out",
-                         g_options.trace, out));
+                         g_pack_options.trace, out));
     return kExitFailure;
   }
-  auto trace = format::Trace::Open(g_options.trace);
+  auto trace = format::Trace::Open(g_pack_options.trace);
   if (!trace) return FailWith(trace.error());
   fs::copy((*trace)->directory(), out, fs::copy_options::recursive, error);
   if (error) {
-    Diagnose(fmt::format("unpacking {} to {}: {}", g_options.trace, out, error.message()));
+    Diagnose(fmt::format("unpacking {} to {}: {}", g_pack_options.trace, out, error.message()));
     return kExitFailure;
   }
   if (context.json) {

@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 constexpr uint64_t kLeastBudget = uint64_t{256} << 20;
 constexpr uint64_t kAutomaticBudget = ~uint64_t{0};
 
-struct Options {
+struct RecordOptions {
   std::string out;
   std::string level = "full";
   std::string codec = "small";
@@ -64,38 +64,38 @@ struct Options {
   int ranks = 0;
   double grace = 5;
 };
-Options g_options;
+RecordOptions g_record_options;
 
 void AddWindowOptions(CLI::App& app) {
   app.add_option(
-         "--checkpoint-every", g_options.checkpoint_every,
+         "--checkpoint-every", g_record_options.checkpoint_every,
          "Take a checkpoint of what the program has registered (deja.h) every N steps, from "
          "which a replay can start; a window of steps then reaches back to one")
       ->check(CLI::Range(1, 1000000000));
-  CLI::Option* steps = app.add_option("--keep-steps", g_options.keep_steps,
+  CLI::Option* steps = app.add_option("--keep-steps", g_record_options.keep_steps,
                                       "Keep the contents of tensors of the last K steps only (and "
                                       "of what came before the first)")
                            ->check(CLI::Range(1, 1000000));
   CLI::Option* bytes =
-      app.add_option("--keep-bytes", g_options.keep_bytes,
+      app.add_option("--keep-bytes", g_record_options.keep_bytes,
                      "The same for a program that names no steps: the last bytes of each rank, as "
                      "they are on the disk (1048576, or 2GB), and at most as much of all child "
                      "processes together")
           ->transform(CLI::AsSizeValue(false))
           ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
-  CLI::Option* seconds = app.add_option("--keep-seconds", g_options.keep_seconds,
+  CLI::Option* seconds = app.add_option("--keep-seconds", g_record_options.keep_seconds,
                                         "The same by time: those of the last seconds")
                              ->check(CLI::Range(1, 1000000000));
   steps->excludes(bytes)->excludes(seconds);
   bytes->excludes(seconds);
-  app.add_option("--disk-budget", g_options.disk_budget,
+  app.add_option("--disk-budget", g_record_options.disk_budget,
                  "What the trace may take on the disk of each machine, of all processes together; "
                  "beyond that the oldest contents of tensors go first (default: a quarter of what "
                  "is free, 256 MiB at least; 0: no limit)")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 60))
       ->default_str("");
-  app.add_option("--hang-after", g_options.hang_after,
+  app.add_option("--hang-after", g_record_options.hang_after,
                  "Seconds after which the window is kept for good if no rank has been in a "
                  "collective; 0: never")
       ->check(CLI::Range(0, 1000000))
@@ -103,13 +103,13 @@ void AddWindowOptions(CLI::App& app) {
 }
 
 void AddBackgroundOptions(CLI::App& app) {
-  app.add_option("--background-nice", g_options.background_nice,
+  app.add_option("--background-nice", g_record_options.background_nice,
                  "Added to the nice value of the threads that compress and write the trace")
       ->check(CLI::Range(0, 19))
       ->capture_default_str();
-  app.add_flag("--background-idle-io", g_options.background_idle_io,
+  app.add_flag("--background-idle-io", g_record_options.background_idle_io,
                "The disk serves everybody else before those threads (I/O priority idle)");
-  app.add_option("--background-cpus", g_options.background_cpus,
+  app.add_option("--background-cpus", g_record_options.background_cpus,
                  "CPUs for those threads, e.g. 0-3,8 (default: where the program runs)")
       ->check([](const std::string& list) {
         return format::ParseCpuList(list).empty() ? "not a list of CPUs such as 0-3,8"
@@ -117,51 +117,51 @@ void AddBackgroundOptions(CLI::App& app) {
       });
 }
 
-void AddOptions(CLI::App& app) {
-  app.add_option("-o,--out", g_options.out,
+void AddRecordOptions(CLI::App& app) {
+  app.add_option("-o,--out", g_record_options.out,
                  "Trace directory to write (default: deja-PROGRAM-DATE-N.deja here)");
   app.add_option(
-         "--level", g_options.level,
+         "--level", g_record_options.level,
          "order: calls and their order; digest: also hashes and statistics of tensors; full: "
          "also their bytes")
       ->check(CLI::IsMember({"order", "digest", "full"}))
       ->capture_default_str();
-  app.add_flag("--single", g_options.single,
+  app.add_flag("--single", g_record_options.single,
                "Record the command itself, whether it makes a communicator or not: as rank 0 of 1 "
                "(a wrapper that execs on hands this over to what it starts)");
-  app.add_flag("--loopback", g_options.loopback,
+  app.add_flag("--loopback", g_record_options.loopback,
                "Start the ranks here, with NCCL in host memory instead of the real one");
-  app.add_flag("--fill-memory", g_options.fill_memory,
+  app.add_flag("--fill-memory", g_record_options.fill_memory,
                "What the program allocates with the C library's malloc begins as zeros (by "
                "GLIBC_TUNABLES), also in a replay: for programs that read memory which they have "
                "not written, and diverge by that");
-  app.add_option("-n,--ranks", g_options.ranks, "With --loopback: number of ranks")
+  app.add_option("-n,--ranks", g_record_options.ranks, "With --loopback: number of ranks")
       ->check(CLI::Range(1, 4096));
-  app.add_option("--grace", g_options.grace,
+  app.add_option("--grace", g_record_options.grace,
                  "With --loopback: seconds that the other ranks have when one failed, before they "
                  "are terminated")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--buffer", g_options.buffer,
+  app.add_option("--buffer", g_record_options.buffer,
                  "Memory of each rank for payloads that are not written yet (bytes, or 256MB)")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 40))
       ->capture_default_str();
-  app.add_option("--delta-memory", g_options.delta_memory,
+  app.add_option("--delta-memory", g_record_options.delta_memory,
                  "Memory of each rank for the tensors of the step before, to keep only what has "
                  "changed in them (named tensors, the results of the same collective of each "
                  "step, and what checkpoints hold, where that is less); 0: keep each on its own")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40))
       ->capture_default_str();
-  app.add_option("--codec", g_options.codec,
+  app.add_option("--codec", g_record_options.codec,
                  "How the contents of tensors are compressed. small: as small as they get on the "
                  "way; fast: in two thirds of the processor time, without differences to the step "
                  "before, and up to a sixth larger")
       ->check(CLI::IsMember({"small", "fast"}))
       ->capture_default_str();
   app.add_option(
-         "--cuda-graphs", g_options.cuda_graphs,
+         "--cuda-graphs", g_record_options.cuda_graphs,
          "Calls that are captured into CUDA graphs. record: what they read and write at each "
          "launch, by nodes that are added to the program's graphs; leave: nothing is added, "
          "for graphs that cannot have host nodes (those that are launched from the device), "
@@ -169,18 +169,18 @@ void AddOptions(CLI::App& app) {
       ->check(CLI::IsMember({"record", "leave"}))
       ->capture_default_str();
   app.add_option(
-         "--device-digests", g_options.device_digests,
+         "--device-digests", g_record_options.device_digests,
          "Where digests of device buffers are made, if their bytes are not kept. device: by a "
          "kernel, so that they need not be copied; host: of copies, should the driver not take "
          "Deja's kernels. Hashes, counts and extremes are the same")
       ->check(CLI::IsMember({"device", "host"}))
       ->capture_default_str();
-  app.add_option("--on-pressure", g_options.on_pressure,
+  app.add_option("--on-pressure", g_record_options.on_pressure,
                  "When that memory is full: block the program until there is room, or drop-payload")
       ->check(CLI::IsMember({"block", "drop-payload"}))
       ->capture_default_str();
   app.add_option(
-         "--redundancy", g_options.redundancy,
+         "--redundancy", g_record_options.redundancy,
          "Of what several ranks of one machine are given, as the result of an all-reduce, so "
          "many of them keep a copy; 0: each keeps its own")
       ->check(CLI::Range(0, 1024))
@@ -188,7 +188,7 @@ void AddOptions(CLI::App& app) {
   AddWindowOptions(app);
   AddBackgroundOptions(app);
   app.add_option(
-         "--inputs", g_options.inputs,
+         "--inputs", g_record_options.inputs,
          "What to keep of the files that the program reads: off: nothing; digest: hashes of what "
          "it read, so that a replay notices a file that differs; full: also the bytes, so that a "
          "replay needs none of the files. Left out: /usr, /lib, /etc, /opt, /proc, /sys, /dev, "
@@ -196,25 +196,26 @@ void AddOptions(CLI::App& app) {
          "what the run writes")
       ->check(CLI::IsMember({"off", "digest", "full"}))
       ->capture_default_str();
-  app.add_option("--inputs-include", g_options.inputs_include,
+  app.add_option("--inputs-include", g_record_options.inputs_include,
                  "Files that are inputs although they would be left out: absolute paths with * "
                  "and ?, e.g. --inputs-include '/opt/data/*' (repeatable)")
       ->allow_extra_args(false);
-  app.add_option("--inputs-exclude", g_options.inputs_exclude,
+  app.add_option("--inputs-exclude", g_record_options.inputs_exclude,
                  "Files that are no inputs, whatever else is said, e.g. --inputs-exclude "
                  "'*/cache/*' (repeatable)")
       ->allow_extra_args(false);
-  app.add_option("--keep-env", g_options.keep_env,
+  app.add_option("--keep-env", g_record_options.keep_env,
                  "Store the values of these variables, options and headers even if they look like "
                  "a secret: names with * and ?, e.g. --keep-env 'HF_*' (repeatable)")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--mask", g_options.mask,
+  app.add_option("--mask", g_record_options.mask,
                  "Store a mask instead of these, too, as for what looks like a token, a key or a "
                  "password, e.g. --mask 'MY_*_ID' (repeatable)")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_flag("--force", g_options.force, "Replace the trace that --out names, if there is one");
+  app.add_flag("--force", g_record_options.force,
+               "Replace the trace that --out names, if there is one");
 }
 
 std::string DefaultOut(const std::string& program) {
@@ -235,8 +236,8 @@ int CheckUsage(const Context& context) {
     Diagnose("record needs a program: `deja record --loopback -n 4 -- ./train`");
     return kExitUsage;
   }
-  if (g_options.loopback != (g_options.ranks > 0)) {
-    Diagnose(g_options.loopback
+  if (g_record_options.loopback != (g_record_options.ranks > 0)) {
+    Diagnose(g_record_options.loopback
                  ? "--loopback needs -n: how many ranks to start"
                  : "-n starts ranks with --loopback only; without it give the job's own launcher, "
                    "as in `deja record -- torchrun --nproc-per-node 4 train.py`");
@@ -260,7 +261,7 @@ uint64_t TraceBytes(const std::string& directory) {
 }
 
 uint64_t DiskBudget(const std::string& directory) {
-  if (g_options.disk_budget != kAutomaticBudget) return g_options.disk_budget;
+  if (g_record_options.disk_budget != kAutomaticBudget) return g_record_options.disk_budget;
   std::error_code error;
   const fs::space_info space = fs::space(directory, error);
   return error ? 0 : std::max<uint64_t>(space.available / 4, kLeastBudget);
@@ -279,47 +280,48 @@ LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
                          WindowSweep* window) {
   LaunchOptions launch;
   launch.program = context.program;
-  launch.ranks = g_options.ranks;
-  launch.grace = std::chrono::milliseconds(static_cast<int64_t>(g_options.grace * 1000));
+  launch.ranks = g_record_options.ranks;
+  launch.grace = std::chrono::milliseconds(static_cast<int64_t>(g_record_options.grace * 1000));
   if (claim == nullptr) return launch;
   launch.preload = library;
   launch.python = python;
   launch.fixed_addresses = true;
-  if (g_options.single) launch.pid_variable = "DEJA_SINGLE";
+  if (g_record_options.single) launch.pid_variable = "DEJA_SINGLE";
   launch.environment = {
       {"DEJA_OUT", claim->directory()},
       {"DEJA_JOB_ID", claim->job_id()},
-      {"DEJA_LEVEL", g_options.level},
-      {"DEJA_BUFFER", std::to_string(g_options.buffer)},
-      {"DEJA_DELTA_MEMORY", std::to_string(g_options.delta_memory)},
-      {"DEJA_CODEC", g_options.codec},
-      {"DEJA_CUDA_GRAPHS", g_options.cuda_graphs},
-      {"DEJA_DEVICE_DIGESTS", g_options.device_digests},
-      {"DEJA_ON_PRESSURE", g_options.on_pressure},
-      {"DEJA_REDUNDANCY", std::to_string(g_options.redundancy)},
-      {"DEJA_KEEP_STEPS", std::to_string(g_options.keep_steps)},
-      {"DEJA_CHECKPOINT_EVERY", std::to_string(g_options.checkpoint_every)},
-      {"DEJA_KEEP_BYTES", std::to_string(g_options.keep_bytes)},
-      {"DEJA_KEEP_SECONDS", std::to_string(g_options.keep_seconds)},
+      {"DEJA_LEVEL", g_record_options.level},
+      {"DEJA_BUFFER", std::to_string(g_record_options.buffer)},
+      {"DEJA_DELTA_MEMORY", std::to_string(g_record_options.delta_memory)},
+      {"DEJA_CODEC", g_record_options.codec},
+      {"DEJA_CUDA_GRAPHS", g_record_options.cuda_graphs},
+      {"DEJA_DEVICE_DIGESTS", g_record_options.device_digests},
+      {"DEJA_ON_PRESSURE", g_record_options.on_pressure},
+      {"DEJA_REDUNDANCY", std::to_string(g_record_options.redundancy)},
+      {"DEJA_KEEP_STEPS", std::to_string(g_record_options.keep_steps)},
+      {"DEJA_CHECKPOINT_EVERY", std::to_string(g_record_options.checkpoint_every)},
+      {"DEJA_KEEP_BYTES", std::to_string(g_record_options.keep_bytes)},
+      {"DEJA_KEEP_SECONDS", std::to_string(g_record_options.keep_seconds)},
       {"DEJA_DISK_BUDGET", std::to_string(DiskBudget(claim->directory()))},
-      {"DEJA_HANG_AFTER", std::to_string(g_options.hang_after)},
-      {"DEJA_BACKGROUND_NICE", std::to_string(g_options.background_nice)},
-      {"DEJA_BACKGROUND_IDLE_IO", g_options.background_idle_io ? "1" : "0"},
-      {"DEJA_BACKGROUND_CPUS", g_options.background_cpus},
-      {"DEJA_INPUTS", g_options.inputs},
+      {"DEJA_HANG_AFTER", std::to_string(g_record_options.hang_after)},
+      {"DEJA_BACKGROUND_NICE", std::to_string(g_record_options.background_nice)},
+      {"DEJA_BACKGROUND_IDLE_IO", g_record_options.background_idle_io ? "1" : "0"},
+      {"DEJA_BACKGROUND_CPUS", g_record_options.background_cpus},
+      {"DEJA_INPUTS", g_record_options.inputs},
   };
-  if (!g_options.inputs_include.empty())
-    launch.environment.emplace_back("DEJA_INPUTS_INCLUDE",
-                                    fmt::format("{}", fmt::join(g_options.inputs_include, "\n")));
-  if (!g_options.inputs_exclude.empty())
-    launch.environment.emplace_back("DEJA_INPUTS_EXCLUDE",
-                                    fmt::format("{}", fmt::join(g_options.inputs_exclude, "\n")));
-  if (!g_options.keep_env.empty())
+  if (!g_record_options.inputs_include.empty())
+    launch.environment.emplace_back(
+        "DEJA_INPUTS_INCLUDE", fmt::format("{}", fmt::join(g_record_options.inputs_include, "\n")));
+  if (!g_record_options.inputs_exclude.empty())
+    launch.environment.emplace_back(
+        "DEJA_INPUTS_EXCLUDE", fmt::format("{}", fmt::join(g_record_options.inputs_exclude, "\n")));
+  if (!g_record_options.keep_env.empty())
     launch.environment.emplace_back("DEJA_KEEP_ENV",
-                                    fmt::format("{}", fmt::join(g_options.keep_env, ",")));
-  if (!g_options.mask.empty())
-    launch.environment.emplace_back("DEJA_MASK", fmt::format("{}", fmt::join(g_options.mask, ",")));
-  if (g_options.fill_memory)
+                                    fmt::format("{}", fmt::join(g_record_options.keep_env, ",")));
+  if (!g_record_options.mask.empty())
+    launch.environment.emplace_back("DEJA_MASK",
+                                    fmt::format("{}", fmt::join(g_record_options.mask, ",")));
+  if (g_record_options.fill_memory)
     launch.environment.emplace_back("GLIBC_TUNABLES", TunablesThatFillMemory());
   launch.on_trouble = [directory = claim->directory()](const std::string& what) {
     (void)format::LeaveMark(directory, what);  // a disk that refuses has nothing to keep it on
@@ -417,7 +419,7 @@ void Summarise(const std::string& trace, const std::vector<SweptRank>& ranks,
   std::string shown = ShownPath(trace);
   if (ranks.empty()) {
     Diagnose(
-        g_options.single
+        g_record_options.single
             ? "nothing was recorded: the command did not load Deja's library (is it statically "
               "linked, or set-user-id?)"
             : "nothing was recorded: no process of the job created an NCCL communicator, or a "
@@ -468,34 +470,35 @@ void Summarise(const std::string& trace, const std::vector<SweptRank>& ranks,
   if (lost > 0)
     Diagnose(fmt::format("{} events or payloads are missing; `deja verify {}` says which",
                          HumanCount(lost), shown));
-  const SweptRank* failed = g_options.level == "full" ? FirstToReplay(ranks) : nullptr;
+  const SweptRank* failed = g_record_options.level == "full" ? FirstToReplay(ranks) : nullptr;
   Diagnose(fmt::format("next: deja info {}", shown));
   if (failed != nullptr)
     Diagnose(fmt::format("      deja replay {} --rank {} --gdb", shown, failed->rank));
 }
 
-int Run(const Context& context) {
+int RunRecord(const Context& context) {
   if (int usage = CheckUsage(context); usage != kExitOk) return usage;
   auto library = FindLibrary("libdeja_record.so");
   if (!library) return FailWith(library.error());
   auto python = FindPythonDirectory();
   if (!python) return FailWith(python.error());
-  std::string out = g_options.out.empty() ? DefaultOut(context.program[0]) : g_options.out;
+  std::string out =
+      g_record_options.out.empty() ? DefaultOut(context.program[0]) : g_record_options.out;
   std::error_code error;
   out = fs::absolute(out, error).lexically_normal().string();
   while (out.size() > 1 && out.back() == '/') out.pop_back();
 
-  auto claim = TraceClaim::Make(out, g_options.force);
+  auto claim = TraceClaim::Make(out, g_record_options.force);
   if (!claim && claim.error().code != ErrorCode::kIo) return FailWith(claim.error());
   // The job comes first: a disk that refuses is no reason not to run it.
   if (!claim) Diagnose(fmt::format("the job is not recorded: {}", claim.error().message));
   std::optional<WindowSweep> window;
   if (claim)
-    window.emplace(claim->directory(), claim->job_id(), g_options.keep_steps,
-                   g_options.keep_seconds);
+    window.emplace(claim->directory(), claim->job_id(), g_record_options.keep_steps,
+                   g_record_options.keep_seconds);
   LaunchOptions launch = MakeLaunch(context, claim ? &*claim : nullptr, *library, *python,
                                     window ? &*window : nullptr);
-  if (g_options.loopback) {
+  if (g_record_options.loopback) {
     auto loopback = FindLoopbackDirectory();
     if (!loopback) return FailWith(loopback.error());
     launch.loopback_directory = *loopback;
@@ -509,7 +512,7 @@ int Run(const Context& context) {
   }
 
   bool is_last = claim->IsLast();
-  if (g_options.single && is_last) KeepLastImages(claim->directory());
+  if (g_record_options.single && is_last) KeepLastImages(claim->directory());
   std::vector<SweptRank> ranks = SweepTrace(claim->directory(), job.ends, is_last);
   SweptChildren children;
   if (is_last) {
@@ -547,8 +550,8 @@ const Command kRecordCommand = {
     "for "
     "signal N.\n",
     true,
-    AddOptions,
-    Run,
+    AddRecordOptions,
+    RunRecord,
 };
 
 }  // namespace deja::cli

@@ -12,23 +12,25 @@
 namespace deja::cli {
 namespace {
 
-struct Options {
+struct RecoverOptions {
   std::string trace;
 };
-Options g_options;
+RecoverOptions g_recover_options;
 
-void AddOptions(CLI::App& app) {
-  app.add_option("TRACE", g_options.trace, "A trace directory on the machine where its ranks ran")
+void AddRecoverOptions(CLI::App& app) {
+  app.add_option("TRACE", g_recover_options.trace,
+                 "A trace directory on the machine where its ranks ran")
       ->required();
 }
 
-int Run(const Context& context) {
-  auto trace = format::Trace::Open(g_options.trace);
+int RunRecover(const Context& context) {
+  auto trace = format::Trace::Open(g_recover_options.trace);
   if (!trace) return FailWith(trace.error());
-  if ((*trace)->directory() != g_options.trace && (*trace)->directory() + "/" != g_options.trace &&
-      g_options.trace.size() > 4 &&
-      g_options.trace.compare(g_options.trace.size() - 4, 4, ".zip") == 0) {
-    Diagnose(fmt::format("recovering {}: a bundle is complete as it is", g_options.trace));
+  if ((*trace)->directory() != g_recover_options.trace &&
+      (*trace)->directory() + "/" != g_recover_options.trace &&
+      g_recover_options.trace.size() > 4 &&
+      g_recover_options.trace.compare(g_recover_options.trace.size() - 4, 4, ".zip") == 0) {
+    Diagnose(fmt::format("recovering {}: a bundle is complete as it is", g_recover_options.trace));
     return kExitFailure;
   }
   int code = kExitOk;
@@ -80,8 +82,8 @@ const Command kRecoverCommand = {
     "trace that was\n"
     "not recovered; recovering makes it independent of the machine's shared memory.\n",
     false,
-    AddOptions,
-    Run,
+    AddRecoverOptions,
+    RunRecover,
 };
 
 }  // namespace deja::cli

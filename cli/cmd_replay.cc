@@ -38,7 +38,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct ReplayArguments {
   std::string trace;
   int rank = -1;
   int attempt = -1;
@@ -63,88 +63,90 @@ struct Options {
   std::vector<std::string> pass_env;
   std::vector<std::string> binaries;
 };
-Options g_options;
+ReplayArguments g_replay_options;
 
-void AddOptions(CLI::App& app) {
-  app.add_option("TRACE", g_options.trace, "A trace directory or a bundle")->required();
-  auto* rank = app.add_option("--rank", g_options.rank,
+void AddReplayOptions(CLI::App& app) {
+  app.add_option("TRACE", g_replay_options.trace, "A trace directory or a bundle")->required();
+  auto* rank = app.add_option("--rank", g_replay_options.rank,
                               "The rank to replay, alone; not needed if there is only one")
                    ->check(CLI::NonNegativeNumber);
-  auto* ranks = app.add_option("--ranks", g_options.ranks, "Ranks to replay side by side: A-B");
-  auto* all = app.add_flag("--all", g_options.all, "Replay all recorded ranks side by side");
+  auto* ranks =
+      app.add_option("--ranks", g_replay_options.ranks, "Ranks to replay side by side: A-B");
+  auto* all = app.add_flag("--all", g_replay_options.all, "Replay all recorded ranks side by side");
   rank->excludes(ranks)->excludes(all);
   ranks->excludes(all);
-  app.add_flag("--compute", g_options.compute,
+  app.add_flag("--compute", g_replay_options.compute,
                "Let the ranks compute their collectives among themselves, in the order of NCCL's "
                "ring, even if the trace has the results; they are compared with it");
   auto* devices =
       app.add_option(
-             "--devices", g_options.devices,
+             "--devices", g_replay_options.devices,
              "Use so many CUDA devices, in turn, for all that the recorded job had; the program "
              "sees one for each rank of its machine. Ranks whose memory does not fit on a device "
              "together take turns, if the driver (570 and later) can swap processes out")
           ->check(CLI::PositiveNumber);
   app.add_option(
-         "--turns", g_options.turns,
+         "--turns", g_replay_options.turns,
          "With --devices: so many ranks at most on a device as soon as others wait for them, "
          "instead of as many as fit")
       ->check(CLI::PositiveNumber)
       ->needs(devices);
-  app.add_option("--attempt", g_options.attempt,
+  app.add_option("--attempt", g_replay_options.attempt,
                  "Which run of a restarted rank; the last one if not given");
-  app.add_option("--from-step", g_options.from_step,
+  app.add_option("--from-step", g_replay_options.from_step,
                  "Start at the latest checkpoint at or before this step (deja record "
                  "--checkpoint-every) that all ranks have")
       ->check(CLI::NonNegativeNumber);
-  auto* step = app.add_option("--until-step", g_options.until.step,
+  auto* step = app.add_option("--until-step", g_replay_options.until.step,
                               "End where this step begins (with --gdb: stop there); unless "
                               "--from-step is given, start at the latest checkpoint before it");
-  auto* seq = app.add_option("--until-seq", g_options.until.seq,
+  auto* seq = app.add_option("--until-seq", g_replay_options.until.seq,
                              "The same for the operation with this number, before it is served")
                   ->check(CLI::PositiveNumber);
   step->excludes(seq);
   app.add_option(
-         "--comm", g_options.until.comm,
+         "--comm", g_replay_options.until.comm,
          "Communicator of --until-seq; the one that comes to that number first if not given")
       ->needs(seq);
-  app.add_option("--on-divergence", g_options.on_divergence,
+  app.add_option("--on-divergence", g_replay_options.on_divergence,
                  "stop: end at the first difference; warn: report it and go on")
       ->check(CLI::IsMember({"stop", "warn"}))
       ->capture_default_str();
-  app.add_option("--clock", g_options.clock,
+  app.add_option("--clock", g_replay_options.clock,
                  "served: all clocks are told as recorded; day: only the time of day; live: none")
       ->check(CLI::IsMember({"served", "day", "live"}))
       ->capture_default_str();
-  app.add_flag("--gdb", g_options.gdb, "Replay in gdb, with Deja's commands (deja help)");
-  app.add_option("--gdb-command", g_options.gdb_commands,
+  app.add_flag("--gdb", g_replay_options.gdb, "Replay in gdb, with Deja's commands (deja help)");
+  app.add_option("--gdb-command", g_replay_options.gdb_commands,
                  "With --gdb: run this command, and end after the last one (repeatable)")
       ->allow_extra_args(false);
-  app.add_option("--process-checkpoint", g_options.process_checkpoint,
+  app.add_option("--process-checkpoint", g_replay_options.process_checkpoint,
                  "Write an image of the whole process at the place of --until-step or --until-seq "
                  "into this new folder, by CRIU; says why if this machine cannot");
-  app.add_option("-o,--out", g_options.out,
+  app.add_option("-o,--out", g_replay_options.out,
                  "Leave a trace of what the replayed program does there, to be compared with the "
                  "recording: deja diff TRACE OUT, deja bisect TRACE OUT");
-  app.add_option("--scratch", g_options.scratch,
+  app.add_option("--scratch", g_replay_options.scratch,
                  "Empty folder for what the program writes; a temporary one if not given");
-  app.add_flag("--keep-scratch", g_options.keep_scratch, "Do not remove that folder at the end");
-  app.add_flag("--allow-writes", g_options.allow_writes,
+  app.add_flag("--keep-scratch", g_replay_options.keep_scratch,
+               "Do not remove that folder at the end");
+  app.add_flag("--allow-writes", g_replay_options.allow_writes,
                "Let the program change files where they are, instead of copies in the scratch "
                "folder: it may overwrite what the recorded job left, checkpoints too");
-  app.add_flag("--allow-network", g_options.allow_network,
+  app.add_flag("--allow-network", g_replay_options.allow_network,
                "Let the program make connections that the trace does not serve");
-  app.add_option("--pass-env", g_options.pass_env,
+  app.add_option("--pass-env", g_replay_options.pass_env,
                  "Give the program this environment's value of a variable that is masked in the "
                  "trace, e.g. --pass-env HF_TOKEN (repeatable)")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_flag("--force", g_options.force, "Replay a program with another build id");
-  app.add_option("--binaries", g_options.binaries,
+  app.add_flag("--force", g_replay_options.force, "Replay a program with another build id");
+  app.add_option("--binaries", g_replay_options.binaries,
                  "Folders with the program's binaries, for names in stacks");
 }
 
 // "A-B" or "A".
-Result<std::pair<uint32_t, uint32_t>> ParseRange(const std::string& text) {
+Result<std::pair<uint32_t, uint32_t>> ParseRankRange(const std::string& text) {
   uint32_t first = 0;
   uint32_t last = 0;
   const char* end = text.data() + text.size();
@@ -165,15 +167,16 @@ Result<std::pair<uint32_t, uint32_t>> ParseRange(const std::string& text) {
 Result<std::vector<uint32_t>> ChosenRanks(const format::Trace& trace) {
   std::set<uint32_t> there;
   for (const format::RankFolder& folder : trace.ranks()) there.insert(folder.rank);
-  if (g_options.all) return std::vector<uint32_t>(there.begin(), there.end());
-  if (g_options.rank >= 0) return std::vector<uint32_t>{static_cast<uint32_t>(g_options.rank)};
-  if (g_options.ranks.empty() && there.size() <= 1)
+  if (g_replay_options.all) return std::vector<uint32_t>(there.begin(), there.end());
+  if (g_replay_options.rank >= 0)
+    return std::vector<uint32_t>{static_cast<uint32_t>(g_replay_options.rank)};
+  if (g_replay_options.ranks.empty() && there.size() <= 1)
     return std::vector<uint32_t>(there.begin(), there.end());
-  if (g_options.ranks.empty())
+  if (g_replay_options.ranks.empty())
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{} has {} ranks: say what to replay: --rank R, --ranks A-B or --all",
                             trace.path(), there.size()));
-  DEJA_ASSIGN_OR_RETURN(const auto range, ParseRange(g_options.ranks));
+  DEJA_ASSIGN_OR_RETURN(const auto range, ParseRankRange(g_replay_options.ranks));
   std::vector<uint32_t> chosen;
   for (uint32_t rank : there)
     if (rank >= range.first && rank <= range.second) chosen.push_back(rank);
@@ -192,10 +195,11 @@ Result<std::string> PrepareFold(format::Trace& trace, const std::vector<uint32_t
                                 const std::string& scratch) {
   std::vector<const format::RankReader*> readers;
   for (const uint32_t rank : ranks) {
-    DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(rank, g_options.attempt));
+    DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader,
+                          trace.Rank(rank, g_replay_options.attempt));
     readers.push_back(reader);
   }
-  DEJA_ASSIGN_OR_RETURN(const FoldPlan plan, PlanFold(readers, g_options.compute));
+  DEJA_ASSIGN_OR_RETURN(const FoldPlan plan, PlanFold(readers, g_replay_options.compute));
   if (!plan.computes()) return std::string();
   return MakeMeetingFolder(plan, scratch);
 }
@@ -203,7 +207,7 @@ Result<std::string> PrepareFold(format::Trace& trace, const std::vector<uint32_t
 // Of the machine of each of `ranks`; nothing where nobody wants to know.
 Result<std::vector<uint32_t>> CountDevices(format::Trace& trace,
                                            const std::vector<uint32_t>& ranks) {
-  if (g_options.devices == 0) return std::vector<uint32_t>();
+  if (g_replay_options.devices == 0) return std::vector<uint32_t>();
   std::map<uint32_t, const format::RankReader*> job;
   for (const format::RankFolder& folder : trace.ranks()) {
     DEJA_ASSIGN_OR_RETURN(job[folder.rank], trace.Rank(folder.rank));
@@ -219,7 +223,7 @@ Result<std::vector<uint32_t>> CountDevices(format::Trace& trace,
 
 // The library in a child of the rank finds the child's recording by this list.
 Status ListChildren(format::Trace& trace, uint32_t rank, const std::string& scratch) {
-  DEJA_ASSIGN_OR_RETURN(const auto children, trace.Children(rank, g_options.attempt));
+  DEJA_ASSIGN_OR_RETURN(const auto children, trace.Children(rank, g_replay_options.attempt));
   std::ofstream out(scratch + "/children");
   std::error_code error;
   for (const format::ChildFolder& child : children)
@@ -243,8 +247,8 @@ std::vector<PeerStory> ReadPeers(format::Trace& trace) {
 Result<std::string> FolderOf(const format::Trace& trace, uint32_t rank) {
   const format::RankFolder* found = nullptr;
   for (const format::RankFolder& folder : trace.ranks())
-    if (folder.rank == rank &&
-        (g_options.attempt < 0 || folder.attempt == static_cast<uint32_t>(g_options.attempt)))
+    if (folder.rank == rank && (g_replay_options.attempt < 0 ||
+                                folder.attempt == static_cast<uint32_t>(g_replay_options.attempt)))
       found = &folder;
   if (found == nullptr)
     return Fail(ErrorCode::kNotFound, fmt::format("rank {} is not there", rank));
@@ -282,7 +286,7 @@ void LookForDevice(const ReplayTarget& target, ReplayVerdict& verdict) {
 
 int Report(format::Trace& trace, const std::vector<Replayed>& replays, const Context& context) {
   Symbolizer symbolizer;
-  for (const std::string& directory : g_options.binaries) symbolizer.AddDirectory(directory);
+  for (const std::string& directory : g_replay_options.binaries) symbolizer.AddDirectory(directory);
   for (const Replayed& replay : replays)
     symbolizer.AddDirectory(fs::path(replay.target.executable).parent_path().string());
   const std::vector<PeerStory> peers = ReadPeers(trace);
@@ -314,10 +318,11 @@ int Report(format::Trace& trace, const std::vector<Replayed>& replays, const Con
 Result<std::vector<ReplayUntil>> FindEnds(format::Trace& trace,
                                           const std::vector<uint32_t>& ranks) {
   std::vector<ReplayUntil> ends;
-  if (!g_options.until.any()) return ends;
+  if (!g_replay_options.until.any()) return ends;
   for (const uint32_t rank : ranks) {
-    DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(rank, g_options.attempt));
-    DEJA_ASSIGN_OR_RETURN(ReplayUntil end, FindUntil(*reader, g_options.until));
+    DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader,
+                          trace.Rank(rank, g_replay_options.attempt));
+    DEJA_ASSIGN_OR_RETURN(ReplayUntil end, FindUntil(*reader, g_replay_options.until));
     ends.push_back(std::move(end));
   }
   return ends;
@@ -327,8 +332,8 @@ Result<std::vector<ReplayUntil>> FindEnds(format::Trace& trace,
 Result<SoundStart> ChooseStart(format::Trace& trace, const std::vector<uint32_t>& ranks,
                                const std::vector<ReplayUntil>& ends) {
   std::optional<uint64_t> step;
-  if (g_options.from_step >= 0)
-    step = static_cast<uint64_t>(g_options.from_step);
+  if (g_replay_options.from_step >= 0)
+    step = static_cast<uint64_t>(g_replay_options.from_step);
   else if (!ends.empty())
     step = std::min_element(ends.begin(), ends.end(), [](const auto& a, const auto& b) {
              return a.from_step < b.from_step;
@@ -336,11 +341,11 @@ Result<SoundStart> ChooseStart(format::Trace& trace, const std::vector<uint32_t>
   if (!step) return SoundStart();
   std::string why;
   DEJA_ASSIGN_OR_RETURN(SoundStart found,
-                        FindSoundStart(trace, *step, ranks, g_options.attempt, why));
+                        FindSoundStart(trace, *step, ranks, g_replay_options.attempt, why));
   for (const DamagedCheckpoint& damaged : found.damaged) Diagnose(damaged.Text());
   if (found.start)
     Diagnose(fmt::format("from the checkpoint at step {}", found.start->step));
-  else if (g_options.from_step >= 0)
+  else if (g_replay_options.from_step >= 0)
     Diagnose(fmt::format("from the start: {}", why));
   return found;
 }
@@ -350,11 +355,11 @@ Status CheckStart(format::Trace& trace, const std::vector<uint32_t>& ranks,
                   const std::vector<ReplayUntil>& ends) {
   for (size_t i = 0; i < ranks.size(); ++i) {
     DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader,
-                          trace.Rank(ranks[i], g_options.attempt));
+                          trace.Rank(ranks[i], g_replay_options.attempt));
     const auto missing = FindLeftOutStart(*reader);
     const bool ends_before = missing && !ends.empty() && ends[i].time_ns <= missing->time_ns;
     if (missing && !ends_before)
-      return tl::unexpected(CannotStart(trace, ranks[i], g_options.attempt, *missing));
+      return tl::unexpected(CannotStart(trace, ranks[i], g_replay_options.attempt, *missing));
   }
   return {};
 }
@@ -382,18 +387,19 @@ bool FinishTrace(TraceClaim& claim, const std::vector<Replayed>& replays) {
 int DebugReplay(format::Trace& trace, const ReplayTarget& target, const std::string& first,
                 const SoundStart& start) {
   for (const std::string& note : target.notes) Diagnose(note);
-  if (Status written = WriteGdbSession(trace, g_options.attempt, target, start.damaged); !written)
+  if (Status written = WriteGdbSession(trace, g_replay_options.attempt, target, start.damaged);
+      !written)
     return FailWith(written.error());
-  auto code = RunGdb(target, first, g_options.gdb_commands);
+  auto code = RunGdb(target, first, g_replay_options.gdb_commands);
   return code ? *code : FailWith(code.error());
 }
 
 // Nothing: no trace of the replay is wanted.
 Result<std::optional<TraceClaim>> ClaimOut() {
   std::optional<TraceClaim> none;
-  if (g_options.out.empty()) return none;
+  if (g_replay_options.out.empty()) return none;
   std::error_code error;
-  std::string out = fs::absolute(g_options.out, error).lexically_normal().string();
+  std::string out = fs::absolute(g_replay_options.out, error).lexically_normal().string();
   while (out.size() > 1 && out.back() == '/') out.pop_back();
   if (fs::exists(out, error))
     return Fail(ErrorCode::kInvalidArgument,
@@ -406,7 +412,7 @@ void AddOut(const TraceClaim& claim, std::vector<std::string>& environment) {
   std::error_code error;
   environment.push_back("DEJA_OUT=" + claim.directory());
   environment.push_back("DEJA_JOB_ID=" + claim.job_id());
-  environment.push_back("DEJA_RECORDING=" + fs::absolute(g_options.trace, error).string());
+  environment.push_back("DEJA_RECORDING=" + fs::absolute(g_replay_options.trace, error).string());
 }
 
 int Usage(const std::string& message) {
@@ -418,9 +424,10 @@ int Usage(const std::string& message) {
 std::string ProcessCheckpointMistake(const std::vector<uint32_t>& ranks) {
   const std::string option = "--process-checkpoint ";
   if (ranks.size() > 1) return option + "needs --rank: it is of one process";
-  if (!g_options.until.any()) return option + "needs --until-step or --until-seq: the place";
-  if (g_options.gdb) return option + "needs a replay without --gdb: criu refuses traced processes";
-  if (!g_options.out.empty()) return option + "needs a replay without --out";
+  if (!g_replay_options.until.any()) return option + "needs --until-step or --until-seq: the place";
+  if (g_replay_options.gdb)
+    return option + "needs a replay without --gdb: criu refuses traced processes";
+  if (!g_replay_options.out.empty()) return option + "needs a replay without --out";
   return {};
 }
 
@@ -428,14 +435,14 @@ std::string ProcessCheckpointMistake(const std::vector<uint32_t>& ranks) {
 Status PrepareProcessCheckpoint() {
   DEJA_RETURN_IF_ERROR(CheckProcessCheckpoints());
   std::error_code error;
-  std::string& folder = g_options.process_checkpoint;
+  std::string& folder = g_replay_options.process_checkpoint;
   folder = fs::absolute(folder, error).lexically_normal().string();
   if (fs::exists(folder, error) && !fs::is_empty(folder, error))
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{} is not empty; give another --process-checkpoint", folder));
   fs::create_directories(folder + "/images", error);
   if (error) return FailErrno("making " + folder + "/images", error.value());
-  if (g_options.scratch.empty()) g_options.scratch = folder + "/scratch";
+  if (g_replay_options.scratch.empty()) g_replay_options.scratch = folder + "/scratch";
   return {};
 }
 
@@ -445,29 +452,30 @@ int MakeProcessCheckpoint(const ReplayTarget& target, const ReplayOptions& optio
   if (!pid) return FailWith(pid.error());
   auto place = WaitUntilHeld(*pid, target.scratch);
   if (!place) return FailWith(place.error());
-  const std::string images = g_options.process_checkpoint + "/images";
+  const std::string images = g_replay_options.process_checkpoint + "/images";
   if (Status dumped = DumpProcess(*pid, images); !dumped) return FailWith(dumped.error());
   PrintLine(fmt::format("rank {}: process {} at {} is in {}", target.rank, *pid, *place, images));
   Diagnose(RestoreText(*pid, images, target.scratch));
   return kExitOk;
 }
 
-int Run(const Context& context) {
-  if (!g_options.gdb_commands.empty()) g_options.gdb = true;
-  auto trace = format::Trace::Open(g_options.trace);
+int RunReplay(const Context& context) {
+  if (!g_replay_options.gdb_commands.empty()) g_replay_options.gdb = true;
+  auto trace = format::Trace::Open(g_replay_options.trace);
   if (!trace) return FailWith(trace.error());
   auto ranks = ChosenRanks(**trace);
   if (!ranks) {
     Diagnose(ranks.error().message);
     return kExitUsage;
   }
-  if (g_options.gdb && ranks->size() > 1) return Usage("--gdb needs --rank: it shows one program");
-  if (g_options.gdb && !g_options.out.empty())
+  if (g_replay_options.gdb && ranks->size() > 1)
+    return Usage("--gdb needs --rank: it shows one program");
+  if (g_replay_options.gdb && !g_replay_options.out.empty())
     return Usage(
         "--out needs a replay without --gdb: in gdb a program goes back and forth, and a trace "
         "would "
         "hold what it did there as if it had happened; replay it without --gdb for the trace");
-  const bool checkpoints_process = !g_options.process_checkpoint.empty();
+  const bool checkpoints_process = !g_replay_options.process_checkpoint.empty();
   if (checkpoints_process) {
     if (const std::string why = ProcessCheckpointMistake(*ranks); !why.empty()) return Usage(why);
     if (Status able = PrepareProcessCheckpoint(); !able) return FailWith(able.error());
@@ -475,17 +483,18 @@ int Run(const Context& context) {
   auto claim = ClaimOut();
   if (!claim) return FailWith(claim.error());
   ScratchFolder scratch;
-  if (Status opened = scratch.Open(g_options.scratch, g_options.keep_scratch); !opened)
+  if (Status opened = scratch.Open(g_replay_options.scratch, g_replay_options.keep_scratch);
+      !opened)
     return FailWith(opened.error());
 
   ReplayOptions options;
   options.program = context.program;
-  options.force = g_options.force;
-  options.allow_writes = g_options.allow_writes;
-  options.allow_network = g_options.allow_network;
-  options.pass_env = g_options.pass_env;
-  options.warn_on_divergence = g_options.on_divergence == "warn";
-  options.clock = g_options.clock;
+  options.force = g_replay_options.force;
+  options.allow_writes = g_replay_options.allow_writes;
+  options.allow_network = g_replay_options.allow_network;
+  options.pass_env = g_replay_options.pass_env;
+  options.warn_on_divergence = g_replay_options.on_divergence == "warn";
+  options.clock = g_replay_options.clock;
   options.program_output_to_stderr = context.json;
   options.quiet_stdin = ranks->size() > 1 || checkpoints_process;
   auto ends = FindEnds(**trace, *ranks);
@@ -500,15 +509,15 @@ int Run(const Context& context) {
   auto devices = CountDevices(**trace, *ranks);
   if (!devices) return FailWith(devices.error());
   std::optional<SharedArea> shared;
-  if ((g_options.devices != 0 || !options.fold.empty()) && ranks->size() > 1) {
+  if ((g_replay_options.devices != 0 || !options.fold.empty()) && ranks->size() > 1) {
     auto area = TurnArea::Create(scratch.TurnFile(), static_cast<uint32_t>(ranks->size()));
     if (!area) return FailWith(area.error());
-    area->schedules().store(g_options.devices != 0 ? 1 : 0);
-    shared = SharedArea{*area, g_options.devices != 0, g_options.turns};
+    area->schedules().store(g_replay_options.devices != 0 ? 1 : 0);
+    shared = SharedArea{*area, g_replay_options.devices != 0, g_replay_options.turns};
   }
   std::vector<Replayed> replays;
   for (uint32_t rank : *ranks) {
-    auto reader = (*trace)->Rank(rank, g_options.attempt);
+    auto reader = (*trace)->Rank(rank, g_replay_options.attempt);
     if (!reader) return FailWith(reader.error());
     auto folder = FolderOf(**trace, rank);
     if (!folder) return FailWith(folder.error());
@@ -517,17 +526,17 @@ int Run(const Context& context) {
     if (Status listed = ListChildren(**trace, rank, *own); !listed) return FailWith(listed.error());
     auto target = PrepareReplay(**reader, *folder, *own, options);
     if (!target) return FailWith(target.error());
-    if (std::error_code error; fs::is_regular_file(g_options.trace, error))
-      target->environment.push_back("DEJA_REPLAY_NAME=" + g_options.trace);
+    if (std::error_code error; fs::is_regular_file(g_replay_options.trace, error))
+      target->environment.push_back("DEJA_REPLAY_NAME=" + g_replay_options.trace);
     if (start->start)
       target->environment.push_back(
           fmt::format("DEJA_FROM_CHECKPOINT={}", start->start->numbers.at(rank)));
-    if (!ends->empty() && !g_options.gdb)
+    if (!ends->empty() && !g_replay_options.gdb)
       for (std::string& variable : (*ends)[replays.size()].environment)
         target->environment.push_back(std::move(variable));
     if (checkpoints_process) target->environment.emplace_back("DEJA_HOLD=1");
-    if (g_options.devices != 0)
-      UseDevices(g_options.devices, (*devices)[replays.size()], target->environment);
+    if (g_replay_options.devices != 0)
+      UseDevices(g_replay_options.devices, (*devices)[replays.size()], target->environment);
     if (shared)
       target->environment.push_back(
           fmt::format("DEJA_TURNS={}:{}", replays.size(), scratch.TurnFile()));
@@ -539,8 +548,8 @@ int Run(const Context& context) {
   }
   if (replays.empty())
     return FailWith({ErrorCode::kNotFound,
-                     fmt::format("replaying {}: there is no rank in it", g_options.trace)});
-  if (g_options.gdb)
+                     fmt::format("replaying {}: there is no rank in it", g_replay_options.trace)});
+  if (g_replay_options.gdb)
     return DebugReplay(**trace, replays[0].target, ends->empty() ? "" : ends->front().gdb_command,
                        *start);
   if (checkpoints_process) return MakeProcessCheckpoint(replays[0].target, options);
@@ -552,7 +561,8 @@ int Run(const Context& context) {
   WaitForReplays(replays, !options.fold.empty(), shared);
   const bool left_trace = *claim && FinishTrace(**claim, replays);
   const int code = Report(**trace, replays, context);
-  if (left_trace) Diagnose(fmt::format("next: deja diff {} {}", g_options.trace, g_options.out));
+  if (left_trace)
+    Diagnose(fmt::format("next: deja diff {} {}", g_replay_options.trace, g_replay_options.out));
   return code;
 }
 
@@ -578,8 +588,8 @@ const Command kReplayCommand = {
     "  deja replay single.deja                the only rank of a trace\n"
     "  deja replay run.deja.zip --rank 2 -- build/train    the program is somewhere else\n",
     true,
-    AddOptions,
-    Run,
+    AddReplayOptions,
+    RunReplay,
 };
 
 }  // namespace deja::cli

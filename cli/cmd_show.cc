@@ -18,7 +18,7 @@
 namespace deja::cli {
 namespace {
 
-struct Options {
+struct ShowOptions {
   std::string trace;
   uint32_t rank = 0;
   int attempt = -1;
@@ -35,7 +35,7 @@ struct Options {
   bool all = false;
   std::vector<std::string> binaries;
 };
-Options g_options;
+ShowOptions g_show_options;
 
 struct Filter {
   std::set<std::string> kinds;
@@ -45,16 +45,16 @@ struct Filter {
 
   static Result<Filter> Make() {
     Filter filter;
-    filter.kinds.insert(g_options.kinds.begin(), g_options.kinds.end());
-    filter.calls.insert(g_options.calls.begin(), g_options.calls.end());
+    filter.kinds.insert(g_show_options.kinds.begin(), g_show_options.kinds.end());
+    filter.calls.insert(g_show_options.calls.begin(), g_show_options.calls.end());
     std::string known = ", " + KindNames() + ",";
     for (const std::string& kind : filter.kinds)
       if (known.find(", " + kind + ",") == std::string::npos)
         return Fail(
             ErrorCode::kInvalidArgument,
             fmt::format("--kind {}: there is no such kind; the kinds are {}", kind, KindNames()));
-    DEJA_ASSIGN_OR_RETURN(filter.seq, ParseRange("--seq", g_options.seq));
-    DEJA_ASSIGN_OR_RETURN(filter.step, ParseRange("--step", g_options.step));
+    DEJA_ASSIGN_OR_RETURN(filter.seq, ParseRange("--seq", g_show_options.seq));
+    DEJA_ASSIGN_OR_RETURN(filter.step, ParseRange("--step", g_show_options.step));
     return filter;
   }
 
@@ -62,26 +62,26 @@ struct Filter {
                            std::optional<uint64_t> now) const {
     std::string kind = KindName(event);
     // Definitions are noise in a listing of what happened; --all or naming the kind brings them.
-    if (kinds.empty() && !g_options.all &&
+    if (kinds.empty() && !g_show_options.all &&
         (kind == "module" || kind == "stack" || kind == "handle"))
       return false;
     if (!kinds.empty() && kinds.count(kind) == 0) return false;
-    if (!g_options.thread.empty() && story.ThreadName(event.thread) != g_options.thread)
+    if (!g_show_options.thread.empty() && story.ThreadName(event.thread) != g_show_options.thread)
       return false;
-    if (!g_options.step.empty() && (!now || !step.Holds(*now))) return false;
+    if (!g_show_options.step.empty() && (!now || !step.Holds(*now))) return false;
     if (!calls.empty() && !IsWantedCall(event, story)) return false;
     return IsOnWantedComm(event);
   }
 
   // Whether the batch may hold events that are wanted. `now`: the step in which it begins.
   [[nodiscard]] bool MayBeIn(const format::BatchInfo& batch, std::optional<uint64_t> now) const {
-    if (!g_options.step.empty() && !(now && step.Holds(*now)) &&
+    if (!g_show_options.step.empty() && !(now && step.Holds(*now)) &&
         std::none_of(batch.steps.begin(), batch.steps.end(),
                      [&](uint64_t begun) { return step.Holds(begun); }))
       return false;
-    if (g_options.seq.empty()) return true;
+    if (g_show_options.seq.empty()) return true;
     return std::any_of(batch.comms.begin(), batch.comms.end(), [&](const auto& range) {
-      return (g_options.comm < 0 || range.comm == g_options.comm + 1) &&
+      return (g_show_options.comm < 0 || range.comm == g_show_options.comm + 1) &&
              range.first_seq <= seq.to && seq.from <= range.last_seq;
     });
   }
@@ -111,7 +111,7 @@ struct Filter {
   }
 
   [[nodiscard]] bool IsOnWantedComm(const format::Event& event) const {
-    if (g_options.comm < 0 && g_options.seq.empty()) return true;
+    if (g_show_options.comm < 0 && g_show_options.seq.empty()) return true;
     uint32_t comm = 0;
     uint64_t comm_seq = 0;
     if (const auto* enter = event.As<format::CallEnter>()) {
@@ -126,8 +126,8 @@ struct Filter {
     } else if (const auto* created = event.As<format::CommCreated>()) {
       comm = created->comm;
     }
-    if (comm == 0 || (g_options.comm >= 0 && comm - 1 != g_options.comm)) return false;
-    return g_options.seq.empty() || (comm_seq != 0 && seq.Holds(comm_seq));
+    if (comm == 0 || (g_show_options.comm >= 0 && comm - 1 != g_show_options.comm)) return false;
+    return g_show_options.seq.empty() || (comm_seq != 0 && seq.Holds(comm_seq));
   }
 };
 
@@ -135,20 +135,23 @@ class Lister {
  public:
   Lister(const RankStory& story, uint64_t start_ns, bool json)
       : story_(story), start_ns_(start_ns), json_(json) {
-    for (const std::string& directory : g_options.binaries) symbolizer_.AddDirectory(directory);
+    for (const std::string& directory : g_show_options.binaries)
+      symbolizer_.AddDirectory(directory);
   }
 
   void Add(const format::Event& event) {
     std::string text = Render(event);
-    if (g_options.last == 0) {
+    if (g_show_options.last == 0) {
       PrintLine(text);
       ++printed_;
       return;
     }
     kept_.push_back(std::move(text));
-    if (kept_.size() > g_options.last) kept_.pop_front();
+    if (kept_.size() > g_show_options.last) kept_.pop_front();
   }
-  [[nodiscard]] bool Full() const { return g_options.first != 0 && printed_ >= g_options.first; }
+  [[nodiscard]] bool Full() const {
+    return g_show_options.first != 0 && printed_ >= g_show_options.first;
+  }
   [[nodiscard]] size_t kept() const { return kept_.size(); }
   void Finish() {
     for (const std::string& text : kept_) PrintLine(text);
@@ -157,7 +160,7 @@ class Lister {
  private:
   std::string Render(const format::Event& event) {
     std::vector<SourceFrame> frames;
-    if (g_options.stacks) frames = Frames(event);
+    if (g_show_options.stacks) frames = Frames(event);
     if (json_) {
       nlohmann::json json = EventToJson(event, story_);
       for (const SourceFrame& f : frames)
@@ -217,46 +220,48 @@ void List(const format::RankReader& reader, size_t from, const Filter& filter,
   }
 }
 
-void AddOptions(CLI::App& app) {
-  app.add_option("TRACE", g_options.trace, "A trace directory or a bundle")->required();
-  app.add_option("--rank", g_options.rank, "The rank (default 0)");
-  app.add_option("--attempt", g_options.attempt,
+void AddShowOptions(CLI::App& app) {
+  app.add_option("TRACE", g_show_options.trace, "A trace directory or a bundle")->required();
+  app.add_option("--rank", g_show_options.rank, "The rank (default 0)");
+  app.add_option("--attempt", g_show_options.attempt,
                  "Which process of that rank, if it was restarted (default: the last)");
-  app.add_option("--child", g_options.child,
+  app.add_option("--child", g_show_options.child,
                  "A process that the rank has made, as `deja info` names it, e.g. 0/1");
-  app.add_option("--kind", g_options.kinds, "Only events of these kinds, e.g. enter,step,crash")
+  app.add_option("--kind", g_show_options.kinds,
+                 "Only events of these kinds, e.g. enter,step,crash")
       ->delimiter(',');
-  app.add_option("--call", g_options.calls, "Only these calls, e.g. AllReduce,getrandom")
+  app.add_option("--call", g_show_options.calls, "Only these calls, e.g. AllReduce,getrandom")
       ->delimiter(',');
-  app.add_option("--thread", g_options.thread, "Only this thread, e.g. 0.1");
-  app.add_option("--comm", g_options.comm, "Only this communicator");
-  app.add_option("--seq", g_options.seq,
+  app.add_option("--thread", g_show_options.thread, "Only this thread, e.g. 0.1");
+  app.add_option("--comm", g_show_options.comm, "Only this communicator");
+  app.add_option("--seq", g_show_options.seq,
                  "Only these operations of a communicator: A, A-B, A- or -B");
-  app.add_option("--step", g_options.step, "Only these steps: A, A-B, A- or -B");
-  auto* first = app.add_option("--first", g_options.first, "At most so many events");
-  app.add_option("--last", g_options.last, "Only the last so many events")->excludes(first);
-  app.add_flag("--stacks", g_options.stacks, "With the call stacks");
-  app.add_flag("--all", g_options.all, "Also what only defines modules, stacks and handles");
-  app.add_option("--binaries", g_options.binaries,
+  app.add_option("--step", g_show_options.step, "Only these steps: A, A-B, A- or -B");
+  auto* first = app.add_option("--first", g_show_options.first, "At most so many events");
+  app.add_option("--last", g_show_options.last, "Only the last so many events")->excludes(first);
+  app.add_flag("--stacks", g_show_options.stacks, "With the call stacks");
+  app.add_flag("--all", g_show_options.all, "Also what only defines modules, stacks and handles");
+  app.add_option("--binaries", g_show_options.binaries,
                  "Folders with the program's binaries, if not where they ran");
 }
 
-int Run(const Context& context) {
+int RunShow(const Context& context) {
   auto filter = Filter::Make();
   if (!filter) {
     Diagnose(filter.error().message);
     return kExitUsage;
   }
-  auto trace = format::Trace::Open(g_options.trace);
+  auto trace = format::Trace::Open(g_show_options.trace);
   if (!trace) return FailWith(trace.error());
-  auto reader = g_options.child.empty()
-                    ? (*trace)->Rank(g_options.rank, g_options.attempt)
-                    : (*trace)->Child(g_options.rank, g_options.child, g_options.attempt);
+  auto reader =
+      g_show_options.child.empty()
+          ? (*trace)->Rank(g_show_options.rank, g_show_options.attempt)
+          : (*trace)->Child(g_show_options.rank, g_show_options.child, g_show_options.attempt);
   if (!reader) return FailWith(reader.error());
   const format::RankReader& rank = **reader;
   RankStory story = ReadRankStory(rank);
   size_t batches = rank.batches().size();
-  if (g_options.last == 0) {
+  if (g_show_options.last == 0) {
     Lister lister(story, rank.header().start_mono_ns, context.json);
     List(rank, 0, *filter, story, lister);
   } else {
@@ -266,13 +271,13 @@ int Run(const Context& context) {
       size_t from = count >= batches ? 0 : batches - count;
       Lister lister(story, rank.header().start_mono_ns, context.json);
       List(rank, from, *filter, story, lister);
-      if (lister.kept() < g_options.last && from != 0) continue;
+      if (lister.kept() < g_show_options.last && from != 0) continue;
       lister.Finish();
       break;
     }
   }
   if (rank.end().state == format::EndState::kCorrupt) {
-    Diagnose(fmt::format("rank {}: part of the recording is damaged: {}", g_options.rank,
+    Diagnose(fmt::format("rank {}: part of the recording is damaged: {}", g_show_options.rank,
                          rank.end().detail));
     return kExitDataLoss;
   }
@@ -291,8 +296,8 @@ const Command kShowCommand = {
     "  deja show run.deja --rank 0 --child 0/3+1                  what its third child did\n"
     "  deja show run.deja --rank 0 --step 17 --json               one JSON object a line\n",
     false,
-    AddOptions,
-    Run,
+    AddShowOptions,
+    RunShow,
 };
 
 }  // namespace deja::cli

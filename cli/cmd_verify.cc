@@ -12,23 +12,24 @@
 namespace deja::cli {
 namespace {
 
-struct Options {
+struct VerifyOptions {
   std::string trace;
   std::optional<uint64_t> checkpoint;
   int rank = -1;
   int attempt = -1;
 };
-Options g_options;
+VerifyOptions g_verify_options;
 
-void AddOptions(CLI::App& app) {
-  app.add_option("TRACE", g_options.trace, "A trace directory or a bundle")->required();
+void AddVerifyOptions(CLI::App& app) {
+  app.add_option("TRACE", g_verify_options.trace, "A trace directory or a bundle")->required();
   auto* checkpoint =
-      app.add_option("--checkpoint", g_options.checkpoint,
+      app.add_option("--checkpoint", g_verify_options.checkpoint,
                      "Only the bytes of the checkpoint at this step: can a replay start there?");
-  app.add_option("--rank", g_options.rank, "With --checkpoint: of this rank (default: of all)")
+  app.add_option("--rank", g_verify_options.rank,
+                 "With --checkpoint: of this rank (default: of all)")
       ->check(CLI::NonNegativeNumber)
       ->needs(checkpoint);
-  app.add_option("--attempt", g_options.attempt,
+  app.add_option("--attempt", g_verify_options.attempt,
                  "With --checkpoint: of this run of restarted ranks (default: the last)")
       ->needs(checkpoint);
 }
@@ -68,14 +69,15 @@ void PrintText(const format::VerifyReport& report) {
 Result<std::string> CheckCheckpoint(format::Trace& trace, uint64_t step) {
   std::set<uint32_t> ranks;
   for (const format::RankFolder& folder : trace.ranks()) ranks.insert(folder.rank);
-  if (g_options.rank >= 0) {
-    DEJA_RETURN_IF_ERROR(trace.Rank(static_cast<uint32_t>(g_options.rank), g_options.attempt));
-    ranks = {static_cast<uint32_t>(g_options.rank)};
+  if (g_verify_options.rank >= 0) {
+    DEJA_RETURN_IF_ERROR(
+        trace.Rank(static_cast<uint32_t>(g_verify_options.rank), g_verify_options.attempt));
+    ranks = {static_cast<uint32_t>(g_verify_options.rank)};
   }
   std::string why;
   DEJA_ASSIGN_OR_RETURN(
       const std::optional<ReplayStart> start,
-      FindReplayStart(trace, step, g_options.attempt, {ranks.begin(), ranks.end()}, why));
+      FindReplayStart(trace, step, g_verify_options.attempt, {ranks.begin(), ranks.end()}, why));
   if (!start || start->step != step)
     return Fail(ErrorCode::kNotFound,
                 fmt::format("checking the checkpoint at step {} of {}: there is none that all "
@@ -83,7 +85,7 @@ Result<std::string> CheckCheckpoint(format::Trace& trace, uint64_t step) {
                             step, trace.path(),
                             start ? fmt::format("the last one before it is at step {}", start->step)
                                   : why));
-  return FindDamage(trace, *start, {ranks.begin(), ranks.end()}, g_options.attempt);
+  return FindDamage(trace, *start, {ranks.begin(), ranks.end()}, g_verify_options.attempt);
 }
 
 int RunOfCheckpoint(format::Trace& trace, uint64_t step, const Context& context) {
@@ -101,13 +103,14 @@ int RunOfCheckpoint(format::Trace& trace, uint64_t step, const Context& context)
   return damage->empty() ? kExitOk : kExitDataLoss;
 }
 
-int Run(const Context& context) {
-  auto trace = format::Trace::Open(g_options.trace);
+int RunVerify(const Context& context) {
+  auto trace = format::Trace::Open(g_verify_options.trace);
   if (!trace) return FailWith(trace.error());
-  if (g_options.checkpoint) return RunOfCheckpoint(**trace, *g_options.checkpoint, context);
+  if (g_verify_options.checkpoint)
+    return RunOfCheckpoint(**trace, *g_verify_options.checkpoint, context);
   Result<format::VerifyReport> report;
   {
-    Progress progress("verifying " + g_options.trace);
+    Progress progress("verifying " + g_verify_options.trace);
     report = format::Verify(**trace,
                             [&](uint64_t done, uint64_t total) { progress.Update(done, total); });
   }
@@ -148,8 +151,8 @@ const Command kVerifyCommand = {
     "  deja verify run.deja.zip --json\n"
     "  deja verify run.deja --checkpoint 4800 --rank 2    can a replay start there?\n",
     false,
-    AddOptions,
-    Run,
+    AddVerifyOptions,
+    RunVerify,
 };
 
 }  // namespace deja::cli

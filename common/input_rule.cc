@@ -34,7 +34,7 @@ constexpr std::string_view kBuiltIn[] = {
     "*/lib/python?.*",
 };
 
-bool MatchesAny(std::string_view path, std::string_view patterns) {
+bool PathMatchesAny(std::string_view path, std::string_view patterns) {
   while (!patterns.empty()) {
     const size_t end = std::min(patterns.find('\n'), patterns.size());
     const std::string_view one = patterns.substr(0, end);
@@ -75,8 +75,8 @@ std::span<const std::string_view> InputRule::BuiltIn() {
 
 bool InputRule::IsInput(std::string_view path) const {
   if (path.empty() || path.front() != '/') return false;
-  if (MatchesAny(path, exclude_)) return false;
-  if (MatchesAny(path, include_)) return true;
+  if (PathMatchesAny(path, exclude_)) return false;
+  if (PathMatchesAny(path, include_)) return true;
   return std::none_of(std::begin(kBuiltIn), std::end(kBuiltIn), [path](std::string_view pattern) {
     return MatchesPathPattern(path, pattern);
   });

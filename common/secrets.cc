@@ -69,7 +69,7 @@ bool MatchesPattern(std::string_view name, std::string_view pattern) {
   return p == pattern.size();
 }
 
-bool MatchesAny(std::string_view name, std::string_view patterns) {
+bool NameMatchesAny(std::string_view name, std::string_view patterns) {
   while (!patterns.empty()) {
     const size_t end = std::min(patterns.find(','), patterns.size());
     const std::string_view one = patterns.substr(0, end);
@@ -221,12 +221,12 @@ void WriteMask(std::span<char> value) {
 }
 
 bool SecretRule::IsKept(std::string_view name) const {
-  return MatchesAny(name, keep_);
+  return NameMatchesAny(name, keep_);
 }
 
 bool SecretRule::IsSecretName(std::string_view name) const {
   if (IsKept(name)) return false;
-  if (MatchesAny(name, mask_)) return true;
+  if (NameMatchesAny(name, mask_)) return true;
   const Words words(name);
   if (words.count == 0) return false;
   const std::string_view last = words.word[words.count - 1];
@@ -245,7 +245,7 @@ bool SecretRule::IsSecretName(std::string_view name) const {
 // A name alone is not enough where a flag or nothing stands behind it.
 bool SecretRule::IsSecretValue(std::string_view name, std::string_view value) const {
   if (value.empty() || !IsSecretName(name)) return false;
-  return MatchesAny(name, mask_) || !IsHarmlessValue(value);
+  return NameMatchesAny(name, mask_) || !IsHarmlessValue(value);
 }
 
 bool SecretRule::MaskValue(std::string_view name, std::span<char> value) const {

@@ -13,8 +13,8 @@
 namespace deja::format {
 namespace {
 
-constexpr uint64_t kMagic = 0x3272656764656c;  // "ledger2"
-constexpr uint32_t kSlots = 4096;              // ranks at a time
+constexpr uint64_t kLedgerMagic = 0x3272656764656c;  // "ledger2"
+constexpr uint32_t kSlots = 4096;                    // ranks at a time
 constexpr uint64_t kLookNs = 1000000000;
 constexpr char kLedgerName[] = "ledger";
 
@@ -53,7 +53,7 @@ std::string DiskLedgerName(const std::string& job_id) {
 }
 
 std::unique_ptr<DiskLedger> DiskLedger::Map(const std::string& path, bool create) {
-  void* base = MapJobMemory(path, sizeof(Layout), kMagic, create);
+  void* base = MapJobMemory(path, sizeof(Layout), kLedgerMagic, create);
   if (base == nullptr) return nullptr;
   std::unique_ptr<DiskLedger> ledger(new DiskLedger);
   ledger->layout_ = static_cast<Layout*>(base);

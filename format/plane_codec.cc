@@ -25,18 +25,18 @@ constexpr double kMatchesPay =
     0.93;  // of the bytes by entropy alone: a search takes ten times as long
 
 // Per thread: contexts are expensive to make, and both directions are used from background threads.
-struct Workspace {
+struct PlaneWorkspace {
   ZSTD_CCtx* compressor = nullptr;
   ZSTD_DCtx* decompressor = nullptr;
   HuffmanWorkspace huffman;
-  ~Workspace() {
+  ~PlaneWorkspace() {
     ZSTD_freeCCtx(compressor);
     ZSTD_freeDCtx(decompressor);
   }
 };
 
-Workspace& ThreadWorkspace() {
-  static thread_local Workspace workspace;
+PlaneWorkspace& ThreadPlaneWorkspace() {
+  static thread_local PlaneWorkspace workspace;
   return workspace;
 }
 
@@ -58,7 +58,7 @@ double EntropyBytes(std::span<const std::byte> bytes) {
 }
 
 ZSTD_CCtx* Compressor() {
-  Workspace& workspace = ThreadWorkspace();
+  PlaneWorkspace& workspace = ThreadPlaneWorkspace();
   if (workspace.compressor == nullptr) workspace.compressor = ZSTD_createCCtx();
   return workspace.compressor;
 }
@@ -109,7 +109,7 @@ bool FindsMatches(std::span<const std::byte> plane, std::span<std::byte> out) {
 PlaneEntry EntropyCode(double entropy, std::span<const std::byte> plane, std::span<std::byte> out) {
   if (plane.size() >= kHuffmanPays && entropy < kManySymbols) {
     const size_t size = HuffmanEncode(plane, out.data(), std::min(out.size(), plane.size()),
-                                      ThreadWorkspace().huffman);
+                                      ThreadPlaneWorkspace().huffman);
     if (Saves(size, plane.size())) return {PlaneMode::kHuffman, 0, 0, static_cast<uint32_t>(size)};
   }
   const size_t size = LiteralsOnly(plane, out);
@@ -157,7 +157,7 @@ PlaneEntry EncodePlane(const PlaneSample& sample, std::span<const std::byte> pla
 }
 
 Status ExpandZstd(std::span<const std::byte> in, std::span<std::byte> out) {
-  Workspace& workspace = ThreadWorkspace();
+  PlaneWorkspace& workspace = ThreadPlaneWorkspace();
   if (workspace.decompressor == nullptr) workspace.decompressor = ZSTD_createDCtx();
   if (workspace.decompressor == nullptr) {
     return Fail(ErrorCode::kLimit, "no memory for a zstd context");
@@ -185,7 +185,7 @@ Status DecodePlane(const PlaneEntry& entry, std::span<const std::byte> in,
     case PlaneMode::kZstd:
       return ExpandZstd(in, plane);
     case PlaneMode::kHuffman:
-      return HuffmanDecode(in, plane, ThreadWorkspace().huffman);
+      return HuffmanDecode(in, plane, ThreadPlaneWorkspace().huffman);
     case PlaneMode::kPacked:
       return UnpackPlane(in, entry.value, plane);
   }

@@ -11,7 +11,7 @@
 namespace deja::format {
 namespace {
 
-constexpr std::string_view kPrefix = "rank-";
+constexpr std::string_view kRankPrefix = "rank-";
 constexpr size_t kDigits = 5;
 
 std::optional<uint32_t> ParseNumber(std::string_view text) {
@@ -26,15 +26,15 @@ std::optional<uint32_t> ParseNumber(std::string_view text) {
 std::string MakeRankFolderName(uint32_t rank, uint32_t attempt) {
   std::string digits = std::to_string(rank);
   if (digits.size() < kDigits) digits.insert(0, kDigits - digits.size(), '0');
-  std::string name(kPrefix);
+  std::string name(kRankPrefix);
   name += digits;
   if (attempt > 0) name += "." + std::to_string(attempt);
   return name;
 }
 
 std::optional<RankFolderName> ParseRankFolderName(std::string_view name) {
-  if (name.substr(0, kPrefix.size()) != kPrefix) return std::nullopt;
-  const std::string_view numbers = name.substr(kPrefix.size());
+  if (name.substr(0, kRankPrefix.size()) != kRankPrefix) return std::nullopt;
+  const std::string_view numbers = name.substr(kRankPrefix.size());
   const size_t dot = numbers.find('.');
   const std::optional<uint32_t> rank = ParseNumber(numbers.substr(0, dot));
   if (!rank) return std::nullopt;

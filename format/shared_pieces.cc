@@ -19,7 +19,7 @@
 namespace deja::format {
 namespace {
 
-constexpr uint64_t kMagic = 0x33736563656970;  // "pieces3"
+constexpr uint64_t kPiecesMagic = 0x33736563656970;  // "pieces3"
 constexpr size_t kHeaderBytes = 8192;
 constexpr size_t kSets = 1 << 14;
 constexpr int kWays = 7;
@@ -58,7 +58,7 @@ std::unique_ptr<SharedPieces> SharedPieces::Open(const std::string& directory,
   static_assert(sizeof(Set) == 64 && std::atomic<uint64_t>::is_always_lock_free);
   constexpr size_t kBytes = kHeaderBytes + kSets * sizeof(Set);
   if (directory.empty() || job_id.empty() || copies == 0) return nullptr;
-  void* base = MapJobMemory(directory + "/" + SharedPiecesName(job_id), kBytes, kMagic);
+  void* base = MapJobMemory(directory + "/" + SharedPiecesName(job_id), kBytes, kPiecesMagic);
   if (base == nullptr) return nullptr;
   std::unique_ptr<SharedPieces> shared(new SharedPieces);
   shared->header_ = static_cast<Header*>(base);

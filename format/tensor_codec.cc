@@ -28,14 +28,14 @@ constexpr size_t PlanesHeaderBytes(size_t entries) {
 }
 
 // Per thread, reused.
-struct Workspace {
+struct TensorWorkspace {
   std::vector<std::byte> planes;
   std::vector<std::byte> bitmap;
   std::vector<std::byte> nonzero;
 };
 
-Workspace& ThreadWorkspace() {
-  static thread_local Workspace workspace;
+TensorWorkspace& ThreadTensorWorkspace() {
+  static thread_local TensorWorkspace workspace;
   return workspace;
 }
 
@@ -114,7 +114,7 @@ EncodedTensor EncodePlanes(std::span<const std::byte> in, std::vector<std::byte>
                  PlaneBound(BitmapBytes(elements)) + kPlanes);
   ChunkWriter chunk(scratch, (sample.rotated ? kRotated : 0) | (sample.sparse ? kSparse : 0),
                     entries, effort);
-  Workspace& workspace = ThreadWorkspace();
+  TensorWorkspace& workspace = ThreadTensorWorkspace();
   const std::byte* values = in.data();
   size_t count = elements;
   if (sample.sparse) {
@@ -167,7 +167,7 @@ struct Bitmap {
 };
 
 Result<Bitmap> ReadBitmap(std::span<const std::byte> in, size_t p, size_t elements) {
-  std::vector<std::byte>& room = ThreadWorkspace().bitmap;
+  std::vector<std::byte>& room = ThreadTensorWorkspace().bitmap;
   room.resize(BitmapBytes(elements));
   const Result<const std::byte*> bits = ReadPlane(in, p, room);
   if (!bits) return tl::unexpected(bits.error());
@@ -193,7 +193,7 @@ Status DecodePlanes(std::span<const std::byte> in, std::span<std::byte> out) {
     if (!read) return tl::unexpected(read.error());
     bitmap = *read;
   }
-  Workspace& workspace = ThreadWorkspace();
+  TensorWorkspace& workspace = ThreadTensorWorkspace();
   workspace.planes.resize(kPlanes * elements);
   std::array<const std::byte*, kMaxPlanes> planes{};
   for (size_t p = 0; p < kPlanes; ++p) {

@@ -11,7 +11,7 @@
 namespace deja::format {
 namespace {
 
-constexpr uint64_t kMagic = 0x31776f646e6977;  // "window1"
+constexpr uint64_t kBoardMagic = 0x31776f646e6977;  // "window1"
 
 // Makes `word` at least `value`. True if it was less.
 template <typename T>
@@ -38,8 +38,8 @@ std::string WindowBoardName(const std::string& job_id) {
 WindowBoard* WindowBoard::OfJob(const std::string& directory, const std::string& job_id,
                                 bool create) {
   if (directory.empty() || job_id.empty()) return nullptr;
-  return static_cast<WindowBoard*>(
-      MapJobMemory(directory + "/" + WindowBoardName(job_id), sizeof(WindowBoard), kMagic, create));
+  return static_cast<WindowBoard*>(MapJobMemory(directory + "/" + WindowBoardName(job_id),
+                                                sizeof(WindowBoard), kBoardMagic, create));
 }
 
 int WindowBoard::Join(uint32_t name) {

@@ -6,18 +6,18 @@ namespace deja::preload {
 namespace {
 
 // Since CUDA 10.1.
-constexpr const char* kFiles[] = {"libcurand.so.10"};
+constexpr const char* kCurandFiles[] = {"libcurand.so.10"};
 
-constinit OpenedLibrary g_library(kFiles);
+constinit OpenedLibrary g_curand(kCurandFiles);
 
 }  // namespace
 
 void* RealCurand(const char* name) {
-  return g_library.Find(name);
+  return g_curand.Find(name);
 }
 
 void RememberCurandHandle(void* handle, const char* name) {
-  g_library.Remember(handle, name);
+  g_curand.Remember(handle, name);
 }
 
 }  // namespace deja::preload

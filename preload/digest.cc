@@ -68,7 +68,7 @@ const DigestKernels& Kernels() {
 }
 
 template <typename T>
-T Load(const std::byte* p) {
+T LoadAt(const std::byte* p) {
   T v;
   std::memcpy(&v, p, sizeof v);
   return v;
@@ -116,8 +116,8 @@ int64_t OrderKey(uint64_t bits, uint32_t size) {
 
 template <typename T>
 uint64_t IntegerDistance(const std::byte* a, const std::byte* b) {
-  T x = Load<T>(a);
-  T y = Load<T>(b);
+  T x = LoadAt<T>(a);
+  T y = LoadAt<T>(b);
   return x < y ? static_cast<uint64_t>(y) - static_cast<uint64_t>(x)
                : static_cast<uint64_t>(x) - static_cast<uint64_t>(y);
 }
@@ -205,24 +205,24 @@ TensorDigest DigestTensor(std::span<const std::byte> bytes, uint32_t dtype) {
 double ElementAsDouble(const std::byte* element, uint32_t dtype) {
   switch (dtype) {
     case kInt8:
-      return static_cast<double>(Load<int8_t>(element));
+      return static_cast<double>(LoadAt<int8_t>(element));
     case kUInt8:
     case format::kRawBytes:
-      return static_cast<double>(Load<uint8_t>(element));
+      return static_cast<double>(LoadAt<uint8_t>(element));
     case kInt32:
-      return static_cast<double>(Load<int32_t>(element));
+      return static_cast<double>(LoadAt<int32_t>(element));
     case kUInt32:
-      return static_cast<double>(Load<uint32_t>(element));
+      return static_cast<double>(LoadAt<uint32_t>(element));
     case kInt64:
-      return static_cast<double>(Load<int64_t>(element));
+      return static_cast<double>(LoadAt<int64_t>(element));
     case kUInt64:
-      return static_cast<double>(Load<uint64_t>(element));
+      return static_cast<double>(LoadAt<uint64_t>(element));
     case kFloat16:
       return Decode(Bits(element, 2), 5, 10, true);
     case kFloat32:
-      return static_cast<double>(Load<float>(element));
+      return static_cast<double>(LoadAt<float>(element));
     case kFloat64:
-      return Load<double>(element);
+      return LoadAt<double>(element);
     case kBFloat16:
       return Decode(Bits(element, 2), 8, 7, true);
     case kFloat8E4M3:

@@ -39,8 +39,8 @@ constinit std::atomic<uint32_t> g_state{0};  // 0 unmade, 1 being made, 2 made
 constinit const char* g_variables[kMaxVariables] = {};
 constinit size_t g_variable_count = 0;
 constinit size_t g_library_size = 0;
-char g_inherited[2048];  // whole entry: inodes between commas
-char g_library[4096];    // path of this library, as LD_PRELOAD has it
+char g_inherited[2048];     // whole entry: inodes between commas
+char g_library_path[4096];  // path of this library, as LD_PRELOAD has it
 
 int OwnPid() {
   return static_cast<int>(syscall(SYS_getpid));
@@ -93,8 +93,8 @@ void KeepVariables() {
   Dl_info info{};
   if (dladdr(&g_name, &info) == 0 || info.dli_fname == nullptr) return;
   const size_t size = std::strlen(info.dli_fname);
-  if (size >= sizeof g_library) return;
-  std::memcpy(g_library, info.dli_fname, size + 1);
+  if (size >= sizeof g_library_path) return;
+  std::memcpy(g_library_path, info.dli_fname, size + 1);
   g_library_size = size;
 }
 
@@ -288,11 +288,11 @@ char* const* FillEnvironment(char* const* env, const NextProcess& next, std::spa
   const size_t used = WriteChildVariable(next, text.first(kChildText));
   slots[count++] = text.data();
   char* const written = text.data() + used;
-  if (preload != nullptr && std::strstr(preload, g_library) != nullptr) {
+  if (preload != nullptr && std::strstr(preload, g_library_path) != nullptr) {
     slots[count++] = preload;
   } else {
     const char* rest = preload == nullptr ? "" : preload + sizeof kPreloadVariable - 1;
-    snprintf(written, text.size() - used, "%s%s%s%s", kPreloadVariable, g_library,
+    snprintf(written, text.size() - used, "%s%s%s%s", kPreloadVariable, g_library_path,
              *rest == '\0' ? "" : ":", rest);
     slots[count++] = written;
   }

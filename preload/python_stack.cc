@@ -24,28 +24,28 @@ struct Function {
   uint64_t hash = 0;
 };
 
-struct Stack {
+struct KeptStack {
   uint32_t first = 0;  // in g_frames
   uint32_t count = 0;
   Hash128 hash;
 };
 
 constexpr uint32_t kMaxFunctions = kEndOfPythonModules - kFirstPythonModule;
-constexpr uint32_t kMaxStacks = 8192;
+constexpr uint32_t kMaxPythonStacks = 8192;
 
-SpinLock g_lock;  // of all that follows; what a number stands for never changes
+SpinLock g_python_lock;  // of all that follows; what a number stands for never changes
 Function g_functions[kMaxFunctions];
 std::atomic<uint32_t> g_function_count{0};
 std::atomic<uint32_t> g_told{0};
 char g_text[2 << 20];
 size_t g_text_size = 0;
-format::StackFrame g_frames[kMaxStacks * 16];
+format::StackFrame g_frames[kMaxPythonStacks * 16];
 uint32_t g_frame_count = 0;
-Stack g_stacks[kMaxStacks];  // by number, from 1
-std::atomic<uint32_t> g_stack_count{0};
+KeptStack g_python_stacks[kMaxPythonStacks];  // by number, from 1
+std::atomic<uint32_t> g_python_stack_count{0};
 // Numbers by hash; 0: free. At most half full.
 uint32_t g_function_slots[kMaxFunctions * 2];
-uint32_t g_stack_slots[kMaxStacks * 2];
+uint32_t g_stack_slots[kMaxPythonStacks * 2];
 
 constinit thread_local uint32_t t_stack __attribute__((tls_model("initial-exec"))) = 0;
 
@@ -59,7 +59,7 @@ struct ReadStack {
   Hash128 key;
   uint32_t stack = 0;  // 0: free
 };
-ReadStack g_read[kMaxStacks * 2];
+ReadStack g_read[kMaxPythonStacks * 2];
 uint32_t g_read_count = 0;
 
 // The slot of what `is` recognises, or the free one where it belongs.
@@ -90,15 +90,16 @@ uint32_t AddFunction(std::string_view name, std::string_view file, uint64_t hash
 }
 
 uint32_t AddStack(std::span<const format::StackFrame> frames, const Hash128& hash) {
-  const uint32_t count = g_stack_count.load(std::memory_order_relaxed);
-  if (count + 1 >= kMaxStacks || frames.size() > std::size(g_frames) - g_frame_count) return 0;
-  Stack& stack = g_stacks[count + 1];
+  const uint32_t count = g_python_stack_count.load(std::memory_order_relaxed);
+  if (count + 1 >= kMaxPythonStacks || frames.size() > std::size(g_frames) - g_frame_count)
+    return 0;
+  KeptStack& stack = g_python_stacks[count + 1];
   stack.first = g_frame_count;
   stack.count = static_cast<uint32_t>(frames.size());
   stack.hash = hash;
   std::copy(frames.begin(), frames.end(), g_frames + g_frame_count);
   g_frame_count += stack.count;
-  g_stack_count.store(count + 1, std::memory_order_release);
+  g_python_stack_count.store(count + 1, std::memory_order_release);
   return count + 1;
 }
 
@@ -127,13 +128,13 @@ ReadStack& ReadSlotOf(const Hash128& key) {
 }
 
 void RememberRead(const Hash128& key, uint32_t stack) {
-  if (!g_lock.LockBriefly()) return;
+  if (!g_python_lock.LockBriefly()) return;
   ReadStack& slot = ReadSlotOf(key);
-  if (slot.stack == 0 && g_read_count < kMaxStacks) {
+  if (slot.stack == 0 && g_read_count < kMaxPythonStacks) {
     slot = {key, stack};
     ++g_read_count;
   }
-  g_lock.Unlock();
+  g_python_lock.Unlock();
 }
 
 void FramesOfDump(DumpTraceback dump, void* state, PythonFrames& frames) {
@@ -158,12 +159,12 @@ void FramesOfDump(DumpTraceback dump, void* state, PythonFrames& frames) {
 uint32_t PythonModule(std::string_view name, std::string_view file) {
   const uint64_t hash = HashBytes(std::as_bytes(std::span(name))).Prefix() * 31 +
                         HashBytes(std::as_bytes(std::span(file))).Prefix();
-  if (!g_lock.LockBriefly()) return 0;
+  if (!g_python_lock.LockBriefly()) return 0;
   uint32_t& slot = SlotOf(g_function_slots, hash,
                           [hash](uint32_t number) { return g_functions[number - 1].hash == hash; });
   if (slot == 0) slot = AddFunction(name, file, hash);
   const uint32_t number = slot;
-  g_lock.Unlock();
+  g_python_lock.Unlock();
   return number == 0 ? 0 : kFirstPythonModule + number - 1;
 }
 
@@ -183,24 +184,25 @@ uint32_t InternPythonStack(std::span<const format::StackFrame> frames) {
     words[n++] = frame.offset;
   }
   const Hash128 hash = HashBytes(std::as_bytes(std::span(words, n)));
-  if (!g_lock.LockBriefly()) return 0;
-  uint32_t& slot = SlotOf(g_stack_slots, hash.Prefix(),
-                          [&hash](uint32_t number) { return g_stacks[number].hash == hash; });
+  if (!g_python_lock.LockBriefly()) return 0;
+  uint32_t& slot = SlotOf(g_stack_slots, hash.Prefix(), [&hash](uint32_t number) {
+    return g_python_stacks[number].hash == hash;
+  });
   if (slot == 0) slot = AddStack(frames, hash);
   const uint32_t number = slot;
-  g_lock.Unlock();
+  g_python_lock.Unlock();
   return number;
 }
 
 uint32_t EnterPythonStack(uint32_t stack) {
   const uint32_t before = t_stack;
-  t_stack = stack <= g_stack_count.load(std::memory_order_acquire) ? stack : 0;
+  t_stack = stack <= g_python_stack_count.load(std::memory_order_acquire) ? stack : 0;
   return before;
 }
 
 std::span<const format::StackFrame> PythonStack(uint32_t number) {
   if (number == 0) return {};
-  const Stack& stack = g_stacks[number];
+  const KeptStack& stack = g_python_stacks[number];
   return {g_frames + stack.first, stack.count};
 }
 
@@ -209,10 +211,10 @@ uint32_t FindPythonStack() {
   const void* state = g_layout.is_alive() == 0 ? nullptr : g_layout.state();
   Hash128 key;
   if (state == nullptr || !KeyOfPythonFrames(g_layout, state, key)) return 0;
-  if (!g_lock.LockBriefly()) return 0;
+  if (!g_python_lock.LockBriefly()) return 0;
   const ReadStack* known = &ReadSlotOf(key);
   const uint32_t number = known->stack;
-  g_lock.Unlock();
+  g_python_lock.Unlock();
   if (number != 0) return number;
   PythonFrames frames;
   ReadPythonFrames(g_layout, state, frames);
@@ -254,7 +256,7 @@ void TellPythonModules(void (*tell)(uint32_t number, std::string_view path, void
 }
 
 void ResetPythonStacksInChild() {
-  g_lock.Reset();
+  g_python_lock.Reset();
   g_told.store(0, std::memory_order_relaxed);
 }
 

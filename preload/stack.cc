@@ -27,7 +27,7 @@ struct KnownStack {
 
 KnownStack g_stacks[kSlots];
 std::atomic<uint32_t> g_stack_count{0};
-SpinLock g_lock;
+SpinLock g_stacks_lock;
 
 Hash128 HashOf(const Frames& frames) {
   uint64_t words[format::kMaxStackFrames];
@@ -69,7 +69,7 @@ void ReportModulesLocked(StackSink& sink) {
 }
 
 StackId Define(const Frames& frames, const Hash128& hash, StackSink& sink) {
-  g_lock.Lock();
+  g_stacks_lock.Lock();
   KnownStack& slot = SlotOf(hash);
   StackId id = slot.id.load(std::memory_order_relaxed);
   uint32_t count = g_stack_count.load(std::memory_order_relaxed);
@@ -83,7 +83,7 @@ StackId Define(const Frames& frames, const Hash128& hash, StackSink& sink) {
     slot.id.store(id, std::memory_order_release);
     g_stack_count.store(count + 1, std::memory_order_relaxed);
   }
-  g_lock.Unlock();
+  g_stacks_lock.Unlock();
   return id;
 }
 
@@ -143,13 +143,13 @@ void AddPythonFramesInSignal(Frames& frames) {
 void ReportModules(StackSink& sink) {
   RefreshModules();
   // In a signal handler this thread itself may hold the lock; then all but the newest are reported.
-  if (!g_lock.LockBriefly()) return;
+  if (!g_stacks_lock.LockBriefly()) return;
   ReportModulesLocked(sink);
-  g_lock.Unlock();
+  g_stacks_lock.Unlock();
 }
 
 void ResetStacksInChild() {
-  g_lock.Reset();
+  g_stacks_lock.Reset();
   ForgetStacks();
   for (KnownStack& slot : g_stacks) slot.id.store(0, std::memory_order_relaxed);
   g_stack_count.store(0, std::memory_order_relaxed);

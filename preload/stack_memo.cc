@@ -57,7 +57,7 @@ constinit thread_local Table* t_table __attribute__((tls_model("initial-exec")))
 constinit thread_local volatile bool t_busy __attribute__((tls_model("initial-exec"))) = false;
 
 // Tables of threads that have ended.
-SpinLock g_lock;
+SpinLock g_memo_lock;
 Table* g_free = nullptr;
 
 std::atomic<uint32_t> g_epoch{1};
@@ -80,10 +80,10 @@ class Busy {
 
 Table* NewTable() {
   // Not waited for: a thread of the parent may hold it in a child, and this one below a signal.
-  if (g_lock.TryLock()) {
+  if (g_memo_lock.TryLock()) {
     Table* table = g_free;
     if (table != nullptr) g_free = table->next_free;
-    g_lock.Unlock();
+    g_memo_lock.Unlock();
     if (table != nullptr) return new (table) Table;
   }
   void* memory =
@@ -264,14 +264,14 @@ void EndThreadStacks() {
   Table* table = t_table;
   if (table == nullptr || t_busy) return;
   t_table = nullptr;
-  if (!g_lock.LockBriefly()) return;  // one table is lost
+  if (!g_memo_lock.LockBriefly()) return;  // one table is lost
   table->next_free = g_free;
   g_free = table;
-  g_lock.Unlock();
+  g_memo_lock.Unlock();
 }
 
 void ForgetStacks() {
-  g_lock.Reset();
+  g_memo_lock.Reset();
   g_epoch.fetch_add(1, std::memory_order_relaxed);
 }
 

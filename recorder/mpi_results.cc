@@ -15,7 +15,7 @@ using preload::TheMpiAbi;
 
 namespace {
 
-constexpr size_t kMaxText = 4096;
+constexpr size_t kMaxMpiText = 4096;
 // What is sent is kept up to this size, so that a difference can be shown.
 constexpr size_t kMaxKeptInput = 4096;
 
@@ -281,7 +281,7 @@ uint64_t MpiResults::Out(uint32_t param, const MpiHandlesBefore& before,
     case Role::kOutText: {
       if (!Succeeded() || MpiOutInt(call_, "flag", 1) == 0 || word == 0) return 0;
       const char* text = static_cast<const char*>(Pointer(word));
-      return Array(param, text, strnlen(text, kMaxText - 1) + 1);
+      return Array(param, text, strnlen(text, kMaxMpiText - 1) + 1);
     }
     case Role::kStatus:
       return statuses.wanted() ? Array(param, statuses.at(0), TheMpiAbi().status_bytes) : 0;

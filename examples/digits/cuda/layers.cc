@@ -44,9 +44,9 @@ class Patches final : public Layer {
   const bool relu_;
 };
 
-class MaxPool final : public Layer {
+class DeviceMaxPool final : public Layer {
  public:
-  MaxPool(CudaDevice& device, const char* name, size_t side, size_t channels)
+  DeviceMaxPool(CudaDevice& device, const char* name, size_t side, size_t channels)
       : Layer(name, side * side * channels, side * side * channels / 4),
         device_(device),
         side_(static_cast<uint32_t>(side)),
@@ -71,9 +71,9 @@ class MaxPool final : public Layer {
 };
 
 // What is dropped is drawn by the host, from the generator that a checkpoint holds.
-class Dropout final : public Layer {
+class DeviceDropout final : public Layer {
  public:
-  Dropout(CudaDevice& device, const char* name, size_t inputs, float probability)
+  DeviceDropout(CudaDevice& device, const char* name, size_t inputs, float probability)
       : Layer(name, inputs, inputs),
         device_(device),
         probability_(probability),
@@ -124,11 +124,11 @@ std::unique_ptr<Layer> CudaDevice::MakeConvolution(const char* name, size_t side
 }
 
 std::unique_ptr<Layer> CudaDevice::MakeMaxPool(const char* name, size_t side, size_t channels) {
-  return std::make_unique<MaxPool>(*this, name, side, channels);
+  return std::make_unique<DeviceMaxPool>(*this, name, side, channels);
 }
 
 std::unique_ptr<Layer> CudaDevice::MakeDropout(const char* name, size_t inputs, float probability) {
-  return std::make_unique<Dropout>(*this, name, inputs, probability);
+  return std::make_unique<DeviceDropout>(*this, name, inputs, probability);
 }
 
 }  // namespace digits

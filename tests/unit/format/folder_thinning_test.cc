@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kSteps = 5;
+constexpr uint64_t kThinnedSteps = 5;
 
 std::string BytesOfStep(uint64_t step) {
   return SomeBytes(step, 4000);
@@ -45,7 +45,7 @@ class FolderThinningTest : public ::testing::Test {
     options.tail_dir = tails_.path();
     options.job_id = "00112233445566778899aabbccddeeff";
     options.payload_bytes = 1 << 20;
-    options.window.keep_steps = kSteps;  // a file a step
+    options.window.keep_steps = kThinnedSteps;  // a file a step
     options.window.shared_bytes = 0;
     auto log = RankLog::Create(options);
     ASSERT_TRUE(log);
@@ -58,7 +58,7 @@ class FolderThinningTest : public ::testing::Test {
       const EventHead head{0, seq++, seq};
       ASSERT_TRUE(sink->Append(AsBytes(EncodeEventToString(head, message))));
     };
-    for (uint64_t step = 1; step <= kSteps; ++step) {
+    for (uint64_t step = 1; step <= kThinnedSteps; ++step) {
       append(Step{step});
       (*log)->BeginStep(step);
       const std::string bytes = BytesOfStep(step);
@@ -93,7 +93,7 @@ class FolderThinningTest : public ::testing::Test {
     const auto reader = RankReader::Open(Folder());
     EXPECT_TRUE(reader);
     if (!reader) return steps;
-    for (uint64_t step = 1; step <= kSteps; ++step)
+    for (uint64_t step = 1; step <= kThinnedSteps; ++step)
       if ((*reader)->StreamPayload(HashOf(BytesOfStep(step)), [](std::span<const std::byte>) {}))
         steps.push_back(step);
     return steps;
@@ -140,7 +140,7 @@ TEST_F(FolderThinningTest, AFolderWithoutAnyIsStillComplete) {
   const auto reader = RankReader::Open(Folder());
   ASSERT_TRUE(reader);
   EXPECT_EQ((*reader)->totals().fate.exit_code, 3);
-  EXPECT_EQ((*reader)->totals().payloads_dropped, kSteps);
+  EXPECT_EQ((*reader)->totals().payloads_dropped, kThinnedSteps);
   EXPECT_TRUE(Readable().empty());
   ExpectSound();
 }

@@ -16,7 +16,7 @@
 namespace deja::format {
 namespace {
 
-constexpr char kJob[] = "00112233445566778899aabbccddeeff";
+constexpr char kSharingJob[] = "00112233445566778899aabbccddeeff";
 
 class SharedPayloadsTest : public ::testing::Test {
  protected:
@@ -25,7 +25,7 @@ class SharedPayloadsTest : public ::testing::Test {
       RankLogOptions options;
       options.trace_dir = dir_.path();
       options.tail_dir = tails_.path();
-      options.job_id = kJob;
+      options.job_id = kSharingJob;
       options.payload_bytes = 16 << 20;
       options.copies = copies;
       auto log = RankLog::Create(options);
@@ -33,7 +33,7 @@ class SharedPayloadsTest : public ::testing::Test {
       TraceHeader header;
       header.rank = rank;
       header.world_size = ranks;
-      header.job_id = kJob;
+      header.job_id = kSharingJob;
       ASSERT_TRUE((*log)->BecomeRank(header));
       logs_.push_back(std::move(*log));
     }
@@ -260,10 +260,10 @@ TEST_F(SharedPayloadsTest, TheTableGoesWithTheLastTail) {
   MakeRanks(2);
   ASSERT_TRUE(Put(0, SomeBytes(1, 5000)));
   setenv("DEJA_TAIL_DIR", tails_.path().c_str(), 1);
-  ASSERT_TRUE(RemoveOrphanTails(dir_.path(), kJob));
+  ASSERT_TRUE(RemoveOrphanTails(dir_.path(), kSharingJob));
   EXPECT_EQ(ListDir(tails_.path()).size(), 4u) << "in use: two tails, the table, the board";
   Finish();
-  ASSERT_TRUE(RemoveOrphanTails(dir_.path(), kJob));
+  ASSERT_TRUE(RemoveOrphanTails(dir_.path(), kSharingJob));
   EXPECT_TRUE(ListDir(tails_.path()).empty());
 }
 

@@ -15,12 +15,12 @@ namespace {
 
 using Claimed = SharedPieces::Claimed;
 
-constexpr char kJob[] = "00112233445566778899aabbccddeeff";
+constexpr char kPiecesJob[] = "00112233445566778899aabbccddeeff";
 
 class SharedPiecesTest : public ::testing::Test {
  protected:
   std::unique_ptr<SharedPieces> Open(uint32_t copies = 1) {
-    return SharedPieces::Open(dir_.path(), kJob, copies);
+    return SharedPieces::Open(dir_.path(), kPiecesJob, copies);
   }
 
   TempDir dir_;
@@ -120,10 +120,10 @@ TEST_F(SharedPiecesTest, RanksBeginAtDifferentPieces) {
 }
 
 TEST_F(SharedPiecesTest, WhereNoTableCanBeThereIsNone) {
-  EXPECT_EQ(SharedPieces::Open("/nowhere/at/all", kJob, 1), nullptr);
-  EXPECT_EQ(SharedPieces::Open(dir_.path(), kJob, 0), nullptr);
+  EXPECT_EQ(SharedPieces::Open("/nowhere/at/all", kPiecesJob, 1), nullptr);
+  EXPECT_EQ(SharedPieces::Open(dir_.path(), kPiecesJob, 0), nullptr);
   EXPECT_EQ(SharedPieces::Open(dir_.path(), "", 1), nullptr);
-  const std::string path = dir_ / SharedPiecesName(kJob);
+  const std::string path = dir_ / SharedPiecesName(kPiecesJob);
   ASSERT_EQ(symlink("/etc/passwd", path.c_str()), 0);
   EXPECT_EQ(Open(), nullptr);
   unlink(path.c_str());

@@ -19,9 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-constexpr char kJob[] = "00112233445566778899aabbccddeeff";
+constexpr char kWholeJob[] = "00112233445566778899aabbccddeeff";
 constexpr uint32_t kRanks = 3;
-constexpr uint64_t kSteps = 8;
+constexpr uint64_t kWholeSteps = 8;
 constexpr uint64_t kStartNumber = 1000;  // of a payload before the first step
 
 // Three ranks of one machine. Before the first step and in each, all have one payload together and
@@ -33,7 +33,7 @@ class SmallerTraceTest : public testing::Test {
     std::vector<std::unique_ptr<RankLog>> logs;
     for (uint32_t rank = 0; rank < kRanks; ++rank) logs.push_back(MakeRank(rank));
     RecordPayloads(logs, kStartNumber);
-    for (uint64_t step = 0; step < kSteps; ++step) {
+    for (uint64_t step = 0; step < kWholeSteps; ++step) {
       for (uint32_t rank = 0; rank < kRanks; ++rank) Append(*logs[rank], rank, Step{step});
       RecordPayloads(logs, step);
     }
@@ -44,14 +44,14 @@ class SmallerTraceTest : public testing::Test {
     RankLogOptions options;
     options.trace_dir = dir();
     options.tail_dir = tails_.path();
-    options.job_id = kJob;
+    options.job_id = kWholeJob;
     options.payload_bytes = 16 << 20;
     options.copies = 1;
     auto log = RankLog::Create(options).value();
     TraceHeader header;
     header.rank = rank;
     header.world_size = kRanks;
-    header.job_id = kJob;
+    header.job_id = kWholeJob;
     header.level = static_cast<uint32_t>(Level::kFull);
     EXPECT_TRUE(log->BecomeRank(header));
     return log;
@@ -125,17 +125,17 @@ TEST_F(SmallerTraceTest, OneRankBringsWhatOthersKeepForIt) {
   const BundleResult packed = Pack(options);
   ExpectSound();
   EXPECT_TRUE(HasStep(2, kStartNumber));
-  for (uint64_t step = 0; step < kSteps; ++step) {
+  for (uint64_t step = 0; step < kWholeSteps; ++step) {
     EXPECT_TRUE(HasStep(2, step));
     EXPECT_TRUE(Has(0, Together(step))) << "it is there, whoever needs it";
     EXPECT_FALSE(Has(0, Own(0, step)));
   }
   ASSERT_EQ(packed.left_out.size(), 2u);
   EXPECT_EQ(packed.left_out[0].rank, 0u);
-  EXPECT_EQ(packed.left_out[0].payloads, kSteps + 1);
-  EXPECT_EQ(packed.left_out[0].payload_bytes, (kSteps + 1) * 30'000);
+  EXPECT_EQ(packed.left_out[0].payloads, kWholeSteps + 1);
+  EXPECT_EQ(packed.left_out[0].payload_bytes, (kWholeSteps + 1) * 30'000);
   EXPECT_EQ(packed.left_out[1].rank, 1u);
-  EXPECT_EQ(Verified().payloads_left_out, 2 * (kSteps + 1));
+  EXPECT_EQ(Verified().payloads_left_out, 2 * (kWholeSteps + 1));
   EXPECT_EQ((*bundle_->Rank(2))->left_out().payloads, 0u);
   EXPECT_THAT((*bundle_->Rank(0))->left_out().what, HasSubstr("rank 2"));
 }
@@ -147,9 +147,9 @@ TEST_F(SmallerTraceTest, StepsAndWhatCameBeforeThem) {
   ExpectSound();
   for (uint32_t rank = 0; rank < kRanks; ++rank) {
     EXPECT_TRUE(HasStep(rank, kStartNumber));
-    for (uint64_t step = 0; step < kSteps; ++step)
+    for (uint64_t step = 0; step < kWholeSteps; ++step)
       EXPECT_EQ(HasStep(rank, step), 3 <= step && step <= 5) << step;
-    EXPECT_EQ((*bundle_->Rank(rank))->left_out().payloads, 2 * (kSteps - 3));
+    EXPECT_EQ((*bundle_->Rank(rank))->left_out().payloads, 2 * (kWholeSteps - 3));
   }
   const std::string lost = Own(1, 7);
   std::string out(lost.size(), '\0');
@@ -177,7 +177,8 @@ TEST_F(SmallerTraceTest, TheLastStepsThatFitAreKept) {
   EXPECT_GT(packed.bytes, options.max_bytes - 100'000) << "another step would have fitted";
   ExpectSound();
   EXPECT_TRUE(HasStep(1, kStartNumber));
-  for (uint64_t step = 0; step < kSteps; ++step) EXPECT_EQ(HasStep(1, step), step >= 4) << step;
+  for (uint64_t step = 0; step < kWholeSteps; ++step)
+    EXPECT_EQ(HasStep(1, step), step >= 4) << step;
   EXPECT_EQ((*bundle_->Rank(1))->left_out().payloads, 2 * 4u);
   EXPECT_EQ((*bundle_->Rank(1))->left_out().what, "those of steps up to 3");
 }
@@ -224,11 +225,11 @@ TEST_F(SmallerTraceTest, HigherLevelsAreForPayloadsToo) {
 TEST_F(SmallerTraceTest, RoomThatIsLeftIsForOtherRanks) {
   PackOptions options;
   // Everything of rank 0, which comes first, and of another one.
-  options.max_bytes = (kSteps + 1) * (60'000 + 30'000 + 30'000) + 30'000;
+  options.max_bytes = (kWholeSteps + 1) * (60'000 + 30'000 + 30'000) + 30'000;
   const BundleResult packed = Pack(options);
   EXPECT_LE(packed.bytes, options.max_bytes);
   ExpectSound();
-  for (uint64_t step = 0; step < kSteps; ++step) {
+  for (uint64_t step = 0; step < kWholeSteps; ++step) {
     EXPECT_TRUE(HasStep(0, step));
     EXPECT_TRUE(HasStep(1, step));
     EXPECT_FALSE(HasStep(2, step));

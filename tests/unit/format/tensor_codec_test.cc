@@ -36,7 +36,7 @@ Bytes Bfloat16s(size_t count) {
   return bytes;
 }
 
-Bytes Noise(size_t size) {
+Bytes NoiseBytes(size_t size) {
   std::mt19937 random(2);
   return Fill<uint8_t>(size, [&](size_t) { return static_cast<uint8_t>(random()); });
 }
@@ -71,7 +71,7 @@ TEST(TensorCodecTest, ZerosShrinkToAlmostNothing) {
 
 TEST(TensorCodecTest, NoiseIsStoredWithoutACopy) {
   Bytes scratch;
-  const Bytes noise = Noise(kPayloadChunkBytes);
+  const Bytes noise = NoiseBytes(kPayloadChunkBytes);
   for (const uint32_t size : {1u, 2u, 4u, 8u}) {
     const EncodedTensor encoded = RoundTrip(noise, size, scratch);
     EXPECT_EQ(encoded.codec, TensorCodec::kStored);
@@ -85,7 +85,7 @@ TEST(TensorCodecTest, WhatTheSampleDoesNotShowStillComesBack) {
     Bytes sparse(kPayloadChunkBytes);
     sparse[kPayloadChunkBytes - 700'003] = std::byte{1};
     RoundTrip(sparse, size, scratch);
-    Bytes half = Noise(kPayloadChunkBytes);
+    Bytes half = NoiseBytes(kPayloadChunkBytes);
     std::fill(half.begin(), half.begin() + kPayloadChunkBytes / 2, std::byte{0});
     EXPECT_LT(RoundTrip(half, size, scratch).bytes.size(), half.size() * 60 / 100);
   }
@@ -98,7 +98,7 @@ Bytes Sparse(size_t elements, uint32_t element_size, double share) {
   std::bernoulli_distribution is_zero(share);
   Bytes bytes = element_size == 2 ? Bfloat16s(elements) : NormalFloats(elements);
   if (element_size == 8) bytes.resize(elements * 8, std::byte{9});
-  if (element_size == 1) bytes = Noise(elements);
+  if (element_size == 1) bytes = NoiseBytes(elements);
   for (size_t i = 0; i < elements; ++i)
     if (element_size == 1 ? i / 1000 % 2 == 0 : is_zero(random) || i / 1000 % 7 == 0)
       std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(i * element_size), element_size,
@@ -246,7 +246,7 @@ TEST(TensorCodecTest, FastIsATenthLarger) {
 TEST(TensorCodecTest, FastComesBackWhateverItIs) {
   Bytes scratch;
   for (const uint32_t size : {1u, 2u, 4u, 8u}) {
-    for (const Bytes& in : {NormalFloats(5001), Sparse(30'003, size, 0.6), Noise(10'000),
+    for (const Bytes& in : {NormalFloats(5001), Sparse(30'003, size, 0.6), NoiseBytes(10'000),
                             Bytes(9'000, std::byte{7}), Bytes(100)}) {
       const EncodedTensor encoded = EncodeTensor(in, size, scratch, CodecEffort::kFast);
       EXPECT_LE(encoded.bytes.size(), in.size());

@@ -19,9 +19,9 @@ namespace deja::preload {
 namespace {
 
 constexpr uint32_t kFloat32 = 7;
-constexpr size_t kBytes = 200001;
+constexpr size_t kDigestedBytes = 200001;
 
-struct Seen {
+struct SeenDigest {
   TensorDigest digest;
   std::atomic<int> answer{-1};  // a DeviceAnswer
   std::atomic<int> times{0};
@@ -54,18 +54,19 @@ class CudaDigestsTest : public SimulatedContexts {
               CUDA_SUCCESS);
   }
   static DeviceAnswer Digest(CudaDevice& device, const void* memory, uint64_t bytes, uint32_t dtype,
-                             CUstream stream, Seen& seen) {
+                             CUstream stream, SeenDigest& seen) {
     return device.Digest(
         memory, bytes, dtype, reinterpret_cast<uint64_t>(stream),
         [](DeviceAnswer answer, const TensorDigest& digest, void* context) {
-          auto& to = *static_cast<Seen*>(context);
+          auto& to = *static_cast<SeenDigest*>(context);
           to.digest = digest;
           to.answer = static_cast<int>(answer);
           ++to.times;
         },
         &seen);
   }
-  static void ExpectDigest(const Seen& seen, const std::vector<std::byte>& bytes, uint32_t dtype) {
+  static void ExpectDigest(const SeenDigest& seen, const std::vector<std::byte>& bytes,
+                           uint32_t dtype) {
     EXPECT_EQ(seen.times, 1);
     EXPECT_EQ(seen.answer, static_cast<int>(DeviceAnswer::kTaken));
     const TensorDigest want = DigestTensor(bytes, dtype);
@@ -78,7 +79,7 @@ class CudaDigestsTest : public SimulatedContexts {
   void ExpectLaunches(CudaDevice& device, char* memory, size_t bytes, int launches) {
     const std::vector<std::byte> content = Random(bytes, bytes);
     Put(memory, content, stream_);
-    Seen seen;
+    SeenDigest seen;
     const int before = cusim_digest_launches();
     ASSERT_EQ(Digest(device, memory, bytes, kFloat32, stream_, seen), DeviceAnswer::kTaken);
     ASSERT_TRUE(device.Drain(60000));
@@ -89,14 +90,14 @@ class CudaDigestsTest : public SimulatedContexts {
 
 TEST_F(CudaDigestsTest, AllTypesAreDigestedOnTheDevice) {
   CudaDevice& device = NewDevice();
-  char* memory = OnDevice(kBytes);
+  char* memory = OnDevice(kDigestedBytes);
   for (uint32_t dtype : {0U, 1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U, 9U, 10U, 11U, 77U, 255U}) {
-    const std::vector<std::byte> bytes = Random(kBytes, dtype);
-    Seen seen;
+    const std::vector<std::byte> bytes = Random(kDigestedBytes, dtype);
+    SeenDigest seen;
     const int before = cusim_digest_launches();
     Put(memory, bytes, stream_);
-    ASSERT_EQ(Digest(device, memory, kBytes, dtype, stream_, seen), DeviceAnswer::kTaken);
-    Put(memory, Random(kBytes, 1000), stream_);  // what comes behind is not seen
+    ASSERT_EQ(Digest(device, memory, kDigestedBytes, dtype, stream_, seen), DeviceAnswer::kTaken);
+    Put(memory, Random(kDigestedBytes, 1000), stream_);  // what comes behind is not seen
     ASSERT_TRUE(device.Drain(60000));
     ExpectDigest(seen, bytes, dtype);
     EXPECT_EQ(cusim_digest_launches(), before + 1);
@@ -108,16 +109,16 @@ TEST_F(CudaDigestsTest, SmallTensorsAndOtherMemoryAreCopied) {
   ExpectLaunches(device, OnDevice(1000), 1000, 0);
   void* pinned = nullptr;
   CUdeviceptr managed = 0;
-  ASSERT_EQ(cuMemHostAlloc(&pinned, kBytes, 0), CUDA_SUCCESS);
-  ASSERT_EQ(cuMemAllocManaged(&managed, kBytes, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
-  ExpectLaunches(device, static_cast<char*>(pinned), kBytes, 0);
-  ExpectLaunches(device, reinterpret_cast<char*>(managed), kBytes, 0);
+  ASSERT_EQ(cuMemHostAlloc(&pinned, kDigestedBytes, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAllocManaged(&managed, kDigestedBytes, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+  ExpectLaunches(device, static_cast<char*>(pinned), kDigestedBytes, 0);
+  ExpectLaunches(device, reinterpret_cast<char*>(managed), kDigestedBytes, 0);
   // Another device's: a kernel of this one might not reach it.
   ASSERT_EQ(cuCtxSetCurrent(contexts_[1]), CUDA_SUCCESS);
-  char* far = OnDevice(kBytes);
+  char* far = OnDevice(kDigestedBytes);
   ASSERT_EQ(cuCtxSetCurrent(contexts_[0]), CUDA_SUCCESS);
-  ExpectLaunches(device, far, kBytes, 0);
-  ExpectLaunches(device, OnDevice(kBytes), kBytes, 1);
+  ExpectLaunches(device, far, kDigestedBytes, 0);
+  ExpectLaunches(device, OnDevice(kDigestedBytes), kDigestedBytes, 1);
 }
 
 TEST_F(CudaDigestsTest, ALargeTensorGoesInPieces) {
@@ -129,16 +130,16 @@ TEST_F(CudaDigestsTest, ALargeTensorGoesInPieces) {
 TEST_F(CudaDigestsTest, ItCanBeSwitchedOff) {
   CudaDevice& device = NewDevice(false);
   device.PrepareDigests();
-  ExpectLaunches(device, OnDevice(kBytes), kBytes, 0);
+  ExpectLaunches(device, OnDevice(kDigestedBytes), kDigestedBytes, 0);
 }
 
 TEST_F(CudaDigestsTest, ADriverThatRefusesTheKernelsIsSaidOnce) {
   CudaDevice& device = NewDevice();
   ASSERT_EQ(setenv("CUDA_SIM_PTX", "no", 1), 0);
   testing::internal::CaptureStderr();
-  char* memory = OnDevice(kBytes);
-  ExpectLaunches(device, memory, kBytes, 0);
-  ExpectLaunches(device, memory, kBytes, 0);
+  char* memory = OnDevice(kDigestedBytes);
+  ExpectLaunches(device, memory, kDigestedBytes, 0);
+  ExpectLaunches(device, memory, kDigestedBytes, 0);
   ASSERT_EQ(unsetenv("CUDA_SIM_PTX"), 0);
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
             "deja: digests of device buffers are made on the host: cuModuleLoadData returned error "
@@ -150,13 +151,14 @@ TEST_F(CudaDigestsTest, NothingIsLoadedOrLaunchedInACapture) {
   const int broken = cusim_broken_captures();
   CUstream captured = nullptr;
   CUgraph graph = nullptr;
-  char* memory = OnDevice(kBytes);
+  char* memory = OnDevice(kDigestedBytes);
   ASSERT_EQ(cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   ASSERT_EQ(cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
-  Seen seen;
-  EXPECT_EQ(Digest(device, memory, kBytes, kFloat32, captured, seen), DeviceAnswer::kCapturing);
+  SeenDigest seen;
+  EXPECT_EQ(Digest(device, memory, kDigestedBytes, kFloat32, captured, seen),
+            DeviceAnswer::kCapturing);
   // That of another stream is, although the capture forbids what makes it ready.
-  ExpectLaunches(device, memory, kBytes, 1);
+  ExpectLaunches(device, memory, kDigestedBytes, 1);
   EXPECT_EQ(cuStreamEndCapture(captured, &graph), CUDA_SUCCESS);
   EXPECT_EQ(cusim_broken_captures(), broken);
   EXPECT_EQ(seen.times, 0);
@@ -172,14 +174,16 @@ TEST_F(CudaDigestsTest, SeveralThreadsStreamsAndContexts) {
     if (number != 3) {
       ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     }
-    char* memory = OnDevice(kBytes);
-    std::vector<Seen> seen(kRounds);
+    char* memory = OnDevice(kDigestedBytes);
+    std::vector<SeenDigest> seen(kRounds);
     for (size_t i = 0; i < kRounds; ++i) {
-      Put(memory, Random(kBytes, seed + i), stream);
-      ASSERT_EQ(Digest(device, memory, kBytes, kFloat32, stream, seen[i]), DeviceAnswer::kTaken);
+      Put(memory, Random(kDigestedBytes, seed + i), stream);
+      ASSERT_EQ(Digest(device, memory, kDigestedBytes, kFloat32, stream, seen[i]),
+                DeviceAnswer::kTaken);
     }
     ASSERT_TRUE(device.Drain(60000));
-    for (size_t i = 0; i < kRounds; ++i) ExpectDigest(seen[i], Random(kBytes, seed + i), kFloat32);
+    for (size_t i = 0; i < kRounds; ++i)
+      ExpectDigest(seen[i], Random(kDigestedBytes, seed + i), kFloat32);
     ASSERT_EQ(cuCtxSetCurrent(nullptr), CUDA_SUCCESS);
   };
   std::thread threads[4];

@@ -18,14 +18,15 @@ constexpr uint32_t kFloat64 = 8;
 constexpr uint32_t kBfloat16 = 9;
 
 template <typename T>
-std::span<const std::byte> BytesOf(const std::vector<T>& values) {
+std::span<const std::byte> BytesOfElements(const std::vector<T>& values) {
   return std::as_bytes(std::span(values));
 }
 
 TEST(CompareElementsTest, FindsTheFirstElementAndCountsAll) {
   std::vector<float> recorded{1, 2, 3, 4};
   std::vector<float> live{1, std::nextafter(2.0f, 3.0f), 3, 5};
-  const ElementDifference difference = CompareElements(BytesOf(recorded), BytesOf(live), kFloat32);
+  const ElementDifference difference =
+      CompareElements(BytesOfElements(recorded), BytesOfElements(live), kFloat32);
   ASSERT_TRUE(difference.found);
   EXPECT_EQ(difference.first, 1u);
   EXPECT_EQ(difference.different, 2u);
@@ -38,22 +39,24 @@ TEST(CompareElementsTest, DistanceCrossesZeroAndNanHasNone) {
   const float tiny = std::numeric_limits<float>::denorm_min();
   std::vector<float> recorded{-tiny};
   std::vector<float> live{tiny};
-  EXPECT_EQ(CompareElements(BytesOf(recorded), BytesOf(live), kFloat32).ulps, 2u);
+  EXPECT_EQ(CompareElements(BytesOfElements(recorded), BytesOfElements(live), kFloat32).ulps, 2u);
   live[0] = std::nanf("");
-  const ElementDifference difference = CompareElements(BytesOf(recorded), BytesOf(live), kFloat32);
+  const ElementDifference difference =
+      CompareElements(BytesOfElements(recorded), BytesOfElements(live), kFloat32);
   EXPECT_EQ(difference.ulps, UINT64_MAX);
   EXPECT_EQ(difference.b, "nan");
 }
 
 TEST(CompareElementsTest, EqualBytesHaveNoDifference) {
   std::vector<double> same{0.1, -0.0};
-  EXPECT_FALSE(CompareElements(BytesOf(same), BytesOf(same), kFloat64).found);
+  EXPECT_FALSE(CompareElements(BytesOfElements(same), BytesOfElements(same), kFloat64).found);
 }
 
 TEST(CompareElementsTest, SignedZerosDifferByTheirBytes) {
   std::vector<double> recorded{0.0};
   std::vector<double> live{-0.0};
-  const ElementDifference difference = CompareElements(BytesOf(recorded), BytesOf(live), kFloat64);
+  const ElementDifference difference =
+      CompareElements(BytesOfElements(recorded), BytesOfElements(live), kFloat64);
   ASSERT_TRUE(difference.found);
   EXPECT_EQ(difference.a, "0");
   EXPECT_EQ(difference.b, "-0");

@@ -11,7 +11,7 @@ namespace {
 
 using preload::NcclApi;
 
-constexpr uint32_t kOp = static_cast<uint32_t>(NcclApi::ncclAllReduce);
+constexpr uint32_t kPlanOp = static_cast<uint32_t>(NcclApi::ncclAllReduce);
 constexpr uint32_t kInit = static_cast<uint32_t>(NcclApi::ncclCommInitRank);
 constexpr uint32_t kDestroy = static_cast<uint32_t>(NcclApi::ncclCommDestroy);
 constexpr uint32_t kGroupEnd = static_cast<uint32_t>(NcclApi::ncclGroupEnd);
@@ -19,7 +19,7 @@ constexpr uint32_t kGetRandom = static_cast<uint32_t>(preload::LibcApi::kgetrand
 constexpr uint32_t kGetPid = static_cast<uint32_t>(preload::LibcApi::kgetpid);
 
 CallKind KindOf(uint32_t api) {
-  if (api == kOp) return CallKind::kOperation;
+  if (api == kPlanOp) return CallKind::kOperation;
   if (api == kGroupEnd) return CallKind::kGroup;
   return CallKind::kOrdered;
 }
@@ -37,9 +37,9 @@ std::unique_ptr<ReplayPlan> Build(const FakeRank& rank) {
 TEST(ReplayPlanTest, FindsOperationsByCommunicatorAndNumber) {
   FakeRank rank;
   rank.Thread(0, "0");
-  rank.Operation(0, kOp, 1, 1);
-  rank.Operation(0, kOp, 2, 1);
-  rank.Operation(0, kOp, 1, 2);
+  rank.Operation(0, kPlanOp, 1, 1);
+  rank.Operation(0, kPlanOp, 2, 1);
+  rank.Operation(0, kPlanOp, 1, 2);
   auto plan = Build(rank);
   const uint32_t second = plan->FindOperation(1, 2);
   ASSERT_NE(second, kNone);
@@ -54,8 +54,8 @@ TEST(ReplayPlanTest, FindsOperationsByCommunicatorAndNumber) {
 TEST(ReplayPlanTest, OperationsWithGapsAreFoundByTheirNumber) {
   FakeRank rank;
   rank.Thread(0, "0");
-  rank.Operation(0, kOp, 1, 5);
-  rank.Operation(0, kOp, 1, 9);
+  rank.Operation(0, kPlanOp, 1, 5);
+  rank.Operation(0, kPlanOp, 1, 9);
   auto plan = Build(rank);
   EXPECT_EQ(plan->FindOperation(1, 1), kNone);
   EXPECT_NE(plan->FindOperation(1, 9), kNone);
@@ -65,7 +65,7 @@ TEST(ReplayPlanTest, OperationsWithGapsAreFoundByTheirNumber) {
 TEST(ReplayPlanTest, ACallThatWasNeverLeftSaysSo) {
   FakeRank rank;
   rank.Thread(0, "0");
-  rank.Operation(0, kOp, 1, 1, false);
+  rank.Operation(0, kPlanOp, 1, 1, false);
   auto plan = Build(rank);
   EXPECT_FALSE(plan->calls()[plan->FindOperation(1, 1)].left);
   EXPECT_EQ(plan->end().kind, EndKind::kTorn);
@@ -82,7 +82,7 @@ TEST(ReplayPlanTest, ResultsFindTheirOperationAcrossThreadsInAnyOrder) {
   results.outputs.push_back(tensor);
   // The batch of the thread that learned of the results comes first in the file.
   rank.Add(1, results);
-  rank.Operation(0, kOp, 1, 1);
+  rank.Operation(0, kPlanOp, 1, 1);
   auto plan = Build(rank);
   const RecordedCall& call = plan->calls()[plan->FindOperation(1, 1)];
   ASSERT_TRUE(call.has_results);
@@ -107,7 +107,7 @@ TEST(ReplayPlanTest, ResultsOfACapturedCallAreOfItsLaunchesInOrder) {
   add(0, 10);
   add(1, 20);
   format::CallEnter enter;
-  enter.api = kOp;
+  enter.api = kPlanOp;
   enter.comm = 1;
   enter.comm_seq = 1;
   enter.inputs.push_back({});
@@ -116,7 +116,7 @@ TEST(ReplayPlanTest, ResultsOfACapturedCallAreOfItsLaunchesInOrder) {
     add(0, launch == 1 ? 0 : 10 + launch);
     add(1, 20 + launch);
   }
-  rank.Operation(0, kOp, 1, 2);
+  rank.Operation(0, kPlanOp, 1, 2);
   auto plan = Build(rank);
   const uint32_t call = plan->FindOperation(1, 1);
   ASSERT_NE(call, kNone);
@@ -162,8 +162,8 @@ TEST(ReplayPlanTest, CommunicatorsBelongToTheCallThatMadeThem) {
 TEST(ReplayPlanTest, OrderedCallsKnowWhatCameBeforeThem) {
   FakeRank rank;
   rank.Thread(0, "0");
-  rank.Operation(0, kOp, 1, 1);
-  rank.Operation(0, kOp, 1, 2);
+  rank.Operation(0, kPlanOp, 1, 1);
+  rank.Operation(0, kPlanOp, 1, 2);
   rank.Leave(0, rank.Call(0, kDestroy), 0);
   auto plan = Build(rank);
   const RecordedThread& thread = plan->threads()[0];
@@ -226,10 +226,10 @@ TEST(ReplayPlanTest, ASignalFromAnotherProcessDoesNotHappenByItself) {
 TEST(ReplayPlanTest, AsyncErrorsAreThereAfterTheOperationsBeforeThem) {
   FakeRank rank;
   rank.Thread(0, "0");
-  rank.Operation(0, kOp, 1, 1);
-  rank.Operation(0, kOp, 1, 2);
+  rank.Operation(0, kPlanOp, 1, 1);
+  rank.Operation(0, kPlanOp, 1, 2);
   rank.Add(0, format::AsyncError{1, 6});
-  rank.Operation(0, kOp, 1, 3);
+  rank.Operation(0, kPlanOp, 1, 3);
   auto plan = Build(rank);
   EXPECT_EQ(plan->AsyncErrorAfter(1, 1), 0);
   EXPECT_EQ(plan->AsyncErrorAfter(1, 2), 6);
@@ -239,8 +239,8 @@ TEST(ReplayPlanTest, AsyncErrorsAreThereAfterTheOperationsBeforeThem) {
 TEST(ReplayPlanTest, WhatWasCutShortHasNoResultAndIsNoError) {
   FakeRank rank;
   rank.Thread(0, "0");
-  rank.Operation(0, kOp, 1, 1);
-  rank.Add(0, format::AsyncError{1, 0, kOp + 1, 1});
+  rank.Operation(0, kPlanOp, 1, 1);
+  rank.Add(0, format::AsyncError{1, 0, kPlanOp + 1, 1});
   format::CallResults results;
   results.comm = 1;
   results.comm_seq = 1;
@@ -256,7 +256,7 @@ TEST(ReplayPlanTest, AnOperationThatAnotherThreadsAbortEndedWaitsForIt) {
   FakeRank rank;
   rank.Thread(0, "0");
   rank.Thread(1, "0.1");
-  const uint64_t stuck = rank.Operation(1, kOp, 1, 1, false);
+  const uint64_t stuck = rank.Operation(1, kPlanOp, 1, 1, false);
   format::CallEnter abort;
   abort.api = static_cast<uint32_t>(NcclApi::ncclCommAbort);
   abort.comm = 1;
@@ -291,13 +291,13 @@ void AddCheckpointed(FakeRank& rank) {
   rank.Thread(0, "0");
   rank.Thread(1, "0.1");
   rank.Add(0, format::Step{0});
-  rank.Operation(0, kOp, 1, 1);
+  rank.Operation(0, kPlanOp, 1, 1);
   format::Input entropy;
   entropy.api = kGetRandom;
   entropy.data = "abcd";
   rank.Add(1, entropy);
-  rank.Operation(1, kOp, 2, 1);
-  rank.Operation(0, kOp, 1, 2);
+  rank.Operation(1, kPlanOp, 2, 1);
+  rank.Operation(0, kPlanOp, 1, 2);
   rank.Add(0, format::Step{1});
   format::Snapshot item;
   item.name = "weights";
@@ -313,9 +313,9 @@ void AddCheckpointed(FakeRank& rank) {
   checkpoint.step = 1;
   checkpoint.items = 1;
   rank.Add(0, checkpoint);
-  rank.Operation(0, kOp, 1, 3);
+  rank.Operation(0, kPlanOp, 1, 3);
   rank.Add(1, entropy);
-  rank.Operation(1, kOp, 2, 2);
+  rank.Operation(1, kPlanOp, 2, 2);
 }
 
 TEST(ReplayPlanTest, ALateStartIsBehindWhatEveryThreadHadDone) {
@@ -370,8 +370,8 @@ void AddLongRun(FakeRank& rank, uint64_t steps) {
       checkpoint.step = step;
       rank.Add(0, checkpoint);
     }
-    rank.Operation(0, kOp, 1, ++seq);
-    rank.Operation(0, kOp, 1, ++seq);
+    rank.Operation(0, kPlanOp, 1, ++seq);
+    rank.Operation(0, kPlanOp, 1, ++seq);
     rank.CutBatch();
   }
 }
@@ -487,7 +487,7 @@ void AddCheckpointedRun(FakeRank& rank, uint64_t steps) {
       }
       rank.Add(0, checkpoint);
     }
-    rank.Operation(0, kOp, 1, step + 1);
+    rank.Operation(0, kPlanOp, 1, step + 1);
     if (step % 3 == 0) rank.CutBatch();
   }
   rank.CutBatch();

@@ -176,7 +176,7 @@ TEST_F(ThreadClocksTest, ADeadlineOnTheLiveClockOfAnotherDayStays) {
 
 // ---- What the plan makes of the events
 
-std::unique_ptr<ReplayPlan> Build(const FakeRank& rank) {
+std::unique_ptr<ReplayPlan> BuildClocks(const FakeRank& rank) {
   auto plan = ReplayPlan::Build(rank, {[](uint32_t) { return CallKind::kOrdered; },
                                        [](uint32_t) { return false; }, preload::InputKindOf});
   EXPECT_TRUE(plan.has_value());
@@ -194,7 +194,7 @@ TEST(ReplayPlanClocksTest, ReadingsBelongToSegments) {
   run.sources = {kMonotonic};
   run.deltas = {300, 1};
   rank.Add(0, run);
-  auto plan = Build(rank);
+  auto plan = BuildClocks(rank);
   const auto& clocks = plan->threads()[0].clocks;
   ClockStream::Cursor cursor(&clocks.at(kMonotonic));
   EXPECT_EQ(cursor.Next(0), 100);
@@ -218,7 +218,7 @@ TEST(ReplayPlanClocksTest, ReadingsOfTheFirstFormatAreReadings) {
   input.api = static_cast<uint32_t>(preload::LibcApi::ktime);
   input.data = rank.Keep({reinterpret_cast<const char*>(&seconds), sizeof seconds});
   rank.Add(0, input);
-  auto plan = Build(rank);
+  auto plan = BuildClocks(rank);
   const auto& clocks = plan->threads()[0].clocks;
   EXPECT_EQ(ClockStream::Cursor(&clocks.at(kRealtime)).Next(0), 3 * kSecond + 14);
   EXPECT_EQ(ClockStream::Cursor(&clocks.at(static_cast<uint32_t>(ClockSource::kTime))).Next(0),
