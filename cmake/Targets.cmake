@@ -4,6 +4,11 @@
 add_library(deja_warnings INTERFACE)
 target_compile_options(deja_warnings INTERFACE -Wall -Wextra $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   $<$<BOOL:${DEJA_WERROR}>:-Werror>)
+if(CMAKE_UNITY_BUILD)
+  # Sources of a target are compiled together (docs/TESTING.md): none of them is the main file, and GCC takes what
+  # is in its anonymous namespace for something of a header.
+  target_compile_options(deja_warnings INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+endif()
 
 add_library(deja_sanitize INTERFACE)
 if(DEJA_SANITIZE STREQUAL "address")
@@ -24,6 +29,12 @@ endif()
 function(_deja_common target)
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE deja_warnings PUBLIC deja_sanitize)
+endfunction()
+
+# deja_apart(target …): their sources are compiled one by one, also in a unity build: what each defines in its
+# anonymous namespace has the same name on purpose.
+function(deja_apart)
+  set_target_properties(${ARGN} PROPERTIES UNITY_BUILD OFF)
 endfunction()
 
 # deja_library(NAME SOURCES … [DEPS …] [INPROCESS]): a static library. INPROCESS: it ends up inside the user's
@@ -54,8 +65,9 @@ function(deja_preload_library name)
   target_compile_options(${name} PRIVATE -fvisibility=hidden -ftls-model=initial-exec
     $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fvisibility-inlines-hidden>)
   target_link_libraries(${name} PRIVATE ${ARG_WHOLE} ${ARG_DEPS})
-  target_link_options(${name} PRIVATE -Wl,--version-script=${ARG_EXPORTS} -Wl,--exclude-libs,ALL -Wl,-z,defs
-    -static-libstdc++ -Wl,--no-as-needed -lgcc_s -Wl,--as-needed)
+  # clang's sanitizers are in the program: a library does not define what it needs of them.
+  target_link_options(${name} PRIVATE -Wl,--version-script=${ARG_EXPORTS} -Wl,--exclude-libs,ALL
+    $<$<STREQUAL:"${DEJA_SANITIZE}","">:LINKER:-z,defs> -static-libstdc++ -Wl,--no-as-needed -lgcc_s -Wl,--as-needed)
   # A hook may have the name of something in the static libstdc++ (std::random_device's source of values), an archive
   # member that comes in for another function of its: the first definition is ours.
   target_link_options(${name} PRIVATE -Wl,-z,muldefs)
@@ -68,6 +80,9 @@ function(deja_preload_library name)
     install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/deja)
   endif()
 endfunction()
+
+# A night's runs of the tests repeat what they do many times.
+set(DEJA_TIMEOUT_FACTOR 1 CACHE STRING "What the time limits of tests are multiplied by")
 
 # What builds the programs of one label's tests, so that a sanitizer's build need not build the rest.
 function(_deja_label_target label name)
@@ -83,6 +98,7 @@ function(deja_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
+  math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * ${DEJA_TIMEOUT_FACTOR}")
   add_executable(${name} ${ARG_SOURCES})
   _deja_common(${name})
   # Most of the time of a build is spent on tests; these flags more than halve it.
@@ -101,8 +117,10 @@ function(deja_script_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
+  math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * ${DEJA_TIMEOUT_FACTOR}")
   add_test(NAME ${ARG_LABEL}/${name} COMMAND ${ARG_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${ARG_LABEL}/${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT}
+  # ctest starts what costs most first; the limits tell the long tests from the short ones.
+  set_tests_properties(${ARG_LABEL}/${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} COST ${ARG_TIMEOUT}
     SKIP_RETURN_CODE 77 ENVIRONMENT "DEJA_BUILD_DIR=${PROJECT_BINARY_DIR}")
 endfunction()
 

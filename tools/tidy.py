@@ -1,9 +1,16 @@
 #!/usr/bin/env python3
-"""clang-tidy over the product's sources, with the dev build's compile commands. Arguments: files, or none for all.
+"""clang-tidy over the product's sources, with the dev build's compile commands.
+
+usage: tools/tidy.py [--all | FILE…]
+
+Without an argument: all checks but the static analyzer on everything, which takes the sources together as the build does,
+and the analyzer on the sources that the change touches: since where the branch left origin/main (DEJA_TIDY_BASE names
+another commit), else, on main itself, in the last day before its newest commit. --all: the analyzer on all of them, too.
+With files: everything, on those.
 
 What was found to be clean is not looked at again: a clean result is remembered by a hash of everything that it depends
-on (the tool, its configuration, the compile command, the source and each header that the build saw it include). The
-memory is in DEJA_TIDY_CACHE, else in ~/.cache/deja-tidy; a file that has not been built is always looked at.
+on (the tool, its arguments and configuration, the compile command, the source and each header that it includes). The
+memory is in DEJA_TIDY_CACHE, else in ~/.cache/deja-tidy.
 """
 import concurrent.futures
 import functools
@@ -11,6 +18,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,6 +29,11 @@ BUILD = ROOT / "build"
 FOLDERS = ("common", "format", "preload", "recorder", "replayer", "loopback", "cli")
 CACHE = Path(os.environ.get("DEJA_TIDY_CACHE") or Path.home() / ".cache" / "deja-tidy")
 NOISE = re.compile(r"^\d+ warnings? generated\.?$|^$")
+# Sources that are compiled together are no headers, though one file includes them.
+TOGETHER = ["--checks=-clang-analyzer-*,-bugprone-suspicious-include",
+            rf"--header-filter=^{ROOT}/({'|'.join(FOLDERS)})/.*\.(h|cc)$"]
+SWITCHED_OFF = re.findall(r"(?m)^ *(-clang-analyzer-[\w.]+)", (ROOT / ".clang-tidy").read_text(encoding="utf-8"))
+ANALYZER = [f"--checks={','.join(['-*', 'clang-analyzer-*', *SWITCHED_OFF])}"]
 
 
 @functools.lru_cache(maxsize=None)
@@ -28,55 +41,77 @@ def content(path):
     return hashlib.sha256(Path(path).read_bytes()).digest()
 
 
+def git(*arguments):
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=False, capture_output=True, text=True).stdout.split()
+
+
 def sources():
-    listed = subprocess.run(["git", "ls-files", *(f"{folder}/*.cc" for folder in FOLDERS)], cwd=ROOT, check=True,
-                            capture_output=True, text=True)
-    return listed.stdout.split()
+    return git("ls-files", *(f"{folder}/*.cc" for folder in FOLDERS))
 
 
-def compile_commands():
-    """Absolute source -> (its command without this checkout's place, object)."""
-    commands = {}
-    for entry in json.loads((BUILD / "compile_commands.json").read_text()):
-        source = os.path.normpath(os.path.join(entry["directory"], entry["file"]))
-        command = entry["command"]
-        commands.setdefault(source, (command.replace(str(ROOT), "."), re.search(r" -o (\S+)", command)[1]))
-    return commands
+def touched():
+    """The sources that the change touches, and the sources of the headers that it touches."""
+    base = os.environ.get("DEJA_TIDY_BASE")
+    if not base:
+        head, left = git("rev-parse", "HEAD"), git("merge-base", "HEAD", "origin/main")
+        newest = git("log", "-1", "--format=%ct")
+        base = left[0] if left and left != head else (
+            git("rev-list", "-1", f"--before={int(newest[0]) - 86400}", "HEAD") or [""])[0]
+    names = git("diff", "--name-only", base) if base else []
+    names = {re.sub(r"\.h$", ".cc", name) for name in names}
+    return [source for source in sources() if source in names]
 
 
-def dependencies():
-    """Object -> files that its last build read; what is out of date is not there."""
-    listed = subprocess.run(["ninja", "-C", BUILD, "-t", "deps"], capture_output=True, text=True)
-    found, current = {}, None
-    for line in listed.stdout.splitlines():
-        head = re.match(r"(\S.*): #deps \d+, .*\((VALID|STALE)\)$", line)
-        if head:
-            current = found.setdefault(head[1], []) if head[2] == "VALID" else None
-        elif line.strip() and current is not None:
-            current.append(os.path.normpath(BUILD / line.strip()))
-    return found
+class Commands:
+    """The compile commands: of the files that the build compiles (together), and of each source by itself."""
+
+    def __init__(self):
+        self.compiled = {}  # file that is compiled -> (folder, words), of the product alone
+        self.alone = {}     # source -> (folder, words)
+        product = {str(ROOT / source) for source in sources()}
+        for entry in json.loads((BUILD / "compile_commands.json").read_text()):
+            path = os.path.normpath(os.path.join(entry["directory"], entry["file"]))
+            words = [word for word in shlex.split(entry["command"]) if word != "ccache"]
+            parts = re.findall(r'^#include "(/.*)"$', Path(path).read_text(encoding="utf-8"), re.M) \
+                if "/Unity/unity_" in path else [path]
+            parts = [part for part in parts if part in product]
+            if parts and path not in self.compiled and not product.isdisjoint(parts):
+                self.compiled[path] = (entry["directory"], words)
+                for part in parts:
+                    self.alone.setdefault(part, (entry["directory"], [part if word == path else word for word in words]))
 
 
-def key_of(source, setting, commands, read_by):
-    """What a clean result of `source` depends on; None where that is not known."""
-    command, output = commands.get(str(ROOT / source), (None, None))
-    files = read_by.get(output)
-    if not files:
-        return None
+@functools.lru_cache(maxsize=None)
+def included(path):
+    """Files of this project that `path` includes, at any depth; those of the system go with the tool's version."""
+    found, left = set(), [path]
+    while left:
+        name = left.pop()
+        if name in found:
+            continue
+        found.add(name)
+        for asked in re.findall(r'^#\s*include "(.*)"', Path(name).read_text(encoding="utf-8", errors="replace"), re.M):
+            for folder in (ROOT, ROOT / "include", ROOT / "include" / "compat", Path(name).parent, BUILD / "generated"):
+                if (folder / asked).is_file():
+                    left.append(os.path.normpath(folder / asked))
+                    break
+    return sorted(found)
+
+
+def key_of(path, command, arguments, setting):
     key = hashlib.sha256(setting)
-    key.update(command.encode())
-    try:
-        for path in files:
-            key.update(os.path.relpath(path, ROOT).encode() if path.startswith(str(ROOT)) else path.encode())
-            key.update(content(path))
-    except OSError:
-        return None
+    for word in (*command[1], *arguments):
+        key.update(word.replace(str(ROOT), ".").encode())
+    for name in included(path):
+        key.update(name.replace(str(ROOT), ".").encode())
+        key.update(content(name))
     return key.hexdigest()
 
 
-def check(tool, source):
-    """Whether `source` is clean; prints what was found."""
-    ran = subprocess.run([tool, "-p", str(BUILD), "--quiet", source], cwd=ROOT, capture_output=True, text=True)
+def check(tool, path, command, arguments):
+    """Whether `path` is clean; prints what was found."""
+    flags = [word for word in command[1][1:] if word not in ("-c", path)]
+    ran = subprocess.run([tool, "--quiet", *arguments, path, "--", *flags], cwd=command[0], capture_output=True, text=True)
     said = [line for line in (ran.stdout + ran.stderr).splitlines() if not NOISE.match(line)]
     if said:
         print("\n".join(said), flush=True)
@@ -89,23 +124,32 @@ def main():
         sys.exit("clang-tidy is not installed: tools/setup.sh --tests installs it")
     if not (BUILD / "compile_commands.json").exists():
         subprocess.run(["cmake", "--preset", "dev"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    files = [os.path.relpath(os.path.abspath(name), ROOT) for name in sys.argv[1:]] or sources()
+    commands = Commands()
+    asked = sys.argv[1:]
+    if asked and asked != ["--all"]:
+        work = [(os.path.abspath(name), []) for name in asked]
+    else:
+        alone = sources() if asked else touched()
+        work = [(path, TOGETHER) for path in commands.compiled]
+        work += [(str(ROOT / source), ANALYZER) for source in alone]
+    work = [(path, commands.compiled[path] if arguments is TOGETHER else commands.alone.get(path), arguments)
+            for path, arguments in work]
+    work = [job for job in work if job[1] is not None]
     version = subprocess.run([tool, "--version"], capture_output=True, check=True).stdout
     setting = hashlib.sha256(version + (ROOT / ".clang-tidy").read_bytes()).digest()
-    commands, read_by = compile_commands(), dependencies()
-    keys = {source: key_of(source, setting, commands, read_by) for source in files}
-    unchecked = [source for source in files if keys[source] is None or not (CACHE / keys[source]).exists()]
-    with_findings = []
+    keys = [key_of(*job, setting) for job in work]
+    unchecked = [(job, key) for job, key in zip(work, keys) if not (CACHE / key).exists()]
+    findings = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for source, clean in zip(unchecked, pool.map(functools.partial(check, tool), unchecked)):
-            if not clean:
-                with_findings.append(source)
-            elif keys[source] is not None:
+        results = pool.map(lambda one: check(tool, *one[0]), unchecked)
+        for done, ((_, key), clean) in enumerate(zip(unchecked, results), 1):
+            findings += not clean
+            if clean:
                 CACHE.mkdir(parents=True, exist_ok=True)
-                (CACHE / keys[source]).touch()
-    known = len(files) - len(unchecked)
-    print(f"clang-tidy: {len(unchecked)} files looked at, {known} known to be clean, {len(with_findings)} with findings")
-    sys.exit(1 if with_findings else 0)
+                (CACHE / key).touch()
+            print(f"[{done}/{len(unchecked)}]", flush=True)
+    print(f"clang-tidy: {len(unchecked)} looked at, {len(work) - len(unchecked)} known to be clean, {findings} with findings")
+    sys.exit(1 if findings else 0)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs one libFuzzer program for a number of seconds on a corpus of its own seeds.
+"""Runs one libFuzzer program on a corpus of its own seeds, for DEJA_FUZZ_SECONDS (20).
 
-usage: run_fuzzer.py PROGRAM SECONDS
+usage: run_fuzzer.py PROGRAM
 """
 import os
 import subprocess
@@ -10,7 +10,7 @@ import tempfile
 
 
 def main():
-    program, seconds = sys.argv[1], sys.argv[2]
+    program, seconds = sys.argv[1], os.environ.get("DEJA_FUZZ_SECONDS", "20")
     with tempfile.TemporaryDirectory() as folder:
         corpus = os.path.join(folder, "corpus")
         artifacts = os.path.join(folder, "artifacts")

@@ -1,5 +1,5 @@
 // Every fuzz target on its seeds and on a fixed series of mutations of them: what every build runs,
-// with any compiler. The search itself is libFuzzer's (preset fuzz).
+// with any compiler. The search itself is libFuzzer's (preset asan).
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,0 +1,72 @@
+"""The tools that run the tests: what a report says is counted right, and the budget of processor time holds."""
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import run_steps  # noqa: E402
+import test_report  # noqa: E402
+
+REPORT = """<testsuite>
+<testcase name="unit/A.passes" time="1.5" status="run"><system-out>test_part (x.Y) ... skipped 'no GPU'</system-out></testcase>
+<testcase name="unit/A.fails" time="0.5" status="fail"><failure/><system-out>first line
+expected 3, got 4</system-out></testcase>
+<testcase name="unit/A.skips" time="0" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/>
+<system-out>no MPI here</system-out></testcase>
+<testcase name="unit/A.is_missing" time="0" status="notrun"><skipped message="Unable to find executable"/></testcase>
+</testsuite>"""
+TABLE = """| step | budget, s | tests |
+| --- | --- | --- |
+| `dev: unit` | 1,000 | 3 |
+
+| `dev: e2e` | 5 | another table |
+"""
+
+
+class TestSteps(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.report, self.table = Path(folder.name, "report.xml"), Path(folder.name, "TESTING.md")
+        self.report.write_text(REPORT, encoding="utf-8")
+        self.table.write_text(TABLE, encoding="utf-8")
+
+    def test_counts(self):
+        self.assertEqual(test_report.counts(test_report.read(self.report)), [1, 2, 1])
+
+    def test_skips_have_their_reasons(self):
+        self.assertEqual(list(test_report.skips(test_report.read(self.report))),
+                         ["unit/A.skips: no MPI here", "unit/A.passes, test_part: no GPU"])
+
+    def test_a_failure_is_told_with_what_it_printed(self):
+        failed = [case for case in test_report.read(self.report) if case.failed]
+        self.assertEqual([case.name for case in failed], ["unit/A.fails", "unit/A.is_missing"])
+        self.assertIn("expected 3, got 4", test_report.story(failed[0]))
+
+    def test_a_fifth_more_than_the_row_is_over_budget(self):
+        self.assertIsNone(test_report.over_budget("dev: unit", 1199, document=self.table))
+        over = test_report.over_budget("dev: unit", 1201, document=self.table)
+        self.assertIn("dev: unit: its tests took 1201 s", over)
+        self.assertIn("the row in TESTING.md allows 1000 s", over)
+        # On a machine that is half as fast it is not.
+        self.assertIsNone(test_report.over_budget("dev: unit", 2399, 2, document=self.table))
+
+    def test_a_step_without_a_row_is_over_budget(self):
+        self.assertIn("no row in TESTING.md", test_report.over_budget("dev: e2e", 1, document=self.table))
+
+    def test_each_step_with_tests_has_its_row(self):
+        rows = test_report.budgets()
+        for name, _ in run_steps.steps_of("all"):
+            if ": " in name and not name.endswith(": build"):
+                self.assertIn(name, rows)
+
+    def test_all_has_what_a_push_has_and_nightly_what_all_has(self):
+        names = {kind: [name for name, _ in run_steps.steps_of(kind)] for kind in ("quick", "push", "all", "nightly")}
+        for less, more in (("quick", "push"), ("push", "all"), ("all", "nightly")):
+            self.assertLess(set(names[less]), set(names[more]))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
