@@ -19,24 +19,13 @@ class TorchFailures(TorchTest):
             self.assertIn("the same as recorded", replayed.stdout)
             self.assertEqual(of_rank(rank, replayed.stdout), of_rank(rank, run.stdout))
         self.assertIn("Error: ", of_rank(0, run.stdout)[-2])
+        return run
 
-    def test_blocking(self):
-        self.assertFailsAlike("sync")
-
-    def test_a_work(self):
-        self.assertFailsAlike("async")
-
-    def test_a_future(self):
-        self.assertFailsAlike("future")
-
-    def test_what_follows_a_future(self):
-        self.assertFailsAlike("then")
-
-    def test_c_plus_plus_waits_at_once(self):
-        self.assertFailsAlike("construct")
-
-    def test_c_plus_plus_waits_at_the_end_of_a_backward_pass(self):
-        self.assertFailsAlike("backward")
+    def test_after_a_peer_is_lost(self):
+        """Blocking, a work, a future, what follows a future, C++ that waits at once and at the end of a backward pass."""
+        lines = of_rank(0, self.assertFailsAlike("lost").stdout)
+        for kind in ("sync", "async", "future", "then", "construct", "backward"):
+            self.assertIn("Error: ", lines[lines.index(f"rank 0 {kind}") + 1], lines)
 
     @unittest.skipUnless(VERSION and VERSION >= (2, 1), "functional collectives are newer than this torch")
     def test_functional(self):

@@ -36,30 +36,32 @@ def ended():
         tell(error)
 
 
+def after_the_loss():
+    """Each way in which an operation can fail, one after the other."""
+    parallel = torch.nn.parallel.DistributedDataParallel(model())
+    parallel(torch.ones(2, 4)).sum().backward()
+    loss = parallel(torch.ones(2, 4)).sum()
+    ended()
+
+    def started():
+        return dist.all_reduce(torch.ones(3), async_op=True)
+
+    for name, fails in (("sync", lambda: dist.all_reduce(torch.ones(3))),
+                        ("async", lambda: started().wait()),
+                        ("future", lambda: started().get_future().wait()),
+                        ("then", lambda: started().get_future().then(lambda done: done.value()[0]).wait()),
+                        ("construct", lambda: torch.nn.parallel.DistributedDataParallel(model())),
+                        ("backward", loss.backward)):
+        job.say(name)
+        try:
+            fails()
+        except Exception as error:
+            tell(error)
+
+
 def main():
-    if WHAT == "sync":
-        ended()
-        dist.all_reduce(torch.ones(3))
-    elif WHAT == "async":
-        ended()
-        work = dist.all_reduce(torch.ones(3), async_op=True)
-        work.wait()
-    elif WHAT == "future":
-        ended()
-        dist.all_reduce(torch.ones(3), async_op=True).get_future().wait()
-    elif WHAT == "then":
-        ended()
-        future = dist.all_reduce(torch.ones(3), async_op=True).get_future()
-        future.then(lambda done: done.value()[0]).wait()
-    elif WHAT == "construct":
-        ended()
-        torch.nn.parallel.DistributedDataParallel(model())
-    elif WHAT == "backward":
-        parallel = torch.nn.parallel.DistributedDataParallel(model())
-        parallel(torch.ones(2, 4)).sum().backward()
-        loss = parallel(torch.ones(2, 4)).sum()
-        ended()
-        loss.backward()
+    if WHAT == "lost":
+        after_the_loss()
     elif WHAT == "functional":
         from torch.distributed import _functional_collectives as functional
 
