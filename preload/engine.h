@@ -11,8 +11,11 @@
 #ifndef DEJA_PRELOAD_ENGINE_H_
 #define DEJA_PRELOAD_ENGINE_H_
 
+#include <poll.h>
+#include <semaphore.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -128,6 +131,31 @@ struct WaitCall {
   int status = 0;
 };
 
+// The program takes a semaphore that processes share (shared_semaphores.h). `Real` makes the call:
+// it sets `result`, and `error` where that is -1.
+struct AcquireCall {
+  uint64_t key = 0;                        // of the semaphore, the same in every run
+  sem_t* semaphore = nullptr;              //
+  std::atomic<uint32_t>* order = nullptr;  // how often it has been taken, by all processes
+  bool tries = false;                      // sem_trywait: the program does not want to wait
+  int result = 0;
+  int error = 0;
+  void (*real)(AcquireCall& call, void* context) = nullptr;
+  void* context = nullptr;
+  void Real() { real(*this, context); }
+};
+
+// The program waits for pipes and socketpairs that only its own processes have.
+struct PollCall {
+  pollfd* descriptors = nullptr;
+  nfds_t count = 0;
+  int timeout_ms = 0;
+  int result = 0;  // and errno
+  void (*real)(PollCall& call, void* context) = nullptr;  // with `timeout_ms`
+  void* context = nullptr;
+  void Real() { real(*this, context); }
+};
+
 // What a file-system call is about to do (a replay sends writes to its overlay). kLook asks about
 // a name without opening it, kLookAtLink about the name itself where it is a symbolic link;
 // kResolve asks where all links on its way lead; kMetadata changes mode, owner or times.
@@ -225,6 +253,11 @@ class Engine {
   // Around a wait for processes: the first may change `pid`, the second `result` and `status`.
   virtual void BeforeWait([[maybe_unused]] WaitCall& call) {}
   virtual void AfterWait([[maybe_unused]] WaitCall& call) {}
+
+  // Calls by which processes of a rank meet. Without the guard: they may block, and be left by
+  // cancellation.
+  virtual void OnAcquire(AcquireCall& call) { call.Real(); }
+  virtual void OnPoll(PollCall& call) { call.Real(); }
 
   // Nanoseconds to add to a deadline of the program, a time by `clock`, before it is waited for
   // (pthread_cond_timedwait, sem_timedwait, clock_nanosleep with TIMER_ABSTIME …): a replay tells

@@ -67,6 +67,8 @@ class RecorderEngine final : public preload::Engine {
   void SetConnections(preload::ConnectionLayer* layer) { connections_ = layer; }
   int OnChildMade(uint32_t number, int pid) override;
   void AfterWait(preload::WaitCall& call) override;
+  void OnAcquire(preload::AcquireCall& call) override;
+  void OnPoll(preload::PollCall& call) override;
 
   // Once, when the library is loaded: a process that is recorded for its own sake is a rank now.
   void BeginSingle();

@@ -166,6 +166,7 @@ void ServeInput(Session& session, ThreadState& thread, InputCall& call) {
       break;
     case InputKind::kCreated:      // is hidden when the replay starts
     case InputKind::kMachineFile:  // is served by name (machine_files.h)
+    case InputKind::kMeeting:      // by its turn (meetings.h)
       call.Real();
       break;
     case InputKind::kMeasure:

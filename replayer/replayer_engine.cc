@@ -35,6 +35,8 @@
 #include "replayer/landlock.h"
 #include "replayer/live_stack.h"
 #include "replayer/live_trace.h"
+#include "replayer/meeting_list.h"
+#include "replayer/meetings.h"
 #include "replayer/mpi_serve.h"
 #include "replayer/program_output.h"
 #include "replayer/turns.h"
@@ -197,6 +199,7 @@ void ReplayerEngine::Begin() {
   preload::SetRecordedPids(static_cast<int>(plan.pid), parent);
   pids_.Add(parent, static_cast<int>(syscall(SYS_getppid)));
   LearnModules();
+  AnnounceMeetings(*session_);
   auto may_connect = [](void* engine, const void* address, uint32_t size) {
     return static_cast<ReplayerEngine*>(engine)->MayConnect(-1, address, size);
   };
@@ -346,6 +349,16 @@ void ReplayerEngine::ServeUnrecorded(preload::InputCall& call) {
     return;
   if (value == 0) return call.Real();
   call.result = value;
+}
+
+void ReplayerEngine::OnAcquire(preload::AcquireCall& call) {
+  if (session_ == nullptr) return call.Real();
+  ServeAcquire(*session_, session_->Thread(), call);
+}
+
+void ReplayerEngine::OnPoll(preload::PollCall& call) {
+  if (session_ == nullptr) return call.Real();
+  ServePoll(*session_, session_->Thread(), call);
 }
 
 void ReplayerEngine::OnNote(std::string_view text) {

@@ -67,6 +67,8 @@ class ReplayerEngine final : public preload::Engine {
   int RecordedChildPid(uint32_t number) override;
   void BeforeWait(preload::WaitCall& call) override;
   void AfterWait(preload::WaitCall& call) override;
+  void OnAcquire(preload::AcquireCall& call) override;
+  void OnPoll(preload::PollCall& call) override;
 
  private:
   void Begin();

@@ -87,7 +87,11 @@ InputKind InputKindOf(uint32_t id) {
     case LibcApi::kgetrlimit:
     case LibcApi::kgetrlimit64:
     case LibcApi::kisatty:
+    case LibcApi::ksem_getvalue:
       return InputKind::kMeasure;
+    case LibcApi::ksem_wait:
+    case LibcApi::kpoll:
+      return InputKind::kMeeting;
     default:
       return InputKind::kEntropy;
   }

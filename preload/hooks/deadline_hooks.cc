@@ -1,7 +1,6 @@
 // Waits and timers that end at a time by a clock.
 #include <mqueue.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,8 +112,6 @@ using namespace deja::preload;  // NOLINT: the hooks below are this file's only 
 DEJA_DEADLINE_HOOK(pthread_cond_timedwait, ClockOf(condition), (pthread_cond_t* condition, pthread_mutex_t* mutex), (condition, mutex))
 DEJA_DEADLINE_HOOK(pthread_cond_clockwait, clock, (pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock), (condition, mutex, clock))
 DEJA_DEADLINE_HOOK(cnd_timedwait, CLOCK_REALTIME, (cnd_t* condition, mtx_t* mutex), (condition, mutex))
-DEJA_DEADLINE_HOOK(sem_timedwait, CLOCK_REALTIME, (sem_t* semaphore), (semaphore))
-DEJA_DEADLINE_HOOK(sem_clockwait, clock, (sem_t* semaphore, clockid_t clock), (semaphore, clock))
 DEJA_DEADLINE_HOOK(pthread_mutex_timedlock, CLOCK_REALTIME, (pthread_mutex_t* mutex), (mutex))
 DEJA_DEADLINE_HOOK(pthread_mutex_clocklock, clock, (pthread_mutex_t* mutex, clockid_t clock), (mutex, clock))
 DEJA_DEADLINE_HOOK(mtx_timedlock, CLOCK_REALTIME, (mtx_t* mutex), (mutex))

@@ -15,6 +15,7 @@
 #include "preload/hooks/export.h"
 #include "preload/hooks/paths.h"
 #include "preload/real_symbols.h"
+#include "preload/shared_semaphores.h"
 #include "preload/spin_lock.h"
 
 namespace deja::preload {
@@ -115,7 +116,10 @@ int CreateSemaphore(const char* path, mode_t mode, unsigned value) {
   real_unlink(fresh);
   int fd = real_open(fresh, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (fd < 0) return -1;
-  if (write(fd, &semaphore, sizeof semaphore) != sizeof semaphore || link(fresh, path) != 0) {
+  // As large as what lies beside it (shared_semaphores.h): a file system may clear what is behind a
+  // file's end.
+  if (write(fd, &semaphore, sizeof semaphore) != sizeof semaphore ||
+      ftruncate(fd, SharedSemaphores::kBytes) != 0 || link(fresh, path) != 0) {
     int error = errno;
     close(fd);
     fd = -1;
@@ -194,8 +198,10 @@ DEJA_EXPORT sem_t* sem_open(const char* name, int flags, ...) noexcept {
   }
   SharedName shared(kSemaphore, name, (flags & O_CREAT) != 0 ? FileUse::kCreate : FileUse::kWrite);
   if (shared.refused()) return SEM_FAILED;
-  if (shared.IsReal()) return real_sem_open(name, flags, mode, value);
-  return Open(shared.path(), flags, mode, value);
+  sem_t* semaphore = shared.IsReal() ? real_sem_open(name, flags, mode, value)
+                                     : Open(shared.path(), flags, mode, value);
+  if (semaphore != SEM_FAILED) SharedSemaphores::Add(semaphore, name);
+  return semaphore;
 }
 
 DEJA_EXPORT int sem_unlink(const char* name) noexcept {
@@ -205,5 +211,6 @@ DEJA_EXPORT int sem_unlink(const char* name) noexcept {
 }
 
 DEJA_EXPORT int sem_close(sem_t* semaphore) noexcept {
+  SharedSemaphores::Remove(semaphore);  // before another mapping can be there
   return Close(semaphore) ? 0 : real_sem_close(semaphore);
 }

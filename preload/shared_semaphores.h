@@ -1,0 +1,49 @@
+// SharedSemaphores: semaphores that processes of a rank share, which are those with names
+// (sem_open), and a counter beside each.
+//
+// A named semaphore has a page of its own, of which it needs the first bytes. The counter lies
+// behind it, in every process that has the semaphore open, whatever way it has come by it: nothing
+// else has to be shared, named or removed. While recording it counts acquisitions; in a replay it
+// says whose turn it is.
+//
+// Find costs a comparison for a semaphore that is no such. Any thread; lock-free; no allocation; a
+// forked child inherits what its parent knows.
+#ifndef DEJA_PRELOAD_SHARED_SEMAPHORES_H_
+#define DEJA_PRELOAD_SHARED_SEMAPHORES_H_
+
+#include <semaphore.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace deja::preload {
+
+class SharedSemaphores {
+ public:
+  // Of the page, with what lies beside the semaphore.
+  static constexpr size_t kBytes = 128;
+
+  struct Found {
+    uint64_t key = 0;  // of the name; 0: it is no such semaphore
+    std::atomic<uint32_t>* order = nullptr;
+  };
+
+  static Found Find(const sem_t* semaphore) {
+    constexpr uintptr_t kPageMask = 4095;
+    const auto address = reinterpret_cast<uintptr_t>(semaphore);
+    if ((address & kPageMask) != 0) return {};
+    return Look(address);
+  }
+
+  // The program has opened `semaphore` by `name` / closes it, once for each time.
+  static void Add(sem_t* semaphore, const char* name);
+  static void Remove(sem_t* semaphore);
+
+ private:
+  static Found Look(uintptr_t address);
+};
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_SHARED_SEMAPHORES_H_

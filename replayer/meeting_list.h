@@ -1,0 +1,32 @@
+// Which process of the replay will make which acquisition of a semaphore, for those that wait for
+// one: each process writes a file of its own into the scratch folder when it begins, and who has
+// waited for long reads them.
+//
+// Any thread, within the guard.
+#ifndef DEJA_REPLAYER_MEETING_LIST_H_
+#define DEJA_REPLAYER_MEETING_LIST_H_
+
+#include <cstdint>
+#include <string>
+
+namespace deja::replayer {
+
+class Session;
+
+// This process's acquisitions, by the plan of its session.
+void AnnounceMeetings(const Session& session);
+
+struct MeetingOwner {
+  int pid = 0;  // 0: no process of the replay has said that it makes it
+  bool gone = false;
+  std::string name;  // of the process, as children are named; "the rank"
+};
+// Who makes acquisition `number` of the semaphore `key`.
+MeetingOwner OwnerOfMeeting(const Session& session, uint64_t key, uint32_t number);
+
+// Processor time, in ns, of all processes that have announced themselves.
+uint64_t TimeUsedByAll(const Session& session);
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_MEETING_LIST_H_

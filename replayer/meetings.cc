@@ -1,0 +1,297 @@
+#include "replayer/meetings.h"
+
+#include <dlfcn.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <string>
+
+#include "preload/api/libc_table.h"
+#include "preload/guard.h"
+#include "replayer/ending.h"
+#include "replayer/meeting_list.h"
+#include "replayer/session.h"
+
+namespace deja::replayer {
+namespace {
+
+using preload::AcquireCall;
+using preload::Guard;
+using preload::LibcApi;
+using preload::PollCall;
+
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kTickNs = 20 * kMs;
+constexpr uint64_t kLookNs = 200 * kMs;      // then somebody may have ended
+constexpr uint64_t kTellNs = 10'000 * kMs;   // nothing moves for so long: say so
+constexpr uint64_t kGiveUpNs = 60'000 * kMs;  // or so long: the order gives way
+
+uint64_t Now() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+timespec Span(uint64_t ns) {
+  return {static_cast<time_t>(ns / 1000000000), static_cast<long>(ns % 1000000000)};
+}
+
+// In its scope other threads of the program's Python may run, if this one holds the interpreter's
+// lock: who takes a semaphore without wanting to wait goes on holding it.
+class WithoutInterpreter {
+ public:
+  explicit WithoutInterpreter(bool wanted) {
+    if (!wanted) return;
+    const Guard guard;
+    const auto holds = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
+    const auto leave = reinterpret_cast<void* (*)()>(dlsym(RTLD_DEFAULT, "PyEval_SaveThread"));
+    enter_ = reinterpret_cast<void (*)(void*)>(dlsym(RTLD_DEFAULT, "PyEval_RestoreThread"));
+    const auto lives = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
+    if (holds == nullptr || leave == nullptr || enter_ == nullptr || lives == nullptr) return;
+    if (lives() != 0 && holds() != 0) state_ = leave();
+  }
+  // Not a destructor's work: the interpreter ends threads here when it has ended itself.
+  void End() {
+    if (state_ != nullptr) enter_(state_);
+  }
+
+ private:
+  void (*enter_)(void*) = nullptr;
+  void* state_ = nullptr;
+};
+
+// One wait: how long nothing has moved anywhere in the rank.
+class Stillness {
+ public:
+  explicit Stillness(Session& session) : session_(session), begun_(Now()), moved_(begun_) {}
+
+  // True once for each `kLookNs`.
+  bool IsTimeToLook() {
+    const uint64_t now = Now();
+    if (now - looked_ < kLookNs || now - begun_ < kLookNs) return false;
+    looked_ = now;
+    const uint64_t used = TimeUsedByAll(session_);
+    const uint64_t activity = session_.activity();
+    constexpr uint64_t kIdle = 5 * kMs;
+    if (used > used_ + kIdle || activity != activity_) moved_ = now;
+    used_ = used;
+    activity_ = activity;
+    return true;
+  }
+  [[nodiscard]] uint64_t ns() const { return looked_ > moved_ ? looked_ - moved_ : 0; }
+  // True once, when it is time to say so.
+  bool IsTimeToTell() { return ns() >= kTellNs && !std::exchange(told_, true); }
+  [[nodiscard]] bool IsTimeToGiveUp() const { return ns() >= kGiveUpNs; }
+
+ private:
+  Session& session_;
+  uint64_t begun_;
+  uint64_t moved_;
+  uint64_t looked_ = 0;
+  uint64_t used_ = 0;
+  uint64_t activity_ = 0;
+  bool told_ = false;
+};
+
+void Diverge(Session& session, ThreadState& thread, const char* api, std::string what) {
+  Divergence divergence = session.NewDivergence(DivergenceKind::kCall, thread);
+  divergence.api = api;
+  divergence.what = std::move(what);
+  session.Diverge(thread, std::move(divergence), 0);
+}
+
+// The thread's next meeting of this kind; null: it has made all that it made.
+const RecordedInput* Next(Session& session, ThreadState& thread, LibcApi api, uint64_t key) {
+  if (thread.recorded == kNone) return nullptr;
+  const auto& by_key = session.plan().threads()[thread.recorded].by_key;
+  const auto it = by_key.find({static_cast<uint32_t>(api), key});
+  if (it == by_key.end()) return nullptr;
+  const uint32_t next = thread.next_by_key[it->first];
+  return next < it->second.size() ? &session.plan().inputs()[it->second[next]] : nullptr;
+}
+
+void Consume(Session& session, ThreadState& thread, LibcApi api, uint64_t key) {
+  ++thread.next_by_key[{static_cast<uint32_t>(api), key}];
+  session.CountActivity();
+}
+
+// The recorded thread never came to what this one asks for: the process was killed before.
+bool WasKilledBefore(const Session& session, const ThreadState& thread) {
+  const ReplayPlan& plan = session.plan();
+  return thread.recorded != kNone && session.RemainingOf(thread.recorded) == 0 &&
+         !plan.end().HappensByItself(plan.pid) && !plan.threads()[thread.recorded].ended;
+}
+
+bool KeepsOrder(const Session& session) {
+  return session.options().checkpoint == 0;
+}
+
+class Turn {
+ public:
+  Turn(Session& session, ThreadState& thread, AcquireCall& call, uint32_t number)
+      : session_(session), thread_(thread), call_(call), number_(number), still_(session) {}
+
+  // Takes the semaphore when it is the acquisition's turn. False: a signal came.
+  bool Take() {
+    const Guard guard;
+    while (!MayTake())
+      if (!Wait()) return false;
+    while (sem_trywait(call_.semaphore) != 0) {
+      const uint64_t until = Now() + kTickNs;
+      const timespec deadline = Span(until);
+      if (sem_clockwait(call_.semaphore, CLOCK_MONOTONIC, &deadline) == 0) break;
+      if (errno == EINTR) return false;
+      if (still_.IsTimeToLook()) Look("nobody gives it back");
+      if (gave_up_) break;
+    }
+    if (Current() == number_) Advance(number_);
+    return true;
+  }
+  [[nodiscard]] bool IsReady() const {
+    const Guard guard;
+    int value = 0;
+    return MayTake() && sem_getvalue(call_.semaphore, &value) == 0 && value > 0;
+  }
+
+ private:
+  [[nodiscard]] uint32_t Current() const { return call_.order->load(std::memory_order_acquire); }
+  // Also when the order gave way behind it.
+  [[nodiscard]] bool MayTake() const { return static_cast<int32_t>(Current() - number_) >= 0; }
+
+  void Advance(uint32_t from) {
+    uint32_t expected = from;
+    if (call_.order->compare_exchange_strong(expected, from + 1))
+      syscall(SYS_futex, call_.order, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+  }
+
+  bool Wait() {
+    const uint32_t current = Current();
+    if (MayTake()) return true;
+    const timespec tick = Span(kTickNs);
+    if (syscall(SYS_futex, call_.order, FUTEX_WAIT, current, &tick, nullptr, 0) != 0 &&
+        errno == EINTR)
+      return false;
+    if (Current() == current && still_.IsTimeToLook()) PassOver(current);
+    return true;
+  }
+
+  void PassOver(uint32_t current) {
+    const MeetingOwner owner = OwnerOfMeeting(session_, call_.key, current);
+    if (owner.gone) return Advance(current);
+    const std::string who = owner.pid != 0 ? owner.name : "a process that has not begun";
+    Look("it is the turn of " + who);
+    if (gave_up_) Advance(current);
+  }
+
+  void Look(const std::string& why) {
+    const std::string what = "acquisition " + std::to_string(number_ + 1) +
+                             " of a semaphore waits, and nothing moves: " + why;
+    if (still_.IsTimeToTell()) Say("replay: " + what);
+    if (gave_up_ || !still_.IsTimeToGiveUp()) return;
+    gave_up_ = true;
+    Diverge(session_, thread_, "sem_wait", what);
+  }
+
+  Session& session_;
+  ThreadState& thread_;
+  AcquireCall& call_;
+  const uint32_t number_;
+  Stillness still_;
+  bool gave_up_ = false;
+};
+
+void Fail(AcquireCall& call, int error) {
+  call.result = -1;
+  call.error = error;
+}
+
+// The recorded thread has made no more acquisitions. What it takes now would be missing elsewhere;
+// so it gets nothing as long as anything moves.
+void ServeSurplus(Session& session, ThreadState& thread, AcquireCall& call) {
+  if (call.tries) return Fail(call, EAGAIN);
+  if (WasKilledBefore(session, thread)) {
+    const Guard guard;
+    Park(session, thread, "sem_wait", 0, 0, nullptr);
+  }
+  Stillness still(session);
+  while (!still.IsTimeToGiveUp()) {
+    const timespec tick = Span(kTickNs);
+    const Guard guard;
+    if (syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &tick, nullptr) != 0)
+      return Fail(call, EINTR);
+    if (still.IsTimeToLook() && still.IsTimeToTell())
+      Say("replay: a thread takes a semaphore once more than the recorded one, and nothing moves");
+  }
+  call.Real();
+}
+
+}  // namespace
+
+void ServeAcquire(Session& session, ThreadState& thread, AcquireCall& call) {
+  if (!KeepsOrder(session) || thread.recorded == kNone) return call.Real();
+  const RecordedInput* next = Next(session, thread, LibcApi::ksem_wait, call.key);
+  if (next == nullptr) return ServeSurplus(session, thread, call);
+  if (next->result < 0) {
+    Consume(session, thread, LibcApi::ksem_wait, call.key);
+    return Fail(call, next->error);
+  }
+  Turn turn(session, thread, call, static_cast<uint32_t>(next->result));
+  WithoutInterpreter apart(call.tries && !turn.IsReady());
+  const bool taken = turn.Take();
+  apart.End();
+  if (!taken) return Fail(call, EINTR);
+  Consume(session, thread, LibcApi::ksem_wait, call.key);
+  call.result = 0;
+  call.error = 0;
+}
+
+void ServePoll(Session& session, ThreadState& thread, PollCall& call) {
+  const RecordedInput* next =
+      KeepsOrder(session) ? Next(session, thread, LibcApi::kpoll, 0) : nullptr;
+  if (next == nullptr) return call.Real();
+  if (next->result == 0) {
+    Consume(session, thread, LibcApi::kpoll, 0);
+    for (nfds_t i = 0; i < call.count; ++i) call.descriptors[i].revents = 0;
+    call.result = 0;
+    return;
+  }
+  // All that was ready, and nothing else.
+  const std::string_view found = session.plan().Bytes(next->data);
+  const bool fits = found.size() == call.count * sizeof(int16_t);
+  Stillness still(session);
+  const int asked_ms = call.timeout_ms;
+  for (;;) {
+    call.timeout_ms = static_cast<int>(kTickNs / kMs);
+    call.Real();
+    if (call.result < 0) return;
+    bool all = call.result > 0;
+    for (nfds_t i = 0; fits && all && i < call.count; ++i) {
+      int16_t was = 0;
+      std::memcpy(&was, found.data() + i * sizeof was, sizeof was);
+      if (was != 0 && call.descriptors[i].revents == 0) all = false;
+    }
+    if (all) break;
+    const Guard guard;
+    if (!still.IsTimeToLook()) continue;
+    if (still.IsTimeToTell())
+      Say("replay: a thread waits for a pipe from which something came, and nothing moves");
+    if (!still.IsTimeToGiveUp()) continue;
+    Diverge(session, thread, "poll", "what came by a pipe in the recorded run does not come");
+    break;
+  }
+  call.timeout_ms = asked_ms;
+  Consume(session, thread, LibcApi::kpoll, 0);
+  for (nfds_t i = 0; fits && i < call.count; ++i) {
+    int16_t was = 0;
+    std::memcpy(&was, found.data() + i * sizeof was, sizeof was);
+    call.descriptors[i].revents = was;
+  }
+  call.result = static_cast<int>(next->result);
+}
+
+}  // namespace deja::replayer

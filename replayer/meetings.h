@@ -1,0 +1,28 @@
+// Calls by which processes of the rank meet, in the recorded order.
+//
+// Each thread makes the acquisitions of a semaphore that it made in the recording, in that order,
+// and each waits until those before it, by whichever process, have been made. Attempts that failed
+// fail again without a look at the semaphore. A wait for a pipe returns what it returned: nothing,
+// at once, or something, as soon as that is there.
+//
+// Whose turn it is and who will never come (its process has ended) is passed over. Where nothing
+// moves for ten seconds a line says who waits for whom; for a minute, and the order gives way,
+// which is a divergence. A replay from a checkpoint, which begins in the middle, keeps no order.
+//
+// Any thread, without the guard. Interpreters of Python go on with their other threads meanwhile.
+#ifndef DEJA_REPLAYER_MEETINGS_H_
+#define DEJA_REPLAYER_MEETINGS_H_
+
+#include "preload/engine.h"
+
+namespace deja::replayer {
+
+class Session;
+struct ThreadState;
+
+void ServeAcquire(Session& session, ThreadState& thread, preload::AcquireCall& call);
+void ServePoll(Session& session, ThreadState& thread, preload::PollCall& call);
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_MEETINGS_H_
