@@ -316,6 +316,7 @@ void ServedConnections::Pace() {
       pacing_ = false;
       return;
     }
+    for (ServedSocket* listener : listeners_) Refresh(*listener);
     if (now - quiet_since < kRelaxNs) continue;
     if (script_.Relax()) {
       quiet_since = now;

@@ -7,15 +7,18 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <thread>
 #include <utility>
 
 #include "preload/guard.h"
+#include "preload/process_name.h"
 #include "preload/real_sockets.h"
 
 namespace deja::replayer {
@@ -28,12 +31,41 @@ namespace {
 // Out of the way of the numbers that the program gets and counts on.
 constexpr int kFirstInner = 600;
 
-void Accept(int listener, const std::function<void(int)>& take) {
+constexpr size_t kPath = offsetof(sockaddr_un, sun_path);
+constexpr char kClientName[] = "deja-client-%d-%d-%u";
+
+// The socket gets a name, which its other end sees: in it are the numbers of this process, the
+// recorded and the live one.
+void SayWho(int fd) {
+  static std::atomic<uint32_t> made{0};
+  const preload::ProcessName& own = preload::OwnProcessName();
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  const int n = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, kClientName,
+                         own.recorded_pid, own.pid, made.fetch_add(1));
+  real::Bind(fd, reinterpret_cast<const sockaddr*>(&name),
+             static_cast<socklen_t>(kPath + 1 + static_cast<size_t>(n)));
+}
+
+int WhoIs(const sockaddr_un& name, socklen_t size) {
+  if (size <= kPath + 1 || size > sizeof name || name.sun_path[0] != '\0') return 0;
+  char text[sizeof name.sun_path] = {};
+  std::memcpy(text, name.sun_path + 1, size - kPath - 1);
+  int recorded = 0;
+  int live = 0;
+  unsigned number = 0;
+  return sscanf(text, kClientName, &recorded, &live, &number) == 3 ? recorded : 0;
+}
+
+void Accept(int listener, const std::function<void(int, int)>& take) {
   preload::Guard guard;
   for (;;) {
-    const int fd = real::Accept(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    sockaddr_un name{};
+    socklen_t size = sizeof name;
+    const int fd =
+        real::Accept(listener, reinterpret_cast<sockaddr*>(&name), &size, SOCK_CLOEXEC);
     if (fd >= 0) {
-      take(fd);
+      take(fd, WhoIs(name, size));
     } else if (errno != EINTR && errno != ECONNABORTED) {
       break;
     }
@@ -46,7 +78,6 @@ void Accept(int listener, const std::function<void(int)>& take) {
 SocketAddress FamilyAddress(const std::string& scratch, const SocketAddress& address) {
   // A name in the file system may or may not be followed by a zero.
   size_t size = address.size;
-  constexpr size_t kPath = offsetof(sockaddr_un, sun_path);
   while (size > kPath + 1 && address.bytes[size - 1] == '\0') --size;
   const XXH128_hash_t hash =
       XXH3_128bits_withSeed(address.bytes, size, XXH3_64bits(scratch.data(), scratch.size()));
@@ -63,6 +94,7 @@ SocketAddress FamilyAddress(const std::string& scratch, const SocketAddress& add
 
 int ConnectFamily(int fd, const SocketAddress& address, int patience_ms) {
   constexpr timespec kPause{0, 5'000'000};
+  SayWho(fd);
   for (int waited_ms = 0;; waited_ms += 5) {
     const int result =
         real::Connect(fd, reinterpret_cast<const sockaddr*>(address.bytes), address.size);
@@ -72,7 +104,7 @@ int ConnectFamily(int fd, const SocketAddress& address, int patience_ms) {
   }
 }
 
-int StartFamilyListener(int type, const SocketAddress& address, std::function<void(int)> take) {
+int StartFamilyListener(int type, const SocketAddress& address, std::function<void(int, int)> take) {
   const int made = real::Socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
   if (made < 0) return -1;
   int listener = fcntl(made, F_DUPFD_CLOEXEC, kFirstInner);

@@ -18,14 +18,15 @@ namespace deja::replayer {
 preload::SocketAddress FamilyAddress(const std::string& scratch,
                                      const preload::SocketAddress& address);
 
-// Connects `fd`, a Unix socket, to who listens at `address`. Waits for a listener for
+// Connects `fd`, a Unix socket, to who listens at `address`, and has it say who it is. Waits for a listener for
 // `patience_ms`: the other process may be behind where it was in the recording. 0, or -1 and errno.
 int ConnectFamily(int fd, const preload::SocketAddress& address, int patience_ms);
 
 // Listens at `address` by a thread that calls `take` with the descriptor of each connection that
-// comes in, until the listener is ended. A descriptor for EndFamilyListener; -1: it cannot be done.
+// comes in, and the recorded number of the process at its other end (0: not known), until the
+// listener is ended. A descriptor for EndFamilyListener; -1: it cannot be done.
 int StartFamilyListener(int type, const preload::SocketAddress& address,
-                        std::function<void(int)> take);
+                        std::function<void(int, int)> take);
 void EndFamilyListener(int listener);
 
 }  // namespace deja::replayer

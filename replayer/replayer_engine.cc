@@ -519,6 +519,22 @@ int ReplayerEngine::MapPid(int pid) {
   return pid < 0 ? -live : live;
 }
 
+// A child that ended by itself in the recorded run does so before it is killed: what it does in its
+// last moments, and how it ends, are not to depend on who is faster.
+void ReplayerEngine::AwaitEnd(int pid) const {
+  const int recorded = session_ == nullptr || pid <= 0 ? 0 : pids_.Recorded(pid);
+  if (recorded == 0 || pids_.IsGone(recorded)) return;
+  const auto status = session_->plan().StatusOf(static_cast<uint32_t>(recorded));
+  if (!status || !WIFEXITED(*status)) return;
+  constexpr timespec kPause{0, 2'000'000};
+  constexpr int kMostPauses = 1000;
+  siginfo_t info{};
+  for (int i = 0; i < kMostPauses && info.si_pid == 0; ++i) {
+    if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
+    if (info.si_pid == 0) nanosleep(&kPause, nullptr);
+  }
+}
+
 bool ReplayerEngine::MayKill(int pid, int signal) {
   if (signal == 0) return true;  // asks whether it is there
   const int own = OwnPid();
@@ -536,7 +552,10 @@ bool ReplayerEngine::MayKill(int pid, int signal) {
   const int process = pid < 0 ? -pid : pid;
   const bool own_group = pid == 0 || (pid < -1 && getpgid(root_pid_) == process);
   if (pid > 0 && syscall(SYS_kill, pid, 0) != 0 && errno == ESRCH) return true;
-  if (process > 1 && !own_group && preload::DescendsFrom(process, root_pid_)) return true;
+  if (process > 1 && !own_group && preload::DescendsFrom(process, root_pid_)) {
+    if (signal == SIGTERM || signal == SIGKILL) AwaitEnd(pid);
+    return true;
+  }
   char target[64];
   if (pid > 0)
     snprintf(target, sizeof target, "process %d", pid);

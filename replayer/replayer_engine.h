@@ -87,6 +87,7 @@ class ReplayerEngine final : public preload::Engine {
   const char* MapInput(int dirfd, const char* path, preload::FileUse use, std::span<char> buffer);
   bool FindEntries(DIR* stream, const char* path, ServedFolders::Folder& folder);
   void ServeUnrecorded(preload::InputCall& call);
+  void AwaitEnd(int pid) const;
   // Says once that this process asks the machine, because the trace has no recording of it.
   void ReportLive();
   void HideCreatedFiles();

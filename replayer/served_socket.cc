@@ -63,17 +63,6 @@ void ServedSocket::Lead(uint32_t connection) {
   layer_.Refresh(*this);
 }
 
-bool ServedSocket::FindOwn(const PlannedConnection& planned, bool take, OwnConnection& found) {
-  for (auto it = own_.begin(); it != own_.end(); ++it) {
-    const bool named = planned.remote.size() > sizeof(sa_family_t);
-    if (named && it->from.view() != planned.remote) continue;
-    found = *it;
-    if (take) own_.erase(it);
-    return true;
-  }
-  return false;
-}
-
 // Something can be received (or accepted).
 bool ServedSocket::IsReady() {
   ConnectionScript& script = layer_.script_;

@@ -45,6 +45,8 @@ class ServedSocket final : public preload::ConnectionObject {
     int end = -1;  // what accept will return
     preload::SocketAddress from;
     preload::SocketAddress to;
+    int pid = 0;  // recorded number of the process that connected; 0: this one, or not known
+    uint64_t since_ns = 0;
   };
 
   // -1, and errno.

@@ -8,7 +8,10 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <string>
 
 #include "preload/guard.h"
 #include "preload/real_sockets.h"
@@ -39,7 +42,35 @@ void MakeName(const SocketAddress& address) {
   if (mapped != nullptr && mapped != path.c_str()) mknod(mapped, S_IFSOCK | 0777, 0);
 }
 
+uint64_t NowNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
 }  // namespace
+
+// The connection that the recorded program accepted: by its name, or by the process that it comes
+// from. One that has waited for long is taken for any that does not come.
+bool ServedSocket::FindOwn(const PlannedConnection& planned, bool take, OwnConnection& found) {
+  constexpr uint64_t kPatienceNs = 10'000'000'000;
+  const bool named = planned.remote.size() > sizeof(sa_family_t);
+  const long client = planned.own ? 0 : strtol(planned.peer.c_str(), nullptr, 10);
+  for (auto it = own_.begin(); it != own_.end(); ++it) {
+    if (named && it->from.view() != planned.remote) continue;
+    if (client != 0 && it->pid != 0 && it->pid != client) {
+      if (NowNs() - it->since_ns < kPatienceNs) continue;
+      if (take)
+        layer_.Tell("connection '" + planned.name + "': process " + std::to_string(client) +
+                    " does not come within 10 s; process " + std::to_string(it->pid) +
+                    " is accepted in its place");
+    }
+    found = *it;
+    if (take) own_.erase(it);
+    return true;
+  }
+  return false;
+}
 
 // Makes the program's end and the listener's next one the two ends of one pair.
 int ServedSocket::ConnectOwn(ServedSocket& listener, const SocketAddress& target,
@@ -47,7 +78,7 @@ int ServedSocket::ConnectOwn(ServedSocket& listener, const SocketAddress& target
   live_ = true;
   remote_ = target;
   if (planned != kNone) local_.Set(layer_.script_.Info(planned).local);
-  listener.own_.push_back({inner_, local_, remote_});
+  listener.own_.push_back({inner_, local_, remote_, 0, NowNs()});
   inner_ = -1;
   layer_.Moved();
   layer_.Refresh(listener);
@@ -92,7 +123,7 @@ int ServedSocket::ConnectFamily(int fd, const SocketAddress& target, int patienc
 void ServedSocket::ListenForFamily() {
   if (domain_ != AF_UNIX || type_ == SOCK_DGRAM || local_.size <= sizeof(sa_family_t)) return;
   const SocketAddress meeting = FamilyAddress(layer_.session_.options().scratch, local_);
-  family_listener_ = StartFamilyListener(type_, meeting, [this](int fd) {
+  family_listener_ = StartFamilyListener(type_, meeting, [this](int fd, int pid) {
     std::lock_guard<std::mutex> lock(layer_.mutex_);
     if (!listening_) {
       close(fd);
@@ -102,7 +133,7 @@ void ServedSocket::ListenForFamily() {
     sockaddr unnamed{};
     unnamed.sa_family = AF_UNIX;
     nobody.Set(&unnamed, sizeof(sa_family_t));
-    own_.push_back({fd, nobody, local_});
+    own_.push_back({fd, nobody, local_, pid, NowNs()});
     layer_.Moved();
     layer_.Refresh(*this);
   });
