@@ -1,6 +1,7 @@
 #include "replayer/meetings.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -230,6 +231,62 @@ void ServeSurplus(Session& session, ThreadState& thread, AcquireCall& call) {
   call.Real();
 }
 
+// What a recorded wait had found.
+class FoundReady {
+ public:
+  FoundReady(const PollCall& call, std::string_view found)
+      : call_(call), found_(found), fits_(found.size() == call.count * sizeof(int16_t)) {}
+
+  // It was a wait for as many descriptors.
+  [[nodiscard]] bool fits() const { return fits_; }
+  int16_t operator[](nfds_t i) const {
+    int16_t was = 0;
+    std::memcpy(&was, found_.data() + i * sizeof was, sizeof was);
+    return was;
+  }
+  // Who reads what is not there yet waits for it, and another thread may have read what this one
+  // had only seen. What does not wait, and an end, has to be there.
+  [[nodiscard]] bool MustBeThere(nfds_t i) const {
+    const int16_t was = fits_ ? (*this)[i] : 0;
+    if (was == 0) return false;
+    if ((was & (POLLIN | POLLOUT)) == 0) return true;
+    const int flags = fcntl(call_.descriptors[i].fd, F_GETFL);
+    return flags >= 0 && (flags & O_NONBLOCK) != 0;
+  }
+  [[nodiscard]] bool AreThere() const {
+    if (!fits_) return call_.result > 0;
+    for (nfds_t i = 0; i < call_.count; ++i)
+      if (call_.descriptors[i].revents == 0 && MustBeThere(i)) return false;
+    return true;
+  }
+
+ private:
+  const PollCall& call_;
+  std::string_view found_;
+  bool fits_;
+};
+
+// False: the call is over, by an error.
+bool AwaitReady(Session& session, ThreadState& thread, PollCall& call, const FoundReady& ready) {
+  for (nfds_t i = 0; i < call.count; ++i) call.descriptors[i].revents = 0;
+  Stillness still(session);
+  const int asked_ms = call.timeout_ms;
+  while (!ready.AreThere()) {
+    call.timeout_ms = static_cast<int>(kTickNs / kMs);
+    call.Real();
+    call.timeout_ms = asked_ms;
+    if (call.result < 0) return false;
+    const Guard guard;
+    if (!still.IsTimeToLook()) continue;
+    if (still.IsTimeToTell())
+      Say("replay: a thread waits for a pipe from which something came, and nothing moves");
+    if (!still.IsTimeToGiveUp()) continue;
+    Diverge(session, thread, "poll", "what came by a pipe in the recorded run does not come");
+    break;
+  }
+  return true;
+}
+
 }  // namespace
 
 void ServeAcquire(Session& session, ThreadState& thread, AcquireCall& call) {
@@ -266,37 +323,11 @@ void ServePoll(Session& session, ThreadState& thread, PollCall& call) {
     call.result = 0;
     return;
   }
-  // All that was ready, and nothing else.
   const std::string_view found = session.plan().Bytes(next->data);
-  const bool fits = found.size() == call.count * sizeof(int16_t);
-  Stillness still(session);
-  const int asked_ms = call.timeout_ms;
-  for (;;) {
-    call.timeout_ms = static_cast<int>(kTickNs / kMs);
-    call.Real();
-    if (call.result < 0) return;
-    bool all = call.result > 0;
-    for (nfds_t i = 0; fits && all && i < call.count; ++i) {
-      int16_t was = 0;
-      std::memcpy(&was, found.data() + i * sizeof was, sizeof was);
-      if (was != 0 && call.descriptors[i].revents == 0) all = false;
-    }
-    if (all) break;
-    const Guard guard;
-    if (!still.IsTimeToLook()) continue;
-    if (still.IsTimeToTell())
-      Say("replay: a thread waits for a pipe from which something came, and nothing moves");
-    if (!still.IsTimeToGiveUp()) continue;
-    Diverge(session, thread, "poll", "what came by a pipe in the recorded run does not come");
-    break;
-  }
-  call.timeout_ms = asked_ms;
+  const FoundReady ready(call, found);
+  if (!AwaitReady(session, thread, call, ready)) return;
   Consume(session, thread, LibcApi::kpoll, 0);
-  for (nfds_t i = 0; fits && i < call.count; ++i) {
-    int16_t was = 0;
-    std::memcpy(&was, found.data() + i * sizeof was, sizeof was);
-    call.descriptors[i].revents = was;
-  }
+  for (nfds_t i = 0; ready.fits() && i < call.count; ++i) call.descriptors[i].revents = ready[i];
   call.result = static_cast<int>(next->result);
 }
 
