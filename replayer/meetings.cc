@@ -33,6 +33,7 @@ constexpr uint64_t kTellNs = 10'000 * kMs;   // nothing moves for so long: say s
 constexpr uint64_t kGiveUpNs = 60'000 * kMs;  // or so long: the order gives way
 
 uint64_t Now() {
+  const Guard guard;  // the reading is not the program's
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);

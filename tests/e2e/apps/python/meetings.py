@@ -1,0 +1,137 @@
+"""Processes that meet: what comes out depends on who comes first. Usage: meetings.py WHAT START_METHOD."""
+import multiprocessing as mp
+import os
+import random
+import sys
+import time
+from multiprocessing.connection import Client, Listener
+
+
+def draw(count):
+    """As many random bytes as the message before was about: another order is another number of them."""
+    return os.urandom(1 + count).hex()
+
+
+def put(queue, who, count):
+    for i in range(count):
+        time.sleep(random.random() * 0.003)
+        queue.put((who, i))
+
+
+def get(queue, out, who):
+    for item in iter(queue.get, None):
+        out.put((who, item, draw(item[0])))
+
+
+def square(x):
+    time.sleep(x % 3 * 0.001)
+    return x, os.getpid()
+
+
+def knock(address, who):
+    for i in range(4):
+        with Client(address, authkey=b"key") as connection:
+            connection.send((who, i))
+            connection.recv()
+
+
+def change(lock, value, who):
+    for _ in range(8):
+        with lock:
+            value.value = (value.value * 31 + who) % 1000003
+
+
+def processes(context, target, arguments):
+    made = [context.Process(target=target, args=args) for args in arguments]
+    for process in made:
+        process.start()
+    return made
+
+
+def join(made):
+    for process in made:
+        process.join()
+
+
+def writers(context):
+    queue = context.Queue()
+    made = processes(context, put, [(queue, who, 12) for who in range(4)])
+    items = [queue.get(timeout=60) for _ in range(48)]
+    join(made)
+    return [(item, draw(item[0])) for item in items]
+
+
+def bounded(context):
+    queue = context.Queue(3)
+    made = processes(context, put, [(queue, who, 8) for who in range(3)])
+    items = [(queue.get(), draw(who)) for who in range(24)]
+    join(made)
+    return items
+
+
+def readers(context):
+    queue, out = context.Queue(), context.SimpleQueue()
+    made = processes(context, get, [(queue, out, who) for who in range(3)])
+    for i in range(24):
+        queue.put((i % 4, i))
+    items = [out.get() for _ in range(24)]
+    for _ in made:
+        queue.put(None)
+    join(made)
+    return items
+
+
+def killed(context):
+    """Readers that wait when they are killed, one of them with the lock."""
+    queue, out = context.Queue(), context.SimpleQueue()
+    made = processes(context, get, [(queue, out, who) for who in range(3)])
+    for i in range(12):
+        queue.put((i % 4, i))
+    items = [out.get() for _ in range(12)]
+    for process in made:
+        process.terminate()
+    join(made)
+    return items, [process.exitcode for process in made]
+
+
+def pool(context):
+    pids = {}
+    with context.Pool(3) as workers:
+        return [(x, pids.setdefault(pid, len(pids)), draw(x % 3)) for x, pid in workers.imap_unordered(square, range(24))]
+
+
+def listener(context):
+    items = []
+    with Listener(None, "AF_UNIX", backlog=16, authkey=b"key") as listening:
+        made = processes(context, knock, [(listening.address, who) for who in range(3)])
+        for _ in range(12):
+            with listening.accept() as connection:
+                who, i = connection.recv()
+                items.append((who, i, draw(who)))
+                connection.send(0)
+        join(made)
+    return items
+
+
+def locks(context):
+    lock, value = context.Lock(), context.Value("i", 1, lock=False)
+    join(processes(context, change, [(lock, value, who) for who in range(3)]))
+    return value.value
+
+
+def timeouts(context):
+    """Waits that end without anything, and looks that find nothing."""
+    queue = context.Queue()
+    made = processes(context, put, [(queue, who, 6) for who in range(2)])
+    items, empty = [], 0
+    while len(items) < 12:
+        try:
+            items.append(queue.get(timeout=0.001) if len(items) % 2 else queue.get_nowait())
+        except Exception:  # queue.Empty
+            empty += 1
+    join(made)
+    return items, empty, draw(empty % 7)
+
+
+if __name__ == "__main__":
+    print(globals()[sys.argv[1]](mp.get_context(sys.argv[2])))
