@@ -93,7 +93,7 @@ LandlockState Restrict(const char* writable, const FenceOptions& options) {
     attr.handled_access_net = options.allow_network ? 0 : kTcpBindConnect;
     size = 2 * sizeof(uint64_t);
   }
-  if (abi >= 6) {
+  if (abi >= 6 && !options.inside) {
     attr.scoped = kScopeSignal | (options.allow_network ? 0 : kScopeAbstractUnix);
     size = sizeof attr;
   }

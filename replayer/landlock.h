@@ -22,6 +22,9 @@ struct FenceOptions {
   bool allow_network = false;
   const char* also_writable = nullptr;  // a folder; null: none
   const char* meeting = nullptr;        // another one
+  // The process has inherited the rank's fence: one of its own would part it from the others' Unix
+  // sockets and signals.
+  bool inside = false;
   const char* devices = "/dev";         // where those of GPUs are
 };
 

@@ -104,12 +104,15 @@ ReplayerEngine* ReplayerEngine::Create() {
   engine->allow_network_ = Environment("DEJA_ALLOW_NETWORK") != nullptr;
   const char* out = Environment("DEJA_OUT");
   const char* fold = Environment("DEJA_FOLD");
-  const FenceOptions allowed{engine->allow_writes_, engine->allow_network_, out, fold};
+  FenceOptions allowed{engine->allow_writes_, engine->allow_network_, out, fold};
   engine->overlay_.Open(scratch);
   engine->live_pid_ = OwnPid();
   if (!ClaimRank(scratch)) {
-    Restrict(scratch, allowed);  // children inherit it; a process started from outside does not
     engine->root_pid_ = ClaimHolder(scratch);
+    // Children inherit it; a process that was started from outside does not.
+    allowed.inside = preload::HasProcessName() && preload::OwnProcessName().IsChild() &&
+                     preload::DescendsFrom(OwnPid(), engine->root_pid_);
+    Restrict(scratch, allowed);
     engine->OpenChild(scratch);
     return engine;
   }

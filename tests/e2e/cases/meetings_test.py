@@ -36,6 +36,9 @@ class Meetings(harness.DejaTest):
     def test_clients_of_a_listener(self):
         self.assertMeetAgain("listener")
 
+    def test_clients_that_are_spawned(self):
+        self.assertMeetAgain("listener", "spawn")
+
     def test_a_lock(self):
         self.assertMeetAgain("locks")
 
