@@ -134,8 +134,8 @@ struct WaitCall {
 // The program takes a semaphore that processes share (shared_semaphores.h). `Real` makes the call:
 // it sets `result`, and `error` where that is -1.
 struct AcquireCall {
-  uint64_t key = 0;                        // of the semaphore, the same in every run
-  sem_t* semaphore = nullptr;              //
+  uint64_t key = 0;  // of the semaphore, the same in every run
+  sem_t* semaphore = nullptr;
   std::atomic<uint32_t>* order = nullptr;  // how often it has been taken, by all processes
   bool tries = false;                      // sem_trywait: the program does not want to wait
   int result = 0;
@@ -150,7 +150,7 @@ struct PollCall {
   pollfd* descriptors = nullptr;
   nfds_t count = 0;
   int timeout_ms = 0;
-  int result = 0;  // and errno
+  int result = 0;                                         // and errno
   void (*real)(PollCall& call, void* context) = nullptr;  // with `timeout_ms`
   void* context = nullptr;
   void Real() { real(*this, context); }

@@ -41,8 +41,8 @@ void SayWho(int fd) {
   const preload::ProcessName& own = preload::OwnProcessName();
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
-  const int n = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, kClientName,
-                         own.recorded_pid, own.pid, made.fetch_add(1));
+  const int n = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, kClientName, own.recorded_pid,
+                         own.pid, made.fetch_add(1));
   real::Bind(fd, reinterpret_cast<const sockaddr*>(&name),
              static_cast<socklen_t>(kPath + 1 + static_cast<size_t>(n)));
 }
@@ -62,8 +62,7 @@ void Accept(int listener, const std::function<void(int, int)>& take) {
   for (;;) {
     sockaddr_un name{};
     socklen_t size = sizeof name;
-    const int fd =
-        real::Accept(listener, reinterpret_cast<sockaddr*>(&name), &size, SOCK_CLOEXEC);
+    const int fd = real::Accept(listener, reinterpret_cast<sockaddr*>(&name), &size, SOCK_CLOEXEC);
     if (fd >= 0) {
       take(fd, WhoIs(name, size));
     } else if (errno != EINTR && errno != ECONNABORTED) {
@@ -104,7 +103,8 @@ int ConnectFamily(int fd, const SocketAddress& address, int patience_ms) {
   }
 }
 
-int StartFamilyListener(int type, const SocketAddress& address, std::function<void(int, int)> take) {
+int StartFamilyListener(int type, const SocketAddress& address,
+                        std::function<void(int, int)> take) {
   const int made = real::Socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
   if (made < 0) return -1;
   int listener = fcntl(made, F_DUPFD_CLOEXEC, kFirstInner);

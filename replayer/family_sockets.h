@@ -18,8 +18,9 @@ namespace deja::replayer {
 preload::SocketAddress FamilyAddress(const std::string& scratch,
                                      const preload::SocketAddress& address);
 
-// Connects `fd`, a Unix socket, to who listens at `address`, and has it say who it is. Waits for a listener for
-// `patience_ms`: the other process may be behind where it was in the recording. 0, or -1 and errno.
+// Connects `fd`, a Unix socket, to who listens at `address`, and has it say who it is. Waits for a
+// listener for `patience_ms`: the other process may be behind where it was in the recording. 0, or
+// -1 and errno.
 int ConnectFamily(int fd, const preload::SocketAddress& address, int patience_ms);
 
 // Listens at `address` by a thread that calls `take` with the descriptor of each connection that

@@ -25,7 +25,7 @@ struct FenceOptions {
   // The process has inherited the rank's fence: one of its own would part it from the others' Unix
   // sockets and signals.
   bool inside = false;
-  const char* devices = "/dev";         // where those of GPUs are
+  const char* devices = "/dev";  // where those of GPUs are
 };
 
 LandlockState Restrict(const char* writable, const FenceOptions& options = {});

@@ -28,8 +28,8 @@ using preload::PollCall;
 
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kTickNs = 20 * kMs;
-constexpr uint64_t kLookNs = 200 * kMs;      // then somebody may have ended
-constexpr uint64_t kTellNs = 10'000 * kMs;   // nothing moves for so long: say so
+constexpr uint64_t kLookNs = 200 * kMs;       // then somebody may have ended
+constexpr uint64_t kTellNs = 10'000 * kMs;    // nothing moves for so long: say so
 constexpr uint64_t kGiveUpNs = 60'000 * kMs;  // or so long: the order gives way
 
 uint64_t Now() {
@@ -88,7 +88,9 @@ class Stillness {
   [[nodiscard]] uint64_t ns() const { return looked_ > moved_ ? looked_ - moved_ : 0; }
   // True once, when it is time to say so.
   bool IsTimeToTell() { return ns() >= kTellNs && !std::exchange(told_, true); }
-  [[nodiscard]] bool IsTimeToGiveUp() const { return ns() >= kGiveUpNs; }
+  [[nodiscard]] bool IsTimeToGiveUp(uint64_t patience = kGiveUpNs) const {
+    return ns() >= patience;
+  }
 
  private:
   Session& session_;
@@ -185,16 +187,18 @@ class Turn {
   void PassOver(uint32_t current) {
     const MeetingOwner owner = OwnerOfMeeting(session_, call_.key, current);
     if (owner.gone) return Advance(current);
-    const std::string who = owner.pid != 0 ? owner.name : "a process that has not begun";
-    Look("it is the turn of " + who);
+    if (owner.pid != 0)
+      Look("it is the turn of " + owner.name);
+    else
+      Look("it is the turn of a process that has not begun", kTellNs);
     if (gave_up_) Advance(current);
   }
 
-  void Look(const std::string& why) {
+  void Look(const std::string& why, uint64_t patience = kGiveUpNs) {
     const std::string what = "acquisition " + std::to_string(number_ + 1) +
                              " of a semaphore waits, and nothing moves: " + why;
     if (still_.IsTimeToTell()) Say("replay: " + what);
-    if (gave_up_ || !still_.IsTimeToGiveUp()) return;
+    if (gave_up_ || !still_.IsTimeToGiveUp(patience)) return;
     gave_up_ = true;
     Diverge(session_, thread_, "sem_wait", what);
   }

@@ -7,7 +7,8 @@
 //
 // Whose turn it is and who will never come (its process has ended) is passed over. Where nothing
 // moves for ten seconds a line says who waits for whom; for a minute, and the order gives way,
-// which is a divergence. A replay from a checkpoint, which begins in the middle, keeps no order.
+// which is a divergence (after ten seconds, where nobody has said that he comes). A replay from a
+// checkpoint, which begins in the middle, keeps no order.
 //
 // Any thread, without the guard. Interpreters of Python go on with their other threads meanwhile.
 #ifndef DEJA_REPLAYER_MEETINGS_H_

@@ -50,6 +50,11 @@ class TorchDistributed(TorchTest):
         """They are there when the interpreter ends, and end well when the signal comes from their parent."""
         self.assertJobReplays("train", 2, MODE="persistent")
 
+    def test_a_loop_that_is_left_early(self):
+        """Which worker's batch comes first into their queue decides how many messages were taken by then."""
+        run = self.checked(self.record(PYTHON, [APPS / "left_early.py"], n=2, options=["--inputs", "full"], timeout=300))
+        self.assertRanksReplay(run, 2)
+
     def test_workers_whose_data_set_is_gone(self):
         rows = self.dir / "rows"
         rows.mkdir()
