@@ -8,7 +8,6 @@
 
 #include "preload/api/libc_table.h"
 #include "preload/guard.h"
-#include "recorder/connections.h"
 #include "recorder/recorder_engine.h"
 
 namespace deja::recorder {
@@ -16,8 +15,9 @@ namespace deja::recorder {
 void RecorderEngine::OnAcquire(preload::AcquireCall& call) {
   call.Real();
   if (call.result != 0 && call.error == EINTR) return;  // time; the program asks again
-  const Within within;
-  Recording* rec = within.recording();
+  const preload::Guard guard;
+  const ErrnoKeeper keep;
+  Recording* rec = Active();
   if (rec == nullptr) return;
   format::Input input;
   input.api = static_cast<uint32_t>(preload::LibcApi::ksem_wait);
@@ -32,8 +32,9 @@ void RecorderEngine::OnAcquire(preload::AcquireCall& call) {
 void RecorderEngine::OnPoll(preload::PollCall& call) {
   call.Real();
   if (call.result < 0) return;
-  const Within within;
-  Recording* rec = within.recording();
+  const preload::Guard guard;
+  const ErrnoKeeper keep;
+  Recording* rec = Active();
   if (rec == nullptr) return;
   constexpr nfds_t kMost = 64;
   int16_t found[kMost];
