@@ -29,6 +29,7 @@ using preload::PollCall;
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kTickNs = 20 * kMs;
 constexpr uint64_t kLookNs = 200 * kMs;       // then somebody may have ended
+constexpr uint64_t kLeftNs = 1'000 * kMs;     // or so long, and nobody is to come
 constexpr uint64_t kTellNs = 10'000 * kMs;    // nothing moves for so long: say so
 constexpr uint64_t kGiveUpNs = 60'000 * kMs;  // or so long: the order gives way
 
@@ -217,7 +218,7 @@ void Fail(AcquireCall& call, int error) {
 }
 
 // The recorded thread has made no more acquisitions. What it takes now would be missing elsewhere;
-// so it gets nothing as long as anything moves.
+// so it gets nothing as long as anything moves, or anybody is still to take it.
 void ServeSurplus(Session& session, ThreadState& thread, AcquireCall& call) {
   if (call.tries) return Fail(call, EAGAIN);
   if (WasKilledBefore(session, thread)) {
@@ -230,7 +231,11 @@ void ServeSurplus(Session& session, ThreadState& thread, AcquireCall& call) {
     const Guard guard;
     if (syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &tick, nullptr) != 0)
       return Fail(call, EINTR);
-    if (still.IsTimeToLook() && still.IsTimeToTell())
+    if (!still.IsTimeToLook()) continue;
+    const bool is_missed =
+        OwnerOfMeeting(session, call.key, call.order->load(std::memory_order_acquire)).pid != 0;
+    if (!is_missed && still.ns() >= kLeftNs) break;
+    if (still.IsTimeToTell())
       Say("replay: a thread takes a semaphore once more than the recorded one, and nothing moves");
   }
   call.Real();
