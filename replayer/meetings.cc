@@ -133,7 +133,7 @@ bool WasKilledBefore(const Session& session, const ThreadState& thread) {
 }
 
 bool KeepsOrder(const Session& session) {
-  return session.options().checkpoint == 0;
+  return !session.options().is_late;
 }
 
 class Turn {

@@ -124,6 +124,7 @@ ReplayerEngine* ReplayerEngine::Create() {
   options.scratch = scratch;
   SetModes(options);
   options.checkpoint = NumberIn("DEJA_FROM_CHECKPOINT");
+  options.is_late = options.checkpoint != 0;
   options.until_step = NumberIn("DEJA_UNTIL_STEP");
   options.until_comm = static_cast<uint32_t>(NumberIn("DEJA_UNTIL_COMM"));
   options.until_seq = NumberIn("DEJA_UNTIL_SEQ");
@@ -180,6 +181,7 @@ void ReplayerEngine::OpenChild(const char* scratch) {
   if (options.folder.empty()) return;
   options.scratch = scratch;
   options.child = name.path;
+  options.is_late = NumberIn("DEJA_FROM_CHECKPOINT") != 0;
   if (const std::string bundle = Text("DEJA_REPLAY_NAME"); !bundle.empty())
     format::CallFolder(FolderAround(options.folder), bundle);
   if (const char* rank = Environment("DEJA_REPLAY"))

@@ -89,6 +89,7 @@ struct SessionOptions {
   std::string child;              // name of the process below the rank; empty: the rank itself
   int rank_pid = 0;               // of a child: recorded pid of its rank
   uint64_t checkpoint = 0;        // number of the one to start from; 0: from the start
+  bool is_late = false;           // the rank starts from one, also if this is one of its children
   uint64_t until_step = 0;        // + 1: the replay ends where it begins; 0: none
   uint32_t until_comm = 0;        // + 1: it ends before the operation until_seq on it; 0: none
   uint64_t until_seq = 0;
