@@ -52,6 +52,7 @@ struct ReplayArguments {
   int64_t from_step = -1;
   UntilOptions until;
   bool gdb = false;
+  bool stacks = false;
   std::vector<std::string> gdb_commands;
   std::string process_checkpoint;
   std::string out;
@@ -112,6 +113,8 @@ void AddReplayOptions(CLI::App& app) {
                  "stop: end at the first difference; warn: report it and go on")
       ->check(CLI::IsMember({"stop", "warn"}))
       ->capture_default_str();
+  app.add_flag("--stacks", g_replay_options.stacks,
+               "Where a program of Python diverges, show the native frames, too");
   app.add_option("--clock", g_replay_options.clock,
                  "served: all clocks are told as recorded; day: only the time of day; live: none")
       ->check(CLI::IsMember({"served", "day", "live"}))
@@ -295,7 +298,8 @@ int Report(format::Trace& trace, const std::vector<Replayed>& replays, const Con
   for (const Replayed& replay : replays) {
     const RankStory story = ReadRankStory(*replay.reader);
     ReplayVerdict verdict =
-        JudgeReplay(*replay.reader, story, peers, replay.target.scratch, replay.status, symbolizer);
+        JudgeReplay(*replay.reader, story, peers, replay.target.scratch, replay.status, symbolizer,
+                    g_replay_options.stacks ? StackDetail::kNative : StackDetail::kPython);
     AddShortage(replay.shortage, verdict);
     if (verdict.outcome != Outcome::kSame && UsedCuda(story)) LookForDevice(replay.target, verdict);
     all["ranks"].push_back(verdict.json);

@@ -252,13 +252,6 @@ void FindLastCall(const format::RankReader& reader, const RankStory& story, Comm
   }
 }
 
-bool IsOwnModule(const std::string& path) {
-  const std::filesystem::path file(path);
-  const std::string name = file.filename().string();
-  if (name.ends_with(".py")) return file.parent_path().string().ends_with("/python/deja");
-  return name.rfind("libdeja_", 0) == 0 || name.rfind("libnccl.so", 0) == 0;
-}
-
 // deja.h's inline functions are in the program's own code.
 bool IsOwnHeader(const std::string& file) {
   return std::filesystem::path(file).filename() == "deja.h";
@@ -321,7 +314,7 @@ std::optional<SourceFrame> RankStory::ProgramFrame(Symbolizer& symbolizer,
                                                    bool first_is_pc) const {
   std::vector<SourceFrame> resolved = Resolve(symbolizer, frames, first_is_pc);
   for (const SourceFrame& frame : resolved)
-    if (!frame.module.empty() && !IsOwnModule(frame.module) && !IsSystemModule(frame.module) &&
+    if (!frame.module.empty() && !IsDejaModule(frame.module) && !IsSystemModule(frame.module) &&
         !IsOwnHeader(frame.file))
       return frame;
   if (resolved.empty()) return std::nullopt;

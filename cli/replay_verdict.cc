@@ -5,61 +5,19 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "cli/comm_names.h"
 #include "cli/output.h"
+#include "cli/replay_report.h"
 
 namespace deja::cli {
 namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMaxReportLines = 10000;
-constexpr size_t kMaxStackLines = 24;
-
-std::vector<json> ReadReport(const std::string& scratch) {
-  std::vector<json> lines;
-  std::ifstream in(scratch + "/report.jsonl");
-  std::string line;
-  while (lines.size() < kMaxReportLines && std::getline(in, line)) {
-    json value = json::parse(line, nullptr, false);
-    if (value.is_object() && value.contains("kind") && value["kind"].is_string())
-      lines.push_back(std::move(value));
-  }
-  return lines;
-}
-
-const json* Find(const std::vector<json>& lines, const std::string& kind) {
-  for (const json& line : lines)
-    if (line["kind"] == kind) return &line;
-  return nullptr;
-}
-
-uint64_t Number(const json* line, const char* key) {
-  if (line == nullptr || !line->contains(key) || !(*line)[key].is_number()) return 0;
-  return (*line)[key].get<uint64_t>();
-}
-
-std::string Text(const json& line, const char* key) {
-  return line.contains(key) && line[key].is_string() ? line[key].get<std::string>() : "";
-}
-
-std::string RawBytes(const std::string& hex) {
-  std::string out;
-  for (size_t i = 0; i + 1 < hex.size(); i += 2)
-    out += static_cast<char>(std::strtol(hex.substr(i, 2).c_str(), nullptr, 16));
-  return out;
-}
-
 std::string FileName(const std::string& path) {
   return std::filesystem::path(path).filename().string();
-}
-
-bool IsDejaModule(const std::string& path) {
-  const std::string name = FileName(path);
-  return name.rfind("libdeja_", 0) == 0 || name.rfind("libnccl.so", 0) == 0;
 }
 
 struct Place {
@@ -93,7 +51,7 @@ std::vector<Place> LiveFrames(const json& crash) {
   std::vector<Place> places;
   if (!crash.contains("frames") || !crash["frames"].is_array()) return places;
   for (const json& frame : crash["frames"])
-    if (frame.is_object()) places.push_back({Text(frame, "module"), Number(&frame, "offset")});
+    if (frame.is_object()) places.push_back({TextIn(frame, "module"), NumberIn(&frame, "offset")});
   return places;
 }
 
@@ -110,40 +68,40 @@ const char* OutcomeName(Outcome outcome) {
 class Judge {
  public:
   Judge(const format::RankReader& reader, const RankStory& story,
-        const std::vector<PeerStory>& peers, Symbolizer& symbolizer)
-      : reader_(reader), story_(story), peers_(peers), symbolizer_(symbolizer) {}
+        const std::vector<PeerStory>& peers, Symbolizer& symbolizer, StackDetail detail)
+      : reader_(reader), story_(story), peers_(peers), symbolizer_(symbolizer), detail_(detail) {}
 
   ReplayVerdict Run(const std::string& scratch, int wait_status) {
     for (json& line : ReadReport(scratch))
       (line.contains("child") ? child_lines_ : lines_).push_back(std::move(line));
     verdict_.rank = reader_.header().rank;
     verdict_.json = {{"rank", verdict_.rank}, {"recorded_end", story_.HowItEnded(symbolizer_)}};
-    const json* failed = Find(lines_, "failed");
-    const json* end = Find(lines_, "end");
-    const json* until = Find(lines_, "until");
-    const json* crash = Find(lines_, "crash");
-    const json* exit = Find(lines_, "exit");
-    const json* stopped = Find(lines_, "stopped");
+    const json* failed = FindLine(lines_, "failed");
+    const json* end = FindLine(lines_, "end");
+    const json* until = FindLine(lines_, "until");
+    const json* crash = FindLine(lines_, "crash");
+    const json* exit = FindLine(lines_, "exit");
+    const json* stopped = FindLine(lines_, "stopped");
     if (failed != nullptr) {
-      Fail(Text(*failed, "message"));
+      Fail(TextIn(*failed, "message"));
     } else if (stopped != nullptr) {
       counters_ = stopped;
       verdict_.outcome = Outcome::kDiverged;
-      verdict_.summary = Text(*stopped, "message");
+      verdict_.summary = TextIn(*stopped, "message");
     } else if (StoppedAtDivergence(wait_status)) {
-      counters_ = Find(lines_, "counters");
+      counters_ = FindLine(lines_, "counters");
       verdict_.outcome = Outcome::kDiverged;
       verdict_.summary = "diverged";
     } else if (until != nullptr) {
       counters_ = until;
       verdict_.outcome = Outcome::kSame;
-      verdict_.summary = "ended where it was asked to: " + Text(*until, "text");
-      verdict_.json["until"] = Text(*until, "text");
+      verdict_.summary = "ended where it was asked to: " + TextIn(*until, "text");
+      verdict_.json["until"] = TextIn(*until, "text");
     } else if (end != nullptr) {
       JudgeEnd(*end);
     } else if (WIFSIGNALED(wait_status)) {
       JudgeSignal(WTERMSIG(wait_status), crash);
-    } else if (Find(lines_, "start") == nullptr) {
+    } else if (FindLine(lines_, "start") == nullptr) {
       Fail(
           fmt::format("the program ended with exit code {} before Deja's library was loaded into "
                       "it (is it statically linked, or set-user-id?)",
@@ -165,8 +123,8 @@ class Judge {
   }
 
   bool StoppedAtDivergence(int wait_status) const {
-    return Find(lines_, "divergence") != nullptr && Find(lines_, "counters") != nullptr &&
-           WIFEXITED(wait_status) && Find(lines_, "exit") == nullptr;
+    return FindLine(lines_, "divergence") != nullptr && FindLine(lines_, "counters") != nullptr &&
+           WIFEXITED(wait_status) && FindLine(lines_, "exit") == nullptr;
   }
 
   [[nodiscard]] bool RecordedCrashIsTheEnd() const {
@@ -185,7 +143,7 @@ class Judge {
   }
 
   void JudgeSignal(int signal, const json* crash) {
-    counters_ = crash != nullptr ? crash : Find(lines_, "counters");
+    counters_ = crash != nullptr ? crash : FindLine(lines_, "counters");
     const std::string name = SignalName(signal);
     // The recording knows from its parent only how the rank ended, not where.
     if (!story_.crash && story_.fate.known && static_cast<int>(story_.fate.signal) == signal)
@@ -193,7 +151,7 @@ class Judge {
     // Nobody was there to see how the recorded process ended (a launcher had started it).
     const bool unseen = !story_.crash && !story_.exit && !story_.fate.known;
     if (crash == nullptr && counters_ != nullptr && signal == SIGKILL && unseen &&
-        Number(counters_, "remaining") == 0)
+        NumberIn(counters_, "remaining") == 0)
       return Same(fmt::format("{}, which the program sent to itself", name));
     if (crash == nullptr) {
       Differs(fmt::format("the replay was ended by {} from outside", name));
@@ -233,11 +191,11 @@ class Judge {
     const std::string what = fmt::format("exit {}", code);
     const bool recorded_exit = story_.exit.has_value() && !RecordedCrashIsTheEnd();
     if (recorded_exit && (story_.exit->code & 0xff) == code) {
-      const uint64_t left = Number(exit, "remaining_on_last_thread");
+      const uint64_t left = NumberIn(exit, "remaining_on_last_thread");
       if (left != 0) return Differs(fmt::format("{}, with {} recorded calls not made", what, left));
       return Same(what);
     }
-    if (!recorded_exit && !RecordedCrashIsTheEnd() && Number(exit, "remaining") == 0) {
+    if (!recorded_exit && !RecordedCrashIsTheEnd() && NumberIn(exit, "remaining") == 0) {
       verdict_.outcome = Outcome::kSame;
       verdict_.summary = fmt::format(
           "{}, after everything that was recorded (the recording does not say how the "
@@ -246,7 +204,7 @@ class Judge {
       return;
     }
     // When a signal of somebody else's arrives is not known to the program.
-    if (EndedFromOutside() && Number(exit, "remaining") == 0) {
+    if (EndedFromOutside() && NumberIn(exit, "remaining") == 0) {
       verdict_.outcome = Outcome::kSame;
       verdict_.summary =
           fmt::format("{}, after everything that was recorded, where another process ended it: {}",
@@ -263,7 +221,7 @@ class Judge {
 
   void JudgeEnd(const json& end) {
     counters_ = &end;
-    if (Text(end, "how") != "reached") return Differs(Text(end, "text"));
+    if (TextIn(end, "how") != "reached") return Differs(TextIn(end, "text"));
     verdict_.outcome = Outcome::kSame;
     verdict_.summary = "the end of the recording is reached: " + story_.HowItEnded(symbolizer_);
     verdict_.json["end_of_recording"] = true;
@@ -275,15 +233,15 @@ class Judge {
 
   // "rank 3 entered AllReduce #1204 of comm 0 and never left; rank 5 never entered it: …"
   void ExplainParked(const json& parked) {
-    const uint64_t seq = Number(&parked, "comm_seq");
-    const std::string api = Text(parked, "api");
+    const uint64_t seq = NumberIn(&parked, "comm_seq");
+    const std::string api = TextIn(parked, "api");
     if (!parked.value("entered", false)) return;
     if (!parked.contains("comm") || seq == 0) {
       verdict_.details.push_back(
           fmt::format("rank {} entered {} and never left", verdict_.rank, api));
       return;
     }
-    const auto number = static_cast<uint32_t>(Number(&parked, "comm"));
+    const auto number = static_cast<uint32_t>(NumberIn(&parked, "comm"));
     verdict_.details.push_back(fmt::format("rank {} entered {} #{} of comm {} and never left",
                                            verdict_.rank, api, seq, number));
     auto own = story_.comms.find(number);
@@ -313,7 +271,7 @@ class Judge {
       }
       all.push_back(line);
       if (shown++ == 0)
-        for (std::string& text : DivergenceLines(line, symbolizer_))
+        for (std::string& text : DivergenceLines(line, symbolizer_, detail_))
           verdict_.details.push_back(std::move(text));
     }
     if (shown > 1)
@@ -327,9 +285,9 @@ class Judge {
     std::set<std::string> told;
     for (const json& line : child_lines_) {
       const std::string kind = line["kind"];
-      const std::string child = "child " + Text(line, "child");
+      const std::string child = "child " + TextIn(line, "child");
       started += kind == "start" ? 1 : 0;
-      const bool failed = kind == "failed" || (kind == "end" && Text(line, "how") != "reached");
+      const bool failed = kind == "failed" || (kind == "end" && TextIn(line, "how") != "reached");
       if (kind != "divergence" && !failed) continue;
       if (verdict_.outcome == Outcome::kSame) {
         verdict_.outcome = Outcome::kDiverged;
@@ -339,10 +297,10 @@ class Judge {
       if (!told.insert(child).second) continue;
       if (failed) {
         verdict_.details.push_back(
-            fmt::format("{}: {}", child, Text(line, kind == "end" ? "text" : "message")));
+            fmt::format("{}: {}", child, TextIn(line, kind == "end" ? "text" : "message")));
         continue;
       }
-      for (std::string& text : DivergenceLines(line, symbolizer_))
+      for (std::string& text : DivergenceLines(line, symbolizer_, detail_))
         verdict_.details.push_back(fmt::format("{}: {}", child, std::move(text)));
     }
     for (const std::vector<json>* lines : {&lines_, &child_lines_})
@@ -361,7 +319,7 @@ class Judge {
     static constexpr size_t kMost = 3;
     json names = json::array();
     for (const json& line : lines_)
-      if (line["kind"] == "child-live") names.push_back(Text(line, "name"));
+      if (line["kind"] == "child-live") names.push_back(TextIn(line, "name"));
     if (names.empty()) return;
     verdict_.json["children_live"] = names;
     for (size_t i = 0; i < std::min(names.size(), kMost); ++i)
@@ -374,8 +332,8 @@ class Judge {
 
   void AddChildEnd(const json& line) {
     const std::string text =
-        fmt::format("child process {} ended with {}; recorded: {}", Number(&line, "pid"),
-                    Text(line, "live"), Text(line, "recorded"));
+        fmt::format("child process {} ended with {}; recorded: {}", NumberIn(&line, "pid"),
+                    TextIn(line, "live"), TextIn(line, "recorded"));
     verdict_.json["child_divergences"].push_back(line);
     verdict_.details.push_back(text);
     if (verdict_.outcome != Outcome::kSame) return;
@@ -385,16 +343,16 @@ class Judge {
 
   void AddCounters() {
     if (counters_ == nullptr) return;
-    const uint64_t operations = Number(counters_, "operations");
-    const uint64_t compared = Number(counters_, "digests_compared");
-    const uint64_t different = Number(counters_, "digests_different");
+    const uint64_t operations = NumberIn(counters_, "operations");
+    const uint64_t compared = NumberIn(counters_, "digests_compared");
+    const uint64_t different = NumberIn(counters_, "digests_different");
     verdict_.json["operations_served"] = operations;
     verdict_.json["digests_compared"] = compared;
     verdict_.json["digests_different"] = different;
     std::string text = fmt::format("; {} {} ", HumanCount(operations),
                                    operations == 1 ? "collective" : "collectives");
     if (counters_->contains("computed")) {
-      const uint64_t computed = std::min(Number(counters_, "computed"), operations);
+      const uint64_t computed = std::min(NumberIn(counters_, "computed"), operations);
       verdict_.json["operations_served"] = operations - computed;
       verdict_.json["operations_computed"] = computed;
       text += computed == operations
@@ -405,8 +363,10 @@ class Judge {
     }
     text +=
         fmt::format(", {} {} compared", HumanCount(compared), compared == 1 ? "digest" : "digests");
+    // "all equal" beside "diverged" would contradict it: what diverged is no digest.
+    const char* none = verdict_.outcome == Outcome::kSame ? ", all equal" : ", none different";
     if (compared != 0)
-      text += different == 0 ? ", all equal" : fmt::format(", {} different", HumanCount(different));
+      text += different == 0 ? none : fmt::format(", {} different", HumanCount(different));
     verdict_.summary += text;
   }
 
@@ -438,48 +398,19 @@ class Judge {
   const RankStory& story_;
   const std::vector<PeerStory>& peers_;
   Symbolizer& symbolizer_;
+  const StackDetail detail_;
   std::vector<json> lines_;        // of the rank
   std::vector<json> child_lines_;  // of its children
   const json* counters_ = nullptr;
   ReplayVerdict verdict_;
 };
 
-std::vector<std::string> StackLines(const json& stack, Symbolizer& symbolizer) {
-  std::vector<std::string> lines;
-  if (!stack.is_array()) return lines;
-  for (const json& frame : stack) {
-    if (!frame.is_object() || lines.size() >= kMaxStackLines) break;
-    const std::string module = Text(frame, "module");
-    if (IsDejaModule(module)) continue;
-    for (const SourceFrame& named : symbolizer.Resolve(module, RawBytes(Text(frame, "build_id")),
-                                                       Number(&frame, "offset"), true))
-      lines.push_back(named.Describe());
-  }
-  return lines;
-}
-
 }  // namespace
-
-std::vector<std::string> DivergenceLines(const json& divergence, Symbolizer& symbolizer) {
-  std::vector<std::string> lines = {Text(divergence, "text")};
-  const auto recorded = StackLines(divergence.value("recorded_stack", json::array()), symbolizer);
-  const auto live = StackLines(divergence.value("live_stack", json::array()), symbolizer);
-  if (!recorded.empty() && recorded == live) {
-    lines.emplace_back("stack, recorded and live:");
-    for (const std::string& line : live) lines.push_back("  " + line);
-    return lines;
-  }
-  if (!recorded.empty()) lines.emplace_back("recorded stack:");
-  for (const std::string& line : recorded) lines.push_back("  " + line);
-  if (!live.empty()) lines.emplace_back("live stack:");
-  for (const std::string& line : live) lines.push_back("  " + line);
-  return lines;
-}
 
 bool HasStopped(const std::string& scratch) {
   const std::vector<json> lines = ReadReport(scratch);
-  return Find(lines, "failed") != nullptr || Find(lines, "stopped") != nullptr ||
-         (Find(lines, "divergence") != nullptr && Find(lines, "exit") == nullptr);
+  return FindLine(lines, "failed") != nullptr || FindLine(lines, "stopped") != nullptr ||
+         (FindLine(lines, "divergence") != nullptr && FindLine(lines, "exit") == nullptr);
 }
 
 void AddShortage(const std::string& shortage, ReplayVerdict& verdict) {
@@ -506,8 +437,8 @@ void AddMissingDevice(const std::string& found, ReplayVerdict& verdict) {
 
 ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankStory& story,
                           const std::vector<PeerStory>& peers, const std::string& scratch,
-                          int wait_status, Symbolizer& symbolizer) {
-  return Judge(reader, story, peers, symbolizer).Run(scratch, wait_status);
+                          int wait_status, Symbolizer& symbolizer, StackDetail detail) {
+  return Judge(reader, story, peers, symbolizer, detail).Run(scratch, wait_status);
 }
 
 }  // namespace deja::cli

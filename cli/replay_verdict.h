@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/divergence_lines.h"
 #include "cli/rank_story.h"
 #include "cli/symbolizer.h"
 #include "format/rank_reader.h"
@@ -36,7 +37,7 @@ struct PeerStory {
 // `wait_status`: as waitpid gives it.
 ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankStory& story,
                           const std::vector<PeerStory>& peers, const std::string& scratch,
-                          int wait_status, Symbolizer& symbolizer);
+                          int wait_status, Symbolizer& symbolizer, StackDetail detail);
 
 // There was no device memory for the rank, as `shortage` says: a rank that did not come to its end
 // as recorded failed for that.
@@ -48,9 +49,6 @@ void AddMissingDevice(const std::string& found, ReplayVerdict& verdict);
 
 // The report in `scratch` says that the replay was stopped before the program's end.
 bool HasStopped(const std::string& scratch);
-
-// One divergence of the report, symbolised: the sentence and both stacks.
-std::vector<std::string> DivergenceLines(const nlohmann::json& divergence, Symbolizer& symbolizer);
 
 }  // namespace deja::cli
 

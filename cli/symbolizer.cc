@@ -146,6 +146,13 @@ std::string SourceFrame::Describe() const {
   return fmt::format("{} ({})", ShortName(function), Place());
 }
 
+bool IsDejaModule(const std::string& path) {
+  const fs::path file(path);
+  const std::string name = file.filename().string();
+  if (name.ends_with(".py")) return file.parent_path().string().ends_with("/python/deja");
+  return name.rfind("libdeja_", 0) == 0 || name.rfind("libnccl.so", 0) == 0;
+}
+
 struct Symbolizer::Impl {
   std::vector<std::string> directories;
   std::map<std::string, Module> modules;  // by path and build id

@@ -32,6 +32,10 @@ struct SourceFrame {
   [[nodiscard]] std::string Describe() const;
 };
 
+// The file is Deja's own library or Python module, or an NCCL, which is another one in a replay: no
+// place in the program.
+bool IsDejaModule(const std::string& path);
+
 class Symbolizer {
  public:
   Symbolizer();

@@ -32,6 +32,7 @@ _KNOWN = {
 }
 _MORE_OF_TEXT = 16  # in front of what is not ASCII, since 3.12
 _TYPE = 8  # of an object
+_GETPID = {"x86_64": 39, "aarch64": 172}  # system calls
 _WORD = 8
 
 
@@ -126,6 +127,8 @@ class _Tried:
         ulong = ctypes.c_ulong
         self._read.argtypes = [ctypes.c_int, ctypes.POINTER(_Piece), ulong, ctypes.POINTER(_Piece), ulong, ulong]
         self._read.restype = ctypes.c_ssize_t
+        # In a replay os.getpid() is the recorded number.
+        self._pid = ctypes.CDLL(None).syscall(_GETPID.get(os.uname().machine, -1))
 
     def is_right(self):
         try:
@@ -138,7 +141,7 @@ class _Tried:
     def _bytes(self, address, count):
         found = ctypes.create_string_buffer(count)
         here, there = _Piece(ctypes.addressof(found), count), _Piece(address, count)
-        if self._read(os.getpid(), ctypes.byref(here), 1, ctypes.byref(there), 1, 0) != count:
+        if self._read(self._pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0) != count:
             raise OSError(f"nothing to read at {address:#x}")
         return found.raw
 
@@ -153,7 +156,7 @@ class _Tried:
         # In this function and no other: the innermost frame is that of who reads, and gone when that is over.
         for offset in ([layout.through] if layout.through else []) + [layout.current_frame]:
             there.base = frame + offset
-            if self._read(os.getpid(), ctypes.byref(here), 1, ctypes.byref(there), 1, 0) != _WORD:
+            if self._read(self._pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0) != _WORD:
                 return False
             frame = found.value
         for _ in range(1000):

@@ -39,6 +39,21 @@ class Python(harness.DejaTest):
         self.assertEqual(replayed.code, harness.EXIT_DIVERGED, str(replayed))
         self.assertIn("RNG state of python diverges at step 3", replayed.stdout)
 
+    def test_a_divergence_is_told_with_the_lines_of_python(self):
+        number = self.dir / "number.txt"
+        number.write_text("5")
+        self.checked(self.record_single(sys.executable, APPS / "reads.py", number))
+        number.write_text("6")
+        told = self.replay(0)
+        self.assertEqual(told.code, harness.EXIT_DIVERGED, str(told))
+        stack = ["  live stack:", "    reads.py:9 in load: with open(path) as file:",
+                 "    reads.py:15 in main: print(load(sys.argv[1]) + random.random())", "    reads.py:18 in <module>: main()"]
+        lines = told.stdout.splitlines()
+        self.assertEqual(lines[-len(stack):], stack, str(told))
+        self.assertIn("none different", lines[0])  # the digest of the generator's state, before the step
+        whole = self.replay(0, options=["--stacks"]).stdout.splitlines()
+        self.assertGreater(len(whole), len(lines) + 3)
+
     def test_states_are_those_that_the_generators_say(self):
         checked = self.command([sys.executable, APPS / "generator_states.py", harness.ROOT / "python"])
         self.assertEqual(self.checked(checked).stdout, "equal\n")

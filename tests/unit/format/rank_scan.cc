@@ -1,7 +1,6 @@
 #include "tests/unit/format/rank_scan.h"
 
 #include <dirent.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -237,16 +236,6 @@ std::string SomeBytes(uint64_t seed, size_t size) {
     byte = static_cast<char>(state);
   }
   return bytes;
-}
-
-TempDir::TempDir() {
-  std::string name = (std::filesystem::temp_directory_path() / "deja-test-XXXXXX").string();
-  if (mkdtemp(name.data()) != nullptr) path_ = name;
-}
-
-TempDir::~TempDir() {
-  std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
 }
 
 std::vector<std::string> ListDir(const std::string& path) {

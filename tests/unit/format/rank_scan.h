@@ -11,6 +11,7 @@
 
 #include "common/ids.h"
 #include "format/messages.h"
+#include "tests/support/temp_dir.h"
 
 namespace deja::format {
 
@@ -48,20 +49,6 @@ std::string NoteEvent(uint32_t thread, uint64_t seq, const std::string& text);
 Hash128 HashOf(const std::string& bytes);
 // Bytes that do not repeat, the same for the same seed.
 std::string SomeBytes(uint64_t seed, size_t size);
-
-// A directory that is removed with the object.
-class TempDir {
- public:
-  TempDir();
-  ~TempDir();
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 std::vector<std::string> ListDir(const std::string& path);
 

@@ -1,0 +1,103 @@
+#include "cli/divergence_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "cli/replay_report.h"
+
+namespace deja::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMaxStackFrames = 24;
+constexpr size_t kMaxSourceColumns = 120;
+
+std::string BytesOfHex(const std::string& hex) {
+  std::string out;
+  for (size_t i = 0; i + 1 < hex.size(); i += 2)
+    out += static_cast<char>(std::strtol(hex.substr(i, 2).c_str(), nullptr, 16));
+  return out;
+}
+
+std::vector<SourceFrame> FramesOf(const json& stack, Symbolizer& symbolizer) {
+  std::vector<SourceFrame> frames;
+  if (!stack.is_array()) return frames;
+  for (const json& frame : stack) {
+    if (!frame.is_object()) break;
+    const std::string module = TextIn(frame, "module");
+    if (IsDejaModule(module)) continue;
+    for (SourceFrame& named : symbolizer.Resolve(module, BytesOfHex(TextIn(frame, "build_id")),
+                                                 NumberIn(&frame, "offset"), true))
+      if (!IsDejaModule(named.module)) frames.push_back(std::move(named));
+  }
+  return frames;
+}
+
+std::vector<std::string> StackLines(const json& stack, Symbolizer& symbolizer, StackDetail detail) {
+  std::vector<SourceFrame> frames = FramesOf(stack, symbolizer);
+  const auto is_python = [](const SourceFrame& frame) { return frame.python; };
+  const bool only_python =
+      detail == StackDetail::kPython && std::any_of(frames.begin(), frames.end(), is_python);
+  if (only_python) std::erase_if(frames, [](const SourceFrame& frame) { return !frame.python; });
+  frames.resize(std::min(frames.size(), kMaxStackFrames));
+  std::vector<std::string> lines;
+  for (const SourceFrame& frame : frames) {
+    const std::string source = frame.python ? SourceLine(frame.file, frame.line) : "";
+    lines.push_back(frame.Describe() + (source.empty() ? "" : ": " + source));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string SourceLine(const std::string& file, int line) {
+  std::error_code error;
+  // The name is the trace's: a pipe would make the reader wait.
+  if (line <= 0 || !file.ends_with(".py") || !std::filesystem::is_regular_file(file, error))
+    return "";
+  std::ifstream in(file);
+  std::string text;
+  for (int at = 0; at < line; ++at)
+    if (!std::getline(in, text)) return "";
+  const size_t begin = text.find_first_not_of(" \t");
+  if (begin == std::string::npos) return "";
+  text = text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
+  if (text.size() > kMaxSourceColumns) text = text.substr(0, kMaxSourceColumns) + "...";
+  std::string shown;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f)
+      shown += fmt::format("\\x{:02x}", byte);
+    else
+      shown += c;
+  }
+  return shown;
+}
+
+std::vector<std::string> DivergenceLines(const json& divergence, Symbolizer& symbolizer,
+                                         StackDetail detail) {
+  std::vector<std::string> lines = {TextIn(divergence, "text")};
+  const auto stack = [&](const char* key) {
+    return StackLines(divergence.value(key, json::array()), symbolizer, detail);
+  };
+  const auto add = [&lines](const char* title, const std::vector<std::string>& frames) {
+    if (!frames.empty()) lines.emplace_back(title);
+    for (const std::string& frame : frames) lines.push_back("  " + frame);
+  };
+  const std::vector<std::string> recorded = stack("recorded_stack");
+  const std::vector<std::string> live = stack("live_stack");
+  if (recorded == live) {
+    add("stack, recorded and live:", live);
+    return lines;
+  }
+  add("recorded stack:", recorded);
+  add("live stack:", live);
+  return lines;
+}
+
+}  // namespace deja::cli

@@ -1,0 +1,32 @@
+// What a replay says of a divergence: the sentence, and where the program was, in the recording and
+// in the replay.
+//
+// Values; main thread only. The report comes from inside the program and may be damaged.
+#ifndef DEJA_CLI_DIVERGENCE_LINES_H_
+#define DEJA_CLI_DIVERGENCE_LINES_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/symbolizer.h"
+
+namespace deja::cli {
+
+enum class StackDetail {
+  kPython,  // of a stack with frames of Python's only those, each with its line of source
+  kNative,  // all frames
+};
+
+// One divergence of the report (replayer/report.h): the sentence and both stacks, innermost frame
+// first, or one where both are the same.
+std::vector<std::string> DivergenceLines(const nlohmann::json& divergence, Symbolizer& symbolizer,
+                                         StackDetail detail);
+
+// The text of a line of a Python file, without the space around it and with control characters
+// escaped; empty: the file is not here, is no regular file, or ends before.
+std::string SourceLine(const std::string& file, int line);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_DIVERGENCE_LINES_H_
