@@ -165,6 +165,7 @@ struct JsonWriter {
     json["mtime_ns"] = m.mtime_ns;
     json["opens"] = m.opens;
     if (m.written) json["written"] = true;
+    if (m.program) json["program"] = true;
     if (S_ISLNK(m.mode)) json["link"] = m.entries;
     if (!m.entries_hash.IsZero()) json["entries"] = HashText(m.entries_hash);
   }

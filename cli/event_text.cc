@@ -247,7 +247,7 @@ struct Describer {
     return fmt::format("asynchronous error of comm {}: {}", m.comm - 1, ResultText(m.result));
   }
   std::string operator()(const format::InputFile& m) const {
-    std::string text = fmt::format("file {} {}", m.file, m.path);
+    std::string text = fmt::format("{} {} {}", m.program ? "program file" : "file", m.file, m.path);
     if (m.error != 0) return text + fmt::format(" errno {}", m.error);
     if (S_ISLNK(m.mode)) return text + fmt::format(" -> {}", m.entries);
     text += fmt::format(" of {} bytes", m.size);

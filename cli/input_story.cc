@@ -49,7 +49,7 @@ InputStory ReadInputStory(const format::RankReader& reader) {
     while (const format::Event* event = cursor->Next()) {
       if (cursor->batch_number() != i) break;
       if (const auto* file = event->As<format::InputFile>()) {
-        if (S_ISLNK(file->mode)) continue;
+        if (S_ISLNK(file->mode) || file->program) continue;
         InputFileStory& one = by_number[file->file];
         one.path = std::string(file->path);
         one.size = file->size;

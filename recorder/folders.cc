@@ -3,15 +3,14 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
 #include <cstdio>
-#include <cstring>
 
 #include "preload/absolute_path.h"
+#include "recorder/folder_list.h"
 #include "recorder/mapped_memory.h"
 #include "recorder/recorder_engine.h"
 
@@ -20,37 +19,6 @@ namespace {
 
 // What longer lists hold is not recorded.
 constexpr size_t kMostEntries = 64 << 20;
-
-char LetterOf(unsigned char type) {
-  switch (type) {
-    case DT_DIR:
-      return 'd';
-    case DT_REG:
-      return 'f';
-    case DT_LNK:
-      return 'l';
-    default:
-      return 'o';
-  }
-}
-
-// Appends the entries of the folder `fd` to `list`. False if there are too many.
-bool List(int fd, char* list, size_t& size) {
-  alignas(8) char block[8192];
-  for (;;) {
-    const long n = syscall(SYS_getdents64, fd, block, sizeof block);
-    if (n <= 0) return n == 0;
-    for (long at = 0; at < n;) {
-      const auto* entry = reinterpret_cast<const dirent64*>(block + at);
-      at += entry->d_reclen;
-      const size_t length = std::strlen(entry->d_name) + 1;
-      if (size + 1 + length > kMostEntries) return false;
-      list[size++] = LetterOf(entry->d_type);
-      std::memcpy(list + size, entry->d_name, length);
-      size += length;
-    }
-  }
-}
 
 }  // namespace
 
@@ -67,7 +35,7 @@ void RecordedFolders::OnOpened(DIR* stream, const char* path) {
   struct stat info {};
   auto* list = fd < 0 ? nullptr : static_cast<char*>(MapZeroed(kMostEntries));
   size_t size = 0;
-  if (list != nullptr && fstat(fd, &info) == 0 && List(fd, list, size))
+  if (list != nullptr && fstat(fd, &info) == 0 && ListFolder(fd, {list, kMostEntries}, size))
     rec->input_files.Folder(*rec, name, info, {list, size});
   if (list != nullptr) munmap(list, kMostEntries);
   if (fd >= 0) close(fd);

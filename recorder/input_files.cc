@@ -270,7 +270,8 @@ KnownFile* InputFiles::Know(Recording& rec, std::string_view path, const struct 
     timespec now{};
     clock_gettime(CLOCK_REALTIME, &now);
     file->may_change = Ns(now) - Ns(info.st_mtim) < kYoungNs;
-    if (S_ISREG(info.st_mode)) file->seen.SetSize(static_cast<uint64_t>(info.st_size));
+    if (S_ISREG(info.st_mode) && !what.program)
+      file->seen.SetSize(static_cast<uint64_t>(info.st_size));
     if (keeps_bytes() && config_.window.Drops()) file->windowed = &rec;
     record.last = file;
   }
@@ -285,15 +286,19 @@ void InputFiles::Announce(Recording& rec, const KnownFile& file, uint64_t opens,
   event.path = file.path;
   event.mode = file.info.st_mode;
   event.size = static_cast<uint64_t>(file.info.st_size);
-  event.mtime_ns = Ns(file.info.st_mtim);
-  event.device = file.info.st_dev;
-  event.inode = file.info.st_ino;
+  event.program = what.program;
+  // Thousands of them: what says nothing of a module's contents costs space.
+  event.mtime_ns = what.program ? Ns({file.info.st_mtim.tv_sec, 0}) : Ns(file.info.st_mtim);
+  if (!what.program) {
+    event.device = file.info.st_dev;
+    event.inode = file.info.st_ino;
+  }
   event.opens = opens;
   event.written = what.written;
   event.error = static_cast<uint32_t>(what.error);
   constexpr size_t kMostInline = 2 << 10;
   char facts[preload::kMaxFileFacts];
-  const bool is_full = rec.config.inputs == InputMode::kFull;
+  const bool is_full = rec.config.inputs == InputMode::kFull && !what.program;
   if (is_full && S_ISREG(file.info.st_mode) && what.error == 0) {
     event.entries = preload::WriteFileFacts(file.info, facts);
   } else if (what.entries.size() <= kMostInline) {
@@ -308,15 +313,21 @@ void InputFiles::Announce(Recording& rec, const KnownFile& file, uint64_t opens,
 }
 
 OpenedInput* InputFiles::Opened(Recording& rec, int dirfd, const char* path, int fd, int flags) {
-  if (config_.inputs == InputMode::kOff || (flags & O_PATH) != 0) return nullptr;
+  const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+  const bool is_module = !writes && ProgramFiles::IsModule(path);
+  const bool is_off = config_.inputs == InputMode::kOff && !is_module;
+  if (is_off || (flags & O_PATH) != 0) return nullptr;
   struct stat info {};
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return nullptr;
-  const bool writes = (flags & O_ACCMODE) != O_RDONLY;
   if (!writes && IsOwnFile(info, fd)) return nullptr;
   char buffer[PATH_MAX];
   std::string_view name = preload::AbsolutePath(dirfd, path, buffer);
   if (keeps_bytes() && !name.empty() && IsOwnLink(name, dirfd, path))
     name = preload::PathOfDescriptor(fd, buffer);
+  if (is_module && !name.empty() && !Wants(name)) {
+    if (!IsWithin(name, config_.python_dir)) program_files_.Opened(rec, *this, name, info);
+    return nullptr;
+  }
   if (name.empty() || !IsInput(name) || IsOwnExecutable(info)) return nullptr;
   if (writes) {
     const bool reads = (flags & O_ACCMODE) == O_RDWR || keeps_bytes();

@@ -28,6 +28,7 @@
 #include "format/messages.h"
 #include "recorder/config.h"
 #include "recorder/mapped_memory.h"
+#include "recorder/program_files.h"
 #include "recorder/seen_pages.h"
 #include "recorder/spin_lock.h"
 
@@ -65,6 +66,7 @@ struct KnownFile {
 struct FileNews {
   int error = 0;  // it is not there
   bool written = false;
+  bool program = false;      // what program_files.h records
   std::string_view entries;  // of a folder; of a symbolic link, what it says
 };
 
@@ -117,6 +119,7 @@ class InputFiles {
 
   const Config& config_;
   const InputRule rule_;
+  ProgramFiles program_files_;
   SpinLock lock_;  // of what follows
   KeyMap paths_;
   StableArray<PathRecord, 1024, 2048> records_;

@@ -79,7 +79,7 @@ void PlanBuilder::Add(const format::Event& event) {
       break;
     }
     case EventKind::kInputFile:
-      AddFile(event, *event.As<format::InputFile>());
+      if (!event.As<format::InputFile>()->program) AddFile(event, *event.As<format::InputFile>());
       break;
     case EventKind::kFileRead:
       AddRanges(*event.As<format::FileRead>());

@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -112,6 +113,11 @@ class InputFilesTest : public testing::Test {
     }
     return ranges;
   }
+  static std::string WithCommas(std::string_view entries) {
+    std::string text(entries);
+    std::replace(text.begin(), text.end(), '\0', ',');
+    return text;
+  }
   // Recorded states as path (below the folder), kind and error.
   std::vector<std::string> States() {
     std::vector<std::string> states;
@@ -123,6 +129,8 @@ class InputFilesTest : public testing::Test {
       if (S_ISREG(file->mode)) text += " file " + std::to_string(file->size);
       if (file->error != 0) text += " error " + std::to_string(file->error);
       if (file->written) text += " written";
+      if (file->program) text += " program";
+      if (file->program && S_ISDIR(file->mode)) text += " of " + WithCommas(file->entries);
       states.push_back(text + " " + std::to_string(file->opens));
     }
     return states;
@@ -152,6 +160,38 @@ TEST_F(InputFilesTest, WhatIsKnownIsNotRecordedAgain) {
   }
   EXPECT_THAT(Ranges(), ElementsAre(Pair(0, 3 * kPage)));
   EXPECT_THAT(States(), ElementsAre("a file 12288 0"));
+}
+
+TEST_F(InputFilesTest, ModulesOfPythonArePartsOfTheProgramAtEachMode) {
+  for (const InputMode mode : {InputMode::kOff, InputMode::kDigest, InputMode::kFull}) {
+    Use(mode);
+    std::filesystem::create_directories(PathOf("site-packages/torch/__pycache__"));
+    std::filesystem::create_directories(PathOf("site-packages/torch-2.15.0.dist-info"));
+    Make("site-packages/torch/cuda.py", 30);
+    Close(Open(Make("train.py", 100)));
+    for (int i = 0; i < 2; ++i) {
+      Close(Open(Make("site-packages/torch/__pycache__/cuda.cpython-311.pyc", 70)));
+      Close(Open(Make("site-packages/torch/__pycache__/gone.cpython-311.pyc", 80)));
+    }
+    EXPECT_THAT(
+        States(),
+        ElementsAre("train.py file 100 program 0",
+                    "site-packages program of dtorch-2.15.0.dist-info, 0",
+                    "site-packages/torch/cuda.py file 30 program 0",
+                    "site-packages/torch/__pycache__/gone.cpython-311.pyc file 80 program 0"));
+    EXPECT_THAT(Ranges(), IsEmpty());
+    FakeLog::Reset();
+  }
+}
+
+TEST_F(InputFilesTest, AModuleThatIsNamedAsAnInputIsOne) {
+  std::strcpy(config_.inputs_include, "*/train.py");
+  Use(InputMode::kDigest);
+  const Opening module = Open(Make("train.py", 100));
+  Read(module, 100);
+  Close(module);
+  EXPECT_THAT(States(), ElementsAre("train.py file 100 0"));
+  EXPECT_THAT(Ranges(), ElementsAre(Pair(0, 100)));
 }
 
 TEST_F(InputFilesTest, AFileInAnotherStateIsAnotherInput) {
