@@ -6,14 +6,25 @@
 #include "cli/doctor.h"
 #include "cli/install_layout.h"
 #include "cli/output.h"
+#include "cli/program_parts.h"
+#include "format/trace.h"
 
 namespace deja::cli {
 namespace {
 
-std::string g_out;
+struct DoctorOptions {
+  std::string trace;
+  uint32_t rank = 0;
+  std::string out;
+};
+DoctorOptions g_doctor_options;
 
 void AddDoctorOptions(CLI::App& app) {
-  app.add_option("-o,--out", g_out, "Where the trace would be written (default: here)");
+  app.add_option("TRACE", g_doctor_options.trace,
+                 "A trace or a bundle: what its program consisted of and is not here as it was");
+  app.add_option("--rank", g_doctor_options.rank, "Rank of the trace")->capture_default_str();
+  app.add_option("-o,--out", g_doctor_options.out,
+                 "Where the trace would be written (default: here)");
 }
 
 std::string_view NameOf(Severity severity) {
@@ -57,12 +68,39 @@ void PrintAsJson(const std::vector<Finding>& findings) {
              {"findings", list}});
 }
 
+// What the recorded program consisted of, beside what is here.
+Status CheckTrace(std::vector<Finding>& findings) {
+  DEJA_ASSIGN_OR_RETURN(const auto trace, format::Trace::Open(g_doctor_options.trace));
+  DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace->Rank(g_doctor_options.rank, -1));
+  const ProgramParts parts = ReadProgramParts(*reader);
+  size_t packages = 0;
+  for (const auto& [folder, of_folder] : parts.packages) packages += of_folder.size();
+  const std::vector<Change> changes = WhatChanged(parts);
+  for (const Change& change : changes) {
+    const bool may_matter = change.part != "kernel";
+    findings.push_back({"changed-" + change.part, may_matter ? Severity::kWarning : Severity::kNote,
+                        change.text, ""});
+  }
+  findings.push_back(
+      {"program", Severity::kOk,
+       fmt::format("{}; compared: the executable, {} libraries, {} modules and {} packages of "
+                   "Python, CPU, kernel",
+                   changes.empty() ? "all that the recorded program consisted of is here as it was"
+                                   : fmt::format("the recorded program differs in {} of its parts",
+                                                 changes.size()),
+                   parts.libraries.size(), parts.modules.size(), packages),
+       ""});
+  return {};
+}
+
 int RunDoctor(const Context& context) {
   auto python_side = FindPythonDirectory();
   if (!python_side) return FailWith(python_side.error());
-  const DoctorRequest request = {context.program, g_out, *python_side};
+  const DoctorRequest request = {context.program, g_doctor_options.out, *python_side};
   std::vector<Finding> findings;
   CheckMachine(request, findings);
+  if (!g_doctor_options.trace.empty())
+    if (const Status checked = CheckTrace(findings); !checked) return FailWith(checked.error());
   if (!request.program.empty()) {
     const PythonCommand python = FindPython(request.program);
     CheckProgram(request, python, findings);
@@ -80,11 +118,12 @@ int RunDoctor(const Context& context) {
 extern const Command kDoctorCommand;
 const Command kDoctorCommand = {
     "doctor",
-    "Say before a run what would make its replay differ",
+    "Say before a run, or a replay, what would make the replay differ",
     "  deja doctor -- torchrun --nproc-per-node 8 train.py\n"
     "  deja doctor --out /scratch/run.deja -- mpirun -n 8 ./prog\n"
     "  deja doctor --json -- python3 train.py\n"
     "  deja doctor    this machine alone\n"
+    "  deja doctor run.deja --rank 3    is the recorded program here as it was?\n"
     "The program is not run. Its Python is asked for its torch, and the script's text is read,\n"
     "with the modules beside it. Exit status: 1 if something cannot be recorded or replayed.\n",
     true,

@@ -13,6 +13,7 @@
 #include "cli/input_story.h"
 #include "cli/job_story.h"
 #include "cli/output.h"
+#include "cli/program_parts.h"
 #include "cli/rank_story.h"
 #include "cli/replay_story.h"
 #include "cli/window_story.h"
@@ -26,6 +27,7 @@ struct InfoOptions {
   std::string trace;
   std::vector<std::string> binaries;
   bool children = false;
+  bool packages = false;
 };
 InfoOptions g_info_options;
 
@@ -255,10 +257,19 @@ void PrintJob(const format::Trace& trace, const std::vector<RankRow>& rows) {
   PrintLine("");
 }
 
+void PrintPackages(const format::RankReader& reader) {
+  for (const auto& [folder, packages] : ReadProgramParts(reader).packages) {
+    PrintLine(fmt::format("\n{} packages in {}", packages.size(), folder));
+    for (const auto& [name, version] : packages) PrintLine(fmt::format("  {} {}", name, version));
+  }
+}
+
 void AddInfoOptions(CLI::App& app) {
   app.add_option("TRACE", g_info_options.trace, "A trace directory or a bundle")->required();
   app.add_flag("--children", g_info_options.children,
                "List all recorded processes that each rank has made, not only some");
+  app.add_flag("--packages", g_info_options.packages,
+               "List the packages of Python that were installed for the first rank");
   app.add_option("--binaries", g_info_options.binaries,
                  "Folders with the program's binaries, if not where they ran");
 }
@@ -329,6 +340,7 @@ int RunInfo(const Context& context) {
         {"ranks", nlohmann::json::array()}};
     if (const auto replay = format::ReadReplayOrigin(*rows.front().reader))
       json["replay_of"] = deja::cli::ToJson(*replay);
+    if (g_info_options.packages) json["packages"] = ReadProgramParts(*rows.front().reader).packages;
     for (const RankRow& row : rows) json["ranks"].push_back(ToJson(row, symbolizer));
     for (const CommStanding& comm : uneven) json["uneven_comms"].push_back(ToJson(comm));
     PrintJson(json);
@@ -336,6 +348,7 @@ int RunInfo(const Context& context) {
   }
   PrintJob(**trace, rows);
   for (const RankRow& row : rows) PrintRank(row);
+  if (g_info_options.packages) PrintPackages(*rows.front().reader);
   if (!uneven.empty()) PrintLine("");
   for (const CommStanding& comm : uneven) PrintLine(comm.Describe());
   return code;

@@ -301,7 +301,10 @@ int Report(format::Trace& trace, const std::vector<Replayed>& replays, const Con
         JudgeReplay(*replay.reader, story, peers, replay.target.scratch, replay.status, symbolizer,
                     g_replay_options.stacks ? StackDetail::kNative : StackDetail::kPython);
     AddShortage(replay.shortage, verdict);
-    if (verdict.outcome != Outcome::kSame && UsedCuda(story)) LookForDevice(replay.target, verdict);
+    if (verdict.outcome != Outcome::kSame) {
+      if (UsedCuda(story)) LookForDevice(replay.target, verdict);
+      AddChanges(WhatChanged(ReadProgramParts(*replay.reader)), trace.path(), verdict);
+    }
     all["ranks"].push_back(verdict.json);
     if (verdict.outcome == Outcome::kFailed) {
       code = kExitFailure;

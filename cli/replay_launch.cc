@@ -1,9 +1,7 @@
 #include "cli/replay_launch.h"
 
-#include <elfutils/libdwelf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <libelf.h>
 #include <sys/personality.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -16,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cli/build_id.h"
 #include "cli/install_layout.h"
 #include "common/cpu.h"
 #include "common/hex_text.h"
@@ -171,22 +170,6 @@ std::string FindInPath(const std::string& name) {
     rest.remove_prefix(std::min(colon + 1, rest.size()));
   }
   return name;
-}
-
-std::string BuildIdOf(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {};
-  elf_version(EV_CURRENT);
-  Elf* elf = elf_begin(fd, ELF_C_READ, nullptr);
-  std::string id;
-  if (elf != nullptr) {
-    const void* bytes = nullptr;
-    const ssize_t size = dwelf_elf_gnu_build_id(elf, &bytes);
-    if (size > 0) id.assign(static_cast<const char*>(bytes), static_cast<size_t>(size));
-    elf_end(elf);
-  }
-  close(fd);
-  return id;
 }
 
 Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::string& folder,

@@ -57,9 +57,6 @@ Result<int> RunGdb(const ReplayTarget& target, const std::string& first,
 // The path of a command, as a shell finds it; `name` itself if it does not.
 std::string FindInPath(const std::string& name);
 
-// GNU build id of an ELF file, raw bytes; empty if it has none or is no ELF file.
-std::string BuildIdOf(const std::string& path);
-
 }  // namespace deja::cli
 
 #endif  // DEJA_CLI_REPLAY_LAUNCH_H_

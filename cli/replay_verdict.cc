@@ -435,6 +435,22 @@ void AddMissingDevice(const std::string& found, ReplayVerdict& verdict) {
   verdict.json["details"] = verdict.details;
 }
 
+void AddChanges(const std::vector<Change>& changes, const std::string& trace,
+                ReplayVerdict& verdict) {
+  constexpr size_t kMostChanges = 4;
+  std::vector<std::string> lines;
+  for (const Change& change : changes) {
+    verdict.json["changed"].push_back({{"part", change.part}, {"text", change.text}});
+    if (lines.size() < kMostChanges)
+      lines.push_back(fmt::format("not as recorded: {}: {}", change.part, change.text));
+  }
+  if (changes.size() > kMostChanges)
+    lines.push_back(fmt::format("{} more parts are not as recorded; deja doctor {} lists them",
+                                changes.size() - kMostChanges, trace));
+  verdict.details.insert(verdict.details.begin(), lines.begin(), lines.end());
+  verdict.json["details"] = verdict.details;
+}
+
 ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankStory& story,
                           const std::vector<PeerStory>& peers, const std::string& scratch,
                           int wait_status, Symbolizer& symbolizer, StackDetail detail) {

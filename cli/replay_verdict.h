@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/divergence_lines.h"
+#include "cli/program_parts.h"
 #include "cli/rank_story.h"
 #include "cli/symbolizer.h"
 #include "format/rank_reader.h"
@@ -46,6 +47,11 @@ void AddShortage(const std::string& shortage, ReplayVerdict& verdict);
 // The rank used CUDA, and this machine's driver has no device for it, as `found` says: why a rank
 // that did not come to its end as recorded may not have.
 void AddMissingDevice(const std::string& found, ReplayVerdict& verdict);
+
+// Parts of the program that are not as recorded, of a rank that did not do the same: the first of
+// them, in front of where it diverged. `trace`: as the user named it.
+void AddChanges(const std::vector<Change>& changes, const std::string& trace,
+                ReplayVerdict& verdict);
 
 // The report in `scratch` says that the replay was stopped before the program's end.
 bool HasStopped(const std::string& scratch);

@@ -1,4 +1,5 @@
 """Programs of Python without torch: states of generators, stacks of Python, and how a program ends."""
+import json
 import re
 import shutil
 import sys
@@ -53,6 +54,33 @@ class Python(harness.DejaTest):
         self.assertIn("none different", lines[0])  # the digest of the generator's state, before the step
         whole = self.replay(0, options=["--stacks"]).stdout.splitlines()
         self.assertGreater(len(whole), len(lines) + 3)
+
+    def test_what_has_changed_since_is_named(self):
+        packages = self.dir / "site-packages"
+        (packages / "scales-1.0.dist-info").mkdir(parents=True)
+        module = packages / "scales.py"
+        module.write_text("def scale(x):\n    return x\n")
+        number = self.dir / "number.txt"
+        number.write_text("5")
+        script = self.dir / "scaled.py"
+        script.write_text("import scales\n" + (APPS / "reads.py").read_text().replace("print(", "print(scales.scale(1) * "))
+        self.checked(self.record_single(sys.executable, script, number, env={"PYTHONPATH": packages}))
+        self.checked(self.replay(0))
+        doctor = self.checked(self.deja("doctor", self.trace_path())).stdout
+        self.assertRegex(doctor, r"(?m)^ok       program: all that the recorded program consisted of is here as it was; ")
+        info = json.loads(self.checked(self.deja("info", self.trace_path(), "--packages", "--json")).stdout)
+        self.assertEqual(info["packages"][str(packages)], {"scales": "1.0"})
+        number.write_text("6")
+        module.write_text("def scale(x):\n    return 2 * x\n")
+        (packages / "scales-1.0.dist-info").rename(packages / "scales-2.0.dist-info")
+        told = self.replay(0)
+        self.assertEqual(told.code, harness.EXIT_DIVERGED, str(told))
+        changes = ["  not as recorded: package: scales 1.0 recorded, 2.0 here",
+                   f"  not as recorded: module: {module}: 27 bytes recorded, 31 here"]
+        self.assertEqual(told.stdout.splitlines()[1:3], changes, str(told))
+        doctor = self.checked(self.deja("doctor", self.trace_path())).stdout
+        self.assertRegex(doctor, r"(?m)^warning  changed-package: scales 1\.0 recorded, 2\.0 here$")
+        self.assertRegex(doctor, r"(?m)^ok       program: the recorded program differs in 2 of its parts; ")
 
     def test_states_are_those_that_the_generators_say(self):
         checked = self.command([sys.executable, APPS / "generator_states.py", harness.ROOT / "python"])

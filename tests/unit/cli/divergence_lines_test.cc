@@ -34,7 +34,8 @@ class DivergenceLinesTest : public testing::Test {
 };
 
 TEST_F(DivergenceLinesTest, StacksOfPythonHaveItsFramesAndTheirSource) {
-  const std::string script = Script("train.py", "import torch\n\ndef step():\n    loss.backward()\n");
+  const std::string script =
+      Script("train.py", "import torch\n\ndef step():\n    loss.backward()\n");
   const json stack = {Frame("/usr/lib/libc.so.6", 0x1234), Frame("python:step:" + script, 4),
                       Frame("/usr/bin/python3.11", 0x77), Frame("python:<module>:/gone/run.py", 9)};
   EXPECT_EQ(Of(stack, stack),

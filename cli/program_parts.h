@@ -1,0 +1,54 @@
+// What a recorded program consisted of, and what of it is another one on this machine now:
+// executable, shared libraries, modules and packages of Python, the CPU's instruction sets, the
+// kernel.
+//
+// Values; main thread only. What is compared with comes from this machine's files; a trace may be
+// of another one, and nothing in it is trusted but its paths' names.
+#ifndef DEJA_CLI_PROGRAM_PARTS_H_
+#define DEJA_CLI_PROGRAM_PARTS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "format/rank_reader.h"
+
+namespace deja::cli {
+
+struct RecordedModule {
+  uint64_t size = 0;
+  int64_t mtime_s = 0;
+};
+
+// Name to version, of one folder; "" where the name has none.
+using Packages = std::map<std::string, std::string>;
+
+struct ProgramParts {
+  std::string executable;
+  std::string executable_build_id;               // raw bytes; empty: it has none
+  std::map<std::string, std::string> libraries;  // path to build id, raw bytes
+  std::map<std::string, RecordedModule> modules;  // of Python, by path, as they were last
+  std::map<std::string, Packages> packages;      // by folder
+  std::string cpu_features;
+  std::string kernel;
+};
+
+ProgramParts ReadProgramParts(const format::RankReader& reader);
+
+// "numpy-1.26.4.dist-info" is numpy of version 1.26.4.
+void AddPackage(const std::string& entry, Packages& packages);
+
+struct Change {
+  std::string part;  // "executable", "package", "module", "library", "cpu", "kernel"
+  std::string text;  // "numpy 1.26.4 recorded, 2.0.1 here"
+};
+
+// An entry for each part that is not here as it was, the likeliest cause of another behaviour
+// first: executable, packages, modules, libraries, CPU, kernel. Many modules of one package are one
+// entry.
+std::vector<Change> WhatChanged(const ProgramParts& recorded);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_PROGRAM_PARTS_H_
