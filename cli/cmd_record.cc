@@ -7,7 +7,10 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/doctor.h"
@@ -405,6 +408,26 @@ void SayWhatIsKept(const std::vector<SweptRank>& ranks) {
   }
 }
 
+// What the recorder says is missing, once for all ranks that say it.
+void SayWhatIsNotRecorded(const std::vector<SweptRank>& ranks) {
+  std::map<std::string, std::vector<uint32_t>> who;  // by what
+  for (const SweptRank& rank : ranks) {
+    auto reader = format::RankReader::Open(rank.folder);
+    if (!reader) continue;
+    const auto cursor = (*reader)->Events();
+    while (const format::Event* event = cursor->NextOf(format::KindBit(format::EventKind::kDegraded))) {
+      const auto* degraded = event->As<format::Degraded>();
+      if (degraded == nullptr || degraded->remark == 1) continue;
+      if (degraded->events_lost + degraded->payloads_lost != 0) continue;  // `deja verify` tells them
+      std::vector<uint32_t>& others = who[std::string(degraded->reason)];
+      if (others.empty() || others.back() != rank.rank) others.push_back(rank.rank);
+    }
+  }
+  for (const auto& [what, which] : who)
+    Diagnose(fmt::format("not recorded: {} {}: {}", which.size() == 1 ? "rank" : "ranks",
+                         fmt::join(which, ", "), what));
+}
+
 // What the program's files say of it: an NCCL of its own, no way for a library to come in.
 void SayWhatHidesIt(const std::vector<std::string>& program) {
   std::vector<Finding> findings;
@@ -467,6 +490,7 @@ void Summarise(const std::string& trace, const std::vector<SweptRank>& ranks,
     if (!rank.error.empty()) Diagnose(fmt::format("{}: {}", who, rank.error));
   }
   SayWhatIsKept(ranks);
+  SayWhatIsNotRecorded(ranks);
   if (lost > 0)
     Diagnose(fmt::format("{} events or payloads are missing; `deja verify {}` says which",
                          HumanCount(lost), shown));

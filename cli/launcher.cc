@@ -37,9 +37,6 @@ class Environment {
     Erase(name);
     entries_.push_back(name + "=" + value);
   }
-  void SetDefault(const std::string& name, const std::string& value) {
-    if (Get(name) == nullptr) Set(name, value);
-  }
   // Puts `value` in front of a list such as LD_PRELOAD.
   void Prepend(const std::string& name, const std::string& value) {
     const char* old = Get(name);
@@ -138,8 +135,6 @@ class Job {
     if (!options_.python.empty()) env.Set("DEJA_PYTHON", options_.python);
     if (!options_.loopback_directory.empty())
       env.Prepend("LD_LIBRARY_PATH", options_.loopback_directory);
-    // Python's hashes decide the order of its sets; recordings and replays need one that stays.
-    if (options_.fixed_addresses) env.SetDefault("PYTHONHASHSEED", "0");
     if (options_.ranks == 0) return env;
     env.Set("RANK", std::to_string(rank));
     env.Set("WORLD_SIZE", std::to_string(options_.ranks));

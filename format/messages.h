@@ -276,8 +276,9 @@ struct Degraded {
   uint64_t events_lost = 0;
   uint64_t payloads_lost = 0;
   uint64_t payload_bytes_lost = 0;
-  uint32_t remark = 0;  // 1: a replay needs none of it, or there may have been none
+  uint32_t remark = 0;  // 1: a replay needs none of it, or there may have been none; kSaidAtTheEnd
 };
+inline constexpr uint32_t kSaidAtTheEnd = 2;  // as 1, and `deja record` says it
 
 // WindowChange.what
 enum class WindowEvent : uint32_t { kDropped = 1, kMarked = 2 };

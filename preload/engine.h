@@ -188,6 +188,9 @@ class Engine {
   virtual void OnGroupCall(GroupCall& call) { call.invoke(call); }
   virtual void OnGroupDone(const GroupEnd& /*end*/) {}
   virtual void OnStoreCall(StoreCall& call) { call.invoke(call); }
+  // The program does something of torch.distributed that is not recorded; `what` says it with what
+  // to do. A replay ends there, unless there only may be such a thing.
+  virtual void OnNotRecorded(std::string_view what, bool may_be) { (void)what, (void)may_be; }
   // A nondeterministic input.
   virtual void OnInput(InputCall& call) = 0;
 

@@ -174,4 +174,14 @@ void RecorderEngine::OnStoreCall(preload::StoreCall& call) {
   rec->writer.Write(leave);
 }
 
+void RecorderEngine::OnNotRecorded(std::string_view what, bool may_be) {
+  ErrnoKeeper keep;
+  Recording* rec = Active();
+  if (rec == nullptr) return;
+  format::Degraded degraded;
+  degraded.reason = what.substr(0, kMaxError);
+  degraded.remark = may_be ? format::kSaidAtTheEnd : 0;
+  rec->writer.Write(degraded);
+}
+
 }  // namespace deja::recorder

@@ -42,6 +42,7 @@ class RecorderEngine final : public preload::Engine {
   void OnGroupCall(preload::GroupCall& call) override;
   void OnGroupDone(const preload::GroupEnd& end) override;
   void OnStoreCall(preload::StoreCall& call) override;
+  void OnNotRecorded(std::string_view what, bool may_be) override;
   void OnInput(preload::InputCall& call) override;
   int64_t OnClock(format::ClockSource source, int64_t live_ns) override;
   uint64_t OnStep(uint64_t step) override;

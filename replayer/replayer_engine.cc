@@ -38,6 +38,7 @@
 #include "replayer/meeting_list.h"
 #include "replayer/meetings.h"
 #include "replayer/mpi_serve.h"
+#include "replayer/ordered.h"
 #include "replayer/program_output.h"
 #include "replayer/turns.h"
 
@@ -310,6 +311,10 @@ void ReplayerEngine::OnStoreCall(preload::StoreCall& call) {
   const int saved_errno = errno;
   if (groups_ != nullptr) groups_->ServeStore(session_->Thread(), call);
   errno = saved_errno;
+}
+
+void ReplayerEngine::OnNotRecorded(std::string_view what, bool may_be) {
+  if (session_ != nullptr && !may_be) FailReplay(*session_, session_->Thread(), what, 0);
 }
 
 void ReplayerEngine::OnUnknownMpiCall(const char* name, const char* because) {

@@ -39,6 +39,7 @@ class ReplayerEngine final : public preload::Engine {
   void OnGroupCall(preload::GroupCall& call) override;
   void OnGroupDone(const preload::GroupEnd& end) override;
   void OnStoreCall(preload::StoreCall& call) override;
+  void OnNotRecorded(std::string_view what, bool may_be) override;
   void OnInput(preload::InputCall& call) override;
   uint64_t OnStep(uint64_t step) override;
   void OnNote(std::string_view text) override;

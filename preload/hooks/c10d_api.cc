@@ -248,3 +248,10 @@ DEJA_EXPORT int deja_impl_store(deja_store_call* call, void (*real)(void*), void
   call->value_size = made.value.size();
   return made.answer == AnswerFrom::kServed ? 1 : -1;
 }
+
+DEJA_EXPORT void deja_impl_not_recorded(const char* what, int may_be) {
+  Engine* engine = EngineForGroups();
+  if (engine == nullptr || what == nullptr) return;
+  Guard guard;
+  engine->OnNotRecorded(what, may_be != 0);
+}

@@ -94,6 +94,11 @@ void deja_impl_group_done(const deja_group_done* done);
 /* As deja_impl_group_call. -1: a replay has no answer. */
 int deja_impl_store(deja_store_call* call, void (*real)(void*), void* context);
 
+/* The program does something of torch.distributed that is not recorded: the trace says `what`, and
+ * so do listings, verdicts and the end of `deja record`. In a replay: says it and does not return.
+ * may_be: there may be such a thing; a replay goes on. */
+void deja_impl_not_recorded(const char* what, int may_be);
+
 #ifdef __cplusplus
 }
 #endif

@@ -40,9 +40,13 @@ def check_torch(words):
     if not dist.is_available():
         found("torch", "problem", f"torch {torch.__version__} is built without torch.distributed")
         return []
-    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
-    if version < (1, 13):
+    from deja import torch_versions
+
+    if torch_versions.of(torch) < torch_versions.OLDEST:
         found("torch", "warning", f"torch {torch.__version__} is older than what was tried (1.13)", "torch 2")
+    newer = torch_versions.newer(torch)
+    if newer:
+        found("torch", "warning", newer, "torch %d.%d; or replay a short recording of the job first" % torch_versions.NEWEST)
     has = [name for name in ("gloo", "nccl", "mpi", "ucc") if getattr(dist, f"is_{name}_available", bool)()]
     found("torch", "ok", f"torch {torch.__version__}, backends: {', '.join(has) or 'none'}")
     if torch.cuda.is_available():
@@ -73,8 +77,8 @@ def main():
     script, words = (sys.argv[1:2] or [""])[0], sys.argv[2:]
     check_python(here)
     sys.path[0] = os.path.dirname(os.path.abspath(script)) if script else os.getcwd()
-    libraries = check_torch(words)
     sys.path.append(here)
+    libraries = check_torch(words)
     from deja import doctor_source
 
     doctor_source.check(script, words, found)

@@ -3,6 +3,7 @@
 import array
 import ctypes
 import struct
+import sys
 
 from deja import interpreter
 
@@ -223,6 +224,18 @@ def note(text):
     _library.deja_impl_note(text.encode(errors="replace"))
 
 
+def not_recorded(what, may_be=False):
+    """The program does something that is not recorded. Said here, in the trace and by `deja record`. A replay ends there.
+
+    may_be: there may be such a thing; a replay goes on.
+    """
+    if what not in _said and not may_be and mode() == RECORDING:
+        print(f"deja: not recorded: {what}", file=sys.stderr, flush=True)
+    _said.add(what)
+    _library.deja_impl_not_recorded(what.encode(errors="replace"), int(may_be))
+
+
+_said = set()
 _steps_are_named = False
 
 

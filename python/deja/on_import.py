@@ -10,6 +10,10 @@ _WATCHED = {
     "torch.optim.optimizer": "deja.torch_steps",
     "torch.nn.parallel.distributed": "deja.torch_buckets",
     "torch.nn.utils.clip_grad": "deja.torch_clipping",
+    "torch.distributed.rpc": "deja.torch_unrecorded",
+    "torch.distributed._symmetric_memory": "deja.torch_unrecorded",
+    "torch._dynamo.trace_rules": "deja.torch_dynamo",
+    "torch._dynamo.skipfiles": "deja.torch_dynamo",
     "multiprocessing.spawn": "deja.spawned",
     "safetensors": "deja.safetensors_files",
 }

@@ -26,7 +26,7 @@ def watch(module, real_gloo):
         is_mixed = len(backends) > 1 and bool(ours | backends & {"gloo"})
         rank = kwargs.get("group_rank", args[1] if len(args) > 1 else None)
         with _replaced(module, ours, is_mixed), torch_stores.unique_ids(rank):
-            return _checking(module, make(*args, **kwargs), real_gloo)
+            return _checking(module, make(*args, **kwargs), real_gloo, by_device)
 
     module._new_process_group_helper = checked
     wrap = module._create_process_group_wrapper
@@ -77,9 +77,11 @@ def _wrapping(real, backend):
     return (torch_groups.serving if is_replay else torch_groups.recording)(real, backend)
 
 
-def _checking(module, made, real_gloo):
+def _checking(module, made, real_gloo, by_device):
     """made: the new group, in later versions followed by its store. Torch would put its checks around it, and lose the class."""
     group = made[0] if isinstance(made, tuple) else made
+    if isinstance(group, torch_groups.Group) and "any" not in by_device and len(set(by_device.values())) == 1:
+        group.set_devices(by_device)
     if isinstance(group, torch_groups.Group) and module.get_debug_level() == module.DebugLevel.DETAIL:
         group.check_collectives(real_gloo)
     return made

@@ -5,12 +5,13 @@ tensors to the recorder, has the real group do it, and notes how it ended. Serve
 """
 
 import datetime
+import functools
 import hashlib
 
 import torch
 from torch._C import _distributed_c10d as c10d
 
-from deja import engine, python_stack, torch_works
+from deja import engine, python_stack, torch_passing, torch_versions, torch_works
 from deja.torch_dtypes import SIZED_DTYPES
 
 _BYTES = 255
@@ -109,11 +110,9 @@ class Group(c10d.ProcessGroup):
         self._deja_name = ""
         self._deja_description = ""
         self._deja_sequence = 0
+        self._deja_number = torch_passing.next_number()
 
     # torch.distributed asks these of a group or of its backend, which is this object, too.
-    supports_splitting = False
-    supports_coalescing = False
-    supports_time_estimate = False
     bound_device_id = None
 
     def rank(self):
@@ -132,17 +131,22 @@ class Group(c10d.ProcessGroup):
         return "deja_" + self._deja_backend
 
     def _get_backend(self, device):
-        if torch.device(device).type not in self._deja_devices():
+        if torch.device(device).type not in self._deja_devices:
             raise RuntimeError(f"No backend type associated with device type {torch.device(device).type}")
         return self
 
-    @staticmethod
-    def _deja_devices():
-        return ("cpu", "cuda")
+    get_backend = _get_backend
+    _deja_devices = ("cpu", "cuda")  # that have this group as their backend
+    _deja_shown_devices = ("cpu",)
 
     @property
     def _device_types(self):
-        return [torch.device("cpu")]
+        return [torch.device(device) for device in self._deja_shown_devices]
+
+    def set_devices(self, devices):
+        """Those that torch has this backend for, where it says so."""
+        self._deja_shown_devices = tuple(devices)
+        self._deja_devices = {*self._deja_devices, *devices}
 
     @property
     def group_name(self):
@@ -167,6 +171,16 @@ class Group(c10d.ProcessGroup):
         self._deja_description = description
 
     setGroupDesc = _set_group_desc
+
+    def _deja_split_name(self, args, kwargs):
+        return f"{self._deja_name}/{_of_split(args, kwargs, 2, 'group_name')}"
+
+    def _deja_like_its_parent(self, group, args, kwargs):
+        """group: a part of this one."""
+        group._deja_shown_devices, group._deja_devices = self._deja_shown_devices, self._deja_devices
+        group._deja_name = _of_split(args, kwargs, 2, "group_name")
+        group._deja_description = _of_split(args, kwargs, 3, "group_desc")
+        return group
 
     def _set_default_backend(self, _):
         pass
@@ -228,6 +242,11 @@ class Group(c10d.ProcessGroup):
             "allgather_into_tensor_coalesced", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs
         )
 
+    def gather_single(self, output, input, *args, **kwargs):
+        root = _root(args, kwargs)
+        outputs = [output] if root == self._deja_rank else []
+        return self._do("gather_single", [input], outputs, (output, input, *args), kwargs, peer=root)
+
     def gather(self, outputs, inputs, *args, **kwargs):
         root = _root(args, kwargs)
         return self._do("gather", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs, peer=root)
@@ -250,6 +269,10 @@ class Group(c10d.ProcessGroup):
             "reduce_scatter_tensor_coalesced", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs, op=op
         )
 
+    def allreduce_sparse(self, tensors, *args, **kwargs):
+        flat = _flat(tensors)
+        return self._do("allreduce_sparse", flat, flat, (tensors, *args), kwargs, op=_reduction(_first(args, kwargs)))
+
     def alltoall(self, outputs, inputs, *args, **kwargs):
         return self._do("alltoall", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs)
 
@@ -270,6 +293,8 @@ class Group(c10d.ProcessGroup):
 
     def recv_anysource(self, tensors, tag=0):
         return self._do("recv_anysource", [], _flat(tensors), (tensors, tag), {}, tag=tag)
+
+    recvAnysource = recv_anysource  # what C++ calls
 
     def _do(self, name, inputs, outputs, args, kwargs, is_blocking=False, op=0, peer=0, tag=0):
         self._deja_sequence += 1
@@ -302,7 +327,24 @@ class Group(c10d.ProcessGroup):
         return torch_works.recorded(name, self._deja_watcher, outcome.value, ending, outputs)
 
 
-_NAMES = {}  # of operations in a trace, by those of their methods
+# Since torch 2.13 these names are for what had others before.
+RENAMED = {
+    "all_gather_single": "_allgather_base",
+    "all_gather_single_coalesced": "allgather_into_tensor_coalesced",
+    "reduce_scatter_single": "_reduce_scatter_base",
+    "reduce_scatter_single_coalesced": "reduce_scatter_tensor_coalesced",
+    "all_to_all_single": "alltoall_base",
+    "gather_into_tensor": "gather_single",
+}
+for _new, _old in RENAMED.items():
+    setattr(Group, _new, getattr(Group, _old))
+
+torch_passing.add_to(Group)
+
+_NAMES = {  # of operations in a trace, by those of their methods
+    "gather_single": "c10d_gather",
+    "allreduce_sparse": "c10d_allreduce",
+}
 
 
 def _name_of(method):
@@ -312,6 +354,11 @@ def _name_of(method):
 def _first(args, kwargs):
     """The options of an operation, or in a shorter form its reduction."""
     return args[0] if args else kwargs.get("opts", kwargs.get("op"))
+
+
+def _of_split(args, kwargs, position, name):
+    """What split_group is told, behind the ranks."""
+    return (args[position] if len(args) > position else kwargs.get(name)) or ""
 
 
 def _root(args, kwargs):
@@ -354,12 +401,53 @@ class Recorded(Group):
 
     def __getattr__(self, name):
         # What only this backend has: its options, a plug-in's own methods.
-        if name.startswith("_deja_"):
+        if name.startswith(("_deja_", "__")):
             raise AttributeError(name)
-        return getattr(self._deja_real, name)
+        value = getattr(self._deja_real, name)
+        return functools.partial(self._deja_pass_on, name) if callable(value) else value
 
     def _make(self, name, args, kwargs):
-        return getattr(self._deja_as_group, name)(*args, **kwargs)
+        return self._deja_real_of(name)(*args, **kwargs)
+
+    def _deja_real_of(self, name):
+        """That of the real group, or what its backend alone has."""
+        has_it = hasattr(type(self._deja_as_group), name)
+        return getattr(self._deja_as_group if has_it else self._deja_real, name)
+
+    def _deja_pass_on(self, name, args, kwargs):
+        return torch_passing.recorded_call(self, name, self._deja_real_of(name), args, kwargs)
+
+    def _deja_ask(self, name):
+        return torch_passing.recorded_call(self, name, lambda: self._deja_real_of(name), (), {})
+
+    def _deja_set(self, name, value):
+        has_it = hasattr(type(self._deja_as_group), name)
+        setattr(self._deja_as_group if has_it else self._deja_real, name, value)
+
+    def get_group_store(self):
+        return self._deja_store
+
+    def split_group(self, ranks, *args, **kwargs):
+        split = functools.partial(self._deja_as_group.split_group, ranks, *args, **kwargs)
+        if self._deja_rank not in ranks:
+            return engine.as_library(split)
+        place = self._deja_store, ranks.index(self._deja_rank), len(ranks)
+        group = Recorded(self._deja_backend, *place, self._deja_split_name(args, kwargs), split, self._deja_timeout)
+        return self._deja_like_its_parent(group, args, kwargs)
+
+    def _set_group_name(self, name):
+        super()._set_group_name(name)
+        if hasattr(self._deja_as_group, "_set_group_name"):
+            self._deja_as_group._set_group_name(name)
+
+    setGroupName = _set_group_name
+
+    def _set_group_desc(self, description):
+        super()._set_group_desc(description)
+        if hasattr(self._deja_as_group, "_set_group_desc"):
+            self._deja_as_group._set_group_desc(description)
+
+    setGroupDesc = _set_group_desc
 
     def abort(self):
         self._deja_real.abort()
@@ -376,13 +464,43 @@ class Recorded(Group):
 class Served(Group):
     """A group of a replay."""
 
-    def __init__(self, backend, rank, size, name, timeout=None):
+    def __init__(self, backend, rank, size, name, timeout=None, store=None):
         super().__init__(rank, size, backend)
         self._deja_group = new_group(rank, size, name, None).group
+        self._deja_store = store
+        self._deja_set_values = {}  # of properties, by the program
         self.options = _Options(timeout)
 
     def check_collectives(self, _):
         """The ranks are to compare what they call. A replay has the outcomes."""
+
+    def _deja_pass_on(self, name, args, kwargs):
+        try:
+            return torch_passing.served_call(self, name)
+        except LookupError:
+            raise RuntimeError(f"deja: the recording has no call of the process group's {name}") from None
+
+    def _deja_ask(self, name):
+        if name in self._deja_set_values:
+            return self._deja_set_values[name]
+        try:
+            return torch_passing.served_call(self, name)
+        except LookupError:
+            return False if name.startswith("supports_") else None
+
+    def _deja_set(self, name, value):
+        self._deja_set_values[name] = value
+
+    def get_group_store(self):
+        return self._deja_store
+
+    def split_group(self, ranks, *args, **kwargs):
+        if self._deja_rank not in ranks:
+            return None
+        place = ranks.index(self._deja_rank), len(ranks)
+        name = self._deja_split_name(args, kwargs)
+        group = Served(self._deja_backend, *place, name, self.options._timeout, self._deja_store)
+        return self._deja_like_its_parent(group, args, kwargs)
 
     def __getattr__(self, name):
         what = f"a replay has no real group of the backend {self._deja_backend}, which alone would know"
@@ -413,6 +531,14 @@ def as_group(made, backend, store, rank, size):
 
 
 def new_group(rank, size, name, make):
+    made = _new_group(rank, size, name, make)
+    newer = torch_versions.newer(torch)
+    if newer:
+        engine.not_recorded(f"what is new in torch.distributed: {newer}", may_be=True)
+    return made
+
+
+def _new_group(rank, size, name, make):
     return engine.group_call(
         "c10d_new_group",
         make,
@@ -421,7 +547,7 @@ def new_group(rank, size, name, make):
         nranks=size,
         name=name,
         identity=identity_of([size], name),
-        python_stack=python_stack.here(2),
+        python_stack=python_stack.here(3),
     )
 
 
@@ -452,7 +578,7 @@ def serving(real, backend):
 
     class ServedGroup(Served):
         def __init__(self, store, rank, size, *args, **kwargs):
-            super().__init__(backend, rank, size, name_of(store), kwargs.get("timeout"))
+            super().__init__(backend, rank, size, name_of(store), kwargs.get("timeout"), store)
 
     return _like(ServedGroup, real)
 

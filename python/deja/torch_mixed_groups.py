@@ -13,7 +13,8 @@ _OPERATIONS = (
     *("allreduce", "allreduce_coalesced", "broadcast", "reduce", "allgather", "allgather_coalesced"),
     *("_allgather_base", "allgather_into_tensor_coalesced", "gather", "scatter", "reduce_scatter"),
     *("_reduce_scatter_base", "reduce_scatter_tensor_coalesced", "alltoall", "alltoall_base"),
-    *("send", "recv", "recv_anysource"),
+    *("send", "recv", "recv_anysource", "recvAnysource", "allreduce_sparse", "gather_single"),
+    *torch_groups.RENAMED,
 )
 
 
@@ -70,6 +71,18 @@ class MixedGroup(torch_groups.Group, metaclass=_StandsForProcessGroup):
     def _get_backend(self, device):
         part = self._deja_part(torch.device(device).type)
         return part if part is not self._deja_rest else part._get_backend(device)
+
+    get_backend = _get_backend
+
+    def _deja_pass_on(self, name, args, kwargs):
+        return getattr(self._deja_main(), name)(*args, **kwargs)
+
+    def _deja_ask(self, name):
+        return getattr(self._deja_main(), name, False)
+
+    def _deja_set(self, name, value):
+        for part in self._deja_all():
+            setattr(part, name, value)
 
     @property
     def _device_types(self):

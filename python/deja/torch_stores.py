@@ -14,6 +14,9 @@ _lock = threading.Lock()
 _made = 0
 
 
+_MADE = b"deja/store "  # how a store's constructor ended, by the store's number
+
+
 def _next_store():
     """Stores are told apart by the order in which the process makes them."""
     global _made
@@ -98,8 +101,7 @@ def recording(real):
     class Recorded(_Calls, real):
         def __init__(self, *args, **kwargs):
             self._deja_prefix = _next_store().encode()
-            with engine.library():
-                real.__init__(self, *args, **kwargs)
+            engine.store_call("c10d_store_get", _MADE + self._deja_prefix, lambda: real.__init__(self, *args, **kwargs) or b"")
 
         def _real(self, name):
             return getattr(real, name).__get__(self)
@@ -133,6 +135,8 @@ def serving(real, memory):
         def __init__(self, *args, **kwargs):
             memory.__init__(self)
             self._deja_prefix = _next_store().encode()
+            # Raises what the recorded constructor raised.
+            engine.store_call("c10d_store_get", _MADE + self._deja_prefix, lambda: b"")
             names = ("host", "port") if real.__name__ == "TCPStore" else ("path",)
             for name, value in list(zip(names, args)) + [(n, kwargs[n]) for n in names if n in kwargs]:
                 setattr(self, name, value)

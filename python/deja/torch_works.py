@@ -123,6 +123,18 @@ class RecordedWork(c10d.Work):
             pass
 
 
+    def block_current_stream(self):
+        return self._work.block_current_stream()
+
+    def _pass_on(self, name, args):
+        engine.not_recorded(_text(name))
+        return getattr(self._work, name)(*args)
+
+
+def _text(name):
+    return f"{name} of torch.distributed.Work: Deja does not know it; a replay ends where it is called"
+
+
 def recorded(name, watcher, work, ending, outputs):
     """The Work of a recorded operation, for who called it."""
     made = RecordedWork(watcher, work, ending, outputs, name == "recv_anysource")
@@ -248,6 +260,24 @@ class ServedWork(c10d.Work):
         except Exception as error:  # given to who asks the future
             future.set_exception(error)
         return future
+
+
+    def block_current_stream(self):
+        self.wait()
+
+    def _pass_on(self, name, _):
+        engine.not_recorded(_text(name))
+        raise RuntimeError(f"deja: {_text(name)}")
+
+
+def _passing(name):
+    return lambda self, *args: self._pass_on(name, args)
+
+
+for _name in set(dir(c10d.Work)) - set(dir(object)) - {"boxed", "unbox", "_pybind11_conduit_v1_"}:
+    for _kind in (RecordedWork, ServedWork):
+        if callable(getattr(c10d.Work, _name)) and _name not in vars(_kind):
+            setattr(_kind, _name, _passing(_name))
 
 
 def served(name, outcome, outputs):
