@@ -43,6 +43,21 @@ def watch(module, real_gloo):
             module.ProcessGroupGloo = ours
 
     module._create_process_group_wrapper = wrapped
+    _keep_flight_recorder_off(module)
+
+
+def _keep_flight_recorder_off(module):
+    """torch's hook for groups that do not write its flight recorder themselves asks C++ for backends that Deja's lack."""
+    attach = getattr(module, "_maybe_attach_flight_recorder", None)
+    if attach is None:
+        return
+
+    @functools.wraps(attach)
+    def attached(pg, *args, **kwargs):
+        if not isinstance(pg, torch_groups.Group):
+            attach(pg, *args, **kwargs)
+
+    module._maybe_attach_flight_recorder = attached
 
 
 @contextlib.contextmanager

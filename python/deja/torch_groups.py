@@ -336,6 +336,7 @@ RENAMED = {
     "all_to_all_single": "alltoall_base",
     "gather_into_tensor": "gather_single",
 }
+_NEWER = {old: new for new, old in RENAMED.items() if new != "gather_into_tensor"}
 for _new, _old in RENAMED.items():
     setattr(Group, _new, getattr(Group, _old))
 
@@ -411,7 +412,11 @@ class Recorded(Group):
 
     def _deja_real_of(self, name):
         """That of the real group, or what its backend alone has."""
-        has_it = hasattr(type(self._deja_as_group), name)
+        kind, newer = type(self._deja_as_group), _NEWER.get(name)
+        # A plug-in's group may define but the name of today.
+        if newer and getattr(kind, newer, None) is not getattr(c10d.ProcessGroup, newer, None):
+            name = newer
+        has_it = hasattr(kind, name)
         return getattr(self._deja_as_group if has_it else self._deja_real, name)
 
     def _deja_pass_on(self, name, args, kwargs):
@@ -419,6 +424,12 @@ class Recorded(Group):
 
     def _deja_ask(self, name):
         return torch_passing.recorded_call(self, name, lambda: self._deja_real_of(name), (), {})
+
+    @property
+    def _device_types(self):
+        if self._deja_real is self._deja_as_group and hasattr(self._deja_real, "_device_types"):
+            return self._deja_ask("_device_types")  # a plug-in's group, without a backend: it may have none
+        return super()._device_types
 
     def _deja_set(self, name, value):
         has_it = hasattr(type(self._deja_as_group), name)
@@ -487,6 +498,13 @@ class Served(Group):
             return torch_passing.served_call(self, name)
         except LookupError:
             return False if name.startswith("supports_") else None
+
+    @property
+    def _device_types(self):
+        try:
+            return torch_passing.served_call(self, "_device_types")
+        except LookupError:
+            return super()._device_types
 
     def _deja_set(self, name, value):
         self._deja_set_values[name] = value

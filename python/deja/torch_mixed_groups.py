@@ -99,7 +99,12 @@ class MixedGroup(torch_groups.Group, metaclass=_StandsForProcessGroup):
     def name(self):
         return self._deja_rest.name()
 
-    _get_backend_name = getBackendName = name
+    _get_backend_name = name
+
+    def getBackendName(self):
+        # As in Group: C++ would ask for the backend itself.
+        name = self.name()
+        return "deja_gloo" if name == "gloo" else name
 
     def _set_group_name(self, name):
         super()._set_group_name(name)

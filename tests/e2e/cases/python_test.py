@@ -22,6 +22,21 @@ class Python(harness.DejaTest):
         self.assertEqual(harness.without_report(again.stdout), run.stdout)
         self.assertIn("5 digests compared, all equal", again.stdout)
 
+    def test_seeds_of_hashes(self):
+        """Each process draws its own, as without Deja, and a replay is given it; a seed of the user's stays."""
+        script = ("import subprocess, sys\nprint(list(set('abcdefgh')), hash('text'), flush=True)\n"
+                  "subprocess.run([sys.executable, '-c', 'print(hash(\"text\"))'])\n")
+        seen = set()
+        for number, env in enumerate(({}, {}, {"PYTHONHASHSEED": "7"}, {"PYTHONHASHSEED": "7"})):
+            trace = f"{number}.deja"
+            run = self.checked(self.record_single(sys.executable, "-c", script, trace=trace, env=env))
+            again = self.checked(self.replay(0, trace=trace))
+            self.assertEqual(harness.without_report(again.stdout), run.stdout)
+            seen.add(run.stdout)
+            first, child = run.stdout.splitlines()
+            self.assertEqual(first.endswith(f" {child}"), bool(env))
+        self.assertEqual(len(seen), 3)
+
     def test_states_have_their_hash_at_every_level(self):
         for level in ("order", "digest", "full"):
             with self.subTest(level):

@@ -76,8 +76,19 @@ class TorchBackends(TorchTest):
     def test_what_only_the_backend_has(self):
         run = self.record_job("own_backend", 2, BACKEND="store", LIMIT="1")
         self.assertIn("rank 0 limit 17", run.stdout)
-        told = self.deja("replay", self.trace_path(), "--rank", "0")
-        self.assertIn("a replay has no real group of the backend own, which alone would know 'limit'", told.stderr)
+        self.assertRanksReplay(run, 2)
+
+    def test_an_operation_that_nobody_knows(self):
+        """It is made, and said once by each rank, at the end of the recording, and by a replay, which ends there."""
+        run = self.record_job("own_backend", 2, BACKEND="store", SHIFT="1")
+        self.assertIn("rank 1 shifted [2.0, 2.0]", run.stdout)
+        what = "shift of the process group's backend own: Deja does not know this operation"
+        self.assertEqual(run.stderr.count(f"deja: not recorded: {what}"), 2)
+        self.assertIn(f"deja: not recorded: ranks 0, 1: {what}", run.stderr)
+        self.assertIn(f"not recorded: {what}", self.checked(self.deja("info", self.trace_path())).stdout)
+        replayed = self.replay(1)
+        self.assertNotEqual(replayed.code, 0)
+        self.assertIn(f"rank 1: {what}", replayed.stdout)
 
     @unittest.skipUnless(HAS_DEVICES, "backends have no devices in this torch")
     def test_a_backend_that_is_not_for_the_cpu(self):

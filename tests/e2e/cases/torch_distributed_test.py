@@ -104,6 +104,34 @@ class TorchDistributed(TorchTest):
         run = self.record_by_launcher("--standalone", program="default_backend")
         self.assertRanksReplay(run, 2)
 
+    @unittest.skipUnless(VERSION and VERSION >= (2, 4), "torch.compile is for older Pythons in this torch")
+    def test_compiled(self):
+        """Dynamo traces nothing of Deja's."""
+        self.assertJobReplays("train", 2, MODE="compiled")
+
+    @unittest.skipUnless(VERSION and VERSION >= (2, 13), "torch has other names for these operations since 2.13")
+    def test_operations_of_new_names(self):
+        self.assertJobReplays("single_tensors", 2)
+
+    def test_remote_calls(self):
+        """They are not recorded: the recording says so, and a replay, which ends there."""
+        script = self.dir / "remote.py"
+        script.write_text("import os\nimport torch\nfrom torch.distributed import rpc\n"
+                          "rank = int(os.environ['RANK'])\n"
+                          "rpc.init_rpc(f'rank{rank}', rank=rank, world_size=2)\n"
+                          "if rank == 0:\n"
+                          "    print(rpc.rpc_sync('rank1', torch.add, args=(torch.ones(2), 1)))\n"
+                          "rpc.shutdown()\n")
+        if self.command([PYTHON, "-c", "from torch.distributed import rpc; rpc.init_rpc"]).code != 0:
+            self.skipTest(f"{PYTHON} has no torch.distributed.rpc")
+        run = self.checked(self.record(PYTHON, [script], n=2))
+        self.assertIn("tensor([2., 2.])", run.stdout)
+        what = "torch.distributed.rpc (TensorPipe): its messages are not recorded"
+        self.assertIn(f"deja: not recorded: ranks 0, 1: {what}", run.stderr)
+        replayed = self.replay(0, timeout=60)
+        self.assertNotEqual(replayed.code, 0)
+        self.assertIn(what, replayed.stdout)
+
     def test_sharded_optimizer(self):
         self.assertJobReplays("train", 2, MODE="zero")
 

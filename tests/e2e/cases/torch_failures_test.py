@@ -54,6 +54,23 @@ class TorchFailures(TorchTest):
         self.assertIn("rank 1 never entered it: its last was c10d_allreduce #3 at ends.py:", info)
         return replayed
 
+    def test_a_store_that_cannot_be_made(self):
+        """Its constructor raises in a replay what it raised, although nobody is asked."""
+        script = self.dir / "stores.py"
+        script.write_text(
+            "import datetime, os\nimport torch\nimport torch.distributed as dist\n"
+            "try:\n"
+            "    dist.TCPStore('127.0.0.1', 1, 2, False, timeout=datetime.timedelta(seconds=1))\n"
+            "    told = 'made'\n"
+            "except Exception as error:\n"
+            "    told = f'{type(error).__name__} {str(error).splitlines()[0]}'\n"
+            "dist.init_process_group('gloo')\n"
+            "dist.all_reduce(torch.randn(2))\n"
+            "os.write(1, f'rank {dist.get_rank()} {told}\\n'.encode())\n")
+        run = self.checked(self.record(PYTHON, [script], n=2))
+        self.assertRegex(run.stdout, "rank 0 .*Error .*127.0.0.1")
+        self.assertRanksReplay(run, 2)
+
     def test_an_exception_of_c_plus_plus_that_nobody_catches(self):
         replayed = self.assertEndsAgain("terminate", 134, r"exit 1, RuntimeError: .* at distributed_c10d\.py:\d+ in barrier, in step 2, after c10d_barrier #4",
                                         r"SIGABRT at ends\.py:19 in end, in step 2, after c10d_allreduce #3")

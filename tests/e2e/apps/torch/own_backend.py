@@ -58,6 +58,9 @@ class ByStore(dist.ProcessGroup):
     def limit(self):
         return 17
 
+    def shift(self, tensor):
+        tensor.add_(self._rank)
+
     def _exchange(self, mine, then, outputs):
         self._number += 1
         number, failures = self._number, []
@@ -109,6 +112,12 @@ class ByStore(dist.ProcessGroup):
 
         return self._exchange(inputs[0].detach(), then, outputs)
 
+    def all_gather_single(self, output, value, opts=None):
+        def then(all_of_them):
+            output.copy_(torch.cat([each.reshape(-1) for each in all_of_them]).view(output.shape))
+
+        return self._exchange(value.detach(), then, [output])
+
     def barrier(self, opts=None):
         return self._exchange(None, lambda _: None, [])
 
@@ -135,6 +144,9 @@ class OverGloo(ByStore):
 
     def allgather(self, outputs, inputs, opts=None):
         return self._inner().allgather(outputs, inputs, opts or torch._C._distributed_c10d.AllgatherOptions())
+
+    def all_gather_single(self, output, value, opts=None):
+        return self._inner().all_gather_single(output, value, opts or torch._C._distributed_c10d.AllgatherOptions())
 
     def barrier(self, opts=None):
         return self._inner().barrier(opts or dist.BarrierOptions())
@@ -231,6 +243,9 @@ def main():
     job.say(f"{dist.get_backend()} {dist.get_world_size()}")
     if "LIMIT" in os.environ:
         job.say(f"limit {dist.group.WORLD.limit()}")
+    if "SHIFT" in os.environ:
+        dist.group.WORLD.shift(x := torch.ones(2))
+        job.say(f"shifted {x.tolist()}")
     if os.environ["BACKEND"] != "mpi":  # rank 0 has the store, and goes last
         store = c10d._get_default_store()
         store.set(f"{dist.get_rank()} is done", "")

@@ -47,7 +47,8 @@ def wrap(model, mode):
         from torch.distributed.fsdp import FullyShardedDataParallel
 
         return FullyShardedDataParallel(model, device_id=torch.device("cuda", 0) if job.DEVICE.type == "cuda" else job.DEVICE)
-    return nn.parallel.DistributedDataParallel(model)
+    parallel = nn.parallel.DistributedDataParallel(model)
+    return torch.compile(parallel, backend="aot_eager") if mode == "compiled" else parallel
 
 
 def main():
