@@ -405,7 +405,10 @@ class Recorded(Group):
         if name.startswith(("_deja_", "__")):
             raise AttributeError(name)
         value = getattr(self._deja_real, name)
-        return functools.partial(self._deja_pass_on, name) if callable(value) else value
+        if not callable(value):
+            return value
+        torch_passing.recorded_call(self, f"has {name}", lambda: True, (), {})
+        return torch_passing.method(name).__get__(self)
 
     def _make(self, name, args, kwargs):
         return self._deja_real_of(name)(*args, **kwargs)
@@ -443,7 +446,8 @@ class Recorded(Group):
         if self._deja_rank not in ranks:
             return engine.as_library(split)
         place = self._deja_store, ranks.index(self._deja_rank), len(ranks)
-        group = Recorded(self._deja_backend, *place, self._deja_split_name(args, kwargs), split, self._deja_timeout)
+        group = Recorded.__new__(type(self))
+        Recorded.__init__(group, self._deja_backend, *place, self._deja_split_name(args, kwargs), split, self._deja_timeout)
         return self._deja_like_its_parent(group, args, kwargs)
 
     def _set_group_name(self, name):
@@ -517,10 +521,17 @@ class Served(Group):
             return None
         place = ranks.index(self._deja_rank), len(ranks)
         name = self._deja_split_name(args, kwargs)
-        group = Served(self._deja_backend, *place, name, self.options._timeout, self._deja_store)
+        group = Served.__new__(type(self))
+        Served.__init__(group, self._deja_backend, *place, name, self.options._timeout, self._deja_store)
         return self._deja_like_its_parent(group, args, kwargs)
 
     def __getattr__(self, name):
+        if not name.startswith(("_deja_", "__")):
+            try:
+                torch_passing.served_call(self, f"has {name}")
+                return torch_passing.method(name).__get__(self)
+            except LookupError:
+                pass
         what = f"a replay has no real group of the backend {self._deja_backend}, which alone would know"
         raise AttributeError(f"deja: {what} '{name}'" if not name.startswith("_") else name)
 

@@ -51,17 +51,17 @@ def add_to(group):
     """group: the class of Deja's groups. What it does not define itself is passed on."""
     methods, properties = names()
     for name in methods - set(vars(group)):
-        setattr(group, name, _method(name))
+        setattr(group, name, method(name))
     for name in properties - AS_IT_IS - set(vars(group)):
         setattr(group, name, property(_asking(name), _setting(name)))
 
 
-def _method(name):
-    def method(self, *args, **kwargs):
+def method(name):
+    def passed(self, *args, **kwargs):
         return self._deja_pass_on(name, args, kwargs)
 
-    method.__name__ = name
-    return method
+    passed.__name__ = name
+    return passed
 
 
 def _asking(name):

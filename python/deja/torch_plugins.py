@@ -4,6 +4,7 @@ A replay never calls these functions: the library behind them need not be there,
 """
 
 import collections
+import sys
 
 from torch._C import _distributed_c10d as c10d
 
@@ -15,9 +16,21 @@ _mpi_groups = collections.Counter()  # that this process has asked for, by their
 def group_of(backend, store, rank, size, timeout, make):
     """make(): the backend's own group."""
     name = torch_groups.name_of(store)
-    if engine.mode() == engine.REPLAYING:
-        return torch_groups.Served(backend, rank, size, name, timeout)
-    return torch_groups.Recorded(backend, store, rank, size, name, make, timeout)
+    is_replay = engine.mode() == engine.REPLAYING
+    base = torch_groups.Served if is_replay else torch_groups.Recorded
+    kind = _class_of(backend, base)
+    group = base.__new__(kind)
+    if is_replay:
+        base.__init__(group, backend, rank, size, name, timeout, store)
+    else:
+        base.__init__(group, backend, store, rank, size, name, make, timeout)
+    return group
+
+
+def _class_of(backend, base):
+    """Newer torch makes gloo's groups by a creator, too."""
+    kind = getattr(sys.modules["torch.distributed.distributed_c10d"], "ProcessGroupGloo", None) if backend == "gloo" else None
+    return kind if isinstance(kind, type) and issubclass(kind, base) else base
 
 
 def creator(backend, plugin):
