@@ -415,10 +415,12 @@ void SayWhatIsNotRecorded(const std::vector<SweptRank>& ranks) {
     auto reader = format::RankReader::Open(rank.folder);
     if (!reader) continue;
     const auto cursor = (*reader)->Events();
-    while (const format::Event* event = cursor->NextOf(format::KindBit(format::EventKind::kDegraded))) {
+    while (const format::Event* event =
+               cursor->NextOf(format::KindBit(format::EventKind::kDegraded))) {
       const auto* degraded = event->As<format::Degraded>();
       if (degraded == nullptr || degraded->remark == 1) continue;
-      if (degraded->events_lost + degraded->payloads_lost != 0) continue;  // `deja verify` tells them
+      if (degraded->events_lost + degraded->payloads_lost != 0)
+        continue;  // `deja verify` tells them
       std::vector<uint32_t>& others = who[std::string(degraded->reason)];
       if (others.empty() || others.back() != rank.rank) others.push_back(rank.rank);
     }

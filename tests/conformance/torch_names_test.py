@@ -90,7 +90,7 @@ def main():
     torch_groups.Group.__init__(group, 0, 1, "gloo")
     group._deja_real = group._deja_as_group = real
     group._deja_store, group._deja_group, group._deja_timeout = None, 1, None
-    same = {**torch_groups.RENAMED, "recvAnysource": "recv_anysource"}
+    same = {**torch_groups.RENAMED, **{old: new for new, old in torch_groups.RENAMED.items()}}
 
     for name in sorted(methods | properties):
         owner = next(kind for kind in type(group).__mro__ if name in vars(kind)) if hasattr(type(group), name) else None
