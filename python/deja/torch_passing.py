@@ -17,6 +17,8 @@ from deja import engine
 
 # What makes the object itself: C++ asks it of Deja's group.
 OWN = {"boxed", "unbox", "_id", "_pybind11_conduit_v1_"}
+if not hasattr(c10d, "Backend"):  # before torch 2 a group has none, and these only go through what operations return
+    OWN |= {"_start_coalescing", "_end_coalescing"}
 # An object whose fields a replay knows (torch_groups._Options).
 AS_IT_IS = {"options"}
 _NOT_RECORDED = b"!"
