@@ -4,10 +4,11 @@ import contextlib
 import functools
 import sys
 
-from deja import engine, torch_groups, torch_plugins, torch_stores
+from deja import engine, torch_groups, torch_operations, torch_plugins, torch_stores
 
 _KNOWN = {"", "none", "undefined", "gloo", "nccl", "fake"}  # torch's fake one communicates nothing
 _NEVER = {"fake", "threaded"}  # the ranks of the latter are threads
+_BY_CLASS = {"mpi"}  # torch's creator of it asks the class, whatever the rank is that it is told
 _told = set()
 
 
@@ -34,7 +35,7 @@ def watch(module, real_gloo):
     @functools.wraps(wrap)
     def wrapped(wrapped_pg, *args, **kwargs):
         # A replay has the outcomes of what the ranks compare.
-        if isinstance(wrapped_pg, torch_groups.Group) or engine.mode() == engine.REPLAYING:
+        if isinstance(wrapped_pg, torch_operations.Group) or engine.mode() == engine.REPLAYING:
             return wrapped_pg
         ours, module.ProcessGroupGloo = module.ProcessGroupGloo, real_gloo
         try:
@@ -54,7 +55,7 @@ def _keep_flight_recorder_off(module):
 
     @functools.wraps(attach)
     def attached(pg, *args, **kwargs):
-        if not isinstance(pg, torch_groups.Group):
+        if not isinstance(pg, torch_operations.Group):
             attach(pg, *args, **kwargs)
 
     module._maybe_attach_flight_recorder = attached
@@ -64,7 +65,7 @@ def _keep_flight_recorder_off(module):
 def _replaced(module, ours, is_mixed):
     """While a group is made, its backends `ours` are made by Deja."""
     plugins, before, instead = module.Backend._plugins, {}, {}
-    for name in ours:
+    for name in ours - _BY_CLASS:
         plugin = plugins.get(name.upper())
         if plugin is not None:
             before[name.upper()] = plugin
@@ -95,9 +96,9 @@ def _wrapping(real, backend):
 def _checking(module, made, real_gloo, by_device):
     """made: the new group, in later versions followed by its store. Torch would put its checks around it, and lose the class."""
     group = made[0] if isinstance(made, tuple) else made
-    if isinstance(group, torch_groups.Group) and "any" not in by_device and len(set(by_device.values())) == 1:
+    if isinstance(group, torch_operations.Group) and "any" not in by_device and len(set(by_device.values())) == 1:
         group.set_devices(by_device)
-    if isinstance(group, torch_groups.Group) and module.get_debug_level() == module.DebugLevel.DETAIL:
+    if isinstance(group, torch_operations.Group) and module.get_debug_level() == module.DebugLevel.DETAIL:
         group.check_collectives(real_gloo)
     return made
 

@@ -11,7 +11,7 @@ import weakref
 
 import torch
 
-from deja import engine, torch_groups
+from deja import engine, torch_operations
 
 _MOST_BYTES = 1 << 30  # of a model's gradients: torch tells how its buckets are divided by making others of zeros
 _FLOAT32 = 4
@@ -42,7 +42,7 @@ def install(module):
 
 def watch():
     """From now on it is noted what is reduced."""
-    torch_groups.on_allreduce = _note
+    torch_operations.on_allreduce = _note
 
 
 def _note(tensors):

@@ -7,14 +7,14 @@ group of torch's own, whose NCCL is recorded where it calls the library.
 import torch
 from torch._C import _distributed_c10d as c10d
 
-from deja import torch_groups
+from deja import torch_operations
 
 _OPERATIONS = (
     *("allreduce", "allreduce_coalesced", "broadcast", "reduce", "allgather", "allgather_coalesced"),
     *("_allgather_base", "allgather_into_tensor_coalesced", "gather", "scatter", "reduce_scatter"),
     *("_reduce_scatter_base", "reduce_scatter_tensor_coalesced", "alltoall", "alltoall_base"),
     *("send", "recv", "recv_anysource", "recvAnysource", "allreduce_sparse", "gather_single"),
-    *torch_groups.RENAMED,
+    *torch_operations.RENAMED,
 )
 
 
@@ -22,7 +22,7 @@ class _StandsForProcessGroup(type(c10d.ProcessGroup)):
     """torch takes a backend that is a ProcessGroup for the whole group. Deja's are for their devices only."""
 
     def __subclasscheck__(cls, kind):
-        return issubclass(kind, c10d.ProcessGroup) and not issubclass(kind, torch_groups.Group)
+        return issubclass(kind, c10d.ProcessGroup) and not issubclass(kind, torch_operations.Group)
 
 
 def _device_of(value):
@@ -34,7 +34,7 @@ def _device_of(value):
     return None
 
 
-class MixedGroup(torch_groups.Group, metaclass=_StandsForProcessGroup):
+class MixedGroup(torch_operations.Group, metaclass=_StandsForProcessGroup):
     """Used as ProcessGroup by torch.distributed while it makes such a group."""
 
     def __init__(self, store, rank, size, *options):
@@ -59,7 +59,7 @@ class MixedGroup(torch_groups.Group, metaclass=_StandsForProcessGroup):
         return self._deja_rest
 
     def _register_backend(self, device, kind, backend=None):
-        if isinstance(backend, torch_groups.Group):
+        if isinstance(backend, torch_operations.Group):
             self._deja_parts[device.type], self._deja_kinds[device.type] = backend, kind
         else:
             self._deja_rest._register_backend(device, kind, backend)

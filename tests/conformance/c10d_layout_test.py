@@ -26,7 +26,7 @@ class Layout(unittest.TestCase):
 
     def test_operations(self):
         rows = set(re.findall(r"DEJA_FN\(\d+, int, c10d_(\w+)", (ROOT / "preload/api/c10d.def").read_text()))
-        text = (ROOT / "python/deja/torch_groups.py").read_text()
+        text = (ROOT / "python/deja/torch_operations.py").read_text()
         others = dict(re.findall(r"\"(\w+)\": \"c10d_(\w+)\"", text))  # that stand in a trace by another name
         done = re.findall(r"_do\(\s*\"(\w+)\"", text)
         named = {others.get(name, name.lstrip("_")) for name in done} | {"new_group", "work"}

@@ -60,7 +60,7 @@ def main():
     import torch
     from torch._C import _distributed_c10d as c10d
 
-    from deja import engine, python_stack, torch_groups, torch_passing, torch_works
+    from deja import engine, python_stack, torch_groups, torch_operations, torch_passing, torch_works
 
     rows = set(re.findall(r"DEJA_FN\(\d+, int, (c10d_\w+)", (ROOT / "preload/api/c10d.def").read_text()))
     methods, properties = torch_passing.names()
@@ -87,10 +87,10 @@ def main():
     real = type("Real", (), named)()
 
     group = torch_groups.Recorded.__new__(torch_groups.Recorded)
-    torch_groups.Group.__init__(group, 0, 1, "gloo")
+    torch_operations.Group.__init__(group, 0, 1, "gloo")
     group._deja_real = group._deja_as_group = real
     group._deja_store, group._deja_group, group._deja_timeout = None, 1, None
-    same = {**torch_groups.RENAMED, **{old: new for new, old in torch_groups.RENAMED.items()}}
+    same = {**torch_operations.RENAMED, **{old: new for new, old in torch_operations.RENAMED.items()}}
 
     for name in sorted(methods | properties):
         owner = next(kind for kind in type(group).__mro__ if name in vars(kind)) if hasattr(type(group), name) else None
