@@ -154,7 +154,9 @@ def serving_prefix(real):
             real.__init__(self, prefix, store)
             self._deja_prefix = _prefix_of(store) + _bytes(prefix) + b"/"
             self._deja_store = store
-            for key in getattr(_making, "keys", ()):
+            # A plain Store holds nothing: MPI's groups have one, since they need none.
+            self._deja_holds = getattr(store, "_deja_holds", type(store) is not real.__base__)
+            for key in getattr(_making, "keys", ()) if self._deja_holds else ():
                 real.set(self, key, "\0" * _NCCL_UNIQUE_ID_BYTES)
 
     return _named(Served, real)
