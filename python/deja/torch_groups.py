@@ -11,7 +11,7 @@ import hashlib
 import torch
 from torch._C import _distributed_c10d as c10d
 
-from deja import engine, python_stack, torch_passing, torch_versions, torch_works
+from deja import engine, python_stack, torch_passing, torch_threads, torch_versions, torch_works
 from deja.torch_dense import BYTES
 from deja.torch_operations import NEWER, Group, of_split
 
@@ -38,6 +38,7 @@ class Recorded(Group):
         self._deja_real, self._deja_as_group = outcome.value
         self._deja_group = outcome.group
         self._deja_watcher = torch_works.Watcher()
+        torch_threads.settle_at_exit()
         self._deja_store, self._deja_timeout = store, timeout or _TIMEOUT
 
     def check_collectives(self, real_gloo):
