@@ -113,6 +113,11 @@ class TorchDistributed(TorchTest):
     def test_operations_of_new_names(self):
         self.assertJobReplays("single_tensors", 2)
 
+    @unittest.skipUnless(VERSION and VERSION >= (2, 4), "this torch does not name gloo's threads")
+    def test_threads_that_come_late(self):
+        """What they free when the interpreter has begun to end does not end the process."""
+        self.assertJobReplays("late_threads", 2)
+
     def test_remote_calls(self):
         """They are not recorded: the recording says so, and a replay, which ends there."""
         script = self.dir / "remote.py"
