@@ -42,8 +42,8 @@ void AddEntries(std::string_view entries, Packages& packages) {
 std::string EntriesOf(const format::RankReader& reader, const format::InputFile& folder) {
   if (folder.entries_hash.IsZero()) return std::string(folder.entries);
   std::string entries(reader.PayloadSize(folder.entries_hash).value_or(0), '\0');
-  const Status read = reader.ReadPayload(folder.entries_hash,
-                                         std::as_writable_bytes(std::span(entries)));
+  const Status read =
+      reader.ReadPayload(folder.entries_hash, std::as_writable_bytes(std::span(entries)));
   return read ? entries : "";
 }
 
@@ -105,8 +105,7 @@ void AddListed(const char* part, const std::vector<std::string>& texts,
 // Empty: it is as it was.
 std::string ChangeOf(const std::string& path, const RecordedModule& module) {
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0)
-    return fmt::format("{} is not here", path);
+  if (stat(path.c_str(), &info) != 0) return fmt::format("{} is not here", path);
   const auto size = static_cast<uint64_t>(info.st_size);
   if (size != module.size)
     return fmt::format("{}: {} bytes recorded, {} here", path, module.size, size);
@@ -174,8 +173,8 @@ ProgramParts ReadProgramParts(const format::RankReader& reader) {
   parts.executable_build_id = std::string(process.executable_build_id);
   parts.cpu_features = std::string(process.cpu_features);
   parts.kernel = std::string(process.kernel);
-  constexpr uint32_t kTelling = KindBit(format::EventKind::kInputFile) |
-                                KindBit(format::EventKind::kModuleLoaded);
+  constexpr uint32_t kTelling =
+      KindBit(format::EventKind::kInputFile) | KindBit(format::EventKind::kModuleLoaded);
   auto cursor = reader.Events();
   while (const format::Event* event = cursor->NextOf(kTelling)) {
     if (const auto* module = event->As<format::ModuleLoaded>()) {

@@ -26,10 +26,10 @@ using Packages = std::map<std::string, std::string>;
 
 struct ProgramParts {
   std::string executable;
-  std::string executable_build_id;               // raw bytes; empty: it has none
-  std::map<std::string, std::string> libraries;  // path to build id, raw bytes
+  std::string executable_build_id;                // raw bytes; empty: it has none
+  std::map<std::string, std::string> libraries;   // path to build id, raw bytes
   std::map<std::string, RecordedModule> modules;  // of Python, by path, as they were last
-  std::map<std::string, Packages> packages;      // by folder
+  std::map<std::string, Packages> packages;       // by folder
   std::string cpu_features;
   std::string kernel;
 };

@@ -56,8 +56,8 @@ TEST_F(ProgramPartsTest, NamesOfPackages) {
   for (const char* entry : {"numpy-1.26.4.dist-info", "PyYAML-6.0.egg-info", "six.egg-info",
                             "foo_bar-2.0rc1-py3.11.egg-info", "numpy", "README.txt"})
     AddPackage(entry, packages);
-  EXPECT_EQ(packages, (Packages{{"PyYAML", "6.0"}, {"foo_bar", "2.0rc1"}, {"numpy", "1.26.4"},
-                                {"six", ""}}));
+  EXPECT_EQ(packages,
+            (Packages{{"PyYAML", "6.0"}, {"foo_bar", "2.0rc1"}, {"numpy", "1.26.4"}, {"six", ""}}));
 }
 
 TEST_F(ProgramPartsTest, NothingHasChanged) {
@@ -81,11 +81,11 @@ TEST_F(ProgramPartsTest, ModulesAreKnownBySizeAndTime) {
   const timespec times[2] = {{1700000060, 0}, {1700000060, 0}};
   ASSERT_EQ(utimensat(AT_FDCWD, touched.c_str(), times, 0), 0);
   std::filesystem::remove(Module("gone.py", 10));
-  EXPECT_THAT(Changes(),
-              ElementsAre("module: gone.py is not here",
-                          "module: longer.py: 10 bytes recorded, 21 here",
-                          "module: touched.py: changed at 2023-11-14 22:13:20 UTC recorded, at "
-                          "2023-11-14 22:14:20 UTC here, with as many bytes"));
+  EXPECT_THAT(
+      Changes(),
+      ElementsAre("module: gone.py is not here", "module: longer.py: 10 bytes recorded, 21 here",
+                  "module: touched.py: changed at 2023-11-14 22:13:20 UTC recorded, at "
+                  "2023-11-14 22:14:20 UTC here, with as many bytes"));
 }
 
 TEST_F(ProgramPartsTest, ModulesOfAPackageAreOneChange) {
@@ -96,8 +96,7 @@ TEST_F(ProgramPartsTest, ModulesOfAPackageAreOneChange) {
 }
 
 TEST_F(ProgramPartsTest, ManyModulesAreCounted) {
-  for (int i = 0; i < 20; ++i)
-    std::filesystem::remove(Module("m" + std::to_string(i) + ".py", 10));
+  for (int i = 0; i < 20; ++i) std::filesystem::remove(Module("m" + std::to_string(i) + ".py", 10));
   const std::vector<std::string> changes = Changes();
   ASSERT_EQ(changes.size(), 9u);
   EXPECT_EQ(changes.back(), "module: 12 more are others");
