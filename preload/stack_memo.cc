@@ -102,11 +102,7 @@ bool IsStart(const Memo& memo, const Registers& here, uint32_t python) {
 }
 
 // What is read in a page that the walk has come to may by now be between two variables.
-#if defined(__SANITIZE_ADDRESS__)
 #define DEJA_READS_ANYTHING __attribute__((no_sanitize("address")))
-#else
-#define DEJA_READS_ANYTHING
-#endif
 
 // What differs between kStride words at `from` + offsets and `values`; 0: nothing.
 DEJA_READS_ANYTHING uint64_t Difference(const char* from, const uint32_t* offsets,

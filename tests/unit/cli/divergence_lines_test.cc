@@ -47,8 +47,8 @@ TEST_F(DivergenceLinesTest, StacksOfPythonHaveItsFramesAndTheirSource) {
 }
 
 TEST_F(DivergenceLinesTest, NativeStacksAreWhole) {
-  const json recorded = {Frame("/gone/a.so", 0x10)};
-  const json live = {Frame("/gone/a.so", 0x20), Frame("/gone/libdeja_replay.so", 1)};
+  const json recorded = json::array({Frame("/gone/a.so", 0x10)});
+  const json live = json::array({Frame("/gone/a.so", 0x20), Frame("/gone/libdeja_replay.so", 1)});
   EXPECT_EQ(Of(recorded, live), (Lines{"step 3: it differs", "recorded stack:", "  a.so+0x10",
                                        "live stack:", "  a.so+0x20"}));
 }

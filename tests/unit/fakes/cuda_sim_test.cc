@@ -1,5 +1,6 @@
 // The simulated driver is as asynchronous, and as strict, as the tests on it need it to be.
 #include "tests/fakes/cuda/cuda_sim.h"
+#include "tests/support/expected_leaks.h"
 
 #include <gtest/gtest.h>
 
@@ -9,12 +10,8 @@
 #include <cstring>
 #include <thread>
 
-#if defined(__SANITIZE_ADDRESS__)
 // What a driver hands out lives as long as the process, unless it is given back.
-extern "C" const char* __lsan_default_suppressions() {
-  return "leak:libcuda.so\n";
-}
-#endif
+DEJA_EXPECTED_LEAKS("leak:libcuda.so\n")
 
 namespace {
 

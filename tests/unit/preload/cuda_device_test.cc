@@ -13,14 +13,11 @@
 #include <vector>
 
 #include "tests/fakes/cuda/cuda_sim.h"
+#include "tests/support/expected_leaks.h"
 #include "tests/unit/preload/simulated_contexts.h"
 
-#if defined(__SANITIZE_ADDRESS__)
 // A device and what its driver hands out live as long as the process.
-extern "C" const char* __lsan_default_suppressions() {
-  return "leak:libcuda.so\nleak:CudaDevice\nleak:BufferPool\n";
-}
-#endif
+DEJA_EXPECTED_LEAKS("leak:libcuda.so\nleak:CudaDevice\nleak:BufferPool\n")
 
 namespace deja::preload {
 namespace {

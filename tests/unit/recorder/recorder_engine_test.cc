@@ -1,3 +1,4 @@
+#include "tests/support/expected_leaks.h"
 #include "tests/unit/recorder/recorder_engine_fixture.h"
 
 #include <atomic>
@@ -5,12 +6,8 @@
 #include <map>
 #include <thread>
 
-#if defined(__SANITIZE_ADDRESS__)
 // A recording lives as long as its process; nothing of it is ever given back.
-extern "C" const char* __lsan_default_suppressions() {
-  return "leak:deja::recorder\nleak:process_facts.cc\n";
-}
-#endif
+DEJA_EXPECTED_LEAKS("leak:deja::recorder\nleak:process_facts.cc\n")
 
 namespace deja::recorder {
 namespace {

@@ -4,14 +4,11 @@
 
 #include "preload/api/nccl_table.h"
 #include "preload/guard.h"
+#include "tests/support/expected_leaks.h"
 #include "tests/unit/replayer/fake_rank.h"
 
-#if defined(__SANITIZE_ADDRESS__)
 // A source is never destroyed, as in a program (see NewSource).
-extern "C" const char* __lsan_default_suppressions() {
-  return "leak:deja::replayer::PayloadSource\n";
-}
-#endif
+DEJA_EXPECTED_LEAKS("leak:deja::replayer::PayloadSource\n")
 
 namespace deja::replayer {
 namespace {
