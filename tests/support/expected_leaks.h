@@ -13,8 +13,10 @@
 
 // `patterns`: "leak:TEXT\n" for each text that a frame of the allocation's stack has.
 #if defined(DEJA_CHECKS_LEAKS)
-#define DEJA_EXPECTED_LEAKS(patterns) \
-  extern "C" const char* __lsan_default_suppressions() { return patterns; }
+#define DEJA_EXPECTED_LEAKS(patterns)                    \
+  extern "C" const char* __lsan_default_suppressions() { \
+    return patterns;                                     \
+  }
 #else
 #define DEJA_EXPECTED_LEAKS(patterns)
 #endif

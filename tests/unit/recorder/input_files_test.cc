@@ -162,27 +162,30 @@ TEST_F(InputFilesTest, WhatIsKnownIsNotRecordedAgain) {
   EXPECT_THAT(States(), ElementsAre("a file 12288 0"));
 }
 
-TEST_F(InputFilesTest, ModulesOfPythonArePartsOfTheProgramAtEachMode) {
-  for (const InputMode mode : {InputMode::kOff, InputMode::kDigest, InputMode::kFull}) {
-    Use(mode);
-    std::filesystem::create_directories(PathOf("site-packages/torch/__pycache__"));
-    std::filesystem::create_directories(PathOf("site-packages/torch-2.15.0.dist-info"));
-    Make("site-packages/torch/cuda.py", 30);
-    Close(Open(Make("train.py", 100)));
-    for (int i = 0; i < 2; ++i) {
-      Close(Open(Make("site-packages/torch/__pycache__/cuda.cpython-311.pyc", 70)));
-      Close(Open(Make("site-packages/torch/__pycache__/gone.cpython-311.pyc", 80)));
-    }
-    EXPECT_THAT(
-        States(),
-        ElementsAre("train.py file 100 program 0",
-                    "site-packages program of dtorch-2.15.0.dist-info, 0",
-                    "site-packages/torch/cuda.py file 30 program 0",
-                    "site-packages/torch/__pycache__/gone.cpython-311.pyc file 80 program 0"));
-    EXPECT_THAT(Ranges(), IsEmpty());
-    FakeLog::Reset();
+class InputFilesOfEachMode : public InputFilesTest,
+                             public testing::WithParamInterface<InputMode> {};
+
+TEST_P(InputFilesOfEachMode, ModulesOfPythonArePartsOfTheProgram) {
+  Use(GetParam());
+  std::filesystem::create_directories(PathOf("site-packages/torch/__pycache__"));
+  std::filesystem::create_directories(PathOf("site-packages/torch-2.15.0.dist-info"));
+  Make("site-packages/torch/cuda.py", 30);
+  Close(Open(Make("train.py", 100)));
+  for (int i = 0; i < 2; ++i) {
+    Close(Open(Make("site-packages/torch/__pycache__/cuda.cpython-311.pyc", 70)));
+    Close(Open(Make("site-packages/torch/__pycache__/gone.cpython-311.pyc", 80)));
   }
+  EXPECT_THAT(
+      States(),
+      ElementsAre("train.py file 100 program 0",
+                  "site-packages program of dtorch-2.15.0.dist-info, 0",
+                  "site-packages/torch/cuda.py file 30 program 0",
+                  "site-packages/torch/__pycache__/gone.cpython-311.pyc file 80 program 0"));
+  EXPECT_THAT(Ranges(), IsEmpty());
 }
+
+INSTANTIATE_TEST_SUITE_P(Modes, InputFilesOfEachMode,
+                         testing::Values(InputMode::kOff, InputMode::kDigest, InputMode::kFull));
 
 TEST_F(InputFilesTest, AModuleThatIsNamedAsAnInputIsOne) {
   std::strcpy(config_.inputs_include, "*/train.py");
