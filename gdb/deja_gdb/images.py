@@ -8,6 +8,7 @@ import dataclasses
 import os
 import shutil
 import signal
+import time
 
 import gdb
 
@@ -19,6 +20,7 @@ KEPT_FOLDERS = "images"  # replayer/image_folder.h
 TRAP = 0xCC
 PAGE = 4096
 ENTRY = 8  # of /proc/PID/pagemap
+END_S = 10  # a killed process is gone long before, on a machine that has anything else to do, too
 PRESENT, SWAPPED, OF_FILE = 1 << 63, 1 << 62, 1 << 61  # in one
 
 
@@ -48,18 +50,20 @@ class Image:
 
 def sleeping():
     """Process ids of all images of this session."""
-    me = os.getpid()
     for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
-                comm, rest = file.read().split("(", 1)[1].rsplit(")", 1)
-        except OSError:
-            continue
-        state, parent = rest.split()[:2]
-        if comm == NAME and int(parent) == me and state not in "ZX":
+        if name.isdigit() and is_asleep(int(name)):
             yield int(name)
+
+
+def is_asleep(pid):
+    """The process is an image of this session, and has not ended."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            comm, rest = file.read().split("(", 1)[1].rsplit(")", 1)
+    except OSError:
+        return False
+    state, parent = rest.split()[:2]
+    return comm == NAME and int(parent) == os.getpid() and state not in "ZX"
 
 
 def read_image(pid):
@@ -86,11 +90,16 @@ def latest(is_before, start=session.START):
 
 
 def end(images):
+    """Returns when they have ended: one that is about to would be taken for an image of the next run."""
+    images = list(images)
     for pid in images:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
+    last = time.monotonic() + END_S
+    while any(map(is_asleep, images)) and time.monotonic() < last:
+        time.sleep(0.001)
 
 
 def wake(image):
