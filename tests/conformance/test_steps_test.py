@@ -20,6 +20,7 @@ expected 3, got 4</system-out></testcase>
 TABLE = """| step | budget, s | tests |
 | --- | --- | --- |
 | `dev: unit` | 1,000 | 3 |
+| `dev: golden` | 4 | 1 |
 
 | `dev: e2e` | 5 | another table |
 """
@@ -52,6 +53,10 @@ class TestSteps(unittest.TestCase):
         self.assertIn("the row in TESTING.md allows 1000 s", over)
         # On a machine that is half as fast it is not.
         self.assertIsNone(test_report.over_budget("dev: unit", 2399, 2, document=self.table))
+
+    def test_a_step_of_seconds_may_take_some_more(self):
+        self.assertIsNone(test_report.over_budget("dev: golden", 13, document=self.table))
+        self.assertIn("4 s (14 s here)", test_report.over_budget("dev: golden", 15, document=self.table))
 
     def test_a_step_without_a_row_is_over_budget(self):
         self.assertIn("no row in TESTING.md", test_report.over_budget("dev: e2e", 1, document=self.table))

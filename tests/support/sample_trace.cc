@@ -204,6 +204,14 @@ class Builder {
     link.size = 10;
     link.entries = "digits.txt";
     Add(1, link);
+    InputFile module;
+    module.file = 3;
+    module.path = "/work/train.py";
+    module.mode = 0100644;
+    module.size = 2'048;
+    module.mtime_ns = 1'700'000'000'000'000'000;
+    module.program = true;
+    Add(1, module);
     TorchOperations();
     FileRead read;
     read.file = 1;
