@@ -30,6 +30,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import stuck
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("DEJA_BUILD_DIR", ROOT / "build")).resolve()
 DEJA = BUILD / "bin" / "deja"
@@ -153,13 +155,16 @@ class DejaTest(unittest.TestCase):
 
     def finish(self, process, timeout=DEFAULT_TIMEOUT):
         """Waits for what start() started; kills its whole group when the time is over."""
+        doing = None
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
+            doing = stuck.describe(process.pid)
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
+        if doing is not None:
             self.fail(f"no end after {timeout} s: {shlex.join(process.args)}\n"
-                      f"{(out or b'').decode(errors='replace')}\n{(err or b'').decode(errors='replace')}")
+                      f"{(out or b'').decode(errors='replace')}\n{(err or b'').decode(errors='replace')}\n{doing}")
         code = process.returncode if process.returncode >= 0 else 128 - process.returncode
         return Run(process.args, code, (out or b"").decode(errors="replace"),
                    (err or b"").decode(errors="replace"))
