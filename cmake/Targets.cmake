@@ -62,6 +62,10 @@ function(deja_preload_library name)
   foreach(whole IN LISTS ARG_WHOLE)
     target_sources(${name} PRIVATE $<TARGET_OBJECTS:${whole}>)
   endforeach()
+  # A sanitizer's runtime wants to see all allocations.
+  if(DEJA_SANITIZE STREQUAL "")
+    target_sources(${name} PRIVATE $<TARGET_OBJECTS:deja_own_malloc>)
+  endif()
   target_compile_options(${name} PRIVATE -fvisibility=hidden -ftls-model=initial-exec
     $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fvisibility-inlines-hidden>)
   target_link_libraries(${name} PRIVATE ${ARG_WHOLE} ${ARG_DEPS})

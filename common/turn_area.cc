@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <climits>
 
+#include "common/own_mapping.h"
+
 namespace deja {
 
 Result<TurnArea> TurnArea::Create(const std::string& path, uint32_t ranks) {
@@ -37,7 +39,7 @@ Result<TurnArea> TurnArea::Map(int fd, const std::string& path) {
   void* memory = MAP_FAILED;
   if (known) errno = EINVAL;  // it is too short
   if (known && size >= 2 * sizeof(TurnCell))
-    memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    memory = MapOwn(size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   const int error = errno;
   close(fd);
   if (memory == MAP_FAILED) return FailErrno("mapping " + path, error);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 
+#include "common/own_mapping.h"
 #include "format/futex.h"
 
 namespace deja::format {
@@ -22,7 +23,7 @@ void* Map(const std::string& path, size_t bytes, bool create) {
   if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
       (create ? fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0
               : info.st_size >= static_cast<off_t>(bytes))) {
-    base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    base = MapOwn(bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   }
   close(fd);
   return base;

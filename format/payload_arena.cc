@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/own_mapping.h"
 #include "format/thread_mark.h"
 
 namespace deja::format {
@@ -54,8 +55,8 @@ void RecentHashes::Insert(const Hash128& hash) {
     std::swap(tables_[0], tables_[1]);
     entries_ = 0;
     if (tables_[0] == nullptr) {
-      void* memory = mmap(nullptr, kSlots * sizeof(Hash128), PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      void* memory = MapOwn(kSlots * sizeof(Hash128), PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
       if (memory == MAP_FAILED) return;  // payloads may then be kept more than once
       tables_[0] = static_cast<Hash128*>(memory);
     }

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "common/own_mapping.h"
 #include "format/event_ring.h"
 #include "format/futex.h"
 #include "format/process_identity.h"
@@ -94,8 +95,8 @@ Result<std::unique_ptr<Tail>> Tail::Create(const TailOptions& options) {
   TailHeader layout{};
   tail->path_.clear();
   tail->file_bytes_ = LayOut(options, layout);
-  void* base = mmap(nullptr, tail->file_bytes_, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* base = MapOwn(tail->file_bytes_, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
   if (base == MAP_FAILED) return FailErrno("reserving memory for the events", errno);
   tail->base_ = static_cast<std::byte*>(base);
   tail->FillHeader(options);
@@ -126,7 +127,7 @@ Status Tail::CreateIn(const std::string& directory, const TailOptions& options) 
   } else {
     device_ = info.st_dev;
     inode_ = info.st_ino;
-    base = mmap(nullptr, file_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+    base = MapOwn(file_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
     if (base == MAP_FAILED) error = errno;
   }
   if (base != MAP_FAILED) {

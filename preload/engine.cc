@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "common/errno_keeper.h"
+#include "common/own_mapping.h"
 #include "preload/guard.h"
 #include "preload/process_again.h"
 #include "preload/process_exit.h"
@@ -53,7 +54,7 @@ void EnterProcess() {
 void MakePage() {
   if (&SameProcess() != &g_no_page) return;
   auto size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  void* page = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* page = MapOwn(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   if (page == MAP_FAILED || madvise(page, size, MADV_WIPEONFORK) != 0) {
     // Kernels before 4.14: at least fork() is noticed.
     pthread_atfork(nullptr, nullptr, [] { MarkProcess(0); });

@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "common/own_mapping.h"
 #include "preload/guard.h"
 #include "preload/real_symbols.h"
 #include "preload/threads.h"
@@ -80,7 +81,7 @@ void KeepVariables() {
       bytes += std::strlen(*entry) + 1;
   void* memory =
       bytes == 0 ? MAP_FAILED
-                 : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                 : MapOwn(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   if (memory == MAP_FAILED) return;
   auto* at = static_cast<char*>(memory);
   for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/own_mapping.h"
 #include "preload/engine.h"
 #include "preload/fault_escape.h"
 #include "preload/guard.h"
@@ -299,8 +300,8 @@ void GiveAlternateStack() {
   if (t_stack != nullptr || real_sigaltstack(nullptr, &current) != 0 ||
       (current.ss_flags & SS_DISABLE) == 0)
     return;
-  void* memory = mmap(nullptr, kMappedBytes, PROT_NONE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  void* memory = MapOwn(kMappedBytes, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK);
   if (memory == MAP_FAILED) return;
   stack_t stack{};
   stack.ss_sp = static_cast<char*>(memory) + kGuardBytes;

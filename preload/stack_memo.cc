@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "common/own_mapping.h"
 #include "preload/modules.h"
 #include "preload/spin_lock.h"
 #include "preload/stack.h"
@@ -87,7 +88,7 @@ Table* NewTable() {
     if (table != nullptr) return new (table) Table;
   }
   void* memory =
-      mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      MapOwn(sizeof(Table), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   return memory == MAP_FAILED ? nullptr : new (memory) Table;
 }
 

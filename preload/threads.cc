@@ -8,6 +8,8 @@
 #include <cstring>
 #include <new>
 
+#include "common/own_mapping.h"
+
 namespace deja::preload {
 namespace {
 
@@ -43,7 +45,7 @@ ThreadRecord* FromBlock(Block* block) {
 
 Block* MapBlock() {
   void* memory =
-      mmap(nullptr, sizeof(Block), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      MapOwn(sizeof(Block), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   return memory == MAP_FAILED ? nullptr : new (memory) Block;
 }
 

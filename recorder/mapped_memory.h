@@ -10,12 +10,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "common/own_mapping.h"
 #include "recorder/spin_lock.h"
 
 namespace deja::recorder {
 
 inline void* MapZeroed(size_t bytes) {
-  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* p = MapOwn(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   return p == MAP_FAILED ? nullptr : p;
 }
 

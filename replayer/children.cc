@@ -1,4 +1,5 @@
 #include "replayer/children.h"
+#include "preload/program_memory.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -24,7 +25,7 @@ void ForEachChild(const std::string& scratch, Take take) {
     const size_t tab = text.find('\t');
     if (tab != std::string_view::npos) more = take(text.substr(0, tab), text.substr(tab + 1));
   }
-  free(line);
+  preload::ProgramFree(line);
   fclose(file);
 }
 

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "preload/program_memory.h"
 #include "replayer/program_output.h"
 
 namespace deja::replayer {
@@ -67,7 +68,7 @@ std::string SharedMemory() {
     const char* path = std::strchr(line, '/');
     found = path != nullptr ? std::string(path, std::strcspn(path, "\n")) : "no file";
   }
-  free(line);
+  preload::ProgramFree(line);
   fclose(maps);
   return found;
 }

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "common/own_mapping.h"
+
 namespace deja::replayer {
 
 using preload::kFirstMpiHandle;
@@ -28,7 +30,7 @@ const RecordedInput* Fact(const ReplayPlan& plan, MpiApi api, uint64_t number) {
 uint64_t ServedMpi::Base() {
   std::lock_guard<std::mutex> lock(mutex_);
   if (base_ != 0) return base_;
-  void* at = mmap(nullptr, kHandles, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* at = MapOwn(kHandles, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
   // Without room any address does that is no object's: the lowest ones.
   base_ = at == MAP_FAILED ? 4096 : reinterpret_cast<uint64_t>(at);
   return base_;

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <new>
 
+#include "common/own_mapping.h"
+
 namespace deja::preload {
 
 void SleepMicroseconds(uint32_t microseconds) {
@@ -60,7 +62,7 @@ BufferPool::Buffer* BufferPool::Free(uint32_t size_class) {
 
 BufferPool::Buffer* BufferPool::New(uint32_t size_class) {
   const size_t size = size_t{1} << (size_class + kSmallestClass);
-  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory = MapOwn(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   auto* buffer = memory == MAP_FAILED ? nullptr : new (std::nothrow) Buffer;
   // A device goes on with the pages that it was given. After a fork they would be shared with the
   // child until one of the two writes, and whoever does so gets others (kernels before 5.12).

@@ -8,6 +8,7 @@
 #include "preload/folders.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/paths.h"
+#include "preload/program_memory.h"
 #include "preload/real_symbols.h"
 
 namespace deja::preload {
@@ -122,12 +123,14 @@ int Scan(const char* path, Entry*** out, int (*wanted)(const Entry*),
     if (wanted != nullptr && wanted(entry) == 0) continue;
     if (count == room) {
       room = room == 0 ? 16 : 2 * room;
-      auto* grown = static_cast<Entry**>(realloc(entries, room * sizeof(Entry*)));
+      auto* grown = static_cast<Entry**>(ProgramAllocate(room * sizeof(Entry*)));
       failed = grown == nullptr;
       if (failed) break;
+      std::copy_n(entries, count, grown);
+      ProgramFree(entries);
       entries = grown;
     }
-    auto* copy = static_cast<Entry*>(malloc(entry->d_reclen));
+    auto* copy = static_cast<Entry*>(ProgramAllocate(entry->d_reclen));
     failed = copy == nullptr;
     if (failed) break;
     std::memcpy(copy, entry, entry->d_reclen);
@@ -135,8 +138,8 @@ int Scan(const char* path, Entry*** out, int (*wanted)(const Entry*),
   }
   closedir(stream);
   if (failed) {
-    for (size_t i = 0; i < count; ++i) free(entries[i]);
-    free(entries);
+    for (size_t i = 0; i < count; ++i) ProgramFree(entries[i]);
+    ProgramFree(entries);
     errno = ENOMEM;
     return -1;
   }

@@ -18,6 +18,7 @@
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/name_lookups.h"
+#include "preload/program_memory.h"
 #include "preload/real_symbols.h"
 
 namespace deja::preload {
@@ -138,7 +139,7 @@ addrinfo* MakeList(Reading reading) {
     head.ai_protocol = static_cast<int>(reading.Number());
     const std::string_view address = reading.Bytes(reading.Number());
     const std::string_view name = reading.Text();
-    auto* one = static_cast<addrinfo*>(malloc(sizeof(addrinfo) + address.size()));
+    auto* one = static_cast<addrinfo*>(ProgramAllocate(sizeof(addrinfo) + address.size()));
     if (one == nullptr) break;
     *one = head;
     one->ai_addrlen = static_cast<socklen_t>(address.size());

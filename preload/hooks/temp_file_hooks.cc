@@ -13,6 +13,7 @@
 
 #include "preload/hooks/export.h"
 #include "preload/hooks/paths.h"
+#include "preload/program_memory.h"
 #include "preload/real_symbols.h"
 
 namespace deja::preload {
@@ -167,7 +168,7 @@ DEJA_EXPORT char* tempnam(const char* folder, const char* prefix) noexcept {
     char* live = real_tempnam(folder, prefix);
     if (live == nullptr) return false;
     std::strncpy(out, live, PATH_MAX - 1);
-    std::free(live);
+    ProgramFree(live);
     return true;
   });
   return made ? strdup(name) : nullptr;
