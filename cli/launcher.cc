@@ -18,6 +18,8 @@
 #include <ctime>
 #include <utility>
 
+#include "cli/own_variables.h"
+
 extern char** environ;
 
 namespace deja::cli {
@@ -44,6 +46,7 @@ class Environment {
     if (old != nullptr && *old != '\0') joined += std::string(":") + old;
     Set(name, joined);
   }
+  void PadOwn(const std::string& program) { PadOwnVariables(entries_, BytesToRealPath(program)); }
   std::vector<char*> Pointers() {
     std::vector<char*> pointers;
     for (std::string& entry : entries_) pointers.push_back(entry.data());
@@ -162,8 +165,9 @@ class Job {
     if (pid == 0) {
       if (!options_.pid_variable.empty()) {
         env.Set(options_.pid_variable, std::to_string(getpid()));
-        envp = env.Pointers();
       }
+      if (options_.fixed_addresses) env.PadOwn(options_.program[0]);
+      envp = env.Pointers();
       Child(rank, parent, argv.data(), envp.data(), report[1]);
     }
     int fork_error = errno;

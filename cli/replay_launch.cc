@@ -16,6 +16,7 @@
 
 #include "cli/build_id.h"
 #include "cli/install_layout.h"
+#include "cli/own_variables.h"
 #include "common/cpu.h"
 #include "common/hex_text.h"
 
@@ -195,6 +196,7 @@ Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::
 Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& options) {
   std::vector<std::string> argv = target.argv;
   std::vector<std::string> environment = target.environment;
+  PadOwnVariables(environment, 0);
   std::vector<char*> argv_pointers = Pointers(argv);
   std::vector<char*> environment_pointers = Pointers(environment);
   int report[2];

@@ -72,10 +72,11 @@ function(deja_preload_library name)
   # clang's sanitizers are in the program: a library does not define what it needs of them.
   target_link_options(${name} PRIVATE -Wl,--version-script=${ARG_EXPORTS} -Wl,--exclude-libs,ALL
     $<$<STREQUAL:"${DEJA_SANITIZE}","">:LINKER:-z,defs> -static-libstdc++ -Wl,--no-as-needed -lgcc_s -Wl,--as-needed)
+  target_link_options(${name} PRIVATE -Wl,-T,${PROJECT_SOURCE_DIR}/cmake/span.ld)
   # A hook may have the name of something in the static libstdc++ (std::random_device's source of values), an archive
   # member that comes in for another function of its: the first definition is ours.
   target_link_options(${name} PRIVATE -Wl,-z,muldefs)
-  set_target_properties(${name} PROPERTIES LINK_DEPENDS ${ARG_EXPORTS})
+  set_target_properties(${name} PROPERTIES LINK_DEPENDS "${ARG_EXPORTS};${PROJECT_SOURCE_DIR}/cmake/span.ld")
   if(ARG_SONAME)
     set_target_properties(${name} PROPERTIES NO_SONAME ON)
     target_link_options(${name} PRIVATE -Wl,-soname,${ARG_SONAME})

@@ -1,9 +1,9 @@
 #include "format/child_folder.h"
 
-#include <dirent.h>
 
 #include <algorithm>
 
+#include "common/folder_entries.h"
 #include "format/file.h"
 #include "format/frame_format.h"
 #include "format/frame_reader.h"
@@ -33,11 +33,10 @@ Result<Origin> ReadOrigin(const std::string& folder) {
 
 std::vector<std::string> ListChildFolders(const std::string& directory) {
   std::vector<std::string> folders;
-  DIR* entries = opendir(directory.c_str());
-  if (entries == nullptr) return folders;
-  while (const dirent* entry = readdir(entries))
-    if (IsChildFolderName(entry->d_name)) folders.push_back(directory + "/" + entry->d_name);
-  closedir(entries);
+  ForEachEntry(directory.c_str(), [&](const char* name, int) {
+    if (IsChildFolderName(name)) folders.push_back(directory + "/" + name);
+    return true;
+  });
   std::sort(folders.begin(), folders.end());
   return folders;
 }

@@ -16,6 +16,7 @@
 #include "format/frame_format.h"
 #include "format/mark.h"
 #include "format/message_codec.h"
+#include "format/own_thread.h"
 #include "format/rank_folder.h"
 
 namespace deja::format {
@@ -29,7 +30,6 @@ constexpr uint32_t kPassMs = 500;
 // process that was stopped for an hour does not lose its recording.
 constexpr uint32_t kWaitMs = 50;
 constexpr int kMaxWaits = 600;
-constexpr size_t kThreadStackBytes = 1 << 20;
 constexpr uint32_t kMaxAttempts = 100000;
 
 Status RenameNew(const std::string& from, const std::string& to) {
@@ -75,17 +75,11 @@ bool Drainer::EnsureThread() {
   if (thread_state_.load(std::memory_order_acquire) != ThreadState::kNone) {
     return thread_state_.load(std::memory_order_acquire) == ThreadState::kRunning;
   }
+  if (!ThreadsMayStart()) return true;          // a later event will ask again
   if (!thread_mutex_.try_lock()) return true;  // somebody is making it
   if (thread_state_.load(std::memory_order_relaxed) == ThreadState::kNone) {
     const ScopedSignalBlock no_signals;  // the new thread inherits it and never sees a signal
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, kThreadStackBytes);
-    int error = pthread_create(&thread_, &attributes, &Drainer::ThreadMain, this);
-    if (error == EINVAL) {  // the program's thread-local variables do not fit into that stack
-      error = pthread_create(&thread_, nullptr, &Drainer::ThreadMain, this);
-    }
-    pthread_attr_destroy(&attributes);
+    const int error = StartOwnThread(&thread_, &Drainer::ThreadMain, this);
     thread_state_.store(error == 0 ? ThreadState::kRunning : ThreadState::kImpossible,
                         std::memory_order_release);
   }

@@ -1,10 +1,10 @@
 #include "format/payload_segments.h"
 
-#include <dirent.h>
 
 #include <algorithm>
 #include <charconv>
 
+#include "common/folder_entries.h"
 #include "format/frame_format.h"
 
 namespace deja::format {
@@ -36,11 +36,10 @@ std::optional<uint32_t> ParseSegmentFileName(std::string_view name) {
 
 std::vector<uint32_t> ListSegments(const std::string& folder) {
   std::vector<uint32_t> numbers;
-  DIR* directory = opendir(folder.c_str());
-  if (directory == nullptr) return numbers;
-  while (const dirent* entry = readdir(directory))
-    if (const auto number = ParseSegmentFileName(entry->d_name)) numbers.push_back(*number);
-  closedir(directory);
+  ForEachEntry(folder.c_str(), [&](const char* name, int) {
+    if (const auto number = ParseSegmentFileName(name)) numbers.push_back(*number);
+    return true;
+  });
   std::sort(numbers.begin(), numbers.end());
   return numbers;
 }

@@ -1,6 +1,7 @@
 #include "format/rank_folder.h"
 
-#include <dirent.h>
+#include "common/folder_entries.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -50,12 +51,10 @@ std::optional<RankFolderName> ParseRankFolderName(std::string_view name) {
 
 std::vector<RankFolderName> ListRankFolderNames(const std::string& directory) {
   std::vector<RankFolderName> names;
-  DIR* entries = opendir(directory.c_str());
-  if (entries == nullptr) return names;
-  while (const dirent* entry = readdir(entries)) {
-    if (const auto name = ParseRankFolderName(entry->d_name)) names.push_back(*name);
-  }
-  closedir(entries);
+  ForEachEntry(directory.c_str(), [&](const char* entry, int) {
+    if (const auto name = ParseRankFolderName(entry)) names.push_back(*name);
+    return true;
+  });
   std::sort(names.begin(), names.end(), [](const RankFolderName& a, const RankFolderName& b) {
     return std::pair(a.rank, a.attempt) < std::pair(b.rank, b.attempt);
   });
@@ -64,15 +63,12 @@ std::vector<RankFolderName> ListRankFolderNames(const std::string& directory) {
 
 uint64_t FolderBytes(const std::string& folder) {
   uint64_t bytes = 0;
-  DIR* entries = opendir(folder.c_str());
-  if (entries == nullptr) return 0;
-  while (const dirent* entry = readdir(entries)) {
+  ForEachEntry(folder.c_str(), [&](const char* name, int in) {
     struct stat info {};
-    if (fstatat(dirfd(entries), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-        S_ISREG(info.st_mode))
+    if (fstatat(in, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode))
       bytes += static_cast<uint64_t>(info.st_size);
-  }
-  closedir(entries);
+    return true;
+  });
   return bytes;
 }
 

@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "common/folder_entries.h"
 #include "format/batch_info.h"
 #include "format/chunk_reader.h"
 #include "format/disk_ledger.h"
@@ -39,10 +40,10 @@ namespace {
 
 std::vector<std::string> NamesIn(const std::string& directory) {
   std::vector<std::string> names;
-  DIR* dir = opendir(directory.c_str());
-  if (dir == nullptr) return names;
-  while (const dirent* entry = readdir(dir)) names.emplace_back(entry->d_name);
-  closedir(dir);
+  ForEachEntry(directory.c_str(), [&](const char* name, int) {
+    names.emplace_back(name);
+    return true;
+  });
   return names;
 }
 

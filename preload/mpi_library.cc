@@ -75,7 +75,7 @@ void LearnPredefined() {
   const auto table = MpiPredefinedHandles();
   const int saved_errno = errno;
   for (size_t i = 0; i < table.size(); ++i) {
-    void* address = RealDlsym(RTLD_DEFAULT, table[i].symbol);
+    void* address = TryDlsym(RTLD_DEFAULT, table[i].symbol);
     if (address == nullptr) address = g_mpi.Find(table[i].symbol);
     found[i] = reinterpret_cast<uint64_t>(address);
   }

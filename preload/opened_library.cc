@@ -11,7 +11,7 @@ void* OpenedLibrary::FindIn(const char* name) {
   if (void* found = LookUpForeign(RTLD_NEXT, name)) return found;
   if (void* handle = handle_.load(std::memory_order_acquire)) return LookUpForeign(handle, name);
   for (const char* file : files_) {
-    void* handle = dlopen(file, RTLD_NOLOAD | RTLD_LAZY);
+    void* handle = OpenLoaded(file);
     if (handle == nullptr) continue;
     void* expected = nullptr;
     if (!handle_.compare_exchange_strong(expected, handle)) handle = expected;

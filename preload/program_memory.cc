@@ -10,6 +10,7 @@ namespace deja::preload {
 namespace {
 
 constinit std::atomic<void*> g_malloc{nullptr};
+constinit std::atomic<void*> g_calloc{nullptr};
 constinit std::atomic<void*> g_free{nullptr};
 
 // The first one in the global scope: a program may bring its own, in front of every library.
@@ -26,6 +27,10 @@ void* Find(std::atomic<void*>& kept, const char* name) {
 
 void* ProgramAllocate(size_t bytes) {
   return reinterpret_cast<void* (*)(size_t)>(Find(g_malloc, "malloc"))(bytes);
+}
+
+void* ProgramAllocateZeroed(size_t count, size_t size) {
+  return reinterpret_cast<void* (*)(size_t, size_t)>(Find(g_calloc, "calloc"))(count, size);
 }
 
 void ProgramFree(void* memory) {

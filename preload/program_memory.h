@@ -9,6 +9,7 @@
 namespace deja::preload {
 
 void* ProgramAllocate(size_t bytes);
+void* ProgramAllocateZeroed(size_t count, size_t size);
 void ProgramFree(void* memory);
 
 }  // namespace deja::preload

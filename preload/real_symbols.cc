@@ -79,21 +79,18 @@ bool IsLibraryNamed(const char* path, const char* name) {
   return std::strcmp(slash != nullptr ? slash + 1 : path, name) == 0;
 }
 
-int LookForDlsym(dl_phdr_info* info, size_t, void* out) {
-  // Before glibc 2.34 it is in libdl.
-  if (info->dlpi_name == nullptr || !(IsLibraryNamed(info->dlpi_name, "libc.so.6") ||
-                                      IsLibraryNamed(info->dlpi_name, "libdl.so.2")))
-    return 0;
+// False: an object without such tables.
+bool ReadTables(const dl_phdr_info& info, SymbolTables& tables, const char** soname = nullptr) {
   const ElfW(Dyn)* dynamic = nullptr;
-  for (int i = 0; i < info->dlpi_phnum; ++i)
-    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-      dynamic = reinterpret_cast<const ElfW(Dyn)*>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-  if (dynamic == nullptr) return 0;
-  SymbolTables tables;
+  for (int i = 0; i < info.dlpi_phnum; ++i)
+    if (info.dlpi_phdr[i].p_type == PT_DYNAMIC)
+      dynamic = reinterpret_cast<const ElfW(Dyn)*>(info.dlpi_addr + info.dlpi_phdr[i].p_vaddr);
+  if (dynamic == nullptr) return false;
+  ElfW(Addr) name = 0;
   for (; dynamic->d_tag != DT_NULL; ++dynamic) {
     // The loader has relocated these in place on most machines, not on all.
     ElfW(Addr) address = dynamic->d_un.d_ptr;
-    if (address < info->dlpi_addr) address += info->dlpi_addr;
+    if (address < info.dlpi_addr) address += info.dlpi_addr;
     switch (dynamic->d_tag) {
       case DT_SYMTAB:
         tables.symbols = reinterpret_cast<const ElfW(Sym)*>(address);
@@ -107,16 +104,46 @@ int LookForDlsym(dl_phdr_info* info, size_t, void* out) {
       case DT_VERSYM:
         tables.versions = reinterpret_cast<const ElfW(Half)*>(address);
         break;
+      case DT_SONAME:
+        name = dynamic->d_un.d_val;
+        break;
       default:
         break;
     }
   }
-  if (tables.symbols == nullptr || tables.strings == nullptr || tables.gnu_hash == nullptr)
+  if (soname != nullptr) *soname = tables.strings != nullptr && name != 0 ? tables.strings + name : "";
+  return tables.symbols != nullptr && tables.strings != nullptr && tables.gnu_hash != nullptr;
+}
+
+int LookForDlsym(dl_phdr_info* info, size_t, void* out) {
+  // Before glibc 2.34 it is in libdl.
+  if (info->dlpi_name == nullptr || !(IsLibraryNamed(info->dlpi_name, "libc.so.6") ||
+                                      IsLibraryNamed(info->dlpi_name, "libdl.so.2")))
     return 0;
+  SymbolTables tables;
+  if (!ReadTables(*info, tables)) return 0;
   void* found = FindSymbol(tables, info->dlpi_addr, "dlsym");
   if (found == nullptr) return 0;
   *static_cast<void**>(out) = found;
   return 1;
+}
+
+// Does any object but this library define the name? dlsym and dlopen allocate on the program's heap when they fail,
+// so they are asked only where they can succeed.
+int LookForSymbol(dl_phdr_info* info, size_t, void* name) {
+  SymbolTables tables;
+  if (!ReadTables(*info, tables)) return 0;
+  void* found = FindSymbol(tables, info->dlpi_addr, static_cast<const char*>(name));
+  return found != nullptr && !IsOwnAddress(found) ? 1 : 0;
+}
+
+int LookForObject(dl_phdr_info* info, size_t, void* file) {
+  const char* wanted = static_cast<const char*>(file);
+  if (info->dlpi_name != nullptr && IsLibraryNamed(info->dlpi_name, wanted)) return 1;
+  SymbolTables tables;
+  const char* soname = "";
+  ReadTables(*info, tables, &soname);
+  return std::strcmp(soname, wanted) == 0 ? 1 : 0;
 }
 
 DlsymFn LibcDlsym() {
@@ -169,7 +196,7 @@ bool Adopt(void* base) {
 
 void* HandleOfLoadedNccl() {
   // Stays open: the addresses that come from it are kept.
-  return dlopen("libnccl.so.2", RTLD_NOLOAD | RTLD_LAZY);
+  return OpenLoaded("libnccl.so.2");
 }
 
 // Not our hook's write, and nothing that could fail on the way.
@@ -199,12 +226,22 @@ bool IsOwnAddress(const void* address) {
 }
 
 void* LookUpForeign(void* scope, const char* name) {
-  void* found = RealDlsym(scope, name);
+  void* found = TryDlsym(scope, name);
   return IsOwnAddress(found) ? nullptr : found;
 }
 
 void* RealDlsym(void* handle, const char* name) {
   return LibcDlsym()(handle, name);
+}
+
+void* TryDlsym(void* scope, const char* name) {
+  if (dl_iterate_phdr(LookForSymbol, const_cast<char*>(name)) == 0) return nullptr;
+  return RealDlsym(scope, name);
+}
+
+void* OpenLoaded(const char* file) {
+  if (dl_iterate_phdr(LookForObject, const_cast<char*>(file)) == 0) return nullptr;
+  return dlopen(file, RTLD_NOLOAD | RTLD_LAZY);
 }
 
 void* NextDlsym() {
@@ -218,7 +255,7 @@ void* NextDlsym() {
 }
 
 void* RealNext(const char* name) {
-  return RealDlsym(RTLD_NEXT, name);
+  return TryDlsym(RTLD_NEXT, name);
 }
 
 void* RealNccl(const char* name) {

@@ -1,6 +1,5 @@
 #include "recorder/connections.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -10,6 +9,7 @@
 #include <climits>
 #include <cstdlib>
 
+#include "common/folder_entries.h"
 #include "preload/absolute_path.h"
 #include "preload/guard.h"
 #include "preload/process_name.h"
@@ -135,13 +135,11 @@ preload::ConnectionLayer& RecordConnections(RecorderEngine* (*find_engine)()) {
 void RecordInheritedConnections() {
   ErrnoKeeper keep;
   Track(STDIN_FILENO);
-  DIR* folder = opendir("/proc/self/fd");
-  if (folder == nullptr) return;
-  while (const dirent* entry = readdir(folder)) {
-    const int fd = static_cast<int>(strtol(entry->d_name, nullptr, 10));
-    if (fd > STDERR_FILENO && fd != dirfd(folder)) Track(fd);
-  }
-  closedir(folder);
+  ForEachEntry("/proc/self/fd", [](const char* name, int folder) {
+    const int fd = static_cast<int>(strtol(name, nullptr, 10));
+    if (fd > STDERR_FILENO && fd != folder) Track(fd);
+    return true;
+  });
 }
 
 }  // namespace deja::recorder

@@ -47,7 +47,7 @@ void* RealDriver(const char* name) {
   const int saved_errno = errno;
   void* found = preload::RealNext(name);
   if (found == nullptr)
-    if (void* library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY))
+    if (void* library = preload::OpenLoaded("libcuda.so.1"))
       found = preload::RealDlsym(library, name);
   if (found == nullptr) dlerror();  // what was not found is not the program's error
   errno = saved_errno;

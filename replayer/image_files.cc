@@ -1,6 +1,5 @@
 #include "replayer/image_files.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
 #include <sys/stat.h>
@@ -17,6 +16,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "common/folder_entries.h"
 #include "preload/program_memory.h"
 #include "replayer/program_output.h"
 
@@ -76,17 +76,13 @@ std::string SharedMemory() {
 // Until `see` gives a text, which is handed on.
 template <typename See>
 std::string ForEachDescriptor(See see) {
-  DIR* listing = opendir("/proc/self/fd");
-  if (listing == nullptr) return "/proc/self/fd cannot be read";
   std::string text;
-  while (text.empty()) {
-    const dirent* entry = readdir(listing);
-    if (entry == nullptr) break;
-    const int fd = atoi(entry->d_name);
-    if (entry->d_name[0] != '.' && fd != dirfd(listing)) text = see(fd);
-  }
-  closedir(listing);
-  return text;
+  const bool opened = ForEachEntry("/proc/self/fd", [&](const char* name, int listing) {
+    const int fd = atoi(name);
+    if (name[0] != '.' && fd != listing) text = see(fd);
+    return text.empty();
+  });
+  return opened ? text : "/proc/self/fd cannot be read";
 }
 
 }  // namespace

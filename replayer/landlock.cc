@@ -1,6 +1,7 @@
 #include "replayer/landlock.h"
 
-#include <dirent.h>
+#include "common/folder_entries.h"
+
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -55,16 +56,13 @@ void Allow(int ruleset, const char* path, uint64_t access) {
 // A CUDA driver opens its devices for writing: nvidia0, nvidiactl, nvidia-uvm, nvidia-caps/…, and
 // dxg where Windows has the GPU.
 void AllowGpus(int ruleset, const char* devices, uint64_t write) {
-  DIR* folder = opendir(devices);
-  if (folder == nullptr) return;
-  while (const dirent* entry = readdir(folder)) {
-    if (std::strncmp(entry->d_name, "nvidia", 6) != 0 && std::strcmp(entry->d_name, "dxg") != 0)
-      continue;
+  ForEachEntry(devices, [&](const char* name, int) {
+    if (std::strncmp(name, "nvidia", 6) != 0 && std::strcmp(name, "dxg") != 0) return true;
     char path[PATH_MAX];
-    const int length = std::snprintf(path, sizeof path, "%s/%s", devices, entry->d_name);
+    const int length = std::snprintf(path, sizeof path, "%s/%s", devices, name);
     if (length > 0 && static_cast<size_t>(length) < sizeof path) Allow(ruleset, path, write);
-  }
-  closedir(folder);
+    return true;
+  });
 }
 
 void AllowFiles(int ruleset, const char* writable, const char* devices, uint64_t access) {

@@ -1,6 +1,7 @@
 #include "replayer/overlay.h"
 
-#include <dirent.h>
+#include "common/folder_entries.h"
+
 #include <fcntl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -68,13 +69,11 @@ bool IsFolder(const std::string& path) {
 
 std::vector<std::string> Entries(const std::string& folder) {
   std::vector<std::string> names;
-  DIR* dir = opendir(folder.c_str());
-  if (dir == nullptr) return names;
-  while (const dirent* entry = readdir(dir)) {
-    const std::string_view name = entry->d_name;
+  ForEachEntry(folder.c_str(), [&](const char* entry, int) {
+    const std::string_view name = entry;
     if (name != "." && name != "..") names.emplace_back(name);
-  }
-  closedir(dir);
+    return true;
+  });
   return names;
 }
 

@@ -320,6 +320,7 @@ class ReplayPlan {
     return launches_;
   }
 
+  [[nodiscard]] bool HasCommunicators() const { return !comms_.empty(); }
   // The call that was operation `seq` of communicator `comm`, or kNone.
   [[nodiscard]] uint32_t FindOperation(uint32_t comm, uint64_t seq) const;
   // Number of the last operation of a communicator; 0: none.

@@ -8,6 +8,7 @@ import gdb
 
 SCRATCH = "DEJA_SCRATCH"
 CHECKPOINT = "DEJA_FROM_CHECKPOINT"
+OWN_BYTES, OWN_ENTRIES = 8192, 48
 
 
 class Checkpoint:
@@ -96,8 +97,19 @@ class Session:
         environment = dict(self.environment)
         environment[SCRATCH] = folder
         environment[CHECKPOINT] = f"{self.start.number:020}"
+        pad(environment)
         words = " ".join(quoted(f"{name}={value}") for name, value in environment.items())
         gdb.execute(f"set exec-wrapper env -i {words}", to_string=True)
+
+
+def pad(environment):
+    """As PadOwnVariables of cli/own_variables.cc: what is Deja's in the environment takes the same room in each run."""
+    own = [f"{name}={value}" for name, value in environment.items() if name.startswith("DEJA_") or name == "LD_PRELOAD"]
+    names = [f"DEJA_PAD_{i:02}" for i in range(OWN_ENTRIES - len(own))]
+    size = sum(len(os.fsencode(entry)) + 1 for entry in own) + sum(len(name) + 2 for name in names)
+    if names and size <= OWN_BYTES:
+        environment.update(dict.fromkeys(names, ""))
+        environment[names[-1]] = "." * (OWN_BYTES - size)
 
 
 def quoted(text):

@@ -43,7 +43,7 @@ const CudaDriver* FindCudaDriver() {
   if (loaded == g_missed_at.load(std::memory_order_relaxed)) return nullptr;
   const int saved_errno = errno;
   // Stays open: the addresses that come from it are kept.
-  void* library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
+  void* library = OpenLoaded("libcuda.so.1");
   if (library != nullptr) {
     g_looking.Lock();
     if (!g_found.load(std::memory_order_relaxed) && LookUpAll(library, g_driver))

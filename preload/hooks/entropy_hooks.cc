@@ -42,7 +42,7 @@ RandomDeviceFn RealRandomDevice() {
   if (real == nullptr) {
     real = RealNext(kRandomDevice);
     if (real == nullptr) {
-      void* handle = dlopen("libstdc++.so.6", RTLD_NOLOAD | RTLD_LAZY);
+      void* handle = OpenLoaded("libstdc++.so.6");
       if (handle != nullptr) real = RealDlsym(handle, kRandomDevice);
     }
     slot.store(real, std::memory_order_release);
