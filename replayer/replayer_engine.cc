@@ -41,6 +41,7 @@
 #include "replayer/ordered.h"
 #include "replayer/program_output.h"
 #include "replayer/turns.h"
+#include "replayer/writer_share.h"
 
 namespace deja::replayer {
 
@@ -149,6 +150,10 @@ ReplayerEngine* ReplayerEngine::Create() {
   if (!engine->allow_writes_) engine->HideCreatedFiles();
   engine->Begin();
   return engine;
+}
+
+void ReplayerEngine::OnLoaded() {
+  if (!session_->plan().HasCommunicators()) TakeWriterShare();
 }
 
 void ReplayerEngine::HideCreatedFiles() {
@@ -603,7 +608,10 @@ Engine* CreateEngine() {
 
 // The fence must stand before anything of the program's runs, not at its first hooked call.
 __attribute__((constructor)) static void StartReplay() {
-  GetEngine();
+  auto* engine = static_cast<replayer::ReplayerEngine*>(GetEngine());
+  if (engine == nullptr) return;
+  const Guard guard;
+  engine->OnLoaded();
 }
 
 }  // namespace deja::preload

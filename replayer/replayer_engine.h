@@ -28,6 +28,8 @@ class ReplayerEngine final : public preload::Engine {
  public:
   // Null if the environment does not say what to replay.
   static ReplayerEngine* Create();
+  // Once all libraries are loaded: the program's allocator may be asked.
+  void OnLoaded();
 
   void OnNcclCall(preload::Call& call) override;
   void OnMpiCall(preload::Call& call) override;

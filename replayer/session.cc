@@ -26,7 +26,6 @@
 #include "replayer/ordered.h"
 #include "replayer/program_output.h"
 #include "replayer/turns.h"
-#include "replayer/writer_share.h"
 
 namespace deja::replayer {
 
@@ -88,7 +87,6 @@ Session* Session::Open(const SessionOptions& options) {
   if (!reader) return fail(reader.error());
   session->reader_ = std::move(*reader);
   if (Status planned = session->ReadPlan(); !planned) return fail(planned.error());
-  if (!session->plan_->HasCommunicators()) TakeWriterShare();
   if (!options.out.empty()) {
     auto live_trace = LiveTrace::Open(options, *session->reader_, *session->plan_);
     if (!live_trace) return fail(live_trace.error());

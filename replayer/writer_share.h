@@ -8,7 +8,7 @@
 
 namespace deja::replayer {
 
-// When the replay starts: where a program without communicators was recorded (--single), the thread was made before
+// When the replay library is loaded: where a program without communicators was recorded (--single), the thread was made before
 // its first instruction.
 void TakeWriterShare();
 
