@@ -11,8 +11,8 @@
 
 namespace deja {
 
-// `see(name, folder)` for each entry, with the folder's descriptor, until it returns false. False if the folder
-// cannot be opened.
+// `see(name, folder)` for each entry, with the folder's descriptor, until it returns false. False
+// if the folder cannot be opened.
 template <typename See>
 bool ForEachEntry(const char* path, See see) {
   const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -18,7 +18,8 @@ constexpr uintptr_t kPage = 65536;  // the largest page of any machine
 
 constinit std::atomic<uintptr_t> g_used{0};
 
-// The system call itself: mmap, munmap and syscall have hooks, and this is called before these are ready.
+// The system call itself: mmap, munmap and syscall have hooks, and this is called before these are
+// ready.
 long Call(long number, long a, long b, long c, long d, long e, long f) {
 #if defined(__x86_64__)
   long result = number;
@@ -49,7 +50,8 @@ uintptr_t NextPlace(size_t bytes) {
 }  // namespace
 
 void* MapOwn(size_t bytes, int protection, int flags, int fd, off_t offset) {
-  constexpr int kTries = 64;  // what was mapped longest ago may be in the way when the range is used up
+  constexpr int kTries =
+      64;  // what was mapped longest ago may be in the way when the range is used up
   long made = -EEXIST;
   for (int i = 0; i < kTries && made == -EEXIST; ++i)
     made = Call(SYS_mmap, static_cast<long>(NextPlace(bytes)), static_cast<long>(bytes), protection,
@@ -62,7 +64,8 @@ void* MapOwn(size_t bytes, int protection, int flags, int fd, off_t offset) {
 }
 
 int UnmapOwn(void* address, size_t bytes) {
-  const long result = Call(SYS_munmap, reinterpret_cast<long>(address), static_cast<long>(bytes), 0, 0, 0, 0);
+  const long result =
+      Call(SYS_munmap, reinterpret_cast<long>(address), static_cast<long>(bytes), 0, 0, 0, 0);
   if (!Failed(result)) return 0;
   errno = static_cast<int>(-result);
   return -1;

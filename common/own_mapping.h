@@ -1,8 +1,9 @@
 // Memory mappings of Deja's own, far from the program's.
 //
-// The kernel puts a new mapping below the last one. A mapping of Deja's that it placed would move every later one
-// of the program, and a recording and a replay do not make the same ones. These have addresses of their own, in a
-// range that nothing else of the process uses. No lock, no allocation; safe in signal handlers and forked children.
+// The kernel puts a new mapping below the last one. A mapping of Deja's that it placed would move
+// every later one of the program, and a recording and a replay do not make the same ones. These
+// have addresses of their own, in a range that nothing else of the process uses. No lock, no
+// allocation; safe in signal handlers and forked children.
 #ifndef DEJA_COMMON_OWN_MAPPING_H_
 #define DEJA_COMMON_OWN_MAPPING_H_
 
@@ -13,13 +14,13 @@
 
 namespace deja {
 
-// Far below where the kernel starts, above what a position-independent program and its heap take, and outside of
-// the shadow memory of the address sanitizer.
+// Far below where the kernel starts, above what a position-independent program and its heap take,
+// and outside of the shadow memory of the address sanitizer.
 inline constexpr uintptr_t kOwnRangeStart = 0x600000000000;
 inline constexpr uintptr_t kOwnRangeBytes = uintptr_t{16} << 40;
 
-// As mmap with no address wished for; MAP_FAILED and errno likewise. Where the range cannot be used (machines with
-// smaller address spaces), the kernel chooses.
+// As mmap with no address wished for; MAP_FAILED and errno likewise. Where the range cannot be used
+// (machines with smaller address spaces), the kernel chooses.
 void* MapOwn(size_t bytes, int protection, int flags, int fd = -1, off_t offset = 0);
 
 // As munmap, and no hook is asked.

@@ -1,5 +1,6 @@
-// Destructors of thread-local objects in the libraries inside the user's process. The C library's own function for
-// that allocates a little on the program's heap; this one, hidden like malloc (own_malloc.cc), does not.
+// Destructors of thread-local objects in the libraries inside the user's process. The C library's
+// own function for that allocates a little on the program's heap; this one, hidden like malloc
+// (own_malloc.cc), does not.
 #include <pthread.h>
 
 #include <cstdlib>

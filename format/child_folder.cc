@@ -1,6 +1,5 @@
 #include "format/child_folder.h"
 
-
 #include <algorithm>
 
 #include "common/folder_entries.h"

@@ -75,7 +75,7 @@ bool Drainer::EnsureThread() {
   if (thread_state_.load(std::memory_order_acquire) != ThreadState::kNone) {
     return thread_state_.load(std::memory_order_acquire) == ThreadState::kRunning;
   }
-  if (!ThreadsMayStart()) return true;          // a later event will ask again
+  if (!ThreadsMayStart()) return true;         // a later event will ask again
   if (!thread_mutex_.try_lock()) return true;  // somebody is making it
   if (thread_state_.load(std::memory_order_relaxed) == ThreadState::kNone) {
     const ScopedSignalBlock no_signals;  // the new thread inherits it and never sees a signal

@@ -6,8 +6,9 @@
 
 namespace deja::format {
 
-// False while libraries are still being loaded. The C library takes a block from the program's allocator for each new
-// thread, and this allocator may itself be what called a hook: they ask for files and processors while they start.
+// False while libraries are still being loaded. The C library takes a block from the program's
+// allocator for each new thread, and this allocator may itself be what called a hook: they ask for
+// files and processors while they start.
 bool ThreadsMayStart();
 
 // As pthread_create.

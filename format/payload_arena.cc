@@ -56,7 +56,7 @@ void RecentHashes::Insert(const Hash128& hash) {
     entries_ = 0;
     if (tables_[0] == nullptr) {
       void* memory = MapOwn(kSlots * sizeof(Hash128), PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
       if (memory == MAP_FAILED) return;  // payloads may then be kept more than once
       tables_[0] = static_cast<Hash128*>(memory);
     }

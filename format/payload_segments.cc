@@ -1,6 +1,5 @@
 #include "format/payload_segments.h"
 
-
 #include <algorithm>
 #include <charconv>
 

@@ -96,7 +96,7 @@ Result<std::unique_ptr<Tail>> Tail::Create(const TailOptions& options) {
   tail->path_.clear();
   tail->file_bytes_ = LayOut(options, layout);
   void* base = MapOwn(tail->file_bytes_, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
   if (base == MAP_FAILED) return FailErrno("reserving memory for the events", errno);
   tail->base_ = static_cast<std::byte*>(base);
   tail->FillHeader(options);

@@ -80,8 +80,7 @@ void KeepVariables() {
     if (StartsWith(*entry, "DEJA_") && !StartsWith(*entry, kChildVariable))
       bytes += std::strlen(*entry) + 1;
   void* memory =
-      bytes == 0 ? MAP_FAILED
-                 : MapOwn(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+      bytes == 0 ? MAP_FAILED : MapOwn(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   if (memory == MAP_FAILED) return;
   auto* at = static_cast<char*>(memory);
   for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -111,7 +111,8 @@ bool ReadTables(const dl_phdr_info& info, SymbolTables& tables, const char** son
         break;
     }
   }
-  if (soname != nullptr) *soname = tables.strings != nullptr && name != 0 ? tables.strings + name : "";
+  if (soname != nullptr)
+    *soname = tables.strings != nullptr && name != 0 ? tables.strings + name : "";
   return tables.symbols != nullptr && tables.strings != nullptr && tables.gnu_hash != nullptr;
 }
 
@@ -128,8 +129,8 @@ int LookForDlsym(dl_phdr_info* info, size_t, void* out) {
   return 1;
 }
 
-// Does any object but this library define the name? dlsym and dlopen allocate on the program's heap when they fail,
-// so they are asked only where they can succeed.
+// Does any object but this library define the name? dlsym and dlopen allocate on the program's heap
+// when they fail, so they are asked only where they can succeed.
 int LookForSymbol(dl_phdr_info* info, size_t, void* name) {
   SymbolTables tables;
   if (!ReadTables(*info, tables)) return 0;

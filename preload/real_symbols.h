@@ -13,8 +13,9 @@ namespace deja::preload {
 
 // The C library's own dlsym, not our hook.
 void* RealDlsym(void* handle, const char* name);
-// The same for a name, and dlopen for a library, that may not be there: where no object has it, the loader is not
-// asked, which would allocate an error text with the program's allocator. Leaves dlerror to the caller.
+// The same for a name, and dlopen for a library, that may not be there: where no object has it, the
+// loader is not asked, which would allocate an error text with the program's allocator. Leaves
+// dlerror to the caller.
 void* TryDlsym(void* scope, const char* name);
 void* OpenLoaded(const char* file);
 // The dlsym that the program would have reached without us: another tool's hook, or the C

@@ -300,8 +300,8 @@ void GiveAlternateStack() {
   if (t_stack != nullptr || real_sigaltstack(nullptr, &current) != 0 ||
       (current.ss_flags & SS_DISABLE) == 0)
     return;
-  void* memory = MapOwn(kMappedBytes, PROT_NONE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK);
+  void* memory =
+      MapOwn(kMappedBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK);
   if (memory == MAP_FAILED) return;
   stack_t stack{};
   stack.ss_sp = static_cast<char*>(memory) + kGuardBytes;

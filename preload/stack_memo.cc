@@ -87,8 +87,7 @@ Table* NewTable() {
     g_memo_lock.Unlock();
     if (table != nullptr) return new (table) Table;
   }
-  void* memory =
-      MapOwn(sizeof(Table), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  void* memory = MapOwn(sizeof(Table), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   return memory == MAP_FAILED ? nullptr : new (memory) Table;
 }
 

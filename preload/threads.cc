@@ -44,8 +44,7 @@ ThreadRecord* FromBlock(Block* block) {
 }
 
 Block* MapBlock() {
-  void* memory =
-      MapOwn(sizeof(Block), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  void* memory = MapOwn(sizeof(Block), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
   return memory == MAP_FAILED ? nullptr : new (memory) Block;
 }
 

@@ -10,7 +10,8 @@
 namespace deja::replayer {
 namespace {
 
-// The C library's vector: its length, one entry a module with thread-local storage, and some to spare.
+// The C library's vector: its length, one entry a module with thread-local storage, and some to
+// spare.
 constexpr size_t kEntryBytes = 2 * sizeof(void*);
 constexpr size_t kSpareEntries = 14;
 constexpr size_t kOtherEntries = 2;

@@ -15,8 +15,8 @@ LEVELS = ("order", "digest", "full")
 # These print their process's number, the time and what they drew.
 RANDOM = {"cuda_random", "curand_generators", "replay_checkpoints", "replay_clocks", "replay_trainer"}
 
-# What they print is what they draw.
-UNSEEDED = {"openmp_gomp", "openmp_omp", "thread_tree", "workers"}
+# What they print is what they draw, or where their memory is.
+UNSEEDED = {"addresses", "openmp_gomp", "openmp_omp", "thread_tree", "workers"}
 
 
 def without_numbers(run):

@@ -81,7 +81,8 @@ int main(int, char** argv) {
   }
   pthread_t together[2];
   for (pthread_t& thread : together) {  // both are there at once, one after another at work
-    pthread_create(&thread, nullptr, [](void*) -> void* { return nullptr; }, nullptr);
+    pthread_create(
+        &thread, nullptr, [](void*) -> void* { return nullptr; }, nullptr);
     printf("thread %lx\n", thread);
   }
   for (pthread_t thread : together) pthread_join(thread, nullptr);
