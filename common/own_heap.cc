@@ -23,9 +23,16 @@ constexpr uint32_t kMagic = 0xde7a4ea9;
 
 // In front of what the caller gets.
 struct Header {
-  uint32_t size_class;
-  uint32_t magic;
+  // After the magic number. May lie where FreeBlock::next was, which another thread still reads.
+  std::atomic<uint64_t> size_class;
   std::byte* start;  // of the block
+
+  [[nodiscard]] uint32_t SizeClass() const {
+    return static_cast<uint32_t>(size_class.load(std::memory_order_relaxed));
+  }
+  [[nodiscard]] bool IsOurs() const {
+    return size_class.load(std::memory_order_relaxed) >> 32 == kMagic;
+  }
 };
 static_assert(sizeof(Header) == kUnit);
 
@@ -122,7 +129,8 @@ void* Finish(std::byte* start, size_t offset, size_t alignment, uint32_t size_cl
   auto user = reinterpret_cast<uintptr_t>(start) + offset;
   user = (user + alignment - 1) & ~(alignment - 1);
   auto* header = reinterpret_cast<Header*>(user) - 1;  // NOLINT(performance-no-int-to-ptr)
-  *header = {size_class, kMagic, start};
+  header->size_class.store(uint64_t{kMagic} << 32 | size_class, std::memory_order_relaxed);
+  header->start = start;
   return header + 1;
 }
 
@@ -158,23 +166,26 @@ void* OwnAllocate(size_t bytes, size_t alignment) {
 
 void OwnFree(void* memory) {
   if (memory == nullptr) return;
-  const Header header = HeaderOf(memory);
-  if (header.size_class == kMappedClass)
-    UnmapOwn(header.start, *reinterpret_cast<size_t*>(header.start));
+  const Header& header = HeaderOf(memory);
+  const uint32_t size_class = header.SizeClass();
+  std::byte* start = header.start;
+  if (size_class == kMappedClass)
+    UnmapOwn(start, *reinterpret_cast<size_t*>(start));
   else
-    Push(g_free[header.size_class], header.start);
+    Push(g_free[size_class], start);
 }
 
 size_t OwnBytes(const void* memory) {
   const Header& header = HeaderOf(memory);
-  const size_t whole = header.size_class == kMappedClass ? *reinterpret_cast<size_t*>(header.start)
-                                                         : BytesOf(header.size_class);
+  const uint32_t size_class = header.SizeClass();
+  const size_t whole =
+      size_class == kMappedClass ? *reinterpret_cast<size_t*>(header.start) : BytesOf(size_class);
   return static_cast<size_t>(header.start + whole - static_cast<const std::byte*>(memory));
 }
 
 bool IsOwnMemory(const void* memory) {
   if (reinterpret_cast<uintptr_t>(memory) - kOwnRangeStart < kOwnRangeBytes) return true;
-  return g_elsewhere.load(std::memory_order_relaxed) && HeaderOf(memory).magic == kMagic;
+  return g_elsewhere.load(std::memory_order_relaxed) && HeaderOf(memory).IsOurs();
 }
 
 }  // namespace deja

@@ -3,7 +3,7 @@
 // the program keeps its own.
 //
 // Memory that the C library allocated, or that the program will free, is the program's:
-// preload/program_memory.h.
+// preload/program_heap.h.
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>

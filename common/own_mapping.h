@@ -15,9 +15,23 @@
 namespace deja {
 
 // Far below where the kernel starts, above what a position-independent program and its heap take,
-// and outside of the shadow memory of the address sanitizer.
-inline constexpr uintptr_t kOwnRangeStart = 0x600000000000;
-inline constexpr uintptr_t kOwnRangeBytes = uintptr_t{16} << 40;
+// and outside of what the address sanitizer has: its shadow memory, and its heap at 0x600000000000.
+inline constexpr uintptr_t kOwnRangeStart = 0x680000000000;
+inline constexpr uintptr_t kOwnRangeBytes = uintptr_t{8} << 40;
+
+// In Deja's own builds with a sanitizer the kernel chooses: the thread sanitizer has the whole
+// address space laid out.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kHasOwnRange = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool kHasOwnRange = false;
+#else
+inline constexpr bool kHasOwnRange = true;
+#endif
+#else
+inline constexpr bool kHasOwnRange = true;
+#endif
 
 // As mmap with no address wished for; MAP_FAILED and errno likewise. Where the range cannot be used
 // (machines with smaller address spaces), the kernel chooses.

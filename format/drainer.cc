@@ -75,7 +75,7 @@ bool Drainer::EnsureThread() {
   if (thread_state_.load(std::memory_order_acquire) != ThreadState::kNone) {
     return thread_state_.load(std::memory_order_acquire) == ThreadState::kRunning;
   }
-  if (!ThreadsMayStart()) return true;         // a later event will ask again
+  if (!ThreadsMayStart()) return true;         // WakeSlowly will ask again
   if (!thread_mutex_.try_lock()) return true;  // somebody is making it
   if (thread_state_.load(std::memory_order_relaxed) == ThreadState::kNone) {
     const ScopedSignalBlock no_signals;  // the new thread inherits it and never sees a signal
@@ -108,6 +108,7 @@ void Drainer::Run() {
 }
 
 void Drainer::WakeSlowly() {
+  if (!ThreadsMayStart()) return;  // a later event will
   if (wake_.exchange(1, std::memory_order_acq_rel) != 0) return;
   if (EnsureThread()) FutexWake(wake_, 1);
 }
@@ -115,7 +116,8 @@ void Drainer::WakeSlowly() {
 bool Drainer::Wait(uint32_t seen, const std::atomic<bool>& off, int& waited) {
   if (off.load(std::memory_order_relaxed)) return false;
   Wake();
-  if (thread_state_.load(std::memory_order_acquire) == ThreadState::kImpossible) {
+  if (thread_state_.load(std::memory_order_acquire) == ThreadState::kImpossible ||
+      !ThreadsMayStart()) {
     const ScopedSignalBlock no_signals;
     mutex_.lock();
     wake_.store(0, std::memory_order_relaxed);

@@ -1,6 +1,5 @@
 #include "format/recovery.h"
 
-#include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

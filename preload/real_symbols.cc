@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "common/raw_syscall.h"
+
 // The bounds of this library's image, from the linker.
 extern "C" {
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
@@ -38,6 +40,7 @@ struct SymbolTables {
   const ElfW(Sym) * symbols = nullptr;
   const char* strings = nullptr;
   const uint32_t* gnu_hash = nullptr;
+  const uint32_t* old_hash = nullptr;  // of libraries that have no other
   const ElfW(Half) * versions = nullptr;
 };
 
@@ -47,8 +50,34 @@ uint32_t GnuHash(const char* name) {
   return h;
 }
 
+uint32_t OldHash(const char* name) {
+  uint32_t h = 0;
+  for (; *name != 0; ++name) {
+    h = (h << 4) + static_cast<unsigned char>(*name);
+    h = (h ^ (h >> 24 & 0xf0)) & 0x0fffffff;
+  }
+  return h;
+}
+
+bool Defines(const SymbolTables& tables, uint32_t i, const char* name) {
+  const ElfW(Sym)& symbol = tables.symbols[i];
+  return symbol.st_shndx != SHN_UNDEF && std::strcmp(tables.strings + symbol.st_name, name) == 0;
+}
+
+// Any version of `name`.
+void* FindByOldHash(const SymbolTables& tables, ElfW(Addr) base, const char* name) {
+  const uint32_t bucket_count = tables.old_hash[0];
+  const uint32_t* buckets = tables.old_hash + 2;
+  if (bucket_count == 0) return nullptr;
+  for (uint32_t i = buckets[OldHash(name) % bucket_count]; i != STN_UNDEF;
+       i = buckets[bucket_count + i])
+    if (Defines(tables, i, name)) return reinterpret_cast<void*>(base + tables.symbols[i].st_value);
+  return nullptr;
+}
+
 // The default version of `name`, or any version if none is marked as default.
 void* FindSymbol(const SymbolTables& tables, ElfW(Addr) base, const char* name) {
+  if (tables.gnu_hash == nullptr) return FindByOldHash(tables, base, name);
   const uint32_t bucket_count = tables.gnu_hash[0];
   const uint32_t first = tables.gnu_hash[1];
   const uint32_t bloom_words = tables.gnu_hash[2];
@@ -62,10 +91,8 @@ void* FindSymbol(const SymbolTables& tables, ElfW(Addr) base, const char* name) 
   void* any = nullptr;
   for (;; ++i) {
     uint32_t h = chain[i - first];
-    const ElfW(Sym)& symbol = tables.symbols[i];
-    if ((h | 1) == (hash | 1) && symbol.st_shndx != SHN_UNDEF &&
-        std::strcmp(tables.strings + symbol.st_name, name) == 0) {
-      void* address = reinterpret_cast<void*>(base + symbol.st_value);
+    if ((h | 1) == (hash | 1) && Defines(tables, i, name)) {
+      void* address = reinterpret_cast<void*>(base + tables.symbols[i].st_value);
       constexpr ElfW(Half) kHiddenVersion = 0x8000;
       if (tables.versions == nullptr || (tables.versions[i] & kHiddenVersion) == 0) return address;
       any = address;
@@ -101,6 +128,9 @@ bool ReadTables(const dl_phdr_info& info, SymbolTables& tables, const char** son
       case DT_GNU_HASH:
         tables.gnu_hash = reinterpret_cast<const uint32_t*>(address);
         break;
+      case DT_HASH:
+        tables.old_hash = reinterpret_cast<const uint32_t*>(address);
+        break;
       case DT_VERSYM:
         tables.versions = reinterpret_cast<const ElfW(Half)*>(address);
         break;
@@ -113,7 +143,8 @@ bool ReadTables(const dl_phdr_info& info, SymbolTables& tables, const char** son
   }
   if (soname != nullptr)
     *soname = tables.strings != nullptr && name != 0 ? tables.strings + name : "";
-  return tables.symbols != nullptr && tables.strings != nullptr && tables.gnu_hash != nullptr;
+  return tables.symbols != nullptr && tables.strings != nullptr &&
+         (tables.gnu_hash != nullptr || tables.old_hash != nullptr);
 }
 
 int LookForDlsym(dl_phdr_info* info, size_t, void* out) {
@@ -145,6 +176,15 @@ int LookForObject(dl_phdr_info* info, size_t, void* file) {
   const char* soname = "";
   ReadTables(*info, tables, &soname);
   return std::strcmp(soname, wanted) == 0 ? 1 : 0;
+}
+
+// In a forked child the loader's list stays locked for ever if another thread of the parent was
+// walking it: the loader is asked straight away there, as by everybody else.
+bool MayWalkObjects() {
+  static constinit std::atomic<long> first{0};
+  const long own = RawSyscall(SYS_getpid);
+  long expected = 0;
+  return first.compare_exchange_strong(expected, own) || expected == own;
 }
 
 DlsymFn LibcDlsym() {
@@ -236,12 +276,14 @@ void* RealDlsym(void* handle, const char* name) {
 }
 
 void* TryDlsym(void* scope, const char* name) {
-  if (dl_iterate_phdr(LookForSymbol, const_cast<char*>(name)) == 0) return nullptr;
+  if (MayWalkObjects() && dl_iterate_phdr(LookForSymbol, const_cast<char*>(name)) == 0)
+    return nullptr;
   return RealDlsym(scope, name);
 }
 
 void* OpenLoaded(const char* file) {
-  if (dl_iterate_phdr(LookForObject, const_cast<char*>(file)) == 0) return nullptr;
+  if (MayWalkObjects() && dl_iterate_phdr(LookForObject, const_cast<char*>(file)) == 0)
+    return nullptr;
   return dlopen(file, RTLD_NOLOAD | RTLD_LAZY);
 }
 

@@ -1,5 +1,5 @@
 #include "replayer/children.h"
-#include "preload/program_memory.h"
+#include "preload/program_heap.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -17,7 +17,7 @@
 #include <string_view>
 
 #include "common/folder_entries.h"
-#include "preload/program_memory.h"
+#include "preload/program_heap.h"
 #include "replayer/program_output.h"
 
 namespace deja::replayer {

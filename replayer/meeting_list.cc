@@ -1,6 +1,5 @@
 #include "replayer/meeting_list.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -14,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/folder_entries.h"
 #include "preload/api/libc_table.h"
 #include "replayer/session.h"
 
@@ -78,18 +78,15 @@ bool IsGone(int pid) {
 template <typename Take>
 void ForEachFile(const Session& session, Take take) {
   const std::string folder = FolderOf(session);
-  DIR* stream = opendir(folder.c_str());
-  if (stream == nullptr) return;
-  bool done = false;
-  for (const dirent* entry = readdir(stream); entry != nullptr && !done; entry = readdir(stream)) {
-    const int pid = std::atoi(entry->d_name);
-    if (pid <= 0 || strchr(entry->d_name, '.') != nullptr) continue;
-    const int fd = openat(dirfd(stream), entry->d_name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) continue;
-    done = take(pid, fd);
+  ForEachEntry(folder.c_str(), [&](const char* name, int in) {
+    const int pid = std::atoi(name);
+    if (pid <= 0 || strchr(name, '.') != nullptr) return true;
+    const int fd = openat(in, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return true;
+    const bool done = take(pid, fd);
     close(fd);
-  }
-  closedir(stream);
+    return !done;
+  });
 }
 
 bool Holds(int fd, off_t begin, off_t end, const Meeting& wanted) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "preload/program_memory.h"
+#include "preload/program_heap.h"
 
 namespace deja::replayer {
 namespace {

@@ -8,7 +8,7 @@
 #include "preload/folders.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/paths.h"
-#include "preload/program_memory.h"
+#include "preload/program_heap.h"
 #include "preload/real_symbols.h"
 
 namespace deja::preload {

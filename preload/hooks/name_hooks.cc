@@ -18,7 +18,7 @@
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/name_lookups.h"
-#include "preload/program_memory.h"
+#include "preload/program_heap.h"
 #include "preload/real_symbols.h"
 
 namespace deja::preload {

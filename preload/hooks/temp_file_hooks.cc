@@ -13,7 +13,7 @@
 
 #include "preload/hooks/export.h"
 #include "preload/hooks/paths.h"
-#include "preload/program_memory.h"
+#include "preload/program_heap.h"
 #include "preload/real_symbols.h"
 
 namespace deja::preload {

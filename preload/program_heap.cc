@@ -1,4 +1,4 @@
-#include "preload/program_memory.h"
+#include "preload/program_heap.h"
 
 #include <dlfcn.h>
 
