@@ -50,13 +50,14 @@ function(deja_library name)
   endif()
 endfunction()
 
-# deja_preload_library(NAME SOURCES … [WHOLE target …] DEPS … EXPORTS file [SONAME name]): a shared library for
+# deja_preload_library(NAME [SAME_SHAPE] SOURCES … [WHOLE target …] DEPS … EXPORTS file [SONAME name]): a shared library for
 # the user's process. Exports exactly what the anonymous version script EXPORTS lists (cmake/Exports.cmake writes
 # it); static libstdc++, zstd and unwinder are hidden; libgcc_s stays shared so that _Unwind_* are the process's
 # own. WHOLE: static libraries of ours of which every object goes in, referenced or not (deja_preload, with the
 # hooks). Objects and not --whole-archive: --exclude-libs hides what comes from archives, hooks included.
+# SAME_SHAPE: takes as much thread-local storage as the others that have this option.
 function(deja_preload_library name)
-  cmake_parse_arguments(ARG "NO_INSTALL" "EXPORTS;SONAME" "SOURCES;DEPS;WHOLE" ${ARGN})
+  cmake_parse_arguments(ARG "NO_INSTALL;SAME_SHAPE" "EXPORTS;SONAME" "SOURCES;DEPS;WHOLE" ${ARGN})
   add_library(${name} SHARED ${ARG_SOURCES})
   _deja_common(${name})
   foreach(whole IN LISTS ARG_WHOLE)
@@ -72,11 +73,17 @@ function(deja_preload_library name)
   # clang's sanitizers are in the program: a library does not define what it needs of them.
   target_link_options(${name} PRIVATE -Wl,--version-script=${ARG_EXPORTS} -Wl,--exclude-libs,ALL
     $<$<STREQUAL:"${DEJA_SANITIZE}","">:LINKER:-z,defs> -static-libstdc++ -Wl,--no-as-needed -lgcc_s -Wl,--as-needed)
-  target_link_options(${name} PRIVATE -Wl,-T,${PROJECT_SOURCE_DIR}/cmake/span.ld)
+  set(scripts ${PROJECT_SOURCE_DIR}/cmake/span.ld)
+  if(ARG_SAME_SHAPE)
+    list(APPEND scripts ${PROJECT_SOURCE_DIR}/cmake/thread_locals.ld)
+  endif()
+  foreach(script IN LISTS scripts)
+    target_link_options(${name} PRIVATE -Wl,-T,${script})
+  endforeach()
   # A hook may have the name of something in the static libstdc++ (std::random_device's source of values), an archive
   # member that comes in for another function of its: the first definition is ours.
   target_link_options(${name} PRIVATE -Wl,-z,muldefs)
-  set_target_properties(${name} PROPERTIES LINK_DEPENDS "${ARG_EXPORTS};${PROJECT_SOURCE_DIR}/cmake/span.ld")
+  set_target_properties(${name} PROPERTIES LINK_DEPENDS "${ARG_EXPORTS};${scripts}")
   if(ARG_SONAME)
     set_target_properties(${name} PROPERTIES NO_SONAME ON)
     target_link_options(${name} PRIVATE -Wl,-soname,${ARG_SONAME})

@@ -4,6 +4,9 @@
 #include <cstdio>
 #include <cstring>
 
+#include "format/small_file.h"
+#include "preload/guard.h"
+
 namespace deja::preload {
 namespace {
 
@@ -13,13 +16,11 @@ constexpr int kMaxDepth = 64;
 int ParentOf(int pid) {
   char path[40];
   snprintf(path, sizeof path, "/proc/%d/stat", pid);
-  FILE* file = fopen(path, "re");
-  if (file == nullptr) return 0;
-  char text[1024] = {};
-  const size_t size = fread(text, 1, sizeof text - 1, file);
-  fclose(file);
-  // The fields are counted behind the last ')': the program's name may hold anything.
-  const char* at = size == 0 ? nullptr : strrchr(text, ')');
+  const Guard guard;
+  char text[1024];
+  // The fields are counted after the last ')': the program's name may hold anything.
+  const char* at =
+      format::ReadSmallFile(path, text, sizeof text) == 0 ? nullptr : strrchr(text, ')');
   char state = 0;
   int parent = 0;
   if (at == nullptr || sscanf(at + 1, " %c %d", &state, &parent) != 2) return 0;

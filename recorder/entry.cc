@@ -16,11 +16,6 @@
 namespace deja::preload {
 namespace {
 
-// The replay library has as much thread-local storage, so that threads' stacks begin at the same
-// place (tests/conformance/exports_test.py compares them).
-[[gnu::used]] constinit thread_local char t_room[32]
-    __attribute__((tls_model("initial-exec"))) = {};
-
 std::atomic<recorder::RecorderEngine*> g_engine{nullptr};
 
 // Registered from a constructor of a preloaded library, and without a handle of it, this runs after

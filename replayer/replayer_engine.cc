@@ -153,7 +153,9 @@ ReplayerEngine* ReplayerEngine::Create() {
 }
 
 void ReplayerEngine::OnLoaded() {
-  if (!session_->plan().HasCommunicators()) TakeWriterShare();
+  // A child's thread is made when it has something to write, if at all.
+  const bool is_rank = session_ != nullptr && live_pid_ == root_pid_;
+  if (is_rank && !session_->plan().HasCommunicators()) TakeWriterShare();
 }
 
 void ReplayerEngine::HideCreatedFiles() {

@@ -11,6 +11,8 @@
 
 #include <atomic>
 
+#include "common/errno_keeper.h"
+#include "format/small_file.h"
 #include "preload/hooks/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
@@ -40,19 +42,15 @@ constinit RealFn<int (*)(timer_t, int, const itimerspec*, itimerspec*)> real_tim
 
 // The clock of a timer descriptor, which the kernel tells; -1 if it does not.
 int ClockOfTimerFd(int fd) {
-  const int saved_errno = errno;
-  Guard guard;
+  const ErrnoKeeper keep;
+  const Guard guard;
   char path[40];
   snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+  char text[1024];
+  if (format::ReadSmallFile(path, text, sizeof text) == 0) return -1;
   int clock = -1;
-  if (FILE* file = fopen(path, "re"); file != nullptr) {
-    char line[128];
-    while (fgets(line, sizeof line, file) != nullptr)
-      if (sscanf(line, "clockid: %d", &clock) == 1) break;
-    fclose(file);
-  }
-  errno = saved_errno;
-  return clock;
+  const char* line = strstr(text, "clockid: ");
+  return line != nullptr && sscanf(line, "clockid: %d", &clock) == 1 ? clock : -1;
 }
 
 // The clocks of the process's timers. One that finds no place here keeps its deadlines as they are.
