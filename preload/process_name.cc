@@ -29,7 +29,7 @@ constinit RealFn<ssize_t (*)(void*, size_t, unsigned)> real_getrandom{"getrandom
 constexpr char kChildVariable[] = "DEJA_CHILD=";
 constexpr char kPreloadVariable[] = "LD_PRELOAD=";
 constexpr char kInherited[] = "DEJA_INHERITED=";
-constexpr size_t kMaxVariables = 32;
+constexpr size_t kMaxVariables = 64;  // the launcher fills up to 48 (cli/own_variables.h)
 constexpr int kMostInherited = 256;
 
 constinit ProcessName g_name;
