@@ -288,7 +288,8 @@ def main():
     kind = parser.add_mutually_exclusive_group(required=True)
     for name in ("quick", "push", "all", "nightly"):
         kind.add_argument(f"--{name}", dest="kind", action="store_const", const=name)
-    # Tests do not care where the sources were when an object was compiled: checkouts share the compiler's cache.
+    # Checkouts share the compiler's cache: where the sources were when an object was compiled matters to few tests
+    # (tests/e2e/apps/replay/CMakeLists.txt).
     os.environ.update(CCACHE_BASEDIR=str(ROOT), CCACHE_NOHASHDIR="1")
     shutil.rmtree(LOGS, ignore_errors=True)
     sys.exit(Run(steps_of(parser.parse_args().kind)).go())
