@@ -166,6 +166,7 @@ struct JsonWriter {
     json["opens"] = m.opens;
     if (m.written) json["written"] = true;
     if (m.program) json["program"] = true;
+    if (m.tries != 0) json["tries"] = m.tries;
     if (S_ISLNK(m.mode)) json["link"] = m.entries;
     if (!m.entries_hash.IsZero()) json["entries"] = HashText(m.entries_hash);
   }

@@ -252,6 +252,7 @@ struct Describer {
     if (S_ISLNK(m.mode)) return text + fmt::format(" -> {}", m.entries);
     text += fmt::format(" of {} bytes", m.size);
     if (m.written) text += ", opened for writing";
+    if (m.tries != 0) text += ", changed by another process";
     if (!m.entries_hash.IsZero()) text += " entries " + HashText(m.entries_hash);
     return text;
   }

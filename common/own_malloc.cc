@@ -7,24 +7,25 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 #include "common/own_heap.h"
 
 extern "C" {
 
-void* malloc(size_t bytes) {
+void* malloc(size_t bytes) noexcept {
   void* memory = deja::OwnAllocate(bytes);
   if (memory == nullptr) errno = ENOMEM;
   return memory;
 }
 
 // What is not of this heap is left alone: memory that is lost is better than a program that ends.
-void free(void* memory) {
+void free(void* memory) noexcept {
   if (memory != nullptr && deja::IsOwnMemory(memory)) deja::OwnFree(memory);
 }
 
-void* calloc(size_t count, size_t size) {
+void* calloc(size_t count, size_t size) noexcept {
   size_t bytes = 0;
   if (__builtin_mul_overflow(count, size, &bytes)) {
     errno = ENOMEM;
@@ -35,7 +36,7 @@ void* calloc(size_t count, size_t size) {
   return memory;
 }
 
-void* realloc(void* old, size_t bytes) {
+void* realloc(void* old, size_t bytes) noexcept {
   if (old == nullptr) return malloc(bytes);
   const size_t room = deja::OwnBytes(old);
   if (bytes <= room) return old;
@@ -46,7 +47,7 @@ void* realloc(void* old, size_t bytes) {
   return memory;
 }
 
-int posix_memalign(void** out, size_t alignment, size_t bytes) {
+int posix_memalign(void** out, size_t alignment, size_t bytes) noexcept {
   if (alignment % sizeof(void*) != 0 || (alignment & (alignment - 1)) != 0) return EINVAL;
   void* memory = deja::OwnAllocate(bytes, alignment);
   if (memory == nullptr) return ENOMEM;
@@ -54,17 +55,17 @@ int posix_memalign(void** out, size_t alignment, size_t bytes) {
   return 0;
 }
 
-void* aligned_alloc(size_t alignment, size_t bytes) {
+void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
   void* memory = deja::OwnAllocate(bytes, alignment);
   if (memory == nullptr) errno = ENOMEM;
   return memory;
 }
 
-void* memalign(size_t alignment, size_t bytes) {
+void* memalign(size_t alignment, size_t bytes) noexcept {
   return aligned_alloc(alignment, bytes);
 }
 
-size_t malloc_usable_size(void* memory) {
+size_t malloc_usable_size(void* memory) noexcept {
   return memory != nullptr ? deja::OwnBytes(memory) : 0;
 }
 

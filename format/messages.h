@@ -379,6 +379,9 @@ struct InputFile {
   bool written = false;  // opened for writing: what is recorded of it is how it was before
   uint32_t segment = 0;  // of entries_hash
   bool program = false;  // a module of Python, or a folder of packages: facts alone
+  // Another process changed it during the run, and its bytes are kept: how many times the process
+  // had tried to open the path, this time included; 0: no such file.
+  uint64_t tries = 0;
 };
 
 inline constexpr size_t kMaxFileRanges = 64;
@@ -694,6 +697,7 @@ DEJA_VISIT(InputFile) {
   v(1, m.file); v(2, m.path); v(3, m.mode); v(4, m.size); v(5, m.mtime_ns); v(6, m.device);
   v(7, m.inode); v(8, m.error); v(9, m.opens); v(10, m.entries); v(11, m.entries_hash);
   v(12, m.written); v(13, m.segment); v(14, m.program);
+  v(15, m.tries);
 }
 DEJA_VISIT(FileRead) {
   v(1, m.file); v(2, m.gaps); v(3, m.sizes); v(4, m.hashes); v(5, m.how); v(6, m.payload);

@@ -171,6 +171,11 @@ enum class FileUse : uint8_t {
   kResolve,
 };
 
+// The name is about to be opened, or what opens as little as that does.
+constexpr bool Opens(FileUse use) {
+  return use == FileUse::kRead || use == FileUse::kWrite || use == FileUse::kCreate;
+}
+
 class Engine {
  public:
   virtual ~Engine() = default;

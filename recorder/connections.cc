@@ -49,7 +49,7 @@ preload::FdObject* OpenedFifo(int dirfd, const char* path, int fd, int flags) {
   if (made == nullptr) return nullptr;
   made->BeFifo(*rec, name, flags, fd >= 0 ? 0 : ENXIO);
   if (fd >= 0) return made;
-  made->OnUnused();
+  made->OnUnused(-1);
   return nullptr;
 }
 

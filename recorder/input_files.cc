@@ -16,6 +16,7 @@
 #include "preload/digest.h"
 #include "preload/file_facts.h"
 #include "recorder/opened_input.h"
+#include "recorder/own_files.h"
 #include "recorder/recording.h"
 
 namespace deja::recorder {
@@ -23,44 +24,15 @@ namespace {
 
 // Of a file that is opened for writing, at most; beyond it nothing is recorded of it.
 constexpr uint64_t kMostWhole = 256 << 20;
+// What others have changed during the run is kept up to this size, and in all up to the second one.
+// More is an input like others.
+constexpr uint64_t kMostOfOthers = 64 << 20;
+constexpr uint64_t kMostOfAllOthers = uint64_t{1} << 30;
 // A change within one tick of the kernel's clock does not show in a file's time.
 constexpr int64_t kYoungNs = 100'000'000;
 
 int64_t Ns(const timespec& time) {
   return static_cast<int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
-}
-
-// Files that this process, or the one that it was forked from, has written. Numbers of files are
-// used again, so the time of birth counts.
-constexpr size_t kOwnSlots = 1 << 18;
-constinit std::atomic<std::atomic<uint64_t>*> g_own{nullptr};
-
-uint64_t OwnKey(const struct stat& info, int fd, const char* path) {
-  struct statx more {};
-  const int flags = path[0] == '\0' ? AT_EMPTY_PATH : 0;
-  if (statx(fd, path, flags, STATX_BTIME, &more) != 0) more.stx_btime = {};
-  const uint64_t words[] = {info.st_dev, info.st_ino, static_cast<uint64_t>(more.stx_btime.tv_sec),
-                            more.stx_btime.tv_nsec};
-  return XXH3_64bits(words, sizeof words) | 1;
-}
-
-// The slot of `key`, or the free one where it belongs; null if the table is full.
-std::atomic<uint64_t>* OwnSlot(std::atomic<uint64_t>* table, uint64_t key) {
-  for (size_t i = 0; i < kOwnSlots; ++i) {
-    std::atomic<uint64_t>& slot = table[(key + i) % kOwnSlots];
-    const uint64_t found = slot.load(std::memory_order_relaxed);
-    if (found == 0 || found == key) return &slot;
-  }
-  return nullptr;
-}
-
-// `path` relative to `fd`; empty: `fd` itself.
-bool IsOwnFile(const struct stat& info, int fd, const char* path = "") {
-  std::atomic<uint64_t>* table = g_own.load(std::memory_order_acquire);
-  if (table == nullptr) return false;
-  const uint64_t key = OwnKey(info, fd, path);
-  const std::atomic<uint64_t>* slot = OwnSlot(table, key);
-  return slot != nullptr && slot->load(std::memory_order_relaxed) == key;
 }
 
 bool IsWithin(std::string_view path, std::string_view folder) {
@@ -79,25 +51,6 @@ bool IsOwnExecutable(const struct stat& info) {
 bool IsSameState(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size &&
          a.st_mode == b.st_mode && Ns(a.st_mtim) == Ns(b.st_mtim);
-}
-
-void MarkOwnFile(const struct stat& info, int fd) {
-  std::atomic<uint64_t>* table = g_own.load(std::memory_order_acquire);
-  if (table == nullptr) {
-    auto* made = static_cast<std::atomic<uint64_t>*>(MapZeroed(kOwnSlots * sizeof(uint64_t)));
-    if (made == nullptr) return;
-    if (!g_own.compare_exchange_strong(table, made)) {
-      munmap(made, kOwnSlots * sizeof(uint64_t));
-    } else {
-      table = made;
-    }
-  }
-  const uint64_t key = OwnKey(info, fd, "");
-  for (;;) {
-    std::atomic<uint64_t>* slot = OwnSlot(table, key);
-    uint64_t free = 0;
-    if (slot == nullptr || slot->compare_exchange_strong(free, key) || free == key) return;
-  }
 }
 
 InputFiles::InputFiles(const Config& config)
@@ -122,7 +75,27 @@ std::string_view InputFiles::Keep(std::string_view path) {
   return kept;
 }
 
-void InputFiles::Looked(Recording& rec, int dirfd, const char* path, bool creates) {
+void InputFiles::Opening(Recording& rec, int dirfd, const char* path) {
+  if (config_.inputs == InputMode::kOff) return;
+  char buffer[PATH_MAX];
+  const std::string_view name = preload::AbsolutePath(dirfd, path, buffer);
+  if (name.empty() || !IsInput(name)) return;
+  {
+    Hold hold(lock_);
+    PathRecord* record = RecordOf(name, false);
+    if (record == nullptr) return;
+    ++record->tries;
+    if (!record->is_shared) return;
+  }
+  struct stat info {};
+  if (fstatat(dirfd, path, &info, 0) == 0 || errno != ENOENT) return;
+  FileNews what;
+  what.error = ENOENT;
+  what.others = true;
+  Know(rec, name, {}, false, what);
+}
+
+void InputFiles::Looked(Recording& rec, int dirfd, const char* path, preload::FileUse use) {
   if (!keeps_bytes()) return;
   char buffer[PATH_MAX];
   const std::string_view name = preload::AbsolutePath(dirfd, path, buffer);
@@ -134,10 +107,13 @@ void InputFiles::Looked(Recording& rec, int dirfd, const char* path, bool create
     what.error = errno;
     info = {};
     Hold hold(lock_);
+    const bool creates = use == preload::FileUse::kCreate || use == preload::FileUse::kMakeDir;
     PathRecord* record = creates ? RecordOf(name, false) : nullptr;
     if (record != nullptr && what.error == ENOENT) record->is_created = true;
-  } else if (S_ISREG(info.st_mode) && IsOwnFile(info, dirfd, path)) {
-    return;
+  } else if (S_ISREG(info.st_mode)) {
+    // What others have changed is recorded as a whole when it is open.
+    const OwnFile* own = OwnFile::Find(info, dirfd, path);
+    if (own != nullptr || (preload::Opens(use) && IsOfOthers(rec, info, own))) return;
   }
   Know(rec, name, info, false, what);
 }
@@ -197,7 +173,7 @@ void InputFiles::Resolved(Recording& rec, int dirfd, const char* path) {
   if (name.empty() || name.size() >= sizeof text) return;
   std::memcpy(text, name.data(), name.size());
   text[name.size()] = '\0';
-  Looked(rec, AT_FDCWD, text);
+  Looked(rec, AT_FDCWD, text, preload::FileUse::kLook);
 }
 
 void InputFiles::Folder(Recording& rec, std::string_view path, const struct stat& info,
@@ -246,6 +222,7 @@ KnownFile* InputFiles::Know(Recording& rec, std::string_view path, const struct 
   const uint64_t entries =
       what.entries.empty() ? 0 : XXH3_64bits(what.entries.data(), what.entries.size()) | 1;
   uint64_t opened = 0;
+  uint64_t tries = 0;
   {
     Hold hold(lock_);
     PathRecord* known = RecordOf(path, S_ISLNK(info.st_mode));
@@ -253,10 +230,13 @@ KnownFile* InputFiles::Know(Recording& rec, std::string_view path, const struct 
     PathRecord& record = *known;
     opened = record.opens;
     if (opens) ++record.opens;
+    record.is_shared = record.is_shared || what.others;
+    tries = record.tries;
     const KnownFile* last = record.last;
-    if (last != nullptr && last->error == what.error && IsSameState(last->info, info) &&
-        (entries == 0 || last->entries == entries) && !what.written)
-      return record.last;
+    const bool is_same = last != nullptr && last->error == what.error &&
+                         IsSameState(last->info, info) && last->others == what.others &&
+                         (entries == 0 || last->entries == entries);
+    if (is_same && (what.others ? !last->may_change : !what.written)) return record.last;
     const uint32_t index = files_.Add();
     if (index == files_.kMissing) return nullptr;
     file = &files_[index];
@@ -267,6 +247,7 @@ KnownFile* InputFiles::Know(Recording& rec, std::string_view path, const struct 
     file->info = info;
     file->error = what.error;
     file->entries = entries;
+    file->others = what.others;
     timespec now{};
     clock_gettime(CLOCK_REALTIME, &now);
     file->may_change = Ns(now) - Ns(info.st_mtim) < kYoungNs;
@@ -275,11 +256,11 @@ KnownFile* InputFiles::Know(Recording& rec, std::string_view path, const struct 
     if (keeps_bytes() && config_.window.Drops()) file->windowed = &rec;
     record.last = file;
   }
-  Announce(rec, *file, opened, what);
+  Announce(rec, *file, opened, what.others ? tries : 0, what);
   return file;
 }
 
-void InputFiles::Announce(Recording& rec, const KnownFile& file, uint64_t opens,
+void InputFiles::Announce(Recording& rec, const KnownFile& file, uint64_t opens, uint64_t tries,
                           const FileNews& what) {
   format::InputFile event;
   event.file = file.number;
@@ -295,6 +276,7 @@ void InputFiles::Announce(Recording& rec, const KnownFile& file, uint64_t opens,
   }
   event.opens = opens;
   event.written = what.written;
+  event.tries = tries;
   event.error = static_cast<uint32_t>(what.error);
   constexpr size_t kMostInline = 2 << 10;
   char facts[preload::kMaxFileFacts];
@@ -312,41 +294,61 @@ void InputFiles::Announce(Recording& rec, const KnownFile& file, uint64_t opens,
   rec.RelieveStaging();
 }
 
-OpenedInput* InputFiles::Opened(Recording& rec, int dirfd, const char* path, int fd, int flags) {
+OpenedInput* InputFiles::Begin(KnownFile* file) {
+  OpenedInput* input = file == nullptr ? nullptr : OpenedInputs::Take();
+  if (input != nullptr) input->Begin(*file);
+  return input;
+}
+
+// What another process has written since this one began, or since it wrote it itself, is nowhere
+// else when the run is replayed.
+bool InputFiles::IsOfOthers(const Recording& rec, const struct stat& info, const OwnFile* own) {
+  const auto size = static_cast<uint64_t>(info.st_size);
+  if (size == 0 || size > kMostOfOthers ||
+      kept_of_others_.load(std::memory_order_relaxed) > kMostOfAllOthers)
+    return false;
+  if (own != nullptr) return own->IsChangedByOthers(info);
+  // What a rank's child finds is mostly its parent's, which a replay makes again.
+  const auto start = static_cast<int64_t>(rec.facts.start_wall_ns());
+  const bool is_child = rec.is_child() && !rec.is_rank();
+  return !is_child && start != 0 && Ns(info.st_mtim) >= start;
+}
+
+preload::FdObject* InputFiles::Opened(Recording& rec, int dirfd, const char* path, int fd,
+                                      int flags) {
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
   const bool is_module = !writes && ProgramFiles::IsModule(path);
   const bool is_off = config_.inputs == InputMode::kOff && !is_module;
   if (is_off || (flags & O_PATH) != 0) return nullptr;
   struct stat info {};
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return nullptr;
-  if (!writes && IsOwnFile(info, fd)) return nullptr;
   char buffer[PATH_MAX];
   std::string_view name = preload::AbsolutePath(dirfd, path, buffer);
   if (keeps_bytes() && !name.empty() && IsOwnLink(name, dirfd, path))
     name = preload::PathOfDescriptor(fd, buffer);
-  if (is_module && !name.empty() && !Wants(name)) {
+  const OwnFile* own = OwnFile::Find(info, fd);
+  if (is_module && own == nullptr && !name.empty() && !Wants(name)) {
     if (!IsWithin(name, config_.python_dir)) program_files_.Opened(rec, *this, name, info);
     return nullptr;
   }
   if (name.empty() || !IsInput(name) || IsOwnExecutable(info)) return nullptr;
-  if (writes) {
-    const bool reads = (flags & O_ACCMODE) == O_RDWR || keeps_bytes();
-    if (reads && (flags & O_TRUNC) == 0 && info.st_size != 0 && !IsOwnFile(info, fd)) {
-      FileNews what;
-      what.written = true;
-      if (KnownFile* file = Know(rec, name, info, true, what)) RecordWhole(rec, *file, fd);
-    }
-    MarkOwnFile(info, fd);
-    return nullptr;
+  FileNews what;
+  what.written = writes;
+  const bool reads = (flags & O_ACCMODE) != O_WRONLY && (flags & O_TRUNC) == 0;
+  what.others = reads && IsOfOthers(rec, info, own);
+  if (!writes && own == nullptr && !what.others) return Begin(Know(rec, name, info, true));
+  const bool was_there = info.st_size != 0 && own == nullptr && (flags & O_TRUNC) == 0;
+  if (what.others || (was_there && (reads || keeps_bytes()))) {
+    KnownFile* file = Know(rec, name, info, true, what);
+    if (file != nullptr && !file->is_whole.exchange(true)) RecordWhole(rec, *file, fd);
   }
-  KnownFile* file = Know(rec, name, info, true);
-  OpenedInput* input = file == nullptr ? nullptr : OpenedInputs::Take();
-  if (input != nullptr) input->Begin(*file);
-  return input;
+  return writes ? OwnFile::Mark(info, fd) : nullptr;
 }
 
 void InputFiles::RecordWhole(Recording& rec, KnownFile& file, int fd) {
   const auto size = static_cast<uint64_t>(file.info.st_size);
+  const bool keep = keeps_bytes() || file.others;
+  if (file.others) kept_of_others_.fetch_add(size, std::memory_order_relaxed);
   RangeBatch batch;
   batch.Begin(file.number);
   constexpr uint64_t kPiece = ReadRuns::kMostDigest;
@@ -361,7 +363,7 @@ void InputFiles::RecordWhole(Recording& rec, KnownFile& file, int fd) {
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
     const std::span bytes(piece, static_cast<size_t>(n));
-    batch.Add(rec, {at, bytes.size(), preload::HashBytes(bytes), bytes}, keeps_bytes(), false);
+    batch.Add(rec, {at, bytes.size(), preload::HashBytes(bytes), bytes}, keep, false);
     at += bytes.size();
   }
   if (at < size) batch.AddLost(rec, at, size - at);

@@ -10,7 +10,8 @@
 // state, and a state counts the looks at the link before it as others count opens.
 //
 // A file that is opened for writing and was there before is recorded as a whole when it is opened,
-// since what is read afterwards may be the run's own.
+// since what is read afterwards may be the run's own. So is, with its bytes, a file that another
+// process has changed while the run goes on (own_files.h).
 //
 // One per Recording. Any thread, inside the guard; no lock is held across a real call; memory
 // straight from the kernel. A process that was forked records anew what it reads by descriptors
@@ -26,6 +27,8 @@
 
 #include "common/input_rule.h"
 #include "format/messages.h"
+#include "preload/engine.h"
+#include "preload/hooks/fd_table.h"
 #include "recorder/config.h"
 #include "recorder/mapped_memory.h"
 #include "recorder/program_files.h"
@@ -35,6 +38,7 @@
 namespace deja::recorder {
 
 class OpenedInput;
+class OwnFile;
 class Recording;
 
 // A file in one state, as this process knows it. Never freed.
@@ -47,8 +51,10 @@ struct KnownFile {
   Recording* windowed = nullptr;          // what is kept of it may be dropped; null: nothing is
   std::atomic<uint32_t> seen_segment{0};  // where what `seen` says is kept
   int error = 0;
-  uint64_t entries = 0;     // a hash of a folder's
-  bool may_change = false;  // so young that a change would not show in its times
+  uint64_t entries = 0;               // a hash of a folder's
+  bool may_change = false;            // so young that a change would not show in its times
+  bool others = false;                // another process changed it during the run
+  std::atomic<bool> is_whole{false};  // all that it held has been recorded
 
   // True if all of [begin, end) has been recorded and, where there is a window, kept in the segment
   // that is being filled: later ones need no older one.
@@ -67,6 +73,7 @@ struct FileNews {
   int error = 0;  // it is not there
   bool written = false;
   bool program = false;      // what program_files.h records
+  bool others = false;       // another process changed it during the run
   std::string_view entries;  // of a folder; of a symbolic link, what it says
 };
 
@@ -76,10 +83,12 @@ class InputFiles {
   explicit InputFiles(const Config& config);
 
   // As preload::Engine::OnOpened.
-  OpenedInput* Opened(Recording& rec, int dirfd, const char* path, int fd, int flags);
+  preload::FdObject* Opened(Recording& rec, int dirfd, const char* path, int fd, int flags);
+  // The program is about to open a name. What others had changed may be gone.
+  void Opening(Recording& rec, int dirfd, const char* path);
   // The program asks about a name, or is about to open it: where inputs are kept in full, what it
-  // is told is recorded. `creates`: what is not there now will be the run's own.
-  void Looked(Recording& rec, int dirfd, const char* path, bool creates = false);
+  // is told is recorded; what is not there and is created will be the run's own.
+  void Looked(Recording& rec, int dirfd, const char* path, preload::FileUse use);
   // The same of the name itself, if it is a symbolic link or nothing; false if it is a file.
   bool LookedAtLink(Recording& rec, int dirfd, const char* path);
   // The same of all links on the way, and of where they lead.
@@ -104,18 +113,23 @@ class InputFiles {
  private:
   struct PathRecord {
     uint64_t opens = 0;
+    uint64_t tries = 0;
     KnownFile* last = nullptr;
     bool is_created = false;
+    bool is_shared = false;  // others have changed the file during the run
   };
 
   [[nodiscard]] bool IsInput(std::string_view path) const;
+  bool IsOfOthers(const Recording& rec, const struct stat& info, const OwnFile* own);
+  static OpenedInput* Begin(KnownFile* file);
   // What is known of `path`; null if there is no more room. With the lock held.
   PathRecord* RecordOf(std::string_view path, bool is_link);
   // The run has made the symbolic link `name`, which it gave as `path`.
   bool IsOwnLink(std::string_view name, int dirfd, const char* path);
   void RecordWhole(Recording& rec, KnownFile& file, int fd);
   std::string_view Keep(std::string_view path);
-  static void Announce(Recording& rec, const KnownFile& file, uint64_t opens, const FileNews& what);
+  static void Announce(Recording& rec, const KnownFile& file, uint64_t opens, uint64_t tries,
+                       const FileNews& what);
 
   const Config& config_;
   const InputRule rule_;
@@ -124,6 +138,7 @@ class InputFiles {
   KeyMap paths_;
   StableArray<PathRecord, 1024, 2048> records_;
   StableArray<KnownFile, 256, 8192> files_;
+  std::atomic<uint64_t> kept_of_others_{0};  // bytes
   uint32_t next_record_ = 0;
   char* text_ = nullptr;
   size_t text_left_ = 0;
@@ -136,8 +151,6 @@ void BeforeForkOfInputs();
 void AfterForkOfInputsInChild();
 // Nothing shows that the file was changed between these two looks at it.
 bool IsSameState(const struct stat& a, const struct stat& b);
-// The file behind a descriptor is the run's own from now on.
-void MarkOwnFile(const struct stat& info, int fd);
 
 }  // namespace deja::recorder
 

@@ -218,7 +218,7 @@ void OpenedInput::AfterMap(void* memory, size_t size, int64_t offset) {
     NoteMapping(*file, memory, size, offset);
 }
 
-void OpenedInput::OnUnused() {
+void OpenedInput::OnUnused(int) {
   const preload::Guard guard;
   const ErrnoKeeper keep;
   in_use_.store(false, std::memory_order_release);

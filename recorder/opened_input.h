@@ -49,7 +49,7 @@ class OpenedInput final : public preload::FdObject {
     position_.store(position, std::memory_order_relaxed);
   }
   void AfterMap(void* memory, size_t size, int64_t offset) override;
-  void OnUnused() override;
+  void OnUnused(int fd) override;
 
   void Finish(Recording& rec);
   void FinishInSignal(Recording& rec);

@@ -24,6 +24,8 @@ class ProcessFacts {
   // here: from here on there is no copy of it that anything could write down.
   void Complete(const char* nccl_path, uint32_t nccl_version, const SecretRule& rule);
   void Fill(format::TraceHeader& header) const;
+  // By the system's clock; 0 before Begin.
+  [[nodiscard]] uint64_t start_wall_ns() const { return start_wall_ns_; }
 
  private:
   // A file of /proc as it was, in mapped memory.

@@ -149,7 +149,7 @@ RecordedConnection* NewConnection() {
   return ConnectionPool::Take();
 }
 
-void RecordedConnection::OnUnused() {
+void RecordedConnection::OnUnused(int) {
   OwnSockets::Forget(*this, local_);
   ConnectionPool::GiveBack(*this);
 }

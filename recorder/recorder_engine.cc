@@ -70,10 +70,14 @@ const char* RecorderEngine::MapPath(int dirfd, const char* path, preload::FileUs
                                     std::span<char> buffer) {
   Recording* rec = Active();
   if (rec == nullptr) return path;
+  if (preload::Opens(use)) {
+    const ErrnoKeeper keep;
+    rec->input_files.Opening(*rec, dirfd, path);
+  }
   if (use == preload::FileUse::kCreate || use == preload::FileUse::kMakeDir) {
     NoteCreation(*rec, dirfd, path);
     const ErrnoKeeper keep;
-    rec->input_files.Looked(*rec, dirfd, path, true);
+    rec->input_files.Looked(*rec, dirfd, path, use);
     return path;
   }
   const preload::FileUse asked = use;
@@ -86,7 +90,7 @@ const char* RecorderEngine::MapPath(int dirfd, const char* path, preload::FileUs
     if (asked == preload::FileUse::kResolve)
       files.Resolved(*rec, dirfd, path);
     else if (asked != preload::FileUse::kLookAtLink || !files.LookedAtLink(*rec, dirfd, path))
-      files.Looked(*rec, dirfd, path);
+      files.Looked(*rec, dirfd, path, asked);
   }
   return mapped;
 }

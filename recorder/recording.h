@@ -57,6 +57,8 @@ class Recording {
 
   // True once recording has failed: one line has said so, and calls are only forwarded.
   [[nodiscard]] bool off() const { return off_.load(std::memory_order_relaxed); }
+  // It may be a rank's child.
+  [[nodiscard]] bool is_child() const { return is_child_; }
   [[nodiscard]] bool is_rank() const { return is_rank_.load(std::memory_order_acquire); }
   // The log if there is one already.
   [[nodiscard]] format::RankLog* log() const { return log_.load(std::memory_order_acquire); }

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <vector>
 
+#include "common/errno_keeper.h"
 #include "common/hex_text.h"
 #include "preload/absolute_path.h"
 #include "preload/digest.h"
@@ -139,6 +140,7 @@ const RecordedFile* InputServer::Find(Session& session, std::string_view name) {
   const RecordedFile* found = nullptr;
   for (uint32_t index : *states) {
     const RecordedFile& file = session.plan().files()[index];
+    if (file.tries != 0) continue;  // Renew's
     if (found != nullptr && file.opens > opens) break;
     // That it went away without an open in between is the run's own doing, or nobody has noticed.
     if (found != nullptr && found->error == 0 && file.error != 0 && file.opens == found->opens)
@@ -153,6 +155,32 @@ bool InputServer::CountOpen(Session& session, std::string_view name) {
   std::lock_guard<std::mutex> lock(mutex_);
   ++opens_[std::string(name)];
   return true;
+}
+
+void InputServer::Renew(Session& session, Overlay& overlay, std::string_view name) {
+  const std::vector<uint32_t>* states = session.plan().FindFile(name);
+  if (states == nullptr) return;
+  const RecordedFile* file = nullptr;
+  bool is_shared = false;
+  bool was_there = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const uint64_t tries = ++tries_[std::string(name)];
+    for (uint32_t index : *states) {
+      const RecordedFile& state = session.plan().files()[index];
+      is_shared = is_shared || state.tries != 0;
+      was_there = was_there || (state.tries == 0 && state.error == 0);
+      if (state.tries != 0 && state.tries <= tries) file = &state;
+    }
+    if (file != nullptr && !renewed_.insert(file->number).second) return;
+  }
+  const ErrnoKeeper keep;
+  // What is there now may be what they left.
+  if (file == nullptr && is_shared && !was_there) overlay.HideCreated(std::string(name));
+  if (file == nullptr) return;
+  if (file->error != 0) return overlay.Remove(file->path);
+  const std::string made = Make(session, *file, true);
+  if (!made.empty()) overlay.Replace(file->path, made.c_str());
 }
 
 void InputServer::Check(Session& session, ThreadState& thread, std::string_view name, int dirfd,

@@ -10,6 +10,9 @@
 // (it is sparse: the rest costs nothing). What was not there is not there now. Folders are listed
 // as they were, with digests too.
 //
+// What another process changed while the run went on has its bytes in each recording: the overlay
+// gets them with the open that met them.
+//
 // Owner: the engine. Any thread, inside the guard.
 #ifndef DEJA_REPLAYER_INPUT_FILES_H_
 #define DEJA_REPLAYER_INPUT_FILES_H_
@@ -38,6 +41,10 @@ class InputServer {
   // With digests: the program is about to open `name`; `path` and `dirfd` are what it gave.
   void Check(Session& session, ThreadState& thread, std::string_view name, int dirfd,
              const char* path);
+
+  // The program is about to open `name`: if another process had changed it by then, the overlay has
+  // what the recorded run met.
+  void Renew(Session& session, Overlay& overlay, std::string_view name);
 
   // With bytes: where `name` is to be read or looked at; `path` if the recording does not know it;
   // null with errno set if it was not there.
@@ -78,7 +85,9 @@ class InputServer {
   std::mutex mutex_;
   std::map<std::string, uint64_t, std::less<>> opens_;
   std::map<std::string, uint64_t, std::less<>> looks_;  // at links
+  std::map<std::string, uint64_t, std::less<>> tries_;  // to open
   std::set<uint32_t> checked_;                          // numbers of files
+  std::set<uint32_t> renewed_;                          // the same
   std::map<uint32_t, bool> made_;  // numbers of files; true: with their content
 };
 

@@ -414,6 +414,35 @@ void Overlay::Seed(const std::string& path, const char* content) {
   Hide(logical, is_empty ? Why::kCreated : Why::kRemoved);
 }
 
+void Overlay::Replace(const std::string& path, const char* content) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  bool renamed = false;
+  const std::string logical = Logical(AT_FDCWD, path.c_str(), renamed);
+  if (logical.size() <= 1 || renamed || StartsWith(logical, scratch_)) return;
+  const std::string copy = Copy(logical);
+  struct stat info;
+  if (!Lstat(copy, info)) {
+    if (MakeFolders(ParentOf(copy)) && CopyUp(content, copy)) Hide(logical);
+    return;
+  }
+  if (!S_ISREG(info.st_mode)) return;
+  // In place: descriptors that the program has open lead to the same file, as they did.
+  const int in = open(content, O_RDONLY | O_CLOEXEC);
+  const int out = open(copy.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
+  if (in >= 0 && out >= 0) CopyBytes(in, out);
+  if (in >= 0) close(in);
+  if (out >= 0) close(out);
+}
+
+void Overlay::Remove(const std::string& path) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  bool renamed = false;
+  const std::string logical = Logical(AT_FDCWD, path.c_str(), renamed);
+  if (logical.size() <= 1 || renamed || StartsWith(logical, scratch_)) return;
+  unlink(Copy(logical).c_str());
+  if (!IsHidden(logical)) Hide(logical);
+}
+
 // Afterwards the copy alone is what the program sees under this name, so that the call may succeed
 // or fail on the copy as it would have on the real thing.
 bool Overlay::PrepareRemove(const Place& place) {

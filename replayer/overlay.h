@@ -35,7 +35,11 @@ class Overlay {
   // The program finds a copy of the file `content` at `path` from now on, unless it has written or
   // removed what is there; a null `content` is a folder, an empty one nothing at all.
   void Seed(const std::string& path, const char* content);
-  // The same with a FIFO.
+  // The same in place of what the program has written there itself.
+  void Replace(const std::string& path, const char* content);
+  // Nothing is at `path` any more.
+  void Remove(const std::string& path);
+  // The same as Seed with a FIFO.
   void SeedFifo(const std::string& path);
   // True if `place` is a file, or a folder, of the program's own.
   [[nodiscard]] bool IsOwn(std::string_view place) const;

@@ -114,6 +114,7 @@ const char* ReplayerEngine::MapInput(int dirfd, const char* path, preload::FileU
   using preload::FileUse;
   const bool has_bytes = InputServer::HasBytes(*session_);
   const bool looks_at_link = use == FileUse::kLookAtLink;
+  const bool opens = preload::Opens(use);
   const bool resolves = has_bytes && use == FileUse::kResolve;
   use = resolves ? FileUse::kLook : WithoutLinks(use);
   bool inside = false;
@@ -135,6 +136,7 @@ const char* ReplayerEngine::MapInput(int dirfd, const char* path, preload::FileU
     std::memcpy(buffer.data(), other, std::min(sizeof other, buffer.size()));
     return buffer.data();
   };
+  if (opens && !allow_writes_) input_files_.Renew(*session_, overlay_, name);
   if (use == FileUse::kRead || use == FileUse::kLook) {
     const std::string asked = path;
     const char* mapped = map();

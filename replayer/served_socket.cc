@@ -292,7 +292,7 @@ void ServedSocket::OnWrite(Transfer& transfer) {
   if (total < 0) errno = error;
 }
 
-void ServedSocket::OnUnused() {
+void ServedSocket::OnUnused(int) {
   Guard guard;
   const int saved_errno = errno;
   if (!layer_.abandoned()) {

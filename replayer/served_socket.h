@@ -26,7 +26,7 @@ class ServedSocket final : public preload::ConnectionObject {
 
   void OnRead(preload::Transfer& transfer) override;
   void OnWrite(preload::Transfer& transfer) override;
-  void OnUnused() override;
+  void OnUnused(int fd) override;
   int OnConnect(int fd, const sockaddr* address, socklen_t size) override;
   int OnBind(int fd, const sockaddr* address, socklen_t size) override;
   int OnListen(int fd, int backlog) override;

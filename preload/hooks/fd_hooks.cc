@@ -113,8 +113,10 @@ DEJA_EXPORT int fclose(FILE* stream) {
   if (stream != nullptr) {
     const int fd = fileno_unlocked(stream);
     FdObject* object = Tracked(fd);
-    // What is still in its buffer is sent while we know where it goes.
-    if (object != nullptr && object->kind() == FdObject::Kind::kConnection) fflush(stream);
+    // What is still in its buffer is written while we know where it goes.
+    const bool writes = object != nullptr && (object->kind() == FdObject::Kind::kConnection ||
+                                              object->kind() == FdObject::Kind::kOwnFile);
+    if (writes) fflush(stream);
     Forget(fd);
   }
   return real_fclose(stream);

@@ -14,7 +14,7 @@ void FdTable::Set(int fd, FdObject* object) {
   if (object != nullptr) object->descriptors_.fetch_add(1, std::memory_order_relaxed);
   FdObject* before = slot.exchange(object, std::memory_order_acq_rel);
   if (before != nullptr && before->descriptors_.fetch_sub(1, std::memory_order_acq_rel) == 1)
-    before->OnUnused();
+    before->OnUnused(fd);
 }
 
 void FdTable::Copy(int from, int to) {

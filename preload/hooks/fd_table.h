@@ -44,7 +44,7 @@ struct Transfer {
 class FdObject {
  public:
   // What kind of thing this is, for those who must know (stdio hooks).
-  enum class Kind : uint8_t { kEntropy, kFile, kConnection };
+  enum class Kind : uint8_t { kEntropy, kFile, kOwnFile, kConnection };
   constexpr explicit FdObject(Kind kind) : kind_(kind) {}
   [[nodiscard]] Kind kind() const { return kind_; }
 
@@ -62,9 +62,10 @@ class FdObject {
   virtual void AfterMap(void* memory, size_t size, int64_t offset) {
     (void)memory, (void)size, (void)offset;
   }
-  // No descriptor leads here any more. On the thread that closed the last one, which may be in a
-  // signal handler.
-  virtual void OnUnused() {}
+  // No descriptor leads here any more. On the thread that closes the last one, `fd`, which may be
+  // in a signal handler: before the real call, or afterwards where dup2 has put something else
+  // there.
+  virtual void OnUnused(int fd) { (void)fd; }
 
  protected:
   // Never deleted through this class.

@@ -212,6 +212,13 @@ class Builder {
     module.mtime_ns = 1'700'000'000'000'000'000;
     module.program = true;
     Add(1, module);
+    InputFile shared;
+    shared.file = 4;
+    shared.path = "/work/state.txt";
+    shared.mode = 0100644;
+    shared.size = 40;
+    shared.tries = 3;
+    Add(1, shared);
     TorchOperations();
     FileRead read;
     read.file = 1;

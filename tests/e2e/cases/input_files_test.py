@@ -407,6 +407,27 @@ class Full(InputFiles):
                 self.assertEqual(len(own), 6)
             shutil.rmtree(folder, ignore_errors=True)
 
+    def test_one_file_that_all_ranks_write(self):
+        state = self.dir / "state"
+        plain = self.checked(self.launch("input_state_file", [state], n=3))
+        for options in ([], self.FULL):
+            with self.subTest(options):
+                state.unlink(missing_ok=True)
+                run = self.checked(self.record("input_state_file", [state], n=3, options=[*options, "--force"]))
+
+                def without_numbers(text):
+                    return sorted(re.sub(r"draws \d+", "draws N", text).splitlines())
+                self.assertEqual(without_numbers(run.stdout), without_numbers(plain.stdout))
+                for left in ("gone", "something else"):
+                    state.unlink(missing_ok=True)
+                    if left != "gone":
+                        state.write_text(left)
+                    for rank in range(3):
+                        replayed = self.checked(self.replay(rank))
+                        own = [line for line in run.stdout.splitlines() if line.startswith(f"rank {rank}, ")]
+                        self.assertEqual([line for line in replayed.stdout.splitlines() if line.startswith(f"rank {rank}, ")], own)
+                        self.assertEqual(len(own), 6)
+
     def test_relative_names_in_another_folder(self):
         run = self.checked(self.record_single(harness.app("input_readers"), "data", "read", "walk", options=self.FULL))
         moved = self.dir / "elsewhere"

@@ -78,7 +78,7 @@ class InputFilesTest : public testing::Test {
 
   struct Opening {
     int fd;
-    OpenedInput* input;
+    preload::FdObject* input;
   };
   Opening Open(const std::string& path, int flags = O_RDONLY) {
     const int fd = open(path.c_str(), flags | O_CLOEXEC, 0600);
@@ -87,7 +87,7 @@ class InputFilesTest : public testing::Test {
   }
   static void Close(Opening opening) {
     close(opening.fd);
-    if (opening.input != nullptr) opening.input->OnUnused();
+    if (opening.input != nullptr) opening.input->OnUnused(-1);
   }
   static void Read(Opening opening, size_t piece) {
     std::vector<char> bytes(piece);
@@ -129,6 +129,7 @@ class InputFilesTest : public testing::Test {
       if (S_ISREG(file->mode)) text += " file " + std::to_string(file->size);
       if (file->error != 0) text += " error " + std::to_string(file->error);
       if (file->written) text += " written";
+      if (file->tries != 0) text += " by others at try " + std::to_string(file->tries);
       if (file->program) text += " program";
       if (file->program && S_ISDIR(file->mode)) text += " of " + WithCommas(file->entries);
       states.push_back(text + " " + std::to_string(file->opens));
@@ -160,6 +161,35 @@ TEST_F(InputFilesTest, WhatIsKnownIsNotRecordedAgain) {
   }
   EXPECT_THAT(Ranges(), ElementsAre(Pair(0, 3 * kPage)));
   EXPECT_THAT(States(), ElementsAre("a file 12288 0"));
+}
+
+TEST_F(InputFilesTest, WhatOthersChangeIsKeptWholeAtEachOpenThatFindsItSo) {
+  const std::string path = PathOf("state");
+  const auto open_again = [&](int flags) {
+    inputs().Opening(rec(), AT_FDCWD, path.c_str());
+    return Open(path, flags);
+  };
+  const auto write = [&](const Opening& opening, std::string_view text) {
+    ASSERT_NE(opening.input, nullptr);
+    ASSERT_EQ(::write(opening.fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    opening.input->OnUnused(opening.fd);
+    close(opening.fd);
+  };
+  write(open_again(O_RDWR | O_CREAT | O_APPEND), "own;");
+  Close(open_again(O_RDONLY));
+  EXPECT_THAT(States(), IsEmpty());
+  std::ofstream(path, std::ios::app) << "another's;";
+  content_ = "own;another's;";
+  Close(open_again(O_RDONLY));
+  EXPECT_THAT(States(), ElementsAre("state file 14 by others at try 3 0"));
+  EXPECT_THAT(Ranges(), ElementsAre(Pair(0, 14)));
+  write(open_again(O_RDWR | O_APPEND), "own;");
+  Close(open_again(O_RDONLY));
+  const size_t before = States().size();
+  std::filesystem::remove(path);
+  inputs().Opening(rec(), AT_FDCWD, path.c_str());
+  EXPECT_EQ(States().size(), before + 1);
+  EXPECT_THAT(States().back(), testing::StartsWith("state error 2 by others at try 6"));
 }
 
 class InputFilesOfEachMode : public InputFilesTest,
@@ -301,7 +331,7 @@ TEST_F(InputFilesTest, ALinkAndWhatItLeadsToAreTwo) {
   ASSERT_EQ(symlink("a", link.c_str()), 0);
   for (int i = 0; i < 2; ++i) {
     inputs().LookedAtLink(rec(), AT_FDCWD, link.c_str());
-    inputs().Looked(rec(), AT_FDCWD, link.c_str());
+    inputs().Looked(rec(), AT_FDCWD, link.c_str(), preload::FileUse::kLook);
   }
   EXPECT_THAT(States(), ElementsAre("link link a 0", "link file 10 0"));
 }
@@ -321,10 +351,10 @@ TEST_F(InputFilesTest, ALinkThatTheRunMakesIsNoInputButWhatItLeadsToIs) {
   Use(InputMode::kFull);
   Make("a", 10);
   const std::string link = PathOf("own");
-  inputs().Looked(rec(), AT_FDCWD, link.c_str(), true);
+  inputs().Looked(rec(), AT_FDCWD, link.c_str(), preload::FileUse::kCreate);
   ASSERT_EQ(symlink("a", link.c_str()), 0);
   EXPECT_TRUE(inputs().LookedAtLink(rec(), AT_FDCWD, link.c_str()));
-  inputs().Looked(rec(), AT_FDCWD, link.c_str());
+  inputs().Looked(rec(), AT_FDCWD, link.c_str(), preload::FileUse::kLook);
   EXPECT_THAT(States(), ElementsAre("own error " + std::to_string(ENOENT) + " 0", "a file 10 0"));
 }
 
@@ -332,7 +362,7 @@ TEST_F(InputFilesTest, DigestsRecordNoLooks) {
   Make("a", 10);
   ASSERT_EQ(symlink("a", PathOf("link").c_str()), 0);
   EXPECT_FALSE(inputs().LookedAtLink(rec(), AT_FDCWD, PathOf("link").c_str()));
-  inputs().Looked(rec(), AT_FDCWD, PathOf("a").c_str());
+  inputs().Looked(rec(), AT_FDCWD, PathOf("a").c_str(), preload::FileUse::kLook);
   inputs().Resolved(rec(), AT_FDCWD, PathOf("link").c_str());
   EXPECT_THAT(States(), IsEmpty());
 }
