@@ -125,6 +125,7 @@ SweptChildren SweepChildren(const std::string& directory, const std::vector<Proc
   struct Kept {
     std::string folder;
     format::Origin origin;
+    bool is_child = true;  // of a rank, and not what one was before its fork
   };
   std::vector<Kept> kept;
   std::set<size_t> parents;
@@ -137,23 +138,23 @@ SweptChildren SweepChildren(const std::string& directory, const std::vector<Proc
     std::string name;
     const int owner = format::OwnerOf(*origin, origins, name);
     const bool lives = WriterLives(origin->tail);
-    if (owner < 0) {
+    if (owner < 0 && !format::IsForkAncestor(*origin, origins)) {
       if (!lives) RemoveChild(folder, origin->tail);
       continue;
     }
-    parents.insert(static_cast<size_t>(owner));
+    if (owner >= 0) parents.insert(static_cast<size_t>(owner));
     if (lives) {
       ++swept.still_running;
       continue;
     }
-    kept.push_back({folder, std::move(*origin)});
+    kept.push_back({folder, std::move(*origin), owner >= 0});
   }
   for (size_t parent : parents) seen.ReadFrom((*ranks)[parent].path, origins[parent]);
   for (const Kept& child : kept) seen.ReadFrom(child.folder, child.origin);
   for (const Kept& child : kept) {
     auto report = format::RecoverRank(child.folder, seen.Of(child.origin, ends));
     if (!report) swept.errors.push_back(report.error().message);
-    swept.kept.push_back(child.folder);
+    (child.is_child ? swept.kept : swept.before_forks).push_back(child.folder);
     Count(child.folder, swept);
   }
   return swept;

@@ -455,7 +455,8 @@ void Summarise(const std::string& trace, const std::vector<SweptRank>& ranks,
     return;
   }
   uint64_t bytes = 0;
-  for (const std::string& child : children.kept) bytes += format::FolderBytes(child);
+  for (const std::vector<std::string>* folders : {&children.kept, &children.before_forks})
+    for (const std::string& folder : *folders) bytes += format::FolderBytes(folder);
   uint64_t lost = children.events_lost + children.payloads_lost;
   uint32_t world_size = 0;
   for (const SweptRank& rank : ranks) {

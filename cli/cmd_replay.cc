@@ -22,6 +22,7 @@
 #include "cli/output.h"
 #include "cli/process_checkpoint.h"
 #include "cli/rank_story.h"
+#include "cli/rank_target.h"
 #include "cli/replay_launch.h"
 #include "cli/replay_processes.h"
 #include "cli/replay_start.h"
@@ -224,18 +225,6 @@ Result<std::vector<uint32_t>> CountDevices(format::Trace& trace,
   return RecordedDevices(chosen, all);
 }
 
-// The library in a child of the rank finds the child's recording by this list.
-Status ListChildren(format::Trace& trace, uint32_t rank, const std::string& scratch) {
-  DEJA_ASSIGN_OR_RETURN(const auto children, trace.Children(rank, g_replay_options.attempt));
-  std::ofstream out(scratch + "/children");
-  std::error_code error;
-  for (const format::ChildFolder& child : children)
-    out << child.name << '\t' << fs::absolute(child.path, error).string() << '\n';
-  out.close();
-  if (!out) return FailErrno("writing " + scratch + "/children", errno);
-  return {};
-}
-
 // All peers' stories, for ranks that wait for somebody who never came.
 std::vector<PeerStory> ReadPeers(format::Trace& trace) {
   std::vector<PeerStory> peers;
@@ -245,18 +234,6 @@ std::vector<PeerStory> ReadPeers(format::Trace& trace) {
       peers.push_back({folder.rank, ReadRankStory(**reader)});
   }
   return peers;
-}
-
-Result<std::string> FolderOf(const format::Trace& trace, uint32_t rank) {
-  const format::RankFolder* found = nullptr;
-  for (const format::RankFolder& folder : trace.ranks())
-    if (folder.rank == rank && (g_replay_options.attempt < 0 ||
-                                folder.attempt == static_cast<uint32_t>(g_replay_options.attempt)))
-      found = &folder;
-  if (found == nullptr)
-    return Fail(ErrorCode::kNotFound, fmt::format("rank {} is not there", rank));
-  std::error_code error;
-  return fs::absolute(found->path, error).string();
 }
 
 // Said before, since it decides how far the replay can come.
@@ -526,12 +503,9 @@ int RunReplay(const Context& context) {
   for (uint32_t rank : *ranks) {
     auto reader = (*trace)->Rank(rank, g_replay_options.attempt);
     if (!reader) return FailWith(reader.error());
-    auto folder = FolderOf(**trace, rank);
-    if (!folder) return FailWith(folder.error());
     auto own = scratch.ForRank(rank);
     if (!own) return FailWith(own.error());
-    if (Status listed = ListChildren(**trace, rank, *own); !listed) return FailWith(listed.error());
-    auto target = PrepareReplay(**reader, *folder, *own, options);
+    auto target = PrepareRank(**trace, rank, g_replay_options.attempt, *own, options);
     if (!target) return FailWith(target.error());
     if (std::error_code error; fs::is_regular_file(g_replay_options.trace, error))
       target->environment.push_back("DEJA_REPLAY_NAME=" + g_replay_options.trace);

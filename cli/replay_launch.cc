@@ -239,6 +239,7 @@ Result<int> RunGdb(const ReplayTarget& target, const std::string& first,
   std::vector<std::string> argv = {"gdb", "-q"};
   if (!commands.empty()) argv.emplace_back("-batch");
   argv.insert(argv.end(), {"-x", script});
+  if (target.is_forked) argv.insert(argv.end(), {"-ex", "set follow-fork-mode child"});
   if (!first.empty()) argv.insert(argv.end(), {"-ex", first});
   for (const std::string& command : commands) argv.insert(argv.end(), {"-ex", command});
   argv.emplace_back("--args");

@@ -38,6 +38,7 @@ struct ReplayTarget {
   std::string working_directory;
   int umask = -1;  // as recorded; -1: as it is
   std::string scratch;
+  bool is_forked = false;          // the rank is a child of the process that is started
   std::vector<std::string> notes;  // for the user: what is not as recorded
 };
 

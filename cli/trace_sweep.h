@@ -37,7 +37,8 @@ std::vector<SweptRank> SweepTrace(const std::string& directory, const std::vecto
                                   bool everything);
 
 struct SweptChildren {
-  std::vector<std::string> kept;  // folders
+  std::vector<std::string> kept;          // folders
+  std::vector<std::string> before_forks;  // of what ranks were before they were forked
   uint64_t events_lost = 0;
   uint64_t payloads_lost = 0;
   uint64_t still_running = 0;

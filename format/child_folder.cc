@@ -67,6 +67,23 @@ int OwnerOf(const Origin& child, const std::vector<Origin>& ranks, std::string& 
   return owner;
 }
 
+std::optional<std::string> ForkedFrom(const std::string& path) {
+  const size_t number = path.rfind('/');
+  if (number == std::string::npos || number == 0 || path.find('+', number) != std::string::npos)
+    return std::nullopt;
+  const size_t thread = path.rfind('/', number - 1);
+  return path.substr(0, thread == std::string::npos ? 0 : thread);
+}
+
+bool IsForkAncestor(const Origin& process, const std::vector<Origin>& ranks) {
+  for (const Origin& rank : ranks) {
+    if (rank.root.empty() || rank.root != process.root) continue;
+    for (auto path = ForkedFrom(rank.path); path; path = ForkedFrom(*path))
+      if (*path == process.path) return true;
+  }
+  return false;
+}
+
 bool NameBefore(std::string_view a, std::string_view b) {
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   size_t i = 0;

@@ -11,6 +11,7 @@
 #define DEJA_FORMAT_CHILD_FOLDER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,13 @@ struct ChildFolder {
 
 // Whose child it is among `ranks`: position of the nearest ancestor; -1: of none.
 int OwnerOf(const Origin& child, const std::vector<Origin>& ranks, std::string& name);
+
+// The path of the process that has forked the one at `path`, in the image that it had then;
+// nothing: `path` began with an image of its own. "0/1+1/0/2": "0/1+1", "0/2": "".
+std::optional<std::string> ForkedFrom(const std::string& path);
+// True if `process` has forked one of `ranks`, or the process that has, with no image in between: a
+// replay of that rank begins there.
+bool IsForkAncestor(const Origin& process, const std::vector<Origin>& ranks);
 
 // Order of names as people count: 0/2 before 0/10.
 bool NameBefore(std::string_view a, std::string_view b);

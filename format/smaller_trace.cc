@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "format/bundle.h"
@@ -124,6 +126,8 @@ Status SmallerTrace::FindParts(const std::string& directory) {
     total_ += reader->totals().payload_bytes + reader->totals().partial_payload_bytes;
     parts_.push_back(std::move(part));
   };
+  std::set<std::string> before;
+  for (const RankFolder& folder : trace_.ranks()) before.insert(folder.path);
   for (const RankFolder& folder : trace_.ranks()) {
     const auto attempt = static_cast<int>(folder.attempt);
     DEJA_ASSIGN_OR_RETURN(const RankReader* const reader, trace_.Rank(folder.rank, attempt));
@@ -133,6 +137,13 @@ Status SmallerTrace::FindParts(const std::string& directory) {
       DEJA_ASSIGN_OR_RETURN(const RankReader* const of_child,
                             trace_.Child(folder.rank, child.name, attempt));
       add(folder.rank, child.name, child.path, of_child);
+    }
+    // One that is not there is missing in the smaller trace, too.
+    const auto life = trace_.LifeBefore(folder.rank, attempt);
+    for (size_t i = 0; life && i + 1 < life->size(); ++i) {
+      if (!before.insert((*life)[i].path).second) continue;
+      DEJA_ASSIGN_OR_RETURN(const RankReader* const reader_before, trace_.Process((*life)[i]));
+      add(folder.rank, "before its fork", (*life)[i].path, reader_before);
     }
   }
   return {};

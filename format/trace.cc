@@ -8,11 +8,13 @@
 #include <cerrno>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "format/bundle.h"
 #include "format/folder_names.h"
+#include "format/frame_format.h"
 #include "format/rank_folder.h"
 
 namespace deja::format {
@@ -54,6 +56,33 @@ class TraceImpl final : public Trace {
     return children;
   }
 
+  Result<std::vector<ChildFolder>> LifeBefore(uint32_t rank, int attempt) override {
+    std::vector<ChildFolder> life;
+    const RankFolder* folder = Find(rank, attempt);
+    const Result<Origin> own =
+        folder == nullptr ? Result<Origin>(Origin{}) : ReadOrigin(folder->path);
+    auto path = own ? ForkedFrom(own->path) : std::nullopt;
+    if (!path) return life;
+    life.push_back({"", *own, folder->path});
+    for (; path; path = ForkedFrom(*path)) {
+      const std::optional<ChildFolder> parent = FindProcess(own->root, *path);
+      if (!parent)
+        return Fail(ErrorCode::kNotFound,
+                    "rank " + std::to_string(rank) +
+                        " was forked by a process of which nothing is recorded in " + path_ +
+                        ": its life before the fork is missing. A launcher that takes more than 4 "
+                        "MB of inputs before it forks, or is recorded by an older Deja, leaves "
+                        "none; start the ranks by exec (torchrun, the start method spawn)");
+      life.insert(life.begin(), *parent);
+    }
+    for (ChildFolder& one : life) IsBelow(one.origin, life.front().origin, one.name);
+    return life;
+  }
+
+  Result<const RankReader*> Process(const ChildFolder& process) override {
+    return Open(process.path);
+  }
+
   Result<const RankReader*> Child(uint32_t rank, const std::string& name, int attempt) override {
     DEJA_ASSIGN_OR_RETURN(const std::vector<ChildFolder> children, Children(rank, attempt));
     constexpr size_t kMost = 10;
@@ -76,6 +105,25 @@ class TraceImpl final : public Trace {
       if (attempt < 0 || candidate.attempt == static_cast<uint32_t>(attempt)) folder = &candidate;
     }
     return folder;
+  }
+
+  // Each rank that it has forked may have kept what there was until then: the one that has most.
+  [[nodiscard]] std::optional<ChildFolder> FindProcess(const std::string& root,
+                                                       const std::string& path) const {
+    std::vector<std::string> folders = ListChildFolders(directory_);
+    for (const RankFolder& rank : ranks_) folders.push_back(rank.path);
+    std::optional<ChildFolder> found;
+    off_t most = -1;
+    for (const std::string& folder : folders) {
+      Result<Origin> origin = ReadOrigin(folder);
+      struct stat info {};
+      if (!origin || origin->root != root || origin->path != path ||
+          stat((folder + "/" + kEventsFile).c_str(), &info) != 0 || info.st_size <= most)
+        continue;
+      most = info.st_size;
+      found = ChildFolder{"", std::move(*origin), folder};
+    }
+    return found;
   }
 
   Result<const RankReader*> Open(const std::string& folder) {

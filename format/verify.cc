@@ -3,6 +3,7 @@
 #include <atomic>
 #include <iterator>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -303,6 +304,8 @@ void Add(VerifyReport& sum, VerifyReport&& one) {
 
 Result<VerifyReport> Verify(Trace& trace, const Progress& progress) {
   std::vector<Part> parts;
+  std::set<std::string> before;
+  for (const RankFolder& folder : trace.ranks()) before.insert(folder.path);
   for (const RankFolder& folder : trace.ranks()) {
     const auto attempt = static_cast<int>(folder.attempt);
     parts.push_back({folder.rank, "", folder.path, trace.Rank(folder.rank, attempt)});
@@ -310,6 +313,11 @@ Result<VerifyReport> Verify(Trace& trace, const Progress& progress) {
     for (const ChildFolder& child : children)
       parts.push_back(
           {folder.rank, child.name, child.path, trace.Child(folder.rank, child.name, attempt)});
+    const auto life = trace.LifeBefore(folder.rank, attempt);
+    for (size_t i = 0; life && i + 1 < life->size(); ++i)
+      if (before.insert((*life)[i].path).second)
+        parts.push_back(
+            {folder.rank, "before its fork", (*life)[i].path, trace.Process((*life)[i])});
   }
   uint64_t total = 0;
   for (const Part& part : parts)

@@ -255,6 +255,9 @@ class Engine {
   virtual int MapPid(int pid) { return pid; }
   // The calling thread has made process `pid`, its `number`-th. The pid that the program is told.
   virtual int OnChildMade([[maybe_unused]] uint32_t number, int pid) { return pid; }
+  // The calling thread is about to fork its `number`-th process. Not 0: it does not, and is told
+  // that this process was made.
+  virtual int SkippedChild([[maybe_unused]] uint32_t number) { return 0; }
   // What the process that the calling thread makes next is told to be; 0: what it is. Changes
   // nothing; also called in a vfork child.
   virtual int RecordedChildPid([[maybe_unused]] uint32_t number) { return 0; }

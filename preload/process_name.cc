@@ -239,6 +239,12 @@ void SetRecordedPids(int pid, int parent) {
   g_name.recorded_parent = parent;
 }
 
+std::string_view WriteChildPath(uint32_t number, std::span<char, kMaxProcessPath> out) {
+  std::memcpy(out.data(), g_name.path, kMaxProcessPath);
+  if (!g_name.is_known || !Join(out.data(), Self().name, number)) return {};
+  return out.data();
+}
+
 void EnterForkChild(uint32_t number, int recorded_pid) {
   ThreadRecord& self = Self();
   g_name.is_known = g_name.is_known && Join(g_name.path, self.name, number);

@@ -41,6 +41,9 @@ const ProcessName& OwnProcessName();
 // True if the name is the calling process's own: false in a vfork child and in one that was made
 // by a bare clone. One system call.
 bool HasProcessName();
+// The path of the `number`-th process that the calling thread makes, as it is before any exec;
+// empty: it has none.
+std::string_view WriteChildPath(uint32_t number, std::span<char, kMaxProcessPath> out);
 // For a replay: the pids that this process is told.
 void SetRecordedPids(int pid, int parent);
 

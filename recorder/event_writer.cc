@@ -29,6 +29,7 @@ static_assert(sizeof(Chunk) == Chunk::kBytes);
 struct EventWriter::StagedThread {
   StagedThread* next = nullptr;
   preload::ThreadRecord* record = nullptr;
+  uint32_t index = 0;  // of the thread
   bool ended = false;
   Chunk* first = nullptr;
   Chunk* last = nullptr;
@@ -162,6 +163,7 @@ EventWriter::StagedThread* EventWriter::Staged(preload::ThreadRecord& self) {
   if (memory == nullptr) return nullptr;
   staged = new (memory) StagedThread;
   staged->record = &self;
+  staged->index = self.index;
   staged->next = staged_;
   staged_ = staged;
   state->staged = staged;
@@ -199,6 +201,39 @@ void EventWriter::Stage(preload::ThreadRecord& self, std::span<const std::byte> 
   Append(self, encoded);  // another thread went live in between
 }
 
+void EventWriter::MoveTo(format::EventSink& sink, StagedThread& staged) {
+  for (Chunk* chunk = staged.first; chunk != nullptr;) {
+    for (size_t at = 0; at < chunk->used;) {
+      uint32_t length;
+      std::memcpy(&length, chunk->bytes + at, sizeof length);
+      sink.Append(std::span(chunk->bytes + at + sizeof length, length));
+      at += sizeof length + length;
+    }
+    Chunk* next = chunk->next;
+    munmap(chunk, sizeof(Chunk));
+    chunk = next;
+  }
+  staged.first = staged.last = nullptr;
+  std::byte buffer[format::kMaxClockRunBytes];
+  const std::span<const std::byte> run = TakeRun(staged.clocks, buffer);
+  if (!run.empty()) sink.Append(run);
+}
+
+void EventWriter::InheritStaged() {
+  staging_lock_.Reset();
+  relief_ = nullptr;
+}
+
+// The records of the threads are this process's by now.
+void EventWriter::HandOver(format::RankLog& log) {
+  for (StagedThread* staged = staged_; staged != nullptr; staged = staged->next) {
+    format::EventSink* sink = log.ClaimSink(staged->index);
+    MoveTo(*sink, *staged);
+    log.ReleaseSink(sink);
+  }
+  staged_ = nullptr;
+}
+
 void EventWriter::GoLive(format::RankLog& log) {
   Hold hold(staging_lock_);
   StagedThread* staged = staged_;
@@ -207,20 +242,7 @@ void EventWriter::GoLive(format::RankLog& log) {
     preload::ThreadRecord& record = *staged->record;
     // Its thread cannot be using the sink: until log_ is set it stages, behind the lock held here.
     record.sink = log.ClaimSink(record.index);
-    for (Chunk* chunk = staged->first; chunk != nullptr;) {
-      for (size_t at = 0; at < chunk->used;) {
-        uint32_t length;
-        std::memcpy(&length, chunk->bytes + at, sizeof length);
-        record.sink->Append(std::span(chunk->bytes + at + sizeof length, length));
-        at += sizeof length + length;
-      }
-      Chunk* next = chunk->next;
-      munmap(chunk, sizeof(Chunk));
-      chunk = next;
-    }
-    std::byte buffer[format::kMaxClockRunBytes];
-    const std::span<const std::byte> run = TakeRun(staged->clocks, buffer);
-    if (!run.empty()) record.sink->Append(run);
+    MoveTo(*record.sink, *staged);
     if (staged->ended) {
       log.ReleaseSink(record.sink);
       record.sink = nullptr;

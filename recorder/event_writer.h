@@ -90,6 +90,12 @@ class EventWriter final : public preload::StackSink {
   // True if a fact about the machine was staged, which a replay could not know otherwise.
   [[nodiscard]] bool has_identity() const { return has_identity_.load(std::memory_order_relaxed); }
 
+  // In a forked child, of what its parent had staged, whose other threads are not here any more.
+  // The first makes it possible to write to it, as the thread that has forked; the second gives all
+  // of it to `log`.
+  void InheritStaged();
+  void HandOver(format::RankLog& log);
+
   // Ends the calling thread's stream: a ThreadEnd event, after which the thread is not recorded.
   void EndThread();
   // In the child after fork, for the only thread that is left: it starts a stream of its own.
@@ -183,6 +189,7 @@ class EventWriter final : public preload::StackSink {
   StagedThread* Staged(preload::ThreadRecord& self);
   void StageBytes(StagedThread& staged, std::span<const std::byte> encoded);
   void StageClockRun(StagedThread& staged);
+  static void MoveTo(format::EventSink& sink, StagedThread& staged);
 
   // False if the thread is not recorded (any more).
   bool Prepare(preload::ThreadRecord& self);

@@ -61,6 +61,7 @@ Recording* RecorderEngine::Active() {
     return nullptr;
   }
   auto* rec = new (memory) Recording(config_, make_log_);
+  rec->SetForkedFrom(forked_from_);
   recording_.store(rec, std::memory_order_relaxed);
   state_.store(kReady, std::memory_order_release);
   return rec;
@@ -133,6 +134,8 @@ void RecorderEngine::OnForkChild() {
   ErrnoKeeper keep;
   Recording* parents = recording_.exchange(nullptr);
   bool can_record = g_forked_by_libc.exchange(false);
+  forked_from_ = can_record ? parents : nullptr;
+  if (forked_from_ != nullptr) forked_from_->BeForked();
   EventWriter::ForgetThread(preload::Self());
   preload::ResetStacksInChild();
   preload::ForgetDeviceInChild();

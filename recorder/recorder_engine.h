@@ -131,6 +131,7 @@ class RecorderEngine final : public preload::Engine {
   enum State : int { kNew, kBeingMade, kReady, kOff };
   std::atomic<int> state_{kNew};
   std::atomic<Recording*> recording_{nullptr};
+  Recording* forked_from_ = nullptr;  // of the process that has forked this one
 };
 
 // The name in an ncclConfig_t (null allowed); empty if it has none.

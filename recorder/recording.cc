@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <string>
 
+#include "format/child_folder.h"
 #include "preload/api/c10d_table.h"
 #include "preload/api/curand_table.h"
 #include "preload/api/libc_table.h"
@@ -148,6 +150,41 @@ void Recording::BecomeRank(int rank, int nranks) {
   is_rank_.store(true, std::memory_order_release);
   // A crash names modules by number, and its handler cannot look for new ones.
   preload::ReportModules(writer);
+  if (preload::HasProcessName()) KeepLifeBefore(preload::OwnProcessName().path);
+}
+
+void Recording::BeForked() {
+  if (off() || writer.live() || !preload::HasProcessName()) return;
+  writer.InheritStaged();
+  const std::string_view path = preload::OwnProcessName().path;
+  const size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return;
+  const auto number = static_cast<uint32_t>(std::strtoul(path.data() + slash + 1, nullptr, 10));
+  writer.Write(format::Child{number, static_cast<uint32_t>(syscall(SYS_getpid)), false, 0, 0});
+}
+
+void Recording::KeepLifeBefore(std::string_view path) {
+  const auto parents = format::ForkedFrom(std::string(path));
+  if (forked_from_ == nullptr || !parents) return;
+  // What is live already has a folder, or will have one.
+  if (!forked_from_->writer.live() && !forked_from_->off()) forked_from_->KeepStaged(*parents);
+  forked_from_->KeepLifeBefore(*parents);
+}
+
+void Recording::KeepStaged(std::string_view path) {
+  format::RankLogOptions options = LogOptions(config, true);
+  options.origin = {std::string(preload::OwnProcessName().root_view()), std::string(path)};
+  Result<std::unique_ptr<format::RankLog>> made = make_log_(options);
+  if (!made)
+    return SayOnce("what this rank was before its fork is not recorded: " + made.error().message);
+  format::RankLog* log = made->release();  // never destroyed
+  facts.Complete("", 0, SecretRule(config.keep_env, config.mask));
+  format::TraceHeader header;
+  FillHeader(header);
+  header.origin.path = path;
+  if (!log->BecomeChild(header)) return;
+  writer.HandOver(*log);
+  log->Finish();
 }
 
 format::Placed Recording::KeepPayload(const Hash128& hash, std::span<const std::byte> bytes,

@@ -46,6 +46,11 @@ class Recording {
   // Gives a process that may be a rank's child a folder of its own. Nothing happens when it has
   // one, or is no child.
   void BecomeChild();
+  // In a forked child, of its parent's recording, as the fork has left it; on the thread that has
+  // forked, before that has an event of its own.
+  void BeForked();
+  // Of the child's own, before anything else.
+  void SetForkedFrom(Recording* parents) { forked_from_ = parents; }
   // Going live before there is a communicator, if too much has been staged.
   void RelieveStaging() {
     if (!writer.live() && writer.staged_bytes() > EventWriter::kMaxStagedBytes) GoLive();
@@ -89,7 +94,14 @@ class Recording {
  private:
   void FillHeader(format::TraceHeader& header);
 
+  // Once this process is a rank: what its parent (and so on) had staged until the fork gets a
+  // folder of its own, with which a replay of the rank begins. `path`: of this process, or of the
+  // one that this recording is of.
+  void KeepLifeBefore(std::string_view path);
+  void KeepStaged(std::string_view path);
+
   const LogFactory make_log_;
+  Recording* forked_from_ = nullptr;
   const pid_t pid_;
   SpinLock lock_;  // of the two steps below; held while they are made, so that others wait for them
   std::atomic<format::RankLog*> log_{nullptr};

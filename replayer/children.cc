@@ -1,10 +1,11 @@
 #include "replayer/children.h"
-#include "preload/program_heap.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "preload/program_heap.h"
 
 namespace deja::replayer {
 
@@ -40,10 +41,19 @@ std::string FindChildFolder(const std::string& scratch, std::string_view name) {
   return found;
 }
 
+bool IsOtherRank(const std::string& scratch, std::string_view name) {
+  bool is = false;
+  ForEachChild(scratch, [&](std::string_view child, std::string_view folder) {
+    is = child == name && folder.empty();
+    return !is;
+  });
+  return is;
+}
+
 std::vector<std::string> ChildFolders(const std::string& scratch) {
   std::vector<std::string> folders;
   ForEachChild(scratch, [&](std::string_view, std::string_view folder) {
-    folders.emplace_back(folder);
+    if (!folder.empty()) folders.emplace_back(folder);
     return true;
   });
   return folders;

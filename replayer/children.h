@@ -16,6 +16,8 @@ namespace deja::replayer {
 // Folder of the recording of the rank's child `name` ("0/1+1"); empty if there is none. `deja
 // replay` has listed them in the scratch folder.
 std::string FindChildFolder(const std::string& scratch, std::string_view name);
+// True if the process is, or belongs to, another rank.
+bool IsOtherRank(const std::string& scratch, std::string_view name);
 // Of all of them.
 std::vector<std::string> ChildFolders(const std::string& scratch);
 

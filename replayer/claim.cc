@@ -17,11 +17,6 @@ std::string ClaimPath(const std::string& scratch) {
   return scratch + "/claim";
 }
 
-// The kernel's answer: getpid may be hooked, and is served in a replay.
-int OwnPid() {
-  return static_cast<int>(syscall(SYS_getpid));
-}
-
 // Process that holds the claim; 0: none.
 int Holder(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -33,6 +28,10 @@ int Holder(const std::string& path) {
 }
 
 }  // namespace
+
+int OwnPid() {
+  return static_cast<int>(syscall(SYS_getpid));
+}
 
 bool ClaimRank(const std::string& scratch) {
   const std::string path = ClaimPath(scratch);

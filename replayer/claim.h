@@ -10,6 +10,9 @@
 
 namespace deja::replayer {
 
+// The kernel's answer: getpid may be hooked, and is served in a replay.
+int OwnPid();
+
 // True if the calling process is the rank.
 bool ClaimRank(const std::string& scratch);
 // The process that has claimed the scratch folder; 0: none.

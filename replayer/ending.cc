@@ -25,6 +25,7 @@ constexpr uint64_t kStallNs = 5'000'000'000;     // nothing moves, and something
 constexpr uint64_t kCatchUpNs = 1'000'000'000;   // or so long while a thread that ends it waits
 
 std::atomic<bool> g_watching{false};
+std::atomic<bool> g_ends_with_child{false};
 std::atomic<bool> g_exit_reported{false};
 std::atomic<uint32_t> g_parked{0};
 std::atomic<uint32_t> g_show_end{0};  // 1: a parked thread shall stop in gdb; a futex word
@@ -136,6 +137,7 @@ class Watcher {
     const uint64_t patience = kStallNs + (by_itself ? RecordedWaitNs() : 0);
     for (;;) {
       WaitOn(never_, 0, kTickNs);
+      if (g_ends_with_child.load()) continue;
       motion_.Sample();
       const bool needed = session_.IsNeeded() && motion_.QuietNs() < kStallNs;
       if (needed || motion_.waits_for_others()) {
@@ -146,7 +148,7 @@ class Watcher {
       if (session_.AllConsumed() || (session_.remaining() == 0 && motion_.QuietNs() >= kStallNs)) {
         if (complete_since == 0) complete_since = motion_.wall();
       }
-      if (!by_itself && complete_since != 0) {
+      if (!by_itself && complete_since != 0 && !session_.options().is_before_fork) {
         // A program that still has something to receive may take its time.
         const bool quiet = motion_.QuietNs() >= kQuietNs && session_.transfers_left() == 0;
         const bool enough = motion_.wall() - complete_since >= kPatienceNs;
@@ -170,10 +172,12 @@ class Watcher {
   }
 
   [[noreturn]] void Stalled(bool by_itself) {
-    if (!by_itself && session_.remaining() == 0)
-      End(session_, "reached", "the end of the recording");
     std::string text;
-    if (session_.remaining() != 0) {
+    if (session_.options().is_before_fork) {
+      text = "the process that forked the rank stands still before it does";
+    } else if (!by_itself && session_.remaining() == 0) {
+      End(session_, "reached", "the end of the recording");
+    } else if (session_.remaining() != 0) {
       text = "the program stands still, and " + std::to_string(session_.remaining()) +
              " recorded calls have not been made";
     } else {
@@ -222,7 +226,12 @@ void Park(Session& session, ThreadState& thread, std::string_view api, uint32_t 
   Session::EndProcess(0);
 }
 
+void EndWithChild() {
+  g_ends_with_child.store(true);
+}
+
 void ForgetEnding() {
+  g_ends_with_child.store(false);
   g_watching.store(false);
   g_exit_reported.store(false);
   g_parked.store(0);

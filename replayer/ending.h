@@ -25,6 +25,9 @@ namespace deja::replayer {
 // In a fork child, before its session: nothing has happened yet.
 void ForgetEnding();
 
+// From now on the process only waits for the child that is the rank, and ends as that does.
+void EndWithChild();
+
 // The last recorded event has been made.
 void OnAllEventsMade(Session& session);
 

@@ -40,6 +40,7 @@
 #include "replayer/mpi_serve.h"
 #include "replayer/ordered.h"
 #include "replayer/program_output.h"
+#include "replayer/replay_variables.h"
 #include "replayer/turns.h"
 #include "replayer/writer_share.h"
 
@@ -53,46 +54,6 @@ using preload::LibcApi;
 namespace {
 
 constexpr uint64_t kSystemError = 2;
-
-int OwnPid() {
-  return static_cast<int>(syscall(SYS_getpid));
-}
-
-// Of a status of waitpid.
-std::string EndText(int status) {
-  return WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
-                             : "exit " + std::to_string(WEXITSTATUS(status));
-}
-
-const char* Environment(const char* name) {
-  const char* value = getenv(name);
-  return value != nullptr && *value != '\0' ? value : nullptr;
-}
-
-std::string FolderAround(const std::string& path) {
-  return path.substr(0, path.rfind('/'));
-}
-
-std::string Text(const char* variable) {
-  const char* value = Environment(variable);
-  return value == nullptr ? std::string() : std::string(value);
-}
-
-// 0: it is not set.
-uint64_t NumberIn(const char* variable) {
-  const char* text = Environment(variable);
-  return text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
-}
-
-void SetModes(SessionOptions& options) {
-  char here[PATH_MAX];
-  if (getcwd(here, sizeof here) != nullptr) options.working_directory = here;
-  const char* mode = Environment("DEJA_ON_DIVERGENCE");
-  options.stop_on_divergence = mode == nullptr || std::strcmp(mode, "warn") != 0;
-  const char* clock = Environment("DEJA_CLOCK");
-  if (clock != nullptr && std::strcmp(clock, "live") == 0) options.clocks = ClockMode::kLive;
-  if (clock != nullptr && std::strcmp(clock, "day") == 0) options.clocks = ClockMode::kDay;
-}
 
 }  // namespace
 
@@ -125,18 +86,10 @@ ReplayerEngine* ReplayerEngine::Create() {
   options.folder = folder;
   options.scratch = scratch;
   SetModes(options);
-  options.checkpoint = NumberIn("DEJA_FROM_CHECKPOINT");
-  options.is_late = options.checkpoint != 0;
-  options.until_step = NumberIn("DEJA_UNTIL_STEP");
-  options.until_comm = static_cast<uint32_t>(NumberIn("DEJA_UNTIL_COMM"));
-  options.until_seq = NumberIn("DEJA_UNTIL_SEQ");
-  options.hold = Environment("DEJA_HOLD") != nullptr;
-  options.fold = Text("DEJA_FOLD");
-  if (out != nullptr) {
-    options.out = out;
-    options.job_id = Text("DEJA_JOB_ID");
-    options.recording = Text("DEJA_RECORDING");
-  }
+  engine->forked_ = Text("DEJA_FORKED");
+  // What a forked rank was before is not the rank.
+  options.is_before_fork = !engine->forked_.empty();
+  if (!options.is_before_fork) SetGoals(options);
   const Status shares = Turns::Open(Environment("DEJA_TURNS"));
   if (!shares) Say("sharing devices with other ranks: " + shares.error().message);
   const LandlockState fence = Restrict(scratch, allowed);
@@ -181,31 +134,6 @@ void ReplayerEngine::HideCreatedFiles() {
   }
 }
 
-void ReplayerEngine::OpenChild(const char* scratch) {
-  const preload::ProcessName& name = preload::OwnProcessName();
-  if (!preload::HasProcessName() || !name.IsChild()) return;
-  SessionOptions options;
-  options.folder = FindChildFolder(scratch, name.path);
-  if (options.folder.empty()) return;
-  options.scratch = scratch;
-  options.child = name.path;
-  options.is_late = NumberIn("DEJA_FROM_CHECKPOINT") != 0;
-  if (const std::string bundle = Text("DEJA_REPLAY_NAME"); !bundle.empty())
-    format::CallFolder(FolderAround(options.folder), bundle);
-  if (const char* rank = Environment("DEJA_REPLAY"))
-    if (const auto origin = format::ReadOrigin(rank))
-      options.rank_pid = static_cast<int>(origin->pid);
-  SetModes(options);
-  report_.SetChild(name.path);
-  session_ = Session::Open(options);
-  if (session_ == nullptr) Session::EndProcess(1);
-  JsonLine line("start");
-  line.Add("pid", OwnPid());
-  report_.Write(line);
-  if (InputServer::HasBytes(*session_)) input_files_.FillInherited(*session_);
-  Begin();
-}
-
 void ReplayerEngine::Begin() {
   const ReplayPlan& plan = session_->plan();
   const auto parent = static_cast<int>(plan.parent_pid);
@@ -217,8 +145,8 @@ void ReplayerEngine::Begin() {
     return static_cast<ReplayerEngine*>(engine)->MayConnect(-1, address, size);
   };
   const SessionOptions& options = session_->options();
-  const char* rank = options.child.empty() ? options.folder.c_str() : Environment("DEJA_REPLAY");
-  const Fifos fifos(plan, rank != nullptr ? rank : options.folder, options.scratch);
+  const std::string rank = options.child.empty() ? "" : RankFolder(options.scratch.c_str());
+  const Fifos fifos(plan, rank.empty() ? options.folder : rank, options.scratch);
   for (const auto& [path, use] : fifos.paths())
     if (!use.made && !allow_writes_) overlay_.SeedFifo(path);
   connections_ = new ServedConnections(*session_, may_connect, this, fifos);  // never destroyed
@@ -236,16 +164,14 @@ void ReplayerEngine::Begin() {
       this);
   session_->images().SetListeners(
       preload::StaySameProcess,
-      [](void* engine) { static_cast<ReplayerEngine*>(engine)->BecomeThisProcess(); }, this);
+      [](void* engine) {
+        auto* self = static_cast<ReplayerEngine*>(engine);
+        self->BecomeThisProcess(self->session_->options().scratch);
+      },
+      this);
   if (session_->remaining() == 0) OnAllEventsMade(*session_);
   deja_replay_stop(&deja_replay_state, kDejaStopReady);
   if (deja_replay_state.mute != 0) MuteOutput();
-}
-
-void ReplayerEngine::BecomeThisProcess() {
-  live_pid_ = OwnPid();
-  root_pid_ = OwnPid();
-  HoldClaim(session_->options().scratch);
 }
 
 void ReplayerEngine::OnNcclCall(Call& call) {
@@ -410,92 +336,6 @@ void ReplayerEngine::OnExit(int code, preload::ExitHow how) {
   if (session_ == nullptr || OwnPid() != live_pid_) return;
   ReportExit(*session_, code, how);
   if (how == preload::ExitHow::kExec) GiveUpRank(session_->options().scratch);
-}
-
-void ReplayerEngine::OnForkChild() {
-  // The child is another process than the recorded one; what it writes still goes to the overlay.
-  Session* parents = session_;
-  session_ = nullptr;
-  if (connections_ != nullptr) connections_->Abandon();
-  connections_ = nullptr;
-  groups_ = nullptr;
-  live_told_.store(false);
-  ServedFile::SetSession(nullptr);
-  live_pid_ = OwnPid();
-  preload::Self().engine_state = nullptr;
-  preload::Self().group_depth = 0;
-  ForwardStacks(nullptr);
-  if (parents == nullptr) return;  // its child neither
-  if (LiveTrace* live = parents->live_trace()) live->AbandonInChild();
-  inherited_ = &parents->plan();
-  if (!preload::HasProcessName()) return;  // made behind our back: it may do next to nothing
-  // Threads that are not here may have held their locks.
-  new (&overlay_) Overlay();
-  new (&input_files_) InputServer();
-  new (&folders_) ServedFolders();
-  overlay_.Open(parents->options().scratch);
-  ForgetEnding();
-  ForgetPosition();
-  OpenChild(parents->options().scratch.c_str());
-}
-
-int ReplayerEngine::OnChildMade(uint32_t number, int pid) {
-  const int recorded = RecordedChildPid(number);
-  if (recorded == 0) return pid;
-  pids_.Add(recorded, pid);
-  return recorded;
-}
-
-int ReplayerEngine::RecordedChildPid(uint32_t number) {
-  if (session_ == nullptr) return 0;
-  const ThreadState& thread = session_->Thread();
-  if (thread.recorded == kNone) return 0;
-  const auto& made = session_->plan().threads()[thread.recorded].made;
-  const auto it = made.find(number);
-  return it == made.end() ? 0 : static_cast<int>(it->second);
-}
-
-// Which of several ended first is as it was recorded.
-void ReplayerEngine::BeforeWait(preload::WaitCall& call) {
-  if (session_ == nullptr) return;
-  session_->CountActivity();
-  if (call.pid != -1 && call.pid != 0) {
-    call.pid = MapPid(call.pid);
-    return;
-  }
-  ThreadState& thread = session_->Thread();
-  if (thread.recorded == kNone) return;
-  const auto& ends = session_->plan().threads()[thread.recorded].ends;
-  while (thread.next_end < ends.size() && pids_.IsGone(static_cast<int>(ends[thread.next_end])))
-    ++thread.next_end;
-  if (thread.next_end == ends.size()) return;
-  const int live = pids_.Live(static_cast<int>(ends[thread.next_end]));
-  if (live != 0) call.pid = live;
-}
-
-void ReplayerEngine::AfterWait(preload::WaitCall& call) {
-  const int live = call.result;
-  const int recorded = pids_.Recorded(live);
-  if (recorded == 0) return;
-  call.result = recorded;
-  if (!WIFEXITED(call.status) && !WIFSIGNALED(call.status)) return;
-  if ((call.options & WNOWAIT) == 0) pids_.SetGone(live);
-  if (session_ == nullptr) return;
-  session_->CountActivity();
-  const auto status = session_->plan().StatusOf(static_cast<uint32_t>(recorded));
-  if (!status) return;
-  // A signal may have come from anywhere; other ends are the child's own.
-  const bool from_outside =
-      WIFSIGNALED(*status) && (WTERMSIG(*status) == SIGKILL || WTERMSIG(*status) == SIGTERM);
-  const bool same = (*status & 0xff7f) == (call.status & 0xff7f);
-  if (!same && !from_outside) {
-    JsonLine line("child-end");
-    line.Add("pid", recorded);
-    line.Add("live", EndText(call.status));
-    line.Add("recorded", EndText(*status));
-    report_.Write(line);
-  }
-  call.status = *status;
 }
 
 void ReplayerEngine::Refuse(const char* what, const char* target, const char* option) {

@@ -76,7 +76,11 @@ class ReplayerEngine final : public preload::Engine {
  private:
   void Begin();
   // In an image of the process that goes on (images.h).
-  void BecomeThisProcess();
+  void BecomeThisProcess(const std::string& scratch);
+  [[nodiscard]] bool LeadsToRank(std::string_view name) const;
+  // Of the rank that this process is, or belongs to.
+  [[nodiscard]] std::string RankFolder(const char* scratch) const;
+  int SkippedChild(uint32_t number) override;
   // Restores the checkpoint. Without the guard.
   void StartLate();
   // Makes the session of a child, if the trace has its recording.
@@ -114,6 +118,7 @@ class ReplayerEngine final : public preload::Engine {
   bool allow_writes_ = false;
   bool allow_network_ = false;
   std::atomic<int> live_pid_{0};
+  std::string forked_;  // name of the rank, if it is a forked child of the process that began
 };
 
 }  // namespace deja::replayer

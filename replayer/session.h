@@ -87,11 +87,13 @@ struct SessionOptions {
   ClockMode clocks = ClockMode::kServed;
   std::string working_directory;  // of the process when the replay began
   std::string child;              // name of the process below the rank; empty: the rank itself
-  int rank_pid = 0;               // of a child: recorded pid of its rank
-  uint64_t checkpoint = 0;        // number of the one to start from; 0: from the start
-  bool is_late = false;           // the rank starts from one, also if this is one of its children
-  uint64_t until_step = 0;        // + 1: the replay ends where it begins; 0: none
-  uint32_t until_comm = 0;        // + 1: it ends before the operation until_seq on it; 0: none
+  bool is_before_fork =
+      false;                // of a process that has forked the rank, or who did: no end of its own
+  int rank_pid = 0;         // of a child: recorded pid of its rank
+  uint64_t checkpoint = 0;  // number of the one to start from; 0: from the start
+  bool is_late = false;     // the rank starts from one, also if this is one of its children
+  uint64_t until_step = 0;  // + 1: the replay ends where it begins; 0: none
+  uint32_t until_comm = 0;  // + 1: it ends before the operation until_seq on it; 0: none
   uint64_t until_seq = 0;
   bool hold = false;  // there it does not end, but waits for a file (kGoOn), and goes on
   std::string fold;  // folder where the replayed ranks meet to compute (fold.h); empty: they do not

@@ -59,6 +59,17 @@ pid_t End(pid_t pid) {
   return pid;
 }
 
+// The pid of a process that is not made, as the program is told; 0: it is.
+pid_t Skip() {
+  Engine* engine = EngineForChildren();
+  if (engine == nullptr) return 0;
+  ThreadRecord& self = Self();
+  const Guard guard;
+  const pid_t told = engine->SkippedChild(self.processes + 1);
+  if (told != 0) ++self.processes;
+  return told;
+}
+
 void EnterChild() {
   ThreadRecord& self = Self();
   if (self.making != 0)
@@ -110,6 +121,7 @@ int SpawnShell(pid_t* pid, const posix_spawn_file_actions_t* actions,
 using namespace deja::preload;  // NOLINT: the hooks below are this file's only names
 
 DEJA_EXPORT pid_t fork() noexcept {
+  if (const pid_t told = Skip(); told != 0) return told;
   const pid_t pid = real_fork();
   return pid == 0 ? 0 : End(pid);
 }

@@ -66,9 +66,9 @@ class TorchDistributed(TorchTest):
         shutil.rmtree(rows)
         self.assertRanksReplay(run, 2)
 
-    def assertSpawnedRanksReplay(self, rendezvous):
+    def assertSpawnedRanksReplay(self, rendezvous, *method):
         run = self.checked(self.deja("record", "--out", self.trace_path(), "--", PYTHON, APPS / "spawned.py",
-                                     rendezvous, timeout=300))
+                                     rendezvous, *method, timeout=300))
         self.assertEqual(self.rank_folders(), ["rank-00000", "rank-00001"])
         self.assertRanksReplay(run, 2)
 
@@ -76,10 +76,15 @@ class TorchDistributed(TorchTest):
         self.assertSpawnedRanksReplay(f"file://{self.dir}/rendezvous")
 
     def test_ranks_that_the_program_spawns_meet_by_tcp(self):
+        self.assertSpawnedRanksReplay(self.free_address())
+
+    def test_ranks_that_the_program_forks(self):
+        self.assertSpawnedRanksReplay(self.free_address(), "fork")
+
+    def free_address(self):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.assertSpawnedRanksReplay(f"tcp://127.0.0.1:{port}")
+            return f"tcp://127.0.0.1:{free.getsockname()[1]}"
 
     @unittest.skipUnless(VERSION and VERSION >= (2, 0), "groups with several backends are newer than this torch")
     def test_a_backend_that_cannot_be_made(self):

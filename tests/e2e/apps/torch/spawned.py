@@ -1,5 +1,9 @@
-"""Ranks that the program starts itself, with what they are to do: torch.multiprocessing.spawn."""
+"""Ranks that the program starts itself, with what they are to do: torch.multiprocessing's spawn, or its fork.
+
+    spawned.py RENDEZVOUS [spawn | fork]
+"""
 import os
+import random
 import sys
 
 import torch
@@ -16,4 +20,5 @@ def run(rank, world, rendezvous, factor):
 
 
 if __name__ == "__main__":
-    multiprocessing.spawn(run, args=(2, sys.argv[1], 3.0), nprocs=2)
+    method = sys.argv[2] if len(sys.argv) > 2 else "spawn"
+    multiprocessing.start_processes(run, args=(2, sys.argv[1], random.random()), nprocs=2, start_method=method)

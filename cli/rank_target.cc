@@ -1,0 +1,75 @@
+#include "cli/rank_target.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <vector>
+
+#include "format/child_folder.h"
+
+namespace deja::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The library in a child of the rank finds the child's recording by this list. `life`: as
+// Trace::LifeBefore; names are below its first process then, and a process without a folder is
+// another rank.
+Status ListChildren(format::Trace& trace, uint32_t rank, int attempt,
+                    const std::vector<format::ChildFolder>& life, const std::string& scratch) {
+  DEJA_ASSIGN_OR_RETURN(const auto children, trace.Children(rank, attempt));
+  std::ofstream out(scratch + "/children");
+  std::error_code error;
+  const std::string before = life.empty() ? "" : life.back().name + "/";
+  for (size_t i = 1; i < life.size(); ++i)
+    out << life[i].name << '\t' << fs::absolute(life[i].path, error).string() << '\n';
+  for (const format::ChildFolder& child : children)
+    out << before << child.name << '\t' << fs::absolute(child.path, error).string() << '\n';
+  for (const format::RankFolder& other : trace.ranks()) {
+    std::string name;
+    const auto origin = format::ReadOrigin(other.path);
+    if (!life.empty() && other.rank != rank && origin &&
+        format::IsBelow(*origin, life.front().origin, name))
+      out << name << "\t\n";
+  }
+  out.close();
+  if (!out) return FailErrno("writing " + scratch + "/children", errno);
+  return {};
+}
+
+Result<std::string> FolderOf(const format::Trace& trace, uint32_t rank, int attempt) {
+  const format::RankFolder* found = nullptr;
+  for (const format::RankFolder& folder : trace.ranks())
+    if (folder.rank == rank && (attempt < 0 || folder.attempt == static_cast<uint32_t>(attempt)))
+      found = &folder;
+  if (found == nullptr)
+    return Fail(ErrorCode::kNotFound, fmt::format("rank {} is not there", rank));
+  std::error_code error;
+  return fs::absolute(found->path, error).string();
+}
+
+}  // namespace
+
+Result<ReplayTarget> PrepareRank(format::Trace& trace, uint32_t rank, int attempt,
+                                 const std::string& scratch, const ReplayOptions& options) {
+  DEJA_ASSIGN_OR_RETURN(const std::string folder, FolderOf(trace, rank, attempt));
+  DEJA_ASSIGN_OR_RETURN(const auto life, trace.LifeBefore(rank, attempt));
+  DEJA_RETURN_IF_ERROR(ListChildren(trace, rank, attempt, life, scratch));
+  if (life.empty()) {
+    DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(rank, attempt));
+    return PrepareReplay(*reader, folder, scratch, options);
+  }
+  std::error_code error;
+  const std::string first = fs::absolute(life.front().path, error).string();
+  DEJA_ASSIGN_OR_RETURN(const format::RankReader* before, trace.Process(life.front()));
+  DEJA_ASSIGN_OR_RETURN(ReplayTarget target, PrepareReplay(*before, first, scratch, options));
+  target.rank = rank;
+  target.is_forked = true;
+  target.environment.push_back("DEJA_FORKED=" + life.back().name);
+  return target;
+}
+
+}  // namespace deja::cli

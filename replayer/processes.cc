@@ -1,0 +1,201 @@
+// The part of ReplayerEngine for the processes of a rank: those it makes, and those that led to it.
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <new>
+#include <string>
+
+#include "format/child_folder.h"
+#include "format/folder_names.h"
+#include "preload/process_name.h"
+#include "preload/threads.h"
+#include "replayer/claim.h"
+#include "replayer/ending.h"
+#include "replayer/live_stack.h"
+#include "replayer/live_trace.h"
+#include "replayer/replay_variables.h"
+#include "replayer/replayer_engine.h"
+
+namespace deja::replayer {
+namespace {
+
+// The process ends as its child does.
+[[noreturn]] void EndAs(pid_t child) {
+  int status = 0;
+  while (syscall(SYS_wait4, child, &status, 0, nullptr) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(status)) {
+    struct sigaction by_default {};
+    by_default.sa_handler = SIG_DFL;
+    syscall(SYS_rt_sigaction, WTERMSIG(status), &by_default, nullptr, sizeof(uint64_t));
+    syscall(SYS_kill, OwnPid(), WTERMSIG(status));
+  }
+  for (;;) syscall(SYS_exit_group, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+// Of a status of waitpid.
+std::string EndText(int status) {
+  return WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
+                             : "exit " + std::to_string(WEXITSTATUS(status));
+}
+
+}  // namespace
+
+void ReplayerEngine::OpenChild(const char* scratch) {
+  const preload::ProcessName& name = preload::OwnProcessName();
+  if (!preload::HasProcessName() || !name.IsChild()) return;
+  SessionOptions options;
+  options.folder = FindChildFolder(scratch, name.path);
+  if (options.folder.empty()) return;
+  options.scratch = scratch;
+  const bool is_rank = forked_ == name.path;
+  options.is_before_fork = LeadsToRank(name.path) && !is_rank;
+  if (is_rank)
+    SetGoals(options);
+  else
+    options.child = name.path;
+  options.is_late = NumberIn("DEJA_FROM_CHECKPOINT") != 0 && !options.is_before_fork;
+  if (const std::string bundle = Text("DEJA_REPLAY_NAME"); !bundle.empty())
+    format::CallFolder(FolderAround(options.folder), bundle);
+  if (const std::string rank = RankFolder(scratch); !rank.empty())
+    if (const auto origin = format::ReadOrigin(rank))
+      options.rank_pid = static_cast<int>(origin->pid);
+  SetModes(options);
+  if (is_rank) BecomeThisProcess(scratch);
+  // As listings name it: below the rank.
+  const std::string_view child = options.child;
+  const bool is_below = !forked_.empty() && child.starts_with(forked_ + "/");
+  report_.SetChild(is_below ? child.substr(forked_.size() + 1) : child);
+  session_ = Session::Open(options);
+  if (session_ == nullptr) Session::EndProcess(1);
+  if (!options.is_before_fork) {
+    JsonLine line("start");
+    line.Add("pid", OwnPid());
+    report_.Write(line);
+  }
+  if (InputServer::HasBytes(*session_)) input_files_.FillInherited(*session_);
+  Begin();
+}
+
+std::string ReplayerEngine::RankFolder(const char* scratch) const {
+  return forked_.empty() ? Text("DEJA_REPLAY") : FindChildFolder(scratch, forked_);
+}
+
+void ReplayerEngine::BecomeThisProcess(const std::string& scratch) {
+  live_pid_ = OwnPid();
+  root_pid_ = OwnPid();
+  HoldClaim(scratch);
+}
+
+void ReplayerEngine::OnForkChild() {
+  // The child is another process than the recorded one; what it writes still goes to the overlay.
+  Session* parents = session_;
+  session_ = nullptr;
+  if (connections_ != nullptr) connections_->Abandon();
+  connections_ = nullptr;
+  groups_ = nullptr;
+  live_told_.store(false);
+  ServedFile::SetSession(nullptr);
+  live_pid_ = OwnPid();
+  preload::Self().engine_state = nullptr;
+  preload::Self().group_depth = 0;
+  ForwardStacks(nullptr);
+  if (parents == nullptr) return;  // its child neither
+  if (LiveTrace* live = parents->live_trace()) live->AbandonInChild();
+  inherited_ = &parents->plan();
+  if (!preload::HasProcessName()) return;  // made behind our back: it may do next to nothing
+  // Threads that are not here may have held their locks.
+  new (&overlay_) Overlay();
+  new (&input_files_) InputServer();
+  new (&folders_) ServedFolders();
+  overlay_.Open(parents->options().scratch);
+  ForgetEnding();
+  ForgetPosition();
+  OpenChild(parents->options().scratch.c_str());
+}
+
+// True of a forked rank, and of a process that forks it, or who does.
+bool ReplayerEngine::LeadsToRank(std::string_view name) const {
+  return !name.empty() && std::string_view(forked_).starts_with(name) &&
+         (forked_.size() == name.size() || forked_[name.size()] == '/');
+}
+
+// Of a forked rank's parent: other ranks are not made.
+int ReplayerEngine::SkippedChild(uint32_t number) {
+  char name[preload::kMaxProcessPath];
+  if (forked_.empty() || session_ == nullptr ||
+      !IsOtherRank(overlay_.scratch(), preload::WriteChildPath(number, name)))
+    return 0;
+  const int recorded = RecordedChildPid(number);
+  constexpr int kNobody = 1 << 22;  // more than any pid
+  return recorded != 0 ? recorded : kNobody;
+}
+
+int ReplayerEngine::OnChildMade(uint32_t number, int pid) {
+  char name[preload::kMaxProcessPath];
+  if (LeadsToRank(preload::WriteChildPath(number, name))) {
+    EndWithChild();
+    EndAs(pid);
+  }
+  const int recorded = RecordedChildPid(number);
+  if (recorded == 0) return pid;
+  pids_.Add(recorded, pid);
+  return recorded;
+}
+
+int ReplayerEngine::RecordedChildPid(uint32_t number) {
+  if (session_ == nullptr) return 0;
+  const ThreadState& thread = session_->Thread();
+  if (thread.recorded == kNone) return 0;
+  const auto& made = session_->plan().threads()[thread.recorded].made;
+  const auto it = made.find(number);
+  return it == made.end() ? 0 : static_cast<int>(it->second);
+}
+
+// Which of several ended first is as it was recorded.
+void ReplayerEngine::BeforeWait(preload::WaitCall& call) {
+  if (session_ == nullptr) return;
+  session_->CountActivity();
+  if (call.pid != -1 && call.pid != 0) {
+    call.pid = MapPid(call.pid);
+    return;
+  }
+  ThreadState& thread = session_->Thread();
+  if (thread.recorded == kNone) return;
+  const auto& ends = session_->plan().threads()[thread.recorded].ends;
+  while (thread.next_end < ends.size() && pids_.IsGone(static_cast<int>(ends[thread.next_end])))
+    ++thread.next_end;
+  if (thread.next_end == ends.size()) return;
+  const int live = pids_.Live(static_cast<int>(ends[thread.next_end]));
+  if (live != 0) call.pid = live;
+}
+
+void ReplayerEngine::AfterWait(preload::WaitCall& call) {
+  const int live = call.result;
+  const int recorded = pids_.Recorded(live);
+  if (recorded == 0) return;
+  call.result = recorded;
+  if (!WIFEXITED(call.status) && !WIFSIGNALED(call.status)) return;
+  if ((call.options & WNOWAIT) == 0) pids_.SetGone(live);
+  if (session_ == nullptr) return;
+  session_->CountActivity();
+  const auto status = session_->plan().StatusOf(static_cast<uint32_t>(recorded));
+  if (!status) return;
+  // A signal may have come from anywhere; other ends are the child's own.
+  const bool from_outside =
+      WIFSIGNALED(*status) && (WTERMSIG(*status) == SIGKILL || WTERMSIG(*status) == SIGTERM);
+  const bool same = (*status & 0xff7f) == (call.status & 0xff7f);
+  if (!same && !from_outside) {
+    JsonLine line("child-end");
+    line.Add("pid", recorded);
+    line.Add("live", EndText(call.status));
+    line.Add("recorded", EndText(*status));
+    report_.Write(line);
+  }
+  call.status = *status;
+}
+
+}  // namespace deja::replayer

@@ -1,0 +1,30 @@
+// What the command line has said to the library, in DEJA_* variables (common/env_vars.def).
+//
+// Any thread; they do not change.
+#ifndef DEJA_REPLAYER_REPLAY_VARIABLES_H_
+#define DEJA_REPLAYER_REPLAY_VARIABLES_H_
+
+#include <cstdint>
+#include <string>
+
+#include "replayer/session.h"
+
+namespace deja::replayer {
+
+// Null: it is not set, or empty.
+const char* Environment(const char* name);
+std::string Text(const char* variable);
+// 0: it is not set.
+uint64_t NumberIn(const char* variable);
+
+// Of the rank itself: where it starts and ends, and what it leaves.
+void SetGoals(SessionOptions& options);
+// Of all its processes.
+void SetModes(SessionOptions& options);
+
+// The folder that holds `path`.
+std::string FolderAround(const std::string& path);
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_REPLAY_VARIABLES_H_
