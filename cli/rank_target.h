@@ -1,5 +1,5 @@
-// How a replay of one rank is started: by itself, or, where the rank is a forked child, as the process
-// that it was before.
+// How a replay of one rank is started: by itself, or, where the rank is a forked child, as the
+// process that it was before.
 #ifndef DEJA_CLI_RANK_TARGET_H_
 #define DEJA_CLI_RANK_TARGET_H_
 

@@ -33,7 +33,8 @@ namespace {
     syscall(SYS_rt_sigaction, WTERMSIG(status), &by_default, nullptr, sizeof(uint64_t));
     syscall(SYS_kill, OwnPid(), WTERMSIG(status));
   }
-  for (;;) syscall(SYS_exit_group, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  for (;;)
+    syscall(SYS_exit_group, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
 // Of a status of waitpid.

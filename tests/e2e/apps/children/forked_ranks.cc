@@ -1,7 +1,8 @@
 // A launcher that is no rank itself: it draws a seed, forks the ranks of a job one after the other,
 // and waits for them. What a rank computes depends on what its parent drew before the fork.
 //
-//   forked_ranks [--ranks=2] [--steps=3] [--again]    --again: each rank is forked by a forked child
+//   forked_ranks [--ranks=2] [--steps=3] [--again]    --again: each rank is forked by a forked
+//   child
 #include <sys/wait.h>
 #include <unistd.h>
 
