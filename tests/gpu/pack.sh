@@ -36,7 +36,7 @@ for library in $libraries; do
 done
 
 mkdir -p "$out/tests/e2e/apps"
-cp "$root/tests/e2e/harness.py" "$root/tests/e2e/device_jobs.py" "$root/tests/e2e/digits.py" "$out/tests/e2e/"
+cp "$root"/tests/e2e/{harness,stuck,device_jobs,digits}.py "$out/tests/e2e/"
 cp -r "$root/tests/e2e/apps/torch" "$out/tests/e2e/apps/"
 cp -r "$root/tests/gpu" "$out/tests/"
 find "$out" -name __pycache__ -exec rm -rf {} +
