@@ -99,14 +99,6 @@ class KillChildrenTest : public KillTest<Progress> {
         "", freed);
   }
 
-  template <typename Body>
-  static pid_t Fork(const Body& body) {
-    const pid_t pid = fork();
-    EXPECT_GE(pid, 0);
-    if (pid == 0) body();
-    return pid;
-  }
-
   static void WaitFor(const std::atomic<uint64_t>& count, uint64_t wanted) {
     for (int i = 0; i < 100000 && count.load() < wanted; ++i) usleep(100);
   }

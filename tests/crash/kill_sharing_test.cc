@@ -58,9 +58,8 @@ class KillSharingTest : public KillTest<Progress> {
   void RunAndKill(const Plan& plan, std::mt19937_64& random) {
     pid_t children[kRanks];
     for (uint32_t rank = 0; rank < kRanks; ++rank) {
-      children[rank] = fork();
-      ASSERT_GE(children[rank], 0);
-      if (children[rank] == 0) Child(plan, rank);
+      children[rank] = Fork([&] { Child(plan, rank); });
+      ASSERT_GT(children[rank], 0);
     }
     // One dies, the others go on for a moment.
     for (const pid_t child : children) {

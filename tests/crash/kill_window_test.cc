@@ -85,9 +85,8 @@ class KillWindowTest : public KillTest<Progress> {
   void RunAndKill(const Plan& plan, std::mt19937_64& random) {
     pid_t children[kMaxRanks] = {};
     for (uint32_t rank = 0; rank < plan.ranks; ++rank) {
-      children[rank] = fork();
-      ASSERT_GE(children[rank], 0);
-      if (children[rank] == 0) Child(plan, rank);
+      children[rank] = Fork([&] { Child(plan, rank); });
+      ASSERT_GT(children[rank], 0);
     }
     if (plan.mark) {
       usleep(static_cast<useconds_t>(random() % 20000));

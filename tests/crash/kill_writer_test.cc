@@ -140,9 +140,8 @@ class KillWriterTest : public KillTest<Progress> {
     options.ring_bytes = plan.ring_bytes;
     options.payload_bytes = plan.payload_bytes;
     options.base_memory = 1 << 20;
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) Child(options, plan, *progress_);
+    const pid_t child = Fork([&] { Child(options, plan, *progress_); });
+    ASSERT_GT(child, 0);
     usleep(plan.kill_after_us);
     Kill(child);
   }

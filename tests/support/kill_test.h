@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,6 +53,19 @@ class KillTest : public ::testing::TestWithParam<int> {
       new (progress_) Progress{};
       round(random);
     }
+  }
+
+  // Runs `body`, which does not return, in a child. It ends with the test: a writer that is never
+  // killed fills the disk.
+  template <typename Body>
+  static pid_t Fork(const Body& body) {
+    const pid_t pid = fork();
+    EXPECT_GE(pid, 0);
+    if (pid == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      body();
+    }
+    return pid;
   }
 
   static void Kill(pid_t child) {

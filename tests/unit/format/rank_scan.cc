@@ -3,6 +3,7 @@
 #include <dirent.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <set>
 
@@ -229,11 +230,11 @@ Hash128 HashOf(const std::string& bytes) {
 std::string SomeBytes(uint64_t seed, size_t size) {
   std::string bytes(size, '\0');
   uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
-  for (char& byte : bytes) {
+  for (size_t at = 0; at < size; at += sizeof(state)) {
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;
-    byte = static_cast<char>(state);
+    std::memcpy(bytes.data() + at, &state, std::min(sizeof(state), size - at));
   }
   return bytes;
 }
