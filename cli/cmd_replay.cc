@@ -278,6 +278,7 @@ int Report(format::Trace& trace, const std::vector<Replayed>& replays, const Con
         JudgeReplay(*replay.reader, story, peers, replay.target.scratch, replay.status, symbolizer,
                     g_replay_options.stacks ? StackDetail::kNative : StackDetail::kPython);
     AddShortage(replay.shortage, verdict);
+    AddStandstill(replay.standstill, verdict);
     if (verdict.outcome != Outcome::kSame) {
       if (UsedCuda(story)) LookForDevice(replay.target, verdict);
       AddChanges(WhatChanged(ReadProgramParts(*replay.reader)), trace.path(), verdict);
@@ -539,7 +540,7 @@ int RunReplay(const Context& context) {
     for (const std::string& note : replay.target.notes) Diagnose(note);
   }
   if (Status started = StartReplays(replays, options); !started) return FailWith(started.error());
-  WaitForReplays(replays, !options.fold.empty(), shared);
+  WaitForReplays(replays, options, shared);
   const bool left_trace = *claim && FinishTrace(**claim, replays);
   const int code = Report(**trace, replays, context);
   if (left_trace)

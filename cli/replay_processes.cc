@@ -5,14 +5,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <csignal>
+#include <ctime>
 #include <fstream>
+#include <set>
 #include <utility>
 
 #include "cli/device_swap.h"
 #include "cli/output.h"
 #include "cli/replay_verdict.h"
+#include "cli/standstill.h"
 #include "cli/turn_scheduler.h"
 
 namespace deja::cli {
@@ -37,6 +40,7 @@ void EndLeftovers() {
 }
 
 constexpr int kStepMs = 20;
+constexpr int kLookMs = 500;  // where only the ends of the replays count
 
 // Ranks that compute together: once the replay of one has stopped before its end, others may wait
 // for it for good. They have a moment to come to the same difference.
@@ -59,8 +63,83 @@ class Grace {
   int left_ = -1;
 };
 
+// Replays that can be seen to stand still: each by itself, or all, if they wait for each other.
+class Watch {
+ public:
+  Watch(std::vector<Replayed>& replays, bool together, const ReplayOptions& options)
+      : only_tells_(options.warn_on_divergence) {
+    outside_.sockets = options.allow_network;
+    if (together) {
+      std::vector<Replayed*> all;
+      for (Replayed& replay : replays) all.push_back(&replay);
+      Add(all, {});
+      return;
+    }
+    for (Replayed& replay : replays) {
+      std::set<pid_t> others;
+      for (const Replayed& other : replays)
+        if (&other != &replay) others.insert(other.pid);
+      Add({&replay}, others);
+    }
+  }
+
+  void Look() {
+    for (Watched& one : watched_) {
+      const auto has_ended = [](const Replayed* replay) { return replay->ended; };
+      if (std::all_of(one.replays.begin(), one.replays.end(), has_ended)) continue;
+      const Standstill::State state = one.standstill.Look();
+      if (state == Standstill::State::kStands && !only_tells_)
+        End(one);
+      else if (state > one.told)
+        Tell(one, state);
+    }
+  }
+
+ private:
+  struct Watched {
+    std::vector<Replayed*> replays;
+    Standstill standstill;
+    Standstill::State told = Standstill::State::kMoves;
+  };
+
+  void Add(const std::vector<Replayed*>& replays, const std::set<pid_t>& others) {
+    std::vector<WatchedReplay> watched;
+    watched.reserve(replays.size());
+    for (const Replayed* replay : replays)
+      watched.push_back({replay->target.rank, replay->pid, replay->target.scratch});
+    watched_.push_back({replays, Standstill(std::move(watched), others, outside_, pace_)});
+  }
+
+  static void End(Watched& one) {
+    for (Replayed* replay : one.replays)
+      if (!replay->ended && replay->standstill.empty())
+        replay->standstill = one.standstill.Describe();
+    one.standstill.End();
+  }
+
+  void Tell(Watched& one, Standstill::State state) const {
+    one.told = state;
+    Diagnose(fmt::format("replay: it has not got on for {} s:", pace_.patience.count() / 1000));
+    for (const std::string& line : one.standstill.Describe()) Diagnose("  " + line);
+  }
+
+  const bool only_tells_;
+  const Standstill::Pace pace_;
+  OutsideFiles outside_ = OwnOpenFiles();
+  std::vector<Watched> watched_;
+};
+
+// Until a child ends, or so long. SIGCHLD is blocked.
+void AwaitChild(int ms) {
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGCHLD);
+  const timespec most{ms / 1000, ms % 1000 * 1000000L};
+  sigtimedwait(&ends, nullptr, &most);
+}
+
 void WaitInTurns(std::vector<Replayed>& replays, bool together, const TurnArea* area,
-                 TurnScheduler* turns) {
+                 TurnScheduler* turns, Watch& watch) {
   Grace grace(together);
   for (size_t left = replays.size(); left != 0;) {
     const uint32_t seen = turns == nullptr ? 0 : area->bell().load();
@@ -80,8 +159,9 @@ void WaitInTurns(std::vector<Replayed>& replays, bool together, const TurnArea* 
       for (const size_t lost : turns->TakeLost()) kill(replays[lost].pid, SIGKILL);
     }
     if (moved) continue;
+    watch.Look();
     if (turns == nullptr)
-      usleep(kStepMs * 1000);
+      AwaitChild(together ? kStepMs : kLookMs);
     else
       TurnArea::WaitFor(area->bell(), seen, kStepMs);
     if (!grace.IsOverAfterStep()) continue;
@@ -90,7 +170,8 @@ void WaitInTurns(std::vector<Replayed>& replays, bool together, const TurnArea* 
   }
 }
 
-void WaitOnSharedDevices(std::vector<Replayed>& replays, bool together, const SharedArea& shared) {
+void WaitOnSharedDevices(std::vector<Replayed>& replays, bool together, const SharedArea& shared,
+                         Watch& watch) {
   TurnScheduler::Rules rules;
   rules.at_once = shared.at_once;
   std::vector<uint32_t> ranks;
@@ -98,7 +179,7 @@ void WaitOnSharedDevices(std::vector<Replayed>& replays, bool together, const Sh
   for (const Replayed& replay : replays) ranks.push_back(replay.target.rank);
   TurnScheduler turns(
       shared.area, std::move(ranks), [] { return OpenCudaSwap(); }, Diagnose, rules);
-  WaitInTurns(replays, together, &shared.area, &turns);
+  WaitInTurns(replays, together, &shared.area, &turns, watch);
   for (size_t i = 0; i < replays.size(); ++i) replays[i].shortage = turns.shortage(i);
   if (turns.swaps() != 0)
     Diagnose(fmt::format("the ranks took turns: device memory was swapped out {} {}",
@@ -123,20 +204,24 @@ Status StartReplays(std::vector<Replayed>& replays, const ReplayOptions& options
   return {};
 }
 
-void WaitForReplays(std::vector<Replayed>& replays, bool together,
+void WaitForReplays(std::vector<Replayed>& replays, const ReplayOptions& options,
                     const std::optional<SharedArea>& shared) {
   // Ctrl-C is for the programs; what they make of it is part of the verdict.
   signal(SIGINT, SIG_IGN);
   signal(SIGQUIT, SIG_IGN);
+  sigset_t ends;
+  sigset_t old;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &ends, &old);
+  const bool together = !options.fold.empty();
+  Watch watch(replays, together, options);
   if (shared && shared->devices)
-    WaitOnSharedDevices(replays, together, *shared);
-  else if (together)
-    WaitInTurns(replays, together, shared ? &shared->area : nullptr, nullptr);
+    WaitOnSharedDevices(replays, together, *shared, watch);
   else
-    for (Replayed& replay : replays)
-      while (waitpid(replay.pid, &replay.status, 0) < 0 && errno == EINTR) {
-      }
+    WaitInTurns(replays, together, shared ? &shared->area : nullptr, nullptr, watch);
   EndLeftovers();
+  sigprocmask(SIG_SETMASK, &old, nullptr);
   signal(SIGINT, SIG_DFL);
   signal(SIGQUIT, SIG_DFL);
 }

@@ -26,12 +26,13 @@ struct Replayed {
   int status = 0;
   bool ended = false;
   std::string shortage;  // device memory that there was not for it; empty: none was missing
+  std::vector<std::string> standstill;  // what waits for what, where nothing could move any more
 };
 
 // Starts them all, or none: those that were started are killed.
 Status StartReplays(std::vector<Replayed>& replays, const ReplayOptions& options);
 
-// `together`: they compute their collectives among themselves, so the others are ended when one has
+// Where they compute their collectives among themselves the others are ended when one has
 // stopped before its end and they do not get on without it. `shared`: in which they tell that they
 // wait; where they share devices, they take turns on them if they have to.
 struct SharedArea {
@@ -39,7 +40,9 @@ struct SharedArea {
   bool devices = false;
   size_t at_once = 0;  // ranks on a device; 0: as many as fit
 };
-void WaitForReplays(std::vector<Replayed>& replays, bool together,
+// Where nothing of a replay can move any more it is ended, after a line that says so
+// (cli/standstill.h).
+void WaitForReplays(std::vector<Replayed>& replays, const ReplayOptions& options,
                     const std::optional<SharedArea>& shared);
 
 }  // namespace deja::cli

@@ -429,6 +429,17 @@ void AddShortage(const std::string& shortage, ReplayVerdict& verdict) {
   verdict.json["details"] = verdict.details;
 }
 
+void AddStandstill(const std::vector<std::string>& waits, ReplayVerdict& verdict) {
+  if (waits.empty()) return;
+  verdict.outcome = Outcome::kDiverged;
+  verdict.summary = "the replay stood still and was ended: each of its threads waited for another";
+  verdict.details.insert(verdict.details.begin(), waits.begin(), waits.end());
+  verdict.json["standstill"] = waits;
+  verdict.json["verdict"] = OutcomeName(verdict.outcome);
+  verdict.json["summary"] = verdict.summary;
+  verdict.json["details"] = verdict.details;
+}
+
 void AddMissingDevice(const std::string& found, ReplayVerdict& verdict) {
   verdict.json["cuda"] = found;
   verdict.details.insert(verdict.details.begin(), "the recorded rank used CUDA; here " + found);

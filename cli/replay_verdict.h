@@ -44,6 +44,10 @@ ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankStory& sto
 // as recorded failed for that.
 void AddShortage(const std::string& shortage, ReplayVerdict& verdict);
 
+// The replay was ended because nothing in it could move any more, as the lines say; none: it was
+// not.
+void AddStandstill(const std::vector<std::string>& waits, ReplayVerdict& verdict);
+
 // The rank used CUDA, and this machine's driver has no device for it, as `found` says: why a rank
 // that did not come to its end as recorded may not have.
 void AddMissingDevice(const std::string& found, ReplayVerdict& verdict);

@@ -8,15 +8,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <ctime>
-#include <thread>
 
 #include "preload/guard.h"
 #include "preload/real_sockets.h"
 #include "preload/threads.h"
 #include "replayer/ending.h"
+#include "replayer/own_thread.h"
 #include "replayer/served_socket.h"
 
 namespace deja::replayer {
@@ -285,12 +284,7 @@ void ServedConnections::Tell(const std::string& difference) {
 void ServedConnections::StartPacer() {
   if (pacing_ || script_.left() == 0) return;
   pacing_ = true;
-  sigset_t all;
-  sigset_t old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  std::thread([this] { Pace(); }).detach();
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  StartOwnThread([this] { Pace(); });
 }
 
 // Where the replay stands still, order gives way. Lives as long as there is something to receive.

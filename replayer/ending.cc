@@ -1,18 +1,17 @@
 #include "replayer/ending.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <ctime>
-#include <thread>
 
 #include "preload/guard.h"
 #include "replayer/live_stack.h"
 #include "replayer/live_trace.h"
+#include "replayer/own_thread.h"
 #include "replayer/turns.h"
 
 namespace deja::replayer {
@@ -194,13 +193,7 @@ class Watcher {
 
 void StartWatching(Session& session) {
   if (g_watching.exchange(true)) return;
-  preload::Guard guard;  // the thread is Deja's own
-  sigset_t all;
-  sigset_t old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  std::thread([&session] { Watcher(session).Run(); }).detach();
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  StartOwnThread([&session] { Watcher(session).Run(); });
 }
 
 }  // namespace

@@ -9,17 +9,16 @@
 
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <thread>
 #include <utility>
 
 #include "preload/guard.h"
 #include "preload/process_name.h"
 #include "preload/real_sockets.h"
+#include "replayer/own_thread.h"
 
 namespace deja::replayer {
 
@@ -117,12 +116,7 @@ int StartFamilyListener(int type, const SocketAddress& address,
     close(listener);
     return -1;
   }
-  sigset_t all;
-  sigset_t old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  std::thread([listener, take = std::move(take)] { Accept(listener, take); }).detach();
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  StartOwnThread([listener, take = std::move(take)] { Accept(listener, take); });
   return listener;
 }
 

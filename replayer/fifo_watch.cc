@@ -7,15 +7,14 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
-#include <csignal>
 #include <ctime>
 #include <memory>
-#include <thread>
 
 #include "preload/absolute_path.h"
 #include "preload/engine.h"
 #include "preload/process_name.h"
 #include "preload/real_sockets.h"
+#include "replayer/own_thread.h"
 #include "replayer/report.h"
 
 namespace deja::replayer {
@@ -69,12 +68,7 @@ void BeginFifoOpen(const std::string& name, const std::string& place, int flags,
       " waits for somebody who " + (reads ? "writes to" : "reads") + " the FIFO " + name +
       ", which it opens to " + (reads ? "read" : "write") + " and the recorded run did not";
   if (release) waiting.text += ": this part of the recording is lost; it gets an empty one";
-  sigset_t all;
-  sigset_t old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  std::thread([waiting = std::move(waiting)] { Watch(waiting); }).detach();
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  StartOwnThread([waiting = std::move(waiting)] { Watch(waiting); });
 }
 
 void EndFifoOpen() {

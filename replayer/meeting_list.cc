@@ -31,8 +31,8 @@ struct Meeting {
 // A file is the name of the process, a line feed, and its meetings in order.
 constexpr size_t kMostName = 512;
 
-std::string FolderOf(const Session& session) {
-  return session.options().scratch + "/meetings";
+std::string FolderOf(const std::string& scratch) {
+  return scratch + "/meetings";
 }
 
 std::vector<Meeting> MeetingsOf(const ReplayPlan& plan) {
@@ -76,8 +76,8 @@ bool IsGone(int pid) {
 
 // Calls take(pid, descriptor) for each file, until it returns true.
 template <typename Take>
-void ForEachFile(const Session& session, Take take) {
-  const std::string folder = FolderOf(session);
+void ForEachFile(const std::string& scratch, Take take) {
+  const std::string folder = FolderOf(scratch);
   ForEachEntry(folder.c_str(), [&](const char* name, int in) {
     const int pid = std::atoi(name);
     if (pid <= 0 || strchr(name, '.') != nullptr) return true;
@@ -112,7 +112,7 @@ bool Holds(int fd, off_t begin, off_t end, const Meeting& wanted) {
 void AnnounceMeetings(const Session& session) {
   const std::vector<Meeting> meetings = MeetingsOf(session.plan());
   if (meetings.empty()) return;
-  const std::string folder = FolderOf(session);
+  const std::string folder = FolderOf(session.options().scratch);
   mkdir(folder.c_str(), 0777);
   const std::string path = folder + "/" + std::to_string(syscall(SYS_getpid));
   const std::string fresh = path + ".new";
@@ -126,9 +126,9 @@ void AnnounceMeetings(const Session& session) {
   if (written) rename(fresh.c_str(), path.c_str());
 }
 
-MeetingOwner OwnerOfMeeting(const Session& session, uint64_t key, uint32_t number) {
+MeetingOwner OwnerOfMeeting(const std::string& scratch, uint64_t key, uint32_t number) {
   MeetingOwner owner;
-  ForEachFile(session, [&](int pid, int fd) {
+  ForEachFile(scratch, [&](int pid, int fd) {
     char name[kMostName + 1];
     const ssize_t n = pread(fd, name, sizeof name, 0);
     const void* end = n > 0 ? std::memchr(name, '\n', static_cast<size_t>(n)) : nullptr;
@@ -143,9 +143,9 @@ MeetingOwner OwnerOfMeeting(const Session& session, uint64_t key, uint32_t numbe
   return owner;
 }
 
-uint64_t TimeUsedByAll(const Session& session) {
+uint64_t TimeUsedByAll(const std::string& scratch) {
   uint64_t ns = 0;
-  ForEachFile(session, [&](int pid, int) {
+  ForEachFile(scratch, [&](int pid, int) {
     // The kernel's number for the processor time of a process.
     const auto clock = static_cast<clockid_t>((~static_cast<unsigned>(pid) << 3) | 2);
     timespec used{};

@@ -21,11 +21,11 @@ struct MeetingOwner {
   bool gone = false;
   std::string name;  // of the process, as children are named; "the rank"
 };
-// Who makes acquisition `number` of the semaphore `key`.
-MeetingOwner OwnerOfMeeting(const Session& session, uint64_t key, uint32_t number);
+// Who makes acquisition `number` of the semaphore `key`. `scratch`: the replay's scratch folder.
+MeetingOwner OwnerOfMeeting(const std::string& scratch, uint64_t key, uint32_t number);
 
 // Processor time, in ns, of all processes that have announced themselves.
-uint64_t TimeUsedByAll(const Session& session);
+uint64_t TimeUsedByAll(const std::string& scratch);
 
 }  // namespace deja::replayer
 

@@ -71,15 +71,18 @@ class WithoutInterpreter {
 // One wait: how long nothing has moved anywhere in the rank.
 class Stillness {
  public:
-  explicit Stillness(Session& session) : session_(session), begun_(Now()), moved_(begun_) {}
+  // `session`: null in a process without a recording.
+  Stillness(const std::string& scratch, const Session* session)
+      : scratch_(scratch), session_(session), begun_(Now()), moved_(begun_) {}
+  explicit Stillness(const Session& session) : Stillness(session.options().scratch, &session) {}
 
   // True once for each `kLookNs`.
   bool IsTimeToLook() {
     const uint64_t now = Now();
     if (now - looked_ < kLookNs || now - begun_ < kLookNs) return false;
     looked_ = now;
-    const uint64_t used = TimeUsedByAll(session_);
-    const uint64_t activity = session_.activity();
+    const uint64_t used = TimeUsedByAll(scratch_);
+    const uint64_t activity = session_ == nullptr ? 0 : session_->activity();
     constexpr uint64_t kIdle = 5 * kMs;
     if (used > used_ + kIdle || activity != activity_) moved_ = now;
     used_ = used;
@@ -94,7 +97,8 @@ class Stillness {
   }
 
  private:
-  Session& session_;
+  const std::string& scratch_;
+  const Session* session_;
   uint64_t begun_;
   uint64_t moved_;
   uint64_t looked_ = 0;
@@ -186,7 +190,7 @@ class Turn {
   }
 
   void PassOver(uint32_t current) {
-    const MeetingOwner owner = OwnerOfMeeting(session_, call_.key, current);
+    const MeetingOwner owner = OwnerOfMeeting(session_.options().scratch, call_.key, current);
     if (owner.gone) return Advance(current);
     if (owner.pid != 0)
       Look("it is the turn of " + owner.name);
@@ -217,15 +221,10 @@ void Fail(AcquireCall& call, int error) {
   call.error = error;
 }
 
-// The recorded thread has made no more acquisitions. What it takes now would be missing elsewhere;
-// so it gets nothing as long as anything moves, or anybody is still to take it.
-void ServeSurplus(Session& session, ThreadState& thread, AcquireCall& call) {
-  if (call.tries) return Fail(call, EAGAIN);
-  if (WasKilledBefore(session, thread)) {
-    const Guard guard;
-    Park(session, thread, "sem_wait", 0, 0, nullptr);
-  }
-  Stillness still(session);
+// An acquisition that nobody made: what it takes would be missing elsewhere. So it gets nothing as
+// long as anything moves, or anybody is still to take it; where neither, after `patience`.
+void WaitWithoutTurn(Stillness& still, const std::string& scratch, AcquireCall& call,
+                     uint64_t patience) {
   while (!still.IsTimeToGiveUp()) {
     const timespec tick = Span(kTickNs);
     const Guard guard;
@@ -233,12 +232,23 @@ void ServeSurplus(Session& session, ThreadState& thread, AcquireCall& call) {
       return Fail(call, EINTR);
     if (!still.IsTimeToLook()) continue;
     const bool is_missed =
-        OwnerOfMeeting(session, call.key, call.order->load(std::memory_order_acquire)).pid != 0;
-    if (!is_missed && still.ns() >= kLeftNs) break;
+        OwnerOfMeeting(scratch, call.key, call.order->load(std::memory_order_acquire)).pid != 0;
+    if (!is_missed && still.ns() >= patience) break;
     if (still.IsTimeToTell())
       Say("replay: a thread takes a semaphore once more than the recorded one, and nothing moves");
   }
   call.Real();
+}
+
+// The recorded thread has made no more acquisitions.
+void ServeSurplus(Session& session, ThreadState& thread, AcquireCall& call) {
+  if (call.tries) return Fail(call, EAGAIN);
+  if (WasKilledBefore(session, thread)) {
+    const Guard guard;
+    Park(session, thread, "sem_wait", 0, 0, nullptr);
+  }
+  Stillness still(session);
+  WaitWithoutTurn(still, session.options().scratch, call, kLeftNs);
 }
 
 // What a recorded wait had found.
@@ -315,6 +325,12 @@ void ServeAcquire(Session& session, ThreadState& thread, AcquireCall& call) {
   Consume(session, thread, LibcApi::ksem_wait, call.key);
   call.result = 0;
   call.error = 0;
+}
+
+void ServeUnrecordedAcquire(const std::string& scratch, AcquireCall& call) {
+  if (call.tries) return Fail(call, EAGAIN);
+  Stillness still(scratch, nullptr);
+  WaitWithoutTurn(still, scratch, call, kTellNs);
 }
 
 void ServePoll(Session& session, ThreadState& thread, PollCall& call) {

@@ -14,6 +14,8 @@
 #ifndef DEJA_REPLAYER_MEETINGS_H_
 #define DEJA_REPLAYER_MEETINGS_H_
 
+#include <string>
+
 #include "preload/engine.h"
 
 namespace deja::replayer {
@@ -22,6 +24,8 @@ class Session;
 struct ThreadState;
 
 void ServeAcquire(Session& session, ThreadState& thread, preload::AcquireCall& call);
+// In a child without a recording: it was killed before it had acquired anything.
+void ServeUnrecordedAcquire(const std::string& scratch, preload::AcquireCall& call);
 void ServePoll(Session& session, ThreadState& thread, preload::PollCall& call);
 
 }  // namespace deja::replayer

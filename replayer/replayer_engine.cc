@@ -295,7 +295,8 @@ void ReplayerEngine::ServeUnrecorded(preload::InputCall& call) {
 }
 
 void ReplayerEngine::OnAcquire(preload::AcquireCall& call) {
-  if (session_ == nullptr) return call.Real();
+  if (session_ == nullptr && NumberIn("DEJA_FROM_CHECKPOINT") != 0) return call.Real();
+  if (session_ == nullptr) return ServeUnrecordedAcquire(overlay_.scratch(), call);
   ServeAcquire(*session_, session_->Thread(), call);
 }
 

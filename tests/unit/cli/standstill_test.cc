@@ -1,0 +1,172 @@
+// Children of the test that wait for something, or for nothing that comes.
+#include "cli/standstill.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli/process_waits.h"
+#include "common/own_thread_name.h"
+
+namespace deja::cli {
+namespace {
+
+using State = Standstill::State;
+using std::chrono::milliseconds;
+
+class StandstillTest : public ::testing::Test {
+ protected:
+  void TearDown() override {
+    for (const pid_t child : children_) {
+      kill(child, SIGKILL);
+      waitpid(child, nullptr, 0);
+    }
+  }
+
+  pid_t Start(const std::function<void()>& body) {
+    const pid_t child = fork();
+    EXPECT_GE(child, 0);
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      body();
+      _exit(0);
+    }
+    children_.push_back(child);
+    return child;
+  }
+
+  // A pipe that the child alone has.
+  static int ReadEndOfAnOwnPipe() {
+    int ends[2];
+    if (pipe(ends) != 0) _exit(2);
+    return ends[0];
+  }
+  static void ReadForGood() {
+    char byte = 0;
+    (void)!read(ReadEndOfAnOwnPipe(), &byte, 1);
+  }
+
+  // What a watch finds that looks for a moment longer than its patience.
+  State Watch() {
+    standstill_.emplace(std::vector<WatchedReplay>{{7, children_.front(), "/nonexistent"}},
+                        std::set<pid_t>{}, OwnOpenFiles(),
+                        Standstill::Pace{milliseconds(20), milliseconds(200)});
+    State most = State::kMoves;
+    for (int i = 0; i < 40; ++i) {
+      std::this_thread::sleep_for(milliseconds(20));
+      most = std::max(most, standstill_->Look());
+    }
+    return most;
+  }
+
+  std::vector<pid_t> children_;
+  std::optional<Standstill> standstill_;
+};
+
+TEST_F(StandstillTest, AReadOfAPipeThatNoneWritesTo) {
+  Start(ReadForGood);
+  EXPECT_EQ(Watch(), State::kStands);
+  ASSERT_EQ(standstill_->Describe().size(), 1u);
+  const std::string line = standstill_->Describe()[0];
+  EXPECT_EQ(line.rfind("rank 7 (process " + std::to_string(children_[0]) + ") reads pipe:[", 0), 0u)
+      << line;
+  EXPECT_NE(line.find(", whose other end is with itself only"), std::string::npos) << line;
+  standstill_->End();
+  int status = 0;
+  ASSERT_EQ(waitpid(children_[0], &status, 0), children_[0]);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  children_.clear();
+}
+
+TEST_F(StandstillTest, AParentThatWaitsForAChildThatPollsForGood) {
+  Start([] {
+    const pid_t child = fork();
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      pollfd own{ReadEndOfAnOwnPipe(), POLLIN, 0};
+      poll(&own, 1, -1);
+      _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+  });
+  EXPECT_EQ(Watch(), State::kStands);
+  std::string all;
+  for (const std::string& line : standstill_->Describe()) all += line + "\n";
+  EXPECT_NE(all.find("waits for a child to end"), std::string::npos) << all;
+  EXPECT_NE(all.find("a child of rank 7 (process "), std::string::npos) << all;
+  EXPECT_NE(all.find(") waits for pipe:["), std::string::npos) << all;
+}
+
+TEST_F(StandstillTest, WhatMayComeFromOutsideIsNoStandstill) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  Start([&] {
+    char byte = 0;
+    (void)!read(ends[0], &byte, 1);
+  });
+  EXPECT_EQ(Watch(), State::kMoves);
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST_F(StandstillTest, ALongSleepIsNoStandstill) {
+  Start([] { std::this_thread::sleep_for(std::chrono::hours(1)); });
+  EXPECT_EQ(Watch(), State::kMoves);
+}
+
+TEST_F(StandstillTest, AnAlarmMayStillCome) {
+  Start([] {
+    signal(SIGALRM, [](int) {});
+    ReadForGood();
+  });
+  EXPECT_EQ(Watch(), State::kMoves);
+}
+
+TEST_F(StandstillTest, OneThreadThatComputesIsEnough) {
+  Start([] {
+    std::thread([] {
+      for (std::atomic<uint64_t> rounds{0};;) ++rounds;
+    }).detach();
+    ReadForGood();
+  });
+  EXPECT_EQ(Watch(), State::kMoves);
+}
+
+TEST_F(StandstillTest, AThreadThatLooksFromTimeToTimeIdles) {
+  Start([] {
+    std::thread([] {
+      for (;;) std::this_thread::sleep_for(milliseconds(1));
+    }).detach();
+    ReadForGood();
+  });
+  EXPECT_EQ(Watch(), State::kIdles);
+}
+
+TEST_F(StandstillTest, ThreadsOfDejaAreNotTheProgram) {
+  Start([] {
+    std::thread([] {
+      prctl(PR_SET_NAME, kOwnThreadName);
+      for (;;) std::this_thread::sleep_for(milliseconds(1));
+    }).detach();
+    ReadForGood();
+  });
+  EXPECT_EQ(Watch(), State::kStands);
+}
+
+}  // namespace
+}  // namespace deja::cli
