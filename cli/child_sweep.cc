@@ -81,6 +81,19 @@ bool WriterLives(const std::string& tail) {
   return reader && (*reader)->WriterAlive();
 }
 
+// Children that their parents did not wait for end a moment later than the job: their folders could
+// be neither completed nor removed. Those of a daemon stay as they are.
+void AwaitWriters(const std::string& directory) {
+  constexpr int kTickMs = 10;
+  constexpr int kMostMs = 1000;
+  int waited = 0;
+  for (const std::string& folder : format::ListChildFolders(directory)) {
+    auto origin = format::ReadOrigin(folder);
+    for (; origin && WriterLives(origin->tail) && waited < kMostMs; waited += kTickMs)
+      usleep(kTickMs * 1000);
+  }
+}
+
 void RemoveChild(const std::string& folder, const std::string& tail) {
   std::error_code error;
   fs::remove_all(folder, error);
@@ -114,6 +127,7 @@ void SweepEndedChildren(const std::string& directory) {
 }
 
 SweptChildren SweepChildren(const std::string& directory, const std::vector<ProcessEnd>& ends) {
+  AwaitWriters(directory);
   SweptChildren swept;
   auto ranks = format::ListRankFolders(directory);
   std::vector<format::Origin> origins;

@@ -168,8 +168,8 @@ class Waits {
     if (count > kMost) return;
     const iovec here{files.data(), count * sizeof(pollfd)};
     const iovec there{reinterpret_cast<void*>(at.args[0]), here.iov_len};
-    if (count != 0 && process_vm_readv(pid_, &here, 1, &there, 1, 0) !=
-                          static_cast<ssize_t>(here.iov_len))
+    if (count != 0 &&
+        process_vm_readv(pid_, &here, 1, &there, 1, 0) != static_cast<ssize_t>(here.iov_len))
       return;
     std::vector<uint64_t> fds;
     for (size_t i = 0; i < count; ++i)
@@ -232,7 +232,8 @@ void AddProcess(pid_t pid, const OutsideFiles& outside, ProcessWaits& found) {
     thread.pid = pid;
     thread.tid = tid;
     thread.name = Field("\n" + of_thread, "Name");
-    thread.switches = std::strtoull(Field(of_thread, "voluntary_ctxt_switches").c_str(), nullptr, 10);
+    thread.switches =
+        std::strtoull(Field(of_thread, "voluntary_ctxt_switches").c_str(), nullptr, 10);
     Standing standing;
     const char state = Field(of_thread, "State")[0];
     if (!has_timers && state == 'S' && ReadCall(pid, tid, standing))

@@ -71,6 +71,7 @@ class Watch {
     outside_.sockets = options.allow_network;
     if (together) {
       std::vector<Replayed*> all;
+      all.reserve(replays.size());
       for (Replayed& replay : replays) all.push_back(&replay);
       Add(all, {});
       return;

@@ -12,7 +12,9 @@
 namespace deja::cli {
 namespace {
 
-bool IsOwn(const ThreadWait& thread) { return thread.name == kOwnThreadName; }
+bool IsOwn(const ThreadWait& thread) {
+  return thread.name == kOwnThreadName;
+}
 
 const ThreadWait* SameThread(const ProcessWaits& waits, const ThreadWait& thread) {
   for (const ThreadWait& other : waits.threads)
@@ -34,8 +36,7 @@ Standstill::State Standstill::Judge(const ProcessWaits& now) const {
     const bool stands = thread.switches == before->switches;
     if (thread.kind == WaitKind::kEndless && stands) continue;
     // A long sleep ends by itself, and so may what the process does first.
-    if (thread.kind != WaitKind::kTimed || stands || thread.tid == thread.pid)
-      return State::kMoves;
+    if (thread.kind != WaitKind::kTimed || stands || thread.tid == thread.pid) return State::kMoves;
     state = State::kIdles;
   }
   for (const ThreadWait& thread : last_.threads)
@@ -68,7 +69,8 @@ std::string Standstill::NameOf(pid_t pid) const {
     if (pid == replay.root) name = rank;
     for (const auto& line : ReadReport(replay.scratch))
       if (line["kind"] == "start" && NumberIn(&line, "pid") == static_cast<uint64_t>(pid))
-        name = line.contains("child") ? fmt::format("{}, child {},", rank, TextIn(line, "child")) : rank;
+        name = line.contains("child") ? fmt::format("{}, child {},", rank, TextIn(line, "child"))
+                                      : rank;
   }
   return fmt::format("{} (process {})", name, pid);
 }
@@ -81,7 +83,8 @@ std::vector<std::string> Standstill::Describe() const {
   for (const ThreadWait& thread : last_.threads) {
     if (thread.kind != WaitKind::kEndless) continue;
     std::string what = thread.what;
-    if (const size_t at = what.find("pipe:["); at != std::string::npos && what.find(',') == std::string::npos) {
+    if (const size_t at = what.find("pipe:[");
+        at != std::string::npos && what.find(',') == std::string::npos) {
       const std::vector<pid_t> writers = WritersOf(what.substr(at), last_);
       const bool own = writers.size() == 1 && writers[0] == thread.pid;
       std::string who = own ? "itself only" : "";

@@ -32,7 +32,8 @@ class Standstill {
  public:
   enum class State {
     kMoves,
-    kIdles,   // only threads move that look for something from time to time; for as long as patience lasts
+    kIdles,  // only threads move that look for something from time to time; for as long as patience
+             // lasts
     kStands,  // no thread can move any more; as long
   };
   struct Pace {

@@ -50,6 +50,7 @@ if __name__ == "__main__":
 """
 
 NOBODY = "import os; [os.fork() or (os.getpid(), os.urandom(4), os._exit(0)) for _ in range(5)]"
+LATE = "import time; " + NOBODY.replace("os._exit", "time.sleep(0.3), os._exit")
 
 
 class Children(harness.DejaTest):
@@ -130,6 +131,10 @@ class Children(harness.DejaTest):
 
     def test_those_of_a_process_that_is_no_rank_leave_nothing(self):
         self.checked(self.deja("record", "--out", self.trace_path(), "--", sys.executable, "-c", NOBODY))
+        self.assertFalse(self.trace_path().exists())
+
+    def test_those_that_end_after_the_job_leave_nothing(self):
+        self.checked(self.deja("record", "--out", self.trace_path(), "--", sys.executable, "-c", LATE))
         self.assertFalse(self.trace_path().exists())
 
     def test_what_only_looks_at_itself_leaves_nothing(self):
