@@ -268,7 +268,7 @@ bool RingSink::AppendBusy(std::span<const std::byte> encoded_event) {
 void RingSink::FlushClocks() {
   const uint32_t count = clocks_->count.load(std::memory_order_relaxed);
   if (count == 0 || count > kMaxClockReads) return;  // nothing, or this has been interrupted
-  producer_.SetBusy();
+  producer_.SetBusy(true);
   // What a finished log still has there is its own to read.
   if (!log_->closed()) {
     std::byte event[kMaxClockRunBytes];

@@ -157,6 +157,8 @@ class EventSink {
   // True while this thread is inside Append: a signal handler must then use RankLog's emergency
   // slot.
   [[nodiscard]] virtual bool busy() const = 0;
+  // While it is busy: the event that was being appended is there.
+  [[nodiscard]] bool has_published() const { return producer_.has_published(); }
 
   // Where this thread may put clock readings, in the shared mapping: they are durable once
   // ClockArea::count says so. Null: there is no such place, each reading is an event of its own.

@@ -85,11 +85,17 @@ class alignas(64) RingProducer {
   }
   // The thread is at work here. RankLog::Finish waits until no thread is, and makes the order of
   // this and of what the thread reads afterwards visible with a barrier on its own side, so that it
-  // costs nothing here.
+  // costs nothing here. `is_counted`: the thread has counted the event already.
   [[nodiscard]] bool busy() const { return busy_.load(std::memory_order_relaxed); }
-  void SetBusy() {
+  void SetBusy(bool is_counted = false) {
+    is_counted_ = is_counted;
+    begin_ = static_cast<uint32_t>(records_);
     busy_.store(true, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  // While it is busy: the event is there, and its thread has not counted it yet.
+  [[nodiscard]] bool has_published() const {
+    return !is_counted_ && begin_ != static_cast<uint32_t>(records_);
   }
   void SetIdle() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -123,6 +129,8 @@ class alignas(64) RingProducer {
   uint64_t records_ = 0;
   const RingGate* gate_ = nullptr;
   std::atomic<bool> busy_{false};
+  bool is_counted_ = false;  // what is put in is no event that its thread still has to count
+  uint32_t begin_ = 0;       // low half of records_ when it became busy
 };
 static_assert(sizeof(RingProducer) == 64);
 

@@ -158,7 +158,13 @@ class EventWriter final : public preload::StackSink {
   template <typename Body>
   bool AppendInSignal(format::RankLog& log, preload::ThreadRecord& self, const Body& body) {
     std::array<std::byte, kSmallEvent> buffer;
-    format::EventHead head{self.index, self.next_seq++, NowNs(self)};
+    format::EventHead head{self.index, self.next_seq, NowNs(self)};
+    // An event that the signal has interrupted, and that is there, is counted when the handler
+    // returns: until then its number is taken, too. Its thread may be starting the drainer.
+    if (self.sink != nullptr && self.sink->busy() && self.sink->has_published())
+      head.seq = ++self.next_seq;
+    else
+      ++self.next_seq;
     std::span encoded(buffer.data(), format::EncodeEvent(head, body, buffer));
     if (encoded.empty()) return false;
     if (self.sink != nullptr && !self.sink->busy()) {

@@ -76,6 +76,14 @@ class Children(harness.DejaTest):
         again = self.replays(run)
         self.assertRegex(again.stdout, r"\d+ child processes replayed")
 
+    def test_a_signal_in_the_middle_of_an_event_is_told(self):
+        # The child's events are as many as make the thread that writes them start when the signal comes.
+        for i in range(10):
+            trace = f"run-{i}.deja"
+            self.checked(self.record("workers", n=1, trace=trace))
+            end = self.names(trace)["0/4"]["ended"]
+            self.assertTrue(end.startswith("SIGTERM"), end)
+
     def test_everything_up_to_a_kill_is_there(self):
         run = self.checked(self.record("workers", n=1))
         said = re.findall(r"^killed: ([0-9a-f]{16})", run.stdout, re.M)
