@@ -21,7 +21,8 @@ TEST(CurandHeaderTest, AgreesWithTheInstalledHeader) {
 #ifdef DEJA_HAVE_SYSTEM_CURAND_H
   EXPECT_EQ(CompatCurandNumbers(), SystemCurandNumbers());
 #else
-  GTEST_SKIP() << "no curand.h is installed";
+  GTEST_SKIP() << "no curand.h was found: install it (libcurand-dev of CUDA's toolkit), or "
+                  "configure with -DDEJA_CURAND_INCLUDE=FOLDER";
 #endif
 }
 

@@ -31,7 +31,8 @@ class CurandNames(unittest.TestCase):
 
     def test_installed_header(self):
         if not os.path.exists(SYSTEM_HEADER):
-            self.skipTest("no curand.h is installed")
+            self.skipTest("no curand.h was found: install libcurand-dev of CUDA's toolkit, or configure with "
+                          "-DDEJA_CURAND_INCLUDE=FOLDER")
         missing = declared_functions(SYSTEM_HEADER) - set(TABLE + FORWARDED)
         self.assertEqual(sorted(missing), [], f"{SYSTEM_HEADER} has functions that no list names")
 
@@ -40,7 +41,8 @@ class CurandNames(unittest.TestCase):
         library = next((p for p in (folder / "lib64" / "libcurand.so.10", folder / "lib" / "libcurand.so.10")
                         if p.exists()), None)
         if library is None:
-            self.skipTest("no libcurand.so.10 is installed")
+            self.skipTest(f"no libcurand.so.10 is below {folder}: install libcurand of CUDA's toolkit there, or configure with "
+                          "-DDEJA_CURAND_INCLUDE=FOLDER of another")
         output = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
         exported = set(re.findall(r" [TW] (curand[A-Z]\w*)", output))
         self.assertIn("curandGenerateUniform", exported)

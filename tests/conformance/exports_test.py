@@ -105,7 +105,7 @@ class Exports(unittest.TestCase):
     def test_stands_in_for_the_installed_nccl(self):
         path = Path("/usr/local/cuda/lib64/libnccl.so.2")
         if not path.exists():
-            self.skipTest(f"no {path}")
+            self.skipTest(f"{path} is not there: install libnccl2 in CUDA's toolkit")
         theirs = set(re.findall(r" [TW] (p?nccl[A-Z]\w*)", tool("nm", "-D", "--defined-only", path)))
         self.assertEqual(sorted(theirs - self.exported), [], "a program that imports one of these would not start")
 

@@ -40,7 +40,7 @@ class MpiNames(unittest.TestCase):
 
     def test_installed_header(self):
         if not os.path.exists(HEADER):
-            self.skipTest("no mpi.h is installed")
+            self.skipTest("no mpi.h was found: tools/setup.sh --tests installs one (libopenmpi-dev)")
         text = without_comments(Path(HEADER).read_text())
         declared = set(re.findall(r"\b(?:int|double|MPI_\w+)\s+(MPI_[A-Z][a-z0-9_]\w*)\s*\(", text))
         self.assertIn("MPI_Allreduce", declared)
@@ -52,7 +52,7 @@ class MpiNames(unittest.TestCase):
 
     def test_installed_library(self):
         if not os.path.exists(LIBRARY):
-            self.skipTest("no MPI library is installed")
+            self.skipTest("no MPI library was found: tools/setup.sh --tests installs one (libopenmpi-dev)")
         output = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], capture_output=True, text=True, check=True).stdout
         exported = set(re.findall(r" [TW] (MPI_[A-Z][a-z]\w*)", output))
         self.assertIn("MPI_Allreduce", exported)

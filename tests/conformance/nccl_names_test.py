@@ -40,7 +40,7 @@ class NcclNames(unittest.TestCase):
 
     def test_installed_header(self):
         if not os.path.exists(SYSTEM_HEADER):
-            self.skipTest("no nccl.h is installed")
+            self.skipTest("no nccl.h was found: install libnccl-dev, or configure with -DDEJA_NCCL_INCLUDE=FOLDER")
         missing = declared_functions(SYSTEM_HEADER) - set(TABLE + FORWARDED)
         self.assertEqual(sorted(missing), [], f"{SYSTEM_HEADER} has functions that no list names")
 
@@ -49,7 +49,7 @@ class NcclNames(unittest.TestCase):
         places = [folder / "lib", folder / "lib64", folder / "lib" / "x86_64-linux-gnu", Path("/usr/local/cuda/lib64")]
         library = next((p / "libnccl.so.2" for p in places if (p / "libnccl.so.2").exists()), None)
         if library is None:
-            self.skipTest("no libnccl.so.2 is installed")
+            self.skipTest(f"no libnccl.so.2 is below {folder} or in {places[-1]}: install libnccl2 there")
         output = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
         exported = set(re.findall(r" [TW] (nccl[A-Z]\w*)", output))
         self.assertIn("ncclAllReduce", exported)

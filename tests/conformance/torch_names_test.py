@@ -133,7 +133,7 @@ _ASKED = "import torch.distributed as d; assert d.is_available()"
 class TorchNames(unittest.TestCase):
     def test_names(self):
         if subprocess.run([PYTHON, "-c", _ASKED], capture_output=True, check=False).returncode != 0:
-            self.skipTest(f"{PYTHON} has no torch with torch.distributed")
+            self.skipTest(f"{PYTHON} has no torch with torch.distributed: set DEJA_TORCH_PYTHON to a Python that has one")
         run = subprocess.run([PYTHON, __file__, "--inside"], capture_output=True, text=True, check=False,
                              env={**os.environ, "PYTHONPATH": str(ROOT / "python")})
         self.assertEqual(run.returncode, 0, run.stderr)

@@ -206,7 +206,7 @@ class Builder {
     Add(1, link);
     InputFile module;
     module.file = 3;
-    module.path = "/work/train.py";
+    module.path = "/data/train.py";
     module.mode = 0100644;
     module.size = 2'048;
     module.mtime_ns = 1'700'000'000'000'000'000;
@@ -214,7 +214,7 @@ class Builder {
     Add(1, module);
     InputFile shared;
     shared.file = 4;
-    shared.path = "/work/state.txt";
+    shared.path = "/data/state.txt";
     shared.mode = 0100644;
     shared.size = 40;
     shared.tries = 3;
