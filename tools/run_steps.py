@@ -24,7 +24,8 @@ import test_report
 ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / "build" / "steps"
 JOBS = int(os.environ.get("DEJA_JOBS") or os.cpu_count())
-# Jobs of several processes wait for each other a third of the time.
+# Jobs of several processes wait for each other a third of the time. They are one step, so that the longest of all begin
+# first and no processor is idle at the end of each label.
 WAITING_LABELS = ("e2e", "torch")
 TICK_S = 60
 
@@ -100,17 +101,18 @@ class Run:
             self.fail(step, compiler_errors(log))
         return None
 
-    def tests(self, preset, label, env=None):
-        """The tests of one label. Those that fail run again, alone: what then passes is named as unstable, a bug
+    def tests(self, preset, labels, env=None):
+        """The tests of these labels. Those that fail run again, alone: what then passes is named as unstable, a bug
         that is not of the change that is tested."""
-        step = f"{preset}: {label}"
+        step = step_of(preset, labels)
         if f"{preset}: build" in self.failed:
             self.fail(step, "not run: the build failed")
             return
-        report = folder_of(preset) / f"tests-{label}.xml"
+        name = "-".join(labels)
+        report = folder_of(preset) / f"tests-{name}.xml"
         report.unlink(missing_ok=True)
-        jobs = JOBS + JOBS // 2 if label in WAITING_LABELS else JOBS
-        argv = ["ctest", "--test-dir", folder_of(preset), "-L", f"^{label}$", "-j", str(jobs), "--no-tests=error",
+        jobs = 2 * JOBS if set(labels) & set(WAITING_LABELS) else JOBS
+        argv = ["ctest", "--test-dir", folder_of(preset), "-L", f"^({'|'.join(labels)})$", "-j", str(jobs), "--no-tests=error",
                 "--output-on-failure", "--test-output-size-passed", "1000000", "--output-junit", report]
         ran, log = self.command(step, argv, env)
         self.took.append((step, ran))
@@ -121,7 +123,7 @@ class Run:
         cases = test_report.read(report)
         broken = [case for case in cases if case.failed]
         if broken:
-            again = folder_of(preset) / f"tests-{label}-again.xml"
+            again = folder_of(preset) / f"tests-{name}-again.xml"
             again.unlink(missing_ok=True)
             names = "|".join(f"^{re.escape(case.name)}$" for case in broken)
             self.command(step, ["ctest", "--test-dir", folder_of(preset), "-R", names, "-j", "1", "--output-on-failure",
@@ -251,15 +253,21 @@ def build(preset, options=()):
     return f"{preset}: build", lambda run: run.build(preset, options)
 
 
-def tests(preset, *labels, env=None):
-    return [(f"{preset}: {label}", lambda run, label=label: run.tests(preset, label, env)) for label in labels]
+def step_of(preset, labels):
+    return f"{preset}: {', '.join(labels)}"
+
+
+def tests(preset, *groups, env=None):
+    """A step for each label, or for each tuple of labels whose tests run side by side."""
+    groups = [(group,) if isinstance(group, str) else group for group in groups]
+    return [(step_of(preset, labels), lambda run, labels=labels: run.tests(preset, labels, env)) for labels in groups]
 
 
 def tidy(*arguments):
     return "clang-tidy", lambda run: run.plain("clang-tidy", ["tools/tidy.py", *arguments])
 
 
-PUSH_LABELS = ("unit", "conformance", "golden", "fuzz", "crash", "e2e", "torch")
+PUSH_LABELS = ("unit", "conformance", "golden", "fuzz", "crash", WAITING_LABELS)
 NIGHTLY = {"DEJA_TEST_KILLS": "500", "DEJA_REPLAYS": "100", "DEJA_FUZZ_SECONDS": "3600"}
 
 
