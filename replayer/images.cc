@@ -3,7 +3,6 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include <iterator>
 
 #include "replayer/image_folder.h"
+#include "replayer/living_threads.h"
 #include "replayer/program_output.h"
 #include "replayer/report.h"
 
@@ -35,12 +35,6 @@ uint64_t Now() {
 
 pid_t Parent() {
   return static_cast<pid_t>(syscall(SYS_getppid));
-}
-
-// Threads of the process; 0: not known.
-uint64_t Threads() {
-  struct stat info;
-  return stat("/proc/self/task", &info) == 0 && info.st_nlink > 2 ? info.st_nlink - 2 : 0;
 }
 
 bool IsPowerOfTwo(uint64_t n) {
@@ -74,14 +68,10 @@ bool Images::IsDue(uint64_t place, bool wanted) const {
 
 std::string Images::StayAlone() {
   if (syscall(SYS_gettid) != syscall(SYS_getpid)) return "its steps are on another thread";
-  const uint64_t threads = Threads() - (payloads_.reads_ahead() ? 1 : 0);
+  const uint64_t threads = LivingThreads() - (payloads_.reads_ahead() ? 1 : 0);
   if (threads > 1) return "it has " + std::to_string(threads) + " threads";
   payloads_.StopReadingAhead();
-  constexpr int kSteps = 1000;
-  constexpr timespec kStep{0, 100000};
-  // Of a thread that has been waited for the kernel may still know.
-  for (int i = 0; i < kSteps && Threads() > 1; ++i) syscall(SYS_nanosleep, &kStep, nullptr);
-  return Threads() == 1 ? "" : "it has threads";
+  return LivingThreads() == 1 ? "" : "it has threads";
 }
 
 std::string Images::Prepare() {

@@ -1,0 +1,16 @@
+// How many threads the process has that still run code of it.
+#ifndef DEJA_REPLAYER_LIVING_THREADS_H_
+#define DEJA_REPLAYER_LIVING_THREADS_H_
+
+#include <cstdint>
+
+namespace deja::replayer {
+
+// The threads in /proc/self/task but for those that are exiting: a joined thread stays listed until
+// the kernel has removed it, which takes milliseconds on a busy machine. 0: /proc cannot be read.
+// Any thread; no allocation.
+uint64_t LivingThreads();
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_LIVING_THREADS_H_
