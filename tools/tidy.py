@@ -5,7 +5,7 @@ usage: tools/tidy.py [--all | FILE…]
 
 Without an argument: all checks but the static analyzer on everything, which takes the sources together as the build does,
 and the analyzer on the sources that the change touches: since where the branch left origin/main (DEJA_TIDY_BASE names
-another commit), else, on main itself, in the last day before its newest commit. --all: the analyzer on all of them, too.
+another commit), else, on main itself, in the six hours before its newest commit. --all: the analyzer on all of them, too.
 With files: everything, on those.
 
 What was found to be clean is not looked at again: a clean result is remembered by a hash of everything that it depends
@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 FOLDERS = ("common", "format", "preload", "recorder", "replayer", "loopback", "cli")
 CACHE = Path(os.environ.get("DEJA_TIDY_CACHE") or Path.home() / ".cache" / "deja-tidy")
+SINCE_S = 6 * 3600
 NOISE = re.compile(r"^\d+ warnings? generated\.?$|^$")
 # Sources that are compiled together are no headers, though one file includes them.
 TOGETHER = ["--checks=-clang-analyzer-*,-bugprone-suspicious-include",
@@ -56,7 +57,7 @@ def touched():
         head, left = git("rev-parse", "HEAD"), git("merge-base", "HEAD", "origin/main")
         newest = git("log", "-1", "--format=%ct")
         base = left[0] if left and left != head else (
-            git("rev-list", "-1", f"--before={int(newest[0]) - 86400}", "HEAD") or [""])[0]
+            git("rev-list", "-1", f"--before={int(newest[0]) - SINCE_S}", "HEAD") or [""])[0]
     names = git("diff", "--name-only", base) if base else []
     names = {re.sub(r"\.h$", ".cc", name) for name in names}
     return [source for source in sources() if source in names]
