@@ -40,6 +40,11 @@ Status ListChildren(format::Trace& trace, uint32_t rank, int attempt,
   return {};
 }
 
+// `name`: as in the list.
+void ChooseChild(const std::string& name, ReplayTarget& target) {
+  if (!name.empty()) target.environment.push_back("DEJA_CHOSEN_CHILD=" + name);
+}
+
 Result<std::string> FolderOf(const format::Trace& trace, uint32_t rank, int attempt) {
   const format::RankFolder* found = nullptr;
   for (const format::RankFolder& folder : trace.ranks())
@@ -60,7 +65,9 @@ Result<ReplayTarget> PrepareRank(format::Trace& trace, uint32_t rank, int attemp
   DEJA_RETURN_IF_ERROR(ListChildren(trace, rank, attempt, life, scratch));
   if (life.empty()) {
     DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(rank, attempt));
-    return PrepareReplay(*reader, folder, scratch, options);
+    DEJA_ASSIGN_OR_RETURN(ReplayTarget target, PrepareReplay(*reader, folder, scratch, options));
+    ChooseChild(options.child, target);
+    return target;
   }
   std::error_code error;
   const std::string first = fs::absolute(life.front().path, error).string();
@@ -69,6 +76,7 @@ Result<ReplayTarget> PrepareRank(format::Trace& trace, uint32_t rank, int attemp
   target.rank = rank;
   target.is_forked = true;
   target.environment.push_back("DEJA_FORKED=" + life.back().name);
+  ChooseChild(options.child.empty() ? "" : life.back().name + "/" + options.child, target);
   return target;
 }
 

@@ -12,6 +12,7 @@
 #include "format/folder_names.h"
 #include "preload/process_name.h"
 #include "preload/threads.h"
+#include "replayer/chosen_child.h"
 #include "replayer/claim.h"
 #include "replayer/ending.h"
 #include "replayer/live_stack.h"
@@ -67,6 +68,7 @@ void ReplayerEngine::OpenChild(const char* scratch) {
   SetModes(options);
   if (is_rank) BecomeThisProcess(scratch);
   // As listings name it: below the rank.
+  if (IsChosenChild(name.path)) TakeShownOutputs(scratch);
   const std::string_view child = options.child;
   const bool is_below = !forked_.empty() && child.starts_with(forked_ + "/");
   report_.SetChild(is_below ? child.substr(forked_.size() + 1) : child);

@@ -29,6 +29,8 @@ class Session:
         self.environment = dict(entry.split("=", 1) for entry in told["environment"] if "\n" not in entry)
         self.working_directory = told["working_directory"]
         self.notes = told["notes"]
+        self.rank = told["rank"]
+        self.child = told["child"]  # of the rank, which is gdb's program; empty: the rank itself is
         self.checkpoints = [Checkpoint(c["number"], c["step"], c["bytes"], c["last_operations"])
                             for c in told["checkpoints"]]
         self.verify = told["verify"]
@@ -125,5 +127,7 @@ def install():
     for setting in ("confirm off", "startup-with-shell on", "disable-randomization on", "breakpoint pending on",
                     f"cwd {the.working_directory}"):
         gdb.execute(f"set {setting}")
+    if the.child:
+        return
     for command in "run", "start", "starti":
         gdb.execute(f"define hook-{command}\npython deja_gdb.session.the.prepare_run()\nend")

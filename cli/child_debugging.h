@@ -1,0 +1,28 @@
+// A child of a replayed rank in gdb: the whole rank runs, and gdb is attached to the child when that
+// begins.
+//
+// gdb's side (gdb/deja_gdb/child.py) asks for each run by a line in a FIFO of the scratch folder:
+// the folder of the run. The answer is a line of JSON, the child's process number or why there is
+// none. The rank of the run before is ended first.
+//
+// Main thread of a process that has no other children.
+#ifndef DEJA_CLI_CHILD_DEBUGGING_H_
+#define DEJA_CLI_CHILD_DEBUGGING_H_
+
+#include <string>
+#include <vector>
+
+#include "cli/replay_launch.h"
+#include "common/result.h"
+
+namespace deja::cli {
+
+// `rank`: what is run, with the child chosen (ReplayOptions::child); `shown`: the child's program.
+// Returns gdb's exit code once gdb, and all that was started, has ended.
+Result<int> DebugChild(const ReplayTarget& rank, const ReplayTarget& shown,
+                       const ReplayOptions& options, const std::string& first,
+                       const std::vector<std::string>& commands);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_CHILD_DEBUGGING_H_
