@@ -1,12 +1,15 @@
 #include "recorder/opened_input.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <new>
 
+#include "preload/api/libc_table.h"
 #include "preload/guard.h"
+#include "preload/shared_moves.h"
 #include "recorder/mapped_inputs.h"
 #include "recorder/recorder_engine.h"
 
@@ -21,6 +24,46 @@ Recording* (*g_find_recording)() = nullptr;
 constinit SpinLock g_pool_lock;
 constinit SpinLock g_renew_lock;
 constinit OpenedInput* g_free = nullptr;
+// What lies before where a file stands, in which a read is looked for.
+constexpr int64_t kWindow = 1 << 20;
+
+// The bytes of the file from `begin` on are these.
+bool Holds(int fd, int64_t begin, std::span<const std::byte> data) {
+  std::byte piece[16 << 10];
+  if (begin < 0) return false;
+  while (!data.empty()) {
+    const size_t wanted = std::min(data.size(), sizeof piece);
+    const ssize_t n = pread(fd, piece, wanted, begin);
+    if (n <= 0 || std::memcmp(piece, data.data(), static_cast<size_t>(n)) != 0) return false;
+    data = data.subspan(static_cast<size_t>(n));
+    begin += n;
+  }
+  return true;
+}
+
+// The last place before `end` that has these bytes; -1: there is none in the window.
+int64_t FindBefore(int fd, int64_t end, std::span<const std::byte> data) {
+  const auto size = static_cast<int64_t>(data.size());
+  if (size > kWindow) return -1;
+  auto* window = static_cast<std::byte*>(MapZeroed(2 * kWindow));
+  if (window == nullptr) return -1;
+  const int64_t begin = std::max<int64_t>(end - kWindow - size, 0);
+  const ssize_t n = pread(fd, window, static_cast<size_t>(end - begin), begin);
+  int64_t found = -1;
+  for (int64_t at = n - size; at >= 0 && found < 0; --at)
+    if (std::memcmp(window + at, data.data(), data.size()) == 0) found = begin + at;
+  munmap(window, 2 * kWindow);
+  return found;
+}
+
+// Where the bytes that were read stand: at `likely`, at `expected`, or somewhere before `end`; -1:
+// not known. The same bytes elsewhere are as good.
+int64_t FindInFile(int fd, std::span<const std::byte> data, int64_t likely, int64_t expected,
+                   int64_t end) {
+  if (data.empty() || Holds(fd, likely, data)) return likely;
+  return Holds(fd, expected, data) ? expected : FindBefore(fd, end, data);
+}
+
 constexpr size_t kPerChunk = 64;
 constexpr size_t kChunks = 1 << 10;
 constinit OpenedInput* g_chunks[kChunks] = {};
@@ -147,42 +190,117 @@ void OpenedInput::SetFinder(Recording* (*find)()) {
   g_find_recording = find;
 }
 
-void OpenedInput::Begin(KnownFile& file) {
+void OpenedInput::Begin(KnownFile* file, uint64_t key) {
   generation_ = InputGeneration();
   forks_ = g_forks.load(std::memory_order_relaxed);
   position_.store(0, std::memory_order_relaxed);
-  batch_.Begin(file.number);
-  file_.store(&file, std::memory_order_release);
+  moves_.store(0, std::memory_order_relaxed);
+  key_ = key;
+  told_.store(0, std::memory_order_relaxed);
+  contended_.store(false, std::memory_order_relaxed);
+  batch_.Begin(file == nullptr ? 0 : file->number);
+  file_.store(file, std::memory_order_release);
   in_use_.store(true, std::memory_order_release);
 }
 
 // One lock a read, and no other locked instruction: each costs as much as hashing 400 bytes.
-void OpenedInput::AfterRead(int fd, const void* data, size_t size, int64_t offset) {
-  if (generation_ != InputGeneration() && !RenewInChild()) return;
-  if (offset >= 0 && IsKnown(static_cast<uint64_t>(offset), size)) return;
-  if (offset < 0 && forks_ != g_forks.load(std::memory_order_relaxed)) {
-    const off_t now = lseek(fd, 0, SEEK_CUR);
-    if (now < static_cast<off_t>(size)) return;
-    AfterSeek(now - static_cast<off_t>(size));
-  }
+int64_t OpenedInput::AfterRead(int fd, const void* data, size_t size, int64_t offset, size_t more) {
+  if (generation_ != InputGeneration() && !RenewInChild()) return -1;
+  const auto length = static_cast<int64_t>(size);
+  if (offset >= 0 && IsKnown(static_cast<uint64_t>(offset), size)) return offset + length;
+  if (offset < 0 && IsShared())
+    return AfterSharedRead(fd, {static_cast<const std::byte*>(data), size}, more);
   Recording* rec = nullptr;
   {
     Hold hold(lock_);
     if (offset < 0) {
       offset = position_.load(std::memory_order_relaxed);
-      AfterSeek(offset + static_cast<int64_t>(size));
-      if (IsKnown(static_cast<uint64_t>(offset), size)) return;
+      position_.store(offset + length + static_cast<int64_t>(more), std::memory_order_relaxed);
+      moves_.store(moves_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+      if (size == 0 || IsKnown(static_cast<uint64_t>(offset), size)) return offset + length;
     }
     const ErrnoKeeper keep;
     rec = g_find_recording != nullptr ? g_find_recording() : nullptr;
-    if (rec == nullptr) return;
+    if (rec == nullptr) return -1;
     Record(*rec, static_cast<uint64_t>(offset), data, size);
   }
   rec->RelieveStaging();
+  return offset + length;
 }
 
 bool OpenedInput::IsKnown(uint64_t begin, size_t size) const {
-  return file_.load(std::memory_order_relaxed)->Knows(begin, begin + size);
+  const KnownFile* file = file_.load(std::memory_order_relaxed);
+  return file == nullptr || file->Knows(begin, begin + size);
+}
+
+bool OpenedInput::IsShared() const {
+  return forks_ != g_forks.load(std::memory_order_relaxed);
+}
+
+// Where the descriptor stands is asked behind the read, and somebody may have moved it in between:
+// then what was read says where it was.
+int64_t OpenedInput::AfterSharedRead(int fd, std::span<const std::byte> data, size_t more) {
+  const ErrnoKeeper keep;
+  Recording* rec = g_find_recording != nullptr ? g_find_recording() : nullptr;
+  const int64_t after = lseek(fd, 0, SEEK_CUR);
+  if (rec == nullptr || after < 0) return -1;
+  const auto size = static_cast<int64_t>(data.size() + more);
+  const int64_t expected = position_.load(std::memory_order_relaxed);
+  int64_t position = after - size;
+  if (position != expected || contended_.load(std::memory_order_relaxed)) {
+    contended_.store(true, std::memory_order_relaxed);
+    position = FindInFile(fd, data, position, expected, after);
+  }
+  {
+    Hold hold(lock_);
+    const bool is_told = told_.load(std::memory_order_relaxed) == InputGeneration();
+    if (position != expected || !is_told) RecordMove(*rec, position, after, data);
+    moves_.fetch_add(1, std::memory_order_relaxed);
+    position_.store(position < 0 ? after : position + size, std::memory_order_relaxed);
+    const auto begin = static_cast<uint64_t>(position);
+    if (position >= 0 && !data.empty() && !IsKnown(begin, data.size()))
+      Record(*rec, begin, data.data(), data.size());
+  }
+  rec->RelieveStaging();
+  return position < 0 ? -1 : position + static_cast<int64_t>(data.size());
+}
+
+void OpenedInput::RecordMove(Recording& rec, int64_t position, int64_t after,
+                             std::span<const std::byte> data) {
+  constexpr size_t kMostInline = 2 << 10;
+  told_.store(InputGeneration(), std::memory_order_relaxed);
+  std::byte text[sizeof(preload::SharedMove) + kMostInline];
+  const preload::SharedMove move{moves_.load(std::memory_order_relaxed), 0, after};
+  std::memcpy(text, &move, sizeof move);
+  format::Input input;
+  input.api = static_cast<uint32_t>(preload::LibcApi::klseek);
+  input.key = key_;
+  input.result = position;
+  size_t length = sizeof move;
+  if (position < 0 && data.size() <= kMostInline) {
+    std::memcpy(text + length, data.data(), data.size());
+    length += data.size();
+  } else if (position < 0) {
+    input.hash = preload::HashBytes(data);
+    input.segment = rec.KeepPayload(input.hash, data, 1).segment;
+  }
+  input.data = {reinterpret_cast<const char*>(text), length};
+  rec.writer.Write(input);
+}
+
+void OpenedInput::AfterSeek(int64_t position, int64_t offset, int whence) {
+  if (whence == SEEK_CUR) {
+    const int64_t expected = position_.load(std::memory_order_relaxed) + offset;
+    const bool is_told = told_.load(std::memory_order_relaxed) == InputGeneration();
+    if (IsShared() && (position != expected || !is_told)) {
+      const preload::Guard guard;
+      const ErrnoKeeper keep;
+      Recording* rec = g_find_recording != nullptr ? g_find_recording() : nullptr;
+      if (rec != nullptr) RecordMove(*rec, position, position, {});
+    }
+    moves_.fetch_add(1, std::memory_order_relaxed);
+  }
+  position_.store(position, std::memory_order_relaxed);
 }
 
 void OpenedInput::Record(Recording& rec, uint64_t offset, const void* data, size_t size) {
@@ -204,11 +322,12 @@ bool OpenedInput::RenewInChild() {
   if (generation_ == InputGeneration()) return true;
   lock_.Reset();
   runs_.Forget();
-  const KnownFile* parents = file_.load(std::memory_order_relaxed);
-  KnownFile* file = rec->input_files.Know(*rec, parents->path, parents->info, false);
-  if (file == nullptr) return false;
-  batch_.Begin(file->number);
-  file_.store(file, std::memory_order_release);
+  if (const KnownFile* parents = file_.load(std::memory_order_relaxed)) {
+    KnownFile* file = rec->input_files.Know(*rec, parents->path, parents->info, false);
+    if (file == nullptr) return false;
+    batch_.Begin(file->number);
+    file_.store(file, std::memory_order_release);
+  }
   generation_ = InputGeneration();
   return true;
 }

@@ -132,6 +132,7 @@ int ReplayerEngine::SkippedChild(uint32_t number) {
   if (forked_.empty() || session_ == nullptr ||
       !IsOtherRank(overlay_.scratch(), preload::WriteChildPath(number, name)))
     return 0;
+  ServedFile::CountFork();
   const int recorded = RecordedChildPid(number);
   constexpr int kNobody = 1 << 22;  // more than any pid
   return recorded != 0 ? recorded : kNobody;

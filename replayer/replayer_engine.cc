@@ -74,6 +74,7 @@ ReplayerEngine* ReplayerEngine::Create() {
   engine->live_pid_ = OwnPid();
   if (IsChildChosen()) preload::EnterForkedChildrenAtOnce();
   (void)IsInDebugger();
+  ServedFile::WatchForks();
   if (!ClaimRank(scratch)) {
     engine->root_pid_ = ClaimHolder(scratch);
     // Children inherit it; a process that was started from outside does not.

@@ -54,18 +54,27 @@ FdObject* SourceOf(FILE* stream) {
 
 ssize_t ReadFileStream(FILE* stream, void* buffer, ssize_t size) {
   FdObject* file = Tracked(stream, FdObject::Kind::kFile);
+  if (file != nullptr && file->answers() && size >= 0) {
+    const iovec piece{buffer, static_cast<size_t>(size)};
+    Transfer transfer{.api = LibcApi::kread, .fd = stream->_fileno, .pieces = {&piece, 1}};
+    if (file->AnswerRead(transfer)) return transfer.result;
+  }
   const ssize_t n = g_read.load(std::memory_order_relaxed)(stream, buffer, size);
-  if (file != nullptr && n > 0) {
+  if (file != nullptr && n >= 0) {
     const Guard guard;
-    file->AfterRead(stream->_fileno, buffer, static_cast<size_t>(n), -1);
+    file->AfterRead(stream->_fileno, buffer, static_cast<size_t>(n), -1, 0);
   }
   return n;
 }
 
 off64_t SeekStream(FILE* stream, off64_t offset, int whence) {
+  FdObject* file = Tracked(stream, FdObject::Kind::kFile);
+  int64_t answer = 0;
+  if (file != nullptr && file->answers() &&
+      file->AnswerSeek(stream->_fileno, offset, whence, answer))
+    return answer;
   const off64_t position = g_seek.load(std::memory_order_relaxed)(stream, offset, whence);
-  FdObject* file = position >= 0 ? Tracked(stream, FdObject::Kind::kFile) : nullptr;
-  if (file != nullptr) file->AfterSeek(position);
+  if (file != nullptr && position >= 0) file->AfterSeek(position, offset, whence);
   return position;
 }
 
