@@ -72,7 +72,7 @@ ReplayerEngine* ReplayerEngine::Create() {
   FenceOptions allowed{engine->allow_writes_, engine->allow_network_, out, fold};
   engine->overlay_.Open(scratch);
   engine->live_pid_ = OwnPid();
-  if (IsChildChosen()) preload::EnterForkedChildrenAtOnce();
+  if (IsChildChosen() || !Text("DEJA_FORKED").empty()) preload::EnterForkedChildrenAtOnce();
   (void)IsInDebugger();
   ServedFile::WatchForks();
   if (!ClaimRank(scratch)) {

@@ -74,7 +74,7 @@ std::string EndText(const ReplayPlan& plan) {
 Session* Session::Open(const SessionOptions& options) {
   auto* session = new Session();  // never destroyed: hooks are called until the very end
   session->options_ = options;
-  session->report_.Open(options.scratch);
+  if (!options.is_companion) session->report_.Open(options.scratch);
   session->report_.SetChild(options.child);
   auto fail = [session](const Error& error) -> Session* {
     JsonLine line("failed");

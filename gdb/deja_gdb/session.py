@@ -95,7 +95,8 @@ class Session:
         folder = self.folder = os.path.join(self.scratch, f"run-{self.runs:06}")
         shutil.rmtree(os.path.join(self.scratch, f"run-{self.runs - 2:06}"), ignore_errors=True)
         os.makedirs(folder)
-        shutil.copy(os.path.join(self.scratch, "children"), folder)
+        for name in "children", "companions":
+            shutil.copy(os.path.join(self.scratch, name), folder)
         environment = dict(self.environment)
         environment[SCRATCH] = folder
         environment[CHECKPOINT] = f"{self.start.number:020}"
