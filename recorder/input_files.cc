@@ -17,6 +17,7 @@
 #include "preload/file_facts.h"
 #include "preload/shared_moves.h"
 #include "recorder/opened_input.h"
+#include "recorder/opened_output.h"
 #include "recorder/own_files.h"
 #include "recorder/recording.h"
 
@@ -296,7 +297,7 @@ void InputFiles::Announce(Recording& rec, const KnownFile& file, uint64_t opens,
 }
 
 OpenedInput* InputFiles::Begin(KnownFile* file, std::string_view path) {
-  OpenedInput* input = OpenedInputs::Take();
+  OpenedInput* input = OpenedInput::Take();
   if (input != nullptr) input->Begin(file, preload::PathKey(path));
   return input;
 }
@@ -348,7 +349,8 @@ preload::FdObject* InputFiles::Opened(Recording& rec, int dirfd, const char* pat
   }
   // What it holds is known, or the run's own; where it stands may be other processes' doing.
   if (!writes) return Begin(nullptr, name);
-  return OwnFile::Mark(info, fd);
+  OwnFile* written = OwnFile::Mark(info, fd);
+  return written == nullptr ? nullptr : OpenedOutput::Open(*written, preload::PathKey(name));
 }
 
 void InputFiles::RecordWhole(Recording& rec, KnownFile& file, int fd) {

@@ -11,12 +11,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "format/messages.h"
 #include "preload/hooks/fd_table.h"
 #include "recorder/input_files.h"
+#include "recorder/object_pool.h"
 #include "recorder/read_runs.h"
+#include "recorder/shared_position.h"
 #include "recorder/spin_lock.h"
 
 namespace deja::recorder {
@@ -52,45 +53,34 @@ class OpenedInput final : public preload::FdObject {
   void AfterMap(void* memory, size_t size, int64_t offset) override;
   void OnUnused(int fd) override;
 
+  // From the pool of the process, which it shares with what it was forked from; null: there is no
+  // room.
+  static OpenedInput* Take();
+  template <typename Function>
+  static void ForEachInUse(Function function);
   void Finish(Recording& rec);
   void FinishInSignal(Recording& rec);
   // The process's recording, for what has none at hand.
   static void SetFinder(Recording* (*find)());
+  // Null: there is none.
+  static Recording* FindRecording();
 
  private:
-  friend class OpenedInputs;
+  friend class ObjectPool<OpenedInput>;
   struct Flow;
   [[nodiscard]] bool IsKnown(uint64_t begin, size_t size) const;
-  // Others may move it.
-  [[nodiscard]] bool IsShared() const;
-  int64_t AfterSharedRead(int fd, std::span<const std::byte> data, size_t more);
-  void RecordMove(Recording& rec, int64_t position, int64_t after, std::span<const std::byte> data);
   void Record(Recording& rec, uint64_t offset, const void* data, size_t size);
   // False if that failed: nothing is recorded of this file.
   bool RenewInChild();
 
   std::atomic<KnownFile*> file_{nullptr};
-  std::atomic<int64_t> position_{0};  // reads change it under lock_
-  std::atomic<uint32_t> moves_{0};    // reads where it stood, and relative seeks
-  uint64_t key_ = 0;                  // of the path
-  uint32_t forks_ = 0;                // seen when it was opened: later the position is shared
-  std::atomic<uint32_t> told_{0};     // generation of the process that has recorded a move
-  std::atomic<bool> contended_{false};  // somebody else has moved it
+  SharedPosition position_;  // not shared: reads change it under lock_
   std::atomic<bool> in_use_{false};
   uint32_t generation_ = 0;
   SpinLock lock_;  // of what follows
   ReadRuns runs_;
   RangeBatch batch_;
   OpenedInput* next_free_ = nullptr;
-};
-
-// The pool of the process: shared by a process and what it was forked from.
-class OpenedInputs {
- public:
-  static OpenedInput* Take();
-  static void GiveBack(OpenedInput& input);
-  template <typename Function>
-  static void ForEach(Function function);
 };
 
 }  // namespace deja::recorder

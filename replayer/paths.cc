@@ -172,19 +172,20 @@ std::string ReplayerEngine::OwnLinkTarget(int dirfd, const char* path) {
 preload::FdObject* ReplayerEngine::OnOpened(int dirfd, const char* path, int fd, int flags) {
   struct stat info {};
   if (session_ == nullptr || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return nullptr;
-  const bool reads = (flags & O_ACCMODE) == O_RDONLY;
+  const bool writes = (flags & O_ACCMODE) != O_RDONLY;
   const bool may_be_known = session_->plan().reads_files();
   char real[PATH_MAX];
   const std::string_view place = preload::PathOfDescriptor(fd, real);
   // What the program has written itself does not come from the trace.
   const bool is_own = overlay_.IsOwn(place);
-  if (!may_be_known && !(reads && is_own)) return nullptr;
+  if (!may_be_known && !is_own) return nullptr;
   bool inside = false;
   const std::string target = OwnLinkTarget(dirfd, path);
   const std::string name =
       target.empty() ? InputName(dirfd, path, inside) : InputName(AT_FDCWD, target.c_str(), inside);
   const bool is_known = may_be_known && input_files_.CountOpen(*session_, name);
-  if (!reads || (!is_known && !is_own)) return nullptr;
+  if (!is_known && !is_own) return nullptr;
+  if (writes) return ServedOutput::Open(name);
   const std::string served = session_->options().scratch + std::string(kMachineFolder);
   const bool is_from_trace = InputServer::HasBytes(*session_) && place.starts_with(served);
   return ServedFile::Open(name, is_from_trace);

@@ -143,7 +143,6 @@ int ReplayerEngine::SkippedChild(uint32_t number) {
       !IsOtherRank(overlay_.scratch(), preload::WriteChildPath(number, name)))
     return 0;
   if (MayMakeCompanions() && !FindCompanionFolder(overlay_.scratch(), name).empty()) return 0;
-  ServedFile::CountFork();
   const int recorded = RecordedChildPid(number);
   constexpr int kNobody = 1 << 22;  // more than any pid
   return recorded != 0 ? recorded : kNobody;

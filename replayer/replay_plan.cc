@@ -29,9 +29,6 @@ Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(const format::RankReader& 
   plan->nccl_version = header.process.nccl_version;
   plan->fate = reader.totals().fate;
   plan->kept_inputs = header.inputs;
-  constexpr uint32_t kInputsOff = 1;
-  constexpr uint32_t kFirstWithMoves = 16;
-  plan->has_moves = header.inputs > kInputsOff && header.format_minor >= kFirstWithMoves;
   plan->working_directory = std::string(header.process.working_directory);
   PlanBuilder builder(*plan, kinds);
   std::pair<size_t, size_t> between;

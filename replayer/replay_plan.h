@@ -262,7 +262,6 @@ class ReplayPlan {
   Level level = Level::kFull;
   uint32_t nccl_version = 0;
   uint32_t kept_inputs = 0;  // TraceHeader.inputs
-  bool has_moves = false;    // of files that processes have open together (since format 1.16)
   std::string working_directory;
   format::ProcessFate fate;  // what the recorded process's parent saw
 

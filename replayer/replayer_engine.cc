@@ -74,7 +74,7 @@ ReplayerEngine* ReplayerEngine::Create() {
   engine->live_pid_ = OwnPid();
   if (IsChildChosen() || !Text("DEJA_FORKED").empty()) preload::EnterForkedChildrenAtOnce();
   (void)IsInDebugger();
-  ServedFile::WatchForks();
+  ServedPosition::WatchForks();
   if (!ClaimRank(scratch)) {
     engine->root_pid_ = ClaimHolder(scratch);
     // Children inherit it; a process that was started from outside does not.

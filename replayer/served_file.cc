@@ -1,38 +1,65 @@
 #include "replayer/served_file.h"
 
 #include <pthread.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
-#include <new>
+#include <atomic>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "common/errno_keeper.h"
-#include "preload/api/libc_table.h"
 #include "preload/guard.h"
-#include "preload/shared_moves.h"
 #include "preload/spin_lock.h"
 
 namespace deja::replayer {
+
+// Objects of one type, taken again when nobody needs them.
+class ServedPool {
+ public:
+  template <typename T>
+  static T* Take(T*& free) {
+    WatchForks();
+    g_lock.Lock();
+    T* object = free;
+    if (object != nullptr) free = object->next_free_;
+    g_lock.Unlock();
+    return object != nullptr ? object : new T();
+  }
+  // In a signal handler, maybe: then it is not taken again.
+  template <typename T>
+  static void GiveBack(T*& free, T& object) {
+    if (!g_lock.LockBriefly()) return;
+    object.next_free_ = free;
+    free = &object;
+    g_lock.Unlock();
+  }
+  // Paths are few, and kept for good.
+  static const char* Interned(std::string_view path) {
+    static auto* paths = new std::set<std::string, std::less<>>();  // never destroyed
+    g_lock.Lock();
+    auto it = paths->find(path);
+    if (it == paths->end()) it = paths->emplace(path).first;
+    g_lock.Unlock();
+    return it->c_str();
+  }
+
+ private:
+  // Who forks holds the lock: the child gets pools that are whole.
+  static void WatchForks() {
+    static const int watching =
+        pthread_atfork([] { g_lock.Lock(); }, [] { g_lock.Unlock(); }, [] { g_lock.Reset(); });
+    (void)watching;
+  }
+
+  static inline preload::SpinLock g_lock;
+};
+
 namespace {
 
 std::atomic<Session*> g_session{nullptr};
-std::atomic<uint32_t> g_forks{0};
-
-preload::SpinLock g_pool_lock;
-ServedFile* g_free = nullptr;
-
-// Paths are few, and those who look one up may be many.
-const char* Interned(std::string_view path) {
-  static auto* paths = new std::set<std::string, std::less<>>();  // never destroyed
-  auto it = paths->find(path);
-  if (it == paths->end()) it = paths->emplace(path).first;
-  return it->c_str();
-}
+ServedFile* g_free_files = nullptr;
+ServedOutput* g_free_outputs = nullptr;
 
 bool WasDropped(const RecordedFile& file, uint64_t at) {
   return std::any_of(file.ranges.begin(), file.ranges.end(), [&](const RecordedRange& range) {
@@ -55,157 +82,83 @@ void ServedFile::SetSession(Session* session) {
 }
 
 ServedFile* ServedFile::Open(std::string_view path, bool is_from_trace) {
-  const uint64_t key = preload::PathKey(path);
-  g_pool_lock.Lock();
-  ServedFile* file = g_free;
-  if (file != nullptr)
-    g_free = file->next_free_;
-  else
-    file = new (std::nothrow) ServedFile();
-  const char* interned = file == nullptr ? nullptr : Interned(path);
-  g_pool_lock.Unlock();
-  if (file == nullptr) return nullptr;
-  file->path_ = interned;
-  file->key_ = key;
+  ServedFile* file = ServedPool::Take(g_free_files);
+  file->path_ = ServedPool::Interned(path);
   file->is_from_trace_ = is_from_trace;
-  file->forks_ = g_forks.load();
-  file->position_.store(0);
-  file->moves_.store(0);
+  file->position_.Begin(path);
   return file;
 }
 
-// In a signal handler, maybe: then it is not used again.
 void ServedFile::OnUnused(int) {
-  if (!g_pool_lock.LockBriefly()) return;
-  next_free_ = g_free;
-  g_free = this;
-  g_pool_lock.Unlock();
-}
-
-void ServedFile::WatchForks() {
-  // Who forks holds the pool: the child gets one that is whole.
-  pthread_atfork(
-      [] {
-        CountFork();
-        g_pool_lock.Lock();
-      },
-      [] { g_pool_lock.Unlock(); }, [] { g_pool_lock.Reset(); });
-}
-
-void ServedFile::CountFork() {
-  g_forks.fetch_add(1);
-}
-
-bool ServedFile::IsShared(const Session* session) const {
-  return session != nullptr && forks_ != g_forks.load(std::memory_order_relaxed) &&
-         session->plan().has_moves && !session->options().is_late;
-}
-
-const RecordedInput* ServedFile::RecordedMove(Session& session, uint32_t number) const {
-  ThreadState& thread = session.Thread();
-  if (thread.recorded == kNone) return nullptr;
-  const InputKey key{static_cast<uint32_t>(preload::LibcApi::klseek), key_};
-  const auto& by_key = session.plan().threads()[thread.recorded].by_key;
-  const auto moves = by_key.find(key);
-  if (moves == by_key.end()) return nullptr;
-  uint32_t& next = thread.next_by_key[key];
-  if (next >= moves->second.size()) return nullptr;
-  const RecordedInput& move = session.plan().inputs()[moves->second[next]];
-  preload::SharedMove shared;
-  const std::string_view data = session.plan().Bytes(move.data);
-  if (data.size() < sizeof shared) return nullptr;
-  std::memcpy(&shared, data.data(), sizeof shared);
-  if (shared.number != number) return nullptr;
-  ++next;
-  return &move;
-}
-
-// Where it stood is not known, but what was read.
-void ServedFile::ReadRecorded(preload::Transfer& transfer, Session& session,
-                              const RecordedInput& move, int64_t& after) {
-  std::string_view bytes = session.plan().Bytes(move.data);
-  preload::SharedMove shared;
-  std::memcpy(&shared, bytes.data(), sizeof shared);
-  bytes.remove_prefix(sizeof shared);
-  std::vector<std::byte> large;
-  if (!move.hash.IsZero()) {
-    const uint64_t size = session.payloads().SizeOf(move.hash).value_or(0);
-    large = session.payloads().Read(move.hash, size).value_or(std::vector<std::byte>());
-    bytes = {reinterpret_cast<const char*>(large.data()), large.size()};
-  }
-  transfer.result = 0;
-  for (const iovec& piece : transfer.pieces) {
-    const size_t part = std::min(bytes.size(), piece.iov_len);
-    if (part != 0) std::memcpy(piece.iov_base, bytes.data(), part);
-    bytes.remove_prefix(part);
-    transfer.result += static_cast<ssize_t>(part);
-  }
-  after = shared.after;
-}
-
-void ServedFile::ReadAt(preload::Transfer& transfer, int64_t position, bool is_recorded) {
-  int64_t wanted = 0;
-  for (const iovec& piece : transfer.pieces) wanted += static_cast<int64_t>(piece.iov_len);
-  // Another thread of this process that reads meanwhile gets what comes behind.
-  if (is_recorded)
-    position_.store(position + wanted);
-  else
-    position = position_.fetch_add(wanted);
-  transfer.result =
-      preadv(transfer.fd, transfer.pieces.data(), static_cast<int>(transfer.pieces.size()), position);
-  const ErrnoKeeper keep;
-  const int64_t got = std::max<int64_t>(transfer.result, 0);
-  if (got < wanted) position_.fetch_sub(wanted - got);
-  if (transfer.result >= 0) lseek(transfer.fd, position + got, SEEK_SET);
+  ServedPool::GiveBack(g_free_files, *this);
 }
 
 bool ServedFile::AnswerRead(preload::Transfer& transfer) {
   const preload::Guard guard;
-  const uint32_t number = moves_.fetch_add(1);
   Session* session = g_session.load();
-  if (!IsShared(session)) return false;
-  session->CountActivity();
-  const RecordedInput* move = RecordedMove(*session, number);
-  if (move != nullptr && move->result < 0) {
-    int64_t after = 0;
-    ReadRecorded(transfer, *session, *move, after);
-    position_.store(after);
-    const ErrnoKeeper keep;
-    lseek(transfer.fd, after, SEEK_SET);
-    return true;
-  }
-  ReadAt(transfer, move != nullptr ? move->result : 0, move != nullptr);
-  const ErrnoKeeper keep;
-  if (transfer.result > 0)
-    CheckRange(*session, lseek(transfer.fd, 0, SEEK_CUR) - transfer.result,
-               static_cast<size_t>(transfer.result));
+  int64_t at = 0;
+  if (!position_.AnswerRead(session, transfer, at)) return false;
+  if (at >= 0 && transfer.result > 0)
+    CheckRange(*session, at, static_cast<size_t>(transfer.result));
   return true;
 }
 
 bool ServedFile::AnswerSeek(int fd, int64_t offset, int whence, int64_t& position) {
   const preload::Guard guard;
-  const uint32_t number = whence == SEEK_CUR ? moves_.fetch_add(1) : 0;
-  Session* session = g_session.load();
-  if (whence != SEEK_CUR || !IsShared(session)) return false;
-  const RecordedInput* move = RecordedMove(*session, number);
-  position = lseek(fd, move != nullptr ? move->result : position_.load() + offset, SEEK_SET);
-  if (position >= 0) position_.store(position);
-  return true;
+  return position_.AnswerSeek(g_session.load(), fd, offset, whence, position);
 }
 
 void ServedFile::AfterSeek(int64_t position, int64_t, int) {
-  position_.store(position);
+  position_.AfterSeek(position);
 }
 
 int64_t ServedFile::AfterRead(int fd, const void*, size_t size, int64_t offset, size_t more) {
   const auto length = static_cast<int64_t>(size);
-  if (offset < 0) position_.fetch_add(length + static_cast<int64_t>(more));
-  Session* session = g_session.load();
+  if (offset < 0) position_.Advance(length + static_cast<int64_t>(more));
+  Session* session = is_from_trace_ ? g_session.load() : nullptr;
   if (session == nullptr || size == 0) return offset < 0 ? -1 : offset + length;
   if (offset < 0) offset = lseek(fd, 0, SEEK_CUR) - length - static_cast<int64_t>(more);
   if (offset < 0) return -1;
   CheckRange(*session, offset, size);
   return offset + length;
+}
+
+ServedOutput* ServedOutput::Open(std::string_view path) {
+  ServedOutput* output = ServedPool::Take(g_free_outputs);
+  output->position_.Begin(path);
+  return output;
+}
+
+void ServedOutput::OnUnused(int) {
+  ServedPool::GiveBack(g_free_outputs, *this);
+}
+
+void ServedOutput::OnRead(preload::Transfer& transfer) {
+  int64_t at = 0;
+  if (transfer.offset < 0) {
+    const preload::Guard guard;
+    if (position_.AnswerRead(g_session.load(), transfer, at)) return;
+  }
+  transfer.Real();
+  if (transfer.offset < 0 && transfer.result > 0) position_.Advance(transfer.result);
+}
+
+void ServedOutput::OnWrite(preload::Transfer& transfer) {
+  if (transfer.offset < 0) {
+    const preload::Guard guard;
+    if (position_.AnswerWrite(g_session.load(), transfer)) return;
+  }
+  transfer.Real();
+  if (transfer.offset < 0 && transfer.result > 0) position_.Advance(transfer.result);
+}
+
+bool ServedOutput::AnswerSeek(int fd, int64_t offset, int whence, int64_t& position) {
+  const preload::Guard guard;
+  return position_.AnswerSeek(g_session.load(), fd, offset, whence, position);
+}
+
+void ServedOutput::AfterSeek(int64_t position, int64_t, int) {
+  position_.AfterSeek(position);
 }
 
 void ServedFile::CheckRange(Session& session, int64_t offset, size_t size) const {

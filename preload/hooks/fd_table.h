@@ -58,12 +58,15 @@ class FdObject {
     (void)fd, (void)data, (void)size, (void)offset, (void)more;
     return -1;
   }
-  // Kind::kFile: lseek(…, offset, whence) has returned `position`.
+  // Kind::kFile and kOwnFile: lseek(…, offset, whence) has returned `position`.
   virtual void AfterSeek(int64_t position, int64_t offset, int whence) {
     (void)position, (void)offset, (void)whence;
   }
-  // Kind::kFile, if it answers: a read where the descriptor stands, or a seek, which is about to be
-  // made. True: it was answered, and AfterRead and AfterSeek are not called.
+  // The same, if it answers: a seek is about to be made; of Kind::kFile also: a read where the
+  // descriptor stands. True: it was answered, and AfterSeek and AfterRead are not called.
+  [[nodiscard]] bool has_position() const {
+    return kind_ == Kind::kFile || kind_ == Kind::kOwnFile;
+  }
   [[nodiscard]] bool answers() const { return answers_; }
   virtual bool AnswerRead(Transfer& transfer) { return (void)transfer, false; }
   virtual bool AnswerSeek(int fd, int64_t offset, int whence, int64_t& position) {

@@ -171,7 +171,8 @@ ssize_t ReadPieces(int fd, const iovec* pieces, int count, int64_t offset, Real 
 
 template <typename Real>
 auto Seek(int fd, int64_t offset, int whence, Real real) {
-  FdObject* file = TrackedFile(fd);
+  FdObject* file = Tracked(fd);
+  if (file != nullptr && !file->has_position()) file = nullptr;
   int64_t answer = 0;
   if (file != nullptr && file->answers() && file->AnswerSeek(fd, offset, whence, answer))
     return answer;
