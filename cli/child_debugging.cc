@@ -10,12 +10,12 @@
 
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/child_outputs.h"
-#include "cli/replay_processes.h"
 #include "common/replay_outputs.h"
 
 namespace deja::cli {
@@ -115,15 +115,27 @@ class Session {
   std::unique_ptr<ChildOutputs> outputs_;
 };
 
+// The child's program, for gdb; where it is not here, the rank's.
+ReplayTarget ShownChild(const Replayed& replay) {
+  const format::ProcessInfo& process = replay.child_reader->header().process;
+  ReplayTarget shown = replay.target;
+  shown.is_forked = false;
+  std::error_code error;
+  if (std::filesystem::is_regular_file(process.executable, error))
+    shown.executable = process.executable;
+  shown.argv.assign(process.argv.begin(), process.argv.end());
+  return shown;
+}
+
 }  // namespace
 
-Result<int> DebugChild(const ReplayTarget& rank, const ReplayTarget& shown,
-                       const ReplayOptions& options, const std::string& first,
+Result<int> DebugChild(const Replayed& replay, const ReplayOptions& options,
                        const std::vector<std::string>& commands) {
+  const ReplayTarget& rank = replay.target;
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   DEJA_ASSIGN_OR_RETURN(const int requests, MakeFifo(rank.scratch + "/requests"));
   DEJA_ASSIGN_OR_RETURN(const int answers, MakeFifo(rank.scratch + "/answers"));
-  DEJA_ASSIGN_OR_RETURN(const pid_t gdb, StartGdb(shown, first, commands));
+  DEJA_ASSIGN_OR_RETURN(const pid_t gdb, StartGdb(ShownChild(replay), "", commands));
   // Of the terminal they are for gdb.
   signal(SIGINT, SIG_IGN);
   signal(SIGQUIT, SIG_IGN);

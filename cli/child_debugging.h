@@ -12,15 +12,14 @@
 #include <string>
 #include <vector>
 
-#include "cli/replay_launch.h"
+#include "cli/replay_processes.h"
 #include "common/result.h"
 
 namespace deja::cli {
 
-// `rank`: what is run, with the child chosen (ReplayOptions::child); `shown`: the child's program.
-// Returns gdb's exit code once gdb, and all that was started, has ended.
-Result<int> DebugChild(const ReplayTarget& rank, const ReplayTarget& shown,
-                       const ReplayOptions& options, const std::string& first,
+// `replay`: of a child, and not started. Returns gdb's exit code once gdb, and all that was started,
+// has ended. With commands gdb runs them and ends.
+Result<int> DebugChild(const Replayed& replay, const ReplayOptions& options,
                        const std::vector<std::string>& commands);
 
 }  // namespace deja::cli

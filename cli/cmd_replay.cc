@@ -387,26 +387,6 @@ bool FinishTrace(TraceClaim& claim, const std::vector<Replayed>& replays) {
   return !ranks.empty();
 }
 
-// gdb's exit code.
-Result<int> RunGdb(const ReplayTarget& target, const std::string& first) {
-  DEJA_ASSIGN_OR_RETURN(const pid_t pid, StartGdb(target, first, g_replay_options.gdb_commands));
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  return ExitOfGdb(status);
-}
-
-// The program of the replayed child, for gdb; where it is not here, the rank's.
-ReplayTarget ShownChild(const Replayed& replay) {
-  const format::ProcessInfo& process = replay.child_reader->header().process;
-  ReplayTarget shown = replay.target;
-  shown.is_forked = false;
-  std::error_code error;
-  if (fs::is_regular_file(process.executable, error)) shown.executable = process.executable;
-  shown.argv.assign(process.argv.begin(), process.argv.end());
-  return shown;
-}
-
 int DebugReplay(format::Trace& trace, const Replayed& replay, const ReplayOptions& options,
                 const std::string& first, const SoundStart& start) {
   const ReplayTarget& target = replay.target;
@@ -415,9 +395,9 @@ int DebugReplay(format::Trace& trace, const Replayed& replay, const ReplayOption
                                        replay.child);
       !written)
     return FailWith(written.error());
-  auto code = replay.child.empty() ? RunGdb(target, first)
-                                   : DebugChild(target, ShownChild(replay), options, first,
-                                                g_replay_options.gdb_commands);
+  const std::vector<std::string>& commands = g_replay_options.gdb_commands;
+  auto code = replay.child.empty() ? RunGdb(target, first, commands)
+                                   : DebugChild(replay, options, commands);
   return code ? *code : FailWith(code.error());
 }
 
@@ -440,14 +420,6 @@ void AddOut(const TraceClaim& claim, std::vector<std::string>& environment) {
   environment.push_back("DEJA_OUT=" + claim.directory());
   environment.push_back("DEJA_JOB_ID=" + claim.job_id());
   environment.push_back("DEJA_RECORDING=" + fs::absolute(g_replay_options.trace, error).string());
-}
-
-// Fills in what a replay of one child needs.
-Status FindChild(format::Trace& trace, Replayed& replay) {
-  replay.child = g_replay_options.child;
-  DEJA_ASSIGN_OR_RETURN(replay.child_reader, trace.Child(replay.target.rank, replay.child,
-                                                         g_replay_options.attempt));
-  return {};
 }
 
 int Usage(const std::string& message) {
@@ -583,8 +555,12 @@ int RunReplay(const Context& context) {
     Replayed replay;
     replay.reader = *reader;
     replay.target = std::move(*target);
-    if (has_child)
-      if (Status found = FindChild(**trace, replay); !found) return FailWith(found.error());
+    if (has_child) {
+      auto child = (*trace)->Child(rank, options.child, g_replay_options.attempt);
+      if (!child) return FailWith(child.error());
+      replay.child = options.child;
+      replay.child_reader = *child;
+    }
     replays.push_back(std::move(replay));
   }
   if (replays.empty())

@@ -266,4 +266,13 @@ Result<int> ExitOfGdb(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+Result<int> RunGdb(const ReplayTarget& target, const std::string& first,
+                   const std::vector<std::string>& commands) {
+  DEJA_ASSIGN_OR_RETURN(const pid_t pid, StartGdb(target, first, commands));
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return ExitOfGdb(status);
+}
+
 }  // namespace deja::cli

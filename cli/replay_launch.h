@@ -60,6 +60,9 @@ Result<pid_t> StartGdb(const ReplayTarget& target, const std::string& first,
                        const std::vector<std::string>& commands);
 // gdb's exit code, from its status as waitpid gives it.
 Result<int> ExitOfGdb(int status);
+// Both: returns gdb's exit code.
+Result<int> RunGdb(const ReplayTarget& target, const std::string& first,
+                   const std::vector<std::string>& commands);
 
 // The path of a command, as a shell finds it; `name` itself if it does not.
 std::string FindInPath(const std::string& name);
