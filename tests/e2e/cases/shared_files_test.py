@@ -55,6 +55,17 @@ class SharedFiles(harness.DejaTest):
     def test_a_file_object_of_python(self):
         self.assertReadsAgain(sys.executable, PYTHON, self.file())
 
+    def test_lines_that_they_write(self):
+        path = self.dir / "log"
+        command = harness.app("shared_file"), "writes", path
+        self.checked(self.command(command))
+        path.unlink()
+        run = self.checked(self.record_single(*command))
+        self.assertRegex(run.stdout, "all: ")
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0))
+            self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+
     def test_where_reads_were_is_shown(self):
         self.checked(self.record_single(harness.app("shared_file"), "records", self.file()))
         moves = self.show_json("--child", "0/1", "--call", "lseek")
