@@ -27,9 +27,8 @@ constexpr int kTickMs = 20;
 
 // A FIFO whose other end comes and goes.
 Result<int> MakeFifo(const std::string& path) {
-  const int fd = mkfifo(path.c_str(), 0600) == 0
-                     ? open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC)
-                     : -1;
+  const int fd =
+      mkfifo(path.c_str(), 0600) == 0 ? open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC) : -1;
   if (fd < 0) return FailErrno("making the FIFO " + path, errno);
   return fd;
 }
@@ -65,8 +64,7 @@ class Session {
   }
 
   void Answer(const json& answer) const {
-    const std::string line =
-        answer.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+    const std::string line = answer.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
     [[maybe_unused]] const ssize_t n = write(answers_, line.data(), line.size());
   }
 

@@ -1,5 +1,5 @@
-// A child of a replayed rank in gdb: the whole rank runs, and gdb is attached to the child when that
-// begins.
+// A child of a replayed rank in gdb: the whole rank runs, and gdb is attached to the child when
+// that begins.
 //
 // gdb's side (gdb/deja_gdb/child.py) asks for each run by a line in a FIFO of the scratch folder:
 // the folder of the run. The answer is a line of JSON, the child's process number or why there is
@@ -17,8 +17,8 @@
 
 namespace deja::cli {
 
-// `replay`: of a child, and not started. Returns gdb's exit code once gdb, and all that was started,
-// has ended. With commands gdb runs them and ends.
+// `replay`: of a child, and not started. Returns gdb's exit code once gdb, and all that was
+// started, has ended. With commands gdb runs them and ends.
 Result<int> DebugChild(const Replayed& replay, const ReplayOptions& options,
                        const std::vector<std::string>& commands);
 

@@ -81,10 +81,10 @@ void AddReplayOptions(CLI::App& app) {
   auto* all = app.add_flag("--all", g_replay_options.all, "Replay all recorded ranks side by side");
   rank->excludes(ranks)->excludes(all);
   ranks->excludes(all);
-  auto* compute =
-      app.add_flag("--compute", g_replay_options.compute,
-               "Let the ranks compute their collectives among themselves, in the order of NCCL's "
-               "ring, even if the trace has the results; they are compared with it");
+  auto* compute = app.add_flag(
+      "--compute", g_replay_options.compute,
+      "Let the ranks compute their collectives among themselves, in the order of NCCL's "
+      "ring, even if the trace has the results; they are compared with it");
   auto* devices =
       app.add_option(
              "--devices", g_replay_options.devices,
@@ -100,11 +100,10 @@ void AddReplayOptions(CLI::App& app) {
       ->needs(devices);
   app.add_option("--attempt", g_replay_options.attempt,
                  "Which run of a restarted rank; the last one if not given");
-  auto* from =
-      app.add_option("--from-step", g_replay_options.from_step,
-                 "Start at the latest checkpoint at or before this step (deja record "
-                 "--checkpoint-every) that all ranks have")
-      ->check(CLI::NonNegativeNumber);
+  auto* from = app.add_option("--from-step", g_replay_options.from_step,
+                              "Start at the latest checkpoint at or before this step (deja record "
+                              "--checkpoint-every) that all ranks have")
+                   ->check(CLI::NonNegativeNumber);
   auto* step = app.add_option("--until-step", g_replay_options.until.step,
                               "End where this step begins (with --gdb: stop there); unless "
                               "--from-step is given, start at the latest checkpoint before it");
@@ -288,12 +287,11 @@ int Report(format::Trace& trace, const std::vector<Replayed>& replays, const Con
     const RankStory story = ReadRankStory(*replay.reader);
     const StackDetail detail =
         g_replay_options.stacks ? StackDetail::kNative : StackDetail::kPython;
-    ReplayVerdict verdict =
-        replay.child.empty()
-            ? JudgeReplay(*replay.reader, story, peers, replay.target.scratch, replay.status,
-                          symbolizer, detail)
-            : JudgeChild(replay.target.rank, replay.child, *replay.child_reader,
-                         replay.target.scratch, symbolizer, detail);
+    ReplayVerdict verdict = replay.child.empty()
+                                ? JudgeReplay(*replay.reader, story, peers, replay.target.scratch,
+                                              replay.status, symbolizer, detail)
+                                : JudgeChild(replay.target.rank, replay.child, *replay.child_reader,
+                                             replay.target.scratch, symbolizer, detail);
     AddShortage(replay.shortage, verdict);
     AddStandstill(replay.standstill, verdict);
     if (verdict.outcome != Outcome::kSame) {
@@ -391,8 +389,8 @@ int DebugReplay(format::Trace& trace, const Replayed& replay, const ReplayOption
                 const std::string& first, const SoundStart& start) {
   const ReplayTarget& target = replay.target;
   for (const std::string& note : target.notes) Diagnose(note);
-  if (Status written = WriteGdbSession(trace, g_replay_options.attempt, target, start.damaged,
-                                       replay.child);
+  if (Status written =
+          WriteGdbSession(trace, g_replay_options.attempt, target, start.damaged, replay.child);
       !written)
     return FailWith(written.error());
   const std::vector<std::string>& commands = g_replay_options.gdb_commands;
@@ -567,8 +565,8 @@ int RunReplay(const Context& context) {
     return FailWith({ErrorCode::kNotFound,
                      fmt::format("replaying {}: there is no rank in it", g_replay_options.trace)});
   if (g_replay_options.gdb)
-    return DebugReplay(**trace, replays[0], options,
-                       ends->empty() ? "" : ends->front().gdb_command, *start);
+    return DebugReplay(**trace, replays[0], options, ends->empty() ? "" : ends->front().gdb_command,
+                       *start);
   if (checkpoints_process) return MakeProcessCheckpoint(replays[0].target, options);
   for (const Replayed& replay : replays) {
     SayWhatIsKept(*replay.reader);

@@ -95,9 +95,9 @@ json VerifyCommand(const format::Trace& trace, int attempt, uint32_t rank) {
 
 Status WriteGdbSession(format::Trace& trace, int attempt, const ReplayTarget& target,
                        const std::vector<DamagedCheckpoint>& damaged, const std::string& child) {
-  DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader,
-                        child.empty() ? trace.Rank(target.rank, attempt)
-                                      : trace.Child(target.rank, child, attempt));
+  DEJA_ASSIGN_OR_RETURN(
+      const format::RankReader* reader,
+      child.empty() ? trace.Rank(target.rank, attempt) : trace.Child(target.rank, child, attempt));
   json checkpoints = json::array();
   if (child.empty()) {
     DEJA_ASSIGN_OR_RETURN(checkpoints, Checkpoints(trace, attempt, *reader, damaged));

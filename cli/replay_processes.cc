@@ -193,8 +193,8 @@ void WaitInTurns(std::vector<Replayed>& replays, bool together, const TurnArea* 
       for (Replayed& replay : replays) replay.ended = true;
       return;
     }
-    const bool has_child =
-        std::any_of(replays.begin(), replays.end(), [](const Replayed& r) { return !r.child.empty(); });
+    const bool has_child = std::any_of(replays.begin(), replays.end(),
+                                       [](const Replayed& r) { return !r.child.empty(); });
     if (turns == nullptr)
       AwaitChild(together ? kStepMs : has_child ? kChildMs : kLookMs);
     else

@@ -81,7 +81,8 @@ class Judge {
         child_(std::move(child)) {}
 
   ReplayVerdict Run(const std::string& scratch, int wait_status) {
-    for (json& line : ReadReport(scratch)) LinesOf(TextIn(line, "child")).push_back(std::move(line));
+    for (json& line : ReadReport(scratch))
+      LinesOf(TextIn(line, "child")).push_back(std::move(line));
     if (!child_.empty()) wait_status = ReportedStatus();
     verdict_.rank = rank_;
     verdict_.json = {{"rank", verdict_.rank}, {"recorded_end", story_.HowItEnded(symbolizer_)}};

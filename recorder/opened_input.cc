@@ -1,6 +1,5 @@
 #include "recorder/opened_input.h"
 
-
 #include <algorithm>
 #include <cstring>
 

@@ -110,8 +110,8 @@ class ReplayerEngine final : public preload::Engine {
   void Refuse(const char* what, const char* target, const char* option);
 
   Session* session_ = nullptr;             // null in children that the trace does not have
-  bool follows_parent_ = false;  // forked by one that is a companion, or may make some
-  std::vector<pid_t> companions_;  // that this process has made
+  bool follows_parent_ = false;            // forked by one that is a companion, or may make some
+  std::vector<pid_t> companions_;          // that this process has made
   const ReplayPlan* inherited_ = nullptr;  // of the process that forked this one
   std::atomic<bool> live_told_ = false;
   PidMap pids_;

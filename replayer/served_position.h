@@ -4,7 +4,8 @@
 // position follows, for programs that inherit the descriptor.
 //
 // A recording that follows the file has the first move that the process made behind a fork; up to
-// there, or if there is none, all is the kernel's. Owner: what the descriptors lead to. Any thread, within the guard; no locks.
+// there, or if there is none, all is the kernel's. Owner: what the descriptors lead to. Any thread,
+// within the guard; no locks.
 #ifndef DEJA_REPLAYER_SERVED_POSITION_H_
 #define DEJA_REPLAYER_SERVED_POSITION_H_
 

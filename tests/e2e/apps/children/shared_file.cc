@@ -1,9 +1,10 @@
 // A program whose processes have one open file together, by a fork, and take from it as they come.
 // What each has taken is this program's output.
 //
-//     shared_file HOW FILE [--own]    HOW: records, lines (of a stream), steps (records, each after a
-//                                     relative seek), places (each goes to a place of its own before
-//                                     it reads, and may read from another's), writes
+//     shared_file HOW FILE [--own]    HOW: records, lines (of a stream), steps (records, each after
+//     a
+//                                     relative seek), places (each goes to a place of its own
+//                                     before it reads, and may read from another's), writes
 //                                     --own: the program makes the file itself
 #include <fcntl.h>
 #include <sys/random.h>
