@@ -1,12 +1,13 @@
 // Shared moves: where a read or a relative seek of a descriptor found it, when that is not where
 // this process had left it: another process has the same open file, by a fork.
 //
-// Each process counts its own moves of an open file from its opening on; a fork child goes on with
-// its parent's count. A move that was not from where the one before had ended is an Input event of
-// lseek: its key is PathKey of the file, its result the position (-1: not known), its data the
-// count and, where the position is not known, where the file stood afterwards and what was read.
+// Each process counts its own moves of an open file from its opening on, and how often it opens a
+// path; a fork child goes on with its parent's counts. A move that was not from where the one
+// before had ended is an Input event of lseek: its key is PathKey of the file, its result the
+// position (-1: not known), its data a SharedMove and, where the position is not known, what was
+// read.
 //
-// Values; any thread.
+// Any thread; lock-free.
 #ifndef DEJA_PRELOAD_SHARED_MOVES_H_
 #define DEJA_PRELOAD_SHARED_MOVES_H_
 
@@ -29,10 +30,14 @@ inline uint64_t PathKey(std::string_view path) {
 // What stands before the bytes of such an event's data, if there are any.
 struct SharedMove {
   uint32_t number = 0;  // of the move
-  uint32_t reserved = 0;
-  int64_t after = 0;
+  uint32_t open = 0;    // what CountOpen said
+  int64_t after = 0;    // where the file stood then
 };
 static_assert(sizeof(SharedMove) == 16);
+
+// The program has opened a regular file under this path. How often it had before; of paths whose
+// keys are alike, together.
+uint32_t CountOpen(uint64_t path_key);
 
 }  // namespace deja::preload
 

@@ -122,7 +122,7 @@ class InputFiles {
   [[nodiscard]] bool IsInput(std::string_view path) const;
   bool IsOfOthers(const Recording& rec, const struct stat& info, const OwnFile* own);
   // `file`: null: only its position is followed.
-  static OpenedInput* Begin(KnownFile* file, std::string_view path);
+  static OpenedInput* Begin(KnownFile* file, uint64_t key, uint32_t open);
   // What is known of `path`; null if there is no more room. With the lock held.
   PathRecord* RecordOf(std::string_view path, bool is_link);
   // The run has made the symbolic link `name`, which it gave as `path`.

@@ -120,9 +120,9 @@ void OpenedInput::SetFinder(Recording* (*find)()) {
   g_find_recording = find;
 }
 
-void OpenedInput::Begin(KnownFile* file, uint64_t key) {
+void OpenedInput::Begin(KnownFile* file, uint64_t key, uint32_t open) {
   generation_ = InputGeneration();
-  position_.Begin(key);
+  position_.Begin(key, open);
   batch_.Begin(file == nullptr ? 0 : file->number);
   file_.store(file, std::memory_order_release);
   in_use_.store(true, std::memory_order_release);

@@ -45,8 +45,9 @@ class OpenedInput final : public preload::FdObject {
  public:
   OpenedInput() : FdObject(Kind::kFile) {}
 
-  // Nobody else has it yet. `file`: null: only its position is followed. `key`: of its path.
-  void Begin(KnownFile* file, uint64_t key);
+  // Nobody else has it yet. `file`: null: only its position is followed. `key`, `open`: as of
+  // SharedPosition.
+  void Begin(KnownFile* file, uint64_t key, uint32_t open);
 
   int64_t AfterRead(int fd, const void* data, size_t size, int64_t offset, size_t more) override;
   void AfterSeek(int64_t position, int64_t offset, int whence) override;

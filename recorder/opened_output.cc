@@ -14,11 +14,11 @@ constinit ObjectPool<OpenedOutput> g_outputs;
 
 }  // namespace
 
-OpenedOutput* OpenedOutput::Open(OwnFile& file, uint64_t key) {
+OpenedOutput* OpenedOutput::Open(OwnFile& file, uint64_t key, uint32_t open) {
   OpenedOutput* output = g_outputs.Take();
   if (output == nullptr) return nullptr;
   output->file_ = &file;
-  output->position_.Begin(key);
+  output->position_.Begin(key, open);
   return output;
 }
 

@@ -18,8 +18,8 @@ class OpenedOutput final : public preload::FdObject {
  public:
   OpenedOutput() : FdObject(Kind::kOwnFile) {}
 
-  // `key`: of the path. Null: there is no room.
-  static OpenedOutput* Open(OwnFile& file, uint64_t key);
+  // `key`, `open`: as of SharedPosition. Null: there is no room.
+  static OpenedOutput* Open(OwnFile& file, uint64_t key, uint32_t open);
 
   void OnRead(preload::Transfer& transfer) override;
   void OnWrite(preload::Transfer& transfer) override;

@@ -89,12 +89,13 @@ void CountForkOfInputs() {
   g_forks.fetch_add(1, std::memory_order_relaxed);
 }
 
-void SharedPosition::Begin(uint64_t key) {
+void SharedPosition::Begin(uint64_t key, uint32_t open) {
   position_.store(0, std::memory_order_relaxed);
   moves_.store(0, std::memory_order_relaxed);
   told_.store(0, std::memory_order_relaxed);
   contended_.store(false, std::memory_order_relaxed);
   key_ = key;
+  open_ = open;
   forks_ = g_forks.load(std::memory_order_relaxed);
 }
 
@@ -132,7 +133,7 @@ void SharedPosition::Record(Recording& rec, int64_t position, int64_t after,
   constexpr size_t kMostInline = 2 << 10;
   told_.store(InputGeneration(), std::memory_order_relaxed);
   std::byte text[sizeof(preload::SharedMove) + kMostInline];
-  const preload::SharedMove move{moves_.load(std::memory_order_relaxed), 0, after};
+  const preload::SharedMove move{moves_.load(std::memory_order_relaxed), open_, after};
   std::memcpy(text, &move, sizeof move);
   format::Input input;
   input.api = static_cast<uint32_t>(preload::LibcApi::klseek);

@@ -17,8 +17,8 @@ class Recording;
 
 class SharedPosition {
  public:
-  // Of a file that was just opened. `key`: of its path.
-  void Begin(uint64_t key);
+  // Of a file that was just opened. `key`: of its path. `open`: how often it had been before.
+  void Begin(uint64_t key, uint32_t open);
   // Others may move it.
   [[nodiscard]] bool IsShared() const;
 
@@ -46,6 +46,7 @@ class SharedPosition {
   std::atomic<uint32_t> told_{0};       // generation of the process that has recorded one
   std::atomic<bool> contended_{false};  // somebody else has moved it
   uint64_t key_ = 0;
+  uint32_t open_ = 0;
   uint32_t forks_ = 0;  // seen when it was opened
 };
 

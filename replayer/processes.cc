@@ -75,11 +75,11 @@ void ReplayerEngine::OpenChild(const char* scratch) {
       options.rank_pid = static_cast<int>(origin->pid);
   SetModes(options);
   if (is_rank) BecomeThisProcess(scratch);
-  // As listings name it: below the rank.
   if (IsChosenChild(name.path)) TakeShownOutputs(scratch);
-  const std::string_view child = options.child;
-  const bool is_below = !forked_.empty() && child.starts_with(forked_ + "/");
-  report_.SetChild(is_below ? child.substr(forked_.size() + 1) : child);
+  options.child_name = options.child;
+  if (!forked_.empty() && options.child.starts_with(forked_ + "/"))
+    options.child_name.erase(0, forked_.size() + 1);
+  report_.SetChild(options.child_name);
   session_ = Session::Open(options);
   if (session_ == nullptr) Session::EndProcess(1);
   if (!options.is_before_fork) {

@@ -81,11 +81,12 @@ void ServedFile::SetSession(Session* session) {
   g_session.store(session);
 }
 
-ServedFile* ServedFile::Open(std::string_view path, bool is_from_trace) {
+ServedFile* ServedFile::Open(std::string_view path, uint64_t key, uint32_t open,
+                             bool is_from_trace) {
   ServedFile* file = ServedPool::Take(g_free_files);
   file->path_ = ServedPool::Interned(path);
   file->is_from_trace_ = is_from_trace;
-  file->position_.Begin(path);
+  file->position_.Begin(key, open);
   return file;
 }
 
@@ -123,9 +124,9 @@ int64_t ServedFile::AfterRead(int fd, const void*, size_t size, int64_t offset, 
   return offset + length;
 }
 
-ServedOutput* ServedOutput::Open(std::string_view path) {
+ServedOutput* ServedOutput::Open(uint64_t key, uint32_t open) {
   ServedOutput* output = ServedPool::Take(g_free_outputs);
-  output->position_.Begin(path);
+  output->position_.Begin(key, open);
   return output;
 }
 

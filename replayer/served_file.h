@@ -21,8 +21,9 @@ class ServedFile final : public preload::FdObject {
  public:
   ServedFile() : FdObject(Kind::kFile, true) {}
 
-  // `path`: as the recording names it. `is_from_trace`: its bytes are.
-  static ServedFile* Open(std::string_view path, bool is_from_trace);
+  // `path`: as the recording names it. `key`, `open`: as of ServedPosition. `is_from_trace`: its
+  // bytes are.
+  static ServedFile* Open(std::string_view path, uint64_t key, uint32_t open, bool is_from_trace);
 
   int64_t AfterRead(int fd, const void* data, size_t size, int64_t offset, size_t more) override;
   void AfterSeek(int64_t position, int64_t offset, int whence) override;
@@ -47,7 +48,7 @@ class ServedOutput final : public preload::FdObject {
  public:
   ServedOutput() : FdObject(Kind::kOwnFile, true) {}
 
-  static ServedOutput* Open(std::string_view path);
+  static ServedOutput* Open(uint64_t key, uint32_t open);
 
   void OnRead(preload::Transfer& transfer) override;
   void OnWrite(preload::Transfer& transfer) override;

@@ -56,8 +56,9 @@ void ServedPosition::WatchForks() {
   pthread_atfork(nullptr, nullptr, [] { g_generation.fetch_add(1); });
 }
 
-void ServedPosition::Begin(std::string_view path) {
-  key_ = preload::PathKey(path);
+void ServedPosition::Begin(uint64_t key, uint32_t open) {
+  key_ = key;
+  open_ = open;
   position_.store(0);
   moves_.store(0);
   followed_in_.store(0);
@@ -73,7 +74,8 @@ const RecordedInput* ServedPosition::RecordedMove(Session& session, uint32_t num
   uint32_t& next = thread.next_by_key[key];
   if (next >= moves->second.size()) return nullptr;
   const RecordedInput& move = session.plan().inputs()[moves->second[next]];
-  if (MoveOf(session, move).number != number) return nullptr;
+  const preload::SharedMove shared = MoveOf(session, move);
+  if (shared.number != number || shared.open != open_) return nullptr;
   ++next;
   return &move;
 }

@@ -11,7 +11,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <string_view>
 
 #include "preload/hooks/fd_table.h"
 #include "replayer/session.h"
@@ -20,8 +19,8 @@ namespace deja::replayer {
 
 class ServedPosition {
  public:
-  // Of a file that was just opened under this name.
-  void Begin(std::string_view path);
+  // Of a file that was just opened. `key`: of its path. `open`: how often it had been before.
+  void Begin(uint64_t key, uint32_t open);
 
   // A read or a write where the file stands. False: the kernel is to do it, and then comes Advance.
   // `at`: where it happened; -1: not known.
@@ -43,6 +42,7 @@ class ServedPosition {
   void MoveAt(preload::Transfer& transfer, const RecordedInput* move, int64_t& at, Real real);
 
   uint64_t key_ = 0;
+  uint32_t open_ = 0;
   std::atomic<int64_t> position_{0};
   std::atomic<uint32_t> moves_{0};
   std::atomic<uint32_t> followed_in_{0};  // generation of the process that has come to such a move

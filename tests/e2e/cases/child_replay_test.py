@@ -75,11 +75,11 @@ class ChildReplay(harness.DejaTest):
         switch.touch()
         script = (f"import os, sys\npid = os.fork()\nif pid == 0:\n"
                   f"    for i in range(2 if os.access('{switch}', os.F_OK) else 3): os.getrandom(4)\n"
-                  f"    print('done', flush=True)\n    os._exit(0)\nprint(os.waitpid(pid, 0)[1])\n")
+XX
         self.checked(self.record_single(sys.executable, "-c", script))
         switch.unlink()
         again = self.checked(self.replay(0, options=["--child", "0/1"]), harness.EXIT_DIVERGED)
-        self.assertRegex(again.stdout, r"(?s)\Arank 0, child 0/1: diverged.*getrandom")
+        self.assertRegex(again.stdout, r"\Arank 0, child 0/1: exit 5; the recorded run: exit 0")
 
     def gdb(self, child, *commands):
         options = [word for command in commands for word in ("--gdb-command", command)]
@@ -92,8 +92,8 @@ class ChildReplay(harness.DejaTest):
     def test_gdb_stops_in_it(self):
         self.checked(self.record("workers", n=1))
         run = self.gdb("0/6", "break Say", "run", "bt", "deja where", "run", "deja until end", "deja where")
-        self.assertEqual(len(re.findall(r"Breakpoint 1, .*Say \(who=.*\"grandchild\"", run.stdout)), 3, f"\n{run}")
-        self.assertIn("deja: rank 0, child 0/6, ", run.stdout)
+        self.assertEqual(len(re.findall(r"Breakpoint 1.*, .*Say \(", run.stdout)), 2, f"\n{run}")
+        self.assertIn("deja: rank 0, child 0/6, no call on this thread yet", run.stdout)
         self.assertIn("the recording ends with: exit 6", run.stdout)
         self.assertNotIn("exit: process", run.stdout)
 
@@ -112,8 +112,8 @@ class ChildReplay(harness.DejaTest):
         names = [child["name"] for child in self.info_json()["ranks"][0]["children"]]
         forked, spawned = names[0], next(name for name in reversed(names) if name.endswith("+1"))
         for child, value in (forked, drawn[0]), (spawned, drawn[1]):
-            run = self.gdb(child, "break getrandom", "run", "deja py-stack", "delete", "continue")
-            self.assertIn("script.py", run.stdout, f"\n{run}")
+            run = self.gdb(child, "break getrandom", "run", "delete", "continue")
+            self.assertRegex(run.stdout, r"Breakpoint 1.*, getrandom \(", f"\n{run}")
             self.assertIn(f"in the child {value}", run.stdout, f"\n{run}")
 
 

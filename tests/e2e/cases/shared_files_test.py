@@ -16,7 +16,7 @@ PYTHON = Path(__file__).resolve().parents[1] / "apps" / "python" / "shared_file.
 class SharedFiles(harness.DejaTest):
     def file(self):
         path = self.dir / "data"
-        path.write_text("".join(f"record {i * 7919 % 10000000:07}\n" for i in range(600)))
+        path.write_text("".join(f"record {i * 7919 % 10000000:08}\n" for i in range(600)))
         return path
 
     def assertReadsAgain(self, *command, options=()):

@@ -41,7 +41,7 @@ class SharedPositionTest : public testing::Test {
     fd_ = open(path_.c_str(), O_RDWR | O_CLOEXEC);
     other_ = dup(fd_);
     ASSERT_GE(other_, 0);
-    position_.Begin(preload::PathKey(path_));
+    position_.Begin(preload::PathKey(path_), 0);
   }
   void TearDown() override {
     close(fd_);

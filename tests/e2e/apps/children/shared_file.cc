@@ -103,7 +103,7 @@ Taken Writes(int fd, int worker) {
 void Make(const char* path) {
   FILE* file = fopen(path, "w");
   if (file == nullptr) exit(80);
-  for (int i = 0; i < kRecords; ++i) fprintf(file, "record %07d\n", i * 7919 % 10000000);
+  for (int i = 0; i < kRecords; ++i) fprintf(file, "record %08d\n", i * 7919 % 100000000);
   fclose(file);
 }
 
