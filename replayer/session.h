@@ -88,7 +88,6 @@ struct SessionOptions {
   std::string working_directory;  // of the process when the replay began
   std::string child;              // name of the process below the rank; empty: the rank itself
   std::string child_name;         // the same as listings have it: of a forked rank's, below that
-  std::string child_name;         // the same as listings have it: below a rank that is forked
   bool is_before_fork =
       false;  // of a process that has forked the rank, or who did: no end of its own
   bool is_companion =
