@@ -22,7 +22,13 @@ std::string ProgramOf(const format::TraceHeader& header) {
   return text;
 }
 
-// True if the process went on as another program.
+std::string Line(const ChildRow& child) {
+  return fmt::format("child {}: {}; {} events; {}", child.name, child.ended,
+                     HumanCount(child.events), child.program);
+}
+
+}  // namespace
+
 bool WasReplaced(const format::RankReader& reader) {
   bool replaced = false;
   auto cursor = reader.Events();
@@ -33,13 +39,6 @@ bool WasReplaced(const format::RankReader& reader) {
   }
   return replaced;
 }
-
-std::string Line(const ChildRow& child) {
-  return fmt::format("child {}: {}; {} events; {}", child.name, child.ended,
-                     HumanCount(child.events), child.program);
-}
-
-}  // namespace
 
 std::vector<ChildRow> ReadChildren(format::Trace& trace, const format::RankFolder& rank,
                                    Symbolizer& symbolizer) {

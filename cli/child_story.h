@@ -25,6 +25,9 @@ struct ChildRow {
   uint64_t lost = 0;
 };
 
+// True if the recorded process went on as another program.
+bool WasReplaced(const format::RankReader& reader);
+
 // By name. What cannot be read says so in `ended`.
 std::vector<ChildRow> ReadChildren(format::Trace& trace, const format::RankFolder& rank,
                                    Symbolizer& symbolizer);

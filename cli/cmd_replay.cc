@@ -11,9 +11,12 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <set>
 #include <utility>
 
+#include "cli/child_debugging.h"
+#include "cli/child_outputs.h"
 #include "cli/command.h"
 #include "cli/cuda_probe.h"
 #include "cli/fold_plan.h"
@@ -43,6 +46,7 @@ struct ReplayArguments {
   std::string trace;
   int rank = -1;
   int attempt = -1;
+  std::string child;
   std::string ranks;
   bool all = false;
   bool compute = false;
@@ -77,9 +81,10 @@ void AddReplayOptions(CLI::App& app) {
   auto* all = app.add_flag("--all", g_replay_options.all, "Replay all recorded ranks side by side");
   rank->excludes(ranks)->excludes(all);
   ranks->excludes(all);
-  app.add_flag("--compute", g_replay_options.compute,
-               "Let the ranks compute their collectives among themselves, in the order of NCCL's "
-               "ring, even if the trace has the results; they are compared with it");
+  auto* compute = app.add_flag(
+      "--compute", g_replay_options.compute,
+      "Let the ranks compute their collectives among themselves, in the order of NCCL's "
+      "ring, even if the trace has the results; they are compared with it");
   auto* devices =
       app.add_option(
              "--devices", g_replay_options.devices,
@@ -95,10 +100,10 @@ void AddReplayOptions(CLI::App& app) {
       ->needs(devices);
   app.add_option("--attempt", g_replay_options.attempt,
                  "Which run of a restarted rank; the last one if not given");
-  app.add_option("--from-step", g_replay_options.from_step,
-                 "Start at the latest checkpoint at or before this step (deja record "
-                 "--checkpoint-every) that all ranks have")
-      ->check(CLI::NonNegativeNumber);
+  auto* from = app.add_option("--from-step", g_replay_options.from_step,
+                              "Start at the latest checkpoint at or before this step (deja record "
+                              "--checkpoint-every) that all ranks have")
+                   ->check(CLI::NonNegativeNumber);
   auto* step = app.add_option("--until-step", g_replay_options.until.step,
                               "End where this step begins (with --gdb: stop there); unless "
                               "--from-step is given, start at the latest checkpoint before it");
@@ -110,6 +115,12 @@ void AddReplayOptions(CLI::App& app) {
          "--comm", g_replay_options.until.comm,
          "Communicator of --until-seq; the one that comes to that number first if not given")
       ->needs(seq);
+  auto* child =
+      app.add_option("--child", g_replay_options.child,
+                     "A process that the rank has made, as deja info names it (0/3): it alone is "
+                     "shown and judged, in gdb it alone is stopped; the whole rank runs for it, "
+                     "until it has ended");
+  for (auto* other : {ranks, all, compute, devices, from, step, seq}) child->excludes(other);
   app.add_option("--on-divergence", g_replay_options.on_divergence,
                  "stop: end at the first difference; warn: report it and go on")
       ->check(CLI::IsMember({"stop", "warn"}))
@@ -274,9 +285,13 @@ int Report(format::Trace& trace, const std::vector<Replayed>& replays, const Con
   int code = kExitOk;
   for (const Replayed& replay : replays) {
     const RankStory story = ReadRankStory(*replay.reader);
-    ReplayVerdict verdict =
-        JudgeReplay(*replay.reader, story, peers, replay.target.scratch, replay.status, symbolizer,
-                    g_replay_options.stacks ? StackDetail::kNative : StackDetail::kPython);
+    const StackDetail detail =
+        g_replay_options.stacks ? StackDetail::kNative : StackDetail::kPython;
+    ReplayVerdict verdict = replay.child.empty()
+                                ? JudgeReplay(*replay.reader, story, peers, replay.target.scratch,
+                                              replay.status, symbolizer, detail)
+                                : JudgeChild(replay.target.rank, replay.child, *replay.child_reader,
+                                             replay.target.scratch, symbolizer, detail);
     AddShortage(replay.shortage, verdict);
     AddStandstill(replay.standstill, verdict);
     if (verdict.outcome != Outcome::kSame) {
@@ -292,7 +307,8 @@ int Report(format::Trace& trace, const std::vector<Replayed>& replays, const Con
       code = kExitDataLoss;
     }
     if (context.json) continue;
-    PrintLine(fmt::format("rank {}: {}", verdict.rank, verdict.summary));
+    const std::string child = replay.child.empty() ? "" : ", child " + replay.child;
+    PrintLine(fmt::format("rank {}{}: {}", replay.target.rank, child, verdict.summary));
     for (const std::string& line : verdict.details) PrintLine("  " + line);
   }
   if (context.json) PrintJson(all);
@@ -369,13 +385,17 @@ bool FinishTrace(TraceClaim& claim, const std::vector<Replayed>& replays) {
   return !ranks.empty();
 }
 
-int DebugReplay(format::Trace& trace, const ReplayTarget& target, const std::string& first,
-                const SoundStart& start) {
+int DebugReplay(format::Trace& trace, const Replayed& replay, const ReplayOptions& options,
+                const std::string& first, const SoundStart& start) {
+  const ReplayTarget& target = replay.target;
   for (const std::string& note : target.notes) Diagnose(note);
-  if (Status written = WriteGdbSession(trace, g_replay_options.attempt, target, start.damaged);
+  if (Status written =
+          WriteGdbSession(trace, g_replay_options.attempt, target, start.damaged, replay.child);
       !written)
     return FailWith(written.error());
-  auto code = RunGdb(target, first, g_replay_options.gdb_commands);
+  const std::vector<std::string>& commands = g_replay_options.gdb_commands;
+  auto code = replay.child.empty() ? RunGdb(target, first, commands)
+                                   : DebugChild(replay, options, commands);
   return code ? *code : FailWith(code.error());
 }
 
@@ -413,6 +433,7 @@ std::string ProcessCheckpointMistake(const std::vector<uint32_t>& ranks) {
   if (g_replay_options.gdb)
     return option + "needs a replay without --gdb: criu refuses traced processes";
   if (!g_replay_options.out.empty()) return option + "needs a replay without --out";
+  if (!g_replay_options.child.empty()) return option + "needs a replay without --child";
   return {};
 }
 
@@ -460,6 +481,10 @@ int RunReplay(const Context& context) {
         "--out needs a replay without --gdb: in gdb a program goes back and forth, and a trace "
         "would "
         "hold what it did there as if it had happened; replay it without --gdb for the trace");
+  const bool has_child = !g_replay_options.child.empty();
+  if (has_child && ranks->size() != 1) return Usage("--child needs --rank: it is of one rank");
+  if (has_child && !g_replay_options.out.empty())
+    return Usage("--out needs a replay without --child: it holds what ranks do");
   const bool checkpoints_process = !g_replay_options.process_checkpoint.empty();
   if (checkpoints_process) {
     if (const std::string why = ProcessCheckpointMistake(*ranks); !why.empty()) return Usage(why);
@@ -482,6 +507,7 @@ int RunReplay(const Context& context) {
   options.clock = g_replay_options.clock;
   options.program_output_to_stderr = context.json;
   options.quiet_stdin = ranks->size() > 1 || checkpoints_process;
+  options.child = g_replay_options.child;
   auto ends = FindEnds(**trace, *ranks);
   if (!ends) return FailWith(ends.error());
   auto start = ChooseStart(**trace, *ranks, *ends);
@@ -523,24 +549,39 @@ int RunReplay(const Context& context) {
       target->environment.push_back(
           fmt::format("DEJA_TURNS={}:{}", replays.size(), scratch.TurnFile()));
     if (*claim) AddOut(**claim, target->environment);
+    if (g_replay_options.gdb) target->environment.emplace_back("DEJA_GDB=1");
     Replayed replay;
     replay.reader = *reader;
     replay.target = std::move(*target);
+    if (has_child) {
+      auto child = (*trace)->Child(rank, options.child, g_replay_options.attempt);
+      if (!child) return FailWith(child.error());
+      replay.child = options.child;
+      replay.child_reader = *child;
+    }
     replays.push_back(std::move(replay));
   }
   if (replays.empty())
     return FailWith({ErrorCode::kNotFound,
                      fmt::format("replaying {}: there is no rank in it", g_replay_options.trace)});
   if (g_replay_options.gdb)
-    return DebugReplay(**trace, replays[0].target, ends->empty() ? "" : ends->front().gdb_command,
+    return DebugReplay(**trace, replays[0], options, ends->empty() ? "" : ends->front().gdb_command,
                        *start);
   if (checkpoints_process) return MakeProcessCheckpoint(replays[0].target, options);
   for (const Replayed& replay : replays) {
     SayWhatIsKept(*replay.reader);
     for (const std::string& note : replay.target.notes) Diagnose(note);
   }
+  std::unique_ptr<ChildOutputs> outputs;
+  if (has_child) {
+    auto made = ChildOutputs::Make(replays[0].target.scratch, context.json);
+    if (!made) return FailWith(made.error());
+    outputs = std::move(*made);
+    options.outputs = outputs->of_rank();
+  }
   if (Status started = StartReplays(replays, options); !started) return FailWith(started.error());
   WaitForReplays(replays, options, shared);
+  outputs.reset();
   const bool left_trace = *claim && FinishTrace(**claim, replays);
   const int code = Report(**trace, replays, context);
   if (left_trace)
@@ -567,6 +608,8 @@ const Command kReplayCommand = {
     "collectives\n"
     "  deja replay run.deja --rank 2 --on-divergence warn --out again.deja    then: deja diff "
     "run.deja again.deja\n"
+    "  deja replay run.deja --rank 2 --child 0/3 --gdb    a loader worker of it (deja info names "
+    "them)\n"
     "  deja replay single.deja                the only rank of a trace\n"
     "  deja replay run.deja.zip --rank 2 -- build/train    the program is somewhere else\n",
     true,

@@ -94,12 +94,19 @@ json VerifyCommand(const format::Trace& trace, int attempt, uint32_t rank) {
 }  // namespace
 
 Status WriteGdbSession(format::Trace& trace, int attempt, const ReplayTarget& target,
-                       const std::vector<DamagedCheckpoint>& damaged) {
-  DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(target.rank, attempt));
-  DEJA_ASSIGN_OR_RETURN(const json checkpoints, Checkpoints(trace, attempt, *reader, damaged));
+                       const std::vector<DamagedCheckpoint>& damaged, const std::string& child) {
+  DEJA_ASSIGN_OR_RETURN(
+      const format::RankReader* reader,
+      child.empty() ? trace.Rank(target.rank, attempt) : trace.Child(target.rank, child, attempt));
+  json checkpoints = json::array();
+  if (child.empty()) {
+    DEJA_ASSIGN_OR_RETURN(checkpoints, Checkpoints(trace, attempt, *reader, damaged));
+  }
   const json session = {{"environment", target.environment},
                         {"working_directory", target.working_directory},
                         {"checkpoints", checkpoints},
+                        {"rank", target.rank},
+                        {"child", child},
                         {"verify", VerifyCommand(trace, attempt, target.rank)},
                         {"notes", Notes(*reader)}};
   const std::string path = target.scratch + "/session.json";

@@ -17,9 +17,10 @@ namespace deja::cli {
 
 // `attempt`: of each rank; -1: the last. `damaged`: checkpoints that the user knows to be of no
 // use. Whether the others are sound gdb's side asks of `deja verify` before it starts at one: that
-// reads all of its bytes.
+// reads all of its bytes. `child`: of the rank, the one that gdb shows, which has no checkpoints;
+// empty: the rank itself.
 Status WriteGdbSession(format::Trace& trace, int attempt, const ReplayTarget& target,
-                       const std::vector<DamagedCheckpoint>& damaged);
+                       const std::vector<DamagedCheckpoint>& damaged, const std::string& child);
 
 }  // namespace deja::cli
 

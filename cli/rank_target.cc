@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 // The library in a child of the rank finds the child's recording by this list. `life`: as
 // Trace::LifeBefore; names are below its first process then, and a process without a folder is
-// another rank.
+// another rank, whose folder is in a list of its own (replayer/companions.h).
 Status ListChildren(format::Trace& trace, uint32_t rank, int attempt,
                     const std::vector<format::ChildFolder>& life, const std::string& scratch) {
   DEJA_ASSIGN_OR_RETURN(const auto children, trace.Children(rank, attempt));
@@ -28,16 +28,30 @@ Status ListChildren(format::Trace& trace, uint32_t rank, int attempt,
     out << life[i].name << '\t' << fs::absolute(life[i].path, error).string() << '\n';
   for (const format::ChildFolder& child : children)
     out << before << child.name << '\t' << fs::absolute(child.path, error).string() << '\n';
+  std::ofstream others(scratch + "/companions");
   for (const format::RankFolder& other : trace.ranks()) {
     std::string name;
     const auto origin = format::ReadOrigin(other.path);
-    if (!life.empty() && other.rank != rank && origin &&
-        format::IsBelow(*origin, life.front().origin, name))
-      out << name << "\t\n";
+    if (life.empty() || other.rank == rank || !origin ||
+        !format::IsBelow(*origin, life.front().origin, name))
+      continue;
+    out << name << "\t\n";
+    others << name << '\t' << fs::absolute(other.path, error).string() << '\n';
+    DEJA_ASSIGN_OR_RETURN(const auto theirs,
+                          trace.Children(other.rank, static_cast<int>(other.attempt)));
+    for (const format::ChildFolder& child : theirs)
+      others << name << '/' << child.name << '\t' << fs::absolute(child.path, error).string()
+             << '\n';
   }
   out.close();
-  if (!out) return FailErrno("writing " + scratch + "/children", errno);
+  others.close();
+  if (!out || !others) return FailErrno("writing the lists of processes in " + scratch, errno);
   return {};
+}
+
+// `name`: as in the list.
+void ChooseChild(const std::string& name, ReplayTarget& target) {
+  if (!name.empty()) target.environment.push_back("DEJA_CHOSEN_CHILD=" + name);
 }
 
 Result<std::string> FolderOf(const format::Trace& trace, uint32_t rank, int attempt) {
@@ -60,7 +74,9 @@ Result<ReplayTarget> PrepareRank(format::Trace& trace, uint32_t rank, int attemp
   DEJA_RETURN_IF_ERROR(ListChildren(trace, rank, attempt, life, scratch));
   if (life.empty()) {
     DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(rank, attempt));
-    return PrepareReplay(*reader, folder, scratch, options);
+    DEJA_ASSIGN_OR_RETURN(ReplayTarget target, PrepareReplay(*reader, folder, scratch, options));
+    ChooseChild(options.child, target);
+    return target;
   }
   std::error_code error;
   const std::string first = fs::absolute(life.front().path, error).string();
@@ -69,6 +85,7 @@ Result<ReplayTarget> PrepareRank(format::Trace& trace, uint32_t rank, int attemp
   target.rank = rank;
   target.is_forked = true;
   target.environment.push_back("DEJA_FORKED=" + life.back().name);
+  ChooseChild(options.child.empty() ? "" : life.back().name + "/" + options.child, target);
   return target;
 }
 

@@ -208,7 +208,10 @@ Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& optio
     if (persona != -1) personality(static_cast<unsigned long>(persona) | ADDR_NO_RANDOMIZE);
     if (target.umask >= 0) umask(static_cast<mode_t>(target.umask));
     int ok = chdir(target.working_directory.c_str());
+    if (options.own_group) ok = setpgid(0, 0);
     if (options.program_output_to_stderr) ok = dup2(STDERR_FILENO, STDOUT_FILENO);
+    for (const int fd : {STDOUT_FILENO, STDERR_FILENO})
+      if (options.outputs) ok = dup2((*options.outputs)[fd == STDOUT_FILENO ? 0 : 1], fd);
     if (options.quiet_stdin) {
       // NOLINTNEXTLINE(android-cloexec-open): it may be standard input at once
       const int null_fd = open("/dev/null", O_RDONLY);
@@ -233,8 +236,8 @@ Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& optio
   return pid;
 }
 
-Result<int> RunGdb(const ReplayTarget& target, const std::string& first,
-                   const std::vector<std::string>& commands) {
+Result<pid_t> StartGdb(const ReplayTarget& target, const std::string& first,
+                       const std::vector<std::string>& commands) {
   DEJA_ASSIGN_OR_RETURN(const std::string script, FindGdbScript("deja_gdb/load.py"));
   std::vector<std::string> argv = {"gdb", "-q"};
   if (!commands.empty()) argv.emplace_back("-batch");
@@ -254,12 +257,22 @@ Result<int> RunGdb(const ReplayTarget& target, const std::string& first,
     execvp("gdb", pointers.data());
     _exit(127);
   }
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  return pid;
+}
+
+Result<int> ExitOfGdb(int status) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
     return Fail(ErrorCode::kNotFound, "starting gdb failed: is it installed, and in PATH?");
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Result<int> RunGdb(const ReplayTarget& target, const std::string& first,
+                   const std::vector<std::string>& commands) {
+  DEJA_ASSIGN_OR_RETURN(const pid_t pid, StartGdb(target, first, commands));
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return ExitOfGdb(status);
 }
 
 }  // namespace deja::cli

@@ -9,6 +9,8 @@
 
 #include <sys/types.h>
 
+#include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +29,10 @@ struct ReplayOptions {
   bool allow_network = false;         // connections that are not served
   std::vector<std::string> pass_env;  // masked variables to take from this environment
   bool quiet_stdin = false;           // several ranks: none may read the terminal
-  std::string fold;  // folder of the ranks that compute their collectives; or empty
+  std::string fold;   // folder of the ranks that compute their collectives; or empty
+  std::string child;  // of the rank: the one that the replay is about, as traces name it; or empty
+  std::optional<std::array<int, 2>> outputs;  // in place of standard output and error
+  bool own_group = false;  // a process group of its own: signals of the terminal are not for it
 };
 
 struct ReplayTarget {
@@ -49,9 +54,13 @@ Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::
 // Starts the program with fixed addresses. The new process's id.
 Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& options);
 
-// Runs gdb on the program, with the session.json of the scratch folder (cli/gdb_session.h), and
-// returns gdb's exit code. With commands gdb runs them and ends. `first` comes before all else; may
-// be empty.
+// Starts gdb on the program, with the session.json of the scratch folder (cli/gdb_session.h). With
+// commands gdb runs them and ends. `first` comes before all else; may be empty. gdb's process id.
+Result<pid_t> StartGdb(const ReplayTarget& target, const std::string& first,
+                       const std::vector<std::string>& commands);
+// gdb's exit code, from its status as waitpid gives it.
+Result<int> ExitOfGdb(int status);
+// Both: returns gdb's exit code.
 Result<int> RunGdb(const ReplayTarget& target, const std::string& first,
                    const std::vector<std::string>& commands);
 

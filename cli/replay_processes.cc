@@ -14,12 +14,38 @@
 
 #include "cli/device_swap.h"
 #include "cli/output.h"
+#include "cli/replay_report.h"
 #include "cli/replay_verdict.h"
 #include "cli/standstill.h"
 #include "cli/turn_scheduler.h"
 
 namespace deja::cli {
 namespace {
+
+std::vector<pid_t> OwnChildren() {
+  std::vector<pid_t> children;
+  std::ifstream list(fmt::format("/proc/self/task/{}/children", getpid()));
+  for (pid_t child = 0; list >> child;) children.push_back(child);
+  return children;
+}
+
+// Not there, or a zombie.
+bool IsGone(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string text;
+  if (!std::getline(file, text)) return true;
+  const size_t state = text.rfind(')') + 2;
+  return state >= text.size() || text[state] == 'Z' || text[state] == 'X';
+}
+
+// The child that the replay is about has been there, and is gone.
+bool HasChildEnded(const Replayed& replay) {
+  if (replay.child.empty()) return false;
+  for (const auto& line : ReadReport(replay.target.scratch))
+    if (line["kind"] == "start" && TextIn(line, "child") == replay.child)
+      return IsGone(static_cast<pid_t>(NumberIn(&line, "pid")));
+  return false;
+}
 
 // Processes that the programs have left behind come to this one (it is a subreaper): they have a
 // moment to end by themselves.
@@ -32,8 +58,7 @@ void EndLeftovers() {
     }
     if (pid < 0) return;
     if (step >= kSteps) {
-      std::ifstream list(fmt::format("/proc/self/task/{}/children", getpid()));
-      for (pid_t left = 0; list >> left;) kill(left, SIGKILL);
+      for (const pid_t left : OwnChildren()) kill(left, SIGKILL);
     }
     usleep(kStepUs);
   }
@@ -41,6 +66,7 @@ void EndLeftovers() {
 
 constexpr int kStepMs = 20;
 constexpr int kLookMs = 500;  // where only the ends of the replays count
+constexpr int kChildMs = 50;  // or the end of a child
 
 // Ranks that compute together: once the replay of one has stopped before its end, others may wait
 // for it for good. They have a moment to come to the same difference.
@@ -161,8 +187,16 @@ void WaitInTurns(std::vector<Replayed>& replays, bool together, const TurnArea* 
     }
     if (moved) continue;
     watch.Look();
+    // What the rank does when its child has ended is of no interest.
+    if (std::any_of(replays.begin(), replays.end(), HasChildEnded)) {
+      EndDescendants(0);
+      for (Replayed& replay : replays) replay.ended = true;
+      return;
+    }
+    const bool has_child = std::any_of(replays.begin(), replays.end(),
+                                       [](const Replayed& r) { return !r.child.empty(); });
     if (turns == nullptr)
-      AwaitChild(together ? kStepMs : kLookMs);
+      AwaitChild(together ? kStepMs : has_child ? kChildMs : kLookMs);
     else
       TurnArea::WaitFor(area->bell(), seen, kStepMs);
     if (!grace.IsOverAfterStep()) continue;
@@ -190,6 +224,22 @@ void WaitOnSharedDevices(std::vector<Replayed>& replays, bool together, const Sh
 }
 
 }  // namespace
+
+void EndDescendants(pid_t but) {
+  constexpr useconds_t kStepUs = 2000;
+  // What a process leaves behind when it is killed comes to this one, and is there the next time.
+  for (bool any = true; any;) {
+    any = false;
+    for (const pid_t child : OwnChildren()) {
+      if (child == but) continue;
+      const bool reaped = waitpid(child, nullptr, WNOHANG) == child;
+      if (!reaped && IsGone(child)) continue;  // a zombie for gdb
+      any = true;
+      if (!reaped) kill(child, SIGKILL);
+    }
+    if (any) usleep(kStepUs);
+  }
+}
 
 Status StartReplays(std::vector<Replayed>& replays, const ReplayOptions& options) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -27,7 +27,13 @@ struct Replayed {
   bool ended = false;
   std::string shortage;  // device memory that there was not for it; empty: none was missing
   std::vector<std::string> standstill;  // what waits for what, where nothing could move any more
+  std::string child;  // the replay is about this child, and ends with it; empty: the rank itself
+  const format::RankReader* child_reader = nullptr;
 };
+
+// Kills all processes below this one, but for the child `but` and what is below that; 0: no
+// exception. Returns when they are gone.
+void EndDescendants(pid_t but);
 
 // Starts them all, or none: those that were started are killed.
 Status StartReplays(std::vector<Replayed>& replays, const ReplayOptions& options);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "cli/child_story.h"
 #include "cli/comm_names.h"
 #include "cli/output.h"
 #include "cli/replay_report.h"
@@ -67,14 +68,23 @@ const char* OutcomeName(Outcome outcome) {
 
 class Judge {
  public:
-  Judge(const format::RankReader& reader, const RankStory& story,
-        const std::vector<PeerStory>& peers, Symbolizer& symbolizer, StackDetail detail)
-      : reader_(reader), story_(story), peers_(peers), symbolizer_(symbolizer), detail_(detail) {}
+  // `child`: of the rank, the one that is judged; empty: the rank itself.
+  Judge(uint32_t rank, const format::RankReader& reader, const RankStory& story,
+        const std::vector<PeerStory>& peers, Symbolizer& symbolizer, StackDetail detail,
+        std::string child)
+      : rank_(rank),
+        reader_(reader),
+        story_(story),
+        peers_(peers),
+        symbolizer_(symbolizer),
+        detail_(detail),
+        child_(std::move(child)) {}
 
   ReplayVerdict Run(const std::string& scratch, int wait_status) {
     for (json& line : ReadReport(scratch))
-      (line.contains("child") ? child_lines_ : lines_).push_back(std::move(line));
-    verdict_.rank = reader_.header().rank;
+      LinesOf(TextIn(line, "child")).push_back(std::move(line));
+    if (!child_.empty()) wait_status = ReportedStatus();
+    verdict_.rank = rank_;
     verdict_.json = {{"rank", verdict_.rank}, {"recorded_end", story_.HowItEnded(symbolizer_)}};
     const json* failed = FindLine(lines_, "failed");
     const json* end = FindLine(lines_, "end");
@@ -101,6 +111,8 @@ class Judge {
       JudgeEnd(*end);
     } else if (WIFSIGNALED(wait_status)) {
       JudgeSignal(WTERMSIG(wait_status), crash);
+    } else if (!child_.empty() && exit == nullptr) {
+      JudgeMissingEnd();
     } else if (FindLine(lines_, "start") == nullptr) {
       Fail(
           fmt::format("the program ended with exit code {} before Deja's library was loaded into "
@@ -111,12 +123,51 @@ class Judge {
     }
     AddDivergences();
     AddChildren();
+    if (!child_.empty()) AddOthers();
     AddCounters();
     NoteLoss();
     return std::move(verdict_);
   }
 
  private:
+  // Where lines about the process `name` of the rank belong.
+  std::vector<json>& LinesOf(const std::string& name) {
+    if (name == child_) return lines_;
+    return child_.empty() || name.starts_with(child_ + "/") ? child_lines_ : other_lines_;
+  }
+
+  // Of a child, whose parent has waited for it.
+  [[nodiscard]] int ReportedStatus() const {
+    const json* exit = FindLine(lines_, "exit");
+    const json* crash = FindLine(lines_, "crash");
+    if (exit != nullptr) return W_EXITCODE(static_cast<int>(NumberIn(exit, "code")) & 0xff, 0);
+    return crash != nullptr ? static_cast<int>(NumberIn(crash, "signal")) : 0;
+  }
+
+  // Of a child that has not said how it ended: it was killed, if it ever began.
+  void JudgeMissingEnd() {
+    counters_ = FindLine(lines_, "counters");
+    if (FindLine(lines_, "start") == nullptr) return Differs("it was not started");
+    const bool was_killed = story_.fate.known && story_.fate.signal != 0 && !story_.exit;
+    if (was_killed) return Same("killed by " + SignalName(static_cast<int>(story_.fate.signal)));
+    Differs("it ended without a word");
+  }
+
+  // The other processes of the rank, where the child did not do the same: one of them may have
+  // been the first.
+  void AddOthers() {
+    verdict_.json["child"] = child_;
+    if (verdict_.outcome == Outcome::kSame) return;
+    std::set<std::string> told;
+    for (const json& line : other_lines_) {
+      const std::string name = TextIn(line, "child");
+      const std::string who = name.empty() ? "the rank itself" : "child " + name;
+      if (line["kind"] != "divergence" || !told.insert(who).second) continue;
+      for (std::string& text : DivergenceLines(line, symbolizer_, detail_))
+        verdict_.details.push_back(fmt::format("{}: {}", who, std::move(text)));
+    }
+  }
+
   void Fail(const std::string& message) {
     verdict_.outcome = Outcome::kFailed;
     verdict_.summary = message;
@@ -188,6 +239,9 @@ class Judge {
   void JudgeExit(int code, const json* exit) {
     counters_ = exit;
     verdict_.json["exit_code"] = code;
+    constexpr uint64_t kExec = 2;
+    if (!child_.empty() && NumberIn(exit, "how") == kExec && WasReplaced(reader_))
+      return Same("replaced itself by exec");
     const std::string what = fmt::format("exit {}", code);
     const bool recorded_exit = story_.exit.has_value() && !RecordedCrashIsTheEnd();
     if (recorded_exit && (story_.exit->code & 0xff) == code) {
@@ -394,13 +448,16 @@ class Judge {
     verdict_.json["data_lost"] = verdict_.data_lost;
   }
 
+  const uint32_t rank_;
   const format::RankReader& reader_;
   const RankStory& story_;
   const std::vector<PeerStory>& peers_;
   Symbolizer& symbolizer_;
   const StackDetail detail_;
-  std::vector<json> lines_;        // of the rank
+  const std::string child_;
+  std::vector<json> lines_;        // of the process that is judged
   std::vector<json> child_lines_;  // of its children
+  std::vector<json> other_lines_;  // of other processes of the rank
   const json* counters_ = nullptr;
   ReplayVerdict verdict_;
 };
@@ -465,7 +522,14 @@ void AddChanges(const std::vector<Change>& changes, const std::string& trace,
 ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankStory& story,
                           const std::vector<PeerStory>& peers, const std::string& scratch,
                           int wait_status, Symbolizer& symbolizer, StackDetail detail) {
-  return Judge(reader, story, peers, symbolizer, detail).Run(scratch, wait_status);
+  return Judge(reader.header().rank, reader, story, peers, symbolizer, detail, "")
+      .Run(scratch, wait_status);
+}
+
+ReplayVerdict JudgeChild(uint32_t rank, const std::string& name, const format::RankReader& reader,
+                         const std::string& scratch, Symbolizer& symbolizer, StackDetail detail) {
+  const RankStory story = ReadRankStory(reader);
+  return Judge(rank, reader, story, {}, symbolizer, detail, name).Run(scratch, 0);
 }
 
 }  // namespace deja::cli

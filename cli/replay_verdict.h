@@ -40,6 +40,11 @@ ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankStory& sto
                           const std::vector<PeerStory>& peers, const std::string& scratch,
                           int wait_status, Symbolizer& symbolizer, StackDetail detail);
 
+// The same of the child `name` of a rank, with the child's own reader. How it ended the report
+// says.
+ReplayVerdict JudgeChild(uint32_t rank, const std::string& name, const format::RankReader& reader,
+                         const std::string& scratch, Symbolizer& symbolizer, StackDetail detail);
+
 // There was no device memory for the rank, as `shortage` says: a rank that did not come to its end
 // as recorded failed for that.
 void AddShortage(const std::string& shortage, ReplayVerdict& verdict);

@@ -70,7 +70,7 @@ class TraceImpl final : public Trace {
         return Fail(ErrorCode::kNotFound,
                     "rank " + std::to_string(rank) +
                         " was forked by a process of which nothing is recorded in " + path_ +
-                        ": its life before the fork is missing. A launcher that takes more than 4 "
+                        ": its life before the fork is missing. A launcher that takes more than 64 "
                         "MB of inputs before it forks, or is recorded by an older Deja, leaves "
                         "none; start the ranks by exec (torchrun, the start method spawn)");
       life.insert(life.begin(), *parent);

@@ -34,7 +34,7 @@ namespace deja::recorder {
 class EventWriter final : public preload::StackSink {
  public:
   // Staged bytes of all threads together after which the owner should go live anyway.
-  static constexpr size_t kMaxStagedBytes = 4 << 20;
+  static constexpr size_t kMaxStagedBytes = 64 << 20;
 
   // Appends `body` to this thread's stream and returns its seq there. The first event of a thread
   // is preceded by its ThreadStart.

@@ -15,7 +15,9 @@
 #include "preload/absolute_path.h"
 #include "preload/digest.h"
 #include "preload/file_facts.h"
+#include "preload/shared_moves.h"
 #include "recorder/opened_input.h"
+#include "recorder/opened_output.h"
 #include "recorder/own_files.h"
 #include "recorder/recording.h"
 
@@ -294,9 +296,9 @@ void InputFiles::Announce(Recording& rec, const KnownFile& file, uint64_t opens,
   rec.RelieveStaging();
 }
 
-OpenedInput* InputFiles::Begin(KnownFile* file) {
-  OpenedInput* input = file == nullptr ? nullptr : OpenedInputs::Take();
-  if (input != nullptr) input->Begin(*file);
+OpenedInput* InputFiles::Begin(KnownFile* file, uint64_t key, uint32_t open) {
+  OpenedInput* input = OpenedInput::Take();
+  if (input != nullptr) input->Begin(file, key, open);
   return input;
 }
 
@@ -332,17 +334,25 @@ preload::FdObject* InputFiles::Opened(Recording& rec, int dirfd, const char* pat
     return nullptr;
   }
   if (name.empty() || !IsInput(name) || IsOwnExecutable(info)) return nullptr;
+  const uint64_t key = preload::PathKey(name);
+  const uint32_t opens = preload::CountOpen(key);
   FileNews what;
   what.written = writes;
   const bool reads = (flags & O_ACCMODE) != O_WRONLY && (flags & O_TRUNC) == 0;
   what.others = reads && IsOfOthers(rec, info, own);
-  if (!writes && own == nullptr && !what.others) return Begin(Know(rec, name, info, true));
+  if (!writes && own == nullptr && !what.others) {
+    KnownFile* file = Know(rec, name, info, true);
+    return file == nullptr ? nullptr : Begin(file, key, opens);
+  }
   const bool was_there = info.st_size != 0 && own == nullptr && (flags & O_TRUNC) == 0;
   if (what.others || (was_there && (reads || keeps_bytes()))) {
     KnownFile* file = Know(rec, name, info, true, what);
     if (file != nullptr && !file->is_whole.exchange(true)) RecordWhole(rec, *file, fd);
   }
-  return writes ? OwnFile::Mark(info, fd) : nullptr;
+  // What it holds is known, or the run's own; where it stands may be other processes' doing.
+  if (!writes) return Begin(nullptr, key, opens);
+  OwnFile* written = OwnFile::Mark(info, fd);
+  return written == nullptr ? nullptr : OpenedOutput::Open(*written, key, opens);
 }
 
 void InputFiles::RecordWhole(Recording& rec, KnownFile& file, int fd) {

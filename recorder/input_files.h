@@ -121,7 +121,8 @@ class InputFiles {
 
   [[nodiscard]] bool IsInput(std::string_view path) const;
   bool IsOfOthers(const Recording& rec, const struct stat& info, const OwnFile* own);
-  static OpenedInput* Begin(KnownFile* file);
+  // `file`: null: only its position is followed.
+  static OpenedInput* Begin(KnownFile* file, uint64_t key, uint32_t open);
   // What is known of `path`; null if there is no more room. With the lock held.
   PathRecord* RecordOf(std::string_view path, bool is_link);
   // The run has made the symbolic link `name`, which it gave as `path`.

@@ -1,30 +1,22 @@
 #include "recorder/opened_input.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 #include "preload/guard.h"
 #include "recorder/mapped_inputs.h"
+#include "recorder/opened_output.h"
 #include "recorder/recorder_engine.h"
 
 namespace deja::recorder {
 namespace {
 
-// Counted in every process that a fork touches; children alone count generations.
-constinit std::atomic<uint32_t> g_forks{0};
+// Children alone count generations.
 constinit std::atomic<uint32_t> g_generation{1};
 Recording* (*g_find_recording)() = nullptr;
 
-constinit SpinLock g_pool_lock;
 constinit SpinLock g_renew_lock;
-constinit OpenedInput* g_free = nullptr;
-constexpr size_t kPerChunk = 64;
-constexpr size_t kChunks = 1 << 10;
-constinit OpenedInput* g_chunks[kChunks] = {};
-constinit size_t g_used = 0;
+constinit ObjectPool<OpenedInput> g_pool;
 
 }  // namespace
 
@@ -33,42 +25,23 @@ uint32_t InputGeneration() {
 }
 
 void BeforeForkOfInputs() {
-  g_forks.fetch_add(1, std::memory_order_relaxed);
+  CountForkOfInputs();
 }
 
 void AfterForkOfInputsInChild() {
   g_generation.fetch_add(1, std::memory_order_relaxed);
-  g_pool_lock.Reset();
+  g_pool.ResetInChild();
   g_renew_lock.Reset();
+  ResetOutputsInChild();
   ResetMappingsInChild();
 }
 
-OpenedInput* OpenedInputs::Take() {
-  Hold hold(g_pool_lock);
-  if (OpenedInput* input = g_free) {
-    g_free = input->next_free_;
-    return input;
-  }
-  const size_t chunk = g_used / kPerChunk;
-  if (chunk >= kChunks) return nullptr;
-  if (g_chunks[chunk] == nullptr)
-    g_chunks[chunk] = static_cast<OpenedInput*>(MapZeroed(sizeof(OpenedInput) * kPerChunk));
-  if (g_chunks[chunk] == nullptr) return nullptr;
-  return new (&g_chunks[chunk][g_used++ % kPerChunk]) OpenedInput;
+Recording* OpenedInput::FindRecording() {
+  return g_find_recording != nullptr ? g_find_recording() : nullptr;
 }
 
-void OpenedInputs::GiveBack(OpenedInput& input) {
-  Hold hold(g_pool_lock);
-  input.next_free_ = g_free;
-  g_free = &input;
-}
-
-template <typename Function>
-void OpenedInputs::ForEach(Function function) {
-  for (size_t i = 0; i < g_used; ++i) {
-    OpenedInput& input = g_chunks[i / kPerChunk][i % kPerChunk];
-    if (input.in_use_.load(std::memory_order_acquire)) function(input);
-  }
+OpenedInput* OpenedInput::Take() {
+  return g_pool.Take();
 }
 
 void RangeBatch::Begin(uint32_t file, format::FileReadHow how) {
@@ -147,42 +120,53 @@ void OpenedInput::SetFinder(Recording* (*find)()) {
   g_find_recording = find;
 }
 
-void OpenedInput::Begin(KnownFile& file) {
+void OpenedInput::Begin(KnownFile* file, uint64_t key, uint32_t open) {
   generation_ = InputGeneration();
-  forks_ = g_forks.load(std::memory_order_relaxed);
-  position_.store(0, std::memory_order_relaxed);
-  batch_.Begin(file.number);
-  file_.store(&file, std::memory_order_release);
+  position_.Begin(key, open);
+  batch_.Begin(file == nullptr ? 0 : file->number);
+  file_.store(file, std::memory_order_release);
   in_use_.store(true, std::memory_order_release);
 }
 
 // One lock a read, and no other locked instruction: each costs as much as hashing 400 bytes.
-void OpenedInput::AfterRead(int fd, const void* data, size_t size, int64_t offset) {
-  if (generation_ != InputGeneration() && !RenewInChild()) return;
-  if (offset >= 0 && IsKnown(static_cast<uint64_t>(offset), size)) return;
-  if (offset < 0 && forks_ != g_forks.load(std::memory_order_relaxed)) {
-    const off_t now = lseek(fd, 0, SEEK_CUR);
-    if (now < static_cast<off_t>(size)) return;
-    AfterSeek(now - static_cast<off_t>(size));
-  }
+int64_t OpenedInput::AfterRead(int fd, const void* data, size_t size, int64_t offset, size_t more) {
+  if (generation_ != InputGeneration() && !RenewInChild()) return -1;
+  const auto length = static_cast<int64_t>(size);
+  if (offset >= 0 && IsKnown(static_cast<uint64_t>(offset), size)) return offset + length;
   Recording* rec = nullptr;
+  if (offset < 0 && position_.IsShared()) {
+    rec = FindRecording();
+    if (rec == nullptr) return -1;
+    const std::span bytes(static_cast<const std::byte*>(data), size);
+    offset = position_.AfterShared(*rec, fd, bytes, more, SharedPosition::Move::kRead);
+    rec->RelieveStaging();
+    if (offset < 0) return -1;
+    if (IsKnown(static_cast<uint64_t>(offset), size)) return offset + length;
+  }
   {
     Hold hold(lock_);
     if (offset < 0) {
-      offset = position_.load(std::memory_order_relaxed);
-      AfterSeek(offset + static_cast<int64_t>(size));
-      if (IsKnown(static_cast<uint64_t>(offset), size)) return;
+      offset = position_.Advance(length + static_cast<int64_t>(more));
+      if (IsKnown(static_cast<uint64_t>(offset), size)) return offset + length;
     }
     const ErrnoKeeper keep;
-    rec = g_find_recording != nullptr ? g_find_recording() : nullptr;
-    if (rec == nullptr) return;
+    if (rec == nullptr) rec = FindRecording();
+    if (rec == nullptr) return -1;
     Record(*rec, static_cast<uint64_t>(offset), data, size);
   }
   rec->RelieveStaging();
+  return offset + length;
 }
 
 bool OpenedInput::IsKnown(uint64_t begin, size_t size) const {
-  return file_.load(std::memory_order_relaxed)->Knows(begin, begin + size);
+  const KnownFile* file = file_.load(std::memory_order_relaxed);
+  return size == 0 || file == nullptr || file->Knows(begin, begin + size);
+}
+
+void OpenedInput::AfterSeek(int64_t position, int64_t offset, int whence) {
+  const preload::Guard guard;
+  const ErrnoKeeper keep;
+  position_.AfterSeek(position_.IsShared() ? FindRecording() : nullptr, position, offset, whence);
 }
 
 void OpenedInput::Record(Recording& rec, uint64_t offset, const void* data, size_t size) {
@@ -198,17 +182,18 @@ void OpenedInput::Record(Recording& rec, uint64_t offset, const void* data, size
 // In a child of the process that opened it: what stands here is the parent's, who goes on with it.
 bool OpenedInput::RenewInChild() {
   const ErrnoKeeper keep;
-  Recording* rec = g_find_recording != nullptr ? g_find_recording() : nullptr;
+  Recording* rec = FindRecording();
   if (rec == nullptr) return false;
   Hold hold(g_renew_lock);
   if (generation_ == InputGeneration()) return true;
   lock_.Reset();
   runs_.Forget();
-  const KnownFile* parents = file_.load(std::memory_order_relaxed);
-  KnownFile* file = rec->input_files.Know(*rec, parents->path, parents->info, false);
-  if (file == nullptr) return false;
-  batch_.Begin(file->number);
-  file_.store(file, std::memory_order_release);
+  if (const KnownFile* parents = file_.load(std::memory_order_relaxed)) {
+    KnownFile* file = rec->input_files.Know(*rec, parents->path, parents->info, false);
+    if (file == nullptr) return false;
+    batch_.Begin(file->number);
+    file_.store(file, std::memory_order_release);
+  }
   generation_ = InputGeneration();
   return true;
 }
@@ -222,8 +207,8 @@ void OpenedInput::OnUnused(int) {
   const preload::Guard guard;
   const ErrnoKeeper keep;
   in_use_.store(false, std::memory_order_release);
-  if (Recording* rec = g_find_recording != nullptr ? g_find_recording() : nullptr) Finish(*rec);
-  OpenedInputs::GiveBack(*this);
+  if (Recording* rec = FindRecording()) Finish(*rec);
+  g_pool.GiveBack(*this);
 }
 
 void OpenedInput::Finish(Recording& rec) {
@@ -242,13 +227,20 @@ void OpenedInput::FinishInSignal(Recording& rec) {
   lock_.Unlock();
 }
 
+template <typename Function>
+void OpenedInput::ForEachInUse(Function function) {
+  g_pool.ForEach([&](OpenedInput& input) {
+    if (input.in_use_.load(std::memory_order_acquire)) function(input);
+  });
+}
+
 void InputFiles::FinishAll(Recording& rec) {
-  OpenedInputs::ForEach([&](OpenedInput& input) { input.Finish(rec); });
+  OpenedInput::ForEachInUse([&](OpenedInput& input) { input.Finish(rec); });
   FinishAllMappings(rec, false);
 }
 
 void InputFiles::FinishInSignal(Recording& rec) {
-  OpenedInputs::ForEach([&](OpenedInput& input) { input.FinishInSignal(rec); });
+  OpenedInput::ForEachInUse([&](OpenedInput& input) { input.FinishInSignal(rec); });
   FinishAllMappings(rec, true);
 }
 

@@ -1,8 +1,10 @@
 // OpenedInput: what descriptors of one open input file lead to while its process is recorded.
 //
 // Follows the position of the descriptor (all its copies share it), and hands what is read to
-// ReadRuns. Reading again at a given offset what has been recorded takes no lock. Owner: a pool, to
-// which it goes back when its last descriptor is closed. Any thread.
+// ReadRuns. Reading again at a given offset what has been recorded takes no lock. Where the process
+// has forked since, others may have the same open file: moves that they come between are recorded
+// (preload/shared_moves.h). Owner: a pool, to which it goes back when its last descriptor is
+// closed. Any thread.
 #ifndef DEJA_RECORDER_OPENED_INPUT_H_
 #define DEJA_RECORDER_OPENED_INPUT_H_
 
@@ -13,7 +15,9 @@
 #include "format/messages.h"
 #include "preload/hooks/fd_table.h"
 #include "recorder/input_files.h"
+#include "recorder/object_pool.h"
 #include "recorder/read_runs.h"
+#include "recorder/shared_position.h"
 #include "recorder/spin_lock.h"
 
 namespace deja::recorder {
@@ -41,23 +45,29 @@ class OpenedInput final : public preload::FdObject {
  public:
   OpenedInput() : FdObject(Kind::kFile) {}
 
-  // Nobody else has it yet.
-  void Begin(KnownFile& file);
+  // Nobody else has it yet. `file`: null: only its position is followed. `key`, `open`: as of
+  // SharedPosition.
+  void Begin(KnownFile* file, uint64_t key, uint32_t open);
 
-  void AfterRead(int fd, const void* data, size_t size, int64_t offset) override;
-  void AfterSeek(int64_t position) override {
-    position_.store(position, std::memory_order_relaxed);
-  }
+  int64_t AfterRead(int fd, const void* data, size_t size, int64_t offset, size_t more) override;
+  void AfterSeek(int64_t position, int64_t offset, int whence) override;
   void AfterMap(void* memory, size_t size, int64_t offset) override;
   void OnUnused(int fd) override;
 
+  // From the pool of the process, which it shares with what it was forked from; null: there is no
+  // room.
+  static OpenedInput* Take();
+  template <typename Function>
+  static void ForEachInUse(Function function);
   void Finish(Recording& rec);
   void FinishInSignal(Recording& rec);
   // The process's recording, for what has none at hand.
   static void SetFinder(Recording* (*find)());
+  // Null: there is none.
+  static Recording* FindRecording();
 
  private:
-  friend class OpenedInputs;
+  friend class ObjectPool<OpenedInput>;
   struct Flow;
   [[nodiscard]] bool IsKnown(uint64_t begin, size_t size) const;
   void Record(Recording& rec, uint64_t offset, const void* data, size_t size);
@@ -65,23 +75,13 @@ class OpenedInput final : public preload::FdObject {
   bool RenewInChild();
 
   std::atomic<KnownFile*> file_{nullptr};
-  std::atomic<int64_t> position_{0};  // reads change it under lock_
-  uint32_t forks_ = 0;                // seen when it was opened: later the position is shared
+  SharedPosition position_;  // not shared: reads change it under lock_
   std::atomic<bool> in_use_{false};
   uint32_t generation_ = 0;
   SpinLock lock_;  // of what follows
   ReadRuns runs_;
   RangeBatch batch_;
   OpenedInput* next_free_ = nullptr;
-};
-
-// The pool of the process: shared by a process and what it was forked from.
-class OpenedInputs {
- public:
-  static OpenedInput* Take();
-  static void GiveBack(OpenedInput& input);
-  template <typename Function>
-  static void ForEach(Function function);
 };
 
 }  // namespace deja::recorder

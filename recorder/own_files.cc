@@ -64,10 +64,14 @@ OwnFile* OwnFile::Mark(const struct stat& info, int fd) {
     Slot& slot = slots[(key + i) % kSlots];
     OwnFile* file = slot.load(std::memory_order_acquire);
     if (file == nullptr) {
-      if (made == nullptr) made = new (std::nothrow) OwnFile(info, key);
+      if (made == nullptr) {
+        made = new (std::nothrow) OwnFile(info, key);
+        if (made != nullptr) made->writers_.store(1, std::memory_order_relaxed);
+      }
       if (made == nullptr || slot.compare_exchange_strong(file, made)) return made;
     }
     if (file->key_ != key) continue;
+    file->writers_.fetch_add(1, std::memory_order_relaxed);
     file->left_.store(0, std::memory_order_relaxed);
     operator delete(made);
     return file;
@@ -83,7 +87,8 @@ bool OwnFile::IsChangedByOthers(const struct stat& now) const {
 
 // dup2 has closed the descriptor already, so that it leads elsewhere: how the file is left stays
 // unknown then.
-void OwnFile::OnUnused(int fd) {
+void OwnFile::OnClosed(int fd) {
+  if (writers_.fetch_sub(1, std::memory_order_relaxed) != 1) return;
   struct stat info {};
   if (fstat(fd, &info) == 0 && info.st_dev == device_ && info.st_ino == inode_)
     left_.store(StateOf(info), std::memory_order_relaxed);

@@ -11,10 +11,14 @@ namespace deja::replayer {
 
 namespace {
 
+std::string ListOf(const std::string& scratch) {
+  return scratch + "/children";
+}
+
 // `take(name, folder)` for each line of the list, until it says that it has had enough.
 template <typename Take>
-void ForEachChild(const std::string& scratch, Take take) {
-  FILE* file = fopen((scratch + "/children").c_str(), "re");
+void ForEachListed(const std::string& path, Take take) {
+  FILE* file = fopen(path.c_str(), "re");
   if (file == nullptr) return;
   char* line = nullptr;
   size_t capacity = 0;
@@ -32,18 +36,22 @@ void ForEachChild(const std::string& scratch, Take take) {
 
 }  // namespace
 
-std::string FindChildFolder(const std::string& scratch, std::string_view name) {
+std::string FindListed(const std::string& path, std::string_view name) {
   std::string found;
-  ForEachChild(scratch, [&](std::string_view child, std::string_view folder) {
+  ForEachListed(path, [&](std::string_view child, std::string_view folder) {
     if (child == name) found = folder;
     return found.empty();
   });
   return found;
 }
 
+std::string FindChildFolder(const std::string& scratch, std::string_view name) {
+  return FindListed(ListOf(scratch), name);
+}
+
 bool IsOtherRank(const std::string& scratch, std::string_view name) {
   bool is = false;
-  ForEachChild(scratch, [&](std::string_view child, std::string_view folder) {
+  ForEachListed(ListOf(scratch), [&](std::string_view child, std::string_view folder) {
     is = child == name && folder.empty();
     return !is;
   });
@@ -52,7 +60,7 @@ bool IsOtherRank(const std::string& scratch, std::string_view name) {
 
 std::vector<std::string> ChildFolders(const std::string& scratch) {
   std::vector<std::string> folders;
-  ForEachChild(scratch, [&](std::string_view, std::string_view folder) {
+  ForEachListed(ListOf(scratch), [&](std::string_view, std::string_view folder) {
     if (!folder.empty()) folders.emplace_back(folder);
     return true;
   });

@@ -167,6 +167,7 @@ void ServeInput(Session& session, ThreadState& thread, InputCall& call) {
     case InputKind::kCreated:      // is hidden when the replay starts
     case InputKind::kMachineFile:  // is served by name (machine_files.h)
     case InputKind::kMeeting:      // by its turn (meetings.h)
+    case InputKind::kPosition:     // by the file (served_position.h)
       call.Real();
       break;
     case InputKind::kMeasure:

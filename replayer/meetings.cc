@@ -14,6 +14,7 @@
 
 #include "preload/api/libc_table.h"
 #include "preload/guard.h"
+#include "replayer/chosen_child.h"
 #include "replayer/ending.h"
 #include "replayer/meeting_list.h"
 #include "replayer/session.h"
@@ -84,7 +85,7 @@ class Stillness {
     const uint64_t used = TimeUsedByAll(scratch_);
     const uint64_t activity = session_ == nullptr ? 0 : session_->activity();
     constexpr uint64_t kIdle = 5 * kMs;
-    if (used > used_ + kIdle || activity != activity_) moved_ = now;
+    if (used > used_ + kIdle || activity != activity_ || IsInDebugger()) moved_ = now;
     used_ = used;
     activity_ = activity;
     return true;

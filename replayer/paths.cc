@@ -12,6 +12,7 @@
 #include <string>
 
 #include "preload/absolute_path.h"
+#include "preload/shared_moves.h"
 #include "replayer/machine_files.h"
 #include "replayer/replayer_engine.h"
 #include "replayer/served_file.h"
@@ -171,22 +172,24 @@ std::string ReplayerEngine::OwnLinkTarget(int dirfd, const char* path) {
 
 preload::FdObject* ReplayerEngine::OnOpened(int dirfd, const char* path, int fd, int flags) {
   struct stat info {};
-  if (session_ == nullptr || !session_->plan().reads_files() || fstat(fd, &info) != 0 ||
+  if (session_ == nullptr || (flags & O_PATH) != 0 || fstat(fd, &info) != 0 ||
       !S_ISREG(info.st_mode))
     return nullptr;
   bool inside = false;
   const std::string target = OwnLinkTarget(dirfd, path);
   const std::string name =
       target.empty() ? InputName(dirfd, path, inside) : InputName(AT_FDCWD, target.c_str(), inside);
-  const bool is_known = input_files_.CountOpen(*session_, name);
-  if (!is_known || !InputServer::HasBytes(*session_) || (flags & O_ACCMODE) != O_RDONLY)
-    return nullptr;
-  // Only what comes from the trace: not what the program has written itself.
+  const uint64_t key = preload::PathKey(name);
+  const uint32_t opens = preload::CountOpen(key);
+  const bool is_known = session_->plan().reads_files() && input_files_.CountOpen(*session_, name);
+  // What the program has written itself does not come from the trace.
   char real[PATH_MAX];
   const std::string_view place = preload::PathOfDescriptor(fd, real);
+  if (!is_known && !overlay_.IsOwn(place)) return nullptr;
+  if ((flags & O_ACCMODE) != O_RDONLY) return ServedOutput::Open(key, opens);
   const std::string served = session_->options().scratch + std::string(kMachineFolder);
-  if (place.substr(0, served.size()) != served) return nullptr;
-  return new ServedFile(name);  // never freed: see served_file.h
+  const bool is_from_trace = InputServer::HasBytes(*session_) && place.starts_with(served);
+  return ServedFile::Open(name, key, opens, is_from_trace);
 }
 
 bool ReplayerEngine::FindEntries(DIR* stream, const char* path, ServedFolders::Folder& folder) {

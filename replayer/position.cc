@@ -38,6 +38,7 @@ void ForgetPosition() {
   state.tensor_count = 0;
   state.frame_count = 0;
   state.thread_count = 0;
+  for (deja_replay_thread& thread : state.threads) thread = {};
 }
 
 }  // namespace deja::replayer

@@ -12,10 +12,13 @@
 #include "format/folder_names.h"
 #include "preload/process_name.h"
 #include "preload/threads.h"
+#include "replayer/chosen_child.h"
 #include "replayer/claim.h"
+#include "replayer/companions.h"
 #include "replayer/ending.h"
 #include "replayer/live_stack.h"
 #include "replayer/live_trace.h"
+#include "replayer/program_output.h"
 #include "replayer/replay_variables.h"
 #include "replayer/replayer_engine.h"
 
@@ -50,7 +53,13 @@ void ReplayerEngine::OpenChild(const char* scratch) {
   if (!preload::HasProcessName() || !name.IsChild()) return;
   SessionOptions options;
   options.folder = FindChildFolder(scratch, name.path);
+  const bool is_forked = inherited_ != nullptr;
+  if (options.folder.empty() && (!is_forked || follows_parent_)) {
+    options.folder = FindCompanionFolder(scratch, name.path);
+    options.is_companion = !options.folder.empty();
+  }
   if (options.folder.empty()) return;
+  if (options.is_companion) BecomeCompanion(IsOtherRank(scratch, name.path));
   options.scratch = scratch;
   const bool is_rank = forked_ == name.path;
   options.is_before_fork = LeadsToRank(name.path) && !is_rank;
@@ -61,15 +70,16 @@ void ReplayerEngine::OpenChild(const char* scratch) {
   options.is_late = NumberIn("DEJA_FROM_CHECKPOINT") != 0 && !options.is_before_fork;
   if (const std::string bundle = Text("DEJA_REPLAY_NAME"); !bundle.empty())
     format::CallFolder(FolderAround(options.folder), bundle);
-  if (const std::string rank = RankFolder(scratch); !rank.empty())
+  if (const std::string rank = RankFolder(scratch); !rank.empty() && !options.is_companion)
     if (const auto origin = format::ReadOrigin(rank))
       options.rank_pid = static_cast<int>(origin->pid);
   SetModes(options);
   if (is_rank) BecomeThisProcess(scratch);
-  // As listings name it: below the rank.
-  const std::string_view child = options.child;
-  const bool is_below = !forked_.empty() && child.starts_with(forked_ + "/");
-  report_.SetChild(is_below ? child.substr(forked_.size() + 1) : child);
+  if (IsChosenChild(name.path)) TakeShownOutputs(scratch);
+  options.child_name = options.child;
+  if (!forked_.empty() && options.child.starts_with(forked_ + "/"))
+    options.child_name.erase(0, forked_.size() + 1);
+  report_.SetChild(options.child_name);
   session_ = Session::Open(options);
   if (session_ == nullptr) Session::EndProcess(1);
   if (!options.is_before_fork) {
@@ -107,6 +117,8 @@ void ReplayerEngine::OnForkChild() {
   if (parents == nullptr) return;  // its child neither
   if (LiveTrace* live = parents->live_trace()) live->AbandonInChild();
   inherited_ = &parents->plan();
+  follows_parent_ = parents->options().is_before_fork || parents->options().is_companion;
+  companions_.clear();
   if (!preload::HasProcessName()) return;  // made behind our back: it may do next to nothing
   // Threads that are not here may have held their locks.
   new (&overlay_) Overlay();
@@ -130,6 +142,7 @@ int ReplayerEngine::SkippedChild(uint32_t number) {
   if (forked_.empty() || session_ == nullptr ||
       !IsOtherRank(overlay_.scratch(), preload::WriteChildPath(number, name)))
     return 0;
+  if (MayMakeCompanions() && !FindCompanionFolder(overlay_.scratch(), name).empty()) return 0;
   const int recorded = RecordedChildPid(number);
   constexpr int kNobody = 1 << 22;  // more than any pid
   return recorded != 0 ? recorded : kNobody;
@@ -138,13 +151,33 @@ int ReplayerEngine::SkippedChild(uint32_t number) {
 int ReplayerEngine::OnChildMade(uint32_t number, int pid) {
   char name[preload::kMaxProcessPath];
   if (LeadsToRank(preload::WriteChildPath(number, name))) {
+    EndCompanions();
     EndWithChild();
     EndAs(pid);
   }
+  const bool makes_others = session_ != nullptr && session_->options().is_before_fork;
+  if (makes_others && IsOtherRank(overlay_.scratch(), name)) companions_.push_back(pid);
   const int recorded = RecordedChildPid(number);
   if (recorded == 0) return pid;
   pids_.Add(recorded, pid);
   return recorded;
+}
+
+void ReplayerEngine::BecomeCompanion(bool is_rank) {
+  report_.Close();
+  if (!is_rank) return;
+  MuteOutput();
+  const auto parent = static_cast<pid_t>(syscall(SYS_getppid));
+  EndWithParent(parent);
+  AwaitStandingParent(parent);
+}
+
+void ReplayerEngine::EndCompanions() {
+  for (const pid_t pid : companions_) {
+    syscall(SYS_kill, pid, SIGKILL);
+    syscall(SYS_wait4, pid, nullptr, 0, nullptr);
+  }
+  companions_.clear();
 }
 
 int ReplayerEngine::RecordedChildPid(uint32_t number) {

@@ -25,10 +25,12 @@
 #include "preload/api/nccl_table.h"
 #include "preload/connection_names.h"
 #include "preload/guard.h"
+#include "preload/hooks/spawn.h"
 #include "preload/process_again.h"
 #include "preload/process_lineage.h"
 #include "preload/process_name.h"
 #include "preload/threads.h"
+#include "replayer/chosen_child.h"
 #include "replayer/claim.h"
 #include "replayer/ending.h"
 #include "replayer/generators.h"
@@ -70,6 +72,9 @@ ReplayerEngine* ReplayerEngine::Create() {
   FenceOptions allowed{engine->allow_writes_, engine->allow_network_, out, fold};
   engine->overlay_.Open(scratch);
   engine->live_pid_ = OwnPid();
+  if (IsChildChosen() || !Text("DEJA_FORKED").empty()) preload::EnterForkedChildrenAtOnce();
+  (void)IsInDebugger();
+  ServedPosition::WatchForks();
   if (!ClaimRank(scratch)) {
     engine->root_pid_ = ClaimHolder(scratch);
     // Children inherit it; a process that was started from outside does not.
@@ -170,6 +175,7 @@ void ReplayerEngine::Begin() {
       },
       this);
   if (session_->remaining() == 0) OnAllEventsMade(*session_);
+  if (IsChosenChild(options.child)) AwaitDebugger(options.scratch);
   deja_replay_stop(&deja_replay_state, kDejaStopReady);
   if (deja_replay_state.mute != 0) MuteOutput();
 }
@@ -387,7 +393,8 @@ void ReplayerEngine::AwaitEnd(int pid) const {
   constexpr timespec kPause{0, 2'000'000};
   constexpr int kMostPauses = 1000;
   siginfo_t info{};
-  for (int i = 0; i < kMostPauses && info.si_pid == 0; ++i) {
+  const bool is_patient = IsInDebugger();
+  for (int i = 0; (i < kMostPauses || is_patient) && info.si_pid == 0; ++i) {
     if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
     if (info.si_pid == 0) nanosleep(&kPause, nullptr);
   }

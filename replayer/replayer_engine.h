@@ -8,7 +8,12 @@
 #ifndef DEJA_REPLAYER_REPLAYER_ENGINE_H_
 #define DEJA_REPLAYER_REPLAYER_ENGINE_H_
 
+#include <sys/types.h>
+
 #include <atomic>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "preload/engine.h"
 #include "replayer/children.h"
@@ -81,6 +86,9 @@ class ReplayerEngine final : public preload::Engine {
   // Of the rank that this process is, or belongs to.
   [[nodiscard]] std::string RankFolder(const char* scratch) const;
   int SkippedChild(uint32_t number) override;
+  // This process is, or belongs to, another rank. Returns when its parent needs it.
+  void BecomeCompanion(bool is_rank);
+  void EndCompanions();
   // Restores the checkpoint. Without the guard.
   void StartLate();
   // Makes the session of a child, if the trace has its recording.
@@ -102,6 +110,8 @@ class ReplayerEngine final : public preload::Engine {
   void Refuse(const char* what, const char* target, const char* option);
 
   Session* session_ = nullptr;             // null in children that the trace does not have
+  bool follows_parent_ = false;            // forked by one that is a companion, or may make some
+  std::vector<pid_t> companions_;          // that this process has made
   const ReplayPlan* inherited_ = nullptr;  // of the process that forked this one
   std::atomic<bool> live_told_ = false;
   PidMap pids_;

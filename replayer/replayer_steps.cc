@@ -38,7 +38,7 @@ void RestoreFiles(const format::RecordedCheckpoint& checkpoint) {
     if (lseek(fd, static_cast<off_t>(position), SEEK_SET) < 0) continue;
     if (preload::FdObject* object = preload::FdTable::Find(fd);
         object != nullptr && object->kind() == preload::FdObject::Kind::kFile)
-      object->AfterSeek(static_cast<int64_t>(position));
+      object->AfterSeek(static_cast<int64_t>(position), static_cast<int64_t>(position), SEEK_SET);
   }
   errno = saved_errno;
 }

@@ -16,6 +16,8 @@ class Report {
  public:
   // `scratch` is copied.
   void Open(std::string_view scratch);
+  // Nothing is reported any more.
+  void Close() { path_[0] = '\0'; }
   // Every line says that it is about this child of the rank. Copied.
   void SetChild(std::string_view name);
   void Write(JsonLine& line) const;

@@ -1,29 +1,66 @@
-// ServedFile: what descriptors of an input file lead to in a replay that has its bytes in the
-// trace. When the replay reads a range that the recorded run did not read, it says so.
+// ServedFile: what descriptors of a file that the program has opened lead to in a replay: one that
+// it reads, or, ServedOutput, one that it may write to.
 //
-// Made by InputServer, never freed (a descriptor may be in use while it is closed). Any thread.
+// They stand where they stood (served_position.h). Where the bytes of a file come from the trace,
+// and the replay reads a range that the recorded run did not read, it says so.
+//
+// From pools: a descriptor may be in use while it is closed. Any thread; no locks across a call.
 #ifndef DEJA_REPLAYER_SERVED_FILE_H_
 #define DEJA_REPLAYER_SERVED_FILE_H_
 
 #include <cstdint>
-#include <string>
+#include <string_view>
 
 #include "preload/hooks/fd_table.h"
+#include "replayer/served_position.h"
 #include "replayer/session.h"
 
 namespace deja::replayer {
 
 class ServedFile final : public preload::FdObject {
  public:
-  explicit ServedFile(std::string path) : FdObject(Kind::kFile), path_(std::move(path)) {}
+  ServedFile() : FdObject(Kind::kFile, true) {}
 
-  void AfterRead(int fd, const void* data, size_t size, int64_t offset) override;
+  // `path`: as the recording names it. `key`, `open`: as of ServedPosition. `is_from_trace`: its
+  // bytes are.
+  static ServedFile* Open(std::string_view path, uint64_t key, uint32_t open, bool is_from_trace);
+
+  int64_t AfterRead(int fd, const void* data, size_t size, int64_t offset, size_t more) override;
+  void AfterSeek(int64_t position, int64_t offset, int whence) override;
+  bool AnswerRead(preload::Transfer& transfer) override;
+  bool AnswerSeek(int fd, int64_t offset, int whence, int64_t& position) override;
+  void OnUnused(int fd) override;
 
   // The recording that counts; another one's after a fork, null if there is none.
   static void SetSession(Session* session);
 
  private:
-  const std::string path_;
+  friend class ServedPool;
+  void CheckRange(Session& session, int64_t offset, size_t size) const;
+
+  const char* path_ = "";  // never freed
+  bool is_from_trace_ = false;
+  ServedPosition position_;
+  ServedFile* next_free_ = nullptr;
+};
+
+class ServedOutput final : public preload::FdObject {
+ public:
+  ServedOutput() : FdObject(Kind::kOwnFile, true) {}
+
+  static ServedOutput* Open(uint64_t key, uint32_t open);
+
+  void OnRead(preload::Transfer& transfer) override;
+  void OnWrite(preload::Transfer& transfer) override;
+  void AfterSeek(int64_t position, int64_t offset, int whence) override;
+  bool AnswerSeek(int fd, int64_t offset, int whence, int64_t& position) override;
+  void OnUnused(int fd) override;
+
+ private:
+  friend class ServedPool;
+
+  ServedPosition position_;
+  ServedOutput* next_free_ = nullptr;
 };
 
 // The first byte of [begin, end) that is in no range of `file` that is in the trace; `end` if all

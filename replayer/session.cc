@@ -74,8 +74,8 @@ std::string EndText(const ReplayPlan& plan) {
 Session* Session::Open(const SessionOptions& options) {
   auto* session = new Session();  // never destroyed: hooks are called until the very end
   session->options_ = options;
-  session->report_.Open(options.scratch);
-  session->report_.SetChild(options.child);
+  if (!options.is_companion) session->report_.Open(options.scratch);
+  session->report_.SetChild(options.child_name);
   auto fail = [session](const Error& error) -> Session* {
     JsonLine line("failed");
     line.Add("message", error.message);

@@ -87,8 +87,11 @@ struct SessionOptions {
   ClockMode clocks = ClockMode::kServed;
   std::string working_directory;  // of the process when the replay began
   std::string child;              // name of the process below the rank; empty: the rank itself
+  std::string child_name;         // the same as listings have it: of a forked rank's, below that
   bool is_before_fork =
-      false;                // of a process that has forked the rank, or who did: no end of its own
+      false;  // of a process that has forked the rank, or who did: no end of its own
+  bool is_companion =
+      false;                // it is, or belongs to, another rank (companions.h): it reports nothing
   int rank_pid = 0;         // of a child: recorded pid of its rank
   uint64_t checkpoint = 0;  // number of the one to start from; 0: from the start
   bool is_late = false;     // the rank starts from one, also if this is one of its children

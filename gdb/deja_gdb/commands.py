@@ -1,7 +1,7 @@
 """The list of commands. `deja help NAME` of gdb is `help deja NAME`."""
 import gdb
 
-from . import images, reverse_next, running, session, travel, when_changed
+from . import child, images, reverse_next, running, session, travel, when_changed
 from .running import go
 from .stacks import python_stack, recorded_stack
 from .state import OFFSET_COMM, OFFSET_EXIT, OFFSET_NAN, OFFSET_NEXT, OFFSET_SEQ, OFFSET_STEP
@@ -120,6 +120,8 @@ def install():
     interactive = gdb.parameter("confirm")
     session.install()
     images.install()
+    if session.the.child:
+        child.install()
     Deja()
     for name, function, document in COMMANDS:
         Sub(name, function, document)

@@ -21,7 +21,8 @@ class Start:
 
     def apply(self, state):
         state.write(OFFSET_WATCHED, "I", 1)
-        state.write(OFFSET_KEEP_IMAGES, "I", int(self.keep_images))
+        # Images of a child would be its parent's children, who may wait for them.
+        state.write(OFFSET_KEEP_IMAGES, "I", int(self.keep_images and not session.the.child))
         apply_conditions(state, self.conditions)
         state.stop_at_place(*(self.place or ("", 0)))
         state.mute(self.mute)
@@ -210,7 +211,8 @@ def where(brief=False):
     current = state.current()
     step = f"step {state.step}, " if state.has_step else ""
     last = f"last call: {current.describe()}" if current is not None else "no call on this thread yet"
-    print(f"deja: rank {state.rank}, {step}{last}")
+    child = f"child {session.the.child}, " if session.the.child else ""
+    print(f"deja: rank {session.the.rank}, {child}{step}{last}")
     if brief:
         return
     print(f"      {state.operations} operations served, {state.compared} digests compared, "

@@ -29,6 +29,8 @@ class Session:
         self.environment = dict(entry.split("=", 1) for entry in told["environment"] if "\n" not in entry)
         self.working_directory = told["working_directory"]
         self.notes = told["notes"]
+        self.rank = told["rank"]
+        self.child = told["child"]  # of the rank, which is gdb's program; empty: the rank itself is
         self.checkpoints = [Checkpoint(c["number"], c["step"], c["bytes"], c["last_operations"])
                             for c in told["checkpoints"]]
         self.verify = told["verify"]
@@ -93,7 +95,8 @@ class Session:
         folder = self.folder = os.path.join(self.scratch, f"run-{self.runs:06}")
         shutil.rmtree(os.path.join(self.scratch, f"run-{self.runs - 2:06}"), ignore_errors=True)
         os.makedirs(folder)
-        shutil.copy(os.path.join(self.scratch, "children"), folder)
+        for name in "children", "companions":
+            shutil.copy(os.path.join(self.scratch, name), folder)
         environment = dict(self.environment)
         environment[SCRATCH] = folder
         environment[CHECKPOINT] = f"{self.start.number:020}"
@@ -125,5 +128,7 @@ def install():
     for setting in ("confirm off", "startup-with-shell on", "disable-randomization on", "breakpoint pending on",
                     f"cwd {the.working_directory}"):
         gdb.execute(f"set {setting}")
+    if the.child:
+        return
     for command in "run", "start", "starti":
         gdb.execute(f"define hook-{command}\npython deja_gdb.session.the.prepare_run()\nend")

@@ -89,6 +89,8 @@ InputKind InputKindOf(uint32_t id) {
     case LibcApi::kisatty:
     case LibcApi::ksem_getvalue:
       return InputKind::kMeasure;
+    case LibcApi::klseek:
+      return InputKind::kPosition;
     case LibcApi::ksem_wait:
     case LibcApi::kpoll:
       return InputKind::kMeeting;

@@ -29,6 +29,7 @@ enum class InputKind : uint8_t {
   kCreated,      // a name that was not there before the program made it
   kMeasure,      // the recorded values of each question in order, then the last one again
   kMeeting,      // where the rank's processes meet: in the recorded order
+  kPosition,     // where a file stood that several processes have open together
   kMpi,          // MPI's clock, and what it said of types and communicators
 };
 

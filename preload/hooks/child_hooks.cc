@@ -7,6 +7,7 @@
 #include <spawn.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 
 #include "preload/hooks/child_environment.h"
@@ -26,6 +27,8 @@ constinit RealFn<pid_t (*)()> real_fork{"fork"};
 constinit RealFn<pid_t (*)()> real__Fork{"_Fork"};
 constinit RealFn<SpawnFn> real_posix_spawn{"posix_spawn"};
 constinit RealFn<SpawnFn> real_posix_spawnp{"posix_spawnp"};
+
+std::atomic<bool> g_enters_at_once{false};
 
 // The number of the process that the calling thread is about to make; 0: it has none.
 void Begin() {
@@ -111,6 +114,10 @@ Engine* EngineForChildren() {
   return InsideDeja() || !OwnProcessName().is_known ? nullptr : GetEngine();
 }
 
+void EnterForkedChildrenAtOnce() {
+  g_enters_at_once.store(true);
+}
+
 int SpawnShell(pid_t* pid, const posix_spawn_file_actions_t* actions,
                const posix_spawnattr_t* attributes, char* const* argv) {
   return Spawn(real_posix_spawn, pid, "/bin/sh", actions, attributes, argv, environ);
@@ -123,7 +130,9 @@ using namespace deja::preload;  // NOLINT: the hooks below are this file's only 
 DEJA_EXPORT pid_t fork() noexcept {
   if (const pid_t told = Skip(); told != 0) return told;
   const pid_t pid = real_fork();
-  return pid == 0 ? 0 : End(pid);
+  if (pid != 0) return End(pid);
+  if (g_enters_at_once.load(std::memory_order_relaxed)) (void)EngineForChildren();
+  return 0;
 }
 
 // No handlers run for this one.

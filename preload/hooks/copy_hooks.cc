@@ -114,10 +114,10 @@ void Tell(FdObject& file, int fd, off64_t begin, ssize_t size, bool moved) {
     const auto wanted = std::min<size_t>(sizeof buffer, static_cast<size_t>(size - done));
     const ssize_t n = pread64(fd, buffer, wanted, begin + done);
     if (n <= 0) break;
-    file.AfterRead(fd, buffer, static_cast<size_t>(n), begin + done);
+    file.AfterRead(fd, buffer, static_cast<size_t>(n), begin + done, 0);
     done += n;
   }
-  if (moved) file.AfterSeek(begin + size);
+  if (moved) file.AfterSeek(begin + size, begin + size, SEEK_SET);
   errno = saved_errno;
 }
 

@@ -45,19 +45,33 @@ class FdObject {
  public:
   // What kind of thing this is, for those who must know (stdio hooks).
   enum class Kind : uint8_t { kEntropy, kFile, kOwnFile, kConnection };
-  constexpr explicit FdObject(Kind kind) : kind_(kind) {}
+  constexpr explicit FdObject(Kind kind, bool answers = false) : kind_(kind), answers_(answers) {}
   [[nodiscard]] Kind kind() const { return kind_; }
 
   // The program reads or writes. Called without the guard (guard.h); never while inside Deja.
   virtual void OnRead(Transfer& transfer) { transfer.Real(); }
   virtual void OnWrite(Transfer& transfer) { transfer.Real(); }
-  // Kind::kFile: the program has read `size` bytes, not 0, which stand at `offset` of the file (-1:
-  // where the descriptor stood). Within the guard.
-  virtual void AfterRead(int fd, const void* data, size_t size, int64_t offset) {
-    (void)fd, (void)data, (void)size, (void)offset;
+  // Kind::kFile: the program has read `size` bytes, which stand at `offset` of the file (-1: where
+  // the descriptor stood; the size may be 0 then), and `more` bytes of the same read behind them.
+  // Returns where they end; -1: not known. Within the guard.
+  virtual int64_t AfterRead(int fd, const void* data, size_t size, int64_t offset, size_t more) {
+    (void)fd, (void)data, (void)size, (void)offset, (void)more;
+    return -1;
   }
-  // Kind::kFile: the descriptor stands at `position` now.
-  virtual void AfterSeek(int64_t position) { (void)position; }
+  // Kind::kFile and kOwnFile: lseek(…, offset, whence) has returned `position`.
+  virtual void AfterSeek(int64_t position, int64_t offset, int whence) {
+    (void)position, (void)offset, (void)whence;
+  }
+  // The same, if it answers: a seek is about to be made; of Kind::kFile also: a read where the
+  // descriptor stands. True: it was answered, and AfterSeek and AfterRead are not called.
+  [[nodiscard]] bool has_position() const {
+    return kind_ == Kind::kFile || kind_ == Kind::kOwnFile;
+  }
+  [[nodiscard]] bool answers() const { return answers_; }
+  virtual bool AnswerRead(Transfer& transfer) { return (void)transfer, false; }
+  virtual bool AnswerSeek(int fd, int64_t offset, int whence, int64_t& position) {
+    return (void)fd, (void)offset, (void)whence, (void)position, false;
+  }
   // Kind::kFile: `size` bytes from `offset` on can be read at `memory`. Within the guard.
   virtual void AfterMap(void* memory, size_t size, int64_t offset) {
     (void)memory, (void)size, (void)offset;
@@ -74,6 +88,7 @@ class FdObject {
  private:
   friend class FdTable;
   Kind kind_;
+  bool answers_;
   std::atomic<uint32_t> descriptors_{0};
 };
 

@@ -34,22 +34,26 @@ bool IsFile(const FdObject& object) {
 
 // Tells that `n` bytes (or an error) were read. Keeps errno.
 ssize_t Told(FdObject& file, int fd, const void* data, ssize_t n, int64_t offset) {
-  if (n > 0) {
+  if (n > 0 || (n == 0 && offset < 0)) {
     const Guard guard;
-    file.AfterRead(fd, data, static_cast<size_t>(n), offset);
+    file.AfterRead(fd, data, static_cast<size_t>(n), offset, 0);
   }
   return n;
 }
 
 ssize_t Told(FdObject& file, int fd, std::span<const iovec> pieces, ssize_t n, int64_t offset) {
+  if (n == 0 && !pieces.empty()) return Told(file, fd, pieces[0].iov_base, 0, offset);
   auto left = static_cast<size_t>(std::max<ssize_t>(n, 0));
   const Guard guard;
+  bool is_first = true;
   for (const iovec& piece : pieces) {
     const size_t part = std::min(left, piece.iov_len);
     if (part == 0) continue;
-    file.AfterRead(fd, piece.iov_base, part, offset);
-    if (offset >= 0) offset += static_cast<int64_t>(part);
     left -= part;
+    // The descriptor has moved once, for all of them.
+    if (!is_first && offset < 0) break;
+    offset = file.AfterRead(fd, piece.iov_base, part, offset, left);
+    is_first = false;
   }
   return n;
 }
@@ -76,6 +80,16 @@ ssize_t ReadOne(FdObject& object, LibcApi api, int fd, void* buffer, size_t size
   });
 }
 
+// A file's, where the descriptor stands.
+ssize_t ReadFile(FdObject& file, LibcApi api, int fd, void* buffer, size_t size) {
+  if (file.answers()) {
+    const iovec piece{buffer, size};
+    Transfer transfer{.api = api, .fd = fd, .pieces = {&piece, 1}};
+    if (file.AnswerRead(transfer)) return transfer.result;
+  }
+  return Told(file, fd, buffer, real_read(fd, buffer, size), -1);
+}
+
 }  // namespace
 }  // namespace deja::preload
 
@@ -84,7 +98,7 @@ using namespace deja::preload;  // NOLINT: the hooks below are this file's only 
 DEJA_EXPORT ssize_t read(int fd, void* buffer, size_t size) {
   FdObject* object = Tracked(fd);
   if (object == nullptr) return real_read(fd, buffer, size);
-  if (IsFile(*object)) return Told(*object, fd, buffer, real_read(fd, buffer, size), -1);
+  if (IsFile(*object)) return ReadFile(*object, LibcApi::kread, fd, buffer, size);
   return ReadOne(*object, LibcApi::kread, fd, buffer, size, -1,
                  [fd](void* out, size_t room) { return real_read(fd, out, room); });
 }
@@ -92,7 +106,7 @@ DEJA_EXPORT ssize_t read(int fd, void* buffer, size_t size) {
 DEJA_EXPORT ssize_t __read_chk(int fd, void* buffer, size_t size, size_t room) {
   FdObject* object = size <= room ? Tracked(fd) : nullptr;
   if (object == nullptr) return real_read_chk(fd, buffer, size, room);
-  if (IsFile(*object)) return Told(*object, fd, buffer, real_read(fd, buffer, size), -1);
+  if (IsFile(*object)) return ReadFile(*object, LibcApi::kread, fd, buffer, size);
   return ReadOne(*object, LibcApi::kread, fd, buffer, size, -1,
                  [fd](void* out, size_t n) { return real_read(fd, out, n); });
 }
@@ -118,9 +132,12 @@ DEJA_EXPORT ssize_t pread64(int fd, void* buffer, size_t size, off64_t offset) {
 DEJA_EXPORT ssize_t readv(int fd, const iovec* pieces, int count) {
   FdObject* object = pieces != nullptr && count > 0 ? Tracked(fd) : nullptr;
   if (object == nullptr) return real_readv(fd, pieces, count);
-  if (IsFile(*object))
-    return Told(*object, fd, {pieces, static_cast<size_t>(count)}, real_readv(fd, pieces, count),
-                -1);
+  if (IsFile(*object)) {
+    const std::span all(pieces, static_cast<size_t>(count));
+    Transfer transfer{.api = LibcApi::kreadv, .fd = fd, .pieces = all};
+    if (object->answers() && object->AnswerRead(transfer)) return transfer.result;
+    return Told(*object, fd, all, real_readv(fd, pieces, count), -1);
+  }
   return Read(*object, LibcApi::kreadv, fd, {pieces, static_cast<size_t>(count)}, -1,
               [fd](const iovec* p, int n) { return real_readv(fd, p, n); });
 }
@@ -153,10 +170,14 @@ ssize_t ReadPieces(int fd, const iovec* pieces, int count, int64_t offset, Real 
 }
 
 template <typename Real>
-auto Seek(int fd, Real real) {
-  const auto position = real();
-  FdObject* file = position >= 0 ? TrackedFile(fd) : nullptr;
-  if (file != nullptr) file->AfterSeek(position);
+auto Seek(int fd, int64_t offset, int whence, Real real) {
+  FdObject* file = Tracked(fd);
+  if (file != nullptr && !file->has_position()) file = nullptr;
+  int64_t answer = 0;
+  if (file != nullptr && file->answers() && file->AnswerSeek(fd, offset, whence, answer))
+    return answer;
+  const int64_t position = real();
+  if (file != nullptr && position >= 0) file->AfterSeek(position, offset, whence);
   return position;
 }
 
@@ -183,9 +204,9 @@ DEJA_EXPORT ssize_t preadv64v2(int fd, const iovec* pieces, int count, off64_t o
 }
 
 DEJA_EXPORT off_t lseek(int fd, off_t offset, int whence) noexcept {
-  return Seek(fd, [&] { return real_lseek(fd, offset, whence); });
+  return Seek(fd, offset, whence, [&] { return real_lseek(fd, offset, whence); });
 }
 
 DEJA_EXPORT off64_t lseek64(int fd, off64_t offset, int whence) noexcept {
-  return Seek(fd, [&] { return real_lseek64(fd, offset, whence); });
+  return Seek(fd, offset, whence, [&] { return real_lseek64(fd, offset, whence); });
 }

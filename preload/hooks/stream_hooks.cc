@@ -46,26 +46,36 @@ FdObject* Tracked(FILE* stream, FdObject::Kind kind) {
 FdObject* ConnectionOf(FILE* stream) {
   return Tracked(stream, FdObject::Kind::kConnection);
 }
-// What answers a read in the kernel's place.
+// What answers a read in the kernel's place, or makes it.
 FdObject* SourceOf(FILE* stream) {
-  FdObject* connection = ConnectionOf(stream);
-  return connection != nullptr ? connection : Tracked(stream, FdObject::Kind::kEntropy);
+  FdObject* object = deja::preload::Tracked(stream->_fileno);
+  return object != nullptr && object->kind() != FdObject::Kind::kFile ? object : nullptr;
 }
 
 ssize_t ReadFileStream(FILE* stream, void* buffer, ssize_t size) {
   FdObject* file = Tracked(stream, FdObject::Kind::kFile);
+  if (file != nullptr && file->answers() && size >= 0) {
+    const iovec piece{buffer, static_cast<size_t>(size)};
+    Transfer transfer{.api = LibcApi::kread, .fd = stream->_fileno, .pieces = {&piece, 1}};
+    if (file->AnswerRead(transfer)) return transfer.result;
+  }
   const ssize_t n = g_read.load(std::memory_order_relaxed)(stream, buffer, size);
-  if (file != nullptr && n > 0) {
+  if (file != nullptr && n >= 0) {
     const Guard guard;
-    file->AfterRead(stream->_fileno, buffer, static_cast<size_t>(n), -1);
+    file->AfterRead(stream->_fileno, buffer, static_cast<size_t>(n), -1, 0);
   }
   return n;
 }
 
 off64_t SeekStream(FILE* stream, off64_t offset, int whence) {
+  FdObject* file = deja::preload::Tracked(stream->_fileno);
+  if (file != nullptr && !file->has_position()) file = nullptr;
+  int64_t answer = 0;
+  if (file != nullptr && file->answers() &&
+      file->AnswerSeek(stream->_fileno, offset, whence, answer))
+    return answer;
   const off64_t position = g_seek.load(std::memory_order_relaxed)(stream, offset, whence);
-  FdObject* file = position >= 0 ? Tracked(stream, FdObject::Kind::kFile) : nullptr;
-  if (file != nullptr) file->AfterSeek(position);
+  if (file != nullptr && position >= 0) file->AfterSeek(position, offset, whence);
   return position;
 }
 
@@ -84,8 +94,24 @@ ssize_t ReadStream(FILE* stream, void* buffer, ssize_t size) {
   return transfer.result;
 }
 
+// To a file that the program may write to.
+ssize_t WriteOwnFile(FdObject& file, FILE* stream, const void* data, ssize_t size) {
+  const iovec piece{const_cast<void*>(data), static_cast<size_t>(size)};
+  Transfer transfer{.api = LibcApi::kwrite, .fd = stream->_fileno, .pieces = {&piece, 1}};
+  transfer.context = stream;
+  transfer.real = [](Transfer& t, void* context) {
+    t.result =
+        g_write.load(std::memory_order_relaxed)(static_cast<FILE*>(context), t.pieces[0].iov_base,
+                                                static_cast<ssize_t>(t.pieces[0].iov_len));
+  };
+  file.OnWrite(transfer);
+  return transfer.result;
+}
+
 // Like the function that it takes the place of: everything, or an error in the stream's flags.
 ssize_t WriteStream(FILE* stream, const void* data, ssize_t size) {
+  if (FdObject* file = Tracked(stream, FdObject::Kind::kOwnFile); file != nullptr && size >= 0)
+    return WriteOwnFile(*file, stream, data, size);
   FdObject* object = ConnectionOf(stream);
   if (object == nullptr) return g_write.load(std::memory_order_relaxed)(stream, data, size);
   ssize_t done = 0;

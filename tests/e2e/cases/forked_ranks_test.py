@@ -49,6 +49,12 @@ class ForkedRanks(harness.DejaTest):
     def test_forked_by_a_forked_child(self):
         self.assertReplays(self.recorded("--again"), 2)
 
+    def test_a_launcher_that_waits_for_one_rank_before_it_forks_the_next(self):
+        self.assertReplays(self.recorded("--ranks=3", "--waits"), 3)
+
+    def test_a_launcher_that_takes_much_before_it_forks(self):
+        self.assertReplays(self.recorded("--ranks=2", "--draws=120000"), 2)
+
     def test_all_ranks_in_one_command(self):
         self.recorded()
         run = self.deja("replay", self.trace_path(), "--all")

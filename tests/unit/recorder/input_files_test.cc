@@ -95,7 +95,7 @@ class InputFilesTest : public testing::Test {
       const ssize_t n = read(opening.fd, bytes.data(), bytes.size());
       if (n <= 0) break;
       const preload::Guard guard;
-      opening.input->AfterRead(opening.fd, bytes.data(), static_cast<size_t>(n), -1);
+      opening.input->AfterRead(opening.fd, bytes.data(), static_cast<size_t>(n), -1, 0);
     }
   }
 
@@ -239,7 +239,7 @@ TEST_F(InputFilesTest, AFileInAnotherStateIsAnotherInput) {
 TEST_F(InputFilesTest, APositionIsFollowedThroughSeeks) {
   const Opening a = Open(Make("a", 10 * kPage));
   lseek(a.fd, 8 * kPage, SEEK_SET);
-  a.input->AfterSeek(8 * kPage);
+  a.input->AfterSeek(8 * kPage, 8 * kPage, SEEK_SET);
   Read(a, kPage);
   Close(a);
   EXPECT_THAT(Ranges(), ElementsAre(Pair(8 * kPage, 2 * kPage)));
@@ -255,7 +255,7 @@ TEST_F(InputFilesTest, ThreadsThatReadPartsInTurnsLoseNothing) {
       char bytes[kPage];
       for (size_t at = first * kPage; at < kSize; at += 4 * kPage) {
         ASSERT_EQ(pread(a.fd, bytes, kPage, static_cast<off_t>(at)), static_cast<ssize_t>(kPage));
-        a.input->AfterRead(a.fd, bytes, kPage, static_cast<int64_t>(at));
+        a.input->AfterRead(a.fd, bytes, kPage, static_cast<int64_t>(at), 0);
       }
       EventWriter::ForgetThread(preload::Self());
     });

@@ -1,8 +1,11 @@
 // A launcher that is no rank itself: it draws a seed, forks the ranks of a job one after the other,
 // and waits for them. What a rank computes depends on what its parent drew before the fork.
 //
-//   forked_ranks [--ranks=2] [--steps=3] [--again]    --again: each rank is forked by a forked
-//   child
+//   forked_ranks [--ranks=2] [--steps=3] [--draws=0] [--waits] [--again]
+//     --draws: takes so many pieces of 64 random bytes first
+//     --waits: waits for what each rank says before it forks the next one, which depends on it
+//     --again: each rank is forked by a forked child
+#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,14 +50,27 @@ int Rank(const ncclUniqueId& id, int rank, int ranks, unsigned seed, int steps) 
 int main(int argc, char** argv) {
   const int ranks = job_number(argc, argv, "--ranks", 2);
   const int steps = job_number(argc, argv, "--steps", 3);
-  const bool again = argc > 1 && std::string(argv[argc - 1]) == "--again";
-  const unsigned seed = std::random_device()();
+  const std::string last = argc > 1 ? argv[argc - 1] : "";
+  const bool again = last == "--again";
+  const bool waits = last == "--waits";
+  unsigned seed = std::random_device()();
+  for (int i = job_number(argc, argv, "--draws", 0); i > 0; --i) {
+    unsigned drawn[16];
+    if (getrandom(drawn, sizeof drawn, 0) != sizeof drawn) return 80;
+    seed = seed * 31 + drawn[i % 16];
+  }
   ncclUniqueId id;
   JOB_CHECK(ncclGetUniqueId(&id));
   std::vector<pid_t> made;
   for (int rank = 0; rank < ranks; ++rank) {
     const unsigned own = seed + std::random_device()();
+    int ends[2];
+    if (pipe(ends) != 0) return 81;
     const pid_t pid = fork();
+    if (pid == 0 && waits) {
+      const unsigned said = std::random_device()();
+      if (write(ends[1], &said, sizeof said) != sizeof said) return 82;
+    }
     if (pid == 0 && again) {
       const unsigned more = std::random_device()();
       const pid_t grandchild = fork();
@@ -65,6 +81,11 @@ int main(int argc, char** argv) {
     }
     if (pid == 0) return Rank(id, rank, ranks, own, steps);
     made.push_back(pid);
+    unsigned said = 0;
+    if (waits && read(ends[0], &said, sizeof said) != sizeof said) return 83;
+    seed ^= said;
+    close(ends[0]);
+    close(ends[1]);
   }
   int worst = 0;
   for (const pid_t pid : made) {

@@ -1,0 +1,89 @@
+#include "replayer/chosen_child.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "common/replay_outputs.h"
+#include "replayer/replay_variables.h"
+
+namespace deja::replayer {
+namespace {
+
+constexpr int kReplaced[] = {STDOUT_FILENO, STDERR_FILENO};
+
+// As the process began: the program may change its environment before it forks.
+const std::string& Chosen() {
+  static const auto* chosen = new std::string(Text("DEJA_CHOSEN_CHILD"));  // never destroyed
+  return *chosen;
+}
+
+// The process that traces this one; 0: none does.
+int Tracer() {
+  const int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  char text[4096];
+  const ssize_t n = read(fd, text, sizeof text - 1);
+  close(fd);
+  text[n < 0 ? 0 : n] = '\0';
+  constexpr char kName[] = "TracerPid:";
+  const char* line = strstr(text, kName);
+  return line == nullptr ? 0 : std::atoi(line + sizeof kName - 1);
+}
+
+bool Announce(const std::string& path) {
+  const std::string fresh = path + ".new";
+  const int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0) return false;
+  const bool written = dprintf(fd, "%ld\n", syscall(SYS_getpid)) > 0;
+  close(fd);
+  return written && rename(fresh.c_str(), path.c_str()) == 0;
+}
+
+}  // namespace
+
+bool IsChildChosen() {
+  return !Chosen().empty();
+}
+
+bool IsChosenChild(std::string_view name) {
+  return IsChildChosen() && name == Chosen();
+}
+
+bool IsInDebugger() {
+  static const bool is = Environment("DEJA_GDB") != nullptr;
+  return is;
+}
+
+void TakeShownOutputs(const std::string& scratch) {
+  for (size_t i = 0; i < std::size(kReplaced); ++i) {
+    struct stat dropped {};
+    if (stat((scratch + kDroppedOutputs[i]).c_str(), &dropped) != 0) continue;
+    const int shown = open((scratch + kShownOutputs[i]).c_str(), O_WRONLY | O_CLOEXEC);
+    for (const int fd : kReplaced) {
+      struct stat now {};
+      const bool is_it =
+          fstat(fd, &now) == 0 && now.st_dev == dropped.st_dev && now.st_ino == dropped.st_ino;
+      if (is_it && shown >= 0) syscall(SYS_dup3, shown, fd, 0);
+    }
+    if (shown >= 0) close(shown);
+  }
+}
+
+void AwaitDebugger(const std::string& scratch) {
+  if (!IsInDebugger()) return;
+  // Where only ancestors may trace a process (Yama), it says who else may.
+  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+  if (!Announce(scratch + kWaitsForDebugger)) return;
+  constexpr timespec kTick{0, 5'000'000};
+  while (Tracer() == 0) syscall(SYS_nanosleep, &kTick, nullptr);
+}
+
+}  // namespace deja::replayer

@@ -1,0 +1,29 @@
+// The child of the rank that a replay is about (deja replay --child): it alone prints, and in gdb
+// it waits where it begins until gdb is attached to it.
+//
+// Thread that opens the child's session, within the guard.
+#ifndef DEJA_REPLAYER_CHOSEN_CHILD_H_
+#define DEJA_REPLAYER_CHOSEN_CHILD_H_
+
+#include <string>
+#include <string_view>
+
+namespace deja::replayer {
+
+// A child of this replay is chosen.
+bool IsChildChosen();
+// It is the process `name`.
+bool IsChosenChild(std::string_view name);
+
+// In the chosen child: where it has the outputs that the rank was started with, it gets those that
+// are shown. `scratch`: the replay's scratch folder.
+void TakeShownOutputs(const std::string& scratch);
+// In the chosen child: returns when a debugger is attached; at once where none is to come.
+void AwaitDebugger(const std::string& scratch);
+
+// gdb has a process of this replay: nobody knows how long others wait for it.
+bool IsInDebugger();
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_CHOSEN_CHILD_H_

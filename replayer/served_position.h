@@ -1,0 +1,53 @@
+// ServedPosition: where an open file stands in a replay, which processes have together once one has
+// forked: who reads, or writes, first is not known then. So these happen where they happened in the
+// recorded run (preload/shared_moves.h), or else where this process had left the file. The kernel's
+// position follows, for programs that inherit the descriptor.
+//
+// A recording that follows the file has the first move that the process made behind a fork; up to
+// there, or if there is none, all is the kernel's. Owner: what the descriptors lead to. Any thread,
+// within the guard; no locks.
+#ifndef DEJA_REPLAYER_SERVED_POSITION_H_
+#define DEJA_REPLAYER_SERVED_POSITION_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "preload/hooks/fd_table.h"
+#include "replayer/session.h"
+
+namespace deja::replayer {
+
+class ServedPosition {
+ public:
+  // Of a file that was just opened. `key`: of its path. `open`: how often it had been before.
+  void Begin(uint64_t key, uint32_t open);
+
+  // A read or a write where the file stands. False: the kernel is to do it, and then comes Advance.
+  // `at`: where it happened; -1: not known.
+  bool AnswerRead(Session* session, preload::Transfer& transfer, int64_t& at);
+  bool AnswerWrite(Session* session, preload::Transfer& transfer);
+  void Advance(int64_t size) { position_.fetch_add(size); }
+  // As FdObject's.
+  bool AnswerSeek(Session* session, int fd, int64_t offset, int whence, int64_t& position);
+  void AfterSeek(int64_t position) { position_.store(position); }
+
+  // Once: from now on forked children are counted.
+  static void WatchForks();
+
+ private:
+  // Counts a move. True: it is not the kernel's; `move`: what was recorded of it, or null.
+  bool Take(Session* session, const RecordedInput*& move);
+  [[nodiscard]] const RecordedInput* RecordedMove(Session& session, uint32_t number) const;
+  template <typename Real>
+  void MoveAt(preload::Transfer& transfer, const RecordedInput* move, int64_t& at, Real real);
+
+  uint64_t key_ = 0;
+  uint32_t open_ = 0;
+  std::atomic<int64_t> position_{0};
+  std::atomic<uint32_t> moves_{0};
+  std::atomic<uint32_t> followed_in_{0};  // generation of the process that has come to such a move
+};
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_SERVED_POSITION_H_
