@@ -70,6 +70,7 @@ class RecorderEngine final : public preload::Engine {
   void AfterWait(preload::WaitCall& call) override;
   void OnAcquire(preload::AcquireCall& call) override;
   void OnPoll(preload::PollCall& call) override;
+  void OnCount(preload::CountCall& call) override;
 
   // Once, when the library is loaded: a process that is recorded for its own sake is a rank now.
   void BeginSingle();

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <ctime>
+#include <utility>
 
 #include "preload/guard.h"
 #include "preload/real_sockets.h"
@@ -50,11 +51,12 @@ uint64_t Now(clockid_t clock) {
 }  // namespace
 
 ServedConnections::ServedConnections(Session& session, MayConnect may_connect, void* engine,
-                                     const Fifos& fifos)
+                                     const Fifos& fifos, std::string rank)
     : session_(session),
       may_connect_(may_connect),
       engine_(engine),
       fifos_(fifos),
+      rank_(std::move(rank)),
       script_(session.plan(), session.rank_pid(), fifos_),
       by_connection_(session.plan().connections().size()) {
   session.SetTransfersLeft(script_.left());
@@ -145,6 +147,7 @@ void ServedConnections::InstallListener(uint32_t c, int wanted) {
   made->listening_ = true;
   by_connection_[c] = made;
   listeners_.push_back(made);
+  made->ListenForFamily();
   preload::FdTable::Set(wanted, made);
   Refresh(*made);
 }
@@ -186,6 +189,7 @@ void ServedConnections::AdoptFromParent() {
       made->listening_ = true;
       by_connection_[planned] = made;
       listeners_.push_back(made);
+      made->ListenForFamily();
       Refresh(*made);
     } else {
       made->Lead(planned);

@@ -35,9 +35,11 @@ class ServedSocket;
 
 class ServedConnections final : public preload::ConnectionLayer {
  public:
-  // `may_connect` decides, and says so, about connections that the recording does not have.
+  // `may_connect` decides, and says so, about connections that the recording does not have. `rank`:
+  // the folder of the rank that this process is or belongs to.
   using MayConnect = bool (*)(void* engine, const void* address, uint32_t size);
-  ServedConnections(Session& session, MayConnect may_connect, void* engine, const Fifos& fifos);
+  ServedConnections(Session& session, MayConnect may_connect, void* engine, const Fifos& fifos,
+                    std::string rank);
 
   // Puts the recorded standard input and other inherited descriptors in their places.
   void InstallInherited();
@@ -84,6 +86,7 @@ class ServedConnections final : public preload::ConnectionLayer {
   const MayConnect may_connect_;
   void* const engine_;
   const Fifos fifos_;
+  const std::string rank_;
   std::mutex mutex_;
   ConnectionScript script_;
   std::map<std::string, uint32_t> numbers_;

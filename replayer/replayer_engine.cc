@@ -145,11 +145,12 @@ void ReplayerEngine::Begin() {
     return static_cast<ReplayerEngine*>(engine)->MayConnect(-1, address, size);
   };
   const SessionOptions& options = session_->options();
-  const std::string rank = options.child.empty() ? "" : RankFolder(options.scratch.c_str());
-  const Fifos fifos(plan, rank.empty() ? options.folder : rank, options.scratch);
+  std::string rank = options.child.empty() ? "" : RankFolder(options.scratch.c_str());
+  if (rank.empty()) rank = options.folder;
+  const Fifos fifos(plan, rank, options.scratch);
   for (const auto& [path, use] : fifos.paths())
     if (!use.made && !allow_writes_) overlay_.SeedFifo(path);
-  connections_ = new ServedConnections(*session_, may_connect, this, fifos);  // never destroyed
+  connections_ = new ServedConnections(*session_, may_connect, this, fifos, rank);  // never destroyed
   connections_->InstallInherited();
   groups_ = new ProcessGroups(*session_);  // never destroyed
   ServedFile::SetSession(session_);
@@ -303,6 +304,11 @@ void ReplayerEngine::OnAcquire(preload::AcquireCall& call) {
 void ReplayerEngine::OnPoll(preload::PollCall& call) {
   if (session_ == nullptr) return call.Real();
   ServePoll(*session_, session_->Thread(), call);
+}
+
+void ReplayerEngine::OnCount(preload::CountCall& call) {
+  if (session_ == nullptr) return call.Real();
+  ServeCount(*session_, session_->Thread(), call);
 }
 
 void ReplayerEngine::OnNote(std::string_view text) {

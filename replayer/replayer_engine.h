@@ -72,6 +72,7 @@ class ReplayerEngine final : public preload::Engine {
   void AfterWait(preload::WaitCall& call) override;
   void OnAcquire(preload::AcquireCall& call) override;
   void OnPoll(preload::PollCall& call) override;
+  void OnCount(preload::CountCall& call) override;
 
  private:
   void Begin();

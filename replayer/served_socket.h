@@ -76,6 +76,9 @@ class ServedSocket final : public preload::ConnectionObject {
                     std::unique_lock<std::mutex>& lock);
   // Connections of the rank's other processes come in, beside recorded ones.
   void ListenForFamily();
+  // This listener was accepted from by a process of the rank, which is not this one: it has
+  // inherited it, and meets the clients.
+  [[nodiscard]] bool IsForAnother() const { return for_another_; }
   // A socket of the kernel takes the place of the pair. False: errno says why.
   bool ReplacePair(int fd);
   bool TryAccept(int fd, sockaddr* address, socklen_t* size, int flags, int& accepted);
@@ -98,6 +101,7 @@ class ServedSocket final : public preload::ConnectionObject {
   std::map<std::pair<int, int>, std::vector<char>> options_;
   uint32_t waiting_ = 0;  // threads that wait to receive
   int family_listener_ = -1;
+  bool for_another_ = false;
   bool live_ = false;  // leads to a process of the rank, or outside with leave
   bool listening_ = false;
   bool token_ = false;  // a byte shows that something is there

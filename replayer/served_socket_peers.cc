@@ -122,6 +122,10 @@ int ServedSocket::ConnectFamily(int fd, const SocketAddress& target, int patienc
 
 void ServedSocket::ListenForFamily() {
   if (domain_ != AF_UNIX || type_ == SOCK_DGRAM || local_.size <= sizeof(sa_family_t)) return;
+  for_another_ = bound_ != kNone && !layer_.script_.Accepts(bound_) &&
+                 AnyoneAccepts(layer_.rank_, layer_.session_.options().scratch,
+                               layer_.script_.Info(bound_).local);
+  if (for_another_) return;
   const SocketAddress meeting = FamilyAddress(layer_.session_.options().scratch, local_);
   family_listener_ = StartFamilyListener(type_, meeting, [this](int fd, int pid) {
     std::lock_guard<std::mutex> lock(layer_.mutex_);
@@ -165,14 +169,16 @@ int ServedSocket::OnConnect(int fd, const sockaddr* address, socklen_t size) {
     return ConnectLive(fd, target);
   }
   const PlannedConnection& info = layer_.script_.Info(planned);
+  // Who accepts may have much to do before it comes to that: a fork server imports modules.
+  constexpr int kPatienceMs = 60'000;
   if (layer_.script_.IsFamily(planned)) {
-    constexpr int kPatienceMs = 10'000;
     if (!info.local.empty()) local_.Set(info.local);
     return ConnectFamily(fd, target, kPatienceMs, lock);
   }
   const bool goes_on = info.error == EINPROGRESS || info.error == EINTR;
   if (info.own) {
     if (listener == nullptr) return Fail(ECONNREFUSED);
+    if (listener->IsForAnother()) return ConnectFamily(fd, target, kPatienceMs, lock);
     ConnectOwn(*listener, target, planned);
   } else if (info.result >= 0 || goes_on) {
     Lead(planned);

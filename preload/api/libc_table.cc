@@ -91,6 +91,7 @@ InputKind InputKindOf(uint32_t id) {
       return InputKind::kMeasure;
     case LibcApi::ksem_wait:
     case LibcApi::kpoll:
+    case LibcApi::keventfd:
       return InputKind::kMeeting;
     default:
       return InputKind::kEntropy;
