@@ -1,3 +1,4 @@
+#include "format/job_memory.h"
 #include "format/recovery.h"
 
 #include <sys/stat.h>
@@ -485,7 +486,7 @@ Result<int> RemoveOrphanTails(const std::string& trace_dir, const std::string& j
   }
   const std::string prefix = TailNamePrefix(job_id);
   const std::string common[] = {SharedPiecesName(job_id), DiskLedgerName(job_id),
-                                WindowBoardName(job_id)};
+                                WindowBoardName(job_id), JobPipesName(job_id)};
   std::set<std::string> in_use;  // process names
   int removed = 0;
   for (const std::string& directory : directories) {

@@ -24,6 +24,7 @@
 
 #include "format/clock_run.h"
 #include "preload/api/roles.h"
+#include "preload/hooks/fd_table.h"
 
 namespace deja::preload {
 
@@ -116,8 +117,9 @@ struct SnapshotCall {
 inline constexpr int kExitCodeUnknown = INT32_MIN;
 
 class ConnectionLayer;
-class FdObject;
 class FolderLayer;
+class OwnPipe;
+class PipeTable;
 
 enum class ExitHow : uint32_t { kExit = 0, kUnderscoreExit = 1, kExec = 2 };
 
@@ -289,6 +291,17 @@ class Engine {
   virtual void OnAcquire(AcquireCall& call) { call.Real(); }
   virtual void OnPoll(PollCall& call) { call.Real(); }
   virtual void OnCount(CountCall& call) { call.Real(); }
+  // Reads and writes of pipes of the rank's own (hooks/own_pipes.h). They make the real call.
+  virtual void OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
+    (void)pipe;
+    transfer.Real();
+  }
+  virtual void OnPipeWrite(OwnPipe& pipe, Transfer& transfer) {
+    (void)pipe;
+    transfer.Real();
+  }
+  // The table of these; null: they are not followed. Within the guard.
+  virtual PipeTable* Pipes() { return nullptr; }
 
   // Nanoseconds to add to a deadline of the program, a time by `clock`, before it is waited for
   // (pthread_cond_timedwait, sem_timedwait, clock_nanosleep with TIMER_ABSTIME …): a replay tells

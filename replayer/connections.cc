@@ -51,12 +51,14 @@ uint64_t Now(clockid_t clock) {
 }  // namespace
 
 ServedConnections::ServedConnections(Session& session, MayConnect may_connect, void* engine,
-                                     const Fifos& fifos, std::string rank)
+                                     const Fifos& fifos, std::string rank,
+                                     preload::PipeTable* pipes)
     : session_(session),
       may_connect_(may_connect),
       engine_(engine),
       fifos_(fifos),
       rank_(std::move(rank)),
+      pipes_(pipes),
       script_(session.plan(), session.rank_pid(), fifos_),
       by_connection_(session.plan().connections().size()) {
   session.SetTransfersLeft(script_.left());

@@ -36,10 +36,11 @@ class ServedSocket;
 class ServedConnections final : public preload::ConnectionLayer {
  public:
   // `may_connect` decides, and says so, about connections that the recording does not have. `rank`:
-  // the folder of the rank that this process is or belongs to.
+  // the folder of the rank that this process is or belongs to. `pipes`: null, or where the rank's own
+  // pipes are noted.
   using MayConnect = bool (*)(void* engine, const void* address, uint32_t size);
   ServedConnections(Session& session, MayConnect may_connect, void* engine, const Fifos& fifos,
-                    std::string rank);
+                    std::string rank, preload::PipeTable* pipes);
 
   // Puts the recorded standard input and other inherited descriptors in their places.
   void InstallInherited();
@@ -87,6 +88,7 @@ class ServedConnections final : public preload::ConnectionLayer {
   void* const engine_;
   const Fifos fifos_;
   const std::string rank_;
+  preload::PipeTable* const pipes_;
   std::mutex mutex_;
   ConnectionScript script_;
   std::map<std::string, uint32_t> numbers_;

@@ -21,6 +21,11 @@ const RecordedInput* NextMeeting(Session& session, ThreadState& thread, LibcApi 
   return next < it->second.size() ? &session.plan().inputs()[it->second[next]] : nullptr;
 }
 
+bool MadeMeetings(Session& session, const ThreadState& thread, LibcApi api, uint64_t key) {
+  return thread.recorded != kNone &&
+         session.plan().threads()[thread.recorded].by_key.count({static_cast<uint32_t>(api), key}) != 0;
+}
+
 void ConsumeMeeting(Session& session, ThreadState& thread, LibcApi api, uint64_t key) {
   ++thread.next_by_key[{static_cast<uint32_t>(api), key}];
   session.CountActivity();

@@ -20,6 +20,8 @@ bool KeepsOrder(const Session& session);
 // The thread's next meeting of this kind; null: it has made all that it made.
 const RecordedInput* NextMeeting(Session& session, ThreadState& thread, preload::LibcApi api,
                                  uint64_t key);
+// The recorded thread made any of this kind.
+bool MadeMeetings(Session& session, const ThreadState& thread, preload::LibcApi api, uint64_t key);
 // It has made that one.
 void ConsumeMeeting(Session& session, ThreadState& thread, preload::LibcApi api, uint64_t key);
 // The recorded order cannot be kept.

@@ -92,6 +92,8 @@ InputKind InputKindOf(uint32_t id) {
     case LibcApi::ksem_wait:
     case LibcApi::kpoll:
     case LibcApi::keventfd:
+    case LibcApi::kpipe:
+    case LibcApi::ksocketpair:
       return InputKind::kMeeting;
     default:
       return InputKind::kEntropy;

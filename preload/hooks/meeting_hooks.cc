@@ -4,15 +4,13 @@
 #include <time.h>
 
 #include <cerrno>
-#include <cstdio>
 
 #include "preload/hooks/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/process_name.h"
+#include "preload/meeting_key.h"
 #include "preload/real_symbols.h"
 #include "preload/shared_semaphores.h"
-#include "preload/threads.h"
 
 namespace deja::preload {
 namespace {
@@ -40,16 +38,6 @@ int Acquire(sem_t* semaphore, bool tries, Real real) {
   engine->OnAcquire(call);
   errno = call.result != 0 ? call.error : saved_errno;
   return call.result;
-}
-
-// What a semaphore of sem_init is called in every run: its maker, and how many that has made.
-uint64_t NewKey() {
-  static thread_local uint32_t made = 0;
-  const ProcessName& process = OwnProcessName();
-  const int pid = process.recorded_pid != 0 ? process.recorded_pid : process.pid;
-  char text[160];
-  const int size = snprintf(text, sizeof text, "%d %s %u", pid, Self().name, ++made);
-  return HashOf({text, static_cast<size_t>(size)});
 }
 
 }  // namespace
@@ -93,6 +81,6 @@ DEJA_EXPORT int sem_init(sem_t* semaphore, int shared, unsigned value) noexcept 
   const int result = real_sem_init(semaphore, shared, value);
   if (result != 0 || shared == 0 || EngineForHook() == nullptr || IsBorrowedMemory()) return result;
   const Guard guard;
-  SharedSemaphores::Mark(semaphore, NewKey());
+  SharedSemaphores::Mark(semaphore, NewMeetingKey());
   return result;
 }
