@@ -27,6 +27,7 @@
 #include "preload/connection_names.h"
 #include "preload/connections.h"
 #include "replayer/connection_script.h"
+#include "replayer/family_order.h"
 #include "replayer/session.h"
 
 namespace deja::replayer {
@@ -80,6 +81,9 @@ class ServedConnections final : public preload::ConnectionLayer {
   void InstallFile(uint32_t connection);
   void InstallListener(uint32_t connection, int wanted);
   void AdoptFromParent();
+  // The calling thread has received `received` bytes of a connection to a process of the rank, and
+  // goes on when others have answered what they had. `lock` is let go while it waits.
+  void AwaitAnswers(uint32_t connection, uint64_t received, std::unique_lock<std::mutex>& lock);
   void Pace();
   void StartPacer();
 
@@ -91,6 +95,7 @@ class ServedConnections final : public preload::ConnectionLayer {
   preload::PipeTable* const pipes_;
   std::mutex mutex_;
   ConnectionScript script_;
+  FamilyOrder family_order_;
   std::map<std::string, uint32_t> numbers_;
   std::vector<ServedSocket*> by_connection_;
   std::vector<ServedSocket*> listeners_;

@@ -172,6 +172,7 @@ int ServedSocket::OnConnect(int fd, const sockaddr* address, socklen_t size) {
   // Who accepts may have much to do before it comes to that: a fork server imports modules.
   constexpr int kPatienceMs = 60'000;
   if (layer_.script_.IsFamily(planned)) {
+    family_ = planned;
     if (!info.local.empty()) local_.Set(info.local);
     return ConnectFamily(fd, target, kPatienceMs, lock);
   }
@@ -230,18 +231,39 @@ int ServedSocket::OnListen(int fd, int backlog) {
   return 0;
 }
 
-int ServedSocket::AcceptOwn(OwnConnection own, sockaddr* address, socklen_t* size, int flags) {
+int ServedSocket::AcceptOwn(OwnConnection own, uint32_t planned, sockaddr* address,
+                            socklen_t* size, int flags) {
   const int fd = fcntl(own.end, (flags & SOCK_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
   close(own.end);
   if (fd < 0) return -1;
   fcntl(fd, F_SETFL, O_RDWR | ((flags & SOCK_NONBLOCK) != 0 ? O_NONBLOCK : 0));
   auto* made = new ServedSocket(layer_, domain_, type_, protocol_, -1);
   made->live_ = true;
+  if (planned != kNone && layer_.script_.IsFamily(planned)) made->family_ = planned;
   made->local_ = own.to;
   made->remote_ = own.from;
   preload::FdTable::Set(fd, made);
   if (address != nullptr) own.from.CopyTo(address, size);
   return fd;
+}
+
+void ServedSocket::AfterLiveRead(const preload::Transfer& transfer) {
+  if (family_ == kNone || transfer.result <= 0 || (transfer.flags & MSG_PEEK) != 0) return;
+  const int saved_errno = errno;
+  std::unique_lock<std::mutex> lock(layer_.mutex_);
+  family_received_ += static_cast<uint64_t>(transfer.result);
+  layer_.AwaitAnswers(family_, family_received_, lock);
+  errno = saved_errno;
+}
+
+void ServedSocket::AfterLiveWrite(const preload::Transfer& transfer) {
+  if (family_ == kNone || transfer.result <= 0) return;
+  const int saved_errno = errno;
+  std::lock_guard<std::mutex> lock(layer_.mutex_);
+  family_sent_ += static_cast<uint64_t>(transfer.result);
+  layer_.family_order_.Sent(family_, family_sent_);
+  layer_.Moved();
+  errno = saved_errno;
 }
 
 bool ServedSocket::TryAccept(int fd, sockaddr* address, socklen_t* size, int flags, int& accepted) {
@@ -253,7 +275,7 @@ bool ServedSocket::TryAccept(int fd, sockaddr* address, socklen_t* size, int fla
   if (next == nullptr) {
     const OwnConnection own = own_.front();
     own_.pop_front();
-    accepted = AcceptOwn(own, address, size, flags);
+    accepted = AcceptOwn(own, kNone, address, size, flags);
   } else {
     const uint32_t planned = next->accepted;
     const PlannedConnection& info = script.Info(planned);
@@ -261,7 +283,7 @@ bool ServedSocket::TryAccept(int fd, sockaddr* address, socklen_t* size, int fla
     if ((info.own || script.IsFamily(planned)) && FindOwn(info, true, own)) {
       own.from.Set(info.remote);
       own.to.Set(info.local);
-      accepted = AcceptOwn(own, address, size, flags);
+      accepted = AcceptOwn(own, planned, address, size, flags);
     } else {
       ServedSocket* made = layer_.NewSocket(flags, accepted);
       if (made != nullptr) {
