@@ -45,7 +45,13 @@ class SharedSemaphores {
   // sem_init has made it for several processes; `key`: what it is called in every run.
   static void Mark(sem_t* semaphore, uint64_t key);
 
+  // Whether the calling thread has taken such a semaphore since it last gave one back: what it does
+  // now is in the order in which that is taken.
+  static bool GuardsThisThread() { return t_guarded_; }
+  static void SetGuarded(bool guarded) { t_guarded_ = guarded; }
+
  private:
+  static inline constinit thread_local bool t_guarded_ = false;
   static Found Look(uintptr_t address);
   static Found LookInside(const sem_t* semaphore);
 };

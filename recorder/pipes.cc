@@ -14,6 +14,7 @@
 #include "preload/api/libc_table.h"
 #include "preload/guard.h"
 #include "preload/hooks/own_pipes.h"
+#include "preload/shared_semaphores.h"
 #include "recorder/recorder_engine.h"
 
 namespace deja::recorder {
@@ -21,6 +22,7 @@ namespace {
 
 using preload::OwnPipe;
 using preload::PipeSlot;
+using preload::SharedSemaphores;
 using preload::Transfer;
 
 // A write of more than PIPE_BUF may be torn by others, so nobody makes such without a lock.
@@ -32,14 +34,16 @@ bool IsFirst(std::atomic<uint32_t>& who, uint32_t self) {
   return who.load(std::memory_order_relaxed) == self || who.compare_exchange_strong(nobody, self);
 }
 
-// Position, size and, if there are not too many, the bytes.
+// Position, size, whether several threads read there and, if there are not too many, the bytes.
 class PipeRead {
  public:
-  PipeRead(uint64_t position, const Transfer& transfer) {
+  PipeRead(uint64_t position, bool several_readers, const Transfer& transfer) {
     const auto size = static_cast<uint32_t>(transfer.result);
+    const uint32_t flags = several_readers ? 1 : 0;
     std::memcpy(data_, &position, sizeof position);
     std::memcpy(data_ + sizeof position, &size, sizeof size);
-    size_ = sizeof position + sizeof size;
+    std::memcpy(data_ + sizeof position + sizeof size, &flags, sizeof flags);
+    size_ = sizeof position + sizeof size + sizeof flags;
     if (size > kMostBytes) return;
     size_t left = size;
     for (const iovec& piece : transfer.pieces) {
@@ -53,7 +57,7 @@ class PipeRead {
   [[nodiscard]] std::string_view view() const { return {data_, size_}; }
 
  private:
-  char data_[sizeof(uint64_t) + sizeof(uint32_t) + kMostBytes];
+  char data_[sizeof(uint64_t) + 2 * sizeof(uint32_t) + kMostBytes];
   size_t size_ = 0;
 };
 
@@ -80,11 +84,15 @@ void RecorderEngine::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
   if (error != 0 && error != EAGAIN) return;
   const uint64_t before = error != 0 ? pipe.taken.load(std::memory_order_relaxed)
                                      : pipe.taken.fetch_add(static_cast<uint64_t>(transfer.result));
+  // Of what is written and read under a semaphore the order is that of the semaphore.
+  const bool guarded = SharedSemaphores::GuardsThisThread();
+  if (error == 0 && guarded) return;
   const preload::Guard guard;
   const ErrnoKeeper keep;
-  const bool first = IsFirst(slot->reader, pipes_.load()->OwnToken());
+  const bool first = guarded || IsFirst(slot->reader, pipes_.load()->OwnToken());
   if (!first) slot->several.fetch_or(PipeSlot::kReaders);
-  if (error == 0 && slot->several.load(std::memory_order_acquire) == 0) return;
+  const uint32_t several = slot->several.load(std::memory_order_acquire);
+  if (error == 0 && several == 0) return;
   Recording* rec = Active();
   if (rec == nullptr) return;
   format::Input input;
@@ -95,7 +103,7 @@ void RecorderEngine::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
     input.result = static_cast<int64_t>(before);
     rec->writer.Write(input);
   } else {
-    const PipeRead read(first ? before : 0, transfer);
+    const PipeRead read(first ? before : 0, (several & PipeSlot::kReaders) != 0, transfer);
     input.result = slot->reads.fetch_add(1);
     input.data = read.view();
     rec->writer.Write(input);
@@ -105,7 +113,7 @@ void RecorderEngine::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
 
 void RecorderEngine::OnPipeWrite(OwnPipe& pipe, Transfer& transfer) {
   PipeSlot* slot = pipe.out();
-  if (slot == nullptr) return transfer.Real();
+  if (slot == nullptr || SharedSemaphores::GuardsThisThread()) return transfer.Real();
   {
     const ErrnoKeeper keep;
     const preload::Guard guard;

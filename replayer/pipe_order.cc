@@ -77,10 +77,12 @@ bool Cut(std::string_view& from, T& out) {
 }  // namespace
 
 RecordedPipeRead::RecordedPipeRead(std::string_view data) {
-  if (!Cut(data, position) || !Cut(data, size)) {
+  uint32_t flags = 0;
+  if (!Cut(data, position) || !Cut(data, size) || !Cut(data, flags)) {
     size = 0;
     return;
   }
+  several_readers = flags != 0;
   if (data.size() == size) bytes = data;
 }
 

@@ -23,6 +23,7 @@ struct RecordedPipeRead {
   explicit RecordedPipeRead(std::string_view data);
   uint64_t position = 0;   // bytes that the process had read there before; 0: another had
   uint32_t size = 0;       // 0: the end
+  bool several_readers = false;
   std::string_view bytes;  // empty if there were too many
 };
 

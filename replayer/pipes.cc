@@ -101,8 +101,9 @@ class PipeReader {
       if (n < 0 && errno != EAGAIN && errno != EINTR) return EndTransfer(transfer_, -1, errno);
     }
     pipe_.taken.fetch_add(done);
-    const bool whole = done == live.size() && !read.bytes.empty();
-    Scatter(whole ? read.bytes : std::string_view(live).substr(0, done), transfer_);
+    // Of several readers any may find what is for another: it is there, and who gets what is known.
+    const bool given = done == live.size() && read.several_readers && !read.bytes.empty();
+    Scatter(given ? read.bytes : std::string_view(live).substr(0, done), transfer_);
     transfer_.result = static_cast<ssize_t>(done);
   }
 
@@ -256,12 +257,12 @@ class PipeWriter {
     syscall(SYS_futex, &slot_.epoch, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
   }
 
-  // Nobody writes what comes before: readers get what they got in any order.
+  // Nobody writes what comes before.
   void Look() {
     if (still_.ns() < kAloneNs || slot_.free.exchange(1) != 0) return;
-    if (order_.readers != 1 || order_.IsOver(slot_.written.load())) return;
-    session_.ReportSent("a pipe between processes of the rank: nobody writes what was read there as bytes " +
-                        std::to_string(slot_.written.load()) + " and following");
+    if (order_.readers == 1 && !order_.IsOver(slot_.written.load()))
+      Say("replay: what several threads write into a pipe is not what was read there, and nothing "
+          "moves: from here on they write in any order");
   }
 
   Session& session_;

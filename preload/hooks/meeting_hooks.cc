@@ -21,6 +21,7 @@ constinit RealFn<int (*)(sem_t*, const timespec*)> real_sem_timedwait{"sem_timed
 constinit RealFn<int (*)(sem_t*, clockid_t, const timespec*)> real_sem_clockwait{"sem_clockwait"};
 constinit RealFn<int (*)(sem_t*, int*)> real_sem_getvalue{"sem_getvalue"};
 constinit RealFn<int (*)(sem_t*, int, unsigned)> real_sem_init{"sem_init"};
+constinit RealFn<int (*)(sem_t*)> real_sem_post{"sem_post"};
 
 // `real()` makes the call.
 template <typename Real>
@@ -37,6 +38,7 @@ int Acquire(sem_t* semaphore, bool tries, Real real) {
   const int saved_errno = errno;
   engine->OnAcquire(call);
   errno = call.result != 0 ? call.error : saved_errno;
+  if (call.result == 0) SharedSemaphores::SetGuarded(true);
   return call.result;
 }
 
@@ -83,4 +85,10 @@ DEJA_EXPORT int sem_init(sem_t* semaphore, int shared, unsigned value) noexcept 
   const Guard guard;
   SharedSemaphores::Mark(semaphore, NewMeetingKey());
   return result;
+}
+
+DEJA_EXPORT int sem_post(sem_t* semaphore) noexcept {
+  if (SharedSemaphores::GuardsThisThread() && SharedSemaphores::Find(semaphore).key != 0)
+    SharedSemaphores::SetGuarded(false);
+  return real_sem_post(semaphore);
 }

@@ -63,7 +63,7 @@ TEST(PipeOrder, ALongMessageIsWrittenInThePiecesInWhichItWasRead) {
 }
 
 TEST(PipeOrder, AReadIsAsTheRecorderWroteIt) {
-  std::string data(12, '\0');
+  std::string data(16, '\0');
   data[0] = 7;
   data[8] = 3;
   const std::string whole = data + "abc";
@@ -71,6 +71,7 @@ TEST(PipeOrder, AReadIsAsTheRecorderWroteIt) {
   EXPECT_EQ(read.position, 7u);
   EXPECT_EQ(read.size, 3u);
   EXPECT_EQ(read.bytes, "abc");
+  EXPECT_FALSE(read.several_readers);
   EXPECT_TRUE(RecordedPipeRead(data).bytes.empty());
   EXPECT_EQ(RecordedPipeRead("short").size, 0u);
 }
