@@ -1,5 +1,5 @@
-#include "format/job_memory.h"
 #include "format/recovery.h"
+#include "format/job_memory.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -30,9 +30,9 @@ struct PipeSlot {
   std::atomic<uint32_t> several;  // kWriters, kReaders: others have done so, too
   std::atomic<uint32_t> reads;    // that have been recorded
   // Of a replay.
-  std::atomic<uint32_t> turn;    // the process that writes; 0: none does
-  std::atomic<uint32_t> epoch;   // a futex word: how often somebody has written
-  std::atomic<uint32_t> free;    // 1: the order has given way
+  std::atomic<uint32_t> turn;   // the process that writes; 0: none does
+  std::atomic<uint32_t> epoch;  // a futex word: how often somebody has written
+  std::atomic<uint32_t> free;   // 1: the order has given way
   std::atomic<uint32_t> unused;
   std::atomic<uint64_t> written;  // bytes
 };

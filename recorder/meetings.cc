@@ -1,5 +1,5 @@
-// Where processes of a rank meet: who took a semaphore in which order, what a wait for a pipe found,
-// and what stood in an eventfd.
+// Where processes of a rank meet: who took a semaphore in which order, what a wait for a pipe
+// found, and what stood in an eventfd.
 //
 // An acquisition is counted behind the real call, so no lock of ours is held across it: who holds
 // the semaphore counts before it gives it back, and between two that hold it together nothing

@@ -119,7 +119,8 @@ void RecorderEngine::OnPipeWrite(OwnPipe& pipe, Transfer& transfer) {
     const preload::Guard guard;
     if (IsFirst(slot->writer, pipes_.load()->OwnToken())) slot = nullptr;
     // Before the call: whoever reads these bytes knows it then.
-    else slot->several.fetch_or(PipeSlot::kWriters, std::memory_order_release);
+    else
+      slot->several.fetch_or(PipeSlot::kWriters, std::memory_order_release);
   }
   transfer.Real();
   if (slot == nullptr || transfer.result <= 0) return;

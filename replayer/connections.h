@@ -37,8 +37,8 @@ class ServedSocket;
 class ServedConnections final : public preload::ConnectionLayer {
  public:
   // `may_connect` decides, and says so, about connections that the recording does not have. `rank`:
-  // the folder of the rank that this process is or belongs to. `pipes`: null, or where the rank's own
-  // pipes are noted.
+  // the folder of the rank that this process is or belongs to. `pipes`: null, or where the rank's
+  // own pipes are noted.
   using MayConnect = bool (*)(void* engine, const void* address, uint32_t size);
   ServedConnections(Session& session, MayConnect may_connect, void* engine, const Fifos& fifos,
                     std::string rank, preload::PipeTable* pipes);

@@ -150,8 +150,8 @@ PipeOrder OrderOfPipe(const std::string& scratch, uint64_t key) {
   const std::string prefix = PipePrefix(key);
   std::vector<std::string> contents;
   ForEachEntry(PipesFolder(scratch).c_str(), [&](const char* name, int folder) {
-    const bool is_one = std::strncmp(name, prefix.c_str(), prefix.size()) == 0 &&
-                        std::strchr(name, '~') == nullptr;
+    const bool is_one =
+        std::strncmp(name, prefix.c_str(), prefix.size()) == 0 && std::strchr(name, '~') == nullptr;
     if (is_one) contents.push_back(GetFile(folder, name));
     return true;
   });

@@ -21,8 +21,8 @@ class Session;
 // A read of a pipe, as the recorder has written it down.
 struct RecordedPipeRead {
   explicit RecordedPipeRead(std::string_view data);
-  uint64_t position = 0;   // bytes that the process had read there before; 0: another had
-  uint32_t size = 0;       // 0: the end
+  uint64_t position = 0;  // bytes that the process had read there before; 0: another had
+  uint32_t size = 0;      // 0: the end
   bool several_readers = false;
   std::string_view bytes;  // empty if there were too many
 };
@@ -34,7 +34,7 @@ uint64_t KeyOfFifo(std::string_view name);
 void AnnouncePipes(const Session& session);
 
 struct PipeOrder {
-  uint64_t begin = 0;  // bytes that were read before the first of these
+  uint64_t begin = 0;    // bytes that were read before the first of these
   uint32_t readers = 0;  // processes; 0: nobody has said that he reads there
   // What was read, in order. `known` is 0 for bytes that the recording does not have.
   std::string bytes;

@@ -295,14 +295,14 @@ void ServePipeRead(Session& session, ThreadState& thread, OwnPipe& pipe, Transfe
   const bool is_look = (transfer.flags & (MSG_PEEK | MSG_ERRQUEUE)) != 0;
   const bool keeps = slot != nullptr && !is_look && KeepsOrder(session);
   const uint64_t key = slot == nullptr ? 0 : slot->key.load();
-  const RecordedInput* next =
-      keeps ? NextMeeting(session, thread, LibcApi::kpipe, key) : nullptr;
+  const RecordedInput* next = keeps ? NextMeeting(session, thread, LibcApi::kpipe, key) : nullptr;
   if (next == nullptr || transfer.message != nullptr) {
     PipeReader reader(session, thread, pipe, transfer);
     if (keeps && next == nullptr && HasRecordedReads(session, thread, key))
       return reader.ReadOnceMore();
     transfer.Real();
-    if (transfer.result > 0 && !is_look) pipe.taken.fetch_add(static_cast<uint64_t>(transfer.result));
+    if (transfer.result > 0 && !is_look)
+      pipe.taken.fetch_add(static_cast<uint64_t>(transfer.result));
     if (next != nullptr && next->error == 0) ConsumeMeeting(session, thread, LibcApi::kpipe, key);
     return;
   }
@@ -323,8 +323,7 @@ void ServePipeWrite(Session& session, ThreadState& thread, OwnPipe& pipe, Transf
   PipeSlot* slot = pipe.out();
   if (slot == nullptr || !KeepsOrder(session) || transfer.message != nullptr)
     return transfer.Real();
-  const bool is_first =
-      !MadeMeetings(session, thread, LibcApi::ksocketpair, slot->key.load());
+  const bool is_first = !MadeMeetings(session, thread, LibcApi::ksocketpair, slot->key.load());
   PipeWriter(session, *slot, transfer, is_first).Write();
 }
 

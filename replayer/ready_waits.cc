@@ -62,8 +62,7 @@ class FoundReady {
   void Give(PollCall& call, int64_t result) const {
     if (fits_) {
       for (nfds_t i = 0; i < call.count; ++i) call.descriptors[i].revents = (*this)[i];
-      if (told_ != 0)
-        std::memcpy(call.told, found_.data() + call.count * sizeof(int16_t), told_);
+      if (told_ != 0) std::memcpy(call.told, found_.data() + call.count * sizeof(int16_t), told_);
       call.result = static_cast<int>(result);
       return;
     }
@@ -127,8 +126,7 @@ bool TakeCount(int fd, uint64_t& value) {
 
 void ServePoll(Session& session, ThreadState& thread, PollCall& call) {
   const bool keeps = KeepsOrder(session);
-  const RecordedInput* next =
-      keeps ? NextMeeting(session, thread, LibcApi::kpoll, 0) : nullptr;
+  const RecordedInput* next = keeps ? NextMeeting(session, thread, LibcApi::kpoll, 0) : nullptr;
   // A look that the recorded thread did not take: what it found would be missing elsewhere.
   if (next == nullptr && keeps && thread.recorded != kNone && call.timeout_ms == 0)
     return FindNothing(call);

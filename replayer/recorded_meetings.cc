@@ -22,8 +22,8 @@ const RecordedInput* NextMeeting(Session& session, ThreadState& thread, LibcApi 
 }
 
 bool MadeMeetings(Session& session, const ThreadState& thread, LibcApi api, uint64_t key) {
-  return thread.recorded != kNone &&
-         session.plan().threads()[thread.recorded].by_key.count({static_cast<uint32_t>(api), key}) != 0;
+  return thread.recorded != kNone && session.plan().threads()[thread.recorded].by_key.count(
+                                         {static_cast<uint32_t>(api), key}) != 0;
 }
 
 void ConsumeMeeting(Session& session, ThreadState& thread, LibcApi api, uint64_t key) {

@@ -156,7 +156,8 @@ void ReplayerEngine::Begin() {
   const Fifos fifos(plan, rank, options.scratch);
   for (const auto& [path, use] : fifos.paths())
     if (!use.made && !allow_writes_) overlay_.SeedFifo(path);
-  connections_ = new ServedConnections(*session_, may_connect, this, fifos, rank, pipes_);  // never destroyed
+  connections_ =
+      new ServedConnections(*session_, may_connect, this, fifos, rank, pipes_);  // never destroyed
   connections_->InstallInherited();
   groups_ = new ProcessGroups(*session_);  // never destroyed
   ServedFile::SetSession(session_);

@@ -111,8 +111,8 @@ class ReplayerEngine final : public preload::Engine {
   const ReplayPlan* inherited_ = nullptr;  // of the process that forked this one
   std::atomic<bool> live_told_ = false;
   PidMap pids_;
-  int root_pid_ = 0;                          // of the rank
-  ProcessGroups* groups_ = nullptr;           // null where there is no session
+  int root_pid_ = 0;                 // of the rank
+  ProcessGroups* groups_ = nullptr;  // null where there is no session
   preload::PipeTable* pipes_ = nullptr;
   ServedConnections* connections_ = nullptr;  // null in children
   UnrecordedConnections unrecorded_connections_;

@@ -231,8 +231,8 @@ int ServedSocket::OnListen(int fd, int backlog) {
   return 0;
 }
 
-int ServedSocket::AcceptOwn(OwnConnection own, uint32_t planned, sockaddr* address,
-                            socklen_t* size, int flags) {
+int ServedSocket::AcceptOwn(OwnConnection own, uint32_t planned, sockaddr* address, socklen_t* size,
+                            int flags) {
   const int fd = fcntl(own.end, (flags & SOCK_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
   close(own.end);
   if (fd < 0) return -1;

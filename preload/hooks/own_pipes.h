@@ -16,9 +16,9 @@ namespace deja::preload {
 // So it is, and Deja does not answer for it. Up to one system call.
 bool IsOwnPipe(int fd);
 
-// What a descriptor of a pipe, or of one end of a socketpair, leads to, where the engine has a table
-// of them (Engine::Pipes). Which of several writers comes first, which of several readers gets
-// what, and when one that does not want to wait finds nothing, is an input of the program.
+// What a descriptor of a pipe, or of one end of a socketpair, leads to, where the engine has a
+// table of them (Engine::Pipes). Which of several writers comes first, which of several readers
+// gets what, and when one that does not want to wait finds nothing, is an input of the program.
 //
 // From a pool, which it goes back to when its last descriptor in this process is closed.
 class OwnPipe final : public FdObject {

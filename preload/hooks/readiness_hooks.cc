@@ -144,8 +144,7 @@ int Select(int count, fd_set* in, fd_set* out, fd_set* urgent, int timeout_ms, c
   SelectSets sets(count, in, out, urgent);
   if (sets.size() == 0) return real();
   bool made = false;
-  PollCall call{
-      .descriptors = sets.descriptors(), .count = sets.size(), .timeout_ms = timeout_ms};
+  PollCall call{.descriptors = sets.descriptors(), .count = sets.size(), .timeout_ms = timeout_ms};
   Wait(*engine, call, mask, [&](PollCall& c) {
     c.result = real();
     made = true;

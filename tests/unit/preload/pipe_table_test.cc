@@ -42,7 +42,8 @@ TEST_F(PipeTableTest, AnInodeThatComesAgainIsANewPipe) {
 
 TEST_F(PipeTableTest, TheOldestGiveWayToNewOnes) {
   constexpr uint64_t kMany = 100000;
-  for (uint64_t inode = 1; inode <= kMany; ++inode) ASSERT_NE(table_->Add(inode, inode, 0), nullptr);
+  for (uint64_t inode = 1; inode <= kMany; ++inode)
+    ASSERT_NE(table_->Add(inode, inode, 0), nullptr);
   EXPECT_EQ(table_->Find(1), nullptr);
   for (uint64_t inode = kMany - 16; inode <= kMany; ++inode) {
     ASSERT_NE(table_->Find(inode), nullptr) << inode;

@@ -122,9 +122,8 @@ int SharedMemory() {
   const std::string name = "/deja-meet-" + std::to_string(getpid());
   Shared* shared = MapByName(name.c_str(), 1 << 20);
   Begin(*shared);
-  Join(Start([&](int who) {
-    Change(*MapByName(name.c_str(), static_cast<size_t>(who + 1) << 21), who);
-  }));
+  Join(Start(
+      [&](int who) { Change(*MapByName(name.c_str(), static_cast<size_t>(who + 1) << 21), who); }));
   printf("value %llu, %u\n", static_cast<unsigned long long>(shared->value),
          Draw(static_cast<int>(shared->value)));
   shm_unlink(name.c_str());
@@ -255,8 +254,9 @@ int Select() {
     for (const int fd : near) FD_SET(fd, &in);
     timeval soon{0, 1000};
     const timespec late{5, 0};
-    const int found = left % 2 == 0 ? select(near.back() + 1, &in, nullptr, nullptr, &soon)
-                                    : pselect(near.back() + 1, &in, nullptr, nullptr, &late, nullptr);
+    const int found = left % 2 == 0
+                          ? select(near.back() + 1, &in, nullptr, nullptr, &soon)
+                          : pselect(near.back() + 1, &in, nullptr, nullptr, &late, nullptr);
     printf("%d of %d\n", found, left);
     for (size_t who = 0; found > 0 && who < near.size(); ++who) {
       if (!FD_ISSET(near[who], &in)) continue;
@@ -315,6 +315,7 @@ int main(int argc, char** argv) {
   if (what == "select") return Select();
   if (what == "epoll") return Epoll(false);
   if (what == "edges") return Epoll(true);
-  fprintf(stderr, "usage: meet semaphore|shared-memory|counter|writers|fifo|readers|select|epoll|edges\n");
+  fprintf(stderr,
+          "usage: meet semaphore|shared-memory|counter|writers|fifo|readers|select|epoll|edges\n");
   return 2;
 }
