@@ -235,8 +235,6 @@ class PipeWriter {
     const uint64_t written = slot_.written.load();
     if (order_.readers == 0 || order_.IsOver(written))
       order_ = OrderOfPipe(session_.options().scratch, slot_.key.load());
-    // Of several readers the order in which they were counted may not be that of the messages.
-    if (is_first_ && order_.readers != 1) return left.size();
     if (order_.readers == 0) return 0;
     if (written < order_.begin) return is_first_ ? left.size() : 0;
     return order_.Fits(left, written);
@@ -323,7 +321,21 @@ void ServePipeWrite(Session& session, ThreadState& thread, OwnPipe& pipe, Transf
   PipeSlot* slot = pipe.out();
   if (slot == nullptr || !KeepsOrder(session) || transfer.message != nullptr)
     return transfer.Real();
-  const bool is_first = !MadeMeetings(session, thread, LibcApi::ksocketpair, slot->key.load());
+  const uint64_t key = slot->key.load();
+  const bool is_first = !MadeMeetings(session, thread, LibcApi::ksocketpair, key);
+  if (is_first) {
+    // Of several readers the order in which they were counted may not be that of the messages.
+    uint32_t readers = 0;
+    {
+      const Guard guard;
+      readers = OrderOfPipe(session.options().scratch, key).readers;
+    }
+    if (readers != 1) {
+      transfer.Real();
+      if (transfer.result > 0) slot->written.fetch_add(static_cast<uint64_t>(transfer.result));
+      return;
+    }
+  }
   PipeWriter(session, *slot, transfer, is_first).Write();
 }
 
