@@ -34,12 +34,12 @@ bool IsFirst(std::atomic<uint32_t>& who, uint32_t self) {
   return who.load(std::memory_order_relaxed) == self || who.compare_exchange_strong(nobody, self);
 }
 
-// Position, size, whether several threads read there and, if there are not too many, the bytes.
+// Position, size, who reads there and, if there are not too many, the bytes.
 class PipeRead {
  public:
-  PipeRead(uint64_t position, bool several_readers, const Transfer& transfer) {
+  // `flags`: 1, several threads read there; 2, this is the first that did.
+  PipeRead(uint64_t position, uint32_t flags, const Transfer& transfer) {
     const auto size = static_cast<uint32_t>(transfer.result);
-    const uint32_t flags = several_readers ? 1 : 0;
     std::memcpy(data_, &position, sizeof position);
     std::memcpy(data_ + sizeof position, &size, sizeof size);
     std::memcpy(data_ + sizeof position + sizeof size, &flags, sizeof flags);
@@ -103,7 +103,8 @@ void RecorderEngine::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
     input.result = static_cast<int64_t>(before);
     rec->writer.Write(input);
   } else {
-    const PipeRead read(first ? before : 0, (several & PipeSlot::kReaders) != 0, transfer);
+    const uint32_t flags = ((several & PipeSlot::kReaders) != 0 ? 1 : 0) | (first ? 2 : 0);
+    const PipeRead read(first ? before : 0, flags, transfer);
     input.result = slot->reads.fetch_add(1);
     input.data = read.view();
     rec->writer.Write(input);

@@ -82,7 +82,8 @@ RecordedPipeRead::RecordedPipeRead(std::string_view data) {
     size = 0;
     return;
   }
-  several_readers = flags != 0;
+  several_readers = (flags & 1) != 0;
+  is_first_reader = (flags & 2) != 0;
   if (data.size() == size) bytes = data;
 }
 
@@ -94,6 +95,7 @@ namespace {
 
 struct OnePipe {
   uint64_t begin = 0;
+  bool has_begin = false;
   std::map<uint64_t, RecordedPipeRead> reads;  // by number
 };
 
@@ -126,8 +128,8 @@ void AnnouncePipes(const Session& session) {
         if (input.error != 0) continue;
         const RecordedPipeRead read(plan.Bytes(input.data));
         OnePipe& pipe = pipes[it->first.second];
-        const bool is_first = read.position != 0 && (pipe.begin == 0 || read.position < pipe.begin);
-        if (is_first) pipe.begin = read.position;
+        if (read.is_first_reader && !pipe.has_begin) pipe.begin = read.position;
+        pipe.has_begin |= read.is_first_reader;
         pipe.reads.emplace(static_cast<uint64_t>(input.result), read);
       }
   if (pipes.empty()) return;

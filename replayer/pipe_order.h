@@ -24,6 +24,7 @@ struct RecordedPipeRead {
   uint64_t position = 0;  // bytes that the process had read there before; 0: another had
   uint32_t size = 0;      // 0: the end
   bool several_readers = false;
+  bool is_first_reader = false;
   std::string_view bytes;  // empty if there were too many
 };
 
