@@ -10,6 +10,7 @@
 
 #include "common/own_mapping.h"
 #include "format/futex.h"
+#include "format/tail.h"
 
 namespace deja::format {
 namespace {
@@ -48,6 +49,10 @@ void* MapJobMemory(const std::string& path, size_t bytes, uint64_t magic, bool c
   }
   errno = saved;
   return base == MAP_FAILED ? nullptr : base;
+}
+
+std::string JobPipesName(const std::string& job_id) {
+  return TailNamePrefix(job_id) + "pipes" + kTailNameSuffix;
 }
 
 }  // namespace deja::format

@@ -15,6 +15,9 @@ namespace deja::format {
 // not there and cannot be made (or shall not: `create`), or is something else.
 void* MapJobMemory(const std::string& path, size_t bytes, uint64_t magic, bool create = true);
 
+// Name of the one in which the job's processes note their pipes (preload/pipe_table.h).
+std::string JobPipesName(const std::string& job_id);
+
 }  // namespace deja::format
 
 #endif  // DEJA_FORMAT_JOB_MEMORY_H_

@@ -1,4 +1,5 @@
 #include "format/recovery.h"
+#include "format/job_memory.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -485,7 +486,7 @@ Result<int> RemoveOrphanTails(const std::string& trace_dir, const std::string& j
   }
   const std::string prefix = TailNamePrefix(job_id);
   const std::string common[] = {SharedPiecesName(job_id), DiskLedgerName(job_id),
-                                WindowBoardName(job_id)};
+                                WindowBoardName(job_id), JobPipesName(job_id)};
   std::set<std::string> in_use;  // process names
   int removed = 0;
   for (const std::string& directory : directories) {

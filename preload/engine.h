@@ -24,6 +24,7 @@
 
 #include "format/clock_run.h"
 #include "preload/api/roles.h"
+#include "preload/hooks/fd_table.h"
 
 namespace deja::preload {
 
@@ -116,8 +117,9 @@ struct SnapshotCall {
 inline constexpr int kExitCodeUnknown = INT32_MIN;
 
 class ConnectionLayer;
-class FdObject;
 class FolderLayer;
+class OwnPipe;
+class PipeTable;
 
 enum class ExitHow : uint32_t { kExit = 0, kUnderscoreExit = 1, kExec = 2 };
 
@@ -145,13 +147,32 @@ struct AcquireCall {
   void Real() { real(*this, context); }
 };
 
-// The program waits for pipes and socketpairs that only its own processes have.
+// The program waits for descriptors that only its own processes have (hooks/own_pipes.h), by
+// whichever function. `Real` makes the call as the program made it; `Look` waits for `timeout_ms`
+// with poll, which changes nothing that the program could see. Both set `result`, errno, and
+// `revents` of each descriptor.
+inline constexpr uint8_t kUnknownDescriptor = 0xff;
 struct PollCall {
   pollfd* descriptors = nullptr;
   nfds_t count = 0;
   int timeout_ms = 0;
-  int result = 0;                                         // and errno
-  void (*real)(PollCall& call, void* context) = nullptr;  // with `timeout_ms`
+  int result = 0;
+  // Of epoll: positions of the descriptors that the program is told of, `result` of them, in the
+  // order in which it is (kUnknownDescriptor: of none of these); null: there is no such order.
+  uint8_t* told = nullptr;
+  void (*real)(PollCall& call, void* context) = nullptr;
+  void (*look)(PollCall& call, void* context) = nullptr;
+  void* context = nullptr;
+  void Real() { real(*this, context); }
+  void Look() { look(*this, context); }
+};
+
+// The program reads an eventfd. `Real` sets `value`, or `error` if it fails.
+struct CountCall {
+  int fd = -1;
+  uint64_t value = 0;
+  int error = 0;
+  void (*real)(CountCall& call, void* context) = nullptr;
   void* context = nullptr;
   void Real() { real(*this, context); }
 };
@@ -269,6 +290,18 @@ class Engine {
   // cancellation.
   virtual void OnAcquire(AcquireCall& call) { call.Real(); }
   virtual void OnPoll(PollCall& call) { call.Real(); }
+  virtual void OnCount(CountCall& call) { call.Real(); }
+  // Reads and writes of pipes of the rank's own (hooks/own_pipes.h). They make the real call.
+  virtual void OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
+    (void)pipe;
+    transfer.Real();
+  }
+  virtual void OnPipeWrite(OwnPipe& pipe, Transfer& transfer) {
+    (void)pipe;
+    transfer.Real();
+  }
+  // The table of these; null: they are not followed. Within the guard.
+  virtual PipeTable* Pipes() { return nullptr; }
 
   // Nanoseconds to add to a deadline of the program, a time by `clock`, before it is waited for
   // (pthread_cond_timedwait, sem_timedwait, clock_nanosleep with TIMER_ABSTIME …): a replay tells

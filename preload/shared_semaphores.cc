@@ -19,6 +19,20 @@ struct Slot {
 
 constinit Slot g_slots[kSlots];
 static_assert(sizeof(sem_t) <= kCounterAt);
+
+// A sem_t as glibc has it since 2.21: the value and who waits, whether processes share it
+// (FUTEX_SHARED, a bit of the futex calls that it makes), and room.
+struct SemaphoreInMemory {
+  uint64_t value;
+  uint32_t shared;
+  uint32_t unused;
+  uint64_t key;  // ours, from here on
+  uint32_t order;
+};
+constexpr uint32_t kShared = 128;
+constexpr uint64_t kMark = uint64_t{0xdea5} << 48;
+constexpr uint64_t kMarkMask = uint64_t{0xffff} << 48;
+static_assert(sizeof(SemaphoreInMemory) <= sizeof(sem_t));
 static_assert(kCounterAt + sizeof(std::atomic<uint32_t>) <= SharedSemaphores::kBytes);
 
 size_t Home(uintptr_t address) {
@@ -48,6 +62,20 @@ SharedSemaphores::Found SharedSemaphores::Look(uintptr_t address) {
   const Slot* slot = FindSlot(address);
   if (slot == nullptr) return {};
   return {slot->key, reinterpret_cast<std::atomic<uint32_t>*>(address + kCounterAt)};
+}
+
+SharedSemaphores::Found SharedSemaphores::LookInside(const sem_t* semaphore) {
+  const auto* inside = reinterpret_cast<const SemaphoreInMemory*>(semaphore);
+  if (inside->shared != kShared || (inside->key & kMarkMask) != kMark) return {};
+  const auto at = reinterpret_cast<uintptr_t>(&inside->order);
+  return {inside->key, reinterpret_cast<std::atomic<uint32_t>*>(at)};
+}
+
+void SharedSemaphores::Mark(sem_t* semaphore, uint64_t key) {
+  auto* inside = reinterpret_cast<SemaphoreInMemory*>(semaphore);
+  if (inside->shared != kShared) return;  // another C library: it may use all of it
+  inside->order = 0;
+  inside->key = kMark | (key & ~kMarkMask);
 }
 
 void SharedSemaphores::Add(sem_t* semaphore, const char* name) {

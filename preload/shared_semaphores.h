@@ -1,13 +1,15 @@
 // SharedSemaphores: semaphores that processes of a rank share, which are those with names
-// (sem_open), and a counter beside each.
+// (sem_open) and those that sem_init has made for several processes, and a counter beside each.
 //
 // A named semaphore has a page of its own, of which it needs the first bytes. The counter lies
 // behind it, in every process that has the semaphore open, whatever way it has come by it: nothing
-// else has to be shared, named or removed. While recording it counts acquisitions; in a replay it
-// says whose turn it is.
+// else has to be shared, named or removed. One that sem_init has made lies in the program's memory;
+// the C library uses 16 of the 32 bytes of a sem_t, and the counter lies in the others, behind a
+// mark by which every process knows it again. While recording it counts acquisitions; in a replay
+// it says whose turn it is.
 //
-// Find costs a comparison for a semaphore that is no such. Any thread; lock-free; no allocation; a
-// forked child inherits what its parent knows.
+// Find costs two comparisons for a semaphore that is no such. Any thread; lock-free; no allocation;
+// a forked child inherits what its parent knows.
 #ifndef DEJA_PRELOAD_SHARED_SEMAPHORES_H_
 #define DEJA_PRELOAD_SHARED_SEMAPHORES_H_
 
@@ -25,23 +27,33 @@ class SharedSemaphores {
   static constexpr size_t kBytes = 128;
 
   struct Found {
-    uint64_t key = 0;  // of the name; 0: it is no such semaphore
+    uint64_t key = 0;  // the same in every run; 0: it is no such semaphore
     std::atomic<uint32_t>* order = nullptr;
   };
 
   static Found Find(const sem_t* semaphore) {
     constexpr uintptr_t kPageMask = 4095;
     const auto address = reinterpret_cast<uintptr_t>(semaphore);
-    if ((address & kPageMask) != 0) return {};
-    return Look(address);
+    if ((address & kPageMask) == 0)
+      if (const Found named = Look(address); named.key != 0) return named;
+    return LookInside(semaphore);
   }
 
   // The program has opened `semaphore` by `name` / closes it, once for each time.
   static void Add(sem_t* semaphore, const char* name);
   static void Remove(sem_t* semaphore);
+  // sem_init has made it for several processes; `key`: what it is called in every run.
+  static void Mark(sem_t* semaphore, uint64_t key);
+
+  // Whether the calling thread has taken such a semaphore since it last gave one back: what it does
+  // now is in the order in which that is taken.
+  static bool GuardsThisThread() { return t_guarded_; }
+  static void SetGuarded(bool guarded) { t_guarded_ = guarded; }
 
  private:
+  static inline constinit thread_local bool t_guarded_ = false;
   static Found Look(uintptr_t address);
+  static Found LookInside(const sem_t* semaphore);
 };
 
 }  // namespace deja::preload

@@ -2,7 +2,8 @@
 //
 // Held briefly and never across a real call. No allocation, no dependence on pthread (which is
 // hooked). A thread knows whether it holds one (TryLock from a signal handler on the holder fails
-// instead of hanging). Reset() is for fork children only.
+// instead of hanging). Reset() is for fork children only. Hold: locked for the time of a scope; not
+// for signal handlers.
 #ifndef DEJA_PRELOAD_SPIN_LOCK_H_
 #define DEJA_PRELOAD_SPIN_LOCK_H_
 
@@ -33,6 +34,17 @@ class SpinLock {
 
  private:
   std::atomic<bool> locked_{false};
+};
+
+class Hold {
+ public:
+  explicit Hold(SpinLock& lock) : lock_(lock) { lock_.Lock(); }
+  ~Hold() { lock_.Unlock(); }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+ private:
+  SpinLock& lock_;
 };
 
 }  // namespace deja::preload

@@ -12,6 +12,7 @@
 #include "common/folder_entries.h"
 #include "preload/absolute_path.h"
 #include "preload/guard.h"
+#include "preload/hooks/own_pipes.h"
 #include "preload/process_name.h"
 #include "preload/real_sockets.h"
 #include "preload/threads.h"
@@ -86,6 +87,16 @@ bool IsWanted(int fd, const struct stat& st) {
   return S_ISREG(st.st_mode) || S_ISCHR(st.st_mode);
 }
 
+// Ends of pipes and socketpairs that a process of the rank has made, until there is an engine.
+constexpr size_t kMostPipes = 64;
+int g_pipes_to_adopt[kMostPipes];
+size_t g_pipe_count = 0;
+
+// Not what a command writes to, or is fed by: a shell's pipes have one reader and one writer.
+void RememberPipe(int fd) {
+  if (fd > STDERR_FILENO && g_pipe_count < kMostPipes) g_pipes_to_adopt[g_pipe_count++] = fd;
+}
+
 void Track(int fd) {
   struct stat st;
   if (fstat(fd, &st) != 0 || !IsWanted(fd, st)) return;
@@ -98,7 +109,7 @@ void Track(int fd) {
     const bool is_socket = S_ISSOCK(st.st_mode);
     if (is_socket ? !OwnSockets::LeadsOutside(fd)
                   : path.empty() || path.size() > preload::kMaxFifoPath)
-      return;
+      return RememberPipe(fd);
     if (!is_socket) name = ConnectionName::InheritedFifo(fd, path);
   }
   // What the process writes there is its output.
@@ -140,6 +151,16 @@ void RecordInheritedConnections() {
     if (fd > STDERR_FILENO && fd != folder) Track(fd);
     return true;
   });
+}
+
+void RecordInheritedPipes() {
+  if (g_pipe_count == 0) return;
+  preload::GetEngine();  // within the guard none is made
+  const preload::Guard guard;
+  RecorderEngine* engine = g_find_engine != nullptr ? g_find_engine() : nullptr;
+  preload::PipeTable* table = engine != nullptr ? engine->Pipes() : nullptr;
+  for (size_t i = 0; table != nullptr && i < g_pipe_count; ++i)
+    preload::OwnPipe::Adopt(*table, g_pipes_to_adopt[i]);
 }
 
 }  // namespace deja::recorder

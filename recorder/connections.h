@@ -40,6 +40,8 @@ preload::ConnectionLayer& RecordConnections(RecorderEngine* (*find_engine)());
 
 // Tracks stdin and what else the process was born with. Once, when the library is loaded.
 void RecordInheritedConnections();
+// Afterwards, and not within the guard: the ends of the rank's own pipes among them.
+void RecordInheritedPipes();
 
 }  // namespace deja::recorder
 

@@ -46,6 +46,7 @@ __attribute__((constructor)) void RegisterExit() {
     recorder::OpenedInput::SetFinder(&FindRecording);
     if (getenv("DEJA_OUT") != nullptr) recorder::RecordInheritedConnections();
   }
+  recorder::RecordInheritedPipes();
   // Others wait for their first event: most processes of a job have none that matters.
   if (getenv("DEJA_SINGLE") == nullptr || GetEngine() == nullptr) return;
   Guard guard;

@@ -1,10 +1,11 @@
-// Where processes of a rank meet: who took a semaphore in which order, and what a wait for a pipe
-// found.
+// Where processes of a rank meet: who took a semaphore in which order, what a wait for a pipe
+// found, and what stood in an eventfd.
 //
 // An acquisition is counted behind the real call, so no lock of ours is held across it: who holds
 // the semaphore counts before it gives it back, and between two that hold it together nothing
 // depends on which one counts first.
 #include <algorithm>
+#include <cstring>
 
 #include "preload/api/libc_table.h"
 #include "preload/guard.h"
@@ -37,13 +38,37 @@ void RecorderEngine::OnPoll(preload::PollCall& call) {
   Recording* rec = Active();
   if (rec == nullptr) return;
   constexpr nfds_t kMost = 64;
-  int16_t found[kMost];
-  const size_t count = call.result == 0 ? 0 : std::min(call.count, kMost);
-  for (size_t i = 0; i < count; ++i) found[i] = call.descriptors[i].revents;
+  char found[kMost * (sizeof(int16_t) + 1)];
+  size_t size = 0;
+  const nfds_t count = call.result == 0 ? 0 : std::min(call.count, kMost);
+  for (nfds_t i = 0; i < count; ++i) {
+    std::memcpy(found + size, &call.descriptors[i].revents, sizeof(int16_t));
+    size += sizeof(int16_t);
+  }
+  if (call.told != nullptr && count != 0) {
+    const size_t told = std::min(static_cast<nfds_t>(call.result), count);
+    std::memcpy(found + size, call.told, told);
+    size += told;
+  }
   format::Input input;
   input.api = static_cast<uint32_t>(preload::LibcApi::kpoll);
   input.result = call.result;
-  input.data = {reinterpret_cast<const char*>(found), count * sizeof found[0]};
+  input.data = {found, size};
+  rec->writer.Write(input);
+  rec->RelieveStaging();
+}
+
+void RecorderEngine::OnCount(preload::CountCall& call) {
+  call.Real();
+  if (call.error == EINTR) return;
+  const preload::Guard guard;
+  const ErrnoKeeper keep;
+  Recording* rec = Active();
+  if (rec == nullptr) return;
+  format::Input input;
+  input.api = static_cast<uint32_t>(preload::LibcApi::keventfd);
+  input.error = static_cast<uint32_t>(call.error);
+  input.result = static_cast<int64_t>(call.value);
   rec->writer.Write(input);
   rec->RelieveStaging();
 }

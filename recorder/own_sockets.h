@@ -53,7 +53,8 @@ class OwnSockets {
   // processes.
   static std::string_view PeerLineage(int fd, std::span<char> out);
   // A socket that another image of this process, or one that it comes from, has made: its other end
-  // is outside this tree of processes, or on the Internet, where nobody knows.
+  // is outside this tree of processes, or on the Internet, where nobody knows. Of a listener each
+  // connection says where it comes from.
   static bool LeadsOutside(int fd);
   static bool IsListener(int fd);
   // The connection, whose local address is `local`, is gone.

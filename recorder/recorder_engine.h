@@ -70,6 +70,10 @@ class RecorderEngine final : public preload::Engine {
   void AfterWait(preload::WaitCall& call) override;
   void OnAcquire(preload::AcquireCall& call) override;
   void OnPoll(preload::PollCall& call) override;
+  void OnCount(preload::CountCall& call) override;
+  void OnPipeRead(preload::OwnPipe& pipe, preload::Transfer& transfer) override;
+  void OnPipeWrite(preload::OwnPipe& pipe, preload::Transfer& transfer) override;
+  preload::PipeTable* Pipes() override;
 
   // Once, when the library is loaded: a process that is recorded for its own sake is a rank now.
   void BeginSingle();
@@ -127,6 +131,8 @@ class RecorderEngine final : public preload::Engine {
   const LogFactory make_log_;
   preload::ConnectionLayer* connections_ = nullptr;
   preload::FolderLayer* folders_ = nullptr;
+  std::atomic<preload::PipeTable*> pipes_{nullptr};
+  std::atomic<bool> has_no_pipes_{false};
   // Fork children and tests start from nothing again.
   enum State : int { kNew, kBeingMade, kReady, kOff };
   std::atomic<int> state_{kNew};

@@ -1,4 +1,4 @@
-// Hold: a preload::SpinLock for the time of a scope. Not for signal handlers.
+// preload's SpinLock and Hold, for the recorder.
 #ifndef DEJA_RECORDER_SPIN_LOCK_H_
 #define DEJA_RECORDER_SPIN_LOCK_H_
 
@@ -6,18 +6,8 @@
 
 namespace deja::recorder {
 
+using preload::Hold;
 using preload::SpinLock;
-
-class Hold {
- public:
-  explicit Hold(SpinLock& lock) : lock_(lock) { lock_.Lock(); }
-  ~Hold() { lock_.Unlock(); }
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
-
- private:
-  SpinLock& lock_;
-};
 
 }  // namespace deja::recorder
 

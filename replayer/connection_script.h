@@ -60,6 +60,8 @@ class ConnectionScript {
   [[nodiscard]] bool IsStream(uint32_t c) const;
   // The recorded run sent something there.
   [[nodiscard]] bool Sends(uint32_t c) const { return !lines_[c].out.empty(); }
+  // The recorded process accepted connections at this listener.
+  [[nodiscard]] bool Accepts(uint32_t c) const { return !lines_[c].in.empty(); }
   // Both ends are processes of the rank: they say again what they said, and nothing is compared.
   [[nodiscard]] bool IsFamily(uint32_t c) const { return lines_[c].family; }
 

@@ -4,13 +4,18 @@
 #include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
+#include <utility>
 
+#include "common/folder_entries.h"
 #include "preload/guard.h"
 #include "preload/real_sockets.h"
 #include "preload/threads.h"
@@ -47,15 +52,39 @@ uint64_t Now(clockid_t clock) {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
+// Another thread of this process runs, or would if it were let.
+bool IsAnyThreadBusy() {
+  const auto self = static_cast<int>(syscall(SYS_gettid));
+  bool busy = false;
+  ForEachEntry("/proc/self/task", [&](const char* name, int folder) {
+    if (std::atoi(name) <= 0 || std::atoi(name) == self) return true;
+    char path[40];
+    snprintf(path, sizeof path, "%.20s/stat", name);
+    const int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return true;
+    char text[256] = {};
+    const ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    const char* state = n <= 0 ? nullptr : std::strrchr(text, ')');
+    busy = state != nullptr && (state[2] == 'R' || state[2] == 'D');
+    return !busy;
+  });
+  return busy;
+}
+
 }  // namespace
 
 ServedConnections::ServedConnections(Session& session, MayConnect may_connect, void* engine,
-                                     const Fifos& fifos)
+                                     const Fifos& fifos, std::string rank,
+                                     preload::PipeTable* pipes)
     : session_(session),
       may_connect_(may_connect),
       engine_(engine),
       fifos_(fifos),
+      rank_(std::move(rank)),
+      pipes_(pipes),
       script_(session.plan(), session.rank_pid(), fifos_),
+      family_order_(session.plan(), [this](uint32_t c) { return script_.IsFamily(c); }),
       by_connection_(session.plan().connections().size()) {
   session.SetTransfersLeft(script_.left());
 }
@@ -145,6 +174,7 @@ void ServedConnections::InstallListener(uint32_t c, int wanted) {
   made->listening_ = true;
   by_connection_[c] = made;
   listeners_.push_back(made);
+  made->ListenForFamily();
   preload::FdTable::Set(wanted, made);
   Refresh(*made);
 }
@@ -186,6 +216,7 @@ void ServedConnections::AdoptFromParent() {
       made->listening_ = true;
       by_connection_[planned] = made;
       listeners_.push_back(made);
+      made->ListenForFamily();
       Refresh(*made);
     } else {
       made->Lead(planned);
@@ -279,6 +310,30 @@ void ServedConnections::Moved() {
 void ServedConnections::Tell(const std::string& difference) {
   if (difference.empty()) return;
   session_.ReportSent(difference);
+}
+
+void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,
+                                     std::unique_lock<std::mutex>& lock) {
+  constexpr timespec kPause{0, 1'000'000};
+  constexpr uint64_t kQuietNs = 300'000'000;
+  const ThreadState& thread = session_.Thread();
+  const uint64_t before = family_order_.AnswerTo(connection, received);
+  if (before == 0 || thread.recorded == kNone || session_.options().is_late) return;
+  uint64_t quiet_since = Now(CLOCK_MONOTONIC);
+  uint64_t activity = session_.activity();
+  while (!family_order_.MayGoOn(thread.recorded, before)) {
+    lock.unlock();
+    nanosleep(&kPause, nullptr);
+    const uint64_t now = Now(CLOCK_MONOTONIC);
+    if (session_.activity() != activity || now - quiet_since < kQuietNs) {
+      if (session_.activity() != activity) quiet_since = now;
+      activity = session_.activity();
+    } else if (IsAnyThreadBusy()) {
+      quiet_since = now;
+    }
+    lock.lock();
+    if (now - quiet_since >= kQuietNs) family_order_.GiveWay(before);
+  }
 }
 
 void ServedConnections::StartPacer() {

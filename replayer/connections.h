@@ -27,6 +27,7 @@
 #include "preload/connection_names.h"
 #include "preload/connections.h"
 #include "replayer/connection_script.h"
+#include "replayer/family_order.h"
 #include "replayer/session.h"
 
 namespace deja::replayer {
@@ -35,9 +36,12 @@ class ServedSocket;
 
 class ServedConnections final : public preload::ConnectionLayer {
  public:
-  // `may_connect` decides, and says so, about connections that the recording does not have.
+  // `may_connect` decides, and says so, about connections that the recording does not have. `rank`:
+  // the folder of the rank that this process is or belongs to. `pipes`: null, or where the rank's
+  // own pipes are noted.
   using MayConnect = bool (*)(void* engine, const void* address, uint32_t size);
-  ServedConnections(Session& session, MayConnect may_connect, void* engine, const Fifos& fifos);
+  ServedConnections(Session& session, MayConnect may_connect, void* engine, const Fifos& fifos,
+                    std::string rank, preload::PipeTable* pipes);
 
   // Puts the recorded standard input and other inherited descriptors in their places.
   void InstallInherited();
@@ -77,6 +81,9 @@ class ServedConnections final : public preload::ConnectionLayer {
   void InstallFile(uint32_t connection);
   void InstallListener(uint32_t connection, int wanted);
   void AdoptFromParent();
+  // The calling thread has received `received` bytes of a connection to a process of the rank, and
+  // goes on when others have answered what they had. `lock` is let go while it waits.
+  void AwaitAnswers(uint32_t connection, uint64_t received, std::unique_lock<std::mutex>& lock);
   void Pace();
   void StartPacer();
 
@@ -84,8 +91,11 @@ class ServedConnections final : public preload::ConnectionLayer {
   const MayConnect may_connect_;
   void* const engine_;
   const Fifos fifos_;
+  const std::string rank_;
+  preload::PipeTable* const pipes_;
   std::mutex mutex_;
   ConnectionScript script_;
+  FamilyOrder family_order_;
   std::map<std::string, uint32_t> numbers_;
   std::vector<ServedSocket*> by_connection_;
   std::vector<ServedSocket*> listeners_;

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -14,11 +15,15 @@
 #include <cstring>
 #include <ctime>
 #include <utility>
+#include <vector>
 
+#include "format/rank_reader.h"
 #include "preload/guard.h"
 #include "preload/process_name.h"
 #include "preload/real_sockets.h"
+#include "replayer/children.h"
 #include "replayer/own_thread.h"
+#include "replayer/report.h"
 
 namespace deja::replayer {
 
@@ -90,14 +95,35 @@ SocketAddress FamilyAddress(const std::string& scratch, const SocketAddress& add
   return result;
 }
 
+bool AnyoneAccepts(const std::string& rank, const std::string& scratch, std::string_view address) {
+  const auto accepts = [address](const std::string& folder) {
+    const auto reader = format::RankReader::Open(folder);
+    if (!reader) return false;
+    const auto cursor = (*reader)->Events();
+    constexpr uint64_t kOpened = format::KindBit(format::EventKind::kConnectionOpened);
+    while (const format::Event* event = cursor->NextOf(kOpened)) {
+      const auto* opened = event->As<format::ConnectionOpened>();
+      if (opened == nullptr || opened->local != address) continue;
+      if (static_cast<format::ConnectionKind>(opened->kind) == format::ConnectionKind::kAccepted)
+        return true;
+    }
+    return false;
+  };
+  const std::vector<std::string> children = ChildFolders(scratch);
+  return accepts(rank) || std::any_of(children.begin(), children.end(), accepts);
+}
+
 int ConnectFamily(int fd, const SocketAddress& address, int patience_ms) {
   constexpr timespec kPause{0, 5'000'000};
+  constexpr int kTellMs = 10'000;
   SayWho(fd);
   for (int waited_ms = 0;; waited_ms += 5) {
     const int result =
         real::Connect(fd, reinterpret_cast<const sockaddr*>(address.bytes), address.size);
     const bool early = result < 0 && (errno == ECONNREFUSED || errno == EAGAIN);
     if (!early || waited_ms >= patience_ms) return result;
+    if (waited_ms == kTellMs)
+      Say("replay: a connection to a process of the rank waits: nobody listens where it leads to");
     nanosleep(&kPause, nullptr);
   }
 }

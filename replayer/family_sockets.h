@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "preload/connection_names.h"
 
@@ -17,6 +18,10 @@ namespace deja::replayer {
 // Where the processes of the replay in `scratch` meet who listens at `address`, a Unix name.
 preload::SocketAddress FamilyAddress(const std::string& scratch,
                                      const preload::SocketAddress& address);
+
+// True if a process of the rank accepted a connection at `address`, a recorded Unix name. Reads the
+// recordings of all: `rank`, the folder of the rank's, and those of its children.
+bool AnyoneAccepts(const std::string& rank, const std::string& scratch, std::string_view address);
 
 // Connects `fd`, a Unix socket, to who listens at `address`, and has it say who it is. Waits for a
 // listener for `patience_ms`: the other process may be behind where it was in the recording. 0, or

@@ -111,7 +111,6 @@ bool Holds(int fd, off_t begin, off_t end, const Meeting& wanted) {
 
 void AnnounceMeetings(const Session& session) {
   const std::vector<Meeting> meetings = MeetingsOf(session.plan());
-  if (meetings.empty()) return;
   const std::string folder = FolderOf(session.options().scratch);
   mkdir(folder.c_str(), 0777);
   const std::string path = folder + "/" + std::to_string(syscall(SYS_getpid));

@@ -13,7 +13,8 @@ namespace deja::replayer {
 
 class Session;
 
-// This process's acquisitions, by the plan of its session.
+// This process's acquisitions, by the plan of its session. One that makes none says that it is
+// there: what it does is something that moves.
 void AnnounceMeetings(const Session& session);
 
 struct MeetingOwner {

@@ -1,7 +1,6 @@
 #include "replayer/meetings.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -14,10 +13,11 @@
 
 #include "preload/api/libc_table.h"
 #include "preload/guard.h"
-#include "replayer/chosen_child.h"
 #include "replayer/ending.h"
 #include "replayer/meeting_list.h"
+#include "replayer/recorded_meetings.h"
 #include "replayer/session.h"
+#include "replayer/stillness.h"
 
 namespace deja::replayer {
 namespace {
@@ -25,25 +25,9 @@ namespace {
 using preload::AcquireCall;
 using preload::Guard;
 using preload::LibcApi;
-using preload::PollCall;
 
-constexpr uint64_t kMs = 1'000'000;
-constexpr uint64_t kTickNs = 20 * kMs;
-constexpr uint64_t kLookNs = 200 * kMs;       // then somebody may have ended
-constexpr uint64_t kLeftNs = 1'000 * kMs;     // or so long, and nobody is to come
-constexpr uint64_t kTellNs = 10'000 * kMs;    // nothing moves for so long: say so
-constexpr uint64_t kGiveUpNs = 60'000 * kMs;  // or so long: the order gives way
-
-uint64_t Now() {
-  const Guard guard;  // the reading is not the program's
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
-timespec Span(uint64_t ns) {
-  return {static_cast<time_t>(ns / 1000000000), static_cast<long>(ns % 1000000000)};
-}
+// Nothing moves for so long, and nobody is to come.
+constexpr uint64_t kLeftNs = 1'000'000'000;
 
 // In its scope other threads of the program's Python may run, if this one holds the interpreter's
 // lock: who takes a semaphore without wanting to wait goes on holding it.
@@ -69,76 +53,11 @@ class WithoutInterpreter {
   void* state_ = nullptr;
 };
 
-// One wait: how long nothing has moved anywhere in the rank.
-class Stillness {
- public:
-  // `session`: null in a process without a recording.
-  Stillness(const std::string& scratch, const Session* session)
-      : scratch_(scratch), session_(session), begun_(Now()), moved_(begun_) {}
-  explicit Stillness(const Session& session) : Stillness(session.options().scratch, &session) {}
-
-  // True once for each `kLookNs`.
-  bool IsTimeToLook() {
-    const uint64_t now = Now();
-    if (now - looked_ < kLookNs || now - begun_ < kLookNs) return false;
-    looked_ = now;
-    const uint64_t used = TimeUsedByAll(scratch_);
-    const uint64_t activity = session_ == nullptr ? 0 : session_->activity();
-    constexpr uint64_t kIdle = 5 * kMs;
-    if (used > used_ + kIdle || activity != activity_ || IsInDebugger()) moved_ = now;
-    used_ = used;
-    activity_ = activity;
-    return true;
-  }
-  [[nodiscard]] uint64_t ns() const { return looked_ > moved_ ? looked_ - moved_ : 0; }
-  // True once, when it is time to say so.
-  bool IsTimeToTell() { return ns() >= kTellNs && !std::exchange(told_, true); }
-  [[nodiscard]] bool IsTimeToGiveUp(uint64_t patience = kGiveUpNs) const {
-    return ns() >= patience;
-  }
-
- private:
-  const std::string& scratch_;
-  const Session* session_;
-  uint64_t begun_;
-  uint64_t moved_;
-  uint64_t looked_ = 0;
-  uint64_t used_ = 0;
-  uint64_t activity_ = 0;
-  bool told_ = false;
-};
-
-void Diverge(Session& session, ThreadState& thread, const char* api, std::string what) {
-  Divergence divergence = session.NewDivergence(DivergenceKind::kCall, thread);
-  divergence.api = api;
-  divergence.what = std::move(what);
-  session.Diverge(thread, std::move(divergence), 0);
-}
-
-// The thread's next meeting of this kind; null: it has made all that it made.
-const RecordedInput* Next(Session& session, ThreadState& thread, LibcApi api, uint64_t key) {
-  if (thread.recorded == kNone) return nullptr;
-  const auto& by_key = session.plan().threads()[thread.recorded].by_key;
-  const auto it = by_key.find({static_cast<uint32_t>(api), key});
-  if (it == by_key.end()) return nullptr;
-  const uint32_t next = thread.next_by_key[it->first];
-  return next < it->second.size() ? &session.plan().inputs()[it->second[next]] : nullptr;
-}
-
-void Consume(Session& session, ThreadState& thread, LibcApi api, uint64_t key) {
-  ++thread.next_by_key[{static_cast<uint32_t>(api), key}];
-  session.CountActivity();
-}
-
 // The recorded thread never came to what this one asks for: the process was killed before.
 bool WasKilledBefore(const Session& session, const ThreadState& thread) {
   const ReplayPlan& plan = session.plan();
   return thread.recorded != kNone && session.RemainingOf(thread.recorded) == 0 &&
          !plan.end().HappensByItself(plan.pid) && !plan.threads()[thread.recorded].ended;
-}
-
-bool KeepsOrder(const Session& session) {
-  return !session.options().is_late;
 }
 
 class Turn {
@@ -152,8 +71,8 @@ class Turn {
     while (!MayTake())
       if (!Wait()) return false;
     while (sem_trywait(call_.semaphore) != 0) {
-      const uint64_t until = Now() + kTickNs;
-      const timespec deadline = Span(until);
+      const uint64_t until = MonotonicNs() + kMeetingTickNs;
+      const timespec deadline = SpanOf(until);
       if (sem_clockwait(call_.semaphore, CLOCK_MONOTONIC, &deadline) == 0) break;
       if (errno == EINTR) return false;
       if (still_.IsTimeToLook()) Look("nobody gives it back");
@@ -182,7 +101,7 @@ class Turn {
   bool Wait() {
     const uint32_t current = Current();
     if (MayTake()) return true;
-    const timespec tick = Span(kTickNs);
+    const timespec tick = SpanOf(kMeetingTickNs);
     if (syscall(SYS_futex, call_.order, FUTEX_WAIT, current, &tick, nullptr, 0) != 0 &&
         errno == EINTR)
       return false;
@@ -196,17 +115,17 @@ class Turn {
     if (owner.pid != 0)
       Look("it is the turn of " + owner.name);
     else
-      Look("it is the turn of a process that has not begun", kTellNs);
+      Look("it is the turn of a process that has not begun", Stillness::kTellNs);
     if (gave_up_) Advance(current);
   }
 
-  void Look(const std::string& why, uint64_t patience = kGiveUpNs) {
+  void Look(const std::string& why, uint64_t patience = Stillness::kGiveUpNs) {
     const std::string what = "acquisition " + std::to_string(number_ + 1) +
                              " of a semaphore waits, and nothing moves: " + why;
     if (still_.IsTimeToTell()) Say("replay: " + what);
     if (gave_up_ || !still_.IsTimeToGiveUp(patience)) return;
     gave_up_ = true;
-    Diverge(session_, thread_, "sem_wait", what);
+    DivergeAtMeeting(session_, thread_, "sem_wait", what);
   }
 
   Session& session_;
@@ -227,7 +146,7 @@ void Fail(AcquireCall& call, int error) {
 void WaitWithoutTurn(Stillness& still, const std::string& scratch, AcquireCall& call,
                      uint64_t patience) {
   while (!still.IsTimeToGiveUp()) {
-    const timespec tick = Span(kTickNs);
+    const timespec tick = SpanOf(kMeetingTickNs);
     const Guard guard;
     if (syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &tick, nullptr) != 0)
       return Fail(call, EINTR);
@@ -252,70 +171,14 @@ void ServeSurplus(Session& session, ThreadState& thread, AcquireCall& call) {
   WaitWithoutTurn(still, session.options().scratch, call, kLeftNs);
 }
 
-// What a recorded wait had found.
-class FoundReady {
- public:
-  FoundReady(const PollCall& call, std::string_view found)
-      : call_(call), found_(found), fits_(found.size() == call.count * sizeof(int16_t)) {}
-
-  // It was a wait for as many descriptors.
-  [[nodiscard]] bool fits() const { return fits_; }
-  int16_t operator[](nfds_t i) const {
-    int16_t was = 0;
-    std::memcpy(&was, found_.data() + i * sizeof was, sizeof was);
-    return was;
-  }
-  // Who reads what is not there yet waits for it, and another thread may have read what this one
-  // had only seen. What does not wait, and an end, has to be there.
-  [[nodiscard]] bool MustBeThere(nfds_t i) const {
-    const int16_t was = fits_ ? (*this)[i] : 0;
-    if (was == 0) return false;
-    if ((was & (POLLIN | POLLOUT)) == 0) return true;
-    const int flags = fcntl(call_.descriptors[i].fd, F_GETFL);
-    return flags >= 0 && (flags & O_NONBLOCK) != 0;
-  }
-  [[nodiscard]] bool AreThere() const {
-    if (!fits_) return call_.result > 0;
-    for (nfds_t i = 0; i < call_.count; ++i)
-      if (call_.descriptors[i].revents == 0 && MustBeThere(i)) return false;
-    return true;
-  }
-
- private:
-  const PollCall& call_;
-  std::string_view found_;
-  bool fits_;
-};
-
-// False: the call is over, by an error.
-bool AwaitReady(Session& session, ThreadState& thread, PollCall& call, const FoundReady& ready) {
-  for (nfds_t i = 0; i < call.count; ++i) call.descriptors[i].revents = 0;
-  Stillness still(session);
-  const int asked_ms = call.timeout_ms;
-  while (!ready.AreThere()) {
-    call.timeout_ms = static_cast<int>(kTickNs / kMs);
-    call.Real();
-    call.timeout_ms = asked_ms;
-    if (call.result < 0) return false;
-    const Guard guard;
-    if (!still.IsTimeToLook()) continue;
-    if (still.IsTimeToTell())
-      Say("replay: a thread waits for a pipe from which something came, and nothing moves");
-    if (!still.IsTimeToGiveUp()) continue;
-    Diverge(session, thread, "poll", "what came by a pipe in the recorded run does not come");
-    break;
-  }
-  return true;
-}
-
 }  // namespace
 
 void ServeAcquire(Session& session, ThreadState& thread, AcquireCall& call) {
   if (!KeepsOrder(session) || thread.recorded == kNone) return call.Real();
-  const RecordedInput* next = Next(session, thread, LibcApi::ksem_wait, call.key);
+  const RecordedInput* next = NextMeeting(session, thread, LibcApi::ksem_wait, call.key);
   if (next == nullptr) return ServeSurplus(session, thread, call);
   if (next->result < 0) {
-    Consume(session, thread, LibcApi::ksem_wait, call.key);
+    ConsumeMeeting(session, thread, LibcApi::ksem_wait, call.key);
     return Fail(call, next->error);
   }
   Turn turn(session, thread, call, static_cast<uint32_t>(next->result));
@@ -323,7 +186,7 @@ void ServeAcquire(Session& session, ThreadState& thread, AcquireCall& call) {
   const bool taken = turn.Take();
   apart.End();
   if (!taken) return Fail(call, EINTR);
-  Consume(session, thread, LibcApi::ksem_wait, call.key);
+  ConsumeMeeting(session, thread, LibcApi::ksem_wait, call.key);
   call.result = 0;
   call.error = 0;
 }
@@ -331,31 +194,7 @@ void ServeAcquire(Session& session, ThreadState& thread, AcquireCall& call) {
 void ServeUnrecordedAcquire(const std::string& scratch, AcquireCall& call) {
   if (call.tries) return Fail(call, EAGAIN);
   Stillness still(scratch, nullptr);
-  WaitWithoutTurn(still, scratch, call, kTellNs);
-}
-
-void ServePoll(Session& session, ThreadState& thread, PollCall& call) {
-  const RecordedInput* next =
-      KeepsOrder(session) ? Next(session, thread, LibcApi::kpoll, 0) : nullptr;
-  if (next == nullptr && KeepsOrder(session) && thread.recorded != kNone && call.timeout_ms == 0) {
-    // A look that the recorded thread did not take: what it found would be missing elsewhere.
-    for (nfds_t i = 0; i < call.count; ++i) call.descriptors[i].revents = 0;
-    call.result = 0;
-    return;
-  }
-  if (next == nullptr) return call.Real();
-  if (next->result == 0) {
-    Consume(session, thread, LibcApi::kpoll, 0);
-    for (nfds_t i = 0; i < call.count; ++i) call.descriptors[i].revents = 0;
-    call.result = 0;
-    return;
-  }
-  const std::string_view found = session.plan().Bytes(next->data);
-  const FoundReady ready(call, found);
-  if (!AwaitReady(session, thread, call, ready)) return;
-  Consume(session, thread, LibcApi::kpoll, 0);
-  for (nfds_t i = 0; ready.fits() && i < call.count; ++i) call.descriptors[i].revents = ready[i];
-  call.result = static_cast<int>(next->result);
+  WaitWithoutTurn(still, scratch, call, Stillness::kTellNs);
 }
 
 }  // namespace deja::replayer

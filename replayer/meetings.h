@@ -27,6 +27,11 @@ void ServeAcquire(Session& session, ThreadState& thread, preload::AcquireCall& c
 // In a child without a recording: it was killed before it had acquired anything.
 void ServeUnrecordedAcquire(const std::string& scratch, preload::AcquireCall& call);
 void ServePoll(Session& session, ThreadState& thread, preload::PollCall& call);
+void ServeCount(Session& session, ThreadState& thread, preload::CountCall& call);
+void ServePipeRead(Session& session, ThreadState& thread, preload::OwnPipe& pipe,
+                   preload::Transfer& transfer);
+void ServePipeWrite(Session& session, ThreadState& thread, preload::OwnPipe& pipe,
+                    preload::Transfer& transfer);
 
 }  // namespace deja::replayer
 

@@ -18,6 +18,7 @@
 #include <new>
 #include <string>
 
+#include "common/folder_entries.h"
 #include "format/child_folder.h"
 #include "format/folder_names.h"
 #include "include/compat/curand.h"
@@ -25,6 +26,7 @@
 #include "preload/api/nccl_table.h"
 #include "preload/connection_names.h"
 #include "preload/guard.h"
+#include "preload/hooks/own_pipes.h"
 #include "preload/hooks/spawn.h"
 #include "preload/process_again.h"
 #include "preload/process_lineage.h"
@@ -41,6 +43,7 @@
 #include "replayer/meetings.h"
 #include "replayer/mpi_serve.h"
 #include "replayer/ordered.h"
+#include "replayer/pipe_order.h"
 #include "replayer/program_output.h"
 #include "replayer/replay_variables.h"
 #include "replayer/turns.h"
@@ -75,6 +78,8 @@ ReplayerEngine* ReplayerEngine::Create() {
   if (IsChildChosen() || !Text("DEJA_FORKED").empty()) preload::EnterForkedChildrenAtOnce();
   (void)IsInDebugger();
   ServedPosition::WatchForks();
+  engine->pipes_ = preload::PipeTable::Map(std::string(scratch) + "/pipes.table");
+  engine->AdoptPipes();
   if (!ClaimRank(scratch)) {
     engine->root_pid_ = ClaimHolder(scratch);
     // Children inherit it; a process that was started from outside does not.
@@ -146,15 +151,18 @@ void ReplayerEngine::Begin() {
   pids_.Add(parent, static_cast<int>(syscall(SYS_getppid)));
   LearnModules();
   AnnounceMeetings(*session_);
+  AnnouncePipes(*session_);
   auto may_connect = [](void* engine, const void* address, uint32_t size) {
     return static_cast<ReplayerEngine*>(engine)->MayConnect(-1, address, size);
   };
   const SessionOptions& options = session_->options();
-  const std::string rank = options.child.empty() ? "" : RankFolder(options.scratch.c_str());
-  const Fifos fifos(plan, rank.empty() ? options.folder : rank, options.scratch);
+  std::string rank = options.child.empty() ? "" : RankFolder(options.scratch.c_str());
+  if (rank.empty()) rank = options.folder;
+  const Fifos fifos(plan, rank, options.scratch);
   for (const auto& [path, use] : fifos.paths())
     if (!use.made && !allow_writes_) overlay_.SeedFifo(path);
-  connections_ = new ServedConnections(*session_, may_connect, this, fifos);  // never destroyed
+  connections_ =
+      new ServedConnections(*session_, may_connect, this, fifos, rank, pipes_);  // never destroyed
   connections_->InstallInherited();
   groups_ = new ProcessGroups(*session_);  // never destroyed
   ServedFile::SetSession(session_);
@@ -309,6 +317,30 @@ void ReplayerEngine::OnAcquire(preload::AcquireCall& call) {
 void ReplayerEngine::OnPoll(preload::PollCall& call) {
   if (session_ == nullptr) return call.Real();
   ServePoll(*session_, session_->Thread(), call);
+}
+
+void ReplayerEngine::OnCount(preload::CountCall& call) {
+  if (session_ == nullptr) return call.Real();
+  ServeCount(*session_, session_->Thread(), call);
+}
+
+void ReplayerEngine::OnPipeRead(preload::OwnPipe& pipe, preload::Transfer& transfer) {
+  if (session_ == nullptr) return transfer.Real();
+  ServePipeRead(*session_, session_->Thread(), pipe, transfer);
+}
+
+void ReplayerEngine::OnPipeWrite(preload::OwnPipe& pipe, preload::Transfer& transfer) {
+  if (session_ == nullptr) return transfer.Real();
+  ServePipeWrite(*session_, session_->Thread(), pipe, transfer);
+}
+
+void ReplayerEngine::AdoptPipes() {
+  if (pipes_ == nullptr) return;
+  ForEachEntry("/proc/self/fd", [this](const char* name, int folder) {
+    const int fd = std::atoi(name);
+    if (fd > STDERR_FILENO && fd != folder) preload::OwnPipe::Adopt(*pipes_, fd);
+    return true;
+  });
 }
 
 void ReplayerEngine::OnNote(std::string_view text) {

@@ -77,6 +77,10 @@ class ReplayerEngine final : public preload::Engine {
   void AfterWait(preload::WaitCall& call) override;
   void OnAcquire(preload::AcquireCall& call) override;
   void OnPoll(preload::PollCall& call) override;
+  void OnCount(preload::CountCall& call) override;
+  void OnPipeRead(preload::OwnPipe& pipe, preload::Transfer& transfer) override;
+  void OnPipeWrite(preload::OwnPipe& pipe, preload::Transfer& transfer) override;
+  preload::PipeTable* Pipes() override { return pipes_; }
 
  private:
   void Begin();
@@ -106,6 +110,8 @@ class ReplayerEngine final : public preload::Engine {
   // Says once that this process asks the machine, because the trace has no recording of it.
   void ReportLive();
   void HideCreatedFiles();
+  // The ends of the rank's own pipes that the process was born with.
+  void AdoptPipes();
   // `option`: what would have allowed it; null: nothing does.
   void Refuse(const char* what, const char* target, const char* option);
 
@@ -115,8 +121,9 @@ class ReplayerEngine final : public preload::Engine {
   const ReplayPlan* inherited_ = nullptr;  // of the process that forked this one
   std::atomic<bool> live_told_ = false;
   PidMap pids_;
-  int root_pid_ = 0;                          // of the rank
-  ProcessGroups* groups_ = nullptr;           // null where there is no session
+  int root_pid_ = 0;                 // of the rank
+  ProcessGroups* groups_ = nullptr;  // null where there is no session
+  preload::PipeTable* pipes_ = nullptr;
   ServedConnections* connections_ = nullptr;  // null in children
   UnrecordedConnections unrecorded_connections_;
   Overlay overlay_;

@@ -13,11 +13,13 @@
 
 #include "preload/absolute_path.h"
 #include "preload/engine.h"
+#include "preload/hooks/own_pipes.h"
 #include "preload/real_sockets.h"
 #include "preload/threads.h"
 #include "replayer/connections.h"
 #include "replayer/fifo_watch.h"
 #include "replayer/input_files.h"
+#include "replayer/pipe_order.h"
 #include "replayer/served_socket.h"
 
 namespace deja::replayer {
@@ -28,6 +30,8 @@ namespace {
 
 // What the calling thread is opening: position in the plan.
 thread_local uint32_t t_opening = kNone;
+// Or, where all ends of the FIFO are in processes of the rank, what its pipe is called; 0: not so.
+thread_local uint64_t t_live_key = 0;
 
 }  // namespace
 
@@ -71,6 +75,7 @@ bool ServedConnections::PutAt(int made_fd, int fd) {
 
 const char* ServedConnections::BeforeOpen(int dirfd, const char* path, int flags) {
   t_opening = kNone;
+  t_live_key = 0;
   if (!fifos_.any() || abandoned() || (flags & O_PATH) != 0) return path;
   char absolute[PATH_MAX];
   size_t size = preload::AbsolutePath(dirfd, path, absolute).size();
@@ -78,7 +83,11 @@ const char* ServedConnections::BeforeOpen(int dirfd, const char* path, int flags
     size = engine->UnmapPath(absolute, size);
   const std::string name = InputServer::NameOf(session_, {absolute, size}, path[0] != '/');
   const auto fifo = fifos_.paths().find(name);
-  if (fifo == fifos_.paths().end() || fifo->second.is_live()) return path;
+  if (fifo == fifos_.paths().end()) return path;
+  if (fifo->second.is_live()) {
+    t_live_key = KeyOfFifo(name);
+    return path;
+  }
   const char* thread = preload::Self().name;
   std::lock_guard<std::mutex> lock(mutex_);
   const std::string key = "open " + std::to_string(flags & O_ACCMODE) + " " + thread + " " + name;
@@ -114,7 +123,10 @@ preload::FdObject* ServedConnections::AfterOpen(int, const char* path, int fd, i
     const bool same = object != nullptr && object->kind() == preload::FdObject::Kind::kConnection;
     return same ? object : nullptr;
   }
-  if (planned == kNone) return nullptr;
+  const uint64_t live_key = std::exchange(t_live_key, 0);
+  if (planned == kNone)
+    return live_key == 0 || pipes_ == nullptr ? nullptr
+                                              : preload::OwnPipe::Named(*pipes_, fd, live_key);
   std::lock_guard<std::mutex> lock(mutex_);
   int made_fd = -1;
   ServedSocket* made = NewPipe(flags & O_ACCMODE, made_fd);

@@ -211,6 +211,7 @@ void ServedSocket::OnRead(Transfer& transfer) {
         --preload::t_guard_depth;
         transfer.Real();
         ++preload::t_guard_depth;
+        AfterLiveRead(transfer);
         return;
       }
       if (connection_ == kNone && !BecomeDatagrams()) {
@@ -253,6 +254,7 @@ void ServedSocket::OnWrite(Transfer& transfer) {
     --preload::t_guard_depth;
     transfer.Real();
     ++preload::t_guard_depth;
+    AfterLiveWrite(transfer);
     return;
   }
   if (connection_ == kNone && !BecomeDatagrams()) {

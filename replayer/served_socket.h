@@ -76,10 +76,16 @@ class ServedSocket final : public preload::ConnectionObject {
                     std::unique_lock<std::mutex>& lock);
   // Connections of the rank's other processes come in, beside recorded ones.
   void ListenForFamily();
+  // What comes before the thread's answer is done first (family_order.h). Without the lock.
+  void AfterLiveRead(const preload::Transfer& transfer);
+  void AfterLiveWrite(const preload::Transfer& transfer);
+  // This listener was accepted from by a process of the rank, which is not this one: it has
+  // inherited it, and meets the clients.
+  [[nodiscard]] bool IsForAnother() const { return for_another_; }
   // A socket of the kernel takes the place of the pair. False: errno says why.
   bool ReplacePair(int fd);
   bool TryAccept(int fd, sockaddr* address, socklen_t* size, int flags, int& accepted);
-  int AcceptOwn(OwnConnection own, sockaddr* address, socklen_t* size, int flags);
+  int AcceptOwn(OwnConnection own, uint32_t planned, sockaddr* address, socklen_t* size, int flags);
   bool FindOwn(const PlannedConnection& planned, bool take, OwnConnection& found);
   bool BecomeDatagrams();
   int EmulateGetOption(int level, int name, void* value, socklen_t* size);
@@ -96,8 +102,12 @@ class ServedSocket final : public preload::ConnectionObject {
   preload::SocketAddress remote_;
   std::deque<OwnConnection> own_;  // that wait to be accepted
   std::map<std::pair<int, int>, std::vector<char>> options_;
+  uint32_t family_ = kNone;  // position in the plan of a connection to a process of the rank
+  uint64_t family_received_ = 0;
+  uint64_t family_sent_ = 0;
   uint32_t waiting_ = 0;  // threads that wait to receive
   int family_listener_ = -1;
+  bool for_another_ = false;
   bool live_ = false;  // leads to a process of the rank, or outside with leave
   bool listening_ = false;
   bool token_ = false;  // a byte shows that something is there

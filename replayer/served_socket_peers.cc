@@ -122,6 +122,10 @@ int ServedSocket::ConnectFamily(int fd, const SocketAddress& target, int patienc
 
 void ServedSocket::ListenForFamily() {
   if (domain_ != AF_UNIX || type_ == SOCK_DGRAM || local_.size <= sizeof(sa_family_t)) return;
+  for_another_ = bound_ != kNone && !layer_.script_.Accepts(bound_) &&
+                 AnyoneAccepts(layer_.rank_, layer_.session_.options().scratch,
+                               layer_.script_.Info(bound_).local);
+  if (for_another_) return;
   const SocketAddress meeting = FamilyAddress(layer_.session_.options().scratch, local_);
   family_listener_ = StartFamilyListener(type_, meeting, [this](int fd, int pid) {
     std::lock_guard<std::mutex> lock(layer_.mutex_);
@@ -165,14 +169,17 @@ int ServedSocket::OnConnect(int fd, const sockaddr* address, socklen_t size) {
     return ConnectLive(fd, target);
   }
   const PlannedConnection& info = layer_.script_.Info(planned);
+  // Who accepts may have much to do before it comes to that: a fork server imports modules.
+  constexpr int kPatienceMs = 60'000;
   if (layer_.script_.IsFamily(planned)) {
-    constexpr int kPatienceMs = 10'000;
+    family_ = planned;
     if (!info.local.empty()) local_.Set(info.local);
     return ConnectFamily(fd, target, kPatienceMs, lock);
   }
   const bool goes_on = info.error == EINPROGRESS || info.error == EINTR;
   if (info.own) {
     if (listener == nullptr) return Fail(ECONNREFUSED);
+    if (listener->IsForAnother()) return ConnectFamily(fd, target, kPatienceMs, lock);
     ConnectOwn(*listener, target, planned);
   } else if (info.result >= 0 || goes_on) {
     Lead(planned);
@@ -224,18 +231,39 @@ int ServedSocket::OnListen(int fd, int backlog) {
   return 0;
 }
 
-int ServedSocket::AcceptOwn(OwnConnection own, sockaddr* address, socklen_t* size, int flags) {
+int ServedSocket::AcceptOwn(OwnConnection own, uint32_t planned, sockaddr* address, socklen_t* size,
+                            int flags) {
   const int fd = fcntl(own.end, (flags & SOCK_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
   close(own.end);
   if (fd < 0) return -1;
   fcntl(fd, F_SETFL, O_RDWR | ((flags & SOCK_NONBLOCK) != 0 ? O_NONBLOCK : 0));
   auto* made = new ServedSocket(layer_, domain_, type_, protocol_, -1);
   made->live_ = true;
+  if (planned != kNone && layer_.script_.IsFamily(planned)) made->family_ = planned;
   made->local_ = own.to;
   made->remote_ = own.from;
   preload::FdTable::Set(fd, made);
   if (address != nullptr) own.from.CopyTo(address, size);
   return fd;
+}
+
+void ServedSocket::AfterLiveRead(const preload::Transfer& transfer) {
+  if (family_ == kNone || transfer.result <= 0 || (transfer.flags & MSG_PEEK) != 0) return;
+  const int saved_errno = errno;
+  std::unique_lock<std::mutex> lock(layer_.mutex_);
+  family_received_ += static_cast<uint64_t>(transfer.result);
+  layer_.AwaitAnswers(family_, family_received_, lock);
+  errno = saved_errno;
+}
+
+void ServedSocket::AfterLiveWrite(const preload::Transfer& transfer) {
+  if (family_ == kNone || transfer.result <= 0) return;
+  const int saved_errno = errno;
+  std::lock_guard<std::mutex> lock(layer_.mutex_);
+  family_sent_ += static_cast<uint64_t>(transfer.result);
+  layer_.family_order_.Sent(family_, family_sent_);
+  layer_.Moved();
+  errno = saved_errno;
 }
 
 bool ServedSocket::TryAccept(int fd, sockaddr* address, socklen_t* size, int flags, int& accepted) {
@@ -247,7 +275,7 @@ bool ServedSocket::TryAccept(int fd, sockaddr* address, socklen_t* size, int fla
   if (next == nullptr) {
     const OwnConnection own = own_.front();
     own_.pop_front();
-    accepted = AcceptOwn(own, address, size, flags);
+    accepted = AcceptOwn(own, kNone, address, size, flags);
   } else {
     const uint32_t planned = next->accepted;
     const PlannedConnection& info = script.Info(planned);
@@ -255,7 +283,7 @@ bool ServedSocket::TryAccept(int fd, sockaddr* address, socklen_t* size, int fla
     if ((info.own || script.IsFamily(planned)) && FindOwn(info, true, own)) {
       own.from.Set(info.remote);
       own.to.Set(info.local);
-      accepted = AcceptOwn(own, address, size, flags);
+      accepted = AcceptOwn(own, planned, address, size, flags);
     } else {
       ServedSocket* made = layer_.NewSocket(flags, accepted);
       if (made != nullptr) {

@@ -93,6 +93,9 @@ InputKind InputKindOf(uint32_t id) {
       return InputKind::kPosition;
     case LibcApi::ksem_wait:
     case LibcApi::kpoll:
+    case LibcApi::keventfd:
+    case LibcApi::kpipe:
+    case LibcApi::ksocketpair:
       return InputKind::kMeeting;
     default:
       return InputKind::kEntropy;

@@ -10,6 +10,7 @@
 #include "preload/absolute_path.h"
 #include "preload/connections.h"
 #include "preload/hooks/input.h"
+#include "preload/hooks/own_pipes.h"
 
 namespace deja::preload {
 namespace {
@@ -68,7 +69,10 @@ void NoteReceivedDescriptors(const msghdr& message) {
     for (size_t at = 0; at + sizeof(int) <= bytes; at += sizeof(int)) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(part) + at, sizeof fd);
-      if (!IsRandomDevice(fd)) continue;
+      if (!IsRandomDevice(fd)) {
+        OwnPipe::Adopt(fd);
+        continue;
+      }
       WatchStreams();
       FdTable::Set(fd, &g_entropy_file);
     }

@@ -1,19 +1,14 @@
-// Calls by which processes of a rank meet: semaphores with names, and waiting for pipes and
-// socketpairs of their own. Which of them comes first is an input of the program.
-//
-// Other semaphores, and other descriptors, cost a comparison.
-#include <poll.h>
+// Semaphores that processes of a rank share (shared_semaphores.h): which of them takes one first is
+// an input of the program. Others cost two comparisons.
 #include <semaphore.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include <cerrno>
 
 #include "preload/hooks/deadline.h"
 #include "preload/hooks/export.h"
-#include "preload/hooks/fd_table.h"
 #include "preload/hooks/input.h"
-#include "preload/process_name.h"
+#include "preload/meeting_key.h"
 #include "preload/real_symbols.h"
 #include "preload/shared_semaphores.h"
 
@@ -25,8 +20,8 @@ constinit RealFn<int (*)(sem_t*)> real_sem_trywait{"sem_trywait"};
 constinit RealFn<int (*)(sem_t*, const timespec*)> real_sem_timedwait{"sem_timedwait"};
 constinit RealFn<int (*)(sem_t*, clockid_t, const timespec*)> real_sem_clockwait{"sem_clockwait"};
 constinit RealFn<int (*)(sem_t*, int*)> real_sem_getvalue{"sem_getvalue"};
-constinit RealFn<int (*)(pollfd*, nfds_t, int)> real_poll{"poll"};
-constinit RealFn<int (*)(pollfd*, nfds_t, const timespec*, const sigset_t*)> real_ppoll{"ppoll"};
+constinit RealFn<int (*)(sem_t*, int, unsigned)> real_sem_init{"sem_init"};
+constinit RealFn<int (*)(sem_t*)> real_sem_post{"sem_post"};
 
 // `real()` makes the call.
 template <typename Real>
@@ -43,27 +38,8 @@ int Acquire(sem_t* semaphore, bool tries, Real real) {
   const int saved_errno = errno;
   engine->OnAcquire(call);
   errno = call.result != 0 ? call.error : saved_errno;
+  if (call.result == 0) SharedSemaphores::SetGuarded(true);
   return call.result;
-}
-
-// Only processes of the rank have it, and Deja does not answer for it.
-bool IsOwnPipe(int fd) {
-  if (fd < 3 || FdTable::Find(fd) != nullptr) return false;
-  struct stat st;
-  return fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) &&
-         !CameFromOutside(st.st_ino);
-}
-
-constexpr nfds_t kMostPolled = 64;
-
-bool AreOwnPipes(const pollfd* descriptors, nfds_t count) {
-  if (descriptors == nullptr || count == 0 || count > kMostPolled) return false;
-  const int saved_errno = errno;
-  const Guard guard;
-  bool own = true;
-  for (nfds_t i = 0; own && i < count; ++i) own = IsOwnPipe(descriptors[i].fd);
-  errno = saved_errno;
-  return own;
 }
 
 }  // namespace
@@ -103,39 +79,16 @@ DEJA_EXPORT int sem_getvalue(sem_t* __restrict semaphore, int* __restrict value)
       }));
 }
 
-DEJA_EXPORT int poll(pollfd* descriptors, nfds_t count, int timeout_ms) {
-  Engine* engine = EngineForHook();
-  if (engine == nullptr || !AreOwnPipes(descriptors, count))
-    return real_poll(descriptors, count, timeout_ms);
-  PollCall call{.descriptors = descriptors, .count = count, .timeout_ms = timeout_ms};
-  call.real = [](PollCall& c, void*) {
-    c.result = real_poll(c.descriptors, c.count, c.timeout_ms);
-  };
-  engine->OnPoll(call);
-  return call.result;
+DEJA_EXPORT int sem_init(sem_t* semaphore, int shared, unsigned value) noexcept {
+  const int result = real_sem_init(semaphore, shared, value);
+  if (result != 0 || shared == 0 || EngineForHook() == nullptr || IsBorrowedMemory()) return result;
+  const Guard guard;
+  SharedSemaphores::Mark(semaphore, NewMeetingKey());
+  return result;
 }
 
-DEJA_EXPORT int __poll_chk(pollfd* descriptors, nfds_t count, int timeout_ms, size_t size) {
-  if (size / sizeof *descriptors < count) __builtin_trap();
-  return poll(descriptors, count, timeout_ms);
-}
-
-DEJA_EXPORT int ppoll(pollfd* descriptors, nfds_t count, const timespec* timeout,
-                      const sigset_t* mask) {
-  Engine* engine = EngineForHook();
-  if (engine == nullptr || !AreOwnPipes(descriptors, count))
-    return real_ppoll(descriptors, count, timeout, mask);
-  constexpr int64_t kMost = 1 << 30;
-  int timeout_ms = -1;
-  if (timeout != nullptr && timeout->tv_sec < kMost / 1000)
-    timeout_ms = static_cast<int>(timeout->tv_sec * 1000 + (timeout->tv_nsec + 999999) / 1000000);
-  PollCall call{.descriptors = descriptors, .count = count, .timeout_ms = timeout_ms};
-  call.context = const_cast<sigset_t*>(mask);
-  call.real = [](PollCall& c, void* context) {
-    const timespec wait{c.timeout_ms / 1000, c.timeout_ms % 1000 * 1000000L};
-    c.result = real_ppoll(c.descriptors, c.count, c.timeout_ms < 0 ? nullptr : &wait,
-                          static_cast<const sigset_t*>(context));
-  };
-  engine->OnPoll(call);
-  return call.result;
+DEJA_EXPORT int sem_post(sem_t* semaphore) noexcept {
+  if (SharedSemaphores::GuardsThisThread() && SharedSemaphores::Find(semaphore).key != 0)
+    SharedSemaphores::SetGuarded(false);
+  return real_sem_post(semaphore);
 }

@@ -11,12 +11,17 @@ REPLAYS = int(os.environ.get("DEJA_REPLAYS", "3"))
 PROGRAM = Path(__file__).resolve().parents[1] / "apps" / "python" / "meetings.py"
 
 
-class Meetings(harness.DejaTest):
-    def assertMeetAgain(self, what, method="fork"):
-        run = self.checked(self.record_single(sys.executable, PROGRAM, what, method))
+class MeetingsCase(harness.DejaTest):
+    def assertRunsAgain(self, *command):
+        run = self.checked(self.record_single(*command))
         for _ in range(REPLAYS):
             again = self.checked(self.replay(0))
             self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+
+
+class Meetings(MeetingsCase):
+    def assertMeetAgain(self, what, method="fork"):
+        self.assertRunsAgain(sys.executable, PROGRAM, what, method)
 
     def test_writers_of_a_queue(self):
         self.assertMeetAgain("writers")
@@ -47,6 +52,56 @@ class Meetings(harness.DejaTest):
 
     def test_processes_that_are_spawned(self):
         self.assertMeetAgain("writers", "spawn")
+
+    def test_processes_of_a_fork_server(self):
+        self.assertMeetAgain("writers", "forkserver")
+
+    def test_clients_of_a_manager(self):
+        self.assertMeetAgain("manager")
+
+    def test_a_managers_queues(self):
+        self.assertMeetAgain("manager_queues")
+
+    def test_an_executor(self):
+        self.assertMeetAgain("executor")
+
+    def test_barrier_condition_event_and_value(self):
+        self.assertMeetAgain("synchronization")
+
+    def test_waits_for_several_pipes(self):
+        self.assertMeetAgain("pipes")
+
+
+class MeetingsInC(MeetingsCase):
+    def assertMeetAgain(self, what):
+        self.assertRunsAgain(harness.app("meet"), what)
+
+    def test_a_semaphore_in_shared_memory(self):
+        self.assertMeetAgain("semaphore")
+
+    def test_a_semaphore_at_another_address(self):
+        self.assertMeetAgain("shared-memory")
+
+    def test_a_counter(self):
+        self.assertMeetAgain("counter")
+
+    def test_writers_of_a_pipe(self):
+        self.assertMeetAgain("writers")
+
+    def test_writers_of_a_fifo(self):
+        self.assertMeetAgain("fifo")
+
+    def test_readers_of_a_pipe(self):
+        self.assertMeetAgain("readers")
+
+    def test_select(self):
+        self.assertMeetAgain("select")
+
+    def test_epoll(self):
+        self.assertMeetAgain("epoll")
+
+    def test_epoll_by_edges(self):
+        self.assertMeetAgain("edges")
 
 
 if __name__ == "__main__":

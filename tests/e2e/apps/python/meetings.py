@@ -2,9 +2,12 @@
 import multiprocessing as mp
 import os
 import random
+import select
+import selectors
 import sys
 import time
-from multiprocessing.connection import Client, Listener
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.connection import Client, Listener, wait
 
 
 def draw(count):
@@ -131,6 +134,103 @@ def timeouts(context):
             empty += 1
     join(made)
     return items, empty, draw(empty % 7)
+
+
+def add(shared, counts, lock, who):
+    for i in range(6):
+        time.sleep(random.random() * 0.003)
+        shared.append((who, i))
+        with lock:
+            counts["sum"] = (counts.get("sum", 0) * 31 + who) % 1000003
+
+
+def manager(context):
+    """A server with a thread for each client."""
+    with context.Manager() as server:
+        shared, counts, lock = server.list(), server.dict(), server.Lock()
+        join(processes(context, add, [(shared, counts, lock, who) for who in range(3)]))
+        return [(item, draw(item[0])) for item in shared], counts["sum"]
+
+
+def serve(requests, answers):
+    for who, i in iter(requests.get, None):
+        answers.put((who, i, os.urandom(2).hex()))
+
+
+def ask(requests, who):
+    for i in range(5):
+        requests.put((who, i))
+
+
+def manager_queues(context):
+    """Queues in a server's process: who waits there is a thread of it."""
+    with context.Manager() as server:
+        requests, answers = server.Queue(4), server.Queue()
+        serving = processes(context, serve, [(requests, answers)] * 2)
+        join(processes(context, ask, [(requests, who) for who in range(3)]))
+        for _ in serving:
+            requests.put(None)
+        join(serving)
+        return [(answers.get(), draw(i % 3)) for i in range(15)]
+
+
+def executor(context):
+    pids = {}
+    with ProcessPoolExecutor(3, mp_context=context) as workers:
+        return [(x, pids.setdefault(pid, len(pids)), draw(x % 3)) for x, pid in workers.map(square, range(24))]
+
+
+def stages(barrier, condition, event, room, value, order, who):
+    event.wait()
+    for i in range(4):
+        with room:
+            time.sleep(random.random() * 0.002)
+            with value.get_lock():
+                value.value = (value.value * 31 + who) % 1000003
+        first = barrier.wait() == 0
+        with condition:
+            order.put((who, i, first))
+            condition.notify_all() if first else condition.wait(0.01)
+
+
+def synchronization(context):
+    barrier, condition, event, room = context.Barrier(3), context.Condition(), context.Event(), context.BoundedSemaphore(2)
+    value, order = context.Value("i", 1), context.SimpleQueue()
+    made = processes(context, stages, [(barrier, condition, event, room, value, order, who) for who in range(3)])
+    event.set()
+    items = [order.get() for _ in range(12)]
+    join(made)
+    return items, value.value
+
+
+def answer(connection, who):
+    for item in iter(connection.recv, None):
+        time.sleep(random.random() * 0.002)
+        connection.send((who, item, draw(item % 3)))
+
+
+def pipes(context):
+    """Who is ready first of several pipes: by wait, select and epoll."""
+    ends = [context.Pipe() for _ in range(3)]
+    made = processes(context, answer, [(far, who) for who, (_, far) in enumerate(ends)])
+    near = [end for end, _ in ends]
+    items = []
+    with selectors.EpollSelector() as poller:
+        for end in near:
+            poller.register(end, selectors.EVENT_READ)
+        ways = [lambda: wait(near), lambda: select.select(near, [], [])[0], lambda: [key.fileobj for key, _ in poller.select()]]
+        for i in range(12):
+            for end in near:
+                end.send(i)
+            left = 3
+            while left:
+                ready = ways[i % 3]()
+                items.append([end.recv() for end in ready] + [draw(len(ready))])
+                left -= len(ready)
+    for end in near:
+        end.send(None)
+    join(made)
+    return items
 
 
 if __name__ == "__main__":

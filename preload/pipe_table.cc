@@ -1,0 +1,76 @@
+#include "preload/pipe_table.h"
+
+#include <sys/mman.h>
+
+#include "format/job_memory.h"
+#include "preload/process_name.h"
+
+namespace deja::preload {
+namespace {
+
+constexpr uint64_t kPipesMagic = 0x3173657069706a64;  // "djpipes1"
+
+size_t HomeOf(uint64_t inode, size_t slots) {
+  return (inode * 0x9e3779b97f4a7c15u >> 32) % slots;
+}
+
+struct Token {
+  uint32_t token = 0;
+  int pid = 0;  // whose it is: a forked child's thread is another one
+};
+thread_local Token t_token;
+
+}  // namespace
+
+PipeTable* PipeTable::Map(const std::string& path) {
+  void* memory = format::MapJobMemory(path, sizeof(PipeTable), kPipesMagic);
+  if (memory == nullptr) return nullptr;
+  madvise(memory, sizeof(PipeTable), MADV_DOFORK);
+  return static_cast<PipeTable*>(memory);
+}
+
+PipeSlot* PipeTable::Find(uint64_t inode) {
+  if (inode == 0) return nullptr;
+  const size_t home = HomeOf(inode, kSlots);
+  for (size_t i = 0; i < kProbes; ++i) {
+    PipeSlot& slot = slots_[(home + i) % kSlots];
+    if (slot.inode.load(std::memory_order_acquire) == inode) return &slot;
+  }
+  return nullptr;
+}
+
+PipeSlot* PipeTable::Add(uint64_t inode, uint64_t key, uint64_t peer) {
+  const uint32_t made = made_.fetch_add(1) + 1;
+  const size_t home = HomeOf(inode, kSlots);
+  PipeSlot* chosen = Find(inode);
+  for (size_t i = 0; chosen == nullptr && i < kProbes; ++i) {
+    PipeSlot& slot = slots_[(home + i) % kSlots];
+    uint64_t free = 0;
+    if (slot.inode.compare_exchange_strong(free, 1)) chosen = &slot;
+  }
+  if (chosen == nullptr) {
+    chosen = &slots_[home];
+    for (size_t i = 1; i < kProbes; ++i) {
+      PipeSlot& slot = slots_[(home + i) % kSlots];
+      if (made - slot.made.load() > made - chosen->made.load()) chosen = &slot;
+    }
+    chosen->inode.store(1);
+  }
+  chosen->made.store(made);
+  chosen->key.store(key);
+  chosen->peer.store(peer);
+  for (auto* word : {&chosen->writer, &chosen->reader, &chosen->several, &chosen->reads,
+                     &chosen->turn, &chosen->epoch, &chosen->free})
+    word->store(0);
+  chosen->written.store(0);
+  chosen->inode.store(inode, std::memory_order_release);
+  return chosen;
+}
+
+uint32_t PipeTable::OwnToken() {
+  const int pid = OwnProcessName().pid;
+  if (t_token.token == 0 || t_token.pid != pid) t_token = {tokens_.fetch_add(1) + 1, pid};
+  return t_token.token;
+}
+
+}  // namespace deja::preload

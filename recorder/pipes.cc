@@ -1,0 +1,140 @@
+// Pipes and socketpairs between processes of the rank: what readers got where several threads write
+// or read, who wrote beside the first writer, and reads that found nothing.
+//
+// No lock is held across a call: a write is not counted at all. Its place is where a reader found
+// its bytes, so a replay lets writers go by what they write.
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "format/job_memory.h"
+#include "preload/api/libc_table.h"
+#include "preload/guard.h"
+#include "preload/hooks/own_pipes.h"
+#include "preload/shared_semaphores.h"
+#include "recorder/recorder_engine.h"
+
+namespace deja::recorder {
+namespace {
+
+using preload::OwnPipe;
+using preload::PipeSlot;
+using preload::SharedSemaphores;
+using preload::Transfer;
+
+// A write of more than PIPE_BUF may be torn by others, so nobody makes such without a lock.
+constexpr size_t kMostBytes = 4096;
+
+// True if the calling thread is the first who does so at this pipe.
+bool IsFirst(std::atomic<uint32_t>& who, uint32_t self) {
+  uint32_t nobody = 0;
+  return who.load(std::memory_order_relaxed) == self || who.compare_exchange_strong(nobody, self);
+}
+
+// Position, size, who reads there and, if there are not too many, the bytes.
+class PipeRead {
+ public:
+  // `flags`: 1, several threads read there; 2, this is the first that did.
+  PipeRead(uint64_t position, uint32_t flags, const Transfer& transfer) {
+    const auto size = static_cast<uint32_t>(transfer.result);
+    std::memcpy(data_, &position, sizeof position);
+    std::memcpy(data_ + sizeof position, &size, sizeof size);
+    std::memcpy(data_ + sizeof position + sizeof size, &flags, sizeof flags);
+    size_ = sizeof position + sizeof size + sizeof flags;
+    if (size > kMostBytes) return;
+    size_t left = size;
+    for (const iovec& piece : transfer.pieces) {
+      const size_t part = std::min(left, piece.iov_len);
+      if (part == 0) continue;
+      std::memcpy(data_ + size_, piece.iov_base, part);
+      size_ += part;
+      left -= part;
+    }
+  }
+  [[nodiscard]] std::string_view view() const { return {data_, size_}; }
+
+ private:
+  char data_[sizeof(uint64_t) + 2 * sizeof(uint32_t) + kMostBytes];
+  size_t size_ = 0;
+};
+
+}  // namespace
+
+preload::PipeTable* RecorderEngine::Pipes() {
+  preload::PipeTable* table = pipes_.load(std::memory_order_acquire);
+  if (table != nullptr || has_no_pipes_.load(std::memory_order_relaxed)) return table;
+  if (config_.job_id[0] == '\0' || Active() == nullptr) return nullptr;
+  const ErrnoKeeper keep;
+  const std::string folder = config_.tail_dir[0] != '\0' ? config_.tail_dir : "/dev/shm";
+  table = preload::PipeTable::Map(folder + "/" + format::JobPipesName(config_.job_id));
+  if (table == nullptr) has_no_pipes_.store(true, std::memory_order_relaxed);
+  preload::PipeTable* other = nullptr;
+  if (table != nullptr && !pipes_.compare_exchange_strong(other, table)) return other;
+  return table;
+}
+
+void RecorderEngine::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
+  transfer.Real();
+  const int error = transfer.result < 0 ? errno : 0;
+  PipeSlot* slot = pipe.in();
+  if (slot == nullptr || (transfer.flags & (MSG_PEEK | MSG_ERRQUEUE)) != 0) return;
+  if (error != 0 && error != EAGAIN) return;
+  const uint64_t before = error != 0 ? pipe.taken.load(std::memory_order_relaxed)
+                                     : pipe.taken.fetch_add(static_cast<uint64_t>(transfer.result));
+  // Of what is written and read under a semaphore the order is that of the semaphore.
+  const bool guarded = SharedSemaphores::GuardsThisThread();
+  if (error == 0 && guarded) return;
+  const preload::Guard guard;
+  const ErrnoKeeper keep;
+  const bool first = guarded || IsFirst(slot->reader, pipes_.load()->OwnToken());
+  if (!first) slot->several.fetch_or(PipeSlot::kReaders);
+  const uint32_t several = slot->several.load(std::memory_order_acquire);
+  if (error == 0 && several == 0) return;
+  Recording* rec = Active();
+  if (rec == nullptr) return;
+  format::Input input;
+  input.api = static_cast<uint32_t>(preload::LibcApi::kpipe);
+  input.key = slot->key.load(std::memory_order_relaxed);
+  input.error = static_cast<uint32_t>(error);
+  if (error != 0) {
+    input.result = static_cast<int64_t>(before);
+    rec->writer.Write(input);
+  } else {
+    const uint32_t flags = ((several & PipeSlot::kReaders) != 0 ? 1 : 0) | (first ? 2 : 0);
+    const PipeRead read(first ? before : 0, flags, transfer);
+    input.result = slot->reads.fetch_add(1);
+    input.data = read.view();
+    rec->writer.Write(input);
+  }
+  rec->RelieveStaging();
+}
+
+void RecorderEngine::OnPipeWrite(OwnPipe& pipe, Transfer& transfer) {
+  PipeSlot* slot = pipe.out();
+  if (slot == nullptr || SharedSemaphores::GuardsThisThread()) return transfer.Real();
+  {
+    const ErrnoKeeper keep;
+    const preload::Guard guard;
+    if (IsFirst(slot->writer, pipes_.load()->OwnToken())) slot = nullptr;
+    // Before the call: whoever reads these bytes knows it then.
+    else
+      slot->several.fetch_or(PipeSlot::kWriters, std::memory_order_release);
+  }
+  transfer.Real();
+  if (slot == nullptr || transfer.result <= 0) return;
+  const ErrnoKeeper keep;
+  const preload::Guard guard;
+  Recording* rec = Active();
+  if (rec == nullptr) return;
+  format::Input input;
+  input.api = static_cast<uint32_t>(preload::LibcApi::ksocketpair);
+  input.key = slot->key.load(std::memory_order_relaxed);
+  input.result = transfer.result;
+  rec->writer.Write(input);
+  rec->RelieveStaging();
+}
+
+}  // namespace deja::recorder
