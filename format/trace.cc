@@ -1,7 +1,6 @@
 #include "format/trace.h"
 
 #include <dirent.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -107,20 +106,20 @@ class TraceImpl final : public Trace {
     return folder;
   }
 
-  // Each rank that it has forked may have kept what there was until then: the one that has most.
+  // Each rank that it has forked may have kept what there was until then: the one that has most
+  // events. (Their files may be the other way round: random bytes do not compress alike.)
   [[nodiscard]] std::optional<ChildFolder> FindProcess(const std::string& root,
-                                                       const std::string& path) const {
+                                                       const std::string& path) {
     std::vector<std::string> folders = ListChildFolders(directory_);
     for (const RankFolder& rank : ranks_) folders.push_back(rank.path);
     std::optional<ChildFolder> found;
-    off_t most = -1;
+    uint64_t most = 0;
     for (const std::string& folder : folders) {
       Result<Origin> origin = ReadOrigin(folder);
-      struct stat info {};
-      if (!origin || origin->root != root || origin->path != path ||
-          stat((folder + "/" + kEventsFile).c_str(), &info) != 0 || info.st_size <= most)
-        continue;
-      most = info.st_size;
+      if (!origin || origin->root != root || origin->path != path) continue;
+      const Result<const RankReader*> reader = Open(folder);
+      if (!reader || (found && (*reader)->totals().events <= most)) continue;
+      most = (*reader)->totals().events;
       found = ChildFolder{"", std::move(*origin), folder};
     }
     return found;

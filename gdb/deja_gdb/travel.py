@@ -18,7 +18,7 @@ def remember():
         return
     try:
         position = here()
-    except gdb.error:
+    except (gdb.error, gdb.GdbError):
         return
     if not _history or not _history[-1].same(position):
         _history.append(position)
