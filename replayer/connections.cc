@@ -20,6 +20,7 @@
 #include "preload/real_sockets.h"
 #include "preload/threads.h"
 #include "replayer/ending.h"
+#include "replayer/family_sockets.h"
 #include "replayer/own_thread.h"
 #include "replayer/served_socket.h"
 
@@ -310,6 +311,12 @@ void ServedConnections::Moved() {
 void ServedConnections::Tell(const std::string& difference) {
   if (difference.empty()) return;
   session_.ReportSent(difference);
+}
+
+bool ServedConnections::IsAcceptedInRank(const std::string& address) {
+  const auto [it, is_new] = accepted_in_rank_.try_emplace(address, false);
+  if (is_new) it->second = AnyoneAccepts(rank_, session_.options().scratch, address);
+  return it->second;
 }
 
 void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,

@@ -96,14 +96,19 @@ SocketAddress FamilyAddress(const std::string& scratch, const SocketAddress& add
 }
 
 bool AnyoneAccepts(const std::string& rank, const std::string& scratch, std::string_view address) {
-  const auto accepts = [address](const std::string& folder) {
+  // A name in the file system may or may not be followed by a zero.
+  const auto trimmed = [](std::string_view name) {
+    while (name.size() > kPath + 1 && name.back() == '\0') name.remove_suffix(1);
+    return name;
+  };
+  const auto accepts = [&](const std::string& folder) {
     const auto reader = format::RankReader::Open(folder);
     if (!reader) return false;
     const auto cursor = (*reader)->Events();
     constexpr uint64_t kOpened = format::KindBit(format::EventKind::kConnectionOpened);
     while (const format::Event* event = cursor->NextOf(kOpened)) {
       const auto* opened = event->As<format::ConnectionOpened>();
-      if (opened == nullptr || opened->local != address) continue;
+      if (opened == nullptr || trimmed(opened->local) != trimmed(address)) continue;
       if (static_cast<format::ConnectionKind>(opened->kind) == format::ConnectionKind::kAccepted)
         return true;
     }

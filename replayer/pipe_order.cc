@@ -95,7 +95,6 @@ namespace {
 
 struct OnePipe {
   uint64_t begin = 0;
-  bool has_begin = false;
   std::map<uint64_t, RecordedPipeRead> reads;  // by number
 };
 
@@ -127,9 +126,9 @@ void AnnouncePipes(const Session& session) {
         const RecordedInput& input = plan.inputs()[at];
         if (input.error != 0) continue;
         const RecordedPipeRead read(plan.Bytes(input.data));
+        if (read.size == 0) continue;
         OnePipe& pipe = pipes[it->first.second];
-        if (read.is_first_reader && !pipe.has_begin) pipe.begin = read.position;
-        pipe.has_begin |= read.is_first_reader;
+        if (pipe.reads.empty()) pipe.begin = read.position;
         pipe.reads.emplace(static_cast<uint64_t>(input.result), read);
       }
   if (pipes.empty()) return;
@@ -162,7 +161,7 @@ PipeOrder OrderOfPipe(const std::string& scratch, uint64_t key) {
     uint64_t begin = 0;
     if (!Cut(content, begin)) continue;
     ++order.readers;
-    order.begin += begin;
+    order.begin = std::max(order.begin, begin);
     Entry entry;
     while (Cut(content, entry)) {
       const size_t size = entry.known != 0 ? std::min<size_t>(entry.size, content.size()) : 0;
