@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -61,15 +62,22 @@ int WhoIs(const sockaddr_un& name, socklen_t size) {
   return sscanf(text, kClientName, &recorded, &live, &number) == 3 ? recorded : 0;
 }
 
+// A blocking accept would keep the number of a descriptor while it waits, one that the program gets
+// in the recording.
 void Accept(int listener, const std::function<void(int, int)>& take) {
   preload::Guard guard;
+  fcntl(listener, F_SETFL, O_NONBLOCK);
   for (;;) {
+    pollfd asked{listener, POLLIN, 0};
+    if (poll(&asked, 1, -1) < 0 && errno != EINTR) break;
     sockaddr_un name{};
     socklen_t size = sizeof name;
     const int fd = real::Accept(listener, reinterpret_cast<sockaddr*>(&name), &size, SOCK_CLOEXEC);
     if (fd >= 0) {
-      take(fd, WhoIs(name, size));
-    } else if (errno != EINTR && errno != ECONNABORTED) {
+      const int moved = fcntl(fd, F_DUPFD_CLOEXEC, kFirstInner);
+      if (moved >= 0) close(fd);
+      take(moved >= 0 ? moved : fd, WhoIs(name, size));
+    } else if (errno != EINTR && errno != ECONNABORTED && errno != EAGAIN) {
       break;
     }
   }

@@ -24,7 +24,8 @@ namespace {
 struct Entry {
   uint64_t number = 0;
   uint32_t size = 0;
-  uint32_t known = 0;
+  uint16_t known = 0;
+  uint16_t several_readers = 0;
 };
 
 std::string PipesFolder(const std::string& scratch) {
@@ -138,7 +139,9 @@ void AnnouncePipes(const Session& session) {
     std::string content;
     Append(content, &pipe.begin, sizeof pipe.begin);
     for (const auto& [number, read] : pipe.reads) {
-      const Entry entry{number, read.size, read.bytes.empty() ? 0u : 1u};
+      Entry entry{number, read.size};
+      entry.known = read.bytes.empty() ? 0 : 1;
+      entry.several_readers = read.several_readers ? 1 : 0;
       Append(content, &entry, sizeof entry);
       content.append(read.bytes);
     }
@@ -166,6 +169,7 @@ PipeOrder OrderOfPipe(const std::string& scratch, uint64_t key) {
     while (Cut(content, entry)) {
       const size_t size = entry.known != 0 ? std::min<size_t>(entry.size, content.size()) : 0;
       entries.emplace_back(entry, content.substr(0, size));
+      order.several_readers |= entry.several_readers != 0;
       content.remove_prefix(size);
     }
   }

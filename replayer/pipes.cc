@@ -230,7 +230,7 @@ class PipeWriter {
         const size_t size = MayWrite(left);
         const ssize_t n = size != 0 || left.empty() ? Put(left.substr(0, size)) : -1;
         const int error = errno;
-        GiveTurn();
+        GiveTurn(n > 0);
         errno = error;
         if (size != 0 || left.empty()) return n;
       }
@@ -270,8 +270,9 @@ class PipeWriter {
     return slot_.turn.compare_exchange_strong(nobody, self);
   }
 
-  void GiveTurn() {
+  void GiveTurn(bool has_written) {
     slot_.turn.store(0);
+    if (!has_written) return;
     slot_.epoch.fetch_add(1, std::memory_order_release);
     syscall(SYS_futex, &slot_.epoch, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
   }
@@ -348,12 +349,13 @@ void ServePipeWrite(Session& session, ThreadState& thread, OwnPipe& pipe, Transf
   const bool is_first = !MadeMeetings(session, thread, LibcApi::ksocketpair, key);
   if (is_first) {
     // Of several readers the order in which they were counted may not be that of the messages.
-    uint32_t readers = 0;
+    bool is_ordered = false;
     {
       const Guard guard;
-      readers = OrderOfPipe(session.options().scratch, key).readers;
+      const PipeOrder order = OrderOfPipe(session.options().scratch, key);
+      is_ordered = order.readers == 1 && !order.several_readers;
     }
-    if (readers != 1) {
+    if (!is_ordered) {
       transfer.Real();
       if (transfer.result > 0) slot->written.fetch_add(static_cast<uint64_t>(transfer.result));
       return;
