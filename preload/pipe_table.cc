@@ -62,6 +62,7 @@ PipeSlot* PipeTable::Add(uint64_t inode, uint64_t key, uint64_t peer) {
   for (auto* word : {&chosen->writer, &chosen->reader, &chosen->several, &chosen->reads,
                      &chosen->turn, &chosen->epoch, &chosen->free})
     word->store(0);
+  chosen->alone.store(0);
   chosen->written.store(0);
   chosen->inode.store(inode, std::memory_order_release);
   return chosen;

@@ -29,6 +29,7 @@ struct PipeSlot {
   std::atomic<uint32_t> reader;
   std::atomic<uint32_t> several;  // kWriters, kReaders: others have done so, too
   std::atomic<uint32_t> reads;    // that have been recorded
+  std::atomic<uint64_t> alone;    // bytes that the first reader has read before others came
   // Of a replay.
   std::atomic<uint32_t> turn;   // the process that writes; 0: none does
   std::atomic<uint32_t> epoch;  // a futex word: how often somebody has written

@@ -86,13 +86,15 @@ void RecorderEngine::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
                                      : pipe.taken.fetch_add(static_cast<uint64_t>(transfer.result));
   // Of what is written and read under a semaphore the order is that of the semaphore.
   const bool guarded = SharedSemaphores::GuardsThisThread();
-  if (error == 0 && guarded) return;
+  if (transfer.result > 0 && guarded) return;
   const preload::Guard guard;
   const ErrnoKeeper keep;
   const bool first = guarded || IsFirst(slot->reader, pipes_.load()->OwnToken());
   if (!first) slot->several.fetch_or(PipeSlot::kReaders);
-  const uint32_t several = slot->several.load(std::memory_order_acquire);
-  if (error == 0 && several == 0) return;
+  if (transfer.result > 0 && first && slot->several.load() == 0) {
+    slot->alone.fetch_add(static_cast<uint64_t>(transfer.result));
+    if (slot->several.load() == 0) return;
+  }
   Recording* rec = Active();
   if (rec == nullptr) return;
   format::Input input;
@@ -103,9 +105,10 @@ void RecorderEngine::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
     input.result = static_cast<int64_t>(before);
     rec->writer.Write(input);
   } else {
-    const uint32_t flags = ((several & PipeSlot::kReaders) != 0 ? 1 : 0) | (first ? 2 : 0);
-    const PipeRead read(first ? before : 0, flags, transfer);
-    input.result = slot->reads.fetch_add(1);
+    const bool is_shared = (slot->several.load() & PipeSlot::kReaders) != 0;
+    const PipeRead read(first ? before : slot->alone.load(), (is_shared ? 1 : 0) | (first ? 2 : 0),
+                        transfer);
+    input.result = transfer.result > 0 ? slot->reads.fetch_add(1) : -1;
     input.data = read.view();
     rec->writer.Write(input);
   }

@@ -4,24 +4,22 @@
 #include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <utility>
 
-#include "common/folder_entries.h"
 #include "preload/guard.h"
 #include "preload/real_sockets.h"
 #include "preload/threads.h"
 #include "replayer/ending.h"
+#include "replayer/family_sockets.h"
 #include "replayer/own_thread.h"
 #include "replayer/served_socket.h"
+#include "replayer/stillness.h"
 
 namespace deja::replayer {
 
@@ -50,26 +48,6 @@ uint64_t Now(clockid_t clock) {
   timespec now;
   clock_gettime(clock, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
-// Another thread of this process runs, or would if it were let.
-bool IsAnyThreadBusy() {
-  const auto self = static_cast<int>(syscall(SYS_gettid));
-  bool busy = false;
-  ForEachEntry("/proc/self/task", [&](const char* name, int folder) {
-    if (std::atoi(name) <= 0 || std::atoi(name) == self) return true;
-    char path[40];
-    snprintf(path, sizeof path, "%.20s/stat", name);
-    const int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return true;
-    char text[256] = {};
-    const ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    const char* state = n <= 0 ? nullptr : std::strrchr(text, ')');
-    busy = state != nullptr && (state[2] == 'R' || state[2] == 'D');
-    return !busy;
-  });
-  return busy;
 }
 
 }  // namespace
@@ -312,6 +290,12 @@ void ServedConnections::Tell(const std::string& difference) {
   session_.ReportSent(difference);
 }
 
+bool ServedConnections::IsAcceptedInRank(const std::string& address) {
+  const auto [it, is_new] = accepted_in_rank_.try_emplace(address, false);
+  if (is_new) it->second = AnyoneAccepts(rank_, session_.options().scratch, address);
+  return it->second;
+}
+
 void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,
                                      std::unique_lock<std::mutex>& lock) {
   constexpr timespec kPause{0, 1'000'000};
@@ -328,7 +312,7 @@ void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,
     if (session_.activity() != activity || now - quiet_since < kQuietNs) {
       if (session_.activity() != activity) quiet_since = now;
       activity = session_.activity();
-    } else if (IsAnyThreadBusy()) {
+    } else if (IsAnotherThreadBusy()) {
       quiet_since = now;
     }
     lock.lock();

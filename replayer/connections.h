@@ -81,6 +81,8 @@ class ServedConnections final : public preload::ConnectionLayer {
   void InstallFile(uint32_t connection);
   void InstallListener(uint32_t connection, int wanted);
   void AdoptFromParent();
+  // A process of the rank accepted connections at this recorded Unix name.
+  bool IsAcceptedInRank(const std::string& address);
   // The calling thread has received `received` bytes of a connection to a process of the rank, and
   // goes on when others have answered what they had. `lock` is let go while it waits.
   void AwaitAnswers(uint32_t connection, uint64_t received, std::unique_lock<std::mutex>& lock);
@@ -97,6 +99,7 @@ class ServedConnections final : public preload::ConnectionLayer {
   ConnectionScript script_;
   FamilyOrder family_order_;
   std::map<std::string, uint32_t> numbers_;
+  std::map<std::string, bool> accepted_in_rank_;
   std::vector<ServedSocket*> by_connection_;
   std::vector<ServedSocket*> listeners_;
   std::atomic<uint64_t> moves_{0};

@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -61,15 +62,22 @@ int WhoIs(const sockaddr_un& name, socklen_t size) {
   return sscanf(text, kClientName, &recorded, &live, &number) == 3 ? recorded : 0;
 }
 
+// A blocking accept would keep the number of a descriptor while it waits, one that the program gets
+// in the recording.
 void Accept(int listener, const std::function<void(int, int)>& take) {
   preload::Guard guard;
+  fcntl(listener, F_SETFL, O_NONBLOCK);
   for (;;) {
+    pollfd asked{listener, POLLIN, 0};
+    if (poll(&asked, 1, -1) < 0 && errno != EINTR) break;
     sockaddr_un name{};
     socklen_t size = sizeof name;
     const int fd = real::Accept(listener, reinterpret_cast<sockaddr*>(&name), &size, SOCK_CLOEXEC);
     if (fd >= 0) {
-      take(fd, WhoIs(name, size));
-    } else if (errno != EINTR && errno != ECONNABORTED) {
+      const int moved = fcntl(fd, F_DUPFD_CLOEXEC, kFirstInner);
+      if (moved >= 0) close(fd);
+      take(moved >= 0 ? moved : fd, WhoIs(name, size));
+    } else if (errno != EINTR && errno != ECONNABORTED && errno != EAGAIN) {
       break;
     }
   }
@@ -96,14 +104,19 @@ SocketAddress FamilyAddress(const std::string& scratch, const SocketAddress& add
 }
 
 bool AnyoneAccepts(const std::string& rank, const std::string& scratch, std::string_view address) {
-  const auto accepts = [address](const std::string& folder) {
+  // A name in the file system may or may not be followed by a zero.
+  const auto trimmed = [](std::string_view name) {
+    while (name.size() > kPath + 1 && name.back() == '\0') name.remove_suffix(1);
+    return name;
+  };
+  const auto accepts = [&](const std::string& folder) {
     const auto reader = format::RankReader::Open(folder);
     if (!reader) return false;
     const auto cursor = (*reader)->Events();
     constexpr uint64_t kOpened = format::KindBit(format::EventKind::kConnectionOpened);
     while (const format::Event* event = cursor->NextOf(kOpened)) {
       const auto* opened = event->As<format::ConnectionOpened>();
-      if (opened == nullptr || opened->local != address) continue;
+      if (opened == nullptr || trimmed(opened->local) != trimmed(address)) continue;
       if (static_cast<format::ConnectionKind>(opened->kind) == format::ConnectionKind::kAccepted)
         return true;
     }

@@ -24,7 +24,8 @@ namespace {
 struct Entry {
   uint64_t number = 0;
   uint32_t size = 0;
-  uint32_t known = 0;
+  uint16_t known = 0;
+  uint16_t several_readers = 0;
 };
 
 std::string PipesFolder(const std::string& scratch) {
@@ -95,7 +96,6 @@ namespace {
 
 struct OnePipe {
   uint64_t begin = 0;
-  bool has_begin = false;
   std::map<uint64_t, RecordedPipeRead> reads;  // by number
 };
 
@@ -127,9 +127,9 @@ void AnnouncePipes(const Session& session) {
         const RecordedInput& input = plan.inputs()[at];
         if (input.error != 0) continue;
         const RecordedPipeRead read(plan.Bytes(input.data));
+        if (read.size == 0) continue;
         OnePipe& pipe = pipes[it->first.second];
-        if (read.is_first_reader && !pipe.has_begin) pipe.begin = read.position;
-        pipe.has_begin |= read.is_first_reader;
+        if (pipe.reads.empty()) pipe.begin = read.position;
         pipe.reads.emplace(static_cast<uint64_t>(input.result), read);
       }
   if (pipes.empty()) return;
@@ -139,7 +139,9 @@ void AnnouncePipes(const Session& session) {
     std::string content;
     Append(content, &pipe.begin, sizeof pipe.begin);
     for (const auto& [number, read] : pipe.reads) {
-      const Entry entry{number, read.size, read.bytes.empty() ? 0u : 1u};
+      Entry entry{number, read.size};
+      entry.known = read.bytes.empty() ? 0 : 1;
+      entry.several_readers = read.several_readers ? 1 : 0;
       Append(content, &entry, sizeof entry);
       content.append(read.bytes);
     }
@@ -162,11 +164,12 @@ PipeOrder OrderOfPipe(const std::string& scratch, uint64_t key) {
     uint64_t begin = 0;
     if (!Cut(content, begin)) continue;
     ++order.readers;
-    order.begin += begin;
+    order.begin = std::max(order.begin, begin);
     Entry entry;
     while (Cut(content, entry)) {
       const size_t size = entry.known != 0 ? std::min<size_t>(entry.size, content.size()) : 0;
       entries.emplace_back(entry, content.substr(0, size));
+      order.several_readers |= entry.several_readers != 0;
       content.remove_prefix(size);
     }
   }

@@ -35,8 +35,9 @@ uint64_t KeyOfFifo(std::string_view name);
 void AnnouncePipes(const Session& session);
 
 struct PipeOrder {
-  uint64_t begin = 0;    // bytes that were read before the first of these
-  uint32_t readers = 0;  // processes; 0: nobody has said that he reads there
+  uint64_t begin = 0;            // bytes that were read before the first of these
+  uint32_t readers = 0;          // processes; 0: nobody has said that he reads there
+  bool several_readers = false;  // also where the others have not begun
   // What was read, in order. `known` is 0 for bytes that the recording does not have.
   std::string bytes;
   std::string known;

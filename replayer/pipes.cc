@@ -80,6 +80,13 @@ int WaitATick(int fd, short events) {
 
 // ---- Reading
 
+// What is read in the recorded run without being recorded is read by the first reader, before
+// others come.
+void CountAlone(OwnPipe& pipe, size_t bytes) {
+  pipe.taken.fetch_add(bytes);
+  if (PipeSlot* slot = pipe.in()) slot->alone.fetch_add(bytes);
+}
+
 class PipeReader {
  public:
   PipeReader(Session& session, ThreadState& thread, OwnPipe& pipe, Transfer& transfer)
@@ -107,6 +114,20 @@ class PipeReader {
     transfer_.result = static_cast<ssize_t>(done);
   }
 
+  // The first reader has read what it read alone. False: the call is over, errno says why.
+  bool AwaitFirstReader(uint64_t bytes) {
+    while (pipe_.in()->alone.load() < bytes && still_.ns() < kAloneNs) {
+      const Guard guard;
+      constexpr timespec kPause{0, 1'000'000};
+      if (syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &kPause, nullptr) != 0) {
+        EndTransfer(transfer_, -1, EINTR);
+        return false;
+      }
+      still_.IsTimeToLook();
+    }
+    return true;
+  }
+
   // At most `most` bytes, which were there.
   void ReadAtMost(size_t most) {
     std::string live(std::min(most, SizeOfPieces(transfer_)), '\0');
@@ -115,7 +136,7 @@ class PipeReader {
       const ssize_t n = Part(transfer_, live.data(), live.size());
       if (n < 0 && errno == EAGAIN) continue;
       if (n > 0) {
-        pipe_.taken.fetch_add(static_cast<uint64_t>(n));
+        CountAlone(pipe_, static_cast<size_t>(n));
         Scatter(std::string_view(live).substr(0, static_cast<size_t>(n)), transfer_);
       }
       return EndTransfer(transfer_, n, n < 0 ? errno : 0);
@@ -209,7 +230,7 @@ class PipeWriter {
         const size_t size = MayWrite(left);
         const ssize_t n = size != 0 || left.empty() ? Put(left.substr(0, size)) : -1;
         const int error = errno;
-        GiveTurn();
+        GiveTurn(n > 0);
         errno = error;
         if (size != 0 || left.empty()) return n;
       }
@@ -249,8 +270,9 @@ class PipeWriter {
     return slot_.turn.compare_exchange_strong(nobody, self);
   }
 
-  void GiveTurn() {
+  void GiveTurn(bool has_written) {
     slot_.turn.store(0);
+    if (!has_written) return;
     slot_.epoch.fetch_add(1, std::memory_order_release);
     syscall(SYS_futex, &slot_.epoch, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
   }
@@ -282,8 +304,9 @@ bool HasRecordedReads(Session& session, const ThreadState& thread, uint64_t key)
   const ReplayPlan& plan = session.plan();
   const auto& all = plan.threads()[thread.recorded].by_key;
   const auto& made = all.at({static_cast<uint32_t>(LibcApi::kpipe), key});
-  return std::any_of(made.begin(), made.end(),
-                     [&](uint32_t at) { return plan.inputs()[at].error == 0; });
+  return std::any_of(made.begin(), made.end(), [&](uint32_t at) {
+    return plan.inputs()[at].result >= 0 && plan.inputs()[at].error == 0;
+  });
 }
 
 }  // namespace
@@ -299,16 +322,17 @@ void ServePipeRead(Session& session, ThreadState& thread, OwnPipe& pipe, Transfe
     if (keeps && next == nullptr && HasRecordedReads(session, thread, key))
       return reader.ReadOnceMore();
     transfer.Real();
-    if (transfer.result > 0 && !is_look)
-      pipe.taken.fetch_add(static_cast<uint64_t>(transfer.result));
+    if (transfer.result > 0 && !is_look) CountAlone(pipe, static_cast<size_t>(transfer.result));
     if (next != nullptr && next->error == 0) ConsumeMeeting(session, thread, LibcApi::kpipe, key);
     return;
   }
   const uint64_t taken = pipe.taken.load();
   const RecordedPipeRead read(session.plan().Bytes(next->data));
-  const uint64_t begin = next->error != 0 ? static_cast<uint64_t>(next->result) : read.position;
   PipeReader reader(session, thread, pipe, transfer);
-  if (begin > taken) return reader.ReadAtMost(begin - taken);
+  const bool is_first = next->error != 0 || read.is_first_reader;
+  if (!is_first && !reader.AwaitFirstReader(read.position)) return;
+  const uint64_t begin = next->error != 0 ? static_cast<uint64_t>(next->result) : read.position;
+  if (is_first && begin > taken) return reader.ReadAtMost(begin - taken);
   if (next->error != 0) {
     ConsumeMeeting(session, thread, LibcApi::kpipe, key);
     return EndTransfer(transfer, -1, next->error);
@@ -325,12 +349,13 @@ void ServePipeWrite(Session& session, ThreadState& thread, OwnPipe& pipe, Transf
   const bool is_first = !MadeMeetings(session, thread, LibcApi::ksocketpair, key);
   if (is_first) {
     // Of several readers the order in which they were counted may not be that of the messages.
-    uint32_t readers = 0;
+    bool is_ordered = false;
     {
       const Guard guard;
-      readers = OrderOfPipe(session.options().scratch, key).readers;
+      const PipeOrder order = OrderOfPipe(session.options().scratch, key);
+      is_ordered = order.readers == 1 && !order.several_readers;
     }
-    if (readers != 1) {
+    if (!is_ordered) {
       transfer.Real();
       if (transfer.result > 0) slot->written.fetch_add(static_cast<uint64_t>(transfer.result));
       return;

@@ -58,6 +58,12 @@ class FoundReady {
       if (call_.descriptors[i].revents == 0 && MustBeThere(i)) return false;
     return true;
   }
+  // All that was there.
+  [[nodiscard]] bool AreSeen() const {
+    for (nfds_t i = 0; fits_ && i < call_.count; ++i)
+      if (call_.descriptors[i].revents == 0 && (*this)[i] != 0) return false;
+    return fits_ || call_.result > 0;
+  }
   // Puts it where the program finds it.
   void Give(PollCall& call, int64_t result) const {
     if (fits_) {
@@ -97,11 +103,17 @@ bool AwaitReady(Session& session, ThreadState& thread, PollCall& call, const Fou
   FindNothing(call);
   Stillness still(session);
   const int asked_ms = call.timeout_ms;
-  while (!ready.AreThere()) {
+  // What another thread of this process does before it writes there, this one is to find done.
+  constexpr int kQuietTicks = 2;
+  int quiet = 0;
+  for (;;) {
     call.timeout_ms = static_cast<int>(kMeetingTickNs / 1'000'000);
     call.Look();
     call.timeout_ms = asked_ms;
     if (call.result < 0) return false;
+    if (ready.AreSeen()) return true;
+    quiet = IsAnotherThreadBusy() ? 0 : quiet + 1;
+    if (ready.AreThere() && quiet >= kQuietTicks) return true;
     const Guard guard;
     if (!still.IsTimeToLook()) continue;
     if (still.IsTimeToTell())
@@ -109,9 +121,8 @@ bool AwaitReady(Session& session, ThreadState& thread, PollCall& call, const Fou
     if (!still.IsTimeToGiveUp()) continue;
     DivergeAtMeeting(session, thread, "poll",
                      "what came by a pipe in the recorded run does not come");
-    break;
+    return true;
   }
-  return true;
 }
 
 // Takes what stands in the eventfd. False: nothing, or an error, which errno says.

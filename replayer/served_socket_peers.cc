@@ -123,8 +123,7 @@ int ServedSocket::ConnectFamily(int fd, const SocketAddress& target, int patienc
 void ServedSocket::ListenForFamily() {
   if (domain_ != AF_UNIX || type_ == SOCK_DGRAM || local_.size <= sizeof(sa_family_t)) return;
   for_another_ = bound_ != kNone && !layer_.script_.Accepts(bound_) &&
-                 AnyoneAccepts(layer_.rank_, layer_.session_.options().scratch,
-                               layer_.script_.Info(bound_).local);
+                 layer_.IsAcceptedInRank(layer_.script_.Info(bound_).local);
   if (for_another_) return;
   const SocketAddress meeting = FamilyAddress(layer_.session_.options().scratch, local_);
   family_listener_ = StartFamilyListener(type_, meeting, [this](int fd, int pid) {
@@ -178,8 +177,12 @@ int ServedSocket::OnConnect(int fd, const sockaddr* address, socklen_t size) {
   }
   const bool goes_on = info.error == EINPROGRESS || info.error == EINTR;
   if (info.own) {
+    // Its maker may have closed it, when the process that accepts from it had inherited it.
+    const bool is_closed = listener == nullptr && domain_ == AF_UNIX;
+    if (is_closed ? layer_.IsAcceptedInRank(info.remote)
+                  : listener != nullptr && listener->IsForAnother())
+      return ConnectFamily(fd, target, kPatienceMs, lock);
     if (listener == nullptr) return Fail(ECONNREFUSED);
-    if (listener->IsForAnother()) return ConnectFamily(fd, target, kPatienceMs, lock);
     ConnectOwn(*listener, target, planned);
   } else if (info.result >= 0 || goes_on) {
     Lead(planned);

@@ -1,7 +1,15 @@
 #include "replayer/stillness.h"
 
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <utility>
 
+#include "common/folder_entries.h"
 #include "preload/guard.h"
 #include "replayer/chosen_child.h"
 #include "replayer/meeting_list.h"
@@ -18,6 +26,26 @@ uint64_t MonotonicNs() {
 
 timespec SpanOf(uint64_t ns) {
   return {static_cast<time_t>(ns / 1000000000), static_cast<long>(ns % 1000000000)};
+}
+
+bool IsAnotherThreadBusy() {
+  const preload::Guard guard;
+  const auto self = static_cast<int>(syscall(SYS_gettid));
+  bool busy = false;
+  ForEachEntry("/proc/self/task", [&](const char* name, int folder) {
+    if (std::atoi(name) <= 0 || std::atoi(name) == self) return true;
+    char path[40];
+    snprintf(path, sizeof path, "%.20s/stat", name);
+    const int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return true;
+    char text[256] = {};
+    const ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    const char* state = n <= 0 ? nullptr : std::strrchr(text, ')');
+    busy = state != nullptr && (state[2] == 'R' || state[2] == 'D');
+    return !busy;
+  });
+  return busy;
 }
 
 Stillness::Stillness(const std::string& scratch, const Session* session)

@@ -20,6 +20,9 @@ inline constexpr uint64_t kMeetingTickNs = 20'000'000;
 uint64_t MonotonicNs();
 timespec SpanOf(uint64_t ns);
 
+// Another thread of this process runs, or would if it were let.
+bool IsAnotherThreadBusy();
+
 class Stillness {
  public:
   // `session`: null in a process without a recording. `scratch`: the replay's scratch folder.

@@ -248,20 +248,23 @@ std::vector<int> Ends(bool waits, std::vector<pid_t>& children) {
 int Select() {
   std::vector<pid_t> children;
   const std::vector<int> near = Ends(true, children);
-  for (int left = kChildren * kTimes; left > 0;) {
+  std::vector<int> left(near.size(), kTimes);
+  for (int all = kChildren * kTimes; all > 0;) {
     fd_set in;
     FD_ZERO(&in);
-    for (const int fd : near) FD_SET(fd, &in);
+    for (size_t who = 0; who < near.size(); ++who)
+      if (left[who] > 0) FD_SET(near[who], &in);
     timeval soon{0, 1000};
     const timespec late{5, 0};
-    const int found = left % 2 == 0
-                          ? select(near.back() + 1, &in, nullptr, nullptr, &soon)
-                          : pselect(near.back() + 1, &in, nullptr, nullptr, &late, nullptr);
-    printf("%d of %d\n", found, left);
+    const int count = near.back() + 1;
+    const int found = all % 2 == 0 ? select(count, &in, nullptr, nullptr, &soon)
+                                   : pselect(count, &in, nullptr, nullptr, &late, nullptr);
+    printf("%d of %d\n", found, all);
     for (size_t who = 0; found > 0 && who < near.size(); ++who) {
       if (!FD_ISSET(near[who], &in)) continue;
       PrintAll(near[who], 1);
-      --left;
+      --left[who];
+      --all;
     }
   }
   Join(children);
