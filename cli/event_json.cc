@@ -69,8 +69,19 @@ struct JsonWriter {
     if (!m.hash.IsZero()) json["payload"] = HashText(m.hash);
   }
   void operator()(const format::ClockRun& m) const {
-    format::ForEachReading(m, [&](format::ClockSource source, int64_t ns) {
-      json["readings"].push_back({{"clock", ClockName(source)}, {"ns", ns}});
+    format::ForEachReading(m, [&](format::ClockSource source, int64_t value) {
+      format::LockReading lock;
+      if (!format::ReadLock(source, value, lock))
+        json["readings"].push_back({{"clock", ClockName(source)}, {"ns", value}});
+      else if (lock.is_turn)
+        json["readings"].push_back({{"lock", format::LockUseName(lock.use)},
+                                    {"counter", lock.counter},
+                                    {"turn", lock.turn}});
+      else
+        json["readings"].push_back(
+            {{"lock", format::LockUseName(lock.use)},
+             {"counter", lock.counter},
+             {"outcome", lock.code}});
     });
   }
   void operator()(const format::Step& m) const { json["step"] = m.step; }

@@ -70,6 +70,8 @@ class RecorderEngine final : public preload::Engine {
   void AfterWait(preload::WaitCall& call) override;
   void OnAcquire(preload::AcquireCall& call) override;
   void OnPoll(preload::PollCall& call) override;
+  void OnLock(preload::LockCall& call) override;
+  void OnOnceBegins(preload::LockCall& call) override;
 
   // Once, when the library is loaded: a process that is recorded for its own sake is a rank now.
   void BeginSingle();

@@ -1,6 +1,5 @@
 #include "replayer/meetings.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -9,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <string>
 
 #include "preload/api/libc_table.h"
@@ -17,6 +15,8 @@
 #include "replayer/ending.h"
 #include "replayer/meeting_list.h"
 #include "replayer/session.h"
+#include "replayer/stillness.h"
+#include "replayer/without_interpreter.h"
 
 namespace deja::replayer {
 namespace {
@@ -25,87 +25,6 @@ using preload::AcquireCall;
 using preload::Guard;
 using preload::LibcApi;
 using preload::PollCall;
-
-constexpr uint64_t kMs = 1'000'000;
-constexpr uint64_t kTickNs = 20 * kMs;
-constexpr uint64_t kLookNs = 200 * kMs;       // then somebody may have ended
-constexpr uint64_t kLeftNs = 1'000 * kMs;     // or so long, and nobody is to come
-constexpr uint64_t kTellNs = 10'000 * kMs;    // nothing moves for so long: say so
-constexpr uint64_t kGiveUpNs = 60'000 * kMs;  // or so long: the order gives way
-
-uint64_t Now() {
-  const Guard guard;  // the reading is not the program's
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
-timespec Span(uint64_t ns) {
-  return {static_cast<time_t>(ns / 1000000000), static_cast<long>(ns % 1000000000)};
-}
-
-// In its scope other threads of the program's Python may run, if this one holds the interpreter's
-// lock: who takes a semaphore without wanting to wait goes on holding it.
-class WithoutInterpreter {
- public:
-  explicit WithoutInterpreter(bool wanted) {
-    if (!wanted) return;
-    const Guard guard;
-    const auto holds = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
-    const auto leave = reinterpret_cast<void* (*)()>(dlsym(RTLD_DEFAULT, "PyEval_SaveThread"));
-    enter_ = reinterpret_cast<void (*)(void*)>(dlsym(RTLD_DEFAULT, "PyEval_RestoreThread"));
-    const auto lives = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
-    if (holds == nullptr || leave == nullptr || enter_ == nullptr || lives == nullptr) return;
-    if (lives() != 0 && holds() != 0) state_ = leave();
-  }
-  // Not a destructor's work: the interpreter ends threads here when it has ended itself.
-  void End() {
-    if (state_ != nullptr) enter_(state_);
-  }
-
- private:
-  void (*enter_)(void*) = nullptr;
-  void* state_ = nullptr;
-};
-
-// One wait: how long nothing has moved anywhere in the rank.
-class Stillness {
- public:
-  // `session`: null in a process without a recording.
-  Stillness(const std::string& scratch, const Session* session)
-      : scratch_(scratch), session_(session), begun_(Now()), moved_(begun_) {}
-  explicit Stillness(const Session& session) : Stillness(session.options().scratch, &session) {}
-
-  // True once for each `kLookNs`.
-  bool IsTimeToLook() {
-    const uint64_t now = Now();
-    if (now - looked_ < kLookNs || now - begun_ < kLookNs) return false;
-    looked_ = now;
-    const uint64_t used = TimeUsedByAll(scratch_);
-    const uint64_t activity = session_ == nullptr ? 0 : session_->activity();
-    constexpr uint64_t kIdle = 5 * kMs;
-    if (used > used_ + kIdle || activity != activity_) moved_ = now;
-    used_ = used;
-    activity_ = activity;
-    return true;
-  }
-  [[nodiscard]] uint64_t ns() const { return looked_ > moved_ ? looked_ - moved_ : 0; }
-  // True once, when it is time to say so.
-  bool IsTimeToTell() { return ns() >= kTellNs && !std::exchange(told_, true); }
-  [[nodiscard]] bool IsTimeToGiveUp(uint64_t patience = kGiveUpNs) const {
-    return ns() >= patience;
-  }
-
- private:
-  const std::string& scratch_;
-  const Session* session_;
-  uint64_t begun_;
-  uint64_t moved_;
-  uint64_t looked_ = 0;
-  uint64_t used_ = 0;
-  uint64_t activity_ = 0;
-  bool told_ = false;
-};
 
 void Diverge(Session& session, ThreadState& thread, const char* api, std::string what) {
   Divergence divergence = session.NewDivergence(DivergenceKind::kCall, thread);
@@ -151,8 +70,8 @@ class Turn {
     while (!MayTake())
       if (!Wait()) return false;
     while (sem_trywait(call_.semaphore) != 0) {
-      const uint64_t until = Now() + kTickNs;
-      const timespec deadline = Span(until);
+      const uint64_t until = LiveNs() + Stillness::kTickNs;
+      const timespec deadline = AsTimespec(until);
       if (sem_clockwait(call_.semaphore, CLOCK_MONOTONIC, &deadline) == 0) break;
       if (errno == EINTR) return false;
       if (still_.IsTimeToLook()) Look("nobody gives it back");
@@ -181,7 +100,7 @@ class Turn {
   bool Wait() {
     const uint32_t current = Current();
     if (MayTake()) return true;
-    const timespec tick = Span(kTickNs);
+    const timespec tick = AsTimespec(Stillness::kTickNs);
     if (syscall(SYS_futex, call_.order, FUTEX_WAIT, current, &tick, nullptr, 0) != 0 &&
         errno == EINTR)
       return false;
@@ -195,11 +114,11 @@ class Turn {
     if (owner.pid != 0)
       Look("it is the turn of " + owner.name);
     else
-      Look("it is the turn of a process that has not begun", kTellNs);
+      Look("it is the turn of a process that has not begun", Stillness::kTellNs);
     if (gave_up_) Advance(current);
   }
 
-  void Look(const std::string& why, uint64_t patience = kGiveUpNs) {
+  void Look(const std::string& why, uint64_t patience = Stillness::kGiveUpNs) {
     const std::string what = "acquisition " + std::to_string(number_ + 1) +
                              " of a semaphore waits, and nothing moves: " + why;
     if (still_.IsTimeToTell()) Say("replay: " + what);
@@ -226,7 +145,7 @@ void Fail(AcquireCall& call, int error) {
 void WaitWithoutTurn(Stillness& still, const std::string& scratch, AcquireCall& call,
                      uint64_t patience) {
   while (!still.IsTimeToGiveUp()) {
-    const timespec tick = Span(kTickNs);
+    const timespec tick = AsTimespec(Stillness::kTickNs);
     const Guard guard;
     if (syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &tick, nullptr) != 0)
       return Fail(call, EINTR);
@@ -248,7 +167,7 @@ void ServeSurplus(Session& session, ThreadState& thread, AcquireCall& call) {
     Park(session, thread, "sem_wait", 0, 0, nullptr);
   }
   Stillness still(session);
-  WaitWithoutTurn(still, session.options().scratch, call, kLeftNs);
+  WaitWithoutTurn(still, session.options().scratch, call, Stillness::kLeftNs);
 }
 
 // What a recorded wait had found.
@@ -292,7 +211,7 @@ bool AwaitReady(Session& session, ThreadState& thread, PollCall& call, const Fou
   Stillness still(session);
   const int asked_ms = call.timeout_ms;
   while (!ready.AreThere()) {
-    call.timeout_ms = static_cast<int>(kTickNs / kMs);
+    call.timeout_ms = static_cast<int>(Stillness::kTickNs / Stillness::kMs);
     call.Real();
     call.timeout_ms = asked_ms;
     if (call.result < 0) return false;
@@ -330,7 +249,7 @@ void ServeAcquire(Session& session, ThreadState& thread, AcquireCall& call) {
 void ServeUnrecordedAcquire(const std::string& scratch, AcquireCall& call) {
   if (call.tries) return Fail(call, EAGAIN);
   Stillness still(scratch, nullptr);
-  WaitWithoutTurn(still, scratch, call, kTellNs);
+  WaitWithoutTurn(still, scratch, call, Stillness::kTellNs);
 }
 
 void ServePoll(Session& session, ThreadState& thread, PollCall& call) {

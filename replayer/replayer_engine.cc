@@ -25,6 +25,7 @@
 #include "preload/api/nccl_table.h"
 #include "preload/connection_names.h"
 #include "preload/guard.h"
+#include "preload/lock_order.h"
 #include "preload/process_again.h"
 #include "preload/process_lineage.h"
 #include "preload/process_name.h"
@@ -35,6 +36,7 @@
 #include "replayer/landlock.h"
 #include "replayer/live_stack.h"
 #include "replayer/live_trace.h"
+#include "replayer/lock_order.h"
 #include "replayer/meeting_list.h"
 #include "replayer/meetings.h"
 #include "replayer/mpi_serve.h"
@@ -141,6 +143,8 @@ void ReplayerEngine::Begin() {
   pids_.Add(parent, static_cast<int>(syscall(SYS_getppid)));
   LearnModules();
   AnnounceMeetings(*session_);
+  locks_ = LockOrder::Make(*session_);
+  preload::WantLockOrder(locks_ != nullptr);
   auto may_connect = [](void* engine, const void* address, uint32_t size) {
     return static_cast<ReplayerEngine*>(engine)->MayConnect(-1, address, size);
   };
@@ -305,6 +309,24 @@ void ReplayerEngine::OnPoll(preload::PollCall& call) {
   ServePoll(*session_, session_->Thread(), call);
 }
 
+void ReplayerEngine::OnLock(preload::LockCall& call) {
+  if (locks_ == nullptr) return call.real(call);
+  const int saved_errno = errno;
+  ThreadState* thread = nullptr;
+  {
+    const Guard guard;
+    thread = &session_->Thread();
+  }
+  locks_->Serve(*thread, call);
+  errno = saved_errno;
+}
+
+void ReplayerEngine::OnOnceBegins(preload::LockCall& call) {
+  const Guard guard;
+  call.runs = true;
+  if (locks_ != nullptr) locks_->BeginOnce(session_->Thread(), call);
+}
+
 void ReplayerEngine::OnNote(std::string_view text) {
   if (session_ == nullptr) return;
   session_->CountActivity();
@@ -323,6 +345,7 @@ void ReplayerEngine::OnThreadStart() {}
 void ReplayerEngine::OnThreadEnd() {
   if (session_ == nullptr) return;
   session_->CountActivity();
+  if (locks_ != nullptr) locks_->EndThread(session_->Thread());
   if (LiveTrace* live = session_->live_trace()) live->EndThread();
 }
 

@@ -24,6 +24,8 @@
 
 namespace deja::replayer {
 
+class LockOrder;
+
 class ReplayerEngine final : public preload::Engine {
  public:
   // Null if the environment does not say what to replay.
@@ -72,6 +74,8 @@ class ReplayerEngine final : public preload::Engine {
   void AfterWait(preload::WaitCall& call) override;
   void OnAcquire(preload::AcquireCall& call) override;
   void OnPoll(preload::PollCall& call) override;
+  void OnLock(preload::LockCall& call) override;
+  void OnOnceBegins(preload::LockCall& call) override;
 
  private:
   void Begin();
@@ -106,6 +110,7 @@ class ReplayerEngine final : public preload::Engine {
   std::atomic<bool> live_told_ = false;
   PidMap pids_;
   int root_pid_ = 0;                          // of the rank
+  LockOrder* locks_ = nullptr;                // null: no order was recorded
   ProcessGroups* groups_ = nullptr;           // null where there is no session
   ServedConnections* connections_ = nullptr;  // null in children
   UnrecordedConnections unrecorded_connections_;

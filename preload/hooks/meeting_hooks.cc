@@ -1,7 +1,8 @@
 // Calls by which processes of a rank meet: semaphores with names, and waiting for pipes and
 // socketpairs of their own. Which of them comes first is an input of the program.
 //
-// Other semaphores, and other descriptors, cost a comparison.
+// Other semaphores are locks of the process's threads (lock_call.h); other descriptors cost a
+// comparison.
 #include <poll.h>
 #include <semaphore.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #include "preload/hooks/export.h"
 #include "preload/hooks/fd_table.h"
 #include "preload/hooks/input.h"
+#include "preload/hooks/lock_call.h"
 #include "preload/process_name.h"
 #include "preload/real_symbols.h"
 #include "preload/shared_semaphores.h"
@@ -28,11 +30,26 @@ constinit RealFn<int (*)(sem_t*, int*)> real_sem_getvalue{"sem_getvalue"};
 constinit RealFn<int (*)(pollfd*, nfds_t, int)> real_poll{"poll"};
 constinit RealFn<int (*)(pollfd*, nfds_t, const timespec*, const sigset_t*)> real_ppoll{"ppoll"};
 
+template <typename Real>
+int TakeSemaphore(sem_t* semaphore, const Real& real) {
+  const int saved_errno = errno;
+  const int error = TakeLock(
+      format::LockUse::kSemaphore, semaphore, [&] { return real() == 0 ? 0 : errno; },
+      [=] {
+        while (real_sem_wait(semaphore) != 0)
+          if (errno != EINTR) return errno;
+        return 0;
+      });
+  errno = error != 0 ? error : saved_errno;
+  return error != 0 ? -1 : 0;
+}
+
 // `real()` makes the call.
 template <typename Real>
 int Acquire(sem_t* semaphore, bool tries, Real real) {
   const SharedSemaphores::Found found = SharedSemaphores::Find(semaphore);
-  Engine* engine = found.key == 0 ? nullptr : EngineForHook();
+  if (found.key == 0) return TakeSemaphore(semaphore, real);
+  Engine* engine = EngineForHook();
   if (engine == nullptr) return real();
   AcquireCall call{.key = found.key, .semaphore = semaphore, .order = found.order, .tries = tries};
   call.context = &real;
