@@ -1,5 +1,5 @@
-// What an acquisition of a lock costs: prints "NAME NS" lines. lock_cost.py runs it with and without
-// Deja. A second thread is there all along, so that an order is kept.
+// What an acquisition of a lock costs: prints "NAME NS" lines. lock_cost.py runs it with and
+// without Deja. A second thread is there all along, so that an order is kept.
 #include <pthread.h>
 #include <semaphore.h>
 #include <time.h>

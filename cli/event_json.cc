@@ -6,6 +6,7 @@
 #include "cli/event_words.h"
 #include "common/hex_text.h"
 #include "format/clock_run.h"
+#include "format/lock_reading.h"
 #include "format/file_ranges.h"
 #include "preload/api/find_api.h"
 
@@ -78,10 +79,9 @@ struct JsonWriter {
                                     {"counter", lock.counter},
                                     {"turn", lock.turn}});
       else
-        json["readings"].push_back(
-            {{"lock", format::LockUseName(lock.use)},
-             {"counter", lock.counter},
-             {"outcome", lock.code}});
+        json["readings"].push_back({{"lock", format::LockUseName(lock.use)},
+                                    {"counter", lock.counter},
+                                    {"outcome", lock.code}});
     });
   }
   void operator()(const format::Step& m) const { json["step"] = m.step; }

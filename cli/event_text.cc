@@ -10,6 +10,7 @@
 #include "cli/event_words.h"
 #include "cli/output.h"
 #include "format/clock_run.h"
+#include "format/lock_reading.h"
 #include "format/file_ranges.h"
 #include "preload/api/curand_table.h"
 #include "preload/api/find_api.h"

@@ -9,6 +9,7 @@
 
 #include "common/ids.h"
 #include "format/clock_run.h"
+#include "format/lock_reading.h"
 #include "format/messages.h"
 
 namespace deja::cli {

@@ -1,5 +1,5 @@
-// Clock readings: which clocks there are, and how many readings become one event. What threads do to
-// locks (lock_reading.h) goes the same way.
+// Clock readings: which clocks there are, and how many readings become one event. What threads do
+// to locks (lock_reading.h) goes the same way.
 //
 // Pure functions; any thread, signal handlers too; no allocation.
 #ifndef DEJA_FORMAT_CLOCK_RUN_H_

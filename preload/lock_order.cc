@@ -51,8 +51,8 @@ bool IsInOwnFrames(const void* lock) {
 // False: there is no memory for them.
 bool ResetTurns() {
   if (g_lock_turns != nullptr) return madvise(g_lock_turns, kTurnBytes, MADV_DONTNEED) == 0;
-  void* memory = MapOwn(kTurnBytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+  void* memory =
+      MapOwn(kTurnBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
   if (memory == MAP_FAILED) return false;
   g_lock_turns = static_cast<std::atomic<uint64_t>*>(memory);
   return true;

@@ -23,7 +23,8 @@ using format::LockUse;
 using preload::Guard;
 using preload::LockCall;
 
-constexpr uint64_t kFirstLookNs = 2 * Stillness::kMs;  // of a replay in which threads went other ways
+constexpr uint64_t kFirstLookNs =
+    2 * Stillness::kMs;  // of a replay in which threads went other ways
 constexpr uint64_t kShortWaitNs = 200 * Stillness::kMs;
 constexpr int kSpins = 64;
 
@@ -79,7 +80,7 @@ LockOrder::LockOrder(Session& session)
 
 void LockOrder::Serve(ThreadState& thread, LockCall& call) {
   Step step;
-  if (!gave_up_.load(std::memory_order_relaxed) && thread.recorded != kNone) {
+  if (!gave_up_.load(std::memory_order_relaxed)) {
     const Guard guard;
     step = Next(thread, call);
   }
@@ -95,7 +96,7 @@ void LockOrder::Serve(ThreadState& thread, LockCall& call) {
       call.result = step.reading.code;
       return;
     case Step::Kind::kEnd:
-      return AwaitEnd(call);
+      return AwaitEnd(thread, call);
   }
 }
 
@@ -136,13 +137,20 @@ bool LockOrder::FindSame(ThreadState& thread, const LockCall& call) {
 }
 
 LockOrder::Step LockOrder::Next(ThreadState& thread, const LockCall& call) {
+  Step step;
+  if (thread.is_past_locks) return step;
+  if (thread.recorded == kNone) {
+    // It had done nothing when the process ended. Those without a name do not belong to the
+    // program.
+    if (preload::Self().name[0] != '?') step.kind = Step::Kind::kEnd;
+    return step;
+  }
   const RecordedThread& recorded = session_.plan().threads()[thread.recorded];
   if (thread.locks == nullptr) {
     thread.locks = std::make_unique<LockStream::Cursor>(&recorded.locks);
     progress_[thread.recorded].tid.store(static_cast<int>(RawSyscall(SYS_gettid)));
   }
   session_.CountActivity();
-  Step step;
   if (!FindSame(thread, call)) {
     deviates_.store(true, std::memory_order_relaxed);
     if (thread.locks->Peek() == nullptr && !recorded.ended) step.kind = Step::Kind::kEnd;
@@ -216,7 +224,7 @@ void LockOrder::AwaitRoutine(LockCall& call) {
   call.real(call);
 }
 
-void LockOrder::AwaitEnd(LockCall& call) {
+void LockOrder::AwaitEnd(ThreadState& thread, LockCall& call) {
   const bool waits = call.use == LockUse::kCondition;
   if (waits) call.give_back(call);
   WithoutInterpreter apart(call.use == LockUse::kSemaphore && preload::HasPython());
@@ -227,6 +235,7 @@ void LockOrder::AwaitEnd(LockCall& call) {
     if (OneSleeps(true)) still.SetMoved();
     if (still.ns() >= Stillness::kLeftNs) break;
   }
+  thread.is_past_locks = true;
   if (waits)
     call.take(call);  // as if woken for no reason
   else
@@ -327,6 +336,7 @@ std::string LockOrder::PassOver(uint16_t counter, uint64_t current) {
 }
 
 bool LockOrder::OneSleeps(bool any) const {
+  const Guard guard;
   const auto& threads = session_.plan().threads();
   for (size_t i = 0; i < threads.size(); ++i) {
     const int tid = progress_[i].tid.load(std::memory_order_relaxed);
@@ -350,9 +360,9 @@ bool LockOrder::OneSleeps(bool any) const {
 void LockOrder::Look(ThreadState& thread, const LockReading& reading, const std::string& owner,
                      Stillness& still) {
   if (session_.IsNeeded()) return still.SetMoved();
-  const std::string what = std::string("thread ") + preload::Self().name + " waits for its turn at a " +
-                           format::LockUseName(reading.use) + ", and nothing moves: it is the turn of thread " +
-                           owner;
+  const std::string what = std::string("thread ") + preload::Self().name +
+                           " waits for its turn at a " + format::LockUseName(reading.use) +
+                           ", and nothing moves: it is the turn of thread " + owner;
   if (still.IsTimeToTell()) Say("replay: " + what);
   if (!still.IsTimeToGiveUp()) return;
   if (OneSleeps(false)) return still.SetMoved();

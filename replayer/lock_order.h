@@ -2,8 +2,9 @@
 //
 // Each thread makes the acquisitions that it made, and waits with each until those before it, of
 // the same counter, have been made: so what a lock protects is seen by the same threads in the same
-// order. An attempt that failed fails again at once; a wait for a condition variable gives the mutex
-// back and takes it when it was taken, whoever signals, or not. No address of a lock is needed.
+// order. An attempt that failed fails again at once; a wait for a condition variable gives the
+// mutex back and takes it when it was taken, whoever signals, or not. No address of a lock is
+// needed.
 //
 // A turn of a thread that has ended, or gone on without it, is passed over. Where nothing moves for
 // ten seconds a line says who waits for whom; for a minute, and there is no order any more in this
@@ -66,7 +67,7 @@ class LockOrder {
   void TakeInTurn(ThreadState& thread, preload::LockCall& call, const Step& step);
   void RunOnce(ThreadState& thread, preload::LockCall& call, const Step& step);
   void AwaitRoutine(preload::LockCall& call);
-  void AwaitEnd(preload::LockCall& call);
+  void AwaitEnd(ThreadState& thread, preload::LockCall& call);
 
   // Returns when it is the turn, or there is no order any more.
   void AwaitTurn(ThreadState& thread, const format::LockReading& reading);
@@ -89,9 +90,9 @@ class LockOrder {
   static constexpr size_t kWaiterSlots = 4096;
 
   Session& session_;
-  const bool by_address_;     // locks have the addresses that they had
-  LockStream::Counters counters_;  // of which there are readings
-  bool looks_early_ = false;  // who will take a turn is quickly found out
+  const bool by_address_;                 // locks have the addresses that they had
+  LockStream::Counters counters_;         // of which there are readings
+  bool looks_early_ = false;              // who will take a turn is quickly found out
   std::unique_ptr<Progress[]> progress_;  // by recorded thread
   std::array<std::atomic<uint32_t>, kWaiterSlots> waiters_{};
   std::atomic<bool> gave_up_{false};

@@ -27,8 +27,8 @@
 #include "format/rank_reader.h"
 #include "preload/api/libc_table.h"
 #include "replayer/clock_stream.h"
-#include "replayer/lock_stream.h"
 #include "replayer/late_start.h"
+#include "replayer/lock_stream.h"
 #include "replayer/plan_events.h"
 
 namespace deja::replayer {

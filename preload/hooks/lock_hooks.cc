@@ -164,8 +164,7 @@ DEJA_EXPORT int pthread_rwlock_timedrdlock(pthread_rwlock_t* __restrict lock,
 DEJA_EXPORT int pthread_rwlock_clockrdlock(pthread_rwlock_t* __restrict lock, clockid_t clock,
                                            const timespec* __restrict deadline) noexcept {
   const LiveDeadline live(deadline, clock);
-  return TakeToRead(lock,
-                    [&] { return real_pthread_rwlock_clockrdlock(lock, clock, live.get()); });
+  return TakeToRead(lock, [&] { return real_pthread_rwlock_clockrdlock(lock, clock, live.get()); });
 }
 
 DEJA_EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t* lock) noexcept {
@@ -196,14 +195,12 @@ DEJA_EXPORT int pthread_spin_lock(pthread_spinlock_t* lock) noexcept {
 
 DEJA_EXPORT int pthread_spin_trylock(pthread_spinlock_t* lock) noexcept {
   return TakeLock(
-      LockUse::kSpin, const_cast<const int*>(lock),
-      [=] { return real_pthread_spin_trylock(lock); },
+      LockUse::kSpin, const_cast<const int*>(lock), [=] { return real_pthread_spin_trylock(lock); },
       [=] { return real_pthread_spin_lock(lock); });
 }
 
 DEJA_EXPORT int pthread_barrier_wait(pthread_barrier_t* barrier) noexcept {
-  return TakeLock(LockUse::kBarrier, barrier,
-                  [=] { return real_pthread_barrier_wait(barrier); });
+  return TakeLock(LockUse::kBarrier, barrier, [=] { return real_pthread_barrier_wait(barrier); });
 }
 
 DEJA_EXPORT int pthread_once(pthread_once_t* control, void (*routine)()) {

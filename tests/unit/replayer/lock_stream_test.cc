@@ -28,7 +28,8 @@ TEST(LockStreamTest, ReadingsComeBackInOrder) {
   uint64_t segment = 0;
   for (int i = 0; i < 2000; ++i) {
     segment += random() % 10 == 0 ? random() % 3 : 0;
-    Added a{segment, random() % 4 != 0, static_cast<LockUse>(random() % format::kLockUses), 0, 0, 0};
+    Added a{segment, random() % 4 != 0, static_cast<LockUse>(random() % format::kLockUses), 0, 0,
+            0};
     if (a.is_turn) {
       a.counter = static_cast<uint16_t>(random() % 5 * 1000);
       a.turn = random() >> (24 + random() % 40);
@@ -36,7 +37,8 @@ TEST(LockStreamTest, ReadingsComeBackInOrder) {
                  format::ValueOfTurn(a.use, a.counter, a.turn));
     } else {
       a.code = static_cast<int32_t>(random() % 200) - 1;
-      stream.Add(segment, ClockSource::kLockOutcome, format::ValueOfOutcome(a.use, a.counter, a.code));
+      stream.Add(segment, ClockSource::kLockOutcome,
+                 format::ValueOfOutcome(a.use, a.counter, a.code));
     }
     added.push_back(a);
   }

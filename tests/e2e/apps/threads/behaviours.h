@@ -1,5 +1,5 @@
-// Programs with several threads and no data race, each of whose output depends on which thread takes
-// a lock first.
+// Programs with several threads and no data race, each of whose output depends on which thread
+// takes a lock first.
 #ifndef DEJA_TESTS_E2E_APPS_THREADS_BEHAVIOURS_H_
 #define DEJA_TESTS_E2E_APPS_THREADS_BEHAVIOURS_H_
 

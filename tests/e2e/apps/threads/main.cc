@@ -56,9 +56,9 @@ void RunThreads(int count, const std::function<void(int)>& body) {
 }  // namespace threads
 
 int main(int argc, char** argv) {
-  for (const auto& list : {threads::QueueBehaviours(), threads::ConditionBehaviours(),
-                           threads::LockBehaviours(), threads::OnceBehaviours(),
-                           threads::C11Behaviours(), threads::EndBehaviours()}) {
+  for (const auto& list :
+       {threads::QueueBehaviours(), threads::ConditionBehaviours(), threads::LockBehaviours(),
+        threads::OnceBehaviours(), threads::C11Behaviours(), threads::EndBehaviours()}) {
     for (const threads::Behaviour& behaviour : list) {
       if (argc < 2) std::puts(behaviour.name);
       for (int i = 1; i < argc; ++i)
