@@ -4,6 +4,7 @@
 #include <semaphore.h>
 #include <time.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
@@ -22,19 +23,18 @@ uint64_t Now() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-void Report(const char* name, uint64_t begin, int64_t count) {
-  std::printf("%s %.1f\n", name, static_cast<double>(Now() - begin) / static_cast<double>(count));
-}
-
-// Least of some runs: what other processes take is not ours.
+// Median of some runs.
 void Measure(const char* name, int64_t count, const std::function<void()>& body) {
-  uint64_t least = UINT64_MAX;
-  for (int i = 0; i < 5; ++i) {
+  std::vector<uint64_t> took;
+  for (int i = 0; i < 9; ++i) {
     const uint64_t begin = Now();
     body();
-    least = std::min(least, Now() - begin);
+    took.push_back(Now() - begin);
+    const timespec pause{0, 20000000};  // what was recorded is written meanwhile
+    nanosleep(&pause, nullptr);
   }
-  Report(name, Now() - least, count);
+  std::nth_element(took.begin(), took.begin() + 4, took.end());
+  std::printf("%s %.1f\n", name, static_cast<double>(took[4]) / static_cast<double>(count));
 }
 
 void RunTogether(int threads, const std::function<void()>& body) {
@@ -47,6 +47,7 @@ void RunTogether(int threads, const std::function<void()>& body) {
 
 int main(int argc, char** argv) {
   const int64_t count = argc > 1 ? std::atoll(argv[1]) : 1000000;
+  const int64_t burst = 20000;  // no more than a thread's ring has room for
   std::mutex over;
   over.lock();
   std::thread second([&] { over.lock(); });
@@ -54,14 +55,17 @@ int main(int argc, char** argv) {
   std::shared_mutex shared;
   sem_t semaphore;
   sem_init(&semaphore, 0, 1);
-  Measure("mutex", count, [&] {
+  Measure("mutex", burst, [&] {
+    for (int64_t i = 0; i < burst; ++i) std::lock_guard hold(mutex);
+  });
+  Measure("mutex_without_a_pause", count, [&] {
     for (int64_t i = 0; i < count; ++i) std::lock_guard hold(mutex);
   });
-  Measure("read_lock", count, [&] {
-    for (int64_t i = 0; i < count; ++i) std::shared_lock hold(shared);
+  Measure("read_lock", burst, [&] {
+    for (int64_t i = 0; i < burst; ++i) std::shared_lock hold(shared);
   });
-  Measure("semaphore", count, [&] {
-    for (int64_t i = 0; i < count; ++i) {
+  Measure("semaphore", burst, [&] {
+    for (int64_t i = 0; i < burst; ++i) {
       sem_wait(&semaphore);
       sem_post(&semaphore);
     }

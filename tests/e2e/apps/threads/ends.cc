@@ -37,6 +37,7 @@ void ExitInTheMiddle() {
 struct Cancelled {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t never = PTHREAD_COND_INITIALIZER;
+  int waiting = 0;
   Log log;
 };
 
@@ -51,10 +52,10 @@ void CancelledWaits() {
         [](void* argument) -> void* {
           const int me = *static_cast<int*>(argument);
           pthread_mutex_lock(&shared.mutex);
-          shared.log.Add(me, 1);
+          shared.log.Add(me, ++shared.waiting);
           pthread_cleanup_push(
               [](void* who) {
-                shared.log.Add(*static_cast<int*>(who), 2);
+                shared.log.Add(*static_cast<int*>(who), -1);
                 pthread_mutex_unlock(&shared.mutex);
               },
               argument);
@@ -63,7 +64,11 @@ void CancelledWaits() {
         },
         &name);
   }
-  Nap(5000);
+  for (bool all_wait = false; !all_wait; Nap(100)) {
+    pthread_mutex_lock(&shared.mutex);
+    all_wait = shared.waiting == 4;
+    pthread_mutex_unlock(&shared.mutex);
+  }
   for (pthread_t& thread : all) {
     pthread_cancel(thread);
     pthread_join(thread, nullptr);
