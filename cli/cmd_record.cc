@@ -60,6 +60,7 @@ struct RecordOptions {
   bool single = false;
   bool fill_memory = false;
   std::string inputs = "digest";
+  std::string threads = "off";
   std::vector<std::string> inputs_include;
   std::vector<std::string> inputs_exclude;
   std::vector<std::string> keep_env;
@@ -207,6 +208,12 @@ void AddRecordOptions(CLI::App& app) {
                  "Files that are no inputs, whatever else is said, e.g. --inputs-exclude "
                  "'*/cache/*' (repeatable)")
       ->allow_extra_args(false);
+  app.add_option("--threads", g_record_options.threads,
+                 "order: record in which order the threads of each process take locks, so that a "
+                 "replay gives it back: for programs whose result depends on which thread comes "
+                 "first; off: do not")
+      ->check(CLI::IsMember({"off", "order"}))
+      ->capture_default_str();
   app.add_option("--keep-env", g_record_options.keep_env,
                  "Store the values of these variables, options and headers even if they look like "
                  "a secret: names with * and ?, e.g. --keep-env 'HF_*' (repeatable)")
@@ -311,6 +318,7 @@ LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
       {"DEJA_BACKGROUND_IDLE_IO", g_record_options.background_idle_io ? "1" : "0"},
       {"DEJA_BACKGROUND_CPUS", g_record_options.background_cpus},
       {"DEJA_INPUTS", g_record_options.inputs},
+      {"DEJA_THREADS", g_record_options.threads},
   };
   if (!g_record_options.inputs_include.empty())
     launch.environment.emplace_back(

@@ -6,6 +6,7 @@
 #include "cli/event_words.h"
 #include "common/hex_text.h"
 #include "format/clock_run.h"
+#include "format/lock_reading.h"
 #include "format/file_ranges.h"
 #include "preload/api/find_api.h"
 
@@ -69,8 +70,18 @@ struct JsonWriter {
     if (!m.hash.IsZero()) json["payload"] = HashText(m.hash);
   }
   void operator()(const format::ClockRun& m) const {
-    format::ForEachReading(m, [&](format::ClockSource source, int64_t ns) {
-      json["readings"].push_back({{"clock", ClockName(source)}, {"ns", ns}});
+    format::ForEachReading(m, [&](format::ClockSource source, int64_t value) {
+      format::LockReading lock;
+      if (!format::ReadLock(source, value, lock))
+        json["readings"].push_back({{"clock", ClockName(source)}, {"ns", value}});
+      else if (lock.is_turn)
+        json["readings"].push_back({{"lock", format::LockUseName(lock.use)},
+                                    {"counter", lock.counter},
+                                    {"turn", lock.turn}});
+      else
+        json["readings"].push_back({{"lock", format::LockUseName(lock.use)},
+                                    {"counter", lock.counter},
+                                    {"outcome", lock.code}});
     });
   }
   void operator()(const format::Step& m) const { json["step"] = m.step; }

@@ -10,6 +10,7 @@
 #include "cli/event_words.h"
 #include "cli/output.h"
 #include "format/clock_run.h"
+#include "format/lock_reading.h"
 #include "format/file_ranges.h"
 #include "preload/api/curand_table.h"
 #include "preload/api/find_api.h"
@@ -174,21 +175,23 @@ struct Describer {
     if (!m.hash.IsZero()) text += " payload " + HashText(m.hash);
     return text;
   }
-  // Each reading of a few; of many how often each clock was read, and the last reading.
+  // Each reading of a few; of many how often each clock was read or lock taken, and the last time.
   std::string operator()(const format::ClockRun& m) const {
     constexpr size_t kShown = 4;
     std::string text = "clocks";
-    std::map<std::string, std::pair<size_t, int64_t>> readings;
-    format::ForEachReading(m, [&](format::ClockSource source, int64_t ns) {
-      auto& [count, last] = readings[ClockName(source)];
+    std::map<std::string, std::pair<size_t, std::string>> readings;
+    format::ForEachReading(m, [&](format::ClockSource source, int64_t value) {
+      format::LockReading lock;
+      const bool is_lock = format::ReadLock(source, value, lock);
+      const std::string name = is_lock ? LockText(lock) : ClockName(source);
+      auto& [count, last] = readings[name];
       ++count;
-      last = ns;
-      if (m.deltas.size() <= kShown)
-        text += fmt::format(" {} -> {}", ClockName(source), ClockText(ns));
+      last = is_lock ? LockResultText(lock) : ClockText(value);
+      if (m.deltas.size() <= kShown) text += fmt::format(" {} -> {}", name, last);
     });
     if (m.deltas.size() <= kShown) return text;
     for (const auto& [name, reading] : readings)
-      text += fmt::format(" {} x{}, last {}", name, reading.first, ClockText(reading.second));
+      text += fmt::format(" {} x{}, last {}", name, reading.first, reading.second);
     return text;
   }
   std::string operator()(const format::Step& m) const { return fmt::format("step {}", m.step); }

@@ -77,6 +77,14 @@ std::string ClockName(format::ClockSource source) {
   return name == nullptr ? fmt::format("clock {}", static_cast<uint32_t>(source)) : name;
 }
 
+std::string LockText(const format::LockReading& lock) {
+  return fmt::format("{} {:04x}", format::LockUseName(lock.use), lock.counter);
+}
+
+std::string LockResultText(const format::LockReading& lock) {
+  return lock.is_turn ? fmt::format("turn {}", lock.turn) : fmt::format("outcome {}", lock.code);
+}
+
 std::string OptimizerName(uint32_t optimizer) {
   constexpr std::array kNames = {"SGD", "Adam", "AdamW"};
   if (optimizer == 0 || optimizer > kNames.size()) return fmt::format("optimizer {}", optimizer);

@@ -9,6 +9,7 @@
 
 #include "common/ids.h"
 #include "format/clock_run.h"
+#include "format/lock_reading.h"
 #include "format/messages.h"
 
 namespace deja::cli {
@@ -22,6 +23,9 @@ std::string KindNames();
 std::string DTypeText(uint64_t dtype);
 // "realtime"; "clock 77" for one that this version does not know.
 std::string ClockName(format::ClockSource source);
+// "mutex 1a2b", by its counter / "turn 17"
+std::string LockText(const format::LockReading& lock);
+std::string LockResultText(const format::LockReading& lock);
 // "Adam"; "optimizer 77" for one that this version does not know.
 std::string OptimizerName(uint32_t optimizer);
 // "RING LL128, 2 channels"

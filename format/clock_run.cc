@@ -37,6 +37,9 @@ const char* ClockSourceName(uint32_t source) {
       return "timespec_get";
     case ClockSource::kClock:
       return "clock";
+    case ClockSource::kLockOutcome:
+    case ClockSource::kLockTurn:
+      break;
   }
   return nullptr;
 }
@@ -45,12 +48,12 @@ size_t EncodeClockRun(const EventHead& head, std::span<const uint8_t> sources,
                       std::span<const int64_t> values, std::byte* out) {
   std::byte packed[kMaxClockReads * 10];
   UncheckedWireWriter deltas(packed);
-  int64_t last[kClockSources] = {};
+  int64_t last[kReadingSources] = {};
   bool mixed = false;
   for (size_t i = 0; i < values.size(); ++i) {
     const uint8_t source = sources[i];
     mixed |= source != sources[0];
-    int64_t& before = last[std::min<size_t>(source, kClockSources - 1)];
+    int64_t& before = last[std::min<size_t>(source, kReadingSources - 1)];
     deltas.Varint(ZigZag(
         static_cast<int64_t>(static_cast<uint64_t>(values[i]) - static_cast<uint64_t>(before))));
     before = values[i];

@@ -1,4 +1,5 @@
-// Clock readings: which clocks there are, and how many readings become one event.
+// Clock readings: which clocks there are, and how many readings become one event. What threads do
+// to locks (lock_reading.h) goes the same way.
 //
 // Pure functions; any thread, signal handlers too; no allocation.
 #ifndef DEJA_FORMAT_CLOCK_RUN_H_
@@ -30,8 +31,13 @@ enum class ClockSource : uint8_t {
   kTime = 33,
   kTimespecGet = 34,
   kClock = 35,
+  // No clocks: lock_reading.h.
+  kLockOutcome = 48,
+  kLockTurn = 64,  // and those behind it
 };
-inline constexpr size_t kClockSources = 36;
+inline constexpr size_t kClockSources = 36;  // that are clocks
+inline constexpr uint32_t kLockTurnSources = 64;
+inline constexpr size_t kReadingSources = 128;
 static_assert(kMaxClockReads == kMaxClockRun);
 
 // "clock_gettime(CLOCK_REALTIME)"; null for a number that is none.
@@ -48,11 +54,11 @@ size_t EncodeClockRun(const EventHead& head, std::span<const uint8_t> sources,
 // Calls visit(source, value) for each reading.
 template <typename Function>
 void ForEachReading(const ClockRun& run, Function visit) {
-  int64_t last[kClockSources] = {};
+  int64_t last[kReadingSources] = {};
   uint32_t source = 0;
   for (size_t i = 0; i < run.deltas.size(); ++i) {
     if (i < run.sources.size()) source = run.sources[i];
-    if (source >= kClockSources) continue;  // of a newer version
+    if (source >= kReadingSources) continue;  // of a newer version
     // As unsigned numbers: a trace may say anything.
     last[source] = static_cast<int64_t>(static_cast<uint64_t>(last[source]) +
                                         static_cast<uint64_t>(run.deltas[i]));

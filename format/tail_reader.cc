@@ -235,7 +235,7 @@ Status TailReaderImpl::LoadClocks(uint32_t ring) {
   std::memcpy(sources, raw + offsetof(ClockArea, sources), sizeof sources);
   std::memcpy(values, raw + offsetof(ClockArea, values), sizeof values);
   for (uint32_t i = 0; i < count; ++i) {
-    if (sources[i] < kClockSources) continue;
+    if (sources[i] < kReadingSources) continue;
     Damage("the clock readings of ring " + std::to_string(ring) + " are of no clock");
     return {};
   }

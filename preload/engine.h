@@ -23,6 +23,7 @@
 #include <string_view>
 
 #include "format/clock_run.h"
+#include "format/lock_reading.h"
 #include "preload/api/roles.h"
 #include "preload/hooks/fd_table.h"
 
@@ -145,6 +146,22 @@ struct AcquireCall {
   void (*real)(AcquireCall& call, void* context) = nullptr;
   void* context = nullptr;
   void Real() { real(*this, context); }
+};
+
+// A call by which a thread of the program takes a lock or waits for another thread (lock_order.h).
+// Results are as the call returns them; those of semaphores are 0 or an errno.
+struct LockCall {
+  format::LockUse use = format::LockUse::kMutex;
+  const void* lock = nullptr;  // whose turn it is; of a condition variable's wait, the mutex
+  int timed_out = 0;           // what a wait for a condition variable returns when its time is over
+  bool runs = false;           // a routine that runs once: it has begun on this thread
+  int result = 0;
+  // The call as the program made it: sets `result`.
+  void (*real)(LockCall& call) = nullptr;
+  // Takes the lock, however long that lasts: sets `result`.
+  void (*take)(LockCall& call) = nullptr;
+  // Before a condition variable's wait: gives the mutex back.
+  void (*give_back)(LockCall& call) = nullptr;
 };
 
 // The program waits for descriptors that only its own processes have (hooks/own_pipes.h), by
@@ -302,6 +319,10 @@ class Engine {
   }
   // The table of these; null: they are not followed. Within the guard.
   virtual PipeTable* Pipes() { return nullptr; }
+  // While locks are ordered. Programs' exceptions pass through it.
+  virtual void OnLock(LockCall& call) { call.real(call); }
+  // Within OnLock: the calling thread is the one that runs the routine, and is about to.
+  virtual void OnOnceBegins(LockCall& call) { call.runs = true; }
 
   // Nanoseconds to add to a deadline of the program, a time by `clock`, before it is waited for
   // (pthread_cond_timedwait, sem_timedwait, clock_nanosleep with TIMER_ABSTIME …): a replay tells

@@ -70,6 +70,8 @@ bool ReadConfig(Config& config) {
     if (std::strcmp(inputs, "off") == 0) config.inputs = InputMode::kOff;
     if (std::strcmp(inputs, "full") == 0) config.inputs = InputMode::kFull;
   }
+  const char* threads = std::getenv("DEJA_THREADS");
+  config.order_locks = threads != nullptr && std::strcmp(threads, "order") == 0;
   CopyVariable("DEJA_INPUTS_INCLUDE", config.inputs_include);
   CopyVariable("DEJA_INPUTS_EXCLUDE", config.inputs_exclude);
   CopyVariable("DEJA_KEEP_ENV", config.keep_env);

@@ -37,6 +37,7 @@ struct Config {
   uint32_t copies = 1;  // of payloads that ranks of this machine share; 0: they share nothing
   int single_pid = 0;   // the process that is a rank from its start; 0: none is
   InputMode inputs = InputMode::kDigest;
+  bool order_locks = false;  // --threads
   // Patterns of paths, each with a newline behind it (common/input_rule.h).
   char inputs_include[4096] = {};
   char inputs_exclude[4096] = {};

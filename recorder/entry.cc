@@ -8,6 +8,7 @@
 #include "preload/device.h"
 #include "preload/engine.h"
 #include "preload/guard.h"
+#include "preload/lock_order.h"
 #include "recorder/connections.h"
 #include "recorder/folders.h"
 #include "recorder/opened_input.h"
@@ -60,6 +61,7 @@ Engine* CreateEngine() {
   recorder::Config config;
   if (!recorder::ReadConfig(config)) return nullptr;
   UseDeviceDigests(config.device_digests);
+  WantLockOrder(config.order_locks);
   auto* engine = new (memory) recorder::RecorderEngine(config, &format::RankLog::Create);
   static constinit recorder::RecordedFolders folders(&FindRecording);
   engine->SetFolders(&folders);

@@ -45,6 +45,12 @@ class EventWriter final : public preload::StackSink {
     return WriteUnchecked(self, body);
   }
 
+  // False: the calling thread's stream has ended.
+  [[nodiscard]] bool IsOpen() const {
+    const preload::ThreadRecord& self = preload::Self();
+    const auto* state = static_cast<const ThreadState*>(self.engine_state);
+    return state == nullptr || !state->ended;
+  }
   // The thread has read a clock. Several of these become one event (ClockRun); each is as durable
   // as an event when this returns. Keeps errno.
   void WriteClock(format::ClockSource source, int64_t ns) {

@@ -11,6 +11,7 @@
 
 #include "format/mark.h"
 #include "preload/device.h"
+#include "preload/lock_order.h"
 #include "preload/stack.h"
 #include "recorder/created_files.h"
 #include "recorder/mapped_inputs.h"
@@ -141,6 +142,7 @@ void RecorderEngine::OnForkChild() {
   preload::ForgetDeviceInChild();
   // The parent's objects stay where they are: other threads may have been inside them at the fork.
   if (parents != nullptr && parents->log() != nullptr) parents->log()->AbandonInChild();
+  preload::WantLockOrder(config_.order_locks && can_record);
   state_.store(can_record ? kNew : kOff, std::memory_order_release);
 }
 

@@ -74,6 +74,8 @@ class RecorderEngine final : public preload::Engine {
   void OnPipeRead(preload::OwnPipe& pipe, preload::Transfer& transfer) override;
   void OnPipeWrite(preload::OwnPipe& pipe, preload::Transfer& transfer) override;
   preload::PipeTable* Pipes() override;
+  void OnLock(preload::LockCall& call) override;
+  void OnOnceBegins(preload::LockCall& call) override;
 
   // Once, when the library is loaded: a process that is recorded for its own sake is a rank now.
   void BeginSingle();

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <string>
 
 #include "preload/api/libc_table.h"
@@ -25,9 +24,6 @@ namespace {
 using preload::AcquireCall;
 using preload::Guard;
 using preload::LibcApi;
-
-// Nothing moves for so long, and nobody is to come.
-constexpr uint64_t kLeftNs = 1'000'000'000;
 
 // In its scope other threads of the program's Python may run, if this one holds the interpreter's
 // lock: who takes a semaphore without wanting to wait goes on holding it.
@@ -71,7 +67,7 @@ class Turn {
     while (!MayTake())
       if (!Wait()) return false;
     while (sem_trywait(call_.semaphore) != 0) {
-      const uint64_t until = MonotonicNs() + kMeetingTickNs;
+      const uint64_t until = MonotonicNs() + Stillness::kTickNs;
       const timespec deadline = SpanOf(until);
       if (sem_clockwait(call_.semaphore, CLOCK_MONOTONIC, &deadline) == 0) break;
       if (errno == EINTR) return false;
@@ -101,7 +97,7 @@ class Turn {
   bool Wait() {
     const uint32_t current = Current();
     if (MayTake()) return true;
-    const timespec tick = SpanOf(kMeetingTickNs);
+    const timespec tick = SpanOf(Stillness::kTickNs);
     if (syscall(SYS_futex, call_.order, FUTEX_WAIT, current, &tick, nullptr, 0) != 0 &&
         errno == EINTR)
       return false;
@@ -146,7 +142,7 @@ void Fail(AcquireCall& call, int error) {
 void WaitWithoutTurn(Stillness& still, const std::string& scratch, AcquireCall& call,
                      uint64_t patience) {
   while (!still.IsTimeToGiveUp()) {
-    const timespec tick = SpanOf(kMeetingTickNs);
+    const timespec tick = SpanOf(Stillness::kTickNs);
     const Guard guard;
     if (syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &tick, nullptr) != 0)
       return Fail(call, EINTR);
@@ -168,7 +164,7 @@ void ServeSurplus(Session& session, ThreadState& thread, AcquireCall& call) {
     Park(session, thread, "sem_wait", 0, 0, nullptr);
   }
   Stillness still(session);
-  WaitWithoutTurn(still, session.options().scratch, call, kLeftNs);
+  WaitWithoutTurn(still, session.options().scratch, call, Stillness::kLeftNs);
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ ssize_t Part(const Transfer& transfer, char* data, size_t size) {
 int WaitATick(int fd, short events) {
   pollfd asked{fd, events, 0};
   // Not by the hook, and not within the guard: handlers of signals are the program's.
-  const auto n = syscall(SYS_poll, &asked, 1, static_cast<int>(kMeetingTickNs / 1'000'000));
+  const auto n = syscall(SYS_poll, &asked, 1, static_cast<int>(Stillness::kTickNs / 1'000'000));
   return n > 0 && asked.revents == 0 ? 0 : static_cast<int>(n);
 }
 
@@ -150,7 +150,7 @@ class PipeReader {
       return EndTransfer(transfer_, -1, EAGAIN);
     while (still_.ns() < kAloneNs) {
       const Guard guard;
-      const timespec tick = SpanOf(kMeetingTickNs);
+      const timespec tick = SpanOf(Stillness::kTickNs);
       if (syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &tick, nullptr) != 0)
         return EndTransfer(transfer_, -1, EINTR);
       still_.IsTimeToLook();
@@ -235,7 +235,7 @@ class PipeWriter {
         if (size != 0 || left.empty()) return n;
       }
       const Guard guard;
-      const timespec tick = SpanOf(kMeetingTickNs);
+      const timespec tick = SpanOf(Stillness::kTickNs);
       if (syscall(SYS_futex, &slot_.epoch, FUTEX_WAIT, epoch, &tick, nullptr, 0) != 0 &&
           errno == EINTR)
         return -1;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "format/file_ranges.h"
+#include "format/lock_reading.h"
 #include "replayer/plan_builder.h"
 
 namespace deja::replayer {
@@ -14,6 +15,7 @@ void PlanBuilder::AddReading(const format::Event& event, format::ClockSource sou
   const auto number = static_cast<uint32_t>(source);
   // A checkpoint begins a segment, so that what was read before it in the same one is left out.
   const uint64_t segment = thread.strict_events + thread.entropy_events + (behind_start_ ? 1 : 0);
+  if (format::IsLockReading(source)) return thread.locks.Add(segment, source, value);
   thread.clocks[number].Add(segment, value);
   plan_.first_readings_.try_emplace(number, FirstReading{value, event.time_ns});
 }

@@ -10,6 +10,7 @@
 
 #include "format/child_folder.h"
 #include "format/folder_names.h"
+#include "preload/lock_order.h"
 #include "preload/process_name.h"
 #include "preload/threads.h"
 #include "replayer/chosen_child.h"
@@ -108,6 +109,8 @@ void ReplayerEngine::OnForkChild() {
   if (connections_ != nullptr) connections_->Abandon();
   connections_ = nullptr;
   groups_ = nullptr;
+  locks_ = nullptr;
+  preload::WantLockOrder(false);
   live_told_.store(false);
   ServedFile::SetSession(nullptr);
   live_pid_ = OwnPid();

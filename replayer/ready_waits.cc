@@ -107,7 +107,7 @@ bool AwaitReady(Session& session, ThreadState& thread, PollCall& call, const Fou
   constexpr int kQuietTicks = 2;
   int quiet = 0;
   for (;;) {
-    call.timeout_ms = static_cast<int>(kMeetingTickNs / 1'000'000);
+    call.timeout_ms = static_cast<int>(Stillness::kTickNs / 1'000'000);
     call.Look();
     call.timeout_ms = asked_ms;
     if (call.result < 0) return false;
@@ -167,7 +167,7 @@ void ServeCount(Session& session, ThreadState& thread, CountCall& call) {
   while (sum < wanted) {
     pollfd asked{call.fd, POLLIN, 0};
     // Not by the hook, and not within the guard: handlers of signals are the program's.
-    if (syscall(SYS_poll, &asked, 1, static_cast<int>(kMeetingTickNs / 1'000'000)) < 0) {
+    if (syscall(SYS_poll, &asked, 1, static_cast<int>(Stillness::kTickNs / 1'000'000)) < 0) {
       call.error = errno;
       break;
     }

@@ -28,6 +28,7 @@
 #include "preload/api/libc_table.h"
 #include "replayer/clock_stream.h"
 #include "replayer/late_start.h"
+#include "replayer/lock_stream.h"
 #include "replayer/plan_events.h"
 
 namespace deja::replayer {
@@ -201,6 +202,7 @@ struct RecordedThread {
   std::map<uint32_t, std::vector<uint32_t>> entropy;  // inputs of each api
   std::map<InputKey, std::vector<uint32_t>> by_key;   // inputs of each api and key
   std::map<uint32_t, ClockStream> clocks;             // by format::ClockSource
+  LockStream locks;
   std::vector<uint32_t> snapshots;
   std::map<uint32_t, uint32_t> made;  // processes: pid by number
   std::vector<uint32_t> ends;         // of processes that it waited for: pids, in order

@@ -28,6 +28,7 @@
 #include "preload/guard.h"
 #include "preload/hooks/own_pipes.h"
 #include "preload/hooks/spawn.h"
+#include "preload/lock_order.h"
 #include "preload/process_again.h"
 #include "preload/process_lineage.h"
 #include "preload/process_name.h"
@@ -39,6 +40,7 @@
 #include "replayer/landlock.h"
 #include "replayer/live_stack.h"
 #include "replayer/live_trace.h"
+#include "replayer/lock_order.h"
 #include "replayer/meeting_list.h"
 #include "replayer/meetings.h"
 #include "replayer/mpi_serve.h"
@@ -152,6 +154,8 @@ void ReplayerEngine::Begin() {
   LearnModules();
   AnnounceMeetings(*session_);
   AnnouncePipes(*session_);
+  locks_ = LockOrder::Make(*session_);
+  preload::WantLockOrder(locks_ != nullptr);
   auto may_connect = [](void* engine, const void* address, uint32_t size) {
     return static_cast<ReplayerEngine*>(engine)->MayConnect(-1, address, size);
   };
@@ -341,6 +345,22 @@ void ReplayerEngine::AdoptPipes() {
     if (fd > STDERR_FILENO && fd != folder) preload::OwnPipe::Adopt(*pipes_, fd);
     return true;
   });
+void ReplayerEngine::OnLock(preload::LockCall& call) {
+  if (locks_ == nullptr) return call.real(call);
+  const int saved_errno = errno;
+  ThreadState* thread = nullptr;
+  {
+    const Guard guard;
+    thread = &session_->Thread();
+  }
+  locks_->Serve(*thread, call);
+  errno = saved_errno;
+}
+
+void ReplayerEngine::OnOnceBegins(preload::LockCall& call) {
+  const Guard guard;
+  call.runs = true;
+  if (locks_ != nullptr) locks_->BeginOnce(session_->Thread(), call);
 }
 
 void ReplayerEngine::OnNote(std::string_view text) {
@@ -361,6 +381,7 @@ void ReplayerEngine::OnThreadStart() {}
 void ReplayerEngine::OnThreadEnd() {
   if (session_ == nullptr) return;
   session_->CountActivity();
+  if (locks_ != nullptr) locks_->EndThread(session_->Thread());
   if (LiveTrace* live = session_->live_trace()) live->EndThread();
 }
 

@@ -29,6 +29,8 @@
 
 namespace deja::replayer {
 
+class LockOrder;
+
 class ReplayerEngine final : public preload::Engine {
  public:
   // Null if the environment does not say what to replay.
@@ -81,6 +83,8 @@ class ReplayerEngine final : public preload::Engine {
   void OnPipeRead(preload::OwnPipe& pipe, preload::Transfer& transfer) override;
   void OnPipeWrite(preload::OwnPipe& pipe, preload::Transfer& transfer) override;
   preload::PipeTable* Pipes() override { return pipes_; }
+  void OnLock(preload::LockCall& call) override;
+  void OnOnceBegins(preload::LockCall& call) override;
 
  private:
   void Begin();
@@ -124,6 +128,7 @@ class ReplayerEngine final : public preload::Engine {
   int root_pid_ = 0;                 // of the rank
   ProcessGroups* groups_ = nullptr;  // null where there is no session
   preload::PipeTable* pipes_ = nullptr;
+  LockOrder* locks_ = nullptr;  // null: no order was recorded
   ServedConnections* connections_ = nullptr;  // null in children
   UnrecordedConnections unrecorded_connections_;
   Overlay overlay_;

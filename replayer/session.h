@@ -71,8 +71,11 @@ struct ThreadState {
   std::map<uint32_t, uint32_t> next_entropy;
   std::map<InputKey, uint32_t> next_by_key;
   uint64_t entropy_served = 0;
-  bool started_late = false;             // its positions are behind the checkpoint
-  std::unique_ptr<ThreadClocks> clocks;  // from its first look at one
+  bool started_late = false;                  // its positions are behind the checkpoint
+  std::unique_ptr<ThreadClocks> clocks;       // from its first look at one
+  std::unique_ptr<LockStream::Cursor> locks;  // from its first lock
+  bool is_past_locks = false;                 // it goes on behind them
+  bool runs_in_turn = false;  // a routine that runs once, by the next of these readings
   // Times that a process has used: what was told last, and what was true then.
   std::map<InputKey, std::pair<std::string, std::string>> last_usage;
 };

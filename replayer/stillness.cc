@@ -4,10 +4,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
 
 #include "common/folder_entries.h"
 #include "preload/guard.h"
@@ -16,12 +16,19 @@
 #include "replayer/session.h"
 
 namespace deja::replayer {
+namespace {
 
-uint64_t MonotonicNs() {
+uint64_t ReadClock(clockid_t clock) {
   const preload::Guard guard;  // the reading is not the program's
   timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(clock, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+uint64_t MonotonicNs() {
+  return ReadClock(CLOCK_MONOTONIC);
 }
 
 timespec SpanOf(uint64_t ns) {
@@ -49,26 +56,26 @@ bool IsAnotherThreadBusy() {
 }
 
 Stillness::Stillness(const std::string& scratch, const Session* session)
-    : scratch_(scratch), session_(session), begun_(MonotonicNs()), moved_(begun_) {}
+    : scratch_(scratch), session_(session), looked_(MonotonicNs()) {}
 
 Stillness::Stillness(const Session& session) : Stillness(session.options().scratch, &session) {}
 
 bool Stillness::IsTimeToLook() {
-  constexpr uint64_t kLookNs = 200'000'000;
-  constexpr uint64_t kIdleNs = 5'000'000;
   const uint64_t now = MonotonicNs();
-  if (now - looked_ < kLookNs || now - begun_ < kLookNs) return false;
+  const uint64_t passed = now - looked_;
+  if (passed < kLookNs) return false;
   looked_ = now;
-  const uint64_t used = TimeUsedByAll(scratch_);
+  const preload::Guard guard;
+  const uint64_t used = ReadClock(CLOCK_PROCESS_CPUTIME_ID) + TimeUsedByAll(scratch_);
   const uint64_t activity = session_ == nullptr ? 0 : session_->activity();
-  if (used > used_ + kIdleNs || activity != activity_ || IsInDebugger()) moved_ = now;
+  constexpr uint64_t kIdle = 5 * kMs;
+  if (used > used_ + kIdle || activity != activity_ || IsInDebugger())
+    ns_ = 0;
+  else
+    ns_ += std::min(passed, 2 * kLookNs);
   used_ = used;
   activity_ = activity;
   return true;
-}
-
-bool Stillness::IsTimeToTell() {
-  return ns() >= kTellNs && !std::exchange(told_, true);
 }
 
 }  // namespace deja::replayer

@@ -1,22 +1,23 @@
-// Stillness: whether anything moves in the whole rank, for a thread that waits for another process.
+// Stillness: for how long nothing has moved in a process, or its rank, by the watch of one thread
+// that waits.
 //
-// Something moves while any process of the replay uses processor time, or this one makes calls that
-// reach the engine. On the waiting thread's stack; not shared.
+// It is the sum of what passes between looks, of which none counts for much: a process that a
+// debugger has stopped, or that a loaded machine leaves waiting, does not stand still.
+//
+// Of one thread. No allocation but for files of the scratch folder. The guard need not be held.
 #ifndef DEJA_REPLAYER_STILLNESS_H_
 #define DEJA_REPLAYER_STILLNESS_H_
 
 #include <cstdint>
 #include <ctime>
 #include <string>
+#include <utility>
 
 namespace deja::replayer {
 
 class Session;
 
-// How long a wait sleeps before it looks again.
-inline constexpr uint64_t kMeetingTickNs = 20'000'000;
-
-// CLOCK_MONOTONIC, which is not told to the program.
+// CLOCK_MONOTONIC as it is.
 uint64_t MonotonicNs();
 timespec SpanOf(uint64_t ns);
 
@@ -25,29 +26,33 @@ bool IsAnotherThreadBusy();
 
 class Stillness {
  public:
-  // `session`: null in a process without a recording. `scratch`: the replay's scratch folder.
+  static constexpr uint64_t kMs = 1'000'000;
+  static constexpr uint64_t kTickNs = 20 * kMs;
+  static constexpr uint64_t kLookNs = 200 * kMs;       // then somebody may have ended
+  static constexpr uint64_t kLeftNs = 1'000 * kMs;     // or so long, and nobody is to come
+  static constexpr uint64_t kTellNs = 10'000 * kMs;    // nothing moves for so long: say so
+  static constexpr uint64_t kGiveUpNs = 60'000 * kMs;  // or so long: the order gives way
+
+  // `session`: null in a process without a recording.
   Stillness(const std::string& scratch, const Session* session);
   explicit Stillness(const Session& session);
 
-  // True once for each 200 ms: then somebody may have ended. The others below are asked then.
+  // True once for each `kLookNs`.
   bool IsTimeToLook();
-  // How long nothing has moved, as it was at the last look.
-  [[nodiscard]] uint64_t ns() const { return looked_ > moved_ ? looked_ - moved_ : 0; }
+  // Something moves that cannot be seen from here.
+  void SetMoved() { ns_ = 0; }
+  [[nodiscard]] uint64_t ns() const { return ns_; }
   // True once, when it is time to say so.
-  bool IsTimeToTell();
-  [[nodiscard]] bool IsTimeToGiveUp(uint64_t patience_ns = kGiveUpNs) const {
-    return ns() >= patience_ns;
+  bool IsTimeToTell() { return ns() >= kTellNs && !std::exchange(told_, true); }
+  [[nodiscard]] bool IsTimeToGiveUp(uint64_t patience = kGiveUpNs) const {
+    return ns() >= patience;
   }
-
-  static constexpr uint64_t kTellNs = 10'000'000'000;    // nothing moves for so long: say so
-  static constexpr uint64_t kGiveUpNs = 60'000'000'000;  // or so long: the order gives way
 
  private:
   const std::string& scratch_;
   const Session* session_;
-  uint64_t begun_;
-  uint64_t moved_;
-  uint64_t looked_ = 0;
+  uint64_t looked_;
+  uint64_t ns_ = 0;
   uint64_t used_ = 0;
   uint64_t activity_ = 0;
   bool told_ = false;

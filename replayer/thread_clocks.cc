@@ -47,6 +47,8 @@ ClockFamily FamilyOf(ClockSource source) {
     case ClockSource::kThreadCpu:
       return ClockFamily::kThreadCpu;
     case ClockSource::kNone:
+    case ClockSource::kLockOutcome:
+    case ClockSource::kLockTurn:
       break;
   }
   return ClockFamily::kNone;

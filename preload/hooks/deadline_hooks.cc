@@ -1,4 +1,4 @@
-// Waits and timers that end at a time by a clock.
+// Waits and timers that end at a time by a clock; those for locks are in lock_hooks.cc.
 #include <mqueue.h>
 #include <pthread.h>
 #include <signal.h>
@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/timerfd.h>
-#include <threads.h>
 #include <time.h>
 
 #include <atomic>
@@ -20,13 +19,6 @@
 
 namespace deja::preload {
 namespace {
-
-// A condition variable may have been told to use the monotonic clock (pthread_condattr_setclock);
-// glibc keeps that in this bit.
-clockid_t ClockOf(const pthread_cond_t* condition) {
-  constexpr unsigned kMonotonic = 2;
-  return (condition->__data.__wrefs & kMonotonic) != 0 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
-}
 
 constinit RealFn<int (*)(clockid_t, int, const timespec*, timespec*)> real_clock_nanosleep{
     "clock_nanosleep"};
@@ -107,16 +99,6 @@ using namespace deja::preload;  // NOLINT: the hooks below are this file's only 
 #define DEJA_LIST(...) __VA_ARGS__
 
 // clang-format off
-DEJA_DEADLINE_HOOK(pthread_cond_timedwait, ClockOf(condition), (pthread_cond_t* condition, pthread_mutex_t* mutex), (condition, mutex))
-DEJA_DEADLINE_HOOK(pthread_cond_clockwait, clock, (pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock), (condition, mutex, clock))
-DEJA_DEADLINE_HOOK(cnd_timedwait, CLOCK_REALTIME, (cnd_t* condition, mtx_t* mutex), (condition, mutex))
-DEJA_DEADLINE_HOOK(pthread_mutex_timedlock, CLOCK_REALTIME, (pthread_mutex_t* mutex), (mutex))
-DEJA_DEADLINE_HOOK(pthread_mutex_clocklock, clock, (pthread_mutex_t* mutex, clockid_t clock), (mutex, clock))
-DEJA_DEADLINE_HOOK(mtx_timedlock, CLOCK_REALTIME, (mtx_t* mutex), (mutex))
-DEJA_DEADLINE_HOOK(pthread_rwlock_timedrdlock, CLOCK_REALTIME, (pthread_rwlock_t* lock), (lock))
-DEJA_DEADLINE_HOOK(pthread_rwlock_timedwrlock, CLOCK_REALTIME, (pthread_rwlock_t* lock), (lock))
-DEJA_DEADLINE_HOOK(pthread_rwlock_clockrdlock, clock, (pthread_rwlock_t* lock, clockid_t clock), (lock, clock))
-DEJA_DEADLINE_HOOK(pthread_rwlock_clockwrlock, clock, (pthread_rwlock_t* lock, clockid_t clock), (lock, clock))
 DEJA_DEADLINE_HOOK(pthread_timedjoin_np, CLOCK_REALTIME, (pthread_t thread, void** result), (thread, result))
 DEJA_DEADLINE_HOOK(pthread_clockjoin_np, clock, (pthread_t thread, void** result, clockid_t clock), (thread, result, clock))
 // clang-format on

@@ -1,5 +1,5 @@
 // Semaphores that processes of a rank share (shared_semaphores.h): which of them takes one first is
-// an input of the program. Others cost two comparisons.
+// an input of the program. Others are locks of the process's threads (lock_call.h).
 #include <semaphore.h>
 #include <time.h>
 
@@ -8,6 +8,7 @@
 #include "preload/hooks/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
+#include "preload/hooks/lock_call.h"
 #include "preload/meeting_key.h"
 #include "preload/real_symbols.h"
 #include "preload/shared_semaphores.h"
@@ -23,11 +24,26 @@ constinit RealFn<int (*)(sem_t*, int*)> real_sem_getvalue{"sem_getvalue"};
 constinit RealFn<int (*)(sem_t*, int, unsigned)> real_sem_init{"sem_init"};
 constinit RealFn<int (*)(sem_t*)> real_sem_post{"sem_post"};
 
+template <typename Real>
+int TakeSemaphore(sem_t* semaphore, const Real& real) {
+  const int saved_errno = errno;
+  const int error = TakeLock(
+      format::LockUse::kSemaphore, semaphore, [&] { return real() == 0 ? 0 : errno; },
+      [=] {
+        while (real_sem_wait(semaphore) != 0)
+          if (errno != EINTR) return errno;
+        return 0;
+      });
+  errno = error != 0 ? error : saved_errno;
+  return error != 0 ? -1 : 0;
+}
+
 // `real()` makes the call.
 template <typename Real>
 int Acquire(sem_t* semaphore, bool tries, Real real) {
   const SharedSemaphores::Found found = SharedSemaphores::Find(semaphore);
-  Engine* engine = found.key == 0 ? nullptr : EngineForHook();
+  if (found.key == 0) return TakeSemaphore(semaphore, real);
+  Engine* engine = EngineForHook();
   if (engine == nullptr) return real();
   AcquireCall call{.key = found.key, .semaphore = semaphore, .order = found.order, .tries = tries};
   call.context = &real;

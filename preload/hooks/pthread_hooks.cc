@@ -11,6 +11,7 @@
 #include "preload/guard.h"
 #include "preload/hooks/driver_libraries.h"
 #include "preload/hooks/export.h"
+#include "preload/lock_order.h"
 #include "preload/real_symbols.h"
 #include "preload/signals.h"
 #include "preload/stack.h"
@@ -131,6 +132,7 @@ Start* PrepareStart() {
   }
   NameChild(Self(), *record);
   start->record = record;
+  OnMoreThreads();
   return start;
 }
 

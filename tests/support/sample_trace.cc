@@ -174,8 +174,9 @@ class Builder {
     Add(1, Child{1, 4711, false, 0, 0});
     Add(1, Child{0, 4711, true, -1, 9});
     ClockRun run;
-    run.sources = {2, 1, 2};
-    run.deltas = {5'000'000'123, 1'700'000'000'000'000'000, -7};
+    run.sources = {2, 1, 2, 77, 48};
+    run.deltas = {5'000'000'123, 1'700'000'000'000'000'000, -7, 13 * (int64_t{1} << 44) + 4,
+                  13 * (int64_t{1} << 44) + 16};
     Add(1, run);
     ConnectionOpened opened;
     opened.connection = 1;

@@ -1,0 +1,213 @@
+// Locks of pthreads: which thread of the program takes which lock in which order is an input of it.
+// C11's are in c11_lock_hooks.cc, semaphores in meeting_hooks.cc.
+//
+// Where no order is kept a hook costs a load and a jump. Deadlines are times by clocks that a
+// replay serves (deadline.h).
+#include <pthread.h>
+#include <time.h>
+
+#include "preload/hooks/deadline.h"
+#include "preload/hooks/export.h"
+#include "preload/hooks/lock_call.h"
+#include "preload/hooks/once_call.h"
+#include "preload/real_symbols.h"
+
+namespace deja::preload {
+namespace {
+
+using format::LockUse;
+
+constinit RealFn<int (*)(pthread_mutex_t*)> real_pthread_mutex_lock{"pthread_mutex_lock"};
+constinit RealFn<int (*)(pthread_mutex_t*)> real_pthread_mutex_trylock{"pthread_mutex_trylock"};
+constinit RealFn<int (*)(pthread_mutex_t*)> real_pthread_mutex_unlock{"pthread_mutex_unlock"};
+constinit RealFn<int (*)(pthread_mutex_t*, const timespec*)> real_pthread_mutex_timedlock{
+    "pthread_mutex_timedlock"};
+constinit RealFn<int (*)(pthread_mutex_t*, clockid_t, const timespec*)>
+    real_pthread_mutex_clocklock{"pthread_mutex_clocklock"};
+constinit RealFn<int (*)(pthread_cond_t*, pthread_mutex_t*)> real_pthread_cond_wait{
+    "pthread_cond_wait"};
+constinit RealFn<int (*)(pthread_cond_t*, pthread_mutex_t*, const timespec*)>
+    real_pthread_cond_timedwait{"pthread_cond_timedwait"};
+constinit RealFn<int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*)>
+    real_pthread_cond_clockwait{"pthread_cond_clockwait"};
+constinit RealFn<int (*)(pthread_rwlock_t*)> real_pthread_rwlock_rdlock{"pthread_rwlock_rdlock"};
+constinit RealFn<int (*)(pthread_rwlock_t*)> real_pthread_rwlock_wrlock{"pthread_rwlock_wrlock"};
+constinit RealFn<int (*)(pthread_rwlock_t*)> real_pthread_rwlock_tryrdlock{
+    "pthread_rwlock_tryrdlock"};
+constinit RealFn<int (*)(pthread_rwlock_t*)> real_pthread_rwlock_trywrlock{
+    "pthread_rwlock_trywrlock"};
+constinit RealFn<int (*)(pthread_rwlock_t*, const timespec*)> real_pthread_rwlock_timedrdlock{
+    "pthread_rwlock_timedrdlock"};
+constinit RealFn<int (*)(pthread_rwlock_t*, const timespec*)> real_pthread_rwlock_timedwrlock{
+    "pthread_rwlock_timedwrlock"};
+constinit RealFn<int (*)(pthread_rwlock_t*, clockid_t, const timespec*)>
+    real_pthread_rwlock_clockrdlock{"pthread_rwlock_clockrdlock"};
+constinit RealFn<int (*)(pthread_rwlock_t*, clockid_t, const timespec*)>
+    real_pthread_rwlock_clockwrlock{"pthread_rwlock_clockwrlock"};
+constinit RealFn<int (*)(pthread_spinlock_t*)> real_pthread_spin_lock{"pthread_spin_lock"};
+constinit RealFn<int (*)(pthread_spinlock_t*)> real_pthread_spin_trylock{"pthread_spin_trylock"};
+constinit RealFn<int (*)(pthread_barrier_t*)> real_pthread_barrier_wait{"pthread_barrier_wait"};
+constinit RealFn<int (*)(pthread_once_t*, void (*)())> real_pthread_once{"pthread_once"};
+
+// A condition variable may have been told to use the monotonic clock (pthread_condattr_setclock);
+// glibc keeps that in this bit.
+clockid_t ClockOf(const pthread_cond_t* condition) {
+  constexpr unsigned kMonotonic = 2;
+  return (condition->__data.__wrefs & kMonotonic) != 0 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+}
+
+template <typename Real>
+int TakeMutex(pthread_mutex_t* mutex, const Real& real) {
+  return TakeLock(LockUse::kMutex, mutex, real, [=] { return real_pthread_mutex_lock(mutex); });
+}
+
+template <typename Real>
+int TakeToRead(pthread_rwlock_t* lock, const Real& real) {
+  return TakeLock(LockUse::kRead, lock, real, [=] { return real_pthread_rwlock_rdlock(lock); });
+}
+
+template <typename Real>
+int TakeToWrite(pthread_rwlock_t* lock, const Real& real) {
+  return TakeLock(LockUse::kWrite, lock, real, [=] { return real_pthread_rwlock_wrlock(lock); });
+}
+
+// Who looks a name up may wait for the loader, whose lock another thread may hold that waits for a
+// lock of this one: so all are looked up before there are threads.
+__attribute__((constructor)) void FindRealLocks() {
+  const auto find = [](auto&... real) { ((void)real.Get(), ...); };
+  find(real_pthread_mutex_lock, real_pthread_mutex_trylock, real_pthread_mutex_unlock,
+       real_pthread_mutex_timedlock, real_pthread_mutex_clocklock, real_pthread_cond_wait,
+       real_pthread_cond_timedwait, real_pthread_cond_clockwait);
+  find(real_pthread_rwlock_rdlock, real_pthread_rwlock_wrlock, real_pthread_rwlock_tryrdlock,
+       real_pthread_rwlock_trywrlock, real_pthread_rwlock_timedrdlock,
+       real_pthread_rwlock_timedwrlock, real_pthread_rwlock_clockrdlock,
+       real_pthread_rwlock_clockwrlock);
+  find(real_pthread_spin_lock, real_pthread_spin_trylock, real_pthread_barrier_wait,
+       real_pthread_once);
+}
+
+template <typename Real>
+int Await(pthread_mutex_t* mutex, const Real& real) {
+  return AwaitCondition(
+      mutex, ETIMEDOUT, real, [=] { return real_pthread_mutex_lock(mutex); },
+      [=] { return real_pthread_mutex_unlock(mutex); });
+}
+
+}  // namespace
+}  // namespace deja::preload
+
+using namespace deja::preload;  // NOLINT: the hooks below are this file's only names
+
+DEJA_EXPORT int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+  return TakeLock(LockUse::kMutex, mutex, [=] { return real_pthread_mutex_lock(mutex); });
+}
+
+DEJA_EXPORT int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
+  return TakeMutex(mutex, [=] { return real_pthread_mutex_trylock(mutex); });
+}
+
+DEJA_EXPORT int pthread_mutex_timedlock(pthread_mutex_t* __restrict mutex,
+                                        const timespec* __restrict deadline) noexcept {
+  const LiveDeadline live(deadline, CLOCK_REALTIME);
+  return TakeMutex(mutex, [&] { return real_pthread_mutex_timedlock(mutex, live.get()); });
+}
+
+DEJA_EXPORT int pthread_mutex_clocklock(pthread_mutex_t* __restrict mutex, clockid_t clock,
+                                        const timespec* __restrict deadline) noexcept {
+  const LiveDeadline live(deadline, clock);
+  return TakeMutex(mutex, [&] { return real_pthread_mutex_clocklock(mutex, clock, live.get()); });
+}
+
+// The C library's own names for the first two, which older libraries use.
+DEJA_EXPORT int __pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+  return pthread_mutex_lock(mutex);
+}
+
+DEJA_EXPORT int __pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
+  return pthread_mutex_trylock(mutex);
+}
+
+DEJA_EXPORT int pthread_cond_wait(pthread_cond_t* __restrict condition,
+                                  pthread_mutex_t* __restrict mutex) {
+  return Await(mutex, [=] { return real_pthread_cond_wait(condition, mutex); });
+}
+
+DEJA_EXPORT int pthread_cond_timedwait(pthread_cond_t* __restrict condition,
+                                       pthread_mutex_t* __restrict mutex,
+                                       const timespec* __restrict deadline) {
+  const LiveDeadline live(deadline, ClockOf(condition));
+  return Await(mutex, [&] { return real_pthread_cond_timedwait(condition, mutex, live.get()); });
+}
+
+DEJA_EXPORT int pthread_cond_clockwait(pthread_cond_t* __restrict condition,
+                                       pthread_mutex_t* __restrict mutex, clockid_t clock,
+                                       const timespec* __restrict deadline) {
+  const LiveDeadline live(deadline, clock);
+  return Await(mutex,
+               [&] { return real_pthread_cond_clockwait(condition, mutex, clock, live.get()); });
+}
+
+DEJA_EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t* lock) noexcept {
+  return TakeToRead(lock, [=] { return real_pthread_rwlock_rdlock(lock); });
+}
+
+DEJA_EXPORT int pthread_rwlock_tryrdlock(pthread_rwlock_t* lock) noexcept {
+  return TakeToRead(lock, [=] { return real_pthread_rwlock_tryrdlock(lock); });
+}
+
+DEJA_EXPORT int pthread_rwlock_timedrdlock(pthread_rwlock_t* __restrict lock,
+                                           const timespec* __restrict deadline) noexcept {
+  const LiveDeadline live(deadline, CLOCK_REALTIME);
+  return TakeToRead(lock, [&] { return real_pthread_rwlock_timedrdlock(lock, live.get()); });
+}
+
+DEJA_EXPORT int pthread_rwlock_clockrdlock(pthread_rwlock_t* __restrict lock, clockid_t clock,
+                                           const timespec* __restrict deadline) noexcept {
+  const LiveDeadline live(deadline, clock);
+  return TakeToRead(lock, [&] { return real_pthread_rwlock_clockrdlock(lock, clock, live.get()); });
+}
+
+DEJA_EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t* lock) noexcept {
+  return TakeToWrite(lock, [=] { return real_pthread_rwlock_wrlock(lock); });
+}
+
+DEJA_EXPORT int pthread_rwlock_trywrlock(pthread_rwlock_t* lock) noexcept {
+  return TakeToWrite(lock, [=] { return real_pthread_rwlock_trywrlock(lock); });
+}
+
+DEJA_EXPORT int pthread_rwlock_timedwrlock(pthread_rwlock_t* __restrict lock,
+                                           const timespec* __restrict deadline) noexcept {
+  const LiveDeadline live(deadline, CLOCK_REALTIME);
+  return TakeToWrite(lock, [&] { return real_pthread_rwlock_timedwrlock(lock, live.get()); });
+}
+
+DEJA_EXPORT int pthread_rwlock_clockwrlock(pthread_rwlock_t* __restrict lock, clockid_t clock,
+                                           const timespec* __restrict deadline) noexcept {
+  const LiveDeadline live(deadline, clock);
+  return TakeToWrite(lock,
+                     [&] { return real_pthread_rwlock_clockwrlock(lock, clock, live.get()); });
+}
+
+DEJA_EXPORT int pthread_spin_lock(pthread_spinlock_t* lock) noexcept {
+  return TakeLock(LockUse::kSpin, const_cast<const int*>(lock),
+                  [=] { return real_pthread_spin_lock(lock); });
+}
+
+DEJA_EXPORT int pthread_spin_trylock(pthread_spinlock_t* lock) noexcept {
+  return TakeLock(
+      LockUse::kSpin, const_cast<const int*>(lock), [=] { return real_pthread_spin_trylock(lock); },
+      [=] { return real_pthread_spin_lock(lock); });
+}
+
+DEJA_EXPORT int pthread_barrier_wait(pthread_barrier_t* barrier) noexcept {
+  return TakeLock(LockUse::kBarrier, barrier, [=] { return real_pthread_barrier_wait(barrier); });
+}
+
+DEJA_EXPORT int pthread_once(pthread_once_t* control, void (*routine)()) {
+  return RunOnce(control, routine,
+                 [=](void (*begun)()) { return real_pthread_once(control, begun); });
+}
+
+DEJA_EXPORT int __pthread_once(pthread_once_t* control, void (*routine)()) {
+  return pthread_once(control, routine);
+}

@@ -1,0 +1,88 @@
+#include "preload/lock_order.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <sys/mman.h>
+
+#include "common/errno_keeper.h"
+#include "common/own_mapping.h"
+#include "preload/guard.h"
+#include "preload/real_symbols.h"
+
+namespace deja::preload {
+
+constinit std::atomic<LockOrder> g_lock_order{LockOrder::kOff};
+constinit std::atomic<uint64_t>* g_lock_turns = nullptr;
+
+namespace {
+
+constexpr size_t kTurnBytes = format::kLockCounters * sizeof(uint64_t);
+
+// Python's runtime state, which holds the interpreter lock, and the question whether the calling
+// thread has it, which has an answer while there is an interpreter. Nothing without Python.
+constinit uintptr_t g_python_begin = 0;
+constinit size_t g_python_size = 0;
+using Question = int (*)();
+constinit Question g_has_interpreter = nullptr;
+constinit Question g_holds_interpreter = nullptr;
+// From 3.13 on threads wait for the interpreter's small locks by semaphores in their own frames.
+constinit bool g_parks_threads = false;
+
+void FindPython() {
+  void* runtime = TryDlsym(RTLD_DEFAULT, "_PyRuntime");
+  if (runtime == nullptr) return;
+  Dl_info info;
+  void* entry = nullptr;
+  if (dladdr1(runtime, &info, &entry, RTLD_DL_SYMENT) == 0 || entry == nullptr) return;
+  g_python_begin = reinterpret_cast<uintptr_t>(runtime);
+  g_python_size = static_cast<ElfW(Sym)*>(entry)->st_size;
+  g_holds_interpreter = reinterpret_cast<Question>(TryDlsym(RTLD_DEFAULT, "PyGILState_Check"));
+  g_parks_threads = TryDlsym(RTLD_DEFAULT, "PyMutex_Lock") != nullptr;
+  g_has_interpreter = reinterpret_cast<Question>(TryDlsym(RTLD_DEFAULT, "Py_IsInitialized"));
+}
+
+bool IsInOwnFrames(const void* lock) {
+  constexpr uintptr_t kNear = 4096;
+  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  return reinterpret_cast<uintptr_t>(lock) - here < kNear;
+}
+
+// False: there is no memory for them.
+bool ResetTurns() {
+  if (g_lock_turns != nullptr) return madvise(g_lock_turns, kTurnBytes, MADV_DONTNEED) == 0;
+  void* memory =
+      MapOwn(kTurnBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+  if (memory == MAP_FAILED) return false;
+  g_lock_turns = static_cast<std::atomic<uint64_t>*>(memory);
+  return true;
+}
+
+}  // namespace
+
+void WantLockOrder(bool wanted) {
+  g_lock_order.store(wanted ? LockOrder::kWanted : LockOrder::kOff, std::memory_order_relaxed);
+}
+
+void OnMoreThreads() {
+  // With the first of them there is no other thread that could come here.
+  if (g_lock_order.load(std::memory_order_relaxed) != LockOrder::kWanted) return;
+  const ErrnoKeeper keep;
+  const Guard guard;
+  FindPython();
+  g_lock_order.store(ResetTurns() ? LockOrder::kKept : LockOrder::kOff, std::memory_order_release);
+}
+
+bool HasPython() {
+  return g_python_size != 0;
+}
+
+bool IsOrderedLock(const void* lock, format::LockUse use) {
+  if (g_python_size == 0) return true;
+  if (reinterpret_cast<uintptr_t>(lock) - g_python_begin < g_python_size) return false;
+  if (use == format::LockUse::kSemaphore) return !g_parks_threads || !IsInOwnFrames(lock);
+  return g_holds_interpreter == nullptr || g_has_interpreter == nullptr ||
+         g_has_interpreter() == 0 || g_holds_interpreter() == 0;
+}
+
+}  // namespace deja::preload

@@ -1,0 +1,106 @@
+// LockOrder: the threads of a replay take locks in the recorded order.
+//
+// Each thread makes the acquisitions that it made, and waits with each until those before it, of
+// the same counter, have been made: so what a lock protects is seen by the same threads in the same
+// order. An attempt that failed fails again at once; a wait for a condition variable gives the
+// mutex back and takes it when it was taken, whoever signals, or not. No address of a lock is
+// needed.
+//
+// A turn of a thread that has ended, or gone on without it, is passed over. Where nothing moves for
+// ten seconds a line says who waits for whom; for a minute, and there is no order any more in this
+// process, which is a divergence. A thread that is past what was recorded of it, while its process
+// ended, waits for that end as long as anything moves.
+//
+// One for each process with a recording, never destroyed. Any thread, without the guard.
+#ifndef DEJA_REPLAYER_LOCK_ORDER_H_
+#define DEJA_REPLAYER_LOCK_ORDER_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "format/futex.h"
+#include "preload/engine.h"
+#include "replayer/session.h"
+#include "replayer/stillness.h"
+
+namespace deja::replayer {
+
+class LockOrder {
+ public:
+  // Null: the recording has no order, or the replay, which begins in the middle, keeps none.
+  static LockOrder* Make(Session& session);
+
+  void Serve(ThreadState& thread, preload::LockCall& call);
+  void BeginOnce(ThreadState& thread, preload::LockCall& call);
+  void EndThread(const ThreadState& thread);
+
+ private:
+  // What a call is to do.
+  struct Step {
+    enum class Kind : uint8_t { kLive, kTurn, kOutcome, kEnd } kind = Kind::kLive;
+    format::LockReading reading;
+    int result = 0;  // of a turn: what the call returns if it takes the lock
+  };
+  // How far a recorded thread has come.
+  struct Progress {
+    std::atomic<uint64_t> passed{0};  // readings
+    std::atomic<bool> ended{false};
+    std::atomic<int> tid{0};  // 0: it has taken no lock yet
+  };
+  // Who makes an acquisition.
+  struct Owner {
+    uint64_t turn;
+    uint64_t reading;  // of the thread, from 0
+    uint32_t thread;
+  };
+
+  explicit LockOrder(Session& session);
+  Step Next(ThreadState& thread, const preload::LockCall& call);
+  // Leaves out what the thread does not do.
+  bool FindSame(ThreadState& thread, const preload::LockCall& call);
+  void Pass(ThreadState& thread);
+  void TakeInTurn(ThreadState& thread, preload::LockCall& call, const Step& step);
+  void RunOnce(ThreadState& thread, preload::LockCall& call, const Step& step);
+  void AwaitRoutine(preload::LockCall& call);
+  void AwaitEnd(ThreadState& thread, preload::LockCall& call);
+
+  // Returns when it is the turn, or there is no order any more.
+  void AwaitTurn(ThreadState& thread, const format::LockReading& reading);
+  void AwaitTurnLong(ThreadState& thread, const format::LockReading& reading);
+  [[nodiscard]] static bool IsReady(const preload::LockCall& call,
+                                    const format::LockReading& reading);
+  // The counter is at `from`: it moves on, and who waits for that hears of it.
+  void Advance(uint16_t counter, uint64_t from, uint64_t to);
+  void Wake(uint16_t counter, uint32_t turns);
+
+  // Moves the counter on to a turn that somebody will take. Who that is, empty: it has moved.
+  std::string PassOver(uint16_t counter, uint64_t current);
+  const std::vector<Owner>& OwnersOf(uint16_t counter);
+  [[nodiscard]] bool HasPassed(const Owner& owner) const;
+  // A thread that will take a lock, or any, sleeps for a time of the program's.
+  [[nodiscard]] bool OneSleeps(bool any) const;
+  void Look(ThreadState& thread, const format::LockReading& reading, const std::string& owner,
+            Stillness& still);
+
+  static constexpr size_t kWaiterSlots = 4096;
+
+  Session& session_;
+  const bool by_address_;                 // locks have the addresses that they had
+  LockStream::Counters counters_;         // of which there are readings
+  bool looks_early_ = false;              // who will take a turn is quickly found out
+  std::unique_ptr<Progress[]> progress_;  // by recorded thread
+  std::array<std::atomic<uint32_t>, kWaiterSlots> waiters_{};
+  std::atomic<bool> gave_up_{false};
+  std::atomic<bool> deviates_{false};  // some thread left out what it did, or did more
+  format::FutexMutex owners_mutex_;
+  std::map<uint16_t, std::vector<Owner>> owners_;
+};
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_LOCK_ORDER_H_
