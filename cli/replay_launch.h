@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/fence.h"
 #include "common/result.h"
 #include "format/rank_reader.h"
 
@@ -27,7 +28,9 @@ struct ReplayOptions {
   bool allow_network = false;         // connections that are not served
   std::vector<std::string> pass_env;  // masked variables to take from this environment
   bool quiet_stdin = false;           // several ranks: none may read the terminal
-  std::string fold;  // folder of the ranks that compute their collectives; or empty
+  std::string fold;         // folder of the ranks that compute their collectives; or empty
+  FenceRules fence;         // but for the rank's scratch folder and what is allowed above
+  bool is_foreign = false;  // the trace is not known to be the user's own: reading is fenced
 };
 
 struct ReplayTarget {
@@ -38,8 +41,11 @@ struct ReplayTarget {
   std::string working_directory;
   int umask = -1;  // as recorded; -1: as it is
   std::string scratch;
-  bool is_forked = false;          // the rank is a child of the process that is started
-  std::vector<std::string> notes;  // for the user: what is not as recorded
+  std::string build_id;  // in words: whether it is the recorded program
+  FenceRules fence;
+  std::vector<std::string> own_paths;  // that it may read, besides the system's, if that is fenced
+  bool is_forked = false;              // the rank is a child of the process that is started
+  std::vector<std::string> notes;      // for the user: what is not as recorded
 };
 
 // `folder`: of the rank; `scratch`: an existing empty folder.
@@ -49,9 +55,9 @@ Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::
 // Starts the program with fixed addresses. The new process's id.
 Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& options);
 
-// Runs gdb on the program, with the session.json of the scratch folder (cli/gdb_session.h), and
-// returns gdb's exit code. With commands gdb runs them and ends. `first` comes before all else; may
-// be empty.
+// Runs gdb on the program, which gdb starts by `deja run-fenced` (cli/fenced_start.h), with the
+// session.json of the scratch folder (cli/gdb_session.h), and returns gdb's exit code. With
+// commands gdb runs them and ends. `first` comes before all else; may be empty.
 Result<int> RunGdb(const ReplayTarget& target, const std::string& first,
                    const std::vector<std::string>& commands);
 
