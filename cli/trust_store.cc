@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,6 +29,8 @@ std::string StateFolder() {
   const char* state = getenv("XDG_STATE_HOME");
   if (state != nullptr && state[0] == '/') return state;
   const char* home = getenv("HOME");
+  const passwd* user = home == nullptr ? getpwuid(geteuid()) : nullptr;
+  if (user != nullptr) home = user->pw_dir;
   return home != nullptr && home[0] == '/' ? std::string(home) + "/.local/state" : std::string();
 }
 

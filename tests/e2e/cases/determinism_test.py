@@ -35,7 +35,7 @@ VIEWS = {
     "another host": ["unshare", "-u", "sh", "-c", f'hostname {OTHER_HOST}; exec "$@"', "sh"],
     "other process ids": ["unshare", "-pf", "--mount-proc"],
     "another umask": ["sh", "-c", 'umask 077; exec "$@"', "sh"],
-    "another environment": ["env", "-i", "PATH=/usr/bin:/bin", "LANG=C", "USER=somebody"],
+    "another environment": ["env", "-i", "PATH=/usr/bin:/bin", "LANG=C", "USER=somebody", f"XDG_STATE_HOME={harness.STATE}"],
     "no network": ["unshare", "-n"],
 }
 

@@ -83,15 +83,5 @@ TEST_F(TrustStoreTest, NobodyElseWritesWhatItKnows) {
   EXPECT_EQ(store.Of(Trace()), Trust::kNone);
 }
 
-TEST_F(TrustStoreTest, WithoutAHomeNothingIsKnown) {
-  setenv("XDG_STATE_HOME", "relative", 1);
-  const char* home = getenv("HOME");
-  const std::string was = home != nullptr ? home : "";
-  unsetenv("HOME");
-  EXPECT_FALSE(TrustStore().Add(Trace(), Trust::kOwn));
-  EXPECT_EQ(TrustStore().Of(Trace()), Trust::kNone);
-  if (!was.empty()) setenv("HOME", was.c_str(), 1);
-}
-
 }  // namespace
 }  // namespace deja::cli
