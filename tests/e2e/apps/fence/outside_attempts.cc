@@ -365,6 +365,7 @@ void MakeAll(const char* name, Way how) {
 
 int main(int argc, char** argv) {
   if (argc < 7) return 2;
+  signal(SIGPIPE, SIG_IGN);
   folder = argv[2];
   other = atoi(argv[3]);
   tcp_port = static_cast<uint16_t>(atoi(argv[4]));
