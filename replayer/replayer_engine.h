@@ -87,6 +87,7 @@ class ReplayerEngine final : public preload::Engine {
   // Makes the session of a child, if the trace has its recording.
   void OpenChild(const char* scratch);
   std::string InputName(int dirfd, const char* path, bool& inside);
+  bool IsOutside(int dirfd, const char* path);
   std::string OwnLinkTarget(int dirfd, const char* path);
   const char* MapFollowed(int dirfd, const char* path, preload::FileUse use,
                           std::span<char> buffer);

@@ -41,6 +41,11 @@ constinit RealFn<int (*)(const char*, const char*, const void*, size_t, int)> re
 constinit RealFn<int (*)(const char*, const char*)> real_removexattr{"removexattr"};
 constinit RealFn<int (*)(const char*, const char*)> real_lremovexattr{"lremovexattr"};
 
+constinit RealFn<ssize_t (*)(const char*, const char*, void*, size_t)> real_getxattr{"getxattr"};
+constinit RealFn<ssize_t (*)(const char*, const char*, void*, size_t)> real_lgetxattr{"lgetxattr"};
+constinit RealFn<ssize_t (*)(const char*, char*, size_t)> real_listxattr{"listxattr"};
+constinit RealFn<ssize_t (*)(const char*, char*, size_t)> real_llistxattr{"llistxattr"};
+
 // `by_path(path)` where the engine has another file than the one that `fd` leads to, else
 // `by_number()`.
 template <typename ByNumber, typename ByPath>
@@ -123,4 +128,26 @@ DEJA_EXPORT int removexattr(const char* path, const char* name) noexcept {
 DEJA_EXPORT int lremovexattr(const char* path, const char* name) noexcept {
   MappedPath mapped(path, FileUse::kMetadata);
   return mapped.refused() ? -1 : real_lremovexattr(mapped.get(), name);
+}
+
+DEJA_EXPORT ssize_t getxattr(const char* path, const char* name, void* value,
+                             size_t size) noexcept {
+  MappedPath mapped(path, FileUse::kLook);
+  return mapped.refused() ? -1 : real_getxattr(mapped.get(), name, value, size);
+}
+
+DEJA_EXPORT ssize_t lgetxattr(const char* path, const char* name, void* value,
+                              size_t size) noexcept {
+  MappedPath mapped(path, FileUse::kLook);
+  return mapped.refused() ? -1 : real_lgetxattr(mapped.get(), name, value, size);
+}
+
+DEJA_EXPORT ssize_t listxattr(const char* path, char* names, size_t size) noexcept {
+  MappedPath mapped(path, FileUse::kLook);
+  return mapped.refused() ? -1 : real_listxattr(mapped.get(), names, size);
+}
+
+DEJA_EXPORT ssize_t llistxattr(const char* path, char* names, size_t size) noexcept {
+  MappedPath mapped(path, FileUse::kLook);
+  return mapped.refused() ? -1 : real_llistxattr(mapped.get(), names, size);
 }
