@@ -259,7 +259,8 @@ void PrintJob(const format::Trace& trace, const std::vector<RankRow>& rows) {
 
 void PrintPackages(const format::RankReader& reader) {
   for (const auto& [folder, packages] : ReadProgramParts(reader).packages) {
-    PrintLine(fmt::format("\n{} packages in {}", packages.size(), folder));
+    PrintLine("");
+    PrintLine(fmt::format("{} packages in {}", packages.size(), folder));
     for (const auto& [name, version] : packages) PrintLine(fmt::format("  {} {}", name, version));
   }
 }

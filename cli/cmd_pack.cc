@@ -1,5 +1,6 @@
 // deja pack, deja unpack: a trace as one file for a bug report, and back.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <map>
@@ -8,6 +9,7 @@
 #include "cli/left_out_start.h"
 #include "cli/number_range.h"
 #include "cli/output.h"
+#include "cli/trust_store.h"
 #include "format/trace.h"
 
 namespace deja::cli {
@@ -26,6 +28,8 @@ struct PackOptions {
   bool predict = false;
 };
 PackOptions g_pack_options;
+
+constexpr mode_t kOwnOnly = 077;  // a umask
 
 std::string WithoutTrailingSlash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
@@ -117,7 +121,15 @@ Result<std::string> HowItStarts(const std::string& trace, const format::PackOpti
   return HowAPackStarts(*recorded, *options.steps, options.ranks);
 }
 
+// A copy of what the user has recorded, or agreed to run, is that, too.
+void PassTrust(const std::string& from, const std::string& to) {
+  const TrustStore store;
+  if (const Trust trust = store.Of(from); trust != Trust::kNone) (void)store.Add(to, trust);
+}
+
 int RunPack(const Context& context) {
+  umask(kOwnOnly);
+
   auto options = MakePackOptions();
   if (!options) {
     Diagnose(options.error().message);
@@ -132,6 +144,7 @@ int RunPack(const Context& context) {
     bundle = format::WriteBundle(trace, out, *options);
   }
   if (!bundle) return FailWith(bundle.error());
+  PassTrust(trace, bundle->path);
   const auto start = HowItStarts(trace, *options, *bundle);
   if (!start) return FailWith(start.error());
   if (!context.json) {
@@ -165,6 +178,7 @@ void AddUnpackOptions(CLI::App& app) {
 }
 
 int RunUnpack(const Context& context) {
+  umask(kOwnOnly);
   std::string out = g_pack_options.out;
   if (out.empty()) {
     fs::path name = fs::path(g_pack_options.trace).filename();
@@ -183,6 +197,7 @@ int RunUnpack(const Context& context) {
     Diagnose(fmt::format("unpacking {} to {}: {}", g_pack_options.trace, out, error.message()));
     return kExitFailure;
   }
+  PassTrust(g_pack_options.trace, out);
   if (context.json) {
     PrintJson({{"trace", out}, {"ranks", (*trace)->ranks().size()}});
   } else {

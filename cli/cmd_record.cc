@@ -20,6 +20,7 @@
 #include "cli/rank_story.h"
 #include "cli/trace_claim.h"
 #include "cli/trace_sweep.h"
+#include "cli/trust_store.h"
 #include "cli/window_story.h"
 #include "cli/window_sweep.h"
 #include "format/background.h"
@@ -527,6 +528,8 @@ int RunRecord(const Context& context) {
   if (!claim && claim.error().code != ErrorCode::kIo) return FailWith(claim.error());
   // The job comes first: a disk that refuses is no reason not to run it.
   if (!claim) Diagnose(fmt::format("the job is not recorded: {}", claim.error().message));
+  // A home that cannot be written to is no reason to say anything: a replay asks then.
+  if (claim) (void)TrustStore().Add(claim->directory(), Trust::kOwn);
   std::optional<WindowSweep> window;
   if (claim)
     window.emplace(claim->directory(), claim->job_id(), g_record_options.keep_steps,

@@ -18,7 +18,9 @@
 #include "cli/child_debugging.h"
 #include "cli/child_outputs.h"
 #include "cli/command.h"
+#include "cli/consent.h"
 #include "cli/cuda_probe.h"
+#include "cli/fence_keeper.h"
 #include "cli/fold_plan.h"
 #include "cli/gdb_session.h"
 #include "cli/left_out_start.h"
@@ -26,6 +28,7 @@
 #include "cli/process_checkpoint.h"
 #include "cli/rank_story.h"
 #include "cli/rank_target.h"
+#include "cli/replay_fence.h"
 #include "cli/replay_launch.h"
 #include "cli/replay_processes.h"
 #include "cli/replay_start.h"
@@ -34,6 +37,7 @@
 #include "cli/scratch_folder.h"
 #include "cli/trace_claim.h"
 #include "cli/trace_sweep.h"
+#include "cli/trust_store.h"
 #include "cli/window_story.h"
 #include "format/trace.h"
 
@@ -64,6 +68,9 @@ struct ReplayArguments {
   std::string scratch;
   bool keep_scratch = false;
   bool force = false;
+  bool trust = false;
+  std::string program;
+  std::vector<std::string> allow_read;
   bool allow_writes = false;
   bool allow_network = false;
   std::vector<std::string> pass_env;
@@ -154,6 +161,15 @@ void AddReplayOptions(CLI::App& app) {
                  "Give the program this environment's value of a variable that is masked in the "
                  "trace, e.g. --pass-env HF_TOKEN (repeatable)")
       ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_flag("--trust", g_replay_options.trust,
+               "Run what a trace names that was not recorded or packed here by you; remembered for "
+               "this trace");
+  app.add_option("--allow-read", g_replay_options.allow_read,
+                 "Let the program of such a trace read this file or folder, too (repeatable)")
+      ->allow_extra_args(false);
+  app.add_option("--program", g_replay_options.program,
+                 "Where the recorded program is here, as behind `--`")
       ->allow_extra_args(false);
   app.add_flag("--force", g_replay_options.force, "Replay a program with another build id");
   app.add_option("--binaries", g_replay_options.binaries,
@@ -385,6 +401,14 @@ bool FinishTrace(TraceClaim& claim, const std::vector<Replayed>& replays) {
   return !ranks.empty();
 }
 
+// Nothing of a trace is run before.
+Status CheckConsent(const std::vector<Replayed>& replays) {
+  if (TrustStore().Of(g_replay_options.trace) != Trust::kNone) return {};
+  std::vector<const ReplayTarget*> targets;
+  for (const Replayed& replay : replays) targets.push_back(&replay.target);
+  return AskConsent(g_replay_options.trace, targets, g_replay_options.trust);
+}
+
 int DebugReplay(format::Trace& trace, const Replayed& replay, const ReplayOptions& options,
                 const std::string& first, const SoundStart& start) {
   const ReplayTarget& target = replay.target;
@@ -499,6 +523,7 @@ int RunReplay(const Context& context) {
 
   ReplayOptions options;
   options.program = context.program;
+  if (!g_replay_options.program.empty()) options.program = {g_replay_options.program};
   options.force = g_replay_options.force;
   options.allow_writes = g_replay_options.allow_writes;
   options.allow_network = g_replay_options.allow_network;
@@ -515,6 +540,11 @@ int RunReplay(const Context& context) {
   auto fold = PrepareFold(**trace, *ranks, scratch.path());
   if (!fold) return FailWith(fold.error());
   options.fold = *fold;
+  FenceKeeper keeper;
+  const ReplayFence fence{g_replay_options.trace, (*trace)->directory(), g_replay_options.out,
+                          g_replay_options.allow_read, checkpoints_process};
+  if (Status made = MakeFence(fence, scratch, keeper, options); !made)
+    return FailWith(made.error());
   if (!start->start && options.fold.empty())
     if (Status able = CheckStart(**trace, *ranks, *ends); !able) return FailWith(able.error());
   auto devices = CountDevices(**trace, *ranks);
@@ -564,6 +594,10 @@ int RunReplay(const Context& context) {
   if (replays.empty())
     return FailWith({ErrorCode::kNotFound,
                      fmt::format("replaying {}: there is no rank in it", g_replay_options.trace)});
+  if (Status agreed = CheckConsent(replays); !agreed) {
+    Diagnose(agreed.error().message);
+    return kExitUsage;
+  }
   if (g_replay_options.gdb)
     return DebugReplay(**trace, replays[0], options, ends->empty() ? "" : ends->front().gdb_command,
                        *start);

@@ -140,13 +140,13 @@ class Lister {
   }
 
   void Add(const format::Event& event) {
-    std::string text = Render(event);
+    Lines lines = Render(event);
     if (g_show_options.last == 0) {
-      PrintLine(text);
+      Print(lines);
       ++printed_;
       return;
     }
-    kept_.push_back(std::move(text));
+    kept_.push_back(std::move(lines));
     if (kept_.size() > g_show_options.last) kept_.pop_front();
   }
   [[nodiscard]] bool Full() const {
@@ -154,11 +154,21 @@ class Lister {
   }
   [[nodiscard]] size_t kept() const { return kept_.size(); }
   void Finish() {
-    for (const std::string& text : kept_) PrintLine(text);
+    for (const Lines& lines : kept_) Print(lines);
   }
 
  private:
-  std::string Render(const format::Event& event) {
+  struct Lines {
+    std::vector<std::string> text;
+    nlohmann::json json;  // instead
+  };
+
+  void Print(const Lines& lines) const {
+    if (json_) return PrintJson(lines.json, -1);
+    for (const std::string& line : lines.text) PrintLine(line);
+  }
+
+  Lines Render(const format::Event& event) {
     std::vector<SourceFrame> frames;
     if (g_show_options.stacks) frames = Frames(event);
     if (json_) {
@@ -169,13 +179,16 @@ class Lister {
                                  {"line", f.line},
                                  {"module", f.module},
                                  {"offset", f.offset}});
-      return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+      return {{}, std::move(json)};
     }
     double seconds = (static_cast<double>(event.time_ns) - static_cast<double>(start_ns_)) * 1e-9;
-    std::string text = fmt::format("{:>12.6f}  {:<6} {}", seconds, story_.ThreadName(event.thread),
-                                   DescribeEvent(event, story_));
-    for (const SourceFrame& frame : frames) text += fmt::format("\n{:>22}{}", "", frame.Describe());
-    return text;
+    Lines lines;
+    lines.text.push_back(fmt::format("{:>12.6f}  {:<6} {}", seconds,
+                                     story_.ThreadName(event.thread),
+                                     DescribeEvent(event, story_)));
+    for (const SourceFrame& frame : frames)
+      lines.text.push_back(fmt::format("{:>22}{}", "", frame.Describe()));
+    return lines;
   }
 
   std::vector<SourceFrame> Frames(const format::Event& event) {
@@ -190,7 +203,7 @@ class Lister {
   uint64_t start_ns_;
   bool json_;
   Symbolizer symbolizer_;
-  std::deque<std::string> kept_;
+  std::deque<Lines> kept_;
   uint64_t printed_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "cli/gdb_session.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -91,6 +92,15 @@ json VerifyCommand(const format::Trace& trace, int attempt, uint32_t rank) {
   return command;
 }
 
+// 0: from the start.
+uint64_t FromCheckpoint(const std::vector<std::string>& environment) {
+  constexpr std::string_view kName = "DEJA_FROM_CHECKPOINT=";
+  for (const std::string& entry : environment)
+    if (entry.compare(0, kName.size(), kName) == 0)
+      return std::strtoull(entry.c_str() + kName.size(), nullptr, 10);
+  return 0;
+}
+
 }  // namespace
 
 Status WriteGdbSession(format::Trace& trace, int attempt, const ReplayTarget& target,
@@ -102,8 +112,8 @@ Status WriteGdbSession(format::Trace& trace, int attempt, const ReplayTarget& ta
   if (child.empty()) {
     DEJA_ASSIGN_OR_RETURN(checkpoints, Checkpoints(trace, attempt, *reader, damaged));
   }
-  const json session = {{"environment", target.environment},
-                        {"working_directory", target.working_directory},
+  const json session = {{"deja", OwnPath()},
+                        {"from_checkpoint", FromCheckpoint(target.environment)},
                         {"checkpoints", checkpoints},
                         {"rank", target.rank},
                         {"child", child},

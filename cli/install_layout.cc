@@ -17,11 +17,11 @@ Result<std::string> FindFirst(const std::string& what,
     fs::path path = bin / candidate;
     std::error_code error;
     if (fs::exists(path, error)) return fs::canonical(path, error).string();
-    tried += "\n  " + path.lexically_normal().string();
+    tried += (tried.empty() ? " " : ", ") + path.lexically_normal().string();
   }
   return Fail(ErrorCode::kNotFound,
               "looking for " + what + ": it is in none of these places:" + tried +
-                  "\nBuild or install Deja completely (cmake --build, cmake --install).");
+                  "; build or install Deja completely (cmake --build, cmake --install)");
 }
 
 }  // namespace

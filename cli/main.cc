@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/fenced_start.h"
 #include "cli/output.h"
 #include "cli/version.h"
 
@@ -58,7 +59,8 @@ int Run(int argc, char** argv) {
     app.parse(static_cast<int>(separator - argv), argv);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e) == 0 ? kExitOk : kExitUsage;
-    Diagnose(std::string(e.what()) + "\nSee `deja --help`, or `deja COMMAND --help`.");
+    Diagnose(e.what());
+    Diagnose("see `deja --help`, or `deja COMMAND --help`");
     return kExitUsage;
   }
   for (size_t i = 0; i < subcommands.size(); ++i) {
@@ -78,5 +80,7 @@ int Run(int argc, char** argv) {
 }  // namespace deja::cli
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], deja::cli::kRunFenced) == 0)
+    return deja::cli::RunFenced(argc, argv);
   return deja::cli::Run(argc, argv);
 }

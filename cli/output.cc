@@ -6,22 +6,36 @@
 #include <cstdio>
 
 #include "cli/exit_codes.h"
+#include "common/plain_text.h"
 
 namespace deja::cli {
 
-void PrintLine(std::string_view line) {
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fputc('\n', stdout);
+namespace {
+
+void Put(std::string_view line, std::FILE* stream) {
+  std::fwrite(line.data(), 1, line.size(), stream);
+  std::fputc('\n', stream);
 }
 
-void PrintJson(const nlohmann::json& value) {
-  PrintLine(value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}  // namespace
+
+void PrintLine(std::string_view line) {
+  IsPlainText(line) ? Put(line, stdout) : Put(PlainText(line), stdout);
+}
+
+void PrintJson(const nlohmann::json& value, int indent) {
+  Put(PlainJson(value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace)), stdout);
 }
 
 void Diagnose(std::string_view message) {
   std::fflush(stdout);
-  std::string line = fmt::format("deja: {}\n", message);
+  std::string line = fmt::format("deja: {}\n", PlainText(message));
   std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+void Prompt(std::string_view question) {
+  const std::string text = fmt::format("deja: {}", PlainText(question));
+  std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 int FailWith(const Error& error) {
@@ -77,8 +91,9 @@ void Progress::Update(uint64_t done, uint64_t total) {
   int percent = static_cast<int>(done * 100 / total);
   if (percent == last_percent_) return;
   last_percent_ = percent;
-  std::fputs(fmt::format("\r{}: {} % of {}\033[K", what_, percent, HumanBytes(total)).c_str(),
-             stderr);
+  std::fputs(
+      fmt::format("\r{}: {} % of {}\033[K", PlainText(what_), percent, HumanBytes(total)).c_str(),
+      stderr);
   std::fflush(stderr);
 }
 

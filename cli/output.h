@@ -1,7 +1,8 @@
 // How the command line speaks: results on stdout, diagnostics on stderr, progress only on a
 // terminal.
 //
-// Main thread only.
+// All that leaves here is plain text (common/plain_text.h), whatever a trace says: one line is one
+// line, and a terminal is told nothing by it. Main thread only.
 #ifndef DEJA_CLI_OUTPUT_H_
 #define DEJA_CLI_OUTPUT_H_
 
@@ -18,10 +19,12 @@ namespace deja::cli {
 
 // A line of the result, on stdout.
 void PrintLine(std::string_view line);
-// One JSON value on stdout, indented; bytes that are not UTF-8 are replaced.
-void PrintJson(const nlohmann::json& value);
+// One JSON value on stdout, indented (-1: in one line); bytes that are not UTF-8 are replaced.
+void PrintJson(const nlohmann::json& value, int indent = 2);
 // "deja: MESSAGE" on stderr.
 void Diagnose(std::string_view message);
+// A question on stderr, behind which the answer is typed.
+void Prompt(std::string_view question);
 // Diagnoses the error; returns kExitFailure.
 int FailWith(const Error& error);
 

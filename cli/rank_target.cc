@@ -72,8 +72,13 @@ Result<ReplayTarget> PrepareRank(format::Trace& trace, uint32_t rank, int attemp
   DEJA_ASSIGN_OR_RETURN(const std::string folder, FolderOf(trace, rank, attempt));
   DEJA_ASSIGN_OR_RETURN(const auto life, trace.LifeBefore(rank, attempt));
   DEJA_RETURN_IF_ERROR(ListChildren(trace, rank, attempt, life, scratch));
+  DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(rank, attempt));
+  if (reader->header().rank != rank)
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("replaying rank {} of {}: its header says rank {}: the folder was "
+                            "copied or renamed",
+                            rank, trace.path(), reader->header().rank));
   if (life.empty()) {
-    DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(rank, attempt));
     DEJA_ASSIGN_OR_RETURN(ReplayTarget target, PrepareReplay(*reader, folder, scratch, options));
     ChooseChild(options.child, target);
     return target;

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/personality.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,8 +13,10 @@
 #include <fstream>
 
 #include "cli/build_id.h"
+#include "cli/fenced_start.h"
 #include "cli/install_layout.h"
-#include "cli/own_variables.h"
+#include "cli/program_file.h"
+#include "cli/read_rules.h"
 #include "common/cpu.h"
 #include "common/hex_text.h"
 
@@ -43,9 +43,22 @@ Status CheckProgram(const format::TraceHeader& header, const ReplayOptions& opti
   if (access(path.c_str(), X_OK) != 0)
     return FailErrno(fmt::format("replaying rank {}: running '{}'", header.rank, path), errno);
   target.executable = fs::canonical(path, error).string();
+  if (const std::string why = WhyNoProgram(target.executable); !why.empty())
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("replaying rank {}: '{}' {}, so that nothing of the trace could be "
+                            "served to it; give the recorded program: -- PATH",
+                            header.rank, target.executable, why));
   const std::string here = BuildIdOf(target.executable);
   const std::string recorded(process.executable_build_id);
-  if (recorded.empty() || here == recorded) return {};
+  target.build_id = here.empty()       ? "it has none"
+                    : here == recorded ? "the recorded one"
+                    : recorded.empty() ? "none was recorded: this is what lies at that path"
+                                       : "NOT the recorded one";
+  if (here == recorded && !recorded.empty()) return {};
+  if (recorded.empty()) {
+    if (!options.program.empty()) target.build_id += "; you have named the program";
+    return {};  // of a trace of somebody else's the user is asked
+  }
   const std::string what =
       fmt::format("'{}' is not the program that was recorded: its build id is {}, recorded {}",
                   target.executable, here.empty() ? "missing" : HexText(here), HexText(recorded));
@@ -150,12 +163,18 @@ void FillDirectory(const format::TraceHeader& header, ReplayTarget& target) {
   target.working_directory = fs::current_path(error).string();
 }
 
-std::vector<char*> Pointers(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  pointers.reserve(words.size() + 1);
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
+// Besides what the options have.
+void FenceReads(const std::string& library, const std::string& python, ReplayTarget& target) {
+  target.own_paths = ProgramPaths(target.executable, target.argv.front(), target.working_directory);
+  target.own_paths.insert(target.own_paths.end(), target.fence.readable.begin(),
+                          target.fence.readable.end());
+  target.fence.fence_reads = true;
+  std::vector<std::string>& readable = target.fence.readable;
+  readable = SystemPaths();
+  readable.insert(readable.end(), target.own_paths.begin(), target.own_paths.end());
+  readable.push_back(fs::path(library).parent_path().string());
+  readable.push_back(python);
+  target.environment.emplace_back("DEJA_FENCED_READS=1");
 }
 
 }  // namespace
@@ -190,25 +209,52 @@ Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::
   CompareCpu(header, target);
   FillDirectory(header, target);
   if (header.process.umask != 0) target.umask = static_cast<int>(header.process.umask) - 1;
+  target.fence = options.fence;
+  target.fence.allow_writes = options.allow_writes;
+  target.fence.allow_network = options.allow_network;
+  target.fence.writable.insert(target.fence.writable.begin(), scratch);
+  if (options.is_foreign) FenceReads(library, python, target);
   return target;
 }
 
+namespace {
+
+// Of the keeper's socket in what gdb starts.
+constexpr int kKeeperInGdb = 200;
+constexpr const char* kStartFile = "start";  // gdb/deja_gdb/session.py
+
+// gdb starts programs by a shell, and quotes little in their names.
+Status CheckForShell(const ReplayTarget& target) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-+=:,@% ";
+  for (const std::string* path : {&target.executable, &target.scratch}) {
+    const bool is_text = std::all_of(path->begin(), path->end(), [&](char c) {
+      return static_cast<unsigned char>(c) >= 0x80 || kPlain.find(c) != std::string_view::npos;
+    });
+    if (!is_text)
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("starting gdb on '{}': the path has characters that a shell takes "
+                              "for its own; give a copy in a plain place (-- PATH, --scratch PATH)",
+                              *path));
+  }
+  return {};
+}
+
+FencedStart StartOf(const ReplayTarget& target) {
+  return {target.executable,        target.argv,  target.environment,
+          target.working_directory, target.umask, target.fence};
+}
+
+}  // namespace
+
 Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& options) {
-  std::vector<std::string> argv = target.argv;
-  std::vector<std::string> environment = target.environment;
-  PadOwnVariables(environment, 0);
-  std::vector<char*> argv_pointers = Pointers(argv);
-  std::vector<char*> environment_pointers = Pointers(environment);
+  const PreparedStart start(StartOf(target));
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0) return FailErrno("starting the replay", errno);
   const pid_t pid = fork();
   if (pid < 0) return FailErrno("starting the replay", errno);
   if (pid == 0) {
-    const int persona = personality(0xffffffff);
-    if (persona != -1) personality(static_cast<unsigned long>(persona) | ADDR_NO_RANDOMIZE);
-    if (target.umask >= 0) umask(static_cast<mode_t>(target.umask));
-    int ok = chdir(target.working_directory.c_str());
-    if (options.own_group) ok = setpgid(0, 0);
+    int ok = options.own_group ? setpgid(0, 0) : 0;
     if (options.program_output_to_stderr) ok = dup2(STDERR_FILENO, STDOUT_FILENO);
     for (const int fd : {STDOUT_FILENO, STDERR_FILENO})
       if (options.outputs) ok = dup2((*options.outputs)[fd == STDOUT_FILENO ? 0 : 1], fd);
@@ -219,8 +265,7 @@ Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& optio
       if (null_fd > STDIN_FILENO) close(null_fd);
     }
     (void)ok;
-    execve(target.executable.c_str(), argv_pointers.data(), environment_pointers.data());
-    const int error = errno;
+    const int error = start.Become();
     [[maybe_unused]] const ssize_t ignored = write(report[1], &error, sizeof error);
     _exit(127);
   }
@@ -239,21 +284,27 @@ Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& optio
 Result<pid_t> StartGdb(const ReplayTarget& target, const std::string& first,
                        const std::vector<std::string>& commands) {
   DEJA_ASSIGN_OR_RETURN(const std::string script, FindGdbScript("deja_gdb/load.py"));
+  DEJA_RETURN_IF_ERROR(CheckForShell(target));
+  FencedStart start = StartOf(target);
+  start.fence.keeper = kKeeperInGdb;
+  DEJA_RETURN_IF_ERROR(SaveStart(start, target.scratch + "/" + kStartFile));
   std::vector<std::string> argv = {"gdb", "-q"};
   if (!commands.empty()) argv.emplace_back("-batch");
   argv.insert(argv.end(), {"-x", script});
   if (target.is_forked) argv.insert(argv.end(), {"-ex", "set follow-fork-mode child"});
   if (!first.empty()) argv.insert(argv.end(), {"-ex", first});
   for (const std::string& command : commands) argv.insert(argv.end(), {"-ex", command});
-  argv.emplace_back("--args");
   argv.push_back(target.executable);
-  for (size_t i = 1; i < target.argv.size(); ++i) argv.push_back(target.argv[i]);
-  std::vector<char*> pointers = Pointers(argv);
+  std::vector<char*> pointers;
+  pointers.reserve(argv.size() + 1);
+  for (std::string& word : argv) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
   const pid_t pid = fork();
   if (pid < 0) return FailErrno("starting gdb", errno);
   if (pid == 0) {
     setenv("DEJA_SCRATCH", target.scratch.c_str(), 1);
-    if (target.umask >= 0) umask(static_cast<mode_t>(target.umask));
+    // gdb leaves what it was started with to the programs that it starts.
+    if (dup2(target.fence.keeper, kKeeperInGdb) != kKeeperInGdb) _exit(127);
     execvp("gdb", pointers.data());
     _exit(127);
   }

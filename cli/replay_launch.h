@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/fence.h"
 #include "common/result.h"
 #include "format/rank_reader.h"
 
@@ -33,6 +34,8 @@ struct ReplayOptions {
   std::string child;  // of the rank: the one that the replay is about, as traces name it; or empty
   std::optional<std::array<int, 2>> outputs;  // in place of standard output and error
   bool own_group = false;  // a process group of its own: signals of the terminal are not for it
+  FenceRules fence;         // but for the rank's scratch folder and what is allowed above
+  bool is_foreign = false;  // the trace is not known to be the user's own: reading is fenced
 };
 
 struct ReplayTarget {
@@ -43,8 +46,11 @@ struct ReplayTarget {
   std::string working_directory;
   int umask = -1;  // as recorded; -1: as it is
   std::string scratch;
-  bool is_forked = false;          // the rank is a child of the process that is started
-  std::vector<std::string> notes;  // for the user: what is not as recorded
+  std::string build_id;  // in words: whether it is the recorded program
+  FenceRules fence;
+  std::vector<std::string> own_paths;  // that it may read, besides the system's, if that is fenced
+  bool is_forked = false;              // the rank is a child of the process that is started
+  std::vector<std::string> notes;      // for the user: what is not as recorded
 };
 
 // `folder`: of the rank; `scratch`: an existing empty folder.
@@ -54,8 +60,9 @@ Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::
 // Starts the program with fixed addresses. The new process's id.
 Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& options);
 
-// Starts gdb on the program, with the session.json of the scratch folder (cli/gdb_session.h). With
-// commands gdb runs them and ends. `first` comes before all else; may be empty. gdb's process id.
+// Starts gdb on the program, which gdb starts by `deja run-fenced` (cli/fenced_start.h), with the
+// session.json of the scratch folder (cli/gdb_session.h). With commands gdb runs them and ends.
+// `first` comes before all else; may be empty. gdb's process id.
 Result<pid_t> StartGdb(const ReplayTarget& target, const std::string& first,
                        const std::vector<std::string>& commands);
 // gdb's exit code, from its status as waitpid gives it.

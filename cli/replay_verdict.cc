@@ -94,6 +94,8 @@ class Judge {
     const json* stopped = FindLine(lines_, "stopped");
     if (failed != nullptr) {
       Fail(TextIn(*failed, "message"));
+    } else if (reader_.totals().events == 0 && reader_.end().tail_events == 0) {
+      Fail("the recording holds no event: nothing could be served or compared");
     } else if (stopped != nullptr) {
       counters_ = stopped;
       verdict_.outcome = Outcome::kDiverged;

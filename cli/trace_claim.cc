@@ -102,6 +102,7 @@ Result<bool> WriteJobFile(const std::string& directory, const JobFile& job) {
     std::ofstream file(temporary);
     file << kFirstLine << "\nid " << job.id << "\nkey " << job.key << "\n";
     if (!file.flush()) return FailErrno("writing " + temporary, errno);
+    chmod(temporary.c_str(), 0600);
   }
   bool made = link(temporary.c_str(), (directory + "/job").c_str()) == 0;
   int link_error = errno;
@@ -165,8 +166,11 @@ Result<TraceClaim> TraceClaim::Make(const std::string& directory, bool force) {
   std::string path = directory + "/job";
   for (int attempt = 0; attempt < 20; ++attempt) {
     std::error_code error;
-    fs::create_directories(directory, error);
-    if (error) return FailErrno("making the trace directory " + directory, error.value());
+    // What is recorded is for nobody else to read.
+    fs::create_directories(fs::path(directory).parent_path(), error);
+    if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
+      return FailErrno("making the trace directory " + directory, errno);
+    if (IsEmpty(directory)) chmod(directory.c_str(), 0700);
     std::optional<JobFile> there = ReadJobFile(path);
     if (!there) {
       if (HasRanks(directory) || !IsEmpty(directory)) {

@@ -111,7 +111,7 @@ int MoveUp(int fd) {
 }
 
 Result<std::unique_ptr<AppendFile>> OpenForAppend(const std::string& path, int flags) {
-  const int fd = open(path.c_str(), flags | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
+  const int fd = open(path.c_str(), flags | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return FailErrno("opening " + path + " for writing", errno);
   struct stat info {};
   if (fstat(fd, &info) != 0) {

@@ -36,7 +36,7 @@ class Name {
 // `number` becomes the mark's, or kMaxMarks.
 int Leave(std::string_view trace_dir, std::string_view reason, uint64_t& number) {
   const Name draft(trace_dir, "/.mark-", static_cast<uint64_t>(syscall(SYS_gettid)));
-  const int fd = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+  const int fd = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return errno;
   reason = reason.substr(0, kMaxReason);
   const bool written =

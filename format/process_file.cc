@@ -141,9 +141,9 @@ Result<std::unique_ptr<ProcessFile>> OpenProcessFile(const std::string& path, Fi
                                                      SpareFds* spare) {
   const int flags =
       O_WRONLY | O_CLOEXEC | O_NOFOLLOW | (start == FileStart::kCreate ? O_CREAT | O_EXCL : 0);
-  int fd = open(path.c_str(), flags, 0666);
+  int fd = open(path.c_str(), flags, 0600);
   while (fd < 0 && (errno == EMFILE || errno == ENFILE) && spare != nullptr && spare->Release()) {
-    fd = open(path.c_str(), flags, 0666);
+    fd = open(path.c_str(), flags, 0600);
   }
   if (fd < 0) return FailErrno("cannot open " + path, errno);
   fd = MoveFdUp(fd);

@@ -75,7 +75,22 @@ Status RankReaderImpl::LoadHeaderFrom(const ReadFile& file) {
   return {};
 }
 
+// All files of a rank begin alike, and one of payloads has no events that could be missed.
+Status RankReaderImpl::CheckKind() {
+  FrameReader reader(*events_);
+  Bytes payload;
+  const FrameResult header = reader.ReadAt(kMagicBytes, payload);
+  if (header.outcome != FrameOutcome::kRecord) return {};
+  const FrameResult next = reader.ReadAt(kMagicBytes + header.size, payload);
+  if (next.outcome == FrameOutcome::kRecord &&
+      (next.type == FrameType::kPayloadChunk || next.type == FrameType::kPrediction))
+    return Fail(ErrorCode::kCorrupt,
+                events_->name() + " holds payloads: it is another file under this name");
+  return {};
+}
+
 Status RankReaderImpl::LoadHeader() {
+  DEJA_RETURN_IF_ERROR(CheckKind());
   Status loaded = LoadHeaderFrom(*events_);
   // Every file of a rank begins with the same header, so a damaged one can be replaced.
   const bool damaged = !loaded && (loaded.error().code == ErrorCode::kCorrupt ||

@@ -120,6 +120,7 @@ class RankReaderImpl final : public RankReader {
   void ClearTable();
   // True if the payload files that the footer counts on are there and finished.
   [[nodiscard]] bool HasSegments(const Footer& footer) const;
+  Status CheckKind();
   Status LoadHeader();
   Status LoadHeaderFrom(const ReadFile& file);
   void OpenTail();

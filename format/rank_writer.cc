@@ -91,7 +91,7 @@ Result<std::unique_ptr<FrameWriter>> RankWriter::OpenFile(const char* name, File
 
 Result<std::unique_ptr<RankWriter>> RankWriter::Create(const std::string& folder,
                                                        const RankWriterOptions& options) {
-  if (mkdir(folder.c_str(), 0777) != 0) return FailErrno("cannot make " + folder, errno);
+  if (mkdir(folder.c_str(), 0700) != 0) return FailErrno("cannot make " + folder, errno);
   std::unique_ptr<RankWriter> writer(new RankWriter(options));
   writer->folder_ = folder;
   auto events = writer->OpenFile(kEventsFile, FileStart::kCreate, writer->events_file_);

@@ -98,6 +98,11 @@ struct BundleResult {
 Result<BundleResult> WriteBundle(const std::string& trace, const std::string& out,
                                  const PackOptions& options = {});
 
+// Whether the header says that it is this rank's recording.
+inline bool IsOf(const RankReader& reader, const RankFolder& folder) {
+  return reader.header().rank == folder.rank && reader.header().attempt == folder.attempt;
+}
+
 struct VerifyProblem {
   uint32_t rank = 0;
   std::string child;  // name of a process of the rank; empty: the rank itself

@@ -35,8 +35,8 @@ std::string Hex(const Hash128& hash) {
 // What the threads that verify one trace have in common.
 class Common {
  public:
-  Common(const Progress& progress, uint64_t total, std::string absent)
-      : progress_(progress), total_(total), absent_(std::move(absent)) {}
+  Common(const Progress& progress, uint64_t total, std::string absent, std::string job)
+      : progress_(progress), total_(total), absent_(std::move(absent)), job_(std::move(job)) {}
 
   [[nodiscard]] const std::string& absent() const { return absent_; }
 
@@ -45,6 +45,9 @@ class Common {
     done_ = std::min(done_ + bytes, total_);
     if (progress_) progress_(done_, total_);
   }
+
+  // The first rank's that can be read is the trace's.
+  [[nodiscard]] bool IsOfJob(const std::string& id) const { return id == job_; }
 
   // True for the first who asks: what several ranks have together is put together once.
   bool Claim(const Hash128& hash) {
@@ -57,6 +60,7 @@ class Common {
   const Progress& progress_;
   const uint64_t total_;
   const std::string absent_;  // "rank 1, 5" of the job without a folder
+  const std::string job_;
   uint64_t done_ = 0;
   std::unordered_set<Hash128, HashOfHash> assembled_;
 };
@@ -67,9 +71,9 @@ class Verifier {
   Verifier(VerifyReport& report, Common& common) : report_(report), common_(common) {}
 
   // `child`: name of a process of the rank; empty: the rank itself.
-  void Folder(uint32_t rank, const std::string& child, const std::string& folder,
+  void Folder(const RankFolder& owner, const std::string& child, const std::string& folder,
               const Result<const RankReader*>& reader) {
-    rank_ = rank;
+    rank_ = owner.rank;
     child_ = child;
     ++(child.empty() ? report_.ranks : report_.children);
     Frames(folder, kEventsFile);
@@ -78,6 +82,13 @@ class Verifier {
       Problem(kEventsFile, 0, reader.error().message);
       return;
     }
+    if (folder == owner.path && !IsOf(**reader, owner))
+      Problem(kEventsFile, 0,
+              "its header says rank " + std::to_string((*reader)->header().rank) + ", attempt " +
+                  std::to_string((*reader)->header().attempt) +
+                  ": the folder was copied or renamed");
+    if (!common_.IsOfJob(std::string((*reader)->header().job_id)))
+      Problem(kEventsFile, 0, "its header names another job than that of the first rank");
     Events(**reader);
     const uint64_t end = (*reader)->file_bytes();
     Payloads(**reader, end);
@@ -257,7 +268,7 @@ std::string AbsentRanks(const std::vector<RankFolder>& ranks, uint32_t world_siz
 }
 
 struct Part {
-  uint32_t rank;
+  RankFolder owner;
   std::string child;
   std::string folder;
   Result<const RankReader*> reader;
@@ -271,7 +282,7 @@ std::vector<VerifyReport> VerifyAll(const std::vector<Part>& parts, Common& comm
   const auto work = [&] {
     for (size_t i = next++; i < parts.size(); i = next++) {
       const Part& part = parts[i];
-      Verifier(reports[i], common).Folder(part.rank, part.child, part.folder, part.reader);
+      Verifier(reports[i], common).Folder(part.owner, part.child, part.folder, part.reader);
     }
   };
   const size_t processors =
@@ -308,16 +319,15 @@ Result<VerifyReport> Verify(Trace& trace, const Progress& progress) {
   for (const RankFolder& folder : trace.ranks()) before.insert(folder.path);
   for (const RankFolder& folder : trace.ranks()) {
     const auto attempt = static_cast<int>(folder.attempt);
-    parts.push_back({folder.rank, "", folder.path, trace.Rank(folder.rank, attempt)});
+    parts.push_back({folder, "", folder.path, trace.Rank(folder.rank, attempt)});
     DEJA_ASSIGN_OR_RETURN(const auto children, trace.Children(folder.rank, attempt));
     for (const ChildFolder& child : children)
       parts.push_back(
-          {folder.rank, child.name, child.path, trace.Child(folder.rank, child.name, attempt)});
+          {folder, child.name, child.path, trace.Child(folder.rank, child.name, attempt)});
     const auto life = trace.LifeBefore(folder.rank, attempt);
     for (size_t i = 0; life && i + 1 < life->size(); ++i)
       if (before.insert((*life)[i].path).second)
-        parts.push_back(
-            {folder.rank, "before its fork", (*life)[i].path, trace.Process((*life)[i])});
+        parts.push_back({folder, "before its fork", (*life)[i].path, trace.Process((*life)[i])});
   }
   uint64_t total = 0;
   for (const Part& part : parts)
@@ -328,7 +338,11 @@ Result<VerifyReport> Verify(Trace& trace, const Progress& progress) {
       world_size = std::max(world_size, (*part.reader)->header().world_size);
   // A size out of a trace is not to be trusted.
   world_size = std::min<uint32_t>(world_size, 1 << 20);
-  Common common(progress, total, AbsentRanks(trace.ranks(), world_size));
+  const auto first = std::find_if(parts.begin(), parts.end(),
+                                  [](const Part& part) { return part.reader.has_value(); });
+  const std::string job =
+      first == parts.end() ? std::string() : std::string((*first->reader)->header().job_id);
+  Common common(progress, total, AbsentRanks(trace.ranks(), world_size), job);
   VerifyReport sum;
   for (VerifyReport& report : VerifyAll(parts, common)) Add(sum, std::move(report));
   return sum;

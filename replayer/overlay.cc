@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -75,6 +76,16 @@ std::vector<std::string> Entries(const std::string& folder) {
     return true;
   });
   return names;
+}
+
+void CopyAttributes(int in, int out) {
+  char names[4096];
+  char value[4096];
+  const ssize_t size = flistxattr(in, names, sizeof names);
+  for (ssize_t at = 0; at < size; at += static_cast<ssize_t>(std::strlen(names + at)) + 1) {
+    const ssize_t n = fgetxattr(in, names + at, value, sizeof value);
+    if (n >= 0) fsetxattr(out, names + at, value, static_cast<size_t>(n), 0);
+  }
 }
 
 bool CopyBytes(int in, int out) {
@@ -314,6 +325,7 @@ bool Overlay::CopyUp(const std::string& real, const std::string& copy) {
   bool ok = out >= 0 && CopyBytes(in, out) && rename(partial.c_str(), copy.c_str()) == 0;
   const int saved_errno = errno;
   if (out >= 0) {
+    CopyAttributes(in, out);
     const timespec times[2] = {info.st_atim, info.st_mtim};
     futimens(out, times);
     fchmod(out, info.st_mode & 07777);

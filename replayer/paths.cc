@@ -155,9 +155,21 @@ const char* ReplayerEngine::MapInput(int dirfd, const char* path, preload::FileU
   }
   if (has_bytes && !allow_writes_)
     input_files_.PrepareChange(*session_, overlay_, name);
-  else if (!has_bytes && (use == FileUse::kWrite || use == FileUse::kCreate))
+  else if (!has_bytes && (use == FileUse::kWrite || use == FileUse::kCreate) &&
+           IsOutside(dirfd, path))
     input_files_.Check(*session_, session_->Thread(), name, dirfd, path);
   return map();
+}
+
+// Whether `path` is what it was before the run: processes of the rank have not made, changed or
+// removed it.
+bool ReplayerEngine::IsOutside(int dirfd, const char* path) {
+  if (allow_writes_) return true;
+  char place[PATH_MAX];
+  const int saved_errno = errno;
+  const bool outside = overlay_.Map(dirfd, path, preload::FileUse::kRead, place) == path;
+  errno = saved_errno;
+  return outside;
 }
 
 // Where a link that the program has made itself leads; empty: it is none.

@@ -22,6 +22,7 @@
 #include "format/child_folder.h"
 #include "format/folder_names.h"
 #include "include/compat/curand.h"
+#include "preload/absolute_path.h"
 #include "preload/api/libc_table.h"
 #include "preload/api/nccl_table.h"
 #include "preload/connection_names.h"
@@ -37,7 +38,6 @@
 #include "replayer/claim.h"
 #include "replayer/ending.h"
 #include "replayer/generators.h"
-#include "replayer/landlock.h"
 #include "replayer/live_stack.h"
 #include "replayer/live_trace.h"
 #include "replayer/lock_order.h"
@@ -72,9 +72,7 @@ ReplayerEngine* ReplayerEngine::Create() {
   engine->report_.Open(scratch);
   engine->allow_writes_ = Environment("DEJA_ALLOW_WRITES") != nullptr;
   engine->allow_network_ = Environment("DEJA_ALLOW_NETWORK") != nullptr;
-  const char* out = Environment("DEJA_OUT");
-  const char* fold = Environment("DEJA_FOLD");
-  FenceOptions allowed{engine->allow_writes_, engine->allow_network_, out, fold};
+  engine->fenced_reads_ = Environment("DEJA_FENCED_READS") != nullptr;
   engine->overlay_.Open(scratch);
   engine->live_pid_ = OwnPid();
   if (IsChildChosen() || !Text("DEJA_FORKED").empty()) preload::EnterForkedChildrenAtOnce();
@@ -84,10 +82,6 @@ ReplayerEngine* ReplayerEngine::Create() {
   engine->AdoptPipes();
   if (!ClaimRank(scratch)) {
     engine->root_pid_ = ClaimHolder(scratch);
-    // Children inherit it; a process that was started from outside does not.
-    allowed.inside = preload::HasProcessName() && preload::OwnProcessName().IsChild() &&
-                     preload::DescendsFrom(OwnPid(), engine->root_pid_);
-    Restrict(scratch, allowed);
     engine->OpenChild(scratch);
     return engine;
   }
@@ -104,13 +98,10 @@ ReplayerEngine* ReplayerEngine::Create() {
   if (!options.is_before_fork) SetGoals(options);
   const Status shares = Turns::Open(Environment("DEJA_TURNS"));
   if (!shares) Say("sharing devices with other ranks: " + shares.error().message);
-  const LandlockState fence = Restrict(scratch, allowed);
   engine->session_ = Session::Open(options);
   if (engine->session_ == nullptr) Session::EndProcess(1);  // running on would prove nothing
   JsonLine line("start");
   line.Add("pid", OwnPid());
-  line.Add("fence_files", fence.files);
-  line.Add("fence_tcp", fence.tcp);
   engine->report_.Write(line);
   if (!engine->allow_writes_) engine->HideCreatedFiles();
   engine->Begin();
@@ -409,6 +400,23 @@ void ReplayerEngine::Refuse(const char* what, const char* target, const char* op
   line.Add("target", target);
   if (option != nullptr) line.Add("option", option);
   report_.Write(line);
+}
+
+// Where the fence, and not the file's mode, refuses it.
+void ReplayerEngine::OnOpenRefused(int dirfd, const char* path) {
+  constexpr int kMostTold = 20;
+  if (!fenced_reads_ || refused_reads_.load(std::memory_order_relaxed) >= kMostTold) return;
+  const int saved_errno = errno;
+  char name[PATH_MAX];
+  const size_t size =
+      preload::AbsolutePath(dirfd, path, std::span(name).first(sizeof name - 1)).size();
+  name[size] = '\0';
+  if (size != 0 && faccessat(AT_FDCWD, name, R_OK, AT_EACCESS) == 0 &&
+      refused_reads_.fetch_add(1, std::memory_order_relaxed) < kMostTold)
+    Say("reading " + std::string(name, size) +
+        " was refused: the trace was not recorded here by you; deja replay --allow-read PATH lets "
+        "the program read that file or folder");
+  errno = saved_errno;
 }
 
 bool ReplayerEngine::MayConnect(int, const void* address, uint32_t length) {

@@ -64,6 +64,7 @@ class ReplayerEngine final : public preload::Engine {
   preload::FolderLayer* Folders() override { return &folders_; }
   void OnStat(const char* mapped, int fd, struct stat& info) override;
   preload::FdObject* OnOpened(int dirfd, const char* path, int fd, int flags) override;
+  void OnOpenRefused(int dirfd, const char* path) override;
   bool MayConnect(int fd, const void* address, uint32_t length) override;
   bool MayKill(int pid, int signal) override;
   int MapPid(int pid) override;
@@ -102,6 +103,7 @@ class ReplayerEngine final : public preload::Engine {
   // Makes the session of a child, if the trace has its recording.
   void OpenChild(const char* scratch);
   std::string InputName(int dirfd, const char* path, bool& inside);
+  bool IsOutside(int dirfd, const char* path);
   std::string OwnLinkTarget(int dirfd, const char* path);
   const char* MapFollowed(int dirfd, const char* path, preload::FileUse use,
                           std::span<char> buffer);
@@ -139,6 +141,8 @@ class ReplayerEngine final : public preload::Engine {
   bool at_first_step_ = false;  // or behind it
   bool allow_writes_ = false;
   bool allow_network_ = false;
+  bool fenced_reads_ = false;
+  std::atomic<int> refused_reads_{0};
   std::atomic<int> live_pid_{0};
   std::string forked_;  // name of the rank, if it is a forked child of the process that began
 };

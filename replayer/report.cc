@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/plain_text.h"
 #include "preload/guard.h"
 
 namespace deja::replayer {
@@ -34,7 +35,7 @@ void Report::Write(JsonLine& line) const {
   // The kernel directly: the C library's functions may be hooked, and are not for handlers.
   const preload::Guard guard;
   const long fd =
-      syscall(SYS_openat, AT_FDCWD, path_, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+      syscall(SYS_openat, AT_FDCWD, path_, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (fd >= 0) {
     [[maybe_unused]] const long written = syscall(SYS_write, fd, text.data(), text.size());
     syscall(SYS_close, fd);
@@ -45,6 +46,8 @@ void Report::Write(JsonLine& line) const {
 void Say(std::string_view message) {
   const int saved_errno = errno;
   static constexpr std::string_view kPrefix = "deja: ";
+  std::string plain;
+  if (!IsPlainText(message)) message = plain = PlainText(message);
   const iovec parts[] = {{const_cast<char*>(kPrefix.data()), kPrefix.size()},
                          {const_cast<char*>(message.data()), message.size()},
                          {const_cast<char*>("\n"), 1}};

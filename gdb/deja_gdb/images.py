@@ -14,6 +14,7 @@ import gdb
 
 from . import session
 from .state import (IMAGES, OFFSET_IMAGES, OFFSET_IMAGE_TABLE, OFFSET_WANTED, PINNED, State, is_running, state_address)
+from .text import say
 
 NAME = "deja-image"
 KEPT_FOLDERS = "images"  # replayer/image_folder.h
@@ -197,7 +198,7 @@ def say_why_not(reason):
     """Once for each reason."""
     if reason and reason not in _told:
         _told.add(reason)
-        print(f"deja: no images of the program are kept: {reason}; backwards it is started anew")
+        say(f"deja: no images of the program are kept: {reason}; backwards it is started anew")
 
 
 def on_exit(_):

@@ -7,6 +7,7 @@ from . import images, session
 from .stacks import is_own, program_frame, stopped_by_deja
 from .state import (END, OFFSET_COMM, OFFSET_EXIT, OFFSET_KEEP_IMAGES, OFFSET_NAN, OFFSET_NEXT, OFFSET_SEQ, OFFSET_STEP, OFFSET_WATCHED, READY,
                     State, address_of_symbol, is_running)
+from .text import say
 
 NO_CONDITIONS = {OFFSET_NEXT: ("I", 0), OFFSET_NAN: ("I", 0), OFFSET_COMM: ("I", 0), OFFSET_SEQ: ("Q", 0),
                  OFFSET_STEP: ("Q", 0), OFFSET_EXIT: ("I", 0)}
@@ -165,9 +166,9 @@ def on_stop(event):
 def say_why():
     """Why the library stopped, and how far the replay is."""
     state = State()
-    print(f"deja: {state.message}")
+    say(f"deja: {state.message}")
     if state.has_step:
-        print(f"deja: step {state.step}, {state.operations} operations served, {state.compared} digests compared, "
+        say(f"deja: step {state.step}, {state.operations} operations served, {state.compared} digests compared, "
               f"{state.different} different")
 
 
@@ -183,10 +184,10 @@ def announce():
     """What a stop says, at the end of a quiet journey."""
     global _way
     if _way:
-        print(f"deja: {_way}")
+        say(f"deja: {_way}")
     _way = ""
     if not is_running():
-        print("deja: the program has ended")
+        say("deja: the program has ended")
         return
     if stopped_by_deja() and read_reason() != READY:
         say_why()
@@ -206,21 +207,21 @@ def where(brief=False):
     except gdb.GdbError as error:
         if not brief:
             raise
-        print(f"deja: {error}")
+        say(f"deja: {error}")
         return
     current = state.current()
     step = f"step {state.step}, " if state.has_step else ""
     last = f"last call: {current.describe()}" if current is not None else "no call on this thread yet"
     child = f"child {session.the.child}, " if session.the.child else ""
-    print(f"deja: rank {session.the.rank}, {child}{step}{last}")
+    say(f"deja: rank {session.the.rank}, {child}{step}{last}")
     if brief:
         return
-    print(f"      {state.operations} operations served, {state.compared} digests compared, "
+    say(f"      {state.operations} operations served, {state.compared} digests compared, "
           f"{state.different} different")
-    print(f"      the recording ends with: {state.end_text}")
+    say(f"      the recording ends with: {state.end_text}")
     for thread in state.threads:
         if current is None or thread.tid != current.tid:
-            print(f"      thread {thread.name} ({thread.tid}): {thread.describe()}")
+            say(f"      thread {thread.name} ({thread.tid}): {thread.describe()}")
 
 
 def prompt(_):

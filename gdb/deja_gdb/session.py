@@ -6,9 +6,10 @@ import subprocess
 
 import gdb
 
+from .text import say
+
 SCRATCH = "DEJA_SCRATCH"
-CHECKPOINT = "DEJA_FROM_CHECKPOINT"
-OWN_BYTES, OWN_ENTRIES = 8192, 48
+START_FILE = "start"  # what the program is started with (cli/fenced_start.h)
 
 
 class Checkpoint:
@@ -25,9 +26,7 @@ class Session:
         self.scratch = os.environ[SCRATCH]
         with open(os.path.join(self.scratch, "session.json"), encoding="utf-8") as file:
             told = json.load(file)
-        # `env` gets them in a command of gdb, which is one line.
-        self.environment = dict(entry.split("=", 1) for entry in told["environment"] if "\n" not in entry)
-        self.working_directory = told["working_directory"]
+        self.deja = told["deja"]
         self.notes = told["notes"]
         self.rank = told["rank"]
         self.child = told["child"]  # of the rank, which is gdb's program; empty: the rank itself is
@@ -35,7 +34,7 @@ class Session:
                             for c in told["checkpoints"]]
         self.verify = told["verify"]
         self.sound = {START.number}  # numbers of those whose bytes have been looked at
-        given = int(self.environment.get(CHECKPOINT, 0))
+        given = told["from_checkpoint"]
         self.default = next((c for c in self.checkpoints if c.number == given), START)
         self.sound.add(self.default.number)
         self.next = None  # from where the next run starts
@@ -78,7 +77,7 @@ class Session:
             self.sound.add(checkpoint.number)
             return True
         self.checkpoints.remove(checkpoint)
-        print(f"deja: the checkpoint at step {checkpoint.step} is damaged and is not used: {problem}")
+        say(f"deja: the checkpoint at step {checkpoint.step} is damaged and is not used: {problem}")
         return False
 
     def nearest_sound(self, start):
@@ -97,25 +96,12 @@ class Session:
         os.makedirs(folder)
         for name in "children", "companions":
             shutil.copy(os.path.join(self.scratch, name), folder)
-        environment = dict(self.environment)
-        environment[SCRATCH] = folder
-        environment[CHECKPOINT] = f"{self.start.number:020}"
-        pad(environment)
-        words = " ".join(quoted(f"{name}={value}") for name, value in environment.items())
-        gdb.execute(f"set exec-wrapper env -i {words}", to_string=True)
-
-
-def pad(environment):
-    """As PadOwnVariables of cli/own_variables.cc: what is Deja's in the environment takes the same room in each run."""
-    own = [f"{name}={value}" for name, value in environment.items() if name.startswith("DEJA_") or name == "LD_PRELOAD"]
-    names = [f"DEJA_PAD_{i:02}" for i in range(OWN_ENTRIES - len(own))]
-    size = sum(len(os.fsencode(entry)) + 1 for entry in own) + sum(len(name) + 2 for name in names)
-    if names and size <= OWN_BYTES:
-        environment.update(dict.fromkeys(names, ""))
-        environment[names[-1]] = "." * (OWN_BYTES - size)
+        words = (self.deja, "run-fenced", os.path.join(self.scratch, START_FILE), folder, f"{self.start.number:020}")
+        gdb.execute(f"set exec-wrapper {' '.join(quoted(word) for word in words)}", to_string=True)
 
 
 def quoted(text):
+    """For the shell by which gdb starts programs. Only paths of Deja's own come here, nothing of a trace."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
@@ -125,8 +111,7 @@ the = None  # the only Session
 def install():
     global the
     the = Session()
-    for setting in ("confirm off", "startup-with-shell on", "disable-randomization on", "breakpoint pending on",
-                    f"cwd {the.working_directory}"):
+    for setting in "confirm off", "startup-with-shell on", "disable-randomization on", "breakpoint pending on":
         gdb.execute(f"set {setting}")
     if the.child:
         return

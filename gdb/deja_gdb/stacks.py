@@ -4,6 +4,7 @@ import os
 import gdb
 
 from .state import State, read, text_of
+from .text import say
 
 def modules():
     """[(path, load address)] of the live process; the load address is what recorded offsets count from."""
@@ -120,23 +121,23 @@ def recorded_stack(_):
     elif not frames:
         frames, what, is_pc = state.end_frames, f"the recorded end ({state.end_text})", True
     if not frames:
-        print("no stack was recorded here")
+        say("no stack was recorded here")
     else:
-        print(f"recorded, {what}:")
+        say(f"recorded, {what}:")
         for i, line in enumerate(recorded_lines(frames, is_pc)):
-            print(f"  #{i} {line}")
-    print("live:")
+            say(f"  #{i} {line}")
+    say("live:")
     for i, line in enumerate(live_lines()):
-        print(f"  #{i} {line}")
+        say(f"  #{i} {line}")
 
 
 def python_stack(_):
     state = State()
     recorded = state.frames or state.end_frames
     for what, frames in ("live", state.python_frames), ("recorded", recorded):
-        print(f"{what}:")
+        say(f"{what}:")
         for i, line in enumerate(python_lines(frames) or ["(no frame of Python's)"]):
-            print(f"  #{i} {line}")
+            say(f"  #{i} {line}")
 
 
 def stopped_by_deja():

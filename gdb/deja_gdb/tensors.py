@@ -4,6 +4,7 @@ import struct
 import gdb
 
 from . import state
+from .text import plain, say
 
 DTYPES = {0: ("int8", "b"), 1: ("uint8", "B"), 2: ("int32", "i"), 3: ("uint32", "I"), 4: ("int64", "q"),
           5: ("uint64", "Q"), 6: ("float16", "e"), 7: ("float32", "f"), 8: ("float64", "d"), 9: ("bfloat16", None),
@@ -67,7 +68,7 @@ def tensor(words):
                   if (t.role == roles[words[0]] if words[0] in roles else t.name == words[0] and t.role == 3)), None)
     if found is None:
         names = ", ".join(ROLES[t.role] if t.role != 3 else t.name for t in now.tensors) or "none"
-        raise gdb.GdbError(f"no tensor '{words[0]}' where the replay stopped last; there are: {names}")
+        raise gdb.GdbError(f"no tensor '{words[0]}' where the replay stopped last; there are: {plain(names)}")
     show_tensor(found, int(words[1], 0) if len(words) > 1 else SHOWN)
 
 
@@ -75,7 +76,7 @@ def show_tensor(found, wanted):
     compared = {1: ", equal", 2: ", DIFFERENT"}.get(found.comparison, "")
     nans = f", {found.nan_count} NaN recorded" if found.nan_count else ""
     label = ROLES[found.role] if found.role != 3 else found.name
-    print(f"{label}: {found.count} x {DTYPES.get(found.dtype, (f'type {found.dtype}',))[0]} at {found.live:#x}"
+    say(f"{label}: {found.count} x {DTYPES.get(found.dtype, (f'type {found.dtype}',))[0]} at {found.live:#x}"
           f"{compared}{nans}")
     count = min(wanted, found.count)
     try:
@@ -84,11 +85,11 @@ def show_tensor(found, wanted):
         live = ["?"] * count
     recorded = found.elements(found.recorded, 0, count) if found.recorded else None
     # A receive buffer is looked at before it is filled: what comes is what was recorded.
-    print(f"{'index':>8} {'live':>16} {'recorded':>16}")
+    say(f"{'index':>8} {'live':>16} {'recorded':>16}")
     for i in range(count):
         was = recorded[i] if recorded is not None else "not kept"
         mark = " *" if recorded is not None and recorded[i] != live[i] and found.role != 2 else ""
-        print(f"{i:>8} {live[i]:>16} {was:>16}{mark}")
+        say(f"{i:>8} {live[i]:>16} {was:>16}{mark}")
     if recorded is not None and found.role != 2:
         report_first_difference(found)
 
@@ -107,7 +108,7 @@ def report_first_difference(found):
             continue
         first = next(i for i in range(n) if live[i] != was[i])
         index = (at + first) // size
-        print(f"first difference at element {index}: live {found.elements(found.live, index, 1)[0]}, "
+        say(f"first difference at element {index}: live {found.elements(found.live, index, 1)[0]}, "
               f"recorded {found.elements(found.recorded, index, 1)[0]}")
         return
-    print("all elements are equal")
+    say("all elements are equal")

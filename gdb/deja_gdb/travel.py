@@ -6,6 +6,7 @@ from .positions import MAIN_THREAD, Visit, find_hit, here, return_to, run_to_pla
 from .running import Start, announce, at_end, go, go_on, quietly, restart
 from .stacks import stopped_by_deja
 from .state import NO_REASON, OFFSET_COMM, OFFSET_EXIT, OFFSET_SEQ, OFFSET_STEP, State, is_running
+from .text import say
 
 MAX_HISTORY = 1000
 _history = []  # positions of stops, the last is the current one
@@ -134,7 +135,7 @@ def mark(words):
     _marks[name] = position = here()
     if position.thread == MAIN_THREAD:
         images.pin_nearest(lambda image: image.is_before_place(position.place))
-    print(f"deja: '{name}' is {_marks[name].text}")
+    say(f"deja: '{name}' is {_marks[name].text}")
 
 
 def goto_mark(name):
@@ -147,14 +148,14 @@ def goto_mark(name):
 
 def marks(_):
     for name, position in _marks.items():
-        print(f"mark {name}: {position.text}")
+        say(f"mark {name}: {position.text}")
     for checkpoint in session.the.checkpoints:
-        print(f"step {checkpoint.step}: checkpoint, {checkpoint.size} bytes")
+        say(f"step {checkpoint.step}: checkpoint, {checkpoint.size} bytes")
     for note in session.the.notes:
         before = "before the first step" if note["step"] is None else f"step {note['step']}"
-        print(f"{before}: note '{note['text']}'")
+        say(f"{before}: note '{note['text']}'")
     if not _marks and not session.the.checkpoints and not session.the.notes:
-        print("no marks (`deja mark NAME`), checkpoints or notes")
+        say("no marks (`deja mark NAME`), checkpoints or notes")
 
 
 # ---- reverse-continue

@@ -13,6 +13,7 @@ from .positions import Visit, find_hit, here, return_to, run_to_place
 from .running import NO_CONDITIONS, Start, apply_conditions, go_on, quietly, read_reason, restart
 from .stacks import stopped_by_deja
 from .state import NO_REASON, OFFSET_NEXT, OPERATION, State, is_running
+from .text import plain, say
 from .travel import arrive
 
 WATCHED_BYTES = 8  # what one hardware watchpoint sees on every processor
@@ -51,9 +52,9 @@ def memory_of(words):
     else:
         memory = memory_of_expression(words)
     if not 0 < memory.size <= MAX_BYTES:
-        raise gdb.GdbError(f"{memory.name}: {memory.size} bytes are no memory to look at")
+        raise gdb.GdbError(f"{plain(memory.name)}: {memory.size} bytes are no memory to look at")
     if memory.read() is None:
-        raise gdb.GdbError(f"{memory.name}: the memory at {memory.address:#x} cannot be read")
+        raise gdb.GdbError(f"{plain(memory.name)}: the memory at {memory.address:#x} cannot be read")
     return memory
 
 
@@ -178,14 +179,14 @@ def when_changed(words):
                 break
         else:
             return_to(position)
-            raise gdb.GdbError(f"{memory.name} has not changed between the first operation and here")
+            raise gdb.GdbError(f"{plain(memory.name)} has not changed between the first operation and here")
         found = go_to_write(way, memory, looks, at)
         if not found:
             return_to(position)
     until = "here" if at + 2 == len(looks) else f"\"{looks[at + 1].text}\""
-    print(f"deja: {memory.name} changed last between \"{looks[at].text}\" and {until}")
+    say(f"deja: {memory.name} changed last between \"{looks[at].text}\" and {until}")
     if not found:
-        print("deja: no instruction of the program was seen to write there: the kernel did (a read or the like)")
+        say("deja: no instruction of the program was seen to write there: the kernel did (a read or the like)")
     arrive()
 
 

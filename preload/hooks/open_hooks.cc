@@ -76,12 +76,21 @@ void NoteOpened(int dirfd, const char* path, int fd, int flags) {
   FdTable::Set(fd, object);
 }
 
+void NoteRefused(int dirfd, const char* path) {
+  if (errno != EACCES || path == nullptr || InsideDeja() || IsBorrowedMemory()) return;
+  Engine* engine = GetEngine();
+  if (engine == nullptr) return;
+  const Guard guard;
+  engine->OnOpenRefused(dirfd, path);
+}
+
 // `real(path)` opens.
 template <typename Real>
 int OpenAt(int dirfd, const char* path, int flags, Real real) {
   MappedPath mapped(dirfd, path, UseOf(flags), flags);
   if (mapped.refused()) return -1;
   int fd = real(mapped.get());
+  if (fd < 0) NoteRefused(dirfd, path);
   NoteOpened(dirfd, path, fd, flags);
   return fd;
 }
@@ -91,6 +100,7 @@ FILE* OpenStream(const char* path, const char* mode, Real real) {
   MappedPath mapped(AT_FDCWD, path, UseOf(mode), FlagsOf(mode));
   if (mapped.refused()) return nullptr;
   FILE* stream = real(mapped.get());
+  if (stream == nullptr) NoteRefused(AT_FDCWD, path);
   if (stream != nullptr) NoteOpened(AT_FDCWD, path, fileno_unlocked(stream), FlagsOf(mode));
   return stream;
 }

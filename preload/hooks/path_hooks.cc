@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/time.h>
 #include <unistd.h>
 #include <utime.h>
@@ -54,6 +56,11 @@ DEJA_PATH_HOOK(chown, kMetadata, (uid_t user, gid_t group), (user, group))
 DEJA_PATH_HOOK(lchown, kMetadata, (uid_t user, gid_t group), (user, group))
 DEJA_PATH_HOOK(utimes, kMetadata, (const timeval* times), (times))
 DEJA_PATH_HOOK(utime, kMetadata, (const utimbuf* times), (times))
+DEJA_PATH_HOOK(lutimes, kMetadata, (const timeval* times), (times))
+DEJA_PATH_HOOK(statfs, kLook, (struct statfs* info), (info))
+DEJA_PATH_HOOK(statfs64, kLook, (struct statfs64* info), (info))
+DEJA_PATH_HOOK(statvfs, kLook, (struct statvfs* info), (info))
+DEJA_PATH_HOOK(statvfs64, kLook, (struct statvfs64* info), (info))
 DEJA_PATH_HOOK(access, kLook, (int mode), (mode))
 DEJA_PATH_HOOK(euidaccess, kLook, (int mode), (mode))
 DEJA_PATH_HOOK(eaccess, kLook, (int mode), (mode))
@@ -66,6 +73,7 @@ DEJA_PATH_AT_HOOK(mknodat, kCreate, (mode_t mode, dev_t device), (mode, device))
 DEJA_PATH_AT_HOOK(fchmodat, kMetadata, (mode_t mode, int flags), (mode, flags))
 DEJA_PATH_AT_HOOK(fchownat, kMetadata, (uid_t user, gid_t group, int flags), (user, group, flags))
 DEJA_PATH_AT_HOOK(utimensat, kMetadata, (const timespec* times, int flags), (times, flags))
+DEJA_PATH_AT_HOOK(futimesat, kMetadata, (const timeval* times), (times))
 DEJA_PATH_AT_HOOK(faccessat, kLook, (int mode, int flags), (mode, flags))
 // clang-format on
 

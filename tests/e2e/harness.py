@@ -16,6 +16,7 @@ only. DEJA_BUILD_DIR names the build tree (default: build/ of the checkout).
     if __name__ == "__main__":
         harness.main()
 """
+import atexit
 import dataclasses
 import json
 import os
@@ -36,6 +37,10 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("DEJA_BUILD_DIR", ROOT / "build")).resolve()
 DEJA = BUILD / "bin" / "deja"
 DEFAULT_TIMEOUT = 120
+
+# Where Deja remembers which traces are the user's own.
+STATE = tempfile.mkdtemp(prefix="deja-state-")
+atexit.register(shutil.rmtree, STATE, ignore_errors=True)
 
 EXIT_OK, EXIT_FAILURE, EXIT_USAGE, EXIT_DATA_LOSS, EXIT_DIVERGED = range(5)
 
@@ -138,6 +143,7 @@ class DejaTest(unittest.TestCase):
 
     def environment(self, env):
         full = {k: v for k, v in os.environ.items() if not k.startswith("DEJA_")}
+        full["XDG_STATE_HOME"] = STATE
         full.update({k: str(v) for k, v in (env or {}).items()})
         return full
 

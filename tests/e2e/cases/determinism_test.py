@@ -35,7 +35,7 @@ VIEWS = {
     "another host": ["unshare", "-u", "sh", "-c", f'hostname {OTHER_HOST}; exec "$@"', "sh"],
     "other process ids": ["unshare", "-pf", "--mount-proc"],
     "another umask": ["sh", "-c", 'umask 077; exec "$@"', "sh"],
-    "another environment": ["env", "-i", "PATH=/usr/bin:/bin", "LANG=C", "USER=somebody"],
+    "another environment": ["env", "-i", "PATH=/usr/bin:/bin", "LANG=C", "USER=somebody", f"XDG_STATE_HOME={harness.STATE}"],
     "no network": ["unshare", "-n"],
 }
 
@@ -243,8 +243,11 @@ print(open("/proc/cpuinfo").read().count("processor"), open("/proc/sys/kernel/ho
             self.skipTest("there is no python3 of the system")
         run = self.checked(self.deja("record", "--single", "--out", self.trace_path(), "--", python, "-c", script))
         subprocess.run(["chmod", "-R", "a+rX", self.dir], check=True)
-        again = self.command([*prefix, harness.DEJA, "replay", self.trace_path(), "--rank", 0],
-                             env={"HOME": "/", "TMPDIR": "/tmp"})
+        state = self.dir / "others-state"
+        state.mkdir()
+        state.chmod(0o777)
+        again = self.command([*prefix, harness.DEJA, "replay", self.trace_path(), "--rank", 0, "--trust"],
+                             env={"HOME": "/", "TMPDIR": "/tmp", "XDG_STATE_HOME": state})
         if again.code == 126 or "Permission denied" in again.stderr:
             self.skipTest("somebody else may not run what is below here")
         self.checked(again)

@@ -1,0 +1,29 @@
+// Consent: whether what a trace would have run may be run.
+//
+// A trace that this user has recorded or packed here, or agreed to before, is run as it is
+// (cli/trust_store.h). Of any other one it is shown what would run, and the user is asked.
+//
+// Main thread.
+#ifndef DEJA_CLI_CONSENT_H_
+#define DEJA_CLI_CONSENT_H_
+
+#include <string>
+#include <vector>
+
+#include "cli/replay_launch.h"
+#include "common/result.h"
+
+namespace deja::cli {
+
+// What the user is asked about: lines, of which each is plain text when it is shown.
+std::vector<std::string> DescribeStart(const std::vector<const ReplayTarget*>& targets);
+
+// Shows on stderr what `targets`, of `trace`, would run; `trust`: the user has agreed on the
+// command line; else asks, if there is a terminal to ask on. Remembers a yes. kForeign: it is not
+// to be run.
+Status AskConsent(const std::string& trace, const std::vector<const ReplayTarget*>& targets,
+                  bool trust);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_CONSENT_H_

@@ -1,0 +1,32 @@
+// What the fence of a replay lets through, as the command line and the trace's origin have it.
+//
+// Main thread.
+#ifndef DEJA_CLI_REPLAY_FENCE_H_
+#define DEJA_CLI_REPLAY_FENCE_H_
+
+#include <string>
+#include <vector>
+
+#include "cli/fence_keeper.h"
+#include "cli/replay_launch.h"
+#include "cli/scratch_folder.h"
+#include "common/result.h"
+
+namespace deja::cli {
+
+struct ReplayFence {
+  std::string trace;      // as given
+  std::string directory;  // where its folders are
+  std::string out;        // the replay's own trace; empty: none
+  std::vector<std::string> allow_read;
+  // CRIU does not know filters that somebody answers.
+  bool unanswered = false;
+};
+
+// Fills in `options`, and starts `keeper`, which answers what the filters of the replays ask.
+Status MakeFence(const ReplayFence& wanted, const ScratchFolder& scratch, FenceKeeper& keeper,
+                 ReplayOptions& options);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_REPLAY_FENCE_H_
