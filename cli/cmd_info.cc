@@ -50,13 +50,6 @@ std::string WallTime(uint64_t ns) {
   return text;
 }
 
-std::string NcclVersion(uint32_t code) {
-  if (code == 0) return "unknown";
-  // NCCL_VERSION_CODE has two digits a part since 2.9.
-  return code < 10000 ? fmt::format("{}.{}.{}", code / 1000, code / 100 % 10, code % 100)
-                      : fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
-}
-
 std::string Joined(const std::vector<std::string_view>& words) {
   std::string text;
   for (std::string_view word : words) {
@@ -226,6 +219,17 @@ void PrintRank(const RankRow& row) {
     PrintLine("  damaged: " + row.reader->end().detail);
 }
 
+// "HF_TOKEN (name)": what was masked, and by which rule where the trace says so.
+std::vector<std::string> MaskedWithRules(const format::ProcessInfo& process) {
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < process.masked.size(); ++i) {
+    const bool has_rule = i < process.masked_by.size();
+    texts.push_back(has_rule ? fmt::format("{} ({})", process.masked[i], process.masked_by[i])
+                             : std::string(process.masked[i]));
+  }
+  return texts;
+}
+
 void PrintJob(const format::Trace& trace, const std::vector<RankRow>& rows) {
   const format::TraceHeader& header = rows.front().reader->header();
   uint64_t bytes = 0;
@@ -237,7 +241,9 @@ void PrintJob(const format::Trace& trace, const std::vector<RankRow>& rows) {
   PrintLine(fmt::format("program  {}", Joined(header.process.argv)));
   if (const size_t masked = header.process.masked.size(); masked != 0)
     PrintLine(fmt::format("masked   {} value{}, not stored: {}", masked, masked == 1 ? "" : "s",
-                          fmt::join(header.process.masked, ", ")));
+                          fmt::join(MaskedWithRules(header.process), ", ")));
+  if (header.redacted)
+    PrintLine("redacted names, paths, addresses and values of the environment are stand-ins");
   if (!header.process.cpu_model.empty())
     PrintLine(fmt::format("machine  {} CPUs ({}), {} of memory", header.process.cpu_count,
                           header.process.cpu_model, HumanBytes(header.process.memory_bytes)));
@@ -332,6 +338,8 @@ int RunInfo(const Context& context) {
         {"world_size", header.world_size},
         {"level", LevelName(header.level)},
         {"masked", header.process.masked},
+        {"masked_by", header.process.masked_by},
+        {"redacted", header.redacted},
         {"cpu_count", header.process.cpu_count},
         {"cpu_model", header.process.cpu_model},
         {"cpu_features", header.process.cpu_features},

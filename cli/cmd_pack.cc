@@ -4,12 +4,18 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 
+#include "cli/bundle_encryption.h"
+#include "cli/bundle_texts.h"
 #include "cli/command.h"
 #include "cli/left_out_start.h"
 #include "cli/number_range.h"
 #include "cli/output.h"
+#include "cli/pack_preview.h"
+#include "cli/redactor.h"
 #include "cli/trust_store.h"
+#include "format/bundle_parts.h"
 #include "format/trace.h"
 
 namespace deja::cli {
@@ -26,6 +32,12 @@ struct PackOptions {
   uint64_t max_size = 0;
   int zstd_level = 0;
   bool predict = false;
+  bool redact = false;
+  bool dry_run = false;
+  std::vector<std::string> keep_env;
+  std::vector<std::string> mask;
+  std::string encrypt_to;
+  uint64_t split = 0;
 };
 PackOptions g_pack_options;
 
@@ -63,6 +75,64 @@ void AddPackOptions(CLI::App& app) {
                  "Write events and index anew, compressed at this level, and payloads, too, where "
                  "it makes them smaller than byte planes are (19: smallest, slow)")
       ->check(CLI::Range(1, 22));
+  app.add_flag("--redact", g_pack_options.redact,
+               "Stand-ins for names of hosts and users, paths, addresses and values of the "
+               "environment, and masks for what looks like a secret in bytes that were received "
+               "or read; the bundle still replays");
+  app.add_option("--keep-env", g_pack_options.keep_env,
+                 "With --redact: variables whose values stay (patterns with * and ?, separated by "
+                 "commas)")
+      ->delimiter(',');
+  app.add_option("--mask", g_pack_options.mask,
+                 "With --redact: variables, options and headers that are masked, whatever their "
+                 "values (patterns)")
+      ->delimiter(',');
+  app.add_flag("--dry-run", g_pack_options.dry_run,
+               "Write nothing; show every file and kind of string that would be in the bundle");
+  app.add_option("--encrypt-to", g_pack_options.encrypt_to,
+                 "Encrypt the bundle to this recipient: of age (age1…, ssh-…) or gpg (a key)");
+  app.add_option(
+         "--split", g_pack_options.split,
+         "Write the bundle in parts of at most so many bytes, e.g. 25M; every command opens "
+         "NAME.zip.001 where the others are beside it")
+      ->transform(CLI::AsSizeValue(true));
+}
+
+std::string PatternList(const std::vector<std::string>& patterns) {
+  return fmt::format("{}", fmt::join(patterns, ","));
+}
+
+// The same for who packs and who looks at what would be packed.
+std::unique_ptr<Redactor> MakeRedactor(std::string& keep, std::string& mask) {
+  keep = PatternList(g_pack_options.keep_env);
+  mask = PatternList(g_pack_options.mask);
+  return g_pack_options.redact ? std::make_unique<Redactor>(keep, mask) : nullptr;
+}
+
+int ShowWhatWouldGo(const Context& context, const std::string& path, Redactor* redactor) {
+  const auto trace = format::Trace::Open(path);
+  if (!trace) return FailWith(trace.error());
+  const auto preview = PackPreview::Make(**trace, redactor);
+  if (!preview) return FailWith(preview.error());
+  if (context.json)
+    PrintJson(preview->ToJson());
+  else
+    preview->Print();
+  return kExitOk;
+}
+
+// Where the trace has contents of files, and nothing is done about them.
+Status WarnOfSecretFiles(const std::string& path) {
+  DEJA_ASSIGN_OR_RETURN(const auto trace, format::Trace::Open(path));
+  DEJA_ASSIGN_OR_RETURN(const std::vector<KeptFile> files, ReadKeptFiles(*trace));
+  for (const KeptFile& file : files) {
+    if (file.warning.empty()) continue;
+    Diagnose(
+        fmt::format("packing {}: {}: its contents are in the bundle: {}; --redact masks them, "
+                    "`deja record --inputs-exclude` leaves the file out",
+                    path, file.path, file.warning));
+  }
+  return {};
 }
 
 Result<format::PackOptions> MakePackOptions() {
@@ -127,6 +197,26 @@ void PassTrust(const std::string& from, const std::string& to) {
   if (const Trust trust = store.Of(from); trust != Trust::kNone) (void)store.Add(to, trust);
 }
 
+// The files that are left: the bundle, or its parts, encrypted where that was asked for.
+Result<std::vector<std::string>> EncryptAndSplit(std::string path) {
+  if (!g_pack_options.encrypt_to.empty()) {
+    DEJA_ASSIGN_OR_RETURN(path, EncryptFile(path, g_pack_options.encrypt_to));
+  }
+  if (g_pack_options.split == 0) return std::vector<std::string>{path};
+  return format::SplitFile(path, g_pack_options.split);
+}
+
+std::string DescribeStandIns(const StandIns& names) {
+  constexpr const char* kKinds[kStandInKinds] = {"hosts", "users", "parts of paths", "addresses",
+                                                 "values"};
+  const auto counts = names.Counts();
+  std::string text;
+  for (size_t i = 0; i < kStandInKinds; ++i)
+    if (counts[i] != 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", HumanCount(counts[i]), kKinds[i]);
+  return "stand-ins: " + (text.empty() ? "none" : text);
+}
+
 int RunPack(const Context& context) {
   umask(kOwnOnly);
 
@@ -136,10 +226,22 @@ int RunPack(const Context& context) {
     return kExitUsage;
   }
   std::string trace = WithoutTrailingSlash(g_pack_options.trace);
+  std::string keep;
+  std::string mask;
+  const std::unique_ptr<Redactor> redactor = MakeRedactor(keep, mask);
+  if (g_pack_options.dry_run) return ShowWhatWouldGo(context, trace, redactor.get());
+  if (!g_pack_options.encrypt_to.empty()) {
+    if (const Status can = CanEncryptTo(g_pack_options.encrypt_to); !can)
+      return FailWith(can.error());
+  }
   std::string out = g_pack_options.out.empty() ? trace + ".zip" : g_pack_options.out;
   Result<format::BundleResult> bundle;
   {
     Progress progress("packing " + trace);
+    options->rewriter = redactor.get();
+    options->describe = [&](format::Trace& packed) {
+      return DescribeBundle(packed, fs::path(out).filename().string());
+    };
     options->progress = [&](uint64_t done, uint64_t total) { progress.Update(done, total); };
     bundle = format::WriteBundle(trace, out, *options);
   }
@@ -147,9 +249,17 @@ int RunPack(const Context& context) {
   PassTrust(trace, bundle->path);
   const auto start = HowItStarts(trace, *options, *bundle);
   if (!start) return FailWith(start.error());
+  if (redactor == nullptr) {
+    if (const Status warned = WarnOfSecretFiles(trace); !warned) return FailWith(warned.error());
+  }
+  const auto parts = EncryptAndSplit(bundle->path);
+  if (!parts) return FailWith(parts.error());
   if (!context.json) {
     PrintLine(
-        fmt::format("{}: {}, {} files", bundle->path, HumanBytes(bundle->bytes), bundle->files));
+        fmt::format("{}: {}, {} files", parts->front(), HumanBytes(bundle->bytes), bundle->files));
+    if (parts->size() > 1)
+      PrintLine(fmt::format("in {} parts, up to {}", parts->size(), parts->back()));
+    if (redactor != nullptr) PrintLine(DescribeStandIns(redactor->stand_ins()));
     PrintLeftOut(bundle->left_out);
     if (!start->empty()) PrintLine(*start);
     return kExitOk;
@@ -162,7 +272,8 @@ int RunPack(const Context& context) {
                         {"payload_bytes", one.payload_bytes},
                         {"what", one.what}});
   }
-  nlohmann::json json = {{"bundle", bundle->path},
+  nlohmann::json json = {{"bundle", parts->front()},
+                         {"parts", *parts},
                          {"bytes", bundle->bytes},
                          {"files", bundle->files},
                          {"left_out", left_out}};
@@ -182,6 +293,7 @@ int RunUnpack(const Context& context) {
   std::string out = g_pack_options.out;
   if (out.empty()) {
     fs::path name = fs::path(g_pack_options.trace).filename();
+    if (format::IsFirstPart(name.string())) name = name.stem();
     out = name.extension() == ".zip" ? name.stem().string() : name.string() + ".deja";
   }
   std::error_code error;
@@ -219,6 +331,8 @@ const Command kPackCommand = {
     "  deja pack run.deja --ranks 2 --steps 90-100 --out /tmp/rank2.zip\n"
     "  deja pack run.deja --level digest --zstd-level 19\n"
     "  deja pack run.deja --predict          checkpoints follow from gradients where they can\n"
+    "  deja pack run.deja --redact --dry-run  what would go to somebody else\n"
+    "  deja pack run.deja --redact --split 25M\n"
     "A bundle works wherever a directory does: `deja replay run.deja.zip --rank 2`.\n",
     false,
     AddPackOptions,

@@ -451,6 +451,12 @@ void SayWhatHidesIt(const std::vector<std::string>& program) {
 void Summarise(const std::string& trace, const std::vector<SweptRank>& ranks,
                const SweptChildren& children, const std::vector<std::string>& program) {
   std::string shown = ShownPath(trace);
+  std::error_code error;
+  if (ranks.empty() && !fs::exists(trace, error)) {
+    Diagnose(
+        fmt::format("nothing is left of the recording: {} was removed while the job ran", shown));
+    return;
+  }
   if (ranks.empty()) {
     Diagnose(
         g_record_options.single
@@ -524,6 +530,7 @@ int RunRecord(const Context& context) {
   out = fs::absolute(out, error).lexically_normal().string();
   while (out.size() > 1 && out.back() == '/') out.pop_back();
 
+  IgnoreFileSizeSignal();
   auto claim = TraceClaim::Make(out, g_record_options.force);
   if (!claim && claim.error().code != ErrorCode::kIo) return FailWith(claim.error());
   // The job comes first: a disk that refuses is no reason not to run it.

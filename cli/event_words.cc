@@ -103,4 +103,11 @@ std::string HashText(const Hash128& hash) {
   return text;
 }
 
+std::string NcclVersion(uint32_t code) {
+  if (code == 0) return "unknown";
+  // NCCL_VERSION_CODE has two digits a part since 2.9.
+  return code < 10000 ? fmt::format("{}.{}.{}", code / 1000, code / 100 % 10, code % 100)
+                      : fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
+}
+
 }  // namespace deja::cli

@@ -33,6 +33,9 @@ std::string ChoiceText(std::string_view algorithm, std::string_view protocol, ui
 // In hexadecimal.
 std::string HashText(const Hash128& hash);
 
+// "2.23.4" for an NCCL_VERSION_CODE; "unknown" for 0.
+std::string NcclVersion(uint32_t code);
+
 }  // namespace deja::cli
 
 #endif  // DEJA_CLI_EVENT_WORDS_H_

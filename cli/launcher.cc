@@ -25,6 +25,9 @@ extern char** environ;
 namespace deja::cli {
 namespace {
 
+bool g_ignores_file_size = false;
+struct sigaction g_file_size_before {};
+
 using Clock = std::chrono::steady_clock;
 
 constexpr int kForwardedSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
@@ -200,6 +203,7 @@ class Job {
       prctl(PR_SET_PDEATHSIG, SIGTERM);
       if (getppid() != parent) _exit(143);
     }
+    if (g_ignores_file_size) sigaction(SIGXFSZ, &g_file_size_before, nullptr);
     sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
     execvpe(argv[0], argv, envp);
     int error = errno;
@@ -320,6 +324,13 @@ class Job {
 };
 
 }  // namespace
+
+void IgnoreFileSizeSignal() {
+  if (g_ignores_file_size) return;
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  g_ignores_file_size = sigaction(SIGXFSZ, &ignore, &g_file_size_before) == 0;
+}
 
 JobEnd RunJob(const LaunchOptions& options) {
   return Job(options).Run();

@@ -55,6 +55,10 @@ struct JobEnd {
 
 JobEnd RunJob(const LaunchOptions& options);
 
+// From here on a write beyond the limit of file sizes (ulimit -f) is an error and does not end this
+// process. Processes that are started get the signal as it was before.
+void IgnoreFileSizeSignal();
+
 // "exit code 3", "SIGSEGV"
 std::string DescribeEnd(int exit_code, int signal);
 

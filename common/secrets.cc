@@ -4,6 +4,9 @@
 #include <cstring>
 #include <iterator>
 
+#include "common/secret_forms.h"
+#include "common/secret_names.h"
+
 namespace deja {
 namespace {
 
@@ -27,22 +30,8 @@ bool IsWordChar(char c) {
 bool IsNameChar(char c) {
   return IsWordChar(c) || c == '_' || c == '-' || c == '.';
 }
-bool IsTokenChar(char c) {
-  return IsWordChar(c) || c == '_' || c == '-';
-}
 bool IsSpace(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-bool EqualsUpper(std::string_view text, std::string_view upper) {
-  return text.size() == upper.size() && std::equal(text.begin(), text.end(), upper.begin(),
-                                                   [](char a, char b) { return Upper(a) == b; });
-}
-
-template <size_t N>
-bool OneOf(std::string_view word, const std::string_view (&list)[N]) {
-  return std::any_of(std::begin(list), std::end(list),
-                     [word](std::string_view item) { return EqualsUpper(word, item); });
 }
 
 // With * for any characters and ? for one.
@@ -79,107 +68,30 @@ bool NameMatchesAny(std::string_view name, std::string_view patterns) {
   return false;
 }
 
-// The words of a name: cut at what is no letter or digit, and where a capital follows a small one.
-struct Words {
-  static constexpr size_t kMost = 16;
-  std::string_view word[kMost];
-  size_t count = 0;
-
-  explicit Words(std::string_view name) {
-    for (size_t at = 0; at < name.size() && count < kMost;) {
-      if (!IsWordChar(name[at])) {
-        ++at;
-        continue;
-      }
-      size_t end = at + 1;
-      while (end < name.size() && IsWordChar(name[end]) &&
-             !(IsUpper(name[end]) && !IsUpper(name[end - 1])))
-        ++end;
-      word[count++] = name.substr(at, end - at);
-      at = end;
-    }
-  }
-};
-
-// Wherever they stand in a name.
-constexpr std::string_view kSecretWords[] = {
-    "PASSWORD",  "PASSWORDS", "PASSWD",        "PASSPHRASE",  "PASSCODE",
-    "SECRET",    "SECRETS",   "CREDENTIAL",    "CREDENTIALS", "APIKEY",
-    "COOKIE",    "COOKIES",   "AUTHORIZATION", "AUTHTOKEN",   "ACCESSTOKEN",
-    "ACCESSKEY", "SECRETKEY", "PRIVATEKEY",    "JWT",
-};
-// A name that ends so says where or how, and not what.
-constexpr std::string_view kHarmlessEndings[] = {
-    "FILE",    "FILES", "PATH",   "DIR",     "SOCK",     "SOCKET", "HOME",     "NAME",
-    "TYPE",    "SIZE",  "LENGTH", "COUNT",   "HELPER",   "STORE",  "PROVIDER", "POLICY",
-    "TIMEOUT", "TTL",   "MODE",   "ENABLED", "DISABLED", "EXPIRY", "EXPIRES",
-};
-// What a model's tokenizer calls a token.
-constexpr std::string_view kModelTokens[] = {
-    "PAD",   "BOS", "EOS",  "UNK",   "MASK",  "SEP",     "CLS",    "IMAGE", "SPECIAL", "STOP",
-    "MAX",   "MIN", "NUM",  "PER",   "NEW",   "NEXT",    "LAST",   "FIRST", "PREFIX",  "SUFFIX",
-    "START", "END", "TEXT", "AUDIO", "VIDEO", "CONTROL", "SAMPLE", "BY",
-};
-// A key is a secret only as one of these.
-constexpr std::string_view kSecretKeys[] = {
-    "API",     "ACCESS",       "SECRET", "PRIVATE", "ACCOUNT", "ENCRYPTION", "MASTER",
-    "SIGNING", "AUTH",         "DEPLOY", "SSH",     "GPG",     "LICENSE",    "SERVICE",
-    "STORAGE", "SUBSCRIPTION", "WANDB",  "OPENAI",  "APP",     "CLIENT",
-};
-
-// Tokens that are known by how they begin: that many characters of a token must follow.
-struct KnownToken {
-  std::string_view prefix;
-  size_t rest;
-};
-constexpr KnownToken kKnownTokens[] = {
-    {"ghp_", 20},        {"gho_", 20},   {"ghu_", 20},  {"ghs_", 20},  {"ghr_", 20},
-    {"github_pat_", 20}, {"glpat-", 16}, {"hf_", 20},   {"sk-", 20},   {"xoxb-", 10},
-    {"xoxp-", 10},       {"xoxa-", 10},  {"xoxr-", 10}, {"xoxs-", 10}, {"AKIA", 16},
-    {"ASIA", 16},        {"AIza", 30},   {"npm_", 30},  {"pypi-", 30}, {"nvapi-", 30},
-    {"dckr_pat_", 20},
-};
-
-bool IsHarmlessValue(std::string_view value) {
-  constexpr std::string_view kFlags[] = {"0",  "1",  "TRUE", "FALSE", "YES",
-                                         "NO", "ON", "OFF",  "NONE",  "NULL"};
-  return value.empty() || OneOf(value, kFlags);
+bool IsPlainName(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), IsNameChar);
 }
 
-bool MaskKnownTokens(std::span<char> text) {
-  bool masked = false;
-  for (size_t at = 0; at < text.size(); ++at) {
-    if (at > 0 && IsTokenChar(text[at - 1])) continue;
-    const std::string_view rest(text.data() + at, text.size() - at);
-    size_t run = 0;
-    while (run < rest.size() && IsTokenChar(rest[run])) ++run;
-    for (const KnownToken& known : kKnownTokens) {
-      if (rest.substr(0, known.prefix.size()) != known.prefix ||
-          run < known.prefix.size() + known.rest)
-        continue;
-      WriteMask(text.subspan(at, run));
-      masked = true;
-      break;
-    }
-    // A JSON web token: three parts, the first of which is an encoded {".
-    if (rest.substr(0, 3) == "eyJ" && run >= 10 && run < rest.size() && rest[run] == '.') {
-      size_t dots = 0;
-      size_t end = 0;
-      for (; end < rest.size() && (IsTokenChar(rest[end]) || rest[end] == '.'); ++end)
-        dots += rest[end] == '.' ? 1 : 0;
-      if (dots == 2) {
-        WriteMask(text.subspan(at, end));
-        masked = true;
-      }
-    }
-    at += run;
+std::string_view MaskForms(std::span<char> text) {
+  const std::string_view all(text.data(), text.size());
+  std::string_view rule;
+  for (FoundForm found = FindSecretForm(all, 0); !found.rule.empty();
+       found = FindSecretForm(all, found.end)) {
+    if (rule.empty()) rule = found.rule;
+    WriteMask(text.subspan(found.begin, found.end - found.begin));
   }
-  return masked;
+  return rule;
 }
 
-// scheme://user:PASSWORD@host, and a user alone, which is a token then.
-bool MaskUrlPasswords(std::span<char> text) {
-  bool masked = false;
+// A user alone that nobody is called: https://TOKEN@host.
+bool IsTokenAsUser(std::string_view user) {
+  constexpr size_t kLong = 16;
+  return user.size() >= kLong && std::any_of(user.begin(), user.end(), IsDigit);
+}
+
+// scheme://user:PASSWORD@host, and a user alone that is a token.
+std::string_view MaskUrlPasswords(std::span<char> text) {
+  std::string_view rule;
   const std::string_view all(text.data(), text.size());
   for (size_t at = all.find("://"); at != std::string_view::npos; at = all.find("://", at + 3)) {
     const size_t begin = at + 3;
@@ -190,26 +102,70 @@ bool MaskUrlPasswords(std::span<char> text) {
     const size_t host = all.substr(begin, end - begin).rfind('@');
     if (host == std::string_view::npos) continue;
     const size_t colon = all.substr(begin, host).find(':');
-    if (colon == std::string_view::npos || colon + 1 >= host) continue;
-    WriteMask(text.subspan(begin + colon + 1, host - colon - 1));
-    masked = true;
+    if (colon == std::string_view::npos) {
+      if (!IsTokenAsUser(all.substr(begin, host))) continue;
+      WriteMask(text.subspan(begin, host));
+    } else if (colon + 1 < host) {
+      WriteMask(text.subspan(begin + colon + 1, host - colon - 1));
+    } else {
+      continue;
+    }
+    rule = "password-in-url";
   }
-  return masked;
+  return rule;
 }
 
-bool MaskPrivateKeys(std::span<char> text) {
+std::string_view MaskPrivateKeys(std::span<char> text) {
   const std::string_view all(text.data(), text.size());
-  bool masked = false;
+  std::string_view rule;
   for (size_t at = all.find("PRIVATE KEY-----"); at != std::string_view::npos;
        at = all.find("PRIVATE KEY-----", at)) {
     const size_t begin = at + std::strlen("PRIVATE KEY-----");
     const size_t end = std::min(all.find("-----END", begin), all.size());
     for (size_t i = begin; i < end; ++i)
       if (!IsSpace(text[i])) text[i] = '*';
-    masked = masked || end > begin;
+    if (end > begin) rule = "private-key";
     at = std::min(all.size(), end + std::strlen("-----END RSA PRIVATE KEY-----"));
   }
-  return masked;
+  return rule;
+}
+
+// Where the password of USER:PASSWORD begins; 0: there is none. A port is no password.
+size_t PasswordBehindUser(std::string_view text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string_view::npos || colon + 1 >= text.size() || text.find("//") == colon + 1)
+    return 0;
+  const std::string_view rest = text.substr(colon + 1);
+  if (!IsPlainName(text.substr(0, colon)) || std::all_of(rest.begin(), rest.end(), IsDigit))
+    return 0;
+  return colon + 1;
+}
+
+// Of a text that nothing is known of: only what mixes capitals, small letters and digits.
+size_t PasswordOfLogin(std::string_view text) {
+  constexpr size_t kShortest = 8;
+  const size_t begin = PasswordBehindUser(text);
+  if (begin == 0) return 0;
+  const std::string_view rest = text.substr(begin);
+  const bool mixed =
+      std::any_of(rest.begin(), rest.end(), IsUpper) &&
+      std::any_of(rest.begin(), rest.end(), IsDigit) &&
+      std::any_of(rest.begin(), rest.end(), [](char c) { return IsLetter(c) && !IsUpper(c); });
+  const bool one_word = rest.find_first_of("/. \t\n,:=") == std::string_view::npos;
+  return rest.size() >= kShortest && mixed && one_word ? begin : 0;
+}
+
+// Behind -p: what is no number, path or plain word (ports, folders, partitions).
+bool IsPasswordOption(std::string_view option, std::string_view value) {
+  constexpr size_t kShortest = 4;
+  if (option != "-p" || value.size() < kShortest) return false;
+  if (value.find('/') != std::string_view::npos || value[0] == '.') return false;
+  const bool number = std::all_of(value.begin(), value.end(),
+                                  [](char c) { return IsDigit(c) || c == ':' || c == '.'; });
+  const bool word = std::all_of(value.begin(), value.end(), [](char c) {
+    return (IsLetter(c) && !IsUpper(c)) || c == '_' || c == '-' || c == ',';
+  });
+  return !number && !word;
 }
 
 }  // namespace
@@ -226,40 +182,35 @@ bool SecretRule::IsKept(std::string_view name) const {
 
 bool SecretRule::IsSecretName(std::string_view name) const {
   if (IsKept(name)) return false;
-  if (NameMatchesAny(name, mask_)) return true;
-  const Words words(name);
-  if (words.count == 0) return false;
-  const std::string_view last = words.word[words.count - 1];
-  if (OneOf(last, kHarmlessEndings)) return false;
-  for (size_t i = 0; i < words.count; ++i)
-    if (OneOf(words.word[i], kSecretWords)) return true;
-  const bool alone = words.count == 1;
-  const std::string_view before = alone ? std::string_view() : words.word[words.count - 2];
-  if (EqualsUpper(last, "TOKEN")) return alone || !OneOf(before, kModelTokens);
-  if (EqualsUpper(last, "KEY")) return !alone && OneOf(before, kSecretKeys);
-  if (EqualsUpper(last, "PASS") || EqualsUpper(last, "PWD"))
-    return !alone && !OneOf(before, kModelTokens);
-  return EqualsUpper(last, "AUTH") && !alone;
+  return NameMatchesAny(name, mask_) || WhatNameSays(name) >= NameSays::kIfKeyLike;
 }
 
-// A name alone is not enough where a flag or nothing stands behind it.
-bool SecretRule::IsSecretValue(std::string_view name, std::string_view value) const {
-  if (value.empty() || !IsSecretName(name)) return false;
-  return NameMatchesAny(name, mask_) || !IsHarmlessValue(value);
+// By which rule the value of `name` is a secret as a whole; empty: by none.
+std::string_view SecretRule::RuleOf(std::string_view name, std::string_view value) const {
+  if (value.empty() || IsKept(name)) return {};
+  if (NameMatchesAny(name, mask_)) return "--mask";
+  if (IsSecretByName(name, value)) return "name";
+  return FindSecretFormOf(name, value);
 }
 
-bool SecretRule::MaskValue(std::string_view name, std::span<char> value) const {
-  if (IsKept(name)) return false;
-  if (IsSecretValue(name, {value.data(), value.size()})) {
+std::string_view SecretRule::MaskValue(std::string_view name, std::span<char> value) const {
+  if (IsKept(name)) return {};
+  const std::string_view text(value.data(), value.size());
+  if (const std::string_view rule = RuleOf(name, text); !rule.empty()) {
     WriteMask(value);
-    return true;
+    return rule;
+  }
+  const size_t password = IsUserName(name) ? PasswordBehindUser(text) : PasswordOfLogin(text);
+  if (password != 0) {
+    WriteMask(value.subspan(password));
+    return "user-password";
   }
   return MaskText(value);
 }
 
 // name=value, name: value, "name": "value".
-bool SecretRule::MaskPairs(std::span<char> text) const {
-  bool masked = false;
+std::string_view SecretRule::MaskPairs(std::span<char> text) const {
+  std::string_view found;
   for (size_t at = 0; at < text.size();) {
     if (!IsNameChar(text[at])) {
       ++at;
@@ -285,34 +236,48 @@ bool SecretRule::MaskPairs(std::span<char> text) const {
       // A header goes to the end of its line, with a scheme and the secret.
       if (!quoted && !header && (IsSpace(c) || c == '&' || c == ';' || c == ',')) break;
     }
-    if (!IsSecretValue(name, {text.data() + value, end - value})) continue;
-    WriteMask(text.subspan(value, end - value));
-    masked = true;
+    const std::string_view what(text.data() + value, end - value);
+    std::string_view rule = RuleOf(name, what);
+    size_t from = 0;
+    if (rule.empty() && !IsKept(name) && IsUserName(name)) {
+      from = PasswordBehindUser(what);
+      if (from != 0) rule = "user-password";
+    }
+    if (rule.empty()) continue;
+    WriteMask(text.subspan(value + from, end - value - from));
+    if (found.empty()) found = rule;
     at = end;
   }
-  return masked;
+  return found;
 }
 
-bool SecretRule::MaskText(std::span<char> text) const {
-  const bool keys = MaskPrivateKeys(text);
-  const bool urls = MaskUrlPasswords(text);
-  const bool pairs = MaskPairs(text);
-  return MaskKnownTokens(text) || keys || urls || pairs;
+std::string_view SecretRule::MaskText(std::span<char> text) const {
+  const std::string_view rules[] = {MaskPrivateKeys(text), MaskUrlPasswords(text), MaskPairs(text),
+                                    MaskForms(text)};
+  for (const std::string_view rule : rules)
+    if (!rule.empty()) return rule;
+  return {};
 }
 
-bool SecretRule::MaskArgument(std::string_view previous, std::span<char> argument) const {
+std::string_view SecretRule::MaskArgument(std::string_view previous,
+                                          std::span<char> argument) const {
   const std::string_view text(argument.data(), argument.size());
-  if (previous.size() > 1 && previous[0] == '-' && previous.find('=') == std::string_view::npos &&
-      !text.empty() && text[0] != '-') {
-    const std::string_view name =
-        previous.substr(previous.find_first_not_of('-') == std::string_view::npos
-                            ? 0
-                            : previous.find_first_not_of('-'));
-    if (IsKept(name)) return false;
-    if (IsSecretValue(name, text)) {
+  const size_t named = previous.find_first_not_of('-');
+  const bool is_option = previous.size() > 1 && previous[0] == '-' &&
+                         named != std::string_view::npos &&
+                         previous.find('=') == std::string_view::npos;
+  if (is_option && !text.empty() && text[0] != '-') {
+    const std::string_view name = previous.substr(named);
+    if (IsKept(name)) return {};
+    if (IsPasswordOption(previous, text)) {
       WriteMask(argument);
-      return true;
+      return "option-p";
     }
+    return MaskValue(name, argument);
+  }
+  if (const size_t password = PasswordOfLogin(text); password != 0) {
+    WriteMask(argument.subspan(password));
+    return "user-password";
   }
   return MaskText(argument);
 }

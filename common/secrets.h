@@ -3,7 +3,8 @@
 //
 // One rule for everything that is recorded as text: environment variables, arguments, and headers
 // of requests. The same length, so that what was computed from lengths stays right in a replay.
-// docs/DETERMINISM.md has the rule in words; change both.
+// docs/DETERMINISM.md has the rule in words; change both. Names: common/secret_names.h; forms of
+// tokens: common/secret_forms.h.
 //
 // Pure functions over the caller's bytes; no allocation, any thread. A SecretRule borrows the texts
 // of its patterns.
@@ -24,26 +25,30 @@ class SecretRule {
   // matches is never masked by its name, what `mask` matches always is; `keep` wins.
   SecretRule(std::string_view keep, std::string_view mask) : keep_(keep), mask_(mask) {}
 
-  // True if what is called `name` (a variable, an option, a header) is a secret, whatever it is.
+  // True if what is called `name` (a variable, an option, a header) is a secret, unless its value
+  // is a flag or a plain word.
   [[nodiscard]] bool IsSecretName(std::string_view name) const;
   // True if `name` is to be stored as it is.
   [[nodiscard]] bool IsKept(std::string_view name) const;
 
+  // The following return the rule by which something was masked, the first one if there are
+  // several: "name", or what common/secret_rules calls it. Empty: nothing was masked. The text is
+  // static.
+
   // Masks the value of `name` where it is secret: all of it, or what stands in it (MaskText).
-  // Returns whether anything was masked.
-  bool MaskValue(std::string_view name, std::span<char> value) const;
+  std::string_view MaskValue(std::string_view name, std::span<char> value) const;
 
   // Masks secrets within a text: name=value and "name": "value" with a secret name, a header with
   // its value, passwords in URLs, and tokens that are known by their form.
-  bool MaskText(std::span<char> text) const;
+  std::string_view MaskText(std::span<char> text) const;
 
   // Masks one argument of a command line. `previous` is the argument before it, as it was, whose
   // value it may be.
-  bool MaskArgument(std::string_view previous, std::span<char> argument) const;
+  std::string_view MaskArgument(std::string_view previous, std::span<char> argument) const;
 
  private:
-  [[nodiscard]] bool IsSecretValue(std::string_view name, std::string_view value) const;
-  bool MaskPairs(std::span<char> text) const;
+  [[nodiscard]] std::string_view RuleOf(std::string_view name, std::string_view value) const;
+  std::string_view MaskPairs(std::span<char> text) const;
 
   std::string_view keep_;
   std::string_view mask_;

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "format/bundle_parts.h"
 #include "format/child_folder.h"
 #include "format/file.h"
 #include "format/frame_format.h"
@@ -151,6 +152,15 @@ Status AddFile(zip_t* archive, const std::string& name, const std::string& path)
   return {};
 }
 
+// `text` outlives the archive.
+Status AddText(zip_t* archive, const std::string& name, const std::string& text) {
+  zip_source_t* source = zip_source_buffer(archive, text.data(), text.size(), 0);
+  if (source == nullptr) return Fail(ErrorCode::kIo, "adding " + name + ": " + ZipError(archive));
+  if (zip_file_add(archive, name.c_str(), source, ZIP_FL_ENC_UTF_8) >= 0) return {};
+  zip_source_free(source);
+  return Fail(ErrorCode::kIo, "adding " + name + ": " + ZipError(archive));
+}
+
 // Replaces the folders that are not finished by complete copies, in `made`.
 Status CompleteThose(std::vector<std::string>& folders, std::unique_ptr<TempFolder>& made) {
   for (std::string& folder : folders) {
@@ -185,9 +195,26 @@ uint64_t BytesOf(const std::vector<std::string>& folders, const std::string& top
   return bytes + ZipOverheadBytes(entries, names, bytes);
 }
 
+// The texts about what is packed, as far as there is room for them.
+Result<std::vector<std::pair<std::string, std::string>>> DescribeCopy(
+    const std::string& directory, const std::vector<std::string>& folders, const std::string& top,
+    const PackOptions& options) {
+  DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<Trace> copy, Trace::Open(directory));
+  std::vector<std::pair<std::string, std::string>> texts;
+  uint64_t bytes = options.max_bytes == 0 ? 0 : BytesOf(folders, top);
+  constexpr uint64_t kEntryBytes = 256;  // around a text, at most
+  for (auto& [name, text] : options.describe(*copy)) {
+    bytes += text.size() + 2 * (top.size() + name.size()) + kEntryBytes;
+    if (options.max_bytes != 0 && bytes > options.max_bytes) break;
+    texts.emplace_back(std::move(name), std::move(text));
+  }
+  return texts;
+}
+
 // Returns the number of files in it.
 Result<uint64_t> WriteArchive(const std::string& out, const std::string& top,
-                              const std::vector<std::string>& folders) {
+                              const std::vector<std::string>& folders,
+                              const std::vector<std::pair<std::string, std::string>>& texts) {
   DEJA_ASSIGN_OR_RETURN(Archive archive, OpenArchive(out, ZIP_CREATE | ZIP_EXCL));
   uint64_t files = 0;
   struct stat info {};
@@ -199,6 +226,10 @@ Result<uint64_t> WriteArchive(const std::string& out, const std::string& top,
       DEJA_RETURN_IF_ERROR(AddFile(archive.get(), name + file, path));
       ++files;
     }
+  }
+  for (const auto& [name, text] : texts) {
+    DEJA_RETURN_IF_ERROR(AddText(archive.get(), top + "/" + name, text));
+    ++files;
   }
   // Closing writes the archive, to a temporary name first.
   if (zip_close(archive.get()) != 0) {
@@ -226,7 +257,9 @@ TempFolder::~TempFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-Result<std::unique_ptr<TempFolder>> UnpackBundle(const std::string& path) {
+namespace {
+
+Result<std::unique_ptr<TempFolder>> UnpackWhole(const std::string& path) {
   DEJA_ASSIGN_OR_RETURN(const Archive archive, OpenArchive(path, ZIP_RDONLY));
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) return FailErrno("looking at " + path, errno);
@@ -253,8 +286,24 @@ Result<std::unique_ptr<TempFolder>> UnpackBundle(const std::string& path) {
   return folder;
 }
 
+}  // namespace
+
+Result<std::unique_ptr<TempFolder>> UnpackBundle(const std::string& path) {
+  if (!IsFirstPart(path)) return UnpackWhole(path);
+  DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<TempFolder> joined, TempFolder::Make());
+  const std::string whole = joined->path() + "/bundle.zip";
+  DEJA_RETURN_IF_ERROR(JoinParts(path, whole));
+  return UnpackWhole(whole);
+}
+
 Result<BundleResult> WriteBundle(const std::string& trace_path, const std::string& out,
                                  const PackOptions& options) {
+  if (options.predict && options.rewriter != nullptr) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "packing " + trace_path +
+                    ": checkpoints are predicted from bytes as they were recorded: leave out "
+                    "--predict or --redact");
+  }
   if (options.predict && options.max_bytes != 0) {
     return Fail(ErrorCode::kInvalidArgument,
                 "packing " + trace_path +
@@ -267,7 +316,7 @@ Result<BundleResult> WriteBundle(const std::string& trace_path, const std::strin
     return Fail(ErrorCode::kInvalidArgument,
                 out + " exists already: remove it or name another file");
   }
-  const std::string top = TopFolder(trace_path);
+  const std::string top = options.rewriter != nullptr ? "trace.deja" : TopFolder(trace_path);
   BundleResult result;
   result.path = out;
   std::unique_ptr<TempFolder> made;
@@ -284,7 +333,12 @@ Result<BundleResult> WriteBundle(const std::string& trace_path, const std::strin
     folders = smaller.folders();
     result.left_out = smaller.omissions();
   }
-  DEJA_ASSIGN_OR_RETURN(result.files, WriteArchive(out, top, folders));
+  std::vector<std::pair<std::string, std::string>> texts;
+  if (options.describe) {
+    DEJA_ASSIGN_OR_RETURN(
+        texts, DescribeCopy(as_it_is ? trace->directory() : made->path(), folders, top, options));
+  }
+  DEJA_ASSIGN_OR_RETURN(result.files, WriteArchive(out, top, folders, texts));
   if (stat(out.c_str(), &info) == 0) result.bytes = static_cast<uint64_t>(info.st_size);
   return result;
 }

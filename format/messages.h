@@ -65,6 +65,7 @@ struct ProcessInfo {
   uint32_t umask = 0;            // + 1; 0: unknown
   std::string_view cgroup_file;  // which counts oom_kills; empty: unknown
   uint64_t oom_kills = 0;
+  std::vector<std::string_view> masked_by;  // for each of `masked` the rule
 };
 
 struct TailInfo {
@@ -95,7 +96,8 @@ struct TraceHeader {
   std::vector<ApiName> apis;
   std::string_view shares_with;  // the same 16 bytes in all ranks that share payloads
   ProcessOrigin origin;
-  uint32_t inputs = 0;  // what is kept of files: 0 not said, 1 nothing, 2 digests, 3 bytes
+  uint32_t inputs = 0;    // what is kept of files: 0 not said, 1 nothing, 2 digests, 3 bytes
+  bool redacted = false;  // a copy with stand-ins for names and contents
 };
 
 struct TensorStats {
@@ -622,7 +624,7 @@ DEJA_VISIT(ProcessInfo) {
   v(6, m.argv); v(7, m.environment); v(8, m.working_directory); v(9, m.kernel); v(10, m.cpu_count);
   v(11, m.page_size); v(12, m.nccl_path); v(13, m.nccl_version); v(14, m.masked); v(15, m.cpu_model);
   v(16, m.cpu_features); v(17, m.memory_bytes); v(18, m.user); v(19, m.umask);
-  v(20, m.cgroup_file); v(21, m.oom_kills);
+  v(20, m.cgroup_file); v(21, m.oom_kills); v(22, m.masked_by);
 }
 DEJA_VISIT(TailInfo) { v(1, m.path); v(2, m.id); }
 DEJA_VISIT(ProcessOrigin) { v(1, m.root); v(2, m.path); }
@@ -630,7 +632,7 @@ DEJA_VISIT(TraceHeader) {
   v(1, m.format_major); v(2, m.format_minor); v(3, m.producer); v(4, m.job_id); v(5, m.rank);
   v(6, m.world_size); v(7, m.local_rank); v(8, m.attempt); v(9, m.level); v(10, m.process); v(11, m.tail);
   v(12, m.start_wall_ns); v(13, m.start_mono_ns); v(14, m.apis); v(15, m.shares_with);
-  v(16, m.origin); v(17, m.inputs);
+  v(16, m.origin); v(17, m.inputs); v(18, m.redacted);
 }
 DEJA_VISIT(TensorStats) {
   v(1, m.nan_count); v(2, m.inf_count); v(3, m.min); v(4, m.max); v(5, m.sum); v(6, m.sum_squares);

@@ -50,6 +50,18 @@ bool DropDigests(Event& event, std::string& encoded) {
       event.body);
 }
 
+std::string EncodeAnew(const Event& event) {
+  return std::visit(
+      [&](const auto& body) -> std::string {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(body)>, std::monostate>) {
+          return {};
+        } else {
+          return EncodeEventToString(event, body);
+        }
+      },
+      event.body);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<FrameWriter>> StartCopy(const std::string& path, const TraceHeader& header,
@@ -100,7 +112,14 @@ Result<uint64_t> CopyEvents(const RankReader& reader, FrameWriter& out,
     uint32_t body_field = 0;
     if (!DecodeEvent(cursor->encoded(), event, &body_field)) continue;
     summary.Add(event, body_field);
-    const bool changed = options.drop_digests && DropDigests(event, rewritten);
+    bool changed = options.rewriter != nullptr;
+    if (changed) {
+      // Without what this version does not know, in which there may be anything.
+      if (std::holds_alternative<std::monostate>(event.body)) continue;
+      options.rewriter->Rewrite(event);
+      rewritten = EncodeAnew(event);
+    }
+    changed = (options.drop_digests && DropDigests(event, rewritten)) || changed;
     AppendToBatch(changed ? AsBytes(rewritten) : cursor->encoded(), batch);
     ++events;
     if (batch.size() >= options.batch_bytes) DEJA_RETURN_IF_ERROR(flush());
@@ -197,6 +216,29 @@ Status PayloadCopier::Copy(const Hash128& hash, uint64_t total_size,
   if (streamed && (!pending.empty() || total_size == 0)) flush();
   DEJA_RETURN_IF_ERROR(written);
   if (!streamed) return {};
+  return work_.Give({[](size_t) {},
+                     [info, done]() -> Status {
+                       done(std::move(*info));
+                       return {};
+                     }});
+}
+
+Status PayloadCopier::Write(const Hash128& hash, std::span<const std::byte> bytes,
+                            uint32_t element_size, const std::function<void(PayloadInfo)>& done) {
+  const auto info = std::make_shared<PayloadInfo>();
+  info->hash = hash;
+  info->total_size = bytes.size();
+  PayloadChunk chunk;
+  chunk.hash = hash;
+  chunk.total_size = bytes.size();
+  chunk.element_size = element_size;
+  while (!bytes.empty()) {
+    const auto part = bytes.first(std::min<size_t>(bytes.size(), kPayloadChunkBytes));
+    DEJA_RETURN_IF_ERROR(WriteChunk(chunk, {part.begin(), part.end()},
+                                    [info](uint64_t at) { info->chunk_offsets.push_back(at); }));
+    chunk.offset += part.size();
+    bytes = bytes.subspan(part.size());
+  }
   return work_.Give({[](size_t) {},
                      [info, done]() -> Status {
                        done(std::move(*info));

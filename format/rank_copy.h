@@ -21,6 +21,7 @@
 #include "format/ordered_work.h"
 #include "format/rank_reader.h"
 #include "format/tensor_codec.h"
+#include "format/trace_rewriter.h"
 #include "format/zstd_codec.h"
 
 namespace deja::format {
@@ -34,7 +35,8 @@ Result<std::unique_ptr<FrameWriter>> StartCopy(const std::string& path, const Tr
 struct EventCopyOptions {
   size_t batch_bytes = 256 << 10;
   int zstd_level = 1;
-  bool drop_digests = false;  // hashes and statistics of tensors, as at level order
+  bool drop_digests = false;          // hashes and statistics of tensors, as at level order
+  TraceRewriter* rewriter = nullptr;  // borrowed; of events
   std::function<void(uint64_t)> done = {};
 };
 Result<uint64_t> CopyEvents(const RankReader& reader, FrameWriter& out,
@@ -52,6 +54,9 @@ class PayloadCopier {
   // by then are in the file and in no index. Errors are of writing.
   Status Copy(const Hash128& hash, uint64_t total_size,
               const std::function<void(PayloadInfo)>& done);
+  // Writes a payload that the recording did not have. The same for `done`.
+  Status Write(const Hash128& hash, std::span<const std::byte> bytes, uint32_t element_size,
+               const std::function<void(PayloadInfo)>& done);
   // Writes what the folder of `reader` itself has of a payload that other ranks have the rest of.
   // The same for `done`, if there is something.
   Status CopyPieces(const Hash128& hash, const std::function<void(PayloadPieces)>& done);

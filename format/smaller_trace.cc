@@ -89,6 +89,10 @@ class CountedFile final : public AppendFile {
 Status SmallerTrace::Write(const std::string& directory) {
   DEJA_RETURN_IF_ERROR(FindParts(directory));
   DEJA_RETURN_IF_ERROR(ChooseRanks());
+  if (options_.rewriter != nullptr) {
+    for (const Part& part : parts_) DEJA_RETURN_IF_ERROR(options_.rewriter->Learn(*part.reader));
+    DEJA_RETURN_IF_ERROR(options_.rewriter->Settle());
+  }
   DEJA_RETURN_IF_ERROR(CopyAllEvents());
   DEJA_RETURN_IF_ERROR(KeepPayloads());
   for (Part& part : parts_) DEJA_RETURN_IF_ERROR(Finish(part));
@@ -175,10 +179,15 @@ Status SmallerTrace::CopyAllEvents() {
   copy.batch_bytes = kBatchBytes;
   copy.zstd_level = zstd_level();
   copy.drop_digests = options_.level == Level::kOrder;
+  copy.rewriter = options_.rewriter;
   copy.done = [this](uint64_t bytes) { Advance(bytes); };
   for (Part& part : parts_) {
     if (mkdir(part.out.c_str(), 0700) != 0) return FailErrno("making " + part.out, errno);
     part.header = part.reader->header();
+    if (options_.rewriter != nullptr) {
+      options_.rewriter->Begin(*part.reader);
+      options_.rewriter->Rewrite(part.header);
+    }
     part.header.format_minor = std::max(part.header.format_minor, kFormatMinor);
     part.header.level = std::min(part.header.level, static_cast<uint32_t>(options_.level));
     DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<FrameWriter> events,
@@ -314,7 +323,7 @@ Result<bool> SmallerTrace::KeepOfPart(std::span<const Want> wants) {
   };
   for (const Want& want : wants) {
     const Hash128& hash = want.use.hash;
-    if (kept.count(hash) != 0) continue;
+    if (IsKept(kept, hash)) continue;
     const std::optional<uint64_t> size = part.reader->PayloadSize(hash);
     if (!size) continue;
     if (!copier) {
@@ -334,7 +343,7 @@ Result<bool> SmallerTrace::KeepOfPart(std::span<const Want> wants) {
                             part.predictor->Copy(hash, *size, *out));
       if (info) done(std::move(*info));
     }
-    if (kept.count(hash) == 0) DEJA_RETURN_IF_ERROR(copier->Copy(hash, *size, done));
+    if (!IsKept(kept, hash)) DEJA_RETURN_IF_ERROR(KeepOne(part, hash, *size, *copier, done));
     Resize(file_bytes_, part.payloads_bytes, out->offset());
     Advance(*size);
     if (!MayFit()) break;
@@ -347,6 +356,30 @@ Result<bool> SmallerTrace::KeepOfPart(std::span<const Want> wants) {
   DEJA_RETURN_IF_ERROR(work_.Finish());
   Resize(file_bytes_, part.payloads_bytes, out->offset());
   return MayFit();
+}
+
+bool SmallerTrace::IsKept(const Hashes& kept, const Hash128& hash) const {
+  if (options_.rewriter == nullptr) return kept.count(hash) != 0;
+  const std::vector<Hash128> all = options_.rewriter->ReplacementsOf(hash);
+  return !all.empty() && std::all_of(all.begin(), all.end(),
+                                     [&](const Hash128& one) { return kept.count(one) != 0; });
+}
+
+// The payload, or what events that were rewritten name instead of it.
+Status SmallerTrace::KeepOne(Part& part, const Hash128& hash, uint64_t size, PayloadCopier& copier,
+                             const std::function<void(PayloadInfo)>& done) {
+  if (options_.rewriter == nullptr) return copier.Copy(hash, size, done);
+  auto& kept = kept_[Sharing(part)];
+  for (const Hash128& other : options_.rewriter->ReplacementsOf(hash)) {
+    if (kept.count(other) != 0) continue;
+    const std::span<const std::byte> bytes = options_.rewriter->BytesOf(other);
+    if (bytes.empty()) {
+      DEJA_RETURN_IF_ERROR(copier.Copy(other, size, done));
+      continue;
+    }
+    DEJA_RETURN_IF_ERROR(copier.Write(other, bytes, part.reader->PayloadElementSize(hash), done));
+  }
+  return {};
 }
 
 Status SmallerTrace::GoBack(const std::vector<Undo>& undos) {
@@ -381,7 +414,7 @@ void SmallerTrace::CountLeftOut(Part& part) {
   while (const Event* event = cursor->Next()) {
     ForEachPayload(*event, [&](const PayloadReference& payload) {
       const Hash128& hash = payload.hash;
-      if (kept.count(hash) != 0 || !missing.insert(hash).second) return;
+      if (IsKept(kept, hash) || !missing.insert(hash).second) return;
       const std::optional<uint64_t> size = part.reader->PayloadSize(hash);
       if (!size && before.payloads == 0) return;  // had been lost before
       ++left_out.payloads;
@@ -406,6 +439,7 @@ std::string SmallerTrace::Describe(const Part& part) const {
   }
   for (const Period period : did_not_fit_)
     parts.push_back(WhatDidNotFit(period, part.reader->totals().steps != 0));
+  if (options_.rewriter != nullptr) parts.emplace_back("what could not be redacted");
   std::string text;
   for (const std::string& one : parts) text += (text.empty() ? "" : ", ") + one;
   return text;
@@ -414,7 +448,7 @@ std::string SmallerTrace::Describe(const Part& part) const {
 Status SmallerTrace::Finish(Part& part) {
   const bool has_all = part.chosen && did_not_fit_.empty() && !options_.steps &&
                        options_.level == Level::kFull && part.reader->left_out().payloads == 0;
-  if (!has_all) CountLeftOut(part);
+  if (!has_all || options_.rewriter != nullptr) CountLeftOut(part);
   if (part.predictor != nullptr) part.footer.predicted = part.predictor->totals();
   std::optional<FrameWriter> payloads;
   if (part.payloads_bytes != 0) {

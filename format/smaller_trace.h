@@ -11,6 +11,7 @@
 #define DEJA_FORMAT_SMALLER_TRACE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -28,6 +29,7 @@
 namespace deja::format {
 
 class FrameWriter;
+class PayloadCopier;
 
 class SmallerTrace {
  public:
@@ -85,6 +87,10 @@ class SmallerTrace {
   // Writes payloads of one period: all or, if that is too much, none and false.
   Result<bool> KeepGroup(std::span<const Want> group);
   Result<bool> KeepOfPart(std::span<const Want> wants);
+  using Hashes = std::unordered_set<Hash128, HashOfHash>;
+  [[nodiscard]] bool IsKept(const Hashes& kept, const Hash128& hash) const;
+  Status KeepOne(Part& part, const Hash128& hash, uint64_t size, PayloadCopier& copier,
+                 const std::function<void(PayloadInfo)>& done);
   Status GoBack(const std::vector<Undo>& undos);
   Status Finish(Part& part);
   // Index, what was left out and footers behind what is in the files; `payloads` may be null.
@@ -114,7 +120,7 @@ class SmallerTrace {
   std::vector<Part> parts_;
   std::vector<uint32_t> chosen_ranks_;  // that come first
   // What is in the copy, by the ranks that share it.
-  std::map<std::string, std::unordered_set<Hash128, HashOfHash>> kept_;
+  std::map<std::string, Hashes> kept_;
   std::vector<Period> did_not_fit_;  // of the chosen ranks; of steps the last one
   uint64_t file_bytes_ = 0;          // in files so far
   uint64_t end_bytes_ = 0;           // of the ends of all parts, at most

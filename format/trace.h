@@ -30,6 +30,8 @@ struct RankFolder {
   std::string path;
 };
 
+class TraceRewriter;
+
 class Trace {
  public:
   static Result<std::unique_ptr<Trace>> Open(const std::string& path);
@@ -68,11 +70,16 @@ struct PackOptions {
   int zstd_level = 0;          // of events; 0: as they are, or 3 where they are written anew
   // Checkpoints as differences to what their optimizers should have made. Not with max_bytes.
   bool predict = false;
+  TraceRewriter* rewriter = nullptr;  // borrowed; changes what is written
+  // Makes more files of the bundle, name and text, of the trace as it will be in it; they are for
+  // people: `deja` reads none of them. One that would make the bundle too large is left out.
+  std::function<std::vector<std::pair<std::string, std::string>>(Trace&)> describe;
   std::function<void(uint64_t, uint64_t)> progress;  // done, total
 
   // Whether a bundle of the files as they are would do, if it is small enough.
   [[nodiscard]] bool TakesAll() const {
-    return ranks.empty() && !steps && level == Level::kFull && zstd_level == 0 && !predict;
+    return ranks.empty() && !steps && level == Level::kFull && zstd_level == 0 && !predict &&
+           rewriter == nullptr;
   }
 };
 

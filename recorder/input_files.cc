@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 
+#include "common/secret_files.h"
 #include "preload/absolute_path.h"
 #include "preload/digest.h"
 #include "preload/file_facts.h"
@@ -30,6 +32,18 @@ constexpr uint64_t kMostWhole = 256 << 20;
 // More is an input like others.
 constexpr uint64_t kMostOfOthers = 64 << 20;
 constexpr uint64_t kMostOfAllOthers = uint64_t{1} << 30;
+
+// Once for each state of a file.
+void WarnOfSecrets(std::string_view path) {
+  if (!IsSecretFile(path)) return;
+  char text[PATH_MAX + 200];
+  const int size =
+      std::snprintf(text, sizeof text,
+                    "recording %.*s: a file of secrets, by its name; what is read of it "
+                    "is kept (--inputs full); leave it out with --inputs-exclude",
+                    static_cast<int>(path.size()), path.data());
+  if (size > 0) SayOnce({text, std::min<size_t>(static_cast<size_t>(size), sizeof text - 1)});
+}
 // A change within one tick of the kernel's clock does not show in a file's time.
 constexpr int64_t kYoungNs = 100'000'000;
 
@@ -284,6 +298,7 @@ void InputFiles::Announce(Recording& rec, const KnownFile& file, uint64_t opens,
   char facts[preload::kMaxFileFacts];
   const bool is_full = rec.config.inputs == InputMode::kFull && !what.program;
   if (is_full && S_ISREG(file.info.st_mode) && what.error == 0) {
+    WarnOfSecrets(file.path);
     event.entries = preload::WriteFileFacts(file.info, facts);
   } else if (what.entries.size() <= kMostInline) {
     event.entries = what.entries;

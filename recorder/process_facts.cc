@@ -175,12 +175,18 @@ void ProcessFacts::Begin() {
     working_directory_[0] = '\0';
 }
 
+void ProcessFacts::NoteMasked(const std::string& what, std::string_view rule) {
+  if (rule.empty()) return;
+  masked_.push_back(what);
+  masked_by_.push_back(rule);
+}
+
 void ProcessFacts::TakeArguments(const SecretRule& rule) {
   argv_ = SplitAtZeros({raw_arguments_.data, raw_arguments_.size});
   std::string previous;
   for (size_t i = 0; i < argv_.size(); ++i) {
     std::string current = argv_[i];
-    if (rule.MaskArgument(previous, argv_[i])) masked_.push_back("argv[" + std::to_string(i) + "]");
+    NoteMasked("argv[" + std::to_string(i) + "]", rule.MaskArgument(previous, argv_[i]));
     previous = std::move(current);
   }
   raw_arguments_.Forget();
@@ -193,7 +199,7 @@ void ProcessFacts::TakeEnvironment(const SecretRule& rule) {
     if (entry.empty()) continue;
     const size_t equals = std::min(entry.find('='), entry.size() - 1);
     const std::string name = entry.substr(0, equals);
-    if (rule.MaskValue(name, std::span(entry).subspan(equals + 1))) masked_.push_back(name);
+    NoteMasked(name, rule.MaskValue(name, std::span(entry).subspan(equals + 1)));
     environment_.push_back(std::move(entry));
   }
   raw_environment_.Forget();
@@ -246,6 +252,7 @@ void ProcessFacts::Fill(format::TraceHeader& header) const {
   process.nccl_path = nccl_path_;
   process.nccl_version = nccl_version_;
   process.masked.assign(masked_.begin(), masked_.end());
+  process.masked_by = masked_by_;
   process.cpu_model = cpu_model_;
   process.cpu_features = cpu_features_;
   process.memory_bytes = memory_bytes_;

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/secrets.h"
@@ -35,6 +36,7 @@ class ProcessFacts {
     void Read(const char* path);
     void Forget();
   };
+  void NoteMasked(const std::string& what, std::string_view rule);
   void TakeArguments(const SecretRule& rule);
   void TakeEnvironment(const SecretRule& rule);
   RawFile raw_arguments_;
@@ -46,6 +48,7 @@ class ProcessFacts {
   std::vector<std::string> argv_;
   std::vector<std::string> environment_;
   std::vector<std::string> masked_;
+  std::vector<std::string_view> masked_by_;  // static texts
   std::string cpu_model_;
   std::string cpu_features_;
   std::string user_;

@@ -8,6 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "format/own_thread.h"
+
 namespace deja::replayer {
 
 PayloadSource::PayloadSource(const format::RankReader& reader, const ReplayPlan& plan)
@@ -28,6 +30,9 @@ PayloadSource::PayloadSource(const format::RankReader& reader, const ReplayPlan&
 
 void PayloadSource::Start() {
   if (items_.empty()) return;
+  // An allocator that starts may be what has called: a thread takes a block from it.
+  starts_later_ = !format::ThreadsMayStart();
+  if (starts_later_) return;
   // Signals are for the program's threads.
   sigset_t all;
   sigset_t old;
@@ -41,6 +46,7 @@ void PayloadSource::Start() {
 }
 
 void PayloadSource::StopReadingAhead() {
+  starts_later_ = false;
   if (!reads_ahead_) return;
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -119,6 +125,7 @@ Status PayloadSource::ReadOutput(uint32_t call, uint32_t output, std::span<std::
   auto it = first_item_.find(call);
   if (it == first_item_.end())
     return Fail(ErrorCode::kNotFound, "the call has no recorded results");
+  if (starts_later_ && starts_later_.exchange(false)) Start();
   std::unique_lock<std::mutex> lock(mutex_);
   const size_t index = it->second + output;
   Item& item = items_[index];

@@ -36,7 +36,8 @@ class PayloadSource {
  public:
   PayloadSource(const format::RankReader& reader, const ReplayPlan& plan);
 
-  // Starts reading ahead. The guard must be held, so that the thread is Deja's own.
+  // Starts reading ahead; while libraries are still being loaded, when the first output is asked
+  // for. The guard must be held then, so that the thread is Deja's own.
   void Start();
   // Ends that, and its thread: what is asked for is read then.
   void StopReadingAhead();
@@ -89,6 +90,7 @@ class PayloadSource {
   uint64_t ahead_bytes_ = 0;
   bool stopping_ = false;
   std::atomic<bool> reads_ahead_ = false;  // its thread runs, or has not been waited for
+  std::atomic<bool> starts_later_ = false;
   std::thread thread_;
   int clock_ = -1;
 };

@@ -114,7 +114,9 @@ Status PlanBuilder::Finish() {
     if (plan_.calls_[i].outputs.size != 0) plan_.served_order_.push_back(i);
   std::stable_sort(plan_.served_order_.begin(), plan_.served_order_.end(), entered_before);
   for (RecordedAsyncError& error : plan_.async_errors_) CountOperationsBefore(error);
-  if (plan_.end_.thread != kNone) plan_.threads_[plan_.end_.thread].ended = true;
+  // A signal from outside says nothing of where the thread was: in a replay it goes on.
+  if (plan_.end_.thread != kNone && !plan_.end_.FromOutside(plan_.pid))
+    plan_.threads_[plan_.end_.thread].ended = true;
   if (plan_.start_ != nullptr) plan_.start_->Finish(plan_.threads_);
   for (uint32_t i = 0; i < plan_.threads_.size(); ++i)
     plan_.thread_by_name_.emplace(plan_.threads_[i].name, i);

@@ -29,6 +29,7 @@ Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(const format::RankReader& 
   plan->nccl_version = header.process.nccl_version;
   plan->fate = reader.totals().fate;
   plan->kept_inputs = header.inputs;
+  plan->redacted = header.redacted;
   plan->working_directory = std::string(header.process.working_directory);
   PlanBuilder builder(*plan, kinds);
   std::pair<size_t, size_t> between;

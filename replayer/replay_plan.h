@@ -264,6 +264,7 @@ class ReplayPlan {
   Level level = Level::kFull;
   uint32_t nccl_version = 0;
   uint32_t kept_inputs = 0;  // TraceHeader.inputs
+  bool redacted = false;
   std::string working_directory;
   format::ProcessFate fate;  // what the recorded process's parent saw
 

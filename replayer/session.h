@@ -26,6 +26,7 @@
 #include "replayer/mpi_world.h"
 #include "replayer/payload_source.h"
 #include "replayer/position.h"
+#include "replayer/redacted_names.h"
 #include "replayer/replay_plan.h"
 #include "replayer/report.h"
 #include "replayer/served_comm.h"
@@ -117,6 +118,7 @@ class Session {
   [[nodiscard]] const ReplayPlan& plan() const { return *plan_; }
   PayloadSource& payloads() { return *payloads_; }
   ServedMpi& mpi() { return *mpi_; }
+  RedactedNames& redacted_names() { return redacted_names_; }
   // Null: nothing is computed.
   [[nodiscard]] Fold* fold() const { return fold_.get(); }
   // Null: the replay leaves no trace of its own.
@@ -273,6 +275,7 @@ class Session {
   std::unique_ptr<ReplayPlan> plan_;
   std::unique_ptr<PayloadSource> payloads_;
   std::unique_ptr<ServedMpi> mpi_;
+  RedactedNames redacted_names_;
   std::unique_ptr<Fold> fold_;
   std::unique_ptr<Images> images_;
   LiveTrace* live_trace_ = nullptr;

@@ -46,6 +46,8 @@ TraceHeader MakeHeader(const SampleOptions& options) {
   header.process.page_size = 4096;
   header.process.nccl_path = "/usr/lib/libnccl.so.2";
   header.process.nccl_version = 22304;
+  header.process.masked = {"HF_TOKEN", "argv[2]"};
+  header.process.masked_by = {"name", "github-token"};
   header.tail.path = options.tail_path;
   header.tail.id = options.tail_id;
   header.start_wall_ns = 1'700'000'000'000'000'000;

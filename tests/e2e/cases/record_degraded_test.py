@@ -98,6 +98,17 @@ class Degraded(harness.DejaTest):
         plain = self.finish(self.start(self.launch_argv("reduces", ARGS, n=2), preexec_fn=limit))
         self.assertSameBehaviour(plain, run)
 
+    def test_no_file_may_grow(self):
+        run = self.command(["sh", "-c", f"ulimit -f 0; exec {shlex.join(map(str, [harness.DEJA, 'record', '--single', '--out', self.trace_path()]))}"
+                                        " -- sh -c 'echo hi; head -c 9 /dev/zero > big; echo $?; exit 3'"])
+        self.assertEqual((run.code, run.stdout), (3, f"hi\n{128 + signal.SIGXFSZ}\n"), str(run))
+        self.assertRegex(run.stderr, r"deja: the job is not recorded: writing .*: File too large")
+
+    def test_a_folder_that_is_removed_meanwhile(self):
+        run = self.record_single("sh", "-c", f"rm -r {self.trace_path()}; echo on; exit 4")
+        self.assertEqual((run.code, run.stdout), (4, "on\n"), str(run))
+        self.assertIn(f"nothing is left of the recording: {self.trace_path().name} was removed while the job ran", run.stderr)
+
     def test_few_file_descriptors(self):
         def limit():
             resource.setrlimit(resource.RLIMIT_NOFILE, (11, 11))

@@ -121,6 +121,34 @@ class Trainer(ReplayTest):
                          "rank 0: (exit 3, after everything that was recorded, where another process ended it: SIGTERM|"
                          "the end of the recording is reached: SIGTERM)")
 
+    def test_the_end_by_a_signal_from_outside_is_no_divergence(self):
+        """Of a scheduler, or a user: wherever between two operations it came, the program goes on in a replay to the next one."""
+        for attempt in range(3):
+            trace = f"ended-{attempt}.deja"
+            process = self.start(self.record_argv("replay_trainer", ["--steps", "1000000"], n=2, trace=trace))
+            while not (self.trace_path(trace) / "rank-00001").is_dir():
+                self.assertIsNone(process.poll())
+                time.sleep(0.02)
+            time.sleep(0.3 + 0.1 * attempt)
+            process.send_signal(signal.SIGTERM)
+            self.finish(process)
+            for rank in range(2):
+                replayed = self.checked(self.replay(rank, trace=trace))
+                self.assertNotIn("diverge", replayed.stdout)
+
+    def test_programs_with_other_allocators_replay(self):
+        """They ask for files and processors when they start, and so call Deja before anything may be allocated."""
+        libraries = [path for name in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2")
+                     for path in [f"/usr/lib/x86_64-linux-gnu/{name}"] if os.path.exists(path)]
+        if not libraries:
+            self.skipTest("needs libjemalloc2, libtcmalloc-minimal4 or libmimalloc2.0")
+        for number, library in enumerate(libraries):
+            with self.subTest(library=library):
+                trace = f"allocator-{number}.deja"
+                self.checked(self.record("replay_trainer", ["--steps", "5"], n=2, trace=trace, env={"LD_PRELOAD": library}))
+                for rank in range(2):
+                    self.assertIn("the same as recorded", self.checked(self.replay(rank, trace=trace)).stdout)
+
     def test_a_hang_ends_with_who_waited_for_whom(self):
         process = self.start(self.record_argv("replay_trainer", ["--fault", "hang"]))
         self.wait_for_hang(3)

@@ -10,9 +10,9 @@ namespace {
 std::string MaskedValue(const std::string& name, std::string value, const SecretRule& rule = {}) {
   const size_t size = value.size();
   const std::string before = value;
-  const bool masked = rule.MaskValue(name, value);
+  const std::string_view by = rule.MaskValue(name, value);
   EXPECT_EQ(value.size(), size);
-  EXPECT_EQ(masked, value != before) << name << "=" << before;
+  EXPECT_EQ(!by.empty(), value != before) << name << "=" << before;
   return value;
 }
 
@@ -83,6 +83,151 @@ TEST(SecretsTest, NamesThatOnlySoundLikeIt) {
                            "LS_COLORS",
                            "author"})
     EXPECT_FALSE(rule.IsSecretName(name)) << name;
+}
+
+std::string RuleFor(const std::string& name, std::string value) {
+  return std::string(SecretRule().MaskValue(name, value));
+}
+
+TEST(SecretsTest, VariablesThatLookLikeSecretsAreMasked) {
+  for (const char* name :
+       {"PGPASSWORD", "SSHPASS", "DBPASSWORD", "MYSQLPASS", "CLIENTSECRET", "PASS", "DB_PW",
+        "KAGGLE_KEY", "COMET_KEY", "GITHUB_PAT", "AZURE_DEVOPS_EXT_PAT", "HFTOKEN", "SMTP_PASS",
+        "SESSION_SECRET", "MYSQLPWD", "ROBOFLOW_KEY", "SLACK_WEBHOOK"}) {
+    EXPECT_EQ(MaskedValue(name, "swordfish4711"), "deja-masked**") << name;
+    EXPECT_EQ(RuleFor(name, "swordfish4711"), "name") << name;
+  }
+  EXPECT_EQ(MaskedValue("HF_TOKEN_OLD", "a81nv04bsk38vnqp37"), "deja-masked*******");
+  EXPECT_EQ(MaskedValue("DOCKER_AUTH_CONFIG", R"({"auths": {"r.io": {"auth": "am9lOnB3"}}})"),
+            "deja-masked" + std::string(30, '*'));
+  EXPECT_EQ(MaskedValue("KAGGLE_JSON", R"({"username":"joe","key":"0123456789abcdef0123"})"),
+            R"({"username":"joe","key":"deja-masked*********"})");
+}
+
+TEST(SecretsTest, ValuesOfServicesAreMaskedByTheirNames) {
+  const std::string hex = "0123456789abcdef0123456789abcdef";
+  EXPECT_EQ(RuleFor("DATADOG_SITE_ID", hex + "01234567"), "datadog-access-token");
+  EXPECT_EQ(RuleFor("DATADOG_SITE_ID", hex + "0123456789"), "");
+  EXPECT_EQ(RuleFor("ALGOLIA", hex), "algolia-api-key");
+  EXPECT_EQ(RuleFor("ALGOLIA_HOST", "search.example.org"), "");
+}
+
+TEST(SecretsTest, FormsThatAServiceGives) {
+  const std::string hex = "0123456789abcdef0123456789abcdef";
+  const struct {
+    const char* rule;
+    std::string value;
+    std::string masked;
+  } rows[] = {
+      {"slack-webhook", "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXX",
+       "https://hooks.slack.com/services/deja-masked" + std::string(25, '*')},
+      {"password-in-url", "https://" + hex + "@o1.ingest.sentry.io/2",
+       "https://deja-masked" + std::string(21, '*') + "@o1.ingest.sentry.io/2"},
+      {"stripe-key", "sk_live_4eC39HqLyjWD", "deja-masked*********"},
+      {"bearer-token", "Bearer a1b2c3d4e5f6", "Bearer deja-masked*"},
+      {"name", "https://s3/x?X-Amz-Date=1&X-Amz-Signature=" + hex + "&z=1",
+       "https://s3/x?X-Amz-Date=1&X-Amz-Signature=deja-masked" + std::string(21, '*') + "&z=1"},
+      {"gitlab-token", "glpat-0123456789abcdefghij", "deja-masked***************"},
+      {"aws-key-id", "AKIAIOSFODNN7EXAMPLE", "deja-masked*********"},
+      {"user-password", "joe:Swordfish4711", "joe:deja-masked**"},
+      {"age-secret-key", "AGE-SECRET-KEY-1" + std::string(58, 'Q'),
+       "deja-masked" + std::string(63, '*')},
+      {"databricks-api-token", "dapi" + hex, "deja-masked" + std::string(25, '*')},
+      {"sendgrid-api-token", "SG." + std::string(66, 'x'), "deja-masked" + std::string(58, '*')},
+      {"twilio-api-key", "SK" + hex, "deja-masked" + std::string(23, '*')},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(MaskedValue("ANYTHING", row.value), row.masked);
+    EXPECT_EQ(RuleFor("ANYTHING", row.value), row.rule) << row.value;
+  }
+}
+
+// What a job needs to be understood and replayed: of torchrun, Slurm, Open MPI, NCCL, a shell.
+TEST(SecretsTest, TheEnvironmentOfATrainingJobStays) {
+  const struct {
+    const char* name;
+    const char* value;
+  } rows[] = {
+      {"MASTER_ADDR", "node-07.cluster.example.org"},
+      {"MASTER_PORT", "29500"},
+      {"RANK", "3"},
+      {"WORLD_SIZE", "8"},
+      {"GROUP_RANK", "0"},
+      {"ROLE_NAME", "default"},
+      {"TORCHELASTIC_RUN_ID", "5f2c1b7e-0d7f-4a3a-9a34-1b0f1d2e3c4d"},
+      {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+      {"TORCHELASTIC_ERROR_FILE", "/tmp/torchelastic_7c2j3k/none_a1b2/attempt_0/0/error.json"},
+      {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+      {"TORCH_CUDA_ARCH_LIST", "7.0 8.0 9.0+PTX"},
+      {"NCCL_SOCKET_IFNAME", "eth0"},
+      {"NCCL_IB_HCA", "mlx5_0:1,mlx5_1:1"},
+      {"NCCL_IB_PKEY", "0x7fff"},
+      {"NCCL_TOPO_FILE", "/var/run/nvidia-topologyd/virtualTopology.xml"},
+      {"NCCL_COMM_ID", "10.0.0.5:29501"},
+      {"NCCL_TUNER_PLUGIN", "libnccl-tuner.so"},
+      {"CUDA_VISIBLE_DEVICES", "GPU-8f3a1c2e-1b2c-3d4e-5f60-718293a4b5c6"},
+      {"SLURM_JOB_ID", "4711002"},
+      {"SLURM_JOB_NODELIST", "node-[07-08]"},
+      {"SLURM_JOB_PARTITION", "gpu"},
+      {"SLURM_JOB_ACCOUNT", "vision-2"},
+      {"SLURM_JOB_USER", "joe"},
+      {"SLURM_TASKS_PER_NODE", "4(x2)"},
+      {"SLURM_STEP_NODELIST", "node-[07-08]"},
+      {"SLURM_TOPOLOGY_ADDR", "switch-1.node-07"},
+      {"SLURM_TRES_PER_TASK", "cpu:8"},
+      {"SLURM_GTIDS", "0,1,2,3"},
+      {"SLURM_SRUN_COMM_HOST", "10.0.0.5"},
+      {"SLURM_MPI_TYPE", "pmix_v4"},
+      {"PMIX_SERVER_URI41", "pmix-server.12345;tcp4://127.0.0.1:41573"},
+      {"PMIX_SECURITY_MODE", "munge,native"},
+      {"OMPI_MCA_btl", "^openib"},
+      {"OMPI_COMM_WORLD_RANK", "3"},
+      {"UCX_TLS", "rc,cuda_copy,cuda_ipc"},
+      {"PATH", "/opt/conda/bin:/usr/local/cuda-12.4/bin:/usr/bin:/bin"},
+      {"LD_LIBRARY_PATH", "/usr/local/cuda/lib64:/opt/nccl/lib"},
+      {"LS_COLORS", "rs=0:di=01;34:ln=01;36:mh=00:pi=40;33:*.tar=01;31:*.key=01;32"},
+      {"PYTHONPATH", "/home/joe/src"},
+      {"SSH_AUTH_SOCK", "/tmp/ssh-XXXXXX1a2b3c/agent.4711"},
+      {"SSH_CONNECTION", "10.0.0.9 50022 10.0.0.5 22"},
+      {"XAUTHORITY", "/home/joe/.Xauthority"},
+      {"DBUS_SESSION_BUS_ADDRESS", "unix:path=/run/user/1000/bus"},
+      {"XDG_SESSION_ID", "c42"},
+      {"INVOCATION_ID", "0123456789abcdef0123456789abcdef"},
+      {"GPG_TTY", "/dev/pts/3"},
+      {"PWD", "/home/joe/project"},
+      {"OLDPWD", "/home/joe"},
+      {"LESSOPEN", "| /usr/bin/lesspipe %s"},
+      {"HF_HOME", "/scratch/hf"},
+      {"HF_TOKEN_PATH", "/home/joe/.cache/huggingface/token"},
+      {"HF_HUB_DISABLE_IMPLICIT_TOKEN", "1"},
+      {"GOOGLE_APPLICATION_CREDENTIALS", "/home/joe/.config/gcp.json"},
+      {"AWS_SHARED_CREDENTIALS_FILE", "/home/joe/.aws/credentials"},
+      {"TOKENIZERS_PARALLELISM", "false"},
+      {"TOKENIZER_NAME", "meta-llama/Llama-3.1-8B-Instruct"},
+      {"MODEL_NAME", "facebook/opt-1.3b"},
+      {"TRAIN_TOKENS", "300B"},
+      {"MAX_NEW_TOKENS", "512"},
+      {"PAD_TOKEN", "<|pad_id_12345|>"},
+      {"SPECIAL_TOKENS", "<s>,</s>"},
+      {"TOKEN_EMBEDDING_DIM", "4096"},
+      {"NUM_KEY_VALUE_HEADS", "8"},
+      {"ATTN_KEY", "model.layers.0.self_attn.k_proj"},
+      {"SORT_KEY", "length2"},
+      {"MONITOR_KEY", "val_loss_at_10"},
+      {"KEY", "attention_key_padding_mask"},
+      {"FORWARD_PASS", "fused_v2"},
+      {"NUM_PASS", "2"},
+      {"GIT_ASKPASS", "/usr/lib/git-core/git-gui--askpass"},
+      {"DATA_URL", "s3://bucket/path/shard-{000000..000999}.tar"},
+      {"WANDB_MODE", "offline"},
+      {"WANDB_PROJECT", "pretrain-7b"},
+      {"CONDA_PROMPT_MODIFIER", "(base) "},
+      {"OMP_PLACES", "{0:8},{8:8}"},
+      {"GLIBC_TUNABLES", "glibc.malloc.tcache_count=0"},
+      {"IMAGE", "nvcr.io/nvidia/pytorch:24.05-py3"},
+      {"GIT_COMMIT", "b58d3f102cf3a2c84cb7f923d05c25c9b1aed84b"},
+  };
+  for (const auto& row : rows) EXPECT_EQ(RuleFor(row.name, row.value), "") << row.name;
 }
 
 TEST(SecretsTest, PatternsKeepAndMask) {
@@ -159,6 +304,21 @@ TEST(SecretsTest, Arguments) {
   EXPECT_EQ(MaskedArgument("--use-auth-token", "true"), "true");
   EXPECT_EQ(MaskedArgument("-", "abc"), "abc");
   EXPECT_EQ(MaskedArgument("--token", "abc", SecretRule("token", "")), "abc");
+  EXPECT_EQ(MaskedArgument("-p", "Hunter2"), "*******");
+  EXPECT_EQ(MaskedArgument("-p", "8080"), "8080");
+  EXPECT_EQ(MaskedArgument("-p", "gpu-long"), "gpu-long");
+  EXPECT_EQ(MaskedArgument("-p", "runs/1A"), "runs/1A");
+  EXPECT_EQ(MaskedArgument("--auth", "0123456789ab"), "deja-masked*");
+  EXPECT_EQ(MaskedArgument("--auth", "basic"), "basic");
+  EXPECT_EQ(MaskedArgument("-u", "joe:swordfish"), "joe:*********");
+  EXPECT_EQ(MaskedArgument("--user", "joe:swordfish"), "joe:*********");
+  EXPECT_EQ(MaskedArgument("curl", "--user=joe:swordfish"), "--user=joe:*********");
+  EXPECT_EQ(MaskedArgument("--user", "1000:1000"), "1000:1000");
+  EXPECT_EQ(MaskedArgument("train.py", "joe:Swordfish4711"), "joe:deja-masked**");
+  EXPECT_EQ(MaskedArgument("train.py", "cuda:0"), "cuda:0");
+  EXPECT_EQ(MaskedArgument("train.py", "master:29500"), "master:29500");
+  EXPECT_EQ(MaskedArgument("train.py", "package.Module:Class2"), "package.Module:Class2");
+  EXPECT_EQ(MaskedArgument("--header", "Authorization: token abc"), "Authorization: *********");
   EXPECT_EQ(MaskedArgument("-c", "export DB_PASSWORD=abc; ./run"), "export DB_PASSWORD=***; ./run");
 }
 

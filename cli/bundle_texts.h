@@ -1,0 +1,23 @@
+// What a bundle says of itself to people: README.md for who gets it, with the command that replays
+// it, and manifest.json, with answers to the questions of NCCL's and PyTorch's forms for bug
+// reports.
+//
+// Made of the trace as it is packed, so that it says nothing that the trace does not.
+#ifndef DEJA_CLI_BUNDLE_TEXTS_H_
+#define DEJA_CLI_BUNDLE_TEXTS_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "format/trace.h"
+
+namespace deja::cli {
+
+// Names and texts. `bundle`: the name of the bundle's file.
+std::vector<std::pair<std::string, std::string>> DescribeBundle(format::Trace& trace,
+                                                                const std::string& bundle);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_BUNDLE_TEXTS_H_

@@ -1,0 +1,29 @@
+// Forms of tokens: how those of well-known services look, by the rules of gitleaks and some of
+// Deja's own (common/secret_rules, made into a table by tools/make_secret_rules.py).
+//
+// Pure functions over the caller's bytes; no allocation, any thread. The time for a text is bounded
+// by its length times the longest form.
+#ifndef DEJA_COMMON_SECRET_FORMS_H_
+#define DEJA_COMMON_SECRET_FORMS_H_
+
+#include <cstddef>
+#include <string_view>
+
+namespace deja {
+
+struct FoundForm {
+  size_t begin = 0;  // of what is secret, in the text
+  size_t end = 0;
+  std::string_view rule;  // empty: nothing was found
+};
+
+// The first token at or behind `from`.
+FoundForm FindSecretForm(std::string_view text, size_t from);
+
+// The rule by which `value` is secret since it stands behind `name`, which names a service. Empty:
+// none.
+std::string_view FindSecretFormOf(std::string_view name, std::string_view value);
+
+}  // namespace deja
+
+#endif  // DEJA_COMMON_SECRET_FORMS_H_
