@@ -7,6 +7,7 @@ import sys
 # By module: the module of ours whose install() gets it.
 _WATCHED = {
     "torch.distributed": "deja.torch_distributed",
+    "torch.storage": "deja.torch_storage_keys",
     "torch.optim.optimizer": "deja.torch_steps",
     "torch.nn.parallel.distributed": "deja.torch_buckets",
     "torch.nn.utils.clip_grad": "deja.torch_clipping",

@@ -4,6 +4,7 @@ Such a rank is told what to run through a pipe of its parent's. The parent is no
 through the pipe is recorded, and given to the rank again when it is replayed without that parent.
 """
 
+import functools
 import itertools
 import os
 import pickletools
@@ -85,10 +86,35 @@ def _serving(module):
         if data is None:
             return spawn_main(pipe_handle, parent_pid, tracker_fd)
         _replace_missing_locks()
+        _replace_missing_folder()
+        _replace_missing_tracker(tracker_fd)
         living, _ = os.pipe()  # nobody writes there: the parent lives for as long as the rank
         raise SystemExit(module._main(_file_of(data), living))
 
     return serve
+
+
+def _replace_missing_folder():
+    """The folder for listeners and shared memory, which the parent made and has told the rank."""
+    from multiprocessing import util
+
+    tell = util.get_temp_dir
+
+    @functools.wraps(tell)
+    def get_temp_dir():
+        folder = tell()
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        return folder
+
+    util.get_temp_dir = get_temp_dir
+
+
+def _replace_missing_tracker(fd):
+    """What the rank would tell the parent's resource tracker goes nowhere: with none it would start one, which it did not."""
+    from multiprocessing import resource_tracker
+
+    if fd is not None:
+        resource_tracker._resource_tracker._fd = os.open(os.devnull, os.O_WRONLY)
 
 
 def _replace_missing_locks():
