@@ -76,12 +76,22 @@ void NoteOpened(int dirfd, const char* path, int fd, int flags) {
   FdTable::Set(fd, object);
 }
 
+// `path` was not opened.
+void NoteTaken(int dirfd, const char* path, int flags) {
+  const bool is_taken = errno == EEXIST && (flags & O_EXCL) != 0;
+  Engine* engine = is_taken && !InsideDeja() && !IsBorrowedMemory() ? GetEngine() : nullptr;
+  if (engine == nullptr) return;
+  const Guard guard;
+  engine->OnTaken(dirfd, path);
+}
+
 // `real(path)` opens.
 template <typename Real>
 int OpenAt(int dirfd, const char* path, int flags, Real real) {
   MappedPath mapped(dirfd, path, UseOf(flags), flags);
   if (mapped.refused()) return -1;
   int fd = real(mapped.get());
+  if (fd < 0) NoteTaken(dirfd, path, flags);
   NoteOpened(dirfd, path, fd, flags);
   return fd;
 }
