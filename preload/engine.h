@@ -276,6 +276,8 @@ class Engine {
   }
   // The system has refused to open `path` (EACCES).
   virtual void OnOpenRefused(int dirfd, const char* path) { (void)dirfd, (void)path; }
+  // The program would have made `path`, relative to `dirfd`, but it was there (O_EXCL).
+  virtual void OnTaken(int dirfd, const char* path) { (void)dirfd, (void)path; }
   // What the program is told of the file `mapped`, a result of MapPath, or, if that is null, of the
   // one that `fd` leads to; `info` is what it is.
   virtual void OnStat([[maybe_unused]] const char* mapped, [[maybe_unused]] int fd,

@@ -111,6 +111,24 @@ void InputFiles::Opening(Recording& rec, int dirfd, const char* path) {
   Know(rec, name, {}, false, what);
 }
 
+void InputFiles::Taken(Recording& rec, int dirfd, const char* path) {
+  if (config_.inputs == InputMode::kOff || (rec.is_child() && !rec.is_rank())) return;
+  char buffer[PATH_MAX];
+  const std::string_view name = preload::AbsolutePath(dirfd, path, buffer);
+  if (name.empty() || !IsInput(name)) return;
+  struct stat info {};
+  if (fstatat(dirfd, path, &info, AT_SYMLINK_NOFOLLOW) == 0) {
+    const auto start = static_cast<int64_t>(rec.facts.start_wall_ns());
+    const bool is_others = S_ISREG(info.st_mode) && OwnFile::Find(info, dirfd, path) == nullptr &&
+                           start != 0 && Ns(info.st_mtim) >= start;
+    if (!is_others) return;  // a replay finds it there by itself
+  }
+  FileNews what;
+  what.error = EEXIST;
+  what.others = true;
+  Know(rec, name, {}, false, what);
+}
+
 void InputFiles::Looked(Recording& rec, int dirfd, const char* path, preload::FileUse use) {
   if (!keeps_bytes()) return;
   char buffer[PATH_MAX];
@@ -252,7 +270,8 @@ KnownFile* InputFiles::Know(Recording& rec, std::string_view path, const struct 
     const bool is_same = last != nullptr && last->error == what.error &&
                          IsSameState(last->info, info) && last->others == what.others &&
                          (entries == 0 || last->entries == entries);
-    if (is_same && (what.others ? !last->may_change : !what.written)) return record.last;
+    const bool is_again = what.others ? last->may_change || what.error == EEXIST : what.written;
+    if (is_same && !is_again) return record.last;
     const uint32_t index = files_.Add();
     if (index == files_.kMissing) return nullptr;
     file = &files_[index];
@@ -333,7 +352,8 @@ bool InputFiles::IsOfOthers(const Recording& rec, const struct stat& info, const
 
 preload::FdObject* InputFiles::Opened(Recording& rec, int dirfd, const char* path, int fd,
                                       int flags) {
-  const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+  const bool makes = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+  const bool writes = makes || (flags & O_ACCMODE) != O_RDONLY;
   const bool is_module = !writes && ProgramFiles::IsModule(path);
   const bool is_off = config_.inputs == InputMode::kOff && !is_module;
   if (is_off || (flags & O_PATH) != 0) return nullptr;

@@ -86,6 +86,8 @@ class InputFiles {
   preload::FdObject* Opened(Recording& rec, int dirfd, const char* path, int fd, int flags);
   // The program is about to open a name. What others had changed may be gone.
   void Opening(Recording& rec, int dirfd, const char* path);
+  // The program could not make a file of its own there: one of others, since the run began, is.
+  void Taken(Recording& rec, int dirfd, const char* path);
   // The program asks about a name, or is about to open it: where inputs are kept in full, what it
   // is told is recorded; what is not there and is created will be the run's own.
   void Looked(Recording& rec, int dirfd, const char* path, preload::FileUse use);

@@ -103,6 +103,11 @@ preload::FdObject* RecorderEngine::OnOpened(int dirfd, const char* path, int fd,
   return rec == nullptr ? nullptr : rec->input_files.Opened(*rec, dirfd, path, fd, flags);
 }
 
+void RecorderEngine::OnTaken(int dirfd, const char* path) {
+  const ErrnoKeeper keep;
+  if (Recording* rec = Active()) rec->input_files.Taken(*rec, dirfd, path);
+}
+
 void RecorderEngine::BeforeUnmap(void* memory, size_t size) {
   const ErrnoKeeper keep;
   if (Recording* rec = Active()) FinishMappings(*rec, memory, size);

@@ -59,6 +59,7 @@ class RecorderEngine final : public preload::Engine {
                       std::span<char> buffer) override;
   void BeforeUnmap(void* memory, size_t size) override;
   preload::FdObject* OnOpened(int dirfd, const char* path, int fd, int flags) override;
+  void OnTaken(int dirfd, const char* path) override;
   void ReleasePath(const char* mapped) override { MachineRecorder::Release(mapped); }
   bool MayConnect(int, const void*, uint32_t) override { return true; }
   bool MayKill(int, int) override { return true; }

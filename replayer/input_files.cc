@@ -157,9 +157,9 @@ bool InputServer::CountOpen(Session& session, std::string_view name) {
   return true;
 }
 
-void InputServer::Renew(Session& session, Overlay& overlay, std::string_view name) {
+bool InputServer::Renew(Session& session, Overlay& overlay, std::string_view name) {
   const std::vector<uint32_t>* states = session.plan().FindFile(name);
-  if (states == nullptr) return;
+  if (states == nullptr) return true;
   const RecordedFile* file = nullptr;
   bool is_shared = false;
   bool was_there = false;
@@ -172,15 +172,20 @@ void InputServer::Renew(Session& session, Overlay& overlay, std::string_view nam
       was_there = was_there || (state.tries == 0 && state.error == 0);
       if (state.tries != 0 && state.tries <= tries) file = &state;
     }
-    if (file != nullptr && !renewed_.insert(file->number).second) return;
+    if (file != nullptr && !renewed_.insert(file->number).second) return true;
   }
-  const ErrnoKeeper keep;
-  // What is there now may be what they left.
+  const int saved_errno = errno;
+  // What is there now may be what they left. What could not be made is gone afterwards: a program
+  // that waits for that has seen it go.
   if (file == nullptr && is_shared && !was_there) overlay.HideCreated(std::string(name));
-  if (file == nullptr) return;
-  if (file->error != 0) return overlay.Remove(file->path);
-  const std::string made = Make(session, *file, true);
-  if (!made.empty()) overlay.Replace(file->path, made.c_str());
+  if (file != nullptr && file->error != 0) overlay.Remove(file->path);
+  if (file != nullptr && file->error == 0) {
+    const std::string made = Make(session, *file, true);
+    if (!made.empty()) overlay.Replace(file->path, made.c_str());
+  }
+  const bool is_taken = file != nullptr && file->error == EEXIST;
+  errno = is_taken ? EEXIST : saved_errno;
+  return !is_taken;
 }
 
 void InputServer::Check(Session& session, ThreadState& thread, std::string_view name, int dirfd,

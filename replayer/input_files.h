@@ -43,8 +43,9 @@ class InputServer {
              const char* path);
 
   // The program is about to open `name`: if another process had changed it by then, the overlay has
-  // what the recorded run met.
-  void Renew(Session& session, Overlay& overlay, std::string_view name);
+  // what the recorded run met. False, with errno set: another process had made it, and the recorded
+  // run could not.
+  bool Renew(Session& session, Overlay& overlay, std::string_view name);
 
   // With bytes: where `name` is to be read or looked at; `path` if the recording does not know it;
   // null with errno set if it was not there.

@@ -137,7 +137,7 @@ const char* ReplayerEngine::MapInput(int dirfd, const char* path, preload::FileU
     std::memcpy(buffer.data(), other, std::min(sizeof other, buffer.size()));
     return buffer.data();
   };
-  if (opens && !allow_writes_) input_files_.Renew(*session_, overlay_, name);
+  if (opens && !allow_writes_ && !input_files_.Renew(*session_, overlay_, name)) return nullptr;
   if (use == FileUse::kRead || use == FileUse::kLook) {
     const std::string asked = path;
     const char* mapped = map();

@@ -76,12 +76,18 @@ void NoteOpened(int dirfd, const char* path, int fd, int flags) {
   FdTable::Set(fd, object);
 }
 
-void NoteRefused(int dirfd, const char* path) {
-  if (errno != EACCES || path == nullptr || InsideDeja() || IsBorrowedMemory()) return;
+// `path` was not opened.
+void NoteFailed(int dirfd, const char* path, int flags) {
+  const bool is_refused = errno == EACCES && path != nullptr;
+  const bool is_taken = errno == EEXIST && (flags & O_EXCL) != 0;
+  if ((!is_refused && !is_taken) || InsideDeja() || IsBorrowedMemory()) return;
   Engine* engine = GetEngine();
   if (engine == nullptr) return;
   const Guard guard;
-  engine->OnOpenRefused(dirfd, path);
+  if (is_taken)
+    engine->OnTaken(dirfd, path);
+  else
+    engine->OnOpenRefused(dirfd, path);
 }
 
 // `real(path)` opens.
@@ -90,7 +96,7 @@ int OpenAt(int dirfd, const char* path, int flags, Real real) {
   MappedPath mapped(dirfd, path, UseOf(flags), flags);
   if (mapped.refused()) return -1;
   int fd = real(mapped.get());
-  if (fd < 0) NoteRefused(dirfd, path);
+  if (fd < 0) NoteFailed(dirfd, path, flags);
   NoteOpened(dirfd, path, fd, flags);
   return fd;
 }

@@ -7,14 +7,20 @@ import sys
 # By module: the module of ours whose install() gets it.
 _WATCHED = {
     "torch.distributed": "deja.torch_distributed",
+    "torch.storage": "deja.torch_storage_keys",
     "torch.optim.optimizer": "deja.torch_steps",
     "torch.nn.parallel.distributed": "deja.torch_buckets",
     "torch.nn.utils.clip_grad": "deja.torch_clipping",
-    "torch.distributed.rpc": "deja.torch_unrecorded",
-    "torch.distributed._symmetric_memory": "deja.torch_unrecorded",
+    "torch.distributed.rpc": "deja.unrecorded",
+    "torch.distributed._symmetric_memory": "deja.unrecorded",
+    "jax._src.distributed": "deja.unrecorded",
+    "tensorflow.python.distribute.collective_all_reduce_strategy": "deja.unrecorded",
+    "xgboost.collective": "deja.unrecorded",
+    "ray._private.worker": "deja.unrecorded",
     "torch._dynamo.trace_rules": "deja.torch_dynamo",
     "torch._dynamo.skipfiles": "deja.torch_dynamo",
     "multiprocessing.spawn": "deja.spawned",
+    "torch.multiprocessing.reductions": "deja.torch_shared",
     "safetensors": "deja.safetensors_files",
 }
 

@@ -4,6 +4,7 @@ Such a rank is told what to run through a pipe of its parent's. The parent is no
 through the pipe is recorded, and given to the rank again when it is replayed without that parent.
 """
 
+import functools
 import itertools
 import os
 import pickletools
@@ -11,9 +12,10 @@ import pickletools
 from deja import engine
 
 # As a store's answer, which the recording keeps by its key.
-_FUNCTION = "c10d_store_get"
+FUNCTION = "c10d_store_get"
 _KEY = b"multiprocessing: what the parent sent"
 _MOST = 64 << 20  # more is the data set of a loader's worker, whose parent is a rank
+_taking_arguments = False
 
 
 def install(module):
@@ -22,6 +24,11 @@ def install(module):
         module._main = _recording(module._main)
     elif mode == engine.REPLAYING:
         module.spawn_main = _serving(module)
+
+
+def is_taking_arguments():
+    """This process, a spawned one, is unpickling what its parent sent; in a replay, what a parent that is not there had sent."""
+    return _taking_arguments
 
 
 class _Copying:
@@ -50,10 +57,28 @@ def _recording(main):
                 _skip_pickle(source)
         data = bytes(source.copy)
         if len(data) <= _MOST:
-            engine.store_call(_FUNCTION, _KEY, lambda: data)
-        return main(_file_of(data), *args)
+            engine.store_call(FUNCTION, _KEY, lambda: data)
+        return _taking(main, file_of(data), *args)
 
     return record
+
+
+def _taking(main, *args):
+    """main(*args), which unpickles the arguments first and then runs the process."""
+    global _taking_arguments
+    from multiprocessing import process
+
+    bootstrap = process.BaseProcess._bootstrap
+
+    @functools.wraps(bootstrap)
+    def begin(*args, **kwargs):
+        global _taking_arguments
+        _taking_arguments = False
+        return bootstrap(*args, **kwargs)
+
+    process.BaseProcess._bootstrap = begin
+    _taking_arguments = True
+    return main(*args)
 
 
 def _skip_pickle(file):
@@ -62,7 +87,7 @@ def _skip_pickle(file):
             return
 
 
-def _file_of(data):
+def file_of(data):
     """A descriptor from which `data` can be read."""
     made = os.memfd_create("deja")
     with os.fdopen(os.dup(made), "wb") as file:
@@ -81,14 +106,71 @@ def _serving(module):
             pass
         else:  # the parent is there: it is a process of the rank
             return spawn_main(pipe_handle, parent_pid, tracker_fd)
-        data = engine.store_call(_FUNCTION, _KEY, None)
+        data = engine.store_call(FUNCTION, _KEY, None)
         if data is None:
             return spawn_main(pipe_handle, parent_pid, tracker_fd)
         _replace_missing_locks()
+        _replace_missing_folder()
+        _replace_missing_tracker(tracker_fd)
+        _replace_missing_connections()
         living, _ = os.pipe()  # nobody writes there: the parent lives for as long as the rank
-        raise SystemExit(module._main(_file_of(data), living))
+        raise SystemExit(_taking(module._main, file_of(data), living))
 
     return serve
+
+
+def _replace_missing_folder():
+    """The folder for listeners and shared memory, which the parent made and has told the rank."""
+    from multiprocessing import util
+
+    tell = util.get_temp_dir
+
+    @functools.wraps(tell)
+    def get_temp_dir():
+        folder = tell()
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        return folder
+
+    util.get_temp_dir = get_temp_dir
+
+
+def _replace_missing_tracker(fd):
+    """What the rank would tell the parent's resource tracker goes nowhere: with none it would start one, which it did not."""
+    from multiprocessing import resource_tracker
+
+    if fd is not None:
+        resource_tracker._resource_tracker._fd = os.open(os.devnull, os.O_WRONLY)
+
+
+def _replace_missing_connections():
+    """Pipes to the parent that the rank was given. What it writes there goes nowhere."""
+    import socket
+    import stat
+    from multiprocessing import connection
+
+    rebuild, others = connection.rebuild_connection, []
+
+    def is_there(fd):
+        try:
+            mode = os.fstat(fd).st_mode
+        except OSError:
+            return False
+        return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+    @functools.wraps(rebuild)
+    def rebuild_connection(df, readable, writable):
+        made = rebuild(df, readable, writable)
+        if not _taking_arguments or (readable and is_there(made.fileno())):
+            return made
+        if readable:  # nothing was read there
+            here, there = socket.socketpair()
+            others.append(there)
+            made._handle = here.detach()
+        else:
+            made._handle = os.open(os.devnull, os.O_WRONLY)
+        return made
+
+    connection.rebuild_connection = rebuild_connection
 
 
 def _replace_missing_locks():

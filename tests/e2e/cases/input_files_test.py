@@ -428,6 +428,23 @@ class Full(InputFiles):
                         self.assertEqual([line for line in replayed.stdout.splitlines() if line.startswith(f"rank {rank}, ")], own)
                         self.assertEqual(len(own), 6)
 
+    def test_a_file_that_another_rank_has_made(self):
+        """It could not be made then, whether it is there now or not, and is gone for who waits for that."""
+        claimed = self.dir / "claimed"
+        for options in ([], self.FULL):
+            with self.subTest(options):
+                run = self.checked(self.record("input_claimed_file", [claimed], n=2, options=[*options, "--force"]))
+                self.assertEqual(sorted(run.stdout.splitlines()),
+                                 ["rank 0: made it"] * 2 + ["rank 1: File exists", "rank 1: made it"])
+                for left in (False, True):
+                    if left:
+                        claimed.touch()
+                    for rank in range(2):
+                        replayed = self.checked(self.replay(rank, timeout=30))
+                        self.assertEqual(harness.without_report(replayed.stdout).splitlines(),
+                                         [line for line in run.stdout.splitlines() if line.startswith(f"rank {rank}: ")])
+                claimed.unlink()
+
     def test_relative_names_in_another_folder(self):
         run = self.checked(self.record_single(harness.app("input_readers"), "data", "read", "walk", options=self.FULL))
         moved = self.dir / "elsewhere"

@@ -1,8 +1,11 @@
-"""Exchanges objects of unequal sizes, while memory that nobody has written holds something else in each kind of run."""
+"""Exchanges objects of unequal sizes, while memory that nobody has written holds something else in each kind of run, and
+exchanges tensors, which are somewhere else.
+"""
 import ctypes
 import os
 
 import job
+import torch
 import torch.distributed as dist
 
 M_PERTURB = -6
@@ -18,7 +21,12 @@ def main():
     dist.gather_object(mine, gathered, dst=1)
     scattered = [None]
     dist.scatter_object_list(scattered, everybodys if rank == 0 else None, src=0)
+    elsewhere = [torch.zeros(number) for number in range(40)] if "DEJA_REPLAY" in os.environ else []
+    tensors = [None] * size
+    dist.all_gather_object(tensors, {"rows": [torch.ones(4) * rank, torch.nn.Linear(2, 2, bias=False)]})
+    del elsewhere
     job.say(f"{[len(text) for text in everybodys]} {len(gathered or ())} {len(scattered[0])}")
+    job.say(f"{[made['rows'][0].tolist() for made in tensors]}")
     dist.destroy_process_group()
 
 

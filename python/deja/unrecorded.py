@@ -1,0 +1,60 @@
+"""What other libraries send between processes without a call that Deja records: the recording says so when the program uses it,
+and a replay ends there.
+"""
+
+import functools
+
+from deja import engine
+
+# By module: what begins to use it, and what is said.
+_PARTS = {
+    "torch.distributed.rpc": (
+        "init_rpc",
+        "torch.distributed.rpc (TensorPipe): its messages are not recorded, and a replay ends at init_rpc; "
+        "process groups are recorded",
+    ),
+    "torch.distributed._symmetric_memory": (
+        "rendezvous",
+        "symmetric memory of torch.distributed: what other ranks write there is not recorded, and a replay ends at its "
+        "rendezvous; process groups are recorded",
+    ),
+    "jax._src.distributed": (
+        "State.initialize",
+        "jax.distributed (gRPC, collectives of jaxlib): what its processes send each other is not recorded, and a replay ends "
+        "at initialize; `deja record --single` records a job of one process",
+    ),
+    "tensorflow.python.distribute.collective_all_reduce_strategy": (
+        "CollectiveAllReduceExtended._initialize_multi_worker",
+        "MultiWorkerMirroredStrategy of TensorFlow (gRPC): what its workers send each other is not recorded, and a replay ends "
+        "where they are initialized; `deja record --single` records a job of one worker",
+    ),
+    "xgboost.collective": (
+        "init",
+        "collective of XGBoost (sockets): what its workers send each other is not recorded, and a replay ends at init; "
+        "`deja record --single` records a training of one process",
+    ),
+    "ray._private.worker": (
+        "connect",
+        "Ray: what its processes send each other (gRPC, shared memory) is not recorded, and a replay ends where the process "
+        "connects to them; start the training function with torchrun to replay it",
+    ),
+}
+
+
+def install(module):
+    path, what = _PARTS[module.__name__]
+    *owners, name = path.split(".")
+    owner = functools.reduce(lambda found, part: getattr(found, part, None), owners, module)
+    real = getattr(owner, name, None)
+    if engine.mode() == engine.OFF or real is None:
+        return
+
+    @functools.wraps(real)
+    def told(*args, **kwargs):
+        engine.not_recorded(what)
+        made = real(*args, **kwargs)
+        engine.not_recorded(what)  # the process may have become a rank meanwhile
+        return made
+
+    setattr(owner, name, told)
+
