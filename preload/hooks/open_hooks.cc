@@ -106,7 +106,7 @@ FILE* OpenStream(const char* path, const char* mode, Real real) {
   MappedPath mapped(AT_FDCWD, path, UseOf(mode), FlagsOf(mode));
   if (mapped.refused()) return nullptr;
   FILE* stream = real(mapped.get());
-  if (stream == nullptr) NoteRefused(AT_FDCWD, path);
+  if (stream == nullptr) NoteFailed(AT_FDCWD, path, FlagsOf(mode));
   if (stream != nullptr) NoteOpened(AT_FDCWD, path, fileno_unlocked(stream), FlagsOf(mode));
   return stream;
 }
