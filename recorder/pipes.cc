@@ -3,6 +3,7 @@
 //
 // No lock is held across a call: a write is not counted at all. Its place is where a reader found
 // its bytes, so a replay lets writers go by what they write.
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -91,9 +92,11 @@ void RecorderEngine::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
   const ErrnoKeeper keep;
   const bool first = guarded || IsFirst(slot->reader, pipes_.load()->OwnToken());
   if (!first) slot->several.fetch_or(PipeSlot::kReaders);
-  if (transfer.result > 0 && first && slot->several.load() == 0) {
+  if (transfer.result >= 0 && first && slot->several.load() == 0) {
     slot->alone.fetch_add(static_cast<uint64_t>(transfer.result));
-    if (slot->several.load() == 0) return;
+    // When the end came matters to who does not wait for it.
+    const bool waits = transfer.result > 0 || (fcntl(transfer.fd, F_GETFL) & O_NONBLOCK) == 0;
+    if (waits && slot->several.load() == 0) return;
   }
   Recording* rec = Active();
   if (rec == nullptr) return;

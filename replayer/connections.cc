@@ -299,24 +299,26 @@ bool ServedConnections::IsAcceptedInRank(const std::string& address) {
 void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,
                                      std::unique_lock<std::mutex>& lock) {
   constexpr timespec kPause{0, 1'000'000};
-  constexpr uint64_t kQuietNs = 300'000'000;
+  constexpr uint64_t kQuietNs = 300'000'000;     // nothing moves in the rank
+  constexpr uint64_t kAloneNs = 10'000'000'000;  // or in this process
   const ThreadState& thread = session_.Thread();
   const uint64_t before = family_order_.AnswerTo(connection, received);
   if (before == 0 || thread.recorded == kNone || session_.options().is_late) return;
-  uint64_t quiet_since = Now(CLOCK_MONOTONIC);
+  Stillness still(session_);
+  uint64_t moved_ns = Now(CLOCK_MONOTONIC);
   uint64_t activity = session_.activity();
   while (!family_order_.MayGoOn(thread.recorded, before)) {
     lock.unlock();
     nanosleep(&kPause, nullptr);
-    const uint64_t now = Now(CLOCK_MONOTONIC);
-    if (session_.activity() != activity || now - quiet_since < kQuietNs) {
-      if (session_.activity() != activity) quiet_since = now;
+    bool gives_way = false;
+    if (still.IsTimeToLook()) {
+      const uint64_t now = Now(CLOCK_MONOTONIC);
+      if (session_.activity() != activity || IsAnotherThreadBusy()) moved_ns = now;
       activity = session_.activity();
-    } else if (IsAnotherThreadBusy()) {
-      quiet_since = now;
+      gives_way = still.ns() >= kQuietNs || now - moved_ns >= kAloneNs;
     }
     lock.lock();
-    if (now - quiet_since >= kQuietNs) family_order_.GiveWay(before);
+    if (gives_way) family_order_.GiveWay(before);
   }
 }
 

@@ -59,9 +59,6 @@ class Meetings(MeetingsCase):
     def test_clients_of_a_manager(self):
         self.assertMeetAgain("manager")
 
-    def test_a_managers_queues(self):
-        self.assertMeetAgain("manager_queues")
-
     def test_an_executor(self):
         self.assertMeetAgain("executor")
 

@@ -152,28 +152,6 @@ def manager(context):
         return [(item, draw(item[0])) for item in shared], counts["sum"]
 
 
-def serve(requests, answers):
-    for who, i in iter(requests.get, None):
-        answers.put((who, i, os.urandom(2).hex()))
-
-
-def ask(requests, who):
-    for i in range(5):
-        requests.put((who, i))
-
-
-def manager_queues(context):
-    """Queues in a server's process: who waits there is a thread of it."""
-    with context.Manager() as server:
-        requests, answers = server.Queue(4), server.Queue()
-        serving = processes(context, serve, [(requests, answers)] * 2)
-        join(processes(context, ask, [(requests, who) for who in range(3)]))
-        for _ in serving:
-            requests.put(None)
-        join(serving)
-        return [(answers.get(), draw(i % 3)) for i in range(15)]
-
-
 def executor(context):
     pids = {}
     with ProcessPoolExecutor(3, mp_context=context) as workers:
