@@ -124,6 +124,8 @@ class Question {
   // A descriptor of ours of the file that is meant (O_PATH); -1 and errno.
   [[nodiscard]] int OpenNumber(int fd) const;
   [[nodiscard]] int OpenPath(int dirfd, uint64_t path, bool follows) const;
+  // As the thread would find it, from its working directory.
+  [[nodiscard]] int OpenName(const std::string& path) const;
   // Whether it is in one of the replay's folders, or in none at all.
   [[nodiscard]] bool IsOwn(int fd) const;
 
@@ -223,6 +225,12 @@ int Question::OpenPath(int dirfd, uint64_t address, bool follows) const {
     return -1;
   }
   return openat(folder.get(), path->c_str(), O_PATH | O_CLOEXEC | (follows ? 0 : O_NOFOLLOW));
+}
+
+int Question::OpenName(const std::string& path) const {
+  const OwnedFd folder(
+      open(fmt::format("/proc/{}/cwd", thread()).c_str(), O_PATH | O_CLOEXEC | O_DIRECTORY));
+  return openat(folder.get(), path.c_str(), O_PATH | O_CLOEXEC);
 }
 
 bool Question::IsOwn(int fd) const {
@@ -446,17 +454,29 @@ Outcome Question::MakePair() const {
   return Write(Argument(3), given, sizeof given) ? Outcome{0, false} : Error(EFAULT);
 }
 
-// Processes of a replay meet at names of the replay library's (replayer/family_sockets.h).
+// Processes of a replay meet at names of the replay library's (replayer/family_sockets.h), ranks
+// that compute at files in a folder of theirs (loopback/rendezvous.h).
 Outcome Question::Connect() const {
+  constexpr size_t kPath = offsetof(sockaddr_un, sun_path);
   sockaddr_un name{};
-  const uint64_t size = Argument(2);
+  uint64_t size = Argument(2);
   if (size < sizeof(sa_family_t)) return Error(EINVAL);
   if (size > sizeof name || !Read(Argument(1), &name, size)) return Error(ECONNREFUSED);
-  const size_t prefix = offsetof(sockaddr_un, sun_path) + 1;
-  const bool is_family = name.sun_family == AF_UNIX && size > prefix + kFamilyName.size() &&
-                         name.sun_path[0] == '\0' &&
-                         std::string_view(name.sun_path + 1, kFamilyName.size()) == kFamilyName;
-  if (!is_family) return Error(ECONNREFUSED);
+  if (name.sun_family != AF_UNIX || size <= kPath + 1) return Error(ECONNREFUSED);
+  const bool has_file = name.sun_path[0] != '\0';
+  const std::string path(name.sun_path, strnlen(name.sun_path, size - kPath));
+  const OwnedFd file(has_file ? OpenName(path) : -1);
+  if (has_file) {
+    if (file.get() < 0 || !IsOwn(file.get())) return Error(ECONNREFUSED);
+    name = {};
+    name.sun_family = AF_UNIX;
+    const std::string own = SelfPath(file.get());
+    own.copy(name.sun_path, sizeof name.sun_path - 1);
+    size = kPath + own.size() + 1;
+  } else if (size <= kPath + 1 + kFamilyName.size() ||
+             std::string_view(name.sun_path + 1, kFamilyName.size()) != kFamilyName) {
+    return Error(ECONNREFUSED);
+  }
   const OwnedFd process(static_cast<int>(syscall(SYS_pidfd_open, ThreadGroup(), 0)));
   if (process.get() < 0) return Error(EPERM);
   const OwnedFd socket(static_cast<int>(syscall(kSysPidfdGetfd, process.get(), Int(0), 0)));
