@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/input_story.h"
 #include "cli/output.h"
 #include "cli/received_bytes.h"
 #include "common/secret_files.h"
@@ -41,20 +42,27 @@ Result<std::vector<Process>> ProcessesOf(format::Trace& trace) {
   return processes;
 }
 
-std::string WhyNot(std::string_view path, std::string& bytes) {
-  if (IsSecretFile(path)) return "a file of secrets, by its name";
-  const std::string_view rule = SecretRule().MaskText(bytes);
-  return rule.empty() ? std::string() : fmt::format("bytes that look like a secret ({})", rule);
-}
+// Larger files are known by their names only.
+constexpr uint64_t kMostSearched = 16u << 20;
 
 void AddFiles(const format::RankReader& reader, std::map<std::string, KeptFile>& files) {
-  const ReceivedBytes read(reader, [&](std::string_view path, std::string& bytes) {
-    if (path.empty()) return;  // a connection
-    KeptFile& file = files[std::string(path)];
-    file.path = path;
-    file.bytes += bytes.size();
-    if (file.warning.empty()) file.warning = WhyNot(path, bytes);
-  });
+  for (const InputFileStory& story : ReadInputStory(reader).files) {
+    if (story.kept == 0) continue;
+    KeptFile& file = files[story.path];
+    file.path = story.path;
+    file.bytes += story.kept;
+    if (IsSecretFile(story.path)) file.warning = "a file of secrets, by its name";
+  }
+  const ReceivedBytes searched(
+      reader,
+      [&](std::string_view path, std::string& bytes) {
+        const auto file = files.find(std::string(path));
+        if (file == files.end() || !file->second.warning.empty()) return;
+        const std::string_view rule = SecretRule().MaskText(bytes);
+        if (!rule.empty())
+          file->second.warning = fmt::format("bytes that look like a secret ({})", rule);
+      },
+      ReceivedBytes::Limits{kMostSearched, true});
 }
 
 std::vector<KeptFile> Values(std::map<std::string, KeptFile> files) {

@@ -25,7 +25,7 @@ struct KeptFile {
   std::string warning;  // why it should not be given away; empty: no reason was found
 };
 
-// Those of all processes of the trace. Their contents are looked at, too.
+// Those of all processes of the trace. Contents of files of up to 16 MiB are looked at, too.
 Result<std::vector<KeptFile>> ReadKeptFiles(format::Trace& trace);
 
 class PackPreview {

@@ -1,6 +1,7 @@
 #include "cli/received_bytes.h"
 
 #include <algorithm>
+#include <set>
 
 #include "format/file_ranges.h"
 
@@ -27,9 +28,11 @@ void ReceivedBytes::Add(Stream& stream, uint64_t at, std::string bytes) {
   stream.pieces.push_back({at, std::move(bytes), size, 0});
 }
 
-ReceivedBytes::ReceivedBytes(const format::RankReader& reader, const Change& change) {
+ReceivedBytes::ReceivedBytes(const format::RankReader& reader, const Change& change,
+                             Limits limits) {
   using format::EventKind;
   using format::KindBit;
+  std::set<uint32_t> large;
   const auto cursor = reader.Events();
   constexpr uint64_t kKinds = KindBit(EventKind::kTransfer) | KindBit(EventKind::kFileRead) |
                               KindBit(EventKind::kInputFile);
@@ -37,13 +40,15 @@ ReceivedBytes::ReceivedBytes(const format::RankReader& reader, const Change& cha
     if (const auto* transfer = event->As<format::Transfer>()) {
       const bool received =
           transfer->direction == static_cast<uint32_t>(format::TransferKind::kReceived);
-      if (!received || bytes_ + transfer->data.size() > kMostBytes) continue;
+      if (limits.files_only || !received || bytes_ + transfer->data.size() > kMostBytes) continue;
       Add(connections_[transfer->connection], transfer->number,
           transfer->hash.IsZero() ? std::string(transfer->data) : Read(reader, transfer->hash));
     } else if (const auto* file = event->As<format::InputFile>()) {
       files_[file->file].path = file->path;
+      if (file->size > limits.most_file) large.insert(file->file);
     } else if (const auto* read = event->As<format::FileRead>()) {
-      if (read->payload != static_cast<uint32_t>(format::PayloadState::kKept)) continue;
+      const bool kept = read->payload == static_cast<uint32_t>(format::PayloadState::kKept);
+      if (!kept || large.count(read->file) != 0) continue;
       for (const format::FileRange& range : format::RangesOf(*read))
         Add(files_[read->file], range.begin, Read(reader, range.hash));
     }

@@ -25,7 +25,12 @@ class ReceivedBytes {
   // `change`: what is done to the bytes of a whole stream, in place; of a file its path comes with
   // them, of a connection nothing.
   using Change = std::function<void(std::string_view path, std::string& bytes)>;
-  ReceivedBytes(const format::RankReader& reader, const Change& change);
+  // Files of more than `most_file` bytes are left out; with `files_only` connections, too.
+  struct Limits {
+    uint64_t most_file = ~uint64_t{0};
+    bool files_only = false;
+  };
+  ReceivedBytes(const format::RankReader& reader, const Change& change, Limits limits);
 
   // As they are now, changed or not; nothing if they were not there, or too many.
   using Bytes = std::optional<std::string_view>;

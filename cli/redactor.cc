@@ -410,8 +410,9 @@ void Redactor::Rewrite(format::TraceHeader& header) {
 
 void Redactor::Begin(const format::RankReader& reader) {
   reader_ = &reader;
-  received_ =
-      std::make_unique<ReceivedBytes>(reader, [this](std::string_view path, std::string& bytes) {
+  received_ = std::make_unique<ReceivedBytes>(
+      reader,
+      [this](std::string_view path, std::string& bytes) {
         if (!IsSecretFile(path)) {
           RedactBytes(bytes);
           return;
@@ -419,7 +420,8 @@ void Redactor::Begin(const format::RankReader& reader) {
         // Lines and lengths stay, so that a program can read it.
         for (char& c : bytes)
           if (std::isalnum(static_cast<unsigned char>(c)) != 0) c = 'x';
-      });
+      },
+      ReceivedBytes::Limits{});
 }
 
 void Redactor::Rewrite(format::Event& event) {
