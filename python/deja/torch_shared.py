@@ -6,13 +6,16 @@ back when the rank is replayed without that parent. What the parent or other ran
 
 import ctypes
 import functools
-import struct
 
 from deja import engine, spawned
 
 _KEY = b"multiprocessing: shared tensor "
 _MOST = 64 << 20  # bytes of all of them together
-_ALIAS = struct.Struct("<q")  # in front of the bytes: which of the tensors before it is the same one; -1: none
+_TOO_MUCH = (
+    f"tensors of more than {_MOST >> 20} MiB that a spawned rank is given in shared memory: a replay of it ends where it takes "
+    "them; start the ranks with torchrun, or make the tensors in the ranks"
+)
+_taken = 0  # tensors so far
 
 
 def install(module):
@@ -24,46 +27,39 @@ def install(module):
         module.rebuild_storage_fd = _serving(module.rebuild_storage_fd)
 
 
+def _next_key():
+    global _taken
+    _taken += 1
+    return _KEY + b"%d" % _taken
+
+
 def _recording(rebuild):
-    made, left = [], _MOST
+    left = _MOST
 
     @functools.wraps(rebuild)
     def record(cls, df, size):
         nonlocal left
         storage = rebuild(cls, df, size)
-        if not spawned.is_taking_arguments():
-            return storage
-        alias = next((number for number, other in enumerate(made) if other.data_ptr() == storage.data_ptr()), -1)
-        data = b""
-        if alias < 0:
-            if size > left:
-                engine.not_recorded(
-                    f"tensors of {_MOST >> 20} MiB and more that a spawned rank is given in shared memory: a replay of it "
-                    "ends where it takes them; start the ranks with torchrun, or make the tensors in the ranks"
-                )
-                return storage
+        if spawned.is_taking_arguments():
+            key = _next_key()
             left -= size
-            data = ctypes.string_at(storage.data_ptr(), size)
-        engine.store_call(spawned.FUNCTION, _KEY + b"%d" % len(made), lambda: _ALIAS.pack(alias) + data)
-        made.append(storage)
+            if left >= 0:
+                engine.store_call(spawned.FUNCTION, key, lambda: ctypes.string_at(storage.data_ptr(), size))
+            else:
+                engine.not_recorded(_TOO_MUCH, may_be=True)
         return storage
 
     return record
 
 
 def _serving(rebuild):
-    made = []
-
     @functools.wraps(rebuild)
     def serve(cls, df, size):
-        if not spawned.is_taking_arguments():
-            return rebuild(cls, df, size)
-        value = engine.store_call(spawned.FUNCTION, _KEY + b"%d" % len(made), None)
+        value = engine.store_call(spawned.FUNCTION, _next_key(), None) if spawned.is_taking_arguments() else None
         if value is None:
+            if spawned.is_taking_arguments():
+                engine.not_recorded(_TOO_MUCH)
             return rebuild(cls, df, size)
-        (alias,) = _ALIAS.unpack_from(value)
-        file = spawned.file_of(value[_ALIAS.size :]) if alias < 0 else None
-        made.append(made[alias] if alias >= 0 else cls._new_shared_fd_cpu(file, size))
-        return made[-1]
+        return cls._new_shared_fd_cpu(spawned.file_of(value), size)
 
     return serve

@@ -134,7 +134,7 @@ def try_replay(program, trace, rank, recorded):
         return f"code {code}: {verdict}" if code != "stands" else "stands"
     if of_rank(rank, out) != of_rank(rank, recorded):
         return f"other lines than recorded, {verdict}"
-    other = printed_by_nobody(out, recorded)
+    other = printed_by_nobody(out[:out.rindex(verdict)], recorded)
     return f"a line that was not recorded: {other[0]}" if other else ""
 
 

@@ -37,6 +37,21 @@ class Python(harness.DejaTest):
             self.assertEqual(first.endswith(f" {child}"), bool(env))
         self.assertEqual(len(seen), 3)
 
+    def test_what_a_library_sends_unseen_is_said(self):
+        """A module of that name stands for XGBoost's."""
+        module = self.dir / "xgboost" / "collective.py"
+        module.parent.mkdir()
+        module.write_text("def init(**kwargs):\n    print('begins', kwargs)\n")
+        script = "from xgboost import collective\ncollective.init(rank=0)\n"
+        run = self.checked(self.record_single(sys.executable, "-c", script, env={"PYTHONPATH": self.dir}))
+        self.assertEqual(run.stdout, "begins {'rank': 0}\n")
+        what = "collective of XGBoost (sockets): what its workers send each other is not recorded, and a replay ends at init"
+        self.assertIn(f"deja: not recorded: rank 0: {what}", run.stderr)
+        replayed = self.replay(0)
+        self.assertEqual(replayed.code, harness.EXIT_FAILURE, str(replayed))
+        self.assertIn(what, replayed.stdout)
+        self.assertNotIn("begins", replayed.stdout)
+
     def test_states_have_their_hash_at_every_level(self):
         for level in ("order", "digest", "full"):
             with self.subTest(level):

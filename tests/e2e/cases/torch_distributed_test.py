@@ -78,6 +78,13 @@ class TorchDistributed(TorchTest):
     def test_ranks_that_the_program_spawns_meet_by_tcp(self):
         self.assertSpawnedRanksReplay(self.free_address())
 
+    def test_ranks_that_the_program_spawns_with_tensors_and_a_queue(self):
+        """Their descriptors are the launcher's, which is not there in a replay; nor is its folder for listeners."""
+        program = APPS.parent / "frameworks" / "spawn_tcp.py"
+        run = self.checked(self.deja("record", "--out", self.trace_path(), "--", PYTHON, program, harness.free_port(), timeout=300))
+        self.assertRegex(run.stdout, r"ends \[\(0, .*\), \(1, .*\)\]")
+        self.assertRanksReplay(run, 2)
+
     def test_ranks_that_the_program_forks(self):
         self.assertSpawnedRanksReplay(self.free_address(), "fork")
 

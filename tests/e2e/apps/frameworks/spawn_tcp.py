@@ -1,4 +1,5 @@
-"""Ranks of torch.multiprocessing.spawn that meet at a tcp:// address, each with a loader of one worker.
+"""Ranks of torch.multiprocessing.spawn that meet at a tcp:// address, each with a loader of one worker. The rows, and a queue
+for what comes of it, they have from the process that starts them.
 
     spawn_tcp.py PORT
 """
@@ -11,28 +12,40 @@ import torch.multiprocessing as multiprocessing
 from torch.utils.data import DataLoader, Dataset
 
 
-class Noise(Dataset):
+class Noisy(Dataset):
+    def __init__(self, rows, targets):
+        self.rows, self.targets = rows, targets
+
     def __len__(self):
-        return 48
+        return len(self.rows)
 
     def __getitem__(self, index):
-        return torch.randn(16) + index, torch.tensor(float(index % 7))
+        return self.rows[index] + torch.randn(16), self.targets[index]
 
 
-def run(rank, port):
+def run(rank, port, rows, targets, ends):
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
     job.seed_torch(rank)
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(16, 1))
-    optimizer = torch.optim.SGD(model.parameters(), 1e-4)
-    for inputs, targets in DataLoader(Noise(), batch_size=8, shuffle=True, num_workers=1):
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+    for inputs, wanted in DataLoader(Noisy(rows, targets), batch_size=8, shuffle=True, num_workers=1):
         optimizer.zero_grad()
-        loss = ((model(inputs).squeeze(1) - targets) ** 2).mean()
+        loss = ((model(inputs).squeeze(1) - wanted) ** 2).mean()
         loss.backward()
         optimizer.step()
         job.say(rank, f"loss {loss.item()!r}")
     job.say(rank, f"weights {job.digest_of_weights(model)}")
+    ends.put((rank, loss.item()))
     dist.destroy_process_group()
 
 
+def main():
+    job.seed_torch(0)
+    rows = torch.randn(48, 16)
+    ends = multiprocessing.get_context("spawn").SimpleQueue()
+    multiprocessing.spawn(run, args=(sys.argv[1], rows, torch.randn(48), ends), nprocs=2)
+    print("ends", sorted(ends.get() for _ in range(2)), flush=True)
+
+
 if __name__ == "__main__":
-    multiprocessing.spawn(run, args=(sys.argv[1],), nprocs=2)
+    main()

@@ -1,5 +1,5 @@
-// Ranks that take turns by a file that only one of them can make: rank 0 makes it first, the others find that it is taken,
-// and wait until it is gone.
+// Ranks that take turns by a file that only one of them can make: rank 0 makes it first, the others
+// find that it is taken, and wait until it is gone.
 //
 //   claimed_file PATH
 #include <fcntl.h>
