@@ -71,6 +71,7 @@ struct ReplayArguments {
   bool trust = false;
   std::string program;
   std::vector<std::string> allow_read;
+  std::vector<std::string> allow_file;
   bool allow_writes = false;
   bool allow_network = false;
   std::vector<std::string> pass_env;
@@ -167,6 +168,10 @@ void AddReplayOptions(CLI::App& app) {
                "this trace");
   app.add_option("--allow-read", g_replay_options.allow_read,
                  "Let the program of such a trace read this file or folder, too (repeatable)")
+      ->allow_extra_args(false);
+  app.add_option("--allow-file", g_replay_options.allow_file,
+                 "Let what reaches files past the C library (a GPU's driver) write this file or "
+                 "folder where it is (repeatable)")
       ->allow_extra_args(false);
   app.add_option("--program", g_replay_options.program,
                  "Where the recorded program is here, as behind `--`")
@@ -541,8 +546,9 @@ int RunReplay(const Context& context) {
   if (!fold) return FailWith(fold.error());
   options.fold = *fold;
   FenceKeeper keeper;
-  const ReplayFence fence{g_replay_options.trace, (*trace)->directory(), g_replay_options.out,
-                          g_replay_options.allow_read, checkpoints_process};
+  const ReplayFence fence{g_replay_options.trace,      (*trace)->directory(),
+                          g_replay_options.out,        g_replay_options.allow_read,
+                          g_replay_options.allow_file, checkpoints_process};
   if (Status made = MakeFence(fence, scratch, keeper, options); !made)
     return FailWith(made.error());
   if (!start->start && options.fold.empty())

@@ -16,6 +16,8 @@ Status MakeFence(const ReplayFence& wanted, const ScratchFolder& scratch, FenceK
   FenceRules& fence = options.fence;
   if (!wanted.out.empty()) fence.writable.push_back(fs::canonical(wanted.out, error).string());
   if (!options.fold.empty()) fence.writable.push_back(options.fold);
+  for (const std::string& path : wanted.allow_file)
+    fence.writable.push_back(fs::weakly_canonical(path, error).string());
   std::vector<std::string> own = fence.writable;
   own.push_back(scratch.path());
   fence.writable.push_back(scratch.TurnFile());

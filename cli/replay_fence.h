@@ -19,6 +19,7 @@ struct ReplayFence {
   std::string directory;  // where its folders are
   std::string out;        // the replay's own trace; empty: none
   std::vector<std::string> allow_read;
+  std::vector<std::string> allow_file;  // to be written where it is
   // CRIU does not know filters that somebody answers.
   bool unanswered = false;
 };

@@ -1,7 +1,4 @@
 """What the cases with device buffers share: record a job, and replay each rank alone to the same line."""
-import ctypes
-import random
-
 import harness
 
 
@@ -10,16 +7,12 @@ class DeviceJobs(harness.DejaTest):
 
     def simulated_memory(self, size):
         """The variables for devices of so many bytes in the simulated driver, which all processes with them share."""
-        key = random.randrange(1 << 20, 1 << 30)
+        self.board().unlink(missing_ok=True)
+        return {"CUDA_SIM_MEMORY": size, "CUDA_SIM_KEY": self.board()}
 
-        def remove():
-            libc = ctypes.CDLL(None)
-            segment = libc.shmget(key, 0, 0)
-            if segment >= 0:
-                libc.shmctl(segment, 0, None)
-
-        self.addCleanup(remove)
-        return {"CUDA_SIM_MEMORY": size, "CUDA_SIM_KEY": key}
+    def board(self):
+        """The file by which processes share the simulated devices; a replay's driver must be let (--allow-file)."""
+        return self.dir / "board"
 
     def rank_line(self, run, rank):
         return next(line for line in run.stdout.splitlines() if line.startswith(f"rank {rank} of "))

@@ -152,7 +152,7 @@ class Fold(check.Check):
         args = ["--unseeded", *self.small([], ["--count=20000000", "--steps=2"])]
         env = self.simulated_memory(1 << 29) if self.machine.simulated else {}
         recorded = self.checked(self.record("cuda_turns", args, n=2, level="digest", env=env))
-        run = self.deja("replay", self.trace_path(), "--all", "--devices", "1", "--turns", "1", env=env)
+        run = self.deja("replay", self.trace_path(), "--all", "--devices", "1", "--turns", "1", "--allow-file", self.board(), env=env)
         lacks = re.search(r"the ranks could not take turns: (.*)", run.stderr)
         if lacks:
             self.skipTest(lacks.group(1))

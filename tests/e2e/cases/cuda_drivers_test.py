@@ -83,7 +83,7 @@ class DriverVersions(DeviceJobs):
         recorded = self.checked(self.record(self.PROGRAM, ["--unseeded", f"--count={count}"], n=2, level="digest",
                                             env={"CUDA_SIM_DEVICES": 2}))
         env = {**self.env, "LD_LIBRARY_PATH": driver_of(version).parent}
-        run = self.deja("replay", self.trace_path(), "--all", "--devices", "1", env=env)
+        run = self.deja("replay", self.trace_path(), "--all", "--devices", "1", "--allow-file", self.board(), env=env)
         if version in ("11.8", "12.0"):
             self.checked(run, harness.EXIT_FAILURE)
             self.assertRegex(run.stdout, r"Ranks cannot take turns: the CUDA driver libcuda\.so\.1 has no "
@@ -210,7 +210,8 @@ class Allocations(DeviceJobs):
         recorded = self.record(self.PROGRAM, [f"--kind={kind}", f"--bytes={self.BYTES}"], n=3, level="digest",
                                env={**settings, "CUDA_SIM_DEVICES": 3})
         self.checked(recorded)
-        run = self.checked(self.deja("replay", self.trace_path(), "--all", "--devices", "1", env=settings))
+        run = self.checked(self.deja("replay", self.trace_path(), "--all", "--devices", "1", "--allow-file", self.board(),
+                                     env=settings))
         self.assertIn("they take turns", run.stderr)
         for rank in range(3):
             self.assertEqual(self.rank_line(run, rank), self.rank_line(recorded, rank))

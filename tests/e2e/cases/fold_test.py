@@ -197,7 +197,8 @@ class Turns(DeviceJobs):
         return self.checked(self.record(self.PROGRAM, args, n=n, level=level, env={**self.env, "CUDA_SIM_DEVICES": n}))
 
     def replay_all(self, *options, code=harness.EXIT_OK, devices=1, env=()):
-        run = self.deja("replay", self.trace_path(), "--all", "--devices", devices, *options, env={**self.env, **dict(env)})
+        run = self.deja("replay", self.trace_path(), "--all", "--devices", devices, "--allow-file", self.board(), *options,
+                        env={**self.env, **dict(env)})
         return self.checked(run, code)
 
     def assertSame(self, run, recorded, n=4):

@@ -1,5 +1,6 @@
 #include "tests/fakes/cuda/sim_board.h"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
@@ -29,7 +30,12 @@ Board& TheBoard() {
   static Board* board = [] {
     const char* key = std::getenv("CUDA_SIM_KEY");
     void* memory = MAP_FAILED;
-    if (key == nullptr) {
+    if (key != nullptr && key[0] == '/') {
+      const int file = open(key, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+      if (file >= 0 && ftruncate(file, sizeof(Board)) == 0)
+        memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+      if (file >= 0) close(file);
+    } else if (key == nullptr) {
       memory =
           mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     } else {

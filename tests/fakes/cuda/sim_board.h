@@ -2,8 +2,8 @@
 // and what they ask of each other (process checkpoints).
 //
 // CUDA_SIM_MEMORY is the size of a device's memory in bytes; without it nothing here is used.
-// Processes with the same CUDA_SIM_KEY (a number) share the devices: a System V segment with that
-// key, which who has chosen the key removes at last. Any thread.
+// Processes with the same CUDA_SIM_KEY share the devices: an absolute path of a file, or a number,
+// the key of a System V segment; who has chosen it removes it at last. Any thread.
 #ifndef DEJA_TESTS_FAKES_CUDA_SIM_BOARD_H_
 #define DEJA_TESTS_FAKES_CUDA_SIM_BOARD_H_
 
