@@ -451,12 +451,6 @@ void SayWhatHidesIt(const std::vector<std::string>& program) {
 void Summarise(const std::string& trace, const std::vector<SweptRank>& ranks,
                const SweptChildren& children, const std::vector<std::string>& program) {
   std::string shown = ShownPath(trace);
-  std::error_code error;
-  if (ranks.empty() && !fs::exists(trace, error)) {
-    Diagnose(
-        fmt::format("nothing is left of the recording: {} was removed while the job ran", shown));
-    return;
-  }
   if (ranks.empty()) {
     Diagnose(
         g_record_options.single
@@ -556,6 +550,7 @@ int RunRecord(const Context& context) {
     return job.exit_code;
   }
 
+  const bool was_removed = !fs::exists(claim->directory(), error);
   bool is_last = claim->IsLast();
   if (g_record_options.single && is_last) KeepLastImages(claim->directory());
   std::vector<SweptRank> ranks = SweepTrace(claim->directory(), job.ends, is_last);
@@ -571,7 +566,10 @@ int RunRecord(const Context& context) {
   }
   if (context.json) PrintJson(ResultJson(job, ranks.empty() ? "" : claim->directory(), ranks));
   // Of several that record one job only the last speaks.
-  if (is_last && job.start_error.empty())
+  if (is_last && was_removed && ranks.empty())
+    Diagnose(fmt::format("nothing is left of the recording: {} was removed while the job ran",
+                         ShownPath(claim->directory())));
+  else if (is_last && job.start_error.empty())
     Summarise(claim->directory(), ranks, children, context.program);
   return job.exit_code;
 }
