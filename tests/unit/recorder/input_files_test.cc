@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -190,6 +191,25 @@ TEST_F(InputFilesTest, WhatOthersChangeIsKeptWholeAtEachOpenThatFindsItSo) {
   inputs().Opening(rec(), AT_FDCWD, path.c_str());
   EXPECT_EQ(States().size(), before + 1);
   EXPECT_THAT(States().back(), testing::StartsWith("state error 2 by others at try 6"));
+}
+
+TEST_F(InputFilesTest, WhatOthersHaveMadeIsSaidAtEachTryToMakeIt) {
+  const std::string path = PathOf("lock");
+  for (int i = 0; i < 2; ++i) {
+    inputs().Opening(rec(), AT_FDCWD, path.c_str());
+    inputs().Taken(rec(), AT_FDCWD, path.c_str());  // and is gone again
+  }
+  EXPECT_THAT(States(), ElementsAre(testing::StartsWith("lock error 17 by others at try 1"),
+                                    testing::StartsWith("lock error 2 by others at try 2"),
+                                    testing::StartsWith("lock error 17 by others at try 2")));
+}
+
+TEST_F(InputFilesTest, WhatTheRunHasMadeItselfIsNotTakenByOthers) {
+  const std::string path = PathOf("lock");
+  Close(Open(path, O_CREAT | O_EXCL));
+  inputs().Opening(rec(), AT_FDCWD, path.c_str());
+  inputs().Taken(rec(), AT_FDCWD, path.c_str());
+  EXPECT_THAT(States(), IsEmpty());
 }
 
 class InputFilesOfEachMode : public InputFilesTest,
