@@ -6,8 +6,8 @@
 #include "cli/event_words.h"
 #include "common/hex_text.h"
 #include "format/clock_run.h"
-#include "format/lock_reading.h"
 #include "format/file_ranges.h"
+#include "format/lock_reading.h"
 #include "preload/api/find_api.h"
 
 namespace deja::cli {

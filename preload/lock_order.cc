@@ -5,6 +5,8 @@
 #include <link.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+
 #include "common/errno_keeper.h"
 #include "common/own_mapping.h"
 #include "preload/guard.h"
@@ -26,8 +28,36 @@ constinit size_t g_python_size = 0;
 using Question = int (*)();
 constinit Question g_has_interpreter = nullptr;
 constinit Question g_holds_interpreter = nullptr;
+// The words of the runtime state, sorted: they point to the interpreter's own locks, which threads
+// take in the middle of what needs the interpreter.
+constinit uintptr_t* g_python_words = nullptr;
+constinit size_t g_python_word_count = 0;
 // From 3.13 on threads wait for the interpreter's small locks by semaphores in their own frames.
 constinit bool g_parks_threads = false;
+
+// Once more in a forked child, where the interpreter has made its locks anew.
+void KeepWords() {
+  if (g_python_words == nullptr) {
+    void* memory =
+        MapOwn(g_python_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+    if (memory == MAP_FAILED) return;
+    g_python_words = static_cast<uintptr_t*>(memory);
+  }
+  uintptr_t* words = g_python_words;
+  const auto* runtime = reinterpret_cast<const uintptr_t*>(g_python_begin);
+  // Small numbers are no addresses.
+  constexpr uintptr_t kLeast = 1 << 16;
+  size_t count = 0;
+  for (size_t i = 0; i < g_python_size / sizeof(uintptr_t); ++i)
+    if (runtime[i] >= kLeast) words[count++] = runtime[i];
+  std::sort(words, words + count);
+  g_python_word_count = count;
+}
+
+bool IsOfInterpreter(const void* semaphore) {
+  return std::binary_search(g_python_words, g_python_words + g_python_word_count,
+                            reinterpret_cast<uintptr_t>(semaphore));
+}
 
 void FindPython() {
   void* runtime = TryDlsym(RTLD_DEFAULT, "_PyRuntime");
@@ -37,6 +67,7 @@ void FindPython() {
   if (dladdr1(runtime, &info, &entry, RTLD_DL_SYMENT) == 0 || entry == nullptr) return;
   g_python_begin = reinterpret_cast<uintptr_t>(runtime);
   g_python_size = static_cast<ElfW(Sym)*>(entry)->st_size;
+  KeepWords();
   g_holds_interpreter = reinterpret_cast<Question>(TryDlsym(RTLD_DEFAULT, "PyGILState_Check"));
   g_parks_threads = TryDlsym(RTLD_DEFAULT, "PyMutex_Lock") != nullptr;
   g_has_interpreter = reinterpret_cast<Question>(TryDlsym(RTLD_DEFAULT, "Py_IsInitialized"));
@@ -80,7 +111,8 @@ bool HasPython() {
 bool IsOrderedLock(const void* lock, format::LockUse use) {
   if (g_python_size == 0) return true;
   if (reinterpret_cast<uintptr_t>(lock) - g_python_begin < g_python_size) return false;
-  if (use == format::LockUse::kSemaphore) return !g_parks_threads || !IsInOwnFrames(lock);
+  if (use == format::LockUse::kSemaphore)
+    return !IsOfInterpreter(lock) && (!g_parks_threads || !IsInOwnFrames(lock));
   return g_holds_interpreter == nullptr || g_has_interpreter == nullptr ||
          g_has_interpreter() == 0 || g_holds_interpreter() == 0;
 }

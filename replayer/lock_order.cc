@@ -65,16 +65,10 @@ LockOrder* LockOrder::Make(Session& session) {
 }
 
 LockOrder::LockOrder(Session& session)
-    : session_(session),
-      // What libraries of communicators allocate is missing in a replay, and so is its room.
-      by_address_(session.plan().calls().empty()),
-      progress_(new Progress[session.plan().threads().size()]) {
+    : session_(session), progress_(new Progress[session.plan().threads().size()]) {
   constexpr uint64_t kFew = 1 << 20;
   uint64_t readings = 0;
-  for (const RecordedThread& thread : session.plan().threads()) {
-    readings += thread.locks.size();
-    thread.locks.AddCountersTo(counters_);
-  }
+  for (const RecordedThread& thread : session.plan().threads()) readings += thread.locks.size();
   looks_early_ = readings < kFew;
 }
 
@@ -116,11 +110,9 @@ bool LockOrder::FindSame(ThreadState& thread, const LockCall& call) {
     deviates_.store(true, std::memory_order_relaxed);
     Pass(thread);
   }
-  const uint16_t counter = preload::LockCounter(call.lock);
-  const bool by_address = by_address_ && counters_[counter];
-  const auto fits = [&](const LockStream::Cursor& there) {
-    return there.Peek()->use == call.use && (!by_address || there.Peek()->counter == counter);
-  };
+  // By what is done and not by the lock's address: allocations of other threads come between in
+  // another order.
+  const auto fits = [&](const LockStream::Cursor& there) { return there.Peek()->use == call.use; };
   if (at.Peek() == nullptr || at.segment() != segment) return false;
   if (fits(at)) return true;
   constexpr int kMostLeftOut = 256;

@@ -90,8 +90,6 @@ class LockOrder {
   static constexpr size_t kWaiterSlots = 4096;
 
   Session& session_;
-  const bool by_address_;                 // locks have the addresses that they had
-  LockStream::Counters counters_;         // of which there are readings
   bool looks_early_ = false;              // who will take a turn is quickly found out
   std::unique_ptr<Progress[]> progress_;  // by recorded thread
   std::array<std::atomic<uint32_t>, kWaiterSlots> waiters_{};

@@ -8,8 +8,6 @@ namespace deja::replayer {
 void LockStream::Add(uint64_t segment, format::ClockSource source, int64_t value) {
   format::LockReading reading;
   if (!format::ReadLock(source, value, reading)) return;  // of a newer version
-  if (counters_ == nullptr) counters_ = std::make_unique<Counters>();
-  counters_->set(reading.counter);
   const auto number = static_cast<uint8_t>(source);
   packed_ += static_cast<char>(number);
   for (uint64_t bits = format::ZigZag(WrappingMinus(value, last_[number]));; bits >>= 7) {

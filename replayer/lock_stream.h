@@ -6,10 +6,8 @@
 #define DEJA_REPLAYER_LOCK_STREAM_H_
 
 #include <array>
-#include <bitset>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,11 +21,6 @@ class LockStream {
   void Add(uint64_t segment, format::ClockSource source, int64_t value);
   [[nodiscard]] bool empty() const { return count_ == 0; }
   [[nodiscard]] uint64_t size() const { return count_; }
-  using Counters = std::bitset<format::kLockCounters>;
-  // Those that readings are of.
-  void AddCountersTo(Counters& all) const {
-    if (counters_ != nullptr) all |= *counters_;
-  }
 
   // A place between two readings: copies go their own ways.
   class Cursor {
@@ -64,7 +57,6 @@ class LockStream {
   std::vector<Piece> pieces_;
   uint64_t count_ = 0;
   std::array<int64_t, format::kReadingSources> last_{};
-  std::unique_ptr<Counters> counters_;
 };
 
 }  // namespace deja::replayer

@@ -336,6 +336,8 @@ void ReplayerEngine::AdoptPipes() {
     if (fd > STDERR_FILENO && fd != folder) preload::OwnPipe::Adopt(*pipes_, fd);
     return true;
   });
+}
+
 void ReplayerEngine::OnLock(preload::LockCall& call) {
   if (locks_ == nullptr) return call.real(call);
   const int saved_errno = errno;
