@@ -42,7 +42,7 @@ constexpr uint64_t kMakeAll = 0x7fu << 6;  // char, dir, reg, sock, fifo, block,
 constexpr uint64_t kMakeDevices = 1u << 6 | 1u << 11;
 constexpr uint64_t kRefer = 1u << 13;     // ABI 2
 constexpr uint64_t kTruncate = 1u << 14;  // ABI 3
-constexpr uint64_t kOfFiles = kExecute | kWriteFile | kReadFile | kTruncate;
+constexpr uint64_t kRightsOfFiles = kExecute | kWriteFile | kReadFile | kTruncate;
 constexpr uint64_t kReads = kExecute | kReadFile | kReadDir;
 constexpr uint64_t kTcpBindConnect = 3;
 constexpr uint64_t kScopeAbstractUnix = 1;
@@ -52,7 +52,7 @@ void Allow(int ruleset, const std::string& path, uint64_t access) {
   const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);
   if (fd < 0) return;
   struct stat info {};
-  if (fstat(fd, &info) == 0 && !S_ISDIR(info.st_mode)) access &= kOfFiles;
+  if (fstat(fd, &info) == 0 && !S_ISDIR(info.st_mode)) access &= kRightsOfFiles;
   const PathBeneathAttr attr{access, fd};
   if (access != 0) syscall(kAddRule, ruleset, kPathBeneath, &attr, 0);
   close(fd);
@@ -108,7 +108,7 @@ int MakeLandlockRuleset(const LandlockRules& rules) {
   for (const std::string& path : rules.writable) Allow(ruleset, path, handled & ~kMakeDevices);
   if (rules.fence_reads)
     for (const std::string& path : rules.readable) Allow(ruleset, path, kReads);
-  AllowDevices(ruleset, rules.devices, handled & (kOfFiles | kReadDir));
+  AllowDevices(ruleset, rules.devices, handled & (kRightsOfFiles | kReadDir));
   return ruleset;
 }
 
