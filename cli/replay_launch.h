@@ -33,7 +33,7 @@ struct ReplayOptions {
   std::string fold;   // folder of the ranks that compute their collectives; or empty
   std::string child;  // of the rank: the one that the replay is about, as traces name it; or empty
   std::optional<std::array<int, 2>> outputs;  // in place of standard output and error
-  bool own_group = false;  // a process group of its own: signals of the terminal are not for it
+  bool own_group = false;   // a process group of its own: signals of the terminal are not for it
   FenceRules fence;         // but for the rank's scratch folder and what is allowed above
   bool is_foreign = false;  // the trace is not known to be the user's own: reading is fenced
 };

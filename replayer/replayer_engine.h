@@ -130,7 +130,7 @@ class ReplayerEngine final : public preload::Engine {
   int root_pid_ = 0;                 // of the rank
   ProcessGroups* groups_ = nullptr;  // null where there is no session
   preload::PipeTable* pipes_ = nullptr;
-  LockOrder* locks_ = nullptr;  // null: no order was recorded
+  LockOrder* locks_ = nullptr;                // null: no order was recorded
   ServedConnections* connections_ = nullptr;  // null in children
   UnrecordedConnections unrecorded_connections_;
   Overlay overlay_;

@@ -30,9 +30,9 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-constexpr size_t kElements = 263'000;  // two chunks
-constexpr size_t kBucket = 100'000;    // of the first of two buckets
-constexpr uint64_t kSteps = 17;  // one more than a chain of predictions has
+constexpr size_t kElements = 263'000;      // two chunks
+constexpr size_t kBucket = 100'000;        // of the first of two buckets
+constexpr uint64_t kSteps = 17;            // one more than a chain of predictions has
 constexpr uint64_t kCheckpoints = kSteps;  // before each step
 constexpr uint32_t kFloat32 = 7;
 
