@@ -54,8 +54,8 @@ std::string BeginOf(const char* path) {
   return n <= 0 ? std::string() : std::string(text, static_cast<size_t>(n));
 }
 
-// The path of writable memory that is shared with other processes.
-std::string SharedMemory() {
+// The path of writable memory that is shared with other processes, but for `apart`.
+std::string SharedMemory(const std::string& apart) {
   FILE* maps = fopen("/proc/self/maps", "re");
   if (maps == nullptr) return "/proc/self/maps cannot be read";
   char* line = nullptr;
@@ -67,6 +67,7 @@ std::string SharedMemory() {
       continue;
     const char* path = std::strchr(line, '/');
     found = path != nullptr ? std::string(path, std::strcspn(path, "\n")) : "no file";
+    if (found == apart) found.clear();
   }
   preload::ProgramFree(line);
   fclose(maps);
@@ -87,11 +88,11 @@ std::string ForEachDescriptor(See see) {
 
 }  // namespace
 
-std::string SharedWithOthers() {
+std::string SharedWithOthers(const std::string& scratch) {
   const auto tid = static_cast<int>(syscall(SYS_gettid));
   const std::string children = "/proc/self/task/" + std::to_string(tid) + "/children";
   if (!BeginOf(children.c_str()).empty()) return "it has child processes";
-  if (const std::string shared = SharedMemory(); !shared.empty())
+  if (const std::string shared = SharedMemory(scratch + kPipesFile); !shared.empty())
     return "it writes to shared memory (" + shared + ")";
   if (!BeginOf("/proc/self/timers").empty()) return "it has timers";
   for (const auto which : {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF}) {

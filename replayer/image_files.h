@@ -39,9 +39,13 @@ class ImageFiles {
   std::vector<std::pair<dev_t, ino_t>> inherited_;  // pipes and sockets
 };
 
+// The file in a replay's scratch folder that holds the table of its pipes (preload/pipe_table.h).
+inline constexpr char kPipesFile[] = "/pipes.table";
+
 // Memory that the program shares with others, running timers, child processes: empty if there is
-// none of that.
-std::string SharedWithOthers();
+// none of that. The table of pipes in `scratch` is none: a program that has pipes open has no image
+// (ImageFiles::Note), and one that has none does not look into it.
+std::string SharedWithOthers(const std::string& scratch);
 
 }  // namespace deja::replayer
 

@@ -77,7 +77,7 @@ std::string Images::StayAlone() {
 std::string Images::Prepare() {
   if (getenv("DEJA_ALLOW_WRITES") != nullptr) return "it writes to the files themselves";
   std::string problem = StayAlone();
-  if (problem.empty()) problem = SharedWithOthers();
+  if (problem.empty()) problem = SharedWithOthers(scratch_);
   if (problem.empty()) problem = files_.Note(scratch_);
   return problem;
 }

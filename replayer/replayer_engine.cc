@@ -78,7 +78,7 @@ ReplayerEngine* ReplayerEngine::Create() {
   if (IsChildChosen() || !Text("DEJA_FORKED").empty()) preload::EnterForkedChildrenAtOnce();
   (void)IsInDebugger();
   ServedPosition::WatchForks();
-  engine->pipes_ = preload::PipeTable::Map(std::string(scratch) + "/pipes.table");
+  engine->pipes_ = preload::PipeTable::Map(std::string(scratch) + kPipesFile);
   engine->AdoptPipes();
   if (!ClaimRank(scratch)) {
     engine->root_pid_ = ClaimHolder(scratch);

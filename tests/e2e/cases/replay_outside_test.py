@@ -13,6 +13,7 @@ import harness  # noqa: E402
 APP = harness.BUILD / "tests" / "fence" / "outside_attempts"
 STATIC = harness.BUILD / "tests" / "fence" / "outside_attempts_static"
 WAYS = "libc,syscall,instruction,child,static"
+INHERITED = 99  # of outside_attempts; none that this process has
 IPC_CREAT, IPC_RMID, IPC_STAT, SETVAL, GETVAL = 0o1000, 0, 2, 16, 12
 libc = ctypes.CDLL(None, use_errno=True)
 libc.shmat.restype = ctypes.c_void_p
@@ -138,12 +139,12 @@ class Outside(harness.DejaTest):
         before = world.state()
         inherited = os.open(world.folder / "a", os.O_WRONLY)
         self.addCleanup(os.close, inherited)
-        os.dup2(inherited, 9)
-        self.addCleanup(os.close, 9)
+        os.dup2(inherited, INHERITED)
+        self.addCleanup(os.close, INHERITED)
         with open(self.dir / "output", "wb") as output:
             replay = self.finish(self.start(
                 [harness.DEJA, "replay", self.trace_path(), "--on-divergence", "warn", "--", APP, *world.arguments(WAYS)],
-                stdout=output, pass_fds=(9,)))
+                stdout=output, pass_fds=(INHERITED,)))
         text = (self.dir / "output").read_text()
         attempts = [line.split(": ") for line in text.splitlines() if line.count(": ") == 2]
         by_way = {}

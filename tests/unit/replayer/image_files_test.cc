@@ -128,26 +128,39 @@ TEST_F(ImageFilesTest, WhatCannotBeHadTwiceIsNamed) {
 }
 
 TEST(SharedWithOthersTest, ChildrenMemoryAndTimersAreNamed) {
-  ASSERT_EQ(SharedWithOthers(), "");
+  ASSERT_EQ(SharedWithOthers("/nowhere"), "");
   const pid_t child = fork();
   if (child == 0) {
     pause();
     _exit(0);
   }
-  EXPECT_EQ(SharedWithOthers(), "it has child processes");
+  EXPECT_EQ(SharedWithOthers("/nowhere"), "it has child processes");
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   void* memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
-  EXPECT_THAT(SharedWithOthers(), HasSubstr("it writes to shared memory ("));
+  EXPECT_THAT(SharedWithOthers("/nowhere"), HasSubstr("it writes to shared memory ("));
   munmap(memory, 4096);
+  const std::string scratch = std::filesystem::temp_directory_path() / "deja-pipes-XXXXXX";
+  std::vector<char> folder(scratch.c_str(), scratch.c_str() + scratch.size() + 1);
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string table = std::string(folder.data()) + kPipesFile;
+  const int fd = open(table.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(ftruncate(fd, 4096), 0);
+  memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  EXPECT_THAT(SharedWithOthers("/nowhere"), HasSubstr(kPipesFile));
+  EXPECT_EQ(SharedWithOthers(folder.data()), "");
+  munmap(memory, 4096);
+  close(fd);
+  std::filesystem::remove_all(folder.data());
   itimerval timer{};
   timer.it_value.tv_sec = 1000;
   ASSERT_EQ(setitimer(ITIMER_REAL, &timer, nullptr), 0);
-  EXPECT_EQ(SharedWithOthers(), "it has a timer");
+  EXPECT_EQ(SharedWithOthers("/nowhere"), "it has a timer");
   timer.it_value.tv_sec = 0;
   setitimer(ITIMER_REAL, &timer, nullptr);
-  EXPECT_EQ(SharedWithOthers(), "");
+  EXPECT_EQ(SharedWithOthers("/nowhere"), "");
 }
 
 }  // namespace

@@ -136,6 +136,7 @@ long SendMessage(int fd, Address& address) {
   return CALL(sendmsg(fd, &message, 0), SYS_sendmsg, fd, &message, 0);
 }
 
+constexpr int kInherited = 99;  // a descriptor on a file outside, which the program is born with
 const timespec kTimes[2] = {{1, 0}, {2, 0}};
 
 struct Attempt {
@@ -240,7 +241,7 @@ const Attempt kAttempts[] = {
        return CALL(mknod(Path("n"), S_IFIFO | 0644, 0), SYS_mknod, Path("n"), S_IFIFO | 0644, 0);
      }},
     {"write to an inherited descriptor",
-     [] { return CALL(write(9, "out", 3), SYS_write, 9, "out", 3); }},
+     [] { return CALL(write(kInherited, "out", 3), SYS_write, kInherited, "out", 3); }},
     {"mount",
      [] {
        return CALL(mount("none", folder, "tmpfs", 0, nullptr), SYS_mount, "none", folder, "tmpfs",
