@@ -13,7 +13,6 @@
 #include "preload/hooks/paths.h"
 #include "preload/real_symbols.h"
 
-using deja::preload::Engine;
 using deja::preload::EngineForHook;
 using deja::preload::FileUse;
 using deja::preload::Guard;
