@@ -30,6 +30,7 @@ bool IsInstalled(const std::string& program) {
 
 Result<int> RunToItsEnd(std::vector<std::string> words) {
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   const pid_t pid = fork();

@@ -40,7 +40,7 @@ constexpr const char* kNotRecorded = "not in the recording";
 std::string LibraryVersion(const RankStory& story, std::string_view name) {
   for (const auto& [number, module] : story.modules) {
     const size_t at = module.path.rfind('/');
-    const std::string file = module.path.substr(at == std::string::npos ? 0 : at + 1);
+    std::string file = module.path.substr(at == std::string::npos ? 0 : at + 1);
     if (file.compare(0, name.size(), name) == 0) return file;
   }
   return kNotRecorded;

@@ -410,6 +410,7 @@ bool FinishTrace(TraceClaim& claim, const std::vector<Replayed>& replays) {
 Status CheckConsent(const std::vector<Replayed>& replays) {
   if (TrustStore().Of(g_replay_options.trace) != Trust::kNone) return {};
   std::vector<const ReplayTarget*> targets;
+  targets.reserve(replays.size());
   for (const Replayed& replay : replays) targets.push_back(&replay.target);
   return AskConsent(g_replay_options.trace, targets, g_replay_options.trust);
 }

@@ -85,7 +85,7 @@ long StatusNumber(pid_t pid, std::string_view name) {
 // A process of a replay: it has more filters than we have, and comes from us.
 bool IsReplayed(pid_t pid) {
   constexpr int kMostGenerations = 1000;
-  const char* kFilters = "Seccomp_filters";
+  constexpr const char* kFilters = "Seccomp_filters";
   long own = StatusNumber(getpid(), kFilters);
   long theirs = StatusNumber(pid, kFilters);
   if (theirs < 0) {  // kernels before 5.9

@@ -65,8 +65,9 @@ void AddFiles(const format::RankReader& reader, std::map<std::string, KeptFile>&
       ReceivedBytes::Limits{kMostSearched, true});
 }
 
-std::vector<KeptFile> Values(std::map<std::string, KeptFile> files) {
+std::vector<KeptFile> Values(std::map<std::string, KeptFile>&& files) {
   std::vector<KeptFile> values;
+  values.reserve(files.size());
   for (auto& [path, file] : files) values.push_back(std::move(file));
   return values;
 }

@@ -205,7 +205,7 @@ void StandIns::LearnAddress(std::span<const std::byte> address) {
   if (inet_ntop(family, address.data(), text, sizeof text) != nullptr) OfAddressText(text);
 }
 
-void StandIns::LearnBytes(std::string bytes, std::string stand_in) {
+void StandIns::LearnBytes(const std::string& bytes, std::string stand_in) {
   AddNeedle(bytes, std::move(stand_in), false);
 }
 

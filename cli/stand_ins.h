@@ -34,7 +34,7 @@ class StandIns {
   void LearnAddresses(std::string_view text);
   void LearnAddress(std::span<const std::byte> address);
   // Bytes that stand for others, wherever they come: unique ids.
-  void LearnBytes(std::string bytes, std::string stand_in);
+  void LearnBytes(const std::string& bytes, std::string stand_in);
   // Nothing new is learnt from here on, but by what follows.
   void Settle();
 

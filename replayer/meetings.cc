@@ -1,6 +1,5 @@
 #include "replayer/meetings.h"
 
-#include <dlfcn.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "replayer/recorded_meetings.h"
 #include "replayer/session.h"
 #include "replayer/stillness.h"
+#include "replayer/without_interpreter.h"
 
 namespace deja::replayer {
 namespace {
@@ -24,30 +24,6 @@ namespace {
 using preload::AcquireCall;
 using preload::Guard;
 using preload::LibcApi;
-
-// In its scope other threads of the program's Python may run, if this one holds the interpreter's
-// lock: who takes a semaphore without wanting to wait goes on holding it.
-class WithoutInterpreter {
- public:
-  explicit WithoutInterpreter(bool wanted) {
-    if (!wanted) return;
-    const Guard guard;
-    const auto holds = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
-    const auto leave = reinterpret_cast<void* (*)()>(dlsym(RTLD_DEFAULT, "PyEval_SaveThread"));
-    enter_ = reinterpret_cast<void (*)(void*)>(dlsym(RTLD_DEFAULT, "PyEval_RestoreThread"));
-    const auto lives = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "Py_IsInitialized"));
-    if (holds == nullptr || leave == nullptr || enter_ == nullptr || lives == nullptr) return;
-    if (lives() != 0 && holds() != 0) state_ = leave();
-  }
-  // Not a destructor's work: the interpreter ends threads here when it has ended itself.
-  void End() {
-    if (state_ != nullptr) enter_(state_);
-  }
-
- private:
-  void (*enter_)(void*) = nullptr;
-  void* state_ = nullptr;
-};
 
 // The recorded thread never came to what this one asks for: the process was killed before.
 bool WasKilledBefore(const Session& session, const ThreadState& thread) {
