@@ -270,8 +270,10 @@ KnownFile* InputFiles::Know(Recording& rec, std::string_view path, const struct 
     const bool is_same = last != nullptr && last->error == what.error &&
                          IsSameState(last->info, info) && last->others == what.others &&
                          (entries == 0 || last->entries == entries);
-    const bool is_again = what.others ? last->may_change || what.error == EEXIST : what.written;
-    if (is_same && !is_again) return record.last;
+    const auto is_again = [&] {
+      return what.others ? last->may_change || what.error == EEXIST : what.written;
+    };
+    if (is_same && !is_again()) return record.last;
     const uint32_t index = files_.Add();
     if (index == files_.kMissing) return nullptr;
     file = &files_[index];
