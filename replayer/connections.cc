@@ -298,7 +298,11 @@ bool ServedConnections::IsAcceptedInRank(const std::string& address) {
 
 void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,
                                      std::unique_lock<std::mutex>& lock) {
-  constexpr timespec kPause{0, 1'000'000};
+  // Longer after a while: threads that wait use too little time to be taken for something that
+  // moves.
+  constexpr timespec kShortPause{0, 1'000'000};
+  constexpr timespec kPause{0, 10'000'000};
+  constexpr int kShortPauses = 50;
   constexpr uint64_t kQuietNs = 300'000'000;     // nothing moves in the rank
   constexpr uint64_t kAloneNs = 10'000'000'000;  // or in this process
   const ThreadState& thread = session_.Thread();
@@ -307,9 +311,9 @@ void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,
   Stillness still(session_);
   uint64_t moved_ns = Now(CLOCK_MONOTONIC);
   uint64_t activity = session_.activity();
-  while (!family_order_.MayGoOn(thread.recorded, before)) {
+  for (int pauses = 0; !family_order_.MayGoOn(thread.recorded, before); ++pauses) {
     lock.unlock();
-    nanosleep(&kPause, nullptr);
+    nanosleep(pauses < kShortPauses ? &kShortPause : &kPause, nullptr);
     bool gives_way = false;
     if (still.IsTimeToLook()) {
       const uint64_t now = Now(CLOCK_MONOTONIC);

@@ -16,19 +16,12 @@
 #include "replayer/session.h"
 
 namespace deja::replayer {
-namespace {
-
-uint64_t ReadClock(clockid_t clock) {
-  const preload::Guard guard;  // the reading is not the program's
-  timespec now;
-  clock_gettime(clock, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
-}  // namespace
 
 uint64_t MonotonicNs() {
-  return ReadClock(CLOCK_MONOTONIC);
+  const preload::Guard guard;  // the reading is not the program's
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
 timespec SpanOf(uint64_t ns) {
@@ -66,7 +59,7 @@ bool Stillness::IsTimeToLook() {
   if (passed < kLookNs) return false;
   looked_ = now;
   const preload::Guard guard;
-  const uint64_t used = ReadClock(CLOCK_PROCESS_CPUTIME_ID) + TimeUsedByAll(scratch_);
+  const uint64_t used = TimeUsedByAll(scratch_);  // this process is one of them
   const uint64_t activity = session_ == nullptr ? 0 : session_->activity();
   constexpr uint64_t kIdle = 5 * kMs;
   if (used > used_ + kIdle || activity != activity_ || IsInDebugger())

@@ -14,6 +14,7 @@ APP = harness.BUILD / "tests" / "fence" / "outside_attempts"
 STATIC = harness.BUILD / "tests" / "fence" / "outside_attempts_static"
 WAYS = "libc,syscall,instruction,child,static"
 INHERITED = 99  # of outside_attempts; none that this process has
+MNT_DETACH = 2
 IPC_CREAT, IPC_RMID, IPC_STAT, SETVAL, GETVAL = 0o1000, 0, 2, 16, 12
 libc = ctypes.CDLL(None, use_errno=True)
 libc.shmat.restype = ctypes.c_void_p
@@ -55,6 +56,7 @@ class World:
         return made
 
     def end(self):
+        libc.umount2(str(self.folder).encode(), MNT_DETACH)  # of attempts without Deja
         self.process.kill()
         self.process.communicate()
         for one in self.tcp, self.udp, self.stream, self.datagram:
