@@ -1,6 +1,7 @@
 #include "format/trace.h"
 
 #include <dirent.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
