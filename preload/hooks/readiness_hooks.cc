@@ -57,6 +57,7 @@ void Wait(Engine& engine, PollCall& call, const sigset_t* mask, Real real) {
                           static_cast<Context*>(with)->mask);
   };
   engine.OnPoll(call);
+  call.context = nullptr;  // it ends here, the call does not
 }
 
 // ---- poll
