@@ -24,7 +24,7 @@ bool IsCommon(const fs::path& folder) {
   for (const char* common : {"/home", "/root", "/tmp", "/var", "/var/tmp", "/etc", "/opt", "/srv",
                              "/mnt", "/media", "/run", "/dev", "/dev/shm", "/data", "/scratch"})
     if (folder == common) return true;
-  return folder.parent_path() == "/home" || folder.parent_path() == "/root/..";
+  return folder.parent_path() == "/home";
 }
 
 void AddFolder(const fs::path& path, std::set<std::string>& paths) {
