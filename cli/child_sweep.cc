@@ -11,11 +11,11 @@
 #include <utility>
 
 #include "cli/trace_sweep.h"
-#include "format/bundle.h"
 #include "format/child_folder.h"
 #include "format/rank_reader.h"
 #include "format/recovery.h"
 #include "format/tail_reader.h"
+#include "format/trace.h"
 
 namespace deja::cli {
 namespace {

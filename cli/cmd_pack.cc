@@ -16,6 +16,7 @@
 #include "cli/redactor.h"
 #include "cli/trust_store.h"
 #include "format/bundle_parts.h"
+#include "format/bundle_writer.h"
 #include "format/trace.h"
 
 namespace deja::cli {

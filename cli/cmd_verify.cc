@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "cli/replay_start.h"
 #include "format/trace.h"
+#include "format/verify.h"
 
 namespace deja::cli {
 namespace {

@@ -1,8 +1,8 @@
-// CopyCompleted: a rank's files as they would be if it had finished, for a bundle.
+#include "format/completed_copy.h"
+
 #include <string>
 #include <utility>
 
-#include "format/bundle.h"
 #include "format/frame_format.h"
 #include "format/frame_writer.h"
 #include "format/ordered_work.h"

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <span>
 
-#include "format/rank_log.h"
 #include "format/ring_producer.h"
 #include "format/tail_format.h"
 

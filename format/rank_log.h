@@ -175,11 +175,6 @@ class EventSink {
   RingProducer producer_;
 };
 
-// Events larger than this are refused by Append; what is bigger (file contents, …) goes to
-// PutPayload.
-inline constexpr size_t kMaxEventBytes = 32 << 10;
-inline constexpr size_t kMaxEmergencyBytes = 8 << 10;
-
 // Event.thread of what the log itself has to say (Degraded, when the disk refuses); its seq counts
 // from 0 like every thread's. No ThreadStart belongs to it.
 inline constexpr ThreadIndex kLogThread = 0xffffffffu;

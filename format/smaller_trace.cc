@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "format/bundle.h"
+#include "format/bundle_writer.h"
 #include "format/file.h"
 #include "format/format_version.h"
 #include "format/frame_format.h"

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "common/result.h"
+#include "format/bundle_writer.h"
 #include "format/checkpoint_prediction.h"
 #include "format/ordered_work.h"
 #include "format/payload_uses.h"

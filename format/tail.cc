@@ -13,7 +13,6 @@
 #include <cstring>
 
 #include "common/own_mapping.h"
-#include "format/event_ring.h"
 #include "format/futex.h"
 #include "format/process_identity.h"
 

@@ -51,6 +51,10 @@ inline constexpr uint64_t kTailMinRingBytes = 64 << 10;
 inline constexpr uint64_t kTailMaxRingBytes = 1ull << 30;
 inline constexpr uint64_t kTailMaxArenaBytes = 1ull << 44;
 
+// Larger events are refused; what is bigger (file contents, …) is a payload.
+inline constexpr size_t kMaxEventBytes = 32 << 10;
+inline constexpr size_t kMaxEmergencyBytes = 8 << 10;
+
 // What the process that owns the tail is.
 enum class TailState : uint32_t {
   kOpen = 0,      // not a rank (yet): nobody wants this tail if the process is gone

@@ -8,7 +8,6 @@
 #include "format/clock_run.h"
 #include "format/file.h"
 #include "format/process_identity.h"
-#include "format/rank_log.h"
 #include "format/raw_event.h"
 
 #define XXH_INLINE_ALL

@@ -12,10 +12,11 @@
 #include <string>
 #include <utility>
 
-#include "format/bundle.h"
+#include "format/bundle_reader.h"
 #include "format/folder_names.h"
 #include "format/frame_format.h"
 #include "format/rank_folder.h"
+#include "format/temp_folder.h"
 
 namespace deja::format {
 namespace {

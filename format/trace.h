@@ -10,11 +10,8 @@
 #ifndef DEJA_FORMAT_TRACE_H_
 #define DEJA_FORMAT_TRACE_H_
 
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "common/ids.h"
@@ -29,8 +26,6 @@ struct RankFolder {
   uint32_t attempt = 0;
   std::string path;
 };
-
-class TraceRewriter;
 
 class Trace {
  public:
@@ -59,83 +54,13 @@ class Trace {
                                           int attempt = -1) = 0;
 };
 
-struct PackOptions {
-  // Whose payloads are kept; empty: all ranks', or, if not all fit, first those of the ranks that
-  // failed (the lowest one if none did).
-  std::vector<uint32_t> ranks;
-  // Payloads of these steps, from first to last, and of what came before the first step of all.
-  std::optional<std::pair<uint64_t, uint64_t>> steps;
-  Level level = Level::kFull;  // bytes of tensors from full on; their digests from digest on
-  uint64_t max_bytes = 0;      // of the bundle; 0: as large as it gets
-  int zstd_level = 0;          // of events; 0: as they are, or 3 where they are written anew
-  // Checkpoints as differences to what their optimizers should have made. Not with max_bytes.
-  bool predict = false;
-  TraceRewriter* rewriter = nullptr;  // borrowed; changes what is written
-  // Makes more files of the bundle, name and text, of the trace as it will be in it; they are for
-  // people: `deja` reads none of them. One that would make the bundle too large is left out.
-  std::function<std::vector<std::pair<std::string, std::string>>(Trace&)> describe;
-  std::function<void(uint64_t, uint64_t)> progress;  // done, total
-
-  // Whether a bundle of the files as they are would do, if it is small enough.
-  [[nodiscard]] bool TakesAll() const {
-    return ranks.empty() && !steps && level == Level::kFull && zstd_level == 0 && !predict &&
-           rewriter == nullptr;
-  }
-};
-
-// Payloads that the events of one folder refer to and that the bundle does not have.
-struct BundleOmission {
-  uint32_t rank = 0;
-  std::string child;  // name of a process of the rank; empty: the rank itself
-  uint64_t payloads = 0;
-  uint64_t payload_bytes = 0;
-  std::string what;
-};
-
-struct BundleResult {
-  std::string path;
-  uint64_t bytes = 0;
-  uint64_t files = 0;
-  std::vector<BundleOmission> left_out;
-};
-
-// Writes the trace (a directory or a bundle) as one zip file; entries are stored, not deflated:
-// their contents are compressed already. Ranks whose tail is still outside the folder are completed
-// in the bundle. `out` must not exist. kLimit: it cannot be as small as it should be.
-Result<BundleResult> WriteBundle(const std::string& trace, const std::string& out,
-                                 const PackOptions& options = {});
+// The folders of ranks in `directory`, sorted by rank, then attempt; none is not an error.
+Result<std::vector<RankFolder>> ListRankFolders(const std::string& directory);
 
 // Whether the header says that it is this rank's recording.
 inline bool IsOf(const RankReader& reader, const RankFolder& folder) {
   return reader.header().rank == folder.rank && reader.header().attempt == folder.attempt;
 }
-
-struct VerifyProblem {
-  uint32_t rank = 0;
-  std::string child;  // name of a process of the rank; empty: the rank itself
-  std::string file;
-  uint64_t offset = 0;
-  std::string what;
-};
-
-struct VerifyReport {
-  uint64_t ranks = 0;
-  uint64_t children = 0;
-  uint64_t frames = 0;
-  uint64_t events = 0;
-  uint64_t payloads = 0;
-  uint64_t payload_bytes = 0;
-  uint64_t events_lost = 0;        // gaps in the streams
-  uint64_t payloads_missing = 0;   // referred to by an event and not there
-  uint64_t payloads_dropped = 0;   // the same, because the window has moved on
-  uint64_t payloads_left_out = 0;  // the same, but on purpose (LeftOut)
-  std::vector<VerifyProblem> problems;
-};
-
-// Reads every frame, decodes every payload and compares its hash, and checks the streams for gaps;
-// on a thread for each processor, a folder each. `progress(done, total)` may be empty; units are
-// bytes; one thread calls it at a time.
-Result<VerifyReport> Verify(Trace& trace, const std::function<void(uint64_t, uint64_t)>& progress);
 
 }  // namespace deja::format
 

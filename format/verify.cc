@@ -1,4 +1,5 @@
-// Verify: every frame, event and payload of a trace is read, and what does not fit is listed.
+#include "format/verify.h"
+
 #include <algorithm>
 #include <atomic>
 #include <iterator>
@@ -19,7 +20,6 @@
 #include "format/payload_segments.h"
 #include "format/payload_table.h"
 #include "format/payload_uses.h"
-#include "format/trace.h"
 
 namespace deja::format {
 namespace {

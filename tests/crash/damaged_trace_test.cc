@@ -11,6 +11,7 @@
 #include "format/message_codec.h"
 #include "format/rank_reader.h"
 #include "format/trace.h"
+#include "format/verify.h"
 #include "tests/support/sample_trace.h"
 
 namespace deja::format {

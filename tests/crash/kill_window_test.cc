@@ -15,6 +15,7 @@
 #include "format/rank_log.h"
 #include "format/rank_reader.h"
 #include "format/trace.h"
+#include "format/verify.h"
 #include "tests/support/kill_test.h"
 
 namespace deja::format {

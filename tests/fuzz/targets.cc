@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "format/bundle.h"
+#include "format/bundle_writer.h"
 #include "format/frame_reader.h"
 #include "format/message_codec.h"
 #include "format/prediction.h"
@@ -18,6 +18,7 @@
 #include "format/raw_event.h"
 #include "format/tensor_codec.h"
 #include "format/trace.h"
+#include "format/verify.h"
 #include "tests/support/sample_trace.h"
 
 namespace deja::format::fuzz {

@@ -1,4 +1,5 @@
 #include "format/bundle_parts.h"
+#include "format/temp_folder.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,7 +9,6 @@
 #include <iterator>
 #include <string>
 
-#include "format/bundle.h"
 
 namespace deja::format {
 namespace {

@@ -1,5 +1,12 @@
 // Payloads that are dropped from the folder of a process that has ended.
 #include "format/folder_thinning.h"
+#include "format/message_codec.h"
+#include "format/payload_segments.h"
+#include "format/rank_log.h"
+#include "format/rank_reader.h"
+#include "format/recovery.h"
+#include "format/trace.h"
+#include "format/verify.h"
 
 #include <gtest/gtest.h>
 
@@ -8,12 +15,6 @@
 #include <fstream>
 #include <map>
 
-#include "format/message_codec.h"
-#include "format/payload_segments.h"
-#include "format/rank_log.h"
-#include "format/rank_reader.h"
-#include "format/recovery.h"
-#include "format/trace.h"
 #include "tests/unit/format/rank_scan.h"
 
 namespace deja::format {

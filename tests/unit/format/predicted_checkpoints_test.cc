@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "format/bundle_writer.h"
 #include "format/frame_reader.h"
 #include "format/frame_writer.h"
 #include "format/message_codec.h"
@@ -20,6 +21,7 @@
 #include "format/rank_reader.h"
 #include "format/tensor_codec.h"
 #include "format/trace.h"
+#include "format/verify.h"
 #include "tests/support/memory_append_file.h"
 #include "tests/support/sample_trace.h"
 #include "tests/unit/format/rank_scan.h"

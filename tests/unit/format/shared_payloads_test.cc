@@ -6,11 +6,13 @@
 #include <filesystem>
 #include <thread>
 
+#include "format/bundle_writer.h"
 #include "format/message_codec.h"
 #include "format/rank_log.h"
 #include "format/rank_reader.h"
 #include "format/recovery.h"
 #include "format/trace.h"
+#include "format/verify.h"
 #include "tests/unit/format/rank_scan.h"
 
 namespace deja::format {

@@ -1,5 +1,10 @@
 // Bundles that leave something out: what is in them, what they say, how large they are.
+#include "format/bundle_writer.h"
+#include "format/message_codec.h"
+#include "format/rank_log.h"
 #include "format/smaller_trace.h"
+#include "format/trace.h"
+#include "format/verify.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "format/message_codec.h"
-#include "format/rank_log.h"
-#include "format/trace.h"
 #include "tests/unit/format/rank_scan.h"
 
 namespace deja::format {

@@ -1,4 +1,8 @@
+#include "format/bundle_writer.h"
+#include "format/message_codec.h"
+#include "format/rank_folder.h"
 #include "format/trace.h"
+#include "format/verify.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "format/bundle.h"
-#include "format/message_codec.h"
-#include "format/rank_folder.h"
 #include "tests/support/sample_trace.h"
 
 namespace deja::format {

@@ -18,6 +18,7 @@
 #include "format/rank_reader.h"
 #include "format/recovery.h"
 #include "format/trace.h"
+#include "format/verify.h"
 #include "tests/unit/format/rank_scan.h"
 
 namespace deja::format {

@@ -1,119 +1,29 @@
-#include "format/bundle.h"
+#include "format/bundle_writer.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <zip.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
-#include <optional>
+#include <memory>
 #include <string_view>
-#include <utility>
+#include <system_error>
 
-#include "format/bundle_parts.h"
 #include "format/child_folder.h"
+#include "format/completed_copy.h"
 #include "format/file.h"
 #include "format/frame_format.h"
 #include "format/frame_reader.h"
 #include "format/payload_segments.h"
-#include "format/rank_folder.h"
 #include "format/smaller_trace.h"
+#include "format/temp_folder.h"
+#include "format/zip_archive.h"
 
 namespace deja::format {
 namespace {
 
-constexpr zip_int64_t kMaxEntries = 1 << 20;
-// Deja stores entries. Somebody may have packed a trace with another tool that deflates; what is in
-// it does not shrink much, so a bundle that grows a lot is not one.
-constexpr uint64_t kMaxGrowth = 8;
-
 constexpr std::string_view kTraceSuffix = ".deja";
-
-// libzip describes its errors in the archive; this makes them ours.
-std::string ZipError(zip_t* archive) {
-  return zip_error_strerror(zip_get_error(archive));
-}
-
-struct ArchiveCloser {
-  void operator()(zip_t* archive) const { zip_discard(archive); }
-};
-using Archive = std::unique_ptr<zip_t, ArchiveCloser>;
-
-Result<Archive> OpenArchive(const std::string& path, int flags) {
-  int code = 0;
-  Archive archive(zip_open(path.c_str(), flags, &code));
-  if (archive != nullptr) return archive;
-  zip_error_t error;
-  zip_error_init_with_code(&error, code);
-  std::string text = zip_error_strerror(&error);
-  zip_error_fini(&error);
-  if (code == ZIP_ER_NOZIP || code == ZIP_ER_INCONS) {
-    return Fail(ErrorCode::kForeign,
-                path + " is neither a trace's directory nor a bundle: " + text);
-  }
-  return Fail(code == ZIP_ER_EXISTS ? ErrorCode::kInvalidArgument : ErrorCode::kIo,
-              "opening the bundle " + path + ": " + text);
-}
-
-struct EntryName {
-  std::string folder;
-  std::string file;
-};
-
-// "[NAME.deja/]rank-NNNNN[.A]/FILE", or child-PID-NONCE as the folder; nothing else is taken out of
-// a bundle.
-std::optional<EntryName> ParseEntryName(std::string_view name) {
-  size_t slash = name.find('/');
-  if (slash == std::string_view::npos) return std::nullopt;
-  const std::string_view top = name.substr(0, slash);
-  if (top.size() > kTraceSuffix.size() &&
-      top.substr(top.size() - kTraceSuffix.size()) == kTraceSuffix) {
-    name.remove_prefix(slash + 1);
-    slash = name.find('/');
-    if (slash == std::string_view::npos) return std::nullopt;
-  }
-  const std::string_view folder = name.substr(0, slash);
-  const std::string_view file = name.substr(slash + 1);
-  if (!ParseRankFolderName(folder) && !IsChildFolderName(folder)) return std::nullopt;
-  if (file != kEventsFile && !ParseSegmentFileName(file)) return std::nullopt;
-  return EntryName{std::string(folder), std::string(file)};
-}
-
-Status Extract(zip_t* archive, zip_uint64_t index, const std::string& path, uint64_t& allowance) {
-  const auto close_entry = [](zip_file_t* entry) { zip_fclose(entry); };
-  const std::unique_ptr<zip_file_t, decltype(close_entry)> entry(zip_fopen_index(archive, index, 0),
-                                                                 close_entry);
-  if (entry == nullptr) return Fail(ErrorCode::kCorrupt, ZipError(archive));
-  Result<std::unique_ptr<AppendFile>> out = CreateAppendFile(path);
-  if (!out) {
-    if (out.error().sys_errno == EEXIST) return Fail(ErrorCode::kCorrupt, "it is there twice");
-    return tl::unexpected<Error>(std::move(out.error()));
-  }
-  std::vector<std::byte> buffer(1 << 20);
-  for (;;) {
-    const zip_int64_t got = zip_fread(entry.get(), buffer.data(), buffer.size());
-    if (got < 0) {
-      return Fail(ErrorCode::kCorrupt, zip_error_strerror(zip_file_get_error(entry.get())));
-    }
-    if (got == 0) return {};
-    const auto size = static_cast<uint64_t>(got);
-    if (size > allowance) {
-      return Fail(ErrorCode::kLimit, "it unpacks to more than " + std::to_string(kMaxGrowth) +
-                                         " times the size of the bundle");
-    }
-    allowance -= size;
-    DEJA_RETURN_IF_ERROR((*out)->Append(std::span(buffer).first(static_cast<size_t>(got)), {}));
-  }
-}
-
-Status MakeFolder(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return FailErrno("making " + path, errno);
-  return {};
-}
 
 std::vector<std::string> FilesOf(const std::string& folder) {
   std::vector<std::string> names = {kEventsFile};
@@ -169,7 +79,7 @@ Status CompleteThose(std::vector<std::string>& folders, std::unique_ptr<TempFold
       DEJA_ASSIGN_OR_RETURN(made, TempFolder::Make());
     }
     const std::string copy = made->path() + "/" + folder.substr(folder.rfind('/') + 1);
-    DEJA_RETURN_IF_ERROR(MakeFolder(copy));
+    if (mkdir(copy.c_str(), 0700) != 0) return FailErrno("making " + copy, errno);
     DEJA_RETURN_IF_ERROR(CopyCompleted(folder, copy));
     folder = copy;
   }
@@ -240,61 +150,6 @@ Result<uint64_t> WriteArchive(const std::string& out, const std::string& top,
 }
 
 }  // namespace
-
-Result<std::unique_ptr<TempFolder>> TempFolder::Make() {
-  const char* base = std::getenv("TMPDIR");
-  std::string path = base != nullptr && base[0] == '/' ? base : "/tmp";
-  path += "/deja-XXXXXX";
-  if (mkdtemp(path.data()) == nullptr) {
-    return FailErrno("making a temporary folder " + path + " (set TMPDIR to have it elsewhere)",
-                     errno);
-  }
-  return std::unique_ptr<TempFolder>(new TempFolder(std::move(path)));
-}
-
-TempFolder::~TempFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-namespace {
-
-Result<std::unique_ptr<TempFolder>> UnpackWhole(const std::string& path) {
-  DEJA_ASSIGN_OR_RETURN(const Archive archive, OpenArchive(path, ZIP_RDONLY));
-  struct stat info {};
-  if (stat(path.c_str(), &info) != 0) return FailErrno("looking at " + path, errno);
-  uint64_t allowance = kMaxGrowth * static_cast<uint64_t>(info.st_size);
-  const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
-  if (entries > kMaxEntries) {
-    return Fail(ErrorCode::kLimit, path + " has too many entries for a bundle");
-  }
-  DEJA_ASSIGN_OR_RETURN(std::unique_ptr<TempFolder> folder, TempFolder::Make());
-  for (zip_uint64_t i = 0; i < static_cast<zip_uint64_t>(entries); ++i) {
-    const char* name = zip_get_name(archive.get(), i, ZIP_FL_ENC_RAW);
-    const std::optional<EntryName> entry = name == nullptr ? std::nullopt : ParseEntryName(name);
-    if (!entry) continue;
-    const std::string process = folder->path() + "/" + entry->folder;
-    DEJA_RETURN_IF_ERROR(MakeFolder(process));
-    const Status extracted = Extract(archive.get(), i, process + "/" + entry->file, allowance);
-    if (!extracted) {
-      return Fail(
-          extracted.error().code,
-          "unpacking " + std::string(name) + " of " + path + ": " + extracted.error().message,
-          extracted.error().sys_errno);
-    }
-  }
-  return folder;
-}
-
-}  // namespace
-
-Result<std::unique_ptr<TempFolder>> UnpackBundle(const std::string& path) {
-  if (!IsFirstPart(path)) return UnpackWhole(path);
-  DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<TempFolder> joined, TempFolder::Make());
-  const std::string whole = joined->path() + "/bundle.zip";
-  DEJA_RETURN_IF_ERROR(JoinParts(path, whole));
-  return UnpackWhole(whole);
-}
 
 Result<BundleResult> WriteBundle(const std::string& trace_path, const std::string& out,
                                  const PackOptions& options) {
