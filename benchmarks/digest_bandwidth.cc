@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "preload/cuda/cuda_device.h"
-#include "preload/digest.h"
+#include "digest/digest.h"
 
 namespace {
 

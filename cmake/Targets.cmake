@@ -50,6 +50,24 @@ function(deja_library name)
   endif()
 endfunction()
 
+# deja_library_group(NAME part …): one name for libraries that are used together.
+function(deja_library_group name)
+  add_library(${name} INTERFACE)
+  target_link_libraries(${name} INTERFACE ${ARGN})
+  set_target_properties(${name} PROPERTIES DEJA_PARTS "${ARGN}")
+endfunction()
+
+# deja_library_circle(part …): libraries whose sources need each other's; a linker that goes through archives in their
+# order sees them several times.
+function(deja_library_circle)
+  foreach(part IN LISTS ARGN)
+    set_target_properties(${part} PROPERTIES LINK_INTERFACE_MULTIPLICITY 3)
+    set(others ${ARGN})
+    list(REMOVE_ITEM others ${part})
+    target_link_libraries(${part} PUBLIC ${others})
+  endforeach()
+endfunction()
+
 # deja_preload_library(NAME [SAME_SHAPE] SOURCES … [WHOLE target …] DEPS … EXPORTS file [SONAME name]): a shared library for
 # the user's process. Exports exactly what the anonymous version script EXPORTS lists (cmake/Exports.cmake writes
 # it); static libstdc++, zstd and unwinder are hidden; libgcc_s stays shared so that _Unwind_* are the process's

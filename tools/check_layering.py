@@ -1,31 +1,132 @@
 #!/usr/bin/env python3
-"""Who may include whom: checks the #include lines of the product's C++ against the layers of docs/ARCHITECTURE.md.
+"""Who may include whom: checks the #include lines of the product's C++ against the rooms of docs/ARCHITECTURE.md.
 
-usage: tools/check_layering.py [ROOT]
+usage: tools/check_layering.py [ROOT] [--edges]
 
-Each folder may use itself and what is listed for it. Code that runs inside the user's process may include neither
-libraries that export symbols or throw, nor iostreams, nor the reading side of format/ (the sources of
-deja_format_read that are not in deja_format_core). Prints each violation; exits 1 if there is one.
+A room is a folder with sources. It may use itself and the rooms listed for it; a new edge between rooms is a line here, and so
+seen in a review. Code that runs inside the user's process may include neither libraries that export symbols or throw, nor
+iostreams, nor the rooms that only read traces. Prints each violation; exits 1 if there is one. --edges prints the edges there are.
 """
 import re
 import sys
 from pathlib import Path
 
-# Folder -> prefixes of what it may include with quotes, besides itself.
+# Room -> rooms, or single headers, that it may include. Every room but those of common/ may use all of common/.
+# The rooms of recorder/ and those of replayer/ know each other: their core holds the parts, and the parts act on what it holds.
 MAY_USE = {
-    "common": [],
-    "format": ["common/"],
-    "preload": ["format/", "common/", "include/deja.h", "include/compat/cuda.h", "include/compat/curand.h"],
-    "recorder": ["preload/", "format/", "common/", "include/compat/nccl.h", "include/compat/curand.h"],
-    "replayer": ["preload/", "format/", "common/", "include/compat/nccl.h", "include/compat/cuda.h",
-                 "include/compat/curand.h"],
-    "loopback": ["common/", "compat/nccl.h"],
-    # What numbers mean and what digests are; never the hooks, which would then act inside the command line.
-    "cli": ["format/", "common/", "preload/api/", "preload/digest.h", "preload/elements.h", "include/compat/cuda.h", "cli/"],
-    "examples": ["include/deja.h", "deja.h"],
+    "api": "include/compat/curand.h",
+    "cli": "",
+    "cli/commands":
+        "cli cli/devices cli/diff cli/doctor cli/events cli/fence cli/pack cli/record cli/replay/debugger cli/replay/fold"
+        " cli/replay/start cli/replay/watch cli/summaries format/layout format/log format/pack format/repair format/tail"
+        " format/trace",
+    "cli/devices": "include/compat/cuda.h",
+    "cli/diff": "api cli cli/events cli/summaries digest format/reader format/trace",
+    "cli/doctor": "cli cli/devices",
+    "cli/events": "api cli digest format/reader format/tail format/wire",
+    "cli/fence": "cli",
+    "cli/pack": "api cli cli/events cli/summaries digest format/layout format/pack format/reader format/trace format/wire",
+    "cli/record": "cli format/layout format/reader format/repair format/tail format/trace format/window format/wire",
+    "cli/replay/debugger": "cli cli/replay/start cli/replay/watch format/reader format/trace format/wire",
+    "cli/replay/fold": "api cli cli/devices cli/events cli/replay/start format/reader",
+    "cli/replay/start": "cli cli/fence format/layout format/reader format/trace",
+    "cli/replay/watch": "cli cli/devices cli/events cli/replay/fold cli/replay/start cli/summaries format/reader",
+    "cli/summaries": "cli cli/events format/reader format/trace",
+    "common": "",
+    "common/os": "common common/runtime",
+    "common/runtime": "",
+    "common/secrets": "",
+    "common/text": "",
+    "digest": "format/wire",
+    "format/layout": "format/wire",
+    "format/log": "format/layout format/tail format/tensor format/window format/wire",
+    "format/pack": "format/layout format/reader format/tensor format/trace format/wire",
+    "format/reader": "format/layout format/tail format/tensor format/wire",
+    "format/repair": "format/layout format/log format/reader format/tail format/window format/wire",
+    "format/tail": "format/wire",
+    "format/tensor": "",
+    "format/trace": "format/layout format/reader format/wire",
+    "format/window": "format/tail format/wire",
+    "format/wire": "",
+    "preload/cuda": "digest include/compat/cuda.h preload/process preload/stack preload/symbols",
+    "preload/engine": "api format/tail format/wire preload/process preload/symbols",
+    "preload/files": "",
+    "preload/hooks": "api digest format/wire preload/engine preload/process",
+    "preload/hooks/clock": "preload/hooks preload/symbols",
+    "preload/hooks/curand": "api include/compat/curand.h preload/hooks preload/symbols",
+    "preload/hooks/descriptors": "preload/engine preload/files preload/hooks preload/meet preload/process preload/symbols",
+    "preload/hooks/entropy": "preload/hooks preload/symbols",
+    "preload/hooks/files":
+        "preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet preload/process preload/symbols",
+    "preload/hooks/loading":
+        "api preload/hooks preload/hooks/clock preload/hooks/curand preload/hooks/mpi preload/hooks/nccl preload/process"
+        " preload/stack preload/symbols",
+    "preload/hooks/locks": "preload/engine preload/hooks preload/hooks/clock preload/meet preload/process preload/symbols",
+    "preload/hooks/mpi": "api preload/engine preload/hooks preload/process preload/symbols",
+    "preload/hooks/nccl": "api preload/hooks preload/symbols",
+    "preload/hooks/process":
+        "preload/engine preload/hooks preload/hooks/loading preload/meet preload/process preload/stack preload/symbols",
+    "preload/hooks/python": "api digest preload/engine preload/hooks preload/process preload/stack preload/symbols",
+    "preload/hooks/sockets": "preload/engine preload/hooks preload/hooks/descriptors preload/process preload/symbols",
+    "preload/meet": "digest format/tail preload/engine preload/process preload/symbols",
+    "preload/process": "preload/symbols",
+    "preload/stack": "digest format/wire",
+    "preload/symbols": "api",
+    "recorder/core":
+        "api digest format/layout format/log format/tensor preload/cuda preload/engine preload/meet preload/process preload/stack"
+        " preload/symbols recorder/events recorder/facts recorder/files recorder/mpi recorder/nccl recorder/sockets",
+    "recorder/events": "api format/log format/tail format/wire preload/process preload/stack recorder/core",
+    "recorder/facts": "format/wire preload/files recorder/events recorder/files",
+    "recorder/files":
+        "api digest format/wire preload/engine preload/files preload/meet preload/process recorder/core recorder/events"
+        " recorder/facts",
+    "recorder/meet": "api format/tail preload/hooks/descriptors preload/meet preload/process recorder/core",
+    "recorder/mpi": "digest preload/engine preload/stack recorder/core recorder/events recorder/facts",
+    "recorder/nccl":
+        "api digest format/tensor format/wire include/compat/curand.h include/compat/nccl.h preload/cuda preload/engine"
+        " preload/stack preload/symbols recorder/core recorder/events",
+    "recorder/sockets":
+        "digest format/wire preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet preload/process"
+        " preload/symbols recorder/core recorder/events",
+    "replayer/clocks": "api format/tail format/wire replayer/core",
+    "replayer/core":
+        "api digest format/layout format/reader include/compat/curand.h include/compat/nccl.h preload/cuda preload/engine"
+        " preload/files preload/hooks/descriptors preload/hooks/process preload/meet preload/process preload/stack preload/symbols"
+        " replayer/clocks replayer/files replayer/fold replayer/forks replayer/meet replayer/mpi replayer/nccl replayer/plan"
+        " replayer/report replayer/sockets",
+    "replayer/devices": "include/compat/cuda.h preload/hooks preload/process preload/symbols replayer/fold",
+    "replayer/files": "api digest preload/engine preload/files preload/meet preload/process preload/symbols replayer/core",
+    "replayer/fold":
+        "api digest include/compat/nccl.h preload/cuda preload/engine preload/symbols replayer/core replayer/nccl replayer/plan"
+        " replayer/report",
+    "replayer/forks": "format/layout preload/meet preload/process preload/symbols replayer/core replayer/plan replayer/report",
+    "replayer/meet":
+        "api format/tail format/wire preload/engine preload/hooks preload/hooks/descriptors preload/meet preload/process"
+        " replayer/clocks replayer/core replayer/plan replayer/report",
+    "replayer/mpi": "digest preload/engine replayer/core replayer/plan replayer/report",
+    "replayer/nccl":
+        "api digest include/compat/curand.h include/compat/nccl.h preload/cuda preload/engine preload/symbols replayer/core"
+        " replayer/fold replayer/plan replayer/report",
+    "replayer/plan":
+        "api digest format/log format/reader format/tail format/wire include/compat/nccl.h preload/engine replayer/clocks"
+        " replayer/core replayer/meet",
+    "replayer/report":
+        "digest format/log format/reader format/wire preload/cuda preload/engine preload/process preload/stack replayer/core"
+        " replayer/fold replayer/forks replayer/meet replayer/plan",
+    "replayer/sockets":
+        "api format/reader preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet preload/process"
+        " preload/symbols replayer/core replayer/files replayer/forks replayer/meet replayer/plan replayer/report",
+    "loopback/algorithms": "loopback/arithmetic loopback/ranks",
+    "loopback/api": "loopback/algorithms loopback/ranks",
+    "loopback/arithmetic": "",
+    "loopback/ranks": "loopback/arithmetic",
 }
-# deja_library(… INPROCESS …) and deja_preload_library; format/ is split by its targets.
-IN_PROCESS = ["common", "preload", "recorder", "replayer", "loopback"]
+LAYERS = ["common", "api", "digest", "format", "preload", "recorder", "replayer", "loopback", "cli"]
+
+# What a user's program includes: examples are such programs, each with headers beside it.
+EXAMPLES_MAY_USE = ["include/deja.h", "deja.h"]
+# What the replay's Python and gdb sides do not reach: libraries of these rooms are never in the user's process.
+READING_ROOMS = ["cli", "format/trace", "format/pack"]
 
 FORBIDDEN_IN_PROCESS = {
     "libraries that export symbols or need exceptions": re.compile(
@@ -41,46 +142,67 @@ FORBIDDEN_IN_PRODUCT = {"CUDA's headers": re.compile(r"^(cuda|cublas|curand)[\w]
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.M)
 
 
-def sources_of(cmake, target):
-    """Stems of the .cc files in deja_library(TARGET …) of a CMakeLists.txt."""
-    match = re.search(r"deja_library\(" + target + r"\b(.*?)\)", cmake, re.S)
-    return {Path(name).stem for name in re.findall(r"[\w/]+\.cc\b", match.group(1))} if match else set()
+
+
+def within(name, rooms):
+    return any(name == room or name.startswith(room + "/") for room in rooms)
+
+
+def room_of(path):
+    return path.rsplit("/", 1)[0]
+
+
+def allowed(room, included):
+    target = room_of(included)
+    uses = MAY_USE.get(room, "").split()
+    return (target == room or target in uses or included in uses or
+            (within(target, ["common"]) and not within(room, ["common"])))
+
+
+def includes_of(root):
+    """(file, its room, line, quoted name or None, name in angle brackets or None) of every include below the layers."""
+    for layer in [*LAYERS, "examples"]:
+        for path in sorted((root / layer).rglob("*")):
+            if path.suffix not in (".cc", ".h", ".c", ".def", ".inc"):
+                continue
+            text = path.read_text()
+            name = path.relative_to(root).as_posix()
+            for match in INCLUDE.finditer(text):
+                yield name, room_of(name), text.count("\n", 0, match.start()) + 1, *match.groups()
 
 
 def check(root):
-    cmake = (root / "format" / "CMakeLists.txt").read_text()
-    core = sources_of(cmake, "deja_format_core")
-    read_only = sources_of(cmake, "deja_format_read") - core
     violations = []
+    for name, room, line, own, system in includes_of(root):
+        def complain(what, place=f"{name}:{line}"):
+            violations.append(f"{place}: {what}")
 
-    def complain(path, text, position, what):
-        line = text.count("\n", 0, position) + 1
-        violations.append(f"{path.relative_to(root)}:{line}: {what}")
-
-    for folder, allowed in MAY_USE.items():
-        for path in sorted((root / folder).rglob("*")):
-            if path.suffix not in (".cc", ".h", ".c", ".def"):
-                continue
-            text = path.read_text()
-            inside = folder in IN_PROCESS or (folder == "format" and path.stem in core)
-            for match in INCLUDE.finditer(text):
-                own, system = match.groups()
-                name = own or system
-                beside = own and (path.parent / own).resolve()
-                inside_folder = beside and beside.is_file() and beside.is_relative_to(root / folder)
-                if own and "/" in own and not inside_folder and not any(own.startswith(p) for p in [folder + "/", *allowed]):
-                    complain(path, text, match.start(), f"{folder}/ may not include {own}")
-                if inside and own and own.startswith("format/") and Path(own).stem in read_only:
-                    complain(path, text, match.start(), f"{own} is for the reading side, not for the user's process")
-                rules = {**(FORBIDDEN_IN_PROCESS if inside else {}), **({} if folder == "examples" else FORBIDDEN_IN_PRODUCT)}
-                for reason, pattern in rules.items():
-                    if system and pattern.match(name):
-                        complain(path, text, match.start(), f"<{name}>: {reason} are kept out")
+        example = within(room, ["examples"])
+        if own and "/" in own:
+            beside = (root / name).parent / own
+            if example:
+                fine = own in EXAMPLES_MAY_USE or beside.is_file()
+            else:
+                fine = allowed(room, own) or beside.is_file() or own.startswith("compat/")
+            if not fine:
+                complain(f"{room}/ may not include {own}")
+        inside = not example and not within(room, READING_ROOMS)
+        if inside and own and within(own, READING_ROOMS):
+            complain(f"{own} is for the reading side, not for the user's process")
+        rules = {**(FORBIDDEN_IN_PROCESS if inside else {}), **({} if example else FORBIDDEN_IN_PRODUCT)}
+        for reason, pattern in rules.items():
+            if system and pattern.match(system):
+                complain(f"<{system}>: {reason} are kept out")
     return violations
 
 
 def main():
-    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parents[1]).resolve()
+    arguments = [argument for argument in sys.argv[1:] if argument != "--edges"]
+    root = Path(arguments[0] if arguments else Path(__file__).resolve().parents[1]).resolve()
+    if "--edges" in sys.argv:
+        edges = {(room, room_of(own)) for _, room, _, own, _ in includes_of(root) if own and "/" in own}
+        print(*(f"{a} -> {b}" for a, b in sorted(edges) if a != b), sep="\n")
+        return 0
     violations = check(root)
     for line in violations:
         print(line)

@@ -1,7 +1,7 @@
 // deja launch: N ranks on this machine without recording, i.e. `deja record` without Deja.
-#include "cli/command.h"
+#include "cli/commands/command.h"
 #include "cli/install_layout.h"
-#include "cli/launcher.h"
+#include "cli/record/launcher.h"
 #include "cli/output.h"
 
 namespace deja::cli {

@@ -4,11 +4,11 @@
 #include <optional>
 #include <set>
 
-#include "cli/command.h"
+#include "cli/commands/command.h"
 #include "cli/output.h"
-#include "cli/replay_start.h"
-#include "format/trace.h"
-#include "format/verify.h"
+#include "cli/replay/start/checkpoint_choice.h"
+#include "format/trace/trace.h"
+#include "format/trace/verify.h"
 
 namespace deja::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/trace_claim.h"
+#include "cli/record/trace_claim.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,8 +13,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "format/process_identity.h"
-#include "format/rank_folder.h"
+#include "common/os/process_identity.h"
+#include "format/layout/rank_folder.h"
 
 namespace deja::cli {
 namespace {
@@ -39,7 +39,7 @@ std::optional<uint32_t> NumberIn(const char* name) {
 // that process.
 std::string ParentKey() {
   return fmt::format("parent:{}:{}", getppid(),
-                     format::StartTicks(static_cast<uint32_t>(getppid())));
+                     StartTicks(static_cast<uint32_t>(getppid())));
 }
 
 struct JobFile {
@@ -58,7 +58,7 @@ std::optional<JobFile> ReadJobFile(const std::string& path) {
 
 std::string RandomHex() {
   uint8_t bytes[16];
-  format::RandomBytes(bytes, sizeof bytes);
+  RandomBytes(bytes, sizeof bytes);
   std::string hex;
   for (uint8_t byte : bytes) hex += fmt::format("{:02x}", byte);
   return hex;

@@ -1,4 +1,4 @@
-#include "format/file.h"
+#include "common/os/file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,9 +10,9 @@
 #include <cstring>
 #include <utility>
 
-#include "format/folder_names.h"
+#include "common/os/folder_names.h"
 
-namespace deja::format {
+namespace deja {
 namespace {
 
 class PosixAppendFile final : public AppendFile {
@@ -174,4 +174,4 @@ std::unique_ptr<ReadFile> MakeMemoryFile(std::string name, std::vector<std::byte
   return std::make_unique<MemoryFile>(std::move(name), std::move(bytes));
 }
 
-}  // namespace deja::format
+}  // namespace deja

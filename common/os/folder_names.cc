@@ -1,12 +1,12 @@
-#include "format/folder_names.h"
+#include "common/os/folder_names.h"
 
 #include <mutex>
 #include <utility>
 #include <vector>
 
-#include "format/futex.h"
+#include "common/runtime/futex.h"
 
-namespace deja::format {
+namespace deja {
 namespace {
 
 struct Names {
@@ -41,4 +41,4 @@ std::string NameInMessages(const std::string& path) {
   return path;
 }
 
-}  // namespace deja::format
+}  // namespace deja

@@ -1,10 +1,10 @@
-#include "format/memory_cgroup.h"
+#include "common/os/memory_cgroup.h"
 
 #include <charconv>
 
-#include "format/small_file.h"
+#include "common/os/small_file.h"
 
-namespace deja::format {
+namespace deja {
 namespace {
 
 constexpr std::string_view kCountName = "oom_kill ";
@@ -68,4 +68,4 @@ CgroupCount OwnCgroupCount() {
   return {};
 }
 
-}  // namespace deja::format
+}  // namespace deja

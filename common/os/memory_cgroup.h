@@ -3,8 +3,8 @@
 // What SIGKILL came from can only be told by the kernel's count: a process notes it when it begins,
 // and who completes what it left behind looks again. Plain values; any thread. Versions 1 and 2 of
 // cgroups as the kernel's documentation has them (admin-guide/cgroup-v1/memory, cgroup-v2).
-#ifndef DEJA_FORMAT_MEMORY_CGROUP_H_
-#define DEJA_FORMAT_MEMORY_CGROUP_H_
+#ifndef DEJA_COMMON_OS_MEMORY_CGROUP_H_
+#define DEJA_COMMON_OS_MEMORY_CGROUP_H_
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace deja::format {
+namespace deja {
 
 struct CgroupCount {
   std::string file;        // memory.events or memory.oom_control; empty: there is none to be seen
@@ -30,6 +30,6 @@ std::optional<uint64_t> OomKills(const std::string& file);
 // the container's own.
 std::vector<std::string> CgroupFiles(std::string_view membership);
 
-}  // namespace deja::format
+}  // namespace deja
 
-#endif  // DEJA_FORMAT_MEMORY_CGROUP_H_
+#endif  // DEJA_COMMON_OS_MEMORY_CGROUP_H_

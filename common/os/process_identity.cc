@@ -1,4 +1,4 @@
-#include "format/process_identity.h"
+#include "common/os/process_identity.h"
 
 #include <signal.h>
 #include <sys/random.h>
@@ -10,10 +10,10 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "format/futex.h"
-#include "format/small_file.h"
+#include "common/runtime/futex.h"
+#include "common/os/small_file.h"
 
-namespace deja::format {
+namespace deja {
 namespace {
 
 struct ProcStat {
@@ -101,4 +101,4 @@ void RandomBytes(uint8_t* out, unsigned bytes) {
   }
 }
 
-}  // namespace deja::format
+}  // namespace deja

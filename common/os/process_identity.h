@@ -1,12 +1,12 @@
 // Which process, of which boot and pid namespace: what tells a process from a later one that got
 // the same number. Plain values; any thread.
-#ifndef DEJA_FORMAT_PROCESS_IDENTITY_H_
-#define DEJA_FORMAT_PROCESS_IDENTITY_H_
+#ifndef DEJA_COMMON_OS_PROCESS_IDENTITY_H_
+#define DEJA_COMMON_OS_PROCESS_IDENTITY_H_
 
 #include <array>
 #include <cstdint>
 
-namespace deja::format {
+namespace deja {
 
 struct ProcessIdentity {
   uint32_t pid = 0;
@@ -33,6 +33,6 @@ uint64_t StartTicks(uint32_t pid);
 // `bytes` random bytes; never fails (falls back to clocks and addresses).
 void RandomBytes(uint8_t* out, unsigned bytes);
 
-}  // namespace deja::format
+}  // namespace deja
 
-#endif  // DEJA_FORMAT_PROCESS_IDENTITY_H_
+#endif  // DEJA_COMMON_OS_PROCESS_IDENTITY_H_

@@ -1,4 +1,4 @@
-#include "format/shared_descriptor_file.h"
+#include "common/os/shared_descriptor_file.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -8,9 +8,9 @@
 #include <mutex>
 #include <utility>
 
-#include "format/futex.h"
+#include "common/runtime/futex.h"
 
-namespace deja::format {
+namespace deja {
 namespace {
 
 constexpr size_t kLeastOpen = 8;
@@ -108,4 +108,4 @@ Result<std::unique_ptr<ReadFile>> OpenSharedDescriptorFile(const std::string& pa
   return std::unique_ptr<ReadFile>(std::make_unique<SharedFile>(std::move(file), path));
 }
 
-}  // namespace deja::format
+}  // namespace deja

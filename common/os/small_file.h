@@ -1,13 +1,13 @@
 // Reads files of a few hundred bytes, as those of /proc and /sys are, into the caller's memory.
-#ifndef DEJA_FORMAT_SMALL_FILE_H_
-#define DEJA_FORMAT_SMALL_FILE_H_
+#ifndef DEJA_COMMON_OS_SMALL_FILE_H_
+#define DEJA_COMMON_OS_SMALL_FILE_H_
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cstddef>
 
-namespace deja::format {
+namespace deja {
 
 // The number of bytes read, less than `size`; 0 if there is no such file. `out` is terminated.
 // Any thread; no allocation.
@@ -21,6 +21,6 @@ inline size_t ReadSmallFile(const char* path, char* out, size_t size) {
   return static_cast<size_t>(got);
 }
 
-}  // namespace deja::format
+}  // namespace deja
 
-#endif  // DEJA_FORMAT_SMALL_FILE_H_
+#endif  // DEJA_COMMON_OS_SMALL_FILE_H_

@@ -3,8 +3,8 @@
 // For the parts that live in the user's process: nothing here goes through functions of libpthread
 // that a program, a sanitizer or Deja itself may have put hooks on. Any thread; the mutex is not
 // recursive and not for signal handlers.
-#ifndef DEJA_FORMAT_FUTEX_H_
-#define DEJA_FORMAT_FUTEX_H_
+#ifndef DEJA_COMMON_RUNTIME_FUTEX_H_
+#define DEJA_COMMON_RUNTIME_FUTEX_H_
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -17,7 +17,7 @@
 #include <csignal>
 #include <cstdint>
 
-namespace deja::format {
+namespace deja {
 
 // Sleeps while `word` is `expected`, at most `timeout_ms`. May return early.
 inline void FutexWait(std::atomic<uint32_t>& word, uint32_t expected, uint32_t timeout_ms) {
@@ -100,6 +100,6 @@ inline uint64_t MonotonicNs() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-}  // namespace deja::format
+}  // namespace deja
 
-#endif  // DEJA_FORMAT_FUTEX_H_
+#endif  // DEJA_COMMON_RUNTIME_FUTEX_H_

@@ -1,4 +1,4 @@
-#include "format/own_thread.h"
+#include "common/runtime/own_thread.h"
 
 #include <sys/mman.h>
 
@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "common/own_mapping.h"
+#include "common/runtime/own_mapping.h"
 
-namespace deja::format {
+namespace deja {
 namespace {
 
 constexpr size_t kStackBytes = 1 << 20;
@@ -39,4 +39,4 @@ int StartOwnThread(pthread_t* thread, void* (*routine)(void*), void* argument) {
   return error == EINVAL ? pthread_create(thread, nullptr, routine, argument) : error;
 }
 
-}  // namespace deja::format
+}  // namespace deja

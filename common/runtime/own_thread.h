@@ -1,10 +1,10 @@
 // Threads of Deja's own, with stacks that are not where the kernel would put the program's.
-#ifndef DEJA_FORMAT_OWN_THREAD_H_
-#define DEJA_FORMAT_OWN_THREAD_H_
+#ifndef DEJA_COMMON_RUNTIME_OWN_THREAD_H_
+#define DEJA_COMMON_RUNTIME_OWN_THREAD_H_
 
 #include <pthread.h>
 
-namespace deja::format {
+namespace deja {
 
 // False while libraries are still being loaded. The C library takes a block from the program's
 // allocator for each new thread, and this allocator may itself be what called a hook: they ask for
@@ -14,6 +14,6 @@ bool ThreadsMayStart();
 // As pthread_create.
 int StartOwnThread(pthread_t* thread, void* (*routine)(void*), void* argument);
 
-}  // namespace deja::format
+}  // namespace deja
 
-#endif  // DEJA_FORMAT_OWN_THREAD_H_
+#endif  // DEJA_COMMON_RUNTIME_OWN_THREAD_H_

@@ -4,14 +4,14 @@
 // hooked). A thread knows whether it holds one (TryLock from a signal handler on the holder fails
 // instead of hanging). Reset() is for fork children only. Hold: locked for the time of a scope; not
 // for signal handlers.
-#ifndef DEJA_PRELOAD_SPIN_LOCK_H_
-#define DEJA_PRELOAD_SPIN_LOCK_H_
+#ifndef DEJA_COMMON_RUNTIME_SPIN_LOCK_H_
+#define DEJA_COMMON_RUNTIME_SPIN_LOCK_H_
 
 #include <sched.h>
 
 #include <atomic>
 
-namespace deja::preload {
+namespace deja {
 
 class SpinLock {
  public:
@@ -47,6 +47,6 @@ class Hold {
   SpinLock& lock_;
 };
 
-}  // namespace deja::preload
+}  // namespace deja
 
-#endif  // DEJA_PRELOAD_SPIN_LOCK_H_
+#endif  // DEJA_COMMON_RUNTIME_SPIN_LOCK_H_

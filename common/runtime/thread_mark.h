@@ -1,8 +1,8 @@
 // An address that belongs to the calling thread: who holds a lock, without a system call.
-#ifndef DEJA_FORMAT_THREAD_MARK_H_
-#define DEJA_FORMAT_THREAD_MARK_H_
+#ifndef DEJA_COMMON_RUNTIME_THREAD_MARK_H_
+#define DEJA_COMMON_RUNTIME_THREAD_MARK_H_
 
-namespace deja::format {
+namespace deja {
 
 inline thread_local char t_thread_mark __attribute__((tls_model("initial-exec")));
 
@@ -10,6 +10,6 @@ inline const void* ThreadMark() {
   return &t_thread_mark;
 }
 
-}  // namespace deja::format
+}  // namespace deja
 
-#endif  // DEJA_FORMAT_THREAD_MARK_H_
+#endif  // DEJA_COMMON_RUNTIME_THREAD_MARK_H_

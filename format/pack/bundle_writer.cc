@@ -1,4 +1,4 @@
-#include "format/bundle_writer.h"
+#include "format/pack/bundle_writer.h"
 
 #include <sys/stat.h>
 #include <zip.h>
@@ -10,15 +10,15 @@
 #include <string_view>
 #include <system_error>
 
-#include "format/child_folder.h"
-#include "format/completed_copy.h"
-#include "format/file.h"
-#include "format/frame_format.h"
-#include "format/frame_reader.h"
-#include "format/payload_segments.h"
-#include "format/smaller_trace.h"
-#include "format/temp_folder.h"
-#include "format/zip_archive.h"
+#include "format/layout/child_folder.h"
+#include "format/pack/finalized_copy.h"
+#include "common/os/file.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/frame_reader.h"
+#include "format/layout/payload_segments.h"
+#include "format/pack/reduced_copy.h"
+#include "format/trace/temp_folder.h"
+#include "format/trace/zip_archive.h"
 
 namespace deja::format {
 namespace {
@@ -80,7 +80,7 @@ Status CompleteThose(std::vector<std::string>& folders, std::unique_ptr<TempFold
     }
     const std::string copy = made->path() + "/" + folder.substr(folder.rfind('/') + 1);
     if (mkdir(copy.c_str(), 0700) != 0) return FailErrno("making " + copy, errno);
-    DEJA_RETURN_IF_ERROR(CopyCompleted(folder, copy));
+    DEJA_RETURN_IF_ERROR(WriteFinalizedCopy(folder, copy));
     folder = copy;
   }
   return {};
@@ -183,7 +183,7 @@ Result<BundleResult> WriteBundle(const std::string& trace_path, const std::strin
     DEJA_RETURN_IF_ERROR(CompleteThose(folders, made));
   } else {
     DEJA_ASSIGN_OR_RETURN(made, TempFolder::Make());
-    SmallerTrace smaller(*trace, options, top);
+    ReducedCopy smaller(*trace, options, top);
     DEJA_RETURN_IF_ERROR(smaller.Write(made->path()));
     folders = smaller.folders();
     result.left_out = smaller.omissions();

@@ -1,8 +1,8 @@
 // Packing a trace as one zip file, a bundle, for a bug report.
 //
 // Owner: the caller. One thread calls, all processors work.
-#ifndef DEJA_FORMAT_BUNDLE_WRITER_H_
-#define DEJA_FORMAT_BUNDLE_WRITER_H_
+#ifndef DEJA_FORMAT_PACK_BUNDLE_WRITER_H_
+#define DEJA_FORMAT_PACK_BUNDLE_WRITER_H_
 
 #include <cstdint>
 #include <functional>
@@ -13,7 +13,7 @@
 
 #include "common/ids.h"
 #include "common/result.h"
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 namespace deja::format {
 
@@ -74,4 +74,4 @@ constexpr uint64_t ZipOverheadBytes(uint64_t entries, uint64_t name_bytes, uint6
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_BUNDLE_WRITER_H_
+#endif  // DEJA_FORMAT_PACK_BUNDLE_WRITER_H_

@@ -1,8 +1,8 @@
 // Finalized copies: a rank's files as they would be if it had finished, for a bundle.
 //
 // One thread calls, all processors work.
-#ifndef DEJA_FORMAT_COMPLETED_COPY_H_
-#define DEJA_FORMAT_COMPLETED_COPY_H_
+#ifndef DEJA_FORMAT_PACK_FINALIZED_COPY_H_
+#define DEJA_FORMAT_PACK_FINALIZED_COPY_H_
 
 #include <string>
 
@@ -13,8 +13,8 @@ namespace deja::format {
 // Writes into `out`, a folder that exists and is empty, the files of the recording that `folder`
 // holds as if it had been finished: what is only in the tail is put in, damage is left out, index
 // and footer are made. `folder` is not changed.
-Status CopyCompleted(const std::string& folder, const std::string& out);
+Status WriteFinalizedCopy(const std::string& folder, const std::string& out);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_COMPLETED_COPY_H_
+#endif  // DEJA_FORMAT_PACK_FINALIZED_COPY_H_

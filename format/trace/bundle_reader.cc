@@ -1,4 +1,4 @@
-#include "format/bundle_reader.h"
+#include "format/trace/bundle_reader.h"
 
 #include <sys/stat.h>
 #include <zip.h>
@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "format/bundle_parts.h"
-#include "format/child_folder.h"
-#include "format/file.h"
-#include "format/frame_format.h"
-#include "format/payload_segments.h"
-#include "format/rank_folder.h"
-#include "format/zip_archive.h"
+#include "format/trace/bundle_parts.h"
+#include "format/layout/child_folder.h"
+#include "common/os/file.h"
+#include "format/wire/frame_format.h"
+#include "format/layout/payload_segments.h"
+#include "format/layout/rank_folder.h"
+#include "format/trace/zip_archive.h"
 
 namespace deja::format {
 namespace {

@@ -3,21 +3,21 @@
 // A bundle is hostile input: only entries whose names are those of a rank's files are unpacked, to
 // names that are made here, into a folder that did not exist before; what comes out is bounded by
 // the size of the bundle (docs/FORMAT.md, "Bundles"). Any thread.
-#ifndef DEJA_FORMAT_BUNDLE_READER_H_
-#define DEJA_FORMAT_BUNDLE_READER_H_
+#ifndef DEJA_FORMAT_TRACE_BUNDLE_READER_H_
+#define DEJA_FORMAT_TRACE_BUNDLE_READER_H_
 
 #include <memory>
 #include <string>
 
 #include "common/result.h"
-#include "format/temp_folder.h"
+#include "format/trace/temp_folder.h"
 
 namespace deja::format {
 
-// `path`: a bundle, or the first of its parts (format/bundle_parts.h), which are joined first.
+// `path`: a bundle, or the first of its parts (format/trace/bundle_parts.h), which are joined first.
 // kForeign: not a zip file; kLimit: it unpacks to more than a bundle does; kCorrupt: damaged.
 Result<std::unique_ptr<TempFolder>> UnpackBundle(const std::string& path);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_BUNDLE_READER_H_
+#endif  // DEJA_FORMAT_TRACE_BUNDLE_READER_H_

@@ -1,4 +1,4 @@
-#include "format/temp_folder.h"
+#include "format/trace/temp_folder.h"
 
 #include <stdlib.h>
 

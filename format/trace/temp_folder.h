@@ -1,8 +1,8 @@
 // TempFolder: a folder of our own in $TMPDIR or /tmp, for as long as somebody needs it.
 //
 // Threads: any; one at a time for each folder.
-#ifndef DEJA_FORMAT_TEMP_FOLDER_H_
-#define DEJA_FORMAT_TEMP_FOLDER_H_
+#ifndef DEJA_FORMAT_TRACE_TEMP_FOLDER_H_
+#define DEJA_FORMAT_TRACE_TEMP_FOLDER_H_
 
 #include <memory>
 #include <string>
@@ -28,4 +28,4 @@ class TempFolder {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_TEMP_FOLDER_H_
+#endif  // DEJA_FORMAT_TRACE_TEMP_FOLDER_H_

@@ -1,4 +1,4 @@
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -12,11 +12,11 @@
 #include <string>
 #include <utility>
 
-#include "format/bundle_reader.h"
-#include "format/folder_names.h"
-#include "format/frame_format.h"
-#include "format/rank_folder.h"
-#include "format/temp_folder.h"
+#include "format/trace/bundle_reader.h"
+#include "common/os/folder_names.h"
+#include "format/wire/frame_format.h"
+#include "format/layout/rank_folder.h"
+#include "format/trace/temp_folder.h"
 
 namespace deja::format {
 namespace {

@@ -1,4 +1,4 @@
-#include "format/verify.h"
+#include "format/trace/verify.h"
 
 #include <algorithm>
 #include <atomic>
@@ -12,14 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "common/hex_text.h"
-#include "format/file.h"
-#include "format/file_ranges.h"
-#include "format/frame_format.h"
-#include "format/frame_reader.h"
-#include "format/payload_segments.h"
-#include "format/payload_table.h"
-#include "format/payload_uses.h"
+#include "common/text/hex_text.h"
+#include "common/os/file.h"
+#include "format/reader/file_ranges.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/frame_reader.h"
+#include "format/layout/payload_segments.h"
+#include "format/reader/payload_table.h"
+#include "format/trace/payload_uses.h"
 
 namespace deja::format {
 namespace {

@@ -1,8 +1,8 @@
 // Verify: every frame, event and payload of a trace is read, and what does not fit is listed.
 //
 // Owner: the caller. One thread calls; a thread for each processor reads.
-#ifndef DEJA_FORMAT_VERIFY_H_
-#define DEJA_FORMAT_VERIFY_H_
+#ifndef DEJA_FORMAT_TRACE_VERIFY_H_
+#define DEJA_FORMAT_TRACE_VERIFY_H_
 
 #include <cstdint>
 #include <functional>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "common/result.h"
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 namespace deja::format {
 
@@ -43,4 +43,4 @@ Result<VerifyReport> Verify(Trace& trace, const std::function<void(uint64_t, uin
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_VERIFY_H_
+#endif  // DEJA_FORMAT_TRACE_VERIFY_H_

@@ -1,4 +1,4 @@
-#include "format/zip_archive.h"
+#include "format/trace/zip_archive.h"
 
 #include <utility>
 

@@ -2,8 +2,8 @@
 //
 // Owner: the caller. Threads: one at a time for each archive. Errors: kForeign for a file that is no
 // archive, kInvalidArgument for one that exists and should not, else kIo.
-#ifndef DEJA_FORMAT_ZIP_ARCHIVE_H_
-#define DEJA_FORMAT_ZIP_ARCHIVE_H_
+#ifndef DEJA_FORMAT_TRACE_ZIP_ARCHIVE_H_
+#define DEJA_FORMAT_TRACE_ZIP_ARCHIVE_H_
 
 #include <zip.h>
 
@@ -28,4 +28,4 @@ std::string ZipError(zip_t* archive);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_ZIP_ARCHIVE_H_
+#endif  // DEJA_FORMAT_TRACE_ZIP_ARCHIVE_H_

@@ -1,7 +1,7 @@
 // RecorderEngine: makes every call for real and writes down what happened.
 //
 // The order of the events of one call: CallEnter (before the real call), CommCreated or
-// CallResults, CallLeave, all on the caller's stream. collectives.cc, lifecycle.cc, inputs.cc,
+// CallResults, CallLeave, all on the caller's stream. collectives.cc, comm_lifecycle.cc, inputs.cc,
 // snapshots.cc and crash.cc each hold one idea; calls.cc has what the calls of the NCCL API share.
 //
 // What stands in CallEnter.blob: the bytes behind the pointer parameters, in the table's order,
@@ -13,18 +13,18 @@
 // CallLeave.blob: what out-parameters point to, and the text of ncclGetLastError. Not recorded:
 // ncclGetErrorString and ncclCommGetAsyncError (its errors become AsyncError events).
 //
-// One per process. Any thread, under the guard (preload/guard.h). errno is left as the real call
+// One per process. Any thread, under the guard (preload/process/guard.h). errno is left as the real call
 // left it.
-#ifndef DEJA_RECORDER_RECORDER_ENGINE_H_
-#define DEJA_RECORDER_RECORDER_ENGINE_H_
+#ifndef DEJA_RECORDER_CORE_RECORDER_ENGINE_H_
+#define DEJA_RECORDER_CORE_RECORDER_ENGINE_H_
 
 #include <atomic>
 
-#include "common/errno_keeper.h"
-#include "preload/buffers.h"
-#include "preload/engine.h"
-#include "recorder/recording.h"
-#include "recorder/thread_state.h"
+#include "common/runtime/errno_keeper.h"
+#include "preload/engine/buffers.h"
+#include "preload/engine/engine.h"
+#include "recorder/core/recording.h"
+#include "recorder/core/thread_state.h"
 
 namespace deja::recorder {
 
@@ -124,7 +124,7 @@ class RecorderEngine final : public preload::Engine {
   void WriteAborted(Recording& rec, OpList list);
   void GiveUp(Recording& rec, const preload::Call& call, Communicator& comm);
 
-  // lifecycle.cc
+  // comm_lifecycle.cc
   void RecordLifecycle(Recording& rec, preload::Call& call);
   void CreatedAfter(Recording& rec, const preload::Call& call, Communicator* parent);
   void ResolvePending(Recording& rec, ThreadState& state, uint32_t parent, uint64_t handle);
@@ -156,4 +156,4 @@ void DigestNow(Recording& rec, const preload::BufferUse& use, bool keep, format:
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_RECORDER_ENGINE_H_
+#endif  // DEJA_RECORDER_CORE_RECORDER_ENGINE_H_

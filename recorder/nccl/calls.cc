@@ -8,11 +8,11 @@
 #include <ctime>
 
 #include "include/compat/nccl.h"
-#include "preload/api/nccl_table.h"
-#include "preload/digest.h"
-#include "recorder/argument_memory.h"
-#include "recorder/blob.h"
-#include "recorder/recorder_engine.h"
+#include "api/nccl_table.h"
+#include "digest/digest.h"
+#include "recorder/events/argument_memory.h"
+#include "recorder/events/blob.h"
+#include "recorder/core/recorder_engine.h"
 
 namespace deja::recorder {
 namespace {

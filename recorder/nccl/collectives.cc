@@ -2,11 +2,11 @@
 // they are there.
 
 #include "include/compat/nccl.h"
-#include "preload/api/nccl_table.h"
-#include "preload/buffers.h"
-#include "preload/digest.h"
-#include "recorder/blob.h"
-#include "recorder/recorder_engine.h"
+#include "api/nccl_table.h"
+#include "preload/engine/buffers.h"
+#include "digest/digest.h"
+#include "recorder/events/blob.h"
+#include "recorder/core/recorder_engine.h"
 
 namespace deja::recorder {
 

@@ -4,11 +4,11 @@
 #include <cstring>
 
 #include "include/compat/nccl.h"
-#include "preload/api/nccl_table.h"
-#include "preload/device.h"
-#include "preload/real_symbols.h"
-#include "recorder/blob.h"
-#include "recorder/recorder_engine.h"
+#include "api/nccl_table.h"
+#include "preload/cuda/device.h"
+#include "preload/symbols/real_symbols.h"
+#include "recorder/events/blob.h"
+#include "recorder/core/recorder_engine.h"
 
 namespace deja::recorder {
 namespace {

@@ -7,10 +7,10 @@
 #include <ctime>
 
 #include "include/compat/curand.h"
-#include "preload/api/curand_table.h"
-#include "preload/device.h"
-#include "recorder/blob.h"
-#include "recorder/recorder_engine.h"
+#include "api/curand_table.h"
+#include "preload/cuda/device.h"
+#include "recorder/events/blob.h"
+#include "recorder/core/recorder_engine.h"
 
 namespace deja::recorder {
 namespace {

@@ -4,16 +4,16 @@
 #include <cstring>
 
 #include "include/compat/nccl.h"
-#include "preload/api/nccl_table.h"
-#include "preload/device.h"
-#include "preload/digest.h"
-#include "replayer/ending.h"
-#include "replayer/fold.h"
-#include "replayer/live_trace.h"
-#include "replayer/operation_bytes.h"
-#include "replayer/ordered.h"
-#include "replayer/session.h"
-#include "replayer/turns.h"
+#include "api/nccl_table.h"
+#include "preload/cuda/device.h"
+#include "digest/digest.h"
+#include "replayer/report/ending.h"
+#include "replayer/fold/fold.h"
+#include "replayer/report/live_trace.h"
+#include "replayer/plan/operation_bytes.h"
+#include "replayer/core/ordered.h"
+#include "replayer/core/session.h"
+#include "replayer/fold/turns.h"
 
 namespace deja::replayer {
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every cli/cmd_*.cc defines commands that are in the array of cli/commands.cc and in `deja --help`."""
+"""Every cli/commands/cmd_*.cc defines commands that are in the array of cli/commands/commands.cc and in `deja --help`."""
 import pathlib
 import re
 import subprocess
@@ -13,11 +13,11 @@ DEJA = sys.argv.pop()
 class Commands(unittest.TestCase):
     def test_every_command_is_listed_once(self):
         defined = []
-        for path in sorted((ROOT / "cli").glob("cmd_*.cc")):
+        for path in sorted((ROOT / "cli" / "commands").glob("cmd_*.cc")):
             found = re.findall(r"^const Command (k\w+Command) = \{\s*\"([a-z-]+)\"", path.read_text(), re.M)
             self.assertTrue(found, f"{path.name} defines no command")
             defined += found
-        array = (ROOT / "cli" / "commands.cc").read_text()
+        array = (ROOT / "cli" / "commands" / "commands.cc").read_text()
         listed = re.findall(r"&(k\w+Command)\b", array)
         self.assertEqual(sorted(listed), sorted(constant for constant, _ in defined))
         text = subprocess.run([DEJA, "--help"], capture_output=True, text=True, check=True).stdout

@@ -9,12 +9,10 @@ ROOT = Path(__file__).resolve().parents[2]
 CHECK = ROOT / "tools" / "check_layering.py"
 
 TREE = {
-    "format/CMakeLists.txt": "deja_library(deja_format_core INPROCESS SOURCES tail.cc DEPS x)\n"
-                             "deja_library(deja_format_read SOURCES bundle.cc tail.cc)\n",
-    "format/tail.cc": '#include "format/tail.h"\n#include <zstd.h>\n',
-    "format/bundle.cc": '#include <zip.h>\n#include "common/result.h"\n',
-    "cli/main.cc": '#include "format/bundle.h"\n#include "preload/api/roles.h"\n#include <fmt/format.h>\n',
-    "recorder/engine.cc": '#include "preload/engine.h"\n#include "format/tail.h"\n',
+    "format/tail/tail.cc": '#include "format/tail/tail.h"\n#include <zstd.h>\n',
+    "format/trace/bundle_reader.cc": '#include <zip.h>\n#include "common/result.h"\n#include "format/reader/rank_reader.h"\n',
+    "cli/commands/main.cc": '#include "format/trace/trace.h"\n#include "cli/output.h"\n#include <fmt/format.h>\n',
+    "recorder/core/engine.cc": '#include "preload/engine/engine.h"\n#include "format/log/rank_log.h"\n',
 }
 
 
@@ -40,16 +38,20 @@ class Layering(unittest.TestCase):
         self.assertEqual(self.check({}).returncode, 0)
 
     def test_upwards(self):
-        self.assertComplains("common/a.h", '#include "format/tail.h"\n', "common/a.h:1: common/ may not include")
-        self.assertComplains("preload/a.cc", '\n#include "recorder/x.h"\n', "preload/a.cc:2: preload/ may not include")
-        self.assertComplains("cli/a.cc", '#include "preload/engine.h"\n', "cli/ may not include preload/engine.h")
+        self.assertComplains("common/a.h", '#include "format/tail/tail.h"\n', "common/a.h:1: common/ may not include")
+        self.assertComplains("preload/cuda/a.cc", '\n#include "recorder/core/x.h"\n', "a.cc:2: preload/cuda/ may not include")
+        self.assertComplains("cli/events/a.cc", '#include "preload/engine/engine.h"\n', "cli/events/ may not include preload/engine/")
+        self.assertComplains("format/wire/a.cc", '#include "format/log/rank_log.h"\n', "format/wire/ may not include format/log/")
+
+    def test_a_new_room(self):
+        self.assertComplains("format/new/a.cc", '#include "format/wire/wire.h"\n', "format/new/ may not include format/wire/wire.h")
 
     def test_sideways(self):
-        self.assertComplains("recorder/a.cc", '#include "replayer/x.h"\n', "recorder/ may not include replayer/x.h")
+        self.assertComplains("recorder/core/a.cc", '#include "replayer/core/x.h"\n', "recorder/core/ may not include replayer/core/x.h")
 
     def test_reading_side_in_the_process(self):
-        self.assertComplains("recorder/a.cc", '#include "format/bundle.h"\n', "is for the reading side")
-        self.assertComplains("format/tail.cc", '#include "format/bundle.h"\n', "is for the reading side")
+        self.assertComplains("recorder/core/a.cc", '#include "format/trace/trace.h"\n', "is for the reading side")
+        self.assertComplains("format/tail/tail.cc", '#include "format/pack/bundle_writer.h"\n', "is for the reading side")
 
     def test_libraries_in_the_process(self):
         for header in ("fmt/format.h", "google/protobuf/message.h", "iostream", "stdexcept"):
@@ -62,7 +64,7 @@ class Layering(unittest.TestCase):
         """Folders of their own, and what a user's program includes."""
         run = self.check({"examples/a/main.cc": '#include "gpu/b.h"\n#include <cuda.h>\n', "examples/a/gpu/b.h": ""})
         self.assertEqual(run.returncode, 0, run.stdout)
-        self.assertComplains("examples/a/main.cc", '#include "format/tail.h"\n', "examples/ may not include format/tail.h")
+        self.assertComplains("examples/a/main.cc", '#include "format/tail/tail.h"\n', "examples/a/ may not include format/tail/tail.h")
 
 
 if __name__ == "__main__":

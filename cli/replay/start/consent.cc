@@ -1,4 +1,4 @@
-#include "cli/consent.h"
+#include "cli/replay/start/consent.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "cli/output.h"
-#include "cli/trust_store.h"
+#include "cli/fence/trust_store.h"
 
 namespace deja::cli {
 namespace {

@@ -13,10 +13,10 @@
 #include <cstring>
 
 #include "preload/hooks/export.h"
-#include "preload/hooks/paths.h"
-#include "preload/real_symbols.h"
-#include "preload/shared_semaphores.h"
-#include "preload/spin_lock.h"
+#include "preload/hooks/files/paths.h"
+#include "preload/symbols/real_symbols.h"
+#include "preload/meet/shared_semaphores.h"
+#include "common/runtime/spin_lock.h"
 
 namespace deja::preload {
 namespace {

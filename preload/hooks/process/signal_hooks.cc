@@ -4,8 +4,8 @@
 #include <cerrno>
 
 #include "preload/hooks/export.h"
-#include "preload/real_symbols.h"
-#include "preload/signals.h"
+#include "preload/symbols/real_symbols.h"
+#include "preload/engine/signals.h"
 
 namespace deja::preload {
 namespace {

@@ -1,4 +1,4 @@
-#include "format/memory_cgroup.h"
+#include "common/os/memory_cgroup.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "tests/support/sample_trace.h"
 
-namespace deja::format {
+namespace deja {
 namespace {
 
 using Files = std::vector<std::string>;
@@ -52,4 +52,4 @@ TEST(MemoryCgroupTest, OnesOwnCountIsThatOfTheFile) {
 }
 
 }  // namespace
-}  // namespace deja::format
+}  // namespace deja

@@ -1,11 +1,11 @@
-#include "format/process_identity.h"
+#include "common/os/process_identity.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace deja::format {
+namespace deja {
 namespace {
 
 TEST(ProcessIdentityTest, AChildRunsUntilItEnds) {
@@ -43,4 +43,4 @@ TEST(ProcessIdentityTest, AProcessMayEndWhileItIsLookedAt) {
 }
 
 }  // namespace
-}  // namespace deja::format
+}  // namespace deja

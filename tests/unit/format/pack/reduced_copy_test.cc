@@ -1,10 +1,10 @@
 // Bundles that leave something out: what is in them, what they say, how large they are.
-#include "format/bundle_writer.h"
-#include "format/message_codec.h"
-#include "format/rank_log.h"
-#include "format/smaller_trace.h"
-#include "format/trace.h"
-#include "format/verify.h"
+#include "format/pack/bundle_writer.h"
+#include "format/wire/message_codec.h"
+#include "format/log/rank_log.h"
+#include "format/pack/reduced_copy.h"
+#include "format/trace/trace.h"
+#include "format/trace/verify.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/format/rank_scan.h"
+#include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {
 namespace {
@@ -28,7 +28,7 @@ constexpr uint64_t kStartNumber = 1000;  // of a payload before the first step
 
 // Three ranks of one machine. Before the first step and in each, all have one payload together and
 // each has one of its own.
-class SmallerTraceTest : public testing::Test {
+class ReducedCopyTest : public testing::Test {
  protected:
   void SetUp() override {
     fs::create_directory(dir());
@@ -121,7 +121,7 @@ class SmallerTraceTest : public testing::Test {
   uint64_t time_ = 0;
 };
 
-TEST_F(SmallerTraceTest, OneRankBringsWhatOthersKeepForIt) {
+TEST_F(ReducedCopyTest, OneRankBringsWhatOthersKeepForIt) {
   PackOptions options;
   options.ranks = {2};
   const BundleResult packed = Pack(options);
@@ -142,7 +142,7 @@ TEST_F(SmallerTraceTest, OneRankBringsWhatOthersKeepForIt) {
   EXPECT_THAT((*bundle_->Rank(0))->left_out().what, HasSubstr("rank 2"));
 }
 
-TEST_F(SmallerTraceTest, StepsAndWhatCameBeforeThem) {
+TEST_F(ReducedCopyTest, StepsAndWhatCameBeforeThem) {
   PackOptions options;
   options.steps = {3, 5};
   Pack(options);
@@ -162,7 +162,7 @@ TEST_F(SmallerTraceTest, StepsAndWhatCameBeforeThem) {
   EXPECT_THAT(read.error().message, HasSubstr("steps 3 to 5"));
 }
 
-TEST_F(SmallerTraceTest, TheLastStepsThatFitAreKept) {
+TEST_F(ReducedCopyTest, TheLastStepsThatFitAreKept) {
   PackOptions options;
   options.ranks = {1};
   const uint64_t least = Pack([&] {
@@ -185,7 +185,7 @@ TEST_F(SmallerTraceTest, TheLastStepsThatFitAreKept) {
   EXPECT_EQ((*bundle_->Rank(1))->left_out().what, "those of steps up to 3");
 }
 
-TEST_F(SmallerTraceTest, ABundleMayBeAsLargeAsItIs) {
+TEST_F(ReducedCopyTest, ABundleMayBeAsLargeAsItIs) {
   // Some words about what did not fit are longer than what was left out on request.
   constexpr uint64_t kWords = 100 * kRanks;
   PackOptions options;
@@ -201,7 +201,7 @@ TEST_F(SmallerTraceTest, ABundleMayBeAsLargeAsItIs) {
   }
 }
 
-TEST_F(SmallerTraceTest, HigherLevelsAreForPayloadsToo) {
+TEST_F(ReducedCopyTest, HigherLevelsAreForPayloadsToo) {
   std::string text;
   uint32_t random = 1;
   while (text.size() < 300'000) {
@@ -224,7 +224,7 @@ TEST_F(SmallerTraceTest, HigherLevelsAreForPayloadsToo) {
   EXPECT_TRUE(Verified().problems.empty());
 }
 
-TEST_F(SmallerTraceTest, RoomThatIsLeftIsForOtherRanks) {
+TEST_F(ReducedCopyTest, RoomThatIsLeftIsForOtherRanks) {
   PackOptions options;
   // Everything of rank 0, which comes first, and of another one.
   options.max_bytes = (kWholeSteps + 1) * (60'000 + 30'000 + 30'000) + 30'000;
@@ -240,7 +240,7 @@ TEST_F(SmallerTraceTest, RoomThatIsLeftIsForOtherRanks) {
   EXPECT_EQ(packed.left_out[0].rank, 2u);
 }
 
-TEST_F(SmallerTraceTest, WhatFitsAsItIsIsTakenAsItIs) {
+TEST_F(ReducedCopyTest, WhatFitsAsItIsIsTakenAsItIs) {
   PackOptions options;
   options.max_bytes = 100 << 20;
   const BundleResult packed = Pack(options);
@@ -248,7 +248,7 @@ TEST_F(SmallerTraceTest, WhatFitsAsItIsIsTakenAsItIs) {
   EXPECT_EQ(packed.bytes, [&] { return Pack({}).bytes; }());
 }
 
-TEST_F(SmallerTraceTest, EventsAreNeverLeftOut) {
+TEST_F(ReducedCopyTest, EventsAreNeverLeftOut) {
   PackOptions options;
   options.max_bytes = 2000;
   const auto packed = WriteBundle(dir(), zip(), options);
@@ -258,7 +258,7 @@ TEST_F(SmallerTraceTest, EventsAreNeverLeftOut) {
   EXPECT_FALSE(fs::exists(zip()));
 }
 
-TEST_F(SmallerTraceTest, LevelOrderHasNoDigests) {
+TEST_F(ReducedCopyTest, LevelOrderHasNoDigests) {
   PackOptions options;
   options.level = Level::kOrder;
   Pack(options);
@@ -280,7 +280,7 @@ TEST_F(SmallerTraceTest, LevelOrderHasNoDigests) {
   }
 }
 
-TEST_F(SmallerTraceTest, ABundleCanBeMadeSmallerAgain) {
+TEST_F(ReducedCopyTest, ABundleCanBeMadeSmallerAgain) {
   PackOptions options;
   options.ranks = {0};
   options.zstd_level = 19;
@@ -297,7 +297,7 @@ TEST_F(SmallerTraceTest, ABundleCanBeMadeSmallerAgain) {
   EXPECT_FALSE(WriteBundle(first, zip(), options)) << "it exists already";
 }
 
-TEST_F(SmallerTraceTest, ARankThatIsNotThereIsAnError) {
+TEST_F(ReducedCopyTest, ARankThatIsNotThereIsAnError) {
   PackOptions options;
   options.ranks = {1, 7};
   const auto packed = WriteBundle(dir(), zip(), options);
@@ -305,7 +305,7 @@ TEST_F(SmallerTraceTest, ARankThatIsNotThereIsAnError) {
   EXPECT_THAT(packed.error().message, HasSubstr("rank 7"));
 }
 
-TEST_F(SmallerTraceTest, WhatIsLostIsNotLeftOut) {
+TEST_F(ReducedCopyTest, WhatIsLostIsNotLeftOut) {
   fs::remove_all(dir() + "/rank-00000");
   PackOptions options;
   options.ranks = {2};

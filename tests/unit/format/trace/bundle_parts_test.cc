@@ -1,5 +1,5 @@
-#include "format/bundle_parts.h"
-#include "format/temp_folder.h"
+#include "format/trace/bundle_parts.h"
+#include "format/trace/temp_folder.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

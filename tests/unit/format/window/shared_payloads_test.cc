@@ -6,14 +6,14 @@
 #include <filesystem>
 #include <thread>
 
-#include "format/bundle_writer.h"
-#include "format/message_codec.h"
-#include "format/rank_log.h"
-#include "format/rank_reader.h"
-#include "format/recovery.h"
-#include "format/trace.h"
-#include "format/verify.h"
-#include "tests/unit/format/rank_scan.h"
+#include "format/pack/bundle_writer.h"
+#include "format/wire/message_codec.h"
+#include "format/log/rank_log.h"
+#include "format/reader/rank_reader.h"
+#include "format/repair/recovery.h"
+#include "format/trace/trace.h"
+#include "format/trace/verify.h"
+#include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {
 namespace {
