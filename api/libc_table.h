@@ -15,13 +15,14 @@ namespace deja::preload {
 // Ids as names: `switch (static_cast<LibcApi>(call.api)) { case LibcApi::kgetrandom: …`. With a k,
 // because some of the names are macros.
 enum class LibcApi : uint32_t {
-#define DEJA_FN(id, result, name, since, klass, ...) k##name = kLibcFamily + (id),
+#define DEJA_FN(id, result, name, since, klass, kind) k##name = kLibcFamily + (id),
 #include "api/libc.def"
 #undef DEJA_FN
 };
 
 // What an input is, and with it how it is replayed.
 enum class InputKind : uint8_t {
+  kNone,         // no input by itself; calls of it are never handed over as one
   kEntropy,      // the same bytes in the same order
   kClock,        // the recorded values, then on from there
   kIdentity,     // one value for each question
@@ -38,7 +39,8 @@ std::span<const ApiInfo> LibcTable();
 // The row with this id or name, or null.
 const ApiInfo* FindLibc(uint32_t id);
 const ApiInfo* FindLibc(std::string_view name);
-// For ids of inputs (InputCall::api).
+// For ids of inputs (InputCall::api): the column of the row, or kMpi. kNone for an id that no table has, as a trace of
+// a later Deja may name it.
 InputKind InputKindOf(uint32_t id);
 
 }  // namespace deja::preload

@@ -176,6 +176,7 @@ void ServeInput(Session& session, ThreadState& thread, InputCall& call) {
     case InputKind::kMpi:
       ServeMpiClock(session, thread, call);
       break;
+    case InputKind::kNone:         // no hook hands it over
     case InputKind::kCreated:      // is hidden when the replay starts
     case InputKind::kMachineFile:  // is served by name (machine_files.h)
     case InputKind::kMeeting:      // by its turn (meetings.h)
