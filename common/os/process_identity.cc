@@ -6,39 +6,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 
 #include "common/runtime/futex.h"
+#include "common/os/proc_stat.h"
 #include "common/os/small_file.h"
 
 namespace deja {
 namespace {
-
-struct ProcStat {
-  uint64_t start_ticks = 0;
-  char state = 0;
-};
-
-// The fields are counted behind the last ')': the program's name may hold anything.
-ProcStat ReadProcStat(uint32_t pid) {
-  ProcStat result;
-  char path[64];
-  char text[1024];
-  snprintf(path, sizeof path, "/proc/%u/stat", pid);
-  if (ReadSmallFile(path, text, sizeof text) == 0) return result;
-  const char* at = strrchr(text, ')');
-  if (at == nullptr || at[1] == '\0') return result;
-  at += 2;
-  result.state = *at;
-  for (int field = 3; field < 22 && at != nullptr; ++field) {
-    at = strchr(at, ' ');
-    if (at != nullptr) ++at;
-  }
-  if (at != nullptr) result.start_ticks = strtoull(at, nullptr, 10);
-  return result;
-}
 
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -72,23 +46,22 @@ bool IsAlive(const ProcessIdentity& identity) {
   const ProcessIdentity self = ThisProcess();
   if (identity.boot_id != self.boot_id) return false;
   if (identity.pid_namespace != self.pid_namespace) return true;
-  const ProcStat stat = ReadProcStat(identity.pid);
+  const ProcStat stat = ReadProcStat(static_cast<int32_t>(identity.pid));
   if (stat.state == 0) {
     // No /proc to look at: ask the kernel in the one other way there is.
     return self.start_ticks == 0 &&
            (kill(static_cast<pid_t>(identity.pid), 0) == 0 || errno == EPERM);
   }
-  if (stat.state == 'Z' || stat.state == 'X') return false;
+  if (!stat.Runs()) return false;
   return identity.start_ticks == 0 || stat.start_ticks == identity.start_ticks;
 }
 
 bool Runs(uint32_t pid) {
-  const char state = ReadProcStat(pid).state;
-  return state != 0 && state != 'Z' && state != 'X';
+  return ReadProcStat(static_cast<int32_t>(pid)).Runs();
 }
 
 uint64_t StartTicks(uint32_t pid) {
-  return ReadProcStat(pid).start_ticks;
+  return ReadProcStat(static_cast<int32_t>(pid)).start_ticks;
 }
 
 void RandomBytes(uint8_t* out, unsigned bytes) {

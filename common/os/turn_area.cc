@@ -51,13 +51,11 @@ Result<TurnArea> TurnArea::Map(int fd, const std::string& path) {
 
 void TurnArea::Ring(std::atomic<uint32_t>& bell) {
   bell.fetch_add(1, std::memory_order_seq_cst);
-  syscall(SYS_futex, &bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  FutexWake(bell, INT_MAX, FutexScope::kShared);
 }
 
 void TurnArea::WaitFor(std::atomic<uint32_t>& bell, uint32_t seen, uint32_t limit_ms) {
-  const timespec limit = {static_cast<time_t>(limit_ms / 1000),
-                          static_cast<long>(limit_ms % 1000) * 1000000};
-  syscall(SYS_futex, &bell, FUTEX_WAIT, seen, &limit, nullptr, 0);
+  FutexWait(bell, seen, limit_ms, FutexScope::kShared);
 }
 
 }  // namespace deja

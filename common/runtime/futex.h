@@ -19,18 +19,31 @@
 
 namespace deja {
 
-// Sleeps while `word` is `expected`, at most `timeout_ms`. May return early.
-inline void FutexWait(std::atomic<uint32_t>& word, uint32_t expected, uint32_t timeout_ms) {
+// Who sleeps on a word: threads of this process, or of every process that has it mapped.
+enum class FutexScope { kProcess, kShared };
+
+// Sleeps while `word` is `expected`, at most `timeout_ns`. May return early. Leaves errno alone.
+inline void FutexWaitNs(std::atomic<uint32_t>& word, uint32_t expected, uint64_t timeout_ns,
+                        FutexScope scope) {
   const int saved = errno;
-  const timespec timeout = {static_cast<time_t>(timeout_ms / 1000),
-                            static_cast<long>(timeout_ms % 1000) * 1000000};
-  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, &timeout, nullptr, 0);
+  const timespec timeout = {static_cast<time_t>(timeout_ns / 1000000000),
+                            static_cast<long>(timeout_ns % 1000000000)};
+  syscall(SYS_futex, &word, scope == FutexScope::kShared ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE,
+          expected, &timeout, nullptr, 0);
   errno = saved;
 }
 
-inline void FutexWake(std::atomic<uint32_t>& word, int threads) {
+inline void FutexWait(std::atomic<uint32_t>& word, uint32_t expected, uint32_t timeout_ms,
+                      FutexScope scope = FutexScope::kProcess) {
+  FutexWaitNs(word, expected, uint64_t{timeout_ms} * 1000000, scope);
+}
+
+// Wakes up to `threads` of those that sleep. Leaves errno alone.
+inline void FutexWake(std::atomic<uint32_t>& word, int threads,
+                      FutexScope scope = FutexScope::kProcess) {
   const int saved = errno;
-  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, threads, nullptr, nullptr, 0);
+  syscall(SYS_futex, &word, scope == FutexScope::kShared ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, threads,
+          nullptr, nullptr, 0);
   errno = saved;
 }
 

@@ -1,7 +1,5 @@
 #include "loopback/ranks/process.h"
 
-#include <fcntl.h>
-#include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/random.h>
@@ -13,9 +11,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
+
+#include "common/os/proc_stat.h"
+#include "common/runtime/futex.h"
 
 namespace deja::loopback {
 namespace {
@@ -35,37 +34,6 @@ constexpr size_t kMaxWaiters = 128;
 
 timespec ToTimespec(uint64_t nanos) {
   return {static_cast<time_t>(nanos / 1000000000), static_cast<long>(nanos % 1000000000)};
-}
-
-struct ProcStat {
-  char state = '?';
-  uint64_t start_time = 0;
-};
-
-// False when /proc/PID/stat cannot be read; errno says why.
-bool ReadProcStat(int32_t pid, ProcStat* stat) {
-  char path[64];
-  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  char text[1024];
-  ssize_t length = read(fd, text, sizeof text - 1);
-  close(fd);
-  if (length <= 0) {
-    errno = ENOENT;
-    return false;
-  }
-  text[length] = 0;
-  // The name in parentheses may contain anything; the state is field 3, the start time field 22.
-  const char* field = std::strrchr(text, ')');
-  if (field == nullptr || field[1] == 0) {
-    errno = EINVAL;
-    return false;
-  }
-  stat->state = field[2];
-  for (int i = 0; i < 20 && field != nullptr; ++i) field = std::strchr(field + 1, ' ');
-  stat->start_time = field == nullptr ? 0 : std::strtoull(field + 1, nullptr, 10);
-  return true;
 }
 
 }  // namespace
@@ -95,8 +63,7 @@ uint64_t MonotonicNanos() {
 ProcessId ThisProcess() {
   ProcessId self;
   self.pid = static_cast<int32_t>(syscall(SYS_getpid));
-  ProcStat kernel;
-  if (ReadProcStat(self.pid, &kernel)) self.start_time = kernel.start_time;
+  self.start_time = ReadProcStat(self.pid).start_ticks;
   struct stat info {};
   if (::stat("/proc/self/ns/pid", &info) == 0) self.pid_namespace = info.st_ino;
   return self;
@@ -105,14 +72,14 @@ ProcessId ThisProcess() {
 bool HasEnded(const ProcessId& process) {
   static const uint64_t own_namespace = ThisProcess().pid_namespace;
   if (process.pid <= 0 || process.pid_namespace != own_namespace) return false;
-  ProcStat stat;
-  if (!ReadProcStat(process.pid, &stat)) {
+  const ProcStat stat = ReadProcStat(process.pid);
+  if (stat.state == 0) {
     // It is gone, or there is no /proc, or no file descriptor is left to look into it.
     return kill(process.pid, 0) != 0 && errno == ESRCH;
   }
   // The number has been given to another process.
-  if (process.start_time != 0 && stat.start_time != process.start_time) return true;
-  if (stat.state != 'Z' && stat.state != 'X') return false;
+  if (process.start_time != 0 && stat.start_ticks != process.start_time) return true;
+  if (stat.Runs()) return false;
   // Its first thread has ended. Others may go on, which only a pidfd tells.
   int fd = static_cast<int>(syscall(kSysPidfdOpen, process.pid, 0));
   if (fd < 0) return true;
@@ -141,12 +108,11 @@ void WaitForDoorbells(std::span<const Doorbell> doorbells, uint64_t nanos) {
   }
   // One futex can be waited for at a time: look after the others often.
   if (doorbells.size() > 1) nanos = std::min<uint64_t>(nanos, 200000);
-  timespec time = ToTimespec(nanos);
-  syscall(SYS_futex, doorbells[0].word, FUTEX_WAIT, doorbells[0].value, &time, nullptr, 0);
+  FutexWaitNs(*doorbells[0].word, doorbells[0].value, nanos, FutexScope::kShared);
 }
 
 void WakeDoorbell(std::atomic<uint32_t>& word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  FutexWake(word, INT_MAX, FutexScope::kShared);
 }
 
 }  // namespace deja::loopback

@@ -2,9 +2,8 @@
 
 #include <charconv>
 #include <cstdio>
-#include <cstring>
 
-#include "common/os/small_file.h"
+#include "common/os/proc_stat.h"
 #include "preload/process/guard.h"
 
 namespace deja::preload {
@@ -14,17 +13,8 @@ constexpr int kMaxDepth = 64;
 
 // 0: not known.
 int ParentOf(int pid) {
-  char path[40];
-  snprintf(path, sizeof path, "/proc/%d/stat", pid);
   const Guard guard;
-  char text[1024];
-  // The fields are counted after the last ')': the program's name may hold anything.
-  const char* at =
-      ReadSmallFile(path, text, sizeof text) == 0 ? nullptr : strrchr(text, ')');
-  char state = 0;
-  int parent = 0;
-  if (at == nullptr || sscanf(at + 1, " %c %d", &state, &parent) != 2) return 0;
-  return parent;
+  return ReadProcStat(pid).parent;
 }
 
 }  // namespace

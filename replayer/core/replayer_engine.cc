@@ -22,6 +22,7 @@
 #include "format/layout/child_folder.h"
 #include "common/os/folder_names.h"
 #include "include/compat/curand.h"
+#include "include/compat/nccl.h"
 #include "preload/files/absolute_path.h"
 #include "api/libc_table.h"
 #include "api/nccl_table.h"
@@ -57,12 +58,6 @@ using preload::ApiClass;
 using preload::Call;
 using preload::Guard;
 using preload::LibcApi;
-
-namespace {
-
-constexpr uint64_t kSystemError = 2;
-
-}  // namespace
 
 ReplayerEngine* ReplayerEngine::Create() {
   const char* folder = Environment("DEJA_REPLAY");
@@ -187,7 +182,7 @@ void ReplayerEngine::OnNcclCall(Call& call) {
   if (session_ == nullptr) {  // a child of the rank: there is no job for it to be part of
     call.result = call.info->returns == preload::ReturnKind::kString
                       ? reinterpret_cast<uint64_t>("not served in a child of the replayed rank")
-                      : kSystemError;
+                      : uint64_t{ncclSystemError};
     return;
   }
   const int saved_errno = errno;

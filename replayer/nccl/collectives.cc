@@ -24,9 +24,6 @@ using preload::NcclApi;
 
 namespace {
 
-constexpr uint64_t kInvalidArgument = 4;
-constexpr uint64_t kSuccess = 0;
-
 // Buffers in host memory are used when the call is made, whatever its stream is.
 bool IsCaptured(const LiveOperation& operation) {
   const BufferUse& used = operation.input.empty() ? operation.output : operation.input;
@@ -130,7 +127,7 @@ Status ServeOutput(Session& session, const LiveOperation& operation) {
 bool StoodStill(const Session& session, const LiveOperation& operation) {
   const RecordedCall& recorded = session.plan().calls()[operation.index];
   return !recorded.has_results && recorded.left &&
-         (recorded.result == kSuccess || recorded.result == ncclInProgress) &&
+         (recorded.result == ncclSuccess || recorded.result == ncclInProgress) &&
          session.plan().level != Level::kOrder && !preload::IsCurand(recorded.api);
 }
 
@@ -142,7 +139,7 @@ void Fill(Session& session, ThreadState& thread, const LiveOperation& operation)
     return HoldStreamAt(operation);
   if (LiveTrace* live = session.live_trace(); live != nullptr && recorded.has_results)
     live->Results(recorded);
-  if (operation.comm->generator() != nullptr && recorded.result == kSuccess && !output.empty() &&
+  if (operation.comm->generator() != nullptr && recorded.result == ncclSuccess && !output.empty() &&
       Generate(session, thread, operation))
     return;
   if (operation.captured && !output.empty()) return ServeAtLaunches(session, thread, operation);
@@ -159,7 +156,7 @@ void Fill(Session& session, ThreadState& thread, const LiveOperation& operation)
 bool IsComputed(const Session& session, const LiveOperation& operation) {
   if (operation.comm->computed() == nullptr) return false;
   const RecordedCall& recorded = session.plan().calls()[operation.index];
-  return !recorded.aborted && (recorded.result == kSuccess || recorded.result == ncclInProgress);
+  return !recorded.aborted && (recorded.result == ncclSuccess || recorded.result == ncclInProgress);
 }
 
 // The results of a group's operations, or of one alone. `done`: the recorded group did not fail as
@@ -229,7 +226,7 @@ void ServeMissing(Session& session, ThreadState& thread, Call& call, const Serve
                        (last == 0 ? std::string("none") : "#" + std::to_string(last));
   }
   session.Diverge(thread, std::move(divergence), 0);
-  call.result = kSuccess;
+  call.result = ncclSuccess;
 }
 
 }  // namespace
@@ -253,7 +250,7 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
   ServedComm* comm = ServedComm::From(call.ArgOf(preload::Role::kComm));
   if (comm == nullptr) {
     const RecordedCall* recorded = NextOfKind(session, thread, call.info->id);
-    call.result = recorded == nullptr ? kInvalidArgument : static_cast<uint64_t>(recorded->result);
+    call.result = recorded == nullptr ? uint64_t{ncclInvalidArgument} : static_cast<uint64_t>(recorded->result);
     return kNone;
   }
   session.CountActivity();
@@ -321,7 +318,7 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
 namespace {
 
 void EndGroup(Session& session, ThreadState& thread, const RecordedCall* recorded) {
-  const bool done = recorded == nullptr || recorded->result == static_cast<int64_t>(kSuccess) ||
+  const bool done = recorded == nullptr || recorded->result == int64_t{ncclSuccess} ||
                     recorded->result == ncclInProgress;
   FillAll(session, thread, thread.pending, done);
   thread.pending.clear();
@@ -357,14 +354,14 @@ void ServeGroup(Session& session, ThreadState& thread, Call& call) {
   session.CountActivity();
   if (api == NcclApi::ncclGroupStart) {
     ++thread.depth;
-    call.result = recorded == nullptr ? kSuccess : static_cast<uint64_t>(recorded->result);
+    call.result = recorded == nullptr ? uint64_t{ncclSuccess} : static_cast<uint64_t>(recorded->result);
     return;
   }
   if (api == NcclApi::ncclGroupSimulateEnd) {
     // Ends the group, and nothing of it happens.
     if (recorded != nullptr) WriteOuts(session, *recorded, call);
     if (thread.depth > 0 && --thread.depth == 0) thread.pending.clear();
-    call.result = recorded == nullptr ? kSuccess : static_cast<uint64_t>(recorded->result);
+    call.result = recorded == nullptr ? uint64_t{ncclSuccess} : static_cast<uint64_t>(recorded->result);
     return;
   }
   const bool outermost = thread.depth <= 1;
@@ -378,7 +375,7 @@ void ServeGroup(Session& session, ThreadState& thread, Call& call) {
     Park(session, thread, "GroupEnd", 0, 0, recorded);
   }
   if (outermost) EndGroup(session, thread, recorded);
-  call.result = recorded == nullptr ? kSuccess : static_cast<uint64_t>(recorded->result);
+  call.result = recorded == nullptr ? uint64_t{ncclSuccess} : static_cast<uint64_t>(recorded->result);
 }
 
 }  // namespace deja::replayer

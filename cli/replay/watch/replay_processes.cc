@@ -18,6 +18,7 @@
 #include "cli/replay/watch/replay_verdict.h"
 #include "cli/replay/watch/standstill.h"
 #include "cli/replay/fold/turn_scheduler.h"
+#include "common/os/proc_stat.h"
 
 namespace deja::cli {
 namespace {
@@ -29,21 +30,12 @@ std::vector<pid_t> OwnChildren() {
   return children;
 }
 
-// Not there, or a zombie.
-bool IsGone(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string text;
-  if (!std::getline(file, text)) return true;
-  const size_t state = text.rfind(')') + 2;
-  return state >= text.size() || text[state] == 'Z' || text[state] == 'X';
-}
-
 // The child that the replay is about has been there, and is gone.
 bool HasChildEnded(const Replayed& replay) {
   if (replay.child.empty()) return false;
   for (const auto& line : ReadReport(replay.target.scratch))
     if (line["kind"] == "start" && TextIn(line, "child") == replay.child)
-      return IsGone(static_cast<pid_t>(NumberIn(&line, "pid")));
+      return !ReadProcStat(static_cast<int32_t>(NumberIn(&line, "pid"))).Runs();
   return false;
 }
 
@@ -233,7 +225,7 @@ void EndDescendants(pid_t but) {
     for (const pid_t child : OwnChildren()) {
       if (child == but) continue;
       const bool reaped = waitpid(child, nullptr, WNOHANG) == child;
-      if (!reaped && IsGone(child)) continue;  // a zombie for gdb
+      if (!reaped && !ReadProcStat(child).Runs()) continue;  // a zombie for gdb
       any = true;
       if (!reaped) kill(child, SIGKILL);
     }
