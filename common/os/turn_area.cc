@@ -1,16 +1,14 @@
 #include "common/os/turn_area.h"
 
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
 
+#include "common/runtime/futex.h"
 #include "common/runtime/own_mapping.h"
 
 namespace deja {
