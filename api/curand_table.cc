@@ -1,8 +1,8 @@
 #include "api/curand_table.h"
 
-#include "include/compat/curand.h"
 #include "api/table.h"
 #include "api/table_lookup.h"
+#include "include/compat/curand.h"
 
 namespace deja::preload {
 namespace {

@@ -39,8 +39,8 @@ std::span<const ApiInfo> LibcTable();
 // The row with this id or name, or null.
 const ApiInfo* FindLibc(uint32_t id);
 const ApiInfo* FindLibc(std::string_view name);
-// For ids of inputs (InputCall::api): the column of the row, or kMpi. kNone for an id that no table has, as a trace of
-// a later Deja may name it.
+// For ids of inputs (InputCall::api): the column of the row, or kMpi. kNone for an id that no table
+// has, as a trace of a later Deja may name it.
 InputKind InputKindOf(uint32_t id);
 
 }  // namespace deja::preload

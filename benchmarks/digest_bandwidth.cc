@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "preload/cuda/cuda_device.h"
 #include "digest/digest.h"
+#include "preload/cuda/cuda_device.h"
 
 namespace {
 

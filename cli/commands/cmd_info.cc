@@ -6,15 +6,15 @@
 #include <ctime>
 #include <thread>
 
-#include "cli/summaries/checkpoint_summary.h"
-#include "cli/summaries/child_summary.h"
 #include "cli/commands/command.h"
 #include "cli/events/event_words.h"
+#include "cli/events/rank_summary.h"
+#include "cli/output.h"
+#include "cli/summaries/checkpoint_summary.h"
+#include "cli/summaries/child_summary.h"
 #include "cli/summaries/input_summary.h"
 #include "cli/summaries/job_summary.h"
-#include "cli/output.h"
 #include "cli/summaries/program_parts.h"
-#include "cli/events/rank_summary.h"
 #include "cli/summaries/replay_summary.h"
 #include "cli/summaries/window_summary.h"
 #include "common/text/hex_text.h"

@@ -6,17 +6,17 @@
 #include <map>
 #include <memory>
 
-#include "cli/pack/bundle_encryption.h"
-#include "cli/pack/bundle_texts.h"
 #include "cli/commands/command.h"
-#include "cli/replay/start/bundle_start_check.h"
+#include "cli/fence/trust_store.h"
 #include "cli/number_range.h"
 #include "cli/output.h"
+#include "cli/pack/bundle_encryption.h"
+#include "cli/pack/bundle_texts.h"
 #include "cli/pack/pack_preview.h"
 #include "cli/pack/redactor.h"
-#include "cli/fence/trust_store.h"
-#include "format/trace/bundle_parts.h"
+#include "cli/replay/start/bundle_start_check.h"
 #include "format/pack/bundle_writer.h"
+#include "format/trace/bundle_parts.h"
 #include "format/trace/trace.h"
 
 namespace deja::cli {

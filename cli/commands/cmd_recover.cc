@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "cli/commands/command.h"
-#include "cli/output.h"
 #include "cli/events/rank_summary.h"
+#include "cli/output.h"
 #include "cli/record/trace_sweep.h"
 #include "format/repair/recovery.h"
 #include "format/trace/trace.h"

@@ -9,9 +9,9 @@
 #include "cli/events/event_json.h"
 #include "cli/events/event_text.h"
 #include "cli/events/event_words.h"
+#include "cli/events/rank_summary.h"
 #include "cli/number_range.h"
 #include "cli/output.h"
-#include "cli/events/rank_summary.h"
 #include "format/tail/clock_run.h"
 #include "format/trace/trace.h"
 

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "cli/commands/command.h"
-#include "cli/replay/start/fenced_start.h"
 #include "cli/output.h"
+#include "cli/replay/start/fenced_start.h"
 #include "cli/version.h"
 
 namespace deja::cli {

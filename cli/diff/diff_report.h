@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/diff/trace_diff.h"
 #include "cli/events/rank_summary.h"
 #include "cli/events/symbolizer.h"
-#include "cli/diff/trace_diff.h"
 #include "format/trace/trace.h"
 
 namespace deja::cli {

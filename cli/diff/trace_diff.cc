@@ -9,10 +9,10 @@
 #include <memory>
 #include <utility>
 
-#include "cli/events/event_text.h"
-#include "cli/events/event_words.h"
 #include "api/find_api.h"
 #include "api/libc_table.h"
+#include "cli/events/event_text.h"
+#include "cli/events/event_words.h"
 #include "digest/digest.h"
 
 namespace deja::cli {
@@ -309,7 +309,8 @@ class Comparison {
   }
 
   // As this side numbers it.
-  [[nodiscard]] std::optional<uint32_t> CommNumber(const RankSummary& summary, const Key& key) const {
+  [[nodiscard]] std::optional<uint32_t> CommNumber(const RankSummary& summary,
+                                                   const Key& key) const {
     for (const auto& [number, comm] : summary.comms)
       if ((options_.between_ranks ? comm.hash : number + 1) == key.comm) return number;
     return std::nullopt;

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "cli/events/rank_summary.h"
+#include "digest/elements.h"
 #include "format/reader/rank_reader.h"
 #include "format/reader/replay_origin.h"
-#include "digest/elements.h"
 
 namespace deja::cli {
 

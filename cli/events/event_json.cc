@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include "api/find_api.h"
 #include "cli/events/event_words.h"
 #include "common/text/hex_text.h"
-#include "format/tail/clock_run.h"
 #include "format/reader/file_ranges.h"
+#include "format/tail/clock_run.h"
 #include "format/tail/lock_reading.h"
-#include "api/find_api.h"
 
 namespace deja::cli {
 namespace {

@@ -7,15 +7,15 @@
 #include <bit>
 #include <map>
 
-#include "cli/events/event_words.h"
-#include "cli/output.h"
-#include "format/tail/clock_run.h"
-#include "format/reader/file_ranges.h"
-#include "format/tail/lock_reading.h"
 #include "api/curand_table.h"
 #include "api/find_api.h"
 #include "api/mpi_table.h"
+#include "cli/events/event_words.h"
+#include "cli/output.h"
 #include "digest/digest.h"
+#include "format/reader/file_ranges.h"
+#include "format/tail/clock_run.h"
+#include "format/tail/lock_reading.h"
 
 namespace deja::cli {
 namespace {
@@ -169,7 +169,8 @@ struct Describer {
            ChoiceText(m.algorithm, m.protocol, m.channels);
   }
   std::string operator()(const format::Input& m) const {
-    std::string text = fmt::format("input {} key={} -> {}", summary.ApiName(m.api), m.key, m.result);
+    std::string text =
+        fmt::format("input {} key={} -> {}", summary.ApiName(m.api), m.key, m.result);
     if (m.error != 0) text += fmt::format(" errno {}", m.error);
     if (!m.data.empty()) text += " " + BytesText(m.data);
     if (!m.hash.IsZero()) text += " payload " + HashText(m.hash);

@@ -120,7 +120,7 @@ class SummaryBuilder {
   }
   void On(const format::Event&, const format::ModuleLoaded& module) {
     summary_.modules[module.module] = {std::string(module.path), std::string(module.build_id),
-                                     module.base};
+                                       module.base};
   }
   void On(const format::Event&, const format::StackDefined& stack) {
     summary_.stacks[stack.stack].assign(stack.frames.begin(), stack.frames.end());
@@ -296,8 +296,8 @@ std::string RankSummary::ThreadName(uint32_t thread) const {
 }
 
 std::vector<SourceFrame> RankSummary::Resolve(Symbolizer& symbolizer,
-                                            const std::vector<format::StackFrame>& frames,
-                                            bool first_is_pc) const {
+                                              const std::vector<format::StackFrame>& frames,
+                                              bool first_is_pc) const {
   std::vector<SourceFrame> result;
   for (size_t i = 0; i < frames.size(); ++i) {
     auto module = modules.find(frames[i].module);
@@ -310,8 +310,8 @@ std::vector<SourceFrame> RankSummary::Resolve(Symbolizer& symbolizer,
 }
 
 std::optional<SourceFrame> RankSummary::ProgramFrame(Symbolizer& symbolizer,
-                                                   const std::vector<format::StackFrame>& frames,
-                                                   bool first_is_pc) const {
+                                                     const std::vector<format::StackFrame>& frames,
+                                                     bool first_is_pc) const {
   std::vector<SourceFrame> resolved = Resolve(symbolizer, frames, first_is_pc);
   for (const SourceFrame& frame : resolved)
     if (!frame.module.empty() && !IsDejaModule(frame.module) && !IsSystemModule(frame.module) &&
@@ -395,8 +395,8 @@ RankSummary ReadRankSummary(const format::RankReader& reader) {
     while (const format::Event* event = cursor->NextOf(kinds)) builder.Add(*event);
   }
   builder.Finish();
-  ForEachSummary(reader.batches(), [&](const format::BatchInfo& summary) {
-    for (const format::CommRange& range : summary.comms) {
+  ForEachSummary(reader.batches(), [&](const format::BatchInfo& batch) {
+    for (const format::CommRange& range : batch.comms) {
       auto comm = range.comm == 0 ? summary.comms.end() : summary.comms.find(range.comm - 1);
       if (comm != summary.comms.end())
         comm->second.last_seq = std::max(comm->second.last_seq, range.last_seq);
@@ -406,7 +406,8 @@ RankSummary ReadRankSummary(const format::RankReader& reader) {
   // it: threads that only set up, wait or end have their last ones elsewhere.
   for (auto& [number, comm] : summary.comms) {
     FindLastCall(reader, summary, comm);
-    if (comm.last_call && (!summary.last_call || summary.last_call->time_ns <= comm.last_call->time_ns))
+    if (comm.last_call &&
+        (!summary.last_call || summary.last_call->time_ns <= comm.last_call->time_ns))
       summary.last_call = comm.last_call;
   }
   return summary;

@@ -1,5 +1,5 @@
-// RankSummary: what one rank's recording says about how the rank ended, and the names that its events
-// refer to.
+// RankSummary: what one rank's recording says about how the rank ended, and the names that its
+// events refer to.
 //
 // Read once from the batches that matter (those that define things, and the last ones of each
 // thread), so that the cost does not grow with the length of the recording. A value; keeps copies,
@@ -53,7 +53,7 @@ struct CommSummary {
   uint32_t nranks = 0;
   std::optional<uint32_t> parent;
   std::string name;
-  uint64_t last_seq = 0;               // of the last operation
+  uint64_t last_seq = 0;                 // of the last operation
   std::optional<CallSummary> last_call;  // that operation
   std::map<uint32_t, ChoiceSummary>
       choices;  // by api id: for the last ones of each kind that were read
@@ -75,11 +75,11 @@ struct CrashSummary {
 struct RankSummary {
   std::map<uint32_t, std::string> api_names;
   std::map<uint32_t, std::string> threads;  // ThreadIndex -> name
-  std::map<uint32_t, CommSummary> comms;      // CommId
+  std::map<uint32_t, CommSummary> comms;    // CommId
   std::map<uint32_t, ModuleName> modules;
   std::map<uint32_t, std::vector<format::StackFrame>> stacks;
-  std::vector<std::string> degraded;   // reasons, in order
-  std::vector<std::string> remarks;    // the same of what no replay needs
+  std::vector<std::string> degraded;     // reasons, in order
+  std::vector<std::string> remarks;      // the same of what no replay needs
   std::vector<CallSummary> open_calls;   // entered and never left
   std::optional<CallSummary> last_call;  // the last one on a communicator
   std::optional<CrashSummary> crash;     // the last fatal signal

@@ -2,8 +2,8 @@
 //
 // It is made in the starter and entered in the child before exec, so that it holds whatever the
 // program is, and for all that it starts in turn: no new privileges, no capability that changes the
-// machine, Landlock (cli/fence/landlock.h) and a filter of system calls (cli/fence/fence_filter.h). What the
-// filter asks comes to a FenceKeeper (cli/fence/fence_keeper.h).
+// machine, Landlock (cli/fence/landlock.h) and a filter of system calls (cli/fence/fence_filter.h).
+// What the filter asks comes to a FenceKeeper (cli/fence/fence_keeper.h).
 //
 // Owner: the starter. Main thread; Enter: of a child between fork and exec, which it may be of a
 // process with several threads.

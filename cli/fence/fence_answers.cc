@@ -454,8 +454,8 @@ Outcome Question::MakePair() const {
   return Write(Argument(3), given, sizeof given) ? Outcome{0, false} : Error(EFAULT);
 }
 
-// Processes of a replay meet at names of the replay library's (replayer/sockets/family_sockets.h), ranks
-// that compute at files in a folder of theirs (loopback/ranks/rendezvous.h).
+// Processes of a replay meet at names of the replay library's (replayer/sockets/family_sockets.h),
+// ranks that compute at files in a folder of theirs (loopback/ranks/rendezvous.h).
 Outcome Question::Connect() const {
   constexpr size_t kPath = offsetof(sockaddr_un, sun_path);
   sockaddr_un name{};

@@ -1,5 +1,5 @@
-// FenceKeeper: answers what the filters of replayed programs ask (cli/fence/fence_filter.h), on a thread
-// of its own, as long as it lives.
+// FenceKeeper: answers what the filters of replayed programs ask (cli/fence/fence_filter.h), on a
+// thread of its own, as long as it lives.
 //
 // A program that asks waits for its answer; one whose keeper is gone is told that there is no such
 // call. What is created for the programs outside of file systems (System V objects, message queues)

@@ -8,10 +8,10 @@
 #include <set>
 
 #include "cli/events/event_words.h"
-#include "cli/summaries/job_summary.h"
-#include "cli/output.h"
-#include "cli/summaries/program_parts.h"
 #include "cli/events/rank_summary.h"
+#include "cli/output.h"
+#include "cli/summaries/job_summary.h"
+#include "cli/summaries/program_parts.h"
 #include "cli/version.h"
 
 namespace deja::cli {

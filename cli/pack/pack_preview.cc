@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/summaries/input_summary.h"
-#include "cli/output.h"
 #include "cli/events/received_bytes.h"
+#include "cli/output.h"
+#include "cli/summaries/input_summary.h"
 #include "common/secrets/secret_files.h"
 #include "common/secrets/secrets.h"
-#include "format/wire/frame_format.h"
 #include "format/layout/payload_segments.h"
+#include "format/wire/frame_format.h"
 
 namespace deja::cli {
 namespace {

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "format/trace/trace.h"
 #include "format/pack/trace_rewriter.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 

@@ -9,11 +9,11 @@
 #include <utility>
 #include <variant>
 
+#include "api/libc_table.h"
 #include "common/secrets/secret_files.h"
 #include "common/secrets/secret_names.h"
-#include "format/reader/file_ranges.h"
-#include "api/libc_table.h"
 #include "digest/digest.h"
+#include "format/reader/file_ranges.h"
 
 namespace deja::cli {
 namespace {

@@ -23,8 +23,8 @@
 #include "cli/events/received_bytes.h"
 #include "cli/pack/stand_ins.h"
 #include "common/secrets/secrets.h"
-#include "format/trace/payload_uses.h"
 #include "format/pack/trace_rewriter.h"
+#include "format/trace/payload_uses.h"
 
 namespace deja::cli {
 

@@ -5,8 +5,8 @@
 
 #include "cli/record/trace_sweep.h"
 #include "format/layout/child_folder.h"
-#include "format/repair/folder_thinning.h"
 #include "format/layout/rank_folder.h"
+#include "format/repair/folder_thinning.h"
 #include "format/repair/recovery.h"
 
 namespace deja::cli {

@@ -38,8 +38,7 @@ std::optional<uint32_t> NumberIn(const char* name) {
 // Of processes that a shell or a launcher has started one by one: the parent, and since when it is
 // that process.
 std::string ParentKey() {
-  return fmt::format("parent:{}:{}", getppid(),
-                     StartTicks(static_cast<uint32_t>(getppid())));
+  return fmt::format("parent:{}:{}", getppid(), StartTicks(static_cast<uint32_t>(getppid())));
 }
 
 struct JobFile {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "format/layout/folder_lock.h"
 #include "common/os/process_identity.h"
+#include "format/layout/folder_lock.h"
 #include "format/layout/rank_folder.h"
 #include "format/reader/rank_reader.h"
 #include "format/repair/recovery.h"

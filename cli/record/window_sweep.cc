@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "format/layout/child_folder.h"
-#include "format/repair/folder_thinning.h"
 #include "format/layout/payload_segments.h"
+#include "format/repair/folder_thinning.h"
 
 namespace deja::cli {
 

@@ -18,8 +18,8 @@
 
 #include "cli/record/attempt_sweep.h"
 #include "format/window/disk_ledger.h"
-#include "format/wire/messages.h"
 #include "format/window/window_board.h"
+#include "format/wire/messages.h"
 
 namespace deja::cli {
 

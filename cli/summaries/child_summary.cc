@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "cli/output.h"
 #include "cli/events/rank_summary.h"
+#include "cli/output.h"
 
 namespace deja::cli {
 namespace {

@@ -86,9 +86,9 @@ std::vector<std::string> InputSummary::Lines(size_t most) const {
   lines.push_back(fmt::format("inputs: {} file{}, {} read, {}{}", HumanCount(read.size()),
                               read.size() == 1 ? "" : "s", HumanBytes(total.read), what,
                               LostText(total)));
-  std::stable_sort(read.begin(), read.end(), [](const InputFileSummary* a, const InputFileSummary* b) {
-    return a->read > b->read;
-  });
+  std::stable_sort(
+      read.begin(), read.end(),
+      [](const InputFileSummary* a, const InputFileSummary* b) { return a->read > b->read; });
   for (size_t i = 0; i < read.size() && i < most; ++i)
     lines.push_back(fmt::format("  {}: {} of {}{}", read[i]->path, HumanBytes(read[i]->read),
                                 HumanBytes(read[i]->size), LostText(*read[i])));

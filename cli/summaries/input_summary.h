@@ -24,7 +24,7 @@ struct InputFileSummary {
 };
 
 struct InputSummary {
-  uint32_t mode = 0;                  // TraceHeader.inputs
+  uint32_t mode = 0;                    // TraceHeader.inputs
   std::vector<InputFileSummary> files;  // by path; several states of one file are one
   InputFileSummary total;
 

@@ -9,7 +9,8 @@
 namespace deja {
 
 struct ProcStat {
-  char state = 0;  // 'R', 'S', …; 'Z' and 'X' run no code any more; 0: there is no such process, or no /proc
+  char state =
+      0;  // 'R', 'S', …; 'Z' and 'X' run no code any more; 0: there is no such process, or no /proc
   int32_t parent = 0;
   uint64_t flags = 0;        // the kernel's PF_*
   uint64_t start_ticks = 0;  // when it began, in clock ticks since the machine did

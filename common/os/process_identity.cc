@@ -7,9 +7,9 @@
 
 #include <cerrno>
 
-#include "common/runtime/futex.h"
 #include "common/os/proc_stat.h"
 #include "common/os/small_file.h"
+#include "common/runtime/futex.h"
 
 namespace deja {
 namespace {

@@ -12,8 +12,8 @@
 #include <memory>
 #include <string>
 
-#include "common/result.h"
 #include "common/os/file.h"
+#include "common/result.h"
 
 namespace deja {
 

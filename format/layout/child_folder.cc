@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "common/os/folder_entries.h"
 #include "common/os/file.h"
+#include "common/os/folder_entries.h"
+#include "format/layout/rank_folder.h"
 #include "format/wire/frame_format.h"
 #include "format/wire/frame_reader.h"
 #include "format/wire/message_codec.h"
-#include "format/layout/rank_folder.h"
 
 namespace deja::format {
 

@@ -7,9 +7,10 @@
 #include <cstring>
 #include <utility>
 
-#include "format/log/drainer.h"
 #include "common/runtime/futex.h"
 #include "format/layout/mark.h"
+#include "format/log/drainer.h"
+#include "format/log/rank_log.h"
 #include "format/wire/message_codec.h"
 
 namespace deja::format {

@@ -11,13 +11,14 @@
 #include <cerrno>
 #include <utility>
 
+#include "common/runtime/own_thread.h"
+#include "format/layout/mark.h"
+#include "format/layout/rank_folder.h"
+#include "format/log/rank_log.h"
 #include "format/tail/clock_run.h"
 #include "format/wire/format_version.h"
 #include "format/wire/frame_format.h"
-#include "format/layout/mark.h"
 #include "format/wire/message_codec.h"
-#include "common/runtime/own_thread.h"
-#include "format/layout/rank_folder.h"
 
 namespace deja::format {
 namespace {

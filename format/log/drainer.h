@@ -18,15 +18,15 @@
 #include <vector>
 
 #include "common/result.h"
-#include "format/log/background.h"
-#include "format/tail/event_ring.h"
 #include "common/runtime/futex.h"
-#include "format/tail/payload_arena.h"
-#include "format/window/payload_window.h"
+#include "format/log/background.h"
 #include "format/log/process_file.h"
 #include "format/log/rank_writer.h"
-#include "format/window/shared_pieces.h"
+#include "format/tail/event_ring.h"
+#include "format/tail/payload_arena.h"
 #include "format/tail/tail.h"
+#include "format/window/payload_window.h"
+#include "format/window/shared_pieces.h"
 
 namespace deja::format {
 

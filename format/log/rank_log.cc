@@ -10,15 +10,15 @@
 #include <optional>
 #include <utility>
 
-#include "format/tail/clock_run.h"
-#include "format/log/drainer.h"
-#include "format/tail/event_ring.h"
 #include "common/runtime/futex.h"
+#include "common/runtime/thread_mark.h"
+#include "format/log/drainer.h"
+#include "format/tail/clock_run.h"
+#include "format/tail/event_ring.h"
 #include "format/tail/payload_arena.h"
+#include "format/tail/tail.h"
 #include "format/tensor/payload_series.h"
 #include "format/window/shared_pieces.h"
-#include "format/tail/tail.h"
-#include "common/runtime/thread_mark.h"
 #include "format/wire/wire.h"
 
 namespace deja::format {

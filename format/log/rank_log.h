@@ -6,7 +6,8 @@
 // folder and frees its place. If the tail fills before that, the background thread spills into a
 // pending folder that BecomeRank() renames. Finish() drains the rest, writes index and footer and
 // removes the tail. A process that dies at any moment, SIGKILL included, leaves a tail from which
-// format/repair/recovery.h completes the folder; nothing that Append or PutPayload has accepted is lost.
+// format/repair/recovery.h completes the folder; nothing that Append or PutPayload has accepted is
+// lost.
 //
 // Owner: the recorder, one per process, never destroyed. Threads: as said at each function.
 // Failures of the disk never reach the caller: the log degrades (counts what it drops, says so once
@@ -24,18 +25,17 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "format/log/background.h"
-#include "format/wire/messages.h"
-#include "format/window/payload_window.h"
 #include "format/tail/ring_producer.h"
 #include "format/tail/tail_format.h"
 #include "format/tensor/tensor_codec.h"
+#include "format/window/payload_window.h"
+#include "format/wire/messages.h"
 
 namespace deja {
 class AppendFile;
 }  // namespace deja
 
 namespace deja::format {
-
 
 enum class PressurePolicy { kBlock, kDropPayload };
 

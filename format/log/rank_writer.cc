@@ -10,11 +10,11 @@
 #include <set>
 #include <utility>
 
+#include "format/layout/payload_segments.h"
 #include "format/tensor/element_difference.h"
+#include "format/tensor/tensor_codec.h"
 #include "format/wire/frame_reader.h"
 #include "format/wire/message_codec.h"
-#include "format/layout/payload_segments.h"
-#include "format/tensor/tensor_codec.h"
 
 namespace deja::format {
 namespace {

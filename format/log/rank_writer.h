@@ -19,12 +19,12 @@
 #include <vector>
 
 #include "common/result.h"
+#include "format/log/process_file.h"
+#include "format/tensor/payload_bases.h"
+#include "format/tensor/tensor_codec.h"
 #include "format/wire/batch_info.h"
 #include "format/wire/frame_writer.h"
 #include "format/wire/messages.h"
-#include "format/tensor/payload_bases.h"
-#include "format/log/process_file.h"
-#include "format/tensor/tensor_codec.h"
 
 namespace deja::format {
 

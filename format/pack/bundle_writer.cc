@@ -10,15 +10,15 @@
 #include <string_view>
 #include <system_error>
 
-#include "format/layout/child_folder.h"
-#include "format/pack/finalized_copy.h"
 #include "common/os/file.h"
-#include "format/wire/frame_format.h"
-#include "format/wire/frame_reader.h"
+#include "format/layout/child_folder.h"
 #include "format/layout/payload_segments.h"
+#include "format/pack/finalized_copy.h"
 #include "format/pack/reduced_copy.h"
 #include "format/trace/temp_folder.h"
 #include "format/trace/zip_archive.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/frame_reader.h"
 
 namespace deja::format {
 namespace {

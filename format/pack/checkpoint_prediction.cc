@@ -5,11 +5,11 @@
 #include <cstring>
 #include <memory>
 
-#include "format/tensor/element_difference.h"
 #include "common/os/file.h"
+#include "format/tensor/element_difference.h"
+#include "format/tensor/tensor_codec.h"
 #include "format/wire/frame_format.h"
 #include "format/wire/message_codec.h"
-#include "format/tensor/tensor_codec.h"
 
 namespace deja::format {
 namespace {

@@ -20,12 +20,12 @@
 #include <vector>
 
 #include "common/result.h"
+#include "format/pack/optimizer_updates.h"
 #include "format/reader/chunk_reader.h"
+#include "format/reader/rank_reader.h"
+#include "format/trace/payload_uses.h"
 #include "format/wire/frame_writer.h"
 #include "format/wire/messages.h"
-#include "format/pack/optimizer_updates.h"
-#include "format/trace/payload_uses.h"
-#include "format/reader/rank_reader.h"
 
 namespace deja::format {
 

@@ -3,12 +3,12 @@
 #include <string>
 #include <utility>
 
+#include "format/pack/ordered_work.h"
+#include "format/pack/rank_copy.h"
+#include "format/reader/payload_table.h"
+#include "format/reader/rank_reader.h"
 #include "format/wire/frame_format.h"
 #include "format/wire/frame_writer.h"
-#include "format/pack/ordered_work.h"
-#include "format/reader/payload_table.h"
-#include "format/pack/rank_copy.h"
-#include "format/reader/rank_reader.h"
 
 namespace deja::format {
 namespace {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "format/wire/frame_format.h"
-#include "format/wire/messages.h"
 #include "format/reader/prediction.h"
 #include "format/reader/rank_reader.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 

@@ -5,10 +5,10 @@
 #include <utility>
 #include <variant>
 
-#include "format/wire/batch_info.h"
-#include "format/wire/message_codec.h"
 #include "format/reader/payload_table.h"
 #include "format/tensor/tensor_codec.h"
+#include "format/wire/batch_info.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {

@@ -16,12 +16,12 @@
 #include <vector>
 
 #include "common/result.h"
-#include "format/wire/frame_writer.h"
-#include "format/wire/messages.h"
 #include "format/pack/ordered_work.h"
+#include "format/pack/trace_rewriter.h"
 #include "format/reader/rank_reader.h"
 #include "format/tensor/tensor_codec.h"
-#include "format/pack/trace_rewriter.h"
+#include "format/wire/frame_writer.h"
+#include "format/wire/messages.h"
 #include "format/wire/zstd_codec.h"
 
 namespace deja::format {

@@ -11,13 +11,13 @@
 #include <string>
 #include <utility>
 
-#include "format/pack/bundle_writer.h"
 #include "common/os/file.h"
+#include "format/pack/bundle_writer.h"
+#include "format/pack/rank_copy.h"
 #include "format/wire/format_version.h"
 #include "format/wire/frame_format.h"
 #include "format/wire/frame_writer.h"
 #include "format/wire/message_codec.h"
-#include "format/pack/rank_copy.h"
 
 namespace deja::format {
 namespace {
@@ -367,7 +367,7 @@ bool ReducedCopy::IsKept(const Hashes& kept, const Hash128& hash) const {
 
 // The payload, or what events that were rewritten name instead of it.
 Status ReducedCopy::KeepOne(Part& part, const Hash128& hash, uint64_t size, PayloadCopier& copier,
-                             const std::function<void(PayloadInfo)>& done) {
+                            const std::function<void(PayloadInfo)>& done) {
   if (options_.rewriter == nullptr) return copier.Copy(hash, size, done);
   auto& kept = kept_[Sharing(part)];
   for (const Hash128& other : options_.rewriter->ReplacementsOf(hash)) {
@@ -463,7 +463,7 @@ Status ReducedCopy::Finish(Part& part) {
 }
 
 Status ReducedCopy::WriteEnd(const Part& part, const LeftOut& left_out, FrameWriter& events,
-                              FrameWriter* payloads) const {
+                             FrameWriter* payloads) const {
   Footer footer = part.footer;
   footer.payloads = part.index.payloads.size();
   for (const PayloadInfo& info : part.index.payloads) footer.payload_bytes += info.total_size;

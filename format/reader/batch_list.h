@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "common/os/file.h"
-#include "format/wire/frame_reader.h"
 #include "common/runtime/futex.h"
+#include "format/wire/frame_reader.h"
 #include "format/wire/messages.h"
 
 namespace deja::format {

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "format/wire/messages.h"
 #include "format/reader/rank_reader.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 

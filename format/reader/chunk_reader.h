@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "common/result.h"
 #include "common/os/file.h"
-#include "format/wire/messages.h"
+#include "common/result.h"
 #include "format/reader/prediction.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "format/reader/chunk_reader.h"
+#include "format/reader/prediction.h"
 #include "format/tensor/element_difference.h"
 #include "format/wire/message_codec.h"
-#include "format/reader/prediction.h"
 
 namespace deja::format {
 namespace {

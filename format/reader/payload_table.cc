@@ -5,9 +5,9 @@
 #include <string>
 
 #include "format/reader/chunk_reader.h"
-#include "format/wire/frame_format.h"
 #include "format/reader/payload_scan.h"
 #include "format/tensor/tensor_codec.h"
+#include "format/wire/frame_format.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

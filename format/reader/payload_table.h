@@ -20,12 +20,12 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "common/result.h"
 #include "common/os/file.h"
+#include "common/result.h"
 #include "common/runtime/futex.h"
-#include "format/wire/messages.h"
 #include "format/reader/payload_index.h"
 #include "format/tail/tail_reader.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 

@@ -4,14 +4,14 @@
 #include <unordered_map>
 #include <utility>
 
+#include "common/os/shared_descriptor_file.h"
+#include "format/layout/payload_segments.h"
+#include "format/reader/payload_scan.h"
+#include "format/reader/rank_reader_impl.h"
 #include "format/wire/format_version.h"
 #include "format/wire/frame_format.h"
 #include "format/wire/frame_reader.h"
 #include "format/wire/message_codec.h"
-#include "format/reader/payload_scan.h"
-#include "format/layout/payload_segments.h"
-#include "format/reader/rank_reader_impl.h"
-#include "common/os/shared_descriptor_file.h"
 
 namespace deja::format {
 namespace {

@@ -21,8 +21,8 @@
 
 #include "common/ids.h"
 #include "common/result.h"
-#include "format/reader/batch_list.h"
 #include "format/layout/left_out.h"
+#include "format/reader/batch_list.h"
 #include "format/wire/messages.h"
 
 namespace deja::format {

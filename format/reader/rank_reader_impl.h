@@ -15,16 +15,16 @@
 #include <utility>
 #include <vector>
 
-#include "format/wire/batch_info.h"
-#include "format/reader/event_cursor.h"
 #include "common/os/file.h"
-#include "format/reader/file_ranges.h"
-#include "format/wire/frame_reader.h"
 #include "common/runtime/futex.h"
 #include "format/layout/payload_segments.h"
+#include "format/reader/event_cursor.h"
+#include "format/reader/file_ranges.h"
 #include "format/reader/payload_table.h"
 #include "format/reader/rank_reader.h"
 #include "format/tail/tail_reader.h"
+#include "format/wire/batch_info.h"
+#include "format/wire/frame_reader.h"
 
 namespace deja::format {
 

@@ -7,16 +7,16 @@
 #include <memory>
 #include <utility>
 
-#include "format/wire/batch_info.h"
 #include "common/os/file.h"
+#include "common/runtime/futex.h"
 #include "format/layout/folder_lock.h"
+#include "format/layout/payload_segments.h"
+#include "format/log/rank_log.h"
+#include "format/wire/batch_info.h"
 #include "format/wire/frame_format.h"
 #include "format/wire/frame_reader.h"
 #include "format/wire/frame_writer.h"
-#include "common/runtime/futex.h"
 #include "format/wire/message_codec.h"
-#include "format/layout/payload_segments.h"
-#include "format/log/rank_log.h"
 
 namespace deja::format {
 namespace {

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <span>
 
-#include "format/wire/messages.h"
 #include "format/tail/tail_format.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 

@@ -8,8 +8,8 @@
 #include <atomic>
 #include <cerrno>
 
-#include "common/runtime/own_mapping.h"
 #include "common/runtime/futex.h"
+#include "common/runtime/own_mapping.h"
 #include "format/tail/tail.h"
 
 namespace deja::format {

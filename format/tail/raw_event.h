@@ -21,9 +21,9 @@
 #include <span>
 #include <type_traits>
 
+#include "format/tail/tail_format.h"
 #include "format/wire/message_codec.h"
 #include "format/wire/messages.h"
-#include "format/tail/tail_format.h"
 
 namespace deja::format {
 

@@ -12,9 +12,9 @@
 #include <cstdio>
 #include <cstring>
 
-#include "common/runtime/own_mapping.h"
-#include "common/runtime/futex.h"
 #include "common/os/process_identity.h"
+#include "common/runtime/futex.h"
+#include "common/runtime/own_mapping.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // Linux 5.14

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "common/result.h"
-#include "format/wire/messages.h"
 #include "format/tail/tail_format.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 

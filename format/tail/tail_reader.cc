@@ -5,9 +5,9 @@
 #include <cstring>
 #include <optional>
 
-#include "format/tail/clock_run.h"
 #include "common/os/file.h"
 #include "common/os/process_identity.h"
+#include "format/tail/clock_run.h"
 #include "format/tail/raw_event.h"
 
 #define XXH_INLINE_ALL

@@ -23,10 +23,10 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "common/result.h"
 #include "common/os/file.h"
-#include "format/wire/messages.h"
+#include "common/result.h"
 #include "format/tail/tail_format.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 

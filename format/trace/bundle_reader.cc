@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "format/trace/bundle_parts.h"
-#include "format/layout/child_folder.h"
 #include "common/os/file.h"
-#include "format/wire/frame_format.h"
+#include "format/layout/child_folder.h"
 #include "format/layout/payload_segments.h"
 #include "format/layout/rank_folder.h"
+#include "format/trace/bundle_parts.h"
 #include "format/trace/zip_archive.h"
+#include "format/wire/frame_format.h"
 
 namespace deja::format {
 namespace {

@@ -14,8 +14,9 @@
 
 namespace deja::format {
 
-// `path`: a bundle, or the first of its parts (format/trace/bundle_parts.h), which are joined first.
-// kForeign: not a zip file; kLimit: it unpacks to more than a bundle does; kCorrupt: damaged.
+// `path`: a bundle, or the first of its parts (format/trace/bundle_parts.h), which are joined
+// first. kForeign: not a zip file; kLimit: it unpacks to more than a bundle does; kCorrupt:
+// damaged.
 Result<std::unique_ptr<TempFolder>> UnpackBundle(const std::string& path);
 
 }  // namespace deja::format

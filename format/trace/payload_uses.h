@@ -11,8 +11,8 @@
 
 #include "common/ids.h"
 #include "format/reader/file_ranges.h"
-#include "format/wire/messages.h"
 #include "format/reader/rank_reader.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 

@@ -12,11 +12,11 @@
 #include <string>
 #include <utility>
 
-#include "format/trace/bundle_reader.h"
 #include "common/os/folder_names.h"
-#include "format/wire/frame_format.h"
 #include "format/layout/rank_folder.h"
+#include "format/trace/bundle_reader.h"
 #include "format/trace/temp_folder.h"
+#include "format/wire/frame_format.h"
 
 namespace deja::format {
 namespace {

@@ -12,14 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "common/text/hex_text.h"
 #include "common/os/file.h"
-#include "format/reader/file_ranges.h"
-#include "format/wire/frame_format.h"
-#include "format/wire/frame_reader.h"
+#include "common/text/hex_text.h"
 #include "format/layout/payload_segments.h"
+#include "format/reader/file_ranges.h"
 #include "format/reader/payload_table.h"
 #include "format/trace/payload_uses.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/frame_reader.h"
 
 namespace deja::format {
 namespace {

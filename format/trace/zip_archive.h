@@ -1,7 +1,7 @@
 // Zip archives by libzip, for those who write and read bundles.
 //
-// Owner: the caller. Threads: one at a time for each archive. Errors: kForeign for a file that is no
-// archive, kInvalidArgument for one that exists and should not, else kIo.
+// Owner: the caller. Threads: one at a time for each archive. Errors: kForeign for a file that is
+// no archive, kInvalidArgument for one that exists and should not, else kIo.
 #ifndef DEJA_FORMAT_TRACE_ZIP_ARCHIVE_H_
 #define DEJA_FORMAT_TRACE_ZIP_ARCHIVE_H_
 

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "common/os/process_identity.h"
 #include "common/runtime/futex.h"
 #include "format/tail/job_memory.h"
-#include "common/os/process_identity.h"
 #include "format/tail/tail.h"
 
 namespace deja::format {

@@ -25,10 +25,10 @@
 #include <string>
 #include <vector>
 
-#include "format/window/disk_ledger.h"
 #include "common/runtime/futex.h"
-#include "format/wire/messages.h"
+#include "format/window/disk_ledger.h"
 #include "format/window/window_board.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 

@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "format/tail/job_memory.h"
 #include "common/os/process_identity.h"
+#include "format/tail/job_memory.h"
 #include "format/tail/tail.h"
 
 #define XXH_INLINE_ALL

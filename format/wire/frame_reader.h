@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "common/result.h"
 #include "common/os/file.h"
+#include "common/result.h"
 #include "format/wire/frame_format.h"
 #include "format/wire/zstd_codec.h"
 

@@ -12,8 +12,8 @@
 #include <span>
 #include <vector>
 
-#include "common/result.h"
 #include "common/os/file.h"
+#include "common/result.h"
 #include "format/wire/frame_format.h"
 #include "format/wire/messages.h"
 #include "format/wire/zstd_codec.h"

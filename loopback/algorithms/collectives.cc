@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "loopback/algorithms/ring.h"
 #include "loopback/ranks/board.h"
 #include "loopback/ranks/memory.h"
-#include "loopback/algorithms/ring.h"
 
 namespace deja::loopback {
 namespace {

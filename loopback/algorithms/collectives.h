@@ -9,8 +9,8 @@
 
 #include <memory>
 
-#include "loopback/ranks/op.h"
 #include "loopback/arithmetic/reduce.h"
+#include "loopback/ranks/op.h"
 
 namespace deja::loopback {
 

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "compat/nccl.h"
-#include "loopback/ranks/process.h"
 #include "loopback/arithmetic/reduce.h"
+#include "loopback/ranks/process.h"
 #include "loopback/ranks/shared_area.h"
 
 namespace deja::loopback {

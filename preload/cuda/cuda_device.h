@@ -31,10 +31,10 @@
 
 #include "common/runtime/futex.h"
 #include "preload/cuda/buffer_pool.h"
+#include "preload/cuda/device.h"
 #include "preload/cuda/device_digests.h"
 #include "preload/cuda/driver.h"
 #include "preload/cuda/stream_scope.h"
-#include "preload/cuda/device.h"
 
 namespace deja::preload {
 

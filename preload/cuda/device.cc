@@ -5,8 +5,8 @@
 #include <new>
 
 #include "common/runtime/futex.h"
-#include "preload/cuda/cuda_device.h"
 #include "common/runtime/spin_lock.h"
+#include "preload/cuda/cuda_device.h"
 
 namespace deja::preload {
 namespace {

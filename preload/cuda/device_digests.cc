@@ -9,8 +9,8 @@
 #include <new>
 
 #include "digest/digest_kernel.h"
-#include "preload/cuda/stream_scope.h"
 #include "digest/digest_sums.h"
+#include "preload/cuda/stream_scope.h"
 
 namespace deja::preload {
 namespace {

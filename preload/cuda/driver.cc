@@ -5,9 +5,9 @@
 #include <atomic>
 #include <cerrno>
 
+#include "common/runtime/spin_lock.h"
 #include "preload/stack/modules.h"
 #include "preload/symbols/real_symbols.h"
-#include "common/runtime/spin_lock.h"
 
 namespace deja::preload {
 namespace {

@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "common/runtime/spin_lock.h"
 #include "format/wire/messages.h"
 #include "preload/engine/engine.h"
-#include "common/runtime/spin_lock.h"
 
 namespace deja::preload {
 

@@ -12,10 +12,10 @@
 
 #include "common/runtime/errno_keeper.h"
 #include "common/runtime/own_mapping.h"
+#include "preload/engine/signals.h"
 #include "preload/process/guard.h"
 #include "preload/process/process_again.h"
 #include "preload/process/process_exit.h"
-#include "preload/engine/signals.h"
 
 namespace deja::preload {
 namespace {

@@ -22,9 +22,9 @@
 #include <span>
 #include <string_view>
 
+#include "api/roles.h"
 #include "format/tail/clock_run.h"
 #include "format/tail/lock_reading.h"
-#include "api/roles.h"
 #include "preload/engine/fd_table.h"
 
 namespace deja::preload {

@@ -13,9 +13,9 @@
 #include <span>
 #include <string_view>
 
+#include "api/mpi_table.h"
 #include "common/inline_vec.h"
 #include "format/wire/messages.h"
-#include "api/mpi_table.h"
 #include "preload/engine/engine.h"
 #include "preload/symbols/mpi_library.h"
 

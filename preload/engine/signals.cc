@@ -13,12 +13,12 @@
 #include <cstring>
 
 #include "common/runtime/own_mapping.h"
+#include "common/runtime/spin_lock.h"
 #include "preload/engine/engine.h"
 #include "preload/process/fault_escape.h"
 #include "preload/process/guard.h"
 #include "preload/process/process_name.h"
 #include "preload/symbols/real_symbols.h"
-#include "common/runtime/spin_lock.h"
 
 namespace deja::preload {
 namespace {

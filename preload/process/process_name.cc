@@ -17,8 +17,8 @@
 
 #include "common/runtime/own_mapping.h"
 #include "preload/process/guard.h"
-#include "preload/symbols/real_symbols.h"
 #include "preload/process/threads.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

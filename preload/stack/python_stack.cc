@@ -9,9 +9,9 @@
 #include <charconv>
 #include <cstring>
 
+#include "common/runtime/spin_lock.h"
 #include "digest/digest.h"
 #include "preload/stack/python_frames.h"
-#include "common/runtime/spin_lock.h"
 
 namespace deja::preload {
 namespace {

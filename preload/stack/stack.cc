@@ -5,10 +5,10 @@
 #include <cstring>
 #include <span>
 
+#include "common/runtime/spin_lock.h"
 #include "digest/digest.h"
 #include "preload/stack/modules.h"
 #include "preload/stack/python_stack.h"
-#include "common/runtime/spin_lock.h"
 #include "preload/stack/stack_memo.h"
 #include "preload/stack/stack_walk.h"
 

@@ -8,8 +8,8 @@
 #include <new>
 
 #include "common/runtime/own_mapping.h"
-#include "preload/stack/modules.h"
 #include "common/runtime/spin_lock.h"
+#include "preload/stack/modules.h"
 #include "preload/stack/stack.h"
 
 namespace deja::preload {

@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "api/mpi_table.h"
+#include "common/runtime/spin_lock.h"
 #include "preload/symbols/opened_library.h"
 #include "preload/symbols/real_symbols.h"
-#include "common/runtime/spin_lock.h"
 
 namespace deja::preload {
 namespace {

@@ -8,12 +8,12 @@
 #include <string>
 #include <string_view>
 
-#include "format/tensor/payload_series.h"
-#include "preload/engine/checkpoint_registry.h"
-#include "preload/cuda/device.h"
 #include "digest/digest.h"
-#include "preload/process/guard.h"
+#include "format/tensor/payload_series.h"
+#include "preload/cuda/device.h"
+#include "preload/engine/checkpoint_registry.h"
 #include "preload/engine/snapshot_event.h"
+#include "preload/process/guard.h"
 #include "preload/process/threads.h"
 #include "recorder/core/recorder_engine.h"
 

@@ -7,12 +7,12 @@
 #include "format/log/rank_log.h"
 #include "preload/cuda/device.h"
 #include "preload/engine/engine.h"
-#include "preload/process/guard.h"
 #include "preload/meet/lock_order.h"
-#include "recorder/sockets/connections.h"
+#include "preload/process/guard.h"
+#include "recorder/core/recorder_engine.h"
 #include "recorder/files/folders.h"
 #include "recorder/files/opened_input.h"
-#include "recorder/core/recorder_engine.h"
+#include "recorder/sockets/connections.h"
 
 namespace deja::preload {
 namespace {

@@ -13,9 +13,9 @@
 #include "preload/cuda/device.h"
 #include "preload/meet/lock_order.h"
 #include "preload/stack/stack.h"
+#include "recorder/events/mapped_memory.h"
 #include "recorder/files/created_files.h"
 #include "recorder/files/mapped_inputs.h"
-#include "recorder/events/mapped_memory.h"
 #include "recorder/files/opened_input.h"
 
 namespace deja::recorder {

@@ -13,8 +13,8 @@
 // CallLeave.blob: what out-parameters point to, and the text of ncclGetLastError. Not recorded:
 // ncclGetErrorString and ncclCommGetAsyncError (its errors become AsyncError events).
 //
-// One per process. Any thread, under the guard (preload/process/guard.h). errno is left as the real call
-// left it.
+// One per process. Any thread, under the guard (preload/process/guard.h). errno is left as the real
+// call left it.
 #ifndef DEJA_RECORDER_CORE_RECORDER_ENGINE_H_
 #define DEJA_RECORDER_CORE_RECORDER_ENGINE_H_
 

@@ -10,12 +10,12 @@
 #include <span>
 #include <string>
 
-#include "format/layout/child_folder.h"
 #include "api/c10d_table.h"
 #include "api/curand_table.h"
 #include "api/libc_table.h"
 #include "api/mpi_table.h"
 #include "api/nccl_table.h"
+#include "format/layout/child_folder.h"
 #include "preload/process/process_name.h"
 #include "preload/symbols/real_symbols.h"
 #include "recorder/facts/rank_identity.h"

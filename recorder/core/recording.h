@@ -15,18 +15,18 @@
 #include "common/secrets/secrets.h"
 #include "format/log/rank_log.h"
 #include "recorder/core/checkpoints.h"
-#include "recorder/nccl/comm_registry.h"
 #include "recorder/core/config.h"
-#include "recorder/nccl/device_reads.h"
+#include "recorder/core/seen_inputs.h"
 #include "recorder/events/event_writer.h"
 #include "recorder/events/handle_table.h"
+#include "recorder/facts/process_facts.h"
 #include "recorder/files/input_files.h"
 #include "recorder/files/machine_files.h"
 #include "recorder/mpi/mpi_state.h"
+#include "recorder/nccl/comm_registry.h"
+#include "recorder/nccl/device_reads.h"
 #include "recorder/nccl/nccl_choices.h"
 #include "recorder/nccl/pending_ops.h"
-#include "recorder/facts/process_facts.h"
-#include "recorder/core/seen_inputs.h"
 
 namespace deja::recorder {
 

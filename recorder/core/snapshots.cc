@@ -2,10 +2,10 @@
 #include <functional>
 #include <string_view>
 
-#include "format/tensor/payload_series.h"
 #include "digest/digest.h"
-#include "preload/process/guard.h"
+#include "format/tensor/payload_series.h"
 #include "preload/engine/snapshot_event.h"
+#include "preload/process/guard.h"
 #include "recorder/core/recorder_engine.h"
 
 namespace deja::recorder {

@@ -7,10 +7,10 @@
 #include <cstring>
 #include <new>
 
-#include "common/runtime/errno_keeper.h"
 #include "api/libc_table.h"
-#include "recorder/events/mapped_memory.h"
+#include "common/runtime/errno_keeper.h"
 #include "recorder/core/thread_state.h"
+#include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
 namespace {

@@ -18,16 +18,16 @@
 #include <span>
 #include <type_traits>
 
+#include "common/runtime/spin_lock.h"
+#include "format/log/rank_log.h"
 #include "format/tail/clock_run.h"
 #include "format/wire/event_encoder.h"
 #include "format/wire/message_codec.h"
 #include "format/wire/messages.h"
-#include "format/log/rank_log.h"
-#include "preload/stack/stack.h"
 #include "preload/process/threads.h"
-#include "recorder/events/event_clock.h"
-#include "common/runtime/spin_lock.h"
+#include "preload/stack/stack.h"
 #include "recorder/core/thread_state.h"
+#include "recorder/events/event_clock.h"
 
 namespace deja::recorder {
 

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <new>
 
-#include "recorder/events/mapped_memory.h"
 #include "common/runtime/spin_lock.h"
+#include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
 

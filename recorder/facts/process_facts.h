@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "common/secrets/secrets.h"
 #include "common/os/memory_cgroup.h"
+#include "common/secrets/secrets.h"
 #include "format/wire/messages.h"
 
 namespace deja::recorder {

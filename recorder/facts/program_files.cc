@@ -11,9 +11,9 @@
 #include <span>
 
 #include "preload/files/absolute_path.h"
+#include "recorder/events/mapped_memory.h"
 #include "recorder/files/folder_list.h"
 #include "recorder/files/input_files.h"
-#include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
 namespace {

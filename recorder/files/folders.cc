@@ -10,9 +10,9 @@
 #include <cstdio>
 
 #include "preload/files/absolute_path.h"
-#include "recorder/files/folder_list.h"
-#include "recorder/events/mapped_memory.h"
 #include "recorder/core/recorder_engine.h"
+#include "recorder/events/mapped_memory.h"
+#include "recorder/files/folder_list.h"
 
 namespace deja::recorder {
 namespace {

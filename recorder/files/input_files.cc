@@ -14,14 +14,14 @@
 #include <ctime>
 
 #include "common/secrets/secret_files.h"
-#include "preload/files/absolute_path.h"
 #include "digest/digest.h"
+#include "preload/files/absolute_path.h"
 #include "preload/files/file_facts.h"
 #include "preload/meet/shared_moves.h"
+#include "recorder/core/recording.h"
 #include "recorder/files/opened_input.h"
 #include "recorder/files/opened_output.h"
 #include "recorder/files/own_files.h"
-#include "recorder/core/recording.h"
 
 namespace deja::recorder {
 namespace {

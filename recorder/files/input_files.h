@@ -26,6 +26,7 @@
 #include <string_view>
 
 #include "common/input_rule.h"
+#include "common/runtime/spin_lock.h"
 #include "format/wire/messages.h"
 #include "preload/engine/engine.h"
 #include "preload/engine/fd_table.h"
@@ -33,7 +34,6 @@
 #include "recorder/events/mapped_memory.h"
 #include "recorder/facts/program_files.h"
 #include "recorder/files/seen_pages.h"
-#include "common/runtime/spin_lock.h"
 
 namespace deja::recorder {
 

@@ -19,8 +19,8 @@
 #include "digest/digest.h"
 #include "preload/files/machine_files.h"
 #include "preload/process/threads.h"
-#include "recorder/events/mapped_memory.h"
 #include "recorder/core/recording.h"
+#include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
 

@@ -19,8 +19,8 @@
 #include <span>
 #include <string_view>
 
-#include "preload/engine/engine.h"
 #include "common/runtime/spin_lock.h"
+#include "preload/engine/engine.h"
 
 namespace deja::recorder {
 

@@ -11,8 +11,8 @@
 #include <cstring>
 
 #include "preload/engine/mapped_inputs.h"
-#include "recorder/files/opened_input.h"
 #include "recorder/core/recording.h"
+#include "recorder/files/opened_input.h"
 
 namespace deja::recorder {
 namespace {

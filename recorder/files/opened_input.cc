@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "preload/process/guard.h"
+#include "recorder/core/recorder_engine.h"
 #include "recorder/files/mapped_inputs.h"
 #include "recorder/files/opened_output.h"
-#include "recorder/core/recorder_engine.h"
 
 namespace deja::recorder {
 namespace {

@@ -12,13 +12,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "common/runtime/spin_lock.h"
 #include "format/wire/messages.h"
 #include "preload/engine/fd_table.h"
-#include "recorder/files/input_files.h"
 #include "recorder/events/object_pool.h"
+#include "recorder/files/input_files.h"
 #include "recorder/files/read_runs.h"
 #include "recorder/files/shared_position.h"
-#include "common/runtime/spin_lock.h"
 
 namespace deja::recorder {
 

@@ -4,8 +4,8 @@
 
 #include "common/runtime/errno_keeper.h"
 #include "preload/process/guard.h"
-#include "recorder/files/opened_input.h"
 #include "recorder/core/recording.h"
+#include "recorder/files/opened_input.h"
 
 namespace deja::recorder {
 namespace {

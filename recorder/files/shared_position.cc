@@ -8,13 +8,13 @@
 #include <cstdio>
 #include <cstring>
 
-#include "common/runtime/errno_keeper.h"
 #include "api/libc_table.h"
+#include "common/runtime/errno_keeper.h"
 #include "digest/digest.h"
 #include "preload/meet/shared_moves.h"
-#include "recorder/files/input_files.h"
-#include "recorder/events/mapped_memory.h"
 #include "recorder/core/recording.h"
+#include "recorder/events/mapped_memory.h"
+#include "recorder/files/input_files.h"
 
 namespace deja::recorder {
 namespace {

@@ -1,8 +1,8 @@
 // SharedPosition: where an open file stands, which processes have together once one has forked.
 //
 // Follows what this process does. Where somebody else has moved the file in between, that is
-// recorded (preload/meet/shared_moves.h). Owner: what the descriptors lead to. Any thread, within the
-// guard; no locks. A forked child goes on with what it has inherited.
+// recorded (preload/meet/shared_moves.h). Owner: what the descriptors lead to. Any thread, within
+// the guard; no locks. A forked child goes on with what it has inherited.
 #ifndef DEJA_RECORDER_FILES_SHARED_POSITION_H_
 #define DEJA_RECORDER_FILES_SHARED_POSITION_H_
 

@@ -5,8 +5,8 @@
 // locks, semaphores), none has done anything between its acquisition and its count, so the order of
 // the counts is one that is possible, too.
 #include "common/runtime/errno_keeper.h"
-#include "preload/process/guard.h"
 #include "preload/meet/lock_order.h"
+#include "preload/process/guard.h"
 #include "recorder/core/recorder_engine.h"
 
 namespace deja::recorder {

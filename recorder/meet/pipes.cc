@@ -11,11 +11,11 @@
 #include <cerrno>
 #include <cstring>
 
-#include "format/tail/job_memory.h"
 #include "api/libc_table.h"
-#include "preload/process/guard.h"
+#include "format/tail/job_memory.h"
 #include "preload/hooks/descriptors/own_pipes.h"
 #include "preload/meet/shared_semaphores.h"
+#include "preload/process/guard.h"
 #include "recorder/core/recorder_engine.h"
 
 namespace deja::recorder {

@@ -8,8 +8,8 @@
 #include <cstdint>
 
 #include "preload/engine/mpi_call.h"
-#include "recorder/events/blob.h"
 #include "recorder/core/recording.h"
+#include "recorder/events/blob.h"
 
 namespace deja::recorder {
 

@@ -7,12 +7,12 @@
 #include <cstring>
 #include <ctime>
 
-#include "include/compat/nccl.h"
 #include "api/nccl_table.h"
 #include "digest/digest.h"
+#include "include/compat/nccl.h"
+#include "recorder/core/recorder_engine.h"
 #include "recorder/events/argument_memory.h"
 #include "recorder/events/blob.h"
-#include "recorder/core/recorder_engine.h"
 
 namespace deja::recorder {
 namespace {

@@ -1,12 +1,12 @@
 // Collectives, point-to-point calls and groups: their inputs before the call, their results when
 // they are there.
 
-#include "include/compat/nccl.h"
 #include "api/nccl_table.h"
-#include "preload/engine/buffers.h"
 #include "digest/digest.h"
-#include "recorder/events/blob.h"
+#include "include/compat/nccl.h"
+#include "preload/engine/buffers.h"
 #include "recorder/core/recorder_engine.h"
+#include "recorder/events/blob.h"
 
 namespace deja::recorder {
 

@@ -3,12 +3,12 @@
 
 #include <cstring>
 
-#include "include/compat/nccl.h"
 #include "api/nccl_table.h"
+#include "include/compat/nccl.h"
 #include "preload/cuda/device.h"
 #include "preload/symbols/real_symbols.h"
-#include "recorder/events/blob.h"
 #include "recorder/core/recorder_engine.h"
+#include "recorder/events/blob.h"
 
 namespace deja::recorder {
 namespace {

@@ -12,10 +12,10 @@
 #include <span>
 
 #include "common/ids.h"
+#include "common/runtime/spin_lock.h"
 #include "format/tensor/payload_series.h"
 #include "recorder/events/mapped_memory.h"
 #include "recorder/nccl/pending_ops.h"
-#include "common/runtime/spin_lock.h"
 
 namespace deja::recorder {
 

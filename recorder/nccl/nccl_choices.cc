@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "api/nccl_table.h"
-#include "recorder/nccl/nccl_profiler_abi.h"
 #include "recorder/core/recording.h"
+#include "recorder/nccl/nccl_profiler_abi.h"
 
 namespace deja::recorder {
 namespace {

@@ -20,8 +20,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "recorder/nccl/pending_ops.h"
 #include "common/runtime/spin_lock.h"
+#include "recorder/nccl/pending_ops.h"
 
 namespace deja::recorder {
 

@@ -6,8 +6,8 @@
 #include "api/c10d_table.h"
 #include "digest/digest.h"
 #include "preload/stack/stack.h"
-#include "recorder/events/blob.h"
 #include "recorder/core/recorder_engine.h"
+#include "recorder/events/blob.h"
 
 namespace deja::recorder {
 

@@ -11,14 +11,14 @@
 
 #include "common/os/folder_entries.h"
 #include "preload/files/absolute_path.h"
-#include "preload/process/guard.h"
 #include "preload/hooks/descriptors/own_pipes.h"
+#include "preload/process/guard.h"
 #include "preload/process/process_name.h"
-#include "preload/symbols/real_sockets.h"
 #include "preload/process/threads.h"
+#include "preload/symbols/real_sockets.h"
+#include "recorder/core/recorder_engine.h"
 #include "recorder/sockets/own_sockets.h"
 #include "recorder/sockets/recorded_connection.h"
-#include "recorder/core/recorder_engine.h"
 
 namespace deja::recorder {
 namespace {

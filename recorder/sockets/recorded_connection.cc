@@ -14,12 +14,12 @@
 
 #include "digest/digest.h"
 #include "preload/hooks/input.h"
-#include "preload/symbols/real_sockets.h"
 #include "preload/process/threads.h"
-#include "recorder/sockets/connections.h"
-#include "recorder/events/mapped_memory.h"
-#include "recorder/sockets/own_sockets.h"
+#include "preload/symbols/real_sockets.h"
 #include "recorder/core/recorder_engine.h"
+#include "recorder/events/mapped_memory.h"
+#include "recorder/sockets/connections.h"
+#include "recorder/sockets/own_sockets.h"
 
 namespace deja::recorder {
 

@@ -10,10 +10,10 @@
 #include <span>
 
 #include "format/wire/messages.h"
-#include "preload/meet/connection_names.h"
 #include "preload/engine/connections.h"
-#include "recorder/sockets/received_heads.h"
+#include "preload/meet/connection_names.h"
 #include "recorder/core/recording.h"
+#include "recorder/sockets/received_heads.h"
 
 namespace deja::recorder {
 

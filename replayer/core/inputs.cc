@@ -8,9 +8,9 @@
 
 #include "api/libc_table.h"
 #include "preload/symbols/name_lookups.h"
-#include "replayer/report/ending.h"
-#include "replayer/mpi/mpi_serve.h"
 #include "replayer/core/session.h"
+#include "replayer/mpi/mpi_serve.h"
+#include "replayer/report/ending.h"
 
 namespace deja::replayer {
 

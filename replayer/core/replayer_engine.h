@@ -16,16 +16,16 @@
 #include <vector>
 
 #include "preload/engine/engine.h"
-#include "replayer/forks/children.h"
-#include "replayer/sockets/connections.h"
-#include "replayer/sockets/fifo_watch.h"
+#include "replayer/core/session.h"
 #include "replayer/files/input_files.h"
 #include "replayer/files/machine_files.h"
 #include "replayer/files/overlay.h"
-#include "replayer/nccl/process_groups.h"
 #include "replayer/files/served_file.h"
 #include "replayer/files/served_folders.h"
-#include "replayer/core/session.h"
+#include "replayer/forks/children.h"
+#include "replayer/nccl/process_groups.h"
+#include "replayer/sockets/connections.h"
+#include "replayer/sockets/fifo_watch.h"
 
 namespace deja::replayer {
 

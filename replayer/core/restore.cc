@@ -5,8 +5,8 @@
 #include <map>
 
 #include "api/nccl_table.h"
-#include "preload/cuda/device.h"
 #include "digest/digest.h"
+#include "preload/cuda/device.h"
 #include "preload/process/guard.h"
 
 namespace deja::replayer {

@@ -8,24 +8,24 @@
 #include <cstdio>
 #include <cstring>
 
-#include "format/reader/replay_origin.h"
-#include "include/compat/nccl.h"
 #include "api/c10d_table.h"
 #include "api/curand_table.h"
 #include "api/find_api.h"
 #include "api/libc_table.h"
 #include "api/nccl_table.h"
-#include "preload/cuda/device.h"
 #include "digest/digest.h"
+#include "format/reader/replay_origin.h"
+#include "include/compat/nccl.h"
+#include "preload/cuda/device.h"
 #include "preload/process/guard.h"
 #include "preload/stack/python_stack.h"
 #include "preload/stack/stack.h"
+#include "replayer/core/ordered.h"
+#include "replayer/fold/turns.h"
 #include "replayer/report/ending.h"
 #include "replayer/report/live_stack.h"
 #include "replayer/report/live_trace.h"
-#include "replayer/core/ordered.h"
 #include "replayer/report/program_output.h"
-#include "replayer/fold/turns.h"
 
 namespace deja::replayer {
 

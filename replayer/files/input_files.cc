@@ -12,8 +12,8 @@
 
 #include "common/runtime/errno_keeper.h"
 #include "common/text/hex_text.h"
-#include "preload/files/absolute_path.h"
 #include "digest/digest.h"
+#include "preload/files/absolute_path.h"
 #include "preload/files/file_facts.h"
 #include "replayer/files/machine_files.h"
 #include "replayer/files/make_folders.h"

@@ -27,8 +27,8 @@
 #include <string_view>
 
 #include "preload/engine/engine.h"
-#include "replayer/files/overlay.h"
 #include "replayer/core/session.h"
+#include "replayer/files/overlay.h"
 
 namespace deja::replayer {
 

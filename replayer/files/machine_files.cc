@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "preload/files/machine_files.h"
-#include "replayer/files/make_folders.h"
 #include "replayer/core/session.h"
+#include "replayer/files/make_folders.h"
 
 namespace deja::replayer {
 

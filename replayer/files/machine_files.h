@@ -1,5 +1,5 @@
-// MachineServer: what files about the machine said in the recorded run (preload/files/machine_files.h),
-// as files that the program can open, map and read in any way.
+// MachineServer: what files about the machine said in the recorded run
+// (preload/files/machine_files.h), as files that the program can open, map and read in any way.
 //
 // Each recorded answer becomes a file or folder below SCRATCH/machine/NUMBER/<its name>, when it is
 // first asked for. A thread's n-th open gets what its n-th open got; a thread that opens more often

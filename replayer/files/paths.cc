@@ -13,8 +13,8 @@
 
 #include "preload/files/absolute_path.h"
 #include "preload/meet/shared_moves.h"
-#include "replayer/files/machine_files.h"
 #include "replayer/core/replayer_engine.h"
+#include "replayer/files/machine_files.h"
 #include "replayer/files/served_file.h"
 
 namespace deja::replayer {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "preload/process/guard.h"
 #include "common/runtime/spin_lock.h"
+#include "preload/process/guard.h"
 
 namespace deja::replayer {
 

@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "preload/engine/fd_table.h"
-#include "replayer/files/served_position.h"
 #include "replayer/core/session.h"
+#include "replayer/files/served_position.h"
 
 namespace deja::replayer {
 

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <vector>
 
-#include "common/runtime/errno_keeper.h"
 #include "api/libc_table.h"
+#include "common/runtime/errno_keeper.h"
 #include "preload/meet/shared_moves.h"
 
 namespace deja::replayer {

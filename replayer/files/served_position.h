@@ -1,7 +1,7 @@
 // ServedPosition: where an open file stands in a replay, which processes have together once one has
 // forked: who reads, or writes, first is not known then. So these happen where they happened in the
-// recorded run (preload/meet/shared_moves.h), or else where this process had left the file. The kernel's
-// position follows, for programs that inherit the descriptor.
+// recorded run (preload/meet/shared_moves.h), or else where this process had left the file. The
+// kernel's position follows, for programs that inherit the descriptor.
 //
 // A recording that follows the file has the first move that the process made behind a fork; up to
 // there, or if there is none, all is the kernel's. Owner: what the descriptors lead to. Any thread,

@@ -10,10 +10,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "include/compat/nccl.h"
 #include "api/table.h"
-#include "preload/engine/buffers.h"
 #include "digest/digest.h"
+#include "include/compat/nccl.h"
+#include "preload/engine/buffers.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::replayer {

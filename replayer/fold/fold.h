@@ -27,8 +27,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/result.h"
 #include "api/nccl_table.h"
+#include "common/result.h"
 #include "preload/engine/engine.h"
 #include "replayer/nccl/served_comm.h"
 

@@ -1,5 +1,6 @@
 // Turns: a replayed rank's side of waiting for others, and of sharing devices whose memory the
-// ranks do not fit into together (common/os/turn_area.h; who decides is cli/replay/fold/turn_scheduler.h).
+// ranks do not fit into together (common/os/turn_area.h; who decides is
+// cli/replay/fold/turn_scheduler.h).
 //
 // A rank that waits for others uses no device meanwhile: its memory there may be swapped out, and
 // is back before it goes on. What fails for want of memory is tried again when others have made

@@ -39,7 +39,8 @@ class ForkFiles {
   std::vector<std::pair<dev_t, ino_t>> inherited_;  // pipes and sockets
 };
 
-// The file in a replay's scratch folder that holds the table of its pipes (preload/meet/pipe_table.h).
+// The file in a replay's scratch folder that holds the table of its pipes
+// (preload/meet/pipe_table.h).
 inline constexpr char kPipesFile[] = "/pipes.table";
 
 // Memory that the program shares with others, running timers, child processes: empty if there is

@@ -8,20 +8,20 @@
 #include <new>
 #include <string>
 
-#include "format/layout/child_folder.h"
 #include "common/os/folder_names.h"
+#include "format/layout/child_folder.h"
 #include "preload/meet/lock_order.h"
 #include "preload/process/process_name.h"
 #include "preload/process/threads.h"
-#include "replayer/forks/chosen_child.h"
 #include "replayer/core/claim.h"
+#include "replayer/core/replay_variables.h"
+#include "replayer/core/replayer_engine.h"
+#include "replayer/forks/chosen_child.h"
 #include "replayer/forks/companions.h"
 #include "replayer/report/ending.h"
 #include "replayer/report/live_stack.h"
 #include "replayer/report/live_trace.h"
 #include "replayer/report/program_output.h"
-#include "replayer/core/replay_variables.h"
-#include "replayer/core/replayer_engine.h"
 
 namespace deja::replayer {
 namespace {

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "common/runtime/raw_syscall.h"
-#include "preload/process/guard.h"
 #include "preload/meet/lock_order.h"
+#include "preload/process/guard.h"
 #include "replayer/core/without_interpreter.h"
 
 namespace deja::replayer {

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "common/os/folder_entries.h"
 #include "api/libc_table.h"
+#include "common/os/folder_entries.h"
 #include "replayer/core/session.h"
 
 namespace deja::replayer {

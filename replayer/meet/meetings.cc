@@ -11,12 +11,12 @@
 
 #include "api/libc_table.h"
 #include "preload/process/guard.h"
-#include "replayer/report/ending.h"
+#include "replayer/core/session.h"
+#include "replayer/core/without_interpreter.h"
 #include "replayer/meet/meeting_list.h"
 #include "replayer/meet/recorded_meetings.h"
-#include "replayer/core/session.h"
+#include "replayer/report/ending.h"
 #include "replayer/report/stillness.h"
-#include "replayer/core/without_interpreter.h"
 
 namespace deja::replayer {
 namespace {

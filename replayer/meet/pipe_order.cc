@@ -11,10 +11,10 @@
 #include <cstring>
 #include <map>
 
-#include "common/os/folder_entries.h"
 #include "api/libc_table.h"
-#include "preload/meet/connection_names.h"
+#include "common/os/folder_entries.h"
 #include "preload/hooks/input.h"
+#include "preload/meet/connection_names.h"
 #include "replayer/core/session.h"
 
 namespace deja::replayer {

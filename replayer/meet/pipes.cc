@@ -14,13 +14,13 @@
 #include <cstring>
 #include <string>
 
-#include "preload/process/guard.h"
 #include "preload/hooks/descriptors/own_pipes.h"
-#include "replayer/report/ending.h"
+#include "preload/process/guard.h"
+#include "replayer/core/session.h"
 #include "replayer/meet/meetings.h"
 #include "replayer/meet/pipe_order.h"
 #include "replayer/meet/recorded_meetings.h"
-#include "replayer/core/session.h"
+#include "replayer/report/ending.h"
 #include "replayer/report/stillness.h"
 
 namespace deja::replayer {

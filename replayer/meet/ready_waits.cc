@@ -11,10 +11,10 @@
 #include <string_view>
 
 #include "preload/process/guard.h"
-#include "replayer/report/ending.h"
+#include "replayer/core/session.h"
 #include "replayer/meet/meetings.h"
 #include "replayer/meet/recorded_meetings.h"
-#include "replayer/core/session.h"
+#include "replayer/report/ending.h"
 #include "replayer/report/stillness.h"
 
 namespace deja::replayer {

@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "digest/digest.h"
-#include "replayer/report/ending.h"
-#include "replayer/mpi/mpi_serve.h"
 #include "replayer/core/ordered.h"
+#include "replayer/mpi/mpi_serve.h"
+#include "replayer/report/ending.h"
 
 namespace deja::replayer {
 

@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "digest/digest.h"
-#include "replayer/mpi/mpi_serve.h"
 #include "replayer/core/ordered.h"
 #include "replayer/core/program_memory.h"
+#include "replayer/mpi/mpi_serve.h"
 
 namespace deja::replayer {
 

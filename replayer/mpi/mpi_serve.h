@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "replayer/mpi/mpi_world.h"
 #include "replayer/core/session.h"
+#include "replayer/mpi/mpi_world.h"
 
 namespace deja::replayer {
 

@@ -1,9 +1,9 @@
 #include "replayer/nccl/captured_calls.h"
 
-#include "preload/cuda/device.h"
 #include "digest/digest.h"
-#include "replayer/report/ending.h"
+#include "preload/cuda/device.h"
 #include "replayer/core/ordered.h"
+#include "replayer/report/ending.h"
 
 namespace deja::replayer {
 namespace {

@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <cstring>
 
-#include "include/compat/nccl.h"
 #include "api/curand_table.h"
 #include "api/nccl_table.h"
-#include "preload/engine/buffers.h"
-#include "preload/cuda/device.h"
 #include "digest/digest.h"
-#include "replayer/nccl/captured_calls.h"
-#include "replayer/report/ending.h"
-#include "replayer/nccl/generators.h"
-#include "replayer/report/live_trace.h"
+#include "include/compat/nccl.h"
+#include "preload/cuda/device.h"
+#include "preload/engine/buffers.h"
 #include "replayer/core/ordered.h"
 #include "replayer/core/session.h"
+#include "replayer/nccl/captured_calls.h"
+#include "replayer/nccl/generators.h"
+#include "replayer/report/ending.h"
+#include "replayer/report/live_trace.h"
 
 namespace deja::replayer {
 
@@ -250,7 +250,8 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
   ServedComm* comm = ServedComm::From(call.ArgOf(preload::Role::kComm));
   if (comm == nullptr) {
     const RecordedCall* recorded = NextOfKind(session, thread, call.info->id);
-    call.result = recorded == nullptr ? uint64_t{ncclInvalidArgument} : static_cast<uint64_t>(recorded->result);
+    call.result = recorded == nullptr ? uint64_t{ncclInvalidArgument}
+                                      : static_cast<uint64_t>(recorded->result);
     return kNone;
   }
   session.CountActivity();
@@ -354,14 +355,16 @@ void ServeGroup(Session& session, ThreadState& thread, Call& call) {
   session.CountActivity();
   if (api == NcclApi::ncclGroupStart) {
     ++thread.depth;
-    call.result = recorded == nullptr ? uint64_t{ncclSuccess} : static_cast<uint64_t>(recorded->result);
+    call.result =
+        recorded == nullptr ? uint64_t{ncclSuccess} : static_cast<uint64_t>(recorded->result);
     return;
   }
   if (api == NcclApi::ncclGroupSimulateEnd) {
     // Ends the group, and nothing of it happens.
     if (recorded != nullptr) WriteOuts(session, *recorded, call);
     if (thread.depth > 0 && --thread.depth == 0) thread.pending.clear();
-    call.result = recorded == nullptr ? uint64_t{ncclSuccess} : static_cast<uint64_t>(recorded->result);
+    call.result =
+        recorded == nullptr ? uint64_t{ncclSuccess} : static_cast<uint64_t>(recorded->result);
     return;
   }
   const bool outermost = thread.depth <= 1;
@@ -375,7 +378,8 @@ void ServeGroup(Session& session, ThreadState& thread, Call& call) {
     Park(session, thread, "GroupEnd", 0, 0, recorded);
   }
   if (outermost) EndGroup(session, thread, recorded);
-  call.result = recorded == nullptr ? uint64_t{ncclSuccess} : static_cast<uint64_t>(recorded->result);
+  call.result =
+      recorded == nullptr ? uint64_t{ncclSuccess} : static_cast<uint64_t>(recorded->result);
 }
 
 }  // namespace deja::replayer

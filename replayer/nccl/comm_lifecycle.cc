@@ -6,19 +6,19 @@
 #include <cstring>
 #include <set>
 
-#include "common/text/nccl_result_text.h"
-#include "include/compat/nccl.h"
 #include "api/curand_table.h"
 #include "api/nccl_table.h"
-#include "preload/cuda/device.h"
+#include "common/text/nccl_result_text.h"
 #include "digest/elements.h"
-#include "replayer/report/ending.h"
-#include "replayer/report/live_trace.h"
-#include "replayer/plan/operation_bytes.h"
+#include "include/compat/nccl.h"
+#include "preload/cuda/device.h"
 #include "replayer/core/ordered.h"
 #include "replayer/core/program_memory.h"
 #include "replayer/core/session.h"
 #include "replayer/fold/turns.h"
+#include "replayer/plan/operation_bytes.h"
+#include "replayer/report/ending.h"
+#include "replayer/report/live_trace.h"
 
 namespace deja::replayer {
 

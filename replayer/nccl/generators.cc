@@ -1,13 +1,13 @@
 #include "replayer/nccl/generators.h"
 
-#include "include/compat/curand.h"
 #include "api/curand_table.h"
-#include "preload/symbols/curand_library.h"
-#include "preload/cuda/device.h"
 #include "digest/digest.h"
+#include "include/compat/curand.h"
+#include "preload/cuda/device.h"
+#include "preload/symbols/curand_library.h"
+#include "replayer/core/ordered.h"
 #include "replayer/nccl/captured_calls.h"
 #include "replayer/plan/operation_bytes.h"
-#include "replayer/core/ordered.h"
 
 namespace deja::replayer {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "api/c10d_table.h"
-#include "replayer/report/ending.h"
 #include "replayer/core/ordered.h"
+#include "replayer/report/ending.h"
 
 namespace deja::replayer {
 

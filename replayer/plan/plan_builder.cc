@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "api/find_api.h"
 #include "format/log/rank_log.h"
 #include "include/compat/nccl.h"
-#include "api/find_api.h"
 #include "preload/engine/buffers.h"
 
 namespace deja::replayer {

@@ -21,11 +21,11 @@
 #include <utility>
 #include <vector>
 
+#include "api/libc_table.h"
 #include "common/ids.h"
 #include "common/result.h"
-#include "format/wire/messages.h"
 #include "format/reader/rank_reader.h"
-#include "api/libc_table.h"
+#include "format/wire/messages.h"
 #include "replayer/clocks/clock_stream.h"
 #include "replayer/core/late_start.h"
 #include "replayer/meet/lock_stream.h"

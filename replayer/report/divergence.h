@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "format/wire/messages.h"
 #include "digest/elements.h"
+#include "format/wire/messages.h"
 #include "replayer/report/json_line.h"
 
 namespace deja::replayer {

@@ -9,10 +9,10 @@
 #include <ctime>
 
 #include "preload/process/guard.h"
-#include "replayer/report/live_stack.h"
-#include "replayer/report/live_trace.h"
 #include "replayer/core/own_thread.h"
 #include "replayer/fold/turns.h"
+#include "replayer/report/live_stack.h"
+#include "replayer/report/live_trace.h"
 
 namespace deja::replayer {
 namespace {

@@ -9,12 +9,12 @@
 
 #include "common/os/cpu.h"
 #include "common/text/hex_text.h"
+#include "digest/digest.h"
 #include "format/reader/replay_origin.h"
 #include "preload/cuda/device.h"
-#include "digest/digest.h"
 #include "preload/engine/snapshot_event.h"
-#include "replayer/report/live_stack.h"
 #include "replayer/core/session.h"
+#include "replayer/report/live_stack.h"
 
 namespace deja::replayer {
 namespace {

@@ -20,13 +20,13 @@
 #include <string_view>
 
 #include "common/result.h"
-#include "format/wire/message_codec.h"
+#include "common/runtime/spin_lock.h"
 #include "format/log/rank_log.h"
 #include "format/reader/rank_reader.h"
+#include "format/wire/message_codec.h"
 #include "preload/engine/engine.h"
-#include "common/runtime/spin_lock.h"
-#include "preload/stack/stack.h"
 #include "preload/process/threads.h"
+#include "preload/stack/stack.h"
 #include "replayer/plan/replay_plan.h"
 
 namespace deja::replayer {

@@ -11,9 +11,9 @@
 
 #include "common/os/folder_entries.h"
 #include "preload/process/guard.h"
+#include "replayer/core/session.h"
 #include "replayer/forks/chosen_child.h"
 #include "replayer/meet/meeting_list.h"
-#include "replayer/core/session.h"
 
 namespace deja::replayer {
 

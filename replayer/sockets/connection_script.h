@@ -24,8 +24,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "replayer/sockets/fifos.h"
 #include "replayer/plan/replay_plan.h"
+#include "replayer/sockets/fifos.h"
 
 namespace deja::replayer {
 

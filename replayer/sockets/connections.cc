@@ -13,13 +13,13 @@
 #include <utility>
 
 #include "preload/process/guard.h"
-#include "preload/symbols/real_sockets.h"
 #include "preload/process/threads.h"
-#include "replayer/report/ending.h"
-#include "replayer/sockets/family_sockets.h"
+#include "preload/symbols/real_sockets.h"
 #include "replayer/core/own_thread.h"
-#include "replayer/sockets/served_socket.h"
+#include "replayer/report/ending.h"
 #include "replayer/report/stillness.h"
+#include "replayer/sockets/family_sockets.h"
+#include "replayer/sockets/served_socket.h"
 
 namespace deja::replayer {
 

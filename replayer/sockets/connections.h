@@ -24,11 +24,11 @@
 #include <string_view>
 #include <vector>
 
-#include "preload/meet/connection_names.h"
 #include "preload/engine/connections.h"
+#include "preload/meet/connection_names.h"
+#include "replayer/core/session.h"
 #include "replayer/sockets/connection_script.h"
 #include "replayer/sockets/family_order.h"
-#include "replayer/core/session.h"
 
 namespace deja::replayer {
 

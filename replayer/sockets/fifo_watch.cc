@@ -10,8 +10,8 @@
 #include <ctime>
 #include <memory>
 
-#include "preload/files/absolute_path.h"
 #include "preload/engine/engine.h"
+#include "preload/files/absolute_path.h"
 #include "preload/process/process_name.h"
 #include "preload/symbols/real_sockets.h"
 #include "replayer/core/own_thread.h"

@@ -2,8 +2,8 @@
 
 #include <unordered_map>
 
-#include "format/reader/rank_reader.h"
 #include "api/libc_table.h"
+#include "format/reader/rank_reader.h"
 #include "preload/meet/connection_names.h"
 #include "replayer/forks/children.h"
 

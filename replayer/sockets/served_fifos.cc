@@ -11,15 +11,15 @@
 #include <cstring>
 #include <utility>
 
-#include "preload/files/absolute_path.h"
 #include "preload/engine/engine.h"
+#include "preload/files/absolute_path.h"
 #include "preload/hooks/descriptors/own_pipes.h"
-#include "preload/symbols/real_sockets.h"
 #include "preload/process/threads.h"
-#include "replayer/sockets/connections.h"
-#include "replayer/sockets/fifo_watch.h"
+#include "preload/symbols/real_sockets.h"
 #include "replayer/files/input_files.h"
 #include "replayer/meet/pipe_order.h"
+#include "replayer/sockets/connections.h"
+#include "replayer/sockets/fifo_watch.h"
 #include "replayer/sockets/served_socket.h"
 
 namespace deja::replayer {

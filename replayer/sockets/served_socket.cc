@@ -9,10 +9,10 @@
 #include <cstddef>
 #include <cstring>
 
-#include "preload/process/guard.h"
 #include "preload/hooks/input.h"
-#include "preload/symbols/real_sockets.h"
+#include "preload/process/guard.h"
 #include "preload/process/threads.h"
+#include "preload/symbols/real_sockets.h"
 #include "replayer/report/ending.h"
 #include "replayer/sockets/family_sockets.h"
 

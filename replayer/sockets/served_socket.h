@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "preload/meet/connection_names.h"
 #include "preload/engine/connections.h"
+#include "preload/meet/connection_names.h"
 #include "replayer/sockets/connections.h"
 
 namespace deja::replayer {

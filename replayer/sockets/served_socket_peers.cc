@@ -14,8 +14,8 @@
 #include <string>
 
 #include "preload/process/guard.h"
-#include "preload/symbols/real_sockets.h"
 #include "preload/process/threads.h"
+#include "preload/symbols/real_sockets.h"
 #include "replayer/sockets/family_sockets.h"
 #include "replayer/sockets/served_socket.h"
 

@@ -1,5 +1,5 @@
-// Prints the structures of preload/hooks/python/c10d_api.h and that of an update in include/deja.h, a line
-// each: name, size, and offset of each field in order.
+// Prints the structures of preload/hooks/python/c10d_api.h and that of an update in include/deja.h,
+// a line each: name, size, and offset of each field in order.
 #include <cstddef>
 #include <cstdio>
 

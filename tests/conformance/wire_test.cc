@@ -1,5 +1,5 @@
-// format/wire/message_codec.h against libprotobuf: the same bytes for the same message, both directions,
-// and the same fields in messages.h as in trace.proto.
+// format/wire/message_codec.h against libprotobuf: the same bytes for the same message, both
+// directions, and the same fields in messages.h as in trace.proto.
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/stubs/logging.h>
@@ -11,8 +11,8 @@
 #include <string>
 
 #include "format/layout/left_out.h"
-#include "format/wire/message_codec.h"
 #include "format/reader/prediction.h"
+#include "format/wire/message_codec.h"
 #include "trace.pb.h"
 
 namespace deja::format {

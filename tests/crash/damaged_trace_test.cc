@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "format/wire/frame_format.h"
-#include "format/wire/message_codec.h"
 #include "format/reader/rank_reader.h"
 #include "format/trace/trace.h"
 #include "format/trace/verify.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/sample_trace.h"
 
 namespace deja::format {

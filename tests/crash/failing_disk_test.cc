@@ -16,10 +16,10 @@
 #include <set>
 
 #include "common/os/file.h"
-#include "format/wire/message_codec.h"
 #include "format/log/rank_log.h"
 #include "format/reader/rank_reader.h"
 #include "format/repair/recovery.h"
+#include "format/wire/message_codec.h"
 #include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {

@@ -12,11 +12,11 @@
 #include <string>
 
 #include "format/layout/child_folder.h"
-#include "format/repair/folder_thinning.h"
-#include "format/wire/message_codec.h"
 #include "format/log/rank_log.h"
 #include "format/reader/rank_reader.h"
+#include "format/repair/folder_thinning.h"
 #include "format/window/window_board.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/kill_test.h"
 
 namespace deja::format {

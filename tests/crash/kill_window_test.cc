@@ -10,12 +10,12 @@
 #include <string>
 
 #include "format/layout/mark.h"
-#include "format/wire/message_codec.h"
 #include "format/layout/payload_segments.h"
 #include "format/log/rank_log.h"
 #include "format/reader/rank_reader.h"
 #include "format/trace/trace.h"
 #include "format/trace/verify.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/kill_test.h"
 
 namespace deja::format {

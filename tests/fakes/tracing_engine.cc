@@ -23,12 +23,12 @@
 #include <cstring>
 #include <new>
 
-#include "common/runtime/errno_keeper.h"
 #include "api/libc_table.h"
+#include "common/runtime/errno_keeper.h"
 #include "preload/engine/engine.h"
 #include "preload/process/guard.h"
-#include "preload/stack/stack.h"
 #include "preload/process/threads.h"
+#include "preload/stack/stack.h"
 
 namespace deja::preload {
 namespace {

@@ -9,16 +9,16 @@
 #include <string>
 #include <utility>
 
-#include "format/pack/bundle_writer.h"
-#include "format/wire/frame_reader.h"
-#include "format/wire/message_codec.h"
-#include "format/reader/prediction.h"
 #include "format/log/rank_log.h"
+#include "format/pack/bundle_writer.h"
+#include "format/reader/prediction.h"
 #include "format/reader/rank_reader.h"
 #include "format/tail/raw_event.h"
 #include "format/tensor/tensor_codec.h"
 #include "format/trace/trace.h"
 #include "format/trace/verify.h"
+#include "format/wire/frame_reader.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/sample_trace.h"
 
 namespace deja::format::fuzz {

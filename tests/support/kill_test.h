@@ -20,9 +20,9 @@
 #include <random>
 #include <string>
 
-#include "format/wire/message_codec.h"
 #include "format/log/rank_log.h"
 #include "format/repair/recovery.h"
+#include "format/wire/message_codec.h"
 #include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {

@@ -10,8 +10,8 @@
 
 #include "cli/install_layout.h"
 #include "cli/replay/start/checkpoint_choice.h"
-#include "format/wire/batch_info.h"
 #include "format/reader/checkpoints.h"
+#include "format/wire/batch_info.h"
 
 namespace deja::cli {
 namespace {

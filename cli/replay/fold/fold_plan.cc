@@ -11,11 +11,11 @@
 #include <string_view>
 #include <system_error>
 
-#include "cli/events/comm_names.h"
-#include "common/ids.h"
 #include "api/curand_table.h"
 #include "api/mpi_table.h"
 #include "api/nccl_table.h"
+#include "cli/events/comm_names.h"
+#include "common/ids.h"
 
 namespace deja::cli {
 namespace {

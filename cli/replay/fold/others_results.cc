@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "cli/events/rank_summary.h"
 #include "api/nccl_table.h"
+#include "cli/events/rank_summary.h"
 
 namespace deja::cli {
 namespace {

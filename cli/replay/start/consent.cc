@@ -9,8 +9,8 @@
 #include <iostream>
 #include <string_view>
 
-#include "cli/output.h"
 #include "cli/fence/trust_store.h"
+#include "cli/output.h"
 
 namespace deja::cli {
 namespace {

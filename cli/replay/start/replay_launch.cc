@@ -13,10 +13,10 @@
 #include <fstream>
 
 #include "cli/build_id.h"
-#include "cli/replay/start/fenced_start.h"
+#include "cli/fence/read_rules.h"
 #include "cli/install_layout.h"
 #include "cli/program_file.h"
-#include "cli/fence/read_rules.h"
+#include "cli/replay/start/fenced_start.h"
 #include "common/os/cpu.h"
 #include "common/text/hex_text.h"
 

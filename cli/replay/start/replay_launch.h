@@ -60,9 +60,10 @@ Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::
 // Starts the program with fixed addresses. The new process's id.
 Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& options);
 
-// Starts gdb on the program, which gdb starts by `deja run-fenced` (cli/replay/start/fenced_start.h), with the
-// session.json of the scratch folder (cli/replay/debugger/gdb_session.h). With commands gdb runs them and ends.
-// `first` comes before all else; may be empty. gdb's process id.
+// Starts gdb on the program, which gdb starts by `deja run-fenced`
+// (cli/replay/start/fenced_start.h), with the session.json of the scratch folder
+// (cli/replay/debugger/gdb_session.h). With commands gdb runs them and ends. `first` comes before
+// all else; may be empty. gdb's process id.
 Result<pid_t> StartGdb(const ReplayTarget& target, const std::string& first,
                        const std::vector<std::string>& commands);
 // gdb's exit code, from its status as waitpid gives it.

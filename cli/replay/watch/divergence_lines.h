@@ -18,8 +18,8 @@ enum class StackDetail {
   kNative,  // all frames
 };
 
-// One divergence of the report (replayer/report/report.h): the sentence and both stacks, innermost frame
-// first, or one where both are the same.
+// One divergence of the report (replayer/report/report.h): the sentence and both stacks, innermost
+// frame first, or one where both are the same.
 std::vector<std::string> DivergenceLines(const nlohmann::json& divergence, Symbolizer& symbolizer,
                                          StackDetail detail);
 

@@ -14,10 +14,10 @@
 
 #include "cli/devices/device_swap.h"
 #include "cli/output.h"
+#include "cli/replay/fold/turn_scheduler.h"
 #include "cli/replay/watch/replay_report.h"
 #include "cli/replay/watch/replay_verdict.h"
 #include "cli/replay/watch/standstill.h"
-#include "cli/replay/fold/turn_scheduler.h"
 #include "common/os/proc_stat.h"
 
 namespace deja::cli {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "cli/replay/start/replay_launch.h"
-#include "common/result.h"
 #include "common/os/turn_area.h"
+#include "common/result.h"
 #include "format/reader/rank_reader.h"
 
 namespace deja::cli {

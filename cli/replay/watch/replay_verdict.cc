@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <set>
 
-#include "cli/summaries/child_summary.h"
 #include "cli/events/comm_names.h"
 #include "cli/output.h"
 #include "cli/replay/watch/replay_report.h"
+#include "cli/summaries/child_summary.h"
 
 namespace deja::cli {
 namespace {
@@ -271,7 +271,8 @@ class Judge {
   }
 
   [[nodiscard]] bool EndedFromOutside() const {
-    return RecordedCrashIsTheEnd() && summary_.crash->code <= 0 && summary_.crash->sender_pid != 0 &&
+    return RecordedCrashIsTheEnd() && summary_.crash->code <= 0 &&
+           summary_.crash->sender_pid != 0 &&
            static_cast<uint32_t>(summary_.crash->sender_pid) != reader_.header().process.pid;
   }
 
@@ -440,9 +441,9 @@ class Judge {
         reader_.end().state != format::EndState::kCleanEnd && !summary_.running && !HasTail();
     if (totals.events_lost + totals.payloads_lost != 0 || cut || !summary_.degraded.empty()) {
       verdict_.data_lost = true;
-      verdict_.details.push_back(
-          fmt::format("the recording of rank {} is not complete: {}", verdict_.rank,
-                      summary_.degraded.empty() ? reader_.end().detail : summary_.degraded.front()));
+      verdict_.details.push_back(fmt::format(
+          "the recording of rank {} is not complete: {}", verdict_.rank,
+          summary_.degraded.empty() ? reader_.end().detail : summary_.degraded.front()));
     }
     verdict_.json["verdict"] = OutcomeName(verdict_.outcome);
     verdict_.json["summary"] = verdict_.summary;

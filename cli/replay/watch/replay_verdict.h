@@ -1,7 +1,8 @@
 // ReplayVerdict: what a replay proved, from its report and how its process ended.
 //
 // Values; main thread only. The report is written by the replay library inside the program
-// (replayer/report/report.h); the program may damage it, so nothing in it is trusted to be complete.
+// (replayer/report/report.h); the program may damage it, so nothing in it is trusted to be
+// complete.
 #ifndef DEJA_CLI_REPLAY_WATCH_REPLAY_VERDICT_H_
 #define DEJA_CLI_REPLAY_WATCH_REPLAY_VERDICT_H_
 
@@ -10,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/replay/watch/divergence_lines.h"
-#include "cli/summaries/program_parts.h"
 #include "cli/events/rank_summary.h"
 #include "cli/events/symbolizer.h"
+#include "cli/replay/watch/divergence_lines.h"
+#include "cli/summaries/program_parts.h"
 #include "format/reader/rank_reader.h"
 
 namespace deja::cli {

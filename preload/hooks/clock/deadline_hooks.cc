@@ -10,8 +10,8 @@
 
 #include <atomic>
 
-#include "common/runtime/errno_keeper.h"
 #include "common/os/small_file.h"
+#include "common/runtime/errno_keeper.h"
 #include "preload/hooks/clock/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"

@@ -5,8 +5,8 @@
 #pragma GCC visibility pop
 
 #include "api/curand_table.h"
-#include "preload/symbols/curand_library.h"
 #include "preload/hooks/table_hooks.h"
+#include "preload/symbols/curand_library.h"
 
 namespace deja::preload {
 namespace {

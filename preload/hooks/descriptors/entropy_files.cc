@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <cstring>
 
-#include "preload/files/absolute_path.h"
 #include "preload/engine/connections.h"
-#include "preload/hooks/input.h"
+#include "preload/files/absolute_path.h"
 #include "preload/hooks/descriptors/own_pipes.h"
+#include "preload/hooks/input.h"
 
 namespace deja::preload {
 namespace {

@@ -14,8 +14,8 @@
 #include <cstddef>
 #include <span>
 
-#include "preload/engine/fd_table.h"
 #include "common/runtime/spin_lock.h"
+#include "preload/engine/fd_table.h"
 
 namespace deja::preload {
 

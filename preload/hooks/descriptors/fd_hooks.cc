@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "preload/hooks/export.h"
 #include "preload/hooks/descriptors/tracked.h"
+#include "preload/hooks/export.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {

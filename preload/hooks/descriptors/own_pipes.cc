@@ -7,13 +7,13 @@
 #include <cerrno>
 
 #include "common/runtime/errno_keeper.h"
+#include "common/runtime/spin_lock.h"
 #include "preload/engine/engine.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/meet/meeting_key.h"
 #include "preload/process/process_name.h"
 #include "preload/symbols/real_symbols.h"
-#include "common/runtime/spin_lock.h"
 
 namespace deja::preload {
 namespace {

@@ -3,8 +3,8 @@
 #define DEJA_PRELOAD_HOOKS_DESCRIPTORS_TRACKED_H_
 
 #include "preload/engine/engine.h"
-#include "preload/process/guard.h"
 #include "preload/engine/fd_table.h"
+#include "preload/process/guard.h"
 
 namespace deja::preload {
 

@@ -16,9 +16,9 @@
 #include <climits>
 
 #include "preload/engine/connections.h"
+#include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/hooks/descriptors/tracked.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {

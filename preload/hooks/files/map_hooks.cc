@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "preload/engine/engine.h"
-#include "preload/process/guard.h"
-#include "preload/hooks/export.h"
 #include "preload/engine/fd_table.h"
 #include "preload/engine/mapped_inputs.h"
+#include "preload/hooks/export.h"
+#include "preload/process/guard.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {

@@ -7,8 +7,8 @@
 
 #include "preload/engine/connections.h"
 #include "preload/engine/engine.h"
-#include "preload/process/guard.h"
 #include "preload/hooks/input.h"
+#include "preload/process/guard.h"
 
 namespace deja::preload {
 

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "preload/process/guard.h"
-#include "preload/hooks/export.h"
 #include "preload/hooks/descriptors/tracked.h"
+#include "preload/hooks/export.h"
+#include "preload/process/guard.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {

@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "preload/engine/connections.h"
-#include "preload/hooks/export.h"
 #include "preload/engine/fd_table.h"
+#include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/symbols/real_symbols.h"
 

@@ -16,8 +16,8 @@
 #include <cstdio>
 
 #include "preload/engine/connections.h"
-#include "preload/process/guard.h"
 #include "preload/hooks/descriptors/tracked.h"
+#include "preload/process/guard.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {

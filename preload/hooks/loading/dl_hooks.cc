@@ -19,18 +19,19 @@
 #include "api/curand_table.h"
 #include "api/mpi_table.h"
 #include "api/nccl_table.h"
-#include "preload/symbols/curand_library.h"
-#include "preload/process/guard.h"
 #include "preload/hooks/curand/curand_hooks.h"
 #include "preload/hooks/loading/driver_libraries.h"
 #include "preload/hooks/mpi/mpi_hooks.h"
 #include "preload/hooks/nccl/nccl_hooks.h"
+#include "preload/process/guard.h"
+#include "preload/symbols/curand_library.h"
 #include "preload/symbols/mpi_library.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 
-// A replay on fewer devices answers for some functions of the CUDA driver (replayer/devices/device_map.cc).
+// A replay on fewer devices answers for some functions of the CUDA driver
+// (replayer/devices/device_map.cc).
 __attribute__((weak)) void* DriverHook(const char*) {
   return nullptr;
 }

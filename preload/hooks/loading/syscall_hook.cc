@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "preload/process/guard.h"
 #include "preload/hooks/clock/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
+#include "preload/process/guard.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {

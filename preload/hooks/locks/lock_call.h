@@ -8,8 +8,8 @@
 #include <cerrno>
 
 #include "preload/engine/engine.h"
-#include "preload/process/guard.h"
 #include "preload/meet/lock_order.h"
+#include "preload/process/guard.h"
 
 namespace deja::preload {
 

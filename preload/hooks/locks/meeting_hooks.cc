@@ -10,8 +10,8 @@
 #include "preload/hooks/input.h"
 #include "preload/hooks/locks/lock_call.h"
 #include "preload/meet/meeting_key.h"
-#include "preload/symbols/real_symbols.h"
 #include "preload/meet/shared_semaphores.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

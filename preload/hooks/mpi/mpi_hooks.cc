@@ -11,8 +11,8 @@
 #include "api/mpi_types.h"
 #include "api/table.h"
 #include "preload/engine/engine.h"
-#include "preload/process/guard.h"
 #include "preload/hooks/table_hooks.h"
+#include "preload/process/guard.h"
 #include "preload/symbols/mpi_library.h"
 
 namespace deja::preload {

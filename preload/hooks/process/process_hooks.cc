@@ -7,12 +7,12 @@
 #include <cerrno>
 
 #include "preload/engine/engine.h"
-#include "preload/process/guard.h"
-#include "preload/hooks/process/child_environment.h"
 #include "preload/hooks/export.h"
+#include "preload/hooks/process/child_environment.h"
+#include "preload/process/guard.h"
 #include "preload/process/process_exit.h"
-#include "preload/symbols/real_symbols.h"
 #include "preload/process/threads.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

@@ -8,14 +8,14 @@
 #include <cerrno>
 
 #include "preload/engine/engine.h"
-#include "preload/process/guard.h"
-#include "preload/hooks/loading/driver_libraries.h"
-#include "preload/hooks/export.h"
-#include "preload/meet/lock_order.h"
-#include "preload/symbols/real_symbols.h"
 #include "preload/engine/signals.h"
-#include "preload/stack/stack.h"
+#include "preload/hooks/export.h"
+#include "preload/hooks/loading/driver_libraries.h"
+#include "preload/meet/lock_order.h"
+#include "preload/process/guard.h"
 #include "preload/process/threads.h"
+#include "preload/stack/stack.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

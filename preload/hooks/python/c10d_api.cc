@@ -10,8 +10,8 @@
 #include "api/table.h"
 #include "digest/digest.h"
 #include "preload/engine/engine.h"
-#include "preload/process/guard.h"
 #include "preload/hooks/export.h"
+#include "preload/process/guard.h"
 #include "preload/stack/python_stack.h"
 
 namespace deja::preload {

@@ -1,6 +1,7 @@
 /* What python/deja/ calls by ctypes: where the program of Python is.
  *
- * Any thread. Nothing that is passed in is kept. preload/stack/python_stack.h says what becomes of it.
+ * Any thread. Nothing that is passed in is kept. preload/stack/python_stack.h says what becomes of
+ * it.
  */
 #ifndef DEJA_PRELOAD_HOOKS_PYTHON_PYTHON_API_H_
 #define DEJA_PRELOAD_HOOKS_PYTHON_PYTHON_API_H_

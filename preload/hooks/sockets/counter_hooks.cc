@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/hooks/descriptors/tracked.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {

@@ -11,9 +11,9 @@
 #include <cstring>
 
 #include "preload/hooks/descriptors/epoll_sets.h"
+#include "preload/hooks/descriptors/own_pipes.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/hooks/descriptors/own_pipes.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {

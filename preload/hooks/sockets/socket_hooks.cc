@@ -5,9 +5,9 @@
 #include <sys/socket.h>
 
 #include "preload/engine/connections.h"
+#include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/hooks/descriptors/tracked.h"
 #include "preload/symbols/real_sockets.h"
 #include "preload/symbols/real_symbols.h"
 

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "preload/process/guard.h"
 #include "preload/hooks/descriptors/entropy_files.h"
-#include "preload/hooks/export.h"
 #include "preload/hooks/descriptors/tracked.h"
+#include "preload/hooks/export.h"
+#include "preload/process/guard.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "cli/events/rank_summary.h"
+#include "format/log/rank_writer.h"
 #include "format/wire/format_version.h"
 #include "format/wire/message_codec.h"
-#include "format/log/rank_writer.h"
 #include "tests/support/sample_trace.h"
 
 namespace deja::cli {

@@ -15,10 +15,10 @@
 #include <variant>
 #include <vector>
 
-#include "format/wire/batch_info.h"
+#include "digest/digest.h"
 #include "format/reader/payload_table.h"
 #include "format/reader/rank_reader.h"
-#include "digest/digest.h"
+#include "format/wire/batch_info.h"
 
 namespace deja::replayer {
 

@@ -1,5 +1,5 @@
-// Files by every name that the C library has for it. Its argument is a folder with a file `data.txt`, which it only reads;
-// the working directory is where it writes.
+// Files by every name that the C library has for it. Its argument is a folder with a file
+// `data.txt`, which it only reads; the working directory is where it writes.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -27,10 +27,13 @@ void Reads(const std::string& data) {
   char b[16] = {};
   int fd = open64(data.c_str(), O_RDONLY);
   Show("open64", fd >= 0);
-  Show("__read_chk", Text(b, Old<ssize_t(int, void*, size_t, size_t)>("__read_chk")(fd, b, 4, sizeof b)));
+  Show("__read_chk",
+       Text(b, Old<ssize_t(int, void*, size_t, size_t)>("__read_chk")(fd, b, 4, sizeof b)));
   Show("pread64", Text(b, pread64(fd, b, 4, 8)));
-  Show("__pread_chk", Text(b, Old<ssize_t(int, void*, size_t, off_t, size_t)>("__pread_chk")(fd, b, 4, 2, sizeof b)));
-  Show("__pread64_chk", Text(b, Old<ssize_t(int, void*, size_t, off_t, size_t)>("__pread64_chk")(fd, b, 4, 3, sizeof b)));
+  Show("__pread_chk", Text(b, Old<ssize_t(int, void*, size_t, off_t, size_t)>("__pread_chk")(
+                                  fd, b, 4, 2, sizeof b)));
+  Show("__pread64_chk", Text(b, Old<ssize_t(int, void*, size_t, off_t, size_t)>("__pread64_chk")(
+                                    fd, b, 4, 3, sizeof b)));
   iovec pieces[2] = {{b, 2}, {b + 2, 3}};
   Show("preadv64", Text(b, preadv64(fd, pieces, 2, 5)));
   Show("preadv2", Text(b, preadv2(fd, pieces, 2, 6, 0)));
@@ -46,7 +49,9 @@ void Reads(const std::string& data) {
   close(fd);
   FILE* file = fopen64(data.c_str(), "r");
   Show("fopen64", file != nullptr);
-  Show("__fread_chk", Text(b, static_cast<long long>(Old<size_t(void*, size_t, size_t, size_t, FILE*)>("__fread_chk")(b, sizeof b, 1, 5, file))));
+  Show("__fread_chk",
+       Text(b, static_cast<long long>(Old<size_t(void*, size_t, size_t, size_t, FILE*)>(
+                   "__fread_chk")(b, sizeof b, 1, 5, file))));
   Show("fread_unlocked", Text(b, static_cast<long long>(fread_unlocked(b, 1, 4, file))));
   Show("_IO_getc", Old<int(FILE*)>("_IO_getc")(file));
   file = freopen64(data.c_str(), "r", file);
@@ -63,7 +68,8 @@ void Reads(const std::string& data) {
       {"__open_2", Old<int(const char*, int)>("__open_2")(data.c_str(), O_RDONLY)},
       {"__open64_2", Old<int(const char*, int)>("__open64_2")(data.c_str(), O_RDONLY)},
       {"__openat_2", Old<int(int, const char*, int)>("__openat_2")(folder, "data.txt", O_RDONLY)},
-      {"__openat64_2", Old<int(int, const char*, int)>("__openat64_2")(folder, "data.txt", O_RDONLY)},
+      {"__openat64_2",
+       Old<int(int, const char*, int)>("__openat64_2")(folder, "data.txt", O_RDONLY)},
   };
   for (const Open& one : opens) {
     Show(one.name, read(one.fd, b, 6) == 6 ? Text(b, 6) : "error");
@@ -77,16 +83,26 @@ void Looks(const std::string& data, const std::string& folder) {
   struct stat info {};
   struct statx wide {};
   Show("stat64", stat64(data.c_str(), &info64) == 0 ? static_cast<long long>(info64.st_size) : -1);
-  Show("lstat64", lstat64(data.c_str(), &info64) == 0 ? static_cast<long long>(info64.st_size) : -1);
-  Show("fstatat", fstatat(AT_FDCWD, data.c_str(), &info, 0) == 0 ? static_cast<long long>(info.st_size) : -1);
-  Show("fstatat64", fstatat64(AT_FDCWD, data.c_str(), &info64, 0) == 0 ? static_cast<long long>(info64.st_size) : -1);
-  Show("statx", statx(AT_FDCWD, data.c_str(), 0, STATX_SIZE, &wide) == 0 ? static_cast<long long>(wide.stx_size) : -1);
+  Show("lstat64",
+       lstat64(data.c_str(), &info64) == 0 ? static_cast<long long>(info64.st_size) : -1);
+  Show("fstatat",
+       fstatat(AT_FDCWD, data.c_str(), &info, 0) == 0 ? static_cast<long long>(info.st_size) : -1);
+  Show("fstatat64", fstatat64(AT_FDCWD, data.c_str(), &info64, 0) == 0
+                        ? static_cast<long long>(info64.st_size)
+                        : -1);
+  Show("statx", statx(AT_FDCWD, data.c_str(), 0, STATX_SIZE, &wide) == 0
+                    ? static_cast<long long>(wide.stx_size)
+                    : -1);
   using Xstat = int(int, const char*, void*);
   using Xstatat = int(int, int, const char*, void*, int);
   for (const char* name : {"__xstat", "__xstat64", "__lxstat", "__lxstat64"})
-    Show(name, Old<Xstat>(name)(1, data.c_str(), &info64) == 0 ? static_cast<long long>(info64.st_size) : -1);
+    Show(name, Old<Xstat>(name)(1, data.c_str(), &info64) == 0
+                   ? static_cast<long long>(info64.st_size)
+                   : -1);
   for (const char* name : {"__fxstatat", "__fxstatat64"})
-    Show(name, Old<Xstatat>(name)(1, AT_FDCWD, data.c_str(), &info64, 0) == 0 ? static_cast<long long>(info64.st_size) : -1);
+    Show(name, Old<Xstatat>(name)(1, AT_FDCWD, data.c_str(), &info64, 0) == 0
+                   ? static_cast<long long>(info64.st_size)
+                   : -1);
   Show("faccessat", faccessat(AT_FDCWD, data.c_str(), R_OK, 0));
   Show("euidaccess", euidaccess(data.c_str(), R_OK));
   Show("eaccess", eaccess((folder + "/missing").c_str(), R_OK));
@@ -102,10 +118,13 @@ void Looks(const std::string& data, const std::string& folder) {
   Show("canonicalize_file_name", real != nullptr && data == real);
   free(real);
   char path[4096];
-  Show("__realpath_chk", Old<char*(const char*, char*, size_t)>("__realpath_chk")(data.c_str(), path, sizeof path) == path);
+  Show("__realpath_chk", Old<char*(const char*, char*, size_t)>("__realpath_chk")(
+                             data.c_str(), path, sizeof path) == path);
   char* here = get_current_dir_name();
   Show("get_current_dir_name", here != nullptr && here[0] == '/');
-  Show("__getcwd_chk", Old<char*(char*, size_t, size_t)>("__getcwd_chk")(path, sizeof path, sizeof path) != nullptr && std::string(path) == here);
+  Show("__getcwd_chk", Old<char*(char*, size_t, size_t)>("__getcwd_chk")(path, sizeof path,
+                                                                         sizeof path) != nullptr &&
+                           std::string(path) == here);
   Show("getwd", Old<char*(char*)>("getwd")(path) != nullptr && std::string(path) == here);
   free(here);
 }
@@ -151,18 +170,30 @@ void Changes() {
   Show("symlinkat", symlinkat("link", AT_FDCWD, "folder/symbolic"));
   char target[32] = {};
   Show("readlinkat", Text(target, readlinkat(AT_FDCWD, "folder/symbolic", target, sizeof target)));
-  Show("__readlink_chk", Text(target, Old<ssize_t(const char*, char*, size_t, size_t)>("__readlink_chk")("folder/symbolic", target, sizeof target, sizeof target)));
-  Show("__readlinkat_chk", Text(target, Old<ssize_t(int, const char*, char*, size_t, size_t)>("__readlinkat_chk")(AT_FDCWD, "folder/symbolic", target, sizeof target, sizeof target)));
+  Show("__readlink_chk",
+       Text(target, Old<ssize_t(const char*, char*, size_t, size_t)>("__readlink_chk")(
+                        "folder/symbolic", target, sizeof target, sizeof target)));
+  Show("__readlinkat_chk",
+       Text(target, Old<ssize_t(int, const char*, char*, size_t, size_t)>("__readlinkat_chk")(
+                        AT_FDCWD, "folder/symbolic", target, sizeof target, sizeof target)));
   Show("lchown", lchown("folder/symbolic", getuid(), getgid()));
   Show("fchownat", fchownat(AT_FDCWD, "moved", getuid(), getgid(), 0));
   const timeval times[2] = {{1000, 0}, {2000, 0}};
   struct stat info {};
-  Show("utimes", utimes("moved", times) == 0 && stat("moved", &info) == 0 ? static_cast<long long>(info.st_mtime) : -1);
+  Show("utimes", utimes("moved", times) == 0 && stat("moved", &info) == 0
+                     ? static_cast<long long>(info.st_mtime)
+                     : -1);
   fd = open("moved", O_RDWR);
   const timeval later[2] = {{1000, 0}, {3000, 0}};
-  Show("futimes", futimes(fd, later) == 0 && fstat(fd, &info) == 0 ? static_cast<long long>(info.st_mtime) : -1);
-  Show("futimesat", futimesat(AT_FDCWD, "moved", times) == 0 && stat("moved", &info) == 0 ? static_cast<long long>(info.st_mtime) : -1);
-  Show("lutimes", lutimes("folder/symbolic", later) == 0 && lstat("folder/symbolic", &info) == 0 ? static_cast<long long>(info.st_mtime) : -1);
+  Show("futimes", futimes(fd, later) == 0 && fstat(fd, &info) == 0
+                      ? static_cast<long long>(info.st_mtime)
+                      : -1);
+  Show("futimesat", futimesat(AT_FDCWD, "moved", times) == 0 && stat("moved", &info) == 0
+                        ? static_cast<long long>(info.st_mtime)
+                        : -1);
+  Show("lutimes", lutimes("folder/symbolic", later) == 0 && lstat("folder/symbolic", &info) == 0
+                      ? static_cast<long long>(info.st_mtime)
+                      : -1);
   int out = open("copy", O_RDWR | O_CREAT, 0600);
   Show("sendfile64", sendfile64(out, fd, nullptr, 5));
   close(out);
@@ -175,7 +206,8 @@ void Changes() {
   Show("lremovexattr", lremovexattr("moved", "user.deja"));
   Show("mkfifoat", mkfifoat(AT_FDCWD, "fifo", 0600));
   Show("mknodat", mknodat(AT_FDCWD, "node", S_IFREG | 0600, 0));
-  for (const char* name : {"fifo", "node", "copy", "made", "moved", "folder/link", "folder/symbolic"})
+  for (const char* name :
+       {"fifo", "node", "copy", "made", "moved", "folder/link", "folder/symbolic"})
     Show("unlinkat", unlinkat(AT_FDCWD, name, 0));
   Show("unlinkat", unlinkat(AT_FDCWD, "folder", AT_REMOVEDIR));
 }
@@ -191,7 +223,9 @@ void MadeUpNames() {
       {"mkostemps64", [](char* path) { return mkostemps64(path, 4, O_CLOEXEC); }},
   };
   for (const Make& one : makes) {
-    std::string path = strchr(one.name, 's') != nullptr && strstr(one.name, "temps") != nullptr ? "tmp-XXXXXX.txt" : "tmp-XXXXXX";
+    std::string path = strchr(one.name, 's') != nullptr && strstr(one.name, "temps") != nullptr
+                           ? "tmp-XXXXXX.txt"
+                           : "tmp-XXXXXX";
     const int fd = one.make(path.data());
     Show(one.name, fd >= 0);
     ShowOfThisRun(one.name, path);

@@ -1,4 +1,5 @@
-// Locks and timed waits by every name that the C library has for them; each succeeds at once or times out at once.
+// Locks and timed waits by every name that the C library has for them; each succeeds at once or
+// times out at once.
 #include <fcntl.h>
 #include <mqueue.h>
 #include <pthread.h>
@@ -25,7 +26,8 @@ void Mutexes() {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   timespec soon = In(CLOCK_MONOTONIC, 20);
   Show("pthread_mutex_clocklock", pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &soon));
-  Show("pthread_mutex_clocklock", pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &soon) == ETIMEDOUT);
+  Show("pthread_mutex_clocklock",
+       pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &soon) == ETIMEDOUT);
   Show("pthread_mutex_trylock", pthread_mutex_trylock(&mutex) == EBUSY);
   pthread_mutex_unlock(&mutex);
   using Lock = int(pthread_mutex_t*);
@@ -51,7 +53,8 @@ void ReadersAndWriters() {
   Show("pthread_rwlock_timedwrlock", pthread_rwlock_timedwrlock(&lock, &soon) == ETIMEDOUT);
   soon = In(CLOCK_MONOTONIC, 20);
   Show("pthread_rwlock_clockrdlock", pthread_rwlock_clockrdlock(&lock, CLOCK_MONOTONIC, &soon));
-  Show("pthread_rwlock_clockwrlock", pthread_rwlock_clockwrlock(&lock, CLOCK_MONOTONIC, &soon) == ETIMEDOUT);
+  Show("pthread_rwlock_clockwrlock",
+       pthread_rwlock_clockwrlock(&lock, CLOCK_MONOTONIC, &soon) == ETIMEDOUT);
   for (int i = 0; i < 4; ++i) pthread_rwlock_unlock(&lock);
   Show("pthread_rwlock_wrlock", pthread_rwlock_wrlock(&lock));
   pthread_rwlock_unlock(&lock);
@@ -67,10 +70,12 @@ void Joins() {
   int value = 5;
   pthread_create(&thread, nullptr, Return, &value);
   timespec later = In(CLOCK_REALTIME, 60000);
-  Show("pthread_timedjoin_np", pthread_timedjoin_np(thread, &result, &later) == 0 && result == &value);
+  Show("pthread_timedjoin_np",
+       pthread_timedjoin_np(thread, &result, &later) == 0 && result == &value);
   pthread_create(&thread, nullptr, Return, &value);
   later = In(CLOCK_MONOTONIC, 60000);
-  Show("pthread_clockjoin_np", pthread_clockjoin_np(thread, &result, CLOCK_MONOTONIC, &later) == 0 && result == &value);
+  Show("pthread_clockjoin_np",
+       pthread_clockjoin_np(thread, &result, CLOCK_MONOTONIC, &later) == 0 && result == &value);
 }
 
 int g_once = 0;

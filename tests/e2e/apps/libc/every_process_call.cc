@@ -34,7 +34,8 @@ int ChildCode(Exec exec) {
 }
 
 void Execs() {
-  char* const argv[] = {const_cast<char*>("sh"), const_cast<char*>("-c"), const_cast<char*>("exit $CODE"), nullptr};
+  char* const argv[] = {const_cast<char*>("sh"), const_cast<char*>("-c"),
+                        const_cast<char*>("exit $CODE"), nullptr};
   char* const env[] = {const_cast<char*>("CODE=7"), nullptr};
   Show("execvpe", ChildCode([&] { execvpe("sh", argv, env); }));
   Show("fexecve", ChildCode([&] { fexecve(open("/bin/sh", O_RDONLY), argv, env); }));
@@ -83,8 +84,14 @@ void Users() {
   char buffer[4096];
   passwd entry{};
   passwd* found = nullptr;
-  Show("getpwuid_r", getpwuid_r(getuid(), &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr ? found->pw_name : "error");
-  Show("getpwnam_r", getpwnam_r("root", &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr ? found->pw_dir : "error");
+  Show("getpwuid_r",
+       getpwuid_r(getuid(), &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr
+           ? found->pw_name
+           : "error");
+  Show("getpwnam_r",
+       getpwnam_r("root", &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr
+           ? found->pw_dir
+           : "error");
   Show("getlogin_r", getlogin_r(buffer, sizeof buffer) == 0 ? buffer : "none");
 }
 

@@ -1,5 +1,5 @@
-// Sockets, waits for descriptors and name resolution by every name that the C library has for them. Its argument is the port of
-// a server on this machine that sends back what it gets.
+// Sockets, waits for descriptors and name resolution by every name that the C library has for them.
+// Its argument is the port of a server on this machine that sends back what it gets.
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -53,13 +53,17 @@ void Messages(int fd) {
   Show("recvmmsg", Text(b, got[0].msg_len));
   Show("send", send(fd, "three", 5, 0));
   AwaitEcho(fd, 5);
-  Show("__recv_chk", Text(b, Old<ssize_t(int, void*, size_t, size_t, int)>("__recv_chk")(fd, b, 5, sizeof b, 0)));
+  Show("__recv_chk",
+       Text(b, Old<ssize_t(int, void*, size_t, size_t, int)>("__recv_chk")(fd, b, 5, sizeof b, 0)));
   Show("send", send(fd, "four", 4, 0));
   AwaitEcho(fd, 4);
-  Show("__recvfrom_chk", Text(b, Old<ssize_t(int, void*, size_t, size_t, int, sockaddr*, socklen_t*)>("__recvfrom_chk")(fd, b, 4, sizeof b, 0, nullptr, nullptr)));
+  Show("__recvfrom_chk",
+       Text(b, Old<ssize_t(int, void*, size_t, size_t, int, sockaddr*, socklen_t*)>(
+                   "__recvfrom_chk")(fd, b, 4, sizeof b, 0, nullptr, nullptr)));
 }
 
-// recvmmsg looks at the time between messages only, so the second wait needs a datagram to come to an end.
+// recvmmsg looks at the time between messages only, so the second wait needs a datagram to come to
+// an end.
 void TimedReceive() {
   const int fd = socket(AF_INET, SOCK_DGRAM, 0);
   sockaddr_in address{};
@@ -93,7 +97,8 @@ void Accepts() {
   Show("connect", connect(client, &address, sizeof address));
   const int server = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
   char b[4];
-  Show("accept4", write(client, "ping", 4) == 4 && read(server, b, 4) == 4 ? std::string(b, 4) : "error");
+  Show("accept4",
+       write(client, "ping", 4) == 4 && read(server, b, 4) == 4 ? std::string(b, 4) : "error");
   close(server);
   close(client);
   close(listener);
@@ -103,7 +108,8 @@ void Waits() {
   int pipes[2];
   if (pipe(pipes) != 0 || write(pipes[1], "x", 1) != 1) std::exit(4);
   pollfd one{pipes[0], POLLIN, 0};
-  Show("__poll_chk", Old<int(pollfd*, nfds_t, int, size_t)>("__poll_chk")(&one, 1, 1000, sizeof one));
+  Show("__poll_chk",
+       Old<int(pollfd*, nfds_t, int, size_t)>("__poll_chk")(&one, 1, 1000, sizeof one));
   const timespec second{1, 0};
   Show("ppoll", ppoll(&one, 1, &second, nullptr));
   const int set = epoll_create(1);
@@ -128,9 +134,12 @@ void Names() {
   char buffer[2048];
   int error = 0;
   host = nullptr;
-  Show("gethostbyname_r", gethostbyname_r("localhost", &entry, buffer, sizeof buffer, &host, &error));
-  Show("gethostbyname2_r", gethostbyname2_r("localhost", AF_INET, &entry, buffer, sizeof buffer, &host, &error));
-  Show("gethostbyaddr_r", gethostbyaddr_r(&loopback, sizeof loopback, AF_INET, &entry, buffer, sizeof buffer, &host, &error));
+  Show("gethostbyname_r",
+       gethostbyname_r("localhost", &entry, buffer, sizeof buffer, &host, &error));
+  Show("gethostbyname2_r",
+       gethostbyname2_r("localhost", AF_INET, &entry, buffer, sizeof buffer, &host, &error));
+  Show("gethostbyaddr_r", gethostbyaddr_r(&loopback, sizeof loopback, AF_INET, &entry, buffer,
+                                          sizeof buffer, &host, &error));
   Show("gethostbyaddr_r", host == nullptr ? "error" : host->h_name);
 }
 

@@ -77,9 +77,10 @@ TEST(RankSummaryTest, TheStepIsNamedHoweverTheRankDied) {
 TEST(RankSummaryTest, FramesOfDejasOwnPythonAndOfPyTorchAreNotTheProgramsPlace) {
   RankSummary summary;
   summary.modules[1] = {"python:as_library:/opt/lib/python/deja/engine.py", ""};
-  summary.modules[2] = {"python:all_reduce:/usr/lib/python3/dist-packages/torch/distributed.py", ""};
+  summary.modules[2] = {"python:all_reduce:/usr/lib/python3/dist-packages/torch/distributed.py",
+                        ""};
   summary.modules[3] = {"python:barrier:/home/user/pytorch/torch/distributed/distributed_c10d.py",
-                      ""};
+                        ""};
   summary.modules[4] = {"python:forward:/shared/torch/nn/modules/linear.py", ""};
   summary.modules[5] = {"python:train_step:/home/user/torch/train.py", ""};
   std::vector<format::StackFrame> frames(5);

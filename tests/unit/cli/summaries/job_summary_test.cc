@@ -33,8 +33,8 @@ TEST(JobSummary, SaysNothingWhenAllCameToTheSameEnd) {
 }
 
 TEST(JobSummary, NamesWhoIsInsideAndWhoNeverCame) {
-  auto uneven =
-      Uneven({SummaryAt(412, true), SummaryAt(412, true), SummaryAt(411, false), SummaryAt(412, true)});
+  auto uneven = Uneven(
+      {SummaryAt(412, true), SummaryAt(412, true), SummaryAt(411, false), SummaryAt(412, true)});
   ASSERT_EQ(uneven.size(), 1u);
   EXPECT_EQ(uneven[0].Describe(),
             "comm 0: ranks 0, 1 and 3 entered AllReduce #412 and never left; rank 2 never entered "

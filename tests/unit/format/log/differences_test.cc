@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "format/wire/frame_writer.h"
-#include "format/wire/message_codec.h"
-#include "format/tensor/payload_bases.h"
 #include "format/log/rank_log.h"
 #include "format/reader/rank_reader.h"
+#include "format/tensor/payload_bases.h"
 #include "format/tensor/tensor_codec.h"
+#include "format/wire/frame_writer.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/memory_append_file.h"
 #include "tests/support/sample_trace.h"
 #include "tests/unit/format/log/rank_scan.h"

@@ -6,8 +6,8 @@
 #include <atomic>
 #include <cerrno>
 
-#include "format/wire/message_codec.h"
 #include "format/log/rank_log.h"
+#include "format/wire/message_codec.h"
 #include "tests/unit/format/log/rank_scan.h"
 
 static std::atomic<int> g_refused{0};

@@ -8,11 +8,11 @@
 #include <filesystem>
 #include <thread>
 
+#include "format/repair/recovery.h"
 #include "format/tail/clock_run.h"
+#include "format/tail/tail_reader.h"
 #include "format/wire/frame_format.h"
 #include "format/wire/message_codec.h"
-#include "format/repair/recovery.h"
-#include "format/tail/tail_reader.h"
 #include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {

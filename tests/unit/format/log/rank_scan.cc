@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <set>
 
-#include "format/tensor/element_difference.h"
 #include "common/os/file.h"
+#include "format/tail/tail_reader.h"
+#include "format/tensor/element_difference.h"
+#include "format/tensor/tensor_codec.h"
 #include "format/wire/frame_reader.h"
 #include "format/wire/message_codec.h"
-#include "format/tail/tail_reader.h"
-#include "format/tensor/tensor_codec.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -11,17 +11,17 @@
 #include <string>
 #include <vector>
 
+#include "format/log/rank_log.h"
 #include "format/pack/bundle_writer.h"
-#include "format/wire/frame_reader.h"
-#include "format/wire/frame_writer.h"
-#include "format/wire/message_codec.h"
 #include "format/pack/optimizer_updates.h"
 #include "format/reader/prediction.h"
-#include "format/log/rank_log.h"
 #include "format/reader/rank_reader.h"
 #include "format/tensor/tensor_codec.h"
 #include "format/trace/trace.h"
 #include "format/trace/verify.h"
+#include "format/wire/frame_reader.h"
+#include "format/wire/frame_writer.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/memory_append_file.h"
 #include "tests/support/sample_trace.h"
 #include "tests/unit/format/log/rank_scan.h"

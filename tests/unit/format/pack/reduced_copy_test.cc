@@ -1,10 +1,10 @@
 // Bundles that leave something out: what is in them, what they say, how large they are.
-#include "format/pack/bundle_writer.h"
-#include "format/wire/message_codec.h"
-#include "format/log/rank_log.h"
 #include "format/pack/reduced_copy.h"
+#include "format/log/rank_log.h"
+#include "format/pack/bundle_writer.h"
 #include "format/trace/trace.h"
 #include "format/trace/verify.h"
+#include "format/wire/message_codec.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "format/reader/rank_reader.h"
 #include "format/wire/batch_info.h"
 #include "format/wire/frame_format.h"
 #include "format/wire/frame_writer.h"
 #include "format/wire/message_codec.h"
-#include "format/reader/rank_reader.h"
 #include "tests/support/memory_append_file.h"
 #include "tests/support/sample_trace.h"
 

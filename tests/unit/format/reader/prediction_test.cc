@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "format/wire/messages.h"
 #include "format/pack/optimizer_updates.h"
+#include "format/wire/messages.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>

@@ -8,12 +8,12 @@
 #include <string>
 #include <thread>
 
-#include "format/pack/bundle_writer.h"
-#include "format/wire/message_codec.h"
 #include "format/log/rank_log.h"
+#include "format/pack/bundle_writer.h"
 #include "format/reader/rank_reader.h"
 #include "format/trace/trace.h"
 #include "format/trace/verify.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/sample_trace.h"
 
 namespace deja::format {

@@ -1,12 +1,12 @@
 // Payloads that are dropped from the folder of a process that has ended.
 #include "format/repair/folder_thinning.h"
-#include "format/wire/message_codec.h"
 #include "format/layout/payload_segments.h"
 #include "format/log/rank_log.h"
 #include "format/reader/rank_reader.h"
 #include "format/repair/recovery.h"
 #include "format/trace/trace.h"
 #include "format/trace/verify.h"
+#include "format/wire/message_codec.h"
 
 #include <gtest/gtest.h>
 

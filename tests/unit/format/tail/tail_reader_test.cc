@@ -9,8 +9,8 @@
 #include <fstream>
 #include <random>
 
-#include "format/wire/message_codec.h"
 #include "format/log/rank_log.h"
+#include "format/wire/message_codec.h"
 #include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {

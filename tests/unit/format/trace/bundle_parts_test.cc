@@ -9,7 +9,6 @@
 #include <iterator>
 #include <string>
 
-
 namespace deja::format {
 namespace {
 

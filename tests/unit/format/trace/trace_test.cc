@@ -1,8 +1,8 @@
-#include "format/pack/bundle_writer.h"
-#include "format/wire/message_codec.h"
-#include "format/layout/rank_folder.h"
 #include "format/trace/trace.h"
+#include "format/layout/rank_folder.h"
+#include "format/pack/bundle_writer.h"
 #include "format/trace/verify.h"
+#include "format/wire/message_codec.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,13 +6,13 @@
 #include <filesystem>
 #include <thread>
 
-#include "format/pack/bundle_writer.h"
-#include "format/wire/message_codec.h"
 #include "format/log/rank_log.h"
+#include "format/pack/bundle_writer.h"
 #include "format/reader/rank_reader.h"
 #include "format/repair/recovery.h"
 #include "format/trace/trace.h"
 #include "format/trace/verify.h"
+#include "format/wire/message_codec.h"
 #include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {

@@ -9,16 +9,16 @@
 
 #include <filesystem>
 
-#include "format/window/disk_ledger.h"
-#include "format/repair/folder_thinning.h"
 #include "format/layout/mark.h"
-#include "format/wire/message_codec.h"
 #include "format/layout/payload_segments.h"
 #include "format/log/rank_log.h"
 #include "format/reader/rank_reader.h"
+#include "format/repair/folder_thinning.h"
 #include "format/repair/recovery.h"
 #include "format/trace/trace.h"
 #include "format/trace/verify.h"
+#include "format/window/disk_ledger.h"
+#include "format/wire/message_codec.h"
 #include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "loopback/algorithms/collectives.h"
+#include "loopback/algorithms/p2p.h"
 #include "loopback/ranks/group.h"
 #include "loopback/ranks/init.h"
-#include "loopback/algorithms/p2p.h"
 #include "reference.h"
 
 namespace deja::loopback {

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "preload/cuda/cuda_device.h"
 #include "digest/digest_sums.h"
+#include "preload/cuda/cuda_device.h"
 #include "tests/fakes/cuda/cuda_sim.h"
 #include "tests/unit/preload/cuda/simulated_contexts.h"
 

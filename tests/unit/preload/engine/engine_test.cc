@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "preload/process/guard.h"
 #include "preload/hooks/loading/driver_libraries.h"
+#include "preload/process/guard.h"
 
 namespace deja::preload {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "format/wire/message_codec.h"
 #include "format/log/rank_log.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::recorder {
 

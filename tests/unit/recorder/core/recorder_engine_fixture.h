@@ -9,8 +9,8 @@
 #include <cstring>
 #include <functional>
 
-#include "include/compat/nccl.h"
 #include "api/nccl_table.h"
+#include "include/compat/nccl.h"
 #include "recorder/core/recorder_engine.h"
 #include "tests/unit/recorder/core/fake_log.h"
 

@@ -18,13 +18,13 @@
 #include <thread>
 #include <vector>
 
-#include "format/reader/file_ranges.h"
 #include "digest/digest.h"
+#include "format/reader/file_ranges.h"
 #include "preload/process/guard.h"
 #include "preload/process/threads.h"
+#include "recorder/core/recording.h"
 #include "recorder/files/mapped_inputs.h"
 #include "recorder/files/opened_input.h"
-#include "recorder/core/recording.h"
 #include "tests/unit/recorder/core/fake_log.h"
 
 namespace deja::recorder {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "preload/process/guard.h"
 #include "preload/meet/shared_moves.h"
+#include "preload/process/guard.h"
 #include "preload/process/threads.h"
 #include "recorder/core/recording.h"
 #include "tests/support/temp_dir.h"

@@ -5,9 +5,9 @@
 
 #include <map>
 
+#include "api/nccl_table.h"
 #include "format/tail/clock_run.h"
 #include "format/wire/message_codec.h"
-#include "api/nccl_table.h"
 #include "replayer/plan/replay_plan.h"
 #include "tests/unit/replayer/fake_rank.h"
 

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "format/reader/checkpoints.h"
 #include "api/nccl_table.h"
+#include "format/reader/checkpoints.h"
 #include "tests/unit/replayer/fake_rank.h"
 
 namespace deja::replayer {
