@@ -134,7 +134,12 @@ DEJA_EXPORT int setpgid(pid_t pid, pid_t group) noexcept {
 }
 
 DEJA_EXPORT pid_t getpgid(pid_t pid) noexcept {
-  return real_getpgid(Live(pid));
+  Engine* engine = EngineForHook();
+  if (engine == nullptr) return real_getpgid(pid);
+  const pid_t live = Live(pid);
+  return static_cast<pid_t>(
+      TakeInput(*engine, LibcApi::kgetpgid, static_cast<uint64_t>(pid), {},
+                [live](InputCall& call) { call.result = real_getpgid(live); }));
 }
 
 DEJA_EXPORT pid_t getsid(pid_t pid) noexcept {

@@ -3,6 +3,7 @@
 // stream_hooks.cc, copies between descriptors in copy_hooks.cc.)
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -109,6 +110,15 @@ ssize_t ReceiveMessage(FdObject& object, int fd, msghdr* message, int flags) {
   return n;
 }
 
+constexpr int64_t kSecondNs = 1000000000;
+
+// A reading of the program's clock: a replay decides by the recorded one.
+int64_t ProgramClockNs() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * kSecondNs + now.tv_nsec;
+}
+
 }  // namespace
 }  // namespace deja::preload
 
@@ -210,12 +220,20 @@ DEJA_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
   return ReceiveMessage(*object, fd, message, flags);
 }
 
-// One by one. The time limit, which the kernel looks at between two messages only, is left out.
+// One by one. As the kernel does it, the time limit is looked at after each message only; what is
+// left of it is written back.
 DEJA_EXPORT int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
   FdObject* object = messages != nullptr ? Tracked(fd) : nullptr;
   if (object == nullptr) return real_recvmmsg(fd, messages, count, flags, timeout);
   int done = 0;
+  const int64_t end =
+      timeout != nullptr ? ProgramClockNs() + timeout->tv_sec * kSecondNs + timeout->tv_nsec : 0;
   for (unsigned i = 0; i < count; ++i, ++done) {
+    if (i > 0 && timeout != nullptr) {
+      const int64_t left = std::max<int64_t>(0, end - ProgramClockNs());
+      *timeout = {static_cast<time_t>(left / kSecondNs), static_cast<long>(left % kSecondNs)};
+      if (left == 0) return done;
+    }
     int f = flags & ~MSG_WAITFORONE;
     if (i > 0 && (flags & MSG_WAITFORONE) != 0) f |= MSG_DONTWAIT;
     const ssize_t got = ReceiveMessage(*object, fd, &messages[i].msg_hdr, f);

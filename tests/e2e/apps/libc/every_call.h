@@ -33,4 +33,9 @@ Function* Old(const char* name) {
   return reinterpret_cast<Function*>(found);
 }
 
+// Whether this C library lets programs look the function up at all; some are for old binaries only.
+inline bool Has(const char* name) {
+  return dlsym(RTLD_DEFAULT, name) != nullptr;
+}
+
 #endif  // DEJA_TESTS_E2E_APPS_LIBC_EVERY_CALL_H_

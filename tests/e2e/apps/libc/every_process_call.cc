@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <pwd.h>
 #include <sched.h>
-#include <sys/pidfd.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,7 +57,7 @@ void Waits() {
   }
   Show("setpgid", setpgid(child, child));
   Show("getpgid", getpgid(child) == child);
-  const int descriptor = pidfd_open(child, 0);
+  const int descriptor = Old<int(pid_t, unsigned)>("pidfd_open")(child, 0);
   Show("pidfd_open", descriptor >= 0);
   close(descriptor);
   kill(child, SIGTERM);

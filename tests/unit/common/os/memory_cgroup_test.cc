@@ -32,7 +32,7 @@ TEST(MemoryCgroupTest, WhatIsNoListOfCgroupsNamesNone) {
 }
 
 TEST(MemoryCgroupTest, TheCountIsFoundByItsName) {
-  const samples::ScratchFolder dir;
+  const format::samples::ScratchFolder dir;
   const std::string file = dir.path() + "/memory.events";
   std::ofstream(file) << "low 0\nhigh 3\nmax 7\noom 2\noom_kill 41\noom_group_kill 1\n";
   EXPECT_EQ(OomKills(file), 41u);
