@@ -65,8 +65,9 @@ def words(sentence):
 
 
 def blocks(text):
-    """(line number, text, is it a cell) of each paragraph, list item, heading and table cell; no code."""
-    found, paragraph, first, fenced = [], [], 0, False
+    """(line number, text, is it a cell) of each paragraph, list item, heading and table cell; no code. A table's first
+    column under "before" or "not" holds bad examples and is left out."""
+    found, paragraph, first, fenced, column = [], [], 0, False, None
 
     def close():
         if paragraph:
@@ -80,13 +81,16 @@ def blocks(text):
             continue
         stripped = line.strip()
         code = line.startswith("    ") and not paragraph
+        column = column if stripped.startswith("|") else None
         if fenced or code or not stripped or stripped.startswith("<"):
             close()
         elif stripped.startswith("|"):
             close()
             if not re.fullmatch(r"[|\s:-]+", stripped):
                 cells = re.split(r"(?<!\\)\|", re.sub(r"`[^`]*`", lambda m: m.group().replace("|", "/"), stripped))
-                found += [(number, cell.strip(), True) for cell in cells[1:-1] if cell.strip()]
+                cells = [cell.strip() for cell in cells[1:-1]]
+                column = int(cells[0] in ("before", "not")) if column is None else column
+                found += [(number, cell, True) for cell in cells[column:] if cell]
         else:
             if re.match(r"#+ |[-*] |\d+\. ", stripped):
                 close()
