@@ -28,7 +28,7 @@ BANNED = [(re.compile(pattern, re.I), instead) for pattern, instead in (
     (r"\bits kin\b|\btheir kin\b", "and similar, or the full list"),
     (r"\bone behind the other\b", "one after the other"),
     (r"\bbehind (?:the|that|its|each|this) (?:checkpoint|run|step|call|pass|launch|end|operation)\b", "after"),
-    (r"\b(?:is|are|was|were|be) told\b", "gets, reads"),
+    (r"\b(?:is|are|was|were|be) told\b(?! apart| from)", "gets, reads"),
     (r"\b(?:stands|stood|stand) still\b", "hangs"),
     (r"\bas ever\b", "as always"),
     (r"\bfor want of\b", "for lack of"),
