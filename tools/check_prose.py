@@ -145,7 +145,8 @@ def check_lines(name, text, problems):
         if line != line.rstrip():
             problems.append(f"{where}: a space at the end; remove it")
         shown = re.sub(r"\]\([^)]*\)", "]", line)
-        if len(shown) > MOST_COLUMNS and not (fenced or line.startswith(("|", "    "))):
+        code = line.startswith(("|", "    ")) or line.lstrip().startswith("|")
+        if len(shown) > MOST_COLUMNS and not (fenced or code):
             problems.append(f"{where}: {len(shown)} columns; at most {MOST_COLUMNS}")
 
 
