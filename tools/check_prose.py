@@ -47,9 +47,9 @@ def documents():
 
 
 def plain(text):
-    """Markdown without its marks: a code span is one word, a link is its text."""
+    """Markdown without its marks: a code span is one word, a link is its text or, of a path, one word."""
     text = re.sub(r"(`+)(?:(?!\1).)+\1", "CODE", text)
-    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", lambda m: re.sub(r"^\S*[/.]\S*$", "FILE", m.group(1)), text)
     text = re.sub(r"<https?://[^>]*>", "URL", text)
     return re.sub(r"\*\*?|(?<!\w)_|_(?!\w)", "", text)
 
