@@ -82,10 +82,11 @@ void AddWindowOptions(CLI::App& app) {
                                       "of what came before the first)")
                            ->check(CLI::Range(1, 1000000));
   CLI::Option* bytes =
-      app.add_option("--keep-bytes", g_record_options.keep_bytes,
-                     "The same for a program that names no steps: the last bytes of each rank, as "
-                     "they are on the disk (1048576, or 2GB), and at most as much of all child "
-                     "processes together")
+      app.add_option(
+             "--keep-bytes", g_record_options.keep_bytes,
+             "The same for a program without steps: keep the last bytes of each rank, as they "
+             "are on the disk (1048576, or 2GB). All child processes together keep at most as "
+             "much")
           ->transform(CLI::AsSizeValue(false))
           ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
   CLI::Option* seconds = app.add_option("--keep-seconds", g_record_options.keep_seconds,
@@ -132,14 +133,14 @@ void AddRecordOptions(CLI::App& app) {
       ->check(CLI::IsMember({"order", "digest", "full"}))
       ->capture_default_str();
   app.add_flag("--single", g_record_options.single,
-               "Record the command itself, whether it makes a communicator or not: as rank 0 of 1 "
-               "(a wrapper that execs on hands this over to what it starts)");
+               "Record the command itself as rank 0 of 1, with or without a communicator. A "
+               "wrapper that execs another program hands this over to it");
   app.add_flag("--loopback", g_record_options.loopback,
                "Start the ranks here, with NCCL in host memory instead of the real one");
   app.add_flag("--fill-memory", g_record_options.fill_memory,
-               "What the program allocates with the C library's malloc begins as zeros (by "
-               "GLIBC_TUNABLES), also in a replay: for programs that read memory which they have "
-               "not written, and diverge by that");
+               "Fill what malloc of the C library returns with zeros (by GLIBC_TUNABLES), also "
+               "in a replay. For programs that read memory before they write it, and diverge by "
+               "that");
   app.add_option("-n,--ranks", g_record_options.ranks, "With --loopback: number of ranks")
       ->check(CLI::Range(1, 4096));
   app.add_option("--grace", g_record_options.grace,
@@ -153,9 +154,9 @@ void AddRecordOptions(CLI::App& app) {
       ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 40))
       ->capture_default_str();
   app.add_option("--delta-memory", g_record_options.delta_memory,
-                 "Memory of each rank for the tensors of the step before, to keep only what has "
-                 "changed in them (named tensors, the results of the same collective of each "
-                 "step, and what checkpoints hold, where that is less); 0: keep each on its own")
+                 "Memory of each rank for the tensors of the step before, to store only their "
+                 "changes where that is less; 0: store each tensor whole. It holds named tensors, "
+                 "results of the same collective in each step, and checkpoints")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40))
       ->capture_default_str();
@@ -165,12 +166,11 @@ void AddRecordOptions(CLI::App& app) {
                  "before, and up to a sixth larger")
       ->check(CLI::IsMember({"small", "fast"}))
       ->capture_default_str();
-  app.add_option(
-         "--cuda-graphs", g_record_options.cuda_graphs,
-         "Calls that are captured into CUDA graphs. record: what they read and write at each "
-         "launch, by nodes that are added to the program's graphs; leave: nothing is added, "
-         "for graphs that cannot have host nodes (those that are launched from the device), "
-         "and a replay ends at the first of these calls")
+  app.add_option("--cuda-graphs", g_record_options.cuda_graphs,
+                 "Calls that are captured into CUDA graphs. record: add nodes to the graphs that "
+                 "record what the calls read and write at each launch; leave: add nothing, for "
+                 "graphs that cannot have host nodes (launched from the device). A replay then "
+                 "ends at the first of these calls")
       ->check(CLI::IsMember({"record", "leave"}))
       ->capture_default_str();
   app.add_option(
@@ -184,10 +184,9 @@ void AddRecordOptions(CLI::App& app) {
                  "When that memory is full: block the program until there is room, or drop-payload")
       ->check(CLI::IsMember({"block", "drop-payload"}))
       ->capture_default_str();
-  app.add_option(
-         "--redundancy", g_record_options.redundancy,
-         "Of what several ranks of one machine are given, as the result of an all-reduce, so "
-         "many of them keep a copy; 0: each keeps its own")
+  app.add_option("--redundancy", g_record_options.redundancy,
+                 "Keep N copies per host of results that several ranks share, e.g. of an "
+                 "all-reduce; 0: every rank keeps its own")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   AddWindowOptions(app);
@@ -210,9 +209,8 @@ void AddRecordOptions(CLI::App& app) {
                  "'*/cache/*' (repeatable)")
       ->allow_extra_args(false);
   app.add_option("--threads", g_record_options.threads,
-                 "order: record in which order the threads of each process take locks, so that a "
-                 "replay gives it back: for programs whose result depends on which thread comes "
-                 "first; off: do not")
+                 "order: record the order in which the threads of each process take locks, and "
+                 "replay it; off: do not. For programs whose result depends on that order")
       ->check(CLI::IsMember({"off", "order"}))
       ->capture_default_str();
   app.add_option("--keep-env", g_record_options.keep_env,

@@ -250,8 +250,8 @@ void AddShowOptions(CLI::App& app) {
   app.add_option("--seq", g_show_options.seq,
                  "Only these operations of a communicator: A, A-B, A- or -B");
   app.add_option("--step", g_show_options.step, "Only these steps: A, A-B, A- or -B");
-  auto* first = app.add_option("--first", g_show_options.first, "At most so many events");
-  app.add_option("--last", g_show_options.last, "Only the last so many events")->excludes(first);
+  auto* first = app.add_option("--first", g_show_options.first, "At most N events");
+  app.add_option("--last", g_show_options.last, "Only the last N events")->excludes(first);
   app.add_flag("--stacks", g_show_options.stacks, "With the call stacks");
   app.add_flag("--all", g_show_options.all, "Also what only defines modules, stacks and handles");
   app.add_option("--binaries", g_show_options.binaries,
