@@ -65,6 +65,11 @@ class TestChecker(unittest.TestCase):
         self.assert_found("no such file", "[x](nowhere.md)\n")
         self.assertEqual(self.problems("[x](STYLE.md#words)\n"), [])
 
+    def test_a_limit_has_two_lines_a_cell(self):
+        table = "| limit | why |\n| --- | --- |\n| x | " + "It is so. " * 25 + "|\n"
+        self.assert_found("over two lines", table, "docs/LIMITATIONS.md")
+        self.assertEqual(self.problems(table), [])
+
     def test_help_texts_but_not_their_examples(self):
         text = ("```\nUsage: deja x [OPTIONS]\n\nOptions:\n  --all   Take so many of them\n  --long TEXT\n"
                 f"                                  {LONG}\n\nExamples:\n  deja x   it starts anew\nNobody reads it.\n```\n")
