@@ -52,11 +52,11 @@ void AddPackOptions(CLI::App& app) {
   app.add_option("TRACE", g_pack_options.trace, "A trace directory or a bundle")->required();
   app.add_option("-o,--out", g_pack_options.out, "The bundle (default: TRACE.zip)");
   app.add_option("--ranks", g_pack_options.ranks,
-                 "Payloads of these ranks only, e.g. 2 or 0-3,7, with what other ranks keep for "
-                 "them; events of all ranks are there all the same")
+                 "Payloads of these ranks only, e.g. 2 or 0-3,7, with those that other ranks keep "
+                 "for them; the events of all ranks stay")
       ->delimiter(',');
   app.add_option("--steps", g_pack_options.steps,
-                 "Payloads of these steps only (A, A-B, A- or -B), and of what came before the "
+                 "Payloads of these steps only (A, A-B, A- or -B), and of the time before the "
                  "first step");
   app.add_option("--level", g_pack_options.level,
                  "full: all that is recorded; digest: no bytes of tensors; order: no hashes and "
@@ -80,12 +80,12 @@ void AddPackOptions(CLI::App& app) {
                "environment; mask what looks like a secret in received or read bytes. The bundle "
                "still replays");
   app.add_option("--keep-env", g_pack_options.keep_env,
-                 "With --redact: variables whose values stay (patterns with * and ?, separated by "
-                 "commas)")
+                 "With --redact: keep the values of these variables (patterns with * and ?, "
+                 "separated by commas)")
       ->delimiter(',');
   app.add_option("--mask", g_pack_options.mask,
-                 "With --redact: variables, options and headers that are masked, whatever their "
-                 "values (patterns)")
+                 "With --redact: mask these variables, options and headers, whatever their values "
+                 "(patterns)")
       ->delimiter(',');
   app.add_flag("--dry-run", g_pack_options.dry_run,
                "Write nothing; show every file and kind of string that would be in the bundle");

@@ -72,15 +72,16 @@ struct RecordOptions {
 RecordOptions g_record_options;
 
 void AddWindowOptions(CLI::App& app) {
-  app.add_option(
-         "--checkpoint-every", g_record_options.checkpoint_every,
-         "Take a checkpoint of what the program has registered (deja.h) every N steps, from "
-         "which a replay can start; a window of steps then reaches back to one")
+  app.add_option("--checkpoint-every", g_record_options.checkpoint_every,
+                 "Take a checkpoint of the state that the program has registered (deja.h) every N "
+                 "steps; a replay can start from one, and a window of steps reaches back to one")
       ->check(CLI::Range(1, 1000000000));
-  CLI::Option* steps = app.add_option("--keep-steps", g_record_options.keep_steps,
-                                      "Keep the contents of tensors of the last K steps only (and "
-                                      "of what came before the first)")
-                           ->check(CLI::Range(1, 1000000));
+  CLI::Option* steps =
+      app.add_option(
+             "--keep-steps", g_record_options.keep_steps,
+             "Keep the contents of tensors of the last K steps only, and of the time before "
+             "the first step")
+          ->check(CLI::Range(1, 1000000));
   CLI::Option* bytes =
       app.add_option(
              "--keep-bytes", g_record_options.keep_bytes,
@@ -95,9 +96,9 @@ void AddWindowOptions(CLI::App& app) {
   steps->excludes(bytes)->excludes(seconds);
   bytes->excludes(seconds);
   app.add_option("--disk-budget", g_record_options.disk_budget,
-                 "What the trace may take on the disk of each machine, of all processes together; "
-                 "beyond that the oldest contents of tensors go first (default: a quarter of what "
-                 "is free, 256 MiB at least; 0: no limit)")
+                 "Quota of the trace on the disk of each machine, for all processes together; "
+                 "beyond it the oldest contents of tensors are dropped (default: a quarter of the "
+                 "free space, 256 MiB at least; 0: no limit)")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 60))
       ->default_str("");
@@ -110,13 +111,13 @@ void AddWindowOptions(CLI::App& app) {
 
 void AddBackgroundOptions(CLI::App& app) {
   app.add_option("--background-nice", g_record_options.background_nice,
-                 "Added to the nice value of the threads that compress and write the trace")
+                 "Add this to the nice value of the threads that compress and write the trace")
       ->check(CLI::Range(0, 19))
       ->capture_default_str();
   app.add_flag("--background-idle-io", g_record_options.background_idle_io,
-               "The disk serves everybody else before those threads (I/O priority idle)");
+               "Give those threads the I/O priority idle: all other processes use the disk first");
   app.add_option("--background-cpus", g_record_options.background_cpus,
-                 "CPUs for those threads, e.g. 0-3,8 (default: where the program runs)")
+                 "CPUs for those threads, e.g. 0-3,8 (default: those of the program)")
       ->check([](const std::string& list) {
         return format::ParseCpuList(list).empty() ? "not a list of CPUs such as 0-3,8"
                                                   : std::string();
@@ -144,8 +145,8 @@ void AddRecordOptions(CLI::App& app) {
   app.add_option("-n,--ranks", g_record_options.ranks, "With --loopback: number of ranks")
       ->check(CLI::Range(1, 4096));
   app.add_option("--grace", g_record_options.grace,
-                 "With --loopback: seconds that the other ranks have when one failed, before they "
-                 "are terminated")
+                 "With --loopback: seconds between the failure of one rank and the end of the "
+                 "others")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   app.add_option("--buffer", g_record_options.buffer,
@@ -160,10 +161,10 @@ void AddRecordOptions(CLI::App& app) {
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40))
       ->capture_default_str();
-  app.add_option("--codec", g_record_options.codec,
-                 "How the contents of tensors are compressed. small: as small as they get on the "
-                 "way; fast: in two thirds of the processor time, without differences to the step "
-                 "before, and up to a sixth larger")
+  app.add_option(
+         "--codec", g_record_options.codec,
+         "Compression of tensors. small: as small as recording can make it; fast: two thirds of "
+         "the processor time, no differences to the step before, up to a sixth larger")
       ->check(CLI::IsMember({"small", "fast"}))
       ->capture_default_str();
   app.add_option("--cuda-graphs", g_record_options.cuda_graphs,
@@ -173,11 +174,10 @@ void AddRecordOptions(CLI::App& app) {
                  "ends at the first of these calls")
       ->check(CLI::IsMember({"record", "leave"}))
       ->capture_default_str();
-  app.add_option(
-         "--device-digests", g_record_options.device_digests,
-         "Where digests of device buffers are made, if their bytes are not kept. device: by a "
-         "kernel, so that they need not be copied; host: of copies, should the driver not take "
-         "Deja's kernels. Hashes, counts and extremes are the same")
+  app.add_option("--device-digests", g_record_options.device_digests,
+                 "Where digests of device buffers are made, if their bytes are not kept. device: "
+                 "by a kernel, without copies; host: of copies, if the driver refuses Deja's "
+                 "kernels. Hashes, counts and extremes are the same")
       ->check(CLI::IsMember({"device", "host"}))
       ->capture_default_str();
   app.add_option("--on-pressure", g_record_options.on_pressure,
@@ -191,21 +191,20 @@ void AddRecordOptions(CLI::App& app) {
       ->capture_default_str();
   AddWindowOptions(app);
   AddBackgroundOptions(app);
-  app.add_option(
-         "--inputs", g_record_options.inputs,
-         "What to keep of the files that the program reads: off: nothing; digest: hashes of what "
-         "it read, so that a replay notices a file that differs; full: also the bytes, so that a "
-         "replay needs none of the files. Left out: /usr, /lib, /etc, /opt, /proc, /sys, /dev, "
-         "/run, shared libraries, Python's modules and site-packages, the program itself, and "
-         "what the run writes")
+  app.add_option("--inputs", g_record_options.inputs,
+                 "What to keep of the files that the program reads. off: nothing; digest: hashes, "
+                 "so that a replay notices a file that differs; full: also the bytes, so that a "
+                 "replay needs none of the files. Left out: /usr, /lib, /etc, /opt, /proc, /sys, "
+                 "/dev, /run, shared libraries, Python's modules and site-packages, the program "
+                 "itself, files that the run writes")
       ->check(CLI::IsMember({"off", "digest", "full"}))
       ->capture_default_str();
   app.add_option("--inputs-include", g_record_options.inputs_include,
-                 "Files that are inputs although they would be left out: absolute paths with * "
-                 "and ?, e.g. --inputs-include '/opt/data/*' (repeatable)")
+                 "Files that are inputs although the default leaves them out: absolute paths with "
+                 "* and ?, e.g. --inputs-include '/opt/data/*' (repeatable)")
       ->allow_extra_args(false);
   app.add_option("--inputs-exclude", g_record_options.inputs_exclude,
-                 "Files that are no inputs, whatever else is said, e.g. --inputs-exclude "
+                 "Files that are no inputs, whatever the other options say, e.g. --inputs-exclude "
                  "'*/cache/*' (repeatable)")
       ->allow_extra_args(false);
   app.add_option("--threads", g_record_options.threads,
@@ -219,7 +218,7 @@ void AddRecordOptions(CLI::App& app) {
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--mask", g_record_options.mask,
-                 "Store a mask instead of these, too, as for what looks like a token, a key or a "
+                 "Mask the values of these, too, as those that look like a token, a key or a "
                  "password, e.g. --mask 'MY_*_ID' (repeatable)")
       ->delimiter(',')
       ->allow_extra_args(false);
