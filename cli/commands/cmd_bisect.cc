@@ -25,12 +25,11 @@ BisectOptions g_bisect_options;
 
 void AddBisectOptions(CLI::App& app) {
   app.add_option("A", g_bisect_options.a, "A trace directory or a bundle")->required();
-  app.add_option(
-      "B", g_bisect_options.b,
-      "Another one, of what should be the same job; or the trace of a replay (deja replay --out)");
+  app.add_option("B", g_bisect_options.b,
+                 "A trace of the same job, or of a replay (deja replay --out)");
   app.add_option("--ranks", g_bisect_options.ranks,
                  "Only these ranks, e.g. 2 or 0-3,7; without B: ranks of A that should agree in "
-                 "what all-reduce, all-gather and broadcast left on them, and in snapshots")
+                 "results of all-reduce, all-gather and broadcast, and in snapshots")
       ->delimiter(',')
       ->allow_extra_args(false);
   g_bisect_options.choices.AddTo(app);
@@ -247,8 +246,8 @@ int RunBisect(const Context& context) {
 extern const Command kBisectCommand;
 const Command kBisectCommand = {
     "bisect",
-    "Where two runs of a job, a run and its replay, or ranks, first differ, and how to replay to "
-    "there; exit 4 if they do",
+    "Find where two runs of a job, a run and its replay, or ranks first differ, and "
+    "how to replay to there; exit 4 if they do",
     "  deja bisect monday.deja tuesday.deja      the first difference of all ranks\n"
     "  deja bisect run.deja again.deja           a replay's own trace: deja replay --out\n"
     "  deja bisect run.deja --ranks 0-3          of ranks that should agree\n"

@@ -29,8 +29,8 @@ void AddDiffOptions(CLI::App& app) {
   auto* rank = app.add_option("--rank", g_diff_options.rank, "Only this rank")
                    ->check(CLI::NonNegativeNumber);
   app.add_option("--with-rank", g_diff_options.with_rank,
-                 "Compare rank R of A with this rank: what all-reduce, all-gather and broadcast "
-                 "left on both, and snapshots")
+                 "Compare rank R of A with this rank: results of all-reduce, all-gather and "
+                 "broadcast, and snapshots")
       ->check(CLI::NonNegativeNumber)
       ->needs(rank);
   g_diff_options.choices.AddTo(app);
@@ -92,8 +92,8 @@ int RunDiff(const Context& context) {
 extern const Command kDiffCommand;
 const Command kDiffCommand = {
     "diff",
-    "Where two recordings of the same job, a recording and its replay, or two ranks, differ first; "
-    "exit 4 if they do",
+    "Find the first difference of two recordings of a job, of a recording and its "
+    "replay, or of two ranks; exit 4 if there is one",
     "  deja diff monday.deja tuesday.deja              each rank with the same one of the other "
     "run\n"
     "  deja diff monday.deja tuesday.deja --rank 2\n"

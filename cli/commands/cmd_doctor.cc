@@ -21,10 +21,10 @@ DoctorOptions g_doctor_options;
 
 void AddDoctorOptions(CLI::App& app) {
   app.add_option("TRACE", g_doctor_options.trace,
-                 "A trace or a bundle: what its program consisted of and is not here as it was");
+                 "A trace or a bundle: list the parts of its program that differ on this machine");
   app.add_option("--rank", g_doctor_options.rank, "Rank of the trace")->capture_default_str();
   app.add_option("-o,--out", g_doctor_options.out,
-                 "Where the trace would be written (default: here)");
+                 "Where the trace would be written (default: the working directory)");
 }
 
 std::string_view NameOf(Severity severity) {
@@ -118,7 +118,7 @@ int RunDoctor(const Context& context) {
 extern const Command kDoctorCommand;
 const Command kDoctorCommand = {
     "doctor",
-    "Say before a run, or a replay, what would make the replay differ",
+    "List what would make a replay differ, before a run or before a replay",
     "  deja doctor -- torchrun --nproc-per-node 8 train.py\n"
     "  deja doctor --out /scratch/run.deja -- mpirun -n 8 ./prog\n"
     "  deja doctor --json -- python3 train.py\n"

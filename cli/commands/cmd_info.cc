@@ -274,9 +274,9 @@ void PrintPackages(const format::RankReader& reader) {
 void AddInfoOptions(CLI::App& app) {
   app.add_option("TRACE", g_info_options.trace, "A trace directory or a bundle")->required();
   app.add_flag("--children", g_info_options.children,
-               "List all recorded processes that each rank has made, not only some");
+               "List all recorded child processes of each rank, not only some");
   app.add_flag("--packages", g_info_options.packages,
-               "List the packages of Python that were installed for the first rank");
+               "List the Python packages that were installed for the first rank");
   app.add_option("--binaries", g_info_options.binaries,
                  "Folders with the program's binaries, if not where they ran");
 }
@@ -368,7 +368,7 @@ int RunInfo(const Context& context) {
 extern const Command kInfoCommand;
 const Command kInfoCommand = {
     "info",
-    "What a trace holds and how each rank ended",
+    "Show what a trace holds and how each rank ended",
     "  deja info run.deja\n"
     "  deja info run.deja.zip --json\n"
     "  deja info run.deja --binaries ./unstripped    line numbers from binaries that are "

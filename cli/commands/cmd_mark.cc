@@ -18,9 +18,9 @@ struct MarkOptions {
 MarkOptions g_mark_options;
 
 void AddMarkOptions(CLI::App& app) {
-  app.add_option("TRACE", g_mark_options.trace, "The trace directory that is being written")
+  app.add_option("TRACE", g_mark_options.trace, "The trace directory of the running recording")
       ->required();
-  app.add_option("--reason", g_mark_options.reason, "Why, for `deja info` and `deja show`")
+  app.add_option("--reason", g_mark_options.reason, "The reason, for `deja info` and `deja show`")
       ->capture_default_str();
 }
 
@@ -60,7 +60,7 @@ int RunMark(const Context& context) {
 extern const Command kMarkCommand;
 const Command kMarkCommand = {
     "mark",
-    "Keep the window of a job that is being recorded",
+    "Keep the window of a running recording for good",
     "  deja mark run.deja\n"
     "  deja mark run.deja --reason 'the loss jumped'\n",
     false,

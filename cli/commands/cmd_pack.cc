@@ -53,11 +53,11 @@ void AddPackOptions(CLI::App& app) {
   app.add_option("TRACE", g_pack_options.trace, "A trace directory or a bundle")->required();
   app.add_option("-o,--out", g_pack_options.out, "The bundle (default: TRACE.zip)");
   app.add_option("--ranks", g_pack_options.ranks,
-                 "Payloads of these ranks only, e.g. 2 or 0-3,7, with what other ranks keep for "
-                 "them; events of all ranks are there all the same")
+                 "Payloads of these ranks only, e.g. 2 or 0-3,7, with those that other ranks keep "
+                 "for them; the events of all ranks stay")
       ->delimiter(',');
   app.add_option("--steps", g_pack_options.steps,
-                 "Payloads of these steps only (A, A-B, A- or -B), and of what came before the "
+                 "Payloads of these steps only (A, A-B, A- or -B), and of the time before the "
                  "first step");
   app.add_option("--level", g_pack_options.level,
                  "full: all that is recorded; digest: no bytes of tensors; order: no hashes and "
@@ -65,37 +65,36 @@ void AddPackOptions(CLI::App& app) {
       ->check(CLI::IsMember({"order", "digest", "full"}))
       ->capture_default_str();
   app.add_option("--max-size", g_pack_options.max_size,
-                 "The best bundle of at most so many bytes, e.g. 25M: leaves out payloads of other "
+                 "The best bundle of at most N bytes, e.g. 25M: leaves out payloads of other "
                  "ranks, then of the oldest steps, then all; never events or digests")
       ->transform(CLI::AsSizeValue(true));
   app.add_flag("--predict", g_pack_options.predict,
-               "Checkpoints as what is left when the checkpoint before and the recorded gradients "
-               "have said what the optimizer should have made of them (deja_update in deja.h, "
-               "deja.torch.watch); takes a while, and so does reading them; not with --max-size");
+               "Store checkpoints as differences to what the optimizer makes of the checkpoint "
+               "before and the recorded gradients (deja_update in deja.h, deja.torch.watch). "
+               "Packing and reading take longer; not with --max-size");
   app.add_option("--zstd-level", g_pack_options.zstd_level,
-                 "Write events and index anew, compressed at this level, and payloads, too, where "
-                 "it makes them smaller than byte planes are (19: smallest, slow)")
+                 "Compress events and index again at this level, and payloads, too, where that "
+                 "makes them smaller than byte planes are (19: smallest, slow)")
       ->check(CLI::Range(1, 22));
   app.add_flag("--redact", g_pack_options.redact,
-               "Stand-ins for names of hosts and users, paths, addresses and values of the "
-               "environment, and masks for what looks like a secret in bytes that were received "
-               "or read; the bundle still replays");
+               "Replace names of hosts and users, paths, addresses and values of the "
+               "environment; mask what looks like a secret in received or read bytes. The bundle "
+               "still replays");
   app.add_option("--keep-env", g_pack_options.keep_env,
-                 "With --redact: variables whose values stay (patterns with * and ?, separated by "
-                 "commas)")
+                 "With --redact: keep the values of these variables (patterns with * and ?, "
+                 "separated by commas)")
       ->delimiter(',');
   app.add_option("--mask", g_pack_options.mask,
-                 "With --redact: variables, options and headers that are masked, whatever their "
-                 "values (patterns)")
+                 "With --redact: mask these variables, options and headers, whatever their values "
+                 "(patterns)")
       ->delimiter(',');
   app.add_flag("--dry-run", g_pack_options.dry_run,
                "Write nothing; show every file and kind of string that would be in the bundle");
   app.add_option("--encrypt-to", g_pack_options.encrypt_to,
                  "Encrypt the bundle to this recipient: of age (age1…, ssh-…) or gpg (a key)");
-  app.add_option(
-         "--split", g_pack_options.split,
-         "Write the bundle in parts of at most so many bytes, e.g. 25M; every command opens "
-         "NAME.zip.001 where the others are beside it")
+  app.add_option("--split", g_pack_options.split,
+                 "Write the bundle in parts of at most N bytes, e.g. 25M; every command opens "
+                 "NAME.zip.001 where the others are beside it")
       ->transform(CLI::AsSizeValue(true));
 }
 

@@ -72,20 +72,22 @@ struct RecordOptions {
 RecordOptions g_record_options;
 
 void AddWindowOptions(CLI::App& app) {
-  app.add_option(
-         "--checkpoint-every", g_record_options.checkpoint_every,
-         "Take a checkpoint of what the program has registered (deja.h) every N steps, from "
-         "which a replay can start; a window of steps then reaches back to one")
+  app.add_option("--checkpoint-every", g_record_options.checkpoint_every,
+                 "Take a checkpoint of the state that the program has registered (deja.h) every N "
+                 "steps; a replay can start from one, and a window of steps reaches back to one")
       ->check(CLI::Range(1, 1000000000));
-  CLI::Option* steps = app.add_option("--keep-steps", g_record_options.keep_steps,
-                                      "Keep the contents of tensors of the last K steps only (and "
-                                      "of what came before the first)")
-                           ->check(CLI::Range(1, 1000000));
+  CLI::Option* steps =
+      app.add_option(
+             "--keep-steps", g_record_options.keep_steps,
+             "Keep the contents of tensors of the last K steps only, and of the time before "
+             "the first step")
+          ->check(CLI::Range(1, 1000000));
   CLI::Option* bytes =
-      app.add_option("--keep-bytes", g_record_options.keep_bytes,
-                     "The same for a program that names no steps: the last bytes of each rank, as "
-                     "they are on the disk (1048576, or 2GB), and at most as much of all child "
-                     "processes together")
+      app.add_option(
+             "--keep-bytes", g_record_options.keep_bytes,
+             "The same for a program without steps: keep the last bytes of each rank, as they "
+             "are on the disk (1048576, or 2GB). All child processes together keep at most as "
+             "much")
           ->transform(CLI::AsSizeValue(false))
           ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
   CLI::Option* seconds = app.add_option("--keep-seconds", g_record_options.keep_seconds,
@@ -94,9 +96,9 @@ void AddWindowOptions(CLI::App& app) {
   steps->excludes(bytes)->excludes(seconds);
   bytes->excludes(seconds);
   app.add_option("--disk-budget", g_record_options.disk_budget,
-                 "What the trace may take on the disk of each machine, of all processes together; "
-                 "beyond that the oldest contents of tensors go first (default: a quarter of what "
-                 "is free, 256 MiB at least; 0: no limit)")
+                 "Quota of the trace on the disk of each machine, for all processes together; "
+                 "beyond it the oldest contents of tensors are dropped (default: a quarter of the "
+                 "free space, 256 MiB at least; 0: no limit)")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 60))
       ->default_str("");
@@ -109,13 +111,13 @@ void AddWindowOptions(CLI::App& app) {
 
 void AddBackgroundOptions(CLI::App& app) {
   app.add_option("--background-nice", g_record_options.background_nice,
-                 "Added to the nice value of the threads that compress and write the trace")
+                 "Add this to the nice value of the threads that compress and write the trace")
       ->check(CLI::Range(0, 19))
       ->capture_default_str();
   app.add_flag("--background-idle-io", g_record_options.background_idle_io,
-               "The disk serves everybody else before those threads (I/O priority idle)");
+               "Give those threads the I/O priority idle: all other processes use the disk first");
   app.add_option("--background-cpus", g_record_options.background_cpus,
-                 "CPUs for those threads, e.g. 0-3,8 (default: where the program runs)")
+                 "CPUs for those threads, e.g. 0-3,8 (default: those of the program)")
       ->check([](const std::string& list) {
         return format::ParseCpuList(list).empty() ? "not a list of CPUs such as 0-3,8"
                                                   : std::string();
@@ -132,19 +134,19 @@ void AddRecordOptions(CLI::App& app) {
       ->check(CLI::IsMember({"order", "digest", "full"}))
       ->capture_default_str();
   app.add_flag("--single", g_record_options.single,
-               "Record the command itself, whether it makes a communicator or not: as rank 0 of 1 "
-               "(a wrapper that execs on hands this over to what it starts)");
+               "Record the command itself as rank 0 of 1, with or without a communicator. A "
+               "wrapper that execs another program hands this over to it");
   app.add_flag("--loopback", g_record_options.loopback,
                "Start the ranks here, with NCCL in host memory instead of the real one");
   app.add_flag("--fill-memory", g_record_options.fill_memory,
-               "What the program allocates with the C library's malloc begins as zeros (by "
-               "GLIBC_TUNABLES), also in a replay: for programs that read memory which they have "
-               "not written, and diverge by that");
+               "Fill what malloc of the C library returns with zeros (by GLIBC_TUNABLES), also "
+               "in a replay. For programs that read memory before they write it, and diverge by "
+               "that");
   app.add_option("-n,--ranks", g_record_options.ranks, "With --loopback: number of ranks")
       ->check(CLI::Range(1, 4096));
   app.add_option("--grace", g_record_options.grace,
-                 "With --loopback: seconds that the other ranks have when one failed, before they "
-                 "are terminated")
+                 "With --loopback: seconds between the failure of one rank and the end of the "
+                 "others")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   app.add_option("--buffer", g_record_options.buffer,
@@ -153,66 +155,61 @@ void AddRecordOptions(CLI::App& app) {
       ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 40))
       ->capture_default_str();
   app.add_option("--delta-memory", g_record_options.delta_memory,
-                 "Memory of each rank for the tensors of the step before, to keep only what has "
-                 "changed in them (named tensors, the results of the same collective of each "
-                 "step, and what checkpoints hold, where that is less); 0: keep each on its own")
+                 "Memory of each rank for the tensors of the step before, to store only their "
+                 "changes where that is less; 0: store each tensor whole. It holds named tensors, "
+                 "results of the same collective in each step, and checkpoints")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 40))
       ->capture_default_str();
-  app.add_option("--codec", g_record_options.codec,
-                 "How the contents of tensors are compressed. small: as small as they get on the "
-                 "way; fast: in two thirds of the processor time, without differences to the step "
-                 "before, and up to a sixth larger")
+  app.add_option(
+         "--codec", g_record_options.codec,
+         "Compression of tensors. small: as small as recording can make it; fast: two thirds of "
+         "the processor time, no differences to the step before, up to a sixth larger")
       ->check(CLI::IsMember({"small", "fast"}))
       ->capture_default_str();
-  app.add_option(
-         "--cuda-graphs", g_record_options.cuda_graphs,
-         "Calls that are captured into CUDA graphs. record: what they read and write at each "
-         "launch, by nodes that are added to the program's graphs; leave: nothing is added, "
-         "for graphs that cannot have host nodes (those that are launched from the device), "
-         "and a replay ends at the first of these calls")
+  app.add_option("--cuda-graphs", g_record_options.cuda_graphs,
+                 "Calls that are captured into CUDA graphs. record: add nodes to the graphs that "
+                 "record what the calls read and write at each launch; leave: add nothing, for "
+                 "graphs that cannot have host nodes (launched from the device). A replay then "
+                 "ends at the first of these calls")
       ->check(CLI::IsMember({"record", "leave"}))
       ->capture_default_str();
-  app.add_option(
-         "--device-digests", g_record_options.device_digests,
-         "Where digests of device buffers are made, if their bytes are not kept. device: by a "
-         "kernel, so that they need not be copied; host: of copies, should the driver not take "
-         "Deja's kernels. Hashes, counts and extremes are the same")
+  app.add_option("--device-digests", g_record_options.device_digests,
+                 "Where digests of device buffers are made, if their bytes are not kept. device: "
+                 "by a kernel, without copies; host: of copies, if the driver refuses Deja's "
+                 "kernels. Hashes, counts and extremes are the same")
       ->check(CLI::IsMember({"device", "host"}))
       ->capture_default_str();
   app.add_option("--on-pressure", g_record_options.on_pressure,
                  "When that memory is full: block the program until there is room, or drop-payload")
       ->check(CLI::IsMember({"block", "drop-payload"}))
       ->capture_default_str();
-  app.add_option(
-         "--redundancy", g_record_options.redundancy,
-         "Of what several ranks of one machine are given, as the result of an all-reduce, so "
-         "many of them keep a copy; 0: each keeps its own")
+  app.add_option("--redundancy", g_record_options.redundancy,
+                 "Keep N copies per host of results that several ranks share, e.g. of an "
+                 "all-reduce; 0: every rank keeps its own")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   AddWindowOptions(app);
   AddBackgroundOptions(app);
-  app.add_option(
-         "--inputs", g_record_options.inputs,
-         "What to keep of the files that the program reads: off: nothing; digest: hashes of what "
-         "it read, so that a replay notices a file that differs; full: also the bytes, so that a "
-         "replay needs none of the files. Left out: /usr, /lib, /etc, /opt, /proc, /sys, /dev, "
-         "/run, shared libraries, Python's modules and site-packages, the program itself, and "
-         "what the run writes")
+  app.add_option("--inputs", g_record_options.inputs,
+                 "What to keep of the files that the program reads. off: nothing; digest: hashes, "
+                 "so that a replay notices a file that differs; full: also the bytes, so that a "
+                 "replay needs none of the files. Left out: /usr, /lib, /etc, /opt, /proc, /sys, "
+                 "/dev, /run, shared libraries, Python's modules and site-packages, the program "
+                 "itself, files that the run writes")
       ->check(CLI::IsMember({"off", "digest", "full"}))
       ->capture_default_str();
   app.add_option("--inputs-include", g_record_options.inputs_include,
-                 "Files that are inputs although they would be left out: absolute paths with * "
-                 "and ?, e.g. --inputs-include '/opt/data/*' (repeatable)")
+                 "Files that are inputs although the default leaves them out: absolute paths with "
+                 "* and ?, e.g. --inputs-include '/opt/data/*' (repeatable)")
       ->allow_extra_args(false);
   app.add_option("--inputs-exclude", g_record_options.inputs_exclude,
-                 "Files that are no inputs, whatever else is said, e.g. --inputs-exclude "
+                 "Files that are no inputs, whatever the other options say, e.g. --inputs-exclude "
                  "'*/cache/*' (repeatable)")
       ->allow_extra_args(false);
   app.add_option("--threads", g_record_options.threads,
-                 "order: record in which order the threads of each process take locks, so that a "
-                 "replay gives it back: for programs whose result depends on which thread comes "
-                 "first; off: do not")
+                 "order: record the order in which the threads of each process take locks, and "
+                 "replay it; off: do not. For programs whose result depends on that order")
       ->check(CLI::IsMember({"off", "order"}))
       ->capture_default_str();
   app.add_option("--keep-env", g_record_options.keep_env,
@@ -221,7 +218,7 @@ void AddRecordOptions(CLI::App& app) {
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--mask", g_record_options.mask,
-                 "Store a mask instead of these, too, as for what looks like a token, a key or a "
+                 "Mask the values of these, too, as those that look like a token, a key or a "
                  "password, e.g. --mask 'MY_*_ID' (repeatable)")
       ->delimiter(',')
       ->allow_extra_args(false);

@@ -96,14 +96,13 @@ void AddReplayOptions(CLI::App& app) {
   auto* devices =
       app.add_option(
              "--devices", g_replay_options.devices,
-             "Use so many CUDA devices, in turn, for all that the recorded job had; the program "
-             "sees one for each rank of its machine. Ranks whose memory does not fit on a device "
+             "Use N CUDA devices, in turn, for all that the recorded job had; the program sees "
+             "one for each rank of its machine. Ranks whose memory does not fit on a device "
              "together take turns, if the driver (570 and later) can swap processes out")
           ->check(CLI::PositiveNumber);
-  app.add_option(
-         "--turns", g_replay_options.turns,
-         "With --devices: so many ranks at most on a device as soon as others wait for them, "
-         "instead of as many as fit")
+  app.add_option("--turns", g_replay_options.turns,
+                 "With --devices: at most N ranks on a device as soon as others wait for them, "
+                 "instead of as many as fit")
       ->check(CLI::PositiveNumber)
       ->needs(devices);
   app.add_option("--attempt", g_replay_options.attempt,
@@ -119,9 +118,8 @@ void AddReplayOptions(CLI::App& app) {
                              "The same for the operation with this number, before it is served")
                   ->check(CLI::PositiveNumber);
   step->excludes(seq);
-  app.add_option(
-         "--comm", g_replay_options.until.comm,
-         "Communicator of --until-seq; the one that comes to that number first if not given")
+  app.add_option("--comm", g_replay_options.until.comm,
+                 "Communicator of --until-seq; the one that reaches that number first if not given")
       ->needs(seq);
   auto* child =
       app.add_option("--child", g_replay_options.child,
@@ -136,7 +134,7 @@ void AddReplayOptions(CLI::App& app) {
   app.add_flag("--stacks", g_replay_options.stacks,
                "Where a program of Python diverges, show the native frames, too");
   app.add_option("--clock", g_replay_options.clock,
-                 "served: all clocks are told as recorded; day: only the time of day; live: none")
+                 "served: all clocks as recorded; day: only the time of day; live: none")
       ->check(CLI::IsMember({"served", "day", "live"}))
       ->capture_default_str();
   app.add_flag("--gdb", g_replay_options.gdb, "Replay in gdb, with Deja's commands (deja help)");

@@ -237,9 +237,9 @@ void AddShowOptions(CLI::App& app) {
   app.add_option("TRACE", g_show_options.trace, "A trace directory or a bundle")->required();
   app.add_option("--rank", g_show_options.rank, "The rank (default 0)");
   app.add_option("--attempt", g_show_options.attempt,
-                 "Which process of that rank, if it was restarted (default: the last)");
+                 "The attempt of a restarted rank (default: the last)");
   app.add_option("--child", g_show_options.child,
-                 "A process that the rank has made, as `deja info` names it, e.g. 0/1");
+                 "A child process of the rank, as `deja info` names it, e.g. 0/1");
   app.add_option("--kind", g_show_options.kinds,
                  "Only events of these kinds, e.g. enter,step,crash")
       ->delimiter(',');
@@ -250,10 +250,11 @@ void AddShowOptions(CLI::App& app) {
   app.add_option("--seq", g_show_options.seq,
                  "Only these operations of a communicator: A, A-B, A- or -B");
   app.add_option("--step", g_show_options.step, "Only these steps: A, A-B, A- or -B");
-  auto* first = app.add_option("--first", g_show_options.first, "At most so many events");
-  app.add_option("--last", g_show_options.last, "Only the last so many events")->excludes(first);
+  auto* first = app.add_option("--first", g_show_options.first, "At most N events");
+  app.add_option("--last", g_show_options.last, "Only the last N events")->excludes(first);
   app.add_flag("--stacks", g_show_options.stacks, "With the call stacks");
-  app.add_flag("--all", g_show_options.all, "Also what only defines modules, stacks and handles");
+  app.add_flag("--all", g_show_options.all,
+               "Also events that only define modules, stacks and handles");
   app.add_option("--binaries", g_show_options.binaries,
                  "Folders with the program's binaries, if not where they ran");
 }
@@ -302,7 +303,7 @@ int RunShow(const Context& context) {
 extern const Command kShowCommand;
 const Command kShowCommand = {
     "show",
-    "The events of a rank, filtered",
+    "Print the events of a rank, filtered",
     "  deja show run.deja --rank 2 --last 20 --stacks\n"
     "  deja show run.deja --rank 2 --call AllReduce --seq 400-    from operation 400 of each "
     "communicator\n"

@@ -23,9 +23,9 @@ VerifyOptions g_verify_options;
 
 void AddVerifyOptions(CLI::App& app) {
   app.add_option("TRACE", g_verify_options.trace, "A trace directory or a bundle")->required();
-  auto* checkpoint =
-      app.add_option("--checkpoint", g_verify_options.checkpoint,
-                     "Only the bytes of the checkpoint at this step: can a replay start there?");
+  auto* checkpoint = app.add_option(
+      "--checkpoint", g_verify_options.checkpoint,
+      "Check only the bytes of the checkpoint at this step: can a replay start there?");
   app.add_option("--rank", g_verify_options.rank,
                  "With --checkpoint: of this rank (default: of all)")
       ->check(CLI::NonNegativeNumber)
