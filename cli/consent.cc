@@ -123,4 +123,12 @@ Status AskConsent(const std::string& trace, const std::vector<const ReplayTarget
   return {};
 }
 
+Status CheckConsent(const std::string& trace, const std::vector<Replayed>& replays, bool trust) {
+  if (TrustStore().Of(trace) != Trust::kNone) return {};
+  std::vector<const ReplayTarget*> targets;
+  targets.reserve(replays.size());
+  for (const Replayed& replay : replays) targets.push_back(&replay.target);
+  return AskConsent(trace, targets, trust);
+}
+
 }  // namespace deja::cli

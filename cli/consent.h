@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/replay_launch.h"
+#include "cli/replay_processes.h"
 #include "common/result.h"
 
 namespace deja::cli {
@@ -23,6 +24,9 @@ std::vector<std::string> DescribeStart(const std::vector<const ReplayTarget*>& t
 // to be run.
 Status AskConsent(const std::string& trace, const std::vector<const ReplayTarget*>& targets,
                   bool trust);
+
+// The same of what is about to run, unless it is the user's own. Nothing of a trace is run before.
+Status CheckConsent(const std::string& trace, const std::vector<Replayed>& replays, bool trust);
 
 }  // namespace deja::cli
 
