@@ -9,6 +9,7 @@
 #include <set>
 
 #include "cli/install_layout.h"
+#include "cli/rank_story.h"
 #include "cli/replay_start.h"
 #include "format/batch_info.h"
 #include "format/checkpoints.h"
@@ -82,6 +83,13 @@ json Notes(const format::RankReader& reader) {
   return notes;
 }
 
+// By communicator.
+json LastOperations(const RankStory& story) {
+  json last = json::object();
+  for (const auto& [number, comm] : story.comms) last[std::to_string(number)] = comm.last_seq;
+  return last;
+}
+
 // What says whether the bytes of a checkpoint can be read, but for its step.
 json VerifyCommand(const format::Trace& trace, int attempt, uint32_t rank) {
   std::error_code error;
@@ -112,12 +120,15 @@ Status WriteGdbSession(format::Trace& trace, int attempt, const ReplayTarget& ta
   if (child.empty()) {
     DEJA_ASSIGN_OR_RETURN(checkpoints, Checkpoints(trace, attempt, *reader, damaged));
   }
+  const RankStory story = ReadRankStory(*reader);
   const json session = {{"deja", OwnPath()},
                         {"from_checkpoint", FromCheckpoint(target.environment)},
                         {"checkpoints", checkpoints},
                         {"rank", target.rank},
                         {"child", child},
                         {"verify", VerifyCommand(trace, attempt, target.rank)},
+                        {"last_step", story.last_step ? json(*story.last_step) : json()},
+                        {"last_operations", LastOperations(story)},
                         {"notes", Notes(*reader)}};
   const std::string path = target.scratch + "/session.json";
   std::ofstream out(path);
