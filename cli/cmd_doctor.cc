@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/doctor.h"
 #include "cli/install_layout.h"
+#include "cli/option_list.h"
 #include "cli/output.h"
 #include "cli/program_parts.h"
 #include "format/trace.h"
@@ -25,6 +26,7 @@ void AddDoctorOptions(CLI::App& app) {
   app.add_option("--rank", g_doctor_options.rank, "Rank of the trace")->capture_default_str();
   app.add_option("-o,--out", g_doctor_options.out,
                  "Where the trace would be written (default: here)");
+  SetPaths(app, {"--out"});
 }
 
 std::string_view NameOf(Severity severity) {

@@ -15,8 +15,10 @@
 #include "cli/fence_keeper.h"
 #include "cli/fold_plan.h"
 #include "cli/gdb_session.h"
+#include "cli/interruption.h"
 #include "cli/output.h"
 #include "cli/process_checkpoint.h"
+#include "cli/rank_story.h"
 #include "cli/rank_target.h"
 #include "cli/replay_arguments.h"
 #include "cli/replay_bounds.h"
@@ -26,6 +28,7 @@
 #include "cli/replay_results.h"
 #include "cli/replay_trace.h"
 #include "cli/scratch_folder.h"
+#include "cli/trace_damage.h"
 #include "format/trace.h"
 
 namespace deja::cli {
@@ -117,6 +120,33 @@ int MakeProcessCheckpoint(const ReplayTarget& target, const ReplayOptions& optio
   return kExitOk;
 }
 
+// Says of which recordings part cannot be read.
+void FindDamagedRecordings(std::vector<Replayed>& replays) {
+  std::vector<const format::RankReader*> readers;
+  for (const Replayed& replay : replays)
+    readers.push_back(replay.child_reader != nullptr ? replay.child_reader : replay.reader);
+  const std::vector<std::string> damage = FindEventDamage(readers);
+  for (size_t i = 0; i < replays.size(); ++i) {
+    if (damage[i].empty()) continue;
+    replays[i].damage = damage[i];
+    SayDamaged(fmt::format("rank {}", replays[i].target.rank), damage[i]);
+  }
+}
+
+// Nothing is said of the ranks: how they ended is the user's doing.
+int Interrupted(const Context& context, const format::Trace& trace) {
+  constexpr int kSignalBase = 128;
+  const int end = Interruption::EndOfSession();
+  const int signal = end != 0 ? end : Interruption::Signal();
+  Diagnose(fmt::format("replaying {}: interrupted by {}: nothing was compared to its end",
+                       trace.path(), SignalName(signal)));
+  if (context.json)
+    PrintJson({{"trace", trace.path()},
+               {"interrupted", SignalName(signal)},
+               {"ranks", nlohmann::json::array()}});
+  return kSignalBase + signal;
+}
+
 int RunReplay(const Context& context) {
   if (!g_replay_options.gdb_commands.empty()) g_replay_options.gdb = true;
   auto trace = format::Trace::Open(g_replay_options.trace);
@@ -131,6 +161,7 @@ int RunReplay(const Context& context) {
     if (Status able = PrepareProcessCheckpoint(); !able) return FailWith(able.error());
   auto claim = ClaimOut(g_replay_options.out);
   if (!claim) return FailWith(claim.error());
+  const Interruption interruption;
   ScratchFolder scratch;
   if (Status opened = scratch.Open(g_replay_options.scratch, g_replay_options.keep_scratch);
       !opened)
@@ -208,16 +239,25 @@ int RunReplay(const Context& context) {
     }
     replays.push_back(std::move(replay));
   }
+  FindDamagedRecordings(replays);
   if (replays.empty())
     return FailWith({ErrorCode::kNotFound,
                      fmt::format("replaying {}: there is no rank in it", g_replay_options.trace)});
-  if (Status agreed = CheckConsent(g_replay_options.trace, replays, g_replay_options.trust);
+  if (Status agreed = CheckConsent(g_replay_options.trace, **trace, replays,
+                                   g_replay_options.attempt, g_replay_options.trust);
       !agreed)
-    return Usage(agreed.error().message);
-  if (g_replay_options.gdb)
-    return DebugReplay(**trace, replays[0], options, ends->empty() ? "" : ends->front().gdb_command,
-                       *start);
-  if (checkpoints_process) return MakeProcessCheckpoint(replays[0].target, options);
+    return Interruption::Signal() != 0 ? Interrupted(context, **trace)
+                                       : Usage(agreed.error().message);
+  if (Interruption::Signal() != 0) return Interrupted(context, **trace);
+  if (g_replay_options.gdb) {
+    const int code = DebugReplay(**trace, replays[0], options,
+                                 ends->empty() ? "" : ends->front().gdb_command, *start);
+    return Interruption::EndOfSession() == 0 ? code : Interrupted(context, **trace);
+  }
+  if (checkpoints_process) {
+    const int code = MakeProcessCheckpoint(replays[0].target, options);
+    return Interruption::Signal() == 0 ? code : Interrupted(context, **trace);
+  }
   for (const Replayed& replay : replays) {
     SayWhatIsKept(*replay.reader);
     for (const std::string& note : replay.target.notes) Diagnose(note);
@@ -233,6 +273,7 @@ int RunReplay(const Context& context) {
   WaitForReplays(replays, options, shared);
   outputs.reset();
   const bool left_trace = *claim && FinishTrace(**claim, replays);
+  if (Interruption::Signal() != 0) return Interrupted(context, **trace);
   const int code = ReportResults(
       **trace, replays, {context.json, g_replay_options.stacks, g_replay_options.binaries});
   if (left_trace)

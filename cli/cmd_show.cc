@@ -9,9 +9,12 @@
 #include "cli/event_json.h"
 #include "cli/event_text.h"
 #include "cli/event_words.h"
+#include "cli/nearest_name.h"
 #include "cli/number_range.h"
+#include "cli/option_list.h"
 #include "cli/output.h"
 #include "cli/rank_story.h"
+#include "cli/trace_damage.h"
 #include "format/clock_run.h"
 #include "format/trace.h"
 
@@ -256,6 +259,39 @@ void AddShowOptions(CLI::App& app) {
   app.add_flag("--all", g_show_options.all, "Also what only defines modules, stacks and handles");
   app.add_option("--binaries", g_show_options.binaries,
                  "Folders with the program's binaries, if not where they ran");
+  SetPaths(app, {"--binaries"});
+  SetGroups(app, {{"Which process", {"--rank", "--attempt", "--child"}},
+                  {"Which events",
+                   {"--kind", "--call", "--thread", "--comm", "--seq", "--step", "--first",
+                    "--last", "--all"}},
+                  {"Stacks", {"--stacks", "--binaries"}}});
+}
+
+// What --call can name in this recording, as `deja show` prints it.
+std::vector<std::string> CallNames(const format::TraceHeader& header, const RankStory& story) {
+  std::vector<std::string> names;
+  for (const format::ApiName& api : header.apis) {
+    names.push_back(story.ApiName(api.id));
+    if (names.back() != api.name) names.emplace_back(api.name);
+  }
+  constexpr uint32_t kClockSources = 256;
+  for (uint32_t source = 0; source < kClockSources; ++source) {
+    const char* name = format::ClockSourceName(source);
+    const std::string_view text = name == nullptr ? "" : name;
+    if (!text.empty()) names.emplace_back(text.substr(0, text.find('(')));
+  }
+  return names;
+}
+
+// The first of --call that no recorded call can have, in words; empty: there is none.
+std::string FindUnknownCall(const format::TraceHeader& header, const RankStory& story) {
+  if (g_show_options.calls.empty()) return {};
+  const std::vector<std::string> names = CallNames(header, story);
+  for (const std::string& call : g_show_options.calls)
+    if (std::find(names.begin(), names.end(), call) == names.end())
+      return fmt::format("--call {}: there is no such call in what Deja records{}", call,
+                         DidYouMean(call, names));
+  return {};
 }
 
 int RunShow(const Context& context) {
@@ -273,6 +309,10 @@ int RunShow(const Context& context) {
   if (!reader) return FailWith(reader.error());
   const format::RankReader& rank = **reader;
   RankStory story = ReadRankStory(rank);
+  if (const std::string unknown = FindUnknownCall(rank.header(), story); !unknown.empty()) {
+    Diagnose(unknown);
+    return kExitUsage;
+  }
   size_t batches = rank.batches().size();
   if (g_show_options.last == 0) {
     Lister lister(story, rank.header().start_mono_ns, context.json);
@@ -289,12 +329,10 @@ int RunShow(const Context& context) {
       break;
     }
   }
-  if (rank.end().state == format::EndState::kCorrupt) {
-    Diagnose(fmt::format("rank {}: part of the recording is damaged: {}", g_show_options.rank,
-                         rank.end().detail));
-    return kExitDataLoss;
-  }
-  return kExitOk;
+  const std::string damage = FindEventDamage(rank);
+  if (damage.empty()) return kExitOk;
+  SayDamaged(fmt::format("rank {}", g_show_options.rank), damage);
+  return kExitDataLoss;
 }
 
 }  // namespace

@@ -31,7 +31,15 @@ struct Command {
   int (*run)(const Context& context);
 };
 
-// All commands in the order of the help.
+// Commands that the help lists below one heading.
+struct CommandGroup {
+  const char* title;
+  std::vector<const Command*> commands;
+};
+
+// Constant; in the order of the help.
+const std::vector<CommandGroup>& CommandGroups();
+// The same without headings.
 std::span<const Command* const> Commands();
 
 }  // namespace deja::cli

@@ -9,6 +9,7 @@
 #include "cli/event_json.h"
 #include "cli/event_text.h"
 #include "cli/event_words.h"
+#include "cli/option_list.h"
 #include "cli/output.h"
 #include "cli/replay_story.h"
 #include "common/hex_text.h"
@@ -130,6 +131,7 @@ void DiffChoices::AddTo(CLI::App& app) {
                  "(repeatable)");
   app.add_option("--binaries", binaries,
                  "Folders with the program's binaries, if not where they ran");
+  SetPaths(app, {"--binaries"});
 }
 
 Result<std::vector<uint32_t>> RanksOfBoth(const format::Trace& a, const format::Trace& b) {

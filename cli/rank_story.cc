@@ -11,6 +11,7 @@
 #include <set>
 
 #include "format/batch_info.h"
+#include "format/rank_log.h"
 
 namespace deja::cli {
 namespace {
@@ -291,6 +292,7 @@ std::string RankStory::ApiName(uint32_t api) const {
 }
 
 std::string RankStory::ThreadName(uint32_t thread) const {
+  if (thread == format::kLogThread) return "deja";
   auto it = threads.find(thread);
   return it == threads.end() ? fmt::format("thread {}", thread) : it->second;
 }

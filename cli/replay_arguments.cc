@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "cli/option_list.h"
+
 namespace deja::cli {
 namespace {
 
@@ -141,6 +143,17 @@ void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
   app.add_flag("--force", arguments.force, "Replay a program with another build id");
   app.add_option("--binaries", arguments.binaries,
                  "Folders with the program's binaries, for names in stacks");
+  SetPaths(app, {"--process-checkpoint", "--out", "--scratch", "--allow-read", "--allow-file",
+                 "--program", "--binaries"});
+  SetGroups(app, {{"Which processes", {"--rank", "--ranks", "--all", "--attempt", "--child"}},
+                  {"From where to where", {"--from-step", "--until-step", "--until-seq", "--comm"}},
+                  {"Ranks together", {"--compute", "--devices", "--turns"}},
+                  {"What is compared", {"--on-divergence", "--out", "--stacks", "--clock"}},
+                  {"In gdb", {"--gdb", "--gdb-command", "--process-checkpoint"}},
+                  {"The program", {"--program", "--force", "--binaries", "--pass-env"}},
+                  {"What it may do",
+                   {"--trust", "--scratch", "--keep-scratch", "--allow-writes", "--allow-network",
+                    "--allow-read", "--allow-file"}}});
 }
 
 Result<std::vector<uint32_t>> ChosenRanks(const ReplayArguments& arguments,

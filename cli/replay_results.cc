@@ -81,6 +81,7 @@ int ReportResults(format::Trace& trace, const std::vector<Replayed>& replays,
                                              replay.target.scratch, symbolizer, detail);
     AddShortage(replay.shortage, verdict);
     AddStandstill(replay.standstill, verdict);
+    AddDamage(replay.damage, verdict);
     if (verdict.outcome != Outcome::kSame) {
       if (UsedCuda(story)) LookForDevice(replay.target, verdict);
       AddChanges(WhatChanged(ReadProgramParts(*replay.reader)), trace.path(), verdict);

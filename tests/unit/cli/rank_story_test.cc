@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "format/rank_log.h"
 #include "tests/unit/cli/written_rank.h"
 
 namespace deja::cli {
@@ -43,6 +44,15 @@ TEST(RankStoryTest, ACallThatWasNeverLeftIsFoundBehindBatchesOfTheEnd) {
   EXPECT_EQ(story.open_calls[0].Describe(), "AllReduce #7 of comm 0");
   ASSERT_TRUE(story.last_call);
   EXPECT_EQ(story.last_call->comm_seq, 7u);
+}
+
+TEST(RankStoryTest, WhatTheLogItselfSaysIsOfNoNumberedThread) {
+  WrittenRank folder;
+  folder.Begin();
+  const RankStory story = folder.Story();
+  EXPECT_EQ(story.ThreadName(0), "0");
+  EXPECT_EQ(story.ThreadName(7), "thread 7");
+  EXPECT_EQ(story.ThreadName(format::kLogThread), "deja");
 }
 
 TEST(RankStoryTest, TheStepIsNamedHoweverTheRankDied) {
