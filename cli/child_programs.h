@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/result.h"
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 

@@ -1,6 +1,6 @@
 // deja completion: what shells need to complete the command line.
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/commands/command.h"
 #include "cli/completion.h"
 #include "cli/output.h"
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/commands/command.h"
 #include "cli/help_text.h"
 #include "cli/help_topics.h"
 #include "cli/nearest_name.h"

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cli/command.h"
 #include "cli/command_line.h"
+#include "cli/commands/command.h"
 #include "cli/man_page.h"
 #include "cli/nearest_name.h"
 #include "cli/option_list.h"

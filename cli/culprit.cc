@@ -6,8 +6,8 @@
 #include <csignal>
 #include <map>
 
-#include "cli/comm_names.h"
-#include "cli/job_story.h"
+#include "cli/events/comm_names.h"
+#include "cli/summaries/job_summary.h"
 
 namespace deja::cli {
 namespace {
@@ -21,19 +21,19 @@ bool IsOwnFault(int signal) {
 }
 
 // Ended by a signal that the rank itself gave cause for, or that the kernel sent it for its memory.
-bool HasCrashed(const RankStory& story) {
-  const bool survived = story.exit && (!story.fate.known || story.fate.signal == 0);
+bool HasCrashed(const RankSummary& summary) {
+  const bool survived = summary.exit && (!summary.fate.known || summary.fate.signal == 0);
   if (survived) return false;
-  if (story.crash && IsOwnFault(story.crash->signal)) return !story.EndedWell();
-  if (!story.fate.known) return false;
-  return IsOwnFault(static_cast<int>(story.fate.signal)) ||
-         (story.fate.signal == SIGKILL && story.oom_kills != 0);
+  if (summary.crash && IsOwnFault(summary.crash->signal)) return !summary.EndedWell();
+  if (!summary.fate.known) return false;
+  return IsOwnFault(static_cast<int>(summary.fate.signal)) ||
+         (summary.fate.signal == SIGKILL && summary.oom_kills != 0);
 }
 
 // By what the launcher, or the user, ends all ranks with.
-bool WasEndedFromOutside(const RankStory& story) {
-  const int signal = story.crash ? story.crash->signal
-                                 : static_cast<int>(story.fate.known ? story.fate.signal : 0);
+bool WasEndedFromOutside(const RankSummary& summary) {
+  const int signal = summary.crash ? summary.crash->signal
+                                   : static_cast<int>(summary.fate.known ? summary.fate.signal : 0);
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGKILL;
 }
 
@@ -42,8 +42,8 @@ template <typename Predicate>
 const SuspectRank* First(const std::vector<SuspectRank>& ranks, Predicate is_one) {
   const SuspectRank* first = nullptr;
   for (const SuspectRank& rank : ranks)
-    if (is_one(*rank.story) &&
-        (first == nullptr || rank.story->last_time_ns < first->story->last_time_ns))
+    if (is_one(*rank.summary) &&
+        (first == nullptr || rank.summary->last_time_ns < first->summary->last_time_ns))
       first = &rank;
   return first;
 }
@@ -64,9 +64,9 @@ std::optional<NanOperation> FirstNan(const SuspectRank& rank, const CommNames& n
     const auto* enter = event->As<format::CallEnter>();
     if (enter->comm_seq == 0 || std::none_of(enter->inputs.begin(), enter->inputs.end(), has_nan))
       continue;
-    const auto comm = rank.story->comms.find(enter->comm - 1);
-    if (comm == rank.story->comms.end()) continue;
-    return NanOperation{rank.story->ApiName(enter->api), names.Of(comm->second.hash),
+    const auto comm = rank.summary->comms.find(enter->comm - 1);
+    if (comm == rank.summary->comms.end()) continue;
+    return NanOperation{rank.summary->ApiName(enter->api), names.Of(comm->second.hash),
                         enter->comm_seq, event->time_ns};
   }
   return std::nullopt;
@@ -82,7 +82,7 @@ std::optional<Culprit> FindNan(const std::vector<SuspectRank>& ranks) {
   CommNames names;
   for (const SuspectRank& rank : ranks) {
     events += rank.reader->totals().events;
-    for (const auto& [number, comm] : rank.story->comms) names.Add(comm.hash, comm.joined_as);
+    for (const auto& [number, comm] : rank.summary->comms) names.Add(comm.hash, comm.joined_as);
   }
   if (events > kMostSearched) return std::nullopt;
   std::optional<NanOperation> first;
@@ -101,7 +101,7 @@ std::optional<Culprit> FindNan(const std::vector<SuspectRank>& ranks) {
 std::optional<Culprit> FindAbsent(const std::vector<SuspectRank>& ranks, Symbolizer& symbolizer) {
   std::vector<RankOfJob> job;
   job.reserve(ranks.size());
-  for (const SuspectRank& rank : ranks) job.push_back({rank.rank, rank.story});
+  for (const SuspectRank& rank : ranks) job.push_back({rank.rank, rank.summary});
   for (const CommStanding& comm : UnevenComms(job, symbolizer)) {
     const bool is_waited_in = std::any_of(
         comm.ranks.begin(), comm.ranks.end(),
@@ -118,14 +118,14 @@ std::optional<Culprit> FindAbsent(const std::vector<SuspectRank>& ranks, Symboli
 }  // namespace
 
 std::optional<Culprit> FindCulprit(const std::vector<SuspectRank>& ranks, Symbolizer& symbolizer) {
-  const auto failed = [](const RankStory& story) { return !story.EndedWell(); };
+  const auto failed = [](const RankSummary& summary) { return !summary.EndedWell(); };
   if (First(ranks, failed) == nullptr) return std::nullopt;
   if (const SuspectRank* crashed = First(ranks, HasCrashed))
     return Culprit{crashed->rank, "it crashed first"};
   if (auto nan = FindNan(ranks)) return nan;
   if (auto absent = FindAbsent(ranks, symbolizer)) return absent;
-  if (const SuspectRank* first = First(ranks, [&](const RankStory& story) {
-        return failed(story) && !WasEndedFromOutside(story);
+  if (const SuspectRank* first = First(ranks, [&](const RankSummary& summary) {
+        return failed(summary) && !WasEndedFromOutside(summary);
       }))
     return Culprit{first->rank, "it failed first"};
   return Culprit{First(ranks, failed)->rank, "it ended first"};

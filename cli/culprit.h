@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/rank_story.h"
-#include "format/rank_reader.h"
+#include "cli/events/rank_summary.h"
+#include "format/reader/rank_reader.h"
 
 namespace deja::cli {
 
@@ -18,7 +18,7 @@ namespace deja::cli {
 struct SuspectRank {
   uint32_t rank = 0;
   const format::RankReader* reader = nullptr;
-  const RankStory* story = nullptr;
+  const RankSummary* summary = nullptr;
 };
 
 struct Culprit {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.h"
+#include "cli/commands/command.h"
 #include "cli/option_list.h"
 
 namespace deja::cli {

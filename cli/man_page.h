@@ -8,7 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "cli/command.h"
+#include "cli/commands/command.h"
 
 namespace deja::cli {
 

@@ -12,13 +12,13 @@
 #include <utility>
 
 #include "cli/culprit.h"
-#include "cli/doctor.h"
-#include "cli/launcher.h"
+#include "cli/doctor/doctor.h"
+#include "cli/events/rank_summary.h"
 #include "cli/output.h"
-#include "cli/rank_story.h"
-#include "cli/window_story.h"
-#include "format/rank_folder.h"
-#include "format/rank_reader.h"
+#include "cli/record/launcher.h"
+#include "cli/summaries/window_summary.h"
+#include "format/layout/rank_folder.h"
+#include "format/reader/rank_reader.h"
 
 namespace deja::cli {
 namespace {
@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 struct ReadRank {
   const SweptRank* swept = nullptr;
   std::unique_ptr<format::RankReader> reader;
-  RankStory story;
+  RankSummary summary;
 };
 
 bool HasEndedWell(const SweptRank& rank) {
@@ -43,9 +43,9 @@ std::vector<ReadRank> ReadRanks(const std::vector<SweptRank>& ranks) {
   for (const SweptRank& rank : ranks) {
     auto reader = format::RankReader::Open(rank.folder);
     if (!reader) continue;
-    RankStory story = ReadRankStory(**reader);
-    if (rank.fate.known) story.fate = rank.fate;
-    read.push_back({&rank, std::move(*reader), std::move(story)});
+    RankSummary summary = ReadRankSummary(**reader);
+    if (rank.fate.known) summary.fate = rank.fate;
+    read.push_back({&rank, std::move(*reader), std::move(summary)});
   }
   return read;
 }
@@ -64,15 +64,15 @@ std::optional<Culprit> SayHowTheyEnded(const std::vector<SweptRank>& ranks,
     if (rank.still_running)
       Diagnose(fmt::format("{}: process {} is still running; when it has ended: deja recover {}",
                            who, rank.pid, trace));
-    else if (found != read.end() && !found->story.EndedWell())
-      Diagnose(fmt::format("{}: {}", who, found->story.HowItEnded(symbolizer)));
+    else if (found != read.end() && !found->summary.EndedWell())
+      Diagnose(fmt::format("{}: {}", who, found->summary.HowItEnded(symbolizer)));
     else if (found == read.end() && rank.fate.known && !HasEndedWell(rank))
       Diagnose(fmt::format("{}: {}", who,
                            DescribeEnd(rank.fate.exit_code, static_cast<int>(rank.fate.signal))));
     if (!rank.error.empty()) Diagnose(fmt::format("{}: {}", who, rank.error));
     if (found == read.end() || rank.still_running) continue;
     if (!last_attempts.empty() && last_attempts.back().rank == rank.rank) last_attempts.pop_back();
-    last_attempts.push_back({rank.rank, found->reader.get(), &found->story});
+    last_attempts.push_back({rank.rank, found->reader.get(), &found->summary});
   }
   return FindCulprit(last_attempts, symbolizer);
 }
@@ -82,7 +82,7 @@ void SayWhatIsKept(const std::vector<SweptRank>& ranks) {
   for (const SweptRank& rank : ranks) {
     auto reader = format::RankReader::Open(rank.folder);
     if (!reader) continue;
-    const WindowStory window = ReadWindowStory(**reader);
+    const WindowSummary window = ReadWindowSummary(**reader);
     if (!window.drops()) continue;
     return Diagnose(fmt::format("rank {}: {}", rank.rank, window.Describe()));
   }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/trace_sweep.h"
+#include "cli/record/trace_sweep.h"
 
 namespace deja::cli {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/replay_until.h"
+#include "cli/replay/start/stop_condition.h"
 #include "common/result.h"
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "cli/left_out_start.h"
 #include "cli/output.h"
+#include "cli/replay/start/bundle_start_check.h"
 
 namespace deja::cli {
 

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "cli/replay/start/checkpoint_choice.h"
+#include "cli/replay/start/stop_condition.h"
 #include "cli/replay_arguments.h"
-#include "cli/replay_start.h"
-#include "cli/replay_until.h"
 #include "common/result.h"
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 

@@ -8,14 +8,14 @@
 #include <optional>
 #include <string_view>
 
-#include "cli/cuda_probe.h"
+#include "cli/devices/cuda_probe.h"
+#include "cli/events/rank_summary.h"
+#include "cli/events/symbolizer.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "cli/program_parts.h"
-#include "cli/rank_story.h"
-#include "cli/replay_verdict.h"
-#include "cli/symbolizer.h"
-#include "cli/window_story.h"
+#include "cli/replay/watch/replay_verdict.h"
+#include "cli/summaries/program_parts.h"
+#include "cli/summaries/window_summary.h"
 
 namespace deja::cli {
 namespace {
@@ -23,18 +23,18 @@ namespace {
 namespace fs = std::filesystem;
 
 // All peers' stories, for ranks that wait for somebody who never came.
-std::vector<PeerStory> ReadPeers(format::Trace& trace) {
-  std::vector<PeerStory> peers;
+std::vector<PeerSummary> ReadPeers(format::Trace& trace) {
+  std::vector<PeerSummary> peers;
   for (const format::RankFolder& folder : trace.ranks()) {
     auto reader = trace.Rank(folder.rank);
     if (reader && (peers.empty() || peers.back().rank != folder.rank))
-      peers.push_back({folder.rank, ReadRankStory(**reader)});
+      peers.push_back({folder.rank, ReadRankSummary(**reader)});
   }
   return peers;
 }
 
-bool UsedCuda(const RankStory& story) {
-  return std::any_of(story.modules.begin(), story.modules.end(), [](const auto& module) {
+bool UsedCuda(const RankSummary& summary) {
+  return std::any_of(summary.modules.begin(), summary.modules.end(), [](const auto& module) {
     return fs::path(module.second.path).filename().native().rfind("libcuda.so", 0) == 0;
   });
 }
@@ -55,7 +55,7 @@ void LookForDevice(const ReplayTarget& target, ReplayVerdict& verdict) {
 
 void SayWhatIsKept(const format::RankReader& reader) {
   if (reader.totals().payloads_dropped == 0) return;
-  const WindowStory window = ReadWindowStory(reader);
+  const WindowSummary window = ReadWindowSummary(reader);
   Diagnose(
       fmt::format("rank {}: {}; from the start the replay goes as far as the first result "
                   "that is not kept",
@@ -68,14 +68,14 @@ int ReportResults(format::Trace& trace, const std::vector<Replayed>& replays,
   for (const std::string& directory : options.binaries) symbolizer.AddDirectory(directory);
   for (const Replayed& replay : replays)
     symbolizer.AddDirectory(fs::path(replay.target.executable).parent_path().string());
-  const std::vector<PeerStory> peers = ReadPeers(trace);
+  const std::vector<PeerSummary> peers = ReadPeers(trace);
   nlohmann::json all = {{"trace", trace.path()}, {"ranks", nlohmann::json::array()}};
   int code = kExitOk;
   for (const Replayed& replay : replays) {
-    const RankStory story = ReadRankStory(*replay.reader);
+    const RankSummary summary = ReadRankSummary(*replay.reader);
     const StackDetail detail = options.stacks ? StackDetail::kNative : StackDetail::kPython;
     ReplayVerdict verdict = replay.child.empty()
-                                ? JudgeReplay(*replay.reader, story, peers, replay.target.scratch,
+                                ? JudgeReplay(*replay.reader, summary, peers, replay.target.scratch,
                                               replay.status, symbolizer, detail)
                                 : JudgeChild(replay.target.rank, replay.child, *replay.child_reader,
                                              replay.target.scratch, symbolizer, detail);
@@ -83,7 +83,7 @@ int ReportResults(format::Trace& trace, const std::vector<Replayed>& replays,
     AddStandstill(replay.standstill, verdict);
     AddDamage(replay.damage, verdict);
     if (verdict.outcome != Outcome::kSame) {
-      if (UsedCuda(story)) LookForDevice(replay.target, verdict);
+      if (UsedCuda(summary)) LookForDevice(replay.target, verdict);
       AddChanges(WhatChanged(ReadProgramParts(*replay.reader)), trace.path(), verdict);
     }
     all["ranks"].push_back(verdict.json);

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/replay_processes.h"
-#include "format/rank_reader.h"
-#include "format/trace.h"
+#include "cli/replay/watch/replay_processes.h"
+#include "format/reader/rank_reader.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cli/output.h"
-#include "cli/trace_sweep.h"
+#include "cli/record/trace_sweep.h"
 
 namespace deja::cli {
 namespace {

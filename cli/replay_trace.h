@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/replay_processes.h"
-#include "cli/trace_claim.h"
+#include "cli/record/trace_claim.h"
+#include "cli/replay/watch/replay_processes.h"
 #include "common/result.h"
 
 namespace deja::cli {

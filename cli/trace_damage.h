@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "format/rank_reader.h"
-#include "format/trace.h"
+#include "format/reader/rank_reader.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 

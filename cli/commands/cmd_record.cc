@@ -11,20 +11,20 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.h"
+#include "cli/commands/command.h"
+#include "cli/fence/trust_store.h"
 #include "cli/install_layout.h"
-#include "cli/launcher.h"
 #include "cli/option_list.h"
 #include "cli/output.h"
+#include "cli/record/launcher.h"
+#include "cli/record/trace_claim.h"
+#include "cli/record/trace_sweep.h"
+#include "cli/record/window_sweep.h"
 #include "cli/record_summary.h"
-#include "cli/trace_claim.h"
-#include "cli/trace_sweep.h"
-#include "cli/trust_store.h"
-#include "cli/window_sweep.h"
-#include "format/background.h"
-#include "format/mark.h"
-#include "format/rank_folder.h"
-#include "format/recovery.h"
+#include "format/layout/mark.h"
+#include "format/layout/rank_folder.h"
+#include "format/log/background.h"
+#include "format/repair/recovery.h"
 
 namespace deja::cli {
 namespace {

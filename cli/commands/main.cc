@@ -6,12 +6,12 @@
 #include <cstring>
 #include <string>
 
-#include "cli/command.h"
 #include "cli/command_line.h"
-#include "cli/fenced_start.h"
+#include "cli/commands/command.h"
 #include "cli/nearest_name.h"
 #include "cli/option_list.h"
 #include "cli/output.h"
+#include "cli/replay/start/fenced_start.h"
 
 namespace deja::cli {
 namespace {

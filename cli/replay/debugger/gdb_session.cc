@@ -1,4 +1,4 @@
-#include "cli/gdb_session.h"
+#include "cli/replay/debugger/gdb_session.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cli/events/rank_summary.h"
 #include "cli/install_layout.h"
-#include "cli/rank_story.h"
-#include "cli/replay_start.h"
-#include "format/batch_info.h"
-#include "format/checkpoints.h"
+#include "cli/replay/start/checkpoint_choice.h"
+#include "format/reader/checkpoints.h"
+#include "format/wire/batch_info.h"
 
 namespace deja::cli {
 namespace {
@@ -84,9 +84,9 @@ json Notes(const format::RankReader& reader) {
 }
 
 // By communicator.
-json LastOperations(const RankStory& story) {
+json LastOperations(const RankSummary& summary) {
   json last = json::object();
-  for (const auto& [number, comm] : story.comms) last[std::to_string(number)] = comm.last_seq;
+  for (const auto& [number, comm] : summary.comms) last[std::to_string(number)] = comm.last_seq;
   return last;
 }
 
@@ -120,15 +120,15 @@ Status WriteGdbSession(format::Trace& trace, int attempt, const ReplayTarget& ta
   if (child.empty()) {
     DEJA_ASSIGN_OR_RETURN(checkpoints, Checkpoints(trace, attempt, *reader, damaged));
   }
-  const RankStory story = ReadRankStory(*reader);
+  const RankSummary summary = ReadRankSummary(*reader);
   const json session = {{"deja", OwnPath()},
                         {"from_checkpoint", FromCheckpoint(target.environment)},
                         {"checkpoints", checkpoints},
                         {"rank", target.rank},
                         {"child", child},
                         {"verify", VerifyCommand(trace, attempt, target.rank)},
-                        {"last_step", story.last_step ? json(*story.last_step) : json()},
-                        {"last_operations", LastOperations(story)},
+                        {"last_step", summary.last_step ? json(*summary.last_step) : json()},
+                        {"last_operations", LastOperations(summary)},
                         {"notes", Notes(*reader)}};
   const std::string path = target.scratch + "/session.json";
   std::ofstream out(path);

@@ -1,4 +1,4 @@
-#include "cli/process_checkpoint.h"
+#include "cli/replay/fold/process_checkpoint.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "cli/interruption.h"
-#include "cli/replay_launch.h"
+#include "cli/replay/start/replay_launch.h"
 
 namespace deja::cli {
 namespace {

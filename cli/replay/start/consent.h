@@ -1,20 +1,20 @@
 // Consent: whether what a trace would have run may be run.
 //
 // A trace that this user has recorded or packed here, or agreed to before, is run as it is
-// (cli/trust_store.h). Of any other one it is shown what would run, and the user is asked.
+// (cli/fence/trust_store.h). Of any other one it is shown what would run, and the user is asked.
 //
 // Main thread.
-#ifndef DEJA_CLI_CONSENT_H_
-#define DEJA_CLI_CONSENT_H_
+#ifndef DEJA_CLI_REPLAY_START_CONSENT_H_
+#define DEJA_CLI_REPLAY_START_CONSENT_H_
 
 #include <string>
 #include <vector>
 
 #include "cli/child_programs.h"
-#include "cli/replay_launch.h"
-#include "cli/replay_processes.h"
+#include "cli/replay/start/replay_launch.h"
+#include "cli/replay/watch/replay_processes.h"
 #include "common/result.h"
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 
@@ -36,4 +36,4 @@ Status CheckConsent(const std::string& path, format::Trace& trace,
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_CONSENT_H_
+#endif  // DEJA_CLI_REPLAY_START_CONSENT_H_

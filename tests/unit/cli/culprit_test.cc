@@ -46,12 +46,12 @@ class CulpritTest : public testing::Test {
   }
 
   std::string Find() {
-    std::list<RankStory> stories;
+    std::list<RankSummary> stories;
     std::vector<SuspectRank> suspects;
     uint32_t number = 0;
     for (WrittenRank& rank : ranks_) {
       const format::RankReader& reader = rank.Reader();
-      stories.push_back(ReadRankStory(reader));
+      stories.push_back(ReadRankSummary(reader));
       suspects.push_back({number++, &reader, &stories.back()});
     }
     Symbolizer symbolizer;
