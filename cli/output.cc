@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -21,6 +22,14 @@ void Put(std::string_view line, std::FILE* stream) {
 
 void PrintLine(std::string_view line) {
   IsPlainText(line) ? Put(line, stdout) : Put(PlainText(line), stdout);
+}
+
+void PrintLines(std::string_view text) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    PrintLine(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
 }
 
 void PrintJson(const nlohmann::json& value, int indent) {

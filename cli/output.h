@@ -19,6 +19,8 @@ namespace deja::cli {
 
 // A line of the result, on stdout.
 void PrintLine(std::string_view line);
+// A text of several lines, the last one ended, on stdout.
+void PrintLines(std::string_view text);
 // One JSON value on stdout, indented (-1: in one line); bytes that are not UTF-8 are replaced.
 void PrintJson(const nlohmann::json& value, int indent = 2);
 // "deja: MESSAGE" on stderr.

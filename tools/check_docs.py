@@ -4,6 +4,7 @@ docs/CLI.md is what the commands' --help says. `tools/check_docs.py --write` reg
 
 Usage: check_docs.py [--write] PATH_TO_DEJA
 """
+import json
 import pathlib
 import re
 import subprocess
@@ -19,10 +20,14 @@ def run_help(deja, *words):
     return done.stdout.rstrip()
 
 
+def all_help(deja):
+    """The commands and topics, as data."""
+    return json.loads(subprocess.run([deja, "help", "--json"], capture_output=True, text=True, check=True).stdout)
+
+
 def commands(deja):
     """Names of all commands, in the order of the help."""
-    section = run_help(deja).split("Subcommands:\n", 1)[1].split("\n\n")[0]
-    return [m.group(1) for m in re.finditer(r"^  ([a-z][a-z-]*) ", section, re.M)]
+    return [command["name"] for command in all_help(deja)["commands"]]
 
 
 def gdb_commands():
@@ -37,6 +42,9 @@ def cli_document(deja):
              "```", run_help(deja), "```"]
     for name in commands(deja):
         parts += ["", f"## deja {name}", "", "```", run_help(deja, name), "```"]
+    parts += ["", "## Topics"]
+    for topic in all_help(deja)["topics"]:
+        parts += ["", f"### deja help {topic['name']}", "", "```", topic["text"].rstrip(), "```"]
     return "\n".join(parts) + "\n"
 
 

@@ -17,20 +17,23 @@ MAY_USE = {
     "api": "include/compat/curand.h",
     "cli": "",
     "cli/commands":
-        "cli cli/devices cli/diff cli/doctor cli/events cli/fence cli/pack cli/record cli/replay/debugger cli/replay/fold"
+        "cli cli/diff cli/doctor cli/events cli/fence cli/help cli/pack cli/record cli/replay/debugger cli/replay/fold"
         " cli/replay/start cli/replay/watch cli/summaries format/layout format/log format/pack format/repair format/tail"
         " format/trace",
     "cli/devices": "include/compat/cuda.h",
-    "cli/diff": "api cli cli/events cli/summaries digest format/reader format/trace",
+    "cli/diff": "api cli cli/events cli/help cli/summaries digest format/reader format/trace",
     "cli/doctor": "cli cli/devices",
-    "cli/events": "api cli digest format/reader format/tail format/wire",
+    "cli/events": "api cli digest format/log format/reader format/tail format/wire",
     "cli/fence": "cli",
+    "cli/help": "cli",
     "cli/pack": "api cli cli/events cli/summaries digest format/layout format/pack format/reader format/trace format/wire",
-    "cli/record": "cli format/layout format/reader format/repair format/tail format/trace format/window format/wire",
-    "cli/replay/debugger": "cli cli/replay/start cli/replay/watch format/reader format/trace format/wire",
+    "cli/record":
+        "cli cli/doctor cli/events cli/summaries format/layout format/reader format/repair format/tail format/trace format/window"
+        " format/wire",
+    "cli/replay/debugger": "cli cli/events cli/replay/start cli/replay/watch format/reader format/trace format/wire",
     "cli/replay/fold": "api cli cli/devices cli/events cli/replay/start format/reader",
-    "cli/replay/start": "cli cli/fence format/layout format/reader format/trace",
-    "cli/replay/watch": "cli cli/devices cli/events cli/replay/fold cli/replay/start cli/summaries format/reader",
+    "cli/replay/start": "cli cli/fence cli/help cli/replay/watch format/layout format/reader format/trace",
+    "cli/replay/watch": "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/start cli/summaries format/reader format/trace",
     "cli/summaries": "cli cli/events format/reader format/trace",
     "common": "",
     "common/os": "common common/runtime",
@@ -48,6 +51,10 @@ MAY_USE = {
     "format/trace": "format/layout format/reader format/wire",
     "format/window": "format/tail format/wire",
     "format/wire": "",
+    "loopback/algorithms": "loopback/arithmetic loopback/ranks",
+    "loopback/api": "loopback/algorithms loopback/ranks",
+    "loopback/arithmetic": "",
+    "loopback/ranks": "loopback/arithmetic",
     "preload/cuda": "digest include/compat/cuda.h preload/process preload/stack preload/symbols",
     "preload/engine": "api format/tail format/wire preload/process preload/symbols",
     "preload/files": "",
@@ -116,10 +123,6 @@ MAY_USE = {
     "replayer/sockets":
         "api format/reader preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet preload/process"
         " preload/symbols replayer/core replayer/files replayer/forks replayer/meet replayer/plan replayer/report",
-    "loopback/algorithms": "loopback/arithmetic loopback/ranks",
-    "loopback/api": "loopback/algorithms loopback/ranks",
-    "loopback/arithmetic": "",
-    "loopback/ranks": "loopback/arithmetic",
 }
 LAYERS = ["common", "api", "digest", "format", "preload", "recorder", "replayer", "loopback", "cli"]
 

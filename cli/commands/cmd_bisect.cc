@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/commands/command.h"
+#include "cli/command.h"
 #include "cli/diff/diff_report.h"
 #include "cli/number_range.h"
 #include "cli/output.h"
 #include "cli/replay/start/checkpoint_choice.h"
+#include "cli/summaries/trace_damage.h"
 #include "format/trace/trace.h"
 
 namespace deja::cli {
@@ -204,6 +205,9 @@ int RunBisect(const Context& context) {
     Diagnose(pairs.error().message);
     return pairs.error().code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailure;
   }
+  const bool damaged = SayIfDamaged(**a, **b);
+  const int different = damaged ? kExitDataLoss : kExitDiverged;
+  const int equal = damaged ? kExitDataLoss : kExitOk;
   auto all = CompareAll(**a, **b, *pairs, between_ranks);
   if (!all) return FailWith(all.error());
   const Compared& first = all->front();
@@ -222,7 +226,7 @@ int RunBisect(const Context& context) {
     json["replays"] = nlohmann::json::array();
     for (const Way& way : ways) json["replays"].push_back(ToJson(way));
     PrintJson(json);
-    return first.diff.first ? kExitDiverged : kExitOk;
+    return first.diff.first ? different : equal;
   }
   Symbolizer symbolizer;
   for (const std::string& directory : g_bisect_options.choices.binaries)
@@ -230,7 +234,7 @@ int RunBisect(const Context& context) {
   for (const std::string& difference : first.job) PrintLine("not the same job: " + difference);
   if (!first.diff.first) {
     for (const Compared& one : *all) PrintCompared(one, between_ranks, symbolizer);
-    return kExitOk;
+    return equal;
   }
   PrintCompared(first, between_ranks, symbolizer);
   if (between_ranks && first.diff.first->kind == DiffKind::kSnapshot)
@@ -238,7 +242,7 @@ int RunBisect(const Context& context) {
         fmt::format("if that is meant to differ: --ignore {}", Quoted(first.diff.first->snapshot)));
   PrintOthers(*all, between_ranks);
   for (const Way& way : ways) PrintWay(way);
-  return kExitDiverged;
+  return different;
 }
 
 }  // namespace

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 
-#include "cli/commands/command.h"
+#include "cli/command.h"
 #include "cli/diff/diff_report.h"
 #include "cli/output.h"
+#include "cli/summaries/trace_damage.h"
 #include "format/trace/trace.h"
 
 namespace deja::cli {
@@ -55,6 +56,7 @@ int RunDiff(const Context& context) {
   if (!b) return FailWith(b.error());
   auto ranks = ChosenRanks(**a, **b);
   if (!ranks) return FailWith(ranks.error());
+  const bool damaged = SayIfDamaged(**a, **b);
 
   std::vector<Compared> all;
   {
@@ -84,7 +86,7 @@ int RunDiff(const Context& context) {
     for (const std::string& difference : all[0].job) PrintLine("not the same job: " + difference);
     for (const Compared& one : all) PrintCompared(one, between_ranks, symbolizer);
   }
-  return equal ? kExitOk : kExitDiverged;
+  return damaged ? kExitDataLoss : equal ? kExitOk : kExitDiverged;
 }
 
 }  // namespace

@@ -2,8 +2,9 @@
 #include <algorithm>
 #include <string_view>
 
-#include "cli/commands/command.h"
+#include "cli/command.h"
 #include "cli/doctor/doctor.h"
+#include "cli/help/option_list.h"
 #include "cli/install_layout.h"
 #include "cli/output.h"
 #include "cli/summaries/program_parts.h"
@@ -24,7 +25,8 @@ void AddDoctorOptions(CLI::App& app) {
                  "A trace or a bundle: list the parts of its program that differ on this machine");
   app.add_option("--rank", g_doctor_options.rank, "Rank of the trace")->capture_default_str();
   app.add_option("-o,--out", g_doctor_options.out,
-                 "Where the trace would be written (default: the working directory)");
+                 "Where the trace would be written (default: here)");
+  SetPaths(app, {"--out"});
 }
 
 std::string_view NameOf(Severity severity) {

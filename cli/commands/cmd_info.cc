@@ -6,9 +6,10 @@
 #include <ctime>
 #include <thread>
 
-#include "cli/commands/command.h"
+#include "cli/command.h"
 #include "cli/events/event_words.h"
 #include "cli/events/rank_summary.h"
+#include "cli/help/option_list.h"
 #include "cli/output.h"
 #include "cli/summaries/checkpoint_summary.h"
 #include "cli/summaries/child_summary.h"
@@ -16,6 +17,7 @@
 #include "cli/summaries/job_summary.h"
 #include "cli/summaries/program_parts.h"
 #include "cli/summaries/replay_summary.h"
+#include "cli/summaries/trace_damage.h"
 #include "cli/summaries/window_summary.h"
 #include "common/text/hex_text.h"
 #include "format/trace/trace.h"
@@ -70,14 +72,17 @@ struct RankRow {
   std::vector<ChildRow> children;
   InputSummary inputs;
   std::vector<format::RecordedCheckpoint> checkpoints;
+  std::string damage;  // of its events; empty: none
 };
 
 // Side by side: each decodes the last batches of its recording.
 void ReadSummaries(std::vector<RankRow>& rows) {
   std::atomic<size_t> next{0};
   const auto work = [&] {
-    for (size_t i = next++; i < rows.size(); i = next++)
+    for (size_t i = next++; i < rows.size(); i = next++) {
       rows[i].summary = ReadRankSummary(*rows[i].reader);
+      rows[i].damage = FindEventDamage(*rows[i].reader);
+    }
   };
   std::vector<std::thread> threads;
   const size_t helpers = std::min<size_t>(std::thread::hardware_concurrency(), rows.size() / 8);
@@ -157,6 +162,7 @@ nlohmann::json ToJson(const RankRow& row, Symbolizer& symbolizer) {
     if (!comm.given_up_by.empty())
       json["comms"].back()["given_up"] = {{"by", comm.given_up_by}, {"under_way", comm.under_way}};
   }
+  if (!row.damage.empty()) json["damaged"] = row.damage;
   if (row.reader->end().state != format::EndState::kCleanEnd)
     json["end"] = row.reader->end().detail;
   return json;
@@ -215,8 +221,7 @@ void PrintRank(const RankRow& row) {
   if (totals.events_lost + totals.payloads_lost != 0)
     PrintLine(fmt::format("  lost: {} events, {} payloads", HumanCount(totals.events_lost),
                           HumanCount(totals.payloads_lost)));
-  if (row.reader->end().state == format::EndState::kCorrupt)
-    PrintLine("  damaged: " + row.reader->end().detail);
+  if (!row.damage.empty()) PrintLine("  DAMAGED: " + row.damage);
 }
 
 // "HF_TOKEN (name)": what was masked, and by which rule where the trace says so.
@@ -279,6 +284,7 @@ void AddInfoOptions(CLI::App& app) {
                "List the Python packages that were installed for the first rank");
   app.add_option("--binaries", g_info_options.binaries,
                  "Folders with the program's binaries, if not where they ran");
+  SetPaths(app, {"--binaries"});
 }
 
 int RunInfo(const Context& context) {
@@ -296,7 +302,7 @@ int RunInfo(const Context& context) {
       code = kExitDataLoss;
       continue;
     }
-    rows.push_back({folder, *reader, {}, "", 0, {}, {}, {}});
+    rows.push_back({folder, *reader, {}, "", 0, {}, {}, {}, ""});
     rows.back().inputs = ReadInputSummary(**reader);
     rows.back().checkpoints = format::ReadCheckpoints(**reader);
   }
@@ -309,9 +315,8 @@ int RunInfo(const Context& context) {
     uint64_t start = row.reader->header().start_mono_ns;
     row.duration_ns = row.summary.last_time_ns > start ? row.summary.last_time_ns - start : 0;
     const format::Footer& totals = row.reader->totals();
-    if (totals.events_lost + totals.payloads_lost != 0 ||
-        row.reader->end().state == format::EndState::kCorrupt)
-      code = kExitDataLoss;
+    if (totals.events_lost + totals.payloads_lost != 0 || !row.damage.empty()) code = kExitDataLoss;
+    if (!row.damage.empty()) SayDamaged(fmt::format("rank {}", row.folder.rank), row.damage);
   }
   if (rows.empty()) {
     Diagnose(fmt::format("reading {}: no rank in it can be read", g_info_options.trace));

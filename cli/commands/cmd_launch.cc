@@ -1,5 +1,5 @@
 // deja launch: N ranks on this machine without recording, i.e. `deja record` without Deja.
-#include "cli/commands/command.h"
+#include "cli/command.h"
 #include "cli/install_layout.h"
 #include "cli/output.h"
 #include "cli/record/launcher.h"

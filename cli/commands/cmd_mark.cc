@@ -4,7 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "cli/commands/command.h"
+#include "cli/command.h"
 #include "cli/output.h"
 #include "format/layout/mark.h"
 

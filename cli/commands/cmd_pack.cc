@@ -6,8 +6,9 @@
 #include <map>
 #include <memory>
 
-#include "cli/commands/command.h"
+#include "cli/command.h"
 #include "cli/fence/trust_store.h"
+#include "cli/help/option_list.h"
 #include "cli/number_range.h"
 #include "cli/output.h"
 #include "cli/pack/bundle_encryption.h"
@@ -15,6 +16,7 @@
 #include "cli/pack/pack_preview.h"
 #include "cli/pack/redactor.h"
 #include "cli/replay/start/bundle_start_check.h"
+#include "cli/summaries/trace_damage.h"
 #include "format/pack/bundle_writer.h"
 #include "format/trace/bundle_parts.h"
 #include "format/trace/trace.h"
@@ -96,6 +98,11 @@ void AddPackOptions(CLI::App& app) {
                  "Write the bundle in parts of at most N bytes, e.g. 25M; every command opens "
                  "NAME.zip.001 where the others are beside it")
       ->transform(CLI::AsSizeValue(true));
+  SetPaths(app, {"--out"});
+  SetGroups(app, {{"What is packed", {"--ranks", "--steps", "--level"}},
+                  {"Size", {"--max-size", "--predict", "--zstd-level", "--split"}},
+                  {"Secrets", {"--redact", "--keep-env", "--mask", "--dry-run", "--encrypt-to"}},
+                  {"Where", {"--out"}}});
 }
 
 std::string PatternList(const std::vector<std::string>& patterns) {
@@ -178,15 +185,15 @@ void PrintLeftOut(const std::vector<format::BundleOmission>& left_out) {
         line.folders > kMost ? fmt::format(" and {} more", line.folders - kMost) : "", what));
 }
 
-// From where a bundle of some steps can be replayed; empty: from the start.
-Result<std::string> HowItStarts(const std::string& trace, const format::PackOptions& options,
-                                const format::BundleResult& bundle) {
-  if (options.level != Level::kFull || bundle.left_out.empty()) return std::string();
+// From where a bundle of some steps can be replayed.
+Result<PackStart> HowItStarts(const std::string& trace, const format::PackOptions& options,
+                              const format::BundleResult& bundle) {
+  if (options.level != Level::kFull || bundle.left_out.empty()) return PackStart();
   if (options.max_bytes != 0) {
     DEJA_ASSIGN_OR_RETURN(const auto packed, format::Trace::Open(bundle.path));
     return HowABundleStarts(*packed);
   }
-  if (!options.steps) return std::string();
+  if (!options.steps) return PackStart();
   DEJA_ASSIGN_OR_RETURN(const auto recorded, format::Trace::Open(trace));
   return HowAPackStarts(*recorded, *options.steps, options.ranks);
 }
@@ -249,6 +256,10 @@ int RunPack(const Context& context) {
   PassTrust(trace, bundle->path);
   const auto start = HowItStarts(trace, *options, *bundle);
   if (!start) return FailWith(start.error());
+  const auto source = format::Trace::Open(trace);
+  if (!source) return FailWith(source.error());
+  const bool damaged = SayIfDamaged(**source);
+  const int code = start->replays && !damaged ? kExitOk : kExitDataLoss;
   if (redactor == nullptr) {
     if (const Status warned = WarnOfSecretFiles(trace); !warned) return FailWith(warned.error());
   }
@@ -261,8 +272,8 @@ int RunPack(const Context& context) {
       PrintLine(fmt::format("in {} parts, up to {}", parts->size(), parts->back()));
     if (redactor != nullptr) PrintLine(DescribeStandIns(redactor->stand_ins()));
     PrintLeftOut(bundle->left_out);
-    if (!start->empty()) PrintLine(*start);
-    return kExitOk;
+    if (!start->text.empty()) PrintLine(start->text);
+    return code;
   }
   nlohmann::json left_out = nlohmann::json::array();
   for (const format::BundleOmission& one : bundle->left_out) {
@@ -277,15 +288,17 @@ int RunPack(const Context& context) {
                          {"bytes", bundle->bytes},
                          {"files", bundle->files},
                          {"left_out", left_out}};
-  if (!start->empty()) json["start"] = *start;
+  if (!start->text.empty()) json["start"] = start->text;
+  json["replays"] = start->replays;
   PrintJson(json);
-  return kExitOk;
+  return code;
 }
 
 void AddUnpackOptions(CLI::App& app) {
   app.add_option("BUNDLE", g_pack_options.trace, "A bundle (NAME.deja.zip)")->required();
   app.add_option("-o,--out", g_pack_options.out,
                  "The directory to make (default: the bundle's name without .zip)");
+  SetPaths(app, {"--out"});
 }
 
 int RunUnpack(const Context& context) {
@@ -310,12 +323,13 @@ int RunUnpack(const Context& context) {
     return kExitFailure;
   }
   PassTrust(g_pack_options.trace, out);
+  const bool damaged = SayIfDamaged(**trace);
   if (context.json) {
     PrintJson({{"trace", out}, {"ranks", (*trace)->ranks().size()}});
   } else {
     PrintLine(fmt::format("{}: {} ranks", out, (*trace)->ranks().size()));
   }
-  return kExitOk;
+  return damaged ? kExitDataLoss : kExitOk;
 }
 
 }  // namespace
@@ -333,7 +347,8 @@ const Command kPackCommand = {
     "  deja pack run.deja --predict          checkpoints follow from gradients where they can\n"
     "  deja pack run.deja --redact --dry-run  what would go to somebody else\n"
     "  deja pack run.deja --redact --split 25M\n"
-    "A bundle works wherever a directory does: `deja replay run.deja.zip --rank 2`.\n",
+    "A bundle works wherever a directory does: `deja replay run.deja.zip --rank 2`.\n"
+    "Exit status 3: the bundle is written, but no rank of it can be replayed.\n",
     false,
     AddPackOptions,
     RunPack,

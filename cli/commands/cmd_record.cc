@@ -7,22 +7,20 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/commands/command.h"
-#include "cli/doctor/doctor.h"
-#include "cli/events/rank_summary.h"
+#include "cli/command.h"
 #include "cli/fence/trust_store.h"
+#include "cli/help/option_list.h"
 #include "cli/install_layout.h"
 #include "cli/output.h"
 #include "cli/record/launcher.h"
+#include "cli/record/record_summary.h"
 #include "cli/record/trace_claim.h"
 #include "cli/record/trace_sweep.h"
 #include "cli/record/window_sweep.h"
-#include "cli/summaries/window_summary.h"
 #include "format/layout/mark.h"
 #include "format/layout/rank_folder.h"
 #include "format/log/background.h"
@@ -122,6 +120,21 @@ void AddBackgroundOptions(CLI::App& app) {
         return format::ParseCpuList(list).empty() ? "not a list of CPUs such as 0-3,8"
                                                   : std::string();
       });
+}
+
+void GroupRecordOptions(CLI::App& app) {
+  SetGroups(
+      app,
+      {{"Where and whom", {"--out", "--force", "--single", "--loopback", "--ranks", "--grace"}},
+       {"What is recorded",
+        {"--level", "--inputs", "--inputs-include", "--inputs-exclude", "--threads",
+         "--checkpoint-every", "--cuda-graphs", "--fill-memory"}},
+       {"Secrets", {"--keep-env", "--mask"}},
+       {"How long it is kept",
+        {"--keep-steps", "--keep-bytes", "--keep-seconds", "--disk-budget", "--hang-after"}},
+       {"Memory, processors and disk",
+        {"--buffer", "--delta-memory", "--codec", "--device-digests", "--on-pressure",
+         "--redundancy", "--background-nice", "--background-idle-io", "--background-cpus"}}});
 }
 
 void AddRecordOptions(CLI::App& app) {
@@ -224,6 +237,8 @@ void AddRecordOptions(CLI::App& app) {
       ->allow_extra_args(false);
   app.add_flag("--force", g_record_options.force,
                "Replace the trace that --out names, if there is one");
+  SetPaths(app, {"--out"});
+  GroupRecordOptions(app);
 }
 
 std::string DefaultOut(const std::string& program) {
@@ -378,137 +393,6 @@ nlohmann::json ResultJson(const JobEnd& job, const std::string& trace,
   return {{"trace", trace}, {"exit_code", job.exit_code}, {"bytes", bytes}, {"ranks", list}};
 }
 
-// Relative if it is below the working directory: what a user would type.
-std::string ShownPath(const std::string& path) {
-  std::error_code error;
-  fs::path relative = fs::proximate(path, error);
-  return error || relative.native().rfind("..", 0) == 0 ? path : relative.string();
-}
-
-// How a rank ended, as `deja info` tells it.
-std::string EndOf(const SweptRank& rank, Symbolizer& symbolizer) {
-  auto reader = format::RankReader::Open(rank.folder);
-  if (!reader) return DescribeEnd(rank.fate.exit_code, static_cast<int>(rank.fate.signal));
-  return ReadRankSummary(**reader).HowItEnded(symbolizer);
-}
-
-// The rank that one would replay first: one that a signal ended, if there is one.
-const SweptRank* FirstToReplay(const std::vector<SweptRank>& ranks) {
-  const SweptRank* failed = nullptr;
-  for (const SweptRank& rank : ranks) {
-    if (!rank.fate.known || (rank.fate.signal == 0 && rank.fate.exit_code == 0)) continue;
-    if (rank.fate.signal != 0) return &rank;
-    if (failed == nullptr) failed = &rank;
-  }
-  return failed;
-}
-
-// Of one rank for all: they drop what they have about the same time.
-void SayWhatIsKept(const std::vector<SweptRank>& ranks) {
-  for (const SweptRank& rank : ranks) {
-    auto reader = format::RankReader::Open(rank.folder);
-    if (!reader) continue;
-    const WindowSummary window = ReadWindowSummary(**reader);
-    if (!window.drops()) continue;
-    return Diagnose(fmt::format("rank {}: {}", rank.rank, window.Describe()));
-  }
-}
-
-// What the recorder says is missing, once for all ranks that say it.
-void SayWhatIsNotRecorded(const std::vector<SweptRank>& ranks) {
-  std::map<std::string, std::vector<uint32_t>> who;  // by what
-  for (const SweptRank& rank : ranks) {
-    auto reader = format::RankReader::Open(rank.folder);
-    if (!reader) continue;
-    const auto cursor = (*reader)->Events();
-    while (const format::Event* event =
-               cursor->NextOf(format::KindBit(format::EventKind::kDegraded))) {
-      const auto* degraded = event->As<format::Degraded>();
-      if (degraded == nullptr || degraded->remark == 1) continue;
-      if (degraded->events_lost + degraded->payloads_lost != 0)
-        continue;  // `deja verify` tells them
-      std::vector<uint32_t>& others = who[std::string(degraded->reason)];
-      if (others.empty() || others.back() != rank.rank) others.push_back(rank.rank);
-    }
-  }
-  for (const auto& [what, which] : who)
-    Diagnose(fmt::format("not recorded: {} {}: {}", which.size() == 1 ? "rank" : "ranks",
-                         fmt::join(which, ", "), what));
-}
-
-// What the program's files say of it: an NCCL of its own, no way for a library to come in.
-void SayWhatHidesIt(const std::vector<std::string>& program) {
-  std::vector<Finding> findings;
-  CheckProgram({program, {}, {}}, FindPython(program), findings);
-  for (const Finding& finding : findings)
-    if (finding.severity == Severity::kProblem)
-      Diagnose(fmt::format("{}; {}", finding.what, finding.fix));
-}
-
-void Summarise(const std::string& trace, const std::vector<SweptRank>& ranks,
-               const SweptChildren& children, const std::vector<std::string>& program) {
-  std::string shown = ShownPath(trace);
-  if (ranks.empty()) {
-    Diagnose(
-        g_record_options.single
-            ? "nothing was recorded: the command did not load Deja's library (is it statically "
-              "linked, or set-user-id?)"
-            : "nothing was recorded: no process of the job created an NCCL communicator, or a "
-              "process group of PyTorch's, where Deja could see it and write it down; `deja record "
-              "--single` records a command "
-              "that makes none");
-    SayWhatHidesIt(program);
-    return;
-  }
-  uint64_t bytes = 0;
-  for (const std::vector<std::string>* folders : {&children.kept, &children.before_forks})
-    for (const std::string& folder : *folders) bytes += format::FolderBytes(folder);
-  uint64_t lost = children.events_lost + children.payloads_lost;
-  uint32_t world_size = 0;
-  for (const SweptRank& rank : ranks) {
-    bytes += rank.bytes;
-    lost += rank.events_lost + rank.payloads_lost;
-    world_size = std::max(world_size, rank.world_size);
-  }
-  std::string and_children;
-  if (!children.kept.empty())
-    and_children =
-        fmt::format(" and {} child process{} of theirs", HumanCount(children.kept.size()),
-                    children.kept.size() == 1 ? "" : "es");
-  Diagnose(fmt::format("recorded {} rank{}{} in {} ({})", ranks.size(),
-                       ranks.size() == 1 ? "" : "s", and_children, shown, HumanBytes(bytes)));
-  for (const std::string& error : children.errors) Diagnose(error);
-  if (children.still_running != 0)
-    Diagnose(
-        fmt::format("{} child processes are still running; when they have ended: deja recover {}",
-                    children.still_running, shown));
-  if (ranks.size() < world_size && world_size <= 4096)
-    Diagnose(
-        fmt::format("the job has {} ranks; the others made no communicator, or are recorded "
-                    "elsewhere",
-                    world_size));
-  Symbolizer symbolizer;
-  for (const SweptRank& rank : ranks) {
-    std::string who = fmt::format("rank {}", rank.rank);
-    if (rank.attempt > 0) who += fmt::format(", attempt {}", rank.attempt);
-    bool clean = rank.fate.signal == 0 && rank.fate.exit_code == 0;
-    if (rank.fate.known && !clean) Diagnose(fmt::format("{}: {}", who, EndOf(rank, symbolizer)));
-    if (rank.still_running)
-      Diagnose(fmt::format("{}: process {} is still running; when it has ended: deja recover {}",
-                           who, rank.pid, shown));
-    if (!rank.error.empty()) Diagnose(fmt::format("{}: {}", who, rank.error));
-  }
-  SayWhatIsKept(ranks);
-  SayWhatIsNotRecorded(ranks);
-  if (lost > 0)
-    Diagnose(fmt::format("{} events or payloads are missing; `deja verify {}` says which",
-                         HumanCount(lost), shown));
-  const SweptRank* failed = g_record_options.level == "full" ? FirstToReplay(ranks) : nullptr;
-  Diagnose(fmt::format("next: deja info {}", shown));
-  if (failed != nullptr)
-    Diagnose(fmt::format("      deja replay {} --rank {} --gdb", shown, failed->rank));
-}
-
 int RunRecord(const Context& context) {
   if (int usage = CheckUsage(context); usage != kExitOk) return usage;
   auto library = FindLibrary("libdeja_record.so");
@@ -567,7 +451,9 @@ int RunRecord(const Context& context) {
     Diagnose(fmt::format("nothing is left of the recording: {} was removed while the job ran",
                          ShownPath(claim->directory())));
   else if (is_last && job.start_error.empty())
-    Summarise(claim->directory(), ranks, children, context.program);
+    SayWhatWasRecorded({claim->directory(), context.program, g_record_options.single,
+                        g_record_options.level == "full"},
+                       ranks, children);
   return job.exit_code;
 }
 

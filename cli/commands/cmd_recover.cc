@@ -2,7 +2,7 @@
 // them.
 #include <fmt/format.h>
 
-#include "cli/commands/command.h"
+#include "cli/command.h"
 #include "cli/events/rank_summary.h"
 #include "cli/output.h"
 #include "cli/record/trace_sweep.h"

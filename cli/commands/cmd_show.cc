@@ -5,13 +5,16 @@
 #include <deque>
 #include <set>
 
-#include "cli/commands/command.h"
+#include "cli/command.h"
 #include "cli/events/event_json.h"
 #include "cli/events/event_text.h"
 #include "cli/events/event_words.h"
 #include "cli/events/rank_summary.h"
+#include "cli/help/nearest_name.h"
+#include "cli/help/option_list.h"
 #include "cli/number_range.h"
 #include "cli/output.h"
+#include "cli/summaries/trace_damage.h"
 #include "format/tail/clock_run.h"
 #include "format/trace/trace.h"
 
@@ -257,6 +260,39 @@ void AddShowOptions(CLI::App& app) {
                "Also events that only define modules, stacks and handles");
   app.add_option("--binaries", g_show_options.binaries,
                  "Folders with the program's binaries, if not where they ran");
+  SetPaths(app, {"--binaries"});
+  SetGroups(app, {{"Which process", {"--rank", "--attempt", "--child"}},
+                  {"Which events",
+                   {"--kind", "--call", "--thread", "--comm", "--seq", "--step", "--first",
+                    "--last", "--all"}},
+                  {"Stacks", {"--stacks", "--binaries"}}});
+}
+
+// What --call can name in this recording, as `deja show` prints it.
+std::vector<std::string> CallNames(const format::TraceHeader& header, const RankSummary& summary) {
+  std::vector<std::string> names;
+  for (const format::ApiName& api : header.apis) {
+    names.push_back(summary.ApiName(api.id));
+    if (names.back() != api.name) names.emplace_back(api.name);
+  }
+  constexpr uint32_t kClockSources = 256;
+  for (uint32_t source = 0; source < kClockSources; ++source) {
+    const char* name = format::ClockSourceName(source);
+    const std::string_view text = name == nullptr ? "" : name;
+    if (!text.empty()) names.emplace_back(text.substr(0, text.find('(')));
+  }
+  return names;
+}
+
+// The first of --call that no recorded call can have, in words; empty: there is none.
+std::string FindUnknownCall(const format::TraceHeader& header, const RankSummary& summary) {
+  if (g_show_options.calls.empty()) return {};
+  const std::vector<std::string> names = CallNames(header, summary);
+  for (const std::string& call : g_show_options.calls)
+    if (std::find(names.begin(), names.end(), call) == names.end())
+      return fmt::format("--call {}: there is no such call in what Deja records{}", call,
+                         DidYouMean(call, names));
+  return {};
 }
 
 int RunShow(const Context& context) {
@@ -274,6 +310,10 @@ int RunShow(const Context& context) {
   if (!reader) return FailWith(reader.error());
   const format::RankReader& rank = **reader;
   RankSummary summary = ReadRankSummary(rank);
+  if (const std::string unknown = FindUnknownCall(rank.header(), summary); !unknown.empty()) {
+    Diagnose(unknown);
+    return kExitUsage;
+  }
   size_t batches = rank.batches().size();
   if (g_show_options.last == 0) {
     Lister lister(summary, rank.header().start_mono_ns, context.json);
@@ -290,12 +330,10 @@ int RunShow(const Context& context) {
       break;
     }
   }
-  if (rank.end().state == format::EndState::kCorrupt) {
-    Diagnose(fmt::format("rank {}: part of the recording is damaged: {}", g_show_options.rank,
-                         rank.end().detail));
-    return kExitDataLoss;
-  }
-  return kExitOk;
+  const std::string damage = FindEventDamage(rank);
+  if (damage.empty()) return kExitOk;
+  SayDamaged(fmt::format("rank {}", g_show_options.rank), damage);
+  return kExitDataLoss;
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <optional>
 #include <set>
 
-#include "cli/commands/command.h"
+#include "cli/command.h"
 #include "cli/output.h"
 #include "cli/replay/start/checkpoint_choice.h"
 #include "format/trace/trace.h"

@@ -1,8 +1,8 @@
 // The commands, in the order of the help. A new command is a cmd_<verb>.cc, a declaration and a row
 // here; a test checks that none is forgotten.
-#include <array>
+#include <vector>
 
-#include "cli/commands/command.h"
+#include "cli/command.h"
 
 namespace deja::cli {
 
@@ -19,13 +19,29 @@ extern const Command kUnpackCommand;
 extern const Command kRecoverCommand;
 extern const Command kMarkCommand;
 extern const Command kDoctorCommand;
+extern const Command kHelpCommand;
+extern const Command kManCommand;
+extern const Command kCompletionCommand;
+
+const std::vector<CommandGroup>& CommandGroups() {
+  static const std::vector<CommandGroup> kGroups = {
+      {"Record a job", {&kDoctorCommand, &kRecordCommand, &kLaunchCommand, &kMarkCommand}},
+      {"Run it again", {&kReplayCommand}},
+      {"Read and compare",
+       {&kInfoCommand, &kShowCommand, &kDiffCommand, &kBisectCommand, &kVerifyCommand}},
+      {"Keep and pass on", {&kPackCommand, &kUnpackCommand, &kRecoverCommand}},
+      {"Help", {&kHelpCommand, &kManCommand, &kCompletionCommand}},
+  };
+  return kGroups;
+}
 
 std::span<const Command* const> Commands() {
-  static constexpr std::array kCommands = {
-      &kDoctorCommand, &kRecordCommand, &kLaunchCommand,  &kMarkCommand,   &kReplayCommand,
-      &kInfoCommand,   &kShowCommand,   &kDiffCommand,    &kBisectCommand, &kVerifyCommand,
-      &kPackCommand,   &kUnpackCommand, &kRecoverCommand,
-  };
+  static const std::vector<const Command*> kCommands = [] {
+    std::vector<const Command*> all;
+    for (const CommandGroup& group : CommandGroups())
+      all.insert(all.end(), group.commands.begin(), group.commands.end());
+    return all;
+  }();
   return kCommands;
 }
 

@@ -1,32 +1,52 @@
 // deja: the command line. Parses, runs one command, maps errors to exit codes; everything else is
 // in cmd_*.cc.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
-#include <memory>
+#include <string>
 
-#include "cli/commands/command.h"
+#include "cli/command.h"
+#include "cli/help/command_line.h"
+#include "cli/help/nearest_name.h"
+#include "cli/help/option_list.h"
 #include "cli/output.h"
 #include "cli/replay/start/fenced_start.h"
-#include "cli/version.h"
 
 namespace deja::cli {
 namespace {
 
-constexpr const char* kDescription =
-    "Deja records a distributed training run on every rank and replays any rank alone, bit for "
-    "bit, in gdb.";
+int UsageError(const std::string& message, const std::string& command) {
+  Diagnose(message);
+  Diagnose(command.empty() ? "see `deja --help`, or `deja COMMAND --help`"
+                           : fmt::format("see `deja {} --help`", command));
+  return kExitUsage;
+}
 
-constexpr const char* kFooter =
-    "Start with:\n"
-    "  deja record --loopback -n 4 --out run.deja -- ./train    record four ranks on this machine\n"
-    "  deja record --out run.deja -- torchrun train.py          record a job with its own "
-    "launcher\n"
-    "  deja info run.deja                                       how each rank ended\n"
-    "  deja replay run.deja --rank 2 --gdb                      run rank 2 again, alone, in gdb\n"
-    "\n"
-    "Exit status: 0 ok, 1 failure, 2 usage, 3 finished with data loss, 4 diverged; `record` and "
-    "`launch` exit as\n"
-    "the job did. `deja COMMAND --help` explains a command.";
+// The first word that neither an option nor an argument takes.
+std::string DescribeExtra(const CLI::App& app, const std::string& who) {
+  const std::vector<std::string> words = app.remaining();
+  const auto option =
+      std::find_if(words.begin(), words.end(), [](const auto& word) { return word[0] == '-'; });
+  if (option == words.end())
+    return fmt::format("{}: '{}' is one argument too many", who, words.front());
+  const std::string name = option->substr(0, option->find('='));
+  return fmt::format("{}: there is no option '{}'{}", who, name,
+                     DidYouMean(name, OptionNames(ListOptions(app))));
+}
+
+// What is wrong with the command line.
+int Explain(const CLI::ParseError& error, const CommandLine& line) {
+  for (CLI::App* command : line.commands) {
+    if (!command->parsed()) continue;
+    const std::string& name = command->get_name();
+    return UsageError(command->remaining().empty() ? fmt::format("{}: {}", name, error.what())
+                                                   : DescribeExtra(*command, name),
+                      name);
+  }
+  return UsageError(line.app->remaining().empty() ? error.what() : DescribeExtra(*line.app, "deja"),
+                    "");
+}
 
 int Run(int argc, char** argv) {
   Context context;
@@ -35,39 +55,25 @@ int Run(int argc, char** argv) {
   bool has_program = separator != argv + argc;
   if (has_program) context.program.assign(separator + 1, argv + argc);
 
-  CLI::App app(kDescription, "deja");
-  app.footer(kFooter);
-  app.set_version_flag("--version", std::string("deja ") + kVersion);
-  app.require_subcommand(1);
-  app.get_formatter()->column_width(34);
-  std::vector<CLI::App*> subcommands;
-  for (const Command* command : Commands()) {
-    CLI::App* sub = app.add_subcommand(command->name, command->summary);
-    sub->footer(std::string("Examples:\n") + command->examples);
-    command->add_options(*sub);
-    sub->add_flag("--json", context.json, "Print the result as JSON");
-    subcommands.push_back(sub);
-  }
-  bool known = argc < 2 || argv[1][0] == '-' ||
-               std::any_of(Commands().begin(), Commands().end(),
-                           [&](const Command* c) { return std::strcmp(c->name, argv[1]) == 0; });
-  if (!known) {
-    Diagnose(fmt::format("there is no command '{}'; `deja --help` lists them", argv[1]));
+  const CommandLine line = MakeCommandLine(context.json);
+  if (argc > 1 && argv[1][0] != '-' && line.Find(argv[1]) == nullptr) {
+    const std::string near = DidYouMean(argv[1], CommandNames());
+    Diagnose(fmt::format("there is no command '{}'{}", argv[1],
+                         near.empty() ? "; `deja --help` lists them" : near));
     return kExitUsage;
   }
   try {
-    app.parse(static_cast<int>(separator - argv), argv);
+    line.app->parse(static_cast<int>(separator - argv), argv);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return app.exit(e) == 0 ? kExitOk : kExitUsage;
-    Diagnose(e.what());
-    Diagnose("see `deja --help`, or `deja COMMAND --help`");
-    return kExitUsage;
+    if (e.get_exit_code() == 0) return line.app->exit(e) == 0 ? kExitOk : kExitUsage;
+    return Explain(e, line);
   }
-  for (size_t i = 0; i < subcommands.size(); ++i) {
-    const Command& command = *Commands()[i];
-    if (!subcommands[i]->parsed()) continue;
+  const auto commands = Commands();
+  for (size_t i = 0; i < commands.size(); ++i) {
+    const Command& command = *commands[i];
+    if (!line.commands[i]->parsed()) continue;
     if (has_program && !command.takes_program) {
-      Diagnose(fmt::format("{} takes no program behind `--`; see `deja {} --help`", command.name,
+      Diagnose(fmt::format("{} takes no program after `--`; see `deja {} --help`", command.name,
                            command.name));
       return kExitUsage;
     }

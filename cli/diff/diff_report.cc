@@ -9,6 +9,7 @@
 #include "cli/events/event_json.h"
 #include "cli/events/event_text.h"
 #include "cli/events/event_words.h"
+#include "cli/help/option_list.h"
 #include "cli/output.h"
 #include "cli/summaries/replay_summary.h"
 #include "common/text/hex_text.h"
@@ -130,6 +131,7 @@ void DiffChoices::AddTo(CLI::App& app) {
                  "(repeatable)");
   app.add_option("--binaries", binaries,
                  "Folders with the program's binaries, if not where they ran");
+  SetPaths(app, {"--binaries"});
 }
 
 Result<std::vector<uint32_t>> RanksOfBoth(const format::Trace& a, const format::Trace& b) {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <set>
 
+#include "format/log/rank_log.h"
 #include "format/wire/batch_info.h"
 
 namespace deja::cli {
@@ -291,6 +292,7 @@ std::string RankSummary::ApiName(uint32_t api) const {
 }
 
 std::string RankSummary::ThreadName(uint32_t thread) const {
+  if (thread == format::kLogThread) return "deja";
   auto it = threads.find(thread);
   return it == threads.end() ? fmt::format("thread {}", thread) : it->second;
 }

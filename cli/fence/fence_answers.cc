@@ -53,7 +53,7 @@ struct Outcome {
   int64_t result = 0;
   bool goes_on = false;
 };
-Outcome Error(int error) {
+Outcome WithErrno(int error) {
   return {-error, false};
 }
 // Of a call of ours, just made.
@@ -247,10 +247,10 @@ bool Question::IsOwn(int fd) const {
 
 template <typename Act>
 Outcome Question::OnFile(int opened, Act act) const {
-  if (opened < 0) return Error(errno);
+  if (opened < 0) return WithErrno(errno);
   const OwnedFd file(opened);
-  if (!IsValid()) return Error(EINTR);
-  if (!IsOwn(file.get())) return Error(EPERM);
+  if (!IsValid()) return WithErrno(EINTR);
+  if (!IsOwn(file.get())) return WithErrno(EPERM);
   return Told(act(SelfPath(file.get()).c_str(), file.get()));
 }
 
@@ -293,7 +293,7 @@ Outcome Question::ChangeOwner() {
       const int flags = Int(4);
       std::optional<std::string> path = ReadString(Argument(1), PATH_MAX);
       if (path && path->empty() && (flags & AT_EMPTY_PATH) != 0)
-        return Int(0) == AT_FDCWD ? Error(EPERM) : OnNumber(Int(0), change(2));
+        return Int(0) == AT_FDCWD ? WithErrno(EPERM) : OnNumber(Int(0), change(2));
       return OnPath(Int(0), Argument(1), (flags & AT_SYMLINK_NOFOLLOW) == 0, change(2));
     }
   }
@@ -307,14 +307,14 @@ Outcome Question::ChangeTimes() {
   timespec times[2] = {{0, UTIME_NOW}, {0, UTIME_NOW}};
   if (address != 0 && is_utime) {
     utimbuf told{};
-    if (!Read(address, &told, sizeof told)) return Error(EFAULT);
+    if (!Read(address, &told, sizeof told)) return WithErrno(EFAULT);
     times[0] = {told.actime, 0};
     times[1] = {told.modtime, 0};
   } else if (address != 0 && notif_.data.nr == SYS_utimensat) {
-    if (!Read(address, times, sizeof times)) return Error(EFAULT);
+    if (!Read(address, times, sizeof times)) return WithErrno(EFAULT);
   } else if (address != 0) {
     timeval told[2];
-    if (!Read(address, told, sizeof told)) return Error(EFAULT);
+    if (!Read(address, told, sizeof told)) return WithErrno(EFAULT);
     for (int i = 0; i < 2; ++i) times[i] = {told[i].tv_sec, told[i].tv_usec * 1000};
   }
   const auto change = [&](const char* path, int fd) {
@@ -332,10 +332,10 @@ Outcome Question::ChangeTimes() {
 Outcome Question::SetAttribute() {
   const std::optional<std::string> name = ReadString(Argument(1), NAME_MAX + 2);
   const uint64_t size = Argument(3);
-  if (!name) return Error(ERANGE);
-  if (size > kMostValue) return Error(E2BIG);
+  if (!name) return WithErrno(ERANGE);
+  if (size > kMostValue) return WithErrno(E2BIG);
   std::string value(size, '\0');
-  if (size != 0 && !Read(Argument(2), value.data(), size)) return Error(EFAULT);
+  if (size != 0 && !Read(Argument(2), value.data(), size)) return WithErrno(EFAULT);
   const auto change = [&](const char* path, int) {
     return setxattr(path, name->c_str(), value.data(), size, Int(4));
   };
@@ -345,7 +345,7 @@ Outcome Question::SetAttribute() {
 
 Outcome Question::RemoveAttribute() {
   const std::optional<std::string> name = ReadString(Argument(1), NAME_MAX + 2);
-  if (!name) return Error(ERANGE);
+  if (!name) return WithErrno(ERANGE);
   const auto change = [&](const char* path, int) { return removexattr(path, name->c_str()); };
   if (notif_.data.nr == SYS_fremovexattr) return OnNumber(Int(0), change);
   return OnPath(AT_FDCWD, Argument(0), notif_.data.nr == SYS_removexattr, change);
@@ -355,14 +355,14 @@ Outcome Question::RemoveAttribute() {
 // there.
 Outcome Question::Lock() const {
   const OwnedFd file(OpenNumber(Int(0)));
-  if (file.get() < 0) return Error(EBADF);
+  if (file.get() < 0) return WithErrno(EBADF);
   return IsOwn(file.get()) ? kGoesOn : Outcome{0, false};
 }
 
 Outcome Question::Control() const {
   if (Int(1) != F_SETFL) return Lock();
   const OwnedFd file(OpenNumber(Int(0)));
-  if (file.get() < 0) return Error(EBADF);
+  if (file.get() < 0) return WithErrno(EBADF);
   // What was there before in the file that the output goes to is not written over.
   const bool appends = (Argument(2) & O_APPEND) != 0;
   struct stat info {};
@@ -376,13 +376,13 @@ Outcome Question::Resize() const {
       return truncate(path, static_cast<off_t>(Argument(1)));
     });
   const OwnedFd file(OpenNumber(Int(0)));
-  if (file.get() < 0) return Error(EBADF);
-  return IsOwn(file.get()) ? kGoesOn : Error(EPERM);
+  if (file.get() < 0) return WithErrno(EBADF);
+  return IsOwn(file.get()) ? kGoesOn : WithErrno(EPERM);
 }
 
 Outcome Question::OtherProcess(int argument) const {
   const int pid = Int(argument);
-  return pid > 0 && IsReplayed(pid) ? kGoesOn : Error(EPERM);
+  return pid > 0 && IsReplayed(pid) ? kGoesOn : WithErrno(EPERM);
 }
 
 // `control`: the argument that holds the command of a call that controls; -1: it is none.
@@ -390,19 +390,20 @@ Outcome Question::Object(FenceObjects::Kind kind, int control) const {
   constexpr int kInfo = 3;  // IPC_INFO, of the whole machine
   const int command = control < 0 ? -1 : Int(control) & 0xff;
   if (command == kInfo) return kGoesOn;
-  if (!objects_.IsOwn(kind, Int(0))) return Error(EINVAL);
+  if (!objects_.IsOwn(kind, Int(0))) return WithErrno(EINVAL);
   if (control >= 0 && command == IPC_RMID) objects_.Forget(kind, Int(0));
   return kGoesOn;
 }
 
 Outcome Question::Queue() {
   const std::optional<std::string> name = ReadString(Argument(0), NAME_MAX);
-  if (!name) return Error(ENAMETOOLONG);
-  if (name->empty() || name->find('/') != std::string::npos) return Error(EACCES);
+  if (!name) return WithErrno(ENAMETOOLONG);
+  if (name->empty() || name->find('/') != std::string::npos) return WithErrno(EACCES);
   if (notif_.data.nr == SYS_mq_unlink) return {objects_.RemoveQueue(*name), false};
   mq_attr attributes{};
   const bool has_attributes = Argument(3) != 0;
-  if (has_attributes && !Read(Argument(3), &attributes, sizeof attributes)) return Error(EFAULT);
+  if (has_attributes && !Read(Argument(3), &attributes, sizeof attributes))
+    return WithErrno(EFAULT);
   const int64_t queue = objects_.OpenQueue(*name, Int(1), static_cast<unsigned>(Argument(2)),
                                            has_attributes ? &attributes : nullptr);
   if (queue < 0) return {queue, false};
@@ -428,20 +429,20 @@ Outcome Question::MakeSocket() const {
   const bool is_tcp = kind == SOCK_STREAM && (protocol == 0 || protocol == IPPROTO_TCP);
   const bool is_udp = kind == SOCK_DGRAM && (protocol == 0 || protocol == IPPROTO_UDP);
   if (is_tcp) return kGoesOn;
-  if (!is_udp) return Error(EPERM);
+  if (!is_udp) return WithErrno(EPERM);
   const OwnedFd made(
       socket(Int(0), SOCK_STREAM | SOCK_CLOEXEC | (Int(1) & SOCK_NONBLOCK), IPPROTO_TCP));
-  if (made.get() < 0) return Error(errno);
+  if (made.get() < 0) return WithErrno(errno);
   return {Give(made.get(), (Int(1) & SOCK_CLOEXEC) != 0), false};
 }
 
 // Messages keep their borders in it, too; but it sends to its other end alone.
 Outcome Question::MakePair() const {
   constexpr int kKind = 0xf;
-  if (Int(0) != AF_UNIX || (Int(1) & kKind) != SOCK_DGRAM) return Error(EPERM);
+  if (Int(0) != AF_UNIX || (Int(1) & kKind) != SOCK_DGRAM) return WithErrno(EPERM);
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | (Int(1) & SOCK_NONBLOCK), 0, ends) != 0)
-    return Error(errno);
+    return WithErrno(errno);
   const OwnedFd first(ends[0]);
   const OwnedFd second(ends[1]);
   const bool close_on_exec = (Int(1) & SOCK_CLOEXEC) != 0;
@@ -451,7 +452,7 @@ Outcome Question::MakePair() const {
     if (fd < 0) return {fd, false};
     given[i] = static_cast<int>(fd);
   }
-  return Write(Argument(3), given, sizeof given) ? Outcome{0, false} : Error(EFAULT);
+  return Write(Argument(3), given, sizeof given) ? Outcome{0, false} : WithErrno(EFAULT);
 }
 
 // Processes of a replay meet at names of the replay library's (replayer/sockets/family_sockets.h),
@@ -460,14 +461,14 @@ Outcome Question::Connect() const {
   constexpr size_t kPath = offsetof(sockaddr_un, sun_path);
   sockaddr_un name{};
   uint64_t size = Argument(2);
-  if (size < sizeof(sa_family_t)) return Error(EINVAL);
-  if (size > sizeof name || !Read(Argument(1), &name, size)) return Error(ECONNREFUSED);
-  if (name.sun_family != AF_UNIX || size <= kPath + 1) return Error(ECONNREFUSED);
+  if (size < sizeof(sa_family_t)) return WithErrno(EINVAL);
+  if (size > sizeof name || !Read(Argument(1), &name, size)) return WithErrno(ECONNREFUSED);
+  if (name.sun_family != AF_UNIX || size <= kPath + 1) return WithErrno(ECONNREFUSED);
   const bool has_file = name.sun_path[0] != '\0';
   const std::string path(name.sun_path, strnlen(name.sun_path, size - kPath));
   const OwnedFd file(has_file ? OpenName(path) : -1);
   if (has_file) {
-    if (file.get() < 0 || !IsOwn(file.get())) return Error(ECONNREFUSED);
+    if (file.get() < 0 || !IsOwn(file.get())) return WithErrno(ECONNREFUSED);
     name = {};
     name.sun_family = AF_UNIX;
     const std::string own = SelfPath(file.get());
@@ -475,13 +476,13 @@ Outcome Question::Connect() const {
     size = kPath + own.size() + 1;
   } else if (size <= kPath + 1 + kFamilyName.size() ||
              std::string_view(name.sun_path + 1, kFamilyName.size()) != kFamilyName) {
-    return Error(ECONNREFUSED);
+    return WithErrno(ECONNREFUSED);
   }
   const OwnedFd process(static_cast<int>(syscall(SYS_pidfd_open, ThreadGroup(), 0)));
-  if (process.get() < 0) return Error(EPERM);
+  if (process.get() < 0) return WithErrno(EPERM);
   const OwnedFd socket(static_cast<int>(syscall(kSysPidfdGetfd, process.get(), Int(0), 0)));
-  if (socket.get() < 0) return Error(errno == EBADF ? EBADF : EPERM);
-  if (!IsValid()) return Error(EINTR);
+  if (socket.get() < 0) return WithErrno(errno == EBADF ? EBADF : EPERM);
+  if (!IsValid()) return WithErrno(EINTR);
   return Told(connect(socket.get(), reinterpret_cast<const sockaddr*>(&name),
                       static_cast<socklen_t>(size)));
 }
@@ -568,7 +569,7 @@ Outcome Question::Find() {
     case SYS_connect:
       return Connect();
     default:
-      return Error(EPERM);
+      return WithErrno(EPERM);
   }
 }
 

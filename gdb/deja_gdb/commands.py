@@ -1,4 +1,6 @@
 """The list of commands. `deja help NAME` of gdb is `help deja NAME`."""
+import difflib
+
 import gdb
 
 from . import child, images, reverse_next, running, session, travel, when_changed
@@ -14,7 +16,12 @@ class Deja(gdb.Command):
         super().__init__("deja", gdb.COMMAND_USER, prefix=True)
 
     def invoke(self, argument, from_tty):
-        help_text()
+        words = argument.split()
+        if not words:
+            return help_text()
+        near = difflib.get_close_matches(words[0], [name for name, _, _ in COMMANDS], n=1)
+        hint = f"did you mean `deja {near[0]}`?" if near else "`deja help` lists them"
+        raise gdb.GdbError(f"there is no command `deja {words[0]}`; {hint}")
 
 
 class Sub(gdb.Command):
@@ -70,13 +77,17 @@ def parse_number(words, what):
 def until(words):
     kind, rest = (words[0], words[1:]) if words else ("", [])
     if kind == "step":
-        return go({OFFSET_STEP: ("Q", parse_number(rest, "step N") + 1)})
+        step = parse_number(rest, "step N")
+        session.the.check_step(step)
+        return go({OFFSET_STEP: ("Q", step + 1)})
     if kind == "seq":
         conditions = {OFFSET_SEQ: ("Q", parse_number(rest, "seq N [comm C]"))}
         if len(rest) > 1:
             if rest[1] != "comm":
                 raise gdb.GdbError("usage: deja until seq N [comm C]")
             conditions[OFFSET_COMM] = ("I", parse_number(rest[2:], "seq N comm C") + 1)
+        comm = conditions[OFFSET_COMM][1] - 1 if OFFSET_COMM in conditions else None
+        session.the.check_operation(conditions[OFFSET_SEQ][1], comm)
         return go(conditions)
     if kind == "nan":
         return go({OFFSET_NAN: ("I", 1)})

@@ -228,8 +228,8 @@ def prompt(_):
     """"(gdb, step 12) ": where the replay is."""
     try:
         state = State()
-    except gdb.error:
-        return None
+    except (gdb.error, gdb.GdbError):
+        return None  # the replay is not running
     return f"(gdb, step {state.step}) " if state.has_step else None
 
 

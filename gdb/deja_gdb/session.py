@@ -33,6 +33,8 @@ class Session:
         self.checkpoints = [Checkpoint(c["number"], c["step"], c["bytes"], c["last_operations"])
                             for c in told["checkpoints"]]
         self.verify = told["verify"]
+        self.last_step = told["last_step"]  # of the recording; None: it has none
+        self.last_operations = {int(comm): seq for comm, seq in told["last_operations"].items()}
         self.sound = {START.number}  # numbers of those whose bytes have been looked at
         given = told["from_checkpoint"]
         self.default = next((c for c in self.checkpoints if c.number == given), START)
@@ -53,6 +55,24 @@ class Session:
             last = checkpoint.last_operations
             return max(last.values(), default=0) < seq if comm is None else last.get(comm, 0) < seq
         return max((c for c in self.checkpoints if is_before(c)), key=lambda c: c.step, default=START)
+
+    def check_step(self, step):
+        """Refuses a step that the replay cannot come to, before it loses the place where it is."""
+        if self.last_step is None:
+            raise gdb.GdbError(f"there is no step {step}: the recording names no steps")
+        if step > self.last_step:
+            raise gdb.GdbError(f"there is no step {step}: the recording ends in step {self.last_step}; `deja goto end` goes there")
+
+    def check_operation(self, seq, comm):
+        """The same of an operation; comm None: of any communicator."""
+        if comm is not None and comm not in self.last_operations:
+            known = ", ".join(str(c) for c in sorted(self.last_operations)) or "none"
+            raise gdb.GdbError(f"there is no communicator {comm} in the recording (it has {known})")
+        last = max(self.last_operations.values(), default=0) if comm is None else self.last_operations[comm]
+        if seq > last:
+            where = "" if comm is None else f" of comm {comm}"
+            raise gdb.GdbError(f"there is no operation {seq}{where}: the last in the recording is {last}; `deja goto end` goes to "
+                               "its end")
 
     def earlier(self, start):
         """The starts from `start` back to the beginning, damaged ones left out."""

@@ -71,6 +71,7 @@ def travel(start, conditions, is_before):
 
 
 def goto_step(step):
+    session.the.check_step(step)
     conditions = {OFFSET_STEP: ("Q", step + 1)}
     start = session.the.before_step(step)
     if is_running() and not at_end():
@@ -82,6 +83,7 @@ def goto_step(step):
 
 
 def goto_operation(seq, comm):
+    session.the.check_operation(seq, comm)
     conditions = {OFFSET_SEQ: ("Q", seq)}
     if comm is not None:
         conditions[OFFSET_COMM] = ("I", comm + 1)
@@ -135,7 +137,7 @@ def mark(words):
     _marks[name] = position = here()
     if position.thread == MAIN_THREAD:
         images.pin_nearest(lambda image: image.is_before_place(position.place))
-    say(f"deja: '{name}' is {_marks[name].text}")
+    say(f"deja: mark '{name}': {_marks[name].text}")
 
 
 def goto_mark(name):

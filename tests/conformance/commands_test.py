@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every cli/commands/cmd_*.cc defines commands that are in the array of cli/commands/commands.cc and in `deja --help`."""
+"""Every cli/cmd_*.cc defines commands that are in the array of cli/commands/commands.cc and in `deja --help`."""
+import json
 import pathlib
 import re
 import subprocess
@@ -25,8 +26,8 @@ class Commands(unittest.TestCase):
             self.assertRegex(text, rf"(?m)^  {name} ")
 
     def test_every_command_has_json_and_examples(self):
-        text = subprocess.run([DEJA, "--help"], capture_output=True, text=True, check=True).stdout
-        names = re.findall(r"(?m)^  ([a-z][a-z-]*) ", text.split("Subcommands:")[1].split("\n\n")[0])
+        listed = subprocess.run([DEJA, "help", "--json"], capture_output=True, text=True, check=True).stdout
+        names = [command["name"] for command in json.loads(listed)["commands"]]
         self.assertGreater(len(names), 5)
         for name in names:
             help_text = subprocess.run([DEJA, name, "--help"], capture_output=True, text=True, check=True).stdout

@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/interruption.h"
 #include "cli/replay/watch/child_outputs.h"
 #include "common/replay_outputs.h"
 
@@ -59,6 +59,10 @@ class Session {
 
  private:
   bool HasGdbEnded() {
+    if (!ended_ && Interruption::EndOfSession() != 0) {
+      AwaitGdb(gdb_, status_);
+      ended_ = true;
+    }
     if (!ended_) ended_ = waitpid(gdb_, &status_, WNOHANG) == gdb_;
     return ended_;
   }
@@ -134,9 +138,6 @@ Result<int> DebugChild(const Replayed& replay, const ReplayOptions& options,
   DEJA_ASSIGN_OR_RETURN(const int requests, MakeFifo(rank.scratch + "/requests"));
   DEJA_ASSIGN_OR_RETURN(const int answers, MakeFifo(rank.scratch + "/answers"));
   DEJA_ASSIGN_OR_RETURN(const pid_t gdb, StartGdb(ShownChild(replay), "", commands));
-  // Of the terminal they are for gdb.
-  signal(SIGINT, SIG_IGN);
-  signal(SIGQUIT, SIG_IGN);
   const int status = Session(rank, options, requests, answers).Run(gdb);
   close(requests);
   close(answers);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cli/events/rank_summary.h"
 #include "cli/install_layout.h"
 #include "cli/replay/start/checkpoint_choice.h"
 #include "format/reader/checkpoints.h"
@@ -82,6 +83,13 @@ json Notes(const format::RankReader& reader) {
   return notes;
 }
 
+// By communicator.
+json LastOperations(const RankSummary& summary) {
+  json last = json::object();
+  for (const auto& [number, comm] : summary.comms) last[std::to_string(number)] = comm.last_seq;
+  return last;
+}
+
 // What says whether the bytes of a checkpoint can be read, but for its step.
 json VerifyCommand(const format::Trace& trace, int attempt, uint32_t rank) {
   std::error_code error;
@@ -112,12 +120,15 @@ Status WriteGdbSession(format::Trace& trace, int attempt, const ReplayTarget& ta
   if (child.empty()) {
     DEJA_ASSIGN_OR_RETURN(checkpoints, Checkpoints(trace, attempt, *reader, damaged));
   }
+  const RankSummary summary = ReadRankSummary(*reader);
   const json session = {{"deja", OwnPath()},
                         {"from_checkpoint", FromCheckpoint(target.environment)},
                         {"checkpoints", checkpoints},
                         {"rank", target.rank},
                         {"child", child},
                         {"verify", VerifyCommand(trace, attempt, target.rank)},
+                        {"last_step", summary.last_step ? json(*summary.last_step) : json()},
+                        {"last_operations", LastOperations(summary)},
                         {"notes", Notes(*reader)}};
   const std::string path = target.scratch + "/session.json";
   std::ofstream out(path);

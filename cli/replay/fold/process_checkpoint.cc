@@ -14,6 +14,7 @@
 #include <sstream>
 #include <vector>
 
+#include "cli/interruption.h"
 #include "cli/replay/start/replay_launch.h"
 
 namespace deja::cli {
@@ -147,6 +148,7 @@ Result<std::string> WaitUntilHeld(pid_t pid, const std::string& scratch) {
         return event.value("text", std::string());
     }
     int status = 0;
+    if (Interruption::IsOver()) kill(pid, SIGKILL);
     if (waitpid(pid, &status, WNOHANG) == pid)
       return Fail(
           ErrorCode::kNotFound,

@@ -100,8 +100,8 @@ Error CannotStart(format::Trace& trace, uint32_t rank, int attempt, const LeftOu
   return {ErrorCode::kNotFound, text};
 }
 
-Result<std::string> HowAPackStarts(format::Trace& trace, std::pair<uint64_t, uint64_t> steps,
-                                   std::vector<uint32_t> ranks) {
+Result<PackStart> HowAPackStarts(format::Trace& trace, std::pair<uint64_t, uint64_t> steps,
+                                 std::vector<uint32_t> ranks) {
   if (ranks.empty()) ranks = AllRanks(trace);
   const uint64_t first = steps.first;
   const uint64_t last = steps.second;
@@ -111,13 +111,14 @@ Result<std::string> HowAPackStarts(format::Trace& trace, std::pair<uint64_t, uin
     if (reader->totals().steps != 0)
       first_of_all = std::min(first_of_all, reader->totals().first_step);
   }
-  if (first_of_all == kLast || first <= first_of_all) return std::string();
+  if (first_of_all == kLast || first <= first_of_all) return PackStart();
   std::string why;
   DEJA_ASSIGN_OR_RETURN(const auto starts, ReplayStarts(trace, last, -1, ranks, why));
   const auto inside = std::partition_point(starts.begin(), starts.end(),
                                            [&](const auto& one) { return one.step < first; });
   if (inside != starts.end() && inside->step == first)
-    return fmt::format("replays of it start at the checkpoint of step {0}: --from-step {0}", first);
+    return PackStart{
+        fmt::format("replays of it start at the checkpoint of step {0}: --from-step {0}", first)};
   const std::string more =
       inside == starts.begin()
           ? fmt::format("from the first step on, as there is no checkpoint before: {}",
@@ -125,33 +126,35 @@ Result<std::string> HowAPackStarts(format::Trace& trace, std::pair<uint64_t, uin
           : fmt::format("the checkpoint before, too: --steps {}",
                         Range(std::prev(inside)->step, last));
   if (inside == starts.end())
-    return fmt::format(
-        "it cannot be replayed: there is no checkpoint in these steps, and what the ranks were "
-        "given before is left out; pack {}",
-        more);
-  return fmt::format(
-      "replays of it start at the checkpoint of step {0}: --from-step {0}; for the steps before "
-      "pack {1}",
-      inside->step, more);
+    return PackStart{
+        fmt::format("it cannot be replayed: there is no checkpoint in these steps, and what the "
+                    "ranks were given before is left out; pack {}",
+                    more),
+        false};
+  return PackStart{
+      fmt::format("replays of it start at the checkpoint of step {0}: --from-step {0}; for the "
+                  "steps before pack {1}",
+                  inside->step, more)};
 }
 
-Result<std::string> HowABundleStarts(format::Trace& bundle) {
+Result<PackStart> HowABundleStarts(format::Trace& bundle) {
   std::optional<uint32_t> rank;
   for (const uint32_t one : AllRanks(bundle)) {
     DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, bundle.Rank(one));
-    if (!FindLeftOutStart(*reader)) return std::string();
+    if (!FindLeftOutStart(*reader)) return PackStart();
     std::string why;
     DEJA_ASSIGN_OR_RETURN(const auto starts, ReplayStarts(bundle, kLast, -1, {one}, why));
     if (!starts.empty())
-      return fmt::format(
+      return PackStart{fmt::format(
           "replays of rank {} start at a checkpoint, which it has at {}: --from-step {}", one,
-          StepsText(starts), starts.back().step);
+          StepsText(starts), starts.back().step)};
     rank = one;
   }
-  if (!rank) return std::string();
-  return std::string(
+  if (!rank) return PackStart();
+  return PackStart{
       "it cannot be replayed: what the ranks were given in their first steps is left out, and "
-      "there is no checkpoint in it; allow more, or record with --checkpoint-every");
+      "there is no checkpoint in it; allow more, or record with --checkpoint-every",
+      false};
 }
 
 }  // namespace deja::cli

@@ -31,14 +31,19 @@ std::optional<LeftOutStart> FindLeftOutStart(const format::RankReader& reader);
 // reader.
 Error CannotStart(format::Trace& trace, uint32_t rank, int attempt, const LeftOutStart& start);
 
+// From where a pack can be replayed.
+struct PackStart {
+  std::string text;     // for the user; empty: from the start
+  bool replays = true;  // somewhere
+};
+
 // What is to be said of a pack of steps [first, last] of `trace`: from where it can be replayed, or
-// what to pack so that it can. Empty: from the start. `ranks`: those whose payloads it has; empty:
-// all.
-Result<std::string> HowAPackStarts(format::Trace& trace, std::pair<uint64_t, uint64_t> steps,
-                                   std::vector<uint32_t> ranks);
+// what to pack so that it can. `ranks`: those whose payloads it has; empty: all.
+Result<PackStart> HowAPackStarts(format::Trace& trace, std::pair<uint64_t, uint64_t> steps,
+                                 std::vector<uint32_t> ranks);
 
 // The same of a bundle from which payloads of steps were left out because they did not fit.
-Result<std::string> HowABundleStarts(format::Trace& bundle);
+Result<PackStart> HowABundleStarts(format::Trace& bundle);
 
 }  // namespace deja::cli
 

@@ -18,6 +18,7 @@ namespace {
 constexpr size_t kMostShown = 200;  // characters of one word
 constexpr size_t kMostVariables = 40;
 constexpr size_t kMostTargets = 4;
+constexpr size_t kMostChildPrograms = 20;
 
 std::string Cut(const std::string& text) {
   if (text.size() <= kMostShown) return text;
@@ -61,6 +62,19 @@ bool IsSameStart(const ReplayTarget& a, const ReplayTarget& b) {
          a.working_directory == b.working_directory;
 }
 
+void AddChildPrograms(const std::vector<ChildProgram>& children, std::vector<std::string>& lines) {
+  for (size_t i = 0; i < std::min(children.size(), kMostChildPrograms); ++i) {
+    const ChildProgram& child = children[i];
+    const std::string often =
+        child.processes == 1 ? "" : fmt::format(" ({} processes)", child.processes);
+    lines.push_back(fmt::format("  a child runs   {}{}", Cut(child.executable), often));
+    lines.push_back(fmt::format("    arguments    {}", Words(child.argv)));
+  }
+  if (children.size() > kMostChildPrograms)
+    lines.push_back(
+        fmt::format("  and {} more programs of children", children.size() - kMostChildPrograms));
+}
+
 bool Ask() {
   std::string answer;
   Prompt("run it? [y/N] ");
@@ -69,7 +83,8 @@ bool Ask() {
 
 }  // namespace
 
-std::vector<std::string> DescribeStart(const std::vector<const ReplayTarget*>& targets) {
+std::vector<std::string> DescribeStart(const std::vector<const ReplayTarget*>& targets,
+                                       const std::vector<ChildProgram>& children) {
   std::vector<std::string> lines;
   std::vector<const ReplayTarget*> shown;
   size_t others = 0;
@@ -89,6 +104,7 @@ std::vector<std::string> DescribeStart(const std::vector<const ReplayTarget*>& t
   }
   if (others != 0) lines.push_back(fmt::format("and {} more ranks, or ranks like these", others));
   if (targets.empty()) return lines;
+  AddChildPrograms(children, lines);
   const ReplayTarget& first = *targets.front();
   const std::vector<std::string> changed = ChangedVariables(first);
   lines.push_back(fmt::format("  environment    {} variables are not as they are here{}",
@@ -108,9 +124,9 @@ std::vector<std::string> DescribeStart(const std::vector<const ReplayTarget*>& t
 }
 
 Status AskConsent(const std::string& trace, const std::vector<const ReplayTarget*>& targets,
-                  bool trust) {
+                  const std::vector<ChildProgram>& children, bool trust) {
   Diagnose(fmt::format("{} was not recorded or packed here by you. A replay of it runs:", trace));
-  for (const std::string& line : DescribeStart(targets)) Diagnose("  " + line);
+  for (const std::string& line : DescribeStart(targets, children)) Diagnose("  " + line);
   if (!trust && (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1))
     return Fail(ErrorCode::kForeign,
                 fmt::format("replaying {}: nobody has agreed to run what it names; if you do, give "
@@ -121,6 +137,21 @@ Status AskConsent(const std::string& trace, const std::vector<const ReplayTarget
   if (const Status remembered = TrustStore().Add(trace, Trust::kAgreed); !remembered)
     Diagnose(remembered.error().message);
   return {};
+}
+
+Status CheckConsent(const std::string& path, format::Trace& trace,
+                    const std::vector<Replayed>& replays, int attempt, bool trust) {
+  if (TrustStore().Of(path) != Trust::kNone) return {};
+  std::vector<const ReplayTarget*> targets;
+  std::vector<uint32_t> ranks;
+  targets.reserve(replays.size());
+  ranks.reserve(replays.size());
+  for (const Replayed& replay : replays) {
+    targets.push_back(&replay.target);
+    ranks.push_back(replay.target.rank);
+  }
+  DEJA_ASSIGN_OR_RETURN(const auto children, ReadChildPrograms(trace, ranks, attempt));
+  return AskConsent(path, targets, children, trust);
 }
 
 }  // namespace deja::cli

@@ -10,19 +10,29 @@
 #include <string>
 #include <vector>
 
+#include "cli/replay/start/child_programs.h"
 #include "cli/replay/start/replay_launch.h"
+#include "cli/replay/watch/replay_processes.h"
 #include "common/result.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 
 // What the user is asked about: lines, of which each is plain text when it is shown.
-std::vector<std::string> DescribeStart(const std::vector<const ReplayTarget*>& targets);
+// `children`: programs that they have started.
+std::vector<std::string> DescribeStart(const std::vector<const ReplayTarget*>& targets,
+                                       const std::vector<ChildProgram>& children);
 
 // Shows on stderr what `targets`, of `trace`, would run; `trust`: the user has agreed on the
 // command line; else asks, if there is a terminal to ask on. Remembers a yes. kForeign: it is not
 // to be run.
 Status AskConsent(const std::string& trace, const std::vector<const ReplayTarget*>& targets,
-                  bool trust);
+                  const std::vector<ChildProgram>& children, bool trust);
+
+// The same of what is about to run, unless it is the user's own. Nothing of a trace is run before.
+// `path`: of the trace, as the user named it.
+Status CheckConsent(const std::string& path, format::Trace& trace,
+                    const std::vector<Replayed>& replays, int attempt, bool trust);
 
 }  // namespace deja::cli
 

@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -15,8 +17,10 @@
 #include "cli/build_id.h"
 #include "cli/fence/read_rules.h"
 #include "cli/install_layout.h"
+#include "cli/interruption.h"
 #include "cli/program_file.h"
 #include "cli/replay/start/fenced_start.h"
+#include "cli/replay/watch/replay_processes.h"
 #include "common/os/cpu.h"
 #include "common/text/hex_text.h"
 
@@ -311,6 +315,25 @@ Result<pid_t> StartGdb(const ReplayTarget& target, const std::string& first,
   return pid;
 }
 
+void AwaitGdb(pid_t gdb, int& status) {
+  constexpr useconds_t kStepUs = 20000;
+  constexpr int kMostSteps = 250;  // for gdb to end its program
+  int steps = 0;
+  for (;;) {
+    // Processes that others have left behind come to this one, too (it is a subreaper).
+    int ended = 0;
+    const pid_t pid = waitpid(-1, &ended, WNOHANG);
+    if (pid == gdb) status = ended;
+    if (pid == gdb || (pid < 0 && errno != EINTR)) return;
+    if (pid > 0) continue;
+    if (const int signal = Interruption::EndOfSession(); signal != 0) {
+      if (steps == 0) kill(gdb, signal);
+      if (++steps == kMostSteps) kill(gdb, SIGKILL);
+    }
+    usleep(kStepUs);
+  }
+}
+
 Result<int> ExitOfGdb(int status) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
     return Fail(ErrorCode::kNotFound, "starting gdb failed: is it installed, and in PATH?");
@@ -319,10 +342,11 @@ Result<int> ExitOfGdb(int status) {
 
 Result<int> RunGdb(const ReplayTarget& target, const std::string& first,
                    const std::vector<std::string>& commands) {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // of what gdb leaves behind
   DEJA_ASSIGN_OR_RETURN(const pid_t pid, StartGdb(target, first, commands));
   int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  AwaitGdb(pid, status);
+  EndDescendants(0);
   return ExitOfGdb(status);
 }
 

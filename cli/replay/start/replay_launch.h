@@ -66,9 +66,11 @@ Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& optio
 // all else; may be empty. gdb's process id.
 Result<pid_t> StartGdb(const ReplayTarget& target, const std::string& first,
                        const std::vector<std::string>& commands);
+// Waits for gdb; ends it when the terminal is gone or somebody ends this process.
+void AwaitGdb(pid_t gdb, int& status);
 // gdb's exit code, from its status as waitpid gives it.
 Result<int> ExitOfGdb(int status);
-// Both: returns gdb's exit code.
+// All of this: returns gdb's exit code, when nothing of its program is left.
 Result<int> RunGdb(const ReplayTarget& target, const std::string& first,
                    const std::vector<std::string>& commands);
 

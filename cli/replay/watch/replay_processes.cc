@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "cli/devices/device_swap.h"
+#include "cli/interruption.h"
 #include "cli/output.h"
 #include "cli/replay/fold/turn_scheduler.h"
 #include "cli/replay/watch/replay_report.h"
@@ -157,6 +158,15 @@ void AwaitChild(int ms) {
   sigtimedwait(&ends, nullptr, &most);
 }
 
+// Nothing is to be learnt from how they end.
+void EndAll(std::vector<Replayed>& replays) {
+  EndDescendants(0);
+  for (Replayed& replay : replays) {
+    if (!replay.ended) replay.status = SIGKILL;
+    replay.ended = true;
+  }
+}
+
 void WaitInTurns(std::vector<Replayed>& replays, bool together, const TurnArea* area,
                  TurnScheduler* turns, Watch& watch) {
   Grace grace(together);
@@ -178,6 +188,7 @@ void WaitInTurns(std::vector<Replayed>& replays, bool together, const TurnArea* 
       for (const size_t lost : turns->TakeLost()) kill(replays[lost].pid, SIGKILL);
     }
     if (moved) continue;
+    if (Interruption::IsOver()) return EndAll(replays);
     watch.Look();
     // What the rank does when its child has ended is of no interest.
     if (std::any_of(replays.begin(), replays.end(), HasChildEnded)) {
@@ -249,9 +260,6 @@ Status StartReplays(std::vector<Replayed>& replays, const ReplayOptions& options
 
 void WaitForReplays(std::vector<Replayed>& replays, const ReplayOptions& options,
                     const std::optional<SharedArea>& shared) {
-  // Ctrl-C is for the programs; what they make of it is part of the verdict.
-  signal(SIGINT, SIG_IGN);
-  signal(SIGQUIT, SIG_IGN);
   sigset_t ends;
   sigset_t old;
   sigemptyset(&ends);
@@ -265,8 +273,6 @@ void WaitForReplays(std::vector<Replayed>& replays, const ReplayOptions& options
     WaitInTurns(replays, together, shared ? &shared->area : nullptr, nullptr, watch);
   EndLeftovers();
   sigprocmask(SIG_SETMASK, &old, nullptr);
-  signal(SIGINT, SIG_DFL);
-  signal(SIGQUIT, SIG_DFL);
 }
 
 }  // namespace deja::cli

@@ -29,6 +29,7 @@ struct Replayed {
   std::vector<std::string> standstill;  // what waits for what, where nothing could move any more
   std::string child;  // the replay is about this child, and ends with it; empty: the rank itself
   const format::RankReader* child_reader = nullptr;
+  std::string damage;  // of the recording; empty: none
 };
 
 // Kills all processes below this one, but for the child `but` and what is below that; 0: no
@@ -46,6 +47,7 @@ struct SharedArea {
   bool devices = false;
   size_t at_once = 0;  // ranks on a device; 0: as many as fit
 };
+// They are ended, too, when the user interrupts (cli/interruption.h), and nothing is proved then.
 // Where nothing of a replay can move any more it is ended, after a line that says so
 // (cli/replay/watch/standstill.h).
 void WaitForReplays(std::vector<Replayed>& replays, const ReplayOptions& options,

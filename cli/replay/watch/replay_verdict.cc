@@ -500,6 +500,17 @@ void AddStandstill(const std::vector<std::string>& waits, ReplayVerdict& verdict
   verdict.json["details"] = verdict.details;
 }
 
+void AddDamage(const std::string& damage, ReplayVerdict& verdict) {
+  if (damage.empty()) return;
+  verdict.data_lost = true;
+  verdict.summary += "; the recording is DAMAGED";
+  verdict.details.insert(verdict.details.begin(), "DAMAGED: " + damage);
+  verdict.json["damaged"] = damage;
+  verdict.json["data_lost"] = true;
+  verdict.json["summary"] = verdict.summary;
+  verdict.json["details"] = verdict.details;
+}
+
 void AddMissingDevice(const std::string& found, ReplayVerdict& verdict) {
   verdict.json["cuda"] = found;
   verdict.details.insert(verdict.details.begin(), "the recorded rank used CUDA; here " + found);

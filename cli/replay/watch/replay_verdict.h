@@ -63,6 +63,9 @@ void AddMissingDevice(const std::string& found, ReplayVerdict& verdict);
 void AddChanges(const std::vector<Change>& changes, const std::string& trace,
                 ReplayVerdict& verdict);
 
+// Part of the recording could not be read, as `damage` says; empty: all could.
+void AddDamage(const std::string& damage, ReplayVerdict& verdict);
+
 // The report in `scratch` says that the replay was stopped before the program's end.
 bool HasStopped(const std::string& scratch);
 

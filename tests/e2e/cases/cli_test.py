@@ -78,6 +78,11 @@ class GoodRun(harness.DejaTest):
                               (["--step", "x"], "not a range"), (["--first", 1, "--last", 1], "--last")):
             run = self.checked(self.deja("show", self.trace_path(), *options), harness.EXIT_USAGE)
             self.assertIn(said, run.stderr)
+        for call, said in (("Foo", "--call Foo: there is no such call"), ("AllReduec", "did you mean 'AllReduce'?")):
+            run = self.checked(self.deja("show", self.trace_path(), "--call", call), harness.EXIT_USAGE)
+            self.assertIn(said, run.stderr)
+        for call in "AllReduce", "ncclAllReduce", "getrandom", "clock_gettime":
+            self.checked(self.deja("show", self.trace_path(), "--call", call))
         run = self.checked(self.deja("show", self.trace_path(), "--rank", 7), harness.EXIT_FAILURE)
         self.assertRegex(run.stderr, r"rank 7.*0.*1")
 
@@ -92,6 +97,29 @@ class GoodRun(harness.DejaTest):
         run = self.checked(self.deja("verify", self.trace_path()), harness.EXIT_DATA_LOSS)
         self.assertIn("NOT SOUND", run.stdout)
         self.assertIn("payloads.deja", run.stdout)
+
+    def test_damage_is_told_by_every_command(self):
+        """Bytes in the middle of what happened, so that the file still ends as a finished one does."""
+        copy = self.dir / "sound.deja"
+        shutil.copytree(self.trace_path(), copy)
+        events = self.trace_path() / "rank-00001" / "events.deja"
+        data = bytearray(events.read_bytes())
+        self.assertGreater(len(data), 4096)
+        middle = len(data) * 2 // 3  # the header comes first, the index last
+        data[middle:middle + 64] = bytes(64)
+        events.write_bytes(data)
+        for words in (["verify", self.trace_path()], ["info", self.trace_path()], ["info", self.trace_path(), "--json"],
+                      ["show", self.trace_path(), "--rank", 1], ["show", self.trace_path(), "--rank", 1, "--last", 1],
+                      ["diff", self.trace_path(), copy], ["bisect", copy, self.trace_path()], ["pack", self.trace_path()],
+                      ["unpack", self.dir / "run.deja.zip", "--out", self.dir / "unpacked.deja"]):
+            run = self.checked(self.deja(*words), harness.EXIT_DATA_LOSS)
+            self.assertIn("NOT SOUND" if words[0] == "verify" else "DAMAGED: ", run.stdout + run.stderr, f"\n{run}")
+        self.assertEqual(["damaged" in rank for rank in self.deja("info", self.trace_path(), "--json").json()["ranks"]], [False, True])
+        for options in [], ["--json"]:
+            run = self.replay(1, options=options)
+            self.assertNotEqual(run.code, harness.EXIT_OK, f"\n{run}")
+            self.assertRegex(run.stderr, r"rank 1: its recording is DAMAGED: \S*events.deja, offset")
+        self.checked(self.replay(0))
 
     def test_a_bundle_is_the_trace(self):
         packed = self.checked(self.deja("pack", self.trace_path(), "--json")).json()

@@ -68,6 +68,15 @@ class Installed(harness.DejaTest):
         self.assertTrue((self.prefix / "include" / "deja.h").is_file())
         self.assertTrue(list(self.prefix.rglob("LICENSE")))
 
+    def test_manual_pages_and_completions(self):
+        share = self.prefix / "share"
+        pages = {path.name for path in (share / "man" / "man1").iterdir()}
+        commands = [command["name"] for command in self.checked(self.deja("help", "--json")).json()["commands"]]
+        self.assertEqual(pages, {"deja.1", *(f"deja-{name}.1" for name in commands)})
+        for path, shell in (("bash-completion/completions/deja", "bash"), ("zsh/site-functions/_deja", "zsh"),
+                            ("fish/vendor_completions.d/deja.fish", "fish")):
+            self.assertEqual((share / path).read_text(), self.checked(self.deja("completion", shell)).stdout)
+
 
 if __name__ == "__main__":
     harness.main()

@@ -23,7 +23,7 @@ class Smaller(harness.DejaTest):
         run = self.checked(self.deja("pack", self.trace_path(), "-o", self.bundle, "--json", *options), code)
         if not keep:
             shutil.rmtree(self.trace_path())
-        return run.json() if code == harness.EXIT_OK else run
+        return run if code == harness.EXIT_FAILURE else run.json()
 
     def verify(self):
         return self.checked(self.deja("verify", self.bundle, "--json")).json()
@@ -48,7 +48,8 @@ class Smaller(harness.DejaTest):
                          next(one["payloads"] for one in packed["left_out"] if one["rank"] == 0))
 
     def test_a_replay_ends_where_the_payloads_end(self):
-        packed = self.pack("--steps", "20-")
+        packed = self.pack("--steps", "20-", code=harness.EXIT_DATA_LOSS)
+        self.assertFalse(packed["replays"])
         self.assertEqual(len(packed["left_out"]), RANKS)
         self.assertTrue(self.verify()["sound"])
         self.assertIn("it cannot be replayed: there is no checkpoint in these steps", packed["start"])
@@ -108,8 +109,11 @@ class OfSomeSteps(harness.DejaTest):
         self.bundle = self.dir / "small.deja.zip"
 
     def pack(self, *options):
+        """What is said of the bundle; the exit status tells whether it can be replayed at all."""
         self.bundle.unlink(missing_ok=True)
-        return self.checked(self.deja("pack", self.trace_path(), "-o", self.bundle, *options)).stdout
+        run = self.deja("pack", self.trace_path(), "-o", self.bundle, *options)
+        self.checked(run, harness.EXIT_DATA_LOSS if "cannot be replayed" in run.stdout else harness.EXIT_OK)
+        return run.stdout
 
     def replay(self, *options, rank=1, code=harness.EXIT_OK):
         return self.checked(self.deja("replay", self.bundle, "--rank", rank, *options), code)

@@ -68,6 +68,23 @@ class Foreign(harness.DejaTest):
         self.checked(self.deja("pack", self.trace_path("other.deja"), "--out", bundle))
         self.assertIn("echo goodbye", self.checked(self.deja("replay", bundle, env=self.stranger()), harness.EXIT_USAGE).stderr)
 
+    def test_programs_of_children_are_shown_each_once(self):
+        for name in "notes", "other notes":
+            (self.dir / name).write_text(name)
+        script = ("import os, subprocess, sys\nfor _ in range(3): subprocess.run(['/bin/cat', 'notes'])\n"
+                  "subprocess.run(['/bin/cat', 'other notes'])\nsys.stdout.flush()\npid = os.fork()\nif pid == 0: os._exit(0)\n"
+                  "os.waitpid(pid, 0)\n")
+        self.checked(self.record_single(sys.executable, "-c", script))
+        bundle = self.dir / "own.zip"
+        self.checked(self.deja("pack", self.trace_path(), "--out", bundle))
+        shown = self.checked(self.deja("replay", bundle, env=self.stranger()), harness.EXIT_USAGE).stderr
+        cat = os.path.realpath("/bin/cat")
+        self.assertEqual(shown.count(f"a child runs   {cat}"), 2, shown)
+        self.assertIn(f"a child runs   {cat} (3 processes)", shown)
+        self.assertIn("arguments    /bin/cat notes", shown)
+        self.assertIn("arguments    /bin/cat 'other notes'", shown)
+        self.assertEqual(shown.count("a child runs"), 2, "a child that only forked runs what its parent does")
+
     def test_a_folder_that_others_can_write_to_is_asked_about_each_time(self):
         self.checked(self.record_single("echo", "hello"))
         self.trace_path().chmod(0o777)

@@ -1,4 +1,5 @@
 """Scripted gdb sessions on a replay: positions, stops, tensors and stacks."""
+import os
 import shutil
 import signal
 import subprocess
@@ -107,6 +108,44 @@ class Gdb(harness.DejaTest):
         self.assertIn("last call: Recv #5 of comm 0" if "Recv #5" in run.stdout else "#5 of comm 0", run.stdout)
         self.assertIn("SIGSEGV", run.stdout)
         self.assertIn("CrashHere", run.stdout.split("recorded, the recorded end", 1)[1].splitlines()[1])
+
+    def test_what_the_recording_does_not_have_is_refused_where_one_is(self):
+        self.checked(self.record("replay_trainer"))
+        run = self.gdb("deja until step 5", "deja goto step 999", "deja until step 999", "deja goto seq 99999 comm 0",
+                       "deja until seq 99999", "deja goto seq 3 comm 77", "deja where", "deja foo", "deja unitl end")
+        for words in ("there is no step 999: the recording ends in step", "there is no operation 99999 of comm 0: the last",
+                      "there is no operation 99999: the last", "there is no communicator 77", "there is no command `deja foo`",
+                      "did you mean `deja until`?"):
+            self.assertIn(words, run.stderr, f"\n{run}")
+        self.assertEqual(run.stderr.count("there is no step 999"), 2)
+        self.assertRegex(run.stdout, r"(?m)^deja: rank 2, step 5, ", "the place is kept")
+
+    def test_a_session_that_is_typed_begins_without_a_complaint(self):
+        self.checked(self.record("replay_trainer"))
+        commands = self.dir / "commands"
+        commands.write_text("deja until step 3\ndeja mark nan1\ndeja where\nkill\nshow prompt\nquit\n")
+        with commands.open() as stdin:
+            run = self.checked(self.replay(2, options=["--gdb"], stdin=stdin))
+        self.assertNotIn("Python Exception", run.stdout + run.stderr)
+        self.assertIn("(gdb, step 3) ", run.stdout)
+        self.assertRegex(run.stdout, r"deja: mark 'nan1': .*step 3 begins")
+
+    def test_python_of_a_virtual_environment(self):
+        """It finds its modules by the name that it was started with."""
+        self.checked(self.command([sys.executable, "-m", "venv", "--without-pip", self.dir / "venv"]))
+        modules, = (self.dir / "venv" / "lib").glob("python3*/site-packages")
+        (modules / "only_here.py").write_text("WORD = 'found'\n")
+        (self.dir / "train.py").write_text("import only_here, sys\nprint(only_here.WORD, sys.prefix, flush=True)\n")
+        for number, python in enumerate((self.dir / "venv" / "bin" / "python", "venv/bin/python", "python")):
+            trace = f"{number}.deja"
+            env = {"PATH": f"{self.dir / 'venv' / 'bin'}:{os.environ['PATH']}"}
+            recorded = self.checked(self.record_single(python, "train.py", trace=trace, env=env))
+            self.assertEqual(recorded.stdout, f"found {self.dir / 'venv'}\n")
+            again = self.checked(self.replay(0, trace=trace))
+            self.assertEqual(harness.without_report(again.stdout), recorded.stdout)
+            run = self.gdb("run", rank=0, trace=trace)
+            self.assertIn(recorded.stdout, run.stdout, f"\n{run}")
+            self.assertNotIn("ModuleNotFoundError", run.stdout + run.stderr)
 
     def test_help_and_mistakes(self):
         self.checked(self.record("replay_trainer"))

@@ -153,7 +153,7 @@ class Trainer(ReplayTest):
         process = self.start(self.record_argv("replay_trainer", ["--fault", "hang"]))
         self.wait_for_hang(3)
         process.send_signal(signal.SIGINT)
-        self.finish(process)
+        self.assertRegex(self.finish(process).stderr, r"--rank 2 --gdb +it never came to AllReduce #42\n")
         run, verdict = self.replay_json(1)
         self.assertEqual(verdict["verdict"], "same", f"\n{run}")
         self.assertTrue(verdict["end_of_recording"])

@@ -227,7 +227,7 @@ class Gdb(Travel):
         run = self.gdb("deja goto", "deja goto step x", "deja goto mark nowhere", "deja reverse-continue", "deja goto step 99",
                        "deja back", "help deja goto")
         for words in ("usage: deja goto", "give a number", "there is no mark 'nowhere'", "is not running",
-                      "did not come to step 99"):
+                      "there is no step 99: the recording ends in step"):
             self.assertIn(words, run.stderr, f"\n{run}")
         self.assertIn("is started anew", run.stdout)
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "format/log/rank_log.h"
 #include "tests/unit/cli/written_rank.h"
 
 namespace deja::cli {
@@ -43,6 +44,15 @@ TEST(RankSummaryTest, ACallThatWasNeverLeftIsFoundBehindBatchesOfTheEnd) {
   EXPECT_EQ(summary.open_calls[0].Describe(), "AllReduce #7 of comm 0");
   ASSERT_TRUE(summary.last_call);
   EXPECT_EQ(summary.last_call->comm_seq, 7u);
+}
+
+TEST(RankSummaryTest, WhatTheLogItselfSaysIsOfNoNumberedThread) {
+  WrittenRank folder;
+  folder.Begin();
+  const RankSummary summary = folder.Summary();
+  EXPECT_EQ(summary.ThreadName(0), "0");
+  EXPECT_EQ(summary.ThreadName(7), "thread 7");
+  EXPECT_EQ(summary.ThreadName(format::kLogThread), "deja");
 }
 
 TEST(RankSummaryTest, TheStepIsNamedHoweverTheRankDied) {

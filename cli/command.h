@@ -5,8 +5,8 @@
 // once after a successful parse. The main thread only. Results go to stdout (text, or one JSON
 // value with --json), everything else to stderr; the return value is an ExitCode (or, for `record`,
 // the job's own exit code).
-#ifndef DEJA_CLI_COMMANDS_COMMAND_H_
-#define DEJA_CLI_COMMANDS_COMMAND_H_
+#ifndef DEJA_CLI_COMMAND_H_
+#define DEJA_CLI_COMMAND_H_
 
 #include <CLI/CLI.hpp>
 #include <span>
@@ -31,9 +31,17 @@ struct Command {
   int (*run)(const Context& context);
 };
 
-// All commands in the order of the help.
+// Commands that the help lists below one heading.
+struct CommandGroup {
+  const char* title;
+  std::vector<const Command*> commands;
+};
+
+// Constant; in the order of the help.
+const std::vector<CommandGroup>& CommandGroups();
+// The same without headings.
 std::span<const Command* const> Commands();
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_COMMANDS_COMMAND_H_
+#endif  // DEJA_CLI_COMMAND_H_

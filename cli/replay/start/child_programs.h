@@ -1,0 +1,37 @@
+// The programs that the processes of a rank became by exec, as the trace says: what a replay of the
+// rank will start, too.
+//
+// Values; main thread only.
+#ifndef DEJA_CLI_REPLAY_START_CHILD_PROGRAMS_H_
+#define DEJA_CLI_REPLAY_START_CHILD_PROGRAMS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "format/trace/trace.h"
+
+namespace deja::cli {
+
+struct ChildProgram {
+  std::string executable;
+  std::vector<std::string> argv;
+  size_t processes = 0;  // that became it
+
+  [[nodiscard]] bool IsSameAs(const ChildProgram& other) const {
+    return executable == other.executable && argv == other.argv;
+  }
+};
+
+// Of all these ranks, each program with the same arguments once, in the order in which the trace
+// lists the processes. A child that only forked, and is its rank's program still, is not among
+// them.
+Result<std::vector<ChildProgram>> ReadChildPrograms(format::Trace& trace,
+                                                    const std::vector<uint32_t>& ranks,
+                                                    int attempt);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_REPLAY_START_CHILD_PROGRAMS_H_

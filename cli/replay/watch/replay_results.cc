@@ -1,0 +1,106 @@
+#include "cli/replay/watch/replay_results.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "cli/devices/cuda_probe.h"
+#include "cli/events/rank_summary.h"
+#include "cli/events/symbolizer.h"
+#include "cli/exit_codes.h"
+#include "cli/output.h"
+#include "cli/replay/watch/replay_verdict.h"
+#include "cli/summaries/program_parts.h"
+#include "cli/summaries/window_summary.h"
+
+namespace deja::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// All peers' stories, for ranks that wait for somebody who never came.
+std::vector<PeerSummary> ReadPeers(format::Trace& trace) {
+  std::vector<PeerSummary> peers;
+  for (const format::RankFolder& folder : trace.ranks()) {
+    auto reader = trace.Rank(folder.rank);
+    if (reader && (peers.empty() || peers.back().rank != folder.rank))
+      peers.push_back({folder.rank, ReadRankSummary(**reader)});
+  }
+  return peers;
+}
+
+bool UsedCuda(const RankSummary& summary) {
+  return std::any_of(summary.modules.begin(), summary.modules.end(), [](const auto& module) {
+    return fs::path(module.second.path).filename().native().rfind("libcuda.so", 0) == 0;
+  });
+}
+
+// Where a rank had CUDA's devices and there are none here, programs end in ways of their own.
+void LookForDevice(const ReplayTarget& target, ReplayVerdict& verdict) {
+  constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES=";
+  std::optional<std::string> visible;
+  for (const std::string& entry : target.environment)
+    if (entry.rfind(kVisible, 0) == 0) visible = entry.substr(kVisible.size());
+  const CudaFound found = LookForCuda(visible);
+  if (found.what == CudaFound::What::kDevices) return;
+  AddMissingDevice(found.fix.empty() ? found.text : fmt::format("{} ({})", found.text, found.fix),
+                   verdict);
+}
+
+}  // namespace
+
+void SayWhatIsKept(const format::RankReader& reader) {
+  if (reader.totals().payloads_dropped == 0) return;
+  const WindowSummary window = ReadWindowSummary(reader);
+  Diagnose(
+      fmt::format("rank {}: {}; from the start the replay goes as far as the first result "
+                  "that is not kept",
+                  reader.header().rank, window.Describe()));
+}
+
+int ReportResults(format::Trace& trace, const std::vector<Replayed>& replays,
+                  const ResultOptions& options) {
+  Symbolizer symbolizer;
+  for (const std::string& directory : options.binaries) symbolizer.AddDirectory(directory);
+  for (const Replayed& replay : replays)
+    symbolizer.AddDirectory(fs::path(replay.target.executable).parent_path().string());
+  const std::vector<PeerSummary> peers = ReadPeers(trace);
+  nlohmann::json all = {{"trace", trace.path()}, {"ranks", nlohmann::json::array()}};
+  int code = kExitOk;
+  for (const Replayed& replay : replays) {
+    const RankSummary summary = ReadRankSummary(*replay.reader);
+    const StackDetail detail = options.stacks ? StackDetail::kNative : StackDetail::kPython;
+    ReplayVerdict verdict = replay.child.empty()
+                                ? JudgeReplay(*replay.reader, summary, peers, replay.target.scratch,
+                                              replay.status, symbolizer, detail)
+                                : JudgeChild(replay.target.rank, replay.child, *replay.child_reader,
+                                             replay.target.scratch, symbolizer, detail);
+    AddShortage(replay.shortage, verdict);
+    AddStandstill(replay.standstill, verdict);
+    AddDamage(replay.damage, verdict);
+    if (verdict.outcome != Outcome::kSame) {
+      if (UsedCuda(summary)) LookForDevice(replay.target, verdict);
+      AddChanges(WhatChanged(ReadProgramParts(*replay.reader)), trace.path(), verdict);
+    }
+    all["ranks"].push_back(verdict.json);
+    if (verdict.outcome == Outcome::kFailed) {
+      code = kExitFailure;
+    } else if (verdict.outcome == Outcome::kDiverged && code != kExitFailure) {
+      code = kExitDiverged;
+    } else if (verdict.data_lost && code == kExitOk) {
+      code = kExitDataLoss;
+    }
+    if (options.json) continue;
+    const std::string child = replay.child.empty() ? "" : ", child " + replay.child;
+    PrintLine(fmt::format("rank {}{}: {}", replay.target.rank, child, verdict.summary));
+    for (const std::string& line : verdict.details) PrintLine("  " + line);
+  }
+  if (options.json) PrintJson(all);
+  return code;
+}
+
+}  // namespace deja::cli
