@@ -19,6 +19,8 @@ WORK = ROOT / "build-wheel"
 GLIBC = (2, 31)  # DEJA_OLDEST_GLIBC in cmake/Portable.cmake
 PLATFORM = "manylinux_2_31_x86_64"
 TOOLS = ("build>=1", "auditwheel>=6", "wheel>=0.40")
+# As the release preset: the compiler's cache has its objects.
+WARNINGS = ("-C", "cmake.define.DEJA_WERROR=ON")
 CANNOT = 77
 
 
@@ -64,7 +66,7 @@ def main():
         env.update(CMAKE_C_COMPILER_LAUNCHER="ccache", CMAKE_CXX_COMPILER_LAUNCHER="ccache")
     raw = WORK / "raw"
     shutil.rmtree(raw, ignore_errors=True)
-    subprocess.run([programs / "python", "-m", "build", "--wheel", "--outdir", raw, ROOT], env=env, check=True)
+    subprocess.run([programs / "python", "-m", "build", "--wheel", "--outdir", raw, *WARNINGS, ROOT], env=env, check=True)
     wheel, = raw.glob("*.whl")
     check(programs, wheel)
     subprocess.run([programs / "wheel", "tags", "--platform-tag", PLATFORM, "--remove", wheel], check=True)
