@@ -21,7 +21,8 @@ function(deja_portable_library name)
 endfunction()
 
 # deja_portable_program(NAME): finds the libraries that are carried along in LIBDIR/deja/carried, and they find the
-# functions of old_glibc_files.cc in it. The old dynamic tag: what these libraries need is found there, too.
+# functions of old_glibc_files.cc in it. The old dynamic tag: what these libraries need is found there, too. libgcc_s is
+# the system's: the static one wants what glibc has since 2.35.
 function(deja_portable_program name)
   if(NOT DEJA_PORTABLE)
     return()
@@ -29,7 +30,7 @@ function(deja_portable_program name)
   target_sources(${name} PRIVATE $<TARGET_OBJECTS:deja_arc4random> $<TARGET_OBJECTS:deja_old_glibc_names>
     $<TARGET_OBJECTS:deja_old_glibc_files> $<TARGET_OBJECTS:deja_old_glibc_start>)
   target_link_libraries(${name} PRIVATE ${_deja_old_libraries})
-  target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,--disable-new-dtags)
+  target_link_options(${name} PRIVATE -static-libstdc++ -Wl,--disable-new-dtags)
   foreach(function stat lstat fstat fstatat)
     target_link_options(${name} PRIVATE -Wl,--export-dynamic-symbol=${function}
       -Wl,--export-dynamic-symbol=${function}64)

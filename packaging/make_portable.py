@@ -35,9 +35,11 @@ def libraries_of(path):
 
 def copy_licence(library, folder):
     """Debian's file about the package that a library is from; says so where there is none."""
-    owner = subprocess.run(["dpkg-query", "-S", library.resolve()], capture_output=True, text=True, check=False) \
-        if shutil.which("dpkg-query") else None
-    package = owner.stdout.split(":")[0] if owner and owner.returncode == 0 else ""
+    # /lib is a link to /usr/lib; dpkg knows a file by either name.
+    names = {str(library.resolve()), str(library.resolve()).replace("/usr/lib/", "/lib/", 1)}
+    owner = subprocess.run(["dpkg-query", "-S", *names], capture_output=True, text=True, check=False).stdout \
+        if shutil.which("dpkg-query") else ""
+    package = owner.split(":")[0]
     licence = Path("/usr/share/doc", package, "copyright")
     if not package or not licence.exists():
         print(f"make_portable: {library}: no licence found; add it to {folder}", file=sys.stderr)
