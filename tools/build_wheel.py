@@ -3,9 +3,9 @@
 
 usage: tools/build_wheel.py [FOLDER]
 
-FOLDER (default: build-wheel/dist) gets deja_debugger-VERSION-py3-none-manylinux_2_31_x86_64.whl. Objects are kept in
+FOLDER (default: build-packages) gets deja_debugger-VERSION-py3-none-manylinux_2_31_x86_64.whl. Objects are kept in
 build-wheel, and in the compiler's cache. The tools (build, auditwheel, wheel) are installed from PyPI into a virtual
-environment in build-wheel/tools. Exits 77 and says why where there is no venv module, or PyPI cannot be reached.
+environment in build-packages/tools. Exits 77 and says why where there is no venv module, or PyPI cannot be reached.
 """
 import os
 import re
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-WORK = ROOT / "build-wheel"
+WORK = ROOT / "build-packages"
 GLIBC = (2, 31)  # DEJA_OLDEST_GLIBC in cmake/Portable.cmake
 PLATFORM = "manylinux_2_31_x86_64"
 TOOLS = ("build>=1", "auditwheel>=6", "wheel>=0.40")
@@ -59,7 +59,7 @@ def check(programs, wheel):
 def main():
     if len(sys.argv) > 2 or sys.argv[1:2] == ["--help"]:
         sys.exit(__doc__)
-    out = Path(sys.argv[1] if len(sys.argv) == 2 else WORK / "dist").resolve()
+    out = Path(sys.argv[1] if len(sys.argv) == 2 else WORK).resolve()
     programs = tools()
     env = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}", CCACHE_BASEDIR=str(ROOT), CCACHE_NOHASHDIR="1")
     if shutil.which("ccache"):
