@@ -1,4 +1,4 @@
-"""The wheel: made of this tree, installed into a fresh virtual environment, used, removed."""
+"""The wheel: made of this tree (or DEJA_WHEEL), installed into a fresh virtual environment, used, removed."""
 import os
 import shutil
 import subprocess
@@ -22,19 +22,22 @@ class Wheel(InstalledDeja):
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory(prefix="deja-wheel-")
         cls.addClassCleanup(folder.cleanup)
-        out = Path(folder.name, "out")
-        built = subprocess.run([ROOT / "tools" / "build_wheel.py", out], capture_output=True, text=True, check=False)
-        if built.returncode == 77:
-            print(built.stderr.strip())
-            sys.exit(77)
-        if built.returncode != 0:
-            raise AssertionError(f"build_wheel.py failed:\n{built.stdout[-8000:]}\n{built.stderr[-4000:]}")
-        cls.shown = built.stdout
-        cls.wheel, = out.glob("*.whl")
+        cls.wheel = Path(os.environ.get("DEJA_WHEEL") or cls.built(Path(folder.name, "out")))
         cls.environment_folder = Path(folder.name, "venv")
         subprocess.run([sys.executable, "-m", "venv", cls.environment_folder], check=True)
         cls.pip("install", "--no-index", cls.wheel)
         cls.package, = cls.environment_folder.glob("lib/python*/site-packages/deja_debugger")
+
+    @staticmethod
+    def built(out):
+        made = subprocess.run([ROOT / "tools" / "build_wheel.py", out], capture_output=True, text=True, check=False)
+        if made.returncode == 77:
+            print(made.stderr.strip())
+            sys.exit(77)
+        if made.returncode != 0:
+            raise AssertionError(f"build_wheel.py failed:\n{made.stdout[-8000:]}\n{made.stderr[-4000:]}")
+        wheel, = out.glob("*.whl")
+        return wheel
 
     @classmethod
     def pip(cls, *arguments):
