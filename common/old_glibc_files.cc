@@ -1,6 +1,7 @@
-// stat and its kin as functions, which glibc has since 2.33, for binaries that run with an older
-// one (cmake/Portable.cmake). As an object, linked before the C library. Libraries that a portable
-// program carries along find them in it. As the C library's: errno says what failed.
+// stat, lstat, fstat and fstatat as functions, which glibc has since 2.33, for binaries that run
+// with an older one one (cmake/Portable.cmake). As an object, linked before the C library.
+// Libraries that a portable program carries along find them in it. As the C library's: errno says
+// what failed.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
