@@ -1,5 +1,5 @@
 // stat, lstat, fstat and fstatat as functions, which glibc has since 2.33, for binaries that run
-// with an older one one (cmake/Portable.cmake). As an object, linked before the C library.
+// with an older one (cmake/Portable.cmake). As an object, linked before the C library.
 // Libraries that a portable program carries along find them in it. As the C library's: errno says
 // what failed.
 #include <fcntl.h>
