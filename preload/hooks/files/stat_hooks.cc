@@ -6,10 +6,10 @@
 #include <atomic>
 #include <cerrno>
 
-#include "common/raw_syscall.h"
+#include "common/runtime/raw_syscall.h"
 #include "preload/hooks/export.h"
-#include "preload/hooks/paths.h"
-#include "preload/real_symbols.h"
+#include "preload/hooks/files/paths.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {
