@@ -12,7 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("common", "format", "preload", "recorder", "replayer", "loopback", "cli", "python", "gdb", "include",
-           "examples", "tests", "benchmarks", "cmake", "tools", "docs")
+           "examples", "tests", "benchmarks", "cmake", "packaging", "tools", "docs")
 
 
 def run_help(deja, *words):

@@ -36,6 +36,7 @@ MAY_USE = {
     "cli/replay/watch": "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/start cli/summaries format/reader format/trace",
     "cli/summaries": "cli cli/events format/reader format/trace",
     "common": "",
+    "common/old_glibc": "",
     "common/os": "common common/runtime",
     "common/runtime": "",
     "common/secrets": "",

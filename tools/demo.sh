@@ -3,14 +3,20 @@
 # from then on one rank of it fails at the same place as often as one likes, alone, in a debugger.
 #
 # Installs what is missing, builds, and checks every claim it prints: exits 1 when one does not hold. What it
-# recorded stays in build/demo.
+# recorded stays in build/demo. `tools/demo.sh DEJA FOLDER`: with an installed Deja; the trainer alone is built.
 set -euo pipefail
+deja=${1:+$(realpath -s "$1")}
+demo=${2:+$(realpath -m "$2")}
 cd "$(dirname "$0")/.."
 root=$PWD
 jobs=${DEJA_JOBS:-$(nproc)}
-deja=$root/build/bin/deja
+targets=digits_train
+if [ -z "$deja" ]; then
+  deja=$root/build/bin/deja
+  targets+=" deja deja_record deja_replay deja_loopback"
+fi
+demo=${demo:-$root/build/demo}
 train=$root/build/examples/digits/digits_train
-demo=$root/build/demo
 ranks=4
 replays=10
 tries=6
@@ -41,9 +47,9 @@ PYTHON
 heading "Packages and build"
 tools/setup.sh
 mkdir -p build
-{ cmake --preset dev && cmake --build build -j "$jobs" --target deja deja_record deja_replay deja_loopback digits_train; } \
+{ cmake --preset dev && cmake --build build -j "$jobs" --target $targets; } \
   >build/demo-build.log 2>&1 || { tail -n 40 build/demo-build.log; claim_failed "the build; see build/demo-build.log"; }
-echo "$("$deja" --version), built in build/"
+echo "$("$deja" --version), $deja"
 rm -rf "$demo"
 mkdir -p "$demo"
 cd "$demo"
@@ -117,6 +123,6 @@ show "deja pack $trace"
   { cat bundle.json replay.err; claim_failed "the bundle does not replay"; }
 [ "$(json bundle.json "d['ranks'][0]['summary']")" = "$(json replay-1.json "d['ranks'][0]['summary']")" ] ||
   claim_failed "the bundle replays differently"
-echo "$trace.zip: $(du -h --apparent-size "$trace.zip" | cut -f 1), replays like the directory. Both are in build/demo."
+echo "$trace.zip: $(du -h --apparent-size "$trace.zip" | cut -f 1), replays like the directory. Both are in $demo."
 
 heading "All of it held"

@@ -290,7 +290,8 @@ def steps_of(kind):
         tidy(*(["--all"] if kind == "nightly" else []))]
     if kind == "nightly":
         # Each source by itself: what it needs it has to include.
-        whole += [build("plain"), build("clang", options=CLANG), *tests("clang", "unit", "conformance", "golden")]
+        whole += [build("plain"), build("clang", options=CLANG), *tests("clang", "unit", "conformance", "golden"),
+                  *tests("dev", "packaging", env=env)]
     return whole
 
 

@@ -160,14 +160,25 @@ int LookForDlsym(dl_phdr_info* info, size_t, void* out) {
   return 1;
 }
 
+struct ForeignSymbol {
+  const char* name;
+  void* address = nullptr;
+};
+
 // Does any object but this library define the name? dlsym and dlopen allocate on the program's heap
 // when they fail, so they are asked only where they can succeed.
-int LookForSymbol(dl_phdr_info* info, size_t, void* name) {
+int LookForSymbol(dl_phdr_info* info, size_t, void* wanted) {
+  auto* symbol = static_cast<ForeignSymbol*>(wanted);
   SymbolTables tables;
   if (!ReadTables(*info, tables)) return 0;
-  void* found = FindSymbol(tables, info->dlpi_addr, static_cast<const char*>(name));
-  return found != nullptr && !IsOwnAddress(found) ? 1 : 0;
+  void* found = FindSymbol(tables, info->dlpi_addr, symbol->name);
+  if (found == nullptr || IsOwnAddress(found)) return 0;
+  symbol->address = found;
+  return 1;
 }
+
+// This thread is inside dlsym.
+constinit thread_local bool t_in_dlsym __attribute__((tls_model("initial-exec"))) = false;
 
 int LookForObject(dl_phdr_info* info, size_t, void* file) {
   const char* wanted = static_cast<const char*>(file);
@@ -272,12 +283,22 @@ void* LookUpForeign(void* scope, const char* name) {
 }
 
 void* RealDlsym(void* handle, const char* name) {
-  return LibcDlsym()(handle, name);
+  const bool outer = t_in_dlsym;
+  t_in_dlsym = true;
+  void* found = LibcDlsym()(handle, name);
+  t_in_dlsym = outer;
+  return found;
 }
 
 void* TryDlsym(void* scope, const char* name) {
-  if (MayWalkObjects() && dl_iterate_phdr(LookForSymbol, const_cast<char*>(name)) == 0)
-    return nullptr;
+  ForeignSymbol symbol{name};
+  // Before glibc 2.34 dlsym itself calls pthread_once, which is hooked: asked for that, it would
+  // call it for ever. The first definition is the C library's, or that of a library that wraps it.
+  if (t_in_dlsym) {
+    dl_iterate_phdr(LookForSymbol, &symbol);
+    return symbol.address;
+  }
+  if (MayWalkObjects() && dl_iterate_phdr(LookForSymbol, &symbol) == 0) return nullptr;
   return RealDlsym(scope, name);
 }
 

@@ -1,9 +1,12 @@
 // Looking at files: stat and its kin, by name and by descriptor.
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
+#include <atomic>
 #include <cerrno>
 
+#include "common/runtime/raw_syscall.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/files/paths.h"
 #include "preload/symbols/real_symbols.h"
@@ -60,6 +63,51 @@ void Tell(const char* mapped, int fd, struct statx& info) {
   info.stx_ctime.tv_nsec = static_cast<uint32_t>(same.st_ctim.tv_nsec);
 }
 
+// A function that the C library has since 2.33: before, `otherwise`, since Deja itself calls it.
+template <typename Fn>
+class LateFn {
+ public:
+  constexpr LateFn(const char* name, Fn otherwise) : name_(name), otherwise_(otherwise) {}
+  template <typename... Args>
+  int operator()(Args... args) {
+    Fn function = slot_.load(std::memory_order_acquire);
+    if (function == nullptr) {
+      void* next = RealNext(name_);
+      function = next != nullptr ? reinterpret_cast<Fn>(next) : otherwise_;
+      slot_.store(function, std::memory_order_release);
+    }
+    return function(args...);
+  }
+
+ private:
+  const char* name_;
+  Fn otherwise_;
+  std::atomic<Fn> slot_{nullptr};
+};
+
+// x86-64's structure is the kernel's.
+int Checked(long answer) {
+  if (answer >= 0) return 0;
+  errno = static_cast<int>(-answer);
+  return -1;
+}
+
+template <typename Info>
+int KernelStatAt(int dirfd, const char* path, Info* info, int flags) {
+  return Checked(RawSyscall(SYS_newfstatat, dirfd, reinterpret_cast<long>(path),
+                            reinterpret_cast<long>(info), flags));
+}
+
+template <typename Info, int kFlags>
+int KernelStat(const char* path, Info* info) {
+  return KernelStatAt(AT_FDCWD, path, info, kFlags);
+}
+
+template <typename Info>
+int KernelStatFd(int fd, Info* info) {
+  return Checked(RawSyscall(SYS_fstat, fd, reinterpret_cast<long>(info)));
+}
+
 // `real(path)` looks.
 template <typename Info, typename Real>
 int Look(int dirfd, const char* path, int flags, Info* info, Real real) {
@@ -84,23 +132,24 @@ int Told(int rc, int fd, Info* info) {
 
 using namespace deja::preload;  // NOLINT: the hooks below are this file's only names
 
-#define DEJA_STAT_HOOK(name, type, flags)                                                   \
-  DEJA_EXPORT int name(const char* path, type* out) noexcept {                              \
-    static constinit RealFn<int (*)(const char*, type*)> real{#name};                       \
-    return Look(AT_FDCWD, path, flags, out, [out](const char* p) { return real(p, out); }); \
+#define DEJA_STAT_HOOK(name, type, flags)                                                      \
+  DEJA_EXPORT int name(const char* path, type* out) noexcept {                                 \
+    static constinit LateFn<int (*)(const char*, type*)> real{#name, KernelStat<type, flags>}; \
+    return Look(AT_FDCWD, path, flags, out, [out](const char* p) { return real(p, out); });    \
   }
 
-#define DEJA_STAT_AT_HOOK(name, type)                                                \
-  DEJA_EXPORT int name(int dirfd, const char* path, type* out, int flags) noexcept { \
-    static constinit RealFn<int (*)(int, const char*, type*, int)> real{#name};      \
-    return Look(dirfd, path, flags, out,                                             \
-                [=](const char* p) { return real(dirfd, p, out, flags); });          \
+#define DEJA_STAT_AT_HOOK(name, type)                                                        \
+  DEJA_EXPORT int name(int dirfd, const char* path, type* out, int flags) noexcept {         \
+    static constinit LateFn<int (*)(int, const char*, type*, int)> real{#name,               \
+                                                                        KernelStatAt<type>}; \
+    return Look(dirfd, path, flags, out,                                                     \
+                [=](const char* p) { return real(dirfd, p, out, flags); });                  \
   }
 
-#define DEJA_STAT_FD_HOOK(name, type)                         \
-  DEJA_EXPORT int name(int fd, type* out) noexcept {          \
-    static constinit RealFn<int (*)(int, type*)> real{#name}; \
-    return Told(real(fd, out), fd, out);                      \
+#define DEJA_STAT_FD_HOOK(name, type)                                             \
+  DEJA_EXPORT int name(int fd, type* out) noexcept {                              \
+    static constinit LateFn<int (*)(int, type*)> real{#name, KernelStatFd<type>}; \
+    return Told(real(fd, out), fd, out);                                          \
   }
 
 // What stat was before glibc 2.33; old programs still call it.

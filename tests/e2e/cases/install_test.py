@@ -7,22 +7,21 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import harness  # noqa: E402
+from installed import InstalledDeja  # noqa: E402
 
 STEPS = 6
 
 
-class Installed(harness.DejaTest):
+class Installed(InstalledDeja):
     def setUp(self):
         staged = self.dir / "staged"
         self.checked(self.command(["cmake", "--install", harness.BUILD, "--prefix", staged]))
-        self.addCleanup(setattr, harness, "DEJA", harness.DEJA)
         # Moved afterwards: nothing may know the prefix, nor the build tree.
         self.prefix = staged
         self.move("moved")
 
     def move(self, name):
-        self.prefix = self.prefix.rename(self.dir / name)
-        harness.DEJA = self.prefix / "bin" / "deja"
+        self.use(self.prefix.rename(self.dir / name))
 
     def test_a_recording_is_made_and_replayed(self):
         self.checked(self.launch("replay_trainer", ["--steps", STEPS], n=2))
@@ -65,7 +64,8 @@ class Installed(harness.DejaTest):
                 self.assertNotRegex(dynamic, "R(UN)?PATH", path)
 
     def test_headers_and_documents(self):
-        self.assertTrue((self.prefix / "include" / "deja.h").is_file())
+        for name in ("deja.h", "deja.hpp", "deja/nccl/nccl.h"):
+            self.assertTrue((self.prefix / "include" / name).is_file(), name)
         self.assertTrue(list(self.prefix.rglob("LICENSE")))
 
     def test_manual_pages_and_completions(self):
@@ -76,6 +76,28 @@ class Installed(harness.DejaTest):
         for path, shell in (("bash-completion/completions/deja", "bash"), ("zsh/site-functions/_deja", "zsh"),
                             ("fish/vendor_completions.d/deja.fish", "fish")):
             self.assertEqual((share / path).read_text(), self.checked(self.deja("completion", shell)).stdout)
+    def test_a_users_program_is_built_in_a_line(self):
+        program = self.built_by_pkg_config()
+        self.assertLoadsItsOwnLoopback(program)
+        self.assertRecordsAndReplays(program)
+
+    def test_a_users_program_is_built_by_the_cmake_package(self):
+        program = self.built_by_cmake()
+        self.assertLoadsItsOwnLoopback(program)
+        self.assertRecordsAndReplays(program)
+
+    def test_one_version(self):
+        self.assertOneVersion()
+
+    def test_nothing_is_left_when_it_is_removed(self):
+        mine = self.prefix / "share" / "mine"
+        mine.write_text("")
+        self.checked(self.record_single("python3", "-c", "import deja; deja.step(1)"))  # Python compiles Deja's side
+        self.checked(self.command(["cmake", "-P", self.prefix / "share" / "deja" / "uninstall.cmake"]))
+        self.assertEqual(sorted(self.prefix.rglob("*")), [mine.parent, mine])
+        mine.unlink()
+        mine.parent.rmdir()
+        self.prefix.rmdir()
 
 
 if __name__ == "__main__":

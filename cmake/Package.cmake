@@ -1,0 +1,18 @@
+# `cpack -G DEB` in a build tree makes the Debian package; dpkg-shlibdeps finds what it depends on.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME deja-debugger)
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGE_VENDOR "The Deja authors")
+set(CPACK_PACKAGE_CONTACT "The Deja authors")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
+set(CPACK_STRIP_FILES ON)
+set(CPACK_VERBATIM_VARIABLES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+# gdb for `deja replay --gdb`; the compiler for programs that are linked against the loopback library.
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "gdb")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3, g++, pkgconf")
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/packaging/prerm)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+include(CPack)

@@ -1,0 +1,10 @@
+# The target uninstall (cmake/Uninstall.cmake): PREFIX_FILE names the prefix, SCRIPT what removes it, relative to that.
+if(NOT EXISTS ${PREFIX_FILE})
+  message(FATAL_ERROR "uninstall: nothing was installed from this build tree; run cmake --install first")
+endif()
+file(READ ${PREFIX_FILE} prefix)
+if(NOT EXISTS ${prefix}/${SCRIPT})
+  message(FATAL_ERROR "uninstall: ${prefix}: Deja is not there any more; run cmake -P FOLDER/${SCRIPT} where it is now")
+endif()
+include(${prefix}/${SCRIPT})
+file(REMOVE ${PREFIX_FILE})
