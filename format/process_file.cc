@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "common/own_stat.h"
 #include "format/tail.h"
 
 namespace deja::format {
@@ -76,7 +77,7 @@ class ProcessFileImpl final : public ProcessFile {
  private:
   [[nodiscard]] bool IsOurs(int fd) const {
     struct stat info {};
-    return fd >= 0 && fstat(fd, &info) == 0 && info.st_dev == device_ && info.st_ino == inode_;
+    return fd >= 0 && OwnStat(fd, &info) && info.st_dev == device_ && info.st_ino == inode_;
   }
 
   bool Allocate(uint64_t bytes) {

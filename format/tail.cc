@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "common/own_mapping.h"
+#include "common/own_stat.h"
 #include "format/event_ring.h"
 #include "format/futex.h"
 #include "format/process_identity.h"
@@ -192,7 +193,7 @@ bool Tail::PutEmergency(std::span<const std::byte> encoded_event) {
 
 bool Tail::FdIsOurs() const {
   struct stat info {};
-  return fd_ >= 0 && fstat(fd_, &info) == 0 && info.st_dev == device_ && info.st_ino == inode_;
+  return fd_ >= 0 && OwnStat(fd_, &info) && info.st_dev == device_ && info.st_ino == inode_;
 }
 
 bool Tail::Prepare(uint64_t offset, uint64_t bytes) {
