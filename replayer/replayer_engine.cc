@@ -30,6 +30,7 @@
 #include "preload/hooks/own_pipes.h"
 #include "preload/hooks/spawn.h"
 #include "preload/lock_order.h"
+#include "preload/own_variables.h"
 #include "preload/process_again.h"
 #include "preload/process_lineage.h"
 #include "preload/process_name.h"
@@ -257,6 +258,12 @@ void ReplayerEngine::OnStoreCall(preload::StoreCall& call) {
 
 void ReplayerEngine::OnNotRecorded(std::string_view what, bool may_be) {
   if (session_ != nullptr && !may_be) FailReplay(*session_, session_->Thread(), what, 0);
+}
+
+// The recording ends there. The program goes on by itself, inside the fence, to its own end.
+void ReplayerEngine::OnFilter(const char*, bool& for_all) {
+  for_all = false;  // threads of the replay go on to be needed
+  LetProgramEnd();
 }
 
 void ReplayerEngine::OnUnknownMpiCall(const char* name, const char* because) {
@@ -521,6 +528,11 @@ Engine* CreateEngine() {
 
 // The fence must stand before anything of the program's runs, not at its first hooked call.
 __attribute__((constructor)) static void StartReplay() {
+  {
+    const Guard guard;
+    (void)OwnProcessName();
+    HideOwnVariables();
+  }
   auto* engine = static_cast<replayer::ReplayerEngine*>(GetEngine());
   if (engine == nullptr) return;
   const Guard guard;
