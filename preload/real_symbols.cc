@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "common/raw_syscall.h"
+#include "preload/quiet_lookups.h"
 
 // The bounds of this library's image, from the linker.
 extern "C" {

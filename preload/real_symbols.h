@@ -27,8 +27,6 @@ bool IsOwnAddress(const void* address);
 void* LookUpForeign(void* scope, const char* name);
 // True if this library is the program's NCCL, and no other is needed (the replay library).
 bool StandsInForNccl();
-// From now on names are looked up without a system call: one may not be allowed any more.
-void LookUpWithoutKernel();
 // Next definition of `name` after this library, or null.
 void* RealNext(const char* name);
 // The real NCCL's `name` ("ncclAllReduce"), or null.

@@ -14,6 +14,7 @@
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/process_name.h"
+#include "preload/quiet_lookups.h"
 #include "preload/real_symbols.h"
 #include "preload/signals.h"
 
