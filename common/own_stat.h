@@ -1,8 +1,10 @@
-// Whether a descriptor is still the file that Deja has opened: past the functions of other tools.
-// libfaketime has an fstat of its own, and takes what that needs down before Deja's last calls.
+// Whether a descriptor or a name is still the file that Deja has made: past the functions of other
+// tools. libfaketime has functions like stat of its own, and takes what that needs down before
+// Deja's last calls.
 #ifndef DEJA_COMMON_OWN_STAT_H_
 #define DEJA_COMMON_OWN_STAT_H_
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -13,6 +15,12 @@ namespace deja {
 // As fstat; false, and errno stays, if it fails. Any thread; async-signal-safe.
 inline bool OwnStat(int fd, struct stat* info) {
   return RawSyscall(SYS_fstat, fd, reinterpret_cast<long>(info)) == 0;
+}
+
+// As lstat, likewise.
+inline bool OwnStat(const char* path, struct stat* info) {
+  return RawSyscall(SYS_newfstatat, AT_FDCWD, reinterpret_cast<long>(path),
+                    reinterpret_cast<long>(info), AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 }  // namespace deja

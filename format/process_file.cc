@@ -126,7 +126,7 @@ bool SpareFds::Release() {
     struct stat info {};
     const int spare = std::exchange(fd, -1);
     // Only if it is still the null device: the program may have closed it and reused the number.
-    if (fstat(spare, &info) != 0 || !S_ISCHR(info.st_mode)) continue;
+    if (!OwnStat(spare, &info) || !S_ISCHR(info.st_mode)) continue;
     close(spare);
     return true;
   }

@@ -241,7 +241,7 @@ void Tail::Remove() {
   if (path_.empty()) return;
   struct stat info {};
   // Only the file that this object made, should somebody have replaced it.
-  if (lstat(path_.c_str(), &info) == 0 && info.st_dev == device_ && info.st_ino == inode_) {
+  if (OwnStat(path_.c_str(), &info) && info.st_dev == device_ && info.st_ino == inode_) {
     unlink(path_.c_str());
   }
   if (FdIsOurs()) close(fd_);
