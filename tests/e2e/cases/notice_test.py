@@ -233,7 +233,7 @@ class Tools(NoticeTest):
         run = self.checked(self.command(["faketime", "-f", "-10y", *self.recorded(["date", "+%Y"])]))
         plain = self.command(["faketime", "-f", "-10y", "date", "+%Y"])
         self.assertEqual(run.stdout, plain.stdout)
-        self.assertEqual(harness.without_report(self.checked(self.replay(0)).stdout), run.stdout)
+        self.assertVerifies()
 
     def test_other_buffers(self):
         self.assertSame(["stdbuf", "-o0", "-eL", "sh", "-c", "printf one; echo two >&2; env | grep -c _STDBUF; seq 5 | stdbuf -oL head -2"])
