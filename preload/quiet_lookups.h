@@ -1,4 +1,5 @@
-// For a process in which a system call may not be allowed any more (real_symbols.h has the look-ups).
+// For a process in which a system call may not be allowed any more (real_symbols.h has the
+// look-ups).
 #ifndef DEJA_PRELOAD_QUIET_LOOKUPS_H_
 #define DEJA_PRELOAD_QUIET_LOOKUPS_H_
 
