@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "common/raw_syscall.h"
+#include "common/runtime/raw_syscall.h"
 
 namespace deja {
 

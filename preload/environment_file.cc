@@ -10,11 +10,11 @@
 #include <cstring>
 #include <string_view>
 
-#include "common/own_mapping.h"
 #include "common/own_variable_names.h"
-#include "preload/machine_files.h"
+#include "common/runtime/own_mapping.h"
+#include "preload/files/machine_files.h"
 #include "preload/own_variables.h"
-#include "preload/process_name.h"
+#include "preload/process/process_name.h"
 
 namespace deja::preload {
 namespace {

@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "common/own_mapping.h"
 #include "common/own_variable_names.h"
+#include "common/runtime/own_mapping.h"
 
 namespace deja::preload {
 namespace {

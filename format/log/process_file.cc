@@ -1,4 +1,4 @@
-#include "format/process_file.h"
+#include "format/log/process_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "common/own_stat.h"
-#include "format/tail.h"
+#include "format/tail/tail.h"
 
 namespace deja::format {
 namespace {

@@ -7,16 +7,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/errno_keeper.h"
-#include "preload/engine.h"
+#include "common/runtime/errno_keeper.h"
+#include "preload/engine/engine.h"
+#include "preload/engine/signals.h"
 #include "preload/filter_rules.h"
-#include "preload/guard.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/process_name.h"
+#include "preload/process/guard.h"
+#include "preload/process/process_name.h"
 #include "preload/quiet_lookups.h"
-#include "preload/real_symbols.h"
-#include "preload/signals.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

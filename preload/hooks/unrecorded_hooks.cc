@@ -1,11 +1,11 @@
 #include "preload/hooks/unrecorded_hooks.h"
 
-#include "common/errno_keeper.h"
-#include "preload/engine.h"
-#include "preload/guard.h"
+#include "common/runtime/errno_keeper.h"
+#include "preload/engine/engine.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/real_symbols.h"
+#include "preload/process/guard.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

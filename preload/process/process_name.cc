@@ -1,4 +1,4 @@
-#include "preload/process_name.h"
+#include "preload/process/process_name.h"
 
 #include <sched.h>
 #include <sys/random.h>
@@ -13,11 +13,11 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "common/raw_syscall.h"
-#include "preload/guard.h"
+#include "common/runtime/raw_syscall.h"
 #include "preload/own_variables.h"
-#include "preload/real_symbols.h"
-#include "preload/threads.h"
+#include "preload/process/guard.h"
+#include "preload/process/threads.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

@@ -7,8 +7,8 @@
 //
 // Nothing here allocates. OwnProcessName is made on first use and changes in a fork child only; the
 // functions for the hooks say where they may be called.
-#ifndef DEJA_PRELOAD_PROCESS_NAME_H_
-#define DEJA_PRELOAD_PROCESS_NAME_H_
+#ifndef DEJA_PRELOAD_PROCESS_PROCESS_NAME_H_
+#define DEJA_PRELOAD_PROCESS_PROCESS_NAME_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -83,4 +83,4 @@ void StopPassingOn();
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_PROCESS_NAME_H_
+#endif  // DEJA_PRELOAD_PROCESS_PROCESS_NAME_H_

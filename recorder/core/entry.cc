@@ -4,17 +4,17 @@
 
 #include <new>
 
-#include "format/rank_log.h"
-#include "preload/device.h"
-#include "preload/engine.h"
-#include "preload/guard.h"
-#include "preload/lock_order.h"
+#include "format/log/rank_log.h"
+#include "preload/cuda/device.h"
+#include "preload/engine/engine.h"
+#include "preload/meet/lock_order.h"
 #include "preload/own_variables.h"
-#include "preload/process_name.h"
-#include "recorder/connections.h"
-#include "recorder/folders.h"
-#include "recorder/opened_input.h"
-#include "recorder/recorder_engine.h"
+#include "preload/process/guard.h"
+#include "preload/process/process_name.h"
+#include "recorder/core/recorder_engine.h"
+#include "recorder/files/folders.h"
+#include "recorder/files/opened_input.h"
+#include "recorder/sockets/connections.h"
 
 namespace deja::preload {
 namespace {

@@ -1,4 +1,4 @@
-#include "recorder/own_files.h"
+#include "recorder/files/own_files.h"
 
 #define XXH_INLINE_ALL
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <new>
 
 #include "common/own_stat.h"
-#include "recorder/mapped_memory.h"
+#include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "preload/hooks/export.h"
 #include "preload/own_variables.h"
-#include "replayer/driver_hooks.h"
+#include "replayer/devices/driver_hooks.h"
 
 namespace deja::replayer {
 namespace {

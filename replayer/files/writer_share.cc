@@ -1,4 +1,4 @@
-#include "replayer/writer_share.h"
+#include "replayer/files/writer_share.h"
 
 #include <link.h>
 
@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstddef>
 
-#include "preload/program_heap.h"
+#include "preload/symbols/program_heap.h"
 
 namespace deja::replayer {
 namespace {

@@ -1,4 +1,4 @@
-#include "replayer/children.h"
+#include "replayer/forks/children.h"
 
 #include <fcntl.h>
 #include <unistd.h>

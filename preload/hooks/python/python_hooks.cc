@@ -8,10 +8,10 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "preload/guard.h"
 #include "preload/hooks/export.h"
 #include "preload/own_variables.h"
-#include "preload/real_symbols.h"
+#include "preload/process/guard.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {
