@@ -10,16 +10,27 @@ import os
 import sys
 
 
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def _is_preloaded():
+    """Deja's library puts this folder in front of what PYTHONPATH says, and leaves the variable as it is."""
+    if _HERE not in os.environ.get("PYTHONPATH", "").split(os.pathsep) and not _HERE.endswith("-packages"):
+        return True
+    from deja import engine
+
+    return engine.mode() != engine.OFF
+
+
 def _run_the_next_one():
-    here = os.path.dirname(os.path.abspath(__file__))
-    path = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != here]
+    path = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != _HERE]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", path)
     if spec is not None and spec.loader is not None:
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
 
 
-if "DEJA_OUT" in os.environ or "DEJA_REPLAY" in os.environ:
+if _is_preloaded():
     from deja import on_import
 
     on_import.watch()

@@ -67,8 +67,8 @@ MAY_USE = {
     "preload/hooks/files":
         "preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet preload/process preload/symbols",
     "preload/hooks/loading":
-        "api preload/hooks preload/hooks/clock preload/hooks/curand preload/hooks/mpi preload/hooks/nccl preload/process"
-        " preload/stack preload/symbols",
+        "api preload/hooks preload/hooks/clock preload/hooks/curand preload/hooks/mpi preload/hooks/nccl preload/hooks/process"
+        " preload/process preload/stack preload/symbols",
     "preload/hooks/locks": "preload/engine preload/hooks preload/hooks/clock preload/meet preload/process preload/symbols",
     "preload/hooks/mpi": "api preload/engine preload/hooks preload/process preload/symbols",
     "preload/hooks/nccl": "api preload/hooks preload/symbols",
@@ -77,7 +77,7 @@ MAY_USE = {
     "preload/hooks/python": "api digest preload/engine preload/hooks preload/process preload/stack preload/symbols",
     "preload/hooks/sockets": "preload/engine preload/hooks preload/hooks/descriptors preload/process preload/symbols",
     "preload/meet": "digest format/tail preload/engine preload/process preload/symbols",
-    "preload/process": "preload/symbols",
+    "preload/process": "preload/files preload/symbols",
     "preload/stack": "digest format/wire",
     "preload/symbols": "api",
     "recorder/core":

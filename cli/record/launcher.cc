@@ -38,9 +38,19 @@ class Environment {
   Environment() {
     for (char** entry = environ; *entry != nullptr; ++entry) entries_.emplace_back(*entry);
   }
+  // Where it is already, if it is: what the program sees keeps its order.
   void Set(const std::string& name, const std::string& value) {
-    Erase(name);
-    entries_.push_back(name + "=" + value);
+    const auto is_it = [&](const std::string& entry) {
+      return entry.size() > name.size() && entry[name.size()] == '=' &&
+             entry.compare(0, name.size(), name) == 0;
+    };
+    const auto first = std::find_if(entries_.begin(), entries_.end(), is_it);
+    if (first == entries_.end()) {
+      entries_.push_back(name + "=" + value);
+      return;
+    }
+    *first = name + "=" + value;
+    entries_.erase(std::remove_if(first + 1, entries_.end(), is_it), entries_.end());
   }
   // Puts `value` in front of a list such as LD_PRELOAD.
   void Prepend(const std::string& name, const std::string& value) {
@@ -64,12 +74,6 @@ class Environment {
           entry.compare(0, name.size(), name) == 0)
         return entry.c_str() + name.size() + 1;
     return nullptr;
-  }
-  void Erase(const std::string& name) {
-    std::erase_if(entries_, [&](const std::string& entry) {
-      return entry.size() > name.size() && entry[name.size()] == '=' &&
-             entry.compare(0, name.size(), name) == 0;
-    });
   }
   std::vector<std::string> entries_;
 };

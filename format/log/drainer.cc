@@ -585,6 +585,13 @@ void Drainer::Finish() {
   mutex_.unlock();
 }
 
+void Drainer::EndThread() {
+  if (finished_.load(std::memory_order_acquire) == 0 ||
+      thread_state_.exchange(ThreadState::kImpossible) != ThreadState::kRunning)
+    return;
+  pthread_join(thread_, nullptr);
+}
+
 void Drainer::AbandonInChild() {
   thread_state_.store(ThreadState::kImpossible);  // it lives in the parent
   TakeNoEvents();

@@ -79,6 +79,8 @@ class Drainer {
 
   void Flush();
   void Finish();
+  // After Finish: waits for the background thread, if all is done.
+  void EndThread();
   // Only closes descriptors; the mapping is not there in a child.
   void AbandonInChild();
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "common/os/own_stat.h"
 #include "format/tail/tail.h"
 
 namespace deja::format {
@@ -76,7 +77,7 @@ class ProcessFileImpl final : public ProcessFile {
  private:
   [[nodiscard]] bool IsOurs(int fd) const {
     struct stat info {};
-    return fd >= 0 && fstat(fd, &info) == 0 && info.st_dev == device_ && info.st_ino == inode_;
+    return fd >= 0 && OwnStat(fd, &info) && info.st_dev == device_ && info.st_ino == inode_;
   }
 
   bool Allocate(uint64_t bytes) {
@@ -125,7 +126,7 @@ bool SpareFds::Release() {
     struct stat info {};
     const int spare = std::exchange(fd, -1);
     // Only if it is still the null device: the program may have closed it and reused the number.
-    if (fstat(spare, &info) != 0 || !S_ISCHR(info.st_mode)) continue;
+    if (!OwnStat(spare, &info) || !S_ISCHR(info.st_mode)) continue;
     close(spare);
     return true;
   }

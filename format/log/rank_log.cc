@@ -130,6 +130,7 @@ class RankLogImpl final : public RankLog {
     if (!closed()) drainer_.Flush();
   }
   void Finish() override;
+  void EndThread() override { drainer_.EndThread(); }
   void AbandonInChild() override {
     closed_.store(true);
     abandoned_.store(true);

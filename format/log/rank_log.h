@@ -130,6 +130,9 @@ class RankLog {
   // rank). Afterwards appends are discarded. Safe to call more than once. Not async-signal-safe.
   virtual void Finish() = 0;
 
+  // After Finish: the background thread is gone when this returns, if it was not too busy to end.
+  virtual void EndThread() = 0;
+
   // In the child after fork: forgets the parent's log without touching its memory or files.
   virtual void AbandonInChild() = 0;
 

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "common/os/own_stat.h"
 #include "common/os/process_identity.h"
 #include "common/runtime/futex.h"
 #include "common/runtime/own_mapping.h"
@@ -191,7 +192,7 @@ bool Tail::PutEmergency(std::span<const std::byte> encoded_event) {
 
 bool Tail::FdIsOurs() const {
   struct stat info {};
-  return fd_ >= 0 && fstat(fd_, &info) == 0 && info.st_dev == device_ && info.st_ino == inode_;
+  return fd_ >= 0 && OwnStat(fd_, &info) && info.st_dev == device_ && info.st_ino == inode_;
 }
 
 bool Tail::Prepare(uint64_t offset, uint64_t bytes) {
@@ -239,7 +240,7 @@ void Tail::Remove() {
   if (path_.empty()) return;
   struct stat info {};
   // Only the file that this object made, should somebody have replaced it.
-  if (lstat(path_.c_str(), &info) == 0 && info.st_dev == device_ && info.st_ino == inode_) {
+  if (OwnStat(path_.c_str(), &info) && info.st_dev == device_ && info.st_ino == inode_) {
     unlink(path_.c_str());
   }
   if (FdIsOurs()) close(fd_);

@@ -14,6 +14,7 @@
 #include "common/runtime/own_mapping.h"
 #include "preload/engine/signals.h"
 #include "preload/process/guard.h"
+#include "preload/process/own_variables.h"
 #include "preload/process/process_again.h"
 #include "preload/process/process_exit.h"
 
@@ -24,6 +25,7 @@ enum State : uint32_t { kUnmade, kMaking, kMade, kOff };
 
 constinit std::atomic<uint32_t> g_state{kUnmade};
 constinit Engine* g_engine = nullptr;
+constinit std::atomic<bool> g_switched_off{false};
 // The process that `g_engine` is for.
 constinit std::atomic<long> g_pid{0};
 
@@ -73,7 +75,7 @@ bool EnvironmentIsThere() {
 }
 
 bool SwitchedOn() {
-  return getenv("DEJA_OUT") != nullptr || getenv("DEJA_REPLAY") != nullptr;
+  return OwnVariable("DEJA_OUT") != nullptr || OwnVariable("DEJA_REPLAY") != nullptr;
 }
 
 // Another thread is making the engine. It may need a lock that this thread holds (the dynamic
@@ -144,13 +146,22 @@ Engine* EngineOfThisProcess() {
   return syscall(SYS_getpid) == g_pid.load(std::memory_order_relaxed) ? g_engine : nullptr;
 }
 
+void SwitchEngineOff() {
+  g_switched_off.store(true);
+  g_state.store(kOff, std::memory_order_release);
+}
+
+bool IsEngineSwitchedOff() {
+  return g_switched_off.load(std::memory_order_relaxed);
+}
+
 void StaySameProcess() {
   EnterProcess();
 }
 
 bool IsBorrowedMemory() {
   const long pid = g_pid.load(std::memory_order_relaxed);
-  return pid != 0 && InSameProcess() && syscall(SYS_getpid) != pid;
+  return pid != 0 && !IsEngineSwitchedOff() && InSameProcess() && syscall(SYS_getpid) != pid;
 }
 
 }  // namespace deja::preload

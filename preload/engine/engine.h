@@ -338,6 +338,10 @@ class Engine {
   }
   // The part that lists folders (folders.h); null: the C library does.
   virtual FolderLayer* Folders() { return nullptr; }
+  // The program is about to install a seccomp filter that refuses `call`, one that Deja makes on
+  // the program's threads. This is the engine's last call. `for_all`: the filter is for all
+  // threads; the engine may make it one for the calling thread alone, or ends its own.
+  virtual void OnFilter(const char* call, bool& for_all) { (void)call, (void)for_all; }
   // Memory is about to be unmapped, while there are mappings of input files (mapped_inputs.h).
   virtual void BeforeUnmap(void* memory, size_t size) { (void)memory, (void)size; }
   // The part that makes sockets (connections.h); null: they are the kernel's, as if we were not
@@ -357,6 +361,12 @@ Engine* GetEngine();
 // GetEngine yet, and in a vfork child, which only borrows the parent's memory. Makes nothing;
 // async-signal-safe.
 Engine* EngineOfThisProcess();
+
+// From now on this process has no engine, for good, and its forked children neither. Threads that
+// are inside it come to its end.
+void SwitchEngineOff();
+// True after that.
+bool IsEngineSwitchedOff();
 
 // True in a vfork child, which runs in its parent's memory: nothing of ours may be changed there.
 // Async-signal-safe.

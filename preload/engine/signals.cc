@@ -295,6 +295,15 @@ void InstallCrashHandlers() {
   }
 }
 
+void RemoveCrashHandlers() {
+  if (!g_installed.exchange(false)) return;
+  for (int signal : kWatched) {
+    const struct sigaction program = g_program[signal].Get();
+    real_sigaction(signal, &program, nullptr);
+  }
+  TakeAlternateStackBack();
+}
+
 void GiveAlternateStack() {
   stack_t current{};
   if (t_stack != nullptr || real_sigaltstack(nullptr, &current) != 0 ||
@@ -356,15 +365,16 @@ int SetProgramAction(int signal, const struct sigaction* action, struct sigactio
 }
 
 int SetProgramStack(const stack_t* stack, stack_t* old) {
+  if (t_stack == nullptr) return real_sigaltstack(stack, old);
   stack_t before{};
   if (real_sigaltstack(nullptr, &before) != 0) return real_sigaltstack(stack, old);
-  bool ours = t_stack != nullptr && before.ss_sp == t_stack;
+  bool ours = before.ss_sp == t_stack;
   int rc = 0;
   if (stack != nullptr && (stack->ss_flags & SS_DISABLE) != 0) {
     // Ours is there whenever the program has none.
     if (!ours) {
       rc = real_sigaltstack(stack, nullptr);
-      if (rc == 0 && t_stack != nullptr) UseOurStack();
+      if (rc == 0) UseOurStack();
     }
   } else if (stack != nullptr) {
     rc = real_sigaltstack(stack, nullptr);

@@ -18,6 +18,9 @@ namespace deja::preload {
 
 // Once, when the engine has been made.
 void InstallCrashHandlers();
+// The program's actions are the kernel's again, for good; the calling thread gives our alternate
+// stack back.
+void RemoveCrashHandlers();
 
 // The calling thread gets an alternate stack if it has none / gives ours back. At its start and
 // end.

@@ -1,8 +1,6 @@
 #include "preload/process/process_name.h"
 
-#include <dlfcn.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,8 +13,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "common/runtime/own_mapping.h"
+#include "common/runtime/raw_syscall.h"
 #include "preload/process/guard.h"
+#include "preload/process/own_variables.h"
 #include "preload/process/threads.h"
 #include "preload/symbols/real_symbols.h"
 
@@ -29,19 +28,13 @@ constinit RealFn<ssize_t (*)(void*, size_t, unsigned)> real_getrandom{"getrandom
 constexpr char kChildVariable[] = "DEJA_CHILD=";
 constexpr char kPreloadVariable[] = "LD_PRELOAD=";
 constexpr char kInherited[] = "DEJA_INHERITED=";
-constexpr size_t kMaxVariables = 64;  // the launcher fills up to 48 (cli/own_variables.h)
 constexpr int kMostInherited = 256;
 
 constinit ProcessName g_name;
 constinit std::atomic<uint32_t> g_state{0};  // 0 unmade, 1 being made, 2 made
 
-// What every image of the session needs, as it was when this one began: the program may change its
-// environment. DEJA_* without DEJA_CHILD, whole entries.
-constinit const char* g_variables[kMaxVariables] = {};
-constinit size_t g_variable_count = 0;
-constinit size_t g_library_size = 0;
-char g_inherited[2048];     // whole entry: inodes between commas
-char g_library_path[4096];  // path of this library, as LD_PRELOAD has it
+char g_inherited[2048];  // whole entry: inodes between commas
+constinit std::atomic<bool> g_passes_on{true};
 
 int OwnPid() {
   return static_cast<int>(syscall(SYS_getpid));
@@ -73,31 +66,6 @@ bool ParseOwn(const char* value, ProcessName& name) {
   return true;
 }
 
-// Copies what must outlive the program's changes of its environment.
-void KeepVariables() {
-  size_t bytes = 0;
-  for (char** entry = environ; *entry != nullptr; ++entry)
-    if (StartsWith(*entry, "DEJA_") && !StartsWith(*entry, kChildVariable))
-      bytes += std::strlen(*entry) + 1;
-  void* memory =
-      bytes == 0 ? MAP_FAILED : MapOwn(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
-  if (memory == MAP_FAILED) return;
-  auto* at = static_cast<char*>(memory);
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (!StartsWith(*entry, "DEJA_") || StartsWith(*entry, kChildVariable)) continue;
-    if (g_variable_count == kMaxVariables) break;
-    const size_t size = std::strlen(*entry) + 1;
-    g_variables[g_variable_count++] = static_cast<char*>(std::memcpy(at, *entry, size));
-    at += size;
-  }
-  Dl_info info{};
-  if (dladdr(&g_name, &info) == 0 || info.dli_fname == nullptr) return;
-  const size_t size = std::strlen(info.dli_fname);
-  if (size >= sizeof g_library_path) return;
-  std::memcpy(g_library_path, info.dli_fname, size + 1);
-  g_library_size = size;
-}
-
 const char* ValueOf(char* const* env, std::string_view prefix) {
   for (char* const* entry = env; entry != nullptr && *entry != nullptr; ++entry)
     if (StartsWith(*entry, prefix)) return *entry + prefix.size();
@@ -115,7 +83,7 @@ void ListInherited() {
     if (n > 0 && size + static_cast<size_t>(n) < sizeof g_inherited) size += static_cast<size_t>(n);
   }
   g_inherited[size] = '\0';
-  if (g_variable_count < kMaxVariables) g_variables[g_variable_count++] = g_inherited;
+  AddOwnVariable(g_inherited);
 }
 
 void Make() {
@@ -125,7 +93,7 @@ void Make() {
   const bool on =
       ValueOf(environ, "DEJA_OUT=") != nullptr || ValueOf(environ, "DEJA_REPLAY=") != nullptr;
   if (on) {
-    KeepVariables();
+    KeepOwnVariables(kChildVariable);
     if (own == nullptr) {
       ListInherited();
       g_name.is_known = real_getrandom(g_name.root, sizeof g_name.root, GRND_NONBLOCK) ==
@@ -197,12 +165,37 @@ bool IsForeign(char* const* env) {
     const char* passed = ValueOf(env, name);
     if (passed == nullptr) continue;
     bool ours = false;
-    for (size_t i = 0; i < g_variable_count; ++i)
-      ours |= StartsWith(g_variables[i], name) &&
-              std::strcmp(g_variables[i] + std::strlen(name), passed) == 0;
+    for (const char* entry : OwnVariables())
+      ours |= StartsWith(entry, name) && std::strcmp(entry + std::strlen(name), passed) == 0;
     if (!ours) return true;
   }
   return false;
+}
+
+// Once in a process; in a vfork child, too.
+void SayUnrecorded(std::atomic<bool>& said, std::string_view line) {
+  if (said.exchange(true)) return;
+  RawSyscall(SYS_write, STDERR_FILENO, reinterpret_cast<long>(line.data()),
+             static_cast<long>(line.size()));
+}
+
+// False below another root folder, and for a user who cannot read it: the loader would complain.
+bool LibraryIsThere() {
+  if (OwnLibrary().empty()) return true;
+  const auto path = reinterpret_cast<long>(OwnLibrary().data());
+  if (RawSyscall(SYS_access, path, R_OK) == 0) return true;
+  static constinit std::atomic<bool> said{false};
+  SayUnrecorded(said,
+                "deja: not recorded: what a process execs from where Deja's library cannot be read "
+                "(below another root folder, or as another user)\n");
+  return false;
+}
+
+bool IsOfAnotherSession(char* const* env) {
+  if (!IsForeign(env)) return false;
+  static constinit std::atomic<bool> said{false};
+  SayUnrecorded(said, "deja: not recorded: what a recording or a replay inside this one starts\n");
+  return true;
 }
 
 }  // namespace
@@ -261,46 +254,52 @@ void ForgetProcessName() {
   g_name.is_known = false;
 }
 
+void StopPassingOn() {
+  g_passes_on.store(false);
+}
+
 EnvironmentSize SizeOfEnvironment(char* const* env) {
   EnvironmentSize size{1, 1};
   (void)OwnProcessName();
-  if (g_variable_count == 0) return size;
+  if (OwnVariables().empty()) return size;
   for (char* const* entry = env; entry != nullptr && *entry != nullptr; ++entry) ++size.slots;
-  size.slots += g_variable_count + 2;
+  size.slots += OwnVariables().size() + 2;
   const char* preload = ValueOf(env, kPreloadVariable);
-  size.text = kChildText + sizeof kPreloadVariable + g_library_size + 2 +
+  size.text = kChildText + sizeof kPreloadVariable + OwnLibrary().size() + 2 +
               (preload == nullptr ? 0 : std::strlen(preload));
   return size;
 }
 
 char* const* FillEnvironment(char* const* env, const NextProcess& next, std::span<char*> slots,
                              std::span<char> text) {
-  if (g_variable_count == 0 || InsideDeja() || IsForeign(env)) return env;
+  if (OwnVariables().empty() || InsideDeja() || !g_passes_on.load()) return env;
+  if (IsOfAnotherSession(env) || !LibraryIsThere()) return env;
   size_t count = 0;
   char* preload = nullptr;
+  size_t preload_slot = 0;
   for (char* const* entry = env; entry != nullptr && *entry != nullptr; ++entry) {
     if (StartsWith(*entry, kChildVariable) || StartsWith(*entry, kInherited)) continue;
-    if (StartsWith(*entry, kPreloadVariable))
+    if (StartsWith(*entry, kPreloadVariable)) {
       preload = *entry;
-    else
-      slots[count++] = *entry;
+      preload_slot = count;
+    }
+    slots[count++] = *entry;
   }
-  for (size_t i = 0; i < g_variable_count; ++i) {
-    const std::string_view entry = g_variables[i];
+  for (const char* own : OwnVariables()) {
+    const std::string_view entry = own;
     const std::string_view name = entry.substr(0, entry.find('=') + 1);
     if (name == kInherited || ValueOf(env, name) == nullptr)
-      slots[count++] = const_cast<char*>(g_variables[i]);
+      slots[count++] = const_cast<char*>(own);
   }
   const size_t used = WriteChildVariable(next, text.first(kChildText));
   slots[count++] = text.data();
-  char* const written = text.data() + used;
-  if (preload != nullptr && std::strstr(preload, g_library_path) != nullptr) {
-    slots[count++] = preload;
-  } else {
+  if (preload == nullptr || std::strstr(preload, OwnLibrary().data()) == nullptr) {
+    char* const written = text.data() + used;
     const char* rest = preload == nullptr ? "" : preload + sizeof kPreloadVariable - 1;
-    snprintf(written, text.size() - used, "%s%s%s%s", kPreloadVariable, g_library_path,
-             *rest == '\0' ? "" : ":", rest);
-    slots[count++] = written;
+    snprintf(written, text.size() - used, "%s%s%s%s", kPreloadVariable, OwnLibrary().data(),
+             preload == nullptr ? "" : ":", rest);
+    // Where the program has it: what it sees keeps its order.
+    slots[preload == nullptr ? count++ : preload_slot] = written;
   }
   slots[count] = nullptr;
   return slots.data();

@@ -61,8 +61,8 @@ void ForgetProcessName();
 // process that is being spawned. Usage, on the stack, since a vfork child has nothing else:
 //   EnvironmentSize size = SizeOfEnvironment(env);
 //   char* const* passed = FillEnvironment(env, next, alloca(slots…), alloca(text…));
-// `env` itself is returned where nothing is to be added: Deja is off, or `env` is that of another
-// session of Deja's.
+// `env` itself is returned where nothing is to be added: Deja is off, `env` is that of another
+// session of Deja's, or StopPassingOn was called.
 enum class NextImage { kOwn, kVforkChild, kSpawned };
 struct NextProcess {
   NextImage image = NextImage::kOwn;
@@ -76,6 +76,10 @@ struct EnvironmentSize {
 EnvironmentSize SizeOfEnvironment(char* const* env);
 char* const* FillEnvironment(char* const* env, const NextProcess& next, std::span<char*> slots,
                              std::span<char> text);
+
+// From now on this process's environments are handed on as the program has them: what it execs
+// could not be recorded. For good, and in its forked children.
+void StopPassingOn();
 
 }  // namespace deja::preload
 

@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "common/runtime/raw_syscall.h"
+#include "preload/symbols/quiet_lookups.h"
 
 // The bounds of this library's image, from the linker.
 extern "C" {
@@ -59,9 +60,23 @@ uint32_t OldHash(const char* name) {
   return h;
 }
 
+// As strcmp and strrchr: the address sanitizer has those, and looks their own up by dlsym.
+bool IsSameText(const char* one, const char* other) {
+  for (; *one != 0 && *one == *other; ++one) ++other;
+  return *one == *other;
+}
+
+const char* FileNameOf(const char* path) {
+  const char* name = path;
+  for (; *path != 0; ++path) {
+    if (*path == '/') name = path + 1;
+  }
+  return name;
+}
+
 bool Defines(const SymbolTables& tables, uint32_t i, const char* name) {
   const ElfW(Sym)& symbol = tables.symbols[i];
-  return symbol.st_shndx != SHN_UNDEF && std::strcmp(tables.strings + symbol.st_name, name) == 0;
+  return symbol.st_shndx != SHN_UNDEF && IsSameText(tables.strings + symbol.st_name, name);
 }
 
 // Any version of `name`.
@@ -102,8 +117,7 @@ void* FindSymbol(const SymbolTables& tables, ElfW(Addr) base, const char* name) 
 }
 
 bool IsLibraryNamed(const char* path, const char* name) {
-  const char* slash = std::strrchr(path, '/');
-  return std::strcmp(slash != nullptr ? slash + 1 : path, name) == 0;
+  return IsSameText(FileNameOf(path), name);
 }
 
 // False: an object without such tables.
@@ -186,12 +200,14 @@ int LookForObject(dl_phdr_info* info, size_t, void* file) {
   SymbolTables tables;
   const char* soname = "";
   ReadTables(*info, tables, &soname);
-  return std::strcmp(soname, wanted) == 0 ? 1 : 0;
+  return IsSameText(soname, wanted) ? 1 : 0;
 }
 
 // In a forked child the loader's list stays locked for ever if another thread of the parent was
 // walking it: the loader is asked straight away there, as by everybody else.
+constinit std::atomic<bool> g_asks_no_kernel{false};
 bool MayWalkObjects() {
+  if (g_asks_no_kernel.load(std::memory_order_relaxed)) return true;
   static constinit std::atomic<long> first{0};
   const long own = RawSyscall(SYS_getpid);
   long expected = 0;
@@ -316,6 +332,10 @@ void* NextDlsym() {
     g_next_dlsym.store(next, std::memory_order_release);
   }
   return next;
+}
+
+void LookUpWithoutKernel() {
+  g_asks_no_kernel.store(true);
 }
 
 void* RealNext(const char* name) {

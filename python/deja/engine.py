@@ -137,6 +137,14 @@ def mode():
     return OFF if ask is None else ask()
 
 
+def variable(name):
+    """The value of one of Deja's own variables, which the program's environment does not show."""
+    ask = ctypes.CDLL(None).getenv
+    ask.restype = ctypes.c_char_p
+    value = as_library(ask, (name.encode(),))
+    return None if value is None else value.decode(errors="replace")
+
+
 interpreter.tell(
     _entry("deja_impl_interpreter", ctypes.c_void_p, ctypes.c_void_p),
     _entry("deja_impl_interpreter_layout", ctypes.c_void_p),

@@ -12,9 +12,9 @@ import sys
 def main():
     if len(sys.argv) < 2:
         sys.exit("usage: python -m deja.run SCRIPT [ARGUMENT ...]")
-    from deja import on_import
+    from deja import engine, on_import
 
-    if "DEJA_OUT" in os.environ or "DEJA_REPLAY" in os.environ:
+    if engine.mode() != engine.OFF:
         on_import.watch()
     del sys.argv[0]
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))

@@ -6,7 +6,6 @@ what a step really made of the state is what a checkpoint keeps.
 """
 
 import atexit
-import os
 import sys
 
 import torch
@@ -20,7 +19,7 @@ _MOMENTS = {_SGD: ("momentum_buffer", None), _ADAM: ("exp_avg", "exp_avg_sq"), _
 
 def can_be_told(optimizer):
     """Whether its steps are to be told, and could be worked out again."""
-    is_recorded = engine.mode() == engine.RECORDING and os.environ.get("DEJA_LEVEL", "full") == "full"
+    is_recorded = engine.mode() == engine.RECORDING and engine.variable("DEJA_LEVEL") in (None, "full")
     return is_recorded and type(optimizer) in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW)
 
 

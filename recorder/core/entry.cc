@@ -9,6 +9,8 @@
 #include "preload/engine/engine.h"
 #include "preload/meet/lock_order.h"
 #include "preload/process/guard.h"
+#include "preload/process/own_variables.h"
+#include "preload/process/process_name.h"
 #include "recorder/core/recorder_engine.h"
 #include "recorder/files/folders.h"
 #include "recorder/files/opened_input.h"
@@ -24,7 +26,7 @@ std::atomic<recorder::RecorderEngine*> g_engine{nullptr};
 void FinishAtExit(int code, void*) {
   Guard guard;
   recorder::RecorderEngine* engine = g_engine.load(std::memory_order_acquire);
-  if (engine == nullptr) return;
+  if (engine == nullptr || IsEngineSwitchedOff()) return;
   engine->OnExit(code, ExitHow::kExit);
   engine->Finish();
 }
@@ -45,11 +47,13 @@ __attribute__((constructor)) void RegisterExit() {
     on_exit(FinishAtExit, nullptr);
     recorder::RecordConnections(&FindEngine);
     recorder::OpenedInput::SetFinder(&FindRecording);
-    if (getenv("DEJA_OUT") != nullptr) recorder::RecordInheritedConnections();
+    (void)OwnProcessName();
+    HideOwnVariables();
+    if (OwnVariable("DEJA_OUT") != nullptr) recorder::RecordInheritedConnections();
   }
   recorder::RecordInheritedPipes();
   // Others wait for their first event: most processes of a job have none that matters.
-  if (getenv("DEJA_SINGLE") == nullptr || GetEngine() == nullptr) return;
+  if (OwnVariable("DEJA_SINGLE") == nullptr || GetEngine() == nullptr) return;
   Guard guard;
   if (auto* engine = g_engine.load(std::memory_order_acquire)) engine->BeginSingle();
 }

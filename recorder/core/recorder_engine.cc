@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <new>
+#include <string>
 
 #include "format/layout/mark.h"
 #include "preload/cuda/device.h"
@@ -175,6 +176,26 @@ void RecorderEngine::BeginSingle() {
   if (config_.single_pid == 0 || config_.single_pid != static_cast<int>(syscall(SYS_getpid)))
     return;
   if (Recording* rec = Active()) rec->BecomeRank(0, 1);
+}
+
+void RecorderEngine::OnFilter(const char* call, bool& for_all) {
+  const ErrnoKeeper keep;
+  Recording* rec = recording_.load(std::memory_order_acquire);
+  if (rec == nullptr || rec->off() || !rec->IsThisProcess()) return;
+  const std::string what =
+      std::string(
+          "what the program does under its own seccomp filter, which refuses a system call "
+          "that recording needs (") +
+      call + ")";
+  if (!rec->is_rank()) SayOnce("not recorded: " + what);
+  format::Degraded degraded;
+  degraded.reason = what;
+  degraded.remark = format::kSaidAtTheEnd;
+  rec->writer.Write(degraded);
+  preload::WantLockOrder(false);
+  DrainDevice();
+  Finish();
+  if (for_all && rec->log() != nullptr) rec->log()->EndThread();
 }
 
 void RecorderEngine::Finish() {

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "common/os/cpu.h"
+#include "common/own_variable_names.h"
 #include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
@@ -35,11 +36,6 @@ std::string LinkTarget(const char* path) {
   char buffer[4096];
   ssize_t n = readlink(path, buffer, sizeof buffer);
   return n > 0 ? std::string(buffer, static_cast<size_t>(n)) : std::string();
-}
-
-// What Deja added to the environment is not the program's.
-bool IsOurs(std::string_view entry) {
-  return entry.starts_with("DEJA_");
 }
 
 // "LD_PRELOAD=a:b" without our library; empty when nothing is left.
@@ -194,7 +190,7 @@ void ProcessFacts::TakeArguments(const SecretRule& rule) {
 
 void ProcessFacts::TakeEnvironment(const SecretRule& rule) {
   for (std::string& entry : SplitAtZeros({raw_environment_.data, raw_environment_.size})) {
-    if (IsOurs(entry)) continue;
+    if (IsOwnVariable(entry)) continue;
     if (entry.starts_with("LD_PRELOAD=")) entry = WithoutOurPreload(entry);
     if (entry.empty()) continue;
     const size_t equals = std::min(entry.find('='), entry.size() - 1);

@@ -7,6 +7,7 @@
 
 #include <new>
 
+#include "common/os/own_stat.h"
 #include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
@@ -90,7 +91,7 @@ bool OwnFile::IsChangedByOthers(const struct stat& now) const {
 void OwnFile::OnClosed(int fd) {
   if (writers_.fetch_sub(1, std::memory_order_relaxed) != 1) return;
   struct stat info {};
-  if (fstat(fd, &info) == 0 && info.st_dev == device_ && info.st_ino == inode_)
+  if (OwnStat(fd, &info) && info.st_dev == device_ && info.st_ino == inode_)
     left_.store(StateOf(info), std::memory_order_relaxed);
 }
 

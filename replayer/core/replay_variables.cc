@@ -6,10 +6,12 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "preload/process/own_variables.h"
+
 namespace deja::replayer {
 
 const char* Environment(const char* name) {
-  const char* value = getenv(name);
+  const char* value = preload::OwnVariable(name);
   return value != nullptr && *value != '\0' ? value : nullptr;
 }
 

@@ -31,6 +31,7 @@
 #include "preload/meet/connection_names.h"
 #include "preload/meet/lock_order.h"
 #include "preload/process/guard.h"
+#include "preload/process/own_variables.h"
 #include "preload/process/process_again.h"
 #include "preload/process/process_lineage.h"
 #include "preload/process/process_name.h"
@@ -252,6 +253,12 @@ void ReplayerEngine::OnStoreCall(preload::StoreCall& call) {
 
 void ReplayerEngine::OnNotRecorded(std::string_view what, bool may_be) {
   if (session_ != nullptr && !may_be) FailReplay(*session_, session_->Thread(), what, 0);
+}
+
+// The recording ends there. The program goes on by itself, inside the fence, to its own end.
+void ReplayerEngine::OnFilter(const char*, bool& for_all) {
+  for_all = false;  // threads of the replay go on to be needed
+  LetProgramEnd();
 }
 
 void ReplayerEngine::OnUnknownMpiCall(const char* name, const char* because) {
@@ -516,6 +523,11 @@ Engine* CreateEngine() {
 
 // The fence must stand before anything of the program's runs, not at its first hooked call.
 __attribute__((constructor)) static void StartReplay() {
+  {
+    const Guard guard;
+    (void)OwnProcessName();
+    HideOwnVariables();
+  }
   auto* engine = static_cast<replayer::ReplayerEngine*>(GetEngine());
   if (engine == nullptr) return;
   const Guard guard;

@@ -49,6 +49,7 @@ class ReplayerEngine final : public preload::Engine {
   void OnGroupDone(const preload::GroupEnd& end) override;
   void OnStoreCall(preload::StoreCall& call) override;
   void OnNotRecorded(std::string_view what, bool may_be) override;
+  void OnFilter(const char* call, bool& for_all) override;
   void OnInput(preload::InputCall& call) override;
   uint64_t OnStep(uint64_t step) override;
   void OnNote(std::string_view text) override;

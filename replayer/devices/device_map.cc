@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 
 #include "preload/hooks/export.h"
+#include "preload/process/own_variables.h"
 #include "replayer/devices/driver_hooks.h"
 
 namespace deja::replayer {
@@ -25,7 +25,7 @@ struct DeviceMap {
 const DeviceMap& TheMap() {
   static const DeviceMap map = [] {
     DeviceMap read;
-    const char* text = std::getenv("DEJA_DEVICES");
+    const char* text = preload::OwnVariable("DEJA_DEVICES");
     if (text == nullptr || std::sscanf(text, "%d/%d", &read.here, &read.seen) != 2 ||
         read.here <= 0)
       return DeviceMap();

@@ -3,6 +3,7 @@
 #include <link.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 
 #include "preload/symbols/program_heap.h"
@@ -15,6 +16,9 @@ namespace {
 constexpr size_t kEntryBytes = 2 * sizeof(void*);
 constexpr size_t kSpareEntries = 14;
 constexpr size_t kOtherEntries = 2;
+
+// For good, as the thread's; who looks for leaks (the address sanitizer) finds it here.
+constinit std::atomic<void*> g_share{nullptr};
 
 size_t ModulesWithThreadLocals() {
   size_t highest = 0;
@@ -31,9 +35,8 @@ size_t ModulesWithThreadLocals() {
 }  // namespace
 
 void TakeWriterShare() {
-  // For good, as the thread's.
-  [[maybe_unused]] void* share = preload::ProgramAllocateZeroed(
-      ModulesWithThreadLocals() + kSpareEntries + kOtherEntries, kEntryBytes);
+  g_share.store(preload::ProgramAllocateZeroed(
+      ModulesWithThreadLocals() + kSpareEntries + kOtherEntries, kEntryBytes));
 }
 
 }  // namespace deja::replayer

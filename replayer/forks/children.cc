@@ -1,11 +1,9 @@
 #include "replayer/forks/children.h"
 
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
 
-#include "preload/symbols/program_heap.h"
+#include <algorithm>
 
 namespace deja::replayer {
 
@@ -15,23 +13,31 @@ std::string ListOf(const std::string& scratch) {
   return scratch + "/children";
 }
 
+// Without a stream, which the C library allocates: the program's allocator, while it starts in a
+// child, is what has called.
+std::string TextOfList(const std::string& path) {
+  std::string text;
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return text;
+  char piece[4096];
+  for (ssize_t n = 0; (n = read(file, piece, sizeof piece)) > 0;)
+    text.append(piece, static_cast<size_t>(n));
+  close(file);
+  return text;
+}
+
 // `take(name, folder)` for each line of the list, until it says that it has had enough.
 template <typename Take>
 void ForEachListed(const std::string& path, Take take) {
-  FILE* file = fopen(path.c_str(), "re");
-  if (file == nullptr) return;
-  char* line = nullptr;
-  size_t capacity = 0;
-  ssize_t size = 0;
+  const std::string content = TextOfList(path);
+  std::string_view rest = content;
   bool more = true;
-  while (more && (size = getline(&line, &capacity, file)) > 0) {
-    std::string_view text(line, static_cast<size_t>(size));
-    if (text.ends_with('\n')) text.remove_suffix(1);
+  while (more && !rest.empty()) {
+    const std::string_view text = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(text.size() + 1, rest.size()));
     const size_t tab = text.find('\t');
     if (tab != std::string_view::npos) more = take(text.substr(0, tab), text.substr(tab + 1));
   }
-  preload::ProgramFree(line);
-  fclose(file);
 }
 
 }  // namespace

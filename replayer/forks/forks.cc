@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <iterator>
 
+#include "preload/process/own_variables.h"
 #include "replayer/forks/fork_folder.h"
 #include "replayer/report/living_threads.h"
 #include "replayer/report/program_output.h"
@@ -75,7 +75,8 @@ std::string Forks::StayAlone() {
 }
 
 std::string Forks::Prepare() {
-  if (getenv("DEJA_ALLOW_WRITES") != nullptr) return "it writes to the files themselves";
+  if (preload::OwnVariable("DEJA_ALLOW_WRITES") != nullptr)
+    return "it writes to the files themselves";
   std::string problem = StayAlone();
   if (problem.empty()) problem = SharedWithOthers(scratch_);
   if (problem.empty()) problem = files_.Note(scratch_);

@@ -25,6 +25,7 @@ constexpr uint64_t kCatchUpNs = 1'000'000'000;   // or so long while a thread th
 
 std::atomic<bool> g_watching{false};
 std::atomic<bool> g_ends_with_child{false};
+std::atomic<bool> g_ends_by_itself{false};
 std::atomic<bool> g_exit_reported{false};
 std::atomic<uint32_t> g_parked{0};
 std::atomic<uint32_t> g_show_end{0};  // 1: a parked thread shall stop in gdb; a futex word
@@ -128,7 +129,7 @@ class Watcher {
  public:
   explicit Watcher(Session& session) : session_(session), motion_(session) {}
 
-  [[noreturn]] void Run() {
+  void Run() {
     const ReplayPlan& plan = session_.plan();
     const bool by_itself = plan.end().HappensByItself(plan.pid);
     const uint64_t started = motion_.wall();
@@ -136,6 +137,7 @@ class Watcher {
     const uint64_t patience = kStallNs + (by_itself ? RecordedWaitNs() : 0);
     for (;;) {
       WaitOn(never_, 0, kTickNs);
+      if (g_ends_by_itself.load()) return;
       if (g_ends_with_child.load()) continue;
       motion_.Sample();
       const bool needed = session_.IsNeeded() && motion_.QuietNs() < kStallNs;
@@ -223,7 +225,12 @@ void EndWithChild() {
   g_ends_with_child.store(true);
 }
 
+void LetProgramEnd() {
+  g_ends_by_itself.store(true);
+}
+
 void ForgetEnding() {
+  g_ends_by_itself.store(false);
   g_ends_with_child.store(false);
   g_watching.store(false);
   g_exit_reported.store(false);

@@ -28,6 +28,9 @@ void ForgetEnding();
 // From now on the process only waits for the child that is the rank, and ends as that does.
 void EndWithChild();
 
+// From now on the program ends by itself: the recording went no further.
+void LetProgramEnd();
+
 // The last recorded event has been made.
 void OnAllEventsMade(Session& session);
 

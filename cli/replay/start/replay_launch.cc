@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "cli/build_id.h"
 #include "cli/fence/read_rules.h"
@@ -22,6 +23,7 @@
 #include "cli/replay/start/fenced_start.h"
 #include "cli/replay/watch/replay_processes.h"
 #include "common/os/cpu.h"
+#include "common/own_variable_names.h"
 #include "common/text/hex_text.h"
 
 namespace deja::cli {
@@ -129,12 +131,16 @@ void FillEnvironment(const format::TraceHeader& header, const std::string& folde
                      const std::string& library, const std::string& python,
                      const ReplayOptions& options, ReplayTarget& target) {
   std::string preload = library;
+  // Where the program has it: what it sees keeps its order.
+  std::optional<size_t> preload_at;
   for (std::string_view entry : header.process.environment) {
-    if (entry.find('=') == std::string_view::npos || StartsWith(entry, "DEJA_")) continue;
+    if (entry.find('=') == std::string_view::npos || IsOwnVariable(entry)) continue;
     if (!StartsWith(entry, "LD_PRELOAD=")) {
       target.environment.emplace_back(entry);
       continue;
     }
+    preload_at = target.environment.size();
+    target.environment.emplace_back();
     std::string_view rest = entry.substr(strlen("LD_PRELOAD="));
     while (!rest.empty()) {
       const size_t end = std::min(rest.find_first_of(": "), rest.size());
@@ -144,7 +150,11 @@ void FillEnvironment(const format::TraceHeader& header, const std::string& folde
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
   }
-  target.environment.push_back("LD_PRELOAD=" + preload);
+  preload = "LD_PRELOAD=" + preload;
+  if (preload_at)
+    target.environment[*preload_at] = preload;
+  else
+    target.environment.push_back(preload);
   target.environment.push_back("DEJA_PYTHON=" + python);
   target.environment.push_back("DEJA_REPLAY=" + folder);
   target.environment.push_back("DEJA_SCRATCH=" + target.scratch);

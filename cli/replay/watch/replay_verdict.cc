@@ -251,7 +251,10 @@ class Judge {
       if (left != 0) return Differs(fmt::format("{}, with {} recorded calls not made", what, left));
       return Same(what);
     }
+    // By who has waited for it.
+    const bool seen_exit = summary_.fate.known && summary_.fate.signal == 0;
     if (!recorded_exit && !RecordedCrashIsTheEnd() && NumberIn(exit, "remaining") == 0) {
+      if (seen_exit && summary_.fate.exit_code == code) return Same(what);
       verdict_.outcome = Outcome::kSame;
       verdict_.summary = fmt::format(
           "{}, after everything that was recorded (the recording does not say how the "

@@ -14,7 +14,7 @@ namespace deja::preload {
 inline FdObject* Tracked(int fd) {
   if (FdTable::Find(fd) == nullptr || InsideDeja()) return nullptr;
   GetEngine();
-  return FdTable::Find(fd);
+  return IsEngineSwitchedOff() ? nullptr : FdTable::Find(fd);
 }
 
 }  // namespace deja::preload

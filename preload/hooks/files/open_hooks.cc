@@ -63,7 +63,7 @@ int FlagsOf(const char* mode) {
 // `fd`, just opened from `path`, leads there now. -1, and ENXIO: a FIFO that nobody reads.
 void NoteOpened(int dirfd, const char* path, int fd, int flags) {
   const bool counts = fd >= 0 || (errno == ENXIO && path != nullptr);
-  if (!counts || InsideDeja() || IsBorrowedMemory()) return;
+  if (!counts || InsideDeja() || IsBorrowedMemory() || IsEngineSwitchedOff()) return;
   FdObject* object = fd >= 0 ? EntropyFileOf(path, fd) : nullptr;
   Engine* engine = object == nullptr ? GetEngine() : nullptr;
   if (engine != nullptr) {

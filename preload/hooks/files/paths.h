@@ -4,10 +4,12 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <unistd.h>
 
 #include "preload/engine/connections.h"
 #include "preload/engine/engine.h"
 #include "preload/hooks/input.h"
+#include "preload/process/environment_file.h"
 #include "preload/process/guard.h"
 
 namespace deja::preload {
@@ -22,6 +24,11 @@ class MappedPath {
     Engine* engine = EngineForHook();
     if (engine == nullptr) return;
     Guard guard;
+    if (use == FileUse::kRead && open_flags != -1 && IsOwnEnvironmentFile(dirfd, path)) {
+      lent_ = LendEnvironment(buffer_);
+      if (lent_ >= 0) path_ = buffer_;
+      return;
+    }
     if (ConnectionLayer* layer = open_flags == -1 ? nullptr : engine->Connections()) {
       path_ = layer->BeforeOpen(dirfd, path, open_flags);
       refused_ = path_ == nullptr;
@@ -35,7 +42,10 @@ class MappedPath {
     if (path_ != buffer_) return;
     int saved_errno = errno;
     Guard guard;
-    if (Engine* engine = GetEngine()) engine->ReleasePath(path_);
+    if (lent_ >= 0)
+      close(lent_);
+    else if (Engine* engine = GetEngine())
+      engine->ReleasePath(path_);
     errno = saved_errno;
   }
   MappedPath(const MappedPath&) = delete;
@@ -48,6 +58,7 @@ class MappedPath {
  private:
   const char* path_;
   bool refused_ = false;
+  int lent_ = -1;          // path_ leads to this descriptor
   char buffer_[PATH_MAX];  // written only when there is another path
 };
 

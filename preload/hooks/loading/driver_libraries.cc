@@ -10,11 +10,11 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <iterator>
 
 #include "preload/process/guard.h"
+#include "preload/process/own_variables.h"
 #include "preload/stack/modules.h"
 #include "preload/symbols/real_symbols.h"
 
@@ -191,7 +191,7 @@ void Enter(const Library& found) {
 
 // A driver that the program is linked to makes its calls before anybody opens anything.
 __attribute__((constructor)) void SetLinkedDriversApart() {
-  if (getenv("DEJA_OUT") == nullptr && getenv("DEJA_REPLAY") == nullptr) return;
+  if (OwnVariable("DEJA_OUT") == nullptr && OwnVariable("DEJA_REPLAY") == nullptr) return;
   const Guard guard;
   // A thread of the parent may be looking.
   pthread_atfork(nullptr, nullptr, [] { g_looking.store(false, std::memory_order_relaxed); });

@@ -16,6 +16,8 @@
 #include "preload/hooks/clock/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
+#include "preload/hooks/process/filter_hooks.h"
+#include "preload/hooks/process/unrecorded_hooks.h"
 #include "preload/process/guard.h"
 #include "preload/symbols/real_symbols.h"
 
@@ -145,6 +147,18 @@ DEJA_EXPORT long syscall(long number, ...) noexcept {
       return timerfd_settime(static_cast<int>(c.a[0]), static_cast<int>(c.a[1]),
                              reinterpret_cast<const itimerspec*>(c.a[2]),
                              reinterpret_cast<itimerspec*>(c.a[3]));
+    case SYS_seccomp:
+      c.a[1] = BeforeSeccomp(c.a[0], c.a[1], Path(c.a[2]));
+      break;
+    case SYS_prctl:
+      BeforePrctl(c.a[0], c.a[1], Path(c.a[2]));
+      break;
+    case SYS_io_uring_setup:
+      NoteUnrecorded(kIoUring);
+      break;
+    case SYS_execve:
+      return execve(Path(c.a[0]), reinterpret_cast<char* const*>(c.a[1]),
+                    reinterpret_cast<char* const*>(c.a[2]));
     case SYS_pidfd_open: {
       Engine* engine = EngineForHook();
       if (engine == nullptr) break;

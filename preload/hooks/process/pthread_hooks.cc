@@ -61,6 +61,7 @@ void OnKeyDestroyed(void* value) {
   auto round = reinterpret_cast<uintptr_t>(value);
   if (round < kRounds && pthread_setspecific(g_key, reinterpret_cast<void*>(round + 1)) == 0)
     return;
+  if (IsEngineSwitchedOff()) return;
   // A thread that was cancelled inside a hook never left it.
   t_guard_depth = 0;
   if (Engine* engine = GetEngine()) {

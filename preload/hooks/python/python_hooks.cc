@@ -9,6 +9,8 @@
 #include <cstring>
 
 #include "preload/hooks/export.h"
+#include "preload/process/guard.h"
+#include "preload/process/own_variables.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
@@ -56,8 +58,11 @@ using namespace deja::preload;  // NOLINT: the hook below is this file's only na
 
 DEJA_EXPORT char* getenv(const char* name) noexcept {
   char* value = real_getenv(name);
+  // What Deja itself has loaded (the loopback library, for a replay that computes) asks like this.
+  if (value == nullptr && name[0] == 'D' && InsideDeja() && OwnVariablesAreHidden())
+    return const_cast<char*>(OwnVariable(name));
   if (name[0] != 'P' || std::strcmp(name, "PYTHONPATH") != 0) return value;
-  const char* folder = real_getenv("DEJA_PYTHON");
+  const char* folder = OwnVariable("DEJA_PYTHON");
   if (folder == nullptr || *folder == '\0') return value;
   const int saved_errno = errno;
   if (IsStartingInterpreter(__builtin_return_address(0))) value = WithOurFolder(folder, value);

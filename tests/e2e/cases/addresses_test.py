@@ -66,6 +66,15 @@ class Addresses(harness.DejaTest):
         if not found:
             self.skipTest("neither libjemalloc2 nor libtcmalloc-minimal4 is installed")
 
+    def test_objects_of_python_s(self):
+        """By which a set of them is ordered: its dictionary of the environment is the same."""
+        code = ("class C: pass\n"
+                "print([id(x) for x in {C() for _ in range(50)}])\n")
+        python = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
+        run = self.checked(self.record_single(python, "-c", code))
+        again = self.checked(self.replay(0))
+        self.assertEqual(harness.without_report(again.stdout), run.stdout)
+
     def test_shuffled_lines(self):
         for command in (["shuf", "-n", "5"], ["sort", "-R"]):
             with self.subTest(command[0]):

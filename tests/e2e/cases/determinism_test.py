@@ -200,7 +200,7 @@ inner = "import sys; print([entry for entry in sys.path if entry != '" + OURS + 
 subprocess.run(["env", "-i", sys.executable, "-c", inner])
 subprocess.run([sys.executable, "-I", "-c", inner])
 subprocess.run(["sh", "-c", 'echo "${PYTHONPATH-unset}"; env | grep ^PYTHONPATH; "$0" -c "$1"', sys.executable, inner])
-if "DEJA_OUT" in os.environ:
+if hasattr(ctypes.CDLL(None), "deja_impl_mode"):
     for env in {}, None:
         subprocess.run([sys.executable, "-c", "import sys; assert 'deja' in sys.modules"], env=env, check=True)
 """.replace("OURS", repr(str(harness.ROOT / "python")))

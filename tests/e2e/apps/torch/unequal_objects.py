@@ -2,7 +2,6 @@
 exchanges tensors, which are somewhere else.
 """
 import ctypes
-import os
 
 import job
 import torch
@@ -13,7 +12,9 @@ M_PERTURB = -6
 
 def main():
     rank, size = job.start()
-    ctypes.CDLL(None).mallopt(M_PERTURB, 0x55 if "DEJA_REPLAY" in os.environ else 0x2A)
+    mode = getattr(ctypes.CDLL(None), "deja_impl_mode", None)
+    is_replay = mode is not None and mode() == 2
+    ctypes.CDLL(None).mallopt(M_PERTURB, 0x55 if is_replay else 0x2A)
     mine = "x" * (100 + 5000 * (size - rank))
     everybodys = [None] * size
     dist.all_gather_object(everybodys, mine)
@@ -21,7 +22,7 @@ def main():
     dist.gather_object(mine, gathered, dst=1)
     scattered = [None]
     dist.scatter_object_list(scattered, everybodys if rank == 0 else None, src=0)
-    elsewhere = [torch.zeros(number) for number in range(40)] if "DEJA_REPLAY" in os.environ else []
+    elsewhere = [torch.zeros(number) for number in range(40)] if is_replay else []
     tensors = [None] * size
     dist.all_gather_object(tensors, {"rows": [torch.ones(4) * rank, torch.nn.Linear(2, 2, bias=False)]})
     del elsewhere

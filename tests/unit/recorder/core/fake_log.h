@@ -57,6 +57,7 @@ class FakeLog final : public format::RankLog {
     std::lock_guard hold(mutex_);
     checkpoints.push_back(number);
   }
+  void EndThread() override {}
   Status BecomeRank(format::TraceHeader h) override {
     if (!rank_error.empty()) return Fail(ErrorCode::kIo, rank_error);
     rank = h.rank;
