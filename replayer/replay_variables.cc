@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "replayer/stillness.h"
+
 namespace deja::replayer {
 
 const char* Environment(const char* name) {
@@ -49,6 +51,7 @@ void SetModes(SessionOptions& options) {
   const char* clock = Environment("DEJA_CLOCK");
   if (clock != nullptr && std::strcmp(clock, "live") == 0) options.clocks = ClockMode::kLive;
   if (clock != nullptr && std::strcmp(clock, "day") == 0) options.clocks = ClockMode::kDay;
+  Stillness::SetHaste(NumberIn("DEJA_HASTE"));
 }
 
 }  // namespace deja::replayer
