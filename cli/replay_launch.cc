@@ -126,7 +126,8 @@ void FillEnvironment(const format::TraceHeader& header, const std::string& folde
                      const ReplayOptions& options, ReplayTarget& target) {
   std::string preload = library;
   for (std::string_view entry : header.process.environment) {
-    if (entry.find('=') == std::string_view::npos || StartsWith(entry, "DEJA_")) continue;
+    if (entry.find('=') == std::string_view::npos) continue;
+    if (StartsWith(entry, "DEJA_") && entry != "DEJA_THREADS=order") continue;
     if (!StartsWith(entry, "LD_PRELOAD=")) {
       target.environment.emplace_back(entry);
       continue;
@@ -150,6 +151,8 @@ void FillEnvironment(const format::TraceHeader& header, const std::string& folde
   if (!options.fold.empty()) target.environment.push_back("DEJA_FOLD=" + options.fold);
   target.environment.push_back(std::string("DEJA_ON_DIVERGENCE=") +
                                (options.warn_on_divergence ? "warn" : "stop"));
+  if (const char* haste = getenv("DEJA_HASTE"); haste != nullptr)
+    target.environment.push_back(std::string("DEJA_HASTE=") + haste);
 }
 
 void FillDirectory(const format::TraceHeader& header, ReplayTarget& target) {

@@ -37,9 +37,10 @@ std::string LinkTarget(const char* path) {
   return n > 0 ? std::string(buffer, static_cast<size_t>(n)) : std::string();
 }
 
-// What Deja added to the environment is not the program's.
+// What Deja added to the environment is not the program's. One thing its Python has to find in a
+// replay, too: whether threads have an order.
 bool IsOurs(std::string_view entry) {
-  return entry.starts_with("DEJA_");
+  return entry.starts_with("DEJA_") && entry != "DEJA_THREADS=order";
 }
 
 // "LD_PRELOAD=a:b" without our library; empty when nothing is left.
