@@ -1,5 +1,8 @@
 #include "preload/shared_mutexes.h"
 
+#include <atomic>
+#include <cstdint>
+
 namespace deja::preload {
 namespace {
 

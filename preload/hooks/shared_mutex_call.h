@@ -5,7 +5,10 @@
 #ifndef DEJA_PRELOAD_HOOKS_SHARED_MUTEX_CALL_H_
 #define DEJA_PRELOAD_HOOKS_SHARED_MUTEX_CALL_H_
 
+#include <pthread.h>
+
 #include <cerrno>
+#include <cstdint>
 
 #include "preload/engine.h"
 #include "preload/hooks/input.h"
