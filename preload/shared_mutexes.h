@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-#include "preload/shared_semaphores.h"
+#include "preload/meet/shared_semaphores.h"
 
 namespace deja::preload {
 

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "preload/engine.h"
+#include "preload/engine/engine.h"
 #include "preload/hooks/input.h"
 #include "preload/shared_mutexes.h"
 

@@ -1,4 +1,4 @@
-#include "replayer/replay_variables.h"
+#include "replayer/core/replay_variables.h"
 
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "replayer/stillness.h"
+#include "replayer/report/stillness.h"
 
 namespace deja::replayer {
 

@@ -9,13 +9,13 @@
 
 #include <atomic>
 
-#include "preload/hooks/deadline.h"
+#include "preload/hooks/clock/deadline.h"
 #include "preload/hooks/export.h"
-#include "preload/hooks/lock_call.h"
-#include "preload/hooks/once_call.h"
+#include "preload/hooks/locks/lock_call.h"
+#include "preload/hooks/locks/once_call.h"
 #include "preload/hooks/shared_mutex_call.h"
-#include "preload/meeting_key.h"
-#include "preload/real_symbols.h"
+#include "preload/meet/meeting_key.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

@@ -9,9 +9,9 @@
 #include <tuple>
 #include <vector>
 
-#include "format/lock_reading.h"
-#include "preload/lock_order.h"
-#include "tests/unit/recorder/recorder_engine_fixture.h"
+#include "format/tail/lock_reading.h"
+#include "preload/meet/lock_order.h"
+#include "tests/unit/recorder/core/recorder_engine_fixture.h"
 
 namespace deja::recorder {
 namespace {

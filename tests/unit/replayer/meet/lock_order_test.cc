@@ -1,6 +1,6 @@
 // Threads of a replay at locks, against a recording that is written here and stand-ins for the real
 // functions.
-#include "replayer/lock_order.h"
+#include "replayer/meet/lock_order.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,16 +17,16 @@
 #include <utility>
 #include <vector>
 
-#include "format/clock_run.h"
-#include "format/lock_reading.h"
-#include "format/message_codec.h"
-#include "format/rank_log.h"
-#include "preload/engine.h"
-#include "preload/guard.h"
-#include "preload/lock_order.h"
-#include "preload/threads.h"
-#include "replayer/session.h"
-#include "replayer/stillness.h"
+#include "format/log/rank_log.h"
+#include "format/tail/clock_run.h"
+#include "format/tail/lock_reading.h"
+#include "format/wire/message_codec.h"
+#include "preload/engine/engine.h"
+#include "preload/meet/lock_order.h"
+#include "preload/process/guard.h"
+#include "preload/process/threads.h"
+#include "replayer/core/session.h"
+#include "replayer/report/stillness.h"
 #include "tests/support/temp_dir.h"
 
 namespace deja::replayer {

@@ -1,5 +1,5 @@
 // For how long nothing has moved, with time that passes faster.
-#include "replayer/stillness.h"
+#include "replayer/report/stillness.h"
 
 #include <gtest/gtest.h>
 
