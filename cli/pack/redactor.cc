@@ -55,6 +55,7 @@ constexpr std::string_view kAllowedNames[] = {
     "PWD",
     "OLDPWD",
     "TMPDIR",
+    "DEJA_THREADS",
     "RANK",
     "WORLD_SIZE",
     "MASTER_ADDR",

@@ -12,6 +12,7 @@
 #define DEJA_PRELOAD_ENGINE_ENGINE_H_
 
 #include <poll.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <sys/stat.h>
 
@@ -134,15 +135,17 @@ struct WaitCall {
   int status = 0;
 };
 
-// The program takes a semaphore that processes share (shared_semaphores.h). `Real` makes the call:
-// it sets `result`, and `error` where that is -1.
+// The program takes a semaphore or a mutex that processes share (shared_semaphores.h,
+// shared_mutexes.h). `Real` makes the call: it sets `result`, 0 or -1, and `error`.
 struct AcquireCall {
-  uint64_t key = 0;  // of the semaphore, the same in every run
+  uint64_t key = 0;  // of what is taken, the same in every run
   sem_t* semaphore = nullptr;
+  pthread_mutex_t* mutex = nullptr;        // one of both
   std::atomic<uint32_t>* order = nullptr;  // how often it has been taken, by all processes
-  bool tries = false;                      // sem_trywait: the program does not want to wait
+  bool tries = false;       // sem_trywait and the like: the program does not want to wait
+  bool gives_back = false;  // a wait for a condition variable: it has the mutex
   int result = 0;
-  int error = 0;
+  int error = 0;  // an errno; also of a wait whose time was over, which has the mutex
   void (*real)(AcquireCall& call, void* context) = nullptr;
   void* context = nullptr;
   void Real() { real(*this, context); }
@@ -173,6 +176,9 @@ struct PollCall {
   pollfd* descriptors = nullptr;
   nfds_t count = 0;
   int timeout_ms = 0;
+  // Of the only pipe that is asked for by poll, the same in every run; 0: there are several, or
+  // nobody has noted it.
+  uint64_t key = 0;
   int result = 0;
   // Of epoll: positions of the descriptors that the program is told of, `result` of them, in the
   // order in which it is (kUnknownDescriptor: of none of these); null: there is no such order.

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.machinery
+import os
 import sys
 
 # By module: the module of ours whose install() gets it.
@@ -22,6 +23,11 @@ _WATCHED = {
     "multiprocessing.spawn": "deja.spawned",
     "torch.multiprocessing.reductions": "deja.torch_shared",
     "safetensors": "deja.safetensors_files",
+}
+# Where the order of locks is recorded, or kept.
+_ORDERED = {
+    "queue": "deja.ordered_queues",
+    "concurrent.futures._base": "deja.ordered_futures",
 }
 
 
@@ -67,6 +73,8 @@ def watch():
     """From now on; at once for what is there already. Once."""
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
+    if os.environ.get("DEJA_THREADS") == "order":
+        _WATCHED.update(_ORDERED)
     sys.meta_path.insert(0, _Finder())
     for name in _WATCHED:
         if name in sys.modules:

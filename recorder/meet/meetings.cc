@@ -52,6 +52,7 @@ void RecorderEngine::OnPoll(preload::PollCall& call) {
   }
   format::Input input;
   input.api = static_cast<uint32_t>(preload::LibcApi::kpoll);
+  input.key = call.key;
   input.result = call.result;
   input.data = {found, size};
   rec->writer.Write(input);

@@ -144,6 +144,7 @@ void Session::Prepare() {
   StartClocks();
   const auto& threads = plan_->threads();
   remaining_of_ = std::make_unique<std::atomic<uint64_t>[]>(threads.size() + 1);
+  wanted_ = std::make_unique<std::atomic<bool>[]>(threads.size() + 1);
   uint64_t total = 0;
   for (size_t i = 0; i < threads.size(); ++i) {
     remaining_of_[i] = threads[i].strict_events;

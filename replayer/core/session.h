@@ -251,6 +251,26 @@ class Session {
     std::atomic<uint32_t>* count_;
   };
   [[nodiscard]] bool IsNeeded() const { return needed_.load() != 0; }
+  // In its scope recorded thread `recorded` is held back until others have done something before
+  // it, unless another one waits for its turn at a lock.
+  class Held {
+   public:
+    Held(Session& session, uint32_t recorded) : session_(session), recorded_(recorded) {
+      session_.wanted_[recorded_].store(false);
+      session_.held_.fetch_add(1);
+    }
+    ~Held() { session_.held_.fetch_sub(1); }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    [[nodiscard]] bool IsWanted() const { return session_.wanted_[recorded_].load(); }
+
+   private:
+    Session& session_;
+    uint32_t recorded_;
+  };
+  [[nodiscard]] bool IsAnyHeld() const { return held_.load(std::memory_order_relaxed) != 0; }
+  // Somebody waits for the turn of recorded thread `recorded`.
+  void Want(uint32_t recorded) { wanted_[recorded].store(true); }
   void WriteCounters(JsonLine& line) const;
 
  private:
@@ -280,6 +300,8 @@ class Session {
   std::unique_ptr<Forks> images_;
   LiveTrace* live_trace_ = nullptr;
   std::unique_ptr<std::atomic<uint64_t>[]> remaining_of_;
+  std::unique_ptr<std::atomic<bool>[]> wanted_;  // by recorded thread
+  std::atomic<uint32_t> held_{0};
   std::atomic<uint64_t> remaining_{0};
   std::atomic<int64_t> entropy_left_{0};
   std::atomic<int64_t> launches_left_{0};

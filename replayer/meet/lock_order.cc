@@ -27,6 +27,10 @@ constexpr uint64_t kFirstLookNs =
     2 * Stillness::kMs;  // of a replay in which threads went other ways
 constexpr uint64_t kShortWaitNs = 200 * Stillness::kMs;
 constexpr int kSpins = 64;
+// In a process with Python: the first time, and the times after it, of which there are so many.
+constexpr uint64_t kGiveWayNs = 2'000 * Stillness::kMs;
+constexpr uint64_t kGiveWayAgainNs = 400 * Stillness::kMs;
+constexpr uint32_t kMostGiveWay = 16;
 
 // Waiters of a counter are woken by their turns modulo 32.
 uint32_t BitOf(uint64_t turn) {
@@ -47,6 +51,18 @@ void SleepFor(uint64_t ns) {
 // The lower half of a counter, by which threads wait for it.
 long WordOf(std::atomic<uint64_t>& counter) {
   return reinterpret_cast<long>(&counter);
+}
+
+// The system call in which a thread of this process is; -1: in none.
+long CallOf(int tid) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/task/%d/syscall", tid);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  char text[32] = {};
+  const ssize_t n = read(fd, text, sizeof text - 1);
+  close(fd);
+  return n > 0 && text[0] >= '0' && text[0] <= '9' ? std::strtol(text, nullptr, 10) : -1;
 }
 
 // As glibc has it: its routine has run.
@@ -263,10 +279,13 @@ void LockOrder::AwaitTurn(ThreadState& thread, const LockReading& reading) {
 void LockOrder::AwaitTurnLong(ThreadState& thread, const LockReading& reading) {
   std::atomic<uint64_t>& counter = preload::TurnsOf(reading.counter);
   std::atomic<uint32_t>& waiters = waiters_[reading.counter % kWaiterSlots];
+  std::atomic<bool>& waits = progress_[thread.recorded].waits;
+  waits.store(true, std::memory_order_relaxed);
   Stillness still(session_);
   uint64_t waited = 0;
   for (uint64_t ticks = 0; !gave_up_.load(std::memory_order_relaxed); ++ticks) {
-    const bool deviates = looks_early_ && deviates_.load(std::memory_order_relaxed);
+    const bool deviates =
+        looks_early_ && (deviates_.load(std::memory_order_relaxed) || session_.IsAnyHeld());
     uint64_t tick = ticks < 10 ? Stillness::kTickNs : 10 * Stillness::kTickNs;
     if (deviates && ticks < 10) tick = kFirstLookNs;
     waiters.fetch_add(1, std::memory_order_seq_cst);
@@ -280,13 +299,15 @@ void LockOrder::AwaitTurnLong(ThreadState& thread, const LockReading& reading) {
     }
     waiters.fetch_sub(1, std::memory_order_relaxed);
     const uint64_t now = counter.load(std::memory_order_acquire);
-    if (now >= reading.turn) return;
+    if (now >= reading.turn) break;
     waited = now == current ? waited + tick : 0;
     if (waited < (deviates ? kFirstLookNs : kShortWaitNs)) continue;
     const Guard guard;
-    const std::string owner = PassOver(reading.counter, now);
-    if (!owner.empty() && still.IsTimeToLook()) Look(thread, reading, owner, still);
+    const uint32_t owner = PassOver(reading.counter, now);
+    if (owner != kNone && session_.IsAnyHeld()) session_.Want(owner);
+    if (owner != kNone && still.IsTimeToLook()) Look(thread, reading, owner, still);
   }
+  waits.store(false, std::memory_order_relaxed);
 }
 
 // ---- Who comes, and who does not
@@ -313,18 +334,17 @@ bool LockOrder::HasPassed(const Owner& owner) const {
          progress.passed.load(std::memory_order_acquire) > owner.reading;
 }
 
-std::string LockOrder::PassOver(uint16_t counter, uint64_t current) {
+uint32_t LockOrder::PassOver(uint16_t counter, uint64_t current) {
   owners_mutex_.lock();
   const std::vector<Owner>& owners = OwnersOf(counter);
   auto owner = std::lower_bound(owners.begin(), owners.end(), current,
                                 [](const Owner& a, uint64_t turn) { return a.turn < turn; });
   while (owner != owners.end() && HasPassed(*owner)) ++owner;
   const uint64_t turn = owner == owners.end() ? format::kMaxLockTurn + 1 : owner->turn;
-  std::string name;
-  if (turn == current) name = session_.plan().threads()[owner->thread].name;
+  const uint32_t thread = turn == current ? owner->thread : kNone;
   owners_mutex_.unlock();
   if (turn != current) Advance(counter, current, turn);
-  return name;
+  return thread;
 }
 
 bool LockOrder::OneSleeps(bool any) const {
@@ -335,26 +355,58 @@ bool LockOrder::OneSleeps(bool any) const {
     if (tid == 0 || progress_[i].ended.load(std::memory_order_relaxed)) continue;
     if (!any && progress_[i].passed.load(std::memory_order_relaxed) >= threads[i].locks.size())
       continue;
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/task/%d/syscall", tid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) continue;
-    char text[32] = {};
-    const ssize_t n = read(fd, text, sizeof text - 1);
-    close(fd);
-    const long number = n > 0 ? std::strtol(text, nullptr, 10) : -1;
     // Not ourselves, in AwaitEnd: that is SYS_nanosleep.
-    if (number == SYS_clock_nanosleep) return true;
+    if (CallOf(tid) == SYS_clock_nanosleep) return true;
   }
   return false;
 }
 
-void LockOrder::Look(ThreadState& thread, const LockReading& reading, const std::string& owner,
+bool LockOrder::AllWait() const {
+  const Guard guard;
+  const auto self = static_cast<int>(RawSyscall(SYS_gettid));
+  const size_t count = session_.plan().threads().size();
+  for (size_t i = 0; i < count; ++i) {
+    const int tid = progress_[i].tid.load(std::memory_order_relaxed);
+    if (tid == 0 || tid == self || progress_[i].ended.load(std::memory_order_relaxed)) continue;
+    const long call = CallOf(tid);
+    if (call != SYS_futex && call != SYS_nanosleep) return false;
+  }
+  return true;
+}
+
+bool LockOrder::GiveWay(const LockReading& reading, uint32_t owner, const Stillness& still) {
+  if (!preload::HasPython()) return false;
+  const bool is_first = gave_way_.load(std::memory_order_relaxed) == 0;
+  uint64_t patience = is_first ? kGiveWayNs : kGiveWayAgainNs;
+  // Whose turn it is waits for a turn of his own: that one comes first, unless they go in a circle.
+  if (progress_[owner].waits.load(std::memory_order_relaxed)) patience *= 2;
+  if (still.ns() < patience || !AllWait()) return false;
+  const uint32_t before = gave_way_.fetch_add(1);
+  if (before == 0)
+    Say(std::string("replay: thread ") + preload::Self().name + " goes on without its turn at a " +
+        format::LockUseName(reading.use) + ", since thread " +
+        std::string(session_.plan().threads()[owner].name) +
+        ", whose turn it is, does not come: which thread Python's interpreter lets run is not "
+        "recorded; what follows may differ");
+  if (before + 1 == kMostGiveWay) {
+    Say("replay: threads have gone on without their turns " + std::to_string(kMostGiveWay) +
+        " times; from here on they take locks in any order");
+    gave_up_.store(true);
+  }
+  session_.CountActivity();
+  const uint64_t current = preload::TurnsOf(reading.counter).load(std::memory_order_acquire);
+  if (current < reading.turn) Advance(reading.counter, current, reading.turn);
+  return true;
+}
+
+void LockOrder::Look(ThreadState& thread, const LockReading& reading, uint32_t owner,
                      Stillness& still) {
   if (session_.IsNeeded()) return still.SetMoved();
+  if (GiveWay(reading, owner, still)) return;
   const std::string what = std::string("thread ") + preload::Self().name +
                            " waits for its turn at a " + format::LockUseName(reading.use) +
-                           ", and nothing moves: it is the turn of thread " + owner;
+                           ", and nothing moves: it is the turn of thread " +
+                           std::string(session_.plan().threads()[owner].name);
   if (still.IsTimeToTell()) Say("replay: " + what);
   if (!still.IsTimeToGiveUp()) return;
   if (OneSleeps(false)) return still.SetMoved();

@@ -11,6 +11,10 @@
 // process, which is a divergence. A thread that is past what was recorded of it, while its process
 // ended, waits for that end as long as anything moves.
 //
+// In a process with Python a turn may never come, since nobody records which thread the interpreter
+// lets run. Where all threads have waited for one another for two seconds, one goes on without its
+// turn, and a line says so; after some of these there is no order any more, which is no divergence.
+//
 // One for each process with a recording, never destroyed. Any thread, without the guard.
 #ifndef DEJA_REPLAYER_MEET_LOCK_ORDER_H_
 #define DEJA_REPLAYER_MEET_LOCK_ORDER_H_
@@ -50,7 +54,8 @@ class LockOrder {
   struct Progress {
     std::atomic<uint64_t> passed{0};  // readings
     std::atomic<bool> ended{false};
-    std::atomic<int> tid{0};  // 0: it has taken no lock yet
+    std::atomic<int> tid{0};         // 0: it has taken no lock yet
+    std::atomic<bool> waits{false};  // for its turn
   };
   // Who makes an acquisition.
   struct Owner {
@@ -78,14 +83,18 @@ class LockOrder {
   void Advance(uint16_t counter, uint64_t from, uint64_t to);
   void Wake(uint16_t counter, uint32_t turns);
 
-  // Moves the counter on to a turn that somebody will take. Who that is, empty: it has moved.
-  std::string PassOver(uint16_t counter, uint64_t current);
+  // Moves the counter on to a turn that somebody will take. The thread, kNone: it has moved.
+  uint32_t PassOver(uint16_t counter, uint64_t current);
   const std::vector<Owner>& OwnersOf(uint16_t counter);
   [[nodiscard]] bool HasPassed(const Owner& owner) const;
   // A thread that will take a lock, or any, sleeps for a time of the program's.
   [[nodiscard]] bool OneSleeps(bool any) const;
-  void Look(ThreadState& thread, const format::LockReading& reading, const std::string& owner,
+  // Each thread but the calling one waits for another one.
+  [[nodiscard]] bool AllWait() const;
+  void Look(ThreadState& thread, const format::LockReading& reading, uint32_t owner,
             Stillness& still);
+  // The calling thread goes on without its turn. False: it is to wait.
+  bool GiveWay(const format::LockReading& reading, uint32_t owner, const Stillness& still);
 
   static constexpr size_t kWaiterSlots = 4096;
 
@@ -95,6 +104,7 @@ class LockOrder {
   std::array<std::atomic<uint32_t>, kWaiterSlots> waiters_{};
   std::atomic<bool> gave_up_{false};
   std::atomic<bool> deviates_{false};  // some thread left out what it did, or did more
+  std::atomic<uint32_t> gave_way_{0};  // threads, without their turns
   FutexMutex owners_mutex_;
   std::map<uint16_t, std::vector<Owner>> owners_;
 };

@@ -1,12 +1,15 @@
 #include "replayer/meet/meetings.h"
 
 #include <linux/futex.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <string>
 
 #include "api/libc_table.h"
@@ -42,17 +45,18 @@ class Turn {
     const Guard guard;
     while (!MayTake())
       if (!Wait()) return false;
-    while (sem_trywait(call_.semaphore) != 0) {
+    while (!Attempt()) {
       const uint64_t until = MonotonicNs() + Stillness::kTickNs;
-      const timespec deadline = SpanOf(until);
-      if (sem_clockwait(call_.semaphore, CLOCK_MONOTONIC, &deadline) == 0) break;
-      if (errno == EINTR) return false;
+      const int error = TakeUntil(SpanOf(until));
+      if (error == 0) break;
+      if (error == EINTR) return false;
       if (still_.IsTimeToLook()) Look("nobody gives it back");
       if (gave_up_) break;
     }
     if (Current() == number_) Advance(number_);
     return true;
   }
+  // Of a semaphore.
   [[nodiscard]] bool IsReady() const {
     const Guard guard;
     int value = 0;
@@ -63,6 +67,17 @@ class Turn {
   [[nodiscard]] uint32_t Current() const { return call_.order->load(std::memory_order_acquire); }
   // Also when the order gave way behind it.
   [[nodiscard]] bool MayTake() const { return static_cast<int32_t>(Current() - number_) >= 0; }
+
+  bool Attempt() {
+    return call_.mutex != nullptr ? pthread_mutex_trylock(call_.mutex) == 0
+                                  : sem_trywait(call_.semaphore) == 0;
+  }
+  // `deadline`: by CLOCK_MONOTONIC. Returns an errno.
+  int TakeUntil(const timespec& deadline) {
+    if (call_.mutex != nullptr)
+      return pthread_mutex_clocklock(call_.mutex, CLOCK_MONOTONIC, &deadline);
+    return sem_clockwait(call_.semaphore, CLOCK_MONOTONIC, &deadline) == 0 ? 0 : errno;
+  }
 
   void Advance(uint32_t from) {
     uint32_t expected = from;
@@ -92,12 +107,14 @@ class Turn {
   }
 
   void Look(const std::string& why, uint64_t patience = Stillness::kGiveUpNs) {
-    const std::string what = "acquisition " + std::to_string(number_ + 1) +
-                             " of a semaphore waits, and nothing moves: " + why;
+    const std::string what = "acquisition " + std::to_string(number_ + 1) + " of a " +
+                             (call_.mutex != nullptr ? "mutex" : "semaphore") +
+                             " waits, and nothing moves: " + why;
     if (still_.IsTimeToTell()) Say("replay: " + what);
     if (gave_up_ || !still_.IsTimeToGiveUp(patience)) return;
     gave_up_ = true;
-    DivergeAtMeeting(session_, thread_, "sem_wait", what);
+    DivergeAtMeeting(session_, thread_, call_.mutex != nullptr ? "pthread_mutex_lock" : "sem_wait",
+                     what);
   }
 
   Session& session_;
@@ -113,6 +130,11 @@ void Fail(AcquireCall& call, int error) {
   call.error = error;
 }
 
+// An attempt, of which there is no recording.
+void FailToTake(AcquireCall& call) {
+  Fail(call, call.mutex != nullptr ? EBUSY : EAGAIN);
+}
+
 // An acquisition that nobody made: what it takes would be missing elsewhere. So it gets nothing as
 // long as anything moves, or anybody is still to take it; where neither, after `patience`.
 void WaitWithoutTurn(Stillness& still, const std::string& scratch, AcquireCall& call,
@@ -120,21 +142,26 @@ void WaitWithoutTurn(Stillness& still, const std::string& scratch, AcquireCall& 
   while (!still.IsTimeToGiveUp()) {
     const timespec tick = SpanOf(Stillness::kTickNs);
     const Guard guard;
-    if (syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &tick, nullptr) != 0)
+    // Signals do not end a wait for a mutex.
+    if (syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &tick, nullptr) != 0 &&
+        call.mutex == nullptr)
       return Fail(call, EINTR);
     if (!still.IsTimeToLook()) continue;
     const bool is_missed =
         OwnerOfMeeting(scratch, call.key, call.order->load(std::memory_order_acquire)).pid != 0;
     if (!is_missed && still.ns() >= patience) break;
     if (still.IsTimeToTell())
-      Say("replay: a thread takes a semaphore once more than the recorded one, and nothing moves");
+      Say(std::string("replay: a thread takes a ") +
+          (call.mutex != nullptr ? "mutex" : "semaphore") +
+          " once more than the recorded one, and nothing moves");
   }
   call.Real();
 }
 
 // The recorded thread has made no more acquisitions.
 void ServeSurplus(Session& session, ThreadState& thread, AcquireCall& call) {
-  if (call.tries) return Fail(call, EAGAIN);
+  if (call.tries) return FailToTake(call);
+  if (call.gives_back) return call.Real();  // it has the mutex, for which others wait
   if (WasKilledBefore(session, thread)) {
     const Guard guard;
     Park(session, thread, "sem_wait", 0, 0, nullptr);
@@ -153,18 +180,25 @@ void ServeAcquire(Session& session, ThreadState& thread, AcquireCall& call) {
     ConsumeMeeting(session, thread, LibcApi::ksem_wait, call.key);
     return Fail(call, next->error);
   }
+  const int error = next->error;  // of a wait whose time was over
   Turn turn(session, thread, call, static_cast<uint32_t>(next->result));
-  WithoutInterpreter apart(call.tries && !turn.IsReady());
-  const bool taken = turn.Take();
+  if (call.gives_back) {
+    const Guard guard;
+    pthread_mutex_unlock(call.mutex);
+  }
+  WithoutInterpreter apart(call.tries && call.semaphore != nullptr && !turn.IsReady());
+  bool taken = turn.Take();
+  while (!taken && call.mutex != nullptr) taken = turn.Take();
   apart.End();
   if (!taken) return Fail(call, EINTR);
   ConsumeMeeting(session, thread, LibcApi::ksem_wait, call.key);
   call.result = 0;
-  call.error = 0;
+  call.error = error;
 }
 
 void ServeUnrecordedAcquire(const std::string& scratch, AcquireCall& call) {
-  if (call.tries) return Fail(call, EAGAIN);
+  if (call.tries) return FailToTake(call);
+  if (call.gives_back) return call.Real();
   Stillness still(scratch, nullptr);
   WaitWithoutTurn(still, scratch, call, Stillness::kTellNs);
 }

@@ -1,9 +1,10 @@
 // Calls by which processes of the rank meet, in the recorded order.
 //
-// Each thread makes the acquisitions of a semaphore that it made in the recording, in that order,
-// and each waits until those before it, by whichever process, have been made. Attempts that failed
-// fail again without a look at the semaphore. A wait for a pipe returns what it returned: nothing,
-// at once, or something, as soon as that is there.
+// Each thread makes the acquisitions that it made in the recording, of a semaphore or of a mutex
+// that processes share, in that order, and each waits until those before it, by whichever process,
+// have been made. Attempts that failed fail again without a look. A wait for a condition variable
+// gives the mutex back and takes it when it was taken. A wait for a pipe returns what it returned:
+// nothing, at once, or something, as soon as that is there.
 //
 // Whose turn it is and who will never come (its process has ended) is passed over. Where nothing
 // moves for ten seconds a line says who waits for whom; for a minute, and the order gives way,

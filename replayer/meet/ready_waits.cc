@@ -137,18 +137,22 @@ bool TakeCount(int fd, uint64_t& value) {
 
 void ServePoll(Session& session, ThreadState& thread, PollCall& call) {
   const bool keeps = KeepsOrder(session);
-  const RecordedInput* next = keeps ? NextMeeting(session, thread, LibcApi::kpoll, 0) : nullptr;
+  // By the pipe, where the recording names it: who looks once more or less at one of them is not to
+  // be told of another.
+  const bool is_named = keeps && MadeMeetings(session, thread, LibcApi::kpoll, call.key);
+  const uint64_t key = is_named ? call.key : 0;
+  const RecordedInput* next = keeps ? NextMeeting(session, thread, LibcApi::kpoll, key) : nullptr;
   // A look that the recorded thread did not take: what it found would be missing elsewhere.
   if (next == nullptr && keeps && thread.recorded != kNone && call.timeout_ms == 0)
     return FindNothing(call);
   if (next == nullptr) return call.Real();
   if (next->result == 0) {
-    ConsumeMeeting(session, thread, LibcApi::kpoll, 0);
+    ConsumeMeeting(session, thread, LibcApi::kpoll, key);
     return FindNothing(call);
   }
   const FoundReady ready(call, next->result, session.plan().Bytes(next->data));
   if (!AwaitReady(session, thread, call, ready)) return;
-  ConsumeMeeting(session, thread, LibcApi::kpoll, 0);
+  ConsumeMeeting(session, thread, LibcApi::kpoll, key);
   ready.Give(call, next->result);
 }
 

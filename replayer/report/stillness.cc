@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,11 @@
 #include "replayer/meet/meeting_list.h"
 
 namespace deja::replayer {
+namespace {
+
+constinit std::atomic<uint64_t> g_haste{1};
+
+}  // namespace
 
 uint64_t MonotonicNs() {
   const preload::Guard guard;  // the reading is not the program's
@@ -48,6 +54,11 @@ bool IsAnotherThreadBusy() {
   return busy;
 }
 
+void Stillness::SetHaste(uint64_t haste) {
+  constexpr uint64_t kMost = 1000;
+  g_haste.store(std::clamp<uint64_t>(haste, 1, kMost), std::memory_order_relaxed);
+}
+
 Stillness::Stillness(const std::string& scratch, const Session* session)
     : scratch_(scratch), session_(session), looked_(MonotonicNs()) {}
 
@@ -65,7 +76,7 @@ bool Stillness::IsTimeToLook() {
   if (used > used_ + kIdle || activity != activity_ || IsInDebugger())
     ns_ = 0;
   else
-    ns_ += std::min(passed, 2 * kLookNs);
+    ns_ += std::min(passed, 2 * kLookNs) * g_haste.load(std::memory_order_relaxed);
   used_ = used;
   activity_ = activity;
   return true;

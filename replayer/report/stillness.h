@@ -39,6 +39,9 @@ class Stillness {
 
   // True once for each `kLookNs`.
   bool IsTimeToLook();
+  // For tests: a second counts as so many, 0 as 1. In all of the process.
+  static void SetHaste(uint64_t haste);
+
   // Something moves that cannot be seen from here.
   void SetMoved() { ns_ = 0; }
   [[nodiscard]] uint64_t ns() const { return ns_; }

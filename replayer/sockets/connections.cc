@@ -311,7 +311,11 @@ void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,
   Stillness still(session_);
   uint64_t moved_ns = Now(CLOCK_MONOTONIC);
   uint64_t activity = session_.activity();
-  for (int pauses = 0; !family_order_.MayGoOn(thread.recorded, before); ++pauses) {
+  // Who waits for this thread's turn at a lock did so in the recording, too: it did not wait there
+  // for that one's answer.
+  const Session::Held held(session_, thread.recorded);
+  for (int pauses = 0; !family_order_.MayGoOn(thread.recorded, before) && !held.IsWanted();
+       ++pauses) {
     lock.unlock();
     nanosleep(pauses < kShortPauses ? &kShortPause : &kPause, nullptr);
     bool gives_way = false;

@@ -134,7 +134,9 @@ void FillEnvironment(const format::TraceHeader& header, const std::string& folde
   // Where the program has it: what it sees keeps its order.
   std::optional<size_t> preload_at;
   for (std::string_view entry : header.process.environment) {
-    if (entry.find('=') == std::string_view::npos || IsOwnVariable(entry)) continue;
+    if (entry.find('=') == std::string_view::npos) continue;
+    // Deja's Python asks for it in a replay, too.
+    if (IsOwnVariable(entry) && entry != "DEJA_THREADS=order") continue;
     if (!StartsWith(entry, "LD_PRELOAD=")) {
       target.environment.emplace_back(entry);
       continue;
@@ -164,6 +166,8 @@ void FillEnvironment(const format::TraceHeader& header, const std::string& folde
   if (!options.fold.empty()) target.environment.push_back("DEJA_FOLD=" + options.fold);
   target.environment.push_back(std::string("DEJA_ON_DIVERGENCE=") +
                                (options.warn_on_divergence ? "warn" : "stop"));
+  if (const char* haste = getenv("DEJA_HASTE"); haste != nullptr)
+    target.environment.push_back(std::string("DEJA_HASTE=") + haste);
 }
 
 void FillDirectory(const format::TraceHeader& header, ReplayTarget& target) {

@@ -1,15 +1,20 @@
 // Locks of pthreads: which thread of the program takes which lock in which order is an input of it.
-// C11's are in c11_lock_hooks.cc, semaphores in meeting_hooks.cc.
+// C11's are in c11_lock_hooks.cc, semaphores in meeting_hooks.cc. Mutexes that processes share have
+// their order with and without that of threads (shared_mutex_call.h).
 //
-// Where no order is kept a hook costs a load and a jump. Deadlines are times by clocks that a
+// Where no order is kept a hook costs two loads and a jump. Deadlines are times by clocks that a
 // replay serves (deadline.h).
 #include <pthread.h>
 #include <time.h>
+
+#include <atomic>
 
 #include "preload/hooks/clock/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/locks/lock_call.h"
 #include "preload/hooks/locks/once_call.h"
+#include "preload/hooks/locks/shared_mutex_call.h"
+#include "preload/meet/meeting_key.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
@@ -17,6 +22,10 @@ namespace {
 
 using format::LockUse;
 
+constinit RealFn<int (*)(pthread_mutex_t*, const pthread_mutexattr_t*)> real_pthread_mutex_init{
+    "pthread_mutex_init"};
+constinit RealFn<int (*)(pthread_rwlock_t*, const pthread_rwlockattr_t*)> real_pthread_rwlock_init{
+    "pthread_rwlock_init"};
 constinit RealFn<int (*)(pthread_mutex_t*)> real_pthread_mutex_lock{"pthread_mutex_lock"};
 constinit RealFn<int (*)(pthread_mutex_t*)> real_pthread_mutex_trylock{"pthread_mutex_trylock"};
 constinit RealFn<int (*)(pthread_mutex_t*)> real_pthread_mutex_unlock{"pthread_mutex_unlock"};
@@ -57,8 +66,37 @@ clockid_t ClockOf(const pthread_cond_t* condition) {
 }
 
 template <typename Real>
-int TakeMutex(pthread_mutex_t* mutex, const Real& real) {
+int TakeMutex(pthread_mutex_t* mutex, MutexUse use, const Real& real) {
+  if (const auto found = SharedMutexes::Find(mutex); found.key != 0) [[unlikely]]
+    return AcquireMutex(mutex, found, use, real);
   return TakeLock(LockUse::kMutex, mutex, real, [=] { return real_pthread_mutex_lock(mutex); });
+}
+
+// Said where a recording ends.
+void SayHasNoOrder(const char* what) {
+  Engine* engine = EngineForHook();
+  if (engine == nullptr || IsBorrowedMemory()) return;
+  const Guard guard;
+  engine->OnNotRecorded(what, true);
+}
+
+void MarkSharedMutex(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes) {
+  int shared = PTHREAD_PROCESS_PRIVATE;
+  int robust = PTHREAD_MUTEX_STALLED;
+  if (pthread_mutexattr_getpshared(attributes, &shared) != 0 || shared != PTHREAD_PROCESS_SHARED)
+    return;
+  pthread_mutexattr_getrobust(attributes, &robust);
+  if (robust == PTHREAD_MUTEX_ROBUST) {
+    static constinit std::atomic<bool> said{false};
+    if (!said.exchange(true))
+      SayHasNoOrder(
+          "a robust mutex that processes share: which process takes it first is not recorded, and "
+          "a replay may do it in another order; a mutex that is not robust has its order");
+    return;
+  }
+  if (EngineForHook() == nullptr || IsBorrowedMemory()) return;
+  const Guard guard;
+  SharedMutexes::Mark(mutex, NewMeetingKey());
 }
 
 template <typename Real>
@@ -75,6 +113,7 @@ int TakeToWrite(pthread_rwlock_t* lock, const Real& real) {
 // lock of this one: so all are looked up before there are threads.
 __attribute__((constructor)) void FindRealLocks() {
   const auto find = [](auto&... real) { ((void)real.Get(), ...); };
+  find(real_pthread_mutex_init, real_pthread_rwlock_init);
   find(real_pthread_mutex_lock, real_pthread_mutex_trylock, real_pthread_mutex_unlock,
        real_pthread_mutex_timedlock, real_pthread_mutex_clocklock, real_pthread_cond_wait,
        real_pthread_cond_timedwait, real_pthread_cond_clockwait);
@@ -88,6 +127,8 @@ __attribute__((constructor)) void FindRealLocks() {
 
 template <typename Real>
 int Await(pthread_mutex_t* mutex, const Real& real) {
+  if (const auto found = SharedMutexes::Find(mutex); found.key != 0) [[unlikely]]
+    return AcquireMutex(mutex, found, MutexUse::kWait, real);
   return AwaitCondition(
       mutex, ETIMEDOUT, real, [=] { return real_pthread_mutex_lock(mutex); },
       [=] { return real_pthread_mutex_unlock(mutex); });
@@ -98,24 +139,48 @@ int Await(pthread_mutex_t* mutex, const Real& real) {
 
 using namespace deja::preload;  // NOLINT: the hooks below are this file's only names
 
+DEJA_EXPORT int pthread_mutex_init(pthread_mutex_t* mutex,
+                                   const pthread_mutexattr_t* attributes) noexcept {
+  const int result = real_pthread_mutex_init(mutex, attributes);
+  if (result == 0 && attributes != nullptr) MarkSharedMutex(mutex, attributes);
+  return result;
+}
+
+DEJA_EXPORT int pthread_rwlock_init(pthread_rwlock_t* __restrict lock,
+                                    const pthread_rwlockattr_t* __restrict attributes) noexcept {
+  const int result = real_pthread_rwlock_init(lock, attributes);
+  int shared = PTHREAD_PROCESS_PRIVATE;
+  if (result == 0 && attributes != nullptr &&
+      pthread_rwlockattr_getpshared(attributes, &shared) == 0 && shared == PTHREAD_PROCESS_SHARED) {
+    static constinit std::atomic<bool> said{false};
+    if (!said.exchange(true))
+      SayHasNoOrder(
+          "a reader-writer lock that processes share: which process takes it first is not "
+          "recorded, and a replay may do it in another order; a mutex has its order");
+  }
+  return result;
+}
+
 DEJA_EXPORT int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
-  return TakeLock(LockUse::kMutex, mutex, [=] { return real_pthread_mutex_lock(mutex); });
+  return TakeMutex(mutex, MutexUse::kLock, [=] { return real_pthread_mutex_lock(mutex); });
 }
 
 DEJA_EXPORT int pthread_mutex_trylock(pthread_mutex_t* mutex) noexcept {
-  return TakeMutex(mutex, [=] { return real_pthread_mutex_trylock(mutex); });
+  return TakeMutex(mutex, MutexUse::kAttempt, [=] { return real_pthread_mutex_trylock(mutex); });
 }
 
 DEJA_EXPORT int pthread_mutex_timedlock(pthread_mutex_t* __restrict mutex,
                                         const timespec* __restrict deadline) noexcept {
   const LiveDeadline live(deadline, CLOCK_REALTIME);
-  return TakeMutex(mutex, [&] { return real_pthread_mutex_timedlock(mutex, live.get()); });
+  return TakeMutex(mutex, MutexUse::kLock,
+                   [&] { return real_pthread_mutex_timedlock(mutex, live.get()); });
 }
 
 DEJA_EXPORT int pthread_mutex_clocklock(pthread_mutex_t* __restrict mutex, clockid_t clock,
                                         const timespec* __restrict deadline) noexcept {
   const LiveDeadline live(deadline, clock);
-  return TakeMutex(mutex, [&] { return real_pthread_mutex_clocklock(mutex, clock, live.get()); });
+  return TakeMutex(mutex, MutexUse::kLock,
+                   [&] { return real_pthread_mutex_clocklock(mutex, clock, live.get()); });
 }
 
 // The C library's own names for the first two, which older libraries use.

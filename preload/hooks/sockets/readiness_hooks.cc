@@ -68,12 +68,22 @@ bool AreOwnPipes(const pollfd* descriptors, nfds_t count) {
                      [](const pollfd& asked) { return IsOwnPipe(asked.fd); });
 }
 
+// Of a wait for one pipe.
+uint64_t KeyOfPipe(const pollfd* descriptors, nfds_t count) {
+  FdObject* object = count == 1 ? FdTable::Find(descriptors->fd) : nullptr;
+  if (object == nullptr || object->kind() != FdObject::Kind::kPipe) return 0;
+  const auto* pipe = static_cast<const OwnPipe*>(object);
+  const PipeSlot* slot = pipe->in() != nullptr ? pipe->in() : pipe->out();
+  return slot == nullptr ? 0 : slot->key.load(std::memory_order_relaxed);
+}
+
 // `real(pollfd*, nfds_t)` makes the call.
 template <typename Real>
 int Poll(pollfd* descriptors, nfds_t count, int timeout_ms, const sigset_t* mask, Real real) {
   Engine* engine = EngineForHook();
   if (engine == nullptr || !AreOwnPipes(descriptors, count)) return real();
   PollCall call{.descriptors = descriptors, .count = count, .timeout_ms = timeout_ms};
+  call.key = KeyOfPipe(descriptors, count);
   Wait(*engine, call, mask, [&](PollCall& c) { c.result = real(); });
   return call.result;
 }

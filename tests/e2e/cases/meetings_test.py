@@ -12,8 +12,8 @@ PROGRAM = Path(__file__).resolve().parents[1] / "apps" / "python" / "meetings.py
 
 
 class MeetingsCase(harness.DejaTest):
-    def assertRunsAgain(self, *command):
-        run = self.checked(self.record_single(*command))
+    def assertRunsAgain(self, *command, options=()):
+        run = self.checked(self.record_single(*command, options=options))
         for _ in range(REPLAYS):
             again = self.checked(self.replay(0))
             self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
@@ -59,6 +59,10 @@ class Meetings(MeetingsCase):
     def test_clients_of_a_manager(self):
         self.assertMeetAgain("manager")
 
+    def test_a_queue_of_a_manager_for_which_several_wait(self):
+        """Its threads meet at locks."""
+        self.assertRunsAgain(sys.executable, PROGRAM, "managed_queue", "fork", options=("--threads", "order"))
+
     def test_an_executor(self):
         self.assertMeetAgain("executor")
 
@@ -78,6 +82,19 @@ class MeetingsInC(MeetingsCase):
 
     def test_a_semaphore_at_another_address(self):
         self.assertMeetAgain("shared-memory")
+
+    def test_a_mutex_in_shared_memory(self):
+        self.assertMeetAgain("mutex")
+
+    def test_a_condition_variable_in_shared_memory(self):
+        self.assertMeetAgain("condition")
+
+    def test_a_robust_mutex_is_said_to_have_no_order(self):
+        run = self.checked(self.record_single(harness.app("meet"), "robust"))
+        self.assertIn("its owner has died", run.stdout)
+        self.assertRegex(run.stderr, r"deja: not recorded: .*a robust mutex that processes share")
+        again = self.checked(self.replay(0))
+        self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
 
     def test_a_counter(self):
         self.assertMeetAgain("counter")

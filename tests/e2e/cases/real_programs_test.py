@@ -43,6 +43,10 @@ class RealPrograms(harness.DejaTest):
     def test_torch_data_loader(self):
         self.assertReplays(PYTHON, SCRIPTS / "data_loader.py")
 
+    @unittest.skipUnless(has_module("torch"), "python3-torch is not installed")
+    def test_torch_data_loader_of_a_fork_server(self):
+        self.assertReplays(PYTHON, SCRIPTS / "data_loader.py", "forkserver")
+
     @needs_program("sqlite3")
     def test_sqlite(self):
         self.assertReplays("sqlite3", "-init", "/dev/null", ":memory:",

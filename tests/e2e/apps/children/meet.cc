@@ -2,6 +2,7 @@
 // Usage: meet WHAT, see the end of this file.
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -13,10 +14,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <functional>
 #include <string>
 #include <vector>
@@ -105,6 +108,124 @@ int Semaphore() {
   printf("value %llu, %u\n", static_cast<unsigned long long>(shared->value),
          Draw(static_cast<int>(shared->value)));
   Join(children);
+  return 0;
+}
+
+// The same by a mutex, and by a condition variable for which several processes wait.
+struct SharedMutex {
+  char before[24];
+  pthread_mutex_t mutex;
+  pthread_cond_t changed;
+  uint64_t value;
+  int64_t available;
+  bool closed;
+};
+
+SharedMutex* MakeSharedMutex() {
+  auto* shared = static_cast<SharedMutex*>(mmap(
+      nullptr, sizeof(SharedMutex), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  pthread_mutexattr_t of_mutex;
+  pthread_condattr_t of_condition;
+  pthread_mutexattr_init(&of_mutex);
+  pthread_condattr_init(&of_condition);
+  pthread_mutexattr_setpshared(&of_mutex, PTHREAD_PROCESS_SHARED);
+  pthread_condattr_setpshared(&of_condition, PTHREAD_PROCESS_SHARED);
+  pthread_mutex_init(&shared->mutex, &of_mutex);
+  pthread_cond_init(&shared->changed, &of_condition);
+  pthread_mutexattr_destroy(&of_mutex);
+  pthread_condattr_destroy(&of_condition);
+  shared->value = 1;
+  return shared;
+}
+
+void Mix(SharedMutex& shared, uint64_t what) {
+  shared.value = (shared.value * 31 + what) % 1000003;
+}
+
+int PrintMixed(const char* what, const SharedMutex& shared) {
+  printf("%s %llu, %u\n", what, static_cast<unsigned long long>(shared.value),
+         Draw(static_cast<int>(shared.value)));
+  return 0;
+}
+
+int Mutex() {
+  SharedMutex* shared = MakeSharedMutex();
+  Join(Start([&](int who) {
+    for (int i = 0; i < kTimes; ++i) {
+      Dawdle();
+      uint64_t busy = 0;
+      if (i % 3 == 0) {
+        while (pthread_mutex_trylock(&shared->mutex) != 0) {
+          ++busy;
+          Dawdle();
+        }
+      } else {
+        pthread_mutex_lock(&shared->mutex);
+      }
+      Mix(*shared, static_cast<uint64_t>(who) + 7 * busy);
+      if (shared->value % 3 == 0) Dawdle();
+      pthread_mutex_unlock(&shared->mutex);
+    }
+  }));
+  return PrintMixed("mutex", *shared);
+}
+
+// Takes what is available, until there is no more to come.
+void Consume(SharedMutex& shared, int who) {
+  for (uint64_t late = 0;;) {
+    pthread_mutex_lock(&shared.mutex);
+    while (shared.available == 0 && !shared.closed) {
+      timespec until{};
+      clock_gettime(CLOCK_REALTIME, &until);
+      until.tv_nsec += 700000;
+      until.tv_sec += until.tv_nsec / 1000000000;
+      until.tv_nsec %= 1000000000;
+      if (who % 2 == 0)
+        pthread_cond_wait(&shared.changed, &shared.mutex);
+      else if (pthread_cond_timedwait(&shared.changed, &shared.mutex, &until) != 0)
+        ++late;
+    }
+    const bool is_last = shared.available == 0;
+    if (!is_last) --shared.available;
+    Mix(shared, static_cast<uint64_t>(who) + 7 * late);
+    pthread_mutex_unlock(&shared.mutex);
+    if (is_last) return;
+    if (who == 1) Dawdle();
+  }
+}
+
+int Condition() {
+  SharedMutex* shared = MakeSharedMutex();
+  const auto children = Start([&](int who) { Consume(*shared, who); });
+  for (int i = 0; i < kChildren * kTimes; ++i) {
+    pthread_mutex_lock(&shared->mutex);
+    ++shared->available;
+    pthread_cond_signal(&shared->changed);
+    pthread_mutex_unlock(&shared->mutex);
+    if (i % 3 == 0) Dawdle();
+  }
+  pthread_mutex_lock(&shared->mutex);
+  shared->closed = true;
+  pthread_cond_broadcast(&shared->changed);
+  pthread_mutex_unlock(&shared->mutex);
+  Join(children);
+  return PrintMixed("condition", *shared);
+}
+
+// What has no order: it is said.
+int Robust() {
+  auto* mutex = static_cast<pthread_mutex_t*>(mmap(
+      nullptr, sizeof(pthread_mutex_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+  pthread_mutex_init(mutex, &attributes);
+  Join(Start([&](int) { pthread_mutex_lock(mutex); }, 1));
+  const int result = pthread_mutex_lock(mutex);
+  printf("%s\n", result == EOWNERDEAD ? "its owner has died" : "nobody had it");
+  pthread_mutex_consistent(mutex);
+  pthread_mutex_unlock(mutex);
   return 0;
 }
 
@@ -311,6 +432,9 @@ int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   if (what == "semaphore") return Semaphore();
   if (what == "shared-memory") return SharedMemory();
+  if (what == "mutex") return Mutex();
+  if (what == "condition") return Condition();
+  if (what == "robust") return Robust();
   if (what == "counter") return Counter();
   if (what == "writers") return Writers();
   if (what == "fifo") return Fifo();
@@ -319,6 +443,7 @@ int main(int argc, char** argv) {
   if (what == "epoll") return Epoll(false);
   if (what == "edges") return Epoll(true);
   fprintf(stderr,
-          "usage: meet semaphore|shared-memory|counter|writers|fifo|readers|select|epoll|edges\n");
+          "usage: meet semaphore|shared-memory|mutex|condition|robust|counter|writers|fifo|readers|"
+          "select|epoll|edges\n");
   return 2;
 }

@@ -152,6 +152,27 @@ def manager(context):
         return [(item, draw(item[0])) for item in shared], counts["sum"]
 
 
+def receive(queue, out, who):
+    for item in iter(queue.get, None):
+        out.put((who, item, draw(item % 3)))
+        time.sleep(random.random() * 0.002)
+
+
+def managed_queue(context):
+    """Several processes wait for a server's queue, and put what they got into another one."""
+    with context.Manager() as server:
+        queue, out = server.Queue(), server.Queue()
+        made = processes(context, receive, [(queue, out, who) for who in range(3)])
+        for i in range(24):
+            queue.put(i)
+            if i % 4 == 0:
+                time.sleep(random.random() * 0.004)
+        for _ in made:
+            queue.put(None)
+        join(made)
+        return [out.get() for _ in range(24)]
+
+
 def executor(context):
     pids = {}
     with ProcessPoolExecutor(3, mp_context=context) as workers:

@@ -1,8 +1,10 @@
 """Threads of Python that meet at locks of their own: who comes first is in the output."""
+import ctypes
 import queue
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
 
 def run(count, body):
@@ -81,6 +83,93 @@ def semaphores():
 
     run(4, body)
     print(log)
+
+
+def simple_queues():
+    """Several threads put, several get; some find nothing, or wait in vain."""
+    items, done, log, lock = queue.SimpleQueue(), queue.SimpleQueue(), [], threading.Lock()
+
+    def body(me):
+        if me < 2:
+            for i in range(40):
+                items.put((me, i))
+                if i % 7 == me:
+                    time.sleep(0.0003)
+            items.put(None)
+            return
+        empty = 0
+        while True:
+            try:
+                item = items.get(timeout=0.0002) if empty % 3 else items.get(block=empty % 2 == 0)
+            except queue.Empty:
+                empty += 1
+                continue
+            if item is None:
+                return
+            with lock:
+                log.append((me, item, empty))
+            done.put(item)
+
+    run(4, body)
+    print(log, [done.get_nowait() for _ in range(done.qsize())])
+
+
+def pools():
+    """Which thread of a pool does what, and what is done first."""
+    lock, log, called = threading.Lock(), [], []
+
+    def work(i):
+        with lock:
+            log.append((threading.current_thread().name.rpartition("_")[2], i))
+        sum(range(i % 7 * 300))
+        if i % 5 == 0:
+            time.sleep(0.0002)
+        return i
+
+    def note(future):
+        with lock:
+            called.append(future.result())
+
+    with ThreadPoolExecutor(4) as pool:
+        futures = [pool.submit(work, i) for i in range(60)]
+        for future in futures:
+            future.add_done_callback(note)
+        completed = [future.result() for future in as_completed(futures)]
+        mapped = list(pool.map(work, range(60, 80)))
+    with ThreadPoolExecutor(3) as other:
+        more = [future.result() for future in as_completed([other.submit(work, i) for i in range(100, 130)])]
+    print(log, called, completed, mapped, more)
+
+
+def _take_in_turn(first_comes):
+    """Two threads take a lock, the first one first; if it does not come, it waits for good."""
+    lock, log, word = threading.Lock(), [], ctypes.c_int(0)
+
+    def first():
+        if not first_comes:
+            ctypes.CDLL(None).syscall(202, ctypes.byref(word), 0, 0, None, None, 0)  # FUTEX_WAIT
+        with lock:
+            log.append(1)
+
+    def second():
+        while first_comes and not log:
+            time.sleep(0.001)
+        with lock:
+            log.append(2)
+
+    threading.Thread(target=first, daemon=True).start()
+    other = threading.Thread(target=second)
+    other.start()
+    other.join()
+    print("both" if first_comes else log, flush=True)
+
+
+def both_come():
+    _take_in_turn(True)
+
+
+def one_stays_away():
+    _take_in_turn(False)
 
 
 for name in sys.argv[1:]:

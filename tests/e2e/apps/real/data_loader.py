@@ -1,5 +1,7 @@
-"""An unseeded loop over torch's DataLoader with workers: forked ones that pass tensors by descriptor, and spawned ones."""
+"""An unseeded loop over torch's DataLoader with workers: forked ones that pass tensors by descriptor, and spawned ones.
+Usage: data_loader.py [START_METHOD …]"""
 import random
+import sys
 
 import numpy
 import torch
@@ -15,7 +17,7 @@ class Noise(Dataset):
 
 
 def main():
-    for method in ("fork", "spawn"):
+    for method in sys.argv[1:] or ("fork", "spawn"):
         loader = DataLoader(Noise(), batch_size=8, shuffle=True, num_workers=2, multiprocessing_context=method)
         for epoch in range(2):
             for indices, tensors, arrays, numbers in loader:

@@ -102,12 +102,43 @@ void Forked() {
   if (child == 0) _exit(0);
 }
 
+// Two threads take a lock, the first one first; if it does not come, it waits for good.
+void TakeInTurn(bool first_comes) {
+  int told[2];
+  int never[2];
+  if (pipe(told) != 0 || pipe(never) != 0) std::abort();
+  std::mutex mutex;
+  Log log;
+  const auto await = [](int fd) {
+    char byte = 0;
+    if (read(fd, &byte, 1) != 1) std::abort();
+  };
+  std::thread first([&] {
+    if (!first_comes) await(never[0]);
+    {
+      std::lock_guard lock(mutex);
+      log.Add(1);
+    }
+    if (write(told[1], "x", 1) != 1) std::abort();
+  });
+  std::thread second([&] {
+    if (first_comes) await(told[0]);
+    std::lock_guard lock(mutex);
+    log.Add(2);
+  });
+  second.join();
+  first.join();
+  log.Print("in turn");
+}
+
 }  // namespace
 
 std::vector<Behaviour> EndBehaviours() {
   return {{"exit_in_the_middle", ExitInTheMiddle},
           {"cancelled_waits", CancelledWaits},
-          {"forked", Forked}};
+          {"forked", Forked},
+          {"both_come", [] { TakeInTurn(true); }},
+          {"one_stays_away", [] { TakeInTurn(false); }}};
 }
 
 }  // namespace threads

@@ -2,6 +2,7 @@
 #include "replayer/meet/meetings.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <sys/time.h>
 
@@ -50,6 +51,30 @@ class UnrecordedAcquire : public ::testing::Test {
 TEST_F(UnrecordedAcquire, AnAttemptFails) {
   call_.tries = true;
   ExpectNothingTaken(EAGAIN);
+}
+
+TEST_F(UnrecordedAcquire, AnAttemptAtAMutexFailsAsOneDoes) {
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  call_.semaphore = nullptr;
+  call_.mutex = &mutex;
+  call_.tries = true;
+  ExpectNothingTaken(EBUSY);
+  EXPECT_EQ(pthread_mutex_trylock(&mutex), 0);
+  pthread_mutex_unlock(&mutex);
+}
+
+// It has the mutex, and gives it back only in the real call.
+TEST_F(UnrecordedAcquire, AWaitForAConditionVariableIsLive) {
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  call_.semaphore = nullptr;
+  call_.mutex = &mutex;
+  call_.gives_back = true;
+  call_.real = [](preload::AcquireCall& call, void* real) {
+    ++*static_cast<int*>(real);
+    call.result = 0;
+  };
+  ServeUnrecordedAcquire(scratch_.path(), call_);
+  EXPECT_EQ(real_, 1);
 }
 
 TEST_F(UnrecordedAcquire, AWaitLastsUntilASignal) {

@@ -1,0 +1,52 @@
+// What the hooks of mutexes and condition variables share for those mutexes that several processes
+// have (shared_mutexes.h).
+//
+// As in lock_call.h nothing here allocates or has a destructor.
+#ifndef DEJA_PRELOAD_HOOKS_LOCKS_SHARED_MUTEX_CALL_H_
+#define DEJA_PRELOAD_HOOKS_LOCKS_SHARED_MUTEX_CALL_H_
+
+#include <pthread.h>
+
+#include <cerrno>
+#include <cstdint>
+
+#include "preload/engine/engine.h"
+#include "preload/hooks/input.h"
+#include "preload/meet/shared_mutexes.h"
+
+namespace deja::preload {
+
+enum class MutexUse : uint8_t {
+  kLock,
+  kAttempt,  // pthread_mutex_trylock
+  kWait,     // for a condition variable, which gives the mutex back meanwhile
+};
+
+// `real()` makes the call, and returns what the program is told.
+template <typename Real>
+int AcquireMutex(pthread_mutex_t* mutex, const SharedMutexes::Found& found, MutexUse use,
+                 const Real& real) {
+  Engine* engine = EngineForHook();
+  if (engine == nullptr) return real();
+  AcquireCall call;
+  call.key = found.key;
+  call.mutex = mutex;
+  call.order = found.order;
+  call.tries = use == MutexUse::kAttempt;
+  call.gives_back = use == MutexUse::kWait;
+  call.context = const_cast<Real*>(&real);
+  call.real = [](AcquireCall& c, void* context) {
+    c.error = (*static_cast<const Real*>(context))();
+    // A wait whose time was over ends with the mutex, too.
+    const bool is_taken = c.error == 0 || (c.gives_back && c.error == ETIMEDOUT);
+    c.result = is_taken ? 0 : -1;
+  };
+  const int saved_errno = errno;
+  engine->OnAcquire(call);
+  errno = saved_errno;
+  return call.error;
+}
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_HOOKS_LOCKS_SHARED_MUTEX_CALL_H_
