@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -238,26 +237,6 @@ Result<uint64_t> WriteArchive(const std::string& out, const std::string& top,
   (void)archive.release();
   return files;
 }
-
-}  // namespace
-
-Result<std::unique_ptr<TempFolder>> TempFolder::Make() {
-  const char* base = std::getenv("TMPDIR");
-  std::string path = base != nullptr && base[0] == '/' ? base : "/tmp";
-  path += "/deja-XXXXXX";
-  if (mkdtemp(path.data()) == nullptr) {
-    return FailErrno("making a temporary folder " + path + " (set TMPDIR to have it elsewhere)",
-                     errno);
-  }
-  return std::unique_ptr<TempFolder>(new TempFolder(std::move(path)));
-}
-
-TempFolder::~TempFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-namespace {
 
 Result<std::unique_ptr<TempFolder>> UnpackWhole(const std::string& path) {
   DEJA_ASSIGN_OR_RETURN(const Archive archive, OpenArchive(path, ZIP_RDONLY));

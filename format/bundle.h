@@ -11,23 +11,10 @@
 #include <vector>
 
 #include "common/result.h"
+#include "format/temporary_folder.h"
 #include "format/trace.h"
 
 namespace deja::format {
-
-// A folder of our own in $TMPDIR or /tmp; removed, with what is in it, by the destructor.
-class TempFolder {
- public:
-  static Result<std::unique_ptr<TempFolder>> Make();
-  ~TempFolder();
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  explicit TempFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
 
 // The folders of ranks in `directory`, sorted by rank, then attempt; none is not an error.
 Result<std::vector<RankFolder>> ListRankFolders(const std::string& directory);
