@@ -8,6 +8,7 @@
 #include "cli/fenced_start.h"
 #include "cli/output.h"
 #include "cli/version.h"
+#include "format/temporary_folder.h"
 
 namespace deja::cli {
 namespace {
@@ -82,5 +83,7 @@ int Run(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], deja::cli::kRunFenced) == 0)
     return deja::cli::RunFenced(argc, argv);
-  return deja::cli::Run(argc, argv);
+  const int code = deja::cli::Run(argc, argv);
+  deja::format::AwaitEndBySignal();
+  return code;
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -320,6 +321,9 @@ Result<int> ExitOfGdb(int status) {
 Result<int> RunGdb(const ReplayTarget& target, const std::string& first,
                    const std::vector<std::string>& commands) {
   DEJA_ASSIGN_OR_RETURN(const pid_t pid, StartGdb(target, first, commands));
+  // Of the terminal they are for gdb.
+  signal(SIGINT, SIG_IGN);
+  signal(SIGQUIT, SIG_IGN);
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }

@@ -18,6 +18,7 @@
 #include "cli/replay_verdict.h"
 #include "cli/standstill.h"
 #include "cli/turn_scheduler.h"
+#include "format/temporary_folder.h"
 
 namespace deja::cli {
 namespace {
@@ -258,8 +259,12 @@ Status StartReplays(std::vector<Replayed>& replays, const ReplayOptions& options
 void WaitForReplays(std::vector<Replayed>& replays, const ReplayOptions& options,
                     const std::optional<SharedArea>& shared) {
   // Ctrl-C is for the programs; what they make of it is part of the verdict.
-  signal(SIGINT, SIG_IGN);
-  signal(SIGQUIT, SIG_IGN);
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  struct sigaction interrupt_before {};
+  struct sigaction quit_before {};
+  sigaction(SIGINT, &ignore, &interrupt_before);
+  sigaction(SIGQUIT, &ignore, &quit_before);
   sigset_t ends;
   sigset_t old;
   sigemptyset(&ends);
@@ -273,8 +278,9 @@ void WaitForReplays(std::vector<Replayed>& replays, const ReplayOptions& options
     WaitInTurns(replays, together, shared ? &shared->area : nullptr, nullptr, watch);
   EndLeftovers();
   sigprocmask(SIG_SETMASK, &old, nullptr);
-  signal(SIGINT, SIG_DFL);
-  signal(SIGQUIT, SIG_DFL);
+  sigaction(SIGINT, &interrupt_before, nullptr);
+  sigaction(SIGQUIT, &quit_before, nullptr);
+  format::AwaitEndBySignal();  // nobody asks for a verdict
 }
 
 }  // namespace deja::cli

@@ -4,13 +4,20 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 
+#include "format/disk_ledger.h"
+#include "format/job_memory.h"
 #include "format/message_codec.h"
 #include "format/rank_log.h"
 #include "format/rank_reader.h"
 #include "format/recovery.h"
+#include "format/shared_pieces.h"
+#include "format/tail.h"
 #include "format/trace.h"
+#include "format/window_board.h"
 #include "tests/unit/format/rank_scan.h"
 
 namespace deja::format {
@@ -265,6 +272,25 @@ TEST_F(SharedPayloadsTest, TheTableGoesWithTheLastTail) {
   Finish();
   ASSERT_TRUE(RemoveOrphanTails(dir_.path(), kSharingJob));
   EXPECT_TRUE(ListDir(tails_.path()).empty());
+}
+
+TEST(OldJobMemoryTest, WhatNoProcessNeedsGoesWhenItIsOld) {
+  const TempDir dir;
+  const std::string over(32, 'a');
+  const std::string living(32, 'b');
+  const auto make = [&](const std::string& name) { std::ofstream(dir / name) << "text"; };
+  for (const std::string& job : {over, living}) {
+    make(DiskLedgerName(job));
+    make(SharedPiecesName(job));
+    make(WindowBoardName(job));
+    make(JobPipesName(job));
+  }
+  make(TailNamePrefix(living) + "17-0011aabb" + kTailNameSuffix);
+  make("deja-notes.tail");
+  EXPECT_EQ(RemoveOldJobMemory(dir.path(), 3600), 0) << "they may be new";
+  EXPECT_EQ(RemoveOldJobMemory(dir.path(), 0), 4);
+  EXPECT_EQ(ListDir(dir.path()).size(), 6u);
+  EXPECT_EQ(RemoveOldJobMemory(dir.path(), 0), 0);
 }
 
 }  // namespace
