@@ -11,6 +11,7 @@
 #include <set>
 
 #include "format/batch_info.h"
+#include "format/process_identity.h"
 
 namespace deja::cli {
 namespace {
@@ -30,7 +31,7 @@ constexpr uint32_t kDefining = KindBit(EventKind::kThreadStart) | KindBit(EventK
 bool ProcessAlive(const format::TraceHeader& header) {
   if (header.tail.path.empty() || !std::filesystem::exists(std::string(header.tail.path)))
     return false;
-  return header.process.pid != 0 && kill(static_cast<pid_t>(header.process.pid), 0) == 0;
+  return header.process.pid != 0 && format::Runs(header.process.pid);  // no zombie
 }
 
 // What is needed of a call, until it turns out to be one that is told of.
