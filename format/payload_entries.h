@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "format/tail_reader.h"
+#include "format/tail/tail_reader.h"
 
 namespace deja::format {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "format/payload_uses.h"
+#include "format/trace/payload_uses.h"
 
 namespace deja::format {
 

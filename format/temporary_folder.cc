@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/folder_entries.h"
+#include "common/os/folder_entries.h"
 
 namespace deja::format {
 namespace {

@@ -73,7 +73,7 @@ std::shared_ptr<const PlanPages::Loaded> PlanPages::Load(size_t page) const {
 
 std::shared_ptr<const PlanPages::Loaded> PlanPages::Get(size_t page) const {
   {
-    const std::lock_guard<format::FutexMutex> lock(mutex_);
+    const std::lock_guard<FutexMutex> lock(mutex_);
     for (Slot& slot : slots_) {
       if (slot.page != page) continue;
       slot.used = ++uses_;
@@ -82,7 +82,7 @@ std::shared_ptr<const PlanPages::Loaded> PlanPages::Get(size_t page) const {
   }
   // Two threads may decode the same page: rarer than waiting for each other's.
   std::shared_ptr<const Loaded> loaded = Load(page);
-  const std::lock_guard<format::FutexMutex> lock(mutex_);
+  const std::lock_guard<FutexMutex> lock(mutex_);
   Slot& oldest = *std::min_element(slots_.begin(), slots_.end(),
                                    [](const Slot& a, const Slot& b) { return a.used < b.used; });
   oldest = {page, ++uses_, loaded};

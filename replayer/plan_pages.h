@@ -19,9 +19,9 @@
 #include <memory>
 #include <vector>
 
-#include "format/futex.h"
-#include "format/messages.h"
-#include "format/rank_reader.h"
+#include "common/runtime/futex.h"
+#include "format/reader/rank_reader.h"
+#include "format/wire/messages.h"
 
 namespace deja::replayer {
 
@@ -81,7 +81,7 @@ class PlanPages {
   PoolRange words_;
   PoolRange tensors_;
 
-  mutable format::FutexMutex mutex_;  // guards what follows
+  mutable FutexMutex mutex_;  // guards what follows
   mutable std::array<Slot, kPages> slots_;
   mutable uint64_t uses_ = 0;
 };

@@ -5,13 +5,13 @@
 #include <set>
 #include <string>
 
-#include "cli/command.h"
+#include "cli/commands/command.h"
+#include "cli/events/rank_summary.h"
 #include "cli/output.h"
-#include "cli/rank_story.h"
-#include "cli/trace_sweep.h"
-#include "common/hex_text.h"
-#include "format/recovery.h"
-#include "format/trace.h"
+#include "cli/record/trace_sweep.h"
+#include "common/text/hex_text.h"
+#include "format/repair/recovery.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 namespace {
@@ -57,7 +57,7 @@ int RunRecover(const Context& context) {
   nlohmann::json json = nlohmann::json::array();
   for (const format::RankFolder& folder : (*trace)->ranks()) {
     auto reader = (*trace)->Rank(folder.rank, static_cast<int>(folder.attempt));
-    if (reader && ReadRankStory(**reader).running) {
+    if (reader && ReadRankSummary(**reader).running) {
       Diagnose(fmt::format("rank {} is still running (process {}); it was left alone", folder.rank,
                            (*reader)->header().process.pid));
       code = kExitFailure;

@@ -9,13 +9,13 @@
 #include <string>
 #include <utility>
 
-#include "format/file.h"
-#include "format/frame_format.h"
-#include "format/message_codec.h"
-#include "format/rank_log.h"
-#include "format/rank_reader.h"
-#include "format/recovery.h"
-#include "format/tail_reader.h"
+#include "common/os/file.h"
+#include "format/log/rank_log.h"
+#include "format/reader/rank_reader.h"
+#include "format/repair/recovery.h"
+#include "format/tail/tail_reader.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/message_codec.h"
 #include "tests/fuzz/more_targets.h"
 #include "tests/support/sample_trace.h"
 

@@ -8,17 +8,17 @@
 #include <string>
 #include <thread>
 
-#include "format/disk_ledger.h"
-#include "format/job_memory.h"
-#include "format/message_codec.h"
-#include "format/rank_log.h"
-#include "format/rank_reader.h"
-#include "format/recovery.h"
-#include "format/shared_pieces.h"
-#include "format/tail.h"
-#include "format/trace.h"
-#include "format/window_board.h"
-#include "tests/unit/format/rank_scan.h"
+#include "format/log/rank_log.h"
+#include "format/reader/rank_reader.h"
+#include "format/repair/recovery.h"
+#include "format/tail/job_memory.h"
+#include "format/tail/tail.h"
+#include "format/trace/trace.h"
+#include "format/window/disk_ledger.h"
+#include "format/window/shared_pieces.h"
+#include "format/window/window_board.h"
+#include "format/wire/message_codec.h"
+#include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {
 namespace {
