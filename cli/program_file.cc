@@ -36,11 +36,13 @@ bool IsLoaded(Elf* elf) {
 
 std::string WhyNoProgram(const std::string& path) {
   struct stat info {};
-  if (stat(path.c_str(), &info) == 0 && (info.st_mode & (S_ISUID | S_ISGID)) != 0)
+  const bool is_there = stat(path.c_str(), &info) == 0;
+  if (is_there && !S_ISREG(info.st_mode)) return "is no regular file";
+  if (is_there && (info.st_mode & (S_ISUID | S_ISGID)) != 0)
     return "runs as another user (set-user-id)";
   if (getxattr(path.c_str(), "security.capability", nullptr, 0) > 0)
     return "gets privileges when it is started (file capabilities)";
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return "cannot be read";
   elf_version(EV_CURRENT);
   Elf* elf = elf_begin(fd, ELF_C_READ, nullptr);

@@ -26,7 +26,7 @@ void AddMarkOptions(CLI::App& app) {
 
 // Who records holds a shared lock on the file `job` (docs/FORMAT.md).
 bool IsBeingRecorded(const std::string& trace) {
-  const int fd = open((trace + "/job").c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open((trace + "/job").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return false;
   const bool free = flock(fd, LOCK_EX | LOCK_NB) == 0;
   close(fd);

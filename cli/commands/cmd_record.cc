@@ -412,6 +412,8 @@ int RunRecord(const Context& context) {
   if (!claim) Diagnose(fmt::format("the job is not recorded: {}", claim.error().message));
   // A home that cannot be written to is no reason to say anything: a replay asks then.
   if (claim) (void)TrustStore().Add(claim->directory(), Trust::kOwn);
+  constexpr uint64_t kDay = 86400;
+  format::RemoveOldJobMemory("/dev/shm", kDay);
   std::optional<WindowSweep> window;
   if (claim)
     window.emplace(claim->directory(), claim->job_id(), g_record_options.keep_steps,

@@ -2,10 +2,14 @@
 // them.
 #include <fmt/format.h>
 
+#include <set>
+#include <string>
+
 #include "cli/command.h"
 #include "cli/events/rank_summary.h"
 #include "cli/output.h"
 #include "cli/record/trace_sweep.h"
+#include "common/text/hex_text.h"
 #include "format/repair/recovery.h"
 #include "format/trace/trace.h"
 
@@ -21,6 +25,19 @@ void AddRecoverOptions(CLI::App& app) {
   app.add_option("TRACE", g_recover_options.trace,
                  "A trace directory on the machine where its ranks ran")
       ->required();
+}
+
+// What the processes of its jobs had in common on this machine, once none of them needs it.
+void RemoveJobMemory(format::Trace& trace) {
+  std::set<std::string> jobs;
+  for (const format::RankFolder& folder : trace.ranks())
+    if (auto reader = trace.Rank(folder.rank, static_cast<int>(folder.attempt)))
+      jobs.emplace((*reader)->header().job_id);
+  for (const std::string& job : jobs) {
+    if (job.empty()) continue;
+    if (auto removed = format::RemoveOrphanTails(trace.directory(), HexText(job)); !removed)
+      Diagnose(removed.error().message);
+  }
 }
 
 int RunRecover(const Context& context) {
@@ -67,6 +84,7 @@ int RunRecover(const Context& context) {
                   folder.rank, HumanCount(report->events_from_tail),
                   HumanCount(report->payloads_from_tail), report->torn_bytes_cut));
   }
+  RemoveJobMemory(**trace);
   if (context.json) PrintJson(json);
   return code;
 }

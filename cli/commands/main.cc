@@ -12,6 +12,7 @@
 #include "cli/help/option_list.h"
 #include "cli/output.h"
 #include "cli/replay/start/fenced_start.h"
+#include "format/trace/temporary_folder.h"
 
 namespace deja::cli {
 namespace {
@@ -88,5 +89,7 @@ int Run(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], deja::cli::kRunFenced) == 0)
     return deja::cli::RunFenced(argc, argv);
-  return deja::cli::Run(argc, argv);
+  const int code = deja::cli::Run(argc, argv);
+  deja::format::AwaitEndBySignal();
+  return code;
 }

@@ -10,6 +10,7 @@
 #include <functional>
 #include <set>
 
+#include "common/os/process_identity.h"
 #include "format/log/rank_log.h"
 #include "format/wire/batch_info.h"
 
@@ -31,7 +32,7 @@ constexpr uint32_t kDefining = KindBit(EventKind::kThreadStart) | KindBit(EventK
 bool ProcessAlive(const format::TraceHeader& header) {
   if (header.tail.path.empty() || !std::filesystem::exists(std::string(header.tail.path)))
     return false;
-  return header.process.pid != 0 && kill(static_cast<pid_t>(header.process.pid), 0) == 0;
+  return header.process.pid != 0 && Runs(header.process.pid);  // no zombie
 }
 
 // What is needed of a call, until it turns out to be one that is told of.

@@ -41,12 +41,17 @@ std::string ParentKey() {
   return fmt::format("parent:{}:{}", getppid(), StartTicks(static_cast<uint32_t>(getppid())));
 }
 
+constexpr uintmax_t kMostJobFile = 4096;
+
 struct JobFile {
   std::string id;
   std::string key;
 };
 
 std::optional<JobFile> ReadJobFile(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error) || fs::file_size(path, error) > kMostJobFile)
+    return std::nullopt;
   std::ifstream file(path);
   std::string first, id, key;
   if (!std::getline(file, first) || first != kFirstLine) return std::nullopt;
@@ -192,7 +197,7 @@ Result<TraceClaim> TraceClaim::Make(const std::string& directory, bool force) {
       there = *made ? job : ReadJobFile(path);
       if (!there) continue;
     }
-    int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) continue;
     bool mine = there->id == job.id;
     if (!mine && !MayJoin(directory, *there, shared_key, rank)) {

@@ -74,6 +74,21 @@ class PosixReadFile final : public ReadFile {
   [[nodiscard]] uint64_t size() const override { return size_; }
   [[nodiscard]] const std::string& name() const override { return path_; }
 
+  [[nodiscard]] uint64_t NextData(uint64_t from) const override {
+    const off_t data = lseek(fd_, static_cast<off_t>(from), SEEK_DATA);
+    if (data >= 0) return static_cast<uint64_t>(data);
+    return errno == ENXIO ? std::max(from, size_) : from;
+  }
+
+  // A file system may pack what it stores, and add to it.
+  [[nodiscard]] uint64_t stored_bytes() const override {
+    constexpr uint64_t kBlock = 512;
+    constexpr uint64_t kPacked = 8;
+    struct stat info {};
+    if (fstat(fd_, &info) != 0) return size_;
+    return std::min(size_, (static_cast<uint64_t>(info.st_blocks) + 1) * kBlock * kPacked);
+  }
+
  private:
   std::string path_;
   int fd_;

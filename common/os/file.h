@@ -45,6 +45,11 @@ class ReadFile {
   virtual Result<size_t> ReadAt(uint64_t offset, std::span<std::byte> out) const = 0;
   [[nodiscard]] virtual uint64_t size() const = 0;            // when the file was opened
   [[nodiscard]] virtual const std::string& name() const = 0;  // for messages
+  // The first place from `from` on that is not known to be zeros which take no room on the disk;
+  // size() if there is none.
+  [[nodiscard]] virtual uint64_t NextData(uint64_t from) const { return from; }
+  // About so many bytes it takes on the disk: a file with holes is smaller than it says.
+  [[nodiscard]] virtual uint64_t stored_bytes() const { return size(); }
 };
 
 // Regular files only, without following a symbolic link in the last component.

@@ -65,6 +65,14 @@ class SharedFile final : public ReadFile {
     return file->ReadAt(offset, out);
   }
   [[nodiscard]] uint64_t size() const override { return size_; }
+  [[nodiscard]] uint64_t NextData(uint64_t from) const override {
+    const auto file = File();
+    return file ? (*file)->NextData(from) : from;
+  }
+  [[nodiscard]] uint64_t stored_bytes() const override {
+    const auto file = File();
+    return file ? (*file)->stored_bytes() : 0;
+  }
   [[nodiscard]] const std::string& name() const override { return name_; }
 
  private:

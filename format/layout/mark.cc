@@ -82,7 +82,8 @@ void RemoveMarks(const std::string& trace_dir) {
 }
 
 std::string ReadMark(const std::string& trace_dir, uint64_t number) {
-  const int fd = open(MarkPath(trace_dir, number).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  const int fd =
+      open(MarkPath(trace_dir, number).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return {};
   char text[kMaxReason];
   const ssize_t got = read(fd, text, sizeof text);

@@ -15,7 +15,7 @@
 #include "format/layout/payload_segments.h"
 #include "format/pack/finalized_copy.h"
 #include "format/pack/reduced_copy.h"
-#include "format/trace/temp_folder.h"
+#include "format/trace/temporary_folder.h"
 #include "format/trace/zip_archive.h"
 #include "format/wire/frame_format.h"
 #include "format/wire/frame_reader.h"

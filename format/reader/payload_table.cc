@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <map>
+#include <numeric>
 #include <string>
+#include <utility>
 
 #include "format/reader/chunk_reader.h"
 #include "format/reader/payload_scan.h"
@@ -40,46 +44,55 @@ Status Incomplete() {
 }  // namespace
 
 void PayloadTable::SetIndex(std::unique_ptr<PayloadIndex> index) {
-  by_need_ = std::make_unique<ByNeed>();
   by_need_->index = std::move(index);
 }
 
-bool PayloadTable::TakeIndexed(const Index& index) const {
-  return std::all_of(index.payloads.begin(), index.payloads.end(),
-                     [&](const PayloadInfo& info) { return TakeIndexed(info).has_value(); }) &&
+bool PayloadTable::AddIndexed(const Index& index) {
+  for (const PayloadInfo& info : index.payloads) {
+    Entry entry;
+    entries_.Find(info.hash, entry);
+    if (!TakeIndexed(info, entry)) return false;
+    entries_.Set(info.hash, entry);
+  }
+  return std::all_of(index.pieces.begin(), index.pieces.end(), [&](const PayloadPieces& info) {
+    return TakeIndexedPieces(
+               info,
+               [&](const Piece& piece) { return entries_.Add(info.hash, info.total_size, piece); })
+        .has_value();
+  });
+}
+
+bool PayloadTable::TakeAll(const Index& index, Entry& entry) const {
+  return std::all_of(
+             index.payloads.begin(), index.payloads.end(),
+             [&](const PayloadInfo& info) { return TakeIndexed(info, entry).has_value(); }) &&
          std::all_of(index.pieces.begin(), index.pieces.end(), [&](const PayloadPieces& info) {
-           return TakeIndexedPieces(info).has_value();
+           return TakeIndexedPieces(
+                      info, [&](const Piece& piece) { return entry.Add(info.total_size, piece); })
+               .has_value();
          });
 }
 
-const PayloadTable::Entry* PayloadTable::Find(const Hash128& hash) const {
-  auto found = entries_.find(hash);
-  if (found == entries_.end() && by_need_ != nullptr && by_need_->index != nullptr) {
-    Index index;
-    if (!by_need_->index->Find(hash, index) || !TakeIndexed(index)) FillFromFiles();
-    found = entries_.find(hash);
-  }
-  return found == entries_.end() ? nullptr : &found->second;
-}
-
-void PayloadTable::FindAll() const {
-  if (by_need_ == nullptr || by_need_->index == nullptr) return;
-  entries_.clear();
-  if (by_need_->index->ReadAll([this](const Index& index) { return TakeIndexed(index); })) {
-    by_need_->index = nullptr;
-  } else {
-    FillFromFiles();
-  }
+bool PayloadTable::Find(const Hash128& hash, Entry& entry) const {
+  if (entries_.Find(hash, entry)) return true;
+  if (by_need_->index == nullptr) return false;
+  Index index;
+  if (by_need_->index->Find(hash, index) && TakeAll(index, entry))
+    return entry.indexed || !entry.pieces.empty();
+  FillFromFiles();
+  entry = Entry();
+  return entries_.Find(hash, entry);
 }
 
 void PayloadTable::FillFromFiles() const {
   by_need_->index = nullptr;
-  entries_.clear();
+  by_need_->by_hash.clear();
+  entries_.Clear();
   for (const auto& [segment, file] : files_) {
     if (file == nullptr) continue;
     PayloadScan scan;
     scan.chunk = [this, segment = segment](const PayloadChunk& chunk, uint64_t offset) {
-      return TakeChunk(chunk, segment, offset);
+      return entries_.Add(chunk.hash, chunk.total_size, PieceOf(chunk, segment, offset));
     };
     // `deja verify` says what is damaged; who asks for such a payload is told that it is not there.
     scan.damage = [](const FrameResult&) {};
@@ -87,7 +100,75 @@ void PayloadTable::FillFromFiles() const {
   }
 }
 
-Status PayloadTable::TakeIndexed(const PayloadInfo& info) const {
+bool PayloadTable::SomeAfter(std::optional<Hash128>& last, Some& some) const {
+  some.clear();
+  if (by_need_->index != nullptr) {
+    const Answer answer = SomeIndexedAfter(last, some);
+    if (answer != Answer::kDamaged) return answer == Answer::kSome;
+    some.clear();
+    FillFromFiles();
+  }
+  return SomeEntriesAfter(last, some);
+}
+
+// The rest of a block.
+PayloadTable::Answer PayloadTable::SomeIndexedAfter(std::optional<Hash128>& last,
+                                                    Some& some) const {
+  PayloadIndex& blocks = *by_need_->index;
+  for (size_t block = last ? blocks.BlockBehind(*last) : 0; block < blocks.blocks(); ++block) {
+    Index index;
+    if (!blocks.ReadBlock(block, index)) return Answer::kDamaged;
+    std::map<Hash128, Index> by_hash;
+    for (PayloadInfo& info : index.payloads)
+      if (!last || *last < info.hash) by_hash[info.hash].payloads.push_back(std::move(info));
+    for (PayloadPieces& info : index.pieces)
+      if (!last || *last < info.hash) by_hash[info.hash].pieces.push_back(std::move(info));
+    for (auto& [hash, about] : by_hash) {
+      if (blocks.GoesOn(block, hash)) {
+        about = Index();
+        if (!blocks.Find(hash, about)) return Answer::kDamaged;
+      }
+      Entry entry;
+      if (!TakeAll(about, entry)) return Answer::kDamaged;
+      if (!entry.pieces.empty()) some.emplace_back(hash, std::move(entry));
+    }
+    if (some.empty()) continue;
+    last = some.back().first;
+    return Answer::kSome;
+  }
+  return Answer::kEnd;
+}
+
+bool PayloadTable::SomeEntriesAfter(std::optional<Hash128>& last, Some& some) const {
+  constexpr size_t kMost = 4096;
+  std::vector<uint32_t>& by_hash = by_need_->by_hash;
+  if (by_hash.size() != entries_.size()) {
+    by_hash.resize(entries_.size());
+    std::iota(by_hash.begin(), by_hash.end(), 0);
+    std::sort(by_hash.begin(), by_hash.end(),
+              [&](uint32_t a, uint32_t b) { return entries_.HashAt(a) < entries_.HashAt(b); });
+  }
+  auto next = !last ? by_hash.begin()
+                    : std::upper_bound(by_hash.begin(), by_hash.end(), *last,
+                                       [&](const Hash128& hash, uint32_t entry) {
+                                         return hash < entries_.HashAt(entry);
+                                       });
+  for (; next != by_hash.end() && some.size() < kMost; ++next)
+    some.emplace_back(entries_.HashAt(*next), entries_.At(*next));
+  if (some.empty()) return false;
+  last = some.back().first;
+  return true;
+}
+
+template <typename Visit>
+void PayloadTable::ForEach(Visit visit) const {
+  const Reading reading(*this);
+  std::optional<Hash128> last;
+  for (Some some; SomeAfter(last, some);)
+    for (const auto& [hash, entry] : some) visit(hash, entry);
+}
+
+Status PayloadTable::TakeIndexed(const PayloadInfo& info, Entry& entry) const {
   const auto bad = [](const char* what) {
     return Fail(ErrorCode::kCorrupt, std::string("index, payload: ") + what);
   };
@@ -103,7 +184,6 @@ Status PayloadTable::TakeIndexed(const PayloadInfo& info) const {
     if (offset <= previous || offset >= file_bytes) return bad("chunks out of order or outside");
     previous = offset;
   }
-  Entry& entry = entries_[info.hash];
   if (entry.indexed) return bad("listed twice");
   entry.pieces.clear();  // of other segments: here is all of it
   entry.total_size = info.total_size;
@@ -118,7 +198,8 @@ Status PayloadTable::TakeIndexed(const PayloadInfo& info) const {
   return {};
 }
 
-Status PayloadTable::TakeIndexedPieces(const PayloadPieces& info) const {
+template <typename Add>
+Status PayloadTable::TakeIndexedPieces(const PayloadPieces& info, Add add) const {
   const auto bad = [](const char* what) {
     return Fail(ErrorCode::kCorrupt, std::string("index, pieces of a payload: ") + what);
   };
@@ -130,19 +211,19 @@ Status PayloadTable::TakeIndexedPieces(const PayloadPieces& info) const {
   }
   const uint64_t file_bytes = FileBytes(info.segment);
   for (size_t i = 0; i < info.chunk_offsets.size(); ++i) {
-    PayloadChunk chunk;
-    chunk.hash = info.hash;
-    chunk.total_size = info.total_size;
-    chunk.offset = info.starts[i];
-    chunk.size = info.sizes[i];
-    if (info.chunk_offsets[i] == 0 || info.chunk_offsets[i] >= file_bytes) {
+    Piece piece;
+    piece.offset = info.starts[i];
+    piece.size = info.sizes[i];
+    piece.frame = info.chunk_offsets[i];
+    piece.segment = info.segment;
+    if (piece.frame == 0 || piece.frame >= file_bytes) {
       return bad("chunks outside");
     }
-    if (chunk.size > kPayloadChunkBytes || chunk.offset > chunk.total_size ||
-        chunk.size > chunk.total_size - chunk.offset) {
+    if (piece.size > kPayloadChunkBytes || piece.offset > info.total_size ||
+        piece.size > info.total_size - piece.offset) {
       return bad("a chunk lies outside of its payload");
     }
-    if (!TakeChunk(chunk, info.segment, info.chunk_offsets[i])) return bad("listed twice");
+    if (!add(piece)) return bad("listed twice");
   }
   return {};
 }
@@ -150,23 +231,6 @@ Status PayloadTable::TakeIndexedPieces(const PayloadPieces& info) const {
 uint64_t PayloadTable::FileBytes(uint32_t segment) const {
   const auto file = files_.find(segment);
   return file == files_.end() || file->second == nullptr ? 0 : file->second->size();
-}
-
-bool PayloadTable::AddPiece(const Hash128& hash, uint64_t total_size, const Piece& piece) const {
-  Entry& entry = entries_[hash];
-  if (entry.pieces.empty()) entry.total_size = total_size;
-  if (entry.total_size != total_size || entry.indexed) return false;
-  entry.pieces.push_back(piece);
-  return true;
-}
-
-bool PayloadTable::TakeChunk(const PayloadChunk& chunk, uint32_t segment, uint64_t offset) const {
-  Piece piece;
-  piece.offset = chunk.offset;
-  piece.size = chunk.size;
-  piece.frame = offset;
-  piece.segment = segment;
-  return AddPiece(chunk.hash, chunk.total_size, piece);
 }
 
 bool PayloadTable::AddTailPart(const TailPayload& part) {
@@ -178,33 +242,18 @@ bool PayloadTable::AddTailPart(const TailPayload& part) {
   piece.offset = part.offset;
   piece.size = part.size;
   piece.part = &part;
-  return AddPiece(part.hash, part.total_size, piece);
-}
-
-bool PayloadTable::Complete(const Entry& entry) {
-  if (entry.indexed) return true;
-  std::vector<std::pair<uint64_t, uint64_t>> ranges;
-  ranges.reserve(entry.pieces.size());
-  for (const Piece& piece : entry.pieces) ranges.emplace_back(piece.offset, piece.size);
-  std::sort(ranges.begin(), ranges.end());
-  uint64_t done = 0;
-  for (const auto& [offset, size] : ranges) {
-    if (offset > done) return false;
-    done = std::max(done, offset + size);
-  }
-  return done == entry.total_size;
+  return entries_.Add(part.hash, part.total_size, piece);
 }
 
 std::optional<PayloadTable::Entry> PayloadTable::Copy(const Hash128& hash) const {
   const Reading reading(*this);
-  const Entry* entry = Find(hash);
-  return entry == nullptr ? std::nullopt : std::optional(*entry);
+  Entry entry;
+  return Find(hash, entry) ? std::optional(std::move(entry)) : std::nullopt;
 }
 
 std::optional<PayloadTable::Part> PayloadTable::PartOf(const Hash128& hash) const {
-  const Reading reading(*this);
-  const Entry* entry = Find(hash);
-  if (entry == nullptr) return std::nullopt;
+  const std::optional<Entry> entry = Copy(hash);
+  if (!entry) return std::nullopt;
   Part part;
   part.total_size = entry->total_size;
   if (entry->indexed) {
@@ -218,29 +267,34 @@ std::optional<PayloadTable::Part> PayloadTable::PartOf(const Hash128& hash) cons
 }
 
 std::vector<Hash128> PayloadTable::Partial() const {
-  const Reading reading(*this);
-  FindAll();
   std::vector<Hash128> list;
-  for (const auto& [hash, entry] : entries_) {
-    if (!Complete(entry)) list.push_back(hash);
-  }
-  std::sort(list.begin(), list.end());
+  ForEach([&](const Hash128& hash, const Entry& entry) {
+    if (!entry.Complete()) list.push_back(hash);
+  });
   return list;
 }
 
 std::optional<uint64_t> PayloadTable::Size(const Hash128& hash) const {
-  const Reading reading(*this);
-  const Entry* entry = Find(hash);
-  if (entry == nullptr || !Complete(*entry)) return std::nullopt;
+  const std::optional<Entry> entry = Copy(hash);
+  if (!entry || !entry->Complete()) return std::nullopt;
   return entry->total_size;
 }
 
 std::vector<PayloadInfo> PayloadTable::List() const {
-  const Reading reading(*this);
-  FindAll();
   std::vector<PayloadInfo> list;
-  for (const auto& [hash, entry] : entries_) {
-    if (!Complete(entry)) continue;
+  std::optional<Hash128> last;
+  for (std::vector<PayloadInfo> some; ListAfter(last, some);)
+    std::move(some.begin(), some.end(), std::back_inserter(list));
+  return list;
+}
+
+bool PayloadTable::ListAfter(std::optional<Hash128>& last, std::vector<PayloadInfo>& list) const {
+  list.clear();
+  const Reading reading(*this);
+  Some some;
+  if (!SomeAfter(last, some)) return false;
+  for (const auto& [hash, entry] : some) {
+    if (!entry.Complete()) continue;
     PayloadInfo info;
     info.hash = hash;
     info.total_size = entry.total_size;
@@ -250,24 +304,20 @@ std::vector<PayloadInfo> PayloadTable::List() const {
     }
     list.push_back(std::move(info));
   }
-  std::sort(list.begin(), list.end(),
-            [](const PayloadInfo& a, const PayloadInfo& b) { return a.hash < b.hash; });
-  return list;
+  return true;
 }
 
 uint64_t PayloadTable::complete() const {
-  const Reading reading(*this);
-  FindAll();
   uint64_t count = 0;
-  for (const auto& [hash, entry] : entries_) count += Complete(entry) ? 1 : 0;
+  ForEach([&](const Hash128&, const Entry& entry) { count += entry.Complete() ? 1 : 0; });
   return count;
 }
 
 uint64_t PayloadTable::complete_bytes() const {
-  const Reading reading(*this);
-  FindAll();
   uint64_t bytes = 0;
-  for (const auto& [hash, entry] : entries_) bytes += Complete(entry) ? entry.total_size : 0;
+  ForEach([&](const Hash128&, const Entry& entry) {
+    bytes += entry.Complete() ? entry.total_size : 0;
+  });
   return bytes;
 }
 

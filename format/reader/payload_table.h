@@ -2,7 +2,8 @@
 //
 // Pieces come from the chunks of the payload file (through the index or a scan) and from the tail.
 // They may overlap, be cut anywhere and be incomplete. What an index has in blocks is taken from it
-// when it is asked for; an index that turns out wrong is replaced by what the payload files hold.
+// when it is asked for, and not kept; an index that turns out wrong is replaced by what the payload
+// files hold.
 // Borrows the files and the tail. Filling it is for one thread; afterwards const functions may be
 // called by several.
 #ifndef DEJA_FORMAT_READER_PAYLOAD_TABLE_H_
@@ -16,13 +17,14 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "common/ids.h"
 #include "common/os/file.h"
 #include "common/result.h"
 #include "common/runtime/futex.h"
+#include "format/reader/payload_entries.h"
 #include "format/reader/payload_index.h"
 #include "format/tail/tail_reader.h"
 #include "format/wire/messages.h"
@@ -37,13 +39,13 @@ class PayloadTable {
 
   // From an index. False: it has an entry that cannot be and would make a caller allocate for
   // nothing.
-  bool AddIndexed(const Index& index) { return TakeIndexed(index); }
+  bool AddIndexed(const Index& index);
   // From now on, what this index has. Borrows the file that it reads.
   void SetIndex(std::unique_ptr<PayloadIndex> index);
   // From a scan: the chunk in the frame at `offset` of a segment's file. False if it contradicts
   // what is known.
   bool AddChunk(const PayloadChunk& chunk, uint32_t segment, uint64_t offset) {
-    return TakeChunk(chunk, segment, offset);
+    return entries_.Add(chunk.hash, chunk.total_size, PieceOf(chunk, segment, offset));
   }
   bool AddTailPart(const TailPayload& part);
 
@@ -63,6 +65,9 @@ class PayloadTable {
   [[nodiscard]] std::optional<uint32_t> ElementSize(const Hash128& hash) const;
   // Complete ones, by hash.
   [[nodiscard]] std::vector<PayloadInfo> List() const;
+  // The same for tables of very many, some at a time: `list` is some of those behind `last` (at
+  // first: nothing), perhaps none. False at the end.
+  bool ListAfter(std::optional<Hash128>& last, std::vector<PayloadInfo>& list) const;
   [[nodiscard]] uint64_t complete() const;
   [[nodiscard]] uint64_t complete_bytes() const;
 
@@ -79,53 +84,56 @@ class PayloadTable {
                                const std::function<void(std::span<const std::byte>)>& sink);
 
  private:
-  static constexpr uint64_t kUnknownSize = ~uint64_t{0};
-  struct Piece {
-    uint64_t offset = 0;  // in the payload
-    uint64_t size = kUnknownSize;
-    uint64_t frame = 0;                 // in the payload file
-    uint32_t segment = 0;               // of that file
-    const TailPayload* part = nullptr;  // or this part of the tail
-  };
-  struct Entry {
-    uint64_t total_size = 0;
-    bool indexed = false;  // pieces are whole, in order, their sizes unknown until read
-    std::vector<Piece> pieces;
-  };
-  struct HashOfHash {
-    size_t operator()(const Hash128& hash) const { return static_cast<size_t>(hash.Prefix()); }
-  };
+  static constexpr uint64_t kUnknownSize = PayloadPiece::kUnknownSize;
+  using Piece = PayloadPiece;
+  using Entry = PayloadEntry;
   struct ByNeed {
-    FutexMutex mutex;                     // guards the index, and the entries
+    FutexMutex mutex;                     // guards what follows, and the entries
     std::unique_ptr<PayloadIndex> index;  // null: all of it is in the entries, or it was wrong
+    std::vector<uint32_t> by_hash;        // the entries; when they were asked for so
   };
   // While entries can come to be, nobody else looks at them.
   class Reading {
    public:
-    explicit Reading(const PayloadTable& table) : by_need_(table.by_need_.get()) {
-      if (by_need_ != nullptr) by_need_->mutex.lock();
+    explicit Reading(const PayloadTable& table) : by_need_(*table.by_need_) {
+      by_need_.mutex.lock();
     }
     Reading(const Reading&) = delete;
     Reading& operator=(const Reading&) = delete;
-    ~Reading() {
-      if (by_need_ != nullptr) by_need_->mutex.unlock();
-    }
+    ~Reading() { by_need_.mutex.unlock(); }
 
    private:
-    ByNeed* by_need_;
+    ByNeed& by_need_;
   };
 
+  static Piece PieceOf(const PayloadChunk& chunk, uint32_t segment, uint64_t offset) {
+    Piece piece;
+    piece.offset = chunk.offset;
+    piece.size = chunk.size;
+    piece.frame = offset;
+    piece.segment = segment;
+    return piece;
+  }
   [[nodiscard]] std::optional<Entry> Copy(const Hash128& hash) const;
-  // These need a Reading. Null: there is no such payload.
-  const Entry* Find(const Hash128& hash) const;
-  void FindAll() const;
+  // These need a Reading. False: there is no such payload.
+  bool Find(const Hash128& hash, Entry& entry) const;
+  using Some = std::vector<std::pair<Hash128, Entry>>;
+  // Some of those behind `last`, complete or not; false at the end.
+  bool SomeAfter(std::optional<Hash128>& last, Some& some) const;
+  enum class Answer { kSome, kEnd, kDamaged };
+  Answer SomeIndexedAfter(std::optional<Hash128>& last, Some& some) const;
+  bool SomeEntriesAfter(std::optional<Hash128>& last, Some& some) const;
+  template <typename Visit>
+  void ForEach(Visit visit) const;
   // The index was wrong.
   void FillFromFiles() const;
 
-  bool TakeIndexed(const Index& index) const;
-  Status TakeIndexed(const PayloadInfo& info) const;
-  Status TakeIndexedPieces(const PayloadPieces& info) const;
-  bool TakeChunk(const PayloadChunk& chunk, uint32_t segment, uint64_t offset) const;
+  Status TakeIndexed(const PayloadInfo& info, Entry& entry) const;
+  // `add` gets each piece; false: it contradicts what is known.
+  template <typename Add>
+  Status TakeIndexedPieces(const PayloadPieces& info, Add add) const;
+  // What the index says of one payload. False: it cannot be.
+  bool TakeAll(const Index& index, Entry& entry) const;
 
   struct Sourced {
     const PayloadTable* table;
@@ -140,15 +148,12 @@ class PayloadTable {
   static Status StreamPieces(const Hash128& hash, uint64_t total_size,
                              std::span<const Sourced> pieces,
                              const std::function<void(std::span<const std::byte>)>& sink);
-  static bool Complete(const Entry& entry);
-  bool AddPiece(const Hash128& hash, uint64_t total_size, const Piece& piece) const;
-
   [[nodiscard]] uint64_t FileBytes(uint32_t segment) const;
 
   std::map<uint32_t, const ReadFile*> files_;  // by segment
   const TailReader* tail_ = nullptr;
-  std::unique_ptr<ByNeed> by_need_;  // null: all of it is in entries_
-  mutable std::unordered_map<Hash128, Entry, HashOfHash> entries_;
+  std::unique_ptr<ByNeed> by_need_ = std::make_unique<ByNeed>();
+  mutable PayloadEntries entries_;
 };
 
 }  // namespace deja::format

@@ -200,7 +200,9 @@ bool RankReaderImpl::LoadWholeIndex(FrameReader& reader, const Footer& footer, u
                                     uint64_t to) {
   // An honest index has some bytes of file behind each of its elements. A larger one is not read:
   // the scan that replaces it costs memory for what is really there only.
-  const size_t budget = (64 << 10) + static_cast<size_t>(file_bytes() / 2);
+  uint64_t stored = events_->stored_bytes();
+  for (const auto& [segment, file] : payloads_) stored += file->stored_bytes();
+  const size_t budget = (64 << 10) + static_cast<size_t>(stored / 2);
   if (footer.index_blocks.empty()) return LoadBatchesAndRest(reader, footer, from, to, budget);
   auto blocks = PayloadIndex::Make(*events_, footer.index_blocks, from, to, budget);
   const uint64_t blocks_end = blocks == nullptr ? 0 : blocks->End();

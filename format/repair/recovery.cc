@@ -7,10 +7,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <ctime>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "common/os/file.h"
 #include "common/os/folder_entries.h"
@@ -61,7 +66,6 @@ class FolderScan {
   CgroupCount cgroup;                                  // when the process began
   std::map<uint32_t, uint64_t> last_seq;               // of each thread
   std::set<std::pair<uint32_t, uint64_t>> last_batch;  // (thread, seq)
-  std::map<Hash128, uint32_t> complete;                // in which segment, the newest
   std::vector<SegmentRange> marked;
 
   // Adds what an event says about losses, and about payloads that were dropped.
@@ -87,7 +91,6 @@ class FolderScan {
   Status ScanSegments(const std::string& folder);
   Status ScanPayloads(const std::string& path, SegmentFile& segment);
   void TakeBatch(const FrameResult& frame, std::span<const std::byte> payload);
-  void SortPayloads(SegmentFile& segment);
 };
 
 Status FolderScan::Scan(const std::string& folder) {
@@ -107,7 +110,6 @@ Status FolderScan::ScanSegments(const std::string& folder) {
     SegmentFile segment;
     segment.facts.number = number;
     DEJA_RETURN_IF_ERROR(ScanPayloads(path, segment));
-    SortPayloads(segment);
     files.segments.push_back(std::move(segment));
   }
   for (const SegmentRange& range : marked) {
@@ -186,6 +188,19 @@ Status FolderScan::ScanEvents(const std::string& path) {
   return {};
 }
 
+// One that is whole takes less room than its parts: there may be very many.
+void TakeChunk(const PayloadChunk& chunk, uint64_t frame, SegmentFile& segment) {
+  PartialPayload& payload = segment.partial[chunk.hash];
+  payload.total_size = chunk.total_size;
+  payload.Add(chunk.offset, chunk.size, frame);
+  if (!payload.IsWhole()) return;
+  ++segment.facts.payloads;
+  segment.facts.payload_bytes += payload.total_size;
+  segment.whole.push_back(payload.Info(chunk.hash));
+  segment.whole.back().segment = segment.facts.number;
+  segment.partial.erase(chunk.hash);
+}
+
 Status FolderScan::ScanPayloads(const std::string& path, SegmentFile& segment) {
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<ReadFile> file, OpenReadFile(path));
   segment.facts.bytes = file->size();
@@ -199,9 +214,7 @@ Status FolderScan::ScanPayloads(const std::string& path, SegmentFile& segment) {
       PayloadChunk chunk;
       if (frame.type != FrameType::kPayloadChunk || !ParseChunk(payload, chunk)) continue;
       segment.Note(chunk.step, segment.facts.number);
-      PartialPayload& payload = segment.partial[chunk.hash];
-      payload.total_size = chunk.total_size;
-      payload.Add(chunk.offset, chunk.size, frame.offset);
+      TakeChunk(chunk, frame.offset, segment);
     } else if (frame.outcome == FrameOutcome::kTornTail) {
       torn_bytes += frame.size;
       return {};
@@ -209,22 +222,6 @@ Status FolderScan::ScanPayloads(const std::string& path, SegmentFile& segment) {
       segment.finished = true;
       return {};
     }
-  }
-}
-
-// Which payloads are whole, and of which there is a part.
-void FolderScan::SortPayloads(SegmentFile& segment) {
-  for (auto payload = segment.partial.begin(); payload != segment.partial.end();) {
-    if (!payload->second.IsWhole()) {
-      ++payload;
-      continue;
-    }
-    complete[payload->first] = segment.facts.number;
-    ++segment.facts.payloads;
-    segment.facts.payload_bytes += payload->second.total_size;
-    segment.whole.push_back(payload->second.Info(payload->first));
-    segment.whole.back().segment = segment.facts.number;
-    payload = segment.partial.erase(payload);
   }
 }
 
@@ -338,13 +335,33 @@ class Room {
   uint64_t lost_ = 0;
 };
 
-Status AddPayloads(const TailReader& tail, const std::map<Hash128, uint32_t>& complete, Room& room,
+// Payloads that are whole, each with the newest segment that has it.
+class CompletePayloads {
+ public:
+  void Add(const std::vector<SegmentFile>& segments) {
+    for (const SegmentFile& segment : segments)
+      for (const PayloadInfo& payload : segment.whole)
+        rows_.emplace_back(payload.hash, segment.facts.number);
+    std::sort(rows_.begin(), rows_.end());
+  }
+  [[nodiscard]] std::optional<uint32_t> SegmentOf(const Hash128& hash) const {
+    const auto behind = std::upper_bound(rows_.begin(), rows_.end(),
+                                         std::pair(hash, std::numeric_limits<uint32_t>::max()));
+    if (behind == rows_.begin() || std::prev(behind)->first != hash) return std::nullopt;
+    return std::prev(behind)->second;
+  }
+
+ private:
+  std::vector<std::pair<Hash128, uint32_t>> rows_;
+};
+
+Status AddPayloads(const TailReader& tail, const CompletePayloads& complete, Room& room,
                    RankWriter& writer, uint64_t& added) {
   std::vector<std::byte> bytes;
   for (const TailPayload& part : tail.payloads()) {
     // An older segment may go before this one: no segment relies on another.
-    const auto known = complete.find(part.hash);
-    if (known != complete.end() && known->second >= part.segment) continue;
+    const auto known = complete.SegmentOf(part.hash);
+    if (known && *known >= part.segment) continue;
     DEJA_ASSIGN_OR_RETURN(const bool fits, room.Make(part));
     if (!fits) {
       DEJA_RETURN_IF_ERROR(room.LeaveOut(part));
@@ -425,7 +442,8 @@ Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate&
     // What a process died of in the middle of making.
     for (const std::string& name : NamesIn(folder))
       if (name.ends_with(".next")) unlink((folder + "/" + name).c_str());
-    const std::map<Hash128, uint32_t> complete = std::move(scan.complete);
+    CompletePayloads complete;
+    if (tail != nullptr) complete.Add(scan.files.segments);
     Footer footer = scan.files.totals;
     DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<RankWriter> writer,
                           RankWriter::Continue(folder, std::move(scan.files)));
@@ -473,7 +491,42 @@ void RemovePendingFolder(const std::string& folder) {
   rmdir(folder.c_str());
 }
 
+// The 32 digits of "deja-JOB-WHAT.tail"; empty: it is no such name.
+std::string JobOfName(const std::string& name) {
+  constexpr size_t kDigits = 32;
+  const size_t begin = name.find('-') + 1;
+  const std::string job = name.substr(begin, kDigits);
+  const bool is_id = job.find_first_not_of("0123456789abcdef") == std::string::npos;
+  const bool fits = job.size() == kDigits && is_id && name.starts_with(TailNamePrefix(job)) &&
+                    name.ends_with(kTailNameSuffix);
+  return fits ? job : std::string();
+}
+
 }  // namespace
+
+int RemoveOldJobMemory(const std::string& directory, uint64_t least_age_s) {
+  std::set<std::string> kept;                               // jobs
+  std::vector<std::pair<std::string, std::string>> common;  // job and name
+  const auto now = static_cast<uint64_t>(time(nullptr));
+  for (const std::string& name : NamesIn(directory)) {
+    const std::string job = JobOfName(name);
+    if (job.empty()) continue;
+    struct stat info {};
+    const bool is_common = name == SharedPiecesName(job) || name == DiskLedgerName(job) ||
+                           name == WindowBoardName(job) || name == JobPipesName(job);
+    const bool is_old = lstat((directory + "/" + name).c_str(), &info) == 0 &&
+                        S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
+                        static_cast<uint64_t>(info.st_ctime) + least_age_s <= now;
+    if (is_common && is_old)
+      common.emplace_back(job, name);
+    else
+      kept.insert(job);
+  }
+  int removed = 0;
+  for (const auto& [job, name] : common)
+    if (kept.count(job) == 0 && unlink((directory + "/" + name).c_str()) == 0) ++removed;
+  return removed;
+}
 
 Result<int> RemoveOrphanTails(const std::string& trace_dir, const std::string& job_id) {
   std::set<std::string> directories = {"/dev/shm", trace_dir};

@@ -9,6 +9,7 @@
 #ifndef DEJA_FORMAT_REPAIR_RECOVERY_H_
 #define DEJA_FORMAT_REPAIR_RECOVERY_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,11 @@ void RemoveTail(const std::string& path);
 // A tail (or pending folder) of the job that belongs to no rank: its process never made a
 // communicator. Removes those whose process is gone; returns how many.
 Result<int> RemoveOrphanTails(const std::string& trace_dir, const std::string& job_id);
+
+// Removes what processes of jobs had in common (job_memory.h) and nobody has removed, where all of
+// them were killed: of this user, not used by any process with a tail in `directory`, and
+// `least_age_s` old. (A job that goes on after such a pause makes it anew.) Returns how many.
+int RemoveOldJobMemory(const std::string& directory, uint64_t least_age_s);
 
 }  // namespace deja::format
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "common/result.h"
-#include "format/trace/temp_folder.h"
+#include "format/trace/temporary_folder.h"
 
 namespace deja::format {
 

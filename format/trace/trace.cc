@@ -1,6 +1,7 @@
 #include "format/trace/trace.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,7 +16,7 @@
 #include "common/os/folder_names.h"
 #include "format/layout/rank_folder.h"
 #include "format/trace/bundle_reader.h"
-#include "format/trace/temp_folder.h"
+#include "format/trace/temporary_folder.h"
 #include "format/wire/frame_format.h"
 
 namespace deja::format {
@@ -202,6 +203,16 @@ Result<std::vector<RankFolder>> ListRankFolders(const std::string& directory) {
   while (const dirent* entry = readdir(entries)) {
     const std::optional<RankFolderName> name = ParseRankFolderName(entry->d_name);
     if (!name) continue;
+    struct stat info {};
+    if (fstatat(dirfd(entries), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISLNK(info.st_mode)) {
+      const std::string link = entry->d_name;
+      closedir(entries);
+      return Fail(ErrorCode::kForeign,
+                  "opening the trace " + directory + ": " + link +
+                      ": it is a symbolic link, and a trace has its ranks in itself; put the "
+                      "folder there instead");
+    }
     folders.push_back({name->rank, name->attempt, directory + "/" + entry->d_name});
   }
   closedir(entries);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <iterator>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -18,6 +19,7 @@
 #include "format/reader/file_ranges.h"
 #include "format/reader/payload_table.h"
 #include "format/trace/payload_uses.h"
+#include "format/trace/referred_payloads.h"
 #include "format/wire/frame_format.h"
 #include "format/wire/frame_reader.h"
 
@@ -137,23 +139,16 @@ class Verifier {
     }
   }
 
-  // The latest reference counts: it has its bytes kept the longest.
-  void Refer(const PayloadReference& payload) {
-    uint32_t& latest = referred_[payload.hash];
-    latest = std::max(latest, payload.segment);
-  }
-
   // What the window has dropped is not missing.
   void LeaveOutDropped(const RankReader& reader) {
-    for (auto referred = referred_.begin(); referred != referred_.end();) {
-      const bool dropped = reader.Dropped(referred->second);
+    referred_.EraseIf([&](const Hash128&, uint32_t segment) {
+      const bool dropped = reader.Dropped(segment);
       report_.payloads_dropped += dropped ? 1 : 0;
-      referred = dropped ? referred_.erase(referred) : std::next(referred);
-    }
+      return dropped;
+    });
   }
 
   void Events(const RankReader& reader) {
-    referred_.clear();
     std::unordered_map<uint32_t, uint64_t> next_seq;
     uint64_t events = 0;
     uint64_t gaps = 0;
@@ -169,8 +164,9 @@ class Verifier {
         gaps += event->seq - next;
         next = event->seq + 1;
       }
-      ForEachPayload(*event, [&](const PayloadReference& payload) { Refer(payload); });
+      ForEachPayload(*event, [&](const PayloadReference& payload) { referred_.Add(payload); });
     }
+    referred_.Settle();
     if (!cursor->damage().empty()) Problem(kEventsFile, 0, cursor->damage());
     const Footer& totals = reader.totals();
     if (events != totals.events) {
@@ -184,21 +180,14 @@ class Verifier {
 
   // `end`: where the progress of this rank ends.
   void Payloads(const RankReader& reader, uint64_t end) {
-    const std::vector<PayloadInfo> payloads = reader.payloads();
-    const uint64_t share = payloads.empty() ? 0 : (end - std::min(end, done_)) / payloads.size();
-    for (const PayloadInfo& payload : payloads) {
-      const Status read = reader.StreamPayload(payload.hash, [](std::span<const std::byte>) {});
-      Advance(share);
-      if (!read) {
-        Problem(SegmentFileName(payload.segment),
-                payload.chunk_offsets.empty() ? 0 : payload.chunk_offsets.front(),
-                "payload " + Hex(payload.hash) + ": " + read.error().message);
-        continue;
+    const uint64_t share =
+        (end - std::min(end, done_)) / std::max<uint64_t>(reader.totals().payloads, 1);
+    std::optional<Hash128> last;
+    for (std::vector<PayloadInfo> some; reader.own_payloads().ListAfter(last, some);)
+      for (const PayloadInfo& payload : some) {
+        Payload(reader, payload);
+        if (done_ < end) Advance(std::min(share, end - done_));
       }
-      referred_.erase(payload.hash);
-      ++report_.payloads;
-      report_.payload_bytes += payload.total_size;
-    }
     if (!reader.header().shares_with.empty()) Shared(reader);
     LeaveOutDropped(reader);
     if (referred_.size() <= reader.left_out().payloads) {
@@ -208,31 +197,41 @@ class Verifier {
     report_.payloads_missing += referred_.size();
     if (!reader.header().shares_with.empty()) return SharedAreMissing();
     size_t listed = 0;
-    for (const auto& [hash, segment] : referred_) {
-      if (++listed > 10) break;
-      Problem(kPayloadsFile, 0, "payload " + Hex(hash) + " is referred to and not there");
-    }
+    referred_.ForEach([&](const Hash128& hash) {
+      if (++listed <= 10)
+        Problem(kPayloadsFile, 0, "payload " + Hex(hash) + " is referred to and not there");
+    });
+  }
+
+  void Payload(const RankReader& reader, const PayloadInfo& payload) {
+    const Status read = reader.StreamPayload(payload.hash, [](std::span<const std::byte>) {});
+    if (!read)
+      return Problem(SegmentFileName(payload.segment),
+                     payload.chunk_offsets.empty() ? 0 : payload.chunk_offsets.front(),
+                     "payload " + Hex(payload.hash) + ": " + read.error().message);
+    referred_.Erase(payload.hash);
+    ++report_.payloads;
+    report_.payload_bytes += payload.total_size;
   }
 
   // What other ranks keep for this one. Their own folders are checked with them.
   void Shared(const RankReader& reader) {
     referred_before_ = referred_.size();
-    for (auto referred = referred_.begin(); referred != referred_.end();) {
-      const Hash128* hash = &referred->first;
-      const bool there = reader.PayloadSize(*hash).has_value();
-      if (there && reader.own_payloads().PartOf(*hash) && common_.Claim(*hash)) {
-        const Status read = reader.StreamPayload(*hash, [](std::span<const std::byte>) {});
-        if (!read) {
-          Problem(kPayloadsFile, 0,
-                  "payload " + Hex(*hash) +
-                      ", with the pieces of other ranks: " + read.error().message);
-        } else {
-          ++report_.payloads;
-          report_.payload_bytes += *reader.PayloadSize(*hash);
-        }
+    referred_.EraseIf([&](const Hash128& hash, uint32_t) {
+      const std::optional<uint64_t> size = reader.PayloadSize(hash);
+      if (!size) return false;
+      if (!reader.own_payloads().PartOf(hash) || !common_.Claim(hash)) return true;
+      const Status read = reader.StreamPayload(hash, [](std::span<const std::byte>) {});
+      if (!read) {
+        Problem(
+            kPayloadsFile, 0,
+            "payload " + Hex(hash) + ", with the pieces of other ranks: " + read.error().message);
+      } else {
+        ++report_.payloads;
+        report_.payload_bytes += *size;
       }
-      referred = there ? referred_.erase(referred) : std::next(referred);
-    }
+      return true;
+    });
   }
 
   void SharedAreMissing() {
@@ -247,8 +246,7 @@ class Verifier {
   uint64_t done_ = 0;
   uint32_t rank_ = 0;
   std::string child_;
-  // What events refer to, and the last segment that they name.
-  std::unordered_map<Hash128, uint32_t, HashOfHash> referred_;
+  ReferredPayloads referred_;
   size_t referred_before_ = 0;
 };
 

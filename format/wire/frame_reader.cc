@@ -179,6 +179,11 @@ FrameResult FrameReader::Next(std::vector<std::byte>& payload) {
 uint64_t FrameReader::FindFrame(uint64_t from) {
   std::vector<std::byte> window(kScanBytes);
   while (from + kFrameHeaderBytes <= file_.size()) {
+    const uint64_t data = file_.NextData(from);
+    if (data > from) {  // no header begins with a zero
+      from = data;
+      continue;
+    }
     const Result<size_t> got = file_.ReadAt(from, window);
     if (!got || *got < kFrameHeaderBytes) break;
     const size_t last = *got - kFrameHeaderBytes;
@@ -198,6 +203,11 @@ uint64_t FrameReader::FindFrame(uint64_t from) {
 bool FrameReader::OnlyZerosFrom(uint64_t from) {
   std::vector<std::byte> window(kScanBytes);
   while (from < file_.size()) {
+    const uint64_t data = file_.NextData(from);
+    if (data > from) {
+      from = data;
+      continue;
+    }
     const Result<size_t> got = file_.ReadAt(from, window);
     if (!got || *got == 0) return false;
     const auto end = window.begin() + static_cast<ptrdiff_t>(*got);

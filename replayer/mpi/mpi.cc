@@ -197,8 +197,7 @@ void ServeRecorded(Session& session, ThreadState& thread, Call& call, const MpiE
   CompareInputs(session, thread, call, requests, recorded);
   if (ApiOf(call) == MpiApi::kMPI_Abort) Abort(session, static_cast<int>(call.args[1]));
   if (!recorded.left) Park(session, thread, call.info->name, 0, 0, &recorded);
-  const auto index = static_cast<uint32_t>(&recorded - session.plan().calls().data());
-  GiveMpiResults(session, thread, call, requests, index);
+  GiveMpiResults(session, thread, call, requests, recorded.index);
   ServeLocally(session, call, {described.args.begin(), described.args.size()});
   call.result = static_cast<uint64_t>(recorded.result);
 }

@@ -36,8 +36,8 @@ void BeyondRecording(const Captured& captured, uint64_t launch) {
 
 bool WasBegun(const Captured& captured, uint64_t launch) {
   if (captured.operation.input.arg == captured.operation.output.arg) return false;
-  const format::Tensor* read = captured.session.plan().ReadAt(captured.operation.index, launch);
-  return read != nullptr && !read->hash.IsZero();
+  const auto read = captured.session.plan().ReadAt(captured.operation.index, launch);
+  return read && !read->hash.IsZero();
 }
 
 bool BringLaunch(std::span<std::byte> bytes, void* context) {
@@ -46,16 +46,16 @@ bool BringLaunch(std::span<std::byte> bytes, void* context) {
   const LiveOperation& operation = captured.operation;
   const uint64_t launch = captured.launches++;
   session.CountLaunch(operation.index, launch, true);
-  const format::Tensor* produced = session.plan().ProducedAt(operation.index, launch);
+  const auto produced = session.plan().ProducedAt(operation.index, launch);
   // Cut short, or it has read what it was to, and never came to its end: what such a launch leaves
   // is not known, and what is behind it waits.
-  const bool aborted = produced != nullptr &&
-                       produced->payload == static_cast<uint32_t>(format::PayloadState::kAborted);
-  if (aborted || (produced == nullptr && WasBegun(captured, launch))) {
+  const bool aborted =
+      produced && produced->payload == static_cast<uint32_t>(format::PayloadState::kAborted);
+  if (aborted || (!produced && WasBegun(captured, launch))) {
     operation.comm->AwaitLetGo();
     return false;
   }
-  if (produced == nullptr) {
+  if (!produced) {
     BeyondRecording(captured, launch);
     return false;
   }
@@ -71,8 +71,7 @@ void CompareLaunch(preload::DeviceAnswer answer, std::span<const std::byte> byte
   auto& captured = *static_cast<Captured*>(context);
   const uint64_t launch = captured.launches++;
   captured.session.CountLaunch(captured.operation.index, launch, captured.result);
-  if (captured.result &&
-      captured.session.plan().ProducedAt(captured.operation.index, launch) == nullptr)
+  if (captured.result && !captured.session.plan().ProducedAt(captured.operation.index, launch))
     return BeyondRecording(captured, launch);
   if (answer != preload::DeviceAnswer::kTaken) return;
   if (captured.result)

@@ -26,8 +26,8 @@ std::string StatusText(uint64_t status) {
 // The trace has the bytes of all that the operation produced, at each launch if it was captured.
 bool HasBytes(Session& session, uint32_t index) {
   for (uint64_t launch = 0;; ++launch) {
-    const format::Tensor* produced = session.plan().ProducedAt(index, launch);
-    if (produced == nullptr) return true;
+    const auto produced = session.plan().ProducedAt(index, launch);
+    if (!produced) return true;
     if (!session.payloads().SizeOf(produced->hash)) return false;
   }
 }
@@ -92,8 +92,8 @@ void ServeFact(Session& session, ThreadState& thread, Call& call) {
 
 void CompareComputed(Session& session, ThreadState& thread, const LiveOperation& operation) {
   const preload::BufferUse& output = operation.output;
-  const format::Tensor* produced = session.plan().ProducedAt(operation.index, 0);
-  if (produced == nullptr || produced->hash.IsZero()) return;
+  const auto produced = session.plan().ProducedAt(operation.index, 0);
+  if (!produced || produced->hash.IsZero()) return;
   if (operation.captured) return CompareAtLaunches(session, thread, operation, true);
   if (preload::TheDevice().KindOf(output.data) == preload::MemoryKind::kHost) {
     CompareResult(session, thread, operation, 0,

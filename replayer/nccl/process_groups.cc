@@ -28,9 +28,8 @@ ProcessGroups::ProcessGroups(Session& session) : session_(session) {
   const ReplayPlan& plan = session.plan();
   for (uint32_t i = 0; i < plan.calls().size(); ++i) {
     const RecordedCall& call = plan.calls()[i];
-    const auto args = plan.Words(call.args);
-    if (call.api == static_cast<uint32_t>(C10dApi::c10d_work) && args.size() > kSource)
-      ends_.emplace(std::pair(call.comm, args[kOperation]), i);
+    if (call.api == static_cast<uint32_t>(C10dApi::c10d_work) && call.args.size > kSource)
+      ends_.emplace(std::pair(call.comm, plan.Words(call.args)[kOperation]), i);
     else if (IsStore(call.api))
       stores_[{call.api, std::string(plan.Bytes(call.blob))}].calls.push_back(i);
   }
@@ -83,7 +82,7 @@ std::string_view ProcessGroups::ValueOf(const RecordedCall& recorded) {
   const ReplayPlan& plan = session_.plan();
   const auto tensors = plan.Tensors(recorded.outputs);
   if (tensors.empty()) return plan.Bytes(recorded.out_blob);
-  std::vector<std::byte>& kept = long_values_[static_cast<uint32_t>(&recorded - &plan.calls()[0])];
+  std::vector<std::byte>& kept = long_values_[recorded.index];
   if (kept.empty())
     if (auto bytes = session_.payloads().Read(tensors[0].hash, tensors[0].count))
       kept = std::move(*bytes);

@@ -23,8 +23,8 @@ std::optional<std::vector<std::byte>> RecordedBytes(Session& session,
                                                     const format::Tensor& input) {
   const uint64_t bytes = operation.input.bytes;
   if (auto kept = session.payloads().Read(input.hash, bytes)) return kept;
-  const format::Tensor* output = session.plan().ProducedAt(operation.index, launch);
-  if (output == nullptr) return std::nullopt;
+  const auto output = session.plan().ProducedAt(operation.index, launch);
+  if (!output) return std::nullopt;
   auto produced = session.payloads().Read(output->hash, operation.output.bytes);
   if (!produced) return std::nullopt;
   // An all-gather gives every rank's input back, a broadcast the root's; of other operations it is
@@ -96,16 +96,16 @@ void SetLaunch(Divergence& divergence, uint64_t launch) {
 
 uint32_t CompareBytes(Session& session, ThreadState& thread, const LiveOperation& operation,
                       uint64_t launch, std::span<const std::byte> live) {
-  const format::Tensor* seen = session.plan().ReadAt(operation.index, launch);
-  if (seen == nullptr || seen->hash.IsZero()) return 0;
+  const auto seen = session.plan().ReadAt(operation.index, launch);
+  if (!seen || seen->hash.IsZero()) return 0;
   auto recorded = [&] { return RecordedBytes(session, operation, launch, *seen); };
   return Compare(session, thread, operation, DivergenceKind::kInput, launch, *seen, live, recorded);
 }
 
 uint32_t CompareResult(Session& session, ThreadState& thread, const LiveOperation& operation,
                        uint64_t launch, std::span<const std::byte> live) {
-  const format::Tensor* seen = session.plan().ProducedAt(operation.index, launch);
-  if (seen == nullptr || seen->hash.IsZero()) return 0;
+  const auto seen = session.plan().ProducedAt(operation.index, launch);
+  if (!seen || seen->hash.IsZero()) return 0;
   auto recorded = [&] { return session.payloads().Read(seen->hash, live.size()); };
   return Compare(session, thread, operation, DivergenceKind::kResult, launch, *seen, live,
                  recorded);

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <ctime>
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -13,18 +14,16 @@
 namespace deja::replayer {
 
 PayloadSource::PayloadSource(const format::RankReader& reader, const ReplayPlan& plan)
-    : reader_(reader) {
+    : reader_(reader), plan_(plan) {
+  if (!plan.served_order().empty()) first_item_.assign(plan.calls().size(), kNone);
+  items_.reserve(plan.served_order().size());
   for (uint32_t call : plan.served_order()) {
-    first_item_.emplace(call, static_cast<uint32_t>(items_.size()));
-    const bool skipped = plan.SkipsCall(plan.calls()[call]);
-    for (const format::Tensor& tensor : plan.Tensors(plan.calls()[call].outputs)) {
-      Item item;
-      item.hash = tensor.hash;
-      item.size = reader.PayloadSize(tensor.hash).value_or(0);
-      // Nothing to read ahead, or more than is worth it: the caller's buffer is large enough.
-      if (item.size == 0 || item.size > kAheadBytes || skipped) item.state = State::kTaken;
-      items_.push_back(std::move(item));
-    }
+    const RecordedCall& recorded = plan.calls()[call];
+    first_item_[call] = static_cast<uint32_t>(items_.size());
+    const State state = plan.SkipsCall(recorded) ? State::kTaken : State::kWaiting;
+    const uint32_t outputs = std::min<uint32_t>(recorded.outputs.size, UINT16_MAX);
+    for (uint32_t output = 0; output < outputs; ++output)
+      items_.push_back({call, static_cast<uint16_t>(output), state});
   }
 }
 
@@ -61,18 +60,14 @@ void PayloadSource::StopReadingAhead() {
 void PayloadSource::StartLate(const ReplayPlan& plan) {
   std::unique_lock<std::mutex> lock(mutex_);
   size_t first = items_.size();
-  for (const auto& [call, item] : first_item_) {
-    const RecordedCall& recorded = plan.calls()[call];
-    if (plan.IsAhead(recorded.thread, recorded.enter_seq, recorded.time_ns))
-      first = std::min<size_t>(first, item);
+  for (size_t i = 0; i < first; ++i) {
+    const RecordedCall& recorded = plan.calls()[items_[i].call];
+    if (plan.IsAhead(recorded.thread, recorded.enter_seq, recorded.time_ns)) first = i;
   }
   const size_t from = std::exchange(frontier_, std::max(frontier_, first));
   for (size_t i = from; i < first; ++i) {
-    Item& item = items_[i];
-    loaded_.wait(lock, [&] { return item.state != State::kLoading; });
-    if (item.state == State::kReady) ahead_bytes_ -= item.size;
-    item.state = State::kTaken;
-    item.bytes.reset();
+    loaded_.wait(lock, [&] { return items_[i].state != State::kLoading; });
+    (void)Take(i);
   }
   wanted_.notify_one();
 }
@@ -83,66 +78,82 @@ uint64_t PayloadSource::CpuNs() const {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-size_t PayloadSource::NextToLoad() {
+Hash128 PayloadSource::HashOf(const Item& item) const {
+  const auto outputs = plan_.Tensors(plan_.calls()[item.call].outputs);
+  return item.output < outputs.size() ? outputs[item.output].hash : Hash128{};
+}
+
+size_t PayloadSource::NextToLoad(Hash128& hash, uint64_t& size) {
   constexpr size_t kWindow = 4096;
   for (size_t i = frontier_; i < items_.size() && i < frontier_ + kWindow; ++i) {
     if (items_[i].state != State::kWaiting) continue;
-    if (ahead_bytes_ != 0 && ahead_bytes_ + items_[i].size > kAheadBytes) break;
+    hash = HashOf(items_[i]);
+    size = hash.IsZero() ? 0 : reader_.PayloadSize(hash).value_or(0);
+    // Nothing to read ahead, or more than is worth it: the caller's buffer is large enough.
+    if (size == 0 || size > kAheadBytes) {
+      items_[i].state = State::kTaken;
+      continue;
+    }
+    if (ahead_bytes_ != 0 && ahead_bytes_ + size > kAheadBytes) break;
     return i;
   }
   return items_.size();
 }
 
-void PayloadSource::Load(std::unique_lock<std::mutex>& lock, Item& item) {
-  item.state = State::kLoading;
-  ahead_bytes_ += item.size;
-  const uint64_t size = item.size;
-  const Hash128 hash = item.hash;
+void PayloadSource::Load(std::unique_lock<std::mutex>& lock, size_t index, const Hash128& hash,
+                         uint64_t size) {
+  items_[index].state = State::kLoading;
+  ahead_bytes_ += size;
   lock.unlock();
-  std::unique_ptr<std::byte[]> bytes(new std::byte[size]);
-  const bool ok = reader_.ReadPayload(hash, {bytes.get(), size}).has_value();
+  Loaded loaded{std::unique_ptr<std::byte[]>(new std::byte[size]), size};
+  if (!reader_.ReadPayload(hash, {loaded.bytes.get(), size})) loaded.bytes.reset();
   lock.lock();
-  item.bytes = std::move(bytes);
-  item.failed = !ok;
-  item.state = State::kReady;
+  loaded_items_[index] = std::move(loaded);
+  items_[index].state = State::kReady;
   loaded_.notify_all();
+}
+
+PayloadSource::Loaded PayloadSource::Take(size_t index) {
+  items_[index].state = State::kTaken;
+  auto found = loaded_items_.extract(index);
+  if (found.empty()) return {};
+  ahead_bytes_ -= found.mapped().size;
+  return std::move(found.mapped());
 }
 
 void PayloadSource::Run() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stopping_) {
-    const size_t next = NextToLoad();
+    Hash128 hash;
+    uint64_t size = 0;
+    const size_t next = NextToLoad(hash, size);
     if (next == items_.size()) {
       if (frontier_ == items_.size()) return;
       wanted_.wait(lock);
       continue;
     }
-    Load(lock, items_[next]);
+    Load(lock, next, hash, size);
   }
 }
 
 Status PayloadSource::ReadOutput(uint32_t call, uint32_t output, std::span<std::byte> out) {
-  auto it = first_item_.find(call);
-  if (it == first_item_.end())
+  const size_t first = call < first_item_.size() ? first_item_[call] : kNone;
+  const size_t index = first + output;
+  if (first == kNone || index >= items_.size() || items_[index].call != call)
     return Fail(ErrorCode::kNotFound, "the call has no recorded results");
   if (starts_later_ && starts_later_.exchange(false)) Start();
   std::unique_lock<std::mutex> lock(mutex_);
-  const size_t index = it->second + output;
-  Item& item = items_[index];
-  loaded_.wait(lock, [&] { return item.state != State::kLoading; });
-  std::unique_ptr<std::byte[]> bytes = std::move(item.bytes);
-  const bool ready = item.state == State::kReady && !item.failed && item.size == out.size();
-  if (item.state == State::kReady) ahead_bytes_ -= item.size;
-  item.state = State::kTaken;
+  loaded_.wait(lock, [&] { return items_[index].state != State::kLoading; });
+  const Loaded loaded = Take(index);
   // Operations of several communicators come a little out of order; those before are still kept.
   if (index + 1 > frontier_) frontier_ = index + 1;
   lock.unlock();
   wanted_.notify_one();
-  if (ready) {
-    std::memcpy(out.data(), bytes.get(), out.size());
+  if (loaded.bytes != nullptr && loaded.size == out.size()) {
+    std::memcpy(out.data(), loaded.bytes.get(), out.size());
     return {};
   }
-  return reader_.ReadPayload(item.hash, out);
+  return reader_.ReadPayload(HashOf(items_[index]), out);
 }
 
 std::optional<std::vector<std::byte>> PayloadSource::Read(const Hash128& hash,

@@ -4,7 +4,8 @@
 // recorded, so that serving one costs a copy. What it has not got to yet is decoded on the asking
 // thread, straight into the program's buffer.
 //
-// Owner: the engine. Threads: any. Memory: at most kAheadBytes of decoded payloads, and one more.
+// Owner: the engine; borrows reader and plan. Threads: any. Memory: at most kAheadBytes of decoded
+// payloads, and one more; some bytes for each result.
 #ifndef DEJA_REPLAYER_PLAN_PAYLOAD_SOURCE_H_
 #define DEJA_REPLAYER_PLAN_PAYLOAD_SOURCE_H_
 
@@ -67,22 +68,30 @@ class PayloadSource {
 
  private:
   enum class State : uint8_t { kWaiting, kLoading, kReady, kTaken };
+  // A result that has a payload.
   struct Item {
-    Hash128 hash;
-    uint64_t size = 0;
+    uint32_t call = 0;
+    uint16_t output = 0;
     State state = State::kWaiting;
-    bool failed = false;
-    std::unique_ptr<std::byte[]> bytes;
+  };
+  struct Loaded {
+    std::unique_ptr<std::byte[]> bytes;  // null: they could not be read
+    uint64_t size = 0;
   };
 
   void Run();
-  // The next item to load, or items_.size(); holds mutex_.
-  [[nodiscard]] size_t NextToLoad();
-  void Load(std::unique_lock<std::mutex>& lock, Item& item);
+  // The next item to load, its hash and size, or items_.size(); holds mutex_.
+  [[nodiscard]] size_t NextToLoad(Hash128& hash, uint64_t& size);
+  void Load(std::unique_lock<std::mutex>& lock, size_t index, const Hash128& hash, uint64_t size);
+  [[nodiscard]] Hash128 HashOf(const Item& item) const;
+  // What was read ahead of an item, if anything; it is not any more. Holds mutex_.
+  Loaded Take(size_t index);
 
   const format::RankReader& reader_;
+  const ReplayPlan& plan_;
   std::vector<Item> items_;
-  std::unordered_map<uint32_t, uint32_t> first_item_;  // by call
+  std::vector<uint32_t> first_item_;                 // by call; kNone: it has none
+  std::unordered_map<size_t, Loaded> loaded_items_;  // in state kReady
   mutable std::mutex mutex_;
   std::condition_variable wanted_;  // the background thread waits here
   std::condition_variable loaded_;  // a program's thread waits here

@@ -1,6 +1,7 @@
 #include "replayer/plan/plan_builder.h"
 
 #include <algorithm>
+#include <span>
 
 #include "api/find_api.h"
 #include "format/log/rank_log.h"
@@ -23,6 +24,7 @@ bool OnlyReads(uint32_t api, uint32_t param) {
 }  // namespace
 
 void PlanBuilder::Add(const format::Event& event) {
+  if (!plan_.pages_.Count(event)) return TooLarge();
   LateStart* start = plan_.start_.get();
   behind_start_ = start != nullptr && event.thread != format::kLogThread &&
                   start->checkpoint().IsBehind(event.thread, event.seq, event.time_ns);
@@ -103,7 +105,6 @@ void PlanBuilder::Add(const format::Event& event) {
 
 Status PlanBuilder::Finish() {
   if (!error_.empty()) return Fail(ErrorCode::kCorrupt, error_);
-  for (auto& [comm, ops] : plan_.operations_) std::sort(ops.begin(), ops.end());
   ResolveConnections();
   ResolveFiles();
   FindWaits();
@@ -148,28 +149,43 @@ void PlanBuilder::Enter(const format::Event& event, const format::CallEnter& ent
   call.stack = enter.stack;
   call.enter_seq = event.seq;
   call.time_ns = event.time_ns;
-  call.args = Keep(plan_.words_, enter.args);
-  call.inputs = Keep(plan_.tensors_, enter.inputs);
+  call.index = index;
+  call.args = plan_.pages_.words();
+  call.inputs = plan_.pages_.tensors();
+  call.hashed_input = !enter.inputs.empty() && !enter.inputs[0].hash.IsZero();
   call.blob = Keep(plan_.bytes_, enter.blob);
   RecordedThread& thread = plan_.threads_[call.thread];
-  call.ordinal = thread.strict_events;
+  call.ordinal = static_cast<uint32_t>(thread.strict_events);
   plan_.calls_.push_back(call);
   open_[call.thread].emplace_back(event.seq, index);
   const CallKind kind = kinds_.call(enter.api);
   if (kind == CallKind::kOperation && enter.comm != 0 && enter.comm_seq != 0) {
-    plan_.operations_[enter.comm].emplace_back(enter.comm_seq, index);
-    operation_at_[{enter.comm, enter.comm_seq}] = index;
+    NumberOperation(plan_.operations_[enter.comm], index);
     if (plan_.start_ != nullptr && !behind_start_)
       plan_.start_->AddOperation(enter.comm, enter.comm_seq);
     ++thread.strict_events;
     if (auto early = early_results_.extract({enter.comm, enter.comm_seq}))
-      for (PoolRange results : early.mapped()) AddResults(index, results);
+      for (const EarlyResults& results : early.mapped())
+        AddResults(index, results.range, results.tensors);
   } else if (kind != CallKind::kOrdered) {
     thread.by_api[enter.api].push_back(index);
   } else {
     thread.calls.push_back(index);
     ++thread.strict_events;
   }
+}
+
+// Batches of threads may be in another order than what they hold.
+void PlanBuilder::NumberOperation(std::vector<uint32_t>& operations, uint32_t call) const {
+  const uint64_t number = plan_.calls_[call].comm_seq;
+  const auto is_before = [this](uint64_t wanted, uint32_t other) {
+    return wanted < plan_.calls_[other].comm_seq;
+  };
+  const bool in_order = operations.empty() || plan_.calls_[operations.back()].comm_seq <= number;
+  operations.insert(in_order
+                        ? operations.end()
+                        : std::upper_bound(operations.begin(), operations.end(), number, is_before),
+                    call);
 }
 
 void PlanBuilder::Leave(const format::Event& event, const format::CallLeave& leave) {
@@ -180,7 +196,7 @@ void PlanBuilder::Leave(const format::Event& event, const format::CallLeave& lea
     call.left = true;
     call.left_ns = event.time_ns;
     call.result = leave.result;
-    call.outs = Keep(plan_.words_, leave.outs);
+    call.outs = plan_.pages_.words();
     call.out_blob = Keep(plan_.bytes_, leave.blob);
     open.erase(open.begin() + static_cast<std::ptrdiff_t>(i));
     return;
@@ -192,56 +208,54 @@ void PlanBuilder::AddResultsOfOpenCall(const format::Event& event,
   for (const auto& [seq, index] : open_[ThreadAt(event.thread)]) {
     if (seq != results.comm_seq) continue;
     RecordedCall& call = plan_.calls_[index];
-    if (call.outputs.size != 0 && call.outputs.at + call.outputs.size != plan_.tensors_.size())
-      call.outputs =
-          Keep(plan_.tensors_, std::vector<format::Tensor>(
-                                   plan_.tensors_.begin() + call.outputs.at,
-                                   plan_.tensors_.begin() + call.outputs.at + call.outputs.size));
-    const PoolRange more = Keep(plan_.tensors_, results.outputs);
-    if (call.outputs.size == 0) call.outputs.at = more.at;
-    call.outputs.size += more.size;
+    const PoolRange more = plan_.pages_.tensors();
+    if (call.outputs.size == 0) {
+      call.outputs = more;
+    } else if (call.outputs.at + call.outputs.size == more.at) {
+      call.outputs.size += more.size;
+    } else {  // other calls' lie between
+      std::vector<format::Tensor> all = plan_.Tensors(call.outputs);
+      all.insert(all.end(), results.outputs.begin(), results.outputs.end());
+      if (!plan_.pages_.Keep(all, call.outputs)) TooLarge();
+    }
     call.has_results = true;
   }
 }
 
 void PlanBuilder::Results(const format::Event& event, const format::CallResults& results) {
   if (results.comm == 0) return AddResultsOfOpenCall(event, results);
-  const PoolRange outputs = Keep(plan_.tensors_, results.outputs);
-  const std::pair<uint32_t, uint64_t> operation{results.comm, results.comm_seq};
-  auto it = operation_at_.find(operation);
-  if (it == operation_at_.end())
-    early_results_[operation].push_back(outputs);
-  else
-    AddResults(it->second, outputs);
+  const PoolRange outputs = plan_.pages_.tensors();
+  const std::span<const format::Tensor> tensors(results.outputs.begin(), results.outputs.size());
+  const uint32_t index = plan_.LatestOperation(results.comm, results.comm_seq);
+  if (index != kNone) return AddResults(index, outputs, tensors);
+  early_results_[{results.comm, results.comm_seq}].push_back(
+      {outputs, {tensors.begin(), tensors.end()}});
 }
 
-void PlanBuilder::AddResults(uint32_t index, PoolRange results) {
+void PlanBuilder::AddResults(uint32_t index, PoolRange results,
+                             std::span<const format::Tensor> tensors) {
   RecordedCall& call = plan_.calls_[index];
-  if (results.size == 1 && call.inputs.size == 1) {
-    const format::Tensor& tensor = plan_.tensors_[results.at];
-    format::Tensor& input = plan_.tensors_[call.inputs.at];
-    if (OnlyReads(call.api, tensor.param)) {
-      if (call.has_input) {
-        auto& read = plan_.launches_[index].read;
-        if (read.empty()) read.push_back(input);
-        read.push_back(tensor);
-      } else if (input.hash.IsZero()) {
-        input = tensor;
-        call.has_input = true;
-      }
-      return;
+  if (results.size == 1 && call.inputs.size == 1 && OnlyReads(call.api, tensors[0].param)) {
+    if (call.has_input) {
+      auto& read = plan_.launches_[index].read;
+      if (read.empty()) read.push_back(FirstOf(call.inputs));
+      read.push_back(tensors[0]);
+    } else if (!call.hashed_input) {
+      call.inputs = results;
+      call.has_input = true;
     }
+    return;
   }
   if (call.has_results && call.outputs.size == 1 && results.size == 1) {
     auto& produced = plan_.launches_[index].produced;
-    if (produced.empty()) produced.push_back(plan_.tensors_[call.outputs.at]);
-    produced.push_back(plan_.tensors_[results.at]);
+    if (produced.empty()) produced.push_back(FirstOf(call.outputs));
+    produced.push_back(tensors[0]);
     return;
   }
   call.outputs = results;
   // Of a graph, later launches may say so, too.
-  call.aborted = results.size != 0 && plan_.tensors_[results.at].payload ==
-                                          static_cast<uint32_t>(format::PayloadState::kAborted);
+  call.aborted = results.size != 0 &&
+                 tensors[0].payload == static_cast<uint32_t>(format::PayloadState::kAborted);
   call.has_results = true;
 }
 
@@ -362,8 +376,8 @@ void PlanBuilder::AddChild(const format::Event& event, const format::Child& chil
 }
 
 void PlanBuilder::CountOperationsBefore(RecordedAsyncError& error) {
-  for (const auto& [seq, call] : plan_.operations_[error.comm])
-    if (plan_.calls_[call].time_ns <= error.time_ns) error.after_ops = seq;
+  for (const uint32_t call : plan_.operations_[error.comm])
+    if (plan_.calls_[call].time_ns <= error.time_ns) error.after_ops = plan_.calls_[call].comm_seq;
 }
 
 }  // namespace deja::replayer

@@ -6,7 +6,9 @@
 #ifndef DEJA_REPLAYER_PLAN_PLAN_BUILDER_H_
 #define DEJA_REPLAYER_PLAN_PLAN_BUILDER_H_
 
+#include <cstddef>
 #include <map>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -24,6 +26,8 @@ class PlanBuilder {
  public:
   PlanBuilder(ReplayPlan& plan, const ApiKinds& kinds) : plan_(plan), kinds_(kinds) {}
 
+  // What is added until the next call are the events of this batch.
+  void BeginBatch(size_t batch) { plan_.pages_.BeginBatch(batch); }
   void Add(const format::Event& event);
 
   Status Finish();
@@ -43,7 +47,7 @@ class PlanBuilder {
   template <typename Pool, typename Items>
   PoolRange Keep(Pool& pool, const Items& items) {
     if (pool.size() + items.size() > kMaxPool) {
-      error_ = "the recording of this rank is larger than a replay can index";
+      TooLarge();
       return {};
     }
     PoolRange range{static_cast<uint32_t>(pool.size()), static_cast<uint32_t>(items.size())};
@@ -51,17 +55,25 @@ class PlanBuilder {
     return range;
   }
 
+  void TooLarge() { error_ = "the recording of this rank is larger than a replay can index"; }
+
   void StartThread(const format::ThreadStart& start);
 
   // Calls and what they led to.
   void Enter(const format::Event& event, const format::CallEnter& enter);
+  // Adds a call to those of its communicator.
+  void NumberOperation(std::vector<uint32_t>& operations, uint32_t call) const;
   void Leave(const format::Event& event, const format::CallLeave& leave);
   // Results without a communicator belong to the call of this thread with that number.
   void AddResultsOfOpenCall(const format::Event& event, const format::CallResults& results);
   void Results(const format::Event& event, const format::CallResults& results);
   // What a call had read, where it was not known when the call was entered, comes like its results.
   // Of a call that was captured into a graph both come once a launch.
-  void AddResults(uint32_t index, PoolRange results);
+  void AddResults(uint32_t index, PoolRange results, std::span<const format::Tensor> tensors);
+  // The first tensor of a range that some event before had.
+  [[nodiscard]] format::Tensor FirstOf(PoolRange range) const {
+    return plan_.Tensors({range.at, 1}).front();
+  }
   // Which operations came back because another thread gave the communicator up.
   void FindWaits();
 
@@ -96,9 +108,12 @@ class PlanBuilder {
   std::string error_;
   std::unordered_map<uint32_t, uint32_t> thread_at_;
   std::unordered_map<uint32_t, std::vector<std::pair<uint64_t, uint32_t>>> open_;
-  std::map<std::pair<uint32_t, uint64_t>, uint32_t> operation_at_;
   // Of operations whose enter has not come yet: another thread's batch, later in the file, has it.
-  std::map<std::pair<uint32_t, uint64_t>, std::vector<PoolRange>> early_results_;
+  struct EarlyResults {
+    PoolRange range;
+    std::vector<format::Tensor> tensors;
+  };
+  std::map<std::pair<uint32_t, uint64_t>, std::vector<EarlyResults>> early_results_;
   std::unordered_map<uint32_t, uint32_t> connection_at_;                  // by number
   std::unordered_map<uint32_t, std::vector<RecordedRange>> file_ranges_;  // by number
 };

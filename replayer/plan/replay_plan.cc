@@ -1,6 +1,7 @@
 #include "replayer/plan/replay_plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "format/log/rank_log.h"
@@ -9,8 +10,10 @@
 namespace deja::replayer {
 namespace {
 
-void AddAll(PlanBuilder& builder, format::EventCursor& cursor, uint64_t kinds) {
-  while (const format::Event* event = cursor.NextOf(kinds)) builder.Add(*event);
+void AddAll(PlanBuilder& builder, const format::RankReader& reader, size_t batch, uint64_t kinds) {
+  builder.BeginBatch(batch);
+  const auto cursor = reader.EventsOfBatch(batch);
+  while (const format::Event* event = cursor->NextOf(kinds)) builder.Add(*event);
 }
 
 }  // namespace
@@ -19,7 +22,7 @@ Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(const format::RankReader& 
                                                       const ApiKinds& kinds,
                                                       const format::RecordedCheckpoint* checkpoint,
                                                       const PlannedEnd& end) {
-  std::unique_ptr<ReplayPlan> plan(new ReplayPlan());
+  std::unique_ptr<ReplayPlan> plan(new ReplayPlan(reader));
   if (checkpoint != nullptr) plan->start_ = std::make_unique<LateStart>(*checkpoint);
   const format::TraceHeader& header = reader.header();
   plan->rank = header.rank;
@@ -35,7 +38,7 @@ Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(const format::RankReader& 
   std::pair<size_t, size_t> between;
   if (checkpoint != nullptr) between = BatchesBetween(reader, *checkpoint);
   for (size_t batch = 0; batch < between.first; ++batch)
-    AddAll(builder, *reader.EventsOfBatch(batch), ~uint64_t{0});
+    AddAll(builder, reader, batch, ~uint64_t{0});
   for (size_t batch = between.first; batch < between.second;) {
     size_t behind = batch + 1;
     const format::BatchBlock* block = reader.batches().BlockAt(batch, behind);
@@ -45,14 +48,14 @@ Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(const format::RankReader& 
     }
     const format::BatchInfo& info = block != nullptr ? block->all : reader.batches()[batch];
     if (const uint64_t kinds = KindsNeededBetween(info); block == nullptr && kinds != 0)
-      AddAll(builder, *reader.EventsOfBatch(batch), kinds);
+      AddAll(builder, reader, batch, kinds);
     for (const format::CommRange& operations : info.comms)
       plan->start_->AddOperation(operations.comm, operations.last_seq);
     batch = behind;
   }
   const size_t needed = BatchesNeeded(reader, end);
   for (size_t batch = between.second; batch < needed; ++batch)
-    AddAll(builder, *reader.EventsOfBatch(batch), ~uint64_t{0});
+    AddAll(builder, reader, batch, ~uint64_t{0});
   DEJA_RETURN_IF_ERROR(builder.Finish());
   for (RecordedFile& file : plan->files_)
     for (RecordedRange& range : file.ranges)
@@ -65,24 +68,23 @@ Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(const format::RankReader& 
 
 namespace {
 
-const format::Tensor* TensorAt(const std::vector<format::Tensor>& launches, uint64_t launch) {
-  return launch < launches.size() ? &launches[launch] : nullptr;
+std::optional<format::Tensor> TensorAt(const std::vector<format::Tensor>& launches,
+                                       uint64_t launch) {
+  return launch < launches.size() ? std::optional(launches[launch]) : std::nullopt;
 }
 
 }  // namespace
 
-const format::Tensor* ReplayPlan::ReadAt(uint32_t call, uint64_t launch) const {
+std::optional<format::Tensor> ReplayPlan::ReadAt(uint32_t call, uint64_t launch) const {
   if (auto it = launches_.find(call); it != launches_.end() && !it->second.read.empty())
     return TensorAt(it->second.read, launch);
-  const auto inputs = Tensors(calls_[call].inputs);
-  return launch == 0 && !inputs.empty() ? inputs.data() : nullptr;
+  return launch == 0 ? TensorAt(Tensors(calls_[call].inputs), 0) : std::nullopt;
 }
 
-const format::Tensor* ReplayPlan::ProducedAt(uint32_t call, uint64_t launch) const {
+std::optional<format::Tensor> ReplayPlan::ProducedAt(uint32_t call, uint64_t launch) const {
   if (auto it = launches_.find(call); it != launches_.end() && !it->second.produced.empty())
     return TensorAt(it->second.produced, launch);
-  const auto outputs = Tensors(calls_[call].outputs);
-  return launch == 0 && !outputs.empty() ? outputs.data() : nullptr;
+  return launch == 0 ? TensorAt(Tensors(calls_[call].outputs), 0) : std::nullopt;
 }
 
 uint32_t ReplayPlan::FindOperation(uint32_t comm, uint64_t seq) const {
@@ -90,14 +92,28 @@ uint32_t ReplayPlan::FindOperation(uint32_t comm, uint64_t seq) const {
   if (it == operations_.end()) return kNone;
   const auto& ops = it->second;
   // Dense unless events were lost.
-  if (seq >= 1 && seq <= ops.size() && ops[seq - 1].first == seq) return ops[seq - 1].second;
-  auto at = std::lower_bound(ops.begin(), ops.end(), std::pair<uint64_t, uint32_t>{seq, 0});
-  return at != ops.end() && at->first == seq ? at->second : kNone;
+  if (seq >= 1 && seq <= ops.size() && calls_[ops[seq - 1]].comm_seq == seq) return ops[seq - 1];
+  const auto at = std::lower_bound(
+      ops.begin(), ops.end(), seq,
+      [this](uint32_t call, uint64_t wanted) { return calls_[call].comm_seq < wanted; });
+  return at != ops.end() && calls_[*at].comm_seq == seq ? *at : kNone;
+}
+
+uint32_t ReplayPlan::LatestOperation(uint32_t comm, uint64_t seq) const {
+  auto it = operations_.find(comm);
+  if (it == operations_.end()) return kNone;
+  const auto& ops = it->second;
+  const auto behind = std::upper_bound(
+      ops.begin(), ops.end(), seq,
+      [this](uint64_t wanted, uint32_t call) { return wanted < calls_[call].comm_seq; });
+  if (behind == ops.begin()) return kNone;
+  const uint32_t call = *std::prev(behind);
+  return calls_[call].comm_seq == seq ? call : kNone;
 }
 
 uint64_t ReplayPlan::LastOperation(uint32_t comm) const {
   auto it = operations_.find(comm);
-  return it == operations_.end() || it->second.empty() ? 0 : it->second.back().first;
+  return it == operations_.end() || it->second.empty() ? 0 : calls_[it->second.back()].comm_seq;
 }
 
 uint32_t ReplayPlan::FindThread(std::string_view name) const {

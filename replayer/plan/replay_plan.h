@@ -2,14 +2,16 @@
 //
 // Built once, before the program's first event, by reading the rank's events: all of them, or what
 // a replay from a checkpoint needs (plan_events.h); afterwards it is constant and any thread may
-// read it. Owns copies of everything it needs (no view into the reader), packed into pools so that
-// a long recording stays small. A trace is untrusted: what does not fit together (an operation
+// read it. Owns copies of what it needs, apart from the arguments and tensors of calls: these are
+// most of a long recording, and are read from the reader when they are asked for (plan_pages.h). So
+// the reader outlives the plan. A trace is untrusted: what does not fit together (an operation
 // number that no recording can have, a reference to something that was never defined) is an error
 // or is left out, never a crash.
 #ifndef DEJA_REPLAYER_PLAN_REPLAY_PLAN_H_
 #define DEJA_REPLAYER_PLAN_REPLAY_PLAN_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,16 +32,11 @@
 #include "replayer/core/late_start.h"
 #include "replayer/meet/lock_stream.h"
 #include "replayer/plan/plan_events.h"
+#include "replayer/plan/plan_pages.h"
 
 namespace deja::replayer {
 
 inline constexpr uint32_t kNone = 0xffffffffu;
-
-// Where a run of elements lies in one of the plan's pools.
-struct PoolRange {
-  uint32_t at = 0;
-  uint32_t size = 0;
-};
 
 // One recorded call of the NCCL API.
 struct RecordedCall {
@@ -51,22 +48,24 @@ struct RecordedCall {
   uint64_t enter_seq = 0;  // on its thread
   uint64_t time_ns = 0;
   uint64_t left_ns = 0;  // when it returned
-  uint64_t ordinal = 0;  // strict events of its thread that came before
+  uint32_t ordinal = 0;  // strict events of its thread that came before
+  uint32_t index = 0;    // its own, in calls()
   int64_t result = 0;
-  PoolRange args;      // words
-  PoolRange outs;      // words
-  PoolRange inputs;    // tensors
-  PoolRange outputs;   // tensors
+  PoolRange args;      // words, in the pages
+  PoolRange outs;      // words, in the pages
+  PoolRange inputs;    // tensors, in the pages
+  PoolRange outputs;   // tensors, in the pages
   PoolRange blob;      // bytes, of the enter
   PoolRange out_blob;  // bytes, of the leave
   PoolRange created;   // communicators
   // A call on the same communicator, by another thread, during which this one came back: an abort
   // that ended its wait. kNone: none.
   uint32_t waits_for = kNone;
-  bool left = false;         // the call returned
-  bool has_input = false;    // what it read came like its results
-  bool has_results = false;  // its outputs are known
-  bool aborted = false;      // there are none: it was cut short while it was under way
+  bool left : 1 = false;          // the call returned
+  bool hashed_input : 1 = false;  // what it read was known when it was entered
+  bool has_input : 1 = false;     // what it read came like its results
+  bool has_results : 1 = false;   // its outputs are known
+  bool aborted : 1 = false;       // there are none: it was cut short while it was under way
 };
 
 // What a call that was captured into a CUDA graph read and produced, a tensor for each launch.
@@ -252,7 +251,7 @@ struct ApiKinds {
 class ReplayPlan {
  public:
   // `checkpoint`: from which the replay starts; null: from the start. `end`: of what comes well
-  // behind it nothing is known, the recording's own end included.
+  // behind it nothing is known, the recording's own end included. `reader` outlives the plan.
   static Result<std::unique_ptr<ReplayPlan>> Build(
       const format::RankReader& reader, const ApiKinds& kinds,
       const format::RecordedCheckpoint* checkpoint = nullptr, const PlannedEnd& end = {});
@@ -281,7 +280,7 @@ class ReplayPlan {
            !IsAhead(call.thread, call.enter_seq, call.time_ns);
   }
   [[nodiscard]] const RecordedEnd& end() const { return end_; }
-  [[nodiscard]] const std::vector<RecordedCall>& calls() const { return calls_; }
+  [[nodiscard]] const std::deque<RecordedCall>& calls() const { return calls_; }
   [[nodiscard]] const std::vector<RecordedInput>& inputs() const { return inputs_; }
   [[nodiscard]] const std::vector<RecordedSnapshot>& snapshots() const { return snapshots_; }
   [[nodiscard]] const std::vector<RecordedThread>& threads() const { return threads_; }
@@ -315,9 +314,9 @@ class ReplayPlan {
   [[nodiscard]] const std::map<InputKey, uint32_t>& identities() const { return identities_; }
 
   // What call number `call` read, or produced, at its launch number `launch`, from 0; a call that
-  // was not captured is one launch. Null: the recording has no such launch.
-  [[nodiscard]] const format::Tensor* ReadAt(uint32_t call, uint64_t launch) const;
-  [[nodiscard]] const format::Tensor* ProducedAt(uint32_t call, uint64_t launch) const;
+  // was not captured is one launch. Nothing: the recording has no such launch.
+  [[nodiscard]] std::optional<format::Tensor> ReadAt(uint32_t call, uint64_t launch) const;
+  [[nodiscard]] std::optional<format::Tensor> ProducedAt(uint32_t call, uint64_t launch) const;
 
   // Of calls that were launched more than once.
   [[nodiscard]] const std::unordered_map<uint32_t, RecordedLaunches>& launches() const {
@@ -344,12 +343,9 @@ class ReplayPlan {
   // The error that communicator `comm` had when `ops` operations had been entered; 0: none.
   [[nodiscard]] int64_t AsyncErrorAfter(uint32_t comm, uint64_t ops) const;
 
-  [[nodiscard]] std::span<const uint64_t> Words(PoolRange r) const {
-    return {words_.data() + r.at, r.size};
-  }
-  [[nodiscard]] std::span<const format::Tensor> Tensors(PoolRange r) const {
-    return {tensors_.data() + r.at, r.size};
-  }
+  // As long as the range, whatever the trace has become since.
+  [[nodiscard]] std::vector<uint64_t> Words(PoolRange r) const { return pages_.Words(r); }
+  [[nodiscard]] std::vector<format::Tensor> Tensors(PoolRange r) const { return pages_.Tensors(r); }
   [[nodiscard]] std::string_view Bytes(PoolRange r) const { return {bytes_.data() + r.at, r.size}; }
   [[nodiscard]] std::span<const RecordedComm> Created(PoolRange r) const {
     return {comms_.data() + r.at, r.size};
@@ -361,9 +357,12 @@ class ReplayPlan {
 
  private:
   friend class PlanBuilder;
-  ReplayPlan() = default;
+  explicit ReplayPlan(const format::RankReader& reader) : pages_(reader) {}
+  // The call that was entered last as this operation, or kNone.
+  [[nodiscard]] uint32_t LatestOperation(uint32_t comm, uint64_t seq) const;
 
-  std::vector<RecordedCall> calls_;
+  PlanPages pages_;
+  std::deque<RecordedCall> calls_;
   std::vector<RecordedInput> inputs_;
   std::vector<RecordedSnapshot> snapshots_;
   std::vector<RecordedThread> threads_;
@@ -374,14 +373,13 @@ class ReplayPlan {
   std::map<std::string, std::vector<uint32_t>, std::less<>> link_by_path_;
   std::vector<RecordedComm> comms_;
   std::vector<RecordedAsyncError> async_errors_;
-  std::vector<uint64_t> words_;
-  std::vector<format::Tensor> tensors_;
   std::string bytes_;
   std::vector<uint32_t> served_order_;
   std::unordered_map<uint32_t, RecordedLaunches> launches_;  // by call, of those with several
   std::map<uint32_t, FirstReading> first_readings_;
   std::map<InputKey, uint32_t> identities_;
-  std::unordered_map<uint32_t, std::vector<std::pair<uint64_t, uint32_t>>> operations_;
+  // By communicator: its operations' calls, by their numbers there.
+  std::unordered_map<uint32_t, std::vector<uint32_t>> operations_;
   std::unordered_map<std::string_view, uint32_t> thread_by_name_;
   std::unordered_map<uint32_t, std::vector<format::StackFrame>> stacks_;
   std::unordered_map<uint32_t, RecordedModule> modules_;

@@ -145,7 +145,7 @@ void LiveTrace::FillEnter(const preload::Call& call, const RecordedCall* recorde
   enter.api = call.info->id;
   enter.stack = LiveStackNumber();
   const auto recorded_args =
-      recorded == nullptr ? std::span<const uint64_t>() : plan_.Words(recorded->args);
+      recorded == nullptr ? std::vector<uint64_t>() : plan_.Words(recorded->args);
   for (uint32_t i = 0; i < call.info->param_count; ++i) {
     uint64_t word = call.args[i];
     const Role role = call.info->params[i].role;

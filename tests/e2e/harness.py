@@ -38,9 +38,19 @@ BUILD = Path(os.environ.get("DEJA_BUILD_DIR", ROOT / "build")).resolve()
 DEJA = BUILD / "bin" / "deja"
 DEFAULT_TIMEOUT = 120
 
+def own_folder(prefix):
+    """A folder of this process, removed at its end; those of test processes that were killed go now."""
+    for left in Path(tempfile.gettempdir()).glob(f"{prefix}*-*"):
+        pid = left.name[len(prefix):].split("-")[0]
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            shutil.rmtree(left, ignore_errors=True)
+    made = tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
+
+
 # Where Deja remembers which traces are the user's own.
-STATE = tempfile.mkdtemp(prefix="deja-state-")
-atexit.register(shutil.rmtree, STATE, ignore_errors=True)
+STATE = own_folder("deja-state-")
 
 EXIT_OK, EXIT_FAILURE, EXIT_USAGE, EXIT_DATA_LOSS, EXIT_DIVERGED = range(5)
 
@@ -105,6 +115,14 @@ def shm_names():
         return set(os.listdir("/dev/shm"))
     except FileNotFoundError:
         return set()
+
+
+def runs(pid):
+    """The process is there, and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except (OSError, IndexError):
+        return False
 
 
 def comparable(text):

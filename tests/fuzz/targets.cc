@@ -19,19 +19,13 @@
 #include "format/trace/verify.h"
 #include "format/wire/frame_reader.h"
 #include "format/wire/message_codec.h"
+#include "tests/fuzz/more_targets.h"
 #include "tests/support/sample_trace.h"
 
 namespace deja::format::fuzz {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-
-// A property that does not hold ends the process: that is how libFuzzer learns of it.
-void Check(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "property violated: %s\n", what);
-  std::abort();
-}
 
 Bytes Copy(std::span<const std::byte> bytes) {
   return {bytes.begin(), bytes.end()};
@@ -315,11 +309,27 @@ std::vector<Bytes> BundleSeeds() {
 
 }  // namespace
 
+void Check(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "property violated: %s\n", what);
+  std::abort();
+}
+
 const std::vector<Target>& Targets() {
   static const std::vector<Target> targets = {
-      {"frames", RunFrames, FrameSeeds},    {"messages", RunMessages, MessageSeeds},
-      {"tensors", RunTensors, TensorSeeds}, {"rank", RunRank, RankSeeds},
-      {"bundle", RunBundle, BundleSeeds},   {"raw_events", RunRawEvents, RawEventSeeds},
+      {"frames", RunFrames, FrameSeeds},
+      {"messages", RunMessages, MessageSeeds},
+      {"tensors", RunTensors, TensorSeeds},
+      {"rank", RunRank, RankSeeds},
+      {"bundle", RunBundle, BundleSeeds},
+      {"raw_events", RunRawEvents, RawEventSeeds},
+      {"tail", RunTail, TailSeeds},
+      {"recovery", RunRecovery, RankSeeds},
+      {"texts", RunTexts, TextSeeds},
+      {"secrets", RunSecrets, SecretSeeds},
+      {"stand_ins", RunStandIns, StandInSeeds},
+      {"report", RunReport, ReportSeeds},
+      {"programs", RunPrograms, ProgramSeeds},
   };
   return targets;
 }

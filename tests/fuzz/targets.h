@@ -17,7 +17,7 @@ struct Target {
   std::vector<std::vector<std::byte>> (*seeds)();
 };
 
-// frames, messages, tensors, rank, bundle.
+// By name: in tests/fuzz/CMakeLists.txt, too.
 const std::vector<Target>& Targets();
 
 // Null if there is none of that name.

@@ -358,6 +358,9 @@ Result<int> RunGdb(const ReplayTarget& target, const std::string& first,
                    const std::vector<std::string>& commands) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);  // of what gdb leaves behind
   DEJA_ASSIGN_OR_RETURN(const pid_t pid, StartGdb(target, first, commands));
+  // Of the terminal they are for gdb.
+  signal(SIGINT, SIG_IGN);
+  signal(SIGQUIT, SIG_IGN);
   int status = 0;
   AwaitGdb(pid, status);
   EndDescendants(0);

@@ -12,11 +12,6 @@ namespace deja::cli {
 
 namespace fs = std::filesystem;
 
-ScratchFolder::~ScratchFolder() {
-  std::error_code error;
-  if (remove_ && !path_.empty()) fs::remove_all(path_, error);
-}
-
 Status ScratchFolder::Open(const std::string& chosen, bool keep) {
   std::error_code error;
   if (!chosen.empty()) {
@@ -29,12 +24,16 @@ Status ScratchFolder::Open(const std::string& chosen, bool keep) {
     path_ = fs::canonical(chosen, error).string();
     return {};
   }
+  if (!keep) {
+    DEJA_ASSIGN_OR_RETURN(temporary_, format::TempFolder::Make("deja-replay-"));
+    path_ = fs::canonical(temporary_->path(), error).string();
+    return {};
+  }
   std::string pattern = (fs::temp_directory_path(error) / "deja-replay-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr)
     return FailErrno("making a scratch folder as " + pattern, errno);
   path_ = fs::canonical(pattern, error).string();
-  remove_ = !keep;
-  if (keep) Diagnose("the scratch folder is " + path_);
+  Diagnose("the scratch folder is " + path_);
   return {};
 }
 

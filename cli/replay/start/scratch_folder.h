@@ -5,9 +5,11 @@
 #define DEJA_CLI_REPLAY_START_SCRATCH_FOLDER_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "common/result.h"
+#include "format/trace/temporary_folder.h"
 
 namespace deja::cli {
 
@@ -15,7 +17,6 @@ namespace deja::cli {
 class ScratchFolder {
  public:
   ScratchFolder() = default;
-  ~ScratchFolder();
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
 
@@ -31,7 +32,7 @@ class ScratchFolder {
 
  private:
   std::string path_;
-  bool remove_ = false;
+  std::unique_ptr<format::TempFolder> temporary_;  // null: it stays
 };
 
 }  // namespace deja::cli

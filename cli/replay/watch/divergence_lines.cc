@@ -60,6 +60,8 @@ std::string SourceLine(const std::string& file, int line) {
   // The name is the trace's: a pipe would make the reader wait.
   if (line <= 0 || !file.ends_with(".py") || !std::filesystem::is_regular_file(file, error))
     return "";
+  constexpr uintmax_t kMostSource = 16 << 20;
+  if (std::filesystem::file_size(file, error) > kMostSource) return "";
   std::ifstream in(file);
   std::string text;
   for (int at = 0; at < line; ++at)

@@ -5,6 +5,7 @@
 #define DEJA_TESTS_UNIT_REPLAYER_FAKE_RANK_H_
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -176,8 +177,8 @@ class FakeRank final : public format::RankReader {
   std::map<uint32_t, uint64_t> next_seq_;
   std::map<Hash128, std::vector<std::byte>> payloads_;
   uint64_t now_ = 0;
-  std::vector<size_t> cuts_;  // where each batch ends
-  mutable uint64_t events_read_ = 0;
+  std::vector<size_t> cuts_;                       // where each batch ends
+  mutable std::atomic<uint64_t> events_read_ = 0;  // by any thread
   format::EndReport end_;
   format::Footer totals_;
   format::LeftOut left_out_;

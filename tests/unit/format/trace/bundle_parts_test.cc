@@ -1,5 +1,5 @@
 #include "format/trace/bundle_parts.h"
-#include "format/trace/temp_folder.h"
+#include "format/trace/temporary_folder.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

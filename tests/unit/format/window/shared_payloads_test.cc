@@ -4,14 +4,21 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "format/log/rank_log.h"
 #include "format/pack/bundle_writer.h"
 #include "format/reader/rank_reader.h"
 #include "format/repair/recovery.h"
+#include "format/tail/job_memory.h"
+#include "format/tail/tail.h"
 #include "format/trace/trace.h"
 #include "format/trace/verify.h"
+#include "format/window/disk_ledger.h"
+#include "format/window/shared_pieces.h"
+#include "format/window/window_board.h"
 #include "format/wire/message_codec.h"
 #include "tests/unit/format/log/rank_scan.h"
 
@@ -267,6 +274,25 @@ TEST_F(SharedPayloadsTest, TheTableGoesWithTheLastTail) {
   Finish();
   ASSERT_TRUE(RemoveOrphanTails(dir_.path(), kSharingJob));
   EXPECT_TRUE(ListDir(tails_.path()).empty());
+}
+
+TEST(OldJobMemoryTest, WhatNoProcessNeedsGoesWhenItIsOld) {
+  const TempDir dir;
+  const std::string over(32, 'a');
+  const std::string living(32, 'b');
+  const auto make = [&](const std::string& name) { std::ofstream(dir / name) << "text"; };
+  for (const std::string& job : {over, living}) {
+    make(DiskLedgerName(job));
+    make(SharedPiecesName(job));
+    make(WindowBoardName(job));
+    make(JobPipesName(job));
+  }
+  make(TailNamePrefix(living) + "17-0011aabb" + kTailNameSuffix);
+  make("deja-notes.tail");
+  EXPECT_EQ(RemoveOldJobMemory(dir.path(), 3600), 0) << "they may be new";
+  EXPECT_EQ(RemoveOldJobMemory(dir.path(), 0), 4);
+  EXPECT_EQ(ListDir(dir.path()).size(), 6u);
+  EXPECT_EQ(RemoveOldJobMemory(dir.path(), 0), 0);
 }
 
 }  // namespace

@@ -5,9 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "format/wire/frame_writer.h"
@@ -368,6 +371,62 @@ TEST_F(FrameReaderTest, AReadErrorEndsTheFileWithItsReason) {
   EXPECT_EQ(result.outcome, FrameOutcome::kCorrupt);
   EXPECT_THAT(result.reason, HasSubstr("Input/output error"));
   EXPECT_EQ(reader.Next(payload).outcome, FrameOutcome::kTornTail);
+}
+
+// The bytes of a file with 40 GB of nothing in the middle of it.
+class FileWithHole final : public ReadFile {
+ public:
+  explicit FileWithHole(std::vector<std::byte> begin, std::vector<std::byte> end)
+      : begin_(std::move(begin)), end_(std::move(end)) {}
+  Result<size_t> ReadAt(uint64_t offset, std::span<std::byte> out) const override {
+    read_ += out.size();
+    size_t done = 0;
+    for (; done < out.size() && offset + done < size(); ++done) out[done] = At(offset + done);
+    return done;
+  }
+  [[nodiscard]] uint64_t size() const override { return begin_.size() + kHole + end_.size(); }
+  [[nodiscard]] const std::string& name() const override { return name_; }
+  [[nodiscard]] uint64_t NextData(uint64_t from) const override {
+    const bool in_hole = from >= begin_.size() && from < begin_.size() + kHole;
+    return in_hole ? begin_.size() + kHole : from;
+  }
+  [[nodiscard]] uint64_t read() const { return read_; }
+
+ private:
+  static constexpr uint64_t kHole = uint64_t{40} << 30;
+  [[nodiscard]] std::byte At(uint64_t at) const {
+    if (at < begin_.size()) return begin_[at];
+    return at < begin_.size() + kHole ? std::byte{0} : end_[at - begin_.size() - kHole];
+  }
+  std::vector<std::byte> begin_;
+  std::vector<std::byte> end_;
+  std::string name_ = "test.deja";
+  mutable uint64_t read_ = 0;
+};
+
+TEST_F(FrameReaderTest, HolesAreNotRead) {
+  const uint64_t first = Write("first");
+  const uint64_t second = Write("second");
+  const auto bytes = [&](uint64_t from, uint64_t to) {
+    return std::vector<std::byte>(bytes_.begin() + static_cast<std::ptrdiff_t>(from),
+                                  bytes_.begin() + static_cast<std::ptrdiff_t>(to));
+  };
+  ASSERT_LT(first, second);
+  std::vector<std::byte> payload;
+  {
+    const FileWithHole file(bytes(0, second), {});
+    FrameReader reader(file);
+    EXPECT_EQ(reader.Next(payload).outcome, FrameOutcome::kRecord);
+    EXPECT_EQ(reader.Next(payload).outcome, FrameOutcome::kTornTail);
+    EXPECT_LT(file.read(), 1u << 20);
+  }
+  const FileWithHole file(bytes(0, second), bytes(second, bytes_.size()));
+  FrameReader reader(file);
+  EXPECT_EQ(reader.Next(payload).outcome, FrameOutcome::kRecord);
+  EXPECT_EQ(reader.Next(payload).outcome, FrameOutcome::kCorrupt);
+  EXPECT_EQ(reader.Next(payload).outcome, FrameOutcome::kRecord);
+  EXPECT_EQ(AsText(payload), "second");
+  EXPECT_LT(file.read(), 1u << 20);
 }
 
 }  // namespace

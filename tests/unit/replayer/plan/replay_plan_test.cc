@@ -121,13 +121,13 @@ TEST(ReplayPlanTest, ResultsOfACapturedCallAreOfItsLaunchesInOrder) {
   const uint32_t call = plan->FindOperation(1, 1);
   ASSERT_NE(call, kNone);
   for (uint8_t launch = 0; launch < kLaunches; ++launch) {
-    ASSERT_NE(plan->ReadAt(call, launch), nullptr);
-    ASSERT_NE(plan->ProducedAt(call, launch), nullptr);
+    ASSERT_TRUE(plan->ReadAt(call, launch).has_value());
+    ASSERT_TRUE(plan->ProducedAt(call, launch).has_value());
     EXPECT_EQ(plan->ReadAt(call, launch)->hash.bytes[0], launch == 1 ? 0 : 10 + launch);
     EXPECT_EQ(plan->ProducedAt(call, launch)->hash.bytes[0], 20 + launch);
   }
-  EXPECT_EQ(plan->ReadAt(call, kLaunches), nullptr);
-  EXPECT_EQ(plan->ProducedAt(call, kLaunches), nullptr);
+  EXPECT_FALSE(plan->ReadAt(call, kLaunches).has_value());
+  EXPECT_FALSE(plan->ProducedAt(call, kLaunches).has_value());
   EXPECT_EQ(plan->launches().at(call).more(), kLaunches - 1);
   EXPECT_EQ(plan->launches().count(plan->FindOperation(1, 2)), 0u);
 }
@@ -404,6 +404,78 @@ TEST(ReplayPlanTest, WhatALateStartReadsDoesNotGrowWithTheRun) {
     EXPECT_TRUE(plan.start()->GoesOn(main));
   }
   EXPECT_EQ(read[0], read[1]);
+}
+
+// Operation n of communicator 1: its words and its input say n, its output, which another thread
+// gets to know of a batch later, 2 n.
+void AddOperationsInBatches(FakeRank& rank, uint64_t batches, uint64_t per_batch) {
+  rank.Thread(0, "0");
+  const auto tensor = [](uint32_t param, uint64_t count) {
+    format::Tensor made;
+    made.param = param;
+    made.count = count;
+    made.hash.bytes[0] = 1;
+    return made;
+  };
+  const auto results = [&](uint64_t first) {
+    for (uint64_t seq = first; seq < first + per_batch; ++seq) {
+      format::CallResults made;
+      made.comm = 1;
+      made.comm_seq = seq;
+      made.outputs.push_back(tensor(1, 2 * seq));
+      rank.Add(1, made);
+    }
+  };
+  for (uint64_t batch = 0; batch < batches; ++batch) {
+    const uint64_t first = 1 + batch * per_batch;
+    if (batch > 0) results(first - per_batch);
+    for (uint64_t seq = first; seq < first + per_batch; ++seq) {
+      format::CallEnter enter;
+      enter.api = kPlanOp;
+      enter.comm = 1;
+      enter.comm_seq = seq;
+      enter.args = {seq, seq + 1};
+      enter.inputs.push_back(tensor(0, seq));
+      rank.Leave(0, rank.Add(0, enter), 0);
+    }
+    rank.CutBatch();
+  }
+  results(1 + (batches - 1) * per_batch);
+  rank.CutBatch();
+}
+
+TEST(ReplayPlanTest, ArgumentsAndTensorsAreThoseOfTheirCallInAnyOrder) {
+  constexpr uint64_t kOperations = 200;
+  FakeRank rank;
+  AddOperationsInBatches(rank, 20, 10);
+  const auto plan = Build(rank);
+  for (uint64_t i = 0; i < kOperations; ++i) {
+    const uint64_t seq = 1 + i * 77 % kOperations;
+    const RecordedCall& call = plan->calls()[plan->FindOperation(1, seq)];
+    EXPECT_EQ(call.index, plan->FindOperation(1, seq));
+    ASSERT_EQ(plan->Words(call.args), (std::vector<uint64_t>{seq, seq + 1}));
+    ASSERT_TRUE(call.hashed_input);
+    ASSERT_EQ(plan->Tensors(call.inputs).size(), 1u);
+    ASSERT_EQ(plan->Tensors(call.inputs)[0].count, seq);
+    ASSERT_EQ(plan->ReadAt(call.index, 0)->count, seq);
+    ASSERT_EQ(plan->Tensors(call.outputs).size(), 1u);
+    ASSERT_EQ(plan->ProducedAt(call.index, 0)->count, 2 * seq);
+    ASSERT_FALSE(plan->ProducedAt(call.index, 1).has_value());
+    ASSERT_TRUE(plan->Words(call.outs).empty());
+  }
+}
+
+TEST(ReplayPlanTest, ABatchIsReadOnceByAProgramThatKeepsItsOrder) {
+  FakeRank rank;
+  AddOperationsInBatches(rank, 40, 100);
+  const auto plan = Build(rank);
+  const uint64_t before = rank.events_read();
+  for (uint64_t seq = 1; seq <= 4000; ++seq) {
+    const RecordedCall& call = plan->calls()[plan->FindOperation(1, seq)];
+    ASSERT_EQ(plan->Words(call.args)[0], seq);
+    ASSERT_EQ(plan->Tensors(call.outputs)[0].count, 2 * seq);
+  }
+  EXPECT_LE(rank.events_read() - before, before);
 }
 
 TEST(ReplayPlanTest, WhatComesWellBehindTheEndOfAReplayIsNotRead) {

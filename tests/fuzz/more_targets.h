@@ -1,0 +1,47 @@
+// The fuzz targets of texts and of files of the command line's; Targets() has them all.
+#ifndef DEJA_TESTS_FUZZ_MORE_TARGETS_H_
+#define DEJA_TESTS_FUZZ_MORE_TARGETS_H_
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace deja::format::fuzz {
+
+// A property that does not hold ends the process: that is how libFuzzer learns of it.
+void Check(bool holds, const char* what);
+
+inline std::string TextOf(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+inline std::vector<std::byte> BytesOfText(std::string_view text) {
+  const auto* begin = reinterpret_cast<const std::byte*>(text.data());
+  return {begin, begin + text.size()};
+}
+
+// What a killed process leaves in shared memory, with some bytes changed.
+void RunTail(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> TailSeeds();
+// A rank's folder, completed: what comes of it is finished and can be read.
+void RunRecovery(std::span<const std::byte> bytes);
+// Names and notes that a trace has, what an option is given, what a terminal is shown.
+void RunTexts(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> TextSeeds();
+// Masks of secrets.
+void RunSecrets(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> SecretSeeds();
+// Stand-ins of names in redacted bundles.
+void RunStandIns(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> StandInSeeds();
+// The report that a replayed program may damage.
+void RunReport(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> ReportSeeds();
+// Recorded or named programs and modules.
+void RunPrograms(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> ProgramSeeds();
+
+}  // namespace deja::format::fuzz
+
+#endif  // DEJA_TESTS_FUZZ_MORE_TARGETS_H_
