@@ -77,7 +77,7 @@ constexpr HelpItem kTraces[] = {
 };
 
 constexpr HelpItem kExitCodes[] = {
-    {"0", "The command did what it was asked to do. Of a replay or a comparison: the same."},
+    {"0", "The command did what it was asked to do. A replay or a comparison found no difference."},
     {"1", "It could not: standard error says why."},
     {"2", "The command line is wrong, or a replay was not agreed to."},
     {"3",

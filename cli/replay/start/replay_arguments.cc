@@ -83,9 +83,8 @@ void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
                              "The same for the operation with this number, before it is served")
                   ->check(CLI::PositiveNumber);
   step->excludes(seq);
-  app.add_option(
-         "--comm", arguments.until.comm,
-         "Communicator of --until-seq; the one that comes to that number first if not given")
+  app.add_option("--comm", arguments.until.comm,
+                 "Communicator of --until-seq; the one that reaches that number first if not given")
       ->needs(seq);
   auto* child =
       app.add_option("--child", arguments.child,
@@ -100,7 +99,7 @@ void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
   app.add_flag("--stacks", arguments.stacks,
                "Where a program of Python diverges, show the native frames, too");
   app.add_option("--clock", arguments.clock,
-                 "served: all clocks are told as recorded; day: only the time of day; live: none")
+                 "served: all clocks read as recorded; day: only the time of day; live: none")
       ->check(CLI::IsMember({"served", "day", "live"}))
       ->capture_default_str();
   app.add_flag("--gdb", arguments.gdb, "Replay in gdb, with Deja's commands (deja help)");
