@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "common/runtime/raw_syscall.h"
+#include "preload/process/child_padding.h"
 #include "preload/process/guard.h"
 #include "preload/process/own_variables.h"
 #include "preload/process/threads.h"
@@ -301,6 +302,7 @@ char* const* FillEnvironment(char* const* env, const NextProcess& next, std::spa
     // Where the program has it: what it sees keeps its order.
     slots[preload == nullptr ? count++ : preload_slot] = written;
   }
+  PadChildVariables(slots.first(count));
   slots[count] = nullptr;
   return slots.data();
 }
