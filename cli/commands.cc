@@ -11,6 +11,7 @@ extern const Command kLaunchCommand;
 extern const Command kReplayCommand;
 extern const Command kInfoCommand;
 extern const Command kShowCommand;
+extern const Command kCheckCommand;
 extern const Command kDiffCommand;
 extern const Command kBisectCommand;
 extern const Command kVerifyCommand;
@@ -23,8 +24,8 @@ extern const Command kDoctorCommand;
 std::span<const Command* const> Commands() {
   static constexpr std::array kCommands = {
       &kDoctorCommand, &kRecordCommand, &kLaunchCommand,  &kMarkCommand,   &kReplayCommand,
-      &kInfoCommand,   &kShowCommand,   &kDiffCommand,    &kBisectCommand, &kVerifyCommand,
-      &kPackCommand,   &kUnpackCommand, &kRecoverCommand,
+      &kInfoCommand,   &kShowCommand,   &kCheckCommand,   &kDiffCommand,   &kBisectCommand,
+      &kVerifyCommand, &kPackCommand,   &kUnpackCommand,  &kRecoverCommand,
   };
   return kCommands;
 }

@@ -273,6 +273,15 @@ bool IsSystemModule(const std::string& path) {
 
 }  // namespace
 
+bool IsRunning(const format::RankReader& reader) {
+  return reader.end().state != format::EndState::kCleanEnd && ProcessAlive(reader.header());
+}
+
+bool IsProgramFrame(const SourceFrame& frame) {
+  return !frame.module.empty() && !IsDejaModule(frame.module) && !IsSystemModule(frame.module) &&
+         !IsOwnHeader(frame.file);
+}
+
 std::string SignalName(int signal) {
   const char* name = sigabbrev_np(signal);
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
@@ -314,9 +323,7 @@ std::optional<SourceFrame> RankStory::ProgramFrame(Symbolizer& symbolizer,
                                                    bool first_is_pc) const {
   std::vector<SourceFrame> resolved = Resolve(symbolizer, frames, first_is_pc);
   for (const SourceFrame& frame : resolved)
-    if (!frame.module.empty() && !IsDejaModule(frame.module) && !IsSystemModule(frame.module) &&
-        !IsOwnHeader(frame.file))
-      return frame;
+    if (IsProgramFrame(frame)) return frame;
   if (resolved.empty()) return std::nullopt;
   return resolved.front();
 }
@@ -387,7 +394,7 @@ RankStory ReadRankStory(const format::RankReader& reader) {
   story.swept = reader.totals().swept != 0;
   story.oom_kills = reader.totals().oom_kills;
   story.finished = reader.end().state == format::EndState::kCleanEnd;
-  story.running = !story.finished && ProcessAlive(reader.header());
+  story.running = IsRunning(reader);
 
   StoryBuilder builder(story);
   for (const auto& [batch, kinds] : BatchesToRead(reader)) {

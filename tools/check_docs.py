@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("common", "format", "preload", "recorder", "replayer", "loopback", "cli", "python", "gdb", "include",
+FOLDERS = ("common", "format", "preload", "recorder", "replayer", "loopback", "check", "cli", "python", "gdb", "include",
            "examples", "tests", "benchmarks", "cmake", "tools", "docs")
 
 
