@@ -8,7 +8,7 @@ namespace deja::cli {
 namespace {
 
 // A word for the shell.
-std::string Quoted(const std::string& word) {
+std::string ShellWord(const std::string& word) {
   const bool plain = !word.empty() && word.find_first_not_of(
                                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                           "0123456789_-./:=,@%+") == std::string::npos;
@@ -20,7 +20,7 @@ std::string Quoted(const std::string& word) {
 
 std::string CommandText(std::string text, const std::string& trace) {
   const size_t run = text.find(" RUN");
-  if (run != std::string::npos) text.replace(run + 1, 3, Quoted(trace));
+  if (run != std::string::npos) text.replace(run + 1, 3, ShellWord(trace));
   return "deja " + text;
 }
 
