@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "check/surroundings.h"
+#include "common/ids.h"
 #include "preload/api/c10d_table.h"
 #include "preload/api/find_api.h"
 #include "preload/api/nccl_table.h"
@@ -27,10 +28,12 @@ using preload::Role;
 constexpr uint64_t kKinds =
     KindBit(EventKind::kCallEnter) | KindBit(EventKind::kCallLeave) |
     KindBit(EventKind::kCallResults) | KindBit(EventKind::kStep) | KindBit(EventKind::kSnapshot) |
-    KindBit(EventKind::kNote) | KindBit(EventKind::kThreadStart) | KindBit(EventKind::kCommCreated) |
+    KindBit(EventKind::kNote) | KindBit(EventKind::kCommCreated) |
     KindBit(EventKind::kModuleLoaded) | KindBit(EventKind::kStackDefined) |
     KindBit(EventKind::kCrash) | KindBit(EventKind::kProcessExit) | KindBit(EventKind::kDegraded);
 
+// Events that damage may have taken away.
+constexpr uint64_t kSlack = 1 << 16;
 // ncclInProgress is no failure.
 constexpr int64_t kInProgress = 7;
 
@@ -226,9 +229,6 @@ class Summarizer {
     if (outer != std::string::npos) text.resize(outer);
     summary_.end.exception = text.replace(frames, 2, " at ");
   }
-  void On(const format::Event&, const format::ThreadStart& start) {
-    threads_[start.thread] = std::string(start.name);
-  }
   void On(const format::Event&, const format::CommCreated& created) {
     if (created.comm == 0) return;
     CommSummary& comm = created_[created.comm];
@@ -271,7 +271,9 @@ class Summarizer {
   // Numbers count from 1 without gaps, so there are no more than events.
   Gathered* Of(uint32_t comm, uint64_t seq) {
     constexpr uint64_t kMost = uint64_t{1} << 28;
-    if (seq == 0 || seq > std::min(kMost, reader_.totals().events + 1)) return nullptr;
+    const uint64_t events = reader_.totals().events + reader_.totals().events_lost +
+                            reader_.end().tail_events + kSlack;
+    if (seq == 0 || seq > std::min(kMost, events)) return nullptr;
     std::vector<Gathered>& calls = calls_[comm];
     if (calls.size() < seq) calls.resize(seq);
     return &calls[seq - 1];
@@ -373,7 +375,7 @@ class Summarizer {
       if (IsTransfer(signature.operation))
         comm.transfers.push_back(gathered.call);
       else
-        comm.collectives.push_back(gathered.call);
+        comm.collectives.push_back(static_cast<const Call&>(gathered.call));
       if (gathered.call.time_ns < last_call_time_) continue;
       last_call_time_ = gathered.call.time_ns;
       summary_.last_call = fmt::format("{} #{} of comm {}", NameOf(signature.operation),
@@ -444,7 +446,6 @@ class Summarizer {
   RankSummary& summary_;
   uint64_t to_wall_ = 0;
   std::map<uint32_t, std::string> api_names_;
-  std::map<uint32_t, std::string> threads_;
   std::map<uint32_t, std::pair<std::string, std::string>> modules_;  // path, build id
   std::map<uint32_t, std::vector<format::StackFrame>> stacks_;
   std::map<uint32_t, uint32_t> sites_of_stacks_;

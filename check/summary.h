@@ -6,6 +6,7 @@
 #ifndef DEJA_CHECK_SUMMARY_H_
 #define DEJA_CHECK_SUMMARY_H_
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>

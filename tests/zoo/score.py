@@ -3,7 +3,7 @@
 
 usage: tests/zoo/score.py [--build DIR] [--seconds N] [--keep DIR] [CASE …]
 
-Each case is programs/CASE.cc, with one bug, and expected/CASE.json: the kind of finding, the ranks to blame, the
+Each case is programs/CASE.cc (or .py), with one bug, and expected/CASE.json: the kind of finding, the ranks to blame, the
 number of the collective on its communicator, and the source file whose line is marked PLACE. `program`, `args` and `options`
 name another program, its arguments and options of `deja record`. The same program with --fixed is the clean twin, in
 which nothing may be found. Prints a table; exits 1 if a row is not right.
@@ -20,12 +20,13 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+PYTHON = os.environ.get("DEJA_TORCH_PYTHON", "/usr/bin/python3")
 
 
 def marked_line(case, name):
     """The line of the source that is marked PLACE."""
     text = (HERE / "programs" / name).read_text().splitlines()
-    lines = [number for number, line in enumerate(text, 1) if "// PLACE" in line]
+    lines = [number for number, line in enumerate(text, 1) if line.rstrip().endswith(" PLACE")]
     if len(lines) != 1:
         sys.exit(f"{case}: {name} has {len(lines)} lines that are marked PLACE")
     return lines[0]
@@ -42,10 +43,13 @@ class Zoo:
         """The trace of one run; a job that hangs is ended as a user ends it."""
         trace = self.folder / f"{case}{'-fixed' if fixed else ''}.deja"
         name = expected.get("program", f"zoo_{case}")
-        program = self.apps / name if (self.apps / name).exists() else self.examples / name
+        if case.startswith("torch_"):
+            program = [PYTHON, HERE / "programs" / f"{case}.py"]
+        else:
+            program = [self.apps / name if (self.apps / name).exists() else self.examples / name]
         args = expected.get("fixed_args" if fixed else "args", ["--fixed"] if fixed else [])
         argv = [self.deja, "record", "--loopback", "-n", str(expected["ranks"]), "--level", "digest", "--out", trace,
-                "--grace", "2", *expected.get("options", []), "--", program, *args]
+                "--grace", "2", *expected.get("options", []), "--", *program, *args]
         env = {k: v for k, v in os.environ.items() if not k.startswith("DEJA_")}
         env["XDG_STATE_HOME"] = str(self.folder)
         process = subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
