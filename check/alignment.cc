@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "check/standing.h"
+
 namespace deja::check {
 namespace {
 
@@ -36,8 +38,17 @@ struct Moves {
   std::vector<bool> fits;  // of kBoth: they fit
 };
 
-// The cheapest way through both windows; where one ends, what is left of the other costs nothing.
-Moves CheapestWay(const Job& job, std::span<const Call> a, std::span<const Call> b) {
+// A part of a rank's calls.
+struct Window {
+  std::span<const Call> calls;
+  bool goes_on = false;  // or it would have: its last call is not done
+};
+
+// The cheapest way through both windows. What has nothing beside it, because the other window has
+// ended before, costs nothing if that one goes on.
+Moves CheapestWay(const Job& job, const Window& in_a, const Window& in_b) {
+  const std::span<const Call> a = in_a.calls;
+  const std::span<const Call> b = in_b.calls;
   const size_t columns = b.size() + 1;
   std::vector<uint32_t> cost((a.size() + 1) * columns);
   const auto at = [&](size_t i, size_t j) -> uint32_t& { return cost[i * columns + j]; };
@@ -55,23 +66,25 @@ Moves CheapestWay(const Job& job, std::span<const Call> a, std::span<const Call>
   size_t i = a.size();
   size_t j = b.size();
   uint32_t best = at(i, j);
-  for (size_t k = a.size() + 1; k-- > 0;)
+  for (size_t k = a.size() + 1; in_b.goes_on && k-- > 0;)
     if (at(k, b.size()) < best) best = at(i = k, j = b.size());
-  for (size_t k = b.size() + 1; k-- > 0;)
+  for (size_t k = b.size() + 1; in_a.goes_on && k-- > 0;)
     if (at(a.size(), k) < best) best = at(i = a.size(), j = k);
   Moves moves;
+  // Among calls that are all the same one the last is the one too many: gaps come late.
   while (i > 0 || j > 0) {
-    const bool both =
-        i > 0 && j > 0 && at(i, j) == at(i - 1, j - 1) + CostOf(job, a[i - 1], b[j - 1]);
-    if (both) {
+    if (i > 0 && at(i, j) == at(i - 1, j) + kGap) {
+      --i;
+      moves.list.push_back(Move::kOnlyA);
+      moves.fits.push_back(false);
+    } else if (j > 0 && at(i, j) == at(i, j - 1) + kGap) {
+      --j;
+      moves.list.push_back(Move::kOnlyB);
+      moves.fits.push_back(false);
+    } else {
       --i, --j;
       moves.list.push_back(Move::kBoth);
       moves.fits.push_back(Fit(job.signatures[a[i].signature], job.signatures[b[j].signature]));
-    } else {
-      const bool only_a = i > 0 && at(i, j) == at(i - 1, j) + kGap;
-      --(only_a ? i : j);
-      moves.list.push_back(only_a ? Move::kOnlyA : Move::kOnlyB);
-      moves.fits.push_back(false);
     }
   }
   std::reverse(moves.list.begin(), moves.list.end());
@@ -104,10 +117,11 @@ bool IsMadeLater(const Job& job, std::span<const Call> a, std::span<const Call> 
 Alignment Align(const Job& job, std::span<const Call> a, std::span<const Call> b, size_t first) {
   const size_t begin = first - std::min(first, kBefore);
   const auto window = [&](std::span<const Call> calls) {
-    return calls.subspan(begin, std::min(calls.size() - begin, first - begin + kAfter));
+    const size_t size = std::min(calls.size() - begin, first - begin + kAfter);
+    return Window{calls.subspan(begin, size), begin + size < calls.size() || WaitsIn(calls.back())};
   };
-  const std::span<const Call> in_a = window(a);
-  const std::span<const Call> in_b = window(b);
+  const Window in_a = window(a);
+  const Window in_b = window(b);
   const Moves moves = CheapestWay(job, in_a, in_b);
   Alignment found{Parting::kReplaced, first, first, 0};
   size_t i = 0;
@@ -129,7 +143,7 @@ Alignment Align(const Job& job, std::span<const Call> a, std::span<const Call> b
   found.b_index = begin + at_b;
   found.count = only_a + only_b;
   found.parting = only_a != 0 ? Parting::kLeftOut : Parting::kExtra;
-  if (IsMadeLater(job, in_a, in_b, moves, k, 2 * (found.count + 1)))
+  if (IsMadeLater(job, in_a.calls, in_b.calls, moves, k, 2 * (found.count + 1)))
     found.parting = Parting::kSwapped;
   return found;
 }

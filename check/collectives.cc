@@ -153,6 +153,7 @@ class CollectiveMatcher {
         return OnGap(alignment, most, fewest, index);
       if (UseTwoThreads(most, fewest, index)) return OnTwoThreads(most, fewest, index);
       if (OnOtherStep(most, fewest, index)) return;
+      if (OnAhead(most, fewest, index)) return;
       if (OnLeftLoop(most, fewest, index)) return;
     }
     OnSignature(classes, index);
@@ -310,6 +311,54 @@ class CollectiveMatcher {
     return false;
   }
 
+  bool IsSameCall(const Call& a, const Call& b) const {
+    return a.signature == b.signature && a.site == b.site;
+  }
+
+  // How many calls lie between `due` and `other` in the loop that the calls before `index` are;
+  // 0: they are not of one loop, or `due` is not what followed before.
+  size_t CallsBetween(const Call& due, const Call& other, size_t index) const {
+    const Calls& calls = CallsOf(job_, members_.front());
+    constexpr size_t kBack = 4096;
+    constexpr size_t kAhead = 64;
+    for (size_t p = index; p-- > index - std::min(index, kBack);) {
+      const bool follows = p == 0 || IsSameCall(calls[p - 1], calls[index - 1]);
+      if (!follows || !IsSameCall(calls[p], due)) continue;
+      for (size_t k = 1; k <= kAhead && p + k < index; ++k)
+        if (IsSameCall(calls[p + k], other)) return k;
+      return 0;
+    }
+    return 0;
+  }
+
+  // Both calls are of a loop that was gone round before, and one side is ahead in it. Nothing that
+  // follows shows whether it left calls out or made its own once more.
+  bool OnAhead(const Class& most, const Class& fewest, size_t index) {
+    const Call& of_most = CallAt(most.First(), index);
+    const Call& of_fewest = CallAt(fewest.First(), index);
+    size_t count = CallsBetween(of_most, of_fewest, index);
+    const bool fewest_ahead = count != 0;
+    if (!fewest_ahead) count = CallsBetween(of_fewest, of_most, index);
+    if (count == 0) return false;
+    Finding finding = Begin(Kind::kOrder, index);
+    finding.blamed = Numbers(job_, fewest.members);
+    finding.step = of_most.step;
+    finding.time_ns = std::min(of_most.time_ns, of_fewest.time_ns);
+    AddSidesAt(finding, most, fewest, index, index);
+    const std::string others = RanksText(Numbers(job_, most.members));
+    const std::string calls = count == 1 ? "that" : fmt::format("{} calls from that on", count);
+    finding.sentence = fmt::format(
+        "{} called {} #{} on {}{} where {} called {}{}: {}", RanksText(finding.blamed),
+        job_.SignatureText(of_fewest), of_fewest.seq, finding.comm, job_.AtSite(of_fewest.site),
+        others, job_.SignatureText(of_most), job_.AtSite(of_most.site),
+        fewest_ahead ? fmt::format("it left {} out, or made its own once more", calls)
+                     : fmt::format("it made its own once more, or {} left {} out", others, calls));
+    AddWaiting(finding);
+    AddCommands(finding);
+    found_.findings.push_back(std::move(finding));
+    return true;
+  }
+
   // One side goes round a loop once more, the other has left it: a barrier after it, or what most
   // ranks do.
   bool OnLeftLoop(const Class& most, const Class& fewest, size_t index) {
@@ -320,6 +369,8 @@ class CollectiveMatcher {
     const Class& outside = most_loop ? fewest : most;
     const Call& loop = CallAt(in_loop.First(), index);
     const Call& after = CallAt(outside.First(), index);
+    // One call with other arguments is no other place in the program.
+    if (loop.site == after.site) return false;
     const bool is_barrier = job_.signatures[after.signature].operation == Operation::kBarrier;
     if (!is_barrier && most.members.size() == fewest.members.size()) return false;
     if (!is_barrier && most_loop) return false;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
@@ -222,13 +223,26 @@ class Summarizer {
   void On(const format::Event&, const format::Note& note) {
     constexpr std::string_view kException = "exception ";  // python/deja/exceptions.py
     if (note.text.substr(0, kException.size()) != kException) return;
-    std::string text(note.text.substr(kException.size()));
+    const std::string text(note.text.substr(kException.size()));
     const size_t frames = text.rfind("; ");
     if (frames == std::string::npos) return;
-    const size_t outer = text.find(", ", frames);
-    if (outer != std::string::npos) text.resize(outer);
-    summary_.end.exception = text.replace(frames, 2, " at ");
+    summary_.end.exception = text.substr(0, frames);
+    const size_t begin = frames + 2;
+    exception_place_ = PlaceIn(text.substr(begin, text.find(", ", begin) - begin));
   }
+
+  // "train.py:57 in main"
+  static Place PlaceIn(const std::string& frame) {
+    Place place;
+    const size_t in = frame.find(" in ");
+    const size_t colon = frame.rfind(':', in);
+    if (in == std::string::npos || colon == std::string::npos) return place;
+    place.file = frame.substr(0, colon);
+    place.line = std::atoi(frame.substr(colon + 1, in - colon - 1).c_str());
+    place.function = frame.substr(in + 4);
+    return place;
+  }
+
   void On(const format::Event&, const format::CommCreated& created) {
     if (created.comm == 0) return;
     CommSummary& comm = created_[created.comm];
@@ -298,7 +312,9 @@ class Summarizer {
       if (module != modules_.end())
         stack.push_back({module->second.first, module->second.second, frame.offset});
     }
-    const Site site = places_.Find(stack, first_is_pc);
+    return Number(places_.Find(stack, first_is_pc));
+  }
+  uint32_t Number(const Site& site) {
     if (site.empty()) return kNoSite;
     const auto [it, added] =
         site_numbers_.try_emplace(site, static_cast<uint32_t>(summary_.sites.size()));
@@ -424,6 +440,7 @@ class Summarizer {
     } else if (exit_code_) {
       end.kind = EndKind::kExit;
       end.code = *exit_code_;
+      if (end.code != 0 && !exception_place_.file.empty()) end.site = Number(Site{exception_place_});
     } else if (fate.known && fate.signal != 0) {
       end.signal = static_cast<int>(fate.signal);
       end.kind = EndsFromOutside(end.signal) ? EndKind::kEnded : EndKind::kSignal;
@@ -463,6 +480,7 @@ class Summarizer {
   uint32_t crash_stack_ = 0;
   std::vector<format::StackFrame> crash_frames_;
   std::optional<int> exit_code_;
+  Place exception_place_;
 };
 
 }  // namespace

@@ -1,6 +1,9 @@
 // deja check: what the recordings of a job's ranks show together; the first cause first.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -28,13 +31,25 @@ void AddCheckOptions(CLI::App& app) {
                  "Folders with the program's binaries, if not where they ran");
 }
 
-// Of the last attempt of each rank.
-std::vector<format::RankFolder> LastAttempts(const format::Trace& trace) {
+// Of the last attempt that there was. Ranks that have no part in it are left out, and noted: what they
+// did before does not belong to what the others did last.
+std::vector<format::RankFolder> LastAttempt(const format::Trace& trace,
+                                            std::vector<std::string>& notes) {
+  uint32_t last = 0;
+  for (const format::RankFolder& folder : trace.ranks()) last = std::max(last, folder.attempt);
   std::vector<format::RankFolder> folders;
+  std::set<uint32_t> others;
   for (const format::RankFolder& folder : trace.ranks()) {
-    if (!folders.empty() && folders.back().rank == folder.rank) folders.pop_back();
-    folders.push_back(folder);
+    if (folder.attempt == last)
+      folders.push_back(folder);
+    else
+      others.insert(folder.rank);
   }
+  for (const format::RankFolder& folder : folders) others.erase(folder.rank);
+  const std::vector<uint32_t> numbers(others.begin(), others.end());
+  if (!numbers.empty())
+    notes.push_back(fmt::format("{}: not in attempt {}, the last one, which is the one that is checked",
+                                check::RanksText(numbers), last));
   return folders;
 }
 
@@ -45,8 +60,9 @@ int RunCheck(const Context& context) {
   for (const std::string& directory : g_check_options.binaries) symbolizer.AddDirectory(directory);
   CheckPlaces places(symbolizer);
   std::vector<check::RankSummary> summaries;
+  std::vector<std::string> notes;
   std::vector<std::string> unread;
-  const std::vector<format::RankFolder> folders = LastAttempts(**trace);
+  const std::vector<format::RankFolder> folders = LastAttempt(**trace, notes);
   {
     Progress progress("checking " + g_check_options.trace);
     for (const format::RankFolder& folder : folders) {
@@ -70,7 +86,8 @@ int RunCheck(const Context& context) {
   }
   const size_t ranks = summaries.size();
   check::Report report = check::Check(check::Job(std::move(summaries)));
-  for (std::string& line : unread) report.notes.push_back(std::move(line));
+  report.notes.insert(report.notes.end(), notes.begin(), notes.end());
+  report.notes.insert(report.notes.end(), unread.begin(), unread.end());
   report.is_damaged = report.is_damaged || !unread.empty();
   if (context.json) {
     PrintJson(ToJson(report, g_check_options.trace, ranks));

@@ -133,6 +133,37 @@ TEST(CollectivesTest, ARankThatGoesRoundTheLoopOnceMore) {
       << finding.sentence;
 }
 
+TEST(CollectivesTest, ARankThatIsAheadInTheLoop) {
+  MadeJob made(4);
+  for (int i = 0; i < 5; ++i) {
+    made.All(Of(Operation::kAllGather, 4), "loop.py", 10);
+    made.All(AllReduce(100), "loop.py", 12);
+  }
+  made.All(Of(Operation::kAllGather, 4), "loop.py", 10);
+  for (uint32_t rank = 0; rank < 4; ++rank)
+    made.Do(rank, rank == 1 ? Of(Operation::kAllGather, 4) : AllReduce(100), "loop.py",
+            rank == 1 ? 10 : 12, {0, 0, 0});
+  const Report report = made.Checked();
+  const Finding& finding = Only(report);
+  EXPECT_EQ(finding.kind, Kind::kOrder);
+  EXPECT_EQ(finding.blamed, Ranks{1});
+  EXPECT_EQ(finding.number, 12u);
+  EXPECT_NE(finding.sentence.find("it left that out, or made its own once more"), std::string::npos)
+      << finding.sentence;
+}
+
+TEST(CollectivesTest, TheSamePlaceWithTheArgumentsOfBeforeIsASignature) {
+  MadeJob made(3);
+  for (int i = 0; i < 5; ++i) made.All(AllReduce(3916), "sync.py", 4);
+  for (uint32_t rank = 0; rank < 3; ++rank)
+    made.Do(rank, AllReduce(rank == 2 ? 3916 : 2867), "sync.py", 4);
+  for (int i = 0; i < 5; ++i) made.All(AllReduce(2867), "sync.py", 4);
+  const Report report = made.Checked();
+  EXPECT_EQ(Only(report).kind, Kind::kSignature);
+  EXPECT_EQ(Only(report).blamed, Ranks{2});
+  EXPECT_EQ(Only(report).number, 6u);
+}
+
 TEST(CollectivesTest, RanksWithMissingEventsAreNotCompared) {
   MadeJob made(3);
   made.All(AllReduce(8), "a.py", 1);

@@ -185,7 +185,8 @@ TEST(SummarizeTest, AnExceptionIsToldWithItsPlace) {
   recording.Add(format::Note{"exception ValueError: no; train.py:57 in main, train.py:70 in <module>"});
   recording.Add(format::ProcessExit{1, 0});
   const RankSummary summary = recording.Summary();
-  EXPECT_EQ(summary.end.Describe(), "exit 1, ValueError: no at train.py:57 in main");
+  EXPECT_EQ(summary.end.Describe(), "exit 1, ValueError: no");
+  EXPECT_EQ(Describe(summary.sites.at(summary.end.site)), "train.py:57 in main");
 }
 
 TEST(SummarizeTest, LostEventsMakeItPartial) {
