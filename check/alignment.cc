@@ -58,8 +58,8 @@ Moves CheapestWay(const Job& job, const Window& in_a, const Window& in_b) {
         at(i, j) = static_cast<uint32_t>(i + j) * kGap;
         continue;
       }
-      at(i, j) = std::min({at(i - 1, j - 1) + CostOf(job, a[i - 1], b[j - 1]),
-                           at(i - 1, j) + kGap, at(i, j - 1) + kGap});
+      at(i, j) = std::min({at(i - 1, j - 1) + CostOf(job, a[i - 1], b[j - 1]), at(i - 1, j) + kGap,
+                           at(i, j - 1) + kGap});
     }
   }
   // Of ends that cost the same the farthest one.
@@ -92,8 +92,8 @@ Moves CheapestWay(const Job& job, const Window& in_a, const Window& in_b) {
   return moves;
 }
 
-// Whether what one side leaves out (or has more) at the first gap is what the other has (leaves out)
-// at one of the gaps that follow soon: made by both, in another order.
+// Whether what one side leaves out (or has more) at the first gap is what the other has (leaves
+// out) at one of the gaps that follow soon: made by both, in another order.
 bool IsMadeLater(const Job& job, std::span<const Call> a, std::span<const Call> b,
                  const Moves& moves, size_t gap, size_t soon) {
   size_t i = 0;

@@ -28,9 +28,10 @@ void NoteLimits(const Job& job, Report& report) {
   }
   for (const auto& [why, ranks] : partial) {
     report.is_damaged = true;
-    report.notes.push_back(fmt::format("{}: events are missing ({}); where and how they differ from "
-                                       "the others is not compared",
-                                       RanksText(ranks), why));
+    report.notes.push_back(
+        fmt::format("{}: events are missing ({}); where and how they differ from "
+                    "the others is not compared",
+                    RanksText(ranks), why));
   }
   if (!without_digests.empty())
     report.notes.push_back(
@@ -45,9 +46,10 @@ void NoteLimits(const Job& job, Report& report) {
       else
         absent.push_back(rank);
     }
-    report.notes.push_back(fmt::format("{} of {} are not in the trace; communicators that they are "
-                                       "in are compared among the ranks that are",
-                                       RanksText(absent), world_size));
+    report.notes.push_back(
+        fmt::format("{} of {} are not in the trace; communicators that they are "
+                    "in are compared among the ranks that are",
+                    RanksText(absent), world_size));
   }
   for (const Communicator& communicator : job.communicators)
     if (communicator.is_ambiguous)

@@ -70,8 +70,8 @@ class CollectiveMatcher {
 
   size_t FirstThatDoesNotFit() const {
     size_t found = SIZE_MAX;
-    const auto longest = std::max_element(
-        members_.begin(), members_.end(), [&](const Member& a, const Member& b) {
+    const auto longest =
+        std::max_element(members_.begin(), members_.end(), [&](const Member& a, const Member& b) {
           return CallsOf(job_, a).size() < CallsOf(job_, b).size();
         });
     for (const Member& member : members_) {
@@ -146,11 +146,10 @@ class CollectiveMatcher {
     const Class& most = classes[0];
     const Class& fewest = classes[1];
     if (classes.size() == 2) {
-      const Alignment alignment = Align(job_, CallsOf(job_, most.First()),
-                                        CallsOf(job_, fewest.First()), index);
+      const Alignment alignment =
+          Align(job_, CallsOf(job_, most.First()), CallsOf(job_, fewest.First()), index);
       if (alignment.parting == Parting::kSwapped) return OnSwapped(alignment, most, fewest, index);
-      if (alignment.parting != Parting::kReplaced)
-        return OnGap(alignment, most, fewest, index);
+      if (alignment.parting != Parting::kReplaced) return OnGap(alignment, most, fewest, index);
       if (UseTwoThreads(most, fewest, index)) return OnTwoThreads(most, fewest, index);
       if (OnOtherStep(most, fewest, index)) return;
       if (OnAhead(most, fewest, index)) return;
@@ -177,8 +176,8 @@ class CollectiveMatcher {
                       finding.comm, RanksText(others), call.seq, job_.AtSite(call.site));
     else
       finding.sentence =
-          fmt::format("{} left out {} on {} that {} made as #{}{}", RanksText(finding.blamed),
-                      what, finding.comm, RanksText(others), call.seq, job_.AtSite(call.site));
+          fmt::format("{} left out {} on {} that {} made as #{}{}", RanksText(finding.blamed), what,
+                      finding.comm, RanksText(others), call.seq, job_.AtSite(call.site));
     AddSidesAt(finding, most, fewest, alignment.a_index, alignment.b_index);
     finding.evidence.push_back(
         fmt::format("from there on the calls of {} are those of {}, shifted by {}",
@@ -207,8 +206,7 @@ class CollectiveMatcher {
         RanksText(Numbers(job_, most.members)), job_.SignatureText(b), job_.AtSite(b.site)));
   }
 
-  void OnSwapped(const Alignment& alignment, const Class& most, const Class& fewest,
-                 size_t index) {
+  void OnSwapped(const Alignment& alignment, const Class& most, const Class& fewest, size_t index) {
     const size_t at = std::min(alignment.a_index, alignment.b_index);
     Finding finding = Begin(Kind::kOrder, at);
     finding.blamed = Numbers(job_, fewest.members);
@@ -220,9 +218,8 @@ class CollectiveMatcher {
         "{} made the same collectives on {} as {} in another order, from collective {} on: {}{}, "
         "{} {}{}",
         RanksText(finding.blamed), finding.comm, RanksText(Numbers(job_, most.members)), at + 1,
-        job_.SignatureText(call), job_.AtSite(call.site),
-        RanksText(Numbers(job_, most.members)), job_.SignatureText(CallAt(most.First(), at)),
-        job_.AtSite(CallAt(most.First(), at).site));
+        job_.SignatureText(call), job_.AtSite(call.site), RanksText(Numbers(job_, most.members)),
+        job_.SignatureText(CallAt(most.First(), at)), job_.AtSite(CallAt(most.First(), at).site));
     if (at != index) AddShift(finding, most, fewest, index);
     AddWaiting(finding);
     AddCommands(finding);
@@ -381,8 +378,8 @@ class CollectiveMatcher {
     AddSidesAt(finding, most, fewest, index, index);
     finding.sentence = fmt::format(
         "{} never entered {} #{} on {}{}, which {} entered once more: {} in {}{} instead",
-        RanksText(Numbers(job_, outside.members)), job_.SignatureText(loop), loop.seq,
-        finding.comm, job_.AtSite(loop.site), RanksText(Numbers(job_, in_loop.members)),
+        RanksText(Numbers(job_, outside.members)), job_.SignatureText(loop), loop.seq, finding.comm,
+        job_.AtSite(loop.site), RanksText(Numbers(job_, in_loop.members)),
         outside.members.size() == 1 ? "it is" : "they are", job_.SignatureText(after),
         job_.AtSite(after.site));
     AddWaiting(finding);
@@ -415,10 +412,10 @@ class CollectiveMatcher {
     finding.sides.push_back(SideOfClass(most, index));
     finding.step = usual.step;
     finding.time_ns = usual.time_ns;
-    finding.sentence = fmt::format("at collective {} of {}, {}{} {}{}: {} differs", index + 1,
-                                   finding.comm, text, RanksText(Numbers(job_, most.members)),
-                                   job_.SignatureText(usual), job_.AtSite(usual.site),
-                                   NameOf(field));
+    finding.sentence =
+        fmt::format("at collective {} of {}, {}{} {}{}: {} differs", index + 1, finding.comm, text,
+                    RanksText(Numbers(job_, most.members)), job_.SignatureText(usual),
+                    job_.AtSite(usual.site), NameOf(field));
     AddWaiting(finding);
     for (size_t i = 0; i < finding.sides.size() && i < 2; ++i)
       finding.next.push_back(ShowCommand(finding.sides[i]));
@@ -453,15 +450,12 @@ class CollectiveMatcher {
     if (!own.empty()) return OnLeftEarly(own, waiting, least);
     // Others that had failed for another reason are not to blame for what comes of it.
     std::vector<Member> idle;
-    std::copy_if(absent.begin(), absent.end(), std::back_inserter(idle), [&](const Member& member) {
-      return !HasWaited(job_.RankOf(member));
-    });
+    std::copy_if(absent.begin(), absent.end(), std::back_inserter(idle),
+                 [&](const Member& member) { return !HasWaited(job_.RankOf(member)); });
     const std::vector<Member>& blamed = idle.empty() ? absent : idle;
-    const bool long_enough =
-        std::any_of(waiting.begin(), waiting.end(), [&](const Member& member) {
-          return WaitedLong(job_, job_.RankOf(member), job_.CommOf(member),
-                            CallAt(member, least));
-        });
+    const bool long_enough = std::any_of(waiting.begin(), waiting.end(), [&](const Member& member) {
+      return WaitedLong(job_, job_.RankOf(member), job_.CommOf(member), CallAt(member, least));
+    });
     if (!long_enough) return NoteUnderWay(absent, waiting, least);
     OnMissing(blamed, waiting, least);
   }
@@ -529,10 +523,10 @@ class CollectiveMatcher {
     Finding finding = BeginAbsent(Kind::kLeftEarly, blamed, waiting, index);
     finding.step = job_.RankOf(*first).last_step;
     finding.time_ns = end.time_ns;
-    finding.sentence = fmt::format(
-        "{} ended before {}, which {} entered: {}", RanksText(finding.blamed),
-        InCall(waiting, index), RanksText(Numbers(job_, waiting)),
-        WhereText(StandingOf(job_, first->rank)));
+    finding.sentence =
+        fmt::format("{} ended before {}, which {} entered: {}", RanksText(finding.blamed),
+                    InCall(waiting, index), RanksText(Numbers(job_, waiting)),
+                    WhereText(StandingOf(job_, first->rank)));
     found_.findings.push_back(std::move(finding));
   }
 
@@ -546,10 +540,9 @@ class CollectiveMatcher {
                     WhereText(StandingOf(job_, blamed.front().rank)));
     const Call& call = CallAt(waiting.front(), index);
     if (!call.Is(kFailed) && job_.last_time_ns > call.time_ns)
-      finding.evidence.push_back(
-          fmt::format("{} waited for {:.1f} s until the recording ended",
-                      RanksText(Numbers(job_, waiting)),
-                      static_cast<double>(job_.last_time_ns - call.time_ns) / 1e9));
+      finding.evidence.push_back(fmt::format(
+          "{} waited for {:.1f} s until the recording ended", RanksText(Numbers(job_, waiting)),
+          static_cast<double>(job_.last_time_ns - call.time_ns) / 1e9));
     found_.findings.push_back(std::move(finding));
   }
 

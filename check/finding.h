@@ -53,7 +53,7 @@ struct Finding {
   std::vector<uint32_t> members;  // the ranks of it that are in the trace
   uint64_t number = 0;            // of the operation among the collectives of comm, from 1; 0: none
   uint64_t step = kNoStep;
-  std::vector<Side> sides;  // those to blame first
+  std::vector<Side> sides;     // those to blame first
   std::optional<Side> agreed;  // the last event that all did alike
   std::vector<std::string> evidence;
   std::vector<std::string> next;  // commands, with RUN for the trace

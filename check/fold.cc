@@ -48,8 +48,7 @@ bool FollowsFrom(const Finding& effect, const Finding& cause) {
   if (cause.kind == Kind::kLeftEarly && IsEnd(effect.kind) && same_ranks) return true;
   if (effect.time_ns < cause.time_ns) return false;
   if (Parts(cause.kind)) return true;
-  if (cause.kind == Kind::kNanOrigin)
-    return effect.kind == Kind::kNanOrigin || IsEnd(effect.kind);
+  if (cause.kind == Kind::kNanOrigin) return effect.kind == Kind::kNanOrigin || IsEnd(effect.kind);
   const bool wrong_bytes = cause.kind == Kind::kReplica || cause.kind == Kind::kCorrupt;
   if (wrong_bytes)
     return effect.kind == Kind::kReplica || effect.kind == Kind::kCorrupt ||
@@ -59,10 +58,9 @@ bool FollowsFrom(const Finding& effect, const Finding& cause) {
 
 // What says most of a cause comes first among those of one time.
 int Weight(Kind kind) {
-  constexpr std::array kOrder = {Kind::kOrder,     Kind::kSignature, Kind::kGroup,
-                                 Kind::kPairing,   Kind::kNanOrigin, Kind::kCorrupt,
-                                 Kind::kReplica,   Kind::kCycle,     Kind::kLeftEarly,
-                                 Kind::kMissing,   Kind::kInput};
+  constexpr std::array kOrder = {Kind::kOrder,     Kind::kSignature, Kind::kGroup,   Kind::kPairing,
+                                 Kind::kNanOrigin, Kind::kCorrupt,   Kind::kReplica, Kind::kCycle,
+                                 Kind::kLeftEarly, Kind::kMissing,   Kind::kInput};
   return static_cast<int>(std::find(kOrder.begin(), kOrder.end(), kind) - kOrder.begin());
 }
 

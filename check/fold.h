@@ -1,4 +1,5 @@
-// Folding: of all findings those that are causes; the others go under the one that they follow from.
+// Folding: of all findings those that are causes; the others go under the one that they follow
+// from.
 //
 // Pure; one thread.
 #ifndef DEJA_CHECK_FOLD_H_

@@ -51,9 +51,9 @@ std::string Text(const Ground& ground) {
     constexpr size_t kShown = 4;
     constexpr size_t kLongest = 60;
     if (!text.empty()) text += ", ";
-    if (shown++ == kShown) return text + fmt::format("{} values more", ground.values.size() - kShown);
-    const std::string shortened =
-        value.size() > kLongest ? value.substr(0, kLongest) + "…" : value;
+    if (shown++ == kShown)
+      return text + fmt::format("{} values more", ground.values.size() - kShown);
+    const std::string shortened = value.size() > kLongest ? value.substr(0, kLongest) + "…" : value;
     text += fmt::format("{} on {}", value.empty() ? "not set" : shortened, RanksText(ranks));
   }
   return fmt::format("{} differs: {}", ground.name, text);
@@ -64,14 +64,15 @@ const Call* FindHang(const Job& job, const Communicator*& where) {
   for (const Communicator& communicator : job.communicators) {
     if (!communicator.IsWhole() || communicator.nranks < 2) continue;
     const size_t size = job.CommOf(communicator.members.front()).collectives.size();
-    const bool all = size != 0 && std::all_of(communicator.members.begin(),
-                                              communicator.members.end(), [&](const Member& m) {
-      const std::vector<Call>& calls = job.CommOf(m).collectives;
-      const RankSummary& rank = job.RankOf(m);
-      const bool lives = rank.end.kind != EndKind::kExit && rank.end.kind != EndKind::kSignal;
-      return calls.size() == size && !calls.back().Is(kDone) && lives && !rank.is_partial &&
-             WaitedLong(job, rank, job.CommOf(m), calls.back());
-    });
+    const bool all =
+        size != 0 &&
+        std::all_of(communicator.members.begin(), communicator.members.end(), [&](const Member& m) {
+          const std::vector<Call>& calls = job.CommOf(m).collectives;
+          const RankSummary& rank = job.RankOf(m);
+          const bool lives = rank.end.kind != EndKind::kExit && rank.end.kind != EndKind::kSignal;
+          return calls.size() == size && !calls.back().Is(kDone) && lives && !rank.is_partial &&
+                 WaitedLong(job, rank, job.CommOf(m), calls.back());
+        });
     if (!all) continue;
     where = &communicator;
     return &job.CommOf(communicator.members.front()).collectives.back();

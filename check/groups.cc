@@ -65,9 +65,8 @@ void MatchGroups(const Job& job, Found& found) {
     const OpenCall& call = *members.front().call;
     if (finding.time_ns == 0 || call.time_ns < finding.time_ns) finding.time_ns = call.time_ns;
   }
-  std::stable_sort(finding.sides.begin(), finding.sides.end(), [](const Side& a, const Side& b) {
-    return a.ranks.size() < b.ranks.size();
-  });
+  std::stable_sort(finding.sides.begin(), finding.sides.end(),
+                   [](const Side& a, const Side& b) { return a.ranks.size() < b.ranks.size(); });
   std::vector<uint32_t> others;
   for (const RankSummary& rank : job.ranks)
     if (stuck.count(rank.rank) == 0) others.push_back(rank.rank);

@@ -22,8 +22,8 @@ std::string RangesText(std::span<const uint32_t> ranks) {
     size_t end = i + 1;
     while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
     if (!text.empty()) text += ',';
-    text += end - i == 1 ? fmt::format("{}", ranks[i])
-                         : fmt::format("{}-{}", ranks[i], ranks[end - 1]);
+    text +=
+        end - i == 1 ? fmt::format("{}", ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[end - 1]);
     i = end;
   }
   return text;
@@ -123,8 +123,7 @@ std::vector<uint32_t> Job::RanksOf(const Communicator& communicator) const {
 std::string Job::NameOf(const Communicator& communicator) const {
   const std::vector<uint32_t> numbers = RanksOf(communicator);
   const std::string name = fmt::format("comm {}", CommOf(communicator.members.front()).number);
-  return numbers.size() == ranks.size() ? name
-                                        : fmt::format("{} of {}", name, RanksText(numbers));
+  return numbers.size() == ranks.size() ? name : fmt::format("{} of {}", name, RanksText(numbers));
 }
 
 std::string Job::AtSite(uint32_t site) const {

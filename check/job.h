@@ -25,8 +25,8 @@ struct Communicator {
   uint32_t nranks = 0;
   std::string name;             // as torch names it; may be empty
   std::vector<Member> members;  // by their rank in the communicator
-  // Two ranks of the job claim one place in it: it is several, and which rank is in which of them is
-  // not recorded.
+  // Two ranks of the job claim one place in it: it is several, and which rank is in which of them
+  // is not recorded.
   bool is_ambiguous = false;
 
   [[nodiscard]] bool IsWhole() const { return !is_ambiguous && members.size() == nranks; }
@@ -42,9 +42,7 @@ class Job {
   std::vector<Site> sites;
   uint64_t last_time_ns = 0;  // of the last event of any rank
 
-  [[nodiscard]] const RankSummary& RankOf(const Member& member) const {
-    return ranks[member.rank];
-  }
+  [[nodiscard]] const RankSummary& RankOf(const Member& member) const { return ranks[member.rank]; }
   [[nodiscard]] const CommSummary& CommOf(const Member& member) const {
     return ranks[member.rank].comms[member.comm];
   }

@@ -94,11 +94,11 @@ void AddTransferOrigin(const Job& job, const Transfer& transfer, const Member& m
   Side side = SideOf(job, member, transfer);
   finding.comm = fmt::format("comm {}", job.CommOf(member).number);
   finding.blamed = side.ranks;
-  finding.sentence =
-      fmt::format("the first NaN is in {} {} of {}, {}{}", produced ? "the input of" : "the result of",
-                  side.what, RanksText(side.ranks),
-                  produced ? "which made it itself" : "whose sender's input is not known to have one",
-                  job.AtSite(transfer.site));
+  finding.sentence = fmt::format(
+      "the first NaN is in {} {} of {}, {}{}", produced ? "the input of" : "the result of",
+      side.what, RanksText(side.ranks),
+      produced ? "which made it itself" : "whose sender's input is not known to have one",
+      job.AtSite(transfer.site));
   finding.sides = {side};
   AddCommandsOf(finding);
   found.findings.push_back(std::move(finding));
@@ -118,8 +118,10 @@ void MatchNans(const Job& job, Found& found) {
   for (const Member& member : communicator.members) {
     const std::vector<Call>& calls = job.CommOf(member).collectives;
     if (calls.size() <= first->index) continue;
-    if (calls[first->index].Is(kNanIn)) made.push_back(member);
-    else if (calls[first->index].Is(kNanOut)) received.push_back(member);
+    if (calls[first->index].Is(kNanIn))
+      made.push_back(member);
+    else if (calls[first->index].Is(kNanOut))
+      received.push_back(member);
   }
   const bool is_local = !made.empty();
   const std::vector<Member>& origin = is_local ? made : received;
@@ -130,12 +132,11 @@ void MatchNans(const Job& job, Found& found) {
   Side side = SideOf(job, origin.front(), call);
   side.ranks = finding.blamed;
   finding.sides.push_back(side);
-  const std::string step =
-      call.step == kNoStep ? "" : fmt::format(", in step {}", call.step);
+  const std::string step = call.step == kNoStep ? "" : fmt::format(", in step {}", call.step);
   if (is_local)
-    finding.sentence = fmt::format(
-        "the first NaN is in the input of {} on {}: {} made it{}{}", side.what, finding.comm,
-        RanksText(finding.blamed), job.AtSite(call.site), step);
+    finding.sentence =
+        fmt::format("the first NaN is in the input of {} on {}: {} made it{}{}", side.what,
+                    finding.comm, RanksText(finding.blamed), job.AtSite(call.site), step);
   else
     finding.sentence = fmt::format(
         "the first NaN is in the result of {} on {}: no input that is known has one, so the "
@@ -151,10 +152,10 @@ void MatchNans(const Job& job, Found& found) {
         fmt::format("{} received it in this operation", RanksText(SortedRanks(job, received))));
   const auto infinite = FindFirst(job, [](const Call& one) { return one.Is(kInfIn); });
   if (infinite && infinite->call->time_ns < call.time_ns)
-    finding.evidence.push_back(fmt::format(
-        "an infinity was there before it: {} #{} of {}{}", job.SignatureText(*infinite->call),
-        infinite->call->seq, job.NameOf(job.communicators[infinite->communicator]),
-        job.AtSite(infinite->call->site)));
+    finding.evidence.push_back(fmt::format("an infinity was there before it: {} #{} of {}{}",
+                                           job.SignatureText(*infinite->call), infinite->call->seq,
+                                           job.NameOf(job.communicators[infinite->communicator]),
+                                           job.AtSite(infinite->call->site)));
   AddCommandsOf(finding);
   found.findings.push_back(std::move(finding));
 }
@@ -234,8 +235,8 @@ class ResultMatcher {
         is_even ? "; which of them are right is not known"
                 : (sent != 0 ? "; the root sent what the others have" : ""));
     for (const auto& [value, members] : values)
-      finding.evidence.push_back(
-          fmt::format("{:016x} on {}", __builtin_bswap64(value), RanksText(SortedRanks(job_, members))));
+      finding.evidence.push_back(fmt::format("{:016x} on {}", __builtin_bswap64(value),
+                                             RanksText(SortedRanks(job_, members))));
     finding.sides = {bad_side, good_side};
     AddCommandsOf(finding);
     found_.findings.push_back(std::move(finding));
@@ -274,8 +275,8 @@ void MatchCopies(const Job& job, const Communicator& communicator, Found& found)
       const Signature& sent = job.signatures[send->signature];
       const Signature& got = job.signatures[receive.signature];
       if (sent.count != got.count || sent.dtype != got.dtype) break;
-      const bool known = send->input != 0 && receive.output != 0 &&
-                         !send->Is(kRepeated) && !receive.Is(kRepeated);
+      const bool known =
+          send->input != 0 && receive.output != 0 && !send->Is(kRepeated) && !receive.Is(kRepeated);
       if (!known || send->input == receive.output) continue;
       Finding finding;
       finding.kind = Kind::kCorrupt;
@@ -287,10 +288,10 @@ void MatchCopies(const Job& job, const Communicator& communicator, Found& found)
       const Side sender = SideOf(job, from, *send);
       finding.blamed = receiver.ranks;
       finding.waiting = sender.ranks;
-      finding.sentence = fmt::format(
-          "{} of {} on {}{} has other bytes than {} of {}{} sent", receiver.what,
-          RanksText(receiver.ranks), finding.comm, job.AtSite(receive.site), sender.what,
-          RanksText(sender.ranks), job.AtSite(send->site));
+      finding.sentence =
+          fmt::format("{} of {} on {}{} has other bytes than {} of {}{} sent", receiver.what,
+                      RanksText(receiver.ranks), finding.comm, job.AtSite(receive.site),
+                      sender.what, RanksText(sender.ranks), job.AtSite(send->site));
       finding.sides = {receiver, sender};
       AddCommandsOf(finding);
       found.findings.push_back(std::move(finding));
@@ -325,9 +326,9 @@ void MatchStates(const Job& job, Found& found) {
       }
       // Twice is a beginning; three different contents, all the same everywhere, are no accident.
       if (agreed.size() < 3) break;
-      const auto most = std::max_element(values.begin(), values.end(), [](const auto& a, const auto& b) {
-        return a.second.size() < b.second.size();
-      });
+      const auto most = std::max_element(
+          values.begin(), values.end(),
+          [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
       Finding finding;
       finding.kind = Kind::kReplica;
       finding.step = step;

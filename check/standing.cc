@@ -11,7 +11,6 @@ namespace {
 constexpr uint64_t kLeastWait = 1'000'000'000;
 constexpr uint64_t kTimesLonger = 3;
 
-
 // The last call on any communicator that has failed or is not done.
 struct Last {
   const CommSummary* comm = nullptr;
@@ -60,9 +59,8 @@ Side StandingOf(const Job& job, size_t index) {
   const Last last = waiting.call != nullptr ? waiting : LastCall(rank, false);
   std::string where;
   if (last.call != nullptr) {
-    const std::string call =
-        fmt::format("{} #{} of comm {}", job.SignatureText(*last.call), last.call->seq,
-                    last.comm->number);
+    const std::string call = fmt::format("{} #{} of comm {}", job.SignatureText(*last.call),
+                                         last.call->seq, last.comm->number);
     side.comm = last.comm->number;
     side.seq = last.call->seq;
     side.site = job.sites[last.call->site];
@@ -75,9 +73,8 @@ Side StandingOf(const Job& job, size_t index) {
   } else {
     where = "made no operation";
   }
-  const auto open = std::find_if(rank.open.rbegin(), rank.open.rend(), [](const OpenCall& call) {
-    return !call.comm || call.seq == 0;
-  });
+  const auto open = std::find_if(rank.open.rbegin(), rank.open.rend(),
+                                 [](const OpenCall& call) { return !call.comm || call.seq == 0; });
   if (waiting.call == nullptr && open != rank.open.rend()) {
     where = fmt::format("in {} (entered, never left), {}", open->name, where);
     if (open->site != kNoSite) side.site = job.sites[open->site];

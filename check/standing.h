@@ -19,8 +19,8 @@ bool WaitsIn(const Call& call);
 // The rank is in some operation at its end, or had one that failed.
 bool HasWaited(const RankSummary& rank);
 
-// It ended by itself and badly, and no operation had failed or was under way: it is what others fail
-// for.
+// It ended by itself and badly, and no operation had failed or was under way: it is what others
+// fail for.
 bool EndedOnItsOwn(const RankSummary& rank);
 
 // What the rank did at its end: the call that it is in, or its last one, and how it ended.

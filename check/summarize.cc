@@ -26,12 +26,12 @@ using format::EventKind;
 using format::KindBit;
 using preload::Role;
 
-constexpr uint64_t kKinds =
-    KindBit(EventKind::kCallEnter) | KindBit(EventKind::kCallLeave) |
-    KindBit(EventKind::kCallResults) | KindBit(EventKind::kStep) | KindBit(EventKind::kSnapshot) |
-    KindBit(EventKind::kNote) | KindBit(EventKind::kCommCreated) |
-    KindBit(EventKind::kModuleLoaded) | KindBit(EventKind::kStackDefined) |
-    KindBit(EventKind::kCrash) | KindBit(EventKind::kProcessExit) | KindBit(EventKind::kDegraded);
+constexpr uint64_t kKinds = KindBit(EventKind::kCallEnter) | KindBit(EventKind::kCallLeave) |
+                            KindBit(EventKind::kCallResults) | KindBit(EventKind::kStep) |
+                            KindBit(EventKind::kSnapshot) | KindBit(EventKind::kNote) |
+                            KindBit(EventKind::kCommCreated) | KindBit(EventKind::kModuleLoaded) |
+                            KindBit(EventKind::kStackDefined) | KindBit(EventKind::kCrash) |
+                            KindBit(EventKind::kProcessExit) | KindBit(EventKind::kDegraded);
 
 // Events that damage may have taken away.
 constexpr uint64_t kSlack = 1 << 16;
@@ -39,8 +39,7 @@ constexpr uint64_t kSlack = 1 << 16;
 constexpr int64_t kInProgress = 7;
 
 bool IsInput(Role role) {
-  return role == Role::kIn || role == Role::kInN || role == Role::kInRoot ||
-         role == Role::kInNRoot;
+  return role == Role::kIn || role == Role::kInN || role == Role::kInRoot || role == Role::kInNRoot;
 }
 
 // A signal by which somebody ends a process.
@@ -184,8 +183,7 @@ class Summarizer {
     if (gathered == nullptr) return;
     gathered->call.flags |= kDone;
     for (const format::Tensor& tensor : results.outputs) {
-      const bool aborted =
-          tensor.payload == static_cast<uint32_t>(format::PayloadState::kAborted);
+      const bool aborted = tensor.payload == static_cast<uint32_t>(format::PayloadState::kAborted);
       if (aborted) gathered->call.flags |= kFailed;
       if (!aborted) Digest(*gathered, tensor, ReadsParameter(*gathered, tensor.param));
     }
@@ -285,8 +283,8 @@ class Summarizer {
   // Numbers count from 1 without gaps, so there are no more than events.
   Gathered* Of(uint32_t comm, uint64_t seq) {
     constexpr uint64_t kMost = uint64_t{1} << 28;
-    const uint64_t events = reader_.totals().events + reader_.totals().events_lost +
-                            reader_.end().tail_events + kSlack;
+    const uint64_t events =
+        reader_.totals().events + reader_.totals().events_lost + reader_.end().tail_events + kSlack;
     if (seq == 0 || seq > std::min(kMost, events)) return nullptr;
     std::vector<Gathered>& calls = calls_[comm];
     if (calls.size() < seq) calls.resize(seq);
@@ -401,7 +399,8 @@ class Summarizer {
     calls = {};
   }
 
-  // Items come before the checkpoint's step is known by its own event; the step of the loop says it.
+  // Items come before the checkpoint's step is known by its own event; the step of the loop says
+  // it.
   void FinishStates() {
     for (StateDigest& state : summary_.states) state.step = StepAt(state.time_ns);
   }
@@ -440,7 +439,8 @@ class Summarizer {
     } else if (exit_code_) {
       end.kind = EndKind::kExit;
       end.code = *exit_code_;
-      if (end.code != 0 && !exception_place_.file.empty()) end.site = Number(Site{exception_place_});
+      if (end.code != 0 && !exception_place_.file.empty())
+        end.site = Number(Site{exception_place_});
     } else if (fate.known && fate.signal != 0) {
       end.signal = static_cast<int>(fate.signal);
       end.kind = EndsFromOutside(end.signal) ? EndKind::kEnded : EndKind::kSignal;
@@ -468,9 +468,9 @@ class Summarizer {
   std::map<uint32_t, uint32_t> sites_of_stacks_;
   std::map<Site, uint32_t> site_numbers_;
   std::map<Signature, uint32_t> signature_numbers_;
-  std::map<uint32_t, CommSummary> created_;            // by number + 1
-  std::map<uint32_t, std::vector<Gathered>> calls_;    // the same
-  std::map<uint32_t, std::vector<OpenEnter>> open_;    // by thread
+  std::map<uint32_t, CommSummary> created_;          // by number + 1
+  std::map<uint32_t, std::vector<Gathered>> calls_;  // the same
+  std::map<uint32_t, std::vector<OpenEnter>> open_;  // by thread
   std::map<std::pair<uint32_t, uint64_t>, Work> works_;
   std::map<uint32_t, std::vector<std::pair<uint32_t, uint64_t>>> grouped_;
   std::vector<std::pair<uint64_t, uint64_t>> steps_;  // time, step

@@ -22,8 +22,8 @@ std::string Describe(const Site& site) {
 
 std::string EndState::Describe() const {
   const char* name = sigabbrev_np(signal);
-  const std::string what = name == nullptr ? fmt::format("signal {}", signal)
-                                           : fmt::format("SIG{}", name);
+  const std::string what =
+      name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
   switch (kind) {
     case EndKind::kExit:
       return fmt::format("exit {}", code) + (exception.empty() ? "" : ", " + exception);

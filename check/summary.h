@@ -89,11 +89,11 @@ struct OpenCall {
 };
 
 enum class EndKind : uint8_t {
-  kExit,      // by itself, with `code`
-  kSignal,    // by a signal that it got from itself: it crashed
-  kEnded,     // by a signal from outside: a launcher, a user, the kernel for want of memory
-  kUnknown,   // died without a word
-  kRunning,   // no end yet
+  kExit,     // by itself, with `code`
+  kSignal,   // by a signal that it got from itself: it crashed
+  kEnded,    // by a signal from outside: a launcher, a user, the kernel for want of memory
+  kUnknown,  // died without a word
+  kRunning,  // no end yet
 };
 
 struct EndState {

@@ -12,15 +12,15 @@ namespace deja::check {
 namespace {
 
 // Of these the program, its libraries or their threads read how they are to compute.
-constexpr std::array<std::string_view, 11> kPrefixes = {
-    "NCCL_", "CUDA_", "TORCH_", "PYTORCH_", "OMP_",  "MKL_",
-    "GLOO_", "TF_",   "XLA_",   "CUBLAS_",  "CUDNN_"};
+constexpr std::array<std::string_view, 11> kPrefixes = {"NCCL_", "CUDA_",   "TORCH_", "PYTORCH_",
+                                                        "OMP_",  "MKL_",    "GLOO_",  "TF_",
+                                                        "XLA_",  "CUBLAS_", "CUDNN_"};
 constexpr std::array<std::string_view, 4> kNames = {"LD_LIBRARY_PATH", "PYTHONPATH",
                                                     "PYTHONHASHSEED", "LD_PRELOAD"};
 // These differ from rank to rank on purpose.
 constexpr std::array<std::string_view, 6> kOfRanks = {
-    "CUDA_VISIBLE_DEVICES", "NCCL_COMM_ID",          "NCCL_HOSTID",
-    "NCCL_SOCKET_IFNAME",   "TORCHELASTIC_ERROR_FILE", "CUDA_MPS_PIPE_DIRECTORY"};
+    "CUDA_VISIBLE_DEVICES",    "NCCL_COMM_ID",           "NCCL_HOSTID", "NCCL_SOCKET_IFNAME",
+    "TORCHELASTIC_ERROR_FILE", "CUDA_MPS_PIPE_DIRECTORY"};
 
 bool Matters(std::string_view name) {
   if (std::find(kOfRanks.begin(), kOfRanks.end(), name) != kOfRanks.end()) return false;

@@ -41,9 +41,8 @@ class TransferMatcher {
       if (auto finding = MatchChannel(from, to, channel)) findings.push_back(std::move(*finding));
     }
     const auto first =
-        std::min_element(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
-          return a.time_ns < b.time_ns;
-        });
+        std::min_element(findings.begin(), findings.end(),
+                         [](const Finding& a, const Finding& b) { return a.time_ns < b.time_ns; });
     if (first != findings.end()) found_.findings.push_back(std::move(*first));
   }
 
@@ -95,7 +94,8 @@ class TransferMatcher {
     finding.blamed = {sender.ranks.front(), receiver.ranks.front()};
     std::sort(finding.blamed.begin(), finding.blamed.end());
     finding.sentence = fmt::format(
-        "on {} the {} of rank {} to rank {}{} meets a {}{}: message {} between the two does not fit",
+        "on {} the {} of rank {} to rank {}{} meets a {}{}: message {} between the two does not "
+        "fit",
         finding.comm, sender.what, sender.ranks.front(), receiver.ranks.front(),
         job_.AtSite(send.site), receiver.what, job_.AtSite(receive.site), index + 1);
     finding.sides = {sender, receiver};

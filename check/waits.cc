@@ -96,8 +96,8 @@ class WaitGraph {
   }
 
   size_t CountOf(const CommSummary& comm, Operation operation, int64_t peer, int64_t tag) const {
-    return static_cast<size_t>(std::count_if(
-        comm.transfers.begin(), comm.transfers.end(), [&](const Transfer& transfer) {
+    return static_cast<size_t>(
+        std::count_if(comm.transfers.begin(), comm.transfers.end(), [&](const Transfer& transfer) {
           const Operation its = job_.signatures[transfer.signature].operation;
           if (its == Operation::kRecvAnySource) return operation == Operation::kRecv;
           return its == operation && transfer.peer == peer && transfer.tag == tag;
@@ -156,8 +156,8 @@ void MatchWaits(const Job& job, Found& found) {
   std::sort(finding.blamed.begin(), finding.blamed.end());
   finding.sentence = fmt::format("{} wait for each other: {}", RanksText(finding.blamed), text);
   for (const RankSummary& rank : job.ranks)
-    if (HasWaited(rank) && !std::binary_search(finding.blamed.begin(), finding.blamed.end(),
-                                               rank.rank))
+    if (HasWaited(rank) &&
+        !std::binary_search(finding.blamed.begin(), finding.blamed.end(), rank.rank))
       finding.waiting.push_back(rank.rank);
   found.findings.push_back(std::move(finding));
 }

@@ -1,7 +1,7 @@
 // CheckPlaces: the places of a program's own code, for `deja check`, by debug information.
 //
-// Remembers what it has looked up: the ranks of a job run the same code. Borrows the symbolizer. Main
-// thread only.
+// Remembers what it has looked up: the ranks of a job run the same code. Borrows the symbolizer.
+// Main thread only.
 #ifndef DEJA_CLI_CHECK_PLACES_H_
 #define DEJA_CLI_CHECK_PLACES_H_
 

@@ -38,13 +38,12 @@ void AddFinding(const check::Finding& finding, const std::string& title, const s
   const auto add = [&](std::string_view label, const std::string& text) {
     lines.push_back(fmt::format("  {:<10} {}", label, text));
   };
-  lines.push_back(fmt::format("{}: {}{}", title, check::NameOf(finding.kind),
-                              StepText(finding.step)));
+  lines.push_back(
+      fmt::format("{}: {}{}", title, check::NameOf(finding.kind), StepText(finding.step)));
   lines.push_back("  " + finding.sentence);
   if (!finding.blamed.empty()) add("differs", check::RanksText(finding.blamed));
   if (!finding.waiting.empty()) add("others", check::RanksText(finding.waiting));
-  for (const check::Side& side : finding.sides)
-    add(check::RangesText(side.ranks), WithSite(side));
+  for (const check::Side& side : finding.sides) add(check::RangesText(side.ranks), WithSite(side));
   if (finding.agreed) add("agreed", "last on " + WithSite(*finding.agreed));
   for (const std::string& line : finding.evidence) add("evidence", line);
   constexpr size_t kShown = 3;
@@ -87,8 +86,7 @@ nlohmann::json FindingJson(const check::Finding& finding, const std::string& tra
   if (finding.agreed) json["agreed"] = SideJson(*finding.agreed);
   for (const std::string& next : finding.next) json["next"].push_back(CommandText(next, trace));
   for (const check::Consequence& one : finding.consequences)
-    json["consequences"].push_back(
-        {{"kind", check::NameOf(one.kind)}, {"sentence", one.sentence}});
+    json["consequences"].push_back({{"kind", check::NameOf(one.kind)}, {"sentence", one.sentence}});
   return json;
 }
 

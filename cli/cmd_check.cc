@@ -31,8 +31,8 @@ void AddCheckOptions(CLI::App& app) {
                  "Folders with the program's binaries, if not where they ran");
 }
 
-// Of the last attempt that there was. Ranks that have no part in it are left out, and noted: what they
-// did before does not belong to what the others did last.
+// Of the last attempt that there was. Ranks that have no part in it are left out, and noted: what
+// they did before does not belong to what the others did last.
 std::vector<format::RankFolder> LastAttempt(const format::Trace& trace,
                                             std::vector<std::string>& notes) {
   uint32_t last = 0;
@@ -48,8 +48,9 @@ std::vector<format::RankFolder> LastAttempt(const format::Trace& trace,
   for (const format::RankFolder& folder : folders) others.erase(folder.rank);
   const std::vector<uint32_t> numbers(others.begin(), others.end());
   if (!numbers.empty())
-    notes.push_back(fmt::format("{}: not in attempt {}, the last one, which is the one that is checked",
-                                check::RanksText(numbers), last));
+    notes.push_back(
+        fmt::format("{}: not in attempt {}, the last one, which is the one that is checked",
+                    check::RanksText(numbers), last));
   return folders;
 }
 
@@ -69,8 +70,8 @@ int RunCheck(const Context& context) {
       // Not by the trace, which keeps what it has opened.
       auto reader = format::RankReader::Open(folder.path);
       if (!reader) {
-        unread.push_back(fmt::format("rank {} cannot be read: {}", folder.rank,
-                                     reader.error().message));
+        unread.push_back(
+            fmt::format("rank {} cannot be read: {}", folder.rank, reader.error().message));
         continue;
       }
       summaries.push_back(check::Summarize(**reader, places, {IsRunning(**reader)}));

@@ -23,9 +23,9 @@ extern const Command kDoctorCommand;
 
 std::span<const Command* const> Commands() {
   static constexpr std::array kCommands = {
-      &kDoctorCommand, &kRecordCommand, &kLaunchCommand,  &kMarkCommand,   &kReplayCommand,
-      &kInfoCommand,   &kShowCommand,   &kCheckCommand,   &kDiffCommand,   &kBisectCommand,
-      &kVerifyCommand, &kPackCommand,   &kUnpackCommand,  &kRecoverCommand,
+      &kDoctorCommand, &kRecordCommand, &kLaunchCommand, &kMarkCommand,    &kReplayCommand,
+      &kInfoCommand,   &kShowCommand,   &kCheckCommand,  &kDiffCommand,    &kBisectCommand,
+      &kVerifyCommand, &kPackCommand,   &kUnpackCommand, &kRecoverCommand,
   };
   return kCommands;
 }

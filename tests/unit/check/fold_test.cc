@@ -17,8 +17,8 @@ Finding At(Kind kind, uint64_t time_ns, Ranks blamed = {1}) {
 }
 
 TEST(FoldTest, WhatComesAfterRanksHavePartedIsAConsequence) {
-  const auto folded = Fold({At(Kind::kMissing, 30, {2}), At(Kind::kReplica, 40),
-                            At(Kind::kOrder, 10)});
+  const auto folded =
+      Fold({At(Kind::kMissing, 30, {2}), At(Kind::kReplica, 40), At(Kind::kOrder, 10)});
   ASSERT_EQ(folded.size(), 1u);
   EXPECT_EQ(folded[0].kind, Kind::kOrder);
   EXPECT_EQ(folded[0].consequences.size(), 2u);
@@ -37,8 +37,8 @@ TEST(FoldTest, TheEndOfARunWithNansFollowsFromThem) {
 }
 
 TEST(FoldTest, ACycleIsWhyItsRanksAreMissing) {
-  const auto folded = Fold({At(Kind::kMissing, 9, {0}), At(Kind::kMissing, 10, {1}),
-                            At(Kind::kCycle, 11, {0, 1})});
+  const auto folded =
+      Fold({At(Kind::kMissing, 9, {0}), At(Kind::kMissing, 10, {1}), At(Kind::kCycle, 11, {0, 1})});
   ASSERT_EQ(folded.size(), 1u);
   EXPECT_EQ(folded[0].kind, Kind::kCycle);
   EXPECT_EQ(folded[0].consequences.size(), 2u);

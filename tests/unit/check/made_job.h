@@ -102,8 +102,7 @@ class MadeJob {
   }
   // As the launcher of a job that hangs does.
   void KillAll() {
-    for (uint32_t rank = 0; rank < ranks_.size(); ++rank)
-      EndBy(rank, EndKind::kEnded, 0, SIGTERM);
+    for (uint32_t rank = 0; rank < ranks_.size(); ++rank) EndBy(rank, EndKind::kEnded, 0, SIGTERM);
   }
 
   RankSummary& operator[](uint32_t rank) { return ranks_[rank]; }
@@ -135,8 +134,7 @@ class MadeJob {
   Transfer& Move(uint32_t rank, Operation operation, int64_t peer, uint64_t count,
                  const With& with) {
     CommSummary& its = ranks_[rank].comms[0];
-    Transfer transfer =
-        Make<Transfer>(rank, its, check::Of(operation, count), "p2p.py", 9, with);
+    Transfer transfer = Make<Transfer>(rank, its, check::Of(operation, count), "p2p.py", 9, with);
     transfer.peer = peer;
     its.transfers.push_back(transfer);
     return its.transfers.back();
@@ -153,7 +151,8 @@ inline const Finding& Only(const Report& report) {
   static const Finding none;
   EXPECT_EQ(report.findings.size(), 1u);
   for (const Finding& finding : report.findings)
-    if (report.findings.size() != 1) ADD_FAILURE() << NameOf(finding.kind) << ": " << finding.sentence;
+    if (report.findings.size() != 1)
+      ADD_FAILURE() << NameOf(finding.kind) << ": " << finding.sentence;
   return report.findings.empty() ? none : report.findings.front();
 }
 

@@ -38,8 +38,7 @@ TEST(SignatureTest, BuffersAreNoneOfIt) {
 
 TEST(SignatureTest, SaysWhatDiffersFirst) {
   const Signature a = *SignatureOf(Nccl(preload::NcclApi::ncclAllReduce, {1, 2, 8, 7, 0, 1, 0}));
-  const Signature type =
-      *SignatureOf(Nccl(preload::NcclApi::ncclAllReduce, {1, 2, 8, 8, 0, 1, 0}));
+  const Signature type = *SignatureOf(Nccl(preload::NcclApi::ncclAllReduce, {1, 2, 8, 8, 0, 1, 0}));
   const Signature count =
       *SignatureOf(Nccl(preload::NcclApi::ncclAllReduce, {1, 2, 9, 7, 0, 1, 0}));
   const Signature op = *SignatureOf(Nccl(preload::NcclApi::ncclAllReduce, {1, 2, 8, 7, 2, 1, 0}));

@@ -65,8 +65,8 @@ class Recording {
     enter.comm = 1;
     enter.comm_seq = number;
     enter.stack = stack;
-    for (const uint64_t arg : {uint64_t{1}, uint64_t{2}, count, uint64_t{7}, uint64_t{0},
-                               uint64_t{1}, uint64_t{0}})
+    for (const uint64_t arg :
+         {uint64_t{1}, uint64_t{2}, count, uint64_t{7}, uint64_t{0}, uint64_t{1}, uint64_t{0}})
       enter.args.push_back(arg);
     return Add(enter);
   }
@@ -182,7 +182,8 @@ TEST(SummarizeTest, ASignalOfALaunchersIsNoCrash) {
 
 TEST(SummarizeTest, AnExceptionIsToldWithItsPlace) {
   Recording recording;
-  recording.Add(format::Note{"exception ValueError: no; train.py:57 in main, train.py:70 in <module>"});
+  recording.Add(
+      format::Note{"exception ValueError: no; train.py:57 in main, train.py:70 in <module>"});
   recording.Add(format::ProcessExit{1, 0});
   const RankSummary summary = recording.Summary();
   EXPECT_EQ(summary.end.Describe(), "exit 1, ValueError: no");

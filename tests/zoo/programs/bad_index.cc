@@ -17,7 +17,8 @@ int main(int argc, char** argv) {
   const bool fixed = IsFixed(argc, argv);
   const std::vector<float> table(10, 1.0f);
   for (int step = 0; step < 12; ++step) {
-    const size_t label = !fixed && world.rank == 2 && step == 7 ? 10 : static_cast<size_t>(step % 10);
+    const size_t label =
+        !fixed && world.rank == 2 && step == 7 ? 10 : static_cast<size_t>(step % 10);
     std::vector<float> gradient(128, Target(table, label));
     CHECK(ncclAllReduce(gradient.data(), gradient.data(), gradient.size(), ncclFloat, ncclSum,
                         world.comm, nullptr));

@@ -1,4 +1,5 @@
-// One rank logs once more than the others: an all-gather too many, of the size of those that follow.
+// One rank logs once more than the others: an all-gather too many, of the size of those that
+// follow.
 #include <vector>
 
 #include "zoo.h"

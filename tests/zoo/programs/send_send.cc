@@ -1,5 +1,5 @@
-// Neighbours exchange their borders: both send first. Small ones are buffered on the way, large ones
-// wait for the other side's receive.
+// Neighbours exchange their borders: both send first. Small ones are buffered on the way, large
+// ones wait for the other side's receive.
 #include <vector>
 
 #include "zoo.h"

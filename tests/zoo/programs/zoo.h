@@ -9,13 +9,13 @@
 
 #include "compat/nccl.h"
 
-#define CHECK(call)                                                                      \
-  do {                                                                                   \
-    const ncclResult_t result_ = (call);                                                 \
-    if (result_ != ncclSuccess) {                                                        \
+#define CHECK(call)                                                                         \
+  do {                                                                                      \
+    const ncclResult_t result_ = (call);                                                    \
+    if (result_ != ncclSuccess) {                                                           \
       std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, ncclGetErrorString(result_)); \
-      std::exit(1);                                                                      \
-    }                                                                                    \
+      std::exit(1);                                                                         \
+    }                                                                                       \
   } while (0)
 
 struct World {
