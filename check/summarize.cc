@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -71,6 +72,8 @@ struct OpenEnter {
   uint32_t stack = 0;
   uint64_t time_ns = 0;
   uint64_t nranks = 0;
+  int64_t place = -1;
+  uint64_t identity = 0;
 };
 
 class Summarizer {
@@ -110,10 +113,7 @@ class Summarizer {
       return;
     }
     const preload::ApiInfo* info = preload::FindApi(enter.api);
-    const int nranks = info == nullptr ? -1 : info->Find(Role::kNRanks);
-    open_[event.thread].push_back(
-        {event.seq, enter.api, enter.comm, enter.comm_seq, enter.stack, time,
-         nranks >= 0 && HasArgument(enter, nranks) ? enter.args[static_cast<size_t>(nranks)] : 0});
+    open_[event.thread].push_back(Opened(event, enter, info));
     if (enter.comm == 0 || enter.comm_seq == 0) return;
     Gathered* gathered = Of(enter.comm, enter.comm_seq);
     const auto signature = SignatureOf(enter);
@@ -135,6 +135,30 @@ class Summarizer {
       gathered->call.tag = static_cast<int64_t>(enter.args[static_cast<size_t>(tag)]);
   }
 
+  OpenEnter Opened(const format::Event& event, const format::CallEnter& enter,
+                   const preload::ApiInfo* info) const {
+    OpenEnter open;
+    open.enter_seq = event.seq;
+    open.api = enter.api;
+    open.comm = enter.comm;
+    open.comm_seq = enter.comm_seq;
+    open.stack = enter.stack;
+    open.time_ns = Wall(event.time_ns);
+    const bool makes = info != nullptr && MakesCommunicator(*info);
+    if (!makes) return open;
+    if (const int nranks = info->Find(Role::kNRanks); nranks >= 0 && HasArgument(enter, nranks))
+      open.nranks = enter.args[static_cast<size_t>(nranks)];
+    if (const int place = info->Find(Role::kRank); place >= 0 && HasArgument(enter, place))
+      open.place = static_cast<int64_t>(enter.args[static_cast<size_t>(place)]);
+    // The name of torch's group, the unique ids of NCCL's communicator.
+    open.identity =
+        std::hash<std::string_view>{}(enter.text) * 31 + std::hash<std::string_view>{}(enter.blob);
+    return open;
+  }
+
+  static bool MakesCommunicator(const preload::ApiInfo& info) {
+    return info.Find(Role::kNewComm) >= 0 || info.Find(Role::kNewComms) >= 0;
+  }
   static bool HasArgument(const format::CallEnter& enter, int index) {
     return static_cast<size_t>(index) < enter.args.size();
   }
@@ -416,8 +440,9 @@ class Summarizer {
         call.time_ns = enter.time_ns;
         call.nranks = enter.nranks;
         const preload::ApiInfo* info = preload::FindApi(enter.api);
-        call.makes_communicator = info != nullptr && (info->Find(Role::kNewComm) >= 0 ||
-                                                      info->Find(Role::kNewComms) >= 0);
+        call.makes_communicator = info != nullptr && MakesCommunicator(*info);
+        call.place = enter.place;
+        call.identity = enter.identity;
         summary_.open.push_back(std::move(call));
       }
     }

@@ -139,6 +139,25 @@ TEST(EndsTest, RanksThatMakeDifferentCommunicators) {
   EXPECT_EQ(Only(report).blamed, Ranks{3});
 }
 
+TEST(EndsTest, RanksThatClaimOnePlace) {
+  MadeJob made = Trained(3);
+  for (const uint32_t rank : {0, 1}) {
+    OpenCall call;
+    call.name = "new_group";
+    call.time_ns = made[rank].last_time_ns;
+    call.makes_communicator = true;
+    call.nranks = 2;
+    call.place = 0;
+    call.identity = 77;
+    made[rank].open.push_back(call);
+  }
+  made.Wait(10 * kSecond);
+  made.KillAll();
+  const Report report = made.Checked();
+  EXPECT_EQ(Only(report).kind, Kind::kGroup);
+  EXPECT_EQ(Only(report).blamed, (Ranks{0, 1}));
+}
+
 TEST(EndsTest, WhereAllWaitWhatTheyRunOnIsShown) {
   MadeJob made = Trained(2);
   made.All(AllReduce(100), "train.py", 55, kInside);
