@@ -439,7 +439,7 @@ class CollectiveMatcher {
       there.push_back(member);
       if (WaitsIn(CallAt(member, least))) waiting.push_back(member);
     }
-    if (waiting.empty()) return;
+    if (waiting.empty()) return OnDiedInside(least);
     if (!communicator_.IsWhole() || members_.size() != communicator_.members.size())
       return NoteUnknown(waiting, least);
     std::vector<Member> own;
@@ -458,6 +458,22 @@ class CollectiveMatcher {
     });
     if (!long_enough) return NoteUnderWay(absent, waiting, least);
     OnMissing(blamed, waiting, least);
+  }
+
+  // All entered the last call, and one of them died in it, for another reason.
+  void OnDiedInside(size_t size) {
+    if (size == 0) return;
+    std::vector<Member> dead;
+    std::vector<Member> waiting;
+    for (const Member& member : members_) {
+      if (CallsOf(job_, member).size() != size) return;
+      const Call& call = CallAt(member, size - 1);
+      if (!call.Is(kDone) && EndedOnItsOwn(job_.RankOf(member)))
+        dead.push_back(member);
+      else if (WaitsIn(call))
+        waiting.push_back(member);
+    }
+    if (!dead.empty() && !waiting.empty()) OnLeftEarly(dead, waiting, size - 1);
   }
 
   void NoteUnknown(const std::vector<Member>& waiting, size_t index) {

@@ -48,7 +48,9 @@ bool HasWaited(const RankSummary& rank) {
 }
 
 bool EndedOnItsOwn(const RankSummary& rank) {
-  return rank.end.Badly() && !HasWaited(rank);
+  const Last last = LastCall(rank, true);
+  // One that is under way when another thread crashes is not why the process ended.
+  return rank.end.Badly() && (last.call == nullptr || !last.call->Is(kFailed));
 }
 
 Side StandingOf(const Job& job, size_t index) {

@@ -72,6 +72,21 @@ TEST(EndsTest, ARankThatCrashed) {
       << finding.sentence;
 }
 
+// Another thread of it crashed while its own call was under way.
+TEST(EndsTest, ARankThatCrashedInsideOfACall) {
+  MadeJob made = Trained(3);
+  made.Do(1, AllReduce(100), "train.py", 55, kInside);
+  made.EndBy(1, EndKind::kSignal, 0, SIGSEGV);
+  for (const uint32_t rank : {0, 2}) {
+    made.Do(rank, AllReduce(100), "train.py", 55, kFailedCall);
+    made.EndBy(rank, EndKind::kExit, 1);
+  }
+  const Report report = made.Checked();
+  EXPECT_EQ(Only(report).kind, Kind::kLeftEarly);
+  EXPECT_EQ(Only(report).blamed, Ranks{1});
+  EXPECT_EQ(Only(report).number, 6u);
+}
+
 TEST(EndsTest, ARankThatLeftWithAGoodExit) {
   MadeJob made = Trained(2);
   made.EndBy(0, EndKind::kExit, 0);
