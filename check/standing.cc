@@ -82,7 +82,9 @@ Side StandingOf(const Job& job, size_t index) {
     if (open->site != kNoSite) side.site = job.sites[open->site];
   }
   // Where a signal found the program says more than what it called last.
-  if (waiting.call == nullptr && rank.end.site != kNoSite) side.site = job.sites[rank.end.site];
+  const bool crashed = rank.end.kind == EndKind::kSignal;
+  if ((waiting.call == nullptr || crashed) && rank.end.site != kNoSite)
+    side.site = job.sites[rank.end.site];
   side.what = fmt::format("{}; {}", where, rank.end.Describe());
   return side;
 }
