@@ -107,7 +107,7 @@ std::vector<std::string> CheckLines(const check::Report& report, const std::stri
   return lines;
 }
 
-nlohmann::json ToJson(const check::Report& report, const std::string& trace, size_t ranks) {
+nlohmann::json CheckJson(const check::Report& report, const std::string& trace, size_t ranks) {
   nlohmann::json json = {{"ranks", ranks},
                          {"damaged", report.is_damaged},
                          {"findings", nlohmann::json::array()},

@@ -14,7 +14,7 @@ namespace deja::cli {
 
 std::vector<std::string> CheckLines(const check::Report& report, const std::string& trace,
                                     size_t ranks);
-nlohmann::json ToJson(const check::Report& report, const std::string& trace, size_t ranks);
+nlohmann::json CheckJson(const check::Report& report, const std::string& trace, size_t ranks);
 
 }  // namespace deja::cli
 

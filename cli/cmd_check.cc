@@ -91,7 +91,7 @@ int RunCheck(const Context& context) {
   report.notes.insert(report.notes.end(), unread.begin(), unread.end());
   report.is_damaged = report.is_damaged || !unread.empty();
   if (context.json) {
-    PrintJson(ToJson(report, g_check_options.trace, ranks));
+    PrintJson(CheckJson(report, g_check_options.trace, ranks));
   } else {
     for (const std::string& line : CheckLines(report, g_check_options.trace, ranks))
       PrintLine(line);
