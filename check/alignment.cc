@@ -18,7 +18,7 @@ constexpr size_t kAfter = 96;   // and after it
 constexpr uint32_t kGap = 4;
 constexpr uint32_t kOtherPlace = 1;
 constexpr uint32_t kOtherStep = 2;
-constexpr uint32_t kOtherArguments = 6;
+constexpr uint32_t kOtherArguments = 3;
 constexpr uint32_t kOtherCall = 20;
 
 uint32_t CostOf(const Job& job, const Call& a, const Call& b) {

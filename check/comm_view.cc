@@ -37,8 +37,9 @@ size_t CommView::FirstThatDoesNotFit() const {
       [&](const Member& a, const Member& b) { return CallsOf(a).size() < CallsOf(b).size(); });
   for (const Member& member : members_) {
     const size_t size = std::min(CallsOf(member).size(), found);
-    for (size_t i = 0; i < size; ++i)
-      if (!FitAt(*longest, member, i)) found = i;
+    size_t i = 0;
+    while (i < size && FitAt(*longest, member, i)) ++i;
+    if (i < size) found = i;
   }
   return found;
 }

@@ -36,7 +36,8 @@ const std::vector<check::Place>& CheckPlaces::PlacesOf(const check::CodeAddress&
   if (!added) return it->second;
   for (const SourceFrame& frame :
        symbolizer_.Resolve(address.module, address.build_id, address.offset, is_return))
-    if (IsProgramFrame(frame) && !IsSystemHeader(frame.file)) it->second.push_back(PlaceOf(frame));
+    if (IsProgramFrame(frame) && !IsSystemHeader(frame.file) && frame.function != "_start")
+      it->second.push_back(PlaceOf(frame));
   return it->second;
 }
 

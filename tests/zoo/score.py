@@ -29,7 +29,11 @@ def marked_line(case, name):
     lines = [number for number, line in enumerate(text, 1) if line.rstrip().endswith(" PLACE")]
     if len(lines) != 1:
         sys.exit(f"{case}: {name} has {len(lines)} lines that are marked PLACE")
-    return lines[0]
+    line = lines[0]
+    # Debug information names the first line of a statement.
+    while name.endswith(".cc") and text[line - 2].rstrip()[-1:] not in ("", ";", "{", "}", ")"):
+        line -= 1
+    return line
 
 
 class Zoo:

@@ -56,6 +56,17 @@ TEST(CollectivesTest, AnotherTypeIsASignature) {
   EXPECT_EQ(finding.next.front(), "show RUN --rank 2 --comm 0 --seq 1-2 --stacks");
 }
 
+TEST(CollectivesTest, OfManyMismatchesTheFirstOneIsNamed) {
+  MadeJob made(3);
+  made.All(AllReduce(8), "a.py", 1);
+  for (int i = 0; i < 4; ++i)
+    for (uint32_t rank = 0; rank < 3; ++rank)
+      made.Do(rank, AllReduce(rank == 1 ? 6 : 8), "a.py", 2);
+  const Report report = made.Checked();
+  EXPECT_EQ(Only(report).kind, Kind::kSignature);
+  EXPECT_EQ(Only(report).number, 2u);
+}
+
 TEST(CollectivesTest, EveryRankMayHaveAnotherCount) {
   MadeJob made(16);
   for (uint32_t rank = 0; rank < 16; ++rank) made.Do(rank, AllReduce(100 + rank), "a.py", 1);
