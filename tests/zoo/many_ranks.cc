@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -120,6 +121,7 @@ int main(int argc, char** argv) {
   const auto ranks = static_cast<uint32_t>(std::atoi(argv[2]));
   const auto collectives = static_cast<uint64_t>(std::atoll(argv[3]));
   const long faulty = argc > 4 ? std::atol(argv[4]) : -1;
+  std::filesystem::create_directories(argv[1]);
   for (uint32_t rank = 0; rank < ranks; ++rank) {
     char name[32];
     std::snprintf(name, sizeof name, "/rank-%05u", rank);
