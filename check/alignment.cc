@@ -28,7 +28,8 @@ uint32_t CostOf(const Job& job, const Call& a, const Call& b) {
     return step + (same_place ? 0 : kOtherPlace);
   const bool same_operation =
       job.signatures[a.signature].operation == job.signatures[b.signature].operation;
-  return same_operation && same_place && step == 0 ? kOtherArguments : kOtherCall;
+  const bool same_line = job.IsSameLine(a.site, b.site);
+  return same_operation && same_line && step == 0 ? kOtherArguments : kOtherCall;
 }
 
 enum class Move : uint8_t { kBoth, kOnlyA, kOnlyB };

@@ -262,7 +262,7 @@ class MismatchMatcher {
     const Call& loop = view_.CallAt(in_loop.First(), index);
     const Call& after = view_.CallAt(outside.First(), index);
     // One call with other arguments is no other place in the program.
-    if (loop.site == after.site) return false;
+    if (job_.IsSameLine(loop.site, after.site)) return false;
     const bool is_barrier = job_.signatures[after.signature].operation == Operation::kBarrier;
     if (!is_barrier && most.members.size() == fewest.members.size()) return false;
     if (!is_barrier && most_loop) return false;

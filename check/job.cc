@@ -126,6 +126,12 @@ std::string Job::NameOf(const Communicator& communicator) const {
   return numbers.size() == ranks.size() ? name : fmt::format("{} of {}", name, RanksText(numbers));
 }
 
+bool Job::IsSameLine(uint32_t site, uint32_t other) const {
+  if (site == other) return true;
+  return !sites[site].empty() && !sites[other].empty() &&
+         sites[site].front() == sites[other].front();
+}
+
 std::string Job::AtSite(uint32_t site) const {
   const std::string text = Describe(sites[site]);
   return text.empty() ? "" : " at " + text;

@@ -55,6 +55,8 @@ class Job {
   [[nodiscard]] std::string SignatureText(const Call& call) const {
     return Describe(signatures[call.signature]);
   }
+  // The calls were made by one line of the program, whoever called that. Unknown places are one.
+  [[nodiscard]] bool IsSameLine(uint32_t site, uint32_t other) const;
   // " at train.py:8 in step"; empty if it is not known.
   [[nodiscard]] std::string AtSite(uint32_t site) const;
 

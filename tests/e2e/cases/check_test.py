@@ -46,12 +46,10 @@ class Unknown(harness.DejaTest):
     def record_faulty(self):
         self.record("zoo_extra_gather", n=4, level="digest")
 
-    def test_a_damaged_rank_is_not_compared(self):
+    def test_a_rank_whose_end_is_gone_is_not_compared(self):
         self.record_faulty()
         events = self.trace_path() / "rank-00001" / "events.deja"
-        data = bytearray(events.read_bytes())
-        data[len(data) // 2] ^= 0xFF
-        events.write_bytes(data)
+        events.write_bytes(events.read_bytes()[:-40])
         run = self.checked(self.deja("check", self.trace_path(), "--json"), harness.EXIT_DATA_LOSS)
         report = run.json()
         self.assertEqual(report["findings"], [])
