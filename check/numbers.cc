@@ -325,11 +325,15 @@ void MatchStates(const Job& job, Found& found) {
         last_agreed = step;
         continue;
       }
-      // Twice is a beginning; three different contents, all the same everywhere, are no accident.
-      if (agreed.size() < 3) break;
       const auto most = std::max_element(
           values.begin(), values.end(),
           [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+      // Of a tensor of each rank's own no two change alike: it was a replica if most still do, or
+      // if all did several times.
+      const bool most_change_alike = most->second.size() * 2 > job.ranks.size() &&
+                                     most->second.size() > 1 && agreed.count(most->first) == 0;
+      constexpr size_t kSeveral = 3;
+      if (agreed.size() < kSeveral && (agreed.empty() || !most_change_alike)) break;
       Finding finding;
       finding.kind = Kind::kReplica;
       finding.step = step;

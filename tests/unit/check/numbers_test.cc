@@ -99,6 +99,15 @@ TEST(NumbersTest, WeightsThatChangedAlikeMustStayAlike) {
   EXPECT_EQ(finding.step, 30u);
 }
 
+TEST(NumbersTest, OneOfManyThatDoesNotChangeAsTheOthers) {
+  MadeJob made(4);
+  Checkpoint(made, 0, {1, 1, 1, 1});
+  Checkpoint(made, 10, {2, 2, 2, 9});
+  const Report report = made.Checked();
+  EXPECT_EQ(Only(report).kind, Kind::kReplica);
+  EXPECT_EQ(Only(report).blamed, Ranks{3});
+}
+
 TEST(NumbersTest, StatesThatBeganAlikeNeedNotStaySo) {
   MadeJob made(3);
   Checkpoint(made, 0, {1, 1, 1});
