@@ -47,8 +47,8 @@ void NoteLimits(const Job& job, Report& report) {
         absent.push_back(rank);
     }
     report.notes.push_back(
-        fmt::format("{} of {} are not in the trace; communicators that they are "
-                    "in are compared among the ranks that are",
+        fmt::format("not in the trace: {} of {}; communicators that they are in are compared among "
+                    "the other ranks",
                     RanksText(absent), world_size));
   }
   for (const Communicator& communicator : job.communicators)

@@ -60,7 +60,7 @@ class Unknown(harness.DejaTest):
         self.record_faulty()
         subprocess.run(["rm", "-r", self.trace_path() / "rank-00001"], check=True)
         run = self.checked(self.deja("check", self.trace_path()))
-        self.assertIn("note: rank 1 of 4 are not in the trace", run.stdout)
+        self.assertIn("note: not in the trace: rank 1 of 4", run.stdout)
 
     def test_a_trace_that_is_not_there(self):
         run = self.checked(self.deja("check", self.dir / "no.deja"), harness.EXIT_FAILURE)
