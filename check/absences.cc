@@ -32,6 +32,10 @@ class AbsenceMatcher {
       if (WaitsIn(view_.CallAt(member, least))) waiting.push_back(member);
     }
     if (waiting.empty()) return OnDiedInside(least);
+    // A job that gave a call up on purpose, and went on without one of its ranks.
+    if (std::all_of(view_.members().begin(), view_.members().end(),
+                    [&](const Member& member) { return job_.RankOf(member).end.Well(); }))
+      return NoteGivenUp(absent, waiting, least);
     if (!view_.IsWhole()) return NoteUnknown(waiting, least);
     std::vector<Member> own;
     std::copy_if(absent.begin(), absent.end(), std::back_inserter(own), [&](const Member& member) {
@@ -84,6 +88,15 @@ class AbsenceMatcher {
         "that it would not have",
         view_.Name(), RanksText(view_.Numbers(absent)), job_.SignatureText(call), call.seq,
         RanksText(view_.Numbers(waiting))));
+  }
+
+  void NoteGivenUp(const std::vector<Member>& absent, const std::vector<Member>& waiting,
+                   size_t index) {
+    const Call& call = view_.CallAt(waiting.front(), index);
+    found_.notes.push_back(
+        fmt::format("{}: {} did not enter {} #{}, which {} gave up; all of them ended with exit 0",
+                    view_.Name(), RanksText(view_.Numbers(absent)), job_.SignatureText(call),
+                    call.seq, RanksText(view_.Numbers(waiting))));
   }
 
   Finding BeginAbsent(Kind kind, const std::vector<Member>& blamed,

@@ -97,6 +97,16 @@ TEST(EndsTest, ARankThatLeftWithAGoodExit) {
   EXPECT_EQ(Only(report).blamed, Ranks{0});
 }
 
+// A communicator that is shrunk because one rank does not come.
+TEST(EndsTest, AJobThatGoesOnWithoutARankAndEndsWellIsANote) {
+  MadeJob made = Trained(3);
+  for (const uint32_t rank : {0, 2}) made.Do(rank, AllReduce(100), "train.py", 55, kFailedCall);
+  const Report report = made.Checked();
+  EXPECT_TRUE(report.findings.empty());
+  ASSERT_EQ(report.notes.size(), 1u);
+  EXPECT_NE(report.notes[0].find("rank 1 did not enter"), std::string::npos);
+}
+
 TEST(EndsTest, RanksThatAllFailAloneAreNoFinding) {
   MadeJob made = Trained(4);
   for (uint32_t rank = 0; rank < 4; ++rank) made.EndBy(rank, EndKind::kExit, 1);
