@@ -1,14 +1,14 @@
-#include "preload/api/c10d_table.h"
+#include "api/c10d_table.h"
 
-#include "preload/api/table.h"
-#include "preload/api/table_lookup.h"
+#include "api/table.h"
+#include "api/table_lookup.h"
 
 namespace deja::preload {
 namespace {
 
-#define DEJA_TABLE_DEF "preload/api/c10d.def"
+#define DEJA_TABLE_DEF "api/c10d.def"
 #define DEJA_TABLE_FAMILY kC10dFamily
-#include "preload/api/table_rows.inc"
+#include "api/table_rows.inc"
 
 static_assert(TableIsSound(kTable, kC10dFamily));
 

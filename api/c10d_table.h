@@ -1,21 +1,21 @@
 // The table of what PyTorch's process groups and stores do (torch.distributed, c10d).
 //
 // Constants; any thread, signal handlers too.
-#ifndef DEJA_PRELOAD_API_C10D_TABLE_H_
-#define DEJA_PRELOAD_API_C10D_TABLE_H_
+#ifndef DEJA_API_C10D_TABLE_H_
+#define DEJA_API_C10D_TABLE_H_
 
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-#include "preload/api/roles.h"
+#include "api/roles.h"
 
 namespace deja::preload {
 
 // Ids as names.
 enum class C10dApi : uint32_t {
 #define DEJA_FN(id, result, name, since, klass, ...) name = kC10dFamily + (id),
-#include "preload/api/c10d.def"
+#include "api/c10d.def"
 #undef DEJA_FN
 };
 
@@ -30,4 +30,4 @@ inline const ApiInfo& C10dInfo(C10dApi api) {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_API_C10D_TABLE_H_
+#endif  // DEJA_API_C10D_TABLE_H_

@@ -1,15 +1,15 @@
-#include "preload/api/curand_table.h"
+#include "api/curand_table.h"
 
+#include "api/table.h"
+#include "api/table_lookup.h"
 #include "include/compat/curand.h"
-#include "preload/api/table.h"
-#include "preload/api/table_lookup.h"
 
 namespace deja::preload {
 namespace {
 
-#define DEJA_TABLE_DEF "preload/api/curand.def"
+#define DEJA_TABLE_DEF "api/curand.def"
 #define DEJA_TABLE_FAMILY kCurandFamily
-#include "preload/api/table_rows.inc"
+#include "api/table_rows.inc"
 
 static_assert(TableIsSound(kTable, kCurandFamily));
 

@@ -1,21 +1,21 @@
 // The table of the functions of cuRAND's host API.
 //
 // Constants; any thread, signal handlers too.
-#ifndef DEJA_PRELOAD_API_CURAND_TABLE_H_
-#define DEJA_PRELOAD_API_CURAND_TABLE_H_
+#ifndef DEJA_API_CURAND_TABLE_H_
+#define DEJA_API_CURAND_TABLE_H_
 
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-#include "preload/api/roles.h"
+#include "api/roles.h"
 
 namespace deja::preload {
 
 // Ids as names.
 enum class CurandApi : uint32_t {
 #define DEJA_FN(id, result, name, since, klass, ...) name = kCurandFamily + (id),
-#include "preload/api/curand.def"
+#include "api/curand.def"
 #undef DEJA_FN
 };
 
@@ -39,4 +39,4 @@ const char* CurandResultName(int64_t result);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_API_CURAND_TABLE_H_
+#endif  // DEJA_API_CURAND_TABLE_H_

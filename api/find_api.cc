@@ -1,10 +1,10 @@
-#include "preload/api/find_api.h"
+#include "api/find_api.h"
 
-#include "preload/api/c10d_table.h"
-#include "preload/api/curand_table.h"
-#include "preload/api/libc_table.h"
-#include "preload/api/mpi_table.h"
-#include "preload/api/nccl_table.h"
+#include "api/c10d_table.h"
+#include "api/curand_table.h"
+#include "api/libc_table.h"
+#include "api/mpi_table.h"
+#include "api/nccl_table.h"
 
 namespace deja::preload {
 

@@ -1,10 +1,10 @@
 // The row of any table. Constants; any thread.
-#ifndef DEJA_PRELOAD_API_FIND_API_H_
-#define DEJA_PRELOAD_API_FIND_API_H_
+#ifndef DEJA_API_FIND_API_H_
+#define DEJA_API_FIND_API_H_
 
 #include <cstdint>
 
-#include "preload/api/roles.h"
+#include "api/roles.h"
 
 namespace deja::preload {
 
@@ -13,4 +13,4 @@ const ApiInfo* FindApi(uint32_t id);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_API_FIND_API_H_
+#endif  // DEJA_API_FIND_API_H_

@@ -1,7 +1,7 @@
-#include "preload/api/libc_table.h"
+#include "api/libc_table.h"
 
-#include "preload/api/table.h"
-#include "preload/api/table_lookup.h"
+#include "api/table.h"
+#include "api/table_lookup.h"
 
 namespace deja::preload {
 namespace {
@@ -9,7 +9,7 @@ namespace {
 constexpr ApiInfo kTable[] = {
 #define DEJA_FN(id, result, name, since, klass, ...) \
   {kLibcFamily + (id), #name, since, ApiClass::k##klass, ReturnKindOf(#result), 0, nullptr},
-#include "preload/api/libc.def"
+#include "api/libc.def"
 #undef DEJA_FN
 };
 

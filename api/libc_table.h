@@ -1,14 +1,14 @@
 // The table of the C library's hooked functions.
 //
 // Constants; any thread, signal handlers too.
-#ifndef DEJA_PRELOAD_API_LIBC_TABLE_H_
-#define DEJA_PRELOAD_API_LIBC_TABLE_H_
+#ifndef DEJA_API_LIBC_TABLE_H_
+#define DEJA_API_LIBC_TABLE_H_
 
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-#include "preload/api/roles.h"
+#include "api/roles.h"
 
 namespace deja::preload {
 
@@ -16,7 +16,7 @@ namespace deja::preload {
 // because some of the names are macros.
 enum class LibcApi : uint32_t {
 #define DEJA_FN(id, result, name, since, klass, ...) k##name = kLibcFamily + (id),
-#include "preload/api/libc.def"
+#include "api/libc.def"
 #undef DEJA_FN
 };
 
@@ -43,4 +43,4 @@ InputKind InputKindOf(uint32_t id);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_API_LIBC_TABLE_H_
+#endif  // DEJA_API_LIBC_TABLE_H_

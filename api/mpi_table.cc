@@ -1,29 +1,29 @@
-#include "preload/api/mpi_table.h"
+#include "api/mpi_table.h"
 
 #include <cstdio>
 
-#include "preload/api/table.h"
-#include "preload/api/table_lookup.h"
+#include "api/table.h"
+#include "api/table_lookup.h"
 
 namespace deja::preload {
 namespace {
 
-#define DEJA_TABLE_DEF "preload/api/mpi.def"
+#define DEJA_TABLE_DEF "api/mpi.def"
 #define DEJA_TABLE_FAMILY kMpiFamily
-#include "preload/api/table_rows.inc"
+#include "api/table_rows.inc"
 
 // That no name occurs twice is in the enumeration.
 static_assert(IdsAreDense(kTable, kMpiFamily));
 
 constexpr MpiPredefined kPredefined[] = {
 #define DEJA_HANDLE(number, symbol, name, dtype) {#symbol, #name, dtype},
-#include "preload/api/mpi_handles.def"
+#include "api/mpi_handles.def"
 #undef DEJA_HANDLE
 };
 
 constexpr uint32_t kNumbers[] = {
 #define DEJA_HANDLE(number, symbol, name, dtype) number,
-#include "preload/api/mpi_handles.def"
+#include "api/mpi_handles.def"
 #undef DEJA_HANDLE
 };
 

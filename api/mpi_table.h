@@ -1,21 +1,21 @@
 // The table of MPI's functions.
 //
 // Constants; any thread, signal handlers too.
-#ifndef DEJA_PRELOAD_API_MPI_TABLE_H_
-#define DEJA_PRELOAD_API_MPI_TABLE_H_
+#ifndef DEJA_API_MPI_TABLE_H_
+#define DEJA_API_MPI_TABLE_H_
 
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-#include "preload/api/roles.h"
+#include "api/roles.h"
 
 namespace deja::preload {
 
 // Ids as names. With a k, because mpi.h makes macros of some names.
 enum class MpiApi : uint32_t {
 #define DEJA_FN(id, result, name, since, klass, ...) k##name = kMpiFamily + (id),
-#include "preload/api/mpi.def"
+#include "api/mpi.def"
 #undef DEJA_FN
 };
 
@@ -51,4 +51,4 @@ MpiHandleName NameOfMpiHandle(uint64_t number);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_API_MPI_TABLE_H_
+#endif  // DEJA_API_MPI_TABLE_H_

@@ -3,8 +3,8 @@
 // MPI leaves to each implementation what a handle is: Open MPI's are pointers, MPICH's are ints. A
 // hook takes a word, of which an int fills the lower half, so that one library serves both
 // (docs/decisions/0004-mpi-without-its-header.md). For inclusion where mpi.h is not.
-#ifndef DEJA_PRELOAD_API_MPI_TYPES_H_
-#define DEJA_PRELOAD_API_MPI_TYPES_H_
+#ifndef DEJA_API_MPI_TYPES_H_
+#define DEJA_API_MPI_TYPES_H_
 
 #include <cstdint>
 
@@ -49,4 +49,4 @@ using MPI_Win_errhandler_function = void();
 
 }  // namespace deja::mpi_types
 
-#endif  // DEJA_PRELOAD_API_MPI_TYPES_H_
+#endif  // DEJA_API_MPI_TYPES_H_

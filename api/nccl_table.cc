@@ -1,14 +1,14 @@
-#include "preload/api/nccl_table.h"
+#include "api/nccl_table.h"
 
-#include "preload/api/table.h"
-#include "preload/api/table_lookup.h"
+#include "api/table.h"
+#include "api/table_lookup.h"
 
 namespace deja::preload {
 namespace {
 
-#define DEJA_TABLE_DEF "preload/api/nccl.def"
+#define DEJA_TABLE_DEF "api/nccl.def"
 #define DEJA_TABLE_FAMILY kNcclFamily
-#include "preload/api/table_rows.inc"
+#include "api/table_rows.inc"
 
 static_assert(TableIsSound(kTable, kNcclFamily));
 

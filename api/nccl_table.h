@@ -1,21 +1,21 @@
 // The table of NCCL's functions.
 //
 // Constants; any thread, signal handlers too.
-#ifndef DEJA_PRELOAD_API_NCCL_TABLE_H_
-#define DEJA_PRELOAD_API_NCCL_TABLE_H_
+#ifndef DEJA_API_NCCL_TABLE_H_
+#define DEJA_API_NCCL_TABLE_H_
 
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-#include "preload/api/roles.h"
+#include "api/roles.h"
 
 namespace deja::preload {
 
 // Ids as names: `switch (static_cast<NcclApi>(call.info->id)) { case NcclApi::ncclSend: …`.
 enum class NcclApi : uint32_t {
 #define DEJA_FN(id, result, name, since, klass, ...) name = kNcclFamily + (id),
-#include "preload/api/nccl.def"
+#include "api/nccl.def"
 #undef DEJA_FN
 };
 
@@ -38,4 +38,4 @@ inline bool CutsShort(NcclApi api, uint64_t flags) {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_API_NCCL_TABLE_H_
+#endif  // DEJA_API_NCCL_TABLE_H_

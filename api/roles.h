@@ -3,8 +3,8 @@
 // One row describes one function. From it come the exported hook, the slot of the real symbol, the
 // event encoder, the replay matcher, the names in `deja show`, the export map and the stub library
 // of the tests. Plain constants; any thread.
-#ifndef DEJA_PRELOAD_API_ROLES_H_
-#define DEJA_PRELOAD_API_ROLES_H_
+#ifndef DEJA_API_ROLES_H_
+#define DEJA_API_ROLES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +37,7 @@ enum class ApiClass : uint8_t {
 };
 
 // What a parameter is. `N`: the buffer holds count x nranks elements. `Root`: only on the root.
-// Which of the buffers a call reads and writes, and how long they are: preload/buffers.h.
+// Which of the buffers a call reads and writes, and how long they are: preload/engine/buffers.h.
 enum class Role : uint8_t {
   kIn,
   kInN,
@@ -157,4 +157,4 @@ struct ApiInfo {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_API_ROLES_H_
+#endif  // DEJA_API_ROLES_H_

@@ -6,13 +6,13 @@
 // undefines DEJA_FN again (the .def files leave it alone, so that a user may include several):
 //
 //   #define DEJA_FN(id, result, name, since, klass, ...) result name DEJA_PARAMS(__VA_ARGS__);
-//   #include "preload/api/nccl.def"
+//   #include "api/nccl.def"
 //   #undef DEJA_FN
 //
 // DEJA_FORWARD(name, since, because) rows, in a *_forwarded.def of their own, name the functions
 // that are left alone and say why.
-#ifndef DEJA_PRELOAD_API_TABLE_H_
-#define DEJA_PRELOAD_API_TABLE_H_
+#ifndef DEJA_API_TABLE_H_
+#define DEJA_API_TABLE_H_
 
 #include <bit>
 #include <cstddef>
@@ -21,7 +21,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "preload/api/roles.h"
+#include "api/roles.h"
 
 // DEJA_FOR_EACH(m, a, b, …): m(a) m(b) … DEJA_FOR_EACH_COMMA: m(a), m(b), …
 #define DEJA_PARENS ()
@@ -139,4 +139,4 @@ T FromWord(uint64_t word) {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_API_TABLE_H_
+#endif  // DEJA_API_TABLE_H_

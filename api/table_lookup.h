@@ -1,12 +1,12 @@
 // Finding a row of an API's table. Constants only; any thread, signal handlers too.
-#ifndef DEJA_PRELOAD_API_TABLE_LOOKUP_H_
-#define DEJA_PRELOAD_API_TABLE_LOOKUP_H_
+#ifndef DEJA_API_TABLE_LOOKUP_H_
+#define DEJA_API_TABLE_LOOKUP_H_
 
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-#include "preload/api/roles.h"
+#include "api/roles.h"
 
 namespace deja::preload {
 
@@ -25,4 +25,4 @@ inline const ApiInfo* RowNamed(std::span<const ApiInfo> table, std::string_view 
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_API_TABLE_LOOKUP_H_
+#endif  // DEJA_API_TABLE_LOOKUP_H_

@@ -12,9 +12,9 @@
 #include <cstdlib>
 #include <vector>
 
-#include "preload/modules.h"
-#include "preload/stack.h"
-#include "preload/stack_walk.h"
+#include "preload/stack/modules.h"
+#include "preload/stack/stack.h"
+#include "preload/stack/stack_walk.h"
 
 namespace {
 

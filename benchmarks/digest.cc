@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "preload/digest.h"
+#include "digest/digest.h"
 
 namespace {
 

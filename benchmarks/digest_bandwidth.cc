@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "digest/digest.h"
 #include "preload/cuda/cuda_device.h"
-#include "preload/digest.h"
 
 namespace {
 

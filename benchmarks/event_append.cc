@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <string>
 
-#include "format/message_codec.h"
-#include "format/rank_log.h"
+#include "format/log/rank_log.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "format/rank_log.h"
-#include "recorder/event_clock.h"
-#include "recorder/event_writer.h"
+#include "format/log/rank_log.h"
+#include "recorder/events/event_clock.h"
+#include "recorder/events/event_writer.h"
 
 int main() {
   using namespace deja;

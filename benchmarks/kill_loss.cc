@@ -17,10 +17,10 @@
 #include <new>
 #include <string>
 
-#include "format/message_codec.h"
-#include "format/rank_log.h"
-#include "format/rank_reader.h"
-#include "format/recovery.h"
+#include "format/log/rank_log.h"
+#include "format/reader/rank_reader.h"
+#include "format/repair/recovery.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {

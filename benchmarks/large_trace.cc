@@ -17,9 +17,9 @@
 #include <thread>
 #include <vector>
 
-#include "format/message_codec.h"
-#include "format/rank_log.h"
-#include "format/trace.h"
+#include "format/log/rank_log.h"
+#include "format/trace/trace.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {

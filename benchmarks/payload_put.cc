@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "format/rank_log.h"
+#include "format/log/rank_log.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "format/rank_log.h"
+#include "format/log/rank_log.h"
 
 namespace deja::format {
 namespace {

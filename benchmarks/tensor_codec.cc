@@ -24,8 +24,8 @@
 #include <string>
 #include <vector>
 
-#include "format/tensor_codec.h"
-#include "format/xor_bytes.h"
+#include "format/tensor/tensor_codec.h"
+#include "format/tensor/xor_bytes.h"
 
 namespace deja::format {
 namespace {

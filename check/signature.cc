@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 
-#include "preload/api/c10d_table.h"
-#include "preload/api/find_api.h"
-#include "preload/api/nccl_table.h"
-#include "preload/api/roles.h"
-#include "preload/digest.h"
+#include "api/c10d_table.h"
+#include "api/find_api.h"
+#include "api/nccl_table.h"
+#include "api/roles.h"
+#include "digest/digest.h"
 
 namespace deja::check {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "format/messages.h"
+#include "format/wire/messages.h"
 
 namespace deja::check {
 

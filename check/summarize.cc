@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "api/c10d_table.h"
+#include "api/find_api.h"
+#include "api/nccl_table.h"
 #include "check/surroundings.h"
 #include "common/ids.h"
-#include "preload/api/c10d_table.h"
-#include "preload/api/find_api.h"
-#include "preload/api/nccl_table.h"
 
 namespace deja::check {
 namespace {

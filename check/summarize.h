@@ -7,7 +7,7 @@
 
 #include "check/place_finder.h"
 #include "check/summary.h"
-#include "format/rank_reader.h"
+#include "format/reader/rank_reader.h"
 
 namespace deja::check {
 

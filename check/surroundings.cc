@@ -6,7 +6,7 @@
 #include <array>
 #include <string>
 
-#include "common/hex_text.h"
+#include "common/text/hex_text.h"
 
 namespace deja::check {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "format/messages.h"
+#include "format/wire/messages.h"
 
 namespace deja::check {
 

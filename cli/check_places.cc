@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "cli/rank_story.h"
-#include "cli/short_name.h"
+#include "cli/events/rank_summary.h"
+#include "cli/events/short_name.h"
 
 namespace deja::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "check/place_finder.h"
-#include "cli/symbolizer.h"
+#include "cli/events/symbolizer.h"
 
 namespace deja::cli {
 

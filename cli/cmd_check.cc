@@ -11,10 +11,10 @@
 #include "check/summarize.h"
 #include "cli/check_places.h"
 #include "cli/check_report.h"
-#include "cli/command.h"
+#include "cli/commands/command.h"
+#include "cli/events/rank_summary.h"
 #include "cli/output.h"
-#include "cli/rank_story.h"
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "cli/exit_codes.h"
-#include "common/plain_text.h"
+#include "common/text/plain_text.h"
 
 namespace deja::cli {
 

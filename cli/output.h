@@ -1,8 +1,8 @@
 // How the command line speaks: results on stdout, diagnostics on stderr, progress only on a
 // terminal.
 //
-// All that leaves here is plain text (common/plain_text.h), whatever a trace says: one line is one
-// line, and a terminal is told nothing by it. Main thread only.
+// All that leaves here is plain text (common/text/plain_text.h), whatever a trace says: one line is
+// one line, and a terminal is told nothing by it. Main thread only.
 #ifndef DEJA_CLI_OUTPUT_H_
 #define DEJA_CLI_OUTPUT_H_
 

@@ -1,12 +1,12 @@
-#include "preload/digest.h"
+#include "digest/digest.h"
 
 #include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
-#include "common/float_mode.h"
-#include "preload/digest_kernels.h"
+#include "common/runtime/float_mode.h"
+#include "digest/digest_kernels.h"
 
 namespace deja::preload {
 namespace {

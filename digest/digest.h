@@ -5,15 +5,15 @@
 // min/max/sum/sum of squares over the finite elements in double precision. `sum` and `sum_squares`
 // are computed in a fixed order, so that the same bytes give the same bits on every machine
 // (digest.cc states the order).
-#ifndef DEJA_PRELOAD_DIGEST_H_
-#define DEJA_PRELOAD_DIGEST_H_
+#ifndef DEJA_DIGEST_DIGEST_H_
+#define DEJA_DIGEST_DIGEST_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "common/ids.h"
-#include "format/messages.h"
+#include "format/wire/messages.h"
 
 namespace deja::preload {
 
@@ -59,4 +59,4 @@ uint64_t UlpDistance(const std::byte* a, const std::byte* b, uint32_t dtype);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_DIGEST_H_
+#endif  // DEJA_DIGEST_DIGEST_H_

@@ -2,5 +2,5 @@
 // only after a look at the CPU.
 #if defined(__x86_64__)
 #define DEJA_KERNELS kAvx2Kernels
-#include "preload/digest_loops.h"
+#include "digest/digest_loops.h"
 #endif

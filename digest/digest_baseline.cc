@@ -1,3 +1,3 @@
 // The digest loops for every CPU of this architecture.
 #define DEJA_KERNELS kBaselineKernels
-#include "preload/digest_loops.h"
+#include "digest/digest_loops.h"

@@ -1,7 +1,7 @@
 // The kernels of digest_kernel.h, one for each type of element. tools/make_ptx.py makes
 // digest_kernel.ptx.inc of this file with clang, which needs nothing of CUDA's; nvcc compiles it
 // too.
-#include "preload/cuda/digest_kernel.h"
+#include "digest/digest_kernel.h"
 
 namespace deja::preload::gpu {
 namespace {

@@ -1,4 +1,4 @@
-// What a GPU computes of a tensor so that its digest (preload/digest.h) can be completed without
+// What a GPU computes of a tensor so that its digest (digest/digest.h) can be completed without
 // its bytes: the same source for the device (digest_kernel.cu) and for the processor, where tests
 // run it.
 //
@@ -10,8 +10,8 @@
 // anything of another one. Statistics become one record for each warp.
 //
 // Pure functions, no state. Plain types and no function of any library: this is compiled for GPUs.
-#ifndef DEJA_PRELOAD_CUDA_DIGEST_KERNEL_H_
-#define DEJA_PRELOAD_CUDA_DIGEST_KERNEL_H_
+#ifndef DEJA_DIGEST_DIGEST_KERNEL_H_
+#define DEJA_DIGEST_DIGEST_KERNEL_H_
 
 #include <stdint.h>
 
@@ -387,4 +387,4 @@ DEJA_GPU unsigned char* RecordOf(const Work& work, uint64_t thread) {
   X(deja_digest_float8e5m2, Float8E5M2, 11) \
   X(deja_digest_raw, Raw, 12)
 
-#endif  // DEJA_PRELOAD_CUDA_DIGEST_KERNEL_H_
+#endif  // DEJA_DIGEST_DIGEST_KERNEL_H_

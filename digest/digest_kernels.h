@@ -5,8 +5,8 @@
 // types only: this header is included by files that are compiled for AVX2 and more, where any
 // inline function of the standard library could end up in the program with instructions that the
 // CPU does not have.
-#ifndef DEJA_PRELOAD_DIGEST_KERNELS_H_
-#define DEJA_PRELOAD_DIGEST_KERNELS_H_
+#ifndef DEJA_DIGEST_DIGEST_KERNELS_H_
+#define DEJA_DIGEST_DIGEST_KERNELS_H_
 
 #include <stddef.h>
 #include <stdint.h>
@@ -45,4 +45,4 @@ extern const DigestKernels kAvx512Kernels;
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_DIGEST_KERNELS_H_
+#endif  // DEJA_DIGEST_DIGEST_KERNELS_H_

@@ -6,8 +6,8 @@
 // i; then lane j gets lane j+8 added for j < 8, lane j+4 for j < 4, j+2 for j < 2, and 1 to 0.
 // Elements that are not finite add +0. Every product and sum is one IEEE double operation (no
 // contraction).
-#ifndef DEJA_PRELOAD_DIGEST_LOOPS_H_
-#define DEJA_PRELOAD_DIGEST_LOOPS_H_
+#ifndef DEJA_DIGEST_DIGEST_LOOPS_H_
+#define DEJA_DIGEST_DIGEST_LOOPS_H_
 
 #define XXH_INLINE_ALL
 #include <string.h>
@@ -17,7 +17,7 @@
 #include <immintrin.h>
 #endif
 
-#include "preload/digest_kernels.h"
+#include "digest/digest_kernels.h"
 
 namespace deja::preload {
 namespace {
@@ -591,4 +591,4 @@ const DigestKernels DEJA_KERNELS = {&Hash, &HashBegin, &HashAdd, &HashEnd, &Stat
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_DIGEST_LOOPS_H_
+#endif  // DEJA_DIGEST_DIGEST_LOOPS_H_

@@ -1,4 +1,4 @@
-#include "preload/digest_sums.h"
+#include "digest/digest_sums.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,8 +7,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "common/float_mode.h"
-#include "preload/cuda/digest_kernel.h"
+#include "common/runtime/float_mode.h"
+#include "digest/digest_kernel.h"
 
 namespace deja::preload {
 namespace {

@@ -10,14 +10,14 @@
 // fewer) what a launch leaves of it, and of the last piece the tensor's tail too.
 //
 // Pure functions; any thread; no allocation.
-#ifndef DEJA_PRELOAD_DIGEST_SUMS_H_
-#define DEJA_PRELOAD_DIGEST_SUMS_H_
+#ifndef DEJA_DIGEST_DIGEST_SUMS_H_
+#define DEJA_DIGEST_DIGEST_SUMS_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include "preload/digest.h"
+#include "digest/digest.h"
 
 namespace deja::preload {
 
@@ -48,4 +48,4 @@ TensorDigest DigestOfSums(uint64_t bytes, uint32_t dtype, std::span<const std::b
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_DIGEST_SUMS_H_
+#endif  // DEJA_DIGEST_DIGEST_SUMS_H_

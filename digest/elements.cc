@@ -1,4 +1,4 @@
-#include "preload/elements.h"
+#include "digest/elements.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "preload/digest.h"
+#include "digest/digest.h"
 
 namespace deja::preload {
 namespace {

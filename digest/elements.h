@@ -1,8 +1,8 @@
 // Elements of tensors in words, and where two tensors differ.
 //
 // Pure functions; any thread; allocates. Types are ncclDataType_t, or format::kRawBytes.
-#ifndef DEJA_PRELOAD_ELEMENTS_H_
-#define DEJA_PRELOAD_ELEMENTS_H_
+#ifndef DEJA_DIGEST_ELEMENTS_H_
+#define DEJA_DIGEST_ELEMENTS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -31,4 +31,4 @@ std::string DoubleText(double value);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ELEMENTS_H_
+#endif  // DEJA_DIGEST_ELEMENTS_H_

@@ -14,14 +14,14 @@
 #include <string_view>
 #include <utility>
 
-#include "format/bundle_parts.h"
-#include "format/child_folder.h"
-#include "format/file.h"
-#include "format/frame_format.h"
-#include "format/frame_reader.h"
-#include "format/payload_segments.h"
-#include "format/rank_folder.h"
-#include "format/smaller_trace.h"
+#include "common/os/file.h"
+#include "format/layout/child_folder.h"
+#include "format/layout/payload_segments.h"
+#include "format/layout/rank_folder.h"
+#include "format/pack/reduced_copy.h"
+#include "format/trace/bundle_parts.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/frame_reader.h"
 
 namespace deja::format {
 namespace {
@@ -170,7 +170,7 @@ Status CompleteThose(std::vector<std::string>& folders, std::unique_ptr<TempFold
     }
     const std::string copy = made->path() + "/" + folder.substr(folder.rfind('/') + 1);
     DEJA_RETURN_IF_ERROR(MakeFolder(copy));
-    DEJA_RETURN_IF_ERROR(CopyCompleted(folder, copy));
+    DEJA_RETURN_IF_ERROR(WriteFinalizedCopy(folder, copy));
     folder = copy;
   }
   return {};
@@ -328,7 +328,7 @@ Result<BundleResult> WriteBundle(const std::string& trace_path, const std::strin
     DEJA_RETURN_IF_ERROR(CompleteThose(folders, made));
   } else {
     DEJA_ASSIGN_OR_RETURN(made, TempFolder::Make());
-    SmallerTrace smaller(*trace, options, top);
+    ReducedCopy smaller(*trace, options, top);
     DEJA_RETURN_IF_ERROR(smaller.Write(made->path()));
     folders = smaller.folders();
     result.left_out = smaller.omissions();

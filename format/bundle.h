@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/result.h"
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 namespace deja::format {
 
@@ -44,7 +44,7 @@ Result<std::unique_ptr<TempFolder>> UnpackBundle(const std::string& path);
 // Writes into `out`, a folder that exists and is empty, the files of the recording that `folder`
 // holds as if it had been finished: what is only in the tail is put in, damage is left out, index
 // and footer are made. `folder` is not changed.
-Status CopyCompleted(const std::string& folder, const std::string& out);
+Status WriteFinalizedCopy(const std::string& folder, const std::string& out);
 
 }  // namespace deja::format
 

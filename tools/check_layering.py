@@ -21,9 +21,9 @@ MAY_USE = {
                  "include/compat/curand.h"],
     "loopback": ["common/", "compat/nccl.h"],
     # What numbers mean and what digests are; never the hooks, which would then act inside the command line.
-    "cli": ["format/", "common/", "preload/api/", "preload/digest.h", "preload/elements.h", "include/compat/cuda.h", "check/", "cli/"],
+    "cli": ["format/", "common/", "preload/api/", "digest/digest.h", "digest/elements.h", "include/compat/cuda.h", "check/", "cli/"],
     # What recordings show together: the tables and digests, but nothing that runs, prints or asks.
-    "check": ["format/", "common/", "preload/api/", "preload/digest.h"],
+    "check": ["format/", "common/", "preload/api/", "digest/digest.h"],
     "examples": ["include/deja.h", "deja.h"],
 }
 # deja_library(… INPROCESS …) and deja_preload_library; format/ is split by its targets.

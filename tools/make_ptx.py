@@ -4,7 +4,7 @@
     tools/make_ptx.py NAME            prints it
     tools/make_ptx.py NAME --write    writes it to its place
 
-NAME: digest (preload/cuda/digest_kernel.cu, which Deja loads) or digits (examples/digits/cuda/kernels.cu).
+NAME: digest (digest/digest_kernel.cu, which Deja loads) or digits (examples/digits/cuda/kernels.cu).
 It needs clang 14 with the NVPTX target (Debian's clang-14) and nothing of CUDA's. Exits 77 without it.
 """
 import argparse
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = {"digest": "preload/cuda/digest_kernel.cu", "digits": "examples/digits/cuda/kernels.cu"}
+SOURCES = {"digest": "digest/digest_kernel.cu", "digits": "examples/digits/cuda/kernels.cu"}
 COMPILER = "clang++-14"
 # The oldest GPUs that Deja's kernels are for, and the oldest PTX that has what they use: drivers since CUDA 10.0.
 FLAGS = ["-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib", "--cuda-gpu-arch=sm_70", "-Xclang",

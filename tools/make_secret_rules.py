@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the table of forms of secrets (common/secret_forms.inc) of the rules in common/secret_rules.
+"""Makes the table of forms of secrets (common/secrets/secret_forms.inc) of the rules in common/secrets/secret_rules.
 
     tools/make_secret_rules.py            prints it
     tools/make_secret_rules.py --write    writes it to its place
 
 Rules are regular expressions as gitleaks writes them (RE2's syntax). Each becomes one or several sequences of sets of characters,
-"one of this set, so often to so often", which common/secret_forms.cc matches without a regular expression's engine. A rule that asks for
+"one of this set, so often to so often", which common/secrets/secret_forms.cc matches without a regular expression's engine. A rule that asks for
 a name in front of the value (`adafruit… = VALUE`) becomes a form of values with that name. What cannot be expressed is an error.
 """
 import argparse
@@ -264,7 +264,7 @@ def make():
     name_list, name_begins = by_first([{name[0]} for name, _ in tables.named])
     pieces = [f"{{{s}, {least}, {most}}}" for s, least, most in tables.pieces]
     named = [f'{{"{name}", {form_row(form)}}}' for name, form in tables.named]
-    return f"""// Made by tools/make_secret_rules.py of common/secret_rules; see there for the licence of the rules.
+    return f"""// Made by tools/make_secret_rules.py of common/secrets/secret_rules; see there for the licence of the rules.
 // clang-format off
 constexpr FormSet kFormSets[] = {{
 {rows(mask(chars) for chars in tables.sets)}

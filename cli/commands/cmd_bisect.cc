@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/command.h"
-#include "cli/diff_report.h"
+#include "cli/commands/command.h"
+#include "cli/diff/diff_report.h"
 #include "cli/number_range.h"
 #include "cli/output.h"
-#include "cli/replay_start.h"
-#include "format/trace.h"
+#include "cli/replay/start/checkpoint_choice.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 namespace {

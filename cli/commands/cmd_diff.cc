@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "cli/command.h"
-#include "cli/diff_report.h"
+#include "cli/commands/command.h"
+#include "cli/diff/diff_report.h"
 #include "cli/output.h"
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 namespace {

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <string_view>
 
-#include "cli/command.h"
-#include "cli/doctor.h"
+#include "cli/commands/command.h"
+#include "cli/doctor/doctor.h"
 #include "cli/install_layout.h"
 #include "cli/output.h"
-#include "cli/program_parts.h"
-#include "format/trace.h"
+#include "cli/summaries/program_parts.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 namespace {

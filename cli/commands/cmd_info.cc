@@ -6,19 +6,19 @@
 #include <ctime>
 #include <thread>
 
-#include "cli/checkpoint_story.h"
-#include "cli/child_story.h"
-#include "cli/command.h"
-#include "cli/event_words.h"
-#include "cli/input_story.h"
-#include "cli/job_story.h"
+#include "cli/commands/command.h"
+#include "cli/events/event_words.h"
+#include "cli/events/rank_summary.h"
 #include "cli/output.h"
-#include "cli/program_parts.h"
-#include "cli/rank_story.h"
-#include "cli/replay_story.h"
-#include "cli/window_story.h"
-#include "common/hex_text.h"
-#include "format/trace.h"
+#include "cli/summaries/checkpoint_summary.h"
+#include "cli/summaries/child_summary.h"
+#include "cli/summaries/input_summary.h"
+#include "cli/summaries/job_summary.h"
+#include "cli/summaries/program_parts.h"
+#include "cli/summaries/replay_summary.h"
+#include "cli/summaries/window_summary.h"
+#include "common/text/hex_text.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 namespace {
@@ -64,20 +64,20 @@ std::string Joined(const std::vector<std::string_view>& words) {
 struct RankRow {
   format::RankFolder folder;
   const format::RankReader* reader = nullptr;
-  RankStory story;
+  RankSummary summary;
   std::string ended;
   uint64_t duration_ns = 0;
   std::vector<ChildRow> children;
-  InputStory inputs;
+  InputSummary inputs;
   std::vector<format::RecordedCheckpoint> checkpoints;
 };
 
 // Side by side: each decodes the last batches of its recording.
-void ReadStories(std::vector<RankRow>& rows) {
+void ReadSummaries(std::vector<RankRow>& rows) {
   std::atomic<size_t> next{0};
   const auto work = [&] {
     for (size_t i = next++; i < rows.size(); i = next++)
-      rows[i].story = ReadRankStory(*rows[i].reader);
+      rows[i].summary = ReadRankSummary(*rows[i].reader);
   };
   std::vector<std::thread> threads;
   const size_t helpers = std::min<size_t>(std::thread::hardware_concurrency(), rows.size() / 8);
@@ -95,9 +95,9 @@ nlohmann::json ToJson(const RankRow& row, Symbolizer& symbolizer) {
       {"pid", header.process.pid},
       {"hostname", header.process.hostname},
       {"ended", row.ended},
-      {"finished", row.story.finished},
-      {"swept", row.story.swept},
-      {"running", row.story.running},
+      {"finished", row.summary.finished},
+      {"swept", row.summary.swept},
+      {"running", row.summary.running},
       {"events", totals.events},
       {"payloads", totals.payloads},
       {"payload_bytes", totals.payload_bytes},
@@ -109,10 +109,10 @@ nlohmann::json ToJson(const RankRow& row, Symbolizer& symbolizer) {
       {"payloads_lost", totals.payloads_lost},
       {"steps", totals.steps},
       {"duration_ns", row.duration_ns},
-      {"degraded", row.story.degraded},
-      {"remarks", row.story.remarks},
+      {"degraded", row.summary.degraded},
+      {"remarks", row.summary.remarks},
   };
-  if (const WindowStory window = ReadWindowStory(*row.reader); window.drops())
+  if (const WindowSummary window = ReadWindowSummary(*row.reader); window.drops())
     json["window"] = deja::cli::ToJson(window);
   if (!row.checkpoints.empty()) json["checkpoints"] = deja::cli::ToJson(row.checkpoints);
   if (totals.predicted.elements != 0) json["predicted"] = deja::cli::ToJson(totals.predicted);
@@ -123,15 +123,15 @@ nlohmann::json ToJson(const RankRow& row, Symbolizer& symbolizer) {
                         {"payload_bytes", left_out.payload_bytes},
                         {"what", left_out.what}};
   if (!row.children.empty()) json["children"] = ToJson(row.children);
-  if (row.story.last_step) json["last_step"] = *row.story.last_step;
-  if (row.story.exit) json["exit_code"] = row.story.exit->code;
-  if (row.story.fate.known && row.story.fate.signal != 0)
-    json["killed_by"] = SignalName(row.story.fate.signal);
-  if (row.story.oom_kills != 0) json["oom_kills"] = row.story.oom_kills;
-  if (row.story.crash) {
-    const CrashStory& crash = *row.story.crash;
+  if (row.summary.last_step) json["last_step"] = *row.summary.last_step;
+  if (row.summary.exit) json["exit_code"] = row.summary.exit->code;
+  if (row.summary.fate.known && row.summary.fate.signal != 0)
+    json["killed_by"] = SignalName(row.summary.fate.signal);
+  if (row.summary.oom_kills != 0) json["oom_kills"] = row.summary.oom_kills;
+  if (row.summary.crash) {
+    const CrashSummary& crash = *row.summary.crash;
     nlohmann::json frames = nlohmann::json::array();
-    for (const SourceFrame& frame : row.story.Resolve(symbolizer, crash.frames, true))
+    for (const SourceFrame& frame : row.summary.Resolve(symbolizer, crash.frames, true))
       frames.push_back(frame.Describe());
     json["crash"] = {{"signal", SignalName(crash.signal)},
                      {"code", crash.code},
@@ -139,10 +139,10 @@ nlohmann::json ToJson(const RankRow& row, Symbolizer& symbolizer) {
                      {"thread", crash.thread},
                      {"stack", frames}};
   }
-  if (row.story.last_call) json["last_call"] = row.story.last_call->Describe();
-  for (const CallStory& call : row.story.open_calls)
+  if (row.summary.last_call) json["last_call"] = row.summary.last_call->Describe();
+  for (const CallSummary& call : row.summary.open_calls)
     json["open_calls"].push_back({{"thread", call.thread}, {"call", call.Describe()}});
-  for (const auto& [number, comm] : row.story.comms) {
+  for (const auto& [number, comm] : row.summary.comms) {
     json["comms"].push_back({{"comm", number},
                              {"hash", fmt::format("{:016x}", comm.hash)},
                              {"rank", comm.rank},
@@ -163,7 +163,7 @@ nlohmann::json ToJson(const RankRow& row, Symbolizer& symbolizer) {
 }
 
 // ", given up by CommAbort with 3 tensors under way"
-std::string GivenUpText(const CommStory& comm) {
+std::string GivenUpText(const CommSummary& comm) {
   if (comm.given_up_by.empty()) return "";
   std::string text = ", given up by " + comm.given_up_by;
   if (comm.under_way != 0)
@@ -178,7 +178,7 @@ void PrintRank(const RankRow& row) {
   PrintLine(fmt::format("rank {}{}: {}", row.folder.rank, attempt, row.ended));
   std::string facts = fmt::format("  {} events, {} step{}", HumanCount(totals.events),
                                   HumanCount(totals.steps), totals.steps == 1 ? "" : "s");
-  if (row.story.last_step) facts += fmt::format(" (last {})", *row.story.last_step);
+  if (row.summary.last_step) facts += fmt::format(" (last {})", *row.summary.last_step);
   facts += fmt::format(", {} payloads of {}", HumanCount(totals.payloads),
                        HumanBytes(totals.payload_bytes));
   if (totals.partial_payloads != 0)
@@ -187,14 +187,14 @@ void PrintRank(const RankRow& row) {
   facts += fmt::format(", {} on disk, {}", HumanBytes(row.reader->file_bytes()),
                        HumanDuration(row.duration_ns));
   PrintLine(facts);
-  if (const WindowStory window = ReadWindowStory(*row.reader); window.drops())
+  if (const WindowSummary window = ReadWindowSummary(*row.reader); window.drops())
     PrintLine("  window: " + window.Describe());
   for (const std::string& line : CheckpointLines(row.checkpoints)) PrintLine("  " + line);
   if (const std::string predicted = Describe(totals.predicted); !predicted.empty())
     PrintLine("  " + predicted);
   if (totals.pressure.waits + totals.pressure.payloads != 0)
     PrintLine("  " + DescribePressure(totals.pressure));
-  for (const auto& [number, comm] : row.story.comms) {
+  for (const auto& [number, comm] : row.summary.comms) {
     std::string origin = comm.parent ? fmt::format(", from comm {}", *comm.parent) : "";
     std::string name = comm.name.empty() ? "" : fmt::format(" \"{}\"", comm.name);
     PrintLine(fmt::format("  comm {}{}: rank {} of {}, {} operations{}{}", number, name, comm.rank,
@@ -206,8 +206,8 @@ void PrintRank(const RankRow& row) {
   const size_t most = g_info_options.children ? row.children.size() : kMostChildren;
   for (const std::string& line : ChildLines(row.children, most)) PrintLine("  " + line);
   for (const std::string& line : row.inputs.Lines(kMostFiles)) PrintLine("  " + line);
-  for (const std::string& reason : row.story.degraded) PrintLine("  not recorded: " + reason);
-  for (const std::string& reason : row.story.remarks) PrintLine("  not recorded: " + reason);
+  for (const std::string& reason : row.summary.degraded) PrintLine("  not recorded: " + reason);
+  for (const std::string& reason : row.summary.remarks) PrintLine("  not recorded: " + reason);
   if (const format::LeftOut& left_out = row.reader->left_out(); left_out.payloads != 0)
     PrintLine(fmt::format("  left out when packed: {} payloads of {} ({})",
                           HumanCount(left_out.payloads), HumanBytes(left_out.payload_bytes),
@@ -297,17 +297,17 @@ int RunInfo(const Context& context) {
       continue;
     }
     rows.push_back({folder, *reader, {}, "", 0, {}, {}, {}});
-    rows.back().inputs = ReadInputStory(**reader);
+    rows.back().inputs = ReadInputSummary(**reader);
     rows.back().checkpoints = format::ReadCheckpoints(**reader);
   }
-  ReadStories(rows);
+  ReadSummaries(rows);
   for (RankRow& row : rows) {
-    row.ended = row.story.HowItEnded(symbolizer);
+    row.ended = row.summary.HowItEnded(symbolizer);
     row.children = ReadChildren(**trace, row.folder, symbolizer);
     for (const ChildRow& child : row.children)
       if (child.lost != 0) code = kExitDataLoss;
     uint64_t start = row.reader->header().start_mono_ns;
-    row.duration_ns = row.story.last_time_ns > start ? row.story.last_time_ns - start : 0;
+    row.duration_ns = row.summary.last_time_ns > start ? row.summary.last_time_ns - start : 0;
     const format::Footer& totals = row.reader->totals();
     if (totals.events_lost + totals.payloads_lost != 0 ||
         row.reader->end().state == format::EndState::kCorrupt)
@@ -320,7 +320,7 @@ int RunInfo(const Context& context) {
   std::vector<RankOfJob> last_attempts;
   for (size_t i = 0; i < rows.size(); ++i)
     if (i + 1 == rows.size() || rows[i + 1].folder.rank != rows[i].folder.rank)
-      last_attempts.push_back({rows[i].folder.rank, &rows[i].story});
+      last_attempts.push_back({rows[i].folder.rank, &rows[i].summary});
   std::vector<CommStanding> uneven = UnevenComms(last_attempts, symbolizer);
   if (context.json) {
     const format::TraceHeader& header = rows.front().reader->header();

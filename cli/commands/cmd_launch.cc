@@ -1,8 +1,8 @@
 // deja launch: N ranks on this machine without recording, i.e. `deja record` without Deja.
-#include "cli/command.h"
+#include "cli/commands/command.h"
 #include "cli/install_layout.h"
-#include "cli/launcher.h"
 #include "cli/output.h"
+#include "cli/record/launcher.h"
 
 namespace deja::cli {
 namespace {

@@ -4,9 +4,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "cli/command.h"
+#include "cli/commands/command.h"
 #include "cli/output.h"
-#include "format/mark.h"
+#include "format/layout/mark.h"
 
 namespace deja::cli {
 namespace {

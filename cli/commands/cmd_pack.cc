@@ -6,17 +6,17 @@
 #include <map>
 #include <memory>
 
-#include "cli/bundle_encryption.h"
-#include "cli/bundle_texts.h"
-#include "cli/command.h"
-#include "cli/left_out_start.h"
+#include "cli/commands/command.h"
+#include "cli/fence/trust_store.h"
 #include "cli/number_range.h"
 #include "cli/output.h"
-#include "cli/pack_preview.h"
-#include "cli/redactor.h"
-#include "cli/trust_store.h"
-#include "format/bundle_parts.h"
-#include "format/trace.h"
+#include "cli/pack/bundle_encryption.h"
+#include "cli/pack/bundle_texts.h"
+#include "cli/pack/pack_preview.h"
+#include "cli/pack/redactor.h"
+#include "cli/replay/start/bundle_start_check.h"
+#include "format/trace/bundle_parts.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 namespace {

@@ -12,21 +12,21 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.h"
-#include "cli/doctor.h"
+#include "cli/commands/command.h"
+#include "cli/doctor/doctor.h"
+#include "cli/events/rank_summary.h"
+#include "cli/fence/trust_store.h"
 #include "cli/install_layout.h"
-#include "cli/launcher.h"
 #include "cli/output.h"
-#include "cli/rank_story.h"
-#include "cli/trace_claim.h"
-#include "cli/trace_sweep.h"
-#include "cli/trust_store.h"
-#include "cli/window_story.h"
-#include "cli/window_sweep.h"
-#include "format/background.h"
-#include "format/mark.h"
-#include "format/rank_folder.h"
-#include "format/recovery.h"
+#include "cli/record/launcher.h"
+#include "cli/record/trace_claim.h"
+#include "cli/record/trace_sweep.h"
+#include "cli/record/window_sweep.h"
+#include "cli/summaries/window_summary.h"
+#include "format/layout/mark.h"
+#include "format/layout/rank_folder.h"
+#include "format/log/background.h"
+#include "format/repair/recovery.h"
 
 namespace deja::cli {
 namespace {
@@ -392,7 +392,7 @@ std::string ShownPath(const std::string& path) {
 std::string EndOf(const SweptRank& rank, Symbolizer& symbolizer) {
   auto reader = format::RankReader::Open(rank.folder);
   if (!reader) return DescribeEnd(rank.fate.exit_code, static_cast<int>(rank.fate.signal));
-  return ReadRankStory(**reader).HowItEnded(symbolizer);
+  return ReadRankSummary(**reader).HowItEnded(symbolizer);
 }
 
 // The rank that one would replay first: one that a signal ended, if there is one.
@@ -411,7 +411,7 @@ void SayWhatIsKept(const std::vector<SweptRank>& ranks) {
   for (const SweptRank& rank : ranks) {
     auto reader = format::RankReader::Open(rank.folder);
     if (!reader) continue;
-    const WindowStory window = ReadWindowStory(**reader);
+    const WindowSummary window = ReadWindowSummary(**reader);
     if (!window.drops()) continue;
     return Diagnose(fmt::format("rank {}: {}", rank.rank, window.Describe()));
   }

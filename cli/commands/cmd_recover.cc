@@ -2,12 +2,12 @@
 // them.
 #include <fmt/format.h>
 
-#include "cli/command.h"
+#include "cli/commands/command.h"
+#include "cli/events/rank_summary.h"
 #include "cli/output.h"
-#include "cli/rank_story.h"
-#include "cli/trace_sweep.h"
-#include "format/recovery.h"
-#include "format/trace.h"
+#include "cli/record/trace_sweep.h"
+#include "format/repair/recovery.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 namespace {
@@ -40,7 +40,7 @@ int RunRecover(const Context& context) {
   nlohmann::json json = nlohmann::json::array();
   for (const format::RankFolder& folder : (*trace)->ranks()) {
     auto reader = (*trace)->Rank(folder.rank, static_cast<int>(folder.attempt));
-    if (reader && ReadRankStory(**reader).running) {
+    if (reader && ReadRankSummary(**reader).running) {
       Diagnose(fmt::format("rank {} is still running (process {}); it was left alone", folder.rank,
                            (*reader)->header().process.pid));
       code = kExitFailure;

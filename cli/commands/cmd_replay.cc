@@ -15,31 +15,31 @@
 #include <set>
 #include <utility>
 
-#include "cli/child_debugging.h"
-#include "cli/child_outputs.h"
-#include "cli/command.h"
-#include "cli/consent.h"
-#include "cli/cuda_probe.h"
-#include "cli/fence_keeper.h"
-#include "cli/fold_plan.h"
-#include "cli/gdb_session.h"
-#include "cli/left_out_start.h"
+#include "cli/commands/command.h"
+#include "cli/devices/cuda_probe.h"
+#include "cli/events/rank_summary.h"
+#include "cli/fence/fence_keeper.h"
+#include "cli/fence/trust_store.h"
 #include "cli/output.h"
-#include "cli/process_checkpoint.h"
-#include "cli/rank_story.h"
-#include "cli/rank_target.h"
-#include "cli/replay_fence.h"
-#include "cli/replay_launch.h"
-#include "cli/replay_processes.h"
-#include "cli/replay_start.h"
-#include "cli/replay_until.h"
-#include "cli/replay_verdict.h"
-#include "cli/scratch_folder.h"
-#include "cli/trace_claim.h"
-#include "cli/trace_sweep.h"
-#include "cli/trust_store.h"
-#include "cli/window_story.h"
-#include "format/trace.h"
+#include "cli/record/trace_claim.h"
+#include "cli/record/trace_sweep.h"
+#include "cli/replay/debugger/child_debugging.h"
+#include "cli/replay/debugger/gdb_session.h"
+#include "cli/replay/fold/fold_plan.h"
+#include "cli/replay/fold/process_checkpoint.h"
+#include "cli/replay/start/bundle_start_check.h"
+#include "cli/replay/start/checkpoint_choice.h"
+#include "cli/replay/start/consent.h"
+#include "cli/replay/start/rank_target.h"
+#include "cli/replay/start/replay_fence.h"
+#include "cli/replay/start/replay_launch.h"
+#include "cli/replay/start/scratch_folder.h"
+#include "cli/replay/start/stop_condition.h"
+#include "cli/replay/watch/child_outputs.h"
+#include "cli/replay/watch/replay_processes.h"
+#include "cli/replay/watch/replay_verdict.h"
+#include "cli/summaries/window_summary.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 namespace {
@@ -258,12 +258,12 @@ Result<std::vector<uint32_t>> CountDevices(format::Trace& trace,
 }
 
 // All peers' stories, for ranks that wait for somebody who never came.
-std::vector<PeerStory> ReadPeers(format::Trace& trace) {
-  std::vector<PeerStory> peers;
+std::vector<PeerSummary> ReadPeers(format::Trace& trace) {
+  std::vector<PeerSummary> peers;
   for (const format::RankFolder& folder : trace.ranks()) {
     auto reader = trace.Rank(folder.rank);
     if (reader && (peers.empty() || peers.back().rank != folder.rank))
-      peers.push_back({folder.rank, ReadRankStory(**reader)});
+      peers.push_back({folder.rank, ReadRankSummary(**reader)});
   }
   return peers;
 }
@@ -271,15 +271,15 @@ std::vector<PeerStory> ReadPeers(format::Trace& trace) {
 // Said before, since it decides how far the replay can come.
 void SayWhatIsKept(const format::RankReader& reader) {
   if (reader.totals().payloads_dropped == 0) return;
-  const WindowStory window = ReadWindowStory(reader);
+  const WindowSummary window = ReadWindowSummary(reader);
   Diagnose(
       fmt::format("rank {}: {}; from the start the replay goes as far as the first result "
                   "that is not kept",
                   reader.header().rank, window.Describe()));
 }
 
-bool UsedCuda(const RankStory& story) {
-  return std::any_of(story.modules.begin(), story.modules.end(), [](const auto& module) {
+bool UsedCuda(const RankSummary& summary) {
+  return std::any_of(summary.modules.begin(), summary.modules.end(), [](const auto& module) {
     return fs::path(module.second.path).filename().native().rfind("libcuda.so", 0) == 0;
   });
 }
@@ -301,22 +301,22 @@ int Report(format::Trace& trace, const std::vector<Replayed>& replays, const Con
   for (const std::string& directory : g_replay_options.binaries) symbolizer.AddDirectory(directory);
   for (const Replayed& replay : replays)
     symbolizer.AddDirectory(fs::path(replay.target.executable).parent_path().string());
-  const std::vector<PeerStory> peers = ReadPeers(trace);
+  const std::vector<PeerSummary> peers = ReadPeers(trace);
   nlohmann::json all = {{"trace", trace.path()}, {"ranks", nlohmann::json::array()}};
   int code = kExitOk;
   for (const Replayed& replay : replays) {
-    const RankStory story = ReadRankStory(*replay.reader);
+    const RankSummary summary = ReadRankSummary(*replay.reader);
     const StackDetail detail =
         g_replay_options.stacks ? StackDetail::kNative : StackDetail::kPython;
     ReplayVerdict verdict = replay.child.empty()
-                                ? JudgeReplay(*replay.reader, story, peers, replay.target.scratch,
+                                ? JudgeReplay(*replay.reader, summary, peers, replay.target.scratch,
                                               replay.status, symbolizer, detail)
                                 : JudgeChild(replay.target.rank, replay.child, *replay.child_reader,
                                              replay.target.scratch, symbolizer, detail);
     AddShortage(replay.shortage, verdict);
     AddStandstill(replay.standstill, verdict);
     if (verdict.outcome != Outcome::kSame) {
-      if (UsedCuda(story)) LookForDevice(replay.target, verdict);
+      if (UsedCuda(summary)) LookForDevice(replay.target, verdict);
       AddChanges(WhatChanged(ReadProgramParts(*replay.reader)), trace.path(), verdict);
     }
     all["ranks"].push_back(verdict.json);

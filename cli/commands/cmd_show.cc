@@ -5,15 +5,15 @@
 #include <deque>
 #include <set>
 
-#include "cli/command.h"
-#include "cli/event_json.h"
-#include "cli/event_text.h"
-#include "cli/event_words.h"
+#include "cli/commands/command.h"
+#include "cli/events/event_json.h"
+#include "cli/events/event_text.h"
+#include "cli/events/event_words.h"
+#include "cli/events/rank_summary.h"
 #include "cli/number_range.h"
 #include "cli/output.h"
-#include "cli/rank_story.h"
-#include "format/clock_run.h"
-#include "format/trace.h"
+#include "format/tail/clock_run.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 namespace {
@@ -58,7 +58,7 @@ struct Filter {
     return filter;
   }
 
-  [[nodiscard]] bool Wants(const format::Event& event, const RankStory& story,
+  [[nodiscard]] bool Wants(const format::Event& event, const RankSummary& summary,
                            std::optional<uint64_t> now) const {
     std::string kind = KindName(event);
     // Definitions are noise in a listing of what happened; --all or naming the kind brings them.
@@ -66,10 +66,10 @@ struct Filter {
         (kind == "module" || kind == "stack" || kind == "handle"))
       return false;
     if (!kinds.empty() && kinds.count(kind) == 0) return false;
-    if (!g_show_options.thread.empty() && story.ThreadName(event.thread) != g_show_options.thread)
+    if (!g_show_options.thread.empty() && summary.ThreadName(event.thread) != g_show_options.thread)
       return false;
     if (!g_show_options.step.empty() && (!now || !step.Holds(*now))) return false;
-    if (!calls.empty() && !IsWantedCall(event, story)) return false;
+    if (!calls.empty() && !IsWantedCall(event, summary)) return false;
     return IsOnWantedComm(event);
   }
 
@@ -87,17 +87,17 @@ struct Filter {
   }
 
  private:
-  [[nodiscard]] bool IsWantedCall(const format::Event& event, const RankStory& story) const {
+  [[nodiscard]] bool IsWantedCall(const format::Event& event, const RankSummary& summary) const {
     if (const auto* enter = event.As<format::CallEnter>())
-      return calls.count(story.ApiName(enter->api)) +
-                 calls.count("nccl" + story.ApiName(enter->api)) !=
+      return calls.count(summary.ApiName(enter->api)) +
+                 calls.count("nccl" + summary.ApiName(enter->api)) !=
              0;
     if (const auto* chosen = event.As<format::AlgorithmChosen>())
-      return calls.count(story.ApiName(chosen->api)) +
-                 calls.count("nccl" + story.ApiName(chosen->api)) !=
+      return calls.count(summary.ApiName(chosen->api)) +
+                 calls.count("nccl" + summary.ApiName(chosen->api)) !=
              0;
     if (const auto* input = event.As<format::Input>())
-      return calls.count(story.ApiName(input->api)) != 0;
+      return calls.count(summary.ApiName(input->api)) != 0;
     if (const auto* run = event.As<format::ClockRun>()) {
       bool wanted = false;
       format::ForEachReading(*run, [&](format::ClockSource source, int64_t) {
@@ -133,8 +133,8 @@ struct Filter {
 
 class Lister {
  public:
-  Lister(const RankStory& story, uint64_t start_ns, bool json)
-      : story_(story), start_ns_(start_ns), json_(json) {
+  Lister(const RankSummary& summary, uint64_t start_ns, bool json)
+      : summary_(summary), start_ns_(start_ns), json_(json) {
     for (const std::string& directory : g_show_options.binaries)
       symbolizer_.AddDirectory(directory);
   }
@@ -172,7 +172,7 @@ class Lister {
     std::vector<SourceFrame> frames;
     if (g_show_options.stacks) frames = Frames(event);
     if (json_) {
-      nlohmann::json json = EventToJson(event, story_);
+      nlohmann::json json = EventToJson(event, summary_);
       for (const SourceFrame& f : frames)
         json["stack"].push_back({{"function", f.function},
                                  {"file", f.file},
@@ -184,8 +184,8 @@ class Lister {
     double seconds = (static_cast<double>(event.time_ns) - static_cast<double>(start_ns_)) * 1e-9;
     Lines lines;
     lines.text.push_back(fmt::format("{:>12.6f}  {:<6} {}", seconds,
-                                     story_.ThreadName(event.thread),
-                                     DescribeEvent(event, story_)));
+                                     summary_.ThreadName(event.thread),
+                                     DescribeEvent(event, summary_)));
     for (const SourceFrame& frame : frames)
       lines.text.push_back(fmt::format("{:>22}{}", "", frame.Describe()));
     return lines;
@@ -193,13 +193,13 @@ class Lister {
 
   std::vector<SourceFrame> Frames(const format::Event& event) {
     if (const auto* crash = event.As<format::Crash>(); crash != nullptr && !crash->frames.empty())
-      return story_.Resolve(symbolizer_, {crash->frames.begin(), crash->frames.end()}, true);
-    auto stack = story_.stacks.find(StackOf(event));
-    if (stack == story_.stacks.end()) return {};
-    return story_.Resolve(symbolizer_, stack->second, false);
+      return summary_.Resolve(symbolizer_, {crash->frames.begin(), crash->frames.end()}, true);
+    auto stack = summary_.stacks.find(StackOf(event));
+    if (stack == summary_.stacks.end()) return {};
+    return summary_.Resolve(symbolizer_, stack->second, false);
   }
 
-  const RankStory& story_;
+  const RankSummary& summary_;
   uint64_t start_ns_;
   bool json_;
   Symbolizer symbolizer_;
@@ -210,7 +210,7 @@ class Lister {
 // Lists the events of batches [from, end). Within a batch events stand thread by thread; time order
 // is what a reader expects.
 void List(const format::RankReader& reader, size_t from, const Filter& filter,
-          const RankStory& story, Lister& lister) {
+          const RankSummary& summary, Lister& lister) {
   std::optional<uint64_t> step;
   for (size_t i = 0; i < from; ++i)
     if (!reader.batches()[i].steps.empty()) step = reader.batches()[i].steps.back();
@@ -228,7 +228,7 @@ void List(const format::RankReader& reader, size_t from, const Filter& filter,
                      [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
     for (const format::Event& event : events) {
       if (const auto* begin = event.As<format::Step>()) step = begin->step;
-      if (!lister.Full() && filter.Wants(event, story, step)) lister.Add(event);
+      if (!lister.Full() && filter.Wants(event, summary, step)) lister.Add(event);
     }
   }
 }
@@ -272,18 +272,18 @@ int RunShow(const Context& context) {
           : (*trace)->Child(g_show_options.rank, g_show_options.child, g_show_options.attempt);
   if (!reader) return FailWith(reader.error());
   const format::RankReader& rank = **reader;
-  RankStory story = ReadRankStory(rank);
+  RankSummary summary = ReadRankSummary(rank);
   size_t batches = rank.batches().size();
   if (g_show_options.last == 0) {
-    Lister lister(story, rank.header().start_mono_ns, context.json);
-    List(rank, 0, *filter, story, lister);
+    Lister lister(summary, rank.header().start_mono_ns, context.json);
+    List(rank, 0, *filter, summary, lister);
   } else {
     // From the end backwards, doubling, until enough events were found or the recording is read
     // whole.
     for (size_t count = 4;; count *= 4) {
       size_t from = count >= batches ? 0 : batches - count;
-      Lister lister(story, rank.header().start_mono_ns, context.json);
-      List(rank, from, *filter, story, lister);
+      Lister lister(summary, rank.header().start_mono_ns, context.json);
+      List(rank, from, *filter, summary, lister);
       if (lister.kept() < g_show_options.last && from != 0) continue;
       lister.Finish();
       break;

@@ -4,10 +4,10 @@
 #include <optional>
 #include <set>
 
-#include "cli/command.h"
+#include "cli/commands/command.h"
 #include "cli/output.h"
-#include "cli/replay_start.h"
-#include "format/trace.h"
+#include "cli/replay/start/checkpoint_choice.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 namespace {

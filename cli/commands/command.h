@@ -5,8 +5,8 @@
 // once after a successful parse. The main thread only. Results go to stdout (text, or one JSON
 // value with --json), everything else to stderr; the return value is an ExitCode (or, for `record`,
 // the job's own exit code).
-#ifndef DEJA_CLI_COMMAND_H_
-#define DEJA_CLI_COMMAND_H_
+#ifndef DEJA_CLI_COMMANDS_COMMAND_H_
+#define DEJA_CLI_COMMANDS_COMMAND_H_
 
 #include <CLI/CLI.hpp>
 #include <span>
@@ -36,4 +36,4 @@ std::span<const Command* const> Commands();
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_COMMAND_H_
+#endif  // DEJA_CLI_COMMANDS_COMMAND_H_

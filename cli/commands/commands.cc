@@ -2,7 +2,7 @@
 // here; a test checks that none is forgotten.
 #include <array>
 
-#include "cli/command.h"
+#include "cli/commands/command.h"
 
 namespace deja::cli {
 

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <memory>
 
-#include "cli/command.h"
-#include "cli/fenced_start.h"
+#include "cli/commands/command.h"
 #include "cli/output.h"
+#include "cli/replay/start/fenced_start.h"
 #include "cli/version.h"
 
 namespace deja::cli {

@@ -1,4 +1,4 @@
-#include "cli/cuda_probe.h"
+#include "cli/devices/cuda_probe.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

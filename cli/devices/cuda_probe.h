@@ -2,8 +2,8 @@
 //
 // Main thread only. A process of its own loads and initialises the driver, so that nothing of it is
 // left here, and a driver that hangs or crashes does it there.
-#ifndef DEJA_CLI_CUDA_PROBE_H_
-#define DEJA_CLI_CUDA_PROBE_H_
+#ifndef DEJA_CLI_DEVICES_CUDA_PROBE_H_
+#define DEJA_CLI_DEVICES_CUDA_PROBE_H_
 
 #include <optional>
 #include <string>
@@ -24,4 +24,4 @@ CudaFound LookForCuda(const std::optional<std::string>& visible);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_CUDA_PROBE_H_
+#endif  // DEJA_CLI_DEVICES_CUDA_PROBE_H_

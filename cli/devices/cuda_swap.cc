@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "cli/device_swap.h"
+#include "cli/devices/device_swap.h"
 #include "include/compat/cuda.h"
 
 namespace deja::cli {
@@ -18,7 +18,7 @@ constexpr unsigned int kPatienceMs = 10000;
 
 struct Calls {
 #define DEJA_CU(name, params) CUresult(*name) params = nullptr;
-#include "cli/cuda_checkpoint.def"
+#include "cli/devices/cuda_checkpoint.def"
 #undef DEJA_CU
 };
 
@@ -91,7 +91,7 @@ Result<std::unique_ptr<DeviceSwap>> OpenCudaSwap(const std::string& driver) {
 #define DEJA_CU(name, params)                                                 \
   calls.name = reinterpret_cast<decltype(calls.name)>(dlsym(library, #name)); \
   if (calls.name == nullptr) missing = #name;
-#include "cli/cuda_checkpoint.def"
+#include "cli/devices/cuda_checkpoint.def"
 #undef DEJA_CU
   if (missing != nullptr)
     return Fail(ErrorCode::kNotFound,

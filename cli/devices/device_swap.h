@@ -1,8 +1,8 @@
 // DeviceSwap: takes the device memory of another process to the host, and brings it back.
 //
 // Main thread only.
-#ifndef DEJA_CLI_DEVICE_SWAP_H_
-#define DEJA_CLI_DEVICE_SWAP_H_
+#ifndef DEJA_CLI_DEVICES_DEVICE_SWAP_H_
+#define DEJA_CLI_DEVICES_DEVICE_SWAP_H_
 
 #include <sys/types.h>
 
@@ -40,4 +40,4 @@ Result<std::unique_ptr<DeviceSwap>> OpenCudaSwap(const std::string& driver = "li
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_DEVICE_SWAP_H_
+#endif  // DEJA_CLI_DEVICES_DEVICE_SWAP_H_

@@ -1,4 +1,4 @@
-#include "cli/diff_report.h"
+#include "cli/diff/diff_report.h"
 
 #include <fmt/format.h>
 
@@ -6,12 +6,12 @@
 #include <set>
 #include <utility>
 
-#include "cli/event_json.h"
-#include "cli/event_text.h"
-#include "cli/event_words.h"
+#include "cli/events/event_json.h"
+#include "cli/events/event_text.h"
+#include "cli/events/event_words.h"
 #include "cli/output.h"
-#include "cli/replay_story.h"
-#include "common/hex_text.h"
+#include "cli/summaries/replay_summary.h"
+#include "common/text/hex_text.h"
 
 namespace deja::cli {
 namespace {
@@ -160,12 +160,12 @@ Result<Compared> ComparePair(format::Trace& a, format::Trace& b, uint32_t rank_a
   Compared compared;
   compared.rank_a = rank_a;
   compared.rank_b = rank_b;
-  compared.story_a = ReadRankStory(*reader_a);
-  compared.story_b = ReadRankStory(*reader_b);
+  compared.summary_a = ReadRankSummary(*reader_a);
+  compared.summary_b = ReadRankSummary(*reader_b);
   compared.replay_a = format::ReadReplayOrigin(*reader_a);
   compared.replay_b = format::ReadReplayOrigin(*reader_b);
-  compared.diff = CompareRecordings({reader_a, &compared.story_a, compared.replay_a},
-                                    {reader_b, &compared.story_b, compared.replay_b}, options);
+  compared.diff = CompareRecordings({reader_a, &compared.summary_a, compared.replay_a},
+                                    {reader_b, &compared.summary_b, compared.replay_b}, options);
   if (compared.replay_a) NoteReplay("A", *compared.replay_a, "B", *reader_b, compared.notes);
   if (compared.replay_b) NoteReplay("B", *compared.replay_b, "A", *reader_a, compared.notes);
   if (!options.between_ranks) compared.job = JobDifferences(reader_a->header(), reader_b->header());
@@ -200,10 +200,10 @@ void PrintCompared(const Compared& compared, bool between_ranks, Symbolizer& sym
   PrintLine(PlaceText("B", first.b, first));
   if (first.element.found) PrintLine(ElementText(first));
   const bool in_a = first.a.has_value();
-  const RankStory& story = in_a ? compared.story_a : compared.story_b;
-  const auto stack = story.stacks.find(in_a ? first.a->stack : first.b->stack);
-  if (stack != story.stacks.end())
-    if (const auto frame = story.ProgramFrame(symbolizer, stack->second, false))
+  const RankSummary& summary = in_a ? compared.summary_a : compared.summary_b;
+  const auto stack = summary.stacks.find(in_a ? first.a->stack : first.b->stack);
+  if (stack != summary.stacks.end())
+    if (const auto frame = summary.ProgramFrame(symbolizer, stack->second, false))
       PrintLine(fmt::format("  at {}", frame->Describe()));
   if (diff.entropy && diff.entropy->seconds < first.place().seconds)
     PrintLine(fmt::format("  before it, at {:.6f} s, {} #{} of thread {} gave other random bytes",

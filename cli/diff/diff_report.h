@@ -2,8 +2,8 @@
 // them.
 //
 // Main thread only; borrows the traces while it compares.
-#ifndef DEJA_CLI_DIFF_REPORT_H_
-#define DEJA_CLI_DIFF_REPORT_H_
+#ifndef DEJA_CLI_DIFF_DIFF_REPORT_H_
+#define DEJA_CLI_DIFF_DIFF_REPORT_H_
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/rank_story.h"
-#include "cli/symbolizer.h"
-#include "cli/trace_diff.h"
-#include "format/trace.h"
+#include "cli/diff/trace_diff.h"
+#include "cli/events/rank_summary.h"
+#include "cli/events/symbolizer.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 
@@ -31,8 +31,8 @@ struct DiffChoices {
 struct Compared {
   uint32_t rank_a = 0;
   uint32_t rank_b = 0;
-  RankStory story_a;
-  RankStory story_b;
+  RankSummary summary_a;
+  RankSummary summary_b;
   RankDiff diff;
   std::vector<std::string> job;  // JobDifferences
   // Of those that are replays' own traces.
@@ -55,4 +55,4 @@ nlohmann::json ToJson(const Compared& compared);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_DIFF_REPORT_H_
+#endif  // DEJA_CLI_DIFF_DIFF_REPORT_H_

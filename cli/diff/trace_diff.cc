@@ -1,4 +1,4 @@
-#include "cli/trace_diff.h"
+#include "cli/diff/trace_diff.h"
 
 #include <fmt/format.h>
 #include <fnmatch.h>
@@ -9,11 +9,11 @@
 #include <memory>
 #include <utility>
 
-#include "cli/event_text.h"
-#include "cli/event_words.h"
-#include "preload/api/find_api.h"
-#include "preload/api/libc_table.h"
-#include "preload/digest.h"
+#include "api/find_api.h"
+#include "api/libc_table.h"
+#include "cli/events/event_text.h"
+#include "cli/events/event_words.h"
+#include "digest/digest.h"
 
 namespace deja::cli {
 namespace {
@@ -103,8 +103,8 @@ class ItemStream {
   // What a communicator is called in keys. Each rank has numbers of its own.
   [[nodiscard]] uint64_t CommOf(uint32_t comm) const {
     if (!options_.between_ranks) return comm;
-    const auto story = side_.story->comms.find(comm - 1);
-    return story == side_.story->comms.end() ? 0 : story->second.hash;
+    const auto summary = side_.summary->comms.find(comm - 1);
+    return summary == side_.summary->comms.end() ? 0 : summary->second.hash;
   }
 
   bool Take(const format::Event& event, Key& key, Item& item) {
@@ -119,7 +119,7 @@ class ItemStream {
 
   bool TakeEnter(const format::CallEnter& enter, Key& key, Item& item) {
     if (enter.comm == 0 || enter.comm_seq == 0 ||
-        (options_.between_ranks && !IsSameOnAllRanks(side_.story->ApiName(enter.api))))
+        (options_.between_ranks && !IsSameOnAllRanks(side_.summary->ApiName(enter.api))))
       return false;
     entered_[{enter.comm, enter.comm_seq}] = {enter.api, enter.stack, item.time_ns, item.thread};
     if (options_.between_ranks) return false;
@@ -173,7 +173,7 @@ class ItemStream {
         input.api >= preload::kDejaFamily ||
         preload::InputKindOf(input.api) != preload::InputKind::kEntropy)
       return false;
-    std::string thread = side_.story->ThreadName(item.thread);
+    std::string thread = side_.summary->ThreadName(item.thread);
     const uint64_t number = ++entropy_[{thread, input.api}];
     key = {ItemKind::kEntropy, input.api, number, std::move(thread)};
     item.api = input.api;
@@ -300,17 +300,18 @@ class Comparison {
     const int side = found.items[0] ? 0 : 1;
     if (found.key.kind == ItemKind::kSnapshot)
       return fmt::format("snapshot {} (#{})", found.key.name, found.key.number);
-    const RankStory& story = *sides_[side].story;
-    std::string text = story.ApiName(found.items[side]->api);
+    const RankSummary& summary = *sides_[side].summary;
+    std::string text = summary.ApiName(found.items[side]->api);
     text += fmt::format(" #{}", found.key.number);
-    if (const auto number = CommNumber(story, found.key))
+    if (const auto number = CommNumber(summary, found.key))
       text += fmt::format(" of comm {}", *number);
     return text;
   }
 
   // As this side numbers it.
-  [[nodiscard]] std::optional<uint32_t> CommNumber(const RankStory& story, const Key& key) const {
-    for (const auto& [number, comm] : story.comms)
+  [[nodiscard]] std::optional<uint32_t> CommNumber(const RankSummary& summary,
+                                                   const Key& key) const {
+    for (const auto& [number, comm] : summary.comms)
       if ((options_.between_ranks ? comm.hash : number + 1) == key.comm) return number;
     return std::nullopt;
   }
@@ -322,16 +323,16 @@ class Comparison {
     const format::TraceHeader& header = sides_[side].reader->header();
     place.wall_ns = header.start_wall_ns + (item.time_ns - header.start_mono_ns);
     place.step = streams_[side].StepAt(item.time_ns);
-    place.thread = sides_[side].story->ThreadName(item.thread);
+    place.thread = sides_[side].summary->ThreadName(item.thread);
     place.stack = item.stack;
     place.arguments = item.arguments;
     if (found.key.kind != ItemKind::kSnapshot) {
-      place.comm = CommNumber(*sides_[side].story, found.key);
+      place.comm = CommNumber(*sides_[side].summary, found.key);
       place.comm_seq = found.key.number;
     }
     if (found.kind >= DiffKind::kInput) place.tensor = item.tensors[found.tensor];
     if (found.kind == DiffKind::kOperation)
-      place.arguments = sides_[side].story->ApiName(item.api) + place.arguments;
+      place.arguments = sides_[side].summary->ApiName(item.api) + place.arguments;
     return place;
   }
 
@@ -347,7 +348,7 @@ class Comparison {
   void Finish() {
     if (entropy_) {
       const auto& [key, item] = *entropy_;
-      result_.entropy = {sides_[0].story->ApiName(item.api), key.number, key.name,
+      result_.entropy = {sides_[0].summary->ApiName(item.api), key.number, key.name,
                          Seconds(0, item)};
     }
     if (!first_) return;

@@ -5,25 +5,25 @@
 // things happened, nor how threads interleaved. Reads both recordings once, side by side; memory
 // grows with what one of them has and the other has not (yet). What a replay left out because it
 // started at a checkpoint or was asked to end is not missing. Borrows the readers. One thread.
-#ifndef DEJA_CLI_TRACE_DIFF_H_
-#define DEJA_CLI_TRACE_DIFF_H_
+#ifndef DEJA_CLI_DIFF_TRACE_DIFF_H_
+#define DEJA_CLI_DIFF_TRACE_DIFF_H_
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/rank_story.h"
-#include "format/rank_reader.h"
-#include "format/replay_origin.h"
-#include "preload/elements.h"
+#include "cli/events/rank_summary.h"
+#include "digest/elements.h"
+#include "format/reader/rank_reader.h"
+#include "format/reader/replay_origin.h"
 
 namespace deja::cli {
 
 // One of the two recordings.
 struct DiffSide {
   const format::RankReader* reader = nullptr;
-  const RankStory* story = nullptr;
+  const RankSummary* summary = nullptr;
   std::optional<format::ReplayOrigin> replay;  // it is a replay's own trace
 };
 
@@ -89,4 +89,4 @@ RankDiff CompareRecordings(const DiffSide& a, const DiffSide& b, const DiffOptio
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_TRACE_DIFF_H_
+#endif  // DEJA_CLI_DIFF_TRACE_DIFF_H_

@@ -3,8 +3,8 @@
 //
 // A Finding is one line of the answer. Each check appends its own; none fails: what cannot be
 // looked at is a finding, too. Main thread only (checks fork and wait).
-#ifndef DEJA_CLI_DOCTOR_H_
-#define DEJA_CLI_DOCTOR_H_
+#ifndef DEJA_CLI_DOCTOR_DOCTOR_H_
+#define DEJA_CLI_DOCTOR_DOCTOR_H_
 
 #include <string>
 #include <utility>
@@ -67,4 +67,4 @@ std::string FindExecutable(const std::string& word);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_DOCTOR_H_
+#endif  // DEJA_CLI_DOCTOR_DOCTOR_H_

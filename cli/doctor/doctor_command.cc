@@ -10,7 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "cli/doctor.h"
+#include "cli/doctor/doctor.h"
 
 namespace deja::cli {
 namespace {

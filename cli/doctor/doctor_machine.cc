@@ -12,8 +12,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cli/cuda_probe.h"
-#include "cli/doctor.h"
+#include "cli/devices/cuda_probe.h"
+#include "cli/doctor/doctor.h"
 #include "cli/output.h"
 
 namespace deja::cli {

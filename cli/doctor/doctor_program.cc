@@ -12,7 +12,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "cli/doctor.h"
+#include "cli/doctor/doctor.h"
 
 namespace deja::cli {
 namespace {

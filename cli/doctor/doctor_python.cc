@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cli/doctor.h"
+#include "cli/doctor/doctor.h"
 
 namespace deja::cli {
 namespace {

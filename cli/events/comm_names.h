@@ -3,8 +3,8 @@
 // They are equal, but for one made by ncclCommGrow: who joins it knows nothing of the communicator
 // that it has grown from. One of its old ranks knows both hashes, and its recording says so.
 // A value; to be filled with all ranks before it is asked.
-#ifndef DEJA_CLI_COMM_NAMES_H_
-#define DEJA_CLI_COMM_NAMES_H_
+#ifndef DEJA_CLI_EVENTS_COMM_NAMES_H_
+#define DEJA_CLI_EVENTS_COMM_NAMES_H_
 
 #include <cstdint>
 #include <map>
@@ -13,7 +13,7 @@ namespace deja::cli {
 
 class CommNames {
  public:
-  // Of CommCreated or a CommStory.
+  // Of CommCreated or a CommSummary.
   void Add(uint64_t hash, uint64_t joined_as) {
     if (joined_as != 0) old_[joined_as] = hash;
   }
@@ -29,4 +29,4 @@ class CommNames {
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_COMM_NAMES_H_
+#endif  // DEJA_CLI_EVENTS_COMM_NAMES_H_

@@ -1,14 +1,14 @@
-#include "cli/event_json.h"
+#include "cli/events/event_json.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include "cli/event_words.h"
-#include "common/hex_text.h"
-#include "format/clock_run.h"
-#include "format/file_ranges.h"
-#include "format/lock_reading.h"
-#include "preload/api/find_api.h"
+#include "api/find_api.h"
+#include "cli/events/event_words.h"
+#include "common/text/hex_text.h"
+#include "format/reader/file_ranges.h"
+#include "format/tail/clock_run.h"
+#include "format/tail/lock_reading.h"
 
 namespace deja::cli {
 namespace {
@@ -22,13 +22,13 @@ nlohmann::json TensorsToJson(const InlineVec<format::Tensor, format::kMaxCallTen
 }
 
 struct JsonWriter {
-  const RankStory& story;
+  const RankSummary& summary;
   nlohmann::json& json;
 
   template <typename T>
   void operator()(const T&) const {}
   void operator()(const format::CallEnter& m) const {
-    json["call"] = story.ApiName(m.api);
+    json["call"] = summary.ApiName(m.api);
     if (m.comm != 0) json["comm"] = m.comm - 1;
     if (m.comm_seq != 0) json["seq_on_comm"] = m.comm_seq;
     if (m.group_depth != 0) json["group_depth"] = m.group_depth;
@@ -53,7 +53,7 @@ struct JsonWriter {
     json["outputs"] = TensorsToJson(m.outputs);
   }
   void operator()(const format::AlgorithmChosen& m) const {
-    json["call"] = story.ApiName(m.api);
+    json["call"] = summary.ApiName(m.api);
     json["comm"] = m.comm - 1;
     json["seq_on_comm"] = m.comm_seq;
     json["algorithm"] = m.algorithm;
@@ -62,7 +62,7 @@ struct JsonWriter {
     if (m.warps != 0) json["warps"] = m.warps;
   }
   void operator()(const format::Input& m) const {
-    json["call"] = story.ApiName(m.api);
+    json["call"] = summary.ApiName(m.api);
     json["key"] = m.key;
     json["result"] = m.result;
     if (m.error != 0) json["errno"] = m.error;
@@ -164,7 +164,7 @@ struct JsonWriter {
     json["comm"] = m.comm - 1;
     json["result"] = m.result;
     if (m.given_up_by == 0) return;
-    json["given_up_by"] = story.ApiName(m.given_up_by - 1);
+    json["given_up_by"] = summary.ApiName(m.given_up_by - 1);
     json["under_way"] = m.under_way;
   }
   void operator()(const format::InputFile& m) const {
@@ -256,12 +256,12 @@ nlohmann::json TensorToJson(const format::Tensor& tensor) {
   return json;
 }
 
-nlohmann::json EventToJson(const Event& event, const RankStory& story) {
-  nlohmann::json json = {{"thread", story.ThreadName(event.thread)},
+nlohmann::json EventToJson(const Event& event, const RankSummary& summary) {
+  nlohmann::json json = {{"thread", summary.ThreadName(event.thread)},
                          {"seq", event.seq},
                          {"time_ns", event.time_ns},
                          {"kind", KindName(event)}};
-  std::visit(JsonWriter{story, json}, event.body);
+  std::visit(JsonWriter{summary, json}, event.body);
   return json;
 }
 

@@ -1,4 +1,4 @@
-#include "cli/event_text.h"
+#include "cli/events/event_text.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -7,15 +7,15 @@
 #include <bit>
 #include <map>
 
-#include "cli/event_words.h"
+#include "api/curand_table.h"
+#include "api/find_api.h"
+#include "api/mpi_table.h"
+#include "cli/events/event_words.h"
 #include "cli/output.h"
-#include "format/clock_run.h"
-#include "format/file_ranges.h"
-#include "format/lock_reading.h"
-#include "preload/api/curand_table.h"
-#include "preload/api/find_api.h"
-#include "preload/api/mpi_table.h"
-#include "preload/digest.h"
+#include "digest/digest.h"
+#include "format/reader/file_ranges.h"
+#include "format/tail/clock_run.h"
+#include "format/tail/lock_reading.h"
 
 namespace deja::cli {
 namespace {
@@ -145,14 +145,14 @@ std::string ClockText(int64_t ns) {
 }
 
 struct Describer {
-  const RankStory& story;
+  const RankSummary& summary;
 
   std::string operator()(std::monostate) const {
     return "(an event that this version of Deja does not know)";
   }
   std::string operator()(const format::CallEnter& m) const {
     std::string group = m.group_depth == 0 ? "" : " (in group)";
-    return "enter " + story.ApiName(m.api) + OperationText(m.comm, m.comm_seq) +
+    return "enter " + summary.ApiName(m.api) + OperationText(m.comm, m.comm_seq) +
            TellingArguments(m) + group + TensorList(m.inputs, "in");
   }
   std::string operator()(const format::CallLeave& m) const {
@@ -165,11 +165,12 @@ struct Describer {
     return "results" + of + TensorList(m.outputs, "out");
   }
   std::string operator()(const format::AlgorithmChosen& m) const {
-    return "chosen for " + story.ApiName(m.api) + OperationText(m.comm, m.comm_seq) + ": " +
+    return "chosen for " + summary.ApiName(m.api) + OperationText(m.comm, m.comm_seq) + ": " +
            ChoiceText(m.algorithm, m.protocol, m.channels);
   }
   std::string operator()(const format::Input& m) const {
-    std::string text = fmt::format("input {} key={} -> {}", story.ApiName(m.api), m.key, m.result);
+    std::string text =
+        fmt::format("input {} key={} -> {}", summary.ApiName(m.api), m.key, m.result);
     if (m.error != 0) text += fmt::format(" errno {}", m.error);
     if (!m.data.empty()) text += " " + BytesText(m.data);
     if (!m.hash.IsZero()) text += " payload " + HashText(m.hash);
@@ -246,7 +247,7 @@ struct Describer {
   std::string operator()(const format::AsyncError& m) const {
     if (m.given_up_by != 0)
       return fmt::format("comm {} is given up by {}, {} tensors under way", m.comm - 1,
-                         story.ApiName(m.given_up_by - 1), m.under_way);
+                         summary.ApiName(m.given_up_by - 1), m.under_way);
     return fmt::format("asynchronous error of comm {}: {}", m.comm - 1, ResultText(m.result));
   }
   std::string operator()(const format::InputFile& m) const {
@@ -337,8 +338,8 @@ std::string DescribeTensor(const format::Tensor& tensor) {
   return text;
 }
 
-std::string DescribeEvent(const Event& event, const RankStory& story) {
-  return std::visit(Describer{story}, event.body);
+std::string DescribeEvent(const Event& event, const RankSummary& summary) {
+  return std::visit(Describer{summary}, event.body);
 }
 
 std::string TellingArguments(const format::CallEnter& enter) {

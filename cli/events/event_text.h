@@ -1,13 +1,13 @@
 // How events are shown as a line of text.
 //
 // Pure functions; views of the event must be alive.
-#ifndef DEJA_CLI_EVENT_TEXT_H_
-#define DEJA_CLI_EVENT_TEXT_H_
+#ifndef DEJA_CLI_EVENTS_EVENT_TEXT_H_
+#define DEJA_CLI_EVENTS_EVENT_TEXT_H_
 
 #include <string>
 
-#include "cli/rank_story.h"
-#include "format/messages.h"
+#include "cli/events/rank_summary.h"
+#include "format/wire/messages.h"
 
 namespace deja::cli {
 
@@ -16,7 +16,7 @@ std::string DescribeTensor(const format::Tensor& tensor);
 
 // Everything after time and thread: "enter AllReduce #412 comm 0 count=25632 datatype=float32
 // op=sum".
-std::string DescribeEvent(const format::Event& event, const RankStory& story);
+std::string DescribeEvent(const format::Event& event, const RankSummary& summary);
 
 // The arguments of a call that mean the same in every run: " count=25632 datatype=float32 op=sum".
 std::string TellingArguments(const format::CallEnter& enter);
@@ -26,4 +26,4 @@ uint32_t StackOf(const format::Event& event);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_EVENT_TEXT_H_
+#endif  // DEJA_CLI_EVENTS_EVENT_TEXT_H_

@@ -1,10 +1,10 @@
-#include "cli/event_words.h"
+#include "cli/events/event_words.h"
 
 #include <fmt/format.h>
 
 #include <array>
 
-#include "preload/digest.h"
+#include "digest/digest.h"
 
 namespace deja::cli {
 

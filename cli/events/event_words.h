@@ -1,16 +1,16 @@
 // The names that listings have for things in events: kinds, data types, clocks, hashes.
 //
 // Pure functions.
-#ifndef DEJA_CLI_EVENT_WORDS_H_
-#define DEJA_CLI_EVENT_WORDS_H_
+#ifndef DEJA_CLI_EVENTS_EVENT_WORDS_H_
+#define DEJA_CLI_EVENTS_EVENT_WORDS_H_
 
 #include <string>
 #include <string_view>
 
 #include "common/ids.h"
-#include "format/clock_run.h"
-#include "format/lock_reading.h"
-#include "format/messages.h"
+#include "format/tail/clock_run.h"
+#include "format/tail/lock_reading.h"
+#include "format/wire/messages.h"
 
 namespace deja::cli {
 
@@ -38,4 +38,4 @@ std::string NcclVersion(uint32_t code);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_EVENT_WORDS_H_
+#endif  // DEJA_CLI_EVENTS_EVENT_WORDS_H_

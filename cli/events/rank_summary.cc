@@ -1,4 +1,4 @@
-#include "cli/rank_story.h"
+#include "cli/events/rank_summary.h"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <functional>
 #include <set>
 
-#include "format/batch_info.h"
+#include "format/wire/batch_info.h"
 
 namespace deja::cli {
 namespace {
@@ -47,10 +47,10 @@ EnteredCall Entered(const format::Event& event, const format::CallEnter& enter) 
   return {event.thread, enter.api, enter.comm, enter.comm_seq, event.time_ns, enter.stack};
 }
 
-CallStory StoryOf(const EnteredCall& entered, const RankStory& story) {
-  CallStory call;
-  call.thread = story.ThreadName(entered.thread);
-  call.name = story.ApiName(entered.api);
+CallSummary SummaryOf(const EnteredCall& entered, const RankSummary& summary) {
+  CallSummary call;
+  call.thread = summary.ThreadName(entered.thread);
+  call.name = summary.ApiName(entered.api);
   if (entered.comm != 0) call.comm = entered.comm - 1;
   call.comm_seq = entered.comm_seq;
   call.time_ns = entered.time_ns;
@@ -65,27 +65,27 @@ bool MayFollowOpenCall(const format::Event& event) {
          event.As<format::ModuleLoaded>() != nullptr || event.As<format::StackDefined>() != nullptr;
 }
 
-class StoryBuilder {
+class SummaryBuilder {
  public:
-  explicit StoryBuilder(RankStory& story) : story_(story) {}
+  explicit SummaryBuilder(RankSummary& summary) : summary_(summary) {}
 
   void Add(const format::Event& event) {
-    story_.last_time_ns = std::max(story_.last_time_ns, event.time_ns);
+    summary_.last_time_ns = std::max(summary_.last_time_ns, event.time_ns);
     if (!MayFollowOpenCall(event))
       last_ordinary_[event.thread] = std::max(last_ordinary_[event.thread], event.seq);
     std::visit([&](const auto& body) { On(event, body); }, event.body);
   }
 
   void Finish() {
-    if (last_call_) story_.last_call = StoryOf(*last_call_, story_);
+    if (last_call_) summary_.last_call = SummaryOf(*last_call_, summary_);
     for (auto& [key, call] : open_)
       if (key.second >= last_ordinary_[key.first])
-        story_.open_calls.push_back(StoryOf(call, story_));
+        summary_.open_calls.push_back(SummaryOf(call, summary_));
     for (auto& [number, call] : last_of_comm_)
-      if (auto comm = story_.comms.find(number); comm != story_.comms.end())
-        comm->second.last_call = StoryOf(call, story_);
-    std::sort(story_.open_calls.begin(), story_.open_calls.end(),
-              [](const CallStory& a, const CallStory& b) { return a.time_ns < b.time_ns; });
+      if (auto comm = summary_.comms.find(number); comm != summary_.comms.end())
+        comm->second.last_call = SummaryOf(call, summary_);
+    std::sort(summary_.open_calls.begin(), summary_.open_calls.end(),
+              [](const CallSummary& a, const CallSummary& b) { return a.time_ns < b.time_ns; });
   }
 
  private:
@@ -93,11 +93,11 @@ class StoryBuilder {
   void On(const format::Event&, const T&) {}
 
   void On(const format::Event&, const format::ThreadStart& start) {
-    story_.threads[start.thread] = std::string(start.name);
+    summary_.threads[start.thread] = std::string(start.name);
   }
   void On(const format::Event&, const format::CommCreated& created) {
     if (created.comm == 0) return;
-    CommStory& comm = story_.comms[created.comm - 1];
+    CommSummary& comm = summary_.comms[created.comm - 1];
     comm.number = created.comm - 1;
     comm.hash = created.hash;
     comm.joined_as = created.joined_as;
@@ -107,55 +107,55 @@ class StoryBuilder {
     comm.name = std::string(created.name);
   }
   void On(const format::Event&, const format::AlgorithmChosen& chosen) {
-    auto comm = story_.comms.find(chosen.comm - 1);
-    if (comm == story_.comms.end()) return;
-    comm->second.choices[chosen.api] = {story_.ApiName(chosen.api), std::string(chosen.algorithm),
+    auto comm = summary_.comms.find(chosen.comm - 1);
+    if (comm == summary_.comms.end()) return;
+    comm->second.choices[chosen.api] = {summary_.ApiName(chosen.api), std::string(chosen.algorithm),
                                         std::string(chosen.protocol), chosen.channels};
   }
   void On(const format::Event&, const format::AsyncError& error) {
-    auto comm = story_.comms.find(error.comm - 1);
-    if (error.given_up_by == 0 || comm == story_.comms.end()) return;
-    comm->second.given_up_by = story_.ApiName(error.given_up_by - 1);
+    auto comm = summary_.comms.find(error.comm - 1);
+    if (error.given_up_by == 0 || comm == summary_.comms.end()) return;
+    comm->second.given_up_by = summary_.ApiName(error.given_up_by - 1);
     comm->second.under_way = error.under_way;
   }
   void On(const format::Event&, const format::ModuleLoaded& module) {
-    story_.modules[module.module] = {std::string(module.path), std::string(module.build_id),
-                                     module.base};
+    summary_.modules[module.module] = {std::string(module.path), std::string(module.build_id),
+                                       module.base};
   }
   void On(const format::Event&, const format::StackDefined& stack) {
-    story_.stacks[stack.stack].assign(stack.frames.begin(), stack.frames.end());
+    summary_.stacks[stack.stack].assign(stack.frames.begin(), stack.frames.end());
   }
   void On(const format::Event&, const format::Degraded& degraded) {
     // Said where it happens, and again at the end with what was lost by then.
-    auto& reasons = degraded.remark != 0 ? story_.remarks : story_.degraded;
+    auto& reasons = degraded.remark != 0 ? summary_.remarks : summary_.degraded;
     if (std::find(reasons.begin(), reasons.end(), degraded.reason) == reasons.end())
       reasons.emplace_back(degraded.reason);
   }
   void On(const format::Event& event, const format::Crash& crash) {
-    CrashStory& story = story_.crash.emplace();
-    story.thread = story_.ThreadName(event.thread);
-    story.signal = static_cast<int>(crash.signal);
-    story.code = crash.code;
-    story.address = crash.address;
-    story.sender_pid = crash.sender_pid;
-    story.stack = crash.stack;
-    story.frames.assign(crash.frames.begin(), crash.frames.end());
+    CrashSummary& summary = summary_.crash.emplace();
+    summary.thread = summary_.ThreadName(event.thread);
+    summary.signal = static_cast<int>(crash.signal);
+    summary.code = crash.code;
+    summary.address = crash.address;
+    summary.sender_pid = crash.sender_pid;
+    summary.stack = crash.stack;
+    summary.frames.assign(crash.frames.begin(), crash.frames.end());
   }
   void On(const format::Event&, const format::Note& note) {
     constexpr std::string_view kException = "exception ";  // python/deja/exceptions.py
     if (note.text.substr(0, kException.size()) != kException) return;
-    story_.exception = note.text.substr(kException.size());
+    summary_.exception = note.text.substr(kException.size());
     // The frames behind the innermost one are for listings.
-    const size_t frames = story_.exception.rfind("; ");
+    const size_t frames = summary_.exception.rfind("; ");
     if (frames == std::string::npos) return;
-    const size_t outer = story_.exception.find(", ", frames);
-    if (outer != std::string::npos) story_.exception.resize(outer);
-    story_.exception.replace(frames, 2, " at ");
+    const size_t outer = summary_.exception.find(", ", frames);
+    if (outer != std::string::npos) summary_.exception.resize(outer);
+    summary_.exception.replace(frames, 2, " at ");
   }
   void On(const format::Event&, const format::ProcessExit& exit) {
-    if (exit.how != 2) story_.exit = exit;
+    if (exit.how != 2) summary_.exit = exit;
   }
-  void On(const format::Event&, const format::Step& step) { story_.last_step = step.step; }
+  void On(const format::Event&, const format::Step& step) { summary_.last_step = step.step; }
   void On(const format::Event& event, const format::CallEnter& enter) {
     const EnteredCall call = Entered(event, enter);
     if (enter.comm_seq != 0 && (!last_call_ || last_call_->time_ns <= call.time_ns))
@@ -170,7 +170,7 @@ class StoryBuilder {
     open_.erase({event.thread, leave.enter_seq});
   }
 
-  RankStory& story_;
+  RankSummary& summary_;
   // Calls whose leave was not among the events read, by thread and sequence number.
   std::map<std::pair<uint32_t, uint64_t>, EnteredCall> open_;
   std::optional<EnteredCall> last_call_;          // on a communicator
@@ -239,7 +239,7 @@ std::map<size_t, uint32_t> BatchesToRead(const format::RankReader& reader) {
 }
 
 // The communicator's last operation, which need not be in a batch that was read already.
-void FindLastCall(const format::RankReader& reader, const RankStory& story, CommStory& comm) {
+void FindLastCall(const format::RankReader& reader, const RankSummary& summary, CommSummary& comm) {
   if (comm.last_seq == 0 || (comm.last_call && comm.last_call->comm_seq == comm.last_seq)) return;
   comm.last_call.reset();
   auto cursor = reader.EventsFromOp(comm.number + 1, comm.last_seq);
@@ -247,7 +247,7 @@ void FindLastCall(const format::RankReader& reader, const RankStory& story, Comm
     const auto* enter = event->As<format::CallEnter>();
     if (enter == nullptr || enter->comm != comm.number + 1 || enter->comm_seq != comm.last_seq)
       continue;
-    comm.last_call = StoryOf(Entered(*event, *enter), story);
+    comm.last_call = SummaryOf(Entered(*event, *enter), summary);
     return;
   }
 }
@@ -287,26 +287,26 @@ std::string SignalName(int signal) {
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
 }
 
-std::string CallStory::Describe() const {
+std::string CallSummary::Describe() const {
   if (!comm) return name;
   if (comm_seq == 0) return fmt::format("{} of comm {}", name, *comm);
   return fmt::format("{} #{} of comm {}", name, comm_seq, *comm);
 }
 
-std::string RankStory::ApiName(uint32_t api) const {
+std::string RankSummary::ApiName(uint32_t api) const {
   auto it = api_names.find(api);
   if (it == api_names.end()) return fmt::format("call {:#x}", api);
   return it->second.rfind("nccl", 0) == 0 ? it->second.substr(4) : it->second;
 }
 
-std::string RankStory::ThreadName(uint32_t thread) const {
+std::string RankSummary::ThreadName(uint32_t thread) const {
   auto it = threads.find(thread);
   return it == threads.end() ? fmt::format("thread {}", thread) : it->second;
 }
 
-std::vector<SourceFrame> RankStory::Resolve(Symbolizer& symbolizer,
-                                            const std::vector<format::StackFrame>& frames,
-                                            bool first_is_pc) const {
+std::vector<SourceFrame> RankSummary::Resolve(Symbolizer& symbolizer,
+                                              const std::vector<format::StackFrame>& frames,
+                                              bool first_is_pc) const {
   std::vector<SourceFrame> result;
   for (size_t i = 0; i < frames.size(); ++i) {
     auto module = modules.find(frames[i].module);
@@ -318,9 +318,9 @@ std::vector<SourceFrame> RankStory::Resolve(Symbolizer& symbolizer,
   return result;
 }
 
-std::optional<SourceFrame> RankStory::ProgramFrame(Symbolizer& symbolizer,
-                                                   const std::vector<format::StackFrame>& frames,
-                                                   bool first_is_pc) const {
+std::optional<SourceFrame> RankSummary::ProgramFrame(Symbolizer& symbolizer,
+                                                     const std::vector<format::StackFrame>& frames,
+                                                     bool first_is_pc) const {
   std::vector<SourceFrame> resolved = Resolve(symbolizer, frames, first_is_pc);
   for (const SourceFrame& frame : resolved)
     if (IsProgramFrame(frame)) return frame;
@@ -328,7 +328,7 @@ std::optional<SourceFrame> RankStory::ProgramFrame(Symbolizer& symbolizer,
   return resolved.front();
 }
 
-std::string RankStory::PythonPlace(Symbolizer& symbolizer, const CallStory& call) const {
+std::string RankSummary::PythonPlace(Symbolizer& symbolizer, const CallSummary& call) const {
   auto stack = stacks.find(call.stack);
   if (stack == stacks.end()) return "";
   auto frame = ProgramFrame(symbolizer, stack->second, false);
@@ -345,7 +345,7 @@ std::string OomWords(uint64_t kills) {
 
 }  // namespace
 
-std::string RankStory::HowItEnded(Symbolizer& symbolizer) const {
+std::string RankSummary::HowItEnded(Symbolizer& symbolizer) const {
   const std::string step = last_step ? fmt::format(", in step {}", *last_step) : "";
   const std::string after = last_call ? fmt::format(", after {}", last_call->Describe()) : "";
   std::string where = step;
@@ -381,22 +381,22 @@ std::string RankStory::HowItEnded(Symbolizer& symbolizer) const {
   return fmt::format("died without a word ({})", why) + where;
 }
 
-bool RankStory::EndedWell() const {
+bool RankSummary::EndedWell() const {
   if (fate.known) return fate.signal == 0 && fate.exit_code == 0;
   return exit && exit->code == 0;
 }
 
-RankStory ReadRankStory(const format::RankReader& reader) {
-  RankStory story;
+RankSummary ReadRankSummary(const format::RankReader& reader) {
+  RankSummary summary;
   for (const format::ApiName& api : reader.header().apis)
-    story.api_names[api.id] = std::string(api.name);
-  story.fate = reader.totals().fate;
-  story.swept = reader.totals().swept != 0;
-  story.oom_kills = reader.totals().oom_kills;
-  story.finished = reader.end().state == format::EndState::kCleanEnd;
-  story.running = IsRunning(reader);
+    summary.api_names[api.id] = std::string(api.name);
+  summary.fate = reader.totals().fate;
+  summary.swept = reader.totals().swept != 0;
+  summary.oom_kills = reader.totals().oom_kills;
+  summary.finished = reader.end().state == format::EndState::kCleanEnd;
+  summary.running = IsRunning(reader);
 
-  StoryBuilder builder(story);
+  SummaryBuilder builder(summary);
   for (const auto& [batch, kinds] : BatchesToRead(reader)) {
     auto cursor = reader.EventsOfBatch(batch);
     while (const format::Event* event = cursor->NextOf(kinds)) builder.Add(*event);
@@ -404,19 +404,20 @@ RankStory ReadRankStory(const format::RankReader& reader) {
   builder.Finish();
   ForEachSummary(reader.batches(), [&](const format::BatchInfo& summary) {
     for (const format::CommRange& range : summary.comms) {
-      auto comm = range.comm == 0 ? story.comms.end() : story.comms.find(range.comm - 1);
-      if (comm != story.comms.end())
+      auto comm = range.comm == 0 ? summary.comms.end() : summary.comms.find(range.comm - 1);
+      if (comm != summary.comms.end())
         comm->second.last_seq = std::max(comm->second.last_seq, range.last_seq);
     }
   });
   // The last operation of all is the last one of its communicator. The batches above need not hold
   // it: threads that only set up, wait or end have their last ones elsewhere.
-  for (auto& [number, comm] : story.comms) {
-    FindLastCall(reader, story, comm);
-    if (comm.last_call && (!story.last_call || story.last_call->time_ns <= comm.last_call->time_ns))
-      story.last_call = comm.last_call;
+  for (auto& [number, comm] : summary.comms) {
+    FindLastCall(reader, summary, comm);
+    if (comm.last_call &&
+        (!summary.last_call || summary.last_call->time_ns <= comm.last_call->time_ns))
+      summary.last_call = comm.last_call;
   }
-  return story;
+  return summary;
 }
 
 }  // namespace deja::cli

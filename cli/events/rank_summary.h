@@ -1,11 +1,11 @@
-// RankStory: what one rank's recording says about how the rank ended, and the names that its events
-// refer to.
+// RankSummary: what one rank's recording says about how the rank ended, and the names that its
+// events refer to.
 //
 // Read once from the batches that matter (those that define things, and the last ones of each
 // thread), so that the cost does not grow with the length of the recording. A value; keeps copies,
 // no views into the reader.
-#ifndef DEJA_CLI_RANK_STORY_H_
-#define DEJA_CLI_RANK_STORY_H_
+#ifndef DEJA_CLI_EVENTS_RANK_SUMMARY_H_
+#define DEJA_CLI_EVENTS_RANK_SUMMARY_H_
 
 #include <cstdint>
 #include <map>
@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/symbolizer.h"
-#include "format/rank_reader.h"
+#include "cli/events/symbolizer.h"
+#include "format/reader/rank_reader.h"
 
 namespace deja::cli {
 
@@ -25,7 +25,7 @@ struct ModuleName {
 };
 
 // A collective, point-to-point or other call as it is named in sentences.
-struct CallStory {
+struct CallSummary {
   std::string thread;
   std::string name;              // "AllReduce"
   std::optional<uint32_t> comm;  // CommId
@@ -38,14 +38,14 @@ struct CallStory {
 };
 
 // What NCCL has chosen for the collectives of one kind.
-struct ChoiceStory {
+struct ChoiceSummary {
   std::string call;       // "AllReduce"
   std::string algorithm;  // "RING"
   std::string protocol;   // "LL128"
   uint32_t channels = 0;  // 0: not told
 };
 
-struct CommStory {
+struct CommSummary {
   uint32_t number = 0;  // CommId
   uint64_t hash = 0;
   uint64_t joined_as = 0;  // CommNames
@@ -53,16 +53,16 @@ struct CommStory {
   uint32_t nranks = 0;
   std::optional<uint32_t> parent;
   std::string name;
-  uint64_t last_seq = 0;               // of the last operation
-  std::optional<CallStory> last_call;  // that operation
-  std::map<uint32_t, ChoiceStory>
+  uint64_t last_seq = 0;                 // of the last operation
+  std::optional<CallSummary> last_call;  // that operation
+  std::map<uint32_t, ChoiceSummary>
       choices;  // by api id: for the last ones of each kind that were read
   // Cut short: by which call ("CommAbort"), and how many tensors were under way.
   std::string given_up_by;
   uint32_t under_way = 0;
 };
 
-struct CrashStory {
+struct CrashSummary {
   std::string thread;
   int signal = 0;
   int code = 0;
@@ -72,17 +72,17 @@ struct CrashStory {
   std::vector<format::StackFrame> frames;
 };
 
-struct RankStory {
+struct RankSummary {
   std::map<uint32_t, std::string> api_names;
   std::map<uint32_t, std::string> threads;  // ThreadIndex -> name
-  std::map<uint32_t, CommStory> comms;      // CommId
+  std::map<uint32_t, CommSummary> comms;    // CommId
   std::map<uint32_t, ModuleName> modules;
   std::map<uint32_t, std::vector<format::StackFrame>> stacks;
-  std::vector<std::string> degraded;   // reasons, in order
-  std::vector<std::string> remarks;    // the same of what no replay needs
-  std::vector<CallStory> open_calls;   // entered and never left
-  std::optional<CallStory> last_call;  // the last one on a communicator
-  std::optional<CrashStory> crash;     // the last fatal signal
+  std::vector<std::string> degraded;     // reasons, in order
+  std::vector<std::string> remarks;      // the same of what no replay needs
+  std::vector<CallSummary> open_calls;   // entered and never left
+  std::optional<CallSummary> last_call;  // the last one on a communicator
+  std::optional<CrashSummary> crash;     // the last fatal signal
   std::string exception;  // of Python's, that ended the program: "ValueError: text", and where
   std::optional<format::ProcessExit> exit;
   std::optional<uint64_t> last_step;
@@ -105,14 +105,14 @@ struct RankStory {
       Symbolizer& symbolizer, const std::vector<format::StackFrame>& frames,
       bool first_is_pc) const;
   // Where the program of Python made the call, " at train.py:88 in train_step"; empty: not known.
-  [[nodiscard]] std::string PythonPlace(Symbolizer& symbolizer, const CallStory& call) const;
+  [[nodiscard]] std::string PythonPlace(Symbolizer& symbolizer, const CallSummary& call) const;
   // "SIGSEGV at sampler.cc:81, after AllReduce #412 of comm 0"; "exit 0"; "killed by SIGKILL in …".
   [[nodiscard]] std::string HowItEnded(Symbolizer& symbolizer) const;
   // True when the rank ended as a successful program does.
   [[nodiscard]] bool EndedWell() const;
 };
 
-RankStory ReadRankStory(const format::RankReader& reader);
+RankSummary ReadRankSummary(const format::RankReader& reader);
 
 // It has no footer, and its process is alive.
 bool IsRunning(const format::RankReader& reader);
@@ -125,4 +125,4 @@ std::string SignalName(int signal);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_RANK_STORY_H_
+#endif  // DEJA_CLI_EVENTS_RANK_SUMMARY_H_

@@ -1,9 +1,9 @@
-#include "cli/received_bytes.h"
+#include "cli/events/received_bytes.h"
 
 #include <algorithm>
 #include <set>
 
-#include "format/file_ranges.h"
+#include "format/reader/file_ranges.h"
 
 namespace deja::cli {
 namespace {

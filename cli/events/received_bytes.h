@@ -3,8 +3,8 @@
 //
 // Reads the events and payloads of one process. One thread. Memory: all of these bytes, up to a
 // limit; what is beyond it is not there.
-#ifndef DEJA_CLI_RECEIVED_BYTES_H_
-#define DEJA_CLI_RECEIVED_BYTES_H_
+#ifndef DEJA_CLI_EVENTS_RECEIVED_BYTES_H_
+#define DEJA_CLI_EVENTS_RECEIVED_BYTES_H_
 
 #include <cstdint>
 #include <functional>
@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "format/messages.h"
-#include "format/rank_reader.h"
+#include "format/reader/rank_reader.h"
+#include "format/wire/messages.h"
 
 namespace deja::cli {
 
@@ -62,4 +62,4 @@ class ReceivedBytes {
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_RECEIVED_BYTES_H_
+#endif  // DEJA_CLI_EVENTS_RECEIVED_BYTES_H_

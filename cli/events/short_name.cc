@@ -1,4 +1,4 @@
-#include "cli/short_name.h"
+#include "cli/events/short_name.h"
 
 #include <cctype>
 

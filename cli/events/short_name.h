@@ -1,8 +1,8 @@
 // What a reader of a stack wants to see of the demangled name of a C++ function.
 //
 // Any thread.
-#ifndef DEJA_CLI_SHORT_NAME_H_
-#define DEJA_CLI_SHORT_NAME_H_
+#ifndef DEJA_CLI_EVENTS_SHORT_NAME_H_
+#define DEJA_CLI_EVENTS_SHORT_NAME_H_
 
 #include <string>
 #include <string_view>
@@ -16,4 +16,4 @@ std::string ShortName(std::string_view name);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_SHORT_NAME_H_
+#endif  // DEJA_CLI_EVENTS_SHORT_NAME_H_

@@ -1,4 +1,4 @@
-#include "cli/symbolizer.h"
+#include "cli/events/symbolizer.h"
 
 #include <cxxabi.h>
 #include <dwarf.h>
@@ -12,7 +12,7 @@
 #include <map>
 #include <optional>
 
-#include "cli/short_name.h"
+#include "cli/events/short_name.h"
 
 namespace deja::cli {
 namespace {

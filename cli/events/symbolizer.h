@@ -7,8 +7,8 @@
 // (/usr/lib/debug/.build-id, .gnu_debuglink). What cannot be found is shown as module+0xoffset.
 //
 // Owner: the caller. Not thread-safe. Uses elfutils.
-#ifndef DEJA_CLI_SYMBOLIZER_H_
-#define DEJA_CLI_SYMBOLIZER_H_
+#ifndef DEJA_CLI_EVENTS_SYMBOLIZER_H_
+#define DEJA_CLI_EVENTS_SYMBOLIZER_H_
 
 #include <cstdint>
 #include <memory>
@@ -57,4 +57,4 @@ class Symbolizer {
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_SYMBOLIZER_H_
+#endif  // DEJA_CLI_EVENTS_SYMBOLIZER_H_

@@ -1,4 +1,4 @@
-#include "cli/fence.h"
+#include "cli/fence/fence.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -13,9 +13,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "cli/fence_filter.h"
-#include "cli/landlock.h"
-#include "cli/late_syscalls.h"
+#include "cli/fence/fence_filter.h"
+#include "cli/fence/landlock.h"
+#include "cli/fence/late_syscalls.h"
 
 namespace deja::cli {
 namespace {

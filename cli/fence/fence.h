@@ -2,13 +2,13 @@
 //
 // It is made in the starter and entered in the child before exec, so that it holds whatever the
 // program is, and for all that it starts in turn: no new privileges, no capability that changes the
-// machine, Landlock (cli/landlock.h) and a filter of system calls (cli/fence_filter.h). What the
-// filter asks comes to a FenceKeeper (cli/fence_keeper.h).
+// machine, Landlock (cli/fence/landlock.h) and a filter of system calls (cli/fence/fence_filter.h).
+// What the filter asks comes to a FenceKeeper (cli/fence/fence_keeper.h).
 //
 // Owner: the starter. Main thread; Enter: of a child between fork and exec, which it may be of a
 // process with several threads.
-#ifndef DEJA_CLI_FENCE_H_
-#define DEJA_CLI_FENCE_H_
+#ifndef DEJA_CLI_FENCE_FENCE_H_
+#define DEJA_CLI_FENCE_FENCE_H_
 
 #include <linux/filter.h>
 
@@ -49,4 +49,4 @@ class Fence {
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_FENCE_H_
+#endif  // DEJA_CLI_FENCE_FENCE_H_

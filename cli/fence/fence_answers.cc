@@ -1,4 +1,4 @@
-#include "cli/fence_answers.h"
+#include "cli/fence/fence_answers.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -25,14 +25,14 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/late_syscalls.h"
+#include "cli/fence/late_syscalls.h"
 
 namespace deja::cli {
 namespace {
 
 constexpr uint32_t kContinue = 1;     // SECCOMP_USER_NOTIF_FLAG_CONTINUE
 constexpr size_t kMostValue = 65536;  // of an extended attribute: XATTR_SIZE_MAX
-constexpr std::string_view kFamilyName = "deja-replay-";  // replayer/family_sockets.cc
+constexpr std::string_view kFamilyName = "deja-replay-";  // replayer/sockets/family_sockets.cc
 
 class OwnedFd {
  public:
@@ -454,8 +454,8 @@ Outcome Question::MakePair() const {
   return Write(Argument(3), given, sizeof given) ? Outcome{0, false} : Error(EFAULT);
 }
 
-// Processes of a replay meet at names of the replay library's (replayer/family_sockets.h), ranks
-// that compute at files in a folder of theirs (loopback/rendezvous.h).
+// Processes of a replay meet at names of the replay library's (replayer/sockets/family_sockets.h),
+// ranks that compute at files in a folder of theirs (loopback/ranks/rendezvous.h).
 Outcome Question::Connect() const {
   constexpr size_t kPath = offsetof(sockaddr_un, sun_path);
   sockaddr_un name{};

@@ -5,13 +5,13 @@
 // registers say all go on in the kernel.
 //
 // Owner: FenceKeeper; its thread.
-#ifndef DEJA_CLI_FENCE_ANSWERS_H_
-#define DEJA_CLI_FENCE_ANSWERS_H_
+#ifndef DEJA_CLI_FENCE_FENCE_ANSWERS_H_
+#define DEJA_CLI_FENCE_FENCE_ANSWERS_H_
 
 #include <string>
 #include <vector>
 
-#include "cli/fence_objects.h"
+#include "cli/fence/fence_objects.h"
 
 namespace deja::cli {
 
@@ -29,4 +29,4 @@ class FenceAnswers {
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_FENCE_ANSWERS_H_
+#endif  // DEJA_CLI_FENCE_FENCE_ANSWERS_H_

@@ -1,4 +1,4 @@
-#include "cli/fence_filter.h"
+#include "cli/fence/fence_filter.h"
 
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -15,7 +15,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "cli/late_syscalls.h"
+#include "cli/fence/late_syscalls.h"
 
 namespace deja::cli {
 namespace {

@@ -3,10 +3,10 @@
 //
 // Refused at once is what changes the machine, or reaches outside, whatever its arguments are.
 // What depends on the file, process or address that is meant is asked of whoever holds the filter's
-// listener (cli/fence_answers.h). What the filter's author has never heard of is not there, as on
-// an older kernel.
-#ifndef DEJA_CLI_FENCE_FILTER_H_
-#define DEJA_CLI_FENCE_FILTER_H_
+// listener (cli/fence/fence_answers.h). What the filter's author has never heard of is not there,
+// as on an older kernel.
+#ifndef DEJA_CLI_FENCE_FENCE_FILTER_H_
+#define DEJA_CLI_FENCE_FENCE_FILTER_H_
 
 #include <linux/filter.h>
 
@@ -26,4 +26,4 @@ std::vector<sock_filter> MakeFenceFilter(const FilterRules& rules);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_FENCE_FILTER_H_
+#endif  // DEJA_CLI_FENCE_FENCE_FILTER_H_

@@ -1,4 +1,4 @@
-#include "cli/fence_keeper.h"
+#include "cli/fence/fence_keeper.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-#include "cli/fence_answers.h"
+#include "cli/fence/fence_answers.h"
 
 namespace deja::cli {
 

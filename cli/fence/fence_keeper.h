@@ -1,13 +1,13 @@
-// FenceKeeper: answers what the filters of replayed programs ask (cli/fence_filter.h), on a thread
-// of its own, as long as it lives.
+// FenceKeeper: answers what the filters of replayed programs ask (cli/fence/fence_filter.h), on a
+// thread of its own, as long as it lives.
 //
 // A program that asks waits for its answer; one whose keeper is gone is told that there is no such
 // call. What is created for the programs outside of file systems (System V objects, message queues)
 // is removed with the keeper.
 //
 // Owner: the command that starts replays; it outlives them. Main thread.
-#ifndef DEJA_CLI_FENCE_KEEPER_H_
-#define DEJA_CLI_FENCE_KEEPER_H_
+#ifndef DEJA_CLI_FENCE_FENCE_KEEPER_H_
+#define DEJA_CLI_FENCE_FENCE_KEEPER_H_
 
 #include <memory>
 #include <string>
@@ -45,4 +45,4 @@ class FenceKeeper {
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_FENCE_KEEPER_H_
+#endif  // DEJA_CLI_FENCE_FENCE_KEEPER_H_

@@ -1,4 +1,4 @@
-#include "cli/fence_objects.h"
+#include "cli/fence/fence_objects.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

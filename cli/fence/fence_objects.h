@@ -3,8 +3,8 @@
 // with it.
 //
 // Owner: FenceAnswers; its thread. Results are those of system calls: negative errors.
-#ifndef DEJA_CLI_FENCE_OBJECTS_H_
-#define DEJA_CLI_FENCE_OBJECTS_H_
+#ifndef DEJA_CLI_FENCE_FENCE_OBJECTS_H_
+#define DEJA_CLI_FENCE_FENCE_OBJECTS_H_
 
 #include <cstdint>
 #include <map>
@@ -47,4 +47,4 @@ class FenceObjects {
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_FENCE_OBJECTS_H_
+#endif  // DEJA_CLI_FENCE_FENCE_OBJECTS_H_

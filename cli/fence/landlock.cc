@@ -1,4 +1,4 @@
-#include "cli/landlock.h"
+#include "cli/fence/landlock.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "common/folder_entries.h"
+#include "common/os/folder_entries.h"
 
 namespace deja::cli {
 namespace {

@@ -2,9 +2,9 @@
 // connects and signals to nobody outside. What the running kernel does not know is left out.
 //
 // A ruleset is made by the starter, and put in force by the child that becomes the program
-// (cli/fence.h). Any thread.
-#ifndef DEJA_CLI_LANDLOCK_H_
-#define DEJA_CLI_LANDLOCK_H_
+// (cli/fence/fence.h). Any thread.
+#ifndef DEJA_CLI_FENCE_LANDLOCK_H_
+#define DEJA_CLI_FENCE_LANDLOCK_H_
 
 #include <string>
 #include <vector>
@@ -33,4 +33,4 @@ bool EnterLandlock(int ruleset) noexcept;
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_LANDLOCK_H_
+#endif  // DEJA_CLI_FENCE_LANDLOCK_H_

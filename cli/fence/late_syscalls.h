@@ -1,6 +1,6 @@
 // Numbers of system calls that the C library's headers may be too old for, of x86-64.
-#ifndef DEJA_CLI_LATE_SYSCALLS_H_
-#define DEJA_CLI_LATE_SYSCALLS_H_
+#ifndef DEJA_CLI_FENCE_LATE_SYSCALLS_H_
+#define DEJA_CLI_FENCE_LATE_SYSCALLS_H_
 
 namespace deja::cli {
 
@@ -27,4 +27,4 @@ constexpr long kSysFileGetattr = 468;
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_LATE_SYSCALLS_H_
+#endif  // DEJA_CLI_FENCE_LATE_SYSCALLS_H_

@@ -1,4 +1,4 @@
-#include "cli/read_rules.h"
+#include "cli/fence/read_rules.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -54,7 +54,7 @@ std::vector<std::string> SystemPaths() {
           "/etc/redhat-release", "/etc/passwd", "/etc/profile", "/etc/protocols", "/etc/python3",
           "/etc/python3.11", "/etc/resolv.conf", "/etc/rpc", "/etc/services", "/etc/shells",
           "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/terminfo", "/etc/timezone", "/etc/ucx",
-          // of /dev; devices that may be written to may be read, too (cli/landlock.cc)
+          // of /dev; devices that may be written to may be read, too (cli/fence/landlock.cc)
           "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd"};
 }
 

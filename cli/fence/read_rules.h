@@ -2,8 +2,8 @@
 // the program with what is installed beside it, and the folder that it runs in.
 //
 // Main thread.
-#ifndef DEJA_CLI_READ_RULES_H_
-#define DEJA_CLI_READ_RULES_H_
+#ifndef DEJA_CLI_FENCE_READ_RULES_H_
+#define DEJA_CLI_FENCE_READ_RULES_H_
 
 #include <string>
 #include <vector>
@@ -21,4 +21,4 @@ std::vector<std::string> ProgramPaths(const std::string& executable, const std::
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_READ_RULES_H_
+#endif  // DEJA_CLI_FENCE_READ_RULES_H_

@@ -1,4 +1,4 @@
-#include "cli/trust_store.h"
+#include "cli/fence/trust_store.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -7,8 +7,8 @@
 //
 // Main thread of a command; several commands may use it at once. Where there is no such folder,
 // nothing is known.
-#ifndef DEJA_CLI_TRUST_STORE_H_
-#define DEJA_CLI_TRUST_STORE_H_
+#ifndef DEJA_CLI_FENCE_TRUST_STORE_H_
+#define DEJA_CLI_FENCE_TRUST_STORE_H_
 
 #include <string>
 
@@ -36,4 +36,4 @@ class TrustStore {
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_TRUST_STORE_H_
+#endif  // DEJA_CLI_FENCE_TRUST_STORE_H_

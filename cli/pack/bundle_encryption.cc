@@ -1,4 +1,4 @@
-#include "cli/bundle_encryption.h"
+#include "cli/pack/bundle_encryption.h"
 
 #include <fmt/format.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // Encrypts a bundle for somebody, by age or gpg, whichever is for such a recipient and installed.
-#ifndef DEJA_CLI_BUNDLE_ENCRYPTION_H_
-#define DEJA_CLI_BUNDLE_ENCRYPTION_H_
+#ifndef DEJA_CLI_PACK_BUNDLE_ENCRYPTION_H_
+#define DEJA_CLI_PACK_BUNDLE_ENCRYPTION_H_
 
 #include <string>
 
@@ -17,4 +17,4 @@ Result<std::string> EncryptFile(const std::string& path, const std::string& reci
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_BUNDLE_ENCRYPTION_H_
+#endif  // DEJA_CLI_PACK_BUNDLE_ENCRYPTION_H_

@@ -1,4 +1,4 @@
-#include "cli/bundle_texts.h"
+#include "cli/pack/bundle_texts.h"
 
 #include <fmt/format.h>
 
@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "cli/event_words.h"
-#include "cli/job_story.h"
+#include "cli/events/event_words.h"
+#include "cli/events/rank_summary.h"
 #include "cli/output.h"
-#include "cli/program_parts.h"
-#include "cli/rank_story.h"
+#include "cli/summaries/job_summary.h"
+#include "cli/summaries/program_parts.h"
 #include "cli/version.h"
 
 namespace deja::cli {
@@ -23,7 +23,7 @@ struct PackedRank {
   uint32_t rank = 0;
   uint32_t attempt = 0;
   const format::RankReader* reader = nullptr;
-  RankStory story;
+  RankSummary summary;
   std::string ended;
 };
 
@@ -37,8 +37,8 @@ struct Answers {
 constexpr const char* kNotRecorded = "not in the recording";
 
 // Versions that names of libraries have: libcuda.so.550.54.15.
-std::string LibraryVersion(const RankStory& story, std::string_view name) {
-  for (const auto& [number, module] : story.modules) {
+std::string LibraryVersion(const RankSummary& summary, std::string_view name) {
+  for (const auto& [number, module] : summary.modules) {
     const size_t at = module.path.rfind('/');
     std::string file = module.path.substr(at == std::string::npos ? 0 : at + 1);
     if (file.compare(0, name.size(), name) == 0) return file;
@@ -100,8 +100,8 @@ std::string ReplayCommand(const std::string& bundle, const PackedRank& rank) {
 const PackedRank& FirstToFail(const std::vector<PackedRank>& ranks) {
   const PackedRank* first = nullptr;
   for (const PackedRank& rank : ranks) {
-    if (rank.story.EndedWell()) continue;
-    if (first == nullptr || rank.story.last_time_ns < first->story.last_time_ns) first = &rank;
+    if (rank.summary.EndedWell()) continue;
+    if (first == nullptr || rank.summary.last_time_ns < first->summary.last_time_ns) first = &rank;
   }
   return first != nullptr ? *first : ranks.front();
 }
@@ -111,7 +111,7 @@ std::string HowOften(const std::vector<PackedRank>& ranks) {
   std::set<uint32_t> failed;
   for (const PackedRank& rank : ranks) {
     attempts.insert(rank.attempt);
-    if (!rank.story.EndedWell()) failed.insert(rank.attempt);
+    if (!rank.summary.EndedWell()) failed.insert(rank.attempt);
   }
   return fmt::format("{} of {} recorded attempt{} of the job failed", failed.size(),
                      attempts.size(), attempts.size() == 1 ? "" : "s");
@@ -120,7 +120,7 @@ std::string HowOften(const std::vector<PackedRank>& ranks) {
 std::string FirstWarning(const std::vector<PackedRank>& ranks,
                          const std::vector<CommStanding>& uneven) {
   const PackedRank& first = FirstToFail(ranks);
-  if (first.story.EndedWell() && uneven.empty()) return "none: all ranks ended well";
+  if (first.summary.EndedWell() && uneven.empty()) return "none: all ranks ended well";
   std::string text = fmt::format("rank {}: {}", first.rank, first.ended);
   for (const CommStanding& comm : uneven) text += "; " + comm.Describe();
   return text;
@@ -157,14 +157,14 @@ std::string Devices(const std::vector<PackedRank>& ranks) {
 Answers NcclForm(const std::vector<PackedRank>& ranks, const std::vector<CommStanding>& uneven,
                  const std::string& replay) {
   const format::ProcessInfo& process = ranks.front().reader->header().process;
-  const RankStory& story = ranks.front().story;
+  const RankSummary& summary = ranks.front().summary;
   Answers answers;
   answers.Add("NCCL version",
               process.nccl_path.empty()
                   ? "no NCCL was loaded"
                   : fmt::format("{} ({})", NcclVersion(process.nccl_version), process.nccl_path));
-  answers.Add("CUDA driver", LibraryVersion(story, "libcuda.so"));
-  answers.Add("CUDA runtime", LibraryVersion(story, "libcudart.so"));
+  answers.Add("CUDA driver", LibraryVersion(summary, "libcuda.so"));
+  answers.Add("CUDA runtime", LibraryVersion(summary, "libcudart.so"));
   answers.Add("GPUs", Devices(ranks));
   answers.Add("Topology",
               Variables(ranks, {"NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "CUDA_VISIBLE_DEVICES",
@@ -182,17 +182,17 @@ Answers NcclForm(const std::vector<PackedRank>& ranks, const std::vector<CommSta
 Answers PytorchForm(const std::vector<PackedRank>& ranks, const ProgramParts& parts,
                     const std::vector<CommStanding>& uneven, const std::string& replay) {
   const format::ProcessInfo& process = ranks.front().reader->header().process;
-  const RankStory& story = ranks.front().story;
+  const RankSummary& summary = ranks.front().summary;
   Answers answers;
   answers.Add("Describe the bug", FirstWarning(ranks, uneven));
   answers.Add("PyTorch version", PackageVersion(parts, "torch"));
   answers.Add("OS", std::string(process.kernel));
-  answers.Add("Libc version", LibraryVersion(story, "libc.so"));
-  answers.Add("Python version", LibraryVersion(story, "libpython"));
-  answers.Add("CUDA runtime version", LibraryVersion(story, "libcudart.so"));
+  answers.Add("Libc version", LibraryVersion(summary, "libc.so"));
+  answers.Add("Python version", LibraryVersion(summary, "libpython"));
+  answers.Add("CUDA runtime version", LibraryVersion(summary, "libcudart.so"));
   answers.Add("GPU models and configuration", Devices(ranks));
-  answers.Add("Nvidia driver version", LibraryVersion(story, "libcuda.so"));
-  answers.Add("cuDNN version", LibraryVersion(story, "libcudnn.so"));
+  answers.Add("Nvidia driver version", LibraryVersion(summary, "libcuda.so"));
+  answers.Add("cuDNN version", LibraryVersion(summary, "libcudnn.so"));
   answers.Add("CPU", fmt::format("{} ({} usable), {}", process.cpu_model, process.cpu_count,
                                  process.cpu_features));
   std::string libraries;
@@ -257,8 +257,8 @@ std::vector<PackedRank> ReadRanks(format::Trace& trace, Symbolizer& symbolizer) 
   for (const format::RankFolder& folder : trace.ranks()) {
     const auto reader = trace.Rank(folder.rank, static_cast<int>(folder.attempt));
     if (!reader) continue;
-    PackedRank rank{folder.rank, folder.attempt, *reader, ReadRankStory(**reader), {}};
-    rank.ended = rank.story.HowItEnded(symbolizer);
+    PackedRank rank{folder.rank, folder.attempt, *reader, ReadRankSummary(**reader), {}};
+    rank.ended = rank.summary.HowItEnded(symbolizer);
     ranks.push_back(std::move(rank));
   }
   return ranks;
@@ -274,7 +274,7 @@ std::vector<std::pair<std::string, std::string>> DescribeBundle(format::Trace& t
   std::vector<RankOfJob> last_attempts;
   for (size_t i = 0; i < ranks.size(); ++i)
     if (i + 1 == ranks.size() || ranks[i + 1].rank != ranks[i].rank)
-      last_attempts.push_back({ranks[i].rank, &ranks[i].story});
+      last_attempts.push_back({ranks[i].rank, &ranks[i].summary});
   const std::vector<CommStanding> uneven = UnevenComms(last_attempts, symbolizer);
   const ProgramParts parts = ReadProgramParts(*ranks.front().reader);
   const std::string replay = ReplayCommand(bundle, FirstToFail(ranks));
@@ -295,7 +295,7 @@ std::vector<std::pair<std::string, std::string>> DescribeBundle(format::Trace& t
                                  {"attempt", rank.attempt},
                                  {"node", rank.reader->header().process.hostname},
                                  {"ended", rank.ended},
-                                 {"ended_well", rank.story.EndedWell()}});
+                                 {"ended_well", rank.summary.EndedWell()}});
   }
   constexpr int kIndent = 2;
   return {

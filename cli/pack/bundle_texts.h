@@ -3,14 +3,14 @@
 // reports.
 //
 // Made of the trace as it is packed, so that it says nothing that the trace does not.
-#ifndef DEJA_CLI_BUNDLE_TEXTS_H_
-#define DEJA_CLI_BUNDLE_TEXTS_H_
+#ifndef DEJA_CLI_PACK_BUNDLE_TEXTS_H_
+#define DEJA_CLI_PACK_BUNDLE_TEXTS_H_
 
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 
@@ -20,4 +20,4 @@ std::vector<std::pair<std::string, std::string>> DescribeBundle(format::Trace& t
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_BUNDLE_TEXTS_H_
+#endif  // DEJA_CLI_PACK_BUNDLE_TEXTS_H_

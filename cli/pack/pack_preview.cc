@@ -1,4 +1,4 @@
-#include "cli/pack_preview.h"
+#include "cli/pack/pack_preview.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/input_story.h"
+#include "cli/events/received_bytes.h"
 #include "cli/output.h"
-#include "cli/received_bytes.h"
-#include "common/secret_files.h"
-#include "common/secrets.h"
-#include "format/frame_format.h"
-#include "format/payload_segments.h"
+#include "cli/summaries/input_summary.h"
+#include "common/secrets/secret_files.h"
+#include "common/secrets/secrets.h"
+#include "format/layout/payload_segments.h"
+#include "format/wire/frame_format.h"
 
 namespace deja::cli {
 namespace {
@@ -46,12 +46,12 @@ Result<std::vector<Process>> ProcessesOf(format::Trace& trace) {
 constexpr uint64_t kMostSearched = 16u << 20;
 
 void AddFiles(const format::RankReader& reader, std::map<std::string, KeptFile>& files) {
-  for (const InputFileStory& story : ReadInputStory(reader).files) {
-    if (story.kept == 0) continue;
-    KeptFile& file = files[story.path];
-    file.path = story.path;
-    file.bytes += story.kept;
-    if (IsSecretFile(story.path)) file.warning = "a file of secrets, by its name";
+  for (const InputFileSummary& summary : ReadInputSummary(reader).files) {
+    if (summary.kept == 0) continue;
+    KeptFile& file = files[summary.path];
+    file.path = summary.path;
+    file.bytes += summary.kept;
+    if (IsSecretFile(summary.path)) file.warning = "a file of secrets, by its name";
   }
   const ReceivedBytes searched(
       reader,

@@ -2,8 +2,8 @@
 // secrets.
 //
 // One thread. Memory: the distinct strings of the trace.
-#ifndef DEJA_CLI_PACK_PREVIEW_H_
-#define DEJA_CLI_PACK_PREVIEW_H_
+#ifndef DEJA_CLI_PACK_PACK_PREVIEW_H_
+#define DEJA_CLI_PACK_PACK_PREVIEW_H_
 
 #include <cstdint>
 #include <map>
@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "format/trace.h"
-#include "format/trace_rewriter.h"
+#include "format/pack/trace_rewriter.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 
@@ -54,4 +54,4 @@ class PackPreview {
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_PACK_PREVIEW_H_
+#endif  // DEJA_CLI_PACK_PACK_PREVIEW_H_

@@ -1,4 +1,4 @@
-#include "cli/redactor.h"
+#include "cli/pack/redactor.h"
 
 #include <sys/socket.h>
 
@@ -9,11 +9,11 @@
 #include <utility>
 #include <variant>
 
-#include "common/secret_files.h"
-#include "common/secret_names.h"
-#include "format/file_ranges.h"
-#include "preload/api/libc_table.h"
-#include "preload/digest.h"
+#include "api/libc_table.h"
+#include "common/secrets/secret_files.h"
+#include "common/secrets/secret_names.h"
+#include "digest/digest.h"
+#include "format/reader/file_ranges.h"
 
 namespace deja::cli {
 namespace {
@@ -119,7 +119,7 @@ bool AnswersName(uint32_t api) {
   }
 }
 
-// As preload/machine_files.h has it.
+// As preload/files/machine_files.h has it.
 uint64_t KeyOfPath(std::string_view path) {
   uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
   for (const unsigned char c : path) hash = (hash ^ c) * 0x100000001b3u;

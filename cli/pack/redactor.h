@@ -7,8 +7,8 @@
 // are tensors of bytes that it makes: they may hold what is a stand-in now.
 //
 // Memory: what was received and read, of one process at a time, and all payloads that are changed.
-#ifndef DEJA_CLI_REDACTOR_H_
-#define DEJA_CLI_REDACTOR_H_
+#ifndef DEJA_CLI_PACK_REDACTOR_H_
+#define DEJA_CLI_PACK_REDACTOR_H_
 
 #include <cstdint>
 #include <deque>
@@ -20,11 +20,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cli/received_bytes.h"
-#include "cli/stand_ins.h"
-#include "common/secrets.h"
-#include "format/payload_uses.h"
-#include "format/trace_rewriter.h"
+#include "cli/events/received_bytes.h"
+#include "cli/pack/stand_ins.h"
+#include "common/secrets/secrets.h"
+#include "format/pack/trace_rewriter.h"
+#include "format/trace/payload_uses.h"
 
 namespace deja::cli {
 
@@ -99,4 +99,4 @@ bool IsAllowedVariable(std::string_view name);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REDACTOR_H_
+#endif  // DEJA_CLI_PACK_REDACTOR_H_

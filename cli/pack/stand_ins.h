@@ -2,8 +2,8 @@
 // given away. The same string gets the same stand-in, of the same length, wherever it comes.
 //
 // Learn… first; Settle; then the rest. One thread. Memory: an entry for each distinct string.
-#ifndef DEJA_CLI_STAND_INS_H_
-#define DEJA_CLI_STAND_INS_H_
+#ifndef DEJA_CLI_PACK_STAND_INS_H_
+#define DEJA_CLI_PACK_STAND_INS_H_
 
 #include <array>
 #include <cstddef>
@@ -79,4 +79,4 @@ class StandIns {
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_STAND_INS_H_
+#endif  // DEJA_CLI_PACK_STAND_INS_H_

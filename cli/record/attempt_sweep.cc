@@ -1,13 +1,13 @@
-#include "cli/attempt_sweep.h"
+#include "cli/record/attempt_sweep.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "cli/trace_sweep.h"
-#include "format/child_folder.h"
-#include "format/folder_thinning.h"
-#include "format/rank_folder.h"
-#include "format/recovery.h"
+#include "cli/record/trace_sweep.h"
+#include "format/layout/child_folder.h"
+#include "format/layout/rank_folder.h"
+#include "format/repair/folder_thinning.h"
+#include "format/repair/recovery.h"
 
 namespace deja::cli {
 

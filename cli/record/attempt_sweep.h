@@ -6,8 +6,8 @@
 // ranks rely on what others keep in the same segment. The window of the last attempt goes last.
 //
 // Owner: WindowSweep. One thread.
-#ifndef DEJA_CLI_ATTEMPT_SWEEP_H_
-#define DEJA_CLI_ATTEMPT_SWEEP_H_
+#ifndef DEJA_CLI_RECORD_ATTEMPT_SWEEP_H_
+#define DEJA_CLI_RECORD_ATTEMPT_SWEEP_H_
 
 #include <cstdint>
 #include <map>
@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "format/disk_ledger.h"
-#include "format/messages.h"
+#include "format/window/disk_ledger.h"
+#include "format/wire/messages.h"
 
 namespace deja::cli {
 
@@ -45,4 +45,4 @@ class AttemptSweep {
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_ATTEMPT_SWEEP_H_
+#endif  // DEJA_CLI_RECORD_ATTEMPT_SWEEP_H_

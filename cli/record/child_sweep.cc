@@ -10,12 +10,12 @@
 #include <set>
 #include <utility>
 
-#include "cli/trace_sweep.h"
+#include "cli/record/trace_sweep.h"
 #include "format/bundle.h"
-#include "format/child_folder.h"
-#include "format/rank_reader.h"
-#include "format/recovery.h"
-#include "format/tail_reader.h"
+#include "format/layout/child_folder.h"
+#include "format/reader/rank_reader.h"
+#include "format/repair/recovery.h"
+#include "format/tail/tail_reader.h"
 
 namespace deja::cli {
 namespace {

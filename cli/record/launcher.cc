@@ -1,4 +1,4 @@
-#include "cli/launcher.h"
+#include "cli/record/launcher.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

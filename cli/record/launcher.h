@@ -8,8 +8,8 @@
 //
 // Main thread only, and no other threads while it runs (it forks). Failing to start the command is
 // part of the JobEnd, with the exit code a shell would give.
-#ifndef DEJA_CLI_LAUNCHER_H_
-#define DEJA_CLI_LAUNCHER_H_
+#ifndef DEJA_CLI_RECORD_LAUNCHER_H_
+#define DEJA_CLI_RECORD_LAUNCHER_H_
 
 #include <sys/types.h>
 
@@ -64,4 +64,4 @@ std::string DescribeEnd(int exit_code, int signal);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_LAUNCHER_H_
+#endif  // DEJA_CLI_RECORD_LAUNCHER_H_

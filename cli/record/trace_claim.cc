@@ -1,4 +1,4 @@
-#include "cli/trace_claim.h"
+#include "cli/record/trace_claim.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,8 +13,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "format/process_identity.h"
-#include "format/rank_folder.h"
+#include "common/os/process_identity.h"
+#include "format/layout/rank_folder.h"
 
 namespace deja::cli {
 namespace {
@@ -38,8 +38,7 @@ std::optional<uint32_t> NumberIn(const char* name) {
 // Of processes that a shell or a launcher has started one by one: the parent, and since when it is
 // that process.
 std::string ParentKey() {
-  return fmt::format("parent:{}:{}", getppid(),
-                     format::StartTicks(static_cast<uint32_t>(getppid())));
+  return fmt::format("parent:{}:{}", getppid(), StartTicks(static_cast<uint32_t>(getppid())));
 }
 
 struct JobFile {
@@ -58,7 +57,7 @@ std::optional<JobFile> ReadJobFile(const std::string& path) {
 
 std::string RandomHex() {
   uint8_t bytes[16];
-  format::RandomBytes(bytes, sizeof bytes);
+  RandomBytes(bytes, sizeof bytes);
   std::string hex;
   for (uint8_t byte : bytes) hex += fmt::format("{:02x}", byte);
   return hex;

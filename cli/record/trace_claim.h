@@ -7,8 +7,8 @@
 // `job` while it runs, so that the last one knows that it is the last.
 //
 // Owner: cmd_record.cc; main thread.
-#ifndef DEJA_CLI_TRACE_CLAIM_H_
-#define DEJA_CLI_TRACE_CLAIM_H_
+#ifndef DEJA_CLI_RECORD_TRACE_CLAIM_H_
+#define DEJA_CLI_RECORD_TRACE_CLAIM_H_
 
 #include <optional>
 #include <string>
@@ -54,4 +54,4 @@ std::optional<std::string> SharedJobKey(uint32_t& rank);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_TRACE_CLAIM_H_
+#endif  // DEJA_CLI_RECORD_TRACE_CLAIM_H_

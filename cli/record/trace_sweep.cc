@@ -1,4 +1,4 @@
-#include "cli/trace_sweep.h"
+#include "cli/record/trace_sweep.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "format/folder_lock.h"
-#include "format/process_identity.h"
-#include "format/rank_folder.h"
-#include "format/rank_reader.h"
-#include "format/recovery.h"
+#include "common/os/process_identity.h"
+#include "format/layout/folder_lock.h"
+#include "format/layout/rank_folder.h"
+#include "format/reader/rank_reader.h"
+#include "format/repair/recovery.h"
 
 namespace deja::cli {
 namespace {
@@ -105,7 +105,7 @@ std::vector<SweptRank> SweepTrace(const std::string& directory, const std::vecto
       rank.fate.exit_code = end->exit_code;
       rank.fate.signal = static_cast<uint32_t>(end->signal);
     }
-    rank.still_running = end == nullptr && is_local && format::Runs(rank.pid);
+    rank.still_running = end == nullptr && is_local && Runs(rank.pid);
     bool complete = end != nullptr || (everything && is_local && !rank.still_running);
     if (complete) {
       auto report = format::RecoverRank(rank.folder, rank.fate);

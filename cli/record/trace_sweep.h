@@ -1,15 +1,15 @@
 // Completing what the processes of a job have left, once they are gone.
 //
 // For `deja record` when its job has ended. Main thread.
-#ifndef DEJA_CLI_TRACE_SWEEP_H_
-#define DEJA_CLI_TRACE_SWEEP_H_
+#ifndef DEJA_CLI_RECORD_TRACE_SWEEP_H_
+#define DEJA_CLI_RECORD_TRACE_SWEEP_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "cli/launcher.h"
-#include "format/messages.h"
+#include "cli/record/launcher.h"
+#include "format/wire/messages.h"
 
 namespace deja::cli {
 
@@ -62,4 +62,4 @@ void KeepLastImages(const std::string& directory);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_TRACE_SWEEP_H_
+#endif  // DEJA_CLI_RECORD_TRACE_SWEEP_H_

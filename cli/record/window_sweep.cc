@@ -1,4 +1,4 @@
-#include "cli/window_sweep.h"
+#include "cli/record/window_sweep.h"
 
 #include <sys/stat.h>
 
@@ -7,9 +7,9 @@
 #include <ctime>
 #include <utility>
 
-#include "format/child_folder.h"
-#include "format/folder_thinning.h"
-#include "format/payload_segments.h"
+#include "format/layout/child_folder.h"
+#include "format/layout/payload_segments.h"
+#include "format/repair/folder_thinning.h"
 
 namespace deja::cli {
 

@@ -7,8 +7,8 @@
 // bounded by AttemptSweep.
 //
 // Owner: `deja record`. One thread.
-#ifndef DEJA_CLI_WINDOW_SWEEP_H_
-#define DEJA_CLI_WINDOW_SWEEP_H_
+#ifndef DEJA_CLI_RECORD_WINDOW_SWEEP_H_
+#define DEJA_CLI_RECORD_WINDOW_SWEEP_H_
 
 #include <cstdint>
 #include <map>
@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/attempt_sweep.h"
-#include "format/disk_ledger.h"
-#include "format/messages.h"
-#include "format/window_board.h"
+#include "cli/record/attempt_sweep.h"
+#include "format/window/disk_ledger.h"
+#include "format/window/window_board.h"
+#include "format/wire/messages.h"
 
 namespace deja::cli {
 
@@ -60,4 +60,4 @@ class WindowSweep {
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_WINDOW_SWEEP_H_
+#endif  // DEJA_CLI_RECORD_WINDOW_SWEEP_H_

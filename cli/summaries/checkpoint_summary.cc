@@ -1,4 +1,4 @@
-#include "cli/checkpoint_story.h"
+#include "cli/summaries/checkpoint_summary.h"
 
 #include <fmt/format.h>
 

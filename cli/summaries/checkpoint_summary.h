@@ -1,12 +1,12 @@
 // What `deja info` says about a rank's checkpoints. Main thread only.
-#ifndef DEJA_CLI_CHECKPOINT_STORY_H_
-#define DEJA_CLI_CHECKPOINT_STORY_H_
+#ifndef DEJA_CLI_SUMMARIES_CHECKPOINT_SUMMARY_H_
+#define DEJA_CLI_SUMMARIES_CHECKPOINT_SUMMARY_H_
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "format/checkpoints.h"
+#include "format/reader/checkpoints.h"
 
 namespace deja::cli {
 
@@ -21,4 +21,4 @@ nlohmann::json ToJson(const format::Predicted& predicted);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_CHECKPOINT_STORY_H_
+#endif  // DEJA_CLI_SUMMARIES_CHECKPOINT_SUMMARY_H_

@@ -1,11 +1,11 @@
-#include "cli/child_story.h"
+#include "cli/summaries/child_summary.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "cli/events/rank_summary.h"
 #include "cli/output.h"
-#include "cli/rank_story.h"
 
 namespace deja::cli {
 namespace {
@@ -56,11 +56,11 @@ std::vector<ChildRow> ReadChildren(format::Trace& trace, const format::RankFolde
       rows.push_back(std::move(row));
       continue;
     }
-    const RankStory story = ReadRankStory(**reader);
+    const RankSummary summary = ReadRankSummary(**reader);
     const bool replaced = WasReplaced(**reader);
     row.program = ProgramOf((*reader)->header());
-    row.ended = replaced ? "replaced itself by exec" : story.HowItEnded(symbolizer);
-    row.ended_well = replaced || story.EndedWell();
+    row.ended = replaced ? "replaced itself by exec" : summary.HowItEnded(symbolizer);
+    row.ended_well = replaced || summary.EndedWell();
     row.events = (*reader)->totals().events;
     row.bytes = (*reader)->file_bytes();
     row.lost = (*reader)->totals().events_lost + (*reader)->totals().payloads_lost;

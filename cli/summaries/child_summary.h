@@ -1,16 +1,16 @@
 // What the recordings of a rank's children say: one line each, or a summary when there are many.
 //
 // Values; main thread.
-#ifndef DEJA_CLI_CHILD_STORY_H_
-#define DEJA_CLI_CHILD_STORY_H_
+#ifndef DEJA_CLI_SUMMARIES_CHILD_SUMMARY_H_
+#define DEJA_CLI_SUMMARIES_CHILD_SUMMARY_H_
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "cli/symbolizer.h"
-#include "format/trace.h"
+#include "cli/events/symbolizer.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 
@@ -40,4 +40,4 @@ nlohmann::json ToJson(const std::vector<ChildRow>& children);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_CHILD_STORY_H_
+#endif  // DEJA_CLI_SUMMARIES_CHILD_SUMMARY_H_

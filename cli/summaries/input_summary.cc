@@ -1,4 +1,4 @@
-#include "cli/input_story.h"
+#include "cli/summaries/input_summary.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 #include <map>
 
 #include "cli/output.h"
-#include "format/file_ranges.h"
+#include "format/reader/file_ranges.h"
 
 namespace deja::cli {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 constexpr uint32_t kTelling = 1u << static_cast<uint32_t>(format::EventKind::kInputFile) |
                               1u << static_cast<uint32_t>(format::EventKind::kFileRead);
 
-void Add(InputFileStory& to, const format::FileRead& event) {
+void Add(InputFileSummary& to, const format::FileRead& event) {
   const bool is_kept = event.payload == static_cast<uint32_t>(format::PayloadState::kKept);
   const bool is_lost = event.how == static_cast<uint32_t>(format::FileReadHow::kChanged) ||
                        event.payload == static_cast<uint32_t>(format::PayloadState::kDropped);
@@ -26,7 +26,7 @@ void Add(InputFileStory& to, const format::FileRead& event) {
   }
 }
 
-std::string LostText(const InputFileStory& file) {
+std::string LostText(const InputFileSummary& file) {
   return file.lost == 0 ? "" : fmt::format(", {} not recorded", HumanBytes(file.lost));
 }
 
@@ -37,11 +37,11 @@ const char* ModeName(uint32_t mode) {
 
 }  // namespace
 
-InputStory ReadInputStory(const format::RankReader& reader) {
-  InputStory story;
-  story.mode = reader.header().inputs;
+InputSummary ReadInputSummary(const format::RankReader& reader) {
+  InputSummary summary;
+  summary.mode = reader.header().inputs;
   std::map<uint32_t, std::string> paths;
-  std::map<uint32_t, InputFileStory> by_number;
+  std::map<uint32_t, InputFileSummary> by_number;
   const auto& batches = reader.batches();
   for (size_t i = 0; i < batches.size(); ++i) {
     if ((batches[i].kinds & kTelling) == 0) continue;
@@ -50,7 +50,7 @@ InputStory ReadInputStory(const format::RankReader& reader) {
       if (cursor->batch_number() != i) break;
       if (const auto* file = event->As<format::InputFile>()) {
         if (S_ISLNK(file->mode) || file->program) continue;
-        InputFileStory& one = by_number[file->file];
+        InputFileSummary& one = by_number[file->file];
         one.path = std::string(file->path);
         one.size = file->size;
         one.missing = file->error != 0;
@@ -59,25 +59,25 @@ InputStory ReadInputStory(const format::RankReader& reader) {
       }
     }
   }
-  std::map<std::string, InputFileStory> by_path;
+  std::map<std::string, InputFileSummary> by_path;
   for (const auto& [number, one] : by_number) {
-    InputFileStory& file = by_path[one.path];
+    InputFileSummary& file = by_path[one.path];
     file.path = one.path;
     file.size = one.size;
     file.missing = one.missing;
-    for (InputFileStory* sum : {&file, &story.total}) {
+    for (InputFileSummary* sum : {&file, &summary.total}) {
       sum->read += one.read;
       sum->kept += one.kept;
       sum->lost += one.lost;
     }
   }
-  for (auto& [path, file] : by_path) story.files.push_back(std::move(file));
-  return story;
+  for (auto& [path, file] : by_path) summary.files.push_back(std::move(file));
+  return summary;
 }
 
-std::vector<std::string> InputStory::Lines(size_t most) const {
-  std::vector<const InputFileStory*> read;
-  for (const InputFileStory& file : files)
+std::vector<std::string> InputSummary::Lines(size_t most) const {
+  std::vector<const InputFileSummary*> read;
+  for (const InputFileSummary& file : files)
     if (file.read != 0) read.push_back(&file);
   if (read.empty()) return {};
   std::vector<std::string> lines;
@@ -86,9 +86,9 @@ std::vector<std::string> InputStory::Lines(size_t most) const {
   lines.push_back(fmt::format("inputs: {} file{}, {} read, {}{}", HumanCount(read.size()),
                               read.size() == 1 ? "" : "s", HumanBytes(total.read), what,
                               LostText(total)));
-  std::stable_sort(read.begin(), read.end(), [](const InputFileStory* a, const InputFileStory* b) {
-    return a->read > b->read;
-  });
+  std::stable_sort(
+      read.begin(), read.end(),
+      [](const InputFileSummary* a, const InputFileSummary* b) { return a->read > b->read; });
   for (size_t i = 0; i < read.size() && i < most; ++i)
     lines.push_back(fmt::format("  {}: {} of {}{}", read[i]->path, HumanBytes(read[i]->read),
                                 HumanBytes(read[i]->size), LostText(*read[i])));
@@ -97,9 +97,9 @@ std::vector<std::string> InputStory::Lines(size_t most) const {
   return lines;
 }
 
-nlohmann::json ToJson(const InputStory& story) {
+nlohmann::json ToJson(const InputSummary& summary) {
   nlohmann::json files = nlohmann::json::array();
-  for (const InputFileStory& file : story.files) {
+  for (const InputFileSummary& file : summary.files) {
     nlohmann::json one = {{"path", file.path},
                           {"size", file.size},
                           {"read", file.read},
@@ -108,10 +108,10 @@ nlohmann::json ToJson(const InputStory& story) {
     if (file.missing) one["missing"] = true;
     files.push_back(one);
   }
-  return {{"mode", ModeName(story.mode)},
-          {"read", story.total.read},
-          {"kept", story.total.kept},
-          {"lost", story.total.lost},
+  return {{"mode", ModeName(summary.mode)},
+          {"read", summary.total.read},
+          {"kept", summary.total.kept},
+          {"lost", summary.total.lost},
           {"files", files}};
 }
 

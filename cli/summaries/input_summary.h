@@ -1,8 +1,8 @@
 // What a rank read of files outside the run, summed up for people.
 //
 // Pure over an open reader; allocates; any thread. Reads only the batches that tell of files.
-#ifndef DEJA_CLI_INPUT_STORY_H_
-#define DEJA_CLI_INPUT_STORY_H_
+#ifndef DEJA_CLI_SUMMARIES_INPUT_SUMMARY_H_
+#define DEJA_CLI_SUMMARIES_INPUT_SUMMARY_H_
 
 #include <nlohmann/json.hpp>
 
@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "format/rank_reader.h"
+#include "format/reader/rank_reader.h"
 
 namespace deja::cli {
 
-struct InputFileStory {
+struct InputFileSummary {
   std::string path;
   uint64_t size = 0;
   uint64_t read = 0;  // bytes of it that the process was given, each counted once a recorded range
@@ -23,18 +23,18 @@ struct InputFileStory {
   bool missing = false;
 };
 
-struct InputStory {
-  uint32_t mode = 0;                  // TraceHeader.inputs
-  std::vector<InputFileStory> files;  // by path; several states of one file are one
-  InputFileStory total;
+struct InputSummary {
+  uint32_t mode = 0;                    // TraceHeader.inputs
+  std::vector<InputFileSummary> files;  // by path; several states of one file are one
+  InputFileSummary total;
 
   // Lines for `deja info`, at most `most` of them for files; empty where nothing was read.
   [[nodiscard]] std::vector<std::string> Lines(size_t most) const;
 };
 
-InputStory ReadInputStory(const format::RankReader& reader);
-nlohmann::json ToJson(const InputStory& story);
+InputSummary ReadInputSummary(const format::RankReader& reader);
+nlohmann::json ToJson(const InputSummary& summary);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_INPUT_STORY_H_
+#endif  // DEJA_CLI_SUMMARIES_INPUT_SUMMARY_H_

@@ -1,11 +1,11 @@
-#include "cli/job_story.h"
+#include "cli/summaries/job_summary.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
-#include "cli/comm_names.h"
+#include "cli/events/comm_names.h"
 
 namespace deja::cli {
 namespace {
@@ -20,15 +20,15 @@ std::string RankList(const std::vector<uint32_t>& ranks) {
   return text;
 }
 
-Standing StandingOf(const RankOfJob& rank, const CommStory& comm, Symbolizer& symbolizer) {
+Standing StandingOf(const RankOfJob& rank, const CommSummary& comm, Symbolizer& symbolizer) {
   Standing standing{rank.rank, comm.last_seq, false, "", ""};
-  for (const CallStory& call : rank.story->open_calls)
+  for (const CallSummary& call : rank.summary->open_calls)
     if (call.comm == comm.number && call.comm_seq == comm.last_seq) standing.inside = true;
   if (comm.last_call) {
     standing.last_call = comm.last_call->name;
-    auto stack = rank.story->stacks.find(comm.last_call->stack);
-    if (stack != rank.story->stacks.end())
-      if (auto frame = rank.story->ProgramFrame(symbolizer, stack->second, false))
+    auto stack = rank.summary->stacks.find(comm.last_call->stack);
+    if (stack != rank.summary->stacks.end())
+      if (auto frame = rank.summary->ProgramFrame(symbolizer, stack->second, false))
         standing.place = frame->python ? frame->Describe() : frame->Place();
   }
   return standing;
@@ -39,10 +39,10 @@ Standing StandingOf(const RankOfJob& rank, const CommStory& comm, Symbolizer& sy
 std::vector<CommStanding> UnevenComms(const std::vector<RankOfJob>& ranks, Symbolizer& symbolizer) {
   CommNames names;
   for (const RankOfJob& rank : ranks)
-    for (const auto& [number, comm] : rank.story->comms) names.Add(comm.hash, comm.joined_as);
+    for (const auto& [number, comm] : rank.summary->comms) names.Add(comm.hash, comm.joined_as);
   std::map<uint64_t, CommStanding> by_hash;
   for (const RankOfJob& rank : ranks) {
-    for (const auto& [number, comm] : rank.story->comms) {
+    for (const auto& [number, comm] : rank.summary->comms) {
       const uint64_t hash = names.Of(comm.hash);
       CommStanding& all = by_hash[hash];
       if (all.ranks.empty()) {

@@ -3,21 +3,21 @@
 // different ways.
 //
 // Pure functions over the stories of the ranks; values.
-#ifndef DEJA_CLI_JOB_STORY_H_
-#define DEJA_CLI_JOB_STORY_H_
+#ifndef DEJA_CLI_SUMMARIES_JOB_SUMMARY_H_
+#define DEJA_CLI_SUMMARIES_JOB_SUMMARY_H_
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "cli/rank_story.h"
+#include "cli/events/rank_summary.h"
 
 namespace deja::cli {
 
 struct RankOfJob {
   uint32_t rank = 0;
-  const RankStory* story = nullptr;
+  const RankSummary* summary = nullptr;
 };
 
 // One rank's place on a communicator.
@@ -49,4 +49,4 @@ nlohmann::json ToJson(const CommStanding& comm);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_JOB_STORY_H_
+#endif  // DEJA_CLI_SUMMARIES_JOB_SUMMARY_H_

@@ -1,4 +1,4 @@
-#include "cli/program_parts.h"
+#include "cli/summaries/program_parts.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -10,8 +10,8 @@
 #include <span>
 
 #include "cli/build_id.h"
-#include "cli/symbolizer.h"
-#include "common/cpu.h"
+#include "cli/events/symbolizer.h"
+#include "common/os/cpu.h"
 
 namespace deja::cli {
 namespace {

@@ -4,15 +4,15 @@
 //
 // Values; main thread only. What is compared with comes from this machine's files; a trace may be
 // of another one, and nothing in it is trusted but its paths' names.
-#ifndef DEJA_CLI_PROGRAM_PARTS_H_
-#define DEJA_CLI_PROGRAM_PARTS_H_
+#ifndef DEJA_CLI_SUMMARIES_PROGRAM_PARTS_H_
+#define DEJA_CLI_SUMMARIES_PROGRAM_PARTS_H_
 
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "format/rank_reader.h"
+#include "format/reader/rank_reader.h"
 
 namespace deja::cli {
 
@@ -51,4 +51,4 @@ std::vector<Change> WhatChanged(const ProgramParts& recorded);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_PROGRAM_PARTS_H_
+#endif  // DEJA_CLI_SUMMARIES_PROGRAM_PARTS_H_

@@ -1,4 +1,4 @@
-#include "cli/replay_story.h"
+#include "cli/summaries/replay_summary.h"
 
 #include <fmt/format.h>
 

@@ -1,13 +1,13 @@
 // What the trace of a replay says about where it comes from.
 //
 // Values; any thread.
-#ifndef DEJA_CLI_REPLAY_STORY_H_
-#define DEJA_CLI_REPLAY_STORY_H_
+#ifndef DEJA_CLI_SUMMARIES_REPLAY_SUMMARY_H_
+#define DEJA_CLI_SUMMARIES_REPLAY_SUMMARY_H_
 
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "format/replay_origin.h"
+#include "format/reader/replay_origin.h"
 
 namespace deja::cli {
 
@@ -17,4 +17,4 @@ nlohmann::json ToJson(const format::ReplayOrigin& replay);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPLAY_STORY_H_
+#endif  // DEJA_CLI_SUMMARIES_REPLAY_SUMMARY_H_

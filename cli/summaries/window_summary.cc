@@ -1,4 +1,4 @@
-#include "cli/window_story.h"
+#include "cli/summaries/window_summary.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "cli/output.h"
-#include "format/payload_uses.h"
+#include "format/trace/payload_uses.h"
 
 namespace deja::cli {
 namespace {
@@ -49,38 +49,38 @@ bool IsPartlyDropped(const format::RankReader& reader, uint64_t name) {
 
 }  // namespace
 
-WindowStory ReadWindowStory(const format::RankReader& reader) {
+WindowSummary ReadWindowSummary(const format::RankReader& reader) {
   const format::Footer& totals = reader.totals();
-  WindowStory story;
-  story.keeps_any = totals.payloads != 0 || totals.partial_payloads != 0;
-  story.payloads_dropped = totals.payloads_dropped;
-  story.payload_bytes_dropped = totals.payload_bytes_dropped;
+  WindowSummary summary;
+  summary.keeps_any = totals.payloads != 0 || totals.partial_payloads != 0;
+  summary.payloads_dropped = totals.payloads_dropped;
+  summary.payload_bytes_dropped = totals.payload_bytes_dropped;
   // The n-th step and what the program calls it.
   std::vector<uint64_t> names;
   for (const format::BatchInfo& batch : reader.batches())
     names.insert(names.end(), batch.steps.begin(), batch.steps.end());
   uint64_t previous = 0;
   for (const format::Segment& segment : totals.segments) {
-    story.marked_segments += segment.marked;
+    summary.marked_segments += segment.marked;
     if (segment.payloads == 0) continue;
-    story.keeps_start = story.keeps_start || segment.first_step == 0;
+    summary.keeps_start = summary.keeps_start || segment.first_step == 0;
     uint64_t first = std::max<uint64_t>(segment.first_step, 1);
     const uint64_t last = std::min<uint64_t>(segment.last_step, names.size());
-    const bool continues = !story.kept_steps.empty() && first <= previous + 1;
-    if (first <= last && !continues && story.drops() && IsPartlyDropped(reader, names[first - 1]))
+    const bool continues = !summary.kept_steps.empty() && first <= previous + 1;
+    if (first <= last && !continues && summary.drops() && IsPartlyDropped(reader, names[first - 1]))
       ++first;
     if (last < first) continue;
     if (continues) {
-      story.kept_steps.back().second = names[last - 1];
+      summary.kept_steps.back().second = names[last - 1];
     } else {
-      story.kept_steps.emplace_back(names[first - 1], names[last - 1]);
+      summary.kept_steps.emplace_back(names[first - 1], names[last - 1]);
     }
     previous = last;
   }
-  return story;
+  return summary;
 }
 
-std::string WindowStory::Describe() const {
+std::string WindowSummary::Describe() const {
   std::string kept;
   for (const auto& steps : kept_steps) kept += (kept.empty() ? "" : ", ") + StepsText(steps);
   const bool one = kept_steps.size() == 1 && kept_steps[0].first == kept_steps[0].second;
@@ -92,14 +92,14 @@ std::string WindowStory::Describe() const {
                             HumanBytes(payload_bytes_dropped));
 }
 
-nlohmann::json ToJson(const WindowStory& story) {
+nlohmann::json ToJson(const WindowSummary& summary) {
   nlohmann::json steps = nlohmann::json::array();
-  for (const auto& [first, last] : story.kept_steps) steps.push_back({first, last});
+  for (const auto& [first, last] : summary.kept_steps) steps.push_back({first, last});
   return {{"kept_steps", steps},
-          {"keeps_start", story.keeps_start},
-          {"payloads_dropped", story.payloads_dropped},
-          {"payload_bytes_dropped", story.payload_bytes_dropped},
-          {"marked_segments", story.marked_segments}};
+          {"keeps_start", summary.keeps_start},
+          {"payloads_dropped", summary.payloads_dropped},
+          {"payload_bytes_dropped", summary.payload_bytes_dropped},
+          {"marked_segments", summary.marked_segments}};
 }
 
 std::string DescribePressure(const format::Pressure& pressure) {

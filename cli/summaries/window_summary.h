@@ -1,8 +1,8 @@
 // What a trace that does not keep all payloads says about those that it keeps.
 //
 // Values; one thread.
-#ifndef DEJA_CLI_WINDOW_STORY_H_
-#define DEJA_CLI_WINDOW_STORY_H_
+#ifndef DEJA_CLI_SUMMARIES_WINDOW_SUMMARY_H_
+#define DEJA_CLI_SUMMARIES_WINDOW_SUMMARY_H_
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "format/rank_reader.h"
+#include "format/reader/rank_reader.h"
 
 namespace deja::cli {
 
-struct WindowStory {
+struct WindowSummary {
   // Numbers that the program gave its steps: of those whose payloads are kept, first and last of
   // each stretch, the marked ones and then the window itself.
   std::vector<std::pair<uint64_t, uint64_t>> kept_steps;
@@ -30,8 +30,8 @@ struct WindowStory {
   [[nodiscard]] std::string Describe() const;
 };
 
-WindowStory ReadWindowStory(const format::RankReader& reader);
-nlohmann::json ToJson(const WindowStory& story);
+WindowSummary ReadWindowSummary(const format::RankReader& reader);
+nlohmann::json ToJson(const WindowSummary& summary);
 
 // "buffer 64 MB, at most 12 MB in use; the program waited 3 times, 1.2 s in all"; empty for
 // nothing.
@@ -40,4 +40,4 @@ nlohmann::json ToJson(const format::Pressure& pressure);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_WINDOW_STORY_H_
+#endif  // DEJA_CLI_SUMMARIES_WINDOW_SUMMARY_H_

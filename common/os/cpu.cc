@@ -1,4 +1,4 @@
-#include "common/cpu.h"
+#include "common/os/cpu.h"
 
 #include <cpuid.h>
 

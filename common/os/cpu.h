@@ -2,8 +2,8 @@
 // different kernels for different CPUs, and those give different bits.
 //
 // Asked of the CPU itself. Any thread; no system call.
-#ifndef DEJA_COMMON_CPU_H_
-#define DEJA_COMMON_CPU_H_
+#ifndef DEJA_COMMON_OS_CPU_H_
+#define DEJA_COMMON_OS_CPU_H_
 
 #include <string>
 
@@ -17,4 +17,4 @@ std::string CpuFeatures();
 
 }  // namespace deja
 
-#endif  // DEJA_COMMON_CPU_H_
+#endif  // DEJA_COMMON_OS_CPU_H_

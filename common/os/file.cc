@@ -1,4 +1,4 @@
-#include "format/file.h"
+#include "common/os/file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "format/folder_names.h"
+#include "common/os/folder_names.h"
 
 namespace deja::format {
 namespace {

@@ -3,8 +3,8 @@
 // Interfaces, so that tests can make any write fail. The POSIX implementations own their
 // descriptor (close-on-exec). AppendFile: one thread. ReadFile: any thread. Errors: kIo with errno,
 // kNotFound where a file is not there.
-#ifndef DEJA_FORMAT_FILE_H_
-#define DEJA_FORMAT_FILE_H_
+#ifndef DEJA_COMMON_OS_FILE_H_
+#define DEJA_COMMON_OS_FILE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -54,4 +54,4 @@ std::unique_ptr<ReadFile> MakeMemoryFile(std::string name, std::vector<std::byte
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_FILE_H_
+#endif  // DEJA_COMMON_OS_FILE_H_

@@ -1,6 +1,6 @@
 // The names in a folder, without opendir, which allocates on the program's heap.
-#ifndef DEJA_COMMON_FOLDER_ENTRIES_H_
-#define DEJA_COMMON_FOLDER_ENTRIES_H_
+#ifndef DEJA_COMMON_OS_FOLDER_ENTRIES_H_
+#define DEJA_COMMON_OS_FOLDER_ENTRIES_H_
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -33,4 +33,4 @@ bool ForEachEntry(const char* path, See see) {
 
 }  // namespace deja
 
-#endif  // DEJA_COMMON_FOLDER_ENTRIES_H_
+#endif  // DEJA_COMMON_OS_FOLDER_ENTRIES_H_

@@ -1,10 +1,10 @@
-#include "format/folder_names.h"
+#include "common/os/folder_names.h"
 
 #include <mutex>
 #include <utility>
 #include <vector>
 
-#include "format/futex.h"
+#include "common/runtime/futex.h"
 
 namespace deja::format {
 namespace {

@@ -1,8 +1,8 @@
 // What messages call a folder that the user does not know: a bundle is unpacked into one.
 //
 // One for the whole process, as it is about words only. Any thread.
-#ifndef DEJA_FORMAT_FOLDER_NAMES_H_
-#define DEJA_FORMAT_FOLDER_NAMES_H_
+#ifndef DEJA_COMMON_OS_FOLDER_NAMES_H_
+#define DEJA_COMMON_OS_FOLDER_NAMES_H_
 
 #include <string>
 
@@ -16,4 +16,4 @@ std::string NameInMessages(const std::string& path);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_FOLDER_NAMES_H_
+#endif  // DEJA_COMMON_OS_FOLDER_NAMES_H_

@@ -1,8 +1,8 @@
-#include "format/memory_cgroup.h"
+#include "common/os/memory_cgroup.h"
 
 #include <charconv>
 
-#include "format/small_file.h"
+#include "common/os/small_file.h"
 
 namespace deja::format {
 namespace {

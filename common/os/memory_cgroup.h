@@ -3,8 +3,8 @@
 // What SIGKILL came from can only be told by the kernel's count: a process notes it when it begins,
 // and who completes what it left behind looks again. Plain values; any thread. Versions 1 and 2 of
 // cgroups as the kernel's documentation has them (admin-guide/cgroup-v1/memory, cgroup-v2).
-#ifndef DEJA_FORMAT_MEMORY_CGROUP_H_
-#define DEJA_FORMAT_MEMORY_CGROUP_H_
+#ifndef DEJA_COMMON_OS_MEMORY_CGROUP_H_
+#define DEJA_COMMON_OS_MEMORY_CGROUP_H_
 
 #include <cstdint>
 #include <optional>
@@ -32,4 +32,4 @@ std::vector<std::string> CgroupFiles(std::string_view membership);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_MEMORY_CGROUP_H_
+#endif  // DEJA_COMMON_OS_MEMORY_CGROUP_H_

@@ -1,4 +1,4 @@
-#include "format/process_identity.h"
+#include "common/os/process_identity.h"
 
 #include <signal.h>
 #include <sys/random.h>
@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "format/futex.h"
-#include "format/small_file.h"
+#include "common/os/small_file.h"
+#include "common/runtime/futex.h"
 
 namespace deja::format {
 namespace {

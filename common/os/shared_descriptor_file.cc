@@ -1,4 +1,4 @@
-#include "format/shared_descriptor_file.h"
+#include "common/os/shared_descriptor_file.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include <mutex>
 #include <utility>
 
-#include "format/futex.h"
+#include "common/runtime/futex.h"
 
 namespace deja::format {
 namespace {

@@ -6,14 +6,14 @@
 // what has been unlinked meanwhile. A file that was replaced is not read: kIo.
 //
 // Takes a lock in each read; not for processes that fork while another thread reads. Any thread.
-#ifndef DEJA_FORMAT_SHARED_DESCRIPTOR_FILE_H_
-#define DEJA_FORMAT_SHARED_DESCRIPTOR_FILE_H_
+#ifndef DEJA_COMMON_OS_SHARED_DESCRIPTOR_FILE_H_
+#define DEJA_COMMON_OS_SHARED_DESCRIPTOR_FILE_H_
 
 #include <memory>
 #include <string>
 
+#include "common/os/file.h"
 #include "common/result.h"
-#include "format/file.h"
 
 namespace deja::format {
 
@@ -22,4 +22,4 @@ Result<std::unique_ptr<ReadFile>> OpenSharedDescriptorFile(const std::string& pa
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_SHARED_DESCRIPTOR_FILE_H_
+#endif  // DEJA_COMMON_OS_SHARED_DESCRIPTOR_FILE_H_

@@ -1,6 +1,6 @@
 // Reads files of a few hundred bytes, as those of /proc and /sys are, into the caller's memory.
-#ifndef DEJA_FORMAT_SMALL_FILE_H_
-#define DEJA_FORMAT_SMALL_FILE_H_
+#ifndef DEJA_COMMON_OS_SMALL_FILE_H_
+#define DEJA_COMMON_OS_SMALL_FILE_H_
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -23,4 +23,4 @@ inline size_t ReadSmallFile(const char* path, char* out, size_t size) {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_SMALL_FILE_H_
+#endif  // DEJA_COMMON_OS_SMALL_FILE_H_

@@ -1,4 +1,4 @@
-#include "common/turn_area.h"
+#include "common/os/turn_area.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <climits>
 
-#include "common/own_mapping.h"
+#include "common/runtime/own_mapping.h"
 
 namespace deja {
 

@@ -6,8 +6,8 @@
 // cell's bell, on which `deja replay` rings.
 // All members that change while ranks run are atomics; any thread. Owner: whoever has opened it,
 // and for as long as the process lives.
-#ifndef DEJA_COMMON_TURN_AREA_H_
-#define DEJA_COMMON_TURN_AREA_H_
+#ifndef DEJA_COMMON_OS_TURN_AREA_H_
+#define DEJA_COMMON_OS_TURN_AREA_H_
 
 #include <atomic>
 #include <cstddef>
@@ -82,4 +82,4 @@ class TurnArea {
 
 }  // namespace deja
 
-#endif  // DEJA_COMMON_TURN_AREA_H_
+#endif  // DEJA_COMMON_OS_TURN_AREA_H_

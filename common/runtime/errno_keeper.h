@@ -1,8 +1,8 @@
 // Puts errno back: what Deja does around a call of the program must not change it.
 //
 // On the stack of one thread; async-signal-safe.
-#ifndef DEJA_COMMON_ERRNO_KEEPER_H_
-#define DEJA_COMMON_ERRNO_KEEPER_H_
+#ifndef DEJA_COMMON_RUNTIME_ERRNO_KEEPER_H_
+#define DEJA_COMMON_RUNTIME_ERRNO_KEEPER_H_
 
 #include <cerrno>
 
@@ -21,4 +21,4 @@ class ErrnoKeeper {
 
 }  // namespace deja
 
-#endif  // DEJA_COMMON_ERRNO_KEEPER_H_
+#endif  // DEJA_COMMON_RUNTIME_ERRNO_KEEPER_H_

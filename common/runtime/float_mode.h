@@ -3,8 +3,8 @@
 // bits all the same, raise nothing, and leave no flags behind.
 //
 // On the stack of one thread.
-#ifndef DEJA_COMMON_FLOAT_MODE_H_
-#define DEJA_COMMON_FLOAT_MODE_H_
+#ifndef DEJA_COMMON_RUNTIME_FLOAT_MODE_H_
+#define DEJA_COMMON_RUNTIME_FLOAT_MODE_H_
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -42,4 +42,4 @@ class DefaultFloatMode {
 
 }  // namespace deja
 
-#endif  // DEJA_COMMON_FLOAT_MODE_H_
+#endif  // DEJA_COMMON_RUNTIME_FLOAT_MODE_H_

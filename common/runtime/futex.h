@@ -3,8 +3,8 @@
 // For the parts that live in the user's process: nothing here goes through functions of libpthread
 // that a program, a sanitizer or Deja itself may have put hooks on. Any thread; the mutex is not
 // recursive and not for signal handlers.
-#ifndef DEJA_FORMAT_FUTEX_H_
-#define DEJA_FORMAT_FUTEX_H_
+#ifndef DEJA_COMMON_RUNTIME_FUTEX_H_
+#define DEJA_COMMON_RUNTIME_FUTEX_H_
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -102,4 +102,4 @@ inline uint64_t MonotonicNs() {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_FUTEX_H_
+#endif  // DEJA_COMMON_RUNTIME_FUTEX_H_

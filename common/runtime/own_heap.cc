@@ -1,4 +1,4 @@
-#include "common/own_heap.h"
+#include "common/runtime/own_heap.h"
 
 #include <sys/mman.h>
 
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "common/own_mapping.h"
+#include "common/runtime/own_mapping.h"
 
 namespace deja {
 namespace {

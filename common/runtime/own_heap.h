@@ -5,8 +5,8 @@
 // and an allocator of the program's may itself be what called a hook. Lists of free blocks by size,
 // without locks: safe in signal handlers, in hooks that an allocator calls, and in forked children.
 // Blocks of a size are kept for that size; only those of more than 4 MiB go back to the kernel.
-#ifndef DEJA_COMMON_OWN_HEAP_H_
-#define DEJA_COMMON_OWN_HEAP_H_
+#ifndef DEJA_COMMON_RUNTIME_OWN_HEAP_H_
+#define DEJA_COMMON_RUNTIME_OWN_HEAP_H_
 
 #include <cstddef>
 
@@ -21,4 +21,4 @@ bool IsOwnMemory(const void* memory);
 
 }  // namespace deja
 
-#endif  // DEJA_COMMON_OWN_HEAP_H_
+#endif  // DEJA_COMMON_RUNTIME_OWN_HEAP_H_

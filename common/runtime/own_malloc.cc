@@ -3,14 +3,14 @@
 // the program keeps its own.
 //
 // Memory that the C library allocated, or that the program will free, is the program's:
-// preload/program_heap.h.
+// preload/symbols/program_heap.h.
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
-#include "common/own_heap.h"
+#include "common/runtime/own_heap.h"
 
 extern "C" {
 

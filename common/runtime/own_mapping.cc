@@ -1,4 +1,4 @@
-#include "common/own_mapping.h"
+#include "common/runtime/own_mapping.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cerrno>
 
-#include "common/raw_syscall.h"
+#include "common/runtime/raw_syscall.h"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000

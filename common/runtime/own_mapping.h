@@ -4,8 +4,8 @@
 // every later one of the program, and a recording and a replay do not make the same ones. These
 // have addresses of their own, in a range that nothing else of the process uses. No lock, no
 // allocation; safe in signal handlers and forked children.
-#ifndef DEJA_COMMON_OWN_MAPPING_H_
-#define DEJA_COMMON_OWN_MAPPING_H_
+#ifndef DEJA_COMMON_RUNTIME_OWN_MAPPING_H_
+#define DEJA_COMMON_RUNTIME_OWN_MAPPING_H_
 
 #include <sys/types.h>
 
@@ -42,4 +42,4 @@ int UnmapOwn(void* address, size_t bytes);
 
 }  // namespace deja
 
-#endif  // DEJA_COMMON_OWN_MAPPING_H_
+#endif  // DEJA_COMMON_RUNTIME_OWN_MAPPING_H_

@@ -1,4 +1,4 @@
-#include "format/own_thread.h"
+#include "common/runtime/own_thread.h"
 
 #include <sys/mman.h>
 
@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "common/own_mapping.h"
+#include "common/runtime/own_mapping.h"
 
 namespace deja::format {
 namespace {

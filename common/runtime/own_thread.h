@@ -1,6 +1,6 @@
 // Threads of Deja's own, with stacks that are not where the kernel would put the program's.
-#ifndef DEJA_FORMAT_OWN_THREAD_H_
-#define DEJA_FORMAT_OWN_THREAD_H_
+#ifndef DEJA_COMMON_RUNTIME_OWN_THREAD_H_
+#define DEJA_COMMON_RUNTIME_OWN_THREAD_H_
 
 #include <pthread.h>
 
@@ -16,4 +16,4 @@ int StartOwnThread(pthread_t* thread, void* (*routine)(void*), void* argument);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_OWN_THREAD_H_
+#endif  // DEJA_COMMON_RUNTIME_OWN_THREAD_H_

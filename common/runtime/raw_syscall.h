@@ -3,8 +3,8 @@
 //
 // Any thread; async-signal-safe. The kernel's answer, where an error is its negative number; errno
 // stays.
-#ifndef DEJA_COMMON_RAW_SYSCALL_H_
-#define DEJA_COMMON_RAW_SYSCALL_H_
+#ifndef DEJA_COMMON_RUNTIME_RAW_SYSCALL_H_
+#define DEJA_COMMON_RUNTIME_RAW_SYSCALL_H_
 
 #if !defined(__x86_64__) && !defined(__aarch64__)
 #error "how a system call is made on this machine"
@@ -42,4 +42,4 @@ inline long RawSyscall(long number, long a = 0, long b = 0, long c = 0, long d =
 
 }  // namespace deja
 
-#endif  // DEJA_COMMON_RAW_SYSCALL_H_
+#endif  // DEJA_COMMON_RUNTIME_RAW_SYSCALL_H_

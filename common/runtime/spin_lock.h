@@ -4,8 +4,8 @@
 // hooked). A thread knows whether it holds one (TryLock from a signal handler on the holder fails
 // instead of hanging). Reset() is for fork children only. Hold: locked for the time of a scope; not
 // for signal handlers.
-#ifndef DEJA_PRELOAD_SPIN_LOCK_H_
-#define DEJA_PRELOAD_SPIN_LOCK_H_
+#ifndef DEJA_COMMON_RUNTIME_SPIN_LOCK_H_
+#define DEJA_COMMON_RUNTIME_SPIN_LOCK_H_
 
 #include <sched.h>
 
@@ -49,4 +49,4 @@ class Hold {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_SPIN_LOCK_H_
+#endif  // DEJA_COMMON_RUNTIME_SPIN_LOCK_H_

@@ -1,6 +1,6 @@
 // An address that belongs to the calling thread: who holds a lock, without a system call.
-#ifndef DEJA_FORMAT_THREAD_MARK_H_
-#define DEJA_FORMAT_THREAD_MARK_H_
+#ifndef DEJA_COMMON_RUNTIME_THREAD_MARK_H_
+#define DEJA_COMMON_RUNTIME_THREAD_MARK_H_
 
 namespace deja::format {
 
@@ -12,4 +12,4 @@ inline const void* ThreadMark() {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_THREAD_MARK_H_
+#endif  // DEJA_COMMON_RUNTIME_THREAD_MARK_H_

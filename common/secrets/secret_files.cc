@@ -1,4 +1,4 @@
-#include "common/secret_files.h"
+#include "common/secrets/secret_files.h"
 
 #include <algorithm>
 #include <cstddef>

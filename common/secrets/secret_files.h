@@ -1,6 +1,6 @@
 // Files that hold secrets by what they are: keys, passwords of programs, tokens of services.
-#ifndef DEJA_COMMON_SECRET_FILES_H_
-#define DEJA_COMMON_SECRET_FILES_H_
+#ifndef DEJA_COMMON_SECRETS_SECRET_FILES_H_
+#define DEJA_COMMON_SECRETS_SECRET_FILES_H_
 
 #include <string_view>
 
@@ -12,4 +12,4 @@ bool IsSecretFile(std::string_view path);
 
 }  // namespace deja
 
-#endif  // DEJA_COMMON_SECRET_FILES_H_
+#endif  // DEJA_COMMON_SECRETS_SECRET_FILES_H_

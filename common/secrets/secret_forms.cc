@@ -1,4 +1,4 @@
-#include "common/secret_forms.h"
+#include "common/secrets/secret_forms.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -31,7 +31,7 @@ struct NamedForm {
   Form form;
 };
 
-#include "common/secret_forms.inc"
+#include "common/secrets/secret_forms.inc"
 
 constexpr uint16_t kUnlimited = 0xffff;
 // Tries a form may have at one place, so that no text takes long.

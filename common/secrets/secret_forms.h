@@ -1,10 +1,10 @@
 // Forms of tokens: how those of well-known services look, by the rules of gitleaks and some of
-// Deja's own (common/secret_rules, made into a table by tools/make_secret_rules.py).
+// Deja's own (common/secrets/secret_rules, made into a table by tools/make_secret_rules.py).
 //
 // Pure functions over the caller's bytes; no allocation, any thread. The time for a text is bounded
 // by its length times the longest form.
-#ifndef DEJA_COMMON_SECRET_FORMS_H_
-#define DEJA_COMMON_SECRET_FORMS_H_
+#ifndef DEJA_COMMON_SECRETS_SECRET_FORMS_H_
+#define DEJA_COMMON_SECRETS_SECRET_FORMS_H_
 
 #include <cstddef>
 #include <string_view>
@@ -26,4 +26,4 @@ std::string_view FindSecretFormOf(std::string_view name, std::string_view value)
 
 }  // namespace deja
 
-#endif  // DEJA_COMMON_SECRET_FORMS_H_
+#endif  // DEJA_COMMON_SECRETS_SECRET_FORMS_H_

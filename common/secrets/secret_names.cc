@@ -1,4 +1,4 @@
-#include "common/secret_names.h"
+#include "common/secrets/secret_names.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,8 +1,8 @@
 // What a name says of its value: whether a variable, an option or a header with it is a secret.
 //
 // Pure functions over the caller's bytes; no allocation, any thread.
-#ifndef DEJA_COMMON_SECRET_NAMES_H_
-#define DEJA_COMMON_SECRET_NAMES_H_
+#ifndef DEJA_COMMON_SECRETS_SECRET_NAMES_H_
+#define DEJA_COMMON_SECRETS_SECRET_NAMES_H_
 
 #include <cstdint>
 #include <string_view>
@@ -29,4 +29,4 @@ bool IsFlagValue(std::string_view value);
 
 }  // namespace deja
 
-#endif  // DEJA_COMMON_SECRET_NAMES_H_
+#endif  // DEJA_COMMON_SECRETS_SECRET_NAMES_H_

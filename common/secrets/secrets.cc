@@ -1,11 +1,11 @@
-#include "common/secrets.h"
+#include "common/secrets/secrets.h"
 
 #include <algorithm>
 #include <cstring>
 #include <iterator>
 
-#include "common/secret_forms.h"
-#include "common/secret_names.h"
+#include "common/secrets/secret_forms.h"
+#include "common/secrets/secret_names.h"
 
 namespace deja {
 namespace {

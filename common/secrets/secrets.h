@@ -3,13 +3,13 @@
 //
 // One rule for everything that is recorded as text: environment variables, arguments, and headers
 // of requests. The same length, so that what was computed from lengths stays right in a replay.
-// docs/DETERMINISM.md has the rule in words; change both. Names: common/secret_names.h; forms of
-// tokens: common/secret_forms.h.
+// docs/DETERMINISM.md has the rule in words; change both. Names: common/secrets/secret_names.h;
+// forms of tokens: common/secrets/secret_forms.h.
 //
 // Pure functions over the caller's bytes; no allocation, any thread. A SecretRule borrows the texts
 // of its patterns.
-#ifndef DEJA_COMMON_SECRETS_H_
-#define DEJA_COMMON_SECRETS_H_
+#ifndef DEJA_COMMON_SECRETS_SECRETS_H_
+#define DEJA_COMMON_SECRETS_SECRETS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -32,8 +32,8 @@ class SecretRule {
   [[nodiscard]] bool IsKept(std::string_view name) const;
 
   // The following return the rule by which something was masked, the first one if there are
-  // several: "name", or what common/secret_rules calls it. Empty: nothing was masked. The text is
-  // static.
+  // several: "name", or what common/secrets/secret_rules calls it. Empty: nothing was masked. The
+  // text is static.
 
   // Masks the value of `name` where it is secret: all of it, or what stands in it (MaskText).
   std::string_view MaskValue(std::string_view name, std::span<char> value) const;
@@ -93,4 +93,4 @@ void WriteMask(std::span<char> value);
 
 }  // namespace deja
 
-#endif  // DEJA_COMMON_SECRETS_H_
+#endif  // DEJA_COMMON_SECRETS_SECRETS_H_

@@ -1,4 +1,4 @@
-#include "common/hex_text.h"
+#include "common/text/hex_text.h"
 
 namespace deja {
 

@@ -1,6 +1,6 @@
 // Bytes as two hexadecimal digits each. Pure; any thread.
-#ifndef DEJA_COMMON_HEX_TEXT_H_
-#define DEJA_COMMON_HEX_TEXT_H_
+#ifndef DEJA_COMMON_TEXT_HEX_TEXT_H_
+#define DEJA_COMMON_TEXT_HEX_TEXT_H_
 
 #include <string>
 #include <string_view>
@@ -11,4 +11,4 @@ std::string HexText(std::string_view bytes);
 
 }  // namespace deja
 
-#endif  // DEJA_COMMON_HEX_TEXT_H_
+#endif  // DEJA_COMMON_TEXT_HEX_TEXT_H_

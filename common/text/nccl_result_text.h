@@ -2,8 +2,8 @@
 //
 // For those that answer in NCCL's place, the loopback library and a replay. Static strings; any
 // thread.
-#ifndef DEJA_COMMON_NCCL_RESULT_TEXT_H_
-#define DEJA_COMMON_NCCL_RESULT_TEXT_H_
+#ifndef DEJA_COMMON_TEXT_NCCL_RESULT_TEXT_H_
+#define DEJA_COMMON_TEXT_NCCL_RESULT_TEXT_H_
 
 #include <array>
 #include <cstddef>
@@ -30,4 +30,4 @@ inline const char* NcclResultText(int64_t result) {
 
 }  // namespace deja
 
-#endif  // DEJA_COMMON_NCCL_RESULT_TEXT_H_
+#endif  // DEJA_COMMON_TEXT_NCCL_RESULT_TEXT_H_

@@ -1,7 +1,7 @@
 // Text from a trace, as a terminal may show it: what a terminal, or a reader's eye, would take for
 // something else is written out. Any thread.
-#ifndef DEJA_COMMON_PLAIN_TEXT_H_
-#define DEJA_COMMON_PLAIN_TEXT_H_
+#ifndef DEJA_COMMON_TEXT_PLAIN_TEXT_H_
+#define DEJA_COMMON_TEXT_PLAIN_TEXT_H_
 
 #include <string>
 #include <string_view>
@@ -21,4 +21,4 @@ std::string PlainJson(std::string_view json);
 
 }  // namespace deja
 
-#endif  // DEJA_COMMON_PLAIN_TEXT_H_
+#endif  // DEJA_COMMON_TEXT_PLAIN_TEXT_H_

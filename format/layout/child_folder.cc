@@ -1,13 +1,13 @@
-#include "format/child_folder.h"
+#include "format/layout/child_folder.h"
 
 #include <algorithm>
 
-#include "common/folder_entries.h"
-#include "format/file.h"
-#include "format/frame_format.h"
-#include "format/frame_reader.h"
-#include "format/message_codec.h"
-#include "format/rank_folder.h"
+#include "common/os/file.h"
+#include "common/os/folder_entries.h"
+#include "format/layout/rank_folder.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/frame_reader.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 

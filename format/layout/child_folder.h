@@ -7,8 +7,8 @@
 // "Children".
 //
 // Values and pure functions over files; any thread.
-#ifndef DEJA_FORMAT_CHILD_FOLDER_H_
-#define DEJA_FORMAT_CHILD_FOLDER_H_
+#ifndef DEJA_FORMAT_LAYOUT_CHILD_FOLDER_H_
+#define DEJA_FORMAT_LAYOUT_CHILD_FOLDER_H_
 
 #include <cstdint>
 #include <optional>
@@ -60,4 +60,4 @@ bool NameBefore(std::string_view a, std::string_view b);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_CHILD_FOLDER_H_
+#endif  // DEJA_FORMAT_LAYOUT_CHILD_FOLDER_H_

@@ -4,8 +4,8 @@
 // kernel's on events.deja, which goes with whoever holds it; waits for the one that has it. On a
 // file system without such locks there is none, and nothing is said. Not for the process that
 // records: nobody completes the folder of one that lives.
-#ifndef DEJA_FORMAT_FOLDER_LOCK_H_
-#define DEJA_FORMAT_FOLDER_LOCK_H_
+#ifndef DEJA_FORMAT_LAYOUT_FOLDER_LOCK_H_
+#define DEJA_FORMAT_LAYOUT_FOLDER_LOCK_H_
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -14,7 +14,7 @@
 #include <cerrno>
 #include <string>
 
-#include "format/frame_format.h"
+#include "format/wire/frame_format.h"
 
 namespace deja::format {
 
@@ -41,4 +41,4 @@ class FolderLock {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_FOLDER_LOCK_H_
+#endif  // DEJA_FORMAT_LAYOUT_FOLDER_LOCK_H_

@@ -1,7 +1,7 @@
 // LeftOut: what a copy of a trace leaves out on purpose, to be smaller. A frame of its own in
 // events.deja, in front of the footer; docs/FORMAT.md, "Bundles".
-#ifndef DEJA_FORMAT_LEFT_OUT_H_
-#define DEJA_FORMAT_LEFT_OUT_H_
+#ifndef DEJA_FORMAT_LAYOUT_LEFT_OUT_H_
+#define DEJA_FORMAT_LAYOUT_LEFT_OUT_H_
 
 #include <cstdint>
 #include <string>
@@ -16,7 +16,7 @@ struct LeftOut {
   std::string what;  // for people: "those of steps up to 40"
 };
 
-// The message as it is on disk; see format/messages.h.
+// The message as it is on disk; see format/wire/messages.h.
 struct LeftOutMessage {
   uint64_t payloads = 0;
   uint64_t payload_bytes = 0;
@@ -33,4 +33,4 @@ constexpr void Visit(V&& v, M& m) {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_LEFT_OUT_H_
+#endif  // DEJA_FORMAT_LAYOUT_LEFT_OUT_H_

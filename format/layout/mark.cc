@@ -1,4 +1,4 @@
-#include "format/mark.h"
+#include "format/layout/mark.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

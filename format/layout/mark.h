@@ -2,8 +2,8 @@
 //
 // A mark is a file in the trace's folder, `mark-1`, `mark-2`, …, with the reason in it. Ranks look
 // for the next one now and then, on whatever machine they run. Values only; any thread.
-#ifndef DEJA_FORMAT_MARK_H_
-#define DEJA_FORMAT_MARK_H_
+#ifndef DEJA_FORMAT_LAYOUT_MARK_H_
+#define DEJA_FORMAT_LAYOUT_MARK_H_
 
 #include <cstdint>
 #include <string>
@@ -26,4 +26,4 @@ std::string ReadMark(const std::string& trace_dir, uint64_t number);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_MARK_H_
+#endif  // DEJA_FORMAT_LAYOUT_MARK_H_

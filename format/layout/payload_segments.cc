@@ -1,10 +1,10 @@
-#include "format/payload_segments.h"
+#include "format/layout/payload_segments.h"
 
 #include <algorithm>
 #include <charconv>
 
-#include "common/folder_entries.h"
-#include "format/frame_format.h"
+#include "common/os/folder_entries.h"
+#include "format/wire/frame_format.h"
 
 namespace deja::format {
 namespace {

@@ -1,8 +1,8 @@
 // The payload files of a rank's folder: their names and numbers.
 //
 // Segment 0 is payloads.deja, segment N payloads-N.deja. Values only; any thread.
-#ifndef DEJA_FORMAT_PAYLOAD_SEGMENTS_H_
-#define DEJA_FORMAT_PAYLOAD_SEGMENTS_H_
+#ifndef DEJA_FORMAT_LAYOUT_PAYLOAD_SEGMENTS_H_
+#define DEJA_FORMAT_LAYOUT_PAYLOAD_SEGMENTS_H_
 
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "format/messages.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -25,4 +25,4 @@ bool Contains(const std::vector<SegmentRange>& ranges, uint32_t number);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_PAYLOAD_SEGMENTS_H_
+#endif  // DEJA_FORMAT_LAYOUT_PAYLOAD_SEGMENTS_H_

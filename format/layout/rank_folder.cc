@@ -1,6 +1,6 @@
-#include "format/rank_folder.h"
+#include "format/layout/rank_folder.h"
 
-#include "common/folder_entries.h"
+#include "common/os/folder_entries.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -2,8 +2,8 @@
 // `child-PID-NONCE` for a process that a rank has made.
 //
 // Any thread. Five digits are the least, not the most.
-#ifndef DEJA_FORMAT_RANK_FOLDER_H_
-#define DEJA_FORMAT_RANK_FOLDER_H_
+#ifndef DEJA_FORMAT_LAYOUT_RANK_FOLDER_H_
+#define DEJA_FORMAT_LAYOUT_RANK_FOLDER_H_
 
 #include <cstdint>
 #include <optional>
@@ -40,4 +40,4 @@ bool IsChildFolderName(std::string_view name);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_RANK_FOLDER_H_
+#endif  // DEJA_FORMAT_LAYOUT_RANK_FOLDER_H_

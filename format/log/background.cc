@@ -1,4 +1,4 @@
-#include "format/background.h"
+#include "format/log/background.h"
 
 #include <sched.h>
 #include <sys/resource.h>

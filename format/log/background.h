@@ -1,8 +1,8 @@
 // How the background thread of a recording runs beside the program's own threads.
 //
 // Values; called by the thread itself. What the system refuses stays as it is.
-#ifndef DEJA_FORMAT_BACKGROUND_H_
-#define DEJA_FORMAT_BACKGROUND_H_
+#ifndef DEJA_FORMAT_LOG_BACKGROUND_H_
+#define DEJA_FORMAT_LOG_BACKGROUND_H_
 
 #include <string>
 #include <string_view>
@@ -24,4 +24,4 @@ void RunInBackground(const BackgroundOptions& options);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_BACKGROUND_H_
+#endif  // DEJA_FORMAT_LOG_BACKGROUND_H_

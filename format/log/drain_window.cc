@@ -7,10 +7,10 @@
 #include <cstring>
 #include <utility>
 
-#include "format/drainer.h"
-#include "format/futex.h"
-#include "format/mark.h"
-#include "format/message_codec.h"
+#include "common/runtime/futex.h"
+#include "format/layout/mark.h"
+#include "format/log/drainer.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 

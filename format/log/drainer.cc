@@ -1,4 +1,4 @@
-#include "format/drainer.h"
+#include "format/log/drainer.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -11,13 +11,13 @@
 #include <cerrno>
 #include <utility>
 
-#include "format/clock_run.h"
-#include "format/format_version.h"
-#include "format/frame_format.h"
-#include "format/mark.h"
-#include "format/message_codec.h"
-#include "format/own_thread.h"
-#include "format/rank_folder.h"
+#include "common/runtime/own_thread.h"
+#include "format/layout/mark.h"
+#include "format/layout/rank_folder.h"
+#include "format/tail/clock_run.h"
+#include "format/wire/format_version.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {

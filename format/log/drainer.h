@@ -5,8 +5,8 @@
 // refuses: stop writing, say so once on stderr and in the trace, keep the program going.
 //
 // Owner: RankLog. Functions: any thread, not in signal handlers, unless said otherwise.
-#ifndef DEJA_FORMAT_DRAINER_H_
-#define DEJA_FORMAT_DRAINER_H_
+#ifndef DEJA_FORMAT_LOG_DRAINER_H_
+#define DEJA_FORMAT_LOG_DRAINER_H_
 
 #include <pthread.h>
 
@@ -18,15 +18,15 @@
 #include <vector>
 
 #include "common/result.h"
-#include "format/background.h"
-#include "format/event_ring.h"
-#include "format/futex.h"
-#include "format/payload_arena.h"
-#include "format/payload_window.h"
-#include "format/process_file.h"
-#include "format/rank_writer.h"
-#include "format/shared_pieces.h"
-#include "format/tail.h"
+#include "common/runtime/futex.h"
+#include "format/log/background.h"
+#include "format/log/process_file.h"
+#include "format/log/rank_writer.h"
+#include "format/tail/event_ring.h"
+#include "format/tail/payload_arena.h"
+#include "format/tail/tail.h"
+#include "format/window/payload_window.h"
+#include "format/window/shared_pieces.h"
 
 namespace deja::format {
 
@@ -191,4 +191,4 @@ class Drainer {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_DRAINER_H_
+#endif  // DEJA_FORMAT_LOG_DRAINER_H_

@@ -1,4 +1,4 @@
-#include "format/process_file.h"
+#include "format/log/process_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "format/tail.h"
+#include "format/tail/tail.h"
 
 namespace deja::format {
 namespace {

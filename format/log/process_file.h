@@ -6,14 +6,14 @@
 // program. Descriptors are high and close-on-exec.
 //
 // Owner: RankWriter. One thread at a time. Callers block signals (SIGXFSZ).
-#ifndef DEJA_FORMAT_PROCESS_FILE_H_
-#define DEJA_FORMAT_PROCESS_FILE_H_
+#ifndef DEJA_FORMAT_LOG_PROCESS_FILE_H_
+#define DEJA_FORMAT_LOG_PROCESS_FILE_H_
 
 #include <memory>
 #include <string>
 
+#include "common/os/file.h"
 #include "common/result.h"
-#include "format/file.h"
 
 namespace deja::format {
 
@@ -50,4 +50,4 @@ Result<std::unique_ptr<ProcessFile>> OpenProcessFile(const std::string& path, Fi
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_PROCESS_FILE_H_
+#endif  // DEJA_FORMAT_LOG_PROCESS_FILE_H_

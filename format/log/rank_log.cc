@@ -1,4 +1,4 @@
-#include "format/rank_log.h"
+#include "format/log/rank_log.h"
 
 #include <linux/membarrier.h>
 #include <sched.h>
@@ -10,16 +10,16 @@
 #include <optional>
 #include <utility>
 
-#include "format/clock_run.h"
-#include "format/drainer.h"
-#include "format/event_ring.h"
-#include "format/futex.h"
-#include "format/payload_arena.h"
-#include "format/payload_series.h"
-#include "format/shared_pieces.h"
-#include "format/tail.h"
-#include "format/thread_mark.h"
-#include "format/wire.h"
+#include "common/runtime/futex.h"
+#include "common/runtime/thread_mark.h"
+#include "format/log/drainer.h"
+#include "format/tail/clock_run.h"
+#include "format/tail/event_ring.h"
+#include "format/tail/payload_arena.h"
+#include "format/tail/tail.h"
+#include "format/tensor/payload_series.h"
+#include "format/window/shared_pieces.h"
+#include "format/wire/wire.h"
 
 namespace deja::format {
 namespace {

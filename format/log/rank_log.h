@@ -6,13 +6,14 @@
 // folder and frees its place. If the tail fills before that, the background thread spills into a
 // pending folder that BecomeRank() renames. Finish() drains the rest, writes index and footer and
 // removes the tail. A process that dies at any moment, SIGKILL included, leaves a tail from which
-// format/recovery.h completes the folder; nothing that Append or PutPayload has accepted is lost.
+// format/repair/recovery.h completes the folder; nothing that Append or PutPayload has accepted is
+// lost.
 //
 // Owner: the recorder, one per process, never destroyed. Threads: as said at each function.
 // Failures of the disk never reach the caller: the log degrades (counts what it drops, says so once
 // on stderr and in the trace) and goes on accepting and discarding.
-#ifndef DEJA_FORMAT_RANK_LOG_H_
-#define DEJA_FORMAT_RANK_LOG_H_
+#ifndef DEJA_FORMAT_LOG_RANK_LOG_H_
+#define DEJA_FORMAT_LOG_RANK_LOG_H_
 
 #include <atomic>
 #include <cstddef>
@@ -23,12 +24,12 @@
 
 #include "common/ids.h"
 #include "common/result.h"
-#include "format/background.h"
-#include "format/messages.h"
-#include "format/payload_window.h"
-#include "format/ring_producer.h"
-#include "format/tail_format.h"
-#include "format/tensor_codec.h"
+#include "format/log/background.h"
+#include "format/tail/ring_producer.h"
+#include "format/tail/tail_format.h"
+#include "format/tensor/tensor_codec.h"
+#include "format/window/payload_window.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -186,4 +187,4 @@ inline constexpr ThreadIndex kLogThread = 0xffffffffu;
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_RANK_LOG_H_
+#endif  // DEJA_FORMAT_LOG_RANK_LOG_H_

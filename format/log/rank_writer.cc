@@ -1,4 +1,4 @@
-#include "format/rank_writer.h"
+#include "format/log/rank_writer.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,11 +10,11 @@
 #include <set>
 #include <utility>
 
-#include "format/element_difference.h"
-#include "format/frame_reader.h"
-#include "format/message_codec.h"
-#include "format/payload_segments.h"
-#include "format/tensor_codec.h"
+#include "format/layout/payload_segments.h"
+#include "format/tensor/element_difference.h"
+#include "format/tensor/tensor_codec.h"
+#include "format/wire/frame_reader.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {

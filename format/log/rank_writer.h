@@ -6,8 +6,8 @@
 // payloads fail independently.
 //
 // Owner: RankLog or recovery. One thread at a time; signals blocked by the caller.
-#ifndef DEJA_FORMAT_RANK_WRITER_H_
-#define DEJA_FORMAT_RANK_WRITER_H_
+#ifndef DEJA_FORMAT_LOG_RANK_WRITER_H_
+#define DEJA_FORMAT_LOG_RANK_WRITER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -19,12 +19,12 @@
 #include <vector>
 
 #include "common/result.h"
-#include "format/batch_info.h"
-#include "format/frame_writer.h"
-#include "format/messages.h"
-#include "format/payload_bases.h"
-#include "format/process_file.h"
-#include "format/tensor_codec.h"
+#include "format/log/process_file.h"
+#include "format/tensor/payload_bases.h"
+#include "format/tensor/tensor_codec.h"
+#include "format/wire/batch_info.h"
+#include "format/wire/frame_writer.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -216,4 +216,4 @@ class RankWriter {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_RANK_WRITER_H_
+#endif  // DEJA_FORMAT_LOG_RANK_WRITER_H_

@@ -1,15 +1,15 @@
-#include "format/checkpoint_prediction.h"
+#include "format/pack/checkpoint_prediction.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <memory>
 
-#include "format/element_difference.h"
-#include "format/file.h"
-#include "format/frame_format.h"
-#include "format/message_codec.h"
-#include "format/tensor_codec.h"
+#include "common/os/file.h"
+#include "format/tensor/element_difference.h"
+#include "format/tensor/tensor_codec.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {

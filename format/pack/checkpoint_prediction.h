@@ -1,14 +1,14 @@
 // CheckpointPredictor: writes an optimizer's state at a checkpoint as what is left when the state
 // of the checkpoint before and the recorded gradients have said what it should be.
 //
-// For a copy of a rank's folder (SmallerTrace), whose payloads come in the order in which they were
+// For a copy of a rank's folder (ReducedCopy), whose payloads come in the order in which they were
 // recorded: what a payload is predicted from must be in the copy's file already. What cannot be
 // predicted, or gains nothing by it, is left to the caller. A prediction is computed by what reads
 // it again (ChunkReader), from the copy itself.
 //
 // Borrows the reader. One thread at a time. Memory: the updates of the recording, a few chunks.
-#ifndef DEJA_FORMAT_CHECKPOINT_PREDICTION_H_
-#define DEJA_FORMAT_CHECKPOINT_PREDICTION_H_
+#ifndef DEJA_FORMAT_PACK_CHECKPOINT_PREDICTION_H_
+#define DEJA_FORMAT_PACK_CHECKPOINT_PREDICTION_H_
 
 #include <cstdint>
 #include <map>
@@ -20,12 +20,12 @@
 #include <vector>
 
 #include "common/result.h"
-#include "format/chunk_reader.h"
-#include "format/frame_writer.h"
-#include "format/messages.h"
-#include "format/optimizer_updates.h"
-#include "format/payload_uses.h"
-#include "format/rank_reader.h"
+#include "format/pack/optimizer_updates.h"
+#include "format/reader/chunk_reader.h"
+#include "format/reader/rank_reader.h"
+#include "format/trace/payload_uses.h"
+#include "format/wire/frame_writer.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -101,4 +101,4 @@ class CheckpointPredictor {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_CHECKPOINT_PREDICTION_H_
+#endif  // DEJA_FORMAT_PACK_CHECKPOINT_PREDICTION_H_

@@ -1,14 +1,14 @@
-// CopyCompleted: a rank's files as they would be if it had finished, for a bundle.
+// WriteFinalizedCopy: a rank's files as they would be if it had finished, for a bundle.
 #include <string>
 #include <utility>
 
 #include "format/bundle.h"
-#include "format/frame_format.h"
-#include "format/frame_writer.h"
-#include "format/ordered_work.h"
-#include "format/payload_table.h"
-#include "format/rank_copy.h"
-#include "format/rank_reader.h"
+#include "format/pack/ordered_work.h"
+#include "format/pack/rank_copy.h"
+#include "format/reader/payload_table.h"
+#include "format/reader/rank_reader.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/frame_writer.h"
 
 namespace deja::format {
 namespace {
@@ -43,7 +43,7 @@ Status CopyPieces(const RankReader& reader, FrameWriter& out, OrderedWork& work,
 
 }  // namespace
 
-Status CopyCompleted(const std::string& folder, const std::string& out) {
+Status WriteFinalizedCopy(const std::string& folder, const std::string& out) {
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<RankReader> reader, RankReader::Open(folder));
   Footer footer = reader->totals();
   footer.payloads = 0;

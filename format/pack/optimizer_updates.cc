@@ -1,4 +1,4 @@
-#include "format/optimizer_updates.h"
+#include "format/pack/optimizer_updates.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,18 +3,18 @@
 //
 // For commands that read whole recordings. Memory: an entry for each result and each update. Pure
 // functions; any thread. Nothing of it needs to be true: the program says what its optimizer does.
-#ifndef DEJA_FORMAT_OPTIMIZER_UPDATES_H_
-#define DEJA_FORMAT_OPTIMIZER_UPDATES_H_
+#ifndef DEJA_FORMAT_PACK_OPTIMIZER_UPDATES_H_
+#define DEJA_FORMAT_PACK_OPTIMIZER_UPDATES_H_
 
 #include <array>
 #include <cstdint>
 #include <vector>
 
 #include "common/ids.h"
-#include "format/frame_format.h"
-#include "format/messages.h"
-#include "format/prediction.h"
-#include "format/rank_reader.h"
+#include "format/reader/prediction.h"
+#include "format/reader/rank_reader.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -53,4 +53,4 @@ std::vector<float> NumbersOf(const OptimizerUpdate& update, const UpdateRules& r
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_OPTIMIZER_UPDATES_H_
+#endif  // DEJA_FORMAT_PACK_OPTIMIZER_UPDATES_H_

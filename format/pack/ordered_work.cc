@@ -1,4 +1,4 @@
-#include "format/ordered_work.h"
+#include "format/pack/ordered_work.h"
 
 #include <sched.h>
 

@@ -6,8 +6,8 @@
 //
 // Owner: one thread, which gives jobs and takes results; the work itself is done by the others (by
 // the owner where there is one processor only).
-#ifndef DEJA_FORMAT_ORDERED_WORK_H_
-#define DEJA_FORMAT_ORDERED_WORK_H_
+#ifndef DEJA_FORMAT_PACK_ORDERED_WORK_H_
+#define DEJA_FORMAT_PACK_ORDERED_WORK_H_
 
 #include <condition_variable>
 #include <cstddef>
@@ -82,4 +82,4 @@ class OrderedWork {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_ORDERED_WORK_H_
+#endif  // DEJA_FORMAT_PACK_ORDERED_WORK_H_

@@ -1,14 +1,14 @@
-#include "format/rank_copy.h"
+#include "format/pack/rank_copy.h"
 
 #include <algorithm>
 #include <memory>
 #include <utility>
 #include <variant>
 
-#include "format/batch_info.h"
-#include "format/message_codec.h"
-#include "format/payload_table.h"
-#include "format/tensor_codec.h"
+#include "format/reader/payload_table.h"
+#include "format/tensor/tensor_codec.h"
+#include "format/wire/batch_info.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {

@@ -3,8 +3,8 @@
 //
 // Borrow reader, writer and OrderedWork. One thread calls. Memory: for each job that is under way a
 // batch or two chunks.
-#ifndef DEJA_FORMAT_RANK_COPY_H_
-#define DEJA_FORMAT_RANK_COPY_H_
+#ifndef DEJA_FORMAT_PACK_RANK_COPY_H_
+#define DEJA_FORMAT_PACK_RANK_COPY_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -16,13 +16,13 @@
 #include <vector>
 
 #include "common/result.h"
-#include "format/frame_writer.h"
-#include "format/messages.h"
-#include "format/ordered_work.h"
-#include "format/rank_reader.h"
-#include "format/tensor_codec.h"
-#include "format/trace_rewriter.h"
-#include "format/zstd_codec.h"
+#include "format/pack/ordered_work.h"
+#include "format/pack/trace_rewriter.h"
+#include "format/reader/rank_reader.h"
+#include "format/tensor/tensor_codec.h"
+#include "format/wire/frame_writer.h"
+#include "format/wire/messages.h"
+#include "format/wire/zstd_codec.h"
 
 namespace deja::format {
 
@@ -85,4 +85,4 @@ class PayloadCopier {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_RANK_COPY_H_
+#endif  // DEJA_FORMAT_PACK_RANK_COPY_H_

@@ -1,4 +1,4 @@
-#include "format/smaller_trace.h"
+#include "format/pack/reduced_copy.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,13 +11,13 @@
 #include <string>
 #include <utility>
 
+#include "common/os/file.h"
 #include "format/bundle.h"
-#include "format/file.h"
-#include "format/format_version.h"
-#include "format/frame_format.h"
-#include "format/frame_writer.h"
-#include "format/message_codec.h"
-#include "format/rank_copy.h"
+#include "format/pack/rank_copy.h"
+#include "format/wire/format_version.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/frame_writer.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {
@@ -86,7 +86,7 @@ class CountedFile final : public AppendFile {
 
 }  // namespace
 
-Status SmallerTrace::Write(const std::string& directory) {
+Status ReducedCopy::Write(const std::string& directory) {
   DEJA_RETURN_IF_ERROR(FindParts(directory));
   DEJA_RETURN_IF_ERROR(ChooseRanks());
   if (options_.rewriter != nullptr) {
@@ -99,13 +99,13 @@ Status SmallerTrace::Write(const std::string& directory) {
   return {};
 }
 
-std::vector<std::string> SmallerTrace::folders() const {
+std::vector<std::string> ReducedCopy::folders() const {
   std::vector<std::string> folders;
   for (const Part& part : parts_) folders.push_back(part.out);
   return folders;
 }
 
-std::vector<BundleOmission> SmallerTrace::omissions() const {
+std::vector<BundleOmission> ReducedCopy::omissions() const {
   std::vector<BundleOmission> omissions;
   for (const Part& part : parts_) {
     const LeftOut& left_out = part.left_out;
@@ -116,7 +116,7 @@ std::vector<BundleOmission> SmallerTrace::omissions() const {
   return omissions;
 }
 
-Status SmallerTrace::FindParts(const std::string& directory) {
+Status ReducedCopy::FindParts(const std::string& directory) {
   const auto add = [&](uint32_t rank, const std::string& child, const std::string& folder,
                        const RankReader* reader) {
     Part part;
@@ -153,7 +153,7 @@ Status SmallerTrace::FindParts(const std::string& directory) {
   return {};
 }
 
-Status SmallerTrace::ChooseRanks() {
+Status ReducedCopy::ChooseRanks() {
   chosen_ranks_ = options_.ranks;
   if (chosen_ranks_.empty() && options_.max_bytes != 0) {
     // Others often fail because one has failed.
@@ -174,7 +174,7 @@ Status SmallerTrace::ChooseRanks() {
   return {};
 }
 
-Status SmallerTrace::CopyAllEvents() {
+Status ReducedCopy::CopyAllEvents() {
   EventCopyOptions copy;
   copy.batch_bytes = kBatchBytes;
   copy.zstd_level = zstd_level();
@@ -217,14 +217,14 @@ Status SmallerTrace::CopyAllEvents() {
 
 // ---- Payloads
 
-bool SmallerTrace::IsWanted(Period period) const {
+bool ReducedCopy::IsWanted(Period period) const {
   if (period == kInputs) return true;
   if (options_.level != Level::kFull) return false;
   return period == kStart || !options_.steps ||
          (options_.steps->first <= period && period <= options_.steps->second);
 }
 
-SmallerTrace::Wants SmallerTrace::FindWants(const std::vector<size_t>& parts) const {
+ReducedCopy::Wants ReducedCopy::FindWants(const std::vector<size_t>& parts) const {
   Wants wants;
   for (const size_t part : parts) {
     const bool has_steps = parts_[part].reader->totals().steps != 0;
@@ -244,7 +244,7 @@ SmallerTrace::Wants SmallerTrace::FindWants(const std::vector<size_t>& parts) co
   return wants;
 }
 
-Status SmallerTrace::KeepPayloads() {
+Status ReducedCopy::KeepPayloads() {
   std::vector<size_t> first;
   std::vector<size_t> others;
   for (size_t i = 0; i < parts_.size(); ++i) (parts_[i].chosen ? first : others).push_back(i);
@@ -270,7 +270,7 @@ Status SmallerTrace::KeepPayloads() {
   return {};
 }
 
-Result<bool> SmallerTrace::KeepWhatFits(const Wants& wants) {
+Result<bool> ReducedCopy::KeepWhatFits(const Wants& wants) {
   bool all = true;
   for (auto begin = wants.begin(); begin != wants.end();) {
     const Period period = begin->use.period;
@@ -287,7 +287,7 @@ Result<bool> SmallerTrace::KeepWhatFits(const Wants& wants) {
   return all;
 }
 
-Result<bool> SmallerTrace::KeepGroup(std::span<const Want> group) {
+Result<bool> ReducedCopy::KeepGroup(std::span<const Want> group) {
   std::vector<Undo> undos;
   bool fits = true;
   while (!group.empty() && fits) {
@@ -306,7 +306,7 @@ Result<bool> SmallerTrace::KeepGroup(std::span<const Want> group) {
   return fits;
 }
 
-Result<bool> SmallerTrace::KeepOfPart(std::span<const Want> wants) {
+Result<bool> ReducedCopy::KeepOfPart(std::span<const Want> wants) {
   Part& part = parts_[wants.front().part];
   auto& kept = kept_[Sharing(part)];
   std::unique_ptr<FrameWriter> out;
@@ -358,7 +358,7 @@ Result<bool> SmallerTrace::KeepOfPart(std::span<const Want> wants) {
   return MayFit();
 }
 
-bool SmallerTrace::IsKept(const Hashes& kept, const Hash128& hash) const {
+bool ReducedCopy::IsKept(const Hashes& kept, const Hash128& hash) const {
   if (options_.rewriter == nullptr) return kept.count(hash) != 0;
   const std::vector<Hash128> all = options_.rewriter->ReplacementsOf(hash);
   return !all.empty() && std::all_of(all.begin(), all.end(),
@@ -366,8 +366,8 @@ bool SmallerTrace::IsKept(const Hashes& kept, const Hash128& hash) const {
 }
 
 // The payload, or what events that were rewritten name instead of it.
-Status SmallerTrace::KeepOne(Part& part, const Hash128& hash, uint64_t size, PayloadCopier& copier,
-                             const std::function<void(PayloadInfo)>& done) {
+Status ReducedCopy::KeepOne(Part& part, const Hash128& hash, uint64_t size, PayloadCopier& copier,
+                            const std::function<void(PayloadInfo)>& done) {
   if (options_.rewriter == nullptr) return copier.Copy(hash, size, done);
   auto& kept = kept_[Sharing(part)];
   for (const Hash128& other : options_.rewriter->ReplacementsOf(hash)) {
@@ -382,7 +382,7 @@ Status SmallerTrace::KeepOne(Part& part, const Hash128& hash, uint64_t size, Pay
   return {};
 }
 
-Status SmallerTrace::GoBack(const std::vector<Undo>& undos) {
+Status ReducedCopy::GoBack(const std::vector<Undo>& undos) {
   for (const Undo& undo : undos) {
     Part& part = parts_[undo.part];
     auto& kept = kept_[Sharing(part)];
@@ -405,7 +405,7 @@ Status SmallerTrace::GoBack(const std::vector<Undo>& undos) {
 
 // ---- The end of each folder
 
-void SmallerTrace::CountLeftOut(Part& part) {
+void ReducedCopy::CountLeftOut(Part& part) {
   const LeftOut& before = part.reader->left_out();
   LeftOut& left_out = part.left_out;
   const auto& kept = kept_[Sharing(part)];
@@ -427,7 +427,7 @@ void SmallerTrace::CountLeftOut(Part& part) {
     left_out.what = before.what + (left_out.what.empty() ? "" : "; " + left_out.what);
 }
 
-std::string SmallerTrace::Describe(const Part& part) const {
+std::string ReducedCopy::Describe(const Part& part) const {
   if (!part.chosen) return "all but what " + Names(chosen_ranks_) + " needed";
   std::vector<std::string> parts;
   if (options_.level == Level::kOrder) parts.emplace_back("digests and bytes of all tensors");
@@ -445,7 +445,7 @@ std::string SmallerTrace::Describe(const Part& part) const {
   return text;
 }
 
-Status SmallerTrace::Finish(Part& part) {
+Status ReducedCopy::Finish(Part& part) {
   const bool has_all = part.chosen && did_not_fit_.empty() && !options_.steps &&
                        options_.level == Level::kFull && part.reader->left_out().payloads == 0;
   if (!has_all || options_.rewriter != nullptr) CountLeftOut(part);
@@ -462,8 +462,8 @@ Status SmallerTrace::Finish(Part& part) {
   return WriteEnd(part, part.left_out, events, payloads ? &*payloads : nullptr);
 }
 
-Status SmallerTrace::WriteEnd(const Part& part, const LeftOut& left_out, FrameWriter& events,
-                              FrameWriter* payloads) const {
+Status ReducedCopy::WriteEnd(const Part& part, const LeftOut& left_out, FrameWriter& events,
+                             FrameWriter* payloads) const {
   Footer footer = part.footer;
   footer.payloads = part.index.payloads.size();
   for (const PayloadInfo& info : part.index.payloads) footer.payload_bytes += info.total_size;
@@ -479,15 +479,15 @@ Status SmallerTrace::WriteEnd(const Part& part, const LeftOut& left_out, FrameWr
   return events.WriteFooter(footer);
 }
 
-std::string SmallerTrace::Sharing(const Part& part) {
+std::string ReducedCopy::Sharing(const Part& part) {
   return part.header.shares_with.empty() ? part.out : std::string(part.header.shares_with);
 }
 
-int SmallerTrace::zstd_level() const {
+int ReducedCopy::zstd_level() const {
   return options_.zstd_level == 0 ? kZstdLevel : options_.zstd_level;
 }
 
-void SmallerTrace::FindEndBytes(Part& part) {
+void ReducedCopy::FindEndBytes(Part& part) {
   // What will be said of what was left out is known at the end only.
   constexpr size_t kMoreWords = 80;
   LeftOut left_out{uint64_t{1} << 32, uint64_t{1} << 48, Describe(part)};
@@ -501,7 +501,7 @@ void SmallerTrace::FindEndBytes(Part& part) {
   part.end_is_exact = true;
 }
 
-uint64_t SmallerTrace::BundleBytes() const {
+uint64_t ReducedCopy::BundleBytes() const {
   uint64_t entries = 0;
   uint64_t names = 0;
   const auto add = [&](const Part& part, std::string_view file) {
@@ -516,11 +516,11 @@ uint64_t SmallerTrace::BundleBytes() const {
   return bytes + ZipOverheadBytes(entries, names, bytes);
 }
 
-bool SmallerTrace::MayFit() const {
+bool ReducedCopy::MayFit() const {
   return options_.max_bytes == 0 || file_bytes_ <= options_.max_bytes;
 }
 
-bool SmallerTrace::Fits() {
+bool ReducedCopy::Fits() {
   if (options_.max_bytes == 0 || BundleBytes() <= options_.max_bytes) return true;
   if (!MayFit()) return false;
   for (Part& part : parts_)
@@ -528,12 +528,12 @@ bool SmallerTrace::Fits() {
   return BundleBytes() <= options_.max_bytes;
 }
 
-void SmallerTrace::Resize(uint64_t& sum, uint64_t& part, uint64_t size) {
+void ReducedCopy::Resize(uint64_t& sum, uint64_t& part, uint64_t size) {
   sum += size - part;
   part = size;
 }
 
-void SmallerTrace::Advance(uint64_t bytes) {
+void ReducedCopy::Advance(uint64_t bytes) {
   done_ = std::min(total_, done_ + bytes);
   if (options_.progress) options_.progress(done_, total_);
 }

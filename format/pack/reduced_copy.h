@@ -1,4 +1,4 @@
-// SmallerTrace: a copy of a trace with all events and only some of the payloads, for a bundle.
+// ReducedCopy: a copy of a trace with all events and only some of the payloads, for a bundle.
 //
 // What is left out, in this order, until the copy fits: payloads of ranks that were not asked for;
 // payloads of the oldest steps; all payloads. A frame LeftOut in each folder says so. A payload
@@ -7,8 +7,8 @@
 //
 // Owner: WriteBundle. One thread calls, all processors work. Memory: an entry for each payload that
 // the kept ranks refer to.
-#ifndef DEJA_FORMAT_SMALLER_TRACE_H_
-#define DEJA_FORMAT_SMALLER_TRACE_H_
+#ifndef DEJA_FORMAT_PACK_REDUCED_COPY_H_
+#define DEJA_FORMAT_PACK_REDUCED_COPY_H_
 
 #include <cstdint>
 #include <functional>
@@ -21,20 +21,20 @@
 #include <vector>
 
 #include "common/result.h"
-#include "format/checkpoint_prediction.h"
-#include "format/ordered_work.h"
-#include "format/payload_uses.h"
-#include "format/trace.h"
+#include "format/pack/checkpoint_prediction.h"
+#include "format/pack/ordered_work.h"
+#include "format/trace/payload_uses.h"
+#include "format/trace/trace.h"
 
 namespace deja::format {
 
 class FrameWriter;
 class PayloadCopier;
 
-class SmallerTrace {
+class ReducedCopy {
  public:
   // `top`: the name of the trace's folder in the bundle, whose bytes count, too.
-  SmallerTrace(Trace& trace, const PackOptions& options, std::string top)
+  ReducedCopy(Trace& trace, const PackOptions& options, std::string top)
       : trace_(trace), options_(options), top_(std::move(top)) {}
 
   // Writes the copy into `directory`, which exists and is empty.
@@ -130,4 +130,4 @@ class SmallerTrace {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_SMALLER_TRACE_H_
+#endif  // DEJA_FORMAT_PACK_REDUCED_COPY_H_

@@ -1,18 +1,18 @@
 // TraceRewriter: what changes strings and bytes of a trace while it is copied into a bundle
-// (SmallerTrace). It sees all of the trace first, so that the same string becomes the same one
+// (ReducedCopy). It sees all of the trace first, so that the same string becomes the same one
 // everywhere.
 //
 // Owner: whoever packs. One thread calls, in this order: Learn for each process, Settle, and then
 // for each process Begin, Rewrite of its header and of its events in the order of their file.
-#ifndef DEJA_FORMAT_TRACE_REWRITER_H_
-#define DEJA_FORMAT_TRACE_REWRITER_H_
+#ifndef DEJA_FORMAT_PACK_TRACE_REWRITER_H_
+#define DEJA_FORMAT_PACK_TRACE_REWRITER_H_
 
 #include <span>
 #include <vector>
 
 #include "common/ids.h"
 #include "common/result.h"
-#include "format/rank_reader.h"
+#include "format/reader/rank_reader.h"
 
 namespace deja::format {
 
@@ -37,4 +37,4 @@ class TraceRewriter {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_TRACE_REWRITER_H_
+#endif  // DEJA_FORMAT_PACK_TRACE_REWRITER_H_

@@ -1,12 +1,12 @@
-#include "format/batch_list.h"
+#include "format/reader/batch_list.h"
 
 #include <algorithm>
 #include <mutex>
 #include <span>
 #include <utility>
 
-#include "format/batch_info.h"
-#include "format/message_codec.h"
+#include "format/wire/batch_info.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {

@@ -7,8 +7,8 @@
 //
 // Borrows the file. Const functions may be called by several threads; what they return lives as
 // long as the list.
-#ifndef DEJA_FORMAT_BATCH_LIST_H_
-#define DEJA_FORMAT_BATCH_LIST_H_
+#ifndef DEJA_FORMAT_READER_BATCH_LIST_H_
+#define DEJA_FORMAT_READER_BATCH_LIST_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -17,10 +17,10 @@
 #include <memory>
 #include <vector>
 
-#include "format/file.h"
-#include "format/frame_reader.h"
-#include "format/futex.h"
-#include "format/messages.h"
+#include "common/os/file.h"
+#include "common/runtime/futex.h"
+#include "format/wire/frame_reader.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -118,4 +118,4 @@ class BatchList {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_BATCH_LIST_H_
+#endif  // DEJA_FORMAT_READER_BATCH_LIST_H_

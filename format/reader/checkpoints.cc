@@ -1,10 +1,10 @@
-#include "format/checkpoints.h"
+#include "format/reader/checkpoints.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
-#include "format/batch_info.h"
+#include "format/wire/batch_info.h"
 
 namespace deja::format {
 namespace {

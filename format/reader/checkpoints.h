@@ -2,8 +2,8 @@
 //
 // Values read from a trace; nothing in them is to be trusted but that the strings and numbers are
 // there. Any thread.
-#ifndef DEJA_FORMAT_CHECKPOINTS_H_
-#define DEJA_FORMAT_CHECKPOINTS_H_
+#ifndef DEJA_FORMAT_READER_CHECKPOINTS_H_
+#define DEJA_FORMAT_READER_CHECKPOINTS_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "format/messages.h"
-#include "format/rank_reader.h"
+#include "format/reader/rank_reader.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -81,4 +81,4 @@ std::optional<RecordedCheckpoint> FindCheckpoint(const RankReader& reader, uint6
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_CHECKPOINTS_H_
+#endif  // DEJA_FORMAT_READER_CHECKPOINTS_H_

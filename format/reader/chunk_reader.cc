@@ -1,15 +1,15 @@
-#include "format/chunk_reader.h"
+#include "format/reader/chunk_reader.h"
 
 #include <bit>
 #include <cstring>
 #include <utility>
 
-#include "format/element_difference.h"
-#include "format/frame_format.h"
-#include "format/frame_reader.h"
-#include "format/message_codec.h"
-#include "format/payload_bases.h"
-#include "format/tensor_codec.h"
+#include "format/tensor/element_difference.h"
+#include "format/tensor/payload_bases.h"
+#include "format/tensor/tensor_codec.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/frame_reader.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {

@@ -1,11 +1,11 @@
-#include "format/event_cursor.h"
+#include "format/reader/event_cursor.h"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "format/frame_reader.h"
-#include "format/message_codec.h"
+#include "format/wire/frame_reader.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {

@@ -1,17 +1,17 @@
 // MakeEventCursor: the cursor behind RankReader's Events(), over batches of the file and the tail.
 //
 // Borrows what it is given; holds the tail. Each cursor is for one thread.
-#ifndef DEJA_FORMAT_EVENT_CURSOR_H_
-#define DEJA_FORMAT_EVENT_CURSOR_H_
+#ifndef DEJA_FORMAT_READER_EVENT_CURSOR_H_
+#define DEJA_FORMAT_READER_EVENT_CURSOR_H_
 
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "format/file.h"
-#include "format/rank_reader.h"
-#include "format/tail_reader.h"
+#include "common/os/file.h"
+#include "format/reader/rank_reader.h"
+#include "format/tail/tail_reader.h"
 
 namespace deja::format {
 
@@ -27,4 +27,4 @@ std::unique_ptr<EventCursor> MakeEventCursor(const ReadFile& file, const BatchLi
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_EVENT_CURSOR_H_
+#endif  // DEJA_FORMAT_READER_EVENT_CURSOR_H_

@@ -1,4 +1,4 @@
-#include "format/file_ranges.h"
+#include "format/reader/file_ranges.h"
 
 #include <algorithm>
 #include <cstring>

@@ -2,14 +2,14 @@
 //
 // Values of a trace are not to be trusted: ranges that no file can have are left out. Allocates;
 // any thread.
-#ifndef DEJA_FORMAT_FILE_RANGES_H_
-#define DEJA_FORMAT_FILE_RANGES_H_
+#ifndef DEJA_FORMAT_READER_FILE_RANGES_H_
+#define DEJA_FORMAT_READER_FILE_RANGES_H_
 
 #include <cstdint>
 #include <vector>
 
 #include "common/ids.h"
-#include "format/messages.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -23,4 +23,4 @@ std::vector<FileRange> RangesOf(const FileRead& event);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_FILE_RANGES_H_
+#endif  // DEJA_FORMAT_READER_FILE_RANGES_H_

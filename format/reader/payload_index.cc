@@ -1,10 +1,10 @@
-#include "format/payload_index.h"
+#include "format/reader/payload_index.h"
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
-#include "format/message_codec.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 

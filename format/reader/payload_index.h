@@ -5,8 +5,8 @@
 // the index says is a hint: if a block is not what the footer says of it, the index is given up.
 //
 // Borrows the file. One thread at a time.
-#ifndef DEJA_FORMAT_PAYLOAD_INDEX_H_
-#define DEJA_FORMAT_PAYLOAD_INDEX_H_
+#ifndef DEJA_FORMAT_READER_PAYLOAD_INDEX_H_
+#define DEJA_FORMAT_READER_PAYLOAD_INDEX_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "format/file.h"
-#include "format/frame_reader.h"
-#include "format/messages.h"
+#include "common/os/file.h"
+#include "format/wire/frame_reader.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -51,4 +51,4 @@ class PayloadIndex {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_PAYLOAD_INDEX_H_
+#endif  // DEJA_FORMAT_READER_PAYLOAD_INDEX_H_

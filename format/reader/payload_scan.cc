@@ -1,4 +1,4 @@
-#include "format/payload_scan.h"
+#include "format/reader/payload_scan.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -6,10 +6,10 @@
 #include <unordered_set>
 #include <vector>
 
-#include "format/chunk_reader.h"
-#include "format/element_difference.h"
-#include "format/message_codec.h"
-#include "format/prediction.h"
+#include "format/reader/chunk_reader.h"
+#include "format/reader/prediction.h"
+#include "format/tensor/element_difference.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {

@@ -2,15 +2,15 @@
 // one.
 //
 // Any thread.
-#ifndef DEJA_FORMAT_PAYLOAD_SCAN_H_
-#define DEJA_FORMAT_PAYLOAD_SCAN_H_
+#ifndef DEJA_FORMAT_READER_PAYLOAD_SCAN_H_
+#define DEJA_FORMAT_READER_PAYLOAD_SCAN_H_
 
 #include <cstdint>
 #include <functional>
 
-#include "format/file.h"
-#include "format/frame_reader.h"
-#include "format/messages.h"
+#include "common/os/file.h"
+#include "format/wire/frame_reader.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -26,4 +26,4 @@ bool ScanPayloadFile(const ReadFile& file, const PayloadScan& scan);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_PAYLOAD_SCAN_H_
+#endif  // DEJA_FORMAT_READER_PAYLOAD_SCAN_H_

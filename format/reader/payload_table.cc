@@ -1,13 +1,13 @@
-#include "format/payload_table.h"
+#include "format/reader/payload_table.h"
 
 #include <algorithm>
 #include <cstring>
 #include <string>
 
-#include "format/chunk_reader.h"
-#include "format/frame_format.h"
-#include "format/payload_scan.h"
-#include "format/tensor_codec.h"
+#include "format/reader/chunk_reader.h"
+#include "format/reader/payload_scan.h"
+#include "format/tensor/tensor_codec.h"
+#include "format/wire/frame_format.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -5,8 +5,8 @@
 // when it is asked for; an index that turns out wrong is replaced by what the payload files hold.
 // Borrows the files and the tail. Filling it is for one thread; afterwards const functions may be
 // called by several.
-#ifndef DEJA_FORMAT_PAYLOAD_TABLE_H_
-#define DEJA_FORMAT_PAYLOAD_TABLE_H_
+#ifndef DEJA_FORMAT_READER_PAYLOAD_TABLE_H_
+#define DEJA_FORMAT_READER_PAYLOAD_TABLE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -20,12 +20,12 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "common/os/file.h"
 #include "common/result.h"
-#include "format/file.h"
-#include "format/futex.h"
-#include "format/messages.h"
-#include "format/payload_index.h"
-#include "format/tail_reader.h"
+#include "common/runtime/futex.h"
+#include "format/reader/payload_index.h"
+#include "format/tail/tail_reader.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -153,4 +153,4 @@ class PayloadTable {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_PAYLOAD_TABLE_H_
+#endif  // DEJA_FORMAT_READER_PAYLOAD_TABLE_H_

@@ -1,12 +1,12 @@
 // Compiled with -ffp-contract=off: what is not an std::fma here must not become one.
-#include "format/prediction.h"
+#include "format/reader/prediction.h"
 
 #include <bit>
 #include <cmath>
 #include <limits>
 
-#include "common/float_mode.h"
-#include "format/tensor_codec.h"
+#include "common/runtime/float_mode.h"
+#include "format/tensor/tensor_codec.h"
 
 namespace deja::format {
 namespace {

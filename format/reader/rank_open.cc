@@ -4,14 +4,14 @@
 #include <unordered_map>
 #include <utility>
 
-#include "format/format_version.h"
-#include "format/frame_format.h"
-#include "format/frame_reader.h"
-#include "format/message_codec.h"
-#include "format/payload_scan.h"
-#include "format/payload_segments.h"
-#include "format/rank_reader_impl.h"
-#include "format/shared_descriptor_file.h"
+#include "common/os/shared_descriptor_file.h"
+#include "format/layout/payload_segments.h"
+#include "format/reader/payload_scan.h"
+#include "format/reader/rank_reader_impl.h"
+#include "format/wire/format_version.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/frame_reader.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {

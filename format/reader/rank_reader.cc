@@ -1,11 +1,11 @@
-#include "format/rank_reader.h"
+#include "format/reader/rank_reader.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "format/folder_names.h"
-#include "format/rank_folder.h"
-#include "format/rank_reader_impl.h"
+#include "common/os/folder_names.h"
+#include "format/layout/rank_folder.h"
+#include "format/reader/rank_reader_impl.h"
 
 namespace deja::format {
 

@@ -7,8 +7,8 @@
 //
 // Owner: the caller. Threads: const functions may be called by several threads; an EventCursor by
 // one.
-#ifndef DEJA_FORMAT_RANK_READER_H_
-#define DEJA_FORMAT_RANK_READER_H_
+#ifndef DEJA_FORMAT_READER_RANK_READER_H_
+#define DEJA_FORMAT_READER_RANK_READER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -21,9 +21,9 @@
 
 #include "common/ids.h"
 #include "common/result.h"
-#include "format/batch_list.h"
-#include "format/left_out.h"
-#include "format/messages.h"
+#include "format/layout/left_out.h"
+#include "format/reader/batch_list.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -49,7 +49,7 @@ class PayloadTable;
 
 struct ReadOptions {
   bool use_tail = true;  // also read the tail mapping that the header names
-  // For readers of very many ranks (format/shared_descriptor_file.h).
+  // For readers of very many ranks (common/os/shared_descriptor_file.h).
   bool share_descriptors = false;
 };
 
@@ -136,4 +136,4 @@ class EventCursor {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_RANK_READER_H_
+#endif  // DEJA_FORMAT_READER_RANK_READER_H_

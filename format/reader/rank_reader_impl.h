@@ -1,8 +1,8 @@
 // The implementation of RankReader: rank_reader.cc reads, rank_open.cc opens.
 //
 // Private to these two. Memory: the index, the payload table and what of the tail is not in files.
-#ifndef DEJA_FORMAT_RANK_READER_IMPL_H_
-#define DEJA_FORMAT_RANK_READER_IMPL_H_
+#ifndef DEJA_FORMAT_READER_RANK_READER_IMPL_H_
+#define DEJA_FORMAT_READER_RANK_READER_IMPL_H_
 
 #include <algorithm>
 #include <map>
@@ -15,16 +15,16 @@
 #include <utility>
 #include <vector>
 
-#include "format/batch_info.h"
-#include "format/event_cursor.h"
-#include "format/file.h"
-#include "format/file_ranges.h"
-#include "format/frame_reader.h"
-#include "format/futex.h"
-#include "format/payload_segments.h"
-#include "format/payload_table.h"
-#include "format/rank_reader.h"
-#include "format/tail_reader.h"
+#include "common/os/file.h"
+#include "common/runtime/futex.h"
+#include "format/layout/payload_segments.h"
+#include "format/reader/event_cursor.h"
+#include "format/reader/file_ranges.h"
+#include "format/reader/payload_table.h"
+#include "format/reader/rank_reader.h"
+#include "format/tail/tail_reader.h"
+#include "format/wire/batch_info.h"
+#include "format/wire/frame_reader.h"
 
 namespace deja::format {
 
@@ -170,4 +170,4 @@ class RankReaderImpl final : public RankReader {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_RANK_READER_IMPL_H_
+#endif  // DEJA_FORMAT_READER_RANK_READER_IMPL_H_

@@ -1,9 +1,9 @@
-#include "format/replay_origin.h"
+#include "format/reader/replay_origin.h"
 
 #include <charconv>
 #include <memory>
 
-#include "format/rank_reader.h"
+#include "format/reader/rank_reader.h"
 
 namespace deja::format {
 namespace {

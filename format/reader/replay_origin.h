@@ -4,8 +4,8 @@
 // On disk it is the text of the first note of the trace (docs/FORMAT.md, "Traces of replays"), so
 // that every copy of the trace has it. Values; any thread; what comes from a trace is not to be
 // trusted.
-#ifndef DEJA_FORMAT_REPLAY_ORIGIN_H_
-#define DEJA_FORMAT_REPLAY_ORIGIN_H_
+#ifndef DEJA_FORMAT_READER_REPLAY_ORIGIN_H_
+#define DEJA_FORMAT_READER_REPLAY_ORIGIN_H_
 
 #include <cstdint>
 #include <optional>
@@ -50,4 +50,4 @@ std::optional<ReplayOrigin> ReadReplayOrigin(const RankReader& reader);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_REPLAY_ORIGIN_H_
+#endif  // DEJA_FORMAT_READER_REPLAY_ORIGIN_H_

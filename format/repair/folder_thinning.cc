@@ -1,4 +1,4 @@
-#include "format/folder_thinning.h"
+#include "format/repair/folder_thinning.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,16 +7,16 @@
 #include <memory>
 #include <utility>
 
-#include "format/batch_info.h"
-#include "format/file.h"
-#include "format/folder_lock.h"
-#include "format/frame_format.h"
-#include "format/frame_reader.h"
-#include "format/frame_writer.h"
-#include "format/futex.h"
-#include "format/message_codec.h"
-#include "format/payload_segments.h"
-#include "format/rank_log.h"
+#include "common/os/file.h"
+#include "common/runtime/futex.h"
+#include "format/layout/folder_lock.h"
+#include "format/layout/payload_segments.h"
+#include "format/log/rank_log.h"
+#include "format/wire/batch_info.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/frame_reader.h"
+#include "format/wire/frame_writer.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {

@@ -7,8 +7,8 @@
 //
 // For `deja record`, of folders whose process is gone. Any thread; several processes may do it at
 // once, one after the other has the folder.
-#ifndef DEJA_FORMAT_FOLDER_THINNING_H_
-#define DEJA_FORMAT_FOLDER_THINNING_H_
+#ifndef DEJA_FORMAT_REPAIR_FOLDER_THINNING_H_
+#define DEJA_FORMAT_REPAIR_FOLDER_THINNING_H_
 
 #include <cstdint>
 #include <functional>
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "common/result.h"
-#include "format/messages.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -32,4 +32,4 @@ Result<std::vector<Segment>> DropSegments(const std::string& folder,
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_FOLDER_THINNING_H_
+#endif  // DEJA_FORMAT_REPAIR_FOLDER_THINNING_H_

@@ -1,5 +1,5 @@
-#include "format/recovery.h"
-#include "format/job_memory.h"
+#include "format/repair/recovery.h"
+#include "format/tail/job_memory.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,28 +12,28 @@
 #include <set>
 #include <utility>
 
-#include "common/folder_entries.h"
-#include "format/batch_info.h"
-#include "format/chunk_reader.h"
-#include "format/disk_ledger.h"
-#include "format/file.h"
-#include "format/folder_lock.h"
-#include "format/format_version.h"
-#include "format/frame_format.h"
-#include "format/frame_reader.h"
-#include "format/futex.h"
-#include "format/memory_cgroup.h"
-#include "format/message_codec.h"
-#include "format/payload_segments.h"
-#include "format/payload_table.h"
-#include "format/process_identity.h"
-#include "format/rank_folder.h"
-#include "format/rank_log.h"
-#include "format/rank_writer.h"
-#include "format/shared_pieces.h"
-#include "format/tail.h"
-#include "format/tail_reader.h"
-#include "format/window_board.h"
+#include "common/os/file.h"
+#include "common/os/folder_entries.h"
+#include "common/os/memory_cgroup.h"
+#include "common/os/process_identity.h"
+#include "common/runtime/futex.h"
+#include "format/layout/folder_lock.h"
+#include "format/layout/payload_segments.h"
+#include "format/layout/rank_folder.h"
+#include "format/log/rank_log.h"
+#include "format/log/rank_writer.h"
+#include "format/reader/chunk_reader.h"
+#include "format/reader/payload_table.h"
+#include "format/tail/tail.h"
+#include "format/tail/tail_reader.h"
+#include "format/window/disk_ledger.h"
+#include "format/window/shared_pieces.h"
+#include "format/window/window_board.h"
+#include "format/wire/batch_info.h"
+#include "format/wire/format_version.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/frame_reader.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {

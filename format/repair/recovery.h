@@ -6,14 +6,14 @@
 // changes nothing. Several processes may do it at once: one after the other has the folder.
 //
 // Nothing here may run while the process that owns the folder lives.
-#ifndef DEJA_FORMAT_RECOVERY_H_
-#define DEJA_FORMAT_RECOVERY_H_
+#ifndef DEJA_FORMAT_REPAIR_RECOVERY_H_
+#define DEJA_FORMAT_REPAIR_RECOVERY_H_
 
 #include <string>
 #include <vector>
 
 #include "common/result.h"
-#include "format/messages.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -37,4 +37,4 @@ Result<int> RemoveOrphanTails(const std::string& trace_dir, const std::string& j
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_RECOVERY_H_
+#endif  // DEJA_FORMAT_REPAIR_RECOVERY_H_

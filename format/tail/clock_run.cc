@@ -1,9 +1,9 @@
-#include "format/clock_run.h"
+#include "format/tail/clock_run.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "format/message_codec.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 

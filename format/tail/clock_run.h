@@ -2,15 +2,15 @@
 // to locks (lock_reading.h) goes the same way.
 //
 // Pure functions; any thread, signal handlers too; no allocation.
-#ifndef DEJA_FORMAT_CLOCK_RUN_H_
-#define DEJA_FORMAT_CLOCK_RUN_H_
+#ifndef DEJA_FORMAT_TAIL_CLOCK_RUN_H_
+#define DEJA_FORMAT_TAIL_CLOCK_RUN_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include "format/messages.h"
-#include "format/tail_format.h"
+#include "format/tail/tail_format.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -68,4 +68,4 @@ void ForEachReading(const ClockRun& run, Function visit) {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_CLOCK_RUN_H_
+#endif  // DEJA_FORMAT_TAIL_CLOCK_RUN_H_

@@ -1,9 +1,9 @@
-#include "format/event_ring.h"
+#include "format/tail/event_ring.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "format/raw_event.h"
+#include "format/tail/raw_event.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

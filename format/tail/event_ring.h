@@ -3,17 +3,17 @@
 // A single-producer, single-consumer byte ring (tail_format.h). RingProducer is the other end; this
 // is the drainer's. Both may be at work at the same time; each side is one thread at a time, and
 // what changes hands (the ring of an ended thread) does so under a lock of the RankLog.
-#ifndef DEJA_FORMAT_EVENT_RING_H_
-#define DEJA_FORMAT_EVENT_RING_H_
+#ifndef DEJA_FORMAT_TAIL_EVENT_RING_H_
+#define DEJA_FORMAT_TAIL_EVENT_RING_H_
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include "format/rank_log.h"
-#include "format/ring_producer.h"
-#include "format/tail_format.h"
+#include "format/log/rank_log.h"
+#include "format/tail/ring_producer.h"
+#include "format/tail/tail_format.h"
 
 namespace deja::format {
 
@@ -62,4 +62,4 @@ class EventRing {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_EVENT_RING_H_
+#endif  // DEJA_FORMAT_TAIL_EVENT_RING_H_

@@ -1,4 +1,4 @@
-#include "format/job_memory.h"
+#include "format/tail/job_memory.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -8,9 +8,9 @@
 #include <atomic>
 #include <cerrno>
 
-#include "common/own_mapping.h"
-#include "format/futex.h"
-#include "format/tail.h"
+#include "common/runtime/futex.h"
+#include "common/runtime/own_mapping.h"
+#include "format/tail/tail.h"
 
 namespace deja::format {
 namespace {

@@ -2,8 +2,8 @@
 //
 // Whoever comes first makes it; all of it is zero then. It is there in full, so that touching it
 // never fails, and is not inherited by children. Never unmapped by a recorder. Any thread.
-#ifndef DEJA_FORMAT_JOB_MEMORY_H_
-#define DEJA_FORMAT_JOB_MEMORY_H_
+#ifndef DEJA_FORMAT_TAIL_JOB_MEMORY_H_
+#define DEJA_FORMAT_TAIL_JOB_MEMORY_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace deja::format {
 // not there and cannot be made (or shall not: `create`), or is something else.
 void* MapJobMemory(const std::string& path, size_t bytes, uint64_t magic, bool create = true);
 
-// Name of the one in which the job's processes note their pipes (preload/pipe_table.h).
+// Name of the one in which the job's processes note their pipes (preload/meet/pipe_table.h).
 std::string JobPipesName(const std::string& job_id);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_JOB_MEMORY_H_
+#endif  // DEJA_FORMAT_TAIL_JOB_MEMORY_H_

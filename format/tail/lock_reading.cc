@@ -1,4 +1,4 @@
-#include "format/lock_reading.h"
+#include "format/tail/lock_reading.h"
 
 namespace deja::format {
 

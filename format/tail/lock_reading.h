@@ -3,12 +3,12 @@
 // An acquisition takes the next number, its turn, of one of 65,536 counters; which one follows from
 // the lock's address. What acquires nothing (an attempt that fails) is an outcome. docs/FORMAT.md,
 // "Clock runs", is the specification. Pure functions; any thread, signal handlers too.
-#ifndef DEJA_FORMAT_LOCK_READING_H_
-#define DEJA_FORMAT_LOCK_READING_H_
+#ifndef DEJA_FORMAT_TAIL_LOCK_READING_H_
+#define DEJA_FORMAT_TAIL_LOCK_READING_H_
 
 #include <cstdint>
 
-#include "format/clock_run.h"
+#include "format/tail/clock_run.h"
 
 namespace deja::format {
 
@@ -74,4 +74,4 @@ const char* LockUseName(LockUse use);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_LOCK_READING_H_
+#endif  // DEJA_FORMAT_TAIL_LOCK_READING_H_

@@ -1,12 +1,12 @@
-#include "format/payload_arena.h"
+#include "format/tail/payload_arena.h"
 
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "common/own_mapping.h"
-#include "format/thread_mark.h"
+#include "common/runtime/own_mapping.h"
+#include "common/runtime/thread_mark.h"
 
 namespace deja::format {
 namespace {

@@ -6,8 +6,8 @@
 //
 // Owner: RankLog. Producer functions: any thread, except in a signal handler that interrupted one
 // of them (they then refuse). Drainer functions: one thread at a time.
-#ifndef DEJA_FORMAT_PAYLOAD_ARENA_H_
-#define DEJA_FORMAT_PAYLOAD_ARENA_H_
+#ifndef DEJA_FORMAT_TAIL_PAYLOAD_ARENA_H_
+#define DEJA_FORMAT_TAIL_PAYLOAD_ARENA_H_
 
 #include <atomic>
 #include <cstddef>
@@ -15,9 +15,9 @@
 #include <span>
 
 #include "common/ids.h"
-#include "format/futex.h"
-#include "format/tail.h"
-#include "format/tail_format.h"
+#include "common/runtime/futex.h"
+#include "format/tail/tail.h"
+#include "format/tail/tail_format.h"
 
 namespace deja::format {
 
@@ -99,4 +99,4 @@ class PayloadArena {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_PAYLOAD_ARENA_H_
+#endif  // DEJA_FORMAT_TAIL_PAYLOAD_ARENA_H_

@@ -1,6 +1,6 @@
-#include "format/raw_event.h"
+#include "format/tail/raw_event.h"
 
-#include "format/event_encoder.h"
+#include "format/wire/event_encoder.h"
 
 namespace deja::format {
 namespace {

@@ -12,8 +12,8 @@
 // that is 1 if there is one. Each of these parts begins with a word of its own.
 //
 // Any thread, signal handlers too; no allocation.
-#ifndef DEJA_FORMAT_RAW_EVENT_H_
-#define DEJA_FORMAT_RAW_EVENT_H_
+#ifndef DEJA_FORMAT_TAIL_RAW_EVENT_H_
+#define DEJA_FORMAT_TAIL_RAW_EVENT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -21,9 +21,9 @@
 #include <span>
 #include <type_traits>
 
-#include "format/message_codec.h"
-#include "format/messages.h"
-#include "format/tail_format.h"
+#include "format/tail/tail_format.h"
+#include "format/wire/message_codec.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -234,4 +234,4 @@ template <typename Body>
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_RAW_EVENT_H_
+#endif  // DEJA_FORMAT_TAIL_RAW_EVENT_H_

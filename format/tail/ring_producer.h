@@ -3,8 +3,8 @@
 // Everything that the thread changes is in one line of the cache, and what the other end changes
 // (RingGate) in another. One thread at a time; a signal handler on that thread if it interrupted
 // nothing that is `busy`.
-#ifndef DEJA_FORMAT_RING_PRODUCER_H_
-#define DEJA_FORMAT_RING_PRODUCER_H_
+#ifndef DEJA_FORMAT_TAIL_RING_PRODUCER_H_
+#define DEJA_FORMAT_TAIL_RING_PRODUCER_H_
 
 #include <algorithm>
 #include <atomic>
@@ -13,8 +13,8 @@
 #include <cstring>
 #include <span>
 
-#include "format/raw_event.h"
-#include "format/tail_format.h"
+#include "format/tail/raw_event.h"
+#include "format/tail/tail_format.h"
 
 namespace deja::format {
 
@@ -136,4 +136,4 @@ static_assert(sizeof(RingProducer) == 64);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_RING_PRODUCER_H_
+#endif  // DEJA_FORMAT_TAIL_RING_PRODUCER_H_

@@ -1,4 +1,4 @@
-#include "format/tail.h"
+#include "format/tail/tail.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -12,10 +12,10 @@
 #include <cstdio>
 #include <cstring>
 
-#include "common/own_mapping.h"
-#include "format/event_ring.h"
-#include "format/futex.h"
-#include "format/process_identity.h"
+#include "common/os/process_identity.h"
+#include "common/runtime/futex.h"
+#include "common/runtime/own_mapping.h"
+#include "format/tail/event_ring.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // Linux 5.14

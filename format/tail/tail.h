@@ -6,8 +6,8 @@
 //
 // Owner: RankLog; never unmapped, because threads may still be writing when the process ends. The
 // mapping is not inherited by children. Threads: as the RankLog serializes them.
-#ifndef DEJA_FORMAT_TAIL_H_
-#define DEJA_FORMAT_TAIL_H_
+#ifndef DEJA_FORMAT_TAIL_TAIL_H_
+#define DEJA_FORMAT_TAIL_TAIL_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "common/result.h"
-#include "format/messages.h"
-#include "format/tail_format.h"
+#include "format/tail/tail_format.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -110,4 +110,4 @@ int MoveFdUp(int fd);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_TAIL_H_
+#endif  // DEJA_FORMAT_TAIL_TAIL_H_

@@ -26,8 +26,8 @@
 //
 // Plain layout, no ownership. The atomics are lock-free words, so that a reader of the file sees
 // integers.
-#ifndef DEJA_FORMAT_TAIL_FORMAT_H_
-#define DEJA_FORMAT_TAIL_FORMAT_H_
+#ifndef DEJA_FORMAT_TAIL_TAIL_FORMAT_H_
+#define DEJA_FORMAT_TAIL_TAIL_FORMAT_H_
 
 #include <atomic>
 #include <cstddef>
@@ -180,4 +180,4 @@ constexpr uint64_t BlockBytes(uint64_t size) {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_TAIL_FORMAT_H_
+#endif  // DEJA_FORMAT_TAIL_TAIL_FORMAT_H_

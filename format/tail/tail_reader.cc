@@ -1,15 +1,15 @@
-#include "format/tail_reader.h"
+#include "format/tail/tail_reader.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <optional>
 
-#include "format/clock_run.h"
-#include "format/file.h"
-#include "format/process_identity.h"
-#include "format/rank_log.h"
-#include "format/raw_event.h"
+#include "common/os/file.h"
+#include "common/os/process_identity.h"
+#include "format/log/rank_log.h"
+#include "format/tail/clock_run.h"
+#include "format/tail/raw_event.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

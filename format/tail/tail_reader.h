@@ -11,8 +11,8 @@
 // that the folder holds for its thread. Likewise chunks of payloads may be in both; they are equal.
 //
 // Owner: the caller. Threads: const functions, any.
-#ifndef DEJA_FORMAT_TAIL_READER_H_
-#define DEJA_FORMAT_TAIL_READER_H_
+#ifndef DEJA_FORMAT_TAIL_TAIL_READER_H_
+#define DEJA_FORMAT_TAIL_TAIL_READER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -23,10 +23,10 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "common/os/file.h"
 #include "common/result.h"
-#include "format/file.h"
-#include "format/messages.h"
-#include "format/tail_format.h"
+#include "format/tail/tail_format.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -82,4 +82,4 @@ class TailReader {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_TAIL_READER_H_
+#endif  // DEJA_FORMAT_TAIL_TAIL_READER_H_

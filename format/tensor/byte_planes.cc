@@ -1,10 +1,10 @@
-#include "format/byte_planes.h"
+#include "format/tensor/byte_planes.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 
-#include "format/intrinsics.h"
+#include "format/tensor/intrinsics.h"
 
 #if defined(__x86_64__)
 #define DEJA_FOR_AVX2 __attribute__((target("avx2")))

@@ -1,8 +1,8 @@
-#include "format/element_difference.h"
+#include "format/tensor/element_difference.h"
 
 #include <cstring>
 
-#include "format/xor_bytes.h"
+#include "format/tensor/xor_bytes.h"
 
 namespace deja::format {
 namespace {

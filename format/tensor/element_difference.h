@@ -5,14 +5,14 @@
 // where neighbours differ by 1 whatever their bits; of single bytes it is their XOR. Pure
 // functions, any thread. All spans have the same size; bytes behind the last whole element are
 // XORed.
-#ifndef DEJA_FORMAT_ELEMENT_DIFFERENCE_H_
-#define DEJA_FORMAT_ELEMENT_DIFFERENCE_H_
+#ifndef DEJA_FORMAT_TENSOR_ELEMENT_DIFFERENCE_H_
+#define DEJA_FORMAT_TENSOR_ELEMENT_DIFFERENCE_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include "format/tensor_codec.h"
+#include "format/tensor/tensor_codec.h"
 
 namespace deja::format {
 
@@ -47,4 +47,4 @@ void ApplyDifference(DifferenceKind kind, std::span<const std::byte> base,
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_ELEMENT_DIFFERENCE_H_
+#endif  // DEJA_FORMAT_TENSOR_ELEMENT_DIFFERENCE_H_

@@ -1,4 +1,4 @@
-#include "format/huffman_code.h"
+#include "format/tensor/huffman_code.h"
 
 namespace deja::format::huffman {
 

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <string>
 
-#include "format/huffman_code.h"
-#include "format/huffman_codec.h"
+#include "format/tensor/huffman_code.h"
+#include "format/tensor/huffman_codec.h"
 
 namespace deja::format {
 

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "format/huffman_bits.h"
-#include "format/huffman_code.h"
-#include "format/huffman_codec.h"
-#include "format/huffman_wide.h"
+#include "format/tensor/huffman_bits.h"
+#include "format/tensor/huffman_code.h"
+#include "format/tensor/huffman_codec.h"
+#include "format/tensor/huffman_wide.h"
 
 namespace deja::format {
 

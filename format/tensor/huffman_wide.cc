@@ -1,9 +1,9 @@
-#include "format/huffman_wide.h"
+#include "format/tensor/huffman_wide.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "format/intrinsics.h"
+#include "format/tensor/intrinsics.h"
 
 namespace deja::format::huffman {
 

@@ -1,11 +1,11 @@
-#include "format/payload_bases.h"
+#include "format/tensor/payload_bases.h"
 
 #include <algorithm>
 #include <cstring>
 #include <new>
 #include <utility>
 
-#include "format/payload_series.h"
+#include "format/tensor/payload_series.h"
 
 namespace deja::format {
 namespace {

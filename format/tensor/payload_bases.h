@@ -9,8 +9,8 @@
 // alone for longer and longer.
 //
 // Owner: RankWriter. One thread at a time. Running out of memory means that less is remembered.
-#ifndef DEJA_FORMAT_PAYLOAD_BASES_H_
-#define DEJA_FORMAT_PAYLOAD_BASES_H_
+#ifndef DEJA_FORMAT_TENSOR_PAYLOAD_BASES_H_
+#define DEJA_FORMAT_TENSOR_PAYLOAD_BASES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -78,4 +78,4 @@ class PayloadBases {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_PAYLOAD_BASES_H_
+#endif  // DEJA_FORMAT_TENSOR_PAYLOAD_BASES_H_

@@ -1,6 +1,6 @@
 // The number that tensors have in common which are likely to differ little (PayloadBases).
-#ifndef DEJA_FORMAT_PAYLOAD_SERIES_H_
-#define DEJA_FORMAT_PAYLOAD_SERIES_H_
+#ifndef DEJA_FORMAT_TENSOR_PAYLOAD_SERIES_H_
+#define DEJA_FORMAT_TENSOR_PAYLOAD_SERIES_H_
 
 #include <cstdint>
 
@@ -24,4 +24,4 @@ constexpr uint32_t CheckpointSeries(uint64_t name) {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_PAYLOAD_SERIES_H_
+#endif  // DEJA_FORMAT_TENSOR_PAYLOAD_SERIES_H_

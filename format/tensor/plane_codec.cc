@@ -1,4 +1,4 @@
-#include "format/plane_codec.h"
+#include "format/tensor/plane_codec.h"
 
 #define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
@@ -9,9 +9,9 @@
 #include <cstring>
 #include <string>
 
-#include "format/huffman_codec.h"
-#include "format/packed_plane.h"
-#include "format/tensor_codec.h"
+#include "format/tensor/huffman_codec.h"
+#include "format/tensor/packed_plane.h"
+#include "format/tensor/tensor_codec.h"
 
 namespace deja::format {
 namespace {

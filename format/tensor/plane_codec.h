@@ -2,8 +2,8 @@
 //
 // Pure functions but for buffers of the calling thread, any thread. The decoder treats its input as
 // hostile.
-#ifndef DEJA_FORMAT_PLANE_CODEC_H_
-#define DEJA_FORMAT_PLANE_CODEC_H_
+#ifndef DEJA_FORMAT_TENSOR_PLANE_CODEC_H_
+#define DEJA_FORMAT_TENSOR_PLANE_CODEC_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "common/result.h"
-#include "format/tensor_codec.h"
-#include "format/tensor_sample.h"
+#include "format/tensor/tensor_codec.h"
+#include "format/tensor/tensor_sample.h"
 
 namespace deja::format {
 
@@ -48,4 +48,4 @@ Status ExpandZstd(std::span<const std::byte> in, std::span<std::byte> out);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_PLANE_CODEC_H_
+#endif  // DEJA_FORMAT_TENSOR_PLANE_CODEC_H_

@@ -3,17 +3,17 @@
 // entropy coding alone is Huffman coded or, when it is small, written as zstd blocks of literals
 // only (no match search), whose code table is smaller. Zeros are left out of tensors that have
 // many.
-#include "format/tensor_codec.h"
+#include "format/tensor/tensor_codec.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
 
-#include "format/byte_planes.h"
-#include "format/nonzero_elements.h"
-#include "format/plane_codec.h"
-#include "format/tensor_sample.h"
+#include "format/tensor/byte_planes.h"
+#include "format/tensor/nonzero_elements.h"
+#include "format/tensor/plane_codec.h"
+#include "format/tensor/tensor_sample.h"
 
 namespace deja::format {
 namespace {

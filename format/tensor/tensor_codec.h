@@ -2,8 +2,8 @@
 //
 // Pure functions, any thread, no state. Decoders treat their input as hostile: every length is
 // checked before it is used and nothing is written outside `out`.
-#ifndef DEJA_FORMAT_TENSOR_CODEC_H_
-#define DEJA_FORMAT_TENSOR_CODEC_H_
+#ifndef DEJA_FORMAT_TENSOR_TENSOR_CODEC_H_
+#define DEJA_FORMAT_TENSOR_TENSOR_CODEC_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -19,10 +19,10 @@ enum class TensorCodec : uint32_t {
   kZstd = 1,    // one zstd frame
   kPlanes = 2,  // byte planes, each stored, constant, Huffman coded, zstd or packed
   // Byte planes of the difference to an earlier chunk (PayloadChunk.base), which only who has the
-  // file can decode (format/element_difference.h).
+  // file can decode (format/tensor/element_difference.h).
   kDifference = 3,         // XOR
   kElementDifference = 4,  // of the elements' places in the order of their values
-  // As kElementDifference, to what an optimizer should have made (format/prediction.h).
+  // As kElementDifference, to what an optimizer should have made (format/reader/prediction.h).
   kPrediction = 5,
 };
 
@@ -49,4 +49,4 @@ Status DecodeTensor(TensorCodec codec, uint32_t element_size, std::span<const st
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_TENSOR_CODEC_H_
+#endif  // DEJA_FORMAT_TENSOR_TENSOR_CODEC_H_

@@ -1,4 +1,4 @@
-#include "format/tensor_sample.h"
+#include "format/tensor/tensor_sample.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,12 +1,12 @@
 // What a small part of a chunk says about how its byte planes are best coded.
-#ifndef DEJA_FORMAT_TENSOR_SAMPLE_H_
-#define DEJA_FORMAT_TENSOR_SAMPLE_H_
+#ifndef DEJA_FORMAT_TENSOR_TENSOR_SAMPLE_H_
+#define DEJA_FORMAT_TENSOR_TENSOR_SAMPLE_H_
 
 #include <array>
 #include <cstddef>
 #include <span>
 
-#include "format/byte_planes.h"
+#include "format/tensor/byte_planes.h"
 
 namespace deja::format {
 
@@ -35,4 +35,4 @@ TensorSample SampleTensor(std::span<const std::byte> in);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_TENSOR_SAMPLE_H_
+#endif  // DEJA_FORMAT_TENSOR_TENSOR_SAMPLE_H_

@@ -1,6 +1,6 @@
 // XorBytes: the difference of two runs of bytes, which is also how one is had back from the other.
-#ifndef DEJA_FORMAT_XOR_BYTES_H_
-#define DEJA_FORMAT_XOR_BYTES_H_
+#ifndef DEJA_FORMAT_TENSOR_XOR_BYTES_H_
+#define DEJA_FORMAT_TENSOR_XOR_BYTES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -26,4 +26,4 @@ inline void XorBytes(const std::byte* a, const std::byte* b, size_t size, std::b
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_XOR_BYTES_H_
+#endif  // DEJA_FORMAT_TENSOR_XOR_BYTES_H_

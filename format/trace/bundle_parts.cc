@@ -1,4 +1,4 @@
-#include "format/bundle_parts.h"
+#include "format/trace/bundle_parts.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "format/file.h"
+#include "common/os/file.h"
 
 namespace deja::format {
 namespace {

@@ -1,7 +1,7 @@
 // A bundle in parts: NAME.zip.001, NAME.zip.002, …, each at most so large, which together are the
 // bytes of NAME.zip.
-#ifndef DEJA_FORMAT_BUNDLE_PARTS_H_
-#define DEJA_FORMAT_BUNDLE_PARTS_H_
+#ifndef DEJA_FORMAT_TRACE_BUNDLE_PARTS_H_
+#define DEJA_FORMAT_TRACE_BUNDLE_PARTS_H_
 
 #include <cstdint>
 #include <string>
@@ -24,4 +24,4 @@ Status JoinParts(const std::string& first, const std::string& out);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_BUNDLE_PARTS_H_
+#endif  // DEJA_FORMAT_TRACE_BUNDLE_PARTS_H_

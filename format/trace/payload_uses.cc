@@ -1,4 +1,4 @@
-#include "format/payload_uses.h"
+#include "format/trace/payload_uses.h"
 
 #include <algorithm>
 #include <unordered_map>

@@ -2,17 +2,17 @@
 //
 // For commands that read whole recordings. Memory: an entry for each distinct payload. Pure
 // functions; any thread.
-#ifndef DEJA_FORMAT_PAYLOAD_USES_H_
-#define DEJA_FORMAT_PAYLOAD_USES_H_
+#ifndef DEJA_FORMAT_TRACE_PAYLOAD_USES_H_
+#define DEJA_FORMAT_TRACE_PAYLOAD_USES_H_
 
 #include <cstdint>
 #include <functional>
 #include <vector>
 
 #include "common/ids.h"
-#include "format/file_ranges.h"
-#include "format/messages.h"
-#include "format/rank_reader.h"
+#include "format/reader/file_ranges.h"
+#include "format/reader/rank_reader.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -73,4 +73,4 @@ std::vector<PayloadUse> FindPayloadUses(const RankReader& reader,
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_PAYLOAD_USES_H_
+#endif  // DEJA_FORMAT_TRACE_PAYLOAD_USES_H_

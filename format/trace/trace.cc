@@ -1,4 +1,4 @@
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -12,10 +12,10 @@
 #include <string>
 #include <utility>
 
+#include "common/os/folder_names.h"
 #include "format/bundle.h"
-#include "format/folder_names.h"
-#include "format/frame_format.h"
-#include "format/rank_folder.h"
+#include "format/layout/rank_folder.h"
+#include "format/wire/frame_format.h"
 
 namespace deja::format {
 namespace {

@@ -7,8 +7,8 @@
 //
 // Owner: the caller; readers handed out live as long as the Trace. Threads: ranks may be opened by
 // several, children by one at a time.
-#ifndef DEJA_FORMAT_TRACE_H_
-#define DEJA_FORMAT_TRACE_H_
+#ifndef DEJA_FORMAT_TRACE_TRACE_H_
+#define DEJA_FORMAT_TRACE_TRACE_H_
 
 #include <functional>
 #include <memory>
@@ -19,8 +19,8 @@
 
 #include "common/ids.h"
 #include "common/result.h"
-#include "format/child_folder.h"
-#include "format/rank_reader.h"
+#include "format/layout/child_folder.h"
+#include "format/reader/rank_reader.h"
 
 namespace deja::format {
 
@@ -139,4 +139,4 @@ Result<VerifyReport> Verify(Trace& trace, const std::function<void(uint64_t, uin
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_TRACE_H_
+#endif  // DEJA_FORMAT_TRACE_TRACE_H_

@@ -11,15 +11,15 @@
 #include <utility>
 #include <vector>
 
-#include "common/hex_text.h"
-#include "format/file.h"
-#include "format/file_ranges.h"
-#include "format/frame_format.h"
-#include "format/frame_reader.h"
-#include "format/payload_segments.h"
-#include "format/payload_table.h"
-#include "format/payload_uses.h"
-#include "format/trace.h"
+#include "common/os/file.h"
+#include "common/text/hex_text.h"
+#include "format/layout/payload_segments.h"
+#include "format/reader/file_ranges.h"
+#include "format/reader/payload_table.h"
+#include "format/trace/payload_uses.h"
+#include "format/trace/trace.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/frame_reader.h"
 
 namespace deja::format {
 namespace {

@@ -1,14 +1,14 @@
-#include "format/disk_ledger.h"
+#include "format/window/disk_ledger.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "format/futex.h"
-#include "format/job_memory.h"
-#include "format/process_identity.h"
-#include "format/tail.h"
+#include "common/os/process_identity.h"
+#include "common/runtime/futex.h"
+#include "format/tail/job_memory.h"
+#include "format/tail/tail.h"
 
 namespace deja::format {
 namespace {

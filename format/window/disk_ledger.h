@@ -15,8 +15,8 @@
 //
 // Owner: PayloadWindow, which never unmaps it, or recovery. Functions: one thread at a time, of
 // many processes.
-#ifndef DEJA_FORMAT_DISK_LEDGER_H_
-#define DEJA_FORMAT_DISK_LEDGER_H_
+#ifndef DEJA_FORMAT_WINDOW_DISK_LEDGER_H_
+#define DEJA_FORMAT_WINDOW_DISK_LEDGER_H_
 
 #include <atomic>
 #include <cstdint>
@@ -98,4 +98,4 @@ std::string DiskLedgerName(const std::string& job_id);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_DISK_LEDGER_H_
+#endif  // DEJA_FORMAT_WINDOW_DISK_LEDGER_H_

@@ -1,4 +1,4 @@
-#include "format/payload_window.h"
+#include "format/window/payload_window.h"
 
 #include <algorithm>
 

@@ -15,8 +15,8 @@
 // this one's.
 //
 // Owner: RankLog. Producer functions: any thread. Drainer functions: one thread at a time.
-#ifndef DEJA_FORMAT_PAYLOAD_WINDOW_H_
-#define DEJA_FORMAT_PAYLOAD_WINDOW_H_
+#ifndef DEJA_FORMAT_WINDOW_PAYLOAD_WINDOW_H_
+#define DEJA_FORMAT_WINDOW_PAYLOAD_WINDOW_H_
 
 #include <atomic>
 #include <cstddef>
@@ -25,10 +25,10 @@
 #include <string>
 #include <vector>
 
-#include "format/disk_ledger.h"
-#include "format/futex.h"
-#include "format/messages.h"
-#include "format/window_board.h"
+#include "common/runtime/futex.h"
+#include "format/window/disk_ledger.h"
+#include "format/window/window_board.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -172,4 +172,4 @@ class PayloadWindow {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_PAYLOAD_WINDOW_H_
+#endif  // DEJA_FORMAT_WINDOW_PAYLOAD_WINDOW_H_

@@ -1,4 +1,4 @@
-#include "format/shared_pieces.h"
+#include "format/window/shared_pieces.h"
 
 #include <sched.h>
 #include <sys/syscall.h>
@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "format/job_memory.h"
-#include "format/process_identity.h"
-#include "format/tail.h"
+#include "common/os/process_identity.h"
+#include "format/tail/job_memory.h"
+#include "format/tail/tail.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

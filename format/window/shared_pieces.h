@@ -10,8 +10,8 @@
 //
 // Owner: RankLog; never unmapped, as threads may use it when the process ends. Any thread, not in
 // signal handlers that interrupted it.
-#ifndef DEJA_FORMAT_SHARED_PIECES_H_
-#define DEJA_FORMAT_SHARED_PIECES_H_
+#ifndef DEJA_FORMAT_WINDOW_SHARED_PIECES_H_
+#define DEJA_FORMAT_WINDOW_SHARED_PIECES_H_
 
 #include <atomic>
 #include <cstdint>
@@ -77,4 +77,4 @@ std::string SharedPiecesName(const std::string& job_id);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_SHARED_PIECES_H_
+#endif  // DEJA_FORMAT_WINDOW_SHARED_PIECES_H_

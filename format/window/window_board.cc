@@ -1,12 +1,12 @@
-#include "format/window_board.h"
+#include "format/window/window_board.h"
 
 #include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
 
-#include "format/job_memory.h"
-#include "format/tail.h"
+#include "format/tail/job_memory.h"
+#include "format/tail/tail.h"
 
 namespace deja::format {
 namespace {

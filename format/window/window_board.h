@@ -11,8 +11,8 @@
 //
 // Plain layout of lock-free words, all zero at first: in memory that the processes of a job share
 // (OfJob), or in a rank's own. Owner: whoever has the memory. Any thread, any process.
-#ifndef DEJA_FORMAT_WINDOW_BOARD_H_
-#define DEJA_FORMAT_WINDOW_BOARD_H_
+#ifndef DEJA_FORMAT_WINDOW_WINDOW_BOARD_H_
+#define DEJA_FORMAT_WINDOW_WINDOW_BOARD_H_
 
 #include <atomic>
 #include <cstddef>
@@ -112,4 +112,4 @@ std::string WindowBoardName(const std::string& job_id);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_WINDOW_BOARD_H_
+#endif  // DEJA_FORMAT_WINDOW_WINDOW_BOARD_H_

@@ -1,4 +1,4 @@
-#include "format/batch_info.h"
+#include "format/wire/batch_info.h"
 
 #include <algorithm>
 #include <utility>

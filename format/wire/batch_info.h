@@ -3,13 +3,13 @@
 //
 // Used by the writer as it fills a batch and by the reader as it scans one without an index, so
 // that both say the same. Allocates. One thread.
-#ifndef DEJA_FORMAT_BATCH_INFO_H_
-#define DEJA_FORMAT_BATCH_INFO_H_
+#ifndef DEJA_FORMAT_WIRE_BATCH_INFO_H_
+#define DEJA_FORMAT_WIRE_BATCH_INFO_H_
 
 #include <cstdint>
 #include <unordered_map>
 
-#include "format/messages.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -51,4 +51,4 @@ class BlockSummary {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_BATCH_INFO_H_
+#endif  // DEJA_FORMAT_WIRE_BATCH_INFO_H_

@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "format/message_codec.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {

@@ -3,15 +3,15 @@
 // For the thread that an event happens to. EncodeEvent first adds up the sizes that protobuf wants
 // in front of what is nested; here each length gets one byte, and what turns out to be longer is
 // moved. Any thread, signal handlers too; no allocation.
-#ifndef DEJA_FORMAT_EVENT_ENCODER_H_
-#define DEJA_FORMAT_EVENT_ENCODER_H_
+#ifndef DEJA_FORMAT_WIRE_EVENT_ENCODER_H_
+#define DEJA_FORMAT_WIRE_EVENT_ENCODER_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 
-#include "format/message_codec.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace internal {
@@ -137,4 +137,4 @@ size_t EncodeEventOnce(const EventHead& head, const Body& body, std::span<std::b
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_EVENT_ENCODER_H_
+#endif  // DEJA_FORMAT_WIRE_EVENT_ENCODER_H_

@@ -2,8 +2,8 @@
 // change".
 //
 // A header of its own, so that raising it does not rebuild whatever knows a message.
-#ifndef DEJA_FORMAT_FORMAT_VERSION_H_
-#define DEJA_FORMAT_FORMAT_VERSION_H_
+#ifndef DEJA_FORMAT_WIRE_FORMAT_VERSION_H_
+#define DEJA_FORMAT_WIRE_FORMAT_VERSION_H_
 
 #include <cstdint>
 
@@ -14,4 +14,4 @@ inline constexpr uint32_t kFormatMinor = 16;
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_FORMAT_VERSION_H_
+#endif  // DEJA_FORMAT_WIRE_FORMAT_VERSION_H_

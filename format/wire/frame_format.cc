@@ -1,6 +1,6 @@
-#include "format/frame_format.h"
+#include "format/wire/frame_format.h"
 
-#include "format/format_version.h"
+#include "format/wire/format_version.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -5,8 +5,8 @@
 // payload. The header has a checksum of its own, so that a reader can trust the length of a frame
 // whose payload is damaged, and can tell a frame that stops at the end of the file (torn) from a
 // length that is nonsense (corrupt).
-#ifndef DEJA_FORMAT_FRAME_FORMAT_H_
-#define DEJA_FORMAT_FRAME_FORMAT_H_
+#ifndef DEJA_FORMAT_WIRE_FRAME_FORMAT_H_
+#define DEJA_FORMAT_WIRE_FRAME_FORMAT_H_
 
 #include <array>
 #include <cstddef>
@@ -14,7 +14,7 @@
 #include <cstring>
 #include <span>
 
-#include "format/messages.h"
+#include "format/wire/messages.h"
 
 namespace deja::format {
 
@@ -81,4 +81,4 @@ inline std::array<std::byte, kEndPayloadBytes> EncodeEndPayload(uint64_t footer_
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_FRAME_FORMAT_H_
+#endif  // DEJA_FORMAT_WIRE_FRAME_FORMAT_H_

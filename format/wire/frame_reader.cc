@@ -1,11 +1,11 @@
-#include "format/frame_reader.h"
+#include "format/wire/frame_reader.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
 
-#include "format/format_version.h"
+#include "format/wire/format_version.h"
 
 namespace deja::format {
 namespace {

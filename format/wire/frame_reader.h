@@ -6,18 +6,18 @@
 // it touches and no others. Memory: the buffers of one frame, bounded by frame_format.h.
 //
 // Borrows the file. One thread at a time.
-#ifndef DEJA_FORMAT_FRAME_READER_H_
-#define DEJA_FORMAT_FRAME_READER_H_
+#ifndef DEJA_FORMAT_WIRE_FRAME_READER_H_
+#define DEJA_FORMAT_WIRE_FRAME_READER_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "common/os/file.h"
 #include "common/result.h"
-#include "format/file.h"
-#include "format/frame_format.h"
-#include "format/zstd_codec.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/zstd_codec.h"
 
 namespace deja::format {
 
@@ -75,4 +75,4 @@ Result<uint64_t> FindFooter(const ReadFile& file);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_FRAME_READER_H_
+#endif  // DEJA_FORMAT_WIRE_FRAME_READER_H_

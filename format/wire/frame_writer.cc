@@ -1,4 +1,4 @@
-#include "format/frame_writer.h"
+#include "format/wire/frame_writer.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "format/batch_info.h"
-#include "format/message_codec.h"
+#include "format/wire/batch_info.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {

@@ -3,8 +3,8 @@
 // Owns the file. One thread at a time. After a failed write the file is cut back to its last whole
 // frame where that is possible, and every later write fails at once with the first error: a writer
 // that has lost a frame must not write what follows it as if nothing had happened.
-#ifndef DEJA_FORMAT_FRAME_WRITER_H_
-#define DEJA_FORMAT_FRAME_WRITER_H_
+#ifndef DEJA_FORMAT_WIRE_FRAME_WRITER_H_
+#define DEJA_FORMAT_WIRE_FRAME_WRITER_H_
 
 #include <cstdint>
 #include <memory>
@@ -12,11 +12,11 @@
 #include <span>
 #include <vector>
 
+#include "common/os/file.h"
 #include "common/result.h"
-#include "format/file.h"
-#include "format/frame_format.h"
-#include "format/messages.h"
-#include "format/zstd_codec.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/messages.h"
+#include "format/wire/zstd_codec.h"
 
 namespace deja::format {
 
@@ -67,4 +67,4 @@ class FrameWriter {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_FRAME_WRITER_H_
+#endif  // DEJA_FORMAT_WIRE_FRAME_WRITER_H_

@@ -6,8 +6,8 @@
 // std::vector, and never more elements than `max_elements` allows. Its input is hostile: a failure
 // is `false`, never more. Fields and event bodies that this version does not know are skipped. The
 // schema has no recursive message, so the depth of nesting is bounded by the schema.
-#ifndef DEJA_FORMAT_MESSAGE_CODEC_H_
-#define DEJA_FORMAT_MESSAGE_CODEC_H_
+#ifndef DEJA_FORMAT_WIRE_MESSAGE_CODEC_H_
+#define DEJA_FORMAT_WIRE_MESSAGE_CODEC_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +20,8 @@
 #include <variant>
 #include <vector>
 
-#include "format/messages.h"
-#include "format/wire.h"
+#include "format/wire/messages.h"
+#include "format/wire/wire.h"
 
 namespace deja::format {
 
@@ -407,4 +407,4 @@ inline bool NextInBatch(WireReader& reader, std::span<const std::byte>& encoded_
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_MESSAGE_CODEC_H_
+#endif  // DEJA_FORMAT_WIRE_MESSAGE_CODEC_H_

@@ -11,8 +11,8 @@
 //
 // One file for all of them, as the schema is: structs and field lists are compared with it side by
 // side.
-#ifndef DEJA_FORMAT_MESSAGES_H_
-#define DEJA_FORMAT_MESSAGES_H_
+#ifndef DEJA_FORMAT_WIRE_MESSAGES_H_
+#define DEJA_FORMAT_WIRE_MESSAGES_H_
 
 #include <cstdint>
 #include <string_view>
@@ -471,7 +471,7 @@ struct PayloadChunk {
   uint64_t step = 0;
   uint64_t base = 0;        // offset in the file of the chunk that this one is a difference to
   uint64_t prediction = 0;  // the same of the frame that says how it was predicted …
-  uint32_t state = 0;       // … and which part of the state it is (format/prediction.h)
+  uint32_t state = 0;       // … and which part of the state it is (format/reader/prediction.h)
 };
 
 struct ThreadRange {
@@ -826,4 +826,4 @@ inline constexpr EventKind kKindOf<AlgorithmChosen> = EventKind::kAlgorithmChose
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_MESSAGES_H_
+#endif  // DEJA_FORMAT_WIRE_MESSAGES_H_

@@ -3,8 +3,8 @@
 // WireWriter writes into memory that the caller owns and never past its end; WireReader reads
 // memory that the caller owns and treats it as hostile. Neither allocates. Both latch the first
 // failure: check ok() once at the end. Any thread; safe in signal handlers.
-#ifndef DEJA_FORMAT_WIRE_H_
-#define DEJA_FORMAT_WIRE_H_
+#ifndef DEJA_FORMAT_WIRE_WIRE_H_
+#define DEJA_FORMAT_WIRE_WIRE_H_
 
 #include <bit>
 #include <cstddef>
@@ -196,4 +196,4 @@ inline std::span<const std::byte> AsBytes(std::string_view text) {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_WIRE_H_
+#endif  // DEJA_FORMAT_WIRE_WIRE_H_

@@ -1,4 +1,4 @@
-#include "format/zstd_codec.h"
+#include "format/wire/zstd_codec.h"
 
 #include <zstd.h>
 

@@ -2,8 +2,8 @@
 // checked against the limits of frame_format.h, and never produces more.
 //
 // The classes own their zstd context and reuse it; each object is used by one thread at a time.
-#ifndef DEJA_FORMAT_ZSTD_CODEC_H_
-#define DEJA_FORMAT_ZSTD_CODEC_H_
+#ifndef DEJA_FORMAT_WIRE_ZSTD_CODEC_H_
+#define DEJA_FORMAT_WIRE_ZSTD_CODEC_H_
 
 #include <cstddef>
 #include <span>
@@ -50,4 +50,4 @@ class ZstdDecompressor {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_ZSTD_CODEC_H_
+#endif  // DEJA_FORMAT_WIRE_ZSTD_CODEC_H_

@@ -1,7 +1,7 @@
 """Deja's commands for gdb: where a replay is, and going to a place of interest, forwards and backwards.
 
 Loaded by `deja replay --gdb`. The replay library inside the program keeps its position in the exported
-structure `deja_replay_state` (replayer/position.h has its layout) and calls `deja_replay_stop` where it
+structure `deja_replay_state` (replayer/report/position.h has its layout) and calls `deja_replay_stop` where it
 shall stop; these commands read and write that memory. No function of the program is ever called and no
 register is written, so all this works in stripped programs, in signal handlers, and on machines whose
 processor state this gdb cannot write. Backwards means: a copy of the program that sleeps at an earlier place goes

@@ -1,4 +1,4 @@
-"""Images: sleeping copies of the program that the library has made on the way (replayer/images.h).
+"""Images: sleeping copies of the program that the library has made on the way (replayer/forks/forks.h).
 
 They are gdb's children and have a name of their own. To go back to one, the replay's folder is made what it was
 then, gdb attaches to the copy, and says where to go; it leaves another copy behind.
@@ -17,7 +17,7 @@ from .state import (IMAGES, OFFSET_IMAGES, OFFSET_IMAGE_TABLE, OFFSET_WANTED, PI
 from .text import say
 
 NAME = "deja-image"
-KEPT_FOLDERS = "images"  # replayer/image_folder.h
+KEPT_FOLDERS = "images"  # replayer/forks/fork_folder.h
 TRAP = 0xCC
 PAGE = 4096
 ENTRY = 8  # of /proc/PID/pagemap

@@ -1,4 +1,4 @@
-"""Starting the replay, each time in a fresh folder, from the beginning or from a checkpoint (cli/gdb_session.h)."""
+"""Starting the replay, each time in a fresh folder, from the beginning or from a checkpoint (cli/replay/debugger/gdb_session.h)."""
 import json
 import os
 import shutil
@@ -9,7 +9,7 @@ import gdb
 from .text import say
 
 SCRATCH = "DEJA_SCRATCH"
-START_FILE = "start"  # what the program is started with (cli/fenced_start.h)
+START_FILE = "start"  # what the program is started with (cli/replay/start/fenced_start.h)
 
 
 class Checkpoint:

@@ -57,7 +57,7 @@ def recorded_lines(frames, first_is_pc=False):
     return lines
 
 
-PYTHON = "python:"  # preload/python_stack.h
+PYTHON = "python:"  # preload/stack/python_stack.h
 
 
 def python_place(path, line):

@@ -1,4 +1,4 @@
-"""deja_replay_state, the memory in which the replay library keeps where it is (replayer/position.h)."""
+"""deja_replay_state, the memory in which the replay library keeps where it is (replayer/report/position.h)."""
 import struct
 
 import gdb
@@ -9,7 +9,7 @@ MAGIC = 0x315453504A4544
 VERSION = 3
 NO_REASON, READY, OPERATION, STEP, NAN, DIVERGENCE, END = 0, 1, 2, 3, 4, 5, 6
 
-# replayer/position.h
+# replayer/report/position.h
 HEADER = struct.Struct("<QII IIII QQ IIII IIQ QQQ IIII 1024s256s")
 TENSOR = struct.Struct("<64sIIQQQQII")
 FRAME = struct.Struct("<QQ")

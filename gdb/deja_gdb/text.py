@@ -1,4 +1,4 @@
-"""What is shown in gdb of a trace: text, of which a terminal makes nothing else (as common/plain_text.h)."""
+"""What is shown in gdb of a trace: text, of which a terminal makes nothing else (as common/text/plain_text.h)."""
 import unicodedata
 
 # Controls, marks that are not seen or turn the direction of text, ends of lines, and bytes that were no UTF-8.

@@ -1,10 +1,10 @@
-#include "loopback/collectives.h"
+#include "loopback/algorithms/collectives.h"
 
 #include <algorithm>
 
-#include "loopback/board.h"
-#include "loopback/memory.h"
-#include "loopback/ring.h"
+#include "loopback/algorithms/ring.h"
+#include "loopback/ranks/board.h"
+#include "loopback/ranks/memory.h"
 
 namespace deja::loopback {
 namespace {

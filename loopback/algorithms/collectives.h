@@ -4,13 +4,13 @@
 // the ring's order (ring.h), so that results are those of NCCL's ring although no data goes round
 // one. Large all-reduces publish in two stages: each rank folds its own chunk and publishes the
 // result. Makers return an operation that has taken its turn on the communicator.
-#ifndef DEJA_LOOPBACK_COLLECTIVES_H_
-#define DEJA_LOOPBACK_COLLECTIVES_H_
+#ifndef DEJA_LOOPBACK_ALGORITHMS_COLLECTIVES_H_
+#define DEJA_LOOPBACK_ALGORITHMS_COLLECTIVES_H_
 
 #include <memory>
 
-#include "loopback/op.h"
-#include "loopback/reduce.h"
+#include "loopback/arithmetic/reduce.h"
+#include "loopback/ranks/op.h"
 
 namespace deja::loopback {
 
@@ -34,4 +34,4 @@ void RunAlone(const CollectiveCall& call);
 
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_COLLECTIVES_H_
+#endif  // DEJA_LOOPBACK_ALGORITHMS_COLLECTIVES_H_

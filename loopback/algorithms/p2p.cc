@@ -1,8 +1,8 @@
-#include "loopback/p2p.h"
+#include "loopback/algorithms/p2p.h"
 
 #include <algorithm>
 
-#include "loopback/memory.h"
+#include "loopback/ranks/memory.h"
 
 namespace deja::loopback {
 namespace {

@@ -1,11 +1,11 @@
 // Send and receive: bytes through the channel from one rank to another, first in, first out.
-#ifndef DEJA_LOOPBACK_P2P_H_
-#define DEJA_LOOPBACK_P2P_H_
+#ifndef DEJA_LOOPBACK_ALGORITHMS_P2P_H_
+#define DEJA_LOOPBACK_ALGORITHMS_P2P_H_
 
 #include <cstddef>
 #include <memory>
 
-#include "loopback/op.h"
+#include "loopback/ranks/op.h"
 
 namespace deja::loopback {
 
@@ -15,4 +15,4 @@ std::unique_ptr<Op> MakeReceive(ncclComm* comm, void* buffer, size_t bytes, int 
 
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_P2P_H_
+#endif  // DEJA_LOOPBACK_ALGORITHMS_P2P_H_

@@ -1,4 +1,4 @@
-#include "loopback/ring.h"
+#include "loopback/algorithms/ring.h"
 
 #include <algorithm>
 

@@ -3,8 +3,8 @@
 // One channel whose ring is rank 0, 1, …, n-1. The elements of an all-reduce are cut into chunks;
 // chunk c is folded from rank c+1 round the ring to rank c. A reduce-scatter folds the block of
 // rank r from r+1 to r, a reduce from root+1 to root. Pure functions; any thread.
-#ifndef DEJA_LOOPBACK_RING_H_
-#define DEJA_LOOPBACK_RING_H_
+#ifndef DEJA_LOOPBACK_ALGORITHMS_RING_H_
+#define DEJA_LOOPBACK_ALGORITHMS_RING_H_
 
 #include <cstddef>
 
@@ -47,4 +47,4 @@ class RingPartition {
 
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_RING_H_
+#endif  // DEJA_LOOPBACK_ALGORITHMS_RING_H_

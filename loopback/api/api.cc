@@ -1,8 +1,8 @@
-#include "loopback/api.h"
+#include "loopback/api/api.h"
 
 #include <cstring>
 
-#include "loopback/last_error.h"
+#include "loopback/ranks/last_error.h"
 
 namespace deja::loopback {
 

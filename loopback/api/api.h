@@ -2,11 +2,11 @@
 //
 // Each function has a strong name pncclX and a weak alias ncclX, as in NCCL. Checks return what
 // NCCL returns and leave a message for ncclGetLastError.
-#ifndef DEJA_LOOPBACK_API_H_
-#define DEJA_LOOPBACK_API_H_
+#ifndef DEJA_LOOPBACK_API_API_H_
+#define DEJA_LOOPBACK_API_API_H_
 
 #include "compat/nccl.h"
-#include "loopback/comm.h"
+#include "loopback/ranks/comm.h"
 
 // DEJA_NCCL_API(ncclResult_t, ncclX, (int parameter)) { body }
 #define DEJA_NCCL_API(result, name, params)                                                     \
@@ -39,4 +39,4 @@ ncclResult_t FindReduction(ncclComm* comm, ncclRedOp_t op, ncclDataType_t dtype,
 
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_API_H_
+#endif  // DEJA_LOOPBACK_API_API_H_

@@ -1,11 +1,11 @@
 // Collectives, sends and receives, groups, reduction operators.
 #include <cstring>
 
-#include "loopback/api.h"
-#include "loopback/collectives.h"
-#include "loopback/group.h"
-#include "loopback/last_error.h"
-#include "loopback/p2p.h"
+#include "loopback/algorithms/collectives.h"
+#include "loopback/algorithms/p2p.h"
+#include "loopback/api/api.h"
+#include "loopback/ranks/group.h"
+#include "loopback/ranks/last_error.h"
 
 namespace deja::loopback {
 namespace {

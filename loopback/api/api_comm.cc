@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <set>
 
-#include "loopback/api.h"
-#include "loopback/group.h"
-#include "loopback/init.h"
-#include "loopback/last_error.h"
+#include "loopback/api/api.h"
+#include "loopback/ranks/group.h"
+#include "loopback/ranks/init.h"
+#include "loopback/ranks/last_error.h"
 
 namespace deja::loopback {
 namespace {

@@ -9,10 +9,10 @@
 #include <map>
 #include <string>
 
-#include "common/nccl_result_text.h"
-#include "loopback/api.h"
-#include "loopback/last_error.h"
-#include "loopback/parameters.h"
+#include "common/text/nccl_result_text.h"
+#include "loopback/api/api.h"
+#include "loopback/ranks/last_error.h"
+#include "loopback/ranks/parameters.h"
 
 namespace deja::loopback {
 namespace {

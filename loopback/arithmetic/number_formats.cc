@@ -1,4 +1,4 @@
-#include "loopback/number_formats.h"
+#include "loopback/arithmetic/number_formats.h"
 
 #include <cmath>
 #include <cstring>

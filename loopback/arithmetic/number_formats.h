@@ -2,8 +2,8 @@
 //
 // Round to nearest even; fp8 saturates to its largest finite value. NaN becomes the NaN that a GPU
 // makes. Pure functions of their arguments; any thread.
-#ifndef DEJA_LOOPBACK_NUMBER_FORMATS_H_
-#define DEJA_LOOPBACK_NUMBER_FORMATS_H_
+#ifndef DEJA_LOOPBACK_ARITHMETIC_NUMBER_FORMATS_H_
+#define DEJA_LOOPBACK_ARITHMETIC_NUMBER_FORMATS_H_
 
 #include <cstdint>
 
@@ -25,4 +25,4 @@ uint8_t FloatToFp8(Fp8 format, float value);
 
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_NUMBER_FORMATS_H_
+#endif  // DEJA_LOOPBACK_ARITHMETIC_NUMBER_FORMATS_H_

@@ -1,11 +1,11 @@
-#include "loopback/reduce.h"
+#include "loopback/arithmetic/reduce.h"
 
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 
-#include "loopback/number_formats.h"
-#include "loopback/reduce_kernels.h"
+#include "loopback/arithmetic/number_formats.h"
+#include "loopback/arithmetic/reduce_kernels.h"
 
 namespace deja::loopback {
 namespace {

@@ -5,8 +5,8 @@
 // floating-point inputs by 1/n before the sum and divide integer sums at the end. Results are a
 // function of the inputs: NaNs are the GPU's canonical one and min/max order -0 below +0, whatever
 // the processor this runs on. Pure functions; any thread.
-#ifndef DEJA_LOOPBACK_REDUCE_H_
-#define DEJA_LOOPBACK_REDUCE_H_
+#ifndef DEJA_LOOPBACK_ARITHMETIC_REDUCE_H_
+#define DEJA_LOOPBACK_ARITHMETIC_REDUCE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -50,4 +50,4 @@ void Fold(const Reduction& reduction, void* dst, std::span<const void* const> in
 
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_REDUCE_H_
+#endif  // DEJA_LOOPBACK_ARITHMETIC_REDUCE_H_

@@ -1,7 +1,7 @@
 // Tables of the inner loops of reduce.cc, compiled once for any x86-64 (or other) processor and
 // once for AVX2. Both give the same bits. Pure functions; any thread.
-#ifndef DEJA_LOOPBACK_REDUCE_KERNELS_H_
-#define DEJA_LOOPBACK_REDUCE_KERNELS_H_
+#ifndef DEJA_LOOPBACK_ARITHMETIC_REDUCE_KERNELS_H_
+#define DEJA_LOOPBACK_ARITHMETIC_REDUCE_KERNELS_H_
 
 #include <cstddef>
 
@@ -40,4 +40,4 @@ extern const KernelTable kAvx2Kernels;
 
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_REDUCE_KERNELS_H_
+#endif  // DEJA_LOOPBACK_ARITHMETIC_REDUCE_KERNELS_H_

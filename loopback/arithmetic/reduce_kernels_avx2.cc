@@ -1,6 +1,6 @@
 // Compiled with -mavx2 -mf16c where the target is x86-64, and never called where the processor
 // lacks them.
-#include "loopback/reduce_kernels_impl.h"
+#include "loopback/arithmetic/reduce_kernels_impl.h"
 
 namespace deja::loopback {
 

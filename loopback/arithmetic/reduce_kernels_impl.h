@@ -1,7 +1,7 @@
 // The inner loops themselves. Included by exactly the two files that define the tables; everything
 // here has internal linkage, so that code made for AVX2 is never merged into code for all.
-#ifndef DEJA_LOOPBACK_REDUCE_KERNELS_IMPL_H_
-#define DEJA_LOOPBACK_REDUCE_KERNELS_IMPL_H_
+#ifndef DEJA_LOOPBACK_ARITHMETIC_REDUCE_KERNELS_IMPL_H_
+#define DEJA_LOOPBACK_ARITHMETIC_REDUCE_KERNELS_IMPL_H_
 
 #include <stdint.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #endif
 
-#include "loopback/reduce_kernels.h"
+#include "loopback/arithmetic/reduce_kernels.h"
 
 namespace deja::loopback {
 namespace {
@@ -270,4 +270,4 @@ inline constexpr KernelTable kTable = {
 }  // namespace
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_REDUCE_KERNELS_IMPL_H_
+#endif  // DEJA_LOOPBACK_ARITHMETIC_REDUCE_KERNELS_IMPL_H_

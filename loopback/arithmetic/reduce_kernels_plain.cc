@@ -1,4 +1,4 @@
-#include "loopback/reduce_kernels_impl.h"
+#include "loopback/arithmetic/reduce_kernels_impl.h"
 
 namespace deja::loopback {
 

@@ -3,12 +3,12 @@
 // Rounds are numbered from the communicator's first on; a collective uses a known number of them,
 // the same on all ranks. A rank that publishes, or consumes, nothing in a collective says so at the
 // beginning (Skip…). Belongs to the thread that runs the collective.
-#ifndef DEJA_LOOPBACK_BOARD_H_
-#define DEJA_LOOPBACK_BOARD_H_
+#ifndef DEJA_LOOPBACK_RANKS_BOARD_H_
+#define DEJA_LOOPBACK_RANKS_BOARD_H_
 
 #include <cstdint>
 
-#include "loopback/comm.h"
+#include "loopback/ranks/comm.h"
 
 namespace deja::loopback {
 
@@ -90,4 +90,4 @@ class Board {
 
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_BOARD_H_
+#endif  // DEJA_LOOPBACK_RANKS_BOARD_H_

@@ -1,4 +1,4 @@
-#include "loopback/comm.h"
+#include "loopback/ranks/comm.h"
 
 #include <algorithm>
 

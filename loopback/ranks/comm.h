@@ -3,8 +3,8 @@
 // Owned by the program through its handle: made by ncclCommInit* and the like, deleted by
 // ncclCommDestroy or ncclCommAbort. Any thread may look at the atomics; everything else belongs to
 // the thread that runs the operation whose turn it is (Turnstile).
-#ifndef DEJA_LOOPBACK_COMM_H_
-#define DEJA_LOOPBACK_COMM_H_
+#ifndef DEJA_LOOPBACK_RANKS_COMM_H_
+#define DEJA_LOOPBACK_RANKS_COMM_H_
 
 #include <pthread.h>
 
@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "compat/nccl.h"
-#include "loopback/process.h"
-#include "loopback/reduce.h"
-#include "loopback/shared_area.h"
+#include "loopback/arithmetic/reduce.h"
+#include "loopback/ranks/process.h"
+#include "loopback/ranks/shared_area.h"
 
 namespace deja::loopback {
 
@@ -116,4 +116,4 @@ bool IsComm(const ncclComm* comm);
 
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_COMM_H_
+#endif  // DEJA_LOOPBACK_RANKS_COMM_H_

@@ -1,13 +1,13 @@
-#include "loopback/group.h"
+#include "loopback/ranks/group.h"
 
 #include <pthread.h>
 #include <signal.h>
 
 #include <algorithm>
 
-#include "loopback/last_error.h"
-#include "loopback/memory.h"
-#include "loopback/process.h"
+#include "loopback/ranks/last_error.h"
+#include "loopback/ranks/memory.h"
+#include "loopback/ranks/process.h"
 
 namespace deja::loopback {
 namespace {

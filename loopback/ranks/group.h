@@ -1,14 +1,14 @@
 // Groups: what a thread collects between ncclGroupStart and the outermost ncclGroupEnd.
 //
 // A call outside of a group is a group of its own. Thread-local; nothing is shared.
-#ifndef DEJA_LOOPBACK_GROUP_H_
-#define DEJA_LOOPBACK_GROUP_H_
+#ifndef DEJA_LOOPBACK_RANKS_GROUP_H_
+#define DEJA_LOOPBACK_RANKS_GROUP_H_
 
 #include <cstddef>
 #include <memory>
 #include <vector>
 
-#include "loopback/op.h"
+#include "loopback/ranks/op.h"
 
 namespace deja::loopback {
 
@@ -75,4 +75,4 @@ ncclResult_t InGroup(const Prepare& prepare) {
 
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_GROUP_H_
+#endif  // DEJA_LOOPBACK_RANKS_GROUP_H_

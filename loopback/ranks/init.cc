@@ -1,4 +1,4 @@
-#include "loopback/init.h"
+#include "loopback/ranks/init.h"
 
 #include <algorithm>
 #include <climits>
@@ -7,8 +7,8 @@
 #include <numeric>
 #include <optional>
 
-#include "loopback/board.h"
-#include "loopback/last_error.h"
+#include "loopback/ranks/board.h"
+#include "loopback/ranks/last_error.h"
 
 namespace deja::loopback {
 namespace {

@@ -1,12 +1,12 @@
 // The making of communicators: init, split, shrink and grow.
-#ifndef DEJA_LOOPBACK_INIT_H_
-#define DEJA_LOOPBACK_INIT_H_
+#ifndef DEJA_LOOPBACK_RANKS_INIT_H_
+#define DEJA_LOOPBACK_RANKS_INIT_H_
 
 #include <memory>
 #include <vector>
 
-#include "loopback/op.h"
-#include "loopback/rendezvous.h"
+#include "loopback/ranks/op.h"
+#include "loopback/ranks/rendezvous.h"
 
 namespace deja::loopback {
 
@@ -36,4 +36,4 @@ std::unique_ptr<Op> MakeGrow(ncclComm* parent, int nranks, const ncclUniqueId* i
 
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_INIT_H_
+#endif  // DEJA_LOOPBACK_RANKS_INIT_H_

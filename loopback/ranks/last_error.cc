@@ -1,4 +1,4 @@
-#include "loopback/last_error.h"
+#include "loopback/ranks/last_error.h"
 
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "loopback/parameters.h"
+#include "loopback/ranks/parameters.h"
 
 namespace deja::loopback {
 namespace {

@@ -1,7 +1,7 @@
 // The text of ncclGetLastError: one for the process, as in NCCL. With NCCL_DEBUG=WARN or more it
 // also goes to stderr. Any thread.
-#ifndef DEJA_LOOPBACK_LAST_ERROR_H_
-#define DEJA_LOOPBACK_LAST_ERROR_H_
+#ifndef DEJA_LOOPBACK_RANKS_LAST_ERROR_H_
+#define DEJA_LOOPBACK_RANKS_LAST_ERROR_H_
 
 #include "compat/nccl.h"
 
@@ -16,4 +16,4 @@ const char* LastError();
 
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_LAST_ERROR_H_
+#endif  // DEJA_LOOPBACK_RANKS_LAST_ERROR_H_

@@ -1,8 +1,8 @@
 // The one place that touches the program's buffers other than through reduce.h.
 //
 // Host memory: a copy. Any thread.
-#ifndef DEJA_LOOPBACK_MEMORY_H_
-#define DEJA_LOOPBACK_MEMORY_H_
+#ifndef DEJA_LOOPBACK_RANKS_MEMORY_H_
+#define DEJA_LOOPBACK_RANKS_MEMORY_H_
 
 #include <cstddef>
 #include <cstring>
@@ -32,4 +32,4 @@ inline void* Writable(void* buffer) {
 
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_MEMORY_H_
+#endif  // DEJA_LOOPBACK_RANKS_MEMORY_H_

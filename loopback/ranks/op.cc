@@ -1,12 +1,12 @@
-#include "loopback/op.h"
+#include "loopback/ranks/op.h"
 
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 
-#include "loopback/last_error.h"
-#include "loopback/process.h"
+#include "loopback/ranks/last_error.h"
+#include "loopback/ranks/process.h"
 
 namespace deja::loopback {
 namespace {

@@ -3,14 +3,14 @@
 // An Op is one collective, one send or receive, or the making of one communicator, cut into steps
 // that never block. RunOps drives any number of them together until all are done, so that the order
 // in which a group lists them cannot deadlock. An Op belongs to the thread that runs it.
-#ifndef DEJA_LOOPBACK_OP_H_
-#define DEJA_LOOPBACK_OP_H_
+#ifndef DEJA_LOOPBACK_RANKS_OP_H_
+#define DEJA_LOOPBACK_RANKS_OP_H_
 
 #include <memory>
 #include <vector>
 
-#include "loopback/comm.h"
-#include "loopback/progress.h"
+#include "loopback/ranks/comm.h"
+#include "loopback/ranks/progress.h"
 
 namespace deja::loopback {
 
@@ -61,4 +61,4 @@ ncclResult_t RunOps(OpList& ops);
 
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_OP_H_
+#endif  // DEJA_LOOPBACK_RANKS_OP_H_

@@ -1,4 +1,4 @@
-#include "loopback/parameters.h"
+#include "loopback/ranks/parameters.h"
 
 #include <cstdlib>
 #include <cstring>

@@ -1,7 +1,7 @@
 // The NCCL_* variables that mean something here, as ncclParam* reports them. Read from the
 // environment each time. Any thread.
-#ifndef DEJA_LOOPBACK_PARAMETERS_H_
-#define DEJA_LOOPBACK_PARAMETERS_H_
+#ifndef DEJA_LOOPBACK_RANKS_PARAMETERS_H_
+#define DEJA_LOOPBACK_RANKS_PARAMETERS_H_
 
 #include <cstdint>
 #include <span>
@@ -29,4 +29,4 @@ const Parameter* FindParameter(const char* key);
 
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_PARAMETERS_H_
+#endif  // DEJA_LOOPBACK_RANKS_PARAMETERS_H_

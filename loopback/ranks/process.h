@@ -1,7 +1,7 @@
 // What the kernel knows about processes and waiting: futexes on shared memory, whether a peer is
 // alive, random bytes, time. Any thread.
-#ifndef DEJA_LOOPBACK_PROCESS_H_
-#define DEJA_LOOPBACK_PROCESS_H_
+#ifndef DEJA_LOOPBACK_RANKS_PROCESS_H_
+#define DEJA_LOOPBACK_RANKS_PROCESS_H_
 
 #include <atomic>
 #include <cstddef>
@@ -37,4 +37,4 @@ void WakeDoorbell(std::atomic<uint32_t>& word);
 
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_PROCESS_H_
+#endif  // DEJA_LOOPBACK_RANKS_PROCESS_H_

@@ -1,6 +1,6 @@
 // What a resumable operation did when it was given the chance. A plain value.
-#ifndef DEJA_LOOPBACK_PROGRESS_H_
-#define DEJA_LOOPBACK_PROGRESS_H_
+#ifndef DEJA_LOOPBACK_RANKS_PROGRESS_H_
+#define DEJA_LOOPBACK_RANKS_PROGRESS_H_
 
 namespace deja::loopback {
 
@@ -12,4 +12,4 @@ enum class Progress {
 
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_PROGRESS_H_
+#endif  // DEJA_LOOPBACK_RANKS_PROGRESS_H_

@@ -1,4 +1,4 @@
-#include "loopback/rendezvous.h"
+#include "loopback/ranks/rendezvous.h"
 
 #define XXH_INLINE_ALL
 #include <pthread.h>
@@ -16,9 +16,9 @@
 #include <cstring>
 #include <string>
 
-#include "loopback/last_error.h"
-#include "loopback/parameters.h"
-#include "loopback/process.h"
+#include "loopback/ranks/last_error.h"
+#include "loopback/ranks/parameters.h"
+#include "loopback/ranks/process.h"
 
 namespace deja::loopback {
 namespace {

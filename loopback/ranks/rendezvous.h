@@ -6,8 +6,8 @@
 // before rank 0 tries again, for as long as NCCL does. Where DEJA_FOLD names a folder (of at most
 // 70 bytes) the socket is a file in it instead, which rank 0 removes. One user at a time; Step
 // never blocks.
-#ifndef DEJA_LOOPBACK_RENDEZVOUS_H_
-#define DEJA_LOOPBACK_RENDEZVOUS_H_
+#ifndef DEJA_LOOPBACK_RANKS_RENDEZVOUS_H_
+#define DEJA_LOOPBACK_RANKS_RENDEZVOUS_H_
 
 #include <array>
 #include <cstdint>
@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "compat/nccl.h"
-#include "loopback/progress.h"
-#include "loopback/shared_area.h"
+#include "loopback/ranks/progress.h"
+#include "loopback/ranks/shared_area.h"
 
 namespace deja::loopback {
 
@@ -77,4 +77,4 @@ class Rendezvous {
 
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_RENDEZVOUS_H_
+#endif  // DEJA_LOOPBACK_RANKS_RENDEZVOUS_H_

@@ -1,4 +1,4 @@
-#include "loopback/shared_area.h"
+#include "loopback/ranks/shared_area.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "loopback/process.h"
+#include "loopback/ranks/process.h"
 
 namespace deja::loopback {
 namespace {

@@ -13,8 +13,8 @@
 // - for each ordered pair of ranks a channel: a ring of bytes from one sender to one receiver.
 //
 // SharedArea owns its mapping. All members of the cells are atomics and used by any thread.
-#ifndef DEJA_LOOPBACK_SHARED_AREA_H_
-#define DEJA_LOOPBACK_SHARED_AREA_H_
+#ifndef DEJA_LOOPBACK_RANKS_SHARED_AREA_H_
+#define DEJA_LOOPBACK_RANKS_SHARED_AREA_H_
 
 #include <atomic>
 #include <cstddef>
@@ -115,4 +115,4 @@ class SharedArea {
 
 }  // namespace deja::loopback
 
-#endif  // DEJA_LOOPBACK_SHARED_AREA_H_
+#endif  // DEJA_LOOPBACK_RANKS_SHARED_AREA_H_

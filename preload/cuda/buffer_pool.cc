@@ -6,7 +6,7 @@
 #include <mutex>
 #include <new>
 
-#include "common/own_mapping.h"
+#include "common/runtime/own_mapping.h"
 
 namespace deja::preload {
 

@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "format/futex.h"
+#include "common/runtime/futex.h"
 #include "preload/cuda/driver.h"
 
 namespace deja::preload {
@@ -53,7 +53,7 @@ class BufferPool {
   const uint64_t max_bytes_;
   const CudaDriver* const driver_;
   const std::atomic<uint32_t>& busy_;
-  format::FutexMutex mutex_;
+  FutexMutex mutex_;
   Buffer* free_[kClasses] = {};
   uint64_t bytes_ = 0;
   std::atomic<bool> impatient_{false};  // waiting for a buffer was in vain the last time

@@ -4,7 +4,7 @@
 #include <new>
 
 #include "preload/cuda/cuda_device.h"
-#include "preload/guard.h"
+#include "preload/process/guard.h"
 
 namespace deja::preload {
 
@@ -18,7 +18,7 @@ struct CudaDevice::CapturedCopy {
   void* context = nullptr;
   LaunchUse when = LaunchUse::kLater;
   std::atomic<bool> complete{false};  // all its nodes are in the graph
-  format::FutexMutex mutex;
+  FutexMutex mutex;
   uint32_t running = 0;  // launches between the first node and the last
   bool overlapped = false;
 };

@@ -7,9 +7,9 @@
 #include <mutex>
 #include <new>
 
-#include "preload/digest_sums.h"
-#include "preload/guard.h"
-#include "preload/threads.h"
+#include "digest/digest_sums.h"
+#include "preload/process/guard.h"
+#include "preload/process/threads.h"
 
 namespace deja::preload {
 namespace {
@@ -190,12 +190,12 @@ void CudaDevice::Queue(Copy* copy) {
     sent_end_ = &copy->next;
   }
   sends_.fetch_add(1, std::memory_order_release);
-  format::FutexWake(sends_, 1);
+  FutexWake(sends_, 1);
 }
 
 void CudaDevice::StartThread() {
   const Guard guard;  // the thread is Deja's own
-  const format::ScopedSignalBlock block;
+  const ScopedSignalBlock block;
   pthread_t thread;
   has_thread_ = pthread_create(&thread, nullptr, &Run, this) == 0;
   if (has_thread_) pthread_detach(thread);
@@ -260,7 +260,7 @@ void CudaDevice::HandOn() {
     }
     rounds_.fetch_add(1, std::memory_order_release);
     if (waiting == nullptr) {
-      format::FutexWait(sends_, seen, 1000);
+      FutexWait(sends_, seen, 1000);
       pause = kShortestPauseUs;
     } else {
       SleepMicroseconds(pause);
@@ -283,7 +283,7 @@ bool CudaDevice::Free(void* memory) {
 void CudaDevice::TakeWhatCame(uint32_t limit_ms) {
   const uint32_t before = rounds_.load(std::memory_order_acquire);
   sends_.fetch_add(1, std::memory_order_release);
-  format::FutexWake(sends_, 1);
+  FutexWake(sends_, 1);
   // The round that is under way may have asked already.
   constexpr uint32_t kRounds = 2;
   for (uint32_t waited_us = 0;
@@ -313,7 +313,7 @@ DeviceAnswer CudaDevice::Hold(uint64_t stream, Gate& gate) {
   auto wait = [](void* opaque) {
     const Guard guard;
     auto& open = static_cast<Gate*>(opaque)->open;
-    while (open.load(std::memory_order_acquire) == 0) format::FutexWait(open, 0, 1000);
+    while (open.load(std::memory_order_acquire) == 0) FutexWait(open, 0, 1000);
   };
   return driver_.cuLaunchHostFunc(StreamOf(stream), wait, &gate) == CUDA_SUCCESS
              ? DeviceAnswer::kTaken

@@ -29,12 +29,12 @@
 #include <atomic>
 #include <cstdint>
 
-#include "format/futex.h"
+#include "common/runtime/futex.h"
 #include "preload/cuda/buffer_pool.h"
+#include "preload/cuda/device.h"
 #include "preload/cuda/device_digests.h"
 #include "preload/cuda/driver.h"
 #include "preload/cuda/stream_scope.h"
-#include "preload/device.h"
 
 namespace deja::preload {
 
@@ -129,7 +129,7 @@ class CudaDevice final : public Device {
   const CudaDriver& driver_;
   const bool digests_on_;
   DeviceDigests digests_;
-  format::FutexMutex mutex_;
+  FutexMutex mutex_;
   Copy* sent_ = nullptr;  // in the order of sending
   Copy** sent_end_ = &sent_;
   Copy* free_copies_ = nullptr;

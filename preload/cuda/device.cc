@@ -1,12 +1,12 @@
-#include "preload/device.h"
+#include "preload/cuda/device.h"
 
 #include <atomic>
 #include <climits>
 #include <new>
 
-#include "format/futex.h"
+#include "common/runtime/futex.h"
+#include "common/runtime/spin_lock.h"
 #include "preload/cuda/cuda_device.h"
-#include "preload/spin_lock.h"
 
 namespace deja::preload {
 namespace {
@@ -59,10 +59,10 @@ struct Waiting {
     // The waiting thread may be gone as soon as it sees this; a wake-up of nobody is harmless.
     std::atomic<uint32_t>& there = came;
     there.store(1, std::memory_order_release);
-    format::FutexWake(there, 1);
+    FutexWake(there, 1);
   }
   std::optional<T> Wait() {
-    while (came.load(std::memory_order_acquire) == 0) format::FutexWait(came, 0, 1000);
+    while (came.load(std::memory_order_acquire) == 0) FutexWait(came, 0, 1000);
     return std::move(value);
   }
 };
@@ -71,7 +71,7 @@ struct Waiting {
 
 void Gate::Open() {
   open.store(1, std::memory_order_release);
-  format::FutexWake(open, INT_MAX);
+  FutexWake(open, INT_MAX);
 }
 
 Device& TheDevice() {

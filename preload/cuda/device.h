@@ -7,8 +7,8 @@
 // copies in the order of the program's streams.
 //
 // Any thread, under the guard. Nothing here waits for a stream, with the exceptions that are named.
-#ifndef DEJA_PRELOAD_DEVICE_H_
-#define DEJA_PRELOAD_DEVICE_H_
+#ifndef DEJA_PRELOAD_CUDA_DEVICE_H_
+#define DEJA_PRELOAD_CUDA_DEVICE_H_
 
 #include <atomic>
 #include <cstddef>
@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-#include "preload/digest.h"
+#include "digest/digest.h"
 
 namespace deja::preload {
 
@@ -137,4 +137,4 @@ std::optional<std::vector<std::byte>> ReadAndWait(const void* data, uint64_t byt
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_DEVICE_H_
+#endif  // DEJA_PRELOAD_CUDA_DEVICE_H_

@@ -8,15 +8,15 @@
 #include <mutex>
 #include <new>
 
-#include "preload/cuda/digest_kernel.h"
+#include "digest/digest_kernel.h"
+#include "digest/digest_sums.h"
 #include "preload/cuda/stream_scope.h"
-#include "preload/digest_sums.h"
 
 namespace deja::preload {
 namespace {
 
 constexpr const char* kModule =
-#include "preload/cuda/digest_kernel.ptx.inc"
+#include "digest/digest_kernel.ptx.inc"
     ;
 
 struct Kernel {
@@ -49,7 +49,7 @@ class DeviceDigests::Context {
   CUstream copies = nullptr;
   CUfunction kernels[kKernelCount] = {};
   std::atomic<bool> works{false};  // nothing of it is used before, or when the driver has refused
-  format::FutexMutex mutex;
+  FutexMutex mutex;
   Scratch scratches[kScratches];
   Scratch* free = nullptr;  // that was used longest ago first
 };

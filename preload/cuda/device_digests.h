@@ -19,7 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "format/futex.h"
+#include "common/runtime/futex.h"
 #include "preload/cuda/driver.h"
 
 namespace deja::preload {
@@ -60,7 +60,7 @@ class DeviceDigests {
   void Say(const char* what, CUresult result);
 
   const CudaDriver& driver_;
-  format::FutexMutex mutex_;
+  FutexMutex mutex_;
   Context* contexts_ = nullptr;
   std::atomic<bool> said_{false};
 };

@@ -5,9 +5,9 @@
 #include <atomic>
 #include <cerrno>
 
-#include "preload/modules.h"
-#include "preload/real_symbols.h"
-#include "preload/spin_lock.h"
+#include "common/runtime/spin_lock.h"
+#include "preload/stack/modules.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

@@ -1,9 +1,9 @@
-#include "preload/buffers.h"
+#include "preload/engine/buffers.h"
 
 #include <optional>
 #include <string_view>
 
-#include "format/messages.h"
+#include "format/wire/messages.h"
 
 namespace deja::preload {
 namespace {

@@ -2,13 +2,13 @@
 //
 // Follows from the table (roles.h), the arguments and the caller's place in the communicator. Pure
 // functions; any thread; nothing is dereferenced.
-#ifndef DEJA_PRELOAD_BUFFERS_H_
-#define DEJA_PRELOAD_BUFFERS_H_
+#ifndef DEJA_PRELOAD_ENGINE_BUFFERS_H_
+#define DEJA_PRELOAD_ENGINE_BUFFERS_H_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "preload/api/roles.h"
+#include "api/roles.h"
 
 namespace deja::preload {
 
@@ -40,4 +40,4 @@ BufferUse OutputBuffer(const ApiInfo& info, const uint64_t* args, int nranks, in
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_BUFFERS_H_
+#endif  // DEJA_PRELOAD_ENGINE_BUFFERS_H_

@@ -1,4 +1,4 @@
-#include "preload/checkpoint_registry.h"
+#include "preload/engine/checkpoint_registry.h"
 
 #include <new>
 

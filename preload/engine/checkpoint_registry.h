@@ -4,16 +4,16 @@
 // One per process. Any thread; nothing is held while the caller looks at an object, whose memory is
 // the program's and valid as long as it is registered. A name means the object that was
 // registered under it last. Registering allocates; nothing else does.
-#ifndef DEJA_PRELOAD_CHECKPOINT_REGISTRY_H_
-#define DEJA_PRELOAD_CHECKPOINT_REGISTRY_H_
+#ifndef DEJA_PRELOAD_ENGINE_CHECKPOINT_REGISTRY_H_
+#define DEJA_PRELOAD_ENGINE_CHECKPOINT_REGISTRY_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-#include "format/messages.h"
-#include "preload/engine.h"
-#include "preload/spin_lock.h"
+#include "common/runtime/spin_lock.h"
+#include "format/wire/messages.h"
+#include "preload/engine/engine.h"
 
 namespace deja::preload {
 
@@ -61,4 +61,4 @@ class CheckpointRegistry {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_CHECKPOINT_REGISTRY_H_
+#endif  // DEJA_PRELOAD_ENGINE_CHECKPOINT_REGISTRY_H_

@@ -5,12 +5,12 @@
 // the replayer's answer from the trace and reach nobody. Every function sets errno as the C
 // library's of the same name does. Any thread; called without the guard (guard.h), because most of
 // them may block, be cancelled or be left by longjmp.
-#ifndef DEJA_PRELOAD_CONNECTIONS_H_
-#define DEJA_PRELOAD_CONNECTIONS_H_
+#ifndef DEJA_PRELOAD_ENGINE_CONNECTIONS_H_
+#define DEJA_PRELOAD_ENGINE_CONNECTIONS_H_
 
 #include <sys/socket.h>
 
-#include "preload/hooks/fd_table.h"
+#include "preload/engine/fd_table.h"
 
 namespace deja::preload {
 
@@ -61,4 +61,4 @@ bool WatchStreams();
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_CONNECTIONS_H_
+#endif  // DEJA_PRELOAD_ENGINE_CONNECTIONS_H_

@@ -1,4 +1,4 @@
-#include "preload/engine.h"
+#include "preload/engine/engine.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
@@ -10,12 +10,12 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "common/errno_keeper.h"
-#include "common/own_mapping.h"
-#include "preload/guard.h"
-#include "preload/process_again.h"
-#include "preload/process_exit.h"
-#include "preload/signals.h"
+#include "common/runtime/errno_keeper.h"
+#include "common/runtime/own_mapping.h"
+#include "preload/engine/signals.h"
+#include "preload/process/guard.h"
+#include "preload/process/process_again.h"
+#include "preload/process/process_exit.h"
 
 namespace deja::preload {
 namespace {

@@ -8,8 +8,8 @@
 // leaves errno as the real call left it. All functions may be called by any thread at any time,
 // before main and after exit handlers included, and are never called while the calling thread is
 // inside Deja or inside the real library (guard.h sees to it).
-#ifndef DEJA_PRELOAD_ENGINE_H_
-#define DEJA_PRELOAD_ENGINE_H_
+#ifndef DEJA_PRELOAD_ENGINE_ENGINE_H_
+#define DEJA_PRELOAD_ENGINE_ENGINE_H_
 
 #include <poll.h>
 #include <semaphore.h>
@@ -22,10 +22,10 @@
 #include <span>
 #include <string_view>
 
-#include "format/clock_run.h"
-#include "format/lock_reading.h"
-#include "preload/api/roles.h"
-#include "preload/hooks/fd_table.h"
+#include "api/roles.h"
+#include "format/tail/clock_run.h"
+#include "format/tail/lock_reading.h"
+#include "preload/engine/fd_table.h"
 
 namespace deja::preload {
 
@@ -364,4 +364,4 @@ bool IsBorrowedMemory();
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ENGINE_H_
+#endif  // DEJA_PRELOAD_ENGINE_ENGINE_H_

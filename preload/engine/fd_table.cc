@@ -1,6 +1,6 @@
-#include "preload/hooks/fd_table.h"
+#include "preload/engine/fd_table.h"
 
-#include "preload/engine.h"
+#include "preload/engine/engine.h"
 
 namespace deja::preload {
 

@@ -9,8 +9,8 @@
 // never freed, or pools that hand out objects of the same type only), since another thread may be
 // using a descriptor while it is closed. Any thread; lock-free; no allocation. A vfork child, which
 // borrows the parent's memory, changes nothing. Descriptors beyond the table are never tracked.
-#ifndef DEJA_PRELOAD_HOOKS_FD_TABLE_H_
-#define DEJA_PRELOAD_HOOKS_FD_TABLE_H_
+#ifndef DEJA_PRELOAD_ENGINE_FD_TABLE_H_
+#define DEJA_PRELOAD_ENGINE_FD_TABLE_H_
 
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <span>
 
-#include "preload/api/libc_table.h"
+#include "api/libc_table.h"
 
 namespace deja::preload {
 
@@ -113,4 +113,4 @@ class FdTable {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_HOOKS_FD_TABLE_H_
+#endif  // DEJA_PRELOAD_ENGINE_FD_TABLE_H_

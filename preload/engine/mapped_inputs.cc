@@ -1,4 +1,4 @@
-#include "preload/mapped_inputs.h"
+#include "preload/engine/mapped_inputs.h"
 
 namespace deja::preload {
 

@@ -1,8 +1,8 @@
-#include "preload/mpi_call.h"
+#include "preload/engine/mpi_call.h"
 
 #include <algorithm>
 
-#include "preload/buffers.h"
+#include "preload/engine/buffers.h"
 
 namespace deja::preload {
 namespace {

@@ -1,4 +1,4 @@
-#include "preload/signals.h"
+#include "preload/engine/signals.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -12,13 +12,13 @@
 #include <cerrno>
 #include <cstring>
 
-#include "common/own_mapping.h"
-#include "preload/engine.h"
-#include "preload/fault_escape.h"
-#include "preload/guard.h"
-#include "preload/process_name.h"
-#include "preload/real_symbols.h"
-#include "preload/spin_lock.h"
+#include "common/runtime/own_mapping.h"
+#include "common/runtime/spin_lock.h"
+#include "preload/engine/engine.h"
+#include "preload/process/fault_escape.h"
+#include "preload/process/guard.h"
+#include "preload/process/process_name.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

@@ -9,8 +9,8 @@
 //
 // Any thread. What the handler does is async-signal-safe; a fault in it or in the engine is caught
 // and the signal is handed on all the same.
-#ifndef DEJA_PRELOAD_SIGNALS_H_
-#define DEJA_PRELOAD_SIGNALS_H_
+#ifndef DEJA_PRELOAD_ENGINE_SIGNALS_H_
+#define DEJA_PRELOAD_ENGINE_SIGNALS_H_
 
 #include <csignal>
 
@@ -32,4 +32,4 @@ int SetProgramStack(const stack_t* stack, stack_t* old);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_SIGNALS_H_
+#endif  // DEJA_PRELOAD_ENGINE_SIGNALS_H_

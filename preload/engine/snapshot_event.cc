@@ -1,4 +1,4 @@
-#include "preload/snapshot_event.h"
+#include "preload/engine/snapshot_event.h"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
 // The event of what the program shows or registers, before anybody has looked into its memory.
 //
 // Any thread; nothing is dereferenced.
-#ifndef DEJA_PRELOAD_SNAPSHOT_EVENT_H_
-#define DEJA_PRELOAD_SNAPSHOT_EVENT_H_
+#ifndef DEJA_PRELOAD_ENGINE_SNAPSHOT_EVENT_H_
+#define DEJA_PRELOAD_ENGINE_SNAPSHOT_EVENT_H_
 
-#include "format/messages.h"
-#include "preload/engine.h"
+#include "format/wire/messages.h"
+#include "preload/engine/engine.h"
 
 namespace deja::preload {
 
@@ -14,4 +14,4 @@ void DescribeSnapshot(const SnapshotCall& call, format::Snapshot& snapshot);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_SNAPSHOT_EVENT_H_
+#endif  // DEJA_PRELOAD_ENGINE_SNAPSHOT_EVENT_H_

@@ -1,4 +1,4 @@
-#include "preload/absolute_path.h"
+#include "preload/files/absolute_path.h"
 
 #include <fcntl.h>
 #include <unistd.h>

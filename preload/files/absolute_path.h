@@ -2,8 +2,8 @@
 // directory, is. Links stay as they are named.
 //
 // Any thread; no allocation; errno is kept.
-#ifndef DEJA_PRELOAD_ABSOLUTE_PATH_H_
-#define DEJA_PRELOAD_ABSOLUTE_PATH_H_
+#ifndef DEJA_PRELOAD_FILES_ABSOLUTE_PATH_H_
+#define DEJA_PRELOAD_FILES_ABSOLUTE_PATH_H_
 
 #include <cstddef>
 #include <span>
@@ -27,4 +27,4 @@ int DescriptorNamedBy(const char* path);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_ABSOLUTE_PATH_H_
+#endif  // DEJA_PRELOAD_FILES_ABSOLUTE_PATH_H_

@@ -1,4 +1,4 @@
-#include "preload/file_facts.h"
+#include "preload/files/file_facts.h"
 
 #include <charconv>
 #include <cstdint>

@@ -3,8 +3,8 @@
 //
 // Pure functions over the caller's memory, no allocation, any thread. What is read comes from a
 // trace and may be anything.
-#ifndef DEJA_PRELOAD_FILE_FACTS_H_
-#define DEJA_PRELOAD_FILE_FACTS_H_
+#ifndef DEJA_PRELOAD_FILES_FILE_FACTS_H_
+#define DEJA_PRELOAD_FILES_FILE_FACTS_H_
 
 #include <sys/stat.h>
 
@@ -23,4 +23,4 @@ bool ReadFileFacts(std::string_view text, struct stat& info);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_FILE_FACTS_H_
+#endif  // DEJA_PRELOAD_FILES_FILE_FACTS_H_

@@ -1,4 +1,4 @@
-#include "preload/machine_files.h"
+#include "preload/files/machine_files.h"
 
 #include <fcntl.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "preload/absolute_path.h"
+#include "preload/files/absolute_path.h"
 
 namespace deja::preload {
 namespace {

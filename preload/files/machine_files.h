@@ -4,8 +4,8 @@
 //
 // One table of patterns, each with its reason. Pure functions apart from MachineName, which may ask
 // the kernel what a descriptor is. Any thread; no allocation.
-#ifndef DEJA_PRELOAD_MACHINE_FILES_H_
-#define DEJA_PRELOAD_MACHINE_FILES_H_
+#ifndef DEJA_PRELOAD_FILES_MACHINE_FILES_H_
+#define DEJA_PRELOAD_FILES_MACHINE_FILES_H_
 
 #include <cstdint>
 #include <span>
@@ -44,4 +44,4 @@ uint64_t MachineKey(std::string_view name);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_MACHINE_FILES_H_
+#endif  // DEJA_PRELOAD_FILES_MACHINE_FILES_H_

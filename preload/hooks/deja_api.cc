@@ -2,14 +2,14 @@
 #include <algorithm>
 #include <cstring>
 
-#include "format/messages.h"
-#include "preload/checkpoint_registry.h"
-#include "preload/digest.h"
-#include "preload/engine.h"
-#include "preload/guard.h"
+#include "digest/digest.h"
+#include "format/wire/messages.h"
+#include "preload/engine/checkpoint_registry.h"
+#include "preload/engine/engine.h"
+#include "preload/engine/update_call.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/update_call.h"
+#include "preload/process/guard.h"
 
 namespace deja::preload {
 namespace {

@@ -10,9 +10,9 @@
 #include <span>
 #include <string_view>
 
-#include "preload/api/libc_table.h"
-#include "preload/engine.h"
-#include "preload/guard.h"
+#include "api/libc_table.h"
+#include "preload/engine/engine.h"
+#include "preload/process/guard.h"
 
 namespace deja::preload {
 

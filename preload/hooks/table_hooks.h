@@ -16,10 +16,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "preload/api/table.h"
-#include "preload/engine.h"
-#include "preload/guard.h"
-#include "preload/process_exit.h"
+#include "api/table.h"
+#include "preload/engine/engine.h"
+#include "preload/process/guard.h"
+#include "preload/process/process_exit.h"
 
 namespace deja::preload {
 

@@ -1,4 +1,4 @@
-#include "preload/connection_names.h"
+#include "preload/meet/connection_names.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

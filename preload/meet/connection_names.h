@@ -14,8 +14,8 @@
 // A child that was forked with a connection open calls it "inherited " and that name.
 //
 // Pure functions over caller's memory, no allocation, any thread.
-#ifndef DEJA_PRELOAD_CONNECTION_NAMES_H_
-#define DEJA_PRELOAD_CONNECTION_NAMES_H_
+#ifndef DEJA_PRELOAD_MEET_CONNECTION_NAMES_H_
+#define DEJA_PRELOAD_MEET_CONNECTION_NAMES_H_
 
 #include <sys/socket.h>
 
@@ -78,4 +78,4 @@ struct FifoName {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_CONNECTION_NAMES_H_
+#endif  // DEJA_PRELOAD_MEET_CONNECTION_NAMES_H_

@@ -1,4 +1,4 @@
-#include "preload/lock_order.h"
+#include "preload/meet/lock_order.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -7,10 +7,10 @@
 
 #include <algorithm>
 
-#include "common/errno_keeper.h"
-#include "common/own_mapping.h"
-#include "preload/guard.h"
-#include "preload/real_symbols.h"
+#include "common/runtime/errno_keeper.h"
+#include "common/runtime/own_mapping.h"
+#include "preload/process/guard.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 

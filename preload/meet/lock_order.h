@@ -6,13 +6,13 @@
 // holds it, semaphores aside): where an interpreter changes threads is a matter of time.
 //
 // Any thread; no allocation; LocksAreOrdered costs a load.
-#ifndef DEJA_PRELOAD_LOCK_ORDER_H_
-#define DEJA_PRELOAD_LOCK_ORDER_H_
+#ifndef DEJA_PRELOAD_MEET_LOCK_ORDER_H_
+#define DEJA_PRELOAD_MEET_LOCK_ORDER_H_
 
 #include <atomic>
 #include <cstdint>
 
-#include "format/lock_reading.h"
+#include "format/tail/lock_reading.h"
 
 namespace deja::preload {
 
@@ -48,4 +48,4 @@ inline uint16_t LockCounter(const void* lock) {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_LOCK_ORDER_H_
+#endif  // DEJA_PRELOAD_MEET_LOCK_ORDER_H_

@@ -1,7 +1,7 @@
-#include "preload/meeting_key.h"
+#include "preload/meet/meeting_key.h"
 
-#include "preload/process_name.h"
-#include "preload/threads.h"
+#include "preload/process/process_name.h"
+#include "preload/process/threads.h"
 
 namespace deja::preload {
 namespace {

@@ -2,8 +2,8 @@
 // had made before.
 //
 // Any thread; no allocation; async-signal-safe once the process has its name.
-#ifndef DEJA_PRELOAD_MEETING_KEY_H_
-#define DEJA_PRELOAD_MEETING_KEY_H_
+#ifndef DEJA_PRELOAD_MEET_MEETING_KEY_H_
+#define DEJA_PRELOAD_MEET_MEETING_KEY_H_
 
 #include <cstdint>
 
@@ -14,4 +14,4 @@ uint64_t NewMeetingKey();
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_MEETING_KEY_H_
+#endif  // DEJA_PRELOAD_MEET_MEETING_KEY_H_

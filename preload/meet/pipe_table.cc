@@ -1,9 +1,9 @@
-#include "preload/pipe_table.h"
+#include "preload/meet/pipe_table.h"
 
 #include <sys/mman.h>
 
-#include "format/job_memory.h"
-#include "preload/process_name.h"
+#include "format/tail/job_memory.h"
+#include "preload/process/process_name.h"
 
 namespace deja::preload {
 namespace {

@@ -4,11 +4,11 @@
 // there is noted, so that a pipe with one writer and one reader costs a comparison. A replay puts
 // the turns of several writers there.
 //
-// Plain words in a file that all processes map (format/job_memory.h). The oldest entries give way
-// to new ones: a pipe that is found no more is like one that nobody has noted. Any thread, any
+// Plain words in a file that all processes map (format/tail/job_memory.h). The oldest entries give
+// way to new ones: a pipe that is found no more is like one that nobody has noted. Any thread, any
 // process; lock-free; a forked child keeps the mapping.
-#ifndef DEJA_PRELOAD_PIPE_TABLE_H_
-#define DEJA_PRELOAD_PIPE_TABLE_H_
+#ifndef DEJA_PRELOAD_MEET_PIPE_TABLE_H_
+#define DEJA_PRELOAD_MEET_PIPE_TABLE_H_
 
 #include <atomic>
 #include <cstddef>
@@ -62,4 +62,4 @@ class PipeTable {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_PIPE_TABLE_H_
+#endif  // DEJA_PRELOAD_MEET_PIPE_TABLE_H_

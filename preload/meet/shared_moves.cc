@@ -1,4 +1,4 @@
-#include "preload/shared_moves.h"
+#include "preload/meet/shared_moves.h"
 
 #include <atomic>
 

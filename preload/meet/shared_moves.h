@@ -8,15 +8,15 @@
 // read.
 //
 // Any thread; lock-free.
-#ifndef DEJA_PRELOAD_SHARED_MOVES_H_
-#define DEJA_PRELOAD_SHARED_MOVES_H_
+#ifndef DEJA_PRELOAD_MEET_SHARED_MOVES_H_
+#define DEJA_PRELOAD_MEET_SHARED_MOVES_H_
 
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string_view>
 
-#include "preload/digest.h"
+#include "digest/digest.h"
 
 namespace deja::preload {
 
@@ -41,4 +41,4 @@ uint32_t CountOpen(uint64_t path_key);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_SHARED_MOVES_H_
+#endif  // DEJA_PRELOAD_MEET_SHARED_MOVES_H_

@@ -1,6 +1,6 @@
-#include "preload/shared_semaphores.h"
+#include "preload/meet/shared_semaphores.h"
 
-#include "preload/engine.h"
+#include "preload/engine/engine.h"
 
 namespace deja::preload {
 namespace {

@@ -10,8 +10,8 @@
 //
 // Find costs two comparisons for a semaphore that is no such. Any thread; lock-free; no allocation;
 // a forked child inherits what its parent knows.
-#ifndef DEJA_PRELOAD_SHARED_SEMAPHORES_H_
-#define DEJA_PRELOAD_SHARED_SEMAPHORES_H_
+#ifndef DEJA_PRELOAD_MEET_SHARED_SEMAPHORES_H_
+#define DEJA_PRELOAD_MEET_SHARED_SEMAPHORES_H_
 
 #include <semaphore.h>
 
@@ -58,4 +58,4 @@ class SharedSemaphores {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_SHARED_SEMAPHORES_H_
+#endif  // DEJA_PRELOAD_MEET_SHARED_SEMAPHORES_H_

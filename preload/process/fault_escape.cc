@@ -1,8 +1,8 @@
-#include "preload/fault_escape.h"
+#include "preload/process/fault_escape.h"
 
 #include <cstdint>
 
-#include "preload/guard.h"
+#include "preload/process/guard.h"
 
 namespace deja::preload {
 

@@ -1,6 +1,6 @@
 // Leaving code that faults, in a handler of a fatal signal: what is read there may be damaged.
-#ifndef DEJA_PRELOAD_FAULT_ESCAPE_H_
-#define DEJA_PRELOAD_FAULT_ESCAPE_H_
+#ifndef DEJA_PRELOAD_PROCESS_FAULT_ESCAPE_H_
+#define DEJA_PRELOAD_PROCESS_FAULT_ESCAPE_H_
 
 #include <setjmp.h>
 
@@ -16,4 +16,4 @@ bool WithoutFault(void (*run)(void*), void* context);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_FAULT_ESCAPE_H_
+#endif  // DEJA_PRELOAD_PROCESS_FAULT_ESCAPE_H_

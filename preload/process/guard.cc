@@ -1,4 +1,4 @@
-#include "preload/guard.h"
+#include "preload/process/guard.h"
 
 namespace deja::preload {
 

@@ -5,8 +5,8 @@
 // InputCall::Real keep the guard held during the real call, so that nested calls pass through.
 // Threads that are created while the guard is held (NCCL's proxy threads, Deja's writer) are born
 // with it and keep it for good. Thread-local, async-signal-safe, no allocation (initial-exec TLS).
-#ifndef DEJA_PRELOAD_GUARD_H_
-#define DEJA_PRELOAD_GUARD_H_
+#ifndef DEJA_PRELOAD_PROCESS_GUARD_H_
+#define DEJA_PRELOAD_PROCESS_GUARD_H_
 
 #include <cstdint>
 
@@ -28,4 +28,4 @@ class Guard {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_GUARD_H_
+#endif  // DEJA_PRELOAD_PROCESS_GUARD_H_

@@ -2,8 +2,8 @@
 // place.
 //
 // On the copy's only thread, before anything else of Deja's or the program's runs there.
-#ifndef DEJA_PRELOAD_PROCESS_AGAIN_H_
-#define DEJA_PRELOAD_PROCESS_AGAIN_H_
+#ifndef DEJA_PRELOAD_PROCESS_PROCESS_AGAIN_H_
+#define DEJA_PRELOAD_PROCESS_PROCESS_AGAIN_H_
 
 namespace deja::preload {
 
@@ -12,4 +12,4 @@ void StaySameProcess();
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_PROCESS_AGAIN_H_
+#endif  // DEJA_PRELOAD_PROCESS_PROCESS_AGAIN_H_

@@ -3,8 +3,8 @@
 // exit and return from main: the code is caught by an on_exit handler, and the engine is told by
 // the library's destructor, after the program's own static destructors, which may still make calls.
 // _exit, quick_exit and exec are hooked.
-#ifndef DEJA_PRELOAD_PROCESS_EXIT_H_
-#define DEJA_PRELOAD_PROCESS_EXIT_H_
+#ifndef DEJA_PRELOAD_PROCESS_PROCESS_EXIT_H_
+#define DEJA_PRELOAD_PROCESS_PROCESS_EXIT_H_
 
 namespace deja::preload {
 
@@ -16,4 +16,4 @@ void WatchForExitInMain();
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_PROCESS_EXIT_H_
+#endif  // DEJA_PRELOAD_PROCESS_PROCESS_EXIT_H_

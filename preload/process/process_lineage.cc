@@ -1,11 +1,11 @@
-#include "preload/process_lineage.h"
+#include "preload/process/process_lineage.h"
 
 #include <charconv>
 #include <cstdio>
 #include <cstring>
 
-#include "format/small_file.h"
-#include "preload/guard.h"
+#include "common/os/small_file.h"
+#include "preload/process/guard.h"
 
 namespace deja::preload {
 namespace {
@@ -19,8 +19,7 @@ int ParentOf(int pid) {
   const Guard guard;
   char text[1024];
   // The fields are counted after the last ')': the program's name may hold anything.
-  const char* at =
-      format::ReadSmallFile(path, text, sizeof text) == 0 ? nullptr : strrchr(text, ')');
+  const char* at = ReadSmallFile(path, text, sizeof text) == 0 ? nullptr : strrchr(text, ')');
   char state = 0;
   int parent = 0;
   if (at == nullptr || sscanf(at + 1, " %c %d", &state, &parent) != 2) return 0;

@@ -2,8 +2,8 @@
 //
 // Any thread; the guard must be held, since files are read. What cannot be read descends from
 // nobody: a process that has ended, or whose parent has.
-#ifndef DEJA_PRELOAD_PROCESS_LINEAGE_H_
-#define DEJA_PRELOAD_PROCESS_LINEAGE_H_
+#ifndef DEJA_PRELOAD_PROCESS_PROCESS_LINEAGE_H_
+#define DEJA_PRELOAD_PROCESS_PROCESS_LINEAGE_H_
 
 #include <span>
 #include <string_view>
@@ -20,4 +20,4 @@ bool LineageHas(std::string_view lineage, int pid);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_PROCESS_LINEAGE_H_
+#endif  // DEJA_PRELOAD_PROCESS_PROCESS_LINEAGE_H_

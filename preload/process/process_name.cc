@@ -1,4 +1,4 @@
-#include "preload/process_name.h"
+#include "preload/process/process_name.h"
 
 #include <dlfcn.h>
 #include <sched.h>
@@ -15,10 +15,10 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "common/own_mapping.h"
-#include "preload/guard.h"
-#include "preload/real_symbols.h"
-#include "preload/threads.h"
+#include "common/runtime/own_mapping.h"
+#include "preload/process/guard.h"
+#include "preload/process/threads.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

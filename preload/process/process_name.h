@@ -7,8 +7,8 @@
 //
 // Nothing here allocates. OwnProcessName is made on first use and changes in a fork child only; the
 // functions for the hooks say where they may be called.
-#ifndef DEJA_PRELOAD_PROCESS_NAME_H_
-#define DEJA_PRELOAD_PROCESS_NAME_H_
+#ifndef DEJA_PRELOAD_PROCESS_PROCESS_NAME_H_
+#define DEJA_PRELOAD_PROCESS_PROCESS_NAME_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -79,4 +79,4 @@ char* const* FillEnvironment(char* const* env, const NextProcess& next, std::spa
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_PROCESS_NAME_H_
+#endif  // DEJA_PRELOAD_PROCESS_PROCESS_NAME_H_

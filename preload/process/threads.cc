@@ -1,4 +1,4 @@
-#include "preload/threads.h"
+#include "preload/process/threads.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <new>
 
-#include "common/own_mapping.h"
+#include "common/runtime/own_mapping.h"
 
 namespace deja::preload {
 namespace {

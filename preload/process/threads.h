@@ -8,8 +8,8 @@
 // called "?" and a number.
 //
 // Self() is valid on any thread at any time, also before main; its record is never freed.
-#ifndef DEJA_PRELOAD_THREADS_H_
-#define DEJA_PRELOAD_THREADS_H_
+#ifndef DEJA_PRELOAD_PROCESS_THREADS_H_
+#define DEJA_PRELOAD_PROCESS_THREADS_H_
 
 #include <atomic>
 #include <cstdint>
@@ -46,4 +46,4 @@ void SetSelf(ThreadRecord* record);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_THREADS_H_
+#endif  // DEJA_PRELOAD_PROCESS_THREADS_H_

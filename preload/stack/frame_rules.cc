@@ -1,4 +1,4 @@
-#include "preload/frame_rules.h"
+#include "preload/stack/frame_rules.h"
 
 #include <cstddef>
 #include <cstring>

@@ -4,12 +4,12 @@
 // functions; anything else (hand-written DWARF expressions) is kComplex and left to libunwind.
 // x86-64 only; elsewhere every address is kComplex. Async-signal-safe; no allocation; reads only
 // the mapped unwind tables.
-#ifndef DEJA_PRELOAD_FRAME_RULES_H_
-#define DEJA_PRELOAD_FRAME_RULES_H_
+#ifndef DEJA_PRELOAD_STACK_FRAME_RULES_H_
+#define DEJA_PRELOAD_STACK_FRAME_RULES_H_
 
 #include <cstdint>
 
-#include "preload/modules.h"
+#include "preload/stack/modules.h"
 
 namespace deja::preload {
 
@@ -42,4 +42,4 @@ FrameRule FindFrameRule(const Module& module, uint64_t pc);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_FRAME_RULES_H_
+#endif  // DEJA_PRELOAD_STACK_FRAME_RULES_H_

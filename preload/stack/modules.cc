@@ -1,4 +1,4 @@
-#include "preload/modules.h"
+#include "preload/stack/modules.h"
 
 #include <elf.h>
 #include <link.h>
@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "preload/spin_lock.h"
+#include "common/runtime/spin_lock.h"
 
 namespace deja::preload {
 namespace {

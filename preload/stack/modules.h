@@ -4,8 +4,8 @@
 // number and is no longer found by address; loaded again, it gets a new number. Any thread. Looking
 // up is lock-free and async-signal-safe; RefreshModules takes a lock, and does nothing when a
 // signal handler calls it on a thread that holds it. Nothing is allocated.
-#ifndef DEJA_PRELOAD_MODULES_H_
-#define DEJA_PRELOAD_MODULES_H_
+#ifndef DEJA_PRELOAD_STACK_MODULES_H_
+#define DEJA_PRELOAD_STACK_MODULES_H_
 
 #include <atomic>
 #include <cstdint>
@@ -52,4 +52,4 @@ void ResetModulesInChild();
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_MODULES_H_
+#endif  // DEJA_PRELOAD_STACK_MODULES_H_

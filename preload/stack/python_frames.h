@@ -4,13 +4,13 @@
 //
 // Async-signal-safe: nothing is allocated, and nothing of the interpreter's is changed. The caller
 // sees to it that the layout is that of the interpreter, and that `state` is of the calling thread.
-#ifndef DEJA_PRELOAD_PYTHON_FRAMES_H_
-#define DEJA_PRELOAD_PYTHON_FRAMES_H_
+#ifndef DEJA_PRELOAD_STACK_PYTHON_FRAMES_H_
+#define DEJA_PRELOAD_STACK_PYTHON_FRAMES_H_
 
 #include <cstdint>
 
-#include "preload/digest.h"
-#include "preload/python_stack.h"
+#include "digest/digest.h"
+#include "preload/stack/python_stack.h"
 
 namespace deja::preload {
 
@@ -24,4 +24,4 @@ bool KeyOfPythonFrames(const PythonLayout& layout, const void* state, Hash128& k
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_PYTHON_FRAMES_H_
+#endif  // DEJA_PRELOAD_STACK_PYTHON_FRAMES_H_

@@ -1,4 +1,4 @@
-#include "preload/python_stack.h"
+#include "preload/stack/python_stack.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -9,9 +9,9 @@
 #include <charconv>
 #include <cstring>
 
-#include "preload/digest.h"
-#include "preload/python_frames.h"
-#include "preload/spin_lock.h"
+#include "common/runtime/spin_lock.h"
+#include "digest/digest.h"
+#include "preload/stack/python_frames.h"
 
 namespace deja::preload {
 namespace {

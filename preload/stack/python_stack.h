@@ -8,15 +8,15 @@
 // Fixed tables, filled and never shrunk; when they are full, what comes later has no frames of
 // Python. Any thread. Nothing is allocated; interning and PythonFramesInSignal are
 // async-signal-safe, and give up when the thread was interrupted in the midst of interning.
-#ifndef DEJA_PRELOAD_PYTHON_STACK_H_
-#define DEJA_PRELOAD_PYTHON_STACK_H_
+#ifndef DEJA_PRELOAD_STACK_PYTHON_STACK_H_
+#define DEJA_PRELOAD_STACK_PYTHON_STACK_H_
 
 #include <cstdint>
 #include <span>
 #include <string_view>
 
 #include "common/inline_vec.h"
-#include "format/messages.h"
+#include "format/wire/messages.h"
 
 namespace deja::preload {
 
@@ -86,4 +86,4 @@ void ResetPythonStacksInChild();
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_PYTHON_STACK_H_
+#endif  // DEJA_PRELOAD_STACK_PYTHON_STACK_H_

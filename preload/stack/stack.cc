@@ -1,16 +1,16 @@
-#include "preload/stack.h"
+#include "preload/stack/stack.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <span>
 
-#include "preload/digest.h"
-#include "preload/modules.h"
-#include "preload/python_stack.h"
-#include "preload/spin_lock.h"
-#include "preload/stack_memo.h"
-#include "preload/stack_walk.h"
+#include "common/runtime/spin_lock.h"
+#include "digest/digest.h"
+#include "preload/stack/modules.h"
+#include "preload/stack/python_stack.h"
+#include "preload/stack/stack_memo.h"
+#include "preload/stack/stack_walk.h"
 
 namespace deja::preload {
 namespace {

@@ -7,14 +7,14 @@
 // so that a trace never refers to a stack that it does not define. Any thread. No allocation after
 // initialisation and a thread's first stack (fixed tables; when they are full the stack is 0).
 // CaptureStackInSignal is async-signal-safe as far as the unwinder is, and interns nothing.
-#ifndef DEJA_PRELOAD_STACK_H_
-#define DEJA_PRELOAD_STACK_H_
+#ifndef DEJA_PRELOAD_STACK_STACK_H_
+#define DEJA_PRELOAD_STACK_STACK_H_
 
 #include <cstdint>
 
 #include "common/ids.h"
 #include "common/inline_vec.h"
-#include "format/messages.h"
+#include "format/wire/messages.h"
 
 namespace deja::preload {
 
@@ -47,4 +47,4 @@ void ResetStacksInChild();
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_STACK_H_
+#endif  // DEJA_PRELOAD_STACK_STACK_H_

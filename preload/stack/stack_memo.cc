@@ -1,4 +1,4 @@
-#include "preload/stack_memo.h"
+#include "preload/stack/stack_memo.h"
 
 #include <sys/mman.h>
 
@@ -7,10 +7,10 @@
 #include <cstring>
 #include <new>
 
-#include "common/own_mapping.h"
-#include "preload/modules.h"
-#include "preload/spin_lock.h"
-#include "preload/stack.h"
+#include "common/runtime/own_mapping.h"
+#include "common/runtime/spin_lock.h"
+#include "preload/stack/modules.h"
+#include "preload/stack/stack.h"
 
 namespace deja::preload {
 namespace {

@@ -11,13 +11,13 @@
 // Of the calling thread: a small table, mapped at its first stack. No locks, no allocation
 // otherwise. In a signal handler that interrupted one of these functions nothing is found, and
 // nothing remembered.
-#ifndef DEJA_PRELOAD_STACK_MEMO_H_
-#define DEJA_PRELOAD_STACK_MEMO_H_
+#ifndef DEJA_PRELOAD_STACK_STACK_MEMO_H_
+#define DEJA_PRELOAD_STACK_STACK_MEMO_H_
 
 #include <cstdint>
 
 #include "common/ids.h"
-#include "preload/stack_walk.h"
+#include "preload/stack/stack_walk.h"
 
 namespace deja::preload {
 
@@ -34,4 +34,4 @@ void ForgetStacks();
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_STACK_MEMO_H_
+#endif  // DEJA_PRELOAD_STACK_STACK_MEMO_H_

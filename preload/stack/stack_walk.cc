@@ -1,4 +1,4 @@
-#include "preload/stack_walk.h"
+#include "preload/stack/stack_walk.h"
 
 #include <errno.h>
 #include <libunwind.h>
@@ -10,8 +10,8 @@
 #include <atomic>
 #include <cstring>
 
-#include "preload/frame_rules.h"
-#include "preload/modules.h"
+#include "preload/stack/frame_rules.h"
+#include "preload/stack/modules.h"
 
 extern "C" void* __libc_stack_end;  // of the main thread; ld.so
 

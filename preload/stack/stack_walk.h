@@ -6,12 +6,12 @@
 // what it depends on, for who wants to (stack_memo.h). Any thread, any stack (also alternate and
 // coroutine stacks); async-signal-safe; no allocation. Memory outside the thread's own stack is
 // only read after asking the kernel whether it can be.
-#ifndef DEJA_PRELOAD_STACK_WALK_H_
-#define DEJA_PRELOAD_STACK_WALK_H_
+#ifndef DEJA_PRELOAD_STACK_STACK_WALK_H_
+#define DEJA_PRELOAD_STACK_STACK_WALK_H_
 
 #include <cstdint>
 
-#include "preload/stack.h"
+#include "preload/stack/stack.h"
 
 namespace deja::preload {
 
@@ -65,4 +65,4 @@ void WalkFromSignal(const void* ucontext, Frames& frames);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_STACK_WALK_H_
+#endif  // DEJA_PRELOAD_STACK_STACK_WALK_H_

@@ -1,6 +1,6 @@
-#include "preload/curand_library.h"
+#include "preload/symbols/curand_library.h"
 
-#include "preload/opened_library.h"
+#include "preload/symbols/opened_library.h"
 
 namespace deja::preload {
 namespace {

@@ -3,8 +3,8 @@
 // Deja links no cuRAND. The library is the one that the program is linked to, or has opened by
 // itself; while a program has none there is nothing to hook. In a replay it is the same: nothing
 // stands in for it. Any thread; no allocation; errno and dlerror are kept.
-#ifndef DEJA_PRELOAD_CURAND_LIBRARY_H_
-#define DEJA_PRELOAD_CURAND_LIBRARY_H_
+#ifndef DEJA_PRELOAD_SYMBOLS_CURAND_LIBRARY_H_
+#define DEJA_PRELOAD_SYMBOLS_CURAND_LIBRARY_H_
 
 namespace deja::preload {
 
@@ -15,4 +15,4 @@ void RememberCurandHandle(void* handle, const char* name);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_CURAND_LIBRARY_H_
+#endif  // DEJA_PRELOAD_SYMBOLS_CURAND_LIBRARY_H_

@@ -1,4 +1,4 @@
-#include "preload/mpi_library.h"
+#include "preload/symbols/mpi_library.h"
 
 #include <dlfcn.h>
 
@@ -7,10 +7,10 @@
 #include <iterator>
 #include <string_view>
 
-#include "preload/api/mpi_table.h"
-#include "preload/opened_library.h"
-#include "preload/real_symbols.h"
-#include "preload/spin_lock.h"
+#include "api/mpi_table.h"
+#include "common/runtime/spin_lock.h"
+#include "preload/symbols/opened_library.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

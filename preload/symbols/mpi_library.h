@@ -4,8 +4,8 @@
 // Deja links no MPI. The library is the one that the program is linked to, or has opened by itself;
 // while a program has none there is nothing to hook. Any thread; no allocation; errno and dlerror
 // are kept.
-#ifndef DEJA_PRELOAD_MPI_LIBRARY_H_
-#define DEJA_PRELOAD_MPI_LIBRARY_H_
+#ifndef DEJA_PRELOAD_SYMBOLS_MPI_LIBRARY_H_
+#define DEJA_PRELOAD_SYMBOLS_MPI_LIBRARY_H_
 
 #include <cstdint>
 #include <cstring>
@@ -74,4 +74,4 @@ uint64_t MpiCommWorld();
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_MPI_LIBRARY_H_
+#endif  // DEJA_PRELOAD_SYMBOLS_MPI_LIBRARY_H_

@@ -1,4 +1,4 @@
-#include "preload/name_lookups.h"
+#include "preload/symbols/name_lookups.h"
 
 namespace deja::preload {
 

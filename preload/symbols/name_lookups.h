@@ -1,7 +1,7 @@
 // Whether the look-up of a name that this thread makes for real must ask nobody: numbers are still
 // understood. Set by an engine around InputCall::Real. Thread-local.
-#ifndef DEJA_PRELOAD_NAME_LOOKUPS_H_
-#define DEJA_PRELOAD_NAME_LOOKUPS_H_
+#ifndef DEJA_PRELOAD_SYMBOLS_NAME_LOOKUPS_H_
+#define DEJA_PRELOAD_SYMBOLS_NAME_LOOKUPS_H_
 
 namespace deja::preload {
 
@@ -17,4 +17,4 @@ class AskNobody {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_NAME_LOOKUPS_H_
+#endif  // DEJA_PRELOAD_SYMBOLS_NAME_LOOKUPS_H_

@@ -1,10 +1,10 @@
-#include "preload/opened_library.h"
+#include "preload/symbols/opened_library.h"
 
 #include <dlfcn.h>
 
 #include <cerrno>
 
-#include "preload/real_symbols.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 void* OpenedLibrary::FindIn(const char* name) {

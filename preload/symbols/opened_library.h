@@ -3,8 +3,8 @@
 //
 // One for each library, in static memory. Any thread; no allocation; errno and dlerror are kept.
 // Never finds a hook of ours.
-#ifndef DEJA_PRELOAD_OPENED_LIBRARY_H_
-#define DEJA_PRELOAD_OPENED_LIBRARY_H_
+#ifndef DEJA_PRELOAD_SYMBOLS_OPENED_LIBRARY_H_
+#define DEJA_PRELOAD_SYMBOLS_OPENED_LIBRARY_H_
 
 #include <atomic>
 #include <cstddef>
@@ -33,4 +33,4 @@ class OpenedLibrary {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_OPENED_LIBRARY_H_
+#endif  // DEJA_PRELOAD_SYMBOLS_OPENED_LIBRARY_H_

@@ -1,10 +1,10 @@
-#include "preload/program_heap.h"
+#include "preload/symbols/program_heap.h"
 
 #include <dlfcn.h>
 
 #include <atomic>
 
-#include "preload/real_symbols.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

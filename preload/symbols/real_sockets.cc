@@ -1,8 +1,8 @@
-#include "preload/real_sockets.h"
+#include "preload/symbols/real_sockets.h"
 
 #include <sys/ioctl.h>
 
-#include "preload/real_symbols.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload::real {
 namespace {

@@ -1,7 +1,7 @@
 // The C library's own socket functions, for the engines: no hook of ours is on the way, so that
 // they may be called with or without the guard. Any thread.
-#ifndef DEJA_PRELOAD_REAL_SOCKETS_H_
-#define DEJA_PRELOAD_REAL_SOCKETS_H_
+#ifndef DEJA_PRELOAD_SYMBOLS_REAL_SOCKETS_H_
+#define DEJA_PRELOAD_SYMBOLS_REAL_SOCKETS_H_
 
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -23,4 +23,4 @@ int BytesWaiting(int fd, int* bytes);
 
 }  // namespace deja::preload::real
 
-#endif  // DEJA_PRELOAD_REAL_SOCKETS_H_
+#endif  // DEJA_PRELOAD_SYMBOLS_REAL_SOCKETS_H_

@@ -1,4 +1,4 @@
-#include "preload/real_symbols.h"
+#include "preload/symbols/real_symbols.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "common/raw_syscall.h"
+#include "common/runtime/raw_syscall.h"
 
 // The bounds of this library's image, from the linker.
 extern "C" {

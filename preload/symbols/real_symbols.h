@@ -4,8 +4,8 @@
 // itself (remembered by the dlsym hook), libnccl.so.2 if it is loaded (RTLD_NOLOAD). libc:
 // dlsym(RTLD_NEXT). Any thread; a miss is not cached. Never calls a hook of ours, never returns an
 // address in this library. errno is kept.
-#ifndef DEJA_PRELOAD_REAL_SYMBOLS_H_
-#define DEJA_PRELOAD_REAL_SYMBOLS_H_
+#ifndef DEJA_PRELOAD_SYMBOLS_REAL_SYMBOLS_H_
+#define DEJA_PRELOAD_SYMBOLS_REAL_SYMBOLS_H_
 
 #include <atomic>
 
@@ -64,4 +64,4 @@ class RealFn {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_REAL_SYMBOLS_H_
+#endif  // DEJA_PRELOAD_SYMBOLS_REAL_SYMBOLS_H_

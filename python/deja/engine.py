@@ -1,4 +1,4 @@
-"""The library that records or replays this process, by ctypes. preload/hooks/c10d_api.h says what the calls mean."""
+"""The library that records or replays this process, by ctypes. preload/hooks/python/c10d_api.h says what the calls mean."""
 
 import array
 import ctypes

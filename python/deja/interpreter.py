@@ -1,6 +1,6 @@
 """How Deja's library finds out where the interpreter is: at calls of NCCL and MPI, and when a signal ends the process.
 
-It walks over the frames itself (preload/python_frames.h), without the interpreter's lock. Where they are is tried here, on
+It walks over the frames itself (preload/stack/python_frames.h), without the interpreter's lock. Where they are is tried here, on
 this thread's own frames. If anything is not as it should be, such calls have no frames of Python, and the end of a
 process those that _Py_DumpTraceback tells, which is made for signal handlers and not open to others in each version.
 """
@@ -37,7 +37,7 @@ _WORD = 8
 
 
 class PythonLayout(ctypes.Structure):
-    """The one of preload/python_stack.h."""
+    """The one of preload/stack/python_stack.h."""
 
     _fields_ = [
         ("through", ctypes.c_uint64),

@@ -1,4 +1,4 @@
-#include "recorder/checkpoints.h"
+#include "recorder/core/checkpoints.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -8,14 +8,14 @@
 #include <string>
 #include <string_view>
 
-#include "format/payload_series.h"
-#include "preload/checkpoint_registry.h"
-#include "preload/device.h"
-#include "preload/digest.h"
-#include "preload/guard.h"
-#include "preload/snapshot_event.h"
-#include "preload/threads.h"
-#include "recorder/recorder_engine.h"
+#include "digest/digest.h"
+#include "format/tensor/payload_series.h"
+#include "preload/cuda/device.h"
+#include "preload/engine/checkpoint_registry.h"
+#include "preload/engine/snapshot_event.h"
+#include "preload/process/guard.h"
+#include "preload/process/threads.h"
+#include "recorder/core/recorder_engine.h"
 
 namespace deja::recorder {
 namespace {

@@ -3,8 +3,8 @@
 // In deja_step, on the thread that calls it, each registered object is hashed and copied to the
 // buffer of payloads: what it is at that moment. Compressing and writing are the background
 // thread's. The Checkpoint event comes last: a process that dies before leaves none.
-#ifndef DEJA_RECORDER_CHECKPOINTS_H_
-#define DEJA_RECORDER_CHECKPOINTS_H_
+#ifndef DEJA_RECORDER_CORE_CHECKPOINTS_H_
+#define DEJA_RECORDER_CORE_CHECKPOINTS_H_
 
 #include <atomic>
 #include <cstdint>
@@ -30,4 +30,4 @@ void TakeCheckpoint(Recording& rec, uint64_t step, uint64_t number);
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_CHECKPOINTS_H_
+#endif  // DEJA_RECORDER_CORE_CHECKPOINTS_H_

@@ -1,4 +1,4 @@
-#include "recorder/config.h"
+#include "recorder/core/config.h"
 
 #include <cstdlib>
 #include <cstring>

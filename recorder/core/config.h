@@ -1,14 +1,14 @@
 // What the environment says about this recording (common/env_vars.def).
 //
 // Read once per process, before anything is recorded. A process without DEJA_OUT is not recorded.
-#ifndef DEJA_RECORDER_CONFIG_H_
-#define DEJA_RECORDER_CONFIG_H_
+#ifndef DEJA_RECORDER_CORE_CONFIG_H_
+#define DEJA_RECORDER_CORE_CONFIG_H_
 
 #include <cstddef>
 #include <cstdint>
 
 #include "common/ids.h"
-#include "format/rank_log.h"
+#include "format/log/rank_log.h"
 
 namespace deja::recorder {
 
@@ -41,7 +41,7 @@ struct Config {
   // Patterns of paths, each with a newline behind it (common/input_rule.h).
   char inputs_include[4096] = {};
   char inputs_exclude[4096] = {};
-  // Patterns of names (common/secrets.h).
+  // Patterns of names (common/secrets/secrets.h).
   char keep_env[4096] = {};
   char mask[4096] = {};
 };
@@ -53,4 +53,4 @@ format::RankLogOptions LogOptions(const Config& config, bool is_child = false);
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_CONFIG_H_
+#endif  // DEJA_RECORDER_CORE_CONFIG_H_

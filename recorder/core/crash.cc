@@ -1,13 +1,13 @@
 // The last words of a process that a signal ends. Everything here is async-signal-safe.
 #include <ucontext.h>
 
-#include "format/mark.h"
-#include "preload/device.h"
-#include "preload/fault_escape.h"
-#include "preload/guard.h"
-#include "preload/python_stack.h"
-#include "preload/stack.h"
-#include "recorder/recorder_engine.h"
+#include "format/layout/mark.h"
+#include "preload/cuda/device.h"
+#include "preload/process/fault_escape.h"
+#include "preload/process/guard.h"
+#include "preload/stack/python_stack.h"
+#include "preload/stack/stack.h"
+#include "recorder/core/recorder_engine.h"
 
 namespace deja::recorder {
 namespace {

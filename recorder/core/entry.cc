@@ -4,15 +4,15 @@
 
 #include <new>
 
-#include "format/rank_log.h"
-#include "preload/device.h"
-#include "preload/engine.h"
-#include "preload/guard.h"
-#include "preload/lock_order.h"
-#include "recorder/connections.h"
-#include "recorder/folders.h"
-#include "recorder/opened_input.h"
-#include "recorder/recorder_engine.h"
+#include "format/log/rank_log.h"
+#include "preload/cuda/device.h"
+#include "preload/engine/engine.h"
+#include "preload/meet/lock_order.h"
+#include "preload/process/guard.h"
+#include "recorder/core/recorder_engine.h"
+#include "recorder/files/folders.h"
+#include "recorder/files/opened_input.h"
+#include "recorder/sockets/connections.h"
 
 namespace deja::preload {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "preload/api/libc_table.h"
-#include "preload/digest.h"
-#include "preload/threads.h"
-#include "recorder/recorder_engine.h"
+#include "api/libc_table.h"
+#include "digest/digest.h"
+#include "preload/process/threads.h"
+#include "recorder/core/recorder_engine.h"
 
 namespace deja::recorder {
 namespace {

@@ -1,4 +1,4 @@
-#include "recorder/recorder_engine.h"
+#include "recorder/core/recorder_engine.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -9,14 +9,14 @@
 #include <cstdlib>
 #include <new>
 
-#include "format/mark.h"
-#include "preload/device.h"
-#include "preload/lock_order.h"
-#include "preload/stack.h"
-#include "recorder/created_files.h"
-#include "recorder/mapped_inputs.h"
-#include "recorder/mapped_memory.h"
-#include "recorder/opened_input.h"
+#include "format/layout/mark.h"
+#include "preload/cuda/device.h"
+#include "preload/meet/lock_order.h"
+#include "preload/stack/stack.h"
+#include "recorder/events/mapped_memory.h"
+#include "recorder/files/created_files.h"
+#include "recorder/files/mapped_inputs.h"
+#include "recorder/files/opened_input.h"
 
 namespace deja::recorder {
 namespace {

@@ -13,18 +13,18 @@
 // CallLeave.blob: what out-parameters point to, and the text of ncclGetLastError. Not recorded:
 // ncclGetErrorString and ncclCommGetAsyncError (its errors become AsyncError events).
 //
-// One per process. Any thread, under the guard (preload/guard.h). errno is left as the real call
-// left it.
-#ifndef DEJA_RECORDER_RECORDER_ENGINE_H_
-#define DEJA_RECORDER_RECORDER_ENGINE_H_
+// One per process. Any thread, under the guard (preload/process/guard.h). errno is left as the real
+// call left it.
+#ifndef DEJA_RECORDER_CORE_RECORDER_ENGINE_H_
+#define DEJA_RECORDER_CORE_RECORDER_ENGINE_H_
 
 #include <atomic>
 
-#include "common/errno_keeper.h"
-#include "preload/buffers.h"
-#include "preload/engine.h"
-#include "recorder/recording.h"
-#include "recorder/thread_state.h"
+#include "common/runtime/errno_keeper.h"
+#include "preload/engine/buffers.h"
+#include "preload/engine/engine.h"
+#include "recorder/core/recording.h"
+#include "recorder/core/thread_state.h"
 
 namespace deja::recorder {
 
@@ -156,4 +156,4 @@ void DigestNow(Recording& rec, const preload::BufferUse& use, bool keep, format:
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_RECORDER_ENGINE_H_
+#endif  // DEJA_RECORDER_CORE_RECORDER_ENGINE_H_

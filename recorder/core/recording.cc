@@ -1,4 +1,4 @@
-#include "recorder/recording.h"
+#include "recorder/core/recording.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,15 +10,15 @@
 #include <span>
 #include <string>
 
-#include "format/child_folder.h"
-#include "preload/api/c10d_table.h"
-#include "preload/api/curand_table.h"
-#include "preload/api/libc_table.h"
-#include "preload/api/mpi_table.h"
-#include "preload/api/nccl_table.h"
-#include "preload/process_name.h"
-#include "preload/real_symbols.h"
-#include "recorder/rank_identity.h"
+#include "api/c10d_table.h"
+#include "api/curand_table.h"
+#include "api/libc_table.h"
+#include "api/mpi_table.h"
+#include "api/nccl_table.h"
+#include "format/layout/child_folder.h"
+#include "preload/process/process_name.h"
+#include "preload/symbols/real_symbols.h"
+#include "recorder/facts/rank_identity.h"
 
 namespace deja::recorder {
 namespace {

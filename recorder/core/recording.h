@@ -2,8 +2,8 @@
 //
 // One object per process and never destroyed: hooks come before constructors and after destructors.
 // A fork child gets a new one and leaves its parent's alone. Parts synchronise themselves.
-#ifndef DEJA_RECORDER_RECORDING_H_
-#define DEJA_RECORDER_RECORDING_H_
+#ifndef DEJA_RECORDER_CORE_RECORDING_H_
+#define DEJA_RECORDER_CORE_RECORDING_H_
 
 #include <sys/types.h>
 
@@ -12,21 +12,21 @@
 #include <memory>
 #include <string_view>
 
-#include "common/secrets.h"
-#include "format/rank_log.h"
-#include "recorder/checkpoints.h"
-#include "recorder/comm_registry.h"
-#include "recorder/config.h"
-#include "recorder/device_reads.h"
-#include "recorder/event_writer.h"
-#include "recorder/handle_table.h"
-#include "recorder/input_files.h"
-#include "recorder/machine_files.h"
-#include "recorder/mpi_state.h"
-#include "recorder/nccl_choices.h"
-#include "recorder/pending_ops.h"
-#include "recorder/process_facts.h"
-#include "recorder/seen_inputs.h"
+#include "common/secrets/secrets.h"
+#include "format/log/rank_log.h"
+#include "recorder/core/checkpoints.h"
+#include "recorder/core/config.h"
+#include "recorder/core/seen_inputs.h"
+#include "recorder/events/event_writer.h"
+#include "recorder/events/handle_table.h"
+#include "recorder/facts/process_facts.h"
+#include "recorder/files/input_files.h"
+#include "recorder/files/machine_files.h"
+#include "recorder/mpi/mpi_state.h"
+#include "recorder/nccl/comm_registry.h"
+#include "recorder/nccl/device_reads.h"
+#include "recorder/nccl/nccl_choices.h"
+#include "recorder/nccl/pending_ops.h"
 
 namespace deja::recorder {
 
@@ -117,4 +117,4 @@ void SayOnce(std::string_view text);
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_RECORDING_H_
+#endif  // DEJA_RECORDER_CORE_RECORDING_H_

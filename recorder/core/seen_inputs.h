@@ -2,13 +2,13 @@
 // content, so that a program that asks a thousand times has one event.
 //
 // A fixed table: when it is full, values are recorded again. Any thread.
-#ifndef DEJA_RECORDER_SEEN_INPUTS_H_
-#define DEJA_RECORDER_SEEN_INPUTS_H_
+#ifndef DEJA_RECORDER_CORE_SEEN_INPUTS_H_
+#define DEJA_RECORDER_CORE_SEEN_INPUTS_H_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "recorder/spin_lock.h"
+#include "common/runtime/spin_lock.h"
 
 namespace deja::recorder {
 
@@ -42,4 +42,4 @@ class SeenInputs {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_SEEN_INPUTS_H_
+#endif  // DEJA_RECORDER_CORE_SEEN_INPUTS_H_

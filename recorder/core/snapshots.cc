@@ -2,11 +2,11 @@
 #include <functional>
 #include <string_view>
 
-#include "format/payload_series.h"
-#include "preload/digest.h"
-#include "preload/guard.h"
-#include "preload/snapshot_event.h"
-#include "recorder/recorder_engine.h"
+#include "digest/digest.h"
+#include "format/tensor/payload_series.h"
+#include "preload/engine/snapshot_event.h"
+#include "preload/process/guard.h"
+#include "recorder/core/recorder_engine.h"
 
 namespace deja::recorder {
 namespace {

@@ -1,13 +1,13 @@
 // What the recorder remembers of one thread, behind ThreadRecord::engine_state.
 //
 // Made on the thread's first event, in memory of its own; belongs to the thread.
-#ifndef DEJA_RECORDER_THREAD_STATE_H_
-#define DEJA_RECORDER_THREAD_STATE_H_
+#ifndef DEJA_RECORDER_CORE_THREAD_STATE_H_
+#define DEJA_RECORDER_CORE_THREAD_STATE_H_
 
 #include <cstdint>
 
-#include "preload/threads.h"
-#include "recorder/pending_ops.h"
+#include "preload/process/threads.h"
+#include "recorder/nccl/pending_ops.h"
 
 namespace deja::recorder {
 
@@ -42,4 +42,4 @@ ThreadState* StateOf(preload::ThreadRecord& self);
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_THREAD_STATE_H_
+#endif  // DEJA_RECORDER_CORE_THREAD_STATE_H_

@@ -1,6 +1,6 @@
 // What the arguments of a call point to, in the program's memory.
-#ifndef DEJA_RECORDER_ARGUMENT_MEMORY_H_
-#define DEJA_RECORDER_ARGUMENT_MEMORY_H_
+#ifndef DEJA_RECORDER_EVENTS_ARGUMENT_MEMORY_H_
+#define DEJA_RECORDER_EVENTS_ARGUMENT_MEMORY_H_
 
 #include <cstdint>
 #include <cstring>
@@ -21,4 +21,4 @@ uint64_t ValueAt(uint64_t address) {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_ARGUMENT_MEMORY_H_
+#endif  // DEJA_RECORDER_EVENTS_ARGUMENT_MEMORY_H_

@@ -1,6 +1,6 @@
 // Blob: the bytes behind the pointers of one call, gathered on the stack.
-#ifndef DEJA_RECORDER_BLOB_H_
-#define DEJA_RECORDER_BLOB_H_
+#ifndef DEJA_RECORDER_EVENTS_BLOB_H_
+#define DEJA_RECORDER_EVENTS_BLOB_H_
 
 #include <cstddef>
 #include <cstring>
@@ -25,4 +25,4 @@ class Blob {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_BLOB_H_
+#endif  // DEJA_RECORDER_EVENTS_BLOB_H_

@@ -1,4 +1,4 @@
-#include "recorder/event_clock.h"
+#include "recorder/events/event_clock.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>

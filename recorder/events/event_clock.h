@@ -7,8 +7,8 @@
 // they order events, they are not told to programs.
 //
 // Any thread, signal handlers too. Keeps errno, allocates nothing.
-#ifndef DEJA_RECORDER_EVENT_CLOCK_H_
-#define DEJA_RECORDER_EVENT_CLOCK_H_
+#ifndef DEJA_RECORDER_EVENTS_EVENT_CLOCK_H_
+#define DEJA_RECORDER_EVENTS_EVENT_CLOCK_H_
 
 #include <atomic>
 #include <cstdint>
@@ -58,4 +58,4 @@ inline uint64_t EventNowNs() {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_EVENT_CLOCK_H_
+#endif  // DEJA_RECORDER_EVENTS_EVENT_CLOCK_H_

@@ -1,4 +1,4 @@
-#include "recorder/event_writer.h"
+#include "recorder/events/event_writer.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -7,10 +7,10 @@
 #include <cstring>
 #include <new>
 
-#include "common/errno_keeper.h"
-#include "preload/api/libc_table.h"
-#include "recorder/mapped_memory.h"
-#include "recorder/thread_state.h"
+#include "api/libc_table.h"
+#include "common/runtime/errno_keeper.h"
+#include "recorder/core/thread_state.h"
+#include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
 namespace {

@@ -7,8 +7,8 @@
 //
 // Any thread, inside the guard. Write allocates nothing and makes no syscall once its thread has
 // written before. Failing to stage or to append never reaches the caller; the log counts losses.
-#ifndef DEJA_RECORDER_EVENT_WRITER_H_
-#define DEJA_RECORDER_EVENT_WRITER_H_
+#ifndef DEJA_RECORDER_EVENTS_EVENT_WRITER_H_
+#define DEJA_RECORDER_EVENTS_EVENT_WRITER_H_
 
 #include <algorithm>
 #include <array>
@@ -18,16 +18,16 @@
 #include <span>
 #include <type_traits>
 
-#include "format/clock_run.h"
-#include "format/event_encoder.h"
-#include "format/message_codec.h"
-#include "format/messages.h"
-#include "format/rank_log.h"
-#include "preload/stack.h"
-#include "preload/threads.h"
-#include "recorder/event_clock.h"
-#include "recorder/spin_lock.h"
-#include "recorder/thread_state.h"
+#include "common/runtime/spin_lock.h"
+#include "format/log/rank_log.h"
+#include "format/tail/clock_run.h"
+#include "format/wire/event_encoder.h"
+#include "format/wire/message_codec.h"
+#include "format/wire/messages.h"
+#include "preload/process/threads.h"
+#include "preload/stack/stack.h"
+#include "recorder/core/thread_state.h"
+#include "recorder/events/event_clock.h"
 
 namespace deja::recorder {
 
@@ -222,4 +222,4 @@ class EventWriter final : public preload::StackSink {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_EVENT_WRITER_H_
+#endif  // DEJA_RECORDER_EVENTS_EVENT_WRITER_H_

@@ -1,12 +1,12 @@
 // HandleTable: numbers for handles that are not communicators (streams, windows, registrations).
 //
 // Any thread. A null handle is number 0 on the wire and is never entered.
-#ifndef DEJA_RECORDER_HANDLE_TABLE_H_
-#define DEJA_RECORDER_HANDLE_TABLE_H_
+#ifndef DEJA_RECORDER_EVENTS_HANDLE_TABLE_H_
+#define DEJA_RECORDER_EVENTS_HANDLE_TABLE_H_
 
 #include <cstdint>
 
-#include "recorder/mapped_memory.h"
+#include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
 
@@ -38,4 +38,4 @@ class HandleTable {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_HANDLE_TABLE_H_
+#endif  // DEJA_RECORDER_EVENTS_HANDLE_TABLE_H_

@@ -2,16 +2,16 @@
 // program's own allocator, so nothing here calls malloc.
 //
 // MapZeroed returns zeroed pages or null; the tables below keep what they have when it does.
-#ifndef DEJA_RECORDER_MAPPED_MEMORY_H_
-#define DEJA_RECORDER_MAPPED_MEMORY_H_
+#ifndef DEJA_RECORDER_EVENTS_MAPPED_MEMORY_H_
+#define DEJA_RECORDER_EVENTS_MAPPED_MEMORY_H_
 
 #include <sys/mman.h>
 
 #include <cstddef>
 #include <cstdint>
 
-#include "common/own_mapping.h"
-#include "recorder/spin_lock.h"
+#include "common/runtime/own_mapping.h"
+#include "common/runtime/spin_lock.h"
 
 namespace deja::recorder {
 
@@ -134,4 +134,4 @@ class StableArray {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_MAPPED_MEMORY_H_
+#endif  // DEJA_RECORDER_EVENTS_MAPPED_MEMORY_H_

@@ -2,15 +2,15 @@
 //
 // NodePool gives out nodes and never gives memory back; NodeList is a FIFO of them that belongs to
 // whoever holds it. NodePool: any thread. NodeList: not synchronised.
-#ifndef DEJA_RECORDER_NODE_LIST_H_
-#define DEJA_RECORDER_NODE_LIST_H_
+#ifndef DEJA_RECORDER_EVENTS_NODE_LIST_H_
+#define DEJA_RECORDER_EVENTS_NODE_LIST_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <new>
 
-#include "recorder/mapped_memory.h"
-#include "recorder/spin_lock.h"
+#include "common/runtime/spin_lock.h"
+#include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
 
@@ -72,4 +72,4 @@ class NodePool {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_NODE_LIST_H_
+#endif  // DEJA_RECORDER_EVENTS_NODE_LIST_H_

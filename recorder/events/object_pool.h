@@ -3,14 +3,14 @@
 //
 // T has a default constructor and a member `next_free_`, and is the pool's friend. Any thread; a
 // forked child calls ResetInChild first. Static storage.
-#ifndef DEJA_RECORDER_OBJECT_POOL_H_
-#define DEJA_RECORDER_OBJECT_POOL_H_
+#ifndef DEJA_RECORDER_EVENTS_OBJECT_POOL_H_
+#define DEJA_RECORDER_EVENTS_OBJECT_POOL_H_
 
 #include <cstddef>
 #include <new>
 
-#include "recorder/mapped_memory.h"
-#include "recorder/spin_lock.h"
+#include "common/runtime/spin_lock.h"
+#include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
 
@@ -55,4 +55,4 @@ class ObjectPool {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_OBJECT_POOL_H_
+#endif  // DEJA_RECORDER_EVENTS_OBJECT_POOL_H_

@@ -1,14 +1,14 @@
 // preload's SpinLock and Hold, for the recorder.
-#ifndef DEJA_RECORDER_SPIN_LOCK_H_
-#define DEJA_RECORDER_SPIN_LOCK_H_
+#ifndef DEJA_RECORDER_EVENTS_SPIN_LOCK_H_
+#define DEJA_RECORDER_EVENTS_SPIN_LOCK_H_
 
-#include "preload/spin_lock.h"
+#include "common/runtime/spin_lock.h"
 
 namespace deja::recorder {
 
-using preload::Hold;
-using preload::SpinLock;
+using Hold;
+using SpinLock;
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_SPIN_LOCK_H_
+#endif  // DEJA_RECORDER_EVENTS_SPIN_LOCK_H_

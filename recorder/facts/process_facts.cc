@@ -1,4 +1,4 @@
-#include "recorder/process_facts.h"
+#include "recorder/facts/process_facts.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 #include <span>
 #include <string_view>
 
-#include "common/cpu.h"
-#include "recorder/mapped_memory.h"
+#include "common/os/cpu.h"
+#include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
 namespace {
@@ -231,7 +231,7 @@ void ProcessFacts::Complete(const char* nccl_path, uint32_t nccl_version, const 
   cpu_model_ = CpuModel();
   cpu_features_ = CpuFeatures();
   user_ = UserName(geteuid());
-  cgroup_ = format::OwnCgroupCount();
+  cgroup_ = OwnCgroupCount();
 }
 
 void ProcessFacts::Fill(format::TraceHeader& header) const {

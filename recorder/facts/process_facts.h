@@ -3,8 +3,8 @@
 // Begin() runs in the first hook and takes what the program may change later (working directory,
 // arguments, environment); it calls no malloc. Complete() gathers the rest when the process becomes
 // a rank. The views of Fill() live as long as the object.
-#ifndef DEJA_RECORDER_PROCESS_FACTS_H_
-#define DEJA_RECORDER_PROCESS_FACTS_H_
+#ifndef DEJA_RECORDER_FACTS_PROCESS_FACTS_H_
+#define DEJA_RECORDER_FACTS_PROCESS_FACTS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "common/secrets.h"
-#include "format/memory_cgroup.h"
-#include "format/messages.h"
+#include "common/os/memory_cgroup.h"
+#include "common/secrets/secrets.h"
+#include "format/wire/messages.h"
 
 namespace deja::recorder {
 
@@ -54,7 +54,7 @@ class ProcessFacts {
   std::string user_;
   uint64_t memory_bytes_ = 0;
   uint32_t umask_ = 0;
-  format::CgroupCount cgroup_;
+  CgroupCount cgroup_;
   std::string kernel_;
   std::string nccl_path_;
   uint32_t nccl_version_ = 0;
@@ -68,4 +68,4 @@ class ProcessFacts {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_PROCESS_FACTS_H_
+#endif  // DEJA_RECORDER_FACTS_PROCESS_FACTS_H_

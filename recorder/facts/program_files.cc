@@ -1,4 +1,4 @@
-#include "recorder/program_files.h"
+#include "recorder/facts/program_files.h"
 
 #define XXH_INLINE_ALL
 #include <fcntl.h>
@@ -10,10 +10,10 @@
 #include <cstring>
 #include <span>
 
-#include "preload/absolute_path.h"
-#include "recorder/folder_list.h"
-#include "recorder/input_files.h"
-#include "recorder/mapped_memory.h"
+#include "preload/files/absolute_path.h"
+#include "recorder/events/mapped_memory.h"
+#include "recorder/files/folder_list.h"
+#include "recorder/files/input_files.h"
 
 namespace deja::recorder {
 namespace {

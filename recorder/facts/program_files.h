@@ -6,8 +6,8 @@
 // time. Packages are the names of *.dist-info and *.egg-info in a folder from which a module came.
 //
 // One per Recording. Any thread, inside the guard; no lock, and memory straight from the kernel.
-#ifndef DEJA_RECORDER_PROGRAM_FILES_H_
-#define DEJA_RECORDER_PROGRAM_FILES_H_
+#ifndef DEJA_RECORDER_FACTS_PROGRAM_FILES_H_
+#define DEJA_RECORDER_FACTS_PROGRAM_FILES_H_
 
 #include <sys/stat.h>
 
@@ -39,4 +39,4 @@ class ProgramFiles {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_PROGRAM_FILES_H_
+#endif  // DEJA_RECORDER_FACTS_PROGRAM_FILES_H_

@@ -1,4 +1,4 @@
-#include "recorder/rank_identity.h"
+#include "recorder/facts/rank_identity.h"
 
 #include <cstddef>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // Which rank of the job this process is: what the launcher's variables say, else what the program
 // says when it makes its first communicator. Reads the environment only; any thread.
-#ifndef DEJA_RECORDER_RANK_IDENTITY_H_
-#define DEJA_RECORDER_RANK_IDENTITY_H_
+#ifndef DEJA_RECORDER_FACTS_RANK_IDENTITY_H_
+#define DEJA_RECORDER_FACTS_RANK_IDENTITY_H_
 
 #include <cstdint>
 
@@ -20,4 +20,4 @@ bool HasLauncherRank();
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_RANK_IDENTITY_H_
+#endif  // DEJA_RECORDER_FACTS_RANK_IDENTITY_H_

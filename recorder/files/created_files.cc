@@ -1,4 +1,4 @@
-#include "recorder/created_files.h"
+#include "recorder/files/created_files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,10 +10,10 @@
 #include <cstring>
 #include <string_view>
 
-#include "preload/api/libc_table.h"
-#include "preload/machine_files.h"
-#include "recorder/recorder_engine.h"
-#include "recorder/recording.h"
+#include "api/libc_table.h"
+#include "preload/files/machine_files.h"
+#include "recorder/core/recorder_engine.h"
+#include "recorder/core/recording.h"
 
 namespace deja::recorder {
 namespace {

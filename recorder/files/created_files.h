@@ -3,8 +3,8 @@
 //
 // An Input event for each: api `creat`, key a hash of the absolute path, data the path. Any thread,
 // inside the guard; errno is kept.
-#ifndef DEJA_RECORDER_CREATED_FILES_H_
-#define DEJA_RECORDER_CREATED_FILES_H_
+#ifndef DEJA_RECORDER_FILES_CREATED_FILES_H_
+#define DEJA_RECORDER_FILES_CREATED_FILES_H_
 
 namespace deja::recorder {
 
@@ -15,4 +15,4 @@ void NoteCreation(Recording& rec, int dirfd, const char* path);
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_CREATED_FILES_H_
+#endif  // DEJA_RECORDER_FILES_CREATED_FILES_H_

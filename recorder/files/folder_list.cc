@@ -1,4 +1,4 @@
-#include "recorder/folder_list.h"
+#include "recorder/files/folder_list.h"
 
 #include <dirent.h>
 #include <sys/syscall.h>

@@ -2,8 +2,8 @@
 // name, a zero, in the order of the system.
 //
 // Any thread; no memory but the caller's, no lock.
-#ifndef DEJA_RECORDER_FOLDER_LIST_H_
-#define DEJA_RECORDER_FOLDER_LIST_H_
+#ifndef DEJA_RECORDER_FILES_FOLDER_LIST_H_
+#define DEJA_RECORDER_FILES_FOLDER_LIST_H_
 
 #include <cstddef>
 #include <span>
@@ -18,4 +18,4 @@ bool ListFolder(int fd, std::span<char> list, size_t& size,
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_FOLDER_LIST_H_
+#endif  // DEJA_RECORDER_FILES_FOLDER_LIST_H_

@@ -1,4 +1,4 @@
-#include "recorder/folders.h"
+#include "recorder/files/folders.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -9,10 +9,10 @@
 #include <climits>
 #include <cstdio>
 
-#include "preload/absolute_path.h"
-#include "recorder/folder_list.h"
-#include "recorder/mapped_memory.h"
-#include "recorder/recorder_engine.h"
+#include "preload/files/absolute_path.h"
+#include "recorder/core/recorder_engine.h"
+#include "recorder/events/mapped_memory.h"
+#include "recorder/files/folder_list.h"
 
 namespace deja::recorder {
 namespace {

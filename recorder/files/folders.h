@@ -1,10 +1,10 @@
 // RecordedFolders: what folders held when the program opened them: InputFile events with entries.
 //
 // Any thread, inside the guard. The C library goes on listing them.
-#ifndef DEJA_RECORDER_FOLDERS_H_
-#define DEJA_RECORDER_FOLDERS_H_
+#ifndef DEJA_RECORDER_FILES_FOLDERS_H_
+#define DEJA_RECORDER_FILES_FOLDERS_H_
 
-#include "preload/folders.h"
+#include "preload/engine/folders.h"
 
 namespace deja::recorder {
 
@@ -28,4 +28,4 @@ class RecordedFolders final : public preload::FolderLayer {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_FOLDERS_H_
+#endif  // DEJA_RECORDER_FILES_FOLDERS_H_

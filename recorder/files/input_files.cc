@@ -1,4 +1,4 @@
-#include "recorder/input_files.h"
+#include "recorder/files/input_files.h"
 
 #define XXH_INLINE_ALL
 #include <fcntl.h>
@@ -13,15 +13,15 @@
 #include <cstring>
 #include <ctime>
 
-#include "common/secret_files.h"
-#include "preload/absolute_path.h"
-#include "preload/digest.h"
-#include "preload/file_facts.h"
-#include "preload/shared_moves.h"
-#include "recorder/opened_input.h"
-#include "recorder/opened_output.h"
-#include "recorder/own_files.h"
-#include "recorder/recording.h"
+#include "common/secrets/secret_files.h"
+#include "digest/digest.h"
+#include "preload/files/absolute_path.h"
+#include "preload/files/file_facts.h"
+#include "preload/meet/shared_moves.h"
+#include "recorder/core/recording.h"
+#include "recorder/files/opened_input.h"
+#include "recorder/files/opened_output.h"
+#include "recorder/files/own_files.h"
 
 namespace deja::recorder {
 namespace {

@@ -16,8 +16,8 @@
 // One per Recording. Any thread, inside the guard; no lock is held across a real call; memory
 // straight from the kernel. A process that was forked records anew what it reads by descriptors
 // that it inherited.
-#ifndef DEJA_RECORDER_INPUT_FILES_H_
-#define DEJA_RECORDER_INPUT_FILES_H_
+#ifndef DEJA_RECORDER_FILES_INPUT_FILES_H_
+#define DEJA_RECORDER_FILES_INPUT_FILES_H_
 
 #include <sys/stat.h>
 
@@ -26,14 +26,14 @@
 #include <string_view>
 
 #include "common/input_rule.h"
-#include "format/messages.h"
-#include "preload/engine.h"
-#include "preload/hooks/fd_table.h"
-#include "recorder/config.h"
-#include "recorder/mapped_memory.h"
-#include "recorder/program_files.h"
-#include "recorder/seen_pages.h"
-#include "recorder/spin_lock.h"
+#include "common/runtime/spin_lock.h"
+#include "format/wire/messages.h"
+#include "preload/engine/engine.h"
+#include "preload/engine/fd_table.h"
+#include "recorder/core/config.h"
+#include "recorder/events/mapped_memory.h"
+#include "recorder/facts/program_files.h"
+#include "recorder/files/seen_pages.h"
 
 namespace deja::recorder {
 
@@ -157,4 +157,4 @@ bool IsSameState(const struct stat& a, const struct stat& b);
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_INPUT_FILES_H_
+#endif  // DEJA_RECORDER_FILES_INPUT_FILES_H_

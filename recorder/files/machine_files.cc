@@ -1,4 +1,4 @@
-#include "recorder/machine_files.h"
+#include "recorder/files/machine_files.h"
 
 #define XXH_INLINE_ALL
 #include <dirent.h>
@@ -15,12 +15,12 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "preload/api/libc_table.h"
-#include "preload/digest.h"
-#include "preload/machine_files.h"
-#include "preload/threads.h"
-#include "recorder/mapped_memory.h"
-#include "recorder/recording.h"
+#include "api/libc_table.h"
+#include "digest/digest.h"
+#include "preload/files/machine_files.h"
+#include "preload/process/threads.h"
+#include "recorder/core/recording.h"
+#include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
 

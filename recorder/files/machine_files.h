@@ -1,4 +1,4 @@
-// MachineRecorder: keeps what files about the machine (preload/machine_files.h) said when the
+// MachineRecorder: keeps what files about the machine (preload/files/machine_files.h) said when the
 // program opened them.
 //
 // An Input event an open whose content differs from the thread's last one: api `open` for a file,
@@ -11,16 +11,16 @@
 // Any thread, inside the guard; memory straight from the kernel. It never changes what the program
 // gets, except for files that are entropy: those are handed out as a copy, or the bytes that were
 // recorded would not be the program's.
-#ifndef DEJA_RECORDER_MACHINE_FILES_H_
-#define DEJA_RECORDER_MACHINE_FILES_H_
+#ifndef DEJA_RECORDER_FILES_MACHINE_FILES_H_
+#define DEJA_RECORDER_FILES_MACHINE_FILES_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-#include "preload/engine.h"
-#include "recorder/spin_lock.h"
+#include "common/runtime/spin_lock.h"
+#include "preload/engine/engine.h"
 
 namespace deja::recorder {
 
@@ -49,4 +49,4 @@ class MachineRecorder {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_MACHINE_FILES_H_
+#endif  // DEJA_RECORDER_FILES_MACHINE_FILES_H_

@@ -1,4 +1,4 @@
-#include "recorder/mapped_inputs.h"
+#include "recorder/files/mapped_inputs.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -10,9 +10,9 @@
 #include <climits>
 #include <cstring>
 
-#include "preload/mapped_inputs.h"
-#include "recorder/opened_input.h"
-#include "recorder/recording.h"
+#include "preload/engine/mapped_inputs.h"
+#include "recorder/core/recording.h"
+#include "recorder/files/opened_input.h"
 
 namespace deja::recorder {
 namespace {

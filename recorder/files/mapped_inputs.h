@@ -5,8 +5,8 @@
 // it is still the same, and recorded as ranges. docs/decisions/0008 has the reasons and figures.
 //
 // A fixed table: what is mapped beyond it is not recorded. Any thread, inside the guard.
-#ifndef DEJA_RECORDER_MAPPED_INPUTS_H_
-#define DEJA_RECORDER_MAPPED_INPUTS_H_
+#ifndef DEJA_RECORDER_FILES_MAPPED_INPUTS_H_
+#define DEJA_RECORDER_FILES_MAPPED_INPUTS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -27,4 +27,4 @@ void ResetMappingsInChild();
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_MAPPED_INPUTS_H_
+#endif  // DEJA_RECORDER_FILES_MAPPED_INPUTS_H_

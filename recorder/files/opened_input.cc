@@ -1,12 +1,12 @@
-#include "recorder/opened_input.h"
+#include "recorder/files/opened_input.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "preload/guard.h"
-#include "recorder/mapped_inputs.h"
-#include "recorder/opened_output.h"
-#include "recorder/recorder_engine.h"
+#include "preload/process/guard.h"
+#include "recorder/core/recorder_engine.h"
+#include "recorder/files/mapped_inputs.h"
+#include "recorder/files/opened_output.h"
 
 namespace deja::recorder {
 namespace {

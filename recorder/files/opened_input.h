@@ -3,22 +3,22 @@
 // Follows the position of the descriptor (all its copies share it), and hands what is read to
 // ReadRuns. Reading again at a given offset what has been recorded takes no lock. Where the process
 // has forked since, others may have the same open file: moves that they come between are recorded
-// (preload/shared_moves.h). Owner: a pool, to which it goes back when its last descriptor is
+// (preload/meet/shared_moves.h). Owner: a pool, to which it goes back when its last descriptor is
 // closed. Any thread.
-#ifndef DEJA_RECORDER_OPENED_INPUT_H_
-#define DEJA_RECORDER_OPENED_INPUT_H_
+#ifndef DEJA_RECORDER_FILES_OPENED_INPUT_H_
+#define DEJA_RECORDER_FILES_OPENED_INPUT_H_
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-#include "format/messages.h"
-#include "preload/hooks/fd_table.h"
-#include "recorder/input_files.h"
-#include "recorder/object_pool.h"
-#include "recorder/read_runs.h"
-#include "recorder/shared_position.h"
-#include "recorder/spin_lock.h"
+#include "common/runtime/spin_lock.h"
+#include "format/wire/messages.h"
+#include "preload/engine/fd_table.h"
+#include "recorder/events/object_pool.h"
+#include "recorder/files/input_files.h"
+#include "recorder/files/read_runs.h"
+#include "recorder/files/shared_position.h"
 
 namespace deja::recorder {
 
@@ -86,4 +86,4 @@ class OpenedInput final : public preload::FdObject {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_OPENED_INPUT_H_
+#endif  // DEJA_RECORDER_FILES_OPENED_INPUT_H_

@@ -1,11 +1,11 @@
-#include "recorder/opened_output.h"
+#include "recorder/files/opened_output.h"
 
 #include <algorithm>
 
-#include "common/errno_keeper.h"
-#include "preload/guard.h"
-#include "recorder/opened_input.h"
-#include "recorder/recording.h"
+#include "common/runtime/errno_keeper.h"
+#include "preload/process/guard.h"
+#include "recorder/core/recording.h"
+#include "recorder/files/opened_input.h"
 
 namespace deja::recorder {
 namespace {

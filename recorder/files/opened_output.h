@@ -2,15 +2,15 @@
 // the file stands, which processes have together once one has forked (shared_position.h).
 //
 // From a pool. Any thread; no locks across a call.
-#ifndef DEJA_RECORDER_OPENED_OUTPUT_H_
-#define DEJA_RECORDER_OPENED_OUTPUT_H_
+#ifndef DEJA_RECORDER_FILES_OPENED_OUTPUT_H_
+#define DEJA_RECORDER_FILES_OPENED_OUTPUT_H_
 
 #include <cstdint>
 
-#include "preload/hooks/fd_table.h"
-#include "recorder/object_pool.h"
-#include "recorder/own_files.h"
-#include "recorder/shared_position.h"
+#include "preload/engine/fd_table.h"
+#include "recorder/events/object_pool.h"
+#include "recorder/files/own_files.h"
+#include "recorder/files/shared_position.h"
 
 namespace deja::recorder {
 
@@ -39,4 +39,4 @@ void ResetOutputsInChild();
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_OPENED_OUTPUT_H_
+#endif  // DEJA_RECORDER_FILES_OPENED_OUTPUT_H_

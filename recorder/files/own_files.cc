@@ -1,4 +1,4 @@
-#include "recorder/own_files.h"
+#include "recorder/files/own_files.h"
 
 #define XXH_INLINE_ALL
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 
 #include <new>
 
-#include "recorder/mapped_memory.h"
+#include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
 namespace {

@@ -6,8 +6,8 @@
 // at the next open was changed by another process: another rank, or one that is not recorded.
 //
 // Never freed. Any thread, inside the guard; no locks.
-#ifndef DEJA_RECORDER_OWN_FILES_H_
-#define DEJA_RECORDER_OWN_FILES_H_
+#ifndef DEJA_RECORDER_FILES_OWN_FILES_H_
+#define DEJA_RECORDER_FILES_OWN_FILES_H_
 
 #include <sys/stat.h>
 
@@ -42,4 +42,4 @@ class OwnFile {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_OWN_FILES_H_
+#endif  // DEJA_RECORDER_FILES_OWN_FILES_H_

@@ -1,9 +1,9 @@
-#include "recorder/read_runs.h"
+#include "recorder/files/read_runs.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "recorder/mapped_memory.h"
+#include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
 

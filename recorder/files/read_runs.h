@@ -7,15 +7,15 @@
 //
 // Owner: an OpenedInput, which serialises the calls. Memory straight from the kernel, kept for good
 // and used again. What stands in an unfinished range is lost if the process is killed.
-#ifndef DEJA_RECORDER_READ_RUNS_H_
-#define DEJA_RECORDER_READ_RUNS_H_
+#ifndef DEJA_RECORDER_FILES_READ_RUNS_H_
+#define DEJA_RECORDER_FILES_READ_RUNS_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include "common/ids.h"
-#include "preload/digest.h"
+#include "digest/digest.h"
 
 namespace deja::recorder {
 
@@ -66,4 +66,4 @@ class ReadRuns {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_READ_RUNS_H_
+#endif  // DEJA_RECORDER_FILES_READ_RUNS_H_

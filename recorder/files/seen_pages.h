@@ -3,15 +3,15 @@
 //
 // A bit a page, in memory that costs nothing until it is touched; files of up to 64 pages need
 // none. Lock-free; any thread. Memory is never given back: a file has one of these for good.
-#ifndef DEJA_RECORDER_SEEN_PAGES_H_
-#define DEJA_RECORDER_SEEN_PAGES_H_
+#ifndef DEJA_RECORDER_FILES_SEEN_PAGES_H_
+#define DEJA_RECORDER_FILES_SEEN_PAGES_H_
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-#include "recorder/mapped_memory.h"
+#include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
 
@@ -85,4 +85,4 @@ class SeenPages {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_SEEN_PAGES_H_
+#endif  // DEJA_RECORDER_FILES_SEEN_PAGES_H_

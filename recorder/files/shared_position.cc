@@ -1,4 +1,4 @@
-#include "recorder/shared_position.h"
+#include "recorder/files/shared_position.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -8,13 +8,13 @@
 #include <cstdio>
 #include <cstring>
 
-#include "common/errno_keeper.h"
-#include "preload/api/libc_table.h"
-#include "preload/digest.h"
-#include "preload/shared_moves.h"
-#include "recorder/input_files.h"
-#include "recorder/mapped_memory.h"
-#include "recorder/recording.h"
+#include "api/libc_table.h"
+#include "common/runtime/errno_keeper.h"
+#include "digest/digest.h"
+#include "preload/meet/shared_moves.h"
+#include "recorder/core/recording.h"
+#include "recorder/events/mapped_memory.h"
+#include "recorder/files/input_files.h"
 
 namespace deja::recorder {
 namespace {

@@ -1,10 +1,10 @@
 // SharedPosition: where an open file stands, which processes have together once one has forked.
 //
 // Follows what this process does. Where somebody else has moved the file in between, that is
-// recorded (preload/shared_moves.h). Owner: what the descriptors lead to. Any thread, within the
-// guard; no locks. A forked child goes on with what it has inherited.
-#ifndef DEJA_RECORDER_SHARED_POSITION_H_
-#define DEJA_RECORDER_SHARED_POSITION_H_
+// recorded (preload/meet/shared_moves.h). Owner: what the descriptors lead to. Any thread, within
+// the guard; no locks. A forked child goes on with what it has inherited.
+#ifndef DEJA_RECORDER_FILES_SHARED_POSITION_H_
+#define DEJA_RECORDER_FILES_SHARED_POSITION_H_
 
 #include <atomic>
 #include <cstddef>
@@ -55,4 +55,4 @@ void CountForkOfInputs();
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_SHARED_POSITION_H_
+#endif  // DEJA_RECORDER_FILES_SHARED_POSITION_H_

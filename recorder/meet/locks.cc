@@ -4,10 +4,10 @@
 // in the order of the acquisitions without a lock of ours. Where several threads can have it (read
 // locks, semaphores), none has done anything between its acquisition and its count, so the order of
 // the counts is one that is possible, too.
-#include "common/errno_keeper.h"
-#include "preload/guard.h"
-#include "preload/lock_order.h"
-#include "recorder/recorder_engine.h"
+#include "common/runtime/errno_keeper.h"
+#include "preload/meet/lock_order.h"
+#include "preload/process/guard.h"
+#include "recorder/core/recorder_engine.h"
 
 namespace deja::recorder {
 namespace {

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "preload/api/libc_table.h"
-#include "preload/guard.h"
-#include "recorder/recorder_engine.h"
+#include "api/libc_table.h"
+#include "preload/process/guard.h"
+#include "recorder/core/recorder_engine.h"
 
 namespace deja::recorder {
 

@@ -11,12 +11,12 @@
 #include <cerrno>
 #include <cstring>
 
-#include "format/job_memory.h"
-#include "preload/api/libc_table.h"
-#include "preload/guard.h"
-#include "preload/hooks/own_pipes.h"
-#include "preload/shared_semaphores.h"
-#include "recorder/recorder_engine.h"
+#include "api/libc_table.h"
+#include "format/tail/job_memory.h"
+#include "preload/hooks/descriptors/own_pipes.h"
+#include "preload/meet/shared_semaphores.h"
+#include "preload/process/guard.h"
+#include "recorder/core/recorder_engine.h"
 
 namespace deja::recorder {
 namespace {

@@ -1,8 +1,8 @@
-#include "recorder/mpi_layout.h"
+#include "recorder/mpi/mpi_layout.h"
 
 #include <cstring>
 
-#include "recorder/mapped_memory.h"
+#include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
 

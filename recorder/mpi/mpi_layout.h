@@ -1,12 +1,12 @@
 // How the elements of an MPI type lie in memory, found out by packing an element whose bytes say
 // where they are. Works for every type of every library; needs a running, committed one.
-#ifndef DEJA_RECORDER_MPI_LAYOUT_H_
-#define DEJA_RECORDER_MPI_LAYOUT_H_
+#ifndef DEJA_RECORDER_MPI_MPI_LAYOUT_H_
+#define DEJA_RECORDER_MPI_MPI_LAYOUT_H_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "preload/mpi_call.h"
+#include "preload/engine/mpi_call.h"
 
 namespace deja::recorder {
 
@@ -29,4 +29,4 @@ bool FindLayout(uint64_t type, MpiLayout& layout);
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_MPI_LAYOUT_H_
+#endif  // DEJA_RECORDER_MPI_MPI_LAYOUT_H_

@@ -1,10 +1,10 @@
-#include "recorder/mpi_results.h"
+#include "recorder/mpi/mpi_results.h"
 
 #include <algorithm>
 
-#include "preload/digest.h"
-#include "recorder/argument_memory.h"
-#include "recorder/mapped_memory.h"
+#include "digest/digest.h"
+#include "recorder/events/argument_memory.h"
+#include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
 

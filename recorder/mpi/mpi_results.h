@@ -1,15 +1,15 @@
 // What a call of MPI's leaves: the statuses and requests around it, and the record of its results.
 //
 // On the caller's stack; arrays that are longer than usual are mapped. Any thread.
-#ifndef DEJA_RECORDER_MPI_RESULTS_H_
-#define DEJA_RECORDER_MPI_RESULTS_H_
+#ifndef DEJA_RECORDER_MPI_MPI_RESULTS_H_
+#define DEJA_RECORDER_MPI_MPI_RESULTS_H_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "preload/mpi_call.h"
-#include "recorder/blob.h"
-#include "recorder/recording.h"
+#include "preload/engine/mpi_call.h"
+#include "recorder/core/recording.h"
+#include "recorder/events/blob.h"
 
 namespace deja::recorder {
 
@@ -107,4 +107,4 @@ int MpiOutInt(const preload::Call& call, std::string_view name, int otherwise);
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_MPI_RESULTS_H_
+#endif  // DEJA_RECORDER_MPI_MPI_RESULTS_H_

@@ -1,8 +1,8 @@
-#include "recorder/mpi_state.h"
+#include "recorder/mpi/mpi_state.h"
 
 #include <iterator>
 
-#include "recorder/mpi_layout.h"
+#include "recorder/mpi/mpi_layout.h"
 
 namespace deja::recorder {
 

@@ -6,15 +6,15 @@
 // and its size as result, the data being the extent and, where elements have gaps, offset and
 // length of each run of bytes (64-bit words); MPI_Comm_size with the communicator's number, its
 // size, and the caller's rank. Any thread; no allocation but from the kernel.
-#ifndef DEJA_RECORDER_MPI_STATE_H_
-#define DEJA_RECORDER_MPI_STATE_H_
+#ifndef DEJA_RECORDER_MPI_MPI_STATE_H_
+#define DEJA_RECORDER_MPI_MPI_STATE_H_
 
 #include <atomic>
 #include <cstdint>
 
-#include "preload/mpi_call.h"
-#include "recorder/event_writer.h"
-#include "recorder/mapped_memory.h"
+#include "preload/engine/mpi_call.h"
+#include "recorder/events/event_writer.h"
+#include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
 
@@ -101,4 +101,4 @@ class MpiState final : public preload::MpiWorld {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_MPI_STATE_H_
+#endif  // DEJA_RECORDER_MPI_MPI_STATE_H_

@@ -7,12 +7,12 @@
 #include <cstring>
 #include <ctime>
 
+#include "api/nccl_table.h"
+#include "digest/digest.h"
 #include "include/compat/nccl.h"
-#include "preload/api/nccl_table.h"
-#include "preload/digest.h"
-#include "recorder/argument_memory.h"
-#include "recorder/blob.h"
-#include "recorder/recorder_engine.h"
+#include "recorder/core/recorder_engine.h"
+#include "recorder/events/argument_memory.h"
+#include "recorder/events/blob.h"
 
 namespace deja::recorder {
 namespace {

@@ -1,12 +1,12 @@
 // Collectives, point-to-point calls and groups: their inputs before the call, their results when
 // they are there.
 
+#include "api/nccl_table.h"
+#include "digest/digest.h"
 #include "include/compat/nccl.h"
-#include "preload/api/nccl_table.h"
-#include "preload/buffers.h"
-#include "preload/digest.h"
-#include "recorder/blob.h"
-#include "recorder/recorder_engine.h"
+#include "preload/engine/buffers.h"
+#include "recorder/core/recorder_engine.h"
+#include "recorder/events/blob.h"
 
 namespace deja::recorder {
 

@@ -3,12 +3,12 @@
 
 #include <cstring>
 
+#include "api/nccl_table.h"
 #include "include/compat/nccl.h"
-#include "preload/api/nccl_table.h"
-#include "preload/device.h"
-#include "preload/real_symbols.h"
-#include "recorder/blob.h"
-#include "recorder/recorder_engine.h"
+#include "preload/cuda/device.h"
+#include "preload/symbols/real_symbols.h"
+#include "recorder/core/recorder_engine.h"
+#include "recorder/events/blob.h"
 
 namespace deja::recorder {
 namespace {

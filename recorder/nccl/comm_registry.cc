@@ -1,4 +1,4 @@
-#include "recorder/comm_registry.h"
+#include "recorder/nccl/comm_registry.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -3,8 +3,8 @@
 //
 // Numbers are given out in the order of creation and never again; a handle's address may be used
 // again once its communicator is destroyed. Any thread; a Communicator is never freed.
-#ifndef DEJA_RECORDER_COMM_REGISTRY_H_
-#define DEJA_RECORDER_COMM_REGISTRY_H_
+#ifndef DEJA_RECORDER_NCCL_COMM_REGISTRY_H_
+#define DEJA_RECORDER_NCCL_COMM_REGISTRY_H_
 
 #include <atomic>
 #include <cstddef>
@@ -12,10 +12,10 @@
 #include <span>
 
 #include "common/ids.h"
-#include "format/payload_series.h"
-#include "recorder/mapped_memory.h"
-#include "recorder/pending_ops.h"
-#include "recorder/spin_lock.h"
+#include "common/runtime/spin_lock.h"
+#include "format/tensor/payload_series.h"
+#include "recorder/events/mapped_memory.h"
+#include "recorder/nccl/pending_ops.h"
 
 namespace deja::recorder {
 
@@ -87,4 +87,4 @@ uint64_t HashOfChild(uint64_t parent_hash, uint32_t api, uint32_t call, int64_t 
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_COMM_REGISTRY_H_
+#endif  // DEJA_RECORDER_NCCL_COMM_REGISTRY_H_

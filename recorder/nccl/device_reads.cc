@@ -1,7 +1,7 @@
-#include "recorder/device_reads.h"
+#include "recorder/nccl/device_reads.h"
 
-#include "preload/digest.h"
-#include "recorder/recorder_engine.h"
+#include "digest/digest.h"
+#include "recorder/core/recorder_engine.h"
 
 namespace deja::recorder {
 

@@ -4,15 +4,15 @@
 // captured into a CUDA graph come once for each launch, in the order of the launches.
 //
 // One object in each Recording. Any thread, under the guard.
-#ifndef DEJA_RECORDER_DEVICE_READS_H_
-#define DEJA_RECORDER_DEVICE_READS_H_
+#ifndef DEJA_RECORDER_NCCL_DEVICE_READS_H_
+#define DEJA_RECORDER_NCCL_DEVICE_READS_H_
 
 #include <atomic>
 #include <cstdint>
 
-#include "format/messages.h"
-#include "preload/device.h"
-#include "recorder/node_list.h"
+#include "format/wire/messages.h"
+#include "preload/cuda/device.h"
+#include "recorder/events/node_list.h"
 
 namespace deja::recorder {
 
@@ -72,4 +72,4 @@ class DeviceReads {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_DEVICE_READS_H_
+#endif  // DEJA_RECORDER_NCCL_DEVICE_READS_H_

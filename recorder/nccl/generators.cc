@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <ctime>
 
+#include "api/curand_table.h"
 #include "include/compat/curand.h"
-#include "preload/api/curand_table.h"
-#include "preload/device.h"
-#include "recorder/blob.h"
-#include "recorder/recorder_engine.h"
+#include "preload/cuda/device.h"
+#include "recorder/core/recorder_engine.h"
+#include "recorder/events/blob.h"
 
 namespace deja::recorder {
 namespace {

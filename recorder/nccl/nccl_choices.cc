@@ -1,11 +1,11 @@
-#include "recorder/nccl_choices.h"
+#include "recorder/nccl/nccl_choices.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "preload/api/nccl_table.h"
-#include "recorder/nccl_profiler_abi.h"
-#include "recorder/recording.h"
+#include "api/nccl_table.h"
+#include "recorder/core/recording.h"
+#include "recorder/nccl/nccl_profiler_abi.h"
 
 namespace deja::recorder {
 namespace {

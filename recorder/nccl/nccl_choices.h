@@ -11,8 +11,8 @@
 //
 // What is told on threads of the program's is written at once; on others it waits for the next
 // call on a communicator. Nothing is allocated, and nobody waits.
-#ifndef DEJA_RECORDER_NCCL_CHOICES_H_
-#define DEJA_RECORDER_NCCL_CHOICES_H_
+#ifndef DEJA_RECORDER_NCCL_NCCL_CHOICES_H_
+#define DEJA_RECORDER_NCCL_NCCL_CHOICES_H_
 
 #include <array>
 #include <atomic>
@@ -20,8 +20,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "recorder/pending_ops.h"
-#include "recorder/spin_lock.h"
+#include "common/runtime/spin_lock.h"
+#include "recorder/nccl/pending_ops.h"
 
 namespace deja::recorder {
 
@@ -110,4 +110,4 @@ class NcclChoices {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_NCCL_CHOICES_H_
+#endif  // DEJA_RECORDER_NCCL_NCCL_CHOICES_H_

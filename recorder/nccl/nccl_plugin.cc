@@ -3,8 +3,8 @@
 #include <span>
 #include <type_traits>
 
-#include "recorder/nccl_choices.h"
-#include "recorder/nccl_profiler_abi.h"
+#include "recorder/nccl/nccl_choices.h"
+#include "recorder/nccl/nccl_profiler_abi.h"
 
 namespace deja::recorder {
 namespace {

@@ -1,4 +1,4 @@
-// How NCCL comes to our profiler plugin (recorder/nccl_choices.h).
+// How NCCL comes to our profiler plugin (recorder/nccl/nccl_choices.h).
 //
 // NCCL opens the plugin that NCCL_PROFILER_PLUGIN names, or else "libnccl-profiler.so", and looks
 // for ncclProfiler_v6 and older ones in it. Where nothing is named and there is no such file, it
@@ -13,9 +13,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "preload/engine.h"
-#include "preload/real_symbols.h"
-#include "recorder/nccl_choices.h"
+#include "preload/engine/engine.h"
+#include "preload/symbols/real_symbols.h"
+#include "recorder/nccl/nccl_choices.h"
 
 namespace deja::preload {
 namespace {

@@ -8,8 +8,8 @@
 // collective's part: NCCL's is longer.
 //
 // Types only.
-#ifndef DEJA_RECORDER_NCCL_PROFILER_ABI_H_
-#define DEJA_RECORDER_NCCL_PROFILER_ABI_H_
+#ifndef DEJA_RECORDER_NCCL_NCCL_PROFILER_ABI_H_
+#define DEJA_RECORDER_NCCL_NCCL_PROFILER_ABI_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -148,4 +148,4 @@ static_assert(sizeof(PluginV1) == 6 * sizeof(void*));
 
 }  // namespace deja::recorder::profiler
 
-#endif  // DEJA_RECORDER_NCCL_PROFILER_ABI_H_
+#endif  // DEJA_RECORDER_NCCL_NCCL_PROFILER_ABI_H_

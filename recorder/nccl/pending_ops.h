@@ -1,13 +1,13 @@
 // Operations whose results are not there yet: calls inside a group, and calls on a communicator
 // that does not block. A list of them belongs to a thread for its open group, to a communicator for
 // what is in progress.
-#ifndef DEJA_RECORDER_PENDING_OPS_H_
-#define DEJA_RECORDER_PENDING_OPS_H_
+#ifndef DEJA_RECORDER_NCCL_PENDING_OPS_H_
+#define DEJA_RECORDER_NCCL_PENDING_OPS_H_
 
 #include <cstdint>
 
-#include "preload/buffers.h"
-#include "recorder/node_list.h"
+#include "preload/engine/buffers.h"
+#include "recorder/events/node_list.h"
 
 namespace deja::recorder {
 
@@ -37,4 +37,4 @@ using OpPool = NodePool<PendingOp>;
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_PENDING_OPS_H_
+#endif  // DEJA_RECORDER_NCCL_PENDING_OPS_H_

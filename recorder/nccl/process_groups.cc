@@ -3,11 +3,11 @@
 // An operation's CallEnter and CallLeave stand around its issue, on the caller's stream. Its
 // CallResults comes when it has ended, on the thread that noticed; so does, for one that failed or
 // has received from any source, the call c10d_work, whose blob in the enter record is the error.
-#include "preload/api/c10d_table.h"
-#include "preload/digest.h"
-#include "preload/stack.h"
-#include "recorder/blob.h"
-#include "recorder/recorder_engine.h"
+#include "api/c10d_table.h"
+#include "digest/digest.h"
+#include "preload/stack/stack.h"
+#include "recorder/core/recorder_engine.h"
+#include "recorder/events/blob.h"
 
 namespace deja::recorder {
 

@@ -1,4 +1,4 @@
-#include "recorder/connections.h"
+#include "recorder/sockets/connections.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,16 +9,16 @@
 #include <climits>
 #include <cstdlib>
 
-#include "common/folder_entries.h"
-#include "preload/absolute_path.h"
-#include "preload/guard.h"
-#include "preload/hooks/own_pipes.h"
-#include "preload/process_name.h"
-#include "preload/real_sockets.h"
-#include "preload/threads.h"
-#include "recorder/own_sockets.h"
-#include "recorder/recorded_connection.h"
-#include "recorder/recorder_engine.h"
+#include "common/os/folder_entries.h"
+#include "preload/files/absolute_path.h"
+#include "preload/hooks/descriptors/own_pipes.h"
+#include "preload/process/guard.h"
+#include "preload/process/process_name.h"
+#include "preload/process/threads.h"
+#include "preload/symbols/real_sockets.h"
+#include "recorder/core/recorder_engine.h"
+#include "recorder/sockets/own_sockets.h"
+#include "recorder/sockets/recorded_connection.h"
 
 namespace deja::recorder {
 namespace {

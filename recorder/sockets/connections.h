@@ -8,10 +8,10 @@
 //
 // Any thread. No lock is held across a real call; an event costs no system call and no allocation
 // once its connection exists.
-#ifndef DEJA_RECORDER_CONNECTIONS_H_
-#define DEJA_RECORDER_CONNECTIONS_H_
+#ifndef DEJA_RECORDER_SOCKETS_CONNECTIONS_H_
+#define DEJA_RECORDER_SOCKETS_CONNECTIONS_H_
 
-#include "preload/connections.h"
+#include "preload/engine/connections.h"
 
 namespace deja::recorder {
 
@@ -45,4 +45,4 @@ void RecordInheritedPipes();
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_CONNECTIONS_H_
+#endif  // DEJA_RECORDER_SOCKETS_CONNECTIONS_H_

@@ -1,4 +1,4 @@
-#include "recorder/own_sockets.h"
+#include "recorder/sockets/own_sockets.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -11,10 +11,10 @@
 #include <atomic>
 #include <cstring>
 
-#include "preload/process_lineage.h"
-#include "preload/process_name.h"
-#include "preload/real_sockets.h"
-#include "recorder/mapped_memory.h"
+#include "preload/process/process_lineage.h"
+#include "preload/process/process_name.h"
+#include "preload/symbols/real_sockets.h"
+#include "recorder/events/mapped_memory.h"
 
 namespace deja::recorder {
 namespace {

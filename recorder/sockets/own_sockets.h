@@ -8,14 +8,14 @@
 // side knows the address of the other end; the connecting side enters it here, and a thread that
 // accepts waits for those that are just connecting. Unix sockets tell who is at the other end.
 // Any thread; locks are held for moments only; memory from mapped_memory.h.
-#ifndef DEJA_RECORDER_OWN_SOCKETS_H_
-#define DEJA_RECORDER_OWN_SOCKETS_H_
+#ifndef DEJA_RECORDER_SOCKETS_OWN_SOCKETS_H_
+#define DEJA_RECORDER_SOCKETS_OWN_SOCKETS_H_
 
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-#include "preload/connection_names.h"
+#include "preload/meet/connection_names.h"
 
 namespace deja::recorder {
 
@@ -63,4 +63,4 @@ class OwnSockets {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_OWN_SOCKETS_H_
+#endif  // DEJA_RECORDER_SOCKETS_OWN_SOCKETS_H_

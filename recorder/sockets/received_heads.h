@@ -1,19 +1,19 @@
 // ReceivedHeads: the heads of HTTP/1 messages in what a connection receives, so that the values of
-// their secret headers are not stored (common/secrets.h has the rule).
+// their secret headers are not stored (common/secrets/secrets.h has the rule).
 //
 // Bodies have no rule of their own for where they end. What follows something that was sent is an
 // answer, or the next request, and what begins with the protocol's name is a head: so a body whose
 // last line has no end does not hide the head behind it.
 //
 // One per connection, whose owner serialises the calls; borrows the rule. No allocation.
-#ifndef DEJA_RECORDER_RECEIVED_HEADS_H_
-#define DEJA_RECORDER_RECEIVED_HEADS_H_
+#ifndef DEJA_RECORDER_SOCKETS_RECEIVED_HEADS_H_
+#define DEJA_RECORDER_SOCKETS_RECEIVED_HEADS_H_
 
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-#include "common/secrets.h"
+#include "common/secrets/secrets.h"
 
 namespace deja::recorder {
 
@@ -36,4 +36,4 @@ class ReceivedHeads {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_RECEIVED_HEADS_H_
+#endif  // DEJA_RECORDER_SOCKETS_RECEIVED_HEADS_H_

@@ -1,4 +1,4 @@
-#include "recorder/recorded_connection.h"
+#include "recorder/sockets/recorded_connection.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -12,14 +12,14 @@
 #include <cerrno>
 #include <cstring>
 
-#include "preload/digest.h"
+#include "digest/digest.h"
 #include "preload/hooks/input.h"
-#include "preload/real_sockets.h"
-#include "preload/threads.h"
-#include "recorder/connections.h"
-#include "recorder/mapped_memory.h"
-#include "recorder/own_sockets.h"
-#include "recorder/recorder_engine.h"
+#include "preload/process/threads.h"
+#include "preload/symbols/real_sockets.h"
+#include "recorder/core/recorder_engine.h"
+#include "recorder/events/mapped_memory.h"
+#include "recorder/sockets/connections.h"
+#include "recorder/sockets/own_sockets.h"
 
 namespace deja::recorder {
 

@@ -1,19 +1,19 @@
 // RecordedConnection: what one descriptor of a connection leads to while its process is recorded.
 //
 // See connections.h. Made by NewConnection, given back by OnUnused.
-#ifndef DEJA_RECORDER_RECORDED_CONNECTION_H_
-#define DEJA_RECORDER_RECORDED_CONNECTION_H_
+#ifndef DEJA_RECORDER_SOCKETS_RECORDED_CONNECTION_H_
+#define DEJA_RECORDER_SOCKETS_RECORDED_CONNECTION_H_
 
 #include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
 
-#include "format/messages.h"
-#include "preload/connection_names.h"
-#include "preload/connections.h"
-#include "recorder/received_heads.h"
-#include "recorder/recording.h"
+#include "format/wire/messages.h"
+#include "preload/engine/connections.h"
+#include "preload/meet/connection_names.h"
+#include "recorder/core/recording.h"
+#include "recorder/sockets/received_heads.h"
 
 namespace deja::recorder {
 
@@ -98,4 +98,4 @@ RecordedConnection* NewConnection();
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_RECORDER_RECORDED_CONNECTION_H_
+#endif  // DEJA_RECORDER_SOCKETS_RECORDED_CONNECTION_H_

@@ -6,8 +6,8 @@
 // than recorded is in step again in its next segment.
 //
 // A stream is built once and then constant; any thread may have cursors on it.
-#ifndef DEJA_REPLAYER_CLOCK_STREAM_H_
-#define DEJA_REPLAYER_CLOCK_STREAM_H_
+#ifndef DEJA_REPLAYER_CLOCKS_CLOCK_STREAM_H_
+#define DEJA_REPLAYER_CLOCKS_CLOCK_STREAM_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -54,4 +54,4 @@ class ClockStream {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_CLOCK_STREAM_H_
+#endif  // DEJA_REPLAYER_CLOCKS_CLOCK_STREAM_H_

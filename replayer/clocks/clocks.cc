@@ -7,8 +7,8 @@
 #include <cstring>
 #include <string>
 
-#include "preload/api/libc_table.h"
-#include "replayer/session.h"
+#include "api/libc_table.h"
+#include "replayer/core/session.h"
 
 namespace deja::replayer {
 

@@ -1,11 +1,11 @@
-#include "replayer/thread_clocks.h"
+#include "replayer/clocks/thread_clocks.h"
 
 #include <time.h>
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "replayer/wrapping_time.h"
+#include "replayer/clocks/wrapping_time.h"
 
 namespace deja::replayer {
 

@@ -8,8 +8,8 @@
 // except for the clocks of the day, which are told as recorded whatever they say.
 //
 // Owned by its thread. What threads share is in ProcessClocks, which any thread may use.
-#ifndef DEJA_REPLAYER_THREAD_CLOCKS_H_
-#define DEJA_REPLAYER_THREAD_CLOCKS_H_
+#ifndef DEJA_REPLAYER_CLOCKS_THREAD_CLOCKS_H_
+#define DEJA_REPLAYER_CLOCKS_THREAD_CLOCKS_H_
 
 #include <array>
 #include <atomic>
@@ -18,8 +18,8 @@
 #include <memory>
 #include <optional>
 
-#include "format/clock_run.h"
-#include "replayer/clock_stream.h"
+#include "format/tail/clock_run.h"
+#include "replayer/clocks/clock_stream.h"
 
 namespace deja::replayer {
 
@@ -126,4 +126,4 @@ class ThreadClocks {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_THREAD_CLOCKS_H_
+#endif  // DEJA_REPLAYER_CLOCKS_THREAD_CLOCKS_H_

@@ -1,6 +1,6 @@
 // Sums of times that a trace names: it may name any number, and an overflow must stay defined.
-#ifndef DEJA_REPLAYER_WRAPPING_TIME_H_
-#define DEJA_REPLAYER_WRAPPING_TIME_H_
+#ifndef DEJA_REPLAYER_CLOCKS_WRAPPING_TIME_H_
+#define DEJA_REPLAYER_CLOCKS_WRAPPING_TIME_H_
 
 #include <cstdint>
 
@@ -15,4 +15,4 @@ constexpr int64_t WrappingMinus(int64_t a, int64_t b) {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_WRAPPING_TIME_H_
+#endif  // DEJA_REPLAYER_CLOCKS_WRAPPING_TIME_H_

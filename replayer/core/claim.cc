@@ -1,4 +1,4 @@
-#include "replayer/claim.h"
+#include "replayer/core/claim.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>

@@ -3,8 +3,8 @@
 // The program's children inherit the environment and the preloaded library. The first process that
 // comes claims the scratch folder; a claim whose process is gone (a second `run` in gdb) may be
 // taken over. Called once, before the program has threads.
-#ifndef DEJA_REPLAYER_CLAIM_H_
-#define DEJA_REPLAYER_CLAIM_H_
+#ifndef DEJA_REPLAYER_CORE_CLAIM_H_
+#define DEJA_REPLAYER_CORE_CLAIM_H_
 
 #include <string>
 
@@ -24,4 +24,4 @@ void GiveUpRank(const std::string& scratch);
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_CLAIM_H_
+#endif  // DEJA_REPLAYER_CORE_CLAIM_H_

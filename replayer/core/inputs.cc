@@ -6,11 +6,11 @@
 #include <cerrno>
 #include <cstring>
 
-#include "preload/api/libc_table.h"
-#include "preload/name_lookups.h"
-#include "replayer/ending.h"
-#include "replayer/mpi_serve.h"
-#include "replayer/session.h"
+#include "api/libc_table.h"
+#include "preload/symbols/name_lookups.h"
+#include "replayer/core/session.h"
+#include "replayer/mpi/mpi_serve.h"
+#include "replayer/report/ending.h"
 
 namespace deja::replayer {
 

@@ -1,8 +1,8 @@
-#include "replayer/late_start.h"
+#include "replayer/core/late_start.h"
 
 #include <algorithm>
 
-#include "replayer/replay_plan.h"
+#include "replayer/plan/replay_plan.h"
 
 namespace deja::replayer {
 namespace {

@@ -6,8 +6,8 @@
 // queues, the communicators' operations, clocks, connections.
 //
 // Built with the plan, afterwards constant. Any thread.
-#ifndef DEJA_REPLAYER_LATE_START_H_
-#define DEJA_REPLAYER_LATE_START_H_
+#ifndef DEJA_REPLAYER_CORE_LATE_START_H_
+#define DEJA_REPLAYER_CORE_LATE_START_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "format/checkpoints.h"
+#include "format/reader/checkpoints.h"
 
 namespace deja::replayer {
 
@@ -76,4 +76,4 @@ class LateStart {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_LATE_START_H_
+#endif  // DEJA_REPLAYER_CORE_LATE_START_H_

@@ -1,10 +1,10 @@
 // Calls that are matched in the order of their thread. For the servers; any thread.
-#ifndef DEJA_REPLAYER_ORDERED_H_
-#define DEJA_REPLAYER_ORDERED_H_
+#ifndef DEJA_REPLAYER_CORE_ORDERED_H_
+#define DEJA_REPLAYER_CORE_ORDERED_H_
 
 #include <string_view>
 
-#include "replayer/session.h"
+#include "replayer/core/session.h"
 
 namespace deja::replayer {
 
@@ -26,4 +26,4 @@ void HoldStreamAt(const LiveOperation& operation);
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_ORDERED_H_
+#endif  // DEJA_REPLAYER_CORE_ORDERED_H_

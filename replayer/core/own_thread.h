@@ -1,9 +1,9 @@
 // Threads of Deja's own in a replayed program: they take none of its signals, and bear a name by
-// which those that look for a standstill (cli/standstill.h) pass over them.
+// which those that look for a standstill (cli/replay/watch/standstill.h) pass over them.
 //
 // Any thread.
-#ifndef DEJA_REPLAYER_OWN_THREAD_H_
-#define DEJA_REPLAYER_OWN_THREAD_H_
+#ifndef DEJA_REPLAYER_CORE_OWN_THREAD_H_
+#define DEJA_REPLAYER_CORE_OWN_THREAD_H_
 
 #include <pthread.h>
 #include <sys/prctl.h>
@@ -14,8 +14,8 @@
 #include <thread>
 #include <utility>
 
-#include "common/own_thread_name.h"
-#include "preload/guard.h"
+#include "common/runtime/own_thread_name.h"
+#include "preload/process/guard.h"
 
 namespace deja::replayer {
 
@@ -36,4 +36,4 @@ void StartOwnThread(Run run) {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_OWN_THREAD_H_
+#endif  // DEJA_REPLAYER_CORE_OWN_THREAD_H_

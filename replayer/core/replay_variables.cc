@@ -1,4 +1,4 @@
-#include "replayer/replay_variables.h"
+#include "replayer/core/replay_variables.h"
 
 #include <unistd.h>
 

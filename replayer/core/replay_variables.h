@@ -1,13 +1,13 @@
 // What the command line has said to the library, in DEJA_* variables (common/env_vars.def).
 //
 // Any thread; they do not change.
-#ifndef DEJA_REPLAYER_REPLAY_VARIABLES_H_
-#define DEJA_REPLAYER_REPLAY_VARIABLES_H_
+#ifndef DEJA_REPLAYER_CORE_REPLAY_VARIABLES_H_
+#define DEJA_REPLAYER_CORE_REPLAY_VARIABLES_H_
 
 #include <cstdint>
 #include <string>
 
-#include "replayer/session.h"
+#include "replayer/core/session.h"
 
 namespace deja::replayer {
 
@@ -27,4 +27,4 @@ std::string FolderAround(const std::string& path);
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_REPLAY_VARIABLES_H_
+#endif  // DEJA_REPLAYER_CORE_REPLAY_VARIABLES_H_

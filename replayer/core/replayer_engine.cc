@@ -1,4 +1,4 @@
-#include "replayer/replayer_engine.h"
+#include "replayer/core/replayer_engine.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -18,38 +18,38 @@
 #include <new>
 #include <string>
 
-#include "common/folder_entries.h"
-#include "format/child_folder.h"
-#include "format/folder_names.h"
+#include "api/libc_table.h"
+#include "api/nccl_table.h"
+#include "common/os/folder_entries.h"
+#include "common/os/folder_names.h"
+#include "format/layout/child_folder.h"
 #include "include/compat/curand.h"
-#include "preload/absolute_path.h"
-#include "preload/api/libc_table.h"
-#include "preload/api/nccl_table.h"
-#include "preload/connection_names.h"
-#include "preload/guard.h"
-#include "preload/hooks/own_pipes.h"
-#include "preload/hooks/spawn.h"
-#include "preload/lock_order.h"
-#include "preload/process_again.h"
-#include "preload/process_lineage.h"
-#include "preload/process_name.h"
-#include "preload/threads.h"
-#include "replayer/chosen_child.h"
-#include "replayer/claim.h"
-#include "replayer/ending.h"
-#include "replayer/generators.h"
-#include "replayer/live_stack.h"
-#include "replayer/live_trace.h"
-#include "replayer/lock_order.h"
-#include "replayer/meeting_list.h"
-#include "replayer/meetings.h"
-#include "replayer/mpi_serve.h"
-#include "replayer/ordered.h"
-#include "replayer/pipe_order.h"
-#include "replayer/program_output.h"
-#include "replayer/replay_variables.h"
-#include "replayer/turns.h"
-#include "replayer/writer_share.h"
+#include "preload/files/absolute_path.h"
+#include "preload/hooks/descriptors/own_pipes.h"
+#include "preload/hooks/process/spawn.h"
+#include "preload/meet/connection_names.h"
+#include "preload/meet/lock_order.h"
+#include "preload/process/guard.h"
+#include "preload/process/process_again.h"
+#include "preload/process/process_lineage.h"
+#include "preload/process/process_name.h"
+#include "preload/process/threads.h"
+#include "replayer/core/claim.h"
+#include "replayer/core/ordered.h"
+#include "replayer/core/replay_variables.h"
+#include "replayer/files/writer_share.h"
+#include "replayer/fold/turns.h"
+#include "replayer/forks/chosen_child.h"
+#include "replayer/meet/lock_order.h"
+#include "replayer/meet/meeting_list.h"
+#include "replayer/meet/meetings.h"
+#include "replayer/meet/pipe_order.h"
+#include "replayer/mpi/mpi_serve.h"
+#include "replayer/nccl/generators.h"
+#include "replayer/report/ending.h"
+#include "replayer/report/live_stack.h"
+#include "replayer/report/live_trace.h"
+#include "replayer/report/program_output.h"
 
 namespace deja::replayer {
 
@@ -87,7 +87,7 @@ ReplayerEngine* ReplayerEngine::Create() {
   }
   engine->root_pid_ = OwnPid();
   if (const std::string name = Text("DEJA_REPLAY_NAME"); !name.empty())
-    format::CallFolder(FolderAround(folder), name);
+    CallFolder(FolderAround(folder), name);
   SessionOptions options;
   options.folder = folder;
   options.scratch = scratch;

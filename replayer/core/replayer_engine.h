@@ -5,8 +5,8 @@
 // serves everything, and so it does in a child whose recording the trace has (children.cc finds it
 // by the child's name). Other children run live, kept inside the scratch folder; what they ask
 // about themselves they are told by what their parent knows.
-#ifndef DEJA_REPLAYER_REPLAYER_ENGINE_H_
-#define DEJA_REPLAYER_REPLAYER_ENGINE_H_
+#ifndef DEJA_REPLAYER_CORE_REPLAYER_ENGINE_H_
+#define DEJA_REPLAYER_CORE_REPLAYER_ENGINE_H_
 
 #include <sys/types.h>
 
@@ -15,17 +15,17 @@
 #include <string_view>
 #include <vector>
 
-#include "preload/engine.h"
-#include "replayer/children.h"
-#include "replayer/connections.h"
-#include "replayer/fifo_watch.h"
-#include "replayer/input_files.h"
-#include "replayer/machine_files.h"
-#include "replayer/overlay.h"
-#include "replayer/process_groups.h"
-#include "replayer/served_file.h"
-#include "replayer/served_folders.h"
-#include "replayer/session.h"
+#include "preload/engine/engine.h"
+#include "replayer/core/session.h"
+#include "replayer/files/input_files.h"
+#include "replayer/files/machine_files.h"
+#include "replayer/files/overlay.h"
+#include "replayer/files/served_file.h"
+#include "replayer/files/served_folders.h"
+#include "replayer/forks/children.h"
+#include "replayer/nccl/process_groups.h"
+#include "replayer/sockets/connections.h"
+#include "replayer/sockets/fifo_watch.h"
 
 namespace deja::replayer {
 
@@ -89,7 +89,7 @@ class ReplayerEngine final : public preload::Engine {
 
  private:
   void Begin();
-  // In an image of the process that goes on (images.h).
+  // In an image of the process that goes on (forks.h).
   void BecomeThisProcess(const std::string& scratch);
   [[nodiscard]] bool LeadsToRank(std::string_view name) const;
   // Of the rank that this process is, or belongs to.
@@ -149,4 +149,4 @@ class ReplayerEngine final : public preload::Engine {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_REPLAYER_ENGINE_H_
+#endif  // DEJA_REPLAYER_CORE_REPLAYER_ENGINE_H_

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "preload/guard.h"
-#include "preload/hooks/fd_table.h"
-#include "preload/threads.h"
-#include "replayer/live_trace.h"
-#include "replayer/ordered.h"
-#include "replayer/replayer_engine.h"
-#include "replayer/restore.h"
+#include "preload/engine/fd_table.h"
+#include "preload/process/guard.h"
+#include "preload/process/threads.h"
+#include "replayer/core/ordered.h"
+#include "replayer/core/replayer_engine.h"
+#include "replayer/core/restore.h"
+#include "replayer/report/live_trace.h"
 
 namespace deja::replayer {
 namespace {

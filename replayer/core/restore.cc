@@ -1,13 +1,13 @@
-#include "replayer/restore.h"
+#include "replayer/core/restore.h"
 
 #include <charconv>
 #include <cstring>
 #include <map>
 
-#include "preload/api/nccl_table.h"
-#include "preload/device.h"
-#include "preload/digest.h"
-#include "preload/guard.h"
+#include "api/nccl_table.h"
+#include "digest/digest.h"
+#include "preload/cuda/device.h"
+#include "preload/process/guard.h"
 
 namespace deja::replayer {
 

@@ -2,15 +2,15 @@
 // the checkpoint has.
 //
 // On the thread that called deja_step, before StartLate.
-#ifndef DEJA_REPLAYER_RESTORE_H_
-#define DEJA_REPLAYER_RESTORE_H_
+#ifndef DEJA_REPLAYER_CORE_RESTORE_H_
+#define DEJA_REPLAYER_CORE_RESTORE_H_
 
 #include <string>
 #include <vector>
 
-#include "format/checkpoints.h"
-#include "preload/checkpoint_registry.h"
-#include "replayer/session.h"
+#include "format/reader/checkpoints.h"
+#include "preload/engine/checkpoint_registry.h"
+#include "replayer/core/session.h"
 
 namespace deja::replayer {
 
@@ -34,4 +34,4 @@ std::string RestoreObject(Session& session, const RestoredObject& restored);
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_RESTORE_H_
+#endif  // DEJA_REPLAYER_CORE_RESTORE_H_

@@ -1,4 +1,4 @@
-#include "replayer/session.h"
+#include "replayer/core/session.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -8,24 +8,24 @@
 #include <cstdio>
 #include <cstring>
 
-#include "format/replay_origin.h"
+#include "api/c10d_table.h"
+#include "api/curand_table.h"
+#include "api/find_api.h"
+#include "api/libc_table.h"
+#include "api/nccl_table.h"
+#include "digest/digest.h"
+#include "format/reader/replay_origin.h"
 #include "include/compat/nccl.h"
-#include "preload/api/c10d_table.h"
-#include "preload/api/curand_table.h"
-#include "preload/api/find_api.h"
-#include "preload/api/libc_table.h"
-#include "preload/api/nccl_table.h"
-#include "preload/device.h"
-#include "preload/digest.h"
-#include "preload/guard.h"
-#include "preload/python_stack.h"
-#include "preload/stack.h"
-#include "replayer/ending.h"
-#include "replayer/live_stack.h"
-#include "replayer/live_trace.h"
-#include "replayer/ordered.h"
-#include "replayer/program_output.h"
-#include "replayer/turns.h"
+#include "preload/cuda/device.h"
+#include "preload/process/guard.h"
+#include "preload/stack/python_stack.h"
+#include "preload/stack/stack.h"
+#include "replayer/core/ordered.h"
+#include "replayer/fold/turns.h"
+#include "replayer/report/ending.h"
+#include "replayer/report/live_stack.h"
+#include "replayer/report/live_trace.h"
+#include "replayer/report/program_output.h"
 
 namespace deja::replayer {
 
@@ -157,7 +157,7 @@ void Session::Prepare() {
   payloads_ = std::make_unique<PayloadSource>(*reader_, *plan_);
   payloads_->Start();
   mpi_ = std::make_unique<ServedMpi>(*plan_);
-  images_ = std::make_unique<Images>(options_.scratch, *payloads_);
+  images_ = std::make_unique<Forks>(options_.scratch, *payloads_);
   deja_replay_state.rank = plan_->rank;
   CopyText(deja_replay_state.end_text, sizeof deja_replay_state.end_text, EndText(*plan_));
   FillFrames(deja_replay_state.end_frames, deja_replay_state.end_frame_count, plan_->end().frames);

@@ -3,8 +3,8 @@
 // Made once by the engine, never destroyed. What it points to is constant or locks for itself;
 // ThreadState belongs to its thread. The functions that serve calls are in collectives.cc,
 // lifecycle.cc, inputs.cc and snapshots.cc.
-#ifndef DEJA_REPLAYER_SESSION_H_
-#define DEJA_REPLAYER_SESSION_H_
+#ifndef DEJA_REPLAYER_CORE_SESSION_H_
+#define DEJA_REPLAYER_CORE_SESSION_H_
 
 #include <atomic>
 #include <condition_variable>
@@ -16,21 +16,21 @@
 #include <string>
 #include <vector>
 
-#include "format/rank_reader.h"
-#include "preload/buffers.h"
-#include "preload/engine.h"
-#include "preload/threads.h"
-#include "replayer/divergence.h"
-#include "replayer/fold.h"
-#include "replayer/images.h"
-#include "replayer/mpi_world.h"
-#include "replayer/payload_source.h"
-#include "replayer/position.h"
-#include "replayer/redacted_names.h"
-#include "replayer/replay_plan.h"
-#include "replayer/report.h"
-#include "replayer/served_comm.h"
-#include "replayer/thread_clocks.h"
+#include "format/reader/rank_reader.h"
+#include "preload/engine/buffers.h"
+#include "preload/engine/engine.h"
+#include "preload/process/threads.h"
+#include "replayer/clocks/thread_clocks.h"
+#include "replayer/fold/fold.h"
+#include "replayer/forks/forks.h"
+#include "replayer/mpi/mpi_world.h"
+#include "replayer/nccl/served_comm.h"
+#include "replayer/plan/payload_source.h"
+#include "replayer/plan/replay_plan.h"
+#include "replayer/report/divergence.h"
+#include "replayer/report/position.h"
+#include "replayer/report/report.h"
+#include "replayer/sockets/redacted_names.h"
 
 namespace deja::replayer {
 
@@ -206,9 +206,9 @@ class Session {
   void Enter(ThreadState& thread, const char* api, uint32_t comm, uint64_t comm_seq,
              uint32_t stack);
   // The thread has come to a place (position.h). True: gdb wants to stop there. `stops`: it will,
-  // for another reason. Returns once more in an image of the process that goes on (images.h).
+  // for another reason. Returns once more in an image of the process that goes on (forks.h).
   bool Arrive(ThreadState& thread, uint64_t place, bool stops);
-  Images& images() { return *images_; }
+  Forks& images() { return *images_; }
   // Ends the replay where the user wanted it to end, or waits there.
   void EndAsAsked(std::string_view where);
   // Stops in gdb. `tensors` are shown; recorded bytes are fetched here.
@@ -277,7 +277,7 @@ class Session {
   std::unique_ptr<ServedMpi> mpi_;
   RedactedNames redacted_names_;
   std::unique_ptr<Fold> fold_;
-  std::unique_ptr<Images> images_;
+  std::unique_ptr<Forks> images_;
   LiveTrace* live_trace_ = nullptr;
   std::unique_ptr<std::atomic<uint64_t>[]> remaining_of_;
   std::atomic<uint64_t> remaining_{0};
@@ -338,4 +338,4 @@ void WriteOuts(Session& session, const RecordedCall& recorded, preload::Call& ca
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_SESSION_H_
+#endif  // DEJA_REPLAYER_CORE_SESSION_H_

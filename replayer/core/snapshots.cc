@@ -1,9 +1,9 @@
 // deja_tensor and deja_state: compared like the input of a collective, in order on their thread.
-#include "preload/device.h"
-#include "preload/digest.h"
-#include "replayer/ending.h"
-#include "replayer/live_trace.h"
-#include "replayer/session.h"
+#include "digest/digest.h"
+#include "preload/cuda/device.h"
+#include "replayer/core/session.h"
+#include "replayer/report/ending.h"
+#include "replayer/report/live_trace.h"
 
 namespace deja::replayer {
 

@@ -1,11 +1,11 @@
 // WithoutInterpreter: lets other threads of the program's Python run while this one waits for
 // something that the program does not know it waits for.
-#ifndef DEJA_REPLAYER_WITHOUT_INTERPRETER_H_
-#define DEJA_REPLAYER_WITHOUT_INTERPRETER_H_
+#ifndef DEJA_REPLAYER_CORE_WITHOUT_INTERPRETER_H_
+#define DEJA_REPLAYER_CORE_WITHOUT_INTERPRETER_H_
 
 #include <dlfcn.h>
 
-#include "preload/guard.h"
+#include "preload/process/guard.h"
 
 namespace deja::replayer {
 
@@ -35,4 +35,4 @@ class WithoutInterpreter {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_WITHOUT_INTERPRETER_H_
+#endif  // DEJA_REPLAYER_CORE_WITHOUT_INTERPRETER_H_

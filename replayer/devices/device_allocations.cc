@@ -1,9 +1,9 @@
-#include "replayer/device_allocations.h"
+#include "replayer/devices/device_allocations.h"
 
 #include <map>
 #include <mutex>
 
-#include "replayer/driver_hooks.h"
+#include "replayer/devices/driver_hooks.h"
 
 namespace deja::replayer {
 namespace {

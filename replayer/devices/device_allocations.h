@@ -4,14 +4,14 @@
 //
 // Any thread, also within the runtime's and PyTorch's own locks: others of the process may wait
 // here for those, but no other rank does. Nothing happens where the rank shares with nobody.
-#ifndef DEJA_REPLAYER_DEVICE_ALLOCATIONS_H_
-#define DEJA_REPLAYER_DEVICE_ALLOCATIONS_H_
+#ifndef DEJA_REPLAYER_DEVICES_DEVICE_ALLOCATIONS_H_
+#define DEJA_REPLAYER_DEVICES_DEVICE_ALLOCATIONS_H_
 
 #include <cstdint>
 
 #include "include/compat/cuda.h"
-#include "preload/guard.h"
-#include "replayer/turns.h"
+#include "preload/process/guard.h"
+#include "replayer/fold/turns.h"
 
 namespace deja::replayer {
 
@@ -52,4 +52,4 @@ CUresult GiveBack(uint64_t name, const Attempt& attempt) {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_DEVICE_ALLOCATIONS_H_
+#endif  // DEJA_REPLAYER_DEVICES_DEVICE_ALLOCATIONS_H_

@@ -12,7 +12,7 @@
 #include <cstdlib>
 
 #include "preload/hooks/export.h"
-#include "replayer/driver_hooks.h"
+#include "replayer/devices/driver_hooks.h"
 
 namespace deja::replayer {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "preload/hooks/export.h"
-#include "replayer/device_allocations.h"
-#include "replayer/driver_hooks.h"
+#include "replayer/devices/device_allocations.h"
+#include "replayer/devices/driver_hooks.h"
 
 namespace deja::replayer {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "preload/hooks/export.h"
-#include "replayer/device_allocations.h"
-#include "replayer/driver_hooks.h"
+#include "replayer/devices/device_allocations.h"
+#include "replayer/devices/driver_hooks.h"
 
 namespace deja::replayer {
 namespace {
@@ -114,6 +114,6 @@ DEJA_EXPORT CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* param
     if (real == nullptr) return CUDA_ERROR_NOT_INITIALIZED;            \
     return TryForMemory(0, kCurrentDevice, [&] { return real args; }); \
   }
-#include "replayer/driver_hooks.def"
+#include "replayer/devices/driver_hooks.def"
 #undef DEJA_CU_RETRY
 #undef DEJA_CU_HOOK

@@ -1,13 +1,13 @@
-#include "replayer/driver_hooks.h"
+#include "replayer/devices/driver_hooks.h"
 
 #include <dlfcn.h>
 
 #include <cerrno>
 #include <cstring>
 
-#include "preload/guard.h"
-#include "preload/real_symbols.h"
-#include "replayer/turns.h"
+#include "preload/process/guard.h"
+#include "preload/symbols/real_symbols.h"
+#include "replayer/fold/turns.h"
 
 namespace deja::replayer {
 namespace {
@@ -28,7 +28,7 @@ const Hook kHooks[] = {
   {#name, #symbol, since, streams, reinterpret_cast<void*>(&::name)},
 #define DEJA_CU_RETRY(name, symbol, since, streams, params, args) \
   DEJA_CU_HOOK(name, symbol, since, streams, params)
-#include "replayer/driver_hooks.def"
+#include "replayer/devices/driver_hooks.def"
 #undef DEJA_CU_RETRY
 #undef DEJA_CU_HOOK
 };

@@ -1,7 +1,7 @@
 // What the hooks on the CUDA driver have in common: the driver's own functions behind them, and
 // which hook a name has (driver_hooks.def). Any thread; no lock.
-#ifndef DEJA_REPLAYER_DRIVER_HOOKS_H_
-#define DEJA_REPLAYER_DRIVER_HOOKS_H_
+#ifndef DEJA_REPLAYER_DEVICES_DRIVER_HOOKS_H_
+#define DEJA_REPLAYER_DEVICES_DRIVER_HOOKS_H_
 
 #include <cstdint>
 
@@ -30,9 +30,9 @@ using CuFlags = unsigned long long;  // NOLINT: cuuint64_t
 extern "C" {
 #define DEJA_CU_HOOK(name, symbol, since, streams, params) CUresult name params;
 #define DEJA_CU_RETRY(name, symbol, since, streams, params, args) CUresult name params;
-#include "replayer/driver_hooks.def"
+#include "replayer/devices/driver_hooks.def"
 #undef DEJA_CU_RETRY
 #undef DEJA_CU_HOOK
 }
 
-#endif  // DEJA_REPLAYER_DRIVER_HOOKS_H_
+#endif  // DEJA_REPLAYER_DEVICES_DRIVER_HOOKS_H_

@@ -1,4 +1,4 @@
-#include "replayer/input_files.h"
+#include "replayer/files/input_files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,13 +10,13 @@
 #include <cstring>
 #include <vector>
 
-#include "common/errno_keeper.h"
-#include "common/hex_text.h"
-#include "preload/absolute_path.h"
-#include "preload/digest.h"
-#include "preload/file_facts.h"
-#include "replayer/machine_files.h"
-#include "replayer/make_folders.h"
+#include "common/runtime/errno_keeper.h"
+#include "common/text/hex_text.h"
+#include "digest/digest.h"
+#include "preload/files/absolute_path.h"
+#include "preload/files/file_facts.h"
+#include "replayer/files/machine_files.h"
+#include "replayer/files/make_folders.h"
 
 namespace deja::replayer {
 

@@ -14,8 +14,8 @@
 // gets them with the open that met them.
 //
 // Owner: the engine. Any thread, inside the guard.
-#ifndef DEJA_REPLAYER_INPUT_FILES_H_
-#define DEJA_REPLAYER_INPUT_FILES_H_
+#ifndef DEJA_REPLAYER_FILES_INPUT_FILES_H_
+#define DEJA_REPLAYER_FILES_INPUT_FILES_H_
 
 #include <sys/stat.h>
 
@@ -26,9 +26,9 @@
 #include <string>
 #include <string_view>
 
-#include "preload/engine.h"
-#include "replayer/overlay.h"
-#include "replayer/session.h"
+#include "preload/engine/engine.h"
+#include "replayer/core/session.h"
+#include "replayer/files/overlay.h"
 
 namespace deja::replayer {
 
@@ -94,4 +94,4 @@ class InputServer {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_INPUT_FILES_H_
+#endif  // DEJA_REPLAYER_FILES_INPUT_FILES_H_

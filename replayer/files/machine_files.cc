@@ -1,4 +1,4 @@
-#include "replayer/machine_files.h"
+#include "replayer/files/machine_files.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,9 +10,9 @@
 #include <cstring>
 #include <vector>
 
-#include "preload/machine_files.h"
-#include "replayer/make_folders.h"
-#include "replayer/session.h"
+#include "preload/files/machine_files.h"
+#include "replayer/core/session.h"
+#include "replayer/files/make_folders.h"
 
 namespace deja::replayer {
 

@@ -1,5 +1,5 @@
-// MachineServer: what files about the machine said in the recorded run (preload/machine_files.h),
-// as files that the program can open, map and read in any way.
+// MachineServer: what files about the machine said in the recorded run
+// (preload/files/machine_files.h), as files that the program can open, map and read in any way.
 //
 // Each recorded answer becomes a file or folder below SCRATCH/machine/NUMBER/<its name>, when it is
 // first asked for. A thread's n-th open gets what its n-th open got; a thread that opens more often
@@ -8,8 +8,8 @@
 //
 // Owner: the session. Any thread. Errors are the recorded ones; where an answer cannot be written,
 // the real file is used.
-#ifndef DEJA_REPLAYER_MACHINE_FILES_H_
-#define DEJA_REPLAYER_MACHINE_FILES_H_
+#ifndef DEJA_REPLAYER_FILES_MACHINE_FILES_H_
+#define DEJA_REPLAYER_FILES_MACHINE_FILES_H_
 
 #include <mutex>
 #include <set>
@@ -17,8 +17,8 @@
 #include <string>
 #include <string_view>
 
-#include "preload/api/libc_table.h"
-#include "preload/engine.h"
+#include "api/libc_table.h"
+#include "preload/engine/engine.h"
 
 namespace deja::replayer {
 
@@ -51,4 +51,4 @@ size_t UnmapMachinePath(std::string_view scratch, char* path, size_t size);
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_MACHINE_FILES_H_
+#endif  // DEJA_REPLAYER_FILES_MACHINE_FILES_H_

@@ -1,4 +1,4 @@
-#include "replayer/make_folders.h"
+#include "replayer/files/make_folders.h"
 
 #include <sys/stat.h>
 

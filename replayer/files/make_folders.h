@@ -1,8 +1,8 @@
 // Folders of a replay's scratch folder.
 //
 // Any thread; of several that make the same folder each gets true.
-#ifndef DEJA_REPLAYER_MAKE_FOLDERS_H_
-#define DEJA_REPLAYER_MAKE_FOLDERS_H_
+#ifndef DEJA_REPLAYER_FILES_MAKE_FOLDERS_H_
+#define DEJA_REPLAYER_FILES_MAKE_FOLDERS_H_
 
 #include <string>
 
@@ -14,4 +14,4 @@ bool MakeFolders(const std::string& path);
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_MAKE_FOLDERS_H_
+#endif  // DEJA_REPLAYER_FILES_MAKE_FOLDERS_H_

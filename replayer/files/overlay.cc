@@ -1,6 +1,6 @@
-#include "replayer/overlay.h"
+#include "replayer/files/overlay.h"
 
-#include "common/folder_entries.h"
+#include "common/os/folder_entries.h"
 
 #include <fcntl.h>
 #include <sys/sendfile.h>
@@ -16,7 +16,7 @@
 #include <set>
 #include <vector>
 
-#include "replayer/make_folders.h"
+#include "replayer/files/make_folders.h"
 
 namespace deja::replayer {
 

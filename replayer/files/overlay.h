@@ -8,15 +8,15 @@
 //
 // Owner: the engine. Threads: any; Map serialises writers, readers take no lock. Reading costs one
 // or two file-system look-ups.
-#ifndef DEJA_REPLAYER_OVERLAY_H_
-#define DEJA_REPLAYER_OVERLAY_H_
+#ifndef DEJA_REPLAYER_FILES_OVERLAY_H_
+#define DEJA_REPLAYER_FILES_OVERLAY_H_
 
 #include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "preload/engine.h"
+#include "preload/engine/engine.h"
 
 namespace deja::replayer {
 
@@ -94,4 +94,4 @@ class Overlay {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_OVERLAY_H_
+#endif  // DEJA_REPLAYER_FILES_OVERLAY_H_

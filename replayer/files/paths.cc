@@ -11,11 +11,11 @@
 #include <cstring>
 #include <string>
 
-#include "preload/absolute_path.h"
-#include "preload/shared_moves.h"
-#include "replayer/machine_files.h"
-#include "replayer/replayer_engine.h"
-#include "replayer/served_file.h"
+#include "preload/files/absolute_path.h"
+#include "preload/meet/shared_moves.h"
+#include "replayer/core/replayer_engine.h"
+#include "replayer/files/machine_files.h"
+#include "replayer/files/served_file.h"
 
 namespace deja::replayer {
 

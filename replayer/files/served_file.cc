@@ -1,4 +1,4 @@
-#include "replayer/served_file.h"
+#include "replayer/files/served_file.h"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "preload/guard.h"
-#include "preload/spin_lock.h"
+#include "common/runtime/spin_lock.h"
+#include "preload/process/guard.h"
 
 namespace deja::replayer {
 
@@ -52,7 +52,7 @@ class ServedPool {
     (void)watching;
   }
 
-  static inline preload::SpinLock g_lock;
+  static inline SpinLock g_lock;
 };
 
 namespace {

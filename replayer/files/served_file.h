@@ -5,15 +5,15 @@
 // and the replay reads a range that the recorded run did not read, it says so.
 //
 // From pools: a descriptor may be in use while it is closed. Any thread; no locks across a call.
-#ifndef DEJA_REPLAYER_SERVED_FILE_H_
-#define DEJA_REPLAYER_SERVED_FILE_H_
+#ifndef DEJA_REPLAYER_FILES_SERVED_FILE_H_
+#define DEJA_REPLAYER_FILES_SERVED_FILE_H_
 
 #include <cstdint>
 #include <string_view>
 
-#include "preload/hooks/fd_table.h"
-#include "replayer/served_position.h"
-#include "replayer/session.h"
+#include "preload/engine/fd_table.h"
+#include "replayer/core/session.h"
+#include "replayer/files/served_position.h"
 
 namespace deja::replayer {
 
@@ -69,4 +69,4 @@ uint64_t FirstUnread(const RecordedFile& file, uint64_t begin, uint64_t end);
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_SERVED_FILE_H_
+#endif  // DEJA_REPLAYER_FILES_SERVED_FILE_H_

@@ -1,4 +1,4 @@
-#include "replayer/served_folders.h"
+#include "replayer/files/served_folders.h"
 
 #include <algorithm>
 #include <cstring>

@@ -2,8 +2,8 @@
 //
 // A folder that the recording does not have is listed by the C library. Any thread, inside the
 // guard; a stream is used by one thread at a time.
-#ifndef DEJA_REPLAYER_SERVED_FOLDERS_H_
-#define DEJA_REPLAYER_SERVED_FOLDERS_H_
+#ifndef DEJA_REPLAYER_FILES_SERVED_FOLDERS_H_
+#define DEJA_REPLAYER_FILES_SERVED_FOLDERS_H_
 
 #include <map>
 #include <memory>
@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "preload/folders.h"
+#include "preload/engine/folders.h"
 
 namespace deja::replayer {
 
@@ -59,4 +59,4 @@ std::vector<dirent> EntriesOf(std::string_view recorded);
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_SERVED_FOLDERS_H_
+#endif  // DEJA_REPLAYER_FILES_SERVED_FOLDERS_H_

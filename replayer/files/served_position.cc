@@ -1,4 +1,4 @@
-#include "replayer/served_position.h"
+#include "replayer/files/served_position.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -9,9 +9,9 @@
 #include <cstring>
 #include <vector>
 
-#include "common/errno_keeper.h"
-#include "preload/api/libc_table.h"
-#include "preload/shared_moves.h"
+#include "api/libc_table.h"
+#include "common/runtime/errno_keeper.h"
+#include "preload/meet/shared_moves.h"
 
 namespace deja::replayer {
 namespace {

@@ -1,19 +1,19 @@
 // ServedPosition: where an open file stands in a replay, which processes have together once one has
 // forked: who reads, or writes, first is not known then. So these happen where they happened in the
-// recorded run (preload/shared_moves.h), or else where this process had left the file. The kernel's
-// position follows, for programs that inherit the descriptor.
+// recorded run (preload/meet/shared_moves.h), or else where this process had left the file. The
+// kernel's position follows, for programs that inherit the descriptor.
 //
 // A recording that follows the file has the first move that the process made behind a fork; up to
 // there, or if there is none, all is the kernel's. Owner: what the descriptors lead to. Any thread,
 // within the guard; no locks.
-#ifndef DEJA_REPLAYER_SERVED_POSITION_H_
-#define DEJA_REPLAYER_SERVED_POSITION_H_
+#ifndef DEJA_REPLAYER_FILES_SERVED_POSITION_H_
+#define DEJA_REPLAYER_FILES_SERVED_POSITION_H_
 
 #include <atomic>
 #include <cstdint>
 
-#include "preload/hooks/fd_table.h"
-#include "replayer/session.h"
+#include "preload/engine/fd_table.h"
+#include "replayer/core/session.h"
 
 namespace deja::replayer {
 
@@ -50,4 +50,4 @@ class ServedPosition {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_SERVED_POSITION_H_
+#endif  // DEJA_REPLAYER_FILES_SERVED_POSITION_H_

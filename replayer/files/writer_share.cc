@@ -1,11 +1,11 @@
-#include "replayer/writer_share.h"
+#include "replayer/files/writer_share.h"
 
 #include <link.h>
 
 #include <algorithm>
 #include <cstddef>
 
-#include "preload/program_heap.h"
+#include "preload/symbols/program_heap.h"
 
 namespace deja::replayer {
 namespace {

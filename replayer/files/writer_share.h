@@ -3,8 +3,8 @@
 // The thread that writes the trace is made with the C library, which takes a block for the thread's
 // dynamic thread-local storage from the program's allocator. A replay has no such thread and takes
 // the same block, or the program's heap would be shifted against the recorded one.
-#ifndef DEJA_REPLAYER_WRITER_SHARE_H_
-#define DEJA_REPLAYER_WRITER_SHARE_H_
+#ifndef DEJA_REPLAYER_FILES_WRITER_SHARE_H_
+#define DEJA_REPLAYER_FILES_WRITER_SHARE_H_
 
 namespace deja::replayer {
 
@@ -14,4 +14,4 @@ void TakeWriterShare();
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_WRITER_SHARE_H_
+#endif  // DEJA_REPLAYER_FILES_WRITER_SHARE_H_

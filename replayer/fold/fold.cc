@@ -1,4 +1,4 @@
-#include "replayer/fold.h"
+#include "replayer/fold/fold.h"
 
 #include <dlfcn.h>
 
@@ -10,11 +10,11 @@
 #include <type_traits>
 #include <utility>
 
+#include "api/table.h"
+#include "digest/digest.h"
 #include "include/compat/nccl.h"
-#include "preload/api/table.h"
-#include "preload/buffers.h"
-#include "preload/digest.h"
-#include "preload/real_symbols.h"
+#include "preload/engine/buffers.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::replayer {
 
@@ -51,7 +51,7 @@ using Invoke = uint64_t (*)(void* function, const uint64_t* args);
 constexpr Invoke kInvokers[] = {
 #define DEJA_FN(id, result, name, since, klass, ...) \
   &Invoker<result DEJA_TYPES(__VA_ARGS__)>::Invoke,
-#include "preload/api/nccl.def"
+#include "api/nccl.def"
 #undef DEJA_FN
 };
 

@@ -11,8 +11,8 @@
 //              have theirs, one a line: that hash, number of ranks, number of the operation
 //   (sockets)  of ranks 0 that wait for the others
 // Any thread, under the guard; what Run is given belongs to the calling thread.
-#ifndef DEJA_REPLAYER_FOLD_H_
-#define DEJA_REPLAYER_FOLD_H_
+#ifndef DEJA_REPLAYER_FOLD_FOLD_H_
+#define DEJA_REPLAYER_FOLD_FOLD_H_
 
 #include <array>
 #include <cstdint>
@@ -27,10 +27,10 @@
 #include <utility>
 #include <vector>
 
+#include "api/nccl_table.h"
 #include "common/result.h"
-#include "preload/api/nccl_table.h"
-#include "preload/engine.h"
-#include "replayer/served_comm.h"
+#include "preload/engine/engine.h"
+#include "replayer/nccl/served_comm.h"
 
 namespace deja::replayer {
 
@@ -90,4 +90,4 @@ class Fold {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_FOLD_H_
+#endif  // DEJA_REPLAYER_FOLD_FOLD_H_

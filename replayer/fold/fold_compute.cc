@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <cstring>
 
+#include "api/nccl_table.h"
+#include "digest/digest.h"
 #include "include/compat/nccl.h"
-#include "preload/api/nccl_table.h"
-#include "preload/device.h"
-#include "preload/digest.h"
-#include "replayer/ending.h"
-#include "replayer/fold.h"
-#include "replayer/live_trace.h"
-#include "replayer/operation_bytes.h"
-#include "replayer/ordered.h"
-#include "replayer/session.h"
-#include "replayer/turns.h"
+#include "preload/cuda/device.h"
+#include "replayer/core/ordered.h"
+#include "replayer/core/session.h"
+#include "replayer/fold/fold.h"
+#include "replayer/fold/turns.h"
+#include "replayer/plan/operation_bytes.h"
+#include "replayer/report/ending.h"
+#include "replayer/report/live_trace.h"
 
 namespace deja::replayer {
 

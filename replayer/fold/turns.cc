@@ -1,4 +1,4 @@
-#include "replayer/turns.h"
+#include "replayer/fold/turns.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>

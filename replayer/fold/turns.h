@@ -1,18 +1,19 @@
 // Turns: a replayed rank's side of waiting for others, and of sharing devices whose memory the
-// ranks do not fit into together (common/turn_area.h; who decides is cli/turn_scheduler.h).
+// ranks do not fit into together (common/os/turn_area.h; who decides is
+// cli/replay/fold/turn_scheduler.h).
 //
 // A rank that waits for others uses no device meanwhile: its memory there may be swapped out, and
 // is back before it goes on. What fails for want of memory is tried again when others have made
 // room. One for the process that is the rank, none in its children. Any thread, under the guard.
-#ifndef DEJA_REPLAYER_TURNS_H_
-#define DEJA_REPLAYER_TURNS_H_
+#ifndef DEJA_REPLAYER_FOLD_TURNS_H_
+#define DEJA_REPLAYER_FOLD_TURNS_H_
 
 #include <sys/types.h>
 
 #include <cstdint>
 #include <mutex>
 
-#include "common/turn_area.h"
+#include "common/os/turn_area.h"
 
 namespace deja::replayer {
 
@@ -73,4 +74,4 @@ class Turns {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_TURNS_H_
+#endif  // DEJA_REPLAYER_FOLD_TURNS_H_

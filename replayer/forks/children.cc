@@ -1,11 +1,11 @@
-#include "replayer/children.h"
+#include "replayer/forks/children.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include "preload/program_heap.h"
+#include "preload/symbols/program_heap.h"
 
 namespace deja::replayer {
 

@@ -2,8 +2,8 @@
 // recorded pid means.
 //
 // Any thread, and safe across fork at any moment: nothing here holds a lock.
-#ifndef DEJA_REPLAYER_CHILDREN_H_
-#define DEJA_REPLAYER_CHILDREN_H_
+#ifndef DEJA_REPLAYER_FORKS_CHILDREN_H_
+#define DEJA_REPLAYER_FORKS_CHILDREN_H_
 
 #include <atomic>
 #include <cstddef>
@@ -51,4 +51,4 @@ class PidMap {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_CHILDREN_H_
+#endif  // DEJA_REPLAYER_FORKS_CHILDREN_H_

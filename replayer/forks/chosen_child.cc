@@ -1,4 +1,4 @@
-#include "replayer/chosen_child.h"
+#include "replayer/forks/chosen_child.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -12,7 +12,7 @@
 #include <ctime>
 
 #include "common/replay_outputs.h"
-#include "replayer/replay_variables.h"
+#include "replayer/core/replay_variables.h"
 
 namespace deja::replayer {
 namespace {

@@ -2,8 +2,8 @@
 // it waits where it begins until gdb is attached to it.
 //
 // Thread that opens the child's session, within the guard.
-#ifndef DEJA_REPLAYER_CHOSEN_CHILD_H_
-#define DEJA_REPLAYER_CHOSEN_CHILD_H_
+#ifndef DEJA_REPLAYER_FORKS_CHOSEN_CHILD_H_
+#define DEJA_REPLAYER_FORKS_CHOSEN_CHILD_H_
 
 #include <string>
 #include <string_view>
@@ -26,4 +26,4 @@ bool IsInDebugger();
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_CHOSEN_CHILD_H_
+#endif  // DEJA_REPLAYER_FORKS_CHOSEN_CHILD_H_

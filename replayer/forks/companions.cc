@@ -1,4 +1,4 @@
-#include "replayer/companions.h"
+#include "replayer/forks/companions.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -11,8 +11,8 @@
 #include <ctime>
 #include <utility>
 
-#include "replayer/children.h"
-#include "replayer/chosen_child.h"
+#include "replayer/forks/children.h"
+#include "replayer/forks/chosen_child.h"
 
 namespace deja::replayer {
 namespace {

@@ -6,8 +6,8 @@
 // once the rank is there.
 //
 // Main thread of a process that begins, within the guard.
-#ifndef DEJA_REPLAYER_COMPANIONS_H_
-#define DEJA_REPLAYER_COMPANIONS_H_
+#ifndef DEJA_REPLAYER_FORKS_COMPANIONS_H_
+#define DEJA_REPLAYER_FORKS_COMPANIONS_H_
 
 #include <sys/types.h>
 
@@ -29,4 +29,4 @@ void AwaitStandingParent(pid_t parent);
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_COMPANIONS_H_
+#endif  // DEJA_REPLAYER_FORKS_COMPANIONS_H_

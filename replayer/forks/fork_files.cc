@@ -1,4 +1,4 @@
-#include "replayer/image_files.h"
+#include "replayer/forks/fork_files.h"
 
 #include <fcntl.h>
 #include <linux/kcmp.h>
@@ -16,9 +16,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "common/folder_entries.h"
-#include "preload/program_heap.h"
-#include "replayer/program_output.h"
+#include "common/os/folder_entries.h"
+#include "preload/symbols/program_heap.h"
+#include "replayer/report/program_output.h"
 
 namespace deja::replayer {
 namespace {
@@ -104,7 +104,7 @@ std::string SharedWithOthers(const std::string& scratch) {
   return {};
 }
 
-std::string ImageFiles::NoteOne(int fd, const std::string& scratch) {
+std::string ForkFiles::NoteOne(int fd, const std::string& scratch) {
   struct stat info;
   if (fstat(fd, &info) != 0 || IsKeptOutput(fd)) return {};
   const std::string path = PathOf(fd);
@@ -134,7 +134,7 @@ std::string ImageFiles::NoteOne(int fd, const std::string& scratch) {
   return {};
 }
 
-void ImageFiles::NoteInherited() {
+void ForkFiles::NoteInherited() {
   ForEachDescriptor([this](int fd) {
     struct stat info;
     if (fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode)))
@@ -143,12 +143,12 @@ void ImageFiles::NoteInherited() {
   });
 }
 
-std::string ImageFiles::Note(const std::string& scratch) {
+std::string ForkFiles::Note(const std::string& scratch) {
   files_.clear();
   return ForEachDescriptor([&](int fd) { return NoteOne(fd, scratch); });
 }
 
-std::string ImageFiles::OpenAgain() const {
+std::string ForkFiles::OpenAgain() const {
   for (const File& file : files_) {
     int fd = file.same_as;
     if (fd < 0) {

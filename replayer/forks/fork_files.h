@@ -2,8 +2,8 @@
 // that cannot be had twice: connections, memory, devices.
 //
 // Main thread of a program that has no other; the guard must be held.
-#ifndef DEJA_REPLAYER_IMAGE_FILES_H_
-#define DEJA_REPLAYER_IMAGE_FILES_H_
+#ifndef DEJA_REPLAYER_FORKS_FORK_FILES_H_
+#define DEJA_REPLAYER_FORKS_FORK_FILES_H_
 
 #include <sys/types.h>
 
@@ -13,7 +13,7 @@
 
 namespace deja::replayer {
 
-class ImageFiles {
+class ForkFiles {
  public:
   // Before the program begins: what it has got from whoever started it is not its own, and its
   // images share it as well.
@@ -39,14 +39,15 @@ class ImageFiles {
   std::vector<std::pair<dev_t, ino_t>> inherited_;  // pipes and sockets
 };
 
-// The file in a replay's scratch folder that holds the table of its pipes (preload/pipe_table.h).
+// The file in a replay's scratch folder that holds the table of its pipes
+// (preload/meet/pipe_table.h).
 inline constexpr char kPipesFile[] = "/pipes.table";
 
 // Memory that the program shares with others, running timers, child processes: empty if there is
 // none of that. The table of pipes in `scratch` is none: a program that has pipes open has no image
-// (ImageFiles::Note), and one that has none does not look into it.
+// (ForkFiles::Note), and one that has none does not look into it.
 std::string SharedWithOthers(const std::string& scratch);
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_IMAGE_FILES_H_
+#endif  // DEJA_REPLAYER_FORKS_FORK_FILES_H_

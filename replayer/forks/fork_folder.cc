@@ -1,4 +1,4 @@
-#include "replayer/image_folder.h"
+#include "replayer/forks/fork_folder.h"
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -18,7 +18,7 @@ constexpr uint64_t kMaxFiles = 2000;
 constexpr int kDescriptors = 8;
 
 std::string FolderOf(const std::string& scratch, uint64_t number) {
-  return scratch + kImageFolders + "/" + std::to_string(number);
+  return scratch + kForkFolders + "/" + std::to_string(number);
 }
 
 // nftw hands nothing on to its callback.
@@ -88,11 +88,11 @@ int RemoveOne(const char* path, const struct stat*, int, FTW*) {
 
 std::string KeepFolder(const std::string& scratch, uint64_t number) {
   RemoveKeptFolder(scratch, number);
-  mkdir((scratch + kImageFolders).c_str(), 0700);
+  mkdir((scratch + kForkFolders).c_str(), 0700);
   Copy copy;
   copy.from = scratch;
   copy.to = FolderOf(scratch, number);
-  copy.skipped = scratch + kImageFolders;
+  copy.skipped = scratch + kForkFolders;
   g_copy = &copy;
   if (nftw(scratch.c_str(), CopyOne, kDescriptors, FTW_PHYS) != 0 && copy.problem.empty())
     copy.problem = std::string("reading ") + scratch + ": " + strerrordesc_np(errno);

@@ -2,8 +2,8 @@
 //
 // Main thread of a program that has no other; the guard must be held. gdb/deja_gdb/images.py puts
 // it back.
-#ifndef DEJA_REPLAYER_IMAGE_FOLDER_H_
-#define DEJA_REPLAYER_IMAGE_FOLDER_H_
+#ifndef DEJA_REPLAYER_FORKS_FORK_FOLDER_H_
+#define DEJA_REPLAYER_FORKS_FORK_FOLDER_H_
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 namespace deja::replayer {
 
 // Where all of them are, within the replay's folder.
-inline constexpr char kImageFolders[] = "/images";
+inline constexpr char kForkFolders[] = "/images";
 
 // Copies the replay's folder, but not its images, to that of image `number`, which is replaced.
 // Empty: done. Else why not: it is more than an image should cost, or cannot be copied.
@@ -20,4 +20,4 @@ void RemoveKeptFolder(const std::string& scratch, uint64_t number);
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_IMAGE_FOLDER_H_
+#endif  // DEJA_REPLAYER_FORKS_FORK_FOLDER_H_

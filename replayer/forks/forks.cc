@@ -1,4 +1,4 @@
-#include "replayer/images.h"
+#include "replayer/forks/forks.h"
 
 #include <linux/futex.h>
 #include <sched.h>
@@ -14,10 +14,10 @@
 #include <ctime>
 #include <iterator>
 
-#include "replayer/image_folder.h"
-#include "replayer/living_threads.h"
-#include "replayer/program_output.h"
-#include "replayer/report.h"
+#include "replayer/forks/fork_folder.h"
+#include "replayer/report/living_threads.h"
+#include "replayer/report/program_output.h"
+#include "replayer/report/report.h"
 
 namespace deja::replayer {
 namespace {
@@ -54,7 +54,7 @@ bool Goal(uint64_t& step) {
 
 }  // namespace
 
-bool Images::IsDue(uint64_t place, bool wanted) const {
+bool Forks::IsDue(uint64_t place, bool wanted) const {
   const deja_replay_state_t& state = deja_replay_state;
   if (state.keep_images == 0) return false;
   if (wanted) return true;
@@ -66,7 +66,7 @@ bool Images::IsDue(uint64_t place, bool wanted) const {
   return made_ < kFree || Now() - last_ns_ >= kShare * cost_ns_;
 }
 
-std::string Images::StayAlone() {
+std::string Forks::StayAlone() {
   if (syscall(SYS_gettid) != syscall(SYS_getpid)) return "its steps are on another thread";
   const uint64_t threads = LivingThreads() - (payloads_.reads_ahead() ? 1 : 0);
   if (threads > 1) return "it has " + std::to_string(threads) + " threads";
@@ -74,7 +74,7 @@ std::string Images::StayAlone() {
   return LivingThreads() == 1 ? "" : "it has threads";
 }
 
-std::string Images::Prepare() {
+std::string Forks::Prepare() {
   if (getenv("DEJA_ALLOW_WRITES") != nullptr) return "it writes to the files themselves";
   std::string problem = StayAlone();
   if (problem.empty()) problem = SharedWithOthers(scratch_);
@@ -82,7 +82,7 @@ std::string Images::Prepare() {
   return problem;
 }
 
-pid_t Images::Fork() const {
+pid_t Forks::Fork() const {
   int* tid = nullptr;
   prctl(PR_GET_TID_ADDRESS, &tid);
   unsigned long flags = CLONE_PARENT | CLONE_UNTRACED | SIGCHLD;
@@ -97,14 +97,14 @@ pid_t Images::Fork() const {
   return 0;
 }
 
-void Images::Remember(pid_t pid) {
+void Forks::Remember(pid_t pid) {
   deja_replay_state_t& state = deja_replay_state;
   if (state.image_count == std::size(state.images)) GiveOneUp();
   state.images[state.image_count++] = {pid, 0, state.image_number, state.image_places};
 }
 
 // The one without which the gap is small, seen from here.
-void Images::GiveOneUp() const {
+void Forks::GiveOneUp() const {
   deja_replay_state_t& state = deja_replay_state;
   deja_replay_image* images = state.images;
   const uint32_t last = state.image_count - 1;
@@ -124,7 +124,7 @@ void Images::GiveOneUp() const {
   --state.image_count;
 }
 
-void Images::Keep(deja_replay_thread& shown, uint64_t place, uint64_t last_seq, bool wanted) {
+void Forks::Keep(deja_replay_thread& shown, uint64_t place, uint64_t last_seq, bool wanted) {
   deja_replay_state_t& state = deja_replay_state;
   if ((place & 1) == 0) last_operation_ = place;
   if (!IsDue(place, wanted)) return;
@@ -165,7 +165,7 @@ void Images::Keep(deja_replay_thread& shown, uint64_t place, uint64_t last_seq, 
   errno = saved_errno;
 }
 
-void Images::Sleep(pid_t parent) {
+void Forks::Sleep(pid_t parent) {
   deja_replay_state_t& state = deja_replay_state;
   char name[kNameSize] = {};
   prctl(PR_GET_NAME, name);
@@ -184,7 +184,7 @@ void Images::Sleep(pid_t parent) {
   prctl(PR_SET_NAME, name);
 }
 
-void Images::GoOn(deja_replay_thread& shown) {
+void Forks::GoOn(deja_replay_thread& shown) {
   deja_replay_state_t& state = deja_replay_state;
   shown.tid = static_cast<int32_t>(syscall(SYS_gettid));
   if (const std::string problem = files_.OpenAgain(); !problem.empty()) {

@@ -1,10 +1,10 @@
-// Images: copies of the process, made by fork on the way, to which gdb goes back.
+// Forks: copies of the process, made by fork on the way, to which gdb goes back.
 //
 // Only under gdb, and only where nothing is lost by it: the program has one thread, no children, no
 // connections, no memory that others write to. An image sleeps, in the place of the run at which it
 // was made, until gdb attaches to it and writes image_wanted (position.h). Then it leaves another
 // image in its place, and goes on as the program: the files that it had open are opened once more,
-// and gdb has put the replay's folder back to what it was (image_folder.h).
+// and gdb has put the replay's folder back to what it was (fork_folder.h).
 //
 // At most kDejaMaxImages, closer together near the present; their memory is the kernel's
 // copy-on-write. They are children of whoever is the program's parent, which is gdb, and die with
@@ -12,21 +12,21 @@
 // out itself.
 //
 // Main thread only; the guard must be held.
-#ifndef DEJA_REPLAYER_IMAGES_H_
-#define DEJA_REPLAYER_IMAGES_H_
+#ifndef DEJA_REPLAYER_FORKS_FORKS_H_
+#define DEJA_REPLAYER_FORKS_FORKS_H_
 
 #include <sys/types.h>
 
 #include <cstdint>
 #include <string>
 
-#include "replayer/image_files.h"
-#include "replayer/payload_source.h"
-#include "replayer/position.h"
+#include "replayer/forks/fork_files.h"
+#include "replayer/plan/payload_source.h"
+#include "replayer/report/position.h"
 
 namespace deja::replayer {
 
-class Images {
+class Forks {
  public:
   // Called in an image: when it comes to be, since it is no child of the program's, and when it
   // goes on, since the process has another number.
@@ -34,7 +34,7 @@ class Images {
   using Woken = void (*)(void* context);
 
   // Before the program begins.
-  Images(std::string scratch, PayloadSource& payloads)
+  Forks(std::string scratch, PayloadSource& payloads)
       : scratch_(std::move(scratch)), payloads_(payloads) {
     files_.NoteInherited();
   }
@@ -66,7 +66,7 @@ class Images {
   Forked forked_ = nullptr;
   Woken woken_ = nullptr;
   void* context_ = nullptr;
-  ImageFiles files_;
+  ForkFiles files_;
   uint64_t made_ = 0;
   uint64_t last_operation_ = 0;
   uint64_t last_ns_ = 0;
@@ -75,4 +75,4 @@ class Images {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_IMAGES_H_
+#endif  // DEJA_REPLAYER_FORKS_FORKS_H_

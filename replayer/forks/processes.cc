@@ -8,20 +8,20 @@
 #include <new>
 #include <string>
 
-#include "format/child_folder.h"
-#include "format/folder_names.h"
-#include "preload/lock_order.h"
-#include "preload/process_name.h"
-#include "preload/threads.h"
-#include "replayer/chosen_child.h"
-#include "replayer/claim.h"
-#include "replayer/companions.h"
-#include "replayer/ending.h"
-#include "replayer/live_stack.h"
-#include "replayer/live_trace.h"
-#include "replayer/program_output.h"
-#include "replayer/replay_variables.h"
-#include "replayer/replayer_engine.h"
+#include "common/os/folder_names.h"
+#include "format/layout/child_folder.h"
+#include "preload/meet/lock_order.h"
+#include "preload/process/process_name.h"
+#include "preload/process/threads.h"
+#include "replayer/core/claim.h"
+#include "replayer/core/replay_variables.h"
+#include "replayer/core/replayer_engine.h"
+#include "replayer/forks/chosen_child.h"
+#include "replayer/forks/companions.h"
+#include "replayer/report/ending.h"
+#include "replayer/report/live_stack.h"
+#include "replayer/report/live_trace.h"
+#include "replayer/report/program_output.h"
 
 namespace deja::replayer {
 namespace {
@@ -70,7 +70,7 @@ void ReplayerEngine::OpenChild(const char* scratch) {
     options.child = name.path;
   options.is_late = NumberIn("DEJA_FROM_CHECKPOINT") != 0 && !options.is_before_fork;
   if (const std::string bundle = Text("DEJA_REPLAY_NAME"); !bundle.empty())
-    format::CallFolder(FolderAround(options.folder), bundle);
+    CallFolder(FolderAround(options.folder), bundle);
   if (const std::string rank = RankFolder(scratch); !rank.empty() && !options.is_companion)
     if (const auto origin = format::ReadOrigin(rank))
       options.rank_pid = static_cast<int>(origin->pid);

@@ -1,4 +1,4 @@
-#include "replayer/lock_order.h"
+#include "replayer/meet/lock_order.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -10,10 +10,10 @@
 #include <cstdlib>
 #include <utility>
 
-#include "common/raw_syscall.h"
-#include "preload/guard.h"
-#include "preload/lock_order.h"
-#include "replayer/without_interpreter.h"
+#include "common/runtime/raw_syscall.h"
+#include "preload/meet/lock_order.h"
+#include "preload/process/guard.h"
+#include "replayer/core/without_interpreter.h"
 
 namespace deja::replayer {
 namespace {

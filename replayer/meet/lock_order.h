@@ -12,8 +12,8 @@
 // ended, waits for that end as long as anything moves.
 //
 // One for each process with a recording, never destroyed. Any thread, without the guard.
-#ifndef DEJA_REPLAYER_LOCK_ORDER_H_
-#define DEJA_REPLAYER_LOCK_ORDER_H_
+#ifndef DEJA_REPLAYER_MEET_LOCK_ORDER_H_
+#define DEJA_REPLAYER_MEET_LOCK_ORDER_H_
 
 #include <array>
 #include <atomic>
@@ -23,10 +23,10 @@
 #include <string>
 #include <vector>
 
-#include "format/futex.h"
-#include "preload/engine.h"
-#include "replayer/session.h"
-#include "replayer/stillness.h"
+#include "common/runtime/futex.h"
+#include "preload/engine/engine.h"
+#include "replayer/core/session.h"
+#include "replayer/report/stillness.h"
 
 namespace deja::replayer {
 
@@ -95,10 +95,10 @@ class LockOrder {
   std::array<std::atomic<uint32_t>, kWaiterSlots> waiters_{};
   std::atomic<bool> gave_up_{false};
   std::atomic<bool> deviates_{false};  // some thread left out what it did, or did more
-  format::FutexMutex owners_mutex_;
+  FutexMutex owners_mutex_;
   std::map<uint16_t, std::vector<Owner>> owners_;
 };
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_LOCK_ORDER_H_
+#endif  // DEJA_REPLAYER_MEET_LOCK_ORDER_H_

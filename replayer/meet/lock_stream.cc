@@ -1,7 +1,7 @@
-#include "replayer/lock_stream.h"
+#include "replayer/meet/lock_stream.h"
 
-#include "format/wire.h"
-#include "replayer/wrapping_time.h"
+#include "format/wire/wire.h"
+#include "replayer/clocks/wrapping_time.h"
 
 namespace deja::replayer {
 

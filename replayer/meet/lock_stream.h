@@ -2,8 +2,8 @@
 //
 // Each reading belongs to a segment, as those of clocks do (clock_stream.h). A stream is built once
 // and then constant; any thread may have cursors on it.
-#ifndef DEJA_REPLAYER_LOCK_STREAM_H_
-#define DEJA_REPLAYER_LOCK_STREAM_H_
+#ifndef DEJA_REPLAYER_MEET_LOCK_STREAM_H_
+#define DEJA_REPLAYER_MEET_LOCK_STREAM_H_
 
 #include <array>
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "format/lock_reading.h"
+#include "format/tail/lock_reading.h"
 
 namespace deja::replayer {
 
@@ -61,4 +61,4 @@ class LockStream {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_LOCK_STREAM_H_
+#endif  // DEJA_REPLAYER_MEET_LOCK_STREAM_H_

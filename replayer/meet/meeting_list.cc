@@ -1,4 +1,4 @@
-#include "replayer/meeting_list.h"
+#include "replayer/meet/meeting_list.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "common/folder_entries.h"
-#include "preload/api/libc_table.h"
-#include "replayer/session.h"
+#include "api/libc_table.h"
+#include "common/os/folder_entries.h"
+#include "replayer/core/session.h"
 
 namespace deja::replayer {
 namespace {

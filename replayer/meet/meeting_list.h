@@ -3,8 +3,8 @@
 // waited for long reads them.
 //
 // Any thread, within the guard.
-#ifndef DEJA_REPLAYER_MEETING_LIST_H_
-#define DEJA_REPLAYER_MEETING_LIST_H_
+#ifndef DEJA_REPLAYER_MEET_MEETING_LIST_H_
+#define DEJA_REPLAYER_MEET_MEETING_LIST_H_
 
 #include <cstdint>
 #include <string>
@@ -30,4 +30,4 @@ uint64_t TimeUsedByAll(const std::string& scratch);
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_MEETING_LIST_H_
+#endif  // DEJA_REPLAYER_MEET_MEETING_LIST_H_

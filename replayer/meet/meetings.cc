@@ -1,4 +1,4 @@
-#include "replayer/meetings.h"
+#include "replayer/meet/meetings.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -9,14 +9,14 @@
 #include <cstring>
 #include <string>
 
-#include "preload/api/libc_table.h"
-#include "preload/guard.h"
-#include "replayer/ending.h"
-#include "replayer/meeting_list.h"
-#include "replayer/recorded_meetings.h"
-#include "replayer/session.h"
-#include "replayer/stillness.h"
-#include "replayer/without_interpreter.h"
+#include "api/libc_table.h"
+#include "preload/process/guard.h"
+#include "replayer/core/session.h"
+#include "replayer/core/without_interpreter.h"
+#include "replayer/meet/meeting_list.h"
+#include "replayer/meet/recorded_meetings.h"
+#include "replayer/report/ending.h"
+#include "replayer/report/stillness.h"
 
 namespace deja::replayer {
 namespace {

@@ -11,12 +11,12 @@
 // checkpoint, which begins in the middle, keeps no order.
 //
 // Any thread, without the guard. Interpreters of Python go on with their other threads meanwhile.
-#ifndef DEJA_REPLAYER_MEETINGS_H_
-#define DEJA_REPLAYER_MEETINGS_H_
+#ifndef DEJA_REPLAYER_MEET_MEETINGS_H_
+#define DEJA_REPLAYER_MEET_MEETINGS_H_
 
 #include <string>
 
-#include "preload/engine.h"
+#include "preload/engine/engine.h"
 
 namespace deja::replayer {
 
@@ -35,4 +35,4 @@ void ServePipeWrite(Session& session, ThreadState& thread, preload::OwnPipe& pip
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_MEETINGS_H_
+#endif  // DEJA_REPLAYER_MEET_MEETINGS_H_

@@ -1,4 +1,4 @@
-#include "replayer/pipe_order.h"
+#include "replayer/meet/pipe_order.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -11,11 +11,11 @@
 #include <cstring>
 #include <map>
 
-#include "common/folder_entries.h"
-#include "preload/api/libc_table.h"
-#include "preload/connection_names.h"
+#include "api/libc_table.h"
+#include "common/os/folder_entries.h"
 #include "preload/hooks/input.h"
-#include "replayer/session.h"
+#include "preload/meet/connection_names.h"
+#include "replayer/core/session.h"
 
 namespace deja::replayer {
 namespace {

@@ -6,8 +6,8 @@
 // `begin` on, in the order in which it was.
 //
 // Any thread, within the guard.
-#ifndef DEJA_REPLAYER_PIPE_ORDER_H_
-#define DEJA_REPLAYER_PIPE_ORDER_H_
+#ifndef DEJA_REPLAYER_MEET_PIPE_ORDER_H_
+#define DEJA_REPLAYER_MEET_PIPE_ORDER_H_
 
 #include <cstdint>
 #include <string>
@@ -52,4 +52,4 @@ PipeOrder OrderOfPipe(const std::string& scratch, uint64_t key);
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_PIPE_ORDER_H_
+#endif  // DEJA_REPLAYER_MEET_PIPE_ORDER_H_

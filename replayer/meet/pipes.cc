@@ -14,14 +14,14 @@
 #include <cstring>
 #include <string>
 
-#include "preload/guard.h"
-#include "preload/hooks/own_pipes.h"
-#include "replayer/ending.h"
-#include "replayer/meetings.h"
-#include "replayer/pipe_order.h"
-#include "replayer/recorded_meetings.h"
-#include "replayer/session.h"
-#include "replayer/stillness.h"
+#include "preload/hooks/descriptors/own_pipes.h"
+#include "preload/process/guard.h"
+#include "replayer/core/session.h"
+#include "replayer/meet/meetings.h"
+#include "replayer/meet/pipe_order.h"
+#include "replayer/meet/recorded_meetings.h"
+#include "replayer/report/ending.h"
+#include "replayer/report/stillness.h"
 
 namespace deja::replayer {
 namespace {

@@ -10,12 +10,12 @@
 #include <cstring>
 #include <string_view>
 
-#include "preload/guard.h"
-#include "replayer/ending.h"
-#include "replayer/meetings.h"
-#include "replayer/recorded_meetings.h"
-#include "replayer/session.h"
-#include "replayer/stillness.h"
+#include "preload/process/guard.h"
+#include "replayer/core/session.h"
+#include "replayer/meet/meetings.h"
+#include "replayer/meet/recorded_meetings.h"
+#include "replayer/report/ending.h"
+#include "replayer/report/stillness.h"
 
 namespace deja::replayer {
 namespace {

@@ -1,8 +1,8 @@
-#include "replayer/recorded_meetings.h"
+#include "replayer/meet/recorded_meetings.h"
 
 #include <utility>
 
-#include "replayer/session.h"
+#include "replayer/core/session.h"
 
 namespace deja::replayer {
 

@@ -1,14 +1,14 @@
 // What a thread's recording has of meetings, in order, for the servers of them (meetings.h).
 //
 // The calling thread's own state; any thread.
-#ifndef DEJA_REPLAYER_RECORDED_MEETINGS_H_
-#define DEJA_REPLAYER_RECORDED_MEETINGS_H_
+#ifndef DEJA_REPLAYER_MEET_RECORDED_MEETINGS_H_
+#define DEJA_REPLAYER_MEET_RECORDED_MEETINGS_H_
 
 #include <cstdint>
 #include <string>
 
-#include "preload/api/libc_table.h"
-#include "replayer/replay_plan.h"
+#include "api/libc_table.h"
+#include "replayer/plan/replay_plan.h"
 
 namespace deja::replayer {
 
@@ -29,4 +29,4 @@ void DivergeAtMeeting(Session& session, ThreadState& thread, const char* api, st
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_RECORDED_MEETINGS_H_
+#endif  // DEJA_REPLAYER_MEET_RECORDED_MEETINGS_H_

@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "preload/digest.h"
-#include "replayer/ending.h"
-#include "replayer/mpi_serve.h"
-#include "replayer/ordered.h"
+#include "digest/digest.h"
+#include "replayer/core/ordered.h"
+#include "replayer/mpi/mpi_serve.h"
+#include "replayer/report/ending.h"
 
 namespace deja::replayer {
 

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "preload/digest.h"
-#include "replayer/mpi_serve.h"
-#include "replayer/ordered.h"
-#include "replayer/program_memory.h"
+#include "digest/digest.h"
+#include "replayer/core/ordered.h"
+#include "replayer/core/program_memory.h"
+#include "replayer/mpi/mpi_serve.h"
 
 namespace deja::replayer {
 

@@ -1,12 +1,12 @@
 // How calls of the MPI API are served. Any thread.
-#ifndef DEJA_REPLAYER_MPI_SERVE_H_
-#define DEJA_REPLAYER_MPI_SERVE_H_
+#ifndef DEJA_REPLAYER_MPI_MPI_SERVE_H_
+#define DEJA_REPLAYER_MPI_MPI_SERVE_H_
 
 #include <cstdint>
 #include <vector>
 
-#include "replayer/mpi_world.h"
-#include "replayer/session.h"
+#include "replayer/core/session.h"
+#include "replayer/mpi/mpi_world.h"
 
 namespace deja::replayer {
 
@@ -32,4 +32,4 @@ void GiveMpiResults(Session& session, ThreadState& thread, preload::Call& call,
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_MPI_SERVE_H_
+#endif  // DEJA_REPLAYER_MPI_MPI_SERVE_H_

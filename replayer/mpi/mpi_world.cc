@@ -1,10 +1,10 @@
-#include "replayer/mpi_world.h"
+#include "replayer/mpi/mpi_world.h"
 
 #include <sys/mman.h>
 
 #include <cstring>
 
-#include "common/own_mapping.h"
+#include "common/runtime/own_mapping.h"
 
 namespace deja::replayer {
 

@@ -6,8 +6,8 @@
 // on like any other and never mistaken for one of the real library's. Predefined handles are the
 // real library's own addresses, which programs are linked to; its functions are never called. One
 // per session, never destroyed. Any thread.
-#ifndef DEJA_REPLAYER_MPI_WORLD_H_
-#define DEJA_REPLAYER_MPI_WORLD_H_
+#ifndef DEJA_REPLAYER_MPI_MPI_WORLD_H_
+#define DEJA_REPLAYER_MPI_MPI_WORLD_H_
 
 #include <atomic>
 #include <cstdint>
@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "preload/mpi_call.h"
-#include "replayer/replay_plan.h"
+#include "preload/engine/mpi_call.h"
+#include "replayer/plan/replay_plan.h"
 
 namespace deja::replayer {
 
@@ -61,4 +61,4 @@ class ServedMpi final : public preload::MpiWorld {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_MPI_WORLD_H_
+#endif  // DEJA_REPLAYER_MPI_MPI_WORLD_H_

@@ -1,9 +1,9 @@
-#include "replayer/captured_calls.h"
+#include "replayer/nccl/captured_calls.h"
 
-#include "preload/device.h"
-#include "preload/digest.h"
-#include "replayer/ending.h"
-#include "replayer/ordered.h"
+#include "digest/digest.h"
+#include "preload/cuda/device.h"
+#include "replayer/core/ordered.h"
+#include "replayer/report/ending.h"
 
 namespace deja::replayer {
 namespace {

@@ -2,10 +2,10 @@
 // launch reads, and bring what it produced in the recording.
 //
 // Any thread, under the guard; the nodes run on threads of the driver.
-#ifndef DEJA_REPLAYER_CAPTURED_CALLS_H_
-#define DEJA_REPLAYER_CAPTURED_CALLS_H_
+#ifndef DEJA_REPLAYER_NCCL_CAPTURED_CALLS_H_
+#define DEJA_REPLAYER_NCCL_CAPTURED_CALLS_H_
 
-#include "replayer/operation_bytes.h"
+#include "replayer/plan/operation_bytes.h"
 
 namespace deja::replayer {
 
@@ -18,4 +18,4 @@ void ServeAtLaunches(Session& session, ThreadState& thread, const LiveOperation&
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_CAPTURED_CALLS_H_
+#endif  // DEJA_REPLAYER_NCCL_CAPTURED_CALLS_H_

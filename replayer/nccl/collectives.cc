@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <cstring>
 
+#include "api/curand_table.h"
+#include "api/nccl_table.h"
+#include "digest/digest.h"
 #include "include/compat/nccl.h"
-#include "preload/api/curand_table.h"
-#include "preload/api/nccl_table.h"
-#include "preload/buffers.h"
-#include "preload/device.h"
-#include "preload/digest.h"
-#include "replayer/captured_calls.h"
-#include "replayer/ending.h"
-#include "replayer/generators.h"
-#include "replayer/live_trace.h"
-#include "replayer/ordered.h"
-#include "replayer/session.h"
+#include "preload/cuda/device.h"
+#include "preload/engine/buffers.h"
+#include "replayer/core/ordered.h"
+#include "replayer/core/session.h"
+#include "replayer/nccl/captured_calls.h"
+#include "replayer/nccl/generators.h"
+#include "replayer/report/ending.h"
+#include "replayer/report/live_trace.h"
 
 namespace deja::replayer {
 

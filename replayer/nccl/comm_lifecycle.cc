@@ -6,19 +6,19 @@
 #include <cstring>
 #include <set>
 
-#include "common/nccl_result_text.h"
+#include "api/curand_table.h"
+#include "api/nccl_table.h"
+#include "common/text/nccl_result_text.h"
+#include "digest/elements.h"
 #include "include/compat/nccl.h"
-#include "preload/api/curand_table.h"
-#include "preload/api/nccl_table.h"
-#include "preload/device.h"
-#include "preload/elements.h"
-#include "replayer/ending.h"
-#include "replayer/live_trace.h"
-#include "replayer/operation_bytes.h"
-#include "replayer/ordered.h"
-#include "replayer/program_memory.h"
-#include "replayer/session.h"
-#include "replayer/turns.h"
+#include "preload/cuda/device.h"
+#include "replayer/core/ordered.h"
+#include "replayer/core/program_memory.h"
+#include "replayer/core/session.h"
+#include "replayer/fold/turns.h"
+#include "replayer/plan/operation_bytes.h"
+#include "replayer/report/ending.h"
+#include "replayer/report/live_trace.h"
 
 namespace deja::replayer {
 

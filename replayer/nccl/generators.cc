@@ -1,13 +1,13 @@
-#include "replayer/generators.h"
+#include "replayer/nccl/generators.h"
 
+#include "api/curand_table.h"
+#include "digest/digest.h"
 #include "include/compat/curand.h"
-#include "preload/api/curand_table.h"
-#include "preload/curand_library.h"
-#include "preload/device.h"
-#include "preload/digest.h"
-#include "replayer/captured_calls.h"
-#include "replayer/operation_bytes.h"
-#include "replayer/ordered.h"
+#include "preload/cuda/device.h"
+#include "preload/symbols/curand_library.h"
+#include "replayer/core/ordered.h"
+#include "replayer/nccl/captured_calls.h"
+#include "replayer/plan/operation_bytes.h"
 
 namespace deja::replayer {
 

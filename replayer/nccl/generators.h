@@ -8,13 +8,13 @@
 // it was at the checkpoint is not known.
 //
 // Any thread, under the guard.
-#ifndef DEJA_REPLAYER_GENERATORS_H_
-#define DEJA_REPLAYER_GENERATORS_H_
+#ifndef DEJA_REPLAYER_NCCL_GENERATORS_H_
+#define DEJA_REPLAYER_NCCL_GENERATORS_H_
 
 #include <cstdint>
 #include <string>
 
-#include "replayer/session.h"
+#include "replayer/core/session.h"
 
 namespace deja::replayer {
 
@@ -36,4 +36,4 @@ bool Generate(Session& session, ThreadState& thread, const LiveOperation& operat
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_GENERATORS_H_
+#endif  // DEJA_REPLAYER_NCCL_GENERATORS_H_

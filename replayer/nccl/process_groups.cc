@@ -1,10 +1,10 @@
-#include "replayer/process_groups.h"
+#include "replayer/nccl/process_groups.h"
 
 #include <algorithm>
 
-#include "preload/api/c10d_table.h"
-#include "replayer/ending.h"
-#include "replayer/ordered.h"
+#include "api/c10d_table.h"
+#include "replayer/core/ordered.h"
+#include "replayer/report/ending.h"
 
 namespace deja::replayer {
 

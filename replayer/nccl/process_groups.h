@@ -4,8 +4,8 @@
 // program's tensors as soon as they are issued. Stores are matched by function and key, whichever
 // thread asks: how often a program polls a key is a matter of time; when all recorded answers for a
 // key have been given the last one stays. One per process, made with the session; any thread.
-#ifndef DEJA_REPLAYER_PROCESS_GROUPS_H_
-#define DEJA_REPLAYER_PROCESS_GROUPS_H_
+#ifndef DEJA_REPLAYER_NCCL_PROCESS_GROUPS_H_
+#define DEJA_REPLAYER_NCCL_PROCESS_GROUPS_H_
 
 #include <cstdint>
 #include <map>
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "replayer/session.h"
+#include "replayer/core/session.h"
 
 namespace deja::replayer {
 
@@ -48,4 +48,4 @@ class ProcessGroups {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_PROCESS_GROUPS_H_
+#endif  // DEJA_REPLAYER_NCCL_PROCESS_GROUPS_H_

@@ -1,4 +1,4 @@
-#include "replayer/served_comm.h"
+#include "replayer/nccl/served_comm.h"
 
 #include <utility>
 

@@ -3,16 +3,16 @@
 //
 // Made when a recorded call that made a communicator is served, never freed (programs use handles
 // after their end, and the real library would say so). Any thread.
-#ifndef DEJA_REPLAYER_SERVED_COMM_H_
-#define DEJA_REPLAYER_SERVED_COMM_H_
+#ifndef DEJA_REPLAYER_NCCL_SERVED_COMM_H_
+#define DEJA_REPLAYER_NCCL_SERVED_COMM_H_
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
 
-#include "preload/device.h"
-#include "replayer/replay_plan.h"
+#include "preload/cuda/device.h"
+#include "replayer/plan/replay_plan.h"
 
 namespace deja::replayer {
 
@@ -93,4 +93,4 @@ class ServedComm {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_SERVED_COMM_H_
+#endif  // DEJA_REPLAYER_NCCL_SERVED_COMM_H_

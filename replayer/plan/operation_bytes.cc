@@ -1,12 +1,12 @@
-#include "replayer/operation_bytes.h"
+#include "replayer/plan/operation_bytes.h"
 
 #include <optional>
 #include <vector>
 
-#include "preload/api/nccl_table.h"
-#include "preload/digest.h"
-#include "preload/elements.h"
-#include "replayer/ordered.h"
+#include "api/nccl_table.h"
+#include "digest/digest.h"
+#include "digest/elements.h"
+#include "replayer/core/ordered.h"
 
 namespace deja::replayer {
 

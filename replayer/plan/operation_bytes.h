@@ -2,15 +2,15 @@
 // served is said. For operations that run when they are called and for those that graphs launch.
 //
 // Any thread, the driver's too; under the guard.
-#ifndef DEJA_REPLAYER_OPERATION_BYTES_H_
-#define DEJA_REPLAYER_OPERATION_BYTES_H_
+#ifndef DEJA_REPLAYER_PLAN_OPERATION_BYTES_H_
+#define DEJA_REPLAYER_PLAN_OPERATION_BYTES_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 
-#include "replayer/session.h"
+#include "replayer/core/session.h"
 
 namespace deja::replayer {
 
@@ -38,4 +38,4 @@ uint32_t CompareResult(Session& session, ThreadState& thread, const LiveOperatio
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_OPERATION_BYTES_H_
+#endif  // DEJA_REPLAYER_PLAN_OPERATION_BYTES_H_

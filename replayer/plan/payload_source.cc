@@ -1,4 +1,4 @@
-#include "replayer/payload_source.h"
+#include "replayer/plan/payload_source.h"
 
 #include <pthread.h>
 #include <csignal>
@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "format/own_thread.h"
+#include "common/runtime/own_thread.h"
 
 namespace deja::replayer {
 
@@ -31,7 +31,7 @@ PayloadSource::PayloadSource(const format::RankReader& reader, const ReplayPlan&
 void PayloadSource::Start() {
   if (items_.empty()) return;
   // An allocator that starts may be what has called: a thread takes a block from it.
-  starts_later_ = !format::ThreadsMayStart();
+  starts_later_ = !ThreadsMayStart();
   if (starts_later_) return;
   // Signals are for the program's threads.
   sigset_t all;

@@ -5,8 +5,8 @@
 // thread, straight into the program's buffer.
 //
 // Owner: the engine. Threads: any. Memory: at most kAheadBytes of decoded payloads, and one more.
-#ifndef DEJA_REPLAYER_PAYLOAD_SOURCE_H_
-#define DEJA_REPLAYER_PAYLOAD_SOURCE_H_
+#ifndef DEJA_REPLAYER_PLAN_PAYLOAD_SOURCE_H_
+#define DEJA_REPLAYER_PLAN_PAYLOAD_SOURCE_H_
 
 #include <atomic>
 #include <condition_variable>
@@ -21,8 +21,8 @@
 
 #include "common/ids.h"
 #include "common/result.h"
-#include "format/rank_reader.h"
-#include "replayer/replay_plan.h"
+#include "format/reader/rank_reader.h"
+#include "replayer/plan/replay_plan.h"
 
 namespace deja::replayer {
 
@@ -97,4 +97,4 @@ class PayloadSource {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_PAYLOAD_SOURCE_H_
+#endif  // DEJA_REPLAYER_PLAN_PAYLOAD_SOURCE_H_

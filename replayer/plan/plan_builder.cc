@@ -1,11 +1,11 @@
-#include "replayer/plan_builder.h"
+#include "replayer/plan/plan_builder.h"
 
 #include <algorithm>
 
-#include "format/rank_log.h"
+#include "api/find_api.h"
+#include "format/log/rank_log.h"
 #include "include/compat/nccl.h"
-#include "preload/api/find_api.h"
-#include "preload/buffers.h"
+#include "preload/engine/buffers.h"
 
 namespace deja::replayer {
 

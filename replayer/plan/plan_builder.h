@@ -3,8 +3,8 @@
 //
 // One per ReplayPlan::Build(), on its thread, and gone with it. Private to the plan: nothing else
 // includes this.
-#ifndef DEJA_REPLAYER_PLAN_BUILDER_H_
-#define DEJA_REPLAYER_PLAN_BUILDER_H_
+#ifndef DEJA_REPLAYER_PLAN_PLAN_BUILDER_H_
+#define DEJA_REPLAYER_PLAN_PLAN_BUILDER_H_
 
 #include <map>
 #include <string>
@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "format/clock_run.h"
-#include "replayer/replay_plan.h"
+#include "format/tail/clock_run.h"
+#include "replayer/plan/replay_plan.h"
 
 namespace deja::replayer {
 
@@ -105,4 +105,4 @@ class PlanBuilder {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_PLAN_BUILDER_H_
+#endif  // DEJA_REPLAYER_PLAN_PLAN_BUILDER_H_

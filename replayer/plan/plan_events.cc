@@ -1,8 +1,8 @@
-#include "replayer/plan_events.h"
+#include "replayer/plan/plan_events.h"
 
 #include <algorithm>
 
-#include "format/batch_info.h"
+#include "format/wire/batch_info.h"
 
 namespace deja::replayer {
 namespace {

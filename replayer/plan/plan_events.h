@@ -9,16 +9,16 @@
 // comes well behind that.
 //
 // Pure functions. Any thread.
-#ifndef DEJA_REPLAYER_PLAN_EVENTS_H_
-#define DEJA_REPLAYER_PLAN_EVENTS_H_
+#ifndef DEJA_REPLAYER_PLAN_PLAN_EVENTS_H_
+#define DEJA_REPLAYER_PLAN_PLAN_EVENTS_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
 
-#include "format/checkpoints.h"
-#include "format/rank_reader.h"
+#include "format/reader/checkpoints.h"
+#include "format/reader/rank_reader.h"
 
 namespace deja::replayer {
 
@@ -43,4 +43,4 @@ uint64_t KindsNeededBetween(const format::BatchInfo& batch);
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_PLAN_EVENTS_H_
+#endif  // DEJA_REPLAYER_PLAN_PLAN_EVENTS_H_

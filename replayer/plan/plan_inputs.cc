@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "format/file_ranges.h"
-#include "format/lock_reading.h"
-#include "replayer/plan_builder.h"
+#include "format/reader/file_ranges.h"
+#include "format/tail/lock_reading.h"
+#include "replayer/plan/plan_builder.h"
 
 namespace deja::replayer {
 

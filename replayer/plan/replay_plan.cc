@@ -1,10 +1,10 @@
-#include "replayer/replay_plan.h"
+#include "replayer/plan/replay_plan.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "format/rank_log.h"
-#include "replayer/plan_builder.h"
+#include "format/log/rank_log.h"
+#include "replayer/plan/plan_builder.h"
 
 namespace deja::replayer {
 namespace {

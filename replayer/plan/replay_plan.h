@@ -6,8 +6,8 @@
 // a long recording stays small. A trace is untrusted: what does not fit together (an operation
 // number that no recording can have, a reference to something that was never defined) is an error
 // or is left out, never a crash.
-#ifndef DEJA_REPLAYER_REPLAY_PLAN_H_
-#define DEJA_REPLAYER_REPLAY_PLAN_H_
+#ifndef DEJA_REPLAYER_PLAN_REPLAY_PLAN_H_
+#define DEJA_REPLAYER_PLAN_REPLAY_PLAN_H_
 
 #include <cstdint>
 #include <map>
@@ -21,15 +21,15 @@
 #include <utility>
 #include <vector>
 
+#include "api/libc_table.h"
 #include "common/ids.h"
 #include "common/result.h"
-#include "format/messages.h"
-#include "format/rank_reader.h"
-#include "preload/api/libc_table.h"
-#include "replayer/clock_stream.h"
-#include "replayer/late_start.h"
-#include "replayer/lock_stream.h"
-#include "replayer/plan_events.h"
+#include "format/reader/rank_reader.h"
+#include "format/wire/messages.h"
+#include "replayer/clocks/clock_stream.h"
+#include "replayer/core/late_start.h"
+#include "replayer/meet/lock_stream.h"
+#include "replayer/plan/plan_events.h"
 
 namespace deja::replayer {
 
@@ -394,4 +394,4 @@ class ReplayPlan {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_REPLAY_PLAN_H_
+#endif  // DEJA_REPLAYER_PLAN_REPLAY_PLAN_H_

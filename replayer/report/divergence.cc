@@ -1,8 +1,8 @@
-#include "replayer/divergence.h"
+#include "replayer/report/divergence.h"
 
 #include <cstdio>
 
-#include "preload/digest.h"
+#include "digest/digest.h"
 
 namespace deja::replayer {
 namespace {

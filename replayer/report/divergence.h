@@ -1,8 +1,8 @@
 // Divergence: where a replay's bytes or calls differ from the recording's, in words and as JSON.
 //
 // Values; no ownership beyond their strings; any thread; allocates. Not for signal handlers.
-#ifndef DEJA_REPLAYER_DIVERGENCE_H_
-#define DEJA_REPLAYER_DIVERGENCE_H_
+#ifndef DEJA_REPLAYER_REPORT_DIVERGENCE_H_
+#define DEJA_REPLAYER_REPORT_DIVERGENCE_H_
 
 #include <cstdint>
 #include <string>
@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "format/messages.h"
-#include "preload/elements.h"
-#include "replayer/json_line.h"
+#include "digest/elements.h"
+#include "format/wire/messages.h"
+#include "replayer/report/json_line.h"
 
 namespace deja::replayer {
 
@@ -67,4 +67,4 @@ struct Divergence {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_DIVERGENCE_H_
+#endif  // DEJA_REPLAYER_REPORT_DIVERGENCE_H_

@@ -1,4 +1,4 @@
-#include "replayer/ending.h"
+#include "replayer/report/ending.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -8,11 +8,11 @@
 #include <csignal>
 #include <ctime>
 
-#include "preload/guard.h"
-#include "replayer/live_stack.h"
-#include "replayer/live_trace.h"
-#include "replayer/own_thread.h"
-#include "replayer/turns.h"
+#include "preload/process/guard.h"
+#include "replayer/core/own_thread.h"
+#include "replayer/fold/turns.h"
+#include "replayer/report/live_stack.h"
+#include "replayer/report/live_trace.h"
 
 namespace deja::replayer {
 namespace {

@@ -7,13 +7,13 @@
 // recorded event has been made and nothing says how the process ended.
 //
 // One per process, any thread.
-#ifndef DEJA_REPLAYER_ENDING_H_
-#define DEJA_REPLAYER_ENDING_H_
+#ifndef DEJA_REPLAYER_REPORT_ENDING_H_
+#define DEJA_REPLAYER_REPORT_ENDING_H_
 
 #include <cstdint>
 #include <string_view>
 
-#include "replayer/session.h"
+#include "replayer/core/session.h"
 
 namespace deja::replayer {
 
@@ -39,4 +39,4 @@ void ReportCrash(Session& session, int signal, const siginfo_t* info, void* ucon
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_ENDING_H_
+#endif  // DEJA_REPLAYER_REPORT_ENDING_H_

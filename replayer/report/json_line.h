@@ -3,8 +3,8 @@
 // For the replay's report, which is also written by signal handlers: allocates nothing, calls
 // nothing that a handler may not call. What does not fit is left out, and the object is still
 // closed properly. Not thread-safe; a value.
-#ifndef DEJA_REPLAYER_JSON_LINE_H_
-#define DEJA_REPLAYER_JSON_LINE_H_
+#ifndef DEJA_REPLAYER_REPORT_JSON_LINE_H_
+#define DEJA_REPLAYER_REPORT_JSON_LINE_H_
 
 #include <array>
 #include <cstddef>
@@ -58,4 +58,4 @@ class JsonLine {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_JSON_LINE_H_
+#endif  // DEJA_REPLAYER_REPORT_JSON_LINE_H_

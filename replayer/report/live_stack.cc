@@ -1,11 +1,11 @@
-#include "replayer/live_stack.h"
+#include "replayer/report/live_stack.h"
 
 #include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
 
-#include "preload/python_stack.h"
+#include "preload/stack/python_stack.h"
 
 namespace deja::replayer {
 namespace {

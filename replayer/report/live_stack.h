@@ -2,13 +2,13 @@
 //
 // Any thread. LiveModules are told by the unwinder as they are seen; the tables are fixed and
 // nothing is freed.
-#ifndef DEJA_REPLAYER_LIVE_STACK_H_
-#define DEJA_REPLAYER_LIVE_STACK_H_
+#ifndef DEJA_REPLAYER_REPORT_LIVE_STACK_H_
+#define DEJA_REPLAYER_REPORT_LIVE_STACK_H_
 
 #include <vector>
 
-#include "preload/stack.h"
-#include "replayer/divergence.h"
+#include "preload/stack/stack.h"
+#include "replayer/report/divergence.h"
 
 namespace deja::replayer {
 
@@ -39,4 +39,4 @@ CrashPlace PlaceOf(const format::StackFrame& frame);
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_LIVE_STACK_H_
+#endif  // DEJA_REPLAYER_REPORT_LIVE_STACK_H_

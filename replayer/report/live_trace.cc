@@ -1,4 +1,4 @@
-#include "replayer/live_trace.h"
+#include "replayer/report/live_trace.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -7,14 +7,14 @@
 #include <climits>
 #include <cstdlib>
 
-#include "common/cpu.h"
-#include "common/hex_text.h"
-#include "format/replay_origin.h"
-#include "preload/device.h"
-#include "preload/digest.h"
-#include "preload/snapshot_event.h"
-#include "replayer/live_stack.h"
-#include "replayer/session.h"
+#include "common/os/cpu.h"
+#include "common/text/hex_text.h"
+#include "digest/digest.h"
+#include "format/reader/replay_origin.h"
+#include "preload/cuda/device.h"
+#include "preload/engine/snapshot_event.h"
+#include "replayer/core/session.h"
+#include "replayer/report/live_stack.h"
 
 namespace deja::replayer {
 namespace {

@@ -7,10 +7,10 @@
 //
 // One per replayed rank, made with its session, never destroyed. Any thread, inside the guard; one
 // lock, which is not held across anything of the program's. A disk that refuses is the log's
-// matter (format/rank_log.h). Nothing is finished here: `deja replay` completes the folder when
+// matter (format/log/rank_log.h). Nothing is finished here: `deja replay` completes the folder when
 // the process is gone, however it ended.
-#ifndef DEJA_REPLAYER_LIVE_TRACE_H_
-#define DEJA_REPLAYER_LIVE_TRACE_H_
+#ifndef DEJA_REPLAYER_REPORT_LIVE_TRACE_H_
+#define DEJA_REPLAYER_REPORT_LIVE_TRACE_H_
 
 #include <algorithm>
 #include <array>
@@ -20,14 +20,14 @@
 #include <string_view>
 
 #include "common/result.h"
-#include "format/message_codec.h"
-#include "format/rank_log.h"
-#include "format/rank_reader.h"
-#include "preload/engine.h"
-#include "preload/spin_lock.h"
-#include "preload/stack.h"
-#include "preload/threads.h"
-#include "replayer/replay_plan.h"
+#include "common/runtime/spin_lock.h"
+#include "format/log/rank_log.h"
+#include "format/reader/rank_reader.h"
+#include "format/wire/message_codec.h"
+#include "preload/engine/engine.h"
+#include "preload/process/threads.h"
+#include "preload/stack/stack.h"
+#include "replayer/plan/replay_plan.h"
 
 namespace deja::replayer {
 
@@ -104,7 +104,7 @@ class LiveTrace final : public preload::StackSink {
 
   const std::unique_ptr<format::RankLog> log_;
   const ReplayPlan& plan_;
-  preload::SpinLock lock_;  // guards what follows
+  SpinLock lock_;  // guards what follows
   uint64_t last_ns_;
   ThreadIndex next_index_ = 0;
   std::map<const preload::ThreadRecord*, Stream> streams_;
@@ -113,4 +113,4 @@ class LiveTrace final : public preload::StackSink {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_LIVE_TRACE_H_
+#endif  // DEJA_REPLAYER_REPORT_LIVE_TRACE_H_

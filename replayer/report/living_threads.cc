@@ -1,11 +1,11 @@
-#include "replayer/living_threads.h"
+#include "replayer/report/living_threads.h"
 
 #include <climits>
 #include <cstdio>
 #include <cstring>
 
-#include "common/folder_entries.h"
-#include "format/small_file.h"
+#include "common/os/folder_entries.h"
+#include "common/os/small_file.h"
 
 namespace deja::replayer {
 namespace {
@@ -17,7 +17,7 @@ bool IsExiting(const char* tid) {
   char path[sizeof "/proc/self/task//stat" + NAME_MAX];
   snprintf(path, sizeof path, "/proc/self/task/%s/stat", tid);
   char text[512];
-  if (format::ReadSmallFile(path, text, sizeof text) == 0) return true;
+  if (ReadSmallFile(path, text, sizeof text) == 0) return true;
   // Behind the name, which may hold anything: state, parent, group, session, terminal, its group,
   // flags.
   const char* rest = strrchr(text, ')');

@@ -1,6 +1,6 @@
 // How many threads the process has that still run code of it.
-#ifndef DEJA_REPLAYER_LIVING_THREADS_H_
-#define DEJA_REPLAYER_LIVING_THREADS_H_
+#ifndef DEJA_REPLAYER_REPORT_LIVING_THREADS_H_
+#define DEJA_REPLAYER_REPORT_LIVING_THREADS_H_
 
 #include <cstdint>
 
@@ -13,4 +13,4 @@ uint64_t LivingThreads();
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_LIVING_THREADS_H_
+#endif  // DEJA_REPLAYER_REPORT_LIVING_THREADS_H_

@@ -1,4 +1,4 @@
-#include "replayer/position.h"
+#include "replayer/report/position.h"
 
 extern "C" {
 

@@ -11,8 +11,8 @@
 // A place is where a thread comes to in every replay of a recording, wherever that starts: an
 // operation (twice the number of its event on the thread) or the beginning of a step (twice the
 // step, and one). gdb finds its way back by them.
-#ifndef DEJA_REPLAYER_POSITION_H_
-#define DEJA_REPLAYER_POSITION_H_
+#ifndef DEJA_REPLAYER_REPORT_POSITION_H_
+#define DEJA_REPLAYER_REPORT_POSITION_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -64,7 +64,7 @@ struct deja_replay_thread {
   uint64_t recent[kDejaRecentPlaces];
 };
 
-// A sleeping copy of the process (replayer/images.h).
+// A sleeping copy of the process (replayer/forks/forks.h).
 struct deja_replay_image {
   int32_t pid;
   uint32_t pinned;  // by gdb: it is not one of those that are given up
@@ -151,4 +151,4 @@ static_assert(offsetof(deja_replay_state_t, keep_images) ==
 static_assert(sizeof(deja_replay_state_t) ==
               offsetof(deja_replay_state_t, keep_images) + 8 + 48 + 160 + 8 + kDejaMaxImages * 24);
 
-#endif  // DEJA_REPLAYER_POSITION_H_
+#endif  // DEJA_REPLAYER_REPORT_POSITION_H_

@@ -1,4 +1,4 @@
-#include "replayer/program_output.h"
+#include "replayer/report/program_output.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>

@@ -2,8 +2,8 @@
 //
 // A replay that gdb starts anew prints what the user has seen already, until it comes to where it
 // was sent. MuteOutput and UnmuteOutput: one thread at a time.
-#ifndef DEJA_REPLAYER_PROGRAM_OUTPUT_H_
-#define DEJA_REPLAYER_PROGRAM_OUTPUT_H_
+#ifndef DEJA_REPLAYER_REPORT_PROGRAM_OUTPUT_H_
+#define DEJA_REPLAYER_REPORT_PROGRAM_OUTPUT_H_
 
 namespace deja::replayer {
 
@@ -18,4 +18,4 @@ bool IsKeptOutput(int fd);
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_PROGRAM_OUTPUT_H_
+#endif  // DEJA_REPLAYER_REPORT_PROGRAM_OUTPUT_H_

@@ -1,4 +1,4 @@
-#include "replayer/report.h"
+#include "replayer/report/report.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "common/plain_text.h"
-#include "preload/guard.h"
+#include "common/text/plain_text.h"
+#include "preload/process/guard.h"
 
 namespace deja::replayer {
 

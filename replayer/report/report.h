@@ -3,12 +3,12 @@
 // Each line is written with one append, so that several threads may report, and the file is opened
 // anew each time: programs close descriptors they did not open. Write and WriteInSignal are
 // async-signal-safe. Nothing is reported when no scratch folder is known.
-#ifndef DEJA_REPLAYER_REPORT_H_
-#define DEJA_REPLAYER_REPORT_H_
+#ifndef DEJA_REPLAYER_REPORT_REPORT_H_
+#define DEJA_REPLAYER_REPORT_REPORT_H_
 
 #include <string_view>
 
-#include "replayer/json_line.h"
+#include "replayer/report/json_line.h"
 
 namespace deja::replayer {
 
@@ -32,4 +32,4 @@ void Say(std::string_view message);
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_REPORT_H_
+#endif  // DEJA_REPLAYER_REPORT_REPORT_H_

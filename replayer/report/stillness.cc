@@ -1,4 +1,4 @@
-#include "replayer/stillness.h"
+#include "replayer/report/stillness.h"
 
 #include <fcntl.h>
 #include <sys/syscall.h>
@@ -9,11 +9,11 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "common/folder_entries.h"
-#include "preload/guard.h"
-#include "replayer/chosen_child.h"
-#include "replayer/meeting_list.h"
-#include "replayer/session.h"
+#include "common/os/folder_entries.h"
+#include "preload/process/guard.h"
+#include "replayer/core/session.h"
+#include "replayer/forks/chosen_child.h"
+#include "replayer/meet/meeting_list.h"
 
 namespace deja::replayer {
 

@@ -5,8 +5,8 @@
 // debugger has stopped, or that a loaded machine leaves waiting, does not stand still.
 //
 // Of one thread. No allocation but for files of the scratch folder. The guard need not be held.
-#ifndef DEJA_REPLAYER_STILLNESS_H_
-#define DEJA_REPLAYER_STILLNESS_H_
+#ifndef DEJA_REPLAYER_REPORT_STILLNESS_H_
+#define DEJA_REPLAYER_REPORT_STILLNESS_H_
 
 #include <cstdint>
 #include <ctime>
@@ -60,4 +60,4 @@ class Stillness {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_STILLNESS_H_
+#endif  // DEJA_REPLAYER_REPORT_STILLNESS_H_

@@ -1,4 +1,4 @@
-#include "replayer/connection_script.h"
+#include "replayer/sockets/connection_script.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "preload/process_lineage.h"
+#include "preload/process/process_lineage.h"
 
 namespace deja::replayer {
 

@@ -12,8 +12,8 @@
 // What is sent is compared by the hashes of the recorded calls, however it is cut now.
 //
 // Pure logic over the plan; no descriptors. Not thread-safe: the owner serialises.
-#ifndef DEJA_REPLAYER_CONNECTION_SCRIPT_H_
-#define DEJA_REPLAYER_CONNECTION_SCRIPT_H_
+#ifndef DEJA_REPLAYER_SOCKETS_CONNECTION_SCRIPT_H_
+#define DEJA_REPLAYER_SOCKETS_CONNECTION_SCRIPT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +24,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "replayer/fifos.h"
-#include "replayer/replay_plan.h"
+#include "replayer/plan/replay_plan.h"
+#include "replayer/sockets/fifos.h"
 
 namespace deja::replayer {
 
@@ -165,4 +165,4 @@ class ConnectionScript {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_CONNECTION_SCRIPT_H_
+#endif  // DEJA_REPLAYER_SOCKETS_CONNECTION_SCRIPT_H_

@@ -1,4 +1,4 @@
-#include "replayer/connections.h"
+#include "replayer/sockets/connections.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -12,14 +12,14 @@
 #include <ctime>
 #include <utility>
 
-#include "preload/guard.h"
-#include "preload/real_sockets.h"
-#include "preload/threads.h"
-#include "replayer/ending.h"
-#include "replayer/family_sockets.h"
-#include "replayer/own_thread.h"
-#include "replayer/served_socket.h"
-#include "replayer/stillness.h"
+#include "preload/process/guard.h"
+#include "preload/process/threads.h"
+#include "preload/symbols/real_sockets.h"
+#include "replayer/core/own_thread.h"
+#include "replayer/report/ending.h"
+#include "replayer/report/stillness.h"
+#include "replayer/sockets/family_sockets.h"
+#include "replayer/sockets/served_socket.h"
 
 namespace deja::replayer {
 

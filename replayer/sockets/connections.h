@@ -13,8 +13,8 @@
 //
 // One per process, made by the engine, never destroyed. Any thread. One lock for all state, which
 // is not held while a thread waits. errno as in the recording.
-#ifndef DEJA_REPLAYER_CONNECTIONS_H_
-#define DEJA_REPLAYER_CONNECTIONS_H_
+#ifndef DEJA_REPLAYER_SOCKETS_CONNECTIONS_H_
+#define DEJA_REPLAYER_SOCKETS_CONNECTIONS_H_
 
 #include <atomic>
 #include <cstdint>
@@ -24,11 +24,11 @@
 #include <string_view>
 #include <vector>
 
-#include "preload/connection_names.h"
-#include "preload/connections.h"
-#include "replayer/connection_script.h"
-#include "replayer/family_order.h"
-#include "replayer/session.h"
+#include "preload/engine/connections.h"
+#include "preload/meet/connection_names.h"
+#include "replayer/core/session.h"
+#include "replayer/sockets/connection_script.h"
+#include "replayer/sockets/family_order.h"
 
 namespace deja::replayer {
 
@@ -109,4 +109,4 @@ class ServedConnections final : public preload::ConnectionLayer {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_CONNECTIONS_H_
+#endif  // DEJA_REPLAYER_SOCKETS_CONNECTIONS_H_

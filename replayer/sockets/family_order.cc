@@ -1,4 +1,4 @@
-#include "replayer/family_order.h"
+#include "replayer/sockets/family_order.h"
 
 #include <algorithm>
 #include <map>

@@ -9,15 +9,15 @@
 // (a barrier) is in no such order: where nothing moves, it gives way.
 //
 // Pure logic over the plan. Not thread-safe: the owner serialises.
-#ifndef DEJA_REPLAYER_FAMILY_ORDER_H_
-#define DEJA_REPLAYER_FAMILY_ORDER_H_
+#ifndef DEJA_REPLAYER_SOCKETS_FAMILY_ORDER_H_
+#define DEJA_REPLAYER_SOCKETS_FAMILY_ORDER_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
 
-#include "replayer/replay_plan.h"
+#include "replayer/plan/replay_plan.h"
 
 namespace deja::replayer {
 
@@ -58,4 +58,4 @@ class FamilyOrder {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_FAMILY_ORDER_H_
+#endif  // DEJA_REPLAYER_SOCKETS_FAMILY_ORDER_H_

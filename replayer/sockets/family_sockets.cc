@@ -1,4 +1,4 @@
-#include "replayer/family_sockets.h"
+#include "replayer/sockets/family_sockets.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -18,13 +18,13 @@
 #include <utility>
 #include <vector>
 
-#include "format/rank_reader.h"
-#include "preload/guard.h"
-#include "preload/process_name.h"
-#include "preload/real_sockets.h"
-#include "replayer/children.h"
-#include "replayer/own_thread.h"
-#include "replayer/report.h"
+#include "format/reader/rank_reader.h"
+#include "preload/process/guard.h"
+#include "preload/process/process_name.h"
+#include "preload/symbols/real_sockets.h"
+#include "replayer/core/own_thread.h"
+#include "replayer/forks/children.h"
+#include "replayer/report/report.h"
 
 namespace deja::replayer {
 

@@ -4,14 +4,14 @@
 // the scratch folder and the program's name.
 //
 // Any thread, within the guard.
-#ifndef DEJA_REPLAYER_FAMILY_SOCKETS_H_
-#define DEJA_REPLAYER_FAMILY_SOCKETS_H_
+#ifndef DEJA_REPLAYER_SOCKETS_FAMILY_SOCKETS_H_
+#define DEJA_REPLAYER_SOCKETS_FAMILY_SOCKETS_H_
 
 #include <functional>
 #include <string>
 #include <string_view>
 
-#include "preload/connection_names.h"
+#include "preload/meet/connection_names.h"
 
 namespace deja::replayer {
 
@@ -37,4 +37,4 @@ void EndFamilyListener(int listener);
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_FAMILY_SOCKETS_H_
+#endif  // DEJA_REPLAYER_SOCKETS_FAMILY_SOCKETS_H_

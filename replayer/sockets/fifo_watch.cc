@@ -1,4 +1,4 @@
-#include "replayer/fifo_watch.h"
+#include "replayer/sockets/fifo_watch.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,12 +10,12 @@
 #include <ctime>
 #include <memory>
 
-#include "preload/absolute_path.h"
-#include "preload/engine.h"
-#include "preload/process_name.h"
-#include "preload/real_sockets.h"
-#include "replayer/own_thread.h"
-#include "replayer/report.h"
+#include "preload/engine/engine.h"
+#include "preload/files/absolute_path.h"
+#include "preload/process/process_name.h"
+#include "preload/symbols/real_sockets.h"
+#include "replayer/core/own_thread.h"
+#include "replayer/report/report.h"
 
 namespace deja::replayer {
 

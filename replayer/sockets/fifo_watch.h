@@ -2,12 +2,12 @@
 // waits for whom, since an open of a FIFO waits for its other end without a word.
 //
 // Any thread, within the guard.
-#ifndef DEJA_REPLAYER_FIFO_WATCH_H_
-#define DEJA_REPLAYER_FIFO_WATCH_H_
+#ifndef DEJA_REPLAYER_SOCKETS_FIFO_WATCH_H_
+#define DEJA_REPLAYER_SOCKETS_FIFO_WATCH_H_
 
 #include <string>
 
-#include "preload/connections.h"
+#include "preload/engine/connections.h"
 
 namespace deja::replayer {
 
@@ -29,4 +29,4 @@ class UnrecordedConnections final : public preload::ConnectionLayer {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_FIFO_WATCH_H_
+#endif  // DEJA_REPLAYER_SOCKETS_FIFO_WATCH_H_

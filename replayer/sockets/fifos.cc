@@ -1,11 +1,11 @@
-#include "replayer/fifos.h"
+#include "replayer/sockets/fifos.h"
 
 #include <unordered_map>
 
-#include "format/rank_reader.h"
-#include "preload/api/libc_table.h"
-#include "preload/connection_names.h"
-#include "replayer/children.h"
+#include "api/libc_table.h"
+#include "format/reader/rank_reader.h"
+#include "preload/meet/connection_names.h"
+#include "replayer/forks/children.h"
 
 namespace deja::replayer {
 

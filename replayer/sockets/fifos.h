@@ -6,14 +6,14 @@
 // theirs, the other end was outside the rank: what came in is served, what goes out is swallowed.
 //
 // Values; not thread-safe. Nothing is read for a process that uses no FIFO.
-#ifndef DEJA_REPLAYER_FIFOS_H_
-#define DEJA_REPLAYER_FIFOS_H_
+#ifndef DEJA_REPLAYER_SOCKETS_FIFOS_H_
+#define DEJA_REPLAYER_SOCKETS_FIFOS_H_
 
 #include <map>
 #include <string>
 #include <string_view>
 
-#include "replayer/replay_plan.h"
+#include "replayer/plan/replay_plan.h"
 
 namespace deja::replayer {
 
@@ -46,4 +46,4 @@ class Fifos {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_FIFOS_H_
+#endif  // DEJA_REPLAYER_SOCKETS_FIFOS_H_

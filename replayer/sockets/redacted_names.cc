@@ -1,4 +1,4 @@
-#include "replayer/redacted_names.h"
+#include "replayer/sockets/redacted_names.h"
 
 namespace deja::replayer {
 

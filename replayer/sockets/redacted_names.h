@@ -3,15 +3,15 @@
 // question gets the next answer, in the order of the recording.
 //
 // One per session; any thread.
-#ifndef DEJA_REPLAYER_REDACTED_NAMES_H_
-#define DEJA_REPLAYER_REDACTED_NAMES_H_
+#ifndef DEJA_REPLAYER_SOCKETS_REDACTED_NAMES_H_
+#define DEJA_REPLAYER_SOCKETS_REDACTED_NAMES_H_
 
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <utility>
 
-#include "replayer/replay_plan.h"
+#include "replayer/plan/replay_plan.h"
 
 namespace deja::replayer {
 
@@ -28,4 +28,4 @@ class RedactedNames {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_REDACTED_NAMES_H_
+#endif  // DEJA_REPLAYER_SOCKETS_REDACTED_NAMES_H_

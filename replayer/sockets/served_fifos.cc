@@ -11,16 +11,16 @@
 #include <cstring>
 #include <utility>
 
-#include "preload/absolute_path.h"
-#include "preload/engine.h"
-#include "preload/hooks/own_pipes.h"
-#include "preload/real_sockets.h"
-#include "preload/threads.h"
-#include "replayer/connections.h"
-#include "replayer/fifo_watch.h"
-#include "replayer/input_files.h"
-#include "replayer/pipe_order.h"
-#include "replayer/served_socket.h"
+#include "preload/engine/engine.h"
+#include "preload/files/absolute_path.h"
+#include "preload/hooks/descriptors/own_pipes.h"
+#include "preload/process/threads.h"
+#include "preload/symbols/real_sockets.h"
+#include "replayer/files/input_files.h"
+#include "replayer/meet/pipe_order.h"
+#include "replayer/sockets/connections.h"
+#include "replayer/sockets/fifo_watch.h"
+#include "replayer/sockets/served_socket.h"
 
 namespace deja::replayer {
 

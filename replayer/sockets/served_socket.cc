@@ -1,4 +1,4 @@
-#include "replayer/served_socket.h"
+#include "replayer/sockets/served_socket.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,12 +9,12 @@
 #include <cstddef>
 #include <cstring>
 
-#include "preload/guard.h"
 #include "preload/hooks/input.h"
-#include "preload/real_sockets.h"
-#include "preload/threads.h"
-#include "replayer/ending.h"
-#include "replayer/family_sockets.h"
+#include "preload/process/guard.h"
+#include "preload/process/threads.h"
+#include "preload/symbols/real_sockets.h"
+#include "replayer/report/ending.h"
+#include "replayer/sockets/family_sockets.h"
 
 namespace deja::replayer {
 

@@ -2,8 +2,8 @@
 //
 // See connections.h. State is guarded by the layer's lock. Never freed: another thread may be using
 // a descriptor while it is closed.
-#ifndef DEJA_REPLAYER_SERVED_SOCKET_H_
-#define DEJA_REPLAYER_SERVED_SOCKET_H_
+#ifndef DEJA_REPLAYER_SOCKETS_SERVED_SOCKET_H_
+#define DEJA_REPLAYER_SOCKETS_SERVED_SOCKET_H_
 
 #include <cerrno>
 #include <cstdint>
@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "preload/connection_names.h"
-#include "preload/connections.h"
-#include "replayer/connections.h"
+#include "preload/engine/connections.h"
+#include "preload/meet/connection_names.h"
+#include "replayer/sockets/connections.h"
 
 namespace deja::replayer {
 
@@ -118,4 +118,4 @@ class ServedSocket final : public preload::ConnectionObject {
 
 }  // namespace deja::replayer
 
-#endif  // DEJA_REPLAYER_SERVED_SOCKET_H_
+#endif  // DEJA_REPLAYER_SOCKETS_SERVED_SOCKET_H_

@@ -13,11 +13,11 @@
 #include <ctime>
 #include <string>
 
-#include "preload/guard.h"
-#include "preload/real_sockets.h"
-#include "preload/threads.h"
-#include "replayer/family_sockets.h"
-#include "replayer/served_socket.h"
+#include "preload/process/guard.h"
+#include "preload/process/threads.h"
+#include "preload/symbols/real_sockets.h"
+#include "replayer/sockets/family_sockets.h"
+#include "replayer/sockets/served_socket.h"
 
 namespace deja::replayer {
 

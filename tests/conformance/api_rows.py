@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-API = ROOT / "preload" / "api"
+API = ROOT / "api"
 
 
 def without_comments(text):

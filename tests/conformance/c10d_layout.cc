@@ -1,10 +1,10 @@
-// Prints the structures of preload/hooks/c10d_api.h and that of an update in include/deja.h, a line
-// each: name, size, and offset of each field in order.
+// Prints the structures of preload/hooks/python/c10d_api.h and that of an update in include/deja.h,
+// a line each: name, size, and offset of each field in order.
 #include <cstddef>
 #include <cstdio>
 
 #include "include/deja.h"
-#include "preload/hooks/c10d_api.h"
+#include "preload/hooks/python/c10d_api.h"
 
 #define FIELD(type, field) std::printf(" " #field "=%zu", offsetof(type, field))
 

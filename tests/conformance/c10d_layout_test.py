@@ -1,4 +1,4 @@
-"""python/deja/engine.py, preload/hooks/c10d_api.h and include/deja.h have the same structures, and every operation that Python names has
+"""python/deja/engine.py, preload/hooks/python/c10d_api.h and include/deja.h have the same structures, and every operation that Python names has
 a row in c10d.def. Usage: c10d_layout_test.py PROGRAM, which prints C's."""
 import ctypes
 import pathlib
@@ -25,7 +25,7 @@ class Layout(unittest.TestCase):
         self.assertEqual(printed.splitlines(), lines)
 
     def test_operations(self):
-        rows = set(re.findall(r"DEJA_FN\(\d+, int, c10d_(\w+)", (ROOT / "preload/api/c10d.def").read_text()))
+        rows = set(re.findall(r"DEJA_FN\(\d+, int, c10d_(\w+)", (ROOT / "api/c10d.def").read_text()))
         text = (ROOT / "python/deja/torch_operations.py").read_text()
         others = dict(re.findall(r"\"(\w+)\": \"c10d_(\w+)\"", text))  # that stand in a trace by another name
         done = re.findall(r"_do\(\s*\"(\w+)\"", text)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every cli/cmd_*.cc defines commands that are in the array of cli/commands.cc and in `deja --help`."""
+"""Every cli/cmd_*.cc defines commands that are in the array of cli/commands/commands.cc and in `deja --help`."""
 import pathlib
 import re
 import subprocess

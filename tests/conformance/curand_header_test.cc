@@ -3,10 +3,10 @@
 
 #include <bit>
 
-#include "preload/api/curand_table.h"
-#include "preload/api/find_api.h"
-#include "preload/api/table.h"
-#include "preload/buffers.h"
+#include "api/curand_table.h"
+#include "api/find_api.h"
+#include "api/table.h"
+#include "preload/engine/buffers.h"
 #include "tests/conformance/curand_numbers.h"
 
 namespace {

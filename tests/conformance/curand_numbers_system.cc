@@ -2,12 +2,12 @@
 
 #include <type_traits>
 
-#include "preload/api/table.h"
+#include "api/table.h"
 #include "tests/conformance/curand_numbers.h"
 
 #define DEJA_FN(id, result, name, since, klass, ...) \
   static_assert(std::is_same_v<decltype(::name), result DEJA_TYPES(__VA_ARGS__)>);
-#include "preload/api/curand.def"
+#include "api/curand.def"
 #undef DEJA_FN
 
 CurandNumbers SystemCurandNumbers() {

@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "preload/api/table.h"
+#include "api/table.h"
 #include "tests/fakes/stub_calls.h"
 
 namespace hooks_check {

@@ -11,10 +11,10 @@ CHECK = ROOT / "tools" / "check_layering.py"
 TREE = {
     "format/CMakeLists.txt": "deja_library(deja_format_core INPROCESS SOURCES tail.cc DEPS x)\n"
                              "deja_library(deja_format_read SOURCES bundle.cc tail.cc)\n",
-    "format/tail.cc": '#include "format/tail.h"\n#include <zstd.h>\n',
+    "format/tail/tail.cc": '#include "format/tail/tail.h"\n#include <zstd.h>\n',
     "format/bundle.cc": '#include <zip.h>\n#include "common/result.h"\n',
-    "cli/main.cc": '#include "format/bundle.h"\n#include "preload/api/roles.h"\n#include <fmt/format.h>\n',
-    "recorder/engine.cc": '#include "preload/engine.h"\n#include "format/tail.h"\n',
+    "cli/commands/main.cc": '#include "format/bundle.h"\n#include "api/roles.h"\n#include <fmt/format.h>\n',
+    "recorder/engine.cc": '#include "preload/engine/engine.h"\n#include "format/tail/tail.h"\n',
 }
 
 
@@ -40,16 +40,16 @@ class Layering(unittest.TestCase):
         self.assertEqual(self.check({}).returncode, 0)
 
     def test_upwards(self):
-        self.assertComplains("common/a.h", '#include "format/tail.h"\n', "common/a.h:1: common/ may not include")
+        self.assertComplains("common/a.h", '#include "format/tail/tail.h"\n', "common/a.h:1: common/ may not include")
         self.assertComplains("preload/a.cc", '\n#include "recorder/x.h"\n', "preload/a.cc:2: preload/ may not include")
-        self.assertComplains("cli/a.cc", '#include "preload/engine.h"\n', "cli/ may not include preload/engine.h")
+        self.assertComplains("cli/a.cc", '#include "preload/engine/engine.h"\n', "cli/ may not include preload/engine/engine.h")
 
     def test_sideways(self):
         self.assertComplains("recorder/a.cc", '#include "replayer/x.h"\n', "recorder/ may not include replayer/x.h")
 
     def test_reading_side_in_the_process(self):
         self.assertComplains("recorder/a.cc", '#include "format/bundle.h"\n', "is for the reading side")
-        self.assertComplains("format/tail.cc", '#include "format/bundle.h"\n', "is for the reading side")
+        self.assertComplains("format/tail/tail.cc", '#include "format/bundle.h"\n', "is for the reading side")
 
     def test_libraries_in_the_process(self):
         for header in ("fmt/format.h", "google/protobuf/message.h", "iostream", "stdexcept"):
@@ -62,7 +62,7 @@ class Layering(unittest.TestCase):
         """Folders of their own, and what a user's program includes."""
         run = self.check({"examples/a/main.cc": '#include "gpu/b.h"\n#include <cuda.h>\n', "examples/a/gpu/b.h": ""})
         self.assertEqual(run.returncode, 0, run.stdout)
-        self.assertComplains("examples/a/main.cc", '#include "format/tail.h"\n', "examples/ may not include format/tail.h")
+        self.assertComplains("examples/a/main.cc", '#include "format/tail/tail.h"\n', "examples/ may not include format/tail/tail.h")
 
 
 if __name__ == "__main__":

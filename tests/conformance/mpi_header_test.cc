@@ -10,10 +10,10 @@
 #include <string_view>
 #include <type_traits>
 
-#include "preload/api/find_api.h"
-#include "preload/api/mpi_table.h"
-#include "preload/api/table.h"
-#include "preload/mpi_library.h"
+#include "api/find_api.h"
+#include "api/mpi_table.h"
+#include "api/table.h"
+#include "preload/symbols/mpi_library.h"
 
 using DejaIntTriples = int (*)[3];
 // Functions that MPI 3 has removed are in the table, too.
@@ -25,7 +25,7 @@ namespace {
 #define DEJA_FN(id, result, name, since, klass, ...)                                  \
   static_assert(std::is_same_v<decltype(&(name)), result(*) DEJA_TYPES(__VA_ARGS__)>, \
                 "the row of " #name " differs from mpi.h");
-#include "preload/api/mpi.def"
+#include "api/mpi.def"
 #undef DEJA_FN
 
 using deja::preload::MpiTable;
@@ -122,7 +122,7 @@ TEST(MpiHeaderTest, PredefinedHandlesOfOpenMpi) {
 #define DEJA_REQUEST_DONE dlsym(RTLD_DEFAULT, "ompi_request_empty")
 #define DEJA_HANDLE(number, symbol, name, dtype) \
   EXPECT_EQ(dlsym(RTLD_DEFAULT, #symbol), static_cast<const void*>(name)) << #name;
-#include "preload/api/mpi_handles.def"
+#include "api/mpi_handles.def"
 #undef DEJA_HANDLE
 #undef DEJA_REQUEST_DONE
 }

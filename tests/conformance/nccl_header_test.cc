@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "preload/api/nccl_table.h"
+#include "api/nccl_table.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // NVIDIA's header: the sizes it has, and that each function in it has the type that the table says.
 #include <nccl.h>
 
-#include "preload/api/table.h"
+#include "api/table.h"
 #include "tests/conformance/nccl_layout.h"
 
 // The types that an older header does not know, so that the rows that need them can be read.
@@ -28,7 +28,7 @@ extern "C" {
 #define DEJA_FN(id, result, name, since, klass, ...) \
   result name DEJA_PARAMS(__VA_ARGS__);              \
   result p##name DEJA_PARAMS(__VA_ARGS__);
-#include "preload/api/nccl.def"
+#include "api/nccl.def"
 #undef DEJA_FN
 }
 

@@ -1,9 +1,9 @@
-// recorder/nccl_profiler_abi.h against NVIDIA's headers of the profiler interface.
+// recorder/nccl/nccl_profiler_abi.h against NVIDIA's headers of the profiler interface.
 #include <gtest/gtest.h>
 
 #include <cstdint>
 
-#include "recorder/nccl_profiler_abi.h"
+#include "recorder/nccl/nccl_profiler_abi.h"
 
 #include <common.h>
 #include <err.h>

@@ -13,7 +13,7 @@ import make_secret_rules  # noqa: E402
 def main():
     text = make_secret_rules.OUTPUT.read_text()
     if text != make_secret_rules.make():
-        sys.exit(f"{make_secret_rules.OUTPUT.relative_to(ROOT)} is not what common/secret_rules gives: "
+        sys.exit(f"{make_secret_rules.OUTPUT.relative_to(ROOT)} is not what common/secrets/secret_rules gives: "
                  "tools/make_secret_rules.py --write")
     in_table = set(re.findall(r'\{"([\w-]+)", \d+', text))
     for file in ("own.toml", "gitleaks.toml"):

@@ -62,7 +62,7 @@ def main():
 
     from deja import engine, python_stack, torch_groups, torch_operations, torch_passing, torch_works
 
-    rows = set(re.findall(r"DEJA_FN\(\d+, int, (c10d_\w+)", (ROOT / "preload/api/c10d.def").read_text()))
+    rows = set(re.findall(r"DEJA_FN\(\d+, int, (c10d_\w+)", (ROOT / "api/c10d.def").read_text()))
     methods, properties = torch_passing.names()
     reached, recorded, said = [], [], []
 

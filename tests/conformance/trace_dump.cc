@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <string>
 
-#include "format/frame_format.h"
-#include "format/message_codec.h"
-#include "format/rank_reader.h"
+#include "format/reader/rank_reader.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {

@@ -1,5 +1,5 @@
-// format/message_codec.h against libprotobuf: the same bytes for the same message, both directions,
-// and the same fields in messages.h as in trace.proto.
+// format/wire/message_codec.h against libprotobuf: the same bytes for the same message, both
+// directions, and the same fields in messages.h as in trace.proto.
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/stubs/logging.h>
@@ -10,9 +10,9 @@
 #include <set>
 #include <string>
 
-#include "format/left_out.h"
-#include "format/message_codec.h"
-#include "format/prediction.h"
+#include "format/layout/left_out.h"
+#include "format/reader/prediction.h"
+#include "format/wire/message_codec.h"
 #include "trace.pb.h"
 
 namespace deja::format {

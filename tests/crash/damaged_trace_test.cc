@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "format/frame_format.h"
-#include "format/message_codec.h"
-#include "format/rank_reader.h"
-#include "format/trace.h"
+#include "format/reader/rank_reader.h"
+#include "format/trace/trace.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/sample_trace.h"
 
 namespace deja::format {

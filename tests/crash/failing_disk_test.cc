@@ -15,12 +15,12 @@
 #include <fstream>
 #include <set>
 
-#include "format/file.h"
-#include "format/message_codec.h"
-#include "format/rank_log.h"
-#include "format/rank_reader.h"
-#include "format/recovery.h"
-#include "tests/unit/format/rank_scan.h"
+#include "common/os/file.h"
+#include "format/log/rank_log.h"
+#include "format/reader/rank_reader.h"
+#include "format/repair/recovery.h"
+#include "format/wire/message_codec.h"
+#include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {
 namespace {

@@ -11,12 +11,12 @@
 #include <random>
 #include <string>
 
-#include "format/child_folder.h"
-#include "format/folder_thinning.h"
-#include "format/message_codec.h"
-#include "format/rank_log.h"
-#include "format/rank_reader.h"
-#include "format/window_board.h"
+#include "format/layout/child_folder.h"
+#include "format/log/rank_log.h"
+#include "format/reader/rank_reader.h"
+#include "format/repair/folder_thinning.h"
+#include "format/window/window_board.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/kill_test.h"
 
 namespace deja::format {
@@ -85,7 +85,7 @@ class KillChildrenTest : public KillTest<Progress> {
     }
   }
 
-  // What `deja record` does with the folder of a child that is gone (cli/window_sweep.h).
+  // What `deja record` does with the folder of a child that is gone (cli/record/window_sweep.h).
   void Pass(const std::string& folder) {
     if (!RecoverRank(folder, {})) return;
     const WindowBoard* board = WindowBoard::OfJob(tails_.path(), kKillJob, false);

@@ -8,9 +8,9 @@
 #include <random>
 #include <string>
 
-#include "format/message_codec.h"
-#include "format/rank_log.h"
-#include "format/rank_reader.h"
+#include "format/log/rank_log.h"
+#include "format/reader/rank_reader.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/kill_test.h"
 
 namespace deja::format {

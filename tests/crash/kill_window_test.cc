@@ -9,12 +9,12 @@
 #include <random>
 #include <string>
 
-#include "format/mark.h"
-#include "format/message_codec.h"
-#include "format/payload_segments.h"
-#include "format/rank_log.h"
-#include "format/rank_reader.h"
-#include "format/trace.h"
+#include "format/layout/mark.h"
+#include "format/layout/payload_segments.h"
+#include "format/log/rank_log.h"
+#include "format/reader/rank_reader.h"
+#include "format/trace/trace.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/kill_test.h"
 
 namespace deja::format {

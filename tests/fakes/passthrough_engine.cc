@@ -10,7 +10,7 @@
 #include <cstring>
 #include <new>
 
-#include "preload/engine.h"
+#include "preload/engine/engine.h"
 
 namespace deja::preload {
 namespace {

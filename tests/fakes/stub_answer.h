@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "preload/api/table.h"
+#include "api/table.h"
 
 stub_call stub_last = {};
 uint64_t stub_calls = 0;

@@ -23,12 +23,12 @@
 #include <cstring>
 #include <new>
 
-#include "common/errno_keeper.h"
-#include "preload/api/libc_table.h"
-#include "preload/engine.h"
-#include "preload/guard.h"
-#include "preload/stack.h"
-#include "preload/threads.h"
+#include "api/libc_table.h"
+#include "common/runtime/errno_keeper.h"
+#include "preload/engine/engine.h"
+#include "preload/process/guard.h"
+#include "preload/process/threads.h"
+#include "preload/stack/stack.h"
 
 namespace deja::preload {
 namespace {

@@ -10,14 +10,14 @@
 #include <utility>
 
 #include "format/bundle.h"
-#include "format/frame_reader.h"
-#include "format/message_codec.h"
-#include "format/prediction.h"
-#include "format/rank_log.h"
-#include "format/rank_reader.h"
-#include "format/raw_event.h"
-#include "format/tensor_codec.h"
-#include "format/trace.h"
+#include "format/log/rank_log.h"
+#include "format/reader/prediction.h"
+#include "format/reader/rank_reader.h"
+#include "format/tail/raw_event.h"
+#include "format/tensor/tensor_codec.h"
+#include "format/trace/trace.h"
+#include "format/wire/frame_reader.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/sample_trace.h"
 
 namespace deja::format::fuzz {

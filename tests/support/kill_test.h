@@ -20,10 +20,10 @@
 #include <random>
 #include <string>
 
-#include "format/message_codec.h"
-#include "format/rank_log.h"
-#include "format/recovery.h"
-#include "tests/unit/format/rank_scan.h"
+#include "format/log/rank_log.h"
+#include "format/repair/recovery.h"
+#include "format/wire/message_codec.h"
+#include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {
 

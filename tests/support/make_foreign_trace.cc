@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "format/format_version.h"
-#include "format/frame_format.h"
-#include "format/frame_writer.h"
-#include "format/message_codec.h"
-#include "format/rank_folder.h"
+#include "format/layout/rank_folder.h"
+#include "format/wire/format_version.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/frame_writer.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/memory_append_file.h"
 #include "tests/support/sample_trace.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "format/rank_folder.h"
+#include "format/layout/rank_folder.h"
 #include "tests/support/sample_trace.h"
 
 int main(int argc, char** argv) {

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "format/file.h"
+#include "common/os/file.h"
 
 namespace deja::format {
 

@@ -7,14 +7,14 @@
 #include <filesystem>
 #include <fstream>
 
-#include "format/batch_info.h"
-#include "format/element_difference.h"
-#include "format/format_version.h"
-#include "format/frame_format.h"
-#include "format/frame_writer.h"
-#include "format/message_codec.h"
-#include "format/prediction.h"
-#include "format/tensor_codec.h"
+#include "format/reader/prediction.h"
+#include "format/tensor/element_difference.h"
+#include "format/tensor/tensor_codec.h"
+#include "format/wire/batch_info.h"
+#include "format/wire/format_version.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/frame_writer.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/memory_append_file.h"
 
 #define XXH_INLINE_ALL

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "format/messages.h"
+#include "format/wire/messages.h"
 
 namespace deja::format::samples {
 

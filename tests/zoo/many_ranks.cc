@@ -12,10 +12,10 @@
 #include <string>
 #include <utility>
 
-#include "format/format_version.h"
-#include "format/message_codec.h"
-#include "format/rank_writer.h"
-#include "preload/api/nccl_table.h"
+#include "api/nccl_table.h"
+#include "format/log/rank_writer.h"
+#include "format/wire/format_version.h"
+#include "format/wire/message_codec.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "cli/child_debugging.h"
+#include "cli/replay/debugger/child_debugging.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/child_outputs.h"
+#include "cli/replay/watch/child_outputs.h"
 #include "common/replay_outputs.h"
 
 namespace deja::cli {

@@ -6,13 +6,13 @@
 // none. The rank of the run before is ended first.
 //
 // Main thread of a process that has no other children.
-#ifndef DEJA_CLI_CHILD_DEBUGGING_H_
-#define DEJA_CLI_CHILD_DEBUGGING_H_
+#ifndef DEJA_CLI_REPLAY_DEBUGGER_CHILD_DEBUGGING_H_
+#define DEJA_CLI_REPLAY_DEBUGGER_CHILD_DEBUGGING_H_
 
 #include <string>
 #include <vector>
 
-#include "cli/replay_processes.h"
+#include "cli/replay/watch/replay_processes.h"
 #include "common/result.h"
 
 namespace deja::cli {
@@ -24,4 +24,4 @@ Result<int> DebugChild(const Replayed& replay, const ReplayOptions& options,
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_CHILD_DEBUGGING_H_
+#endif  // DEJA_CLI_REPLAY_DEBUGGER_CHILD_DEBUGGING_H_

@@ -1,4 +1,4 @@
-#include "cli/gdb_session.h"
+#include "cli/replay/debugger/gdb_session.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,9 +9,9 @@
 #include <set>
 
 #include "cli/install_layout.h"
-#include "cli/replay_start.h"
-#include "format/batch_info.h"
-#include "format/checkpoints.h"
+#include "cli/replay/start/checkpoint_choice.h"
+#include "format/reader/checkpoints.h"
+#include "format/wire/batch_info.h"
 
 namespace deja::cli {
 namespace {

@@ -2,16 +2,16 @@
 // where.
 //
 // A file session.json in the scratch folder. Main thread only.
-#ifndef DEJA_CLI_GDB_SESSION_H_
-#define DEJA_CLI_GDB_SESSION_H_
+#ifndef DEJA_CLI_REPLAY_DEBUGGER_GDB_SESSION_H_
+#define DEJA_CLI_REPLAY_DEBUGGER_GDB_SESSION_H_
 
 #include <string>
 #include <vector>
 
-#include "cli/replay_launch.h"
-#include "cli/replay_start.h"
+#include "cli/replay/start/checkpoint_choice.h"
+#include "cli/replay/start/replay_launch.h"
 #include "common/result.h"
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 
@@ -24,4 +24,4 @@ Status WriteGdbSession(format::Trace& trace, int attempt, const ReplayTarget& ta
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_GDB_SESSION_H_
+#endif  // DEJA_CLI_REPLAY_DEBUGGER_GDB_SESSION_H_

@@ -1,4 +1,4 @@
-#include "cli/fold_plan.h"
+#include "cli/replay/fold/fold_plan.h"
 
 #include <fmt/format.h>
 
@@ -11,11 +11,11 @@
 #include <string_view>
 #include <system_error>
 
-#include "cli/comm_names.h"
+#include "api/curand_table.h"
+#include "api/mpi_table.h"
+#include "api/nccl_table.h"
+#include "cli/events/comm_names.h"
 #include "common/ids.h"
-#include "preload/api/curand_table.h"
-#include "preload/api/mpi_table.h"
-#include "preload/api/nccl_table.h"
 
 namespace deja::cli {
 namespace {

@@ -3,8 +3,8 @@
 //
 // Main thread only. Made before anything is started: what cannot be computed is an error here, and
 // says which rank and which operation, instead of a replay that stops half way.
-#ifndef DEJA_CLI_FOLD_PLAN_H_
-#define DEJA_CLI_FOLD_PLAN_H_
+#ifndef DEJA_CLI_REPLAY_FOLD_FOLD_PLAN_H_
+#define DEJA_CLI_REPLAY_FOLD_FOLD_PLAN_H_
 
 #include <cstdint>
 #include <map>
@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/others_results.h"
+#include "cli/replay/fold/others_results.h"
 #include "common/result.h"
-#include "format/rank_reader.h"
+#include "format/reader/rank_reader.h"
 
 namespace deja::cli {
 
@@ -41,9 +41,9 @@ std::vector<uint32_t> RecordedDevices(std::span<const format::RankReader* const>
 // given them in turn (DEJA_DEVICES), and CUDA_VISIBLE_DEVICES names no others.
 void UseDevices(uint32_t here, uint32_t recorded, std::vector<std::string>& environment);
 
-// Makes the folder in which they meet (replayer/fold.h); its path is for DEJA_FOLD.
+// Makes the folder in which they meet (replayer/fold/fold.h); its path is for DEJA_FOLD.
 Result<std::string> MakeMeetingFolder(const FoldPlan& plan, const std::string& scratch);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_FOLD_PLAN_H_
+#endif  // DEJA_CLI_REPLAY_FOLD_FOLD_PLAN_H_

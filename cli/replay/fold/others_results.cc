@@ -1,9 +1,9 @@
-#include "cli/others_results.h"
+#include "cli/replay/fold/others_results.h"
 
 #include <algorithm>
 
-#include "cli/rank_story.h"
-#include "preload/api/nccl_table.h"
+#include "api/nccl_table.h"
+#include "cli/events/rank_summary.h"
 
 namespace deja::cli {
 namespace {
@@ -52,9 +52,9 @@ std::set<JobOperation> FindOthersResults(std::span<const format::RankReader* con
                                          std::span<const RankComms> comms) {
   std::set<JobOperation> found;
   for (size_t i = 0; i < ranks.size(); ++i) {
-    const RankStory story = ReadRankStory(*ranks[i]);
-    if (story.EndedWell()) continue;
-    for (const auto& [number, comm] : story.comms) {
+    const RankSummary summary = ReadRankSummary(*ranks[i]);
+    if (summary.EndedWell()) continue;
+    for (const auto& [number, comm] : summary.comms) {
       const auto key = comms[i].find(number + 1);
       if (key == comms[i].end() || comm.last_seq == 0) continue;
       const uint64_t first = comm.last_seq - std::min(comm.last_seq - 1, kMostUnderWay);

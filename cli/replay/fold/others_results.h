@@ -3,8 +3,8 @@
 //
 // Main thread only; reads what is near the end of each communicator's operations, of ranks that did
 // not end well.
-#ifndef DEJA_CLI_OTHERS_RESULTS_H_
-#define DEJA_CLI_OTHERS_RESULTS_H_
+#ifndef DEJA_CLI_REPLAY_FOLD_OTHERS_RESULTS_H_
+#define DEJA_CLI_REPLAY_FOLD_OTHERS_RESULTS_H_
 
 #include <cstdint>
 #include <map>
@@ -13,7 +13,7 @@
 #include <tuple>
 #include <utility>
 
-#include "format/rank_reader.h"
+#include "format/reader/rank_reader.h"
 
 namespace deja::cli {
 
@@ -27,4 +27,4 @@ std::set<JobOperation> FindOthersResults(std::span<const format::RankReader* con
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_OTHERS_RESULTS_H_
+#endif  // DEJA_CLI_REPLAY_FOLD_OTHERS_RESULTS_H_

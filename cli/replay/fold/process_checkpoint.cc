@@ -1,4 +1,4 @@
-#include "cli/process_checkpoint.h"
+#include "cli/replay/fold/process_checkpoint.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 #include <sstream>
 #include <vector>
 
-#include "cli/replay_launch.h"
+#include "cli/replay/start/replay_launch.h"
 
 namespace deja::cli {
 namespace {

@@ -1,8 +1,8 @@
 // A whole replayed process as an image on disk: by CRIU, and cuda-checkpoint where it uses a GPU.
 //
 // Main thread only. Errors say what is missing, or what the tool said.
-#ifndef DEJA_CLI_PROCESS_CHECKPOINT_H_
-#define DEJA_CLI_PROCESS_CHECKPOINT_H_
+#ifndef DEJA_CLI_REPLAY_FOLD_PROCESS_CHECKPOINT_H_
+#define DEJA_CLI_REPLAY_FOLD_PROCESS_CHECKPOINT_H_
 
 #include <sys/types.h>
 
@@ -28,4 +28,4 @@ std::string RestoreText(pid_t pid, const std::string& folder, const std::string&
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_PROCESS_CHECKPOINT_H_
+#endif  // DEJA_CLI_REPLAY_FOLD_PROCESS_CHECKPOINT_H_

@@ -1,4 +1,4 @@
-#include "cli/turn_scheduler.h"
+#include "cli/replay/fold/turn_scheduler.h"
 
 #include <fmt/format.h>
 
@@ -70,7 +70,7 @@ bool TurnScheduler::Step(Clock::time_point now) {
 void TurnScheduler::Ended(size_t index) {
   known_[index].ended = true;
   Cell(index).ended.store(1);
-  Cell(index).held.store(0);  // others look at it (replayer/turns.h)
+  Cell(index).held.store(0);  // others look at it (replayer/fold/turns.h)
   ++change_;
   Moved();
 }

@@ -2,12 +2,12 @@
 // together.
 //
 // Nothing happens while they fit. When an allocation of a rank fails, a rank that waits for others
-// (replayer/turns.h) is swapped out, and the allocation is tried again; from then on a device has
-// so many ranks at most as have fit. A rank that was swapped out comes back when what it waited for
-// is there: as soon as one that is on the device waits. Ranks come back in the order in which they
-// began to want it, so nobody is passed over for good. Ranks that are served from their recordings
-// do not wait for each other: those whose allocation has failed wait for others to end, or, if all
-// of a device's ranks have come to that, are swapped out for each other.
+// (replayer/fold/turns.h) is swapped out, and the allocation is tried again; from then on a device
+// has so many ranks at most as have fit. A rank that was swapped out comes back when what it waited
+// for is there: as soon as one that is on the device waits. Ranks come back in the order in which
+// they began to want it, so nobody is passed over for good. Ranks that are served from their
+// recordings do not wait for each other: those whose allocation has failed wait for others to end,
+// or, if all of a device's ranks have come to that, are swapped out for each other.
 //
 // Swapping out is safe at any point of a rank (its calls of CUDA wait until it is back), so nothing
 // here depends on what a rank says about itself, but progress: where all ranks of a device seem to
@@ -15,8 +15,8 @@
 // do not wait may have to go on.
 //
 // Main thread only. Step never waits but for the driver.
-#ifndef DEJA_CLI_TURN_SCHEDULER_H_
-#define DEJA_CLI_TURN_SCHEDULER_H_
+#ifndef DEJA_CLI_REPLAY_FOLD_TURN_SCHEDULER_H_
+#define DEJA_CLI_REPLAY_FOLD_TURN_SCHEDULER_H_
 
 #include <chrono>
 #include <cstddef>
@@ -27,8 +27,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/device_swap.h"
-#include "common/turn_area.h"
+#include "cli/devices/device_swap.h"
+#include "common/os/turn_area.h"
 
 namespace deja::cli {
 
@@ -129,4 +129,4 @@ class TurnScheduler {
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_TURN_SCHEDULER_H_
+#endif  // DEJA_CLI_REPLAY_FOLD_TURN_SCHEDULER_H_

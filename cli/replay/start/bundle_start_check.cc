@@ -1,4 +1,4 @@
-#include "cli/left_out_start.h"
+#include "cli/replay/start/bundle_start_check.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
-#include "cli/replay_start.h"
+#include "cli/replay/start/checkpoint_choice.h"
 #include "common/ids.h"
-#include "format/payload_uses.h"
+#include "format/trace/payload_uses.h"
 
 namespace deja::cli {
 namespace {

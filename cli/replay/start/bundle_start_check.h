@@ -2,8 +2,8 @@
 // do if it does not.
 //
 // Pure functions; main thread only.
-#ifndef DEJA_CLI_LEFT_OUT_START_H_
-#define DEJA_CLI_LEFT_OUT_START_H_
+#ifndef DEJA_CLI_REPLAY_START_BUNDLE_START_CHECK_H_
+#define DEJA_CLI_REPLAY_START_BUNDLE_START_CHECK_H_
 
 #include <cstdint>
 #include <optional>
@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "common/result.h"
-#include "format/rank_reader.h"
-#include "format/trace.h"
+#include "format/reader/rank_reader.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 
@@ -42,4 +42,4 @@ Result<std::string> HowABundleStarts(format::Trace& bundle);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_LEFT_OUT_START_H_
+#endif  // DEJA_CLI_REPLAY_START_BUNDLE_START_CHECK_H_

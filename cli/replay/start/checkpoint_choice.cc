@@ -1,4 +1,4 @@
-#include "cli/replay_start.h"
+#include "cli/replay/start/checkpoint_choice.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "format/checkpoints.h"
+#include "format/reader/checkpoints.h"
 
 namespace deja::cli {
 namespace {

@@ -1,8 +1,8 @@
 // From where a replay starts: the checkpoint that all ranks have.
 //
 // Main thread only.
-#ifndef DEJA_CLI_REPLAY_START_H_
-#define DEJA_CLI_REPLAY_START_H_
+#ifndef DEJA_CLI_REPLAY_START_CHECKPOINT_CHOICE_H_
+#define DEJA_CLI_REPLAY_START_CHECKPOINT_CHOICE_H_
 
 #include <cstdint>
 #include <map>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/result.h"
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 
@@ -56,4 +56,4 @@ Result<SoundStart> FindSoundStart(format::Trace& trace, uint64_t step,
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPLAY_START_H_
+#endif  // DEJA_CLI_REPLAY_START_CHECKPOINT_CHOICE_H_

@@ -1,4 +1,4 @@
-#include "cli/consent.h"
+#include "cli/replay/start/consent.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -9,8 +9,8 @@
 #include <iostream>
 #include <string_view>
 
+#include "cli/fence/trust_store.h"
 #include "cli/output.h"
-#include "cli/trust_store.h"
 
 namespace deja::cli {
 namespace {

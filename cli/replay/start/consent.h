@@ -1,16 +1,16 @@
 // Consent: whether what a trace would have run may be run.
 //
 // A trace that this user has recorded or packed here, or agreed to before, is run as it is
-// (cli/trust_store.h). Of any other one it is shown what would run, and the user is asked.
+// (cli/fence/trust_store.h). Of any other one it is shown what would run, and the user is asked.
 //
 // Main thread.
-#ifndef DEJA_CLI_CONSENT_H_
-#define DEJA_CLI_CONSENT_H_
+#ifndef DEJA_CLI_REPLAY_START_CONSENT_H_
+#define DEJA_CLI_REPLAY_START_CONSENT_H_
 
 #include <string>
 #include <vector>
 
-#include "cli/replay_launch.h"
+#include "cli/replay/start/replay_launch.h"
 #include "common/result.h"
 
 namespace deja::cli {
@@ -26,4 +26,4 @@ Status AskConsent(const std::string& trace, const std::vector<const ReplayTarget
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_CONSENT_H_
+#endif  // DEJA_CLI_REPLAY_START_CONSENT_H_

@@ -1,4 +1,4 @@
-#include "cli/fenced_start.h"
+#include "cli/replay/start/fenced_start.h"
 
 #include <fmt/format.h>
 #include <sys/personality.h>

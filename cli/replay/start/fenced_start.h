@@ -3,13 +3,13 @@
 // `deja replay` starts it in a child. gdb starts a program by a command of its own: there `deja`
 // itself is that command (`deja run-fenced`, which no user needs), and finds in a file what it
 // becomes, so that nothing of a trace goes through gdb or a shell.
-#ifndef DEJA_CLI_FENCED_START_H_
-#define DEJA_CLI_FENCED_START_H_
+#ifndef DEJA_CLI_REPLAY_START_FENCED_START_H_
+#define DEJA_CLI_REPLAY_START_FENCED_START_H_
 
 #include <string>
 #include <vector>
 
-#include "cli/fence.h"
+#include "cli/fence/fence.h"
 #include "common/result.h"
 
 namespace deja::cli {
@@ -53,4 +53,4 @@ inline constexpr const char* kRunFenced = "run-fenced";
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_FENCED_START_H_
+#endif  // DEJA_CLI_REPLAY_START_FENCED_START_H_

@@ -1,4 +1,4 @@
-#include "cli/rank_target.h"
+#include "cli/replay/start/rank_target.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <system_error>
 #include <vector>
 
-#include "format/child_folder.h"
+#include "format/layout/child_folder.h"
 
 namespace deja::cli {
 namespace {
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 // The library in a child of the rank finds the child's recording by this list. `life`: as
 // Trace::LifeBefore; names are below its first process then, and a process without a folder is
-// another rank, whose folder is in a list of its own (replayer/companions.h).
+// another rank, whose folder is in a list of its own (replayer/forks/companions.h).
 Status ListChildren(format::Trace& trace, uint32_t rank, int attempt,
                     const std::vector<format::ChildFolder>& life, const std::string& scratch) {
   DEJA_ASSIGN_OR_RETURN(const auto children, trace.Children(rank, attempt));

@@ -1,10 +1,10 @@
-#include "cli/replay_fence.h"
+#include "cli/replay/start/replay_fence.h"
 
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
-#include "cli/trust_store.h"
+#include "cli/fence/trust_store.h"
 
 namespace deja::cli {
 

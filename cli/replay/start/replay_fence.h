@@ -1,15 +1,15 @@
 // What the fence of a replay lets through, as the command line and the trace's origin have it.
 //
 // Main thread.
-#ifndef DEJA_CLI_REPLAY_FENCE_H_
-#define DEJA_CLI_REPLAY_FENCE_H_
+#ifndef DEJA_CLI_REPLAY_START_REPLAY_FENCE_H_
+#define DEJA_CLI_REPLAY_START_REPLAY_FENCE_H_
 
 #include <string>
 #include <vector>
 
-#include "cli/fence_keeper.h"
-#include "cli/replay_launch.h"
-#include "cli/scratch_folder.h"
+#include "cli/fence/fence_keeper.h"
+#include "cli/replay/start/replay_launch.h"
+#include "cli/replay/start/scratch_folder.h"
 #include "common/result.h"
 
 namespace deja::cli {
@@ -30,4 +30,4 @@ Status MakeFence(const ReplayFence& wanted, const ScratchFolder& scratch, FenceK
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPLAY_FENCE_H_
+#endif  // DEJA_CLI_REPLAY_START_REPLAY_FENCE_H_

@@ -1,4 +1,4 @@
-#include "cli/replay_launch.h"
+#include "cli/replay/start/replay_launch.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,12 +13,12 @@
 #include <fstream>
 
 #include "cli/build_id.h"
-#include "cli/fenced_start.h"
+#include "cli/fence/read_rules.h"
 #include "cli/install_layout.h"
 #include "cli/program_file.h"
-#include "cli/read_rules.h"
-#include "common/cpu.h"
-#include "common/hex_text.h"
+#include "cli/replay/start/fenced_start.h"
+#include "common/os/cpu.h"
+#include "common/text/hex_text.h"
 
 namespace deja::cli {
 namespace {

@@ -4,8 +4,8 @@
 // in gdb. Main thread only. Errors say which rank, what was found and what to do. Nothing from a
 // trace is used as a path to write to; the program that is started is the recorded one by its build
 // id, unless the user says otherwise.
-#ifndef DEJA_CLI_REPLAY_LAUNCH_H_
-#define DEJA_CLI_REPLAY_LAUNCH_H_
+#ifndef DEJA_CLI_REPLAY_START_REPLAY_LAUNCH_H_
+#define DEJA_CLI_REPLAY_START_REPLAY_LAUNCH_H_
 
 #include <sys/types.h>
 
@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/fence.h"
+#include "cli/fence/fence.h"
 #include "common/result.h"
-#include "format/rank_reader.h"
+#include "format/reader/rank_reader.h"
 
 namespace deja::cli {
 
@@ -60,9 +60,10 @@ Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::
 // Starts the program with fixed addresses. The new process's id.
 Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& options);
 
-// Starts gdb on the program, which gdb starts by `deja run-fenced` (cli/fenced_start.h), with the
-// session.json of the scratch folder (cli/gdb_session.h). With commands gdb runs them and ends.
-// `first` comes before all else; may be empty. gdb's process id.
+// Starts gdb on the program, which gdb starts by `deja run-fenced`
+// (cli/replay/start/fenced_start.h), with the session.json of the scratch folder
+// (cli/replay/debugger/gdb_session.h). With commands gdb runs them and ends. `first` comes before
+// all else; may be empty. gdb's process id.
 Result<pid_t> StartGdb(const ReplayTarget& target, const std::string& first,
                        const std::vector<std::string>& commands);
 // gdb's exit code, from its status as waitpid gives it.
@@ -76,4 +77,4 @@ std::string FindInPath(const std::string& name);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPLAY_LAUNCH_H_
+#endif  // DEJA_CLI_REPLAY_START_REPLAY_LAUNCH_H_

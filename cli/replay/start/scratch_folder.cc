@@ -1,4 +1,4 @@
-#include "cli/scratch_folder.h"
+#include "cli/replay/start/scratch_folder.h"
 
 #include <fmt/format.h>
 

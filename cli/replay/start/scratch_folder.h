@@ -1,8 +1,8 @@
 // The folder in which replayed programs write.
 //
 // Main thread only.
-#ifndef DEJA_CLI_SCRATCH_FOLDER_H_
-#define DEJA_CLI_SCRATCH_FOLDER_H_
+#ifndef DEJA_CLI_REPLAY_START_SCRATCH_FOLDER_H_
+#define DEJA_CLI_REPLAY_START_SCRATCH_FOLDER_H_
 
 #include <cstdint>
 #include <string>
@@ -36,4 +36,4 @@ class ScratchFolder {
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_SCRATCH_FOLDER_H_
+#endif  // DEJA_CLI_REPLAY_START_SCRATCH_FOLDER_H_

@@ -1,10 +1,10 @@
-#include "cli/replay_until.h"
+#include "cli/replay/start/stop_condition.h"
 
 #include <fmt/format.h>
 
 #include <set>
 
-#include "format/checkpoints.h"
+#include "format/reader/checkpoints.h"
 
 namespace deja::cli {
 namespace {

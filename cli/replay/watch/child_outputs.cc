@@ -1,4 +1,4 @@
-#include "cli/child_outputs.h"
+#include "cli/replay/watch/child_outputs.h"
 
 #include <fcntl.h>
 #include <poll.h>

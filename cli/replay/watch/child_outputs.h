@@ -1,13 +1,13 @@
 // ChildOutputs: what one child of a replayed rank prints, and nothing of the others.
 //
 // The rank is started with FIFOs that nobody shows. The child puts two others in their place
-// (replayer/chosen_child.h), which a thread copies to standard output and error until the object
-// ends. A process that the child starts prints where the child does; one whose output the program
-// has led elsewhere is left alone.
+// (replayer/forks/chosen_child.h), which a thread copies to standard output and error until the
+// object ends. A process that the child starts prints where the child does; one whose output the
+// program has led elsewhere is left alone.
 //
 // Main thread; the process must not fork while it lives, but to exec.
-#ifndef DEJA_CLI_CHILD_OUTPUTS_H_
-#define DEJA_CLI_CHILD_OUTPUTS_H_
+#ifndef DEJA_CLI_REPLAY_WATCH_CHILD_OUTPUTS_H_
+#define DEJA_CLI_REPLAY_WATCH_CHILD_OUTPUTS_H_
 
 #include <array>
 #include <memory>
@@ -49,4 +49,4 @@ class ChildOutputs {
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_CHILD_OUTPUTS_H_
+#endif  // DEJA_CLI_REPLAY_WATCH_CHILD_OUTPUTS_H_

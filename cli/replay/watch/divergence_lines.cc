@@ -1,4 +1,4 @@
-#include "cli/divergence_lines.h"
+#include "cli/replay/watch/divergence_lines.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cli/replay_report.h"
+#include "cli/replay/watch/replay_report.h"
 
 namespace deja::cli {
 namespace {

@@ -2,14 +2,14 @@
 // in the replay.
 //
 // Values; main thread only. The report comes from inside the program and may be damaged.
-#ifndef DEJA_CLI_DIVERGENCE_LINES_H_
-#define DEJA_CLI_DIVERGENCE_LINES_H_
+#ifndef DEJA_CLI_REPLAY_WATCH_DIVERGENCE_LINES_H_
+#define DEJA_CLI_REPLAY_WATCH_DIVERGENCE_LINES_H_
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "cli/symbolizer.h"
+#include "cli/events/symbolizer.h"
 
 namespace deja::cli {
 
@@ -18,8 +18,8 @@ enum class StackDetail {
   kNative,  // all frames
 };
 
-// One divergence of the report (replayer/report.h): the sentence and both stacks, innermost frame
-// first, or one where both are the same.
+// One divergence of the report (replayer/report/report.h): the sentence and both stacks, innermost
+// frame first, or one where both are the same.
 std::vector<std::string> DivergenceLines(const nlohmann::json& divergence, Symbolizer& symbolizer,
                                          StackDetail detail);
 
@@ -29,4 +29,4 @@ std::string SourceLine(const std::string& file, int line);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_DIVERGENCE_LINES_H_
+#endif  // DEJA_CLI_REPLAY_WATCH_DIVERGENCE_LINES_H_

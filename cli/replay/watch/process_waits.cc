@@ -1,4 +1,4 @@
-#include "cli/process_waits.h"
+#include "cli/replay/watch/process_waits.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -6,8 +6,8 @@
 // say (no /proc/PID/syscall, another user's process), a thread counts as one that may move.
 //
 // Values; main thread.
-#ifndef DEJA_CLI_PROCESS_WAITS_H_
-#define DEJA_CLI_PROCESS_WAITS_H_
+#ifndef DEJA_CLI_REPLAY_WATCH_PROCESS_WAITS_H_
+#define DEJA_CLI_REPLAY_WATCH_PROCESS_WAITS_H_
 
 #include <sys/types.h>
 
@@ -54,4 +54,4 @@ std::vector<pid_t> WritersOf(const std::string& pipe, const ProcessWaits& waits)
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_PROCESS_WAITS_H_
+#endif  // DEJA_CLI_REPLAY_WATCH_PROCESS_WAITS_H_

@@ -1,4 +1,4 @@
-#include "cli/replay_processes.h"
+#include "cli/replay/watch/replay_processes.h"
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -12,12 +12,12 @@
 #include <set>
 #include <utility>
 
-#include "cli/device_swap.h"
+#include "cli/devices/device_swap.h"
 #include "cli/output.h"
-#include "cli/replay_report.h"
-#include "cli/replay_verdict.h"
-#include "cli/standstill.h"
-#include "cli/turn_scheduler.h"
+#include "cli/replay/fold/turn_scheduler.h"
+#include "cli/replay/watch/replay_report.h"
+#include "cli/replay/watch/replay_verdict.h"
+#include "cli/replay/watch/standstill.h"
 
 namespace deja::cli {
 namespace {

@@ -2,8 +2,8 @@
 // they have left behind, are gone.
 //
 // Main thread of a process that has no other children.
-#ifndef DEJA_CLI_REPLAY_PROCESSES_H_
-#define DEJA_CLI_REPLAY_PROCESSES_H_
+#ifndef DEJA_CLI_REPLAY_WATCH_REPLAY_PROCESSES_H_
+#define DEJA_CLI_REPLAY_WATCH_REPLAY_PROCESSES_H_
 
 #include <sys/types.h>
 
@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/replay_launch.h"
+#include "cli/replay/start/replay_launch.h"
+#include "common/os/turn_area.h"
 #include "common/result.h"
-#include "common/turn_area.h"
-#include "format/rank_reader.h"
+#include "format/reader/rank_reader.h"
 
 namespace deja::cli {
 
@@ -47,10 +47,10 @@ struct SharedArea {
   size_t at_once = 0;  // ranks on a device; 0: as many as fit
 };
 // Where nothing of a replay can move any more it is ended, after a line that says so
-// (cli/standstill.h).
+// (cli/replay/watch/standstill.h).
 void WaitForReplays(std::vector<Replayed>& replays, const ReplayOptions& options,
                     const std::optional<SharedArea>& shared);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPLAY_PROCESSES_H_
+#endif  // DEJA_CLI_REPLAY_WATCH_REPLAY_PROCESSES_H_

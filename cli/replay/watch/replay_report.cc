@@ -1,4 +1,4 @@
-#include "cli/replay_report.h"
+#include "cli/replay/watch/replay_report.h"
 
 #include <fstream>
 

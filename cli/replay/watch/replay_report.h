@@ -1,9 +1,9 @@
 // The report of a replay: lines of JSON that the replay library writes inside the program
-// (replayer/report.h). The program may damage it: nothing in it is trusted to be there.
+// (replayer/report/report.h). The program may damage it: nothing in it is trusted to be there.
 //
 // Values; any thread.
-#ifndef DEJA_CLI_REPLAY_REPORT_H_
-#define DEJA_CLI_REPLAY_REPORT_H_
+#ifndef DEJA_CLI_REPLAY_WATCH_REPLAY_REPORT_H_
+#define DEJA_CLI_REPLAY_WATCH_REPLAY_REPORT_H_
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -25,4 +25,4 @@ std::string TextIn(const nlohmann::json& line, const char* key);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPLAY_REPORT_H_
+#endif  // DEJA_CLI_REPLAY_WATCH_REPLAY_REPORT_H_

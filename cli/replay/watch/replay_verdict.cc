@@ -1,4 +1,4 @@
-#include "cli/replay_verdict.h"
+#include "cli/replay/watch/replay_verdict.h"
 
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <set>
 
-#include "cli/child_story.h"
-#include "cli/comm_names.h"
+#include "cli/events/comm_names.h"
 #include "cli/output.h"
-#include "cli/replay_report.h"
+#include "cli/replay/watch/replay_report.h"
+#include "cli/summaries/child_summary.h"
 
 namespace deja::cli {
 namespace {
@@ -34,16 +34,16 @@ Place CrashPlace(const std::vector<Place>& frames) {
   return {};
 }
 
-std::vector<Place> RecordedFrames(const RankStory& story) {
+std::vector<Place> RecordedFrames(const RankSummary& summary) {
   std::vector<Place> places;
-  if (!story.crash) return places;
-  auto stack = story.stacks.find(story.crash->stack);
-  const auto& frames = story.crash->frames.empty() && stack != story.stacks.end()
+  if (!summary.crash) return places;
+  auto stack = summary.stacks.find(summary.crash->stack);
+  const auto& frames = summary.crash->frames.empty() && stack != summary.stacks.end()
                            ? stack->second
-                           : story.crash->frames;
+                           : summary.crash->frames;
   for (const format::StackFrame& frame : frames) {
-    auto module = story.modules.find(frame.module);
-    places.push_back({module == story.modules.end() ? "" : module->second.path, frame.offset});
+    auto module = summary.modules.find(frame.module);
+    places.push_back({module == summary.modules.end() ? "" : module->second.path, frame.offset});
   }
   return places;
 }
@@ -69,12 +69,12 @@ const char* OutcomeName(Outcome outcome) {
 class Judge {
  public:
   // `child`: of the rank, the one that is judged; empty: the rank itself.
-  Judge(uint32_t rank, const format::RankReader& reader, const RankStory& story,
-        const std::vector<PeerStory>& peers, Symbolizer& symbolizer, StackDetail detail,
+  Judge(uint32_t rank, const format::RankReader& reader, const RankSummary& summary,
+        const std::vector<PeerSummary>& peers, Symbolizer& symbolizer, StackDetail detail,
         std::string child)
       : rank_(rank),
         reader_(reader),
-        story_(story),
+        summary_(summary),
         peers_(peers),
         symbolizer_(symbolizer),
         detail_(detail),
@@ -85,7 +85,7 @@ class Judge {
       LinesOf(TextIn(line, "child")).push_back(std::move(line));
     if (!child_.empty()) wait_status = ReportedStatus();
     verdict_.rank = rank_;
-    verdict_.json = {{"rank", verdict_.rank}, {"recorded_end", story_.HowItEnded(symbolizer_)}};
+    verdict_.json = {{"rank", verdict_.rank}, {"recorded_end", summary_.HowItEnded(symbolizer_)}};
     const json* failed = FindLine(lines_, "failed");
     const json* end = FindLine(lines_, "end");
     const json* until = FindLine(lines_, "until");
@@ -150,8 +150,8 @@ class Judge {
   void JudgeMissingEnd() {
     counters_ = FindLine(lines_, "counters");
     if (FindLine(lines_, "start") == nullptr) return Differs("it was not started");
-    const bool was_killed = story_.fate.known && story_.fate.signal != 0 && !story_.exit;
-    if (was_killed) return Same("killed by " + SignalName(static_cast<int>(story_.fate.signal)));
+    const bool was_killed = summary_.fate.known && summary_.fate.signal != 0 && !summary_.exit;
+    if (was_killed) return Same("killed by " + SignalName(static_cast<int>(summary_.fate.signal)));
     Differs("it ended without a word");
   }
 
@@ -181,9 +181,9 @@ class Judge {
   }
 
   [[nodiscard]] bool RecordedCrashIsTheEnd() const {
-    if (!story_.crash) return false;
+    if (!summary_.crash) return false;
     // A signal that the program survived is not how it ended.
-    return !(story_.exit && story_.fate.known && story_.fate.signal == 0);
+    return !(summary_.exit && summary_.fate.known && summary_.fate.signal == 0);
   }
 
   void Same(const std::string& what) {
@@ -192,17 +192,17 @@ class Judge {
   }
   void Differs(const std::string& what) {
     verdict_.outcome = Outcome::kDiverged;
-    verdict_.summary = what + "; the recorded run: " + story_.HowItEnded(symbolizer_);
+    verdict_.summary = what + "; the recorded run: " + summary_.HowItEnded(symbolizer_);
   }
 
   void JudgeSignal(int signal, const json* crash) {
     counters_ = crash != nullptr ? crash : FindLine(lines_, "counters");
     const std::string name = SignalName(signal);
     // The recording knows from its parent only how the rank ended, not where.
-    if (!story_.crash && story_.fate.known && static_cast<int>(story_.fate.signal) == signal)
+    if (!summary_.crash && summary_.fate.known && static_cast<int>(summary_.fate.signal) == signal)
       return Same(name);
     // Nobody was there to see how the recorded process ended (a launcher had started it).
-    const bool unseen = !story_.crash && !story_.exit && !story_.fate.known;
+    const bool unseen = !summary_.crash && !summary_.exit && !summary_.fate.known;
     if (crash == nullptr && counters_ != nullptr && signal == SIGKILL && unseen &&
         NumberIn(counters_, "remaining") == 0)
       return Same(fmt::format("{}, which the program sent to itself", name));
@@ -214,26 +214,26 @@ class Judge {
     const Place live = CrashPlace(live_frames);
     // The place in the program's own code is what a reader wants to see.
     std::string where = PlaceText(live, symbolizer_, true);
-    if (auto frame = story_.crash ? ProgramPlace() : std::nullopt) where = *frame;
+    if (auto frame = summary_.crash ? ProgramPlace() : std::nullopt) where = *frame;
     verdict_.json["signal"] = name;
     verdict_.json["module"] = live.module;
     verdict_.json["offset"] = live.offset;
     if (!RecordedCrashIsTheEnd())
       return Differs(fmt::format("{} at {}", name, PlaceText(live, symbolizer_, true)));
-    const Place recorded = CrashPlace(RecordedFrames(story_));
+    const Place recorded = CrashPlace(RecordedFrames(summary_));
     const bool same_place =
         FileName(recorded.module) == FileName(live.module) && recorded.offset == live.offset;
-    if (story_.crash->signal == signal && same_place)
+    if (summary_.crash->signal == signal && same_place)
       return Same(fmt::format("{} at {}", name, where));
     Differs(fmt::format("{} at {}", name, PlaceText(live, symbolizer_, true)));
   }
 
   std::optional<std::string> ProgramPlace() {
-    auto stack = story_.stacks.find(story_.crash->stack);
-    const auto& frames = story_.crash->frames.empty() && stack != story_.stacks.end()
+    auto stack = summary_.stacks.find(summary_.crash->stack);
+    const auto& frames = summary_.crash->frames.empty() && stack != summary_.stacks.end()
                              ? stack->second
-                             : story_.crash->frames;
-    auto frame = story_.ProgramFrame(symbolizer_, frames, true);
+                             : summary_.crash->frames;
+    auto frame = summary_.ProgramFrame(symbolizer_, frames, true);
     if (!frame) return std::nullopt;
     return frame->Place();
   }
@@ -245,8 +245,8 @@ class Judge {
     if (!child_.empty() && NumberIn(exit, "how") == kExec && WasReplaced(reader_))
       return Same("replaced itself by exec");
     const std::string what = fmt::format("exit {}", code);
-    const bool recorded_exit = story_.exit.has_value() && !RecordedCrashIsTheEnd();
-    if (recorded_exit && (story_.exit->code & 0xff) == code) {
+    const bool recorded_exit = summary_.exit.has_value() && !RecordedCrashIsTheEnd();
+    if (recorded_exit && (summary_.exit->code & 0xff) == code) {
       const uint64_t left = NumberIn(exit, "remaining_on_last_thread");
       if (left != 0) return Differs(fmt::format("{}, with {} recorded calls not made", what, left));
       return Same(what);
@@ -264,22 +264,23 @@ class Judge {
       verdict_.outcome = Outcome::kSame;
       verdict_.summary =
           fmt::format("{}, after everything that was recorded, where another process ended it: {}",
-                      what, story_.HowItEnded(symbolizer_));
+                      what, summary_.HowItEnded(symbolizer_));
       return;
     }
     Differs(what);
   }
 
   [[nodiscard]] bool EndedFromOutside() const {
-    return RecordedCrashIsTheEnd() && story_.crash->code <= 0 && story_.crash->sender_pid != 0 &&
-           static_cast<uint32_t>(story_.crash->sender_pid) != reader_.header().process.pid;
+    return RecordedCrashIsTheEnd() && summary_.crash->code <= 0 &&
+           summary_.crash->sender_pid != 0 &&
+           static_cast<uint32_t>(summary_.crash->sender_pid) != reader_.header().process.pid;
   }
 
   void JudgeEnd(const json& end) {
     counters_ = &end;
     if (TextIn(end, "how") != "reached") return Differs(TextIn(end, "text"));
     verdict_.outcome = Outcome::kSame;
-    verdict_.summary = "the end of the recording is reached: " + story_.HowItEnded(symbolizer_);
+    verdict_.summary = "the end of the recording is reached: " + summary_.HowItEnded(symbolizer_);
     verdict_.json["end_of_recording"] = true;
     if (!end.contains("parked") || !end["parked"].is_array()) return;
     verdict_.json["parked"] = end["parked"];
@@ -300,18 +301,18 @@ class Judge {
     const auto number = static_cast<uint32_t>(NumberIn(&parked, "comm"));
     verdict_.details.push_back(fmt::format("rank {} entered {} #{} of comm {} and never left",
                                            verdict_.rank, api, seq, number));
-    auto own = story_.comms.find(number);
-    if (own == story_.comms.end()) return;
+    auto own = summary_.comms.find(number);
+    if (own == summary_.comms.end()) return;
     CommNames names;
-    for (const PeerStory& peer : peers_)
-      for (const auto& [id, comm] : peer.story.comms) names.Add(comm.hash, comm.joined_as);
+    for (const PeerSummary& peer : peers_)
+      for (const auto& [id, comm] : peer.summary.comms) names.Add(comm.hash, comm.joined_as);
     const uint64_t hash = names.Of(own->second.hash);
-    for (const PeerStory& peer : peers_) {
+    for (const PeerSummary& peer : peers_) {
       if (peer.rank == verdict_.rank) continue;
-      for (const auto& [id, comm] : peer.story.comms) {
+      for (const auto& [id, comm] : peer.summary.comms) {
         if (names.Of(comm.hash) != hash || comm.last_seq >= seq) continue;
         verdict_.details.push_back(fmt::format("rank {} never entered it: {}", peer.rank,
-                                               peer.story.HowItEnded(symbolizer_)));
+                                               peer.summary.HowItEnded(symbolizer_)));
       }
     }
   }
@@ -437,12 +438,12 @@ class Judge {
     const format::Footer& totals = reader_.totals();
     // A file that stops without an end, and no tail that goes on from there: somebody cut it.
     const bool cut =
-        reader_.end().state != format::EndState::kCleanEnd && !story_.running && !HasTail();
-    if (totals.events_lost + totals.payloads_lost != 0 || cut || !story_.degraded.empty()) {
+        reader_.end().state != format::EndState::kCleanEnd && !summary_.running && !HasTail();
+    if (totals.events_lost + totals.payloads_lost != 0 || cut || !summary_.degraded.empty()) {
       verdict_.data_lost = true;
-      verdict_.details.push_back(
-          fmt::format("the recording of rank {} is not complete: {}", verdict_.rank,
-                      story_.degraded.empty() ? reader_.end().detail : story_.degraded.front()));
+      verdict_.details.push_back(fmt::format(
+          "the recording of rank {} is not complete: {}", verdict_.rank,
+          summary_.degraded.empty() ? reader_.end().detail : summary_.degraded.front()));
     }
     verdict_.json["verdict"] = OutcomeName(verdict_.outcome);
     verdict_.json["summary"] = verdict_.summary;
@@ -452,8 +453,8 @@ class Judge {
 
   const uint32_t rank_;
   const format::RankReader& reader_;
-  const RankStory& story_;
-  const std::vector<PeerStory>& peers_;
+  const RankSummary& summary_;
+  const std::vector<PeerSummary>& peers_;
   Symbolizer& symbolizer_;
   const StackDetail detail_;
   const std::string child_;
@@ -521,17 +522,17 @@ void AddChanges(const std::vector<Change>& changes, const std::string& trace,
   verdict.json["details"] = verdict.details;
 }
 
-ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankStory& story,
-                          const std::vector<PeerStory>& peers, const std::string& scratch,
+ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankSummary& summary,
+                          const std::vector<PeerSummary>& peers, const std::string& scratch,
                           int wait_status, Symbolizer& symbolizer, StackDetail detail) {
-  return Judge(reader.header().rank, reader, story, peers, symbolizer, detail, "")
+  return Judge(reader.header().rank, reader, summary, peers, symbolizer, detail, "")
       .Run(scratch, wait_status);
 }
 
 ReplayVerdict JudgeChild(uint32_t rank, const std::string& name, const format::RankReader& reader,
                          const std::string& scratch, Symbolizer& symbolizer, StackDetail detail) {
-  const RankStory story = ReadRankStory(reader);
-  return Judge(rank, reader, story, {}, symbolizer, detail, name).Run(scratch, 0);
+  const RankSummary summary = ReadRankSummary(reader);
+  return Judge(rank, reader, summary, {}, symbolizer, detail, name).Run(scratch, 0);
 }
 
 }  // namespace deja::cli

@@ -1,20 +1,21 @@
 // ReplayVerdict: what a replay proved, from its report and how its process ended.
 //
 // Values; main thread only. The report is written by the replay library inside the program
-// (replayer/report.h); the program may damage it, so nothing in it is trusted to be complete.
-#ifndef DEJA_CLI_REPLAY_VERDICT_H_
-#define DEJA_CLI_REPLAY_VERDICT_H_
+// (replayer/report/report.h); the program may damage it, so nothing in it is trusted to be
+// complete.
+#ifndef DEJA_CLI_REPLAY_WATCH_REPLAY_VERDICT_H_
+#define DEJA_CLI_REPLAY_WATCH_REPLAY_VERDICT_H_
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "cli/divergence_lines.h"
-#include "cli/program_parts.h"
-#include "cli/rank_story.h"
-#include "cli/symbolizer.h"
-#include "format/rank_reader.h"
+#include "cli/events/rank_summary.h"
+#include "cli/events/symbolizer.h"
+#include "cli/replay/watch/divergence_lines.h"
+#include "cli/summaries/program_parts.h"
+#include "format/reader/rank_reader.h"
 
 namespace deja::cli {
 
@@ -30,14 +31,14 @@ struct ReplayVerdict {
 };
 
 // What other ranks' recordings say, for operations that were never left. Sorted by rank.
-struct PeerStory {
+struct PeerSummary {
   uint32_t rank = 0;
-  RankStory story;
+  RankSummary summary;
 };
 
 // `wait_status`: as waitpid gives it.
-ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankStory& story,
-                          const std::vector<PeerStory>& peers, const std::string& scratch,
+ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankSummary& summary,
+                          const std::vector<PeerSummary>& peers, const std::string& scratch,
                           int wait_status, Symbolizer& symbolizer, StackDetail detail);
 
 // The same of the child `name` of a rank, with the child's own reader. How it ended the report
@@ -67,4 +68,4 @@ bool HasStopped(const std::string& scratch);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPLAY_VERDICT_H_
+#endif  // DEJA_CLI_REPLAY_WATCH_REPLAY_VERDICT_H_

@@ -1,4 +1,4 @@
-#include "cli/standstill.h"
+#include "cli/replay/watch/standstill.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <csignal>
 #include <map>
 
-#include "cli/replay_report.h"
-#include "common/own_thread_name.h"
+#include "cli/replay/watch/replay_report.h"
+#include "common/runtime/own_thread_name.h"
 
 namespace deja::cli {
 namespace {

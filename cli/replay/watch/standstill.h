@@ -6,8 +6,8 @@
 //
 // The main thread of the process that has started them, a subreaper: what they leave behind becomes
 // its child, and belongs to all of them.
-#ifndef DEJA_CLI_STANDSTILL_H_
-#define DEJA_CLI_STANDSTILL_H_
+#ifndef DEJA_CLI_REPLAY_WATCH_STANDSTILL_H_
+#define DEJA_CLI_REPLAY_WATCH_STANDSTILL_H_
 
 #include <sys/types.h>
 
@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/process_waits.h"
+#include "cli/replay/watch/process_waits.h"
 
 namespace deja::cli {
 
@@ -78,4 +78,4 @@ class Standstill {
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_STANDSTILL_H_
+#endif  // DEJA_CLI_REPLAY_WATCH_STANDSTILL_H_

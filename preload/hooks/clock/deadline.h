@@ -2,8 +2,8 @@
 // waits run on the live clock, so the difference is added before the real call.
 //
 // Any thread; no allocation; errno is kept.
-#ifndef DEJA_PRELOAD_HOOKS_DEADLINE_H_
-#define DEJA_PRELOAD_HOOKS_DEADLINE_H_
+#ifndef DEJA_PRELOAD_HOOKS_CLOCK_DEADLINE_H_
+#define DEJA_PRELOAD_HOOKS_CLOCK_DEADLINE_H_
 
 #include <time.h>
 
@@ -57,4 +57,4 @@ class LiveDeadline {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_HOOKS_DEADLINE_H_
+#endif  // DEJA_PRELOAD_HOOKS_CLOCK_DEADLINE_H_

@@ -10,12 +10,12 @@
 
 #include <atomic>
 
-#include "common/errno_keeper.h"
-#include "format/small_file.h"
-#include "preload/hooks/deadline.h"
+#include "common/os/small_file.h"
+#include "common/runtime/errno_keeper.h"
+#include "preload/hooks/clock/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/real_symbols.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {
@@ -39,7 +39,7 @@ int ClockOfTimerFd(int fd) {
   char path[40];
   snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
   char text[1024];
-  if (format::ReadSmallFile(path, text, sizeof text) == 0) return -1;
+  if (ReadSmallFile(path, text, sizeof text) == 0) return -1;
   int clock = -1;
   const char* line = strstr(text, "clockid: ");
   return line != nullptr && sscanf(line, "clockid: %d", &clock) == 1 ? clock : -1;

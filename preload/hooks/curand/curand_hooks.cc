@@ -1,19 +1,19 @@
-#include "preload/hooks/curand_hooks.h"
+#include "preload/hooks/curand/curand_hooks.h"
 
 #pragma GCC visibility push(default)
 #include "include/compat/curand.h"
 #pragma GCC visibility pop
 
-#include "preload/api/curand_table.h"
-#include "preload/curand_library.h"
+#include "api/curand_table.h"
 #include "preload/hooks/table_hooks.h"
+#include "preload/symbols/curand_library.h"
 
 namespace deja::preload {
 namespace {
 
 constexpr size_t kFunctions = 0
 #define DEJA_FN(id, result, name, since, klass, ...) +1
-#include "preload/api/curand.def"
+#include "api/curand.def"
 #undef DEJA_FN
     ;
 
@@ -34,7 +34,7 @@ struct CurandLibrary {
 }  // namespace
 }  // namespace deja::preload
 
-#define DEJA_TABLE_DEF "preload/api/curand.def"
+#define DEJA_TABLE_DEF "api/curand.def"
 #define DEJA_TABLE_LIBRARY CurandLibrary
 #define DEJA_TABLE_FAMILY kCurandFamily
 #define DEJA_HOOK_ADDRESS CurandHookAddress

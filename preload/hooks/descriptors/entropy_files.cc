@@ -1,4 +1,4 @@
-#include "preload/hooks/entropy_files.h"
+#include "preload/hooks/descriptors/entropy_files.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <cstring>
 
-#include "preload/absolute_path.h"
-#include "preload/connections.h"
+#include "preload/engine/connections.h"
+#include "preload/files/absolute_path.h"
+#include "preload/hooks/descriptors/own_pipes.h"
 #include "preload/hooks/input.h"
-#include "preload/hooks/own_pipes.h"
 
 namespace deja::preload {
 namespace {

@@ -1,10 +1,10 @@
 // Descriptors that lead to a source of entropy (/dev/urandom, /dev/random).
 //
 // Any thread; no allocation.
-#ifndef DEJA_PRELOAD_HOOKS_ENTROPY_FILES_H_
-#define DEJA_PRELOAD_HOOKS_ENTROPY_FILES_H_
+#ifndef DEJA_PRELOAD_HOOKS_DESCRIPTORS_ENTROPY_FILES_H_
+#define DEJA_PRELOAD_HOOKS_DESCRIPTORS_ENTROPY_FILES_H_
 
-#include "preload/hooks/fd_table.h"
+#include "preload/engine/fd_table.h"
 
 namespace deja::preload {
 
@@ -17,4 +17,4 @@ void NoteReceivedDescriptors(const msghdr& message);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_HOOKS_ENTROPY_FILES_H_
+#endif  // DEJA_PRELOAD_HOOKS_DESCRIPTORS_ENTROPY_FILES_H_

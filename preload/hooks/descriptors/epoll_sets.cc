@@ -1,9 +1,9 @@
-#include "preload/hooks/epoll_sets.h"
+#include "preload/hooks/descriptors/epoll_sets.h"
 
 #include <algorithm>
 
-#include "preload/hooks/own_pipes.h"
-#include "preload/hooks/tracked.h"
+#include "preload/hooks/descriptors/own_pipes.h"
+#include "preload/hooks/descriptors/tracked.h"
 
 namespace deja::preload {
 namespace {

@@ -5,8 +5,8 @@
 //
 // From a pool, which a set goes back to when its last descriptor is closed. Any thread; no
 // allocation.
-#ifndef DEJA_PRELOAD_HOOKS_EPOLL_SETS_H_
-#define DEJA_PRELOAD_HOOKS_EPOLL_SETS_H_
+#ifndef DEJA_PRELOAD_HOOKS_DESCRIPTORS_EPOLL_SETS_H_
+#define DEJA_PRELOAD_HOOKS_DESCRIPTORS_EPOLL_SETS_H_
 
 #include <poll.h>
 #include <sys/epoll.h>
@@ -14,8 +14,8 @@
 #include <cstddef>
 #include <span>
 
-#include "preload/hooks/fd_table.h"
-#include "preload/spin_lock.h"
+#include "common/runtime/spin_lock.h"
+#include "preload/engine/fd_table.h"
 
 namespace deja::preload {
 
@@ -55,4 +55,4 @@ class EpollSet final : public FdObject {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_HOOKS_EPOLL_SETS_H_
+#endif  // DEJA_PRELOAD_HOOKS_DESCRIPTORS_EPOLL_SETS_H_

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"
-#include "preload/hooks/tracked.h"
-#include "preload/real_symbols.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

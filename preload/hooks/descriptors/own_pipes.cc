@@ -1,4 +1,4 @@
-#include "preload/hooks/own_pipes.h"
+#include "preload/hooks/descriptors/own_pipes.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -6,14 +6,14 @@
 
 #include <cerrno>
 
-#include "common/errno_keeper.h"
-#include "preload/engine.h"
+#include "common/runtime/errno_keeper.h"
+#include "common/runtime/spin_lock.h"
+#include "preload/engine/engine.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/meeting_key.h"
-#include "preload/process_name.h"
-#include "preload/real_symbols.h"
-#include "preload/spin_lock.h"
+#include "preload/meet/meeting_key.h"
+#include "preload/process/process_name.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

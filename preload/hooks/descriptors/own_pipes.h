@@ -2,14 +2,14 @@
 // FIFOs and socketpairs of the program's own, and eventfds. In a replay all their ends run.
 //
 // Any thread; no allocation; errno is kept.
-#ifndef DEJA_PRELOAD_HOOKS_OWN_PIPES_H_
-#define DEJA_PRELOAD_HOOKS_OWN_PIPES_H_
+#ifndef DEJA_PRELOAD_HOOKS_DESCRIPTORS_OWN_PIPES_H_
+#define DEJA_PRELOAD_HOOKS_DESCRIPTORS_OWN_PIPES_H_
 
 #include <atomic>
 #include <cstdint>
 
-#include "preload/hooks/fd_table.h"
-#include "preload/pipe_table.h"
+#include "preload/engine/fd_table.h"
+#include "preload/meet/pipe_table.h"
 
 namespace deja::preload {
 
@@ -59,4 +59,4 @@ class OwnPipe final : public FdObject {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_HOOKS_OWN_PIPES_H_
+#endif  // DEJA_PRELOAD_HOOKS_DESCRIPTORS_OWN_PIPES_H_

@@ -1,10 +1,10 @@
 // What a descriptor leads to, for hooks that are about to use it.
-#ifndef DEJA_PRELOAD_HOOKS_TRACKED_H_
-#define DEJA_PRELOAD_HOOKS_TRACKED_H_
+#ifndef DEJA_PRELOAD_HOOKS_DESCRIPTORS_TRACKED_H_
+#define DEJA_PRELOAD_HOOKS_DESCRIPTORS_TRACKED_H_
 
-#include "preload/engine.h"
-#include "preload/guard.h"
-#include "preload/hooks/fd_table.h"
+#include "preload/engine/engine.h"
+#include "preload/engine/fd_table.h"
+#include "preload/process/guard.h"
 
 namespace deja::preload {
 
@@ -19,4 +19,4 @@ inline FdObject* Tracked(int fd) {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_HOOKS_TRACKED_H_
+#endif  // DEJA_PRELOAD_HOOKS_DESCRIPTORS_TRACKED_H_

@@ -7,7 +7,7 @@
 
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/real_symbols.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

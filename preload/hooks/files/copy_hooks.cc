@@ -15,11 +15,11 @@
 #include <cerrno>
 #include <climits>
 
-#include "preload/connections.h"
+#include "preload/engine/connections.h"
+#include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/hooks/tracked.h"
-#include "preload/real_symbols.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

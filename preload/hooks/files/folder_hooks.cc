@@ -5,11 +5,11 @@
 #include <cerrno>
 #include <cstring>
 
-#include "preload/folders.h"
+#include "preload/engine/folders.h"
 #include "preload/hooks/export.h"
-#include "preload/hooks/paths.h"
-#include "preload/program_heap.h"
-#include "preload/real_symbols.h"
+#include "preload/hooks/files/paths.h"
+#include "preload/symbols/program_heap.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

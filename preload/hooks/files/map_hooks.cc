@@ -5,12 +5,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "preload/engine.h"
-#include "preload/guard.h"
+#include "preload/engine/engine.h"
+#include "preload/engine/fd_table.h"
+#include "preload/engine/mapped_inputs.h"
 #include "preload/hooks/export.h"
-#include "preload/hooks/fd_table.h"
-#include "preload/mapped_inputs.h"
-#include "preload/real_symbols.h"
+#include "preload/process/guard.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 

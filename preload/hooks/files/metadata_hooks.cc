@@ -8,10 +8,10 @@
 #include <cerrno>
 #include <span>
 
-#include "preload/absolute_path.h"
+#include "preload/files/absolute_path.h"
 #include "preload/hooks/export.h"
-#include "preload/hooks/paths.h"
-#include "preload/real_symbols.h"
+#include "preload/hooks/files/paths.h"
+#include "preload/symbols/real_symbols.h"
 
 using deja::preload::EngineForHook;
 using deja::preload::FileUse;

@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <cstring>
 
-#include "preload/connections.h"
-#include "preload/hooks/entropy_files.h"
+#include "preload/engine/connections.h"
+#include "preload/hooks/descriptors/entropy_files.h"
 #include "preload/hooks/export.h"
-#include "preload/hooks/paths.h"
-#include "preload/real_symbols.h"
+#include "preload/hooks/files/paths.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

@@ -13,8 +13,8 @@
 #include <cstring>
 
 #include "preload/hooks/export.h"
-#include "preload/hooks/paths.h"
-#include "preload/real_symbols.h"
+#include "preload/hooks/files/paths.h"
+#include "preload/symbols/real_symbols.h"
 
 using deja::preload::Engine;
 using deja::preload::EngineForHook;

@@ -1,14 +1,14 @@
 // What the hooks of files by name share: asking the engine which file to use.
-#ifndef DEJA_PRELOAD_HOOKS_PATHS_H_
-#define DEJA_PRELOAD_HOOKS_PATHS_H_
+#ifndef DEJA_PRELOAD_HOOKS_FILES_PATHS_H_
+#define DEJA_PRELOAD_HOOKS_FILES_PATHS_H_
 
 #include <fcntl.h>
 #include <limits.h>
 
-#include "preload/connections.h"
-#include "preload/engine.h"
-#include "preload/guard.h"
+#include "preload/engine/connections.h"
+#include "preload/engine/engine.h"
 #include "preload/hooks/input.h"
+#include "preload/process/guard.h"
 
 namespace deja::preload {
 
@@ -53,4 +53,4 @@ class MappedPath {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_HOOKS_PATHS_H_
+#endif  // DEJA_PRELOAD_HOOKS_FILES_PATHS_H_

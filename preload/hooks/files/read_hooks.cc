@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "preload/guard.h"
+#include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"
-#include "preload/hooks/tracked.h"
-#include "preload/real_symbols.h"
+#include "preload/process/guard.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

@@ -12,11 +12,11 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/runtime/spin_lock.h"
 #include "preload/hooks/export.h"
-#include "preload/hooks/paths.h"
-#include "preload/real_symbols.h"
-#include "preload/shared_semaphores.h"
-#include "preload/spin_lock.h"
+#include "preload/hooks/files/paths.h"
+#include "preload/meet/shared_semaphores.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

@@ -5,8 +5,8 @@
 #include <cerrno>
 
 #include "preload/hooks/export.h"
-#include "preload/hooks/paths.h"
-#include "preload/real_symbols.h"
+#include "preload/hooks/files/paths.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

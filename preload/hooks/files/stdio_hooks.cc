@@ -2,11 +2,11 @@
 // (stream_hooks.cc).
 #include <cstdio>
 
-#include "preload/connections.h"
+#include "preload/engine/connections.h"
+#include "preload/engine/fd_table.h"
 #include "preload/hooks/export.h"
-#include "preload/hooks/fd_table.h"
 #include "preload/hooks/input.h"
-#include "preload/real_symbols.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

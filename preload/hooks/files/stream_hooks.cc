@@ -15,10 +15,10 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "preload/connections.h"
-#include "preload/guard.h"
-#include "preload/hooks/tracked.h"
-#include "preload/real_symbols.h"
+#include "preload/engine/connections.h"
+#include "preload/hooks/descriptors/tracked.h"
+#include "preload/process/guard.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

@@ -12,9 +12,9 @@
 #include <cstring>
 
 #include "preload/hooks/export.h"
-#include "preload/hooks/paths.h"
-#include "preload/program_heap.h"
-#include "preload/real_symbols.h"
+#include "preload/hooks/files/paths.h"
+#include "preload/symbols/program_heap.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

@@ -10,27 +10,28 @@
 // dlvsym needs no hook: NCCL's symbols have no versions, and dlvsym finds only symbols that have
 // one. Nor does dlopen: whatever is opened, the names are bound by the global scope (us) or by
 // dlsym. (A library that stands in for NCCL hooks dlopen, too, because the file may not be there:
-// whole_nccl.cc. So does the recorder, to be NCCL's profiler plugin: nccl_plugin_loading.cc.)
+// nccl_standin.cc. So does the recorder, to be NCCL's profiler plugin: nccl_plugin_loading.cc.)
 #include <dlfcn.h>
 
 #include <cstdint>
 #include <string_view>
 
-#include "preload/api/curand_table.h"
-#include "preload/api/mpi_table.h"
-#include "preload/api/nccl_table.h"
-#include "preload/curand_library.h"
-#include "preload/guard.h"
-#include "preload/hooks/curand_hooks.h"
-#include "preload/hooks/driver_libraries.h"
-#include "preload/hooks/mpi_hooks.h"
-#include "preload/hooks/nccl_hooks.h"
-#include "preload/mpi_library.h"
-#include "preload/real_symbols.h"
+#include "api/curand_table.h"
+#include "api/mpi_table.h"
+#include "api/nccl_table.h"
+#include "preload/hooks/curand/curand_hooks.h"
+#include "preload/hooks/loading/driver_libraries.h"
+#include "preload/hooks/mpi/mpi_hooks.h"
+#include "preload/hooks/nccl/nccl_hooks.h"
+#include "preload/process/guard.h"
+#include "preload/symbols/curand_library.h"
+#include "preload/symbols/mpi_library.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 
-// A replay on fewer devices answers for some functions of the CUDA driver (replayer/device_map.cc).
+// A replay on fewer devices answers for some functions of the CUDA driver
+// (replayer/devices/device_map.cc).
 __attribute__((weak)) void* DriverHook(const char*) {
   return nullptr;
 }
@@ -42,7 +43,7 @@ __attribute__((weak)) bool IsMissingInDriver(const char*) {
 }
 
 // What NCCL finds as the profiler plugin `name` through `handle`, from wherever it looks, if it is
-// the recorder's (recorder/nccl_plugin_loading.cc).
+// the recorder's (recorder/nccl/nccl_plugin_loading.cc).
 __attribute__((weak)) void* ProfilerPlugin(void*, const char*) {
   return nullptr;
 }

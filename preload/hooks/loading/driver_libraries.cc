@@ -1,4 +1,4 @@
-#include "preload/hooks/driver_libraries.h"
+#include "preload/hooks/loading/driver_libraries.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -14,9 +14,9 @@
 #include <cstring>
 #include <iterator>
 
-#include "preload/guard.h"
-#include "preload/modules.h"
-#include "preload/real_symbols.h"
+#include "preload/process/guard.h"
+#include "preload/stack/modules.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

@@ -12,8 +12,8 @@
 // hook.
 //
 // Any thread. No lock of Deja's is held across a call of the loader's.
-#ifndef DEJA_PRELOAD_HOOKS_DRIVER_LIBRARIES_H_
-#define DEJA_PRELOAD_HOOKS_DRIVER_LIBRARIES_H_
+#ifndef DEJA_PRELOAD_HOOKS_LOADING_DRIVER_LIBRARIES_H_
+#define DEJA_PRELOAD_HOOKS_LOADING_DRIVER_LIBRARIES_H_
 
 #include <string_view>
 
@@ -34,4 +34,4 @@ bool IsForDriversToo(std::string_view name);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_HOOKS_DRIVER_LIBRARIES_H_
+#endif  // DEJA_PRELOAD_HOOKS_LOADING_DRIVER_LIBRARIES_H_

@@ -13,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "preload/guard.h"
-#include "preload/hooks/deadline.h"
+#include "preload/hooks/clock/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/real_symbols.h"
+#include "preload/process/guard.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

@@ -2,14 +2,14 @@
 //
 // Hooks of locks are called by allocators, so nothing here allocates; a condition variable's wait
 // may be left by cancellation, so nothing here has a destructor.
-#ifndef DEJA_PRELOAD_HOOKS_LOCK_CALL_H_
-#define DEJA_PRELOAD_HOOKS_LOCK_CALL_H_
+#ifndef DEJA_PRELOAD_HOOKS_LOCKS_LOCK_CALL_H_
+#define DEJA_PRELOAD_HOOKS_LOCKS_LOCK_CALL_H_
 
 #include <cerrno>
 
-#include "preload/engine.h"
-#include "preload/guard.h"
-#include "preload/lock_order.h"
+#include "preload/engine/engine.h"
+#include "preload/meet/lock_order.h"
+#include "preload/process/guard.h"
 
 namespace deja::preload {
 
@@ -74,4 +74,4 @@ inline int AwaitCondition(const void* mutex, int timed_out, const Real& real, co
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_HOOKS_LOCK_CALL_H_
+#endif  // DEJA_PRELOAD_HOOKS_LOCKS_LOCK_CALL_H_

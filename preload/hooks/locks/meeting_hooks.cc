@@ -5,13 +5,13 @@
 
 #include <cerrno>
 
-#include "preload/hooks/deadline.h"
+#include "preload/hooks/clock/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/hooks/lock_call.h"
-#include "preload/meeting_key.h"
-#include "preload/real_symbols.h"
-#include "preload/shared_semaphores.h"
+#include "preload/hooks/locks/lock_call.h"
+#include "preload/meet/meeting_key.h"
+#include "preload/meet/shared_semaphores.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

@@ -1,10 +1,10 @@
 // Routines that run once: pthread_once and C11's call_once.
 //
 // The routine may throw, which passes through the hook, or end its thread.
-#ifndef DEJA_PRELOAD_HOOKS_ONCE_CALL_H_
-#define DEJA_PRELOAD_HOOKS_ONCE_CALL_H_
+#ifndef DEJA_PRELOAD_HOOKS_LOCKS_ONCE_CALL_H_
+#define DEJA_PRELOAD_HOOKS_LOCKS_ONCE_CALL_H_
 
-#include "preload/hooks/lock_call.h"
+#include "preload/hooks/locks/lock_call.h"
 
 namespace deja::preload {
 
@@ -41,4 +41,4 @@ int RunOnce(const void* control, void (*routine)(), const Real& real) {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_HOOKS_ONCE_CALL_H_
+#endif  // DEJA_PRELOAD_HOOKS_LOCKS_ONCE_CALL_H_

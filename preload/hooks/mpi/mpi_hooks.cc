@@ -1,26 +1,26 @@
 // Each function has two names, MPI_X and PMPI_X: tools wrap the first and call the second, and
 // Fortran's wrappers call the second, too. Both are hooked, each in front of the real one of that
 // name; whichever the program reaches first holds the guard, so that a call is one event.
-#include "preload/hooks/mpi_hooks.h"
+#include "preload/hooks/mpi/mpi_hooks.h"
 
 #include <atomic>
 #include <cstring>
 #include <utility>
 
-#include "preload/api/mpi_table.h"
-#include "preload/api/mpi_types.h"
-#include "preload/api/table.h"
-#include "preload/engine.h"
-#include "preload/guard.h"
+#include "api/mpi_table.h"
+#include "api/mpi_types.h"
+#include "api/table.h"
+#include "preload/engine/engine.h"
 #include "preload/hooks/table_hooks.h"
-#include "preload/mpi_library.h"
+#include "preload/process/guard.h"
+#include "preload/symbols/mpi_library.h"
 
 namespace deja::preload {
 namespace {
 
 constexpr size_t kFunctions = 0
 #define DEJA_FN(id, result, name, since, klass, ...) +1
-#include "preload/api/mpi.def"
+#include "api/mpi.def"
 #undef DEJA_FN
     ;
 
@@ -116,7 +116,7 @@ extern "C" {
   result deja_hook_##name DEJA_PARAMS(__VA_ARGS__);                                \
   __attribute__((alias("P" #name), visibility("hidden")))                          \
   result deja_hook_P##name DEJA_PARAMS(__VA_ARGS__);
-#include "preload/api/mpi.def"
+#include "api/mpi.def"
 #undef DEJA_FN
 }
 
@@ -130,7 +130,7 @@ void* MpiHookAddress(const ApiInfo& info, bool second) {
 #define DEJA_FN(id, result, name, since, klass, ...)                 \
   {reinterpret_cast<void (*)()>(&deja::mpi_types::deja_hook_##name), \
    reinterpret_cast<void (*)()>(&deja::mpi_types::deja_hook_P##name)},
-#include "preload/api/mpi.def"
+#include "api/mpi.def"
 #undef DEJA_FN
   };
   return reinterpret_cast<void*>(kHooks[info.id - kMpiFamily][second ? 1 : 0]);

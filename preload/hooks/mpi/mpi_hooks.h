@@ -1,8 +1,8 @@
 // The exported hooks of MPI's functions, expanded from the table.
-#ifndef DEJA_PRELOAD_HOOKS_MPI_HOOKS_H_
-#define DEJA_PRELOAD_HOOKS_MPI_HOOKS_H_
+#ifndef DEJA_PRELOAD_HOOKS_MPI_MPI_HOOKS_H_
+#define DEJA_PRELOAD_HOOKS_MPI_MPI_HOOKS_H_
 
-#include "preload/api/roles.h"
+#include "api/roles.h"
 
 namespace deja::preload {
 
@@ -11,4 +11,4 @@ void* MpiHookAddress(const ApiInfo& info, bool second);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_HOOKS_MPI_HOOKS_H_
+#endif  // DEJA_PRELOAD_HOOKS_MPI_MPI_HOOKS_H_

@@ -3,9 +3,9 @@
 // and would end the process.
 #include <cstdint>
 
-#include "preload/api/table.h"
-#include "preload/engine.h"
-#include "preload/guard.h"
+#include "api/table.h"
+#include "preload/engine/engine.h"
+#include "preload/process/guard.h"
 
 namespace deja::preload {
 namespace {
@@ -30,7 +30,7 @@ extern "C" {
   __attribute__((visibility("default"))) uint64_t P##name(void) { \
     return deja::preload::Refuse(#name, because);                 \
   }
-#include "preload/api/mpi_forwarded.def"
+#include "api/mpi_forwarded.def"
 #undef DEJA_FORWARD
 
 // For profilers; nothing happens without one.

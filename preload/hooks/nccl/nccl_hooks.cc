@@ -1,4 +1,4 @@
-#include "preload/hooks/nccl_hooks.h"
+#include "preload/hooks/nccl/nccl_hooks.h"
 
 #pragma GCC visibility push(default)
 #include <nccl.h>
@@ -6,16 +6,16 @@
 
 #include <type_traits>
 
-#include "preload/api/nccl_table.h"
+#include "api/nccl_table.h"
 #include "preload/hooks/table_hooks.h"
-#include "preload/real_symbols.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {
 
 constexpr size_t kFunctions = 0
 #define DEJA_FN(id, result, name, since, klass, ...) +1
-#include "preload/api/nccl.def"
+#include "api/nccl.def"
 #undef DEJA_FN
     ;
 
@@ -40,7 +40,7 @@ struct NcclLibrary {
 }  // namespace
 }  // namespace deja::preload
 
-#define DEJA_TABLE_DEF "preload/api/nccl.def"
+#define DEJA_TABLE_DEF "api/nccl.def"
 #define DEJA_TABLE_LIBRARY NcclLibrary
 #define DEJA_TABLE_FAMILY kNcclFamily
 #define DEJA_HOOK_ADDRESS NcclHookAddress

@@ -1,8 +1,8 @@
 // The exported hooks of NCCL's functions, expanded from the table.
-#ifndef DEJA_PRELOAD_HOOKS_NCCL_HOOKS_H_
-#define DEJA_PRELOAD_HOOKS_NCCL_HOOKS_H_
+#ifndef DEJA_PRELOAD_HOOKS_NCCL_NCCL_HOOKS_H_
+#define DEJA_PRELOAD_HOOKS_NCCL_NCCL_HOOKS_H_
 
-#include "preload/api/roles.h"
+#include "api/roles.h"
 
 namespace deja::preload {
 
@@ -12,4 +12,4 @@ void* NcclHookAddress(const ApiInfo& info);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_HOOKS_NCCL_HOOKS_H_
+#endif  // DEJA_PRELOAD_HOOKS_NCCL_NCCL_HOOKS_H_

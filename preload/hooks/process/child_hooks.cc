@@ -10,12 +10,12 @@
 #include <atomic>
 #include <cerrno>
 
-#include "preload/hooks/child_environment.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/hooks/spawn.h"
-#include "preload/real_symbols.h"
-#include "preload/threads.h"
+#include "preload/hooks/process/child_environment.h"
+#include "preload/hooks/process/spawn.h"
+#include "preload/process/threads.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

@@ -6,13 +6,13 @@
 #include <atomic>
 #include <cerrno>
 
-#include "preload/engine.h"
-#include "preload/guard.h"
-#include "preload/hooks/child_environment.h"
+#include "preload/engine/engine.h"
 #include "preload/hooks/export.h"
-#include "preload/process_exit.h"
-#include "preload/real_symbols.h"
-#include "preload/threads.h"
+#include "preload/hooks/process/child_environment.h"
+#include "preload/process/guard.h"
+#include "preload/process/process_exit.h"
+#include "preload/process/threads.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

@@ -7,15 +7,15 @@
 #include <atomic>
 #include <cerrno>
 
-#include "preload/engine.h"
-#include "preload/guard.h"
-#include "preload/hooks/driver_libraries.h"
+#include "preload/engine/engine.h"
+#include "preload/engine/signals.h"
 #include "preload/hooks/export.h"
-#include "preload/lock_order.h"
-#include "preload/real_symbols.h"
-#include "preload/signals.h"
-#include "preload/stack.h"
-#include "preload/threads.h"
+#include "preload/hooks/loading/driver_libraries.h"
+#include "preload/meet/lock_order.h"
+#include "preload/process/guard.h"
+#include "preload/process/threads.h"
+#include "preload/stack/stack.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

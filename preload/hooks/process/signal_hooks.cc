@@ -3,9 +3,9 @@
 
 #include <cerrno>
 
+#include "preload/engine/signals.h"
 #include "preload/hooks/export.h"
-#include "preload/real_symbols.h"
-#include "preload/signals.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

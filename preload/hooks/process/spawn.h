@@ -1,12 +1,12 @@
 // Spawning a shell as system and popen do, named like every other process of the program.
 //
 // Any thread.
-#ifndef DEJA_PRELOAD_HOOKS_SPAWN_H_
-#define DEJA_PRELOAD_HOOKS_SPAWN_H_
+#ifndef DEJA_PRELOAD_HOOKS_PROCESS_SPAWN_H_
+#define DEJA_PRELOAD_HOOKS_PROCESS_SPAWN_H_
 
 #include <spawn.h>
 
-#include "preload/engine.h"
+#include "preload/engine/engine.h"
 
 namespace deja::preload {
 
@@ -24,4 +24,4 @@ void EnterForkedChildrenAtOnce();
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_HOOKS_SPAWN_H_
+#endif  // DEJA_PRELOAD_HOOKS_PROCESS_SPAWN_H_

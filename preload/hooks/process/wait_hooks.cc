@@ -12,8 +12,8 @@
 
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/hooks/spawn.h"
-#include "preload/real_symbols.h"
+#include "preload/hooks/process/spawn.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

@@ -1,4 +1,4 @@
-#include "preload/hooks/c10d_api.h"
+#include "preload/hooks/python/c10d_api.h"
 
 #include <cerrno>
 #include <cstdlib>
@@ -6,13 +6,13 @@
 #include <span>
 #include <utility>
 
-#include "preload/api/c10d_table.h"
-#include "preload/api/table.h"
-#include "preload/digest.h"
-#include "preload/engine.h"
-#include "preload/guard.h"
+#include "api/c10d_table.h"
+#include "api/table.h"
+#include "digest/digest.h"
+#include "preload/engine/engine.h"
 #include "preload/hooks/export.h"
-#include "preload/python_stack.h"
+#include "preload/process/guard.h"
+#include "preload/stack/python_stack.h"
 
 namespace deja::preload {
 namespace {

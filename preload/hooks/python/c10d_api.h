@@ -6,8 +6,8 @@
  * where a size stands beside them. What the caller passes in is read or written before the call
  * returns and not kept; what a call hands out stays for good.
  */
-#ifndef DEJA_PRELOAD_HOOKS_C10D_API_H_
-#define DEJA_PRELOAD_HOOKS_C10D_API_H_
+#ifndef DEJA_PRELOAD_HOOKS_PYTHON_C10D_API_H_
+#define DEJA_PRELOAD_HOOKS_PYTHON_C10D_API_H_
 
 #include <stdint.h>
 
@@ -103,4 +103,4 @@ void deja_impl_not_recorded(const char* what, int may_be);
 }
 #endif
 
-#endif /* DEJA_PRELOAD_HOOKS_C10D_API_H_ */
+#endif /* DEJA_PRELOAD_HOOKS_PYTHON_C10D_API_H_ */

@@ -1,9 +1,9 @@
-#include "preload/hooks/python_api.h"
+#include "preload/hooks/python/python_api.h"
 
 #include <algorithm>
 
 #include "preload/hooks/export.h"
-#include "preload/python_stack.h"
+#include "preload/stack/python_stack.h"
 
 using namespace deja::preload;  // NOLINT: the entry points below are this file's only names
 

@@ -1,9 +1,10 @@
 /* What python/deja/ calls by ctypes: where the program of Python is.
  *
- * Any thread. Nothing that is passed in is kept. preload/python_stack.h says what becomes of it.
+ * Any thread. Nothing that is passed in is kept. preload/stack/python_stack.h says what becomes of
+ * it.
  */
-#ifndef DEJA_PRELOAD_HOOKS_PYTHON_API_H_
-#define DEJA_PRELOAD_HOOKS_PYTHON_API_H_
+#ifndef DEJA_PRELOAD_HOOKS_PYTHON_PYTHON_API_H_
+#define DEJA_PRELOAD_HOOKS_PYTHON_PYTHON_API_H_
 
 #include <stdint.h>
 
@@ -25,11 +26,11 @@ uint32_t deja_impl_python_at(uint32_t stack);
 /* The interpreter's _Py_DumpTraceback and PyGILState_GetThisThreadState. */
 void deja_impl_interpreter(void (*dump)(int, void*), void* (*state)(void));
 
-/* Where the interpreter's frames are: a PythonLayout of preload/python_stack.h. */
+/* Where the interpreter's frames are: a PythonLayout of preload/stack/python_stack.h. */
 void deja_impl_interpreter_layout(const void* layout);
 
 #ifdef __cplusplus
 }
 #endif
 
-#endif /* DEJA_PRELOAD_HOOKS_PYTHON_API_H_ */
+#endif /* DEJA_PRELOAD_HOOKS_PYTHON_PYTHON_API_H_ */

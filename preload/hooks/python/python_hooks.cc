@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "preload/hooks/export.h"
-#include "preload/real_symbols.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

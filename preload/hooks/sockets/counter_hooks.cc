@@ -6,10 +6,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/hooks/tracked.h"
-#include "preload/real_symbols.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

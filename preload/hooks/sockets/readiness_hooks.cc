@@ -10,11 +10,11 @@
 #include <cerrno>
 #include <cstring>
 
-#include "preload/hooks/epoll_sets.h"
+#include "preload/hooks/descriptors/epoll_sets.h"
+#include "preload/hooks/descriptors/own_pipes.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/hooks/own_pipes.h"
-#include "preload/real_symbols.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

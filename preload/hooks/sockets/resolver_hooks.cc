@@ -17,9 +17,9 @@
 
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/name_lookups.h"
-#include "preload/program_heap.h"
-#include "preload/real_symbols.h"
+#include "preload/symbols/name_lookups.h"
+#include "preload/symbols/program_heap.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

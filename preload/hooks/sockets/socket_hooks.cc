@@ -4,12 +4,12 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "preload/connections.h"
+#include "preload/engine/connections.h"
+#include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
-#include "preload/hooks/tracked.h"
-#include "preload/real_sockets.h"
-#include "preload/real_symbols.h"
+#include "preload/symbols/real_sockets.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "preload/guard.h"
-#include "preload/hooks/entropy_files.h"
+#include "preload/hooks/descriptors/entropy_files.h"
+#include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"
-#include "preload/hooks/tracked.h"
-#include "preload/real_symbols.h"
+#include "preload/process/guard.h"
+#include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
 namespace {

@@ -15,7 +15,7 @@
  * There are libraries for drivers of several versions of CUDA, and for such as do not work
  * (CMakeLists.txt).
  *
- * PTX is taken if it is that of preload/cuda/digest_kernel.cu or examples/digits/cuda/kernels.cu,
+ * PTX is taken if it is that of digest/digest_kernel.cu or examples/digits/cuda/kernels.cu,
  * whose kernels run on the processor (digest_grid.h, sim_digits.h); CUDA_SIM_PTX=no refuses it, and
  * CUDA_SIM_PTX=wrong has the former make mistakes. */
 #ifndef DEJA_TESTS_FAKES_CUDA_CUDA_SIM_H_

@@ -28,9 +28,9 @@
 #include <utility>
 #include <vector>
 
-#include "preload/api/nccl_table.h"
-#include "preload/api/table.h"
-#include "preload/buffers.h"
+#include "api/nccl_table.h"
+#include "api/table.h"
+#include "preload/engine/buffers.h"
 #include "tests/fakes/cuda/cuda_sim.h"
 #include "tests/fakes/cuda/profiler_host.h"
 #include "tests/fakes/cuda/sim_stream.h"
@@ -452,6 +452,6 @@ extern "C" {
   }                                                                                             \
   __attribute__((weak, alias("p" #name), visibility("default")))                                \
   result name DEJA_PARAMS(__VA_ARGS__);
-#include "preload/api/nccl.def"
+#include "api/nccl.def"
 #undef DEJA_FN
 }

@@ -1,4 +1,4 @@
-// The kernels of preload/cuda/digest_kernel.cu as a GPU would run them, on the processor: the same
+// The kernels of digest/digest_kernel.cu as a GPU would run them, on the processor: the same
 // source, all threads of a launch one after the other in an order that differs from launch to
 // launch.
 //
@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "preload/cuda/digest_kernel.h"
+#include "digest/digest_kernel.h"
 
 namespace cusim {
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <type_traits>
 
-#include "recorder/nccl_profiler_abi.h"
+#include "recorder/nccl/nccl_profiler_abi.h"
 
 namespace {
 

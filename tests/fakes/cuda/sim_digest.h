@@ -1,4 +1,4 @@
-// The one PTX module that the simulated driver can run: that of preload/cuda/digest_kernel.cu. Any
+// The one PTX module that the simulated driver can run: that of digest/digest_kernel.cu. Any
 // thread.
 #ifndef DEJA_TESTS_FAKES_CUDA_SIM_DIGEST_H_
 #define DEJA_TESTS_FAKES_CUDA_SIM_DIGEST_H_

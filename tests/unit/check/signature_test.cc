@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "preload/api/c10d_table.h"
-#include "preload/api/nccl_table.h"
+#include "api/c10d_table.h"
+#include "api/nccl_table.h"
 
 namespace deja::check {
 namespace {

@@ -8,11 +8,11 @@
 #include <string>
 #include <utility>
 
-#include "format/format_version.h"
-#include "format/message_codec.h"
-#include "format/rank_writer.h"
-#include "preload/api/c10d_table.h"
-#include "preload/api/nccl_table.h"
+#include "api/c10d_table.h"
+#include "api/nccl_table.h"
+#include "format/log/rank_writer.h"
+#include "format/wire/format_version.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/sample_trace.h"
 #include "tests/unit/check/made_job.h"
 

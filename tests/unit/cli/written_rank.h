@@ -9,10 +9,10 @@
 #include <string>
 #include <utility>
 
-#include "cli/rank_story.h"
-#include "format/format_version.h"
-#include "format/message_codec.h"
-#include "format/rank_writer.h"
+#include "cli/events/rank_summary.h"
+#include "format/log/rank_writer.h"
+#include "format/wire/format_version.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/sample_trace.h"
 
 namespace deja::cli {
@@ -69,7 +69,7 @@ class WrittenRank {
     reader_ = std::move(*reader);
     return *reader_;
   }
-  RankStory Story() { return ReadRankStory(Reader()); }
+  RankSummary Summary() { return ReadRankSummary(Reader()); }
 
  private:
   format::samples::ScratchFolder scratch_;

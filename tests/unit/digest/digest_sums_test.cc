@@ -1,4 +1,4 @@
-#include "preload/digest_sums.h"
+#include "digest/digest_sums.h"
 
 #include <gtest/gtest.h>
 

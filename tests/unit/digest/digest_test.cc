@@ -1,4 +1,4 @@
-#include "preload/digest.h"
+#include "digest/digest.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 #include <xmmintrin.h>
 #endif
 
-#include "preload/digest_kernels.h"
+#include "digest/digest_kernels.h"
 
 namespace deja::preload {
 namespace {

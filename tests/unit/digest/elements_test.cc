@@ -1,4 +1,4 @@
-#include "preload/elements.h"
+#include "digest/elements.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "format/messages.h"
+#include "format/wire/messages.h"
 
 namespace deja::preload {
 namespace {

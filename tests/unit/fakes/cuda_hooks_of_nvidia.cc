@@ -18,5 +18,5 @@ using CuFlags = cuuint64_t;
 #define DEJA_CU_RETRY(name, symbol, since, streams, params, args) \
   DEJA_CHECK(#name, DEJA_OF_##streams(PFN_##symbol##_v##since), params);
 #if CUDA_VERSION >= 12050
-#include "replayer/driver_hooks.def"
+#include "replayer/devices/driver_hooks.def"
 #endif

@@ -13,7 +13,7 @@
 #define DEJA_CU_OPTIONAL(name, params) DEJA_CU(name, params)
 #include "preload/cuda/driver.def"
 #if CUDA_VERSION >= 12080
-#include "cli/cuda_checkpoint.def"
+#include "cli/devices/cuda_checkpoint.def"
 #endif
 #undef DEJA_CU_OPTIONAL
 #undef DEJA_CU

@@ -15,10 +15,10 @@
 #include <variant>
 #include <vector>
 
-#include "format/batch_info.h"
-#include "format/payload_table.h"
-#include "format/rank_reader.h"
-#include "preload/digest.h"
+#include "digest/digest.h"
+#include "format/reader/payload_table.h"
+#include "format/reader/rank_reader.h"
+#include "format/wire/batch_info.h"
 
 namespace deja::replayer {
 

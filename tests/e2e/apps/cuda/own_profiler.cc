@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "recorder/nccl_profiler_abi.h"
+#include "recorder/nccl/nccl_profiler_abi.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "cli/trace_diff.h"
+#include "cli/diff/trace_diff.h"
 
 #include <gtest/gtest.h>
 
@@ -54,9 +54,9 @@ class TraceDiffTest : public ::testing::Test {
     }
     const format::RankReader& a = a_.Reader();
     const format::RankReader& b = b_.Reader();
-    const RankStory story_a = ReadRankStory(a);
-    const RankStory story_b = ReadRankStory(b);
-    return CompareRecordings({&a, &story_a, {}}, {&b, &story_b, replay_}, options);
+    const RankSummary summary_a = ReadRankSummary(a);
+    const RankSummary summary_b = ReadRankSummary(b);
+    return CompareRecordings({&a, &summary_a, {}}, {&b, &summary_b, replay_}, options);
   }
 
   WrittenRank a_;

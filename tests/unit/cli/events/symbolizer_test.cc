@@ -1,4 +1,4 @@
-#include "cli/symbolizer.h"
+#include "cli/events/symbolizer.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Filters as this kernel takes them: tried in child processes, since they are for good.
-#include "cli/fence_filter.h"
+#include "cli/fence/fence_filter.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // What a replayed program may still write to: tried in a child process, since the fence is for
 // good.
-#include "cli/landlock.h"
+#include "cli/fence/landlock.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "cli/trust_store.h"
+#include "cli/fence/trust_store.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "cli/stand_ins.h"
+#include "cli/pack/stand_ins.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

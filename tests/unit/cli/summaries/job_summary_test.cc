@@ -1,26 +1,26 @@
-#include "cli/job_story.h"
+#include "cli/summaries/job_summary.h"
 
 #include <gtest/gtest.h>
 
 namespace deja::cli {
 namespace {
 
-RankStory StoryAt(uint64_t seq, bool inside) {
-  RankStory story;
-  CommStory& comm = story.comms[0];
+RankSummary SummaryAt(uint64_t seq, bool inside) {
+  RankSummary summary;
+  CommSummary& comm = summary.comms[0];
   comm.hash = 0xabc;
   comm.nranks = 4;
   comm.last_seq = seq;
-  CallStory call;
+  CallSummary call;
   call.name = "AllReduce";
   call.comm = 0;
   call.comm_seq = seq;
   comm.last_call = call;
-  if (inside) story.open_calls.push_back(call);
-  return story;
+  if (inside) summary.open_calls.push_back(call);
+  return summary;
 }
 
-std::vector<CommStanding> Uneven(const std::vector<RankStory>& stories) {
+std::vector<CommStanding> Uneven(const std::vector<RankSummary>& stories) {
   std::vector<RankOfJob> ranks;
   for (size_t i = 0; i < stories.size(); ++i)
     ranks.push_back({static_cast<uint32_t>(i), &stories[i]});
@@ -28,13 +28,13 @@ std::vector<CommStanding> Uneven(const std::vector<RankStory>& stories) {
   return UnevenComms(ranks, symbolizer);
 }
 
-TEST(JobStory, SaysNothingWhenAllCameToTheSameEnd) {
-  EXPECT_TRUE(Uneven({StoryAt(7, false), StoryAt(7, false)}).empty());
+TEST(JobSummary, SaysNothingWhenAllCameToTheSameEnd) {
+  EXPECT_TRUE(Uneven({SummaryAt(7, false), SummaryAt(7, false)}).empty());
 }
 
-TEST(JobStory, NamesWhoIsInsideAndWhoNeverCame) {
-  auto uneven =
-      Uneven({StoryAt(412, true), StoryAt(412, true), StoryAt(411, false), StoryAt(412, true)});
+TEST(JobSummary, NamesWhoIsInsideAndWhoNeverCame) {
+  auto uneven = Uneven(
+      {SummaryAt(412, true), SummaryAt(412, true), SummaryAt(411, false), SummaryAt(412, true)});
   ASSERT_EQ(uneven.size(), 1u);
   EXPECT_EQ(uneven[0].Describe(),
             "comm 0: ranks 0, 1 and 3 entered AllReduce #412 and never left; rank 2 never entered "
@@ -42,29 +42,29 @@ TEST(JobStory, NamesWhoIsInsideAndWhoNeverCame) {
             "was AllReduce #411");
 }
 
-TEST(JobStory, TellsThoseWhoLeftFromThoseWhoDidNot) {
-  auto uneven = Uneven({StoryAt(9, true), StoryAt(9, false)});
+TEST(JobSummary, TellsThoseWhoLeftFromThoseWhoDidNot) {
+  auto uneven = Uneven({SummaryAt(9, true), SummaryAt(9, false)});
   ASSERT_EQ(uneven.size(), 1u);
   EXPECT_EQ(uneven[0].Describe(),
             "comm 0: rank 0 entered AllReduce #9 and never left; rank 1 left it");
 }
 
-TEST(JobStory, KnowsARankThatIsStuckEarlier) {
-  auto uneven = Uneven({StoryAt(9, false), StoryAt(4, true)});
+TEST(JobSummary, KnowsARankThatIsStuckEarlier) {
+  auto uneven = Uneven({SummaryAt(9, false), SummaryAt(4, true)});
   ASSERT_EQ(uneven.size(), 1u);
   EXPECT_EQ(uneven[0].Describe(),
             "comm 0: rank 0 came to AllReduce #9; rank 1 is still in AllReduce #4");
 }
 
-TEST(JobStory, KnowsAGrownCommunicatorByBothItsNames) {
-  RankStory old = StoryAt(3, false);
+TEST(JobSummary, KnowsAGrownCommunicatorByBothItsNames) {
+  RankSummary old = SummaryAt(3, false);
   old.comms[0].joined_as = 0xdef;
-  RankStory newcomer = StoryAt(3, false);
+  RankSummary newcomer = SummaryAt(3, false);
   newcomer.comms[0].hash = 0xdef;
-  EXPECT_TRUE(Uneven({old, StoryAt(3, false), newcomer}).empty());
+  EXPECT_TRUE(Uneven({old, SummaryAt(3, false), newcomer}).empty());
   newcomer.comms[0].last_seq = 2;
   newcomer.comms[0].last_call->comm_seq = 2;
-  auto uneven = Uneven({newcomer, old, StoryAt(3, false)});
+  auto uneven = Uneven({newcomer, old, SummaryAt(3, false)});
   ASSERT_EQ(uneven.size(), 1u);
   EXPECT_EQ(uneven[0].hash, 0xabcu);
   EXPECT_EQ(uneven[0].Describe(),

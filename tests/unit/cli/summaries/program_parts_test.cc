@@ -1,4 +1,4 @@
-#include "cli/program_parts.h"
+#include "cli/summaries/program_parts.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "cli/build_id.h"
-#include "common/cpu.h"
+#include "common/os/cpu.h"
 #include "tests/support/temp_dir.h"
 
 namespace deja::cli {

@@ -1,4 +1,4 @@
-#include "format/memory_cgroup.h"
+#include "common/os/memory_cgroup.h"
 
 #include <gtest/gtest.h>
 

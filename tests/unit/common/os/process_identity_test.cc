@@ -1,4 +1,4 @@
-#include "format/process_identity.h"
+#include "common/os/process_identity.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "common/turn_area.h"
+#include "common/os/turn_area.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "common/own_heap.h"
+#include "common/runtime/own_heap.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/own_mapping.h"
+#include "common/runtime/own_mapping.h"
 
 namespace deja {
 namespace {

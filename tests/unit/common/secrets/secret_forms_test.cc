@@ -1,4 +1,4 @@
-#include "common/secret_forms.h"
+#include "common/secrets/secret_forms.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "common/secrets.h"
+#include "common/secrets/secrets.h"
 
 #include <gtest/gtest.h>
 

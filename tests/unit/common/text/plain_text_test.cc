@@ -1,4 +1,4 @@
-#include "common/plain_text.h"
+#include "common/text/plain_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "format/child_folder.h"
+#include "format/layout/child_folder.h"
 
 #include <gtest/gtest.h>
 

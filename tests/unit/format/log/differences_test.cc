@@ -9,15 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "format/frame_writer.h"
-#include "format/message_codec.h"
-#include "format/payload_bases.h"
-#include "format/rank_log.h"
-#include "format/rank_reader.h"
-#include "format/tensor_codec.h"
+#include "format/log/rank_log.h"
+#include "format/reader/rank_reader.h"
+#include "format/tensor/payload_bases.h"
+#include "format/tensor/tensor_codec.h"
+#include "format/wire/frame_writer.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/memory_append_file.h"
 #include "tests/support/sample_trace.h"
-#include "tests/unit/format/rank_scan.h"
+#include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {
 namespace {

@@ -6,9 +6,9 @@
 #include <atomic>
 #include <cerrno>
 
-#include "format/message_codec.h"
-#include "format/rank_log.h"
-#include "tests/unit/format/rank_scan.h"
+#include "format/log/rank_log.h"
+#include "format/wire/message_codec.h"
+#include "tests/unit/format/log/rank_scan.h"
 
 static std::atomic<int> g_refused{0};
 

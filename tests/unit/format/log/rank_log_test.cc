@@ -1,4 +1,4 @@
-#include "format/rank_log.h"
+#include "format/log/rank_log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,12 +8,12 @@
 #include <filesystem>
 #include <thread>
 
-#include "format/clock_run.h"
-#include "format/frame_format.h"
-#include "format/message_codec.h"
-#include "format/recovery.h"
-#include "format/tail_reader.h"
-#include "tests/unit/format/rank_scan.h"
+#include "format/repair/recovery.h"
+#include "format/tail/clock_run.h"
+#include "format/tail/tail_reader.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/message_codec.h"
+#include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/unit/format/rank_scan.h"
+#include "tests/unit/format/log/rank_scan.h"
 
 #include <dirent.h>
 
@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <set>
 
-#include "format/element_difference.h"
-#include "format/file.h"
-#include "format/frame_reader.h"
-#include "format/message_codec.h"
-#include "format/tail_reader.h"
-#include "format/tensor_codec.h"
+#include "common/os/file.h"
+#include "format/tail/tail_reader.h"
+#include "format/tensor/element_difference.h"
+#include "format/tensor/tensor_codec.h"
+#include "format/wire/frame_reader.h"
+#include "format/wire/message_codec.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

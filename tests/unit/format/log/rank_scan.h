@@ -1,7 +1,7 @@
 // Reads a rank's folder and tail in the plainest way: every frame, one after the other, without
 // index and footer. Tests of the writing side compare with it what they wrote.
-#ifndef DEJA_TESTS_UNIT_FORMAT_RANK_SCAN_H_
-#define DEJA_TESTS_UNIT_FORMAT_RANK_SCAN_H_
+#ifndef DEJA_TESTS_UNIT_FORMAT_LOG_RANK_SCAN_H_
+#define DEJA_TESTS_UNIT_FORMAT_LOG_RANK_SCAN_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "format/messages.h"
+#include "format/wire/messages.h"
 #include "tests/support/temp_dir.h"
 
 namespace deja::format {
@@ -54,4 +54,4 @@ std::vector<std::string> ListDir(const std::string& path);
 
 }  // namespace deja::format
 
-#endif  // DEJA_TESTS_UNIT_FORMAT_RANK_SCAN_H_
+#endif  // DEJA_TESTS_UNIT_FORMAT_LOG_RANK_SCAN_H_

@@ -11,18 +11,18 @@
 #include <string>
 #include <vector>
 
-#include "format/frame_reader.h"
-#include "format/frame_writer.h"
-#include "format/message_codec.h"
-#include "format/optimizer_updates.h"
-#include "format/prediction.h"
-#include "format/rank_log.h"
-#include "format/rank_reader.h"
-#include "format/tensor_codec.h"
-#include "format/trace.h"
+#include "format/log/rank_log.h"
+#include "format/pack/optimizer_updates.h"
+#include "format/reader/prediction.h"
+#include "format/reader/rank_reader.h"
+#include "format/tensor/tensor_codec.h"
+#include "format/trace/trace.h"
+#include "format/wire/frame_reader.h"
+#include "format/wire/frame_writer.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/memory_append_file.h"
 #include "tests/support/sample_trace.h"
-#include "tests/unit/format/rank_scan.h"
+#include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {
 namespace {

@@ -1,5 +1,5 @@
 // Bundles that leave something out: what is in them, what they say, how large they are.
-#include "format/smaller_trace.h"
+#include "format/pack/reduced_copy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "format/message_codec.h"
-#include "format/rank_log.h"
-#include "format/trace.h"
-#include "tests/unit/format/rank_scan.h"
+#include "format/log/rank_log.h"
+#include "format/trace/trace.h"
+#include "format/wire/message_codec.h"
+#include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {
 namespace {
@@ -26,7 +26,7 @@ constexpr uint64_t kStartNumber = 1000;  // of a payload before the first step
 
 // Three ranks of one machine. Before the first step and in each, all have one payload together and
 // each has one of its own.
-class SmallerTraceTest : public testing::Test {
+class ReducedCopyTest : public testing::Test {
  protected:
   void SetUp() override {
     fs::create_directory(dir());
@@ -119,7 +119,7 @@ class SmallerTraceTest : public testing::Test {
   uint64_t time_ = 0;
 };
 
-TEST_F(SmallerTraceTest, OneRankBringsWhatOthersKeepForIt) {
+TEST_F(ReducedCopyTest, OneRankBringsWhatOthersKeepForIt) {
   PackOptions options;
   options.ranks = {2};
   const BundleResult packed = Pack(options);
@@ -140,7 +140,7 @@ TEST_F(SmallerTraceTest, OneRankBringsWhatOthersKeepForIt) {
   EXPECT_THAT((*bundle_->Rank(0))->left_out().what, HasSubstr("rank 2"));
 }
 
-TEST_F(SmallerTraceTest, StepsAndWhatCameBeforeThem) {
+TEST_F(ReducedCopyTest, StepsAndWhatCameBeforeThem) {
   PackOptions options;
   options.steps = {3, 5};
   Pack(options);
@@ -160,7 +160,7 @@ TEST_F(SmallerTraceTest, StepsAndWhatCameBeforeThem) {
   EXPECT_THAT(read.error().message, HasSubstr("steps 3 to 5"));
 }
 
-TEST_F(SmallerTraceTest, TheLastStepsThatFitAreKept) {
+TEST_F(ReducedCopyTest, TheLastStepsThatFitAreKept) {
   PackOptions options;
   options.ranks = {1};
   const uint64_t least = Pack([&] {
@@ -183,7 +183,7 @@ TEST_F(SmallerTraceTest, TheLastStepsThatFitAreKept) {
   EXPECT_EQ((*bundle_->Rank(1))->left_out().what, "those of steps up to 3");
 }
 
-TEST_F(SmallerTraceTest, ABundleMayBeAsLargeAsItIs) {
+TEST_F(ReducedCopyTest, ABundleMayBeAsLargeAsItIs) {
   // Some words about what did not fit are longer than what was left out on request.
   constexpr uint64_t kWords = 100 * kRanks;
   PackOptions options;
@@ -199,7 +199,7 @@ TEST_F(SmallerTraceTest, ABundleMayBeAsLargeAsItIs) {
   }
 }
 
-TEST_F(SmallerTraceTest, HigherLevelsAreForPayloadsToo) {
+TEST_F(ReducedCopyTest, HigherLevelsAreForPayloadsToo) {
   std::string text;
   uint32_t random = 1;
   while (text.size() < 300'000) {
@@ -222,7 +222,7 @@ TEST_F(SmallerTraceTest, HigherLevelsAreForPayloadsToo) {
   EXPECT_TRUE(Verified().problems.empty());
 }
 
-TEST_F(SmallerTraceTest, RoomThatIsLeftIsForOtherRanks) {
+TEST_F(ReducedCopyTest, RoomThatIsLeftIsForOtherRanks) {
   PackOptions options;
   // Everything of rank 0, which comes first, and of another one.
   options.max_bytes = (kWholeSteps + 1) * (60'000 + 30'000 + 30'000) + 30'000;
@@ -238,7 +238,7 @@ TEST_F(SmallerTraceTest, RoomThatIsLeftIsForOtherRanks) {
   EXPECT_EQ(packed.left_out[0].rank, 2u);
 }
 
-TEST_F(SmallerTraceTest, WhatFitsAsItIsIsTakenAsItIs) {
+TEST_F(ReducedCopyTest, WhatFitsAsItIsIsTakenAsItIs) {
   PackOptions options;
   options.max_bytes = 100 << 20;
   const BundleResult packed = Pack(options);
@@ -246,7 +246,7 @@ TEST_F(SmallerTraceTest, WhatFitsAsItIsIsTakenAsItIs) {
   EXPECT_EQ(packed.bytes, [&] { return Pack({}).bytes; }());
 }
 
-TEST_F(SmallerTraceTest, EventsAreNeverLeftOut) {
+TEST_F(ReducedCopyTest, EventsAreNeverLeftOut) {
   PackOptions options;
   options.max_bytes = 2000;
   const auto packed = WriteBundle(dir(), zip(), options);
@@ -256,7 +256,7 @@ TEST_F(SmallerTraceTest, EventsAreNeverLeftOut) {
   EXPECT_FALSE(fs::exists(zip()));
 }
 
-TEST_F(SmallerTraceTest, LevelOrderHasNoDigests) {
+TEST_F(ReducedCopyTest, LevelOrderHasNoDigests) {
   PackOptions options;
   options.level = Level::kOrder;
   Pack(options);
@@ -278,7 +278,7 @@ TEST_F(SmallerTraceTest, LevelOrderHasNoDigests) {
   }
 }
 
-TEST_F(SmallerTraceTest, ABundleCanBeMadeSmallerAgain) {
+TEST_F(ReducedCopyTest, ABundleCanBeMadeSmallerAgain) {
   PackOptions options;
   options.ranks = {0};
   options.zstd_level = 19;
@@ -295,7 +295,7 @@ TEST_F(SmallerTraceTest, ABundleCanBeMadeSmallerAgain) {
   EXPECT_FALSE(WriteBundle(first, zip(), options)) << "it exists already";
 }
 
-TEST_F(SmallerTraceTest, ARankThatIsNotThereIsAnError) {
+TEST_F(ReducedCopyTest, ARankThatIsNotThereIsAnError) {
   PackOptions options;
   options.ranks = {1, 7};
   const auto packed = WriteBundle(dir(), zip(), options);
@@ -303,7 +303,7 @@ TEST_F(SmallerTraceTest, ARankThatIsNotThereIsAnError) {
   EXPECT_THAT(packed.error().message, HasSubstr("rank 7"));
 }
 
-TEST_F(SmallerTraceTest, WhatIsLostIsNotLeftOut) {
+TEST_F(ReducedCopyTest, WhatIsLostIsNotLeftOut) {
   fs::remove_all(dir() + "/rank-00000");
   PackOptions options;
   options.ranks = {2};

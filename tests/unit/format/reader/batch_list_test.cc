@@ -1,4 +1,4 @@
-#include "format/batch_list.h"
+#include "format/reader/batch_list.h"
 
 #include <gtest/gtest.h>
 
@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "format/batch_info.h"
-#include "format/frame_format.h"
-#include "format/frame_writer.h"
-#include "format/message_codec.h"
-#include "format/rank_reader.h"
+#include "format/reader/rank_reader.h"
+#include "format/wire/batch_info.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/frame_writer.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/memory_append_file.h"
 #include "tests/support/sample_trace.h"
 

@@ -1,4 +1,4 @@
-#include "format/prediction.h"
+#include "format/reader/prediction.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "format/messages.h"
-#include "format/optimizer_updates.h"
+#include "format/pack/optimizer_updates.h"
+#include "format/wire/messages.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>

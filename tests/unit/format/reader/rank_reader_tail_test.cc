@@ -8,10 +8,10 @@
 #include <string>
 #include <thread>
 
-#include "format/message_codec.h"
-#include "format/rank_log.h"
-#include "format/rank_reader.h"
-#include "format/trace.h"
+#include "format/log/rank_log.h"
+#include "format/reader/rank_reader.h"
+#include "format/trace/trace.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/sample_trace.h"
 
 namespace deja::format {

@@ -1,4 +1,4 @@
-#include "format/rank_reader.h"
+#include "format/reader/rank_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "format/frame_format.h"
-#include "format/frame_writer.h"
-#include "format/message_codec.h"
+#include "format/wire/frame_format.h"
+#include "format/wire/frame_writer.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/memory_append_file.h"
 #include "tests/support/sample_trace.h"
 

@@ -1,4 +1,4 @@
-#include "format/replay_origin.h"
+#include "format/reader/replay_origin.h"
 
 #include <gtest/gtest.h>
 

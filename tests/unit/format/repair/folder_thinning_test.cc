@@ -1,5 +1,5 @@
 // Payloads that are dropped from the folder of a process that has ended.
-#include "format/folder_thinning.h"
+#include "format/repair/folder_thinning.h"
 
 #include <gtest/gtest.h>
 
@@ -8,13 +8,13 @@
 #include <fstream>
 #include <map>
 
-#include "format/message_codec.h"
-#include "format/payload_segments.h"
-#include "format/rank_log.h"
-#include "format/rank_reader.h"
-#include "format/recovery.h"
-#include "format/trace.h"
-#include "tests/unit/format/rank_scan.h"
+#include "format/layout/payload_segments.h"
+#include "format/log/rank_log.h"
+#include "format/reader/rank_reader.h"
+#include "format/repair/recovery.h"
+#include "format/trace/trace.h"
+#include "format/wire/message_codec.h"
+#include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {
 namespace {

@@ -1,4 +1,4 @@
-#include "format/clock_run.h"
+#include "format/tail/clock_run.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "format/message_codec.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {

@@ -1,4 +1,4 @@
-#include "format/raw_event.h"
+#include "format/tail/raw_event.h"
 
 #include <gtest/gtest.h>
 
@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "format/rank_log.h"
-#include "format/rank_reader.h"
+#include "format/log/rank_log.h"
+#include "format/reader/rank_reader.h"
 #include "tests/support/sample_trace.h"
-#include "tests/unit/format/rank_scan.h"
+#include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {
 namespace {

@@ -1,5 +1,5 @@
 // What a signal handler can tell of the event that it has interrupted.
-#include "format/ring_producer.h"
+#include "format/tail/ring_producer.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <span>
 
-#include "format/event_ring.h"
+#include "format/tail/event_ring.h"
 
 namespace deja::format {
 namespace {

@@ -1,4 +1,4 @@
-#include "format/tail_reader.h"
+#include "format/tail/tail_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <fstream>
 #include <random>
 
-#include "format/message_codec.h"
-#include "format/rank_log.h"
-#include "tests/unit/format/rank_scan.h"
+#include "format/log/rank_log.h"
+#include "format/wire/message_codec.h"
+#include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {
 namespace {

@@ -1,4 +1,4 @@
-#include "format/element_difference.h"
+#include "format/tensor/element_difference.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "format/wire.h"
+#include "format/wire/wire.h"
 
 namespace deja::format {
 namespace {

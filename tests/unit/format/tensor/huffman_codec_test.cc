@@ -1,4 +1,4 @@
-#include "format/huffman_codec.h"
+#include "format/tensor/huffman_codec.h"
 
 #include <gtest/gtest.h>
 

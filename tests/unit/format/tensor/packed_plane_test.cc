@@ -1,4 +1,4 @@
-#include "format/packed_plane.h"
+#include "format/tensor/packed_plane.h"
 
 #include <gtest/gtest.h>
 

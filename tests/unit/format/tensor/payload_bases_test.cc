@@ -1,11 +1,11 @@
-#include "format/payload_bases.h"
+#include "format/tensor/payload_bases.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "format/payload_series.h"
-#include "format/wire.h"
+#include "format/tensor/payload_series.h"
+#include "format/wire/wire.h"
 
 namespace deja::format {
 namespace {

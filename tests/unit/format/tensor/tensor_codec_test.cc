@@ -1,4 +1,4 @@
-#include "format/tensor_codec.h"
+#include "format/tensor/tensor_codec.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "format/bundle_parts.h"
+#include "format/trace/bundle_parts.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "format/bundle.h"
-#include "format/message_codec.h"
-#include "format/rank_folder.h"
+#include "format/layout/rank_folder.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/sample_trace.h"
 
 namespace deja::format {

@@ -1,4 +1,4 @@
-#include "format/disk_ledger.h"
+#include "format/window/disk_ledger.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "format/tail.h"
-#include "tests/unit/format/rank_scan.h"
+#include "format/tail/tail.h"
+#include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {
 namespace {

@@ -1,14 +1,14 @@
 // How the window of payloads moves: numbers of segments, the board that ranks share, and what may
 // go.
-#include "format/payload_window.h"
+#include "format/window/payload_window.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "format/payload_segments.h"
-#include "format/rank_writer.h"
-#include "format/wire.h"
-#include "tests/unit/format/rank_scan.h"
+#include "format/layout/payload_segments.h"
+#include "format/log/rank_writer.h"
+#include "format/wire/wire.h"
+#include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {
 namespace {

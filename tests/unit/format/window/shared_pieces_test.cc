@@ -1,4 +1,4 @@
-#include "format/shared_pieces.h"
+#include "format/window/shared_pieces.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/unit/format/rank_scan.h"
+#include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {
 namespace {

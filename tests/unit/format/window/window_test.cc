@@ -9,16 +9,16 @@
 
 #include <filesystem>
 
-#include "format/disk_ledger.h"
-#include "format/folder_thinning.h"
-#include "format/mark.h"
-#include "format/message_codec.h"
-#include "format/payload_segments.h"
-#include "format/rank_log.h"
-#include "format/rank_reader.h"
-#include "format/recovery.h"
-#include "format/trace.h"
-#include "tests/unit/format/rank_scan.h"
+#include "format/layout/mark.h"
+#include "format/layout/payload_segments.h"
+#include "format/log/rank_log.h"
+#include "format/reader/rank_reader.h"
+#include "format/repair/folder_thinning.h"
+#include "format/repair/recovery.h"
+#include "format/trace/trace.h"
+#include "format/window/disk_ledger.h"
+#include "format/wire/message_codec.h"
+#include "tests/unit/format/log/rank_scan.h"
 
 namespace deja::format {
 namespace {

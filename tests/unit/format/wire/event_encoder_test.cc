@@ -1,10 +1,10 @@
-#include "format/event_encoder.h"
+#include "format/wire/event_encoder.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "format/rank_reader.h"
+#include "format/reader/rank_reader.h"
 #include "tests/support/sample_trace.h"
 
 namespace deja::format {

@@ -1,6 +1,6 @@
 // One test a branch of the reader, in the manner of leveldb's log_test: what is written, what is
 // done to the bytes, what the reader says.
-#include "format/frame_reader.h"
+#include "format/wire/frame_reader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "format/frame_writer.h"
-#include "format/wire.h"
+#include "format/wire/frame_writer.h"
+#include "format/wire/wire.h"
 #include "tests/support/memory_append_file.h"
 
 namespace deja::format {

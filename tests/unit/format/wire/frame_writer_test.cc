@@ -1,4 +1,4 @@
-#include "format/frame_writer.h"
+#include "format/wire/frame_writer.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "format/frame_reader.h"
-#include "format/message_codec.h"
+#include "format/wire/frame_reader.h"
+#include "format/wire/message_codec.h"
 #include "tests/support/memory_append_file.h"
 
 namespace deja::format {

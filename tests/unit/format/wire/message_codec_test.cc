@@ -1,4 +1,4 @@
-#include "format/message_codec.h"
+#include "format/wire/message_codec.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "loopback/reduce.h"
+#include "loopback/arithmetic/reduce.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <vector>
 
-#include "loopback/reduce_kernels.h"
+#include "loopback/arithmetic/reduce_kernels.h"
 #include "reference.h"
 
 namespace deja::loopback {

@@ -1,4 +1,4 @@
-#include "loopback/process.h"
+#include "loopback/ranks/process.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -4,10 +4,10 @@
 #include <thread>
 #include <vector>
 
-#include "loopback/collectives.h"
-#include "loopback/group.h"
-#include "loopback/init.h"
-#include "loopback/p2p.h"
+#include "loopback/algorithms/collectives.h"
+#include "loopback/algorithms/p2p.h"
+#include "loopback/ranks/group.h"
+#include "loopback/ranks/init.h"
 #include "reference.h"
 
 namespace deja::loopback {

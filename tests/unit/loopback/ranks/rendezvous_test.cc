@@ -1,4 +1,4 @@
-#include "loopback/rendezvous.h"
+#include "loopback/ranks/rendezvous.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -11,7 +11,7 @@
 #include <cstring>
 #include <memory>
 
-#include "loopback/last_error.h"
+#include "loopback/ranks/last_error.h"
 
 namespace {
 // How many of the next messages are announced by an end of file, as the kernel does when a message

@@ -1,4 +1,4 @@
-#include "loopback/shared_area.h"
+#include "loopback/ranks/shared_area.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

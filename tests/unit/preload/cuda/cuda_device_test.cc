@@ -14,7 +14,7 @@
 
 #include "tests/fakes/cuda/cuda_sim.h"
 #include "tests/support/expected_leaks.h"
-#include "tests/unit/preload/simulated_contexts.h"
+#include "tests/unit/preload/cuda/simulated_contexts.h"
 
 // A device and what its driver hands out live as long as the process.
 DEJA_EXPECTED_LEAKS("leak:libcuda.so\nleak:CudaDevice\nleak:BufferPool\n")

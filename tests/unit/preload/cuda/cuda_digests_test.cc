@@ -10,10 +10,10 @@
 #include <thread>
 #include <vector>
 
+#include "digest/digest_sums.h"
 #include "preload/cuda/cuda_device.h"
-#include "preload/digest_sums.h"
 #include "tests/fakes/cuda/cuda_sim.h"
-#include "tests/unit/preload/simulated_contexts.h"
+#include "tests/unit/preload/cuda/simulated_contexts.h"
 
 namespace deja::preload {
 namespace {

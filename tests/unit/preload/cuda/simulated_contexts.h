@@ -1,7 +1,7 @@
 // SimulatedContexts: a test that starts on the first of two devices of the simulated driver, with a
 // stream of its own. What it makes there stays until the process ends.
-#ifndef DEJA_TESTS_UNIT_PRELOAD_SIMULATED_CONTEXTS_H_
-#define DEJA_TESTS_UNIT_PRELOAD_SIMULATED_CONTEXTS_H_
+#ifndef DEJA_TESTS_UNIT_PRELOAD_CUDA_SIMULATED_CONTEXTS_H_
+#define DEJA_TESTS_UNIT_PRELOAD_CUDA_SIMULATED_CONTEXTS_H_
 
 #include <gtest/gtest.h>
 
@@ -27,4 +27,4 @@ class SimulatedContexts : public testing::Test {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_TESTS_UNIT_PRELOAD_SIMULATED_CONTEXTS_H_
+#endif  // DEJA_TESTS_UNIT_PRELOAD_CUDA_SIMULATED_CONTEXTS_H_

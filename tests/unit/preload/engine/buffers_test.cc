@@ -1,10 +1,10 @@
-#include "preload/buffers.h"
+#include "preload/engine/buffers.h"
 
 #include <gtest/gtest.h>
 
 #include <string_view>
 
-#include "preload/api/nccl_table.h"
+#include "api/nccl_table.h"
 
 namespace deja::preload {
 namespace {

@@ -1,5 +1,5 @@
 // How the engine comes to be. It does so once a process, so each test runs in a child.
-#include "preload/engine.h"
+#include "preload/engine/engine.h"
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "preload/guard.h"
-#include "preload/hooks/driver_libraries.h"
+#include "preload/hooks/loading/driver_libraries.h"
+#include "preload/process/guard.h"
 
 namespace deja::preload {
 namespace {

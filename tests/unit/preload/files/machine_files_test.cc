@@ -1,4 +1,4 @@
-#include "preload/machine_files.h"
+#include "preload/files/machine_files.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

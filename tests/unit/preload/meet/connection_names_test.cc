@@ -1,11 +1,11 @@
-#include "preload/connection_names.h"
+#include "preload/meet/connection_names.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "preload/absolute_path.h"
+#include "preload/files/absolute_path.h"
 
 namespace deja::preload {
 namespace {

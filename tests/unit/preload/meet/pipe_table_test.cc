@@ -1,5 +1,5 @@
 // What processes note about their pipes.
-#include "preload/pipe_table.h"
+#include "preload/meet/pipe_table.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

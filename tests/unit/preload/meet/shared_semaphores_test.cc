@@ -1,5 +1,5 @@
 // Semaphores in the program's memory that processes share.
-#include "preload/shared_semaphores.h"
+#include "preload/meet/shared_semaphores.h"
 
 #include <gtest/gtest.h>
 

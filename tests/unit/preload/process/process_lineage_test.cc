@@ -1,4 +1,4 @@
-#include "preload/process_lineage.h"
+#include "preload/process/process_lineage.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "preload/python_frames.h"
+#include "preload/stack/python_frames.h"
 
 #include <gtest/gtest.h>
 

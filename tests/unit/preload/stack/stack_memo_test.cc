@@ -1,6 +1,6 @@
 // That a stack which is recalled is the one that a walk would find, whatever the program did in
 // between.
-#include "preload/stack_memo.h"
+#include "preload/stack/stack_memo.h"
 
 #include <alloca.h>
 #include <setjmp.h>
@@ -13,8 +13,8 @@
 #include <random>
 #include <thread>
 
-#include "preload/python_stack.h"
-#include "tests/unit/preload/stack_test_support.h"
+#include "preload/stack/python_stack.h"
+#include "tests/unit/preload/stack/stack_test_support.h"
 
 namespace deja::preload {
 namespace {

@@ -1,4 +1,4 @@
-#include "preload/stack.h"
+#include "preload/stack/stack.h"
 
 #include <alloca.h>
 #include <dlfcn.h>
@@ -18,10 +18,10 @@
 #include <thread>
 #include <vector>
 
-#include "preload/modules.h"
-#include "preload/python_stack.h"
-#include "preload/stack_walk.h"
-#include "tests/unit/preload/stack_test_support.h"
+#include "preload/stack/modules.h"
+#include "preload/stack/python_stack.h"
+#include "preload/stack/stack_walk.h"
+#include "tests/unit/preload/stack/stack_test_support.h"
 
 namespace deja::preload {
 namespace {

@@ -1,7 +1,7 @@
 // What the tests of stacks share. Stacks are told once a process, so there is one that they are
 // told to.
-#ifndef DEJA_TESTS_UNIT_PRELOAD_STACK_TEST_SUPPORT_H_
-#define DEJA_TESTS_UNIT_PRELOAD_STACK_TEST_SUPPORT_H_
+#ifndef DEJA_TESTS_UNIT_PRELOAD_STACK_STACK_TEST_SUPPORT_H_
+#define DEJA_TESTS_UNIT_PRELOAD_STACK_STACK_TEST_SUPPORT_H_
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "preload/modules.h"
-#include "preload/stack.h"
+#include "preload/stack/modules.h"
+#include "preload/stack/stack.h"
 
 // Exported, so that dladdr knows their names.
 #define TEST_FUNCTION extern "C" __attribute__((noinline, visibility("default"), used))
@@ -58,4 +58,4 @@ inline std::string FunctionAt(uint64_t pc) {
 
 }  // namespace deja::preload
 
-#endif  // DEJA_TESTS_UNIT_PRELOAD_STACK_TEST_SUPPORT_H_
+#endif  // DEJA_TESTS_UNIT_PRELOAD_STACK_STACK_TEST_SUPPORT_H_

@@ -1,4 +1,4 @@
-#include "preload/real_symbols.h"
+#include "preload/symbols/real_symbols.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // A RankLog in memory, for tests of what the recorder writes and when.
-#ifndef DEJA_TESTS_UNIT_RECORDER_FAKE_LOG_H_
-#define DEJA_TESTS_UNIT_RECORDER_FAKE_LOG_H_
+#ifndef DEJA_TESTS_UNIT_RECORDER_CORE_FAKE_LOG_H_
+#define DEJA_TESTS_UNIT_RECORDER_CORE_FAKE_LOG_H_
 
 #include <deque>
 #include <map>
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "format/message_codec.h"
-#include "format/rank_log.h"
+#include "format/log/rank_log.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::recorder {
 
@@ -146,4 +146,4 @@ class FakeLog final : public format::RankLog {
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_TESTS_UNIT_RECORDER_FAKE_LOG_H_
+#endif  // DEJA_TESTS_UNIT_RECORDER_CORE_FAKE_LOG_H_

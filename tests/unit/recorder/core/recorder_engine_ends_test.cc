@@ -1,4 +1,4 @@
-#include "tests/unit/recorder/recorder_engine_fixture.h"
+#include "tests/unit/recorder/core/recorder_engine_fixture.h"
 
 namespace deja::recorder {
 namespace {

@@ -1,7 +1,7 @@
 // What the tests of RecorderEngine share: an engine over a log in memory, calls with stand-ins for
 // the real functions, and what was written, by kind.
-#ifndef DEJA_TESTS_UNIT_RECORDER_RECORDER_ENGINE_FIXTURE_H_
-#define DEJA_TESTS_UNIT_RECORDER_RECORDER_ENGINE_FIXTURE_H_
+#ifndef DEJA_TESTS_UNIT_RECORDER_CORE_RECORDER_ENGINE_FIXTURE_H_
+#define DEJA_TESTS_UNIT_RECORDER_CORE_RECORDER_ENGINE_FIXTURE_H_
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,10 +9,10 @@
 #include <cstring>
 #include <functional>
 
+#include "api/nccl_table.h"
 #include "include/compat/nccl.h"
-#include "preload/api/nccl_table.h"
-#include "recorder/recorder_engine.h"
-#include "tests/unit/recorder/fake_log.h"
+#include "recorder/core/recorder_engine.h"
+#include "tests/unit/recorder/core/fake_log.h"
 
 namespace deja::recorder {
 
@@ -133,4 +133,4 @@ inline constexpr size_t kAfterInit = 4;  // ThreadStart, CallEnter, CommCreated,
 
 }  // namespace deja::recorder
 
-#endif  // DEJA_TESTS_UNIT_RECORDER_RECORDER_ENGINE_FIXTURE_H_
+#endif  // DEJA_TESTS_UNIT_RECORDER_CORE_RECORDER_ENGINE_FIXTURE_H_

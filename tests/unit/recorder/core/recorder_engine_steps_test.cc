@@ -1,6 +1,6 @@
-#include "tests/unit/recorder/recorder_engine_fixture.h"
+#include "tests/unit/recorder/core/recorder_engine_fixture.h"
 
-#include "preload/checkpoint_registry.h"
+#include "preload/engine/checkpoint_registry.h"
 
 namespace deja::recorder {
 namespace {

@@ -1,5 +1,5 @@
 #include "tests/support/expected_leaks.h"
-#include "tests/unit/recorder/recorder_engine_fixture.h"
+#include "tests/unit/recorder/core/recorder_engine_fixture.h"
 
 #include <atomic>
 #include <cerrno>

@@ -4,11 +4,11 @@
 #include <map>
 #include <random>
 
-#include "recorder/comm_registry.h"
-#include "recorder/handle_table.h"
-#include "recorder/mapped_memory.h"
-#include "recorder/rank_identity.h"
-#include "recorder/seen_inputs.h"
+#include "recorder/core/seen_inputs.h"
+#include "recorder/events/handle_table.h"
+#include "recorder/events/mapped_memory.h"
+#include "recorder/facts/rank_identity.h"
+#include "recorder/nccl/comm_registry.h"
 
 namespace deja::recorder {
 namespace {

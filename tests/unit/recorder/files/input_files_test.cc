@@ -1,4 +1,4 @@
-#include "recorder/input_files.h"
+#include "recorder/files/input_files.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -18,14 +18,14 @@
 #include <thread>
 #include <vector>
 
-#include "format/file_ranges.h"
-#include "preload/digest.h"
-#include "preload/guard.h"
-#include "preload/threads.h"
-#include "recorder/mapped_inputs.h"
-#include "recorder/opened_input.h"
-#include "recorder/recording.h"
-#include "tests/unit/recorder/fake_log.h"
+#include "digest/digest.h"
+#include "format/reader/file_ranges.h"
+#include "preload/process/guard.h"
+#include "preload/process/threads.h"
+#include "recorder/core/recording.h"
+#include "recorder/files/mapped_inputs.h"
+#include "recorder/files/opened_input.h"
+#include "tests/unit/recorder/core/fake_log.h"
 
 namespace deja::recorder {
 namespace {

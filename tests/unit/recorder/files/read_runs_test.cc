@@ -1,4 +1,4 @@
-#include "recorder/read_runs.h"
+#include "recorder/files/read_runs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "recorder/seen_pages.h"
+#include "recorder/files/seen_pages.h"
 
 namespace deja::recorder {
 namespace {

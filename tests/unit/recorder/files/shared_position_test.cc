@@ -1,5 +1,5 @@
 // Another process is played by a second descriptor of the same open file.
-#include "recorder/shared_position.h"
+#include "recorder/files/shared_position.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "preload/guard.h"
-#include "preload/shared_moves.h"
-#include "preload/threads.h"
-#include "recorder/recording.h"
+#include "preload/meet/shared_moves.h"
+#include "preload/process/guard.h"
+#include "preload/process/threads.h"
+#include "recorder/core/recording.h"
 #include "tests/support/temp_dir.h"
-#include "tests/unit/recorder/fake_log.h"
+#include "tests/unit/recorder/core/fake_log.h"
 
 namespace deja::recorder {
 namespace {

@@ -1,10 +1,10 @@
 // What NCCL tells the profiler plugin, and to which of the recorded calls it belongs.
-#include "recorder/nccl_choices.h"
+#include "recorder/nccl/nccl_choices.h"
 
 #include <thread>
 
-#include "recorder/nccl_profiler_abi.h"
-#include "tests/unit/recorder/recorder_engine_fixture.h"
+#include "recorder/nccl/nccl_profiler_abi.h"
+#include "tests/unit/recorder/core/recorder_engine_fixture.h"
 
 namespace deja::recorder {
 namespace {

@@ -1,4 +1,4 @@
-#include "recorder/received_heads.h"
+#include "recorder/sockets/received_heads.h"
 
 #include <gtest/gtest.h>
 

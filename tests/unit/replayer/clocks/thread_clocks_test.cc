@@ -1,14 +1,14 @@
-#include "replayer/thread_clocks.h"
+#include "replayer/clocks/thread_clocks.h"
 
 #include <gtest/gtest.h>
 #include <time.h>
 
 #include <map>
 
-#include "format/clock_run.h"
-#include "format/message_codec.h"
-#include "preload/api/nccl_table.h"
-#include "replayer/replay_plan.h"
+#include "api/nccl_table.h"
+#include "format/tail/clock_run.h"
+#include "format/wire/message_codec.h"
+#include "replayer/plan/replay_plan.h"
 #include "tests/unit/replayer/fake_rank.h"
 
 namespace deja::replayer {

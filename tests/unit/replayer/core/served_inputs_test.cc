@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "replayer/served_file.h"
-#include "replayer/served_folders.h"
+#include "replayer/files/served_file.h"
+#include "replayer/files/served_folders.h"
 
 namespace deja::replayer {
 namespace {

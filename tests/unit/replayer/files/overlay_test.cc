@@ -1,4 +1,4 @@
-#include "replayer/overlay.h"
+#include "replayer/files/overlay.h"
 
 #include <dirent.h>
 #include <fcntl.h>

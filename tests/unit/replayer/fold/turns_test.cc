@@ -1,4 +1,4 @@
-#include "replayer/turns.h"
+#include "replayer/fold/turns.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "replayer/image_files.h"
+#include "replayer/forks/fork_files.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -22,9 +22,9 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-class ImageFilesTest : public testing::Test {
+class ForkFilesTest : public testing::Test {
  protected:
-  ImageFilesTest() {
+  ForkFilesTest() {
     // What runs the tests may leave its log open.
     close_range(STDERR_FILENO + 1, ~0u, 0);
     char pattern[] = "/tmp/deja-image-files-XXXXXX";
@@ -33,7 +33,7 @@ class ImageFilesTest : public testing::Test {
     std::ofstream(root_ / "input") << "0123456789";
     files_.NoteInherited();
   }
-  ~ImageFilesTest() override {
+  ~ForkFilesTest() override {
     for (const int fd : opened_) close(fd);
     fs::remove_all(root_);
   }
@@ -55,11 +55,11 @@ class ImageFilesTest : public testing::Test {
   }
 
   fs::path root_;
-  ImageFiles files_;
+  ForkFiles files_;
   std::vector<int> opened_;
 };
 
-TEST_F(ImageFilesTest, AnImageHasPositionsOfItsOwn) {
+TEST_F(ForkFilesTest, AnImageHasPositionsOfItsOwn) {
   const int input = Open(root_ / "input", O_RDONLY);
   const int output = Open(root_ / "scratch" / "out", O_RDWR | O_CREAT | O_TRUNC);
   ASSERT_EQ(write(output, "abcdef", 6), 6);
@@ -79,7 +79,7 @@ TEST_F(ImageFilesTest, AnImageHasPositionsOfItsOwn) {
   EXPECT_EQ(lseek(output, 0, SEEK_CUR), 6);
 }
 
-TEST_F(ImageFilesTest, NumbersOfOneFileStayOne) {
+TEST_F(ForkFilesTest, NumbersOfOneFileStayOne) {
   const int first = Open(root_ / "input", O_RDONLY);
   const int second = dup(first);
   opened_.push_back(second);
@@ -93,7 +93,7 @@ TEST_F(ImageFilesTest, NumbersOfOneFileStayOne) {
   EXPECT_EQ(lseek(first, 0, SEEK_CUR), 0);
 }
 
-TEST_F(ImageFilesTest, AnInputThatWasRemovedIsOpenedAgain) {
+TEST_F(ForkFilesTest, AnInputThatWasRemovedIsOpenedAgain) {
   const int input = Open(root_ / "input", O_RDONLY);
   lseek(input, 4, SEEK_SET);
   fs::remove(root_ / "input");
@@ -105,14 +105,14 @@ TEST_F(ImageFilesTest, AnInputThatWasRemovedIsOpenedAgain) {
   EXPECT_EQ(problem, 0);
 }
 
-TEST_F(ImageFilesTest, AFileOfItsOwnThatIsGoneIsSaid) {
+TEST_F(ForkFilesTest, AFileOfItsOwnThatIsGoneIsSaid) {
   Open(root_ / "scratch" / "out", O_RDWR | O_CREAT);
   ASSERT_EQ(Note(), "");
   fs::remove(root_ / "scratch" / "out");
   EXPECT_THAT(files_.OpenAgain(), HasSubstr("/scratch/out again: No such file"));
 }
 
-TEST_F(ImageFilesTest, WhatCannotBeHadTwiceIsNamed) {
+TEST_F(ForkFilesTest, WhatCannotBeHadTwiceIsNamed) {
   const int outside = Open(root_ / "input", O_RDWR);
   EXPECT_EQ(Note(), "it writes to " + (root_ / "input").string());
   close(outside);
@@ -122,7 +122,7 @@ TEST_F(ImageFilesTest, WhatCannotBeHadTwiceIsNamed) {
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   opened_.insert(opened_.end(), {ends[0], ends[1]});
   EXPECT_THAT(Note(), HasSubstr("it has socket:["));
-  ImageFiles born_with_it;
+  ForkFiles born_with_it;
   born_with_it.NoteInherited();
   EXPECT_EQ(born_with_it.Note((root_ / "scratch").string()), "");
 }

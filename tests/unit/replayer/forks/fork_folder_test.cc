@@ -1,4 +1,4 @@
-#include "replayer/image_folder.h"
+#include "replayer/forks/fork_folder.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -14,9 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class ImageFolderTest : public testing::Test {
+class ForkFolderTest : public testing::Test {
  protected:
-  ImageFolderTest() {
+  ForkFolderTest() {
     char pattern[] = "/tmp/deja-image-folder-XXXXXX";
     scratch_ = fs::canonical(mkdtemp(pattern));
     Write(scratch_ / "out", "so far");
@@ -24,7 +24,7 @@ class ImageFolderTest : public testing::Test {
     Write(scratch_ / "a" / "b" / "deep", "inner");
     fs::create_symlink("b/deep", scratch_ / "a" / "link");
   }
-  ~ImageFolderTest() override { fs::remove_all(scratch_); }
+  ~ForkFolderTest() override { fs::remove_all(scratch_); }
 
   static void Write(const fs::path& path, const std::string& text) {
     std::ofstream(path, std::ios::trunc) << text;
@@ -34,13 +34,13 @@ class ImageFolderTest : public testing::Test {
     return {std::istreambuf_iterator<char>(in), {}};
   }
   [[nodiscard]] fs::path Kept(uint64_t number) const {
-    return scratch_.string() + kImageFolders + "/" + std::to_string(number);
+    return scratch_.string() + kForkFolders + "/" + std::to_string(number);
   }
 
   fs::path scratch_;
 };
 
-TEST_F(ImageFolderTest, WhatWasWrittenIsKeptAsItIs) {
+TEST_F(ForkFolderTest, WhatWasWrittenIsKeptAsItIs) {
   fs::permissions(scratch_ / "out", fs::perms::owner_read);
   fs::last_write_time(scratch_ / "out", fs::file_time_type(std::chrono::seconds(1'000'000'000)));
   ASSERT_EQ(KeepFolder(scratch_.string(), 3), "");
@@ -53,7 +53,7 @@ TEST_F(ImageFolderTest, WhatWasWrittenIsKeptAsItIs) {
   EXPECT_EQ(fs::read_symlink(Kept(3) / "a" / "link"), "b/deep");
 }
 
-TEST_F(ImageFolderTest, ImagesAreNotInImages) {
+TEST_F(ForkFolderTest, ImagesAreNotInImages) {
   ASSERT_EQ(KeepFolder(scratch_.string(), 1), "");
   ASSERT_EQ(KeepFolder(scratch_.string(), 2), "");
   EXPECT_FALSE(fs::exists(Kept(2) / "images"));
@@ -62,7 +62,7 @@ TEST_F(ImageFolderTest, ImagesAreNotInImages) {
   EXPECT_TRUE(fs::exists(Kept(2) / "out"));
 }
 
-TEST_F(ImageFolderTest, AnImageOfTheSameNumberIsReplaced) {
+TEST_F(ForkFolderTest, AnImageOfTheSameNumberIsReplaced) {
   ASSERT_EQ(KeepFolder(scratch_.string(), 1), "");
   fs::remove(scratch_ / "out");
   Write(scratch_ / "new", "");
@@ -71,21 +71,21 @@ TEST_F(ImageFolderTest, AnImageOfTheSameNumberIsReplaced) {
   EXPECT_TRUE(fs::exists(Kept(1) / "new"));
 }
 
-TEST_F(ImageFolderTest, WhatCannotBeCopiedIsNamedAndNothingIsLeft) {
+TEST_F(ForkFolderTest, WhatCannotBeCopiedIsNamedAndNothingIsLeft) {
   ASSERT_EQ(mkfifo((scratch_ / "fifo").c_str(), 0600), 0);
   EXPECT_EQ(KeepFolder(scratch_.string(), 1),
             (scratch_ / "fifo").string() + " is no file that can be copied");
   EXPECT_FALSE(fs::exists(Kept(1)));
 }
 
-TEST_F(ImageFolderTest, MoreThanAnImageShouldHoldIsRefused) {
+TEST_F(ForkFolderTest, MoreThanAnImageShouldHoldIsRefused) {
   fs::resize_file(scratch_ / "out", (64 << 20) + 1);
   EXPECT_EQ(KeepFolder(scratch_.string(), 1),
             "the program has written more than an image should hold");
   EXPECT_FALSE(fs::exists(Kept(1)));
 }
 
-TEST_F(ImageFolderTest, AFolderThatIsNotThereIsSaid) {
+TEST_F(ForkFolderTest, AFolderThatIsNotThereIsSaid) {
   EXPECT_NE(KeepFolder((scratch_ / "none").string(), 1), "");
 }
 

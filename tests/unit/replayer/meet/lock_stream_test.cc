@@ -1,4 +1,4 @@
-#include "replayer/lock_stream.h"
+#include "replayer/meet/lock_stream.h"
 
 #include <gtest/gtest.h>
 

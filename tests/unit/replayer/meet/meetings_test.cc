@@ -1,5 +1,5 @@
 // A child without a recording at a semaphore that is free.
-#include "replayer/meetings.h"
+#include "replayer/meet/meetings.h"
 
 #include <gtest/gtest.h>
 #include <semaphore.h>

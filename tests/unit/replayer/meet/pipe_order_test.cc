@@ -1,5 +1,5 @@
 // Whose turn it is to write into a pipe, by what its readers got.
-#include "replayer/pipe_order.h"
+#include "replayer/meet/pipe_order.h"
 
 #include <gtest/gtest.h>
 #include <limits.h>

@@ -1,9 +1,9 @@
-#include "replayer/payload_source.h"
+#include "replayer/plan/payload_source.h"
 
 #include <gtest/gtest.h>
 
-#include "preload/api/nccl_table.h"
-#include "preload/guard.h"
+#include "api/nccl_table.h"
+#include "preload/process/guard.h"
 #include "tests/support/expected_leaks.h"
 #include "tests/unit/replayer/fake_rank.h"
 

@@ -1,9 +1,9 @@
-#include "replayer/replay_plan.h"
+#include "replayer/plan/replay_plan.h"
 
 #include <gtest/gtest.h>
 
-#include "format/checkpoints.h"
-#include "preload/api/nccl_table.h"
+#include "api/nccl_table.h"
+#include "format/reader/checkpoints.h"
 #include "tests/unit/replayer/fake_rank.h"
 
 namespace deja::replayer {

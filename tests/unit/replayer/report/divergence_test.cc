@@ -1,4 +1,4 @@
-#include "replayer/divergence.h"
+#include "replayer/report/divergence.h"
 
 #include <gtest/gtest.h>
 

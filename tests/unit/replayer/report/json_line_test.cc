@@ -1,4 +1,4 @@
-#include "replayer/json_line.h"
+#include "replayer/report/json_line.h"
 
 #include <gtest/gtest.h>
 

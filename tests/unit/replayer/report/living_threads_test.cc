@@ -1,4 +1,4 @@
-#include "replayer/living_threads.h"
+#include "replayer/report/living_threads.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "replayer/connection_script.h"
+#include "replayer/sockets/connection_script.h"
 
 #include <gtest/gtest.h>
 

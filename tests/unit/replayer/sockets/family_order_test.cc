@@ -1,5 +1,5 @@
 // A server's threads answer in the recorded order.
-#include "replayer/family_order.h"
+#include "replayer/sockets/family_order.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-#include "cli/fold_plan.h"
+#include "cli/replay/fold/fold_plan.h"
 
 #include <gtest/gtest.h>
 

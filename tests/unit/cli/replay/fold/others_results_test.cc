@@ -1,8 +1,8 @@
-#include "cli/others_results.h"
+#include "cli/replay/fold/others_results.h"
 
 #include <vector>
 
-#include "preload/api/nccl_table.h"
+#include "api/nccl_table.h"
 #include "tests/unit/cli/written_rank.h"
 
 namespace deja::cli {

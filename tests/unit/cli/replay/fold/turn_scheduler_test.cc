@@ -1,5 +1,5 @@
 // Whose turn it is, with ranks that only say what they do and a driver that only counts.
-#include "cli/turn_scheduler.h"
+#include "cli/replay/fold/turn_scheduler.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Children of the test that wait for something, or for nothing that comes.
-#include "cli/standstill.h"
+#include "cli/replay/watch/standstill.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@
 #include <thread>
 #include <vector>
 
-#include "cli/process_waits.h"
-#include "common/own_thread_name.h"
+#include "cli/replay/watch/process_waits.h"
+#include "common/runtime/own_thread_name.h"
 
 namespace deja::cli {
 namespace {
