@@ -9,7 +9,7 @@ enum ExitCode : int {
   kExitFailure = 1,
   kExitUsage = 2,
   kExitDataLoss = 3,  // finished, but something that was or should have been recorded is missing
-  kExitDiverged = 4,  // a replay, or two traces, differ
+  kExitDiverged = 4,  // a replay, two traces, or (deja check) the ranks of one differ
 };
 
 }  // namespace deja::cli

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-FOLDERS = ("common", "format", "preload", "recorder", "replayer", "loopback", "cli", "python", "gdb", "include",
+FOLDERS = ("common", "api", "digest", "format", "preload", "recorder", "replayer", "loopback", "check", "cli", "python", "gdb", "include",
            "examples", "tests", "benchmarks", "cmake", "packaging", "tools", "docs")
 
 

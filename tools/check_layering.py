@@ -15,11 +15,13 @@ from pathlib import Path
 # The rooms of recorder/ and those of replayer/ know each other: their core holds the parts, and the parts act on what it holds.
 MAY_USE = {
     "api": "include/compat/curand.h",
+    "check": "api digest format/reader format/wire",
     "cli": "",
+    "cli/check": "check cli/events",
     "cli/commands":
-        "cli cli/diff cli/doctor cli/events cli/fence cli/help cli/pack cli/record cli/replay/debugger cli/replay/fold"
-        " cli/replay/start cli/replay/watch cli/summaries format/layout format/log format/pack format/repair format/tail"
-        " format/trace",
+        "check cli cli/check cli/diff cli/doctor cli/events cli/fence cli/help cli/pack cli/record cli/replay/debugger"
+        " cli/replay/fold cli/replay/start cli/replay/watch cli/summaries format/layout format/log format/pack format/repair"
+        " format/tail format/trace",
     "cli/devices": "include/compat/cuda.h",
     "cli/diff": "api cli cli/events cli/help cli/summaries digest format/reader format/trace",
     "cli/doctor": "cli cli/devices",
@@ -125,12 +127,12 @@ MAY_USE = {
         "api format/reader preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet preload/process"
         " preload/symbols replayer/core replayer/files replayer/forks replayer/meet replayer/plan replayer/report",
 }
-LAYERS = ["common", "api", "digest", "format", "preload", "recorder", "replayer", "loopback", "cli"]
+LAYERS = ["common", "api", "digest", "format", "preload", "recorder", "replayer", "loopback", "check", "cli"]
 
 # What a user's program includes: examples are such programs, each with headers beside it.
 EXAMPLES_MAY_USE = ["include/deja.h", "deja.h"]
 # What the replay's Python and gdb sides do not reach: libraries of these rooms are never in the user's process.
-READING_ROOMS = ["cli", "format/trace", "format/pack"]
+READING_ROOMS = ["check", "cli", "format/trace", "format/pack"]
 
 FORBIDDEN_IN_PROCESS = {
     "libraries that export symbols or need exceptions": re.compile(

@@ -26,7 +26,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
-FOLDERS = ("common", "format", "preload", "recorder", "replayer", "loopback", "cli")
+FOLDERS = ("common", "api", "digest", "format", "preload", "recorder", "replayer", "loopback", "check", "cli")
 CACHE = Path(os.environ.get("DEJA_TIDY_CACHE") or Path.home() / ".cache" / "deja-tidy")
 SINCE_S = 6 * 3600
 NOISE = re.compile(r"^\d+ warnings? generated\.?$|^$")

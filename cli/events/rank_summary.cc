@@ -275,6 +275,15 @@ bool IsSystemModule(const std::string& path) {
 
 }  // namespace
 
+bool IsRunning(const format::RankReader& reader) {
+  return reader.end().state != format::EndState::kCleanEnd && ProcessAlive(reader.header());
+}
+
+bool IsProgramFrame(const SourceFrame& frame) {
+  return !frame.module.empty() && !IsDejaModule(frame.module) && !IsSystemModule(frame.module) &&
+         !IsOwnHeader(frame.file);
+}
+
 std::string SignalName(int signal) {
   const char* name = sigabbrev_np(signal);
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
@@ -317,9 +326,7 @@ std::optional<SourceFrame> RankSummary::ProgramFrame(Symbolizer& symbolizer,
                                                      bool first_is_pc) const {
   std::vector<SourceFrame> resolved = Resolve(symbolizer, frames, first_is_pc);
   for (const SourceFrame& frame : resolved)
-    if (!frame.module.empty() && !IsDejaModule(frame.module) && !IsSystemModule(frame.module) &&
-        !IsOwnHeader(frame.file))
-      return frame;
+    if (IsProgramFrame(frame)) return frame;
   if (resolved.empty()) return std::nullopt;
   return resolved.front();
 }
@@ -390,7 +397,7 @@ RankSummary ReadRankSummary(const format::RankReader& reader) {
   summary.swept = reader.totals().swept != 0;
   summary.oom_kills = reader.totals().oom_kills;
   summary.finished = reader.end().state == format::EndState::kCleanEnd;
-  summary.running = !summary.finished && ProcessAlive(reader.header());
+  summary.running = IsRunning(reader);
 
   SummaryBuilder builder(summary);
   for (const auto& [batch, kinds] : BatchesToRead(reader)) {

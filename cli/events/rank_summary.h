@@ -114,6 +114,12 @@ struct RankSummary {
 
 RankSummary ReadRankSummary(const format::RankReader& reader);
 
+// It has no footer, and its process is alive.
+bool IsRunning(const format::RankReader& reader);
+
+// The frame is the program's own code: not Deja's, NCCL's, Python's, PyTorch's or the system's.
+bool IsProgramFrame(const SourceFrame& frame);
+
 // "SIGSEGV"
 std::string SignalName(int signal);
 

@@ -93,7 +93,7 @@ def app(name):
     if os.sep in str(name):
         return str(name)
     for folder in (BUILD / "tests" / "apps", BUILD / "examples" / name, BUILD / "examples" / "digits",
-                   BUILD / "bin"):
+                   BUILD / "tests" / "zoo", BUILD / "bin"):
         if (folder / name).is_file():
             return str(folder / name)
     found = shutil.which(str(name))
