@@ -60,7 +60,7 @@ MAY_USE = {
     "loopback/ranks": "loopback/arithmetic",
     "preload/cuda": "digest include/compat/cuda.h preload/process preload/stack preload/symbols",
     "preload/engine": "api format/tail format/wire preload/process preload/symbols",
-    "preload/files": "",
+    "preload/files": "preload/process",
     "preload/hooks": "api digest format/wire preload/engine preload/process",
     "preload/hooks/clock": "preload/hooks preload/symbols",
     "preload/hooks/curand": "api include/compat/curand.h preload/hooks preload/symbols",
@@ -79,7 +79,7 @@ MAY_USE = {
     "preload/hooks/python": "api digest preload/engine preload/hooks preload/process preload/stack preload/symbols",
     "preload/hooks/sockets": "preload/engine preload/hooks preload/hooks/descriptors preload/process preload/symbols",
     "preload/meet": "digest format/tail preload/engine preload/process preload/symbols",
-    "preload/process": "preload/files preload/symbols",
+    "preload/process": "preload/symbols",
     "preload/stack": "digest format/wire",
     "preload/symbols": "api",
     "recorder/core":

@@ -11,7 +11,7 @@
 #include "check/summarize.h"
 #include "cli/check/check_places.h"
 #include "cli/check/check_report.h"
-#include "cli/commands/command.h"
+#include "cli/command.h"
 #include "cli/events/rank_summary.h"
 #include "cli/output.h"
 #include "format/trace/trace.h"

@@ -1,4 +1,4 @@
-#include "preload/process/environment_file.h"
+#include "preload/files/environment_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -2,8 +2,8 @@
 // variables included.
 //
 // Any thread, inside the guard; no allocation.
-#ifndef DEJA_PRELOAD_PROCESS_ENVIRONMENT_FILE_H_
-#define DEJA_PRELOAD_PROCESS_ENVIRONMENT_FILE_H_
+#ifndef DEJA_PRELOAD_FILES_ENVIRONMENT_FILE_H_
+#define DEJA_PRELOAD_FILES_ENVIRONMENT_FILE_H_
 
 #include <span>
 
@@ -19,4 +19,4 @@ int LendEnvironment(std::span<char> path);
 
 }  // namespace deja::preload
 
-#endif  // DEJA_PRELOAD_PROCESS_ENVIRONMENT_FILE_H_
+#endif  // DEJA_PRELOAD_FILES_ENVIRONMENT_FILE_H_
