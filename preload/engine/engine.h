@@ -280,8 +280,11 @@ class Engine {
   virtual FdObject* OnOpened(int dirfd, const char* path, int fd, int flags) {
     return (void)dirfd, (void)path, (void)fd, (void)flags, nullptr;
   }
-  // The system has refused to open `path` (EACCES).
-  virtual void OnOpenRefused(int dirfd, const char* path) { (void)dirfd, (void)path; }
+  // The system has refused to open `path` (EACCES). A new descriptor to use in its place, or -1.
+  virtual int OnOpenRefused(int dirfd, const char* path, int flags) {
+    (void)dirfd, (void)path, (void)flags;
+    return -1;
+  }
   // The program would have made `path`, relative to `dirfd`, but it was there (O_EXCL).
   virtual void OnTaken(int dirfd, const char* path) { (void)dirfd, (void)path; }
   // What the program is told of the file `mapped`, a result of MapPath, or, if that is null, of the

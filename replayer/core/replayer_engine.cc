@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <csignal>
 #include <cstdio>
@@ -17,6 +18,7 @@
 #include <map>
 #include <new>
 #include <string>
+#include <string_view>
 
 #include "api/libc_table.h"
 #include "api/nccl_table.h"
@@ -59,6 +61,26 @@ using preload::ApiClass;
 using preload::Call;
 using preload::Guard;
 using preload::LibcApi;
+
+namespace {
+
+// The descriptor of this process that `path` names (/dev/stderr, /dev/fd/3); -1: none.
+int OwnDescriptor(const char* path) {
+  constexpr std::string_view kStandard[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+  const std::string_view name = path;
+  for (int i = 0; i < 3; ++i)
+    if (name == kStandard[i]) return i;
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (!name.starts_with(folder)) continue;
+    int number = -1;
+    const char* const end = name.data() + name.size();
+    const auto [at, error] = std::from_chars(name.data() + folder.size(), end, number);
+    return error == std::errc() && at == end ? number : -1;
+  }
+  return -1;
+}
+
+}  // namespace
 
 ReplayerEngine* ReplayerEngine::Create() {
   const char* folder = Environment("DEJA_REPLAY");
@@ -407,7 +429,16 @@ void ReplayerEngine::Refuse(const char* what, const char* target, const char* op
 }
 
 // Where the fence, and not the file's mode, refuses it.
-void ReplayerEngine::OnOpenRefused(int dirfd, const char* path) {
+// A pipe or a terminal that the process has: the fence knows no name of it.
+int ReplayerEngine::OnOpenRefused(int dirfd, const char* path, int flags) {
+  const int own = OwnDescriptor(path);
+  const int copy =
+      own < 0 ? -1 : fcntl(own, (flags & O_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
+  if (copy < 0) SayRefused(dirfd, path);
+  return copy;
+}
+
+void ReplayerEngine::SayRefused(int dirfd, const char* path) {
   constexpr int kMostTold = 20;
   if (!fenced_reads_ || refused_reads_.load(std::memory_order_relaxed) >= kMostTold) return;
   const int saved_errno = errno;

@@ -65,7 +65,7 @@ class ReplayerEngine final : public preload::Engine {
   preload::FolderLayer* Folders() override { return &folders_; }
   void OnStat(const char* mapped, int fd, struct stat& info) override;
   preload::FdObject* OnOpened(int dirfd, const char* path, int fd, int flags) override;
-  void OnOpenRefused(int dirfd, const char* path) override;
+  int OnOpenRefused(int dirfd, const char* path, int flags) override;
   bool MayConnect(int fd, const void* address, uint32_t length) override;
   bool MayKill(int pid, int signal) override;
   int MapPid(int pid) override;
@@ -90,6 +90,8 @@ class ReplayerEngine final : public preload::Engine {
 
  private:
   void Begin();
+  // Says that the fence refused a file of this machine.
+  void SayRefused(int dirfd, const char* path);
   // In an image of the process that goes on (forks.h).
   void BecomeThisProcess(const std::string& scratch);
   [[nodiscard]] bool LeadsToRank(std::string_view name) const;

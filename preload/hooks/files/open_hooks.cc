@@ -76,18 +76,17 @@ void NoteOpened(int dirfd, const char* path, int fd, int flags) {
   FdTable::Set(fd, object);
 }
 
-// `path` was not opened.
-void NoteFailed(int dirfd, const char* path, int flags) {
+// `path` was not opened. A descriptor to use in its place, or -1.
+int NoteFailed(int dirfd, const char* path, int flags) {
   const bool is_refused = errno == EACCES && path != nullptr;
   const bool is_taken = errno == EEXIST && (flags & O_EXCL) != 0;
-  if ((!is_refused && !is_taken) || InsideDeja() || IsBorrowedMemory()) return;
+  if ((!is_refused && !is_taken) || InsideDeja() || IsBorrowedMemory()) return -1;
   Engine* engine = GetEngine();
-  if (engine == nullptr) return;
+  if (engine == nullptr) return -1;
   const Guard guard;
-  if (is_taken)
-    engine->OnTaken(dirfd, path);
-  else
-    engine->OnOpenRefused(dirfd, path);
+  if (is_refused) return engine->OnOpenRefused(dirfd, path, flags);
+  engine->OnTaken(dirfd, path);
+  return -1;
 }
 
 // `real(path)` opens.
@@ -96,7 +95,7 @@ int OpenAt(int dirfd, const char* path, int flags, Real real) {
   MappedPath mapped(dirfd, path, UseOf(flags), flags);
   if (mapped.refused()) return -1;
   int fd = real(mapped.get());
-  if (fd < 0) NoteFailed(dirfd, path, flags);
+  if (fd < 0) fd = NoteFailed(dirfd, path, flags);
   NoteOpened(dirfd, path, fd, flags);
   return fd;
 }
@@ -106,7 +105,9 @@ FILE* OpenStream(const char* path, const char* mode, Real real) {
   MappedPath mapped(AT_FDCWD, path, UseOf(mode), FlagsOf(mode));
   if (mapped.refused()) return nullptr;
   FILE* stream = real(mapped.get());
-  if (stream == nullptr) NoteFailed(AT_FDCWD, path, FlagsOf(mode));
+  if (stream == nullptr)
+    if (const int fd = NoteFailed(AT_FDCWD, path, FlagsOf(mode)); fd >= 0)
+      stream = fdopen(fd, mode);
   if (stream != nullptr) NoteOpened(AT_FDCWD, path, fileno_unlocked(stream), FlagsOf(mode));
   return stream;
 }

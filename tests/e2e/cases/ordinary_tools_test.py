@@ -49,6 +49,9 @@ class Tools(harness.DejaTest):
                      " git init -q -b main .; echo text > file; git add file; git commit -q -m first; git log --format='%an %s';"
                      " git status --porcelain", ["git"])
 
+    def test_standard_streams_by_name(self):
+        self.replays("echo one > /dev/stdout; echo two > /dev/stderr; echo three > /dev/fd/1; sh -c 'echo four > /proc/self/fd/1'")
+
     def test_mv_ln_find_sort(self):
         self.replays("mkdir d; for i in 3 1 2; do echo $i > d/$i; done; mv d e; ln e/1 e/one; find e -type f | sort; cat e/* | sort -r;"
                      " sed -i s/2/two/ e/2; cat e/2; mktemp -p . x.XXXXXX > /dev/null; rmdir e 2>/dev/null || echo full")

@@ -46,7 +46,8 @@ void Mutexes() {
 }
 
 void ReadersAndWriters() {
-  pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+  pthread_rwlock_t lock;
+  Show("pthread_rwlock_init", pthread_rwlock_init(&lock, nullptr));
   Show("pthread_rwlock_rdlock", pthread_rwlock_rdlock(&lock));
   Show("pthread_rwlock_tryrdlock", pthread_rwlock_tryrdlock(&lock));
   Show("pthread_rwlock_trywrlock", pthread_rwlock_trywrlock(&lock) == EBUSY);
