@@ -1,4 +1,4 @@
-"""The rows of the API tables (preload/api/*.def), for the tests of names."""
+"""The rows of the API tables (api/*.def), for the tests of names."""
 import re
 from pathlib import Path
 

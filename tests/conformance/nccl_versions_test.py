@@ -35,7 +35,7 @@ int main() {
 
 
 def size_of_config(release):
-    """As docs and preload/api have it: what a program of that release hands over."""
+    """As docs and api/ have it: what a program of that release hands over."""
     for since, size in (((2, 30), 96), ((2, 29), 88), ((2, 28), 80), ((2, 27), 72), ((2, 18), 48), ((2, 17), 40)):
         if release >= since:
             return size
