@@ -5,8 +5,8 @@ usage: tools/tidy.py [--all | FILE…]
 
 Without an argument: all checks but the static analyzer on everything, which takes the sources together as the build does,
 and the analyzer on the sources that the change touches: since where the branch left origin/main (DEJA_TIDY_BASE names
-another commit), else, on main itself, in the six hours before its newest commit. --all: the analyzer on all of them, too.
-With files: everything, on those.
+another commit), else, on main itself, in the three hours before its newest commit. A move, other includes and comments do
+not count. --all: the analyzer on all of them, too. With files: everything, on those.
 
 What was found to be clean is not looked at again: a clean result is remembered by a hash of everything that it depends
 on (the tool, its arguments and configuration, the compile command, the source and each header that it includes). The
@@ -28,7 +28,9 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 FOLDERS = ("common", "api", "digest", "format", "preload", "recorder", "replayer", "loopback", "check", "cli")
 CACHE = Path(os.environ.get("DEJA_TIDY_CACHE") or Path.home() / ".cache" / "deja-tidy")
-SINCE_S = 6 * 3600
+SINCE_S = 3 * 3600
+# Lines of a diff that change nothing that is compiled.
+SAME_CODE = re.compile(r"[+-]\s*(#\s*include\b.*|#\s*(ifndef|define|endif)\b.*_H_.*|//.*|\}?\s*(// )?namespace\b.*|)$")
 NOISE = re.compile(r"^\d+ warnings? generated\.?$|^$")
 # Sources that are compiled together are no headers, though one file includes them.
 TOGETHER = ["--checks=-clang-analyzer-*,-bugprone-suspicious-include",
@@ -58,9 +60,21 @@ def touched():
         newest = git("log", "-1", "--format=%ct")
         base = left[0] if left and left != head else (
             git("rev-list", "-1", f"--before={int(newest[0]) - SINCE_S}", "HEAD") or [""])[0]
-    names = git("diff", "--name-only", base) if base else []
-    names = {re.sub(r"\.h$", ".cc", name) for name in names}
+    names = {re.sub(r"\.h$", ".cc", name) for name in changed_since(base)} if base else set()
     return [source for source in sources() if source in names]
+
+
+def changed_since(base):
+    """Files whose code differs, wherever they were at `base`."""
+    diff = subprocess.run(["git", "diff", "-M40%", "-U0", "--no-color", base, "--", "*.cc", "*.h"], cwd=ROOT, check=False,
+                          capture_output=True, text=True, errors="replace").stdout
+    names, name = set(), None
+    for line in diff.splitlines():
+        if line.startswith("+++ b/"):
+            name = line[len("+++ b/"):]
+        elif line[:1] in "+-" and not line.startswith(("+++", "---")) and not SAME_CODE.match(line) and name:
+            names.add(name)
+    return names
 
 
 class Commands:
