@@ -50,7 +50,7 @@ size_t WithoutOurs(char* text, size_t size) {
         std::memmove(text + kept, entry.data(), entry.size() + 1);
         kept += entry.size() + 1;
       }
-    } else if (!IsOwnVariable(entry)) {
+    } else if (!IsHiddenVariable(entry)) {
       std::memmove(text + kept, text + at, next - at);
       kept += next - at;
     }

@@ -115,7 +115,7 @@ void HideOwnVariables() {
   for (size_t i = end; i-- > 0;) {
     char* entry = entries[i];
     char* seen = entry;
-    if (IsOwnVariable(entry))
+    if (IsHiddenVariable(entry))
       seen = nullptr;
     else if (std::strncmp(entry, kPreload.data(), kPreload.size()) == 0)
       seen = ProgramsPreload(entry);

@@ -190,8 +190,7 @@ void ProcessFacts::TakeArguments(const SecretRule& rule) {
 
 void ProcessFacts::TakeEnvironment(const SecretRule& rule) {
   for (std::string& entry : SplitAtZeros({raw_environment_.data, raw_environment_.size})) {
-    // Deja's Python has to find in a replay, too, whether threads have an order.
-    if (IsOwnVariable(entry) && entry != "DEJA_THREADS=order") continue;
+    if (IsHiddenVariable(entry)) continue;
     if (entry.starts_with("LD_PRELOAD=")) entry = WithoutOurPreload(entry);
     if (entry.empty()) continue;
     const size_t equals = std::min(entry.find('='), entry.size() - 1);

@@ -135,8 +135,7 @@ void FillEnvironment(const format::TraceHeader& header, const std::string& folde
   std::optional<size_t> preload_at;
   for (std::string_view entry : header.process.environment) {
     if (entry.find('=') == std::string_view::npos) continue;
-    // Deja's Python asks for it in a replay, too.
-    if (IsOwnVariable(entry) && entry != "DEJA_THREADS=order") continue;
+    if (IsHiddenVariable(entry)) continue;
     if (!StartsWith(entry, "LD_PRELOAD=")) {
       target.environment.emplace_back(entry);
       continue;
