@@ -98,7 +98,7 @@ class Fold(harness.DejaTest):
 
     def test_a_difference_is_said_by_each_rank(self):
         self.checked(self.record("replay_trainer", ["--no-snapshot"], level="digest"))
-        flip = ["--", harness.app("replay_trainer"), "--no-snapshot", "--flip-step", "7", "--flip-index", "81"]
+        flip = ["--", harness.app("replay_trainer"), "--no-snapshot", "--flip-step", "7", "--flip-index", "81", "--flip-far"]
         run = self.replay_all(*flip, code=harness.EXIT_DIVERGED)
         found = re.findall(r"AllReduce #30 of comm 0 \(rank (\d) of 4\): input sendbuff differs", run.stdout)
         self.assertTrue(found, f"\n{run}")

@@ -2,9 +2,11 @@
 // feed its generator, so that two runs never compute the same. Prints a hash of its weights.
 //
 //   replay_trainer [--steps N] [--fault KIND --fault-step S --fault-rank R] [--no-snapshot]
-//                  [--flip-step S (--flip-index I | --flip-loss)] [--rng [--draw-step S]]
+//                  [--flip-step S (--flip-index I [--flip-far] | --flip-loss)] [--rng [--draw-step
+//                  S]]
 //   KIND: crash abort exit hang skip nan sleep-kill kill-other (--victim PID)
 // A flip changes one element of the gradient, or the loss, by one ULP: what a replay must notice.
+// --flip-far changes it by so much that no sum rounds it away.
 // --rng shows the state of the generator as each step begins; --draw-step draws one number more in
 // a step, when its gradient is made.
 #include <nccl.h>
@@ -37,6 +39,7 @@ struct Flags {
   int flip_step = -1;
   int flip_index = 0;
   bool flip_loss = false;
+  bool flip_far = false;
   bool snapshot = true;
   bool rng = false;
   int draw_step = -1;
@@ -106,6 +109,7 @@ int main(int argc, char** argv) {
     if (flag == "--flip-step") flags.flip_step = std::atoi(next());
     if (flag == "--flip-index") flags.flip_index = std::atoi(next());
     if (flag == "--flip-loss") flags.flip_loss = true;
+    if (flag == "--flip-far") flags.flip_far = true;
     if (flag == "--no-snapshot") flags.snapshot = false;
     if (flag == "--rng") flags.rng = true;
     if (flag == "--draw-step") flags.draw_step = std::atoi(next());
@@ -135,7 +139,8 @@ int main(int argc, char** argv) {
     if (step == flags.draw_step) generator();
     if (step == flags.flip_step && !flags.flip_loss)
       gradient[static_cast<size_t>(flags.flip_index)] =
-          std::nextafter(gradient[static_cast<size_t>(flags.flip_index)], 1e30f);
+          flags.flip_far ? 100.0f
+                         : std::nextafter(gradient[static_cast<size_t>(flags.flip_index)], 1e30f);
     const int64_t shape[] = {static_cast<int64_t>(kSize)};
     if (flags.snapshot) deja_tensor("gradient", gradient.data(), shape, 1, DEJA_FLOAT32);
     if (flags.fault == "nan" && step == flags.fault_step && rank == flags.fault_rank)
