@@ -139,8 +139,8 @@ def timeouts(context):
 def add(shared, counts, lock, who):
     for i in range(6):
         time.sleep(random.random() * 0.003)
-        shared.append((who, i))
-        with lock:
+        with lock:  # without it, which of two requests took effect first is not known (docs/DETERMINISM.md)
+            shared.append((who, i))
             counts["sum"] = (counts.get("sum", 0) * 31 + who) % 1000003
 
 
