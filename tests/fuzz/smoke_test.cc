@@ -49,7 +49,7 @@ TEST_P(FuzzSmokeTest, SeedsAndTheirMutationsKeepTheProperties) {
   std::mt19937 random(1);
   for (const auto& seed : target->seeds()) {
     target->run(seed);
-    for (int i = 0; i < 400; ++i) target->run(Mutate(seed, random));
+    for (int i = 0; i < target->mutations; ++i) target->run(Mutate(seed, random));
   }
 }
 

@@ -323,7 +323,7 @@ const std::vector<Target>& Targets() {
       {"rank", RunRank, RankSeeds},
       {"bundle", RunBundle, BundleSeeds},
       {"raw_events", RunRawEvents, RawEventSeeds},
-      {"tail", RunTail, TailSeeds},
+      {"tail", RunTail, TailSeeds, 40 /* 8 MB each */},
       {"recovery", RunRecovery, RankSeeds},
       {"texts", RunTexts, TextSeeds},
       {"secrets", RunSecrets, SecretSeeds},

@@ -15,6 +15,7 @@ struct Target {
   std::string_view name;
   void (*run)(std::span<const std::byte> bytes);
   std::vector<std::vector<std::byte>> (*seeds)();
+  int mutations = 400;  // of each seed, in the short run
 };
 
 // By name: in tests/fuzz/CMakeLists.txt, too.
