@@ -56,6 +56,7 @@ Makers Sides(const Job& job, const std::vector<Making>& makers) {
 
 std::vector<uint32_t> RanksOfMakers(const Job& job, const std::vector<Making>& makers) {
   std::vector<uint32_t> ranks;
+  ranks.reserve(makers.size());
   for (const Making& making : makers) ranks.push_back(job.ranks[making.rank].rank);
   std::sort(ranks.begin(), ranks.end());
   return ranks;

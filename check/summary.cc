@@ -22,7 +22,7 @@ std::string Describe(const Site& site) {
 
 std::string EndState::Describe() const {
   const char* name = sigabbrev_np(signal);
-  const std::string what =
+  std::string what =
       name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
   switch (kind) {
     case EndKind::kExit:

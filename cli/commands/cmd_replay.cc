@@ -123,6 +123,7 @@ int MakeProcessCheckpoint(const ReplayTarget& target, const ReplayOptions& optio
 // Says of which recordings part cannot be read.
 void FindDamagedRecordings(std::vector<Replayed>& replays) {
   std::vector<const format::RankReader*> readers;
+  readers.reserve(replays.size());
   for (const Replayed& replay : replays)
     readers.push_back(replay.child_reader != nullptr ? replay.child_reader : replay.reader);
   const std::vector<std::string> damage = FindEventDamage(readers);

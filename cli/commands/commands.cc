@@ -25,7 +25,7 @@ extern const Command kManCommand;
 extern const Command kCompletionCommand;
 
 const std::vector<CommandGroup>& CommandGroups() {
-  static const std::vector<CommandGroup> kGroups = {
+  static const std::vector<CommandGroup> groups = {
       {"Record a job", {&kDoctorCommand, &kRecordCommand, &kLaunchCommand, &kMarkCommand}},
       {"Run it again", {&kReplayCommand}},
       {"Read and compare",
@@ -34,17 +34,17 @@ const std::vector<CommandGroup>& CommandGroups() {
       {"Keep and pass on", {&kPackCommand, &kUnpackCommand, &kRecoverCommand}},
       {"Help", {&kHelpCommand, &kManCommand, &kCompletionCommand}},
   };
-  return kGroups;
+  return groups;
 }
 
 std::span<const Command* const> Commands() {
-  static const std::vector<const Command*> kCommands = [] {
+  static const std::vector<const Command*> commands = [] {
     std::vector<const Command*> all;
     for (const CommandGroup& group : CommandGroups())
       all.insert(all.end(), group.commands.begin(), group.commands.end());
     return all;
   }();
-  return kCommands;
+  return commands;
 }
 
 }  // namespace deja::cli

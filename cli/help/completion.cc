@@ -277,8 +277,8 @@ std::string Fish(const std::vector<Completed>& all, const CommandLine& line) {
 }  // namespace
 
 const std::vector<std::string>& CompletedShells() {
-  static const std::vector<std::string> kShells = {"bash", "zsh", "fish"};
-  return kShells;
+  static const std::vector<std::string> shells = {"bash", "zsh", "fish"};
+  return shells;
 }
 
 std::string CompletionScript(const std::string& shell, const CommandLine& line) {
