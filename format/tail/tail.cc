@@ -16,6 +16,7 @@
 #include "common/os/process_identity.h"
 #include "common/runtime/futex.h"
 #include "common/runtime/own_mapping.h"
+#include "format/tail/ring_producer.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // Linux 5.14
