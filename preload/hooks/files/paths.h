@@ -8,8 +8,8 @@
 
 #include "preload/engine/connections.h"
 #include "preload/engine/engine.h"
-#include "preload/hooks/input.h"
 #include "preload/files/environment_file.h"
+#include "preload/hooks/input.h"
 #include "preload/process/guard.h"
 
 namespace deja::preload {
