@@ -60,12 +60,7 @@ class Meetings(MeetingsCase):
         self.assertMeetAgain("manager_of_one")
 
     def test_clients_of_a_manager(self):
-        """In which order their requests took effect is not recorded: a replay is equal, or says where it is not, and ends."""
-        self.checked(self.record_single(sys.executable, PROGRAM, "manager", "fork"))
-        again = self.replay(0)
-        if again.code != harness.EXIT_OK:
-            self.assertEqual(again.code, harness.EXIT_DIVERGED, str(again))
-            self.assertIn("rank 0: diverged", again.stdout)
+        self.assertMeetAgain("manager")
 
     def test_a_queue_of_a_manager_for_which_several_wait(self):
         """Its threads meet at locks."""
