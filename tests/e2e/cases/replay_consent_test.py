@@ -99,7 +99,7 @@ class Foreign(harness.DejaTest):
         home = self.dir / "keys"
         home.mkdir(mode=0o700)
         env = {"GNUPGHOME": home}
-        self.checked(self.command(["gpg", "--batch", "--passphrase", "", "--quick-generate-key", "bug@example.org", "rsa2048"],
+        self.checked(self.command(["gpg", "--batch", "--passphrase", "", "--quick-generate-key", "bug@example.org", "default", "default"],
                                   env=env))
         (home / "gpg.conf").write_text("trust-model always\n")
         self.checked(self.record_single("echo", "hello"))
