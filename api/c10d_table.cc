@@ -6,9 +6,9 @@
 namespace deja::preload {
 namespace {
 
-#define DEJA_TABLE_DEF "api/c10d.def"
+#define DEJA_TABLE_DEF "api/tables/c10d.def"
 #define DEJA_TABLE_FAMILY kC10dFamily
-#include "api/table_rows.inc"
+#include "api/tables/table_rows.inc"
 
 static_assert(TableIsSound(kTable, kC10dFamily));
 

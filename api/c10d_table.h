@@ -15,7 +15,7 @@ namespace deja::preload {
 // Ids as names.
 enum class C10dApi : uint32_t {
 #define DEJA_FN(id, result, name, since, klass, ...) name = kC10dFamily + (id),
-#include "api/c10d.def"
+#include "api/tables/c10d.def"
 #undef DEJA_FN
 };
 

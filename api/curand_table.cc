@@ -7,9 +7,9 @@
 namespace deja::preload {
 namespace {
 
-#define DEJA_TABLE_DEF "api/curand.def"
+#define DEJA_TABLE_DEF "api/tables/curand.def"
 #define DEJA_TABLE_FAMILY kCurandFamily
-#include "api/table_rows.inc"
+#include "api/tables/table_rows.inc"
 
 static_assert(TableIsSound(kTable, kCurandFamily));
 

@@ -15,7 +15,7 @@ namespace deja::preload {
 // Ids as names.
 enum class CurandApi : uint32_t {
 #define DEJA_FN(id, result, name, since, klass, ...) name = kCurandFamily + (id),
-#include "api/curand.def"
+#include "api/tables/curand.def"
 #undef DEJA_FN
 };
 

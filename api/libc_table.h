@@ -16,7 +16,7 @@ namespace deja::preload {
 // because some of the names are macros.
 enum class LibcApi : uint32_t {
 #define DEJA_FN(id, result, name, since, klass, kind) k##name = kLibcFamily + (id),
-#include "api/libc.def"
+#include "api/tables/libc.def"
 #undef DEJA_FN
 };
 

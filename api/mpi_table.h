@@ -15,7 +15,7 @@ namespace deja::preload {
 // Ids as names. With a k, because mpi.h makes macros of some names.
 enum class MpiApi : uint32_t {
 #define DEJA_FN(id, result, name, since, klass, ...) k##name = kMpiFamily + (id),
-#include "api/mpi.def"
+#include "api/tables/mpi.def"
 #undef DEJA_FN
 };
 

@@ -6,9 +6,9 @@
 namespace deja::preload {
 namespace {
 
-#define DEJA_TABLE_DEF "api/nccl.def"
+#define DEJA_TABLE_DEF "api/tables/nccl.def"
 #define DEJA_TABLE_FAMILY kNcclFamily
-#include "api/table_rows.inc"
+#include "api/tables/table_rows.inc"
 
 static_assert(TableIsSound(kTable, kNcclFamily));
 

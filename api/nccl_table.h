@@ -15,7 +15,7 @@ namespace deja::preload {
 // Ids as names: `switch (static_cast<NcclApi>(call.info->id)) { case NcclApi::ncclSend: …`.
 enum class NcclApi : uint32_t {
 #define DEJA_FN(id, result, name, since, klass, ...) name = kNcclFamily + (id),
-#include "api/nccl.def"
+#include "api/tables/nccl.def"
 #undef DEJA_FN
 };
 

@@ -6,7 +6,7 @@
 // undefines DEJA_FN again (the .def files leave it alone, so that a user may include several):
 //
 //   #define DEJA_FN(id, result, name, since, klass, ...) result name DEJA_PARAMS(__VA_ARGS__);
-//   #include "api/nccl.def"
+//   #include "api/tables/nccl.def"
 //   #undef DEJA_FN
 //
 // DEJA_FORWARD(name, since, because) rows, in a *_forwarded.def of their own, name the functions

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What checkpoints of a DDP job on CPUs cost: Deja's beside torch.save and torch.distributed.checkpoint, of the same state in the same run.
 
-    benchmarks/checkpoint_cost.py [--build build] [--python python3] [--steps 500] [--every 100] [--ranks 2] [--runs 3]
+    benchmarks/checkpoints/checkpoint_cost.py [--build build] [--python python3] [--steps 500] [--every 100] [--ranks 2] [--runs 3]
 
 Stall: how long the training stands still for one checkpoint (median), and its share of that many steps. Size: of Deja, how much larger the trace of the job is than that
 of the same job without checkpoints, by the number of checkpoints; of the others, their files.
@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def size_of(path):
@@ -27,7 +27,7 @@ def run_job(args, folder, with_checkpoints):
            "JOB_DEJA": "1" if with_checkpoints else ""}
     trace = folder / "run.deja"
     argv = [args.build / "bin" / "deja", "record", "--loopback", "-n", args.ranks, "--level", "digest", "--out", trace, "--", args.python,
-            ROOT / "benchmarks" / "checkpoint_job.py"]
+            ROOT / "benchmarks" / "checkpoints" / "checkpoint_job.py"]
     run = subprocess.run([str(a) for a in argv], env=env, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         raise SystemExit(run.stdout + run.stderr)

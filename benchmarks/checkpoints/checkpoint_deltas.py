@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What differences to the checkpoint before save: the same training, its checkpoints with and without them.
 
-    benchmarks/checkpoint_deltas.py [--build build] [--python python3] [--every 10] [--checkpoints 10] [--memory 256]
+    benchmarks/checkpoints/checkpoint_deltas.py [--build build] [--python python3] [--every 10] [--checkpoints 10] [--memory 256]
 
 The digits example (one rank, float32, AdamW) and a small GPT (training_data.py; float32 parameters and moments, and a copy of the parameters in
 bfloat16). Recorded at level digest, so that nothing but checkpoints is kept. Size: of the files of payloads, against the bytes in the checkpoints; stall: how long the program stands still
@@ -18,14 +18,14 @@ from pathlib import Path
 
 from checkpoint_stall import stalls_of
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def record(args, trace, memory, ranks, program):
     argv = [args.build / "bin" / "deja", "record", *ranks, "--level", "digest", "--checkpoint-every", args.every, "--delta-memory",
             memory, "--out", trace, "--", *program]
     env = {**os.environ, "JOB_STEPS": str(steps_of(args)),
-           "PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'benchmarks'}"}
+           "PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'benchmarks' / 'codec'}"}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run = subprocess.run([str(a) for a in argv], env=env, capture_output=True, text=True, check=False)
     if run.returncode != 0:
@@ -71,7 +71,7 @@ def main():
     args = options(__doc__)
     digits = [args.build / "examples" / "digits" / "digits_train", "--batch=16", f"--steps={steps_of(args)}", "--log-every=100000"]
     report(args, "digits", ["--loopback", "-n", 1], digits)
-    report(args, "GPT", ["--single"], [args.python, ROOT / "benchmarks" / "checkpoint_deltas_job.py"])
+    report(args, "GPT", ["--single"], [args.python, ROOT / "benchmarks" / "checkpoints" / "checkpoint_deltas_job.py"])
 
 
 if __name__ == "__main__":

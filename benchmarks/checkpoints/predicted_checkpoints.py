@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What predictions save of a data-parallel job of PyTorch: the same recording, packed with and without `--predict`.
 
-    benchmarks/predicted_checkpoints.py [--build build] [--python python3] [--every 10] [--checkpoints 10]
+    benchmarks/checkpoints/predicted_checkpoints.py [--build build] [--python python3] [--every 10] [--checkpoints 10]
 
 A small GPT (predicted_checkpoints_job.py), two ranks over gloo. What a bundle has without checkpoints is not measured but worked out: `size` is what the
 bundle of a recording at level digest has, where nothing but checkpoints is kept, and with predictions that, less what the bundle of the whole recording shrinks by.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from checkpoint_deltas import options
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def command(args, *argv, **env):
@@ -27,9 +27,9 @@ def command(args, *argv, **env):
 
 def record(args, trace, level):
     env = {"JOB_STEPS": str(args.every * args.checkpoints + 3), "JOB_EVERY": str(args.every),
-           "PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'benchmarks'}"}
+           "PYTHONPATH": f"{ROOT / 'python'}:{ROOT / 'benchmarks' / 'codec'}"}
     out = command(args, "record", "--loopback", "-n", 2, "--level", level, "--delta-memory", args.memory << 20, "--out", trace, "--", args.python,
-                  ROOT / "benchmarks" / "predicted_checkpoints_job.py", **env)
+                  ROOT / "benchmarks" / "checkpoints" / "predicted_checkpoints_job.py", **env)
     return next(json.loads(line[line.index("{"):]) for line in out.splitlines() if "{" in line)
 
 

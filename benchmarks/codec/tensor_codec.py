@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The tensor codec beside its peers on tensors of a real training run: ratio and speed, one thread.
 
-    benchmarks/tensor_codec.py [--data FOLDER] [--rounds 5] [--build build-release] [--python python3] [--all]
+    benchmarks/codec/tensor_codec.py [--data FOLDER] [--rounds 5] [--build build-release] [--python python3] [--all]
 
 Trains and writes the data (training_data.py, run with --python, which needs PyTorch) unless FOLDER has it already. ZipNN is
 measured in the same run if this Python can import zipnn_core (PyPI: zipnn), everything else needs Debian's libblosc-dev.
@@ -15,7 +15,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PEERS = ["zstd-1", "zstd-3", "zstd-19", "shuffle+zstd", "bitshuffle+lz4", "zipnn"]
 # ZipNN's arguments for a type: buffers, whether bits and how bytes are moved, bytes of a chunk.
 ZIPNN = {
@@ -137,7 +137,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="deja-bench-") as scratch:
         folder = options.data or Path(scratch)
         if not list(folder.glob("*-late.bin")):
-            subprocess.run([options.python, ROOT / "benchmarks" / "training_data.py", folder], check=True)
+            subprocess.run([options.python, ROOT / "benchmarks" / "codec" / "training_data.py", folder], check=True)
         figures = measure(options, folder)
     if not options.all:
         figures = {name: of for name, of in figures.items() if name.endswith("-late")}

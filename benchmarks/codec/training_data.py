@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tensors of a real training run, for benchmarks of the codec.
 
-    benchmarks/training_data.py FOLDER [--steps 400]
+    benchmarks/codec/training_data.py FOLDER [--steps 400]
 
 Trains a small GPT on the Python sources of this machine with AdamW, and writes the parameters, gradients, Adam moments and
 activations of an early and of the last step, the parameters and moments also of the step before. Each set of tensors is

@@ -4,13 +4,13 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "benchmarks/event_cost.h"
+#include "benchmarks/events/event_cost.h"
 #include "compat/nccl.h"
 
 #if defined(DEJA_BENCHMARK_TRACEPOINTS)
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
-#include "benchmarks/event_cost_lttng.h"
+#include "benchmarks/events/event_cost_lttng.h"
 #endif
 
 namespace {

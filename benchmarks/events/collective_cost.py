@@ -2,7 +2,7 @@
 """What a whole collective costs its thread at level order (enter, results and leave, with its stack), beside tracepoints of
 LTTng-UST with the same fields but for the stack, in turns; both less the call itself.
 
-    benchmarks/collective_cost.py [--runs 5] [--build build-release]
+    benchmarks/events/collective_cost.py [--runs 5] [--build build-release]
 """
 import collections
 import statistics

@@ -1,7 +1,7 @@
 // What one event costs its thread: the enter of an all-reduce at level order, with its time,
 // through the recorder's own writer, while the background thread drains. event_cost.py runs it
 // beside its peer.
-#include "benchmarks/event_cost.h"
+#include "benchmarks/events/event_cost.h"
 
 #include <stdlib.h>
 

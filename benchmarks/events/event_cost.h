@@ -6,8 +6,8 @@
 // thread that has more to do. cold: 256 KiB of other data are written between calls, so that
 // nothing of the tracer is in the first cache; colder: 8 MB, so that it is in no cache of the core.
 // The cost of taking the time is measured alike and subtracted.
-#ifndef DEJA_BENCHMARKS_EVENT_COST_H_
-#define DEJA_BENCHMARKS_EVENT_COST_H_
+#ifndef DEJA_BENCHMARKS_EVENTS_EVENT_COST_H_
+#define DEJA_BENCHMARKS_EVENTS_EVENT_COST_H_
 
 #include <time.h>
 #include <x86intrin.h>
@@ -91,4 +91,4 @@ void Report(const char* name, Call call, int events = 1) {
 
 }  // namespace event_cost
 
-#endif  // DEJA_BENCHMARKS_EVENT_COST_H_
+#endif  // DEJA_BENCHMARKS_EVENTS_EVENT_COST_H_

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What one event costs its thread, Deja's and LTTng-UST's, in turns.
 
-    benchmarks/event_cost.py [--runs 5] [--build build-release]
+    benchmarks/events/event_cost.py [--runs 5] [--build build-release]
 
 LTTng's part needs lttng-tools, a session daemon that may be started here, and a build that found lttng-ust.
 """

@@ -1,9 +1,9 @@
 // event_cost.cc's peer: the same event as a tracepoint of LTTng-UST, in a session that records it.
-#include "benchmarks/event_cost.h"
+#include "benchmarks/events/event_cost.h"
 
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
-#include "benchmarks/event_cost_lttng.h"
+#include "benchmarks/events/event_cost_lttng.h"
 
 int main() {
   event_cost::Report("lttng-ust", [](uint64_t n) {

@@ -3,10 +3,10 @@
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER deja_bench
 #undef LTTNG_UST_TRACEPOINT_INCLUDE
-#define LTTNG_UST_TRACEPOINT_INCLUDE "benchmarks/event_cost_lttng.h"
+#define LTTNG_UST_TRACEPOINT_INCLUDE "benchmarks/events/event_cost_lttng.h"
 
-#if !defined(DEJA_BENCHMARKS_EVENT_COST_LTTNG_H_) || defined(LTTNG_UST_TRACEPOINT_HEADER_MULTI_READ)
-#define DEJA_BENCHMARKS_EVENT_COST_LTTNG_H_
+#if !defined(DEJA_BENCHMARKS_EVENTS_EVENT_COST_LTTNG_H_) || defined(LTTNG_UST_TRACEPOINT_HEADER_MULTI_READ)
+#define DEJA_BENCHMARKS_EVENTS_EVENT_COST_LTTNG_H_
 #include <lttng/tracepoint.h>
 
 // clang-format off

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What taking a lock costs, without Deja, recorded with and without an order, replayed, and under rr where that runs.
 
-    benchmarks/lock_cost.py [--runs 5] [--count 1000000] [--build build-release]
+    benchmarks/events/lock_cost.py [--runs 5] [--count 1000000] [--build build-release]
 """
 import argparse
 import collections

@@ -44,7 +44,7 @@ def options(description):
     """--runs and --build, with the folder of the programs as `bin`."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--build", type=Path, default=Path(__file__).resolve().parents[1] / "build-release")
+    parser.add_argument("--build", type=Path, default=Path(__file__).resolve().parents[2] / "build-release")
     found = parser.parse_args()
     found.bin = found.build.resolve() / "bin"
     return found

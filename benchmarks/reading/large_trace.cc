@@ -1,5 +1,5 @@
 // A trace of very many ranks, made by the writer that recorded processes use; and finding events in
-// it. benchmarks/large_trace.py runs it and the commands that read the trace.
+// it. benchmarks/reading/large_trace.py runs it and the commands that read the trace.
 //
 //   large_trace write DIR RANKS COLLECTIVES    the trace, two ranks at a time
 //   large_trace seek DIR N                     opens N times some rank and finds some operation of

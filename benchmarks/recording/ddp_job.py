@@ -1,6 +1,6 @@
-"""A small data-parallel job on CPUs, for benchmarks/record_overhead.py: seeded, 0.7 million parameters.
+"""A small data-parallel job on CPUs, for benchmarks/recording/record_overhead.py: seeded, 0.7 million parameters.
 
-    benchmarks/record_overhead.py --ranks 2 -- /usr/bin/python3 $PWD/benchmarks/ddp_job.py
+    benchmarks/recording/record_overhead.py --ranks 2 -- /usr/bin/python3 $PWD/benchmarks/recording/ddp_job.py
 """
 import os
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What recording costs a rank that reads clocks and files: the same program without Deja and under `deja record`.
 
-    benchmarks/input_overhead.py [--runs 7] [--calls 1000000] [--inputs digest] [--build build-release]
+    benchmarks/recording/input_overhead.py [--runs 7] [--calls 1000000] [--inputs digest] [--build build-release]
 
 The two take turns. Prints the medians of the processor time per call, of the thread that calls, and their ratio.
 """
@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def main():

@@ -25,7 +25,7 @@ def tensor_bytes(event):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path)
-    parser.add_argument("--deja", default=Path(__file__).resolve().parents[1] / "build" / "bin" / "deja")
+    parser.add_argument("--deja", default=Path(__file__).resolve().parents[2] / "build" / "bin" / "deja")
     options = parser.parse_args()
 
     def deja(*arguments):

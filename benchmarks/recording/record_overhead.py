@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What recording costs: whole-process times of a program without Deja, at each level, and with a window.
 
-    benchmarks/record_overhead.py [--runs 11] [--ranks 4] [--build build] [-- PROGRAM ARGS…]
+    benchmarks/recording/record_overhead.py [--runs 11] [--ranks 4] [--build build] [-- PROGRAM ARGS…]
 
 The variants take turns within each round, so that what else the machine does hits all of them. Prints a
 table of medians, the quartiles, and the ratio to the runs without Deja (median of the rounds' ratios), of the
@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 # Options of each variant.
 VARIANTS = {"order": ["--level", "order"], "digest": ["--level", "digest"], "full": ["--level", "full"],
             "window": ["--level", "full", "--keep-steps", "5"]}

@@ -12,7 +12,7 @@
 #include <cstdlib>
 
 #include "examples/digits/rng.h"
-#include "examples/digits/seeds.h"
+#include "examples/digits/data/seeds.h"
 
 namespace {
 

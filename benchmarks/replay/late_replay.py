@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long a replay takes to come to a late place from the last checkpoint, and from the start, over the length of the run.
 
-    benchmarks/late_replay.py [--build build] [--lengths 1500,15000,150000] [--runs 5] [--ranks 2] [--batch 1]
+    benchmarks/replay/late_replay.py [--build build] [--lengths 1500,15000,150000] [--runs 5] [--ranks 2] [--batch 1]
 
 Records the digits example with a checkpoint every 100 steps and --fault=nan, with a seed that has its first NaN in the last tenth
 of the run (late_nan_seed.cc), and replays rank 0 to the first operation that a NaN goes into or comes out of (`deja replay --until-seq`, which
@@ -73,7 +73,7 @@ def measure(bench, until, from_start, runs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, default=Path(__file__).resolve().parent.parent / "build")
+    parser.add_argument("--build", type=Path, default=Path(__file__).resolve().parents[2] / "build")
     parser.add_argument("--lengths", default="1500,15000,150000")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--ranks", type=int, default=2, help="with 1 nobody waits for anybody while it is recorded")

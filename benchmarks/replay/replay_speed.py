@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long a replay takes, compared with the recorded run: the digits example, mode by mode.
 
-    benchmarks/replay_speed.py [--build build] [--repeat 5] [--steps 600] [--modes ddp,hybrid] [--json]
+    benchmarks/replay/replay_speed.py [--build build] [--repeat 5] [--steps 600] [--modes ddp,hybrid] [--json]
 
 Each round runs, one after the other so that drifts of the machine hit all alike: the job without Deja, the job
 recorded at level full, every rank replayed alone, and all ranks replayed side by side. Seeded, so that every
@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("plain", "recorded", "alone", "side by side")
 
 

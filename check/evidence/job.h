@@ -2,8 +2,8 @@
 //
 // Numbers of signatures and sites are the job's from here on. Owns the summaries; const once it is
 // made; any thread.
-#ifndef DEJA_CHECK_JOB_H_
-#define DEJA_CHECK_JOB_H_
+#ifndef DEJA_CHECK_EVIDENCE_JOB_H_
+#define DEJA_CHECK_EVIDENCE_JOB_H_
 
 #include <cstdint>
 #include <map>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "check/summary.h"
+#include "check/evidence/summary.h"
 
 namespace deja::check {
 
@@ -72,4 +72,4 @@ std::string RanksText(std::span<const uint32_t> ranks);
 
 }  // namespace deja::check
 
-#endif  // DEJA_CHECK_JOB_H_
+#endif  // DEJA_CHECK_EVIDENCE_JOB_H_

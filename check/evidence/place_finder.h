@@ -2,14 +2,14 @@
 //
 // The command line has the one that reads debug information; tests have their own. Called by one
 // thread at a time.
-#ifndef DEJA_CHECK_PLACE_FINDER_H_
-#define DEJA_CHECK_PLACE_FINDER_H_
+#ifndef DEJA_CHECK_EVIDENCE_PLACE_FINDER_H_
+#define DEJA_CHECK_EVIDENCE_PLACE_FINDER_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "check/summary.h"
+#include "check/evidence/summary.h"
 
 namespace deja::check {
 
@@ -31,4 +31,4 @@ class PlaceFinder {
 
 }  // namespace deja::check
 
-#endif  // DEJA_CHECK_PLACE_FINDER_H_
+#endif  // DEJA_CHECK_EVIDENCE_PLACE_FINDER_H_

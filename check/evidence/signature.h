@@ -2,8 +2,8 @@
 //
 // Operations of NCCL and of torch.distributed have the same words here: c10d_allreduce and
 // ncclAllReduce are both an AllReduce. Values and pure functions; any thread.
-#ifndef DEJA_CHECK_SIGNATURE_H_
-#define DEJA_CHECK_SIGNATURE_H_
+#ifndef DEJA_CHECK_EVIDENCE_SIGNATURE_H_
+#define DEJA_CHECK_EVIDENCE_SIGNATURE_H_
 
 #include <compare>
 #include <cstdint>
@@ -74,4 +74,4 @@ std::string Describe(const Signature& signature);
 
 }  // namespace deja::check
 
-#endif  // DEJA_CHECK_SIGNATURE_H_
+#endif  // DEJA_CHECK_EVIDENCE_SIGNATURE_H_

@@ -1,4 +1,4 @@
-#include "check/summarize.h"
+#include "check/evidence/summarize.h"
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@
 #include "api/c10d_table.h"
 #include "api/find_api.h"
 #include "api/nccl_table.h"
-#include "check/surroundings.h"
+#include "check/evidence/surroundings.h"
 #include "common/ids.h"
 
 namespace deja::check {

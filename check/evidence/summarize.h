@@ -2,11 +2,11 @@
 //
 // Reads all events once. Memory: one decoded batch and the summary. One thread a call; several
 // ranks may be read side by side with a PlaceFinder each.
-#ifndef DEJA_CHECK_SUMMARIZE_H_
-#define DEJA_CHECK_SUMMARIZE_H_
+#ifndef DEJA_CHECK_EVIDENCE_SUMMARIZE_H_
+#define DEJA_CHECK_EVIDENCE_SUMMARIZE_H_
 
-#include "check/place_finder.h"
-#include "check/summary.h"
+#include "check/evidence/place_finder.h"
+#include "check/evidence/summary.h"
 #include "format/reader/rank_reader.h"
 
 namespace deja::check {
@@ -20,4 +20,4 @@ RankSummary Summarize(const format::RankReader& reader, PlaceFinder& places,
 
 }  // namespace deja::check
 
-#endif  // DEJA_CHECK_SUMMARIZE_H_
+#endif  // DEJA_CHECK_EVIDENCE_SUMMARIZE_H_

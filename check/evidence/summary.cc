@@ -1,4 +1,4 @@
-#include "check/summary.h"
+#include "check/evidence/summary.h"
 
 #include <fmt/format.h>
 

@@ -3,8 +3,8 @@
 // Self-contained: numbers of signatures and places are the summary's own, times are wall-clock
 // nanoseconds. A collective takes sizeof(Call) bytes, so a rank with 100,000 of them takes a few
 // megabytes. Values; no ownership.
-#ifndef DEJA_CHECK_SUMMARY_H_
-#define DEJA_CHECK_SUMMARY_H_
+#ifndef DEJA_CHECK_EVIDENCE_SUMMARY_H_
+#define DEJA_CHECK_EVIDENCE_SUMMARY_H_
 
 #include <compare>
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "check/signature.h"
+#include "check/evidence/signature.h"
 
 namespace deja::check {
 
@@ -147,4 +147,4 @@ struct RankSummary {
 
 }  // namespace deja::check
 
-#endif  // DEJA_CHECK_SUMMARY_H_
+#endif  // DEJA_CHECK_EVIDENCE_SUMMARY_H_

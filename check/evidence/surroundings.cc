@@ -1,4 +1,4 @@
-#include "check/surroundings.h"
+#include "check/evidence/surroundings.h"
 
 #include <fmt/format.h>
 

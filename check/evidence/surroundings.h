@@ -2,8 +2,8 @@
 // versions, environment, processor.
 //
 // Pure functions over headers and events.
-#ifndef DEJA_CHECK_SURROUNDINGS_H_
-#define DEJA_CHECK_SURROUNDINGS_H_
+#ifndef DEJA_CHECK_EVIDENCE_SURROUNDINGS_H_
+#define DEJA_CHECK_EVIDENCE_SURROUNDINGS_H_
 
 #include <string>
 #include <string_view>
@@ -22,4 +22,4 @@ void AddSurroundings(const format::TraceHeader& header, Surroundings& surroundin
 
 }  // namespace deja::check
 
-#endif  // DEJA_CHECK_SURROUNDINGS_H_
+#endif  // DEJA_CHECK_EVIDENCE_SURROUNDINGS_H_

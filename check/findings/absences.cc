@@ -1,4 +1,4 @@
-#include "check/absences.h"
+#include "check/findings/absences.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "check/standing.h"
+#include "check/matching/standing.h"
 
 namespace deja::check {
 namespace {

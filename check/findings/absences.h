@@ -1,11 +1,11 @@
 // missing and left-early: ranks that did not come to a collective that the others entered.
 //
 // Pure.
-#ifndef DEJA_CHECK_ABSENCES_H_
-#define DEJA_CHECK_ABSENCES_H_
+#ifndef DEJA_CHECK_FINDINGS_ABSENCES_H_
+#define DEJA_CHECK_FINDINGS_ABSENCES_H_
 
-#include "check/comm_view.h"
-#include "check/matchers.h"
+#include "check/matching/comm_view.h"
+#include "check/findings/matchers.h"
 
 namespace deja::check {
 
@@ -14,4 +14,4 @@ void MatchAbsences(const CommView& view, Found& found);
 
 }  // namespace deja::check
 
-#endif  // DEJA_CHECK_ABSENCES_H_
+#endif  // DEJA_CHECK_FINDINGS_ABSENCES_H_

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "check/absences.h"
-#include "check/alignment.h"
-#include "check/comm_view.h"
-#include "check/matchers.h"
-#include "check/standing.h"
+#include "check/findings/absences.h"
+#include "check/matching/alignment.h"
+#include "check/matching/comm_view.h"
+#include "check/findings/matchers.h"
+#include "check/matching/standing.h"
 
 namespace deja::check {
 namespace {

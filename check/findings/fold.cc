@@ -1,4 +1,4 @@
-#include "check/fold.h"
+#include "check/findings/fold.h"
 
 #include <algorithm>
 #include <array>

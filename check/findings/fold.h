@@ -2,12 +2,12 @@
 // from.
 //
 // Pure; one thread.
-#ifndef DEJA_CHECK_FOLD_H_
-#define DEJA_CHECK_FOLD_H_
+#ifndef DEJA_CHECK_FINDINGS_FOLD_H_
+#define DEJA_CHECK_FINDINGS_FOLD_H_
 
 #include <vector>
 
-#include "check/finding.h"
+#include "check/matching/finding.h"
 
 namespace deja::check {
 
@@ -16,4 +16,4 @@ std::vector<Finding> Fold(std::vector<Finding> findings);
 
 }  // namespace deja::check
 
-#endif  // DEJA_CHECK_FOLD_H_
+#endif  // DEJA_CHECK_FINDINGS_FOLD_H_

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "check/matchers.h"
-#include "check/standing.h"
+#include "check/findings/matchers.h"
+#include "check/matching/standing.h"
 
 namespace deja::check {
 namespace {

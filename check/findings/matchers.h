@@ -1,16 +1,16 @@
 // The matchers: each looks for a few kinds of finding, and knows nothing of the others.
 //
 // A matcher adds nothing that the recording does not show: where it cannot know, it adds a note or
-// nothing. Consequences are folded afterwards (check/fold.h). Pure; one thread.
-#ifndef DEJA_CHECK_MATCHERS_H_
-#define DEJA_CHECK_MATCHERS_H_
+// nothing. Consequences are folded afterwards (check/findings/fold.h). Pure; one thread.
+#ifndef DEJA_CHECK_FINDINGS_MATCHERS_H_
+#define DEJA_CHECK_FINDINGS_MATCHERS_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "check/finding.h"
-#include "check/job.h"
+#include "check/matching/finding.h"
+#include "check/evidence/job.h"
 
 namespace deja::check {
 
@@ -39,4 +39,4 @@ void MatchSurroundings(const Job& job, Found& found);
 
 }  // namespace deja::check
 
-#endif  // DEJA_CHECK_MATCHERS_H_
+#endif  // DEJA_CHECK_FINDINGS_MATCHERS_H_

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "check/matchers.h"
-#include "check/standing.h"
+#include "check/findings/matchers.h"
+#include "check/matching/standing.h"
 
 namespace deja::check {
 namespace {

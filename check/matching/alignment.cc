@@ -1,10 +1,10 @@
-#include "check/alignment.h"
+#include "check/matching/alignment.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "check/standing.h"
+#include "check/matching/standing.h"
 
 namespace deja::check {
 namespace {

@@ -3,13 +3,13 @@
 //
 // Pure; any thread. Looks at a bounded window around the first difference, so its cost does not
 // grow with the recording.
-#ifndef DEJA_CHECK_ALIGNMENT_H_
-#define DEJA_CHECK_ALIGNMENT_H_
+#ifndef DEJA_CHECK_MATCHING_ALIGNMENT_H_
+#define DEJA_CHECK_MATCHING_ALIGNMENT_H_
 
 #include <cstddef>
 #include <span>
 
-#include "check/job.h"
+#include "check/evidence/job.h"
 
 namespace deja::check {
 
@@ -32,4 +32,4 @@ Alignment Align(const Job& job, std::span<const Call> a, std::span<const Call> b
 
 }  // namespace deja::check
 
-#endif  // DEJA_CHECK_ALIGNMENT_H_
+#endif  // DEJA_CHECK_MATCHING_ALIGNMENT_H_

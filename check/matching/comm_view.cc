@@ -1,10 +1,10 @@
-#include "check/comm_view.h"
+#include "check/matching/comm_view.h"
 
 #include <algorithm>
 #include <set>
 #include <utility>
 
-#include "check/standing.h"
+#include "check/matching/standing.h"
 
 namespace deja::check {
 

@@ -2,16 +2,16 @@
 // about its collectives share.
 //
 // Borrows the job. Const; any thread.
-#ifndef DEJA_CHECK_COMM_VIEW_H_
-#define DEJA_CHECK_COMM_VIEW_H_
+#ifndef DEJA_CHECK_MATCHING_COMM_VIEW_H_
+#define DEJA_CHECK_MATCHING_COMM_VIEW_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "check/finding.h"
-#include "check/job.h"
+#include "check/matching/finding.h"
+#include "check/evidence/job.h"
 
 namespace deja::check {
 
@@ -59,4 +59,4 @@ class CommView {
 
 }  // namespace deja::check
 
-#endif  // DEJA_CHECK_COMM_VIEW_H_
+#endif  // DEJA_CHECK_MATCHING_COMM_VIEW_H_

@@ -1,8 +1,8 @@
 // Finding: one thing that went differently on some ranks, with what shows it.
 //
 // docs/FINDINGS.md says what each kind means. Values.
-#ifndef DEJA_CHECK_FINDING_H_
-#define DEJA_CHECK_FINDING_H_
+#ifndef DEJA_CHECK_MATCHING_FINDING_H_
+#define DEJA_CHECK_MATCHING_FINDING_H_
 
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "check/summary.h"
+#include "check/evidence/summary.h"
 
 namespace deja::check {
 
@@ -63,4 +63,4 @@ struct Finding {
 
 }  // namespace deja::check
 
-#endif  // DEJA_CHECK_FINDING_H_
+#endif  // DEJA_CHECK_MATCHING_FINDING_H_

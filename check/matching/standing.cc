@@ -1,4 +1,4 @@
-#include "check/standing.h"
+#include "check/matching/standing.h"
 
 #include <fmt/format.h>
 

@@ -1,15 +1,15 @@
 // Where a rank stands when its recording ends, in words, and whether it waited.
 //
 // Pure functions over a job.
-#ifndef DEJA_CHECK_STANDING_H_
-#define DEJA_CHECK_STANDING_H_
+#ifndef DEJA_CHECK_MATCHING_STANDING_H_
+#define DEJA_CHECK_MATCHING_STANDING_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "check/finding.h"
-#include "check/job.h"
+#include "check/matching/finding.h"
+#include "check/evidence/job.h"
 
 namespace deja::check {
 
@@ -40,4 +40,4 @@ std::string ReplayCommand(uint32_t rank);
 
 }  // namespace deja::check
 
-#endif  // DEJA_CHECK_STANDING_H_
+#endif  // DEJA_CHECK_MATCHING_STANDING_H_

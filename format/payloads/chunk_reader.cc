@@ -1,4 +1,4 @@
-#include "format/reader/chunk_reader.h"
+#include "format/payloads/chunk_reader.h"
 
 #include <bit>
 #include <cstring>

@@ -3,8 +3,8 @@
 // What a chunk builds on stands before it in its file, so that there is no way around in a circle.
 // Borrows the file. One thread at a time; small, made where it is needed. The file is not to be
 // trusted: how deep and how wide a chunk may build on others is limited.
-#ifndef DEJA_FORMAT_READER_CHUNK_READER_H_
-#define DEJA_FORMAT_READER_CHUNK_READER_H_
+#ifndef DEJA_FORMAT_PAYLOADS_CHUNK_READER_H_
+#define DEJA_FORMAT_PAYLOADS_CHUNK_READER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 #include "common/os/file.h"
 #include "common/result.h"
-#include "format/reader/prediction.h"
+#include "format/payloads/prediction.h"
 #include "format/wire/messages.h"
 
 namespace deja::format {
@@ -60,4 +60,4 @@ class ChunkReader {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_READER_CHUNK_READER_H_
+#endif  // DEJA_FORMAT_PAYLOADS_CHUNK_READER_H_

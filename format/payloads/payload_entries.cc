@@ -1,4 +1,4 @@
-#include "format/reader/payload_entries.h"
+#include "format/payloads/payload_entries.h"
 
 #include <algorithm>
 #include <cstring>

@@ -4,8 +4,8 @@
 // entry is small (some 70 bytes for a payload of one piece), and none moves when there are more.
 //
 // Filling it is for one thread; afterwards const functions may be called by several.
-#ifndef DEJA_FORMAT_READER_PAYLOAD_ENTRIES_H_
-#define DEJA_FORMAT_READER_PAYLOAD_ENTRIES_H_
+#ifndef DEJA_FORMAT_PAYLOADS_PAYLOAD_ENTRIES_H_
+#define DEJA_FORMAT_PAYLOADS_PAYLOAD_ENTRIES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -83,4 +83,4 @@ class PayloadEntries {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_READER_PAYLOAD_ENTRIES_H_
+#endif  // DEJA_FORMAT_PAYLOADS_PAYLOAD_ENTRIES_H_

@@ -1,4 +1,4 @@
-#include "format/reader/payload_index.h"
+#include "format/payloads/payload_index.h"
 
 #include <algorithm>
 #include <iterator>

@@ -6,8 +6,8 @@
 //
 // Borrows the file. One thread at a time. Memory: 40 bytes for each payload of a block that was
 // asked for, 56 for a piece of one.
-#ifndef DEJA_FORMAT_READER_PAYLOAD_INDEX_H_
-#define DEJA_FORMAT_READER_PAYLOAD_INDEX_H_
+#ifndef DEJA_FORMAT_PAYLOADS_PAYLOAD_INDEX_H_
+#define DEJA_FORMAT_PAYLOADS_PAYLOAD_INDEX_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -75,4 +75,4 @@ class PayloadIndex {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_READER_PAYLOAD_INDEX_H_
+#endif  // DEJA_FORMAT_PAYLOADS_PAYLOAD_INDEX_H_

@@ -1,4 +1,4 @@
-#include "format/reader/payload_scan.h"
+#include "format/payloads/payload_scan.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -6,8 +6,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "format/reader/chunk_reader.h"
-#include "format/reader/prediction.h"
+#include "format/payloads/chunk_reader.h"
+#include "format/payloads/prediction.h"
 #include "format/tensor/element_difference.h"
 #include "format/wire/message_codec.h"
 

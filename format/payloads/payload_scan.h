@@ -2,8 +2,8 @@
 // one.
 //
 // Any thread.
-#ifndef DEJA_FORMAT_READER_PAYLOAD_SCAN_H_
-#define DEJA_FORMAT_READER_PAYLOAD_SCAN_H_
+#ifndef DEJA_FORMAT_PAYLOADS_PAYLOAD_SCAN_H_
+#define DEJA_FORMAT_PAYLOADS_PAYLOAD_SCAN_H_
 
 #include <cstdint>
 #include <functional>
@@ -26,4 +26,4 @@ bool ScanPayloadFile(const ReadFile& file, const PayloadScan& scan);
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_READER_PAYLOAD_SCAN_H_
+#endif  // DEJA_FORMAT_PAYLOADS_PAYLOAD_SCAN_H_

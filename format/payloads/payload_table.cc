@@ -1,4 +1,4 @@
-#include "format/reader/payload_table.h"
+#include "format/payloads/payload_table.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "format/reader/chunk_reader.h"
-#include "format/reader/payload_scan.h"
+#include "format/payloads/chunk_reader.h"
+#include "format/payloads/payload_scan.h"
 #include "format/tensor/tensor_codec.h"
 #include "format/wire/frame_format.h"
 

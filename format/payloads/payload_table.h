@@ -6,8 +6,8 @@
 // files hold.
 // Borrows the files and the tail. Filling it is for one thread; afterwards const functions may be
 // called by several.
-#ifndef DEJA_FORMAT_READER_PAYLOAD_TABLE_H_
-#define DEJA_FORMAT_READER_PAYLOAD_TABLE_H_
+#ifndef DEJA_FORMAT_PAYLOADS_PAYLOAD_TABLE_H_
+#define DEJA_FORMAT_PAYLOADS_PAYLOAD_TABLE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +24,8 @@
 #include "common/os/file.h"
 #include "common/result.h"
 #include "common/runtime/futex.h"
-#include "format/reader/payload_entries.h"
-#include "format/reader/payload_index.h"
+#include "format/payloads/payload_entries.h"
+#include "format/payloads/payload_index.h"
 #include "format/tail/tail_reader.h"
 #include "format/wire/messages.h"
 
@@ -158,4 +158,4 @@ class PayloadTable {
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_READER_PAYLOAD_TABLE_H_
+#endif  // DEJA_FORMAT_PAYLOADS_PAYLOAD_TABLE_H_

@@ -1,5 +1,5 @@
 // Compiled with -ffp-contract=off: what is not an std::fma here must not become one.
-#include "format/reader/prediction.h"
+#include "format/payloads/prediction.h"
 
 #include <bit>
 #include <cmath>

@@ -4,8 +4,8 @@
 // Plain values as they are on disk, and the arithmetic, which has the same bits on every machine:
 // IEEE single precision, rounded to nearest, no operations fused but where a rule says so. Pure
 // functions, any thread, whatever its floating-point mode.
-#ifndef DEJA_FORMAT_READER_PREDICTION_H_
-#define DEJA_FORMAT_READER_PREDICTION_H_
+#ifndef DEJA_FORMAT_PAYLOADS_PREDICTION_H_
+#define DEJA_FORMAT_PAYLOADS_PREDICTION_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -125,4 +125,4 @@ void ApplyUpdate(const UpdateRules& rules, std::span<const float> numbers,
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_READER_PREDICTION_H_
+#endif  // DEJA_FORMAT_PAYLOADS_PREDICTION_H_

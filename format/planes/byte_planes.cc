@@ -1,10 +1,10 @@
-#include "format/tensor/byte_planes.h"
+#include "format/planes/byte_planes.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 
-#include "format/tensor/intrinsics.h"
+#include "format/planes/intrinsics.h"
 
 #if defined(__x86_64__)
 #define DEJA_FOR_AVX2 __attribute__((target("avx2")))

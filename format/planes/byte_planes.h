@@ -4,8 +4,8 @@
 // Plain loops that the compiler vectorises, for AVX2 where the processor has it, and for elements
 // of 2 and 4 bytes permutations of AVX-512 VBMI. Pure functions, any thread; nothing is read or
 // written outside of n bytes a plane and n elements.
-#ifndef DEJA_FORMAT_TENSOR_BYTE_PLANES_H_
-#define DEJA_FORMAT_TENSOR_BYTE_PLANES_H_
+#ifndef DEJA_FORMAT_PLANES_BYTE_PLANES_H_
+#define DEJA_FORMAT_PLANES_BYTE_PLANES_H_
 
 #include <array>
 #include <cstddef>
@@ -24,4 +24,4 @@ void JoinPlanes(const std::array<const std::byte*, kMaxPlanes>& planes, size_t e
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_TENSOR_BYTE_PLANES_H_
+#endif  // DEJA_FORMAT_PLANES_BYTE_PLANES_H_

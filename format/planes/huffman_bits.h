@@ -1,13 +1,13 @@
 // The encoder's side of Huffman planes: what each byte becomes, and bits to bytes.
-#ifndef DEJA_FORMAT_TENSOR_HUFFMAN_BITS_H_
-#define DEJA_FORMAT_TENSOR_HUFFMAN_BITS_H_
+#ifndef DEJA_FORMAT_PLANES_HUFFMAN_BITS_H_
+#define DEJA_FORMAT_PLANES_HUFFMAN_BITS_H_
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include "format/tensor/huffman_code.h"
+#include "format/planes/huffman_code.h"
 
 namespace deja::format::huffman {
 
@@ -86,4 +86,4 @@ class ByteCodes {
 
 }  // namespace deja::format::huffman
 
-#endif  // DEJA_FORMAT_TENSOR_HUFFMAN_BITS_H_
+#endif  // DEJA_FORMAT_PLANES_HUFFMAN_BITS_H_

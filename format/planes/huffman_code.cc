@@ -1,4 +1,4 @@
-#include "format/tensor/huffman_code.h"
+#include "format/planes/huffman_code.h"
 
 namespace deja::format::huffman {
 

@@ -1,7 +1,7 @@
 // Codes of a Huffman plane: docs/FORMAT.md, "Huffman planes". Private to the encoder and the
 // decoder.
-#ifndef DEJA_FORMAT_TENSOR_HUFFMAN_CODE_H_
-#define DEJA_FORMAT_TENSOR_HUFFMAN_CODE_H_
+#ifndef DEJA_FORMAT_PLANES_HUFFMAN_CODE_H_
+#define DEJA_FORMAT_PLANES_HUFFMAN_CODE_H_
 
 #include <algorithm>
 #include <array>
@@ -52,4 +52,4 @@ void MakeLengths(std::array<uint32_t, kSymbols> counts, Lengths& lengths);
 
 }  // namespace deja::format::huffman
 
-#endif  // DEJA_FORMAT_TENSOR_HUFFMAN_CODE_H_
+#endif  // DEJA_FORMAT_PLANES_HUFFMAN_CODE_H_

@@ -5,8 +5,8 @@
 // not see when it looked at a part of the bytes are escaped, so that it need not look at all.
 //
 // Pure functions, any thread. The decoder treats its input as hostile.
-#ifndef DEJA_FORMAT_TENSOR_HUFFMAN_CODEC_H_
-#define DEJA_FORMAT_TENSOR_HUFFMAN_CODEC_H_
+#ifndef DEJA_FORMAT_PLANES_HUFFMAN_CODEC_H_
+#define DEJA_FORMAT_PLANES_HUFFMAN_CODEC_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -35,4 +35,4 @@ Status HuffmanDecode(std::span<const std::byte> in, std::span<std::byte> out,
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_TENSOR_HUFFMAN_CODEC_H_
+#endif  // DEJA_FORMAT_PLANES_HUFFMAN_CODEC_H_

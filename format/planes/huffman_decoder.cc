@@ -4,8 +4,8 @@
 #include <cstring>
 #include <string>
 
-#include "format/tensor/huffman_code.h"
-#include "format/tensor/huffman_codec.h"
+#include "format/planes/huffman_code.h"
+#include "format/planes/huffman_codec.h"
 
 namespace deja::format {
 

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "format/tensor/huffman_bits.h"
-#include "format/tensor/huffman_code.h"
-#include "format/tensor/huffman_codec.h"
-#include "format/tensor/huffman_wide.h"
+#include "format/planes/huffman_bits.h"
+#include "format/planes/huffman_code.h"
+#include "format/planes/huffman_codec.h"
+#include "format/planes/huffman_wide.h"
 
 namespace deja::format {
 

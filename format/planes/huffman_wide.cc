@@ -1,9 +1,9 @@
-#include "format/tensor/huffman_wide.h"
+#include "format/planes/huffman_wide.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "format/tensor/intrinsics.h"
+#include "format/planes/intrinsics.h"
 
 namespace deja::format::huffman {
 

@@ -1,15 +1,15 @@
 // The encoder of Huffman planes for processors with AVX-512 VBMI: 64 symbols at a time, looked up
 // in registers and put together by shifts of whole vectors. The bytes it makes are those of the
 // portable encoder. x86-64 only; nothing may be called unless HasWideEncoder().
-#ifndef DEJA_FORMAT_TENSOR_HUFFMAN_WIDE_H_
-#define DEJA_FORMAT_TENSOR_HUFFMAN_WIDE_H_
+#ifndef DEJA_FORMAT_PLANES_HUFFMAN_WIDE_H_
+#define DEJA_FORMAT_PLANES_HUFFMAN_WIDE_H_
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include "format/tensor/huffman_bits.h"
+#include "format/planes/huffman_bits.h"
 
 namespace deja::format::huffman {
 
@@ -32,4 +32,4 @@ std::byte* EncodeWide(std::span<const std::byte> in, const ByteCodes& codes, Cod
 
 }  // namespace deja::format::huffman
 
-#endif  // DEJA_FORMAT_TENSOR_HUFFMAN_WIDE_H_
+#endif  // DEJA_FORMAT_PLANES_HUFFMAN_WIDE_H_

@@ -2,8 +2,8 @@
 // for at run time (`__attribute__((target(...)))`). Nothing on other machines.
 //
 // For source files only: a warning is switched off to the end of the file that includes it.
-#ifndef DEJA_FORMAT_TENSOR_INTRINSICS_H_
-#define DEJA_FORMAT_TENSOR_INTRINSICS_H_
+#ifndef DEJA_FORMAT_PLANES_INTRINSICS_H_
+#define DEJA_FORMAT_PLANES_INTRINSICS_H_
 
 #if defined(__x86_64__)
 #if defined(__GNUC__) && !defined(__clang__)
@@ -14,4 +14,4 @@
 #include <immintrin.h>
 #endif
 
-#endif  // DEJA_FORMAT_TENSOR_INTRINSICS_H_
+#endif  // DEJA_FORMAT_PLANES_INTRINSICS_H_

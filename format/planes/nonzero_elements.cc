@@ -1,11 +1,11 @@
-#include "format/tensor/nonzero_elements.h"
+#include "format/planes/nonzero_elements.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
 
-#include "format/tensor/intrinsics.h"
+#include "format/planes/intrinsics.h"
 
 #if defined(__x86_64__)
 #define DEJA_FOR_VBMI2 __attribute__((target("avx512f,avx512bw,avx512vbmi2")))

@@ -3,8 +3,8 @@
 // element i is not zero.
 //
 // Pure functions, any thread; vectors where the processor has AVX-512 VBMI2.
-#ifndef DEJA_FORMAT_TENSOR_NONZERO_ELEMENTS_H_
-#define DEJA_FORMAT_TENSOR_NONZERO_ELEMENTS_H_
+#ifndef DEJA_FORMAT_PLANES_NONZERO_ELEMENTS_H_
+#define DEJA_FORMAT_PLANES_NONZERO_ELEMENTS_H_
 
 #include <cstddef>
 #include <span>
@@ -32,4 +32,4 @@ void ScatterNonzero(const std::byte* in, const std::byte* bitmap, size_t element
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_TENSOR_NONZERO_ELEMENTS_H_
+#endif  // DEJA_FORMAT_PLANES_NONZERO_ELEMENTS_H_

@@ -1,7 +1,7 @@
 // Codes are written as planes of bits: of 64 bytes, a word with bit 0 of each code, then one with
 // bit 1, and so on. So vectors need neither shifts nor look-ups. A function that is compiled for
 // each kind of vector does a group of 64.
-#include "format/tensor/packed_plane.h"
+#include "format/planes/packed_plane.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include "format/tensor/intrinsics.h"
+#include "format/planes/intrinsics.h"
 
 #if defined(__x86_64__)
 #define DEJA_FOR_AVX2 __attribute__((target("avx2")))

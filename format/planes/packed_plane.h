@@ -4,8 +4,8 @@
 //
 // Pure functions, any thread: vectors of AVX-512 or AVX2 where the processor has them, which make
 // the same bytes. The decoder treats its input as hostile.
-#ifndef DEJA_FORMAT_TENSOR_PACKED_PLANE_H_
-#define DEJA_FORMAT_TENSOR_PACKED_PLANE_H_
+#ifndef DEJA_FORMAT_PLANES_PACKED_PLANE_H_
+#define DEJA_FORMAT_PLANES_PACKED_PLANE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -38,4 +38,4 @@ Status UnpackPlane(std::span<const std::byte> in, uint8_t first, std::span<std::
 
 }  // namespace deja::format
 
-#endif  // DEJA_FORMAT_TENSOR_PACKED_PLANE_H_
+#endif  // DEJA_FORMAT_PLANES_PACKED_PLANE_H_

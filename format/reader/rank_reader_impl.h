@@ -20,7 +20,7 @@
 #include "format/layout/payload_segments.h"
 #include "format/reader/event_cursor.h"
 #include "format/reader/file_ranges.h"
-#include "format/reader/payload_table.h"
+#include "format/payloads/payload_table.h"
 #include "format/reader/rank_reader.h"
 #include "format/tail/tail_reader.h"
 #include "format/wire/batch_info.h"

@@ -17,7 +17,7 @@
 #include "common/text/hex_text.h"
 #include "format/layout/payload_segments.h"
 #include "format/reader/file_ranges.h"
-#include "format/reader/payload_table.h"
+#include "format/payloads/payload_table.h"
 #include "format/trace/payload_uses.h"
 #include "format/trace/referred_payloads.h"
 #include "format/wire/frame_format.h"

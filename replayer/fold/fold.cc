@@ -51,7 +51,7 @@ using Invoke = uint64_t (*)(void* function, const uint64_t* args);
 constexpr Invoke kInvokers[] = {
 #define DEJA_FN(id, result, name, since, klass, ...) \
   &Invoker<result DEJA_TYPES(__VA_ARGS__)>::Invoke,
-#include "api/nccl.def"
+#include "api/tables/nccl.def"
 #undef DEJA_FN
 };
 

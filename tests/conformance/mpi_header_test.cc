@@ -25,7 +25,7 @@ namespace {
 #define DEJA_FN(id, result, name, since, klass, ...)                                  \
   static_assert(std::is_same_v<decltype(&(name)), result(*) DEJA_TYPES(__VA_ARGS__)>, \
                 "the row of " #name " differs from mpi.h");
-#include "api/mpi.def"
+#include "api/tables/mpi.def"
 #undef DEJA_FN
 
 using deja::preload::MpiTable;
@@ -122,7 +122,7 @@ TEST(MpiHeaderTest, PredefinedHandlesOfOpenMpi) {
 #define DEJA_REQUEST_DONE dlsym(RTLD_DEFAULT, "ompi_request_empty")
 #define DEJA_HANDLE(number, symbol, name, dtype) \
   EXPECT_EQ(dlsym(RTLD_DEFAULT, #symbol), static_cast<const void*>(name)) << #name;
-#include "api/mpi_handles.def"
+#include "api/tables/mpi_handles.def"
 #undef DEJA_HANDLE
 #undef DEJA_REQUEST_DONE
 }

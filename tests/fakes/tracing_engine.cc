@@ -79,7 +79,7 @@ class TracingEngine final : public Engine {
   void OnNcclCall(Call& call) override { call.invoke(call); }
   void OnInput(InputCall& call) override {
     InputKind kind = InputKindOf(call.api);
-    if (kind == InputKind::kNone) abort();  // the row in api/libc.def has to say what it is
+    if (kind == InputKind::kNone) abort();  // the row in api/tables/libc.def has to say what it is
     if (kind == InputKind::kEntropy && getenv("DEJA_TEST_SERVE_ENTROPY") != nullptr) {
       ServeEntropy(call);
     } else if (static_cast<LibcApi>(call.api) == LibcApi::kgetpid && served_pid_ != 0) {

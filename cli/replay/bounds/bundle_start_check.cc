@@ -1,4 +1,4 @@
-#include "cli/replay/start/bundle_start_check.h"
+#include "cli/replay/bounds/bundle_start_check.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "cli/replay/start/checkpoint_choice.h"
+#include "cli/replay/bounds/checkpoint_choice.h"
 #include "common/ids.h"
 #include "format/trace/payload_uses.h"
 

@@ -2,8 +2,8 @@
 // do if it does not.
 //
 // Pure functions; main thread only.
-#ifndef DEJA_CLI_REPLAY_START_BUNDLE_START_CHECK_H_
-#define DEJA_CLI_REPLAY_START_BUNDLE_START_CHECK_H_
+#ifndef DEJA_CLI_REPLAY_BOUNDS_BUNDLE_START_CHECK_H_
+#define DEJA_CLI_REPLAY_BOUNDS_BUNDLE_START_CHECK_H_
 
 #include <cstdint>
 #include <optional>
@@ -47,4 +47,4 @@ Result<PackStart> HowABundleStarts(format::Trace& bundle);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPLAY_START_BUNDLE_START_CHECK_H_
+#endif  // DEJA_CLI_REPLAY_BOUNDS_BUNDLE_START_CHECK_H_

@@ -1,4 +1,4 @@
-#include "cli/replay/start/checkpoint_choice.h"
+#include "cli/replay/bounds/checkpoint_choice.h"
 
 #include <fmt/format.h>
 

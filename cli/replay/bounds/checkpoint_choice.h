@@ -1,8 +1,8 @@
 // From where a replay starts: the checkpoint that all ranks have.
 //
 // Main thread only.
-#ifndef DEJA_CLI_REPLAY_START_CHECKPOINT_CHOICE_H_
-#define DEJA_CLI_REPLAY_START_CHECKPOINT_CHOICE_H_
+#ifndef DEJA_CLI_REPLAY_BOUNDS_CHECKPOINT_CHOICE_H_
+#define DEJA_CLI_REPLAY_BOUNDS_CHECKPOINT_CHOICE_H_
 
 #include <cstdint>
 #include <map>
@@ -56,4 +56,4 @@ Result<SoundStart> FindSoundStart(format::Trace& trace, uint64_t step,
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPLAY_START_CHECKPOINT_CHOICE_H_
+#endif  // DEJA_CLI_REPLAY_BOUNDS_CHECKPOINT_CHOICE_H_

@@ -1,4 +1,4 @@
-#include "cli/replay/start/replay_arguments.h"
+#include "cli/replay/bounds/replay_arguments.h"
 
 #include <fmt/format.h>
 

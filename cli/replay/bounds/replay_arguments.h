@@ -1,8 +1,8 @@
 // ReplayArguments: what `deja replay` is told on its command line.
 //
 // A value; main thread only.
-#ifndef DEJA_CLI_REPLAY_START_REPLAY_ARGUMENTS_H_
-#define DEJA_CLI_REPLAY_START_REPLAY_ARGUMENTS_H_
+#ifndef DEJA_CLI_REPLAY_BOUNDS_REPLAY_ARGUMENTS_H_
+#define DEJA_CLI_REPLAY_BOUNDS_REPLAY_ARGUMENTS_H_
 
 #include <CLI/CLI.hpp>
 #include <cstddef>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/replay/start/stop_condition.h"
+#include "cli/replay/bounds/stop_condition.h"
 #include "common/result.h"
 #include "format/trace/trace.h"
 
@@ -61,4 +61,4 @@ std::string FindMistake(const ReplayArguments& arguments, const std::vector<uint
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPLAY_START_REPLAY_ARGUMENTS_H_
+#endif  // DEJA_CLI_REPLAY_BOUNDS_REPLAY_ARGUMENTS_H_

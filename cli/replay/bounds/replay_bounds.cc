@@ -1,4 +1,4 @@
-#include "cli/replay/start/replay_bounds.h"
+#include "cli/replay/bounds/replay_bounds.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cli/output.h"
-#include "cli/replay/start/bundle_start_check.h"
+#include "cli/replay/bounds/bundle_start_check.h"
 
 namespace deja::cli {
 

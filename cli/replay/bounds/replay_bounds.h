@@ -1,15 +1,15 @@
 // Where a replay of several ranks starts and ends: at checkpoints and places that all of them have.
 //
 // Pure functions but for lines on stderr that say where it starts; main thread only.
-#ifndef DEJA_CLI_REPLAY_START_REPLAY_BOUNDS_H_
-#define DEJA_CLI_REPLAY_START_REPLAY_BOUNDS_H_
+#ifndef DEJA_CLI_REPLAY_BOUNDS_REPLAY_BOUNDS_H_
+#define DEJA_CLI_REPLAY_BOUNDS_REPLAY_BOUNDS_H_
 
 #include <cstdint>
 #include <vector>
 
-#include "cli/replay/start/checkpoint_choice.h"
-#include "cli/replay/start/replay_arguments.h"
-#include "cli/replay/start/stop_condition.h"
+#include "cli/replay/bounds/checkpoint_choice.h"
+#include "cli/replay/bounds/replay_arguments.h"
+#include "cli/replay/bounds/stop_condition.h"
 #include "common/result.h"
 #include "format/trace/trace.h"
 
@@ -30,4 +30,4 @@ Status CheckStart(const ReplayArguments& arguments, format::Trace& trace,
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPLAY_START_REPLAY_BOUNDS_H_
+#endif  // DEJA_CLI_REPLAY_BOUNDS_REPLAY_BOUNDS_H_

@@ -1,4 +1,4 @@
-#include "cli/replay/start/stop_condition.h"
+#include "cli/replay/bounds/stop_condition.h"
 
 #include <fmt/format.h>
 

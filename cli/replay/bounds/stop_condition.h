@@ -1,8 +1,8 @@
 // Where a replay shall end: looked for in the recording, before the program is started.
 //
 // Main thread only.
-#ifndef DEJA_CLI_REPLAY_START_STOP_CONDITION_H_
-#define DEJA_CLI_REPLAY_START_STOP_CONDITION_H_
+#ifndef DEJA_CLI_REPLAY_BOUNDS_STOP_CONDITION_H_
+#define DEJA_CLI_REPLAY_BOUNDS_STOP_CONDITION_H_
 
 #include <cstdint>
 #include <optional>
@@ -37,4 +37,4 @@ Result<ReplayUntil> FindUntil(const format::RankReader& reader, const UntilOptio
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPLAY_START_STOP_CONDITION_H_
+#endif  // DEJA_CLI_REPLAY_BOUNDS_STOP_CONDITION_H_

@@ -1,7 +1,7 @@
 // The 1,797 handwritten digits, split into what is trained on and what is tested on
 // (data/README.md).
-#ifndef DEJA_EXAMPLES_DIGITS_DATASET_H_
-#define DEJA_EXAMPLES_DIGITS_DATASET_H_
+#ifndef DEJA_EXAMPLES_DIGITS_DATA_DATASET_H_
+#define DEJA_EXAMPLES_DIGITS_DATA_DATASET_H_
 
 #include <array>
 #include <cstddef>
@@ -32,4 +32,4 @@ Dataset LoadDataset(const std::string& path);
 
 }  // namespace digits
 
-#endif  // DEJA_EXAMPLES_DIGITS_DATASET_H_
+#endif  // DEJA_EXAMPLES_DIGITS_DATA_DATASET_H_

@@ -1,6 +1,6 @@
 // Batches of shuffled, augmented images, made by a thread of its own while the trainer computes.
-#ifndef DEJA_EXAMPLES_DIGITS_SAMPLER_H_
-#define DEJA_EXAMPLES_DIGITS_SAMPLER_H_
+#ifndef DEJA_EXAMPLES_DIGITS_DATA_SAMPLER_H_
+#define DEJA_EXAMPLES_DIGITS_DATA_SAMPLER_H_
 
 #include <algorithm>
 #include <array>
@@ -13,8 +13,8 @@
 
 #include "dataset.h"
 #include "deja.hpp"
-#include "options.h"
-#include "rng.h"
+#include "../options.h"
+#include "../rng.h"
 #include "seeds.h"
 
 namespace digits {
@@ -92,4 +92,4 @@ class Sampler {
 
 }  // namespace digits
 
-#endif  // DEJA_EXAMPLES_DIGITS_SAMPLER_H_
+#endif  // DEJA_EXAMPLES_DIGITS_DATA_SAMPLER_H_

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <random>
 
-#include "rng.h"
+#include "../rng.h"
 
 namespace digits {
 

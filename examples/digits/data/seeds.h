@@ -1,6 +1,6 @@
 // Where seeds come from: --seed, or what differs from run to run.
-#ifndef DEJA_EXAMPLES_DIGITS_SEEDS_H_
-#define DEJA_EXAMPLES_DIGITS_SEEDS_H_
+#ifndef DEJA_EXAMPLES_DIGITS_DATA_SEEDS_H_
+#define DEJA_EXAMPLES_DIGITS_DATA_SEEDS_H_
 
 #include <cstdint>
 #include <optional>
@@ -32,4 +32,4 @@ class Seeds {
 
 }  // namespace digits
 
-#endif  // DEJA_EXAMPLES_DIGITS_SEEDS_H_
+#endif  // DEJA_EXAMPLES_DIGITS_DATA_SEEDS_H_

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "cuda/cuda_device.h"
+#include "../cuda/cuda_device.h"
 #include "host_device.h"
 
 namespace digits {

@@ -5,8 +5,8 @@
 // addresses of arrays are the device's, and the host goes there by CopyIn and CopyOut only. In host
 // memory all is done when a call returns, and there is one stream, the null one. A failure ends the
 // process after saying which call failed.
-#ifndef DEJA_EXAMPLES_DIGITS_DEVICE_H_
-#define DEJA_EXAMPLES_DIGITS_DEVICE_H_
+#ifndef DEJA_EXAMPLES_DIGITS_MODEL_DEVICE_H_
+#define DEJA_EXAMPLES_DIGITS_MODEL_DEVICE_H_
 
 #include <nccl.h>
 
@@ -19,7 +19,7 @@
 
 #include "deja.hpp"
 #include "layers.h"
-#include "options.h"
+#include "../options.h"
 
 struct CUevent_st;
 
@@ -158,4 +158,4 @@ class Array {
 
 }  // namespace digits
 
-#endif  // DEJA_EXAMPLES_DIGITS_DEVICE_H_
+#endif  // DEJA_EXAMPLES_DIGITS_MODEL_DEVICE_H_

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "cuda/kernels.h"
+#include "../cuda/kernels.h"
 
 namespace digits {
 namespace {

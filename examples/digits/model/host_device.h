@@ -1,6 +1,6 @@
 // This processor and host memory, as a Device.
-#ifndef DEJA_EXAMPLES_DIGITS_HOST_DEVICE_H_
-#define DEJA_EXAMPLES_DIGITS_HOST_DEVICE_H_
+#ifndef DEJA_EXAMPLES_DIGITS_MODEL_HOST_DEVICE_H_
+#define DEJA_EXAMPLES_DIGITS_MODEL_HOST_DEVICE_H_
 
 #include <memory>
 
@@ -12,4 +12,4 @@ std::unique_ptr<Device> MakeHostDevice();
 
 }  // namespace digits
 
-#endif  // DEJA_EXAMPLES_DIGITS_HOST_DEVICE_H_
+#endif  // DEJA_EXAMPLES_DIGITS_MODEL_HOST_DEVICE_H_

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cuda/kernels.h"
+#include "../cuda/kernels.h"
 #include "matmul.h"
 
 namespace digits {

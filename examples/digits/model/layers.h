@@ -5,14 +5,14 @@
 //
 // All arrays are row-major with the sample first; images have their channels last. One thread uses
 // a layer at a time.
-#ifndef DEJA_EXAMPLES_DIGITS_LAYERS_H_
-#define DEJA_EXAMPLES_DIGITS_LAYERS_H_
+#ifndef DEJA_EXAMPLES_DIGITS_MODEL_LAYERS_H_
+#define DEJA_EXAMPLES_DIGITS_MODEL_LAYERS_H_
 
 #include <cstddef>
 #include <memory>
 #include <vector>
 
-#include "rng.h"
+#include "../rng.h"
 
 namespace digits {
 
@@ -62,4 +62,4 @@ std::unique_ptr<Layer> MakeDropout(const char* name, size_t inputs, float probab
 
 }  // namespace digits
 
-#endif  // DEJA_EXAMPLES_DIGITS_LAYERS_H_
+#endif  // DEJA_EXAMPLES_DIGITS_MODEL_LAYERS_H_

@@ -1,6 +1,6 @@
 // The one kernel that all layers compute with.
-#ifndef DEJA_EXAMPLES_DIGITS_MATMUL_H_
-#define DEJA_EXAMPLES_DIGITS_MATMUL_H_
+#ifndef DEJA_EXAMPLES_DIGITS_MODEL_MATMUL_H_
+#define DEJA_EXAMPLES_DIGITS_MODEL_MATMUL_H_
 
 #include <cstddef>
 
@@ -15,4 +15,4 @@ void MatMulAdd(size_t m, size_t n, size_t k, const float* a, size_t a_row, size_
 
 }  // namespace digits
 
-#endif  // DEJA_EXAMPLES_DIGITS_MATMUL_H_
+#endif  // DEJA_EXAMPLES_DIGITS_MODEL_MATMUL_H_

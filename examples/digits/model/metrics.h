@@ -1,11 +1,11 @@
 // What the ranks tell each other about the training, and what rank 0 prints of it.
-#ifndef DEJA_EXAMPLES_DIGITS_METRICS_H_
-#define DEJA_EXAMPLES_DIGITS_METRICS_H_
+#ifndef DEJA_EXAMPLES_DIGITS_MODEL_METRICS_H_
+#define DEJA_EXAMPLES_DIGITS_MODEL_METRICS_H_
 
 #include <cstdint>
 #include <vector>
 
-#include "comms.h"
+#include "../comms.h"
 #include "device.h"
 
 namespace digits {
@@ -24,4 +24,4 @@ std::vector<uint64_t> GatherHashes(Device& device, const Communicator& world, ui
 
 }  // namespace digits
 
-#endif  // DEJA_EXAMPLES_DIGITS_METRICS_H_
+#endif  // DEJA_EXAMPLES_DIGITS_MODEL_METRICS_H_

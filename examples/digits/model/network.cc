@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "dataset.h"
+#include "../data/dataset.h"
 
 namespace digits {
 

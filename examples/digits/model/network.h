@@ -1,6 +1,6 @@
 // The network: which layers there are, and the forward and backward pass through them.
-#ifndef DEJA_EXAMPLES_DIGITS_NETWORK_H_
-#define DEJA_EXAMPLES_DIGITS_NETWORK_H_
+#ifndef DEJA_EXAMPLES_DIGITS_MODEL_NETWORK_H_
+#define DEJA_EXAMPLES_DIGITS_MODEL_NETWORK_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "device.h"
 #include "layers.h"
-#include "rng.h"
+#include "../rng.h"
 
 namespace digits {
 
@@ -76,4 +76,4 @@ uint64_t HashWeights(const std::vector<float>& weights);
 
 }  // namespace digits
 
-#endif  // DEJA_EXAMPLES_DIGITS_NETWORK_H_
+#endif  // DEJA_EXAMPLES_DIGITS_MODEL_NETWORK_H_

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "cuda/kernels.h"
+#include "../cuda/kernels.h"
 
 namespace digits {
 

@@ -1,6 +1,6 @@
 // Adam (Kingma and Ba, 2015) over a range of the parameters.
-#ifndef DEJA_EXAMPLES_DIGITS_OPTIMIZER_H_
-#define DEJA_EXAMPLES_DIGITS_OPTIMIZER_H_
+#ifndef DEJA_EXAMPLES_DIGITS_MODEL_OPTIMIZER_H_
+#define DEJA_EXAMPLES_DIGITS_MODEL_OPTIMIZER_H_
 
 #include <cstddef>
 
@@ -27,4 +27,4 @@ class Adam {
 
 }  // namespace digits
 
-#endif  // DEJA_EXAMPLES_DIGITS_OPTIMIZER_H_
+#endif  // DEJA_EXAMPLES_DIGITS_MODEL_OPTIMIZER_H_

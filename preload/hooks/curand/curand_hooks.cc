@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kFunctions = 0
 #define DEJA_FN(id, result, name, since, klass, ...) +1
-#include "api/curand.def"
+#include "api/tables/curand.def"
 #undef DEJA_FN
     ;
 
@@ -34,7 +34,7 @@ struct CurandLibrary {
 }  // namespace
 }  // namespace deja::preload
 
-#define DEJA_TABLE_DEF "api/curand.def"
+#define DEJA_TABLE_DEF "api/tables/curand.def"
 #define DEJA_TABLE_LIBRARY CurandLibrary
 #define DEJA_TABLE_FAMILY kCurandFamily
 #define DEJA_HOOK_ADDRESS CurandHookAddress

@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kFunctions = 0
 #define DEJA_FN(id, result, name, since, klass, ...) +1
-#include "api/mpi.def"
+#include "api/tables/mpi.def"
 #undef DEJA_FN
     ;
 
@@ -116,7 +116,7 @@ extern "C" {
   result deja_hook_##name DEJA_PARAMS(__VA_ARGS__);                                \
   __attribute__((alias("P" #name), visibility("hidden")))                          \
   result deja_hook_P##name DEJA_PARAMS(__VA_ARGS__);
-#include "api/mpi.def"
+#include "api/tables/mpi.def"
 #undef DEJA_FN
 }
 
@@ -130,7 +130,7 @@ void* MpiHookAddress(const ApiInfo& info, bool second) {
 #define DEJA_FN(id, result, name, since, klass, ...)                 \
   {reinterpret_cast<void (*)()>(&deja::mpi_types::deja_hook_##name), \
    reinterpret_cast<void (*)()>(&deja::mpi_types::deja_hook_P##name)},
-#include "api/mpi.def"
+#include "api/tables/mpi.def"
 #undef DEJA_FN
   };
   return reinterpret_cast<void*>(kHooks[info.id - kMpiFamily][second ? 1 : 0]);

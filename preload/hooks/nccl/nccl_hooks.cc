@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kFunctions = 0
 #define DEJA_FN(id, result, name, since, klass, ...) +1
-#include "api/nccl.def"
+#include "api/tables/nccl.def"
 #undef DEJA_FN
     ;
 
@@ -40,7 +40,7 @@ struct NcclLibrary {
 }  // namespace
 }  // namespace deja::preload
 
-#define DEJA_TABLE_DEF "api/nccl.def"
+#define DEJA_TABLE_DEF "api/tables/nccl.def"
 #define DEJA_TABLE_LIBRARY NcclLibrary
 #define DEJA_TABLE_FAMILY kNcclFamily
 #define DEJA_HOOK_ADDRESS NcclHookAddress

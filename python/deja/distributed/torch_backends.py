@@ -4,7 +4,8 @@ import contextlib
 import functools
 import sys
 
-from deja import engine, torch_groups, torch_operations, torch_plugins, torch_stores
+from deja import engine
+from deja.distributed import torch_groups, torch_operations, torch_plugins, torch_stores
 
 _KNOWN = {"", "none", "undefined", "gloo", "nccl", "fake"}  # torch's fake one communicates nothing
 _NEVER = {"fake", "threaded"}  # the ranks of the latter are threads
@@ -75,7 +76,7 @@ def _replaced(module, ours, is_mixed):
     if "ucc" in ours and hasattr(module, "ProcessGroupUCC"):
         instead["ProcessGroupUCC"] = _wrapping(module.ProcessGroupUCC, "ucc")
     if is_mixed:
-        from deja.torch_mixed_groups import MixedGroup
+        from deja.distributed.torch_mixed_groups import MixedGroup
 
         instead["ProcessGroup"] = MixedGroup
     real = {name: getattr(module, name) for name in instead}

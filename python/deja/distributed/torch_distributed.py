@@ -20,7 +20,8 @@ def install(distributed):
         return
     from torch._C import _distributed_c10d as c10d
 
-    from deja import exceptions, torch_backends, torch_groups, torch_objects, torch_stores
+    from deja import exceptions
+    from deja.distributed import torch_backends, torch_groups, torch_objects, torch_stores
 
     exceptions.install()
     torch_objects.install(sys.modules["torch.distributed.distributed_c10d"])

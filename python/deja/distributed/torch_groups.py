@@ -11,9 +11,10 @@ import hashlib
 import torch
 from torch._C import _distributed_c10d as c10d
 
-from deja import engine, python_stack, torch_passing, torch_threads, torch_versions, torch_works
-from deja.torch_dense import BYTES
-from deja.torch_operations import NEWER, Group, of_split
+from deja import engine, python_stack, torch_threads, torch_versions
+from deja.distributed import torch_passing, torch_works
+from deja.distributed.torch_dense import BYTES
+from deja.distributed.torch_operations import NEWER, Group, of_split
 
 _TIMEOUT = datetime.timedelta(minutes=30)  # torch's own, where none is given
 

@@ -7,7 +7,7 @@ group of torch's own, whose NCCL is recorded where it calls the library.
 import torch
 from torch._C import _distributed_c10d as c10d
 
-from deja import torch_operations
+from deja.distributed import torch_operations
 
 _OPERATIONS = (
     *("allreduce", "allreduce_coalesced", "broadcast", "reduce", "allgather", "allgather_coalesced"),

@@ -3,8 +3,9 @@
 import torch
 from torch._C import _distributed_c10d as c10d
 
-from deja import engine, python_stack, torch_passing, torch_works
-from deja.torch_dense import Dense, dtype_of
+from deja import engine, python_stack
+from deja.distributed import torch_passing, torch_works
+from deja.distributed.torch_dense import Dense, dtype_of
 
 on_allreduce = None  # called with the tensors of each, before it is made
 

@@ -8,7 +8,8 @@ import sys
 
 from torch._C import _distributed_c10d as c10d
 
-from deja import engine, torch_groups
+from deja import engine
+from deja.distributed import torch_groups
 
 _mpi_groups = collections.Counter()  # that this process has asked for, by their ranks
 

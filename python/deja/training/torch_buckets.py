@@ -11,7 +11,8 @@ import weakref
 
 import torch
 
-from deja import engine, torch_operations
+from deja import engine
+from deja.distributed import torch_operations
 
 _MOST_BYTES = 1 << 30  # of a model's gradients: torch tells how its buckets are divided by making others of zeros
 _FLOAT32 = 4

@@ -10,7 +10,8 @@ import sys
 
 import torch
 
-from deja import engine, torch_buckets, torch_clipping, torch_state, torch_steps
+from deja import engine
+from deja.training import torch_buckets, torch_clipping, torch_state, torch_steps
 
 _SGD, _ADAM, _ADAMW = 1, 2, 3  # deja_optimizer_t
 _FLOAT32 = 7

@@ -4,7 +4,7 @@ import functools
 
 import torch
 
-from deja import torch_state, torch_steps, torch_updates
+from deja.training import torch_state, torch_steps, torch_updates
 from deja.loop import LOOP
 
 

@@ -7,7 +7,7 @@
 #include "api/find_api.h"
 #include "api/table.h"
 #include "preload/engine/buffers.h"
-#include "tests/conformance/curand_numbers.h"
+#include "tests/conformance/curand/curand_numbers.h"
 
 namespace {
 

@@ -9,14 +9,14 @@ constexpr char kForward[] = "*ForwardEveryArgumentAndResult";
 
 TEST(CurandHooksTest, ForwardEveryArgumentAndResult) {
 #define DEJA_FN(id, result, name, since, klass, ...) hooks_check::CheckFunction(#name, &::name);
-#include "api/curand.def"
+#include "api/tables/curand.def"
 #undef DEJA_FN
 }
 
 TEST(CurandHooksTest, TellTheEngineAboutEachCallOnce) {
   std::string expected;
 #define DEJA_FN(id, result, name, since, klass, ...) expected += #name "\n" #name "\n";
-#include "api/curand.def"
+#include "api/tables/curand.def"
 #undef DEJA_FN
   EXPECT_EQ(hooks_check::CallsSeenBy(kForward), expected);
 }

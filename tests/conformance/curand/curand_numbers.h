@@ -1,6 +1,6 @@
 // Names and numbers of cuRAND's header, as one of the two headers has them.
-#ifndef DEJA_TESTS_CONFORMANCE_CURAND_NUMBERS_H_
-#define DEJA_TESTS_CONFORMANCE_CURAND_NUMBERS_H_
+#ifndef DEJA_TESTS_CONFORMANCE_CURAND_CURAND_NUMBERS_H_
+#define DEJA_TESTS_CONFORMANCE_CURAND_CURAND_NUMBERS_H_
 
 #include <map>
 #include <string>
@@ -12,4 +12,4 @@ CurandNumbers CompatCurandNumbers();
 // table otherwise.
 CurandNumbers SystemCurandNumbers();
 
-#endif  // DEJA_TESTS_CONFORMANCE_CURAND_NUMBERS_H_
+#endif  // DEJA_TESTS_CONFORMANCE_CURAND_CURAND_NUMBERS_H_

@@ -1,8 +1,8 @@
 #include "include/compat/curand.h"
-#include "tests/conformance/curand_numbers.h"
+#include "tests/conformance/curand/curand_numbers.h"
 
 CurandNumbers CompatCurandNumbers() {
   return {
-#include "tests/conformance/curand_numbers.inc"
+#include "tests/conformance/curand/curand_numbers.inc"
   };
 }

@@ -5,7 +5,7 @@ import re
 import sys
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 KINDS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
 
 

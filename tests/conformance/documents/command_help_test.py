@@ -78,7 +78,7 @@ class Help(unittest.TestCase):
             self.assertRegex(text, rf"(?m)^  {choice} ")
 
     def test_the_environment_has_every_variable(self):
-        root = pathlib.Path(__file__).resolve().parents[2]
+        root = pathlib.Path(__file__).resolve().parents[3]
         text = deja("help", "environment")
         for name in re.findall(r"(?m)^DEJA_ENV\((\w+),", (root / "common" / "env_vars.def").read_text()):
             self.assertRegex(text, rf"(?m)^  {name}\b")

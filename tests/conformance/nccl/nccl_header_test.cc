@@ -1,6 +1,6 @@
 // include/compat/nccl.h against what NVIDIA's header says, where that is installed, and against the
 // sizes that are known from its releases.
-#include "tests/conformance/nccl_layout.h"
+#include "tests/conformance/nccl/nccl_layout.h"
 
 #include <gtest/gtest.h>
 

@@ -10,14 +10,14 @@ constexpr char kForward[] = "*ForwardEveryArgumentAndResult";
 
 TEST(NcclHooksTest, ForwardEveryArgumentAndResult) {
 #define DEJA_FN(id, result, name, since, klass, ...) hooks_check::CheckFunction(#name, &::name);
-#include "api/nccl.def"
+#include "api/tables/nccl.def"
 #undef DEJA_FN
 }
 
 TEST(NcclHooksTest, TellTheEngineAboutEachCallOnce) {
   std::string expected;
 #define DEJA_FN(id, result, name, since, klass, ...) expected += #name "\n" #name "\n";
-#include "api/nccl.def"
+#include "api/tables/nccl.def"
 #undef DEJA_FN
   EXPECT_EQ(hooks_check::CallsSeenBy(kForward), expected);
 }

@@ -1,7 +1,7 @@
 // Sizes, offsets and values of what an nccl.h declares, as rows that two translation units fill in:
 // one from Deja's own header and one from NVIDIA's.
-#ifndef DEJA_TESTS_CONFORMANCE_NCCL_LAYOUT_H_
-#define DEJA_TESTS_CONFORMANCE_NCCL_LAYOUT_H_
+#ifndef DEJA_TESTS_CONFORMANCE_NCCL_NCCL_LAYOUT_H_
+#define DEJA_TESTS_CONFORMANCE_NCCL_NCCL_LAYOUT_H_
 
 #include <cstddef>
 #include <span>
@@ -21,4 +21,4 @@ NcclLayout CompatLayout();
 NcclLayout SystemLayout();
 #endif
 
-#endif  // DEJA_TESTS_CONFORMANCE_NCCL_LAYOUT_H_
+#endif  // DEJA_TESTS_CONFORMANCE_NCCL_NCCL_LAYOUT_H_

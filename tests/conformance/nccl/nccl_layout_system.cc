@@ -2,7 +2,7 @@
 #include <nccl.h>
 
 #include "api/table.h"
-#include "tests/conformance/nccl_layout.h"
+#include "tests/conformance/nccl/nccl_layout.h"
 
 // The types that an older header does not know, so that the rows that need them can be read.
 #if NCCL_VERSION_CODE < 22203
@@ -28,13 +28,13 @@ extern "C" {
 #define DEJA_FN(id, result, name, since, klass, ...) \
   result name DEJA_PARAMS(__VA_ARGS__);              \
   result p##name DEJA_PARAMS(__VA_ARGS__);
-#include "api/nccl.def"
+#include "api/tables/nccl.def"
 #undef DEJA_FN
 }
 
 NcclLayout SystemLayout() {
   static constexpr LayoutRow kRows[] = {
-#include "tests/conformance/nccl_layout_rows.h"
+#include "tests/conformance/nccl/nccl_layout_rows.h"
   };
   return {NCCL_VERSION_CODE, kRows};
 }

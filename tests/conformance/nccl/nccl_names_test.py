@@ -2,10 +2,12 @@
 import os
 import re
 import subprocess
+import sys
 import unittest
 from pathlib import Path
 
-import api_rows
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import api_rows  # noqa: E402
 
 SYSTEM_HEADER = os.environ.get("DEJA_NCCL_HEADER", "")
 

@@ -11,7 +11,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-import api_rows
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import api_rows  # noqa: E402
 
 HEADERS = os.environ.get("DEJA_NCCL_HEADERS", "")
 CUDA = os.environ.get("DEJA_CUDA_INCLUDE", "")
@@ -25,7 +26,7 @@ PRINT = """
 #include <cstdio>
 struct Row { const char* what; long long value; };
 constexpr Row kRows[] = {
-#include "tests/conformance/nccl_layout_rows.h"
+#include "tests/conformance/nccl/nccl_layout_rows.h"
 };
 int main() {
   std::printf("sizeof ncclConfig_t=%zu\\n", sizeof(ncclConfig_t));

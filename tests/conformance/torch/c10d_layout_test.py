@@ -7,7 +7,7 @@ import subprocess
 import sys
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "python"))
 sys.dont_write_bytecode = True
 from deja import engine  # noqa: E402
@@ -25,12 +25,12 @@ class Layout(unittest.TestCase):
         self.assertEqual(printed.splitlines(), lines)
 
     def test_operations(self):
-        rows = set(re.findall(r"DEJA_FN\(\d+, int, c10d_(\w+)", (ROOT / "api/c10d.def").read_text()))
-        text = (ROOT / "python/deja/torch_operations.py").read_text()
+        rows = set(re.findall(r"DEJA_FN\(\d+, int, c10d_(\w+)", (ROOT / "api/tables/c10d.def").read_text()))
+        text = (ROOT / "python/deja/distributed/torch_operations.py").read_text()
         others = dict(re.findall(r"\"(\w+)\": \"c10d_(\w+)\"", text))  # that stand in a trace by another name
         done = re.findall(r"_do\(\s*\"(\w+)\"", text)
         named = {others.get(name, name.lstrip("_")) for name in done} | {"new_group", "work"}
-        calls = re.findall(r"self\._call\(\s*\"(\w+)\"", (ROOT / "python/deja/torch_stores.py").read_text())
+        calls = re.findall(r"self\._call\(\s*\"(\w+)\"", (ROOT / "python/deja/distributed/torch_stores.py").read_text())
         self.assertEqual(rows, named | {"store_" + name for name in calls})
 
 

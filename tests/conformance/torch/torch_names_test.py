@@ -7,7 +7,7 @@ import subprocess
 import sys
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 # What Deja's group answers itself: what it was told, and what its number of operations is.
 ANSWERED = {
@@ -60,9 +60,10 @@ def main():
     import torch
     from torch._C import _distributed_c10d as c10d
 
-    from deja import engine, python_stack, torch_groups, torch_operations, torch_passing, torch_works
+    from deja import engine, python_stack
+    from deja.distributed import torch_groups, torch_operations, torch_passing, torch_works
 
-    rows = set(re.findall(r"DEJA_FN\(\d+, int, (c10d_\w+)", (ROOT / "api/c10d.def").read_text()))
+    rows = set(re.findall(r"DEJA_FN\(\d+, int, (c10d_\w+)", (ROOT / "api/tables/c10d.def").read_text()))
     methods, properties = torch_passing.names()
     reached, recorded, said = [], [], []
 

@@ -3,7 +3,7 @@
 
 It shares no code with Deja: only Python's standard library, and the zstd library for the one thing that the
 document leaves to zstd. It reads a rank's folder by scanning (it does not use the index) and prints what
-tests/conformance/trace_dump.cc prints, so that the two can be compared.
+tests/conformance/trace/trace_dump.cc prints, so that the two can be compared.
 
 usage: independent_reader.py RANK_FOLDER
 """
@@ -18,7 +18,7 @@ import sys
 
 from independent_updates import Single, singles, update
 
-PROTO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "format", "proto", "trace.proto")
+PROTO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "format", "proto", "trace.proto")
 
 MAGIC = b"DEJA\x01\r\n\x1a"
 SYNC = b"\xde\x1a\xf7\xa3"

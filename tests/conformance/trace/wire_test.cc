@@ -11,7 +11,7 @@
 #include <string>
 
 #include "format/layout/left_out.h"
-#include "format/reader/prediction.h"
+#include "format/payloads/prediction.h"
 #include "format/wire/message_codec.h"
 #include "trace.pb.h"
 

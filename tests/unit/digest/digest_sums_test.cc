@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/fakes/cuda/digest_grid.h"
+#include "tests/fakes/cuda/kernels/digest_grid.h"
 
 namespace deja::preload {
 namespace {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "digest/digest.h"
-#include "format/reader/payload_table.h"
+#include "format/payloads/payload_table.h"
 #include "format/reader/rank_reader.h"
 #include "format/wire/batch_info.h"
 

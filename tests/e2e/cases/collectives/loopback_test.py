@@ -10,7 +10,7 @@ import time
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import harness  # noqa: E402
 
 THEMES = ["abort", "collectives", "comms", "errors", "groups", "grow", "initall", "large", "nonblocking", "p2p",

@@ -11,8 +11,8 @@ import threading
 import zipfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "conformance"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "conformance" / "trace"))
 import harness  # noqa: E402
 import independent_reader  # noqa: E402
 

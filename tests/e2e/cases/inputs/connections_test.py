@@ -13,10 +13,10 @@ import threading
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import harness  # noqa: E402
 
-APPS = Path(__file__).resolve().parents[1] / "apps" / "connections"
+APPS = Path(__file__).resolve().parents[2] / "apps" / "connections"
 REPLAYS = int(os.environ.get("DEJA_REPLAYS", "3"))
 
 

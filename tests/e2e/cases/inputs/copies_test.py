@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import harness  # noqa: E402
 
-PEERS = Path(__file__).resolve().parents[1] / "apps" / "connections" / "peers.py"
+PEERS = Path(__file__).resolve().parents[2] / "apps" / "connections" / "peers.py"
 REPLAYS = int(os.environ.get("DEJA_REPLAYS", "3"))
 FULL = ("--inputs", "full")
 

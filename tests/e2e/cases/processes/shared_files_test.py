@@ -6,11 +6,11 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import harness  # noqa: E402
 
 REPLAYS = int(os.environ.get("DEJA_REPLAYS", "3"))
-PYTHON = Path(__file__).resolve().parents[1] / "apps" / "python" / "shared_file.py"
+PYTHON = Path(__file__).resolve().parents[2] / "apps" / "python" / "shared_file.py"
 
 
 class SharedFiles(harness.DejaTest):

@@ -9,12 +9,12 @@ import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import harness  # noqa: E402
 
 REPLAYS = int(os.environ.get("DEJA_REPLAYS", "3"))
 APART = os.environ.get("DEJA_APART") == "1"
-SCRIPT = Path(__file__).resolve().parents[1] / "apps" / "python" / "threads.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "apps" / "python" / "threads.py"
 ORDER = ("--threads", "order")
 
 

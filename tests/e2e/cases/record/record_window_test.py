@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import harness  # noqa: E402
 
 RANKS = 2
@@ -65,7 +65,7 @@ for time_no in range(times):
         sys.exit(f"attempt {time_no} kept too little")
 sys.exit(max(rank.wait() for rank in start(times, 12)))
 """
-READER = harness.ROOT / "tests" / "conformance" / "independent_reader.py"
+READER = harness.ROOT / "tests" / "conformance" / "trace" / "independent_reader.py"
 
 
 class Window(harness.DejaTest):

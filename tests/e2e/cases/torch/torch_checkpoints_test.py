@@ -4,7 +4,7 @@ import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import harness  # noqa: E402
 from torch_jobs import APPS, PYTHON, VERSION, TorchTest, of_rank  # noqa: E402
 
@@ -46,9 +46,9 @@ class TorchCheckpoints(TorchTest):
 
     def test_what_is_watched_does_not_outlive_the_program(self):
         """A model can hold a process group, whose threads would need the interpreter when it is not there any more."""
-        plain = self.checked(self.command([PYTHON, APPS / "watched_model.py"], env=PACKAGE))
+        plain = self.checked(self.command([PYTHON, APPS / "standalone" / "watched_model.py"], env=PACKAGE))
         self.assertEqual(plain.stdout, "the model goes\nthe end\n")
-        recorded = self.checked(self.record_single(PYTHON, APPS / "watched_model.py"))
+        recorded = self.checked(self.record_single(PYTHON, APPS / "standalone" / "watched_model.py"))
         self.assertEqual(recorded.stdout, plain.stdout)
 
     def test_gradient_accumulation(self):

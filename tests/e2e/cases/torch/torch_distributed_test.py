@@ -7,7 +7,7 @@ import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import harness  # noqa: E402
 from torch_jobs import APPS, PYTHON, VERSION, TorchTest, of_rank  # noqa: E402
 
@@ -36,10 +36,10 @@ class TorchDistributed(TorchTest):
         self.assertEqual(steps, [1, 2, 3, 4, 5, 6])
 
     def test_named_steps(self):
-        self.checked(self.record_single(PYTHON, APPS / "named_steps.py"))
+        self.checked(self.record_single(PYTHON, APPS / "standalone" / "named_steps.py"))
         self.assertEqual([e["step"] for e in self.show_json("--rank", "0", "--kind", "step")], [10, 11, 12])
         self.assertEqual(harness.without_report(self.checked(self.replay(0)).stdout), "0\n1\n2\n")
-        plain = self.checked(self.command([PYTHON, APPS / "named_steps.py"],
+        plain = self.checked(self.command([PYTHON, APPS / "standalone" / "named_steps.py"],
                                           env={"PYTHONPATH": harness.ROOT / "python"}))
         self.assertEqual(plain.stdout, "0\n1\n2\n")
 
@@ -52,7 +52,7 @@ class TorchDistributed(TorchTest):
 
     def test_a_loop_that_is_left_early(self):
         """Which worker's batch comes first into their queue decides how many messages were taken by then."""
-        run = self.checked(self.record(PYTHON, [APPS / "left_early.py"], n=2, options=["--inputs", "full"], timeout=300))
+        run = self.checked(self.record(PYTHON, [APPS / "standalone" / "left_early.py"], n=2, options=["--inputs", "full"], timeout=300))
         self.assertRanksReplay(run, 2)
 
     def test_workers_whose_data_set_is_gone(self):
@@ -67,7 +67,7 @@ class TorchDistributed(TorchTest):
         self.assertRanksReplay(run, 2)
 
     def assertSpawnedRanksReplay(self, rendezvous, *method):
-        run = self.checked(self.deja("record", "--out", self.trace_path(), "--", PYTHON, APPS / "spawned.py",
+        run = self.checked(self.deja("record", "--out", self.trace_path(), "--", PYTHON, APPS / "standalone" / "spawned.py",
                                      rendezvous, *method, timeout=300))
         self.assertEqual(self.rank_folders(), ["rank-00000", "rank-00001"])
         self.assertRanksReplay(run, 2)

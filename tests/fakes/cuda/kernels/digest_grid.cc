@@ -1,4 +1,4 @@
-#include "tests/fakes/cuda/digest_grid.h"
+#include "tests/fakes/cuda/kernels/digest_grid.h"
 
 #include <algorithm>
 #include <array>

@@ -3,8 +3,8 @@
 // launch.
 //
 // Any thread.
-#ifndef DEJA_TESTS_FAKES_CUDA_DIGEST_GRID_H_
-#define DEJA_TESTS_FAKES_CUDA_DIGEST_GRID_H_
+#ifndef DEJA_TESTS_FAKES_CUDA_KERNELS_DIGEST_GRID_H_
+#define DEJA_TESTS_FAKES_CUDA_KERNELS_DIGEST_GRID_H_
 
 #include <cstdint>
 
@@ -17,4 +17,4 @@ void RunDigestGrid(uint32_t kernel, const deja::preload::gpu::Work& work, uint32
 
 }  // namespace cusim
 
-#endif  // DEJA_TESTS_FAKES_CUDA_DIGEST_GRID_H_
+#endif  // DEJA_TESTS_FAKES_CUDA_KERNELS_DIGEST_GRID_H_

@@ -1,10 +1,10 @@
-#include "tests/fakes/cuda/sim_digest.h"
+#include "tests/fakes/cuda/kernels/sim_digest.h"
 
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 
-#include "tests/fakes/cuda/digest_grid.h"
+#include "tests/fakes/cuda/kernels/digest_grid.h"
 #include "tests/fakes/cuda/sim_memory.h"
 
 namespace cusim {

@@ -1,7 +1,7 @@
 // The one PTX module that the simulated driver can run: that of digest/digest_kernel.cu. Any
 // thread.
-#ifndef DEJA_TESTS_FAKES_CUDA_SIM_DIGEST_H_
-#define DEJA_TESTS_FAKES_CUDA_SIM_DIGEST_H_
+#ifndef DEJA_TESTS_FAKES_CUDA_KERNELS_SIM_DIGEST_H_
+#define DEJA_TESTS_FAKES_CUDA_KERNELS_SIM_DIGEST_H_
 
 #include <cstdint>
 #include <functional>
@@ -26,4 +26,4 @@ int DigestLaunches();
 
 }  // namespace cusim
 
-#endif  // DEJA_TESTS_FAKES_CUDA_SIM_DIGEST_H_
+#endif  // DEJA_TESTS_FAKES_CUDA_KERNELS_SIM_DIGEST_H_

@@ -1,4 +1,4 @@
-#include "tests/fakes/cuda/sim_digits.h"
+#include "tests/fakes/cuda/kernels/sim_digits.h"
 
 #include <atomic>
 #include <cstdint>

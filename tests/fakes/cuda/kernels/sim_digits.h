@@ -1,8 +1,8 @@
 // The kernels of examples/digits (cuda/kernels.h), run on the processor for the simulated driver:
 // the same source, all elements of a launch one after the other, in an order that differs from
 // launch to launch. Any thread.
-#ifndef DEJA_TESTS_FAKES_CUDA_SIM_DIGITS_H_
-#define DEJA_TESTS_FAKES_CUDA_SIM_DIGITS_H_
+#ifndef DEJA_TESTS_FAKES_CUDA_KERNELS_SIM_DIGITS_H_
+#define DEJA_TESTS_FAKES_CUDA_KERNELS_SIM_DIGITS_H_
 
 #include <functional>
 #include <string>
@@ -17,4 +17,4 @@ DigitsKernel FindDigitsKernel(const std::string& ptx, const std::string& name);
 
 }  // namespace cusim
 
-#endif  // DEJA_TESTS_FAKES_CUDA_SIM_DIGITS_H_
+#endif  // DEJA_TESTS_FAKES_CUDA_KERNELS_SIM_DIGITS_H_

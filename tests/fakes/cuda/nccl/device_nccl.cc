@@ -32,7 +32,7 @@
 #include "api/table.h"
 #include "preload/engine/buffers.h"
 #include "tests/fakes/cuda/cuda_sim.h"
-#include "tests/fakes/cuda/profiler_host.h"
+#include "tests/fakes/cuda/nccl/profiler_host.h"
 #include "tests/fakes/cuda/sim_stream.h"
 
 namespace {
@@ -452,6 +452,6 @@ extern "C" {
   }                                                                                             \
   __attribute__((weak, alias("p" #name), visibility("default")))                                \
   result name DEJA_PARAMS(__VA_ARGS__);
-#include "api/nccl.def"
+#include "api/tables/nccl.def"
 #undef DEJA_FN
 }

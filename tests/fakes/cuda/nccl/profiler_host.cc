@@ -1,4 +1,4 @@
-#include "tests/fakes/cuda/profiler_host.h"
+#include "tests/fakes/cuda/nccl/profiler_host.h"
 
 #include <dlfcn.h>
 #include <strings.h>

@@ -3,8 +3,8 @@
 // DEJA_FAKE_NCCL_PROFILER=N: as an NCCL that knows versions up to N; unset, as one before 2.23,
 // which knows none. DEJA_FAKE_NCCL_PROFILER_THREAD: launches are told on a thread of the library's.
 // Any thread.
-#ifndef DEJA_TESTS_FAKES_CUDA_PROFILER_HOST_H_
-#define DEJA_TESTS_FAKES_CUDA_PROFILER_HOST_H_
+#ifndef DEJA_TESTS_FAKES_CUDA_NCCL_PROFILER_HOST_H_
+#define DEJA_TESTS_FAKES_CUDA_NCCL_PROFILER_HOST_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -42,4 +42,4 @@ class ProfilerHost {
   bool own_thread_ = false;
 };
 
-#endif  // DEJA_TESTS_FAKES_CUDA_PROFILER_HOST_H_
+#endif  // DEJA_TESTS_FAKES_CUDA_NCCL_PROFILER_HOST_H_

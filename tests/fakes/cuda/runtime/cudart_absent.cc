@@ -2,7 +2,7 @@
 // and not supported, which whoever calls it is told on stderr, too.
 #include <cstdio>
 
-#include "tests/fakes/cuda/cudart_calls.h"
+#include "tests/fakes/cuda/runtime/cudart_calls.h"
 
 extern "C" {
 

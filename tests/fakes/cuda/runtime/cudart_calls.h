@@ -1,10 +1,10 @@
 // What the files of the CUDA runtime stand-in share. Any thread.
-#ifndef DEJA_TESTS_FAKES_CUDA_CUDART_CALLS_H_
-#define DEJA_TESTS_FAKES_CUDA_CUDART_CALLS_H_
+#ifndef DEJA_TESTS_FAKES_CUDA_RUNTIME_CUDART_CALLS_H_
+#define DEJA_TESTS_FAKES_CUDA_RUNTIME_CUDART_CALLS_H_
 
 #include <cstdint>
 
-#include "tests/fakes/cuda/cudart_sim.h"
+#include "tests/fakes/cuda/runtime/cudart_sim.h"
 
 namespace cudart {
 
@@ -26,4 +26,4 @@ inline CUdeviceptr Address(const void* memory) {
 
 }  // namespace cudart
 
-#endif  // DEJA_TESTS_FAKES_CUDA_CUDART_CALLS_H_
+#endif  // DEJA_TESTS_FAKES_CUDA_RUNTIME_CUDART_CALLS_H_

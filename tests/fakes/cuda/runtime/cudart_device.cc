@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <cstring>
 
-#include "tests/fakes/cuda/cudart_calls.h"
+#include "tests/fakes/cuda/runtime/cudart_calls.h"
 
 #pragma GCC visibility push(default)
-#include "tests/fakes/cuda/cudart_torch.h"
+#include "tests/fakes/cuda/runtime/cudart_torch.h"
 #pragma GCC visibility pop
 
 namespace {

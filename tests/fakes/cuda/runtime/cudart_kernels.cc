@@ -1,4 +1,4 @@
-#include "tests/fakes/cuda/cudart_kernels.h"
+#include "tests/fakes/cuda/runtime/cudart_kernels.h"
 
 #include <cstdint>
 #include <cstdlib>
@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #pragma GCC visibility push(default)
-#include "tests/fakes/cuda/cudart_torch.h"
+#include "tests/fakes/cuda/runtime/cudart_torch.h"
 #pragma GCC visibility pop
 
 namespace {

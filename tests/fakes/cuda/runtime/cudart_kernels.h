@@ -2,8 +2,8 @@
 // loaded. None can run here; the few that PyTorch uses where nothing else does, filling, copying
 // and simple arithmetic on tensors without gaps, are known by name and done by the processor.
 // Any thread.
-#ifndef DEJA_TESTS_FAKES_CUDA_CUDART_KERNELS_H_
-#define DEJA_TESTS_FAKES_CUDA_CUDART_KERNELS_H_
+#ifndef DEJA_TESTS_FAKES_CUDA_RUNTIME_CUDART_KERNELS_H_
+#define DEJA_TESTS_FAKES_CUDA_RUNTIME_CUDART_KERNELS_H_
 
 #include <functional>
 
@@ -17,4 +17,4 @@ std::function<void()> KernelWork(const char* name, unsigned int grid_y, void** p
 
 }  // namespace cudart
 
-#endif  // DEJA_TESTS_FAKES_CUDA_CUDART_KERNELS_H_
+#endif  // DEJA_TESTS_FAKES_CUDA_RUNTIME_CUDART_KERNELS_H_

@@ -1,5 +1,5 @@
 #pragma GCC visibility push(default)
-#include "tests/fakes/cuda/cudart_sim.h"
+#include "tests/fakes/cuda/runtime/cudart_sim.h"
 #pragma GCC visibility pop
 
 #include <cstdio>
@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/fakes/cuda/cudart_calls.h"
-#include "tests/fakes/cuda/cudart_kernels.h"
+#include "tests/fakes/cuda/runtime/cudart_calls.h"
+#include "tests/fakes/cuda/runtime/cudart_kernels.h"
 
 namespace {
 

@@ -2,8 +2,8 @@
  * types of cuda_runtime_api.h. As there, each thread has a last error, which a call that succeeds
  * leaves as it is; the current device is that of the driver's current context; and kernels are
  * launched by the address of their host function. Only what tests use is here. */
-#ifndef DEJA_TESTS_FAKES_CUDA_CUDART_SIM_H_
-#define DEJA_TESTS_FAKES_CUDA_CUDART_SIM_H_
+#ifndef DEJA_TESTS_FAKES_CUDA_RUNTIME_CUDART_SIM_H_
+#define DEJA_TESTS_FAKES_CUDA_RUNTIME_CUDART_SIM_H_
 
 #include <stddef.h>
 
@@ -88,4 +88,4 @@ cudaError_t cudaLaunchKernel(const void* host_function, struct dim3 grid, struct
 }
 #endif
 
-#endif /* DEJA_TESTS_FAKES_CUDA_CUDART_SIM_H_ */
+#endif /* DEJA_TESTS_FAKES_CUDA_RUNTIME_CUDART_SIM_H_ */

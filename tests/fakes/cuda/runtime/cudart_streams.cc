@@ -1,10 +1,10 @@
 // Streams, events and launches of the CUDA runtime stand-in, beyond what cudart_sim.cc has.
 #include <vector>
 
-#include "tests/fakes/cuda/cudart_calls.h"
+#include "tests/fakes/cuda/runtime/cudart_calls.h"
 
 #pragma GCC visibility push(default)
-#include "tests/fakes/cuda/cudart_torch.h"
+#include "tests/fakes/cuda/runtime/cudart_torch.h"
 #pragma GCC visibility pop
 
 using cudart::Do;

@@ -2,10 +2,10 @@
  * finds devices, moves tensors to them and back, and runs its NCCL backend. What no test needs
  * answers cudaErrorNotSupported (cudart_absent.cc). Types as in NVIDIA's header; where a type is
  * used by address only, it is void. */
-#ifndef DEJA_TESTS_FAKES_CUDA_CUDART_TORCH_H_
-#define DEJA_TESTS_FAKES_CUDA_CUDART_TORCH_H_
+#ifndef DEJA_TESTS_FAKES_CUDA_RUNTIME_CUDART_TORCH_H_
+#define DEJA_TESTS_FAKES_CUDA_RUNTIME_CUDART_TORCH_H_
 
-#include "tests/fakes/cuda/cudart_sim.h"
+#include "tests/fakes/cuda/runtime/cudart_sim.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -152,4 +152,4 @@ cudaError_t cudaLaunchKernelExC(const struct cudaLaunchConfig_t* config, const v
 }
 #endif
 
-#endif /* DEJA_TESTS_FAKES_CUDA_CUDART_TORCH_H_ */
+#endif /* DEJA_TESTS_FAKES_CUDA_RUNTIME_CUDART_TORCH_H_ */

@@ -1,4 +1,4 @@
-#include "check/job.h"
+#include "check/evidence/job.h"
 
 #include <gtest/gtest.h>
 

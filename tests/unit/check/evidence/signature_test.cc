@@ -1,4 +1,4 @@
-#include "check/signature.h"
+#include "check/evidence/signature.h"
 
 #include <gtest/gtest.h>
 

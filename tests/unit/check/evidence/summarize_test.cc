@@ -1,5 +1,5 @@
 // The map: from a recording, written event by event, to a summary.
-#include "check/summarize.h"
+#include "check/evidence/summarize.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "check/alignment.h"
+#include "check/matching/alignment.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "format/reader/prediction.h"
+#include "format/payloads/prediction.h"
 
 #include <gtest/gtest.h>
 

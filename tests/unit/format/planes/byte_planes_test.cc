@@ -1,4 +1,4 @@
-#include "format/tensor/byte_planes.h"
+#include "format/planes/byte_planes.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "format/tensor/huffman_codec.h"
+#include "format/planes/huffman_codec.h"
 
 #include <gtest/gtest.h>
 

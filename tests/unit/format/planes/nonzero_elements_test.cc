@@ -1,4 +1,4 @@
-#include "format/tensor/nonzero_elements.h"
+#include "format/planes/nonzero_elements.h"
 
 #include <gtest/gtest.h>
 

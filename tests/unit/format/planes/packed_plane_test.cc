@@ -1,4 +1,4 @@
-#include "format/tensor/packed_plane.h"
+#include "format/planes/packed_plane.h"
 
 #include <gtest/gtest.h>
 
