@@ -11,8 +11,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "examples/digits/rng.h"
 #include "examples/digits/data/seeds.h"
+#include "examples/digits/rng.h"
 
 namespace {
 

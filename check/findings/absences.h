@@ -4,8 +4,8 @@
 #ifndef DEJA_CHECK_FINDINGS_ABSENCES_H_
 #define DEJA_CHECK_FINDINGS_ABSENCES_H_
 
-#include "check/matching/comm_view.h"
 #include "check/findings/matchers.h"
+#include "check/matching/comm_view.h"
 
 namespace deja::check {
 

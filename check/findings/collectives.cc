@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "check/findings/absences.h"
+#include "check/findings/matchers.h"
 #include "check/matching/alignment.h"
 #include "check/matching/comm_view.h"
-#include "check/findings/matchers.h"
 #include "check/matching/standing.h"
 
 namespace deja::check {

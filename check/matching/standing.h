@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "check/matching/finding.h"
 #include "check/evidence/job.h"
+#include "check/matching/finding.h"
 
 namespace deja::check {
 

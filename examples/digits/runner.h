@@ -8,12 +8,12 @@
 
 #include "comms.h"
 #include "data/dataset.h"
+#include "data/sampler.h"
+#include "data/seeds.h"
 #include "faults.h"
 #include "model/network.h"
 #include "options.h"
 #include "rng.h"
-#include "data/sampler.h"
-#include "data/seeds.h"
 #include "updater.h"
 
 namespace digits {

@@ -9,15 +9,15 @@
 
 #include "comms.h"
 #include "data/dataset.h"
+#include "data/sampler.h"
+#include "data/seeds.h"
 #include "deja.hpp"
-#include "model/device.h"
 #include "faults.h"
+#include "model/device.h"
 #include "model/metrics.h"
 #include "model/network.h"
 #include "options.h"
 #include "runner.h"
-#include "data/sampler.h"
-#include "data/seeds.h"
 #include "updater.h"
 #include "watchdog.h"
 

@@ -9,8 +9,8 @@
 
 #include "bucketed_reducer.h"
 #include "comms.h"
-#include "model/device.h"
 #include "faults.h"
+#include "model/device.h"
 #include "model/network.h"
 #include "model/optimizer.h"
 

@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "dataset.h"
-#include "deja.hpp"
 #include "../options.h"
 #include "../rng.h"
+#include "dataset.h"
+#include "deja.hpp"
 #include "seeds.h"
 
 namespace digits {

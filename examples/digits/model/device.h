@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "../options.h"
 #include "deja.hpp"
 #include "layers.h"
-#include "../options.h"
 
 struct CUevent_st;
 

@@ -8,9 +8,9 @@
 #include <memory>
 #include <vector>
 
+#include "../rng.h"
 #include "device.h"
 #include "layers.h"
-#include "../rng.h"
 
 namespace digits {
 
