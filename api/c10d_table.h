@@ -10,7 +10,7 @@
 
 #include "api/roles.h"
 
-namespace deja::preload {
+namespace deja::api {
 
 // Ids as names.
 enum class C10dApi : uint32_t {
@@ -28,6 +28,6 @@ inline const ApiInfo& C10dInfo(C10dApi api) {
   return C10dTable()[static_cast<uint32_t>(api) - kC10dFamily];
 }
 
-}  // namespace deja::preload
+}  // namespace deja::api
 
 #endif  // DEJA_API_C10D_TABLE_H_

@@ -4,7 +4,7 @@
 #include "api/table_lookup.h"
 #include "include/compat/curand.h"
 
-namespace deja::preload {
+namespace deja::api {
 namespace {
 
 #define DEJA_TABLE_DEF "api/tables/curand.def"
@@ -103,4 +103,4 @@ const char* CurandResultName(int64_t result) {
   return CurandValueName("curandStatus_t", static_cast<uint64_t>(result));
 }
 
-}  // namespace deja::preload
+}  // namespace deja::api

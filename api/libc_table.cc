@@ -5,7 +5,7 @@
 #include "api/table.h"
 #include "api/table_lookup.h"
 
-namespace deja::preload {
+namespace deja::api {
 namespace {
 
 constexpr ApiInfo kTable[] = {
@@ -43,4 +43,4 @@ InputKind InputKindOf(uint32_t id) {
   return row < std::size(kKinds) ? kKinds[row] : InputKind::kNone;
 }
 
-}  // namespace deja::preload
+}  // namespace deja::api

@@ -10,7 +10,7 @@
 
 #include "api/roles.h"
 
-namespace deja::preload {
+namespace deja::api {
 
 // Ids as names: `switch (static_cast<LibcApi>(call.api)) { case LibcApi::kgetrandom: …`. With a k,
 // because some of the names are macros.
@@ -43,6 +43,6 @@ const ApiInfo* FindLibc(std::string_view name);
 // has, as a trace of a later Deja may name it.
 InputKind InputKindOf(uint32_t id);
 
-}  // namespace deja::preload
+}  // namespace deja::api
 
 #endif  // DEJA_API_LIBC_TABLE_H_

@@ -5,7 +5,7 @@
 #include "api/table.h"
 #include "api/table_lookup.h"
 
-namespace deja::preload {
+namespace deja::api {
 namespace {
 
 #define DEJA_TABLE_DEF "api/tables/mpi.def"
@@ -66,4 +66,4 @@ MpiHandleName NameOfMpiHandle(uint64_t number) {
   return name;
 }
 
-}  // namespace deja::preload
+}  // namespace deja::api

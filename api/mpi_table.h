@@ -10,7 +10,7 @@
 
 #include "api/roles.h"
 
-namespace deja::preload {
+namespace deja::api {
 
 // Ids as names. With a k, because mpi.h makes macros of some names.
 enum class MpiApi : uint32_t {
@@ -49,6 +49,6 @@ struct MpiHandleName {
 };
 MpiHandleName NameOfMpiHandle(uint64_t number);
 
-}  // namespace deja::preload
+}  // namespace deja::api
 
 #endif  // DEJA_API_MPI_TABLE_H_

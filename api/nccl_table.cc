@@ -3,7 +3,7 @@
 #include "api/table.h"
 #include "api/table_lookup.h"
 
-namespace deja::preload {
+namespace deja::api {
 namespace {
 
 #define DEJA_TABLE_DEF "api/tables/nccl.def"
@@ -26,4 +26,4 @@ const ApiInfo* FindNccl(std::string_view name) {
   return RowNamed(kTable, name);
 }
 
-}  // namespace deja::preload
+}  // namespace deja::api

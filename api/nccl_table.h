@@ -10,7 +10,7 @@
 
 #include "api/roles.h"
 
-namespace deja::preload {
+namespace deja::api {
 
 // Ids as names: `switch (static_cast<NcclApi>(call.info->id)) { case NcclApi::ncclSend: …`.
 enum class NcclApi : uint32_t {
@@ -36,6 +36,6 @@ inline bool CutsShort(NcclApi api, uint64_t flags) {
          (api == NcclApi::ncclCommShrink && (flags & kShrinkAbort) != 0);
 }
 
-}  // namespace deja::preload
+}  // namespace deja::api
 
 #endif  // DEJA_API_NCCL_TABLE_H_

@@ -10,9 +10,9 @@
 
 namespace {
 
-using deja::preload::ComputeStats;
-using deja::preload::DigestTensor;
-using deja::preload::HashBytes;
+using deja::digest::ComputeStats;
+using deja::digest::DigestTensor;
+using deja::digest::HashBytes;
 
 std::vector<std::byte> Tensor(size_t bytes) {
   std::vector<std::byte> data(bytes);
@@ -62,7 +62,7 @@ void BM_Hash(benchmark::State& state) {
 void BM_Stats(benchmark::State& state, uint32_t dtype) {
   std::vector<std::byte> data = Tensor(static_cast<size_t>(state.range(0)));
   // Seen as a narrower type, a float is now and then infinite; ordinary tensors are not.
-  uint32_t size = deja::preload::ElementSize(dtype);
+  uint32_t size = deja::digest::ElementSize(dtype);
   if (size < 4)
     for (size_t i = size - 1; i < data.size(); i += size) data[i] &= std::byte{0xbf};
   for (auto _ : state) benchmark::DoNotOptimize(ComputeStats(data, dtype));

@@ -16,10 +16,10 @@
 
 namespace {
 
+using deja::digest::TensorDigest;
 using deja::preload::CudaDevice;
 using deja::preload::CudaDriver;
 using deja::preload::DeviceAnswer;
-using deja::preload::TensorDigest;
 
 // What Deja itself does not call.
 struct Extra {
@@ -97,7 +97,7 @@ void Measure(const CudaDriver& driver, const Extra& extra, uint64_t bytes, int r
     const double copied = timer.Milliseconds(rounds, copy);
     const double gigabytes = static_cast<double>(bytes) / 1e6;
     std::printf("%-10s %5llu MiB  digest %7.1f GB/s  copy %7.1f GB/s  ratio %.2f\n",
-                deja::preload::DTypeName(dtype), static_cast<unsigned long long>(bytes >> 20),
+                deja::digest::DTypeName(dtype), static_cast<unsigned long long>(bytes >> 20),
                 gigabytes / digested, gigabytes / copied, copied / digested);
     device.Drain(60000);
   }

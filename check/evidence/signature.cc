@@ -14,9 +14,9 @@
 namespace deja::check {
 namespace {
 
-using preload::C10dApi;
-using preload::NcclApi;
-using preload::Role;
+using api::C10dApi;
+using api::NcclApi;
+using api::Role;
 
 // ncclSum to ncclAvg; numbers from there on are operators that the program has made.
 constexpr std::array<std::string_view, 5> kReductions = {"sum", "prod", "max", "min", "avg"};
@@ -88,7 +88,7 @@ std::optional<Operation> OperationOfC10d(uint32_t api) {
   }
 }
 
-std::optional<uint64_t> Argument(const preload::ApiInfo& info, const format::CallEnter& enter,
+std::optional<uint64_t> Argument(const api::ApiInfo& info, const format::CallEnter& enter,
                                  Role role) {
   const int index = info.Find(role);
   if (index < 0 || static_cast<size_t>(index) >= enter.args.size()) return std::nullopt;
@@ -123,9 +123,9 @@ std::string_view NameOf(Operation operation) {
 }
 
 std::optional<Signature> SignatureOf(const format::CallEnter& enter) {
-  const preload::ApiInfo* info = preload::FindApi(enter.api);
+  const api::ApiInfo* info = api::FindApi(enter.api);
   if (info == nullptr) return std::nullopt;
-  const bool is_nccl = preload::FindNccl(enter.api) != nullptr;
+  const bool is_nccl = api::FindNccl(enter.api) != nullptr;
   const auto operation = is_nccl ? OperationOfNccl(enter.api) : OperationOfC10d(enter.api);
   if (!operation) return std::nullopt;
   Signature signature;
@@ -167,7 +167,7 @@ std::string_view NameOf(Field field) {
 std::string Describe(const Signature& signature) {
   std::string text(NameOf(signature.operation));
   if (signature.dtype != Signature::kNoType) {
-    const char* name = preload::DTypeName(signature.dtype);
+    const char* name = digest::DTypeName(signature.dtype);
     text += ' ' + (name == nullptr ? fmt::format("type {}", signature.dtype) : std::string(name));
     if (signature.count != Signature::kAnyCount) text += fmt::format("[{}]", signature.count);
   }

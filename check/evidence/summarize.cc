@@ -23,9 +23,9 @@
 namespace deja::check {
 namespace {
 
+using api::Role;
 using format::EventKind;
 using format::KindBit;
-using preload::Role;
 
 constexpr uint64_t kKinds = KindBit(EventKind::kCallEnter) | KindBit(EventKind::kCallLeave) |
                             KindBit(EventKind::kCallResults) | KindBit(EventKind::kStep) |
@@ -107,19 +107,19 @@ class Summarizer {
 
   void On(const format::Event& event, const format::CallEnter& enter) {
     const uint64_t time = Wall(event.time_ns);
-    if (enter.api == static_cast<uint32_t>(preload::C10dApi::c10d_work)) {
+    if (enter.api == static_cast<uint32_t>(api::C10dApi::c10d_work)) {
       works_[{event.thread, event.seq}] = {enter.comm, enter.args.size() > 1 ? enter.args[1] : 0,
                                            enter.args.size() > 2 ? enter.args[2] : 0};
       return;
     }
-    const preload::ApiInfo* info = preload::FindApi(enter.api);
+    const api::ApiInfo* info = api::FindApi(enter.api);
     open_[event.thread].push_back(Opened(event, enter, info));
     if (enter.comm == 0 || enter.comm_seq == 0) return;
     Gathered* gathered = Of(enter.comm, enter.comm_seq);
     const auto signature = SignatureOf(enter);
     if (gathered == nullptr || !signature) return;
     gathered->is_entered = true;
-    gathered->is_torch = preload::FindC10d(enter.api) != nullptr;
+    gathered->is_torch = api::FindC10d(enter.api) != nullptr;
     gathered->is_grouped = enter.group_depth != 0;
     gathered->stack = enter.stack;
     gathered->call.signature = Number(*signature);
@@ -136,7 +136,7 @@ class Summarizer {
   }
 
   OpenEnter Opened(const format::Event& event, const format::CallEnter& enter,
-                   const preload::ApiInfo* info) const {
+                   const api::ApiInfo* info) const {
     OpenEnter open;
     open.enter_seq = event.seq;
     open.api = enter.api;
@@ -156,7 +156,7 @@ class Summarizer {
     return open;
   }
 
-  static bool MakesCommunicator(const preload::ApiInfo& info) {
+  static bool MakesCommunicator(const api::ApiInfo& info) {
     return info.Find(Role::kNewComm) >= 0 || info.Find(Role::kNewComms) >= 0;
   }
   static bool HasArgument(const format::CallEnter& enter, int index) {
@@ -187,7 +187,7 @@ class Summarizer {
           gathered->call.flags |= kDone;
       }
     }
-    if (it->api == static_cast<uint32_t>(preload::NcclApi::ncclGroupEnd))
+    if (it->api == static_cast<uint32_t>(api::NcclApi::ncclGroupEnd))
       EndGroup(event.thread, leave.result);
     open.erase(std::next(it).base());
   }
@@ -218,8 +218,7 @@ class Summarizer {
   // once there are two.)
   bool ReadsParameter(const Gathered& gathered, uint32_t param) const {
     if (!gathered.is_entered) return false;
-    const preload::ApiInfo* info =
-        preload::FindApi(summary_.signatures[gathered.call.signature].api);
+    const api::ApiInfo* info = api::FindApi(summary_.signatures[gathered.call.signature].api);
     return info != nullptr && param < info->param_count && IsInput(info->params[param].role);
   }
 
@@ -439,7 +438,7 @@ class Summarizer {
         call.site = SiteOf(enter.stack);
         call.time_ns = enter.time_ns;
         call.nranks = enter.nranks;
-        const preload::ApiInfo* info = preload::FindApi(enter.api);
+        const api::ApiInfo* info = api::FindApi(enter.api);
         call.makes_communicator = info != nullptr && MakesCommunicator(*info);
         call.place = enter.place;
         call.identity = enter.identity;

@@ -28,22 +28,22 @@ namespace {
 #include "api/tables/mpi.def"
 #undef DEJA_FN
 
-using deja::preload::MpiTable;
-using deja::preload::Role;
+using deja::api::MpiTable;
+using deja::api::Role;
 
 TEST(MpiHeaderTest, RowsAreFoundByIdAndName) {
-  for (const deja::preload::ApiInfo& info : MpiTable()) {
-    EXPECT_EQ(deja::preload::FindMpi(info.id), &info);
-    EXPECT_EQ(deja::preload::FindMpi(info.name), &info);
-    EXPECT_EQ(deja::preload::FindApi(info.id), &info);
+  for (const deja::api::ApiInfo& info : MpiTable()) {
+    EXPECT_EQ(deja::api::FindMpi(info.id), &info);
+    EXPECT_EQ(deja::api::FindMpi(info.name), &info);
+    EXPECT_EQ(deja::api::FindApi(info.id), &info);
   }
-  EXPECT_EQ(deja::preload::FindMpi("MPI_No_such_function"), nullptr);
-  EXPECT_EQ(deja::preload::FindMpi(deja::preload::kLibcFamily), nullptr);
+  EXPECT_EQ(deja::api::FindMpi("MPI_No_such_function"), nullptr);
+  EXPECT_EQ(deja::api::FindMpi(deja::api::kLibcFamily), nullptr);
 }
 
 // A buffer is followed by a count and a type: that is how its length is found.
 TEST(MpiHeaderTest, EveryBufferHasACountAndAType) {
-  for (const deja::preload::ApiInfo& info : MpiTable()) {
+  for (const deja::api::ApiInfo& info : MpiTable()) {
     for (uint32_t i = 0; i < info.param_count; ++i) {
       const Role role = info.params[i].role;
       const bool is_buffer = role == Role::kIn || role == Role::kInN || role == Role::kInNRoot ||
@@ -66,7 +66,7 @@ TEST(MpiHeaderTest, EveryBufferHasACountAndAType) {
 }
 
 TEST(MpiHeaderTest, ArraysHaveALength) {
-  for (const deja::preload::ApiInfo& info : MpiTable()) {
+  for (const deja::api::ApiInfo& info : MpiTable()) {
     for (uint32_t i = 0; i < info.param_count; ++i) {
       const Role role = info.params[i].role;
       const bool counted = role == Role::kHandles || role == Role::kHandlesInOut ||

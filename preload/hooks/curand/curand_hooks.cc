@@ -17,12 +17,12 @@ constexpr size_t kFunctions = 0
 #undef DEJA_FN
     ;
 
-constinit RealFunctions<kFunctions> g_real(kCurandFamily, &RealCurand);
+constinit RealFunctions<kFunctions> g_real(api::kCurandFamily, &RealCurand);
 
 struct CurandLibrary {
-  using Api = CurandApi;
-  static const ApiInfo& Info(CurandApi api) { return CurandInfo(api); }
-  static void* Real(const ApiInfo& info) { return g_real.Get(info); }
+  using Api = api::CurandApi;
+  static const api::ApiInfo& Info(api::CurandApi api) { return api::CurandInfo(api); }
+  static void* Real(const api::ApiInfo& info) { return g_real.Get(info); }
   // Nothing was initialised that could be used.
   template <typename Result>
   static uint64_t Missing() {

@@ -11,10 +11,10 @@
 
 namespace {
 
-using deja::preload::ApiClass;
-using deja::preload::ApiInfo;
-using deja::preload::CurandApi;
-using deja::preload::Role;
+using deja::api::ApiClass;
+using deja::api::ApiInfo;
+using deja::api::CurandApi;
+using deja::api::Role;
 
 TEST(CurandHeaderTest, AgreesWithTheInstalledHeader) {
   EXPECT_EQ(CompatCurandNumbers()["CURAND_RNG_PSEUDO_PHILOX4_32_10"], 161);
@@ -27,14 +27,14 @@ TEST(CurandHeaderTest, AgreesWithTheInstalledHeader) {
 }
 
 TEST(CurandTableTest, FindsRowsByIdAndName) {
-  for (const ApiInfo& info : deja::preload::CurandTable()) {
-    EXPECT_EQ(deja::preload::FindCurand(info.id), &info);
-    EXPECT_EQ(deja::preload::FindCurand(info.name), &info);
-    EXPECT_EQ(deja::preload::FindApi(info.id), &info);
-    EXPECT_TRUE(deja::preload::IsCurand(info.id));
+  for (const ApiInfo& info : deja::api::CurandTable()) {
+    EXPECT_EQ(deja::api::FindCurand(info.id), &info);
+    EXPECT_EQ(deja::api::FindCurand(info.name), &info);
+    EXPECT_EQ(deja::api::FindApi(info.id), &info);
+    EXPECT_TRUE(deja::api::IsCurand(info.id));
   }
-  EXPECT_EQ(deja::preload::FindCurand("curandNoSuchFunction"), nullptr);
-  EXPECT_EQ(deja::preload::FindCurand(deja::preload::kC10dFamily), nullptr);
+  EXPECT_EQ(deja::api::FindCurand("curandNoSuchFunction"), nullptr);
+  EXPECT_EQ(deja::api::FindCurand(deja::api::kC10dFamily), nullptr);
 }
 
 TEST(CurandTableTest, IdsOnDiskNeverChange) {
@@ -52,16 +52,16 @@ TEST(CurandTableTest, TheTypeOfABufferIsThatOfItsElements) {
       {CurandApi::curandGenerateLogNormal, {7, 4}},
       {CurandApi::curandGenerateNormalDouble, {8, 8}},
   };
-  uint64_t args[deja::preload::kMaxArgs] = {1, 0x1000, 10};
+  uint64_t args[deja::api::kMaxArgs] = {1, 0x1000, 10};
   for (const auto& [api, expected] : kExpected) {
-    const ApiInfo& info = deja::preload::CurandInfo(api);
+    const ApiInfo& info = deja::api::CurandInfo(api);
     SCOPED_TRACE(info.name);
     const deja::preload::BufferUse use = deja::preload::OutputBuffer(info, args, 1, 0);
     EXPECT_EQ(use.dtype, expected.first);
     EXPECT_EQ(use.elements, 10u);
     EXPECT_EQ(use.bytes, 10 * expected.second);
   }
-  for (const ApiInfo& info : deja::preload::CurandTable()) {
+  for (const ApiInfo& info : deja::api::CurandTable()) {
     if (info.klass != ApiClass::kCollective) continue;
     EXPECT_GT(deja::preload::OutputBuffer(info, args, 1, 0).bytes, 0u) << info.name;
     EXPECT_TRUE(deja::preload::InputBuffer(info, args, 1, 0).empty()) << info.name;
@@ -69,8 +69,8 @@ TEST(CurandTableTest, TheTypeOfABufferIsThatOfItsElements) {
 }
 
 TEST(CurandTableTest, NumbersWithAFractionAreTheBitsOfADouble) {
-  using deja::preload::FromWord;
-  using deja::preload::ToWord;
+  using deja::api::FromWord;
+  using deja::api::ToWord;
   EXPECT_EQ(ToWord(0.1), std::bit_cast<uint64_t>(0.1));
   EXPECT_EQ(FromWord<double>(ToWord(0.1)), 0.1);
   EXPECT_EQ(ToWord(0.1f), std::bit_cast<uint64_t>(static_cast<double>(0.1f)));
@@ -78,13 +78,13 @@ TEST(CurandTableTest, NumbersWithAFractionAreTheBitsOfADouble) {
 }
 
 TEST(CurandTableTest, ValuesHaveTheirNames) {
-  EXPECT_STREQ(deja::preload::CurandValueName("curandRngType_t", 161), "PSEUDO_PHILOX4_32_10");
-  EXPECT_STREQ(deja::preload::CurandValueName("curandOrdering_t", 101), "PSEUDO_DEFAULT");
-  EXPECT_EQ(deja::preload::CurandValueName("curandRngType_t", 162), nullptr);
-  EXPECT_EQ(deja::preload::CurandValueName("int", 161), nullptr);
-  EXPECT_STREQ(deja::preload::CurandResultName(0), "ok");
-  EXPECT_STREQ(deja::preload::CurandResultName(203), "INITIALIZATION_FAILED");
-  EXPECT_EQ(deja::preload::CurandResultName(-1), nullptr);
+  EXPECT_STREQ(deja::api::CurandValueName("curandRngType_t", 161), "PSEUDO_PHILOX4_32_10");
+  EXPECT_STREQ(deja::api::CurandValueName("curandOrdering_t", 101), "PSEUDO_DEFAULT");
+  EXPECT_EQ(deja::api::CurandValueName("curandRngType_t", 162), nullptr);
+  EXPECT_EQ(deja::api::CurandValueName("int", 161), nullptr);
+  EXPECT_STREQ(deja::api::CurandResultName(0), "ok");
+  EXPECT_STREQ(deja::api::CurandResultName(203), "INITIALIZATION_FAILED");
+  EXPECT_EQ(deja::api::CurandResultName(-1), nullptr);
 }
 
 }  // namespace

@@ -46,18 +46,18 @@ TEST(NcclHeaderTest, AgreesWithTheInstalledHeader) {
 }
 
 TEST(NcclTableTest, FindsRowsByIdAndName) {
-  using deja::preload::FindNccl;
-  for (const deja::preload::ApiInfo& info : deja::preload::NcclTable()) {
+  using deja::api::FindNccl;
+  for (const deja::api::ApiInfo& info : deja::api::NcclTable()) {
     EXPECT_EQ(FindNccl(info.id), &info);
     EXPECT_EQ(FindNccl(info.name), &info);
   }
   EXPECT_EQ(FindNccl("ncclNoSuchFunction"), nullptr);
-  EXPECT_EQ(FindNccl(deja::preload::kLibcFamily), nullptr);
+  EXPECT_EQ(FindNccl(deja::api::kLibcFamily), nullptr);
   EXPECT_EQ(FindNccl(0xffffffff), nullptr);
 }
 
 TEST(NcclTableTest, IdsOnDiskNeverChange) {
-  using deja::preload::NcclApi;
+  using deja::api::NcclApi;
   EXPECT_EQ(static_cast<int>(NcclApi::ncclGetVersion), 0);
   EXPECT_EQ(static_cast<int>(NcclApi::ncclCommInitRank), 2);
   EXPECT_EQ(static_cast<int>(NcclApi::ncclCommSplit), 6);
@@ -69,9 +69,9 @@ TEST(NcclTableTest, IdsOnDiskNeverChange) {
 }
 
 TEST(NcclTableTest, RolesAreComplete) {
-  using deja::preload::ApiClass;
-  using deja::preload::Role;
-  for (const deja::preload::ApiInfo& info : deja::preload::NcclTable()) {
+  using deja::api::ApiClass;
+  using deja::api::Role;
+  for (const deja::api::ApiInfo& info : deja::api::NcclTable()) {
     SCOPED_TRACE(info.name);
     bool moves_data = info.klass == ApiClass::kCollective || info.klass == ApiClass::kP2p;
     if (moves_data) {

@@ -12,7 +12,7 @@
 namespace cusim {
 namespace {
 
-using namespace deja::preload::gpu;
+using namespace deja::digest::gpu;
 
 template <typename T>
 void RunWarp(const Work& work, uint64_t first, uint64_t threads, std::mt19937_64& random) {

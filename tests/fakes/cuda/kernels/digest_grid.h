@@ -13,7 +13,7 @@
 namespace cusim {
 
 // `kernel`: its number in DEJA_DIGEST_KERNELS.
-void RunDigestGrid(uint32_t kernel, const deja::preload::gpu::Work& work, uint32_t thread_blocks);
+void RunDigestGrid(uint32_t kernel, const deja::digest::gpu::Work& work, uint32_t thread_blocks);
 
 }  // namespace cusim
 

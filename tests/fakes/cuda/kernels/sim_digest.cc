@@ -10,7 +10,7 @@
 namespace cusim {
 namespace {
 
-using deja::preload::gpu::Work;
+using deja::digest::gpu::Work;
 
 constexpr DigestKernel kKernels[] = {
 #define DEJA_KERNEL(name, type, number) {#name, number},
@@ -48,7 +48,7 @@ const DigestKernel* FindDigestKernel(const std::string& ptx, const std::string& 
 
 std::function<void()> DigestWork(const DigestKernel& kernel, unsigned int thread_blocks,
                                  unsigned int threads, void** params) {
-  if (threads != deja::preload::gpu::kThreads || thread_blocks == 0) return nullptr;
+  if (threads != deja::digest::gpu::kThreads || thread_blocks == 0) return nullptr;
   const Work work{BytesOf(params, 0), Param<uint64_t>(params, 1), BytesOf(params, 2),
                   BytesOf(params, 3), Param<uint64_t>(params, 4)};
   ++g_launches;

@@ -37,10 +37,10 @@
 
 namespace {
 
-using deja::preload::ApiClass;
-using deja::preload::ApiInfo;
-using deja::preload::NcclApi;
-using deja::preload::Role;
+using deja::api::ApiClass;
+using deja::api::ApiInfo;
+using deja::api::NcclApi;
+using deja::api::Role;
 
 // What this library knows of a communicator. Never freed: streams come to its work at any time.
 class Communicator {
@@ -335,7 +335,7 @@ ncclResult_t CallOn(const ApiInfo& info, Function real, Args... args) {
 
 template <typename... Args>
 uint64_t WordOf(const ApiInfo& info, Role role, const Args&... args) {
-  const uint64_t words[] = {deja::preload::ToWord(args)..., 0};
+  const uint64_t words[] = {deja::api::ToWord(args)..., 0};
   const int at = info.Find(role);
   return at < 0 ? 0 : words[at];
 }
@@ -345,7 +345,7 @@ template <typename... Args>
 ProfiledCollective Profiled(const ApiInfo& info, uint64_t comm, const Args&... args) {
   ProfiledCollective told;
   if (info.klass != ApiClass::kCollective || !ProfilerHost::Get().loaded()) return told;
-  const uint64_t words[] = {deja::preload::ToWord(args)..., 0};
+  const uint64_t words[] = {deja::api::ToWord(args)..., 0};
   const bool in_place = info.params[0].role == Role::kInRootOut;
   told.func = in_place ? "Broadcast" : info.name + 4;
   told.send = reinterpret_cast<const void*>(words[0]);
@@ -394,7 +394,7 @@ void NoteHowItBlocks(uint64_t parent, uint64_t config, uint64_t made) {
 
 template <typename Result, typename... Args>
 Result Route(NcclApi api, const char* second_name, Args... args) {
-  const ApiInfo& info = deja::preload::NcclInfo(api);
+  const ApiInfo& info = deja::api::NcclInfo(api);
   auto real = LoopbackAs<Result (*)(Args...)>(second_name);
   if constexpr (std::is_same_v<Result, ncclResult_t> &&
                 std::is_same_v<std::tuple<Args...>, std::tuple<void**, size_t>>)

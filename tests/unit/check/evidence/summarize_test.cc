@@ -61,7 +61,7 @@ class Recording {
   }
   uint64_t Enter(uint64_t number, uint64_t count, uint32_t stack = 0) {
     format::CallEnter enter;
-    enter.api = static_cast<uint32_t>(preload::NcclApi::ncclAllReduce);
+    enter.api = static_cast<uint32_t>(api::NcclApi::ncclAllReduce);
     enter.comm = 1;
     enter.comm_seq = number;
     enter.stack = stack;
@@ -151,7 +151,7 @@ TEST(SummarizeTest, ACallThatReturnsAnErrorHasFailed) {
 TEST(SummarizeTest, AnOperationOfTorchIsDoneWithItsResults) {
   Recording recording;
   format::CallEnter enter;
-  enter.api = static_cast<uint32_t>(preload::C10dApi::c10d_barrier);
+  enter.api = static_cast<uint32_t>(api::C10dApi::c10d_barrier);
   enter.comm = 1;
   for (const uint64_t number : {1, 2}) {
     enter.comm_seq = number;
