@@ -79,7 +79,7 @@ void AddBlockingOutput(Recording& rec, const Call& call, const MpiStatuses& stat
   const MpiBuffer output = preload::MpiOutput(call, rec.mpi);
   if (!output.present()) return;
   uint64_t limit = ~uint64_t{0};
-  if (IsReceive(*call.info) && statuses.at(0) != nullptr)
+  if (preload::IsReceive(*call.info) && statuses.at(0) != nullptr)
     limit = preload::TheMpiAbi().ReceivedBytes(statuses.at(0));
   results.AddBuffer(output, limit, static_cast<uint32_t>(output.arg));
 }

@@ -186,7 +186,7 @@ void MpiResults::AddRequest(uint32_t request, size_t index, const std::byte* sta
   if (made == nullptr || !is_new) return;
   const MpiBuffer buffer = preload::MpiOutput(made->call, rec_.mpi);
   uint64_t limit = ~uint64_t{0};
-  if (IsReceive(*made->call.info)) {
+  if (preload::IsReceive(*made->call.info)) {
     if (status == nullptr) return;
     limit = TheMpiAbi().ReceivedBytes(status);
   }

@@ -36,6 +36,6 @@ struct CurandLibrary {
 
 #define DEJA_TABLE_DEF "api/tables/curand.def"
 #define DEJA_TABLE_LIBRARY CurandLibrary
-#define DEJA_TABLE_FAMILY kCurandFamily
+#define DEJA_TABLE_FAMILY deja::api::kCurandFamily
 #define DEJA_HOOK_ADDRESS CurandHookAddress
 #include "preload/hooks/table_exports.inc"

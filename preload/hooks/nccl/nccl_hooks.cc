@@ -42,6 +42,6 @@ struct NcclLibrary {
 
 #define DEJA_TABLE_DEF "api/tables/nccl.def"
 #define DEJA_TABLE_LIBRARY NcclLibrary
-#define DEJA_TABLE_FAMILY kNcclFamily
+#define DEJA_TABLE_FAMILY deja::api::kNcclFamily
 #define DEJA_HOOK_ADDRESS NcclHookAddress
 #include "preload/hooks/table_exports.inc"
