@@ -196,7 +196,7 @@ void ReplayerEngine::Begin() {
       },
       this);
   if (session_->remaining() == 0) OnAllEventsMade(*session_);
-  if (IsChosenChild(options.child)) AwaitDebugger(options.scratch);
+  if (AwaitsDebugger(options.child)) AwaitDebugger(options.scratch);
   deja_replay_stop(&deja_replay_state, kDejaStopReady);
   if (deja_replay_state.mute != 0) MuteOutput();
 }

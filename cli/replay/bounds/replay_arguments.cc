@@ -43,6 +43,25 @@ std::string ProcessCheckpointMistake(const ReplayArguments& arguments,
   return {};
 }
 
+// The ways to debug are one or the other, and each shows one rank; empty: nothing speaks against
+// it.
+std::string DebuggerMistake(const ReplayArguments& arguments, const std::vector<uint32_t>& ranks) {
+  std::vector<std::string> chosen;
+  if (arguments.gdb) chosen.emplace_back("--gdb");
+  if (arguments.pdb) chosen.emplace_back("--pdb");
+  if (!arguments.gdbserver.empty()) chosen.emplace_back("--gdbserver");
+  if (arguments.wait) chosen.emplace_back("--wait");
+  if (arguments.vscode) chosen.emplace_back("--vscode");
+  if (chosen.size() > 1) return fmt::format("{} needs a replay without {}", chosen[1], chosen[0]);
+  if (!chosen.empty() && ranks.size() > 1) return chosen[0] + " needs --rank: it shows one program";
+  if (!chosen.empty() && !arguments.gdb && !arguments.child.empty())
+    return chosen[0] + " needs a replay without --child; --gdb can show one";
+  const bool for_gdb = arguments.debugger != "gdb" || !arguments.debugger_args.empty() ||
+                       !arguments.interpreter.empty();
+  if (for_gdb && !arguments.gdb) return "--debugger, --debugger-args and --interpreter need --gdb";
+  return {};
+}
+
 }  // namespace
 
 void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
@@ -106,6 +125,22 @@ void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
   app.add_option("--gdb-command", arguments.gdb_commands,
                  "With --gdb: run this command, and end after the last one (repeatable)")
       ->allow_extra_args(false);
+  app.add_option("--debugger", arguments.debugger,
+                 "With --gdb: another debugger with gdb's options, as gdb-multiarch or cuda-gdb")
+      ->capture_default_str();
+  app.add_option("--debugger-args", arguments.debugger_args,
+                 "With --gdb: options for the debugger, in one word, as '-tui -nx'");
+  app.add_option("--interpreter", arguments.interpreter,
+                 "With --gdb: gdb's interface for programs, as mi3");
+  app.add_option("--gdbserver", arguments.gdbserver,
+                 "Let a debugger from elsewhere come: HOST:PORT, where gdbserver waits with the "
+                 "rank before its first instruction");
+  app.add_flag("--wait", arguments.wait,
+               "Print the rank's process number, and let it wait before main until a debugger has "
+               "attached itself: gdb -p NUMBER");
+  app.add_flag("--vscode", arguments.vscode,
+               "Write a launch configuration for VS Code into .vscode/launch.json, instead of a "
+               "replay");
   auto* pdb = app.add_flag("--pdb", arguments.pdb,
                            "Stop in Python's debugger (ipdb where it is installed) at the "
                            "exception that ended the rank");
@@ -150,16 +185,18 @@ void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
                  "Folders with the program's binaries, for names in stacks");
   SetPaths(app, {"--process-checkpoint", "--out", "--scratch", "--allow-read", "--allow-file",
                  "--program", "--binaries"});
-  SetGroups(app, {{"Which processes", {"--rank", "--ranks", "--all", "--attempt", "--child"}},
-                  {"From where to where", {"--from-step", "--until-step", "--until-seq", "--comm"}},
-                  {"Ranks together", {"--compute", "--devices", "--turns"}},
-                  {"What is compared", {"--on-divergence", "--out", "--stacks", "--clock"}},
-                  {"In a debugger",
-                   {"--gdb", "--gdb-command", "--pdb", "--break", "--process-checkpoint"}},
-                  {"The program", {"--program", "--force", "--binaries", "--pass-env"}},
-                  {"What it may do",
-                   {"--trust", "--scratch", "--keep-scratch", "--allow-writes", "--allow-network",
-                    "--allow-read", "--allow-file"}}});
+  SetGroups(app,
+            {{"Which processes", {"--rank", "--ranks", "--all", "--attempt", "--child"}},
+             {"From where to where", {"--from-step", "--until-step", "--until-seq", "--comm"}},
+             {"Ranks together", {"--compute", "--devices", "--turns"}},
+             {"What is compared", {"--on-divergence", "--out", "--stacks", "--clock"}},
+             {"In a debugger",
+              {"--gdb", "--gdb-command", "--debugger", "--debugger-args", "--interpreter", "--pdb",
+               "--break", "--gdbserver", "--wait", "--vscode", "--process-checkpoint"}},
+             {"The program", {"--program", "--force", "--binaries", "--pass-env"}},
+             {"What it may do",
+              {"--trust", "--scratch", "--keep-scratch", "--allow-writes", "--allow-network",
+               "--allow-read", "--allow-file"}}});
 }
 
 Result<std::vector<uint32_t>> ChosenRanks(const ReplayArguments& arguments,
@@ -190,15 +227,12 @@ Result<std::vector<uint32_t>> ChosenRanks(const ReplayArguments& arguments,
 
 std::string FindMistake(const ReplayArguments& arguments, const std::vector<uint32_t>& ranks) {
   const bool has_out = !arguments.out.empty();
-  if (arguments.gdb && ranks.size() > 1) return "--gdb needs --rank: it shows one program";
   if (arguments.gdb && has_out)
     return "--out needs a replay without --gdb: in gdb a program goes back and forth, and a trace "
            "would hold what it did there as if it had happened; replay it without --gdb for the "
            "trace";
-  if (arguments.pdb && ranks.size() > 1) return "--pdb needs --rank: it shows one program";
-  if (arguments.pdb && arguments.gdb) return "--pdb needs a replay without --gdb";
+  if (std::string mistake = DebuggerMistake(arguments, ranks); !mistake.empty()) return mistake;
   const bool has_child = !arguments.child.empty();
-  if (arguments.pdb && has_child) return "--pdb needs a replay without --child: it is in the rank";
   if (has_child && ranks.size() != 1) return "--child needs --rank: it is of one rank";
   if (has_child && has_out) return "--out needs a replay without --child: it holds what ranks do";
   if (!arguments.process_checkpoint.empty()) return ProcessCheckpointMistake(arguments, ranks);

@@ -31,6 +31,12 @@ struct ReplayArguments {
   int64_t from_step = -1;
   UntilOptions until;
   bool gdb = false;
+  std::string debugger = "gdb";
+  std::string debugger_args;
+  std::string interpreter;
+  std::string gdbserver;
+  bool wait = false;
+  bool vscode = false;
   bool pdb = false;
   std::vector<std::string> breaks;
   bool stacks = false;
