@@ -17,7 +17,7 @@
 #include "common/ids.h"
 #include "common/result.h"
 #include "format/log/rank_writer.h"
-#include "format/reader/piece_rows.h"
+#include "format/payloads/piece_rows.h"
 #include "format/wire/index_elements.h"
 #include "format/wire/messages.h"
 

@@ -12,7 +12,7 @@
 
 #include "common/ids.h"
 #include "common/result.h"
-#include "format/reader/sorted_rows.h"
+#include "format/payloads/sorted_rows.h"
 #include "format/trace/payload_uses.h"
 
 namespace deja::format {

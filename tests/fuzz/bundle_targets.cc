@@ -18,7 +18,7 @@
 #include "cli/pack/redactor.h"
 #include "cli/summaries/program_parts.h"
 #include "format/pack/bundle_writer.h"
-#include "format/reader/payload_table.h"
+#include "format/payloads/payload_table.h"
 #include "format/reader/rank_reader.h"
 #include "format/trace/bundle_parts.h"
 #include "format/trace/trace.h"
