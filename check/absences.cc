@@ -154,7 +154,14 @@ class AbsenceMatcher {
 
   void OnMissing(const std::vector<Member>& blamed, const std::vector<Member>& waiting,
                  size_t index) {
-    Finding finding = BeginAbsent(Kind::kMissing, blamed, waiting, index);
+    // Alive, and in no operation: something else holds it.
+    const bool outside = std::all_of(blamed.begin(), blamed.end(), [&](const Member& member) {
+      const RankSummary& rank = job_.RankOf(member);
+      return !HasWaited(rank) && rank.end.kind != EndKind::kExit &&
+             rank.end.kind != EndKind::kSignal;
+    });
+    Finding finding =
+        BeginAbsent(outside ? Kind::kOutside : Kind::kMissing, blamed, waiting, index);
     finding.time_ns = view_.CallAt(waiting.front(), index).time_ns;
     finding.sentence =
         fmt::format("{} never entered {}, in which {} waited: {}", RanksText(finding.blamed),

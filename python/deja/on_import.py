@@ -8,6 +8,9 @@ import sys
 # By module: the module of ours whose install() gets it.
 _WATCHED = {
     "torch.distributed": "deja.torch_distributed",
+    "torch.nn.modules.module": "deja.torch_digests",
+    "torch.utils.data.dataloader": "deja.torch_loaders",
+    "torch.serialization": "deja.torch_saves",
     "torch.storage": "deja.torch_storage_keys",
     "torch.optim.optimizer": "deja.torch_steps",
     "torch.nn.parallel.distributed": "deja.torch_buckets",

@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -56,6 +57,9 @@ class Zoo:
                 "--grace", "2", *expected.get("options", []), "--", *program, *args]
         env = {k: v for k, v in os.environ.items() if not k.startswith("DEJA_")}
         env["XDG_STATE_HOME"] = str(self.folder)
+        stranger = socket.create_server(("127.0.0.1", 0)) if expected.get("port_is_taken") else None
+        if stranger is not None:
+            env["TAKEN_PORT"] = str(stranger.getsockname()[1])
         process = subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    start_new_session=True)
         hung = False
