@@ -80,10 +80,10 @@ class Brancher {
     if (finding_.agreed && finding_.number > 1)
       for (const CommSummary& comm : rank.comms) {
         if (finding_.comm.rfind(fmt::format("comm {}", comm.number), 0) != 0) continue;
-        if (comm.collectives.size() < finding_.number - 1) continue;
-        begin = comm.collectives[finding_.number - 2].time_ns;
-        if (comm.collectives.size() >= finding_.number)
-          end = comm.collectives[finding_.number - 1].time_ns;
+        const size_t number = finding_.number - std::min(finding_.number, comm.left_out);
+        if (number < 2 || comm.collectives.size() < number - 1) continue;
+        begin = comm.collectives[number - 2].time_ns;
+        if (comm.collectives.size() >= number) end = comm.collectives[number - 1].time_ns;
       }
     return {begin, end};
   }
@@ -95,9 +95,12 @@ class Brancher {
     const Reads of_b = ReadsBetween(b, begin_b, end_b);
     constexpr size_t kShown = 4;
     size_t shown = 0;
-    for (const bool clocks : {false, true}) {
+    for (const bool own : {false, true}) {
+      // What they drew and what time it was before they had anything in common says nothing.
+      if (own && (begin_a == 0 || begin_b == 0)) return;
       for (const auto& [key, input] : of_a) {
-        if ((key.first == InputKind::kClock) != clocks || shown == kShown) continue;
+        const bool is_own = key.first == InputKind::kClock || key.first == InputKind::kEntropy;
+        if (is_own != own || shown == kShown) continue;
         const auto other = of_b.find(key);
         if (other == of_b.end() || other->second->value == input->value) continue;
         finding_.evidence.push_back(fmt::format(
@@ -105,8 +108,8 @@ class Brancher {
             input->shown, b.rank, other->second->shown));
         ++shown;
       }
-      if (!clocks) AddOneSided(a, of_a, b, of_b, shown), AddOneSided(b, of_b, a, of_a, shown);
-      // Each rank reads its own clock: it says something where nothing else does.
+      if (!own) AddOneSided(a, of_a, b, of_b, shown), AddOneSided(b, of_b, a, of_a, shown);
+      // Each rank has its own clock and entropy: they say something where nothing else does.
       if (shown != 0) return;
     }
   }

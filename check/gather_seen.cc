@@ -165,6 +165,10 @@ bool SeenGatherer::OnNote(std::string_view text, uint64_t time_ns, std::string& 
   return true;
 }
 
+void SeenGatherer::OnGenerator(std::string_view name, uint64_t digest, uint64_t time_ns) {
+  Keep(seen_.generators, {std::string(name), digest, time_ns});
+}
+
 void SeenGatherer::Add(InputSeen input) {
   if (seen_.inputs.size() < kFirstInputs) {
     seen_.inputs.push_back(std::move(input));

@@ -27,6 +27,7 @@ class SeenGatherer {
 
   // True: the note was one of these. `names`: what it says of the next operation of the thread.
   bool OnNote(std::string_view text, uint64_t time_ns, std::string& names);
+  void OnGenerator(std::string_view name, uint64_t digest, uint64_t time_ns);
   void OnFile(const format::InputFile& file, uint32_t thread, uint64_t time_ns);
   void OnRead(const format::FileRead& read, uint32_t thread, uint64_t time_ns);
   void OnInput(const format::Input& input, std::string_view api, uint32_t thread, uint64_t time_ns);

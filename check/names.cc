@@ -102,7 +102,7 @@ bool MatchNamesOf(const Job& job, const Communicator& communicator, size_t compa
       finding.sentence = fmt::format(
           "at collective {} of {} {} called {}, {} {}{}: the operations fit and what the program "
           "calls the values does not, so values of different names are put together",
-          i + 1, finding.comm, RanksText(finding.blamed), blamed.what,
+          view.NumberAt(i), finding.comm, RanksText(finding.blamed), blamed.what,
           RanksText(view.Numbers(same)), others.what, job.AtSite(of_same.site));
       finding.sides = {std::move(blamed), std::move(others)};
       view.AddWaiting(finding);

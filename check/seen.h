@@ -40,6 +40,13 @@ struct OptimizerSeen {
   uint64_t time_ns = 0;
 };
 
+// The state of a generator of random numbers, as a step begins.
+struct GeneratorSeen {
+  std::string name;  // "rng/torch"
+  uint64_t digest = 0;
+  uint64_t time_ns = 0;
+};
+
 struct BatchSeen {
   uint32_t loader = 0;
   uint64_t pass = 0;
@@ -103,6 +110,7 @@ struct InputSeen {
 struct Seen {
   std::vector<WeightSeen> weights;
   std::vector<OptimizerSeen> optimizers;
+  std::vector<GeneratorSeen> generators;
   std::vector<BatchSeen> batches;
   std::vector<PassSeen> passes;
   std::vector<ChangeSeen> changes;

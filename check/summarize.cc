@@ -264,6 +264,9 @@ class Summarizer {
     steps_.emplace_back(Wall(event.time_ns), step.step);
   }
   void On(const format::Event& event, const format::Snapshot& snapshot) {
+    constexpr std::string_view kGenerator = "rng/";
+    if (snapshot.opaque && snapshot.name.substr(0, kGenerator.size()) == kGenerator)
+      seen_.OnGenerator(snapshot.name, snapshot.tensor.hash.Prefix(), Wall(event.time_ns));
     if (snapshot.checkpoint == 0 || snapshot.opaque || snapshot.tensor.hash.IsZero()) return;
     const bool is_real = snapshot.tensor.dtype >= 6 && snapshot.tensor.dtype != format::kRawBytes;
     if (is_real)

@@ -79,6 +79,7 @@ struct CommSummary {
   uint32_t nranks = 0;
   std::string name;
   std::vector<Call> collectives;  // in the order of their numbers
+  size_t left_out = 0;            // of them, in front: the same ones on all ranks
   std::vector<Transfer> transfers;
 };
 

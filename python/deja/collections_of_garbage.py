@@ -12,6 +12,7 @@ def install():
         gc.callbacks.append(_tell)
 
 
+@seen.safely
 def _tell(phase, info):
     if info.get("generation") == _OLDEST:
         seen.tell("garbage", phase=phase, collected=info.get("collected", 0))

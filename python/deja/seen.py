@@ -3,6 +3,7 @@
 Values have no spaces: what has some is quoted as in a URL. check/notes.h reads them. Nothing is seen in a replay.
 """
 
+import functools
 import os
 import sys
 
@@ -16,6 +17,24 @@ _LIBRARIES = tuple(
 _MAX_FRAMES = 4
 
 _digest = engine.digest_entry
+_has_failed = False
+
+
+def safely(function):
+    """A function of Deja's, called in the program: what it raises is said once, and is not the program's."""
+
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        global _has_failed
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            if not _has_failed:
+                print(f"deja: not seen for `deja check`: {error!r}", file=sys.stderr, flush=True)
+            _has_failed = True
+            return None
+
+    return called
 
 
 def is_on():
@@ -23,7 +42,7 @@ def is_on():
     return engine.mode() == engine.RECORDING and _digest is not None and engine.variable("DEJA_LEVEL") != "order"
 
 
-def tell(kind, **values):
+def tell(kind, /, **values):
     engine.note(f"check/{kind} " + " ".join(f"{name}={_quoted(value)}" for name, value in values.items()))
 
 

@@ -28,11 +28,16 @@ def install(module):
 
     def init(self, *args, **kwargs):
         make(self, *args, **kwargs)
-        _made_at[self] = seen.place(1)
+        _tell_place(self)
 
     init.__doc__, init.__name__, init.__qualname__ = make.__doc__, make.__name__, make.__qualname__
     init.__wrapped__ = make
     base.__init__ = init
+
+
+@seen.safely
+def _tell_place(module):
+    _made_at[module] = seen.place(1)
 
 
 def _on():
@@ -58,6 +63,7 @@ class _Known:
         return step <= (_FIRST_OF_LARGE if self.bytes > _LARGE else _FIRST_STEPS) or step & (step - 1) == 0
 
 
+@seen.safely
 def before_step(optimizer, step):
     """step: the number of the step that begins, from 1."""
     if not _on():

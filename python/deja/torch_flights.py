@@ -12,6 +12,7 @@ _WRITES_BY_ITSELF = {"allreduce", "broadcast", "reduce", "recv"}
 _is_on = None
 
 
+@seen.safely
 def watched(name, inputs, outputs):
     """What changed() is to be asked when the operation has ended; None: nothing. Call it when the operation is under way."""
     global _is_on
@@ -42,6 +43,7 @@ def _counts(tensor):
     return base is None or base.numel() == tensor.numel()
 
 
+@seen.safely
 def tell_if_changed(watched, operation):
     """Once the operation has ended."""
     name, tensor, before, issued = watched

@@ -67,29 +67,35 @@ def install(module):
     make = iterator.__init__
 
     def seen_init(self, loader, *args, **kwargs):
-        held = _numbers.get(loader)
         self._deja_pass = None
-        if held is not None:
-            _passes[self] = self._deja_pass = _Pass(*held, loader)
+        _join(self, loader)
         make(self, loader, *args, **kwargs)
 
     reset = iterator._reset
 
     def seen_reset(self, loader, first_iter=False):
-        held = _numbers.get(loader)
-        if held is not None and not first_iter:
-            _passes[self] = self._deja_pass = _Pass(*held, loader)
+        if not first_iter:
+            _join(self, loader)
         reset(self, loader, first_iter)
 
     loader.__iter__, iterator.__init__, iterator._reset = seen_iter, seen_init, seen_reset
     iterator._next_index, iterator.__next__ = seen_rows, seen_next
 
 
+@seen.safely
+def _join(iterator, loader):
+    held = _numbers.get(loader)
+    if held is not None:
+        _passes[iterator] = iterator._deja_pass = _Pass(*held, loader)
+
+
+@seen.safely
 def _begin_pass(loader):
     number, passed = _numbers.get(loader) or (next(_next_number), -1)
     _numbers[loader] = number, passed + 1
 
 
+@seen.safely
 def _tell_batch(known, batch):
     rows = known.rows[known.batches] if known.batches < len(known.rows) else None
     known.batches += 1
@@ -110,6 +116,7 @@ def _tell_batch(known, batch):
     )
 
 
+@seen.safely
 def _tell_end(known):
     seen.tell("pass", loader=known.number, passed=known.passed, batches=known.batches, at=seen.place(2))
 

@@ -76,6 +76,7 @@ def _with(handed, function):
     return run
 
 
+@seen.safely
 def _handed(things):
     args, kwargs, function = things
     versions = {}
@@ -110,6 +111,7 @@ def _tensors_in(thing, name="", depth=0, left=None):
             yield from _tensors_in(value, name, depth + 1, left)
 
 
+@seen.safely
 def _tell_changes(handed, obj, file):
     saved = {}
     for name, tensor in _tensors_in(obj):

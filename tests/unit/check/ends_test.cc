@@ -22,7 +22,7 @@ TEST(EndsTest, ARankThatNeverCameWhileOthersWaited) {
   made.KillAll();
   const Report report = made.Checked();
   const Finding& finding = Only(report);
-  EXPECT_EQ(finding.kind, Kind::kMissing);
+  EXPECT_EQ(finding.kind, Kind::kOutside);
   EXPECT_EQ(finding.blamed, Ranks{2});
   EXPECT_EQ(finding.waiting, (Ranks{0, 1, 3}));
   EXPECT_EQ(finding.number, 6u);
