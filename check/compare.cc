@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "check/standing.h"
+#include "check/matching/standing.h"
 
 namespace deja::check {
 namespace {

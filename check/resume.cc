@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "check/compare.h"
-#include "check/standing.h"
+#include "check/matching/standing.h"
 
 namespace deja::check {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "check/check.h"
 #include "check/compare.h"
-#include "check/summarize.h"
-#include "check/trim.h"
+#include "check/evidence/summarize.h"
+#include "check/evidence/trim.h"
 #include "cli/check/check_places.h"
 #include "cli/check/check_report.h"
 #include "cli/command.h"
