@@ -1,4 +1,4 @@
-#include "check/compare.h"
+#include "check/findings/compare.h"
 
 #include <fmt/format.h>
 
@@ -81,9 +81,8 @@ struct Difference {
 std::optional<Difference> FirstDifference(const Job& a, const Job& b) {
   std::optional<Difference> first;
   for (const RankSummary& of_a : a.ranks) {
-    const auto of_b =
-        std::find_if(b.ranks.begin(), b.ranks.end(),
-                     [&](const RankSummary& rank) { return rank.rank == of_a.rank; });
+    const auto of_b = std::find_if(b.ranks.begin(), b.ranks.end(),
+                                   [&](const RankSummary& rank) { return rank.rank == of_a.rank; });
     if (of_b == b.ranks.end()) continue;
     const Numbers numbers_a = NumbersOf(a, of_a);
     const Numbers numbers_b = NumbersOf(b, *of_b);
@@ -128,14 +127,14 @@ std::vector<std::string> InputsBefore(const Difference& difference) {
                                                            difference.in_a->surroundings.end());
   for (const auto& [name, value] : difference.in_a->surroundings)
     if (name.rfind("environment ", 0) == 0 && ground.count(name) == 0)
-      texts.push_back(fmt::format("{} is {} in the first run and not set in the second", name,
-                                  value));
+      texts.push_back(
+          fmt::format("{} is {} in the first run and not set in the second", name, value));
   std::set<std::string> names_of_a;
   for (const auto& [name, value] : difference.in_a->surroundings) names_of_a.insert(name);
   for (const auto& [name, value] : difference.in_b->surroundings)
     if (name.rfind("environment ", 0) == 0 && names_of_a.count(name) == 0)
-      texts.push_back(fmt::format("{} is not set in the first run and {} in the second", name,
-                                  value));
+      texts.push_back(
+          fmt::format("{} is not set in the first run and {} in the second", name, value));
   const auto of_a = ReadsUntil(*difference.in_a, difference.of_a.time_ns);
   const auto of_b = ReadsUntil(*difference.in_b, difference.of_b.time_ns);
   std::set<std::string> said;
@@ -146,11 +145,11 @@ std::vector<std::string> InputsBefore(const Difference& difference) {
       if (other == of_b.end() || other->second->value == input->value) continue;
       const std::string& name = std::get<1>(key);
       if (!said.insert(name).second) continue;
-      const char* what = std::get<0>(key) == InputKind::kFolder  ? "the order or the names in folder"
+      const char* what = std::get<0>(key) == InputKind::kFolder ? "the order or the names in folder"
                          : std::get<0>(key) == InputKind::kEntropy ? "what it drew by"
                                                                    : "the file";
-      texts.push_back(fmt::format("{} {} differs: {} and {}", what, name, input->shown,
-                                  other->second->shown));
+      texts.push_back(
+          fmt::format("{} {} differs: {} and {}", what, name, input->shown, other->second->shown));
     }
     if (!texts.empty()) break;
   }

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "check/compare.h"
+#include "check/findings/compare.h"
 #include "check/matching/standing.h"
 
 namespace deja::check {
@@ -17,8 +17,8 @@ namespace {
 // What a rank had as one step of its first optimizer began.
 struct Moment {
   const OptimizerSeen* optimizer = nullptr;
-  std::vector<const BatchSeen*> batches;          // read since the step before
-  std::map<std::string, uint64_t> generators;     // as they were seen last
+  std::vector<const BatchSeen*> batches;       // read since the step before
+  std::map<std::string, uint64_t> generators;  // as they were seen last
 };
 
 std::vector<Moment> MomentsOf(const RankSummary& rank) {
@@ -79,9 +79,9 @@ class ResumeMatcher {
     const std::vector<Moment> before = MomentsOf(whole);
     const std::vector<Moment> after = MomentsOf(resumed);
     if (before.empty() || after.empty()) {
-      report_.notes.push_back(fmt::format(
-          "rank {}: no step of an optimizer is seen in {}, so nothing can be aligned", resumed.rank,
-          before.empty() ? "the whole run" : "the resumed run"));
+      report_.notes.push_back(
+          fmt::format("rank {}: no step of an optimizer is seen in {}, so nothing can be aligned",
+                      resumed.rank, before.empty() ? "the whole run" : "the resumed run"));
       return;
     }
     const auto start = std::find_if(before.begin(), before.end(), [&](const Moment& moment) {
@@ -119,9 +119,10 @@ class ResumeMatcher {
                const RankSummary& rank) {
     const OptimizerSeen& a = *whole.optimizer;
     const OptimizerSeen& b = *resumed.optimizer;
-    const std::string where = fmt::format("at step {} of the whole run, which is step {} of the "
-                                          "resumed one,",
-                                          a.step, b.step);
+    const std::string where = fmt::format(
+        "at step {} of the whole run, which is step {} of the "
+        "resumed one,",
+        a.step, b.step);
     if (a.state != b.state && a.state != kUnknownDigest && b.state != kUnknownDigest)
       return Add("state", resumed, rank, a.step,
                  fmt::format("{} the state of {} (moments, counters) is another one: it was not "
@@ -161,9 +162,10 @@ class ResumeMatcher {
     for (const Moment& moment : before)
       for (const BatchSeen* batch : moment.batches)
         if (known && batch->digest == b.digest)
-          position = fmt::format(": it is the one that the whole run read before step {} (batch {} "
-                                 "of pass {})",
-                                 moment.optimizer->step, batch->batch, batch->pass + 1);
+          position = fmt::format(
+              ": it is the one that the whole run read before step {} (batch {} "
+              "of pass {})",
+              moment.optimizer->step, batch->batch, batch->pass + 1);
     if (position.empty())
       position = ": the whole run has read it nowhere (another permutation, or other data)";
     return Add("batch", resumed, rank, whole.optimizer->step,

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "check/check.h"
-#include "check/compare.h"
 #include "check/evidence/summarize.h"
 #include "check/evidence/trim.h"
+#include "check/findings/compare.h"
 #include "cli/check/check_places.h"
 #include "cli/check/check_report.h"
 #include "cli/command.h"
@@ -158,7 +158,8 @@ const Command kCheckCommand = {
     "  deja check run.deja\n"
     "  deja check run.deja.zip --json\n"
     "  deja check monday.deja tuesday.deja        the first number that differs, and why\n"
-    "  deja check whole.deja --resumed rest.deja  does the resumed run go on as the whole one did?\n"
+    "  deja check whole.deja --resumed rest.deja  does the resumed run go on as the whole one "
+    "did?\n"
     "  deja check run.deja --binaries build/bin    name source lines with these binaries\n",
     false,
     AddCheckOptions,

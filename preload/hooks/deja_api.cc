@@ -139,7 +139,7 @@ DEJA_EXPORT uint64_t deja_impl_digest(const void* data, size_t bytes) {
   if (data == nullptr || bytes == 0) return 0;
   if (*first == 0 && std::memcmp(first, first + 1, bytes - 1) == 0) return 0;
   const uint64_t hash =
-      HashBytes({static_cast<const std::byte*>(data), bytes}).Prefix();
+      deja::digest::HashBytes({static_cast<const std::byte*>(data), bytes}).Prefix();
   return std::max<uint64_t>(hash, 1);
 }
 
