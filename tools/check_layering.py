@@ -16,7 +16,7 @@ from pathlib import Path
 MAY_USE = {
     "api": "api/tables include/compat/curand.h",
     "check": "check/evidence check/findings check/matching",
-    "check/evidence": "api digest format/reader format/wire",
+    "check/evidence": "api digest format/reader format/tail format/wire",
     "check/findings": "check/evidence check/matching",
     "check/matching": "check/evidence",
     "cli": "",

@@ -45,6 +45,7 @@ struct RecordOptions {
   int redundancy = 1;
   uint64_t keep_steps = 0;
   uint64_t checkpoint_every = 0;
+  uint64_t state_digests = 0;
   uint64_t keep_bytes = 0;
   uint64_t keep_seconds = 0;
   uint64_t disk_budget = kAutomaticBudget;
@@ -73,6 +74,10 @@ void AddWindowOptions(CLI::App& app) {
   app.add_option("--checkpoint-every", g_record_options.checkpoint_every,
                  "Take a checkpoint of the state that the program has registered (deja.h) every N "
                  "steps; a replay can start from one, and a window of steps reaches back to one")
+      ->check(CLI::Range(1, 1000000000));
+  app.add_option("--state-digests", g_record_options.state_digests,
+                 "Keep digests of parameters, gradients and the optimizer's state of PyTorch every N "
+                 "steps of an optimizer, for deja check; default: the first steps, then ever fewer")
       ->check(CLI::Range(1, 1000000000));
   CLI::Option* steps =
       app.add_option(
@@ -128,7 +133,7 @@ void GroupRecordOptions(CLI::App& app) {
       {{"Where and whom", {"--out", "--force", "--single", "--loopback", "--ranks", "--grace"}},
        {"What is recorded",
         {"--level", "--inputs", "--inputs-include", "--inputs-exclude", "--threads",
-         "--checkpoint-every", "--cuda-graphs", "--fill-memory"}},
+         "--checkpoint-every", "--state-digests", "--cuda-graphs", "--fill-memory"}},
        {"Secrets", {"--keep-env", "--mask"}},
        {"How long it is kept",
         {"--keep-steps", "--keep-bytes", "--keep-seconds", "--disk-budget", "--hang-after"}},
@@ -323,6 +328,7 @@ LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
       {"DEJA_REDUNDANCY", std::to_string(g_record_options.redundancy)},
       {"DEJA_KEEP_STEPS", std::to_string(g_record_options.keep_steps)},
       {"DEJA_CHECKPOINT_EVERY", std::to_string(g_record_options.checkpoint_every)},
+      {"DEJA_STATE_DIGESTS", std::to_string(g_record_options.state_digests)},
       {"DEJA_KEEP_BYTES", std::to_string(g_record_options.keep_bytes)},
       {"DEJA_KEEP_SECONDS", std::to_string(g_record_options.keep_seconds)},
       {"DEJA_DISK_BUDGET", std::to_string(DiskBudget(claim->directory()))},
