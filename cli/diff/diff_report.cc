@@ -37,7 +37,7 @@ std::string Joined(const std::vector<uint32_t>& ranks) {
 // "A  step 17, 2.41 s: float32[25632] 6f3a…21 min -0.2 max 0.4"
 std::string PlaceText(const char* side, const std::optional<DiffPlace>& place,
                       const Difference& difference) {
-  if (!place) return fmt::format("  {}  does not come to it", side);
+  if (!place) return fmt::format("  {}  does not reach it", side);
   std::string text = fmt::format("  {}  ", side);
   if (place->step) text += fmt::format("step {}, ", *place->step);
   text += fmt::format("{:.6f} s", place->seconds);

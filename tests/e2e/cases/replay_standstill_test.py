@@ -24,7 +24,7 @@ class Standstill(harness.DejaTest):
                          "read 1: x; the child's status is 0")
         run = self.checked(self.deja("replay", self.trace_path(), "--rank", 0, "--", self.program, "silent"),
                            harness.EXIT_DIVERGED)
-        self.assertRegex(run.stdout, r"\Arank 0: the replay stood still and was ended: each of its threads waited for "
+        self.assertRegex(run.stdout, r"\Arank 0: the replay hung and was ended: each of its threads waited for "
                                      rf"another\n  {CHILD}\n  {WAITS}\n\Z")
 
     def test_with_warn_it_is_told_and_goes_on(self):
