@@ -19,6 +19,7 @@
 #include "api/nccl_table.h"
 #include "check/surroundings.h"
 #include "common/ids.h"
+#include "common/text/nccl_result_text.h"
 
 namespace deja::check {
 namespace {
@@ -36,8 +37,6 @@ constexpr uint64_t kKinds = KindBit(EventKind::kCallEnter) | KindBit(EventKind::
 
 // Events that damage may have taken away.
 constexpr uint64_t kSlack = 1 << 16;
-// ncclInProgress is no failure.
-constexpr int64_t kInProgress = 7;
 
 bool IsInput(Role role) {
   return role == Role::kIn || role == Role::kInN || role == Role::kInRoot || role == Role::kInNRoot;
@@ -180,7 +179,7 @@ class Summarizer {
     if (it == open.rend()) return;
     if (it->comm != 0 && it->comm_seq != 0) {
       if (Gathered* gathered = Of(it->comm, it->comm_seq)) {
-        if (leave.result != 0 && leave.result != kInProgress)
+        if (leave.result != kNcclSuccess && leave.result != kNcclInProgress)
           gathered->call.flags |= kDone | kFailed;
         // Those of torch.distributed return before they are done, grouped ones before they begin.
         else if (!gathered->is_torch && !gathered->is_grouped)
@@ -194,7 +193,7 @@ class Summarizer {
 
   // The outermost one: what was grouped on this thread has been done, or has failed.
   void EndGroup(uint32_t thread, int64_t result) {
-    const bool failed = result != 0 && result != kInProgress;
+    const bool failed = result != kNcclSuccess && result != kNcclInProgress;
     for (const auto& [comm, seq] : grouped_[thread])
       if (Gathered* gathered = Of(comm, seq))
         gathered->call.flags |= failed ? kDone | kFailed : kDone;

@@ -33,9 +33,9 @@ struct TypeInfo {
 };
 
 constexpr TypeInfo kTypes[] = {
-    {"int8", 1, 0},     {"uint8", 1, 0},    {"int32", 4, 0},      {"uint32", 4, 0},
-    {"int64", 8, 0},    {"uint64", 8, 0},   {"float16", 2, 10},   {"float32", 4, 23},
-    {"float64", 8, 52}, {"bfloat16", 2, 7}, {"float8e4m3", 1, 3}, {"float8e5m2", 1, 2},
+#define DEJA_DTYPE(number, name, size, mantissa_bits) {#name, size, mantissa_bits},
+#include "common/data_types.def"
+#undef DEJA_DTYPE
 };
 constexpr uint32_t kTypeCount = sizeof kTypes / sizeof kTypes[0];
 

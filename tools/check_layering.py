@@ -32,10 +32,13 @@ MAY_USE = {
     "cli/record":
         "cli cli/doctor cli/events cli/summaries format/layout format/reader format/repair format/tail format/trace format/window"
         " format/wire",
-    "cli/replay/debugger": "cli cli/events cli/replay/start cli/replay/watch format/reader format/trace format/wire",
-    "cli/replay/fold": "api cli cli/devices cli/events cli/replay/start format/reader",
-    "cli/replay/start": "cli cli/fence cli/help cli/replay/watch format/layout format/reader format/trace",
-    "cli/replay/watch": "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/start cli/summaries format/reader format/trace",
+    "cli/replay/debugger": "cli cli/events cli/replay/start cli/replay/watch format/reader format/scratch format/trace format/wire",
+    "cli/replay/fold": "api cli cli/devices cli/events cli/replay/report cli/replay/start format/reader format/scratch",
+    "cli/replay/report": "format/scratch",
+    "cli/replay/start": "cli cli/fence cli/help cli/replay/watch format/layout format/reader format/scratch format/trace",
+    "cli/replay/watch":
+        "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/report cli/replay/start cli/summaries format/reader"
+        " format/scratch format/trace",
     "cli/summaries": "cli cli/events format/reader format/trace",
     "common": "",
     "common/old_glibc": "",
@@ -49,6 +52,7 @@ MAY_USE = {
     "format/pack": "format/layout format/reader format/tensor format/trace format/wire",
     "format/reader": "format/layout format/tail format/tensor format/wire",
     "format/repair": "format/layout format/log format/reader format/tail format/window format/wire",
+    "format/scratch": "",
     "format/tail": "format/wire",
     "format/tensor": "",
     "format/trace": "format/layout format/reader format/wire",
@@ -100,16 +104,17 @@ MAY_USE = {
         " preload/symbols recorder/core recorder/events",
     "replayer/clocks": "api format/tail format/wire replayer/core",
     "replayer/core":
-        "api digest format/layout format/reader include/compat/curand.h include/compat/nccl.h preload/cuda preload/engine"
-        " preload/files preload/hooks/descriptors preload/hooks/process preload/meet preload/process preload/stack preload/symbols"
-        " replayer/clocks replayer/files replayer/fold replayer/forks replayer/meet replayer/mpi replayer/nccl replayer/plan"
-        " replayer/report replayer/sockets",
+        "api digest format/layout format/reader format/scratch include/compat/curand.h include/compat/nccl.h preload/cuda"
+        " preload/engine preload/files preload/hooks/descriptors preload/hooks/process preload/meet preload/process"
+        " preload/stack preload/symbols replayer/clocks replayer/files replayer/fold replayer/forks replayer/meet replayer/mpi"
+        " replayer/nccl replayer/plan replayer/report replayer/sockets",
     "replayer/devices": "include/compat/cuda.h preload/hooks preload/process preload/symbols replayer/fold",
     "replayer/files": "api digest preload/engine preload/files preload/meet preload/process preload/symbols replayer/core",
     "replayer/fold":
-        "api digest include/compat/nccl.h preload/cuda preload/engine preload/symbols replayer/core replayer/nccl replayer/plan"
-        " replayer/report",
-    "replayer/forks": "format/layout preload/meet preload/process preload/symbols replayer/core replayer/plan replayer/report",
+        "api digest format/scratch include/compat/nccl.h preload/cuda preload/engine preload/symbols replayer/core"
+        " replayer/nccl replayer/plan replayer/report",
+    "replayer/forks":
+        "format/layout format/scratch preload/meet preload/process preload/symbols replayer/core replayer/plan replayer/report",
     "replayer/meet":
         "api format/tail format/wire preload/engine preload/hooks preload/hooks/descriptors preload/meet preload/process"
         " replayer/clocks replayer/core replayer/plan replayer/report",
@@ -121,8 +126,8 @@ MAY_USE = {
         "api digest format/log format/reader format/tail format/wire include/compat/nccl.h preload/engine replayer/clocks"
         " replayer/core replayer/meet",
     "replayer/report":
-        "digest format/log format/reader format/wire preload/cuda preload/engine preload/process preload/stack replayer/core"
-        " replayer/fold replayer/forks replayer/meet replayer/plan",
+        "digest format/log format/reader format/scratch format/wire preload/cuda preload/engine preload/process preload/stack"
+        " replayer/core replayer/fold replayer/forks replayer/meet replayer/plan",
     "replayer/sockets":
         "api format/reader preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet preload/process"
         " preload/symbols replayer/core replayer/files replayer/forks replayer/meet replayer/plan replayer/report",
