@@ -19,6 +19,7 @@
 #include "cli/fence/read_rules.h"
 #include "cli/install_layout.h"
 #include "cli/interruption.h"
+#include "cli/own_variables.h"
 #include "cli/program_file.h"
 #include "cli/replay/start/fenced_start.h"
 #include "cli/replay/watch/replay_processes.h"
@@ -156,17 +157,17 @@ void FillEnvironment(const format::TraceHeader& header, const std::string& folde
     target.environment[*preload_at] = preload;
   else
     target.environment.push_back(preload);
-  target.environment.push_back("DEJA_PYTHON=" + python);
-  target.environment.push_back("DEJA_REPLAY=" + folder);
-  target.environment.push_back("DEJA_SCRATCH=" + target.scratch);
-  target.environment.push_back("DEJA_CLOCK=" + options.clock);
-  if (options.allow_writes) target.environment.emplace_back("DEJA_ALLOW_WRITES=1");
-  if (options.allow_network) target.environment.emplace_back("DEJA_ALLOW_NETWORK=1");
-  if (!options.fold.empty()) target.environment.push_back("DEJA_FOLD=" + options.fold);
-  target.environment.push_back(std::string("DEJA_ON_DIVERGENCE=") +
-                               (options.warn_on_divergence ? "warn" : "stop"));
-  if (const char* haste = getenv("DEJA_HASTE"); haste != nullptr)
-    target.environment.push_back(std::string("DEJA_HASTE=") + haste);
+  target.environment.push_back(Entry(env::kPython, python));
+  target.environment.push_back(Entry(env::kReplay, folder));
+  target.environment.push_back(Entry(env::kScratch, target.scratch));
+  target.environment.push_back(Entry(env::kClock, options.clock));
+  if (options.allow_writes) target.environment.push_back(Entry(env::kAllowWrites));
+  if (options.allow_network) target.environment.push_back(Entry(env::kAllowNetwork));
+  if (!options.fold.empty()) target.environment.push_back(Entry(env::kFold, options.fold));
+  target.environment.push_back(
+      Entry(env::kOnDivergence, options.warn_on_divergence ? "warn" : "stop"));
+  if (const char* haste = getenv(env::kHaste.name); haste != nullptr)
+    target.environment.push_back(Entry(env::kHaste, strtoull(haste, nullptr, 10)));
 }
 
 void FillDirectory(const format::TraceHeader& header, ReplayTarget& target) {
@@ -191,7 +192,7 @@ void FenceReads(const std::string& library, const std::string& python, ReplayTar
   readable.insert(readable.end(), target.own_paths.begin(), target.own_paths.end());
   readable.push_back(fs::path(library).parent_path().string());
   readable.push_back(python);
-  target.environment.emplace_back("DEJA_FENCED_READS=1");
+  target.environment.push_back(Entry(env::kFencedReads));
 }
 
 }  // namespace
@@ -319,7 +320,7 @@ Result<pid_t> StartGdb(const ReplayTarget& target, const std::string& first,
   const pid_t pid = fork();
   if (pid < 0) return FailErrno("starting gdb", errno);
   if (pid == 0) {
-    setenv("DEJA_SCRATCH", target.scratch.c_str(), 1);
+    setenv(env::kScratch.name, target.scratch.c_str(), 1);
     // gdb leaves what it was started with to the programs that it starts.
     if (dup2(target.fence.keeper, kKeeperInGdb) != kKeeperInGdb) _exit(127);
     execvp("gdb", pointers.data());

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "cli/own_variables.h"
 #include "format/reader/checkpoints.h"
 
 namespace deja::cli {
@@ -58,10 +59,8 @@ Result<ReplayUntil> FindStep(const format::RankReader& reader, uint64_t step) {
                 fmt::format("replaying rank {} until step {}: it did not come there (`deja info` "
                             "says how far)",
                             reader.header().rank, step));
-  return ReplayUntil{{fmt::format("DEJA_UNTIL_STEP={}", step + 1)},
-                     fmt::format("deja goto step {}", step),
-                     step,
-                     *time_ns};
+  return ReplayUntil{
+      {Entry(env::kUntilStep, step + 1)}, fmt::format("deja goto step {}", step), step, *time_ns};
 }
 
 Result<ReplayUntil> FindSeq(const format::RankReader& reader, uint64_t seq,
@@ -84,8 +83,7 @@ Result<ReplayUntil> FindSeq(const format::RankReader& reader, uint64_t seq,
                             reader.header().rank));
   ReplayUntil until;
   until.time_ns = first.at.time_ns;
-  until.environment = {fmt::format("DEJA_UNTIL_COMM={}", found),
-                       fmt::format("DEJA_UNTIL_SEQ={}", seq)};
+  until.environment = {Entry(env::kUntilComm, found), Entry(env::kUntilSeq, seq)};
   until.gdb_command = fmt::format("deja goto seq {} comm {}", seq, found - 1);
   // A thread that is ahead of the others may have its batch before theirs.
   constexpr size_t kBatchesBehind = 4;

@@ -1,17 +1,17 @@
 // JsonLine: one JSON object, built into a fixed buffer.
 //
 // For the replay's report, which is also written by signal handlers: allocates nothing, calls
-// nothing that a handler may not call. What does not fit is left out, and the object is still
-// closed properly. Not thread-safe; a value.
-#ifndef DEJA_REPLAYER_REPORT_JSON_LINE_H_
-#define DEJA_REPLAYER_REPORT_JSON_LINE_H_
+// nothing that a handler may not call. What does not fit is left out, the object then says "cut",
+// and is still closed properly. Not thread-safe; a value.
+#ifndef DEJA_FORMAT_SCRATCH_JSON_LINE_H_
+#define DEJA_FORMAT_SCRATCH_JSON_LINE_H_
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-namespace deja::replayer {
+namespace deja::format {
 
 class JsonLine {
  public:
@@ -27,7 +27,8 @@ class JsonLine {
   void Add(const char* key, bool value);
   // Not in signal handlers. Seventeen digits; NaN and infinities as strings.
   void AddDouble(const char* key, double value);
-  void AddHex(const char* key, const uint8_t* bytes, size_t size);
+  // At most 64 bytes.
+  void AddHex(const char* key, std::string_view bytes);
 
   // Nested: OpenArray("frames"), then OpenObject/Close per element, then Close.
   void OpenArray(const char* key);
@@ -39,6 +40,7 @@ class JsonLine {
 
  private:
   [[nodiscard]] bool Fits(size_t bytes) const;
+  [[nodiscard]] bool HasRoom();
   void Open(const char* key, char opening, char closing);
   void Key(const char* key);
   void Put(char c);
@@ -56,6 +58,6 @@ class JsonLine {
   bool full_ = false;
 };
 
-}  // namespace deja::replayer
+}  // namespace deja::format
 
-#endif  // DEJA_REPLAYER_REPORT_JSON_LINE_H_
+#endif  // DEJA_FORMAT_SCRATCH_JSON_LINE_H_

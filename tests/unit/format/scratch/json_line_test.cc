@@ -1,4 +1,4 @@
-#include "replayer/report/json_line.h"
+#include "format/scratch/json_line.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace deja::replayer {
+namespace deja::format {
 namespace {
 
 nlohmann::json Parse(JsonLine& line) {
@@ -57,6 +57,7 @@ TEST(JsonLineTest, StaysValidWhenItIsFull) {
   }
   const auto json = Parse(line);
   EXPECT_EQ(json["kind"], "test");
+  EXPECT_EQ(json["cut"], true);
   EXPECT_GT(json["list"].size(), 100u);
 }
 
@@ -67,4 +68,4 @@ TEST(JsonLineTest, BytesThatAreNotTextStayValid) {
 }
 
 }  // namespace
-}  // namespace deja::replayer
+}  // namespace deja::format

@@ -1,9 +1,9 @@
-#include "replayer/report/json_line.h"
+#include "format/scratch/json_line.h"
 
 #include <cmath>
 #include <cstdio>
 
-namespace deja::replayer {
+namespace deja::format {
 
 JsonLine::JsonLine(std::string_view kind) {
   OpenObject();
@@ -12,6 +12,12 @@ JsonLine::JsonLine(std::string_view kind) {
 
 bool JsonLine::Fits(size_t bytes) const {
   return !full_ && size_ + bytes + kReserve <= kSize;
+}
+
+// For a number and its key. Without it the line is cut.
+bool JsonLine::HasRoom() {
+  if (!Fits(128)) full_ = true;
+  return !full_;
 }
 
 // Only after Fits.
@@ -70,20 +76,20 @@ void JsonLine::Add(const char* key, std::string_view text) {
 }
 
 void JsonLine::Add(const char* key, uint64_t value) {
-  if (!Fits(128)) return;
+  if (!HasRoom()) return;
   Key(key);
   PutNumber(value);
 }
 
 void JsonLine::Add(const char* key, int64_t value) {
-  if (!Fits(128)) return;
+  if (!HasRoom()) return;
   Key(key);
   if (value < 0) Put('-');
   PutNumber(value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value));
 }
 
 void JsonLine::Add(const char* key, bool value) {
-  if (!Fits(128)) return;
+  if (!HasRoom()) return;
   Key(key);
   PutAll(value ? "true" : "false");
 }
@@ -93,20 +99,21 @@ void JsonLine::AddDouble(const char* key, double value) {
     Add(key, std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
     return;
   }
-  if (!Fits(128)) return;
+  if (!HasRoom()) return;
   char text[40];
   std::snprintf(text, sizeof text, "%.17g", value);
   Key(key);
   for (const char* c = text; *c != '\0'; ++c) Put(*c == ',' ? '.' : *c);
 }
 
-void JsonLine::AddHex(const char* key, const uint8_t* bytes, size_t size) {
+void JsonLine::AddHex(const char* key, std::string_view bytes) {
   static constexpr char kHex[] = "0123456789abcdef";
   char text[128];
   size_t n = 0;
-  for (size_t i = 0; i < size && n + 2 <= sizeof text; ++i) {
-    text[n++] = kHex[bytes[i] >> 4];
-    text[n++] = kHex[bytes[i] & 15];
+  for (size_t i = 0; i < bytes.size() && n + 2 <= sizeof text; ++i) {
+    const auto byte = static_cast<uint8_t>(bytes[i]);
+    text[n++] = kHex[byte >> 4];
+    text[n++] = kHex[byte & 15];
   }
   Add(key, std::string_view(text, n));
 }
@@ -145,9 +152,10 @@ void JsonLine::Close() {
 std::string_view JsonLine::Finish() {
   skipped_ = 0;
   while (depth_ > 1) Close();
+  if (full_) PutAll(",\"cut\":true");  // kReserve keeps room for it
   buffer_[size_++] = '}';
   buffer_[size_++] = '\n';
   return {buffer_.data(), size_};
 }
 
-}  // namespace deja::replayer
+}  // namespace deja::format
