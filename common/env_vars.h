@@ -1,7 +1,8 @@
 // The DEJA_* variables of common/env_vars.def as typed constants: env::kOut, env::kLevel.
 //
-// Constants only; for any code. own_variable_names.h says which entries of an environment are Deja's.
-// The values are read by preload/process/own_variables.h and written by cli/own_variables.h.
+// Constants only; for any code. own_variable_names.h says which entries of an environment are
+// Deja's. The values are read by preload/process/own_variables.h and written by
+// cli/own_variables.h.
 #ifndef DEJA_COMMON_ENV_VARS_H_
 #define DEJA_COMMON_ENV_VARS_H_
 

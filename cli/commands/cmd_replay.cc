@@ -16,6 +16,7 @@
 #include "cli/own_variables.h"
 #include "cli/replay/debugger/child_debugging.h"
 #include "cli/replay/debugger/gdb_session.h"
+#include "cli/replay/debugger/python_debugging.h"
 #include "cli/replay/fold/fold_plan.h"
 #include "cli/replay/fold/process_checkpoint.h"
 #include "cli/replay/start/consent.h"
@@ -149,6 +150,15 @@ int Interrupted(const Context& context, const format::Trace& trace) {
   return kSignalBase + signal;
 }
 
+// The user has seen enough: no verdict.
+int LeftDebugger(const Context& context, const format::Trace& trace) {
+  Diagnose(fmt::format("replaying {}: left in Python's debugger: nothing was compared to its end",
+                       trace.path()));
+  if (context.json)
+    PrintJson({{"trace", trace.path()}, {"left", "pdb"}, {"ranks", nlohmann::json::array()}});
+  return kExitOk;
+}
+
 int RunReplay(const Context& context) {
   if (!g_replay_options.gdb_commands.empty()) g_replay_options.gdb = true;
   auto trace = format::Trace::Open(g_replay_options.trace);
@@ -229,6 +239,9 @@ int RunReplay(const Context& context) {
           Entry(env::kTurns, fmt::format("{}:{}", replays.size(), scratch.TurnFile())));
     if (*claim) AddOut(**claim, g_replay_options.trace, target->environment);
     if (g_replay_options.gdb) target->environment.push_back(Entry(env::kGdb));
+    if (g_replay_options.pdb)
+      if (Status used = UsePythonDebugger(g_replay_options.breaks, *target); !used)
+        return Usage(used.error().message);
     Replayed replay;
     replay.reader = *reader;
     replay.target = std::move(*target);
@@ -275,6 +288,8 @@ int RunReplay(const Context& context) {
   outputs.reset();
   const bool left_trace = *claim && FinishTrace(**claim, replays);
   if (Interruption::Signal() != 0) return Interrupted(context, **trace);
+  if (g_replay_options.pdb && LeftPythonDebugger(replays[0].status))
+    return LeftDebugger(context, **trace);
   const int code = ReportResults(
       **trace, replays, {context.json, g_replay_options.stacks, g_replay_options.binaries});
   if (left_trace)
@@ -290,6 +305,8 @@ const Command kReplayCommand = {
     "Run recorded ranks again, bit for bit, and compare",
     "  deja replay run.deja --rank 2          alone: its peers' data comes from the trace\n"
     "  deja replay run.deja --rank 2 --gdb    the same in gdb, with Deja's commands\n"
+    "  deja replay run.deja --rank 2 --pdb    a program of Python, in pdb at its exception\n"
+    "  deja replay run.deja --rank 2 --pdb --break train.py:88    and at that line\n"
     "  deja replay run.deja --rank 2 --from-step 4800      from the last checkpoint before it\n"
     "  deja replay run.deja --rank 2 --until-step 4810     from the last checkpoint to that step\n"
     "  deja replay run.deja --rank 2 --until-step 4810 --process-checkpoint image    the process "

@@ -15,9 +15,9 @@ namespace deja {
 // it was sent.
 bool SendWithDescriptor(int socket, std::span<const std::byte> message, int descriptor) noexcept;
 
-// Receives into `message`. Returns the bytes received, 0 when the other side is gone, -1 with errno.
-// `descriptor` becomes the one that came along, close-on-exec, which the caller owns; else it stays.
-// `flags`: recvmsg's.
+// Receives into `message`. Returns the bytes received, 0 when the other side is gone, -1 with
+// errno. `descriptor` becomes the one that came along, close-on-exec, which the caller owns; else
+// it stays. `flags`: recvmsg's.
 ssize_t ReceiveWithDescriptor(int socket, std::span<std::byte> message, int flags,
                               int* descriptor) noexcept;
 

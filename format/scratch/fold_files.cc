@@ -55,7 +55,8 @@ Result<std::vector<Entry>> ReadList(const std::string& path, Parse parse) {
 Status WriteFoldComms(const std::string& folder, const std::vector<FoldComm>& comms) {
   std::string text;
   for (const FoldComm& comm : comms)
-    text += HexText(comm.hash) + ' ' + std::to_string(comm.nranks) + ' ' + HexText(comm.meets) + '\n';
+    text +=
+        HexText(comm.hash) + ' ' + std::to_string(comm.nranks) + ' ' + HexText(comm.meets) + '\n';
   return WriteTextFile(folder + kFoldCommsFile, text);
 }
 

@@ -1,8 +1,9 @@
-// The lines of a replay's report as types, made of report_lines.def: report::Exit<report::Writing> is one that the replay
-// library writes, report::Exit<report::Reading> one that the command line has read.
+// The lines of a replay's report as types, made of report_lines.def: report::Exit<report::Writing>
+// is one that the replay library writes, report::Exit<report::Reading> one that the command line
+// has read.
 //
-// Values. A side that writes borrows its texts and lists, so that a signal handler can fill a line; a side that reads
-// owns them.
+// Values. A side that writes borrows its texts and lists, so that a signal handler can fill a line;
+// a side that reads owns them.
 #ifndef DEJA_FORMAT_SCRATCH_REPORT_LINES_H_
 #define DEJA_FORMAT_SCRATCH_REPORT_LINES_H_
 
@@ -44,11 +45,11 @@ inline constexpr const char* kKindField = "kind";
 inline constexpr const char* kChildField = "child";
 inline constexpr const char* kCutField = "cut";
 
-#define DEJA_REPORT_TYPES                     \
-  using Text = typename Side::Text;           \
-  template <typename T>                       \
+#define DEJA_REPORT_TYPES                       \
+  using Text = typename Side::Text;             \
+  template <typename T>                         \
   using List = typename Side::template List<T>; \
-  template <typename T>                       \
+  template <typename T>                         \
   using Optional = std::optional<T>;
 #define DEJA_REPORT_PART(Name, meaning) \
   template <typename Side>              \
@@ -67,15 +68,15 @@ inline constexpr const char* kCutField = "cut";
 #include "format/scratch/report_lines.def"
 #undef DEJA_REPORT_TYPES
 
-// FieldsOf<Exit>::Visit(line, visit) calls visit(name, field) for each field, and visit.Inline(part) for a part whose
-// fields stand among them, in the table's order.
+// FieldsOf<Exit>::Visit(line, visit) calls visit(name, field) for each field, and
+// visit.Inline(part) for a part whose fields stand among them, in the table's order.
 template <template <typename> class Struct>
 struct FieldsOf;
 
-#define DEJA_REPORT_PART(Name, meaning)                  \
-  template <>                                            \
-  struct FieldsOf<Name> {                                \
-    template <typename Line, typename Visitor>           \
+#define DEJA_REPORT_PART(Name, meaning)        \
+  template <>                                  \
+  struct FieldsOf<Name> {                      \
+    template <typename Line, typename Visitor> \
     static void Visit(Line& line, Visitor& visit) {
 #define DEJA_REPORT_LINE(Name, kind, meaning) DEJA_REPORT_PART(Name, meaning)
 #define DEJA_REPORT_FIELD(type, name, meaning) visit(#name, line.name);

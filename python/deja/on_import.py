@@ -38,6 +38,11 @@ def _install(module):
         print(f"deja: {module.__name__} is used as if Deja were not there: {error!r}", file=sys.stderr)
 
 
+def call_after(name, ours):
+    """Module `ours` is told of module `name`, too. Before watch()."""
+    _WATCHED[name] = ours
+
+
 class _Loader:
     """The module's own loader; afterwards the module is handed over."""
 

@@ -89,6 +89,13 @@ void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
   app.add_option("--gdb-command", arguments.gdb_commands,
                  "With --gdb: run this command, and end after the last one (repeatable)")
       ->allow_extra_args(false);
+  auto* pdb = app.add_flag("--pdb", arguments.pdb,
+                           "Stop in Python's debugger (ipdb where it is installed) at the "
+                           "exception that ended the rank");
+  app.add_option("--break", arguments.breaks,
+                 "With --pdb: stop at this line, too, as train.py:88 (repeatable)")
+      ->needs(pdb)
+      ->allow_extra_args(false);
   app.add_option("--process-checkpoint", arguments.process_checkpoint,
                  "Write an image of the whole process at the place of --until-step or --until-seq "
                  "into this new folder, by CRIU; says why if this machine cannot");
@@ -130,7 +137,8 @@ void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
                   {"From where to where", {"--from-step", "--until-step", "--until-seq", "--comm"}},
                   {"Ranks together", {"--compute", "--devices", "--turns"}},
                   {"What is compared", {"--on-divergence", "--out", "--stacks", "--clock"}},
-                  {"In gdb", {"--gdb", "--gdb-command", "--process-checkpoint"}},
+                  {"In a debugger",
+                   {"--gdb", "--gdb-command", "--pdb", "--break", "--process-checkpoint"}},
                   {"The program", {"--program", "--force", "--binaries", "--pass-env"}},
                   {"What it may do",
                    {"--trust", "--scratch", "--keep-scratch", "--allow-writes", "--allow-network",
@@ -172,7 +180,10 @@ std::string FindMistake(const ReplayArguments& arguments, const std::vector<uint
     return "--out needs a replay without --gdb: in gdb a program goes back and forth, and a trace "
            "would hold what it did there as if it had happened; replay it without --gdb for the "
            "trace";
+  if (arguments.pdb && ranks.size() > 1) return "--pdb needs --rank: it shows one program";
+  if (arguments.pdb && arguments.gdb) return "--pdb needs a replay without --gdb";
   const bool has_child = !arguments.child.empty();
+  if (arguments.pdb && has_child) return "--pdb needs a replay without --child: it is in the rank";
   if (has_child && ranks.size() != 1) return "--child needs --rank: it is of one rank";
   if (has_child && has_out) return "--out needs a replay without --child: it holds what ranks do";
   if (!arguments.process_checkpoint.empty()) return ProcessCheckpointMistake(arguments, ranks);

@@ -31,6 +31,8 @@ struct ReplayArguments {
   int64_t from_step = -1;
   UntilOptions until;
   bool gdb = false;
+  bool pdb = false;
+  std::vector<std::string> breaks;
   bool stacks = false;
   std::vector<std::string> gdb_commands;
   std::string process_checkpoint;

@@ -74,10 +74,10 @@ std::vector<json> AllKinds() {
   std::vector<json> lines;
   Filler filler;
 #define DEJA_REPORT_PART(Name, meaning)
-#define DEJA_REPORT_LINE(Name, kind, meaning)                       \
-  {                                                                 \
-    format::report::Name<Writing> line;                             \
-    FieldsOf<format::report::Name>::Visit(line, filler);            \
+#define DEJA_REPORT_LINE(Name, kind, meaning)                          \
+  {                                                                    \
+    format::report::Name<Writing> line;                                \
+    FieldsOf<format::report::Name>::Visit(line, filler);               \
     lines.push_back(json::parse(Written<format::report::Name>(line))); \
   }
 #define DEJA_REPORT_FIELD(type, name, meaning)
@@ -130,8 +130,7 @@ TEST(ReplayReport, ANumberThatDoesNotFitIsDamage) {
 TEST(ReplayReport, TextsKeepTheirBytes) {
   const std::string text("/home/j\xc3\xbcrgen/\xff\x01\"\\", 17);
   std::string problem;
-  const ReportLine read =
-      ParseReportLine(Written<format::report::Held>({.text = text}), problem);
+  const ReportLine read = ParseReportLine(Written<format::report::Held>({.text = text}), problem);
   ASSERT_NE(read.As<HeldLine>(), nullptr) << problem;
   EXPECT_EQ(read.As<HeldLine>()->text, text);
 }
@@ -163,11 +162,13 @@ TEST(ReplayReport, ALineThatIsTooLongIsCutAndStillRead) {
 
 TEST(ReplayReport, DamagedLinesAreLeftOutAndDescribed) {
   const TempDir folder;
-  std::ofstream(folder.path() + format::kReportFile)
-      << R"({"kind":"start","pid":7,"child":"0/1"})" << "\nno json\n"
-      << R"({"kind":"dance"})" << "\n"
-      << R"({"kind":"start","pid":"x"})" << "\n"
-      << R"({"kind":"exit","how":0})";
+  std::ofstream(folder.path() + format::kReportFile) << R"({"kind":"start","pid":7,"child":"0/1"})"
+                                                     << "\nno json\n"
+                                                     << R"({"kind":"dance"})"
+                                                     << "\n"
+                                                     << R"({"kind":"start","pid":"x"})"
+                                                     << "\n"
+                                                     << R"({"kind":"exit","how":0})";
   const ReplayReport report = ReadReport(folder.path());
   ASSERT_EQ(report.lines.size(), 2u);
   EXPECT_EQ(report.lines[0].child, "0/1");
