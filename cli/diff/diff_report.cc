@@ -105,11 +105,11 @@ void NoteReplay(const char* side, const format::ReplayOrigin& replay, const char
       fmt::format("{} is a replay of {}", side, of_other ? std::string(other_side) : replay.trace);
   if (replay.from_step)
     text += fmt::format(
-        ", from the checkpoint of step {}: what the recorded run did between its first step and "
-        "that one is not compared",
+        ", from the checkpoint of step {}: the steps between the first one and that one are not "
+        "compared",
         *replay.from_step);
   if (replay.ended_ns)
-    text += fmt::format("{} it ended where it was asked to, and what comes behind is not compared",
+    text += fmt::format("{} it ended where it was asked to; the rest is not compared",
                         replay.from_step ? ";" : ":");
   notes.push_back(std::move(text));
 }

@@ -144,7 +144,7 @@ def find_hit(position, start):
     finally:
         visit.delete()
     if not seen:
-        raise gdb.GdbError("the replay did not come here again")
+        raise gdb.GdbError("the replay did not reach this place again")
     position.hit = 1 + max(range(len(seen)), key=lambda i: likeness(position.looks, seen[i]))
 
 

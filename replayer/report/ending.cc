@@ -184,7 +184,7 @@ class Watcher {
              " recorded calls have not been made";
     } else {
       text = std::string("the recorded run ended with ") + deja_replay_state.end_text +
-             "; the replay waits and that does not come";
+             "; the replay waits, and that does not happen";
     }
     End(session_, "stalled", text);
   }

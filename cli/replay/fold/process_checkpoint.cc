@@ -147,10 +147,11 @@ Result<std::string> WaitUntilHeld(pid_t pid, const std::string& scratch) {
     if (waitpid(pid, &status, WNOHANG) == pid)
       return Fail(
           ErrorCode::kNotFound,
-          fmt::format("the replay ended ({} {}) before it came there; `deja replay` without "
-                      "--process-checkpoint says more",
-                      WIFEXITED(status) ? "exit" : "signal",
-                      WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status)));
+          fmt::format(
+              "the replay ended ({} {}) before it reached that place; `deja replay` without "
+              "--process-checkpoint says why",
+              WIFEXITED(status) ? "exit" : "signal",
+              WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status)));
     usleep(kStepUs);
   }
 }

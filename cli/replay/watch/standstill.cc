@@ -89,7 +89,7 @@ std::vector<std::string> Standstill::Describe() const {
       std::string who = own ? "itself only" : "";
       for (const pid_t writer : writers)
         if (!own) who += (who.empty() ? "" : ", ") + NameOf(writer);
-      what += ", whose other end is with " + (who.empty() ? "nothing here" : who);
+      what += "; its other end is with " + (who.empty() ? "nothing here" : who);
     }
     if (thread.tid != thread.pid) what = fmt::format("thread {} {}", thread.name, what);
     std::vector<std::string>& told = by_process[thread.pid];

@@ -292,7 +292,7 @@ class Window(harness.DejaTest):
         self.assertEqual(list(self.trace_path().glob("mark-*")), [])
         run = self.deja("mark", self.trace_path())
         self.assertEqual(run.code, harness.EXIT_FAILURE)
-        self.assertIn("is not being recorded", run.stderr)
+        self.assertIn("no recording writes it", run.stderr)
 
     def test_a_hang_keeps_the_window(self):
         args = ["--steps=60", "--pause-us=30000", "--stop=20", "--stop-ms=6000"]

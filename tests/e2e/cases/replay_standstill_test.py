@@ -8,7 +8,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import harness  # noqa: E402
 
-WAITS = r"rank 0 \(process \d+\) reads pipe:\[\d+\], whose other end is with itself only"
+WAITS = r"rank 0 \(process \d+\) reads pipe:\[\d+\]; its other end is with itself only"
 CHILD = r"a child of rank 0 \(process \d+\) has ended"
 
 

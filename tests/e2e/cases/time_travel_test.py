@@ -79,11 +79,11 @@ class Until(Travel):
 
     def test_places_that_are_not_there(self):
         self.record_run()
-        self.assertIn("replaying rank 1 until step 30: it did not come there",
+        self.assertIn("replaying: rank 1: it did not reach step 30",
                       self.until("--until-step", 30, code=harness.EXIT_FAILURE).stderr)
-        self.assertIn("until operation 31: it did not come there",
+        self.assertIn("it did not reach operation 31",
                       self.until("--until-seq", 31, code=harness.EXIT_FAILURE).stderr)
-        self.assertIn("until operation 5 of communicator 3",
+        self.assertIn("it did not reach operation 5 of communicator 3",
                       self.until("--until-seq", 5, "--comm", 3, code=harness.EXIT_FAILURE).stderr)
 
 
