@@ -56,7 +56,7 @@ class Variables(unittest.TestCase):
             self.assertEqual(kind == "Choice", bool(values), name)
 
     def test_no_source_of_the_product_spells_a_variable(self):
-        files = product()
+        files = [path for path in product() if path != ROOT / "common/env_vars.h"]
         self.assertGreater(len(files), 500)
         spelled = [f"{path.relative_to(ROOT)}: {name}" for path in files
                    for name in re.findall(r'"(DEJA_[A-Z][A-Z_0-9]*)', without_comments(path.read_text()))]
