@@ -41,6 +41,7 @@ MAY_USE = {
         " format/scratch format/trace",
     "cli/summaries": "cli cli/events format/reader format/trace",
     "common": "",
+    "common/numbers": "",
     "common/old_glibc": "",
     "common/os": "common common/runtime",
     "common/runtime": "",

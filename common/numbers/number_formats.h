@@ -1,13 +1,14 @@
 // fp16, bf16 and the two fp8 formats: conversions from and to float, as CUDA's headers define them.
+// The vector loops of digest/ and the GPU's kernels have their own, which tests compare with these.
 //
 // Round to nearest even; fp8 saturates to its largest finite value. NaN becomes the NaN that a GPU
 // makes. Pure functions of their arguments; any thread.
-#ifndef DEJA_LOOPBACK_ARITHMETIC_NUMBER_FORMATS_H_
-#define DEJA_LOOPBACK_ARITHMETIC_NUMBER_FORMATS_H_
+#ifndef DEJA_COMMON_NUMBERS_NUMBER_FORMATS_H_
+#define DEJA_COMMON_NUMBERS_NUMBER_FORMATS_H_
 
 #include <cstdint>
 
-namespace deja::loopback {
+namespace deja {
 
 inline constexpr uint16_t kHalfNan = 0x7fff;
 inline constexpr uint16_t kBfloatNan = 0x7fff;
@@ -23,6 +24,6 @@ enum class Fp8 { kE4M3, kE5M2 };
 float Fp8ToFloat(Fp8 format, uint8_t bits);
 uint8_t FloatToFp8(Fp8 format, float value);
 
-}  // namespace deja::loopback
+}  // namespace deja
 
-#endif  // DEJA_LOOPBACK_ARITHMETIC_NUMBER_FORMATS_H_
+#endif  // DEJA_COMMON_NUMBERS_NUMBER_FORMATS_H_

@@ -1,4 +1,4 @@
-#include "loopback/arithmetic/number_formats.h"
+#include "common/numbers/number_formats.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "reference.h"
 
-namespace deja::loopback {
+namespace deja {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -94,4 +94,4 @@ TEST(NumberFormatsTest, RoundsAsTheReferenceDoes) {
 }
 
 }  // namespace
-}  // namespace deja::loopback
+}  // namespace deja

@@ -1,9 +1,9 @@
-#include "loopback/arithmetic/number_formats.h"
+#include "common/numbers/number_formats.h"
 
 #include <cmath>
 #include <cstring>
 
-namespace deja::loopback {
+namespace deja {
 namespace {
 
 uint32_t Bits(float value) {
@@ -110,4 +110,4 @@ uint8_t FloatToFp8(Fp8 format, float value) {
   return static_cast<uint8_t>(sign | encoded);
 }
 
-}  // namespace deja::loopback
+}  // namespace deja
