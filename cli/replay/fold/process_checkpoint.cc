@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "cli/interruption.h"
+#include "cli/replay/report/replay_report.h"
 #include "cli/replay/start/replay_launch.h"
+#include "format/scratch/scratch_names.h"
 
 namespace deja::cli {
 namespace {
