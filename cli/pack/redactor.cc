@@ -19,8 +19,8 @@
 namespace deja::cli {
 namespace {
 
+using api::LibcApi;
 using format::Tensor;
-using preload::LibcApi;
 
 constexpr size_t kUniqueIdBytes = 128;
 constexpr size_t kIdAddress = 8;     // where NCCL has an address in it, behind a number
@@ -289,7 +289,7 @@ std::string Redactor::ReadPayload(const Hash128& hash) const {
 }
 
 Hash128 Redactor::Replace(const Hash128& hash, std::string_view bytes) {
-  const Hash128 now = preload::HashBytes(std::as_bytes(std::span(bytes)));
+  const Hash128 now = digest::HashBytes(std::as_bytes(std::span(bytes)));
   replacements_[hash].insert(now);
   if (now != hash) made_.try_emplace(now, bytes);
   return now;
@@ -443,7 +443,7 @@ bool Redactor::RewriteBody(format::Input& input) {
     return true;
   }
   const bool changed = Bytes(input.data);
-  if (!preload::AsksForName(input.api)) return changed;
+  if (!api::AsksForName(input.api)) return changed;
   std::string answer(input.data);
   if (!names_.ReplaceKnownAddresses(answer)) return changed;
   input.data = Keep(std::move(answer));

@@ -14,9 +14,9 @@
 
 namespace deja::replayer {
 
+using api::InputKind;
+using api::LibcApi;
 using preload::InputCall;
-using preload::InputKind;
-using preload::LibcApi;
 
 namespace {
 
@@ -29,7 +29,7 @@ void Give(InputCall& call, std::string_view data, int64_t result, int error) {
 }
 
 std::string InputText(uint32_t api) {
-  const preload::ApiInfo* info = preload::FindLibc(api);
+  const api::ApiInfo* info = api::FindLibc(api);
   return info != nullptr ? info->name : "input " + std::to_string(api);
 }
 
@@ -112,7 +112,7 @@ bool ServeRedactedName(Session& session, InputCall& call) {
 // What is one value for each question, or what the live machine says.
 void Answer(Session& session, InputCall& call) {
   if (ServeIdentity(session.plan(), call)) return;
-  if (preload::AsksForName(call.api)) {
+  if (api::AsksForName(call.api)) {
     if (ServeRedactedName(session, call)) return;
     return RefuseName(session, call);
   }
@@ -147,7 +147,7 @@ bool ServeIdentity(const ReplayPlan& plan, InputCall& call) {
 }
 
 void ServeInput(Session& session, ThreadState& thread, InputCall& call) {
-  switch (preload::InputKindOf(call.api)) {
+  switch (api::InputKindOf(call.api)) {
     case InputKind::kEntropy:
       ServeEntropy(session, thread, call);
       break;

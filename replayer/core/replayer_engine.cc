@@ -58,10 +58,10 @@
 
 namespace deja::replayer {
 
-using preload::ApiClass;
+using api::ApiClass;
+using api::LibcApi;
 using preload::Call;
 using preload::Guard;
-using preload::LibcApi;
 
 namespace {
 
@@ -136,7 +136,7 @@ void ReplayerEngine::HideCreatedFiles() {
   std::map<uint32_t, std::string> last;  // of each thread
   for (const RecordedInput& input : plan.inputs()) {
     const std::string_view data = plan.Bytes(input.data);
-    if (preload::InputKindOf(input.api) == preload::InputKind::kCreated) {
+    if (api::InputKindOf(input.api) == api::InputKind::kCreated) {
       last[input.thread] = data;
       // What was there first is not what the run made.
       const bool was_there =
@@ -195,14 +195,14 @@ void ReplayerEngine::Begin() {
       },
       this);
   if (session_->remaining() == 0) OnAllEventsMade(*session_);
-  if (IsChosenChild(options.child)) AwaitDebugger(options.scratch);
+  if (AwaitsDebugger(options.child)) AwaitDebugger(options.scratch);
   deja_replay_stop(&deja_replay_state, kDejaStopReady);
   if (deja_replay_state.mute != 0) MuteOutput();
 }
 
 void ReplayerEngine::OnNcclCall(Call& call) {
   if (session_ == nullptr) {  // a child of the rank: there is no job for it to be part of
-    call.result = call.info->returns == preload::ReturnKind::kString
+    call.result = call.info->returns == api::ReturnKind::kString
                       ? reinterpret_cast<uint64_t>("not served in a child of the replayed rank")
                       : uint64_t{ncclSystemError};
     return;
@@ -229,7 +229,7 @@ void ReplayerEngine::OnNcclCall(Call& call) {
 
 void ReplayerEngine::OnCurandCall(Call& call) {
   if (session_ == nullptr) {  // a child that the trace does not have
-    if (ServedComm::From(call.ArgOf(preload::Role::kComm)) == nullptr) return call.invoke(call);
+    if (ServedComm::From(call.ArgOf(api::Role::kComm)) == nullptr) return call.invoke(call);
     call.result = CURAND_STATUS_NOT_INITIALIZED;  // its parent's
     return;
   }
@@ -305,17 +305,17 @@ void ReplayerEngine::ReportLive() {
 // In a child of which nothing is recorded: it looked at nothing but who it is, or its recording is
 // lost.
 void ReplayerEngine::ServeUnrecorded(preload::InputCall& call) {
-  if (preload::InputKindOf(call.api) != preload::InputKind::kIdentity) {
+  if (api::InputKindOf(call.api) != api::InputKind::kIdentity) {
     ReportLive();
     return call.Real();
   }
   if (!preload::HasProcessName()) return call.Real();
   const preload::ProcessName& name = preload::OwnProcessName();
-  const auto api = static_cast<preload::LibcApi>(call.api);
+  const auto api = static_cast<api::LibcApi>(call.api);
   int value = 0;
-  if (api == preload::LibcApi::kgetpid || api == preload::LibcApi::kgettid)
+  if (api == api::LibcApi::kgetpid || api == api::LibcApi::kgettid)
     value = name.recorded_pid;
-  else if (api == preload::LibcApi::kgetppid)
+  else if (api == api::LibcApi::kgetppid)
     value = name.recorded_parent;
   else if (inherited_ != nullptr && ServeIdentity(*inherited_, call))
     return;

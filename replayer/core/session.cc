@@ -30,7 +30,7 @@
 
 namespace deja::replayer {
 
-using preload::ApiClass;
+using api::ApiClass;
 
 namespace {
 
@@ -42,14 +42,14 @@ void CopyText(char* out, size_t size, std::string_view text) {
 
 // Bytes of a tensor whose numbers come from the trace; 0 if they make no sense.
 uint64_t PayloadBytes(const format::Tensor& tensor) {
-  const uint64_t size = preload::ElementSize(tensor.dtype);
+  const uint64_t size = digest::ElementSize(tensor.dtype);
   uint64_t bytes = 0;
   return __builtin_mul_overflow(tensor.count, size, &bytes) ? 0 : bytes;
 }
 
 bool GivesUp(uint32_t api) {
-  return api == static_cast<uint32_t>(preload::NcclApi::ncclCommAbort) ||
-         api == static_cast<uint32_t>(preload::NcclApi::ncclCommRevoke);
+  return api == static_cast<uint32_t>(api::NcclApi::ncclCommAbort) ||
+         api == static_cast<uint32_t>(api::NcclApi::ncclCommRevoke);
 }
 
 std::string SignalText(uint32_t signal) {
@@ -111,9 +111,8 @@ Status Session::ReadPlan() {
   PlannedEnd end{{}, options_.until_comm, options_.until_seq};
   if (options_.until_step != 0) end.step = options_.until_step - 1;
   if (options_.hold) end = {};
-  DEJA_ASSIGN_OR_RETURN(plan_,
-                        ReplayPlan::Build(*reader_, {KindOfCall, GivesUp, preload::InputKindOf},
-                                          from ? &*from : nullptr, end));
+  DEJA_ASSIGN_OR_RETURN(plan_, ReplayPlan::Build(*reader_, {KindOfCall, GivesUp, api::InputKindOf},
+                                                 from ? &*from : nullptr, end));
   return {};
 }
 
@@ -222,7 +221,7 @@ void Session::CatchUp(ThreadState& thread) const {
   thread.mpi_polls = 0;
   // Of files of the machine the opens are counted, not the answers.
   for (auto& [key, next] : thread.next_by_key) {
-    if (preload::InputKindOf(key.first) != preload::InputKind::kMachineFile || next == 0) continue;
+    if (api::InputKindOf(key.first) != api::InputKind::kMachineFile || next == 0) continue;
     const auto& answers = plan_->threads()[thread.recorded].by_key.at(key);
     next = static_cast<uint32_t>(plan_->inputs()[answers[next - 1]].result) + 1;
   }
@@ -249,7 +248,7 @@ uint64_t Session::NewComm(const RecordedComm& recorded, const RecordedCall& call
   const bool unfinished = call.result == ncclInProgress && !plan_->WasUsed(recorded.number);
   auto* comm = new ServedComm(recorded, unfinished);  // never freed: see served_comm.h
   if (live_trace_ != nullptr) live_trace_->Comm(recorded);
-  if (fold_ != nullptr && call.api < preload::kLibcFamily && fold_->IsWhole(*comm))
+  if (fold_ != nullptr && call.api < api::kLibcFamily && fold_->IsWhole(*comm))
     Thread().new_comms.push_back(comm);
   std::lock_guard<std::mutex> lock(comm_mutex_);
   comms_.push_back(comm);
@@ -503,14 +502,14 @@ const char* ShortName(const char* name) {
 }
 
 std::string ApiText(uint32_t api) {
-  const preload::ApiInfo* info = preload::FindApi(api);
+  const api::ApiInfo* info = api::FindApi(api);
   return info != nullptr ? ShortName(info->name) : "call " + std::to_string(api);
 }
 
 CallKind KindOfCall(uint32_t api) {
-  const preload::ApiInfo* info = preload::FindNccl(api);
-  if (info == nullptr) info = preload::FindC10d(api);
-  if (info == nullptr) info = preload::FindCurand(api);
+  const api::ApiInfo* info = api::FindNccl(api);
+  if (info == nullptr) info = api::FindC10d(api);
+  if (info == nullptr) info = api::FindCurand(api);
   if (info == nullptr) return CallKind::kOrdered;
   switch (info->klass) {
     case ApiClass::kCollective:

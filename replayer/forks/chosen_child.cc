@@ -59,6 +59,10 @@ bool IsChosenChild(std::string_view name) {
   return IsChildChosen() && name == Chosen();
 }
 
+bool AwaitsDebugger(std::string_view name) {
+  return IsChildChosen() ? IsChosenChild(name) : name.empty() && preload::OwnFlag(env::kWait);
+}
+
 bool IsInDebugger() {
   static const bool is = preload::OwnFlag(env::kGdb);
   return is;

@@ -33,7 +33,7 @@ void PlanBuilder::AddInput(const format::Event& event, const format::Input& inpu
   plan_.inputs_.push_back(recorded);
   RecordedThread& thread = plan_.threads_[recorded.thread];
   const InputKey key{input.api, input.key};
-  if (kinds_.input(input.api) == preload::InputKind::kEntropy) {
+  if (kinds_.input(input.api) == api::InputKind::kEntropy) {
     thread.entropy[input.api].push_back(index);
     ++thread.entropy_events;
   } else {

@@ -15,8 +15,8 @@ std::string HashText(const Hash128& hash) {
 
 std::string StatsText(const format::TensorStats& stats, const Hash128& hash) {
   std::string text = "digest " + HashText(hash);
-  text += ", min " + preload::DoubleText(stats.min) + ", max " + preload::DoubleText(stats.max) +
-          ", sum " + preload::DoubleText(stats.sum);
+  text += ", min " + digest::DoubleText(stats.min) + ", max " + digest::DoubleText(stats.max) +
+          ", sum " + digest::DoubleText(stats.sum);
   if (stats.nan_count != 0) text += ", " + std::to_string(stats.nan_count) + " NaN";
   if (stats.inf_count != 0) text += ", " + std::to_string(stats.inf_count) + " Inf";
   return text;
@@ -106,7 +106,7 @@ std::string Divergence::Describe() const {
     const bool raw = dtype == format::kRawBytes;
     text += raw ? " at byte " : " at element ";
     text += std::to_string(element.first) + " of " + std::to_string(count);
-    if (!raw) text += " (" + preload::DTypeText(dtype) + ")";
+    if (!raw) text += " (" + digest::DTypeText(dtype) + ")";
     text += ": recorded " + element.a + ", live " + element.b;
     if (!raw && element.ulps != UINT64_MAX)
       text += ", " + std::to_string(element.ulps) + " ULP apart";
@@ -114,7 +114,7 @@ std::string Divergence::Describe() const {
       text += "; " + std::to_string(element.different) + (raw ? " bytes" : " elements") + " differ";
     return text;
   }
-  text += " (" + std::to_string(count) + " x " + preload::DTypeText(dtype) + "): recorded " +
+  text += " (" + std::to_string(count) + " x " + digest::DTypeText(dtype) + "): recorded " +
           StatsText(recorded_stats, recorded_hash) + "; live " + StatsText(live_stats, live_hash) +
           "; the recorded bytes were not kept, so the first element that differs is not known";
   return text;
@@ -122,7 +122,7 @@ std::string Divergence::Describe() const {
 
 void Divergence::WriteTo(const Report& report) const {
   const std::string described = Describe();
-  const std::string type = preload::DTypeText(dtype);
+  const std::string type = digest::DTypeText(dtype);
   const std::vector<FramePart> recorded = FramesOf(recorded_stack);
   const std::vector<FramePart> replayed = FramesOf(live_stack);
   DivergenceLine line;

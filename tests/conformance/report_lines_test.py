@@ -13,7 +13,7 @@ FIELDS = set(re.findall(r"(?m)^DEJA_REPORT_FIELD\([^,]+, (\w+),", TABLE)) | {"ki
 NAMES = set(re.findall(r'"/([\w.-]+)"', (ROOT / "format/scratch/scratch_names.h").read_text()))
 NAMES.remove("children")  # also a file of /proc
 # Python that looks into lines of the report, and the variables that hold them.
-READERS = {"tests/e2e/cases/replay_divergence_test.py": "first|second", "tests/e2e/cases/fold_test.py": "d"}
+READERS = {"tests/e2e/cases/replay/replay_divergence_test.py": "first|second", "tests/e2e/cases/replay/fold_test.py": "d"}
 
 
 def tracked(*patterns):

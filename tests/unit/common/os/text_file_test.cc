@@ -11,7 +11,8 @@ namespace {
 TEST(TextFile, IsReadAsItIsWritten) {
   const TempDir folder;
   const std::string path = folder / "file";
-  for (const std::string& text : {std::string(100000, 'x'), std::string("a\0b\n", 4), std::string()}) {
+  for (const std::string& text :
+       {std::string(100000, 'x'), std::string("a\0b\n", 4), std::string()}) {
     ASSERT_TRUE(WriteTextFile(path, text));
     EXPECT_EQ(*ReadTextFile(path), text);
   }
