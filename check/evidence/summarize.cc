@@ -20,6 +20,7 @@
 #include "check/evidence/gather_seen.h"
 #include "check/evidence/surroundings.h"
 #include "common/ids.h"
+#include "common/text/nccl_result_text.h"
 
 namespace deja::check {
 namespace {
@@ -40,8 +41,6 @@ constexpr uint64_t kKinds = KindBit(EventKind::kCallEnter) | KindBit(EventKind::
 
 // Events that damage may have taken away.
 constexpr uint64_t kSlack = 1 << 16;
-// ncclInProgress is no failure.
-constexpr int64_t kInProgress = 7;
 
 bool IsInput(Role role) {
   return role == Role::kIn || role == Role::kInN || role == Role::kInRoot || role == Role::kInNRoot;
@@ -199,7 +198,7 @@ class Summarizer {
     if (it->comm != 0 && it->comm_seq != 0) {
       if (Gathered* gathered = Of(it->comm, it->comm_seq)) {
         // Those of torch.distributed return before they are done, grouped ones before they begin.
-        if (leave.result != 0 && leave.result != kInProgress)
+        if (leave.result != kNcclSuccess && leave.result != kNcclInProgress)
           Finished(*gathered, event.time_ns, true);
         else if (!gathered->is_torch && !gathered->is_grouped)
           Finished(*gathered, event.time_ns, false);
@@ -214,7 +213,7 @@ class Summarizer {
 
   // The outermost one: what was grouped on this thread has been done, or has failed.
   void EndGroup(const format::Event& event, int64_t result) {
-    const bool failed = result != 0 && result != kInProgress;
+    const bool failed = result != kNcclSuccess && result != kNcclInProgress;
     for (const auto& [comm, seq] : grouped_[event.thread])
       if (Gathered* gathered = Of(comm, seq)) Finished(*gathered, event.time_ns, failed);
     grouped_[event.thread].clear();

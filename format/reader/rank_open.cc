@@ -69,9 +69,10 @@ Status RankReaderImpl::LoadHeaderFrom(const ReadFile& file) {
   }
   if (header_.format_major > kFormatMajor) {
     return Fail(ErrorCode::kUnsupportedVersion,
-                file.name() + " has format version " + std::to_string(header_.format_major) +
-                    "; this Deja reads version " + std::to_string(kFormatMajor) +
-                    ": use the Deja that recorded it or a newer one");
+                "opening " + file.name() + ": format version " +
+                    std::to_string(header_.format_major) + ", this Deja reads version " +
+                    std::to_string(kFormatMajor) +
+                    "; use the Deja that recorded it or a newer one");
   }
   return {};
 }

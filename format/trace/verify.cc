@@ -130,8 +130,8 @@ class Verifier {
         case FrameOutcome::kTornTail:
           Problem(name, frame.offset,
                   frame.reason + " (" + std::to_string(frame.size) +
-                      " bytes lost): the process died and nobody completed the recording; "
-                      "'deja recover' does");
+                      " bytes lost): the process died and its recording is not complete; "
+                      "'deja recover' completes it");
           return;
         case FrameOutcome::kCleanEnd:
           return;
