@@ -4,8 +4,8 @@
 
 namespace deja {
 
-// FIFOs by number of descriptor, 1 and 2: what the rank is started with, whose bytes are dropped,
-// and what the child puts in its place.
+// FIFOs by number of descriptor, 1 and 2. The rank starts with the first pair, whose bytes are
+// dropped; the child puts the second pair in its place.
 inline constexpr const char* kDroppedOutputs[] = {"/dropped-stdout", "/dropped-stderr"};
 inline constexpr const char* kShownOutputs[] = {"/shown-stdout", "/shown-stderr"};
 

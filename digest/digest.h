@@ -17,8 +17,9 @@
 
 namespace deja::digest {
 
-// Bytes of one element of an ncclDataType_t (int8 0, uint8 1, int32 2, uint32 3, int64 4, uint64 5,
-// fp16 6, fp32 7, fp64 8, bf16 9, fp8 e4m3 10, fp8 e5m2 11); 1 for kRawBytes; 0 for anything else.
+// Bytes of one element of an ncclDataType_t; 1 for kRawBytes; 0 for any other number. The types:
+// int8 0, uint8 1, int32 2, uint32 3, int64 4, uint64 5, fp16 6, fp32 7, fp64 8, bf16 9, fp8 e4m3
+// 10, fp8 e5m2 11.
 uint32_t ElementSize(uint32_t dtype);
 // "float32", "bfloat16", …; "bytes" for kRawBytes; "type 42" style names are the caller's business
 // (null).
@@ -52,9 +53,8 @@ TensorDigest DigestTensor(std::span<const std::byte> bytes, uint32_t dtype);
 // round.
 double ElementAsDouble(const std::byte* element, uint32_t dtype);
 
-// Distance in units in the last place of two floating-point elements of the same type: how many
-// representable values lie between them, 0 for equal, UINT64_MAX if either is NaN. For integers
-// |a-b|.
+// Distance in units in the last place of two floating-point elements of the same type, as a number
+// of representable values. 0 for equal elements, UINT64_MAX if either is NaN. For integers |a-b|.
 uint64_t UlpDistance(const std::byte* a, const std::byte* b, uint32_t dtype);
 
 }  // namespace deja::digest

@@ -1,13 +1,13 @@
-// What a GPU computes of a tensor so that its digest (digest/digest.h) can be completed without
-// its bytes: the same source for the device (digest_kernel.cu) and for the processor, where tests
-// run it.
+// What a GPU computes of a tensor, so that the host completes its digest (digest/digest.h) without
+// its bytes. One source for the device (digest_kernel.cu) and for the processor, where tests run
+// it.
 //
-// XXH3 reads a long input in blocks of 1024 bytes, 16 stripes each. Within a block its eight
-// accumulators only have something added that depends on the bytes and on their place in the block,
-// so the sums of all blocks can be made at the same time; the step between blocks is done on the
-// host from these sums (digest_sums.h), a sixteenth of the bytes. Four threads take one block, each
-// the same 16 bytes of every stripe, which are what two of the accumulators get; no thread needs
-// anything of another one. Statistics become one record for each warp.
+// XXH3 reads a long input in blocks of 1024 bytes, 16 stripes each. Within a block, its eight
+// accumulators only add terms that depend on the bytes and on their place in the block. So the sums
+// of all blocks are computed at the same time. The host does the step between blocks from these
+// sums (digest_sums.h), a sixteenth of the bytes. Four threads take one block, each the same 16
+// bytes of every stripe, which feed two of the accumulators; no thread needs anything of another
+// one. Statistics become one record for each warp.
 //
 // Pure functions, no state. Plain types and no function of any library: this is compiled for GPUs.
 #ifndef DEJA_DIGEST_DIGEST_KERNEL_H_
@@ -38,8 +38,8 @@ inline constexpr uint32_t kBlocksOfWarp = kWarp / kThreadsOfBlock;
 inline constexpr uint32_t kThreads = 128;  // of a launch's thread blocks
 inline constexpr uint32_t kBlocksOfThreads = kThreads / kThreadsOfBlock;
 
-// Of the elements of a warp's blocks. Sums and extremes are of the finite ones; if there is none
-// the extremes mean nothing.
+// Statistics of the elements of a warp's blocks. Sums and extremes are of the finite ones; if there
+// is none the extremes mean nothing.
 struct Record {
   double sum;
   double squares;

@@ -2,12 +2,12 @@
 // counts and extremes as DigestTensor of its bytes.
 //
 // `sum` and `sum_squares` are sums of the same doubles in another order, which does not depend on
-// the GPU either. They differ by rounding, at most by n * 2^-52 of the sum of the n elements'
-// magnitudes (or squares), and not at all where every partial sum is exact. A sum that leaves the
-// range of doubles may do so in one order only.
+// the GPU either. They differ by rounding, by at most n * 2^-52 of the sum of the elements'
+// magnitudes (or squares). Where every partial sum is exact, they do not differ. A sum that leaves
+// the range of doubles may do so in one order only.
 //
-// Results lie one behind the other: for each piece of kPieceBlocks blocks (the last one may have
-// fewer) what a launch leaves of it, and of the last piece the tensor's tail too.
+// Results lie one after the other: what a launch leaves for each piece of kPieceBlocks blocks (the
+// last may have fewer). The tensor's tail belongs to the last piece.
 //
 // Pure functions; any thread; no allocation.
 #ifndef DEJA_DIGEST_DIGEST_SUMS_H_
@@ -40,7 +40,7 @@ struct SummedTensor {
 };
 // The most that a piece has.
 uint64_t MostResultsOfPiece();
-// Thread blocks of a launch for so many blocks of a tensor.
+// Thread blocks of a launch for `blocks` blocks of a tensor.
 uint32_t ThreadBlocksFor(uint64_t blocks);
 
 // `results`: SummedTensor(bytes).Results() bytes, aligned to 8.
