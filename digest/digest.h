@@ -25,11 +25,14 @@ uint32_t ElementSize(uint32_t dtype);
 // (null).
 const char* DTypeName(uint32_t dtype);
 
+// XXH3's 128-bit hash, in canonical byte order. Any thread.
 Hash128 HashBytes(std::span<const std::byte> bytes);
 
 // HashBytes of bytes that come in pieces. Begin() first, and again for the next ones.
 class RunningHash {
  public:
+  // Begin starts a hash, Add takes its next bytes, Value gives the hash so far. One thread at a
+  // time.
   void Begin();
   void Add(std::span<const std::byte> bytes);
   [[nodiscard]] Hash128 Value() const;
@@ -47,6 +50,8 @@ struct TensorDigest {
   Hash128 hash;
   format::TensorStats stats;
 };
+// `bytes`: whole elements of `dtype` (an ncclDataType_t or kRawBytes). Allocates nothing; any
+// thread.
 TensorDigest DigestTensor(std::span<const std::byte> bytes, uint32_t dtype);
 
 // One element as a double, for reports; NaN and infinities as they are. Integers of 64 bits may

@@ -161,6 +161,7 @@ struct Float8E4M3 : FloatsAsFloat {  // OCP: no infinities; all ones is the only
   static constexpr uint64_t kExponent = 0x7f7f7f7f7f7f7f7fu;
   static constexpr uint64_t kOne = 0x0101010101010101u;
   static constexpr uint64_t kTop = 0x8080808080808080u;
+  // The value of an element's bits.
   static DEJA_GPU float Get(uint32_t bits) {
     const uint32_t magnitude = bits & 0x7fu;
     // As a half, whose exponent has one bit more and so a bias that is 8 more.
@@ -287,6 +288,7 @@ struct Sums {
   uint64_t first = 0;
   uint64_t second = 0;
 
+  // The low half of `keyed` times its high half.
   static DEJA_GPU uint64_t Product(uint64_t keyed) {
 #if defined(__CUDA_ARCH__)
     uint64_t product;  // clang makes a multiplication of 64 bits of it, which is three instructions
@@ -298,6 +300,7 @@ struct Sums {
     return (keyed & 0xffffffffu) * (keyed >> 32);
 #endif
   }
+  // Adds a pair of 8 bytes of one stripe, with the keys of its two accumulators.
   DEJA_GPU void Add(const Pair& pair, uint64_t first_key, uint64_t second_key) {
     first += pair.second + Product(pair.first ^ first_key);
     second += pair.first + Product(pair.second ^ second_key);
@@ -353,6 +356,7 @@ DEJA_GPU Record RunThread(const Work& work, uint64_t thread, uint64_t threads) {
   return statistics.Result();
 }
 
+// Adds the statistics of `other` to `into`.
 DEJA_GPU void Merge(Record& into, const Record& other) {
   into.sum += other.sum;
   into.squares += other.squares;

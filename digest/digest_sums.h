@@ -26,6 +26,7 @@ inline constexpr uint64_t kPieceBlocks = 65536;
 
 // What of a tensor's bytes is summed, and what is left to the host.
 struct SummedTensor {
+  // `bytes`: size of the tensor.
   explicit SummedTensor(uint64_t bytes);
 
   uint64_t blocks;      // a tensor of more than one block has at least one, and a tail
@@ -33,6 +34,7 @@ struct SummedTensor {
   uint64_t tail_from;   // where the tail begins: one stripe before the end of the last block
   uint64_t tail_bytes;  // of a tensor of one block or less: all of it
 
+  // Blocks of a piece, which is below `pieces`.
   [[nodiscard]] uint64_t BlocksOf(uint64_t piece) const;
   // Bytes of the results of a piece.
   [[nodiscard]] uint64_t ResultsOf(uint64_t piece) const;

@@ -68,6 +68,7 @@ class TurnArea {
   [[nodiscard]] std::atomic<uint32_t>& schedules() const { return cells_[0].schedules; }
   [[nodiscard]] std::atomic<uint32_t>& all_still() const { return cells_[0].all_still; }
 
+  // Wakes all that sleep on `bell`. Any process.
   static void Ring(std::atomic<uint32_t>& bell);
   // Sleeps until it has rung since it was `seen`, at most for `limit_ms`. May return early.
   static void WaitFor(std::atomic<uint32_t>& bell, uint32_t seen, uint32_t limit_ms);

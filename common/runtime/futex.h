@@ -47,6 +47,7 @@ inline void FutexWake(std::atomic<uint32_t>& word, int threads,
   errno = saved;
 }
 
+// A mutex of one word. Any thread; not recursive, not for signal handlers. Has no errors.
 class FutexMutex {
  public:
   void lock() {
@@ -74,6 +75,7 @@ class FutexMutex {
 // writes; one that came up in this scope is taken away, because the program did not cause it.
 class ScopedSignalBlock {
  public:
+  // Blocks them; the destructor restores the thread's mask.
   ScopedSignalBlock() {
     sigset_t all;
     sigfillset(&all);
@@ -107,6 +109,7 @@ class ScopedSignalBlock {
   bool had_xfsz_;
 };
 
+// Nanoseconds of CLOCK_MONOTONIC. Async-signal-safe.
 inline uint64_t MonotonicNs() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

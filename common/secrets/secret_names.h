@@ -16,6 +16,7 @@ enum class NameSays : uint8_t {
   kSecret,     // whatever it is, but for flags: DB_PASSWORD
 };
 
+// Judges a name of a variable, option or key by its words.
 NameSays WhatNameSays(std::string_view name);
 
 // True if `value` behind `name` is a secret by the name.

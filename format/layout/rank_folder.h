@@ -19,6 +19,7 @@ struct RankFolderName {
   friend bool operator==(const RankFolderName&, const RankFolderName&) = default;
 };
 
+// The folder of an attempt of a rank, without a path.
 std::string MakeRankFolderName(uint32_t rank, uint32_t attempt);
 
 // Nothing if `name` is not exactly what MakeRankFolderName makes of some rank and attempt.

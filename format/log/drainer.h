@@ -70,6 +70,8 @@ class Drainer {
   [[nodiscard]] uint64_t payloads_lost() const { return payloads_lost_.load(); }
   [[nodiscard]] uint64_t payload_bytes_lost() const { return payload_bytes_lost_.load(); }
 
+  // Makes the folder of a rank, or of a child process, with `header`, and drains into it from then
+  // on. Errors: the folder or a file could not be made.
   Status BecomeRank(TraceHeader header);
   Status BecomeChild(TraceHeader header);
   // What is told when this rank cannot keep payloads any more. Outlives the drainer.
@@ -77,7 +79,9 @@ class Drainer {
   [[nodiscard]] bool is_rank() const { return is_rank_.load(std::memory_order_acquire); }
   [[nodiscard]] const std::string& folder() const { return is_rank() ? folder_ : no_folder_; }
 
+  // Writes out what rings and arena hold now. Any thread; blocks.
   void Flush();
+  // Completes the files and takes no more. Any thread; a second call waits for the first.
   void Finish();
   // After Finish: waits for the background thread, if all is done.
   void EndThread();

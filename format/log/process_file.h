@@ -20,6 +20,7 @@ namespace deja::format {
 // Descriptors held for the time when the process has no free one left.
 class SpareFds {
  public:
+  // Opens the descriptors that are not held yet. No error: fewer may be held.
   void Reserve();
   // Gives one back to the system; false if there is none.
   bool Release();
@@ -29,6 +30,7 @@ class SpareFds {
   int fds_[2] = {-1, -1};
 };
 
+// A file of a recording that the process writes; the program may close or replace its descriptor.
 class ProcessFile : public AppendFile {
  public:
   // Makes room for `bytes` behind the end, so that writing them cannot fail for want of space.

@@ -141,6 +141,7 @@ class RankLog {
   // kMaxEmergencyBytes; false if there is no room. Async-signal-safe, never waits.
   virtual bool AppendEmergency(std::span<const std::byte> encoded_event) = 0;
 
+  // Numbers since the log was made. Any thread.
   [[nodiscard]] virtual RankLogCounters counters() const = 0;
 };
 

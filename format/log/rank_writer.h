@@ -55,6 +55,7 @@ struct PartialPayload {
   uint64_t total_size = 0;
   std::map<uint64_t, Piece> pieces;  // by offset in the payload
 
+  // Adds a piece: `size` bytes from `offset` of the payload, in the frame at `frame` of its file.
   void Add(uint64_t offset, uint64_t size, uint64_t frame);
   // The first byte from `offset` on that is not there, and how many of those behind it neither.
   [[nodiscard]] std::pair<uint64_t, uint64_t> Gap(uint64_t offset) const;

@@ -41,6 +41,7 @@ struct PayloadEntry {
 class PayloadEntries {
  public:
   [[nodiscard]] size_t size() const { return entries_.size(); }
+  // Removes all entries.
   void Clear();
 
   // False: there is none.

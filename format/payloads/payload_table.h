@@ -55,6 +55,7 @@ class PayloadTable {
     uint64_t total_size = 0;
     std::vector<std::pair<uint64_t, uint64_t>> ranges;  // offset and size, in any order
   };
+  // Nothing if there is none of it here.
   [[nodiscard]] std::optional<Part> PartOf(const Hash128& hash) const;
   // Payloads that are here in part, and the bytes of these parts.
   [[nodiscard]] std::vector<Hash128> Partial() const;

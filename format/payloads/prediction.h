@@ -108,6 +108,7 @@ struct OptimizerState {
   std::vector<float> first;
   std::vector<float> second;
 
+  // The values of `part`; null for a part that is no tensor.
   [[nodiscard]] const std::vector<float>* Part(StatePart part) const;
 };
 

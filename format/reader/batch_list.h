@@ -63,6 +63,7 @@ class BatchList {
   [[nodiscard]] size_t FindStep(uint64_t step) const;
   [[nodiscard]] size_t FindOperation(uint32_t comm, uint64_t seq) const;
 
+  // Goes through the batches in their order.
   class Iterator {
    public:
     using iterator_category = std::forward_iterator_tag;

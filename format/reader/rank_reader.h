@@ -55,11 +55,13 @@ struct ReadOptions {
 
 class RankReader {
  public:
+  // Reads the recording in `folder`. An error if there is none, or if it cannot be read.
   static Result<std::unique_ptr<RankReader>> Open(const std::string& folder,
                                                   const ReadOptions& options = {});
   virtual ~RankReader() = default;
 
   [[nodiscard]] virtual const TraceHeader& header() const = 0;  // views live as long as the reader
+  // How the recording ended.
   [[nodiscard]] virtual const EndReport& end() const = 0;
   // Totals: from the footer, or counted while the folder was scanned.
   [[nodiscard]] virtual const Footer& totals() const = 0;

@@ -33,6 +33,7 @@ class RankReaderImpl final : public RankReader {
   RankReaderImpl(std::string folder, bool share_descriptors)
       : folder_(std::move(folder)), share_descriptors_(share_descriptors) {}
 
+  // Reads header, index and tail. Once, before anything else; an error leaves nothing to read.
   Status Load(const ReadOptions& options);
 
   [[nodiscard]] const TraceHeader& header() const override { return header_; }

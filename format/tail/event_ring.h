@@ -25,6 +25,7 @@ class EventRing {
     uint64_t bytes = 0;
   };
 
+  // Connects to ring memory of `bytes` bytes, a power of two. Borrows both.
   void Attach(RingInfo* info, std::byte* data, uint64_t bytes) {
     info_ = info;
     data_ = data;

@@ -27,6 +27,7 @@ namespace deja::format {
 class RecentHashes {
  public:
   ~RecentHashes();
+  // Contains: false may also mean "forgotten". Insert: `hash` is the newest now.
   [[nodiscard]] bool Contains(const Hash128& hash) const;
   void Insert(const Hash128& hash);
 

@@ -43,6 +43,7 @@ inline constexpr size_t kMaxRawBytes = 2 << 10;
 class RawCheck {
  public:
   explicit RawCheck(uint64_t position) : sum_(position * kStep) {}
+  // Adds the next word of the event.
   void Add(uint64_t word) {
     sum_ += word * key_;
     key_ += kStep;

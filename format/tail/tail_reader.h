@@ -60,6 +60,7 @@ class TailReader {
                                                   std::string_view id);
   virtual ~TailReader() = default;
 
+  // The process that made the tail.
   [[nodiscard]] virtual const TailIdentity& identity() const = 0;
   // True if the process that made the tail still runs on this machine.
   [[nodiscard]] virtual bool WriterAlive() const = 0;

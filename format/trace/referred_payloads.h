@@ -17,6 +17,7 @@ namespace deja::format {
 
 class ReferredPayloads {
  public:
+  // Adds a reference; duplicates are removed now and then, to keep memory bounded.
   void Add(const PayloadReference& payload) {
     rows_.push_back({payload.hash, payload.segment});
     if (rows_.size() >= next_settling_) Settle();

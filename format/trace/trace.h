@@ -29,6 +29,7 @@ struct RankFolder {
 
 class Trace {
  public:
+  // Opens a trace's directory or a bundle. An error if there is none, or if it is no trace.
   static Result<std::unique_ptr<Trace>> Open(const std::string& path);
   virtual ~Trace() = default;
 

@@ -67,6 +67,7 @@ class DiskLedger {
     uint64_t all = 0;
     uint64_t earlier = 0;  // of these, those that have come again
   };
+  // Counts the ranks that are gone now. Any process of the job.
   [[nodiscard]] Gone OfGoneRanks();
   // Who has looked at the disk since it was `known` has found `found`. Returns how much of earlier
   // attempts should go.

@@ -38,6 +38,7 @@ class BatchSummary {
 // What batches are together, as they come in the order of the file.
 class BlockSummary {
  public:
+  // Adds a batch of the block.
   void Add(const BatchInfo& batch);
   // For the frame at `offset`; the summary is empty again afterwards.
   BatchBlock Take(uint64_t offset);

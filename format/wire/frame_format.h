@@ -65,6 +65,7 @@ uint64_t Checksum(std::span<const std::byte> bytes);
 // Of `first` and `second`, one behind the other.
 uint64_t Checksum(std::span<const std::byte> first, std::span<const std::byte> second);
 
+// The header as bytes, with its checksum.
 std::array<std::byte, kFrameHeaderBytes> EncodeFrameHeader(const FrameHeader& header);
 
 enum class HeaderCheck { kGood, kNoSync, kBadChecksum, kOverLimit };
@@ -73,6 +74,7 @@ enum class HeaderCheck { kGood, kNoSync, kBadChecksum, kOverLimit };
 HeaderCheck DecodeFrameHeader(std::span<const std::byte, kFrameHeaderBytes> bytes,
                               FrameHeader& header);
 
+// The payload of an end frame: where the footer is.
 inline std::array<std::byte, kEndPayloadBytes> EncodeEndPayload(uint64_t footer_offset) {
   std::array<std::byte, kEndPayloadBytes> bytes;
   std::memcpy(bytes.data(), &footer_offset, sizeof footer_offset);

@@ -39,6 +39,7 @@ class FrameWriter {
   Result<uint64_t> WriteInTwo(FrameType type, std::span<const std::byte> head,
                               std::span<const std::byte> data);
 
+  // The header must be the file's first frame.
   Result<uint64_t> WriteHeader(const TraceHeader& header);
   // An index of any size, cut into frames that can be read one at a time: blocks of batches and
   // their directory, then, by their hashes, payloads and pieces. `footer` then says where they are.
@@ -46,6 +47,7 @@ class FrameWriter {
   // Footer and end frame: what makes a file finished. May be written again behind older ones.
   Status WriteFooter(const Footer& footer);
 
+  // Waits until the file is on the disk. A first failure stays.
   Status Sync();
   // Where the next frame will be.
   [[nodiscard]] uint64_t offset() const { return file_->size(); }

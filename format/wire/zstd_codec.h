@@ -18,6 +18,7 @@ namespace deja::format {
 
 class ZstdCompressor {
  public:
+  // `level`: zstd's. One thread at a time.
   explicit ZstdCompressor(int level = 1);
   ~ZstdCompressor();
   ZstdCompressor(const ZstdCompressor&) = delete;
@@ -34,6 +35,7 @@ class ZstdCompressor {
   std::vector<std::byte> buffer_;
 };
 
+// Decompresses frames; one thread at a time.
 class ZstdDecompressor {
  public:
   ZstdDecompressor();

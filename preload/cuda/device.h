@@ -43,6 +43,7 @@ enum class LaunchUse : uint8_t {
 struct Gate {
   std::atomic<uint32_t> open{0};
 
+  // Lets all that wait go on. Any thread.
   void Open();
 };
 
@@ -50,6 +51,7 @@ class Device {
  public:
   virtual ~Device() = default;
 
+  // Where `data` lies.
   [[nodiscard]] virtual MemoryKind KindOf(const void* data) const = 0;
 
   // The bytes that `data` has when `stream` has done what was enqueued so far go to `use`, once, on

@@ -18,6 +18,8 @@ class ConnectionObject : public FdObject {
  public:
   constexpr ConnectionObject() : FdObject(Kind::kConnection) {}
 
+  // The calls of these names on the descriptor `fd`; they return what the program gets and set
+  // errno.
   virtual int OnConnect(int fd, const sockaddr* address, socklen_t size) = 0;
   virtual int OnBind(int fd, const sockaddr* address, socklen_t size) = 0;
   virtual int OnListen(int fd, int backlog) = 0;

@@ -73,6 +73,8 @@ struct EnvironmentSize {
   size_t slots = 0;
   size_t text = 0;
 };
+// The room for FillEnvironment, and the environment to pass on: in `slots` and `text`, or `env`
+// itself. Safe in a vfork child.
 EnvironmentSize SizeOfEnvironment(char* const* env);
 char* const* FillEnvironment(char* const* env, const NextProcess& next, std::span<char*> slots,
                              std::span<char> text);

@@ -21,6 +21,7 @@ namespace deja::preload {
 class StackSink {
  public:
   virtual ~StackSink() = default;
+  // What a stack refers to, in front of the first event that uses it. On the capturing thread.
   virtual void OnModule(const format::ModuleLoaded& module) = 0;
   virtual void OnStack(const format::StackDefined& stack) = 0;
 };

@@ -7,6 +7,7 @@ namespace deja::preload {
 
 extern constinit thread_local bool t_ask_nobody __attribute__((tls_model("initial-exec")));
 
+// For the time of its life, look-ups of names of this thread ask no server.
 class AskNobody {
  public:
   AskNobody() { t_ask_nobody = true; }

@@ -9,6 +9,7 @@
 namespace deja::preload {
 
 void* ProgramAllocate(size_t bytes);
+// As malloc, calloc and free of the program. Null if there is no memory.
 void* ProgramAllocateZeroed(size_t count, size_t size);
 void ProgramFree(void* memory);
 

@@ -9,6 +9,7 @@
 namespace deja::preload::real {
 
 int Socket(int domain, int type, int protocol);
+// As connect, bind and so on; they set errno.
 int Connect(int fd, const sockaddr* address, socklen_t size);
 int Bind(int fd, const sockaddr* address, socklen_t size);
 int Listen(int fd, int backlog);

@@ -44,6 +44,7 @@ template <typename Fn>
 class RealFn {
  public:
   constexpr explicit RealFn(const char* name) : name_(name) {}
+  // The function; null if no library after this one has it. Any thread.
   Fn Get() {
     void* p = slot_.load(std::memory_order_acquire);
     if (p == nullptr) {

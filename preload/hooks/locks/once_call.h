@@ -17,6 +17,7 @@ struct OnceFrame {
 // it calls may use it again.
 extern constinit thread_local OnceFrame* t_once __attribute__((tls_model("initial-exec")));
 
+// The routine that pthread_once gets: runs the program's, between the engine's two notes.
 inline void RunRoutine() {
   const OnceFrame frame = *t_once;
   frame.engine->OnOnceBegins(*frame.call);
