@@ -17,9 +17,9 @@
 
 namespace deja::digest {
 
-// Bytes of one element of an ncclDataType_t; 1 for kRawBytes; 0 for any other number. The types:
-// int8 0, uint8 1, int32 2, uint32 3, int64 4, uint64 5, fp16 6, fp32 7, fp64 8, bf16 9, fp8 e4m3
-// 10, fp8 e5m2 11.
+// Bytes of one element of an ncclDataType_t; 1 for kRawBytes; 0 for any other number. Integers:
+// int8 0, uint8 1, int32 2, uint32 3, int64 4, uint64 5. Floating point: fp16 6, fp32 7, fp64 8,
+// bf16 9, fp8 e4m3 10, fp8 e5m2 11.
 uint32_t ElementSize(uint32_t dtype);
 // "float32", "bfloat16", …; "bytes" for kRawBytes; "type 42" style names are the caller's business
 // (null).

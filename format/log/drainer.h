@@ -1,8 +1,8 @@
 // Drainer: moves what threads have put into the tail to the rank's folder.
 //
 // Normally its own background thread does; where none can be made, the threads that wait for room
-// do it themselves. Knows whether the process is a rank already, and what to do when the disk
-// refuses: stop writing, say so once on stderr and in the trace, keep the program going.
+// do it themselves. Knows whether the process is a rank already. When the disk refuses, it stops
+// writing, says so once on stderr and in the trace, and keeps the program going.
 //
 // Owner: RankLog. Functions: any thread, not in signal handlers, unless said otherwise.
 #ifndef DEJA_FORMAT_LOG_DRAINER_H_
@@ -48,7 +48,7 @@ class Drainer {
   Drainer(const Drainer&) = delete;
   Drainer& operator=(const Drainer&) = delete;
 
-  // A ring or the arena is filling up. No system call if somebody said so already.
+  // A ring or the arena is filling up. No system call if the thread is awake already.
   void Wake() {
     if (wake_.load(std::memory_order_relaxed) == 0) WakeSlowly();
   }
@@ -74,7 +74,7 @@ class Drainer {
   // on. Errors: the folder or a file could not be made.
   Status BecomeRank(TraceHeader header);
   Status BecomeChild(TraceHeader header);
-  // What is told when this rank cannot keep payloads any more. Outlives the drainer.
+  // Learns that this rank cannot keep payloads any more. Outlives the drainer.
   void SetShared(SharedPieces* shared) { shared_.store(shared, std::memory_order_release); }
   [[nodiscard]] bool is_rank() const { return is_rank_.load(std::memory_order_acquire); }
   [[nodiscard]] const std::string& folder() const { return is_rank() ? folder_ : no_folder_; }

@@ -74,9 +74,8 @@ struct SegmentFile {
   uint64_t index_bytes = 0;  // about, of what an index says about it
   bool finished = false;     // with a footer behind it
   uint64_t ended_ns = 0;     // when the next one began
-  // Of an older one are some of its payloads that came too late for that: what refers to them names
-  // that one.
-  uint32_t reaches_back = 0;  // so many numbers
+  // Some payloads of an older one came too late for that: what refers to them names that one.
+  uint32_t reaches_back = 0;  // that many numbers
 
   // Something of this step is about to be added, which was meant for `segment`.
   void Note(uint64_t step, uint32_t segment);
@@ -114,7 +113,7 @@ class RankWriter {
   // The folder has been renamed.
   void Renamed(const std::string& folder);
 
-  // True if a batch of so many bytes finds room on the disk.
+  // True if a batch of `bytes` finds room on the disk.
   [[nodiscard]] bool HasRoomForEvents(uint64_t bytes) const {
     return MakeRoom(*events_file_, bytes).has_value();
   }
@@ -156,10 +155,10 @@ class RankWriter {
   // What is to be said before.
   [[nodiscard]] WindowChange Dropping(const SegmentFile& segment, std::string_view reason) const;
 
-  // Opens the files anew after a failure. The next write may work, if there is room again.
+  // Opens the files again after a failure. The next write may work, if there is room again.
   Status Retry();
-  // Some room is kept so that the end of a recording can always be written: a last batch that says
-  // what is lost, index and footer. From now on it may be used.
+  // Some room is kept for the end of a recording: a last batch that says what is lost, index and
+  // footer. From now on it may be used.
   void SpendReserve() { spend_reserve_ = true; }
   // Gives back what of it was not needed.
   void ReleaseReserve();

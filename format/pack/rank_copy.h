@@ -1,5 +1,5 @@
-// The parts of a copy of a rank's files: events in batches anew, payloads decoded, checked and
-// encoded anew, on all processors.
+// The parts of a copy of a rank's files: events in new batches, payloads decoded, checked and
+// encoded again, on all processors.
 //
 // Borrow reader, writer and OrderedWork. One thread calls. Memory: for each job that is under way a
 // batch or two chunks.

@@ -1,8 +1,8 @@
 // BatchSummary: what the index says about one event batch, gathered while events go by; and what it
 // says about several together.
 //
-// Used by the writer as it fills a batch and by the reader as it scans one without an index, so
-// that both say the same. Allocates. One thread.
+// Used by the writer as it fills a batch and by the reader as it scans one without an index: both
+// give the same. Allocates. One thread.
 #ifndef DEJA_FORMAT_WIRE_BATCH_INFO_H_
 #define DEJA_FORMAT_WIRE_BATCH_INFO_H_
 
@@ -17,7 +17,7 @@ namespace deja::format {
 // apart (since 1.11).
 inline constexpr uint32_t kLastKindBit = 31;
 
-// The kinds of a batch's events, as KindBit has them. Of what is not known each kind may be there.
+// The kinds of a batch's events, as KindBit has them. Each kind may be there if they are not known.
 uint64_t KindsOf(const BatchInfo& batch);
 
 class BatchSummary {

@@ -94,8 +94,8 @@ Result<uint64_t> FrameWriter::WriteHeader(const TraceHeader& header) {
   return Write(FrameType::kHeader, AsBytes(EncodeToString(header)));
 }
 
-// Index is repeated fields, so messages that hold some of the elements each are concatenated to one
-// that holds all: a frame may end between any two elements.
+// Index is repeated fields. Messages with some of the elements each are concatenated to one that
+// holds all: a frame may end between any two elements.
 Status FrameWriter::WriteIndex(const Index& index, Footer& footer) {
   footer.index_offset = std::max<uint64_t>(file_->size(), kMagicBytes);
   footer.index_blocks.clear();

@@ -26,8 +26,8 @@
 namespace deja::format {
 
 // Elements of all std::vector fields of one decoded message, nested ones included. An element takes
-// at least one byte of input and at most a few hundred of memory: this bounds what a small hostile
-// message can make a reader allocate.
+// at least one byte of input and at most a few hundred of memory. So this bounds the memory that a
+// small hostile message can make a reader allocate.
 inline constexpr size_t kDefaultMaxElements = 1 << 20;
 
 namespace internal {

@@ -1,5 +1,5 @@
-// zstd for the payloads of frames. The decoder is told the decoded size, which its caller has
-// checked against the limits of frame_format.h, and never produces more.
+// zstd for the payloads of frames. The decoder gets the decoded size, which its caller has checked
+// against the limits of frame_format.h, and never produces more.
 //
 // The classes own their zstd context and reuse it; each object is used by one thread at a time.
 #ifndef DEJA_FORMAT_WIRE_ZSTD_CODEC_H_
