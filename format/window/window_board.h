@@ -31,8 +31,8 @@ class WindowBoard {
   static WindowBoard* OfJob(const std::string& directory, const std::string& job_id,
                             bool create = true);
 
-  // Takes a place. -1: there is none left. A member that comes when all before it are gone counts
-  // parts and steps from the beginning, and begins a segment: it is a later attempt.
+  // Takes a place. -1: there is none left. A member of a later attempt, when all before it are
+  // gone, counts parts and steps from the beginning, and begins a segment.
   int Join(uint32_t name = 0);
   // What a process is called here: a hash of its place in the tree of processes.
   static uint32_t NameOf(std::string_view root, std::string_view path);

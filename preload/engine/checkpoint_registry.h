@@ -48,7 +48,7 @@ class CheckpointRegistry {
   // thread.
   void Register(const RegisteredObject& object);
   void Unregister(std::string_view name);
-  // Copies the `index`-th object. False: there are not so many.
+  // Copies the `index`-th object. False: there are fewer.
   bool At(size_t index, RegisteredObject& out);
   [[nodiscard]] bool empty();
 

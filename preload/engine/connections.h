@@ -2,7 +2,7 @@
 //
 // A ConnectionLayer is an engine's part that makes sockets; a ConnectionObject is what a descriptor
 // of a connection leads to (fd_table.h). The recorder's let everything happen and write it down;
-// the replayer's answer from the trace and reach nobody. Every function sets errno as the C
+// the replayer's answer from the trace and reach no peer. Every function sets errno as the C
 // library's of the same name does. Any thread; called without the guard (guard.h), because most of
 // them may block, be cancelled or be left by longjmp.
 #ifndef DEJA_PRELOAD_ENGINE_CONNECTIONS_H_

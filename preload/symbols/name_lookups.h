@@ -1,5 +1,5 @@
-// Whether the look-up of a name that this thread makes for real must ask nobody: numbers are still
-// understood. Set by an engine around InputCall::Real. Thread-local.
+// Whether the look-up of a name that this thread makes for real must ask no server: numbers are
+// still understood. Set by an engine around InputCall::Real. Thread-local.
 #ifndef DEJA_PRELOAD_SYMBOLS_NAME_LOOKUPS_H_
 #define DEJA_PRELOAD_SYMBOLS_NAME_LOOKUPS_H_
 

@@ -1,5 +1,5 @@
-// The C library's own socket functions, for the engines: no hook of ours is on the way, so that
-// they may be called with or without the guard. Any thread.
+// The C library's own socket functions, for the engines. No hook of ours is on the way: they may be
+// called with or without the guard. Any thread.
 #ifndef DEJA_PRELOAD_SYMBOLS_REAL_SOCKETS_H_
 #define DEJA_PRELOAD_SYMBOLS_REAL_SOCKETS_H_
 

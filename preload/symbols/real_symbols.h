@@ -1,9 +1,9 @@
 // Real functions behind the hooks, found once and kept in atomic slots.
 //
-// NCCL: pnccl* first, then the plain name, from: RTLD_NEXT, the library that the program opened by
-// itself (remembered by the dlsym hook), libnccl.so.2 if it is loaded (RTLD_NOLOAD). libc:
-// dlsym(RTLD_NEXT). Any thread; a miss is not cached. Never calls a hook of ours, never returns an
-// address in this library. errno is kept.
+// NCCL: pnccl* first, then the plain name. The places are RTLD_NEXT, the library that the program
+// opened by itself (remembered by the dlsym hook), and libnccl.so.2 if it is loaded (RTLD_NOLOAD).
+// libc: dlsym(RTLD_NEXT). Any thread; a miss is not cached. Never calls a hook of ours, never
+// returns an address in this library. errno is kept.
 #ifndef DEJA_PRELOAD_SYMBOLS_REAL_SYMBOLS_H_
 #define DEJA_PRELOAD_SYMBOLS_REAL_SYMBOLS_H_
 
@@ -13,9 +13,9 @@ namespace deja::preload {
 
 // The C library's own dlsym, not our hook.
 void* RealDlsym(void* handle, const char* name);
-// The same for a name, and dlopen for a library, that may not be there: where no object has it, the
-// loader is not asked, which would allocate an error text with the program's allocator. Leaves
-// dlerror to the caller.
+// The same for a name, and dlopen for a library, that may not be there. Where no object has it, the
+// loader is not asked: it would allocate an error text with the program's allocator. Leaves dlerror
+// to the caller.
 void* TryDlsym(void* scope, const char* name);
 void* OpenLoaded(const char* file);
 // The dlsym that the program would have reached without us: another tool's hook, or the C

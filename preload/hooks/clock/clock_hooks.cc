@@ -1,8 +1,8 @@
 // Clocks are inputs: wall clocks seed generators, the others measure what ends up in results.
 //
-// Each hook reads the real clock into the program's memory first, and then asks the engine what
-// the program is told. Nothing is recorded of a call that fails, nor of clocks that belong to
-// another thread, process or device (ids that are no small number).
+// Each hook reads the real clock into the program's memory first, and then asks the engine for the
+// program's answer. Nothing is recorded of a call that fails, nor of clocks that belong to another
+// thread, process or device (ids that are no small number).
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/times.h>
