@@ -7,11 +7,11 @@
 // device. The program's current context and capture mode are left as they were, and the driver has
 // no last error that could be changed.
 //
-// Nodes of a graph copy what is captured into it: a memcpy node, to or from a pinned buffer of the
-// captured call's own, between host nodes. The host nodes say when it is whole, hand a copy on (or,
-// in a replay, fill the buffer) and notice launches that run at the same time. That works however a
-// graph is launched, instantiated again, cloned or put into another one, since the nodes go with
-// it. Bodies of conditional nodes cannot have host nodes and are not covered.
+// Nodes of a graph copy what is captured into it. A memcpy node goes to or from a pinned buffer of
+// the captured call's own, between host nodes. The host nodes say when it is whole and hand a copy
+// on; in a replay they fill the buffer. They notice launches that run at the same time. That works
+// however a graph is launched, instantiated again, cloned or put into another one, since the nodes
+// go with it. Bodies of conditional nodes cannot have host nodes and are not covered.
 //
 // Digests are computed by a kernel where the memory is the device's (device_digests.h), and of
 // copies elsewhere. Captured buffers are copied in any case: a kernel's results would need memory

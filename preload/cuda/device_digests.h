@@ -5,8 +5,8 @@
 // stream does not wait for that. Each context has the module, that stream, and kScratches places
 // for results (MostResultsOfPiece() bytes each: 26 MiB together). They are made when the context is
 // first used and stay with it; a tensor larger than a place goes through in pieces. A place is used
-// again when its results have been brought. Earlier, only the stream that it was last used for may
-// use it, and waits on the device: no stream waits for another one of the program's.
+// again when its results have been brought. Before that, only the stream that used it last may use
+// it again, and waits on the device. No stream waits for another one of the program's.
 //
 // Where the driver does not take the kernels there are no digests of a context, which one line on
 // stderr says.
@@ -40,9 +40,9 @@ class DeviceDigests {
   // True if kernels of the current context can read `data`.
   [[nodiscard]] bool CanRead(const void* data) const;
   // Enqueues the digest of what `data` has when `stream`, one of the current context, has done what
-  // was enqueued so far. Results go to `results` (pinned, SummedTensor(bytes).Results() bytes) in
-  // the order of Copies(). kNone: nothing was enqueued, for lack of a place. kPartly: the driver
-  // refused, and something may still be written to `results`.
+  // was enqueued so far. Results go to `results` (pinned, of the size that SummedTensor gives) in
+  // the order of Copies(). Result kNone: nothing was enqueued, for lack of a place. kPartly: the
+  // driver refused, and something may still be written to `results`.
   enum class Enqueued : uint8_t { kWhole, kPartly, kNone };
   Enqueued Enqueue(Context& context, const void* data, uint64_t bytes, uint32_t dtype,
                    CUstream stream, std::byte* results);

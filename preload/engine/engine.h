@@ -201,9 +201,9 @@ struct CountCall {
   void Real() { real(*this, context); }
 };
 
-// What a file-system call is about to do; a replay sends writes to its overlay. kLook asks about a
-// name without opening it, kLookAtLink about a symbolic link itself. kResolve asks where all links
-// on its way lead; kMetadata changes mode, owner or times.
+// What a file-system call is about to do; a replay sends writes to its overlay. Use kLook asks
+// about a name without opening it; kLookAtLink about a symbolic link itself. kResolve asks where
+// all links on its way lead; kMetadata changes mode, owner or times.
 enum class FileUse : uint8_t {
   kRead,
   kWrite,

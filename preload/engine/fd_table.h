@@ -6,9 +6,9 @@
 //
 // Owner: the table counts the descriptors of an object and calls it when the last one is closed.
 // The maker of the object owns its memory. That memory must stay readable for good, since another
-// thread may be using a descriptor while it is closed: objects are never freed, or pools hand out
-// objects of the same type only. Any thread; lock-free; no allocation. A vfork child, which borrows
-// the parent's memory, changes nothing. Descriptors beyond the table are never tracked.
+// thread may be using a descriptor while it is closed. So objects are never freed, or pools hand
+// out objects of the same type only. Any thread; lock-free; no allocation. A vfork child, which
+// borrows the parent's memory, changes nothing. Descriptors beyond the table are never tracked.
 #ifndef DEJA_PRELOAD_ENGINE_FD_TABLE_H_
 #define DEJA_PRELOAD_ENGINE_FD_TABLE_H_
 

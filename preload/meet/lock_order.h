@@ -2,8 +2,8 @@
 // turn it is.
 //
 // A process keeps an order from its second thread on; a forked child has one thread again. Python's
-// interpreter lock is left out, and so is what a thread takes while it holds it, semaphores aside:
-// where an interpreter changes threads is a matter of time.
+// interpreter lock is left out, and so is what a thread takes while it holds it, semaphores aside.
+// Where an interpreter changes threads is a matter of time.
 //
 // Any thread; no allocation; LocksAreOrdered costs a load.
 #ifndef DEJA_PRELOAD_MEET_LOCK_ORDER_H_

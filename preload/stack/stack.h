@@ -3,7 +3,7 @@
 // CaptureStack() walks the calling thread's stack (stack_walk.h), or makes sure that it was walked
 // before (stack_memo.h). It leaves out Deja's own frames, puts those of Python in front
 // (python_stack.h), and returns the number of that stack. `sink` gets each stack and module when it
-// is first seen, before the number is returned: a trace never refers to a stack that it does not
+// is first seen, before the number is returned. So a trace never refers to a stack that it does not
 // define. Any thread. No allocation after initialisation and a thread's first stack (fixed tables;
 // when they are full the stack is 0). CaptureStackInSignal is async-signal-safe as far as the
 // unwinder is, and interns nothing.

@@ -4,7 +4,7 @@
 // from the stack, and the frame rules. If all of these are still the same, another walk would read
 // the same words and end with the same frames. Live words and left-over ones make no difference,
 // since the walk would take both. They are compared page by page in the order of the walk, up to
-// the first difference, so that no page is read that the walk would not have reached. The rules of
+// the first difference. So no page is read that the walk would not have reached. The rules of
 // modules that stay for good cannot change. For paths through others the loader is asked each time
 // whether it has changed anything.
 //

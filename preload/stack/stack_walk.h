@@ -1,9 +1,9 @@
 // Walking a call stack without frame pointers, a few nanoseconds a frame.
 //
-// Each code address has a rule (frame_rules.h) that is remembered in a fixed table, so a walk is
-// one table look-up and two loads a frame. Where a rule is too complex the whole walk is done by
-// LLVM's libunwind instead. Nothing is remembered here about the contents of the stack; a walk says
-// what it depends on (stack_memo.h). Any thread, any stack (also alternate and coroutine stacks);
+// A fixed table remembers the rule of each code address (frame_rules.h), so a walk is one table
+// look-up and two loads a frame. Where a rule is too complex the whole walk is done by LLVM's
+// libunwind instead. Nothing is remembered here about the contents of the stack; a walk says what
+// it depends on (stack_memo.h). Any thread, any stack (also alternate and coroutine stacks);
 // async-signal-safe; no allocation. Memory outside the thread's own stack is only read after asking
 // the kernel whether it can be.
 #ifndef DEJA_PRELOAD_STACK_STACK_WALK_H_

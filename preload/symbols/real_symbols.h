@@ -1,9 +1,9 @@
 // Real functions behind the hooks, found once and kept in atomic slots.
 //
-// NCCL: pnccl* first, then the plain name. The places are RTLD_NEXT, the library that the program
-// opened by itself (remembered by the dlsym hook), and libnccl.so.2 if it is loaded (RTLD_NOLOAD).
-// libc: dlsym(RTLD_NEXT). Any thread; a miss is not cached. Never calls a hook of ours, never
-// returns an address in this library. errno is kept.
+// NCCL: pnccl* first, then the plain name. The places are RTLD_NEXT, then the library that the
+// program opened (remembered by the dlsym hook), then libnccl.so.2 if loaded (RTLD_NOLOAD). libc:
+// dlsym(RTLD_NEXT). Any thread; a miss is not cached. Never calls a hook of ours, never returns an
+// address in this library. errno is kept.
 #ifndef DEJA_PRELOAD_SYMBOLS_REAL_SYMBOLS_H_
 #define DEJA_PRELOAD_SYMBOLS_REAL_SYMBOLS_H_
 

@@ -39,7 +39,7 @@ bool IsSource(clockid_t clock) {
   return static_cast<uint32_t>(clock) < 32 && (kSourcesOfIds >> clock & 1) != 0;
 }
 
-// What the program is told of a clock that says `ns`.
+// The program's answer for a clock that says `ns`.
 int64_t Tell(ClockSource source, int64_t ns) {
   if (InsideDeja()) return ns;
   Engine* engine = GetEngine();

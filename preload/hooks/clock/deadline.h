@@ -1,4 +1,4 @@
-// Deadlines on the clocks that a replay serves: the program computes them from what it was told,
+// Deadlines on the clocks that a replay serves. The program computes them from recorded times, and
 // waits run on the live clock, so the difference is added before the real call.
 //
 // Any thread; no allocation; errno is kept.

@@ -24,7 +24,7 @@ inline Engine* EngineForLock(const void* lock, format::LockUse use) {
 }
 
 // A call that is made by `Real()`, and takes the lock for sure by `Take()`; both return what the
-// program is told.
+// program gets.
 template <typename Real, typename Take>
 struct LockCallOf : LockCall {
   // Borrows both functions for the time of the call.
