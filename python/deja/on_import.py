@@ -20,6 +20,7 @@ _WATCHED = {
     "ray._private.worker": "deja.unrecorded",
     "torch._dynamo.trace_rules": "deja.torch_dynamo",
     "torch._dynamo.skipfiles": "deja.torch_dynamo",
+    "multiprocessing.managers": "deja.ordered_managers",
     "multiprocessing.spawn": "deja.spawned",
     "torch.multiprocessing.reductions": "deja.torch_shared",
     "safetensors": "deja.safetensors_files",
