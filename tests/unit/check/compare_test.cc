@@ -75,7 +75,7 @@ TEST(ResumeTest, NothingToAlignBy) {
   EXPECT_EQ(report.notes.size(), 1u);
 }
 
-MadeJob Run(uint64_t folder, uint64_t result) {
+MadeJob OneRun(uint64_t folder, uint64_t result) {
   MadeJob made(2);
   made.All(AllReduce(8), "train.py", 5, {1, 2});
   InputSeen input;
@@ -92,12 +92,12 @@ MadeJob Run(uint64_t folder, uint64_t result) {
 }
 
 TEST(CompareTest, RunsThatAreTheSame) {
-  const Report report = CompareRuns(Run(7, 3).Made(), Run(7, 3).Made());
+  const Report report = CompareRuns(OneRun(7, 3).Made(), OneRun(7, 3).Made());
   EXPECT_TRUE(report.findings.empty());
 }
 
 TEST(CompareTest, TheFirstNumberAndTheInputBeforeIt) {
-  const Report report = CompareRuns(Run(7, 3).Made(), Run(8, 9).Made());
+  const Report report = CompareRuns(OneRun(7, 3).Made(), OneRun(8, 9).Made());
   const Finding& finding = Only(report);
   EXPECT_EQ(finding.kind, Kind::kInput);
   EXPECT_EQ(finding.blamed, Ranks{1});
@@ -106,7 +106,7 @@ TEST(CompareTest, TheFirstNumberAndTheInputBeforeIt) {
 }
 
 TEST(CompareTest, NothingDiffersBefore) {
-  const Report report = CompareRuns(Run(7, 3).Made(), Run(7, 9).Made());
+  const Report report = CompareRuns(OneRun(7, 3).Made(), OneRun(7, 9).Made());
   EXPECT_NE(Only(report).sentence.find("no input that is recorded differs before it"),
             std::string::npos);
 }
