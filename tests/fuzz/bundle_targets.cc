@@ -202,8 +202,9 @@ std::vector<Bytes> InventorySeeds() {
   all.all_kinds = true;
   samples::SampleOptions torn;
   torn.finished = false;
-  return {HalvesOf(samples::MakeSampleRank(all)), HalvesOf(samples::MakeSampleRank(torn)),
-          BytesOfText("numpy-1.26.4.dist-info\ntorch-2.5.1+cpu.dist-info\nfoo.egg-info\n-.dist-info")};
+  return {
+      HalvesOf(samples::MakeSampleRank(all)), HalvesOf(samples::MakeSampleRank(torn)),
+      BytesOfText("numpy-1.26.4.dist-info\ntorch-2.5.1+cpu.dist-info\nfoo.egg-info\n-.dist-info")};
 }
 
 // ---- The redactor: what it makes of any trace is a bundle.
