@@ -354,7 +354,7 @@ const Command kPackCommand = {
     "  deja pack run.deja --ranks 2 --steps 90-100 --out /tmp/rank2.zip\n"
     "  deja pack run.deja --level digest --zstd-level 19\n"
     "  deja pack run.deja --predict          checkpoints follow from gradients where they can\n"
-    "  deja pack run.deja --redact --dry-run  what would go to somebody else\n"
+    "  deja pack run.deja --redact --dry-run  lists what the bundle would hold\n"
     "  deja pack run.deja --redact --split 25M\n"
     "A bundle works wherever a directory does: `deja replay run.deja.zip --rank 2`.\n"
     "Exit status 3: the bundle is written, but no rank of it can be replayed.\n",

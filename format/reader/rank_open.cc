@@ -69,9 +69,10 @@ Status RankReaderImpl::LoadHeaderFrom(const ReadFile& file) {
   }
   if (header_.format_major > kFormatMajor) {
     return Fail(ErrorCode::kUnsupportedVersion,
-                file.name() + " has format version " + std::to_string(header_.format_major) +
-                    "; this Deja reads version " + std::to_string(kFormatMajor) +
-                    ": use the Deja that recorded it or a newer one");
+                "opening " + file.name() + ": format version " +
+                    std::to_string(header_.format_major) + ", this Deja reads version " +
+                    std::to_string(kFormatMajor) +
+                    "; use the Deja that recorded it or a newer one");
   }
   return {};
 }
@@ -124,7 +125,7 @@ Status RankReaderImpl::Load(const ReadOptions& options) {
   DEJA_RETURN_IF_ERROR(LoadHeader());
   if (LoadIndexed()) return {};
   if (options.use_tail) {
-    // The tail first, then the files anew: what a live process takes out of the tail meanwhile is
+    // The tail first, then the files again. What a live process takes out of the tail meanwhile is
     // then in the files, and what is in both is recognised.
     OpenTail();
     if (tail_ != nullptr) {

@@ -1,4 +1,5 @@
 #include "format/repair/recovery.h"
+#include "common/env_vars.h"
 #include "format/tail/job_memory.h"
 
 #include <sys/stat.h>
@@ -184,7 +185,7 @@ Status FolderScan::ScanEvents(const std::string& path) {
         if (!Decode(payload, header)) break;
         if (header.format_major > kFormatMajor) {
           return Fail(ErrorCode::kUnsupportedVersion,
-                      path + " was written by a newer Deja: recover it with that one");
+                      "recovering " + path + ": a newer Deja wrote it; recover it with that one");
         }
         files.header.assign(AsText(payload));
         tail_path = header.tail.path;
@@ -236,7 +237,7 @@ Result<std::unique_ptr<TailReader>> OpenDeadTail(const FolderScan& scan,
   if (scan.tail_path.empty() || scan.tail_id.size() != 16) return nullptr;
   auto tail = TailReader::Open(scan.tail_path, scan.tail_id);
   if (!tail) {
-    // It is gone, or its name belongs to somebody else by now.
+    // It is gone, or its name belongs to another process by now.
     if (tail.error().code == ErrorCode::kNotFound || tail.error().code == ErrorCode::kForeign) {
       return nullptr;
     }
@@ -523,7 +524,7 @@ int RemoveOldJobMemory(const std::string& directory, uint64_t least_age_s) {
 
 Result<int> RemoveOrphanTails(const std::string& trace_dir, const std::string& job_id) {
   std::set<std::string> directories = {"/dev/shm", trace_dir};
-  if (const char* chosen = getenv("DEJA_TAIL_DIR"); chosen != nullptr && *chosen != '\0') {
+  if (const char* chosen = getenv(env::kTailDir.name); chosen != nullptr && *chosen != '\0') {
     directories.insert(chosen);
   }
   std::set<std::string> pending;  // process names

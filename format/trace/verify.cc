@@ -67,7 +67,7 @@ class Common {
   std::unordered_set<Hash128, HashOfHash> assembled_;
 };
 
-// Of one folder.
+// Totals of one folder.
 class Verifier {
  public:
   Verifier(VerifyReport& report, Common& common) : report_(report), common_(common) {}
@@ -130,8 +130,8 @@ class Verifier {
         case FrameOutcome::kTornTail:
           Problem(name, frame.offset,
                   frame.reason + " (" + std::to_string(frame.size) +
-                      " bytes lost): the process died and nobody completed the recording; "
-                      "'deja recover' does");
+                      " bytes lost): the process died and its recording is not complete; "
+                      "'deja recover' completes it");
           return;
         case FrameOutcome::kCleanEnd:
           return;

@@ -13,7 +13,7 @@ import harness  # noqa: E402
 
 MAKE_TRACE = harness.BUILD / "bin" / "make_foreign_trace"
 STATIC = harness.BUILD / "tests" / "fence" / "outside_attempts_static"
-NOT_RUN = "nobody has agreed to run what it names"
+NOT_RUN = "this user has not agreed to run its program"
 
 
 def build_id(path):
