@@ -80,7 +80,7 @@ void RunParts(std::span<const std::byte> bytes) {
   const std::string whole = scratch.path() + "/b.zip";
   const std::string joined = scratch.path() + "/joined.zip";
   for (const auto& entry : fs::directory_iterator(scratch.path())) fs::remove(entry.path());
-  const uint64_t size = bytes.empty() ? 1 : 1 + static_cast<uint64_t>(bytes[0]) * 4;
+  const uint64_t size = bytes.empty() ? 1 : 64 * (1 + static_cast<uint64_t>(bytes[0]));
   const Bytes content = {bytes.begin(), bytes.end()};
   samples::WriteFileBytes(whole, content);
   const auto parts = SplitFile(whole, size);
