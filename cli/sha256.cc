@@ -97,7 +97,9 @@ std::string Sha256::Finish() {
   return hex;
 }
 
-Result<std::string> Sha256OfFile(const std::string& path) { return Sha256OfFiles({path}); }
+Result<std::string> Sha256OfFile(const std::string& path) {
+  return Sha256OfFiles({path});
+}
 
 Result<std::string> Sha256OfFiles(const std::vector<std::string>& paths) {
   Sha256 digest;

@@ -42,16 +42,14 @@ Result<StagedOutput> StagedOutput::For(const std::string& path) {
                       slash == std::string::npos ? path : path.substr(slash + 1));
 }
 
-Result<std::vector<std::string>> StagedOutput::Publish(
-    const std::vector<std::string>& made) const {
+Result<std::vector<std::string>> StagedOutput::Publish(const std::vector<std::string>& made) const {
   std::vector<std::string> places;
   places.reserve(made.size());
   for (const std::string& path : made) {
     places.push_back(beside_ + path.substr(path.rfind('/') + 1));
     if (IsThere(places.back())) return Exists(places.back());
   }
-  for (size_t i = made.size(); i > 0; --i)
-    DEJA_RETURN_IF_ERROR(MoveTo(made[i - 1], places[i - 1]));
+  for (size_t i = made.size(); i > 0; --i) DEJA_RETURN_IF_ERROR(MoveTo(made[i - 1], places[i - 1]));
   return places;
 }
 

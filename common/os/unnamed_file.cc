@@ -38,7 +38,9 @@ Result<std::unique_ptr<UnnamedFile>> UnnamedFile::Make() {
   return FailErrno("making a temporary file", error);
 }
 
-UnnamedFile::~UnnamedFile() { close(fd_); }
+UnnamedFile::~UnnamedFile() {
+  close(fd_);
+}
 
 Status UnnamedFile::Append(std::span<const std::byte> bytes) {
   return WriteBoth(fd_, kUnnamed, size_, bytes, {});

@@ -162,7 +162,8 @@ void Drainer::DropExpired() {
 // the ranks go on.
 Status Drainer::CompleteSegment() {
   const SegmentFile& newest = writer_->segments().back();
-  if (!window_.follows() || !newest.has_chunks || window_.segment() <= newest.facts.number) return {};
+  if (!window_.follows() || !newest.has_chunks || window_.segment() <= newest.facts.number)
+    return {};
   return writer_->BeginSegment(window_.segment(), MonotonicNs());
 }
 

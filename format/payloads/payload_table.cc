@@ -80,7 +80,9 @@ void PayloadTable::Spill() {
   entries_.Clear();
 }
 
-Status PayloadTable::EndChunks() { return spilled_ == nullptr ? Status() : spilled_->Sort(); }
+Status PayloadTable::EndChunks() {
+  return spilled_ == nullptr ? Status() : spilled_->Sort();
+}
 
 bool PayloadTable::TakeAll(const Index& index, Entry& entry) const {
   return std::all_of(
@@ -160,8 +162,7 @@ void PayloadTable::AddEntriesUpTo(const Hash128* end, const std::optional<Hash12
     if (last && !(*last < hash)) continue;
     if (end != nullptr && *end < hash) break;
     const auto behind = some.begin() + static_cast<ptrdiff_t>(sorted);
-    const auto known =
-        std::lower_bound(some.begin(), behind, std::pair(hash, Entry()), by_first);
+    const auto known = std::lower_bound(some.begin(), behind, std::pair(hash, Entry()), by_first);
     Entry entry = entries_.At(index);
     if (known == behind || known->first != hash) {
       some.emplace_back(hash, std::move(entry));

@@ -443,7 +443,8 @@ Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate&
     if (tail != nullptr) {
       const auto last = scan.last_seq.find(kLogThread);
       room.emplace(scan.tail_path, *writer, last == scan.last_seq.end() ? 0 : last->second + 1);
-      DEJA_RETURN_IF_ERROR(AddPayloads(*tail, scan.payloads, *room, *writer, report.payloads_from_tail));
+      DEJA_RETURN_IF_ERROR(
+          AddPayloads(*tail, scan.payloads, *room, *writer, report.payloads_from_tail));
       DEJA_RETURN_IF_ERROR(AddEvents(*tail, scan, *writer, report.events_from_tail));
     }
     footer = Footer{};

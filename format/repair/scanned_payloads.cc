@@ -68,11 +68,10 @@ IndexElement RecoveredElements::Next() {
 }
 
 bool RecoveredElements::Advance() {
-  if (!has_scanned_)
-    has_scanned_ = scanned_.Next(next_row_, scanned_hash_, scanned_pieces_);
+  if (!has_scanned_) has_scanned_ = scanned_.Next(next_row_, scanned_hash_, scanned_pieces_);
   if (!has_scanned_ && next_added_ == added_.size()) return false;
-  const bool scanned_first = has_scanned_ && (next_added_ == added_.size() ||
-                                              !(added_[next_added_].hash < scanned_hash_));
+  const bool scanned_first =
+      has_scanned_ && (next_added_ == added_.size() || !(added_[next_added_].hash < scanned_hash_));
   const Hash128 hash = scanned_first ? scanned_hash_ : added_[next_added_].hash;
   ScannedPayloads::BySegment pieces;
   if (scanned_first) {

@@ -1,8 +1,8 @@
 // ReferredPayloads: which payloads the events of a rank refer to, and which of these have not been
 // found.
 //
-// One thread. Memory: a megabyte, and a bit for each reference; the references are in a temporary file
-// where there are very many.
+// One thread. Memory: a megabyte, and a bit for each reference; the references are in a temporary
+// file where there are very many.
 #ifndef DEJA_FORMAT_TRACE_REFERRED_PAYLOADS_H_
 #define DEJA_FORMAT_TRACE_REFERRED_PAYLOADS_H_
 
@@ -50,7 +50,8 @@ class ReferredPayloads {
   }
 
  private:
-  // The latest reference of each payload comes first, and counts: it has the bytes kept the longest.
+  // The latest reference of each payload comes first, and counts: it has the bytes kept the
+  // longest.
   struct Row {
     Hash128 hash;
     uint32_t inverse_segment = 0;

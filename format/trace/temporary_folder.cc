@@ -185,7 +185,9 @@ bool LockAndMark(const std::string& path, int folder) {
 
 }  // namespace
 
-void RemoveAbandonedFolders() { RemoveAbandoned(StandardBase()); }
+void RemoveAbandonedFolders() {
+  RemoveAbandoned(StandardBase());
+}
 
 Result<std::unique_ptr<TempFolder>> TempFolder::Make(const std::string& stem,
                                                      const std::string& in) {

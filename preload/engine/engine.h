@@ -352,6 +352,9 @@ class Engine {
   // the program's threads. This is the engine's last call. `for_all`: the filter is for all
   // threads; the engine may make it one for the calling thread alone, or ends its own.
   virtual void OnFilter(const char* call, bool& for_all) { (void)call, (void)for_all; }
+  // The process has a filter already, which it does not know of, and so the kernel takes no strict
+  // mode of it.
+  [[nodiscard]] virtual bool HasHiddenFilter() const { return false; }
   // Memory is about to be unmapped, while there are mappings of input files (mapped_inputs.h).
   virtual void BeforeUnmap(void* memory, size_t size) { (void)memory, (void)size; }
   // The threads of this process, which has one yet, meet at locks: their order counts, whether it

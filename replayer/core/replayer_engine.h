@@ -53,6 +53,7 @@ class ReplayerEngine final : public preload::Engine {
   void OnInput(preload::InputCall& call) override;
   uint64_t OnStep(uint64_t step) override;
   void OnNote(std::string_view text) override;
+  [[nodiscard]] bool HasHiddenFilter() const override { return true; }  // the fence
   void OnSnapshot(const preload::SnapshotCall& call) override;
   void OnThreadStart() override;
   void OnThreadEnd() override;

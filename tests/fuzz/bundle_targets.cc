@@ -80,7 +80,7 @@ void RunParts(std::span<const std::byte> bytes) {
   const std::string whole = scratch.path() + "/b.zip";
   const std::string joined = scratch.path() + "/joined.zip";
   for (const auto& entry : fs::directory_iterator(scratch.path())) fs::remove(entry.path());
-  const uint64_t size = bytes.empty() ? 1 : 1 + static_cast<uint64_t>(bytes[0]) * 4;
+  const uint64_t size = bytes.empty() ? 1 : 64 * (1 + static_cast<uint64_t>(bytes[0]));
   const Bytes content = {bytes.begin(), bytes.end()};
   samples::WriteFileBytes(whole, content);
   const auto parts = SplitFile(whole, size);
@@ -202,8 +202,9 @@ std::vector<Bytes> InventorySeeds() {
   all.all_kinds = true;
   samples::SampleOptions torn;
   torn.finished = false;
-  return {HalvesOf(samples::MakeSampleRank(all)), HalvesOf(samples::MakeSampleRank(torn)),
-          BytesOfText("numpy-1.26.4.dist-info\ntorch-2.5.1+cpu.dist-info\nfoo.egg-info\n-.dist-info")};
+  return {
+      HalvesOf(samples::MakeSampleRank(all)), HalvesOf(samples::MakeSampleRank(torn)),
+      BytesOfText("numpy-1.26.4.dist-info\ntorch-2.5.1+cpu.dist-info\nfoo.egg-info\n-.dist-info")};
 }
 
 // ---- The redactor: what it makes of any trace is a bundle.

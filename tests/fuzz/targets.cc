@@ -330,11 +330,11 @@ const std::vector<Target>& Targets() {
       {"stand_ins", RunStandIns, StandInSeeds},
       {"report", RunReport, ReportSeeds},
       {"programs", RunPrograms, ProgramSeeds},
-      {"parts", RunParts, PartSeeds, 100},
-      {"trust", RunTrust, TrustSeeds, 100},
+      {"parts", RunParts, PartSeeds, 30},
+      {"trust", RunTrust, TrustSeeds, 30},
       {"read_rules", RunReadRules, ReadRuleSeeds},
-      {"inventory", RunInventory, InventorySeeds, 100},
-      {"redactor", RunRedactor, RedactorSeeds, 60},
+      {"inventory", RunInventory, InventorySeeds, 30},
+      {"redactor", RunRedactor, RedactorSeeds, 20},
   };
   return targets;
 }

@@ -113,6 +113,8 @@ std::vector<std::string> DescribeStart(const std::vector<const ReplayTarget*>& t
     lines.push_back("    " + Cut(changed[i]));
   if (changed.size() > kMostVariables)
     lines.push_back(fmt::format("    and {} more", changed.size() - kMostVariables));
+  // Of a child that was not recorded (one linked statically) the trace knows nothing.
+  lines.push_back("  it may start   any program that it may read; those above were recorded");
   lines.push_back(first.fence.allow_writes ? "  it may write   everywhere (--allow-writes)"
                                            : "  it may write   in its scratch folder only");
   lines.push_back(first.fence.allow_network ? "  it may connect everywhere (--allow-network)"

@@ -7,6 +7,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+
 #include "common/runtime/errno_keeper.h"
 #include "preload/engine/engine.h"
 #include "preload/engine/signals.h"
@@ -50,6 +54,29 @@ void BeforeFilter(const void* filter, bool& for_all) {
   if (const char* refused = RefusedBy({program->filter, program->len})) Before(refused, for_all);
 }
 
+// What the strict mode lets through, as a filter; what it does not, ends the process by SIGSYS
+// instead of SIGKILL.
+int InstallStrictFilter() {
+  constexpr auto kPlaceOfNumber = static_cast<uint32_t>(offsetof(seccomp_data, nr));
+  constexpr uint32_t kAllowed[] = {SYS_read, SYS_write, SYS_exit, SYS_rt_sigreturn};
+  constexpr size_t kCount = std::size(kAllowed);
+  sock_filter steps[kCount + 3] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kPlaceOfNumber)};
+  for (size_t i = 0; i < kCount; ++i)
+    steps[i + 1] =
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kAllowed[i], static_cast<uint8_t>(kCount - i), 0);
+  steps[kCount + 1] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+  steps[kCount + 2] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+  const sock_fprog program = {static_cast<unsigned short>(std::size(steps)), steps};
+  return real_prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, reinterpret_cast<unsigned long>(&program),
+                    0, 0);
+}
+
+bool IsStrictBehindHiddenFilter(int option, unsigned long mode) {
+  if (option != PR_SET_SECCOMP || mode != SECCOMP_MODE_STRICT) return false;
+  const Engine* engine = EngineForHook();
+  return engine != nullptr && engine->HasHiddenFilter();
+}
+
 }  // namespace
 
 void BeforePrctl(long option, long mode, const void* filter) {
@@ -80,6 +107,8 @@ DEJA_EXPORT int prctl(int option, ...) noexcept {
   va_end(list);
   // NOLINTNEXTLINE(performance-no-int-to-ptr): as the kernel has it
   const auto* filter = reinterpret_cast<const void*>(a[1]);
+  const bool as_filter = IsStrictBehindHiddenFilter(option, a[0]);
   BeforePrctl(option, static_cast<long>(a[0]), filter);
+  if (as_filter) return InstallStrictFilter();
   return real_prctl(option, a[0], a[1], a[2], a[3]);
 }

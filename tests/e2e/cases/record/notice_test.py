@@ -1,6 +1,7 @@
 """What a program may notice of Deja: its environment, filters and limits, allocators and tools beside it, recordings inside recordings.
 
-Each program prints the same without Deja, recorded and replayed. DEJA_REPLAYS says how often each recording is replayed (default 2).
+Each program prints the same without Deja, recorded and replayed. DEJA_REPLAYS says how often each recording is replayed (default 2);
+DEJA_ALLOCATORS=PATH[:PATH…] names further allocators to preload, as snmalloc's or hardened_malloc's, which have no package.
 """
 import os
 import re
@@ -129,8 +130,8 @@ class Filters(NoticeTest):
         self.check("deadly", 159, 1)
 
     def test_the_strict_mode(self):
-        # The fence of a replay is a filter, and the kernel takes no other mode then.
-        self.check("strict", 5, 1, replays=0)
+        # The fence of a replay is a filter, and the kernel takes no other mode then: it is another filter.
+        self.check("strict", 5, 1)
 
     def test_in_children(self):
         script = "; ".join(f"{PROGRAMS}/notice_filtered {kind} {self.file} | tail -n +2; echo ${{PIPESTATUS[0]}}"
@@ -189,7 +190,11 @@ class Allocators(NoticeTest):
         program = PROGRAMS / f"notice_allocates{name}"
         if not program.exists():
             self.skipTest(f"{program.name} was not built: the allocator's package is missing (tools/packages.txt)")
-        run = self.checked(self.command(self.recorded([program])))
+        self.check_program([program])
+
+    def check_program(self, argv):
+        shutil.rmtree(self.trace_path(), ignore_errors=True)
+        run = self.checked(self.command(self.recorded(argv)))
         self.assertRegex(run.stdout, r"^sum [0-9a-f]{16}\n$")
         self.assertEqual(self.complaints(run), [])
         for _ in range(REPLAYS + 1):
@@ -217,6 +222,14 @@ class Allocators(NoticeTest):
 
     def test_mimalloc(self):
         self.check("_mimalloc")
+
+    @unittest.skipUnless(os.environ.get("DEJA_ALLOCATORS"), "DEJA_ALLOCATORS names no allocator")
+    def test_those_that_are_named(self):
+        for library in os.environ["DEJA_ALLOCATORS"].split(":"):
+            with self.subTest(library=library):
+                preloaded = ["env", f"LD_PRELOAD={library}"]
+                self.check_program([*preloaded, PROGRAMS / "notice_allocates"])
+                self.assertSame([*preloaded, sys.executable, "-c", "print(len([bytes(i) for i in range(9999)]))"])
 
 
 class Tools(NoticeTest):

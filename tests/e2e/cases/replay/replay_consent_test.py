@@ -58,6 +58,7 @@ class Foreign(harness.DejaTest):
             self.assertIn("program  " + os.path.realpath(shutil.which("echo")), asked.stderr)
             self.assertIn("arguments      echo hello", asked.stderr)
             self.assertIn(f"working in     {self.dir}", asked.stderr)
+            self.assertIn("it may start   any program that it may read", asked.stderr)
             self.assertEqual(asked.stdout, "")
             trusted = self.checked(self.deja("replay", trace, "--trust", env=env))
             self.assertEqual(harness.without_report(trusted.stdout), run.stdout)

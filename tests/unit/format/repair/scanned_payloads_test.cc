@@ -51,14 +51,14 @@ std::vector<std::string> Listed(const ScannedPayloads& scanned,
 
 TEST(ScannedPayloadsTest, TheNewestWholeOneIsListedElseAllPieces) {
   ScannedPayloads scanned;
-  scanned.Add(ChunkOf(1, 10, 0, 10), 0, 100);   // whole in two segments
+  scanned.Add(ChunkOf(1, 10, 0, 10), 0, 100);  // whole in two segments
   scanned.Add(ChunkOf(1, 10, 0, 10), 2, 300);
   scanned.Add(ChunkOf(2, 20, 10, 10), 0, 120);  // whole in one, of two chunks
   scanned.Add(ChunkOf(2, 20, 0, 10), 0, 110);
   scanned.Add(ChunkOf(2, 20, 0, 10), 2, 310);
-  scanned.Add(ChunkOf(3, 20, 0, 10), 0, 130);   // the halves are in two segments
+  scanned.Add(ChunkOf(3, 20, 0, 10), 0, 130);  // the halves are in two segments
   scanned.Add(ChunkOf(3, 20, 10, 10), 2, 320);
-  scanned.Add(ChunkOf(5, 10, 0, 10), 1, 200);   // in one that was dropped
+  scanned.Add(ChunkOf(5, 10, 0, 10), 1, 200);  // in one that was dropped
   ASSERT_TRUE(scanned.Settle());
   std::vector<SegmentFile> segments = {NumberedSegment(0), NumberedSegment(2)};
   EXPECT_THAT(Listed(scanned, segments),
