@@ -16,7 +16,7 @@ from pathlib import Path
 MAY_USE = {
     "api": "api/tables include/compat/curand.h",
     "check": "check/evidence check/findings check/matching",
-    "check/evidence": "api digest format/reader format/wire",
+    "check/evidence": "api digest format/reader format/tail format/wire",
     "check/findings": "check/evidence check/matching",
     "check/matching": "check/evidence",
     "cli": "",
@@ -29,7 +29,7 @@ MAY_USE = {
     "cli/diff": "api cli cli/events cli/help cli/summaries digest format/reader format/trace",
     "cli/doctor": "cli cli/devices",
     "cli/events": "api cli digest format/log format/reader format/tail format/wire",
-    "cli/fence": "cli",
+    "cli/fence": "cli format/trace",
     "cli/help": "cli",
     "cli/pack": "api cli cli/events cli/summaries digest format/layout format/pack format/reader format/trace format/wire",
     "cli/record":

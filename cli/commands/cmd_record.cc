@@ -46,6 +46,7 @@ struct RecordOptions {
   int redundancy = 1;
   uint64_t keep_steps = 0;
   uint64_t checkpoint_every = 0;
+  uint64_t state_digests = 0;
   uint64_t keep_bytes = 0;
   uint64_t keep_seconds = 0;
   uint64_t disk_budget = kAutomaticBudget;
@@ -74,6 +75,10 @@ void AddWindowOptions(CLI::App& app) {
   app.add_option("--checkpoint-every", g_record_options.checkpoint_every,
                  "Take a checkpoint of the state that the program has registered (deja.h) every N "
                  "steps; a replay can start from one, and a window of steps reaches back to one")
+      ->check(CLI::Range(1, 1000000000));
+  app.add_option("--state-digests", g_record_options.state_digests,
+                 "Keep digests of parameters, gradients and the optimizer's state of PyTorch every N "
+                 "steps of an optimizer, for deja check; default: the first steps, then ever fewer")
       ->check(CLI::Range(1, 1000000000));
   CLI::Option* steps =
       app.add_option(
@@ -129,7 +134,7 @@ void GroupRecordOptions(CLI::App& app) {
       {{"Where and whom", {"--out", "--force", "--single", "--loopback", "--ranks", "--grace"}},
        {"What is recorded",
         {"--level", "--inputs", "--inputs-include", "--inputs-exclude", "--threads",
-         "--checkpoint-every", "--cuda-graphs", "--fill-memory"}},
+         "--checkpoint-every", "--state-digests", "--cuda-graphs", "--fill-memory"}},
        {"Secrets", {"--keep-env", "--mask"}},
        {"How long it is kept",
         {"--keep-steps", "--keep-bytes", "--keep-seconds", "--disk-budget", "--hang-after"}},
@@ -324,6 +329,7 @@ LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
       Named(env::kRedundancy, g_record_options.redundancy),
       Named(env::kKeepSteps, g_record_options.keep_steps),
       Named(env::kCheckpointEvery, g_record_options.checkpoint_every),
+      Named(env::kStateDigests, g_record_options.state_digests),
       Named(env::kKeepBytes, g_record_options.keep_bytes),
       Named(env::kKeepSeconds, g_record_options.keep_seconds),
       Named(env::kDiskBudget, DiskBudget(claim->directory())),

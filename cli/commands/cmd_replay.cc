@@ -30,6 +30,7 @@
 #include "cli/replay/start/replay_launch.h"
 #include "cli/replay/start/scratch_folder.h"
 #include "cli/replay/watch/child_outputs.h"
+#include "cli/replay/watch/guardian.h"
 #include "cli/replay/watch/replay_processes.h"
 #include "cli/replay/watch/replay_results.h"
 #include "cli/replay/watch/replay_trace.h"
@@ -188,6 +189,7 @@ int LeftDebugger(const Context& context, const format::Trace& trace) {
 }
 
 int RunReplay(const Context& context) {
+  ContinueGuarded();
   if (!g_replay_options.gdb_commands.empty()) g_replay_options.gdb = true;
   auto trace = format::Trace::Open(g_replay_options.trace);
   if (!trace) return FailWith(trace.error());

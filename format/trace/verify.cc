@@ -67,7 +67,7 @@ class Common {
   std::unordered_set<Hash128, HashOfHash> assembled_;
 };
 
-// Of one folder.
+// Totals of one folder.
 class Verifier {
  public:
   Verifier(VerifyReport& report, Common& common) : report_(report), common_(common) {}
@@ -166,7 +166,8 @@ class Verifier {
       }
       ForEachPayload(*event, [&](const PayloadReference& payload) { referred_.Add(payload); });
     }
-    referred_.Settle();
+    if (const Status settled = referred_.Settle(); !settled)
+      Problem(kEventsFile, 0, settled.error().message);
     if (!cursor->damage().empty()) Problem(kEventsFile, 0, cursor->damage());
     const Footer& totals = reader.totals();
     if (events != totals.events) {

@@ -418,6 +418,7 @@ Progress Rendezvous::Join() {
   cell.pid = self.pid;
   cell.start_time = self.start_time;
   cell.pid_namespace = self.pid_namespace;
+  cell.protocol.store(ProtocolHash(), std::memory_order_relaxed);
   cell.state.store(static_cast<uint32_t>(RankState::kJoined), std::memory_order_release);
   uint32_t joined = area_.header().joined.fetch_add(1, std::memory_order_acq_rel) + 1;
   if (joined == static_cast<uint32_t>(nranks_)) area_.RingAll();

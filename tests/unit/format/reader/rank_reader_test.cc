@@ -106,6 +106,24 @@ TEST_F(RankReaderTest, PayloadsComeBackWithAndWithoutIndex) {
   }
 }
 
+TEST_F(RankReaderTest, ATornRankIsTheSameInLittleMemory) {
+  SampleOptions options;
+  options.finished = false;
+  const SampleRank rank = MakeSampleRank(options);
+  const auto in_memory = Open(rank);
+  for (const size_t most : {size_t{0}, size_t{2}, rank.payloads.size()}) {
+    const auto reader = RankReader::Open(folder(), {.spill_beyond = most});
+    ASSERT_TRUE(reader) << reader.error().message;
+    EXPECT_EQ((*reader)->totals().payloads, in_memory->totals().payloads);
+    EXPECT_EQ((*reader)->totals().payload_bytes, in_memory->totals().payload_bytes);
+    ASSERT_EQ((*reader)->payloads().size(), rank.payloads.size()) << most;
+    for (size_t i = 0; i < rank.payloads.size(); ++i)
+      EXPECT_EQ((*reader)->payloads()[i].hash, in_memory->payloads()[i].hash);
+    for (const auto& [hash, bytes] : rank.payloads) EXPECT_EQ(Payload(**reader, hash), bytes);
+    EXPECT_EQ((*reader)->PayloadSize(samples::HashOf("other")), std::nullopt);
+  }
+}
+
 TEST_F(RankReaderTest, AnOperationIsFoundWithoutReadingWhatPrecedesIt) {
   const SampleRank rank = MakeSampleRank({.batches = 10});
   const auto reader = Open(rank);
