@@ -229,6 +229,7 @@ class Builder {
     read.hashes = std::string_view("0123456789abcdef", 16);
     Add(1, read);
     Add(1, AlgorithmChosen{1, 1, 27, "RING", "LL128", 2, 8});
+    Add(1, WindowChange{1, 2, 3, "a rank failed", 12, 1 << 20});
     Add(1, AsyncError{1, 6});
     Add(1, AsyncError{1, 0, 13, 2});
     Add(1, Degraded{"the disk is full", 3, 2, 1 << 20});

@@ -190,7 +190,7 @@ class BadInput(harness.DejaTest):
         self.checked(self.record("replay_trainer", ["--steps", 2], n=1))
         events = self.trace_path() / "rank-00000" / "events.deja"
         data = bytearray(events.read_bytes())
-        self.assertEqual(data[:5], b"DEJA\x01")
+        self.assertEqual(data[:5], b"\x89DJA\x01")
         data[4] = 2
         events.write_bytes(data)
         run = self.checked(self.deja("info", self.trace_path()), harness.EXIT_FAILURE)

@@ -206,24 +206,5 @@ TEST(ReplayPlanClocksTest, ReadingsBelongToSegments) {
   EXPECT_EQ(plan->first_readings().at(kMonotonic).value, 100);
 }
 
-TEST(ReplayPlanClocksTest, ReadingsOfTheFirstFormatAreReadings) {
-  FakeRank rank;
-  rank.Thread(0, "0");
-  const timespec value{3, 14};
-  format::Input input;
-  input.api = static_cast<uint32_t>(api::LibcApi::kclock_gettime);
-  input.data = rank.Keep({reinterpret_cast<const char*>(&value), sizeof value});
-  rank.Add(0, input);
-  const time_t seconds = 9;
-  input.api = static_cast<uint32_t>(api::LibcApi::ktime);
-  input.data = rank.Keep({reinterpret_cast<const char*>(&seconds), sizeof seconds});
-  rank.Add(0, input);
-  auto plan = BuildClocks(rank);
-  const auto& clocks = plan->threads()[0].clocks;
-  EXPECT_EQ(ClockStream::Cursor(&clocks.at(kRealtime)).Next(0), 3 * kSecond + 14);
-  EXPECT_EQ(ClockStream::Cursor(&clocks.at(static_cast<uint32_t>(ClockSource::kTime))).Next(0),
-            9 * kSecond);
-}
-
 }  // namespace
 }  // namespace deja::replayer
