@@ -10,13 +10,13 @@
 
 #include "api/roles.h"
 
-namespace deja::preload {
+namespace deja::api {
 
 // Ids as names: `switch (static_cast<LibcApi>(call.api)) { case LibcApi::kgetrandom: …`. With a k,
 // because some of the names are macros.
 enum class LibcApi : uint32_t {
 #define DEJA_FN(id, result, name, since, klass, kind) k##name = kLibcFamily + (id),
-#include "api/libc.def"
+#include "api/tables/libc.def"
 #undef DEJA_FN
 };
 
@@ -40,9 +40,11 @@ std::span<const ApiInfo> LibcTable();
 const ApiInfo* FindLibc(uint32_t id);
 const ApiInfo* FindLibc(std::string_view name);
 // For ids of inputs (InputCall::api): the column of the row, or kMpi. kNone for an id that no table
-// has, as a trace of a later Deja may name it.
+// has, such as one of a later Deja.
 InputKind InputKindOf(uint32_t id);
+// Calls that ask a name server, unless the answer is known.
+bool AsksForName(uint32_t id);
 
-}  // namespace deja::preload
+}  // namespace deja::api
 
 #endif  // DEJA_API_LIBC_TABLE_H_

@@ -8,7 +8,7 @@
 
 #include "digest/digest.h"
 
-namespace deja::preload {
+namespace deja::digest {
 namespace {
 
 std::string FloatText(float value) {
@@ -26,6 +26,11 @@ T Load(const std::byte* at) {
 }
 
 }  // namespace
+
+std::string DTypeText(uint64_t dtype) {
+  const char* name = DTypeName(static_cast<uint32_t>(std::min<uint64_t>(dtype, UINT32_MAX)));
+  return name == nullptr ? "type " + std::to_string(dtype) : name;
+}
 
 std::string DoubleText(double value) {
   if (std::isnan(value)) return "nan";
@@ -86,4 +91,4 @@ ElementDifference CompareElements(std::span<const std::byte> a, std::span<const 
   return out;
 }
 
-}  // namespace deja::preload
+}  // namespace deja::digest

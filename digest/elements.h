@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-namespace deja::preload {
+namespace deja::digest {
 
 // How two arrays of the same type and length differ.
 struct ElementDifference {
@@ -20,15 +20,19 @@ struct ElementDifference {
   std::string a;           // the first, as text
   std::string b;
 };
+// Compares two arrays of `dtype` of the same size. `found` is false if they are equal bit for bit.
 ElementDifference CompareElements(std::span<const std::byte> a, std::span<const std::byte> b,
                                   uint32_t dtype);
 
 // One element as text that gives the value back: "0.1", "nan", "-7", "0x3f".
 std::string ElementText(const std::byte* element, uint32_t dtype);
 
+// "float32"; "type 77" for one that this version does not know.
+std::string DTypeText(uint64_t dtype);
+
 // The shortest text that gives the same double back; "nan" for all NaNs.
 std::string DoubleText(double value);
 
-}  // namespace deja::preload
+}  // namespace deja::digest
 
 #endif  // DEJA_DIGEST_ELEMENTS_H_

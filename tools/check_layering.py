@@ -14,30 +14,40 @@ from pathlib import Path
 # Room -> rooms, or single headers, that it may include. Every room but those of common/ may use all of common/.
 # The rooms of recorder/ and those of replayer/ know each other: their core holds the parts, and the parts act on what it holds.
 MAY_USE = {
-    "api": "include/compat/curand.h",
-    "check": "api digest format/reader format/wire",
+    "api": "api/tables include/compat/curand.h",
+    "check": "check/evidence check/findings check/matching",
+    "check/evidence": "api digest format/reader format/tail format/wire",
+    "check/findings": "check/evidence check/matching",
+    "check/matching": "check/evidence",
     "cli": "",
-    "cli/check": "check cli/events",
+    "cli/check": "check check/evidence cli/events",
     "cli/commands":
-        "check cli cli/check cli/diff cli/doctor cli/events cli/fence cli/help cli/pack cli/record cli/replay/debugger"
-        " cli/replay/fold cli/replay/start cli/replay/watch cli/summaries format/layout format/log format/pack format/repair"
-        " format/tail format/trace",
+        "check check/evidence cli cli/check cli/diff cli/doctor cli/events cli/fence cli/help cli/pack cli/record"
+        " cli/replay/bounds cli/replay/debugger cli/replay/fold cli/replay/start cli/replay/watch cli/summaries"
+        " format/layout format/log format/pack format/repair format/tail format/trace",
     "cli/devices": "include/compat/cuda.h",
     "cli/diff": "api cli cli/events cli/help cli/summaries digest format/reader format/trace",
     "cli/doctor": "cli cli/devices",
     "cli/events": "api cli digest format/log format/reader format/tail format/wire",
-    "cli/fence": "cli",
+    "cli/fence": "cli format/trace",
     "cli/help": "cli",
     "cli/pack": "api cli cli/events cli/summaries digest format/layout format/pack format/reader format/trace format/wire",
     "cli/record":
         "cli cli/doctor cli/events cli/summaries format/layout format/reader format/repair format/tail format/trace format/window"
         " format/wire",
-    "cli/replay/debugger": "cli cli/events cli/replay/start cli/replay/watch format/reader format/trace format/wire",
-    "cli/replay/fold": "api cli cli/devices cli/events cli/replay/start format/reader",
-    "cli/replay/start": "cli cli/fence cli/help cli/replay/watch format/layout format/reader format/trace",
-    "cli/replay/watch": "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/start cli/summaries format/reader format/trace",
+    "cli/replay/bounds": "cli cli/help format/reader format/trace",
+    "cli/replay/debugger":
+        "cli cli/events cli/replay/bounds cli/replay/start cli/replay/watch format/reader format/scratch format/trace"
+        " format/wire",
+    "cli/replay/fold": "api cli cli/devices cli/events cli/replay/report cli/replay/start format/reader format/scratch",
+    "cli/replay/report": "format/scratch",
+    "cli/replay/start": "cli cli/fence cli/replay/watch format/layout format/reader format/scratch format/trace",
+    "cli/replay/watch":
+        "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/report cli/replay/start cli/summaries format/reader"
+        " format/scratch format/trace",
     "cli/summaries": "cli cli/events format/reader format/trace",
     "common": "",
+    "common/numbers": "",
     "common/old_glibc": "",
     "common/os": "common common/runtime",
     "common/runtime": "",
@@ -46,12 +56,15 @@ MAY_USE = {
     "digest": "format/wire",
     "format/layout": "format/wire",
     "format/log": "format/layout format/tail format/tensor format/window format/wire",
-    "format/pack": "format/layout format/reader format/tensor format/trace format/wire",
-    "format/reader": "format/layout format/tail format/tensor format/wire",
-    "format/repair": "format/layout format/log format/reader format/tail format/window format/wire",
+    "format/pack": "format/layout format/payloads format/reader format/tensor format/trace format/wire",
+    "format/payloads": "format/tail format/tensor format/wire",
+    "format/planes": "",
+    "format/reader": "format/layout format/payloads format/tail format/wire",
+    "format/repair": "format/layout format/log format/payloads format/tail format/window format/wire",
+    "format/scratch": "",
     "format/tail": "format/wire",
-    "format/tensor": "",
-    "format/trace": "format/layout format/reader format/wire",
+    "format/tensor": "format/planes",
+    "format/trace": "format/layout format/payloads format/reader format/wire",
     "format/window": "format/tail format/wire",
     "format/wire": "",
     "loopback/algorithms": "loopback/arithmetic loopback/ranks",
@@ -63,7 +76,7 @@ MAY_USE = {
     "preload/files": "preload/process",
     "preload/hooks": "api digest format/wire preload/engine preload/process",
     "preload/hooks/clock": "preload/hooks preload/symbols",
-    "preload/hooks/curand": "api include/compat/curand.h preload/hooks preload/symbols",
+    "preload/hooks/curand": "api api/tables include/compat/curand.h preload/hooks preload/symbols",
     "preload/hooks/descriptors": "preload/engine preload/files preload/hooks preload/meet preload/process preload/symbols",
     "preload/hooks/entropy": "preload/hooks preload/symbols",
     "preload/hooks/files":
@@ -72,8 +85,8 @@ MAY_USE = {
         "api preload/hooks preload/hooks/clock preload/hooks/curand preload/hooks/mpi preload/hooks/nccl preload/hooks/process"
         " preload/process preload/stack preload/symbols",
     "preload/hooks/locks": "preload/engine preload/hooks preload/hooks/clock preload/meet preload/process preload/symbols",
-    "preload/hooks/mpi": "api preload/engine preload/hooks preload/process preload/symbols",
-    "preload/hooks/nccl": "api preload/hooks preload/symbols",
+    "preload/hooks/mpi": "api api/tables preload/engine preload/hooks preload/process preload/symbols",
+    "preload/hooks/nccl": "api api/tables preload/hooks preload/symbols",
     "preload/hooks/process":
         "preload/engine preload/hooks preload/hooks/loading preload/meet preload/process preload/stack preload/symbols",
     "preload/hooks/python": "api digest preload/engine preload/hooks preload/process preload/stack preload/symbols",
@@ -100,16 +113,17 @@ MAY_USE = {
         " preload/symbols recorder/core recorder/events",
     "replayer/clocks": "api format/tail format/wire replayer/core",
     "replayer/core":
-        "api digest format/layout format/reader include/compat/curand.h include/compat/nccl.h preload/cuda preload/engine"
-        " preload/files preload/hooks/descriptors preload/hooks/process preload/meet preload/process preload/stack preload/symbols"
-        " replayer/clocks replayer/files replayer/fold replayer/forks replayer/meet replayer/mpi replayer/nccl replayer/plan"
-        " replayer/report replayer/sockets",
+        "api digest format/layout format/reader format/scratch include/compat/curand.h include/compat/nccl.h preload/cuda"
+        " preload/engine preload/files preload/hooks/descriptors preload/hooks/process preload/meet preload/process"
+        " preload/stack preload/symbols replayer/clocks replayer/files replayer/fold replayer/forks replayer/meet replayer/mpi"
+        " replayer/nccl replayer/plan replayer/report replayer/sockets",
     "replayer/devices": "include/compat/cuda.h preload/hooks preload/process preload/symbols replayer/fold",
     "replayer/files": "api digest preload/engine preload/files preload/meet preload/process preload/symbols replayer/core",
     "replayer/fold":
-        "api digest include/compat/nccl.h preload/cuda preload/engine preload/symbols replayer/core replayer/nccl replayer/plan"
-        " replayer/report",
-    "replayer/forks": "format/layout preload/meet preload/process preload/symbols replayer/core replayer/plan replayer/report",
+        "api api/tables digest format/scratch include/compat/nccl.h preload/cuda preload/engine preload/symbols replayer/core"
+        " replayer/nccl replayer/plan replayer/report",
+    "replayer/forks":
+        "format/layout format/scratch preload/meet preload/process preload/symbols replayer/core replayer/plan replayer/report",
     "replayer/meet":
         "api format/tail format/wire preload/engine preload/hooks preload/hooks/descriptors preload/meet preload/process"
         " replayer/clocks replayer/core replayer/plan replayer/report",
@@ -121,8 +135,8 @@ MAY_USE = {
         "api digest format/log format/reader format/tail format/wire include/compat/nccl.h preload/engine replayer/clocks"
         " replayer/core replayer/meet",
     "replayer/report":
-        "digest format/log format/reader format/wire preload/cuda preload/engine preload/process preload/stack replayer/core"
-        " replayer/fold replayer/forks replayer/meet replayer/plan",
+        "digest format/log format/reader format/scratch format/wire preload/cuda preload/engine preload/process preload/stack"
+        " replayer/core replayer/fold replayer/forks replayer/meet replayer/plan",
     "replayer/sockets":
         "api format/reader preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet preload/process"
         " preload/symbols replayer/core replayer/files replayer/forks replayer/meet replayer/plan replayer/report",

@@ -6,6 +6,7 @@
 #include "api/find_api.h"
 #include "cli/events/event_words.h"
 #include "common/text/hex_text.h"
+#include "digest/elements.h"
 #include "format/reader/file_ranges.h"
 #include "format/tail/clock_run.h"
 #include "format/tail/lock_reading.h"
@@ -32,7 +33,7 @@ struct JsonWriter {
     if (m.comm != 0) json["comm"] = m.comm - 1;
     if (m.comm_seq != 0) json["seq_on_comm"] = m.comm_seq;
     if (m.group_depth != 0) json["group_depth"] = m.group_depth;
-    const preload::ApiInfo* info = preload::FindApi(m.api);
+    const api::ApiInfo* info = api::FindApi(m.api);
     for (uint32_t i = 0; i < m.args.size(); ++i) {
       bool known = info != nullptr && i < info->param_count;
       json["args"][known ? info->params[i].name : fmt::format("arg{}", i)] = m.args[i];
@@ -239,7 +240,7 @@ struct JsonWriter {
 
 nlohmann::json TensorToJson(const format::Tensor& tensor) {
   nlohmann::json json = {{"param", tensor.param},
-                         {"dtype", DTypeText(tensor.dtype)},
+                         {"dtype", digest::DTypeText(tensor.dtype)},
                          {"count", tensor.count},
                          {"address", tensor.address}};
   if (tensor.payload == static_cast<uint32_t>(format::PayloadState::kAborted))

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "api/libc_table.h"
+#include "common/env_vars.h"
 #include "common/secrets/secret_files.h"
 #include "common/secrets/secret_names.h"
 #include "digest/digest.h"
@@ -18,8 +19,8 @@
 namespace deja::cli {
 namespace {
 
+using api::LibcApi;
 using format::Tensor;
-using preload::LibcApi;
 
 constexpr size_t kUniqueIdBytes = 128;
 constexpr size_t kIdAddress = 8;     // where NCCL has an address in it, behind a number
@@ -55,7 +56,7 @@ constexpr std::string_view kAllowedNames[] = {
     "PWD",
     "OLDPWD",
     "TMPDIR",
-    "DEJA_THREADS",
+    env::kThreads.name,
     "RANK",
     "WORLD_SIZE",
     "MASTER_ADDR",
@@ -105,19 +106,6 @@ bool IsTextByte(char c) {
 
 bool IsByteTensor(const Tensor& tensor) {
   return tensor.dtype == 0 || tensor.dtype == 1 || tensor.dtype == format::kRawBytes;
-}
-
-bool AnswersName(uint32_t api) {
-  switch (static_cast<LibcApi>(api)) {
-    case LibcApi::kgetaddrinfo:
-    case LibcApi::kgetnameinfo:
-    case LibcApi::kgethostbyname_r:
-    case LibcApi::kgethostbyname2_r:
-    case LibcApi::kgethostbyaddr_r:
-      return true;
-    default:
-      return false;
-  }
 }
 
 // As preload/files/machine_files.h has it.
@@ -301,7 +289,7 @@ std::string Redactor::ReadPayload(const Hash128& hash) const {
 }
 
 Hash128 Redactor::Replace(const Hash128& hash, std::string_view bytes) {
-  const Hash128 now = preload::HashBytes(std::as_bytes(std::span(bytes)));
+  const Hash128 now = digest::HashBytes(std::as_bytes(std::span(bytes)));
   replacements_[hash].insert(now);
   if (now != hash) made_.try_emplace(now, bytes);
   return now;
@@ -455,7 +443,7 @@ bool Redactor::RewriteBody(format::Input& input) {
     return true;
   }
   const bool changed = Bytes(input.data);
-  if (!AnswersName(input.api)) return changed;
+  if (!api::AsksForName(input.api)) return changed;
   std::string answer(input.data);
   if (!names_.ReplaceKnownAddresses(answer)) return changed;
   input.data = Keep(std::move(answer));

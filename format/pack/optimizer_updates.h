@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "format/reader/prediction.h"
+#include "format/payloads/prediction.h"
 #include "format/reader/rank_reader.h"
 #include "format/wire/frame_format.h"
 #include "format/wire/messages.h"
@@ -27,7 +27,7 @@ struct GradientRange {
 
 struct RecordedUpdate {
   OptimizerUpdate said;
-  // One behind the other; empty: not all of it is in the recording.
+  // One after the other; empty: not all of it is in the recording.
   std::vector<GradientRange> gradient;
 };
 

@@ -18,9 +18,9 @@
 #include "common/os/file.h"
 #include "common/runtime/futex.h"
 #include "format/layout/payload_segments.h"
+#include "format/payloads/payload_table.h"
 #include "format/reader/event_cursor.h"
 #include "format/reader/file_ranges.h"
-#include "format/reader/payload_table.h"
 #include "format/reader/rank_reader.h"
 #include "format/tail/tail_reader.h"
 #include "format/wire/batch_info.h"
@@ -30,9 +30,12 @@ namespace deja::format {
 
 class RankReaderImpl final : public RankReader {
  public:
-  RankReaderImpl(std::string folder, bool share_descriptors)
-      : folder_(std::move(folder)), share_descriptors_(share_descriptors) {}
+  RankReaderImpl(std::string folder, const ReadOptions& options)
+      : folder_(std::move(folder)),
+        share_descriptors_(options.share_descriptors),
+        spill_beyond_(options.spill_beyond) {}
 
+  // Reads header, index and tail. Once, before anything else; an error leaves nothing to read.
   Status Load(const ReadOptions& options);
 
   [[nodiscard]] const TraceHeader& header() const override { return header_; }
@@ -143,6 +146,7 @@ class RankReaderImpl final : public RankReader {
 
   std::string folder_;
   bool share_descriptors_;
+  size_t spill_beyond_;
   std::unique_ptr<ReadFile> events_;
   std::map<uint32_t, std::unique_ptr<ReadFile>> payloads_;  // by segment
   std::vector<std::byte> header_bytes_;
@@ -156,8 +160,8 @@ class RankReaderImpl final : public RankReader {
   std::shared_ptr<const TailReader> tail_;  // null when it is not needed or not there
   TailEvents tail_events_;
   BatchSummary summary_;
-  // While a folder is scanned: the greatest seq of each thread, and which of the events that came
-  // from emergency slots of the tail the file has already.
+  // While a folder is scanned: the greatest seq of each thread, and the events from emergency slots
+  // of the tail that the file has already.
   std::unordered_map<uint32_t, uint64_t> last_seq_;
   std::set<std::pair<uint32_t, uint64_t>> emergencies_;
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 
-#include "format/tensor/byte_planes.h"
+#include "format/planes/byte_planes.h"
 
 namespace deja::format {
 
@@ -18,6 +18,7 @@ struct PlaneSample {
   bool runs = false;  // equal neighbours are more frequent than chance: matches may be found
   double equal_neighbours = 0;
 
+  // How to code a plane like this one.
   [[nodiscard]] PlanePlan Plan() const;
   [[nodiscard]] double Bits() const;  // of a byte, coded as planned
 };

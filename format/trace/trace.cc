@@ -134,6 +134,7 @@ class TraceImpl final : public Trace {
     if (reader == nullptr) {
       ReadOptions options;
       options.share_descriptors = true;
+      options.spill_beyond = kPayloadsInMemory;
       DEJA_ASSIGN_OR_RETURN(reader, RankReader::Open(folder, options));
       reader->SetPeers([this] { return All(); });
     }
@@ -150,7 +151,7 @@ class TraceImpl final : public Trace {
     return readers;
   }
 
-  // Once, when somebody asks: a trace may have very many.
+  // Once, at the first question: a trace may have very many.
   void ReadChildren() {
     if (std::exchange(children_read_, true)) return;
     std::vector<Origin> origins;

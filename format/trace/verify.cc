@@ -16,8 +16,8 @@
 #include "common/os/file.h"
 #include "common/text/hex_text.h"
 #include "format/layout/payload_segments.h"
+#include "format/payloads/payload_table.h"
 #include "format/reader/file_ranges.h"
-#include "format/reader/payload_table.h"
 #include "format/trace/payload_uses.h"
 #include "format/trace/referred_payloads.h"
 #include "format/wire/frame_format.h"
@@ -67,7 +67,7 @@ class Common {
   std::unordered_set<Hash128, HashOfHash> assembled_;
 };
 
-// Of one folder.
+// Totals of one folder.
 class Verifier {
  public:
   Verifier(VerifyReport& report, Common& common) : report_(report), common_(common) {}
@@ -130,8 +130,8 @@ class Verifier {
         case FrameOutcome::kTornTail:
           Problem(name, frame.offset,
                   frame.reason + " (" + std::to_string(frame.size) +
-                      " bytes lost): the process died and nobody completed the recording; "
-                      "'deja recover' does");
+                      " bytes lost): the process died and its recording is not complete; "
+                      "'deja recover' completes it");
           return;
         case FrameOutcome::kCleanEnd:
           return;
@@ -166,7 +166,8 @@ class Verifier {
       }
       ForEachPayload(*event, [&](const PayloadReference& payload) { referred_.Add(payload); });
     }
-    referred_.Settle();
+    if (const Status settled = referred_.Settle(); !settled)
+      Problem(kEventsFile, 0, settled.error().message);
     if (!cursor->damage().empty()) Problem(kEventsFile, 0, cursor->damage());
     const Footer& totals = reader.totals();
     if (events != totals.events) {

@@ -3,7 +3,7 @@
 //
 // A file is the magic and then frames. A frame is a header of 32 bytes and `stored_size` bytes of
 // payload. The header has a checksum of its own, so that a reader can trust the length of a frame
-// whose payload is damaged, and can tell a frame that stops at the end of the file (torn) from a
+// whose payload is damaged. So it tells a frame that stops at the end of the file (torn) from a
 // length that is nonsense (corrupt).
 #ifndef DEJA_FORMAT_WIRE_FRAME_FORMAT_H_
 #define DEJA_FORMAT_WIRE_FRAME_FORMAT_H_
@@ -22,10 +22,13 @@ inline constexpr char kEventsFile[] = "events.deja";
 inline constexpr char kPayloadsFile[] = "payloads.deja";
 
 inline constexpr size_t kMagicBytes = 8;
-// The line ends catch transfers in "text mode"; the fifth byte is the format's major version.
-inline constexpr std::array<uint8_t, kMagicBytes> kMagic = {'D', 'E',  'J',  'A',
-                                                            1,   '\r', '\n', 0x1a};
+// The first byte catches transfers that drop the eighth bit, the line ends those in "text mode".
+// The fifth byte is the format's major version.
+inline constexpr std::array<uint8_t, kMagicBytes> kMagic = {0x89, 'D',  'J',  'A',
+                                                            1,    '\r', '\n', 0x1a};
 inline constexpr size_t kMagicMajorAt = 4;
+// The first bytes of files from before format 1.0, which this Deja does not read.
+inline constexpr std::array<uint8_t, 4> kMagicBefore1 = {'D', 'E', 'J', 'A'};
 
 // First bytes of every frame header; what a reader looks for after damage.
 inline constexpr std::array<uint8_t, 4> kSync = {0xde, 0x1a, 0xf7, 0xa3};
@@ -62,9 +65,10 @@ struct FrameHeader {
 
 // XXH64, seed 0 (docs/decisions/0002-frame-checksum.md says why not another).
 uint64_t Checksum(std::span<const std::byte> bytes);
-// Of `first` and `second`, one behind the other.
+// The checksum of `first` and then `second`.
 uint64_t Checksum(std::span<const std::byte> first, std::span<const std::byte> second);
 
+// The header as bytes, with its checksum.
 std::array<std::byte, kFrameHeaderBytes> EncodeFrameHeader(const FrameHeader& header);
 
 enum class HeaderCheck { kGood, kNoSync, kBadChecksum, kOverLimit };
@@ -73,6 +77,7 @@ enum class HeaderCheck { kGood, kNoSync, kBadChecksum, kOverLimit };
 HeaderCheck DecodeFrameHeader(std::span<const std::byte, kFrameHeaderBytes> bytes,
                               FrameHeader& header);
 
+// The payload of an end frame: where the footer is.
 inline std::array<std::byte, kEndPayloadBytes> EncodeEndPayload(uint64_t footer_offset) {
   std::array<std::byte, kEndPayloadBytes> bytes;
   std::memcpy(bytes.data(), &footer_offset, sizeof footer_offset);

@@ -12,9 +12,9 @@
 
 namespace deja::preload {
 
-// A buffer of one call. Not there (`data` null, no bytes): the call has none in this direction,
-// this rank's is not used (it is not the root), or the count is zero or beyond what memory can
-// hold.
+// A buffer of one call. It is not there (`data` null, no bytes) in three cases. The call has none
+// in this direction; this rank is not the root and its buffer is not used; the count is zero or
+// beyond what memory can hold.
 struct BufferUse {
   const void* data = nullptr;
   uint64_t elements = 0;
@@ -25,18 +25,20 @@ struct BufferUse {
 };
 
 // True for roles whose memory the call reads (writes) on at least one rank.
-bool IsInputRole(Role role);
-bool IsOutputRole(Role role);
+bool IsInputRole(api::Role role);
+bool IsOutputRole(api::Role role);
 
 // Elements of the buffer in parameter `role`, as seen by rank `rank` of `nranks`; 0 if this rank
 // does not use it. kInRootOut counts as used by every rank, since each writes it.
-uint64_t BufferElements(const ApiInfo& info, const uint64_t* args, Role role, int nranks, int rank);
+uint64_t BufferElements(const api::ApiInfo& info, const uint64_t* args, api::Role role, int nranks,
+                        int rank);
 // The same in bytes; 0 also if the element type is unknown or the product does not fit.
-uint64_t BufferBytes(const ApiInfo& info, const uint64_t* args, Role role, int nranks, int rank);
+uint64_t BufferBytes(const api::ApiInfo& info, const uint64_t* args, api::Role role, int nranks,
+                     int rank);
 
 // What the call reads and what it writes. The same memory may be both (in place).
-BufferUse InputBuffer(const ApiInfo& info, const uint64_t* args, int nranks, int rank);
-BufferUse OutputBuffer(const ApiInfo& info, const uint64_t* args, int nranks, int rank);
+BufferUse InputBuffer(const api::ApiInfo& info, const uint64_t* args, int nranks, int rank);
+BufferUse OutputBuffer(const api::ApiInfo& info, const uint64_t* args, int nranks, int rank);
 
 }  // namespace deja::preload
 

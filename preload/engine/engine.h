@@ -3,10 +3,10 @@
 // library that is loaded decides which (CreateEngine is defined once in recorder/ and once in
 // replayer/).
 //
-// Rules for every engine (recorder/README.md): never throws, aborts, exits or blocks for its own
-// sake; holds none of its locks across a real call; allocates nothing on the path of an event;
-// leaves errno as the real call left it. All functions may be called by any thread at any time,
-// before main and after exit handlers included, and are never called while the calling thread is
+// Rules for every engine (recorder/README.md). It never throws, aborts, exits or blocks for its own
+// sake, and holds none of its locks across a real call. It allocates nothing on the path of an
+// event, and leaves errno as the real call left it. Any thread may call all functions at any time,
+// before main and after exit handlers included. They are never called while the calling thread is
 // inside Deja or inside the real library (guard.h sees to it).
 #ifndef DEJA_PRELOAD_ENGINE_ENGINE_H_
 #define DEJA_PRELOAD_ENGINE_ENGINE_H_
@@ -32,10 +32,10 @@ namespace deja::preload {
 
 // One call of a table-described function. Lives on the caller's stack.
 struct Call {
-  const ApiInfo* info = nullptr;
+  const api::ApiInfo* info = nullptr;
   // Arguments in the table's order, widened to 64 bits. Pointers as addresses. A ncclUniqueId that
   // is passed by value is a pointer to the caller's copy.
-  uint64_t args[kMaxArgs] = {};
+  uint64_t args[api::kMaxArgs] = {};
   // The return value: ncclResult_t, or a const char*.
   uint64_t result = 0;
   // Makes the real call with `args`, sets `result` and errno. Runs with the in-library guard held.
@@ -46,7 +46,8 @@ struct Call {
   [[nodiscard]] T Arg(int i) const {
     return (T)(args[i]);
   }  // NOLINT: words of an ABI
-  [[nodiscard]] uint64_t ArgOf(Role role) const {
+  // The argument with that role; 0 if the function has none.
+  [[nodiscard]] uint64_t ArgOf(api::Role role) const {
     int i = info->Find(role);
     return i < 0 ? 0 : args[i];
   }
@@ -81,8 +82,8 @@ struct GroupEnd {
   std::string_view error;
 };
 
-// Who answered a call: the real function; the recording; or nobody, because the recording does not
-// have it.
+// The source of an answer: the real function; the recording; or none, because the recording does
+// not have the call.
 enum class AnswerFrom : uint8_t { kReal, kServed, kNone };
 
 // A call of a store of c10d's. `result` is 1 if it raised `value`.
@@ -115,7 +116,7 @@ struct SnapshotCall {
   bool opaque = false;
 };
 
-// OnExit comes from a destructor, and nobody has said yet with which code the process ends.
+// OnExit comes from a destructor, and the exit code is not known.
 inline constexpr int kExitCodeUnknown = INT32_MIN;
 
 class ConnectionLayer;
@@ -135,15 +136,17 @@ struct WaitCall {
   int status = 0;
 };
 
-// The program takes a semaphore or a mutex that processes share (shared_semaphores.h,
-// shared_mutexes.h). `Real` makes the call: it sets `result`, 0 or -1, and `error`.
+// The program takes a semaphore, a mutex or a reader-writer lock that processes share
+// (shared_semaphores.h, shared_mutexes.h, shared_rwlocks.h), or has left a barrier that they share.
+// `Real` makes the call: it sets `result`, 0 or -1, and `error`. That of a barrier takes nothing,
+// and `error` is what it returned.
 struct AcquireCall {
   uint64_t key = 0;  // of what is taken, the same in every run
   sem_t* semaphore = nullptr;
-  pthread_mutex_t* mutex = nullptr;        // one of both
+  pthread_mutex_t* mutex = nullptr;        // one of both; none: `Real` alone takes it
   std::atomic<uint32_t>* order = nullptr;  // how often it has been taken, by all processes
   bool tries = false;       // sem_trywait and the like: the program does not want to wait
-  bool gives_back = false;  // a wait for a condition variable: it has the mutex
+  bool gives_back = false;  // a wait for a condition variable: it has the mutex. Also a barrier
   int result = 0;
   int error = 0;  // an errno; also of a wait whose time was over, which has the mutex
   void (*real)(AcquireCall& call, void* context) = nullptr;
@@ -176,12 +179,12 @@ struct PollCall {
   pollfd* descriptors = nullptr;
   nfds_t count = 0;
   int timeout_ms = 0;
-  // Of the only pipe that is asked for by poll, the same in every run; 0: there are several, or
-  // nobody has noted it.
+  // The key of the only pipe that is asked for by poll, the same in every run; 0: there are
+  // several, or the pipe has no entry.
   uint64_t key = 0;
   int result = 0;
-  // Of epoll: positions of the descriptors that the program is told of, `result` of them, in the
-  // order in which it is (kUnknownDescriptor: of none of these); null: there is no such order.
+  // For epoll: positions of the `result` descriptors that the program gets, in their order
+  // (kUnknownDescriptor: of none of these). Null: there is no such order.
   uint8_t* told = nullptr;
   void (*real)(PollCall& call, void* context) = nullptr;
   void (*look)(PollCall& call, void* context) = nullptr;
@@ -200,9 +203,9 @@ struct CountCall {
   void Real() { real(*this, context); }
 };
 
-// What a file-system call is about to do (a replay sends writes to its overlay). kLook asks about
-// a name without opening it, kLookAtLink about the name itself where it is a symbolic link;
-// kResolve asks where all links on its way lead; kMetadata changes mode, owner or times.
+// What a file-system call is about to do; a replay sends writes to its overlay. Use kLook asks
+// about a name without opening it; kLookAtLink about a symbolic link itself. kResolve asks where
+// all links on its way lead; kMetadata changes mode, owner or times.
 enum class FileUse : uint8_t {
   kRead,
   kWrite,
@@ -243,8 +246,7 @@ class Engine {
   // A nondeterministic input.
   virtual void OnInput(InputCall& call) = 0;
 
-  // The program reads a clock, which says `live_ns`. Returns what the program is told. errno is
-  // kept.
+  // The program reads a clock, which says `live_ns`. Returns what the program gets. errno is kept.
   virtual int64_t OnClock(format::ClockSource source, int64_t live_ns) {
     (void)source;
     return live_ns;
@@ -287,30 +289,31 @@ class Engine {
   }
   // The program would have made `path`, relative to `dirfd`, but it was there (O_EXCL).
   virtual void OnTaken(int dirfd, const char* path) { (void)dirfd, (void)path; }
-  // What the program is told of the file `mapped`, a result of MapPath, or, if that is null, of the
-  // one that `fd` leads to; `info` is what it is.
+  // The answer to the program about the file `mapped`, a result of MapPath, or, if that is null,
+  // about the file of `fd`; `info` is the real answer.
   virtual void OnStat([[maybe_unused]] const char* mapped, [[maybe_unused]] int fd,
                       [[maybe_unused]] struct stat& info) {}
   // MapPath's result is not needed any more.
   virtual void ReleasePath(const char* mapped) { (void)mapped; }
-  // What the program is told instead of `path`, an absolute path of `size` bytes (no terminator)
-  // that the kernel gave: not longer, written over it. Returns its size.
+  // The answer to the program instead of `path`, an absolute path of `size` bytes (no terminator)
+  // that the kernel gave. It is written over `path` and not longer. Returns its size.
   virtual size_t UnmapPath(char* path, size_t size) { return (void)path, size; }
   // False, with errno set, when a connection to `address` must not be made.
   virtual bool MayConnect(int fd, const void* address, uint32_t length) = 0;
   // False, with errno set, when a signal must not be sent to `pid`.
   virtual bool MayKill(int pid, int signal) = 0;
 
-  // The live process (or process group) that the program means by `pid`: a replay serves the
-  // recorded pid, so that kill, waitpid and sched_* must translate it back. Ask before MayKill.
+  // The live process (or process group) that the program means by `pid`. A replay serves the
+  // recorded pid, so kill, waitpid and sched_* translate it back. Ask before MayKill.
   virtual int MapPid(int pid) { return pid; }
-  // The calling thread has made process `pid`, its `number`-th. The pid that the program is told.
+  // The calling thread has made process `pid`, its `number`-th. Returns the pid that the program
+  // gets.
   virtual int OnChildMade([[maybe_unused]] uint32_t number, int pid) { return pid; }
-  // The calling thread is about to fork its `number`-th process. Not 0: it does not, and is told
-  // that this process was made.
+  // The calling thread is about to fork its `number`-th process. If the result is not 0, it does
+  // not fork, and the program gets this pid.
   virtual int SkippedChild([[maybe_unused]] uint32_t number) { return 0; }
-  // What the process that the calling thread makes next is told to be; 0: what it is. Changes
-  // nothing; also called in a vfork child.
+  // The pid that the process which the calling thread makes next believes to have; 0: its real one.
+  // Changes nothing; also called in a vfork child.
   virtual int RecordedChildPid([[maybe_unused]] uint32_t number) { return 0; }
   // Around a wait for processes: the first may change `pid`, the second `result` and `status`.
   virtual void BeforeWait([[maybe_unused]] WaitCall& call) {}
@@ -337,8 +340,8 @@ class Engine {
   // Within OnLock: the calling thread is the one that runs the routine, and is about to.
   virtual void OnOnceBegins(LockCall& call) { call.runs = true; }
 
-  // Nanoseconds to add to a deadline of the program, a time by `clock`, before it is waited for
-  // (pthread_cond_timedwait, sem_timedwait, clock_nanosleep with TIMER_ABSTIME …): a replay tells
+  // Nanoseconds to add to a deadline of the program, a time by `clock`, before the wait
+  // (pthread_cond_timedwait, sem_timedwait, clock_nanosleep with TIMER_ABSTIME …). A replay gives
   // recorded times, and waits run on the live clock. errno need not be kept.
   virtual int64_t DeadlineOffsetNs(int clock, int64_t deadline_ns) {
     (void)clock;
@@ -369,13 +372,13 @@ Engine* CreateEngine();
 // environment.
 Engine* GetEngine();
 
-// The engine, if it has been made and is this process's: null in a child that has not called
+// The engine, if it has been made and is this process's. Null in a child that has not called
 // GetEngine yet, and in a vfork child, which only borrows the parent's memory. Makes nothing;
 // async-signal-safe.
 Engine* EngineOfThisProcess();
 
 // From now on this process has no engine, for good, and its forked children neither. Threads that
-// are inside it come to its end.
+// are inside it complete their calls.
 void SwitchEngineOff();
 // True after that.
 bool IsEngineSwitchedOff();

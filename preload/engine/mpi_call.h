@@ -1,5 +1,5 @@
-// What a call of MPI's API says and which memory it reads and writes, as far as that follows from
-// the table, the arguments and what an engine knows of handles.
+// What a call of MPI's API says and which memory it reads and writes. It follows from the table,
+// the arguments and an engine's knowledge of handles.
 //
 // The recorder asks the real library about types and communicators, the replayer asks the trace;
 // both go through MpiWorld, so that they describe a call in the same way. Any thread; no
@@ -34,7 +34,7 @@ struct MpiType {
   int64_t extent = 0;  // from one element to the next
   uint32_t dtype = format::kRawBytes;
   std::span<const MpiSegment> segments;  // of one element, in order
-  // Elements lie one behind the other without a gap.
+  // Elements lie one after the other without a gap.
   [[nodiscard]] bool dense() const {
     return segments.size() == 1 && segments[0].offset == 0 && segments[0].bytes == size &&
            extent == static_cast<int64_t>(size);
@@ -63,7 +63,7 @@ struct MpiBuffer {
   uint64_t address = 0;
   uint64_t count = 0;
   MpiType type;
-  // Parts: counts[i] elements at displs[i] (elements, or with `types` bytes), one behind the other
+  // Parts: counts[i] elements at displs[i] (elements, or with `types` bytes), one after the other
   // without displs.
   const int* counts = nullptr;
   const int* displs = nullptr;
@@ -93,18 +93,18 @@ MpiBuffer MpiOutput(const Call& call, MpiWorld& world);
 // True if the output is there when a request is done, and not before.
 inline bool EndsWithRequest(const Call& call) {
   const int last = static_cast<int>(call.info->param_count) - 1;
-  return last >= 0 && call.info->params[last].role == Role::kNewHandle &&
+  return last >= 0 && call.info->params[last].role == api::Role::kNewHandle &&
          std::string_view(call.info->params[last].type) == "MPI_Request*";
 }
 // A send or receive that waits for MPI_Start.
-bool IsPersistent(const ApiInfo& info);
+bool IsPersistent(const api::ApiInfo& info);
 // A call whose received bytes the status counts.
-inline bool IsReceive(const ApiInfo& info) {
-  return info.klass == ApiClass::kP2p && info.Find(Role::kOut) >= 0;
+inline bool IsReceive(const api::ApiInfo& info) {
+  return info.klass == api::ApiClass::kP2p && info.Find(api::Role::kOut) >= 0;
 }
 
 // Tensors of a call's results: of one parameter, or of the request with this index and more.
-inline constexpr uint32_t kMpiRequestParam = kMaxArgs;
+inline constexpr uint32_t kMpiRequestParam = api::kMaxArgs;
 // In CallLeave.outs for an array or text: its bytes in the blob, or with this bit in a tensor.
 inline constexpr uint64_t kMpiSpilled = 1ull << 63;
 // Results up to this size are kept at any level: without them there is no replay.
@@ -120,7 +120,7 @@ struct MpiEnter {
     return {bytes + begin[param], begin[param + 1] - begin[param]};
   }
   size_t size = 0;
-  uint32_t begin[kMaxArgs + 1] = {};
+  uint32_t begin[api::kMaxArgs + 1] = {};
   char bytes[8 << 10];
 };
 void DescribeMpiCall(const Call& call, MpiWorld& world, MpiEnter& enter);

@@ -14,7 +14,7 @@
 namespace deja::preload {
 namespace {
 
-// Saturates: a shape whose product does not fit is nobody's memory.
+// Saturates: a shape whose product does not fit is no memory.
 bool ElementsOf(const int64_t* shape, int dims, size_t element_size, size_t* bytes) {
   size_t total = element_size;
   for (int i = 0; i < dims; ++i) {
@@ -30,7 +30,7 @@ bool ElementsOf(const int64_t* shape, int dims, size_t element_size, size_t* byt
 bool IsTensor(const void* data, const int64_t* shape, int dims, uint32_t dtype, size_t* bytes) {
   if (dims < 0 || static_cast<size_t>(dims) > deja::format::kMaxTensorDims) return false;
   if (dims != 0 && shape == nullptr) return false;
-  const size_t element_size = dtype == deja::format::kRawBytes ? 0 : ElementSize(dtype);
+  const size_t element_size = dtype == deja::format::kRawBytes ? 0 : digest::ElementSize(dtype);
   if (element_size == 0 || !ElementsOf(shape, dims, element_size, bytes)) return false;
   return data != nullptr || *bytes == 0;
 }
@@ -131,6 +131,16 @@ DEJA_EXPORT void deja_impl_state(const char* name, const void* data, size_t byte
   Guard guard;
   engine->OnSnapshot(call);
   errno = saved_errno;
+}
+
+// For Deja's side of Python, which compares tensors by it. 0: all bytes are zero.
+DEJA_EXPORT uint64_t deja_impl_digest(const void* data, size_t bytes) {
+  const auto* first = static_cast<const char*>(data);
+  if (data == nullptr || bytes == 0) return 0;
+  if (*first == 0 && std::memcmp(first, first + 1, bytes - 1) == 0) return 0;
+  const uint64_t hash =
+      deja::digest::HashBytes({static_cast<const std::byte*>(data), bytes}).Prefix();
+  return std::max<uint64_t>(hash, 1);
 }
 
 DEJA_EXPORT void deja_impl_update(const UpdateCall* call) {

@@ -24,7 +24,7 @@ constinit std::atomic<bool> g_has_made_threads{false};
 constexpr size_t kTurnBytes = format::kLockCounters * sizeof(uint64_t);
 
 // Python's runtime state, which holds the interpreter lock, and the question whether the calling
-// thread has it, which has an answer while there is an interpreter. Nothing without Python.
+// thread has it. It has an answer while there is an interpreter. Nothing without Python.
 constinit uintptr_t g_python_begin = 0;
 constinit size_t g_python_size = 0;
 using Question = int (*)();
@@ -37,7 +37,7 @@ constinit size_t g_python_word_count = 0;
 // From 3.13 on threads wait for the interpreter's small locks by semaphores in their own frames.
 constinit bool g_parks_threads = false;
 
-// Once more in a forked child, where the interpreter has made its locks anew.
+// Once more in a forked child, where the interpreter has made new locks.
 void KeepWords() {
   if (g_python_words == nullptr) {
     void* memory =

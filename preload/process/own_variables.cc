@@ -101,9 +101,9 @@ size_t WithoutOwnLibrary(std::string_view list, std::span<char> out) {
   return size;
 }
 
-// Ours go to the front of the array, which then begins behind them: it ends where it has ended, so
-// that who looks for the auxiliary vector behind it finds it (Go's runtime, from argv on, and this
-// one sees ours and hands them on, since it execs without the C library).
+// Ours go to the front of the array, which then begins after them and ends where it has ended. A
+// reader that looks for the auxiliary vector after it finds it. Go's runtime does so from argv on;
+// it sees ours and hands them on, since it execs without the C library.
 void HideOwnVariables() {
   if (g_kept_count == 0 || g_library_size == 0 || environ == nullptr) return;
   char** const entries = environ;
@@ -133,7 +133,26 @@ bool OwnVariablesAreHidden() {
   return g_hidden.load(std::memory_order_acquire);
 }
 
-const char* OwnVariable(const char* name) {
+const char* OwnVariable(const env::Variable& variable) {
+  return OwnVariableNamed(variable.name);
+}
+
+uint64_t OwnNumber(const env::Number& variable) {
+  const char* value = OwnVariable(variable);
+  return value == nullptr ? 0 : std::strtoull(value, nullptr, 10);
+}
+
+bool OwnFlag(const env::Flag& variable) {
+  const char* value = OwnVariable(variable);
+  return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
+}
+
+bool OwnVariableIs(const env::Choice& variable, std::string_view value) {
+  const char* set = OwnVariable(variable);
+  return set != nullptr && value == set;
+}
+
+const char* OwnVariableNamed(const char* name) {
   if (!OwnVariablesAreHidden()) return std::getenv(name);
   const size_t size = std::strlen(name);
   for (const char* entry : OwnVariables())

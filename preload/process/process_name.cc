@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "common/env_vars.h"
 #include "common/runtime/raw_syscall.h"
 #include "preload/process/child_padding.h"
 #include "preload/process/guard.h"
@@ -26,9 +27,9 @@ namespace {
 // Past a hook of another library of ours, for which this would be the program's.
 constinit RealFn<ssize_t (*)(void*, size_t, unsigned)> real_getrandom{"getrandom"};
 
-constexpr char kChildVariable[] = "DEJA_CHILD=";
+constexpr const char* kChildVariable = env::kChild.prefix;
 constexpr char kPreloadVariable[] = "LD_PRELOAD=";
-constexpr char kInherited[] = "DEJA_INHERITED=";
+constexpr const char* kInherited = env::kInherited.prefix;
 constexpr int kMostInherited = 256;
 
 constinit ProcessName g_name;
@@ -58,7 +59,7 @@ bool ParseOwn(const char* value, ProcessName& name) {
   const std::string_view path = value + at;
   if (std::strlen(root) != 32 || path.size() >= sizeof name.path) return false;
   const int mine = whose == 's' ? OwnPid() : static_cast<int>(syscall(SYS_getppid));
-  if (pid != mine) return false;  // inherited by a process that somebody else made
+  if (pid != mine) return false;  // inherited by a process that another tool made
   for (size_t i = 0; i < sizeof name.root; ++i) {
     const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
     name.root[i] = static_cast<uint8_t>(digit(root[2 * i]) << 4 | digit(root[2 * i + 1]));
@@ -91,8 +92,8 @@ void Make() {
   const int saved_errno = errno;
   Guard guard;
   const char* own = ValueOf(environ, kChildVariable);
-  const bool on =
-      ValueOf(environ, "DEJA_OUT=") != nullptr || ValueOf(environ, "DEJA_REPLAY=") != nullptr;
+  const bool on = ValueOf(environ, env::kOut.prefix) != nullptr ||
+                  ValueOf(environ, env::kReplay.prefix) != nullptr;
   if (on) {
     KeepOwnVariables(kChildVariable);
     if (own == nullptr) {
@@ -134,7 +135,7 @@ bool NextImageOf(char* path) {
   return n > 0 && size + static_cast<size_t>(n) < kMaxProcessPath;
 }
 
-// The value of DEJA_CHILD for `next`; a value that names nobody if it cannot be named.
+// The value of DEJA_CHILD for `next`; a value without a name if it cannot be named.
 size_t WriteChildVariable(const NextProcess& next, std::span<char> out) {
   char path[kMaxProcessPath];
   std::memcpy(path, g_name.path, sizeof path);
@@ -160,9 +161,9 @@ size_t WriteChildVariable(const NextProcess& next, std::span<char> out) {
 
 constexpr size_t kChildText = kMaxProcessPath + 128;
 
-// The environment of another session: somebody records or replays from inside this one.
+// The environment of another session: a recording or a replay inside this one.
 bool IsForeign(char* const* env) {
-  for (const char* name : {"DEJA_OUT=", "DEJA_REPLAY="}) {
+  for (const char* name : {env::kOut.prefix, env::kReplay.prefix}) {
     const char* passed = ValueOf(env, name);
     if (passed == nullptr) continue;
     bool ours = false;

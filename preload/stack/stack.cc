@@ -16,7 +16,7 @@ namespace deja::preload {
 namespace {
 
 // Known stacks by the hash of their frames. A slot is free while its id is 0; ids are published
-// after the sink was told. Filled to three quarters at most, so that probing ends.
+// after the sink has the definition. Filled to three quarters at most, so that probing ends.
 constexpr uint32_t kSlots = 1u << 15;
 constexpr uint32_t kMaxStacks = kSlots / 4 * 3;
 
@@ -34,7 +34,7 @@ Hash128 HashOf(const Frames& frames) {
   size_t n = 0;
   for (const format::StackFrame& f : frames)
     words[n++] = static_cast<uint64_t>(f.module) << 50 ^ f.offset;
-  return HashBytes(std::as_bytes(std::span(words, n)));
+  return digest::HashBytes(std::as_bytes(std::span(words, n)));
 }
 
 // The slot of `hash`, or the free one where it belongs.

@@ -10,19 +10,19 @@
 
 namespace deja::recorder {
 
+using api::NcclApi;
+using api::Role;
 using preload::BufferUse;
 using preload::Call;
-using preload::NcclApi;
-using preload::Role;
 
 void FillDigest(Recording& rec, std::span<const std::byte> bytes, bool keep, format::Tensor& tensor,
                 uint32_t series) {
-  const preload::TensorDigest digest = preload::DigestTensor(bytes, tensor.dtype);
+  const digest::TensorDigest digest = digest::DigestTensor(bytes, tensor.dtype);
   tensor.hash = digest.hash;
   tensor.stats = digest.stats;
   if (!keep || rec.config.level != Level::kFull) return;
   const format::Placed placed =
-      rec.KeepPayload(tensor.hash, bytes, preload::ElementSize(tensor.dtype), series);
+      rec.KeepPayload(tensor.hash, bytes, digest::ElementSize(tensor.dtype), series);
   tensor.payload = static_cast<uint32_t>(placed.kept ? format::PayloadState::kKept
                                                      : format::PayloadState::kDropped);
   tensor.segment = placed.segment;
@@ -52,13 +52,13 @@ bool ComesLater(const Recording& rec, const BufferUse& use) {
 
 IssuedCollective Issued(const Call& call) {
   IssuedCollective issued;
-  if (call.info->klass != preload::ApiClass::kCollective) return issued;
+  if (call.info->klass != api::ApiClass::kCollective) return issued;
   issued.info = call.info;
   issued.send = call.Arg<const void*>(0);
   const bool in_place = call.info->params[0].role == Role::kInRootOut;
   issued.recv = call.Arg<const void*>(in_place ? 0 : 1);
   issued.count = call.ArgOf(Role::kCount);
-  issued.element_size = preload::ElementSize(static_cast<uint32_t>(call.ArgOf(Role::kDType)));
+  issued.element_size = digest::ElementSize(static_cast<uint32_t>(call.ArgOf(Role::kDType)));
   issued.root = static_cast<int>(call.ArgOf(Role::kRoot));
   return issued;
 }

@@ -15,6 +15,7 @@
 #include "api/nccl_table.h"
 #include "digest/digest.h"
 #include "format/reader/replay_origin.h"
+#include "format/scratch/scratch_names.h"
 #include "include/compat/nccl.h"
 #include "preload/cuda/device.h"
 #include "preload/process/guard.h"
@@ -29,7 +30,7 @@
 
 namespace deja::replayer {
 
-using preload::ApiClass;
+using api::ApiClass;
 
 namespace {
 
@@ -41,14 +42,14 @@ void CopyText(char* out, size_t size, std::string_view text) {
 
 // Bytes of a tensor whose numbers come from the trace; 0 if they make no sense.
 uint64_t PayloadBytes(const format::Tensor& tensor) {
-  const uint64_t size = preload::ElementSize(tensor.dtype);
+  const uint64_t size = digest::ElementSize(tensor.dtype);
   uint64_t bytes = 0;
   return __builtin_mul_overflow(tensor.count, size, &bytes) ? 0 : bytes;
 }
 
 bool GivesUp(uint32_t api) {
-  return api == static_cast<uint32_t>(preload::NcclApi::ncclCommAbort) ||
-         api == static_cast<uint32_t>(preload::NcclApi::ncclCommRevoke);
+  return api == static_cast<uint32_t>(api::NcclApi::ncclCommAbort) ||
+         api == static_cast<uint32_t>(api::NcclApi::ncclCommRevoke);
 }
 
 std::string SignalText(uint32_t signal) {
@@ -77,9 +78,7 @@ Session* Session::Open(const SessionOptions& options) {
   if (!options.is_companion) session->report_.Open(options.scratch);
   session->report_.SetChild(options.child_name);
   auto fail = [session](const Error& error) -> Session* {
-    JsonLine line("failed");
-    line.Add("message", error.message);
-    session->report_.Write(line);
+    session->report_.Write(FailedLine{.message = error.message, .counters = std::nullopt});
     Say(error.message);
     return nullptr;
   };
@@ -112,9 +111,8 @@ Status Session::ReadPlan() {
   PlannedEnd end{{}, options_.until_comm, options_.until_seq};
   if (options_.until_step != 0) end.step = options_.until_step - 1;
   if (options_.hold) end = {};
-  DEJA_ASSIGN_OR_RETURN(plan_,
-                        ReplayPlan::Build(*reader_, {KindOfCall, GivesUp, preload::InputKindOf},
-                                          from ? &*from : nullptr, end));
+  DEJA_ASSIGN_OR_RETURN(plan_, ReplayPlan::Build(*reader_, {KindOfCall, GivesUp, api::InputKindOf},
+                                                 from ? &*from : nullptr, end));
   return {};
 }
 
@@ -223,7 +221,7 @@ void Session::CatchUp(ThreadState& thread) const {
   thread.mpi_polls = 0;
   // Of files of the machine the opens are counted, not the answers.
   for (auto& [key, next] : thread.next_by_key) {
-    if (preload::InputKindOf(key.first) != preload::InputKind::kMachineFile || next == 0) continue;
+    if (api::InputKindOf(key.first) != api::InputKind::kMachineFile || next == 0) continue;
     const auto& answers = plan_->threads()[thread.recorded].by_key.at(key);
     next = static_cast<uint32_t>(plan_->inputs()[answers[next - 1]].result) + 1;
   }
@@ -250,7 +248,7 @@ uint64_t Session::NewComm(const RecordedComm& recorded, const RecordedCall& call
   const bool unfinished = call.result == ncclInProgress && !plan_->WasUsed(recorded.number);
   auto* comm = new ServedComm(recorded, unfinished);  // never freed: see served_comm.h
   if (live_trace_ != nullptr) live_trace_->Comm(recorded);
-  if (fold_ != nullptr && call.api < preload::kLibcFamily && fold_->IsWhole(*comm))
+  if (fold_ != nullptr && call.api < api::kLibcFamily && fold_->IsWhole(*comm))
     Thread().new_comms.push_back(comm);
   std::lock_guard<std::mutex> lock(comm_mutex_);
   comms_.push_back(comm);
@@ -317,16 +315,12 @@ void Session::Diverge(ThreadState& thread, Divergence divergence, uint32_t recor
   divergence.recorded_stack = RecordedStack(recorded_stack);
   divergence.live_stack = LiveStack();
   divergences_.fetch_add(1);
-  JsonLine line("divergence");
-  divergence.WriteTo(line);
-  report_.Write(line);
+  divergence.WriteTo(report_);
   if (live_trace_ != nullptr) live_trace_->Note("divergence at " + divergence.Describe());
   if (options_.stop_on_divergence || deja_replay_state.watched != 0)
     Stop(thread, kDejaStopDivergence, "divergence at " + divergence.Describe(), {}, recorded_stack);
   if (!options_.stop_on_divergence) return;
-  JsonLine counters("counters");
-  WriteCounters(counters);
-  report_.Write(counters);
+  report_.Write(CountedLine{CountersNow()});
   FlushOutput();  // what the program has printed so far is worth seeing
   EndProcess(4);
 }
@@ -336,9 +330,7 @@ void Session::ReportSent(std::string what) {
   divergence.what = std::move(what);
   divergence.live_stack = LiveStack();
   divergences_.fetch_add(1);
-  JsonLine line("divergence");
-  divergence.WriteTo(line);
-  report_.Write(line);
+  divergence.WriteTo(report_);
   Say(divergence.what);
 }
 
@@ -384,10 +376,8 @@ bool Session::Arrive(ThreadState& thread, uint64_t place, bool stops) {
 
 void Session::Hold(std::string_view where) {
   FlushOutput();
-  JsonLine line("held");
-  line.Add("text", where);
-  report_.Write(line);
-  const std::string go_on = options_.scratch + kGoOn;
+  report_.Write(HeldLine{.text = where});
+  const std::string go_on = options_.scratch + format::kGoOnFile;
   constexpr timespec kStep{0, 20'000'000};
   // It may be restored from an image of the process long after.
   while (syscall(SYS_faccessat, AT_FDCWD, go_on.c_str(), F_OK) != 0)
@@ -397,10 +387,7 @@ void Session::Hold(std::string_view where) {
 void Session::EndAsAsked(std::string_view where) {
   if (options_.hold) return Hold(where);
   if (live_trace_ != nullptr) live_trace_->Note(format::kReplayEnded);
-  JsonLine line("until");
-  line.Add("text", where);
-  WriteCounters(line);
-  report_.Write(line);
+  report_.Write(UntilLine{.text = where, .counters = CountersNow()});
   FlushOutput();
   EndProcess(0);
 }
@@ -494,17 +481,19 @@ void Session::CountCompared(bool equal) {
   if (!equal) __atomic_fetch_add(&deja_replay_state.digests_different, 1, __ATOMIC_RELAXED);
 }
 
-void Session::WriteCounters(JsonLine& line) const {
+CountersPart Session::CountersNow() const {
   const deja_replay_state_t& state = deja_replay_state;
-  line.Add("operations", __atomic_load_n(&state.operations, __ATOMIC_RELAXED));
-  if (fold_ != nullptr) line.Add("computed", computed_.load());
-  line.Add("digests_compared", __atomic_load_n(&state.digests_compared, __ATOMIC_RELAXED));
-  line.Add("digests_different", __atomic_load_n(&state.digests_different, __ATOMIC_RELAXED));
-  line.Add("divergences", divergences_.load());
-  line.Add("remaining", remaining_.load());
+  CountersPart counters;
+  counters.operations = __atomic_load_n(&state.operations, __ATOMIC_RELAXED);
+  if (fold_ != nullptr) counters.computed = computed_.load();
+  counters.digests_compared = __atomic_load_n(&state.digests_compared, __ATOMIC_RELAXED);
+  counters.digests_different = __atomic_load_n(&state.digests_different, __ATOMIC_RELAXED);
+  counters.divergences = divergences_.load();
+  counters.remaining = remaining_.load();
   if (plan_->end().thread != kNone)
-    line.Add("remaining_on_last_thread", RemainingOf(plan_->end().thread));
-  if (state.has_step != 0) line.Add("step", state.step);
+    counters.remaining_on_last_thread = RemainingOf(plan_->end().thread);
+  if (state.has_step != 0) counters.step = state.step;
+  return counters;
 }
 
 const char* ShortName(const char* name) {
@@ -513,14 +502,14 @@ const char* ShortName(const char* name) {
 }
 
 std::string ApiText(uint32_t api) {
-  const preload::ApiInfo* info = preload::FindApi(api);
+  const api::ApiInfo* info = api::FindApi(api);
   return info != nullptr ? ShortName(info->name) : "call " + std::to_string(api);
 }
 
 CallKind KindOfCall(uint32_t api) {
-  const preload::ApiInfo* info = preload::FindNccl(api);
-  if (info == nullptr) info = preload::FindC10d(api);
-  if (info == nullptr) info = preload::FindCurand(api);
+  const api::ApiInfo* info = api::FindNccl(api);
+  if (info == nullptr) info = api::FindC10d(api);
+  if (info == nullptr) info = api::FindCurand(api);
   if (info == nullptr) return CallKind::kOrdered;
   switch (info->klass) {
     case ApiClass::kCollective:

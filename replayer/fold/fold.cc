@@ -2,24 +2,23 @@
 
 #include <dlfcn.h>
 
-#include <cerrno>
-#include <cinttypes>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <type_traits>
 #include <utility>
 
 #include "api/table.h"
+#include "common/text/nccl_result_text.h"
 #include "digest/digest.h"
+#include "format/scratch/fold_files.h"
 #include "include/compat/nccl.h"
 #include "preload/engine/buffers.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::replayer {
 
-using preload::NcclApi;
-using preload::Role;
+using api::NcclApi;
+using api::Role;
 
 namespace {
 
@@ -39,10 +38,10 @@ struct Invoker<Result(Args...)> {
                        std::index_sequence<kIndex...> /*all*/) {
     auto* typed = reinterpret_cast<Result (*)(Args...)>(function);
     if constexpr (std::is_void_v<Result>) {
-      typed(preload::FromWord<Args>(args[kIndex])...);
+      typed(api::FromWord<Args>(args[kIndex])...);
       return 0;
     } else {
-      return preload::ToWord(typed(preload::FromWord<Args>(args[kIndex])...));
+      return api::ToWord(typed(api::FromWord<Args>(args[kIndex])...));
     }
   }
 };
@@ -51,7 +50,7 @@ using Invoke = uint64_t (*)(void* function, const uint64_t* args);
 constexpr Invoke kInvokers[] = {
 #define DEJA_FN(id, result, name, since, klass, ...) \
   &Invoker<result DEJA_TYPES(__VA_ARGS__)>::Invoke,
-#include "api/nccl.def"
+#include "api/tables/nccl.def"
 #undef DEJA_FN
 };
 
@@ -78,36 +77,18 @@ ncclUniqueId IdOf(uint64_t hash, uint32_t nranks, uint64_t number) {
 Result<std::unique_ptr<Fold>> Fold::Open(const std::string& folder) {
   std::unique_ptr<Fold> fold(new Fold());
   DEJA_RETURN_IF_ERROR(fold->Load());
-  DEJA_RETURN_IF_ERROR(fold->ReadComms(folder + "/comms"));
-  DEJA_RETURN_IF_ERROR(fold->ReadOthersResults(folder + "/others_results"));
+  DEJA_RETURN_IF_ERROR(fold->ReadComms(folder));
+  DEJA_ASSIGN_OR_RETURN(const auto results, format::ReadFoldResults(folder));
+  for (const format::FoldResult& result : results)
+    fold->others_results_.emplace(result.meets, result.nranks, result.seq);
   return fold;
 }
 
-Status Fold::ReadComms(const std::string& path) {
-  FILE* list = fopen(path.c_str(), "re");
-  if (list == nullptr)
-    return FailErrno("reading which communicators are computed, from " + path, errno);
-  uint64_t hash = 0;
-  uint32_t nranks = 0;
-  uint64_t meets = 0;
-  while (fscanf(list, "%" SCNx64 " %" SCNu32 " %" SCNx64, &hash, &nranks, &meets) == 3)
-    whole_[{hash, nranks}] = meets;
-  fclose(list);
+Status Fold::ReadComms(const std::string& folder) {
+  DEJA_ASSIGN_OR_RETURN(const auto comms, format::ReadFoldComms(folder));
+  for (const format::FoldComm& comm : comms) whole_[{comm.hash, comm.nranks}] = comm.meets;
   if (whole_.empty())
-    return Fail(ErrorCode::kIo, "reading which communicators are computed: " + path + " has none");
-  return {};
-}
-
-Status Fold::ReadOthersResults(const std::string& path) {
-  FILE* list = fopen(path.c_str(), "re");
-  if (list == nullptr)
-    return FailErrno("reading which results other ranks have, from " + path, errno);
-  uint64_t hash = 0;
-  uint32_t nranks = 0;
-  uint64_t seq = 0;
-  while (fscanf(list, "%" SCNx64 " %" SCNu32 " %" SCNu64, &hash, &nranks, &seq) == 3)
-    others_results_.emplace(hash, nranks, seq);
-  fclose(list);
+    return Fail(ErrorCode::kIo, "computing collectives: " + folder + " lists no communicator");
   return {};
 }
 
@@ -120,7 +101,7 @@ Status Fold::Load() {
                 "computing collectives needs " + path +
                     ", which cannot be loaded: " + (why == nullptr ? "no reason given" : why));
   }
-  for (const preload::ApiInfo& info : preload::NcclTable()) {
+  for (const api::ApiInfo& info : api::NcclTable()) {
     void* function = preload::RealDlsym(library, (std::string("p") + info.name).c_str());
     if (function == nullptr)
       return Fail(ErrorCode::kNotFound, path + " has no " + info.name + ": it is another build's");
@@ -130,7 +111,7 @@ Status Fold::Load() {
 }
 
 uint64_t Fold::Call(NcclApi api, const uint64_t* args) const {
-  const auto at = static_cast<uint32_t>(api) - preload::kNcclFamily;
+  const auto at = static_cast<uint32_t>(api) - api::kNcclFamily;
   return kInvokers[at](functions_[at], args);
 }
 
@@ -138,11 +119,12 @@ Status Fold::Check(NcclApi api, uint64_t result) const {
   if (result == ncclSuccess) return {};
   const uint64_t none = 0;
   const uint64_t text = Call(NcclApi::ncclGetLastError, &none);
-  const char* why = preload::FromWord<const char*>(text);
+  const char* why = api::FromWord<const char*>(text);
   return Fail(result == ncclRemoteError ? ErrorCode::kNotFound : ErrorCode::kInvalidArgument,
-              why != nullptr && *why != '\0' ? std::string(why)
-                                             : std::string(preload::NcclInfo(api).name) +
-                                                   " failed with " + std::to_string(result));
+              why != nullptr && *why != '\0'
+                  ? std::string(why)
+                  : std::string(api::NcclInfo(api).name) + " failed with " +
+                        NcclResultName(static_cast<int64_t>(result)));
 }
 
 bool Fold::IsWhole(const ServedComm& comm) const {
@@ -166,8 +148,7 @@ Status Fold::Meet(std::span<ServedComm* const> comms) {
       number = made_[{{hash, comm.nranks()}, comm.rank()}]++;
     }
     const ncclUniqueId id = IdOf(hash, comm.nranks(), number);
-    const uint64_t args[] = {preload::ToWord(&handles[i]), comm.nranks(), preload::ToWord(id),
-                             comm.rank()};
+    const uint64_t args[] = {api::ToWord(&handles[i]), comm.nranks(), api::ToWord(id), comm.rank()};
     // What is wrong with a call the group's end says.
     Call(NcclApi::ncclCommInitRank, args);
   }
@@ -178,20 +159,20 @@ Status Fold::Meet(std::span<ServedComm* const> comms) {
 
 void Fold::Leave(ServedComm& comm) {
   if (comm.computed() == nullptr) return;
-  const uint64_t handle = preload::ToWord(comm.computed());
+  const uint64_t handle = api::ToWord(comm.computed());
   comm.SetComputed(nullptr);
   Call(NcclApi::ncclCommDestroy, &handle);
 }
 
 void Fold::KeepOperator(const ServedComm& comm, const preload::Call& call) {
   uint32_t op = 0;
-  std::memcpy(&op, preload::FromWord<const void*>(call.ArgOf(Role::kNewRedOp)), sizeof op);
+  std::memcpy(&op, api::FromWord<const void*>(call.ArgOf(Role::kNewRedOp)), sizeof op);
   Operator made;
   made.dtype = static_cast<uint32_t>(call.ArgOf(Role::kDType));
   made.address = call.ArgOf(Role::kScalarPtr);
   if (call.ArgOf(Role::kResidence) == ncclScalarHostImmediate) {
-    const auto* scalar = preload::FromWord<const std::byte*>(made.address);
-    made.scalar.assign(scalar, scalar + preload::ElementSize(made.dtype));
+    const auto* scalar = api::FromWord<const std::byte*>(made.address);
+    made.scalar.assign(scalar, scalar + digest::ElementSize(made.dtype));
   }
   std::lock_guard<std::mutex> lock(mutex_);
   operators_[{comm.number(), op}] = std::move(made);
@@ -205,15 +186,15 @@ std::optional<Fold::Operator> Fold::FindOperator(const ServedComm& comm, uint64_
 
 Result<uint64_t> Fold::MakeOperator(void* comm, uint32_t dtype, std::span<const std::byte> scalar) {
   ncclRedOp_t op{};
-  const uint64_t args[] = {preload::ToWord(&op), preload::ToWord(scalar.data()), dtype,
-                           ncclScalarHostImmediate, preload::ToWord(comm)};
+  const uint64_t args[] = {api::ToWord(&op), api::ToWord(scalar.data()), dtype,
+                           ncclScalarHostImmediate, api::ToWord(comm)};
   DEJA_RETURN_IF_ERROR(
       Check(NcclApi::ncclRedOpCreatePreMulSum, Call(NcclApi::ncclRedOpCreatePreMulSum, args)));
   return static_cast<uint64_t>(op);
 }
 
 void Fold::DropOperator(void* comm, uint64_t op) {
-  const uint64_t args[] = {op, preload::ToWord(comm)};
+  const uint64_t args[] = {op, api::ToWord(comm)};
   Call(NcclApi::ncclRedOpDestroy, args);
 }
 

@@ -17,8 +17,8 @@
 
 namespace deja::replayer {
 
+using api::Role;
 using preload::BufferUse;
-using preload::Role;
 
 namespace {
 
@@ -103,7 +103,7 @@ void StageOperator(Session& session, ThreadState& thread, Staged& staged) {
     FailComputing(session, thread, live, "its operator is none that the program has made");
   if (found->scalar.empty()) {
     const auto* scalar = reinterpret_cast<const std::byte*>(found->address);
-    const uint64_t size = preload::ElementSize(found->dtype);
+    const uint64_t size = digest::ElementSize(found->dtype);
     if (preload::IsHostMemory(scalar)) {
       found->scalar.assign(scalar, scalar + size);
     } else if (auto bytes = preload::ReadAndWait(scalar, size, live.stream)) {
@@ -178,11 +178,9 @@ void GiveUp(Session& session, ThreadState& thread, std::span<const Staged> group
   const RecordedCall& recorded = session.plan().calls()[first->live->index];
   if (error.code != ErrorCode::kNotFound)
     FailComputing(session, thread, *first->live, error.message);
-  JsonLine line("stopped");
-  line.Add("message", "stopped at " + OperationText(recorded) +
-                          ", which needs a rank whose replay has ended: " + error.message);
-  session.WriteCounters(line);
-  session.report().Write(line);
+  const std::string message = "stopped at " + OperationText(recorded) +
+                              ", which needs a rank whose replay has ended: " + error.message;
+  session.report().Write(StoppedLine{.message = message, .counters = session.CountersNow()});
   Session::EndProcess(4);
 }
 

@@ -24,9 +24,9 @@
 namespace deja::replayer {
 namespace {
 
+using api::LibcApi;
 using preload::AcquireCall;
 using preload::Guard;
-using preload::LibcApi;
 
 // The recorded thread never came to what this one asks for: the process was killed before.
 bool WasKilledBefore(const Session& session, const ThreadState& thread) {
@@ -60,7 +60,7 @@ class Turn {
       const int error = TakeUntil(SpanOf(until));
       if (error == 0) break;
       if (error == EINTR) return false;
-      if (still_.IsTimeToLook()) Look("nobody gives it back");
+      if (still_.IsTimeToLook()) Look("no process gives it back");
       if (gave_up_) break;
     }
     if (Current() == number_) Advance(number_);

@@ -12,7 +12,7 @@
 #include "common/ids.h"
 #include "digest/elements.h"
 #include "format/wire/messages.h"
-#include "replayer/report/json_line.h"
+#include "replayer/report/report.h"
 
 namespace deja::replayer {
 
@@ -56,13 +56,14 @@ struct Divergence {
   format::TensorStats recorded_stats;
   format::TensorStats live_stats;
   bool has_recorded_bytes = false;
-  preload::ElementDifference element;
+  digest::ElementDifference element;
   std::vector<StackLine> recorded_stack;
   std::vector<StackLine> live_stack;
 
   // "step 17, AllReduce #412 of comm 0 (rank 2 of 4): …", one line.
   [[nodiscard]] std::string Describe() const;
-  void WriteTo(JsonLine& line) const;
+  // Adds the line about it to the report.
+  void WriteTo(const Report& report) const;
 };
 
 }  // namespace deja::replayer

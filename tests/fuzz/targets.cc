@@ -11,7 +11,7 @@
 
 #include "format/log/rank_log.h"
 #include "format/pack/bundle_writer.h"
-#include "format/reader/prediction.h"
+#include "format/payloads/prediction.h"
 #include "format/reader/rank_reader.h"
 #include "format/tail/raw_event.h"
 #include "format/tensor/tensor_codec.h"
@@ -330,6 +330,11 @@ const std::vector<Target>& Targets() {
       {"stand_ins", RunStandIns, StandInSeeds},
       {"report", RunReport, ReportSeeds},
       {"programs", RunPrograms, ProgramSeeds},
+      {"parts", RunParts, PartSeeds, 100},
+      {"trust", RunTrust, TrustSeeds, 100},
+      {"read_rules", RunReadRules, ReadRuleSeeds},
+      {"inventory", RunInventory, InventorySeeds, 100},
+      {"redactor", RunRedactor, RedactorSeeds, 60},
   };
   return targets;
 }

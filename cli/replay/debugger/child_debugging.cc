@@ -16,7 +16,8 @@
 
 #include "cli/interruption.h"
 #include "cli/replay/watch/child_outputs.h"
-#include "common/replay_outputs.h"
+#include "common/env_vars.h"
+#include "format/scratch/scratch_names.h"
 
 namespace deja::cli {
 namespace {
@@ -80,7 +81,7 @@ class Session {
     outputs_ = std::move(*outputs);
     ReplayTarget target = rank_;
     target.scratch = folder;
-    constexpr std::string_view kScratch = "DEJA_SCRATCH=";
+    constexpr std::string_view kScratch = env::kScratch.prefix;
     for (std::string& entry : target.environment)
       if (entry.starts_with(kScratch)) entry = std::string(kScratch) + folder;
     ReplayOptions options = options_;
@@ -95,7 +96,7 @@ class Session {
   // The child, once it waits for gdb.
   json AwaitChild(pid_t rank, const std::string& folder) {
     while (!HasGdbEnded()) {
-      std::ifstream file(folder + kWaitsForDebugger);
+      std::ifstream file(folder + format::kWaitsForDebugger);
       if (pid_t child = 0; file >> child) return {{"pid", child}};
       if (waitpid(rank, nullptr, WNOHANG) == rank)
         return {{"error", fmt::format("the replay of rank {} ended before its child {} began; "
@@ -132,16 +133,16 @@ ReplayTarget ShownChild(const Replayed& replay) {
 }  // namespace
 
 Result<int> DebugChild(const Replayed& replay, const ReplayOptions& options,
-                       const std::vector<std::string>& commands) {
+                       const GdbOptions& gdb) {
   const ReplayTarget& rank = replay.target;
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   DEJA_ASSIGN_OR_RETURN(const int requests, MakeFifo(rank.scratch + "/requests"));
   DEJA_ASSIGN_OR_RETURN(const int answers, MakeFifo(rank.scratch + "/answers"));
-  DEJA_ASSIGN_OR_RETURN(const pid_t gdb, StartGdb(ShownChild(replay), "", commands));
-  const int status = Session(rank, options, requests, answers).Run(gdb);
+  DEJA_ASSIGN_OR_RETURN(const pid_t pid, StartGdb(ShownChild(replay), gdb));
+  const int status = Session(rank, options, requests, answers).Run(pid);
   close(requests);
   close(answers);
-  return ExitOfGdb(status);
+  return ExitOfGdb(status, gdb.debugger);
 }
 
 }  // namespace deja::cli

@@ -1,8 +1,8 @@
 // Clocks are inputs: wall clocks seed generators, the others measure what ends up in results.
 //
-// Each hook reads the real clock into the program's memory first, and then asks the engine what
-// the program is told. Nothing is recorded of a call that fails, nor of clocks that belong to
-// another thread, process or device (ids that are no small number).
+// Each hook reads the real clock into the program's memory first, and then asks the engine for the
+// program's answer. Nothing is recorded of a call that fails, nor of clocks that belong to another
+// thread, process or device (ids that are no small number).
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/times.h>
@@ -39,7 +39,7 @@ bool IsSource(clockid_t clock) {
   return static_cast<uint32_t>(clock) < 32 && (kSourcesOfIds >> clock & 1) != 0;
 }
 
-// What the program is told of a clock that says `ns`.
+// The program's answer for a clock that says `ns`.
 int64_t Tell(ClockSource source, int64_t ns) {
   if (InsideDeja()) return ns;
   Engine* engine = GetEngine();
@@ -104,7 +104,7 @@ DEJA_EXPORT clock_t times(tms* out) noexcept {
     clock_t ticks;
     tms used;
   } value{};
-  TakeInput(*engine, LibcApi::ktimes, 0, BytesOf(&value), [&](InputCall& call) {
+  TakeInput(*engine, deja::api::LibcApi::ktimes, 0, BytesOf(&value), [&](InputCall& call) {
     decltype(value) live{};
     live.ticks = real_times(&live.used);
     call.result = 0;
@@ -118,8 +118,8 @@ DEJA_EXPORT clock_t times(tms* out) noexcept {
 DEJA_EXPORT int getrusage(__rusage_who_t who, rusage* out) noexcept {
   Engine* engine = out != nullptr ? EngineForHook() : nullptr;
   if (engine == nullptr) return real_getrusage(who, out);
-  return static_cast<int>(TakeInput(*engine, LibcApi::kgetrusage, static_cast<uint64_t>(who),
-                                    BytesOf(out), [&](InputCall& call) {
+  return static_cast<int>(TakeInput(*engine, deja::api::LibcApi::kgetrusage,
+                                    static_cast<uint64_t>(who), BytesOf(out), [&](InputCall& call) {
                                       rusage live{};
                                       call.result = real_getrusage(who, &live);
                                       if (call.result < 0) return;

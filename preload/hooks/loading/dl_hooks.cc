@@ -1,12 +1,12 @@
 // What the dlsym hook (dl_hooks_x86_64.S) does before it jumps on.
 //
 // Programs that open NCCL, MPI or cuRAND by themselves (ctypes, JAX, XGBoost, CuPy) bind its
-// functions with dlsym on a handle, which no preloaded symbol can come before. So a look-up of a
+// functions with dlsym on a handle. No preloaded symbol can come before that. So a look-up of a
 // name in the table, through any handle, gets our hook, if the real look-up would have found
 // something.
 //
-// RTLD_NEXT is left alone (but for functions that nobody but us has), and so is everything else: it
-// is passed on by a jump, with the program's return address, by which the C library knows who asks.
+// RTLD_NEXT is left alone (but for functions that only we have), and so is everything else. It is
+// passed on by a jump, with the program's return address, by which the C library knows the caller.
 // dlvsym needs no hook: NCCL's symbols have no versions, and dlvsym finds only symbols that have
 // one. Nor does dlopen: whatever is opened, the names are bound by the global scope (us) or by
 // dlsym. (A library that stands in for NCCL hooks dlopen, too, because the file may not be there:
@@ -56,7 +56,7 @@ enum class Library : uint8_t { kNccl, kMpi, kCurand };
 
 // A function that we hook, by any of its names.
 struct Hooked {
-  const ApiInfo* info = nullptr;
+  const api::ApiInfo* info = nullptr;
   Library library = Library::kNccl;
   bool second = false;  // PMPI_X
 
@@ -75,11 +75,11 @@ struct Hooked {
 Hooked FindHooked(const char* name) {
   if (name == nullptr) return {};
   const std::string_view text(name);
-  if (text.starts_with("nccl")) return {FindNccl(text), Library::kNccl, false};
-  if (text.starts_with("curand")) return {FindCurand(text), Library::kCurand, false};
+  if (text.starts_with("nccl")) return {api::FindNccl(text), Library::kNccl, false};
+  if (text.starts_with("curand")) return {api::FindCurand(text), Library::kCurand, false};
   const bool second = text.starts_with("PMPI_");
   if (!second && !text.starts_with("MPI_")) return {};
-  return {FindMpi(text.substr(second ? 1 : 0)), Library::kMpi, second};
+  return {api::FindMpi(text.substr(second ? 1 : 0)), Library::kMpi, second};
 }
 
 // The program asks whether there is an NCCL (an MPI …), or whether it is new enough, and found our
@@ -130,7 +130,7 @@ extern "C" __attribute__((visibility("hidden"))) void* deja_dlsym_decide(void* h
     return nullptr;
   }
   {
-    // Who opens a driver looks for its functions before there is a call.
+    // A program that opens a driver looks for its functions before there is a call.
     const dp::Guard guard;
     dp::SetDriversApart();
   }

@@ -1,6 +1,6 @@
-// What the replay library needs besides the hooks so that no function of MPI's is reached in a
-// replay: the real library is loaded, since programs are linked to it, but it has not been started,
-// and would end the process.
+// What the replay library needs besides the hooks so that a replay reaches no function of MPI's.
+// The real library is loaded, since programs are linked to it, but it has not been started, and
+// would end the process.
 #include <cstdint>
 
 #include "api/table.h"
@@ -30,7 +30,7 @@ extern "C" {
   __attribute__((visibility("default"))) uint64_t P##name(void) { \
     return deja::preload::Refuse(#name, because);                 \
   }
-#include "api/mpi_forwarded.def"
+#include "api/tables/mpi_forwarded.def"
 #undef DEJA_FORWARD
 
 // For profilers; nothing happens without one.

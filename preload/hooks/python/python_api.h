@@ -19,7 +19,7 @@ uint32_t deja_impl_python_function(const char* name, const char* file);
  */
 uint32_t deja_impl_python_stack(const uint32_t* functions, const uint32_t* lines, uint64_t count);
 
-/* The calling thread is at that stack from now on; 0: nobody knows where. Returns the one before.
+/* The calling thread is at that stack from now on; 0: not known where. Returns the one before.
  */
 uint32_t deja_impl_python_at(uint32_t stack);
 

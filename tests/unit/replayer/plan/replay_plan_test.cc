@@ -9,14 +9,14 @@
 namespace deja::replayer {
 namespace {
 
-using preload::NcclApi;
+using api::NcclApi;
 
 constexpr uint32_t kPlanOp = static_cast<uint32_t>(NcclApi::ncclAllReduce);
 constexpr uint32_t kInit = static_cast<uint32_t>(NcclApi::ncclCommInitRank);
 constexpr uint32_t kDestroy = static_cast<uint32_t>(NcclApi::ncclCommDestroy);
 constexpr uint32_t kGroupEnd = static_cast<uint32_t>(NcclApi::ncclGroupEnd);
-constexpr uint32_t kGetRandom = static_cast<uint32_t>(preload::LibcApi::kgetrandom);
-constexpr uint32_t kGetPid = static_cast<uint32_t>(preload::LibcApi::kgetpid);
+constexpr uint32_t kGetRandom = static_cast<uint32_t>(api::LibcApi::kgetrandom);
+constexpr uint32_t kGetPid = static_cast<uint32_t>(api::LibcApi::kgetpid);
 
 CallKind KindOf(uint32_t api) {
   if (api == kPlanOp) return CallKind::kOperation;
@@ -29,7 +29,7 @@ bool GivesUp(uint32_t api) {
 }
 
 std::unique_ptr<ReplayPlan> Build(const FakeRank& rank) {
-  auto plan = ReplayPlan::Build(rank, {KindOf, GivesUp, preload::InputKindOf});
+  auto plan = ReplayPlan::Build(rank, {KindOf, GivesUp, api::InputKindOf});
   EXPECT_TRUE(plan.has_value());
   return plan ? std::move(*plan) : nullptr;
 }
@@ -326,7 +326,7 @@ TEST(ReplayPlanTest, ALateStartIsBehindWhatEveryThreadHadDone) {
   const auto checkpoints = format::ReadCheckpoints(rank);
   ASSERT_EQ(checkpoints.size(), 1u);
   EXPECT_TRUE(checkpoints[0].complete()) << checkpoints[0].incomplete;
-  auto plan = ReplayPlan::Build(rank, {KindOf, GivesUp, preload::InputKindOf}, &checkpoints[0]);
+  auto plan = ReplayPlan::Build(rank, {KindOf, GivesUp, api::InputKindOf}, &checkpoints[0]);
   ASSERT_TRUE(plan.has_value());
   const LateStart& start = *(*plan)->start();
   const uint32_t main = (*plan)->FindThread("0");
@@ -387,7 +387,7 @@ TEST(ReplayPlanTest, WhatALateStartReadsDoesNotGrowWithTheRun) {
     const auto checkpoints = format::ReadCheckpoints(rank);
     ASSERT_EQ(checkpoints.size(), 1u);
     const uint64_t before = rank.events_read();
-    auto built = ReplayPlan::Build(rank, {KindOf, GivesUp, preload::InputKindOf}, &checkpoints[0]);
+    auto built = ReplayPlan::Build(rank, {KindOf, GivesUp, api::InputKindOf}, &checkpoints[0]);
     ASSERT_TRUE(built.has_value());
     read[i] = rank.events_read() - before;
     const ReplayPlan& plan = **built;
@@ -483,15 +483,15 @@ TEST(ReplayPlanTest, WhatComesWellBehindTheEndOfAReplayIsNotRead) {
   AddLongRun(rank, 400);
   for (const PlannedEnd& end : {PlannedEnd{50, 0, 0}, PlannedEnd{{}, 1, 101}}) {
     const uint64_t before = rank.events_read();
-    auto plan = ReplayPlan::Build(rank, {KindOf, GivesUp, preload::InputKindOf}, nullptr, end);
+    auto plan = ReplayPlan::Build(rank, {KindOf, GivesUp, api::InputKindOf}, nullptr, end);
     ASSERT_TRUE(plan.has_value());
     EXPECT_NE((*plan)->FindOperation(1, 101), kNone);
     EXPECT_NE((*plan)->FindOperation(1, 104), kNone) << "a thread may be ahead";
     EXPECT_EQ((*plan)->FindOperation(1, 200), kNone);
     EXPECT_LT(rank.events_read() - before, 300u);
   }
-  auto plan = ReplayPlan::Build(rank, {KindOf, GivesUp, preload::InputKindOf}, nullptr,
-                                PlannedEnd{1000, 0, 0});
+  auto plan =
+      ReplayPlan::Build(rank, {KindOf, GivesUp, api::InputKindOf}, nullptr, PlannedEnd{1000, 0, 0});
   ASSERT_TRUE(plan.has_value());
   EXPECT_NE((*plan)->FindOperation(1, 800), kNone) << "it does not come there";
 }
@@ -499,7 +499,7 @@ TEST(ReplayPlanTest, WhatComesWellBehindTheEndOfAReplayIsNotRead) {
 TEST(ReplayPlanTest, FromTheStartEverythingIsRead) {
   FakeRank rank;
   AddLongRun(rank, 40);
-  auto plan = ReplayPlan::Build(rank, {KindOf, GivesUp, preload::InputKindOf}, nullptr);
+  auto plan = ReplayPlan::Build(rank, {KindOf, GivesUp, api::InputKindOf}, nullptr);
   ASSERT_TRUE(plan.has_value());
   for (uint64_t seq = 1; seq <= 80; ++seq) EXPECT_NE((*plan)->FindOperation(1, seq), kNone) << seq;
 }
@@ -623,8 +623,7 @@ TEST(CheckpointsTest, APlanFromTheLastOneDoesNotReadThoseBefore) {
     AddCheckpointedRun(rank, i == 0 ? 200 : 2000);
     const auto checkpoints = format::ReadCheckpoints(rank);
     const uint64_t before = rank.events_read();
-    auto plan =
-        ReplayPlan::Build(rank, {KindOf, GivesUp, preload::InputKindOf}, &checkpoints.back());
+    auto plan = ReplayPlan::Build(rank, {KindOf, GivesUp, api::InputKindOf}, &checkpoints.back());
     ASSERT_TRUE(plan.has_value());
     read[i] = rank.events_read() - before;
   }

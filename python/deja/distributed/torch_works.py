@@ -1,0 +1,297 @@
+"""What an operation of a process group returns: torch.distributed.Work, which notes or knows how it ended."""
+
+import _thread
+import atexit
+import os
+import queue
+import sys
+import threading
+import time
+
+import torch
+from torch._C import _distributed_c10d as c10d
+
+from deja import engine
+from deja.distributed import torch_flights
+
+_DISPATCHER = os.path.join(os.path.dirname(__file__), "torch_mixed_groups.py")
+_create_work_from_future = c10d._create_work_from_future
+
+# Since 2.9 C++ that is given a Work of Python's keeps it alive. Before, it kept its own half only, whose wait never
+# ends: there C++ gets Works of C++.
+_CPP_KEEPS_WORKS = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 9)
+
+
+def _called_by_python(method, depth):
+    """Whether the caller's `depth`-th caller is code of Python's that names the method: else C++ has called that."""
+    try:
+        frame = sys._getframe(depth + 1)
+    except ValueError:
+        return False
+    if frame.f_code.co_filename == _DISPATCHER:
+        frame = frame.f_back
+    return frame is not None and method in frame.f_code.co_names
+
+
+def _at_end_of_backward(call):
+    """In a backward pass: has call() made at its end, before what C++ (the reducer of DDP) does there, and returns True.
+
+    The reducer gives nobody a tensor of an operation that was issued in a backward pass before it has been there.
+    """
+    try:
+        torch.autograd.Variable._execution_engine.queue_callback(call)
+    except RuntimeError:  # no backward pass
+        return False
+    return True
+
+
+class Ending:
+    """Hands the end of one operation to the recorder, once, whichever thread learns of it first."""
+
+    __slots__ = ("_outcome", "_dtype", "_tensors", "_flight", "_lock")
+
+    def __init__(self, outcome, dtype, tensors, flight=None):
+        """flight: what torch_flights.watched() said."""
+        self._outcome, self._dtype, self._tensors, self._flight = outcome, dtype, tensors, flight
+        self._lock = _thread.allocate_lock()
+
+    def succeeded(self, src=-1):
+        with self._lock:
+            tensors, self._tensors = self._tensors, None
+            if tensors is not None:
+                outcome, flight = self._outcome, self._flight
+                if flight is not None:
+                    torch_flights.tell_if_changed(flight, outcome.operation)
+                    self._flight = None
+                tensors.read_back()
+                engine.group_done(outcome.group, outcome.operation, self._dtype, tensors.pieces, src)
+
+    def failed(self, error):
+        with self._lock:
+            tensors, self._tensors = self._tensors, None
+            if tensors is not None:
+                engine.group_done(self._outcome.group, self._outcome.operation, self._dtype, error=error)
+
+
+class RecordedWork(c10d.Work):
+    def __init__(self, watcher, work, ending, outputs, has_source):
+        super().__init__()
+        self._watcher, self._work, self._ending, self._outputs = watcher, work, ending, outputs
+        self._has_source = has_source  # asking another work raises, and that takes a millisecond
+
+    def wait(self, *timeout):
+        try:
+            result = engine.as_library(self._work.wait, timeout)
+        except BaseException as error:
+            self._ending.failed(error)
+            raise
+        self._finish()
+        return result
+
+    def _finish(self):
+        self._ending.succeeded(self._work._source_rank() if self._has_source else -1)
+
+    def synchronize(self):
+        self.wait()
+
+    def is_completed(self):
+        done = engine.as_library(self._work.is_completed)
+        # exception() of a work of C++ cannot be asked from Python: it raises.
+        if done and self._work.is_success():
+            self._finish()
+        return done
+
+    def is_success(self):
+        return self._work.is_success()
+
+    def exception(self):
+        return self._work.exception()
+
+    def result(self):
+        return self._work.result()
+
+    def _source_rank(self):
+        return self._work._source_rank()
+
+    source_rank = _source_rank
+
+    def get_future(self):
+        if not _called_by_python("get_future", 1) and _at_end_of_backward(self.note):
+            return self._work.get_future()
+        return self._watcher.future(self._work, self._ending, self._outputs)
+
+    def note(self):
+        """Waits, and leaves it to others to meet the error."""
+        try:
+            self.wait()
+        except Exception:  # noqa: S110, SIM105: contextlib takes as long as all the rest
+            pass
+
+
+    def block_current_stream(self):
+        return self._work.block_current_stream()
+
+    def _pass_on(self, name, args):
+        engine.not_recorded(_text(name))
+        return getattr(self._work, name)(*args)
+
+
+def _text(name):
+    return f"{name} of torch.distributed.Work: Deja does not know it; a replay ends where it is called"
+
+
+def recorded(name, watcher, work, ending, outputs):
+    """The Work of a recorded operation, for who called it."""
+    made = RecordedWork(watcher, work, ending, outputs, name == "recv_anysource")
+    if _CPP_KEEPS_WORKS or name in ("send", "recv", "recv_anysource") or _called_by_python(name, 3):
+        return made
+    # C++ waits for the operation at once, unless it is in a backward pass.
+    if not _at_end_of_backward(made.note):
+        made.wait()
+    return work
+
+
+class Watcher:
+    """Waits for the operations of one group in the order in which they were issued, on a thread of its own.
+
+    No code of Python's may run on the group's own threads: the group's destructor waits for them while it holds
+    Python's lock, and a thread that asks for that lock when the interpreter ends takes the process with it. In one
+    group an operation never ends later because nobody has seen the end of a later one, so one thread is enough; what a
+    callback issues gets one of its own.
+    """
+
+    def __init__(self):
+        self._queue = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._unseen = 0
+        self._is_running = False
+        self._threads = set()
+
+    def future(self, work, ending, outputs):
+        """A future that is done once the results of `work` have been recorded."""
+        ended = torch.futures.Future()
+        item = work, ending, outputs, ended
+        with self._lock:
+            self._unseen += 1
+            # A callback may wait for an operation that it issues itself, on the thread that sees to the others.
+            is_in_callback = _thread.get_ident() in self._threads
+            if not self._is_running:
+                atexit.register(self._wait_for_all)
+            if not self._is_running or is_in_callback:
+                with engine.library():
+                    _thread.start_new_thread(self._watch, (item if is_in_callback else None,))
+            self._is_running = True
+        if not is_in_callback:
+            self._queue.put(item)
+        return ended
+
+    def _watch(self, only):
+        """Sees to `only`, or to all that is in the queue."""
+        self._threads.add(_thread.get_ident())
+        while True:
+            self._see(*(only or self._queue.get()))
+            if only:
+                self._threads.discard(_thread.get_ident())
+                return
+
+    def _see(self, work, ending, outputs, ended):
+        try:
+            result = _value_of(work, outputs)
+            ending.succeeded()
+            ended.set_result(result)
+        except Exception as error:  # given to who asks the future
+            ending.failed(error)
+            ended.set_exception(error)
+        with self._lock:
+            self._unseen -= 1
+
+    def _wait_for_all(self):
+        """The interpreter ends: what is still under way is seen to its end, unless it never comes."""
+        deadline = time.monotonic() + 5
+        while self._unseen and time.monotonic() < deadline:
+            time.sleep(0.001)
+
+
+def _value_of(work, outputs):
+    try:
+        future = work.get_future()
+    except RuntimeError:  # some works of gloo have none
+        work.wait()
+        return outputs
+    return future.wait()
+
+
+class ServedWork(c10d.Work):
+    def __init__(self, outcome, outputs):
+        super().__init__()
+        self._outcome, self._outputs = outcome, outputs
+
+    def wait(self, *timeout):
+        if self._outcome.state == engine.UNKNOWN:
+            engine.group_done(self._outcome.group, self._outcome.operation)
+        if self._outcome.state == engine.FAILED:
+            raise engine.recorded_error(self._outcome.error)
+        return True
+
+    def synchronize(self):
+        self.wait()
+
+    def is_completed(self):
+        return self._outcome.state != engine.UNKNOWN
+
+    def is_success(self):
+        return self._outcome.state == engine.DONE
+
+    def exception(self):
+        return None if self._outcome.state != engine.FAILED else engine.recorded_error(self._outcome.error)
+
+    def result(self):
+        return self._outputs
+
+    def _source_rank(self):
+        return self._outcome.src
+
+    source_rank = _source_rank
+
+    def get_future(self):
+        future = torch.futures.Future()
+        if self._outcome.state == engine.DONE or (
+            not _called_by_python("get_future", 1) and _at_end_of_backward(self.wait)
+        ):
+            future.set_result(self._outputs)
+            return future
+        try:
+            self.wait()
+        except Exception as error:  # given to who asks the future
+            future.set_exception(error)
+        return future
+
+
+    def block_current_stream(self):
+        self.wait()
+
+    def _pass_on(self, name, _):
+        engine.not_recorded(_text(name))
+        raise RuntimeError(f"deja: {_text(name)}")
+
+
+def _passing(name):
+    return lambda self, *args: self._pass_on(name, args)
+
+
+for _name in set(dir(c10d.Work)) - set(dir(object)) - {"boxed", "unbox", "_pybind11_conduit_v1_"}:
+    for _kind in (RecordedWork, ServedWork):
+        if callable(getattr(c10d.Work, _name)) and _name not in vars(_kind):
+            setattr(_kind, _name, _passing(_name))
+
+
+def served(name, outcome, outputs):
+    """The Work of a served operation, for who called it."""
+    made = ServedWork(outcome, outputs)
+    if _CPP_KEEPS_WORKS or _called_by_python(name, 3):
+        return made
+    if outcome.state != engine.DONE and not _at_end_of_backward(made.wait):
+        made.wait()
+    future = torch.futures.Future()
+    future.set_result(outputs)
+    return _create_work_from_future(future)
