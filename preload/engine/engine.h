@@ -136,15 +136,17 @@ struct WaitCall {
   int status = 0;
 };
 
-// The program takes a semaphore or a mutex that processes share (shared_semaphores.h,
-// shared_mutexes.h). `Real` makes the call: it sets `result`, 0 or -1, and `error`.
+// The program takes a semaphore, a mutex or a reader-writer lock that processes share
+// (shared_semaphores.h, shared_mutexes.h, shared_rwlocks.h), or has left a barrier that they share.
+// `Real` makes the call: it sets `result`, 0 or -1, and `error`. That of a barrier takes nothing,
+// and `error` is what it returned.
 struct AcquireCall {
   uint64_t key = 0;  // of what is taken, the same in every run
   sem_t* semaphore = nullptr;
-  pthread_mutex_t* mutex = nullptr;        // one of both
+  pthread_mutex_t* mutex = nullptr;        // one of both; none: `Real` alone takes it
   std::atomic<uint32_t>* order = nullptr;  // how often it has been taken, by all processes
   bool tries = false;       // sem_trywait and the like: the program does not want to wait
-  bool gives_back = false;  // a wait for a condition variable: it has the mutex
+  bool gives_back = false;  // a wait for a condition variable: it has the mutex. Also a barrier
   int result = 0;
   int error = 0;  // an errno; also of a wait whose time was over, which has the mutex
   void (*real)(AcquireCall& call, void* context) = nullptr;

@@ -35,6 +35,16 @@ bool WasKilledBefore(const Session& session, const ThreadState& thread) {
          !plan.end().HappensByItself(plan.pid) && !plan.threads()[thread.recorded].ended;
 }
 
+const char* NameOf(const AcquireCall& call) {
+  if (call.mutex != nullptr) return "mutex";
+  return call.semaphore != nullptr ? "semaphore" : "reader-writer lock";
+}
+
+const char* FunctionOf(const AcquireCall& call) {
+  if (call.mutex != nullptr) return "pthread_mutex_lock";
+  return call.semaphore != nullptr ? "sem_wait" : "pthread_rwlock_wrlock";
+}
+
 class Turn {
  public:
   Turn(Session& session, ThreadState& thread, AcquireCall& call, uint32_t number)
@@ -69,11 +79,21 @@ class Turn {
   [[nodiscard]] bool MayTake() const { return static_cast<int32_t>(Current() - number_) >= 0; }
 
   bool Attempt() {
+    if (call_.mutex == nullptr && call_.semaphore == nullptr) {
+      call_.Real();
+      return call_.result == 0;
+    }
     return call_.mutex != nullptr ? pthread_mutex_trylock(call_.mutex) == 0
                                   : sem_trywait(call_.semaphore) == 0;
   }
   // `deadline`: by CLOCK_MONOTONIC. Returns an errno.
   int TakeUntil(const timespec& deadline) {
+    if (call_.mutex == nullptr && call_.semaphore == nullptr) {
+      // An attempt, or a wait with a deadline that is over: it has succeeded in the recording.
+      const timespec pause = SpanOf(Stillness::kMs / 5);
+      syscall(SYS_nanosleep, &pause, nullptr);
+      return Attempt() ? 0 : ETIMEDOUT;
+    }
     if (call_.mutex != nullptr)
       return pthread_mutex_clocklock(call_.mutex, CLOCK_MONOTONIC, &deadline);
     return sem_clockwait(call_.semaphore, CLOCK_MONOTONIC, &deadline) == 0 ? 0 : errno;
@@ -108,13 +128,11 @@ class Turn {
 
   void Look(const std::string& why, uint64_t patience = Stillness::kGiveUpNs) {
     const std::string what = "acquisition " + std::to_string(number_ + 1) + " of a " +
-                             (call_.mutex != nullptr ? "mutex" : "semaphore") +
-                             " waits, and nothing moves: " + why;
+                             NameOf(call_) + " waits, and nothing moves: " + why;
     if (still_.IsTimeToTell()) Say("replay: " + what);
     if (gave_up_ || !still_.IsTimeToGiveUp(patience)) return;
     gave_up_ = true;
-    DivergeAtMeeting(session_, thread_, call_.mutex != nullptr ? "pthread_mutex_lock" : "sem_wait",
-                     what);
+    DivergeAtMeeting(session_, thread_, FunctionOf(call_), what);
   }
 
   Session& session_;
@@ -132,7 +150,7 @@ void Fail(AcquireCall& call, int error) {
 
 // An attempt, of which there is no recording.
 void FailToTake(AcquireCall& call) {
-  Fail(call, call.mutex != nullptr ? EBUSY : EAGAIN);
+  Fail(call, call.semaphore != nullptr ? EAGAIN : EBUSY);
 }
 
 // An acquisition that nobody made: what it takes would be missing elsewhere. So it gets nothing as
@@ -142,17 +160,16 @@ void WaitWithoutTurn(Stillness& still, const std::string& scratch, AcquireCall& 
   while (!still.IsTimeToGiveUp()) {
     const timespec tick = SpanOf(Stillness::kTickNs);
     const Guard guard;
-    // Signals do not end a wait for a mutex.
+    // Signals end waits for semaphores alone.
     if (syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &tick, nullptr) != 0 &&
-        call.mutex == nullptr)
+        call.semaphore != nullptr)
       return Fail(call, EINTR);
     if (!still.IsTimeToLook()) continue;
     const bool is_missed =
         OwnerOfMeeting(scratch, call.key, call.order->load(std::memory_order_acquire)).pid != 0;
     if (!is_missed && still.ns() >= patience) break;
     if (still.IsTimeToTell())
-      Say(std::string("replay: a thread takes a ") +
-          (call.mutex != nullptr ? "mutex" : "semaphore") +
+      Say(std::string("replay: a thread takes a ") + NameOf(call) +
           " once more than the recorded one, and nothing moves");
   }
   call.Real();
@@ -188,7 +205,7 @@ void ServeAcquire(Session& session, ThreadState& thread, AcquireCall& call) {
   }
   WithoutInterpreter apart(call.tries && call.semaphore != nullptr && !turn.IsReady());
   bool taken = turn.Take();
-  while (!taken && call.mutex != nullptr) taken = turn.Take();
+  while (!taken && call.semaphore == nullptr) taken = turn.Take();
   apart.End();
   if (!taken) return Fail(call, EINTR);
   ConsumeMeeting(session, thread, LibcApi::ksem_wait, call.key);

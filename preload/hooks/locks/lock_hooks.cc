@@ -1,6 +1,6 @@
 // Locks of pthreads: which thread of the program takes which lock in which order is an input of it.
-// C11's are in c11_lock_hooks.cc, semaphores in meeting_hooks.cc. Mutexes that processes share have
-// their order with and without that of threads (shared_mutex_call.h).
+// C11's are in c11_lock_hooks.cc, semaphores in meeting_hooks.cc. Mutexes and reader-writer locks
+// that processes share have their order with and without that of threads (shared_mutex_call.h).
 //
 // Where no order is kept a hook costs two loads and a jump. Deadlines are times by clocks that a
 // replay serves (deadline.h).
@@ -15,6 +15,7 @@
 #include "preload/hooks/locks/once_call.h"
 #include "preload/hooks/locks/shared_mutex_call.h"
 #include "preload/meet/meeting_key.h"
+#include "preload/meet/shared_rwlocks.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
@@ -100,13 +101,49 @@ void MarkSharedMutex(pthread_mutex_t* mutex, const pthread_mutexattr_t* attribut
 }
 
 template <typename Real>
-int TakeToRead(pthread_rwlock_t* lock, const Real& real) {
+int TakeToRead(pthread_rwlock_t* lock, bool tries, const Real& real) {
+  if (const auto found = SharedRwlocks::Find(lock); found.key != 0) [[unlikely]]
+    return AcquireShared(found, tries, real);
   return TakeLock(LockUse::kRead, lock, real, [=] { return real_pthread_rwlock_rdlock(lock); });
 }
 
 template <typename Real>
-int TakeToWrite(pthread_rwlock_t* lock, const Real& real) {
+int TakeToWrite(pthread_rwlock_t* lock, bool tries, const Real& real) {
+  if (const auto found = SharedRwlocks::Find(lock); found.key != 0) [[unlikely]]
+    return AcquireShared(found, tries, real);
   return TakeLock(LockUse::kWrite, lock, real, [=] { return real_pthread_rwlock_wrlock(lock); });
+}
+
+// As glibc has it since 2.25; FUTEX_SHARED is a bit of the futex calls that it makes.
+bool IsSharedBarrier(const pthread_barrier_t* barrier) {
+  struct Inside {
+    unsigned in;
+    unsigned round;
+    unsigned count;
+    int shared;
+  };
+  constexpr int kShared = 128;
+  return reinterpret_cast<const Inside*>(barrier)->shared == kShared;
+}
+
+// Who leaves a barrier as the one that counts is an input; they all wait for one another by
+// themselves. The barrier may be gone by now.
+int TellOfBarrier(int result) {
+  constexpr uint64_t kAllBarriers = uint64_t{0xdea8} << 48;
+  Engine* engine = EngineForHook();
+  if (engine == nullptr) return result;
+  AcquireCall call;
+  call.key = kAllBarriers;
+  call.gives_back = true;
+  call.context = &result;
+  call.real = [](AcquireCall& c, void* context) {
+    c.result = -1;  // it takes nothing
+    c.error = *static_cast<int*>(context);
+  };
+  const int saved_errno = errno;
+  engine->OnAcquire(call);
+  errno = saved_errno;
+  return call.error;
 }
 
 // A look-up of a name may wait for the loader's lock, whose holder may wait for a lock of this
@@ -150,14 +187,12 @@ DEJA_EXPORT int pthread_rwlock_init(pthread_rwlock_t* __restrict lock,
                                     const pthread_rwlockattr_t* __restrict attributes) noexcept {
   const int result = real_pthread_rwlock_init(lock, attributes);
   int shared = PTHREAD_PROCESS_PRIVATE;
-  if (result == 0 && attributes != nullptr &&
-      pthread_rwlockattr_getpshared(attributes, &shared) == 0 && shared == PTHREAD_PROCESS_SHARED) {
-    static constinit std::atomic<bool> said{false};
-    if (!said.exchange(true))
-      SayHasNoOrder(
-          "a reader-writer lock that processes share: which process takes it first is not "
-          "recorded, and a replay may do it in another order; a mutex has its order");
-  }
+  if (result != 0 || attributes == nullptr ||
+      pthread_rwlockattr_getpshared(attributes, &shared) != 0 || shared != PTHREAD_PROCESS_SHARED ||
+      EngineForHook() == nullptr || IsBorrowedMemory())
+    return result;
+  const Guard guard;
+  SharedRwlocks::Mark(lock, NewMeetingKey());
   return result;
 }
 
@@ -213,43 +248,45 @@ DEJA_EXPORT int pthread_cond_clockwait(pthread_cond_t* __restrict condition,
 }
 
 DEJA_EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t* lock) noexcept {
-  return TakeToRead(lock, [=] { return real_pthread_rwlock_rdlock(lock); });
+  return TakeToRead(lock, false, [=] { return real_pthread_rwlock_rdlock(lock); });
 }
 
 DEJA_EXPORT int pthread_rwlock_tryrdlock(pthread_rwlock_t* lock) noexcept {
-  return TakeToRead(lock, [=] { return real_pthread_rwlock_tryrdlock(lock); });
+  return TakeToRead(lock, true, [=] { return real_pthread_rwlock_tryrdlock(lock); });
 }
 
 DEJA_EXPORT int pthread_rwlock_timedrdlock(pthread_rwlock_t* __restrict lock,
                                            const timespec* __restrict deadline) noexcept {
   const LiveDeadline live(deadline, CLOCK_REALTIME);
-  return TakeToRead(lock, [&] { return real_pthread_rwlock_timedrdlock(lock, live.get()); });
+  return TakeToRead(lock, false, [&] { return real_pthread_rwlock_timedrdlock(lock, live.get()); });
 }
 
 DEJA_EXPORT int pthread_rwlock_clockrdlock(pthread_rwlock_t* __restrict lock, clockid_t clock,
                                            const timespec* __restrict deadline) noexcept {
   const LiveDeadline live(deadline, clock);
-  return TakeToRead(lock, [&] { return real_pthread_rwlock_clockrdlock(lock, clock, live.get()); });
+  return TakeToRead(lock, false,
+                    [&] { return real_pthread_rwlock_clockrdlock(lock, clock, live.get()); });
 }
 
 DEJA_EXPORT int pthread_rwlock_wrlock(pthread_rwlock_t* lock) noexcept {
-  return TakeToWrite(lock, [=] { return real_pthread_rwlock_wrlock(lock); });
+  return TakeToWrite(lock, false, [=] { return real_pthread_rwlock_wrlock(lock); });
 }
 
 DEJA_EXPORT int pthread_rwlock_trywrlock(pthread_rwlock_t* lock) noexcept {
-  return TakeToWrite(lock, [=] { return real_pthread_rwlock_trywrlock(lock); });
+  return TakeToWrite(lock, true, [=] { return real_pthread_rwlock_trywrlock(lock); });
 }
 
 DEJA_EXPORT int pthread_rwlock_timedwrlock(pthread_rwlock_t* __restrict lock,
                                            const timespec* __restrict deadline) noexcept {
   const LiveDeadline live(deadline, CLOCK_REALTIME);
-  return TakeToWrite(lock, [&] { return real_pthread_rwlock_timedwrlock(lock, live.get()); });
+  return TakeToWrite(lock, false,
+                     [&] { return real_pthread_rwlock_timedwrlock(lock, live.get()); });
 }
 
 DEJA_EXPORT int pthread_rwlock_clockwrlock(pthread_rwlock_t* __restrict lock, clockid_t clock,
                                            const timespec* __restrict deadline) noexcept {
   const LiveDeadline live(deadline, clock);
-  return TakeToWrite(lock,
+  return TakeToWrite(lock, false,
                      [&] { return real_pthread_rwlock_clockwrlock(lock, clock, live.get()); });
 }
 
@@ -265,6 +302,8 @@ DEJA_EXPORT int pthread_spin_trylock(pthread_spinlock_t* lock) noexcept {
 }
 
 DEJA_EXPORT int pthread_barrier_wait(pthread_barrier_t* barrier) noexcept {
+  if (IsSharedBarrier(barrier)) [[unlikely]]
+    return TellOfBarrier(real_pthread_barrier_wait(barrier));
   return TakeLock(LockUse::kBarrier, barrier, [=] { return real_pthread_barrier_wait(barrier); });
 }
 

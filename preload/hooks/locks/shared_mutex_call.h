@@ -1,5 +1,5 @@
-// What the hooks of mutexes and condition variables share for those mutexes that several processes
-// have (shared_mutexes.h).
+// What the hooks of mutexes, condition variables and reader-writer locks share for those locks that
+// several processes have (shared_mutexes.h, shared_rwlocks.h).
 //
 // As in lock_call.h nothing here allocates or has a destructor.
 #ifndef DEJA_PRELOAD_HOOKS_LOCKS_SHARED_MUTEX_CALL_H_
@@ -40,6 +40,26 @@ int AcquireMutex(pthread_mutex_t* mutex, const SharedMutexes::Found& found, Mute
     // A wait whose time was over ends with the mutex, too.
     const bool is_taken = c.error == 0 || (c.gives_back && c.error == ETIMEDOUT);
     c.result = is_taken ? 0 : -1;
+  };
+  const int saved_errno = errno;
+  engine->OnAcquire(call);
+  errno = saved_errno;
+  return call.error;
+}
+
+// The same for a lock that is taken by the call itself, and by nothing else.
+template <typename Real>
+int AcquireShared(const SharedSemaphores::Found& found, bool tries, const Real& real) {
+  Engine* engine = EngineForHook();
+  if (engine == nullptr) return real();
+  AcquireCall call;
+  call.key = found.key;
+  call.order = found.order;
+  call.tries = tries;
+  call.context = const_cast<Real*>(&real);
+  call.real = [](AcquireCall& c, void* context) {
+    c.error = (*static_cast<const Real*>(context))();
+    c.result = c.error == 0 ? 0 : -1;
   };
   const int saved_errno = errno;
   engine->OnAcquire(call);

@@ -212,6 +212,61 @@ int Condition() {
   return PrintMixed("condition", *shared);
 }
 
+// A reader-writer lock, with attempts that fail and waits whose time is over, and a barrier of
+// which one process is told that it counts.
+struct SharedRwlock {
+  pthread_rwlock_t lock;
+  pthread_barrier_t barrier;
+  uint64_t value;
+  uint64_t seen[kChildren];
+};
+
+void ReadAndWrite(SharedRwlock& shared, int who) {
+  uint64_t& seen = shared.seen[who];
+  for (int i = 0; i < kTimes; ++i) {
+    Dawdle();
+    timespec soon;
+    clock_gettime(CLOCK_REALTIME, &soon);
+    soon.tv_nsec = (soon.tv_nsec + 500'000) % 1'000'000'000;
+    const bool has_read = (i % 3 == 0   ? pthread_rwlock_tryrdlock(&shared.lock)
+                           : i % 3 == 1 ? pthread_rwlock_timedrdlock(&shared.lock, &soon)
+                                        : pthread_rwlock_rdlock(&shared.lock)) == 0;
+    if (has_read) {
+      seen = seen * 31 + shared.value;
+      pthread_rwlock_unlock(&shared.lock);
+    }
+    const bool writes = (i % 2 == 0 ? pthread_rwlock_wrlock(&shared.lock)
+                                    : pthread_rwlock_trywrlock(&shared.lock)) == 0;
+    if (writes) {
+      shared.value = (shared.value * 31 + static_cast<uint64_t>(who)) % 1000003;
+      if (shared.value % 3 == 0) Dawdle();
+      pthread_rwlock_unlock(&shared.lock);
+    }
+    seen = seen * 31 + (has_read ? 1 : 0) + (writes ? 2 : 0);
+    if (i % 4 == 0 && pthread_barrier_wait(&shared.barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
+      seen = seen * 31 + 7;
+  }
+}
+
+int Rwlock() {
+  auto* shared = static_cast<SharedRwlock*>(mmap(
+      nullptr, sizeof(SharedRwlock), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  pthread_rwlockattr_t of_lock;
+  pthread_barrierattr_t of_barrier;
+  pthread_rwlockattr_init(&of_lock);
+  pthread_barrierattr_init(&of_barrier);
+  pthread_rwlockattr_setpshared(&of_lock, PTHREAD_PROCESS_SHARED);
+  pthread_barrierattr_setpshared(&of_barrier, PTHREAD_PROCESS_SHARED);
+  pthread_rwlock_init(&shared->lock, &of_lock);
+  pthread_barrier_init(&shared->barrier, &of_barrier, kChildren);
+  shared->value = 1;
+  Join(Start([&](int who) { ReadAndWrite(*shared, who); }));
+  printf("value %llu", static_cast<unsigned long long>(shared->value));
+  for (const uint64_t seen : shared->seen) printf(" %llu", static_cast<unsigned long long>(seen));
+  printf(" %u\n", Draw(static_cast<int>(shared->value)));
+  return 0;
+}
+
 // What has no order: it is said.
 int Robust() {
   auto* mutex = static_cast<pthread_mutex_t*>(mmap(
@@ -434,6 +489,7 @@ int main(int argc, char** argv) {
   if (what == "shared-memory") return SharedMemory();
   if (what == "mutex") return Mutex();
   if (what == "condition") return Condition();
+  if (what == "rwlock") return Rwlock();
   if (what == "robust") return Robust();
   if (what == "counter") return Counter();
   if (what == "writers") return Writers();
@@ -443,7 +499,7 @@ int main(int argc, char** argv) {
   if (what == "epoll") return Epoll(false);
   if (what == "edges") return Epoll(true);
   fprintf(stderr,
-          "usage: meet semaphore|shared-memory|mutex|condition|robust|counter|writers|fifo|readers|"
-          "select|epoll|edges\n");
+          "usage: meet semaphore|shared-memory|mutex|condition|rwlock|robust|counter|writers|fifo|"
+          "readers|select|epoll|edges\n");
   return 2;
 }

@@ -97,6 +97,9 @@ class MeetingsInC(MeetingsCase):
     def test_a_condition_variable_in_shared_memory(self):
         self.assertMeetAgain("condition")
 
+    def test_a_reader_writer_lock_and_a_barrier_in_shared_memory(self):
+        self.assertMeetAgain("rwlock")
+
     def test_a_robust_mutex_is_said_to_have_no_order(self):
         run = self.checked(self.record_single(harness.app("meet"), "robust"))
         self.assertIn("its owner has died", run.stdout)
