@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Who may include whom: checks the #include lines of the product's C++ against the rooms of docs/ARCHITECTURE.md.
+"""Checks which room includes which: the #include lines of the product's C++ against the rooms of docs/ARCHITECTURE.md.
 
 usage: tools/check_layering.py [ROOT] [--edges]
 

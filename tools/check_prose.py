@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the documents' prose against docs/STYLE.md, as far as a program can: sentences of at most 25 words, words and
-phrases that the project does not use, width, tabs, trailing spaces, links. Help texts are checked in docs/CLI.md.
+"""Checks the documents' prose against docs/STYLE.md, as far as a program can: sentences of at most 25 words, banned
+words and phrases, width, tabs, trailing spaces, links. Help texts are checked in docs/CLI.md.
 
 Usage: check_prose.py [FILE…]    (default: every document of the tree)
 """

@@ -3,8 +3,8 @@
 
 usage: tools/test_report.py FILE (--counts | --skipped | --failed)
 
---counts prints three numbers: passed, failed, skipped. --skipped prints each skipped test with its reason, also the
-parts that a Python test left out. --failed prints each failed test with the end of what it said.
+--counts prints three numbers: passed, failed, skipped. Option --skipped prints each skipped test with its reason, also
+the parts that a Python test left out. Option --failed prints each failed test with the end of what it said.
 """
 import dataclasses
 import re

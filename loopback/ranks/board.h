@@ -48,8 +48,8 @@ class Board {
     return true;
   }
 
-  // Who may be waiting for what we do: those that need all ranks to have done it, everyone that
-  // needs us alone, or (from 0 on) one rank.
+  // Ranks that may wait for what we do: those that need all ranks to have done it, those that need
+  // us alone, or (from 0 on) one rank.
   static constexpr int kForAll = -1;
   static constexpr int kForUs = -2;
   void Publish(uint64_t round, int waiting) {

@@ -6,7 +6,7 @@
 // something.
 //
 // RTLD_NEXT is left alone (but for functions that only we have), and so is everything else. It is
-// passed on by a jump, with the program's return address, by which the C library knows the caller.
+// passed on by a jump, with the program's return address: the C library knows the caller by it.
 // dlvsym needs no hook: NCCL's symbols have no versions, and dlvsym finds only symbols that have
 // one. Nor does dlopen: whatever is opened, the names are bound by the global scope (us) or by
 // dlsym. (A library that stands in for NCCL hooks dlopen, too, because the file may not be there:
