@@ -68,12 +68,12 @@ function(deja_library_circle)
   endforeach()
 endfunction()
 
-# deja_preload_library(NAME [SAME_SHAPE] SOURCES … [WHOLE target …] DEPS … EXPORTS file [SONAME name]): a shared library for
-# the user's process. Exports exactly what the anonymous version script EXPORTS lists (cmake/Exports.cmake writes
-# it); static libstdc++, zstd and unwinder are hidden; libgcc_s stays shared so that _Unwind_* are the process's
-# own. WHOLE: static libraries of ours of which every object goes in, referenced or not (deja_preload, with the
-# hooks). Objects and not --whole-archive: --exclude-libs hides what comes from archives, hooks included.
-# SAME_SHAPE: takes as much thread-local storage as the others that have this option.
+# deja_preload_library(NAME [SAME_SHAPE] SOURCES … [WHOLE target …] DEPS … EXPORTS file [SONAME name]): a shared
+# library for the user's process. Exports exactly what the anonymous version script EXPORTS lists (cmake/Exports.cmake
+# writes it); static libstdc++, zstd and unwinder are hidden; libgcc_s stays shared so that _Unwind_* are the process's
+# own. WHOLE: static libraries of ours of which every object goes in, referenced or not (deja_preload, with the hooks).
+# Objects and not --whole-archive: --exclude-libs hides what comes from archives, hooks included. SAME_SHAPE: takes as
+# much thread-local storage as the others that have this option.
 function(deja_preload_library name)
   cmake_parse_arguments(ARG "NO_INSTALL;SAME_SHAPE" "EXPORTS;SONAME" "SOURCES;DEPS;WHOLE" ${ARGN})
   add_library(${name} SHARED ${ARG_SOURCES})

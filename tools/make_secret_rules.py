@@ -4,9 +4,10 @@
     tools/make_secret_rules.py            prints it
     tools/make_secret_rules.py --write    writes it to its place
 
-Rules are regular expressions as gitleaks writes them (RE2's syntax). Each becomes one or several sequences of sets of characters,
-"one of this set, so often to so often", which common/secrets/secret_forms.cc matches without a regular expression's engine. A rule that asks for
-a name in front of the value (`adafruit… = VALUE`) becomes a form of values with that name. What cannot be expressed is an error.
+Rules are regular expressions as gitleaks writes them (RE2's syntax). Each becomes one or several sequences of sets of
+characters, "one of this set, so often to so often", which common/secrets/secret_forms.cc matches without a regular
+expression's engine. A rule that asks for a name in front of the value (`adafruit… = VALUE`) becomes a form of values
+with that name. What cannot be expressed is an error.
 """
 import argparse
 import itertools

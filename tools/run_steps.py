@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the steps of tools/test.sh: builds, tests, lints; says every minute where it is, and at the end what took how long.
+"""Runs the steps of tools/test.sh: builds, tests, lints. Says every minute where it is, and at the end the times.
 
 usage: tools/run_steps.py (--quick | --push | --all | --nightly)
 

@@ -88,7 +88,8 @@ def budgets(document=BUDGET):
 
 
 def over_budget(step, used, pace=1.0, document=BUDGET):
-    """A sentence if the step took over 20% (and NOISE_S) more than its row allows on a machine of that pace, else None."""
+    """A sentence if the step took over 20% (and NOISE_S) more than its row allows on a machine of that pace, else
+    None."""
     allowed = budgets(document).get(step)
     if allowed is None:
         return f"{step}: no row in {document.name}; add one with {used:.0f} s"

@@ -1,4 +1,5 @@
-"""Trains a small GPT (training_data.py, a million parameters) data parallel over gloo on CPUs, for benchmarks/checkpoints/predicted_checkpoints.py.
+"""Trains a small GPT (training_data.py, a million parameters) data parallel over gloo on CPUs, for
+benchmarks/checkpoints/predicted_checkpoints.py.
 
 Says on rank 0 how long a step took, and how much processor time its thread spent in telling what the optimizer did."""
 import json

@@ -40,7 +40,8 @@ class Position:
             other.thread, other.place, other.reason, other.pc, other.cfa, other.looks)
 
     def best_start(self):
-        """The latest checkpoint before it. In the code, the start that it had: addresses of memory are those of that run."""
+        """The latest checkpoint before it. In the code, the start that it had: addresses of memory are those of that
+        run."""
         if not self.at_place:
             return self.start
         # Other threads than the one that takes the checkpoints may be ahead of it.

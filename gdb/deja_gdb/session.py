@@ -1,4 +1,5 @@
-"""Starting the replay, each time in a fresh folder, from the beginning or from a checkpoint (cli/replay/debugger/gdb_session.h)."""
+"""Starting the replay, each time in a fresh folder, from the beginning or from a checkpoint
+(cli/replay/debugger/gdb_session.h)."""
 import json
 import os
 import shutil

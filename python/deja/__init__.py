@@ -6,13 +6,14 @@
         for batch in deja.steps(loader):
             train(batch)
 
-Nobody has to: the steps of PyTorch's optimizers are found. deja.torch.watch is what a replay needs that is to start late.
-Deja's own side of PyTorch is in this package, too.
+Nobody has to: the steps of PyTorch's optimizers are found. deja.torch.watch is what a replay needs that is to start
+late. Deja's own side of PyTorch is in this package, too.
 """
 
 
 def step(number):
-    """Step `number` of the training loop begins. Returns the step to go on with: another one only in a replay that starts late."""
+    """Step `number` of the training loop begins. Returns the step to go on with: another one only in a replay that
+    starts late."""
     return _loop().begin_step(number) if _is_on() else number
 
 

@@ -1,5 +1,5 @@
-"""Steps of the training loop, with the states of random number generators as they begin, so that a replay says which generator went another way, before the
-numbers that come of it do.
+"""Steps of the training loop, with the states of random number generators as they begin, so that a replay says which
+generator went another way, before the numbers that come of it do.
 
 Only generators of modules that the program has imported: Python's, NumPy's global one, torch's on CPUs and, where it is
 in use, CUDA. A trace has their hashes.

@@ -27,7 +27,8 @@ def install(module):
 
 
 def is_taking_arguments():
-    """This process, a spawned one, is unpickling what its parent sent; in a replay, what a parent that is not there had sent."""
+    """This process, a spawned one, is unpickling what its parent sent; in a replay, what a parent that is not there
+    had sent."""
     return _taking_arguments
 
 
@@ -135,7 +136,8 @@ def _replace_missing_folder():
 
 
 def _replace_missing_tracker(fd):
-    """What the rank would tell the parent's resource tracker goes nowhere: with none it would start one, which it did not."""
+    """What the rank would tell the parent's resource tracker goes nowhere: with none it would start one, which it did
+    not."""
     from multiprocessing import resource_tracker
 
     if fd is not None:

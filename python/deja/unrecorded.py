@@ -1,5 +1,5 @@
-"""What other libraries send between processes without a call that Deja records: the recording says so when the program uses it,
-and a replay ends there.
+"""What other libraries send between processes without a call that Deja records: the recording says so when the program
+uses it, and a replay ends there.
 """
 
 import functools

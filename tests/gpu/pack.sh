@@ -22,8 +22,9 @@ for program in "$build/bin/digest_bandwidth" "$root/build-release/bin/digest_ban
   fi
 done
 
-# What the command line and programs need beside glibc. Found through the build's own links, so that it is what it was tested with.
-# The compiler's own libraries apart: they are for machines that have none (machine.py), and want a glibc as new as here.
+# What the command line and programs need beside glibc. Found through the build's own links, so that it is what it was
+# tested with. The compiler's own libraries apart: they are for machines that have none (machine.py), and want a glibc
+# as new as here.
 mkdir -p "$out/lib/carried/gcc"
 libraries=$(ldd "$build/tests/gpu/deja" "$build/lib/libdeja_record.so" "$build/tests/apps/cuda_digits" |
   awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |

@@ -1,4 +1,5 @@
-"""Which backends a new group has, and that those for the CPU are Deja's: the others run as without it, and the job is told so."""
+"""Which backends a new group has, and that those for the CPU are Deja's: the others run as without it, and the job is
+told so."""
 
 import contextlib
 import functools
@@ -95,7 +96,8 @@ def _wrapping(real, backend):
 
 
 def _checking(module, made, real_gloo, by_device):
-    """made: the new group, in later versions followed by its store. Torch would put its checks around it, and lose the class."""
+    """made: the new group, in later versions followed by its store. Torch would put its checks around it, and lose the
+    class."""
     group = made[0] if isinstance(made, tuple) else made
     if isinstance(group, torch_operations.Group) and "any" not in by_device and len(set(by_device.values())) == 1:
         group.set_devices(by_device)

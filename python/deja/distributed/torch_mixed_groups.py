@@ -1,7 +1,7 @@
 """Groups with several backends (cpu:gloo,cuda:nccl): each device keeps its own.
 
-What is on a device of gloo's, or of another backend that Deja wraps, goes to Deja's group for that, everything else to a
-group of torch's own, whose NCCL is recorded where it calls the library.
+What is on a device of gloo's, or of another backend that Deja wraps, goes to Deja's group for that, everything else to
+a group of torch's own, whose NCCL is recorded where it calls the library.
 """
 
 import torch

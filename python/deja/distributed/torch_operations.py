@@ -1,4 +1,5 @@
-"""What the process groups of a recording and of a replay share: their names, and which tensors each operation reads and writes."""
+"""What the process groups of a recording and of a replay share: their names, and which tensors each operation reads
+and writes."""
 
 import torch
 from torch._C import _distributed_c10d as c10d

@@ -33,7 +33,8 @@ def _called_by_python(method, depth):
 
 
 def _at_end_of_backward(call):
-    """In a backward pass: has call() made at its end, before what C++ (the reducer of DDP) does there, and returns True.
+    """In a backward pass: has call() made at its end, before what C++ (the reducer of DDP) does there, and returns
+    True.
 
     The reducer gives nobody a tensor of an operation that was issued in a backward pass before it has been there.
     """

@@ -1,7 +1,7 @@
 """Where DistributedDataParallel has the gradients of its parameters among the results of collectives.
 
-It sums gradients in buckets, divided by the number of ranks before, and copies the sums to where the optimizer looks for
-them: what it copied lies in the result of an all-reduce. (With gradient_as_bucket_view it copies nothing, and a
+It sums gradients in buckets, divided by the number of ranks before, and copies the sums to where the optimizer looks
+for them: what it copied lies in the result of an all-reduce. (With gradient_as_bucket_view it copies nothing, and a
 gradient's own address says where it is.)
 """
 
@@ -52,8 +52,8 @@ def _note(tensors):
 
 
 def places():
-    """The address of each gradient in the results of the last reductions, by the id of its parameter. Of a gradient that
-    no model has copied there is none."""
+    """The address of each gradient in the results of the last reductions, by the id of its parameter. Of a gradient
+    that no model has copied there is none."""
     global _last
     reduced = list(_reduced)
     _reduced.clear()

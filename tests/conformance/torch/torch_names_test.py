@@ -1,5 +1,5 @@
-"""Every method and attribute of ProcessGroup, Backend and Work of the installed torch goes through Deja's groups: it reaches the
-real group, and it is recorded or said not to be. DEJA_TORCH_PYTHON names the Python (default: Debian's)."""
+"""Every method and attribute of ProcessGroup, Backend and Work of the installed torch goes through Deja's groups: it
+reaches the real group, and it is recorded or said not to be. DEJA_TORCH_PYTHON names the Python (default: Debian's)."""
 import os
 import pathlib
 import re
@@ -45,7 +45,8 @@ def value_for(kind, c10d, torch):
 
 
 def arguments(doc, c10d, torch):
-    """Those that the first form of a method needs, and whether it is an operation: it moves tensors and returns a Work."""
+    """Those that the first form of a method needs, and whether it is an operation: it moves tensors and returns a
+    Work."""
     line = next((line for line in doc.splitlines() if "->" in line), "")
     inside = re.search(r"\((.*)\) ->", line)[1] if line else ""
     parts = re.split(r", (?=\w+: )", inside)[1:]

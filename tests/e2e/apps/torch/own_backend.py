@@ -153,7 +153,8 @@ class OverGloo(ByStore):
 
 
 class Mpi:
-    """Stands for torch's ProcessGroupMPI in a torch without it: ranks and their number are known to the launcher alone."""
+    """Stands for torch's ProcessGroupMPI in a torch without it: ranks and their number are known to the launcher
+    alone."""
 
     _count = 0
 

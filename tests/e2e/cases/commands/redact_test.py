@@ -129,7 +129,8 @@ class Redacted(harness.DejaTest):
         return self.checked(self.record("tells", self.arguments, n=RANKS, options=["--inputs", "full"], env=self.env, cwd=self.work))
 
     def everything(self, bundle):
-        """All bytes of a bundle: as it is, its members, the frames in them, and what payloads are when they are decoded."""
+        """All bytes of a bundle: as it is, its members, the frames in them, and what payloads are when they are
+        decoded."""
         found = bundle.read_bytes()
         folder = self.dir / "members"
         with zipfile.ZipFile(bundle) as archive:

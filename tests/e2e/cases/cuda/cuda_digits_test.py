@@ -18,7 +18,8 @@ RANKS = range(4)
 
 
 class Trains(harness.DejaTest):
-    """The same source for the processor and for kernels: the same bits, where the driver runs kernels on the processor."""
+    """The same source for the processor and for kernels: the same bits, where the driver runs kernels on the
+    processor."""
 
     def check_like_host(self, *args, delay="200"):
         """The run in host memory, whose output the one on the device had, too."""
@@ -95,7 +96,8 @@ class Replays(harness.DejaTest):
                     self.assertEqual(digits.weights(run), {rank: expected[rank]}, f"\n{run}")
 
     def test_the_drivers_cache_of_kernels(self):
-        """It is the machine's: each run changes it, a replay leaves it as it is where the kernel has a fence, and nobody cares."""
+        """It is the machine's: each run changes it, a replay leaves it as it is where the kernel has a fence, and
+        nobody cares."""
         cache = self.dir / "cache"
         cache.mkdir()
         (cache / "index").write_bytes(bytes(4096))

@@ -46,7 +46,8 @@ class Cuda(DeviceJobs):
         self.assertEqual(len(events), 2 * 9)
 
     def test_what_the_driver_asks_is_nobodys(self):
-        """Its clocks, entropy, threads and files are other ones in each run, and no events: only the program's seeds are."""
+        """Its clocks, entropy, threads and files are other ones in each run, and no events: only the program's seeds
+        are."""
         self.checked(self.record(self.PROGRAM, ["--unseeded", "--steps=2"], n=2))
         inputs = [event["call"] for event in self.show_json("--rank", "0", "--kind", "input") if event["thread"] == "0"]
         self.assertEqual(inputs, ["getrandom"] * 2)

@@ -1,6 +1,8 @@
-"""What a program may notice of Deja: its environment, filters and limits, allocators and tools beside it, recordings inside recordings.
+"""What a program may notice of Deja: its environment, filters and limits, allocators and tools beside it, recordings
+inside recordings.
 
-Each program prints the same without Deja, recorded and replayed. DEJA_REPLAYS says how often each recording is replayed (default 2).
+Each program prints the same without Deja, recorded and replayed. DEJA_REPLAYS says how often each recording is
+replayed (default 2).
 """
 import os
 import re
@@ -146,7 +148,8 @@ class Limits(NoticeTest):
 
     @unittest.skipUnless(IS_ROOT and shutil.which("setpriv"), "becomes another user, which root may")
     def test_no_threads(self):
-        """The user may have two processes: `deja record` and the program, and no thread of Deja's. Nothing is missing all the same."""
+        """The user may have two processes: `deja record` and the program, and no thread of Deja's. Nothing is missing
+        all the same."""
         self.dir.chmod(0o777)
         for folder in (self.dir, *harness.DEJA.parents):
             if not folder.stat().st_mode & 0o001:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`deja replay --process-checkpoint`: what it asks of criu and cuda-checkpoint, and what it says where they cannot. The criu here is a stand-in."""
+"""`deja replay --process-checkpoint`: what it asks of criu and cuda-checkpoint, and what it says where they cannot.
+The criu here is a stand-in."""
 import os
 import re
 import sys

@@ -1,4 +1,5 @@
-"""Replays that the user ends: by Ctrl-C, by kill, by closing the terminal. Nothing of them stays, and no verdict is made up."""
+"""Replays that the user ends: by Ctrl-C, by kill, by closing the terminal. Nothing of them stays, and no verdict is
+made up."""
 import os
 import pty
 import shutil

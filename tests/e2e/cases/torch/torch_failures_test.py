@@ -1,4 +1,5 @@
-"""Operations of torch.distributed that fail: what is raised for whom is what is raised without Deja, and again in a replay."""
+"""Operations of torch.distributed that fail: what is raised for whom is what is raised without Deja, and again in a
+replay."""
 import sys
 import unittest
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Checkpoints of PyTorch's optimizers that `deja pack --predict` works out from the one before and the recorded gradients."""
+"""Checkpoints of PyTorch's optimizers that `deja pack --predict` works out from the one before and the recorded
+gradients."""
 import shutil
 import sys
 import unittest
