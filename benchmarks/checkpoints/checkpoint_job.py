@@ -2,7 +2,7 @@
 2.9 million parameters, AdamW.
 
 Every JOB_EVERY steps: Deja's checkpoint, torch.save by rank 0, and torch.distributed.checkpoint (replicated state,
-shared among the ranks as it does), each of the same state and from a barrier. Says on rank 0 how long each stopped the
+shared among the ranks as it does). Each saves the same state, from a barrier. Says on rank 0 how long each stopped the
 training, and how long a step takes.
 """
 import json

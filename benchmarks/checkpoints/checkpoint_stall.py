@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long the training of the digits example stands still for a checkpoint.
+"""How long the training of the digits example stops for a checkpoint.
 
     benchmarks/checkpoints/checkpoint_stall.py [--build build] [--steps 2000] [--every 100] [--ranks 2]
 

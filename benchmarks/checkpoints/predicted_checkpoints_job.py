@@ -21,7 +21,7 @@ gpt.VOCABULARY, gpt.WIDTH = 1024, 128
 
 
 def measured(taken):
-    """Adds how long each telling takes, if anything is told."""
+    """Adds the time of each call that names an update, if there is one."""
     from deja import engine
 
     if engine.mode() != engine.RECORDING:

@@ -58,7 +58,7 @@ def timed(function, *arguments):
 
 
 def measure(options, folder):
-    """Of each set and codec: bytes, encoded bytes, seconds to encode, seconds to decode."""
+    """For each set and codec: bytes, encoded bytes, seconds to encode, seconds to decode."""
     figures = defaultdict(dict)
     program = options.build.resolve() / "bin" / "bench_tensor_codec"
     with subprocess.Popen([program, folder, str(options.rounds)], stdout=subprocess.PIPE, text=True) as process:

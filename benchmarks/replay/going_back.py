@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What it costs in gdb to go back one step late in a run: to an image of the process, and by starting it anew.
+"""What it costs in gdb to go back one step late in a run: to an image of the process, and by a new start.
 
     benchmarks/replay/going_back.py [--build build] [--lengths 100,1000,10000] [--runs 3]
 

@@ -6,8 +6,8 @@
         for batch in deja.steps(loader):
             train(batch)
 
-Nobody has to: the steps of PyTorch's optimizers are found. deja.torch.watch is what a replay needs that is to start
-late. Deja's own side of PyTorch is in this package, too.
+It is optional: the steps of PyTorch's optimizers are found. A replay that starts late needs deja.torch.watch. Deja's
+own side of PyTorch is in this package, too.
 """
 
 
@@ -38,7 +38,7 @@ def epochs(iterable):
 
 
 def __getattr__(name):
-    # Looked up when somebody asks: a program that is recorded reads no file more.
+    # Looked up at the first question: a program that is recorded reads no file more.
     if name != "__version__":
         raise AttributeError(f"module 'deja' has no attribute {name!r}")
     from deja.version import VERSION

@@ -358,8 +358,8 @@ def group_call(
     python_stack=0,
 ):
     """Hands an operation over. real() makes it; what that raises is raised here."""
-    # A training loop comes here from C++ with its caches full of tensors: what counts is how much code and data of
-    # Python's it takes, hence the long lines.
+    # C++ calls this from a training loop with its caches full of tensors. The amount of Python's code and data counts,
+    # hence the long lines.
     held = _buffer()
     buffer, address = held
     where, text = _address_of_name(function), _address_of_name(name) if name else 0

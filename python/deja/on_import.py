@@ -39,7 +39,7 @@ def _install(module):
 
 
 def call_after(name, ours):
-    """Module `ours` is told of module `name`, too. Before watch()."""
+    """Module `ours` hears of module `name`, too. Before watch()."""
     _WATCHED[name] = ours
 
 

@@ -1,5 +1,5 @@
-"""Which backends a new group has, and that those for the CPU are Deja's: the others run as without it, and the job is
-told so."""
+"""Chooses the backends of a new group. Those for the CPU are Deja's; the others run as without it, and the job gets a
+message."""
 
 import contextlib
 import functools
@@ -10,7 +10,7 @@ from deja.distributed import torch_groups, torch_operations, torch_plugins, torc
 
 _KNOWN = {"", "none", "undefined", "gloo", "nccl", "fake"}  # torch's fake one communicates nothing
 _NEVER = {"fake", "threaded"}  # the ranks of the latter are threads
-_BY_CLASS = {"mpi"}  # torch's creator of it asks the class, whatever the rank is that it is told
+_BY_CLASS = {"mpi"}  # torch's creator of it asks the class, whatever rank it gets
 _told = set()
 
 

@@ -16,7 +16,7 @@ _REDUCTIONS = [(getattr(c10d.ReduceOp, name), n) for name, n in _NUMBERS.items()
 
 
 def _flat(tensors):
-    """The tensors of lists of lists, one behind the other."""
+    """The tensors of lists of lists, one after the other."""
     if isinstance(tensors, torch.Tensor):
         return [tensors]
     flat = []
@@ -294,7 +294,7 @@ def _first(args, kwargs):
 
 
 def of_split(args, kwargs, position, name):
-    """What split_group is told, behind the ranks."""
+    """The arguments of split_group after the ranks."""
     return (args[position] if len(args) > position else kwargs.get(name)) or ""
 
 
