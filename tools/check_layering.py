@@ -18,7 +18,7 @@ from pathlib import Path
 MAY_USE = {
     "api": "api/tables include/compat/curand.h",
     "check": "check/evidence check/findings check/matching",
-    "check/evidence": "api digest format/reader format/wire",
+    "check/evidence": "api digest format/reader format/tail format/wire",
     "check/findings": "check/evidence check/matching",
     "check/matching": "check/evidence",
     "cli": "",
@@ -31,7 +31,7 @@ MAY_USE = {
     "cli/diff": "api cli cli/events cli/help cli/summaries digest format/reader format/trace",
     "cli/doctor": "cli cli/devices",
     "cli/events": "api cli digest format/log format/reader format/tail format/wire",
-    "cli/fence": "cli",
+    "cli/fence": "cli format/trace",
     "cli/help": "cli",
     "cli/pack": "api cli cli/events cli/summaries digest format/layout format/pack format/reader format/trace format/wire",
     "cli/record":
@@ -39,12 +39,17 @@ MAY_USE = {
         " format/wire",
     "cli/replay/bounds": "cli cli/help format/reader format/trace",
     "cli/replay/debugger":
-        "cli cli/events cli/replay/bounds cli/replay/start cli/replay/watch format/reader format/trace format/wire",
-    "cli/replay/fold": "api cli cli/devices cli/events cli/replay/start format/reader",
-    "cli/replay/start": "cli cli/fence cli/replay/watch format/layout format/reader format/trace",
-    "cli/replay/watch": "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/start cli/summaries format/reader format/trace",
+        "cli cli/events cli/replay/bounds cli/replay/start cli/replay/watch format/reader format/scratch format/trace"
+        " format/wire",
+    "cli/replay/fold": "api cli cli/devices cli/events cli/replay/report cli/replay/start format/reader format/scratch",
+    "cli/replay/report": "format/scratch",
+    "cli/replay/start": "cli cli/fence cli/replay/watch format/layout format/reader format/scratch format/trace",
+    "cli/replay/watch":
+        "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/report cli/replay/start cli/summaries format/reader"
+        " format/scratch format/trace",
     "cli/summaries": "cli cli/events format/reader format/trace",
     "common": "",
+    "common/numbers": "",
     "common/old_glibc": "",
     "common/os": "common common/runtime",
     "common/runtime": "",
@@ -58,6 +63,7 @@ MAY_USE = {
     "format/planes": "",
     "format/reader": "format/layout format/payloads format/tail format/wire",
     "format/repair": "format/layout format/log format/payloads format/tail format/window format/wire",
+    "format/scratch": "",
     "format/tail": "format/wire",
     "format/tensor": "format/planes",
     "format/trace": "format/layout format/payloads format/reader format/wire",
@@ -109,16 +115,17 @@ MAY_USE = {
         " preload/symbols recorder/core recorder/events",
     "replayer/clocks": "api format/tail format/wire replayer/core",
     "replayer/core":
-        "api digest format/layout format/reader include/compat/curand.h include/compat/nccl.h preload/cuda preload/engine"
-        " preload/files preload/hooks/descriptors preload/hooks/process preload/meet preload/process preload/stack preload/symbols"
-        " replayer/clocks replayer/files replayer/fold replayer/forks replayer/meet replayer/mpi replayer/nccl replayer/plan"
-        " replayer/report replayer/sockets",
+        "api digest format/layout format/reader format/scratch include/compat/curand.h include/compat/nccl.h preload/cuda"
+        " preload/engine preload/files preload/hooks/descriptors preload/hooks/process preload/meet preload/process"
+        " preload/stack preload/symbols replayer/clocks replayer/files replayer/fold replayer/forks replayer/meet replayer/mpi"
+        " replayer/nccl replayer/plan replayer/report replayer/sockets",
     "replayer/devices": "include/compat/cuda.h preload/hooks preload/process preload/symbols replayer/fold",
     "replayer/files": "api digest preload/engine preload/files preload/meet preload/process preload/symbols replayer/core",
     "replayer/fold":
-        "api api/tables digest include/compat/nccl.h preload/cuda preload/engine preload/symbols replayer/core"
+        "api api/tables digest format/scratch include/compat/nccl.h preload/cuda preload/engine preload/symbols replayer/core"
         " replayer/nccl replayer/plan replayer/report",
-    "replayer/forks": "format/layout preload/meet preload/process preload/symbols replayer/core replayer/plan replayer/report",
+    "replayer/forks":
+        "format/layout format/scratch preload/meet preload/process preload/symbols replayer/core replayer/plan replayer/report",
     "replayer/meet":
         "api format/tail format/wire preload/engine preload/hooks preload/hooks/descriptors preload/meet preload/process"
         " replayer/clocks replayer/core replayer/plan replayer/report",
@@ -130,8 +137,8 @@ MAY_USE = {
         "api digest format/log format/reader format/tail format/wire include/compat/nccl.h preload/engine replayer/clocks"
         " replayer/core replayer/meet",
     "replayer/report":
-        "digest format/log format/reader format/wire preload/cuda preload/engine preload/process preload/stack replayer/core"
-        " replayer/fold replayer/forks replayer/meet replayer/plan",
+        "digest format/log format/reader format/scratch format/wire preload/cuda preload/engine preload/process preload/stack"
+        " replayer/core replayer/fold replayer/forks replayer/meet replayer/plan",
     "replayer/sockets":
         "api format/reader preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet preload/process"
         " preload/symbols replayer/core replayer/files replayer/forks replayer/meet replayer/plan replayer/report",

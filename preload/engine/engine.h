@@ -354,6 +354,9 @@ class Engine {
   virtual void OnFilter(const char* call, bool& for_all) { (void)call, (void)for_all; }
   // Memory is about to be unmapped, while there are mappings of input files (mapped_inputs.h).
   virtual void BeforeUnmap(void* memory, size_t size) { (void)memory, (void)size; }
+  // The threads of this process, which has one yet, meet at locks: their order counts, whether it
+  // was asked for or not.
+  virtual void OnThreadsMeet() {}
   // The part that makes sockets (connections.h); null: they are the kernel's, as if we were not
   // there.
   virtual ConnectionLayer* Connections() { return nullptr; }

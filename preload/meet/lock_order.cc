@@ -19,6 +19,8 @@ constinit std::atomic<uint64_t>* g_lock_turns = nullptr;
 
 namespace {
 
+constinit std::atomic<bool> g_has_made_threads{false};
+
 constexpr size_t kTurnBytes = format::kLockCounters * sizeof(uint64_t);
 
 // Python's runtime state, which holds the interpreter lock, and the question whether the calling
@@ -92,10 +94,18 @@ bool ResetTurns() {
 }  // namespace
 
 void WantLockOrder(bool wanted) {
+  g_has_made_threads.store(false, std::memory_order_relaxed);
   g_lock_order.store(wanted ? LockOrder::kWanted : LockOrder::kOff, std::memory_order_relaxed);
 }
 
+void AskForLockOrder() {
+  if (g_has_made_threads.load(std::memory_order_relaxed)) return;
+  auto off = LockOrder::kOff;
+  g_lock_order.compare_exchange_strong(off, LockOrder::kWanted, std::memory_order_relaxed);
+}
+
 void OnMoreThreads() {
+  g_has_made_threads.store(true, std::memory_order_relaxed);
   // With the first of them there is no other thread that could come here.
   if (g_lock_order.load(std::memory_order_relaxed) != LockOrder::kWanted) return;
   const ErrnoKeeper keep;

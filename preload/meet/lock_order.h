@@ -29,6 +29,9 @@ inline bool LocksAreOrdered() {
 
 // The engine, before the program's first thread makes another one, and in a forked child.
 void WantLockOrder(bool wanted);
+// In a process that has made no thread yet: an order is wanted, too. A process that has made some
+// goes on as it is: what they have taken has no turns.
+void AskForLockOrder();
 // The program is about to make a thread. All counters begin at zero with the first of them.
 void OnMoreThreads();
 // While locks are ordered: Python is in this process.

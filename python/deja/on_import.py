@@ -8,6 +8,9 @@ import sys
 # By module: the module of ours whose install() gets it.
 _WATCHED = {
     "torch.distributed": "deja.distributed.torch_distributed",
+    "torch.nn.modules.module": "deja.training.torch_digests",
+    "torch.utils.data.dataloader": "deja.training.torch_loaders",
+    "torch.serialization": "deja.training.torch_saves",
     "torch.storage": "deja.training.torch_storage_keys",
     "torch.optim.optimizer": "deja.training.torch_steps",
     "torch.nn.parallel.distributed": "deja.training.torch_buckets",
@@ -20,6 +23,7 @@ _WATCHED = {
     "ray._private.worker": "deja.unrecorded",
     "torch._dynamo.trace_rules": "deja.training.torch_dynamo",
     "torch._dynamo.skipfiles": "deja.training.torch_dynamo",
+    "multiprocessing.managers": "deja.ordered_managers",
     "multiprocessing.spawn": "deja.spawned",
     "torch.multiprocessing.reductions": "deja.torch_shared",
     "safetensors": "deja.safetensors_files",

@@ -76,6 +76,7 @@ class RecorderEngine final : public preload::Engine {
   void OnPipeWrite(preload::OwnPipe& pipe, preload::Transfer& transfer) override;
   preload::PipeTable* Pipes() override;
   void OnFilter(const char* call, bool& for_all) override;
+  void OnThreadsMeet() override;
   void OnLock(preload::LockCall& call) override;
   void OnOnceBegins(preload::LockCall& call) override;
 

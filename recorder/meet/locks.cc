@@ -66,6 +66,11 @@ void RelieveStaging(Recording& recording) {
 
 }  // namespace
 
+void RecorderEngine::OnThreadsMeet() {
+  const preload::Guard guard;
+  if (Active() != nullptr) preload::AskForLockOrder();
+}
+
 void RecorderEngine::OnLock(LockCall& call) {
   call.real(call);
   const preload::Guard guard;

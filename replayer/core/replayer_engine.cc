@@ -22,6 +22,7 @@
 
 #include "api/libc_table.h"
 #include "api/nccl_table.h"
+#include "common/env_vars.h"
 #include "common/os/folder_entries.h"
 #include "common/os/folder_names.h"
 #include "format/layout/child_folder.h"
@@ -83,17 +84,17 @@ int OwnDescriptor(const char* path) {
 }  // namespace
 
 ReplayerEngine* ReplayerEngine::Create() {
-  const char* folder = Environment("DEJA_REPLAY");
-  const char* scratch = Environment("DEJA_SCRATCH");
+  const char* folder = Environment(env::kReplay);
+  const char* scratch = Environment(env::kScratch);
   if (folder == nullptr || scratch == nullptr) return nullptr;
   auto* engine = new ReplayerEngine();  // never destroyed
   engine->report_.Open(scratch);
-  engine->allow_writes_ = Environment("DEJA_ALLOW_WRITES") != nullptr;
-  engine->allow_network_ = Environment("DEJA_ALLOW_NETWORK") != nullptr;
-  engine->fenced_reads_ = Environment("DEJA_FENCED_READS") != nullptr;
+  engine->allow_writes_ = preload::OwnFlag(env::kAllowWrites);
+  engine->allow_network_ = preload::OwnFlag(env::kAllowNetwork);
+  engine->fenced_reads_ = preload::OwnFlag(env::kFencedReads);
   engine->overlay_.Open(scratch);
   engine->live_pid_ = OwnPid();
-  if (IsChildChosen() || !Text("DEJA_FORKED").empty()) preload::EnterForkedChildrenAtOnce();
+  if (IsChildChosen() || !Text(env::kForked).empty()) preload::EnterForkedChildrenAtOnce();
   (void)IsInDebugger();
   ServedPosition::WatchForks();
   engine->pipes_ = preload::PipeTable::Map(std::string(scratch) + kPipesFile);
@@ -104,23 +105,21 @@ ReplayerEngine* ReplayerEngine::Create() {
     return engine;
   }
   engine->root_pid_ = OwnPid();
-  if (const std::string name = Text("DEJA_REPLAY_NAME"); !name.empty())
+  if (const std::string name = Text(env::kReplayName); !name.empty())
     CallFolder(FolderAround(folder), name);
   SessionOptions options;
   options.folder = folder;
   options.scratch = scratch;
   SetModes(options);
-  engine->forked_ = Text("DEJA_FORKED");
+  engine->forked_ = Text(env::kForked);
   // What a forked rank was before is not the rank.
   options.is_before_fork = !engine->forked_.empty();
   if (!options.is_before_fork) SetGoals(options);
-  const Status shares = Turns::Open(Environment("DEJA_TURNS"));
+  const Status shares = Turns::Open(Environment(env::kTurns));
   if (!shares) Say("sharing devices with other ranks: " + shares.error().message);
   engine->session_ = Session::Open(options);
   if (engine->session_ == nullptr) Session::EndProcess(1);  // running on would prove nothing
-  JsonLine line("start");
-  line.Add("pid", OwnPid());
-  engine->report_.Write(line);
+  engine->report_.Write(StartLine{.pid = OwnPid()});
   if (!engine->allow_writes_) engine->HideCreatedFiles();
   engine->Begin();
   return engine;
@@ -300,10 +299,7 @@ void ReplayerEngine::ReportLive() {
     const auto status = inherited_->StatusOf(static_cast<uint32_t>(name.recorded_pid));
     if (status && WIFSIGNALED(*status)) return;
   }
-  JsonLine line("child-live");
-  line.Add("name", name.path);
-  line.Add("pid", OwnPid());
-  report_.Write(line);
+  report_.Write(ChildLiveLine{.name = name.path, .pid = OwnPid()});
 }
 
 // In a child of which nothing is recorded: it looked at nothing but who it is, or its recording is
@@ -328,7 +324,7 @@ void ReplayerEngine::ServeUnrecorded(preload::InputCall& call) {
 }
 
 void ReplayerEngine::OnAcquire(preload::AcquireCall& call) {
-  if (session_ == nullptr && NumberIn("DEJA_FROM_CHECKPOINT") != 0) return call.Real();
+  if (session_ == nullptr && preload::OwnNumber(env::kFromCheckpoint) != 0) return call.Real();
   if (session_ == nullptr) return ServeUnrecordedAcquire(overlay_.scratch(), call);
   ServeAcquire(*session_, session_->Thread(), call);
 }
@@ -421,10 +417,8 @@ void ReplayerEngine::Refuse(const char* what, const char* target, const char* op
            what, target, option != nullptr ? "; to let it: deja replay … " : "",
            option != nullptr ? option : "");
   Say(text);
-  JsonLine line("refused");
-  line.Add("what", what);
-  line.Add("target", target);
-  if (option != nullptr) line.Add("option", option);
+  RefusedLine line{.what = what, .target = target, .option = std::nullopt};
+  if (option != nullptr) line.option = option;
   report_.Write(line);
 }
 
@@ -502,9 +496,7 @@ bool ReplayerEngine::MayKill(int pid, int signal) {
   if (pid == own || pid == live_pid_) {
     // Nothing can be said behind a signal that nobody can catch.
     if (signal == SIGKILL && session_ != nullptr) {
-      JsonLine line("counters");
-      session_->WriteCounters(line);
-      report_.Write(line);
+      report_.Write(CountedLine{session_->CountersNow()});
     }
     return true;
   }

@@ -88,12 +88,10 @@ void ReplayerEngine::StartLate() {
   preload::ThreadRecord& self = preload::Self();
   self.children = std::max(self.children, checkpoint.threads_made);
   self.processes = std::max(self.processes, checkpoint.processes_made);
-  JsonLine line("checkpoint");
-  line.Add("number", checkpoint.number);
-  line.Add("step", checkpoint.step);
-  line.Add("items", checkpoint.items.size());
-  line.Add("bytes", checkpoint.bytes);
-  report_.Write(line);
+  report_.Write(CheckpointLine{.number = checkpoint.number,
+                               .step = checkpoint.step,
+                               .items = checkpoint.items.size(),
+                               .bytes = checkpoint.bytes});
   deja_replay_state.start_step = checkpoint.step + 1;
 }
 

@@ -15,6 +15,7 @@
 #include "api/nccl_table.h"
 #include "digest/digest.h"
 #include "format/reader/replay_origin.h"
+#include "format/scratch/scratch_names.h"
 #include "include/compat/nccl.h"
 #include "preload/cuda/device.h"
 #include "preload/process/guard.h"
@@ -77,9 +78,7 @@ Session* Session::Open(const SessionOptions& options) {
   if (!options.is_companion) session->report_.Open(options.scratch);
   session->report_.SetChild(options.child_name);
   auto fail = [session](const Error& error) -> Session* {
-    JsonLine line("failed");
-    line.Add("message", error.message);
-    session->report_.Write(line);
+    session->report_.Write(FailedLine{.message = error.message, .counters = std::nullopt});
     Say(error.message);
     return nullptr;
   };
@@ -316,16 +315,12 @@ void Session::Diverge(ThreadState& thread, Divergence divergence, uint32_t recor
   divergence.recorded_stack = RecordedStack(recorded_stack);
   divergence.live_stack = LiveStack();
   divergences_.fetch_add(1);
-  JsonLine line("divergence");
-  divergence.WriteTo(line);
-  report_.Write(line);
+  divergence.WriteTo(report_);
   if (live_trace_ != nullptr) live_trace_->Note("divergence at " + divergence.Describe());
   if (options_.stop_on_divergence || deja_replay_state.watched != 0)
     Stop(thread, kDejaStopDivergence, "divergence at " + divergence.Describe(), {}, recorded_stack);
   if (!options_.stop_on_divergence) return;
-  JsonLine counters("counters");
-  WriteCounters(counters);
-  report_.Write(counters);
+  report_.Write(CountedLine{CountersNow()});
   FlushOutput();  // what the program has printed so far is worth seeing
   EndProcess(4);
 }
@@ -335,9 +330,7 @@ void Session::ReportSent(std::string what) {
   divergence.what = std::move(what);
   divergence.live_stack = LiveStack();
   divergences_.fetch_add(1);
-  JsonLine line("divergence");
-  divergence.WriteTo(line);
-  report_.Write(line);
+  divergence.WriteTo(report_);
   Say(divergence.what);
 }
 
@@ -383,10 +376,8 @@ bool Session::Arrive(ThreadState& thread, uint64_t place, bool stops) {
 
 void Session::Hold(std::string_view where) {
   FlushOutput();
-  JsonLine line("held");
-  line.Add("text", where);
-  report_.Write(line);
-  const std::string go_on = options_.scratch + kGoOn;
+  report_.Write(HeldLine{.text = where});
+  const std::string go_on = options_.scratch + format::kGoOnFile;
   constexpr timespec kStep{0, 20'000'000};
   // It may be restored from an image of the process long after.
   while (syscall(SYS_faccessat, AT_FDCWD, go_on.c_str(), F_OK) != 0)
@@ -396,10 +387,7 @@ void Session::Hold(std::string_view where) {
 void Session::EndAsAsked(std::string_view where) {
   if (options_.hold) return Hold(where);
   if (live_trace_ != nullptr) live_trace_->Note(format::kReplayEnded);
-  JsonLine line("until");
-  line.Add("text", where);
-  WriteCounters(line);
-  report_.Write(line);
+  report_.Write(UntilLine{.text = where, .counters = CountersNow()});
   FlushOutput();
   EndProcess(0);
 }
@@ -493,17 +481,19 @@ void Session::CountCompared(bool equal) {
   if (!equal) __atomic_fetch_add(&deja_replay_state.digests_different, 1, __ATOMIC_RELAXED);
 }
 
-void Session::WriteCounters(JsonLine& line) const {
+CountersPart Session::CountersNow() const {
   const deja_replay_state_t& state = deja_replay_state;
-  line.Add("operations", __atomic_load_n(&state.operations, __ATOMIC_RELAXED));
-  if (fold_ != nullptr) line.Add("computed", computed_.load());
-  line.Add("digests_compared", __atomic_load_n(&state.digests_compared, __ATOMIC_RELAXED));
-  line.Add("digests_different", __atomic_load_n(&state.digests_different, __ATOMIC_RELAXED));
-  line.Add("divergences", divergences_.load());
-  line.Add("remaining", remaining_.load());
+  CountersPart counters;
+  counters.operations = __atomic_load_n(&state.operations, __ATOMIC_RELAXED);
+  if (fold_ != nullptr) counters.computed = computed_.load();
+  counters.digests_compared = __atomic_load_n(&state.digests_compared, __ATOMIC_RELAXED);
+  counters.digests_different = __atomic_load_n(&state.digests_different, __ATOMIC_RELAXED);
+  counters.divergences = divergences_.load();
+  counters.remaining = remaining_.load();
   if (plan_->end().thread != kNone)
-    line.Add("remaining_on_last_thread", RemainingOf(plan_->end().thread));
-  if (state.has_step != 0) line.Add("step", state.step);
+    counters.remaining_on_last_thread = RemainingOf(plan_->end().thread);
+  if (state.has_step != 0) counters.step = state.step;
+  return counters;
 }
 
 const char* ShortName(const char* name) {

@@ -81,9 +81,6 @@ struct ThreadState {
   std::map<InputKey, std::pair<std::string, std::string>> last_usage;
 };
 
-// In the scratch folder: a replay that is held goes on when it is there.
-inline constexpr char kGoOn[] = "/go-on";
-
 struct SessionOptions {
   std::string folder;
   std::string scratch;
@@ -102,7 +99,7 @@ struct SessionOptions {
   uint64_t until_step = 0;  // + 1: the replay ends where it begins; 0: none
   uint32_t until_comm = 0;  // + 1: it ends before the operation until_seq on it; 0: none
   uint64_t until_seq = 0;
-  bool hold = false;  // there it does not end, but waits for a file (kGoOn), and goes on
+  bool hold = false;  // there it does not end, but waits for a file (kGoOnFile), and goes on
   std::string fold;  // folder where the replayed ranks meet to compute (fold.h); empty: they do not
   // A trace of what the program does is to be made there, of a job with this id; empty: none is.
   std::string out;
@@ -271,7 +268,7 @@ class Session {
   [[nodiscard]] bool IsAnyHeld() const { return held_.load(std::memory_order_relaxed) != 0; }
   // Somebody waits for the turn of recorded thread `recorded`.
   void Want(uint32_t recorded) { wanted_[recorded].store(true); }
-  void WriteCounters(JsonLine& line) const;
+  [[nodiscard]] CountersPart CountersNow() const;
 
  private:
   struct SnapshotView {

@@ -8,9 +8,11 @@
 #include <new>
 #include <string>
 
+#include "common/env_vars.h"
 #include "common/os/folder_names.h"
 #include "format/layout/child_folder.h"
 #include "preload/meet/lock_order.h"
+#include "preload/process/own_variables.h"
 #include "preload/process/process_name.h"
 #include "preload/process/threads.h"
 #include "replayer/core/claim.h"
@@ -68,8 +70,8 @@ void ReplayerEngine::OpenChild(const char* scratch) {
     SetGoals(options);
   else
     options.child = name.path;
-  options.is_late = NumberIn("DEJA_FROM_CHECKPOINT") != 0 && !options.is_before_fork;
-  if (const std::string bundle = Text("DEJA_REPLAY_NAME"); !bundle.empty())
+  options.is_late = preload::OwnNumber(env::kFromCheckpoint) != 0 && !options.is_before_fork;
+  if (const std::string bundle = Text(env::kReplayName); !bundle.empty())
     CallFolder(FolderAround(options.folder), bundle);
   if (const std::string rank = RankFolder(scratch); !rank.empty() && !options.is_companion)
     if (const auto origin = format::ReadOrigin(rank))
@@ -84,16 +86,14 @@ void ReplayerEngine::OpenChild(const char* scratch) {
   session_ = Session::Open(options);
   if (session_ == nullptr) Session::EndProcess(1);
   if (!options.is_before_fork) {
-    JsonLine line("start");
-    line.Add("pid", OwnPid());
-    report_.Write(line);
+    report_.Write(StartLine{.pid = OwnPid()});
   }
   if (InputServer::HasBytes(*session_)) input_files_.FillInherited(*session_);
   Begin();
 }
 
 std::string ReplayerEngine::RankFolder(const char* scratch) const {
-  return forked_.empty() ? Text("DEJA_REPLAY") : FindChildFolder(scratch, forked_);
+  return forked_.empty() ? Text(env::kReplay) : FindChildFolder(scratch, forked_);
 }
 
 void ReplayerEngine::BecomeThisProcess(const std::string& scratch) {
@@ -226,11 +226,8 @@ void ReplayerEngine::AfterWait(preload::WaitCall& call) {
       WIFSIGNALED(*status) && (WTERMSIG(*status) == SIGKILL || WTERMSIG(*status) == SIGTERM);
   const bool same = (*status & 0xff7f) == (call.status & 0xff7f);
   if (!same && !from_outside) {
-    JsonLine line("child-end");
-    line.Add("pid", recorded);
-    line.Add("live", EndText(call.status));
-    line.Add("recorded", EndText(*status));
-    report_.Write(line);
+    report_.Write(
+        ChildEndLine{.pid = recorded, .live = EndText(call.status), .recorded = EndText(*status)});
   }
   call.status = *status;
 }

@@ -238,10 +238,7 @@ void HoldStreamAt(const LiveOperation& operation) {
 
 void FailReplay(Session& session, ThreadState& thread, std::string_view message,
                 uint32_t recorded_stack) {
-  JsonLine line("failed");
-  line.Add("message", message);
-  session.WriteCounters(line);
-  session.report().Write(line);
+  session.report().Write(FailedLine{.message = message, .counters = session.CountersNow()});
   session.Stop(thread, kDejaStopEnd, message, {}, recorded_stack);
   Session::EndProcess(1);
 }

@@ -29,6 +29,10 @@ void deja_impl_interpreter(void (*dump)(int, void*), void* (*state)(void));
 /* Where the interpreter's frames are: a PythonLayout of preload/stack/python_stack.h. */
 void deja_impl_interpreter_layout(const void* layout);
 
+/* Before the first thread: this process is a server whose threads meet at locks. Their order is
+ * recorded, as with `deja record --threads order`, and given back in a replay. */
+void deja_impl_threads_meet(void);
+
 #ifdef __cplusplus
 }
 #endif
