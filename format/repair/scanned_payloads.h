@@ -28,6 +28,7 @@ class ScannedPayloads {
   // The pieces of one payload by segment.
   using BySegment = std::map<uint32_t, PartialPayload>;
 
+  // Adds a chunk that was found at `frame` of the segment's file.
   void Add(const PayloadChunk& chunk, uint32_t segment, uint64_t frame);
   Status Settle() { return rows_.Sort(); }
 
@@ -48,6 +49,7 @@ class ScannedPayloads {
 // nowhere, all pieces. Borrows both.
 class RecoveredElements final : public IndexElements {
  public:
+  // `segments`: those that are still there.
   RecoveredElements(const ScannedPayloads& scanned, const std::vector<SegmentFile>& segments);
 
   [[nodiscard]] size_t size() const override { return scanned_.size() + added_.size(); }

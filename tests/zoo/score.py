@@ -3,11 +3,11 @@
 
 usage: tests/zoo/score.py [--build DIR] [--seconds N] [--keep DIR] [CASE …]
 
-Each case is programs/CASE.cc (or .py), with one bug, and expected/CASE.json: the kind of finding, the ranks to blame, the
-number of the collective on its communicator, the source file whose line is marked PLACE, and words of the evidence. `program`,
-`args` and `options` name another program, its arguments and options of `deja record`. With `second` there are two recordings:
-another run, or one that is resumed; `environment` is that of each. The same program with --fixed is the clean twin, in
-which nothing may be found. Prints a table; exits 1 if a row is not right.
+Each case is programs/CASE.cc (or .py), with one bug, and expected/CASE.json: the kind of finding, the ranks to blame,
+the number of the collective on its communicator, the source file whose line is marked PLACE, and words of the
+evidence. `program`, `args` and `options` name another program, its arguments and options of `deja record`. With
+`second` there are two recordings: another run, or one that is resumed; `environment` is that of each. The same program
+with --fixed is the clean twin, in which nothing may be found. Prints a table; exits 1 if a row is not right.
 """
 import argparse
 import json
