@@ -1,4 +1,4 @@
-#include "check/compare.h"
+#include "check/findings/compare.h"
 
 #include <fmt/format.h>
 
