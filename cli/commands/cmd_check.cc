@@ -10,7 +10,7 @@
 #include "check/check.h"
 #include "check/evidence/summarize.h"
 #include "check/evidence/trim.h"
-#include "check/findings/compare.h"
+#include "check/compare.h"
 #include "cli/check/check_places.h"
 #include "cli/check/check_report.h"
 #include "cli/command.h"

@@ -1,8 +1,8 @@
 // Two recordings: of what should be one job twice, or of a whole run and one that was resumed.
 //
 // Pure functions over jobs. Ranks are compared with the rank of the same number.
-#ifndef DEJA_CHECK_FINDINGS_COMPARE_H_
-#define DEJA_CHECK_FINDINGS_COMPARE_H_
+#ifndef DEJA_CHECK_COMPARE_H_
+#define DEJA_CHECK_COMPARE_H_
 
 #include "check/check.h"
 #include "check/evidence/job.h"
@@ -17,4 +17,4 @@ Report CompareResumed(const Job& whole, const Job& resumed);
 
 }  // namespace deja::check
 
-#endif  // DEJA_CHECK_FINDINGS_COMPARE_H_
+#endif  // DEJA_CHECK_COMPARE_H_

@@ -1,7 +1,7 @@
 // Two recordings: of one job twice, and of a whole run and a resumed one.
 #include <gtest/gtest.h>
 
-#include "check/findings/compare.h"
+#include "check/compare.h"
 #include "tests/unit/check/made_job.h"
 
 namespace deja::check {

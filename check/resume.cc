@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "check/findings/compare.h"
+#include "check/compare.h"
 #include "check/matching/standing.h"
 
 namespace deja::check {

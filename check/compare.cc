@@ -1,4 +1,4 @@
-#include "check/findings/compare.h"
+#include "check/compare.h"
 
 #include <fmt/format.h>
 
