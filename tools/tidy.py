@@ -9,8 +9,8 @@ touches. The former take the sources together as the build does. The change is s
 includes and comments do not count. --all: the analyzer on all of them, too. With files: everything, on those.
 
 A clean result is remembered, and the source is not looked at again. Its key is a hash of everything that it depends
-on: the tool, its arguments and configuration, the compile command, the source and each header that it includes. The
-memory is in DEJA_TIDY_CACHE, else in ~/.cache/deja-tidy.
+on: tool, configuration, compile command, source and each header that it includes. The memory is in DEJA_TIDY_CACHE,
+else in ~/.cache/deja-tidy.
 """
 import concurrent.futures
 import functools

@@ -97,8 +97,8 @@ Moves CheapestWay(const Job& job, const Window& in_a, const Window& in_b) {
   return moves;
 }
 
-// Whether both sides made the same calls in another order. What one side leaves out (or has more)
-// at the first gap, the other has (or leaves out) at one of the gaps that follow soon.
+// Whether both sides made the same calls in another order. What one side leaves out (or adds) at
+// the first gap, the other adds (or leaves out) at one of the gaps that follow soon.
 bool IsMadeLater(const Job& job, std::span<const Call> a, std::span<const Call> b,
                  const Moves& moves, size_t gap, size_t soon) {
   size_t i = 0;

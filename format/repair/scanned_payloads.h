@@ -1,5 +1,5 @@
-// ScannedPayloads: what the payload files of a folder hold, of which there may be more than memory
-// should hold, and what the index that a recovery writes lists.
+// ScannedPayloads: what the payload files of a folder hold, and what the index that a recovery
+// writes lists. There may be more of it than memory should hold.
 //
 // Fill it, call Settle, then ask. One thread.
 #ifndef DEJA_FORMAT_REPAIR_SCANNED_PAYLOADS_H_
@@ -45,8 +45,8 @@ class ScannedPayloads {
 };
 
 // What was scanned and what a writer has added since, of the writer's segments alone: the others
-// are gone. The same payload may be in several segments: the newest is named. Of one that is whole
-// nowhere, all pieces. Borrows both.
+// are gone. The same payload may be in several segments: the newest is named. All pieces are named
+// if it is whole in none. Borrows both.
 class RecoveredElements final : public IndexElements {
  public:
   // `segments`: those that are still there.
@@ -63,7 +63,7 @@ class RecoveredElements final : public IndexElements {
     const PayloadInfo* whole = nullptr;
     const PartialPayload* partial = nullptr;
   };
-  // Of all payloads the next one's elements into elements_; false at the end.
+  // Puts the elements of the next one of all payloads into elements_; false at the end.
   bool Advance();
   void TakeAdded(const Hash128& hash, ScannedPayloads::BySegment& pieces,
                  std::pair<uint32_t, const PayloadInfo*>& newest);

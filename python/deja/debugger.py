@@ -48,7 +48,8 @@ def begin():
 
 
 def install(module):
-    """Where the program of a rank is a function that a module of `multiprocessing` calls, which keeps its exceptions."""
+    """Whether the program of a rank is a function that a module of `multiprocessing` calls, which keeps its
+    exceptions."""
     if module.__name__ == "multiprocessing.process":
         module.BaseProcess.run = _examined(module.BaseProcess.run)
         return

@@ -75,7 +75,7 @@ _TWISTER = 4 * 625
 
 
 class _PythonState:
-    """The state of Python's generator: from where CPython is seen to keep it, since getstate makes 625 objects of it."""
+    """The state of Python's generator, from where CPython keeps it, since getstate makes 625 objects of it."""
 
     def __init__(self):
         self._generator = self._address = None

@@ -5,7 +5,7 @@
 // computes an element from beginning to end, with sums in the order of layers.cc. There are no
 // atomics, and equal inputs give equal bits, on the processor those of layers.cc. The host path
 // computes with those of them that go from element to element. It has loops of its own for matrices
-// and images (layers.cc, matmul.cc): they keep a row in registers where a GPU has a thread an
+// and images (layers.cc, matmul.cc). They keep a row in registers where a GPU has a thread an
 // element.
 //
 // Plain types: the layout is that of the host. Addresses are the first members, kPointers of them.

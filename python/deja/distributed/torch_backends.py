@@ -50,7 +50,7 @@ def watch(module, real_gloo):
 
 
 def _keep_flight_recorder_off(module):
-    """torch's hook for groups that do not write its flight recorder themselves asks C++ for backends that Deja's lack."""
+    """torch's hook for groups without a flight recorder of their own asks C++ for backends that Deja's lack."""
     attach = getattr(module, "_maybe_attach_flight_recorder", None)
     if attach is None:
         return

@@ -1,7 +1,7 @@
 """The threads of gloo's groups at the end of the interpreter.
 
-Such a thread first wakes the waiter, and then frees what an operation held: objects of Python's among them, for which
-it asks for Python's lock. A thread that asks once the interpreter has begun to end takes the process with it.
+Such a thread first wakes the waiter, and then frees what an operation held. Objects of Python's are among that, for
+which it asks for Python's lock. A thread that asks once the interpreter has begun to end takes the process with it.
 """
 
 import atexit

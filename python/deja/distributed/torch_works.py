@@ -156,9 +156,9 @@ class Watcher:
     """Waits for the operations of one group in the order in which they were issued, on a thread of its own.
 
     No code of Python's may run on the group's own threads. The group's destructor waits for them while it holds
-    Python's lock, and a thread that asks for that lock when the interpreter ends takes the process with it. In one
-    group the end of an operation never depends on a look at a later one, so one thread is enough; what a callback
-    issues gets one of its own.
+    Python's lock. A thread that asks for that lock when the interpreter ends takes the process with it. In one group
+    the end of an operation never depends on a look at a later one, so one thread is enough; what a callback issues
+    gets one of its own.
     """
 
     def __init__(self):
