@@ -4,8 +4,8 @@
     DEJA_TORCH_PYTHON=PYTHON tests/e2e/frameworks.py [--replays 5] [--inputs digest full] [--keep FOLDER] [NAME…]
 
 The first recording (--inputs digest) has a seed, and prints what the plain run prints; the others have none. A program
-whose package the Python lacks is skipped. It takes long and needs packages that nobody else needs, so it is no test of
-ctest.
+whose package the Python lacks is skipped. It takes long and needs packages that nothing else needs, so it is no test
+of ctest.
 """
 import argparse
 import dataclasses

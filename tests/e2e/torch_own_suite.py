@@ -20,7 +20,7 @@ HERE = Path(__file__).resolve()
 
 
 def run_tests(match, results):
-    """In torch's Python. Each test's end is written as a line at once: a run that stands still keeps what it has."""
+    """In torch's Python. Each test's end is written as a line at once: a run that hangs keeps what it has."""
     import unittest
 
     import torch

@@ -19,7 +19,7 @@ RECORDINGS = {"order": ["--level", "order"], "digest": ["--level", "digest"], "f
 
 class Figures(check.Check):
     def step_times(self, argv, env=None):
-        """Of rank 0, from its lines as they come: seconds between a step's end and the next one's."""
+        """Lines of rank 0 as they come: seconds between a step's end and the next one's."""
         process = self.start(argv, env=env, stderr=subprocess.STDOUT)
         times, output = [], []
         for line in iter(process.stdout.readline, b""):

@@ -82,7 +82,7 @@ def shell(folder):
 
 
 def own(folder):
-    """Between threads, and between processes: nobody else is there."""
+    """Between threads, and between processes: no other process is there."""
     name = folder + "/mine"
     os.mkfifo(name)
 
@@ -100,7 +100,7 @@ def own(folder):
 
 
 def given(folder):
-    """Between its processes, by a name that somebody else has made. What the child wrote before is there for its
+    """Between its processes, by a name that another program has made. What the child wrote before is there for its
     reader."""
     child = os.fork()
     if child == 0:

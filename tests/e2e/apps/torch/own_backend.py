@@ -1,4 +1,4 @@
-"""A job over a backend of Python's: a plug-in whose collectives go over a store or over a gloo of its own, or one that
+"""A job over a backend of Python's: a plug-in whose collectives go over a store or over a gloo of its own. Or one that
 stands for torch's MPI or UCC, as BACKEND asks. Sums are in the order of the ranks.
 """
 import atexit

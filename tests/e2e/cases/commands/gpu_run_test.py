@@ -1,4 +1,4 @@
-"""The folder that tests/gpu/pack.sh makes: complete, small enough, and its run.sh tells what holds from what does not."""
+"""The folder that tests/gpu/pack.sh makes: complete, small enough, and its run.sh tells what holds."""
 import json
 import os
 import re

@@ -27,7 +27,7 @@ class Cuda(DeviceJobs):
     def test_inputs_and_results_are_digested_where_they_came(self):
         self.checked(self.record(self.PROGRAM, ["--steps=2"], n=2))
         events = self.show_json("--rank", "1", "--kind", "results")
-        # Of each step: two all-reduces, a receive, an all-gather, a broadcast; inputs of four and of the send.
+        # In each step: two all-reduces, a receive, an all-gather, a broadcast; inputs of four and of the send.
         self.assertEqual(len(events), 2 * 9)
 
     def test_a_divergence_is_found_at_its_operation(self):

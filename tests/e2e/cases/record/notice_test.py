@@ -30,7 +30,7 @@ class NoticeTest(harness.DejaTest):
         return [line for line in run.deja_lines() if "not recorded" in line]
 
     def assertSame(self, argv, prefix=(), complaints=0, replays=REPLAYS, change=lambda text: text, replay_options=()):
-        """Without Deja, recorded and replayed; the recording says so many times that something is not recorded."""
+        """Without Deja, recorded and replayed; `notes`: how often the recording says that something is not recorded."""
         shutil.rmtree(self.trace_path(), ignore_errors=True)
         plain = self.command([*prefix, *argv])
         run = self.command([*prefix, *self.recorded(argv)])

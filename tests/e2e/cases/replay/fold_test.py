@@ -166,7 +166,7 @@ class Fold(harness.DejaTest):
         self.assertIsNone(hashes[2][1])
         show = self.checked(self.deja("show", self.trace_path(), "--rank", "0", "--kind", "comm")).stdout
         self.assertIn(f"({hashes[0][0]}, {hashes[3][0]} for newcomers)", show)
-        # All three came to its third and last operation: there is nothing to tell.
+        # All three reached its third and last operation: there is nothing to tell.
         self.assertNotRegex(self.checked(self.deja("info", self.trace_path())).stdout, r"(?m)^comm \d: .*rank 3")
 
     def test_from_a_checkpoint(self):

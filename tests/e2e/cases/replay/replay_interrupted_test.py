@@ -23,7 +23,7 @@ def children_of(pid):
 
 
 def command_lines():
-    """Of all processes."""
+    """Lists all processes."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
