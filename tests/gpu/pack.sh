@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# pack.sh FOLDER: Deja, the programs of its GPU checks and run.sh in one folder. The machine it is copied to needs glibc,
-# bash and Python, and (for anything but --simulated) a CUDA driver and NCCL. From the build tree DEJA_BUILD_DIR (build/
-# of the checkout), which must be built.
+# pack.sh FOLDER: Deja, the programs of its GPU checks and run.sh in one folder. The machine it is copied to needs
+# glibc, bash and Python, and (for anything but --simulated) a CUDA driver and NCCL. From the build tree DEJA_BUILD_DIR
+# (build/ of the checkout), which must be built.
 set -euo pipefail
 [ $# -eq 1 ] || { echo "usage: $0 FOLDER" >&2; exit 2; }
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)

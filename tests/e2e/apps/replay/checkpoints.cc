@@ -1,5 +1,5 @@
-// A training loop that can go on from a checkpoint. Options make one that cannot: state of another
-// name or shape, a thread or a communicator after the first step, a death while state is saved.
+// A training loop that can go on from a checkpoint. Options make one that cannot. They are state of
+// another name or shape, a thread or communicator after the first step, a death during a save.
 #include <nccl.h>
 #include <unistd.h>
 
