@@ -39,8 +39,8 @@ std::span<const ApiInfo> LibcTable();
 // The row with this id or name, or null.
 const ApiInfo* FindLibc(uint32_t id);
 const ApiInfo* FindLibc(std::string_view name);
-// For ids of inputs (InputCall::api): the column of the row, or kMpi. kNone for an id that no table
-// has, such as one of a later Deja.
+// For ids of inputs (InputCall::api): the column of the row, or kMpi. kNone: no table has the id; a
+// later Deja may.
 InputKind InputKindOf(uint32_t id);
 // Calls that ask a name server, unless the answer is known.
 bool AsksForName(uint32_t id);

@@ -111,8 +111,8 @@ std::map<std::tuple<InputKind, std::string, size_t>, const InputSeen*> ReadsUnti
   return reads;
 }
 
-// Inputs of the rank that differ before the number does: what the machine and the files are first,
-// entropy, which every run has its own of, last.
+// Inputs of the rank that differ before the number does. The machine and the files come first;
+// entropy, which every run has its own of, comes last.
 std::vector<std::string> InputsBefore(const Difference& difference) {
   std::vector<std::string> texts;
   std::map<std::string, std::string> ground(difference.in_b->surroundings.begin(),

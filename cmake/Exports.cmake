@@ -1,8 +1,9 @@
 # deja_exports(OUT file DEFS table.def … [SECOND_NAMES table.def …] [NAMES name …])
 #
-# Writes the version script of a preload library: the functions of the tables (DEJA_FN and DEJA_FORWARD rows), for
-# SECOND_NAMES with a p in front, and NAMES. Of MPI's functions both names are there, MPI_X and PMPI_X. The node has no name, because a versioned definition does not come
-# before the C library's own (clock_gettime@GLIBC_2.17 is not satisfied by clock_gettime@DEJA).
+# Writes the version script of a preload library: the functions of the tables (DEJA_FN and DEJA_FORWARD rows) and
+# NAMES. Those of SECOND_NAMES also get a p in front. MPI's functions have both names, MPI_X and PMPI_X. The node has
+# no name, because a versioned definition does not come before the C library's own (clock_gettime@GLIBC_2.17 is not
+# satisfied by clock_gettime@DEJA).
 function(deja_exports)
   cmake_parse_arguments(ARG "" "OUT" "DEFS;SECOND_NAMES;NAMES" ${ARGN})
   set(names ${ARG_NAMES})

@@ -1,5 +1,5 @@
-# What is installed besides programs and libraries: headers, the licence, the CMake package, pkg-config files. Every path
-# in it is relative to the file it stands in: the folder may be moved.
+# What is installed besides programs and libraries: headers, the licence, the CMake package, pkg-config files. Every
+# path in it is relative to the file it stands in: the folder may be moved.
 include(CMakePackageConfigHelpers)
 
 # ".." for each folder of a path, from which it leads to the prefix.

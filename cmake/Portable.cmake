@@ -21,8 +21,8 @@ function(deja_portable_library name)
 endfunction()
 
 # deja_portable_program(NAME): finds the libraries that are carried along in LIBDIR/deja/carried, and they find the
-# functions of common/old_glibc/files.cc in it. The old dynamic tag: what these libraries need is found there, too. libgcc_s is
-# the system's: the static one wants what glibc has since 2.35.
+# functions of common/old_glibc/files.cc in it. The old dynamic tag: what these libraries need is found there, too.
+# libgcc_s is the system's: the static one wants what glibc has since 2.35.
 function(deja_portable_program name)
   if(NOT DEJA_PORTABLE)
     return()

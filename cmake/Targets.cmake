@@ -5,8 +5,8 @@ add_library(deja_warnings INTERFACE)
 target_compile_options(deja_warnings INTERFACE -Wall -Wextra $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   $<$<BOOL:${DEJA_WERROR}>:-Werror>)
 if(CMAKE_UNITY_BUILD)
-  # Sources of a target are compiled together (docs/TESTING.md): none of them is the main file, and GCC takes what
-  # is in its anonymous namespace for something of a header.
+  # Sources of a target are compiled together (docs/TESTING.md). None of them is the main file, and GCC takes what is
+  # in its anonymous namespace for something of a header.
   target_compile_options(deja_warnings INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
 endif()
 
@@ -31,7 +31,7 @@ function(_deja_common target)
   target_link_libraries(${target} PRIVATE deja_warnings PUBLIC deja_sanitize)
 endfunction()
 
-# deja_apart(target …): their sources are compiled one by one, also in a unity build: what each defines in its
+# deja_apart(target …): their sources are compiled one by one, also in a unity build. What each defines in its
 # anonymous namespace has the same name on purpose.
 function(deja_apart)
   set_target_properties(${ARGN} PROPERTIES UNITY_BUILD OFF)
@@ -68,12 +68,12 @@ function(deja_library_circle)
   endforeach()
 endfunction()
 
-# deja_preload_library(NAME [SAME_SHAPE] SOURCES … [WHOLE target …] DEPS … EXPORTS file [SONAME name]): a shared library for
-# the user's process. Exports exactly what the anonymous version script EXPORTS lists (cmake/Exports.cmake writes
-# it); static libstdc++, zstd and unwinder are hidden; libgcc_s stays shared so that _Unwind_* are the process's
-# own. WHOLE: static libraries of ours of which every object goes in, referenced or not (deja_preload, with the
-# hooks). Objects and not --whole-archive: --exclude-libs hides what comes from archives, hooks included.
-# SAME_SHAPE: takes as much thread-local storage as the others that have this option.
+# deja_preload_library(NAME [SAME_SHAPE] SOURCES … [WHOLE target …] DEPS … EXPORTS file [SONAME name]): a shared
+# library for the user's process. Exports exactly what the anonymous version script EXPORTS lists (cmake/Exports.cmake
+# writes it); static libstdc++, zstd and unwinder are hidden; libgcc_s stays shared so that _Unwind_* are the process's
+# own. WHOLE: static libraries of ours of which every object goes in, referenced or not (deja_preload, with the hooks).
+# Objects and not --whole-archive: --exclude-libs hides what comes from archives, hooks included. SAME_SHAPE: takes as
+# much thread-local storage as the others that have this option.
 function(deja_preload_library name)
   cmake_parse_arguments(ARG "NO_INSTALL;SAME_SHAPE" "EXPORTS;SONAME" "SOURCES;DEPS;WHOLE" ${ARGN})
   add_library(${name} SHARED ${ARG_SOURCES})
@@ -98,8 +98,8 @@ function(deja_preload_library name)
   foreach(script IN LISTS scripts)
     target_link_options(${name} PRIVATE -Wl,-T,${script})
   endforeach()
-  # A hook may have the name of something in the static libstdc++ (std::random_device's source of values), an archive
-  # member that comes in for another function of its: the first definition is ours.
+  # A hook may have the name of something in the static libstdc++, such as std::random_device's source of values.
+  # Another function of that archive member brings it in: the first definition is ours.
   target_link_options(${name} PRIVATE -Wl,-z,muldefs)
   set_target_properties(${name} PROPERTIES LINK_DEPENDS "${ARG_EXPORTS};${scripts}")
   if(ARG_SONAME)

@@ -84,8 +84,8 @@ static inline void deja_register_state(const char* name, void* data, size_t byte
 
 /* The same for state that the program's own code saves and loads. `save` hands its bytes to
  * `write(sink, …)`, in any number of calls. `load` gets them together, and returns 0 on success.
- * Both are called in deja_step(). State that another thread works on (a data loader): `save` and
- * `load` wait until that thread is at rest, and it stays so until deja_step() returns. */
+ * Both are called in deja_step(). If another thread works on the state (a data loader), `save` and
+ * `load` wait until that thread is at rest. It stays so until deja_step() returns. */
 static inline void deja_register_callbacks(const char* name, deja_save_t save, deja_load_t load,
                                            void* user) {
   if (deja_impl_register_callbacks) deja_impl_register_callbacks(name, save, load, user);

@@ -1,4 +1,5 @@
-"""Versions of symbols in ELF files of 64 bits, little-endian: which ones a file needs and defines, and how to need older ones."""
+"""Versions of symbols in ELF files of 64 bits, little-endian: which ones a file needs and defines, and how to need
+older ones."""
 import re
 import struct
 from pathlib import Path

@@ -3,11 +3,11 @@
 
 usage: packaging/make_portable.py PREFIX --libdir LIBDIR --glibc 2.31
 
-Copies the libraries that the command line needs besides glibc's into LIBDIR/deja/carried, with the licences that Debian
-has of them. Then needs no symbol in a version that the older glibc lacks: the program, the libraries and what is carried
-ask for the symbol alone (elf_versions.py). Whether the older glibc has it follows from the versions in which this
-machine's glibc defines it, since glibc keeps each one. Prints what it did; exits 1 and changes no version when a symbol
-is in no older glibc and nothing that is installed defines it.
+Copies the libraries that the command line needs besides glibc's into LIBDIR/deja/carried, with the licences that
+Debian has of them. Then removes versions of symbols that the older glibc lacks: the program, the libraries and what is
+carried ask for the symbol alone (elf_versions.py). Whether the older glibc has it follows from the versions in which
+this machine's glibc defines it, since glibc keeps each one. Prints what it did; exits 1 and changes no version when a
+symbol is in no older glibc and nothing that is installed defines it.
 """
 import argparse
 import re
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import elf_versions
 
-# Of glibc, and libgcc_s, which is the process's own in the libraries.
+# From glibc, and from libgcc_s, which is the process's own in the libraries.
 OF_THE_SYSTEM = re.compile(r"(ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libutil|libresolv|libgcc_s)\.so\.\d+")
 
 

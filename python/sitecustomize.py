@@ -1,4 +1,5 @@
-"""Run by every Python of a job that Deja records or replays: for it the preloaded library puts this folder in front of PYTHONPATH.
+"""Run by every Python of a job that Deja records or replays: for it the preloaded library puts this folder in front of
+PYTHONPATH.
 
 Does what the program's own sitecustomize would have done, and asks to be called when torch.distributed is imported.
 Imports nothing else, so that a program that never uses torch.distributed sees no difference.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what the documents quote: links, paths of the tree, `deja` commands and their flags (gdb's too), and that
-docs/CLI.md is what the commands' --help says. `tools/check_docs.py --write` regenerates docs/CLI.md.
+"""Checks what the documents quote: links, paths of the tree, `deja` commands and their flags (gdb's too). docs/CLI.md
+must be what the commands' --help says. `tools/check_docs.py --write` regenerates docs/CLI.md.
 
 Usage: check_docs.py [--write] PATH_TO_DEJA
 """

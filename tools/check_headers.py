@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Finds public functions and classes without a comment in the headers of the folders below.
 
-A comment stands above the declaration or on its line. Declarations that follow each other without a blank line share the
-comment above the first. The comment at the head of a file serves its first class or function, and classes that it names.
-Default constructors, destructors, operators, overrides, and functions whose body is one statement need none; nor do plain structs and enumerations,
-whose fields have theirs.
+A comment stands above the declaration or on its line. Declarations that follow each other without a blank line share
+the comment above the first. The comment at the head of a file serves its first class or function, and classes that it
+names. Default constructors, destructors, operators, overrides, and functions whose body is one statement need none;
+nor do plain structs and enumerations, whose fields have theirs.
 
 Usage: check_headers.py [FILE…]    (default: every header of FOLDERS)
 """

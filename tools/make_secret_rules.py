@@ -4,9 +4,10 @@
     tools/make_secret_rules.py            prints it
     tools/make_secret_rules.py --write    writes it to its place
 
-Rules are regular expressions as gitleaks writes them (RE2's syntax). Each becomes one or several sequences of sets of characters,
-"one of this set, so often to so often", which common/secrets/secret_forms.cc matches without a regular expression's engine. A rule that asks for
-a name in front of the value (`adafruit… = VALUE`) becomes a form of values with that name. What cannot be expressed is an error.
+Rules are regular expressions as gitleaks writes them (RE2's syntax). Each becomes one or several sequences of sets of
+characters, "one of this set, so often to so often", which common/secrets/secret_forms.cc matches without a regular
+expression's engine. A rule that asks for a name in front of the value (`adafruit… = VALUE`) becomes a form of values
+with that name. What cannot be expressed is an error.
 """
 import argparse
 import itertools
@@ -137,7 +138,7 @@ def sequences(parsed, ignore_case, group):
             inner = sequences(inner, ignore_case, group)
             if len(inner) == 1 and len(inner[0]) == 1 and inner[0][0].least == inner[0][0].most == 1:
                 append([[Piece(inner[0][0].chars, least, most, group)]])
-            else:  # a group so many times
+            else:  # a group this many times
                 append([list(itertools.chain.from_iterable(each)) for times in range(least, most + 1)
                         for each in itertools.product(inner, repeat=times)])
         else:
@@ -168,7 +169,7 @@ def take_ends(text):
 
 
 def names_of(text):
-    """Of the part of a named rule in front of its operator: the names, in small letters."""
+    """The names, in small letters, in the part of a named rule in front of its operator."""
     text = text[:text.index(r"(?:[ \t\w.-]{0,20})")]
     parsed = sre_parser.parse(as_python(text), re.IGNORECASE)
     names = set()
@@ -258,7 +259,7 @@ def form_row(form):
 def make():
     tables = Tables()
     read_rules(tables)
-    # Each name once, with all its forms: those of a name lie one behind the other.
+    # Each name once, with all its forms: those of a name lie one after the other.
     tables.named.sort(key=lambda pair: pair[0])
     form_list, form_begins = by_first([chars for chars, _ in tables.forms])
     name_list, name_begins = by_first([{name[0]} for name, _ in tables.named])

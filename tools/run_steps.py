@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the steps of tools/test.sh: builds, tests, lints; says every minute where it is, and at the end what took how long.
+"""Runs the steps of tools/test.sh: builds, tests, lints. Says every minute where it is, and at the end the times.
 
 usage: tools/run_steps.py (--quick | --push | --all | --nightly)
 
@@ -233,8 +233,8 @@ def slowest_builds(began):
 
 
 def pace():
-    """How slow this machine is now beside the one that docs/TESTING.md's budget was measured on: the processor time of
-    a fixed piece of work on all processors at once, over that machine's. At least 1."""
+    """How slow this machine is now beside the one of docs/TESTING.md's budget. It is the processor time of a fixed
+    piece of work on all processors at once, over that machine's. At least 1."""
     work = ("import hashlib, time, zlib\nb = time.process_time()\nd = {}\n"
             "for i in range(2000000): d[str(i)] = i\n"
             "for i in range(80): zlib.compress(hashlib.sha256(b'%d' % i).digest() * 40000)\n"

@@ -3,8 +3,8 @@
 
 usage: tools/test_report.py FILE (--counts | --skipped | --failed)
 
---counts prints three numbers: passed, failed, skipped. --skipped prints each skipped test with its reason, also the
-parts that a Python test left out. --failed prints each failed test with the end of what it said.
+--counts prints three numbers: passed, failed, skipped. Option --skipped prints each skipped test with its reason, also
+the parts that a Python test left out. Option --failed prints each failed test with the end of what it said.
 """
 import dataclasses
 import re
@@ -88,7 +88,8 @@ def budgets(document=BUDGET):
 
 
 def over_budget(step, used, pace=1.0, document=BUDGET):
-    """A sentence if the step took over 20% (and NOISE_S) more than its row allows on a machine of that pace, else None."""
+    """A sentence if the step took over 20% (and NOISE_S) more than its row allows on a machine of that pace, else
+    None."""
     allowed = budgets(document).get(step)
     if allowed is None:
         return f"{step}: no row in {document.name}; add one with {used:.0f} s"

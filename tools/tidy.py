@@ -3,14 +3,14 @@
 
 usage: tools/tidy.py [--all | FILE…]
 
-Without an argument: all checks but the static analyzer on everything, which takes the sources together as the build does,
-and the analyzer on the sources that the change touches: since where the branch left origin/main (DEJA_TIDY_BASE names
-another commit), else, on main itself, in the three hours before its newest commit. A move, other includes and comments do
-not count. --all: the analyzer on all of them, too. With files: everything, on those.
+Without an argument: all checks but the static analyzer on everything, and the analyzer on the sources that the change
+touches. The former take the sources together as the build does. The change is since the branch left origin/main
+(DEJA_TIDY_BASE names another commit). On main itself it is the three hours before its newest commit. A move, other
+includes and comments do not count. --all: the analyzer on all of them, too. With files: everything, on those.
 
-What was found to be clean is not looked at again: a clean result is remembered by a hash of everything that it depends
-on (the tool, its arguments and configuration, the compile command, the source and each header that it includes). The
-memory is in DEJA_TIDY_CACHE, else in ~/.cache/deja-tidy.
+A clean result is remembered, and the source is not looked at again. Its key is a hash of everything that it depends
+on: tool, configuration, compile command, source and each header that it includes. The memory is in DEJA_TIDY_CACHE,
+else in ~/.cache/deja-tidy.
 """
 import concurrent.futures
 import functools

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What checkpoints of a DDP job on CPUs cost: Deja's beside torch.save and torch.distributed.checkpoint, of the same state in the same run.
+"""What checkpoints of a DDP job on CPUs cost: Deja's beside torch.save and torch.distributed.checkpoint, of the same
+state in the same run.
 
     benchmarks/checkpoints/checkpoint_cost.py [--build build] [--python python3] [--steps 500] [--every 100] [--ranks 2] [--runs 3]
 
-Stall: how long the training stands still for one checkpoint (median), and its share of that many steps. Size: of Deja, how much larger the trace of the job is than that
-of the same job without checkpoints, by the number of checkpoints; of the others, their files.
+Stall: how long the training stops for one checkpoint (median), and its share of that many steps. Size: for Deja, the
+growth of the job's trace over one without checkpoints, by the number of checkpoints; for the others, their files.
 """
 import argparse
 import json

@@ -3,9 +3,11 @@
 
     benchmarks/checkpoints/checkpoint_deltas.py [--build build] [--python python3] [--every 10] [--checkpoints 10] [--memory 256]
 
-The digits example (one rank, float32, AdamW) and a small GPT (training_data.py; float32 parameters and moments, and a copy of the parameters in
-bfloat16). Recorded at level digest, so that nothing but checkpoints is kept. Size: of the files of payloads, against the bytes in the checkpoints; stall: how long the program waits
-for a checkpoint by the recording's times (checkpoint_stall.py), and the processor time that the whole run took. Needs PyTorch and NumPy for the GPT.
+The digits example (one rank, float32, AdamW) and a small GPT (training_data.py; float32 parameters and moments, and a
+copy of the parameters in bfloat16). Recorded at level digest, so that nothing but checkpoints is kept. Size: of the
+files of payloads, against the bytes in the checkpoints. Stall: how long the program stops for a checkpoint by the
+recording's times (checkpoint_stall.py), and the processor time that the whole run took. Needs PyTorch and NumPy for
+the GPT.
 """
 import argparse
 import json
@@ -57,7 +59,7 @@ def report(args, name, ranks, program):
 
 
 def options(description):
-    """Of both benchmarks of what checkpoints take."""
+    """Options of both benchmarks of a checkpoint's size."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("--python", default="python3")

@@ -1,5 +1,5 @@
-"""Trains a small GPT (training_data.py) with AdamW on float32 parameters, of which it keeps a copy in bfloat16 as mixed precision does, for
-benchmarks/checkpoints/checkpoint_deltas.py. Says how long a step took."""
+"""Trains a small GPT (training_data.py) with AdamW on float32 parameters, of which it keeps a copy in bfloat16 as
+mixed precision does, for benchmarks/checkpoints/checkpoint_deltas.py. Says how long a step took."""
 import json
 import os
 import statistics

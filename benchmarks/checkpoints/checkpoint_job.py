@@ -1,7 +1,9 @@
-"""A small data-parallel job on CPUs that saves its state in three ways, for benchmarks/checkpoints/checkpoint_cost.py: 2.9 million parameters, AdamW.
+"""A small data-parallel job on CPUs that saves its state in three ways, for benchmarks/checkpoints/checkpoint_cost.py:
+2.9 million parameters, AdamW.
 
-Every JOB_EVERY steps: Deja's checkpoint, torch.save by rank 0, and torch.distributed.checkpoint (replicated state, shared among the
-ranks as it does), each of the same state and from a barrier. Says on rank 0 how long each stopped the training, and how long a step takes.
+Every JOB_EVERY steps: Deja's checkpoint, torch.save by rank 0, and torch.distributed.checkpoint (replicated state,
+shared among the ranks as it does). Each saves the same state, from a barrier. Says on rank 0 how long each stopped the
+training, and how long a step takes.
 """
 import json
 import os

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""How long the training of the digits example stands still for a checkpoint.
+"""How long the training of the digits example stops for a checkpoint.
 
     benchmarks/checkpoints/checkpoint_stall.py [--build build] [--steps 2000] [--every 100] [--ranks 2]
 
-From the recording itself: a step's event is written when the program calls deja_step, the checkpoint's when its last item is in the buffer. Both are on the program's thread,
-so the time between them is what the program waits; its share is of that many steps of median length.
+From the recording itself: a step's event is written when the program calls deja_step, the checkpoint's when its last
+item is in the buffer. Both are on the program's thread, so the time between them is what the program waits; its share
+is of that many steps of median length.
 """
 import argparse
 import json

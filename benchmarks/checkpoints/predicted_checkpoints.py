@@ -3,8 +3,9 @@
 
     benchmarks/checkpoints/predicted_checkpoints.py [--build build] [--python python3] [--every 10] [--checkpoints 10]
 
-A small GPT (predicted_checkpoints_job.py), two ranks over gloo. What a bundle has without checkpoints is not measured but worked out: `size` is what the
-bundle of a recording at level digest has, where nothing but checkpoints is kept, and with predictions that, less what the bundle of the whole recording shrinks by.
+A small GPT (predicted_checkpoints_job.py), two ranks over gloo. The size of a bundle's other contents is not measured
+but computed. `size` is the bundle of a recording at level digest, where nothing but checkpoints is kept. With
+predictions it is that, less what the bundle of the whole recording shrinks by.
 """
 import json
 import os

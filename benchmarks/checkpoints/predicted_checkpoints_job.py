@@ -1,4 +1,5 @@
-"""Trains a small GPT (training_data.py, a million parameters) data parallel over gloo on CPUs, for benchmarks/checkpoints/predicted_checkpoints.py.
+"""Trains a small GPT (training_data.py, a million parameters) data parallel over gloo on CPUs, for
+benchmarks/checkpoints/predicted_checkpoints.py.
 
 Says on rank 0 how long a step took, and how much processor time its thread spent in telling what the optimizer did."""
 import json
@@ -20,7 +21,7 @@ gpt.VOCABULARY, gpt.WIDTH = 1024, 128
 
 
 def measured(taken):
-    """Adds how long each telling takes, if anything is told."""
+    """Adds the time of each call that names an update, if there is one."""
     from deja import engine
 
     if engine.mode() != engine.RECORDING:

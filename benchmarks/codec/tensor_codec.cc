@@ -3,9 +3,9 @@
 //   bench_tensor_codec FOLDER [ROUNDS]
 //
 // tensor_codec.py runs it on the tensors that training_data.py writes and prints the table. A line
-// for each set and codec: the set, the codec, bytes, encoded bytes, seconds to encode, seconds to
-// decode (processor time, best of the rounds; codecs take turns). Every codec gets chunks of at
-// most 1 MiB of one tensor, as the recorder cuts them.
+// for each set and codec has the set, the codec, bytes, encoded bytes, seconds to encode, seconds
+// to decode. Seconds are of processor time, best of the rounds; codecs take turns. Every codec gets
+// chunks of at most 1 MiB of one tensor, as the recorder cuts them.
 #include <blosc.h>
 #include <time.h>
 #include <zstd.h>
@@ -188,8 +188,8 @@ double Bits(const Counts& counts) {
   return bits;
 }
 
-// Bytes that the planes of `run` need with the counts of this run, each element turned left by one
-// bit first: sign beside the mantissa, exponent in one byte.
+// Bytes that the planes of `run` need with the counts of this run. Each element is turned left by
+// one bit first: sign beside the mantissa, exponent in one byte.
 double RunBytes(Chunk run, uint32_t element_size, bool rotate) {
   std::vector<Counts> counts(element_size);
   for (size_t at = 0; at + element_size <= run.size(); at += element_size) {

@@ -3,9 +3,9 @@
 
     benchmarks/codec/tensor_codec.py [--data FOLDER] [--rounds 5] [--build build-release] [--python python3] [--all]
 
-Trains and writes the data (training_data.py, run with --python, which needs PyTorch) unless FOLDER has it already. ZipNN is
-measured in the same run if this Python can import zipnn_core (PyPI: zipnn), everything else needs Debian's libblosc-dev.
-The table has the sets of the last step; --all prints the early ones too.
+Trains and writes the data (training_data.py, run with --python, which needs PyTorch) unless FOLDER has it already.
+ZipNN is measured in the same run if this Python can import zipnn_core (PyPI: zipnn), everything else needs Debian's
+libblosc-dev. The table has the sets of the last step; --all prints the early ones too.
 """
 import argparse
 import subprocess
@@ -58,7 +58,7 @@ def timed(function, *arguments):
 
 
 def measure(options, folder):
-    """Of each set and codec: bytes, encoded bytes, seconds to encode, seconds to decode."""
+    """For each set and codec: bytes, encoded bytes, seconds to encode, seconds to decode."""
     figures = defaultdict(dict)
     program = options.build.resolve() / "bin" / "bench_tensor_codec"
     with subprocess.Popen([program, folder, str(options.rounds)], stdout=subprocess.PIPE, text=True) as process:

@@ -3,10 +3,10 @@
 
     benchmarks/codec/training_data.py FOLDER [--steps 400]
 
-Trains a small GPT on the Python sources of this machine with AdamW, and writes the parameters, gradients, Adam moments and
-activations of an early and of the last step, the parameters and moments also of the step before. Each set of tensors is
-FOLDER/NAME.bin, the tensors one after the other, and FOLDER/NAME.sizes, a line with the bytes of each.
-NAME is what-dtype-when. Needs PyTorch and NumPy (Debian: python3-torch).
+Trains a small GPT on the Python sources of this machine with AdamW. Writes the parameters, gradients, Adam moments and
+activations of an early and of the last step, the parameters and moments also of the step before. Each set of tensors
+is FOLDER/NAME.bin, the tensors one after the other, and FOLDER/NAME.sizes, a line with the bytes of each. NAME is
+what-dtype-when. Needs PyTorch and NumPy (Debian: python3-torch).
 """
 import argparse
 import collections

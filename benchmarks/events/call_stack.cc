@@ -1,6 +1,6 @@
-// What it costs to know where a call comes from, where that was seen before: the stack that each
-// recorded call has, beside what other unwinders take, in turns. Two programs are made of this, one
-// compiled with frame pointers; README.md has the figures.
+// What a known stack costs: the stack that each recorded call has, beside what other unwinders
+// take, in turns. Two programs are made of this, one compiled with frame pointers; README.md has
+// the figures.
 //
 //     call_stack_omit-frame-pointer [ROUNDS]
 #include <dlfcn.h>

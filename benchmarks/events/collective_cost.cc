@@ -1,6 +1,7 @@
 // What a whole collective costs its thread: an all-reduce of one float in a communicator of one
-// rank, called as a program calls it. collective_cost.py runs it by itself, recorded at level
-// order, and with tracepoints of LTTng-UST around the call instead (DEJA_BENCHMARK_TRACEPOINTS).
+// rank, called as a program calls it. The script collective_cost.py runs it by itself and recorded
+// at level order. It also runs it with tracepoints of LTTng-UST around the call instead
+// (DEJA_BENCHMARK_TRACEPOINTS).
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""What a whole collective costs its thread at level order (enter, results and leave, with its stack), beside tracepoints of
-LTTng-UST with the same fields but for the stack, in turns; both less the call itself.
+"""What a whole collective costs its thread at level order, beside tracepoints of LTTng-UST, in turns.
+
+Deja's has enter, results and leave, with its stack; the tracepoints have the same fields but for the stack. Both less
+the call itself.
 
     benchmarks/events/collective_cost.py [--runs 5] [--build build-release]
 """

@@ -1,5 +1,5 @@
-// How long a program's stream is busy with the digest of a buffer on a GPU, against a copy of the
-// same bytes on the device: one line for each type and size, `ratio` being bandwidth over
+// How long the digest of a buffer on a GPU keeps a program's stream busy, against a copy of the
+// same bytes on the device. One line for each type and size, `ratio` being bandwidth over
 // bandwidth. Exits 77 where there is no GPU.
 //
 //   digest_bandwidth [ROUNDS]

@@ -1,5 +1,5 @@
-// What one event costs its thread: the enter of an all-reduce at level order, with its time,
-// through the recorder's own writer, while the background thread drains. event_cost.py runs it
+// What one event costs its thread: the enter of an all-reduce at level order, with its time. It
+// goes through the recorder's own writer, while the background thread drains. event_cost.py runs it
 // beside its peer.
 #include "benchmarks/events/event_cost.h"
 

@@ -1,11 +1,11 @@
-// Times one call again and again at a pace, and prints medians: for event_cost.cc,
+// Times one call again and again at a pace, and prints medians. Used by event_cost.cc,
 // collective_cost.cc and their peers, so that all are measured in the same way.
 //
-// hot: one call after the other, with the pace's pause spent spinning. burst: 32 calls one behind
-// the other without a fence or a reading between them, then the pause of 32: what a call costs a
-// thread that has more to do. cold: 256 KiB of other data are written between calls, so that
-// nothing of the tracer is in the first cache; colder: 8 MB, so that it is in no cache of the core.
-// The cost of taking the time is measured alike and subtracted.
+// Variants. Hot: one call after the other, with the pace's pause spent spinning. Burst: 32 calls
+// one after the other without a fence or a reading between them, then the pause of 32. It is what a
+// call costs a thread that has more to do. Cold: 256 KiB of other data are written between calls,
+// so that nothing of the tracer is in the first cache. Colder: 8 MB, so that it is in no cache of
+// the core. The cost of taking the time is measured alike and subtracted.
 #ifndef DEJA_BENCHMARKS_EVENTS_EVENT_COST_H_
 #define DEJA_BENCHMARKS_EVENTS_EVENT_COST_H_
 
@@ -77,7 +77,7 @@ double MedianNs(Call call, const State& state, int count, double ticks_per_ns, i
   return took[static_cast<size_t>(count / 2)] / ticks_per_ns;
 }
 
-// `call(n)` makes so many events.
+// `call(n)` makes n events.
 template <typename Call>
 void Report(const char* name, Call call, int events = 1) {
   const double ticks_per_ns = TicksPerNs();

@@ -1,5 +1,5 @@
 // What is lost of a million events a second when the process is killed, and what an event costs its
-// thread: Deja's log beside a file that each event is written to with write(2), in turns.
+// thread. Deja's log runs beside a file that each event is written to with write(2), in turns.
 //
 //   kill_loss [ROUNDS]
 #include <fcntl.h>

@@ -16,7 +16,8 @@ from pathlib import Path
 
 
 def run(argv):
-    """Seconds, and megabytes at most. What the command prints is not read: a child counts with the memory that its parent has."""
+    """Seconds, and megabytes at most. What the command prints is not read: a child counts with the memory that its
+    parent has."""
     begin = time.monotonic()
     process = subprocess.Popen([str(a) for a in argv], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)

@@ -1,7 +1,7 @@
-// A rank that reads clocks and files: N readings of two clocks, N reads of 4 KiB of FILE, over and
-// over, and the whole of LARGE once. Prints the processor time of each in nanoseconds per call.
+// A rank that reads clocks and files: N readings of two clocks, N reads of 4 KiB of FILE, and the
+// whole of LARGE once. Prints the processor time of each in nanoseconds per call.
 //
-// Like any rank it has a second thread: with one alone a read costs less, in the C library
+// Like any rank it has a second thread. With one alone a read costs less, in the C library
 // (cancellation) and in the kernel (references to files), whether it is recorded or not.
 //
 //     input_reader FILE LARGE [N]

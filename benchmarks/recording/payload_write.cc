@@ -1,5 +1,5 @@
-// How fast payloads come to the disk that no codec makes smaller: Deja's log beside a file that is
-// written with O_DIRECT after fallocate, and one that is written with write(2), in turns. Each
+// How fast payloads that no codec makes smaller reach the disk. Deja's log runs in turns with a
+// file that is written with O_DIRECT after fallocate, and one that is written with write(2). Each
 // begins with nothing and ends when the disk has all.
 //
 //   payload_write [FOLDER [MEGABYTES [ROUNDS]]]

@@ -3,10 +3,10 @@
 
     benchmarks/recording/record_overhead.py [--runs 11] [--ranks 4] [--build build] [-- PROGRAM ARGS…]
 
-The variants take turns within each round, so that what else the machine does hits all of them. Prints a
-table of medians, the quartiles, and the ratio to the runs without Deja (median of the rounds' ratios), of the
-whole process's time and of the processor time of all ranks (which a busy machine disturbs less).
-Default program: the digits example with a fixed seed. A recorded run ends when its trace is complete.
+The variants take turns within each round, so that what else the machine does hits all of them. Prints a table of
+medians, the quartiles, and the ratio to the runs without Deja (median of the rounds' ratios). It has the whole
+process's time and the processor time of all ranks, which a busy machine disturbs less. Default program: the digits
+example with a fixed seed. A recorded run ends when its trace is complete.
 """
 import argparse
 import json

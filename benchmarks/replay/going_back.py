@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What it costs in gdb to go back one step late in a run: to an image of the process, and by starting it anew.
+"""What it costs in gdb to go back one step late in a run: to an image of the process, and by a new start.
 
     benchmarks/replay/going_back.py [--build build] [--lengths 100,1000,10000] [--runs 3]
 
-Records tests/e2e/apps/replay/alone.cc, two ranks, and goes to the last step but one and from there one back, with `deja goto`. Elapsed time, since
-gdb's is most of it; both ways in the same run of this program.
+Records tests/e2e/apps/replay/alone.cc, two ranks, and goes to the last step but one and from there one back, with
+`deja goto`. Elapsed time, since gdb's is most of it; both ways in the same run of this program.
 """
 import argparse
 import re

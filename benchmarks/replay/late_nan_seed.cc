@@ -1,6 +1,6 @@
-// With which --seed the digits example has its first NaN (--fault=nan) in the last tenth of a run,
-// and about 50 steps behind a step that 100 divides: as far from a checkpoint in runs of any
-// length.
+// Finds the --seed with which the digits example has its first NaN (--fault=nan) in the last tenth
+// of a run. The NaN is about 50 steps after a step that 100 divides: as far from a checkpoint in
+// runs of any length.
 //
 // usage: late_nan_seed STEPS [RANKS [BATCH]]   prints the seed and the step
 //

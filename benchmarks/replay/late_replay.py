@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""How long a replay takes to come to a late place from the last checkpoint, and from the start, over the length of the run.
+"""How long a replay takes to reach a late place from the last checkpoint, and from the start, over the length of the
+run.
 
     benchmarks/replay/late_replay.py [--build build] [--lengths 1500,15000,150000] [--runs 5] [--ranks 2] [--batch 1]
 
-Records the digits example with a checkpoint every 100 steps and --fault=nan, with a seed that has its first NaN in the last tenth
-of the run (late_nan_seed.cc), and replays rank 0 to the first operation that a NaN goes into or comes out of (`deja replay --until-seq`, which
-starts at the checkpoint before it) and, of runs that are not too long, from the start. Said is the processor time of `deja` and of
-the program, and the elapsed time, which depends on what else the machine does.
+Records the digits example with a checkpoint every 100 steps and --fault=nan. The seed has its first NaN in the last
+tenth of the run (late_nan_seed.cc). Replays rank 0 to the first operation that a NaN goes into or comes out of:
+`deja replay --until-seq`, which starts at the checkpoint before it. Runs that are not too long are also replayed from
+the start. The table has the processor time of `deja` and of the program, and the elapsed time, which depends on what
+else the machine does.
 """
 import argparse
 import json

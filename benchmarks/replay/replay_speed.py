@@ -3,10 +3,10 @@
 
     benchmarks/replay/replay_speed.py [--build build] [--repeat 5] [--steps 600] [--modes ddp,hybrid] [--json]
 
-Each round runs, one after the other so that drifts of the machine hit all alike: the job without Deja, the job
-recorded at level full, every rank replayed alone, and all ranks replayed side by side. Seeded, so that every
-round computes the same. Wall-clock medians; `alone` is the slowest rank's. A replay should take no longer than the
-recorded run: exits 1 when the median of `alone` or `side by side` does.
+Each round runs the job without Deja, the job recorded at level full, every rank replayed alone, and all ranks side by
+side. They run one after the other, so that drifts of the machine hit all alike. Seeded, so that every round computes
+the same. Wall-clock medians; `alone` is the slowest rank's. A replay should take no longer than the recorded run:
+exits 1 when the median of `alone` or `side by side` does.
 """
 import argparse
 import json

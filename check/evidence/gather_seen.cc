@@ -13,7 +13,7 @@ namespace deja::check {
 namespace {
 
 constexpr std::string_view kPrefix = "check/";  // python/deja/seen.py
-// Of what the program read: programs can read for days.
+// A limit for what the program read: programs can read for days.
 constexpr size_t kFirstInputs = 8192;
 constexpr size_t kLastInputs = 8192;
 constexpr size_t kMostOfAKind = 1 << 20;
@@ -130,31 +130,30 @@ bool SeenGatherer::OnNote(std::string_view text, uint64_t time_ns, std::string& 
     for (const auto& [name, value] : fields.all())
       names += fmt::format("{}{}={}", names.empty() ? "" : " ", name, value);
   } else if (kind == "state") {
-    Keep(seen_.weights, {static_cast<uint32_t>(number("optimizer")), number("step"),
-                         Unquoted(fields["name"]), Digest(fields["weight"]),
-                         Digest(fields["gradient"]), Rows(fields["replicas"]), at("made"), at("at"),
-                         time_ns});
+    Keep(seen_.weights,
+         {static_cast<uint32_t>(number("optimizer")), number("step"), Unquoted(fields["name"]),
+          Digest(fields["weight"]), Digest(fields["gradient"]), Rows(fields["replicas"]),
+          at("made"), at("at"), time_ns});
   } else if (kind == "optimizer") {
     Keep(seen_.optimizers,
          {static_cast<uint32_t>(number("optimizer")), number("step"), Unquoted(fields["kind"]),
           Unquoted(fields["lr"]), Digest(fields["weights"]), Digest(fields["gradients"]),
           Digest(fields["state"]), at("at"), time_ns});
   } else if (kind == "batch") {
-    Keep(seen_.batches,
-         {static_cast<uint32_t>(number("loader")), number("passed"), number("batch"),
-          Rows(fields["rows"]), number("size"), Unquoted(fields["sampler"]),
-          fields["shuffles"] == "1", Unquoted(fields["epoch"]), fields["trains"] == "1",
-          Digest(fields["digest"]), at("at"), time_ns});
+    Keep(seen_.batches, {static_cast<uint32_t>(number("loader")), number("passed"), number("batch"),
+                         Rows(fields["rows"]), number("size"), Unquoted(fields["sampler"]),
+                         fields["shuffles"] == "1", Unquoted(fields["epoch"]),
+                         fields["trains"] == "1", Digest(fields["digest"]), at("at"), time_ns});
   } else if (kind == "pass") {
     Keep(seen_.passes, {static_cast<uint32_t>(number("loader")), number("passed"),
                         number("batches"), at("at"), time_ns});
   } else if (kind == "changed") {
-    Keep(seen_.changes, {Unquoted(fields["call"]), "", "", number("times"), at("issued"),
-                         at("ended"), time_ns});
+    Keep(seen_.changes,
+         {Unquoted(fields["call"]), "", "", number("times"), at("issued"), at("ended"), time_ns});
   } else if (kind == "saved") {
-    Keep(seen_.changes, {Unquoted(fields["name"]), Unquoted(fields["file"]),
-                         Unquoted(fields["thread"]), number("times"), at("given"), at("at"),
-                         time_ns});
+    Keep(seen_.changes,
+         {Unquoted(fields["name"]), Unquoted(fields["file"]), Unquoted(fields["thread"]),
+          number("times"), at("given"), at("at"), time_ns});
   } else if (kind == "garbage") {
     if (fields["phase"] == "start") {
       Keep(seen_.garbage, {time_ns, time_ns});
@@ -219,8 +218,8 @@ void SeenGatherer::OnInput(const format::Input& input, std::string_view api, uin
   InputSeen seen;
   seen.kind = InputKind::kEntropy;
   seen.name = std::string(api);
-  seen.value = input.hash.IsZero() ? std::hash<std::string_view>{}(input.data)
-                                   : input.hash.Prefix();
+  seen.value =
+      input.hash.IsZero() ? std::hash<std::string_view>{}(input.data) : input.hash.Prefix();
   seen.shown = fmt::format("{:016x}", seen.value);
   seen.thread = thread;
   seen.time_ns = time_ns;
@@ -228,7 +227,7 @@ void SeenGatherer::OnInput(const format::Input& input, std::string_view api, uin
 }
 
 void SeenGatherer::OnClock(const format::ClockRun& run, uint32_t thread, uint64_t time_ns) {
-  // Of a run the last one of each clock is kept.
+  // The last reading of each clock is kept for a run.
   std::map<format::ClockSource, int64_t> last;
   format::ForEachReading(run, [&](format::ClockSource source, int64_t value) {
     if (IsWallClock(source)) last[source] = value;

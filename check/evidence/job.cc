@@ -10,8 +10,8 @@
 namespace deja::check {
 namespace {
 
-// The n-th communicator of a rank with this hash, of so many ranks, in this place: programs use an
-// id again, and a process may have several ranks of one communicator.
+// The n-th communicator of a rank with this hash and size, in this place. Programs use an id again,
+// and a process may have several ranks of one communicator.
 using Occurrences = std::map<std::tuple<uint64_t, uint32_t, uint32_t>, uint32_t>;
 
 }  // namespace

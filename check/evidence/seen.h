@@ -1,5 +1,6 @@
-// Seen: what a rank's recording shows besides calls: parameters at optimizer steps, batches of
-// loaders, tensors that changed too early, collections of garbage, sockets, what the program read.
+// Seen: what a rank's recording shows besides calls. It has parameters at optimizer steps, batches
+// of loaders, tensors that changed too early, collections of garbage, sockets, and what the program
+// read.
 //
 // Notes of Deja's side of Python (python/deja/seen.py) have most of it. Sites are numbers of the
 // summary's. Values; no ownership.

@@ -46,7 +46,7 @@ bool IsInput(Role role) {
   return role == Role::kIn || role == Role::kInN || role == Role::kInRoot || role == Role::kInNRoot;
 }
 
-// A signal by which somebody ends a process.
+// A signal by which another process ends this one.
 bool EndsFromOutside(int signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT ||
          signal == SIGKILL;
@@ -184,7 +184,7 @@ class Summarizer {
     if (const auto work = works_.find({event.thread, leave.enter_seq}); work != works_.end()) {
       if (Gathered* gathered = Of(work->second.comm, work->second.operation)) {
         Finished(*gathered, event.time_ns, leave.result != 0);
-        // Who had sent to a receive from any.
+        // The sender to a receive from any.
         if (leave.result == 0) gathered->call.peer = static_cast<int32_t>(work->second.source);
       }
       works_.erase(work);
@@ -240,9 +240,9 @@ class Summarizer {
     }
   }
 
-  // Results of device buffers are also what was read. (Their call comes first, but for one whose
-  // thread's batch is written later: what such a one has read counts as written, and as unknown
-  // once there are two.)
+  // Results of device buffers are also what was read. Their call comes first, but for one whose
+  // thread's batch is written later. What such a call has read counts as written, and as unknown
+  // once there are two.
   bool ReadsParameter(const Gathered& gathered, uint32_t param) const {
     if (!gathered.is_entered) return false;
     const api::ApiInfo* info = api::FindApi(summary_.signatures[gathered.call.signature].api);

@@ -99,7 +99,7 @@ struct OpenCall {
 enum class EndKind : uint8_t {
   kExit,     // by itself, with `code`
   kSignal,   // by a signal that it got from itself: it crashed
-  kEnded,    // by a signal from outside: a launcher, a user, the kernel for want of memory
+  kEnded,    // by a signal from outside: a launcher, a user, the kernel for lack of memory
   kUnknown,  // died without a word
   kRunning,  // no end yet
 };

@@ -11,7 +11,7 @@
 namespace deja::check {
 namespace {
 
-// Of these the program, its libraries or their threads read how they are to compute.
+// From these the program, its libraries or their threads read how they are to compute.
 constexpr std::array<std::string_view, 11> kPrefixes = {"NCCL_", "CUDA_",   "TORCH_", "PYTORCH_",
                                                         "OMP_",  "MKL_",    "GLOO_",  "TF_",
                                                         "XLA_",  "CUBLAS_", "CUDNN_"};

@@ -1,5 +1,5 @@
-// Trimmer: gathers summaries and keeps of long communicators only where ranks differ, so that a
-// check of very many ranks takes memory for a few calls of each.
+// Trimmer: gathers summaries and keeps of long communicators only where ranks differ. So a check of
+// very many ranks takes memory for a few calls of each.
 //
 // The first rank of a communicator is what the others are compared with. What a rank has made like
 // it (operation, place, names, results; no NaN, no failure) is left out, but for the calls in front

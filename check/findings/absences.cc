@@ -50,7 +50,7 @@ class AbsenceMatcher {
       const RankSummary& rank = job_.RankOf(member);
       return EndedOnItsOwn(rank) || rank.end.Well();
     });
-    // The others were told that it is gone: they did not wait for one that lives.
+    // The library has told the others that it is gone: they did not wait for a live rank.
     const bool told = std::any_of(waiting.begin(), waiting.end(), [&](const Member& member) {
       return view_.CallAt(member, least).Is(kFailed);
     });
@@ -86,13 +86,13 @@ class AbsenceMatcher {
       else if (WaitsIn(call))
         waiting.push_back(member);
     }
-    // A job that somebody kills has left nobody early.
+    // A job that a user kills has left no rank early.
     const bool told = std::any_of(waiting.begin(), waiting.end(), [&](const Member& member) {
       return view_.CallAt(member, size - 1).Is(kFailed);
     });
-    const bool by_themselves =
-        std::any_of(dead.begin(), dead.end(),
-                    [&](const Member& member) { return EndedOnItsOwn(job_.RankOf(member)); });
+    const bool by_themselves = std::any_of(dead.begin(), dead.end(), [&](const Member& member) {
+      return EndedOnItsOwn(job_.RankOf(member));
+    });
     if (!told && !by_themselves) return;
     if (!dead.empty() && !waiting.empty()) OnLeftEarly(dead, waiting, size - 1);
   }

@@ -1,4 +1,4 @@
-// missing and left-early: ranks that did not come to a collective that the others entered.
+// missing and left-early: ranks that did not reach a collective that the others entered.
 //
 // Pure.
 #ifndef DEJA_CHECK_FINDINGS_ABSENCES_H_
@@ -9,7 +9,7 @@
 
 namespace deja::check {
 
-// Of a communicator whose ranks called the same, as far as each has come.
+// For a communicator whose ranks called the same, as far as each has got.
 void MatchAbsences(const CommView& view, Found& found);
 
 }  // namespace deja::check

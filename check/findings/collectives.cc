@@ -1,5 +1,5 @@
 // signature and order: the calls of a communicator's ranks at one number; and missing, where one of
-// them goes round a loop once more. Who did not come at all is in absences.cc.
+// them goes round a loop once more. Ranks that did not come at all are in absences.cc.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -328,8 +328,8 @@ void MatchStates(const Job& job, Found& found) {
       const auto most = std::max_element(
           values.begin(), values.end(),
           [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-      // Of a tensor of each rank's own no two change alike: it was a replica if most still do, or
-      // if all did several times.
+      // A tensor of each rank's own never changes alike on two ranks. It was a replica if most
+      // still do, or if all did several times.
       const bool most_change_alike = most->second.size() * 2 > job.ranks.size() &&
                                      most->second.size() > 1 && agreed.count(most->first) == 0;
       constexpr size_t kSeveral = 3;

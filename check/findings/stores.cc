@@ -1,4 +1,4 @@
-// store: the rendezvous: an address that is taken, keys that nobody sets.
+// store: the rendezvous: an address that is taken, keys that no rank sets.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,10 +41,9 @@ const OpenCall* StoreWait(const Job& job, const RankSummary& rank) {
 }
 
 bool HasConnected(const RankSummary& rank, std::string_view port) {
-  return std::any_of(rank.seen.sockets.begin(), rank.seen.sockets.end(),
-                     [&](const SocketSeen& socket) {
-                       return !socket.is_bind && PortOf(socket.remote) == port;
-                     });
+  return std::any_of(
+      rank.seen.sockets.begin(), rank.seen.sockets.end(),
+      [&](const SocketSeen& socket) { return !socket.is_bind && PortOf(socket.remote) == port; });
 }
 
 void OnTaken(const Job& job, size_t index, const SocketSeen& socket, Found& found) {
@@ -96,12 +95,12 @@ void OnKeys(const Job& job, Found& found) {
   side.ranks = finding.waiting.empty() ? finding.blamed : finding.waiting;
   side.what = "waits in " + first.name;
   side.site = job.sites[first.site];
-  finding.sentence = fmt::format("{} {} for a key of the store that no rank has set: {}{}",
-                                 RanksText(side.ranks), side.ranks.size() == 1 ? "waits" : "wait",
-                                 first.name, job.AtSite(first.site));
+  finding.sentence =
+      fmt::format("{} {} for a key of the store that no rank has set: {}{}", RanksText(side.ranks),
+                  side.ranks.size() == 1 ? "waits" : "wait", first.name, job.AtSite(first.site));
   finding.sides.push_back(std::move(side));
-  finding.next = {fmt::format("show RUN --rank {} --last 20 --stacks",
-                              job.ranks[waiters.front()].rank)};
+  finding.next = {
+      fmt::format("show RUN --rank {} --last 20 --stacks", job.ranks[waiters.front()].rank)};
   found.findings.push_back(std::move(finding));
 }
 
@@ -109,8 +108,7 @@ void OnKeys(const Job& job, Found& found) {
 
 void MatchStores(const Job& job, Found& found) {
   for (size_t i = 0; i < job.ranks.size(); ++i)
-    if (const SocketSeen* socket = FailedBind(job.ranks[i]))
-      return OnTaken(job, i, *socket, found);
+    if (const SocketSeen* socket = FailedBind(job.ranks[i])) return OnTaken(job, i, *socket, found);
   OnKeys(job, found);
 }
 

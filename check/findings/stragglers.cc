@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "check/matching/comm_view.h"
 #include "check/findings/matchers.h"
+#include "check/matching/comm_view.h"
 #include "check/matching/standing.h"
 
 namespace deja::check {
@@ -58,8 +58,8 @@ class StragglerMatcher {
       lost[last] += gap;
       late[last].push_back(i);
     }
-    const auto worst = static_cast<size_t>(
-        std::max_element(lost.begin(), lost.end()) - lost.begin());
+    const auto worst =
+        static_cast<size_t>(std::max_element(lost.begin(), lost.end()) - lost.begin());
     uint64_t all = 0;
     for (const uint64_t one : lost) all += one;
     const uint64_t span = Enters(0, size_ - 1) - Enters(0, 0);
@@ -86,8 +86,7 @@ class StragglerMatcher {
         differences.push_back(static_cast<int64_t>(Left(of_this) - Left(of_first)));
       }
       if (differences.empty()) continue;
-      const auto middle =
-          differences.begin() + static_cast<std::ptrdiff_t>(differences.size() / 2);
+      const auto middle = differences.begin() + static_cast<std::ptrdiff_t>(differences.size() / 2);
       std::nth_element(differences.begin(), middle, differences.end());
       // One machine has one clock; what threads need to wake is no difference of clocks.
       constexpr int64_t kNoise = 50'000'000;
@@ -118,7 +117,7 @@ class StragglerMatcher {
     }
     return {last, latest - std::max(second, index == 0 ? 0 : LeftBefore(last, index))};
   }
-  // Nobody can be late for an operation while it is in the one before.
+  // No rank can be late for an operation while it is in the one before.
   uint64_t LeftBefore(size_t member, size_t index) const {
     return Left(view_.CallAt(view_.members()[member], index - 1)) -
            static_cast<uint64_t>(offsets_[member]);

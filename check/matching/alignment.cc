@@ -67,7 +67,7 @@ Moves CheapestWay(const Job& job, const Window& in_a, const Window& in_b) {
                            at(i, j - 1) + kGap});
     }
   }
-  // Of ends that cost the same the farthest one.
+  // The farthest one of ends that cost the same.
   size_t i = a.size();
   size_t j = b.size();
   uint32_t best = at(i, j);
@@ -97,8 +97,8 @@ Moves CheapestWay(const Job& job, const Window& in_a, const Window& in_b) {
   return moves;
 }
 
-// Whether what one side leaves out (or has more) at the first gap is what the other has (leaves
-// out) at one of the gaps that follow soon: made by both, in another order.
+// Whether both sides made the same calls in another order. What one side leaves out (or adds) at
+// the first gap, the other adds (or leaves out) at one of the gaps that follow soon.
 bool IsMadeLater(const Job& job, std::span<const Call> a, std::span<const Call> b,
                  const Moves& moves, size_t gap, size_t soon) {
   size_t i = 0;

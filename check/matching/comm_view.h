@@ -37,7 +37,7 @@ class CommView {
   [[nodiscard]] const Call& CallAt(const Member& member, size_t index) const {
     return CallsOf(member)[index];
   }
-  // Of the call at `index` among the collectives of the communicator, from 1.
+  // Facts about the call at `index` among the collectives of the communicator, from 1.
   [[nodiscard]] size_t NumberAt(size_t index) const {
     return index + 1 + job_.CommOf(members_.front()).left_out;
   }

@@ -26,8 +26,8 @@ bool EndedOnItsOwn(const RankSummary& rank);
 // What the rank did at its end: the call that it is in, or its last one, and how it ended.
 Side StandingOf(const Job& job, size_t rank);
 
-// Ranks that are in an operation when a recording ends need not hang: somebody may have ended a job
-// that was well. True if this one has waited much longer for it than for any operation before.
+// Ranks that are in an operation when a recording ends need not hang: a user may have ended a
+// healthy job. True if this one has waited much longer for it than for any operation before.
 bool WaitedLong(const Job& job, const RankSummary& rank, const CommSummary& comm, const Call& call);
 
 // "AllReduce float32[8] sum #12", with ranks, site and numbers for the commands.

@@ -15,12 +15,14 @@ inline constexpr uint16_t kBfloatNan = 0x7fff;
 inline constexpr uint32_t kFloatNan = 0x7fffffff;
 inline constexpr uint64_t kDoubleNan = 0xfff8000000000000;
 
+// Bits of the 16-bit formats from and to float.
 float HalfToFloat(uint16_t half);
 uint16_t FloatToHalf(float value);
 float BfloatToFloat(uint16_t bfloat);
 uint16_t FloatToBfloat(float value);
 
 enum class Fp8 { kE4M3, kE5M2 };
+// The same for one byte.
 float Fp8ToFloat(Fp8 format, uint8_t bits);
 uint8_t FloatToFp8(Fp8 format, float value);
 

@@ -16,11 +16,13 @@ namespace deja {
 
 class UnnamedFile {
  public:
+  // Makes an empty file. An error if neither TMPDIR nor /var/tmp nor /tmp can hold one.
   static Result<std::unique_ptr<UnnamedFile>> Make();
   ~UnnamedFile();
   UnnamedFile(const UnnamedFile&) = delete;
   UnnamedFile& operator=(const UnnamedFile&) = delete;
 
+  // Writes at the end. Errors are the file system's.
   Status Append(std::span<const std::byte> bytes);
   // Fills `out`; an error if the file ends before.
   Status ReadAt(uint64_t offset, std::span<std::byte> out) const;

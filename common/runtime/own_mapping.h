@@ -1,9 +1,9 @@
 // Memory mappings of Deja's own, far from the program's.
 //
 // The kernel puts a new mapping below the last one. A mapping of Deja's placed there would move
-// every later one of the program, and a recording and a replay do not make the same ones. These
-// have addresses of their own, in a range that nothing else of the process uses. No lock, no
-// allocation; safe in signal handlers and forked children.
+// every later one of the program. A recording and a replay do not make the same ones. These have
+// addresses of their own, in a range that nothing else of the process uses. No lock, no allocation;
+// safe in signal handlers and forked children.
 #ifndef DEJA_COMMON_RUNTIME_OWN_MAPPING_H_
 #define DEJA_COMMON_RUNTIME_OWN_MAPPING_H_
 

@@ -41,11 +41,12 @@ inline const NcclResultInfo* FindNcclResult(int64_t result) {
   return &kNcclResults[result];
 }
 
+// NCCL's text for a result, and its enumerator's name; static. Both also serve numbers that NCCL
+// does not have.
 inline const char* NcclResultText(int64_t result) {
   const NcclResultInfo* info = FindNcclResult(result);
   return info == nullptr ? "unknown result code" : info->text;
 }
-
 inline const char* NcclResultName(int64_t result) {
   const NcclResultInfo* info = FindNcclResult(result);
   return info == nullptr ? "an unknown result" : info->name;

@@ -1,5 +1,5 @@
 // NCCL as the trainer uses it: float and integer arrays of a device, its stream unless another one
-// is named, and an error ends the process after saying which call failed.
+// is named. An error ends the process after saying which call failed.
 #ifndef DEJA_EXAMPLES_DIGITS_COMMS_H_
 #define DEJA_EXAMPLES_DIGITS_COMMS_H_
 

@@ -15,7 +15,7 @@ void Faults::BeginStep(float batch_noise) {
 
 void Faults::MaybeHang() const {
   if (!noisy_ || fault_ != Fault::kHang) return;
-  // Waits for a better batch, which nobody is going to bring.
+  // Waits for a better batch, which no rank is going to bring.
   std::mutex mutex;
   std::condition_variable better_batch;
   std::unique_lock<std::mutex> lock(mutex);

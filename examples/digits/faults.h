@@ -2,9 +2,8 @@
 // rank, or not at all, in another run.
 //
 // `crash` and `nan` are in the code that draws: sampler.cc and sample_weights.cc ask only whether
-// the bug is there. The others share one story: someone thought it clever to treat an unusually
-// noisy batch in a special way, and forgot that the other ranks know nothing about it. They happen
-// once a rank.
+// the bug is there. The others share one story. The author treats an unusually noisy batch in a
+// special way, and forgets that the other ranks know nothing about it. They happen once a rank.
 #ifndef DEJA_EXAMPLES_DIGITS_FAULTS_H_
 #define DEJA_EXAMPLES_DIGITS_FAULTS_H_
 

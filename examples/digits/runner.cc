@@ -42,7 +42,7 @@ class Judge {
     return gradient_.data();
   }
 
-  // Of all passes; waits for them.
+  // Sums of all passes; waits for them.
   LossSum Sum() const {
     const std::vector<float> terms = terms_.Get();
     LossSum sum;

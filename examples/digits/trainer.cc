@@ -182,7 +182,8 @@ bool Trainer::Finish() {
   return same;
 }
 
-// What a step begins with and does not make anew. Optimizer, faults and sampler register their own.
+// The state that a step begins with and does not make again. Optimizer, faults and sampler register
+// their own.
 void Trainer::RegisterWithDeja() {
   registered_.push_back(weights_.values.Register("weights"));
   registered_.push_back(deja::Registered::State("dropout", random_.dropout));

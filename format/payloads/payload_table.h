@@ -78,6 +78,7 @@ class PayloadTable {
     uint64_t partial = 0;
     uint64_t partial_bytes = 0;  // of the parts that are there
   };
+  // Counts all payloads: reads the whole table.
   [[nodiscard]] Counts Count() const;
 
   // Hands the payload's bytes to `sink`, in order, at most a chunk at a time. Compares its hash at

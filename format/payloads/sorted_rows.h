@@ -32,6 +32,7 @@ class SortedRows {
   explicit SortedRows(size_t most_in_memory = size_t{1} << 15)
       : most_in_memory_(std::max<size_t>(most_in_memory, 1)) {}
 
+  // Adds a row, in any order.
   void Add(const Row& row) {
     rows_.push_back(row);
     if (rows_.size() >= most_in_memory_ && !no_file_) WriteRun();

@@ -1,5 +1,5 @@
-// ScannedPayloads: what the payload files of a folder hold, of which there may be more than memory
-// should hold, and what the index that a recovery writes lists.
+// ScannedPayloads: what the payload files of a folder hold, and what the index that a recovery
+// writes lists. There may be more of it than memory should hold.
 //
 // Fill it, call Settle, then ask. One thread.
 #ifndef DEJA_FORMAT_REPAIR_SCANNED_PAYLOADS_H_
@@ -28,6 +28,7 @@ class ScannedPayloads {
   // The pieces of one payload by segment.
   using BySegment = std::map<uint32_t, PartialPayload>;
 
+  // Adds a chunk that was found at `frame` of the segment's file.
   void Add(const PayloadChunk& chunk, uint32_t segment, uint64_t frame);
   Status Settle() { return rows_.Sort(); }
 
@@ -44,10 +45,11 @@ class ScannedPayloads {
 };
 
 // What was scanned and what a writer has added since, of the writer's segments alone: the others
-// are gone. The same payload may be in several segments: the newest is named. Of one that is whole
-// nowhere, all pieces. Borrows both.
+// are gone. The same payload may be in several segments: the newest is named. All pieces are named
+// if it is whole in none. Borrows both.
 class RecoveredElements final : public IndexElements {
  public:
+  // `segments`: those that are still there.
   RecoveredElements(const ScannedPayloads& scanned, const std::vector<SegmentFile>& segments);
 
   [[nodiscard]] size_t size() const override { return scanned_.size() + added_.size(); }
@@ -61,7 +63,7 @@ class RecoveredElements final : public IndexElements {
     const PayloadInfo* whole = nullptr;
     const PartialPayload* partial = nullptr;
   };
-  // Of all payloads the next one's elements into elements_; false at the end.
+  // Puts the elements of the next one of all payloads into elements_; false at the end.
   bool Advance();
   void TakeAdded(const Hash128& hash, ScannedPayloads::BySegment& pieces,
                  std::pair<uint32_t, const PayloadInfo*>& newest);

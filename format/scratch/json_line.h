@@ -18,6 +18,7 @@ class JsonLine {
   // Starts the object: {"kind":"…".
   explicit JsonLine(std::string_view kind);
 
+  // Add a field; `key` is written as it is, texts are escaped.
   void Add(const char* key, std::string_view text);
   void Add(const char* key, const char* text) { Add(key, std::string_view(text)); }
   void Add(const char* key, uint64_t value);

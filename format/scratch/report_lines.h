@@ -1,6 +1,5 @@
-// The lines of a replay's report as types, made of report_lines.def: report::Exit<report::Writing>
-// is one that the replay library writes, report::Exit<report::Reading> one that the command line
-// has read.
+// The lines of a replay's report as types, made of report_lines.def. The replay library writes
+// report::Exit<report::Writing>; the command line has read report::Exit<report::Reading>.
 //
 // Values. A side that writes borrows its texts and lists, so that a signal handler can fill a line;
 // a side that reads owns them.

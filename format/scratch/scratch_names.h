@@ -1,5 +1,5 @@
-// Names in the scratch folder of a replay that both the command line and the replay library use, as
-// they are appended to the folder's path.
+// Names in the scratch folder of a replay that both the command line and the replay library use.
+// They are appended to the folder's path.
 #ifndef DEJA_FORMAT_SCRATCH_SCRATCH_NAMES_H_
 #define DEJA_FORMAT_SCRATCH_SCRATCH_NAMES_H_
 
@@ -21,9 +21,9 @@ inline constexpr char kFoldFolder[] = "/fold";
 inline constexpr char kFoldCommsFile[] = "/comms";
 inline constexpr char kFoldResultsFile[] = "/others_results";
 
-// Of a replay of which one child alone is shown (deja replay --child). FIFOs by number of
-// descriptor, 1 and 2: what the rank is started with, whose bytes are dropped, and what the child
-// puts in its place.
+// For a replay that shows one child alone (deja replay --child). FIFOs by number of descriptor, 1
+// and 2. The rank starts with the first pair, whose bytes are dropped; the child puts the second
+// pair in its place.
 inline constexpr const char* kDroppedOutputs[] = {"/dropped-stdout", "/dropped-stderr"};
 inline constexpr const char* kShownOutputs[] = {"/shown-stdout", "/shown-stderr"};
 

@@ -1,5 +1,6 @@
-"""A child of the rank as gdb's program (`deja replay --child`): `run` has the whole rank started (cli/replay/debugger/child_debugging.h)
-and attaches to the child when that begins. The rank's other processes run on while the child stands."""
+"""A child of the rank as gdb's program (`deja replay --child`): `run` has the whole rank started
+(cli/replay/debugger/child_debugging.h) and attaches to the child when that begins. The rank's other processes run on
+while the child stands."""
 import json
 import os
 

@@ -104,7 +104,7 @@ def end(images):
 
 
 def wake(image):
-    """gdb has the image as its program, which stands still in it. The images behind it end."""
+    """gdb has the image as its program, which is stopped in it. The images after it end."""
     end(other.pid for other in kept() if other.places > image.places)
     put_folder_back(image)
     remove_traps(image.pid)
@@ -127,7 +127,7 @@ def no_notifications():
 
 
 def go_on_in_image():
-    """It is told that it is the program from now on; goes on with the next `continue`."""
+    """It learns that it is the program from now on; goes on with the next `continue`."""
     State().write(OFFSET_WANTED, "I", 1)
 
 

@@ -1,8 +1,8 @@
 """Positions: where a thread is, in words that another run of the same recording understands.
 
-The library counts places: operations, and beginnings of steps. Between two of them a position is the n-th
-time that the thread comes to an address with its stack as high. Which n that is can be told by the
-registers and the frame, when another run passes there: the same run has the same values.
+The library counts places: operations, and beginnings of steps. Between two of them a position is the n-th time that
+the thread reaches an address with its stack as high. The registers and the frame tell that n when another run passes
+there: the same run has the same values.
 """
 import dataclasses
 
@@ -40,7 +40,8 @@ class Position:
             other.thread, other.place, other.reason, other.pc, other.cfa, other.looks)
 
     def best_start(self):
-        """The latest checkpoint before it. In the code, the start that it had: addresses of memory are those of that run."""
+        """The latest checkpoint before it. In the code, the start that it had: addresses of memory are those of that
+        run."""
         if not self.at_place:
             return self.start
         # Other threads than the one that takes the checkpoints may be ahead of it.
@@ -87,7 +88,7 @@ def here():
 
 
 class Visit(gdb.Breakpoint):
-    """Counts how often the thread comes to an address with its stack as high, and stops at one of them."""
+    """Counts how often the thread reaches an address with its stack as high, and stops at one of them."""
 
     def __init__(self, position, stop_at=0):
         super().__init__(f"*{position.pc:#x}", internal=True)
@@ -105,7 +106,7 @@ class Visit(gdb.Breakpoint):
 
 
 def image_before(start, thread, place, same_memory=True):
-    """An image from which the thread comes to the place, later than the start; None: there is none. In another run
+    """An image from which the thread reaches the place, later than the start; None: there is none. In another run
     memory may have other addresses."""
     if thread != MAIN_THREAD or place == 0 or (same_memory and start is not session.the.start):
         return None

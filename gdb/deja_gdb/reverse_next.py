@@ -1,4 +1,4 @@
-"""`deja reverse-next`: the program is started anew, and it is noted which lines it passes on its way here."""
+"""`deja reverse-next`: the program starts again, and the lines that it passes on its way here are noted."""
 import dataclasses
 
 import gdb
@@ -14,7 +14,7 @@ VERY_OFTEN = 400  # a loop that is gone over as one statement
 
 @dataclasses.dataclass
 class Passed:
-    """The thread has come to the beginning of a line."""
+    """The thread has reached the beginning of a line."""
     pc: int
     cfa: int
     line: int
@@ -117,7 +117,7 @@ def reverse_next(_):
 
 
 def go_before(at, place):
-    """Goes to the statement before, if the thread comes to it after the place."""
+    """Goes to the statement before, if the thread reaches it after the place."""
     run_to_place(at.position.start, at.position.thread, place)
     passed, often = follow(at, place, at.lines, OFTEN)
     target = before_in([one for one in passed if one.pc not in often], at)

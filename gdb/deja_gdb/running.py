@@ -14,7 +14,7 @@ NO_CONDITIONS = {OFFSET_NEXT: ("I", 0), OFFSET_NAN: ("I", 0), OFFSET_COMM: ("I",
 
 
 class Start:
-    """What the next run is told when the library is set up."""
+    """What the next run gets when the library is set up."""
 
     def __init__(self, conditions=None, place=None, mute=False, stop=False, keep_images=True):
         self.conditions, self.place, self.mute, self.stop = {**NO_CONDITIONS, **(conditions or {})}, place, mute, stop
@@ -75,11 +75,11 @@ def go(conditions):
             gdb.execute("run")
 
 
-_way = ""  # how the program came to be where it is, for the next announcement
+_way = ""  # how the program got where it is, for the next announcement
 
 
 def restart(checkpoint, start, image=None):
-    """Starts the program anew, or goes on with an image of it. Says nothing but that a checkpoint is damaged, in
+    """Starts the program again, or goes on with an image of it. Says nothing but that a checkpoint is damaged, in
     whose place the one before it is used (session.the.start)."""
     global _way
     if image is None:
@@ -133,7 +133,7 @@ def no_thread_events():
 
 @contextlib.contextmanager
 def quietly(keep_breakpoints=False):
-    """Stops in here are nobody's but ours. The user's breakpoints are off, or say nothing."""
+    """Stops in here are only ours. The user's breakpoints are off, or say nothing."""
     global _quiet
     _quiet += 1
     found = [(b, b.silent) for b in users_breakpoints()]

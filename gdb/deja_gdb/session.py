@@ -1,4 +1,5 @@
-"""Starting the replay, each time in a fresh folder, from the beginning or from a checkpoint (cli/replay/debugger/gdb_session.h)."""
+"""Starting the replay, each time in a fresh folder, from the beginning or from a checkpoint
+(cli/replay/debugger/gdb_session.h)."""
 import json
 import os
 import shutil
@@ -46,11 +47,11 @@ class Session:
         self.run_listeners = []  # called before each
 
     def before_step(self, step):
-        """The latest checkpoint from which a replay comes to the beginning of `step`."""
+        """The latest checkpoint from which a replay reaches the beginning of `step`."""
         return max((c for c in self.checkpoints if c.step <= step), key=lambda c: c.step, default=START)
 
     def before_operation(self, seq, comm):
-        """The same for an operation; comm None: for whichever communicator is the first to come to that number."""
+        """The same for an operation; comm None: for the communicator that is the first to reach that number."""
         def is_before(checkpoint):
             last = checkpoint.last_operations
             return max(last.values(), default=0) < seq if comm is None else last.get(comm, 0) < seq

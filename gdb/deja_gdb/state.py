@@ -130,7 +130,7 @@ class Thread:
     def __init__(self, name, api, tid, comm, seq, parked, stack, count, *recent):
         self.name, self.api, self.tid, self.comm, self.seq = text_of(name), text_of(api), tid, comm, seq
         self.parked, self.stack = parked, stack
-        # The places that it has come to last, the newest first.
+        # The places that it has reached last, the newest first.
         self.places = [recent[(count - 1 - i) % len(recent)] for i in range(min(count, len(recent)))]
 
     def describe(self):

@@ -183,7 +183,7 @@ def reverse_continue(_):
 
 
 def ways_to(position):
-    """(start, image) from which the program comes to the position, the nearest first."""
+    """(start, image) from which the program reaches the position, the nearest first."""
     start = session.the.start
     if position.thread == MAIN_THREAD and position.place and position.start is start:
         for image in reversed(images.kept()):

@@ -36,7 +36,7 @@ class Memory:
 
 @dataclasses.dataclass
 class Look:
-    """What was in the memory when a thread had come to a place."""
+    """What was in the memory when a thread had reached a place."""
     thread: str
     place: int
     text: str

@@ -1,8 +1,8 @@
 // Agreement: whether the ranks of a communicator can carry a collective out together.
 //
-// NCCL does not compare what ranks call: with DEJA_LOOPBACK_STRICT=1 this library does, and gives an
-// error. Ranks that are told to use other protocols or algorithms (NCCL_PROTO, NCCL_ALGO) wait for
-// each other for ever, as they do in NCCL. Belongs to one collective; the thread that runs it.
+// NCCL does not compare what ranks call: with DEJA_LOOPBACK_STRICT=1 this library does, and gives
+// an error. Ranks with other protocols or algorithms (NCCL_PROTO, NCCL_ALGO) wait for each other
+// for ever, as they do in NCCL. Belongs to one collective; the thread that runs it.
 #ifndef DEJA_LOOPBACK_ALGORITHMS_AGREEMENT_H_
 #define DEJA_LOOPBACK_ALGORITHMS_AGREEMENT_H_
 
@@ -24,7 +24,7 @@ class Agreement {
   void Announce(uint64_t number);
   // kOpen: others have not come; kNever: they never will; kBroken: they call something else.
   State Look();
-  // While it is kOpen or kNever: whether for want of `peer`.
+  // While it is kOpen or kNever: whether for lack of `peer`.
   [[nodiscard]] bool Awaits(int peer) const;
   // A rank that calls something else.
   [[nodiscard]] int unlike() const { return unlike_; }

@@ -1,7 +1,7 @@
 // The collectives, as operations on a communicator's boards.
 //
-// Every rank publishes its input piece by piece; whoever needs a piece of all ranks folds them in
-// the ring's order (ring.h), so that results are those of NCCL's ring although no data goes round
+// Every rank publishes its input piece by piece. A rank that needs a piece of all ranks folds them
+// in the ring's order (ring.h). So results are those of NCCL's ring although no data goes round
 // one. Large all-reduces publish in two stages: each rank folds its own chunk and publishes the
 // result. Makers return an operation that has taken its turn on the communicator.
 #ifndef DEJA_LOOPBACK_ALGORITHMS_COLLECTIVES_H_

@@ -1,6 +1,6 @@
 // The arithmetic of NCCL's reductions on host memory.
 //
-// A reduction folds the ranks' inputs from left to right in a given order and rounds to the element
+// A reduction folds the ranks' inputs from left to right in a given order. It rounds to the element
 // type after every step, as NCCL's rings do (each hop stores the native type). Averages multiply
 // floating-point inputs by 1/n before the sum and divide integer sums at the end. Results are a
 // function of the inputs: NaNs are the GPU's canonical one and min/max order -0 below +0, whatever

@@ -144,7 +144,7 @@ void DivideLoop<uint8_t>(void* x, int divisor, size_t count) {
     Store<uint8_t>(x, i, static_cast<uint8_t>(Load<uint8_t>(x, i) / divisor));
 }
 
-// The two 16-bit floating-point formats compute in float and round the result: for one operation on
+// The two 16-bit floating-point formats compute in float and round the result. For one operation on
 // two such numbers that is the same as rounding once.
 struct Half {
   static float ToFloat(uint16_t half) {

@@ -48,8 +48,8 @@ class Board {
     return true;
   }
 
-  // Who may be waiting for what we do: those that need all ranks to have done it, everyone that
-  // needs us alone, or (from 0 on) one rank.
+  // Ranks that may wait for what we do. They need all ranks to have done it, or us alone, or they
+  // are one rank (from 0 on).
   static constexpr int kForAll = -1;
   static constexpr int kForUs = -2;
   void Publish(uint64_t round, int waiting) {

@@ -94,7 +94,8 @@ struct ncclComm {
   std::map<uint64_t, uint64_t> shrinks;  // how often by hash of who was excluded
   bool has_grow_id = false;              // ncclCommGetUniqueId was called and not used yet
   ncclUniqueId grow_id{};
-  // Who the ranks are, where that was known before they joined (a communicator made from another).
+  // The identities of the ranks, where they were known before they joined (a communicator made from
+  // another).
   std::vector<deja::loopback::ProcessId> expected;
 
   // After rank and nranks are known.

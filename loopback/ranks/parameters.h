@@ -26,7 +26,7 @@ extern const Parameter kDebug;
 extern const Parameter kSocketRetries;
 extern const Parameter kSocketRetryMilliseconds;
 
-// Of what says how collectives are carried out: ranks must agree in it.
+// Parameters that say how collectives are carried out: ranks must agree in them.
 uint64_t ProtocolHash();
 
 std::span<const Parameter* const> AllParameters();

@@ -28,7 +28,7 @@ namespace {
 
 constexpr uint64_t kHelloMagic = 0x6f6c6c6568706f6f;
 
-// NCCL tries a connection so many times, with pauses that grow: a minute in all.
+// NCCL tries a connection this often, with pauses that grow: a minute in all.
 uint64_t PatienceNanos() {
   int64_t tries = std::clamp<int64_t>(kSocketRetries.Integer(), 0, 10000);
   int64_t pause = std::clamp<int64_t>(kSocketRetryMilliseconds.Integer(), 0, 1000000);
@@ -196,7 +196,7 @@ void ForgetMaker(const Key& key) {
   pthread_mutex_unlock(&g_makers_mutex);
 }
 
-// Its listening socket is there, although nobody ever accepts: a full queue is an answer, too.
+// Its listening socket is there, although no process ever accepts: a full queue is an answer, too.
 bool MakerLives(const Key& key) {
   sockaddr_un address;
   socklen_t length = AddressOf(kMaker, key, &address);

@@ -30,8 +30,8 @@ Key KeyOfChild(const uint8_t (&nonce)[16], std::string_view kind, uint64_t count
 
 // Fills `id`. With NCCL_COMM_ID the n-th id of every process is the same; otherwise it is random. A
 // process that has used an id of another one's numbering (NoticeUniqueId) belongs to a program that
-// hands ids over by itself, and makes random ones from then on: two processes that each make an id
-// for different communicators must not make the same.
+// hands ids over by itself. It makes random ones from then on: two processes must not make the same
+// id for different communicators.
 void MakeUniqueId(ncclUniqueId* id);
 void NoticeUniqueId(const ncclUniqueId& id);
 

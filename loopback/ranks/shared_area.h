@@ -1,8 +1,8 @@
 // The memory that the ranks of one communicator share.
 //
-// An anonymous file (memfd; where that is refused, an unnamed file in /dev/shm or /tmp), so that it
-// has no name and is gone with the last rank however that ends. Rank 0 makes it; the others are
-// handed its descriptor (rendezvous.h). Pages are only taken when they are touched: most of a large
+// An anonymous file (memfd; if that is refused, an unnamed file in /dev/shm or /tmp). It has no
+// name and is gone with the last rank however that ends. Rank 0 makes it and hands its descriptor
+// to the others (rendezvous.h). Pages are only taken when they are touched: most of a large
 // communicator's area never is.
 //
 // What is in it:
@@ -24,8 +24,8 @@
 
 namespace deja::loopback {
 
-// Inputs of collectives, their results, and what is agreed on when communicators are made from one
-// (which must work when the other two have been left in the middle of something).
+// Inputs of collectives, their results, and the agreement on communicators made from one. That must
+// work when the other two have been left in the middle of something.
 inline constexpr int kInputBoard = 0;
 inline constexpr int kResultBoard = 1;
 inline constexpr int kControlBoard = 2;

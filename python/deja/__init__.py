@@ -6,13 +6,14 @@
         for batch in deja.steps(loader):
             train(batch)
 
-Nobody has to: the steps of PyTorch's optimizers are found. deja.torch.watch is what a replay needs that is to start late.
-Deja's own side of PyTorch is in this package, too.
+It is optional: the steps of PyTorch's optimizers are found. A replay that starts late needs deja.torch.watch. Deja's
+own side of PyTorch is in this package, too.
 """
 
 
 def step(number):
-    """Step `number` of the training loop begins. Returns the step to go on with: another one only in a replay that starts late."""
+    """Step `number` of the training loop begins. Returns the step to go on with: another one only in a replay that
+    starts late."""
     return _loop().begin_step(number) if _is_on() else number
 
 
@@ -37,7 +38,7 @@ def epochs(iterable):
 
 
 def __getattr__(name):
-    # Looked up when somebody asks: a program that is recorded reads no file more.
+    # Looked up at the first question: a program that is recorded reads no file more.
     if name != "__version__":
         raise AttributeError(f"module 'deja' has no attribute {name!r}")
     from deja.version import VERSION

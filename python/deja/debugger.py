@@ -1,8 +1,8 @@
 """Python's debugger in a replay: at the exception that ends the program, and at lines that the user names.
 
-`deja replay RUN --rank R --pdb [--break FILE:LINE]` adds a name to PYTHONPATH, by which sitecustomize.py comes here without
-a cost to other runs, and puts the lines into DEJA_PDB_BREAKS. Only the rank's own interpreter has the debugger: not what
-it forks or execs. Leaving it at a line ends the replay with exit code LEFT.
+`deja replay RUN --rank R --pdb [--break FILE:LINE]` adds a name to PYTHONPATH, by which sitecustomize.py comes here
+without a cost to other runs, and puts the lines into DEJA_PDB_BREAKS. Only the rank's own interpreter has the
+debugger: not what it forks or execs. Leaving it at a line ends the replay with exit code LEFT.
 """
 
 import functools
@@ -48,7 +48,8 @@ def begin():
 
 
 def install(module):
-    """Where the program of a rank is a function that a module of `multiprocessing` calls, which keeps its exceptions."""
+    """Whether the program of a rank is a function that a module of `multiprocessing` calls, which keeps its
+    exceptions."""
     if module.__name__ == "multiprocessing.process":
         module.BaseProcess.run = _examined(module.BaseProcess.run)
         return

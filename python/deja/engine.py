@@ -1,4 +1,5 @@
-"""The library that records or replays this process, by ctypes. preload/hooks/python/c10d_api.h says what the calls mean."""
+"""The library that records or replays this process, by ctypes. preload/hooks/python/c10d_api.h says what the calls
+mean."""
 
 import array
 import ctypes
@@ -224,8 +225,8 @@ def state(name, address, size):
 
 
 def update(*values):
-    """An update of an optimizer's: the fields of OptimizerUpdate but for the last one. If two threads meet here one says
-    what the other one does: it need not be true."""
+    """An update of an optimizer's: the fields of OptimizerUpdate but for the last one. If two threads meet here one
+    says what the other one does: it need not be true."""
     _UPDATE.pack_into(_update_buffer, 0, *values, 0)
     _update(_update_at)
 
@@ -241,7 +242,8 @@ def note(text):
 
 
 def not_recorded(what, may_be=False):
-    """The program does something that is not recorded. Said here, in the trace and by `deja record`. A replay ends there.
+    """The program does something that is not recorded. Said here, in the trace and by `deja record`. A replay ends
+    there.
 
     may_be: there may be such a thing; a replay goes on.
     """
@@ -364,8 +366,8 @@ def group_call(
     python_stack=0,
 ):
     """Hands an operation over. real() makes it; what that raises is raised here."""
-    # A training loop comes here from C++ with its caches full of tensors: what counts is how much code and data of
-    # Python's it takes, hence the long lines.
+    # C++ calls this from a training loop with its caches full of tensors. The amount of Python's code and data counts,
+    # hence the long lines.
     held = _buffer()
     buffer, address = held
     where, text = _address_of_name(function), _address_of_name(name) if name else 0

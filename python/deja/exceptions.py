@@ -30,7 +30,8 @@ def install():
 
 
 def _text(kind, error, traceback):
-    """'exception ValueError: text; train.py:57 in main, train.py:70 in <module>', the innermost frame first, without Deja's."""
+    """'exception ValueError: text; train.py:57 in main, train.py:70 in <module>', the innermost frame first, without
+    Deja's."""
     frames = []
     while traceback is not None:
         code = traceback.tb_frame.f_code

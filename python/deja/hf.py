@@ -13,7 +13,7 @@ from transformers import TrainerCallback
 
 from deja import engine
 
-# Of the Trainer: what it counts besides its `state`, and variables of the method that runs its loop.
+# The Trainer's state: what it counts besides its `state`, and variables of the method that runs its loop.
 _ATTRIBUTES = ("_tr_loss", "_total_loss_scalar", "_globalstep_last_logged", "current_flos")
 _VARIABLES = ("step", "tr_loss")
 

@@ -1,16 +1,17 @@
 """How Deja's library finds out where the interpreter is: at calls of NCCL and MPI, and when a signal ends the process.
 
-It walks over the frames itself (preload/stack/python_frames.h), without the interpreter's lock. Where they are is tried here, on
-this thread's own frames. If anything is not as it should be, such calls have no frames of Python, and the end of a
-process those that _Py_DumpTraceback tells, which is made for signal handlers and not open to others in each version.
+It walks over the frames itself (preload/stack/python_frames.h), without the interpreter's lock. Where they are is
+tried here, on this thread's own frames. If anything is not as it should be, such calls have no frames of Python. The
+end of a process then has those of _Py_DumpTraceback, which is made for signal handlers and not open to others in each
+version.
 """
 
 import ctypes
 import os
 import sys
 
-# Since 3.13 _PyRuntime begins with _Py_DebugOffsets (Include/internal/pycore_runtime.h), numbers of 64 bits for debuggers.
-# Each minor version has its own order: which of them is which.
+# Since 3.13 _PyRuntime begins with _Py_DebugOffsets (Include/internal/pycore_runtime.h), numbers of 64 bits for
+# debuggers. Each minor version has its own order: which of them is which.
 _COOKIE = b"xdebugpy"
 _PUBLISHED = {
     (3, 13): {
@@ -75,7 +76,7 @@ def tell(by_dump, by_layout):
 
 
 def _layout(state):
-    """What should be the layout of this interpreter; None: nobody knows."""
+    """What should be the layout of this interpreter; None: not known."""
     offsets = _KNOWN.get(sys.version_info[:2]) or _published()
     code = _Tried.is_right.__code__  # whose name and qualified name are two
     name = getattr(code, "co_qualname", code.co_name)

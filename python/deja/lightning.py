@@ -62,4 +62,4 @@ class _Progress:
 
     def load_state_dict(self, held):
         self._loop.load_state_dict(held)
-        self._loop.restarting = False  # it goes on, and does not begin anew
+        self._loop.restarting = False  # it goes on, and does not begin again

@@ -1,9 +1,9 @@
 """Where the program is in its training loop: which step, which pass over its data, which batch of it.
 
 A replay from a checkpoint runs the program's beginning, and jumps when the first step begins. A program that has
-registered what a step begins with (deja.torch.watch) has its first step late: once its optimizer has made two steps, because only then all
-is there that later steps use (moments, DistributedDataParallel's final buckets, the loader's workers). Steps before that
-are notes.
+registered what a step begins with (deja.torch.watch) has its first step late: once its optimizer has made two steps.
+Only then all is there that later steps use (moments, DistributedDataParallel's final buckets, the loader's workers).
+Steps before that are notes.
 """
 
 import atexit
@@ -101,7 +101,8 @@ class Loop:
         self._pass += 1
 
     def begin_step_of(self, iterator):
-        """For loops that are not the program's own: a step begins, and `iterator` is where it was then. True: that is another place."""
+        """For loops that are not the program's own: a step begins, and `iterator` is where it was then. True: that is
+        another place."""
         self.begin_step()
         recorded, self._recorded = self._recorded, None
         if recorded is None:
@@ -140,7 +141,7 @@ class Loop:
         self._recorded = recorded
 
     def _go_on(self, iterable, iterator):
-        """The iterator for what comes behind the checkpoint."""
+        """The iterator for the steps after the checkpoint."""
         recorded, self._recorded = self._recorded, None
         if recorded["loader"] is not None:
             iterable.load_state_dict(recorded["loader"])
@@ -247,7 +248,8 @@ def _skip(iterator, count):
 
 @contextlib.contextmanager
 def _other_entropy():
-    """What is recorded of it belongs to what comes behind the checkpoint: multiprocessing asks for some with each tensor of a worker's."""
+    """What is recorded of it belongs to the run after the checkpoint: multiprocessing asks for some with each tensor
+    of a worker's."""
     real = os.urandom
     os.urandom = bytes
     try:

@@ -23,15 +23,15 @@ _WATCHED = {
     "ray._private.worker": "deja.unrecorded",
     "torch._dynamo.trace_rules": "deja.training.torch_dynamo",
     "torch._dynamo.skipfiles": "deja.training.torch_dynamo",
-    "multiprocessing.managers": "deja.ordered_managers",
+    "multiprocessing.managers": "deja.ordering.ordered_managers",
     "multiprocessing.spawn": "deja.spawned",
     "torch.multiprocessing.reductions": "deja.torch_shared",
     "safetensors": "deja.safetensors_files",
 }
 # Where the order of locks is recorded, or kept.
 _ORDERED = {
-    "queue": "deja.ordered_queues",
-    "concurrent.futures._base": "deja.ordered_futures",
+    "queue": "deja.ordering.ordered_queues",
+    "concurrent.futures._base": "deja.ordering.ordered_futures",
 }
 
 
@@ -43,7 +43,7 @@ def _install(module):
 
 
 def call_after(name, ours):
-    """Module `ours` is told of module `name`, too. Before watch()."""
+    """Module `ours` hears of module `name`, too. Before watch()."""
     _WATCHED[name] = ours
 
 

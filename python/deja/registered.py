@@ -19,7 +19,7 @@ class DoesNotFit(Exception):
 
 
 def tensor(name, address, shape, dtype):
-    """A dense tensor in host memory, which stays where it is until it is registered anew under its name."""
+    """A dense tensor in host memory, which stays where it is until it is registered again under its name."""
     extents = tuple(shape) or (1,)
     _tensors.add(name)
     engine.register_tensor(name, address, extents, dtype)

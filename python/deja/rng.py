@@ -1,5 +1,5 @@
-"""Steps of the training loop, with the states of random number generators as they begin, so that a replay says which generator went another way, before the
-numbers that come of it do.
+"""Steps of the training loop, with the states of random number generators as they begin. So a replay names the
+generator that went another way, before the numbers that it draws differ.
 
 Only generators of modules that the program has imported: Python's, NumPy's global one, torch's on CPUs and, where it is
 in use, CUDA. A trace has their hashes.
@@ -60,7 +60,7 @@ def load(held):
 
 
 def tensor_bytes(tensor):
-    """Of a dense tensor on the CPU."""
+    """For a dense tensor on the CPU."""
     return ctypes.string_at(tensor.data_ptr(), tensor.numel() * tensor.element_size())
 
 
@@ -75,7 +75,7 @@ _TWISTER = 4 * 625
 
 
 class _PythonState:
-    """The state of Python's generator: from where CPython is seen to keep it, since getstate makes 625 objects of it."""
+    """The state of Python's generator, from where CPython keeps it, since getstate makes 625 objects of it."""
 
     def __init__(self):
         self._generator = self._address = None
@@ -123,7 +123,7 @@ class _NumpyState:
         state = random.get_state(legacy=False)
         inner = state["state"]
         key = inner.get("key")
-        if key is None:  # somebody has put another generator there
+        if key is None:  # the program has put another generator there
             return repr(sorted(inner.items())).encode()
         held = key.tobytes() + array.array("I", (inner["pos"],)).tobytes()
         if state["has_gauss"]:

@@ -1,7 +1,7 @@
 """Files that safetensors writes, in a replay.
 
-It gives a file its name by a system call of its own (rustix's renameat), which does not know that the file is in the
-replay's overlay.
+It gives a file its name by a system call of its own (rustix's renameat). That call does not know that the file is in
+the replay's overlay.
 """
 
 import contextlib

@@ -51,7 +51,8 @@ def _quoted(value):
 
 
 def digest(tensor):
-    """Of a dense tensor in host memory, without asking torch to compute anything. 0: all its bytes are zero. None: unknown."""
+    """The digest of a dense tensor in host memory, without asking torch to compute anything. 0: all its bytes are
+    zero. None: unknown."""
     if not tensor.is_cpu or tensor.layout is not _strided() or not tensor.is_contiguous():
         return None
     return _digest(tensor.data_ptr(), tensor.numel() * tensor.element_size())
@@ -77,7 +78,7 @@ def together(digests):
 
 
 def text_of(value):
-    """Of a digest."""
+    """The text of a digest."""
     return "unknown" if value is None else f"{value:016x}"
 
 

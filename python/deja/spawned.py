@@ -1,7 +1,7 @@
 """Ranks that a Python program starts by multiprocessing's spawn (torch.multiprocessing.spawn among them).
 
-Such a rank is told what to run through a pipe of its parent's. The parent is no rank and is not replayed: what came
-through the pipe is recorded, and given to the rank again when it is replayed without that parent.
+Such a rank reads what to run from a pipe of its parent's. The parent is no rank and is not replayed. So the pipe's
+bytes are recorded, and the rank gets them again when it is replayed without that parent.
 """
 
 import functools
@@ -27,7 +27,8 @@ def install(module):
 
 
 def is_taking_arguments():
-    """This process, a spawned one, is unpickling what its parent sent; in a replay, what a parent that is not there had sent."""
+    """This process, a spawned one, is unpickling what its parent sent; in a replay, what a parent that is not there
+    had sent."""
     return _taking_arguments
 
 
@@ -113,7 +114,7 @@ def _serving(module):
         _replace_missing_folder()
         _replace_missing_tracker(tracker_fd)
         _replace_missing_connections()
-        living, _ = os.pipe()  # nobody writes there: the parent lives for as long as the rank
+        living, _ = os.pipe()  # no process writes there: the parent lives for as long as the rank
         raise SystemExit(_taking(module._main, file_of(data), living))
 
     return serve
@@ -135,7 +136,8 @@ def _replace_missing_folder():
 
 
 def _replace_missing_tracker(fd):
-    """What the rank would tell the parent's resource tracker goes nowhere: with none it would start one, which it did not."""
+    """What the rank would tell the parent's resource tracker goes nowhere: with none it would start one, which it did
+    not."""
     from multiprocessing import resource_tracker
 
     if fd is not None:
@@ -174,7 +176,7 @@ def _replace_missing_connections():
 
 
 def _replace_missing_locks():
-    """Locks of the parent's that the rank was given: nobody else has them now, so that new ones do."""
+    """Locks of the parent's that the rank got: they have no other holder now, so that new ones do."""
     from multiprocessing import synchronize
 
     restore = synchronize.SemLock.__setstate__

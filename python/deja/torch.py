@@ -15,11 +15,11 @@ _PASSED = 2  # steps of the optimizer before the first step of Deja's
 
 def watch(*objects, every=None, gradients=False, **named):
     """Registers what a step of the loop begins with: modules, optimizers, generators, dictionaries that are updated in
-    place, and whatever has state_dict() and load_state_dict() (schedulers, scalers, counters of the program's own).
-    Before the first step, once. Names are those of the arguments, or of the kinds of object.
+    place. It also takes whatever has state_dict() and load_state_dict() (schedulers, scalers, counters of the
+    program's own). Before the first step, once. Names are those of the arguments, or of the kinds of object.
 
-    every: a checkpoint each so many steps, besides those of `deja record --checkpoint-every`.
-    gradients: they are part of it. Where gradients are accumulated over steps.
+    every: steps between two checkpoints, besides those of `deja record --checkpoint-every`. gradients: they are part
+    of it. Where gradients are accumulated over steps.
 
     What torch's own optimizers do in each step is recorded, too: `deja pack --predict` makes use of it.
     """

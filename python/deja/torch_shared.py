@@ -1,7 +1,7 @@
 """Tensors that a spawned rank was given in shared memory, among what it is to run.
 
-Their descriptors come from the parent, which is no rank: what the tensors held when the rank began is recorded, and given
-back when the rank is replayed without that parent. What the parent or other ranks write there afterwards is not.
+Their descriptors come from the parent, which is no rank. The tensors' contents when the rank began are recorded, and
+given back when the rank is replayed without that parent. What the parent or other ranks write there afterwards is not.
 """
 
 import ctypes

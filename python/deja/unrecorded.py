@@ -1,5 +1,5 @@
-"""What other libraries send between processes without a call that Deja records: the recording says so when the program uses it,
-and a replay ends there.
+"""Other libraries that send between processes without a call that Deja records. The recording says so when the program
+uses one, and a replay ends there.
 """
 
 import functools

@@ -1,4 +1,5 @@
-"""The version of Deja, looked up in the source tree that this file is in. An installation has another file in its place."""
+"""The version of Deja, looked up in the source tree that this file is in. An installation has another file in its
+place."""
 
 import os
 import re

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Types of tensors' elements and NCCL's results are listed once: common/data_types.def and common/text/nccl_result_text.h.
-NCCL's header, gdb's Python and PyTorch's side have the same numbers, names and sizes."""
+"""Types of tensors' elements and NCCL's results are listed once: common/data_types.def and
+common/text/nccl_result_text.h. NCCL's header, gdb's Python and PyTorch's side have the same numbers and names."""
 import ast
 import pathlib
 import re

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""packaging/elf_versions.py and make_portable.py: what readelf says of files, before and after; and what they refuse."""
+"""packaging/elf_versions.py and make_portable.py: what readelf says of files before and after, and refusals."""
 import ctypes
 import os
 import re

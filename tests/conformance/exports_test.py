@@ -2,9 +2,9 @@
 
 usage: exports_test.py LIBRARY KIND [NAME …]
 
-KIND is record (the hooks), replay (the hooks and the rest of NCCL's and MPI's API) or nccl (NCCL's API alone). NAME: further
-names that must be exported. Exported must be exactly the tables' functions and the names; nothing of what is linked in
-statically may be visible; nothing but the C library and libgcc_s may be needed.
+KIND is record (the hooks), replay (the hooks and the rest of NCCL's and MPI's API) or nccl (NCCL's API alone). NAME:
+further names that must be exported. Exported must be exactly the tables' functions and the names; nothing of what is
+linked in statically may be visible; nothing but the C library and libgcc_s may be needed.
 """
 import re
 import subprocess

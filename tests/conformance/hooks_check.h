@@ -1,4 +1,4 @@
-// What the tests of exported hooks share: calls of each with arguments that show truncation, a
+// Shared by the tests of exported hooks. Each hook is called with arguments that show truncation, a
 // missing sign and mixed-up order, against a stub library (tests/fakes/stub_calls.h). The program
 // is linked to the hooks first and to the stub second, as if the hooks were preloaded.
 #ifndef DEJA_TESTS_CONFORMANCE_HOOKS_CHECK_H_

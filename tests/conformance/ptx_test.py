@@ -1,4 +1,5 @@
-"""ptx_test.py NAME: the GPU code NAME of tools/make_ptx.py is what its source gives; an assembler of NVIDIA's takes it where there is one."""
+"""ptx_test.py NAME: the GPU code NAME of tools/make_ptx.py is what its source gives; an assembler of NVIDIA's takes it
+where there is one."""
 import re
 import shutil
 import subprocess

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The report of a replay: every kind of format/scratch/report_lines.def is written by the replay library, no source spells a
-kind or a file of the scratch folder past the table, and Python that reads lines or files uses names of the table."""
+"""The report of a replay. The replay library writes every kind of format/scratch/report_lines.def. No source spells a
+kind or a file of the scratch folder past the table. Python that reads lines or files uses names of the table."""
 import pathlib
 import re
 import subprocess

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The DEJA_* variables: common/env_vars.def is the only place that names them in C++, Python and shell name no others, and
-options that become one have its values.
+"""The DEJA_* variables. Only common/env_vars.def names them in C++; Python and shell name no others, and options that
+become one have its values.
 
 Usage: variables_test.py DEJA
 """

@@ -1,5 +1,5 @@
 // The disk refuses: at every single write, once or for good; by limits; by being full or not there.
-// The program must never notice, the user is told once, and the trace says what it lacks.
+// The program must never notice, the user sees one line, and the trace says what it lacks.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

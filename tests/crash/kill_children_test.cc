@@ -1,7 +1,7 @@
-// Kills the children of a rank with a window, and who drops what they have left, at random moments:
-// while a child writes, and while its folder is completed and thinned over and over as the rank's
-// window moves on. What is in the window must be readable, what is missing must be said to be
-// dropped: in every state that is found, and after another pass.
+// Kills the children of a rank with a window, and the process that drops what they have left, at
+// random moments. A child may be writing, or its folder may be completed and thinned over and over
+// as the rank's window moves on. What is in the window must be readable, and what is missing must
+// be reported as dropped. That holds in every state that is found, and after another pass.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -103,7 +103,7 @@ class KillChildrenTest : public KillTest<Progress> {
     for (int i = 0; i < 100000 && count.load() < wanted; ++i) usleep(100);
   }
 
-  // Of those that are missing, how many are said to be dropped.
+  // How many of the missing ones are reported as dropped.
   uint64_t Check(const std::string& folder) {
     uint64_t dropped = 0;
     const uint64_t accepted = progress_->payloads.load();

@@ -1,6 +1,6 @@
 // Kills ranks with a window at random moments, most of them while segments begin and go. What was
-// in the window of each must be readable, what is missing must be said to be dropped: from folders
-// and tails as they are, and after recovery.
+// in the window of each must be readable, and what is missing must be reported as dropped. That
+// holds for folders and tails as they are, and after recovery.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

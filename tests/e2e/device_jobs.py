@@ -6,7 +6,7 @@ class DeviceJobs(harness.DejaTest):
     PROGRAM = ""
 
     def simulated_memory(self, size):
-        """The variables for devices of so many bytes in the simulated driver, which all processes with them share."""
+        """The variables for devices of this many bytes in the simulated driver, which all processes with them share."""
         self.board().unlink(missing_ok=True)
         return {"CUDA_SIM_MEMORY": size, "CUDA_SIM_KEY": self.board()}
 

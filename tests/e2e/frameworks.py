@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Programs of other frameworks: plain, recorded, and each rank replayed alone. docs/FRAMEWORKS.md has what came of them.
+"""Programs of other frameworks: plain, recorded, and each rank replayed alone. docs/FRAMEWORKS.md has the results.
 
     DEJA_TORCH_PYTHON=PYTHON tests/e2e/frameworks.py [--replays 5] [--inputs digest full] [--keep FOLDER] [NAME…]
 
 The first recording (--inputs digest) has a seed, and prints what the plain run prints; the others have none. A program
-whose package the Python lacks is skipped. It takes long and needs packages that nobody else needs, so it is no test of ctest.
+whose package the Python lacks is skipped. It takes long and needs packages that nothing else needs, so it is no test
+of ctest.
 """
 import argparse
 import dataclasses
@@ -101,7 +102,8 @@ def started(argv, env, folder):
 
 
 def run_job(program, folder, env, recorder=None):
-    """The whole job. recorder(rank) gives the words before the command, rank None: of the whole job. One end for each process."""
+    """The whole job. recorder(rank) gives the words before the command, rank None: of the whole job. One end for each
+    process."""
     folder.mkdir(parents=True)
     port = harness.free_port()
     words = [str(word).format(folder=folder, port=port) for word in program.words]

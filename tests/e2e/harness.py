@@ -1,8 +1,8 @@
 """Verbs for end-to-end tests of Deja: launch, record, replay, show, compare.
 
-A case is a subclass of DejaTest with one folder of its own (`self.dir`). When a test fails, its folder is
-kept and every command that it ran is printed in a form that can be pasted into a shell. Standard library
-only. DEJA_BUILD_DIR names the build tree (default: build/ of the checkout).
+A case is a subclass of DejaTest with one folder of its own (`self.dir`). When a test fails, its folder is kept, and
+its commands are printed in a form that can be pasted into a shell. Standard library only. DEJA_BUILD_DIR names the
+build tree (default: build/ of the checkout).
 
     import harness
 

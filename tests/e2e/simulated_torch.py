@@ -1,6 +1,6 @@
 """PyTorch's wheel on devices of the simulated driver, for its NCCL backend.
 
-A folder for PYTHONPATH in which torch is the wheel's, and the libraries of NVIDIA's that it finds by its RPATH are the
+A folder for PYTHONPATH in which torch is the wheel's. The libraries of NVIDIA's that it finds by its RPATH are the
 stand-ins of tests/fakes/cuda. The wheel is not touched: the folder has links, to its files and to the stand-ins.
 """
 import os

@@ -3,8 +3,9 @@
 
     DEJA_TORCH_PYTHON=PYTHON tests/e2e/torch_own_suite.py [--size 2] [--match REGEX]
 
-Each test has processes of its own, forked. Prints how many passed, failed and were skipped in both runs, and every test
-that did not end alike. torch's tests need the package expecttest. It takes half an hour, so it is no part of `ctest -L torch`.
+Each test has processes of its own, forked. Prints how many passed, failed and were skipped in both runs, and every
+test that did not end alike. torch's tests need the package expecttest. It takes half an hour, so it is no part of
+`ctest -L torch`.
 """
 import argparse
 import collections
@@ -19,7 +20,7 @@ HERE = Path(__file__).resolve()
 
 
 def run_tests(match, results):
-    """In torch's Python. Each test's end is written as a line at once: a run that stands still keeps what it has."""
+    """In torch's Python. Each test's end is written as a line at once: a run that hangs keeps what it has."""
     import unittest
 
     import torch

@@ -1,5 +1,5 @@
-// The body of a stub library's functions: it notes the raw arguments and returns what it was told
-// to. One source of each stub includes it; what it defines is that library's.
+// The body of a stub library's functions: it notes the raw arguments and returns the value that the
+// test has set. One source of each stub includes it; what it defines is that library's.
 #ifndef DEJA_TESTS_FAKES_STUB_ANSWER_H_
 #define DEJA_TESTS_FAKES_STUB_ANSWER_H_
 

@@ -35,7 +35,7 @@ using Bytes = std::vector<std::byte>;
 
 constexpr mode_t kOwnOnly = 0700;
 
-// Of two halves of the input; both begin as files of a rank do.
+// Two halves of the input; both begin as files of a rank do.
 void WriteRank(std::span<const std::byte> bytes, const std::string& folder) {
   fs::remove_all(folder);
   fs::create_directories(folder);
@@ -118,7 +118,7 @@ void RunTrust(std::span<const std::byte> bytes) {
   Check(store.Of(bundle) == cli::Trust::kNone, "at first nothing is known");
   Check(store.Add(bundle, cli::Trust::kOwn).has_value(), "it can be remembered");
   Check(store.Of(bundle) == cli::Trust::kOwn, "and is known again");
-  // An entry that somebody has written something else into.
+  // An entry that another program has written something else into.
   for (const auto& entry : fs::directory_iterator(trusted))
     samples::WriteFileBytes(entry.path().string(), {bytes.begin(), bytes.end()});
   const cli::Trust trust = store.Of(bundle);

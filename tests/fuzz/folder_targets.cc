@@ -24,7 +24,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// Of a process that ended without a word.
+// For a process that ended without a word.
 Bytes MakeTail() {
   const samples::ScratchFolder folder;
   const pid_t child = fork();

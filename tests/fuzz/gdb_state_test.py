@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What gdb's side reads of a replayed program's memory, damaged: it ends in values within their limits, or in an error of gdb's.
+"""What gdb's side reads of a replayed program's memory, damaged: it ends in values within their limits, or in an error
+of gdb's.
 
-A program that was changed, or is somebody else's, may write what it likes where the replay library keeps its position.
-DEJA_FUZZ_SECONDS=N goes on for so long; else a fixed number of inputs.
+A changed or foreign program may write what it likes where the replay library keeps its position. DEJA_FUZZ_SECONDS=N
+goes on for N seconds; else a fixed number of inputs.
 """
 import os
 import random

@@ -1,8 +1,8 @@
 """Traces of every version of the format, from 1.0 on, stay readable and say what they said when they were written.
 
-Each folder vN holds `trace/`, a small recording (rank 0 finished, rank 1 torn) with every kind of event of its version.
-Beside it is, for each rank, what it holds as tests/conformance/trace/trace_dump.cc prints it. The build of that version makes
-them (golden_test.py --write), and they are never changed afterwards.
+Each folder vN holds `trace/`, a small recording (rank 0 finished, rank 1 torn) with every kind of event of its
+version. Beside it is, for each rank, what it holds as tests/conformance/trace/trace_dump.cc prints it. The build of
+that version makes them (golden_test.py --write), and they are never changed afterwards.
 
 usage: golden_test.py TRACE_DUMP DEJA
        golden_test.py --write TRACE_DUMP MAKE_SAMPLE_TRACE VERSION

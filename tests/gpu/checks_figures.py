@@ -1,4 +1,5 @@
-"""What Deja costs here. Each figure is a ratio to the same thing without it, measured in turns; none makes a check fail."""
+"""What Deja costs here. Each figure is a ratio to the same thing without it, measured in turns; none makes a check
+fail."""
 import json
 import re
 import statistics
@@ -18,7 +19,7 @@ RECORDINGS = {"order": ["--level", "order"], "digest": ["--level", "digest"], "f
 
 class Figures(check.Check):
     def step_times(self, argv, env=None):
-        """Of rank 0, from its lines as they come: seconds between a step's end and the next one's."""
+        """Lines of rank 0 as they come: seconds between a step's end and the next one's."""
         process = self.start(argv, env=env, stderr=subprocess.STDOUT)
         times, output = [], []
         for line in iter(process.stdout.readline, b""):
@@ -52,7 +53,8 @@ class Figures(check.Check):
 
     @limit(200)
     def test_figure_step(self):
-        """step times of two ranks with streams, groups and kernels, in turns: none, order, digest, full, window, replay"""
+        """step times of two ranks with streams, groups and kernels, in turns: none, order, digest, full, window,
+        replay"""
         count, steps, rounds = self.small((3000, 12, 1), (1000000, 40, 3))
         self.measure("step", "cuda_steps", ["--unseeded", "--say-steps", f"--count={count}", f"--steps={steps}"], 2, rounds)
 

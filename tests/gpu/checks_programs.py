@@ -120,7 +120,7 @@ class Graphs(check.Check):
         self.check_all_replays(["--unseeded", "--launches=20", "--on-second"], n=2)
 
     def test_graphs_captured_anew(self):
-        """captured anew for each launch"""
+        """captured again for each launch"""
         self.check_all_replays(["--unseeded", "--launches=20", "--again"], n=2)
 
 

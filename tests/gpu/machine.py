@@ -145,7 +145,7 @@ def find_torch(machine, python, needs_gpu):
 
 
 def library_folder_of_gcc():
-    """What Deja (libgcc_s.so.1) and the digits example need in a rank beside glibc: carried for machines that lack it."""
+    """What Deja (libgcc_s.so.1) and the digits example need in a rank beside glibc: for machines that lack it."""
     try:
         ctypes.CDLL("libgcc_s.so.1")
         ctypes.CDLL("libstdc++.so.6")

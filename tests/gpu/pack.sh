@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# pack.sh FOLDER: Deja, the programs of its GPU checks and run.sh in one folder that needs glibc, bash and Python on the
-# machine it is copied to, and (for anything but --simulated) its CUDA driver and NCCL. From the build tree
-# DEJA_BUILD_DIR (build/ of the checkout), which must be built.
+# pack.sh FOLDER: Deja, the programs of its GPU checks and run.sh in one folder. The machine it is copied to needs
+# glibc, bash and Python, and (for anything but --simulated) a CUDA driver and NCCL. From the build tree DEJA_BUILD_DIR
+# (build/ of the checkout), which must be built.
 set -euo pipefail
 [ $# -eq 1 ] || { echo "usage: $0 FOLDER" >&2; exit 2; }
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -22,8 +22,9 @@ for program in "$build/bin/digest_bandwidth" "$root/build-release/bin/digest_ban
   fi
 done
 
-# What the command line and programs need beside glibc. Found through the build's own links, so that it is what it was tested with.
-# The compiler's own libraries apart: they are for machines that have none (machine.py), and want a glibc as new as here.
+# What the command line and programs need beside glibc. Found through the build's own links, so that it is what it was
+# tested with. The compiler's own libraries apart: they are for machines that have none (machine.py), and want a glibc
+# as new as here.
 mkdir -p "$out/lib/carried/gcc"
 libraries=$(ldd "$build/tests/gpu/deja" "$build/lib/libdeja_record.so" "$build/tests/apps/cuda_digits" |
   awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# ranks.sh N COMMAND…: N ranks of one job on this machine's first GPU, which NCCL refuses to ranks of one host: each
+# ranks.sh N COMMAND…: N ranks of one job on this machine's first GPU. NCCL refuses that to ranks of one host. So each
 # rank says that it is on a host of its own, and they talk over the loopback interface. The port of the rendezvous is
-# RANKS_PORT (29400): with NCCL_COMM_ID rank 0's NCCL listens there, for one communicator (others are made from it), or,
-# where RANKS_STORE is set, the store of PyTorch, which hands out ids itself: both cannot. Ends with the code of the rank
-# that failed first.
+# RANKS_PORT (29400). With NCCL_COMM_ID rank 0's NCCL listens there, for one communicator (others are made from it).
+# Where RANKS_STORE is set, PyTorch's store listens instead, which hands out ids itself: both cannot. Ends with the code
+# of the rank that failed first.
 set -u
 n=$1
 shift

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# old_root.sh FOLDER: a root folder with nothing but the C library of Debian 11 (glibc 2.31), fetched with apt from the
-# Debian mirror that this machine uses. Exits 77 and says why where that cannot be had. Nothing else of apt's changes.
+# old_root.sh FOLDER: a root folder with nothing but the C library of Debian 11 (glibc 2.31). Fetched by apt from this
+# machine's Debian mirror. Exits 77 and says why where that cannot be had. Nothing else of apt's changes.
 set -euo pipefail
 [ $# -eq 1 ] || { echo "usage: $0 FOLDER" >&2; exit 2; }
 cannot() { echo "old_root.sh: $*" >&2; exit 77; }

@@ -1,8 +1,8 @@
 // KillTest: a fixture for tests that kill recording processes at random moments, and see what is
 // there afterwards.
 //
-// `Progress` holds atomics in memory that the test and its children share: what a child says it has
-// done, written after the call that did it has returned. The test is one of kKillPieces pieces,
+// `Progress` holds atomics in memory that the test and its children share. A child writes there
+// what it has done, after the call that did it has returned. The test is one of kKillPieces pieces,
 // each with random numbers of its own; DEJA_TEST_KILLS says how many rounds a piece has.
 #ifndef DEJA_TESTS_SUPPORT_KILL_TEST_H_
 #define DEJA_TESTS_SUPPORT_KILL_TEST_H_
@@ -42,7 +42,7 @@ class KillTest : public ::testing::TestWithParam<int> {
   }
   void TearDown() override { munmap(progress_, sizeof(Progress)); }
 
-  // Calls round(random) so many times, until something fails.
+  // Calls round(random) that often, until something fails.
   template <typename Round>
   void Rounds(int many, uint64_t seed, const Round& round) {
     const char* text = getenv("DEJA_TEST_KILLS");

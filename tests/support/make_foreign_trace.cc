@@ -1,5 +1,5 @@
-// Writes a trace of one rank that nobody has recorded: of a program, a folder and a text that the
-// test chooses, for what is done with a stranger's trace.
+// Writes a trace of one rank that was never recorded, for tests of a stranger's trace. The test
+// chooses its program, folder and text.
 //
 // usage: make_foreign_trace TRACE_DIR EXECUTABLE BUILD_ID FOLDER TEXT [ARGUMENT…]
 //   BUILD_ID  hexadecimal, or empty; TEXT stands in every string that a trace can have

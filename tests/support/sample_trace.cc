@@ -377,8 +377,8 @@ class Builder {
     index_.payloads.push_back(info);
   }
 
-  // A payload whose halves follow from the first one: of SGD, and of Adam with fused operations,
-  // where a second moment that is negative has no root.
+  // A payload whose halves follow from the first one. One is of SGD, one of Adam with fused
+  // operations, where a second moment that is negative has no root.
   void KeepPredicted() {
     const PayloadInfo base = index_.payloads.front();
     const std::string& before = rank_.payloads.front().second;

@@ -3,11 +3,12 @@
 
 usage: tests/zoo/score.py [--build DIR] [--seconds N] [--keep DIR] [CASE …]
 
-Each case is programs/CASE.cc (or .py), with one bug, and expected/CASE.json: the kind of finding, the ranks to blame, the
-number of the collective on its communicator, the source file whose line is marked PLACE, and words of the evidence. `program`,
-`args` and `options` name another program, its arguments and options of `deja record`. With `second` there are two recordings:
-another run, or one that is resumed; `environment` is that of each. The same program with --fixed is the clean twin, in
-which nothing may be found. Prints a table; exits 1 if a row is not right.
+Each case is programs/CASE.cc (or .py), with one bug, and expected/CASE.json. That names the kind of finding, the ranks
+to blame, and the number of the collective on its communicator. It also names the source file whose line is marked
+PLACE, and words of the evidence. `program`, `args` and `options` name another program, its arguments and options of
+`deja record`. With `second` there are two recordings: another run, or one that is resumed; `environment` is that of
+each. The same program with --fixed is the clean twin, in which nothing may be found. Prints a table; exits 1 if a row
+is not right.
 """
 import argparse
 import json
@@ -80,7 +81,7 @@ class Zoo:
                                    start_new_session=True)
         hung = False
         try:
-            # Of a program that is to hang nothing more comes after a few seconds.
+            # A program that is to hang does nothing more after a few seconds.
             process.wait(timeout=self.patience(case, expected, fixed))
         except subprocess.TimeoutExpired:
             hung = True

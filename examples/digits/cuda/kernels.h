@@ -1,12 +1,12 @@
 // What the kernels compute, element by element: the same source for GPUs (kernels.cu) and for the
 // processor.
 //
-// A kernel is the parameters of a launch and what is done for element i of `count`. Every element
-// is computed by one thread from beginning to end, sums in the order in which layers.cc has them:
-// there are no atomics, and equal inputs give equal bits, on the processor those of layers.cc. The
-// host path computes with those of them that go from element to element; it has loops of its own
-// for matrices and images (layers.cc, matmul.cc), which keep a row in registers where a GPU has a
-// thread an element.
+// A kernel is the parameters of a launch and what is done for element i of `count`. One thread
+// computes an element from beginning to end, with sums in the order of layers.cc. There are no
+// atomics, and equal inputs give equal bits, on the processor those of layers.cc. The host path
+// computes with those of them that go from element to element. It has loops of its own for matrices
+// and images (layers.cc, matmul.cc). They keep a row in registers where a GPU has a thread an
+// element.
 //
 // Plain types: the layout is that of the host. Addresses are the first members, kPointers of them.
 #ifndef DEJA_EXAMPLES_DIGITS_CUDA_KERNELS_H_
@@ -261,7 +261,7 @@ struct DropoutGradient {
   }
 };
 
-// Of sample i: see Device::Loss.
+// For sample i: see Device::Loss.
 struct Loss {
   static constexpr uint32_t kPointers = 5;
   static constexpr uint32_t kClasses = 10;

@@ -4,8 +4,8 @@
     apt-get download python3-sklearn && dpkg -x python3-sklearn_*.deb sklearn
     ./make_digits_txt.py sklearn/usr/lib/python3/dist-packages/sklearn/datasets/data/digits.csv.gz digits.txt
 
-One line an image: 64 pixels, row by row from the top left, one character each (0-9 and a-g for 0 to 16),
-a space, and the digit. The order is that of the source.
+One line an image: 64 pixels row by row from the top left, a space, and the digit. A pixel is one character, 0-9 and
+a-g for 0 to 16. The order is that of the source.
 """
 
 import gzip

@@ -1,5 +1,5 @@
 // A weight for every sample of a batch, drawn from an exponential distribution of mean 1 (the
-// Bayesian bootstrap): each rank sees the batch as if it had been drawn from a slightly different
+// Bayesian bootstrap). Each rank sees the batch as if it had been drawn from a slightly different
 // data set.
 #ifndef DEJA_EXAMPLES_DIGITS_DATA_SAMPLE_WEIGHTS_H_
 #define DEJA_EXAMPLES_DIGITS_DATA_SAMPLE_WEIGHTS_H_

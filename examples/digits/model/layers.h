@@ -35,7 +35,7 @@ class Layer {
   virtual void Forward(size_t batch, const float* parameters, const float* in, float* out,
                        Rng* random) = 0;
 
-  // Adds to `gradient`. Overwrites `out_gradient`. `in_gradient` is null when nobody needs it.
+  // Adds to `gradient`. Overwrites `out_gradient`. `in_gradient` is null when it is not needed.
   virtual void Backward(size_t batch, const float* parameters, const float* in, const float* out,
                         float* out_gradient, float* gradient, float* in_gradient) = 0;
 

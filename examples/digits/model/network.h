@@ -68,7 +68,7 @@ struct LossSum {
   int correct = 0;
 };
 
-// Of what Device::Loss has left for `batch` samples, in host memory.
+// Sums of what Device::Loss has left for `batch` samples, in host memory.
 LossSum SumOfLosses(const float* terms, size_t batch);
 
 // FNV-1a over the bytes: equal if, and practically only if, all bits are.

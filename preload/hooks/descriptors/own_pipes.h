@@ -1,5 +1,5 @@
-// Descriptors by which processes of the rank speak to each other and to no other process: pipes,
-// FIFOs and socketpairs of the program's own, and eventfds. In a replay all their ends run.
+// Descriptors by which only processes of the rank speak to each other: pipes, FIFOs and socketpairs
+// of the program's own, and eventfds. In a replay all their ends run.
 //
 // Any thread; no allocation; errno is kept.
 #ifndef DEJA_PRELOAD_HOOKS_DESCRIPTORS_OWN_PIPES_H_
@@ -17,9 +17,8 @@ namespace deja::preload {
 bool IsOwnPipe(int fd);
 
 // The object for a descriptor of a pipe, or of one end of a socketpair, where the engine has a
-// table of them (Engine::Pipes). Several things there are inputs of the program: the order of
-// several writers, what each of several readers gets, and when a reader that does not wait finds
-// nothing.
+// table of them (Engine::Pipes). Inputs of the program are the order of several writers, what each
+// of several readers gets, and when a read without waiting finds nothing.
 //
 // From a pool, which it goes back to when its last descriptor in this process is closed.
 class OwnPipe final : public FdObject {

@@ -6,9 +6,9 @@
 // something.
 //
 // RTLD_NEXT is left alone (but for functions that only we have), and so is everything else. It is
-// passed on by a jump, with the program's return address, by which the C library knows the caller.
-// dlvsym needs no hook: NCCL's symbols have no versions, and dlvsym finds only symbols that have
-// one. Nor does dlopen: whatever is opened, the names are bound by the global scope (us) or by
+// passed on by a jump, with the program's return address: the C library knows the caller by it. A
+// hook of dlvsym is not needed: NCCL's symbols have no versions, and dlvsym finds only symbols that
+// have one. Nor does dlopen: whatever is opened, the names are bound by the global scope (us) or by
 // dlsym. (A library that stands in for NCCL hooks dlopen, too, because the file may not be there:
 // nccl_standin.cc. So does the recorder, to be NCCL's profiler plugin: nccl_plugin_loading.cc.)
 #include <dlfcn.h>

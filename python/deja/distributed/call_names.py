@@ -1,6 +1,7 @@
 """How the program calls what it hands to a small operation: texts among the variables of who calls.
 
-Metrics of the same shape are summed with one another if two ranks have them in another order, and only their names show it.
+Metrics of the same shape are summed with one another if two ranks have them in another order, and only their names
+show it.
 """
 
 import inspect

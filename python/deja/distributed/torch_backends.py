@@ -1,4 +1,5 @@
-"""Which backends a new group has, and that those for the CPU are Deja's: the others run as without it, and the job is told so."""
+"""Chooses the backends of a new group. Those for the CPU are Deja's; the others run as without it, and the job gets a
+message."""
 
 import contextlib
 import functools
@@ -9,7 +10,7 @@ from deja.distributed import torch_groups, torch_operations, torch_plugins, torc
 
 _KNOWN = {"", "none", "undefined", "gloo", "nccl", "fake"}  # torch's fake one communicates nothing
 _NEVER = {"fake", "threaded"}  # the ranks of the latter are threads
-_BY_CLASS = {"mpi"}  # torch's creator of it asks the class, whatever the rank is that it is told
+_BY_CLASS = {"mpi"}  # torch's creator of it asks the class, whatever rank it gets
 _told = set()
 
 
@@ -49,7 +50,7 @@ def watch(module, real_gloo):
 
 
 def _keep_flight_recorder_off(module):
-    """torch's hook for groups that do not write its flight recorder themselves asks C++ for backends that Deja's lack."""
+    """torch's hook for groups without a flight recorder of their own asks C++ for backends that Deja's lack."""
     attach = getattr(module, "_maybe_attach_flight_recorder", None)
     if attach is None:
         return
@@ -95,7 +96,8 @@ def _wrapping(real, backend):
 
 
 def _checking(module, made, real_gloo, by_device):
-    """made: the new group, in later versions followed by its store. Torch would put its checks around it, and lose the class."""
+    """made: the new group, in later versions followed by its store. Torch would put its checks around it, and lose the
+    class."""
     group = made[0] if isinstance(made, tuple) else made
     if isinstance(group, torch_operations.Group) and "any" not in by_device and len(set(by_device.values())) == 1:
         group.set_devices(by_device)

@@ -7,14 +7,15 @@ import torch
 
 from deja import seen
 
-# Of others it is torch that writes what the operation has brought.
+# For others, torch writes what the operation has brought.
 _WRITES_BY_ITSELF = {"allreduce", "broadcast", "reduce", "recv"}
 _is_on = None
 
 
 @seen.safely
 def watched(name, inputs, outputs):
-    """What changed() is to be asked when the operation has ended; None: nothing. Call it when the operation is under way."""
+    """What changed() is to be asked when the operation has ended; None: nothing. Call it when the operation is under
+    way."""
     global _is_on
     if _is_on is None:
         _is_on = seen.is_on()

@@ -1,7 +1,7 @@
 """Process groups of torch.distributed whose operations are recorded, and answered in a replay.
 
-Recorded stands between the program and the real group (gloo, mpi, a plug-in's): it hands every operation with its
-tensors to the recorder, has the real group do it, and notes how it ended. Served has no real group behind it.
+Recorded stands between the program and the real group (gloo, mpi, a plug-in's). It hands every operation with its
+tensors to the recorder, has the real group do it, and notes how it ended. Served has no real group.
 """
 
 import datetime
@@ -234,7 +234,7 @@ def _new_group(rank, size, name, make):
 
 
 def name_of(store):
-    """Of a group that meets in that store: the same in all its ranks, and no other group's."""
+    """The key of a group that meets in that store: the same in all its ranks, and no other group's."""
     return getattr(store, "_deja_prefix", b"").decode(errors="replace")
 
 

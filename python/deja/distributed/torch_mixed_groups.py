@@ -1,7 +1,7 @@
 """Groups with several backends (cpu:gloo,cuda:nccl): each device keeps its own.
 
-What is on a device of gloo's, or of another backend that Deja wraps, goes to Deja's group for that, everything else to a
-group of torch's own, whose NCCL is recorded where it calls the library.
+Tensors on a device of gloo's, or of another backend that Deja wraps, go to Deja's group for that. Everything else goes
+to a group of torch's own, whose NCCL is recorded where it calls the library.
 """
 
 import torch
@@ -45,14 +45,14 @@ class MixedGroup(torch_operations.Group, metaclass=_StandsForProcessGroup):
         self._deja_default = None  # of torch's kinds of backends
 
     def _deja_part(self, device):
-        """Who does what is on that device."""
+        """The group for tensors on that device."""
         return self._deja_parts.get(device, self._deja_rest)
 
     def _deja_all(self):
         return (*self._deja_parts.values(), self._deja_rest)
 
     def _deja_main(self):
-        """Who speaks for the whole group."""
+        """The member that speaks for the whole group."""
         for device, kind in self._deja_kinds.items():
             if kind == self._deja_default:
                 return self._deja_parts[device]
@@ -149,7 +149,7 @@ class MixedGroup(torch_operations.Group, metaclass=_StandsForProcessGroup):
         return self._deja_part(device.type)._end_coalescing(device)
 
     def barrier(self, *args, **kwargs):
-        # As in C++: on the device that it is told, else where the group is at home.
+        # As in C++: on the given device, else where the group is at home.
         device = getattr(args[0] if args else kwargs.get("opts"), "device", None)
         if device is not None:
             return self._deja_part(torch.device(device).type).barrier(*args, **kwargs)

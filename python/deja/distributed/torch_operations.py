@@ -1,4 +1,5 @@
-"""What the process groups of a recording and of a replay share: their names, and which tensors each operation reads and writes."""
+"""What the process groups of a recording and of a replay share: their names, and which tensors each operation reads
+and writes."""
 
 import torch
 from torch._C import _distributed_c10d as c10d
@@ -15,7 +16,7 @@ _REDUCTIONS = [(getattr(c10d.ReduceOp, name), n) for name, n in _NUMBERS.items()
 
 
 def _flat(tensors):
-    """The tensors of lists of lists, one behind the other."""
+    """The tensors of lists of lists, one after the other."""
     if isinstance(tensors, torch.Tensor):
         return [tensors]
     flat = []
@@ -294,7 +295,7 @@ def _first(args, kwargs):
 
 
 def of_split(args, kwargs, position, name):
-    """What split_group is told, behind the ranks."""
+    """The arguments of split_group after the ranks."""
     return (args[position] if len(args) > position else kwargs.get(name)) or ""
 
 

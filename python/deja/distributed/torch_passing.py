@@ -1,7 +1,9 @@
-"""Everything that ProcessGroup and Backend of the installed torch have and Deja's groups do not define: passed on to the real ones.
+"""Everything that ProcessGroup and Backend of the installed torch have and Deja's groups do not define: passed on to
+the real ones.
 
-What comes back is recorded where it is a plain value, and given back in a replay. A call that moves tensors, takes a function
-or returns an object of torch's is made, and not recorded: the trace says so, and a replay ends where it meets the call.
+A result is recorded where it is a plain value, and given back in a replay. A call that moves tensors, takes a function
+or returns an object of torch's is made, and not recorded. The trace says so, and a replay ends where it meets the
+call.
 """
 
 import base64

@@ -1,8 +1,8 @@
 """Stores of torch.distributed whose calls are recorded, and answered by key in a replay.
 
-In a recording each class is a subclass of the real one: what C++ does with it stays real and unseen, what Python asks
-is recorded. In a replay there is no server and no file: what Python asks is answered from the recording, and C++ has a
-store in this process's memory, which is all that ProcessGroupNCCL needs: its NCCL is served, whatever unique id it is given.
+In a recording each class is a subclass of the real one. What C++ does with it stays real and unseen; what Python asks
+is recorded. In a replay there is no server and no file. What Python asks is answered from the recording, and C++ has a
+store in this process's memory. ProcessGroupNCCL needs no more: its NCCL is served, whatever unique id it gets.
 """
 
 import datetime
@@ -168,10 +168,11 @@ _making = threading.local()
 
 
 class unique_ids:
-    """with unique_ids(rank): the stores that are made, in a replay, have what other ranks put there for ProcessGroupNCCL.
+    """with unique_ids(rank): the stores that are made, in a replay, have what other ranks put there for
+    ProcessGroupNCCL.
 
-    It asks for the n-th unique id by the key n, and for that of a communicator for two ranks by "lower:higher". rank:
-    in the group; None or less: not in it.
+    It asks for the n-th unique id by the key n. The key for a communicator of two ranks is "lower:higher". rank: in
+    the group; None or less: not in it.
     """
 
     def __init__(self, rank):

@@ -1,6 +1,6 @@
 """The threads of gloo's groups at the end of the interpreter.
 
-Such a thread frees what an operation held after it has woken who waits for it: objects of Python's among them, for
+Such a thread first wakes the waiter, and then frees what an operation held. Objects of Python's are among that, for
 which it asks for Python's lock. A thread that asks once the interpreter has begun to end takes the process with it.
 """
 

@@ -34,9 +34,10 @@ def _called_by_python(method, depth):
 
 
 def _at_end_of_backward(call):
-    """In a backward pass: has call() made at its end, before what C++ (the reducer of DDP) does there, and returns True.
+    """In a backward pass: has call() made at its end, before what C++ (the reducer of DDP) does there, and returns
+    True.
 
-    The reducer gives nobody a tensor of an operation that was issued in a backward pass before it has been there.
+    The reducer hands no tensor on from an operation that was issued in a backward pass before it has been there.
     """
     try:
         torch.autograd.Variable._execution_engine.queue_callback(call)
@@ -154,10 +155,10 @@ def recorded(name, watcher, work, ending, outputs):
 class Watcher:
     """Waits for the operations of one group in the order in which they were issued, on a thread of its own.
 
-    No code of Python's may run on the group's own threads: the group's destructor waits for them while it holds
-    Python's lock, and a thread that asks for that lock when the interpreter ends takes the process with it. In one
-    group an operation never ends later because nobody has seen the end of a later one, so one thread is enough; what a
-    callback issues gets one of its own.
+    No code of Python's may run on the group's own threads. The group's destructor waits for them while it holds
+    Python's lock. A thread that asks for that lock when the interpreter ends takes the process with it. In one group
+    the end of an operation never depends on a look at a later one, so one thread is enough; what a callback issues
+    gets one of its own.
     """
 
     def __init__(self):

@@ -1,7 +1,7 @@
 """Where DistributedDataParallel has the gradients of its parameters among the results of collectives.
 
-It sums gradients in buckets, divided by the number of ranks before, and copies the sums to where the optimizer looks for
-them: what it copied lies in the result of an all-reduce. (With gradient_as_bucket_view it copies nothing, and a
+It sums gradients in buckets, divided by the number of ranks before, and copies the sums to where the optimizer looks
+for them. What it copied lies in the result of an all-reduce. (With gradient_as_bucket_view it copies nothing, and a
 gradient's own address says where it is.)
 """
 
@@ -17,7 +17,7 @@ from deja.distributed import torch_operations
 _MOST_BYTES = 1 << 30  # of a model's gradients: torch tells how its buckets are divided by making others of zeros
 _FLOAT32 = 4
 
-_TRIES = 3  # to learn how a model's are: they may be divided anew
+_TRIES = 3  # to learn how a model's are: they may be divided again
 
 _models = weakref.WeakSet()
 _layouts = weakref.WeakKeyDictionary()  # by model: what _layout_of said, each time that it was asked
@@ -52,8 +52,8 @@ def _note(tensors):
 
 
 def places():
-    """The address of each gradient in the results of the last reductions, by the id of its parameter. Of a gradient that
-    no model has copied there is none."""
+    """The address of each gradient in the results of the last reductions, by the id of its parameter. There is none
+    for a gradient that no model has copied."""
     global _last
     reduced = list(_reduced)
     _reduced.clear()

@@ -120,13 +120,13 @@ def _state_digests(state):
 
 
 def _number(value):
-    """As it is told: asking a tensor for its number may wait for a device."""
+    """As it is named: asking a tensor for its number may wait for a device."""
     return repr(value) if isinstance(value, (int, float)) else "unknown"
 
 
 def _names_of(parameters):
-    """For each parameter, by id: its name in the outermost module that has it, the ranks on which DistributedDataParallel keeps
-    it equal, and where the program made it."""
+    """By id of each parameter: its name in the outermost module that has it, the ranks on which
+    DistributedDataParallel keeps it equal, its place."""
     torch = sys.modules["torch"]
     wanted = {id(p) for p in parameters}
     modules = [thing for thing in gc.get_objects() if isinstance(thing, torch.nn.Module)]
@@ -147,7 +147,7 @@ def _names_of(parameters):
 
 
 def _kept_equal(module, data_parallel):
-    """Of the parameters that a DistributedDataParallel somewhere in it sums the gradients of: by id the ranks that do."""
+    """Parameters whose gradients a DistributedDataParallel somewhere in it sums: by id the ranks that do."""
     found = {}
     for part in module.modules():
         if data_parallel and isinstance(part, data_parallel) and not getattr(part, "_comm_hooks", None):

@@ -6,7 +6,7 @@ import weakref
 
 from deja import seen
 
-_MOST_ROWS = 512  # of a batch, that are told one by one
+_MOST_ROWS = 512  # of a batch, that are named one by one
 _numbers = weakref.WeakKeyDictionary()  # by loader
 _next_number = itertools.count()
 
@@ -135,7 +135,7 @@ def _text_of(rows):
 
 
 def _digest_of(batch):
-    """Of the tensors, numbers and texts in it; None where there is something else."""
+    """The tensors, numbers and texts in it; None where there is something else."""
     torch = sys.modules["torch"]
     if isinstance(batch, torch.Tensor):
         return seen.digest(batch.detach())

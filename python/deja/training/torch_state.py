@@ -2,7 +2,7 @@
 
 Which tensors there are is fixed when the first step begins. They are registered by address, and each checkpoint begins
 with a look at where they are now. Tensors that have gaps, or that are on a device, are copied when they are asked for.
-What comes to be later (an optimizer's moments for a parameter that had no gradient yet) is pickled with the rest.
+What is made later (an optimizer's moments for a parameter that had no gradient yet) is pickled with the rest.
 """
 
 import io
@@ -137,7 +137,7 @@ class Optimizer:
 
 
 class Gradients:
-    """Of a module: what backward passes before the step have left."""
+    """Gradients of a module: what backward passes before the step have left."""
 
     def __init__(self, name, module):
         self._name, self._module = name, module

@@ -19,13 +19,13 @@ _MOMENTS = {_SGD: ("momentum_buffer", None), _ADAM: ("exp_avg", "exp_avg_sq"), _
 
 
 def can_be_told(optimizer):
-    """Whether its steps are to be told, and could be worked out again."""
+    """Whether its steps are to be named, and could be computed again."""
     is_recorded = engine.mode() == engine.RECORDING and engine.variable("DEJA_LEVEL") in (None, "full")
     return is_recorded and type(optimizer) in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW)
 
 
 class Updates:
-    """Of one optimizer."""
+    """The state of one optimizer."""
 
     def __init__(self, optimizer):
         self._optimizer = optimizer
@@ -33,7 +33,7 @@ class Updates:
         self._works = True
 
     def begin(self):
-        """From now on its steps are told, until the interpreter ends."""
+        """From now on its steps are named, until the interpreter ends."""
         torch_buckets.watch()
         torch_clipping.watch()
         torch_steps.call_after(self._optimizer, self.tell)
@@ -90,7 +90,7 @@ def _numbers_of(optimizer, group):
 
 
 def _rows_of(optimizer, group):
-    """Of the parameters whose next values follow from what is told."""
+    """For the parameters whose next values follow from the named updates."""
     kind, rows = _kind_of(optimizer, group), []
     for parameter in group["params"] if kind is not None else ():
         state = optimizer.state.get(parameter, {})

@@ -1,4 +1,5 @@
-"""No function of cuRAND's host API is silently absent: each is in curand.def or, with a reason, in curand_forwarded.def."""
+"""No function of cuRAND's host API is silently absent: each is in curand.def or, with a reason, in
+curand_forwarded.def."""
 import os
 import re
 import subprocess

@@ -8,7 +8,7 @@
 using CurandNumbers = std::map<std::string, long long>;
 
 CurandNumbers CompatCurandNumbers();
-// Of the header that is installed. The file does not compile where that declares a function of the
+// Numbers of the installed header. The file does not compile where that declares a function of the
 // table otherwise.
 CurandNumbers SystemCurandNumbers();
 

@@ -1,4 +1,5 @@
-"""Every public function and class in the headers of tools/check_headers.py's folders has a comment; and the checker finds those without."""
+"""Every public function and class in the headers of tools/check_headers.py's folders has a comment; and the checker
+finds those without."""
 import subprocess
 import sys
 import unittest

@@ -1,4 +1,5 @@
-"""The documents and help texts keep to docs/STYLE.md as far as tools/check_prose.py sees it, and it sees what it should."""
+"""The documents and help texts keep to docs/STYLE.md as far as tools/check_prose.py sees it, and it sees what it
+should."""
 import subprocess
 import sys
 import unittest

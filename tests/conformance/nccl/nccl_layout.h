@@ -1,5 +1,5 @@
-// Sizes, offsets and values of what an nccl.h declares, as rows that two translation units fill in:
-// one from Deja's own header and one from NVIDIA's.
+// Sizes, offsets and values of what an nccl.h declares, as rows. Two translation units fill them
+// in: one from Deja's own header and one from NVIDIA's.
 #ifndef DEJA_TESTS_CONFORMANCE_NCCL_NCCL_LAYOUT_H_
 #define DEJA_TESTS_CONFORMANCE_NCCL_NCCL_LAYOUT_H_
 

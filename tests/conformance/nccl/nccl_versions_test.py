@@ -1,7 +1,7 @@
 """Deja's own nccl.h against those of many releases of NCCL: types of functions, values, the layout of structures.
 
-DEJA_NCCL_HEADERS: a folder with RELEASE/nccl.h in it (the wheels of nvidia-nccl-cu12 have that file); DEJA_CUDA_INCLUDE: the
-folder of cuda_runtime.h.
+DEJA_NCCL_HEADERS: a folder with RELEASE/nccl.h in it (the wheels of nvidia-nccl-cu12 have that file);
+DEJA_CUDA_INCLUDE: the folder of cuda_runtime.h.
 """
 import os
 import re

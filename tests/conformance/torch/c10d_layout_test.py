@@ -1,5 +1,5 @@
-"""python/deja/engine.py, preload/hooks/python/c10d_api.h and include/deja.h have the same structures, and every operation that Python names has
-a row in c10d.def. Usage: c10d_layout_test.py PROGRAM, which prints C's."""
+"""python/deja/engine.py, preload/hooks/python/c10d_api.h and include/deja.h have the same structures, and every
+operation that Python names has a row in c10d.def. Usage: c10d_layout_test.py PROGRAM, which prints C's."""
 import ctypes
 import pathlib
 import re

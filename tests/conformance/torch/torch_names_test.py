@@ -1,5 +1,6 @@
-"""Every method and attribute of ProcessGroup, Backend and Work of the installed torch goes through Deja's groups: it reaches the
-real group, and it is recorded or said not to be. DEJA_TORCH_PYTHON names the Python (default: Debian's)."""
+"""Every method and attribute of ProcessGroup, Backend and Work of the installed torch goes through Deja's groups. It
+reaches the real group, and it is recorded or reported as not recorded. DEJA_TORCH_PYTHON names the Python (default:
+Debian's)."""
 import os
 import pathlib
 import re
@@ -9,7 +10,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
-# What Deja's group answers itself: what it was told, and what its number of operations is.
+# What Deja's group answers itself: its arguments, and its number of operations.
 ANSWERED = {
     *("rank", "size", "name", "_get_backend_name", "_get_backend", "get_backend", "_device_types", "group_name"),
     *("group_desc", "bound_device_id", "get_group_store", "_has_hooks", "_wait_for_pending_works"),
@@ -45,7 +46,8 @@ def value_for(kind, c10d, torch):
 
 
 def arguments(doc, c10d, torch):
-    """Those that the first form of a method needs, and whether it is an operation: it moves tensors and returns a Work."""
+    """Those that the first form of a method needs, and whether it is an operation: it moves tensors and returns a
+    Work."""
     line = next((line for line in doc.splitlines() if "->" in line), "")
     inside = re.search(r"\((.*)\) ->", line)[1] if line else ""
     parts = re.split(r", (?=\w+: )", inside)[1:]

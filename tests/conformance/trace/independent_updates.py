@@ -1,7 +1,7 @@
 """What an optimizer's update makes of its state, for independent_reader.py: docs/FORMAT.md, "Predictions".
 
-Single precision by Python's doubles, which have room enough for one operation to be rounded twice, but for a fused one,
-which is computed with fractions.
+Single precision by Python's doubles, which have room enough for one operation to be rounded twice. A fused one does
+not, and is computed with fractions.
 """
 import math
 import struct

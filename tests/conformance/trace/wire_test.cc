@@ -27,7 +27,7 @@ class Source {
   explicit Source(uint32_t seed) : random_(seed) {}
 
   bool OneIn(uint32_t n) { return random_() % n == 0; }
-  // Of every width, so that every length of varint occurs.
+  // Values of every width, so that every length of varint occurs.
   uint64_t Number() {
     if (OneIn(8)) return 0;
     if (OneIn(16)) return UINT64_MAX;
@@ -261,8 +261,8 @@ TYPED_TEST(WireTest, BothWriteTheSameBytesAndReadThem) {
   }
 }
 
-// What libprotobuf accepts of damaged bytes we accept with the same meaning, except for groups and
-// wrong lengths of hashes and fixed-capacity lists, which we refuse.
+// What libprotobuf accepts of damaged bytes we accept with the same meaning. The exceptions are
+// groups and wrong lengths of hashes and fixed-capacity lists, which we refuse.
 TYPED_TEST(WireTest, DamagedBytesMeanTheSameToBoth) {
   const pb::LogSilencer silence;  // it complains about each string that is no UTF-8
   std::mt19937 random(7);

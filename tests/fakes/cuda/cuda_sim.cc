@@ -115,8 +115,8 @@ CUcontext NewContext(CUdevice device) {
   return context;
 }
 
-// The board's numbers of the devices that the program is to see. Of names that begin with MIG- a
-// driver takes the first one alone.
+// The board's numbers of the devices that the program is to see. A driver takes only the first of
+// the names that begin with MIG-.
 std::vector<int> VisibleDevices() {
   const char* text = std::getenv("CUDA_SIM_DEVICES");
   const int there = std::min(text == nullptr ? 2 : std::atoi(text), cusim::kBoardDevices);

@@ -41,7 +41,7 @@ void* cusim_backing(const void* address);
 int cusim_digest_launches(void);
 /* Host functions that were put on streams so far. */
 int cusim_host_functions(void);
-/* Captures that somebody has broken so far. */
+/* Captures that were broken so far. */
 int cusim_broken_captures(void);
 
 CUresult cuInit(unsigned int flags);
@@ -93,7 +93,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
 CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned int flags);
 CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned int flags);
 CUresult cuMemHostRegister_v2(void* memory, size_t bytes, unsigned int flags);
-/* Of registered memory another address, by which alone devices reach it (but for copies). */
+/* Another address of registered memory, by which alone devices reach it (but for copies). */
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* memory, unsigned int flags);
 CUresult cuMemHostUnregister(void* memory);
 CUresult cuMemFreeHost(void* memory);

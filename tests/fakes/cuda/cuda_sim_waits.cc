@@ -1,5 +1,5 @@
-// The simulated driver's functions that the runtime needs beyond what Deja calls: states of streams
-// and events, waiting for them, fills, and the end of what was made.
+// The simulated driver's functions that the runtime needs beyond what Deja calls. These are states
+// of streams and events, waiting for them, fills, and the end of what was made.
 #pragma GCC visibility push(default)
 #include "tests/fakes/cuda/cuda_sim.h"
 #pragma GCC visibility pop

@@ -18,7 +18,7 @@ namespace {
 constexpr int kSlots = 64;
 
 struct Board {
-  std::atomic<int> holder;  // pid of who looks at the sums; 0: nobody
+  std::atomic<int> holder;  // pid of the process that looks at the sums; 0: none
   Slot slots[kSlots];
 };
 

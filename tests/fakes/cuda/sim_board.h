@@ -34,7 +34,7 @@ Slot& OwnSlot();
 Slot* FindSlot(int pid);
 bool IsAlive(int pid);
 
-// False: so many bytes are not free. Any number, if there is no limit.
+// False: the bytes are not free. Any number, if there is no limit.
 bool Reserve(int device, uint64_t bytes);
 void Release(int device, uint64_t bytes);
 uint64_t FreeBytes(int device);

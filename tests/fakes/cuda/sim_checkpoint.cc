@@ -1,7 +1,7 @@
-// Process checkpoints, as driver 570 has them: the process is locked (calls wait, what its streams
-// have is done), then its device memory goes to the host and is given back; and the other way
-// round. They are asked for by any process that shares the board (sim_board.h), and done by a
-// thread of the process itself. CUDA_SIM_CHECKPOINT=no: they are not supported.
+// Process checkpoints, as driver 570 has them. The process is locked: calls wait, and the work on
+// its streams is done. Then its device memory goes to the host and is given back; and the other way
+// round. Any process that shares the board (sim_board.h) asks for them, and a thread of the process
+// itself does them. CUDA_SIM_CHECKPOINT=no: they are not supported.
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>

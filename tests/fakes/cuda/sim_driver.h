@@ -17,7 +17,7 @@ CUresult Enqueue(CUstream handle, std::function<void()> work,
                  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY);
 // The stream behind a handle, which may be a default stream's.
 CUresult StreamOf(CUstream handle, CUstream* stream);
-// Null: nobody has retained it yet.
+// Null: it is not retained yet.
 CUcontext PrimaryOf(CUdevice device);
 // The board's number (sim_board.h) of a device of the program's.
 int OnBoard(int device);

@@ -1,8 +1,8 @@
 // The simulated driver's graphs once they are captured: instantiated, cloned, updated, destroyed.
 //
-// A launch is of what the executable graph was when it was launched: an update or a changed node
-// holds for later ones, and an executable graph may be destroyed while it runs. Any thread. Nothing
-// is ever freed; what is destroyed is refused from then on.
+// A launch has the state of the executable graph at that moment. An update or a changed node holds
+// for later ones, and an executable graph may be destroyed while it runs. Any thread. Nothing is
+// ever freed; what is destroyed is refused from then on.
 #ifndef DEJA_TESTS_FAKES_CUDA_SIM_GRAPH_H_
 #define DEJA_TESTS_FAKES_CUDA_SIM_GRAPH_H_
 

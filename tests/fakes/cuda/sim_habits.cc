@@ -20,7 +20,7 @@
 namespace cusim {
 namespace {
 
-// Below `limit`, and nobody's who records what the C library says.
+// Below `limit`, and of no recording of the C library.
 uint32_t Chance(uint32_t limit) {
   uint32_t word = 0;
   if (syscall(SYS_getrandom, &word, sizeof word, 0) != sizeof word) return 0;

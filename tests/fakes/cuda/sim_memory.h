@@ -20,7 +20,7 @@ uintptr_t DeviceAddressOf(const void* host);
 void* SeenByDevice(uintptr_t address);
 
 // All device memory of this process goes to the host, and is free for others; what is left in its
-// place is nobody's bytes. And back; false: there is no room for it. Nobody uses it meanwhile.
+// place is undefined. And back; false: there is no room for it. No other thread uses it meanwhile.
 void TakeMemoryOut();
 bool BringMemoryBack();
 

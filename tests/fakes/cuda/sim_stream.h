@@ -34,7 +34,7 @@ struct CUgraphNode_st {
 // A sequence of operations, in an order that respects what depends on what.
 struct CUgraph_st {
   std::vector<cusim::Node> nodes;
-  std::vector<CUgraphNode> handles;  // once somebody has asked for them
+  std::vector<CUgraphNode> handles;  // once they were asked for
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   std::thread::id thread;
   bool broken = false;
@@ -49,7 +49,7 @@ class Mark {
   void Reach();
   void Wait();
   bool reached();
-  // The same, and says when; 0: nobody has said.
+  // The same, and says when; 0: not known.
   void ReachAt(uint64_t time_ns);
   uint64_t time_ns();
 

@@ -1,12 +1,12 @@
 // libcurand.so.10 of the tests: host API, numbers of its own.
 //
 // A number depends on the generator's type, seed, order and dimensions and on its place in the
-// sequence, so that whatever is lost of these shows. What cuRAND refuses is refused. Generators of
-// the device need the simulated driver, and write when their stream comes to it.
+// sequence. So any loss of these shows. What cuRAND refuses is refused. Generators of the device
+// need the simulated driver, and write when their stream reaches them.
 //
-// FAKE_CURAND names a file that says what kind of library this is: a number other than 0 is another
-// release with other numbers, -1 one that can make no generator. So a test can change it between
-// a recording and its replay, which has the recorded environment.
+// FAKE_CURAND names a file that says what kind of library this is. A number other than 0 is another
+// release with other numbers, -1 one that can make no generator. So a test can change it between a
+// recording and its replay, which has the recorded environment.
 #pragma GCC visibility push(default)
 #include "include/compat/curand.h"
 #pragma GCC visibility pop

@@ -1,5 +1,5 @@
-// The functions that a replay stands in front of, and the versions in which they came: those of
-// NVIDIA's cuda.h and cudaTypedefs.h, which has all of a function's versions by their numbers.
+// The functions that a replay stands in front of, and the versions in which they came. NVIDIA's
+// cuda.h and cudaTypedefs.h have all of a function's versions by their numbers.
 #include <cudaTypedefs.h>
 
 #include <type_traits>

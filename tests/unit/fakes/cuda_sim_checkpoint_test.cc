@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kDevice = size_t{1} << 20;
 
-// A process that takes the device's memory, and has it until it is told to end.
+// A process that takes the device's memory, and has it until a message ends it.
 class OtherProcess {
  public:
   explicit OtherProcess(size_t bytes) {

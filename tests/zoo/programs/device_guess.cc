@@ -1,5 +1,5 @@
-// A communicator is kept for each device, and the first barrier comes before a rank has chosen one:
-// the ranks look for one another in different communicators.
+// A communicator is kept for each device, and the first barrier comes before a rank has chosen one.
+// The ranks look for one another in different communicators.
 #include <fcntl.h>
 #include <unistd.h>
 

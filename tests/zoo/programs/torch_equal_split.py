@@ -1,4 +1,5 @@
-"""An evaluation over 103 rows that are divided equally: the last rows are read by no rank, and the accuracy is not that of the data."""
+"""An evaluation over 103 rows that are divided equally. No rank reads the last rows, and the accuracy is not that of
+the data."""
 import os
 import sys
 

@@ -1,4 +1,5 @@
-"""Metrics are averaged key by key, in the order in which a rank has met the kinds of its samples: values of different metrics are added."""
+"""Metrics are averaged key by key, in the order in which a rank has met the kinds of its samples. Values of different
+metrics are added."""
 import os
 import sys
 

@@ -1,4 +1,5 @@
-"""State is gathered as objects, whose sizes are gathered first; a rank that has left a call out takes another tensor for a size."""
+"""State is gathered as objects, whose sizes are gathered first; a rank that has left a call out takes another tensor
+for a size."""
 import os
 import sys
 

@@ -1,4 +1,5 @@
-"""A rank that was resumed counts its epochs from another one: its shuffle is another, and rows are read twice or not at all."""
+"""A rank that was resumed counts its epochs from another one: its shuffle is another, and rows are read twice or not
+at all."""
 import os
 import sys
 

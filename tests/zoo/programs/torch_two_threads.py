@@ -1,4 +1,5 @@
-"""A thread that saves in the background uses the default group, and so does the main thread: which comes first is chance."""
+"""A thread that saves in the background uses the default group, and so does the main thread: which comes first is
+chance."""
 import os
 import sys
 import threading

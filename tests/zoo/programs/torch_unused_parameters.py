@@ -1,4 +1,5 @@
-"""Gradients are accumulated over two micro-steps, and one part of the model is used in the first only, which does not synchronize."""
+"""Gradients are accumulated over two micro-steps, and one part of the model is used in the first only, which does not
+synchronize."""
 import os
 import sys
 

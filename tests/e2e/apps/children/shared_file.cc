@@ -34,7 +34,7 @@ struct Taken {
   }
 };
 
-// So that the others come to something.
+// So that the others get their turn.
 void Pause() {
   unsigned char random = 0;
   if (getrandom(&random, sizeof random, 0) != sizeof random) _exit(90);

@@ -1,5 +1,5 @@
 // Threads of threads, made by pthread_create, std::thread and thrd_create; each draws for itself,
-// in whatever order they come to it.
+// in any order.
 #include <pthread.h>
 #include <sys/random.h>
 #include <threads.h>

@@ -1,5 +1,6 @@
-// A rank whose processes draw random bytes, look at the clock and at who they are, and end in every
-// way: what they say is this program's output, in an order that the program itself makes sure of.
+// A rank whose processes draw random bytes, look at the clock and at their identity, and end in
+// every way. Their texts are this program's output, in an order that the program itself makes sure
+// of.
 //
 //     workers [--before-comm]    the first ones are forked before there is a communicator
 #include <sched.h>

@@ -1,5 +1,5 @@
-"""A rank whose processes talk over Unix sockets: workers come to a listener of the parent, and hand it descriptors; the
-parent asks a manager's process. What each draws is random; the parent prints it in the order of the workers."""
+"""A rank whose processes talk over Unix sockets: workers connect to a listener of the parent, and hand it descriptors;
+the parent asks a manager's process. What each draws is random; the parent prints it in the order of the workers."""
 import array
 import multiprocessing
 import os

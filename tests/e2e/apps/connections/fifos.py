@@ -1,7 +1,7 @@
 """A rank that reads and writes FIFOs.
 
-usage: fifos.py WAY FOLDER; FOLDER has the FIFOs `in` and `out`, whose other ends are a peer's (peers.py fifos), unless the way
-makes its own.
+usage: fifos.py WAY FOLDER; FOLDER has the FIFOs `in` and `out`, whose other ends are a peer's (peers.py fifos), unless
+the way makes its own.
 """
 import os
 import selectors
@@ -82,7 +82,7 @@ def shell(folder):
 
 
 def own(folder):
-    """Between threads, and between processes: nobody else is there."""
+    """Between threads, and between processes: no other process is there."""
     name = folder + "/mine"
     os.mkfifo(name)
 
@@ -100,7 +100,8 @@ def own(folder):
 
 
 def given(folder):
-    """Between its processes, by a name that somebody else has made. What the child wrote before is there for its reader."""
+    """Between its processes, by a name that another program has made. What the child wrote before is there for its
+    reader."""
     child = os.fork()
     if child == 0:
         with open(folder + "/note", "w", encoding="ascii") as note:

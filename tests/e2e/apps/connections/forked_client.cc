@@ -1,5 +1,5 @@
 // A client whose forked child goes on with its connection, and whose first call of all is one on
-// it: nothing but the fork itself has told a library that this is another process.
+// it. Nothing but the fork itself has told a library that this is another process.
 //
 // usage: connection_forked_client send|read|copy|close PORT
 #include <arpa/inet.h>
@@ -55,7 +55,7 @@ int main(int, char** argv) {
     return 1;
   printf("%d %d %d\n", first[0], first[1], first[2]);
   fflush(stdout);
-  // Who only reads needs somebody to have asked for the end.
+  // A process that only reads needs another one to have asked for the end.
   if (std::strcmp(way, "read") == 0) send(fd, "bye\n", 4, 0);
   const pid_t child = fork();
   if (child == 0) Child(way, fd);

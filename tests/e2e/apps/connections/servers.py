@@ -1,5 +1,5 @@
-"""Servers: each waits for the clients of peers.py in one of the ways that Python has, and prints what they say in the
-order in which it comes.
+"""Servers: each waits for the clients of peers.py in one of the ways that Python has, and prints their messages in
+order of arrival.
 
 usage: servers.py WAY PORT
 """

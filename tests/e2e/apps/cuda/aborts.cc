@@ -1,4 +1,4 @@
-// Training that loses a communicator: rank 1 never comes to an all-reduce, a watchdog on another
+// Training that loses a communicator: rank 1 never enters an all-reduce. A watchdog on another
 // thread sees that rank 0's stream does not go on, and aborts. Another communicator goes on. What
 // was computed and how it ended is one line.
 //
@@ -138,7 +138,7 @@ int main(int argc, char** argv) {
     }
     CUDA_CHECK(cuStreamSynchronize(stream));
     if (watchdog.joinable()) watchdog.join();
-    // What the aborted operations have left there is nobody's.
+    // What the aborted operations have left there is undefined.
     device.Fill(sum, kCount, seed, stream);
     device.Add(total, sum, kCount, stream);
     CUDA_CHECK(cuStreamSynchronize(stream));

@@ -109,7 +109,7 @@ GiveBack Library(size_t, CUstream) {
   return [=] { CUDA_CHECK(cuLibraryUnload(library)); };
 }
 
-// Of a module of its own, since a kernel takes its memory once.
+// From a module of its own, since a kernel takes its memory once.
 GiveBack Kernels(size_t, CUstream stream) {
   CUmodule module = nullptr;
   CUfunction fill = nullptr;

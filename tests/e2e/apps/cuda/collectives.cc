@@ -1,7 +1,7 @@
-// Every collective and point-to-point call with device buffers: types, operators, in place and not,
+// Every collective and point-to-point call with device buffers. Types, operators, in place and not,
 // groups, communicators of a part of the ranks, registered and allocated by NCCL. No kernel: copies
-// make the inputs, overwrite them behind each call and keep each result, and nothing waits before
-// the end. So the program runs on any CUDA driver and NCCL. It prints a hash of all results.
+// make the inputs, overwrite them after each call and keep each result. Nothing waits before the
+// end. So the program runs on any CUDA driver and NCCL. It prints a hash of all results.
 //
 //   --unseeded        the inputs' seed is from random(4)
 //   --count=N         elements (33, and 1000)
@@ -57,14 +57,14 @@ void WaitUntilReady(ncclComm_t comm) {
   JOB_CHECK(state);
 }
 
-// Of a communicator that does not block, a call may be under way when it returns.
+// A call on a communicator that does not block may be under way when it returns.
 #define STARTED(call)                                    \
   do {                                                   \
     ncclResult_t started_ = (call);                      \
     if (started_ != ncclInProgress) JOB_CHECK(started_); \
   } while (0)
 
-// What the program puts on the stream is behind the call only when that is on it.
+// What the program puts on the stream comes after the call only when that is on it.
 void Issued(ncclResult_t result, ncclComm_t comm) {
   if (result == ncclInProgress)
     WaitUntilReady(comm);

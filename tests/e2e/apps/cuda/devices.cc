@@ -1,5 +1,5 @@
-// Which device a rank has: the one of its number, found in each of the ways in which programs come
-// to the driver's functions. One all-reduce, for a job to be.
+// Which device a rank has: the one of its number, found in each of the ways in which programs reach
+// the driver's functions. One all-reduce, for a job to be.
 //
 //   --missing    asks for functions that are not there, too, and prints what it was told
 #include <dlfcn.h>

@@ -85,7 +85,7 @@ CUgraph Cloned(CUgraph graph) {
   return clone;
 }
 
-// Makes the executable graph do what `graph` does; anew, if there is more or less to do.
+// Makes the executable graph do what `graph` does; makes a new one if there is more or less to do.
 void Update(CUgraphExec& exec, CUgraph graph) {
   CUgraphExecUpdateResultInfo info{};
   const CUresult result = cuGraphExecUpdate_v2(exec, graph, &info);

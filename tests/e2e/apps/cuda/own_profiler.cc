@@ -1,4 +1,4 @@
-// A profiler plugin of a program's own, of version 4: says on stderr what it is told.
+// A profiler plugin of a program's own, of version 4: writes on stderr what NCCL tells it.
 #include <cstdint>
 #include <cstdio>
 

@@ -1,5 +1,5 @@
 // cuRAND's generators on the device: two, on streams of their own, and every buffer overwritten by
-// the next call without waiting for anything. What the streams came to is one line.
+// the next call without waiting for anything. The result of the streams is one line.
 //
 //   --steps=N --count=N    how many, and of how many floats
 //   --seed=N               of the ranks' random numbers; without it from getrandom

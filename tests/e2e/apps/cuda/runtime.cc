@@ -1,6 +1,6 @@
-// A program on CUDA's runtime: kernels, copies, events and a graph around collectives. Behind every
-// call it says what the runtime keeps for the thread: the last error (there is one from the start),
-// the current device, the mode of captures, and whether the stream is being captured.
+// A program on CUDA's runtime: kernels, copies, events and a graph around collectives. After every
+// call it prints the state of the thread in the runtime. That is the last error (there is one from
+// the start), the current device, the mode of captures, and whether the stream is being captured.
 //
 //   --unseeded   the input's seed is from random(4)
 #include <sched.h>

@@ -1,6 +1,6 @@
 // Training as NCCL programs do it: buffers on the device, kernels and collectives on streams, two
-// communicators, groups, in place and not, and every buffer overwritten by the next kernel without
-// waiting for anything. What the steps consumed and what they computed is one line.
+// communicators, groups, in place and not. The next kernel overwrites every buffer without waiting
+// for anything. What the steps consumed and computed is one line.
 //
 //   --unseeded             each step's seed is from random(4)
 //   --steps=N --count=N    how many, and of how many floats

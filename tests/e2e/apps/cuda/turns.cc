@@ -1,4 +1,4 @@
-// A rank that needs much of a device: it gets memory in all the ways that Deja looks at, keeps most
+// A rank that needs much of a device. It gets memory in all the ways that Deja looks at, keeps most
 // of it, and gives some back at every step. Contents are checked by what it computes with them.
 //
 //   --unseeded           each step's seed is from random(4)
@@ -24,7 +24,7 @@ namespace {
 using Alloc = CUresult (*)(CUdeviceptr*, size_t);
 using GetProcAddress = decltype(&cuGetProcAddress_v2);
 
-// The driver's allocator as the CUDA runtime comes to it, and as programs do that load the driver.
+// The driver's allocator as the CUDA runtime finds it, and as programs do that load the driver.
 Alloc ByAddress(void* driver) {
   const auto get = reinterpret_cast<GetProcAddress>(dlsym(driver, "cuGetProcAddress_v2"));
   if (get == nullptr) return cuMemAlloc_v2;  // before CUDA 12

@@ -135,7 +135,7 @@ void Files() {
         "/sys/fs/cgroup/cpuset.cpus.effective", "/proc/self/cgroup", "/etc/hostname",
         "/sys/devices/system/nothing"})
     ShowFile(path);
-  // Of these only the parts that stay the same from one moment to the next.
+  // Only the parts of these that stay the same from one moment to the next.
   for (const char* path : {"/proc/self/status", "/proc/meminfo", "/proc/stat"}) {
     std::ifstream in(path);
     for (std::string line; std::getline(in, line);)

@@ -1,5 +1,5 @@
-// Reads clocks without end, and keeps count of the readings where another process can see it:
-// argument 1 is a file of 16 bytes, how many readings there were and the last one.
+// Reads clocks without end, and keeps count of the readings where another process can see it.
+// Argument 1 is a file of 16 bytes: the number of readings and the last one.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
-// Waits a little in every way that ends at a time by some clock, or that is computed from one, and
-// prints how long that took by the program's clocks, to the nanosecond. Whether it really took
-// about that long, by a clock that nothing between the program and the kernel can change, is the
-// word in front of it.
+// Waits a little in every way that ends at a time by some clock, or that is computed from one.
+// Prints how long that took by the program's clocks, to the nanosecond. The word in front says
+// whether it really took about that long, by a clock that nothing between the program and the
+// kernel can change.
 #include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
@@ -68,7 +68,7 @@ void Try(const char* what, const std::function<void()>& wait, milliseconds expec
 }
 
 // A loop that looks at the clock between its waits. Where the recorded run was late it asked for
-// less, and so does its replay, where nothing makes it late: the loop takes as long as the waits
+// less, and so does its replay, where nothing makes it late. The loop takes as long as the waits
 // that it asks for, and by the program's clock never less than `least`.
 void TryLoop(const char* what, const std::function<nanoseconds()>& loop,
              milliseconds least = kWait) {
@@ -231,7 +231,7 @@ void Loops() {
     }
     return asked;
   });
-  // A watcher that looks at the clock as often as it comes to it; how often is not printed.
+  // A watcher that looks at the clock as often as it can; how often is not printed.
   std::atomic<bool> stop{false};
   std::thread watcher([&] {
     auto last = Steady::now();

@@ -1,6 +1,6 @@
-// Tries to change what is outside, by many system calls, each in several ways: by the C library, by
-// its syscall(), by the instruction itself, in a child, and (the same program, linked statically)
-// in a program without a C library that could be hooked.
+// Tries to change what is outside, by many system calls, each in several ways. These are the C
+// library, its syscall(), the instruction itself, and a child. The same program, linked statically,
+// has no C library that could be hooked.
 //
 // usage: outside_attempts WAYS FOLDER PID TCP UDP KEY [STATIC]
 //   WAYS    "nothing", or some of "libc,syscall,instruction,child,static"
@@ -79,7 +79,7 @@ long Call(Libc libc, long number, Arguments... arguments) {
   }
 }
 #define CALL(libc, ...) Call([&]() -> long { return (long)(libc); }, __VA_ARGS__)
-// Of a call for which the C library has no function.
+// For a call for which the C library has no function.
 #define RAW(...) Call([&]() -> long { return syscall(__VA_ARGS__); }, __VA_ARGS__)
 
 const char* Path(const char* name) {

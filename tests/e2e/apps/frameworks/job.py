@@ -29,7 +29,7 @@ def say(rank, text):
 
 
 def digest(*arrays):
-    """Of what numpy makes of each."""
+    """numpy's result of each."""
     import numpy
 
     state = hashlib.sha256()

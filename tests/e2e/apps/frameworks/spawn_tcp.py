@@ -1,5 +1,5 @@
-"""Ranks of torch.multiprocessing.spawn that meet at a tcp:// address, each with a loader of one worker. The rows, and a queue
-for what comes of it, they have from the process that starts them.
+"""Ranks of torch.multiprocessing.spawn that meet at a tcp:// address, each with a loader of one worker. The rows, and
+a queue for what comes of it, they have from the process that starts them.
 
     spawn_tcp.py PORT
 """

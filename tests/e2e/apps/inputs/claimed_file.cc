@@ -1,4 +1,4 @@
-// Ranks that take turns by a file that only one of them can make: rank 0 makes it first, the others
+// Ranks that take turns by a file that only one of them can make. Rank 0 makes it first; the others
 // find that it is taken, and wait until it is gone.
 //
 //   claimed_file PATH

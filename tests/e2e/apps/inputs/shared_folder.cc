@@ -1,4 +1,4 @@
-// Ranks that work in one folder, which one of them makes: each writes a file, and after a
+// Ranks that work in one folder, which one of them makes. Each writes a file, and after a
 // collective reads those of the others, removes its own and looks again.
 //
 //   shared_folder FOLDER

@@ -1,6 +1,6 @@
-// For the programs that call, one after the other, functions of the C library that programs rarely
-// call by these names: what each returns is printed. Lines that begin with "~" differ from run to
-// run; a replay prints them as recorded.
+// For the programs that call functions of the C library by names that programs rarely use. They
+// print what each returns. Lines that begin with "~" differ from run to run; a replay prints them
+// as recorded.
 #ifndef DEJA_TESTS_E2E_APPS_LIBC_EVERY_CALL_H_
 #define DEJA_TESTS_E2E_APPS_LIBC_EVERY_CALL_H_
 

@@ -1,5 +1,5 @@
-// A job of the shape of nccl-tests: MPI says who is who and carries the unique id, NCCL does the
-// work, MPI collects what came out. All numbers come from entropy, so that only a run with the same
+// A job of the shape of nccl-tests: MPI numbers the ranks and carries the unique id, NCCL does the
+// work, MPI collects the results. All numbers come from entropy, so that only a run with the same
 // inputs prints the same.
 //
 //   --steps=N   rounds of reductions (default 3)

@@ -512,7 +512,7 @@ void Threads() {
   }
 }
 
-// For somebody who kills it.
+// Waits to be killed.
 void Hang() {
   int nothing = 0;
   MPI_Recv(&nothing, 1, MPI_INT, Next(), 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

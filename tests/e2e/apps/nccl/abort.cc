@@ -15,7 +15,7 @@ void Pause(int milliseconds) {
 void AbortWhileWaiting() {
   ncclComm_t comm = app::InitWorld();
   if (app::Rank() == 0) {
-    // Nobody needs this rank any more when they have all aborted; it only leaves.
+    // No rank needs this one any more when they have all aborted; it only leaves.
     Pause(300);
     APP_OK(ncclCommAbort(comm));
     return;
@@ -32,7 +32,7 @@ void AbortWhileWaiting() {
   APP_CHECK(result != ncclSuccess && result != ncclInProgress);
 }
 
-// Rank 0 aborts while the others wait for it: they are told instead of hanging for ever.
+// Rank 0 aborts while the others wait for it: they get an error instead of hanging for ever.
 void AbortIsSeenByOthers() {
   ncclComm_t comm = app::InitWorld();
   if (app::Rank() == 0) {

@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
   APP_CHECK(Sum(more[0], 2) == 2 * static_cast<uint64_t>(app::World()));
   APP_OK(ncclCommDestroy(more[0]));
 
-  // A communicator of one rank needs nobody.
+  // A communicator of one rank needs no other.
   ncclComm_t alone;
   APP_OK(ncclCommInitRank(&alone, 1, ids[0], 0));
   float x = 3;

@@ -2,8 +2,8 @@
 //
 //     nccl_newcomer [--inside [--by-another]] [--id-unsaid]
 //
-// Rank 1 ends by SIGKILL, between two all-reduces, or inside of one (--inside), for which it has
-// handed out its numbers: the others, who come later, get their sums. Rank 0 sends the signal with
+// Rank 1 ends by SIGKILL, between two all-reduces, or inside of one (--inside). It has handed out
+// its numbers for that: the others, who come later, get their sums. Rank 0 sends the signal with
 // --by-another. With --id-unsaid it leaves the id of the grown communicator, which it has made, to
 // the library. Needs at least 4 ranks; the last one is the newcomer.
 #include <unistd.h>
@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
   app::Numbers numbers(arguments.seed, rank, 1);
   ncclComm_t crew = nullptr;
   APP_OK(ncclCommSplit(world, newcomer ? NCCL_SPLIT_NOCOLOR : 0, rank, &crew, nullptr));
-  // By which the newcomer is told the id.
+  // By which the newcomer gets the id.
   ncclComm_t mail = nullptr;
   APP_OK(
       ncclCommSplit(world, newcomer || rank == 0 ? 0 : NCCL_SPLIT_NOCOLOR, rank, &mail, nullptr));

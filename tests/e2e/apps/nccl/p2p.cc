@@ -1,5 +1,5 @@
 // Send and receive: first in first out for each peer, sizes from nothing to more than fits in
-// between, to the rank itself, without and within groups.
+// between. To other ranks and to the rank itself, without and within groups.
 #include "app.h"
 
 namespace {

@@ -1,4 +1,4 @@
-// Rank 0 has a thread in an all-reduce to which nobody else comes, when the process ends, and waits
+// Rank 0 has a thread in an all-reduce that no other rank enters, when the process ends. It waits
 // meanwhile for rank 1, which takes its time.
 //
 //     nccl_patience

@@ -1,5 +1,5 @@
-// What a collective must give: inputs that are a function of (seed, rank), and a serial reference
-// for every data type and operator, in the order in which NCCL's ring sums.
+// The expected results of collectives: inputs that are a function of (seed, rank), and a serial
+// reference for every data type and operator. It sums in the order of NCCL's ring.
 //
 // Written for clarity and independently of the library, one element at a time. Pure functions.
 #ifndef DEJA_TESTS_E2E_APPS_NCCL_REFERENCE_H_

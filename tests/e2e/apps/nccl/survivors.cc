@@ -1,4 +1,5 @@
-// One rank is killed while the others need it; they are told, by name, and say how long it took.
+// One rank is killed while the others need it. They get an error that names it, and say how long it
+// took.
 //
 //     nccl_survivors --during all-reduce|large|broadcast|receive|send|split|init|group [--victim R]
 #include <chrono>

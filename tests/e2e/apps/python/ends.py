@@ -1,4 +1,4 @@
-"""Ends in the middle of step 2, in the way that it is told: raise, abort, fault, kill."""
+"""Ends in the middle of step 2, in the way that the argument names: raise, abort, fault, kill."""
 import ctypes
 import os
 import signal

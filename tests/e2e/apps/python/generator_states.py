@@ -1,4 +1,5 @@
-"""What Deja takes for the states of the generators of Python and NumPy is what getstate and get_state say. Needs no recording."""
+"""What Deja takes for the states of the generators of Python and NumPy is what getstate and get_state say. Needs no
+recording."""
 import array
 import ctypes
 import random

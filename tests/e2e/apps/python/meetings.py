@@ -254,7 +254,7 @@ def answer(connection, who):
 
 
 def pipes(context):
-    """Who is ready first of several pipes: by wait, select and epoll."""
+    """The first that is ready of several pipes: by wait, select and epoll."""
     ends = [context.Pipe() for _ in range(3)]
     made = processes(context, answer, [(far, who) for who, (_, far) in enumerate(ends)])
     near = [end for end, _ in ends]

@@ -1,6 +1,6 @@
-// A program without communicators that reads its data in other processes: a worker that lives as
-// long as the program and reads the block that it is told, and in each step a helper that reads one
-// block of another file and is gone. Each step's result depends on what both have read.
+// A program without communicators that reads its data in other processes. A worker lives as long as
+// the program and reads the block that it is asked for. In each step a helper reads one block of
+// another file and is gone. Each step's result depends on what both have read.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>

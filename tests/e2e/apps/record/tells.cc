@@ -1,10 +1,10 @@
-// A program that is given strings in every way and hands them on in every way: variables,
+// A program that gets strings in every way and hands them on in every way. These are variables,
 // arguments, files, what a web service sends, names and bytes of tensors, notes, its output.
 //
 //   tells PORT=N [FILE=PATH …] [anything]
 //
-// Of the variables it uses those whose names begin with TELL_. It prints hashes of bytes that it
-// has got, so that a run that gets others is seen.
+// It uses the variables whose names begin with TELL_. It prints hashes of bytes that it has got, so
+// that a run that gets others is seen.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

@@ -1,6 +1,5 @@
-// A training loop that can go on from a checkpoint, and, if it is told to, one that cannot: state
-// of another name or shape, a thread or a communicator that is made after the first step, a death
-// while the state is saved.
+// A training loop that can go on from a checkpoint. Options make one that cannot. They are state of
+// another name or shape, a thread or communicator after the first step, a death during a save.
 #include <nccl.h>
 #include <unistd.h>
 
@@ -121,7 +120,7 @@ Flags Parse(int argc, char** argv) {
   return flags;
 }
 
-// Asks the kernel for numbers when it is told to.
+// Asks the kernel for numbers when an option says so.
 class LateThread {
  public:
   void Draw() {

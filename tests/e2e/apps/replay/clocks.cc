@@ -1,5 +1,5 @@
 // Asks for everything that differs from run to run, on several threads, and waits until wall-clock
-// times: prints what it got, and whether the waits took as long as they should.
+// times. Prints what it got, and whether the waits took as long as they should.
 #include <nccl.h>
 #include <sys/time.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Does to files, folders and sockets what training programs do, says what it sees, and would do
+// Does to files, folders and sockets what training programs do, and says what it sees. It would do
 // damage if a replay let it: overwrites, appends, replaces by rename, removes.
 //
 //   replay_files FOLDER    with FOLDER/config, FOLDER/log, FOLDER/old/1 and FOLDER/old/2 there
@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
   std::FILE* null = std::fopen("/dev/null", "w");
   Say("null", null != nullptr && std::fputs("x", null) >= 0 ? "written" : "no");
 
-  if (argc > 2) {  // a port on which somebody listens
+  if (argc > 2) {  // a port with a listener
     const int socket_fd = socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;

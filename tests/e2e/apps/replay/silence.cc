@@ -1,5 +1,5 @@
 // A rank that reads from a pipe to which only its child could write. The child ends without a word
-// where it is told to be silent.
+// at the place that an option names.
 //
 //   replay_silence [silent]
 #include <sys/wait.h>

@@ -6,9 +6,9 @@
 //                  S]]
 //   KIND: crash abort exit hang skip nan sleep-kill kill-other (--victim PID)
 // A flip changes one element of the gradient, or the loss, by one ULP: what a replay must notice.
-// --flip-far changes it by so much that no sum rounds it away.
-// --rng shows the state of the generator as each step begins; --draw-step draws one number more in
-// a step, when its gradient is made.
+// Option --flip-far changes it so far that no sum rounds it away. Option --rng shows the state of
+// the generator as each step begins; --draw-step draws one number more in a step, when its gradient
+// is made.
 #include <nccl.h>
 #include <unistd.h>
 

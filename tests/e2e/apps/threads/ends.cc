@@ -78,7 +78,7 @@ void CancelledWaits() {
   pthread_mutex_unlock(&shared.mutex);
 }
 
-// A child has an order of its own, which begins anew.
+// A child has an order of its own, which begins with it.
 void Forked() {
   std::mutex mutex;
   Log log;

@@ -72,7 +72,7 @@ void NestedOnce() {
   log.Print("nested");
 }
 
-// What is made at the first use, looked at without the lock by nobody.
+// What is made at the first use; no thread looks at it without the lock.
 void DoubleChecked() {
   struct Cell {
     std::shared_ptr<int> value;

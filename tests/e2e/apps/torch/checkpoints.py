@@ -1,4 +1,5 @@
-"""A data-parallel job whose state is registered for checkpoints: dropout, a shuffled loader, epochs, a scheduler, and what MODE asks for."""
+"""A data-parallel job whose state is registered for checkpoints: dropout, a shuffled loader, epochs, a scheduler, and
+what MODE asks for."""
 import os
 
 import deja

@@ -15,7 +15,7 @@ WHAT = sys.argv[1]
 
 
 def end(rank):
-    if WHAT == "terminate":  # as after an exception of C++ that nobody catches
+    if WHAT == "terminate":  # as after an uncaught exception of C++
         ctypes.CDLL("libstdc++.so.6")._ZSt9terminatev()
     elif WHAT == "kill":  # as when memory runs out
         os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,5 @@
-"""A job whose threads of gloo get the processor when the interpreter has begun to end: then they free what the last operation held."""
+"""A job whose threads of gloo get the processor when the interpreter has begun to end: then they free what the last
+operation held."""
 import os
 import time
 

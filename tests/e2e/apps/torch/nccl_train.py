@@ -1,7 +1,8 @@
-"""DistributedDataParallel (or, as the argument says, FullyShardedDataParallel) over NCCL, unseeded, with dropout and a shuffled loader.
+"""DistributedDataParallel (or, as the argument says, FullyShardedDataParallel) over NCCL, unseeded, with dropout and a
+shuffled loader.
 
-The parameters and their gradients are on the GPU; what needs kernels (the model, the optimizer) is done on the CPU, so that
-devices of the simulated driver do."""
+The parameters and their gradients are on the GPU; what needs kernels (the model, the optimizer) is done on the CPU, so
+that devices of the simulated driver do."""
 import os
 import sys
 

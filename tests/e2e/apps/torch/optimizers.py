@@ -1,8 +1,10 @@
-"""A data-parallel job whose state is registered for checkpoints, with the optimizer and in the manner that its arguments ask for:
+"""A data-parallel job whose state is registered for checkpoints, with the optimizer and in the manner that its
+arguments ask for:
 
     optimizers.py adam|adamw|amsgrad|sgd|momentum|nesterov|rmsprop [foreach|fused] [views] [clip|bounded] [accumulate] [own] [mean]
 
-views: gradients are views of DDP's buckets; clip, bounded: their norm is limited, or one in ten of their elements is; own: without DDP, the program sums its gradients itself; mean: and divides them then.
+views: gradients are views of DDP's buckets; clip, bounded: their norm is limited, or one in ten of their elements is;
+own: without DDP, the program sums its gradients itself; mean: and divides them then.
 """
 import sys
 
@@ -21,7 +23,8 @@ def optimizer_of(kind, options, parameters):
     optim = torch.optim
     options = {option: True for option in options}
     made = {
-        # Slow: an update that differs in its last place, as those of torch's wheels do on some machines, is seldom seen.
+        # Slow: an update that differs in its last place, as those of torch's wheels do on some machines, is seldom
+        # seen.
         "adam": lambda: optim.Adam(parameters, 1e-4, weight_decay=0.01, **options),
         "adamw": lambda: optim.AdamW(parameters, 1e-3, betas=(0.9, 0.95), weight_decay=0.1, **options),
         "amsgrad": lambda: optim.Adam(parameters, 1e-3, amsgrad=True, **options),

@@ -1,4 +1,4 @@
-"""A job over a backend of Python's: a plug-in whose collectives go over a store or over a gloo of its own, or one that
+"""A job over a backend of Python's: a plug-in whose collectives go over a store or over a gloo of its own. Or one that
 stands for torch's MPI or UCC, as BACKEND asks. Sums are in the order of the ranks.
 """
 import atexit
@@ -153,7 +153,8 @@ class OverGloo(ByStore):
 
 
 class Mpi:
-    """Stands for torch's ProcessGroupMPI in a torch without it: ranks and their number are known to the launcher alone."""
+    """Stands for torch's ProcessGroupMPI in a torch without it: ranks and their number are known to the launcher
+    alone."""
 
     _count = 0
 

@@ -12,7 +12,8 @@ from torch.distributed import pipelining
 
 class Stage(pipelining.PipelineStage):
     def _get_init_p2p_neighbors_ops(self):
-        """They only wake NCCL. Torch 2.9 sends an int64 where the other side waits for a float32, which gloo does not let pass."""
+        """They only wake NCCL. Torch 2.9 sends an int64 where the other side waits for a float32, which gloo does not
+        let pass."""
         return []
 
 

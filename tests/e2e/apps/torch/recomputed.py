@@ -1,4 +1,5 @@
-"""Layers that are computed by other means, with dropout, unseeded: MODE is compile, compile-fsdp2, checkpoint or reentrant."""
+"""Layers that are computed by other means, with dropout, unseeded: MODE is compile, compile-fsdp2, checkpoint or
+reentrant."""
 import os
 
 import job

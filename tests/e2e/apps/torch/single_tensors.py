@@ -1,4 +1,5 @@
-"""The operations on single tensors, by the names that torch has for them since 2.13, what a group says of itself, and a split group."""
+"""The operations on single tensors, by the names that torch has for them since 2.13, what a group says of itself, and
+a split group."""
 import random
 
 import job

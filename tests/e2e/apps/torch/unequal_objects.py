@@ -1,5 +1,5 @@
-"""Exchanges objects of unequal sizes, while memory that nobody has written holds something else in each kind of run, and
-exchanges tensors, which are somewhere else.
+"""Exchanges objects of unequal sizes, while unwritten memory holds something else in each kind of run. Exchanges
+tensors, too, which are somewhere else.
 """
 import ctypes
 

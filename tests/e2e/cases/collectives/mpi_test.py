@@ -178,7 +178,7 @@ class Mpich(MpiTest):
 
 
 class RealPrograms(MpiTest):
-    """Programs of the distribution's that nobody here wrote."""
+    """Programs of the distribution's, none of them this project's."""
 
     @unittest.skipUnless(shutil.which("NPopenmpi"), "needs netpipe-openmpi")
     def test_netpipe(self):

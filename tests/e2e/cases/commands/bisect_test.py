@@ -24,7 +24,8 @@ class Bisect(harness.DejaTest):
         return [int(step) for step in re.findall(r"^  [AB]  step (\d+),", text, re.MULTILINE)]
 
     def train_corrupt(self):
-        """A value of what one rank receives is wrong in some step after step 40: chance decides which, and the seed is the chance."""
+        """A value of what one rank receives is wrong in some step after step 40: chance decides which, and the seed is
+        the chance."""
         self.train("good.deja", "--steps=60", "--seed=5")
         self.train("bad.deja", "--steps=60", "--seed=5", "--fault=corrupt", code=1)
 

@@ -1,4 +1,4 @@
-"""The folder that tests/gpu/pack.sh makes: complete, small enough, and its run.sh tells what holds from what does not."""
+"""The folder that tests/gpu/pack.sh makes: complete, small enough, and its run.sh tells what holds."""
 import json
 import os
 import re
@@ -25,7 +25,8 @@ class GpuRun(harness.DejaTest):
     def test_everything_is_in_the_folder(self):
         needed = int(re.search(r"KiB; needs GLIBC_2\.(\d+)\n", self.said)[1])
         here = int(os.confstr("CS_GNU_LIBC_VERSION").split(".")[1])
-        # Ubuntu 22.04, which many machines with GPUs have, is at 2.35. Headers from 2.38 on name functions that are as new.
+        # Ubuntu 22.04, which many machines with GPUs have, is at 2.35. Headers from 2.38 on name functions that are as
+        # new.
         self.assertLessEqual(needed, 35 if here < 38 else here)
         for program in [self.folder / "bin" / "deja", *(self.folder / "lib" / "deja").glob("*.so")]:
             listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout

@@ -134,7 +134,7 @@ class Leftovers(harness.DejaTest):
         self.record_some()
         bundle = self.dir / "run.deja.zip"
         self.checked(self.deja("pack", self.trace_path(), "--out", bundle, env=self.env))
-        (self.tmp / "deja-others").mkdir()  # somebody's own
+        (self.tmp / "deja-others").mkdir()  # another program's own
         replay = self.start([harness.DEJA, "replay", self.trace_path(), "--rank", "0"], env=self.env)
         self.wait_for("scratch folder", lambda: len(self.temporary()) == 2)
         # One that is being used stays.

@@ -81,7 +81,7 @@ class OddTraces(harness.DejaTest):
                 runs = self.each_command(trace)
                 self.assertNotEqual(runs["verify"].code, 0)
                 self.checked(runs["recover"])
-                if file == "events.deja":  # the footer is there: nobody has to complete it
+                if file == "events.deja":  # the footer is there: no command has to complete it
                     self.assertLess(path.stat().st_size, HOLE)
                     self.assertVerifies(trace.name)
 

@@ -22,7 +22,7 @@ LETTERS = string.ascii_letters + string.digits
 
 
 class Secrets:
-    """Made anew for each test, from a fixed seed: strings that are nowhere else."""
+    """Made for each test, from a fixed seed: strings that are nowhere else."""
     def __init__(self):
         self.random = random.Random(4711)
         self.all = []
@@ -82,7 +82,7 @@ def files(secrets):
 
 
 def answer(secrets):
-    """Of a web service: headers and a body."""
+    """As of a web service: headers and a body."""
     body = json.dumps({"access_token": secrets.new(), "refresh_token": secrets.new(), "expires_in": 3600, "items": ["a", "b"] * 10,
                        "upload": f"https://b.example/x?sig={secrets.new()}&X-Amz-Security-Token={secrets.new()}", "owner": USER,
                        "node": HOST, "key": secrets.hex(), "webhook_secret": secrets.new(), "logins": [{"user": "joe", "password": secrets.new()} for _ in range(14)], "other": secrets.new("ghu_{}", 36),
@@ -129,7 +129,8 @@ class Redacted(harness.DejaTest):
         return self.checked(self.record("tells", self.arguments, n=RANKS, options=["--inputs", "full"], env=self.env, cwd=self.work))
 
     def everything(self, bundle):
-        """All bytes of a bundle: as it is, its members, the frames in them, and what payloads are when they are decoded."""
+        """All bytes of a bundle: as it is, its members, the frames in them, and what payloads are when they are
+        decoded."""
         found = bundle.read_bytes()
         folder = self.dir / "members"
         with zipfile.ZipFile(bundle) as archive:

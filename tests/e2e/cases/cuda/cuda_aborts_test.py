@@ -12,7 +12,7 @@ class CudaAborts(DeviceJobs):
     PROGRAM = "cuda_aborts"
 
     def tensors(self, rank):
-        """Of each operation of the communicator that is lost, whether its results and inputs are aborted."""
+        """For each operation of the communicator that is lost, whether its results and inputs are aborted."""
         found = {}
         for event in self.show_json("--rank", str(rank), "--kind", "results"):
             if event["comm"] == 0:
@@ -28,7 +28,7 @@ class CudaAborts(DeviceJobs):
             for tensor in tensors[operation]:
                 self.assertNotIn("aborted", tensor)
                 self.assertIn("hash", tensor)
-        # Of the one that hung, the input was there; of the one behind it, nothing.
+        # The input of the one that hung was there; nothing of the one after it.
         self.assertEqual([("aborted" in t, "hash" in t) for t in tensors[4]], [(False, True), (True, False)])
         self.assertEqual([("aborted" in t, "hash" in t) for t in tensors[5]], [(True, False), (True, False)])
         info = self.checked(self.deja("info", self.trace_path())).stdout
@@ -56,7 +56,7 @@ class CudaAborts(DeviceJobs):
         self.check_aborted(["--how=shrink"], by="CommShrink")
 
     def launches(self, rank):
-        """Of each launch of the graph's all-reduce, whether its input and its result are aborted."""
+        """For each launch of the graph's all-reduce, whether its input and its result are aborted."""
         events = [e for e in self.show_json("--rank", str(rank), "--kind", "results") if e["comm"] == 0]
         found = {}
         for event in events:

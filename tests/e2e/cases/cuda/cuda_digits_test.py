@@ -18,7 +18,8 @@ RANKS = range(4)
 
 
 class Trains(harness.DejaTest):
-    """The same source for the processor and for kernels: the same bits, where the driver runs kernels on the processor."""
+    """The same source for the processor and for kernels: the same bits, where the driver runs kernels on the
+    processor."""
 
     def check_like_host(self, *args, delay="200"):
         """The run in host memory, whose output the one on the device had, too."""
@@ -95,7 +96,7 @@ class Replays(harness.DejaTest):
                     self.assertEqual(digits.weights(run), {rank: expected[rank]}, f"\n{run}")
 
     def test_the_drivers_cache_of_kernels(self):
-        """It is the machine's: each run changes it, a replay leaves it as it is where the kernel has a fence, and nobody cares."""
+        """It is the machine's: each run changes it, and a replay leaves it as it is where the kernel has a fence."""
         cache = self.dir / "cache"
         cache.mkdir()
         (cache / "index").write_bytes(bytes(4096))
@@ -126,7 +127,7 @@ class Replays(harness.DejaTest):
 
 
 class Faults(harness.DejaTest):
-    """Seeds with which the faults come at once: they end on the device as in host memory, and in replays as recorded."""
+    """Seeds with which the faults come at once: they end on the device as in host memory, in replays as recorded."""
 
     def record_fault(self, fault, *args):
         args = [*args, f"--fault={fault}", "--log-every=4"]
@@ -157,7 +158,7 @@ class Faults(harness.DejaTest):
             self.assertRegex(run.stdout, rf"rank {rank}: {ends}")
 
     def test_hang(self):
-        """A rank waits for good, the others' streams wait for it, and the job is told to end."""
+        """A rank waits for good, the others' streams wait for it, and the job gets a signal to end."""
         args = ["--device=cuda", "--fault=hang", "--seed=2", "--batch=8"]
         process = self.start(self.record_argv(PROGRAM, args))
         try:

@@ -1,4 +1,4 @@
-"""Drivers of several versions, drivers that do not work, none at all: Deja is loaded and stays out of the way, and a
+"""Drivers of several versions, drivers that do not work, none at all. Deja is loaded and stays out of the way, and a
 replay says what it has found."""
 import re
 import shutil
@@ -95,7 +95,7 @@ class DriverVersions(DeviceJobs):
 
 
 class OtherDrivers(DeviceJobs):
-    """Recorded with a driver that works, replayed with another one: the program's search path is a folder of the case."""
+    """Recorded with a driver that works, replayed with another one: its search path is a folder of the case."""
     PROGRAM = "cuda_steps"
 
     def setUp(self):

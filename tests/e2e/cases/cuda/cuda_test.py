@@ -27,7 +27,7 @@ class Cuda(DeviceJobs):
     def test_inputs_and_results_are_digested_where_they_came(self):
         self.checked(self.record(self.PROGRAM, ["--steps=2"], n=2))
         events = self.show_json("--rank", "1", "--kind", "results")
-        # Of each step: two all-reduces, a receive, an all-gather, a broadcast; inputs of four and of the send.
+        # In each step: two all-reduces, a receive, an all-gather, a broadcast; inputs of four and of the send.
         self.assertEqual(len(events), 2 * 9)
 
     def test_a_divergence_is_found_at_its_operation(self):
@@ -46,7 +46,8 @@ class Cuda(DeviceJobs):
         self.assertEqual(len(events), 2 * 9)
 
     def test_what_the_driver_asks_is_nobodys(self):
-        """Its clocks, entropy, threads and files are other ones in each run, and no events: only the program's seeds are."""
+        """Its clocks, entropy, threads and files are other ones in each run, and no events: only the program's seeds
+        are."""
         self.checked(self.record(self.PROGRAM, ["--unseeded", "--steps=2"], n=2))
         inputs = [event["call"] for event in self.show_json("--rank", "0", "--kind", "input") if event["thread"] == "0"]
         self.assertEqual(inputs, ["getrandom"] * 2)

@@ -1,8 +1,8 @@
 """Clocks: a replay tells what was recorded, and waits take as long as they did, whenever and wherever it was recorded.
 
-A recording of another day, or of a machine that was started at another time, is made with hooks of our own below
-the recorder's (tests/fakes/tracing_engine.cc): they move the clocks and translate the deadlines back, as another
-kernel would have it.
+Recordings of another day, or of a machine that was started at another time, are made with hooks below the recorder's
+(tests/fakes/tracing_engine.cc). They move the clocks and translate the deadlines back, as another kernel would have
+it.
 """
 import os
 import signal

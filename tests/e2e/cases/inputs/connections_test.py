@@ -1,6 +1,6 @@
-"""Connections of a rank: what came in on sockets, pipes and standard input is there in a replay, and nobody is asked.
+"""Connections of a rank: what came in on sockets, pipes and standard input is there in a replay, and no peer is asked.
 
-Every case records a program whose peers answer with random bytes, in random pieces, and replays it DEJA_REPLAYS times
+Every case records a program whose peers answer with random bytes, in random pieces. It replays it DEJA_REPLAYS times
 (3 if it is not set) without peers and, where the kernel allows it, without a network.
 """
 import os
@@ -178,7 +178,7 @@ class Fifos(ConnectionTest):
 
 class Servers(ConnectionTest):
     def free_port(self):
-        """One that nobody has, and that no connection gets by itself: a client could otherwise meet itself there."""
+        """A free one that no connection gets by itself: a client could otherwise meet itself there."""
         for port in range(20000 + os.getpid() % 10000, 32000):
             with socket.socket() as made:
                 made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -207,7 +207,7 @@ class Servers(ConnectionTest):
         self.check("asyncio")
 
     def check_inherited(self, way):
-        """A listener that somebody else has made: it comes as a descriptor."""
+        """A listener that another program has made: it comes as a descriptor."""
         program = ("import os, select, socket, subprocess, sys\n"
                    "def serve(s):\n"
                    "    print(s.family.name, s.type.name, s.getsockname()[0], flush=True)\n"

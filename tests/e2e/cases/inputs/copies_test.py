@@ -1,5 +1,5 @@
-"""Bytes that go from descriptor to descriptor without passing through the program's memory (sendfile, splice, tee, vmsplice,
-copy_file_range) are recorded, and there in a replay without the file, the server or the other end of the pipe."""
+"""Bytes that go from descriptor to descriptor without the program's memory (sendfile, splice, tee, vmsplice,
+copy_file_range). They are recorded, and there in a replay without the file, the server or the other end of the pipe."""
 import os
 import shutil
 import signal

@@ -188,7 +188,8 @@ print("0" in os.listdir(own + "/fd"), os.access(own, os.R_OK))
         self.assertEqual(stable(run.stdout), stable(plain.stdout))
 
     def test_the_way_to_deja_s_python_side_does_not_show(self):
-        """Whether PYTHONPATH is set or not: nobody sees another one, and every Python finds what it would have found."""
+        """Whether PYTHONPATH is set or not: no process sees another one, and every Python finds what it would have
+        found."""
         script = """
 import ctypes, os, subprocess, sys
 asked = ctypes.CDLL(None).getenv

@@ -1,4 +1,5 @@
-"""Functions of the C library by names that programs rarely use: each is recorded and replayed, and changes nothing for the program."""
+"""Functions of the C library by names that programs rarely use: each is recorded and replayed, and changes nothing for
+the program."""
 import socketserver
 import sys
 import threading

@@ -1,7 +1,7 @@
 """What programs see of the hooks of the C library: nothing; and what the engine sees of programs.
 
-Uses the hooks with an engine that makes every call and notes it (tests/fakes/tracing_engine.cc), and that can
-do to a program what a replay does: serve bytes and pids, move clocks, put files into an overlay.
+Uses the hooks with an engine that makes every call and notes it (tests/fakes/tracing_engine.cc). It can do to a
+program what a replay does: serve bytes and pids, move clocks, put files into an overlay.
 """
 import sys
 import unittest

@@ -1,4 +1,4 @@
-"""Programs that nobody here wrote, recorded and replayed as single processes. Each is nondeterministic by itself."""
+"""Programs of others, recorded and replayed as single processes. Each is nondeterministic by itself."""
 import hashlib
 import os
 import random

@@ -92,7 +92,7 @@ class Threads(harness.DejaTest):
 
     def test_simple_queue_has_what_the_interpreters_has(self):
         sys.path.insert(0, str(harness.ROOT / "python"))
-        from deja import ordered_queues
+        from deja.ordering import ordered_queues
 
         ours = ordered_queues._class_for(queue.Empty)
         missing = {name for name in dir(queue.SimpleQueue) if not hasattr(ours, name)}

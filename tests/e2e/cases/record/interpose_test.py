@@ -1,4 +1,4 @@
-"""How programs come to NCCL, and that the hooks see each of them without changing anything.
+"""The ways in which programs reach NCCL, and that the hooks see each of them without changing anything.
 
 Uses the hooks with an engine that only notes names and passes calls on, and a stub NCCL (tests/fakes).
 """

@@ -1,7 +1,9 @@
-"""What a program may notice of Deja: its environment, filters and limits, allocators and tools beside it, recordings inside recordings.
+"""What a program may notice of Deja: its environment, filters and limits, allocators and tools beside it, recordings
+inside recordings.
 
-Each program prints the same without Deja, recorded and replayed. DEJA_REPLAYS says how often each recording is replayed (default 2);
-DEJA_ALLOCATORS=PATH[:PATH…] names further allocators to preload, as snmalloc's or hardened_malloc's, which have no package.
+Each program prints the same without Deja, recorded and replayed. DEJA_REPLAYS says how often each recording is
+replayed (default 2). DEJA_ALLOCATORS=PATH[:PATH…] names further allocators to preload, which have no package:
+snmalloc's, hardened_malloc's.
 """
 import os
 import re
@@ -29,7 +31,7 @@ class NoticeTest(harness.DejaTest):
         return [line for line in run.deja_lines() if "not recorded" in line]
 
     def assertSame(self, argv, prefix=(), complaints=0, replays=REPLAYS, change=lambda text: text, replay_options=()):
-        """Without Deja, recorded and replayed; the recording says so many times that something is not recorded."""
+        """Without Deja, recorded and replayed; `notes`: how often the recording says that something is not recorded."""
         shutil.rmtree(self.trace_path(), ignore_errors=True)
         plain = self.command([*prefix, *argv])
         run = self.command([*prefix, *self.recorded(argv)])
@@ -147,7 +149,8 @@ class Limits(NoticeTest):
 
     @unittest.skipUnless(IS_ROOT and shutil.which("setpriv"), "becomes another user, which root may")
     def test_no_threads(self):
-        """The user may have two processes: `deja record` and the program, and no thread of Deja's. Nothing is missing all the same."""
+        """The user may have two processes: `deja record` and the program, and no thread of Deja's. Nothing is missing
+        all the same."""
         self.dir.chmod(0o777)
         for folder in (self.dir, *harness.DEJA.parents):
             if not folder.stat().st_mode & 0o001:

@@ -19,7 +19,7 @@ def can_mount():
 
 class Degraded(harness.DejaTest):
     def compare(self, run, lines_a_rank=1, n=2):
-        """Exit code and output of a run without Deja; at most so many lines of Deja's for each rank."""
+        """Exit code and output of a run without Deja; at most this many lines of Deja's for each rank."""
         plain = self.launch("reduces", ARGS, n=n)
         self.assertSameBehaviour(plain, run)
         complaints = [x for x in run.deja_lines() if "not recorded" in x or "dropped" in x or "missing" in x

@@ -12,7 +12,7 @@ import harness  # noqa: E402
 
 RANKS = 2
 
-# Workers that come one behind the other and read files, each its own ones.
+# Workers that come one after the other and read files, each its own ones.
 READERS = r"""
 import os, sys, zlib
 
@@ -24,7 +24,7 @@ for worker, name in enumerate(sys.argv[1:]):
         os._exit(0)
     os.waitpid(pid, 0)
 """
-# A launcher that starts the two ranks of a job again and again: all but the last time it kills them when they have
+# A launcher that starts the two ranks of a job again and again. All but the last time it kills them when they have
 # used the disk budget up.
 RESTARTS = r"""
 import os, pathlib, signal, subprocess, sys, time
@@ -262,7 +262,7 @@ class Window(harness.DejaTest):
         self.assertLess(self.child_payload_bytes(), 5 << 20)
         self.assertSaidItsSize(run)
         self.assertLess(most, 9 << 20)
-        # Nor is more set aside for each of so many folders.
+        # Nor is more set aside for each of many folders.
         blocks_taken = sum(path.stat().st_blocks for path in self.trace_path().rglob("*"))
         self.assertLess(blocks_taken * 512, 40 << 20)
         self.assertVerifies()

@@ -81,7 +81,7 @@ class SameResults(Checkpoints):
         self.assertTrue(checkpoints[-1]["complete"], checkpoints)
 
     def test_what_threads_consume(self):
-        """Clocks, entropy on a thread that runs ahead, threads that come and go, a generator of the standard library."""
+        """Clocks, entropy on a thread that runs ahead, threads that come and go, the standard library's generator."""
         recorded = self.checked(self.record_app())
         expected = results(recorded)
         for rank in range(2):

@@ -117,7 +117,8 @@ class Fold(harness.DejaTest):
         self.assertRegex(run.stdout, r"rank 0: stopped at AllReduce #9 of comm 0, which needs a rank whose replay has ended")
 
     def check_lost(self, args, level, ends):
-        """Rank 1 is lost, the others shrink their communicator, and grow it by rank 3. `ends`: of rank 1 in the replay."""
+        """Rank 1 is lost, the others shrink their communicator, and grow it by rank 3. `ends`: of rank 1 in the
+        replay."""
         shutil.rmtree(self.trace_path(), ignore_errors=True)
         recorded = self.record("nccl_newcomer", ["--unseeded", *args], level=level, options=["--grace", "60"])
         self.checked(recorded, 128 + 9)
@@ -144,7 +145,8 @@ class Fold(harness.DejaTest):
                                                                      r"in AllReduce #4 of comm 1 \(entered, never left\)")
 
     def test_who_waits_for_others_does_not_stand_still(self):
-        """A thread of rank 0 waits at the end of the recording, and the program for rank 1, which comes after seven seconds."""
+        """A thread of rank 0 waits at the end of the recording, and the program for rank 1, which comes after seven
+        seconds."""
         recorded = self.checked(self.record("nccl_patience", n=2, level="digest", options=["--grace", "60"]))
         run = self.replay_all()
         self.assertEqual(len(self.verdicts(run)), 2)
@@ -164,7 +166,7 @@ class Fold(harness.DejaTest):
         self.assertIsNone(hashes[2][1])
         show = self.checked(self.deja("show", self.trace_path(), "--rank", "0", "--kind", "comm")).stdout
         self.assertIn(f"({hashes[0][0]}, {hashes[3][0]} for newcomers)", show)
-        # All three came to its third and last operation: there is nothing to tell.
+        # All three reached its third and last operation: there is nothing to tell.
         self.assertNotRegex(self.checked(self.deja("info", self.trace_path())).stdout, r"(?m)^comm \d: .*rank 3")
 
     def test_from_a_checkpoint(self):

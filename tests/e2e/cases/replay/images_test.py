@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Going back in gdb to images of a program with one thread.
 
-DEJA_GOTO_POSITIONS=50: so many random places to go to (8 if it is not set); DEJA_GOTO_SEED: which ones."""
+DEJA_GOTO_POSITIONS=50: random places to go to (8 if it is not set); DEJA_GOTO_SEED: which ones."""
 import os
 import random
 import re

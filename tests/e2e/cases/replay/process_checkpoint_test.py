@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`deja replay --process-checkpoint`: what it asks of criu and cuda-checkpoint, and what it says where they cannot. The criu here is a stand-in."""
+"""`deja replay --process-checkpoint`: what it asks of criu and cuda-checkpoint, and what it says where they cannot.
+The criu here is a stand-in."""
 import os
 import re
 import sys
@@ -70,7 +71,7 @@ class ProcessCheckpoint(harness.DejaTest):
 
     @unittest.skipIf(os.geteuid() != 0, "criu is for root")
     def test_what_was_held_goes_on_as_recorded(self):
-        """A dump that leaves the program running and lets it go on: it comes to its end."""
+        """A dump that leaves the program running and lets it go on: it reaches its end."""
         go_on = f"touch {self.dir}/image/scratch/rank-00000/go-on; while kill -0 $pid && ! grep -q '\"exit\"' {self.dir}/image/scratch/rank-00000/report.jsonl; do sleep 0.05; done"
         run = self.checked(self.make("--rank", 0, "--until-seq", 5, env=self.stand_in(dump=go_on)))
         self.assertIn("at AllReduce #5 of comm 0 is in", run.stdout)

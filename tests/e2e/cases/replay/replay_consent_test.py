@@ -1,4 +1,4 @@
-"""A trace of somebody else's: what it would run is shown, agreed to and fenced; what it says is text and nothing more."""
+"""A trace of another user's: what it would run is shown, agreed to and fenced; what it says is only text."""
 import json
 import os
 import pty
@@ -17,7 +17,7 @@ NOT_RUN = "this user has not agreed to run its program"
 
 
 def build_id(path):
-    """Of an ELF file, as hexadecimal digits."""
+    """Fields of an ELF file, as hexadecimal digits."""
     notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True).stdout
     return next((line.split()[-1] for line in notes.splitlines() if "Build ID" in line), "")
 
@@ -28,11 +28,11 @@ class Foreign(harness.DejaTest):
         return super().environment({"XDG_STATE_HOME": self.dir / "state", **(env or {})})
 
     def stranger(self):
-        """The environment of somebody who has never seen the trace."""
+        """The environment of a user who has never seen the trace."""
         return {"XDG_STATE_HOME": self.dir / "strangers-state"}
 
     def forged(self, *arguments, program="/bin/sh", build=None, folder=None, text="x", name="forged.deja"):
-        """A trace that nobody has recorded."""
+        """A trace that was never recorded."""
         program = os.path.realpath(program)
         trace = self.dir / name
         build = build_id(program) if build is None else build
@@ -78,7 +78,7 @@ class Foreign(harness.DejaTest):
         self.assertEqual(harness.without_report(again.stdout), run.stdout)
         self.checked(self.deja("unpack", made[0], "--out", self.dir / "joined.deja"))
         self.checked(self.deja("replay", self.dir / "joined.deja"))
-        # A first part says nothing about the others, which somebody may have changed.
+        # A first part says nothing about the others, which may have been changed.
         last = Path(made[-1])
         own = last.read_bytes()
         last.write_bytes(own + b"x")

@@ -1,4 +1,5 @@
-"""Debuggers other than a terminal's gdb: its machine interface as VS Code uses it, gdbserver, and one that attaches itself."""
+"""Debuggers other than a terminal's gdb: its machine interface as VS Code uses it, gdbserver, and one that attaches
+itself."""
 import json
 import re
 import shutil

@@ -1,4 +1,5 @@
-"""Replays that the user ends: by Ctrl-C, by kill, by closing the terminal. Nothing of them stays, and no verdict is made up."""
+"""Replays that the user ends: by Ctrl-C, by kill, by closing the terminal. Nothing of them stays, and no verdict is
+made up."""
 import os
 import pty
 import shutil
@@ -22,7 +23,7 @@ def children_of(pid):
 
 
 def command_lines():
-    """Of all processes."""
+    """Lists all processes."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -81,7 +81,7 @@ class World:
         return found
 
     def process_state(self):
-        """Of the sleeping process: whether it is there, and what others can set of it."""
+        """The sleeping process: whether it is there, and what others can set of it."""
         pid = self.process.pid
         if self.process.poll() is not None:
             return "gone"
@@ -90,7 +90,7 @@ class World:
         return limits, sched, libc.syscall(252, 1, pid), "TracerPid:\t0" in Path(f"/proc/{pid}/status").read_text()
 
     def came_in(self):
-        """What has come to the sockets."""
+        """What has arrived at the sockets."""
         came = []
         for one in self.tcp, self.stream:
             try:

@@ -59,7 +59,7 @@ class Pdb(harness.DejaTest):
         self.assertIn("json/__init__.py", again.stdout)
 
     def test_it_stops_at_lines_in_the_rank_alone(self):
-        """Not in what it has forked, which comes to the line first."""
+        """Not in what it has forked, which reaches the line first."""
         self.checked(self.record_script(), code=1)
         again = self.checked(self.pdb("p step", "c", "p step", "q", options=("--break", "train.py:4")))
         shown = [line for line in again.stdout.splitlines() if line.startswith("(Pdb) ") and line[6:].isdigit()]

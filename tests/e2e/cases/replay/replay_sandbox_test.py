@@ -1,4 +1,4 @@
-"""A replay changes nothing outside its scratch folder and reaches nobody, and the program does not notice."""
+"""A replay changes nothing outside its scratch folder and reaches no peer, and the program does not notice."""
 import os
 import shutil
 import signal

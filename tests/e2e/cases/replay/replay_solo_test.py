@@ -122,7 +122,8 @@ class Trainer(ReplayTest):
                          "the end of the recording is reached: SIGTERM)")
 
     def test_the_end_by_a_signal_from_outside_is_no_divergence(self):
-        """Of a scheduler, or a user: wherever between two operations it came, the program goes on in a replay to the next one."""
+        """A signal of a scheduler, or of a user. Wherever between two operations it came, the program goes on in a
+        replay to the next one."""
         for attempt in range(3):
             trace = f"ended-{attempt}.deja"
             process = self.start(self.record_argv("replay_trainer", ["--steps", "1000000"], n=2, trace=trace))

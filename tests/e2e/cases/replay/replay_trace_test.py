@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`deja replay --out`: a replay leaves a trace of what the program really did, and diff and bisect compare it with the recording."""
+"""`deja replay --out`: a replay leaves a trace of what the program really did, and diff and bisect compare it with the
+recording."""
 import re
 import shutil
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Replays that end, or stop in gdb, at a place of the run, and go backwards from there.
 
-DEJA_GOTO_POSITIONS=50: so many random places to go to (8 if it is not set); DEJA_GOTO_SEED: which ones."""
+DEJA_GOTO_POSITIONS=50: random places to go to (8 if it is not set); DEJA_GOTO_SEED: which ones."""
 import os
 import random
 import re
@@ -197,7 +197,7 @@ class Gdb(Travel):
         return next(i for i, line in enumerate(source, 1) if text in line)
 
     def test_the_statement_that_changed_it(self):
-        """A variable that another thread has written, an element of a tensor, and one that the steps have left alone."""
+        """A variable that another thread has written, an element of a tensor, and one that no step has changed."""
         self.record_run()
         run = self.gdb("deja goto step 25", "up", "deja when-changed trail",
                        "deja goto step 25", "up", "deja when-changed weights._M_impl._M_start[7]", "print i",

@@ -62,7 +62,8 @@ class TorchBackends(TorchTest):
 
     @unittest.skipUnless(shutil.which("mpirun") and ctypes.util.find_library("mpi"), "no Open MPI")
     def test_mpi_by_its_launcher(self):
-        """The backend initialises MPI for itself, and ends it when the interpreter exits: that is none of the program's."""
+        """The backend initialises MPI for itself, and ends it when the interpreter exits: that is none of the
+        program's."""
         env = {"BACKEND": "mpi", "MPI_FILE": str(self.dir / "met"), "OMPI_ALLOW_RUN_AS_ROOT": "1",
                "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         run = self.checked(self.deja("record", "--out", self.trace_path(), "--", "mpirun", "--oversubscribe", "-n", "2",

@@ -1,4 +1,5 @@
-"""Replays of torch.distributed's jobs from a checkpoint: losses and weights are those of a replay from the start, bit for bit."""
+"""Replays of torch.distributed's jobs from a checkpoint: losses and weights are those of a replay from the start, bit
+for bit."""
 import re
 import sys
 import unittest

@@ -207,8 +207,8 @@ class TorchDistributed(TorchTest):
         return self.checked(self.deja("record", "--out", self.trace_path(), "--", *command, timeout=300, env=env))
 
     def test_a_restart_is_an_attempt_of_the_same_trace(self):
-        # Torch 2.9 lets the ranks of a restart find the addresses of those before in the launcher's store,
-        # with and without Deja, unless each start has a store of its own.
+        # Torch 2.9 lets the ranks of a restart find the addresses of those before in the launcher's store, with and
+        # without Deja. It does not if each start has a store of its own.
         env = {"MODE": "restart", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
         run = self.record_by_launcher("--standalone", "--max_restarts", "1", env=env)
         self.assertEqual(self.rank_folders(), ["rank-00000", "rank-00000.1", "rank-00001", "rank-00001.1"])

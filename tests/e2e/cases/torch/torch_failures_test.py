@@ -1,4 +1,5 @@
-"""Operations of torch.distributed that fail: what is raised for whom is what is raised without Deja, and again in a replay."""
+"""Operations of torch.distributed that fail: what is raised for whom is what is raised without Deja, and again in a
+replay."""
 import sys
 import unittest
 from pathlib import Path
@@ -22,7 +23,7 @@ class TorchFailures(TorchTest):
         return run
 
     def test_after_a_peer_is_lost(self):
-        """Blocking, a work, a future, what follows a future, C++ that waits at once and at the end of a backward pass."""
+        """Blocking, a work, a future, what follows a future, C++ that waits at once or at a backward pass's end."""
         lines = of_rank(0, self.assertFailsAlike("lost").stdout)
         for kind in ("sync", "async", "future", "then", "construct", "backward"):
             self.assertIn("Error: ", lines[lines.index(f"rank 0 {kind}") + 1], lines)
@@ -55,7 +56,7 @@ class TorchFailures(TorchTest):
         return replayed
 
     def test_a_store_that_cannot_be_made(self):
-        """Its constructor raises in a replay what it raised, although nobody is asked."""
+        """Its constructor raises in a replay what it raised, although no server is asked."""
         script = self.dir / "stores.py"
         script.write_text(
             "import datetime, os\nimport torch\nimport torch.distributed as dist\n"

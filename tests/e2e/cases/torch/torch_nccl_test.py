@@ -69,7 +69,7 @@ class TorchNccl(SimulatedTorchTest):
             self.assertIn(name, called)
 
     def ends(self, what, code, first, second, **env):
-        """Rank 0 came to a collective that rank 1 never entered; `first` and `second` is how each of them ends."""
+        """Rank 0 entered a collective that rank 1 never entered; `first` and `second` is how each of them ends."""
         plain = self.run_without_deja("nccl_ends", what, code=code, JOB_SEED="3", **env)
         run = self.record_torchrun("nccl_ends", what, code=code, JOB_SEED="3", **env)
         # Behind that, how far rank 0 comes before it is ended is a matter of time.

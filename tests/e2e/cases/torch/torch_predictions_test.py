@@ -1,4 +1,5 @@
-"""Checkpoints of PyTorch's optimizers that `deja pack --predict` works out from the one before and the recorded gradients."""
+"""Checkpoints of PyTorch's optimizers that `deja pack --predict` works out from the one before and the recorded
+gradients."""
 import shutil
 import sys
 import unittest
@@ -99,7 +100,7 @@ class TorchPredictions(TorchTest):
         self.assertKeptWhole("amsgrad")
 
     def test_gradients_that_the_program_changes(self):
-        """Clipped by value: nobody knows. The checkpoints are as they were all the same."""
+        """Clipped by value: not known. The checkpoints are as they were all the same."""
         self.assertPredicts(2, "momentum", "bounded", least_exact=0.5, most_kept=0.9)
 
     def test_the_program_computes_the_same(self):

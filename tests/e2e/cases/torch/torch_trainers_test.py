@@ -1,4 +1,5 @@
-"""Deja's callbacks in the trainers of transformers and Lightning: what a replay, from the start or from a checkpoint, computes."""
+"""Deja's callbacks in the trainers of transformers and Lightning: what a replay, from the start or from a checkpoint,
+computes."""
 import subprocess
 import sys
 import unittest

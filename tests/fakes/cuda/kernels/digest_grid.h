@@ -1,5 +1,5 @@
-// The kernels of digest/digest_kernel.cu as a GPU would run them, on the processor: the same
-// source, all threads of a launch one after the other in an order that differs from launch to
+// The kernels of digest/digest_kernel.cu as a GPU would run them, on the processor. The source is
+// the same; all threads of a launch run one after the other in an order that differs from launch to
 // launch.
 //
 // Any thread.

@@ -1,6 +1,6 @@
-// The kernels of examples/digits (cuda/kernels.h), run on the processor for the simulated driver:
-// the same source, all elements of a launch one after the other, in an order that differs from
-// launch to launch. Any thread.
+// The kernels of examples/digits (cuda/kernels.h), run on the processor for the simulated driver.
+// The source is the same; all elements of a launch run one after the other, in an order that
+// differs from launch to launch. Any thread.
 #ifndef DEJA_TESTS_FAKES_CUDA_KERNELS_SIM_DIGITS_H_
 #define DEJA_TESTS_FAKES_CUDA_KERNELS_SIM_DIGITS_H_
 

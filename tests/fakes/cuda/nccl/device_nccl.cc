@@ -42,7 +42,7 @@ using deja::api::ApiInfo;
 using deja::api::NcclApi;
 using deja::api::Role;
 
-// What this library knows of a communicator. Never freed: streams come to its work at any time.
+// What this library knows of a communicator. Never freed: streams reach its work at any time.
 class Communicator {
  public:
   explicit Communicator(uint64_t its_handle) : handle(its_handle) {}
@@ -192,7 +192,7 @@ class DeviceOf {
   bool pushed_ = false;
 };
 
-// What a stream does when it comes to the operations: it lets their thread go on, and waits for it.
+// What a stream does when it reaches the operations: it lets their thread go on, and waits for it.
 // When a graph is launched again there is no thread, and the stream does it.
 struct Launch {
   std::vector<Operation> operations;
@@ -340,7 +340,7 @@ uint64_t WordOf(const ApiInfo& info, Role role, const Args&... args) {
   return at < 0 ? 0 : words[at];
 }
 
-// What a profiler plugin is told of a collective; of other calls nothing.
+// What a profiler plugin hears of a collective; of other calls nothing.
 template <typename... Args>
 ProfiledCollective Profiled(const ApiInfo& info, uint64_t comm, const Args&... args) {
   ProfiledCollective told;
@@ -384,7 +384,7 @@ void Settle(NcclApi api, uint64_t handle, uint64_t flags) {
   comm.WaitUntilIdle();
 }
 
-// Of a communicator that a call has made.
+// For a communicator that a call has made.
 void NoteHowItBlocks(uint64_t parent, uint64_t config, uint64_t made) {
   const uint64_t handle = made == 0 ? 0 : *reinterpret_cast<const uint64_t*>(made);
   if (handle == 0) return;

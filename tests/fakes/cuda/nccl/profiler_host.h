@@ -1,8 +1,8 @@
 // ProfilerHost: how NCCL finds a profiler plugin, and what it tells it, for the stand-in NCCL.
 //
 // DEJA_FAKE_NCCL_PROFILER=N: as an NCCL that knows versions up to N; unset, as one before 2.23,
-// which knows none. DEJA_FAKE_NCCL_PROFILER_THREAD: launches are told on a thread of the library's.
-// Any thread.
+// which knows none. DEJA_FAKE_NCCL_PROFILER_THREAD: launches are reported on a thread of the
+// library's. Any thread.
 #ifndef DEJA_TESTS_FAKES_CUDA_NCCL_PROFILER_HOST_H_
 #define DEJA_TESTS_FAKES_CUDA_NCCL_PROFILER_HOST_H_
 
@@ -11,7 +11,7 @@
 
 // A collective, and what this library does it by: up to 4 KiB by a tree, else by a ring.
 struct ProfiledCollective {
-  const char* func = nullptr;  // "AllReduce"; null: nothing is told of it
+  const char* func = nullptr;  // "AllReduce"; null: the plugin hears nothing of it
   const void* send = nullptr;
   void* recv = nullptr;
   size_t count = 0;

@@ -1,5 +1,5 @@
-// What PyTorch's wheel links of libcudart.so.12 and no test needs: there, so that the wheel loads,
-// and not supported, which whoever calls it is told on stderr, too.
+// Functions of libcudart.so.12 that PyTorch's wheel links and no test needs. They are there so that
+// the wheel loads. They are not supported, and say so on stderr, too.
 #include <cstdio>
 
 #include "tests/fakes/cuda/runtime/cudart_calls.h"

@@ -27,7 +27,7 @@ constexpr int kVersion = 12080;
 constexpr size_t kMemory = size_t{1} << 30;  // sim_memory.cc has that much
 
 enum { cudaErrorNotSupported = 801 };
-// Of cudaDeviceAttr.
+// Numbers of cudaDeviceAttr.
 enum { kMaxThreadsPerBlock = 1, kMultiProcessorCount = 16, kMajor = 75 };
 
 CUresult CheckDevice(int device) {

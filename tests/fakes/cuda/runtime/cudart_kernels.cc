@@ -35,8 +35,8 @@ T* Backing(char* address) {
   return static_cast<T*>(cusim_backing(address));
 }
 
-// Parameters of at::native's kernels that go over tensors element by element: the number of
-// elements, what is done to each, and the tensors, of which the first is the result.
+// Parameters of at::native's kernels that go over tensors element by element. They are the number
+// of elements, the function, and the tensors, of which the first is the result.
 struct Elements {
   int count;
   const char* functor;

@@ -56,7 +56,7 @@ CUresult MakeCurrent(int device) {
   return cuCtxSetCurrent(context);
 }
 
-// Of what cudartsim_register has put there. Null: nothing.
+// The kernel that cudartsim_register has put there. Null: nothing.
 CUresult OwnFunction(const void* host_function, CUfunction* function) {
   std::lock_guard hold(g_mutex);
   auto found = g_kernels.find(host_function);

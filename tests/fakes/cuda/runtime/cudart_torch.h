@@ -1,7 +1,7 @@
-/* What PyTorch's wheel links of libcudart.so.12 beyond cudart_sim.h: enough of it that the wheel
- * finds devices, moves tensors to them and back, and runs its NCCL backend. What no test needs
- * answers cudaErrorNotSupported (cudart_absent.cc). Types as in NVIDIA's header; where a type is
- * used by address only, it is void. */
+/* What PyTorch's wheel links of libcudart.so.12 beyond cudart_sim.h. It is enough for the wheel to
+ * find devices, move tensors to them and back, and run its NCCL backend. What no test needs answers
+ * cudaErrorNotSupported (cudart_absent.cc). Types as in NVIDIA's header; where a type is used by
+ * address only, it is void. */
 #ifndef DEJA_TESTS_FAKES_CUDA_RUNTIME_CUDART_TORCH_H_
 #define DEJA_TESTS_FAKES_CUDA_RUNTIME_CUDART_TORCH_H_
 

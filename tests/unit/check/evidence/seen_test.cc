@@ -10,7 +10,6 @@
 namespace deja::check {
 namespace {
 
-
 // The sites of a rank: what notes name gets numbers.
 uint32_t SiteIn(RankSummary& rank, const std::string& file, int line) {
   rank.sites.push_back({{file, line, "main"}});
@@ -53,8 +52,7 @@ TEST(SeenTest, NotesOfPython) {
   EXPECT_EQ(weight.weight, 0xffu);
   EXPECT_EQ(weight.gradient, kNoGradient);
   EXPECT_EQ(weight.replicas, (std::vector<uint64_t>{0, 2}));
-  EXPECT_EQ(Describe(sites[weight.made]),
-            "model.py:12 in Net.__init__ (from train.py:9 in main)");
+  EXPECT_EQ(Describe(sites[weight.made]), "model.py:12 in Net.__init__ (from train.py:9 in main)");
   EXPECT_TRUE(gatherer.OnNote(
       "check/batch loader=0 passed=1 batch=3 rows=5,1 size=9 sampler=S shuffles=1 epoch=1 seed=0 "
       "trains=0 digest=unknown at=",
@@ -98,7 +96,7 @@ TEST(WeightsTest, AGradientThatWasNotSummed) {
   EXPECT_NE(Only(report).sentence.find("the gradient of parameter \"nn1\""), std::string::npos);
 }
 
-// Parts of a model: each rank has its own, and nobody says that they are replicas.
+// Parts of a model: each rank has its own, and nothing says that they are replicas.
 TEST(WeightsTest, PartsOfAModelAreNoReplicas) {
   MadeJob made(2);
   for (uint32_t rank : {0, 1}) {
@@ -258,8 +256,7 @@ TEST(StragglersTest, RanksThatAreLateInTurn) {
 void Name(MadeJob& made, uint32_t rank, const std::string& names) {
   made.Do(rank, AllReduce(1), "log.py", 7);
   made[rank].names.push_back(names);
-  made[rank].comms[0].collectives.back().names =
-      static_cast<uint32_t>(made[rank].names.size() - 1);
+  made[rank].comms[0].collectives.back().names = static_cast<uint32_t>(made[rank].names.size() - 1);
 }
 
 TEST(NamesTest, AnotherOrderOfMetrics) {

@@ -32,7 +32,7 @@ TEST(EndsTest, ARankThatNeverCameWhileOthersWaited) {
       << finding.sentence;
 }
 
-// The kernel kills a rank for want of memory, and the library tells the others.
+// The kernel kills a rank for lack of memory, and the library tells the others.
 TEST(EndsTest, ARankThatIsKilledHasLeftTheOthersThatAreTold) {
   for (const bool inside : {false, true}) {
     MadeJob made = Trained(3);
@@ -46,7 +46,7 @@ TEST(EndsTest, ARankThatIsKilledHasLeftTheOthersThatAreTold) {
   }
 }
 
-// Somebody ends a job that is well: some ranks are in a call, the others are on their way to it.
+// A user ends a healthy job: some ranks are in a call, the others are on their way to it.
 TEST(EndsTest, AJobThatIsEndedDoesNotHang) {
   MadeJob made = Trained(4);
   made.Do(1, AllReduce(100), "train.py", 55, kInside);

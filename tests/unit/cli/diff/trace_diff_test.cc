@@ -140,7 +140,7 @@ TEST_F(TraceDiffTest, ItemsOfCheckpointsAreNotAskedOfAReplay) {
   EXPECT_EQ(diff.snapshots, 1u);
 }
 
-// Of a device's memory: behind the call, as a result of the parameter that the operation reads.
+// For a device's memory: after the call, as a result of the parameter that the operation reads.
 TEST_F(TraceDiffTest, AnInputThatCameLikeAResultIsAnInput) {
   for (WrittenRank* rank : {&a_, &b_}) {
     format::CallEnter enter;

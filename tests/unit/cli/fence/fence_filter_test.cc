@@ -57,7 +57,7 @@ TEST(FenceFilterTest, WhatChangesTheMachineIsRefused) {
   EXPECT_EQ(Behind(rules, [] { return ErrnoOf(syscall(9999)); }), ENOSYS);
 }
 
-// Nobody holds the listener of what is asked here, which the kernel answers with ENOSYS.
+// There is no holder of the listener here, so the kernel answers with ENOSYS.
 TEST(FenceFilterTest, WhatDependsOnTheFileIsAsked) {
   const FilterRules rules{false, false, false, 6};
   EXPECT_EQ(Behind(rules, [] { return ErrnoOf(chmod("/nowhere", 0600)); }), ENOSYS);

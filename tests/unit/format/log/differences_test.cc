@@ -99,7 +99,7 @@ TEST_F(DifferencesTest, ParametersThatChangeLittleTakeLittle) {
   const RankScan scan = ScanRank(Folder(), false);
   EXPECT_EQ(scan.problem, "");
   EXPECT_EQ(scan.payloads.size(), kSteps);
-  // One in so many stands for itself.
+  // One in this many stands for itself.
   const uint64_t alone = (kSteps + kMaxDifferences) / (kMaxDifferences + 1);
   EXPECT_EQ(scan.differences, kSteps - alone);
   EXPECT_LT(std::filesystem::file_size(Folder() + "/payloads.deja"),

@@ -156,7 +156,7 @@ class PredictedCheckpoints : public testing::Test {
     PackOptions options;
     options.predict = predict;
     options.steps = steps;
-    options.zstd_level = predict ? 0 : 3;  // written anew, too
+    options.zstd_level = predict ? 0 : 3;  // written again, too
     fs::remove(zip());
     const auto packed = WriteBundle(from.empty() ? dir() : from, zip(), options);
     ASSERT_TRUE(packed) << packed.error().message;
@@ -196,7 +196,7 @@ class PredictedCheckpoints : public testing::Test {
   uint64_t time_ = 0;
 };
 
-// One in so many is a keyframe.
+// One in this many is a keyframe.
 constexpr uint64_t kPredictedCheckpoints =
     kCheckpoints - (kCheckpoints + kMaxPredictions) / (kMaxPredictions + 1);
 
@@ -269,7 +269,7 @@ TEST_F(PredictedCheckpoints, WhatAMissingGradientWouldHaveMadeIsKept) {
   Pack();
   ExpectAllBack(Rank());
   ExpectSound();
-  // The chain begins anew behind it.
+  // The chain begins again after it.
   EXPECT_EQ(Rank().totals().predicted.payloads, (kCheckpoints - 2) * 3);
   EXPECT_EQ(Rank().totals().predicted.exact, Rank().totals().predicted.elements);
 }

@@ -81,7 +81,7 @@ TEST_F(HuffmanCodecTest, ExponentsTakeTheirEntropy) {
     const Bytes in = Skewed(400'000, spread);
     const auto size = static_cast<double>(Encode(in).size());
     EXPECT_LT(size, BestHuffman(in) * 1.01) << spread;
-    // Of few symbols no code of whole bits comes near the entropy.
+    // No code of whole bits comes near the entropy of few symbols.
     if (spread >= 2) {
       EXPECT_LT(size, Entropy(in) * 1.03) << spread;
     }

@@ -169,7 +169,7 @@ TEST_F(BatchListTest, ADamagedBlockIsMadeAgainFromItsBatches) {
   for (size_t i = 0; i < reader->batches().size(); ++i)
     ASSERT_EQ(EncodeToString(reader->batches()[i]), EncodeToString(scanned->batches()[i])) << i;
   EXPECT_EQ(Encoded(*reader->Events()), rank.events);
-  // And one of its batches, too: that is told, and all others are there.
+  // And one of its batches, too: that is reported, and all others are there.
   const auto& batch = scanned->batches()[blocks[0].batches + blocks[1].batches + 3];
   rank.events_file[batch.offset + kFrameHeaderBytes + 5] ^= std::byte{1};
   const auto damaged = Open(rank);

@@ -79,7 +79,7 @@ TEST_F(RankReaderTailTest, ALiveRecordingIsReadWithoutGapOrRepetitionAtAnyMoment
   Start(64 << 10);
   std::atomic<uint64_t> appended[2] = {};
   std::atomic<bool> stop = false;
-  // So many each: the file must not grow faster than it is read again and again.
+  // This many each: the file must not grow faster than it is read again and again.
   constexpr uint64_t kEachRound = 1000;
   std::atomic<uint64_t> allowed = kEachRound;
   std::vector<std::thread> writers;

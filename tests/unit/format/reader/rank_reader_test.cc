@@ -353,7 +353,7 @@ TEST_F(HostileIndexTest, PayloadsLargerThanTheirChunksAreNotBelieved) {
   ExpectPayloadsScanned(index);
 }
 
-// So many payloads that their index has several blocks; what is in it is true of none of them.
+// Enough payloads for an index of several blocks; what is in it is true of none of them.
 Index LongIndex() {
   Index index;
   for (uint64_t i = 1; i <= 3000; ++i)

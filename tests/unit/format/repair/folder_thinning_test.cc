@@ -132,7 +132,7 @@ TEST_F(FolderThinningTest, AFolderWithoutAnyIsStillComplete) {
       Folder(), [](const Segment&) { return true; }, "", freed));
   EXPECT_TRUE(ListSegments(Folder()).empty());
   EXPECT_TRUE(FinishedSegments(Folder()).value_or(std::vector<Segment>(1)).empty());
-  // Somebody learns how the process ended.
+  // Recovery finds out how the process ended.
   ProcessFate fate;
   fate.known = true;
   fate.exit_code = 3;
@@ -146,7 +146,7 @@ TEST_F(FolderThinningTest, AFolderWithoutAnyIsStillComplete) {
   ExpectSound();
 }
 
-// Who drops dies at any byte that it writes, or before it has removed the files.
+// The dropping process dies at any byte that it writes, or before it has removed the files.
 TEST_F(FolderThinningTest, ADeathOnTheWayLosesNothingThatStays) {
   const std::vector<uint32_t> numbers = ListSegments(Folder());
   std::map<std::string, std::string> files;

@@ -75,7 +75,7 @@ TEST(PayloadBases, OfCheckpointsTheLastOneStays) {
   PayloadBases bases(10);
   bases.Remember({kWeights, 0, 5, 100}, Base("first", 1), Tried::kNo);
   bases.Remember({7, 0, 5, 198}, Base("grads", 2), Tried::kNo);
-  // Of 100 steps before, but of the checkpoint before.
+  // It was 100 steps before, but at the checkpoint before.
   bases.Remember({kMoments, 0, 5, 200}, Base("first", 3), Tried::kNo);
   EXPECT_EQ(bases.Find({kMoments, 0, 5, 200}), nullptr);
   ASSERT_NE(bases.Find({kWeights, 0, 5, 200}), nullptr);

@@ -59,8 +59,8 @@ TEST_F(DiskLedgerTest, WhatChildrenHaveRanksDoNot) {
   EXPECT_EQ(rank->Share(), 900u);
 }
 
-// However many there are, each as greedy as it may be, they stay within the pool, and nobody is
-// left without anything while the others live.
+// Any number of them, each as greedy as it may be, stays within the pool. None is left without
+// anything while the others live.
 TEST_F(DiskLedgerTest, ChildrenShareAPool) {
   std::vector<std::unique_ptr<DiskLedger>> children;
   uint64_t first_share = 0;

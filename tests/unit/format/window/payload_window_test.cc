@@ -167,7 +167,7 @@ TEST(PayloadWindowTest, ReachesBackToACheckpointOfTheOnlyStep) {
   EXPECT_TRUE(window.Expired(segment, {second - 1, second - 1}, 0, 0));
 }
 
-// Of a rank whose process is gone the window stays, and with it what others keep for it.
+// The window of a rank whose process is gone stays, and with it what others keep for it.
 TEST(PayloadWindowTest, WhatCameTooLateForASegmentStaysAsLongAsThat) {
   WindowOptions options;
   options.keep_steps = 2;

@@ -108,7 +108,7 @@ class WindowTest : public ::testing::Test {
     return *report;
   }
 
-  // Somebody else has used up the budget.
+  // Another process has used up the budget.
   void UseUp(uint64_t budget) {
     const auto ledger = DiskLedger::Open(tails_.path(), kJob, {budget, budget});
     ASSERT_NE(ledger, nullptr);
@@ -313,8 +313,8 @@ TEST_F(WindowTest, RecoveryKeepsAgainWhatOnlyAnOlderSegmentHas) {
   EXPECT_EQ(Check().payloads_missing, 0u);
 }
 
-// Of a rank that was killed while its last step was still in its tail, which is larger than all
-// that could go for it.
+// A rank that was killed while its last step was still in its tail, which is larger than all that
+// could go for it.
 TEST_F(WindowTest, WhatRecoveryHasNoRoomForIsSaidToBeDropped) {
   constexpr uint64_t kBudget = 1 << 20;
   constexpr uint64_t kSteps = 7;
@@ -340,9 +340,9 @@ TEST_F(WindowTest, WhatRecoveryHasNoRoomForIsSaidToBeDropped) {
   CheckThatAllIsThereOrDropped();
 }
 
-// Of a rank to which others had left nothing while it was far behind with writing: it had made room
-// in the segment that the program was at by then, which has nothing yet, and was killed with some
-// of those before in its tail, which never had a file.
+// A rank to which others had left nothing while it was far behind with writing. It had made room in
+// the segment of the program's current place, which has nothing yet. It was killed with some of the
+// earlier segments in its tail, which never had a file.
 TEST_F(WindowTest, WhatWasOnItsWayToASegmentThatNeverWasIsSaidToBeDropped) {
   constexpr uint64_t kBudget = 1 << 20;
   constexpr uint64_t kSteps = 9;

@@ -1,5 +1,5 @@
-// One test a branch of the reader, in the manner of leveldb's log_test: what is written, what is
-// done to the bytes, what the reader says.
+// One test a branch of the reader, in the manner of leveldb's log_test. Each has what is written,
+// what is done to the bytes, and what the reader says.
 #include "format/wire/frame_reader.h"
 
 #include <gmock/gmock.h>

@@ -15,7 +15,7 @@
 namespace deja::loopback {
 namespace {
 
-// A child that waits until it is told to end.
+// A child that waits until a message ends it.
 class Child {
  public:
   Child() {

@@ -14,8 +14,8 @@
 #include "loopback/ranks/last_error.h"
 
 namespace {
-// How many of the next messages are announced by an end of file, as the kernel does when a message
-// and the end come while it looks.
+// Counts the next messages that an end of file announces. The kernel does that when a message and
+// the end come while it looks.
 std::atomic<int> g_early_ends{0};
 }  // namespace
 

@@ -37,7 +37,7 @@ class CudaDeviceTest : public SimulatedContexts {
     EXPECT_EQ(cuMemAlloc_v2(&memory, kBytes), CUDA_SUCCESS);
     return reinterpret_cast<char*>(static_cast<uintptr_t>(memory));
   }
-  // Fills memory with `value`, when the stream comes to it.
+  // Fills memory with `value`, when the stream reaches it.
   static void Fill(char* memory, char value, CUstream stream) {
     struct Work {
       char* memory;

@@ -47,7 +47,7 @@ class CudaDigestsTest : public SimulatedContexts {
     made.resize(bytes);
     return made;
   }
-  // Puts `bytes` there, when the stream comes to it.
+  // Puts `bytes` there, when the stream reaches it.
   static void Put(char* memory, const std::vector<std::byte>& bytes, CUstream stream) {
     ASSERT_EQ(cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(memory),
                             reinterpret_cast<CUdeviceptr>(bytes.data()), bytes.size(), stream),
@@ -75,7 +75,7 @@ class CudaDigestsTest : public SimulatedContexts {
     EXPECT_EQ(seen.digest.stats.max, want.stats.max);
     EXPECT_EQ(seen.digest.stats.nan_count, want.stats.nan_count);
   }
-  // The digest of that memory comes, by so many launches of kernels.
+  // The digest of that memory comes, by this number of launches of kernels.
   void ExpectLaunches(CudaDevice& device, char* memory, size_t bytes, int launches) {
     const std::vector<std::byte> content = Random(bytes, bytes);
     Put(memory, content, stream_);

@@ -1,4 +1,4 @@
-// How the engine comes to be. It does so once a process, so each test runs in a child.
+// How the engine is made. That happens once a process, so each test runs in a child.
 #include "preload/engine/engine.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ class CountingEngine final : public Engine {
 
 CountingEngine g_engine;
 
-// The test framework looks at clocks, through the hooks that are linked in here: that makes no
+// The test framework looks at clocks, through the hooks that are linked in here. That makes no
 // engine, so that each child has its first look before it.
 const Guard g_framework;
 

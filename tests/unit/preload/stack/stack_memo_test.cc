@@ -34,7 +34,7 @@ std::vector<uint64_t> Above(const Frames& frames, const std::string& function) {
 
 }  // namespace
 
-// The stack as it is told to the trace, twice, and as a walk finds it, which remembers nothing.
+// The stack as the trace gets it, twice, and as a walk finds it, which remembers nothing.
 TEST_FUNCTION void deja_test_check() {
   Frames reference;
   WalkInputs unused;
@@ -44,7 +44,7 @@ TEST_FUNCTION void deja_test_check() {
   for (int i = 0; i < 2; ++i) {
     const std::vector<uint64_t> got = Above(Captured(), "deja_test_check");
     ASSERT_GT(got.size(), 2u);
-    // They have room for so many frames, and their own functions take some of it.
+    // They have room for this many frames, and their own functions take some of it.
     const size_t n = std::min(std::max(got.size(), wanted.size()), size_t{50});
     for (size_t k = 0; k < n; ++k) {
       ASSERT_LT(k, std::min(got.size(), wanted.size()))

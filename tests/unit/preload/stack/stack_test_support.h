@@ -1,5 +1,4 @@
-// What the tests of stacks share. Stacks are told once a process, so there is one that they are
-// told to.
+// Shared by the tests of stacks. A sink gets stacks once a process, so there is one for all tests.
 #ifndef DEJA_TESTS_UNIT_PRELOAD_STACK_STACK_TEST_SUPPORT_H_
 #define DEJA_TESTS_UNIT_PRELOAD_STACK_STACK_TEST_SUPPORT_H_
 

@@ -1,5 +1,5 @@
-// What the tests of RecorderEngine share: an engine over a log in memory, calls with stand-ins for
-// the real functions, and what was written, by kind.
+// Shared by the tests of RecorderEngine: an engine over a log in memory, calls with stand-ins for
+// the real functions, and written events by kind.
 #ifndef DEJA_TESTS_UNIT_RECORDER_CORE_RECORDER_ENGINE_FIXTURE_H_
 #define DEJA_TESTS_UNIT_RECORDER_CORE_RECORDER_ENGINE_FIXTURE_H_
 

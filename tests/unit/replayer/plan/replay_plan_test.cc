@@ -406,8 +406,8 @@ TEST(ReplayPlanTest, WhatALateStartReadsDoesNotGrowWithTheRun) {
   EXPECT_EQ(read[0], read[1]);
 }
 
-// Operation n of communicator 1: its words and its input say n, its output, which another thread
-// gets to know of a batch later, 2 n.
+// Operation n of communicator 1. Its words and its input say n, its output, which another thread
+// learns a batch later, 2 n.
 void AddOperationsInBatches(FakeRank& rank, uint64_t batches, uint64_t per_batch) {
   rank.Thread(0, "0");
   const auto tensor = [](uint32_t param, uint64_t count) {

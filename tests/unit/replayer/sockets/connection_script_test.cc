@@ -158,7 +158,7 @@ TEST_F(ConnectionScriptTest, OrderGivesWayWhereNothingHappens) {
   EXPECT_TRUE(Script().IsDue(c));
   EXPECT_FALSE(Script().Relax());
   EXPECT_FALSE(Script().IsDue(b));
-  // A program that does not send what it did and waits is told of.
+  // A program that does not send what it did and waits is reported.
   EXPECT_NE(Script().Force(b).find("has sent 0 bytes and waits"), std::string::npos);
   EXPECT_TRUE(Script().IsDue(b));
 }

@@ -151,7 +151,7 @@ TEST_F(TurnSchedulerTest, RanksComeBackInTheOrderInWhichTheyWantTo) {
   Rest(1);
   ASSERT_EQ(AskUntil(2, [&] { return In() > 1; }), MemoryAnswer::kTryAgain);
   driver_.done.clear();
-  // All have come to the collective; what was waited for is there.
+  // All have reached the collective; what was waited for is there.
   EXPECT_FALSE(GoOn(1));
   Settle();
   EXPECT_FALSE(GoOn(0));

@@ -1,7 +1,8 @@
 """concurrent.futures where the order of locks is recorded, or kept (`deja record --threads order`).
 
-as_completed() and wait() keep futures in sets, and take their locks in the order of their addresses. Addresses of Python's
-objects are not the same in a replay. So futures get a number as they are made, which is their hash and their place.
+as_completed() and wait() keep futures in sets, and take their locks in the order of their addresses. Addresses of
+Python's objects are not the same in a replay. So futures get a number as they are made, which is their hash and their
+place.
 """
 
 import itertools

@@ -1,12 +1,12 @@
 """Servers of multiprocessing's managers: what their clients ask for takes effect in the recorded order.
 
-A server has a thread for each client. Which of them the interpreter lets run is recorded nowhere, and the times of requests and
-answers do not tell which request took effect first. So each request has a turn: from its receipt until its answer is pickled
-no other request takes effect. A turn is a lock, and a server's process has an order of locks, whether the job is recorded
-with `--threads order` or not.
+A server has a thread for each client. Which of them the interpreter lets run is recorded nowhere, and the times of
+requests and answers do not tell which request took effect first. So each request has a turn: from its receipt until
+its answer is pickled no other request takes effect. A turn is a lock, and a server's process has an order of locks,
+whether the job is recorded with `--threads order` or not.
 
-What may wait for other clients (a queue's get, a lock's acquire) gives its turn back before it begins. Whatever else keeps its
-turn for too long, and another client waits, loses it, and that method is taken for one that waits from then on.
+What may wait for other clients (a queue's get, a lock's acquire) gives its turn back before it begins. Any other
+method that keeps its turn for too long while another client waits loses it. It counts as one that waits from then on.
 """
 
 import threading
@@ -111,7 +111,8 @@ class Client:
         if self._turn is None or type(self._connection) is not Connection:
             self.leave()
             return self._connection.send(message)
-        # What the answer is made of may change with the next request. Who does not take it keeps nobody waiting.
+        # What the answer is made of may change with the next request. A client that does not take it keeps no other
+        # waiting.
         try:
             data = ForkingPickler.dumps(message)
         finally:

@@ -1,8 +1,9 @@
 """queue.SimpleQueue where the order of locks is recorded, or kept (`deja record --threads order`).
 
-The interpreter's own takes its lock only where it finds nothing. Whether it does is decided by the interpreter's lock, whose
-order nobody records, so that a replay would wait for a turn that never comes. This one takes its lock for all that it does.
-Its methods do what the other's do; put() may be called by a signal handler or a finalizer in the middle of any of them.
+The interpreter's own takes its lock only where it finds nothing. The interpreter's lock decides whether it does, and
+no recording has its order: a replay would wait for a turn that never comes. This one takes its lock for all that it
+does. Its methods do what the other's do; put() may be called by a signal handler or a finalizer in the middle of any
+of them.
 """
 
 import collections

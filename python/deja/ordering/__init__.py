@@ -1,0 +1,1 @@
+"""Replacements of Python's classes whose order depends on the interpreter's lock."""
