@@ -249,7 +249,8 @@ class Judge {
 
   void JudgeExit(int code, const ExitLine* exit) {
     counters_ = CountersOf(exit);
-    const CountersPart counted = counters_ == nullptr ? CountersPart() : *counters_;
+    CountersPart counted{};
+    if (counters_ != nullptr) counted = *counters_;
     verdict_.json["exit_code"] = code;
     constexpr uint32_t kExec = 2;  // preload::ExitHow
     if (!child_.empty() && exit != nullptr && exit->how == kExec && WasReplaced(reader_))
