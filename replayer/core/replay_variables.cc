@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "preload/process/own_variables.h"
-#include "replayer/report/stillness.h"
 
 namespace deja::replayer {
 
@@ -52,7 +51,6 @@ void SetModes(SessionOptions& options) {
   const char* clock = Environment("DEJA_CLOCK");
   if (clock != nullptr && std::strcmp(clock, "live") == 0) options.clocks = ClockMode::kLive;
   if (clock != nullptr && std::strcmp(clock, "day") == 0) options.clocks = ClockMode::kDay;
-  Stillness::SetHaste(NumberIn("DEJA_HASTE"));
 }
 
 }  // namespace deja::replayer

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "replayer/core/session.h"
+#include "replayer/core/session_options.h"
 
 namespace deja::replayer {
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "common/runtime/raw_syscall.h"
+#include "preload/engine/file_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/files/paths.h"
 #include "preload/symbols/real_symbols.h"
@@ -23,7 +24,7 @@ void Tell(const char* mapped, int fd, struct stat& info) {
   const int saved_errno = errno;
   {
     const Guard guard;
-    engine->OnStat(mapped, fd, info);
+    engine->files->OnStat(mapped, fd, info);
   }
   errno = saved_errno;
 }

@@ -9,6 +9,7 @@
 
 #include "common/runtime/errno_keeper.h"
 #include "preload/engine/engine.h"
+#include "preload/engine/life_calls.h"
 #include "preload/engine/signals.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
@@ -36,7 +37,7 @@ void Before(const char* refused, bool& for_all) {
   if (engine == nullptr) return;
   const ErrnoKeeper keep;
   const Guard guard;
-  engine->OnFilter(refused, for_all);
+  engine->life->OnFilter(refused, for_all);
   StopPassingOn();
   RemoveCrashHandlers();
   LookUpWithoutKernel();

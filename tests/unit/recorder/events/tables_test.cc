@@ -4,7 +4,7 @@
 #include <map>
 #include <random>
 
-#include "recorder/core/seen_inputs.h"
+#include "recorder/inputs/seen_inputs.h"
 #include "recorder/events/handle_table.h"
 #include "recorder/events/mapped_memory.h"
 #include "recorder/facts/rank_identity.h"
