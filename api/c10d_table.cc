@@ -3,12 +3,12 @@
 #include "api/table.h"
 #include "api/table_lookup.h"
 
-namespace deja::preload {
+namespace deja::api {
 namespace {
 
-#define DEJA_TABLE_DEF "api/c10d.def"
+#define DEJA_TABLE_DEF "api/tables/c10d.def"
 #define DEJA_TABLE_FAMILY kC10dFamily
-#include "api/table_rows.inc"
+#include "api/tables/table_rows.inc"
 
 static_assert(TableIsSound(kTable, kC10dFamily));
 
@@ -26,4 +26,4 @@ const ApiInfo* FindC10d(std::string_view name) {
   return RowNamed(kTable, name);
 }
 
-}  // namespace deja::preload
+}  // namespace deja::api

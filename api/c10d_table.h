@@ -10,12 +10,12 @@
 
 #include "api/roles.h"
 
-namespace deja::preload {
+namespace deja::api {
 
 // Ids as names.
 enum class C10dApi : uint32_t {
 #define DEJA_FN(id, result, name, since, klass, ...) name = kC10dFamily + (id),
-#include "api/c10d.def"
+#include "api/tables/c10d.def"
 #undef DEJA_FN
 };
 
@@ -28,6 +28,6 @@ inline const ApiInfo& C10dInfo(C10dApi api) {
   return C10dTable()[static_cast<uint32_t>(api) - kC10dFamily];
 }
 
-}  // namespace deja::preload
+}  // namespace deja::api
 
 #endif  // DEJA_API_C10D_TABLE_H_

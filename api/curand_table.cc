@@ -4,12 +4,12 @@
 #include "api/table_lookup.h"
 #include "include/compat/curand.h"
 
-namespace deja::preload {
+namespace deja::api {
 namespace {
 
-#define DEJA_TABLE_DEF "api/curand.def"
+#define DEJA_TABLE_DEF "api/tables/curand.def"
 #define DEJA_TABLE_FAMILY kCurandFamily
-#include "api/table_rows.inc"
+#include "api/tables/table_rows.inc"
 
 static_assert(TableIsSound(kTable, kCurandFamily));
 
@@ -103,4 +103,4 @@ const char* CurandResultName(int64_t result) {
   return CurandValueName("curandStatus_t", static_cast<uint64_t>(result));
 }
 
-}  // namespace deja::preload
+}  // namespace deja::api

@@ -10,12 +10,12 @@
 
 #include "api/roles.h"
 
-namespace deja::preload {
+namespace deja::api {
 
 // Ids as names.
 enum class CurandApi : uint32_t {
 #define DEJA_FN(id, result, name, since, klass, ...) name = kCurandFamily + (id),
-#include "api/curand.def"
+#include "api/tables/curand.def"
 #undef DEJA_FN
 };
 
@@ -37,6 +37,6 @@ const char* CurandValueName(std::string_view type, uint64_t value);
 // The same of a result ("OUT_OF_RANGE"; of success "ok").
 const char* CurandResultName(int64_t result);
 
-}  // namespace deja::preload
+}  // namespace deja::api
 
 #endif  // DEJA_API_CURAND_TABLE_H_

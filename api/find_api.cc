@@ -6,7 +6,7 @@
 #include "api/mpi_table.h"
 #include "api/nccl_table.h"
 
-namespace deja::preload {
+namespace deja::api {
 
 const ApiInfo* FindApi(uint32_t id) {
   if (const ApiInfo* info = FindNccl(id)) return info;
@@ -16,4 +16,4 @@ const ApiInfo* FindApi(uint32_t id) {
   return FindLibc(id);
 }
 
-}  // namespace deja::preload
+}  // namespace deja::api

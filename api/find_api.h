@@ -6,11 +6,11 @@
 
 #include "api/roles.h"
 
-namespace deja::preload {
+namespace deja::api {
 
 // The row with this id, of whatever table; null if there is none.
 const ApiInfo* FindApi(uint32_t id);
 
-}  // namespace deja::preload
+}  // namespace deja::api
 
 #endif  // DEJA_API_FIND_API_H_

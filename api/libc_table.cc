@@ -5,13 +5,13 @@
 #include "api/table.h"
 #include "api/table_lookup.h"
 
-namespace deja::preload {
+namespace deja::api {
 namespace {
 
 constexpr ApiInfo kTable[] = {
 #define DEJA_FN(id, result, name, since, klass, kind) \
   {kLibcFamily + (id), #name, since, ApiClass::k##klass, ReturnKindOf(#result), 0, nullptr},
-#include "api/libc.def"
+#include "api/tables/libc.def"
 #undef DEJA_FN
 };
 
@@ -19,7 +19,7 @@ static_assert(TableIsSound(kTable, kLibcFamily));
 
 constexpr InputKind kKinds[] = {
 #define DEJA_FN(id, result, name, since, klass, kind) InputKind::k##kind,
-#include "api/libc.def"
+#include "api/tables/libc.def"
 #undef DEJA_FN
 };
 
@@ -43,4 +43,4 @@ InputKind InputKindOf(uint32_t id) {
   return row < std::size(kKinds) ? kKinds[row] : InputKind::kNone;
 }
 
-}  // namespace deja::preload
+}  // namespace deja::api

@@ -10,13 +10,13 @@
 
 #include "api/roles.h"
 
-namespace deja::preload {
+namespace deja::api {
 
 // Ids as names: `switch (static_cast<LibcApi>(call.api)) { case LibcApi::kgetrandom: …`. With a k,
 // because some of the names are macros.
 enum class LibcApi : uint32_t {
 #define DEJA_FN(id, result, name, since, klass, kind) k##name = kLibcFamily + (id),
-#include "api/libc.def"
+#include "api/tables/libc.def"
 #undef DEJA_FN
 };
 
@@ -43,6 +43,6 @@ const ApiInfo* FindLibc(std::string_view name);
 // has, as a trace of a later Deja may name it.
 InputKind InputKindOf(uint32_t id);
 
-}  // namespace deja::preload
+}  // namespace deja::api
 
 #endif  // DEJA_API_LIBC_TABLE_H_

@@ -5,25 +5,25 @@
 #include "api/table.h"
 #include "api/table_lookup.h"
 
-namespace deja::preload {
+namespace deja::api {
 namespace {
 
-#define DEJA_TABLE_DEF "api/mpi.def"
+#define DEJA_TABLE_DEF "api/tables/mpi.def"
 #define DEJA_TABLE_FAMILY kMpiFamily
-#include "api/table_rows.inc"
+#include "api/tables/table_rows.inc"
 
 // That no name occurs twice is in the enumeration.
 static_assert(IdsAreDense(kTable, kMpiFamily));
 
 constexpr MpiPredefined kPredefined[] = {
 #define DEJA_HANDLE(number, symbol, name, dtype) {#symbol, #name, dtype},
-#include "api/mpi_handles.def"
+#include "api/tables/mpi_handles.def"
 #undef DEJA_HANDLE
 };
 
 constexpr uint32_t kNumbers[] = {
 #define DEJA_HANDLE(number, symbol, name, dtype) number,
-#include "api/mpi_handles.def"
+#include "api/tables/mpi_handles.def"
 #undef DEJA_HANDLE
 };
 
@@ -66,4 +66,4 @@ MpiHandleName NameOfMpiHandle(uint64_t number) {
   return name;
 }
 
-}  // namespace deja::preload
+}  // namespace deja::api

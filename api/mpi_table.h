@@ -10,12 +10,12 @@
 
 #include "api/roles.h"
 
-namespace deja::preload {
+namespace deja::api {
 
 // Ids as names. With a k, because mpi.h makes macros of some names.
 enum class MpiApi : uint32_t {
 #define DEJA_FN(id, result, name, since, klass, ...) k##name = kMpiFamily + (id),
-#include "api/mpi.def"
+#include "api/tables/mpi.def"
 #undef DEJA_FN
 };
 
@@ -49,6 +49,6 @@ struct MpiHandleName {
 };
 MpiHandleName NameOfMpiHandle(uint64_t number);
 
-}  // namespace deja::preload
+}  // namespace deja::api
 
 #endif  // DEJA_API_MPI_TABLE_H_

@@ -3,12 +3,12 @@
 #include "api/table.h"
 #include "api/table_lookup.h"
 
-namespace deja::preload {
+namespace deja::api {
 namespace {
 
-#define DEJA_TABLE_DEF "api/nccl.def"
+#define DEJA_TABLE_DEF "api/tables/nccl.def"
 #define DEJA_TABLE_FAMILY kNcclFamily
-#include "api/table_rows.inc"
+#include "api/tables/table_rows.inc"
 
 static_assert(TableIsSound(kTable, kNcclFamily));
 
@@ -26,4 +26,4 @@ const ApiInfo* FindNccl(std::string_view name) {
   return RowNamed(kTable, name);
 }
 
-}  // namespace deja::preload
+}  // namespace deja::api

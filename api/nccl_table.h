@@ -10,12 +10,12 @@
 
 #include "api/roles.h"
 
-namespace deja::preload {
+namespace deja::api {
 
 // Ids as names: `switch (static_cast<NcclApi>(call.info->id)) { case NcclApi::ncclSend: …`.
 enum class NcclApi : uint32_t {
 #define DEJA_FN(id, result, name, since, klass, ...) name = kNcclFamily + (id),
-#include "api/nccl.def"
+#include "api/tables/nccl.def"
 #undef DEJA_FN
 };
 
@@ -36,6 +36,6 @@ inline bool CutsShort(NcclApi api, uint64_t flags) {
          (api == NcclApi::ncclCommShrink && (flags & kShrinkAbort) != 0);
 }
 
-}  // namespace deja::preload
+}  // namespace deja::api
 
 #endif  // DEJA_API_NCCL_TABLE_H_

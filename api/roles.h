@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace deja::preload {
+namespace deja::api {
 
 // Api ids are on disk: family in the high bits, append-only, never reused.
 inline constexpr uint32_t kNcclFamily = 0x0000;
@@ -155,6 +155,6 @@ struct ApiInfo {
   }
 };
 
-}  // namespace deja::preload
+}  // namespace deja::api
 
 #endif  // DEJA_API_ROLES_H_

@@ -6,7 +6,7 @@
 // undefines DEJA_FN again (the .def files leave it alone, so that a user may include several):
 //
 //   #define DEJA_FN(id, result, name, since, klass, ...) result name DEJA_PARAMS(__VA_ARGS__);
-//   #include "api/nccl.def"
+//   #include "api/tables/nccl.def"
 //   #undef DEJA_FN
 //
 // DEJA_FORWARD(name, since, because) rows, in a *_forwarded.def of their own, name the functions
@@ -40,9 +40,9 @@
 #define DEJA_PARAM_DECL_(role, type, name) type name
 #define DEJA_PARAM_NAME_(role, type, name) name
 #define DEJA_PARAM_TYPE_(role, type, name) type
-#define DEJA_PARAM_INFO_(role, type, name)       \
-  ::deja::preload::ParamInfo {                   \
-    ::deja::preload::Role::k##role, #name, #type \
+#define DEJA_PARAM_INFO_(role, type, name)   \
+  ::deja::api::ParamInfo {                   \
+    ::deja::api::Role::k##role, #name, #type \
   }
 #define DEJA_PARAM_DECL(p) DEJA_PARAM_DECL_ p
 #define DEJA_PARAM_NAME(p) DEJA_PARAM_NAME_ p
@@ -57,12 +57,12 @@
 #define DEJA_TYPES(...) (DEJA_FOR_EACH_COMMA(DEJA_PARAM_TYPE, __VA_ARGS__))
 
 // The definition of a row's parameters; the last element only keeps the array from being empty.
-#define DEJA_TABLE_PARAMS(name, ...)              \
-  constexpr ::deja::preload::ParamInfo name[] = { \
-      DEJA_FOR_EACH(DEJA_PARAM_INFO_COMMA, __VA_ARGS__)::deja::preload::ParamInfo{}};
+#define DEJA_TABLE_PARAMS(name, ...)          \
+  constexpr ::deja::api::ParamInfo name[] = { \
+      DEJA_FOR_EACH(DEJA_PARAM_INFO_COMMA, __VA_ARGS__)::deja::api::ParamInfo{}};
 #define DEJA_PARAM_INFO_COMMA(p) DEJA_PARAM_INFO_ p,
 
-namespace deja::preload {
+namespace deja::api {
 
 // How many parameters an array of DEJA_TABLE_PARAMS holds.
 template <size_t N>
@@ -137,6 +137,6 @@ T FromWord(uint64_t word) {
   }
 }
 
-}  // namespace deja::preload
+}  // namespace deja::api
 
 #endif  // DEJA_API_TABLE_H_

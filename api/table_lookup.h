@@ -8,7 +8,7 @@
 
 #include "api/roles.h"
 
-namespace deja::preload {
+namespace deja::api {
 
 // `family`: id of the first row; the others follow without a hole. Null if there is no such row.
 inline const ApiInfo* RowOf(std::span<const ApiInfo> table, uint32_t family, uint32_t id) {
@@ -23,6 +23,6 @@ inline const ApiInfo* RowNamed(std::span<const ApiInfo> table, std::string_view 
   return nullptr;
 }
 
-}  // namespace deja::preload
+}  // namespace deja::api
 
 #endif  // DEJA_API_TABLE_LOOKUP_H_

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "check/fold.h"
-#include "check/matchers.h"
+#include "check/findings/fold.h"
+#include "check/findings/matchers.h"
 
 namespace deja::check {
 namespace {

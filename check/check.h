@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "check/finding.h"
-#include "check/job.h"
+#include "check/evidence/job.h"
+#include "check/matching/finding.h"
 
 namespace deja::check {
 

@@ -8,7 +8,7 @@
 #include "common/runtime/float_mode.h"
 #include "digest/digest_kernels.h"
 
-namespace deja::preload {
+namespace deja::digest {
 namespace {
 
 enum DType : uint32_t {
@@ -262,4 +262,4 @@ uint64_t UlpDistance(const std::byte* a, const std::byte* b, uint32_t dtype) {
                : static_cast<uint64_t>(x) - static_cast<uint64_t>(y);
 }
 
-}  // namespace deja::preload
+}  // namespace deja::digest

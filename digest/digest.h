@@ -15,7 +15,7 @@
 #include "common/ids.h"
 #include "format/wire/messages.h"
 
-namespace deja::preload {
+namespace deja::digest {
 
 // Bytes of one element of an ncclDataType_t (int8 0, uint8 1, int32 2, uint32 3, int64 4, uint64 5,
 // fp16 6, fp32 7, fp64 8, bf16 9, fp8 e4m3 10, fp8 e5m2 11); 1 for kRawBytes; 0 for anything else.
@@ -57,6 +57,6 @@ double ElementAsDouble(const std::byte* element, uint32_t dtype);
 // |a-b|.
 uint64_t UlpDistance(const std::byte* a, const std::byte* b, uint32_t dtype);
 
-}  // namespace deja::preload
+}  // namespace deja::digest
 
 #endif  // DEJA_DIGEST_DIGEST_H_

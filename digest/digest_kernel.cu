@@ -3,7 +3,7 @@
 // too.
 #include "digest/digest_kernel.h"
 
-namespace deja::preload::gpu {
+namespace deja::digest::gpu {
 namespace {
 
 #if defined(__NVCC__)
@@ -57,13 +57,13 @@ DEJA_GPU void RunKernel(const Work& work) {
 }
 
 }  // namespace
-}  // namespace deja::preload::gpu
+}  // namespace deja::digest::gpu
 
 #define DEJA_KERNEL(name, type, number)                                                \
   extern "C" __attribute__((global)) __attribute__((launch_bounds(128, 8))) void name( \
       const unsigned char* data, uint64_t blocks, unsigned char* results,              \
       const unsigned char* tail, uint64_t tail_bytes) {                                \
-    deja::preload::gpu::RunKernel<deja::preload::gpu::type>(                           \
+    deja::digest::gpu::RunKernel<deja::digest::gpu::type>(                             \
         {data, blocks, results, tail, tail_bytes});                                    \
   }
 DEJA_DIGEST_KERNELS(DEJA_KERNEL)

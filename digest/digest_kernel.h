@@ -27,7 +27,7 @@
 #define DEJA_GPU_NO_UNROLL
 #endif
 
-namespace deja::preload::gpu {
+namespace deja::digest::gpu {
 
 inline constexpr uint32_t kBlockBytes = 1024;
 inline constexpr uint32_t kStripes = 16;
@@ -369,7 +369,7 @@ DEJA_GPU unsigned char* RecordOf(const Work& work, uint64_t thread) {
   return work.results + work.blocks * kSumBytes + warp * sizeof(Record);
 }
 
-}  // namespace deja::preload::gpu
+}  // namespace deja::digest::gpu
 
 // The kernels' names, and the ncclDataType_t that each is for: X(name, element type, number).
 #define DEJA_DIGEST_KERNELS(X)              \

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-namespace deja::preload {
+namespace deja::digest {
 
 struct RawStats {
   uint64_t nan_count;
@@ -43,6 +43,6 @@ extern const DigestKernels kAvx2Kernels;
 extern const DigestKernels kAvx512Kernels;
 #endif
 
-}  // namespace deja::preload
+}  // namespace deja::digest
 
 #endif  // DEJA_DIGEST_DIGEST_KERNELS_H_

@@ -19,7 +19,7 @@
 
 #include "digest/digest_kernels.h"
 
-namespace deja::preload {
+namespace deja::digest {
 namespace {
 
 // GCC and clang lower these to whatever registers the target has.
@@ -589,6 +589,6 @@ bool StatsOfType(const void* data, size_t count, uint32_t dtype, RawStats* out, 
 extern const DigestKernels DEJA_KERNELS;
 const DigestKernels DEJA_KERNELS = {&Hash, &HashBegin, &HashAdd, &HashEnd, &StatsOfType};
 
-}  // namespace deja::preload
+}  // namespace deja::digest
 
 #endif  // DEJA_DIGEST_DIGEST_LOOPS_H_

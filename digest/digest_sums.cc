@@ -10,7 +10,7 @@
 #include "common/runtime/float_mode.h"
 #include "digest/digest_kernel.h"
 
-namespace deja::preload {
+namespace deja::digest {
 namespace {
 
 constexpr uint64_t kStripeBytes = XXH_STRIPE_LEN;
@@ -138,4 +138,4 @@ TensorDigest DigestOfSums(uint64_t bytes, uint32_t dtype, std::span<const std::b
   return digest;
 }
 
-}  // namespace deja::preload
+}  // namespace deja::digest

@@ -19,7 +19,7 @@
 
 #include "digest/digest.h"
 
-namespace deja::preload {
+namespace deja::digest {
 
 // Blocks of 1024 bytes that one launch takes: 64 MiB.
 inline constexpr uint64_t kPieceBlocks = 65536;
@@ -46,6 +46,6 @@ uint32_t ThreadBlocksFor(uint64_t blocks);
 // `results`: SummedTensor(bytes).Results() bytes, aligned to 8.
 TensorDigest DigestOfSums(uint64_t bytes, uint32_t dtype, std::span<const std::byte> results);
 
-}  // namespace deja::preload
+}  // namespace deja::digest
 
 #endif  // DEJA_DIGEST_DIGEST_SUMS_H_

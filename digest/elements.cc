@@ -8,7 +8,7 @@
 
 #include "digest/digest.h"
 
-namespace deja::preload {
+namespace deja::digest {
 namespace {
 
 std::string FloatText(float value) {
@@ -86,4 +86,4 @@ ElementDifference CompareElements(std::span<const std::byte> a, std::span<const 
   return out;
 }
 
-}  // namespace deja::preload
+}  // namespace deja::digest

@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-namespace deja::preload {
+namespace deja::digest {
 
 // How two arrays of the same type and length differ.
 struct ElementDifference {
@@ -29,6 +29,6 @@ std::string ElementText(const std::byte* element, uint32_t dtype);
 // The shortest text that gives the same double back; "nan" for all NaNs.
 std::string DoubleText(double value);
 
-}  // namespace deja::preload
+}  // namespace deja::digest
 
 #endif  // DEJA_DIGEST_ELEMENTS_H_

@@ -31,6 +31,10 @@ def _run_the_next_one():
 
 
 if _is_preloaded():
+    if os.path.join(_HERE, "with-pdb") in sys.path:  # deja replay --pdb
+        from deja import debugger
+
+        debugger.begin()
     from deja import on_import
 
     on_import.watch()

@@ -15,14 +15,17 @@ from pathlib import Path
 # Rooms of hooks name the interfaces of the engine that they use (preload/engine/*_calls.h), each for its concern.
 # In recorder/ and replayer/ arrows go one way: core knows no room that serves calls, and assembly/ alone knows them all.
 MAY_USE = {
-    "api": "include/compat/curand.h",
-    "check": "api digest format/reader format/wire",
+    "api": "api/tables include/compat/curand.h",
+    "check": "check/evidence check/findings check/matching",
+    "check/evidence": "api digest format/reader format/wire",
+    "check/findings": "check/evidence check/matching",
+    "check/matching": "check/evidence",
     "cli": "",
-    "cli/check": "check cli/events",
+    "cli/check": "check check/evidence cli/events",
     "cli/commands":
-        "check cli cli/check cli/diff cli/doctor cli/events cli/fence cli/help cli/pack cli/record cli/replay/debugger"
-        " cli/replay/fold cli/replay/start cli/replay/watch cli/summaries format/layout format/log format/pack"
-        " format/repair format/tail format/trace",
+        "check check/evidence cli cli/check cli/diff cli/doctor cli/events cli/fence cli/help cli/pack cli/record"
+        " cli/replay/bounds cli/replay/debugger cli/replay/fold cli/replay/start cli/replay/watch cli/summaries"
+        " format/layout format/log format/pack format/repair format/tail format/trace",
     "cli/devices": "include/compat/cuda.h",
     "cli/diff": "api cli cli/events cli/help cli/summaries digest format/reader format/trace",
     "cli/doctor": "cli cli/devices",
@@ -33,9 +36,11 @@ MAY_USE = {
     "cli/record":
         "cli cli/doctor cli/events cli/summaries format/layout format/reader format/repair format/tail format/trace"
         " format/window format/wire",
-    "cli/replay/debugger": "cli cli/events cli/replay/start cli/replay/watch format/reader format/trace format/wire",
+    "cli/replay/bounds": "cli cli/help format/reader format/trace",
+    "cli/replay/debugger":
+        "cli cli/events cli/replay/bounds cli/replay/start cli/replay/watch format/reader format/trace format/wire",
     "cli/replay/fold": "api cli cli/devices cli/events cli/replay/start format/reader",
-    "cli/replay/start": "cli cli/fence cli/help cli/replay/watch format/layout format/reader format/trace",
+    "cli/replay/start": "cli cli/fence cli/replay/watch format/layout format/reader format/trace",
     "cli/replay/watch":
         "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/start cli/summaries format/reader format/trace",
     "cli/summaries": "cli cli/events format/reader format/trace",
@@ -48,12 +53,14 @@ MAY_USE = {
     "digest": "format/wire",
     "format/layout": "format/wire",
     "format/log": "format/layout format/tail format/tensor format/window format/wire",
-    "format/pack": "format/layout format/reader format/tensor format/trace format/wire",
-    "format/reader": "format/layout format/tail format/tensor format/wire",
-    "format/repair": "format/layout format/log format/reader format/tail format/window format/wire",
+    "format/pack": "format/layout format/payloads format/reader format/tensor format/trace format/wire",
+    "format/payloads": "format/tail format/tensor format/wire",
+    "format/planes": "",
+    "format/reader": "format/layout format/payloads format/tail format/wire",
+    "format/repair": "format/layout format/log format/payloads format/tail format/window format/wire",
     "format/tail": "format/wire",
-    "format/tensor": "",
-    "format/trace": "format/layout format/reader format/wire",
+    "format/tensor": "format/planes",
+    "format/trace": "format/layout format/payloads format/reader format/wire",
     "format/window": "format/tail format/wire",
     "format/wire": "",
     "loopback/algorithms": "loopback/arithmetic loopback/ranks",
@@ -68,7 +75,8 @@ MAY_USE = {
         " preload/engine/input_calls.h preload/engine/step_calls.h preload/engine/update_call.h preload/process",
     "preload/hooks/clock": "preload/engine/clock_calls.h preload/engine/input_calls.h preload/hooks preload/symbols",
     "preload/hooks/curand":
-        "api include/compat/curand.h preload/engine/call.h preload/engine/nccl_calls.h preload/hooks preload/symbols",
+        "api api/tables include/compat/curand.h preload/engine/call.h preload/engine/nccl_calls.h preload/hooks"
+        " preload/symbols",
     "preload/hooks/descriptors":
         "preload/engine/connections.h preload/engine/engine.h preload/engine/fd_table.h preload/engine/meeting_calls.h"
         " preload/files preload/hooks preload/meet preload/process preload/symbols",
@@ -84,9 +92,9 @@ MAY_USE = {
         "preload/engine/engine.h preload/engine/input_calls.h preload/engine/life_calls.h preload/engine/lock_calls.h"
         " preload/engine/meeting_calls.h preload/hooks preload/hooks/clock preload/meet preload/process preload/symbols",
     "preload/hooks/mpi":
-        "api preload/engine/call.h preload/engine/engine.h preload/engine/input_calls.h preload/engine/mpi_calls.h"
-        " preload/hooks preload/process preload/symbols",
-    "preload/hooks/nccl": "api preload/engine/call.h preload/engine/nccl_calls.h preload/hooks preload/symbols",
+        "api api/tables preload/engine/call.h preload/engine/engine.h preload/engine/input_calls.h"
+        " preload/engine/mpi_calls.h preload/hooks preload/process preload/symbols",
+    "preload/hooks/nccl": "api api/tables preload/engine/call.h preload/engine/nccl_calls.h preload/hooks preload/symbols",
     "preload/hooks/process":
         "preload/engine/engine.h preload/engine/input_calls.h preload/engine/life_calls.h preload/engine/process_calls.h"
         " preload/engine/signals.h preload/hooks preload/hooks/loading preload/meet preload/process preload/stack"
@@ -133,8 +141,8 @@ MAY_USE = {
     "replayer/devices": "include/compat/cuda.h preload/hooks preload/process preload/symbols replayer/turns",
     "replayer/files": "api digest preload/engine preload/files preload/meet preload/process preload/symbols replayer/core",
     "replayer/fold":
-        "api digest include/compat/nccl.h preload/cuda preload/engine preload/symbols replayer/core replayer/nccl"
-        " replayer/report replayer/turns",
+        "api api/tables digest include/compat/nccl.h preload/cuda preload/engine preload/symbols replayer/core"
+        " replayer/nccl replayer/report replayer/turns",
     "replayer/forks": "preload/engine preload/process preload/symbols replayer/core replayer/plan replayer/report",
     "replayer/inputs":
         "api preload/engine preload/process preload/symbols replayer/clocks replayer/core replayer/mpi replayer/plan",

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "check/place_finder.h"
+#include "check/evidence/place_finder.h"
 #include "cli/events/symbolizer.h"
 
 namespace deja::cli {

@@ -9,7 +9,7 @@
 #include "cli/diff/diff_report.h"
 #include "cli/number_range.h"
 #include "cli/output.h"
-#include "cli/replay/start/checkpoint_choice.h"
+#include "cli/replay/bounds/checkpoint_choice.h"
 #include "cli/summaries/trace_damage.h"
 #include "format/trace/trace.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "check/check.h"
-#include "check/summarize.h"
+#include "check/evidence/summarize.h"
 #include "cli/check/check_places.h"
 #include "cli/check/check_report.h"
 #include "cli/command.h"

@@ -15,7 +15,7 @@
 #include "cli/pack/bundle_texts.h"
 #include "cli/pack/pack_preview.h"
 #include "cli/pack/redactor.h"
-#include "cli/replay/start/bundle_start_check.h"
+#include "cli/replay/bounds/bundle_start_check.h"
 #include "cli/summaries/trace_damage.h"
 #include "format/pack/bundle_writer.h"
 #include "format/trace/bundle_parts.h"

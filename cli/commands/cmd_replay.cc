@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,14 +14,17 @@
 #include "cli/fence/fence_keeper.h"
 #include "cli/interruption.h"
 #include "cli/output.h"
+#include "cli/replay/bounds/replay_arguments.h"
+#include "cli/replay/bounds/replay_bounds.h"
 #include "cli/replay/debugger/child_debugging.h"
+#include "cli/replay/debugger/gdb_launch.h"
 #include "cli/replay/debugger/gdb_session.h"
+#include "cli/replay/debugger/python_debugging.h"
+#include "cli/replay/debugger/vscode.h"
 #include "cli/replay/fold/fold_plan.h"
 #include "cli/replay/fold/process_checkpoint.h"
 #include "cli/replay/start/consent.h"
 #include "cli/replay/start/rank_target.h"
-#include "cli/replay/start/replay_arguments.h"
-#include "cli/replay/start/replay_bounds.h"
 #include "cli/replay/start/replay_fence.h"
 #include "cli/replay/start/replay_launch.h"
 #include "cli/replay/start/scratch_folder.h"
@@ -81,10 +85,35 @@ int DebugReplay(format::Trace& trace, const Replayed& replay, const ReplayOption
           WriteGdbSession(trace, g_replay_options.attempt, target, start.damaged, replay.child);
       !written)
     return FailWith(written.error());
-  const std::vector<std::string>& commands = g_replay_options.gdb_commands;
-  auto code = replay.child.empty() ? RunGdb(target, first, commands)
-                                   : DebugChild(replay, options, commands);
+  const GdbOptions gdb{g_replay_options.debugger,
+                       CLI::detail::split_up(g_replay_options.debugger_args),
+                       g_replay_options.interpreter, first, g_replay_options.gdb_commands};
+  auto code = replay.child.empty() ? RunGdb(target, gdb) : DebugChild(replay, options, gdb);
   return code ? *code : FailWith(code.error());
+}
+
+int ServeDebugger(const ReplayTarget& target) {
+  for (const std::string& note : target.notes) Diagnose(note);
+  auto code = RunGdbServer(target, g_replay_options.gdbserver);
+  return code ? *code : FailWith(code.error());
+}
+
+int PrepareVsCode(const Context& context, const ReplayTarget& target) {
+  std::ifstream in("/proc/self/cmdline");
+  VsCodeReplay replay{g_replay_options.trace, target.rank, target.executable, {}};
+  for (std::string word; std::getline(in, word, '\0');) replay.command.push_back(word);
+  std::error_code error;
+  auto files = WriteVsCode(replay, fs::current_path(error).string());
+  if (!files) return FailWith(files.error());
+  if (context.json) {
+    PrintJson({{"launch", files->launch}, {"script", files->script}, {"name", files->name}});
+    return kExitOk;
+  }
+  PrintLine(
+      fmt::format("{}: \"{}\"; in VS Code: Run and Debug, choose it, start it; "
+                  "`-exec deja help` in its debug console lists Deja's commands",
+                  files->launch, files->name));
+  return kExitOk;
 }
 
 int Usage(const std::string& message) {
@@ -148,6 +177,15 @@ int Interrupted(const Context& context, const format::Trace& trace) {
   return kSignalBase + signal;
 }
 
+// The user has seen enough: no verdict.
+int LeftDebugger(const Context& context, const format::Trace& trace) {
+  Diagnose(fmt::format("replaying {}: left in Python's debugger: nothing was compared to its end",
+                       trace.path()));
+  if (context.json)
+    PrintJson({{"trace", trace.path()}, {"left", "pdb"}, {"ranks", nlohmann::json::array()}});
+  return kExitOk;
+}
+
 int RunReplay(const Context& context) {
   if (!g_replay_options.gdb_commands.empty()) g_replay_options.gdb = true;
   auto trace = format::Trace::Open(g_replay_options.trace);
@@ -180,6 +218,7 @@ int RunReplay(const Context& context) {
   options.program_output_to_stderr = context.json;
   options.quiet_stdin = ranks->size() > 1 || checkpoints_process;
   options.child = g_replay_options.child;
+  options.wait = g_replay_options.wait;
   auto ends = FindEnds(g_replay_options, **trace, *ranks);
   if (!ends) return FailWith(ends.error());
   auto start = ChooseStart(g_replay_options, **trace, *ranks, *ends);
@@ -229,6 +268,9 @@ int RunReplay(const Context& context) {
           fmt::format("DEJA_TURNS={}:{}", replays.size(), scratch.TurnFile()));
     if (*claim) AddOut(**claim, g_replay_options.trace, target->environment);
     if (g_replay_options.gdb) target->environment.emplace_back("DEJA_GDB=1");
+    if (g_replay_options.pdb)
+      if (Status used = UsePythonDebugger(g_replay_options.breaks, *target); !used)
+        return Usage(used.error().message);
     Replayed replay;
     replay.reader = *reader;
     replay.target = std::move(*target);
@@ -255,6 +297,11 @@ int RunReplay(const Context& context) {
                                  ends->empty() ? "" : ends->front().gdb_command, *start);
     return Interruption::EndOfSession() == 0 ? code : Interrupted(context, **trace);
   }
+  if (g_replay_options.vscode) return PrepareVsCode(context, replays[0].target);
+  if (!g_replay_options.gdbserver.empty()) {
+    const int code = ServeDebugger(replays[0].target);
+    return Interruption::EndOfSession() == 0 ? code : Interrupted(context, **trace);
+  }
   if (checkpoints_process) {
     const int code = MakeProcessCheckpoint(replays[0].target, options);
     return Interruption::Signal() == 0 ? code : Interrupted(context, **trace);
@@ -271,10 +318,15 @@ int RunReplay(const Context& context) {
     options.outputs = outputs->of_rank();
   }
   if (Status started = StartReplays(replays, options); !started) return FailWith(started.error());
+  if (options.wait)
+    Diagnose(fmt::format("rank {}: process {} waits before main for a debugger; next: gdb -p {}",
+                         replays[0].target.rank, replays[0].pid, replays[0].pid));
   WaitForReplays(replays, options, shared);
   outputs.reset();
   const bool left_trace = *claim && FinishTrace(**claim, replays);
   if (Interruption::Signal() != 0) return Interrupted(context, **trace);
+  if (g_replay_options.pdb && LeftPythonDebugger(replays[0].status))
+    return LeftDebugger(context, **trace);
   const int code = ReportResults(
       **trace, replays, {context.json, g_replay_options.stacks, g_replay_options.binaries});
   if (left_trace)
@@ -290,6 +342,10 @@ const Command kReplayCommand = {
     "Run recorded ranks again, bit for bit, and compare",
     "  deja replay run.deja --rank 2          alone: its peers' data comes from the trace\n"
     "  deja replay run.deja --rank 2 --gdb    the same in gdb, with Deja's commands\n"
+    "  deja replay run.deja --rank 2 --gdb --debugger-args=-tui    in gdb's full-screen view\n"
+    "  deja replay run.deja --rank 2 --gdbserver localhost:1234    for a debugger from elsewhere\n"
+    "  deja replay run.deja --rank 2 --pdb    a program of Python, in pdb at its exception\n"
+    "  deja replay run.deja --rank 2 --pdb --break train.py:88    and at that line\n"
     "  deja replay run.deja --rank 2 --from-step 4800      from the last checkpoint before it\n"
     "  deja replay run.deja --rank 2 --until-step 4810     from the last checkpoint to that step\n"
     "  deja replay run.deja --rank 2 --until-step 4810 --process-checkpoint image    the process "

@@ -6,7 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/output.h"
-#include "cli/replay/start/checkpoint_choice.h"
+#include "cli/replay/bounds/checkpoint_choice.h"
 #include "format/trace/trace.h"
 #include "format/trace/verify.h"
 

@@ -48,7 +48,7 @@ std::string PlaceText(const char* side, const std::optional<DiffPlace>& place,
 }
 
 std::string ElementText(const Difference& difference) {
-  const preload::ElementDifference& element = difference.element;
+  const digest::ElementDifference& element = difference.element;
   const format::Tensor& tensor = *difference.a->tensor;
   const bool raw = tensor.dtype == format::kRawBytes;
   std::string text =

@@ -52,11 +52,11 @@ bool IsSameOnAllRanks(const std::string& name) {
 
 // The parameter of an operation is memory that it only reads.
 bool OnlyReads(uint32_t api, uint32_t param) {
-  const preload::ApiInfo* info = preload::FindApi(api);
+  const api::ApiInfo* info = api::FindApi(api);
   if (info == nullptr || param >= info->param_count) return false;
-  const preload::Role role = info->params[param].role;
-  return role == preload::Role::kIn || role == preload::Role::kInN ||
-         role == preload::Role::kInRoot || role == preload::Role::kInNRoot;
+  const api::Role role = info->params[param].role;
+  return role == api::Role::kIn || role == api::Role::kInN || role == api::Role::kInRoot ||
+         role == api::Role::kInNRoot;
 }
 
 // The items of one recording, in its order.
@@ -169,16 +169,15 @@ class ItemStream {
   }
 
   bool TakeEntropy(const format::Input& input, Key& key, Item& item) {
-    if (options_.between_ranks || input.api < preload::kLibcFamily ||
-        input.api >= preload::kDejaFamily ||
-        preload::InputKindOf(input.api) != preload::InputKind::kEntropy)
+    if (options_.between_ranks || input.api < api::kLibcFamily || input.api >= api::kDejaFamily ||
+        api::InputKindOf(input.api) != api::InputKind::kEntropy)
       return false;
     std::string thread = side_.summary->ThreadName(item.thread);
     const uint64_t number = ++entropy_[{thread, input.api}];
     key = {ItemKind::kEntropy, input.api, number, std::move(thread)};
     item.api = input.api;
-    item.bytes = !input.hash.IsZero() ? input.hash
-                                      : preload::HashBytes(std::as_bytes(std::span(input.data)));
+    item.bytes =
+        !input.hash.IsZero() ? input.hash : digest::HashBytes(std::as_bytes(std::span(input.data)));
     return true;
   }
 
@@ -369,7 +368,7 @@ class Comparison {
       const auto bytes = Bytes(0, a.hash);
       const auto other = Bytes(1, b.hash);
       if (bytes && other && bytes->size() == other->size() && a.dtype == b.dtype)
-        difference.element = preload::CompareElements(*bytes, *other, a.dtype);
+        difference.element = digest::CompareElements(*bytes, *other, a.dtype);
     }
     result_.first = std::move(difference);
   }

@@ -57,7 +57,7 @@ struct Difference {
   std::string snapshot;  // its name; empty: about an operation
   std::optional<DiffPlace> a;
   std::optional<DiffPlace> b;
-  preload::ElementDifference element;  // `found` only if both sides have the bytes
+  digest::ElementDifference element;  // `found` only if both sides have the bytes
   // In A, or in B if A does not come to it.
   [[nodiscard]] const DiffPlace& place() const { return a ? *a : *b; }
 };

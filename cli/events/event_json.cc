@@ -39,7 +39,7 @@ struct JsonWriter {
     if (m.comm != 0) json["comm"] = m.comm - 1;
     if (m.comm_seq != 0) json["seq_on_comm"] = m.comm_seq;
     if (m.group_depth != 0) json["group_depth"] = m.group_depth;
-    const preload::ApiInfo* info = preload::FindApi(m.api);
+    const api::ApiInfo* info = api::FindApi(m.api);
     for (uint32_t i = 0; i < m.args.size(); ++i) {
       bool known = info != nullptr && i < info->param_count;
       json["args"][known ? info->params[i].name : fmt::format("arg{}", i)] = m.args[i];

@@ -22,8 +22,8 @@
 namespace deja::cli {
 namespace {
 
+using api::Role;
 using format::Event;
-using preload::Role;
 
 std::string RedOpText(uint64_t op) {
   static constexpr std::array kNames = {"sum", "prod", "max", "min", "avg"};
@@ -46,8 +46,8 @@ std::string ResultText(int64_t result) {
   return fmt::format("{}", result);
 }
 
-std::string ArgumentText(const preload::ParamInfo& param, uint64_t value) {
-  if (const char* name = preload::CurandValueName(param.type, value)) return name;
+std::string ArgumentText(const api::ParamInfo& param, uint64_t value) {
+  if (const char* name = api::CurandValueName(param.type, value)) return name;
   switch (param.role) {
     case Role::kDType:
       return DTypeText(value);
@@ -101,13 +101,12 @@ bool IsMpiHandle(Role role) {
          role == Role::kHandleInOut;
 }
 
-std::string MpiArguments(const preload::ApiInfo& info, const format::CallEnter& enter) {
+std::string MpiArguments(const api::ApiInfo& info, const format::CallEnter& enter) {
   std::string text;
   for (uint32_t i = 0; i < info.param_count && i < enter.args.size(); ++i) {
     const Role role = info.params[i].role;
     if (IsMpiHandle(role))
-      text +=
-          fmt::format(" {}={}", info.params[i].name, preload::NameOfMpiHandle(enter.args[i]).text);
+      text += fmt::format(" {}={}", info.params[i].name, api::NameOfMpiHandle(enter.args[i]).text);
     else if (IsTelling(role))
       text +=
           fmt::format(" {}={}", info.params[i].name, ArgumentText(info.params[i], enter.args[i]));
@@ -351,8 +350,8 @@ std::string DescribeEvent(const Event& event, const RankSummary& summary) {
 }
 
 std::string TellingArguments(const format::CallEnter& enter) {
-  const preload::ApiInfo* info = preload::FindApi(enter.api);
-  if (info != nullptr && preload::IsMpi(enter.api)) return MpiArguments(*info, enter);
+  const api::ApiInfo* info = api::FindApi(enter.api);
+  if (info != nullptr && api::IsMpi(enter.api)) return MpiArguments(*info, enter);
   std::string text;
   for (uint32_t i = 0; info != nullptr && i < info->param_count && i < enter.args.size(); ++i)
     if (IsTelling(info->params[i].role))

@@ -38,7 +38,7 @@ std::string KindNames() {
 }
 
 std::string DTypeText(uint64_t dtype) {
-  const char* name = preload::DTypeName(static_cast<uint32_t>(dtype));
+  const char* name = digest::DTypeName(static_cast<uint32_t>(dtype));
   return name == nullptr ? fmt::format("type {}", dtype) : name;
 }
 

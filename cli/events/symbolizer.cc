@@ -149,7 +149,7 @@ std::string SourceFrame::Describe() const {
 bool IsDejaModule(const std::string& path) {
   const fs::path file(path);
   const std::string name = file.filename().string();
-  if (name.ends_with(".py")) return file.parent_path().string().ends_with("/python/deja");
+  if (name.ends_with(".py")) return path.find("/python/deja/") != std::string::npos;
   return name.rfind("libdeja_", 0) == 0 || name.rfind("libnccl.so", 0) == 0;
 }
 

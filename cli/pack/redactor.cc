@@ -18,8 +18,8 @@
 namespace deja::cli {
 namespace {
 
+using api::LibcApi;
 using format::Tensor;
-using preload::LibcApi;
 
 constexpr size_t kUniqueIdBytes = 128;
 constexpr size_t kIdAddress = 8;     // where NCCL has an address in it, behind a number
@@ -301,7 +301,7 @@ std::string Redactor::ReadPayload(const Hash128& hash) const {
 }
 
 Hash128 Redactor::Replace(const Hash128& hash, std::string_view bytes) {
-  const Hash128 now = preload::HashBytes(std::as_bytes(std::span(bytes)));
+  const Hash128 now = digest::HashBytes(std::as_bytes(std::span(bytes)));
   replacements_[hash].insert(now);
   if (now != hash) made_.try_emplace(now, bytes);
   return now;

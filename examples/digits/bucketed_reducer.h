@@ -15,7 +15,7 @@
 
 #include "comms.h"
 #include "faults.h"
-#include "network.h"
+#include "model/network.h"
 
 namespace digits {
 

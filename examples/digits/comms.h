@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-#include "device.h"
+#include "model/device.h"
 
 namespace digits {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "sampler.h"
+#include "data/sampler.h"
 
 namespace digits {
 

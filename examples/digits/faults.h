@@ -11,7 +11,7 @@
 #include <cstddef>
 
 #include "deja.hpp"
-#include "device.h"
+#include "model/device.h"
 #include "options.h"
 #include "rng.h"
 

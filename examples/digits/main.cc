@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "comms.h"
-#include "dataset.h"
+#include "data/dataset.h"
 #include "options.h"
 #include "trainer.h"
 

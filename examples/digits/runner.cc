@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sample_weights.h"
+#include "data/sample_weights.h"
 
 namespace digits {
 namespace {

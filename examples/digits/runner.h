@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "comms.h"
-#include "dataset.h"
+#include "data/dataset.h"
+#include "data/sampler.h"
+#include "data/seeds.h"
 #include "faults.h"
-#include "network.h"
+#include "model/network.h"
 #include "options.h"
 #include "rng.h"
-#include "sampler.h"
-#include "seeds.h"
 #include "updater.h"
 
 namespace digits {

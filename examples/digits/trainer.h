@@ -8,16 +8,16 @@
 #include <vector>
 
 #include "comms.h"
-#include "dataset.h"
+#include "data/dataset.h"
+#include "data/sampler.h"
+#include "data/seeds.h"
 #include "deja.hpp"
-#include "device.h"
 #include "faults.h"
-#include "metrics.h"
-#include "network.h"
+#include "model/device.h"
+#include "model/metrics.h"
+#include "model/network.h"
 #include "options.h"
 #include "runner.h"
-#include "sampler.h"
-#include "seeds.h"
 #include "updater.h"
 #include "watchdog.h"
 

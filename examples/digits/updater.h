@@ -9,10 +9,10 @@
 
 #include "bucketed_reducer.h"
 #include "comms.h"
-#include "device.h"
 #include "faults.h"
-#include "network.h"
-#include "optimizer.h"
+#include "model/device.h"
+#include "model/network.h"
+#include "model/optimizer.h"
 
 namespace digits {
 

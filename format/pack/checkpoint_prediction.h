@@ -21,7 +21,7 @@
 
 #include "common/result.h"
 #include "format/pack/optimizer_updates.h"
-#include "format/reader/chunk_reader.h"
+#include "format/payloads/chunk_reader.h"
 #include "format/reader/rank_reader.h"
 #include "format/trace/payload_uses.h"
 #include "format/wire/frame_writer.h"

@@ -5,7 +5,7 @@
 
 #include "format/pack/ordered_work.h"
 #include "format/pack/rank_copy.h"
-#include "format/reader/payload_table.h"
+#include "format/payloads/payload_table.h"
 #include "format/reader/rank_reader.h"
 #include "format/wire/frame_format.h"
 #include "format/wire/frame_writer.h"

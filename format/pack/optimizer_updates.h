@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/ids.h"
-#include "format/reader/prediction.h"
+#include "format/payloads/prediction.h"
 #include "format/reader/rank_reader.h"
 #include "format/wire/frame_format.h"
 #include "format/wire/messages.h"

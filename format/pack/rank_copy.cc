@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "format/reader/payload_table.h"
+#include "format/payloads/payload_table.h"
 #include "format/tensor/tensor_codec.h"
 #include "format/wire/batch_info.h"
 #include "format/wire/message_codec.h"

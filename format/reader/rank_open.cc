@@ -6,7 +6,7 @@
 
 #include "common/os/shared_descriptor_file.h"
 #include "format/layout/payload_segments.h"
-#include "format/reader/payload_scan.h"
+#include "format/payloads/payload_scan.h"
 #include "format/reader/rank_reader_impl.h"
 #include "format/wire/format_version.h"
 #include "format/wire/frame_format.h"

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <string>
 
-#include "format/tensor/huffman_codec.h"
-#include "format/tensor/packed_plane.h"
+#include "format/planes/huffman_codec.h"
+#include "format/planes/packed_plane.h"
 #include "format/tensor/tensor_codec.h"
 
 namespace deja::format {

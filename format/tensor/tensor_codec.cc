@@ -10,8 +10,8 @@
 #include <cstring>
 #include <string>
 
-#include "format/tensor/byte_planes.h"
-#include "format/tensor/nonzero_elements.h"
+#include "format/planes/byte_planes.h"
+#include "format/planes/nonzero_elements.h"
 #include "format/tensor/plane_codec.h"
 #include "format/tensor/tensor_sample.h"
 

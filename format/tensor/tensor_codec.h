@@ -22,7 +22,7 @@ enum class TensorCodec : uint32_t {
   // file can decode (format/tensor/element_difference.h).
   kDifference = 3,         // XOR
   kElementDifference = 4,  // of the elements' places in the order of their values
-  // As kElementDifference, to what an optimizer should have made (format/reader/prediction.h).
+  // As kElementDifference, to what an optimizer should have made (format/payloads/prediction.h).
   kPrediction = 5,
 };
 

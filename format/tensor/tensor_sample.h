@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 
-#include "format/tensor/byte_planes.h"
+#include "format/planes/byte_planes.h"
 
 namespace deja::format {
 

@@ -447,7 +447,7 @@ struct PayloadChunk {
   uint64_t step = 0;
   uint64_t base = 0;        // offset in the file of the chunk that this one is a difference to
   uint64_t prediction = 0;  // the same of the frame that says how it was predicted …
-  uint32_t state = 0;       // … and which part of the state it is (format/reader/prediction.h)
+  uint32_t state = 0;       // … and which part of the state it is (format/payloads/prediction.h)
 };
 
 struct ThreadRange {

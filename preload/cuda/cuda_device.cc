@@ -97,7 +97,8 @@ bool CudaDevice::DigestThere(const StreamScope& scope, const void* data, uint64_
                              const TensorUse& wanted, CUstream stream) {
   if (!digests_on_ || bytes < DeviceDigests::kSmallest || !digests_.CanRead(data)) return false;
   DeviceDigests::Context* there = digests_.Of(scope.context());
-  Copy* copy = there == nullptr ? nullptr : Take(scope.context(), SummedTensor(bytes).Results());
+  Copy* copy =
+      there == nullptr ? nullptr : Take(scope.context(), digest::SummedTensor(bytes).Results());
   if (copy == nullptr) return false;
   copy->use_digest = wanted.use;
   copy->dtype = wanted.dtype;
@@ -222,10 +223,10 @@ void CudaDevice::HandOn(const Copy& copy) {
   if (copy.answer == DeviceAnswer::kTaken) bytes = {copy.buffer->memory, copy.bytes};
   if (copy.use != nullptr) copy.use(copy.answer, bytes, copy.context);
   if (copy.use_digest == nullptr) return;
-  TensorDigest digest;
+  digest::TensorDigest digest;
   if (copy.answer == DeviceAnswer::kTaken)
-    digest = copy.tensor_bytes == 0 ? DigestTensor(bytes, copy.dtype)
-                                    : DigestOfSums(copy.tensor_bytes, copy.dtype, bytes);
+    digest = copy.tensor_bytes == 0 ? digest::DigestTensor(bytes, copy.dtype)
+                                    : digest::DigestOfSums(copy.tensor_bytes, copy.dtype, bytes);
   copy.use_digest(copy.answer, digest, copy.context);
 }
 

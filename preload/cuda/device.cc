@@ -117,13 +117,13 @@ std::optional<std::vector<std::byte>> ReadAndWait(const void* data, uint64_t byt
   return waiting.Wait();
 }
 
-std::optional<TensorDigest> DigestAndWait(const void* data, uint64_t bytes, uint32_t dtype,
-                                          uint64_t stream) {
-  Waiting<TensorDigest> waiting;
+std::optional<digest::TensorDigest> DigestAndWait(const void* data, uint64_t bytes, uint32_t dtype,
+                                                  uint64_t stream) {
+  Waiting<digest::TensorDigest> waiting;
   const DeviceAnswer answer = TheDevice().Digest(
       data, bytes, dtype, stream,
-      [](DeviceAnswer how, const TensorDigest& digest, void* context) {
-        auto& to = *static_cast<Waiting<TensorDigest>*>(context);
+      [](DeviceAnswer how, const digest::TensorDigest& digest, void* context) {
+        auto& to = *static_cast<Waiting<digest::TensorDigest>*>(context);
         if (how == DeviceAnswer::kTaken) to.value = digest;
         to.Bring();
       },

@@ -62,7 +62,8 @@ class Device {
 
   // The same for what becomes of the bytes, which the device computes itself where it can: then
   // they do not leave it. The stream's later work waits for that as for a copy.
-  using UseDigest = void (*)(DeviceAnswer answer, const TensorDigest& digest, void* context);
+  using UseDigest = void (*)(DeviceAnswer answer, const digest::TensorDigest& digest,
+                             void* context);
   virtual DeviceAnswer Digest(const void* data, uint64_t bytes, uint32_t dtype, uint64_t stream,
                               UseDigest use, void* context) = 0;
   // Makes what Digest needs of the calling thread's current context, which takes a moment: the
@@ -128,8 +129,8 @@ void SetDevicePatience(uint32_t ms);
 void UseDeviceDigests(bool use);
 
 // Digest, and waits for it; as ReadAndWait.
-std::optional<TensorDigest> DigestAndWait(const void* data, uint64_t bytes, uint32_t dtype,
-                                          uint64_t stream);
+std::optional<digest::TensorDigest> DigestAndWait(const void* data, uint64_t bytes, uint32_t dtype,
+                                                  uint64_t stream);
 // Reads, and waits for the bytes, however long the stream takes: for a replay. Nothing if they
 // cannot be had.
 std::optional<std::vector<std::byte>> ReadAndWait(const void* data, uint64_t bytes,

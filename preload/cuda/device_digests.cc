@@ -81,7 +81,7 @@ void DeviceDigests::Say(const char* what, CUresult result) {
 
 CUresult DeviceDigests::MakeScratches(Context& context) {
   constexpr uint64_t kAlignment = 256;
-  const uint64_t bytes = (MostResultsOfPiece() + kAlignment - 1) / kAlignment * kAlignment;
+  const uint64_t bytes = (digest::MostResultsOfPiece() + kAlignment - 1) / kAlignment * kAlignment;
   CUdeviceptr memory = 0;
   CUresult result = driver_.cuMemAlloc_v2(&memory, bytes * kScratches);
   for (Scratch& scratch : context.scratches) {
@@ -183,8 +183,8 @@ CUresult DeviceDigests::EnqueuePiece(const Context& context, Scratch& scratch,
   CUresult result = CUDA_SUCCESS;
   if (scratch.used) result = driver_.cuStreamWaitEvent(launch.stream, scratch.copied, 0);
   if (result == CUDA_SUCCESS)
-    result = driver_.cuLaunchKernel(launch.kernel, ThreadBlocksFor(blocks), 1, 1, gpu::kThreads, 1,
-                                    1, 0, launch.stream, params, nullptr);
+    result = driver_.cuLaunchKernel(launch.kernel, digest::ThreadBlocksFor(blocks), 1, 1,
+                                    digest::gpu::kThreads, 1, 1, 0, launch.stream, params, nullptr);
   if (result == CUDA_SUCCESS) result = driver_.cuEventRecord(scratch.summed, launch.stream);
   if (result == CUDA_SUCCESS) result = driver_.cuStreamWaitEvent(context.copies, scratch.summed, 0);
   if (result == CUDA_SUCCESS)
@@ -199,7 +199,7 @@ CUresult DeviceDigests::EnqueuePiece(const Context& context, Scratch& scratch,
 DeviceDigests::Enqueued DeviceDigests::Enqueue(Context& context, const void* data, uint64_t bytes,
                                                uint32_t dtype, CUstream stream,
                                                std::byte* results) {
-  const SummedTensor tensor(bytes);
+  const digest::SummedTensor tensor(bytes);
   // Two places, so that one is filled while the other one is emptied.
   Scratch* places[2] = {Take(context, stream), nullptr};
   if (places[0] == nullptr) return Enqueued::kNone;
@@ -207,14 +207,15 @@ DeviceDigests::Enqueued DeviceDigests::Enqueue(Context& context, const void* dat
   CUresult result = CUDA_SUCCESS;
   for (uint64_t piece = 0; piece < tensor.pieces && result == CUDA_SUCCESS; ++piece) {
     const bool last = piece + 1 == tensor.pieces;
-    const Launch launch{context.kernels[std::min(dtype, kRaw)],
-                        stream,
-                        DeviceAddress(data) + piece * kPieceBlocks * gpu::kBlockBytes,
-                        tensor.BlocksOf(piece),
-                        DeviceAddress(data) + tensor.tail_from,
-                        last ? tensor.tail_bytes : 0,
-                        results,
-                        tensor.ResultsOf(piece)};
+    const Launch launch{
+        context.kernels[std::min(dtype, kRaw)],
+        stream,
+        DeviceAddress(data) + piece * digest::kPieceBlocks * digest::gpu::kBlockBytes,
+        tensor.BlocksOf(piece),
+        DeviceAddress(data) + tensor.tail_from,
+        last ? tensor.tail_bytes : 0,
+        results,
+        tensor.ResultsOf(piece)};
     result = EnqueuePiece(context, *places[places[1] == nullptr ? 0 : piece % 2], launch);
     results += launch.result_bytes;
   }

@@ -25,22 +25,23 @@ constexpr CType kCTypes[] = {
     {"unsigned int*", 3}, {"unsigned long long*", 5}, {"float*", 7}, {"double*", 8}};
 
 // Nothing if neither an argument nor the parameter's type says it.
-std::optional<uint32_t> ElementTypeOf(const ApiInfo& info, const uint64_t* args, Role role) {
-  if (const int i = info.Find(Role::kDType); i >= 0) return static_cast<uint32_t>(args[i]);
+std::optional<uint32_t> ElementTypeOf(const api::ApiInfo& info, const uint64_t* args,
+                                      api::Role role) {
+  if (const int i = info.Find(api::Role::kDType); i >= 0) return static_cast<uint32_t>(args[i]);
   const int buffer = info.Find(role);
   for (const CType& known : kCTypes)
     if (buffer >= 0 && known.type == info.params[buffer].type) return known.dtype;
   return std::nullopt;
 }
 
-bool IsRoot(const ApiInfo& info, const uint64_t* args, int rank) {
-  int i = info.Find(Role::kRoot);
+bool IsRoot(const api::ApiInfo& info, const uint64_t* args, int rank) {
+  int i = info.Find(api::Role::kRoot);
   return i >= 0 && static_cast<int>(args[i]) == rank;
 }
 
-BufferUse Describe(const ApiInfo& info, const uint64_t* args, int arg, int nranks, int rank) {
+BufferUse Describe(const api::ApiInfo& info, const uint64_t* args, int arg, int nranks, int rank) {
   BufferUse use;
-  Role role = info.params[arg].role;
+  api::Role role = info.params[arg].role;
   uint64_t bytes = BufferBytes(info, args, role, nranks, rank);
   if (bytes == 0 || args[arg] == 0) return use;
   use.data = reinterpret_cast<const void*>(args[arg]);
@@ -53,31 +54,33 @@ BufferUse Describe(const ApiInfo& info, const uint64_t* args, int arg, int nrank
 
 }  // namespace
 
-bool IsInputRole(Role role) {
-  return role == Role::kIn || role == Role::kInN || role == Role::kInRoot ||
-         role == Role::kInNRoot || role == Role::kInRootOut;
+bool IsInputRole(api::Role role) {
+  return role == api::Role::kIn || role == api::Role::kInN || role == api::Role::kInRoot ||
+         role == api::Role::kInNRoot || role == api::Role::kInRootOut;
 }
 
-bool IsOutputRole(Role role) {
-  return role == Role::kOut || role == Role::kOutN || role == Role::kOutRoot ||
-         role == Role::kOutNRoot || role == Role::kInRootOut;
+bool IsOutputRole(api::Role role) {
+  return role == api::Role::kOut || role == api::Role::kOutN || role == api::Role::kOutRoot ||
+         role == api::Role::kOutNRoot || role == api::Role::kInRootOut;
 }
 
-uint64_t BufferElements(const ApiInfo& info, const uint64_t* args, Role role, int nranks,
+uint64_t BufferElements(const api::ApiInfo& info, const uint64_t* args, api::Role role, int nranks,
                         int rank) {
-  int count_arg = info.Find(Role::kCount);
-  if (count_arg < 0) count_arg = info.Find(IsInputRole(role) ? Role::kInCount : Role::kOutCount);
+  int count_arg = info.Find(api::Role::kCount);
+  if (count_arg < 0)
+    count_arg = info.Find(IsInputRole(role) ? api::Role::kInCount : api::Role::kOutCount);
   if (count_arg < 0 || !(IsInputRole(role) || IsOutputRole(role))) return 0;
-  if (OnlyOnRoot(role) && !IsRoot(info, args, rank)) return 0;
+  if (api::OnlyOnRoot(role) && !IsRoot(info, args, rank)) return 0;
   uint64_t count = args[count_arg];
-  if (!TimesRanks(role)) return count;
+  if (!api::TimesRanks(role)) return count;
   uint64_t elements;
   if (nranks < 0 || __builtin_mul_overflow(count, static_cast<uint64_t>(nranks), &elements))
     return 0;
   return elements;
 }
 
-uint64_t BufferBytes(const ApiInfo& info, const uint64_t* args, Role role, int nranks, int rank) {
+uint64_t BufferBytes(const api::ApiInfo& info, const uint64_t* args, api::Role role, int nranks,
+                     int rank) {
   const std::optional<uint32_t> dtype = ElementTypeOf(info, args, role);
   uint64_t bytes;
   if (!dtype || __builtin_mul_overflow(BufferElements(info, args, role, nranks, rank),
@@ -86,16 +89,16 @@ uint64_t BufferBytes(const ApiInfo& info, const uint64_t* args, Role role, int n
   return bytes;
 }
 
-BufferUse InputBuffer(const ApiInfo& info, const uint64_t* args, int nranks, int rank) {
+BufferUse InputBuffer(const api::ApiInfo& info, const uint64_t* args, int nranks, int rank) {
   for (uint32_t i = 0; i < info.param_count; ++i) {
-    Role role = info.params[i].role;
-    if (role == Role::kInRootOut && !IsRoot(info, args, rank)) continue;
+    api::Role role = info.params[i].role;
+    if (role == api::Role::kInRootOut && !IsRoot(info, args, rank)) continue;
     if (IsInputRole(role)) return Describe(info, args, static_cast<int>(i), nranks, rank);
   }
   return {};
 }
 
-BufferUse OutputBuffer(const ApiInfo& info, const uint64_t* args, int nranks, int rank) {
+BufferUse OutputBuffer(const api::ApiInfo& info, const uint64_t* args, int nranks, int rank) {
   for (uint32_t i = 0; i < info.param_count; ++i)
     if (IsOutputRole(info.params[i].role))
       return Describe(info, args, static_cast<int>(i), nranks, rank);

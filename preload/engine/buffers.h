@@ -25,18 +25,20 @@ struct BufferUse {
 };
 
 // True for roles whose memory the call reads (writes) on at least one rank.
-bool IsInputRole(Role role);
-bool IsOutputRole(Role role);
+bool IsInputRole(api::Role role);
+bool IsOutputRole(api::Role role);
 
 // Elements of the buffer in parameter `role`, as seen by rank `rank` of `nranks`; 0 if this rank
 // does not use it. kInRootOut counts as used by every rank, since each writes it.
-uint64_t BufferElements(const ApiInfo& info, const uint64_t* args, Role role, int nranks, int rank);
+uint64_t BufferElements(const api::ApiInfo& info, const uint64_t* args, api::Role role, int nranks,
+                        int rank);
 // The same in bytes; 0 also if the element type is unknown or the product does not fit.
-uint64_t BufferBytes(const ApiInfo& info, const uint64_t* args, Role role, int nranks, int rank);
+uint64_t BufferBytes(const api::ApiInfo& info, const uint64_t* args, api::Role role, int nranks,
+                     int rank);
 
 // What the call reads and what it writes. The same memory may be both (in place).
-BufferUse InputBuffer(const ApiInfo& info, const uint64_t* args, int nranks, int rank);
-BufferUse OutputBuffer(const ApiInfo& info, const uint64_t* args, int nranks, int rank);
+BufferUse InputBuffer(const api::ApiInfo& info, const uint64_t* args, int nranks, int rank);
+BufferUse OutputBuffer(const api::ApiInfo& info, const uint64_t* args, int nranks, int rank);
 
 }  // namespace deja::preload
 

@@ -12,10 +12,10 @@ namespace deja::preload {
 
 // One call of a table-described function. Lives on the caller's stack.
 struct Call {
-  const ApiInfo* info = nullptr;
+  const api::ApiInfo* info = nullptr;
   // Arguments in the table's order, widened to 64 bits. Pointers as addresses. A ncclUniqueId that
   // is passed by value is a pointer to the caller's copy.
-  uint64_t args[kMaxArgs] = {};
+  uint64_t args[api::kMaxArgs] = {};
   // The return value: ncclResult_t, or a const char*.
   uint64_t result = 0;
   // Makes the real call with `args`, sets `result` and errno. Runs with the in-library guard held.
@@ -26,7 +26,7 @@ struct Call {
   [[nodiscard]] T Arg(int i) const {
     return (T)(args[i]);
   }  // NOLINT: words of an ABI
-  [[nodiscard]] uint64_t ArgOf(Role role) const {
+  [[nodiscard]] uint64_t ArgOf(api::Role role) const {
     int i = info->Find(role);
     return i < 0 ? 0 : args[i];
   }

@@ -27,7 +27,7 @@ namespace deja::preload {
 // One transfer of bytes by a descriptor. On the caller's stack. Whoever answers it sets `result`
 // (and errno if that is negative), by real() or by itself.
 struct Transfer {
-  LibcApi api;  // the function's row; its fortified and 64-bit variants share one
+  api::LibcApi api;  // the function's row; its fortified and 64-bit variants share one
   int fd;
   std::span<const iovec> pieces;
   int64_t offset = -1;  // -1: where the descriptor stands

@@ -11,56 +11,56 @@ constexpr size_t kMaxText = 1024;
 constexpr uint64_t kMaxArray = 1 << 20;
 
 // Index of the first parameter from `from` on with one of the roles, or -1.
-int FindFrom(const ApiInfo& info, int from, Role a, Role b) {
+int FindFrom(const api::ApiInfo& info, int from, api::Role a, api::Role b) {
   for (uint32_t i = static_cast<uint32_t>(from); i < info.param_count; ++i)
     if (info.params[i].role == a || info.params[i].role == b) return static_cast<int>(i);
   return -1;
 }
 
 bool IsRoot(const Call& call, const MpiPlace& place) {
-  const int i = call.info->Find(Role::kRoot);
+  const int i = call.info->Find(api::Role::kRoot);
   return i >= 0 && place.known && static_cast<int>(call.args[i]) == place.rank;
 }
 
 MpiPlace PlaceOfCall(const Call& call, MpiWorld& world) {
-  const int comm = call.info->Find(Role::kComm);
+  const int comm = call.info->Find(api::Role::kComm);
   return comm < 0 ? MpiPlace{} : world.PlaceOf(TheMpiAbi().Handle(call.args[comm]));
 }
 
-bool IsApi(const Call& call, MpiApi a, MpiApi b) {
+bool IsApi(const Call& call, api::MpiApi a, api::MpiApi b) {
   const auto id = call.info->id;
   return id == static_cast<uint32_t>(a) || id == static_cast<uint32_t>(b);
 }
 
 bool ScattersSums(const Call& call) {
-  return IsApi(call, MpiApi::kMPI_Reduce_scatter, MpiApi::kMPI_Ireduce_scatter);
+  return IsApi(call, api::MpiApi::kMPI_Reduce_scatter, api::MpiApi::kMPI_Ireduce_scatter);
 }
 
 // The buffer in parameter `arg`, on this rank.
 MpiBuffer Buffer(const Call& call, MpiWorld& world, const MpiPlace& place, int arg) {
   MpiBuffer buffer;
-  const ApiInfo& info = *call.info;
-  const Role role = info.params[arg].role;
-  if (OnlyOnRoot(role) && !IsRoot(call, place)) return buffer;
-  const int counts = FindFrom(info, arg + 1, Role::kCount, Role::kCounts);
-  const int type = FindFrom(info, arg + 1, Role::kDType, Role::kDTypes);
+  const api::ApiInfo& info = *call.info;
+  const api::Role role = info.params[arg].role;
+  if (api::OnlyOnRoot(role) && !IsRoot(call, place)) return buffer;
+  const int counts = FindFrom(info, arg + 1, api::Role::kCount, api::Role::kCounts);
+  const int type = FindFrom(info, arg + 1, api::Role::kDType, api::Role::kDTypes);
   if (counts < 0 || type < 0) return buffer;
-  const bool needs_place = TimesRanks(role) || info.params[counts].role == Role::kCounts;
+  const bool needs_place = api::TimesRanks(role) || info.params[counts].role == api::Role::kCounts;
   if (needs_place && !place.known) return buffer;
   buffer.arg = arg;
   buffer.address = call.args[arg];
   buffer.world = &world;
-  if (info.params[type].role == Role::kDTypes)
+  if (info.params[type].role == api::Role::kDTypes)
     buffer.types = call.args[type];
   else
     buffer.type = world.TypeOf(TheMpiAbi().Handle(call.args[type]));
-  if (info.params[counts].role == Role::kCounts) {
+  if (info.params[counts].role == api::Role::kCounts) {
     buffer.counts = reinterpret_cast<const int*>(call.args[counts]);
     buffer.parts = buffer.counts == nullptr ? 0 : place.size;
-    const int displs = FindFrom(info, counts + 1, Role::kDispls, Role::kDispls);
+    const int displs = FindFrom(info, counts + 1, api::Role::kDispls, api::Role::kDispls);
     if (displs == counts + 1) buffer.displs = reinterpret_cast<const int*>(call.args[displs]);
     // Of a sum that is scattered every rank gets its part, at the beginning of its buffer.
-    if (ScattersSums(call) && role == Role::kOut && buffer.counts != nullptr) {
+    if (ScattersSums(call) && role == api::Role::kOut && buffer.counts != nullptr) {
       buffer.count = static_cast<uint64_t>(std::max(0, buffer.counts[place.rank]));
       buffer.counts = nullptr;
     }
@@ -68,25 +68,25 @@ MpiBuffer Buffer(const Call& call, MpiWorld& world, const MpiPlace& place, int a
   }
   const auto count = static_cast<int32_t>(call.args[counts]);
   buffer.count = static_cast<uint64_t>(std::max(count, 0));
-  if (TimesRanks(role)) {
+  if (api::TimesRanks(role)) {
     buffer.count *= static_cast<uint64_t>(place.size);
     buffer.parts = place.size;
   }
   return buffer;
 }
 
-int FindBuffer(const ApiInfo& info, bool (*is_role)(Role)) {
+int FindBuffer(const api::ApiInfo& info, bool (*is_role)(api::Role)) {
   for (uint32_t i = 0; i < info.param_count; ++i)
     if (is_role(info.params[i].role)) return static_cast<int>(i);
   return -1;
 }
 
-bool IsInput(Role role) {
-  return IsInputRole(role) || role == Role::kInOut;
+bool IsInput(api::Role role) {
+  return IsInputRole(role) || role == api::Role::kInOut;
 }
 
-bool IsOutput(Role role) {
-  return IsOutputRole(role) || role == Role::kInOut;
+bool IsOutput(api::Role role) {
+  return IsOutputRole(role) || role == api::Role::kInOut;
 }
 
 bool IsInPlace(const Call& call, int arg) {
@@ -95,8 +95,8 @@ bool IsInPlace(const Call& call, int arg) {
 
 // What an operation that works in place reads: where its result will be.
 MpiBuffer InPlaceInput(const Call& call, MpiWorld& world, const MpiPlace& place, int in, int out) {
-  const bool from_all = TimesRanks(call.info->params[in].role);
-  if (TimesRanks(call.info->params[out].role)) {
+  const bool from_all = api::TimesRanks(call.info->params[in].role);
+  if (api::TimesRanks(call.info->params[out].role)) {
     MpiBuffer buffer = Buffer(call, world, place, out);
     if (!from_all) buffer.only = place.rank;  // its own part
     return buffer;
@@ -197,8 +197,8 @@ MpiBuffer MpiInput(const Call& call, MpiWorld& world) {
   if (in < 0) return {};
   const MpiPlace place = PlaceOfCall(call, world);
   // Of a broadcast every rank but the root only writes the buffer.
-  if (call.info->params[in].role == Role::kInRootOut && !IsRoot(call, place)) return {};
-  if (OnlyOnRoot(call.info->params[in].role) && !IsRoot(call, place)) return {};
+  if (call.info->params[in].role == api::Role::kInRootOut && !IsRoot(call, place)) return {};
+  if (api::OnlyOnRoot(call.info->params[in].role) && !IsRoot(call, place)) return {};
   if (IsInPlace(call, in)) {
     const int out = FindBuffer(*call.info, IsOutput);
     return out < 0 || !place.known ? MpiBuffer{} : InPlaceInput(call, world, place, in, out);
@@ -210,21 +210,22 @@ MpiBuffer MpiOutput(const Call& call, MpiWorld& world) {
   const int out = FindBuffer(*call.info, IsOutput);
   if (out < 0 || IsInPlace(call, out)) return {};
   const MpiPlace place = PlaceOfCall(call, world);
-  const Role role = call.info->params[out].role;
-  if (OnlyOnRoot(role) && !IsRoot(call, place)) return {};
+  const api::Role role = call.info->params[out].role;
+  if (api::OnlyOnRoot(role) && !IsRoot(call, place)) return {};
   // The first rank gets nothing of a sum over those before it; the root of a broadcast has it all.
-  if (IsApi(call, MpiApi::kMPI_Exscan, MpiApi::kMPI_Iexscan) && place.rank == 0) return {};
-  if (role == Role::kInRootOut && IsRoot(call, place)) return {};
+  if (IsApi(call, api::MpiApi::kMPI_Exscan, api::MpiApi::kMPI_Iexscan) && place.rank == 0)
+    return {};
+  if (role == api::Role::kInRootOut && IsRoot(call, place)) return {};
   return Buffer(call, world, place, out);
 }
 
-bool IsPersistent(const ApiInfo& info) {
-  switch (static_cast<MpiApi>(info.id)) {
-    case MpiApi::kMPI_Send_init:
-    case MpiApi::kMPI_Bsend_init:
-    case MpiApi::kMPI_Ssend_init:
-    case MpiApi::kMPI_Rsend_init:
-    case MpiApi::kMPI_Recv_init:
+bool IsPersistent(const api::ApiInfo& info) {
+  switch (static_cast<api::MpiApi>(info.id)) {
+    case api::MpiApi::kMPI_Send_init:
+    case api::MpiApi::kMPI_Bsend_init:
+    case api::MpiApi::kMPI_Ssend_init:
+    case api::MpiApi::kMPI_Rsend_init:
+    case api::MpiApi::kMPI_Recv_init:
       return true;
     default:
       return false;
@@ -232,7 +233,7 @@ bool IsPersistent(const ApiInfo& info) {
 }
 
 size_t MpiArrayCount(const Call& call) {
-  const int i = call.info->Find(Role::kIntCount);
+  const int i = call.info->Find(api::Role::kIntCount);
   if (i < 0) return 0;
   const auto count = static_cast<int32_t>(call.args[i]);
   return count <= 0 || static_cast<uint64_t>(count) > kMaxArray ? 0 : static_cast<size_t>(count);
@@ -260,14 +261,14 @@ void AddPerRank(const Call& call, MpiWorld& world, MpiEnter& enter, uint32_t par
   const MpiPlace place = PlaceOfCall(call, world);
   if (!place.known) return;
   for (int before = static_cast<int>(param); before >= 0; --before) {
-    const Role role = call.info->params[before].role;
+    const api::Role role = call.info->params[before].role;
     if (!IsInput(role) && !IsOutput(role)) continue;
-    if (OnlyOnRoot(role) && !IsRoot(call, place)) return;
+    if (api::OnlyOnRoot(role) && !IsRoot(call, place)) return;
     if (IsInput(role) && IsInPlace(call, before) && !ScattersSums(call)) return;
     break;
   }
   const auto n = static_cast<size_t>(place.size);
-  if (call.info->params[param].role == Role::kDTypes)
+  if (call.info->params[param].role == api::Role::kDTypes)
     AddNumbers(enter, world, call.args[param], n);
   else
     Add(enter, call.args[param], n * sizeof(int));
@@ -277,42 +278,42 @@ uint64_t Describe(const Call& call, MpiWorld& world, MpiEnter& enter, uint32_t i
   const uint64_t word = call.args[i];
   const size_t n = MpiArrayCount(call);
   switch (call.info->params[i].role) {
-    case Role::kComm:
-    case Role::kDType:
-    case Role::kHandle:
+    case api::Role::kComm:
+    case api::Role::kDType:
+    case api::Role::kHandle:
       return world.NumberOf(TheMpiAbi().Handle(word));
-    case Role::kHandleInOut:
+    case api::Role::kHandleInOut:
       return world.NumberOf(TheMpiAbi().HandleAt(word));
-    case Role::kHandles:
-    case Role::kHandlesInOut:
+    case api::Role::kHandles:
+    case api::Role::kHandlesInOut:
       AddNumbers(enter, world, word, n);
       return word;
-    case Role::kCounts:
-    case Role::kDispls:
-    case Role::kDTypes:
+    case api::Role::kCounts:
+    case api::Role::kDispls:
+    case api::Role::kDTypes:
       AddPerRank(call, world, enter, i);
       return word;
-    case Role::kIntArray:
-    case Role::kInOutInts:
+    case api::Role::kIntArray:
+    case api::Role::kInOutInts:
       Add(enter, word, n * sizeof(int));
       return word;
-    case Role::kIntTriples:
+    case api::Role::kIntTriples:
       Add(enter, word, n * 3 * sizeof(int));
       return word;
-    case Role::kSizeArray:
+    case api::Role::kSizeArray:
       Add(enter, word, n * sizeof(uint64_t));
       return word;
-    case Role::kInOutInt: {
+    case api::Role::kInOutInt: {
       int32_t value = 0;
       if (word != 0) std::memcpy(&value, reinterpret_cast<const void*>(word), sizeof value);
       return static_cast<uint64_t>(static_cast<int64_t>(value));
     }
-    case Role::kInOutSize: {
+    case api::Role::kInOutSize: {
       uint64_t value = 0;
       if (word != 0) std::memcpy(&value, reinterpret_cast<const void*>(word), sizeof value);
       return value;
     }
-    case Role::kString:
+    case api::Role::kString:
       if (word != 0) Add(enter, word, strnlen(reinterpret_cast<const char*>(word), kMaxText));
       return word;
     default:
@@ -329,7 +330,7 @@ void DescribeMpiCall(const Call& call, MpiWorld& world, MpiEnter& enter) {
     enter.begin[i] = static_cast<uint32_t>(enter.size);
     enter.args.push_back(Describe(call, world, enter, i));
   }
-  for (uint32_t i = call.info->param_count; i <= kMaxArgs; ++i)
+  for (uint32_t i = call.info->param_count; i <= api::kMaxArgs; ++i)
     enter.begin[i] = static_cast<uint32_t>(enter.size);
 }
 

@@ -93,18 +93,18 @@ MpiBuffer MpiOutput(const Call& call, MpiWorld& world);
 // True if the output is there when a request is done, and not before.
 inline bool EndsWithRequest(const Call& call) {
   const int last = static_cast<int>(call.info->param_count) - 1;
-  return last >= 0 && call.info->params[last].role == Role::kNewHandle &&
+  return last >= 0 && call.info->params[last].role == api::Role::kNewHandle &&
          std::string_view(call.info->params[last].type) == "MPI_Request*";
 }
 // A send or receive that waits for MPI_Start.
-bool IsPersistent(const ApiInfo& info);
+bool IsPersistent(const api::ApiInfo& info);
 // A call whose received bytes the status counts.
-inline bool IsReceive(const ApiInfo& info) {
-  return info.klass == ApiClass::kP2p && info.Find(Role::kOut) >= 0;
+inline bool IsReceive(const api::ApiInfo& info) {
+  return info.klass == api::ApiClass::kP2p && info.Find(api::Role::kOut) >= 0;
 }
 
 // Tensors of a call's results: of one parameter, or of the request with this index and more.
-inline constexpr uint32_t kMpiRequestParam = kMaxArgs;
+inline constexpr uint32_t kMpiRequestParam = api::kMaxArgs;
 // In CallLeave.outs for an array or text: its bytes in the blob, or with this bit in a tensor.
 inline constexpr uint64_t kMpiSpilled = 1ull << 63;
 // Results up to this size are kept at any level: without them there is no replay.
@@ -120,7 +120,7 @@ struct MpiEnter {
     return {bytes + begin[param], begin[param + 1] - begin[param]};
   }
   size_t size = 0;
-  uint32_t begin[kMaxArgs + 1] = {};
+  uint32_t begin[api::kMaxArgs + 1] = {};
   char bytes[8 << 10];
 };
 void DescribeMpiCall(const Call& call, MpiWorld& world, MpiEnter& enter);

@@ -31,7 +31,7 @@ bool ElementsOf(const int64_t* shape, int dims, size_t element_size, size_t* byt
 bool IsTensor(const void* data, const int64_t* shape, int dims, uint32_t dtype, size_t* bytes) {
   if (dims < 0 || static_cast<size_t>(dims) > deja::format::kMaxTensorDims) return false;
   if (dims != 0 && shape == nullptr) return false;
-  const size_t element_size = dtype == deja::format::kRawBytes ? 0 : ElementSize(dtype);
+  const size_t element_size = dtype == deja::format::kRawBytes ? 0 : digest::ElementSize(dtype);
   if (element_size == 0 || !ElementsOf(shape, dims, element_size, bytes)) return false;
   return data != nullptr || *bytes == 0;
 }

@@ -25,7 +25,7 @@ inline Engine* EngineForHook() {
 // Hands an input to the engine. `real(InputCall&)` makes the real call, within the guard, and sets
 // `result` and `produced`; if the result is negative, errno is taken as its error.
 template <typename Real>
-InputCall TakeInputCall(Engine& engine, LibcApi api, uint64_t key, std::span<std::byte> out,
+InputCall TakeInputCall(Engine& engine, api::LibcApi api, uint64_t key, std::span<std::byte> out,
                         Real real) {
   InputCall call;
   call.api = static_cast<uint32_t>(api);
@@ -46,7 +46,8 @@ InputCall TakeInputCall(Engine& engine, LibcApi api, uint64_t key, std::span<std
 }
 
 template <typename Real>
-int64_t TakeInput(Engine& engine, LibcApi api, uint64_t key, std::span<std::byte> out, Real real) {
+int64_t TakeInput(Engine& engine, api::LibcApi api, uint64_t key, std::span<std::byte> out,
+                  Real real) {
   return TakeInputCall(engine, api, key, out, real).result;
 }
 

@@ -32,7 +32,7 @@ class RealFunctions {
   constexpr RealFunctions(uint32_t family, void* (*find)(const char* name))
       : family_(family), find_(find) {}
 
-  void* Get(const ApiInfo& info) {
+  void* Get(const api::ApiInfo& info) {
     std::atomic<void*>& slot = slots_[info.id - family_];
     void* real = slot.load(std::memory_order_acquire);
     if (real == nullptr) {
@@ -53,7 +53,7 @@ class RealFunctions {
 template <typename Enter, typename... Args>
 void MakeCall(Call& call, Enter enter, const Args&... args) {
   size_t i = 0;
-  ((call.args[i++] = ToWord(args)), ...);
+  ((call.args[i++] = api::ToWord(args)), ...);
   (void)i;  // a function without parameters
   Engine* engine = InsideDeja() ? nullptr : GetEngine();
   if (engine == nullptr) {
@@ -82,7 +82,7 @@ struct TableHook<Library, kApi, Result(Args...)> {
           Library::Enter(engine, c);
         },
         args...);
-    if constexpr (!std::is_void_v<Result>) return FromWord<Result>(call.result);
+    if constexpr (!std::is_void_v<Result>) return api::FromWord<Result>(call.result);
   }
 
  private:
@@ -95,10 +95,10 @@ struct TableHook<Library, kApi, Result(Args...)> {
     }
     Guard guard;  // what the library calls inside itself, and its threads, are not the program's
     if constexpr (std::is_void_v<Result>) {
-      real(FromWord<Args>(call.args[kIndex])...);
+      real(api::FromWord<Args>(call.args[kIndex])...);
       call.result = 0;
     } else {
-      call.result = ToWord(real(FromWord<Args>(call.args[kIndex])...));
+      call.result = api::ToWord(real(api::FromWord<Args>(call.args[kIndex])...));
     }
   }
 };

@@ -21,7 +21,7 @@
 namespace deja::preload {
 
 inline uint64_t PathKey(std::string_view path) {
-  const Hash128 hash = HashBytes(std::as_bytes(std::span(path)));
+  const Hash128 hash = digest::HashBytes(std::as_bytes(std::span(path)));
   uint64_t key = 0;
   std::memcpy(&key, hash.bytes.data(), sizeof key);
   return key | 1;

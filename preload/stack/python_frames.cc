@@ -105,7 +105,7 @@ bool KeyOfPythonFrames(const PythonLayout& layout, const void* state, Hash128& k
     return words.push_back(At<uint64_t>(code, layout.file));
   });
   if (words.empty()) return false;
-  key = HashBytes(std::as_bytes(std::span(words.begin(), words.size())));
+  key = digest::HashBytes(std::as_bytes(std::span(words.begin(), words.size())));
   return true;
 }
 

@@ -157,8 +157,8 @@ void FramesOfDump(DumpTraceback dump, void* state, PythonFrames& frames) {
 }  // namespace
 
 uint32_t PythonModule(std::string_view name, std::string_view file) {
-  const uint64_t hash = HashBytes(std::as_bytes(std::span(name))).Prefix() * 31 +
-                        HashBytes(std::as_bytes(std::span(file))).Prefix();
+  const uint64_t hash = digest::HashBytes(std::as_bytes(std::span(name))).Prefix() * 31 +
+                        digest::HashBytes(std::as_bytes(std::span(file))).Prefix();
   if (!g_python_lock.LockBriefly()) return 0;
   uint32_t& slot = SlotOf(g_function_slots, hash,
                           [hash](uint32_t number) { return g_functions[number - 1].hash == hash; });
@@ -183,7 +183,7 @@ uint32_t InternPythonStack(std::span<const format::StackFrame> frames) {
     words[n++] = frame.module;
     words[n++] = frame.offset;
   }
-  const Hash128 hash = HashBytes(std::as_bytes(std::span(words, n)));
+  const Hash128 hash = digest::HashBytes(std::as_bytes(std::span(words, n)));
   if (!g_python_lock.LockBriefly()) return 0;
   uint32_t& slot = SlotOf(g_stack_slots, hash.Prefix(), [&hash](uint32_t number) {
     return g_python_stacks[number].hash == hash;

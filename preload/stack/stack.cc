@@ -34,7 +34,7 @@ Hash128 HashOf(const Frames& frames) {
   size_t n = 0;
   for (const format::StackFrame& f : frames)
     words[n++] = static_cast<uint64_t>(f.module) << 50 ^ f.offset;
-  return HashBytes(std::as_bytes(std::span(words, n)));
+  return digest::HashBytes(std::as_bytes(std::span(words, n)));
 }
 
 // The slot of `hash`, or the free one where it belongs.

@@ -41,7 +41,7 @@ constinit std::atomic<const MpiAbi*> g_abi{nullptr};
 // Addresses of Open MPI's predefined handles, by number - 1, and an index by address. A program
 // that is not position-independent has copies of its own: the global scope knows them.
 struct Predefined {
-  uint64_t handles[kFirstMpiHandle] = {};
+  uint64_t handles[api::kFirstMpiHandle] = {};
   struct Slot {
     uint64_t handle;
     uint64_t number;
@@ -71,8 +71,8 @@ constinit std::atomic<bool> g_predefined_known{false};
 
 void LearnPredefined() {
   // Looked up without the lock, which is not held while the loader works.
-  uint64_t found[kFirstMpiHandle] = {};
-  const auto table = MpiPredefinedHandles();
+  uint64_t found[api::kFirstMpiHandle] = {};
+  const auto table = api::MpiPredefinedHandles();
   const int saved_errno = errno;
   for (size_t i = 0; i < table.size(); ++i) {
     void* address = TryDlsym(RTLD_DEFAULT, table[i].symbol);
@@ -107,7 +107,7 @@ bool IsMpichPredefined(uint64_t handle) {
 // By the symbol in Open MPI, or its value in MPICH.
 uint64_t Constant(std::string_view symbol, uint64_t mpich) {
   if (!TheMpiAbi().is_open_mpi) return mpich;
-  const auto table = MpiPredefinedHandles();
+  const auto table = api::MpiPredefinedHandles();
   for (size_t i = 0; i < table.size(); ++i)
     if (symbol == table[i].symbol) return PredefinedHandle(i + 1);
   return 0;
@@ -162,13 +162,13 @@ const MpiAbi& TheMpiAbi() {
 
 uint64_t NumberOfPredefined(uint64_t handle) {
   if (handle == 0) return 0;
-  if (!TheMpiAbi().is_open_mpi) return IsMpichPredefined(handle) ? handle | kMpichHandle : 0;
+  if (!TheMpiAbi().is_open_mpi) return IsMpichPredefined(handle) ? handle | api::kMpichHandle : 0;
   return TheOpenMpiHandles().Find(handle);
 }
 
 uint64_t PredefinedHandle(uint64_t number) {
-  if ((number & kMpichHandle) != 0) return number & 0xffffffff;
-  return number == 0 || number >= kFirstMpiHandle ? 0 : TheOpenMpiHandles().handles[number];
+  if ((number & api::kMpichHandle) != 0) return number & 0xffffffff;
+  return number == 0 || number >= api::kFirstMpiHandle ? 0 : TheOpenMpiHandles().handles[number];
 }
 
 }  // namespace deja::preload

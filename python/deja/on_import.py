@@ -7,19 +7,19 @@ import sys
 
 # By module: the module of ours whose install() gets it.
 _WATCHED = {
-    "torch.distributed": "deja.torch_distributed",
-    "torch.storage": "deja.torch_storage_keys",
-    "torch.optim.optimizer": "deja.torch_steps",
-    "torch.nn.parallel.distributed": "deja.torch_buckets",
-    "torch.nn.utils.clip_grad": "deja.torch_clipping",
+    "torch.distributed": "deja.distributed.torch_distributed",
+    "torch.storage": "deja.training.torch_storage_keys",
+    "torch.optim.optimizer": "deja.training.torch_steps",
+    "torch.nn.parallel.distributed": "deja.training.torch_buckets",
+    "torch.nn.utils.clip_grad": "deja.training.torch_clipping",
     "torch.distributed.rpc": "deja.unrecorded",
     "torch.distributed._symmetric_memory": "deja.unrecorded",
     "jax._src.distributed": "deja.unrecorded",
     "tensorflow.python.distribute.collective_all_reduce_strategy": "deja.unrecorded",
     "xgboost.collective": "deja.unrecorded",
     "ray._private.worker": "deja.unrecorded",
-    "torch._dynamo.trace_rules": "deja.torch_dynamo",
-    "torch._dynamo.skipfiles": "deja.torch_dynamo",
+    "torch._dynamo.trace_rules": "deja.training.torch_dynamo",
+    "torch._dynamo.skipfiles": "deja.training.torch_dynamo",
     "multiprocessing.spawn": "deja.spawned",
     "torch.multiprocessing.reductions": "deja.torch_shared",
     "safetensors": "deja.safetensors_files",
@@ -36,6 +36,11 @@ def _install(module):
         importlib.import_module(_WATCHED[module.__name__]).install(module)
     except Exception as error:  # the program comes first
         print(f"deja: {module.__name__} is used as if Deja were not there: {error!r}", file=sys.stderr)
+
+
+def call_after(name, ours):
+    """Module `ours` is told of module `name`, too. Before watch()."""
+    _WATCHED[name] = ours
 
 
 class _Loader:

@@ -27,7 +27,8 @@ def watch(*objects, every=None, gradients=False, **named):
 
     if engine.mode() == engine.OFF:
         return
-    from deja import exceptions, torch_watch
+    from deja import exceptions
+    from deja.training import torch_watch
 
     engine.name_steps()
     exceptions.install()

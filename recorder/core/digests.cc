@@ -7,12 +7,12 @@ namespace deja::recorder {
 
 void FillDigest(Recording& rec, std::span<const std::byte> bytes, bool keep, format::Tensor& tensor,
                 uint32_t series) {
-  const preload::TensorDigest digest = preload::DigestTensor(bytes, tensor.dtype);
+  const digest::TensorDigest digest = digest::DigestTensor(bytes, tensor.dtype);
   tensor.hash = digest.hash;
   tensor.stats = digest.stats;
   if (!keep || rec.config.level != Level::kFull) return;
   const format::Placed placed =
-      rec.KeepPayload(tensor.hash, bytes, preload::ElementSize(tensor.dtype), series);
+      rec.KeepPayload(tensor.hash, bytes, digest::ElementSize(tensor.dtype), series);
   tensor.payload = static_cast<uint32_t>(placed.kept ? format::PayloadState::kKept
                                                      : format::PayloadState::kDropped);
   tensor.segment = placed.segment;

@@ -16,8 +16,8 @@
 #include "api/mpi_table.h"
 #include "api/nccl_table.h"
 #include "format/layout/child_folder.h"
-#include "preload/symbols/mpi_library.h"
 #include "preload/process/process_name.h"
+#include "preload/symbols/mpi_library.h"
 #include "preload/symbols/real_symbols.h"
 #include "recorder/facts/rank_identity.h"
 
@@ -95,14 +95,14 @@ void Recording::FillHeader(format::TraceHeader& header) {
   header.inputs = static_cast<uint32_t>(config.inputs) + 1;
   if (ParseJobId(config.job_id, job_id_))
     header.job_id = std::string_view(job_id_.data(), job_id_.size());
-  auto add = [&header](std::span<const preload::ApiInfo> table) {
-    for (const preload::ApiInfo& api : table) header.apis.push_back({api.id, api.name});
+  auto add = [&header](std::span<const api::ApiInfo> table) {
+    for (const api::ApiInfo& api : table) header.apis.push_back({api.id, api.name});
   };
-  add(preload::NcclTable());
-  add(preload::LibcTable());
-  if (preload::RealMpi("MPI_Init") != nullptr) add(preload::MpiTable());
-  add(preload::C10dTable());
-  add(preload::CurandTable());
+  add(api::NcclTable());
+  add(api::LibcTable());
+  if (preload::RealMpi("MPI_Init") != nullptr) add(api::MpiTable());
+  add(api::C10dTable());
+  add(api::CurandTable());
   if (!preload::HasProcessName()) return;
   const preload::ProcessName& name = preload::OwnProcessName();
   header.origin.root = name.root_view();

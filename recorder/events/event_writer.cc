@@ -66,8 +66,8 @@ bool EventWriter::Prepare(preload::ThreadRecord& self) {
 }
 
 bool EventWriter::MustInputLast(const format::Input& input) {
-  using preload::LibcApi;
-  if (preload::InputKindOf(input.api) != preload::InputKind::kIdentity) return true;
+  using api::LibcApi;
+  if (api::InputKindOf(input.api) != api::InputKind::kIdentity) return true;
   const auto api = static_cast<LibcApi>(input.api);
   // Numbers of processes are known from the process that made this one.
   if (api != LibcApi::kgetpid && api != LibcApi::kgetppid && api != LibcApi::kgettid)

@@ -45,7 +45,7 @@ void NoteCreation(Recording& rec, int dirfd, const char* path) {
   const std::string_view name(absolute, size + length);
   if (IsKernels(name)) return;
   format::Input input;
-  input.api = static_cast<uint32_t>(preload::LibcApi::kcreat);
+  input.api = static_cast<uint32_t>(api::LibcApi::kcreat);
   input.key = preload::MachineKey(name);
   input.data = name;
   rec.writer.Write(input);

@@ -325,7 +325,7 @@ void InputFiles::Announce(Recording& rec, const KnownFile& file, uint64_t opens,
     event.entries = what.entries;
   } else {
     const auto bytes = std::as_bytes(std::span(what.entries));
-    event.entries_hash = preload::HashBytes(bytes);
+    event.entries_hash = digest::HashBytes(bytes);
     event.segment = rec.KeepPayload(event.entries_hash, bytes, 1).segment;
   }
   rec.writer.Write(event);
@@ -410,7 +410,7 @@ void InputFiles::RecordWhole(Recording& rec, KnownFile& file, int fd) {
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
     const std::span bytes(piece, static_cast<size_t>(n));
-    batch.Add(rec, {at, bytes.size(), preload::HashBytes(bytes), bytes}, keep, false);
+    batch.Add(rec, {at, bytes.size(), digest::HashBytes(bytes), bytes}, keep, false);
     at += bytes.size();
   }
   if (at < size) batch.AddLost(rec, at, size - at);

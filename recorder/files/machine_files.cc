@@ -24,8 +24,8 @@
 
 namespace deja::recorder {
 
+using api::LibcApi;
 using preload::FileUse;
-using preload::LibcApi;
 
 namespace {
 
@@ -136,7 +136,7 @@ void Write(Recording& rec, const Answer& answer, uint64_t key, uint32_t opens) {
   if (answer.size > kMostInline) {
     const auto content = std::as_bytes(std::span(answer.data, answer.size).subspan(answer.name));
     input.data = {answer.data, answer.name};
-    input.hash = preload::HashBytes(content);
+    input.hash = digest::HashBytes(content);
     input.segment = rec.KeepPayload(input.hash, content, 1).segment;
   }
   rec.writer.Write(input);

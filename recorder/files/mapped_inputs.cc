@@ -97,7 +97,7 @@ class Scan {
     }
     if (done == size) {
       const std::span<const std::byte> bytes(buffer_, size);
-      batch_.Add(rec_, {begin_, size, preload::HashBytes(bytes), bytes},
+      batch_.Add(rec_, {begin_, size, digest::HashBytes(bytes), bytes},
                  FilesOf(rec_).inputs.keeps_bytes(), in_signal_);
     } else if (!in_signal_) {
       batch_.AddLost(rec_, begin_, size);

@@ -30,7 +30,7 @@ void ReadRuns::Cut(Run& run, const Sink& sink) {
   ReadRange range{run.begin, run.end - run.begin, {}, {}};
   if (keep_) {
     range.bytes = {run.buffer, range.size};
-    range.hash = preload::HashBytes(range.bytes);
+    range.hash = digest::HashBytes(range.bytes);
   } else {
     range.hash = run.hash.Value();
   }
@@ -47,7 +47,7 @@ uint64_t ReadRuns::Add(uint64_t offset, std::span<const std::byte> bytes, bool k
     // Without a copy, as far as whole ranges are there.
     if (keep && run.begin == run.end && bytes.size() >= kMostKept) {
       const auto piece = bytes.first(std::min<size_t>(bytes.size(), kMostDigest));
-      sink.take({run.end, piece.size(), preload::HashBytes(piece), piece}, sink.context);
+      sink.take({run.end, piece.size(), digest::HashBytes(piece), piece}, sink.context);
       run.begin = run.end += piece.size();
       bytes = bytes.subspan(piece.size());
       continue;

@@ -53,7 +53,7 @@ class ReadRuns {
     uint64_t since = 0;  // without a gap, also in ranges that are finished
     uint64_t used = 0;
     std::byte* buffer = nullptr;
-    preload::RunningHash hash;
+    digest::RunningHash hash;
   };
 
   Run& Choose(uint64_t offset, const Sink& sink);

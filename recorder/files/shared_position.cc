@@ -136,7 +136,7 @@ void SharedPosition::Record(Recording& rec, int64_t position, int64_t after,
   const preload::SharedMove move{moves_.load(std::memory_order_relaxed), open_, after};
   std::memcpy(text, &move, sizeof move);
   format::Input input;
-  input.api = static_cast<uint32_t>(preload::LibcApi::klseek);
+  input.api = static_cast<uint32_t>(api::LibcApi::klseek);
   input.key = key_;
   input.result = position;
   size_t length = sizeof move;
@@ -144,7 +144,7 @@ void SharedPosition::Record(Recording& rec, int64_t position, int64_t after,
     if (!data.empty()) std::memcpy(text + length, data.data(), data.size());
     length += data.size();
   } else if (position < 0) {
-    input.hash = preload::HashBytes(data);
+    input.hash = digest::HashBytes(data);
     input.segment = rec.KeepPayload(input.hash, data, 1).segment;
   }
   input.data = {reinterpret_cast<const char*>(text), length};

@@ -23,7 +23,7 @@ uint64_t ContentOf(const preload::InputCall& call, std::span<const std::byte> by
 
 // What is the same each time it is asked: of gettid, by the same thread.
 uint64_t QuestionOf(const preload::InputCall& call) {
-  return call.api == static_cast<uint32_t>(preload::LibcApi::kgettid)
+  return call.api == static_cast<uint32_t>(api::LibcApi::kgettid)
              ? reinterpret_cast<uint64_t>(&preload::Self())
              : call.key;
 }
@@ -36,7 +36,7 @@ void InputRecorder::OnInput(preload::InputCall& call) {
   Recording* rec = recorder_.Active();
   if (rec == nullptr) return;
   std::span<const std::byte> bytes = call.out.first(std::min(call.produced, call.out.size()));
-  if (preload::InputKindOf(call.api) == preload::InputKind::kIdentity &&
+  if (api::InputKindOf(call.api) == api::InputKind::kIdentity &&
       rec->Of<InputState>().seen.AlreadySeen(call.api, QuestionOf(call), ContentOf(call, bytes)))
     return;
   format::Input input;
@@ -48,7 +48,7 @@ void InputRecorder::OnInput(preload::InputCall& call) {
     input.data = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   } else {
     // At any level: without these bytes there is no replay.
-    input.hash = preload::HashBytes(bytes);
+    input.hash = digest::HashBytes(bytes);
     input.segment = rec->KeepPayload(input.hash, bytes, 1).segment;
   }
   rec->writer.Write(input);

@@ -21,7 +21,7 @@ void MeetingRecorder::OnAcquire(preload::AcquireCall& call) {
   Recording* rec = recorder_.Active();
   if (rec == nullptr) return;
   format::Input input;
-  input.api = static_cast<uint32_t>(preload::LibcApi::ksem_wait);
+  input.api = static_cast<uint32_t>(api::LibcApi::ksem_wait);
   input.key = call.key;
   input.error = static_cast<uint32_t>(call.error);
   input.result = -1;
@@ -51,7 +51,7 @@ void MeetingRecorder::OnPoll(preload::PollCall& call) {
     size += told;
   }
   format::Input input;
-  input.api = static_cast<uint32_t>(preload::LibcApi::kpoll);
+  input.api = static_cast<uint32_t>(api::LibcApi::kpoll);
   input.key = call.key;
   input.result = call.result;
   input.data = {found, size};
@@ -67,7 +67,7 @@ void MeetingRecorder::OnCount(preload::CountCall& call) {
   Recording* rec = recorder_.Active();
   if (rec == nullptr) return;
   format::Input input;
-  input.api = static_cast<uint32_t>(preload::LibcApi::keventfd);
+  input.api = static_cast<uint32_t>(api::LibcApi::keventfd);
   input.error = static_cast<uint32_t>(call.error);
   input.result = static_cast<int64_t>(call.value);
   rec->writer.Write(input);

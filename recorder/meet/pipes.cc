@@ -102,7 +102,7 @@ void MeetingRecorder::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
   Recording* rec = recorder_.Active();
   if (rec == nullptr) return;
   format::Input input;
-  input.api = static_cast<uint32_t>(preload::LibcApi::kpipe);
+  input.api = static_cast<uint32_t>(api::LibcApi::kpipe);
   input.key = slot->key.load(std::memory_order_relaxed);
   input.error = static_cast<uint32_t>(error);
   if (error != 0) {
@@ -137,7 +137,7 @@ void MeetingRecorder::OnPipeWrite(OwnPipe& pipe, Transfer& transfer) {
   Recording* rec = recorder_.Active();
   if (rec == nullptr) return;
   format::Input input;
-  input.api = static_cast<uint32_t>(preload::LibcApi::ksocketpair);
+  input.api = static_cast<uint32_t>(api::LibcApi::ksocketpair);
   input.key = slot->key.load(std::memory_order_relaxed);
   input.result = transfer.result;
   rec->writer.Write(input);

@@ -13,8 +13,8 @@
 
 namespace deja::recorder {
 
+using api::MpiApi;
 using preload::Call;
-using preload::MpiApi;
 using preload::MpiBuffer;
 using preload::MpiEnter;
 
@@ -51,8 +51,7 @@ void BecomeMpiRank(Recording& rec) {
 uint64_t WriteEnter(Recording& rec, const Call& call, const MpiEnter& described,
                     format::CallEnter& enter) {
   enter.api = call.info->id;
-  if (call.info->klass != preload::ApiClass::kQuery)
-    enter.stack = preload::CaptureStack(rec.writer);
+  if (call.info->klass != api::ApiClass::kQuery) enter.stack = preload::CaptureStack(rec.writer);
   enter.args = described.args;
   enter.blob = described.blob();
   return rec.writer.Write(enter);
@@ -80,7 +79,7 @@ void AddBlockingOutput(Recording& rec, const Call& call, const MpiStatuses& stat
   const MpiBuffer output = preload::MpiOutput(call, MpiOf(rec));
   if (!output.present()) return;
   uint64_t limit = ~uint64_t{0};
-  if (IsReceive(*call.info) && statuses.at(0) != nullptr)
+  if (preload::IsReceive(*call.info) && statuses.at(0) != nullptr)
     limit = preload::TheMpiAbi().ReceivedBytes(statuses.at(0));
   results.AddBuffer(output, limit, static_cast<uint32_t>(output.arg));
 }
@@ -99,7 +98,7 @@ void MpiRecorder::OnMpiCall(Call& call) {
   // A library that has initialised MPI for itself (PyTorch's backend) may end it when the process
   // exits. A replay has no such library's MPI.
   if (ApiOf(call) == MpiApi::kMPI_Finalize && !MpiOf(*rec).is_programs()) return call.invoke(call);
-  if (call.info->klass == preload::ApiClass::kPoll) return RecordMpiPoll(*rec, call);
+  if (call.info->klass == api::ApiClass::kPoll) return RecordMpiPoll(*rec, call);
   RecordMpi(*rec, call);
 }
 

@@ -8,9 +8,9 @@
 
 namespace deja::recorder {
 
-using preload::MpiApi;
+using api::MpiApi;
+using api::Role;
 using preload::MpiBuffer;
-using preload::Role;
 using preload::TheMpiAbi;
 
 namespace {
@@ -36,7 +36,7 @@ void WithBytes(const MpiBuffer& buffer, uint64_t limit, F f) {
 }
 
 uint32_t DTypeOf(const MpiBuffer& buffer, size_t bytes) {
-  const uint32_t element = preload::ElementSize(buffer.type.dtype);
+  const uint32_t element = digest::ElementSize(buffer.type.dtype);
   return buffer.types != 0 || element == 0 || bytes % element != 0 ? format::kRawBytes
                                                                    : buffer.type.dtype;
 }
@@ -133,14 +133,14 @@ format::Tensor MpiTensor(Recording& rec, const MpiBuffer& buffer) {
   if (!buffer.known()) return tensor;
   const uint64_t size = buffer.bytes();
   tensor.dtype = DTypeOf(buffer, size);
-  tensor.count = size / preload::ElementSize(tensor.dtype);
+  tensor.count = size / digest::ElementSize(tensor.dtype);
   if (rec.config.level == Level::kOrder || size == 0) return tensor;
   WithBytes(buffer, size, [&tensor, &rec](std::span<const std::byte> bytes) {
-    const preload::TensorDigest digest = preload::DigestTensor(bytes, tensor.dtype);
+    const digest::TensorDigest digest = digest::DigestTensor(bytes, tensor.dtype);
     tensor.hash = digest.hash;
     tensor.stats = digest.stats;
     if (bytes.size() > kMaxKeptInput || rec.config.level != Level::kFull) return;
-    const uint32_t element = preload::ElementSize(tensor.dtype);
+    const uint32_t element = digest::ElementSize(tensor.dtype);
     const format::Placed placed = rec.KeepPayload(tensor.hash, bytes, element);
     if (!placed.kept) return;
     tensor.payload = static_cast<uint32_t>(format::PayloadState::kKept);
@@ -153,15 +153,15 @@ void MpiResults::WriteTensor(std::span<const std::byte> bytes, uint32_t dtype, u
   format::Tensor tensor;
   tensor.param = param;
   tensor.dtype = dtype;
-  tensor.count = bytes.size() / preload::ElementSize(dtype);
+  tensor.count = bytes.size() / digest::ElementSize(dtype);
   tensor.address = reinterpret_cast<uint64_t>(bytes.data());
   if (!bytes.empty()) {
-    const preload::TensorDigest digest = preload::DigestTensor(bytes, dtype);
+    const digest::TensorDigest digest = digest::DigestTensor(bytes, dtype);
     tensor.hash = digest.hash;
     tensor.stats = digest.stats;
     if (bytes.size() <= preload::kMpiAlwaysKept || rec_.config.level == Level::kFull) {
       const format::Placed placed =
-          rec_.KeepPayload(tensor.hash, bytes, preload::ElementSize(dtype));
+          rec_.KeepPayload(tensor.hash, bytes, digest::ElementSize(dtype));
       tensor.payload = static_cast<uint32_t>(placed.kept ? format::PayloadState::kKept
                                                          : format::PayloadState::kDropped);
       tensor.segment = placed.segment;
@@ -186,7 +186,7 @@ void MpiResults::AddRequest(uint32_t request, size_t index, const std::byte* sta
   if (made == nullptr || !is_new) return;
   const MpiBuffer buffer = preload::MpiOutput(made->call, MpiOf(rec_));
   uint64_t limit = ~uint64_t{0};
-  if (IsReceive(*made->call.info)) {
+  if (preload::IsReceive(*made->call.info)) {
     if (status == nullptr) return;
     limit = TheMpiAbi().ReceivedBytes(status);
   }

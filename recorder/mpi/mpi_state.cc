@@ -6,7 +6,7 @@
 
 namespace deja::recorder {
 
-using preload::MpiApi;
+using api::MpiApi;
 using preload::MpiPlace;
 using preload::MpiSegment;
 using preload::MpiType;
@@ -23,7 +23,7 @@ uint64_t MpiState::NumberOf(uint64_t handle) {
   Hold hold(lock_);
   bool is_new = false;
   const uint32_t number = numbers_.FindOrAdd(handle, next_number_, is_new);
-  return number == KeyMap::kMissing ? 0 : preload::kFirstMpiHandle + number;
+  return number == KeyMap::kMissing ? 0 : api::kFirstMpiHandle + number;
 }
 
 uint64_t MpiState::Created(uint64_t handle) {
@@ -40,7 +40,7 @@ uint64_t MpiState::Created(uint64_t handle) {
   }
   bool is_new = false;
   const uint32_t number = numbers_.FindOrAdd(handle, next_number_, is_new);
-  return number == KeyMap::kMissing ? 0 : preload::kFirstMpiHandle + number;
+  return number == KeyMap::kMissing ? 0 : api::kFirstMpiHandle + number;
 }
 
 MpiState::Taken MpiState::Take(uint64_t handle) {
@@ -138,7 +138,7 @@ MpiType MpiState::TypeOf(uint64_t handle) {
   if (at == KeyMap::kMissing) {
     Type type;
     if (!Ask(handle, type)) return {};
-    const auto table = preload::MpiPredefinedHandles();
+    const auto table = api::MpiPredefinedHandles();
     type.dtype = number <= table.size() ? table[number - 1].dtype : format::kRawBytes;
     at = types_.Add();
     if (at == KeyMap::kMissing) return {};

@@ -16,9 +16,9 @@
 namespace deja::recorder {
 namespace {
 
+using api::NcclApi;
+using api::Role;
 using preload::Call;
-using preload::NcclApi;
-using preload::Role;
 
 constexpr size_t kUniqueIdBytes = 128;
 constexpr size_t kMaxText = 1024;
@@ -61,7 +61,7 @@ void AddBehind(const Call& call, int arg, Blob& blob, format::CallEnter& enter) 
       return blob.Add(data, ArrayBytes(call.ArgOf(Role::kIntCount), sizeof(ncclWaitSignalDesc_t)));
     case Role::kScalarPtr:
       if (call.ArgOf(Role::kResidence) == ncclScalarHostImmediate)
-        blob.Add(data, preload::ElementSize(static_cast<uint32_t>(call.ArgOf(Role::kDType))));
+        blob.Add(data, digest::ElementSize(static_cast<uint32_t>(call.ArgOf(Role::kDType))));
       return;
     case Role::kString: {
       const char* text = static_cast<const char*>(data);
@@ -148,12 +148,12 @@ void NcclRecorder::OnNcclCall(Call& call) {
     return RecordAsyncError(*rec, call);
   if (IsQueryWithoutRecord(call.info->id)) return call.invoke(call);
   switch (call.info->klass) {
-    case preload::ApiClass::kCollective:
-    case preload::ApiClass::kP2p:
+    case api::ApiClass::kCollective:
+    case api::ApiClass::kP2p:
       return RecordOperation(*rec, call);
-    case preload::ApiClass::kGroup:
+    case api::ApiClass::kGroup:
       return RecordGroup(*rec, call);
-    case preload::ApiClass::kLifecycle:
+    case api::ApiClass::kLifecycle:
       return RecordLifecycle(*rec, call);
     default:
       return RecordPlain(*rec, call);
@@ -171,7 +171,7 @@ void NcclRecorder::FillEnter(Recording& rec, const Call& call, format::CallEnter
                              Blob& blob) {
   enter.api = call.info->id;
   enter.group_depth = preload::Self().group_depth;
-  if (call.info->klass != preload::ApiClass::kQuery) enter.stack = CaptureStack(rec.writer);
+  if (call.info->klass != api::ApiClass::kQuery) enter.stack = CaptureStack(rec.writer);
   for (uint32_t i = 0; i < call.info->param_count; ++i) {
     uint64_t word = call.args[i];
     switch (call.info->params[i].role) {
@@ -199,7 +199,7 @@ void NcclRecorder::WriteLeave(Recording& rec, const Call& call, uint64_t enter_s
   format::CallLeave leave;
   leave.enter_seq = enter_seq;
   Blob blob;
-  if (call.info->returns == preload::ReturnKind::kResult)
+  if (call.info->returns == api::ReturnKind::kResult)
     leave.result = static_cast<int64_t>(static_cast<int32_t>(call.result));
   bool has_outs = leave.result == ncclSuccess || leave.result == ncclInProgress;
   for (uint32_t i = 0; has_outs && i < call.info->param_count; ++i) {
@@ -284,7 +284,7 @@ void NcclRecorder::RecordPlain(Recording& rec, Call& call) {
   if (call.result != ncclSuccess) return;
   if (static_cast<NcclApi>(call.info->id) == NcclApi::ncclCommWindowRegister) SayWindows(rec, call);
   if (int handle = call.info->Find(Role::kHandle);
-      handle >= 0 && call.info->klass == preload::ApiClass::kRegistration)
+      handle >= 0 && call.info->klass == api::ApiClass::kRegistration)
     NcclOf(rec).handles.Forget(KindOfHandle(call), call.args[handle]);
 }
 

@@ -9,10 +9,10 @@
 
 namespace deja::recorder {
 
+using api::NcclApi;
+using api::Role;
 using preload::BufferUse;
 using preload::Call;
-using preload::NcclApi;
-using preload::Role;
 
 namespace {
 
@@ -32,13 +32,13 @@ bool ComesLater(const Recording& rec, const BufferUse& use) {
 
 IssuedCollective Issued(const Call& call) {
   IssuedCollective issued;
-  if (call.info->klass != preload::ApiClass::kCollective) return issued;
+  if (call.info->klass != api::ApiClass::kCollective) return issued;
   issued.info = call.info;
   issued.send = call.Arg<const void*>(0);
   const bool in_place = call.info->params[0].role == Role::kInRootOut;
   issued.recv = call.Arg<const void*>(in_place ? 0 : 1);
   issued.count = call.ArgOf(Role::kCount);
-  issued.element_size = preload::ElementSize(static_cast<uint32_t>(call.ArgOf(Role::kDType)));
+  issued.element_size = digest::ElementSize(static_cast<uint32_t>(call.ArgOf(Role::kDType)));
   issued.root = static_cast<int>(call.ArgOf(Role::kRoot));
   return issued;
 }

@@ -12,9 +12,9 @@
 namespace deja::recorder {
 namespace {
 
+using api::NcclApi;
+using api::Role;
 using preload::Call;
-using preload::NcclApi;
-using preload::Role;
 
 OpList TakePending(Communicator& comm) {
   Hold hold(comm.pending_lock);
@@ -37,7 +37,7 @@ bool EndsCommunicator(NcclApi api) {
 }
 
 bool CutsShort(const Call& call) {
-  return preload::CutsShort(static_cast<NcclApi>(call.info->id), call.ArgOf(Role::kFlags));
+  return api::CutsShort(static_cast<NcclApi>(call.info->id), call.ArgOf(Role::kFlags));
 }
 
 bool MakesCommunicators(const Call& call) {

@@ -64,7 +64,7 @@ DeviceAnswer DeviceReads::AskDigest(Read& read, uint64_t bytes, uint64_t stream)
   under_way.fetch_add(1, std::memory_order_relaxed);
   const DeviceAnswer answer = preload::TheDevice().Digest(
       reinterpret_cast<const void*>(read.tensor.address), bytes, read.tensor.dtype, stream,
-      [](DeviceAnswer how, const preload::TensorDigest& digest, void* context) {
+      [](DeviceAnswer how, const digest::TensorDigest& digest, void* context) {
         Read* asked = static_cast<Read*>(context);
         asked->owner->CameDigested(*asked, how, digest);
         asked->owner->Finish(asked);
@@ -75,7 +75,7 @@ DeviceAnswer DeviceReads::AskDigest(Read& read, uint64_t bytes, uint64_t stream)
 }
 
 void DeviceReads::CameDigested(const Read& read, DeviceAnswer how,
-                               const preload::TensorDigest& digest) {
+                               const digest::TensorDigest& digest) {
   if (IsGivenUp(read.operation)) return WriteAborted(read.operation, read.tensor);
   if (how != DeviceAnswer::kTaken) return WriteUnseen(read.operation, read.tensor, read.keep, how);
   format::Tensor tensor = read.tensor;

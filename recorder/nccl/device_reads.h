@@ -60,7 +60,7 @@ class DeviceReads {
   bool IsGivenUp(OperationKey operation) const;
   void Came(const Read& read, preload::DeviceAnswer how, std::span<const std::byte> bytes);
   void CameDigested(const Read& read, preload::DeviceAnswer how,
-                    const preload::TensorDigest& digest);
+                    const digest::TensorDigest& digest);
   void Write(OperationKey operation, const format::Tensor& tensor);
   void WriteUnseen(OperationKey operation, format::Tensor tensor, bool keep,
                    preload::DeviceAnswer why);

@@ -14,9 +14,9 @@
 namespace deja::recorder {
 namespace {
 
+using api::CurandApi;
+using api::Role;
 using preload::Call;
-using preload::CurandApi;
-using preload::Role;
 
 // No other process makes the same one.
 uint64_t HashOfGenerator(const Call& call) {
@@ -37,7 +37,7 @@ void WriteCreated(Recording& rec, const Call& call) {
   // A generator of the host's may fill memory that the driver has pinned.
   preload::LookForDevice();
   if (!on_host && rec.config.level != Level::kOrder) preload::TheDevice().PrepareDigests();
-  const char* type = preload::CurandValueName("curandRngType_t", call.ArgOf(Role::kInt));
+  const char* type = api::CurandValueName("curandRngType_t", call.ArgOf(Role::kInt));
   char name[64];
   snprintf(name, sizeof name, "cuRAND %s%s", type == nullptr ? "generator" : type,
            on_host ? " on the host" : "");
@@ -57,9 +57,9 @@ void NcclRecorder::OnCurandCall(Call& call) {
   Recording* rec = recorder_.Active();
   if (rec == nullptr) return call.invoke(call);
   switch (call.info->klass) {
-    case preload::ApiClass::kCollective:
+    case api::ApiClass::kCollective:
       return RecordGenerate(*rec, call);
-    case preload::ApiClass::kLifecycle:
+    case api::ApiClass::kLifecycle:
       return RecordGeneratorChange(*rec, call);
     default:
       return RecordPlain(*rec, call);

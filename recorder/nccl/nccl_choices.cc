@@ -22,8 +22,8 @@ struct OpenCall {
 constinit thread_local OpenCall t_open __attribute__((tls_model("initial-exec")));
 
 // NCCL's name for what a call does: "AllReduce".
-std::string_view FunctionOf(const preload::ApiInfo& info) {
-  if (info.id == static_cast<uint32_t>(preload::NcclApi::ncclBcast)) return "Broadcast";
+std::string_view FunctionOf(const api::ApiInfo& info) {
+  if (info.id == static_cast<uint32_t>(api::NcclApi::ncclBcast)) return "Broadcast";
   return std::string_view(info.name).substr(4);
 }
 
@@ -64,7 +64,7 @@ NcclChoices::Open::~Open() {
 // A number, with the topmost bit, which no address has: one for the call, 16 for the communicator,
 // 39 for the operation.
 void* NcclChoices::Handle(const Operation& operation) {
-  const uint64_t api = operation.api - preload::kNcclFamily;
+  const uint64_t api = operation.api - api::kNcclFamily;
   if (operation.comm == 0 || api >> 8 != 0 || operation.comm >> 16 != 0 ||
       operation.comm_seq >> 39 != 0)
     return nullptr;
@@ -75,7 +75,7 @@ void* NcclChoices::Handle(const Operation& operation) {
 bool NcclChoices::OfHandle(const void* handle, Operation& operation) {
   const auto word = reinterpret_cast<uint64_t>(handle);
   if (word >> 63 == 0) return false;
-  operation.api = preload::kNcclFamily + static_cast<uint32_t>(word >> 55 & 0xff);
+  operation.api = api::kNcclFamily + static_cast<uint32_t>(word >> 55 & 0xff);
   operation.comm = static_cast<uint32_t>(word >> 39 & 0xffff);
   operation.comm_seq = word & ((uint64_t{1} << 39) - 1);
   return true;

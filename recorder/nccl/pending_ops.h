@@ -14,7 +14,7 @@ namespace deja::recorder {
 // A collective of NCCL's as the program asked for it, by which NCCL's description of it is known
 // again (nccl_choices.h).
 struct IssuedCollective {
-  const preload::ApiInfo* info = nullptr;  // null: it is none, or has been described
+  const api::ApiInfo* info = nullptr;  // null: it is none, or has been described
   const void* send = nullptr;
   const void* recv = nullptr;
   uint64_t count = 0;

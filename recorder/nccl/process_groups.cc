@@ -10,10 +10,10 @@
 
 namespace deja::recorder {
 
+using api::C10dApi;
+using api::Role;
 using preload::BufferUse;
-using preload::C10dApi;
 using preload::GroupCall;
-using preload::Role;
 
 namespace {
 
@@ -28,7 +28,7 @@ void WriteLongValue(Recording& rec, std::string_view value, uint64_t enter_seq) 
   format::Tensor tensor;
   tensor.dtype = format::kRawBytes;
   tensor.count = bytes.size();
-  tensor.hash = preload::HashBytes(bytes);
+  tensor.hash = digest::HashBytes(bytes);
   const format::Placed placed = rec.KeepPayload(tensor.hash, bytes, 1);
   tensor.payload = static_cast<uint32_t>(placed.kept ? format::PayloadState::kKept
                                                      : format::PayloadState::kDropped);
@@ -71,7 +71,7 @@ void NcclRecorder::OnGroupCall(GroupCall& call) {
     ErrnoKeeper keep;
     format::CallEnter enter;
     Blob blob;
-    const bool counts = call.info->klass != preload::ApiClass::kLifecycle;
+    const bool counts = call.info->klass != api::ApiClass::kLifecycle;
     if (comm != nullptr && counts) {
       call.operation = comm->Next(rec->steps.load(std::memory_order_relaxed));
       const BufferUse input = preload::InputBuffer(*call.info, call.args, comm->nranks, comm->rank);
@@ -143,9 +143,9 @@ void NcclRecorder::OnGroupDone(const preload::GroupEnd& end) {
   output.data = end.output.data();
   output.bytes = end.output.size();
   output.dtype = end.dtype;
-  const uint64_t element = preload::ElementSize(end.dtype);
+  const uint64_t element = digest::ElementSize(end.dtype);
   output.elements = element == 0 ? 0 : end.output.size() / element;
-  output.arg = preload::C10dInfo(C10dApi::c10d_allreduce).Find(Role::kOut);
+  output.arg = api::C10dInfo(C10dApi::c10d_allreduce).Find(Role::kOut);
   if (!output.empty())
     results.outputs.push_back(Describe(*rec, output, true, comm->SeriesOf(end.operation)));
   rec->writer.Write(results);

@@ -285,7 +285,7 @@ void RecordedConnection::WriteReceived(Recording& rec, const Transfer& transfer,
   if (size <= kMaxInlineBytes) {
     event.data = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   } else {
-    event.hash = preload::HashBytes(bytes);
+    event.hash = digest::HashBytes(bytes);
     event.segment = rec.KeepPayload(event.hash, bytes, 1).segment;
   }
   if (const msghdr* message = transfer.message; message != nullptr && transfer.result >= 0) {
@@ -497,8 +497,8 @@ int RecordedConnection::OnGetOption(int fd, int level, int name, void* value, so
   if (engine == nullptr) return preload::real::GetOption(fd, level, name, value, size);
   const uint64_t key = static_cast<uint64_t>(level) << 32 | static_cast<uint32_t>(name);
   return static_cast<int>(
-      preload::TakeInput(*engine, preload::LibcApi::kgetsockopt, key,
-                         preload::BytesOf(value, *size), [&](preload::InputCall& call) {
+      preload::TakeInput(*engine, api::LibcApi::kgetsockopt, key, preload::BytesOf(value, *size),
+                         [&](preload::InputCall& call) {
                            call.result = preload::real::GetOption(fd, level, name, value, size);
                            call.produced = call.result == 0 ? *size : 0;
                          }));

@@ -31,9 +31,9 @@ void WriteItem(Recording& rec, const preload::SnapshotCall& call, format::Checkp
   // Of device memory nobody says which stream it belongs to.
   if (!kept && preload::TheDevice().KindOf(call.data) == preload::MemoryKind::kHost) {
     const std::span<const std::byte> bytes{static_cast<const std::byte*>(call.data), call.bytes};
-    item.tensor.hash = preload::HashBytes(bytes);
+    item.tensor.hash = digest::HashBytes(bytes);
     const format::Placed placed =
-        rec.KeepPayload(item.tensor.hash, bytes, preload::ElementSize(item.tensor.dtype),
+        rec.KeepPayload(item.tensor.hash, bytes, digest::ElementSize(item.tensor.dtype),
                         format::CheckpointSeries(std::hash<std::string_view>()(item.name)));
     kept = placed.kept;
     item.tensor.segment = placed.segment;

@@ -66,7 +66,7 @@ void StepRecorder::OnSnapshot(const preload::SnapshotCall& call) {
   // States of generators are compared at every level, and are not what anybody would look into.
   if (call.opaque && call.name.substr(0, kGenerator.size()) == kGenerator)
     snapshot.tensor.hash =
-        preload::HashBytes({static_cast<const std::byte*>(call.data), call.bytes});
+        digest::HashBytes({static_cast<const std::byte*>(call.data), call.bytes});
   // Of device memory nobody says which stream it belongs to: its contents are not recorded.
   else if (DeviceReads::Needed(call.data))
     NcclOf(*rec).device_reads.SayUnseen(preload::DeviceAnswer::kFailed);

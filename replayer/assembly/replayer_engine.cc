@@ -112,7 +112,7 @@ void ReplayerEngine::Begin() {
       preload::StaySameProcess,
       [](void* engine) { static_cast<ReplayerEngine*>(engine)->BecomeThisProcess(); }, this);
   if (session->progress().remaining() == 0) OnAllEventsMade(*session);
-  if (IsChosenChild(options.child)) AwaitDebugger(scratch);
+  if (AwaitsDebugger(options.child)) AwaitDebugger(scratch);
   deja_replay_stop(&deja_replay_state, kDejaStopReady);
   if (deja_replay_state.mute != 0) MuteOutput();
 }

@@ -12,8 +12,8 @@
 
 namespace deja::replayer {
 
+using api::LibcApi;
 using preload::InputCall;
-using preload::LibcApi;
 
 namespace {
 

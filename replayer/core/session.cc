@@ -20,13 +20,13 @@
 
 namespace deja::replayer {
 
-using preload::ApiClass;
+using api::ApiClass;
 
 namespace {
 
 bool GivesUp(uint32_t api) {
-  return api == static_cast<uint32_t>(preload::NcclApi::ncclCommAbort) ||
-         api == static_cast<uint32_t>(preload::NcclApi::ncclCommRevoke);
+  return api == static_cast<uint32_t>(api::NcclApi::ncclCommAbort) ||
+         api == static_cast<uint32_t>(api::NcclApi::ncclCommRevoke);
 }
 
 }  // namespace
@@ -82,9 +82,8 @@ Status Session::ReadPlan() {
   PlannedEnd end{{}, options_.until_comm, options_.until_seq};
   if (options_.until_step != 0) end.step = options_.until_step - 1;
   if (options_.hold) end = {};
-  DEJA_ASSIGN_OR_RETURN(plan_,
-                        ReplayPlan::Build(*reader_, {KindOfCall, GivesUp, preload::InputKindOf},
-                                          from ? &*from : nullptr, end));
+  DEJA_ASSIGN_OR_RETURN(plan_, ReplayPlan::Build(*reader_, {KindOfCall, GivesUp, api::InputKindOf},
+                                                 from ? &*from : nullptr, end));
   return {};
 }
 
@@ -133,7 +132,7 @@ void Session::CatchUp(ThreadState& thread) const {
   thread.entropy_served = position.entropy_events;
   // Of files of the machine the opens are counted, not the answers.
   for (auto& [key, next] : thread.next_by_key) {
-    if (preload::InputKindOf(key.first) != preload::InputKind::kMachineFile || next == 0) continue;
+    if (api::InputKindOf(key.first) != api::InputKind::kMachineFile || next == 0) continue;
     const auto& answers = plan_->threads()[thread.recorded].by_key.at(key);
     next = static_cast<uint32_t>(plan_->inputs()[answers[next - 1]].result) + 1;
   }
@@ -160,14 +159,14 @@ const char* ShortName(const char* name) {
 }
 
 std::string ApiText(uint32_t api) {
-  const preload::ApiInfo* info = preload::FindApi(api);
+  const api::ApiInfo* info = api::FindApi(api);
   return info != nullptr ? ShortName(info->name) : "call " + std::to_string(api);
 }
 
 CallKind KindOfCall(uint32_t api) {
-  const preload::ApiInfo* info = preload::FindNccl(api);
-  if (info == nullptr) info = preload::FindC10d(api);
-  if (info == nullptr) info = preload::FindCurand(api);
+  const api::ApiInfo* info = api::FindNccl(api);
+  if (info == nullptr) info = api::FindC10d(api);
+  if (info == nullptr) info = api::FindCurand(api);
   if (info == nullptr) return CallKind::kOrdered;
   switch (info->klass) {
     case ApiClass::kCollective:

@@ -20,7 +20,7 @@ namespace {
 
 // Bytes of a tensor whose numbers come from the trace; 0 if they make no sense.
 uint64_t PayloadBytes(const format::Tensor& tensor) {
-  const uint64_t size = preload::ElementSize(tensor.dtype);
+  const uint64_t size = digest::ElementSize(tensor.dtype);
   uint64_t bytes = 0;
   return __builtin_mul_overflow(tensor.count, size, &bytes) ? 0 : bytes;
 }

@@ -23,7 +23,7 @@
 
 namespace deja::replayer {
 
-using preload::LibcApi;
+using api::LibcApi;
 
 namespace {
 
@@ -85,7 +85,7 @@ void FileReplayer::HideCreatedFiles() {
   std::map<uint32_t, std::string> last;  // of each thread
   for (const RecordedInput& input : plan.inputs()) {
     const std::string_view data = plan.Bytes(input.data);
-    if (preload::InputKindOf(input.api) == preload::InputKind::kCreated) {
+    if (api::InputKindOf(input.api) == api::InputKind::kCreated) {
       last[input.thread] = data;
       // What was there first is not what the run made.
       const bool was_there =

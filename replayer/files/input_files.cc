@@ -64,7 +64,7 @@ std::string Difference(int fd, const RecordedFile& file) {
     if (got < range.size)
       return "ends within " + BytesText(range.begin, range.size) +
              ", which the recorded run read (digest " + DigestText(range.hash) + "): " + sizes;
-    const Hash128 live = preload::HashBytes(bytes);
+    const Hash128 live = digest::HashBytes(bytes);
     if (live == range.hash) continue;
     std::string text = "differs in " + BytesText(range.begin, range.size) +
                        ", which the recorded run read: recorded digest " + DigestText(range.hash) +
@@ -78,7 +78,7 @@ std::string Difference(int fd, const RecordedFile& file) {
 std::string PlaceOf(const Session& session, const RecordedFile& file) {
   const std::string state = file.path + "\n" + std::to_string(file.size) + " " +
                             std::to_string(file.mtime_ns) + " " + std::to_string(file.mode);
-  const Hash128 hash = preload::HashBytes(std::as_bytes(std::span(state)));
+  const Hash128 hash = digest::HashBytes(std::as_bytes(std::span(state)));
   return session.options().scratch + std::string(kMachineFolder) + "f" + DigestText(hash) +
          file.path;
 }

@@ -16,8 +16,8 @@
 
 namespace deja::replayer {
 
+using api::LibcApi;
 using preload::FileUse;
-using preload::LibcApi;
 
 namespace {
 

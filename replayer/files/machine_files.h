@@ -37,7 +37,7 @@ class MachineServer {
 
  private:
   // The recorded answer for this open of the thread, or null.
-  static const RecordedInput* Find(Session& session, ThreadState& thread, preload::LibcApi api,
+  static const RecordedInput* Find(Session& session, ThreadState& thread, api::LibcApi api,
                                    uint64_t key, bool counts);
   // The path of the answer; empty if it cannot be made.
   std::string Make(Session& session, const RecordedInput& answer, std::string_view name);

@@ -67,7 +67,7 @@ void ServedPosition::Begin(uint64_t key, uint32_t open) {
 const RecordedInput* ServedPosition::RecordedMove(Session& session, uint32_t number) const {
   ThreadState& thread = session.Thread();
   if (thread.recorded == kNone) return nullptr;
-  const InputKey key{static_cast<uint32_t>(preload::LibcApi::klseek), key_};
+  const InputKey key{static_cast<uint32_t>(api::LibcApi::klseek), key_};
   const auto& by_key = session.plan().threads()[thread.recorded].by_key;
   const auto moves = by_key.find(key);
   if (moves == by_key.end()) return nullptr;

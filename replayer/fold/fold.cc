@@ -18,8 +18,8 @@
 
 namespace deja::replayer {
 
-using preload::NcclApi;
-using preload::Role;
+using api::NcclApi;
+using api::Role;
 
 namespace {
 
@@ -39,10 +39,10 @@ struct Invoker<Result(Args...)> {
                        std::index_sequence<kIndex...> /*all*/) {
     auto* typed = reinterpret_cast<Result (*)(Args...)>(function);
     if constexpr (std::is_void_v<Result>) {
-      typed(preload::FromWord<Args>(args[kIndex])...);
+      typed(api::FromWord<Args>(args[kIndex])...);
       return 0;
     } else {
-      return preload::ToWord(typed(preload::FromWord<Args>(args[kIndex])...));
+      return api::ToWord(typed(api::FromWord<Args>(args[kIndex])...));
     }
   }
 };
@@ -51,7 +51,7 @@ using Invoke = uint64_t (*)(void* function, const uint64_t* args);
 constexpr Invoke kInvokers[] = {
 #define DEJA_FN(id, result, name, since, klass, ...) \
   &Invoker<result DEJA_TYPES(__VA_ARGS__)>::Invoke,
-#include "api/nccl.def"
+#include "api/tables/nccl.def"
 #undef DEJA_FN
 };
 
@@ -120,7 +120,7 @@ Status Fold::Load() {
                 "computing collectives needs " + path +
                     ", which cannot be loaded: " + (why == nullptr ? "no reason given" : why));
   }
-  for (const preload::ApiInfo& info : preload::NcclTable()) {
+  for (const api::ApiInfo& info : api::NcclTable()) {
     void* function = preload::RealDlsym(library, (std::string("p") + info.name).c_str());
     if (function == nullptr)
       return Fail(ErrorCode::kNotFound, path + " has no " + info.name + ": it is another build's");
@@ -130,7 +130,7 @@ Status Fold::Load() {
 }
 
 uint64_t Fold::Call(NcclApi api, const uint64_t* args) const {
-  const auto at = static_cast<uint32_t>(api) - preload::kNcclFamily;
+  const auto at = static_cast<uint32_t>(api) - api::kNcclFamily;
   return kInvokers[at](functions_[at], args);
 }
 
@@ -138,10 +138,10 @@ Status Fold::Check(NcclApi api, uint64_t result) const {
   if (result == ncclSuccess) return {};
   const uint64_t none = 0;
   const uint64_t text = Call(NcclApi::ncclGetLastError, &none);
-  const char* why = preload::FromWord<const char*>(text);
+  const char* why = api::FromWord<const char*>(text);
   return Fail(result == ncclRemoteError ? ErrorCode::kNotFound : ErrorCode::kInvalidArgument,
               why != nullptr && *why != '\0' ? std::string(why)
-                                             : std::string(preload::NcclInfo(api).name) +
+                                             : std::string(api::NcclInfo(api).name) +
                                                    " failed with " + std::to_string(result));
 }
 
@@ -166,8 +166,7 @@ Status Fold::Meet(std::span<ServedComm* const> comms) {
       number = made_[{{hash, comm.nranks()}, comm.rank()}]++;
     }
     const ncclUniqueId id = IdOf(hash, comm.nranks(), number);
-    const uint64_t args[] = {preload::ToWord(&handles[i]), comm.nranks(), preload::ToWord(id),
-                             comm.rank()};
+    const uint64_t args[] = {api::ToWord(&handles[i]), comm.nranks(), api::ToWord(id), comm.rank()};
     // What is wrong with a call the group's end says.
     Call(NcclApi::ncclCommInitRank, args);
   }
@@ -178,20 +177,20 @@ Status Fold::Meet(std::span<ServedComm* const> comms) {
 
 void Fold::Leave(ServedComm& comm) {
   if (comm.computed() == nullptr) return;
-  const uint64_t handle = preload::ToWord(comm.computed());
+  const uint64_t handle = api::ToWord(comm.computed());
   comm.SetComputed(nullptr);
   Call(NcclApi::ncclCommDestroy, &handle);
 }
 
 void Fold::KeepOperator(const ServedComm& comm, const preload::Call& call) {
   uint32_t op = 0;
-  std::memcpy(&op, preload::FromWord<const void*>(call.ArgOf(Role::kNewRedOp)), sizeof op);
+  std::memcpy(&op, api::FromWord<const void*>(call.ArgOf(Role::kNewRedOp)), sizeof op);
   Operator made;
   made.dtype = static_cast<uint32_t>(call.ArgOf(Role::kDType));
   made.address = call.ArgOf(Role::kScalarPtr);
   if (call.ArgOf(Role::kResidence) == ncclScalarHostImmediate) {
-    const auto* scalar = preload::FromWord<const std::byte*>(made.address);
-    made.scalar.assign(scalar, scalar + preload::ElementSize(made.dtype));
+    const auto* scalar = api::FromWord<const std::byte*>(made.address);
+    made.scalar.assign(scalar, scalar + digest::ElementSize(made.dtype));
   }
   std::lock_guard<std::mutex> lock(mutex_);
   operators_[{comm.number(), op}] = std::move(made);
@@ -205,15 +204,15 @@ std::optional<Fold::Operator> Fold::FindOperator(const ServedComm& comm, uint64_
 
 Result<uint64_t> Fold::MakeOperator(void* comm, uint32_t dtype, std::span<const std::byte> scalar) {
   ncclRedOp_t op{};
-  const uint64_t args[] = {preload::ToWord(&op), preload::ToWord(scalar.data()), dtype,
-                           ncclScalarHostImmediate, preload::ToWord(comm)};
+  const uint64_t args[] = {api::ToWord(&op), api::ToWord(scalar.data()), dtype,
+                           ncclScalarHostImmediate, api::ToWord(comm)};
   DEJA_RETURN_IF_ERROR(
       Check(NcclApi::ncclRedOpCreatePreMulSum, Call(NcclApi::ncclRedOpCreatePreMulSum, args)));
   return static_cast<uint64_t>(op);
 }
 
 void Fold::DropOperator(void* comm, uint64_t op) {
-  const uint64_t args[] = {op, preload::ToWord(comm)};
+  const uint64_t args[] = {op, api::ToWord(comm)};
   Call(NcclApi::ncclRedOpDestroy, args);
 }
 

@@ -58,7 +58,7 @@ class Fold final : public ComputedResults {
   // One call of a group. Its communicator is the library's, its buffers are in host memory.
   struct Operation {
     uint32_t api = 0;
-    std::array<uint64_t, preload::kMaxArgs> args{};
+    std::array<uint64_t, api::kMaxArgs> args{};
   };
   // Makes all calls in one group and waits for the results. An error: another rank is gone, or the
   // call cannot be computed.
@@ -69,8 +69,8 @@ class Fold final : public ComputedResults {
 
  private:
   Fold() = default;
-  uint64_t Call(preload::NcclApi api, const uint64_t* args) const;
-  Status Check(preload::NcclApi api, uint64_t result) const;
+  uint64_t Call(api::NcclApi api, const uint64_t* args) const;
+  Status Check(api::NcclApi api, uint64_t result) const;
   Status Load();
   Status ReadComms(const std::string& path);
   Status ReadOthersResults(const std::string& path);

@@ -19,8 +19,8 @@
 
 namespace deja::replayer {
 
+using api::Role;
 using preload::BufferUse;
-using preload::Role;
 
 namespace {
 
@@ -109,7 +109,7 @@ void StageOperator(Session& session, ThreadState& thread, Staged& staged) {
     FailComputing(session, thread, live, "its operator is none that the program has made");
   if (found->scalar.empty()) {
     const auto* scalar = reinterpret_cast<const std::byte*>(found->address);
-    const uint64_t size = preload::ElementSize(found->dtype);
+    const uint64_t size = digest::ElementSize(found->dtype);
     if (preload::IsHostMemory(scalar)) {
       found->scalar.assign(scalar, scalar + size);
     } else if (auto bytes = preload::ReadAndWait(scalar, size, live.stream)) {

@@ -57,6 +57,11 @@ bool IsChosenChild(std::string_view name) {
   return IsChildChosen() && name == Chosen();
 }
 
+bool AwaitsDebugger(std::string_view name) {
+  return IsChildChosen() ? IsChosenChild(name)
+                         : name.empty() && Environment("DEJA_WAIT") != nullptr;
+}
+
 bool IsInDebugger() {
   static const bool is = Environment("DEJA_GDB") != nullptr;
   return is;

@@ -18,7 +18,10 @@ bool IsChosenChild(std::string_view name);
 // In the chosen child: where it has the outputs that the rank was started with, it gets those that
 // are shown. `scratch`: the replay's scratch folder.
 void TakeShownOutputs(const std::string& scratch);
-// In the chosen child: returns when a debugger is attached; at once where none is to come.
+// The process `name` waits where it begins for a debugger that attaches itself: it is the chosen
+// child, or, where none is chosen, the rank (empty) of `deja replay --wait`.
+bool AwaitsDebugger(std::string_view name);
+// In such a process: returns when a debugger is attached; at once where none is to come.
 void AwaitDebugger(const std::string& scratch);
 
 // gdb has a process of this replay: nobody knows how long others wait for it.

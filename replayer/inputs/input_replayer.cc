@@ -17,17 +17,17 @@ void InputReplayer::OnInput(preload::InputCall& call) {
 // In a child of which nothing is recorded: it looked at nothing but who it is, or its recording is
 // lost.
 void InputReplayer::ServeUnrecorded(preload::InputCall& call) {
-  if (preload::InputKindOf(call.api) != preload::InputKind::kIdentity) {
+  if (api::InputKindOf(call.api) != api::InputKind::kIdentity) {
     replayer_.ReportLive();
     return call.Real();
   }
   if (!preload::HasProcessName()) return call.Real();
   const preload::ProcessName& name = preload::OwnProcessName();
-  const auto api = static_cast<preload::LibcApi>(call.api);
+  const auto api = static_cast<api::LibcApi>(call.api);
   int value = 0;
-  if (api == preload::LibcApi::kgetpid || api == preload::LibcApi::kgettid)
+  if (api == api::LibcApi::kgetpid || api == api::LibcApi::kgettid)
     value = name.recorded_pid;
-  else if (api == preload::LibcApi::kgetppid)
+  else if (api == api::LibcApi::kgetppid)
     value = name.recorded_parent;
   else if (replayer_.inherited != nullptr && ServeIdentity(*replayer_.inherited, call))
     return;

@@ -16,9 +16,9 @@
 
 namespace deja::replayer {
 
+using api::InputKind;
+using api::LibcApi;
 using preload::InputCall;
-using preload::InputKind;
-using preload::LibcApi;
 
 namespace {
 
@@ -31,7 +31,7 @@ void Give(InputCall& call, std::string_view data, int64_t result, int error) {
 }
 
 std::string InputText(uint32_t api) {
-  const preload::ApiInfo* info = preload::FindLibc(api);
+  const api::ApiInfo* info = api::FindLibc(api);
   return info != nullptr ? info->name : "input " + std::to_string(api);
 }
 
@@ -166,7 +166,7 @@ bool ServeIdentity(const ReplayPlan& plan, InputCall& call) {
 }
 
 void ServeInput(Session& session, ThreadState& thread, InputCall& call) {
-  switch (preload::InputKindOf(call.api)) {
+  switch (api::InputKindOf(call.api)) {
     case InputKind::kEntropy:
       ServeEntropy(session, thread, call);
       break;

@@ -36,7 +36,7 @@ std::string FolderOf(const std::string& scratch) {
 }
 
 std::vector<Meeting> MeetingsOf(const ReplayPlan& plan) {
-  constexpr auto kAcquire = static_cast<uint32_t>(preload::LibcApi::ksem_wait);
+  constexpr auto kAcquire = static_cast<uint32_t>(api::LibcApi::ksem_wait);
   std::vector<Meeting> meetings;
   for (const RecordedThread& thread : plan.threads())
     for (auto it = thread.by_key.lower_bound({kAcquire, 0});

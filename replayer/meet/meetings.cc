@@ -24,9 +24,9 @@
 namespace deja::replayer {
 namespace {
 
+using api::LibcApi;
 using preload::AcquireCall;
 using preload::Guard;
-using preload::LibcApi;
 
 // The recorded thread never came to what this one asks for: the process was killed before.
 bool WasKilledBefore(const Session& session, const ThreadState& thread) {

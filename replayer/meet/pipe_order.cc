@@ -116,7 +116,7 @@ void AddFifos(const ReplayPlan& plan, std::map<uint64_t, OnePipe>& pipes) {
 }  // namespace
 
 void AnnouncePipes(const Session& session) {
-  constexpr auto kApi = static_cast<uint32_t>(preload::LibcApi::kpipe);
+  constexpr auto kApi = static_cast<uint32_t>(api::LibcApi::kpipe);
   std::map<uint64_t, OnePipe> pipes;
   const ReplayPlan& plan = session.plan();
   AddFifos(plan, pipes);

@@ -26,8 +26,8 @@
 namespace deja::replayer {
 namespace {
 
+using api::LibcApi;
 using preload::Guard;
-using preload::LibcApi;
 using preload::OwnPipe;
 using preload::PipeSlot;
 using preload::Transfer;

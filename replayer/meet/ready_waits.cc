@@ -20,9 +20,9 @@
 namespace deja::replayer {
 namespace {
 
+using api::LibcApi;
 using preload::CountCall;
 using preload::Guard;
-using preload::LibcApi;
 using preload::PollCall;
 
 bool IsNonBlockingPipe(int fd) {

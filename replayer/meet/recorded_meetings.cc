@@ -6,7 +6,7 @@
 
 namespace deja::replayer {
 
-using preload::LibcApi;
+using api::LibcApi;
 
 bool KeepsOrder(const Session& session) {
   return !session.options().is_late;

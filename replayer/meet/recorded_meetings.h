@@ -18,12 +18,12 @@ struct ThreadState;
 // A replay from a checkpoint, which begins in the middle, keeps no order.
 bool KeepsOrder(const Session& session);
 // The thread's next meeting of this kind; null: it has made all that it made.
-const RecordedInput* NextMeeting(Session& session, ThreadState& thread, preload::LibcApi api,
+const RecordedInput* NextMeeting(Session& session, ThreadState& thread, api::LibcApi api,
                                  uint64_t key);
 // The recorded thread made any of this kind.
-bool MadeMeetings(Session& session, const ThreadState& thread, preload::LibcApi api, uint64_t key);
+bool MadeMeetings(Session& session, const ThreadState& thread, api::LibcApi api, uint64_t key);
 // It has made that one.
-void ConsumeMeeting(Session& session, ThreadState& thread, preload::LibcApi api, uint64_t key);
+void ConsumeMeeting(Session& session, ThreadState& thread, api::LibcApi api, uint64_t key);
 // The recorded order cannot be kept.
 void DivergeAtMeeting(Session& session, ThreadState& thread, const char* api, std::string what);
 

@@ -13,12 +13,12 @@
 
 namespace deja::replayer {
 
-using preload::ApiClass;
+using api::ApiClass;
+using api::MpiApi;
+using api::Role;
 using preload::Call;
-using preload::MpiApi;
 using preload::MpiBuffer;
 using preload::MpiEnter;
-using preload::Role;
 using preload::TheMpiAbi;
 
 namespace {
@@ -60,11 +60,11 @@ std::string Differences(const ReplayPlan& plan, const RecordedCall& recorded, co
   std::string text;
   auto add = [&text](const std::string& what) { text += (text.empty() ? "" : "; ") + what; };
   for (uint32_t i = 0; i < live.info->param_count && i < args.size(); ++i) {
-    const preload::ParamInfo& param = live.info->params[i];
+    const api::ParamInfo& param = live.info->params[i];
     if (args[i] == described.args[i]) continue;
     if (IsHandle(param.role))
-      add(std::string(param.name) + " is " + preload::NameOfMpiHandle(described.args[i]).text +
-          ", recorded " + preload::NameOfMpiHandle(args[i]).text);
+      add(std::string(param.name) + " is " + api::NameOfMpiHandle(described.args[i]).text +
+          ", recorded " + api::NameOfMpiHandle(args[i]).text);
     else if (IsNumber(param.role))
       add(std::string(param.name) + " is " +
           std::to_string(static_cast<int64_t>(described.args[i])) + ", recorded " +
@@ -104,7 +104,7 @@ void CompareBuffer(Session& session, ThreadState& thread, const Call& call, cons
     input.Gather(room);
     live = room;
   }
-  const Hash128 hash = preload::HashBytes(live);
+  const Hash128 hash = digest::HashBytes(live);
   const bool equal = hash == tensor.hash;
   session.divergences().CountCompared(equal);
   if (equal) return;
@@ -112,14 +112,14 @@ void CompareBuffer(Session& session, ThreadState& thread, const Call& call, cons
   divergence.api = call.info->name;
   divergence.tensor = input.arg >= 0 ? call.info->params[input.arg].name : "input";
   divergence.dtype = tensor.dtype;
-  divergence.count = live.size() / std::max(preload::ElementSize(tensor.dtype), 1u);
+  divergence.count = live.size() / std::max(digest::ElementSize(tensor.dtype), 1u);
   divergence.recorded_hash = tensor.hash;
   divergence.live_hash = hash;
   divergence.recorded_stats = tensor.stats;
-  divergence.live_stats = preload::ComputeStats(live, tensor.dtype);
+  divergence.live_stats = digest::ComputeStats(live, tensor.dtype);
   if (auto bytes = session.payloads().Read(tensor.hash, live.size())) {
     divergence.has_recorded_bytes = true;
-    divergence.element = preload::CompareElements(*bytes, live, tensor.dtype);
+    divergence.element = digest::CompareElements(*bytes, live, tensor.dtype);
   }
   session.divergences().Diverge(thread, std::move(divergence), recorded.stack);
 }

@@ -10,10 +10,10 @@
 
 namespace deja::replayer {
 
+using api::MpiApi;
+using api::Role;
 using preload::Call;
-using preload::MpiApi;
 using preload::MpiBuffer;
-using preload::Role;
 using preload::TheMpiAbi;
 
 namespace {
@@ -92,7 +92,7 @@ class Giver {
   }
 
   void GiveTo(const MpiBuffer& buffer, uint32_t output, const format::Tensor& tensor) {
-    const uint64_t element = preload::ElementSize(tensor.dtype);
+    const uint64_t element = digest::ElementSize(tensor.dtype);
     uint64_t bytes = 0;
     if (__builtin_mul_overflow(tensor.count, element, &bytes)) Fail("the trace is damaged");
     if (tensor.payload != static_cast<uint32_t>(format::PayloadState::kKept))

@@ -8,8 +8,8 @@
 
 namespace deja::replayer {
 
-using preload::kFirstMpiHandle;
-using preload::MpiApi;
+using api::kFirstMpiHandle;
+using api::MpiApi;
 using preload::MpiPlace;
 using preload::MpiSegment;
 using preload::MpiType;
@@ -48,7 +48,7 @@ uint64_t ServedMpi::NumberOf(uint64_t handle) {
 
 uint64_t ServedMpi::HandleOf(uint64_t number) {
   if (number == 0) return 0;
-  if (number < kFirstMpiHandle || (number & preload::kMpichHandle) != 0)
+  if (number < kFirstMpiHandle || (number & api::kMpichHandle) != 0)
     return preload::PredefinedHandle(number);
   const uint64_t made = number - kFirstMpiHandle;
   return preload::TheMpiAbi().is_open_mpi ? Base() + made % kHandles
@@ -65,7 +65,7 @@ MpiType ServedMpi::TypeOf(uint64_t handle) {
   type.known = fact->error == 0;
   type.size = static_cast<uint64_t>(fact->result);
   std::memcpy(&type.extent, data.data(), sizeof type.extent);
-  const auto table = preload::MpiPredefinedHandles();
+  const auto table = api::MpiPredefinedHandles();
   if (number >= 1 && number <= table.size()) type.dtype = table[number - 1].dtype;
   std::lock_guard<std::mutex> lock(mutex_);
   auto [it, is_new] = segments_.try_emplace(number);

@@ -61,7 +61,7 @@ bool BringLaunch(std::span<std::byte> bytes, void* context) {
     BeyondRecording(captured, launch);
     return false;
   }
-  if (produced->count * preload::ElementSize(produced->dtype) != bytes.size())
+  if (produced->count * digest::ElementSize(produced->dtype) != bytes.size())
     return false;  // has been reported; this is --on-divergence=warn
   const Status served = launch == 0 ? session.payloads().ReadOutput(operation.index, 0, bytes)
                                     : session.payloads().ReadInto(produced->hash, bytes);

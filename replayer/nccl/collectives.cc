@@ -22,9 +22,9 @@
 
 namespace deja::replayer {
 
+using api::NcclApi;
 using preload::BufferUse;
 using preload::Call;
-using preload::NcclApi;
 
 namespace {
 
@@ -132,7 +132,7 @@ bool StoodStill(const Session& session, const LiveOperation& operation) {
   const RecordedCall& recorded = session.plan().calls()[operation.index];
   return !recorded.has_results && recorded.left &&
          (recorded.result == ncclSuccess || recorded.result == ncclInProgress) &&
-         session.plan().level != Level::kOrder && !preload::IsCurand(recorded.api);
+         session.plan().level != Level::kOrder && !api::IsCurand(recorded.api);
 }
 
 // Puts the recorded results into the program's buffers.
@@ -150,7 +150,7 @@ void Fill(Session& session, ThreadState& thread, const LiveOperation& operation)
   if (!recorded.has_results) return;
   const auto outputs = session.plan().Tensors(recorded.outputs);
   if (outputs.empty() || output.empty()) return;
-  const uint64_t bytes = outputs[0].count * preload::ElementSize(outputs[0].dtype);
+  const uint64_t bytes = outputs[0].count * digest::ElementSize(outputs[0].dtype);
   if (bytes != output.bytes) return;  // has been reported; this is --on-divergence=warn
   const Status served = ServeOutput(session, operation);
   if (!served) FailResult(session, thread, operation, 0, outputs[0], served.error());
@@ -245,7 +245,7 @@ void HoldStreamAt(const LiveOperation& operation) {
 }
 
 uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
-  ServedComm* comm = ServedComm::From(call.ArgOf(preload::Role::kComm));
+  ServedComm* comm = ServedComm::From(call.ArgOf(api::Role::kComm));
   if (comm == nullptr) {
     const RecordedCall* recorded = NextOfKind(session, thread, call.info->id);
     call.result = recorded == nullptr ? uint64_t{ncclInvalidArgument}
@@ -263,9 +263,8 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
                           preload::InputBuffer(*call.info, call.args, nranks, rank),
                           preload::OutputBuffer(*call.info, call.args, nranks, rank)};
   // A call that does not name its stream is a generator's.
-  operation.stream = call.info->Find(preload::Role::kStream) < 0
-                         ? comm->stream()
-                         : call.ArgOf(preload::Role::kStream);
+  operation.stream =
+      call.info->Find(api::Role::kStream) < 0 ? comm->stream() : call.ArgOf(api::Role::kStream);
   operation.captured = IsCaptured(operation);
   comm->SetLatestHasOutput(!operation.output.empty());
   const LiveCall live(session, thread, operation, seq);
@@ -305,7 +304,7 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
   if (!recorded.left)
     Park(session, thread, ShortName(call.info->name), comm->number(), seq, &recorded);
   if (recorded.waits_for != kNone) session.made_calls().Await(recorded.waits_for);
-  if (NcclOf(thread).depth > 0 && !preload::IsCurand(call.info->id))  // groups are NCCL's
+  if (NcclOf(thread).depth > 0 && !api::IsCurand(call.info->id))  // groups are NCCL's
     NcclOf(thread).pending.push_back(operation);
   else
     FillAll(session, thread, {&operation, 1}, true);

@@ -25,9 +25,9 @@
 
 namespace deja::replayer {
 
+using api::NcclApi;
+using api::Role;
 using preload::Call;
-using preload::NcclApi;
-using preload::Role;
 
 namespace {
 
@@ -60,11 +60,11 @@ bool IsCompared(Role role) {
   }
 }
 
-std::string ArgumentText(const preload::ParamInfo& param, uint64_t value) {
-  if (const char* name = preload::CurandValueName(param.type, value)) return name;
+std::string ArgumentText(const api::ParamInfo& param, uint64_t value) {
+  if (const char* name = api::CurandValueName(param.type, value)) return name;
   switch (param.role) {
     case Role::kReal:
-      return preload::DoubleText(std::bit_cast<double>(value));
+      return digest::DoubleText(std::bit_cast<double>(value));
     case Role::kCount:
     case Role::kSize:
     case Role::kUInt:
@@ -139,13 +139,13 @@ std::string CompareArguments(const ReplayPlan& plan, const RecordedCall& recorde
                              const Call& live) {
   const auto args = plan.Words(recorded.args);
   std::string text;
-  auto differs = [&text](const preload::ParamInfo& param, uint64_t was, uint64_t is) {
+  auto differs = [&text](const api::ParamInfo& param, uint64_t was, uint64_t is) {
     if (!text.empty()) text += "; ";
     text += std::string(param.name) + " is " + ArgumentText(param, is) + ", recorded " +
             ArgumentText(param, was);
   };
   for (uint32_t i = 0; i < live.info->param_count && i < args.size(); ++i) {
-    const preload::ParamInfo& param = live.info->params[i];
+    const api::ParamInfo& param = live.info->params[i];
     if (param.role == Role::kComm) {
       const ServedComm* comm = ServedComm::From(live.args[i]);
       const uint64_t number = comm == nullptr ? 0 : comm->number();
@@ -297,7 +297,7 @@ const RecordedCall* ServeOrdered(Session& session, ThreadState& thread, Call& ca
       session.Find<ComputedResults>() != nullptr)
     session.Find<ComputedResults>()->KeepOperator(*called_on, call);
   if (ServedComm* comm = ServedComm::From(call.ArgOf(Role::kComm)); comm != nullptr && made) {
-    if (preload::CutsShort(api, call.ArgOf(Role::kFlags))) comm->LetGo();
+    if (api::CutsShort(api, call.ArgOf(Role::kFlags))) comm->LetGo();
     if (api == NcclApi::ncclCommDestroy || api == NcclApi::ncclCommAbort) {
       if (session.Find<ComputedResults>() != nullptr) session.Find<ComputedResults>()->Leave(*comm);
       comm->LetGo();

@@ -14,14 +14,14 @@
 
 namespace deja::replayer {
 
+using api::CurandApi;
+using api::Role;
 using preload::Call;
-using preload::CurandApi;
-using preload::Role;
 
 namespace {
 
 std::string StatusText(uint64_t status) {
-  const char* name = preload::CurandResultName(static_cast<int64_t>(status));
+  const char* name = api::CurandResultName(static_cast<int64_t>(status));
   const std::string number = std::to_string(status);
   return name == nullptr ? number : std::string(name) + " (" + number + ")";
 }
@@ -141,10 +141,10 @@ bool Generate(Session& session, ThreadState& thread, const LiveOperation& operat
 
 void ServeCurand(Session& session, ThreadState& thread, Call& call) {
   switch (call.info->klass) {
-    case preload::ApiClass::kCollective:
+    case api::ApiClass::kCollective:
       ServeOperation(session, thread, call);
       return;
-    case preload::ApiClass::kQuery:
+    case api::ApiClass::kQuery:
       return ServeFact(session, thread, call);
     default:
       return ServeChange(session, thread, call);

@@ -11,7 +11,7 @@
 
 namespace deja::replayer {
 
-using preload::ApiClass;
+using api::ApiClass;
 using preload::Call;
 
 void NcclReplayer::Begin() {
@@ -21,7 +21,7 @@ void NcclReplayer::Begin() {
 
 void NcclReplayer::OnNcclCall(Call& call) {
   if (replayer_.session == nullptr) {  // a child of the rank: there is no job for it to be part of
-    call.result = call.info->returns == preload::ReturnKind::kString
+    call.result = call.info->returns == api::ReturnKind::kString
                       ? reinterpret_cast<uint64_t>("not served in a child of the replayed rank")
                       : uint64_t{ncclSystemError};
     return;
@@ -48,7 +48,7 @@ void NcclReplayer::OnNcclCall(Call& call) {
 
 void NcclReplayer::OnCurandCall(Call& call) {
   if (replayer_.session == nullptr) {  // a child that the trace does not have
-    if (ServedComm::From(call.ArgOf(preload::Role::kComm)) == nullptr) return call.invoke(call);
+    if (ServedComm::From(call.ArgOf(api::Role::kComm)) == nullptr) return call.invoke(call);
     call.result = CURAND_STATUS_NOT_INITIALIZED;  // its parent's
     return;
   }

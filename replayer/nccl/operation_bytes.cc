@@ -11,9 +11,9 @@
 
 namespace deja::replayer {
 
+using api::NcclApi;
 using preload::BufferUse;
 using preload::Call;
-using preload::NcclApi;
 
 namespace {
 
@@ -37,7 +37,7 @@ std::optional<std::vector<std::byte>> RecordedBytes(Session& session,
   if (offset + bytes > produced->size()) return std::nullopt;
   std::vector<std::byte> part(produced->begin() + static_cast<std::ptrdiff_t>(offset),
                               produced->begin() + static_cast<std::ptrdiff_t>(offset + bytes));
-  if (preload::HashBytes(part) != input.hash) return std::nullopt;
+  if (digest::HashBytes(part) != input.hash) return std::nullopt;
   return part;
 }
 
@@ -47,7 +47,7 @@ uint32_t Compare(Session& session, ThreadState& thread, const LiveOperation& ope
                  DivergenceKind kind, uint64_t launch, const format::Tensor& seen,
                  std::span<const std::byte> live, RecordedOf bytes_of_recorded) {
   const RecordedCall& recorded = session.plan().calls()[operation.index];
-  const Hash128 hash = preload::HashBytes(live);
+  const Hash128 hash = digest::HashBytes(live);
   const bool equal = hash == seen.hash;
   session.divergences().CountCompared(equal);
   if (equal) return 1;
@@ -61,10 +61,10 @@ uint32_t Compare(Session& session, ThreadState& thread, const LiveOperation& ope
   divergence.recorded_hash = seen.hash;
   divergence.live_hash = hash;
   divergence.recorded_stats = seen.stats;
-  divergence.live_stats = preload::ComputeStats(live, used.dtype);
+  divergence.live_stats = digest::ComputeStats(live, used.dtype);
   if (auto bytes = bytes_of_recorded()) {
     divergence.has_recorded_bytes = true;
-    divergence.element = preload::CompareElements(*bytes, live, used.dtype);
+    divergence.element = digest::CompareElements(*bytes, live, used.dtype);
   }
   session.divergences().Diverge(thread, std::move(divergence), recorded.stack);
   return 2;

@@ -10,7 +10,7 @@
 
 namespace deja::replayer {
 
-using preload::C10dApi;
+using api::C10dApi;
 using preload::GroupCall;
 using preload::GroupState;
 
@@ -21,7 +21,7 @@ constexpr size_t kOperation = 1;
 constexpr size_t kSource = 2;
 
 bool IsStore(uint32_t api) {
-  return api >= static_cast<uint32_t>(C10dApi::c10d_store_set) && preload::FindC10d(api) != nullptr;
+  return api >= static_cast<uint32_t>(C10dApi::c10d_store_set) && api::FindC10d(api) != nullptr;
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ ProcessGroups::ProcessGroups(Session& session) : session_(session) {
 
 void ProcessGroups::Serve(ThreadState& thread, GroupCall& call) {
   call.served = true;
-  if (call.info->klass != preload::ApiClass::kLifecycle) return ServeIssued(thread, call);
+  if (call.info->klass != api::ApiClass::kLifecycle) return ServeIssued(thread, call);
   const RecordedCall* recorded = ServeOrdered(session_, thread, call);
   if (recorded != nullptr && recorded->result != 0) {
     call.error = session_.plan().Bytes(recorded->out_blob);

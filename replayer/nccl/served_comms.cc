@@ -23,7 +23,7 @@ uint64_t ServedComms::New(ThreadState& thread, const RecordedComm& recorded,
   auto* comm = new ServedComm(recorded, unfinished);  // never freed: see served_comm.h
   if (LiveTrace* live = session_.live_trace()) live->Comm(recorded);
   const auto* computed = session_.Find<ComputedResults>();
-  if (computed != nullptr && call.api < preload::kLibcFamily && computed->IsWhole(*comm))
+  if (computed != nullptr && call.api < api::kLibcFamily && computed->IsWhole(*comm))
     NcclOf(thread).new_comms.push_back(comm);
   std::lock_guard<std::mutex> lock(mutex_);
   comms_.push_back(comm);

@@ -16,9 +16,9 @@ namespace {
 constexpr uint32_t kExecuted = 2;  // ProcessExit.how
 
 bool OnlyReads(uint32_t api, uint32_t param) {
-  const preload::ApiInfo* info = preload::FindApi(api);
+  const api::ApiInfo* info = api::FindApi(api);
   if (info == nullptr || param >= info->param_count) return false;
-  const preload::Role role = info->params[param].role;
+  const api::Role role = info->params[param].role;
   return preload::IsInputRole(role) && !preload::IsOutputRole(role);
 }
 }  // namespace

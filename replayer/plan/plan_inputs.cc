@@ -27,20 +27,20 @@ bool PlanBuilder::AddOldReading(const format::Event& event, const format::Input&
   const auto seconds = static_cast<int64_t>(static_cast<uint64_t>(fields[0]) * kSecond);
   auto source = format::ClockSource::kNone;
   int64_t value = 0;
-  switch (static_cast<preload::LibcApi>(input.api)) {
-    case preload::LibcApi::kclock_gettime:
+  switch (static_cast<api::LibcApi>(input.api)) {
+    case api::LibcApi::kclock_gettime:
       source = static_cast<format::ClockSource>(std::min<uint64_t>(input.key, 30) + 1);
       __builtin_add_overflow(seconds, fields[1], &value);
       break;
-    case preload::LibcApi::ktimespec_get:
+    case api::LibcApi::ktimespec_get:
       source = format::ClockSource::kTimespecGet;
       __builtin_add_overflow(seconds, fields[1], &value);
       break;
-    case preload::LibcApi::kgettimeofday:
+    case api::LibcApi::kgettimeofday:
       source = format::ClockSource::kGettimeofday;
       __builtin_add_overflow(seconds, fields[1] % 1000000 * 1000, &value);
       break;
-    case preload::LibcApi::ktime:
+    case api::LibcApi::ktime:
       source = format::ClockSource::kTime;
       value = seconds;
       break;
@@ -65,7 +65,7 @@ void PlanBuilder::AddInput(const format::Event& event, const format::Input& inpu
   plan_.inputs_.push_back(recorded);
   RecordedThread& thread = plan_.threads_[recorded.thread];
   const InputKey key{input.api, input.key};
-  if (kinds_.input(input.api) == preload::InputKind::kEntropy) {
+  if (kinds_.input(input.api) == api::InputKind::kEntropy) {
     thread.entropy[input.api].push_back(index);
     ++thread.entropy_events;
   } else {

@@ -245,7 +245,7 @@ enum class CallKind : uint8_t { kOperation, kOrdered, kGroup, kQuery };
 struct ApiKinds {
   CallKind (*call)(uint32_t api);
   bool (*gives_up)(uint32_t api);  // ends the waits of others: abort, revoke
-  preload::InputKind (*input)(uint32_t api);
+  api::InputKind (*input)(uint32_t api);
 };
 
 class ReplayPlan {

@@ -14,14 +14,14 @@ std::string HashText(const Hash128& hash) {
 }
 
 std::string DTypeText(uint32_t dtype) {
-  const char* name = preload::DTypeName(dtype);
+  const char* name = digest::DTypeName(dtype);
   return name != nullptr ? name : "type " + std::to_string(dtype);
 }
 
 std::string StatsText(const format::TensorStats& stats, const Hash128& hash) {
   std::string text = "digest " + HashText(hash);
-  text += ", min " + preload::DoubleText(stats.min) + ", max " + preload::DoubleText(stats.max) +
-          ", sum " + preload::DoubleText(stats.sum);
+  text += ", min " + digest::DoubleText(stats.min) + ", max " + digest::DoubleText(stats.max) +
+          ", sum " + digest::DoubleText(stats.sum);
   if (stats.nan_count != 0) text += ", " + std::to_string(stats.nan_count) + " NaN";
   if (stats.inf_count != 0) text += ", " + std::to_string(stats.inf_count) + " Inf";
   return text;

@@ -56,7 +56,7 @@ struct Divergence {
   format::TensorStats recorded_stats;
   format::TensorStats live_stats;
   bool has_recorded_bytes = false;
-  preload::ElementDifference element;
+  digest::ElementDifference element;
   std::vector<StackLine> recorded_stack;
   std::vector<StackLine> live_stack;
 

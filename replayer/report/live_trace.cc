@@ -18,8 +18,8 @@
 namespace deja::replayer {
 namespace {
 
+using api::Role;
 using preload::BufferUse;
-using preload::Role;
 
 constexpr size_t kIdBytes = 16;
 
@@ -50,7 +50,7 @@ std::string OwnArguments() {
 }
 
 void Digest(format::Tensor& tensor, std::span<const std::byte> bytes) {
-  const preload::TensorDigest digest = preload::DigestTensor(bytes, tensor.dtype);
+  const digest::TensorDigest digest = digest::DigestTensor(bytes, tensor.dtype);
   tensor.hash = digest.hash;
   tensor.stats = digest.stats;
 }
@@ -239,8 +239,8 @@ void LiveTrace::Snapshot(const preload::SnapshotCall& call, const RecordedSnapsh
     Digest(snapshot.tensor, bytes);
     // What is as it was, the recording has.
     if (recorded == nullptr || recorded->tensor.hash != snapshot.tensor.hash) {
-      const format::Placed placed = log_->PutPayload(snapshot.tensor.hash, bytes,
-                                                     preload::ElementSize(snapshot.tensor.dtype));
+      const format::Placed placed =
+          log_->PutPayload(snapshot.tensor.hash, bytes, digest::ElementSize(snapshot.tensor.dtype));
       snapshot.tensor.payload = static_cast<uint32_t>(placed.kept ? format::PayloadState::kKept
                                                                   : format::PayloadState::kDropped);
       snapshot.tensor.segment = placed.segment;

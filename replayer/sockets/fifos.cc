@@ -16,7 +16,7 @@ using preload::FifoName;
 namespace {
 
 bool IsCreation(const format::Input& input) {
-  return preload::InputKindOf(input.api) == preload::InputKind::kCreated;
+  return api::InputKindOf(input.api) == api::InputKind::kCreated;
 }
 
 }  // namespace

@@ -392,7 +392,7 @@ int ServedSocket::OnGetOption(int fd, int level, int name, void* value, socklen_
   }
   const uint64_t key = static_cast<uint64_t>(level) << 32 | static_cast<uint32_t>(name);
   const preload::InputCall taken = preload::TakeInputCall(
-      *engine, preload::LibcApi::kgetsockopt, key, preload::BytesOf(value, *size),
+      *engine, api::LibcApi::kgetsockopt, key, preload::BytesOf(value, *size),
       [&](preload::InputCall& call) {
         const bool known =
             level == SOL_SOCKET && real::GetOption(fd, level, name, value, size) == 0;

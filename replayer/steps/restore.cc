@@ -17,14 +17,14 @@ using preload::RegisteredObject;
 namespace {
 
 uint64_t BytesOf(const format::CheckpointItem& item) {
-  const uint64_t size = std::max(preload::ElementSize(item.tensor.dtype), 1u);
+  const uint64_t size = std::max(digest::ElementSize(item.tensor.dtype), 1u);
   uint64_t bytes = 0;
   return __builtin_mul_overflow(item.tensor.count, size, &bytes) ? ~uint64_t{0} : bytes;
 }
 
 template <typename Extents>
 std::string TypeText(uint32_t dtype, const Extents& shape) {
-  const char* name = preload::DTypeName(dtype);
+  const char* name = digest::DTypeName(dtype);
   std::string text = name != nullptr ? name : "type " + std::to_string(dtype);
   text += "[";
   for (auto extent : shape) text += (text.back() == '[' ? "" : "x") + std::to_string(extent);

@@ -34,7 +34,7 @@ void Compare(Session& session, ThreadState& thread, const SnapshotCall& call,
   if (recorded.tensor.hash.IsZero()) return;
   if (preload::TheDevice().KindOf(call.data) != preload::MemoryKind::kHost) return;
   const std::span<const std::byte> live{static_cast<const std::byte*>(call.data), call.bytes};
-  const Hash128 hash = preload::HashBytes(live);
+  const Hash128 hash = digest::HashBytes(live);
   const bool equal = hash == recorded.tensor.hash;
   session.divergences().CountCompared(equal);
   session.stops().RememberSnapshot(recorded, call.data, equal ? 1 : 2);
@@ -43,12 +43,12 @@ void Compare(Session& session, ThreadState& thread, const SnapshotCall& call,
   divergence.api = call.opaque ? "deja_state" : "deja_tensor";
   divergence.tensor = name;
   divergence.dtype = call.dtype;
-  const uint32_t size = std::max(preload::ElementSize(call.dtype), 1u);
+  const uint32_t size = std::max(digest::ElementSize(call.dtype), 1u);
   divergence.count = call.bytes / size;
   divergence.recorded_hash = recorded.tensor.hash;
   divergence.live_hash = hash;
   divergence.recorded_stats = recorded.tensor.stats;
-  divergence.live_stats = preload::ComputeStats(live, call.dtype);
+  divergence.live_stats = digest::ComputeStats(live, call.dtype);
   constexpr std::string_view kGenerator = "rng/";
   if (call.name.substr(0, kGenerator.size()) == kGenerator) {
     divergence.what = "RNG state of " + name.substr(kGenerator.size()) + " diverges" +
@@ -62,7 +62,7 @@ void Compare(Session& session, ThreadState& thread, const SnapshotCall& call,
                       std::to_string(recorded.tensor.dtype);
   } else if (auto bytes = session.payloads().Read(recorded.tensor.hash, call.bytes)) {
     divergence.has_recorded_bytes = true;
-    divergence.element = preload::CompareElements(*bytes, live, call.dtype);
+    divergence.element = digest::CompareElements(*bytes, live, call.dtype);
   }
   session.divergences().Diverge(thread, std::move(divergence), recorded.stack);
 }

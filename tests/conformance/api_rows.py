@@ -1,9 +1,9 @@
-"""The rows of the API tables (api/*.def), for the tests of names."""
+"""The rows of the API tables (api/tables/*.def), for the tests of names."""
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-API = ROOT / "api"
+API = ROOT / "api" / "tables"
 
 
 def without_comments(text):

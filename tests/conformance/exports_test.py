@@ -21,7 +21,7 @@ MAY_NEED = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2",
 
 
 def table(name):
-    path = ROOT / "api" / name
+    path = ROOT / "api" / "tables" / name
     if not path.exists():
         return set()
     text = path.read_text()

@@ -53,7 +53,7 @@ void ExpectSame(int index) {
   if constexpr (std::is_class_v<T>) {
     EXPECT_EQ(std::memcmp(stub_last.bytes, &expected, sizeof expected), 0) << "argument " << index;
   } else {
-    EXPECT_EQ(stub_last.args[index], deja::preload::ToWord(expected)) << "argument " << index;
+    EXPECT_EQ(stub_last.args[index], deja::api::ToWord(expected)) << "argument " << index;
   }
 }
 
@@ -67,7 +67,7 @@ void Check(const char* name, Result (*function)(Args...), std::index_sequence<kI
   if constexpr (std::is_void_v<Result>) {
     function(MakeArgument<Args>(static_cast<int>(kIndex))...);
   } else {
-    EXPECT_EQ(deja::preload::ToWord(function(MakeArgument<Args>(static_cast<int>(kIndex))...)),
+    EXPECT_EQ(deja::api::ToWord(function(MakeArgument<Args>(static_cast<int>(kIndex))...)),
               stub_result);
   }
   EXPECT_EQ(errno, kErrno);

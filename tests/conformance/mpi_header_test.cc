@@ -25,25 +25,25 @@ namespace {
 #define DEJA_FN(id, result, name, since, klass, ...)                                  \
   static_assert(std::is_same_v<decltype(&(name)), result(*) DEJA_TYPES(__VA_ARGS__)>, \
                 "the row of " #name " differs from mpi.h");
-#include "api/mpi.def"
+#include "api/tables/mpi.def"
 #undef DEJA_FN
 
-using deja::preload::MpiTable;
-using deja::preload::Role;
+using deja::api::MpiTable;
+using deja::api::Role;
 
 TEST(MpiHeaderTest, RowsAreFoundByIdAndName) {
-  for (const deja::preload::ApiInfo& info : MpiTable()) {
-    EXPECT_EQ(deja::preload::FindMpi(info.id), &info);
-    EXPECT_EQ(deja::preload::FindMpi(info.name), &info);
-    EXPECT_EQ(deja::preload::FindApi(info.id), &info);
+  for (const deja::api::ApiInfo& info : MpiTable()) {
+    EXPECT_EQ(deja::api::FindMpi(info.id), &info);
+    EXPECT_EQ(deja::api::FindMpi(info.name), &info);
+    EXPECT_EQ(deja::api::FindApi(info.id), &info);
   }
-  EXPECT_EQ(deja::preload::FindMpi("MPI_No_such_function"), nullptr);
-  EXPECT_EQ(deja::preload::FindMpi(deja::preload::kLibcFamily), nullptr);
+  EXPECT_EQ(deja::api::FindMpi("MPI_No_such_function"), nullptr);
+  EXPECT_EQ(deja::api::FindMpi(deja::api::kLibcFamily), nullptr);
 }
 
 // A buffer is followed by a count and a type: that is how its length is found.
 TEST(MpiHeaderTest, EveryBufferHasACountAndAType) {
-  for (const deja::preload::ApiInfo& info : MpiTable()) {
+  for (const deja::api::ApiInfo& info : MpiTable()) {
     for (uint32_t i = 0; i < info.param_count; ++i) {
       const Role role = info.params[i].role;
       const bool is_buffer = role == Role::kIn || role == Role::kInN || role == Role::kInNRoot ||
@@ -66,7 +66,7 @@ TEST(MpiHeaderTest, EveryBufferHasACountAndAType) {
 }
 
 TEST(MpiHeaderTest, ArraysHaveALength) {
-  for (const deja::preload::ApiInfo& info : MpiTable()) {
+  for (const deja::api::ApiInfo& info : MpiTable()) {
     for (uint32_t i = 0; i < info.param_count; ++i) {
       const Role role = info.params[i].role;
       const bool counted = role == Role::kHandles || role == Role::kHandlesInOut ||
@@ -122,7 +122,7 @@ TEST(MpiHeaderTest, PredefinedHandlesOfOpenMpi) {
 #define DEJA_REQUEST_DONE dlsym(RTLD_DEFAULT, "ompi_request_empty")
 #define DEJA_HANDLE(number, symbol, name, dtype) \
   EXPECT_EQ(dlsym(RTLD_DEFAULT, #symbol), static_cast<const void*>(name)) << #name;
-#include "api/mpi_handles.def"
+#include "api/tables/mpi_handles.def"
 #undef DEJA_HANDLE
 #undef DEJA_REQUEST_DONE
 }

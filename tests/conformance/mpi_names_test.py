@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-API = ROOT / "api"
+API = ROOT / "api" / "tables"
 HEADER = os.environ.get("DEJA_MPI_HEADER", "")
 LIBRARY = os.environ.get("DEJA_MPI_LIBRARY", "")
 # Hooked by hand, since it takes any number of arguments; two functions that only add and subtract; what programs pass

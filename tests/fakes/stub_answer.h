@@ -22,7 +22,7 @@ namespace {
 // What is passed by value is kept by value.
 template <typename T>
 void Note(int index, const T& value) {
-  stub_last.args[index] = deja::preload::ToWord(value);
+  stub_last.args[index] = deja::api::ToWord(value);
   if constexpr (std::is_class_v<T>) std::memcpy(stub_last.bytes, &value, sizeof value);
 }
 
@@ -36,7 +36,7 @@ Result Answer(const char* name, const Args&... args) {
   (void)i;
   ++stub_calls;
   errno = stub_errno;
-  if constexpr (!std::is_void_v<Result>) return deja::preload::FromWord<Result>(stub_result);
+  if constexpr (!std::is_void_v<Result>) return deja::api::FromWord<Result>(stub_result);
 }
 
 }  // namespace

@@ -15,6 +15,6 @@ extern "C" {
   }                                                                                \
   __attribute__((weak, alias("p" #name), visibility("default")))                   \
   result name DEJA_PARAMS(__VA_ARGS__);
-#include "api/nccl.def"
+#include "api/tables/nccl.def"
 #undef DEJA_FN
 }

@@ -79,16 +79,17 @@ class TracingEngine final : public EveryCall {
 
   void OnNcclCall(Call& call) override { call.invoke(call); }
   void OnInput(InputCall& call) override {
-    InputKind kind = InputKindOf(call.api);
-    if (kind == InputKind::kNone) abort();  // the row in api/libc.def has to say what it is
-    if (kind == InputKind::kEntropy && getenv("DEJA_TEST_SERVE_ENTROPY") != nullptr) {
+    api::InputKind kind = api::InputKindOf(call.api);
+    if (kind == api::InputKind::kNone)
+      abort();  // the row in api/tables/libc.def has to say what it is
+    if (kind == api::InputKind::kEntropy && getenv("DEJA_TEST_SERVE_ENTROPY") != nullptr) {
       ServeEntropy(call);
-    } else if (static_cast<LibcApi>(call.api) == LibcApi::kgetpid && served_pid_ != 0) {
+    } else if (static_cast<api::LibcApi>(call.api) == api::LibcApi::kgetpid && served_pid_ != 0) {
       call.result = served_pid_;
     } else {
       call.Real();
     }
-    Note("input %s key=%llu result=%lld produced=%zu", FindLibc(call.api)->name,
+    Note("input %s key=%llu result=%lld produced=%zu", api::FindLibc(call.api)->name,
          static_cast<unsigned long long>(call.key), static_cast<long long>(call.result),
          call.produced);
   }
@@ -164,8 +165,8 @@ class TracingEngine final : public EveryCall {
   void ServeEntropy(InputCall& call) {
     for (size_t i = 0; i < call.out.size(); ++i) call.out[i] = static_cast<std::byte>(next_++);
     call.produced = call.out.size();
-    bool counts = static_cast<LibcApi>(call.api) == LibcApi::kgetrandom ||
-                  static_cast<LibcApi>(call.api) == LibcApi::kread;
+    bool counts = static_cast<api::LibcApi>(call.api) == api::LibcApi::kgetrandom ||
+                  static_cast<api::LibcApi>(call.api) == api::LibcApi::kread;
     call.result = counts ? static_cast<int64_t>(call.out.size()) : 0;
   }
   static const char* NameOf(format::ClockSource source) {

@@ -1,7 +1,7 @@
 """Traces of every version of the format stay readable, and say the same as on the day they were written.
 
 Each folder vN holds `trace/`, a small recording (rank 0 finished, rank 1 torn), and for each rank what it holds as
-tests/conformance/trace_dump.cc prints it. They are made by the build of that version
+tests/conformance/trace/trace_dump.cc prints it. They are made by the build of that version
 (`make_sample_trace`, the last 20 bytes of rank 1's events cut off) and never changed afterwards.
 
 usage: golden_test.py TRACE_DUMP DEJA

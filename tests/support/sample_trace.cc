@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "format/reader/prediction.h"
+#include "format/payloads/prediction.h"
 #include "format/tensor/element_difference.h"
 #include "format/tensor/tensor_codec.h"
 #include "format/wire/batch_info.h"

@@ -42,7 +42,7 @@ class Rank {
     header.world_size = ranks;
     header.level = 1;
     header.start_wall_ns = header.start_mono_ns = 1'000'000'000;
-    header.apis = {{static_cast<uint32_t>(preload::NcclApi::ncclAllReduce), "ncclAllReduce"}};
+    header.apis = {{static_cast<uint32_t>(api::NcclApi::ncclAllReduce), "ncclAllReduce"}};
     if (!writer_->SetHeader(header)) std::exit(1);
     format::CommCreated created;
     created.comm = 1;
@@ -62,7 +62,7 @@ class Rank {
 
   void AllReduce(uint64_t bucket, uint64_t result) {
     format::CallEnter enter;
-    enter.api = static_cast<uint32_t>(preload::NcclApi::ncclAllReduce);
+    enter.api = static_cast<uint32_t>(api::NcclApi::ncclAllReduce);
     enter.comm = 1;
     enter.comm_seq = ++operations_;
     enter.stack = static_cast<uint32_t>(bucket + 1);

@@ -132,16 +132,16 @@ ReplayTarget ShownChild(const Replayed& replay) {
 }  // namespace
 
 Result<int> DebugChild(const Replayed& replay, const ReplayOptions& options,
-                       const std::vector<std::string>& commands) {
+                       const GdbOptions& gdb) {
   const ReplayTarget& rank = replay.target;
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   DEJA_ASSIGN_OR_RETURN(const int requests, MakeFifo(rank.scratch + "/requests"));
   DEJA_ASSIGN_OR_RETURN(const int answers, MakeFifo(rank.scratch + "/answers"));
-  DEJA_ASSIGN_OR_RETURN(const pid_t gdb, StartGdb(ShownChild(replay), "", commands));
-  const int status = Session(rank, options, requests, answers).Run(gdb);
+  DEJA_ASSIGN_OR_RETURN(const pid_t pid, StartGdb(ShownChild(replay), gdb));
+  const int status = Session(rank, options, requests, answers).Run(pid);
   close(requests);
   close(answers);
-  return ExitOfGdb(status);
+  return ExitOfGdb(status, gdb.debugger);
 }
 
 }  // namespace deja::cli

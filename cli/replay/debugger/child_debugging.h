@@ -12,15 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "cli/replay/debugger/gdb_launch.h"
 #include "cli/replay/watch/replay_processes.h"
 #include "common/result.h"
 
 namespace deja::cli {
 
 // `replay`: of a child, and not started. Returns gdb's exit code once gdb, and all that was
-// started, has ended. With commands gdb runs them and ends.
-Result<int> DebugChild(const Replayed& replay, const ReplayOptions& options,
-                       const std::vector<std::string>& commands);
+// started, has ended.
+Result<int> DebugChild(const Replayed& replay, const ReplayOptions& options, const GdbOptions& gdb);
 
 }  // namespace deja::cli
 

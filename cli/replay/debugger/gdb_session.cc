@@ -10,7 +10,7 @@
 
 #include "cli/events/rank_summary.h"
 #include "cli/install_layout.h"
-#include "cli/replay/start/checkpoint_choice.h"
+#include "cli/replay/bounds/checkpoint_choice.h"
 #include "format/reader/checkpoints.h"
 #include "format/wire/batch_info.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/replay/start/checkpoint_choice.h"
+#include "cli/replay/bounds/checkpoint_choice.h"
 #include "cli/replay/start/replay_launch.h"
 #include "common/result.h"
 #include "format/trace/trace.h"

@@ -31,7 +31,7 @@ const char* LevelName(uint32_t level) {
 }
 
 bool IsNccl(uint32_t api) {
-  return preload::FindNccl(api) != nullptr;
+  return api::FindNccl(api) != nullptr;
 }
 
 std::vector<format::CommCreated> ReadComms(const format::RankReader& reader, CommNames& names) {
@@ -60,9 +60,9 @@ Status CheckOperations(const format::RankReader& reader, const RankComms& comms,
   while (const format::Event* event =
              cursor->NextOf(format::KindBit(format::EventKind::kCallEnter))) {
     const auto& call = *event->As<format::CallEnter>();
-    if (preload::IsMpi(call.api))
+    if (api::IsMpi(call.api))
       return Refuse(reader, "those of MPI are not computed. Record it again with --level full");
-    if (call.comm_seq == 0 || preload::IsCurand(call.api)) continue;
+    if (call.comm_seq == 0 || api::IsCurand(call.api)) continue;
     if (!IsNccl(call.api))
       return Refuse(reader,
                     "those of torch.distributed's own backends are not computed. Record it again "

@@ -35,8 +35,8 @@ Known ReadFrom(const format::RankReader& reader, uint32_t comm, uint64_t first) 
   while (const format::Event* event = cursor->NextOf(kinds)) {
     if (const auto* call = event->As<format::CallEnter>(); call != nullptr && call->comm == comm) {
       known.last = std::max(known.last, call->comm_seq);
-      const preload::ApiInfo* info = preload::FindNccl(call->api);
-      if (info != nullptr && info->klass == preload::ApiClass::kP2p && call->comm_seq >= first)
+      const api::ApiInfo* info = api::FindNccl(call->api);
+      if (info != nullptr && info->klass == api::ApiClass::kP2p && call->comm_seq >= first)
         known.counts_alike = false;
     }
     const auto* results = event->As<format::CallResults>();

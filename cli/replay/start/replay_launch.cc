@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,10 +17,8 @@
 #include "cli/build_id.h"
 #include "cli/fence/read_rules.h"
 #include "cli/install_layout.h"
-#include "cli/interruption.h"
 #include "cli/program_file.h"
 #include "cli/replay/start/fenced_start.h"
-#include "cli/replay/watch/replay_processes.h"
 #include "common/os/cpu.h"
 #include "common/own_variable_names.h"
 #include "common/text/hex_text.h"
@@ -162,6 +159,8 @@ void FillEnvironment(const format::TraceHeader& header, const std::string& folde
   target.environment.push_back("DEJA_CLOCK=" + options.clock);
   if (options.allow_writes) target.environment.emplace_back("DEJA_ALLOW_WRITES=1");
   if (options.allow_network) target.environment.emplace_back("DEJA_ALLOW_NETWORK=1");
+  if (options.wait)
+    target.environment.insert(target.environment.end(), {"DEJA_GDB=1", "DEJA_WAIT=1"});
   if (!options.fold.empty()) target.environment.push_back("DEJA_FOLD=" + options.fold);
   target.environment.push_back(std::string("DEJA_ON_DIVERGENCE=") +
                                (options.warn_on_divergence ? "warn" : "stop"));
@@ -234,35 +233,10 @@ Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::
   return target;
 }
 
-namespace {
-
-// Of the keeper's socket in what gdb starts.
-constexpr int kKeeperInGdb = 200;
-constexpr const char* kStartFile = "start";  // gdb/deja_gdb/session.py
-
-// gdb starts programs by a shell, and quotes little in their names.
-Status CheckForShell(const ReplayTarget& target) {
-  constexpr std::string_view kPlain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-+=:,@% ";
-  for (const std::string* path : {&target.executable, &target.scratch}) {
-    const bool is_text = std::all_of(path->begin(), path->end(), [&](char c) {
-      return static_cast<unsigned char>(c) >= 0x80 || kPlain.find(c) != std::string_view::npos;
-    });
-    if (!is_text)
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("starting gdb on '{}': the path has characters that a shell takes "
-                              "for its own; give a copy in a plain place (-- PATH, --scratch PATH)",
-                              *path));
-  }
-  return {};
-}
-
 FencedStart StartOf(const ReplayTarget& target) {
   return {target.executable,        target.argv,  target.environment,
           target.working_directory, target.umask, target.fence};
 }
-
-}  // namespace
 
 Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& options) {
   const PreparedStart start(StartOf(target));
@@ -296,74 +270,6 @@ Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& optio
                      error);
   }
   return pid;
-}
-
-Result<pid_t> StartGdb(const ReplayTarget& target, const std::string& first,
-                       const std::vector<std::string>& commands) {
-  DEJA_ASSIGN_OR_RETURN(const std::string script, FindGdbScript("deja_gdb/load.py"));
-  DEJA_RETURN_IF_ERROR(CheckForShell(target));
-  FencedStart start = StartOf(target);
-  start.fence.keeper = kKeeperInGdb;
-  DEJA_RETURN_IF_ERROR(SaveStart(start, target.scratch + "/" + kStartFile));
-  std::vector<std::string> argv = {"gdb", "-q"};
-  if (!commands.empty()) argv.emplace_back("-batch");
-  argv.insert(argv.end(), {"-x", script});
-  if (target.is_forked) argv.insert(argv.end(), {"-ex", "set follow-fork-mode child"});
-  if (!first.empty()) argv.insert(argv.end(), {"-ex", first});
-  for (const std::string& command : commands) argv.insert(argv.end(), {"-ex", command});
-  argv.push_back(target.executable);
-  std::vector<char*> pointers;
-  pointers.reserve(argv.size() + 1);
-  for (std::string& word : argv) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  const pid_t pid = fork();
-  if (pid < 0) return FailErrno("starting gdb", errno);
-  if (pid == 0) {
-    setenv("DEJA_SCRATCH", target.scratch.c_str(), 1);
-    // gdb leaves what it was started with to the programs that it starts.
-    if (dup2(target.fence.keeper, kKeeperInGdb) != kKeeperInGdb) _exit(127);
-    execvp("gdb", pointers.data());
-    _exit(127);
-  }
-  return pid;
-}
-
-void AwaitGdb(pid_t gdb, int& status) {
-  constexpr useconds_t kStepUs = 20000;
-  constexpr int kMostSteps = 250;  // for gdb to end its program
-  int steps = 0;
-  for (;;) {
-    // Processes that others have left behind come to this one, too (it is a subreaper).
-    int ended = 0;
-    const pid_t pid = waitpid(-1, &ended, WNOHANG);
-    if (pid == gdb) status = ended;
-    if (pid == gdb || (pid < 0 && errno != EINTR)) return;
-    if (pid > 0) continue;
-    if (const int signal = Interruption::EndOfSession(); signal != 0) {
-      if (steps == 0) kill(gdb, signal);
-      if (++steps == kMostSteps) kill(gdb, SIGKILL);
-    }
-    usleep(kStepUs);
-  }
-}
-
-Result<int> ExitOfGdb(int status) {
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-    return Fail(ErrorCode::kNotFound, "starting gdb failed: is it installed, and in PATH?");
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-Result<int> RunGdb(const ReplayTarget& target, const std::string& first,
-                   const std::vector<std::string>& commands) {
-  prctl(PR_SET_CHILD_SUBREAPER, 1);  // of what gdb leaves behind
-  DEJA_ASSIGN_OR_RETURN(const pid_t pid, StartGdb(target, first, commands));
-  // Of the terminal they are for gdb.
-  signal(SIGINT, SIG_IGN);
-  signal(SIGQUIT, SIG_IGN);
-  int status = 0;
-  AwaitGdb(pid, status);
-  EndDescendants(0);
-  return ExitOfGdb(status);
 }
 
 }  // namespace deja::cli

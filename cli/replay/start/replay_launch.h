@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cli/fence/fence.h"
+#include "cli/replay/start/fenced_start.h"
 #include "common/result.h"
 #include "format/reader/rank_reader.h"
 
@@ -33,6 +34,7 @@ struct ReplayOptions {
   std::string fold;   // folder of the ranks that compute their collectives; or empty
   std::string child;  // of the rank: the one that the replay is about, as traces name it; or empty
   std::optional<std::array<int, 2>> outputs;  // in place of standard output and error
+  bool wait = false;                          // before main, until a debugger has attached itself
   bool own_group = false;   // a process group of its own: signals of the terminal are not for it
   FenceRules fence;         // but for the rank's scratch folder and what is allowed above
   bool is_foreign = false;  // the trace is not known to be the user's own: reading is fenced
@@ -60,19 +62,8 @@ Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::
 // Starts the program with fixed addresses. The new process's id.
 Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& options);
 
-// Starts gdb on the program, which gdb starts by `deja run-fenced`
-// (cli/replay/start/fenced_start.h), with the session.json of the scratch folder
-// (cli/replay/debugger/gdb_session.h). With commands gdb runs them and ends. `first` comes before
-// all else; may be empty. gdb's process id.
-Result<pid_t> StartGdb(const ReplayTarget& target, const std::string& first,
-                       const std::vector<std::string>& commands);
-// Waits for gdb; ends it when the terminal is gone or somebody ends this process.
-void AwaitGdb(pid_t gdb, int& status);
-// gdb's exit code, from its status as waitpid gives it.
-Result<int> ExitOfGdb(int status);
-// All of this: returns gdb's exit code, when nothing of its program is left.
-Result<int> RunGdb(const ReplayTarget& target, const std::string& first,
-                   const std::vector<std::string>& commands);
+// What StartReplay starts, for those that start it otherwise.
+FencedStart StartOf(const ReplayTarget& target);
 
 // The path of a command, as a shell finds it; `name` itself if it does not.
 std::string FindInPath(const std::string& name);

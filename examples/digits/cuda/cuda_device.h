@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "../device.h"
+#include "../model/device.h"
 #include "driver.h"
 #include "kernels.h"
 

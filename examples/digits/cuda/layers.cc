@@ -1,5 +1,5 @@
 // The layers of layers.h on a GPU: what they compute is in kernels.h.
-#include "../layers.h"
+#include "../model/layers.h"
 
 #include "cuda_device.h"
 

@@ -106,7 +106,7 @@ DEJA_EXPORT clock_t times(tms* out) noexcept {
     clock_t ticks;
     tms used;
   } value{};
-  TakeInput(*engine, LibcApi::ktimes, 0, BytesOf(&value), [&](InputCall& call) {
+  TakeInput(*engine, deja::api::LibcApi::ktimes, 0, BytesOf(&value), [&](InputCall& call) {
     decltype(value) live{};
     live.ticks = real_times(&live.used);
     call.result = 0;
@@ -120,8 +120,8 @@ DEJA_EXPORT clock_t times(tms* out) noexcept {
 DEJA_EXPORT int getrusage(__rusage_who_t who, rusage* out) noexcept {
   Engine* engine = out != nullptr ? EngineForHook() : nullptr;
   if (engine == nullptr) return real_getrusage(who, out);
-  return static_cast<int>(TakeInput(*engine, LibcApi::kgetrusage, static_cast<uint64_t>(who),
-                                    BytesOf(out), [&](InputCall& call) {
+  return static_cast<int>(TakeInput(*engine, deja::api::LibcApi::kgetrusage,
+                                    static_cast<uint64_t>(who), BytesOf(out), [&](InputCall& call) {
                                       rusage live{};
                                       call.result = real_getrusage(who, &live);
                                       if (call.result < 0) return;

@@ -15,16 +15,16 @@ namespace {
 
 constexpr size_t kFunctions = 0
 #define DEJA_FN(id, result, name, since, klass, ...) +1
-#include "api/curand.def"
+#include "api/tables/curand.def"
 #undef DEJA_FN
     ;
 
-constinit RealFunctions<kFunctions> g_real(kCurandFamily, &RealCurand);
+constinit RealFunctions<kFunctions> g_real(api::kCurandFamily, &RealCurand);
 
 struct CurandLibrary {
-  using Api = CurandApi;
-  static const ApiInfo& Info(CurandApi api) { return CurandInfo(api); }
-  static void* Real(const ApiInfo& info) { return g_real.Get(info); }
+  using Api = api::CurandApi;
+  static const api::ApiInfo& Info(api::CurandApi api) { return api::CurandInfo(api); }
+  static void* Real(const api::ApiInfo& info) { return g_real.Get(info); }
   // Nothing was initialised that could be used.
   template <typename Result>
   static uint64_t Missing() {
@@ -36,8 +36,8 @@ struct CurandLibrary {
 }  // namespace
 }  // namespace deja::preload
 
-#define DEJA_TABLE_DEF "api/curand.def"
+#define DEJA_TABLE_DEF "api/tables/curand.def"
 #define DEJA_TABLE_LIBRARY CurandLibrary
-#define DEJA_TABLE_FAMILY kCurandFamily
+#define DEJA_TABLE_FAMILY deja::api::kCurandFamily
 #define DEJA_HOOK_ADDRESS CurandHookAddress
 #include "preload/hooks/table_exports.inc"

@@ -8,7 +8,7 @@ namespace deja::preload {
 
 // This library's hook for a function of the table. (The address of ::curandX may be another
 // library's.)
-void* CurandHookAddress(const ApiInfo& info);
+void* CurandHookAddress(const api::ApiInfo& info);
 
 }  // namespace deja::preload
 

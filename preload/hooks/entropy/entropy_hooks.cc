@@ -20,7 +20,7 @@ constinit RealFn<uint32_t (*)(uint32_t)> real_arc4random_uniform{"arc4random_uni
 
 // The value of a function that cannot fail and returns four bytes.
 template <typename Real>
-uint32_t TakeWord(Engine& engine, LibcApi api, uint64_t key, Real real) {
+uint32_t TakeWord(Engine& engine, api::LibcApi api, uint64_t key, Real real) {
   uint32_t value = 0;
   TakeInput(engine, api, key, BytesOf(&value), [&](InputCall& call) {
     uint32_t drawn = real();
@@ -58,7 +58,7 @@ using namespace deja::preload;  // NOLINT: the hooks below are this file's only 
 DEJA_EXPORT ssize_t getrandom(void* buffer, size_t size, unsigned flags) {
   Engine* engine = EngineForHook();
   if (engine == nullptr) return real_getrandom(buffer, size, flags);
-  return TakeInput(*engine, LibcApi::kgetrandom, 0, BytesOf(buffer, size),
+  return TakeInput(*engine, deja::api::LibcApi::kgetrandom, 0, BytesOf(buffer, size),
                    [size, flags](InputCall& call) {
                      call.result = real_getrandom(call.out.data(), size, flags);
                      call.produced = call.result > 0 ? static_cast<size_t>(call.result) : 0;
@@ -68,34 +68,35 @@ DEJA_EXPORT ssize_t getrandom(void* buffer, size_t size, unsigned flags) {
 DEJA_EXPORT int getentropy(void* buffer, size_t size) {
   Engine* engine = EngineForHook();
   if (engine == nullptr) return real_getentropy(buffer, size);
-  return static_cast<int>(
-      TakeInput(*engine, LibcApi::kgetentropy, 0, BytesOf(buffer, size), [size](InputCall& call) {
-        call.result = real_getentropy(call.out.data(), size);
-        call.produced = call.result == 0 ? size : 0;
-      }));
+  return static_cast<int>(TakeInput(*engine, deja::api::LibcApi::kgetentropy, 0,
+                                    BytesOf(buffer, size), [size](InputCall& call) {
+                                      call.result = real_getentropy(call.out.data(), size);
+                                      call.produced = call.result == 0 ? size : 0;
+                                    }));
 }
 
 DEJA_EXPORT uint32_t arc4random() noexcept {
   Engine* engine = EngineForHook();
   if (engine == nullptr) return real_arc4random();
-  return TakeWord(*engine, LibcApi::karc4random, 0, [] { return real_arc4random(); });
+  return TakeWord(*engine, deja::api::LibcApi::karc4random, 0, [] { return real_arc4random(); });
 }
 
 DEJA_EXPORT uint32_t arc4random_uniform(uint32_t bound) noexcept {
   Engine* engine = EngineForHook();
   if (engine == nullptr) return real_arc4random_uniform(bound);
-  return TakeWord(*engine, LibcApi::karc4random_uniform, bound,
+  return TakeWord(*engine, deja::api::LibcApi::karc4random_uniform, bound,
                   [bound] { return real_arc4random_uniform(bound); });
 }
 
 DEJA_EXPORT void arc4random_buf(void* buffer, size_t size) noexcept {
   Engine* engine = EngineForHook();
   if (engine == nullptr) return real_arc4random_buf(buffer, size);
-  TakeInput(*engine, LibcApi::karc4random_buf, 0, BytesOf(buffer, size), [size](InputCall& call) {
-    real_arc4random_buf(call.out.data(), size);
-    call.produced = size;
-    call.result = 0;
-  });
+  TakeInput(*engine, deja::api::LibcApi::karc4random_buf, 0, BytesOf(buffer, size),
+            [size](InputCall& call) {
+              real_arc4random_buf(call.out.data(), size);
+              call.produced = size;
+              call.result = 0;
+            });
 }
 
 // std::random_device::operator(), of whatever token. What it calls in turn is within the guard.
@@ -103,6 +104,6 @@ DEJA_EXPORT unsigned _ZNSt13random_device9_M_getvalEv(void* device) {
   RandomDeviceFn real = RealRandomDevice();
   Engine* engine = EngineForHook();
   if (engine == nullptr) return real(device);
-  return TakeWord(*engine, LibcApi::k_ZNSt13random_device9_M_getvalEv, 0,
+  return TakeWord(*engine, deja::api::LibcApi::k_ZNSt13random_device9_M_getvalEv, 0,
                   [&] { return real(device); });
 }

@@ -195,7 +195,7 @@ DEJA_EXPORT ssize_t tee(int in, int out, size_t size, unsigned flags) {
     unsigned flags;
     bool done = false;
   } real{out, flags};
-  Transfer transfer{.api = LibcApi::ktee, .fd = in, .pieces = {&piece, 1}};
+  Transfer transfer{.api = deja::api::LibcApi::ktee, .fd = in, .pieces = {&piece, 1}};
   transfer.flags = MSG_PEEK | ((flags & SPLICE_F_NONBLOCK) != 0 ? MSG_DONTWAIT : 0);
   transfer.context = &real;
   transfer.real = [](Transfer& t, void* context) {

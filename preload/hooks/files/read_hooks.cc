@@ -60,8 +60,8 @@ ssize_t Told(FdObject& file, int fd, std::span<const iovec> pieces, ssize_t n, i
 
 // `real(const iovec*, int)` reads into pieces.
 template <typename Real>
-ssize_t Read(FdObject& object, LibcApi api, int fd, std::span<const iovec> pieces, int64_t offset,
-             Real real) {
+ssize_t Read(FdObject& object, api::LibcApi api, int fd, std::span<const iovec> pieces,
+             int64_t offset, Real real) {
   Transfer transfer{.api = api, .fd = fd, .pieces = pieces, .offset = offset};
   transfer.context = &real;
   transfer.real = [](Transfer& t, void* context) {
@@ -72,8 +72,8 @@ ssize_t Read(FdObject& object, LibcApi api, int fd, std::span<const iovec> piece
 }
 
 template <typename Real>
-ssize_t ReadOne(FdObject& object, LibcApi api, int fd, void* buffer, size_t size, int64_t offset,
-                Real real) {
+ssize_t ReadOne(FdObject& object, api::LibcApi api, int fd, void* buffer, size_t size,
+                int64_t offset, Real real) {
   const iovec piece{buffer, size};
   return Read(object, api, fd, {&piece, 1}, offset, [&](const iovec* pieces, int) {
     return real(pieces[0].iov_base, pieces[0].iov_len);
@@ -81,7 +81,7 @@ ssize_t ReadOne(FdObject& object, LibcApi api, int fd, void* buffer, size_t size
 }
 
 // A file's, where the descriptor stands.
-ssize_t ReadFile(FdObject& file, LibcApi api, int fd, void* buffer, size_t size) {
+ssize_t ReadFile(FdObject& file, api::LibcApi api, int fd, void* buffer, size_t size) {
   if (file.answers()) {
     const iovec piece{buffer, size};
     Transfer transfer{.api = api, .fd = fd, .pieces = {&piece, 1}};
@@ -98,16 +98,16 @@ using namespace deja::preload;  // NOLINT: the hooks below are this file's only 
 DEJA_EXPORT ssize_t read(int fd, void* buffer, size_t size) {
   FdObject* object = Tracked(fd);
   if (object == nullptr) return real_read(fd, buffer, size);
-  if (IsFile(*object)) return ReadFile(*object, LibcApi::kread, fd, buffer, size);
-  return ReadOne(*object, LibcApi::kread, fd, buffer, size, -1,
+  if (IsFile(*object)) return ReadFile(*object, deja::api::LibcApi::kread, fd, buffer, size);
+  return ReadOne(*object, deja::api::LibcApi::kread, fd, buffer, size, -1,
                  [fd](void* out, size_t room) { return real_read(fd, out, room); });
 }
 
 DEJA_EXPORT ssize_t __read_chk(int fd, void* buffer, size_t size, size_t room) {
   FdObject* object = size <= room ? Tracked(fd) : nullptr;
   if (object == nullptr) return real_read_chk(fd, buffer, size, room);
-  if (IsFile(*object)) return ReadFile(*object, LibcApi::kread, fd, buffer, size);
-  return ReadOne(*object, LibcApi::kread, fd, buffer, size, -1,
+  if (IsFile(*object)) return ReadFile(*object, deja::api::LibcApi::kread, fd, buffer, size);
+  return ReadOne(*object, deja::api::LibcApi::kread, fd, buffer, size, -1,
                  [fd](void* out, size_t n) { return real_read(fd, out, n); });
 }
 
@@ -116,7 +116,7 @@ DEJA_EXPORT ssize_t pread(int fd, void* buffer, size_t size, off_t offset) {
   if (object == nullptr) return real_pread(fd, buffer, size, offset);
   if (IsFile(*object))
     return Told(*object, fd, buffer, real_pread(fd, buffer, size, offset), offset);
-  return ReadOne(*object, LibcApi::kpread, fd, buffer, size, offset,
+  return ReadOne(*object, deja::api::LibcApi::kpread, fd, buffer, size, offset,
                  [&](void* out, size_t room) { return real_pread(fd, out, room, offset); });
 }
 
@@ -125,7 +125,7 @@ DEJA_EXPORT ssize_t pread64(int fd, void* buffer, size_t size, off64_t offset) {
   if (object == nullptr) return real_pread64(fd, buffer, size, offset);
   if (IsFile(*object))
     return Told(*object, fd, buffer, real_pread64(fd, buffer, size, offset), offset);
-  return ReadOne(*object, LibcApi::kpread, fd, buffer, size, offset,
+  return ReadOne(*object, deja::api::LibcApi::kpread, fd, buffer, size, offset,
                  [&](void* out, size_t room) { return real_pread64(fd, out, room, offset); });
 }
 
@@ -134,11 +134,11 @@ DEJA_EXPORT ssize_t readv(int fd, const iovec* pieces, int count) {
   if (object == nullptr) return real_readv(fd, pieces, count);
   if (IsFile(*object)) {
     const std::span all(pieces, static_cast<size_t>(count));
-    Transfer transfer{.api = LibcApi::kreadv, .fd = fd, .pieces = all};
+    Transfer transfer{.api = deja::api::LibcApi::kreadv, .fd = fd, .pieces = all};
     if (object->answers() && object->AnswerRead(transfer)) return transfer.result;
     return Told(*object, fd, all, real_readv(fd, pieces, count), -1);
   }
-  return Read(*object, LibcApi::kreadv, fd, {pieces, static_cast<size_t>(count)}, -1,
+  return Read(*object, deja::api::LibcApi::kreadv, fd, {pieces, static_cast<size_t>(count)}, -1,
               [fd](const iovec* p, int n) { return real_readv(fd, p, n); });
 }
 

@@ -27,19 +27,19 @@ Engine* EngineForStream(FILE* stream) {
 
 template <typename Real>
 size_t TakeBlocks(Engine& engine, void* buffer, size_t size, size_t count, Real real) {
-  return static_cast<size_t>(
-      TakeInput(engine, LibcApi::kfread, 0, BytesOf(buffer, size * count), [&](InputCall& call) {
-        size_t blocks = real(call.out.data());
-        call.result = static_cast<int64_t>(blocks);
-        call.produced = blocks * size;
-      }));
+  return static_cast<size_t>(TakeInput(engine, api::LibcApi::kfread, 0,
+                                       BytesOf(buffer, size * count), [&](InputCall& call) {
+                                         size_t blocks = real(call.out.data());
+                                         call.result = static_cast<int64_t>(blocks);
+                                         call.produced = blocks * size;
+                                       }));
 }
 
 template <typename Real>
 int TakeCharacter(FILE* stream, Real& real) {
   Engine* engine = EngineForStream(stream);
   if (engine == nullptr) return real(stream);
-  return static_cast<int>(TakeInput(*engine, LibcApi::kfgetc, 0, {},
+  return static_cast<int>(TakeInput(*engine, api::LibcApi::kfgetc, 0, {},
                                     [&](InputCall& call) { call.result = real(stream); }));
 }
 

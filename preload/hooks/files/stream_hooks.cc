@@ -56,7 +56,7 @@ ssize_t ReadFileStream(FILE* stream, void* buffer, ssize_t size) {
   FdObject* file = Tracked(stream, FdObject::Kind::kFile);
   if (file != nullptr && file->answers() && size >= 0) {
     const iovec piece{buffer, static_cast<size_t>(size)};
-    Transfer transfer{.api = LibcApi::kread, .fd = stream->_fileno, .pieces = {&piece, 1}};
+    Transfer transfer{.api = api::LibcApi::kread, .fd = stream->_fileno, .pieces = {&piece, 1}};
     if (file->AnswerRead(transfer)) return transfer.result;
   }
   const ssize_t n = g_read.load(std::memory_order_relaxed)(stream, buffer, size);
@@ -83,7 +83,7 @@ ssize_t ReadStream(FILE* stream, void* buffer, ssize_t size) {
   FdObject* object = SourceOf(stream);
   if (object == nullptr || size < 0) return ReadFileStream(stream, buffer, size);
   const iovec piece{buffer, static_cast<size_t>(size)};
-  Transfer transfer{.api = LibcApi::kread, .fd = stream->_fileno, .pieces = {&piece, 1}};
+  Transfer transfer{.api = api::LibcApi::kread, .fd = stream->_fileno, .pieces = {&piece, 1}};
   transfer.context = stream;
   transfer.real = [](Transfer& t, void* context) {
     t.result =
@@ -97,7 +97,7 @@ ssize_t ReadStream(FILE* stream, void* buffer, ssize_t size) {
 // To a file that the program may write to.
 ssize_t WriteOwnFile(FdObject& file, FILE* stream, const void* data, ssize_t size) {
   const iovec piece{const_cast<void*>(data), static_cast<size_t>(size)};
-  Transfer transfer{.api = LibcApi::kwrite, .fd = stream->_fileno, .pieces = {&piece, 1}};
+  Transfer transfer{.api = api::LibcApi::kwrite, .fd = stream->_fileno, .pieces = {&piece, 1}};
   transfer.context = stream;
   transfer.real = [](Transfer& t, void* context) {
     t.result =

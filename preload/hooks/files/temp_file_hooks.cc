@@ -31,7 +31,8 @@ char* LettersOf(char* path, int suffix) {
 // `make(path)` replaces the six X before the suffix by letters of its own and makes the file;
 // `make_named(path)` makes the file of exactly this name, or fails with EEXIST.
 template <typename Make, typename MakeNamed>
-int MakeUp(LibcApi api, char* pattern, int suffix, FileUse use, Make make, MakeNamed make_named) {
+int MakeUp(api::LibcApi api, char* pattern, int suffix, FileUse use, Make make,
+           MakeNamed make_named) {
   MappedPath mapped(pattern, use);
   if (mapped.refused()) return -1;
   char path[PATH_MAX];
@@ -85,7 +86,7 @@ constinit RealFn<char* (*)(const char*, const char*)> real_tempnam{"tempnam"};
 // A name that the C library makes up without making the file. `real(out)` writes it, or returns
 // null. False if there is none.
 template <typename Real>
-bool TakeMadeUpName(Engine& engine, LibcApi api, std::span<char> out, Real real) {
+bool TakeMadeUpName(Engine& engine, api::LibcApi api, std::span<char> out, Real real) {
   return TakeInput(engine, api, 0, BytesOf(out.data(), out.size()), [&](InputCall& call) {
            char* text = reinterpret_cast<char*>(call.out.data());
            call.result = real(text) ? 0 : -1;
@@ -102,7 +103,7 @@ using namespace deja::preload;  // NOLINT: the hooks below are this file's only 
   DEJA_EXPORT int name(char* pattern DEJA_REST parameters) {                  \
     static constinit RealFn<int (*)(char* DEJA_REST parameters)> real{#name}; \
     return MakeUp(                                                            \
-        LibcApi::kmkstemp, pattern, suffix, FileUse::kCreate,                 \
+        deja::api::LibcApi::kmkstemp, pattern, suffix, FileUse::kCreate,      \
         [&](char* path) { return real(path DEJA_REST arguments); },           \
         [&](const char* path) { return MakeFile(path, flags); });             \
   }
@@ -121,7 +122,7 @@ DEJA_TEMP_HOOK(mkostemps64, suffix, flags, (int suffix, int flags), (suffix, fla
 
 DEJA_EXPORT char* mkdtemp(char* pattern) noexcept {
   const int made = MakeUp(
-      LibcApi::kmkdtemp, pattern, 0, FileUse::kMakeDir,
+      deja::api::LibcApi::kmkdtemp, pattern, 0, FileUse::kMakeDir,
       [](char* path) { return real_mkdtemp(path) != nullptr ? 0 : -1; },
       [](const char* path) { return mkdir(path, 0700); });
   return made == 0 ? pattern : nullptr;
@@ -133,7 +134,7 @@ DEJA_EXPORT char* mktemp(char* pattern) noexcept {
   Engine* engine = letters != nullptr ? EngineForHook() : nullptr;
   if (engine == nullptr) return real_mktemp(pattern);
   char path[PATH_MAX];
-  if (!TakeMadeUpName(*engine, LibcApi::kmktemp, path, [pattern](char* out) {
+  if (!TakeMadeUpName(*engine, deja::api::LibcApi::kmktemp, path, [pattern](char* out) {
         std::strncpy(out, pattern, PATH_MAX - 1);
         return real_mktemp(out)[0] != '\0';
       })) {
@@ -148,7 +149,7 @@ DEJA_EXPORT char* mktemp(char* pattern) noexcept {
 DEJA_EXPORT char* tmpnam_r(char* out) noexcept {
   Engine* engine = out != nullptr ? EngineForHook() : nullptr;
   if (engine == nullptr) return real_tmpnam_r(out);
-  return TakeMadeUpName(*engine, LibcApi::ktmpnam, {out, L_tmpnam},
+  return TakeMadeUpName(*engine, deja::api::LibcApi::ktmpnam, {out, L_tmpnam},
                         [](char* o) { return real_tmpnam_r(o) != nullptr; })
              ? out
              : nullptr;
@@ -164,7 +165,7 @@ DEJA_EXPORT char* tempnam(const char* folder, const char* prefix) noexcept {
   Engine* engine = EngineForHook();
   if (engine == nullptr) return real_tempnam(folder, prefix);
   char name[PATH_MAX];
-  const bool made = TakeMadeUpName(*engine, LibcApi::ktempnam, name, [=](char* out) {
+  const bool made = TakeMadeUpName(*engine, deja::api::LibcApi::ktempnam, name, [=](char* out) {
     char* live = real_tempnam(folder, prefix);
     if (live == nullptr) return false;
     std::strncpy(out, live, PATH_MAX - 1);

@@ -56,7 +56,7 @@ enum class Library : uint8_t { kNccl, kMpi, kCurand };
 
 // A function that we hook, by any of its names.
 struct Hooked {
-  const ApiInfo* info = nullptr;
+  const api::ApiInfo* info = nullptr;
   Library library = Library::kNccl;
   bool second = false;  // PMPI_X
 
@@ -75,11 +75,11 @@ struct Hooked {
 Hooked FindHooked(const char* name) {
   if (name == nullptr) return {};
   const std::string_view text(name);
-  if (text.starts_with("nccl")) return {FindNccl(text), Library::kNccl, false};
-  if (text.starts_with("curand")) return {FindCurand(text), Library::kCurand, false};
+  if (text.starts_with("nccl")) return {api::FindNccl(text), Library::kNccl, false};
+  if (text.starts_with("curand")) return {api::FindCurand(text), Library::kCurand, false};
   const bool second = text.starts_with("PMPI_");
   if (!second && !text.starts_with("MPI_")) return {};
-  return {FindMpi(text.substr(second ? 1 : 0)), Library::kMpi, second};
+  return {api::FindMpi(text.substr(second ? 1 : 0)), Library::kMpi, second};
 }
 
 // The program asks whether there is an NCCL (an MPI …), or whether it is new enough, and found our

@@ -90,11 +90,11 @@ DEJA_EXPORT int sem_getvalue(sem_t* __restrict semaphore, int* __restrict value)
   const SharedSemaphores::Found found = SharedSemaphores::Find(semaphore);
   Engine* engine = found.key == 0 ? nullptr : EngineForHook();
   if (engine == nullptr) return real_sem_getvalue(semaphore, value);
-  return static_cast<int>(
-      TakeInput(*engine, LibcApi::ksem_getvalue, found.key, BytesOf(value), [=](InputCall& call) {
-        call.result = real_sem_getvalue(semaphore, value);
-        call.produced = sizeof *value;
-      }));
+  return static_cast<int>(TakeInput(*engine, deja::api::LibcApi::ksem_getvalue, found.key,
+                                    BytesOf(value), [=](InputCall& call) {
+                                      call.result = real_sem_getvalue(semaphore, value);
+                                      call.produced = sizeof *value;
+                                    }));
 }
 
 DEJA_EXPORT int sem_init(sem_t* semaphore, int shared, unsigned value) noexcept {

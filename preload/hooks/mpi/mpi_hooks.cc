@@ -23,14 +23,14 @@ namespace {
 
 constexpr size_t kFunctions = 0
 #define DEJA_FN(id, result, name, since, klass, ...) +1
-#include "api/mpi.def"
+#include "api/tables/mpi.def"
 #undef DEJA_FN
     ;
 
 constinit std::atomic<void*> g_real[2][kFunctions] = {};
 
-void* RealFunction(const ApiInfo& info, bool second) {
-  std::atomic<void*>& slot = g_real[second ? 1 : 0][info.id - kMpiFamily];
+void* RealFunction(const api::ApiInfo& info, bool second) {
+  std::atomic<void*>& slot = g_real[second ? 1 : 0][info.id - api::kMpiFamily];
   void* real = slot.load(std::memory_order_acquire);
   if (real != nullptr) return real;
   char name[64] = "P";
@@ -46,13 +46,13 @@ struct Hook;
 
 template <bool kSecond, typename... Args>
 struct Hook<kSecond, int(Args...)> {
-  static int Enter(MpiApi api, const Args&... args) {
+  static int Enter(api::MpiApi api, const Args&... args) {
     Call call;
-    call.info = &MpiInfo(api);
+    call.info = &api::MpiInfo(api);
     call.invoke = &Invoke;
     MakeCall(
         call, [](Engine& engine, Call& c) { engine.mpi->OnMpiCall(c); }, args...);
-    return FromWord<int>(call.result);
+    return api::FromWord<int>(call.result);
   }
 
  private:
@@ -62,18 +62,18 @@ struct Hook<kSecond, int(Args...)> {
   static void InvokeWith(Call& call, std::index_sequence<kIndex...>) {
     auto real = reinterpret_cast<int (*)(Args...)>(RealFunction(*call.info, kSecond));
     if (real == nullptr) {
-      call.result = ToWord(TheMpiAbi().error_other);
+      call.result = api::ToWord(TheMpiAbi().error_other);
       return;
     }
     Guard guard;  // what MPI calls inside itself, and its threads, are not the program's
-    call.result = ToWord(real(FromWord<Args>(call.args[kIndex])...));
+    call.result = api::ToWord(real(api::FromWord<Args>(call.args[kIndex])...));
   }
 };
 
 // MPI's clock: an input like the C library's.
 template <bool kSecond>
 struct Hook<kSecond, double()> {
-  static double Enter(MpiApi api) {
+  static double Enter(api::MpiApi api) {
     double value = 0;
     Engine* engine = InsideDeja() ? nullptr : GetEngine();
     if (engine == nullptr) return Read(api);
@@ -81,7 +81,7 @@ struct Hook<kSecond, double()> {
     call.api = static_cast<uint32_t>(api);
     call.out = {reinterpret_cast<std::byte*>(&value), sizeof value};
     call.real = [](InputCall& c, void*) {
-      const double now = Read(static_cast<MpiApi>(c.api));
+      const double now = Read(static_cast<api::MpiApi>(c.api));
       std::memcpy(c.out.data(), &now, sizeof now);
       c.produced = sizeof now;
     };
@@ -91,8 +91,8 @@ struct Hook<kSecond, double()> {
   }
 
  private:
-  static double Read(MpiApi api) {
-    auto real = reinterpret_cast<double (*)()>(RealFunction(MpiInfo(api), kSecond));
+  static double Read(api::MpiApi api) {
+    auto real = reinterpret_cast<double (*)()>(RealFunction(api::MpiInfo(api), kSecond));
     Guard guard;
     return real == nullptr ? 0 : real();
   }
@@ -107,19 +107,19 @@ extern "C" {
 #define DEJA_FN(id, result, name, since, klass, ...)                               \
   __attribute__((visibility("default"))) result name DEJA_PARAMS(__VA_ARGS__) {    \
     return deja::preload::Hook<false, result DEJA_TYPES(__VA_ARGS__)>::Enter(      \
-        deja::preload::MpiApi::k##name __VA_OPT__(, )                              \
+        deja::api::MpiApi::k##name __VA_OPT__(, )                                  \
             DEJA_FOR_EACH_COMMA(DEJA_PARAM_NAME, __VA_ARGS__));                    \
   }                                                                                \
   __attribute__((visibility("default"))) result P##name DEJA_PARAMS(__VA_ARGS__) { \
     return deja::preload::Hook<true, result DEJA_TYPES(__VA_ARGS__)>::Enter(       \
-        deja::preload::MpiApi::k##name __VA_OPT__(, )                              \
+        deja::api::MpiApi::k##name __VA_OPT__(, )                                  \
             DEJA_FOR_EACH_COMMA(DEJA_PARAM_NAME, __VA_ARGS__));                    \
   }                                                                                \
   __attribute__((alias(#name), visibility("hidden")))                              \
   result deja_hook_##name DEJA_PARAMS(__VA_ARGS__);                                \
   __attribute__((alias("P" #name), visibility("hidden")))                          \
   result deja_hook_P##name DEJA_PARAMS(__VA_ARGS__);
-#include "api/mpi.def"
+#include "api/tables/mpi.def"
 #undef DEJA_FN
 }
 
@@ -127,16 +127,16 @@ extern "C" {
 
 namespace deja::preload {
 
-void* MpiHookAddress(const ApiInfo& info, bool second) {
+void* MpiHookAddress(const api::ApiInfo& info, bool second) {
   // NOLINTNEXTLINE(readability-identifier-naming): a constant
   static void (*const kHooks[][2])() = {
 #define DEJA_FN(id, result, name, since, klass, ...)                 \
   {reinterpret_cast<void (*)()>(&deja::mpi_types::deja_hook_##name), \
    reinterpret_cast<void (*)()>(&deja::mpi_types::deja_hook_P##name)},
-#include "api/mpi.def"
+#include "api/tables/mpi.def"
 #undef DEJA_FN
   };
-  return reinterpret_cast<void*>(kHooks[info.id - kMpiFamily][second ? 1 : 0]);
+  return reinterpret_cast<void*>(kHooks[info.id - api::kMpiFamily][second ? 1 : 0]);
 }
 
 }  // namespace deja::preload

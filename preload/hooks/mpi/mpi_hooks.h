@@ -7,7 +7,7 @@
 namespace deja::preload {
 
 // This library's hook for a function of the table; `second`: for its PMPI name.
-void* MpiHookAddress(const ApiInfo& info, bool second);
+void* MpiHookAddress(const api::ApiInfo& info, bool second);
 
 }  // namespace deja::preload
 

@@ -31,7 +31,7 @@ extern "C" {
   __attribute__((visibility("default"))) uint64_t P##name(void) { \
     return deja::preload::Refuse(#name, because);                 \
   }
-#include "api/mpi_forwarded.def"
+#include "api/tables/mpi_forwarded.def"
 #undef DEJA_FORWARD
 
 // For profilers; nothing happens without one.

@@ -17,21 +17,21 @@ namespace {
 
 constexpr size_t kFunctions = 0
 #define DEJA_FN(id, result, name, since, klass, ...) +1
-#include "api/nccl.def"
+#include "api/tables/nccl.def"
 #undef DEJA_FN
     ;
 
-constinit RealFunctions<kFunctions> g_real(kNcclFamily, &RealNccl);
+constinit RealFunctions<kFunctions> g_real(api::kNcclFamily, &RealNccl);
 
 struct NcclLibrary {
-  using Api = NcclApi;
-  static const ApiInfo& Info(NcclApi api) { return NcclInfo(api); }
-  static void* Real(const ApiInfo& info) { return g_real.Get(info); }
+  using Api = api::NcclApi;
+  static const api::ApiInfo& Info(api::NcclApi api) { return api::NcclInfo(api); }
+  static void* Real(const api::ApiInfo& info) { return g_real.Get(info); }
   // What a program gets when it calls into an NCCL that is not there.
   template <typename Result>
   static uint64_t Missing() {
     if constexpr (std::is_same_v<Result, const char*>) {
-      return ToWord<const char*>("deja: no NCCL library is loaded that has this function");
+      return api::ToWord<const char*>("deja: no NCCL library is loaded that has this function");
     } else {
       return static_cast<uint64_t>(ncclSystemError);
     }
@@ -42,8 +42,8 @@ struct NcclLibrary {
 }  // namespace
 }  // namespace deja::preload
 
-#define DEJA_TABLE_DEF "api/nccl.def"
+#define DEJA_TABLE_DEF "api/tables/nccl.def"
 #define DEJA_TABLE_LIBRARY NcclLibrary
-#define DEJA_TABLE_FAMILY kNcclFamily
+#define DEJA_TABLE_FAMILY deja::api::kNcclFamily
 #define DEJA_HOOK_ADDRESS NcclHookAddress
 #include "preload/hooks/table_exports.inc"

@@ -8,7 +8,7 @@ namespace deja::preload {
 
 // This library's hook for a function of the table. (The address of ::ncclX may be another
 // library's.)
-void* NcclHookAddress(const ApiInfo& info);
+void* NcclHookAddress(const api::ApiInfo& info);
 
 }  // namespace deja::preload
 

@@ -39,7 +39,7 @@ extern "C" {
   result p##name DEJA_PARAMS(__VA_ARGS__) {                                               \
     return deja_hook_##name DEJA_ARGS(__VA_ARGS__);                                       \
   }
-#include "api/nccl.def"
+#include "api/tables/nccl.def"
 #undef DEJA_FN
 
 // Whatever the arguments: "not here". Functions that return a small structure return one in the
@@ -51,7 +51,7 @@ extern "C" {
   __attribute__((visibility("default"))) uint64_t p##name(void) { \
     return ncclInvalidUsage;                                      \
   }
-#include "api/nccl_forwarded.def"
+#include "api/tables/nccl_forwarded.def"
 #undef DEJA_FORWARD
 }
 

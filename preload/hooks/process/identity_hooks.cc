@@ -53,14 +53,14 @@ constinit RealFn<unsigned long (*)(unsigned long)> real_getauxval{"getauxval"};
 
 // For functions that return the value.
 template <typename Real>
-int64_t TakeValue(LibcApi api, uint64_t key, Real real) {
+int64_t TakeValue(api::LibcApi api, uint64_t key, Real real) {
   Engine* engine = EngineForHook();
   if (engine == nullptr) return real();
   return TakeInput(*engine, api, key, {}, [&](InputCall& call) { call.result = real(); });
 }
 
 // For functions that fill a name, and end it if it fits.
-int TakeName(LibcApi api, char* name, size_t size, RealFn<int (*)(char*, size_t)>& real) {
+int TakeName(api::LibcApi api, char* name, size_t size, RealFn<int (*)(char*, size_t)>& real) {
   Engine* engine = name != nullptr ? EngineForHook() : nullptr;
   if (engine == nullptr) return real(name, size);
   return static_cast<int>(TakeInput(*engine, api, 0, BytesOf(name, size), [&](InputCall& call) {
@@ -74,7 +74,7 @@ int TakeName(LibcApi api, char* name, size_t size, RealFn<int (*)(char*, size_t)
 
 // For functions that fill one structure and return 0.
 template <typename T, typename Real>
-int TakeStruct(LibcApi api, uint64_t key, T* out, Real real) {
+int TakeStruct(api::LibcApi api, uint64_t key, T* out, Real real) {
   Engine* engine = out != nullptr ? EngineForHook() : nullptr;
   if (engine == nullptr) return real(out);
   return static_cast<int>(TakeInput(*engine, api, key, BytesOf(out), [&](InputCall& call) {
@@ -113,7 +113,7 @@ uint64_t KeyOfAffinity(size_t size) {
 // A replay may have fewer CPUs: it says what the recorded call said, and leaves its threads where
 // they are.
 template <typename Real>
-int TakeSetting(LibcApi api, const cpu_set_t* mask, size_t size, Real real) {
+int TakeSetting(api::LibcApi api, const cpu_set_t* mask, size_t size, Real real) {
   Engine* engine = mask != nullptr ? EngineForHook() : nullptr;
   if (engine == nullptr) return real();
   const auto* bytes = reinterpret_cast<const char*>(mask);
@@ -137,58 +137,63 @@ bool IsOwnThread(pid_t tid) {
 using namespace deja::preload;  // NOLINT: the hooks below are this file's only names
 
 DEJA_EXPORT pid_t getpid() noexcept {
-  return static_cast<pid_t>(TakeValue(LibcApi::kgetpid, 0, [] { return real_getpid(); }));
+  return static_cast<pid_t>(
+      TakeValue(deja::api::LibcApi::kgetpid, 0, [] { return real_getpid(); }));
 }
 
 DEJA_EXPORT pid_t getppid() noexcept {
-  return static_cast<pid_t>(TakeValue(LibcApi::kgetppid, 0, [] { return real_getppid(); }));
+  return static_cast<pid_t>(
+      TakeValue(deja::api::LibcApi::kgetppid, 0, [] { return real_getppid(); }));
 }
 
 // Programs find out whether they are on the main thread by comparing the two.
 DEJA_EXPORT pid_t gettid() noexcept {
   pid_t tid = real_gettid();
   if (tid != static_cast<pid_t>(syscall(SYS_getpid))) return tid;
-  return static_cast<pid_t>(TakeValue(LibcApi::kgettid, 0, [tid] { return tid; }));
+  return static_cast<pid_t>(TakeValue(deja::api::LibcApi::kgettid, 0, [tid] { return tid; }));
 }
 
 DEJA_EXPORT int gethostname(char* name, size_t size) noexcept {
-  return TakeName(LibcApi::kgethostname, name, size, real_gethostname);
+  return TakeName(deja::api::LibcApi::kgethostname, name, size, real_gethostname);
 }
 
 DEJA_EXPORT int getdomainname(char* name, size_t size) noexcept {
-  return TakeName(LibcApi::kgetdomainname, name, size, real_getdomainname);
+  return TakeName(deja::api::LibcApi::kgetdomainname, name, size, real_getdomainname);
 }
 
 DEJA_EXPORT long gethostid() {
-  return TakeValue(LibcApi::kgethostid, 0, [] { return real_gethostid(); });
+  return TakeValue(deja::api::LibcApi::kgethostid, 0, [] { return real_gethostid(); });
 }
 
 DEJA_EXPORT int uname(utsname* out) noexcept {
   Engine* engine = out != nullptr ? EngineForHook() : nullptr;
   if (engine == nullptr) return real_uname(out);
-  return static_cast<int>(TakeInput(*engine, LibcApi::kuname, 0, BytesOf(out), [](InputCall& call) {
-    call.result = real_uname(reinterpret_cast<utsname*>(call.out.data()));
-    call.produced = call.result == 0 ? sizeof(utsname) : 0;
-  }));
+  return static_cast<int>(
+      TakeInput(*engine, deja::api::LibcApi::kuname, 0, BytesOf(out), [](InputCall& call) {
+        call.result = real_uname(reinterpret_cast<utsname*>(call.out.data()));
+        call.produced = call.result == 0 ? sizeof(utsname) : 0;
+      }));
 }
 
 DEJA_EXPORT long sysconf(int name) noexcept {
   if (name == _SC_AVPHYS_PAGES) return get_avphys_pages();
   if (!IsShape(name)) return real_sysconf(name);
-  return TakeValue(LibcApi::ksysconf, static_cast<uint64_t>(name),
+  return TakeValue(deja::api::LibcApi::ksysconf, static_cast<uint64_t>(name),
                    [name] { return real_sysconf(name); });
 }
 
 DEJA_EXPORT long get_phys_pages() noexcept {
-  return TakeValue(LibcApi::kget_phys_pages, 0, [] { return real_get_phys_pages(); });
+  return TakeValue(deja::api::LibcApi::kget_phys_pages, 0, [] { return real_get_phys_pages(); });
 }
 
 DEJA_EXPORT long get_avphys_pages() noexcept {
-  return TakeValue(LibcApi::kget_avphys_pages, 0, [] { return real_get_avphys_pages(); });
+  return TakeValue(deja::api::LibcApi::kget_avphys_pages, 0,
+                   [] { return real_get_avphys_pages(); });
 }
 
 DEJA_EXPORT int sysinfo(struct sysinfo* out) noexcept {
-  return TakeStruct(LibcApi::ksysinfo, 0, out, [](struct sysinfo* o) { return real_sysinfo(o); });
+  return TakeStruct(deja::api::LibcApi::ksysinfo, 0, out,
+                    [](struct sysinfo* o) { return real_sysinfo(o); });
 }
 
 DEJA_EXPORT int getloadavg(double* loads, int count) noexcept {
@@ -196,19 +201,20 @@ DEJA_EXPORT int getloadavg(double* loads, int count) noexcept {
   if (engine == nullptr) return real_getloadavg(loads, count);
   const std::span<std::byte> out = BytesOf(loads, static_cast<size_t>(count) * sizeof *loads);
   return static_cast<int>(TakeInput(
-      *engine, LibcApi::kgetloadavg, static_cast<uint64_t>(count), out, [count](InputCall& call) {
+      *engine, deja::api::LibcApi::kgetloadavg, static_cast<uint64_t>(count), out,
+      [count](InputCall& call) {
         call.result = real_getloadavg(reinterpret_cast<double*>(call.out.data()), count);
         call.produced = call.result > 0 ? static_cast<size_t>(call.result) * sizeof(double) : 0;
       }));
 }
 
 DEJA_EXPORT int getrlimit(__rlimit_resource_t resource, rlimit* out) noexcept {
-  return TakeStruct(LibcApi::kgetrlimit, static_cast<uint64_t>(resource), out,
+  return TakeStruct(deja::api::LibcApi::kgetrlimit, static_cast<uint64_t>(resource), out,
                     [resource](rlimit* o) { return real_getrlimit(resource, o); });
 }
 
 DEJA_EXPORT int getrlimit64(__rlimit_resource_t resource, rlimit64* out) noexcept {
-  return TakeStruct(LibcApi::kgetrlimit, static_cast<uint64_t>(resource), out,
+  return TakeStruct(deja::api::LibcApi::kgetrlimit, static_cast<uint64_t>(resource), out,
                     [resource](rlimit64* o) { return real_getrlimit64(resource, o); });
 }
 
@@ -216,8 +222,8 @@ DEJA_EXPORT int getrlimit64(__rlimit_resource_t resource, rlimit64* out) noexcep
 DEJA_EXPORT int isatty(int fd) noexcept {
   Engine* engine = EngineForHook();
   if (engine == nullptr) return real_isatty(fd);
-  const auto result = static_cast<int>(
-      TakeInput(*engine, LibcApi::kisatty, static_cast<uint64_t>(fd), {}, [fd](InputCall& call) {
+  const auto result = static_cast<int>(TakeInput(
+      *engine, deja::api::LibcApi::kisatty, static_cast<uint64_t>(fd), {}, [fd](InputCall& call) {
         const int is = real_isatty(fd);
         call.result = is == 0 ? -1 : is;
       }));
@@ -233,22 +239,24 @@ DEJA_EXPORT unsigned long getauxval(unsigned long type) noexcept {
   Engine* engine = type == AT_RANDOM && live != 0 ? EngineForHook() : nullptr;
   if (engine == nullptr) return live;
   std::byte drawn[kBytes];
-  TakeInput(*engine, LibcApi::kgetauxval, type, BytesOf(drawn, kBytes), [live](InputCall& call) {
-    memcpy(call.out.data(), reinterpret_cast<const void*>(live), kBytes);
-    call.produced = kBytes;
-    call.result = 0;
-  });
+  TakeInput(*engine, deja::api::LibcApi::kgetauxval, type, BytesOf(drawn, kBytes),
+            [live](InputCall& call) {
+              memcpy(call.out.data(), reinterpret_cast<const void*>(live), kBytes);
+              call.produced = kBytes;
+              call.result = 0;
+            });
   memcpy(bytes, drawn, kBytes);  // the same bytes each time
   return reinterpret_cast<unsigned long>(bytes);
 }
 
 DEJA_EXPORT int get_nprocs() noexcept {
-  return static_cast<int>(TakeValue(LibcApi::kget_nprocs, 0, [] { return real_get_nprocs(); }));
+  return static_cast<int>(
+      TakeValue(deja::api::LibcApi::kget_nprocs, 0, [] { return real_get_nprocs(); }));
 }
 
 DEJA_EXPORT int get_nprocs_conf() noexcept {
   return static_cast<int>(
-      TakeValue(LibcApi::kget_nprocs_conf, 0, [] { return real_get_nprocs_conf(); }));
+      TakeValue(deja::api::LibcApi::kget_nprocs_conf, 0, [] { return real_get_nprocs_conf(); }));
 }
 
 DEJA_EXPORT int sched_getaffinity(pid_t pid, size_t size, cpu_set_t* mask) noexcept {
@@ -256,8 +264,9 @@ DEJA_EXPORT int sched_getaffinity(pid_t pid, size_t size, cpu_set_t* mask) noexc
   if (engine == nullptr) return real_sched_getaffinity(pid, size, mask);
   pid_t live = engine->processes->MapPid(pid);
   if (pid != 0 && !IsOwnThread(live)) return real_sched_getaffinity(live, size, mask);
-  return static_cast<int>(TakeInput(*engine, LibcApi::ksched_getaffinity, KeyOfAffinity(size),
-                                    BytesOf(mask, size), [live, size](InputCall& call) {
+  return static_cast<int>(TakeInput(*engine, deja::api::LibcApi::ksched_getaffinity,
+                                    KeyOfAffinity(size), BytesOf(mask, size),
+                                    [live, size](InputCall& call) {
                                       auto* out = reinterpret_cast<cpu_set_t*>(call.out.data());
                                       call.result = real_sched_getaffinity(live, size, out);
                                       call.produced = call.result == 0 ? size : 0;
@@ -267,8 +276,9 @@ DEJA_EXPORT int sched_getaffinity(pid_t pid, size_t size, cpu_set_t* mask) noexc
 DEJA_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t* mask) noexcept {
   Engine* engine = mask != nullptr ? EngineForHook() : nullptr;
   if (engine == nullptr) return real_pthread_getaffinity_np(thread, size, mask);
-  return static_cast<int>(TakeInput(*engine, LibcApi::kpthread_getaffinity_np, KeyOfAffinity(size),
-                                    BytesOf(mask, size), [thread, size](InputCall& call) {
+  return static_cast<int>(TakeInput(*engine, deja::api::LibcApi::kpthread_getaffinity_np,
+                                    KeyOfAffinity(size), BytesOf(mask, size),
+                                    [thread, size](InputCall& call) {
                                       auto* out = reinterpret_cast<cpu_set_t*>(call.out.data());
                                       call.result = real_pthread_getaffinity_np(thread, size, out);
                                       call.produced = call.result == 0 ? size : 0;
@@ -278,19 +288,19 @@ DEJA_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t*
 DEJA_EXPORT int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t* mask) noexcept {
   Engine* engine = EngineForHook();
   pid_t live = engine != nullptr ? engine->processes->MapPid(pid) : pid;
-  return TakeSetting(LibcApi::ksched_setaffinity, mask, size,
+  return TakeSetting(deja::api::LibcApi::ksched_setaffinity, mask, size,
                      [=] { return real_sched_setaffinity(live, size, mask); });
 }
 
 DEJA_EXPORT int pthread_setaffinity_np(pthread_t thread, size_t size,
                                        const cpu_set_t* mask) noexcept {
-  return TakeSetting(LibcApi::kpthread_setaffinity_np, mask, size,
+  return TakeSetting(deja::api::LibcApi::kpthread_setaffinity_np, mask, size,
                      [=] { return real_pthread_setaffinity_np(thread, size, mask); });
 }
 
 // A thread that is created with a mask that this machine does not have would not be created.
 DEJA_EXPORT int pthread_attr_setaffinity_np(pthread_attr_t* attributes, size_t size,
                                             const cpu_set_t* mask) noexcept {
-  return TakeSetting(LibcApi::kpthread_attr_setaffinity_np, mask, size,
+  return TakeSetting(deja::api::LibcApi::kpthread_attr_setaffinity_np, mask, size,
                      [=] { return real_pthread_attr_setaffinity_np(attributes, size, mask); });
 }

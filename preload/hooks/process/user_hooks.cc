@@ -82,7 +82,7 @@ bool Unpack(std::span<const std::byte> packed, passwd& entry, std::span<char> bu
 // As the reentrant functions: `look_up(entry, buffer, size, found)` is the real one. The input's
 // result is the size of the entry, 0 if there is none.
 template <typename LookUp>
-int TakeEntry(Engine& engine, LibcApi api, uint64_t key, passwd& entry, std::span<char> buffer,
+int TakeEntry(Engine& engine, api::LibcApi api, uint64_t key, passwd& entry, std::span<char> buffer,
               passwd** result, LookUp look_up) {
   std::byte packed[kEntryBytes];
   const int64_t size =
@@ -115,7 +115,7 @@ passwd* Found(int error, passwd*& found) {
 }
 
 template <typename Id, typename Real>
-Id TakeId(LibcApi api, Real& real) {
+Id TakeId(api::LibcApi api, Real& real) {
   Engine* engine = EngineForHook();
   if (engine == nullptr) return real();
   return static_cast<Id>(
@@ -128,19 +128,19 @@ Id TakeId(LibcApi api, Real& real) {
 using namespace deja::preload;  // NOLINT: the hooks below are this file's only names
 
 DEJA_EXPORT uid_t getuid() noexcept {
-  return TakeId<uid_t>(LibcApi::kgetuid, real_getuid);
+  return TakeId<uid_t>(deja::api::LibcApi::kgetuid, real_getuid);
 }
 
 DEJA_EXPORT uid_t geteuid() noexcept {
-  return TakeId<uid_t>(LibcApi::kgeteuid, real_geteuid);
+  return TakeId<uid_t>(deja::api::LibcApi::kgeteuid, real_geteuid);
 }
 
 DEJA_EXPORT gid_t getgid() noexcept {
-  return TakeId<gid_t>(LibcApi::kgetgid, real_getgid);
+  return TakeId<gid_t>(deja::api::LibcApi::kgetgid, real_getgid);
 }
 
 DEJA_EXPORT gid_t getegid() noexcept {
-  return TakeId<gid_t>(LibcApi::kgetegid, real_getegid);
+  return TakeId<gid_t>(deja::api::LibcApi::kgetegid, real_getegid);
 }
 
 DEJA_EXPORT int getgroups(int size, gid_t* list) noexcept {
@@ -148,7 +148,8 @@ DEJA_EXPORT int getgroups(int size, gid_t* list) noexcept {
   if (engine == nullptr) return real_getgroups(size, list);
   const std::span<std::byte> out = BytesOf(list, static_cast<size_t>(size) * sizeof(gid_t));
   return static_cast<int>(TakeInput(
-      *engine, LibcApi::kgetgroups, static_cast<uint64_t>(size), out, [size](InputCall& call) {
+      *engine, deja::api::LibcApi::kgetgroups, static_cast<uint64_t>(size), out,
+      [size](InputCall& call) {
         call.result = real_getgroups(size, reinterpret_cast<gid_t*>(call.out.data()));
         call.produced =
             call.result > 0 && size > 0 ? static_cast<size_t>(call.result) * sizeof(gid_t) : 0;
@@ -158,14 +159,14 @@ DEJA_EXPORT int getgroups(int size, gid_t* list) noexcept {
 DEJA_EXPORT int getlogin_r(char* name, size_t size) {
   Engine* engine = name != nullptr ? EngineForHook() : nullptr;
   if (engine == nullptr) return real_getlogin_r(name, size);
-  const int64_t result =
-      TakeInput(*engine, LibcApi::kgetlogin_r, size, BytesOf(name, size), [size](InputCall& call) {
-        char* out = reinterpret_cast<char*>(call.out.data());
-        const int error = real_getlogin_r(out, size);
-        call.result = error != 0 ? -1 : 0;
-        call.produced = error == 0 ? strlen(out) + 1 : 0;
-        errno = error != 0 ? error : errno;
-      });
+  const int64_t result = TakeInput(*engine, deja::api::LibcApi::kgetlogin_r, size,
+                                   BytesOf(name, size), [size](InputCall& call) {
+                                     char* out = reinterpret_cast<char*>(call.out.data());
+                                     const int error = real_getlogin_r(out, size);
+                                     call.result = error != 0 ? -1 : 0;
+                                     call.produced = error == 0 ? strlen(out) + 1 : 0;
+                                     errno = error != 0 ? error : errno;
+                                   });
   return result < 0 ? errno : 0;
 }
 
@@ -173,15 +174,15 @@ DEJA_EXPORT char* getlogin() {
   static char name[256];
   Engine* engine = EngineForHook();
   if (engine == nullptr) return real_getlogin();
-  const int64_t result =
-      TakeInput(*engine, LibcApi::kgetlogin, 0, BytesOf(name, sizeof name), [](InputCall& call) {
-        const char* live = real_getlogin();
-        call.result = live != nullptr ? 0 : -1;
-        if (live == nullptr) return;
-        call.produced = std::min(strlen(live) + 1, call.out.size());
-        memcpy(call.out.data(), live, call.produced);
-        call.out.back() = std::byte{0};
-      });
+  const int64_t result = TakeInput(*engine, deja::api::LibcApi::kgetlogin, 0,
+                                   BytesOf(name, sizeof name), [](InputCall& call) {
+                                     const char* live = real_getlogin();
+                                     call.result = live != nullptr ? 0 : -1;
+                                     if (live == nullptr) return;
+                                     call.produced = std::min(strlen(live) + 1, call.out.size());
+                                     memcpy(call.out.data(), live, call.produced);
+                                     call.out.back() = std::byte{0};
+                                   });
   return result < 0 ? nullptr : name;
 }
 
@@ -189,7 +190,7 @@ DEJA_EXPORT int getpwuid_r(uid_t uid, passwd* entry, char* buffer, size_t size, 
   Engine* engine = EngineForHook();
   if (engine == nullptr) return real_getpwuid_r(uid, entry, buffer, size, result);
   return TakeEntry(
-      *engine, LibcApi::kgetpwuid, uid, *entry, {buffer, size}, result,
+      *engine, deja::api::LibcApi::kgetpwuid, uid, *entry, {buffer, size}, result,
       [uid](passwd* e, char* b, size_t s, passwd** f) { return real_getpwuid_r(uid, e, b, s, f); });
 }
 
@@ -197,8 +198,8 @@ DEJA_EXPORT int getpwnam_r(const char* name, passwd* entry, char* buffer, size_t
                            passwd** result) {
   Engine* engine = name != nullptr ? EngineForHook() : nullptr;
   if (engine == nullptr) return real_getpwnam_r(name, entry, buffer, size, result);
-  return TakeEntry(*engine, LibcApi::kgetpwnam, HashOf(name), *entry, {buffer, size}, result,
-                   [name](passwd* e, char* b, size_t s, passwd** f) {
+  return TakeEntry(*engine, deja::api::LibcApi::kgetpwnam, HashOf(name), *entry, {buffer, size},
+                   result, [name](passwd* e, char* b, size_t s, passwd** f) {
                      return real_getpwnam_r(name, e, b, s, f);
                    });
 }

@@ -140,7 +140,7 @@ DEJA_EXPORT pid_t getpgid(pid_t pid) noexcept {
   if (engine == nullptr) return real_getpgid(pid);
   const pid_t live = Live(pid);
   return static_cast<pid_t>(
-      TakeInput(*engine, LibcApi::kgetpgid, static_cast<uint64_t>(pid), {},
+      TakeInput(*engine, deja::api::LibcApi::kgetpgid, static_cast<uint64_t>(pid), {},
                 [live](InputCall& call) { call.result = real_getpgid(live); }));
 }
 

@@ -59,35 +59,35 @@ class Flat {
   uint64_t bytes_ = 0;
 };
 
-uint64_t ArgumentOf(Role role, deja_group_call& call, const Flat& input, const Flat& output,
+uint64_t ArgumentOf(api::Role role, deja_group_call& call, const Flat& input, const Flat& output,
                     uint64_t element) {
   switch (role) {
-    case Role::kNewComm:
-      return ToWord(&call.group);
-    case Role::kComm:
+    case api::Role::kNewComm:
+      return api::ToWord(&call.group);
+    case api::Role::kComm:
       return call.group;
-    case Role::kNRanks:
-      return ToWord(call.nranks);
-    case Role::kRank:
-    case Role::kRoot:
-    case Role::kPeer:
-      return ToWord(call.peer);
-    case Role::kString:
-      return ToWord(call.name);
-    case Role::kIn:
-      return ToWord(input.data());
-    case Role::kInCount:
+    case api::Role::kNRanks:
+      return api::ToWord(call.nranks);
+    case api::Role::kRank:
+    case api::Role::kRoot:
+    case api::Role::kPeer:
+      return api::ToWord(call.peer);
+    case api::Role::kString:
+      return api::ToWord(call.name);
+    case api::Role::kIn:
+      return api::ToWord(input.data());
+    case api::Role::kInCount:
       return input.bytes() / element;
-    case Role::kOut:
-      return ToWord(output.data());
-    case Role::kOutCount:
+    case api::Role::kOut:
+      return api::ToWord(output.data());
+    case api::Role::kOutCount:
       return output.bytes() / element;
-    case Role::kDType:
-      return ToWord(call.dtype);
-    case Role::kRedOp:
-      return ToWord(call.op);
-    case Role::kInt:
-      return ToWord(call.tag);
+    case api::Role::kDType:
+      return api::ToWord(call.dtype);
+    case api::Role::kRedOp:
+      return api::ToWord(call.op);
+    case api::Role::kInt:
+      return api::ToWord(call.tag);
     default:
       return 0;
   }
@@ -103,8 +103,8 @@ Engine* EngineForGroups() {
 }
 
 // A group that was made inside another one's real call has no number.
-bool IsInnerGroup(const ApiInfo& info, const deja_group_call& call) {
-  return call.group == 0 && info.Find(Role::kNewComm) < 0;
+bool IsInnerGroup(const api::ApiInfo& info, const deja_group_call& call) {
+  return call.group == 0 && info.Find(api::Role::kNewComm) < 0;
 }
 
 class RealCall {
@@ -145,8 +145,8 @@ DEJA_EXPORT void deja_impl_library(int begin) {
 }
 
 DEJA_EXPORT int deja_impl_group_call(deja_group_call* call, void (*real)(void*), void* context) {
-  const ApiInfo* info = FindC10d(std::string_view(call->function));
-  const uint64_t element = ElementSize(static_cast<uint32_t>(call->dtype));
+  const deja::api::ApiInfo* info = deja::api::FindC10d(std::string_view(call->function));
+  const uint64_t element = deja::digest::ElementSize(static_cast<uint32_t>(call->dtype));
   Engine* engine = EngineForGroups();
   if (engine == nullptr || info == nullptr || element == 0 || call->size != sizeof *call ||
       IsInnerGroup(*info, *call)) {
@@ -216,7 +216,7 @@ DEJA_EXPORT void deja_impl_group_done(const deja_group_done* done) {
 }
 
 DEJA_EXPORT int deja_impl_store(deja_store_call* call, void (*real)(void*), void* context) {
-  const ApiInfo* info = FindC10d(std::string_view(call->function));
+  const deja::api::ApiInfo* info = deja::api::FindC10d(std::string_view(call->function));
   Engine* engine = EngineForGroups();
   if (engine == nullptr || info == nullptr || call->size != sizeof *call) {
     real(context);

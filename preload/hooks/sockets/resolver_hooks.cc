@@ -238,7 +238,7 @@ bool MakeHost(Reading reading, hostent& host, char* buffer, size_t size) {
 // What a look-up of a host returned: the result, the resolver's error, the host. `real(buffer,
 // size, hostent** found, int* error)` asks, with the program's `host` and buffer.
 template <typename Real>
-int TakeHost(LibcApi api, const Question& question, hostent* host, char* buffer, size_t size,
+int TakeHost(api::LibcApi api, const Question& question, hostent* host, char* buffer, size_t size,
              hostent** result, int* error, Real real) {
   Engine* engine = host != nullptr && result != nullptr ? EngineForHook() : nullptr;
   if (engine == nullptr) return real(buffer, size, result, error);
@@ -284,7 +284,7 @@ DEJA_EXPORT int getaddrinfo(const char* node, const char* service, const addrinf
       question.Add(part);
   }
   std::byte bytes[kMaxAnswer];
-  const InputCall taken = TakeInputCall(*engine, LibcApi::kgetaddrinfo, question.key(),
+  const InputCall taken = TakeInputCall(*engine, deja::api::LibcApi::kgetaddrinfo, question.key(),
                                         BytesOf(bytes, sizeof bytes), [&](InputCall& call) {
                                           addrinfo* found = nullptr;
                                           addrinfo numeric = hints != nullptr ? *hints : addrinfo{};
@@ -314,7 +314,7 @@ DEJA_EXPORT int getnameinfo(const sockaddr* address, socklen_t length, char* hos
   question.Add(address, length).Add(flags);
   question.Add(static_cast<int>(host_size)).Add(static_cast<int>(service_size));
   std::byte bytes[kMaxAnswer];
-  const InputCall taken = TakeInputCall(*engine, LibcApi::kgetnameinfo, question.key(),
+  const InputCall taken = TakeInputCall(*engine, deja::api::LibcApi::kgetnameinfo, question.key(),
                                         BytesOf(bytes, sizeof bytes), [&](InputCall& call) {
                                           call.result = real();
                                           if (call.result != 0) return;
@@ -334,24 +334,25 @@ DEJA_EXPORT int getnameinfo(const sockaddr* address, socklen_t length, char* hos
 
 DEJA_EXPORT int gethostbyname_r(const char* name, hostent* host, char* buffer, size_t size,
                                 hostent** result, int* error) {
-  return TakeHost(LibcApi::kgethostbyname_r, Question(3).Add(name), host, buffer, size, result,
-                  error, [&](char* b, size_t n, hostent** found, int* why) {
+  return TakeHost(deja::api::LibcApi::kgethostbyname_r, Question(3).Add(name), host, buffer, size,
+                  result, error, [&](char* b, size_t n, hostent** found, int* why) {
                     return real_gethostbyname_r(name, host, b, n, found, why);
                   });
 }
 
 DEJA_EXPORT int gethostbyname2_r(const char* name, int family, hostent* host, char* buffer,
                                  size_t size, hostent** result, int* error) {
-  return TakeHost(LibcApi::kgethostbyname2_r, Question(4).Add(name).Add(family), host, buffer, size,
-                  result, error, [&](char* b, size_t n, hostent** found, int* why) {
+  return TakeHost(deja::api::LibcApi::kgethostbyname2_r, Question(4).Add(name).Add(family), host,
+                  buffer, size, result, error, [&](char* b, size_t n, hostent** found, int* why) {
                     return real_gethostbyname2_r(name, family, host, b, n, found, why);
                   });
 }
 
 DEJA_EXPORT int gethostbyaddr_r(const void* address, socklen_t length, int family, hostent* host,
                                 char* buffer, size_t size, hostent** result, int* error) {
-  return TakeHost(LibcApi::kgethostbyaddr_r, Question(5).Add(address, length).Add(family), host,
-                  buffer, size, result, error, [&](char* b, size_t n, hostent** found, int* why) {
+  return TakeHost(deja::api::LibcApi::kgethostbyaddr_r,
+                  Question(5).Add(address, length).Add(family), host, buffer, size, result, error,
+                  [&](char* b, size_t n, hostent** found, int* why) {
                     return real_gethostbyaddr_r(address, length, family, host, b, n, found, why);
                   });
 }

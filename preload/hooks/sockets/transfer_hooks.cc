@@ -35,7 +35,7 @@ constinit RealFn<ssize_t (*)(int, msghdr*, int)> real_recvmsg{"recvmsg"};
 constinit RealFn<int (*)(int, mmsghdr*, unsigned, int, timespec*)> real_recvmmsg{"recvmmsg"};
 
 struct Parameters {
-  LibcApi api;
+  api::LibcApi api;
   int fd;
   int flags = 0;
   msghdr* message = nullptr;
@@ -82,7 +82,7 @@ ssize_t ReceiveFrom(FdObject& object, int fd, void* buffer, size_t size, int fla
   msghdr message{};
   message.msg_name = length != nullptr ? address : nullptr;
   message.msg_namelen = length != nullptr ? *length : 0;
-  const ssize_t n = Receive(object, {LibcApi::krecvfrom, fd, flags, &message}, {&piece, 1},
+  const ssize_t n = Receive(object, {api::LibcApi::krecvfrom, fd, flags, &message}, {&piece, 1},
                             [&](const iovec* p, size_t, int f) {
                               socklen_t room = message.msg_namelen;
                               const ssize_t got =
@@ -98,13 +98,13 @@ ssize_t ReceiveFrom(FdObject& object, int fd, void* buffer, size_t size, int fla
 
 ssize_t SendMessage(FdObject& object, int fd, const msghdr* message, int flags) {
   msghdr copy = *message;
-  return Send(object, {LibcApi::ksendmsg, fd, flags, &copy}, PiecesOf(*message),
+  return Send(object, {api::LibcApi::ksendmsg, fd, flags, &copy}, PiecesOf(*message),
               [&](const iovec*, size_t, int f) { return real_sendmsg(fd, message, f); });
 }
 
 ssize_t ReceiveMessage(FdObject& object, int fd, msghdr* message, int flags) {
   const ssize_t n =
-      Receive(object, {LibcApi::krecvmsg, fd, flags, message}, PiecesOf(*message),
+      Receive(object, {api::LibcApi::krecvmsg, fd, flags, message}, PiecesOf(*message),
               [&](const iovec*, size_t, int f) { return real_recvmsg(fd, message, f); });
   if (n >= 0) NoteReceivedDescriptors(*message);
   return n;
@@ -128,16 +128,16 @@ DEJA_EXPORT ssize_t write(int fd, const void* data, size_t size) {
   FdObject* object = Tracked(fd);
   if (object == nullptr) return real_write(fd, data, size);
   const iovec piece = PieceOf(data, size);
-  return Send(*object, {LibcApi::kwrite, fd}, {&piece, 1}, [fd](const iovec* p, size_t, int) {
-    return real_write(fd, p->iov_base, p->iov_len);
-  });
+  return Send(
+      *object, {deja::api::LibcApi::kwrite, fd}, {&piece, 1},
+      [fd](const iovec* p, size_t, int) { return real_write(fd, p->iov_base, p->iov_len); });
 }
 
 DEJA_EXPORT ssize_t writev(int fd, const iovec* pieces, int count) {
   FdObject* object = pieces != nullptr && count > 0 ? Tracked(fd) : nullptr;
   if (object == nullptr) return real_writev(fd, pieces, count);
   return Send(
-      *object, {LibcApi::kwritev, fd}, {pieces, static_cast<size_t>(count)},
+      *object, {deja::api::LibcApi::kwritev, fd}, {pieces, static_cast<size_t>(count)},
       [fd](const iovec* p, size_t n, int) { return real_writev(fd, p, static_cast<int>(n)); });
 }
 
@@ -146,7 +146,7 @@ DEJA_EXPORT ssize_t send(int fd, const void* data, size_t size, int flags) {
   if (object == nullptr) return real_send(fd, data, size, flags);
   const iovec piece = PieceOf(data, size);
   return Send(
-      *object, {LibcApi::ksend, fd, flags}, {&piece, 1},
+      *object, {deja::api::LibcApi::ksend, fd, flags}, {&piece, 1},
       [fd](const iovec* p, size_t, int f) { return real_send(fd, p->iov_base, p->iov_len, f); });
 }
 
@@ -158,7 +158,7 @@ DEJA_EXPORT ssize_t sendto(int fd, const void* data, size_t size, int flags,
   msghdr message{};
   message.msg_name = const_cast<sockaddr*>(address);
   message.msg_namelen = address != nullptr ? length : 0;
-  return Send(*object, {LibcApi::ksendto, fd, flags, &message}, {&piece, 1},
+  return Send(*object, {deja::api::LibcApi::ksendto, fd, flags, &message}, {&piece, 1},
               [&](const iovec* p, size_t, int f) {
                 return real_sendto(fd, p->iov_base, p->iov_len, f, address, length);
               });
@@ -187,7 +187,7 @@ DEJA_EXPORT ssize_t recv(int fd, void* buffer, size_t size, int flags) {
   if (object == nullptr) return real_recv(fd, buffer, size, flags);
   const iovec piece{buffer, size};
   return Receive(
-      *object, {LibcApi::krecv, fd, flags}, {&piece, 1},
+      *object, {deja::api::LibcApi::krecv, fd, flags}, {&piece, 1},
       [fd](const iovec* p, size_t, int f) { return real_recv(fd, p->iov_base, p->iov_len, f); });
 }
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <string_view>
 
+#include "tests/fakes/cuda/kernels/sim_digest.h"
 #include "tests/fakes/cuda/sim_board.h"
-#include "tests/fakes/cuda/sim_digest.h"
 #include "tests/fakes/cuda/sim_driver.h"
 #include "tests/fakes/cuda/sim_gate.h"
 #include "tests/fakes/cuda/sim_graph.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/fakes/cuda/sim_digest.h"
-#include "tests/fakes/cuda/sim_digits.h"
+#include "tests/fakes/cuda/kernels/sim_digest.h"
+#include "tests/fakes/cuda/kernels/sim_digits.h"
 #include "tests/fakes/cuda/sim_driver.h"
 #include "tests/fakes/cuda/sim_gate.h"
 #include "tests/fakes/cuda/sim_graph.h"

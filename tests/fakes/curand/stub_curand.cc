@@ -11,6 +11,6 @@ extern "C" {
   result name DEJA_PARAMS(__VA_ARGS__) {                                      \
     return Answer<result>(#name DEJA_FOR_EACH(DEJA_COMMA_NAME, __VA_ARGS__)); \
   }
-#include "api/curand.def"
+#include "api/tables/curand.def"
 #undef DEJA_FN
 }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/fakes/cuda/digest_grid.h"
+#include "tests/fakes/cuda/kernels/digest_grid.h"
 
 namespace deja::preload {
 namespace {
@@ -28,34 +28,35 @@ std::vector<std::byte> RandomBytes(size_t n, uint64_t seed) {
 }
 
 // Digests `bytes` as a device does, piece by piece.
-TensorDigest OnDevice(std::span<const std::byte> bytes, uint32_t dtype) {
-  const SummedTensor tensor(bytes.size());
-  std::vector<gpu::Pair> results(tensor.Results() / sizeof(gpu::Pair) + 1);
+digest::TensorDigest OnDevice(std::span<const std::byte> bytes, uint32_t dtype) {
+  const digest::SummedTensor tensor(bytes.size());
+  std::vector<digest::gpu::Pair> results(tensor.Results() / sizeof(digest::gpu::Pair) + 1);
   // The last piece may have more of a tail than the first one has of anything.
-  std::vector<gpu::Pair> scratch(tensor.ResultsOf(0) / sizeof(gpu::Pair) + 70);
+  std::vector<digest::gpu::Pair> scratch(tensor.ResultsOf(0) / sizeof(digest::gpu::Pair) + 70);
   auto* to = reinterpret_cast<unsigned char*>(results.data());
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   for (uint64_t piece = 0; piece < tensor.pieces; ++piece) {
     const uint64_t blocks = tensor.BlocksOf(piece);
-    gpu::Work work{data + piece * kPieceBlocks * gpu::kBlockBytes, blocks,
-                   reinterpret_cast<unsigned char*>(scratch.data()), nullptr, 0};
+    digest::gpu::Work work{data + piece * digest::kPieceBlocks * digest::gpu::kBlockBytes, blocks,
+                           reinterpret_cast<unsigned char*>(scratch.data()), nullptr, 0};
     if (piece + 1 == tensor.pieces) {
       work.tail = data + tensor.tail_from;
       work.tail_bytes = tensor.tail_bytes;
     }
-    cusim::RunDigestGrid(dtype < kTypeCount ? dtype : kTypeCount, work, ThreadBlocksFor(blocks));
+    cusim::RunDigestGrid(dtype < kTypeCount ? dtype : kTypeCount, work,
+                         digest::ThreadBlocksFor(blocks));
     std::memcpy(to, work.results, tensor.ResultsOf(piece));
     to += tensor.ResultsOf(piece);
   }
-  return DigestOfSums(bytes.size(), dtype,
-                      {reinterpret_cast<const std::byte*>(results.data()), tensor.Results()});
+  return digest::DigestOfSums(
+      bytes.size(), dtype, {reinterpret_cast<const std::byte*>(results.data()), tensor.Results()});
 }
 
 void ExpectSame(std::span<const std::byte> bytes, uint32_t dtype, const std::string& what) {
   SCOPED_TRACE(what + ", " + std::to_string(bytes.size()) + " bytes of type " +
                std::to_string(dtype));
-  const TensorDigest want = DigestTensor(bytes, dtype);
-  const TensorDigest got = OnDevice(bytes, dtype);
+  const digest::TensorDigest want = digest::DigestTensor(bytes, dtype);
+  const digest::TensorDigest got = OnDevice(bytes, dtype);
   ASSERT_EQ(got.hash, want.hash);
   ASSERT_EQ(got.stats.nan_count, want.stats.nan_count);
   ASSERT_EQ(got.stats.inf_count, want.stats.inf_count);
@@ -63,10 +64,10 @@ void ExpectSame(std::span<const std::byte> bytes, uint32_t dtype, const std::str
   ASSERT_EQ(got.stats.max, want.stats.max);
   double magnitudes = 0;
   double squares = 0;
-  const size_t size = ElementSize(dtype);
+  const size_t size = digest::ElementSize(dtype);
   const size_t count = dtype < kTypeCount ? bytes.size() / size : 0;
   for (size_t i = 0; i < count; ++i) {
-    const double v = ElementAsDouble(&bytes[i * size], dtype);
+    const double v = digest::ElementAsDouble(&bytes[i * size], dtype);
     if (!std::isfinite(v)) continue;
     magnitudes += std::fabs(v);
     squares += v * v;
@@ -110,11 +111,11 @@ TEST(DigestSums, LargeTensors) {
 }
 
 TEST(DigestSums, ATensorOfSeveralPieces) {
-  constexpr size_t kPiece = kPieceBlocks * gpu::kBlockBytes;
+  constexpr size_t kPiece = digest::kPieceBlocks * digest::gpu::kBlockBytes;
   const std::vector<std::byte> bytes = RandomBytes(2 * kPiece + 12345, 6);
   for (size_t size : {kPiece, kPiece + 1, kPiece + 1024, kPiece + 1025, bytes.size()}) {
     const auto part = std::span(bytes).first(size);
-    EXPECT_EQ(OnDevice(part, 5).hash, HashBytes(part)) << size;
+    EXPECT_EQ(OnDevice(part, 5).hash, digest::HashBytes(part)) << size;
   }
   ExpectSame(bytes, 4, "pieces");
 }
@@ -147,10 +148,10 @@ TEST(DigestSums, NothingButNans) {
 TEST(DigestSums, SumsAreTheSameWhereTheyAreExact) {
   const std::vector<std::byte> bytes = RandomBytes(100003, 8);
   for (uint32_t dtype : {0, 1, 2, 3, 10}) {
-    const format::TensorStats want = ComputeStats(bytes, dtype);
+    const format::TensorStats want = digest::ComputeStats(bytes, dtype);
     const format::TensorStats got = OnDevice(bytes, dtype).stats;
     EXPECT_EQ(got.sum, want.sum) << dtype;
-    if (ElementSize(dtype) == 1) {
+    if (digest::ElementSize(dtype) == 1) {
       EXPECT_EQ(got.sum_squares, want.sum_squares) << dtype;
     }
   }

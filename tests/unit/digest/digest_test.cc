@@ -25,28 +25,28 @@ constexpr uint32_t kTypeCount = 12;
 
 struct Kernel {
   const char* name;
-  const DigestKernels* kernels;
+  const digest::DigestKernels* kernels;
 };
 
 std::vector<Kernel> Kernels() {
-  std::vector<Kernel> all = {{"baseline", &kBaselineKernels}};
+  std::vector<Kernel> all = {{"baseline", &digest::kBaselineKernels}};
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) all.push_back({"avx2", &kAvx2Kernels});
+  if (__builtin_cpu_supports("avx2")) all.push_back({"avx2", &digest::kAvx2Kernels});
   if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512f"))
-    all.push_back({"avx512", &kAvx512Kernels});
+    all.push_back({"avx512", &digest::kAvx512Kernels});
 #endif
   return all;
 }
 
 // The contract, written down once more without any tricks.
-RawStats Naive(const std::vector<std::byte>& bytes, uint32_t dtype) {
-  RawStats s{};
+digest::RawStats Naive(const std::vector<std::byte>& bytes, uint32_t dtype) {
+  digest::RawStats s{};
   double sum[16] = {};
   double squares[16] = {};
-  size_t size = ElementSize(dtype);
+  size_t size = digest::ElementSize(dtype);
   bool first = true;
   for (size_t i = 0; i < bytes.size() / size; ++i) {
-    double v = ElementAsDouble(&bytes[i * size], dtype);
+    double v = digest::ElementAsDouble(&bytes[i * size], dtype);
     if (std::isnan(v)) {
       ++s.nan_count;
       continue;
@@ -78,20 +78,20 @@ uint64_t BitsOf(double v) {
 }
 
 void ExpectSame(const std::vector<std::byte>& bytes, uint32_t dtype, const std::string& what) {
-  RawStats want = Naive(bytes, dtype);
+  digest::RawStats want = Naive(bytes, dtype);
   for (const Kernel& k : Kernels()) {
-    SCOPED_TRACE(what + ", " + DTypeName(dtype) + ", " + k.name);
-    RawStats got{};
-    const size_t count = bytes.size() / ElementSize(dtype);
-    alignas(64) std::byte state[kHashState];
+    SCOPED_TRACE(what + ", " + digest::DTypeName(dtype) + ", " + k.name);
+    digest::RawStats got{};
+    const size_t count = bytes.size() / digest::ElementSize(dtype);
+    alignas(64) std::byte state[digest::kHashState];
     k.kernels->hash_begin(state);
     ASSERT_TRUE(k.kernels->stats(bytes.data(), count, dtype, &got, state));
     uint8_t hash[16];
     k.kernels->hash_end(state, hash);
     uint8_t hash_alone[16];
-    kBaselineKernels.hash(bytes.data(), count * ElementSize(dtype), hash_alone);
+    digest::kBaselineKernels.hash(bytes.data(), count * digest::ElementSize(dtype), hash_alone);
     EXPECT_EQ(std::memcmp(hash, hash_alone, 16), 0);
-    RawStats alone{};
+    digest::RawStats alone{};
     ASSERT_TRUE(k.kernels->stats(bytes.data(), count, dtype, &alone, nullptr));
     EXPECT_EQ(std::memcmp(&alone, &got, sizeof got), 0);
     EXPECT_EQ(got.nan_count, want.nan_count);
@@ -121,7 +121,7 @@ TEST(Digest, HashIsCanonicalXxh3) {
   // The published value of XXH3-128 of no bytes with seed 0.
   const uint8_t want[16] = {0x99, 0xaa, 0x06, 0xd3, 0x01, 0x47, 0x98, 0xd8,
                             0x60, 0x01, 0xc3, 0x24, 0x46, 0x8d, 0x49, 0x7f};
-  EXPECT_EQ(std::memcmp(HashBytes({}).bytes.data(), want, 16), 0);
+  EXPECT_EQ(std::memcmp(digest::HashBytes({}).bytes.data(), want, 16), 0);
 }
 
 TEST(Digest, OnePassGivesWhatTwoDo) {
@@ -130,9 +130,9 @@ TEST(Digest, OnePassGivesWhatTwoDo) {
     for (const uint32_t dtype : {0u, 4u, 6u, 7u, 8u, 9u, format::kRawBytes, 99u}) {
       SCOPED_TRACE(std::to_string(size) + " bytes, type " + std::to_string(dtype));
       const auto part = std::span(bytes).first(size);
-      const TensorDigest digest = DigestTensor(part, dtype);
-      const format::TensorStats stats = ComputeStats(part, dtype);
-      EXPECT_EQ(digest.hash, HashBytes(part));
+      const digest::TensorDigest digest = digest::DigestTensor(part, dtype);
+      const format::TensorStats stats = digest::ComputeStats(part, dtype);
+      EXPECT_EQ(digest.hash, digest::HashBytes(part));
       EXPECT_EQ(std::memcmp(&digest.stats, &stats, sizeof stats), 0);
     }
   }
@@ -142,7 +142,7 @@ TEST(Digest, HashIsTheSameInEveryBuild) {
   std::vector<std::byte> bytes = RandomBytes(5000, 1);
   for (size_t n = 0; n <= bytes.size(); n += n < 600 ? 1 : 97) {
     uint8_t a[16];
-    kBaselineKernels.hash(bytes.data(), n, a);
+    digest::kBaselineKernels.hash(bytes.data(), n, a);
     for (const Kernel& k : Kernels()) {
       uint8_t b[16];
       k.kernels->hash(bytes.data(), n, b);
@@ -158,7 +158,7 @@ TEST(Digest, HashOfPiecesIsTheHashOfTheWholeInEveryBuild) {
   for (const Kernel& k : Kernels()) {
     for (size_t round = 0; round < 400; ++round) {
       const size_t largest = size_t{1} << (3 + round % 12);
-      alignas(64) std::byte state[kHashState];
+      alignas(64) std::byte state[digest::kHashState];
       k.kernels->hash_begin(state);
       const size_t whole = rng() % (bytes.size() + 1);
       for (size_t at = 0; at < whole;) {
@@ -168,7 +168,7 @@ TEST(Digest, HashOfPiecesIsTheHashOfTheWholeInEveryBuild) {
       }
       uint8_t want[16];
       uint8_t got[16];
-      kBaselineKernels.hash(bytes.data(), whole, want);
+      digest::kBaselineKernels.hash(bytes.data(), whole, want);
       k.kernels->hash_end(state, got);
       ASSERT_EQ(std::memcmp(want, got, 16), 0) << k.name << " " << whole << " by " << largest;
     }
@@ -177,17 +177,17 @@ TEST(Digest, HashOfPiecesIsTheHashOfTheWholeInEveryBuild) {
 
 TEST(Digest, HashSeesEveryByte) {
   std::vector<std::byte> bytes(1000);
-  Hash128 before = HashBytes(bytes);
+  Hash128 before = digest::HashBytes(bytes);
   for (size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] = std::byte{1};
-    EXPECT_NE(HashBytes(bytes), before) << i;
+    EXPECT_NE(digest::HashBytes(bytes), before) << i;
     bytes[i] = std::byte{0};
   }
 }
 
 TEST(Digest, StatsOfRandomBitsOfEveryLength) {
   for (uint32_t dtype = 0; dtype < kTypeCount; ++dtype) {
-    size_t size = ElementSize(dtype);
+    size_t size = digest::ElementSize(dtype);
     for (size_t count = 0; count < 70; ++count)
       ExpectSame(RandomBytes(count * size, count + 100), dtype, std::to_string(count));
     for (size_t count : {4095u, 4096u, 4097u, 4111u, 8192u, 20000u})
@@ -252,7 +252,7 @@ TEST(Digest, SpecialValuesAtEveryPlace) {
 TEST(Digest, NothingFinite) {
   std::vector<double> values(33, std::numeric_limits<double>::quiet_NaN());
   values[5] = -std::numeric_limits<double>::infinity();
-  format::TensorStats s = ComputeStats(std::as_bytes(std::span(values)), 8);
+  format::TensorStats s = digest::ComputeStats(std::as_bytes(std::span(values)), 8);
   EXPECT_EQ(s.nan_count, 32u);
   EXPECT_EQ(s.inf_count, 1u);
   EXPECT_EQ(s.min, 0);
@@ -263,7 +263,7 @@ TEST(Digest, NothingFinite) {
 TEST(Digest, SumsThatDoNotFitAreInfinite) {
   std::vector<double> values(32, std::numeric_limits<double>::max());
   for (size_t i = 0; i < 16; ++i) values[2 * i] = -values[2 * i];
-  format::TensorStats s = ComputeStats(std::as_bytes(std::span(values)), 8);
+  format::TensorStats s = digest::ComputeStats(std::as_bytes(std::span(values)), 8);
   EXPECT_EQ(s.inf_count, 0u);
   EXPECT_EQ(s.sum, std::numeric_limits<double>::infinity());
   EXPECT_EQ(s.sum_squares, std::numeric_limits<double>::infinity());
@@ -272,32 +272,32 @@ TEST(Digest, SumsThatDoNotFitAreInfinite) {
 
 TEST(Digest, ExtremesOfIntegersAreExact) {
   std::vector<uint64_t> big = {5, uint64_t{1} << 63, 3};
-  format::TensorStats s = ComputeStats(std::as_bytes(std::span(big)), 5);
+  format::TensorStats s = digest::ComputeStats(std::as_bytes(std::span(big)), 5);
   EXPECT_EQ(s.min, 3);
   EXPECT_EQ(s.max, 0x1p63);
   std::vector<uint32_t> small = {0xffffffffu, 7};
-  s = ComputeStats(std::as_bytes(std::span(small)), 3);
+  s = digest::ComputeStats(std::as_bytes(std::span(small)), 3);
   EXPECT_EQ(s.min, 7);
   EXPECT_EQ(s.max, 4294967295.0);
   std::vector<int64_t> negative = {-1, std::numeric_limits<int64_t>::min()};
-  s = ComputeStats(std::as_bytes(std::span(negative)), 4);
+  s = digest::ComputeStats(std::as_bytes(std::span(negative)), 4);
   EXPECT_EQ(s.min, -0x1p63);
   EXPECT_EQ(s.max, -1);
 }
 
 TEST(Digest, RawBytesAndUnknownTypesHaveNoStats) {
   std::vector<std::byte> bytes = RandomBytes(64, 3);
-  EXPECT_EQ(ComputeStats(bytes, format::kRawBytes), format::TensorStats{});
-  EXPECT_EQ(ComputeStats(bytes, 12), format::TensorStats{});
-  EXPECT_EQ(ElementSize(12), 0u);
-  EXPECT_EQ(ElementSize(format::kRawBytes), 1u);
-  EXPECT_EQ(DTypeName(12), nullptr);
-  EXPECT_STREQ(DTypeName(9), "bfloat16");
+  EXPECT_EQ(digest::ComputeStats(bytes, format::kRawBytes), format::TensorStats{});
+  EXPECT_EQ(digest::ComputeStats(bytes, 12), format::TensorStats{});
+  EXPECT_EQ(digest::ElementSize(12), 0u);
+  EXPECT_EQ(digest::ElementSize(format::kRawBytes), 1u);
+  EXPECT_EQ(digest::DTypeName(12), nullptr);
+  EXPECT_STREQ(digest::DTypeName(9), "bfloat16");
 }
 
 TEST(Digest, TrailingBytesAreIgnored) {
   std::vector<std::byte> bytes = RandomBytes(403, 3);
-  EXPECT_EQ(ComputeStats(bytes, 2), ComputeStats(std::span(bytes).first(400), 2));
+  EXPECT_EQ(digest::ComputeStats(bytes, 2), digest::ComputeStats(std::span(bytes).first(400), 2));
 }
 
 #if defined(__x86_64__)
@@ -306,13 +306,13 @@ TEST(Digest, TheProgramsFloatingPointModeDoesNotMatterAndStaysAsItWas) {
   values[3] = 1.0f / 3;
   values[4] = std::bit_cast<float>(0x7f800001u);
   auto bytes = std::as_bytes(std::span(values));
-  format::TensorStats want = ComputeStats(bytes, 7);
+  format::TensorStats want = digest::ComputeStats(bytes, 7);
   EXPECT_EQ(want.min, static_cast<double>(std::numeric_limits<float>::denorm_min()));
   // Flush to zero, denormals are zero, round up, every exception unmasked.
   constexpr unsigned kOdd = 0x8000 | 0x0040 | 0x4000;
   unsigned saved = _mm_getcsr();
   _mm_setcsr(kOdd);
-  format::TensorStats got = ComputeStats(bytes, 7);
+  format::TensorStats got = digest::ComputeStats(bytes, 7);
   unsigned after = _mm_getcsr();
   _mm_setcsr(saved);
   EXPECT_EQ(got, want);
@@ -322,7 +322,7 @@ TEST(Digest, TheProgramsFloatingPointModeDoesNotMatterAndStaysAsItWas) {
 
 TEST(Digest, ElementsAsDoubles) {
   auto value = [](auto bits, uint32_t dtype) {
-    return ElementAsDouble(reinterpret_cast<const std::byte*>(&bits), dtype);
+    return digest::ElementAsDouble(reinterpret_cast<const std::byte*>(&bits), dtype);
   };
   EXPECT_EQ(value(uint16_t{0x3c00}, 6), 1.0);
   EXPECT_EQ(value(uint16_t{0x0001}, 6), 0x1p-24);
@@ -341,8 +341,8 @@ TEST(Digest, ElementsAsDoubles) {
 
 TEST(Digest, UlpDistances) {
   auto distance = [](auto a, auto b, uint32_t dtype) {
-    return UlpDistance(reinterpret_cast<const std::byte*>(&a),
-                       reinterpret_cast<const std::byte*>(&b), dtype);
+    return digest::UlpDistance(reinterpret_cast<const std::byte*>(&a),
+                               reinterpret_cast<const std::byte*>(&b), dtype);
   };
   EXPECT_EQ(distance(1.0f, 1.0f, 7), 0u);
   EXPECT_EQ(distance(1.0f, std::nextafter(1.0f, 2.0f), 7), 1u);
@@ -362,13 +362,13 @@ TEST(Digest, UlpDistances) {
 TEST(RunningHashTest, PiecesHashAsTheWhole) {
   std::vector<std::byte> bytes(100000);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 2654435761u >> 7);
-  RunningHash hash;
+  digest::RunningHash hash;
   for (const size_t size : {size_t{0}, size_t{1}, size_t{240}, size_t{5000}, bytes.size()}) {
     const auto whole = std::span(bytes).first(size);
     hash.Begin();
     for (size_t at = 0; at < size; at += 777)
       hash.Add(whole.subspan(at, std::min<size_t>(777, size - at)));
-    EXPECT_EQ(hash.Value(), HashBytes(whole)) << size;
+    EXPECT_EQ(hash.Value(), digest::HashBytes(whole)) << size;
   }
 }
 

@@ -25,8 +25,8 @@ std::span<const std::byte> BytesOfElements(const std::vector<T>& values) {
 TEST(CompareElementsTest, FindsTheFirstElementAndCountsAll) {
   std::vector<float> recorded{1, 2, 3, 4};
   std::vector<float> live{1, std::nextafter(2.0f, 3.0f), 3, 5};
-  const ElementDifference difference =
-      CompareElements(BytesOfElements(recorded), BytesOfElements(live), kFloat32);
+  const digest::ElementDifference difference =
+      digest::CompareElements(BytesOfElements(recorded), BytesOfElements(live), kFloat32);
   ASSERT_TRUE(difference.found);
   EXPECT_EQ(difference.first, 1u);
   EXPECT_EQ(difference.different, 2u);
@@ -39,24 +39,26 @@ TEST(CompareElementsTest, DistanceCrossesZeroAndNanHasNone) {
   const float tiny = std::numeric_limits<float>::denorm_min();
   std::vector<float> recorded{-tiny};
   std::vector<float> live{tiny};
-  EXPECT_EQ(CompareElements(BytesOfElements(recorded), BytesOfElements(live), kFloat32).ulps, 2u);
+  EXPECT_EQ(
+      digest::CompareElements(BytesOfElements(recorded), BytesOfElements(live), kFloat32).ulps, 2u);
   live[0] = std::nanf("");
-  const ElementDifference difference =
-      CompareElements(BytesOfElements(recorded), BytesOfElements(live), kFloat32);
+  const digest::ElementDifference difference =
+      digest::CompareElements(BytesOfElements(recorded), BytesOfElements(live), kFloat32);
   EXPECT_EQ(difference.ulps, UINT64_MAX);
   EXPECT_EQ(difference.b, "nan");
 }
 
 TEST(CompareElementsTest, EqualBytesHaveNoDifference) {
   std::vector<double> same{0.1, -0.0};
-  EXPECT_FALSE(CompareElements(BytesOfElements(same), BytesOfElements(same), kFloat64).found);
+  EXPECT_FALSE(
+      digest::CompareElements(BytesOfElements(same), BytesOfElements(same), kFloat64).found);
 }
 
 TEST(CompareElementsTest, SignedZerosDifferByTheirBytes) {
   std::vector<double> recorded{0.0};
   std::vector<double> live{-0.0};
-  const ElementDifference difference =
-      CompareElements(BytesOfElements(recorded), BytesOfElements(live), kFloat64);
+  const digest::ElementDifference difference =
+      digest::CompareElements(BytesOfElements(recorded), BytesOfElements(live), kFloat64);
   ASSERT_TRUE(difference.found);
   EXPECT_EQ(difference.a, "0");
   EXPECT_EQ(difference.b, "-0");
@@ -64,14 +66,16 @@ TEST(CompareElementsTest, SignedZerosDifferByTheirBytes) {
 
 TEST(ElementTextTest, GivesTheValueBack) {
   const double tenth = 0.1;
-  EXPECT_EQ(ElementText(reinterpret_cast<const std::byte*>(&tenth), kFloat64), "0.1");
+  EXPECT_EQ(digest::ElementText(reinterpret_cast<const std::byte*>(&tenth), kFloat64), "0.1");
   const int64_t lowest = std::numeric_limits<int64_t>::min();
-  EXPECT_EQ(ElementText(reinterpret_cast<const std::byte*>(&lowest), kInt64),
+  EXPECT_EQ(digest::ElementText(reinterpret_cast<const std::byte*>(&lowest), kInt64),
             "-9223372036854775808");
   const uint16_t one_and_a_half = 0x3fc0;
-  EXPECT_EQ(ElementText(reinterpret_cast<const std::byte*>(&one_and_a_half), kBfloat16), "1.5");
+  EXPECT_EQ(digest::ElementText(reinterpret_cast<const std::byte*>(&one_and_a_half), kBfloat16),
+            "1.5");
   const uint8_t byte = 0x3f;
-  EXPECT_EQ(ElementText(reinterpret_cast<const std::byte*>(&byte), format::kRawBytes), "0x3f");
+  EXPECT_EQ(digest::ElementText(reinterpret_cast<const std::byte*>(&byte), format::kRawBytes),
+            "0x3f");
 }
 
 }  // namespace

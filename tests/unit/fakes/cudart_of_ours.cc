@@ -1,2 +1,2 @@
-#include "tests/fakes/cuda/cudart_sim.h"
+#include "tests/fakes/cuda/runtime/cudart_sim.h"
 #include "tests/unit/fakes/cudart_facts.inc"

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "digest/digest.h"
-#include "format/reader/payload_table.h"
+#include "format/payloads/payload_table.h"
 #include "format/reader/rank_reader.h"
 #include "format/wire/batch_info.h"
 
@@ -83,7 +83,7 @@ class FakeRank final : public format::RankReader {
   }
 
   Hash128 Payload(std::vector<std::byte> bytes) {
-    const Hash128 hash = preload::HashBytes(bytes);
+    const Hash128 hash = digest::HashBytes(bytes);
     payloads_[hash] = std::move(bytes);
     return hash;
   }

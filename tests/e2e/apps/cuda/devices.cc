@@ -8,7 +8,7 @@
 #include <string>
 
 #include "tests/e2e/apps/cuda/device.h"
-#include "tests/fakes/cuda/cudart_sim.h"
+#include "tests/fakes/cuda/runtime/cudart_sim.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 
 #include "tests/e2e/apps/cuda/kernels.h"
 #include "tests/e2e/apps/record/job.h"
-#include "tests/fakes/cuda/cudart_sim.h"
+#include "tests/fakes/cuda/runtime/cudart_sim.h"
 
 #define RUNTIME_CHECK(call)                                                             \
   do {                                                                                  \

@@ -14,7 +14,7 @@
 #include "format/log/rank_log.h"
 #include "format/pack/bundle_writer.h"
 #include "format/pack/optimizer_updates.h"
-#include "format/reader/prediction.h"
+#include "format/payloads/prediction.h"
 #include "format/reader/rank_reader.h"
 #include "format/tensor/tensor_codec.h"
 #include "format/trace/trace.h"

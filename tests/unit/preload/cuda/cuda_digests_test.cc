@@ -22,7 +22,7 @@ constexpr uint32_t kFloat32 = 7;
 constexpr size_t kDigestedBytes = 200001;
 
 struct SeenDigest {
-  TensorDigest digest;
+  digest::TensorDigest digest;
   std::atomic<int> answer{-1};  // a DeviceAnswer
   std::atomic<int> times{0};
 };
@@ -57,7 +57,7 @@ class CudaDigestsTest : public SimulatedContexts {
                              CUstream stream, SeenDigest& seen) {
     return device.Digest(
         memory, bytes, dtype, reinterpret_cast<uint64_t>(stream),
-        [](DeviceAnswer answer, const TensorDigest& digest, void* context) {
+        [](DeviceAnswer answer, const digest::TensorDigest& digest, void* context) {
           auto& to = *static_cast<SeenDigest*>(context);
           to.digest = digest;
           to.answer = static_cast<int>(answer);
@@ -69,7 +69,7 @@ class CudaDigestsTest : public SimulatedContexts {
                            uint32_t dtype) {
     EXPECT_EQ(seen.times, 1);
     EXPECT_EQ(seen.answer, static_cast<int>(DeviceAnswer::kTaken));
-    const TensorDigest want = DigestTensor(bytes, dtype);
+    const digest::TensorDigest want = digest::DigestTensor(bytes, dtype);
     EXPECT_EQ(seen.digest.hash, want.hash);
     EXPECT_EQ(seen.digest.stats.min, want.stats.min);
     EXPECT_EQ(seen.digest.stats.max, want.stats.max);
@@ -122,7 +122,7 @@ TEST_F(CudaDigestsTest, SmallTensorsAndOtherMemoryAreCopied) {
 }
 
 TEST_F(CudaDigestsTest, ALargeTensorGoesInPieces) {
-  constexpr size_t kPiece = kPieceBlocks * 1024;
+  constexpr size_t kPiece = digest::kPieceBlocks * 1024;
   CudaDevice& device = NewDevice();
   ExpectLaunches(device, OnDevice(2 * kPiece + 5000), 2 * kPiece + 5000, 3);
 }

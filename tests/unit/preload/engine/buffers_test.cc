@@ -17,20 +17,20 @@ constexpr uint64_t kFloat32 = 7;
 // The arguments of a call as the hooks would pass them: buffers at kSend and kRecv, ten floats,
 // root 1.
 struct Example {
-  const ApiInfo* info;
-  uint64_t args[kMaxArgs] = {};
+  const api::ApiInfo* info;
+  uint64_t args[api::kMaxArgs] = {};
 
-  explicit Example(std::string_view name) : info(FindNccl(name)) {
+  explicit Example(std::string_view name) : info(api::FindNccl(name)) {
     for (uint32_t i = 0; i < info->param_count; ++i) {
-      Role role = info->params[i].role;
-      if (role == Role::kCount) args[i] = 10;
-      if (role == Role::kDType) args[i] = kFloat32;
-      if (role == Role::kRoot) args[i] = 1;
+      api::Role role = info->params[i].role;
+      if (role == api::Role::kCount) args[i] = 10;
+      if (role == api::Role::kDType) args[i] = kFloat32;
+      if (role == api::Role::kRoot) args[i] = 1;
       if (IsInputRole(role)) args[i] = kSend;
       if (IsOutputRole(role)) args[i] = kRecv;
     }
   }
-  void Set(Role role, uint64_t value) { args[info->Find(role)] = value; }
+  void Set(api::Role role, uint64_t value) { args[info->Find(role)] = value; }
   BufferUse In(int rank) const { return InputBuffer(*info, args, kRanks, rank); }
   BufferUse Out(int rank) const { return OutputBuffer(*info, args, kRanks, rank); }
 };
@@ -79,8 +79,8 @@ TEST(BuffersTest, SizesFollowFromTheRoles) {
 }
 
 TEST(BuffersTest, EveryCallThatMovesDataHasABuffer) {
-  for (const ApiInfo& info : NcclTable()) {
-    if (info.klass != ApiClass::kCollective && info.klass != ApiClass::kP2p) continue;
+  for (const api::ApiInfo& info : api::NcclTable()) {
+    if (info.klass != api::ApiClass::kCollective && info.klass != api::ApiClass::kP2p) continue;
     Example call(info.name);
     EXPECT_FALSE(call.In(1).empty() && call.Out(1).empty()) << info.name;
   }
@@ -96,31 +96,31 @@ TEST(BuffersTest, ElementSizesOfEveryType) {
   constexpr uint64_t kBytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
   for (uint64_t dtype = 0; dtype < std::size(kBytes); ++dtype) {
     Example call("ncclAllReduce");
-    call.Set(Role::kDType, dtype);
+    call.Set(api::Role::kDType, dtype);
     EXPECT_EQ(call.In(0).bytes, 10 * kBytes[dtype]) << dtype;
   }
 }
 
 TEST(BuffersTest, NothingThatCannotBeRead) {
   Example unknown_type("ncclAllReduce");
-  unknown_type.Set(Role::kDType, 12);
+  unknown_type.Set(api::Role::kDType, 12);
   EXPECT_TRUE(unknown_type.In(0).empty());
 
   Example negative_type("ncclAllReduce");
-  negative_type.Set(Role::kDType, ~0ull);
+  negative_type.Set(api::Role::kDType, ~0ull);
   EXPECT_TRUE(negative_type.In(0).empty());
 
   Example nothing("ncclAllReduce");
-  nothing.Set(Role::kCount, 0);
+  nothing.Set(api::Role::kCount, 0);
   EXPECT_TRUE(nothing.In(0).empty());
 
   Example too_much("ncclAllGather");
-  too_much.Set(Role::kCount, 1ull << 62);
+  too_much.Set(api::Role::kCount, 1ull << 62);
   EXPECT_TRUE(too_much.In(0).empty());
   EXPECT_TRUE(too_much.Out(0).empty());
 
   Example no_pointer("ncclAllReduce");
-  no_pointer.Set(Role::kIn, 0);
+  no_pointer.Set(api::Role::kIn, 0);
   EXPECT_TRUE(no_pointer.In(0).empty());
   EXPECT_FALSE(no_pointer.Out(0).empty());
 }

@@ -16,9 +16,9 @@
 
 namespace deja::recorder {
 
+using api::NcclApi;
 using format::EventKind;
 using preload::Call;
-using preload::NcclApi;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -33,7 +33,7 @@ struct TestCall : Call {
       NcclApi api, std::initializer_list<uint64_t> words,
       std::function<ncclResult_t()> real_call = [] { return ncclSuccess; })
       : real(std::move(real_call)) {
-    info = &preload::NcclInfo(api);
+    info = &api::NcclInfo(api);
     size_t i = 0;
     for (uint64_t word : words) args[i++] = word;
     invoke = [](Call& call) {

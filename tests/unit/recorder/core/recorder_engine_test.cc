@@ -13,7 +13,7 @@ namespace deja::recorder {
 namespace {
 
 TEST_F(RecorderEngineTest, ProcessWithoutCommunicatorMakesNoLog) {
-  Input(preload::kLibcFamily, "seed");
+  Input(api::kLibcFamily, "seed");
   engine_->OnStep(1);
   engine_->OnNote("hello");
   int version = 0;
@@ -24,7 +24,7 @@ TEST_F(RecorderEngineTest, ProcessWithoutCommunicatorMakesNoLog) {
 }
 
 TEST_F(RecorderEngineTest, WhatCameBeforeTheCommunicatorIsRecordedInOrder) {
-  Input(preload::kLibcFamily, "seed");
+  Input(api::kLibcFamily, "seed");
   engine_->OnStep(7);
   InitRank(kComm);
   EXPECT_THAT(Kinds(), ElementsAre(EventKind::kThreadStart, EventKind::kInput, EventKind::kStep,
@@ -35,7 +35,7 @@ TEST_F(RecorderEngineTest, WhatCameBeforeTheCommunicatorIsRecordedInOrder) {
 }
 
 TEST_F(RecorderEngineTest, OtherThreadsStagedEventsKeepTheirStream) {
-  std::thread([&] { Input(preload::kLibcFamily, "other"); }).join();
+  std::thread([&] { Input(api::kLibcFamily, "other"); }).join();
   InitRank(kComm);
   std::vector<uint32_t> threads;
   for (const format::Event& event : log().Events())
@@ -327,7 +327,7 @@ TEST_F(RecorderEngineTest, UniqueIdGoesIntoTheBlob) {
 TEST_F(RecorderEngineTest, LargeInputsBecomePayloads) {
   InitRank(kComm);
   std::string large(5000, 'y');
-  Input(preload::kLibcFamily, large);
+  Input(api::kLibcFamily, large);
   auto input = All<format::Input>().back();
   EXPECT_EQ(input.data, "");
   EXPECT_EQ(log().payloads.at(input.hash), large);

@@ -111,7 +111,7 @@ class InputFilesTest : public testing::Test {
       for (const format::FileRange& range : format::RangesOf(*read)) {
         ranges.emplace_back(range.begin, range.size);
         const auto bytes = std::as_bytes(std::span(content_)).subspan(range.begin, range.size);
-        EXPECT_EQ(range.hash, preload::HashBytes(bytes)) << range.begin;
+        EXPECT_EQ(range.hash, digest::HashBytes(bytes)) << range.begin;
       }
     }
     return ranges;

@@ -32,7 +32,7 @@ class ReadRunsTest : public testing::Test {
               auto* self = static_cast<ReadRunsTest*>(context);
               self->ranges_.emplace_back(range.begin, range.size);
               const auto bytes = std::span(self->content_).subspan(range.begin, range.size);
-              EXPECT_EQ(range.hash, preload::HashBytes(bytes)) << range.begin;
+              EXPECT_EQ(range.hash, digest::HashBytes(bytes)) << range.begin;
               if (self->keep_) {
                 EXPECT_TRUE(
                     std::equal(bytes.begin(), bytes.end(), range.bytes.begin(), range.bytes.end()));

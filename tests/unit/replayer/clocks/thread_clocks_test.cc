@@ -178,7 +178,7 @@ TEST_F(ThreadClocksTest, ADeadlineOnTheLiveClockOfAnotherDayStays) {
 
 std::unique_ptr<ReplayPlan> BuildClocks(const FakeRank& rank) {
   auto plan = ReplayPlan::Build(rank, {[](uint32_t) { return CallKind::kOrdered; },
-                                       [](uint32_t) { return false; }, preload::InputKindOf});
+                                       [](uint32_t) { return false; }, api::InputKindOf});
   EXPECT_TRUE(plan.has_value());
   return plan ? std::move(*plan) : nullptr;
 }
@@ -190,7 +190,7 @@ TEST(ReplayPlanClocksTest, ReadingsBelongToSegments) {
   run.sources = {kMonotonic, kRealtime, kMonotonic};
   run.deltas = {100, 5000, 11};
   rank.Add(0, run);
-  rank.Call(0, static_cast<uint32_t>(preload::NcclApi::ncclCommInitRank));
+  rank.Call(0, static_cast<uint32_t>(api::NcclApi::ncclCommInitRank));
   run.sources = {kMonotonic};
   run.deltas = {300, 1};
   rank.Add(0, run);
@@ -211,11 +211,11 @@ TEST(ReplayPlanClocksTest, ReadingsOfTheFirstFormatAreReadings) {
   rank.Thread(0, "0");
   const timespec value{3, 14};
   format::Input input;
-  input.api = static_cast<uint32_t>(preload::LibcApi::kclock_gettime);
+  input.api = static_cast<uint32_t>(api::LibcApi::kclock_gettime);
   input.data = rank.Keep({reinterpret_cast<const char*>(&value), sizeof value});
   rank.Add(0, input);
   const time_t seconds = 9;
-  input.api = static_cast<uint32_t>(preload::LibcApi::ktime);
+  input.api = static_cast<uint32_t>(api::LibcApi::ktime);
   input.data = rank.Keep({reinterpret_cast<const char*>(&seconds), sizeof seconds});
   rank.Add(0, input);
   auto plan = BuildClocks(rank);

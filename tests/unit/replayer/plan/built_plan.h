@@ -15,14 +15,14 @@
 
 namespace deja::replayer {
 
-using preload::NcclApi;
+using api::NcclApi;
 
 inline constexpr uint32_t kPlanOp = static_cast<uint32_t>(NcclApi::ncclAllReduce);
 inline constexpr uint32_t kInit = static_cast<uint32_t>(NcclApi::ncclCommInitRank);
 inline constexpr uint32_t kDestroy = static_cast<uint32_t>(NcclApi::ncclCommDestroy);
 inline constexpr uint32_t kGroupEnd = static_cast<uint32_t>(NcclApi::ncclGroupEnd);
-inline constexpr uint32_t kGetRandom = static_cast<uint32_t>(preload::LibcApi::kgetrandom);
-inline constexpr uint32_t kGetPid = static_cast<uint32_t>(preload::LibcApi::kgetpid);
+inline constexpr uint32_t kGetRandom = static_cast<uint32_t>(api::LibcApi::kgetrandom);
+inline constexpr uint32_t kGetPid = static_cast<uint32_t>(api::LibcApi::kgetpid);
 
 inline CallKind KindOfTest(uint32_t api) {
   if (api == kPlanOp) return CallKind::kOperation;
@@ -35,7 +35,7 @@ inline bool GivesUpInTest(uint32_t api) {
 }
 
 inline std::unique_ptr<ReplayPlan> Build(const FakeRank& rank) {
-  auto plan = ReplayPlan::Build(rank, {KindOfTest, GivesUpInTest, preload::InputKindOf});
+  auto plan = ReplayPlan::Build(rank, {KindOfTest, GivesUpInTest, api::InputKindOf});
   EXPECT_TRUE(plan.has_value());
   return plan ? std::move(*plan) : nullptr;
 }

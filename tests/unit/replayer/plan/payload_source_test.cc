@@ -13,7 +13,7 @@ DEJA_EXPECTED_LEAKS("leak:deja::replayer::PayloadSource\n")
 namespace deja::replayer {
 namespace {
 
-constexpr uint32_t kOp = static_cast<uint32_t>(preload::NcclApi::ncclAllReduce);
+constexpr uint32_t kOp = static_cast<uint32_t>(api::NcclApi::ncclAllReduce);
 
 std::vector<std::byte> Bytes(size_t n, int value) {
   return std::vector<std::byte>(n, static_cast<std::byte>(value));
@@ -35,9 +35,8 @@ struct Recording {
       results.outputs.push_back(tensor);
       rank.Add(0, results);
     }
-    plan =
-        std::move(*ReplayPlan::Build(rank, {[](uint32_t) { return CallKind::kOperation; },
-                                            [](uint32_t) { return false; }, preload::InputKindOf}));
+    plan = std::move(*ReplayPlan::Build(rank, {[](uint32_t) { return CallKind::kOperation; },
+                                               [](uint32_t) { return false; }, api::InputKindOf}));
   }
 };
 

@@ -50,7 +50,7 @@ TEST(ReplayPlanTest, ALateStartIsBehindWhatEveryThreadHadDone) {
   ASSERT_EQ(checkpoints.size(), 1u);
   EXPECT_TRUE(checkpoints[0].complete()) << checkpoints[0].incomplete;
   auto plan =
-      ReplayPlan::Build(rank, {KindOfTest, GivesUpInTest, preload::InputKindOf}, &checkpoints[0]);
+      ReplayPlan::Build(rank, {KindOfTest, GivesUpInTest, api::InputKindOf}, &checkpoints[0]);
   ASSERT_TRUE(plan.has_value());
   const LateStart& start = *(*plan)->start();
   const uint32_t main = (*plan)->FindThread("0");
@@ -112,7 +112,7 @@ TEST(ReplayPlanTest, WhatALateStartReadsDoesNotGrowWithTheRun) {
     ASSERT_EQ(checkpoints.size(), 1u);
     const uint64_t before = rank.events_read();
     auto built =
-        ReplayPlan::Build(rank, {KindOfTest, GivesUpInTest, preload::InputKindOf}, &checkpoints[0]);
+        ReplayPlan::Build(rank, {KindOfTest, GivesUpInTest, api::InputKindOf}, &checkpoints[0]);
     ASSERT_TRUE(built.has_value());
     read[i] = rank.events_read() - before;
     const ReplayPlan& plan = **built;
@@ -209,14 +209,14 @@ TEST(ReplayPlanTest, WhatComesWellBehindTheEndOfAReplayIsNotRead) {
   for (const PlannedEnd& end : {PlannedEnd{50, 0, 0}, PlannedEnd{{}, 1, 101}}) {
     const uint64_t before = rank.events_read();
     auto plan =
-        ReplayPlan::Build(rank, {KindOfTest, GivesUpInTest, preload::InputKindOf}, nullptr, end);
+        ReplayPlan::Build(rank, {KindOfTest, GivesUpInTest, api::InputKindOf}, nullptr, end);
     ASSERT_TRUE(plan.has_value());
     EXPECT_NE((*plan)->FindOperation(1, 101), kNone);
     EXPECT_NE((*plan)->FindOperation(1, 104), kNone) << "a thread may be ahead";
     EXPECT_EQ((*plan)->FindOperation(1, 200), kNone);
     EXPECT_LT(rank.events_read() - before, 300u);
   }
-  auto plan = ReplayPlan::Build(rank, {KindOfTest, GivesUpInTest, preload::InputKindOf}, nullptr,
+  auto plan = ReplayPlan::Build(rank, {KindOfTest, GivesUpInTest, api::InputKindOf}, nullptr,
                                 PlannedEnd{1000, 0, 0});
   ASSERT_TRUE(plan.has_value());
   EXPECT_NE((*plan)->FindOperation(1, 800), kNone) << "it does not come there";
@@ -225,7 +225,7 @@ TEST(ReplayPlanTest, WhatComesWellBehindTheEndOfAReplayIsNotRead) {
 TEST(ReplayPlanTest, FromTheStartEverythingIsRead) {
   FakeRank rank;
   AddLongRun(rank, 40);
-  auto plan = ReplayPlan::Build(rank, {KindOfTest, GivesUpInTest, preload::InputKindOf}, nullptr);
+  auto plan = ReplayPlan::Build(rank, {KindOfTest, GivesUpInTest, api::InputKindOf}, nullptr);
   ASSERT_TRUE(plan.has_value());
   for (uint64_t seq = 1; seq <= 80; ++seq) EXPECT_NE((*plan)->FindOperation(1, seq), kNone) << seq;
 }
@@ -349,8 +349,8 @@ TEST(CheckpointsTest, APlanFromTheLastOneDoesNotReadThoseBefore) {
     AddCheckpointedRun(rank, i == 0 ? 200 : 2000);
     const auto checkpoints = format::ReadCheckpoints(rank);
     const uint64_t before = rank.events_read();
-    auto plan = ReplayPlan::Build(rank, {KindOfTest, GivesUpInTest, preload::InputKindOf},
-                                  &checkpoints.back());
+    auto plan =
+        ReplayPlan::Build(rank, {KindOfTest, GivesUpInTest, api::InputKindOf}, &checkpoints.back());
     ASSERT_TRUE(plan.has_value());
     read[i] = rank.events_read() - before;
   }

@@ -61,7 +61,7 @@ class ConnectionScriptTest : public testing::Test {
   ConnectionScript& Script() {
     if (script_ == nullptr) {
       auto plan = ReplayPlan::Build(rank_, {[](uint32_t) { return CallKind::kOrdered; },
-                                            [](uint32_t) { return false; }, preload::InputKindOf});
+                                            [](uint32_t) { return false; }, api::InputKindOf});
       plan_ = std::move(*plan);
       script_ = std::make_unique<ConnectionScript>(*plan_, kRankPid);
     }

@@ -35,7 +35,7 @@ class FamilyOrderTest : public testing::Test {
   }
   FamilyOrder& Order() {
     auto plan = ReplayPlan::Build(rank_, {[](uint32_t) { return CallKind::kOrdered; },
-                                          [](uint32_t) { return false; }, preload::InputKindOf});
+                                          [](uint32_t) { return false; }, api::InputKindOf});
     plan_ = std::move(*plan);
     order_ = std::make_unique<FamilyOrder>(*plan_, [](uint32_t) { return true; });
     return *order_;

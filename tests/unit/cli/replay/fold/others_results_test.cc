@@ -73,7 +73,7 @@ TEST(OthersResults, AreNotToldByNumberWhereThereArePointToPointCalls) {
   WrittenRank dead;
   Work(dead, 3, 4);
   format::CallEnter send;
-  send.api = static_cast<uint32_t>(preload::NcclApi::ncclSend);
+  send.api = static_cast<uint32_t>(api::NcclApi::ncclSend);
   send.comm = 1;
   send.comm_seq = 5;
   dead.Add(send);

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""What recording costs: whole-process times of a program without Deja, at each level, and with a window.
+
+    benchmarks/recording/record_overhead.py [--runs 11] [--ranks 4] [--build build] [-- PROGRAM ARGS…]
+
+The variants take turns within each round, so that what else the machine does hits all of them. Prints a
+table of medians, the quartiles, and the ratio to the runs without Deja (median of the rounds' ratios), of the
+whole process's time and of the processor time of all ranks (which a busy machine disturbs less).
+Default program: the digits example with a fixed seed. A recorded run ends when its trace is complete.
+"""
+import argparse
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+# Options of each variant.
+VARIANTS = {"order": ["--level", "order"], "digest": ["--level", "digest"], "full": ["--level", "full"],
+            "window": ["--level", "full", "--keep-steps", "5"]}
+TARGETS = {"digest": 1.05, "full": 1.15}
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=11, help="rounds; each runs every variant once")
+    parser.add_argument("--ranks", type=int, default=4)
+    parser.add_argument("--build", type=Path, default=Path(os.environ.get("DEJA_BUILD_DIR", ROOT / "build")))
+    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    parser.add_argument("program", nargs="*", help="after --: what to run instead of the example")
+    return parser.parse_args()
+
+
+def timed(argv, folder):
+    """Elapsed and processor seconds of the command and all that it started."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("DEJA_")}
+    start = time.perf_counter()
+    done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, check=False)
+    seconds = time.perf_counter() - start
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, argv))}: exit code {done.returncode}\n{done.stderr.decode()}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def ratio(variant, base):
+    return statistics.median(t / b for t, b in zip(variant, base))
+
+
+def main():
+    options = parse()
+    deja = options.build.resolve() / "bin" / "deja"
+    program = options.program or [options.build.resolve() / "examples" / "digits" / "digits_train", "--seed=1"]
+    times = {"without": []} | {variant: [] for variant in VARIANTS}
+    processor = {variant: [] for variant in times}
+    sizes = {}
+    with tempfile.TemporaryDirectory(prefix="deja-bench-") as folder:
+        trace = Path(folder) / "run.deja"
+        for run in range(options.runs + 1):
+            for variant in times:
+                if variant == "without":
+                    argv = [deja, "launch", "-n", str(options.ranks), "--", *program]
+                else:
+                    argv = [deja, "record", "--loopback", "-n", str(options.ranks), *VARIANTS[variant],
+                            "--out", trace, "--", *program]
+                elapsed, used = timed(argv, folder)
+                if run > 0:  # the first round warms the caches
+                    times[variant].append(elapsed)
+                    processor[variant].append(used)
+                if trace.exists():
+                    sizes[variant] = sum(p.stat().st_size for p in trace.rglob("*") if p.is_file())
+                    shutil.rmtree(trace)
+    ratios = {v: ratio(times[v], times["without"]) for v in times}
+    used_ratios = {v: ratio(processor[v], processor["without"]) for v in times}
+    if options.json:
+        print(json.dumps({"seconds": times, "processor_seconds": processor, "ratios": ratios,
+                          "processor_ratios": used_ratios, "trace_bytes": sizes}, indent=2))
+        return
+    print(f"{options.ranks} ranks, {options.runs} alternating runs: {' '.join(map(str, program))}\n")
+    print("| variant | median s | quartiles | ratio | target | processor s | ratio | trace MB |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for variant, seconds in times.items():
+        low, middle, high = statistics.quantiles(seconds, n=4)
+        target = f"< {TARGETS[variant]:.2f}" if variant in TARGETS else ""
+        size = f"{sizes[variant] / 1e6:.1f}" if variant in sizes else ""
+        print(f"| {variant} | {middle:.3f} | {low:.3f} … {high:.3f} | {ratios[variant]:.3f} | {target} | "
+              f"{statistics.median(processor[variant]):.3f} | {used_ratios[variant]:.3f} | {size} |")
+
+
+if __name__ == "__main__":
+    main()

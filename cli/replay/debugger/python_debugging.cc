@@ -1,0 +1,58 @@
+#include "cli/replay/debugger/python_debugging.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <string_view>
+
+namespace deja::cli {
+namespace {
+
+// The LEFT of python/deja/debugger.py.
+constexpr int kLeft = 130;
+// The name by which python/sitecustomize.py knows that the debugger is wanted.
+constexpr std::string_view kMark = "/with-pdb";
+constexpr std::string_view kFolder = "DEJA_PYTHON=";
+
+bool IsPlace(const std::string& line) {
+  const size_t colon = line.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == line.size()) return false;
+  const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
+  return std::all_of(line.begin() + static_cast<ptrdiff_t>(colon) + 1, line.end(), is_digit);
+}
+
+}  // namespace
+
+Status UsePythonDebugger(const std::vector<std::string>& lines, ReplayTarget& target) {
+  const auto refuse = [&](const std::string& why) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("replaying rank {} with --pdb: {}", target.rank, why));
+  };
+  const std::string program = std::filesystem::path(target.executable).filename().string();
+  if (program.rfind("python", 0) != 0)
+    return refuse(fmt::format("{} is not Python; use --gdb", target.executable));
+  if (target.is_forked)
+    return refuse(
+        "the rank is a forked child of its launcher's interpreter; write breakpoint() into the "
+        "script, and replay it without --pdb");
+  std::string all;
+  for (const std::string& line : lines) {
+    if (!IsPlace(line) || line.find(',') != std::string::npos)
+      return refuse(fmt::format("--break {}: give a file and a line, as train.py:88", line));
+    all += (all.empty() ? "" : ",") + line;
+  }
+  for (std::string& entry : target.environment)
+    if (entry.compare(0, kFolder.size(), kFolder) == 0)
+      entry += fmt::format(":{}{}", entry.substr(kFolder.size()), kMark);
+  if (!all.empty()) target.environment.push_back("DEJA_PDB_BREAKS=" + all);
+  return {};
+}
+
+bool LeftPythonDebugger(int status) {
+  return WIFEXITED(status) && WEXITSTATUS(status) == kLeft;
+}
+
+}  // namespace deja::cli

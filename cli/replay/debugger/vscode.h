@@ -1,0 +1,37 @@
+// A launch configuration by which VS Code debugs a replayed rank: .vscode/launch.json of the working
+// directory, for the C++ extension's debugger (cppdbg), which drives gdb by its machine interface.
+//
+// The configuration names a small script beside it, which starts this same replay in gdb. Pure but
+// for these two files; any thread.
+#ifndef DEJA_CLI_REPLAY_DEBUGGER_VSCODE_H_
+#define DEJA_CLI_REPLAY_DEBUGGER_VSCODE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+
+namespace deja::cli {
+
+struct VsCodeReplay {
+  std::string trace;                 // as the user names it
+  uint32_t rank = 0;
+  std::string program;               // path of the rank's executable
+  std::vector<std::string> command;  // of this `deja replay`, complete, with --vscode
+};
+
+struct VsCodeFiles {
+  std::string launch;  // path of launch.json
+  std::string script;
+  std::string name;  // of the configuration
+};
+
+// Writes both below `folder`. Other configurations of a launch.json that is there stay.
+// kInvalidArgument: it has comments or is damaged, so that it cannot be written again; the message has
+// the configuration.
+Result<VsCodeFiles> WriteVsCode(const VsCodeReplay& replay, const std::string& folder);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_REPLAY_DEBUGGER_VSCODE_H_

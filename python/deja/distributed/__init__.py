@@ -1,0 +1,1 @@
+"""Process groups and stores of torch.distributed."""

@@ -1,0 +1,302 @@
+"""What the process groups of a recording and of a replay share: their names, and which tensors each operation reads and writes."""
+
+import torch
+from torch._C import _distributed_c10d as c10d
+
+from deja import engine, python_stack
+from deja.distributed import torch_passing, torch_works
+from deja.distributed.torch_dense import Dense, dtype_of
+
+on_allreduce = None  # called with the tensors of each, before it is made
+
+# ncclRedOp_t; c10d's others are -1 less their number.
+_NUMBERS = {"SUM": 0, "PRODUCT": 1, "MAX": 2, "MIN": 3, "AVG": 4, "BAND": -1, "BOR": -2, "BXOR": -3}
+_REDUCTIONS = [(getattr(c10d.ReduceOp, name), n) for name, n in _NUMBERS.items() if hasattr(c10d.ReduceOp, name)]
+
+
+def _flat(tensors):
+    """The tensors of lists of lists, one behind the other."""
+    if isinstance(tensors, torch.Tensor):
+        return [tensors]
+    flat = []
+    for tensor in tensors or ():
+        if isinstance(tensor, torch.Tensor):
+            flat.append(tensor)
+        else:
+            flat += _flat(tensor)
+    return flat
+
+
+def _reduction(opts):
+    op = getattr(opts, "reduceOp", opts)
+    if op is None:
+        return 0
+    for known, number in _REDUCTIONS:
+        if op == known:
+            return number
+    return -9
+
+
+class Group(c10d.ProcessGroup):
+    """A group of whichever kind: it has what torch asks of a group, and of its backend, which is this object, too."""
+
+    def __init__(self, rank, size, backend):
+        super().__init__(rank, size)
+        self._deja_rank, self._deja_size, self._deja_backend = rank, size, backend
+        self._deja_name = ""
+        self._deja_description = ""
+        self._deja_sequence = 0
+        self._deja_number = torch_passing.next_number()
+
+    bound_device_id = None
+
+    def rank(self):
+        return self._deja_rank
+
+    def size(self):
+        return self._deja_size
+
+    def name(self):
+        return self._deja_backend
+
+    _get_backend_name = name
+
+    def getBackendName(self):
+        # What C++ asks: of a group that says "gloo" it takes for granted that it is ProcessGroupGloo.
+        return "deja_" + self._deja_backend
+
+    def _get_backend(self, device):
+        if torch.device(device).type not in self._deja_devices:
+            raise RuntimeError(f"No backend type associated with device type {torch.device(device).type}")
+        return self
+
+    get_backend = _get_backend
+    _deja_devices = ("cpu", "cuda")  # that have this group as their backend
+    _deja_shown_devices = ("cpu",)
+
+    @property
+    def _device_types(self):
+        return [torch.device(device) for device in self._deja_shown_devices]
+
+    def set_devices(self, devices):
+        """Those that torch has this backend for, where it says so."""
+        self._deja_shown_devices = tuple(devices)
+        self._deja_devices = {*self._deja_devices, *devices}
+
+    @property
+    def group_name(self):
+        return self._deja_name
+
+    def getGroupName(self):
+        return self._deja_name
+
+    def _set_group_name(self, name):
+        self._deja_name = name
+
+    setGroupName = _set_group_name
+
+    @property
+    def group_desc(self):
+        return self._deja_description
+
+    def getGroupDesc(self):
+        return self._deja_description
+
+    def _set_group_desc(self, description):
+        self._deja_description = description
+
+    setGroupDesc = _set_group_desc
+
+    def _deja_split_name(self, args, kwargs):
+        return f"{self._deja_name}/{of_split(args, kwargs, 2, 'group_name')}"
+
+    def _deja_like_its_parent(self, group, args, kwargs):
+        """group: a part of this one."""
+        group._deja_shown_devices, group._deja_devices = self._deja_shown_devices, self._deja_devices
+        group._deja_name = of_split(args, kwargs, 2, "group_name")
+        group._deja_description = of_split(args, kwargs, 3, "group_desc")
+        return group
+
+    def _set_default_backend(self, _):
+        pass
+
+    def _has_hooks(self):
+        return False
+
+    def _wait_for_pending_works(self):
+        pass
+
+    def _set_sequence_number_for_group(self):
+        pass
+
+    setSequenceNumberForGroup = _set_sequence_number_for_group
+
+    def _get_sequence_number_for_group(self):
+        return self._deja_sequence
+
+    getSequenceNumberForGroup = _get_sequence_number_for_group
+
+    # Operations. Python and C++ call them with an options object; Python also in shorter forms.
+
+    def allreduce(self, tensors, *args, **kwargs):
+        flat = _flat(tensors)
+        if on_allreduce is not None:
+            on_allreduce(flat)
+        return self._do("allreduce", flat, flat, (tensors, *args), kwargs, op=_reduction(_first(args, kwargs)))
+
+    def allreduce_coalesced(self, tensors, *args, **kwargs):
+        flat = _flat(tensors)
+        return self._do(
+            "allreduce_coalesced", flat, flat, (tensors, *args), kwargs, op=_reduction(_first(args, kwargs))
+        )
+
+    def broadcast(self, tensors, *args, **kwargs):
+        flat, root = _flat(tensors), _root(args, kwargs)
+        mine = flat if root == self._deja_rank else []
+        return self._do("broadcast", mine, [] if mine else flat, (tensors, *args), kwargs, peer=root)
+
+    def reduce(self, tensors, *args, **kwargs):
+        flat, root = _flat(tensors), _root(args, kwargs)
+        # The shorter form has the root before the reduction. Written on all ranks: gloo leaves what it has computed
+        # half-way in the others' tensors.
+        opts = _first(args, kwargs)
+        op = _reduction(args[1] if isinstance(opts, int) and len(args) > 1 else opts)
+        return self._do("reduce", flat, flat, (tensors, *args), kwargs, op=op, peer=root)
+
+    def allgather(self, outputs, inputs, *args, **kwargs):
+        return self._do("allgather", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs)
+
+    def allgather_coalesced(self, outputs, inputs, *args, **kwargs):
+        return self._do("allgather_coalesced", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs)
+
+    def _allgather_base(self, output, input, *args, **kwargs):
+        return self._do("_allgather_base", [input], [output], (output, input, *args), kwargs)
+
+    def allgather_into_tensor_coalesced(self, outputs, inputs, *args, **kwargs):
+        return self._do(
+            "allgather_into_tensor_coalesced", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs
+        )
+
+    def gather_single(self, output, input, *args, **kwargs):
+        root = _root(args, kwargs)
+        outputs = [output] if root == self._deja_rank else []
+        return self._do("gather_single", [input], outputs, (output, input, *args), kwargs, peer=root)
+
+    def gather(self, outputs, inputs, *args, **kwargs):
+        root = _root(args, kwargs)
+        return self._do("gather", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs, peer=root)
+
+    def scatter(self, outputs, inputs, *args, **kwargs):
+        root = _root(args, kwargs)
+        return self._do("scatter", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs, peer=root)
+
+    def reduce_scatter(self, outputs, inputs, *args, **kwargs):
+        op = _reduction(_first(args, kwargs))
+        return self._do("reduce_scatter", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs, op=op)
+
+    def _reduce_scatter_base(self, output, input, *args, **kwargs):
+        op = _reduction(_first(args, kwargs))
+        return self._do("_reduce_scatter_base", [input], [output], (output, input, *args), kwargs, op=op)
+
+    def reduce_scatter_tensor_coalesced(self, outputs, inputs, *args, **kwargs):
+        op = _reduction(_first(args, kwargs))
+        return self._do(
+            "reduce_scatter_tensor_coalesced", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs, op=op
+        )
+
+    def allreduce_sparse(self, tensors, *args, **kwargs):
+        flat = _flat(tensors)
+        return self._do("allreduce_sparse", flat, flat, (tensors, *args), kwargs, op=_reduction(_first(args, kwargs)))
+
+    def alltoall(self, outputs, inputs, *args, **kwargs):
+        return self._do("alltoall", _flat(inputs), _flat(outputs), (outputs, inputs, *args), kwargs)
+
+    def alltoall_base(self, output, input, *args, **kwargs):
+        return self._do("alltoall_base", [input], [output], (output, input, *args), kwargs)
+
+    def barrier(self, *args, **kwargs):
+        return self._do("barrier", [], [], args, kwargs)
+
+    def monitored_barrier(self, *args, **kwargs):
+        self._do("monitored_barrier", [], [], args, kwargs, is_blocking=True)
+
+    def send(self, tensors, dst, tag=0):
+        return self._do("send", _flat(tensors), [], (tensors, dst, tag), {}, peer=dst, tag=tag)
+
+    def recv(self, tensors, src, tag=0):
+        return self._do("recv", [], _flat(tensors), (tensors, src, tag), {}, peer=src, tag=tag)
+
+    def recv_anysource(self, tensors, tag=0):
+        return self._do("recv_anysource", [], _flat(tensors), (tensors, tag), {}, tag=tag)
+
+    recvAnysource = recv_anysource  # what C++ calls
+
+    def _do(self, name, inputs, outputs, args, kwargs, is_blocking=False, op=0, peer=0, tag=0):
+        self._deja_sequence += 1
+        in_place = inputs is outputs
+        written = Dense(outputs, read=in_place)
+        read = written if in_place else Dense(inputs, read=True)
+        dtype = dtype_of(read, written)
+        outcome = engine.group_call(
+            _NAMES.get(name) or _name_of(name),
+            lambda: self._make(name, args, kwargs),
+            read.pieces,
+            written.pieces,
+            self._deja_group,
+            dtype,
+            op,
+            peer,
+            tag,
+            python_stack=python_stack.here(2),
+        )
+        if outcome.served:
+            written.write_back()
+            if is_blocking:
+                return torch_works.ServedWork(outcome, outputs).wait()
+            return torch_works.served(name, outcome, outputs)
+        if outcome.operation == 0:  # not recorded: a plug-in makes it as part of an operation of its own
+            return outcome.value
+        ending = torch_works.Ending(outcome, dtype, written)
+        if is_blocking:
+            return ending.succeeded()
+        return torch_works.recorded(name, self._deja_watcher, outcome.value, ending, outputs)
+
+
+# Since torch 2.13 these names are for what had others before.
+RENAMED = {
+    "all_gather_single": "_allgather_base",
+    "all_gather_single_coalesced": "allgather_into_tensor_coalesced",
+    "reduce_scatter_single": "_reduce_scatter_base",
+    "reduce_scatter_single_coalesced": "reduce_scatter_tensor_coalesced",
+    "all_to_all_single": "alltoall_base",
+    "gather_into_tensor": "gather_single",
+}
+NEWER = {old: new for new, old in RENAMED.items() if new != "gather_into_tensor"}
+for _new, _old in RENAMED.items():
+    setattr(Group, _new, getattr(Group, _old))
+
+torch_passing.add_to(Group)
+
+_NAMES = {  # of operations in a trace, by those of their methods
+    "gather_single": "c10d_gather",
+    "allreduce_sparse": "c10d_allreduce",
+}
+
+
+def _name_of(method):
+    return _NAMES.setdefault(method, "c10d_" + method.lstrip("_"))
+
+
+def _first(args, kwargs):
+    """The options of an operation, or in a shorter form its reduction."""
+    return args[0] if args else kwargs.get("opts", kwargs.get("op"))
+
+
+def of_split(args, kwargs, position, name):
+    """What split_group is told, behind the ranks."""
+    return (args[position] if len(args) > position else kwargs.get(name)) or ""
+
+
+def _root(args, kwargs):
+    first = args[0] if args else kwargs.get("opts", kwargs.get("root", 0))
+    return first if isinstance(first, int) else first.rootRank

@@ -1,0 +1,1 @@
+"""Steps, state and updates of a training loop."""

@@ -1,8 +1,0 @@
-#include "include/compat/curand.h"
-#include "tests/conformance/curand_numbers.h"
-
-CurandNumbers CompatCurandNumbers() {
-  return {
-#include "tests/conformance/curand_numbers.inc"
-  };
-}

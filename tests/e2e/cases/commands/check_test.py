@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""deja check: the first cause in programs with a bug, nothing in healthy ones, and what it cannot know."""
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import harness  # noqa: E402
+
+SCORE = harness.ROOT / "tests" / "zoo" / "score.py"
+# One program of each kind that is cheap to run.
+CASES = ("bad_index", "caught_exception", "extra_gather", "log_of_zero", "other_dtype", "send_send", "short_message",
+         "stuck_reader", "two_comms")
+
+
+class Zoo(harness.DejaTest):
+    def test_finds_what_is_wrong_and_nothing_else(self):
+        done = subprocess.run([sys.executable, SCORE, "--build", harness.BUILD, *CASES], capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, 0, f"\n{done.stdout}{done.stderr}")
+        self.assertIn(f"{len(CASES)} of {len(CASES)} right", done.stdout)
+
+
+class Healthy(harness.DejaTest):
+    def check_silent(self, *args, n=4, level="digest"):
+        self.checked(self.record("digits_train", [*args, "--steps=6"], n=n, level=level))
+        run = self.checked(self.deja("check", self.trace_path()))
+        self.assertEqual(run.stdout.splitlines()[0], f"nothing found in {n} ranks")
+        return run
+
+    def test_data_parallel(self):
+        self.check_silent("--mode=ddp")
+
+    def test_a_pipeline_counts_sends_apart(self):
+        self.check_silent("--mode=pipeline")
+
+    def test_sub_groups(self):
+        self.check_silent("--mode=hybrid")
+
+    def test_level_order_says_what_it_does_not_check(self):
+        run = self.check_silent("--mode=ddp", n=2, level="order")
+        self.assertIn("note: ranks 0-1: recorded at level order, without digests", run.stdout)
+
+
+class Unknown(harness.DejaTest):
+    def record_faulty(self):
+        self.record("zoo_extra_gather", n=4, level="digest")
+
+    def test_a_rank_whose_end_is_gone_is_not_compared(self):
+        self.record_faulty()
+        events = self.trace_path() / "rank-00001" / "events.deja"
+        events.write_bytes(events.read_bytes()[:-40])
+        run = self.checked(self.deja("check", self.trace_path(), "--json"), harness.EXIT_DATA_LOSS)
+        report = run.json()
+        self.assertEqual(report["findings"], [])
+        self.assertTrue(report["damaged"])
+        self.assertTrue(any("rank 1" in note for note in report["notes"]), report["notes"])
+
+    def test_a_rank_that_is_not_there(self):
+        self.record_faulty()
+        subprocess.run(["rm", "-r", self.trace_path() / "rank-00001"], check=True)
+        run = self.checked(self.deja("check", self.trace_path()))
+        self.assertIn("note: not in the trace: rank 1 of 4", run.stdout)
+
+    def test_a_trace_that_is_not_there(self):
+        run = self.checked(self.deja("check", self.dir / "no.deja"), harness.EXIT_FAILURE)
+        self.assertIn("no.deja", run.stderr)
+
+    def test_a_bundle_gives_the_same(self):
+        self.record_faulty()
+        plain = self.deja("check", self.trace_path(), "--json").json()
+        self.checked(self.deja("pack", self.trace_path(), "--out", self.dir / "run.deja.zip"))
+        packed = self.checked(self.deja("check", self.dir / "run.deja.zip", "--json"), harness.EXIT_DIVERGED).json()
+        for finding in plain["findings"] + packed["findings"]:
+            finding.pop("next")
+        self.assertEqual(packed, plain)
+
+
+class Output(harness.DejaTest):
+    def test_fits_on_a_page_with_many_ranks(self):
+        self.checked(self.command([harness.app("zoo_many_ranks"), self.trace_path(), 64, 300, 37]))
+        run = self.checked(self.deja("check", self.trace_path()), harness.EXIT_DIVERGED)
+        self.assertIn("first cause: order, step 50", run.stdout)
+        self.assertIn("rank 37 left out one AllReduce float32[1000] sum on comm 0 that ranks 0-36,38-63 made as #151 "
+                      "at bucket_1.py:10 in reduce", run.stdout)
+        self.assertLess(len(run.stdout.splitlines()), 25, run.stdout)
+        found = self.deja("check", self.trace_path(), "--json").json()["findings"]
+        self.assertEqual([(f["kind"], f["ranks"], f["collective"]) for f in found], [("order", [37], 151)])
+
+
+if __name__ == "__main__":
+    harness.main()

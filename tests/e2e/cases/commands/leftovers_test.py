@@ -1,0 +1,116 @@
+"""Nothing stays in /dev/shm or among the temporary files, however a command ends."""
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import harness  # noqa: E402
+
+
+class Leftovers(harness.DejaTest):
+    def setUp(self):
+        self.tmp = self.dir / "tmp"
+        self.tmp.mkdir()
+        self.env = {"TMPDIR": self.tmp}
+
+    def temporary(self):
+        return sorted(p.name for p in self.tmp.iterdir() if p.name.startswith("deja-"))
+
+    def job_memory(self, trace="run.deja"):
+        """What is in shared memory of the job that the trace is of."""
+        job = next(line for line in (self.trace_path(trace) / "job").read_text().splitlines()
+                   if line.startswith("id "))[3:]
+        return sorted(name for name in harness.shm_names() if job in name)
+
+    def wait_for(self, what, condition):
+        end = time.monotonic() + 60
+        while not condition():
+            self.assertLess(time.monotonic(), end, f"no {what}")
+            time.sleep(0.01)
+
+    def start_recording(self):
+        job = self.start(self.record_argv("stepper", ["--steps=100000", "--count=64", "--pause-us=2000"], n=2),
+                         env=self.env)
+        self.wait_for("ranks", lambda: len(self.rank_folders()) == 2 and self.job_memory())
+        return job
+
+    def record_some(self):
+        self.checked(self.record("stepper", ["--steps=300", "--count=64", "--pause-us=4000"], n=2, env=self.env))
+
+    def end_by(self, process, number):
+        """Its exit code, if the signal came in time."""
+        process.send_signal(number)
+        return self.finish(process).code
+
+    def test_a_recording_that_is_told_to_end(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            with self.subTest(signal=number):
+                job = self.start_recording()
+                self.end_by(job, number)
+                self.assertEqual(self.job_memory(), [])
+                self.assertEqual(self.temporary(), [])
+                self.checked(self.deja("verify", self.trace_path()))
+                os.rename(self.trace_path(), self.dir / f"before-{number}.deja")
+
+    def test_a_recording_that_is_killed_with_its_ranks(self):
+        job = self.start_recording()
+        pids = [int(rank["pid"]) for rank in self.info_json()["ranks"]]
+        for pid in [job.pid, *pids]:
+            os.kill(pid, signal.SIGKILL)
+        self.finish(job)
+        self.wait_for("end", lambda: not any(harness.runs(pid) for pid in pids))
+        self.assertNotEqual(self.job_memory(), [])
+        self.checked(self.deja("recover", self.trace_path(), env=self.env))
+        self.assertEqual(self.job_memory(), [])
+        self.assertEqual(self.temporary(), [])
+        self.assertVerifies()
+
+    def test_a_replay_that_is_told_to_end(self):
+        self.record_some()
+        for options in (["--rank", "0"], ["--all", "--compute"], ["--rank", "0", "--gdb-command", "run"]):
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                with self.subTest(options=options, signal=number):
+                    replay = self.start([harness.DEJA, "replay", self.trace_path(), *options], env=self.env)
+                    self.wait_for("scratch folder", lambda: self.temporary() or replay.poll() is not None)
+                    time.sleep(0.3)
+                    code = self.end_by(replay, number)
+                    self.assertEqual(self.temporary(), [])
+                    if code >= 128:
+                        self.assertEqual(code, 128 + number)
+        self.checked(self.replay(0, env=self.env))
+        self.assertEqual(self.temporary(), [])
+
+    def test_a_bundle_that_is_being_read(self):
+        self.checked(self.record("stepper", ["--steps=60", "--count=65536"], n=2, env=self.env))
+        bundle = self.dir / "run.deja.zip"
+        self.checked(self.deja("pack", self.trace_path(), "--out", bundle, env=self.env))
+        self.assertEqual(self.temporary(), [])
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            with self.subTest(signal=number):
+                verify = self.start([harness.DEJA, "verify", bundle], env=self.env)
+                self.wait_for("folder", lambda: self.temporary() or verify.poll() is not None)
+                self.end_by(verify, number)
+                self.assertEqual(self.temporary(), [])
+
+    def test_the_next_command_removes_what_a_killed_one_has_left(self):
+        self.record_some()
+        bundle = self.dir / "run.deja.zip"
+        self.checked(self.deja("pack", self.trace_path(), "--out", bundle, env=self.env))
+        (self.tmp / "deja-others").mkdir()  # somebody's own
+        replay = self.start([harness.DEJA, "replay", self.trace_path(), "--rank", "0"], env=self.env)
+        self.wait_for("scratch folder", lambda: len(self.temporary()) == 2)
+        # One that is being used stays.
+        self.checked(self.deja("verify", bundle, env=self.env))
+        running = replay.poll() is None
+        if running:
+            self.assertEqual(len(self.temporary()), 2)
+        os.killpg(replay.pid, signal.SIGKILL)
+        self.finish(replay)
+        self.checked(self.deja("verify", bundle, env=self.env))
+        self.assertEqual(self.temporary(), ["deja-others"])
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,212 @@
+"""Processes that a rank makes: each has a recording of its own, and does in a replay what it did."""
+import os
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import harness  # noqa: E402
+
+REPLAYS = int(os.environ.get("DEJA_REPLAYS", "3"))
+
+SUBPROCESSES = r"""
+import multiprocessing as mp, os, random, subprocess, sys, time
+
+def draw():
+    return os.urandom(4).hex(), random.random(), time.time(), os.getpid(), os.getppid()
+
+def work(queue, seed):
+    queue.put((seed, draw()))
+
+def initial(_):
+    return draw()
+
+if __name__ == "__main__":
+    for method in ("fork", "spawn"):
+        context = mp.get_context(method)
+        for seed in range(2):
+            queue = context.Queue()
+            process = context.Process(target=work, args=(queue, seed))
+            process.start()
+            print(method, queue.get(), process.pid)
+            process.join()
+            print(process.exitcode)
+    with mp.get_context("fork").Pool(1) as pool:
+        print(pool.map(initial, range(3)))
+        # Left to itself the pool kills its workers, which may or may not have ended by then.
+        pool.close()
+        pool.join()
+    stuck = mp.get_context("fork").Process(target=time.sleep, args=(1000,))
+    stuck.start()
+    stuck.terminate()
+    stuck.join()
+    print(stuck.exitcode, stuck.pid)
+    print(subprocess.run(["date", "+%N"], capture_output=True, text=True).stdout)
+    print(subprocess.run([sys.executable, "-c", "import os; print(os.urandom(4).hex(), hash('a'))"],
+                         env={}, capture_output=True, text=True).stdout)
+    print(os.popen("date +%N; echo $$").read())
+    sys.stdout.flush()
+    os.system("date +%N")
+"""
+
+NOBODY = "import os; [os.fork() or (os.getpid(), os.urandom(4), os._exit(0)) for _ in range(5)]"
+LATE = "import time; " + NOBODY.replace("os._exit", "time.sleep(0.3), os._exit")
+
+
+class Children(harness.DejaTest):
+    def replays(self, run, rank=0, trace="run.deja", times=REPLAYS):
+        for _ in range(times):
+            again = self.checked(self.replay(rank, trace=trace))
+            self.assertEqual(again.stdout.splitlines()[:-1], run.stdout.splitlines(), str(again))
+        return again
+
+    def names(self, trace="run.deja"):
+        return {child["name"]: child for child in self.info_json(trace)["ranks"][0]["children"]}
+
+    def test_all_ways_to_make_one_and_to_end(self):
+        run = self.checked(self.record("workers", n=1))
+        self.assertVerifies()
+        children = self.names()
+        for name, end in {"0/1": "exit 3", "0/2": "exit 4", "0/3": "killed by SIGKILL", "0/4": "SIGTERM",
+                          "0/5": "SIGSEGV at workers.cc", "0/6": "exit 6", "0/6/0/1": "exit 5",
+                          "0/11+1": "exit 7", "0/12+1": "exit 7", "0/14+1": "exit 7", "0/15+1": "exit 7",
+                          "0/16+1": "exit 7", "0/17+1": "exit 7", "0.1/1": "exit 9", "0/18": "exit 10"}.items():
+            self.assertTrue(children[name]["ended"].startswith(end), (name, children[name]))
+        self.assertNotIn("0/13", children)  # a vfork child that only ended
+        again = self.replays(run)
+        self.assertRegex(again.stdout, r"\d+ child processes replayed")
+
+    def test_a_signal_in_the_middle_of_an_event_is_told(self):
+        # The child's events are as many as make the thread that writes them start when the signal comes.
+        for i in range(10):
+            trace = f"run-{i}.deja"
+            self.checked(self.record("workers", n=1, trace=trace))
+            end = self.names(trace)["0/4"]["ended"]
+            self.assertTrue(end.startswith("SIGTERM"), end)
+
+    def test_everything_up_to_a_kill_is_there(self):
+        run = self.checked(self.record("workers", n=1))
+        said = re.findall(r"^killed: ([0-9a-f]{16})", run.stdout, re.M)
+        self.assertEqual(len(said), 5)
+        events = self.show_json("--child", "0/3", "--call", "getrandom")
+        drawn = [bytes.fromhex(e["data"])[::-1].hex() for e in events]
+        self.assertEqual(drawn[:5], said)
+
+    def test_before_there_is_a_communicator(self):
+        run = self.checked(self.record("workers", ["--before-comm"], n=1))
+        self.assertIn("0/3", self.names())
+        self.replays(run, times=1)
+
+    def test_each_rank_has_its_own(self):
+        self.checked(self.record("workers", n=2))
+        ranks = self.info_json()["ranks"]
+        self.assertEqual([c["name"] for c in ranks[0]["children"]], [c["name"] for c in ranks[1]["children"]])
+        self.checked(self.replay(1))
+
+    def test_a_lost_recording_is_named(self):
+        script = "date +%N; od -An -N4 -tx1 /dev/urandom"
+        self.checked(self.record_single("/bin/sh", "-c", script))
+        names = sorted(self.names())
+        held = self.dir / "held"
+        lost = []
+        for folder in sorted(self.trace_path().glob("child-*")):
+            folder.rename(held)
+            again = self.checked(self.replay(0))
+            held.rename(folder)
+            lost += re.findall(r"child (\S+) ran live: the trace has no recording of it", again.stdout)
+        self.assertEqual(sorted(lost), names)
+
+    def test_bundle(self):
+        run = self.checked(self.record("workers", n=1))
+        bundle = self.trace_path("run.deja.zip")
+        self.checked(self.deja("pack", self.trace_path(), "--out", bundle))
+        self.assertEqual(self.names("run.deja.zip"), self.names())
+        self.replays(run, trace="run.deja.zip", times=1)
+
+    def test_show(self):
+        self.checked(self.record("workers", n=1))
+        made = [e for e in self.show_json("--kind", "child") if "number" in e]
+        self.assertEqual([e["number"] for e in made if e["thread"] == "0"], list(range(1, 19)))
+        unknown = self.deja("show", self.trace_path(), "--child", "0/99")
+        self.assertEqual(unknown.code, harness.EXIT_FAILURE)
+        self.assertIn("0/99", unknown.stderr)
+        self.assertIn("0/2", unknown.stderr)
+
+    def test_python(self):
+        script = self.dir / "script.py"
+        script.write_text(SUBPROCESSES)
+        self.replays(self.checked(self.record_single(sys.executable, script)))
+
+    def test_those_of_a_process_that_is_no_rank_leave_nothing(self):
+        self.checked(self.deja("record", "--out", self.trace_path(), "--", sys.executable, "-c", NOBODY))
+        self.assertFalse(self.trace_path().exists())
+
+    def test_those_that_end_after_the_job_leave_nothing(self):
+        self.checked(self.deja("record", "--out", self.trace_path(), "--", sys.executable, "-c", LATE))
+        self.assertFalse(self.trace_path().exists())
+
+    def test_what_only_looks_at_itself_leaves_nothing(self):
+        self.checked(self.record_single("sh", "-c", "sh -c 'echo $$; exit 0'; true"))
+        self.assertEqual(list(self.trace_path().glob("child-*")), [])
+        self.checked(self.replay(0))
+
+    def test_nothing_stays_in_shared_memory(self):
+        before = harness.shm_names()
+        self.checked(self.record("workers", n=1))
+        self.assertEqual({n for n in harness.shm_names() - before if n.startswith("deja-")
+                          and self.info_json()["job"] in n}, set())
+
+    def test_a_child_cannot_write_outside_the_replay(self):
+        target = self.dir / "written"
+        script = (f"import os, subprocess; subprocess.run(['sh', '-c', 'echo x > {target}'], env={{}}); "
+                  f"print(os.path.exists('{target}'))")
+        run = self.checked(self.record_single(sys.executable, "-c", script))
+        self.assertEqual(run.stdout, "True\n")
+        target.unlink()
+        self.replays(run, times=1)
+        self.assertFalse(target.exists())
+
+    def test_a_child_that_goes_another_way_is_reported(self):
+        switch = self.dir / "switch"
+        switch.touch()
+        script = (f"import os, sys\npid = os.fork()\nif pid == 0:\n"
+                  f"    for i in range(2 if os.access('{switch}', os.F_OK) else 3): os.getrandom(4)\n"
+                  f"    os._exit(0 if os.access('{switch}', os.F_OK) else 5)\nprint(os.waitpid(pid, 0)[1])\n")
+        self.checked(self.record_single(sys.executable, "-c", script))
+        switch.unlink()
+        again = self.replay(0)
+        self.assertEqual(again.code, harness.EXIT_DIVERGED, str(again))
+        self.assertRegex(again.stdout, r"child process \d+ ended with exit 5; recorded: exit 0")
+
+
+class Threads(harness.DejaTest):
+    def openmp(self, runtime):
+        program = harness.BUILD / "tests" / "apps" / f"openmp_{runtime}"
+        if not program.is_file():
+            self.skipTest(f"lib{runtime} was not there when the tests were built")
+        run = self.checked(self.record_single(program, env={"OMP_NUM_THREADS": 4}))
+        self.assertEqual(len(set(run.stdout.splitlines())), 13)
+        for replay in range(REPLAYS):
+            with self.subTest(runtime=runtime, replay=replay):
+                again = self.checked(self.replay(0))
+                self.assertEqual(again.stdout.splitlines()[:-1], run.stdout.splitlines())
+
+    def test_openmp_of_gcc(self):
+        self.openmp("gomp")
+
+    def test_openmp_of_clang(self):
+        self.openmp("omp")
+
+    def test_names_follow_the_tree_of_creation(self):
+        run = self.checked(self.record_single(harness.app("thread_tree")))
+        self.assertEqual(len(set(run.stdout.split())), 40)
+        names = {e["thread"] for e in self.show_json("--call", "getrandom")}
+        self.assertEqual(len(names), 40)
+        self.assertTrue({"0", "0.1", "0.3.2.1"} <= names, names)
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0))
+            self.assertEqual(again.stdout.splitlines()[:-1], run.stdout.splitlines())
+
+
+if __name__ == "__main__":
+    harness.main()

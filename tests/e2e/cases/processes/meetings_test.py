@@ -1,0 +1,125 @@
+"""Where processes of a rank meet: queues, pools, locks, listeners. A replay gives them the recorded order."""
+import os
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import harness  # noqa: E402
+
+REPLAYS = int(os.environ.get("DEJA_REPLAYS", "3"))
+PROGRAM = Path(__file__).resolve().parents[2] / "apps" / "python" / "meetings.py"
+
+
+class MeetingsCase(harness.DejaTest):
+    def assertRunsAgain(self, *command, options=()):
+        run = self.checked(self.record_single(*command, options=options))
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0))
+            self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+
+
+class Meetings(MeetingsCase):
+    def assertMeetAgain(self, what, method="fork"):
+        self.assertRunsAgain(sys.executable, PROGRAM, what, method)
+
+    def test_writers_of_a_queue(self):
+        self.assertMeetAgain("writers")
+
+    def test_writers_that_wait_for_room(self):
+        self.assertMeetAgain("bounded")
+
+    def test_readers_of_a_queue(self):
+        self.assertMeetAgain("readers")
+
+    def test_readers_that_are_killed(self):
+        self.assertMeetAgain("killed")
+
+    def test_a_pool(self):
+        self.assertMeetAgain("pool")
+
+    def test_clients_of_a_listener(self):
+        self.assertMeetAgain("listener")
+
+    def test_clients_that_are_spawned(self):
+        self.assertMeetAgain("listener", "spawn")
+
+    def test_a_lock(self):
+        self.assertMeetAgain("locks")
+
+    def test_waits_that_end_without_anything(self):
+        self.assertMeetAgain("timeouts")
+
+    def test_processes_that_are_spawned(self):
+        self.assertMeetAgain("writers", "spawn")
+
+    def test_processes_of_a_fork_server(self):
+        self.assertMeetAgain("writers", "forkserver")
+
+    def test_a_client_of_a_manager(self):
+        self.assertMeetAgain("manager_of_one")
+
+    def test_clients_of_a_manager(self):
+        self.assertMeetAgain("manager")
+
+    def test_a_queue_of_a_manager_for_which_several_wait(self):
+        """Its threads meet at locks."""
+        self.assertRunsAgain(sys.executable, PROGRAM, "managed_queue", "fork", options=("--threads", "order"))
+
+    def test_an_executor(self):
+        self.assertMeetAgain("executor")
+
+    def test_barrier_condition_event_and_value(self):
+        self.assertMeetAgain("synchronization")
+
+    def test_waits_for_several_pipes(self):
+        self.assertMeetAgain("pipes")
+
+
+class MeetingsInC(MeetingsCase):
+    def assertMeetAgain(self, what):
+        self.assertRunsAgain(harness.app("meet"), what)
+
+    def test_a_semaphore_in_shared_memory(self):
+        self.assertMeetAgain("semaphore")
+
+    def test_a_semaphore_at_another_address(self):
+        self.assertMeetAgain("shared-memory")
+
+    def test_a_mutex_in_shared_memory(self):
+        self.assertMeetAgain("mutex")
+
+    def test_a_condition_variable_in_shared_memory(self):
+        self.assertMeetAgain("condition")
+
+    def test_a_robust_mutex_is_said_to_have_no_order(self):
+        run = self.checked(self.record_single(harness.app("meet"), "robust"))
+        self.assertIn("its owner has died", run.stdout)
+        self.assertRegex(run.stderr, r"deja: not recorded: .*a robust mutex that processes share")
+        again = self.checked(self.replay(0))
+        self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+
+    def test_a_counter(self):
+        self.assertMeetAgain("counter")
+
+    def test_writers_of_a_pipe(self):
+        self.assertMeetAgain("writers")
+
+    def test_writers_of_a_fifo(self):
+        self.assertMeetAgain("fifo")
+
+    def test_readers_of_a_pipe(self):
+        self.assertMeetAgain("readers")
+
+    def test_select(self):
+        self.assertMeetAgain("select")
+
+    def test_epoll(self):
+        self.assertMeetAgain("epoll")
+
+    def test_epoll_by_edges(self):
+        self.assertMeetAgain("edges")
+
+
+if __name__ == "__main__":
+    unittest.main()
