@@ -43,4 +43,17 @@ InputKind InputKindOf(uint32_t id) {
   return row < std::size(kKinds) ? kKinds[row] : InputKind::kNone;
 }
 
+bool AsksForName(uint32_t id) {
+  switch (static_cast<LibcApi>(id)) {
+    case LibcApi::kgetaddrinfo:
+    case LibcApi::kgetnameinfo:
+    case LibcApi::kgethostbyname_r:
+    case LibcApi::kgethostbyname2_r:
+    case LibcApi::kgethostbyaddr_r:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace deja::api

@@ -62,9 +62,9 @@ void NoteLimits(const Job& job, Report& report) {
 }  // namespace
 
 std::string_view NameOf(Kind kind) {
-  constexpr std::array<std::string_view, 11> kNames = {
-      "signature", "order",      "missing", "left-early", "pairing", "cycle",
-      "group",     "nan-origin", "replica", "corrupt",    "input"};
+  constexpr std::array<std::string_view, 16> kNames = {
+      "signature", "order",   "missing", "left-early", "pairing", "cycle",   "group",     "nan-origin",
+      "replica",   "corrupt", "input",   "unawaited",  "store",   "outside", "straggler", "resume"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -77,6 +77,13 @@ Report Check(const Job& job) {
   MatchGroups(job, found);
   MatchNans(job, found);
   MatchResults(job, found);
+  MatchNames(job, found);
+  MatchWeights(job, found);
+  MatchChanges(job, found);
+  MatchStores(job, found);
+  MatchLoaders(job, found);
+  MatchStragglers(job, found);
+  AddBranches(job, found);
   MatchSurroundings(job, found);
   report.findings = Fold(std::move(found.findings));
   report.notes = std::move(found.notes);

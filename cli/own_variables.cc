@@ -1,12 +1,16 @@
 #include "cli/own_variables.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <climits>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <utility>
+
+#include "common/env_vars.h"
 
 namespace deja::cli {
 namespace {
@@ -14,10 +18,9 @@ namespace {
 // What Deja's variables are filled up to.
 constexpr long kBytes = 8192;
 constexpr long kEntries = 48;
-constexpr const char* kPad = "DEJA_PAD_";
 
 bool IsOwn(const std::string& entry) {
-  return entry.starts_with("DEJA_") || entry.starts_with("LD_PRELOAD=");
+  return entry.starts_with(env::kStem) || entry.starts_with("LD_PRELOAD=");
 }
 
 // As execvp finds it.
@@ -32,10 +35,54 @@ std::string Found(const std::string& program) {
   return "";
 }
 
+std::string EntryOf(const env::Variable& variable, std::string_view value) {
+  return std::string(variable.prefix).append(value);
+}
+
 }  // namespace
 
+std::string Entry(const env::Text& variable, std::string_view value) {
+  return EntryOf(variable, value);
+}
+
+std::string Entry(const env::Choice& variable, std::string_view value) {
+  return EntryOf(variable, value);
+}
+
+std::string Entry(const env::Number& variable, uint64_t value) {
+  return EntryOf(variable, std::to_string(value));
+}
+
+std::string Entry(const env::Flag& variable) {
+  return EntryOf(variable, "1");
+}
+
+NamedValue Named(const env::Text& variable, std::string value) {
+  return {variable.name, std::move(value)};
+}
+
+NamedValue Named(const env::Choice& variable, std::string value) {
+  return {variable.name, std::move(value)};
+}
+
+NamedValue Named(const env::Number& variable, uint64_t value) {
+  return {variable.name, std::to_string(value)};
+}
+
+NamedValue Named(const env::Flag& variable, bool value) {
+  return {variable.name, value ? "1" : "0"};
+}
+
+NamedValue Named(const env::Names& variable, const std::vector<std::string>& values) {
+  return {variable.name, fmt::format("{}", fmt::join(values, ","))};
+}
+
+NamedValue Named(const env::Lines& variable, const std::vector<std::string>& values) {
+  return {variable.name, fmt::format("{}", fmt::join(values, "\n"))};
+}
+
 void PadOwnVariables(std::vector<std::string>& entries, long more) {
-  std::erase_if(entries, [](const std::string& entry) { return entry.starts_with(kPad); });
+  std::erase_if(entries, [](const std::string& entry) { return entry.starts_with(env::kPadStem); });
   long bytes = 0;
   long count = 0;
   for (const std::string& entry : entries) {
@@ -46,7 +93,7 @@ void PadOwnVariables(std::vector<std::string>& entries, long more) {
   const long pads = kEntries - count;
   std::vector<std::string> added;
   for (long i = 0; i < pads; ++i) {
-    added.push_back(fmt::format("{}{:02}=", kPad, i));
+    added.push_back(fmt::format("{}{:02}=", env::kPadStem, i));
     bytes += static_cast<long>(added.back().size()) + 1;
   }
   const long left = kBytes + more - bytes;

@@ -28,6 +28,19 @@ uint32_t BigEndian(const uint8_t* bytes) {
          static_cast<uint32_t>(bytes[2]) << 8 | static_cast<uint32_t>(bytes[3]);
 }
 
+Status UpdateFrom(const std::string& path, Sha256& digest) {
+  constexpr size_t kPiece = 1 << 20;
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return FailErrno("reading " + path, errno);
+  std::vector<char> piece(kPiece);
+  ssize_t n = 0;
+  while ((n = read(fd, piece.data(), piece.size())) > 0)
+    digest.Update({piece.data(), static_cast<size_t>(n)});
+  const int error = errno;
+  close(fd);
+  return n < 0 ? FailErrno("reading " + path, error) : Status();
+}
+
 }  // namespace
 
 void Sha256::Block(const uint8_t* bytes) {
@@ -84,18 +97,11 @@ std::string Sha256::Finish() {
   return hex;
 }
 
-Result<std::string> Sha256OfFile(const std::string& path) {
-  constexpr size_t kPiece = 1 << 20;
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return FailErrno("reading " + path, errno);
+Result<std::string> Sha256OfFile(const std::string& path) { return Sha256OfFiles({path}); }
+
+Result<std::string> Sha256OfFiles(const std::vector<std::string>& paths) {
   Sha256 digest;
-  std::vector<char> piece(kPiece);
-  ssize_t n = 0;
-  while ((n = read(fd, piece.data(), piece.size())) > 0)
-    digest.Update({piece.data(), static_cast<size_t>(n)});
-  const int error = errno;
-  close(fd);
-  if (n < 0) return FailErrno("reading " + path, error);
+  for (const std::string& path : paths) DEJA_RETURN_IF_ERROR(UpdateFrom(path, digest));
   return digest.Finish();
 }
 

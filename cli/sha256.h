@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/result.h"
 
@@ -30,6 +31,8 @@ class Sha256 {
 };
 
 Result<std::string> Sha256OfFile(const std::string& path);
+// Of what they are together, one after the other.
+Result<std::string> Sha256OfFiles(const std::vector<std::string>& paths);
 
 }  // namespace deja::cli
 

@@ -7,26 +7,25 @@
 #include <iterator>
 #include <string_view>
 
+#include "common/env_vars.h"
+
 namespace deja {
 
 // `entry`: "NAME=value", or the name alone.
 inline bool IsOwnVariable(std::string_view entry) {
-  static constexpr std::string_view kNames[] = {
-#define DEJA_ENV(name, meaning) #name,
-#include "common/env_vars.def"
-#undef DEJA_ENV
-  };
-  constexpr std::string_view kPads = "DEJA_PAD_";
-  if (!entry.starts_with("DEJA_")) return false;
-  if (entry.starts_with(kPads)) return true;
+  if (!entry.starts_with(env::kStem)) return false;
+  if (entry.starts_with(env::kPadStem)) return true;
   const std::string_view name = entry.substr(0, entry.find('='));
-  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+  return std::find(std::begin(env::kNames), std::end(env::kNames), name) != std::end(env::kNames);
 }
 
 // Those that the program does not see. Deja's Python asks for the order of threads before anything
 // but the environment can be asked, so programs that are recorded with that order see the variable.
 inline bool IsHiddenVariable(std::string_view entry) {
-  return IsOwnVariable(entry) && entry != "DEJA_THREADS=order";
+  constexpr std::string_view kOrder = "order";
+  const std::string_view prefix = env::kThreads.prefix;
+  const bool orders_threads = entry.starts_with(prefix) && entry.substr(prefix.size()) == kOrder;
+  return IsOwnVariable(entry) && !orders_threads;
 }
 
 }  // namespace deja

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "common/numbers/number_formats.h"
 #include "common/runtime/float_mode.h"
 #include "digest/digest_kernels.h"
 
@@ -33,9 +34,9 @@ struct TypeInfo {
 };
 
 constexpr TypeInfo kTypes[] = {
-    {"int8", 1, 0},     {"uint8", 1, 0},    {"int32", 4, 0},      {"uint32", 4, 0},
-    {"int64", 8, 0},    {"uint64", 8, 0},   {"float16", 2, 10},   {"float32", 4, 23},
-    {"float64", 8, 52}, {"bfloat16", 2, 7}, {"float8e4m3", 1, 3}, {"float8e5m2", 1, 2},
+#define DEJA_DTYPE(number, name, size, mantissa_bits) {#name, size, mantissa_bits},
+#include "common/data_types.def"
+#undef DEJA_DTYPE
 };
 constexpr uint32_t kTypeCount = sizeof kTypes / sizeof kTypes[0];
 
@@ -78,29 +79,6 @@ uint64_t Bits(const std::byte* p, uint32_t size) {
   uint64_t bits = 0;
   std::memcpy(&bits, p, size);
   return bits;
-}
-
-// A floating-point format with an implicit leading bit and denormals. E4M3 has no infinities.
-double Decode(uint64_t bits, uint32_t exponent_bits, uint32_t mantissa_bits, bool has_infinity) {
-  uint64_t sign = bits >> (exponent_bits + mantissa_bits);
-  uint64_t exponent_mask = (uint64_t{1} << exponent_bits) - 1;
-  uint64_t exponent = (bits >> mantissa_bits) & exponent_mask;
-  uint64_t mantissa = bits & ((uint64_t{1} << mantissa_bits) - 1);
-  int bias = static_cast<int>(exponent_mask >> 1);
-  double value;
-  if (has_infinity && exponent == exponent_mask) {
-    value = mantissa != 0 ? std::numeric_limits<double>::quiet_NaN()
-                          : std::numeric_limits<double>::infinity();
-  } else if (!has_infinity && exponent == exponent_mask &&
-             mantissa == (uint64_t{1} << mantissa_bits) - 1) {
-    value = std::numeric_limits<double>::quiet_NaN();
-  } else if (exponent == 0) {
-    value = std::ldexp(static_cast<double>(mantissa), 1 - bias - static_cast<int>(mantissa_bits));
-  } else {
-    value = std::ldexp(static_cast<double>(mantissa | (uint64_t{1} << mantissa_bits)),
-                       static_cast<int>(exponent) - bias - static_cast<int>(mantissa_bits));
-  }
-  return sign != 0 ? -value : value;
 }
 
 bool IsFloat(uint32_t dtype) {
@@ -203,6 +181,7 @@ TensorDigest DigestTensor(std::span<const std::byte> bytes, uint32_t dtype) {
 }
 
 double ElementAsDouble(const std::byte* element, uint32_t dtype) {
+  const DefaultFloatMode mode;  // the program may flush denormals
   switch (dtype) {
     case kInt8:
       return static_cast<double>(LoadAt<int8_t>(element));
@@ -218,17 +197,17 @@ double ElementAsDouble(const std::byte* element, uint32_t dtype) {
     case kUInt64:
       return static_cast<double>(LoadAt<uint64_t>(element));
     case kFloat16:
-      return Decode(Bits(element, 2), 5, 10, true);
+      return HalfToFloat(LoadAt<uint16_t>(element));
     case kFloat32:
       return static_cast<double>(LoadAt<float>(element));
     case kFloat64:
       return LoadAt<double>(element);
     case kBFloat16:
-      return Decode(Bits(element, 2), 8, 7, true);
+      return BfloatToFloat(LoadAt<uint16_t>(element));
     case kFloat8E4M3:
-      return Decode(Bits(element, 1), 4, 3, false);
+      return Fp8ToFloat(Fp8::kE4M3, LoadAt<uint8_t>(element));
     case kFloat8E5M2:
-      return Decode(Bits(element, 1), 5, 2, true);
+      return Fp8ToFloat(Fp8::kE5M2, LoadAt<uint8_t>(element));
     default:
       return 0;
   }

@@ -27,6 +27,11 @@ T Load(const std::byte* at) {
 
 }  // namespace
 
+std::string DTypeText(uint64_t dtype) {
+  const char* name = DTypeName(static_cast<uint32_t>(std::min<uint64_t>(dtype, UINT32_MAX)));
+  return name == nullptr ? "type " + std::to_string(dtype) : name;
+}
+
 std::string DoubleText(double value) {
   if (std::isnan(value)) return "nan";
   char text[40];

@@ -26,6 +26,9 @@ ElementDifference CompareElements(std::span<const std::byte> a, std::span<const 
 // One element as text that gives the value back: "0.1", "nan", "-7", "0x3f".
 std::string ElementText(const std::byte* element, uint32_t dtype);
 
+// "float32"; "type 77" for one that this version does not know.
+std::string DTypeText(uint64_t dtype);
+
 // The shortest text that gives the same double back; "nan" for all NaNs.
 std::string DoubleText(double value);
 

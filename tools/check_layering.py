@@ -17,7 +17,7 @@ from pathlib import Path
 MAY_USE = {
     "api": "api/tables include/compat/curand.h",
     "check": "check/evidence check/findings check/matching",
-    "check/evidence": "api digest format/reader format/wire",
+    "check/evidence": "api digest format/reader format/tail format/wire",
     "check/findings": "check/evidence check/matching",
     "check/matching": "check/evidence",
     "cli": "",
@@ -30,7 +30,7 @@ MAY_USE = {
     "cli/diff": "api cli cli/events cli/help cli/summaries digest format/reader format/trace",
     "cli/doctor": "cli cli/devices",
     "cli/events": "api cli digest format/log format/reader format/tail format/wire",
-    "cli/fence": "cli",
+    "cli/fence": "cli format/trace",
     "cli/help": "cli",
     "cli/pack": "api cli cli/events cli/summaries digest format/layout format/pack format/reader format/trace format/wire",
     "cli/record":
@@ -38,13 +38,17 @@ MAY_USE = {
         " format/window format/wire",
     "cli/replay/bounds": "cli cli/help format/reader format/trace",
     "cli/replay/debugger":
-        "cli cli/events cli/replay/bounds cli/replay/start cli/replay/watch format/reader format/trace format/wire",
-    "cli/replay/fold": "api cli cli/devices cli/events cli/replay/start format/reader",
-    "cli/replay/start": "cli cli/fence cli/replay/watch format/layout format/reader format/trace",
+        "cli cli/events cli/replay/bounds cli/replay/start cli/replay/watch format/reader format/scratch format/trace"
+        " format/wire",
+    "cli/replay/fold": "api cli cli/devices cli/events cli/replay/report cli/replay/start format/reader format/scratch",
+    "cli/replay/report": "format/scratch",
+    "cli/replay/start": "cli cli/fence cli/replay/watch format/layout format/reader format/scratch format/trace",
     "cli/replay/watch":
-        "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/start cli/summaries format/reader format/trace",
+        "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/report cli/replay/start cli/summaries"
+        " format/reader format/scratch format/trace",
     "cli/summaries": "cli cli/events format/reader format/trace",
     "common": "",
+    "common/numbers": "",
     "common/old_glibc": "",
     "common/os": "common common/runtime",
     "common/runtime": "",
@@ -58,6 +62,7 @@ MAY_USE = {
     "format/planes": "",
     "format/reader": "format/layout format/payloads format/tail format/wire",
     "format/repair": "format/layout format/log format/payloads format/tail format/window format/wire",
+    "format/scratch": "",
     "format/tail": "format/wire",
     "format/tensor": "format/planes",
     "format/trace": "format/layout format/payloads format/reader format/wire",
@@ -136,14 +141,14 @@ MAY_USE = {
         " replayer/sockets replayer/steps replayer/turns",
     "replayer/clocks": "api format/tail preload/engine replayer/core replayer/plan",
     "replayer/core":
-        "api digest format/reader format/wire preload/engine preload/process preload/stack replayer/plan replayer/report"
-        " replayer/turns",
+        "api digest format/reader format/scratch format/wire preload/engine preload/process preload/stack replayer/plan"
+        " replayer/report replayer/turns",
     "replayer/devices": "include/compat/cuda.h preload/hooks preload/process preload/symbols replayer/turns",
     "replayer/files": "api digest preload/engine preload/files preload/meet preload/process preload/symbols replayer/core",
     "replayer/fold":
-        "api api/tables digest include/compat/nccl.h preload/cuda preload/engine preload/symbols replayer/core"
-        " replayer/nccl replayer/report replayer/turns",
-    "replayer/forks": "preload/engine preload/process preload/symbols replayer/core replayer/plan replayer/report",
+        "api api/tables digest format/scratch include/compat/nccl.h preload/cuda preload/engine preload/symbols"
+        " replayer/core replayer/nccl replayer/report replayer/turns",
+    "replayer/forks": "format/scratch preload/engine preload/process preload/symbols replayer/core replayer/plan replayer/report",
     "replayer/inputs":
         "api preload/engine preload/process preload/symbols replayer/clocks replayer/core replayer/mpi replayer/plan",
     "replayer/meet":
@@ -155,8 +160,8 @@ MAY_USE = {
         " replayer/core replayer/plan replayer/report replayer/turns",
     "replayer/plan": "api format/log format/reader format/tail format/wire include/compat/nccl.h preload/engine",
     "replayer/report":
-        "digest format/log format/reader format/wire preload/cuda preload/engine preload/process preload/stack"
-        " replayer/plan",
+        "digest format/log format/reader format/scratch format/wire preload/cuda preload/engine preload/process"
+        " preload/stack replayer/plan",
     "replayer/sockets":
         "api format/reader preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet"
         " preload/process preload/symbols replayer/core replayer/files replayer/forks replayer/meet replayer/plan"

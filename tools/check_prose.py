@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Checks the documents' prose against docs/STYLE.md, as far as a program can: sentences of at most 25 words, words and
-phrases that the project does not use, width, tabs, trailing spaces, links. Help texts are checked in docs/CLI.md.
+"""Checks prose against docs/STYLE.md, as far as a program can. In documents: sentences of at most 25 words, words and
+phrases that the project does not use, width, tabs, trailing spaces, links. In the texts of sources, which become
+messages: the words and phrases. Help texts are checked in docs/CLI.md.
 
-Usage: check_prose.py [FILE…]    (default: every document of the tree)
+Usage: check_prose.py [FILE…]    (default: every document and every source of the product)
 """
+import ast
 import pathlib
 import re
 import subprocess
@@ -121,6 +123,67 @@ def help_blocks(text):
     return found
 
 
+# Sources whose texts a user may read.
+SOURCES = ("api", "check", "cli", "common", "digest", "format", "gdb", "loopback", "preload", "python", "recorder", "replayer")
+C_TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|R"(?P<mark>[^(\s]*)\((?P<raw>.*?)\)(?P=mark)"|"(?P<text>(?:[^"\\\n]|\\.)*)\"|"""
+                     r"""'(?:[^'\\\n]|\\.)+'""", re.S)
+ESCAPE = re.compile(r"\\(?:[0-7]{1,3}|x[0-9a-fA-F]+|.)", re.S)
+
+
+def c_texts(source):
+    """(line number, text) of each string literal; literals with nothing but space between them are one."""
+    found, end = [], None
+    for match in C_TOKEN.finditer(source):
+        text = match.group("text") if match.group("text") is not None else match.group("raw")
+        if text is None:
+            continue
+        text = ESCAPE.sub(lambda m: {"\\n": "\n"}.get(m.group(), " "), text)
+        if end is not None and not source[end:match.start()].strip():
+            found[-1] = (found[-1][0], found[-1][1] + text)
+        else:
+            found.append((source.count("\n", 0, match.start()) + 1, text))
+        end = match.end()
+    return found
+
+
+def python_texts(source):
+    """The same of a Python file, without docstrings; what an f-string puts in is "{}"."""
+    tree = ast.parse(source)
+    inside = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            inside.add(node.value)
+        if isinstance(node, ast.JoinedStr):
+            inside.update(node.values)
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = [str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values]
+            found.append((node.lineno, "".join(parts)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inside:
+            found.append((node.lineno, node.value))
+    return found
+
+
+def sources():
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.cc", "*.h", "*.def",
+                             "*.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [ROOT / name for name in sorted(set(listed.stdout.split()))
+            if name.split("/")[0] in SOURCES and (ROOT / name).exists()]
+
+
+def check_source(name, text):
+    """Problems of the texts of one source."""
+    problems = []
+    for line, found in python_texts(text) if name.endswith(".py") else c_texts(text):
+        if " " not in found.strip():
+            continue
+        for pattern, instead in BANNED:
+            for word in pattern.findall(" ".join(found.split())):
+                problems.append(f"{name}:{line}: \"{word}\": not used in messages; write: {instead}")
+    return problems
+
+
 def check_words(where, sentence, problems):
     for pattern, instead in BANNED:
         for found in pattern.findall(sentence):
@@ -178,13 +241,16 @@ def check(name, text):
 
 
 def main():
-    chosen = [pathlib.Path(a).resolve() for a in sys.argv[1:]] or [p for p in documents()]
+    chosen = [pathlib.Path(a).resolve() for a in sys.argv[1:]] or documents() + sources()
     problems = []
     for path in chosen:
         name = str(path.relative_to(ROOT))
-        if name not in OLD or len(sys.argv) > 1:
-            problems += check(name, path.read_text(encoding="utf-8"))
-    print("\n".join(problems) if problems else f"{len(chosen)} documents: nothing found")
+        text = path.read_text(encoding="utf-8")
+        if path.suffix != ".md":
+            problems += check_source(name, text)
+        elif name not in OLD or len(sys.argv) > 1:
+            problems += check(name, text)
+    print("\n".join(problems) if problems else f"{len(chosen)} files: nothing found")
     return 1 if problems else 0
 
 

@@ -4,7 +4,7 @@
     benchmarks/checkpoints/checkpoint_deltas.py [--build build] [--python python3] [--every 10] [--checkpoints 10] [--memory 256]
 
 The digits example (one rank, float32, AdamW) and a small GPT (training_data.py; float32 parameters and moments, and a copy of the parameters in
-bfloat16). Recorded at level digest, so that nothing but checkpoints is kept. Size: of the files of payloads, against the bytes in the checkpoints; stall: how long the program stands still
+bfloat16). Recorded at level digest, so that nothing but checkpoints is kept. Size: of the files of payloads, against the bytes in the checkpoints; stall: how long the program waits
 for a checkpoint by the recording's times (checkpoint_stall.py), and the processor time that the whole run took. Needs PyTorch and NumPy for the GPT.
 """
 import argparse

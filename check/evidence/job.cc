@@ -45,6 +45,8 @@ void Job::TakeNumbers() {
   std::map<Signature, uint32_t> signature_numbers;
   std::map<Site, uint32_t> site_numbers = {{Site{}, kNoSite}};
   sites = {Site{}};
+  std::map<std::string, uint32_t> name_numbers = {{"", 0}};
+  names = {""};
   for (RankSummary& rank : ranks) {
     std::vector<uint32_t> new_signatures;
     for (const Signature& signature : rank.signatures) {
@@ -59,7 +61,15 @@ void Job::TakeNumbers() {
       if (added) sites.push_back(site);
       new_sites.push_back(it->second);
     }
+    std::vector<uint32_t> new_names;
+    for (const std::string& name : rank.names) {
+      const auto [it, added] =
+          name_numbers.try_emplace(name, static_cast<uint32_t>(names.size()));
+      if (added) names.push_back(name);
+      new_names.push_back(it->second);
+    }
     const auto renumber = [&](Call& call) {
+      call.names = new_names[call.names];
       call.signature = new_signatures[call.signature];
       call.site = new_sites[call.site];
     };
@@ -70,8 +80,10 @@ void Job::TakeNumbers() {
     for (OpenCall& call : rank.open) call.site = new_sites[call.site];
     rank.end.site = new_sites[rank.end.site];
     rank.last_site = new_sites[rank.last_site];
+    rank.seen.ForEachSite([&](uint32_t& site) { site = new_sites[site]; });
     rank.signatures.clear();
     rank.sites.clear();
+    rank.names.clear();
   }
 }
 

@@ -9,7 +9,7 @@
 #include "api/find_api.h"
 #include "api/nccl_table.h"
 #include "api/roles.h"
-#include "digest/digest.h"
+#include "digest/elements.h"
 
 namespace deja::check {
 namespace {
@@ -167,8 +167,7 @@ std::string_view NameOf(Field field) {
 std::string Describe(const Signature& signature) {
   std::string text(NameOf(signature.operation));
   if (signature.dtype != Signature::kNoType) {
-    const char* name = digest::DTypeName(signature.dtype);
-    text += ' ' + (name == nullptr ? fmt::format("type {}", signature.dtype) : std::string(name));
+    text += ' ' + digest::DTypeText(signature.dtype);
     if (signature.count != Signature::kAnyCount) text += fmt::format("[{}]", signature.count);
   }
   if (signature.redop != Signature::kNone)

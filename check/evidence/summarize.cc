@@ -17,8 +17,10 @@
 #include "api/c10d_table.h"
 #include "api/find_api.h"
 #include "api/nccl_table.h"
+#include "check/evidence/gather_seen.h"
 #include "check/evidence/surroundings.h"
 #include "common/ids.h"
+#include "common/text/nccl_result_text.h"
 
 namespace deja::check {
 namespace {
@@ -32,12 +34,13 @@ constexpr uint64_t kKinds = KindBit(EventKind::kCallEnter) | KindBit(EventKind::
                             KindBit(EventKind::kSnapshot) | KindBit(EventKind::kNote) |
                             KindBit(EventKind::kCommCreated) | KindBit(EventKind::kModuleLoaded) |
                             KindBit(EventKind::kStackDefined) | KindBit(EventKind::kCrash) |
-                            KindBit(EventKind::kProcessExit) | KindBit(EventKind::kDegraded);
+                            KindBit(EventKind::kProcessExit) | KindBit(EventKind::kDegraded) |
+                            KindBit(EventKind::kInputFile) | KindBit(EventKind::kFileRead) |
+                            KindBit(EventKind::kInput) | KindBit(EventKind::kClockRun) |
+                            KindBit(EventKind::kConnectionOpened);
 
 // Events that damage may have taken away.
 constexpr uint64_t kSlack = 1 << 16;
-// ncclInProgress is no failure.
-constexpr int64_t kInProgress = 7;
 
 bool IsInput(Role role) {
   return role == Role::kIn || role == Role::kInN || role == Role::kInRoot || role == Role::kInNRoot;
@@ -74,12 +77,20 @@ struct OpenEnter {
   uint64_t nranks = 0;
   int64_t place = -1;
   uint64_t identity = 0;
+  std::string key;  // of a store
 };
+
+bool IsStoreCall(std::string_view name) {
+  return name.rfind("store_", 0) == 0;
+}
 
 class Summarizer {
  public:
   Summarizer(const format::RankReader& reader, PlaceFinder& places, RankSummary& summary)
-      : reader_(reader), places_(places), summary_(summary) {
+      : reader_(reader),
+        places_(places),
+        summary_(summary),
+        seen_(summary.seen, [this](const Site& site) { return Number(site); }) {
     const format::TraceHeader& header = reader.header();
     summary.rank = header.rank;
     summary.world_size = header.world_size;
@@ -126,6 +137,10 @@ class Summarizer {
     gathered->call.seq = enter.comm_seq;
     gathered->call.time_ns = time;
     gathered->call.thread = event.thread;
+    if (const auto names = names_of_next_.find(event.thread); names != names_of_next_.end()) {
+      gathered->call.names = NumberOfNames(names->second);
+      names_of_next_.erase(names);
+    }
     if (gathered->is_grouped && !gathered->is_torch)
       grouped_[event.thread].emplace_back(enter.comm, enter.comm_seq);
     for (const format::Tensor& tensor : enter.inputs) Digest(*gathered, tensor, true);
@@ -144,6 +159,8 @@ class Summarizer {
     open.comm_seq = enter.comm_seq;
     open.stack = enter.stack;
     open.time_ns = Wall(event.time_ns);
+    if (api::FindC10d(enter.api) != nullptr && IsStoreCall(ApiName(enter.api)))
+      open.key = std::string(enter.blob);
     const bool makes = info != nullptr && MakesCommunicator(*info);
     if (!makes) return open;
     if (const int nranks = info->Find(Role::kNRanks); nranks >= 0 && HasArgument(enter, nranks))
@@ -166,7 +183,7 @@ class Summarizer {
   void On(const format::Event& event, const format::CallLeave& leave) {
     if (const auto work = works_.find({event.thread, leave.enter_seq}); work != works_.end()) {
       if (Gathered* gathered = Of(work->second.comm, work->second.operation)) {
-        gathered->call.flags |= leave.result != 0 ? kDone | kFailed : kDone;
+        Finished(*gathered, event.time_ns, leave.result != 0);
         // Who had sent to a receive from any.
         if (leave.result == 0) gathered->call.peer = static_cast<int32_t>(work->second.source);
       }
@@ -180,32 +197,42 @@ class Summarizer {
     if (it == open.rend()) return;
     if (it->comm != 0 && it->comm_seq != 0) {
       if (Gathered* gathered = Of(it->comm, it->comm_seq)) {
-        if (leave.result != 0 && leave.result != kInProgress)
-          gathered->call.flags |= kDone | kFailed;
         // Those of torch.distributed return before they are done, grouped ones before they begin.
+        if (leave.result != kNcclSuccess && leave.result != kNcclInProgress)
+          Finished(*gathered, event.time_ns, true);
         else if (!gathered->is_torch && !gathered->is_grouped)
-          gathered->call.flags |= kDone;
+          Finished(*gathered, event.time_ns, false);
       }
     }
+    if (!it->key.empty() && leave.result == 0)
+      seen_.OnStore(it->key, leave.blob, event.thread, Wall(event.time_ns));
     if (it->api == static_cast<uint32_t>(api::NcclApi::ncclGroupEnd))
-      EndGroup(event.thread, leave.result);
+      EndGroup(event, leave.result);
     open.erase(std::next(it).base());
   }
 
   // The outermost one: what was grouped on this thread has been done, or has failed.
-  void EndGroup(uint32_t thread, int64_t result) {
-    const bool failed = result != 0 && result != kInProgress;
-    for (const auto& [comm, seq] : grouped_[thread])
-      if (Gathered* gathered = Of(comm, seq))
-        gathered->call.flags |= failed ? kDone | kFailed : kDone;
-    grouped_[thread].clear();
+  void EndGroup(const format::Event& event, int64_t result) {
+    const bool failed = result != kNcclSuccess && result != kNcclInProgress;
+    for (const auto& [comm, seq] : grouped_[event.thread])
+      if (Gathered* gathered = Of(comm, seq)) Finished(*gathered, event.time_ns, failed);
+    grouped_[event.thread].clear();
   }
 
-  void On(const format::Event&, const format::CallResults& results) {
+  void Finished(Gathered& gathered, uint64_t time_ns, bool failed) const {
+    Call& call = gathered.call;
+    call.flags |= failed ? kDone | kFailed : kDone;
+    const uint64_t now = Wall(time_ns);
+    if (call.lasted_us == 0 && gathered.is_entered && now > call.time_ns)
+      call.lasted_us =
+          static_cast<uint32_t>(std::min<uint64_t>((now - call.time_ns) / 1000, UINT32_MAX));
+  }
+
+  void On(const format::Event& event, const format::CallResults& results) {
     if (results.comm == 0 || results.comm_seq == 0) return;
     Gathered* gathered = Of(results.comm, results.comm_seq);
     if (gathered == nullptr) return;
-    gathered->call.flags |= kDone;
+    Finished(*gathered, event.time_ns, false);
     for (const format::Tensor& tensor : results.outputs) {
       const bool aborted = tensor.payload == static_cast<uint32_t>(format::PayloadState::kAborted);
       if (aborted) gathered->call.flags |= kFailed;
@@ -235,13 +262,36 @@ class Summarizer {
     steps_.emplace_back(Wall(event.time_ns), step.step);
   }
   void On(const format::Event& event, const format::Snapshot& snapshot) {
+    constexpr std::string_view kGenerator = "rng/";
+    if (snapshot.opaque && snapshot.name.substr(0, kGenerator.size()) == kGenerator)
+      seen_.OnGenerator(snapshot.name, snapshot.tensor.hash.Prefix(), Wall(event.time_ns));
     if (snapshot.checkpoint == 0 || snapshot.opaque || snapshot.tensor.hash.IsZero()) return;
     const bool is_real = snapshot.tensor.dtype >= 6 && snapshot.tensor.dtype != format::kRawBytes;
     if (is_real)
       summary_.states.push_back({std::string(snapshot.name), snapshot.checkpoint,
                                  snapshot.tensor.hash.Prefix(), Wall(event.time_ns)});
   }
-  void On(const format::Event&, const format::Note& note) {
+  void On(const format::Event& event, const format::InputFile& file) {
+    seen_.OnFile(file, event.thread, Wall(event.time_ns));
+  }
+  void On(const format::Event& event, const format::FileRead& read) {
+    seen_.OnRead(read, event.thread, Wall(event.time_ns));
+  }
+  void On(const format::Event& event, const format::Input& input) {
+    seen_.OnInput(input, ApiName(input.api), event.thread, Wall(event.time_ns));
+  }
+  void On(const format::Event& event, const format::ClockRun& run) {
+    seen_.OnClock(run, event.thread, Wall(event.time_ns));
+  }
+  void On(const format::Event& event, const format::ConnectionOpened& opened) {
+    seen_.OnConnection(opened, Wall(event.time_ns));
+  }
+  void On(const format::Event& event, const format::Note& note) {
+    std::string names;
+    if (seen_.OnNote(note.text, Wall(event.time_ns), names)) {
+      if (!names.empty()) names_of_next_[event.thread] = std::move(names);
+      return;
+    }
     constexpr std::string_view kException = "exception ";  // python/deja/exceptions.py
     if (note.text.substr(0, kException.size()) != kException) return;
     const std::string text(note.text.substr(kException.size()));
@@ -321,6 +371,13 @@ class Summarizer {
     return it->second;
   }
 
+  uint32_t NumberOfNames(const std::string& names) {
+    const auto [it, added] =
+        name_numbers_.try_emplace(names, static_cast<uint32_t>(summary_.names.size()));
+    if (added) summary_.names.push_back(names);
+    return it->second;
+  }
+
   std::string ApiName(uint32_t api) const {
     const auto it = api_names_.find(api);
     return it == api_names_.end() ? fmt::format("call {:#x}", api) : it->second;
@@ -392,6 +449,7 @@ class Summarizer {
     }
     calls_.clear();
     FinishStates();
+    seen_.Finish();
     FinishOpenCalls();
     FinishEnd(options);
     AddSurroundings(reader_.header(), summary_.surroundings);
@@ -433,6 +491,8 @@ class Summarizer {
       for (const OpenEnter& enter : open) {
         OpenCall call;
         call.name = ApiName(enter.api);
+        if (!enter.key.empty())
+          call.name += fmt::format("({})", enter.key.substr(enter.key.find(':') + 1));
         if (enter.comm != 0) call.comm = enter.comm - 1;
         call.seq = enter.comm_seq;
         call.site = SiteOf(enter.stack);
@@ -504,6 +564,9 @@ class Summarizer {
   uint32_t crash_stack_ = 0;
   std::vector<format::StackFrame> crash_frames_;
   std::optional<int> exit_code_;
+  SeenGatherer seen_;
+  std::map<uint32_t, std::string> names_of_next_;  // by thread
+  std::map<std::string, uint32_t> name_numbers_ = {{"", 0}};
   Place exception_place_;
 };
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "check/evidence/seen.h"
 #include "check/evidence/signature.h"
 
 namespace deja::check {
@@ -56,10 +57,14 @@ struct Call {
   uint64_t input = 0;
   uint64_t output = 0;
   uint32_t thread = 0;
+  uint32_t names = 0;     // what the program calls its operands: of RankSummary::names; 0: not known
+  uint32_t lasted_us = 0;  // until it was done, as the rank saw it
   uint8_t flags = 0;
 
   [[nodiscard]] bool Is(CallFlag flag) const { return (flags & flag) != 0; }
 };
+
+static_assert(sizeof(Call) == 64, "a summary has one for each operation");
 
 struct Transfer : Call {
   int64_t peer = -1;  // rank in the communicator; -1: any
@@ -74,6 +79,7 @@ struct CommSummary {
   uint32_t nranks = 0;
   std::string name;
   std::vector<Call> collectives;  // in the order of their numbers
+  size_t left_out = 0;            // of them, in front: the same ones on all ranks
   std::vector<Transfer> transfers;
 };
 
@@ -141,6 +147,8 @@ struct RankSummary {
   uint64_t last_time_ns = 0;
   EndState end;
   std::vector<StateDigest> states;
+  std::vector<std::string> names = {""};  // "metric=loss key=a"
+  Seen seen;
   // What the rank ran on: name ("env NCCL_PROTO", "libfoo.so") and value, sorted.
   std::vector<std::pair<std::string, std::string>> surroundings;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <iterator>
 #include <string>
 #include <utility>
@@ -12,6 +13,13 @@
 
 namespace deja::check {
 namespace {
+
+// Killed without a word to it: nothing that waits for its ranks does that, but for the kernel when
+// there is no memory left.
+bool WasKilled(const RankSummary& rank) {
+  return rank.end.kind == EndKind::kUnknown ||
+         (rank.end.kind == EndKind::kEnded && rank.end.signal == SIGKILL);
+}
 
 class AbsenceMatcher {
  public:
@@ -42,6 +50,13 @@ class AbsenceMatcher {
       const RankSummary& rank = job_.RankOf(member);
       return EndedOnItsOwn(rank) || rank.end.Well();
     });
+    // The others were told that it is gone: they did not wait for one that lives.
+    const bool told = std::any_of(waiting.begin(), waiting.end(), [&](const Member& member) {
+      return view_.CallAt(member, least).Is(kFailed);
+    });
+    if (own.empty() && told)
+      std::copy_if(absent.begin(), absent.end(), std::back_inserter(own),
+                   [&](const Member& member) { return WasKilled(job_.RankOf(member)); });
     if (!own.empty()) return OnLeftEarly(own, waiting, least);
     // Others that had failed for another reason are not to blame for what comes of it.
     std::vector<Member> idle;
@@ -65,11 +80,20 @@ class AbsenceMatcher {
     for (const Member& member : view_.members()) {
       if (view_.CallsOf(member).size() != size) return;
       const Call& call = view_.CallAt(member, size - 1);
-      if (!call.Is(kDone) && EndedOnItsOwn(job_.RankOf(member)))
+      const RankSummary& rank = job_.RankOf(member);
+      if (!call.Is(kDone) && (EndedOnItsOwn(rank) || WasKilled(rank)))
         dead.push_back(member);
       else if (WaitsIn(call))
         waiting.push_back(member);
     }
+    // A job that somebody kills has left nobody early.
+    const bool told = std::any_of(waiting.begin(), waiting.end(), [&](const Member& member) {
+      return view_.CallAt(member, size - 1).Is(kFailed);
+    });
+    const bool by_themselves =
+        std::any_of(dead.begin(), dead.end(),
+                    [&](const Member& member) { return EndedOnItsOwn(job_.RankOf(member)); });
+    if (!told && !by_themselves) return;
     if (!dead.empty() && !waiting.empty()) OnLeftEarly(dead, waiting, size - 1);
   }
 
@@ -154,7 +178,14 @@ class AbsenceMatcher {
 
   void OnMissing(const std::vector<Member>& blamed, const std::vector<Member>& waiting,
                  size_t index) {
-    Finding finding = BeginAbsent(Kind::kMissing, blamed, waiting, index);
+    // Alive, and in no operation: something else holds it.
+    const bool outside = std::all_of(blamed.begin(), blamed.end(), [&](const Member& member) {
+      const RankSummary& rank = job_.RankOf(member);
+      return !HasWaited(rank) && rank.end.kind != EndKind::kExit &&
+             rank.end.kind != EndKind::kSignal;
+    });
+    Finding finding =
+        BeginAbsent(outside ? Kind::kOutside : Kind::kMissing, blamed, waiting, index);
     finding.time_ns = view_.CallAt(waiting.front(), index).time_ns;
     finding.sentence =
         fmt::format("{} never entered {}, in which {} waited: {}", RanksText(finding.blamed),

@@ -95,7 +95,7 @@ class MismatchMatcher {
     const Call& a = view_.CallAt(fewest.First(), index);
     const Call& b = view_.CallAt(most.First(), index);
     finding.evidence.push_back(fmt::format(
-        "at collective {} {} called {}{}, {} {}{}", index + 1,
+        "at collective {} {} called {}{}, {} {}{}", view_.NumberAt(index),
         RanksText(view_.Numbers(fewest.members)), job_.SignatureText(a), job_.AtSite(a.site),
         RanksText(view_.Numbers(most.members)), job_.SignatureText(b), job_.AtSite(b.site)));
   }
@@ -111,7 +111,8 @@ class MismatchMatcher {
     finding.sentence = fmt::format(
         "{} made the same collectives on {} as {} in another order, from collective {} on: {}{}, "
         "{} {}{}",
-        RanksText(finding.blamed), finding.comm, RanksText(view_.Numbers(most.members)), at + 1,
+        RanksText(finding.blamed), finding.comm, RanksText(view_.Numbers(most.members)),
+        view_.NumberAt(at),
         job_.SignatureText(call), job_.AtSite(call.site), RanksText(view_.Numbers(most.members)),
         job_.SignatureText(view_.CallAt(most.First(), at)),
         job_.AtSite(view_.CallAt(most.First(), at).site));
@@ -148,7 +149,7 @@ class MismatchMatcher {
     finding.sentence = fmt::format(
         "two threads use {} without an order: at collective {} {} called {}{} on one thread, {} "
         "{}{} on another",
-        finding.comm, index + 1, RanksText(finding.blamed), job_.SignatureText(a),
+        finding.comm, view_.NumberAt(index), RanksText(finding.blamed), job_.SignatureText(a),
         job_.AtSite(a.site), RanksText(view_.Numbers(most.members)), job_.SignatureText(b),
         job_.AtSite(b.site));
     view_.AddWaiting(finding);
@@ -308,7 +309,8 @@ class MismatchMatcher {
     finding.step = usual.step;
     finding.time_ns = usual.time_ns;
     finding.sentence =
-        fmt::format("at collective {} of {}, {}{} {}{}: {} differs", index + 1, finding.comm, text,
+        fmt::format("at collective {} of {}, {}{} {}{}: {} differs", view_.NumberAt(index),
+                    finding.comm, text,
                     RanksText(view_.Numbers(most.members)), job_.SignatureText(usual),
                     job_.AtSite(usual.site), NameOf(field));
     view_.AddWaiting(finding);

@@ -19,6 +19,8 @@ bool Parts(Kind kind) {
     case Kind::kPairing:
     case Kind::kCycle:
     case Kind::kGroup:
+    case Kind::kStore:
+    case Kind::kOutside:
       return true;
     default:
       return false;
@@ -26,13 +28,15 @@ bool Parts(Kind kind) {
 }
 
 bool IsEnd(Kind kind) {
-  return kind == Kind::kMissing || kind == Kind::kLeftEarly || kind == Kind::kCycle;
+  return kind == Kind::kMissing || kind == Kind::kLeftEarly || kind == Kind::kCycle ||
+         kind == Kind::kOutside;
 }
 
 // A cycle is why each of its ranks is missing where another one waits, whichever came first.
 bool IsOfCycle(const Finding& finding, const Finding& cycle) {
   if (cycle.kind != Kind::kCycle ||
-      (finding.kind != Kind::kMissing && finding.kind != Kind::kPairing))
+      (finding.kind != Kind::kMissing && finding.kind != Kind::kOutside &&
+       finding.kind != Kind::kPairing))
     return false;
   return std::all_of(finding.blamed.begin(), finding.blamed.end(), [&](uint32_t rank) {
     return std::binary_search(cycle.blamed.begin(), cycle.blamed.end(), rank);
@@ -48,6 +52,10 @@ bool FollowsFrom(const Finding& effect, const Finding& cause) {
   if (cause.kind == Kind::kLeftEarly && IsEnd(effect.kind) && same_ranks) return true;
   if (effect.time_ns < cause.time_ns) return false;
   if (Parts(cause.kind)) return true;
+  // A tensor that was changed too early differs afterwards.
+  if (cause.kind == Kind::kUnawaited)
+    return effect.kind == Kind::kReplica || effect.kind == Kind::kCorrupt ||
+           effect.kind == Kind::kNanOrigin || effect.kind == Kind::kUnawaited;
   if (cause.kind == Kind::kNanOrigin) return effect.kind == Kind::kNanOrigin || IsEnd(effect.kind);
   const bool wrong_bytes = cause.kind == Kind::kReplica || cause.kind == Kind::kCorrupt;
   if (wrong_bytes)
@@ -58,9 +66,10 @@ bool FollowsFrom(const Finding& effect, const Finding& cause) {
 
 // What says most of a cause comes first among those of one time.
 int Weight(Kind kind) {
-  constexpr std::array kOrder = {Kind::kOrder,     Kind::kSignature, Kind::kGroup,   Kind::kPairing,
-                                 Kind::kNanOrigin, Kind::kCorrupt,   Kind::kReplica, Kind::kCycle,
-                                 Kind::kLeftEarly, Kind::kMissing,   Kind::kInput};
+  constexpr std::array kOrder = {
+      Kind::kOrder,     Kind::kSignature, Kind::kStore,   Kind::kGroup, Kind::kPairing,
+      Kind::kUnawaited, Kind::kNanOrigin, Kind::kCorrupt, Kind::kReplica, Kind::kCycle,
+      Kind::kLeftEarly, Kind::kMissing,   Kind::kOutside, Kind::kInput,   Kind::kStraggler};
   return static_cast<int>(std::find(kOrder.begin(), kOrder.end(), kind) - kOrder.begin());
 }
 

@@ -99,7 +99,8 @@ void MatchSurroundings(const Job& job, Found& found) {
   finding.kind = Kind::kInput;
   finding.comm = job.NameOf(*where);
   finding.members = job.RanksOf(*where);
-  finding.number = job.CommOf(where->members.front()).collectives.size();
+  const CommSummary& comm = job.CommOf(where->members.front());
+  finding.number = comm.collectives.size() + comm.left_out;
   finding.step = hang->step;
   finding.time_ns = hang->time_ns;
   const Ground& first = differences.front();

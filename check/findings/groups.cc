@@ -134,7 +134,7 @@ void MatchGroups(const Job& job, Found& found) {
     finding.blamed = finding.sides.front().ranks;
     finding.sentence = "the ranks make different communicators: " + text;
   } else if (of_all && stuck.size() < job.ranks.size()) {
-    finding.sentence = "not all ranks came to make a communicator: " + text;
+    finding.sentence = "not all ranks make a communicator: " + text;
     BlameOthers(job, stuck, finding);
   } else {
     found.notes.push_back("ranks wait in making a communicator: " + text);

@@ -34,6 +34,21 @@ void MatchGroups(const Job& job, Found& found);
 void MatchNans(const Job& job, Found& found);
 // replica, corrupt
 void MatchResults(const Job& job, Found& found);
+// order, where signatures agree and what the program calls the operands does not. After
+// MatchCollectives.
+void MatchNames(const Job& job, Found& found);
+// replica, of parameters at steps of optimizers
+void MatchWeights(const Job& job, Found& found);
+// unawaited
+void MatchChanges(const Job& job, Found& found);
+// store
+void MatchStores(const Job& job, Found& found);
+// input, of what loaders read
+void MatchLoaders(const Job& job, Found& found);
+// straggler
+void MatchStragglers(const Job& job, Found& found);
+// Adds to findings whose ranks have parted what they had read differently before.
+void AddBranches(const Job& job, Found& found);
 // input, where ranks hang in an operation that all have entered; a note otherwise
 void MatchSurroundings(const Job& job, Found& found);
 

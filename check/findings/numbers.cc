@@ -28,7 +28,7 @@ Finding BeginAt(const Job& job, const Communicator& communicator, Kind kind, siz
   finding.kind = kind;
   finding.comm = job.NameOf(communicator);
   finding.members = job.RanksOf(communicator);
-  finding.number = index + 1;
+  finding.number = index + 1 + job.CommOf(communicator.members.front()).left_out;
   finding.step = call.step;
   finding.time_ns = call.time_ns;
   return finding;

@@ -19,6 +19,7 @@ constexpr uint32_t kGap = 4;
 constexpr uint32_t kOtherPlace = 1;
 constexpr uint32_t kOtherStep = 2;
 constexpr uint32_t kOtherArguments = 3;
+constexpr uint32_t kOtherType = 5;
 constexpr uint32_t kOtherCall = 20;
 
 uint32_t CostOf(const Job& job, const Call& a, const Call& b) {
@@ -29,7 +30,10 @@ uint32_t CostOf(const Job& job, const Call& a, const Call& b) {
   const bool same_operation =
       job.signatures[a.signature].operation == job.signatures[b.signature].operation;
   const bool same_line = job.IsSameLine(a.site, b.site);
-  return same_operation && same_line && step == 0 ? kOtherArguments : kOtherCall;
+  if (!same_operation || !same_line || step != 0) return kOtherCall;
+  // The sizes of objects and their bytes are gathered by one line.
+  const bool same_type = job.signatures[a.signature].dtype == job.signatures[b.signature].dtype;
+  return same_type ? kOtherArguments : kOtherType;
 }
 
 enum class Move : uint8_t { kBoth, kOnlyA, kOnlyB };

@@ -67,7 +67,7 @@ Finding CommView::Begin(Kind kind, size_t index) const {
   finding.kind = kind;
   finding.comm = job_.NameOf(communicator_);
   finding.members = job_.RanksOf(communicator_);
-  finding.number = index + 1;
+  finding.number = NumberAt(index);
   if (index > 0) {
     const Member& member = members_.front();
     const Call& call = CallAt(member, index - 1);

@@ -37,6 +37,10 @@ class CommView {
   [[nodiscard]] const Call& CallAt(const Member& member, size_t index) const {
     return CallsOf(member)[index];
   }
+  // Of the call at `index` among the collectives of the communicator, from 1.
+  [[nodiscard]] size_t NumberAt(size_t index) const {
+    return index + 1 + job_.CommOf(members_.front()).left_out;
+  }
   [[nodiscard]] bool FitAt(const Member& a, const Member& b, size_t index) const;
   // The first number at which the calls of two members do not fit; SIZE_MAX: there is none.
   [[nodiscard]] size_t FirstThatDoesNotFit() const;

@@ -26,6 +26,11 @@ enum class Kind : uint8_t {
   kReplica,
   kCorrupt,
   kInput,
+  kUnawaited,
+  kStore,
+  kOutside,
+  kStraggler,
+  kResume,
 };
 // "left-early"
 std::string_view NameOf(Kind kind);

@@ -9,6 +9,8 @@
 
 #include "check/check.h"
 #include "check/evidence/summarize.h"
+#include "check/evidence/trim.h"
+#include "check/compare.h"
 #include "cli/check/check_places.h"
 #include "cli/check/check_report.h"
 #include "cli/command.h"
@@ -21,12 +23,22 @@ namespace {
 
 struct CheckOptions {
   std::string trace;
+  std::string second;
+  std::string resumed;
   std::vector<std::string> binaries;
 };
 CheckOptions g_check_options;
 
 void AddCheckOptions(CLI::App& app) {
   app.add_option("TRACE", g_check_options.trace, "A trace directory or a bundle")->required();
+  CLI::Option* second = app.add_option(
+      "SECOND", g_check_options.second,
+      "Another recording of what should be the same job: the first number that differs, and the "
+      "inputs that differ before it");
+  app.add_option("--resumed", g_check_options.resumed,
+                 "A recording that was resumed from a checkpoint of TRACE: whether it goes on as "
+                 "TRACE did")
+      ->excludes(second);
   app.add_option("--binaries", g_check_options.binaries,
                  "Folders with the program's binaries, if not where they ran");
 }
@@ -54,42 +66,79 @@ std::vector<format::RankFolder> LastAttempt(const format::Trace& trace,
   return folders;
 }
 
+// What was read of one trace.
+struct Summaries {
+  std::vector<check::RankSummary> ranks;
+  std::vector<std::string> notes;
+  bool is_damaged = false;
+};
+
+Result<Summaries> SummarizeTrace(const std::string& path, check::PlaceFinder& places) {
+  auto trace = format::Trace::Open(path);
+  if (!trace) return tl::unexpected(trace.error());
+  Summaries read;
+  // Two runs are compared number by number.
+  const bool is_one = g_check_options.second.empty() && g_check_options.resumed.empty();
+  check::Trimmer trimmer(is_one ? check::Trimmer::kWindow : SIZE_MAX);
+  size_t count = 0;
+  std::vector<std::string> unread;
+  const std::vector<format::RankFolder> folders = LastAttempt(**trace, read.notes);
+  Progress progress("checking " + path);
+  for (const format::RankFolder& folder : folders) {
+    // Not by the trace, which keeps what it has opened.
+    auto reader = format::RankReader::Open(folder.path);
+    if (!reader) {
+      unread.push_back(
+          fmt::format("rank {} cannot be read: {}", folder.rank, reader.error().message));
+      continue;
+    }
+    check::RankSummary summary = check::Summarize(**reader, places, {IsRunning(**reader)});
+    // The folder's name is what other commands take.
+    summary.rank = folder.rank;
+    trimmer.Take(std::move(summary));
+    progress.Update(++count, folders.size());
+  }
+  read.ranks = trimmer.Finish();
+  if (read.ranks.empty()) {
+    for (const std::string& line : unread) Diagnose(line);
+    return tl::unexpected(
+        Error{.message = fmt::format("checking {}: no rank in it can be read", path)});
+  }
+  read.is_damaged = !unread.empty();
+  read.notes.insert(read.notes.end(), unread.begin(), unread.end());
+  return read;
+}
+
+// The report of one trace, or of two.
+Result<check::Report> ReportOf(Summaries first, check::PlaceFinder& places) {
+  const std::string& other =
+      g_check_options.resumed.empty() ? g_check_options.second : g_check_options.resumed;
+  if (other.empty()) return check::Check(check::Job(std::move(first.ranks)));
+  auto second = SummarizeTrace(other, places);
+  if (!second) return tl::unexpected(second.error());
+  const check::Job a(std::move(first.ranks));
+  const check::Job b(std::move(second->ranks));
+  check::Report report =
+      g_check_options.resumed.empty() ? check::CompareRuns(a, b) : check::CompareResumed(a, b);
+  report.notes.insert(report.notes.end(), second->notes.begin(), second->notes.end());
+  report.is_damaged = second->is_damaged;
+  return report;
+}
+
 int RunCheck(const Context& context) {
-  auto trace = format::Trace::Open(g_check_options.trace);
-  if (!trace) return FailWith(trace.error());
   Symbolizer symbolizer;
   for (const std::string& directory : g_check_options.binaries) symbolizer.AddDirectory(directory);
   CheckPlaces places(symbolizer);
-  std::vector<check::RankSummary> summaries;
-  std::vector<std::string> notes;
-  std::vector<std::string> unread;
-  const std::vector<format::RankFolder> folders = LastAttempt(**trace, notes);
-  {
-    Progress progress("checking " + g_check_options.trace);
-    for (const format::RankFolder& folder : folders) {
-      // Not by the trace, which keeps what it has opened.
-      auto reader = format::RankReader::Open(folder.path);
-      if (!reader) {
-        unread.push_back(
-            fmt::format("rank {} cannot be read: {}", folder.rank, reader.error().message));
-        continue;
-      }
-      summaries.push_back(check::Summarize(**reader, places, {IsRunning(**reader)}));
-      // The folder's name is what other commands take.
-      summaries.back().rank = folder.rank;
-      progress.Update(summaries.size(), folders.size());
-    }
-  }
-  if (summaries.empty()) {
-    for (const std::string& line : unread) Diagnose(line);
-    Diagnose(fmt::format("checking {}: no rank in it can be read", g_check_options.trace));
-    return kExitFailure;
-  }
-  const size_t ranks = summaries.size();
-  check::Report report = check::Check(check::Job(std::move(summaries)));
+  auto summaries = SummarizeTrace(g_check_options.trace, places);
+  if (!summaries) return FailWith(summaries.error());
+  const size_t ranks = summaries->ranks.size();
+  const bool is_damaged = summaries->is_damaged;
+  const std::vector<std::string> notes = summaries->notes;
+  auto made = ReportOf(std::move(*summaries), places);
+  if (!made) return FailWith(made.error());
+  check::Report& report = *made;
   report.notes.insert(report.notes.end(), notes.begin(), notes.end());
-  report.notes.insert(report.notes.end(), unread.begin(), unread.end());
-  report.is_damaged = report.is_damaged || !unread.empty();
+  report.is_damaged = report.is_damaged || is_damaged;
   if (context.json) {
     PrintJson(CheckJson(report, g_check_options.trace, ranks));
   } else {
@@ -108,6 +157,9 @@ const Command kCheckCommand = {
     "Which rank did something else first, where in its source, and what follows; exit 4 if one did",
     "  deja check run.deja\n"
     "  deja check run.deja.zip --json\n"
+    "  deja check monday.deja tuesday.deja        the first number that differs, and why\n"
+    "  deja check whole.deja --resumed rest.deja  does the resumed run go on as the whole one "
+    "did?\n"
     "  deja check run.deja --binaries build/bin    name source lines with these binaries\n",
     false,
     AddCheckOptions,

@@ -235,6 +235,10 @@ std::vector<std::string> MaskedWithRules(const format::ProcessInfo& process) {
   return texts;
 }
 
+std::string FormatVersion(const format::TraceHeader& header) {
+  return fmt::format("{}.{}", header.format_major, header.format_minor);
+}
+
 void PrintJob(const format::Trace& trace, const std::vector<RankRow>& rows) {
   const format::TraceHeader& header = rows.front().reader->header();
   uint64_t bytes = 0;
@@ -260,7 +264,8 @@ void PrintJob(const format::Trace& trace, const std::vector<RankRow>& rows) {
           ? ""
           : fmt::format("NCCL {} ({}), ", NcclVersion(header.process.nccl_version),
                         header.process.nccl_path);
-  PrintLine(fmt::format("versions {}, {}{}", header.producer, nccl, header.process.kernel));
+  PrintLine(fmt::format("versions {}, format {}, {}{}", header.producer, FormatVersion(header),
+                        nccl, header.process.kernel));
   size_t present = 0;
   for (const RankRow& row : rows) present += row.folder.attempt == 0 ? 1 : 0;
   PrintLine(fmt::format("ranks    {} of {}, level {}, {} on disk", present, header.world_size,
@@ -329,29 +334,28 @@ int RunInfo(const Context& context) {
   std::vector<CommStanding> uneven = UnevenComms(last_attempts, symbolizer);
   if (context.json) {
     const format::TraceHeader& header = rows.front().reader->header();
-    nlohmann::json json = {
-        {"trace", (*trace)->path()},
-        {"job", HexText(header.job_id)},
-        {"program", header.process.argv},
-        {"executable", header.process.executable},
-        {"working_directory", header.process.working_directory},
-        {"producer", header.producer},
-        {"format", fmt::format("{}.{}", header.format_major, header.format_minor)},
-        {"nccl", NcclVersion(header.process.nccl_version)},
-        {"nccl_path", header.process.nccl_path},
-        {"kernel", header.process.kernel},
-        {"world_size", header.world_size},
-        {"level", LevelName(header.level)},
-        {"masked", header.process.masked},
-        {"masked_by", header.process.masked_by},
-        {"redacted", header.redacted},
-        {"cpu_count", header.process.cpu_count},
-        {"cpu_model", header.process.cpu_model},
-        {"cpu_features", header.process.cpu_features},
-        {"memory_bytes", header.process.memory_bytes},
-        {"user", header.process.user},
-        {"start_wall_ns", header.start_wall_ns},
-        {"ranks", nlohmann::json::array()}};
+    nlohmann::json json = {{"trace", (*trace)->path()},
+                           {"job", HexText(header.job_id)},
+                           {"program", header.process.argv},
+                           {"executable", header.process.executable},
+                           {"working_directory", header.process.working_directory},
+                           {"producer", header.producer},
+                           {"format", FormatVersion(header)},
+                           {"nccl", NcclVersion(header.process.nccl_version)},
+                           {"nccl_path", header.process.nccl_path},
+                           {"kernel", header.process.kernel},
+                           {"world_size", header.world_size},
+                           {"level", LevelName(header.level)},
+                           {"masked", header.process.masked},
+                           {"masked_by", header.process.masked_by},
+                           {"redacted", header.redacted},
+                           {"cpu_count", header.process.cpu_count},
+                           {"cpu_model", header.process.cpu_model},
+                           {"cpu_features", header.process.cpu_features},
+                           {"memory_bytes", header.process.memory_bytes},
+                           {"user", header.process.user},
+                           {"start_wall_ns", header.start_wall_ns},
+                           {"ranks", nlohmann::json::array()}};
     if (const auto replay = format::ReadReplayOrigin(*rows.front().reader))
       json["replay_of"] = deja::cli::ToJson(*replay);
     if (g_info_options.packages) json["packages"] = ReadProgramParts(*rows.front().reader).packages;

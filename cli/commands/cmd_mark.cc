@@ -35,10 +35,8 @@ bool IsBeingRecorded(const std::string& trace) {
 
 int RunMark(const Context& context) {
   if (!IsBeingRecorded(g_mark_options.trace)) {
-    Diagnose(
-        fmt::format("{} is not being recorded: there is no window to keep; what the "
-                    "recording kept at its end is all there",
-                    g_mark_options.trace));
+    Diagnose(fmt::format("marking: {}: no recording writes it; its last window is kept already",
+                         g_mark_options.trace));
     return kExitFailure;
   }
   const auto number = format::LeaveMark(g_mark_options.trace, g_mark_options.reason);
@@ -48,8 +46,8 @@ int RunMark(const Context& context) {
         {{"trace", g_mark_options.trace}, {"mark", *number}, {"reason", g_mark_options.reason}});
   } else {
     PrintLine(
-        fmt::format("mark {}: within a second all ranks keep what they have of the contents "
-                    "of tensors, and begin a new window",
+        fmt::format("mark {}: within a second every rank keeps its window for good and begins a "
+                    "new one",
                     *number));
   }
   return kExitOk;

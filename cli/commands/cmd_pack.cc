@@ -15,6 +15,7 @@
 #include "cli/pack/bundle_texts.h"
 #include "cli/pack/pack_preview.h"
 #include "cli/pack/redactor.h"
+#include "cli/pack/staged_output.h"
 #include "cli/replay/bounds/bundle_start_check.h"
 #include "cli/summaries/trace_damage.h"
 #include "format/pack/bundle_writer.h"
@@ -241,7 +242,9 @@ int RunPack(const Context& context) {
     if (const Status can = CanEncryptTo(g_pack_options.encrypt_to); !can)
       return FailWith(can.error());
   }
-  std::string out = g_pack_options.out.empty() ? trace + ".zip" : g_pack_options.out;
+  const std::string out = g_pack_options.out.empty() ? trace + ".zip" : g_pack_options.out;
+  const auto staged = StagedOutput::For(out);
+  if (!staged) return FailWith(staged.error());
   Result<format::BundleResult> bundle;
   {
     Progress progress("packing " + trace);
@@ -250,7 +253,7 @@ int RunPack(const Context& context) {
       return DescribeBundle(packed, fs::path(out).filename().string());
     };
     options->progress = [&](uint64_t done, uint64_t total) { progress.Update(done, total); };
-    bundle = format::WriteBundle(trace, out, *options);
+    bundle = format::WriteBundle(trace, staged->path(), *options);
   }
   if (!bundle) return FailWith(bundle.error());
   PassTrust(trace, bundle->path);
@@ -263,7 +266,9 @@ int RunPack(const Context& context) {
   if (redactor == nullptr) {
     if (const Status warned = WarnOfSecretFiles(trace); !warned) return FailWith(warned.error());
   }
-  const auto parts = EncryptAndSplit(bundle->path);
+  const auto made = EncryptAndSplit(bundle->path);
+  if (!made) return FailWith(made.error());
+  const auto parts = staged->Publish(*made);
   if (!parts) return FailWith(parts.error());
   if (!context.json) {
     PrintLine(
@@ -315,13 +320,17 @@ int RunUnpack(const Context& context) {
                          g_pack_options.trace, out));
     return kExitFailure;
   }
+  const auto staged = StagedOutput::For(WithoutTrailingSlash(out));
+  if (!staged) return FailWith(staged.error());
   auto trace = format::Trace::Open(g_pack_options.trace);
   if (!trace) return FailWith(trace.error());
-  fs::copy((*trace)->directory(), out, fs::copy_options::recursive, error);
+  fs::copy((*trace)->directory(), staged->path(), fs::copy_options::recursive, error);
   if (error) {
     Diagnose(fmt::format("unpacking {} to {}: {}", g_pack_options.trace, out, error.message()));
     return kExitFailure;
   }
+  if (const auto published = staged->Publish({staged->path()}); !published)
+    return FailWith(published.error());
   PassTrust(g_pack_options.trace, out);
   const bool damaged = SayIfDamaged(**trace);
   if (context.json) {
@@ -345,7 +354,7 @@ const Command kPackCommand = {
     "  deja pack run.deja --ranks 2 --steps 90-100 --out /tmp/rank2.zip\n"
     "  deja pack run.deja --level digest --zstd-level 19\n"
     "  deja pack run.deja --predict          checkpoints follow from gradients where they can\n"
-    "  deja pack run.deja --redact --dry-run  what would go to somebody else\n"
+    "  deja pack run.deja --redact --dry-run  lists what the bundle would hold\n"
     "  deja pack run.deja --redact --split 25M\n"
     "A bundle works wherever a directory does: `deja replay run.deja.zip --rank 2`.\n"
     "Exit status 3: the bundle is written, but no rank of it can be replayed.\n",

@@ -16,6 +16,7 @@
 #include "cli/help/option_list.h"
 #include "cli/install_layout.h"
 #include "cli/output.h"
+#include "cli/own_variables.h"
 #include "cli/record/launcher.h"
 #include "cli/record/record_summary.h"
 #include "cli/record/trace_claim.h"
@@ -45,6 +46,7 @@ struct RecordOptions {
   int redundancy = 1;
   uint64_t keep_steps = 0;
   uint64_t checkpoint_every = 0;
+  uint64_t state_digests = 0;
   uint64_t keep_bytes = 0;
   uint64_t keep_seconds = 0;
   uint64_t disk_budget = kAutomaticBudget;
@@ -73,6 +75,10 @@ void AddWindowOptions(CLI::App& app) {
   app.add_option("--checkpoint-every", g_record_options.checkpoint_every,
                  "Take a checkpoint of the state that the program has registered (deja.h) every N "
                  "steps; a replay can start from one, and a window of steps reaches back to one")
+      ->check(CLI::Range(1, 1000000000));
+  app.add_option("--state-digests", g_record_options.state_digests,
+                 "Keep digests of parameters, gradients and the optimizer's state of PyTorch every N "
+                 "steps of an optimizer, for deja check; default: the first steps, then ever fewer")
       ->check(CLI::Range(1, 1000000000));
   CLI::Option* steps =
       app.add_option(
@@ -128,7 +134,7 @@ void GroupRecordOptions(CLI::App& app) {
       {{"Where and whom", {"--out", "--force", "--single", "--loopback", "--ranks", "--grace"}},
        {"What is recorded",
         {"--level", "--inputs", "--inputs-include", "--inputs-exclude", "--threads",
-         "--checkpoint-every", "--cuda-graphs", "--fill-memory"}},
+         "--checkpoint-every", "--state-digests", "--cuda-graphs", "--fill-memory"}},
        {"Secrets", {"--keep-env", "--mask"}},
        {"How long it is kept",
         {"--keep-steps", "--keep-bytes", "--keep-seconds", "--disk-budget", "--hang-after"}},
@@ -309,42 +315,39 @@ LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
   launch.preload = library;
   launch.python = python;
   launch.fixed_addresses = true;
-  if (g_record_options.single) launch.pid_variable = "DEJA_SINGLE";
+  if (g_record_options.single) launch.pid_variable = env::kSingle.name;
   launch.environment = {
-      {"DEJA_OUT", claim->directory()},
-      {"DEJA_JOB_ID", claim->job_id()},
-      {"DEJA_LEVEL", g_record_options.level},
-      {"DEJA_BUFFER", std::to_string(g_record_options.buffer)},
-      {"DEJA_DELTA_MEMORY", std::to_string(g_record_options.delta_memory)},
-      {"DEJA_CODEC", g_record_options.codec},
-      {"DEJA_CUDA_GRAPHS", g_record_options.cuda_graphs},
-      {"DEJA_DEVICE_DIGESTS", g_record_options.device_digests},
-      {"DEJA_ON_PRESSURE", g_record_options.on_pressure},
-      {"DEJA_REDUNDANCY", std::to_string(g_record_options.redundancy)},
-      {"DEJA_KEEP_STEPS", std::to_string(g_record_options.keep_steps)},
-      {"DEJA_CHECKPOINT_EVERY", std::to_string(g_record_options.checkpoint_every)},
-      {"DEJA_KEEP_BYTES", std::to_string(g_record_options.keep_bytes)},
-      {"DEJA_KEEP_SECONDS", std::to_string(g_record_options.keep_seconds)},
-      {"DEJA_DISK_BUDGET", std::to_string(DiskBudget(claim->directory()))},
-      {"DEJA_HANG_AFTER", std::to_string(g_record_options.hang_after)},
-      {"DEJA_BACKGROUND_NICE", std::to_string(g_record_options.background_nice)},
-      {"DEJA_BACKGROUND_IDLE_IO", g_record_options.background_idle_io ? "1" : "0"},
-      {"DEJA_BACKGROUND_CPUS", g_record_options.background_cpus},
-      {"DEJA_INPUTS", g_record_options.inputs},
-      {"DEJA_THREADS", g_record_options.threads},
+      Named(env::kOut, claim->directory()),
+      Named(env::kJobId, claim->job_id()),
+      Named(env::kLevel, g_record_options.level),
+      Named(env::kBuffer, g_record_options.buffer),
+      Named(env::kDeltaMemory, g_record_options.delta_memory),
+      Named(env::kCodec, g_record_options.codec),
+      Named(env::kCudaGraphs, g_record_options.cuda_graphs),
+      Named(env::kDeviceDigests, g_record_options.device_digests),
+      Named(env::kOnPressure, g_record_options.on_pressure),
+      Named(env::kRedundancy, g_record_options.redundancy),
+      Named(env::kKeepSteps, g_record_options.keep_steps),
+      Named(env::kCheckpointEvery, g_record_options.checkpoint_every),
+      Named(env::kStateDigests, g_record_options.state_digests),
+      Named(env::kKeepBytes, g_record_options.keep_bytes),
+      Named(env::kKeepSeconds, g_record_options.keep_seconds),
+      Named(env::kDiskBudget, DiskBudget(claim->directory())),
+      Named(env::kHangAfter, g_record_options.hang_after),
+      Named(env::kBackgroundNice, g_record_options.background_nice),
+      Named(env::kBackgroundIdleIo, g_record_options.background_idle_io),
+      Named(env::kBackgroundCpus, g_record_options.background_cpus),
+      Named(env::kInputs, g_record_options.inputs),
+      Named(env::kThreads, g_record_options.threads),
   };
   if (!g_record_options.inputs_include.empty())
-    launch.environment.emplace_back(
-        "DEJA_INPUTS_INCLUDE", fmt::format("{}", fmt::join(g_record_options.inputs_include, "\n")));
+    launch.environment.push_back(Named(env::kInputsInclude, g_record_options.inputs_include));
   if (!g_record_options.inputs_exclude.empty())
-    launch.environment.emplace_back(
-        "DEJA_INPUTS_EXCLUDE", fmt::format("{}", fmt::join(g_record_options.inputs_exclude, "\n")));
+    launch.environment.push_back(Named(env::kInputsExclude, g_record_options.inputs_exclude));
   if (!g_record_options.keep_env.empty())
-    launch.environment.emplace_back("DEJA_KEEP_ENV",
-                                    fmt::format("{}", fmt::join(g_record_options.keep_env, ",")));
+    launch.environment.push_back(Named(env::kKeepEnv, g_record_options.keep_env));
   if (!g_record_options.mask.empty())
-    launch.environment.emplace_back("DEJA_MASK",
-                                    fmt::format("{}", fmt::join(g_record_options.mask, ",")));
+    launch.environment.push_back(Named(env::kMask, g_record_options.mask));
   if (g_record_options.fill_memory)
     launch.environment.emplace_back("GLIBC_TUNABLES", TunablesThatFillMemory());
   launch.on_trouble = [directory = claim->directory()](const std::string& what) {

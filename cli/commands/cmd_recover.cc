@@ -28,16 +28,28 @@ void AddRecoverOptions(CLI::App& app) {
 }
 
 // What the processes of its jobs had in common on this machine, once none of them needs it.
-void RemoveJobMemory(format::Trace& trace) {
-  std::set<std::string> jobs;
-  for (const format::RankFolder& folder : trace.ranks())
-    if (auto reader = trace.Rank(folder.rank, static_cast<int>(folder.attempt)))
-      jobs.emplace((*reader)->header().job_id);
+void RemoveJobMemory(const format::Trace& trace, const std::set<std::string>& jobs) {
   for (const std::string& job : jobs) {
     if (job.empty()) continue;
     if (auto removed = format::RemoveOrphanTails(trace.directory(), HexText(job)); !removed)
       Diagnose(removed.error().message);
   }
+}
+
+// What is known of a folder before it is completed. The reader is gone then: it knows where each
+// payload lies.
+struct Before {
+  bool running = false;
+  uint32_t pid = 0;
+  std::string job;
+};
+
+Result<Before> LookAt(const format::RankFolder& folder) {
+  format::ReadOptions options;
+  options.spill_beyond = format::kPayloadsInMemory;
+  DEJA_ASSIGN_OR_RETURN(const auto reader, format::RankReader::Open(folder.path, options));
+  return Before{IsRunning(*reader), reader->header().process.pid,
+                std::string(reader->header().job_id)};
 }
 
 int RunRecover(const Context& context) {
@@ -55,11 +67,13 @@ int RunRecover(const Context& context) {
   for (const std::string& error : children.errors) Diagnose(error);
   if (!children.errors.empty()) code = kExitFailure;
   nlohmann::json json = nlohmann::json::array();
+  std::set<std::string> jobs;
   for (const format::RankFolder& folder : (*trace)->ranks()) {
-    auto reader = (*trace)->Rank(folder.rank, static_cast<int>(folder.attempt));
-    if (reader && ReadRankSummary(**reader).running) {
+    const auto before = LookAt(folder);
+    if (before) jobs.insert(before->job);
+    if (before && before->running) {
       Diagnose(fmt::format("rank {} is still running (process {}); it was left alone", folder.rank,
-                           (*reader)->header().process.pid));
+                           before->pid));
       code = kExitFailure;
       continue;
     }
@@ -84,7 +98,7 @@ int RunRecover(const Context& context) {
                   folder.rank, HumanCount(report->events_from_tail),
                   HumanCount(report->payloads_from_tail), report->torn_bytes_cut));
   }
-  RemoveJobMemory(**trace);
+  RemoveJobMemory(**trace, jobs);
   if (context.json) PrintJson(json);
   return code;
 }

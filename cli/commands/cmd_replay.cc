@@ -14,6 +14,7 @@
 #include "cli/fence/fence_keeper.h"
 #include "cli/interruption.h"
 #include "cli/output.h"
+#include "cli/own_variables.h"
 #include "cli/replay/bounds/replay_arguments.h"
 #include "cli/replay/bounds/replay_bounds.h"
 #include "cli/replay/debugger/child_debugging.h"
@@ -29,6 +30,7 @@
 #include "cli/replay/start/replay_launch.h"
 #include "cli/replay/start/scratch_folder.h"
 #include "cli/replay/watch/child_outputs.h"
+#include "cli/replay/watch/guardian.h"
 #include "cli/replay/watch/replay_processes.h"
 #include "cli/replay/watch/replay_results.h"
 #include "cli/replay/watch/replay_trace.h"
@@ -187,6 +189,7 @@ int LeftDebugger(const Context& context, const format::Trace& trace) {
 }
 
 int RunReplay(const Context& context) {
+  ContinueGuarded();
   if (!g_replay_options.gdb_commands.empty()) g_replay_options.gdb = true;
   auto trace = format::Trace::Open(g_replay_options.trace);
   if (!trace) return FailWith(trace.error());
@@ -253,21 +256,20 @@ int RunReplay(const Context& context) {
     auto target = PrepareRank(**trace, rank, g_replay_options.attempt, *own, options);
     if (!target) return FailWith(target.error());
     if (std::error_code error; fs::is_regular_file(g_replay_options.trace, error))
-      target->environment.push_back("DEJA_REPLAY_NAME=" + g_replay_options.trace);
+      target->environment.push_back(Entry(env::kReplayName, g_replay_options.trace));
     if (start->start)
-      target->environment.push_back(
-          fmt::format("DEJA_FROM_CHECKPOINT={}", start->start->numbers.at(rank)));
+      target->environment.push_back(Entry(env::kFromCheckpoint, start->start->numbers.at(rank)));
     if (!ends->empty() && !g_replay_options.gdb)
       for (std::string& variable : (*ends)[replays.size()].environment)
         target->environment.push_back(std::move(variable));
-    if (checkpoints_process) target->environment.emplace_back("DEJA_HOLD=1");
+    if (checkpoints_process) target->environment.push_back(Entry(env::kHold));
     if (g_replay_options.devices != 0)
       UseDevices(g_replay_options.devices, (*devices)[replays.size()], target->environment);
     if (shared)
       target->environment.push_back(
-          fmt::format("DEJA_TURNS={}:{}", replays.size(), scratch.TurnFile()));
+          Entry(env::kTurns, fmt::format("{}:{}", replays.size(), scratch.TurnFile())));
     if (*claim) AddOut(**claim, g_replay_options.trace, target->environment);
-    if (g_replay_options.gdb) target->environment.emplace_back("DEJA_GDB=1");
+    if (g_replay_options.gdb) target->environment.push_back(Entry(env::kGdb));
     if (g_replay_options.pdb)
       if (Status used = UsePythonDebugger(g_replay_options.breaks, *target); !used)
         return Usage(used.error().message);

@@ -117,7 +117,7 @@ CudaFound LookForCuda(const std::optional<std::string>& visible) {
     found.what = CudaFound::What::kFailed;
     found.text = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM
                      ? fmt::format(
-                           "the CUDA driver does not come up: cuInit had not returned "
+                           "the CUDA driver does not start: cuInit had not returned "
                            "after {} s",
                            kPatienceSeconds)
                      : "the CUDA driver ended the process that asked it for its devices";
@@ -142,7 +142,7 @@ CudaFound LookForCuda(const std::optional<std::string>& visible) {
   } else if (answer.init != CUDA_SUCCESS) {
     const char* meaning = MeaningOf(answer.init);
     found.what = CudaFound::What::kFailed;
-    found.text = fmt::format("{} does not come up: cuInit returned {}{}", driver, answer.init,
+    found.text = fmt::format("{} does not start: cuInit returned {}{}", driver, answer.init,
                              *meaning == 0 ? "" : fmt::format(" ({})", meaning));
     found.fix = FixOf(answer.init);
   } else {

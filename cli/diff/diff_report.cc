@@ -37,7 +37,7 @@ std::string Joined(const std::vector<uint32_t>& ranks) {
 // "A  step 17, 2.41 s: float32[25632] 6f3a…21 min -0.2 max 0.4"
 std::string PlaceText(const char* side, const std::optional<DiffPlace>& place,
                       const Difference& difference) {
-  if (!place) return fmt::format("  {}  does not come to it", side);
+  if (!place) return fmt::format("  {}  does not reach it", side);
   std::string text = fmt::format("  {}  ", side);
   if (place->step) text += fmt::format("step {}, ", *place->step);
   text += fmt::format("{:.6f} s", place->seconds);
@@ -105,11 +105,11 @@ void NoteReplay(const char* side, const format::ReplayOrigin& replay, const char
       fmt::format("{} is a replay of {}", side, of_other ? std::string(other_side) : replay.trace);
   if (replay.from_step)
     text += fmt::format(
-        ", from the checkpoint of step {}: what the recorded run did between its first step and "
-        "that one is not compared",
+        ", from the checkpoint of step {}: the steps between the first one and that one are not "
+        "compared",
         *replay.from_step);
   if (replay.ended_ns)
-    text += fmt::format("{} it ended where it was asked to, and what comes behind is not compared",
+    text += fmt::format("{} it ended where it was asked to; the rest is not compared",
                         replay.from_step ? ";" : ":");
   notes.push_back(std::move(text));
 }

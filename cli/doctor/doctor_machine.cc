@@ -92,7 +92,7 @@ void CheckDisk(const std::string& folder, std::vector<Finding>& findings) {
   }
   const uint64_t free = room.f_bavail * room.f_frsize;
   const std::string what =
-      fmt::format("{} free in {}, of which a trace takes a quarter unless told otherwise",
+      fmt::format("{} free in {}; a trace takes a quarter of it by default (--disk-budget)",
                   HumanBytes(free), there.string());
   if (free >= kLittleDisk)
     findings.push_back({"disk", Severity::kOk, what, ""});

@@ -9,6 +9,7 @@
 #include "cli/events/event_fields.h"
 #include "cli/events/event_words.h"
 #include "common/text/hex_text.h"
+#include "digest/elements.h"
 #include "format/reader/file_ranges.h"
 #include "format/tail/clock_run.h"
 #include "format/tail/lock_reading.h"
@@ -240,7 +241,7 @@ struct JsonWriter {
 
 nlohmann::json TensorToJson(const format::Tensor& tensor) {
   nlohmann::json json = {{"param", tensor.param},
-                         {"dtype", DTypeText(tensor.dtype)},
+                         {"dtype", digest::DTypeText(tensor.dtype)},
                          {"count", tensor.count},
                          {"address", tensor.address}};
   if (tensor.payload == static_cast<uint32_t>(format::PayloadState::kAborted))

@@ -14,7 +14,9 @@
 #include "cli/events/event_fields.h"
 #include "cli/events/event_words.h"
 #include "cli/output.h"
+#include "common/text/nccl_result_text.h"
 #include "digest/digest.h"
+#include "digest/elements.h"
 #include "format/reader/file_ranges.h"
 #include "format/tail/clock_run.h"
 #include "format/tail/lock_reading.h"
@@ -32,25 +34,15 @@ std::string RedOpText(uint64_t op) {
 
 // ncclResult_t in words; numbers beyond it as they are.
 std::string ResultText(int64_t result) {
-  static constexpr std::array kNames = {"ok",
-                                        "unhandled CUDA error",
-                                        "system error",
-                                        "internal error",
-                                        "invalid argument",
-                                        "invalid usage",
-                                        "remote error",
-                                        "in progress",
-                                        "timeout"};
-  if (result >= 0 && static_cast<size_t>(result) < kNames.size())
-    return kNames[static_cast<size_t>(result)];
-  return fmt::format("{}", result);
+  const NcclResultInfo* info = FindNcclResult(result);
+  return info == nullptr ? fmt::format("{}", result) : info->words;
 }
 
 std::string ArgumentText(const api::ParamInfo& param, uint64_t value) {
   if (const char* name = api::CurandValueName(param.type, value)) return name;
   switch (param.role) {
     case Role::kDType:
-      return DTypeText(value);
+      return digest::DTypeText(value);
     case Role::kRedOp:
       return RedOpText(value);
     case Role::kStream:
@@ -331,7 +323,7 @@ struct Describer {
 }  // namespace
 
 std::string DescribeTensor(const format::Tensor& tensor) {
-  std::string text = fmt::format("{}[{}]", DTypeText(tensor.dtype), tensor.count);
+  std::string text = fmt::format("{}[{}]", digest::DTypeText(tensor.dtype), tensor.count);
   if (tensor.payload == static_cast<uint32_t>(format::PayloadState::kAborted))
     return text + " (aborted)";
   if (tensor.hash.IsZero()) return text;

@@ -37,11 +37,6 @@ std::string KindNames() {
   return names;
 }
 
-std::string DTypeText(uint64_t dtype) {
-  const char* name = digest::DTypeName(static_cast<uint32_t>(dtype));
-  return name == nullptr ? fmt::format("type {}", dtype) : name;
-}
-
 std::string ClockName(format::ClockSource source) {
   const char* name = format::ClockSourceName(static_cast<uint32_t>(source));
   return name == nullptr ? fmt::format("clock {}", static_cast<uint32_t>(source)) : name;

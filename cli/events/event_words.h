@@ -20,8 +20,6 @@ const char* KindName(format::EventKind kind);
 // All of them, for the help.
 std::string KindNames();
 
-// "float32"; "type 77" for one that this version does not know.
-std::string DTypeText(uint64_t dtype);
 // "realtime"; "clock 77" for one that this version does not know.
 std::string ClockName(format::ClockSource source);
 // "mutex 1a2b", by its counter / "turn 17"

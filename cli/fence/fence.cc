@@ -16,6 +16,7 @@
 #include "cli/fence/fence_filter.h"
 #include "cli/fence/landlock.h"
 #include "cli/fence/late_syscalls.h"
+#include "common/os/passed_descriptor.h"
 
 namespace deja::cli {
 namespace {
@@ -67,20 +68,8 @@ void AppendOnly() noexcept {
 }
 
 bool Send(int socket, int descriptor) noexcept {
-  char byte = 'f';
-  iovec piece{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-  return sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
+  constexpr std::byte kMessage[] = {std::byte{'f'}};
+  return SendWithDescriptor(socket, kMessage, descriptor);
 }
 
 }  // namespace

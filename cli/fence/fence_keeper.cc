@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cli/fence/fence_answers.h"
+#include "common/os/passed_descriptor.h"
 
 namespace deja::cli {
 
@@ -44,20 +45,10 @@ Status FenceKeeper::Start(std::vector<std::string> own) {
 }
 
 void FenceKeeper::TakeListener(std::vector<int>& listeners) const {
-  char byte = 0;
-  iovec piece{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  if (recvmsg(sockets_[0], &message, MSG_CMSG_CLOEXEC) <= 0) return;
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return;
+  std::byte message[1];
   int listener = -1;
-  std::memcpy(&listener, CMSG_DATA(header), sizeof listener);
-  listeners.push_back(listener);
+  if (ReceiveWithDescriptor(sockets_[0], message, 0, &listener) > 0 && listener >= 0)
+    listeners.push_back(listener);
 }
 
 void FenceKeeper::Run() {

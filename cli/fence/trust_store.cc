@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "cli/sha256.h"
+#include "format/trace/bundle_parts.h"
 
 namespace deja::cli {
 namespace {
@@ -49,10 +51,24 @@ std::string Identity(const struct statx& info) {
                      info.stx_btime.tv_sec, info.stx_btime.tv_nsec);
 }
 
+// Of a bundle in parts, all of which are this user's: one of them alone says nothing.
+std::vector<std::string> EntriesOfParts(const std::string& first) {
+  const std::vector<std::string> parts = format::PartsOf(first);
+  const bool own = std::all_of(parts.begin(), parts.end(), [](const std::string& part) {
+    const auto info = OwnFile(part);
+    return info && S_ISREG(info->stx_mode);
+  });
+  const auto digest = own ? Sha256OfFiles(parts) : Result<std::string>(std::string());
+  if (!digest || digest->empty()) return {};
+  return {"sha256-" + *digest};
+}
+
 // Names of its entries, the quickest one first.
 std::vector<std::string> Entries(const std::string& trace, bool whole) {
   std::vector<std::string> names;
   const auto info = OwnFile(trace);
+  if (info && S_ISREG(info->stx_mode) && format::IsFirstPart(trace))
+    return whole ? EntriesOfParts(trace) : names;
   if (info && S_ISDIR(info->stx_mode)) names.push_back("folder-" + Identity(*info));
   if (info && S_ISREG(info->stx_mode))
     names.push_back(fmt::format("file-{}-{}-{}.{:09}", Identity(*info), info->stx_size,

@@ -1,7 +1,7 @@
 // TrustStore: which traces this user has recorded on this machine, packed, or agreed to run.
 //
 // Nothing that a trace says of itself counts, since anybody can write it. A folder is known again
-// by its identity on the disk (device, inode, birth), a bundle by its SHA-256; both only while they
+// by its identity on the disk (device, inode, birth), a bundle by its SHA-256, in parts, too; all only while they
 // belong to this user and nobody else can change them. These are names of small files in
 // $XDG_STATE_HOME/deja/trusted, or ~/.local/state/deja/trusted.
 //
@@ -26,7 +26,7 @@ class TrustStore {
  public:
   TrustStore();
 
-  // `trace`: a trace's folder, or a bundle.
+  // `trace`: a trace's folder, a bundle, or the first part of one.
   [[nodiscard]] Trust Of(const std::string& trace) const;
   Status Add(const std::string& trace, Trust trust) const;
 

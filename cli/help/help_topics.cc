@@ -102,7 +102,7 @@ constexpr HelpItem kEnvironment[] = {
     {"",
      "The commands tell the libraries in the program what to do by the variables below. The "
      "commands set them; you need not. They may change with each version."},
-#define DEJA_ENV(name, meaning) {#name, meaning},
+#define DEJA_ENV(constant, name, type, values, meaning) {#name, values meaning},
 #include "common/env_vars.def"
 #undef DEJA_ENV
 };

@@ -70,9 +70,9 @@ Result<std::string> EncryptFile(const std::string& path, const std::string& reci
                                      recipient, "--output", out,         path};
   DEJA_ASSIGN_OR_RETURN(const int code, RunToItsEnd(words));
   if (code != 0) {
-    return Fail(ErrorCode::kIo, fmt::format("encrypting {}: {} ended with exit code {}; the bundle "
-                                            "is there as it was",
-                                            path, words[0], code));
+    return Fail(ErrorCode::kIo,
+                fmt::format("encrypting {} to {}: {} ended with exit code {}; nothing is written",
+                            path.substr(path.rfind('/') + 1), recipient, words[0], code));
   }
   if (unlink(path.c_str()) != 0) return FailErrno("removing " + path, errno);
   return out;

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "api/libc_table.h"
+#include "common/env_vars.h"
 #include "common/secrets/secret_files.h"
 #include "common/secrets/secret_names.h"
 #include "digest/digest.h"
@@ -55,7 +56,7 @@ constexpr std::string_view kAllowedNames[] = {
     "PWD",
     "OLDPWD",
     "TMPDIR",
-    "DEJA_THREADS",
+    env::kThreads.name,
     "RANK",
     "WORLD_SIZE",
     "MASTER_ADDR",
@@ -105,19 +106,6 @@ bool IsTextByte(char c) {
 
 bool IsByteTensor(const Tensor& tensor) {
   return tensor.dtype == 0 || tensor.dtype == 1 || tensor.dtype == format::kRawBytes;
-}
-
-bool AnswersName(uint32_t api) {
-  switch (static_cast<LibcApi>(api)) {
-    case LibcApi::kgetaddrinfo:
-    case LibcApi::kgetnameinfo:
-    case LibcApi::kgethostbyname_r:
-    case LibcApi::kgethostbyname2_r:
-    case LibcApi::kgethostbyaddr_r:
-      return true;
-    default:
-      return false;
-  }
 }
 
 // As preload/files/machine_files.h has it.
@@ -455,7 +443,7 @@ bool Redactor::RewriteBody(format::Input& input) {
     return true;
   }
   const bool changed = Bytes(input.data);
-  if (!AnswersName(input.api)) return changed;
+  if (!api::AsksForName(input.api)) return changed;
   std::string answer(input.data);
   if (!names_.ReplaceKnownAddresses(answer)) return changed;
   input.data = Keep(std::move(answer));

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "cli/own_variables.h"
+#include "common/env_vars.h"
 
 extern char** environ;
 
@@ -142,7 +143,7 @@ class Job {
     Environment env;
     for (const auto& [name, value] : options_.environment) env.Set(name, value);
     if (!options_.preload.empty()) env.Prepend("LD_PRELOAD", options_.preload);
-    if (!options_.python.empty()) env.Set("DEJA_PYTHON", options_.python);
+    if (!options_.python.empty()) env.Set(env::kPython.name, options_.python);
     if (!options_.loopback_directory.empty())
       env.Prepend("LD_LIBRARY_PATH", options_.loopback_directory);
     if (options_.ranks == 0) return env;
@@ -278,7 +279,7 @@ class Job {
   // process alone is passed on. Ranks have a group of their own and get everything.
   void Forward(int signal, const siginfo_t& info) {
     if (signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT)
-      Trouble("the job was told to end: " + DescribeEnd(-1, signal));
+      Trouble("the job received a signal to end: " + DescribeEnd(-1, signal));
     if (options_.ranks == 0) {
       if (info.si_code <= 0)
         for (const Running& process : running_) kill(process.pid, signal);

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <utility>
 
+#include "common/env_vars.h"
 #include "format/layout/child_folder.h"
 #include "format/layout/payload_segments.h"
 #include "format/repair/folder_thinning.h"
@@ -29,7 +30,7 @@ void WindowSweep::Finish() {
 }
 
 void WindowSweep::FindMappings() {
-  const char* chosen = std::getenv("DEJA_TAIL_DIR");
+  const char* chosen = std::getenv(env::kTailDir.name);
   const std::string tails = chosen != nullptr && *chosen != '\0' ? chosen : "/dev/shm";
   if (board_ == nullptr) board_ = format::WindowBoard::OfJob(tails, job_id_, false);
   if (ledger_ == nullptr) ledger_ = format::DiskLedger::OfJob(tails, job_id_);

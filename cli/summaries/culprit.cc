@@ -110,7 +110,7 @@ std::optional<Culprit> FindAbsent(const std::vector<SuspectRank>& ranks, Symboli
     for (const Standing& one : comm.ranks)
       if (one.last_seq < comm.last_seq && !one.inside)
         return Culprit{one.rank,
-                       fmt::format("it never came to {} #{}", comm.last_call, comm.last_seq)};
+                       fmt::format("it never reached {} #{}", comm.last_call, comm.last_seq)};
   }
   return std::nullopt;
 }

@@ -86,7 +86,7 @@ std::string CommStanding::Describe() const {
         fmt::format("{} entered {} #{} and never left", RankList(inside), last_call, last_seq));
   if (!left.empty())
     parts.push_back(inside.empty()
-                        ? fmt::format("{} came to {} #{}", RankList(left), last_call, last_seq)
+                        ? fmt::format("{} reached {} #{}", RankList(left), last_call, last_seq)
                         : fmt::format("{} left it", RankList(left)));
   for (const Standing* standing : behind) {
     std::string state = standing->inside ? "is still in" : "never entered it: its last was";

@@ -39,8 +39,8 @@ std::vector<std::string> FindEventDamage(const std::vector<const format::RankRea
 
 void SayDamaged(const std::string& who, const std::string& damage) {
   Diagnose(
-      fmt::format("{}: its recording is DAMAGED: {}; what is said of it leaves that out "
-                  "(`deja verify` lists all of it)",
+      fmt::format("{}: its recording is DAMAGED: {}; the result leaves that part out; "
+                  "`deja verify` lists all damage",
                   who, damage));
 }
 

@@ -110,7 +110,7 @@ std::string DescribePressure(const format::Pressure& pressure) {
     text += fmt::format("; the program waited for room {} times, {} in all",
                         HumanCount(pressure.waits), HumanDuration(pressure.waited_ns));
   if (pressure.payloads != 0)
-    text += fmt::format("; {} payloads ({}) not kept for want of room",
+    text += fmt::format("; {} payloads ({}) not kept for lack of room",
                         HumanCount(pressure.payloads), HumanBytes(pressure.payload_bytes));
   return text;
 }

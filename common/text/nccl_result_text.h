@@ -1,31 +1,54 @@
-// What ncclGetErrorString says of each result, in NCCL's words.
+// NCCL's results: their names, what ncclGetErrorString says of each, and short words for people.
 //
-// For those that answer in NCCL's place, the loopback library and a replay. Static strings; any
-// thread.
+// One table, by ncclResult_t. For readers of traces, which know no nccl.h, and for those that
+// answer in NCCL's place, the loopback library and a replay. Static strings; any thread.
 #ifndef DEJA_COMMON_TEXT_NCCL_RESULT_TEXT_H_
 #define DEJA_COMMON_TEXT_NCCL_RESULT_TEXT_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 namespace deja {
 
-// `result`: an ncclResult_t.
+struct NcclResultInfo {
+  const char* name;   // "ncclSystemError"
+  const char* text;   // NCCL's own
+  const char* words;  // "system error"
+};
+
+inline constexpr NcclResultInfo kNcclResults[] = {
+    {"ncclSuccess", "no error", "ok"},
+    {"ncclUnhandledCudaError", "unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
+     "unhandled CUDA error"},
+    {"ncclSystemError", "unhandled system error (run with NCCL_DEBUG=INFO for details)",
+     "system error"},
+    {"ncclInternalError", "internal error - please report this issue to the NCCL developers",
+     "internal error"},
+    {"ncclInvalidArgument", "invalid argument (run with NCCL_DEBUG=WARN for details)",
+     "invalid argument"},
+    {"ncclInvalidUsage", "invalid usage (run with NCCL_DEBUG=WARN for details)", "invalid usage"},
+    {"ncclRemoteError", "remote process exited or there was a network error", "remote error"},
+    {"ncclInProgress", "NCCL operation in progress", "in progress"},
+    {"ncclTimeout", "timeout", "timeout"},
+};
+inline constexpr int64_t kNcclSuccess = 0;
+inline constexpr int64_t kNcclInProgress = 7;
+
+// Null: NCCL has no such result. `result`: an ncclResult_t.
+inline const NcclResultInfo* FindNcclResult(int64_t result) {
+  if (result < 0 || static_cast<size_t>(result) >= std::size(kNcclResults)) return nullptr;
+  return &kNcclResults[result];
+}
+
 inline const char* NcclResultText(int64_t result) {
-  static constexpr std::array kTexts = {
-      "no error",
-      "unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
-      "unhandled system error (run with NCCL_DEBUG=INFO for details)",
-      "internal error - please report this issue to the NCCL developers",
-      "invalid argument (run with NCCL_DEBUG=WARN for details)",
-      "invalid usage (run with NCCL_DEBUG=WARN for details)",
-      "remote process exited or there was a network error",
-      "NCCL operation in progress",
-      "timeout",
-  };
-  if (result < 0 || static_cast<size_t>(result) >= kTexts.size()) return "unknown result code";
-  return kTexts[static_cast<size_t>(result)];
+  const NcclResultInfo* info = FindNcclResult(result);
+  return info == nullptr ? "unknown result code" : info->text;
+}
+
+inline const char* NcclResultName(int64_t result) {
+  const NcclResultInfo* info = FindNcclResult(result);
+  return info == nullptr ? "an unknown result" : info->name;
 }
 
 }  // namespace deja

@@ -35,7 +35,7 @@ Status Drainer::StayWithinLimit(uint64_t more) {
     const SegmentFile& newest = writer_->segments().back();
     if (writer_->segments().size() > 1 || window_.marked_end() != 0)
       return Fail(ErrorCode::kLimit, "what is marked to be kept fills the disk budget");
-    if (newest.whole.empty() && newest.partial.empty())
+    if (!newest.has_chunks)
       return Fail(ErrorCode::kLimit,
                   "the disk budget leaves no room for " + std::to_string(more) + " bytes");
     // It may go when it is not the one that grows.
@@ -162,8 +162,7 @@ void Drainer::DropExpired() {
 // the ranks go on.
 Status Drainer::CompleteSegment() {
   const SegmentFile& newest = writer_->segments().back();
-  const bool is_empty = newest.whole.empty() && newest.partial.empty();
-  if (!window_.follows() || is_empty || window_.segment() <= newest.facts.number) return {};
+  if (!window_.follows() || !newest.has_chunks || window_.segment() <= newest.facts.number) return {};
   return writer_->BeginSegment(window_.segment(), MonotonicNs());
 }
 

@@ -73,7 +73,8 @@ PayloadPieces PartialPayload::Pieces(const Hash128& hash) const {
 }
 
 void SegmentFile::Note(uint64_t step, uint32_t segment) {
-  const bool first = whole.empty() && partial.empty();
+  const bool first = !has_chunks;
+  has_chunks = true;
   reaches_back = std::max(reaches_back, facts.number - std::min(facts.number, segment));
   facts.first_step = first ? step : std::min(facts.first_step, step);
   facts.last_step = std::max(facts.last_step, step);
@@ -388,7 +389,7 @@ Footer RankWriter::SegmentFooter(const SegmentFile& segment) const {
 
 Status RankWriter::AdvanceTo(uint32_t number, uint64_t now_ns) {
   SegmentFile& newest = segments_.back();
-  if (!newest.whole.empty() || !newest.partial.empty()) return BeginSegment(number, now_ns);
+  if (newest.has_chunks) return BeginSegment(number, now_ns);
   const std::string from = folder_ + "/" + SegmentFileName(newest.facts.number);
   const std::string to = folder_ + "/" + SegmentFileName(number);
   if (rename(from.c_str(), to.c_str()) != 0) return FailErrno("cannot rename " + from, errno);
@@ -503,7 +504,14 @@ void RankWriter::IndexSegments(Index& index, Footer& footer) const {
   footer.partial_payloads = in_part.size();
 }
 
-Status RankWriter::Finish(Footer footer) {
+void RankWriter::Know(const Hash128& hash, uint64_t total_size, uint64_t offset, uint64_t size,
+                      uint64_t frame) {
+  PartialPayload& payload = segments_.back().partial[hash];
+  payload.total_size = total_size;
+  payload.Add(offset, size, frame);
+}
+
+Status RankWriter::Finish(Footer footer, IndexElements* listing) {
   DEJA_RETURN_IF_ERROR(WriteBatch());
   footer.events = totals_.events;
   footer.first_step = totals_.first_step;
@@ -513,8 +521,7 @@ Status RankWriter::Finish(Footer footer) {
   footer.payloads_dropped = totals_.payloads_dropped;
   footer.payload_bytes_dropped = totals_.payload_bytes_dropped;
   Index index;
-  index.batches = batches_;
-  IndexSegments(index, footer);
+  if (listing == nullptr) IndexSegments(index, footer);
   footer.index_blocks.clear();
   footer.batch_directory = 0;
   Footer of_payloads = footer;
@@ -524,7 +531,12 @@ Status RankWriter::Finish(Footer footer) {
   if (segments_.size() > 1 || segments_.back().facts.number != 0) {
     for (const SegmentFile& segment : segments_) footer.segments.push_back(segment.facts);
   }
-  DEJA_RETURN_IF_ERROR(events_->WriteIndex(index, footer));
+  if (listing != nullptr) {
+    DEJA_RETURN_IF_ERROR(events_->WriteIndex(batches_, *listing, footer));
+  } else {
+    index.batches = batches_;
+    DEJA_RETURN_IF_ERROR(events_->WriteIndex(index, footer));
+  }
   return events_->WriteFooter(footer);
 }
 

@@ -24,6 +24,7 @@
 #include "format/tensor/tensor_codec.h"
 #include "format/wire/batch_info.h"
 #include "format/wire/frame_writer.h"
+#include "format/wire/index_elements.h"
 #include "format/wire/messages.h"
 
 namespace deja::format {
@@ -72,6 +73,7 @@ struct SegmentFile {
   uint64_t end = 0;          // where the last whole frame ends
   uint64_t index_bytes = 0;  // about, of what an index says about it
   bool finished = false;     // with a footer behind it
+  bool has_chunks = false;   // perhaps of payloads that are not listed here
   uint64_t ended_ns = 0;     // when the next one began
   // Of an older one are some of its payloads that came too late for that: what refers to them names
   // that one.
@@ -163,8 +165,13 @@ class RankWriter {
   // Gives back what of it was not needed.
   void ReleaseReserve();
 
-  // Index, footer and end. The totals of `footer` are filled in here.
-  Status Finish(Footer footer);
+  // The newest segment has this piece of a payload, though not in its lists.
+  void Know(const Hash128& hash, uint64_t total_size, uint64_t offset, uint64_t size,
+            uint64_t frame);
+
+  // Index, footer and end. The totals of `footer` are filled in here; with `listing`, which lists
+  // what all segments have, it brings the counts of payloads.
+  Status Finish(Footer footer, IndexElements* listing = nullptr);
 
   [[nodiscard]] const std::string& folder() const { return folder_; }
   [[nodiscard]] const Footer& totals() const { return totals_; }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <deque>
 #include <span>
-#include <unordered_set>
 #include <vector>
 
 #include "format/payloads/chunk_reader.h"
@@ -14,11 +14,23 @@
 namespace deja::format {
 namespace {
 
+// Offsets of frames that others may build on, added in their order. There may be very many.
+class GoodFrames {
+ public:
+  void Add(uint64_t offset) { offsets_.push_back(offset); }
+  [[nodiscard]] bool Has(uint64_t offset) const {
+    return std::binary_search(offsets_.begin(), offsets_.end(), offset);
+  }
+
+ private:
+  std::deque<uint64_t> offsets_;
+};
+
 // Whether what the prediction in this frame builds on is among the `good` chunks.
-bool CanBePredicted(std::span<const std::byte> frame, const std::unordered_set<uint64_t>& good) {
+bool CanBePredicted(std::span<const std::byte> frame, const GoodFrames& good) {
   Prediction prediction;
   if (!Decode(frame, prediction)) return false;
-  const auto is_good = [&](uint64_t at) { return good.count(at) != 0; };
+  const auto is_good = [&](uint64_t at) { return good.Has(at); };
   for (const uint64_t at :
        {prediction.parameters, prediction.first_moment, prediction.second_moment})
     if (at != 0 && !is_good(at)) return false;
@@ -42,7 +54,7 @@ bool ScanPayloadFile(const ReadFile& file, const PayloadScan& scan) {
     return false;
   }
   std::vector<std::byte> payload;
-  std::unordered_set<uint64_t> good;  // offsets of chunks that others may build on
+  GoodFrames good;
   for (;;) {
     FrameResult frame = reader.Next(payload);
     if (frame.outcome == FrameOutcome::kCleanEnd) return true;
@@ -52,15 +64,15 @@ bool ScanPayloadFile(const ReadFile& file, const PayloadScan& scan) {
       continue;
     }
     if (frame.type == FrameType::kPrediction && CanBePredicted(payload, good))
-      good.insert(frame.offset);
+      good.Add(frame.offset);
     if (frame.type != FrameType::kPayloadChunk) continue;
     PayloadChunk chunk;
     const Status parsed = ParseChunk(payload, chunk);
     // What it builds on is damaged, and that has been said.
     const auto codec = static_cast<TensorCodec>(chunk.codec);
-    if (parsed && IsDifference(codec) && good.count(chunk.base) == 0) continue;
-    if (parsed && codec == TensorCodec::kPrediction && good.count(chunk.prediction) == 0) continue;
-    if (parsed) good.insert(frame.offset);
+    if (parsed && IsDifference(codec) && !good.Has(chunk.base)) continue;
+    if (parsed && codec == TensorCodec::kPrediction && !good.Has(chunk.prediction)) continue;
+    if (parsed) good.Add(frame.offset);
     if (parsed && scan.chunk(chunk, frame.offset)) continue;
     frame.outcome = FrameOutcome::kCorrupt;
     frame.reason = parsed ? "the chunk contradicts others of its payload" : parsed.error().message;

@@ -62,6 +62,26 @@ bool PayloadTable::AddIndexed(const Index& index) {
   });
 }
 
+bool PayloadTable::AddChunk(const PayloadChunk& chunk, uint32_t segment, uint64_t offset) {
+  const Piece piece = PieceOf(chunk, segment, offset);
+  if (spilled_ == nullptr && entries_.size() >= most_in_memory_) Spill();
+  if (spilled_ == nullptr) return entries_.Add(chunk.hash, chunk.total_size, piece);
+  spilled_->Add(chunk.hash, chunk.total_size, piece);
+  return true;
+}
+
+void PayloadTable::Spill() {
+  spilled_ = std::make_unique<PieceRows>();
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const Entry entry = entries_.At(i);
+    for (const Piece& piece : entry.pieces)
+      spilled_->Add(entries_.HashAt(i), entry.total_size, piece);
+  }
+  entries_.Clear();
+}
+
+Status PayloadTable::EndChunks() { return spilled_ == nullptr ? Status() : spilled_->Sort(); }
+
 bool PayloadTable::TakeAll(const Index& index, Entry& entry) const {
   return std::all_of(
              index.payloads.begin(), index.payloads.end(),
@@ -74,7 +94,9 @@ bool PayloadTable::TakeAll(const Index& index, Entry& entry) const {
 }
 
 bool PayloadTable::Find(const Hash128& hash, Entry& entry) const {
-  if (entries_.Find(hash, entry)) return true;
+  const bool in_memory = entries_.Find(hash, entry);
+  if (spilled_ != nullptr) return spilled_->Find(hash, entry) || in_memory;
+  if (in_memory) return true;
   if (by_need_->index == nullptr) return false;
   Index index;
   if (by_need_->index->Find(hash, index) && TakeAll(index, entry))
@@ -108,7 +130,55 @@ bool PayloadTable::SomeAfter(std::optional<Hash128>& last, Some& some) const {
     some.clear();
     FillFromFiles();
   }
-  return SomeEntriesAfter(last, some);
+  return spilled_ == nullptr ? SomeEntriesAfter(last, some) : SomeSpilledAfter(last, some);
+}
+
+// Those of a range of hashes, with what the tail has of them.
+bool PayloadTable::SomeSpilledAfter(std::optional<Hash128>& last, Some& some) const {
+  constexpr size_t kMost = 1024;
+  size_t at = last ? spilled_->Behind(*last) : 0;
+  Hash128 hash;
+  for (Entry entry; some.size() < kMost && spilled_->Next(at, hash, entry);)
+    some.emplace_back(hash, std::move(entry));
+  const bool is_end = some.size() < kMost;
+  const Hash128 end = is_end ? Hash128() : some.back().first;
+  AddEntriesUpTo(is_end ? nullptr : &end, last, some);
+  if (some.empty()) return false;
+  last = some.back().first;
+  return true;
+}
+
+// What is in memory of hashes behind `last` up to `*end`, added to `some`, which is sorted.
+void PayloadTable::AddEntriesUpTo(const Hash128* end, const std::optional<Hash128>& last,
+                                  Some& some) const {
+  SortEntries();
+  const auto by_first = [](const auto& a, const auto& b) { return a.first < b.first; };
+  const size_t sorted = some.size();
+  for (const uint32_t index : by_need_->by_hash) {
+    const Hash128& hash = entries_.HashAt(index);
+    if (last && !(*last < hash)) continue;
+    if (end != nullptr && *end < hash) break;
+    const auto behind = some.begin() + static_cast<ptrdiff_t>(sorted);
+    const auto known =
+        std::lower_bound(some.begin(), behind, std::pair(hash, Entry()), by_first);
+    Entry entry = entries_.At(index);
+    if (known == behind || known->first != hash) {
+      some.emplace_back(hash, std::move(entry));
+      continue;
+    }
+    for (const Piece& piece : entry.pieces) (void)known->second.Add(entry.total_size, piece);
+  }
+  std::inplace_merge(some.begin(), some.begin() + static_cast<ptrdiff_t>(sorted), some.end(),
+                     by_first);
+}
+
+void PayloadTable::SortEntries() const {
+  std::vector<uint32_t>& by_hash = by_need_->by_hash;
+  if (by_hash.size() == entries_.size()) return;
+  by_hash.resize(entries_.size());
+  std::iota(by_hash.begin(), by_hash.end(), 0);
+  std::sort(by_hash.begin(), by_hash.end(),
+            [&](uint32_t a, uint32_t b) { return entries_.HashAt(a) < entries_.HashAt(b); });
 }
 
 // The rest of a block.
@@ -141,13 +211,8 @@ PayloadTable::Answer PayloadTable::SomeIndexedAfter(std::optional<Hash128>& last
 
 bool PayloadTable::SomeEntriesAfter(std::optional<Hash128>& last, Some& some) const {
   constexpr size_t kMost = 4096;
-  std::vector<uint32_t>& by_hash = by_need_->by_hash;
-  if (by_hash.size() != entries_.size()) {
-    by_hash.resize(entries_.size());
-    std::iota(by_hash.begin(), by_hash.end(), 0);
-    std::sort(by_hash.begin(), by_hash.end(),
-              [&](uint32_t a, uint32_t b) { return entries_.HashAt(a) < entries_.HashAt(b); });
-  }
+  SortEntries();
+  const std::vector<uint32_t>& by_hash = by_need_->by_hash;
   auto next = !last ? by_hash.begin()
                     : std::upper_bound(by_hash.begin(), by_hash.end(), *last,
                                        [&](const Hash128& hash, uint32_t entry) {
@@ -266,14 +331,6 @@ std::optional<PayloadTable::Part> PayloadTable::PartOf(const Hash128& hash) cons
   return part;
 }
 
-std::vector<Hash128> PayloadTable::Partial() const {
-  std::vector<Hash128> list;
-  ForEach([&](const Hash128& hash, const Entry& entry) {
-    if (!entry.Complete()) list.push_back(hash);
-  });
-  return list;
-}
-
 std::optional<uint64_t> PayloadTable::Size(const Hash128& hash) const {
   const std::optional<Entry> entry = Copy(hash);
   if (!entry || !entry->Complete()) return std::nullopt;
@@ -307,18 +364,26 @@ bool PayloadTable::ListAfter(std::optional<Hash128>& last, std::vector<PayloadIn
   return true;
 }
 
-uint64_t PayloadTable::complete() const {
-  uint64_t count = 0;
-  ForEach([&](const Hash128&, const Entry& entry) { count += entry.Complete() ? 1 : 0; });
-  return count;
+std::vector<Hash128> PayloadTable::Partial() const {
+  std::vector<Hash128> list;
+  ForEach([&](const Hash128& hash, const Entry& entry) {
+    if (!entry.Complete()) list.push_back(hash);
+  });
+  return list;
 }
 
-uint64_t PayloadTable::complete_bytes() const {
-  uint64_t bytes = 0;
+PayloadTable::Counts PayloadTable::Count() const {
+  Counts counts;
   ForEach([&](const Hash128&, const Entry& entry) {
-    bytes += entry.Complete() ? entry.total_size : 0;
+    if (entry.Complete()) {
+      ++counts.complete;
+      counts.complete_bytes += entry.total_size;
+      return;
+    }
+    ++counts.partial;
+    for (const Piece& piece : entry.pieces) counts.partial_bytes += piece.size;
   });
-  return bytes;
+  return counts;
 }
 
 Status PayloadTable::Stream(const Hash128& hash,

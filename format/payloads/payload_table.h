@@ -26,6 +26,7 @@
 #include "common/runtime/futex.h"
 #include "format/payloads/payload_entries.h"
 #include "format/payloads/payload_index.h"
+#include "format/payloads/piece_rows.h"
 #include "format/tail/tail_reader.h"
 #include "format/wire/messages.h"
 
@@ -42,11 +43,13 @@ class PayloadTable {
   bool AddIndexed(const Index& index);
   // From now on, what this index has. Borrows the file that it reads.
   void SetIndex(std::unique_ptr<PayloadIndex> index);
+  // What a scan finds of more payloads than this goes into a temporary file.
+  void SpillBeyond(size_t payloads) { most_in_memory_ = payloads; }
   // From a scan: the chunk in the frame at `offset` of a segment's file. False if it contradicts
   // what is known.
-  bool AddChunk(const PayloadChunk& chunk, uint32_t segment, uint64_t offset) {
-    return entries_.Add(chunk.hash, chunk.total_size, PieceOf(chunk, segment, offset));
-  }
+  bool AddChunk(const PayloadChunk& chunk, uint32_t segment, uint64_t offset);
+  // When the scan has ended, before anything is asked.
+  Status EndChunks();
   bool AddTailPart(const TailPayload& part);
 
   // What of `hash` is here: its size as far as this table knows it, and ranges of its bytes.
@@ -56,8 +59,6 @@ class PayloadTable {
     std::vector<std::pair<uint64_t, uint64_t>> ranges;  // offset and size, in any order
   };
   [[nodiscard]] std::optional<Part> PartOf(const Hash128& hash) const;
-  // Payloads that are here in part, and the bytes of these parts.
-  [[nodiscard]] std::vector<Hash128> Partial() const;
 
   // Size of a payload all of whose bytes are there.
   [[nodiscard]] std::optional<uint64_t> Size(const Hash128& hash) const;
@@ -68,8 +69,15 @@ class PayloadTable {
   // The same for tables of very many, some at a time: `list` is some of those behind `last` (at
   // first: nothing), perhaps none. False at the end.
   bool ListAfter(std::optional<Hash128>& last, std::vector<PayloadInfo>& list) const;
-  [[nodiscard]] uint64_t complete() const;
-  [[nodiscard]] uint64_t complete_bytes() const;
+  // Payloads that are here in part.
+  [[nodiscard]] std::vector<Hash128> Partial() const;
+  struct Counts {
+    uint64_t complete = 0;
+    uint64_t complete_bytes = 0;
+    uint64_t partial = 0;
+    uint64_t partial_bytes = 0;  // of the parts that are there
+  };
+  [[nodiscard]] Counts Count() const;
 
   // Hands the payload's bytes to `sink`, in order, at most a chunk at a time, and compares its hash
   // at the end: kCorrupt if it differs. kNotFound if it is not (wholly) there.
@@ -123,6 +131,10 @@ class PayloadTable {
   enum class Answer { kSome, kEnd, kDamaged };
   Answer SomeIndexedAfter(std::optional<Hash128>& last, Some& some) const;
   bool SomeEntriesAfter(std::optional<Hash128>& last, Some& some) const;
+  bool SomeSpilledAfter(std::optional<Hash128>& last, Some& some) const;
+  void AddEntriesUpTo(const Hash128* end, const std::optional<Hash128>& last, Some& some) const;
+  void SortEntries() const;
+  void Spill();
   template <typename Visit>
   void ForEach(Visit visit) const;
   // The index was wrong.
@@ -154,6 +166,8 @@ class PayloadTable {
   const TailReader* tail_ = nullptr;
   std::unique_ptr<ByNeed> by_need_ = std::make_unique<ByNeed>();
   mutable PayloadEntries entries_;
+  size_t most_in_memory_ = ~size_t{0};
+  std::unique_ptr<PieceRows> spilled_;  // not null: the pieces in files are here
 };
 
 }  // namespace deja::format

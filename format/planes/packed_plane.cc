@@ -200,7 +200,7 @@ template <typename Vectors>
     if (none != 0) Vectors::Scatter(other, none, out);
     other += others;
     if (size == kGroup) continue;
-    if (any >> size != 0) return "there are bits behind its end";
+    if (any >> size != 0) return "there are bits after its end";
     std::copy_n(last.begin(), size, plane.data() + at);
   }
   return other == end ? nullptr : "it is longer than its bytes";

@@ -1,6 +1,6 @@
 // BatchList: what is known of each event batch of a rank, by its number.
 //
-// All of it is in memory, or (since format 1.11) it is read from the index block by block as it is
+// All of it is in memory, or it is read from the index block by block as it is
 // asked for: a long recording has very many batches, of which a reader that wants its end needs
 // few. Of the blocks that are not read a directory says what is in them together. What the index
 // says is a hint: a block that cannot be read is made again from the batches that it is about.

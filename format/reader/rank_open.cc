@@ -48,6 +48,7 @@ void RankReaderImpl::ClearTable() {
   table_ = PayloadTable();
   for (const auto& [segment, file] : payloads_) table_.AddFile(segment, file.get());
   table_.SetTail(tail_.get());
+  table_.SpillBeyond(spill_beyond_);
 }
 
 Status RankReaderImpl::LoadHeaderFrom(const ReadFile& file) {
@@ -68,9 +69,10 @@ Status RankReaderImpl::LoadHeaderFrom(const ReadFile& file) {
   }
   if (header_.format_major > kFormatMajor) {
     return Fail(ErrorCode::kUnsupportedVersion,
-                file.name() + " has format version " + std::to_string(header_.format_major) +
-                    "; this Deja reads version " + std::to_string(kFormatMajor) +
-                    ": use the Deja that recorded it or a newer one");
+                "opening " + file.name() + ": format version " +
+                    std::to_string(header_.format_major) + ", this Deja reads version " +
+                    std::to_string(kFormatMajor) +
+                    "; use the Deja that recorded it or a newer one");
   }
   return {};
 }
@@ -135,18 +137,17 @@ Status RankReaderImpl::Load(const ReadOptions& options) {
     }
   }
   ScanPayloads();
+  DEJA_RETURN_IF_ERROR(table_.EndChunks());
   ScanEvents();
   if (tail_ != nullptr) AddTail();
   if (totals_.segments.size() == 1 && totals_.segments.front().number == 0)
     totals_.segments.clear();
-  totals_.payloads = table_.complete();
-  totals_.payload_bytes = table_.complete_bytes();
+  const PayloadTable::Counts counts = table_.Count();
+  totals_.payloads = counts.complete;
+  totals_.payload_bytes = counts.complete_bytes;
   if (!header_.shares_with.empty()) {
-    for (const Hash128& hash : table_.Partial()) {
-      ++totals_.partial_payloads;
-      const auto part = table_.PartOf(hash);
-      for (const auto& [offset, size] : part->ranges) totals_.partial_payload_bytes += size;
-    }
+    totals_.partial_payloads = counts.partial;
+    totals_.partial_payload_bytes = counts.partial_bytes;
   }
   return {};
 }

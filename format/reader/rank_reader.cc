@@ -22,18 +22,21 @@ void RankReaderImpl::FindPeers() const {
   if (peers_) {
     candidates = peers_();
   } else {
+    ReadOptions options;
+    options.share_descriptors = share_descriptors_;
+    options.spill_beyond = spill_beyond_;
     const size_t slash = folder_.rfind('/');
     const std::string parent = slash == std::string::npos ? "." : folder_.substr(0, slash);
     for (const RankFolderName& name : ListRankFolderNames(parent)) {
       const std::string folder = parent + "/" + MakeRankFolderName(name.rank, name.attempt);
       if (name.rank == header_.rank && name.attempt == header_.attempt) continue;
-      auto neighbour = std::make_unique<RankReaderImpl>(folder, share_descriptors_);
+      auto neighbour = std::make_unique<RankReaderImpl>(folder, options);
       // Its header alone says whether it is worth reading.
       if (!neighbour->OpenFiles() || !neighbour->LoadHeader() ||
           neighbour->header().shares_with != header_.shares_with) {
         continue;
       }
-      if (Result<std::unique_ptr<RankReader>> opened = RankReader::Open(folder)) {
+      if (Result<std::unique_ptr<RankReader>> opened = RankReader::Open(folder, options)) {
         candidates.push_back(opened->get());
         neighbours_.push_back(std::move(*opened));
       }
@@ -83,7 +86,7 @@ std::optional<uint64_t> RankReaderImpl::SharedSize(const Hash128& hash) const {
 
 Result<std::unique_ptr<RankReader>> RankReader::Open(const std::string& folder,
                                                      const ReadOptions& options) {
-  auto reader = std::make_unique<RankReaderImpl>(folder, options.share_descriptors);
+  auto reader = std::make_unique<RankReaderImpl>(folder, options);
   DEJA_RETURN_IF_ERROR(reader->Load(options));
   return std::unique_ptr<RankReader>(std::move(reader));
 }

@@ -47,10 +47,16 @@ struct EndReport {
 class EventCursor;
 class PayloadTable;
 
+// How many payloads' places a command keeps in memory of each folder without an index.
+inline constexpr size_t kPayloadsInMemory = size_t{1} << 16;
+
 struct ReadOptions {
   bool use_tail = true;  // also read the tail mapping that the header names
   // For readers of very many ranks (common/os/shared_descriptor_file.h).
   bool share_descriptors = false;
+  // Where a folder has no index: what is known of more payloads than this goes into a temporary
+  // file. Not in a user's process.
+  size_t spill_beyond = ~size_t{0};
 };
 
 class RankReader {

@@ -30,8 +30,10 @@ namespace deja::format {
 
 class RankReaderImpl final : public RankReader {
  public:
-  RankReaderImpl(std::string folder, bool share_descriptors)
-      : folder_(std::move(folder)), share_descriptors_(share_descriptors) {}
+  RankReaderImpl(std::string folder, const ReadOptions& options)
+      : folder_(std::move(folder)),
+        share_descriptors_(options.share_descriptors),
+        spill_beyond_(options.spill_beyond) {}
 
   Status Load(const ReadOptions& options);
 
@@ -143,6 +145,7 @@ class RankReaderImpl final : public RankReader {
 
   std::string folder_;
   bool share_descriptors_;
+  size_t spill_beyond_;
   std::unique_ptr<ReadFile> events_;
   std::map<uint32_t, std::unique_ptr<ReadFile>> payloads_;  // by segment
   std::vector<std::byte> header_bytes_;

@@ -1,4 +1,5 @@
 #include "format/repair/recovery.h"
+#include "common/env_vars.h"
 #include "format/tail/job_memory.h"
 
 #include <sys/stat.h>
@@ -9,7 +10,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <iterator>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -29,6 +29,7 @@
 #include "format/log/rank_writer.h"
 #include "format/payloads/chunk_reader.h"
 #include "format/payloads/payload_table.h"
+#include "format/repair/scanned_payloads.h"
 #include "format/tail/tail.h"
 #include "format/tail/tail_reader.h"
 #include "format/window/disk_ledger.h"
@@ -67,6 +68,7 @@ class FolderScan {
   std::map<uint32_t, uint64_t> last_seq;               // of each thread
   std::set<std::pair<uint32_t, uint64_t>> last_batch;  // (thread, seq)
   std::vector<SegmentRange> marked;
+  ScannedPayloads payloads;
 
   // Adds what an event says about losses, and about payloads that were dropped.
   void NoteLosses(const Event& event) {
@@ -90,6 +92,7 @@ class FolderScan {
   Status ScanEvents(const std::string& path);
   Status ScanSegments(const std::string& folder);
   Status ScanPayloads(const std::string& path, SegmentFile& segment);
+  Status CountPayloads();
   void TakeBatch(const FrameResult& frame, std::span<const std::byte> payload);
 };
 
@@ -112,9 +115,26 @@ Status FolderScan::ScanSegments(const std::string& folder) {
     DEJA_RETURN_IF_ERROR(ScanPayloads(path, segment));
     files.segments.push_back(std::move(segment));
   }
+  DEJA_RETURN_IF_ERROR(CountPayloads());
   for (const SegmentRange& range : marked) {
     for (SegmentFile& segment : files.segments)
       segment.facts.marked |= Contains({range}, segment.facts.number) ? 1 : 0;
+  }
+  return {};
+}
+
+Status FolderScan::CountPayloads() {
+  DEJA_RETURN_IF_ERROR(payloads.Settle());
+  std::map<uint32_t, Segment*> facts;
+  for (SegmentFile& segment : files.segments) facts[segment.facts.number] = &segment.facts;
+  Hash128 hash;
+  ScannedPayloads::BySegment pieces;
+  for (size_t at = 0; payloads.Next(at, hash, pieces);) {
+    for (const auto& [segment, payload] : pieces) {
+      if (!payload.IsWhole()) continue;
+      ++facts.at(segment)->payloads;
+      facts.at(segment)->payload_bytes += payload.total_size;
+    }
   }
   return {};
 }
@@ -165,7 +185,7 @@ Status FolderScan::ScanEvents(const std::string& path) {
         if (!Decode(payload, header)) break;
         if (header.format_major > kFormatMajor) {
           return Fail(ErrorCode::kUnsupportedVersion,
-                      path + " was written by a newer Deja: recover it with that one");
+                      "recovering " + path + ": a newer Deja wrote it; recover it with that one");
         }
         files.header.assign(AsText(payload));
         tail_path = header.tail.path;
@@ -188,19 +208,6 @@ Status FolderScan::ScanEvents(const std::string& path) {
   return {};
 }
 
-// One that is whole takes less room than its parts: there may be very many.
-void TakeChunk(const PayloadChunk& chunk, uint64_t frame, SegmentFile& segment) {
-  PartialPayload& payload = segment.partial[chunk.hash];
-  payload.total_size = chunk.total_size;
-  payload.Add(chunk.offset, chunk.size, frame);
-  if (!payload.IsWhole()) return;
-  ++segment.facts.payloads;
-  segment.facts.payload_bytes += payload.total_size;
-  segment.whole.push_back(payload.Info(chunk.hash));
-  segment.whole.back().segment = segment.facts.number;
-  segment.partial.erase(chunk.hash);
-}
-
 Status FolderScan::ScanPayloads(const std::string& path, SegmentFile& segment) {
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<ReadFile> file, OpenReadFile(path));
   segment.facts.bytes = file->size();
@@ -214,7 +221,7 @@ Status FolderScan::ScanPayloads(const std::string& path, SegmentFile& segment) {
       PayloadChunk chunk;
       if (frame.type != FrameType::kPayloadChunk || !ParseChunk(payload, chunk)) continue;
       segment.Note(chunk.step, segment.facts.number);
-      TakeChunk(chunk, frame.offset, segment);
+      payloads.Add(chunk, segment.facts.number, frame.offset);
     } else if (frame.outcome == FrameOutcome::kTornTail) {
       torn_bytes += frame.size;
       return {};
@@ -278,8 +285,7 @@ class Room {
       }
       // The newest one can go when there is a newer one.
       const SegmentFile& newest = segments.back();
-      const bool is_empty = newest.whole.empty() && newest.partial.empty();
-      if (newest.facts.marked != 0 || is_empty) return false;
+      if (newest.facts.marked != 0 || !newest.has_chunks) return false;
       DEJA_RETURN_IF_ERROR(writer_.BeginSegment(newest.facts.number + 1, 0));
     }
     return true;
@@ -335,32 +341,13 @@ class Room {
   uint64_t lost_ = 0;
 };
 
-// Payloads that are whole, each with the newest segment that has it.
-class CompletePayloads {
- public:
-  void Add(const std::vector<SegmentFile>& segments) {
-    for (const SegmentFile& segment : segments)
-      for (const PayloadInfo& payload : segment.whole)
-        rows_.emplace_back(payload.hash, segment.facts.number);
-    std::sort(rows_.begin(), rows_.end());
-  }
-  [[nodiscard]] std::optional<uint32_t> SegmentOf(const Hash128& hash) const {
-    const auto behind = std::upper_bound(rows_.begin(), rows_.end(),
-                                         std::pair(hash, std::numeric_limits<uint32_t>::max()));
-    if (behind == rows_.begin() || std::prev(behind)->first != hash) return std::nullopt;
-    return std::prev(behind)->second;
-  }
-
- private:
-  std::vector<std::pair<Hash128, uint32_t>> rows_;
-};
-
-Status AddPayloads(const TailReader& tail, const CompletePayloads& complete, Room& room,
+Status AddPayloads(const TailReader& tail, const ScannedPayloads& scanned, Room& room,
                    RankWriter& writer, uint64_t& added) {
   std::vector<std::byte> bytes;
   for (const TailPayload& part : tail.payloads()) {
     // An older segment may go before this one: no segment relies on another.
-    const auto known = complete.SegmentOf(part.hash);
+    const ScannedPayloads::BySegment pieces = scanned.Find(part.hash);
+    const auto known = ScannedPayloads::NewestWhole(pieces);
     if (known && *known >= part.segment) continue;
     DEJA_ASSIGN_OR_RETURN(const bool fits, room.Make(part));
     if (!fits) {
@@ -370,6 +357,11 @@ Status AddPayloads(const TailReader& tail, const CompletePayloads& complete, Roo
     // An event that names the segment finds it there or in a later one.
     if (part.segment > writer.segments().back().facts.number)
       DEJA_RETURN_IF_ERROR(writer.AdvanceTo(part.segment, 0));
+    const auto there = pieces.find(writer.segments().back().facts.number);
+    if (there != pieces.end()) {
+      for (const auto& [offset, piece] : there->second.pieces)
+        writer.Know(part.hash, there->second.total_size, offset, piece.size, piece.frame);
+    }
     bytes.resize(part.size);
     DEJA_RETURN_IF_ERROR(tail.ReadPayload(part, bytes));
     DEJA_ASSIGN_OR_RETURN(
@@ -442,8 +434,6 @@ Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate&
     // What a process died of in the middle of making.
     for (const std::string& name : NamesIn(folder))
       if (name.ends_with(".next")) unlink((folder + "/" + name).c_str());
-    CompletePayloads complete;
-    if (tail != nullptr) complete.Add(scan.files.segments);
     Footer footer = scan.files.totals;
     DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<RankWriter> writer,
                           RankWriter::Continue(folder, std::move(scan.files)));
@@ -453,7 +443,7 @@ Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate&
     if (tail != nullptr) {
       const auto last = scan.last_seq.find(kLogThread);
       room.emplace(scan.tail_path, *writer, last == scan.last_seq.end() ? 0 : last->second + 1);
-      DEJA_RETURN_IF_ERROR(AddPayloads(*tail, complete, *room, *writer, report.payloads_from_tail));
+      DEJA_RETURN_IF_ERROR(AddPayloads(*tail, scan.payloads, *room, *writer, report.payloads_from_tail));
       DEJA_RETURN_IF_ERROR(AddEvents(*tail, scan, *writer, report.events_from_tail));
     }
     footer = Footer{};
@@ -464,7 +454,10 @@ Result<RecoveryReport> RecoverRank(const std::string& folder, const ProcessFate&
     footer.fate = fate;
     // With a tail, this is the machine that the process ran on.
     if (tail != nullptr) footer.oom_kills = OomKillsSince(scan.cgroup);
-    DEJA_RETURN_IF_ERROR(writer->Finish(footer));
+    RecoveredElements counted(scan.payloads, writer->segments());
+    CountElements(counted, footer);
+    RecoveredElements listed(scan.payloads, writer->segments());
+    DEJA_RETURN_IF_ERROR(writer->Finish(footer, &listed));
     writer->ReleaseReserve();
   }
   if (tail != nullptr) RemoveTail(scan.tail_path);
@@ -530,7 +523,7 @@ int RemoveOldJobMemory(const std::string& directory, uint64_t least_age_s) {
 
 Result<int> RemoveOrphanTails(const std::string& trace_dir, const std::string& job_id) {
   std::set<std::string> directories = {"/dev/shm", trace_dir};
-  if (const char* chosen = getenv("DEJA_TAIL_DIR"); chosen != nullptr && *chosen != '\0') {
+  if (const char* chosen = getenv(env::kTailDir.name); chosen != nullptr && *chosen != '\0') {
     directories.insert(chosen);
   }
   std::set<std::string> pending;  // process names

@@ -36,8 +36,7 @@
 namespace deja::format {
 
 inline constexpr char kTailMagic[8] = {'D', 'E', 'J', 'A', 'T', 'A', 'I', 'L'};
-inline constexpr uint32_t kTailVersion = 5;
-inline constexpr uint32_t kTailOldestVersion = 3;  // that readers accept: no raw events
+inline constexpr uint32_t kTailVersion = 6;  // private to one version of Deja
 inline constexpr size_t kTailPage = 4096;
 
 inline constexpr uint32_t kTailRings = 128;

@@ -117,11 +117,11 @@ Status TailReaderImpl::LoadHeader(std::string_view id) {
   }
   if (got < sizeof page) return Fail(ErrorCode::kTruncated, file_->name() + " ends in its header");
   const auto version = Get<uint32_t>(page, offsetof(TailHeader, version));
-  if (version < kTailOldestVersion || version > kTailVersion) {
+  if (version != kTailVersion) {
     return Fail(ErrorCode::kUnsupportedVersion,
-                file_->name() + " is a tail of version " + std::to_string(version) +
-                    ", this Deja reads versions " + std::to_string(kTailOldestVersion) + " to " +
-                    std::to_string(kTailVersion) + ": use the Deja that recorded it");
+                "opening " + file_->name() + ": a tail of version " + std::to_string(version) +
+                    ", this Deja reads version " + std::to_string(kTailVersion) +
+                    "; use the Deja that recorded it");
   }
   PlainHeader& h = header_;
   h.id.assign(reinterpret_cast<const char*>(page) + offsetof(TailHeader, id), 16);

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "common/os/file.h"
 
@@ -43,6 +44,18 @@ bool IsFirstPart(std::string_view path) {
   return path.size() > kFirst.size() && path.substr(path.size() - kFirst.size()) == kFirst;
 }
 
+std::vector<std::string> PartsOf(const std::string& first) {
+  const std::string_view whole = std::string_view(first).substr(0, first.size() - kFirst.size());
+  std::vector<std::string> parts = {first};
+  struct stat info {};
+  while (parts.size() < kMostParts) {
+    std::string next = PartName(whole, parts.size() + 1);
+    if (stat(next.c_str(), &info) != 0) break;
+    parts.push_back(std::move(next));
+  }
+  return parts;
+}
+
 Result<std::vector<std::string>> SplitFile(const std::string& path, uint64_t part_bytes) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) return FailErrno("looking at " + path, errno);
@@ -64,12 +77,8 @@ Result<std::vector<std::string>> SplitFile(const std::string& path, uint64_t par
 }
 
 Status JoinParts(const std::string& first, const std::string& out) {
-  const std::string_view whole = std::string_view(first).substr(0, first.size() - kFirst.size());
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<AppendFile> joined, CreateAppendFile(out));
-  for (uint64_t number = 1; number <= kMostParts; ++number) {
-    const std::string name = PartName(whole, number);
-    struct stat info {};
-    if (number > 1 && stat(name.c_str(), &info) != 0) break;
+  for (const std::string& name : PartsOf(first)) {
     DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<ReadFile> part, OpenReadFile(name));
     DEJA_RETURN_IF_ERROR(CopyBytes(*part, 0, ~uint64_t{0}, *joined));
   }

@@ -15,6 +15,9 @@ namespace deja::format {
 // True for the name of a first part.
 bool IsFirstPart(std::string_view path);
 
+// The parts that there are, of which `first` is the first.
+std::vector<std::string> PartsOf(const std::string& first);
+
 // Cuts the file into parts of at most `part_bytes` beside it, and removes it. No part may exist.
 Result<std::vector<std::string>> SplitFile(const std::string& path, uint64_t part_bytes);
 

@@ -70,6 +70,11 @@ void RemoveAbandoned(const std::string& base) {
   for (const std::string& name : names) RemoveIfAbandoned(base + "/" + name);
 }
 
+std::string StandardBase() {
+  const char* chosen = std::getenv("TMPDIR");
+  return chosen != nullptr && chosen[0] == '/' ? chosen : "/tmp";
+}
+
 // ---- Signals
 
 std::vector<pid_t> LivingChildren() {
@@ -179,14 +184,20 @@ bool LockAndMark(const std::string& path, int folder) {
 
 }  // namespace
 
-Result<std::unique_ptr<TempFolder>> TempFolder::Make(const std::string& stem) {
-  const char* chosen = std::getenv("TMPDIR");
-  const std::string base = chosen != nullptr && chosen[0] == '/' ? chosen : "/tmp";
+void RemoveAbandonedFolders() { RemoveAbandoned(StandardBase()); }
+
+Result<std::unique_ptr<TempFolder>> TempFolder::Make(const std::string& stem,
+                                                     const std::string& in) {
+  const std::string hint = in.empty() ? " (set TMPDIR to have it elsewhere)" : "";
+  std::string base = in.empty() ? StandardBase() : in;
+  while (base.size() > 1 && base.back() == '/') base.pop_back();
   RemoveAbandoned(base);
   std::string path = base + "/" + stem + "XXXXXX";
-  if (mkdtemp(path.data()) == nullptr) {
-    return FailErrno("making a temporary folder " + path + " (set TMPDIR to have it elsewhere)",
-                     errno);
+  if (mkdtemp(path.data()) == nullptr)
+    return FailErrno("making a temporary folder " + path + hint, errno);
+  if (path[0] != '/') {  // the process may change its directory
+    std::error_code error;
+    path = fs::absolute(path, error).string();
   }
   {
     const std::lock_guard<std::mutex> lock(TheOwnFolders().mutex);
@@ -196,8 +207,7 @@ Result<std::unique_ptr<TempFolder>> TempFolder::Make(const std::string& stem) {
   const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   std::unique_ptr<TempFolder> made(new TempFolder(path, folder));
   if (!LockAndMark(path, folder)) {
-    return FailErrno("locking the temporary folder " + path + " (set TMPDIR to have it elsewhere)",
-                     errno);
+    return FailErrno("locking the temporary folder " + path + hint, errno);
   }
   return made;
 }

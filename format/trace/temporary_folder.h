@@ -19,8 +19,9 @@ namespace deja::format {
 
 class TempFolder {
  public:
-  // In $TMPDIR or /tmp; `stem` is the beginning of its name, "deja-" and perhaps more.
-  static Result<std::unique_ptr<TempFolder>> Make(const std::string& stem = "deja-");
+  // In `base`, or $TMPDIR or /tmp; `stem` is the beginning of its name, "deja-" and perhaps more.
+  static Result<std::unique_ptr<TempFolder>> Make(const std::string& stem = "deja-",
+                                                  const std::string& base = "");
   ~TempFolder();
   TempFolder(const TempFolder&) = delete;
   TempFolder& operator=(const TempFolder&) = delete;
@@ -31,6 +32,9 @@ class TempFolder {
   std::string path_;
   int lock_;
 };
+
+// Removes those whose processes were killed, where Make makes them by itself. Make does so, too.
+void RemoveAbandonedFolders();
 
 // Returns if no signal is ending this process; else it does, when its folders are gone. For a
 // thread that would otherwise say how things ended.

@@ -134,6 +134,7 @@ class TraceImpl final : public Trace {
     if (reader == nullptr) {
       ReadOptions options;
       options.share_descriptors = true;
+      options.spill_beyond = kPayloadsInMemory;
       DEJA_ASSIGN_OR_RETURN(reader, RankReader::Open(folder, options));
       reader->SetPeers([this] { return All(); });
     }

@@ -130,8 +130,8 @@ class Verifier {
         case FrameOutcome::kTornTail:
           Problem(name, frame.offset,
                   frame.reason + " (" + std::to_string(frame.size) +
-                      " bytes lost): the process died and nobody completed the recording; "
-                      "'deja recover' does");
+                      " bytes lost): the process died and its recording is not complete; "
+                      "'deja recover' completes it");
           return;
         case FrameOutcome::kCleanEnd:
           return;
@@ -166,7 +166,8 @@ class Verifier {
       }
       ForEachPayload(*event, [&](const PayloadReference& payload) { referred_.Add(payload); });
     }
-    referred_.Settle();
+    if (const Status settled = referred_.Settle(); !settled)
+      Problem(kEventsFile, 0, settled.error().message);
     if (!cursor->damage().empty()) Problem(kEventsFile, 0, cursor->damage());
     const Footer& totals = reader.totals();
     if (events != totals.events) {

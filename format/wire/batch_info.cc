@@ -27,7 +27,6 @@ uint64_t KindsOf(const BatchInfo& batch) {
   constexpr uint64_t kAbove = ~uint64_t{0} << kLastKindBit;
   const uint64_t below = batch.kinds & ~kAbove;
   if ((batch.kinds & kAbove) == 0) return below;
-  if (batch.more_kinds == 0) return below | kAbove;
   const uint64_t last = batch.more_kinds >> kLastKindBit;
   return below | uint64_t{batch.more_kinds} << kLastKindBit | last << 63;
 }

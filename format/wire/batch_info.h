@@ -14,10 +14,10 @@
 namespace deja::format {
 
 // BatchInfo.kinds has 32 bits; the last one stands for all kinds from 31 on, which more_kinds tells
-// apart (since 1.11).
+// apart.
 inline constexpr uint32_t kLastKindBit = 31;
 
-// The kinds of a batch's events, as KindBit has them. Of what is not known each kind may be there.
+// The kinds of a batch's events, as KindBit has them.
 uint64_t KindsOf(const BatchInfo& batch);
 
 class BatchSummary {

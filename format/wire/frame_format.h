@@ -22,10 +22,13 @@ inline constexpr char kEventsFile[] = "events.deja";
 inline constexpr char kPayloadsFile[] = "payloads.deja";
 
 inline constexpr size_t kMagicBytes = 8;
-// The line ends catch transfers in "text mode"; the fifth byte is the format's major version.
-inline constexpr std::array<uint8_t, kMagicBytes> kMagic = {'D', 'E',  'J',  'A',
-                                                            1,   '\r', '\n', 0x1a};
+// The first byte catches transfers that drop the eighth bit, the line ends those in "text mode".
+// The fifth byte is the format's major version.
+inline constexpr std::array<uint8_t, kMagicBytes> kMagic = {0x89, 'D',  'J',  'A',
+                                                            1,    '\r', '\n', 0x1a};
 inline constexpr size_t kMagicMajorAt = 4;
+// The first bytes of files from before format 1.0, which this Deja does not read.
+inline constexpr std::array<uint8_t, 4> kMagicBefore1 = {'D', 'E', 'J', 'A'};
 
 // First bytes of every frame header; what a reader looks for after damage.
 inline constexpr std::array<uint8_t, 4> kSync = {0xde, 0x1a, 0xf7, 0xa3};

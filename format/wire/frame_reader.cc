@@ -42,6 +42,12 @@ Status FrameReader::CheckMagic() {
   std::array<std::byte, kMagicBytes> magic{};
   DEJA_ASSIGN_OR_RETURN(const size_t size, file_.ReadAt(0, magic));
   const auto is = [&](size_t i) { return static_cast<uint8_t>(magic[i]) == kMagic[i]; };
+  if (size >= kMagicBefore1.size() &&
+      std::memcmp(magic.data(), kMagicBefore1.data(), kMagicBefore1.size()) == 0)
+    return Fail(ErrorCode::kUnsupportedVersion,
+                "opening " + file_.name() +
+                    ": a trace of a format before 1.0; record again, or use the Deja that "
+                    "recorded it");
   for (size_t i = 0; i < size; ++i) {
     if (i != kMagicMajorAt && !is(i)) {
       return Fail(ErrorCode::kForeign, file_.name() + " is not a file of a Deja trace");
@@ -53,10 +59,10 @@ Status FrameReader::CheckMagic() {
   }
   if (!is(kMagicMajorAt)) {
     return Fail(ErrorCode::kUnsupportedVersion,
-                file_.name() + " has format version " +
+                "opening " + file_.name() + ": format version " +
                     std::to_string(static_cast<int>(magic[kMagicMajorAt])) +
-                    "; this Deja reads version " + std::to_string(kFormatMajor) +
-                    ": use the Deja that recorded it or a newer one");
+                    ", this Deja reads version " + std::to_string(kFormatMajor) +
+                    "; use the Deja that recorded it or a newer one");
   }
   return {};
 }

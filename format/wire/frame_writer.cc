@@ -24,6 +24,28 @@ void AppendElement(uint32_t field, const Message& element, std::string& out) {
   out.append(encoded);
 }
 
+// Those of an index in memory.
+class ElementsOfIndex final : public IndexElements {
+ public:
+  explicit ElementsOfIndex(const Index& index) {
+    elements_.reserve(index.payloads.size() + index.pieces.size());
+    for (const PayloadInfo& payload : index.payloads) elements_.push_back({&payload, nullptr});
+    for (const PayloadPieces& pieces : index.pieces) elements_.push_back({nullptr, &pieces});
+    std::stable_sort(
+        elements_.begin(), elements_.end(),
+        [](const IndexElement& a, const IndexElement& b) { return a.hash() < b.hash(); });
+  }
+
+  [[nodiscard]] size_t size() const override { return elements_.size(); }
+  IndexElement Next() override {
+    return next_ < elements_.size() ? elements_[next_++] : IndexElement();
+  }
+
+ private:
+  std::vector<IndexElement> elements_;
+  size_t next_ = 0;
+};
+
 }  // namespace
 
 FrameWriter::FrameWriter(std::unique_ptr<AppendFile> file, int zstd_level)
@@ -94,16 +116,22 @@ Result<uint64_t> FrameWriter::WriteHeader(const TraceHeader& header) {
   return Write(FrameType::kHeader, AsBytes(EncodeToString(header)));
 }
 
+Status FrameWriter::WriteIndex(const Index& index, Footer& footer) {
+  ElementsOfIndex elements(index);
+  return WriteIndex(index.batches, elements, footer);
+}
+
 // Index is repeated fields, so messages that hold some of the elements each are concatenated to one
 // that holds all: a frame may end between any two elements.
-Status FrameWriter::WriteIndex(const Index& index, Footer& footer) {
+Status FrameWriter::WriteIndex(const std::vector<BatchInfo>& batches, IndexElements& elements,
+                               Footer& footer) {
   footer.index_offset = std::max<uint64_t>(file_->size(), kMagicBytes);
   footer.index_blocks.clear();
   footer.batch_directory = 0;
   std::vector<BatchBlock> directory;
-  DEJA_RETURN_IF_ERROR(WriteBatchBlocks(index.batches, directory));
+  DEJA_RETURN_IF_ERROR(WriteBatchBlocks(batches, directory));
   DEJA_RETURN_IF_ERROR(WriteDirectory(directory, footer));
-  return WriteIndexBlocks(index, footer);
+  return WriteIndexBlocks(elements, footer);
 }
 
 Status FrameWriter::WriteBatchBlocks(const std::vector<BatchInfo>& batches,
@@ -141,40 +169,30 @@ Status FrameWriter::WriteDirectory(const std::vector<BatchBlock>& directory, Foo
   return {};
 }
 
-Status FrameWriter::WriteIndexBlocks(const Index& index, Footer& footer) {
+Status FrameWriter::WriteIndexBlocks(IndexElements& elements, Footer& footer) {
   // Small, since a reader that wants one payload reads a block; not so small that the list of
   // blocks, which is read whole, becomes long.
   constexpr size_t kBlockBytes = 4 << 10;
   constexpr size_t kAboutBytesOfOne = 32;
   constexpr size_t kMostBlocks = 1 << 16;
-  struct Element {
-    const Hash128* hash;
-    const PayloadInfo* payload;
-    const PayloadPieces* pieces;
-  };
-  std::vector<Element> elements;
-  elements.reserve(index.payloads.size() + index.pieces.size());
-  for (const PayloadInfo& payload : index.payloads)
-    elements.push_back({&payload.hash, &payload, nullptr});
-  for (const PayloadPieces& pieces : index.pieces)
-    elements.push_back({&pieces.hash, nullptr, &pieces});
-  std::stable_sort(elements.begin(), elements.end(),
-                   [](const Element& a, const Element& b) { return *a.hash < *b.hash; });
   const size_t enough = std::clamp(elements.size() * kAboutBytesOfOne / kMostBlocks, kBlockBytes,
                                    size_t{kMaxFrameRawBytes} / 4);
   std::string pending;
-  for (size_t i = 0; i < elements.size(); ++i) {
-    if (pending.empty()) footer.index_blocks.push_back({0, *elements[i].hash});
-    if (elements[i].payload != nullptr)
-      AppendElement(2, *elements[i].payload, pending);
-    else
-      AppendElement(3, *elements[i].pieces, pending);
-    if (pending.size() < enough && i + 1 < elements.size()) continue;
+  const auto flush = [&]() -> Status {
     DEJA_ASSIGN_OR_RETURN(footer.index_blocks.back().offset,
                           Write(FrameType::kIndex, AsBytes(pending)));
     pending.clear();
+    return {};
+  };
+  for (IndexElement element = elements.Next(); !element.is_end(); element = elements.Next()) {
+    if (pending.empty()) footer.index_blocks.push_back({0, element.hash()});
+    if (element.payload != nullptr)
+      AppendElement(2, *element.payload, pending);
+    else
+      AppendElement(3, *element.pieces, pending);
+    if (pending.size() >= enough) DEJA_RETURN_IF_ERROR(flush());
   }
-  return {};
+  return pending.empty() ? Status() : flush();
 }
 
 Status FrameWriter::WriteFooter(const Footer& footer) {

@@ -15,6 +15,7 @@
 #include "common/os/file.h"
 #include "common/result.h"
 #include "format/wire/frame_format.h"
+#include "format/wire/index_elements.h"
 #include "format/wire/messages.h"
 #include "format/wire/zstd_codec.h"
 
@@ -43,6 +44,7 @@ class FrameWriter {
   // An index of any size, cut into frames that can be read one at a time: blocks of batches and
   // their directory, then, by their hashes, payloads and pieces. `footer` then says where they are.
   Status WriteIndex(const Index& index, Footer& footer);
+  Status WriteIndex(const std::vector<BatchInfo>& batches, IndexElements& elements, Footer& footer);
   // Footer and end frame: what makes a file finished. May be written again behind older ones.
   Status WriteFooter(const Footer& footer);
 
@@ -58,7 +60,7 @@ class FrameWriter {
   Status WriteBatchBlocks(const std::vector<BatchInfo>& batches,
                           std::vector<BatchBlock>& directory);
   Status WriteDirectory(const std::vector<BatchBlock>& directory, Footer& footer);
-  Status WriteIndexBlocks(const Index& index, Footer& footer);
+  Status WriteIndexBlocks(IndexElements& elements, Footer& footer);
 
   std::unique_ptr<AppendFile> file_;
   ZstdCompressor zstd_;

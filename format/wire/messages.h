@@ -35,7 +35,7 @@ inline constexpr size_t kMaxCheckpointFiles = 64;
 // Tensor.dtype of bytes without a type.
 inline constexpr uint32_t kRawBytes = 255;
 
-// kAborted (since 1.7): the operation was given up while it was under way, so there are no results.
+// kAborted: the operation was given up while it was under way, so there are no results.
 enum class PayloadState : uint32_t { kNotKept = 0, kKept = 1, kDropped = 2, kAborted = 3 };
 
 struct ApiName {

@@ -104,7 +104,7 @@ def next_operation(_):
 
 AGAIN = """
 Backwards means that the program goes on from an image of it before (kept by fork on the way, of a program with one
-thread), or is started anew, from the latest checkpoint before (`deja record --checkpoint-every`) or from its beginning,
+thread), or is started again, from the latest checkpoint before (`deja record --checkpoint-every`) or from its beginning,
 and runs to there as it was recorded. Breakpoints, watchpoints and displays are kept; what the
 program had printed is not printed again."""
 

@@ -198,7 +198,7 @@ def say_why_not(reason):
     """Once for each reason."""
     if reason and reason not in _told:
         _told.add(reason)
-        say(f"deja: no images of the program are kept: {reason}; backwards it is started anew")
+        say(f"deja: no images of the program are kept: {reason}; backwards it is started again")
 
 
 def on_exit(_):

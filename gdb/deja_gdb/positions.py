@@ -72,7 +72,7 @@ def here():
     state = State()
     thread = state.current()
     if thread is None:
-        raise gdb.GdbError("nothing is known of this thread yet: it has come to no step or operation")
+        raise gdb.GdbError("nothing is known of this thread yet: it has reached no step or operation")
     reason = read_reason() if stopped_by_deja() else NO_REASON
     position = Position(session.the.start, state.step if state.has_step else -1, thread.name,
                         thread.places[0] if thread.places else 0, reason)
@@ -121,7 +121,7 @@ def run_to_place(start, thread, place, mute=True, same_memory=True):
     if at_beginning and is_running() and stopped_by_deja():
         return
     if current is None or not stopped_by_deja() or current.name != thread or current.places[:1] != [place]:
-        raise gdb.GdbError("the replay did not come to that place again; is the program the recorded one, and does "
+        raise gdb.GdbError("the replay did not reach that place again; is the program the recorded one, and does "
                            "`deja replay` end as recorded?")
 
 
@@ -144,7 +144,7 @@ def find_hit(position, start):
     finally:
         visit.delete()
     if not seen:
-        raise gdb.GdbError("the replay did not come here again")
+        raise gdb.GdbError("the replay did not reach this place again")
     position.hit = 1 + max(range(len(seen)), key=lambda i: likeness(position.looks, seen[i]))
 
 
@@ -160,6 +160,6 @@ def return_to(position):
         reached = visit.reached
         visit.delete()
         if not reached:
-            raise gdb.GdbError("the replay did not come to that statement again")
+            raise gdb.GdbError("the replay did not reach that statement again")
     elif not position.at_place:
         go_on()  # to a divergence, or the end

@@ -97,9 +97,9 @@ def restart(checkpoint, start, image=None):
         go_on()
         return
     if checkpoint.number:
-        _way = f"started anew from the checkpoint of step {checkpoint.step}"
+        _way = f"started again from the checkpoint of step {checkpoint.step}"
     else:
-        _way = "started anew from the beginning" if anew else ""
+        _way = "started again from the beginning" if anew else ""
     session.the.next = checkpoint
     StopPoint.start = start
     gdb.execute("run", to_string=True)

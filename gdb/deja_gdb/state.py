@@ -142,4 +142,4 @@ class Thread:
         if self.comm:
             text += f" of comm {self.comm - 1}"
         return text + {1: ", which the recorded run entered and never left",
-                       2: ", behind the end of its recording"}.get(self.parked, "")
+                       2: ", after the end of its recording"}.get(self.parked, "")

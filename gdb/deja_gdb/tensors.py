@@ -8,7 +8,7 @@ from .text import plain, say
 
 DTYPES = {0: ("int8", "b"), 1: ("uint8", "B"), 2: ("int32", "i"), 3: ("uint32", "I"), 4: ("int64", "q"),
           5: ("uint64", "Q"), 6: ("float16", "e"), 7: ("float32", "f"), 8: ("float64", "d"), 9: ("bfloat16", None),
-          10: ("float8_e4m3", None), 11: ("float8_e5m2", None), 255: ("bytes", "B")}
+          10: ("float8e4m3", None), 11: ("float8e5m2", None), 255: ("bytes", "B")}
 ROLES = {1: "send", 2: "recv", 3: "snapshot"}
 SHOWN = 8
 

@@ -100,7 +100,7 @@ def goto_operation(seq, comm):
 
 def expect(reached, what):
     if not reached:
-        raise gdb.GdbError(f"the replay did not come to {what}: it is where the recording ends, or not in it")
+        raise gdb.GdbError(f"the replay did not reach {what}: it is where the recording ends, or not in it")
 
 
 def go_forward(conditions):

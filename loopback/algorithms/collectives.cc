@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "loopback/algorithms/agreement.h"
 #include "loopback/algorithms/ring.h"
 #include "loopback/ranks/board.h"
+#include "loopback/ranks/last_error.h"
 #include "loopback/ranks/memory.h"
 
 namespace deja::loopback {
@@ -25,6 +27,7 @@ class Collective : public Op {
         call_(call),
         element_(ElementSize(call.reduction.dtype)),
         ticket_(comm->collectives.Take()),
+        agreement_(comm, call),
         input_(comm, kInputBoard),
         operands_(static_cast<size_t>(comm->nranks)) {}
 
@@ -32,12 +35,26 @@ class Collective : public Op {
     if (!open_) {
       if (!comm()->collectives.IsTurnOf(ticket_)) return Progress::kBlocked;
       open_ = true;
+      agreement_.Announce(ticket_);
       Open();
     }
-    return Run();
+    switch (agreement_.Look()) {
+      case Agreement::State::kReached:
+        return Run();
+      case Agreement::State::kBroken:
+        set_result(Report(ncclInvalidUsage,
+                          "%s: rank %d calls another collective, or the same one with other "
+                          "arguments (DEJA_LOOPBACK_STRICT is set)",
+                          call_.name, agreement_.unlike()));
+        return Progress::kDone;
+      default:
+        return Progress::kBlocked;
+    }
   }
   void Close() final { comm()->collectives.Leave(); }
-  bool Awaits(int peer) const final { return !open_ || Needs(peer); }
+  bool Awaits(int peer) const final {
+    return !open_ || agreement_.Awaits(peer) || Needs(peer);
+  }
 
  protected:
   virtual void Open() = 0;
@@ -78,6 +95,7 @@ class Collective : public Op {
   size_t element_;
   uint64_t ticket_;
   bool open_ = false;
+  Agreement agreement_;
   Board input_;
   std::vector<const void*> operands_;
 };

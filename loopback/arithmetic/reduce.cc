@@ -4,13 +4,17 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "loopback/arithmetic/number_formats.h"
+#include "common/numbers/number_formats.h"
 #include "loopback/arithmetic/reduce_kernels.h"
 
 namespace deja::loopback {
 namespace {
 
-constexpr size_t kElementSize[ncclNumTypes] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+constexpr size_t kElementSize[ncclNumTypes] = {
+#define DEJA_DTYPE(number, name, size, mantissa_bits) size,
+#include "common/data_types.def"
+#undef DEJA_DTYPE
+};
 
 bool IsInteger(ncclDataType_t dtype) {
   return dtype <= ncclUint64;

@@ -18,10 +18,16 @@ struct Parameter {
   [[nodiscard]] const char* String() const;
 };
 
+extern const Parameter kAlgorithm;
+extern const Parameter kProtocol;
+extern const Parameter kStrict;  // 1: ranks whose calls differ get an error
 extern const Parameter kCommId;
 extern const Parameter kDebug;
 extern const Parameter kSocketRetries;
 extern const Parameter kSocketRetryMilliseconds;
+
+// Of what says how collectives are carried out: ranks must agree in it.
+uint64_t ProtocolHash();
 
 std::span<const Parameter* const> AllParameters();
 // Null when there is none of that name.

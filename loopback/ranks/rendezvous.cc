@@ -14,8 +14,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <string>
 
+#include "common/env_vars.h"
+#include "common/os/passed_descriptor.h"
 #include "loopback/ranks/last_error.h"
 #include "loopback/ranks/parameters.h"
 #include "loopback/ranks/process.h"
@@ -61,7 +64,7 @@ constexpr char kMaker[] = "deja-loopback-id-";
 // folded job); null: they meet at abstract ones.
 const char* MeetingFolder() {
   static const char* const folder = [] {
-    const char* name = std::getenv("DEJA_FOLD");
+    const char* name = std::getenv(deja::env::kFold.name);
     return name == nullptr || *name == 0 ? nullptr : strdup(name);  // for good
   }();
   return folder;
@@ -86,39 +89,13 @@ socklen_t AddressOf(const char* what, const Key& key, sockaddr_un* address) {
 }
 
 bool SendReply(int fd, const Reply& reply, int area_fd) {
-  iovec data{const_cast<Reply*>(&reply), sizeof reply};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  if (area_fd >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &area_fd, sizeof area_fd);
-  }
-  return sendmsg(fd, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof reply);
+  return SendWithDescriptor(fd, std::as_bytes(std::span(&reply, 1)), area_fd);
 }
 
 // Bytes received, 0 when the other side is gone, -1 with errno. Fills `area_fd` if one came along.
 ssize_t ReceiveOnce(int fd, Reply* reply, int* area_fd) {
-  iovec data{reply, sizeof *reply};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (got <= 0) return got;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-       header = CMSG_NXTHDR(&message, header))
-    if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
-      std::memcpy(area_fd, CMSG_DATA(header), sizeof *area_fd);
-  return got;
+  return ReceiveWithDescriptor(fd, std::as_writable_bytes(std::span(reply, 1)), MSG_DONTWAIT,
+                               area_fd);
 }
 
 // The kernel looks for a message first and for the other side's end afterwards. What was sent, and
@@ -441,6 +418,7 @@ Progress Rendezvous::Join() {
   cell.pid = self.pid;
   cell.start_time = self.start_time;
   cell.pid_namespace = self.pid_namespace;
+  cell.protocol.store(ProtocolHash(), std::memory_order_relaxed);
   cell.state.store(static_cast<uint32_t>(RankState::kJoined), std::memory_order_release);
   uint32_t joined = area_.header().joined.fetch_add(1, std::memory_order_acq_rel) + 1;
   if (joined == static_cast<uint32_t>(nranks_)) area_.RingAll();

@@ -18,7 +18,7 @@ namespace deja::loopback {
 namespace {
 
 constexpr uint64_t kMagic = 0x6b6362706f6f6c64;  // "dloopbck"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 size_t Align(size_t value, size_t to) {
   return (value + to - 1) / to * to;

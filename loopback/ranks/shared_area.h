@@ -33,6 +33,7 @@ inline constexpr int kBoards = 3;
 inline constexpr uint64_t kSlots = 4;
 inline constexpr size_t kSlotBytes = size_t{256} << 10;
 inline constexpr int kMaxRanks = 1024;
+inline constexpr uint64_t kCalls = 4;
 
 struct AreaHeader {
   uint64_t magic;
@@ -58,6 +59,8 @@ struct alignas(64) RankCell {
   int32_t pid;                     // written before `state`
   uint64_t start_time;             // of that process, in the kernel's ticks
   uint64_t pid_namespace;
+  std::atomic<uint64_t> protocol;       // what NCCL_PROTO and NCCL_ALGO say; a hash
+  std::atomic<uint64_t> calls[kCalls];  // its last collectives, where they are compared
   alignas(64) BoardProgress boards[kBoards];
 };
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "common/env_vars.h"
 #include "common/runtime/errno_keeper.h"
 #include "common/runtime/own_mapping.h"
 #include "preload/engine/life_calls.h"
@@ -76,7 +77,7 @@ bool EnvironmentIsThere() {
 }
 
 bool SwitchedOn() {
-  return OwnVariable("DEJA_OUT") != nullptr || OwnVariable("DEJA_REPLAY") != nullptr;
+  return OwnVariable(env::kOut) != nullptr || OwnVariable(env::kReplay) != nullptr;
 }
 
 // Another thread is making the engine. It may need a lock that this thread holds (the dynamic

@@ -5,22 +5,22 @@
 #include <string_view>
 #include <utility>
 
+#include "common/env_vars.h"
 #include "common/own_variable_names.h"
 
 namespace deja::preload {
 namespace {
 
-constexpr std::string_view kPadStem = "DEJA_PAD_";
 constexpr size_t kBits = 14;  // a pad for each bit of the number of bytes to fill
 
 // "DEJA_PAD_a=....": constant texts, since the caller's stack may be a small one.
 template <size_t kDots>
-constexpr std::array<char, kPadStem.size() + 3 + kDots> MakePad(char letter) {
-  std::array<char, kPadStem.size() + 3 + kDots> text{};
-  for (size_t i = 0; i < kPadStem.size(); ++i) text[i] = kPadStem[i];
-  text[kPadStem.size()] = letter;
-  text[kPadStem.size() + 1] = '=';
-  for (size_t i = 0; i < kDots; ++i) text[kPadStem.size() + 2 + i] = '.';
+constexpr std::array<char, env::kPadStem.size() + 3 + kDots> MakePad(char letter) {
+  std::array<char, env::kPadStem.size() + 3 + kDots> text{};
+  for (size_t i = 0; i < env::kPadStem.size(); ++i) text[i] = env::kPadStem[i];
+  text[env::kPadStem.size()] = letter;
+  text[env::kPadStem.size() + 1] = '=';
+  for (size_t i = 0; i < kDots; ++i) text[env::kPadStem.size() + 2 + i] = '.';
   return text;
 }
 
@@ -41,12 +41,12 @@ constexpr std::array<Pad, kBits> MakePads(std::index_sequence<kBit...>) {
 constexpr std::array<Pad, kBits> kPads = MakePads(std::make_index_sequence<kBits>{});
 
 bool IsPad(std::string_view entry) {
-  return entry.starts_with(kPadStem);
+  return entry.starts_with(env::kPadStem);
 }
 
 // A pad with dots, or of an earlier call.
 bool IsUsed(std::string_view entry) {
-  return IsPad(entry) && (!entry.ends_with('=') || entry.size() == kPadStem.size() + 2);
+  return IsPad(entry) && (!entry.ends_with('=') || entry.size() == env::kPadStem.size() + 2);
 }
 
 }  // namespace

@@ -133,7 +133,26 @@ bool OwnVariablesAreHidden() {
   return g_hidden.load(std::memory_order_acquire);
 }
 
-const char* OwnVariable(const char* name) {
+const char* OwnVariable(const env::Variable& variable) {
+  return OwnVariableNamed(variable.name);
+}
+
+uint64_t OwnNumber(const env::Number& variable) {
+  const char* value = OwnVariable(variable);
+  return value == nullptr ? 0 : std::strtoull(value, nullptr, 10);
+}
+
+bool OwnFlag(const env::Flag& variable) {
+  const char* value = OwnVariable(variable);
+  return value != nullptr && *value != '\0' && std::strcmp(value, "0") != 0;
+}
+
+bool OwnVariableIs(const env::Choice& variable, std::string_view value) {
+  const char* set = OwnVariable(variable);
+  return set != nullptr && value == set;
+}
+
+const char* OwnVariableNamed(const char* name) {
   if (!OwnVariablesAreHidden()) return std::getenv(name);
   const size_t size = std::strlen(name);
   for (const char* entry : OwnVariables())

@@ -8,8 +8,11 @@
 #define DEJA_PRELOAD_PROCESS_OWN_VARIABLES_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
+
+#include "common/env_vars.h"
 
 namespace deja::preload {
 
@@ -31,7 +34,14 @@ void HideOwnVariables();
 bool OwnVariablesAreHidden();
 
 // The value of a variable of Deja's, hidden or not; null: it is not set.
-const char* OwnVariable(const char* name);
+const char* OwnVariable(const env::Variable& variable);
+// The same of a name that Deja's Python asks for.
+const char* OwnVariableNamed(const char* name);
+// 0: it is not set.
+uint64_t OwnNumber(const env::Number& variable);
+bool OwnFlag(const env::Flag& variable);
+// Whether it is set to `value`, one of the table's.
+bool OwnVariableIs(const env::Choice& variable, std::string_view value);
 
 }  // namespace deja::preload
 

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "common/env_vars.h"
 #include "common/runtime/raw_syscall.h"
 #include "preload/process/child_padding.h"
 #include "preload/process/guard.h"
@@ -26,9 +27,9 @@ namespace {
 // Past a hook of another library of ours, for which this would be the program's.
 constinit RealFn<ssize_t (*)(void*, size_t, unsigned)> real_getrandom{"getrandom"};
 
-constexpr char kChildVariable[] = "DEJA_CHILD=";
+constexpr const char* kChildVariable = env::kChild.prefix;
 constexpr char kPreloadVariable[] = "LD_PRELOAD=";
-constexpr char kInherited[] = "DEJA_INHERITED=";
+constexpr const char* kInherited = env::kInherited.prefix;
 constexpr int kMostInherited = 256;
 
 constinit ProcessName g_name;
@@ -91,8 +92,8 @@ void Make() {
   const int saved_errno = errno;
   Guard guard;
   const char* own = ValueOf(environ, kChildVariable);
-  const bool on =
-      ValueOf(environ, "DEJA_OUT=") != nullptr || ValueOf(environ, "DEJA_REPLAY=") != nullptr;
+  const bool on = ValueOf(environ, env::kOut.prefix) != nullptr ||
+                  ValueOf(environ, env::kReplay.prefix) != nullptr;
   if (on) {
     KeepOwnVariables(kChildVariable);
     if (own == nullptr) {
@@ -162,7 +163,7 @@ constexpr size_t kChildText = kMaxProcessPath + 128;
 
 // The environment of another session: somebody records or replays from inside this one.
 bool IsForeign(char* const* env) {
-  for (const char* name : {"DEJA_OUT=", "DEJA_REPLAY="}) {
+  for (const char* name : {env::kOut.prefix, env::kReplay.prefix}) {
     const char* passed = ValueOf(env, name);
     if (passed == nullptr) continue;
     bool ours = false;

@@ -130,7 +130,7 @@ def _say(text):
 
 def _say_if_there_was_no_stop():
     if os.getpid() == _pid and _stops == 0:
-        _say("pdb: the program ended without an exception, and came to none of the --break lines")
+        _say("pdb: the program ended without an exception, and reached none of the --break lines")
 
 
 def _find(place):

@@ -119,6 +119,7 @@ _state = _entry("deja_impl_state", ctypes.c_char_p, ctypes.c_void_p, ctypes.c_si
 _set_library = _entry("deja_impl_library", ctypes.c_int, library=_quick)
 _in_real_call = _entry("deja_impl_in_real_call", result=ctypes.c_int, library=_quick)
 _update = _entry("deja_impl_update", ctypes.c_void_p, library=_quick)
+digest_entry = _entry("deja_impl_digest", ctypes.c_void_p, ctypes.c_size_t, result=ctypes.c_uint64, library=_quick)
 _python_at = _entry("deja_impl_python_at", ctypes.c_uint32, result=ctypes.c_uint32, library=_quick)
 _python_function = _entry(
     "deja_impl_python_function", ctypes.c_char_p, ctypes.c_char_p, result=ctypes.c_uint32, library=_quick

@@ -8,6 +8,9 @@ import sys
 # By module: the module of ours whose install() gets it.
 _WATCHED = {
     "torch.distributed": "deja.distributed.torch_distributed",
+    "torch.nn.modules.module": "deja.training.torch_digests",
+    "torch.utils.data.dataloader": "deja.training.torch_loaders",
+    "torch.serialization": "deja.training.torch_saves",
     "torch.storage": "deja.training.torch_storage_keys",
     "torch.optim.optimizer": "deja.training.torch_steps",
     "torch.nn.parallel.distributed": "deja.training.torch_buckets",

@@ -69,9 +69,9 @@ void RecorderEngine::OnCrash(int signal, const siginfo_t* info, void* ucontext) 
   // Its action is the default one, or nobody would have been told: the rank ends here. What has
   // started it may well not be Deja's launcher, which says so to the other ranks.
   if (rec->is_rank())
-    format::LeaveMarkIfNoneIsNew(rec->config.trace_dir, signal == SIGTERM
-                                                            ? "a rank was told to end: SIGTERM"
-                                                            : "a rank was ended by a signal");
+    format::LeaveMarkIfNoneIsNew(rec->config.trace_dir,
+                                 signal == SIGTERM ? "a rank received a signal to end: SIGTERM"
+                                                   : "a rank was ended by a signal");
   rec->ends.store(false, std::memory_order_relaxed);
 }
 

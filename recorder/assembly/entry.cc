@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "common/env_vars.h"
 #include "format/log/rank_log.h"
 #include "preload/cuda/device.h"
 #include "preload/engine/engine.h"
@@ -52,14 +53,14 @@ __attribute__((constructor)) void RegisterExit() {
     recorder::OpenedInput::SetFinder(&FindRecording);
     (void)OwnProcessName();
     HideOwnVariables();
-    if (OwnVariable("DEJA_OUT") != nullptr) recorder::RecordInheritedConnections();
+    if (OwnVariable(env::kOut) != nullptr) recorder::RecordInheritedConnections();
   }
   if (recorder::HasInheritedPipes() && GetEngine() != nullptr) {  // within the guard none is made
     const Guard guard;
     recorder::RecordInheritedPipes(g_engine.load(std::memory_order_acquire)->Pipes());
   }
   // Others wait for their first event: most processes of a job have none that matters.
-  if (OwnVariable("DEJA_SINGLE") == nullptr || GetEngine() == nullptr) return;
+  if (OwnVariable(env::kSingle) == nullptr || GetEngine() == nullptr) return;
   Guard guard;
   if (auto* engine = g_engine.load(std::memory_order_acquire)) engine->BeginSingle();
 }

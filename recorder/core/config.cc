@@ -3,15 +3,20 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "common/env_vars.h"
 #include "preload/process/own_variables.h"
 
 namespace deja::recorder {
 namespace {
 
+using preload::OwnFlag;
+using preload::OwnNumber;
+using preload::OwnVariableIs;
+
 // False, and nothing is copied, if the variable is not set or too long.
 template <size_t N>
-bool CopyVariable(const char* name, char (&to)[N]) {
-  const char* value = preload::OwnVariable(name);
+bool CopyVariable(const env::Variable& variable, char (&to)[N]) {
+  const char* value = preload::OwnVariable(variable);
   if (value == nullptr) return false;
   const size_t length = std::strlen(value);
   if (length >= N) return false;
@@ -21,10 +26,6 @@ bool CopyVariable(const char* name, char (&to)[N]) {
 
 uint64_t NumberIn(const char* value) {
   return value == nullptr ? 0 : std::strtoull(value, nullptr, 10);
-}
-
-uint64_t NumberOf(const char* own_variable) {
-  return NumberIn(preload::OwnVariable(own_variable));
 }
 
 // Of the job; where no launcher says how many are on this machine, they may all be.
@@ -39,49 +40,38 @@ uint64_t RanksOnThisMachine() {
 }  // namespace
 
 bool ReadConfig(Config& config) {
-  if (!CopyVariable("DEJA_OUT", config.trace_dir) || config.trace_dir[0] != '/') return false;
-  CopyVariable("DEJA_TAIL_DIR", config.tail_dir);
-  CopyVariable("DEJA_PYTHON", config.python_dir);
-  CopyVariable("DEJA_JOB_ID", config.job_id);
-  if (const char* level = preload::OwnVariable("DEJA_LEVEL")) {
-    if (std::strcmp(level, "order") == 0) config.level = Level::kOrder;
-    if (std::strcmp(level, "digest") == 0) config.level = Level::kDigest;
-  }
-  if (const char* buffer = preload::OwnVariable("DEJA_BUFFER"))
-    config.payload_bytes = static_cast<size_t>(std::strtoull(buffer, nullptr, 10));
-  config.checkpoint_every = NumberOf("DEJA_CHECKPOINT_EVERY");
-  if (const char* single = preload::OwnVariable("DEJA_SINGLE"))
-    config.single_pid = std::atoi(single);
-  config.base_memory = NumberOf("DEJA_DELTA_MEMORY");
-  const char* codec = preload::OwnVariable("DEJA_CODEC");
-  config.fast_codec = codec != nullptr && std::strcmp(codec, "fast") == 0;
-  const char* digests = preload::OwnVariable("DEJA_DEVICE_DIGESTS");
-  config.device_digests = digests == nullptr || std::strcmp(digests, "host") != 0;
-  const char* graphs = preload::OwnVariable("DEJA_CUDA_GRAPHS");
-  config.graph_nodes = graphs == nullptr || std::strcmp(graphs, "leave") != 0;
-  const char* pressure = preload::OwnVariable("DEJA_ON_PRESSURE");
-  config.drop_payloads = pressure != nullptr && std::strcmp(pressure, "drop-payload") == 0;
-  if (const char* copies = preload::OwnVariable("DEJA_REDUNDANCY"))
-    config.copies = static_cast<uint32_t>(std::strtoul(copies, nullptr, 10));
-  config.window.keep_steps = NumberOf("DEJA_KEEP_STEPS");
-  config.window.keep_bytes = NumberOf("DEJA_KEEP_BYTES");
-  config.window.keep_seconds = NumberOf("DEJA_KEEP_SECONDS");
-  config.window.disk_budget = NumberOf("DEJA_DISK_BUDGET");
+  if (!CopyVariable(env::kOut, config.trace_dir) || config.trace_dir[0] != '/') return false;
+  CopyVariable(env::kTailDir, config.tail_dir);
+  CopyVariable(env::kPython, config.python_dir);
+  CopyVariable(env::kJobId, config.job_id);
+  if (OwnVariableIs(env::kLevel, "order")) config.level = Level::kOrder;
+  if (OwnVariableIs(env::kLevel, "digest")) config.level = Level::kDigest;
+  config.payload_bytes = OwnNumber(env::kBuffer);
+  config.checkpoint_every = OwnNumber(env::kCheckpointEvery);
+  config.single_pid = static_cast<int>(OwnNumber(env::kSingle));
+  config.base_memory = OwnNumber(env::kDeltaMemory);
+  config.fast_codec = OwnVariableIs(env::kCodec, "fast");
+  config.device_digests = !OwnVariableIs(env::kDeviceDigests, "host");
+  config.graph_nodes = !OwnVariableIs(env::kCudaGraphs, "leave");
+  config.drop_payloads = OwnVariableIs(env::kOnPressure, "drop-payload");
+  if (preload::OwnVariable(env::kRedundancy) != nullptr)
+    config.copies = static_cast<uint32_t>(OwnNumber(env::kRedundancy));
+  config.window.keep_steps = OwnNumber(env::kKeepSteps);
+  config.window.keep_bytes = OwnNumber(env::kKeepBytes);
+  config.window.keep_seconds = OwnNumber(env::kKeepSeconds);
+  config.window.disk_budget = OwnNumber(env::kDiskBudget);
   config.window.machine_ranks = RanksOnThisMachine();
-  config.hang_after_seconds = NumberOf("DEJA_HANG_AFTER");
-  config.background_nice = static_cast<int>(NumberOf("DEJA_BACKGROUND_NICE"));
-  config.background_idle_io = NumberOf("DEJA_BACKGROUND_IDLE_IO") != 0;
-  CopyVariable("DEJA_BACKGROUND_CPUS", config.background_cpus);
-  if (const char* inputs = preload::OwnVariable("DEJA_INPUTS")) {
-    if (std::strcmp(inputs, "off") == 0) config.inputs = InputMode::kOff;
-    if (std::strcmp(inputs, "full") == 0) config.inputs = InputMode::kFull;
-  }
-  const char* threads = preload::OwnVariable("DEJA_THREADS");
-  config.order_locks = threads != nullptr && std::strcmp(threads, "order") == 0;
-  CopyVariable("DEJA_INPUTS_INCLUDE", config.inputs_include);
-  CopyVariable("DEJA_INPUTS_EXCLUDE", config.inputs_exclude);
-  CopyVariable("DEJA_KEEP_ENV", config.keep_env);
-  CopyVariable("DEJA_MASK", config.mask);
+  config.hang_after_seconds = OwnNumber(env::kHangAfter);
+  config.background_nice = static_cast<int>(OwnNumber(env::kBackgroundNice));
+  config.background_idle_io = OwnFlag(env::kBackgroundIdleIo);
+  CopyVariable(env::kBackgroundCpus, config.background_cpus);
+  if (OwnVariableIs(env::kInputs, "off")) config.inputs = InputMode::kOff;
+  if (OwnVariableIs(env::kInputs, "full")) config.inputs = InputMode::kFull;
+  config.order_locks = OwnVariableIs(env::kThreads, "order");
+  CopyVariable(env::kInputsInclude, config.inputs_include);
+  CopyVariable(env::kInputsExclude, config.inputs_exclude);
+  CopyVariable(env::kKeepEnv, config.keep_env);
+  CopyVariable(env::kMask, config.mask);
   return true;
 }
 

@@ -171,7 +171,7 @@ void NcclChoices::OnCommunicator() {
   if (!g_found_other.load(std::memory_order_relaxed) || said_other_.exchange(true)) return;
   format::Degraded degraded;
   degraded.reason =
-      "NCCL's choice of algorithms: a profiler plugin of the program's own is told them "
+      "NCCL's choice of algorithms: a profiler plugin of the program's own gets them "
       "(NCCL_PROFILER_PLUGIN)";
   degraded.remark = 1;
   recording_.writer.Write(degraded);

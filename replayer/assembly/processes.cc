@@ -4,8 +4,10 @@
 
 #include <string>
 
+#include "common/env_vars.h"
 #include "common/os/folder_names.h"
 #include "format/layout/child_folder.h"
+#include "preload/process/own_variables.h"
 #include "preload/process/process_name.h"
 #include "preload/process/threads.h"
 #include "replayer/assembly/open_session.h"
@@ -41,8 +43,8 @@ void ReplayerEngine::OpenChild() {
     SetGoals(options);
   else
     options.child = name.path;
-  options.is_late = NumberIn("DEJA_FROM_CHECKPOINT") != 0 && !options.is_before_fork;
-  if (const std::string bundle = Text("DEJA_REPLAY_NAME"); !bundle.empty())
+  options.is_late = preload::OwnNumber(env::kFromCheckpoint) != 0 && !options.is_before_fork;
+  if (const std::string bundle = Text(env::kReplayName); !bundle.empty())
     CallFolder(FolderAround(options.folder), bundle);
   if (const std::string rank = RankFolder(); !rank.empty() && !options.is_companion)
     if (const auto origin = format::ReadOrigin(rank))
@@ -57,16 +59,14 @@ void ReplayerEngine::OpenChild() {
   session = OpenSession(options);
   if (session == nullptr) EndProcess(1);
   if (!options.is_before_fork) {
-    JsonLine line("start");
-    line.Add("pid", OwnPid());
-    report.Write(line);
+    report.Write(StartLine{.pid = OwnPid()});
   }
   FillInherited();
   Begin();
 }
 
 std::string ReplayerEngine::RankFolder() const {
-  return forked.empty() ? Text("DEJA_REPLAY") : FindChildFolder(scratch, forked);
+  return forked.empty() ? Text(env::kReplay) : FindChildFolder(scratch, forked);
 }
 
 void ReplayerEngine::BecomeThisProcess() {

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <string>
 
+#include "common/env_vars.h"
 #include "common/os/folder_names.h"
 #include "preload/engine/engine.h"
 #include "preload/hooks/process/spawn.h"
@@ -42,20 +43,20 @@ ReplayerEngine::ReplayerEngine()
       LockReplayer(static_cast<Replayer&>(*this)) {}
 
 ReplayerEngine* ReplayerEngine::Create() {
-  const char* folder = Environment("DEJA_REPLAY");
-  const char* scratch_folder = Environment("DEJA_SCRATCH");
+  const char* folder = Environment(env::kReplay);
+  const char* scratch_folder = Environment(env::kScratch);
   if (folder == nullptr || scratch_folder == nullptr) return nullptr;
   auto* engine = new ReplayerEngine();  // never destroyed
   engine->scratch = scratch_folder;
   engine->report.Open(scratch_folder);
-  engine->allow_writes = Environment("DEJA_ALLOW_WRITES") != nullptr;
-  engine->allow_network = Environment("DEJA_ALLOW_NETWORK") != nullptr;
-  engine->fenced_reads = Environment("DEJA_FENCED_READS") != nullptr;
+  engine->allow_writes = preload::OwnFlag(env::kAllowWrites);
+  engine->allow_network = preload::OwnFlag(env::kAllowNetwork);
+  engine->fenced_reads = preload::OwnFlag(env::kFencedReads);
   engine->FileReplayer::Open();
   engine->live_pid = OwnPid();
-  if (IsChildChosen() || !Text("DEJA_FORKED").empty()) preload::EnterForkedChildrenAtOnce();
+  if (IsChildChosen() || !Text(env::kForked).empty()) preload::EnterForkedChildrenAtOnce();
   (void)IsInDebugger();
-  Stillness::SetHaste(NumberIn("DEJA_HASTE"));
+  Stillness::SetHaste(preload::OwnNumber(env::kHaste));
   ServedPosition::WatchForks();
   engine->MeetingReplayer::Open();
   if (!ClaimRank(scratch_folder)) {
@@ -64,23 +65,21 @@ ReplayerEngine* ReplayerEngine::Create() {
     return engine;
   }
   engine->root_pid = OwnPid();
-  if (const std::string name = Text("DEJA_REPLAY_NAME"); !name.empty())
+  if (const std::string name = Text(env::kReplayName); !name.empty())
     CallFolder(FolderAround(folder), name);
   SessionOptions options;
   options.folder = folder;
   options.scratch = scratch_folder;
   SetModes(options);
-  engine->forked = Text("DEJA_FORKED");
+  engine->forked = Text(env::kForked);
   // What a forked rank was before is not the rank.
   options.is_before_fork = !engine->forked.empty();
   if (!options.is_before_fork) SetGoals(options);
-  const Status shares = Turns::Open(Environment("DEJA_TURNS"));
+  const Status shares = Turns::Open(Environment(env::kTurns));
   if (!shares) Say("sharing devices with other ranks: " + shares.error().message);
   engine->session = OpenSession(options);
   if (engine->session == nullptr) EndProcess(1);  // running on would prove nothing
-  JsonLine line("start");
-  line.Add("pid", OwnPid());
-  engine->report.Write(line);
+  engine->report.Write(StartLine{.pid = OwnPid()});
   if (!engine->allow_writes) engine->HideCreatedFiles();
   engine->Begin();
   return engine;

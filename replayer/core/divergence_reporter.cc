@@ -22,17 +22,13 @@ void DivergenceReporter::Diverge(ThreadState& thread, Divergence divergence,
   divergence.recorded_stack = RecordedStack(recorded_stack);
   divergence.live_stack = LiveStack();
   divergences_.fetch_add(1);
-  JsonLine line("divergence");
-  divergence.WriteTo(line);
-  report_.Write(line);
+  divergence.WriteTo(report_);
   if (live_trace_ != nullptr) live_trace_->Note("divergence at " + divergence.Describe());
   if (options_.stop_on_divergence || deja_replay_state.watched != 0)
     stops_.Stop(thread, kDejaStopDivergence, "divergence at " + divergence.Describe(), {},
                 recorded_stack);
   if (!options_.stop_on_divergence) return;
-  JsonLine counters("counters");
-  WriteCounters(counters);
-  report_.Write(counters);
+  report_.Write(CountedLine{CountersNow()});
   FlushOutput();  // what the program has printed so far is worth seeing
   EndProcess(4);
 }
@@ -42,9 +38,7 @@ void DivergenceReporter::ReportSent(std::string what) {
   divergence.what = std::move(what);
   divergence.live_stack = LiveStack();
   divergences_.fetch_add(1);
-  JsonLine line("divergence");
-  divergence.WriteTo(line);
-  report_.Write(line);
+  divergence.WriteTo(report_);
   Say(divergence.what);
 }
 
@@ -65,17 +59,19 @@ void DivergenceReporter::CountCompared(bool equal) {
   if (!equal) __atomic_fetch_add(&deja_replay_state.digests_different, 1, __ATOMIC_RELAXED);
 }
 
-void DivergenceReporter::WriteCounters(JsonLine& line) const {
+CountersPart DivergenceReporter::CountersNow() const {
   const deja_replay_state_t& state = deja_replay_state;
-  line.Add("operations", __atomic_load_n(&state.operations, __ATOMIC_RELAXED));
-  if (!options_.fold.empty()) line.Add("computed", computed_.load());
-  line.Add("digests_compared", __atomic_load_n(&state.digests_compared, __ATOMIC_RELAXED));
-  line.Add("digests_different", __atomic_load_n(&state.digests_different, __ATOMIC_RELAXED));
-  line.Add("divergences", divergences_.load());
-  line.Add("remaining", progress_.remaining());
+  CountersPart counters;
+  counters.operations = __atomic_load_n(&state.operations, __ATOMIC_RELAXED);
+  if (!options_.fold.empty()) counters.computed = computed_.load();
+  counters.digests_compared = __atomic_load_n(&state.digests_compared, __ATOMIC_RELAXED);
+  counters.digests_different = __atomic_load_n(&state.digests_different, __ATOMIC_RELAXED);
+  counters.divergences = divergences_.load();
+  counters.remaining = progress_.remaining();
   if (plan_.end().thread != kNone)
-    line.Add("remaining_on_last_thread", progress_.RemainingOf(plan_.end().thread));
-  if (state.has_step != 0) line.Add("step", state.step);
+    counters.remaining_on_last_thread = progress_.RemainingOf(plan_.end().thread);
+  if (state.has_step != 0) counters.step = state.step;
+  return counters;
 }
 
 }  // namespace deja::replayer

@@ -44,7 +44,7 @@ class DivergenceReporter {
   void CountCompared(bool equal);
   // Operations were computed by the replayed ranks.
   void CountComputed(uint64_t operations) { computed_.fetch_add(operations); }
-  void WriteCounters(JsonLine& line) const;
+  [[nodiscard]] CountersPart CountersNow() const;
 
   // Frames of a recorded stack, by path.
   [[nodiscard]] std::vector<StackLine> RecordedStack(uint32_t stack) const;

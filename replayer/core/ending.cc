@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <ctime>
+#include <span>
 
 #include "preload/process/guard.h"
 #include "replayer/core/end_process.h"
@@ -76,21 +78,23 @@ class Motion {
   bool waits_for_others_ = false;
 };
 
-void WriteParked(JsonLine& line) {
+using ParkedThreads = std::array<ParkedPart, std::size(decltype(deja_replay_state.threads){})>;
+
+// Those that are parked, at the beginning of `out`.
+std::span<const ParkedPart> ListParked(ParkedThreads& out) {
   const deja_replay_state_t& state = deja_replay_state;
-  line.OpenArray("parked");
+  size_t count = 0;
   for (uint32_t i = 0; i < std::min<uint32_t>(state.thread_count, std::size(state.threads)); ++i) {
     const deja_replay_thread& thread = state.threads[i];
     if (thread.parked == 0) continue;
-    line.OpenObject();
-    line.Add("thread", thread.name);
-    line.Add("api", thread.api);
-    if (thread.comm != 0) line.Add("comm", thread.comm - 1);
-    line.Add("comm_seq", thread.comm_seq);
-    line.Add("entered", thread.parked == 1);
-    line.Close();
+    ParkedPart& part = out[count++];
+    part.thread = thread.name;
+    part.api = thread.api;
+    if (thread.comm != 0) part.comm = thread.comm - 1;
+    part.comm_seq = thread.comm_seq;
+    part.entered = thread.parked == 1;
   }
-  line.Close();
+  return std::span(out).first(count);
 }
 
 // A child is ended as it was: by who ended it then, if he does so again, or else by itself, so that
@@ -110,12 +114,11 @@ void WriteParked(JsonLine& line) {
 
 // The end of the recording, as a result: reached, or the program stands still before it.
 [[noreturn]] void End(Session& session, const char* how, std::string_view text) {
-  JsonLine line("end");
-  line.Add("how", how);
-  line.Add("text", text);
-  session.divergences().WriteCounters(line);
-  WriteParked(line);
-  session.report().Write(line);
+  ParkedThreads parked;
+  session.report().Write(EndLine{.how = how,
+                                 .text = text,
+                                 .counters = session.divergences().CountersNow(),
+                                 .parked = ListParked(parked)});
   if (!session.options().child.empty()) EndChild(session);
   if (deja_replay_state.watched != 0 && g_parked.load() != 0) {
     // gdb shall show a thread of the program; that one ends the process afterwards.
@@ -178,15 +181,15 @@ class Watcher {
   [[noreturn]] void Stalled(bool by_itself) {
     std::string text;
     if (session_.options().is_before_fork) {
-      text = "the process that forked the rank stands still before it does";
+      text = "the process that forked the rank hangs before it does";
     } else if (!by_itself && session_.progress().remaining() == 0) {
       End(session_, "reached", "the end of the recording");
     } else if (session_.progress().remaining() != 0) {
-      text = "the program stands still, and " + std::to_string(session_.progress().remaining()) +
+      text = "the program hangs, and " + std::to_string(session_.progress().remaining()) +
              " recorded calls have not been made";
     } else {
       text = std::string("the recorded run ended with ") + deja_replay_state.end_text +
-             "; the replay waits and that does not come";
+             "; the replay waits, and that does not happen";
     }
     End(session_, "stalled", text);
   }
@@ -268,13 +271,13 @@ void LetOthersCatchUp(Session& session) {
 void ReportExit(Session& session, int code, preload::ExitHow how) {
   if (g_exit_reported.exchange(true)) return;
   if (session.plan().end().kind == EndKind::kExit) LetOthersCatchUp(session);
-  JsonLine line("exit");
+  ExitLine line;
   const bool known = code != preload::kExitCodeUnknown;
   if (LiveTrace* live = session.live_trace(); live != nullptr && known)
     live->Exit(code, static_cast<uint32_t>(how));
-  if (known) line.Add("code", code);
-  line.Add("how", static_cast<uint32_t>(how));
-  session.divergences().WriteCounters(line);
+  if (known) line.code = code;
+  line.how = static_cast<uint32_t>(how);
+  line.counters = session.divergences().CountersNow();
   session.report().Write(line);
   if (deja_replay_state.watched != 0 && deja_replay_state.stop_exit != 0)
     session.stops().Stop(session.Thread(), kDejaStopEnd,
@@ -290,32 +293,30 @@ void ReportCrash(Session& session, int signal, const siginfo_t* info, void* ucon
     LetOthersCatchUp(session);
   CrashFrames frames;
   CrashStack(ucontext, frames);
-  JsonLine line("crash");
-  line.Add("signal", signal);
+  CrashLine line;
+  line.signal = signal;
   if (info != nullptr) {
-    line.Add("code", info->si_code);
-    line.Add("address", reinterpret_cast<uint64_t>(info->si_addr));
+    line.code = info->si_code;
+    line.address = reinterpret_cast<uint64_t>(info->si_addr);
   }
-  session.divergences().WriteCounters(line);
-  line.Add("thread", preload::Self().name);
-  line.OpenArray("frames");
+  line.counters = session.divergences().CountersNow();
+  line.thread = preload::Self().name;
+  std::array<FramePart, format::kMaxStackFrames> parts;
+  size_t count = 0;
   for (const format::StackFrame& frame : frames) {
+    if (count == parts.size()) break;
     const CrashPlace place = PlaceOf(frame);
-    line.OpenObject();
-    line.Add("module", place.path == nullptr ? "" : place.path);
-    line.Add("offset", place.offset);
-    line.Close();
+    if (place.path != nullptr) parts[count].module = place.path;
+    parts[count++].offset = place.offset;
   }
-  line.Close();
+  line.frames = std::span(parts).first(count);
   session.report().Write(line);
 }
 
 void FailReplay(Session& session, ThreadState& thread, std::string_view message,
                 uint32_t recorded_stack) {
-  JsonLine line("failed");
-  line.Add("message", message);
-  session.divergences().WriteCounters(line);
-  session.report().Write(line);
+  session.report().Write(
+      FailedLine{.message = message, .counters = session.divergences().CountersNow()});
   session.stops().Stop(thread, kDejaStopEnd, message, {}, recorded_stack);
   EndProcess(1);
 }

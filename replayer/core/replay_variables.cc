@@ -3,15 +3,14 @@
 #include <unistd.h>
 
 #include <climits>
-#include <cstdlib>
-#include <cstring>
 
+#include "common/env_vars.h"
 #include "preload/process/own_variables.h"
 
 namespace deja::replayer {
 
-const char* Environment(const char* name) {
-  const char* value = preload::OwnVariable(name);
+const char* Environment(const env::Text& variable) {
+  const char* value = preload::OwnVariable(variable);
   return value != nullptr && *value != '\0' ? value : nullptr;
 }
 
@@ -19,38 +18,31 @@ std::string FolderAround(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
 
-std::string Text(const char* variable) {
+std::string Text(const env::Text& variable) {
   const char* value = Environment(variable);
   return value == nullptr ? std::string() : std::string(value);
 }
 
-uint64_t NumberIn(const char* variable) {
-  const char* text = Environment(variable);
-  return text == nullptr ? 0 : std::strtoull(text, nullptr, 10);
-}
-
 void SetGoals(SessionOptions& options) {
-  options.checkpoint = NumberIn("DEJA_FROM_CHECKPOINT");
+  options.checkpoint = preload::OwnNumber(env::kFromCheckpoint);
   options.is_late = options.checkpoint != 0;
-  options.until_step = NumberIn("DEJA_UNTIL_STEP");
-  options.until_comm = static_cast<uint32_t>(NumberIn("DEJA_UNTIL_COMM"));
-  options.until_seq = NumberIn("DEJA_UNTIL_SEQ");
-  options.hold = Environment("DEJA_HOLD") != nullptr;
-  options.fold = Text("DEJA_FOLD");
-  options.out = Text("DEJA_OUT");
+  options.until_step = preload::OwnNumber(env::kUntilStep);
+  options.until_comm = static_cast<uint32_t>(preload::OwnNumber(env::kUntilComm));
+  options.until_seq = preload::OwnNumber(env::kUntilSeq);
+  options.hold = preload::OwnFlag(env::kHold);
+  options.fold = Text(env::kFold);
+  options.out = Text(env::kOut);
   if (options.out.empty()) return;
-  options.job_id = Text("DEJA_JOB_ID");
-  options.recording = Text("DEJA_RECORDING");
+  options.job_id = Text(env::kJobId);
+  options.recording = Text(env::kRecording);
 }
 
 void SetModes(SessionOptions& options) {
   char here[PATH_MAX];
   if (getcwd(here, sizeof here) != nullptr) options.working_directory = here;
-  const char* mode = Environment("DEJA_ON_DIVERGENCE");
-  options.stop_on_divergence = mode == nullptr || std::strcmp(mode, "warn") != 0;
-  const char* clock = Environment("DEJA_CLOCK");
-  if (clock != nullptr && std::strcmp(clock, "live") == 0) options.clocks = ClockMode::kLive;
-  if (clock != nullptr && std::strcmp(clock, "day") == 0) options.clocks = ClockMode::kDay;
+  options.stop_on_divergence = !preload::OwnVariableIs(env::kOnDivergence, "warn");
+  if (preload::OwnVariableIs(env::kClock, "live")) options.clocks = ClockMode::kLive;
+  if (preload::OwnVariableIs(env::kClock, "day")) options.clocks = ClockMode::kDay;
 }
 
 }  // namespace deja::replayer

@@ -4,18 +4,16 @@
 #ifndef DEJA_REPLAYER_CORE_REPLAY_VARIABLES_H_
 #define DEJA_REPLAYER_CORE_REPLAY_VARIABLES_H_
 
-#include <cstdint>
 #include <string>
 
+#include "common/env_vars.h"
 #include "replayer/core/session_options.h"
 
 namespace deja::replayer {
 
 // Null: it is not set, or empty.
-const char* Environment(const char* name);
-std::string Text(const char* variable);
-// 0: it is not set.
-uint64_t NumberIn(const char* variable);
+const char* Environment(const env::Text& variable);
+std::string Text(const env::Text& variable);
 
 // Of the rank itself: where it starts and ends, and what it leaves.
 void SetGoals(SessionOptions& options);

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include <cstdio>
+#include <optional>
 
 #include "preload/process/process_name.h"
 #include "replayer/core/claim.h"
@@ -15,10 +16,8 @@ void Replayer::Refuse(const char* what, const char* target, const char* option) 
            what, target, option != nullptr ? "; to let it: deja replay … " : "",
            option != nullptr ? option : "");
   Say(text);
-  JsonLine line("refused");
-  line.Add("what", what);
-  line.Add("target", target);
-  if (option != nullptr) line.Add("option", option);
+  RefusedLine line{.what = what, .target = target, .option = std::nullopt};
+  if (option != nullptr) line.option = option;
   report.Write(line);
 }
 
@@ -30,10 +29,7 @@ void Replayer::ReportLive() {
     const auto status = inherited->StatusOf(static_cast<uint32_t>(name.recorded_pid));
     if (status && WIFSIGNALED(*status)) return;
   }
-  JsonLine line("child-live");
-  line.Add("name", name.path);
-  line.Add("pid", OwnPid());
-  report.Write(line);
+  report.Write(ChildLiveLine{.name = name.path, .pid = OwnPid()});
 }
 
 }  // namespace deja::replayer

@@ -32,9 +32,7 @@ bool GivesUp(uint32_t api) {
 }  // namespace
 
 void Session::ReportFailure(const Report& report, std::string_view message) {
-  JsonLine line("failed");
-  line.Add("message", message);
-  report.Write(line);
+  report.Write(FailedLine{.message = message, .counters = std::nullopt});
   Say(message);
 }
 
@@ -139,16 +137,13 @@ void Session::CatchUp(ThreadState& thread) const {
 }
 
 void Session::EndAsAsked(std::string_view where) {
-  JsonLine line(options_.hold ? "held" : "until");
-  line.Add("text", where);
   if (options_.hold) {
     FlushOutput();
-    report_.Write(line);
+    report_.Write(HeldLine{.text = where});
     return stops_->Hold();
   }
   if (live_trace_ != nullptr) live_trace_->Note(format::kReplayEnded);
-  divergences_->WriteCounters(line);
-  report_.Write(line);
+  report_.Write(UntilLine{.text = where, .counters = divergences_->CountersNow()});
   FlushOutput();
   EndProcess(0);
 }

@@ -10,9 +10,6 @@ namespace deja::replayer {
 // --clock: which clocks are told as recorded.
 enum class ClockMode : uint8_t { kServed, kDay, kLive };
 
-// In the scratch folder: a replay that is held goes on when it is there.
-inline constexpr char kGoOn[] = "/go-on";
-
 struct SessionOptions {
   std::string folder;
   std::string scratch;
@@ -31,7 +28,7 @@ struct SessionOptions {
   uint64_t until_step = 0;  // + 1: the replay ends where it begins; 0: none
   uint32_t until_comm = 0;  // + 1: it ends before the operation until_seq on it; 0: none
   uint64_t until_seq = 0;
-  bool hold = false;  // there it does not end, but waits for a file (kGoOn), and goes on
+  bool hold = false;  // there it does not end, but waits for a file (kGoOnFile), and goes on
   std::string fold;  // folder where the replayed ranks meet to compute (fold.h); empty: they do not
   // A trace of what the program does is to be made there, of a job with this id; empty: none is.
   std::string out;

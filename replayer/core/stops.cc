@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "digest/digest.h"
+#include "format/scratch/scratch_names.h"
 #include "preload/stack/python_stack.h"
 #include "preload/stack/stack.h"
 #include "replayer/report/program_output.h"
@@ -150,7 +151,7 @@ void Stops::RememberSnapshot(const RecordedSnapshot& recorded, const void* live,
 }
 
 void Stops::Hold() const {
-  const std::string go_on = options_.scratch + kGoOn;
+  const std::string go_on = options_.scratch + format::kGoOnFile;
   constexpr timespec kStep{0, 20'000'000};
   // It may be restored from an image of the process long after.
   while (syscall(SYS_faccessat, AT_FDCWD, go_on.c_str(), F_OK) != 0)

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "common/env_vars.h"
 #include "preload/hooks/export.h"
 #include "preload/process/own_variables.h"
 #include "replayer/devices/driver_hooks.h"
@@ -25,7 +26,7 @@ struct DeviceMap {
 const DeviceMap& TheMap() {
   static const DeviceMap map = [] {
     DeviceMap read;
-    const char* text = preload::OwnVariable("DEJA_DEVICES");
+    const char* text = preload::OwnVariable(env::kDevices);
     if (text == nullptr || std::sscanf(text, "%d/%d", &read.here, &read.seen) != 2 ||
         read.here <= 0)
       return DeviceMap();

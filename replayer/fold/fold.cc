@@ -2,16 +2,15 @@
 
 #include <dlfcn.h>
 
-#include <cerrno>
-#include <cinttypes>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <type_traits>
 #include <utility>
 
 #include "api/table.h"
+#include "common/text/nccl_result_text.h"
 #include "digest/digest.h"
+#include "format/scratch/fold_files.h"
 #include "include/compat/nccl.h"
 #include "preload/engine/buffers.h"
 #include "preload/symbols/real_symbols.h"
@@ -78,36 +77,18 @@ ncclUniqueId IdOf(uint64_t hash, uint32_t nranks, uint64_t number) {
 Result<std::unique_ptr<Fold>> Fold::Open(const std::string& folder) {
   std::unique_ptr<Fold> fold(new Fold());
   DEJA_RETURN_IF_ERROR(fold->Load());
-  DEJA_RETURN_IF_ERROR(fold->ReadComms(folder + "/comms"));
-  DEJA_RETURN_IF_ERROR(fold->ReadOthersResults(folder + "/others_results"));
+  DEJA_RETURN_IF_ERROR(fold->ReadComms(folder));
+  DEJA_ASSIGN_OR_RETURN(const auto results, format::ReadFoldResults(folder));
+  for (const format::FoldResult& result : results)
+    fold->others_results_.emplace(result.meets, result.nranks, result.seq);
   return fold;
 }
 
-Status Fold::ReadComms(const std::string& path) {
-  FILE* list = fopen(path.c_str(), "re");
-  if (list == nullptr)
-    return FailErrno("reading which communicators are computed, from " + path, errno);
-  uint64_t hash = 0;
-  uint32_t nranks = 0;
-  uint64_t meets = 0;
-  while (fscanf(list, "%" SCNx64 " %" SCNu32 " %" SCNx64, &hash, &nranks, &meets) == 3)
-    whole_[{hash, nranks}] = meets;
-  fclose(list);
+Status Fold::ReadComms(const std::string& folder) {
+  DEJA_ASSIGN_OR_RETURN(const auto comms, format::ReadFoldComms(folder));
+  for (const format::FoldComm& comm : comms) whole_[{comm.hash, comm.nranks}] = comm.meets;
   if (whole_.empty())
-    return Fail(ErrorCode::kIo, "reading which communicators are computed: " + path + " has none");
-  return {};
-}
-
-Status Fold::ReadOthersResults(const std::string& path) {
-  FILE* list = fopen(path.c_str(), "re");
-  if (list == nullptr)
-    return FailErrno("reading which results other ranks have, from " + path, errno);
-  uint64_t hash = 0;
-  uint32_t nranks = 0;
-  uint64_t seq = 0;
-  while (fscanf(list, "%" SCNx64 " %" SCNu32 " %" SCNu64, &hash, &nranks, &seq) == 3)
-    others_results_.emplace(hash, nranks, seq);
-  fclose(list);
+    return Fail(ErrorCode::kIo, "computing collectives: " + folder + " lists no communicator");
   return {};
 }
 
@@ -140,9 +121,10 @@ Status Fold::Check(NcclApi api, uint64_t result) const {
   const uint64_t text = Call(NcclApi::ncclGetLastError, &none);
   const char* why = api::FromWord<const char*>(text);
   return Fail(result == ncclRemoteError ? ErrorCode::kNotFound : ErrorCode::kInvalidArgument,
-              why != nullptr && *why != '\0' ? std::string(why)
-                                             : std::string(api::NcclInfo(api).name) +
-                                                   " failed with " + std::to_string(result));
+              why != nullptr && *why != '\0'
+                  ? std::string(why)
+                  : std::string(api::NcclInfo(api).name) + " failed with " +
+                        NcclResultName(static_cast<int64_t>(result)));
 }
 
 bool Fold::IsWhole(const ServedComm& comm) const {

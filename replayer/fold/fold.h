@@ -3,13 +3,8 @@
 //
 // The loopback library (loopback/README.md) does the work; it is loaded beside this one, not in the
 // program's place of NCCL. For each communicator whose ranks are all replayed at this time there is
-// one of the library's, and its ranks meet in a folder that `deja replay` has made:
-//   comms      these communicators, one a line: hash (16 hex digits) in the rank's recording,
-//              number of ranks, and the hash by which all of them know it
-//   others_results  operations that some rank has no result of, since it ended before, though
-//   others
-//              have theirs, one a line: that hash, number of ranks, number of the operation
-//   (sockets)  of ranks 0 that wait for the others
+// one of the library's, and its ranks meet in a folder that `deja replay` has made. It holds lists
+// (format/scratch/fold_files.h) and the sockets of ranks 0 that wait for the others.
 // Any thread, under the guard; what Run is given belongs to the calling thread.
 #ifndef DEJA_REPLAYER_FOLD_FOLD_H_
 #define DEJA_REPLAYER_FOLD_FOLD_H_
@@ -72,8 +67,7 @@ class Fold final : public ComputedResults {
   uint64_t Call(api::NcclApi api, const uint64_t* args) const;
   Status Check(api::NcclApi api, uint64_t result) const;
   Status Load();
-  Status ReadComms(const std::string& path);
-  Status ReadOthersResults(const std::string& path);
+  Status ReadComms(const std::string& folder);
 
   using CommKey = std::pair<uint64_t, uint32_t>;  // hash and ranks
   std::vector<void*> functions_;                  // by id

@@ -184,11 +184,10 @@ void GiveUp(Session& session, ThreadState& thread, std::span<const Staged> group
   const RecordedCall& recorded = session.plan().calls()[first->live->index];
   if (error.code != ErrorCode::kNotFound)
     FailComputing(session, thread, *first->live, error.message);
-  JsonLine line("stopped");
-  line.Add("message", "stopped at " + OperationText(recorded) +
-                          ", which needs a rank whose replay has ended: " + error.message);
-  session.divergences().WriteCounters(line);
-  session.report().Write(line);
+  const std::string message = "stopped at " + OperationText(recorded) +
+                              ", which needs a rank whose replay has ended: " + error.message;
+  session.report().Write(
+      StoppedLine{.message = message, .counters = session.divergences().CountersNow()});
   EndProcess(4);
 }
 

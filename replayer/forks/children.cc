@@ -1,75 +1,40 @@
 #include "replayer/forks/children.h"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include <utility>
 
-#include <algorithm>
+#include "format/scratch/process_list.h"
+#include "format/scratch/scratch_names.h"
 
 namespace deja::replayer {
 
 namespace {
 
-std::string ListOf(const std::string& scratch) {
-  return scratch + "/children";
-}
-
-// Without a stream, which the C library allocates: the program's allocator, while it starts in a
-// child, is what has called.
-std::string TextOfList(const std::string& path) {
-  std::string text;
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return text;
-  char piece[4096];
-  for (ssize_t n = 0; (n = read(file, piece, sizeof piece)) > 0;)
-    text.append(piece, static_cast<size_t>(n));
-  close(file);
-  return text;
-}
-
-// `take(name, folder)` for each line of the list, until it says that it has had enough.
-template <typename Take>
-void ForEachListed(const std::string& path, Take take) {
-  const std::string content = TextOfList(path);
-  std::string_view rest = content;
-  bool more = true;
-  while (more && !rest.empty()) {
-    const std::string_view text = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(text.size() + 1, rest.size()));
-    const size_t tab = text.find('\t');
-    if (tab != std::string_view::npos) more = take(text.substr(0, tab), text.substr(tab + 1));
-  }
+std::vector<format::ListedProcess> Children(const std::string& scratch) {
+  return format::ReadProcessList(scratch + format::kChildrenFile);
 }
 
 }  // namespace
 
 std::string FindListed(const std::string& path, std::string_view name) {
-  std::string found;
-  ForEachListed(path, [&](std::string_view child, std::string_view folder) {
-    if (child == name) found = folder;
-    return found.empty();
-  });
-  return found;
+  for (format::ListedProcess& process : format::ReadProcessList(path))
+    if (process.name == name && !process.folder.empty()) return std::move(process.folder);
+  return {};
 }
 
 std::string FindChildFolder(const std::string& scratch, std::string_view name) {
-  return FindListed(ListOf(scratch), name);
+  return FindListed(scratch + format::kChildrenFile, name);
 }
 
 bool IsOtherRank(const std::string& scratch, std::string_view name) {
-  bool is = false;
-  ForEachListed(ListOf(scratch), [&](std::string_view child, std::string_view folder) {
-    is = child == name && folder.empty();
-    return !is;
-  });
-  return is;
+  for (const format::ListedProcess& process : Children(scratch))
+    if (process.name == name && process.folder.empty()) return true;
+  return false;
 }
 
 std::vector<std::string> ChildFolders(const std::string& scratch) {
   std::vector<std::string> folders;
-  ForEachListed(ListOf(scratch), [&](std::string_view, std::string_view folder) {
-    if (!folder.empty()) folders.emplace_back(folder);
-    return true;
-  });
+  for (format::ListedProcess& process : Children(scratch))
+    if (!process.folder.empty()) folders.push_back(std::move(process.folder));
   return folders;
 }
 

@@ -13,7 +13,7 @@
 
 namespace deja::replayer {
 
-// What the list in the file `path` has for `name`, one NAME, tab, FOLDER a line; empty: nothing.
+// The folder of `name` in the list `path` (format/scratch/process_list.h); empty: none.
 std::string FindListed(const std::string& path, std::string_view name);
 // Folder of the recording of the rank's child `name` ("0/1+1"); empty if there is none. `deja
 // replay` has listed them in the scratch folder.

@@ -11,7 +11,9 @@
 #include <cstring>
 #include <ctime>
 
-#include "common/replay_outputs.h"
+#include "common/env_vars.h"
+#include "format/scratch/scratch_names.h"
+#include "preload/process/own_variables.h"
 #include "replayer/core/replay_variables.h"
 
 namespace deja::replayer {
@@ -21,7 +23,7 @@ constexpr int kReplaced[] = {STDOUT_FILENO, STDERR_FILENO};
 
 // As the process began: the program may change its environment before it forks.
 const std::string& Chosen() {
-  static const auto* chosen = new std::string(Text("DEJA_CHOSEN_CHILD"));  // never destroyed
+  static const auto* chosen = new std::string(Text(env::kChosenChild));  // never destroyed
   return *chosen;
 }
 
@@ -58,20 +60,19 @@ bool IsChosenChild(std::string_view name) {
 }
 
 bool AwaitsDebugger(std::string_view name) {
-  return IsChildChosen() ? IsChosenChild(name)
-                         : name.empty() && Environment("DEJA_WAIT") != nullptr;
+  return IsChildChosen() ? IsChosenChild(name) : name.empty() && preload::OwnFlag(env::kWait);
 }
 
 bool IsInDebugger() {
-  static const bool is = Environment("DEJA_GDB") != nullptr;
+  static const bool is = preload::OwnFlag(env::kGdb);
   return is;
 }
 
 void TakeShownOutputs(const std::string& scratch) {
   for (size_t i = 0; i < std::size(kReplaced); ++i) {
     struct stat dropped {};
-    if (stat((scratch + kDroppedOutputs[i]).c_str(), &dropped) != 0) continue;
-    const int shown = open((scratch + kShownOutputs[i]).c_str(), O_WRONLY | O_CLOEXEC);
+    if (stat((scratch + format::kDroppedOutputs[i]).c_str(), &dropped) != 0) continue;
+    const int shown = open((scratch + format::kShownOutputs[i]).c_str(), O_WRONLY | O_CLOEXEC);
     for (const int fd : kReplaced) {
       struct stat now {};
       const bool is_it =
@@ -86,7 +87,7 @@ void AwaitDebugger(const std::string& scratch) {
   if (!IsInDebugger()) return;
   // Where only ancestors may trace a process (Yama), it says who else may.
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
-  if (!Announce(scratch + kWaitsForDebugger)) return;
+  if (!Announce(scratch + format::kWaitsForDebugger)) return;
   constexpr timespec kTick{0, 5'000'000};
   while (Tracer() == 0) syscall(SYS_nanosleep, &kTick, nullptr);
 }

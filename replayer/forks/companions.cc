@@ -11,13 +11,12 @@
 #include <ctime>
 #include <utility>
 
+#include "format/scratch/scratch_names.h"
 #include "replayer/forks/children.h"
 #include "replayer/forks/chosen_child.h"
 
 namespace deja::replayer {
 namespace {
-
-constexpr char kList[] = "/companions";
 
 // Of the process's first thread: how often it has begun to wait, if it waits now.
 std::string WaitOf(pid_t pid) {
@@ -37,7 +36,7 @@ std::string WaitOf(pid_t pid) {
 }  // namespace
 
 std::string FindCompanionFolder(const std::string& scratch, std::string_view name) {
-  return FindListed(scratch + kList, name);
+  return FindListed(scratch + format::kCompanionsFile, name);
 }
 
 bool MayMakeCompanions() {

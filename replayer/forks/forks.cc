@@ -13,6 +13,7 @@
 #include <ctime>
 #include <iterator>
 
+#include "common/env_vars.h"
 #include "preload/process/own_variables.h"
 #include "replayer/forks/fork_folder.h"
 #include "replayer/report/living_threads.h"
@@ -75,8 +76,7 @@ std::string Forks::StayAlone() {
 }
 
 std::string Forks::Prepare() {
-  if (preload::OwnVariable("DEJA_ALLOW_WRITES") != nullptr)
-    return "it writes to the files themselves";
+  if (preload::OwnFlag(env::kAllowWrites)) return "it writes to the files themselves";
   std::string problem = StayAlone();
   if (problem.empty()) problem = SharedWithOthers(scratch_);
   if (problem.empty()) problem = files_.Note(scratch_);

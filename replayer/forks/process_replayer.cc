@@ -87,9 +87,7 @@ bool ProcessReplayer::MayKill(int pid, int signal) {
   if (pid == own || pid == replayer_.live_pid) {
     // Nothing can be said behind a signal that nobody can catch.
     if (signal == SIGKILL && replayer_.session != nullptr) {
-      JsonLine line("counters");
-      replayer_.session->divergences().WriteCounters(line);
-      replayer_.report.Write(line);
+      replayer_.report.Write(CountedLine{replayer_.session->divergences().CountersNow()});
     }
     return true;
   }
@@ -197,11 +195,8 @@ void ProcessReplayer::AfterWait(preload::WaitCall& call) {
       WIFSIGNALED(*status) && (WTERMSIG(*status) == SIGKILL || WTERMSIG(*status) == SIGTERM);
   const bool same = (*status & 0xff7f) == (call.status & 0xff7f);
   if (!same && !from_outside) {
-    JsonLine line("child-end");
-    line.Add("pid", recorded);
-    line.Add("live", EndText(call.status));
-    line.Add("recorded", EndText(*status));
-    replayer_.report.Write(line);
+    replayer_.report.Write(
+        ChildEndLine{.pid = recorded, .live = EndText(call.status), .recorded = EndText(*status)});
   }
   call.status = *status;
 }

@@ -85,20 +85,6 @@ void ServeEntropy(Session& session, ThreadState& thread, InputCall& call) {
   Give(call, data, input.result, input.error);
 }
 
-// Asks a name server, unless the answer is known.
-bool AsksForName(uint32_t api) {
-  switch (static_cast<LibcApi>(api)) {
-    case LibcApi::kgetaddrinfo:
-    case LibcApi::kgetnameinfo:
-    case LibcApi::kgethostbyname_r:
-    case LibcApi::kgethostbyname2_r:
-    case LibcApi::kgethostbyaddr_r:
-      return true;
-    default:
-      return false;
-  }
-}
-
 void RefuseName(Session& session, InputCall& call) {
   const auto api = static_cast<LibcApi>(call.api);
   if (api == LibcApi::kgetaddrinfo) {
@@ -109,9 +95,7 @@ void RefuseName(Session& session, InputCall& call) {
   const std::string what = "a question to a name server (" + InputText(call.api) + ")";
   Say(what +
       " was refused: the recorded run did not ask it, and a replay reaches nothing outside itself");
-  JsonLine line("refused");
-  line.Add("what", what);
-  session.report().Write(line);
+  session.report().Write(RefusedLine{.what = what, .target = std::nullopt, .option = std::nullopt});
   if (api == LibcApi::kgetaddrinfo || api == LibcApi::kgetnameinfo)
     return Give(call, {}, EAI_AGAIN, 0);
   const uint32_t error = TRY_AGAIN;
@@ -131,7 +115,7 @@ bool ServeRedactedName(Session& session, InputCall& call) {
 // What is one value for each question, or what the live machine says.
 void Answer(Session& session, InputCall& call) {
   if (ServeIdentity(session.plan(), call)) return;
-  if (AsksForName(call.api)) {
+  if (api::AsksForName(call.api)) {
     if (ServeRedactedName(session, call)) return;
     return RefuseName(session, call);
   }

@@ -6,11 +6,13 @@
 #include <cstdlib>
 #include <string>
 
+#include "common/env_vars.h"
 #include "common/os/folder_entries.h"
 #include "common/os/folder_names.h"
 #include "preload/hooks/descriptors/own_pipes.h"
 #include "preload/meet/lock_order.h"
 #include "preload/process/guard.h"
+#include "preload/process/own_variables.h"
 #include "replayer/core/replay_variables.h"
 #include "replayer/forks/fork_files.h"
 #include "replayer/meet/meeting_list.h"
@@ -32,7 +34,8 @@ void MeetingReplayer::Begin() {
 }
 
 void MeetingReplayer::OnAcquire(preload::AcquireCall& call) {
-  if (replayer_.session == nullptr && NumberIn("DEJA_FROM_CHECKPOINT") != 0) return call.Real();
+  if (replayer_.session == nullptr && preload::OwnNumber(env::kFromCheckpoint) != 0)
+    return call.Real();
   if (replayer_.session == nullptr) return ServeUnrecordedAcquire(replayer_.scratch, call);
   ServeAcquire(*replayer_.session, replayer_.session->Thread(), call);
 }

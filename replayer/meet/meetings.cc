@@ -50,7 +50,7 @@ class Turn {
       const int error = TakeUntil(SpanOf(until));
       if (error == 0) break;
       if (error == EINTR) return false;
-      if (still_.IsTimeToLook()) Look("nobody gives it back");
+      if (still_.IsTimeToLook()) Look("no process gives it back");
       if (gave_up_) break;
     }
     if (Current() == number_) Advance(number_);

@@ -124,11 +124,11 @@ void FailResult(Session& session, ThreadState& thread, const LiveOperation& oper
   else if (dropped && recorded.hash.IsZero())
     message =
         "could not be seen while recording (`deja info` says why), so the replay cannot go on "
-        "behind it";
+        "after it";
   else if (dropped)
     message =
         "was dropped while recording (--on-pressure=drop-payload, or the disk was full), so the "
-        "replay cannot go on behind it";
+        "replay cannot go on after it";
   else
     message = "cannot be read: " + why.message;
   FailReplay(session, thread, result + message, call.stack);

@@ -79,8 +79,6 @@ class PlanBuilder {
 
   // Inputs: plan_inputs.cc.
   void AddReading(const format::Event& event, format::ClockSource source, int64_t value);
-  // Readings as format 1.0 has them, an event each. False if it is no such input.
-  bool AddOldReading(const format::Event& event, const format::Input& input);
   void AddInput(const format::Event& event, const format::Input& input);
   void AddConnection(const format::Event& event, const format::ConnectionOpened& opened);
   void AddTransfer(const format::Event& event, const format::Transfer& recorded);

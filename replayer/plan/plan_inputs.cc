@@ -20,39 +20,7 @@ void PlanBuilder::AddReading(const format::Event& event, format::ClockSource sou
   plan_.first_readings_.try_emplace(number, FirstReading{value, event.time_ns});
 }
 
-bool PlanBuilder::AddOldReading(const format::Event& event, const format::Input& input) {
-  constexpr int64_t kSecond = 1000000000;
-  int64_t fields[2] = {};  // timespec, timeval, time_t
-  input.data.copy(reinterpret_cast<char*>(fields), sizeof fields);
-  const auto seconds = static_cast<int64_t>(static_cast<uint64_t>(fields[0]) * kSecond);
-  auto source = format::ClockSource::kNone;
-  int64_t value = 0;
-  switch (static_cast<api::LibcApi>(input.api)) {
-    case api::LibcApi::kclock_gettime:
-      source = static_cast<format::ClockSource>(std::min<uint64_t>(input.key, 30) + 1);
-      __builtin_add_overflow(seconds, fields[1], &value);
-      break;
-    case api::LibcApi::ktimespec_get:
-      source = format::ClockSource::kTimespecGet;
-      __builtin_add_overflow(seconds, fields[1], &value);
-      break;
-    case api::LibcApi::kgettimeofday:
-      source = format::ClockSource::kGettimeofday;
-      __builtin_add_overflow(seconds, fields[1] % 1000000 * 1000, &value);
-      break;
-    case api::LibcApi::ktime:
-      source = format::ClockSource::kTime;
-      value = seconds;
-      break;
-    default:
-      return false;
-  }
-  AddReading(event, source, value);
-  return true;
-}
-
 void PlanBuilder::AddInput(const format::Event& event, const format::Input& input) {
-  if (AddOldReading(event, input)) return;
   const auto index = static_cast<uint32_t>(plan_.inputs_.size());
   RecordedInput recorded;
   recorded.api = input.api;

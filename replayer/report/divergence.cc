@@ -13,11 +13,6 @@ std::string HashText(const Hash128& hash) {
   return text;
 }
 
-std::string DTypeText(uint32_t dtype) {
-  const char* name = digest::DTypeName(dtype);
-  return name != nullptr ? name : "type " + std::to_string(dtype);
-}
-
 std::string StatsText(const format::TensorStats& stats, const Hash128& hash) {
   std::string text = "digest " + HashText(hash);
   text += ", min " + digest::DoubleText(stats.min) + ", max " + digest::DoubleText(stats.max) +
@@ -27,28 +22,25 @@ std::string StatsText(const format::TensorStats& stats, const Hash128& hash) {
   return text;
 }
 
-void WriteStats(JsonLine& line, const char* key, const format::TensorStats& stats) {
-  line.OpenObject(key);
-  line.Add("nan", stats.nan_count);
-  line.Add("inf", stats.inf_count);
-  line.AddDouble("min", stats.min);
-  line.AddDouble("max", stats.max);
-  line.AddDouble("sum", stats.sum);
-  line.AddDouble("sum_squares", stats.sum_squares);
-  line.Close();
+StatsPart StatsOf(const format::TensorStats& stats) {
+  return {.nan = stats.nan_count,
+          .inf = stats.inf_count,
+          .min = {stats.min},
+          .max = {stats.max},
+          .sum = {stats.sum},
+          .sum_squares = {stats.sum_squares}};
 }
 
-void WriteStack(JsonLine& line, const char* key, const std::vector<StackLine>& stack) {
-  line.OpenArray(key);
-  for (const StackLine& frame : stack) {
-    line.OpenObject();
-    line.Add("module", frame.module);
-    line.AddHex("build_id", reinterpret_cast<const uint8_t*>(frame.build_id.data()),
-                frame.build_id.size());
-    line.Add("offset", frame.offset);
-    line.Close();
-  }
-  line.Close();
+std::string_view BytesOf(const Hash128& hash) {
+  return {reinterpret_cast<const char*>(hash.bytes.data()), hash.bytes.size()};
+}
+
+std::vector<FramePart> FramesOf(const std::vector<StackLine>& stack) {
+  std::vector<FramePart> frames;
+  frames.reserve(stack.size());
+  for (const StackLine& frame : stack)
+    frames.push_back({frame.module, {frame.build_id}, frame.offset});
+  return frames;
 }
 
 // Of kinds that are about a tensor; null for others.
@@ -114,7 +106,7 @@ std::string Divergence::Describe() const {
     const bool raw = dtype == format::kRawBytes;
     text += raw ? " at byte " : " at element ";
     text += std::to_string(element.first) + " of " + std::to_string(count);
-    if (!raw) text += " (" + DTypeText(dtype) + ")";
+    if (!raw) text += " (" + digest::DTypeText(dtype) + ")";
     text += ": recorded " + element.a + ", live " + element.b;
     if (!raw && element.ulps != UINT64_MAX)
       text += ", " + std::to_string(element.ulps) + " ULP apart";
@@ -122,42 +114,47 @@ std::string Divergence::Describe() const {
       text += "; " + std::to_string(element.different) + (raw ? " bytes" : " elements") + " differ";
     return text;
   }
-  text += " (" + std::to_string(count) + " x " + DTypeText(dtype) + "): recorded " +
+  text += " (" + std::to_string(count) + " x " + digest::DTypeText(dtype) + "): recorded " +
           StatsText(recorded_stats, recorded_hash) + "; live " + StatsText(live_stats, live_hash) +
           "; the recorded bytes were not kept, so the first element that differs is not known";
   return text;
 }
 
-void Divergence::WriteTo(JsonLine& line) const {
-  line.Add("divergence", KindName(kind));
-  line.Add("text", Describe());
-  line.Add("thread", thread);
-  line.Add("api", api);
-  if (has_step) line.Add("step", step);
+void Divergence::WriteTo(const Report& report) const {
+  const std::string described = Describe();
+  const std::string type = digest::DTypeText(dtype);
+  const std::vector<FramePart> recorded = FramesOf(recorded_stack);
+  const std::vector<FramePart> replayed = FramesOf(live_stack);
+  DivergenceLine line;
+  line.divergence = KindName(kind);
+  line.text = described;
+  line.thread = thread;
+  line.api = api;
+  if (has_step) line.step = step;
   if (comm != 0) {
-    line.Add("comm", comm - 1);
-    line.Add("comm_seq", comm_seq);
+    line.comm = comm - 1;
+    line.comm_seq = comm_seq;
   }
   if (!tensor.empty()) {
-    line.Add("tensor", tensor);
-    line.Add("dtype", DTypeText(dtype));
-    line.Add("count", count);
-    line.AddHex("recorded_hash", recorded_hash.bytes.data(), recorded_hash.bytes.size());
-    line.AddHex("live_hash", live_hash.bytes.data(), live_hash.bytes.size());
-    WriteStats(line, "recorded_stats", recorded_stats);
-    WriteStats(line, "live_stats", live_stats);
+    line.tensor = tensor;
+    line.dtype = type;
+    line.count = count;
+    line.recorded_hash = {BytesOf(recorded_hash)};
+    line.live_hash = {BytesOf(live_hash)};
+    line.recorded_stats = StatsOf(recorded_stats);
+    line.live_stats = StatsOf(live_stats);
   }
   if (element.found) {
-    line.OpenObject("element");
-    line.Add("index", element.first);
-    line.Add("recorded", element.a);
-    line.Add("live", element.b);
-    if (element.ulps != UINT64_MAX) line.Add("ulps", element.ulps);
-    line.Add("different", element.different);
-    line.Close();
+    line.element = ElementPart{.index = element.first,
+                               .recorded = element.a,
+                               .live = element.b,
+                               .ulps = std::nullopt,
+                               .different = element.different};
+    if (element.ulps != UINT64_MAX) line.element->ulps = element.ulps;
   }
-  WriteStack(line, "recorded_stack", recorded_stack);
-  WriteStack(line, "live_stack", live_stack);
+  line.recorded_stack = recorded;
+  line.live_stack = replayed;
+  report.Write(line);
 }
 
 }  // namespace deja::replayer

@@ -12,7 +12,7 @@
 #include "common/ids.h"
 #include "digest/elements.h"
 #include "format/wire/messages.h"
-#include "replayer/report/json_line.h"
+#include "replayer/report/report.h"
 
 namespace deja::replayer {
 
@@ -62,7 +62,8 @@ struct Divergence {
 
   // "step 17, AllReduce #412 of comm 0 (rank 2 of 4): …", one line.
   [[nodiscard]] std::string Describe() const;
-  void WriteTo(JsonLine& line) const;
+  // Adds the line about it to the report.
+  void WriteTo(const Report& report) const;
 };
 
 }  // namespace deja::replayer

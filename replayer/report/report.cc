@@ -10,12 +10,13 @@
 #include <cstring>
 
 #include "common/text/plain_text.h"
+#include "format/scratch/scratch_names.h"
 #include "preload/process/guard.h"
 
 namespace deja::replayer {
 
 void Report::Open(std::string_view scratch) {
-  static constexpr std::string_view kName = "/report.jsonl";
+  static constexpr std::string_view kName = format::kReportFile;
   if (scratch.size() + kName.size() + 1 > sizeof path_) return;
   std::memcpy(path_, scratch.data(), scratch.size());
   std::memcpy(path_ + scratch.size(), kName.data(), kName.size() + 1);
@@ -27,10 +28,9 @@ void Report::SetChild(std::string_view name) {
   child_[size] = '\0';
 }
 
-void Report::Write(JsonLine& line) const {
-  if (path_[0] == '\0') return;
+void Report::Append(format::JsonLine& line) const {
   const int saved_errno = errno;
-  if (child_[0] != '\0') line.Add("child", child_);
+  if (child_[0] != '\0') line.Add(format::report::kChildField, child_);
   const std::string_view text = line.Finish();
   // The kernel directly: the C library's functions may be hooked, and are not for handlers.
   const preload::Guard guard;

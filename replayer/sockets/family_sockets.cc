@@ -136,7 +136,7 @@ int ConnectFamily(int fd, const SocketAddress& address, int patience_ms) {
     const bool early = result < 0 && (errno == ECONNREFUSED || errno == EAGAIN);
     if (!early || waited_ms >= patience_ms) return result;
     if (waited_ms == kTellMs)
-      Say("replay: a connection to a process of the rank waits: nobody listens where it leads to");
+      Say("replay: a connection to a process of the rank waits: no process listens at its address");
     nanosleep(&kPause, nullptr);
   }
 }

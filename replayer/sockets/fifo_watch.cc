@@ -66,7 +66,7 @@ void BeginFifoOpen(const std::string& name, const std::string& place, int flags,
   waiting.release = release;
   waiting.text =
       (process.path[0] == '\0' ? std::string("the rank") : "child " + std::string(process.path)) +
-      " waits for somebody who " + (reads ? "writes to" : "reads") + " the FIFO " + name +
+      " waits for a process that " + (reads ? "writes to" : "reads") + " the FIFO " + name +
       ", which it opens to " + (reads ? "read" : "write") + " and the recorded run did not";
   if (release) waiting.text += ": this part of the recording is lost; it gets an empty one";
   StartOwnThread([waiting = std::move(waiting)] { Watch(waiting); });

@@ -6,6 +6,7 @@
 
 #include "api/nccl_table.h"
 #include "digest/digest.h"
+#include "digest/elements.h"
 #include "preload/cuda/device.h"
 #include "preload/process/guard.h"
 
@@ -24,8 +25,7 @@ uint64_t BytesOf(const format::CheckpointItem& item) {
 
 template <typename Extents>
 std::string TypeText(uint32_t dtype, const Extents& shape) {
-  const char* name = digest::DTypeName(dtype);
-  std::string text = name != nullptr ? name : "type " + std::to_string(dtype);
+  std::string text = digest::DTypeText(dtype);
   text += "[";
   for (auto extent : shape) text += (text.back() == '[' ? "" : "x") + std::to_string(extent);
   return text + "]";

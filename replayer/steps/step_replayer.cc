@@ -89,12 +89,10 @@ void StepReplayer::StartLate() {
   preload::ThreadRecord& self = preload::Self();
   self.children = std::max(self.children, checkpoint.threads_made);
   self.processes = std::max(self.processes, checkpoint.processes_made);
-  JsonLine line("checkpoint");
-  line.Add("number", checkpoint.number);
-  line.Add("step", checkpoint.step);
-  line.Add("items", checkpoint.items.size());
-  line.Add("bytes", checkpoint.bytes);
-  replayer_.report.Write(line);
+  replayer_.report.Write(CheckpointLine{.number = checkpoint.number,
+                                        .step = checkpoint.step,
+                                        .items = checkpoint.items.size(),
+                                        .bytes = checkpoint.bytes});
   deja_replay_state.start_step = checkpoint.step + 1;
 }
 

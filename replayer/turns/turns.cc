@@ -10,6 +10,8 @@
 #include <cstring>
 #include <string>
 
+#include "common/env_vars.h"
+
 namespace deja::replayer {
 namespace {
 
@@ -45,7 +47,8 @@ Status Turns::Open(const char* place) {
   std::from_chars(text.data(), text.data() + text.size(), index);
   DEJA_ASSIGN_OR_RETURN(const TurnArea area, TurnArea::Open(text.substr(colon + 1)));
   if (colon == std::string::npos || index >= area.ranks())
-    return Fail(ErrorCode::kInvalidArgument, "DEJA_TURNS is no place of a rank: " + text);
+    return Fail(ErrorCode::kInvalidArgument,
+                std::string(env::kTurns.name) + " is no place of a rank: " + text);
   g_turns.store(new Turns(area, index));  // never destroyed: hooks are called until the very end
   return {};
 }

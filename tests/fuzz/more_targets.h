@@ -41,6 +41,21 @@ std::vector<std::vector<std::byte>> ReportSeeds();
 // Recorded or named programs and modules.
 void RunPrograms(std::span<const std::byte> bytes);
 std::vector<std::vector<std::byte>> ProgramSeeds();
+// A bundle in parts.
+void RunParts(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> PartSeeds();
+// What is known to be one's own, or agreed to.
+void RunTrust(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> TrustSeeds();
+// Programs, arguments and folders by which a replay may read: three lines; ~ is the home folder.
+void RunReadRules(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> ReadRuleSeeds();
+// Packages, modules and libraries of a recorded program; readers of folders in little memory.
+void RunInventory(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> InventorySeeds();
+// A whole trace, redacted.
+void RunRedactor(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> RedactorSeeds();
 
 }  // namespace deja::format::fuzz
 

@@ -330,6 +330,11 @@ const std::vector<Target>& Targets() {
       {"stand_ins", RunStandIns, StandInSeeds},
       {"report", RunReport, ReportSeeds},
       {"programs", RunPrograms, ProgramSeeds},
+      {"parts", RunParts, PartSeeds, 100},
+      {"trust", RunTrust, TrustSeeds, 100},
+      {"read_rules", RunReadRules, ReadRuleSeeds},
+      {"inventory", RunInventory, InventorySeeds, 100},
+      {"redactor", RunRedactor, RedactorSeeds, 60},
   };
   return targets;
 }

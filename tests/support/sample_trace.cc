@@ -11,7 +11,6 @@
 #include "format/tensor/element_difference.h"
 #include "format/tensor/tensor_codec.h"
 #include "format/wire/batch_info.h"
-#include "format/wire/format_version.h"
 #include "format/wire/frame_format.h"
 #include "format/wire/frame_writer.h"
 #include "format/wire/message_codec.h"
@@ -25,8 +24,8 @@ namespace {
 
 TraceHeader MakeHeader(const SampleOptions& options) {
   TraceHeader header;
-  header.format_major = kFormatMajor;
-  header.format_minor = kFormatMinor;
+  header.format_major = options.format_major;
+  header.format_minor = options.format_minor;
   header.producer = "deja sample";
   header.job_id = "0123456789abcdef";
   header.rank = options.rank;

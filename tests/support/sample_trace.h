@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "format/wire/format_version.h"
 #include "format/wire/messages.h"
 
 namespace deja::format::samples {
@@ -23,6 +24,8 @@ struct SampleOptions {
   bool all_kinds = false;  // one more batch, with the kinds of events that the others do not have
   std::string tail_path = {};
   std::string tail_id = {};
+  uint32_t format_major = kFormatMajor;
+  uint32_t format_minor = kFormatMinor;
 };
 
 struct SampleRank {

@@ -4,8 +4,9 @@
 usage: tests/zoo/score.py [--build DIR] [--seconds N] [--keep DIR] [CASE …]
 
 Each case is programs/CASE.cc (or .py), with one bug, and expected/CASE.json: the kind of finding, the ranks to blame, the
-number of the collective on its communicator, and the source file whose line is marked PLACE. `program`, `args` and `options`
-name another program, its arguments and options of `deja record`. The same program with --fixed is the clean twin, in
+number of the collective on its communicator, the source file whose line is marked PLACE, and words of the evidence. `program`,
+`args` and `options` name another program, its arguments and options of `deja record`. With `second` there are two recordings:
+another run, or one that is resumed; `environment` is that of each. The same program with --fixed is the clean twin, in
 which nothing may be found. Prints a table; exits 1 if a row is not right.
 """
 import argparse
@@ -13,6 +14,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -43,25 +45,43 @@ class Zoo:
         self.examples = build / "examples" / "digits"
         self.folder, self.seconds = folder, seconds
 
-    def record(self, case, expected, fixed):
+    def data_for(self, case, second):
+        """A folder with four files, which a copy puts there in another order."""
+        folder = self.folder / f"{case}.data"
+        if second != "resumed":
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            for number in (3, 0, 2, 1) if second else range(4):
+                (folder / f"part-{number}").write_bytes(bytes(range(number, number + 4)))
+        return folder
+
+    def record(self, case, expected, fixed, second=""):
         """The trace of one run; a job that hangs is ended as a user ends it."""
-        trace = self.folder / f"{case}{'-fixed' if fixed else ''}.deja"
+        trace = self.folder / f"{case}{'-fixed' if fixed else ''}{'-second' if second else ''}.deja"
         name = expected.get("program", f"zoo_{case}")
         if case.startswith("torch_"):
             program = [PYTHON, HERE / "programs" / f"{case}.py"]
         else:
             program = [self.apps / name if (self.apps / name).exists() else self.examples / name]
         args = expected.get("fixed_args" if fixed else "args", ["--fixed"] if fixed else [])
+        if second == "resumed":
+            args = [*args, "--resume"]
         argv = [self.deja, "record", "--loopback", "-n", str(expected["ranks"]), "--level", "digest", "--out", trace,
                 "--grace", "2", *expected.get("options", []), "--", *program, *args]
         env = {k: v for k, v in os.environ.items() if not k.startswith("DEJA_")}
         env["XDG_STATE_HOME"] = str(self.folder)
+        env.update(expected.get("environment", [{}, {}])[bool(second)])
+        if expected.get("data"):
+            env["ZOO_DATA"] = str(self.data_for(case, second))
+        stranger = socket.create_server(("127.0.0.1", 0)) if expected.get("port_is_taken") else None
+        if stranger is not None:
+            env["TAKEN_PORT"] = str(stranger.getsockname()[1])
         process = subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    start_new_session=True)
         hung = False
         try:
             # Of a program that is to hang nothing more comes after a few seconds.
-            process.wait(timeout=4 if expected.get("hangs") and not fixed else self.seconds)
+            process.wait(timeout=self.patience(case, expected, fixed))
         except subprocess.TimeoutExpired:
             hung = True
             process.send_signal(signal.SIGTERM)
@@ -72,8 +92,23 @@ class Zoo:
                 process.wait()
         return trace, hung
 
-    def check(self, trace):
-        done = subprocess.run([self.deja, "check", trace, "--json"], capture_output=True, text=True, check=False)
+    def patience(self, case, expected, fixed):
+        """Seconds after which a run is ended: of a program that is to hang nothing more comes once it has begun."""
+        if not expected.get("hangs") or fixed:
+            return self.seconds
+        return max(4, self.seconds / 2) if case.startswith("torch_") else 4
+
+    def run(self, case, expected, fixed):
+        """What `deja check` says of the program, and whether it hung."""
+        trace, hung = self.record(case, expected, fixed)
+        kind = expected.get("second")
+        if not kind:
+            return self.check(trace), hung
+        second, hung_again = self.record(case, expected, fixed, kind)
+        return self.check(trace, *(["--resumed"] if kind == "resumed" else []), second), hung or hung_again
+
+    def check(self, trace, *others):
+        done = subprocess.run([self.deja, "check", trace, *others, "--json"], capture_output=True, text=True, check=False)
         try:
             report = json.loads(done.stdout)
         except ValueError:
@@ -117,6 +152,9 @@ def wrong_with(zoo, case, expected, report):
         place = f"{place}:{marked_line(case, place)}"
     if place and not any(at == place or at.startswith(place + ":") for at in places(finding)):
         return f"places {places(finding)}, not {place}"
+    said = finding["sentence"] + " ".join(finding["evidence"])
+    if expected.get("evidence", "") not in said:
+        return f"nothing of {expected['evidence']}: {said}"
     if not zoo.commands_work(finding):
         return f"a command does not work: {finding['next']}"
     return ""
@@ -125,7 +163,7 @@ def wrong_with(zoo, case, expected, report):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--build", type=Path, default=Path(os.environ.get("DEJA_BUILD_DIR", ROOT / "build")))
-    parser.add_argument("--seconds", type=float, default=20, help="after which a run is taken to hang")
+    parser.add_argument("--seconds", type=float, default=60, help="after which a run is taken to hang")
     parser.add_argument("--keep", type=Path, help="a folder for the traces; default: none is kept")
     parser.add_argument("cases", nargs="*", metavar="CASE")
     options = parser.parse_args()
@@ -140,10 +178,9 @@ def main():
             expected = json.loads((HERE / "expected" / f"{case}.json").read_text())
             for leftover in folder.glob(f"{case}*.deja"):
                 shutil.rmtree(leftover)
-            trace, _ = zoo.record(case, expected, False)
-            wrong = wrong_with(zoo, case, expected, zoo.check(trace))
-            trace, hung = zoo.record(case, expected, True)
-            clean = zoo.check(trace)
+            report, _ = zoo.run(case, expected, False)
+            wrong = wrong_with(zoo, case, expected, report)
+            clean, hung = zoo.run(case, expected, True)
             silent = not clean["findings"] and clean["code"] == 0 and not hung
             if not silent:
                 wrong += f"; the clean twin: {'hung; ' if hung else ''}" + "; ".join(

@@ -85,10 +85,9 @@ std::optional<LeftOutStart> FindLeftOutStart(const format::RankReader& reader) {
 Error CannotStart(format::Trace& trace, uint32_t rank, int attempt, const LeftOutStart& start) {
   std::string why;
   const auto starts = ReplayStarts(trace, kLast, attempt, {rank}, why);
-  std::string text = fmt::format(
-      "replaying rank {} from the start: what it was given in step {} was left out when {} was "
-      "packed ({})",
-      rank, start.step, trace.path(), start.what);
+  std::string text =
+      fmt::format("replaying: rank {}: the data that it received in step {} is not in {} ({})",
+                  rank, start.step, trace.path(), start.what);
   if (starts && !starts->empty())
     text += fmt::format("; start at a checkpoint, which it has at {}: --from-step {}",
                         StepsText(*starts), starts->back().step);
@@ -127,8 +126,8 @@ Result<PackStart> HowAPackStarts(format::Trace& trace, std::pair<uint64_t, uint6
                         Range(std::prev(inside)->step, last));
   if (inside == starts.end())
     return PackStart{
-        fmt::format("it cannot be replayed: there is no checkpoint in these steps, and what the "
-                    "ranks were given before is left out; pack {}",
+        fmt::format("it cannot be replayed: these steps hold no checkpoint, and data from before "
+                    "them is left out; pack {}",
                     more),
         false};
   return PackStart{
@@ -152,8 +151,8 @@ Result<PackStart> HowABundleStarts(format::Trace& bundle) {
   }
   if (!rank) return PackStart();
   return PackStart{
-      "it cannot be replayed: what the ranks were given in their first steps is left out, and "
-      "there is no checkpoint in it; allow more, or record with --checkpoint-every",
+      "it cannot be replayed: data of the first steps is left out, and it holds no checkpoint; "
+      "allow more, or record with --checkpoint-every",
       false};
 }
 

@@ -2,35 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include <algorithm>
 #include <set>
 #include <system_error>
 #include <utility>
 
 #include "cli/help/option_list.h"
+#include "cli/number_range.h"
 
 namespace deja::cli {
 namespace {
 
 // "A-B" or "A".
-Result<std::pair<uint32_t, uint32_t>> ParseRankRange(const std::string& text) {
-  uint32_t first = 0;
-  uint32_t last = 0;
-  const char* end = text.data() + text.size();
-  auto [at, error] = std::from_chars(text.data(), end, first);
-  bool ok = error == std::errc();
-  last = first;
-  if (ok && at != end) {
-    ok = *at == '-';
-    auto second = std::from_chars(at + 1, end, last);
-    ok = ok && second.ec == std::errc() && second.ptr == end && last >= first;
-  }
-  if (!ok)
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("--ranks {}: give a range such as 0-3", text));
-  return std::pair{first, last};
-}
-
 // What speaks against --process-checkpoint, before anything is started; empty: nothing.
 std::string ProcessCheckpointMistake(const ReplayArguments& arguments,
                                      const std::vector<uint32_t>& ranks) {
@@ -211,17 +194,19 @@ Result<std::vector<uint32_t>> ChosenRanks(const ReplayArguments& arguments,
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("{} has {} ranks: say what to replay: --rank R, --ranks A-B or --all",
                             trace.path(), there.size()));
-  DEJA_ASSIGN_OR_RETURN(const auto range, ParseRankRange(arguments.ranks));
+  DEJA_ASSIGN_OR_RETURN(NumberRange range, ParseRange("--ranks", arguments.ranks));
+  if (range.to == UINT64_MAX && !there.empty())  // "2-": to the last one
+    range.to = std::max<uint64_t>(range.from, *there.rbegin());
+  if (range.to > UINT32_MAX)
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("--ranks {}: no rank is so great; give a range such as 0-3", arguments.ranks));
   std::vector<uint32_t> chosen;
-  for (uint32_t rank : there)
-    if (rank >= range.first && rank <= range.second) chosen.push_back(rank);
-  // Trace::Rank words the error for one that is not there.
-  if (chosen.size() != static_cast<size_t>(range.second) - range.first + 1)
-    for (uint64_t rank = range.first; rank <= range.second; ++rank)
-      if (there.count(static_cast<uint32_t>(rank)) == 0) {
-        chosen.push_back(static_cast<uint32_t>(rank));
-        break;
-      }
+  for (uint64_t rank = range.from; rank <= range.to; ++rank) {
+    chosen.push_back(static_cast<uint32_t>(rank));
+    // Trace::Rank words the error for one that is not there.
+    if (there.count(static_cast<uint32_t>(rank)) == 0) break;
+  }
   return chosen;
 }
 

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "cli/own_variables.h"
 #include "format/reader/checkpoints.h"
 
 namespace deja::cli {
@@ -55,13 +56,11 @@ Result<ReplayUntil> FindStep(const format::RankReader& reader, uint64_t step) {
   const auto time_ns = TimeOfStep(reader, step);
   if (!time_ns)
     return Fail(ErrorCode::kNotFound,
-                fmt::format("replaying rank {} until step {}: it did not come there (`deja info` "
-                            "says how far)",
+                fmt::format("replaying: rank {}: it did not reach step {}; `deja info` shows its "
+                            "last step",
                             reader.header().rank, step));
-  return ReplayUntil{{fmt::format("DEJA_UNTIL_STEP={}", step + 1)},
-                     fmt::format("deja goto step {}", step),
-                     step,
-                     *time_ns};
+  return ReplayUntil{
+      {Entry(env::kUntilStep, step + 1)}, fmt::format("deja goto step {}", step), step, *time_ns};
 }
 
 Result<ReplayUntil> FindSeq(const format::RankReader& reader, uint64_t seq,
@@ -76,16 +75,16 @@ Result<ReplayUntil> FindSeq(const format::RankReader& reader, uint64_t seq,
     first = *at;
   }
   if (found == 0)
-    return Fail(ErrorCode::kNotFound,
-                fmt::format("replaying rank {} until operation {}{}: it did not come there (`deja "
-                            "show --rank {} --last 10` says how far)",
-                            reader.header().rank, seq,
-                            wanted ? fmt::format(" of communicator {}", *wanted) : std::string(),
-                            reader.header().rank));
+    return Fail(
+        ErrorCode::kNotFound,
+        fmt::format("replaying: rank {}: it did not reach operation {}{}; `deja show --rank "
+                    "{} --last 10` shows its last ones",
+                    reader.header().rank, seq,
+                    wanted ? fmt::format(" of communicator {}", *wanted) : std::string(),
+                    reader.header().rank));
   ReplayUntil until;
   until.time_ns = first.at.time_ns;
-  until.environment = {fmt::format("DEJA_UNTIL_COMM={}", found),
-                       fmt::format("DEJA_UNTIL_SEQ={}", seq)};
+  until.environment = {Entry(env::kUntilComm, found), Entry(env::kUntilSeq, seq)};
   until.gdb_command = fmt::format("deja goto seq {} comm {}", seq, found - 1);
   // A thread that is ahead of the others may have its batch before theirs.
   constexpr size_t kBatchesBehind = 4;

@@ -16,7 +16,8 @@
 
 #include "cli/interruption.h"
 #include "cli/replay/watch/child_outputs.h"
-#include "common/replay_outputs.h"
+#include "common/env_vars.h"
+#include "format/scratch/scratch_names.h"
 
 namespace deja::cli {
 namespace {
@@ -80,7 +81,7 @@ class Session {
     outputs_ = std::move(*outputs);
     ReplayTarget target = rank_;
     target.scratch = folder;
-    constexpr std::string_view kScratch = "DEJA_SCRATCH=";
+    constexpr std::string_view kScratch = env::kScratch.prefix;
     for (std::string& entry : target.environment)
       if (entry.starts_with(kScratch)) entry = std::string(kScratch) + folder;
     ReplayOptions options = options_;
@@ -95,7 +96,7 @@ class Session {
   // The child, once it waits for gdb.
   json AwaitChild(pid_t rank, const std::string& folder) {
     while (!HasGdbEnded()) {
-      std::ifstream file(folder + kWaitsForDebugger);
+      std::ifstream file(folder + format::kWaitsForDebugger);
       if (pid_t child = 0; file >> child) return {{"pid", child}};
       if (waitpid(rank, nullptr, WNOHANG) == rank)
         return {{"error", fmt::format("the replay of rank {} ended before its child {} began; "

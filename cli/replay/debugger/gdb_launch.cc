@@ -16,6 +16,7 @@
 #include "cli/output.h"
 #include "cli/replay/start/fenced_start.h"
 #include "cli/replay/watch/replay_processes.h"
+#include "common/env_vars.h"
 
 namespace deja::cli {
 namespace {
@@ -58,7 +59,7 @@ Result<pid_t> StartDebugger(const ReplayTarget& target, std::vector<std::string>
   const pid_t pid = fork();
   if (pid < 0) return FailErrno(fmt::format("starting {}", argv[0]), errno);
   if (pid == 0) {
-    setenv("DEJA_SCRATCH", target.scratch.c_str(), 1);
+    setenv(env::kScratch.name, target.scratch.c_str(), 1);
     if (dup2(target.fence.keeper, kKeeperInGdb) != kKeeperInGdb) _exit(kNotStarted);
     execvp(pointers[0], pointers.data());
     _exit(kNotStarted);
@@ -89,8 +90,7 @@ Result<pid_t> StartGdb(const ReplayTarget& target, const GdbOptions& options) {
   argv.insert(argv.end(), {"-x", script});
   if (target.is_forked) argv.insert(argv.end(), {"-ex", "set follow-fork-mode child"});
   if (!options.first.empty()) argv.insert(argv.end(), {"-ex", options.first});
-  for (const std::string& command : options.commands)
-    argv.insert(argv.end(), {"-ex", command});
+  for (const std::string& command : options.commands) argv.insert(argv.end(), {"-ex", command});
   argv.push_back(target.executable);
   return StartDebugger(target, std::move(argv));
 }
@@ -133,10 +133,9 @@ Result<int> RunGdbServer(const ReplayTarget& target, const std::string& address)
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   DEJA_RETURN_IF_ERROR(SaveStartForDebugger(target));
   DEJA_ASSIGN_OR_RETURN(
-      const pid_t pid,
-      StartDebugger(target, {kServer, "--once", "--wrapper", OwnPath(), kRunFenced,
-                             target.scratch + kStartFile, target.scratch, kFromTheStart, "--",
-                             address, target.executable}));
+      const pid_t pid, StartDebugger(target, {kServer, "--once", "--wrapper", OwnPath(), kRunFenced,
+                                              target.scratch + kStartFile, target.scratch,
+                                              kFromTheStart, "--", address, target.executable}));
   Diagnose(fmt::format("rank {}: gdbserver waits at {}; next: gdb {} -ex 'target remote {}'",
                        target.rank, address, target.executable, address));
   return ExitOfGdb(AwaitDebugger(pid), kServer);

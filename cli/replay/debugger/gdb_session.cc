@@ -11,6 +11,7 @@
 #include "cli/events/rank_summary.h"
 #include "cli/install_layout.h"
 #include "cli/replay/bounds/checkpoint_choice.h"
+#include "common/env_vars.h"
 #include "format/reader/checkpoints.h"
 #include "format/wire/batch_info.h"
 
@@ -102,7 +103,7 @@ json VerifyCommand(const format::Trace& trace, int attempt, uint32_t rank) {
 
 // 0: from the start.
 uint64_t FromCheckpoint(const std::vector<std::string>& environment) {
-  constexpr std::string_view kName = "DEJA_FROM_CHECKPOINT=";
+  constexpr std::string_view kName = env::kFromCheckpoint.prefix;
   for (const std::string& entry : environment)
     if (entry.compare(0, kName.size(), kName) == 0)
       return std::strtoull(entry.c_str() + kName.size(), nullptr, 10);

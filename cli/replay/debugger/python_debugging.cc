@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "cli/own_variables.h"
+
 namespace deja::cli {
 namespace {
 
@@ -15,7 +17,7 @@ namespace {
 constexpr int kLeft = 130;
 // The name by which python/sitecustomize.py knows that the debugger is wanted.
 constexpr std::string_view kMark = "/with-pdb";
-constexpr std::string_view kFolder = "DEJA_PYTHON=";
+constexpr std::string_view kFolder = env::kPython.prefix;
 
 bool IsPlace(const std::string& line) {
   const size_t colon = line.rfind(':');
@@ -47,7 +49,7 @@ Status UsePythonDebugger(const std::vector<std::string>& lines, ReplayTarget& ta
   for (std::string& entry : target.environment)
     if (entry.compare(0, kFolder.size(), kFolder) == 0)
       entry += fmt::format(":{}{}", entry.substr(kFolder.size()), kMark);
-  if (!all.empty()) target.environment.push_back("DEJA_PDB_BREAKS=" + all);
+  if (!all.empty()) target.environment.push_back(Entry(env::kPdbBreaks, all));
   return {};
 }
 

@@ -32,8 +32,9 @@ std::string Script(const VsCodeReplay& replay, const fs::path& folder) {
     if (i == 1) command += " --gdb --debugger-args \"$*\"";
   }
   return fmt::format("#!/bin/sh\n# gdb for VS Code: {} of {}\ncd {} && exec {}\n",
-                     fmt::format("rank {}", replay.rank), fs::path(replay.trace).filename().string(),
-                     ForShell(folder.string()), command);
+                     fmt::format("rank {}", replay.rank),
+                     fs::path(replay.trace).filename().string(), ForShell(folder.string()),
+                     command);
 }
 
 Json Configuration(const VsCodeReplay& replay, const VsCodeFiles& files, const fs::path& folder) {
@@ -51,7 +52,8 @@ Json Configuration(const VsCodeReplay& replay, const VsCodeFiles& files, const f
 // What is in the file; an object without configurations where there is none.
 Result<Json> ReadLaunch(const std::string& path, const Json& configuration) {
   std::error_code error;
-  if (!fs::exists(path, error)) return Json{{"version", "0.2.0"}, {"configurations", Json::array()}};
+  if (!fs::exists(path, error))
+    return Json{{"version", "0.2.0"}, {"configurations", Json::array()}};
   std::ifstream in(path);
   const std::string text((std::istreambuf_iterator<char>(in)), {});
   Json launch = Json::parse(text, nullptr, false);
@@ -79,8 +81,8 @@ Result<VsCodeFiles> WriteVsCode(const VsCodeReplay& replay, const std::string& f
   VsCodeFiles files;
   files.launch = (root / ".vscode/launch.json").string();
   files.script = (root / fmt::format(".vscode/deja-rank{}.sh", replay.rank)).string();
-  files.name = fmt::format("Deja: rank {} of {}", replay.rank,
-                           fs::path(replay.trace).filename().string());
+  files.name =
+      fmt::format("Deja: rank {} of {}", replay.rank, fs::path(replay.trace).filename().string());
   std::error_code error;
   fs::create_directories(root / ".vscode", error);
   if (error) return FailErrno("making " + (root / ".vscode").string(), error.value());
@@ -93,8 +95,8 @@ Result<VsCodeFiles> WriteVsCode(const VsCodeReplay& replay, const std::string& f
     if (!other.is_object() || other.value("name", "") != files.name) kept.push_back(other);
   kept.push_back(configuration);
   launch["configurations"] = kept;
-  DEJA_RETURN_IF_ERROR(WriteText(
-      files.launch, launch.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"));
+  DEJA_RETURN_IF_ERROR(
+      WriteText(files.launch, launch.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"));
   return files;
 }
 

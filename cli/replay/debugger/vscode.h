@@ -1,5 +1,6 @@
-// A launch configuration by which VS Code debugs a replayed rank: .vscode/launch.json of the working
-// directory, for the C++ extension's debugger (cppdbg), which drives gdb by its machine interface.
+// A launch configuration by which VS Code debugs a replayed rank: .vscode/launch.json of the
+// working directory, for the C++ extension's debugger (cppdbg), which drives gdb by its machine
+// interface.
 //
 // The configuration names a small script beside it, which starts this same replay in gdb. Pure but
 // for these two files; any thread.
@@ -15,7 +16,7 @@
 namespace deja::cli {
 
 struct VsCodeReplay {
-  std::string trace;                 // as the user names it
+  std::string trace;  // as the user names it
   uint32_t rank = 0;
   std::string program;               // path of the rank's executable
   std::vector<std::string> command;  // of this `deja replay`, complete, with --vscode
@@ -28,8 +29,8 @@ struct VsCodeFiles {
 };
 
 // Writes both below `folder`. Other configurations of a launch.json that is there stay.
-// kInvalidArgument: it has comments or is damaged, so that it cannot be written again; the message has
-// the configuration.
+// kInvalidArgument: it has comments or is damaged, so that it cannot be written again; the message
+// has the configuration.
 Result<VsCodeFiles> WriteVsCode(const VsCodeReplay& replay, const std::string& folder);
 
 }  // namespace deja::cli

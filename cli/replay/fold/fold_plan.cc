@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <string_view>
 #include <system_error>
@@ -15,7 +13,10 @@
 #include "api/mpi_table.h"
 #include "api/nccl_table.h"
 #include "cli/events/comm_names.h"
+#include "cli/own_variables.h"
 #include "common/ids.h"
+#include "format/scratch/fold_files.h"
+#include "format/scratch/scratch_names.h"
 
 namespace deja::cli {
 namespace {
@@ -149,11 +150,11 @@ void UseDevices(uint32_t here, uint32_t recorded, std::vector<std::string>& envi
     here = named > 1 ? std::min(here, named) : 1;
     break;
   }
-  environment.push_back(fmt::format("DEJA_DEVICES={}/{}", here, std::max(recorded, here)));
+  environment.push_back(Entry(env::kDevices, fmt::format("{}/{}", here, std::max(recorded, here))));
 }
 
 Result<std::string> MakeMeetingFolder(const FoldPlan& plan, const std::string& scratch) {
-  const std::string folder = scratch + "/fold";
+  const std::string folder = scratch + format::kFoldFolder;
   if (folder.size() > kLongestFolder)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("the ranks cannot meet in {}: its path has {} bytes, and a socket's "
@@ -162,19 +163,16 @@ Result<std::string> MakeMeetingFolder(const FoldPlan& plan, const std::string& s
   std::error_code error;
   std::filesystem::create_directory(folder, error);
   if (error) return FailErrno("making " + folder, error.value());
-  std::ofstream results(folder + "/others_results");
-  for (const auto& [hash, nranks, seq] : plan.others_results)
-    results << fmt::format("{:016x} {} {}\n", hash, nranks, seq);
-  results.close();
-  if (!results) return FailErrno("writing " + folder + "/others_results", errno);
-  std::ofstream out(folder + "/comms");
-  for (const auto& [hash, nranks] : plan.comms)
-    out << fmt::format("{:016x} {} {:016x}\n", hash, nranks, hash);
-  for (const auto& [other, hash] : plan.other_names)
-    if (plan.comms.count({hash, other.second}) != 0)
-      out << fmt::format("{:016x} {} {:016x}\n", other.first, other.second, hash);
-  out.close();
-  if (!out) return FailErrno("writing " + folder + "/comms", errno);
+  std::vector<format::FoldResult> results;
+  for (const auto& [meets, nranks, seq] : plan.others_results)
+    results.push_back({meets, nranks, seq});
+  DEJA_RETURN_IF_ERROR(format::WriteFoldResults(folder, results));
+  std::vector<format::FoldComm> comms;
+  for (const auto& [hash, nranks] : plan.comms) comms.push_back({hash, nranks, hash});
+  for (const auto& [other, meets] : plan.other_names)
+    if (plan.comms.count({meets, other.second}) != 0)
+      comms.push_back({other.first, other.second, meets});
+  DEJA_RETURN_IF_ERROR(format::WriteFoldComms(folder, comms));
   return folder;
 }
 

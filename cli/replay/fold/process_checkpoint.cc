@@ -10,12 +10,13 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
 
 #include "cli/interruption.h"
+#include "cli/replay/report/replay_report.h"
 #include "cli/replay/start/replay_launch.h"
+#include "format/scratch/scratch_names.h"
 
 namespace deja::cli {
 namespace {
@@ -141,21 +142,18 @@ Status CheckProcessCheckpoints() {
 Result<std::string> WaitUntilHeld(pid_t pid, const std::string& scratch) {
   constexpr useconds_t kStepUs = 20000;
   for (;;) {
-    std::ifstream report(scratch + "/report.jsonl");
-    for (std::string line; std::getline(report, line);) {
-      const auto event = nlohmann::json::parse(line, nullptr, false);
-      if (event.is_object() && event.value("kind", "") == "held")
-        return event.value("text", std::string());
-    }
+    const ReplayReport report = ReadReport(scratch);
+    if (const auto* held = FindLine<HeldLine>(report.lines)) return held->text;
     int status = 0;
     if (Interruption::IsOver()) kill(pid, SIGKILL);
     if (waitpid(pid, &status, WNOHANG) == pid)
       return Fail(
           ErrorCode::kNotFound,
-          fmt::format("the replay ended ({} {}) before it came there; `deja replay` without "
-                      "--process-checkpoint says more",
-                      WIFEXITED(status) ? "exit" : "signal",
-                      WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status)));
+          fmt::format(
+              "the replay ended ({} {}) before it reached that place; `deja replay` without "
+              "--process-checkpoint says why",
+              WIFEXITED(status) ? "exit" : "signal",
+              WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status)));
     usleep(kStepUs);
   }
 }
@@ -182,9 +180,9 @@ Status DumpProcess(pid_t pid, const std::string& folder) {
 std::string RestoreText(pid_t pid, const std::string& folder, const std::string& scratch) {
   return fmt::format(
       "to go on from there: criu restore --images-dir {0} --shell-job --restore-detached && touch "
-      "{1}/go-on (process {2}; with memory on a GPU, cuda-checkpoint --toggle --pid {2} in "
-      "between). What it finds is in {1}/report.jsonl",
-      folder, scratch, pid);
+      "{1}{3} (process {2}; with memory on a GPU, cuda-checkpoint --toggle --pid {2} in "
+      "between). The results are in {1}{4}",
+      folder, scratch, pid, format::kGoOnFile, format::kReportFile);
 }
 
 }  // namespace deja::cli

@@ -128,12 +128,14 @@ Status AskConsent(const std::string& trace, const std::vector<const ReplayTarget
   Diagnose(fmt::format("{} was not recorded or packed here by you. A replay of it runs:", trace));
   for (const std::string& line : DescribeStart(targets, children)) Diagnose("  " + line);
   if (!trust && (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1))
-    return Fail(ErrorCode::kForeign,
-                fmt::format("replaying {}: nobody has agreed to run what it names; if you do, give "
-                            "--trust once, or answer on a terminal",
-                            trace));
+    return Fail(
+        ErrorCode::kForeign,
+        fmt::format("replaying: {}: this user has not agreed to run its program; give --trust "
+                    "once, or answer on a terminal",
+                    trace));
   if (!trust && !Ask())
-    return Fail(ErrorCode::kForeign, fmt::format("replaying {}: not run", trace));
+    return Fail(ErrorCode::kForeign,
+                fmt::format("replaying: {}: the answer was no; nothing was run", trace));
   if (const Status remembered = TrustStore().Add(trace, Trust::kAgreed); !remembered)
     Diagnose(remembered.error().message);
   return {};

@@ -18,6 +18,7 @@
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/own_variables.h"
+#include "common/env_vars.h"
 
 namespace deja::cli {
 namespace {
@@ -121,8 +122,8 @@ int RunFenced(int argc, char** argv) {
   }
   auto start = LoadStart(argv[kFile]);
   if (!start) return FailWith(start.error());
-  SetVariable(start->environment, "DEJA_SCRATCH", argv[kFolder]);
-  SetVariable(start->environment, "DEJA_FROM_CHECKPOINT", argv[kCheckpoint]);
+  SetVariable(start->environment, env::kScratch.name, argv[kFolder]);
+  SetVariable(start->environment, env::kFromCheckpoint.name, argv[kCheckpoint]);
   if (!start->fence.writable.empty()) start->fence.writable.front() = argv[kFolder];
   if (argc > kProgram + 1) {
     start->argv.resize(1);

@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 #include <vector>
 
+#include "cli/own_variables.h"
 #include "format/layout/child_folder.h"
+#include "format/scratch/process_list.h"
+#include "format/scratch/scratch_names.h"
 
 namespace deja::cli {
 namespace {
@@ -21,37 +22,36 @@ namespace fs = std::filesystem;
 Status ListChildren(format::Trace& trace, uint32_t rank, int attempt,
                     const std::vector<format::ChildFolder>& life, const std::string& scratch) {
   DEJA_ASSIGN_OR_RETURN(const auto children, trace.Children(rank, attempt));
-  std::ofstream out(scratch + "/children");
-  std::error_code error;
+  const auto absolute = [](const std::string& path) {
+    std::error_code error;
+    return fs::absolute(path, error).string();
+  };
+  std::vector<format::ListedProcess> own;
   const std::string before = life.empty() ? "" : life.back().name + "/";
-  for (size_t i = 1; i < life.size(); ++i)
-    out << life[i].name << '\t' << fs::absolute(life[i].path, error).string() << '\n';
+  for (size_t i = 1; i < life.size(); ++i) own.push_back({life[i].name, absolute(life[i].path)});
   for (const format::ChildFolder& child : children)
-    out << before << child.name << '\t' << fs::absolute(child.path, error).string() << '\n';
-  std::ofstream others(scratch + "/companions");
+    own.push_back({before + child.name, absolute(child.path)});
+  std::vector<format::ListedProcess> others;
   for (const format::RankFolder& other : trace.ranks()) {
     std::string name;
     const auto origin = format::ReadOrigin(other.path);
     if (life.empty() || other.rank == rank || !origin ||
         !format::IsBelow(*origin, life.front().origin, name))
       continue;
-    out << name << "\t\n";
-    others << name << '\t' << fs::absolute(other.path, error).string() << '\n';
+    own.push_back({name, ""});
+    others.push_back({name, absolute(other.path)});
     DEJA_ASSIGN_OR_RETURN(const auto theirs,
                           trace.Children(other.rank, static_cast<int>(other.attempt)));
     for (const format::ChildFolder& child : theirs)
-      others << name << '/' << child.name << '\t' << fs::absolute(child.path, error).string()
-             << '\n';
+      others.push_back({name + "/" + child.name, absolute(child.path)});
   }
-  out.close();
-  others.close();
-  if (!out || !others) return FailErrno("writing the lists of processes in " + scratch, errno);
-  return {};
+  DEJA_RETURN_IF_ERROR(format::WriteProcessList(scratch + format::kChildrenFile, own));
+  return format::WriteProcessList(scratch + format::kCompanionsFile, others);
 }
 
 // `name`: as in the list.
 void ChooseChild(const std::string& name, ReplayTarget& target) {
-  if (!name.empty()) target.environment.push_back("DEJA_CHOSEN_CHILD=" + name);
+  if (!name.empty()) target.environment.push_back(Entry(env::kChosenChild, name));
 }
 
 Result<std::string> FolderOf(const format::Trace& trace, uint32_t rank, int attempt) {
@@ -89,7 +89,7 @@ Result<ReplayTarget> PrepareRank(format::Trace& trace, uint32_t rank, int attemp
   DEJA_ASSIGN_OR_RETURN(ReplayTarget target, PrepareReplay(*before, first, scratch, options));
   target.rank = rank;
   target.is_forked = true;
-  target.environment.push_back("DEJA_FORKED=" + life.back().name);
+  target.environment.push_back(Entry(env::kForked, life.back().name));
   ChooseChild(options.child.empty() ? "" : life.back().name + "/" + options.child, target);
   return target;
 }

@@ -17,6 +17,7 @@
 #include "cli/build_id.h"
 #include "cli/fence/read_rules.h"
 #include "cli/install_layout.h"
+#include "cli/own_variables.h"
 #include "cli/program_file.h"
 #include "cli/replay/start/fenced_start.h"
 #include "common/os/cpu.h"
@@ -153,19 +154,19 @@ void FillEnvironment(const format::TraceHeader& header, const std::string& folde
     target.environment[*preload_at] = preload;
   else
     target.environment.push_back(preload);
-  target.environment.push_back("DEJA_PYTHON=" + python);
-  target.environment.push_back("DEJA_REPLAY=" + folder);
-  target.environment.push_back("DEJA_SCRATCH=" + target.scratch);
-  target.environment.push_back("DEJA_CLOCK=" + options.clock);
-  if (options.allow_writes) target.environment.emplace_back("DEJA_ALLOW_WRITES=1");
-  if (options.allow_network) target.environment.emplace_back("DEJA_ALLOW_NETWORK=1");
+  target.environment.push_back(Entry(env::kPython, python));
+  target.environment.push_back(Entry(env::kReplay, folder));
+  target.environment.push_back(Entry(env::kScratch, target.scratch));
+  target.environment.push_back(Entry(env::kClock, options.clock));
+  if (options.allow_writes) target.environment.push_back(Entry(env::kAllowWrites));
+  if (options.allow_network) target.environment.push_back(Entry(env::kAllowNetwork));
   if (options.wait)
-    target.environment.insert(target.environment.end(), {"DEJA_GDB=1", "DEJA_WAIT=1"});
-  if (!options.fold.empty()) target.environment.push_back("DEJA_FOLD=" + options.fold);
-  target.environment.push_back(std::string("DEJA_ON_DIVERGENCE=") +
-                               (options.warn_on_divergence ? "warn" : "stop"));
-  if (const char* haste = getenv("DEJA_HASTE"); haste != nullptr)
-    target.environment.push_back(std::string("DEJA_HASTE=") + haste);
+    target.environment.insert(target.environment.end(), {Entry(env::kGdb), Entry(env::kWait)});
+  if (!options.fold.empty()) target.environment.push_back(Entry(env::kFold, options.fold));
+  target.environment.push_back(
+      Entry(env::kOnDivergence, options.warn_on_divergence ? "warn" : "stop"));
+  if (const char* haste = getenv(env::kHaste.name); haste != nullptr)
+    target.environment.push_back(Entry(env::kHaste, strtoull(haste, nullptr, 10)));
 }
 
 void FillDirectory(const format::TraceHeader& header, ReplayTarget& target) {
@@ -190,7 +191,7 @@ void FenceReads(const std::string& library, const std::string& python, ReplayTar
   readable.insert(readable.end(), target.own_paths.begin(), target.own_paths.end());
   readable.push_back(fs::path(library).parent_path().string());
   readable.push_back(python);
-  target.environment.emplace_back("DEJA_FENCED_READS=1");
+  target.environment.push_back(Entry(env::kFencedReads));
 }
 
 }  // namespace

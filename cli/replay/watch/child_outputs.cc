@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "common/replay_outputs.h"
+#include "format/scratch/scratch_names.h"
 
 namespace deja::cli {
 namespace {
@@ -55,8 +55,9 @@ Result<std::unique_ptr<ChildOutputs>> ChildOutputs::Make(const std::string& scra
   std::unique_ptr<ChildOutputs> made(new ChildOutputs(all_to_stderr));
   int ignored = -1;
   for (size_t i = 0; i < 2; ++i)
-    if (!made->MakeFifo(scratch + kDroppedOutputs[i], made->dropped_[i], made->of_rank_[i]) ||
-        !made->MakeFifo(scratch + kShownOutputs[i], made->shown_[i], ignored))
+    if (!made->MakeFifo(scratch + format::kDroppedOutputs[i], made->dropped_[i],
+                        made->of_rank_[i]) ||
+        !made->MakeFifo(scratch + format::kShownOutputs[i], made->shown_[i], ignored))
       return FailErrno("making FIFOs in " + scratch, errno);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return FailErrno("starting the replay", errno);

@@ -3,42 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-
-#include "cli/replay/watch/replay_report.h"
 
 namespace deja::cli {
 namespace {
 
-using nlohmann::json;
-
 constexpr size_t kMaxStackFrames = 24;
 constexpr size_t kMaxSourceColumns = 120;
 
-std::string BytesOfHex(const std::string& hex) {
-  std::string out;
-  for (size_t i = 0; i + 1 < hex.size(); i += 2)
-    out += static_cast<char>(std::strtol(hex.substr(i, 2).c_str(), nullptr, 16));
-  return out;
-}
-
-std::vector<SourceFrame> FramesOf(const json& stack, Symbolizer& symbolizer) {
+std::vector<SourceFrame> FramesOf(const std::vector<FramePart>& stack, Symbolizer& symbolizer) {
   std::vector<SourceFrame> frames;
-  if (!stack.is_array()) return frames;
-  for (const json& frame : stack) {
-    if (!frame.is_object()) break;
-    const std::string module = TextIn(frame, "module");
-    if (IsDejaModule(module)) continue;
-    for (SourceFrame& named : symbolizer.Resolve(module, BytesOfHex(TextIn(frame, "build_id")),
-                                                 NumberIn(&frame, "offset"), true))
+  for (const FramePart& frame : stack) {
+    if (IsDejaModule(frame.module)) continue;
+    for (SourceFrame& named :
+         symbolizer.Resolve(frame.module, frame.build_id.bytes, frame.offset, true))
       if (!IsDejaModule(named.module)) frames.push_back(std::move(named));
   }
   return frames;
 }
 
-std::vector<std::string> StackLines(const json& stack, Symbolizer& symbolizer, StackDetail detail) {
+std::vector<std::string> StackLines(const std::vector<FramePart>& stack, Symbolizer& symbolizer,
+                                    StackDetail detail) {
   std::vector<SourceFrame> frames = FramesOf(stack, symbolizer);
   const auto is_python = [](const SourceFrame& frame) { return frame.python; };
   const bool only_python =
@@ -81,18 +67,16 @@ std::string SourceLine(const std::string& file, int line) {
   return shown;
 }
 
-std::vector<std::string> DivergenceLines(const json& divergence, Symbolizer& symbolizer,
+std::vector<std::string> DivergenceLines(const DivergenceLine& divergence, Symbolizer& symbolizer,
                                          StackDetail detail) {
-  std::vector<std::string> lines = {TextIn(divergence, "text")};
-  const auto stack = [&](const char* key) {
-    return StackLines(divergence.value(key, json::array()), symbolizer, detail);
-  };
+  std::vector<std::string> lines = {divergence.text};
   const auto add = [&lines](const char* title, const std::vector<std::string>& frames) {
     if (!frames.empty()) lines.emplace_back(title);
     for (const std::string& frame : frames) lines.push_back("  " + frame);
   };
-  const std::vector<std::string> recorded = stack("recorded_stack");
-  const std::vector<std::string> live = stack("live_stack");
+  const std::vector<std::string> recorded =
+      StackLines(divergence.recorded_stack, symbolizer, detail);
+  const std::vector<std::string> live = StackLines(divergence.live_stack, symbolizer, detail);
   if (recorded == live) {
     add("stack, recorded and live:", live);
     return lines;

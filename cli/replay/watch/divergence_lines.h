@@ -1,15 +1,15 @@
 // What a replay says of a divergence: the sentence, and where the program was, in the recording and
 // in the replay.
 //
-// Values; main thread only. The report comes from inside the program and may be damaged.
+// Values; main thread only.
 #ifndef DEJA_CLI_REPLAY_WATCH_DIVERGENCE_LINES_H_
 #define DEJA_CLI_REPLAY_WATCH_DIVERGENCE_LINES_H_
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/events/symbolizer.h"
+#include "cli/replay/report/replay_report.h"
 
 namespace deja::cli {
 
@@ -18,9 +18,9 @@ enum class StackDetail {
   kNative,  // all frames
 };
 
-// One divergence of the report (replayer/report/report.h): the sentence and both stacks, innermost
+// One divergence of the report: the sentence and both stacks, innermost
 // frame first, or one where both are the same.
-std::vector<std::string> DivergenceLines(const nlohmann::json& divergence, Symbolizer& symbolizer,
+std::vector<std::string> DivergenceLines(const DivergenceLine& divergence, Symbolizer& symbolizer,
                                          StackDetail detail);
 
 // The text of a line of a Python file, without the space around it and with control characters

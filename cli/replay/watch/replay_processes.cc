@@ -16,7 +16,7 @@
 #include "cli/interruption.h"
 #include "cli/output.h"
 #include "cli/replay/fold/turn_scheduler.h"
-#include "cli/replay/watch/replay_report.h"
+#include "cli/replay/report/replay_report.h"
 #include "cli/replay/watch/replay_verdict.h"
 #include "cli/replay/watch/standstill.h"
 #include "common/os/proc_stat.h"
@@ -34,9 +34,9 @@ std::vector<pid_t> OwnChildren() {
 // The child that the replay is about has been there, and is gone.
 bool HasChildEnded(const Replayed& replay) {
   if (replay.child.empty()) return false;
-  for (const auto& line : ReadReport(replay.target.scratch))
-    if (line["kind"] == "start" && TextIn(line, "child") == replay.child)
-      return !ReadProcStat(static_cast<int32_t>(NumberIn(&line, "pid"))).Runs();
+  for (const ReportLine& line : ReadReport(replay.target.scratch).lines)
+    if (const auto* start = line.As<StartLine>(); start != nullptr && line.child == replay.child)
+      return !ReadProcStat(start->pid).Runs();
   return false;
 }
 

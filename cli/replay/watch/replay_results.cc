@@ -57,8 +57,8 @@ void SayWhatIsKept(const format::RankReader& reader) {
   if (reader.totals().payloads_dropped == 0) return;
   const WindowSummary window = ReadWindowSummary(reader);
   Diagnose(
-      fmt::format("rank {}: {}; from the start the replay goes as far as the first result "
-                  "that is not kept",
+      fmt::format("rank {}: {}; a replay from the start ends at the first result that is not "
+                  "kept",
                   reader.header().rank, window.Describe()));
 }
 

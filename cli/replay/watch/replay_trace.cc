@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/output.h"
+#include "cli/own_variables.h"
 #include "cli/record/trace_sweep.h"
 
 namespace deja::cli {
@@ -33,9 +34,9 @@ Result<std::optional<TraceClaim>> ClaimOut(const std::string& path) {
 void AddOut(const TraceClaim& claim, const std::string& trace,
             std::vector<std::string>& environment) {
   std::error_code error;
-  environment.push_back("DEJA_OUT=" + claim.directory());
-  environment.push_back("DEJA_JOB_ID=" + claim.job_id());
-  environment.push_back("DEJA_RECORDING=" + fs::absolute(trace, error).string());
+  environment.push_back(Entry(env::kOut, claim.directory()));
+  environment.push_back(Entry(env::kJobId, claim.job_id()));
+  environment.push_back(Entry(env::kRecording, fs::absolute(trace, error).string()));
 }
 
 bool FinishTrace(TraceClaim& claim, const std::vector<Replayed>& replays) {

@@ -9,8 +9,9 @@
 
 #include "cli/events/comm_names.h"
 #include "cli/output.h"
-#include "cli/replay/watch/replay_report.h"
+#include "cli/replay/report/replay_report.h"
 #include "cli/summaries/child_summary.h"
+#include "format/scratch/scratch_names.h"
 
 namespace deja::cli {
 namespace {
@@ -48,12 +49,17 @@ std::vector<Place> RecordedFrames(const RankSummary& summary) {
   return places;
 }
 
-std::vector<Place> LiveFrames(const json& crash) {
+std::vector<Place> LiveFrames(const CrashLine& crash) {
   std::vector<Place> places;
-  if (!crash.contains("frames") || !crash["frames"].is_array()) return places;
-  for (const json& frame : crash["frames"])
-    if (frame.is_object()) places.push_back({TextIn(frame, "module"), NumberIn(&frame, "offset")});
+  places.reserve(crash.frames.size());
+  for (const FramePart& frame : crash.frames) places.push_back({frame.module, frame.offset});
   return places;
+}
+
+// Null: the line is not there, or has none.
+template <typename Line>
+const CountersPart* CountersOf(const Line* line) {
+  return line == nullptr || !line->counters ? nullptr : &*line->counters;
 }
 
 std::string PlaceText(const Place& place, Symbolizer& symbolizer, bool is_pc) {
@@ -81,41 +87,41 @@ class Judge {
         child_(std::move(child)) {}
 
   ReplayVerdict Run(const std::string& scratch, int wait_status) {
-    for (json& line : ReadReport(scratch))
-      LinesOf(TextIn(line, "child")).push_back(std::move(line));
+    ReplayReport report = ReadReport(scratch);
+    for (ReportLine& line : report.lines) LinesOf(line.child).push_back(std::move(line));
     if (!child_.empty()) wait_status = ReportedStatus();
     verdict_.rank = rank_;
     verdict_.json = {{"rank", verdict_.rank}, {"recorded_end", summary_.HowItEnded(symbolizer_)}};
-    const json* failed = FindLine(lines_, "failed");
-    const json* end = FindLine(lines_, "end");
-    const json* until = FindLine(lines_, "until");
-    const json* crash = FindLine(lines_, "crash");
-    const json* exit = FindLine(lines_, "exit");
-    const json* stopped = FindLine(lines_, "stopped");
+    const auto* failed = FindLine<FailedLine>(lines_);
+    const auto* end = FindLine<EndLine>(lines_);
+    const auto* until = FindLine<UntilLine>(lines_);
+    const auto* crash = FindLine<CrashLine>(lines_);
+    const auto* exit = FindLine<ExitLine>(lines_);
+    const auto* stopped = FindLine<StoppedLine>(lines_);
     if (failed != nullptr) {
-      Fail(TextIn(*failed, "message"));
+      Fail(failed->message);
     } else if (reader_.totals().events == 0 && reader_.end().tail_events == 0) {
       Fail("the recording holds no event: nothing could be served or compared");
     } else if (stopped != nullptr) {
-      counters_ = stopped;
+      counters_ = CountersOf(stopped);
       verdict_.outcome = Outcome::kDiverged;
-      verdict_.summary = TextIn(*stopped, "message");
+      verdict_.summary = stopped->message;
     } else if (StoppedAtDivergence(wait_status)) {
-      counters_ = FindLine(lines_, "counters");
+      counters_ = CountersOf(FindLine<CountedLine>(lines_));
       verdict_.outcome = Outcome::kDiverged;
       verdict_.summary = "diverged";
     } else if (until != nullptr) {
-      counters_ = until;
+      counters_ = CountersOf(until);
       verdict_.outcome = Outcome::kSame;
-      verdict_.summary = "ended where it was asked to: " + TextIn(*until, "text");
-      verdict_.json["until"] = TextIn(*until, "text");
+      verdict_.summary = "ended where it was asked to: " + until->text;
+      verdict_.json["until"] = until->text;
     } else if (end != nullptr) {
       JudgeEnd(*end);
     } else if (WIFSIGNALED(wait_status)) {
       JudgeSignal(WTERMSIG(wait_status), crash);
     } else if (!child_.empty() && exit == nullptr) {
       JudgeMissingEnd();
-    } else if (FindLine(lines_, "start") == nullptr) {
+    } else if (FindLine<StartLine>(lines_) == nullptr) {
       Fail(
           fmt::format("the program ended with exit code {} before Deja's library was loaded into "
                       "it (is it statically linked, or set-user-id?)",
@@ -127,29 +133,30 @@ class Judge {
     AddChildren();
     if (!child_.empty()) AddOthers();
     AddCounters();
+    AddReportDamage(scratch + format::kReportFile, report.damage);
     NoteLoss();
     return std::move(verdict_);
   }
 
  private:
   // Where lines about the process `name` of the rank belong.
-  std::vector<json>& LinesOf(const std::string& name) {
+  std::vector<ReportLine>& LinesOf(const std::string& name) {
     if (name == child_) return lines_;
     return child_.empty() || name.starts_with(child_ + "/") ? child_lines_ : other_lines_;
   }
 
   // Of a child, whose parent has waited for it.
   [[nodiscard]] int ReportedStatus() const {
-    const json* exit = FindLine(lines_, "exit");
-    const json* crash = FindLine(lines_, "crash");
-    if (exit != nullptr) return W_EXITCODE(static_cast<int>(NumberIn(exit, "code")) & 0xff, 0);
-    return crash != nullptr ? static_cast<int>(NumberIn(crash, "signal")) : 0;
+    const auto* exit = FindLine<ExitLine>(lines_);
+    const auto* crash = FindLine<CrashLine>(lines_);
+    if (exit != nullptr) return W_EXITCODE(exit->code.value_or(0) & 0xff, 0);
+    return crash != nullptr ? crash->signal : 0;
   }
 
   // Of a child that has not said how it ended: it was killed, if it ever began.
   void JudgeMissingEnd() {
-    counters_ = FindLine(lines_, "counters");
-    if (FindLine(lines_, "start") == nullptr) return Differs("it was not started");
+    counters_ = CountersOf(FindLine<CountedLine>(lines_));
+    if (FindLine<StartLine>(lines_) == nullptr) return Differs("it was not started");
     const bool was_killed = summary_.fate.known && summary_.fate.signal != 0 && !summary_.exit;
     if (was_killed) return Same("killed by " + SignalName(static_cast<int>(summary_.fate.signal)));
     Differs("it ended without a word");
@@ -161,11 +168,11 @@ class Judge {
     verdict_.json["child"] = child_;
     if (verdict_.outcome == Outcome::kSame) return;
     std::set<std::string> told;
-    for (const json& line : other_lines_) {
-      const std::string name = TextIn(line, "child");
-      const std::string who = name.empty() ? "the rank itself" : "child " + name;
-      if (line["kind"] != "divergence" || !told.insert(who).second) continue;
-      for (std::string& text : DivergenceLines(line, symbolizer_, detail_))
+    for (const ReportLine& line : other_lines_) {
+      const std::string who = line.child.empty() ? "the rank itself" : "child " + line.child;
+      const auto* divergence = line.As<DivergenceLine>();
+      if (divergence == nullptr || !told.insert(who).second) continue;
+      for (std::string& text : DivergenceLines(*divergence, symbolizer_, detail_))
         verdict_.details.push_back(fmt::format("{}: {}", who, std::move(text)));
     }
   }
@@ -176,8 +183,9 @@ class Judge {
   }
 
   bool StoppedAtDivergence(int wait_status) const {
-    return FindLine(lines_, "divergence") != nullptr && FindLine(lines_, "counters") != nullptr &&
-           WIFEXITED(wait_status) && FindLine(lines_, "exit") == nullptr;
+    return FindLine<DivergenceLine>(lines_) != nullptr &&
+           FindLine<CountedLine>(lines_) != nullptr && WIFEXITED(wait_status) &&
+           FindLine<ExitLine>(lines_) == nullptr;
   }
 
   [[nodiscard]] bool RecordedCrashIsTheEnd() const {
@@ -195,8 +203,9 @@ class Judge {
     verdict_.summary = what + "; the recorded run: " + summary_.HowItEnded(symbolizer_);
   }
 
-  void JudgeSignal(int signal, const json* crash) {
-    counters_ = crash != nullptr ? crash : FindLine(lines_, "counters");
+  void JudgeSignal(int signal, const CrashLine* crash) {
+    counters_ = CountersOf(crash);
+    if (crash == nullptr) counters_ = CountersOf(FindLine<CountedLine>(lines_));
     const std::string name = SignalName(signal);
     // The recording knows from its parent only how the rank ended, not where.
     if (!summary_.crash && summary_.fate.known && static_cast<int>(summary_.fate.signal) == signal)
@@ -204,7 +213,7 @@ class Judge {
     // Nobody was there to see how the recorded process ended (a launcher had started it).
     const bool unseen = !summary_.crash && !summary_.exit && !summary_.fate.known;
     if (crash == nullptr && counters_ != nullptr && signal == SIGKILL && unseen &&
-        NumberIn(counters_, "remaining") == 0)
+        counters_->remaining == 0)
       return Same(fmt::format("{}, which the program sent to itself", name));
     if (crash == nullptr) {
       Differs(fmt::format("the replay was ended by {} from outside", name));
@@ -238,22 +247,23 @@ class Judge {
     return frame->Place();
   }
 
-  void JudgeExit(int code, const json* exit) {
-    counters_ = exit;
+  void JudgeExit(int code, const ExitLine* exit) {
+    counters_ = CountersOf(exit);
+    const CountersPart counted = counters_ == nullptr ? CountersPart() : *counters_;
     verdict_.json["exit_code"] = code;
-    constexpr uint64_t kExec = 2;
-    if (!child_.empty() && NumberIn(exit, "how") == kExec && WasReplaced(reader_))
+    constexpr uint32_t kExec = 2;  // preload::ExitHow
+    if (!child_.empty() && exit != nullptr && exit->how == kExec && WasReplaced(reader_))
       return Same("replaced itself by exec");
     const std::string what = fmt::format("exit {}", code);
     const bool recorded_exit = summary_.exit.has_value() && !RecordedCrashIsTheEnd();
     if (recorded_exit && (summary_.exit->code & 0xff) == code) {
-      const uint64_t left = NumberIn(exit, "remaining_on_last_thread");
+      const uint64_t left = counted.remaining_on_last_thread.value_or(0);
       if (left != 0) return Differs(fmt::format("{}, with {} recorded calls not made", what, left));
       return Same(what);
     }
     // By who has waited for it.
     const bool seen_exit = summary_.fate.known && summary_.fate.signal == 0;
-    if (!recorded_exit && !RecordedCrashIsTheEnd() && NumberIn(exit, "remaining") == 0) {
+    if (!recorded_exit && !RecordedCrashIsTheEnd() && counted.remaining == 0) {
       if (seen_exit && summary_.fate.exit_code == code) return Same(what);
       verdict_.outcome = Outcome::kSame;
       verdict_.summary = fmt::format(
@@ -263,7 +273,7 @@ class Judge {
       return;
     }
     // When a signal of somebody else's arrives is not known to the program.
-    if (EndedFromOutside() && NumberIn(exit, "remaining") == 0) {
+    if (EndedFromOutside() && counted.remaining == 0) {
       verdict_.outcome = Outcome::kSame;
       verdict_.summary =
           fmt::format("{}, after everything that was recorded, where another process ended it: {}",
@@ -279,29 +289,27 @@ class Judge {
            static_cast<uint32_t>(summary_.crash->sender_pid) != reader_.header().process.pid;
   }
 
-  void JudgeEnd(const json& end) {
-    counters_ = &end;
-    if (TextIn(end, "how") != "reached") return Differs(TextIn(end, "text"));
+  void JudgeEnd(const EndLine& end) {
+    counters_ = CountersOf(&end);
+    if (end.how != "reached") return Differs(end.text);
     verdict_.outcome = Outcome::kSame;
     verdict_.summary = "the end of the recording is reached: " + summary_.HowItEnded(symbolizer_);
     verdict_.json["end_of_recording"] = true;
-    if (!end.contains("parked") || !end["parked"].is_array()) return;
-    verdict_.json["parked"] = end["parked"];
-    for (const json& parked : end["parked"])
-      if (parked.is_object()) ExplainParked(parked);
+    verdict_.json["parked"] = ToJson(end.parked);
+    for (const ParkedPart& parked : end.parked) ExplainParked(parked);
   }
 
   // "rank 3 entered AllReduce #1204 of comm 0 and never left; rank 5 never entered it: …"
-  void ExplainParked(const json& parked) {
-    const uint64_t seq = NumberIn(&parked, "comm_seq");
-    const std::string api = TextIn(parked, "api");
-    if (!parked.value("entered", false)) return;
-    if (!parked.contains("comm") || seq == 0) {
+  void ExplainParked(const ParkedPart& parked) {
+    const uint64_t seq = parked.comm_seq;
+    const std::string& api = parked.api;
+    if (!parked.entered) return;
+    if (!parked.comm || seq == 0) {
       verdict_.details.push_back(
           fmt::format("rank {} entered {} and never left", verdict_.rank, api));
       return;
     }
-    const auto number = static_cast<uint32_t>(NumberIn(&parked, "comm"));
+    const uint32_t number = *parked.comm;
     verdict_.details.push_back(fmt::format("rank {} entered {} #{} of comm {} and never left",
                                            verdict_.rank, api, seq, number));
     auto own = summary_.comms.find(number);
@@ -323,15 +331,16 @@ class Judge {
   void AddDivergences() {
     size_t shown = 0;
     json all = json::array();
-    for (const json& line : lines_) {
-      if (line["kind"] != "divergence") continue;
+    for (const ReportLine& line : lines_) {
+      const auto* divergence = line.As<DivergenceLine>();
+      if (divergence == nullptr) continue;
       if (verdict_.outcome == Outcome::kSame) {
         verdict_.outcome = Outcome::kDiverged;
         verdict_.summary += ", but it diverged on the way";
       }
-      all.push_back(line);
+      all.push_back(ToJson(line));
       if (shown++ == 0)
-        for (std::string& text : DivergenceLines(line, symbolizer_, detail_))
+        for (std::string& text : DivergenceLines(*divergence, symbolizer_, detail_))
           verdict_.details.push_back(std::move(text));
     }
     if (shown > 1)
@@ -343,29 +352,31 @@ class Judge {
   void AddChildren() {
     uint64_t started = 0;
     std::set<std::string> told;
-    for (const json& line : child_lines_) {
-      const std::string kind = line["kind"];
-      const std::string child = "child " + TextIn(line, "child");
-      started += kind == "start" ? 1 : 0;
-      const bool failed = kind == "failed" || (kind == "end" && TextIn(line, "how") != "reached");
-      if (kind != "divergence" && !failed) continue;
+    for (const ReportLine& line : child_lines_) {
+      const std::string child = "child " + line.child;
+      started += line.As<StartLine>() != nullptr ? 1 : 0;
+      const auto* divergence = line.As<DivergenceLine>();
+      const auto* failed = line.As<FailedLine>();
+      const auto* end = line.As<EndLine>();
+      if (end != nullptr && end->how == "reached") end = nullptr;
+      if (divergence == nullptr && failed == nullptr && end == nullptr) continue;
       if (verdict_.outcome == Outcome::kSame) {
         verdict_.outcome = Outcome::kDiverged;
         verdict_.summary += fmt::format(", but its {} diverged", child);
       }
-      verdict_.json["child_divergences"].push_back(line);
+      verdict_.json["child_divergences"].push_back(ToJson(line));
       if (!told.insert(child).second) continue;
-      if (failed) {
+      if (divergence == nullptr) {
         verdict_.details.push_back(
-            fmt::format("{}: {}", child, TextIn(line, kind == "end" ? "text" : "message")));
+            fmt::format("{}: {}", child, failed != nullptr ? failed->message : end->text));
         continue;
       }
-      for (std::string& text : DivergenceLines(line, symbolizer_, detail_))
+      for (std::string& text : DivergenceLines(*divergence, symbolizer_, detail_))
         verdict_.details.push_back(fmt::format("{}: {}", child, std::move(text)));
     }
-    for (const std::vector<json>* lines : {&lines_, &child_lines_})
-      for (const json& line : *lines)
-        if (line["kind"] == "child-end") AddChildEnd(line);
+    for (const std::vector<ReportLine>* lines : {&lines_, &child_lines_})
+      for (const ReportLine& line : *lines)
+        if (const auto* end = line.As<ChildEndLine>()) AddChildEnd(line, *end);
     AddLiveChildren();
     verdict_.json["children_replayed"] = started;
     if (started != 0)
@@ -378,8 +389,8 @@ class Judge {
   void AddLiveChildren() {
     static constexpr size_t kMost = 3;
     json names = json::array();
-    for (const json& line : lines_)
-      if (line["kind"] == "child-live") names.push_back(TextIn(line, "name"));
+    for (const ReportLine& line : lines_)
+      if (const auto* live = line.As<ChildLiveLine>()) names.push_back(live->name);
     if (names.empty()) return;
     verdict_.json["children_live"] = names;
     for (size_t i = 0; i < std::min(names.size(), kMost); ++i)
@@ -390,11 +401,10 @@ class Judge {
           fmt::format("so did {} more child processes", names.size() - kMost));
   }
 
-  void AddChildEnd(const json& line) {
-    const std::string text =
-        fmt::format("child process {} ended with {}; recorded: {}", NumberIn(&line, "pid"),
-                    TextIn(line, "live"), TextIn(line, "recorded"));
-    verdict_.json["child_divergences"].push_back(line);
+  void AddChildEnd(const ReportLine& line, const ChildEndLine& end) {
+    const std::string text = fmt::format("child process {} ended with {}; recorded: {}", end.pid,
+                                         end.live, end.recorded);
+    verdict_.json["child_divergences"].push_back(ToJson(line));
     verdict_.details.push_back(text);
     if (verdict_.outcome != Outcome::kSame) return;
     verdict_.outcome = Outcome::kDiverged;
@@ -403,16 +413,16 @@ class Judge {
 
   void AddCounters() {
     if (counters_ == nullptr) return;
-    const uint64_t operations = NumberIn(counters_, "operations");
-    const uint64_t compared = NumberIn(counters_, "digests_compared");
-    const uint64_t different = NumberIn(counters_, "digests_different");
+    const uint64_t operations = counters_->operations;
+    const uint64_t compared = counters_->digests_compared;
+    const uint64_t different = counters_->digests_different;
     verdict_.json["operations_served"] = operations;
     verdict_.json["digests_compared"] = compared;
     verdict_.json["digests_different"] = different;
     std::string text = fmt::format("; {} {} ", HumanCount(operations),
                                    operations == 1 ? "collective" : "collectives");
-    if (counters_->contains("computed")) {
-      const uint64_t computed = std::min(NumberIn(counters_, "computed"), operations);
+    if (counters_->computed) {
+      const uint64_t computed = std::min(*counters_->computed, operations);
       verdict_.json["operations_served"] = operations - computed;
       verdict_.json["operations_computed"] = computed;
       text += computed == operations
@@ -428,6 +438,16 @@ class Judge {
     if (compared != 0)
       text += different == 0 ? none : fmt::format(", {} different", HumanCount(different));
     verdict_.summary += text;
+  }
+
+  // Only the program itself can have written over the report.
+  void AddReportDamage(const std::string& path, const std::vector<std::string>& damage) {
+    if (damage.empty()) return;
+    verdict_.json["report_damage"] = damage;
+    verdict_.details.push_back(fmt::format(
+        "reading the replay's report: {}: {}{}; the result leaves out {}", path, damage.front(),
+        damage.size() == 1 ? "" : fmt::format(", and {} more damaged lines", damage.size() - 1),
+        damage.size() == 1 ? "that line" : "those lines"));
   }
 
   // The tail goes on where the files stop. It may hold no event: all had been written.
@@ -461,19 +481,19 @@ class Judge {
   Symbolizer& symbolizer_;
   const StackDetail detail_;
   const std::string child_;
-  std::vector<json> lines_;        // of the process that is judged
-  std::vector<json> child_lines_;  // of its children
-  std::vector<json> other_lines_;  // of other processes of the rank
-  const json* counters_ = nullptr;
+  std::vector<ReportLine> lines_;        // of the process that is judged
+  std::vector<ReportLine> child_lines_;  // of its children
+  std::vector<ReportLine> other_lines_;  // of other processes of the rank
+  const CountersPart* counters_ = nullptr;
   ReplayVerdict verdict_;
 };
 
 }  // namespace
 
 bool HasStopped(const std::string& scratch) {
-  const std::vector<json> lines = ReadReport(scratch);
-  return FindLine(lines, "failed") != nullptr || FindLine(lines, "stopped") != nullptr ||
-         (FindLine(lines, "divergence") != nullptr && FindLine(lines, "exit") == nullptr);
+  const std::vector<ReportLine> lines = ReadReport(scratch).lines;
+  return FindLine<FailedLine>(lines) != nullptr || FindLine<StoppedLine>(lines) != nullptr ||
+         (FindLine<DivergenceLine>(lines) != nullptr && FindLine<ExitLine>(lines) == nullptr);
 }
 
 void AddShortage(const std::string& shortage, ReplayVerdict& verdict) {
@@ -495,7 +515,7 @@ void AddShortage(const std::string& shortage, ReplayVerdict& verdict) {
 void AddStandstill(const std::vector<std::string>& waits, ReplayVerdict& verdict) {
   if (waits.empty()) return;
   verdict.outcome = Outcome::kDiverged;
-  verdict.summary = "the replay stood still and was ended: each of its threads waited for another";
+  verdict.summary = "the replay hung and was ended: each of its threads waited for another";
   verdict.details.insert(verdict.details.begin(), waits.begin(), waits.end());
   verdict.json["standstill"] = waits;
   verdict.json["verdict"] = OutcomeName(verdict.outcome);

@@ -1,8 +1,7 @@
 // ReplayVerdict: what a replay proved, from its report and how its process ended.
 //
 // Values; main thread only. The report is written by the replay library inside the program
-// (replayer/report/report.h); the program may damage it, so nothing in it is trusted to be
-// complete.
+// (replayer/report/report.h); the program may damage it. Damaged lines are left out and described.
 #ifndef DEJA_CLI_REPLAY_WATCH_REPLAY_VERDICT_H_
 #define DEJA_CLI_REPLAY_WATCH_REPLAY_VERDICT_H_
 

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <map>
 
-#include "cli/replay/watch/replay_report.h"
+#include "cli/replay/report/replay_report.h"
 #include "common/runtime/own_thread_name.h"
 
 namespace deja::cli {
@@ -67,10 +67,9 @@ std::string Standstill::NameOf(pid_t pid) const {
   for (const WatchedReplay& replay : replays_) {
     const std::string rank = fmt::format("rank {}", replay.rank);
     if (pid == replay.root) name = rank;
-    for (const auto& line : ReadReport(replay.scratch))
-      if (line["kind"] == "start" && NumberIn(&line, "pid") == static_cast<uint64_t>(pid))
-        name = line.contains("child") ? fmt::format("{}, child {},", rank, TextIn(line, "child"))
-                                      : rank;
+    for (const ReportLine& line : ReadReport(replay.scratch).lines)
+      if (const auto* start = line.As<StartLine>(); start != nullptr && start->pid == pid)
+        name = line.child.empty() ? rank : fmt::format("{}, child {},", rank, line.child);
   }
   return fmt::format("{} (process {})", name, pid);
 }
@@ -90,7 +89,7 @@ std::vector<std::string> Standstill::Describe() const {
       std::string who = own ? "itself only" : "";
       for (const pid_t writer : writers)
         if (!own) who += (who.empty() ? "" : ", ") + NameOf(writer);
-      what += ", whose other end is with " + (who.empty() ? "nothing here" : who);
+      what += "; its other end is with " + (who.empty() ? "nothing here" : who);
     }
     if (thread.tid != thread.pid) what = fmt::format("thread {} {}", thread.name, what);
     std::vector<std::string>& told = by_process[thread.pid];

@@ -64,13 +64,16 @@ void Tell(const char* mapped, int fd, struct statx& info) {
   info.stx_ctime.tv_nsec = static_cast<uint32_t>(same.st_ctim.tv_nsec);
 }
 
-// A function that the C library has since 2.33: before, `otherwise`, since Deja itself calls it.
+// A function that the C library has since 2.33: before, `otherwise`. So it is where Deja itself
+// calls it: another preloaded library's may be in a state in which it can't be called (libfaketime's
+// destructor removes a semaphore, and its functions wait for that one).
 template <typename Fn>
 class LateFn {
  public:
   constexpr LateFn(const char* name, Fn otherwise) : name_(name), otherwise_(otherwise) {}
   template <typename... Args>
   int operator()(Args... args) {
+    if (InsideDeja()) return otherwise_(args...);
     Fn function = slot_.load(std::memory_order_acquire);
     if (function == nullptr) {
       void* next = RealNext(name_);

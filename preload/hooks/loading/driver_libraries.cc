@@ -13,6 +13,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "common/env_vars.h"
 #include "preload/process/guard.h"
 #include "preload/process/own_variables.h"
 #include "preload/stack/modules.h"
@@ -191,7 +192,7 @@ void Enter(const Library& found) {
 
 // A driver that the program is linked to makes its calls before anybody opens anything.
 __attribute__((constructor)) void SetLinkedDriversApart() {
-  if (OwnVariable("DEJA_OUT") == nullptr && OwnVariable("DEJA_REPLAY") == nullptr) return;
+  if (OwnVariable(env::kOut) == nullptr && OwnVariable(env::kReplay) == nullptr) return;
   const Guard guard;
   // A thread of the parent may be looking.
   pthread_atfork(nullptr, nullptr, [] { g_looking.store(false, std::memory_order_relaxed); });

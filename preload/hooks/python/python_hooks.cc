@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "common/env_vars.h"
 #include "preload/hooks/export.h"
 #include "preload/process/guard.h"
 #include "preload/process/own_variables.h"
@@ -60,9 +61,9 @@ DEJA_EXPORT char* getenv(const char* name) noexcept {
   char* value = real_getenv(name);
   // What Deja itself has loaded (the loopback library, for a replay that computes) asks like this.
   if (value == nullptr && name[0] == 'D' && InsideDeja() && OwnVariablesAreHidden())
-    return const_cast<char*>(OwnVariable(name));
+    return const_cast<char*>(OwnVariableNamed(name));
   if (name[0] != 'P' || std::strcmp(name, "PYTHONPATH") != 0) return value;
-  const char* folder = OwnVariable("DEJA_PYTHON");
+  const char* folder = OwnVariable(deja::env::kPython);
   if (folder == nullptr || *folder == '\0') return value;
   const int saved_errno = errno;
   if (IsStartingInterpreter(__builtin_return_address(0))) value = WithOurFolder(folder, value);

@@ -20,10 +20,11 @@ def install(distributed):
         return
     from torch._C import _distributed_c10d as c10d
 
-    from deja import exceptions
+    from deja import collections_of_garbage, exceptions
     from deja.distributed import torch_backends, torch_groups, torch_objects, torch_stores
 
     exceptions.install()
+    collections_of_garbage.install()
     torch_objects.install(sys.modules["torch.distributed.distributed_c10d"])
 
     replaying = mode == engine.REPLAYING

@@ -4,7 +4,7 @@ import torch
 from torch._C import _distributed_c10d as c10d
 
 from deja import engine, python_stack
-from deja.distributed import torch_passing, torch_works
+from deja.distributed import call_names, torch_flights, torch_passing, torch_works
 from deja.distributed.torch_dense import Dense, dtype_of
 
 on_allreduce = None  # called with the tensors of each, before it is made
@@ -237,6 +237,7 @@ class Group(c10d.ProcessGroup):
         written = Dense(outputs, read=in_place)
         read = written if in_place else Dense(inputs, read=True)
         dtype = dtype_of(read, written)
+        call_names.tell(inputs or outputs, 2)
         outcome = engine.group_call(
             _NAMES.get(name) or _name_of(name),
             lambda: self._make(name, args, kwargs),
@@ -256,7 +257,7 @@ class Group(c10d.ProcessGroup):
             return torch_works.served(name, outcome, outputs)
         if outcome.operation == 0:  # not recorded: a plug-in makes it as part of an operation of its own
             return outcome.value
-        ending = torch_works.Ending(outcome, dtype, written)
+        ending = torch_works.Ending(outcome, dtype, written, torch_flights.watched(name, inputs, outputs))
         if is_blocking:
             return ending.succeeded()
         return torch_works.recorded(name, self._deja_watcher, outcome.value, ending, outputs)

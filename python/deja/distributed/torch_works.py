@@ -12,6 +12,7 @@ import torch
 from torch._C import _distributed_c10d as c10d
 
 from deja import engine
+from deja.distributed import torch_flights
 
 _DISPATCHER = os.path.join(os.path.dirname(__file__), "torch_mixed_groups.py")
 _create_work_from_future = c10d._create_work_from_future
@@ -47,18 +48,22 @@ def _at_end_of_backward(call):
 class Ending:
     """Hands the end of one operation to the recorder, once, whichever thread learns of it first."""
 
-    __slots__ = ("_outcome", "_dtype", "_tensors", "_lock")
+    __slots__ = ("_outcome", "_dtype", "_tensors", "_flight", "_lock")
 
-    def __init__(self, outcome, dtype, tensors):
-        self._outcome, self._dtype, self._tensors = outcome, dtype, tensors
+    def __init__(self, outcome, dtype, tensors, flight=None):
+        """flight: what torch_flights.watched() said."""
+        self._outcome, self._dtype, self._tensors, self._flight = outcome, dtype, tensors, flight
         self._lock = _thread.allocate_lock()
 
     def succeeded(self, src=-1):
         with self._lock:
             tensors, self._tensors = self._tensors, None
             if tensors is not None:
+                outcome, flight = self._outcome, self._flight
+                if flight is not None:
+                    torch_flights.tell_if_changed(flight, outcome.operation)
+                    self._flight = None
                 tensors.read_back()
-                outcome = self._outcome
                 engine.group_done(outcome.group, outcome.operation, self._dtype, tensors.pieces, src)
 
     def failed(self, error):

@@ -8,6 +8,7 @@ import functools
 import weakref
 
 from deja import engine, rng
+from deja.training import torch_digests
 
 _leader = None  # a weak reference to the optimizer that counts
 _count = 0
@@ -38,6 +39,10 @@ def _count_step(optimizer):
     known[1] += 1
 
 
+def _is_to_step(optimizer):
+    torch_digests.before_step(optimizer, steps_of(optimizer) + 1)
+
+
 def _has_stepped(optimizer):
     global _leader, _count
     _count_step(optimizer)
@@ -57,6 +62,9 @@ def _has_stepped(optimizer):
 def install(module):
     if engine.mode() == engine.OFF:
         return
+    before_steps = getattr(module, "register_optimizer_step_pre_hook", None)
+    if before_steps is not None:
+        before_steps(lambda optimizer, _args, _kwargs: _is_to_step(optimizer))
     after_steps = getattr(module, "register_optimizer_step_post_hook", None)
     if after_steps is not None:
         after_steps(lambda optimizer, _args, _kwargs: _has_stepped(optimizer))
@@ -81,6 +89,7 @@ def _wrap_steps(base):
 def _counting(step):
     @functools.wraps(step)
     def counted(self, *args, **kwargs):
+        _is_to_step(self)
         result = step(self, *args, **kwargs)
         _has_stepped(self)
         return result

@@ -80,7 +80,7 @@ class Help(unittest.TestCase):
     def test_the_environment_has_every_variable(self):
         root = pathlib.Path(__file__).resolve().parents[3]
         text = deja("help", "environment")
-        for name in re.findall(r"(?m)^DEJA_ENV\((\w+),", (root / "common" / "env_vars.def").read_text()):
+        for name in re.findall(r"(?m)^DEJA_ENV\(\w+, (\w+),", (root / "common" / "env_vars.def").read_text()):
             self.assertRegex(text, rf"(?m)^  {name}\b")
 
     def test_long_lists_of_options_have_headings(self):

@@ -57,6 +57,20 @@ class TestChecker(unittest.TestCase):
         self.assertEqual(self.problems(LONG + ".\n", "docs/decisions/0000-example.md"), [])
         self.assert_found("anew", "It starts anew.\n", "docs/measurements/example.md")
 
+    def test_banned_words_of_messages_are_named(self):
+        def found(name, text):
+            return check_prose.check_source(name, text)
+
+        self.assertIn("cli/x.cc:2: \"nobody\"", found("cli/x.cc", '\nSay("replaying: nobody "\n    "agreed");\n')[0])
+        self.assertIn("came to", found("cli/x.cc", 'Say("it came "\n    "to {}");')[0])
+        self.assertEqual(found("cli/x.cc", '// nobody came to it\n/* anew */ char c = \'"\'; Say("{} and anew_name");'), [])
+        self.assertEqual(found("cli/x.cc", 'Say("nobody");'), [], "one word is a name")
+        self.assertIn("gdb/x.py:3: \"anew\"", found("gdb/x.py", '"""Starts anew."""\n# nobody\nsay(f"{a} is started anew")\n')[0])
+
+    def test_the_sources_are_looked_at(self):
+        names = {path.relative_to(ROOT).parts[0] for path in check_prose.sources()}
+        self.assertGreaterEqual(names, {"cli", "format", "gdb", "recorder", "replayer", "python"})
+
     def test_lines_tabs_spaces_and_links(self):
         self.assert_found("121 columns", "x" * 121 + "\n")
         self.assertEqual(self.problems("| " + "x" * 121 + " |\n[x](" + "https://" + "y" * 121 + ")\n"), [])

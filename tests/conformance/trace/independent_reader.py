@@ -20,7 +20,7 @@ from independent_updates import Single, singles, update
 
 PROTO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "format", "proto", "trace.proto")
 
-MAGIC = b"DEJA\x01\r\n\x1a"
+MAGIC = b"\x89DJA\x01\r\n\x1a"
 SYNC = b"\xde\x1a\xf7\xa3"
 HEADER, EVENTS, CHUNK, INDEX, FOOTER, END = 1, 2, 3, 4, 5, 6
 PREDICTION = 8
@@ -229,7 +229,7 @@ class File:
         with open(path, "rb") as file:
             self.data = file.read()
         if self.data[:8] != MAGIC:
-            raise SystemExit(f"{path}: not a file of a trace of version 1")
+            raise SystemExit(f"{path}: not a file of a trace of format 1")
         self.end, self.lost = "torn", 0
         self.was_corrupt = False
 

@@ -1,5 +1,6 @@
 """Nothing stays in /dev/shm or among the temporary files, however a command ends."""
 import os
+import shutil
 import signal
 import sys
 import time
@@ -93,6 +94,41 @@ class Leftovers(harness.DejaTest):
                 self.wait_for("folder", lambda: self.temporary() or verify.poll() is not None)
                 self.end_by(verify, number)
                 self.assertEqual(self.temporary(), [])
+
+    def test_a_bundle_that_is_being_made(self):
+        self.checked(self.record("stepper", ["--steps=60", "--count=65536"], n=2, env=self.env))
+        place = self.dir / "place"
+        place.mkdir()
+        pack = [harness.DEJA, "pack", self.trace_path(), "--zstd-level", "19", "--split", "1M", "--out", place / "run.zip"]
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL):
+            with self.subTest(signal=number):
+                packing = self.start(pack, env=self.env)
+                self.wait_for("file", lambda: list(place.iterdir()) or packing.poll() is not None)
+                self.end_by(packing, number)
+                left = [path for path in place.iterdir() if number != signal.SIGKILL or not path.name.startswith("deja-made-")]
+                self.assertEqual(left, [], "nothing half-made")
+        self.checked(self.deja(*pack[1:], env=self.env))
+        self.assertEqual({path.suffix for path in place.iterdir()} - {f".{number:03}" for number in range(1, 100)}, set())
+        self.checked(self.deja("verify", place / "run.zip.001", env=self.env))
+        self.assertEqual(self.temporary(), [])
+
+    def test_a_bundle_that_is_being_unpacked(self):
+        self.checked(self.record("stepper", ["--steps=60", "--count=65536"], n=2, env=self.env))
+        place = self.dir / "place"
+        place.mkdir()
+        bundle = self.dir / "run.deja.zip"
+        self.checked(self.deja("pack", self.trace_path(), "--out", bundle, env=self.env))
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(signal=number):
+                unpacking = self.start([harness.DEJA, "unpack", bundle, "--out", place / "run.deja"], env=self.env)
+                self.wait_for("file", lambda: list(place.iterdir()) or unpacking.poll() is not None)
+                if self.end_by(unpacking, number) >= 128:
+                    self.assertFalse((place / "run.deja").exists(), "nothing half-made")
+                else:
+                    shutil.rmtree(place / "run.deja")
+        self.checked(self.deja("unpack", bundle, "--out", place / "run.deja", env=self.env))
+        self.assertEqual([path.name for path in place.iterdir()], ["run.deja"])
+        self.checked(self.deja("verify", place / "run.deja"))
 
     def test_the_next_command_removes_what_a_killed_one_has_left(self):
         self.record_some()

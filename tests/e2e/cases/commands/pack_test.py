@@ -58,7 +58,7 @@ class Smaller(harness.DejaTest):
         self.assertIn("it cannot be replayed: there is no checkpoint in these steps", packed["start"])
         self.assertIn("pack from the first step on, as there is no checkpoint before", packed["start"])
         run = self.checked(self.replay_bundle(1), harness.EXIT_FAILURE)
-        self.assertIn(f"what it was given in step 0 was left out when {self.bundle} was packed (those outside of steps 20 and later), and "
+        self.assertIn(f"the data that it received in step 0 is not in {self.bundle} (those outside of steps 20 and later), and "
                       "there is no checkpoint in it to start at; pack the trace again", run.stderr)
         self.assertEqual(run.stdout, "")
 
@@ -122,11 +122,11 @@ class OfSomeSteps(harness.DejaTest):
         return self.checked(self.deja("replay", self.bundle, "--rank", rank, *options), code)
 
     def test_without_a_checkpoint(self):
-        self.assertIn("it cannot be replayed: there is no checkpoint in these steps, and what the ranks were given before is left out; pack the "
+        self.assertIn("it cannot be replayed: these steps hold no checkpoint, and data from before them is left out; pack the "
                       "checkpoint before, too: --steps 20-29\n", self.pack("--steps", "22-29"))
         for options in ([], ["--from-step", 25], ["--until-step", 25]):
             run = self.replay(*options, code=harness.EXIT_FAILURE)
-            self.assertIn("from the start: what it was given in step 0 was left out when", run.stderr)
+            self.assertIn("the data that it received in step 0 is not in", run.stderr)
             self.assertIn("there is no checkpoint in it to start at; pack the trace again with the checkpoint before these steps", run.stderr)
             self.assertEqual(run.stdout, "")
         self.replay("--until-step", 0)
@@ -152,7 +152,7 @@ class OfSomeSteps(harness.DejaTest):
     def test_a_checkpoint_of_one_rank_is_enough_for_it(self):
         self.pack("--ranks", 1, "--steps", "20-")
         self.replay("--from-step", 20)
-        self.assertIn("what it was given in step 0 was left out when", self.replay(rank=0, code=harness.EXIT_FAILURE).stderr)
+        self.assertIn("the data that it received in step 0 is not in", self.replay(rank=0, code=harness.EXIT_FAILURE).stderr)
 
     def test_as_much_as_fits(self):
         everything = self.checked(self.deja("pack", self.trace_path(), "-o", self.dir / "all.zip", "--zstd-level", 3, "--json")).json()["bytes"]

@@ -169,7 +169,7 @@ class Faults(harness.DejaTest):
         # They are gone before they can learn that the others are.
         self.assertNotIn(b"failed", err)
         info = self.checked(self.deja("info", self.trace_path())).stdout
-        self.assertRegex(info, r"comm 0: ranks 0, 1 and 2 came to AllReduce #10; rank 3 never entered it: its last was AllReduce #4 at comms\.h:\d+")
+        self.assertRegex(info, r"comm 0: ranks 0, 1 and 2 reached AllReduce #10; rank 3 never entered it: its last was AllReduce #4 at comms\.h:\d+")
         self.assertRegex(info, r"rank 3: SIGTERM at .*, in step 1, after AllReduce #4 of comm 0")
         self.check_replays_end_alike(r"the end of the recording is reached: SIGTERM at .*, in step \d, after AllReduce #\d+ of comm 0")
 
@@ -183,7 +183,7 @@ class Faults(harness.DejaTest):
                 for rank in (0, 1, 2):
                     self.assertRegex(recorded.stderr, rf"rank {rank}: an operation of earlier calls on communicator world failed: ")
                 info = self.checked(self.deja("info", self.trace_path())).stdout
-                self.assertRegex(info, rf"comm 0: ranks 0, 1 and 2 came to AllGather #{last}; rank 3 never entered it: its last was "
+                self.assertRegex(info, rf"comm 0: ranks 0, 1 and 2 reached AllGather #{last}; rank 3 never entered it: its last was "
                                        rf"AllGather #{last - 1} at comms\.h:\d+")
                 self.assertRegex(info, rf"rank 3: exit 1, in step 29, after AllGather #{last - 1} of comm 0")
                 self.check_replays_end_alike("exit 1, the same as recorded")

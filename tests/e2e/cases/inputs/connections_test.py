@@ -153,7 +153,7 @@ class Fifos(ConnectionTest):
                 child.rename(held)
                 again = self.replay(0)
                 held.rename(child)
-                opened += len(set(re.findall(r"deja: (child \S+) waits for somebody who writes to the FIFO \S+/fifos/in, "
+                opened += len(set(re.findall(r"deja: (child \S+) waits for a process that writes to the FIFO \S+/fifos/in, "
                                              r"which it opens to read", again.stderr)))
         self.assertGreater(opened, 1)
 

@@ -234,6 +234,9 @@ class Tools(NoticeTest):
         plain = self.command(["faketime", "-f", "-10y", "date", "+%Y"])
         self.assertEqual(run.stdout, plain.stdout)
         self.assertVerifies()
+        for prefix in [], ["faketime", "-f", "-10y"]:
+            again = self.checked(self.command([*prefix, harness.DEJA, "replay", self.trace_path()]))
+            self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
 
     def test_other_buffers(self):
         self.assertSame(["stdbuf", "-o0", "-eL", "sh", "-c", "printf one; echo two >&2; env | grep -c _STDBUF; seq 5 | stdbuf -oL head -2"])

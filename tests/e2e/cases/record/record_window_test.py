@@ -292,7 +292,7 @@ class Window(harness.DejaTest):
         self.assertEqual(list(self.trace_path().glob("mark-*")), [])
         run = self.deja("mark", self.trace_path())
         self.assertEqual(run.code, harness.EXIT_FAILURE)
-        self.assertIn("is not being recorded", run.stderr)
+        self.assertIn("no recording writes it", run.stderr)
 
     def test_a_hang_keeps_the_window(self):
         args = ["--steps=60", "--pause-us=30000", "--stop=20", "--stop-ms=6000"]
@@ -328,7 +328,7 @@ class Window(harness.DejaTest):
         self.assertSameLines(self.command(job, env=env).stdout, run.stdout)
 
     def test_sigterm_to_a_rank_of_another_launcher_keeps_the_window(self):
-        self.assert_the_end_keeps_the_window("--term", 143, "a rank was told to end: SIGTERM")
+        self.assert_the_end_keeps_the_window("--term", 143, "a rank received a signal to end: SIGTERM")
 
     def test_a_signal_that_ends_a_rank_of_another_launcher_keeps_the_window(self):
         self.assert_the_end_keeps_the_window("--abort", 134, "a rank was ended by a signal")

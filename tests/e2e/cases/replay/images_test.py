@@ -18,7 +18,7 @@ POSITIONS = int(os.environ.get("DEJA_GOTO_POSITIONS", "8"))
 SEED = int(os.environ.get("DEJA_GOTO_SEED", "7"))
 STATE = r'printf "state %lx %.9g\n", trail, weights[0]'
 IMAGE = "deja: went back to the image of step"
-ANEW = "deja: started anew"
+AGAIN = "deja: started again"
 
 
 @unittest.skipIf(shutil.which("gdb") is None, "gdb is not installed")
@@ -85,7 +85,7 @@ class Images(harness.DejaTest):
                        "up", STATE, "deja goto step 23", "up", STATE)
         self.assertEqual(self.states(run), [told[1, "step", n] for n in (24, 23, 24, 23)], f"\n{run}")
         self.assertEqual(re.findall(IMAGE + r" (\d+)$", run.stdout, re.MULTILINE), ["24", "23", "23"], f"\n{run}")
-        self.assertNotIn(ANEW, run.stdout)
+        self.assertNotIn(AGAIN, run.stdout)
 
     def test_the_end_is_the_same_after_going_back(self):
         self.record_run()
@@ -113,7 +113,7 @@ class Images(harness.DejaTest):
                          + [told[1, "operation", 17]], f"\n{run}")
         self.assertEqual(re.findall(r"^at (\w+ \d+)$", run.stdout, re.MULTILINE),
                          ["step 17", "operation 17", "step 17"], f"\n{run}")
-        self.assertNotIn(ANEW, run.stdout)
+        self.assertNotIn(AGAIN, run.stdout)
 
     def test_the_statement_before(self):
         self.record_run()

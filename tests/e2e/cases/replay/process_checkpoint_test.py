@@ -87,7 +87,7 @@ class ProcessCheckpoint(harness.DejaTest):
     @unittest.skipIf(os.geteuid() != 0, "criu is for root")
     def test_a_place_that_does_not_come(self):
         run = self.checked(self.make("--rank", 1, "--until-step", 70, env=self.stand_in()), harness.EXIT_FAILURE)
-        self.assertIn("it did not come there", run.stderr)
+        self.assertIn("it did not reach", run.stderr)
 
     @unittest.skipIf(os.geteuid() != 0, "criu is for root")
     def test_a_machine_that_cannot(self):

@@ -13,7 +13,7 @@ import harness  # noqa: E402
 
 MAKE_TRACE = harness.BUILD / "bin" / "make_foreign_trace"
 STATIC = harness.BUILD / "tests" / "fence" / "outside_attempts_static"
-NOT_RUN = "nobody has agreed to run what it names"
+NOT_RUN = "this user has not agreed to run its program"
 
 
 def build_id(path):
@@ -67,6 +67,49 @@ class Foreign(harness.DejaTest):
         bundle.unlink()
         self.checked(self.deja("pack", self.trace_path("other.deja"), "--out", bundle))
         self.assertIn("echo goodbye", self.checked(self.deja("replay", bundle, env=self.stranger()), harness.EXIT_USAGE).stderr)
+
+    def test_parts_and_encrypted_bundles_of_ones_own_are_known(self):
+        run = self.checked(self.record_single("echo", "hello"))
+        parts = self.dir / "parts.zip"
+        made = self.checked(self.deja("pack", self.trace_path(), "--split", "4k", "--out", parts, "--json")).json()["parts"]
+        self.assertGreater(len(made), 1)
+        again = self.checked(self.deja("replay", made[0]))
+        self.assertEqual(harness.without_report(again.stdout), run.stdout)
+        self.checked(self.deja("unpack", made[0], "--out", self.dir / "joined.deja"))
+        self.checked(self.deja("replay", self.dir / "joined.deja"))
+        # A first part says nothing about the others, which somebody may have changed.
+        last = Path(made[-1])
+        own = last.read_bytes()
+        last.write_bytes(own + b"x")
+        self.assertIn(NOT_RUN, self.checked(self.deja("replay", made[0]), harness.EXIT_USAGE).stderr)
+        last.write_bytes(own)
+        self.checked(self.deja("replay", made[0]))
+        last.chmod(0o666)
+        self.assertIn(NOT_RUN, self.checked(self.deja("replay", made[0]), harness.EXIT_USAGE).stderr)
+        last.chmod(0o600)
+        # A stranger agrees to all parts together, once.
+        stranger = self.stranger()
+        self.assertIn(NOT_RUN, self.checked(self.deja("replay", made[0], env=stranger), harness.EXIT_USAGE).stderr)
+        self.checked(self.deja("replay", made[0], "--trust", env=stranger))
+        self.checked(self.deja("replay", made[0], env=stranger))
+
+    def test_what_is_decrypted_is_the_bundle_that_was_packed(self):
+        if shutil.which("gpg") is None:
+            self.skipTest("gpg is not installed")
+        home = self.dir / "keys"
+        home.mkdir(mode=0o700)
+        env = {"GNUPGHOME": home}
+        self.checked(self.command(["gpg", "--batch", "--passphrase", "", "--quick-generate-key", "bug@example.org", "default", "default"],
+                                  env=env))
+        (home / "gpg.conf").write_text("trust-model always\n")
+        self.checked(self.record_single("echo", "hello"))
+        bundle = self.dir / "own.zip"
+        self.checked(self.deja("pack", self.trace_path(), "--encrypt-to", "bug@example.org", "--out", bundle, env=env))
+        self.assertEqual([path.name for path in self.dir.glob("own*")], ["own.zip.gpg"])
+        self.checked(self.command(["gpg", "--batch", "--output", bundle, "--decrypt", f"{bundle}.gpg"], env=env))
+        bundle.chmod(0o600)
+        self.checked(self.deja("replay", bundle))
+        self.assertIn(NOT_RUN, self.checked(self.deja("replay", bundle, env=self.stranger()), harness.EXIT_USAGE).stderr)
 
     def test_programs_of_children_are_shown_each_once(self):
         for name in "notes", "other notes":

@@ -11,7 +11,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import harness  # noqa: E402
 
 LOOP = "import signal, sys\n{}\nprint('loops', flush=True)\nwhile True: pass\n"
+# A child of a child in a session of its own, whose parent is gone; it stays in a loop, too.
+ORPHAN = ("import os\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() != 0: os._exit(0)\n    while True: pass\n"
+          "os.wait()")
 DEAF = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
+
+
+def children_of(pid):
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def command_lines():
@@ -31,8 +38,9 @@ class Interrupted(harness.DejaTest):
         process = self.start([harness.DEJA, "record", "--single", "--out", self.trace_path(), "--", sys.executable, "-c",
                               LOOP.format(first), self.dir])
         self.read_until(process.stdout, b"loops")
-        loop, = (pid for pid, line in command_lines().items() if f" {self.dir} " in line and line.startswith(sys.executable))
-        os.kill(loop, signal.SIGKILL)
+        for pid, line in command_lines().items():
+            if f" {self.dir} " in line and line.startswith(sys.executable):
+                os.kill(pid, signal.SIGKILL)
         self.finish(process)
         self.temporary = self.dir / "tmp"
         self.temporary.mkdir()
@@ -90,6 +98,24 @@ class Interrupted(harness.DejaTest):
             self.assertEqual(run.code, 128 + number, f"\n{run}")
             self.assertIn(f"interrupted by {number.name}", run.stderr)
             self.assertNothingIsLeft()
+
+    def test_by_sigkill_of_whichever_process(self):
+        self.record_loop(ORPHAN)
+        for whom in "command", "worker", "guardian", "group":
+            with self.subTest(whom=whom):
+                process = self.replay_loop()
+                guardian, = children_of(process.pid)
+                worker, = children_of(guardian)
+                if whom == "group":
+                    os.killpg(process.pid, signal.SIGKILL)
+                else:
+                    os.kill({"command": process.pid, "worker": worker, "guardian": guardian}[whom], signal.SIGKILL)
+                self.finish(process)
+                for _ in range(200):  # what is left after the command's end is removed by the others
+                    if not list(self.temporary.iterdir()):
+                        break
+                    time.sleep(0.1)
+                self.assertNothingIsLeft()
 
     def test_gdb_whose_terminal_is_closed(self):
         if shutil.which("gdb") is None:

@@ -83,7 +83,7 @@ class Pdb(harness.DejaTest):
         self.checked(self.record_script("print('well')\n"))
         again = self.checked(self.pdb(options=("--break", "model.py:4")))
         self.assertIn("deja: pdb: --break model.py:4: no such file", again.stderr)
-        self.assertIn("the program ended without an exception, and came to none of the --break lines", again.stderr)
+        self.assertIn("the program ended without an exception, and reached none of the --break lines", again.stderr)
         self.assertIn("well", again.stdout)
 
     def test_what_cannot_be_is_refused(self):

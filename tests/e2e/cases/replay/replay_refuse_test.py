@@ -22,7 +22,7 @@ class Refuse(harness.DejaTest):
     def test_usage(self):
         self.checked(self.record("replay_trainer"))
         self.assertIn("--rank", self.refused(self.trace_path(), code=harness.EXIT_USAGE))
-        self.assertIn("0-3", self.refused(self.trace_path(), "--ranks", "3-1", code=harness.EXIT_USAGE))
+        self.assertIn("--ranks 3-1: not a range", self.refused(self.trace_path(), "--ranks", "3-1", code=harness.EXIT_USAGE))
         self.assertIn("--gdb", self.refused(self.trace_path(), "--all", "--gdb", code=harness.EXIT_USAGE))
 
     def test_levels_without_results(self):

@@ -153,7 +153,7 @@ class Trainer(ReplayTest):
         process = self.start(self.record_argv("replay_trainer", ["--fault", "hang"]))
         self.wait_for_hang(3)
         process.send_signal(signal.SIGINT)
-        self.assertRegex(self.finish(process).stderr, r"--rank 2 --gdb +it never came to AllReduce #42\n")
+        self.assertRegex(self.finish(process).stderr, r"--rank 2 --gdb +it never reached AllReduce #42\n")
         run, verdict = self.replay_json(1)
         self.assertEqual(verdict["verdict"], "same", f"\n{run}")
         self.assertTrue(verdict["end_of_recording"])
@@ -169,7 +169,7 @@ class Trainer(ReplayTest):
             if re.search(rf"(?m)^rank {rank}: .*in AllReduce #42 of comm 0", info.stdout):
                 return
             time.sleep(0.1)
-        self.fail("the job never came to its hang")
+        self.fail("the job never reached its hang")
 
     def test_ranks_killed_at_any_moment_replay_to_there(self):
         for delay in (0.05, 0.15, 0.3):

@@ -8,7 +8,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import harness  # noqa: E402
 
-WAITS = r"rank 0 \(process \d+\) reads pipe:\[\d+\], whose other end is with itself only"
+WAITS = r"rank 0 \(process \d+\) reads pipe:\[\d+\]; its other end is with itself only"
 CHILD = r"a child of rank 0 \(process \d+\) has ended"
 
 
@@ -24,7 +24,7 @@ class Standstill(harness.DejaTest):
                          "read 1: x; the child's status is 0")
         run = self.checked(self.deja("replay", self.trace_path(), "--rank", 0, "--", self.program, "silent"),
                            harness.EXIT_DIVERGED)
-        self.assertRegex(run.stdout, r"\Arank 0: the replay stood still and was ended: each of its threads waited for "
+        self.assertRegex(run.stdout, r"\Arank 0: the replay hung and was ended: each of its threads waited for "
                                      rf"another\n  {CHILD}\n  {WAITS}\n\Z")
 
     def test_with_warn_it_is_told_and_goes_on(self):

@@ -64,7 +64,7 @@ class ReplayTrace(harness.DejaTest):
         data.write_text("".join(lines))
         stopped = self.replayed("--rank", 2, out="stopped.deja", code=harness.EXIT_DIVERGED)
         self.assertIn(str(data), stopped.stdout)
-        self.assertIn("B  does not come to it", self.compared(out="stopped.deja", code=harness.EXIT_DIVERGED).stdout)
+        self.assertIn("B  does not reach it", self.compared(out="stopped.deja", code=harness.EXIT_DIVERGED).stdout)
         self.replayed("--rank", 2, "--on-divergence", "warn", code=harness.EXIT_DIVERGED)
         found = self.compared(command="bisect", code=harness.EXIT_DIVERGED).stdout
         self.assertRegex(found, r"rank 2: the first difference is (snapshot \S.* \(#\d+\): it|\S+ #\d+ of comm 0: its input) differs\n")
@@ -108,7 +108,7 @@ class ReplayTrace(harness.DejaTest):
                           program=[program, "--no-snapshot", "--steps", str(steps)])
             found = self.compared(out=out, command="bisect", code=harness.EXIT_DIVERGED).stdout
             self.assertRegex(found, r"the first difference is \S+ #\d+ of comm 0: only one of them has it\n")
-            self.assertIn(f"  {side}  does not come to it\n", found)
+            self.assertIn(f"  {side}  does not reach it\n", found)
 
     def test_a_run_that_crashed_is_replayed_into_a_whole_trace(self):
         self.record("replay_trainer", ["--fault", "crash"])

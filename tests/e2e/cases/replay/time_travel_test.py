@@ -79,11 +79,11 @@ class Until(Travel):
 
     def test_places_that_are_not_there(self):
         self.record_run()
-        self.assertIn("replaying rank 1 until step 30: it did not come there",
+        self.assertIn("replaying: rank 1: it did not reach step 30",
                       self.until("--until-step", 30, code=harness.EXIT_FAILURE).stderr)
-        self.assertIn("until operation 31: it did not come there",
+        self.assertIn("it did not reach operation 31",
                       self.until("--until-seq", 31, code=harness.EXIT_FAILURE).stderr)
-        self.assertIn("until operation 5 of communicator 3",
+        self.assertIn("it did not reach operation 5 of communicator 3",
                       self.until("--until-seq", 5, "--comm", 3, code=harness.EXIT_FAILURE).stderr)
 
 
@@ -109,7 +109,7 @@ class Gdb(Travel):
     def test_until_stops_with_the_program_alive(self):
         told = self.record_run()
         run = self.gdb("deja where", "up", STATE, options=["--until-step", 25])
-        self.assertIn("deja: started anew from the checkpoint of step 20", run.stdout)
+        self.assertIn("deja: started again from the checkpoint of step 20", run.stdout)
         self.assertIn("rank 1, step 25, ", run.stdout)
         self.assertIn(f"state {told[1, 'step', 25]}", run.stdout)
 
@@ -124,7 +124,7 @@ class Gdb(Travel):
         run = self.gdb("deja goto step 15", "deja goto step 13", "up", STATE, "deja goto step 12", "up", STATE)
         self.assertEqual(re.findall(r"^state (\S+ \S+)$", run.stdout, re.MULTILINE), [told[1, "step", 13], told[1, "step", 12]])
         self.assertEqual(run.stdout.count("deja: no images of the program are kept: it has 2 threads"), 1, f"\n{run}")
-        self.assertEqual(run.stdout.count("deja: started anew from the checkpoint of step 10"), 3, f"\n{run}")
+        self.assertEqual(run.stdout.count("deja: started again from the checkpoint of step 10"), 3, f"\n{run}")
 
     def test_a_damaged_checkpoint_is_named_once_and_the_one_before_is_used(self):
         told = self.record_run()
@@ -135,7 +135,7 @@ class Gdb(Travel):
                          [told[1, "step", 25], told[1, "step", 24], told[1, "operation", 22]], f"\n{run}")
         said = "deja: the checkpoint at step 20 is damaged and is not used: the bytes of 'weights' on rank 1 cannot be read: "
         self.assertEqual(run.stdout.count(said), 1, f"\n{run}")
-        self.assertEqual(run.stdout.count("deja: started anew from the checkpoint of step 10"), 3, f"\n{run}")
+        self.assertEqual(run.stdout.count("deja: started again from the checkpoint of step 10"), 3, f"\n{run}")
         self.assertNotIn("step 20: checkpoint", run.stdout)
         self.assertIn("step 10: checkpoint", run.stdout)
 
@@ -229,7 +229,7 @@ class Gdb(Travel):
         for words in ("usage: deja goto", "give a number", "there is no mark 'nowhere'", "is not running",
                       "there is no step 99: the recording ends in step"):
             self.assertIn(words, run.stderr, f"\n{run}")
-        self.assertIn("is started anew", run.stdout)
+        self.assertIn("is started again", run.stdout)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ class TorchFailures(TorchTest):
             replayed = self.checked(self.replay(rank, env={"MASTER_PORT": "1"}))
             self.assertIn("the same as recorded", replayed.stdout)
             self.assertEqual(of_rank(rank, replayed.stdout), of_rank(rank, run.stdout)[:3])
-        self.assertIn("comm 0: rank 0 came to c10d_", info)
+        self.assertIn("comm 0: rank 0 reached c10d_", info)
         self.assertIn("rank 1 never entered it: its last was c10d_allreduce #3 at ends.py:", info)
         return replayed
 

@@ -79,7 +79,7 @@ class TorchNccl(SimulatedTorchTest):
         info = self.checked(self.deja("info", self.trace_path())).stdout
         self.assertRegex(info, rf"rank 0: {first}, in step \d, after AllReduce #4 of comm 0\n")
         self.assertRegex(info, rf"rank 1: {second}, in step 1, after AllReduce #3 of comm 0\n")
-        self.assertRegex(info, r"comm 0: rank 0 came to AllReduce #4; rank 1 never entered it: its last was AllReduce #3 at nccl_ends\.py:\d+ in ")
+        self.assertRegex(info, r"comm 0: rank 0 reached AllReduce #4; rank 1 never entered it: its last was AllReduce #3 at nccl_ends\.py:\d+ in ")
         replays = [self.replay_rank(rank, **env) for rank in range(2)]
         for rank, replayed in enumerate(replays):
             self.assertIn("all equal", replayed.stdout)

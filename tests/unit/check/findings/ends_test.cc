@@ -22,7 +22,7 @@ TEST(EndsTest, ARankThatNeverCameWhileOthersWaited) {
   made.KillAll();
   const Report report = made.Checked();
   const Finding& finding = Only(report);
-  EXPECT_EQ(finding.kind, Kind::kMissing);
+  EXPECT_EQ(finding.kind, Kind::kOutside);
   EXPECT_EQ(finding.blamed, Ranks{2});
   EXPECT_EQ(finding.waiting, (Ranks{0, 1, 3}));
   EXPECT_EQ(finding.number, 6u);
@@ -30,6 +30,20 @@ TEST(EndsTest, ARankThatNeverCameWhileOthersWaited) {
                                   "from outside by SIGTERM"),
             std::string::npos)
       << finding.sentence;
+}
+
+// The kernel kills a rank for want of memory, and the library tells the others.
+TEST(EndsTest, ARankThatIsKilledHasLeftTheOthersThatAreTold) {
+  for (const bool inside : {false, true}) {
+    MadeJob made = Trained(3);
+    for (const uint32_t rank : {0, 1}) made.Do(rank, AllReduce(100), "train.py", 55, kFailedCall);
+    if (inside) made.Do(2, AllReduce(100), "train.py", 55, kInside);
+    made.EndBy(2, EndKind::kEnded, 0, SIGKILL);
+    for (const uint32_t rank : {0, 1}) made.EndBy(rank, EndKind::kExit, 0);
+    const Report report = made.Checked();
+    EXPECT_EQ(Only(report).kind, Kind::kLeftEarly);
+    EXPECT_EQ(Only(report).blamed, Ranks{2});
+  }
 }
 
 // Somebody ends a job that is well: some ranks are in a call, the others are on their way to it.

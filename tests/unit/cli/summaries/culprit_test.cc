@@ -99,7 +99,7 @@ TEST_F(CulpritTest, TheOneThatOthersWaitFor) {
     rank.EndBatch();
     Crash(rank, SIGINT);
   }
-  EXPECT_EQ(Find(), "1: it never came to AllReduce #3");
+  EXPECT_EQ(Find(), "1: it never reached AllReduce #3");
 }
 
 TEST_F(CulpritTest, TheFirstThatFailedByItself) {

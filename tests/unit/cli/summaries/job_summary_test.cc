@@ -53,7 +53,7 @@ TEST(JobSummary, KnowsARankThatIsStuckEarlier) {
   auto uneven = Uneven({SummaryAt(9, false), SummaryAt(4, true)});
   ASSERT_EQ(uneven.size(), 1u);
   EXPECT_EQ(uneven[0].Describe(),
-            "comm 0: rank 0 came to AllReduce #9; rank 1 is still in AllReduce #4");
+            "comm 0: rank 0 reached AllReduce #9; rank 1 is still in AllReduce #4");
 }
 
 TEST(JobSummary, KnowsAGrownCommunicatorByBothItsNames) {
@@ -68,7 +68,7 @@ TEST(JobSummary, KnowsAGrownCommunicatorByBothItsNames) {
   ASSERT_EQ(uneven.size(), 1u);
   EXPECT_EQ(uneven[0].hash, 0xabcu);
   EXPECT_EQ(uneven[0].Describe(),
-            "comm 0: ranks 1 and 2 came to AllReduce #3; rank 0 never entered it: its last was "
+            "comm 0: ranks 1 and 2 reached AllReduce #3; rank 0 never entered it: its last was "
             "AllReduce #2");
 }
 

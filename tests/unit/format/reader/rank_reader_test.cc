@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "format/wire/format_version.h"
 #include "format/wire/frame_format.h"
 #include "format/wire/frame_writer.h"
 #include "format/wire/message_codec.h"
@@ -102,6 +103,24 @@ TEST_F(RankReaderTest, PayloadsComeBackWithAndWithoutIndex) {
     std::vector<std::byte> small(3);
     EXPECT_EQ(reader->ReadPayload(rank.payloads[0].first, small).error().code,
               ErrorCode::kInvalidArgument);
+  }
+}
+
+TEST_F(RankReaderTest, ATornRankIsTheSameInLittleMemory) {
+  SampleOptions options;
+  options.finished = false;
+  const SampleRank rank = MakeSampleRank(options);
+  const auto in_memory = Open(rank);
+  for (const size_t most : {size_t{0}, size_t{2}, rank.payloads.size()}) {
+    const auto reader = RankReader::Open(folder(), {.spill_beyond = most});
+    ASSERT_TRUE(reader) << reader.error().message;
+    EXPECT_EQ((*reader)->totals().payloads, in_memory->totals().payloads);
+    EXPECT_EQ((*reader)->totals().payload_bytes, in_memory->totals().payload_bytes);
+    ASSERT_EQ((*reader)->payloads().size(), rank.payloads.size()) << most;
+    for (size_t i = 0; i < rank.payloads.size(); ++i)
+      EXPECT_EQ((*reader)->payloads()[i].hash, in_memory->payloads()[i].hash);
+    for (const auto& [hash, bytes] : rank.payloads) EXPECT_EQ(Payload(**reader, hash), bytes);
+    EXPECT_EQ((*reader)->PayloadSize(samples::HashOf("other")), std::nullopt);
   }
 }
 
@@ -204,6 +223,25 @@ TEST_F(RankReaderTest, MissingForeignAndNewerFilesAreToldApart) {
   samples::WriteSampleRank(empty, folder());
   std::filesystem::remove(folder() + "/payloads.deja");
   EXPECT_EQ(RankReader::Open(folder()).error().code, ErrorCode::kTruncated);
+}
+
+TEST_F(RankReaderTest, NewerMinorVersionsAreReadAndNewerMajorOnesRefused) {
+  const auto minor = Open(MakeSampleRank({.format_minor = kFormatMinor + 7}));
+  ASSERT_NE(minor, nullptr);
+  EXPECT_EQ(minor->header().format_minor, kFormatMinor + 7);
+  EXPECT_EQ(Encoded(*minor->Events()), MakeSampleRank().events);
+  const Error major = OpenError(MakeSampleRank({.format_major = kFormatMajor + 1}));
+  EXPECT_EQ(major.code, ErrorCode::kUnsupportedVersion);
+  EXPECT_THAT(major.message, HasSubstr("use the Deja that recorded it or a newer one"));
+}
+
+TEST_F(RankReaderTest, TracesFromBeforeFormat1AreRefusedWithAWayOut) {
+  SampleRank before = MakeSampleRank();
+  for (auto* file : {&before.events_file, &before.payloads_file})
+    std::memcpy(file->data(), "DEJA\1\r\n\x1a", 8);
+  const Error error = OpenError(before);
+  EXPECT_EQ(error.code, ErrorCode::kUnsupportedVersion);
+  EXPECT_THAT(error.message, HasSubstr("before 1.0; record again"));
 }
 
 TEST_F(RankReaderTest, AFileThatIsNoFileIsRefused) {

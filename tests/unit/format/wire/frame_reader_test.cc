@@ -321,6 +321,13 @@ TEST_F(FrameReaderTest, MagicTellsForeignNewerAndCutFilesApart) {
   std::vector<std::byte> newer = bytes_;
   newer[kMagicMajorAt] = std::byte{2};
   EXPECT_EQ(code(newer), ErrorCode::kUnsupportedVersion);
+  std::vector<std::byte> before = bytes_;
+  std::memcpy(before.data(), "DEJA\1\r\n\x1a", 8);
+  EXPECT_EQ(code(before), ErrorCode::kUnsupportedVersion);
+  const auto file = MakeMemoryFile("test.deja", before);
+  const Status old = FrameReader(*file).CheckMagic();
+  EXPECT_NE(old.error().message.find("before 1.0; record again"), std::string::npos)
+      << old.error().message;
   std::vector<std::byte> text_mode = bytes_;
   text_mode.erase(text_mode.begin() + 5);
   EXPECT_EQ(code(text_mode), ErrorCode::kForeign);

@@ -59,8 +59,29 @@ TEST(OwnVariables, LeaveTheOthersInTheirOrder) {
     ASSERT_EQ(environ[2], nullptr);
     EXPECT_EQ(&environ[2], &entries[5]) << "the array ends where it ended";
     EXPECT_EQ(std::getenv("DEJA_OUT"), nullptr);
-    EXPECT_STREQ(OwnVariable("DEJA_OUT"), "/trace");
-    EXPECT_EQ(OwnVariable("DEJA_LEVEL"), nullptr);
+    EXPECT_STREQ(OwnVariable(env::kOut), "/trace");
+    EXPECT_EQ(OwnVariable(env::kLevel), nullptr);
+  });
+}
+
+TEST(OwnVariables, HaveTheTypesOfTheTable) {
+  InProcess([] {
+    char number[] = "DEJA_BUFFER=4096";
+    char yes[] = "DEJA_HOLD=1";
+    char no[] = "DEJA_BACKGROUND_IDLE_IO=0";
+    char empty[] = "DEJA_GDB=";
+    char choice[] = "DEJA_LEVEL=order";
+    char* entries[] = {number, yes, no, empty, choice, nullptr};
+    environ = entries;
+    EXPECT_EQ(OwnNumber(env::kBuffer), 4096u);
+    EXPECT_EQ(OwnNumber(env::kRedundancy), 0u);
+    EXPECT_TRUE(OwnFlag(env::kHold));
+    EXPECT_FALSE(OwnFlag(env::kBackgroundIdleIo));
+    EXPECT_FALSE(OwnFlag(env::kGdb));
+    EXPECT_FALSE(OwnFlag(env::kAllowWrites));
+    EXPECT_TRUE(OwnVariableIs(env::kLevel, "order"));
+    EXPECT_FALSE(OwnVariableIs(env::kLevel, "full"));
+    EXPECT_FALSE(OwnVariableIs(env::kClock, "live"));
   });
 }
 

@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "format/scratch/scratch_names.h"
+#include "tests/support/temp_dir.h"
 
 namespace deja::replayer {
 namespace {
@@ -60,9 +65,13 @@ TEST(DivergenceTest, IsOneLineOfJsonWithBothStacks) {
   divergence.element = {true, 81, 1, UINT64_MAX, "nan", "1"};
   divergence.recorded_stack = {{"/bin/a\"b", std::string("\x01\xff", 2), 0x1234}};
   divergence.live_stack = {{"", "", 7}};
-  JsonLine line("divergence");
-  divergence.WriteTo(line);
-  const std::string_view text = line.Finish();
+  const TempDir folder;
+  Report report;
+  report.Open(folder.path());
+  divergence.WriteTo(report);
+  std::ostringstream read;
+  read << std::ifstream(folder.path() + format::kReportFile).rdbuf();
+  const std::string text = read.str();
   EXPECT_EQ(text.find('\n'), text.size() - 1);
   const auto json = nlohmann::json::parse(text);
   EXPECT_EQ(json["divergence"], "input");

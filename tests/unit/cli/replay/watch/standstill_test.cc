@@ -97,7 +97,7 @@ TEST_F(StandstillTest, AReadOfAPipeThatNoneWritesTo) {
   const std::string line = standstill_->Describe()[0];
   EXPECT_EQ(line.rfind("rank 7 (process " + std::to_string(children_[0]) + ") reads pipe:[", 0), 0u)
       << line;
-  EXPECT_NE(line.find(", whose other end is with itself only"), std::string::npos) << line;
+  EXPECT_NE(line.find("; its other end is with itself only"), std::string::npos) << line;
   standstill_->End();
   int status = 0;
   ASSERT_EQ(waitpid(children_[0], &status, 0), children_[0]);
