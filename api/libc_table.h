@@ -40,7 +40,7 @@ std::span<const ApiInfo> LibcTable();
 const ApiInfo* FindLibc(uint32_t id);
 const ApiInfo* FindLibc(std::string_view name);
 // For ids of inputs (InputCall::api): the column of the row, or kMpi. kNone for an id that no table
-// has, as a trace of a later Deja may name it.
+// has, such as one of a later Deja.
 InputKind InputKindOf(uint32_t id);
 // Calls that ask a name server, unless the answer is known.
 bool AsksForName(uint32_t id);

@@ -37,6 +37,7 @@ struct MpiPredefined {
   const char* name;
   uint32_t dtype;  // ncclDataType_t of a type's elements, or format::kRawBytes
 };
+// All predefined handles, in the order of their numbers; static.
 std::span<const MpiPredefined> MpiPredefinedHandles();
 
 // Numbers of handles in a trace: 0 is null, then come the predefined ones, from kFirstMpiHandle on
@@ -47,6 +48,7 @@ inline constexpr uint64_t kMpichHandle = 1ull << 32;
 struct MpiHandleName {
   char text[40];
 };
+// The name of a handle's number in a trace, also of one that no table has.
 MpiHandleName NameOfMpiHandle(uint64_t number);
 
 }  // namespace deja::api

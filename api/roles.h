@@ -1,8 +1,8 @@
 // What the rows of the API tables (nccl.def, libc.def, mpi.def, c10d.def, curand.def) are made of.
 //
-// One row describes one function. From it come the exported hook, the slot of the real symbol, the
-// event encoder, the replay matcher, the names in `deja show`, the export map and the stub library
-// of the tests. Plain constants; any thread.
+// One row describes one function. It gives the exported hook, the slot of the real symbol, the
+// event encoder and the replay matcher. It also gives the names in `deja show`, the export map and
+// the stub library of the tests. Plain constants; any thread.
 #ifndef DEJA_API_ROLES_H_
 #define DEJA_API_ROLES_H_
 
@@ -23,7 +23,7 @@ inline constexpr uint32_t kCurandFamily = 0x1400;
 enum class ApiClass : uint8_t {
   kCollective,    // ordered on a communicator, all ranks take part
   kP2p,           // ordered on a communicator, two ranks
-  kGroup,         // ncclGroupStart and its kin
+  kGroup,         // ncclGroupStart and the other group calls
   kLifecycle,     // makes, changes or ends communicators
   kRegistration,  // memory and windows
   kRedOp,         // user-made reduction operators
@@ -98,7 +98,7 @@ enum class Role : uint8_t {
   kHandles,       // kIntCount handles
   kHandleInOut,   // a handle that the call may end
   kHandlesInOut,  // kIntCount of them
-  kStatus,        // MPI_Status*, or the value that says that nobody wants to know
+  kStatus,        // MPI_Status*, or the value for "no status"
   kStatuses,      // kIntCount of them
   kStatusIn,      // MPI_Status* that is read
   kOutInts,       // kIntCount ints

@@ -124,6 +124,7 @@ uint64_t ToWord(const T& value) {
   }
 }
 
+// The inverse of ToWord: the value of an argument or result of type T in a word.
 template <typename T>
 T FromWord(uint64_t word) {
   if constexpr (std::is_pointer_v<T>) {

@@ -1,7 +1,7 @@
 // InlineVec<T, N>: a vector of at most N elements that lives where it is declared.
 //
-// For what the recorder builds on its hot path, where nothing may be allocated, nor cleared without
-// need: what no element has been put into is not initialised. Not thread-safe.
+// For the recorder's hot path, which may not allocate and should clear no more than it needs:
+// unused elements are not initialised. Not thread-safe.
 #ifndef DEJA_COMMON_INLINE_VEC_H_
 #define DEJA_COMMON_INLINE_VEC_H_
 

@@ -22,6 +22,7 @@ class InputRule {
   InputRule(std::string_view include, std::string_view exclude)
       : include_(include), exclude_(exclude) {}
 
+  // True if the file at `path` is an input of the program. A relative path is none.
   [[nodiscard]] bool IsInput(std::string_view path) const;
 
   // The built-in list, for documents and tests.

@@ -19,8 +19,8 @@ inline bool IsOwnVariable(std::string_view entry) {
   return std::find(std::begin(env::kNames), std::end(env::kNames), name) != std::end(env::kNames);
 }
 
-// Those that the program does not see. Deja's Python asks for the order of threads before anything
-// but the environment can be asked, so programs that are recorded with that order see the variable.
+// Variables that the program does not see. Deja's Python needs the order of threads before it can
+// ask the environment's hooks, so programs recorded with that order see the variable.
 inline bool IsHiddenVariable(std::string_view entry) {
   constexpr std::string_view kOrder = "order";
   const std::string_view prefix = env::kThreads.prefix;

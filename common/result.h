@@ -1,8 +1,8 @@
 // Result<T>: a value or an Error. Used by all libraries; nothing in Deja throws.
 //
-// An Error's message says what was being done, to what, what was found and what to do next, because
-// the command line prints it as it is. Values; no ownership; any thread. Not for signal handlers or
-// hot paths (messages allocate).
+// An Error's message names the operation, the object, the finding and what to do next: the command
+// line prints it as it is. Values; no ownership; any thread. Not for signal handlers or hot paths
+// (messages allocate).
 #ifndef DEJA_COMMON_RESULT_H_
 #define DEJA_COMMON_RESULT_H_
 

@@ -42,7 +42,7 @@ constexpr uint32_t kTypeCount = sizeof kTypes / sizeof kTypes[0];
 
 #if defined(__x86_64__)
 // The first CPUs with AVX-512 run everything more slowly for a while after its multiplications, and
-// the program would pay for it: VBMI2 came with those that do not.
+// the program would pay for it. Those with VBMI2 do not.
 const DigestKernels& BestKernels() {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512vl") &&
@@ -52,8 +52,8 @@ const DigestKernels& BestKernels() {
 }
 #endif
 
-// Chosen by a look at the CPU and not by an IFUNC: those are resolved before relocation is
-// complete, which a preloaded library that may be called by anything cannot afford.
+// Chosen by a look at the CPU and not by an IFUNC. An IFUNC is resolved before relocation is
+// complete, and anything may call a preloaded library.
 const DigestKernels& Kernels() {
 #if defined(__x86_64__)
   static std::atomic<const DigestKernels*> chosen{nullptr};

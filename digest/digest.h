@@ -17,18 +17,22 @@
 
 namespace deja::digest {
 
-// Bytes of one element of an ncclDataType_t (int8 0, uint8 1, int32 2, uint32 3, int64 4, uint64 5,
-// fp16 6, fp32 7, fp64 8, bf16 9, fp8 e4m3 10, fp8 e5m2 11); 1 for kRawBytes; 0 for anything else.
+// Bytes of one element of an ncclDataType_t; 1 for kRawBytes; 0 for any other number. Integers:
+// int8 0, uint8 1, int32 2, uint32 3, int64 4, uint64 5. Floating point: fp16 6, fp32 7, fp64 8,
+// bf16 9, fp8 e4m3 10, fp8 e5m2 11.
 uint32_t ElementSize(uint32_t dtype);
 // "float32", "bfloat16", …; "bytes" for kRawBytes; "type 42" style names are the caller's business
 // (null).
 const char* DTypeName(uint32_t dtype);
 
+// XXH3's 128-bit hash, in canonical byte order. Any thread.
 Hash128 HashBytes(std::span<const std::byte> bytes);
 
 // HashBytes of bytes that come in pieces. Begin() first, and again for the next ones.
 class RunningHash {
  public:
+  // Begin starts a hash, Add takes its next bytes, Value gives the hash so far. One thread at a
+  // time.
   void Begin();
   void Add(std::span<const std::byte> bytes);
   [[nodiscard]] Hash128 Value() const;
@@ -46,15 +50,16 @@ struct TensorDigest {
   Hash128 hash;
   format::TensorStats stats;
 };
+// `bytes`: whole elements of `dtype` (an ncclDataType_t or kRawBytes). Allocates nothing; any
+// thread.
 TensorDigest DigestTensor(std::span<const std::byte> bytes, uint32_t dtype);
 
 // One element as a double, for reports; NaN and infinities as they are. Integers of 64 bits may
 // round.
 double ElementAsDouble(const std::byte* element, uint32_t dtype);
 
-// Distance in units in the last place of two floating-point elements of the same type: how many
-// representable values lie between them, 0 for equal, UINT64_MAX if either is NaN. For integers
-// |a-b|.
+// Distance in units in the last place of two floating-point elements of the same type, as a number
+// of representable values. 0 for equal elements, UINT64_MAX if either is NaN. For integers |a-b|.
 uint64_t UlpDistance(const std::byte* a, const std::byte* b, uint32_t dtype);
 
 }  // namespace deja::digest

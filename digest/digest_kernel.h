@@ -1,13 +1,13 @@
-// What a GPU computes of a tensor so that its digest (digest/digest.h) can be completed without
-// its bytes: the same source for the device (digest_kernel.cu) and for the processor, where tests
-// run it.
+// What a GPU computes of a tensor, so that the host completes its digest (digest/digest.h) without
+// its bytes. One source for the device (digest_kernel.cu) and for the processor, where tests run
+// it.
 //
-// XXH3 reads a long input in blocks of 1024 bytes, 16 stripes each. Within a block its eight
-// accumulators only have something added that depends on the bytes and on their place in the block,
-// so the sums of all blocks can be made at the same time; the step between blocks is done on the
-// host from these sums (digest_sums.h), a sixteenth of the bytes. Four threads take one block, each
-// the same 16 bytes of every stripe, which are what two of the accumulators get; no thread needs
-// anything of another one. Statistics become one record for each warp.
+// XXH3 reads a long input in blocks of 1024 bytes, 16 stripes each. Within a block, its eight
+// accumulators only add terms that depend on the bytes and on their place in the block. So the sums
+// of all blocks are computed at the same time. The host does the step between blocks from these
+// sums (digest_sums.h), a sixteenth of the bytes. Four threads take one block, each the same 16
+// bytes of every stripe, which feed two of the accumulators; no thread needs anything of another
+// one. Statistics become one record for each warp.
 //
 // Pure functions, no state. Plain types and no function of any library: this is compiled for GPUs.
 #ifndef DEJA_DIGEST_DIGEST_KERNEL_H_
@@ -38,8 +38,8 @@ inline constexpr uint32_t kBlocksOfWarp = kWarp / kThreadsOfBlock;
 inline constexpr uint32_t kThreads = 128;  // of a launch's thread blocks
 inline constexpr uint32_t kBlocksOfThreads = kThreads / kThreadsOfBlock;
 
-// Of the elements of a warp's blocks. Sums and extremes are of the finite ones; if there is none
-// the extremes mean nothing.
+// Statistics of the elements of a warp's blocks. Sums and extremes are of the finite ones; if there
+// is none the extremes mean nothing.
 struct Record {
   double sum;
   double squares;
@@ -161,6 +161,7 @@ struct Float8E4M3 : FloatsAsFloat {  // OCP: no infinities; all ones is the only
   static constexpr uint64_t kExponent = 0x7f7f7f7f7f7f7f7fu;
   static constexpr uint64_t kOne = 0x0101010101010101u;
   static constexpr uint64_t kTop = 0x8080808080808080u;
+  // The value of an element's bits.
   static DEJA_GPU float Get(uint32_t bits) {
     const uint32_t magnitude = bits & 0x7fu;
     // As a half, whose exponent has one bit more and so a bias that is 8 more.
@@ -287,6 +288,7 @@ struct Sums {
   uint64_t first = 0;
   uint64_t second = 0;
 
+  // The low half of `keyed` times its high half.
   static DEJA_GPU uint64_t Product(uint64_t keyed) {
 #if defined(__CUDA_ARCH__)
     uint64_t product;  // clang makes a multiplication of 64 bits of it, which is three instructions
@@ -298,6 +300,7 @@ struct Sums {
     return (keyed & 0xffffffffu) * (keyed >> 32);
 #endif
   }
+  // Adds a pair of 8 bytes of one stripe, with the keys of its two accumulators.
   DEJA_GPU void Add(const Pair& pair, uint64_t first_key, uint64_t second_key) {
     first += pair.second + Product(pair.first ^ first_key);
     second += pair.first + Product(pair.second ^ second_key);
@@ -353,6 +356,7 @@ DEJA_GPU Record RunThread(const Work& work, uint64_t thread, uint64_t threads) {
   return statistics.Result();
 }
 
+// Adds the statistics of `other` to `into`.
 DEJA_GPU void Merge(Record& into, const Record& other) {
   into.sum += other.sum;
   into.squares += other.squares;

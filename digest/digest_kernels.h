@@ -2,9 +2,9 @@
 // AVX-512.
 //
 // Internal to digest.cc and its tests. All builds give the same bits for the same bytes. Plain
-// types only: this header is included by files that are compiled for AVX2 and more, where any
-// inline function of the standard library could end up in the program with instructions that the
-// CPU does not have.
+// types only, because files compiled for AVX2 and more include this header. An inline function of
+// the standard library could otherwise end up in the program with instructions that the CPU does
+// not have.
 #ifndef DEJA_DIGEST_DIGEST_KERNELS_H_
 #define DEJA_DIGEST_DIGEST_KERNELS_H_
 

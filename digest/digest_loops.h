@@ -81,8 +81,8 @@ void HashStripes(XXH3_state_t& to, const uint8_t* p, size_t stripes) {
   to.nbStripesSoFar = number;
 }
 
-// As XXH3_128bits_update: the last 1 to 256 bytes stay in the buffer, and the stripe before them at
-// its end, since the last stripe of all may begin there.
+// As XXH3_128bits_update: the last 1 to 256 bytes stay in the buffer. The stripe before them stays
+// at its end, since the last stripe of all may begin there.
 void HashAdd(void* into, const void* data, size_t bytes) {
   auto& state = *static_cast<XXH3_state_t*>(into);
   const auto* p = static_cast<const uint8_t*>(data);
@@ -441,8 +441,8 @@ void Finish(const Accumulator<T>& a, size_t count, RawStats* out) {
   out->max = T::Doubles(typename T::Vec{} + highest, 0)[0] + 0.0;
 }
 
-// Whole blocks of a chunk. While one is added, the same place of the next chunk is fetched: what is
-// hashed first would otherwise wait for the memory, and the sums leave it idle.
+// Whole blocks of a chunk. While one is added, the same place of the next chunk is fetched. The
+// sums leave the memory idle, and the hash of the next chunk would wait for it.
 template <typename T>
 DEJA_INLINE void AddBlocks(Accumulator<T>& a, const uint8_t* p, size_t blocks) {
   constexpr size_t kBlockBytes = kLanes * T::kBytes;

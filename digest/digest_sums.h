@@ -2,12 +2,12 @@
 // counts and extremes as DigestTensor of its bytes.
 //
 // `sum` and `sum_squares` are sums of the same doubles in another order, which does not depend on
-// the GPU either. They differ by rounding, at most by n * 2^-52 of the sum of the n elements'
-// magnitudes (or squares), and not at all where every partial sum is exact. A sum that leaves the
-// range of doubles may do so in one order only.
+// the GPU either. They differ by rounding, by at most n * 2^-52 of the sum of the elements'
+// magnitudes (or squares). Where every partial sum is exact, they do not differ. A sum that leaves
+// the range of doubles may do so in one order only.
 //
-// Results lie one behind the other: for each piece of kPieceBlocks blocks (the last one may have
-// fewer) what a launch leaves of it, and of the last piece the tensor's tail too.
+// Results lie one after the other: what a launch leaves for each piece of kPieceBlocks blocks (the
+// last may have fewer). The tensor's tail belongs to the last piece.
 //
 // Pure functions; any thread; no allocation.
 #ifndef DEJA_DIGEST_DIGEST_SUMS_H_
@@ -26,6 +26,7 @@ inline constexpr uint64_t kPieceBlocks = 65536;
 
 // What of a tensor's bytes is summed, and what is left to the host.
 struct SummedTensor {
+  // `bytes`: size of the tensor.
   explicit SummedTensor(uint64_t bytes);
 
   uint64_t blocks;      // a tensor of more than one block has at least one, and a tail
@@ -33,6 +34,7 @@ struct SummedTensor {
   uint64_t tail_from;   // where the tail begins: one stripe before the end of the last block
   uint64_t tail_bytes;  // of a tensor of one block or less: all of it
 
+  // Blocks of a piece, which is below `pieces`.
   [[nodiscard]] uint64_t BlocksOf(uint64_t piece) const;
   // Bytes of the results of a piece.
   [[nodiscard]] uint64_t ResultsOf(uint64_t piece) const;
@@ -40,7 +42,7 @@ struct SummedTensor {
 };
 // The most that a piece has.
 uint64_t MostResultsOfPiece();
-// Thread blocks of a launch for so many blocks of a tensor.
+// Thread blocks of a launch for `blocks` blocks of a tensor.
 uint32_t ThreadBlocksFor(uint64_t blocks);
 
 // `results`: SummedTensor(bytes).Results() bytes, aligned to 8.

@@ -20,6 +20,7 @@ struct ElementDifference {
   std::string a;           // the first, as text
   std::string b;
 };
+// Compares two arrays of `dtype` of the same size. `found` is false if they are equal bit for bit.
 ElementDifference CompareElements(std::span<const std::byte> a, std::span<const std::byte> b,
                                   uint32_t dtype);
 

@@ -2,10 +2,10 @@
  * which a replay can start late.
  *
  * Optional. Nothing to link: the functions are found when the program runs under `deja record` or
- * `deja replay`, and each is a test of one pointer otherwise. C99 and C++. May be called from any
- * thread; no call ever fails, and none changes what the program computes, except that in a replay
- * from a checkpoint the first deja_step() restores what is registered. Names are copied. Memory
- * that is registered must stay valid until it is unregistered, or registered anew under its name.
+ * `deja replay`, and each is a test of one pointer otherwise. C99 and C++. Any thread may call
+ * them. No call fails, and none changes what the program computes, with one exception. In a replay
+ * from a checkpoint, the first deja_step() restores what is registered. Names are copied.
+ * Registered memory must stay valid until it is unregistered, or registered again under its name.
  */
 #ifndef DEJA_H_
 #define DEJA_H_
@@ -54,11 +54,12 @@ __attribute__((weak)) void deja_impl_state(const char* name, const void* data, s
 struct deja_optimizer_update;
 __attribute__((weak)) void deja_impl_update(const struct deja_optimizer_update* update);
 
-/* Step `step` of the training loop begins. Returns the step to go on with: `step`, except that the
- * first call in a replay from a checkpoint restores what is registered and returns the step of the
- * checkpoint. A program that can be replayed from a checkpoint takes it from there:
+/* Step `step` of the training loop begins. Returns the step to go on with, which is `step`. The
+ * exception is the first call in a replay from a checkpoint: it restores what is registered and
+ * returns the checkpoint's step. A program that can be replayed from a checkpoint takes it from
+ * there:
  *     for (uint64_t step = 0; step < steps; ++step) { step = deja_step(step); …
- * Checkpoints are taken in this call: everything that is registered must be as the step needs it,
+ * Checkpoints are taken in this call. Everything that is registered must be as the step needs it,
  * and threads that change it must be at rest. */
 static inline uint64_t deja_step(uint64_t step) {
   return deja_impl_step ? deja_impl_step(step) : step;
@@ -81,11 +82,10 @@ static inline void deja_register_state(const char* name, void* data, size_t byte
   if (deja_impl_register_state) deja_impl_register_state(name, data, bytes);
 }
 
-/* The same for state that must be saved and loaded by code of the program. `save` hands its bytes
- * to `write(sink, …)`, in as many calls as it likes; `load` gets them together, and returns 0 if
- * that went well. Both are called in deja_step(). State that another thread works on (a data
- * loader): `save` and `load` wait until that thread is at rest, and it stays so until deja_step()
- * returns. */
+/* The same for state that the program's own code saves and loads. `save` hands its bytes to
+ * `write(sink, …)`, in any number of calls. `load` gets them together, and returns 0 on success.
+ * Both are called in deja_step(). State that another thread works on (a data loader): `save` and
+ * `load` wait until that thread is at rest, and it stays so until deja_step() returns. */
 static inline void deja_register_callbacks(const char* name, deja_save_t save, deja_load_t load,
                                            void* user) {
   if (deja_impl_register_callbacks) deja_impl_register_callbacks(name, save, load, user);
@@ -120,10 +120,10 @@ typedef enum {
   DEJA_ADAMW = 3 /* weight decay shrinks the parameters first */
 } deja_optimizer_t;
 
-/* One update of parameters that are registered, or of a part of them, by an optimizer whose moments
- * are registered (each of them whole: as many elements as its tensor). What was summed by
- * collectives into `gradient` is found in the recording by its address; nothing is copied. What is
- * said here need not be right: what really came of the update is what is kept. */
+/* One update of registered parameters, or of a part of them, by an optimizer whose moments are
+ * registered. Each moment has as many elements as its tensor. The recording finds by its address
+ * what collectives summed into `gradient`; nothing is copied. The values given here need not be
+ * right: the recording keeps the update's real result. */
 typedef struct deja_optimizer_update {
   deja_optimizer_t optimizer;
   deja_dtype_t dtype; /* of all four; DEJA_FLOAT32 can be predicted */

@@ -106,7 +106,8 @@ MAY_USE = {
         " preload/symbols",
     "preload/hooks/python":
         "api digest preload/engine/call.h preload/engine/engine.h preload/engine/group_calls.h"
-        " preload/engine/life_calls.h preload/hooks preload/process preload/stack preload/symbols",
+        " preload/engine/life_calls.h preload/engine/lock_calls.h preload/hooks preload/process preload/stack"
+        " preload/symbols",
     "preload/hooks/sockets":
         "preload/engine/connections.h preload/engine/meeting_calls.h preload/engine/socket_calls.h preload/hooks"
         " preload/hooks/descriptors preload/process preload/symbols",

@@ -1,7 +1,7 @@
-// arc4random for programs and libraries that are carried to other machines with libstdc++ inside:
-// the std::random_device of one that was built with glibc 2.36 calls it, and older ones do not have
-// it, so nothing of that would load there (Ubuntu 22.04 has 2.35). As an object, linked before the
-// C library; hidden, so that nobody else's is replaced.
+// arc4random for programs and libraries that run on other machines with libstdc++ inside. The
+// std::random_device of a libstdc++ built with glibc 2.36 calls it. An older C library does not
+// have it and could not load them (Ubuntu 22.04 has 2.35). An object, linked before the C library,
+// and hidden, so that it replaces no other library's function.
 #include <sys/random.h>
 
 #include <cstdint>

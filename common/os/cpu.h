@@ -1,5 +1,5 @@
-// What this CPU is, as far as libraries choose code by it: C libraries, BLAS and oneDNN have
-// different kernels for different CPUs, and those give different bits.
+// The CPU's features by which libraries choose code: C libraries, BLAS and oneDNN have different
+// kernels for different CPUs, and those give different bits.
 //
 // Asked of the CPU itself. Any thread; no system call.
 #ifndef DEJA_COMMON_OS_CPU_H_

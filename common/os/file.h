@@ -48,7 +48,7 @@ class ReadFile {
   // The first place from `from` on that is not known to be zeros which take no room on the disk;
   // size() if there is none.
   [[nodiscard]] virtual uint64_t NextData(uint64_t from) const { return from; }
-  // About so many bytes it takes on the disk: a file with holes is smaller than it says.
+  // Bytes that it takes on the disk, about: a file with holes is smaller than its length.
   [[nodiscard]] virtual uint64_t stored_bytes() const { return size(); }
 };
 

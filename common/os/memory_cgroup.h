@@ -1,8 +1,9 @@
 // The memory cgroup of a process, and how many of its processes the kernel's OOM killer has ended.
 //
-// What SIGKILL came from can only be told by the kernel's count: a process notes it when it begins,
-// and who completes what it left behind looks again. Plain values; any thread. Versions 1 and 2 of
-// cgroups as the kernel's documentation has them (admin-guide/cgroup-v1/memory, cgroup-v2).
+// Only the kernel's count tells whether SIGKILL came from the memory limit. A process notes the
+// count when it begins; the process that completes its folder reads it again. Plain values; any
+// thread. Versions 1 and 2 of cgroups as the kernel's documentation has them
+// (admin-guide/cgroup-v1/memory, cgroup-v2).
 #ifndef DEJA_COMMON_OS_MEMORY_CGROUP_H_
 #define DEJA_COMMON_OS_MEMORY_CGROUP_H_
 
@@ -19,7 +20,7 @@ struct CgroupCount {
   uint64_t oom_kills = 0;  // that it had counted
 };
 
-// Of the calling process.
+// Reads the calling process's counts.
 CgroupCount OwnCgroupCount();
 
 // The count that `file` has now; nothing if it is gone, or has none.

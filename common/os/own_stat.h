@@ -1,6 +1,6 @@
-// Whether a descriptor or a name is still the file that Deja has made: past the functions of other
-// tools. libfaketime has functions like stat of its own, and takes what that needs down before
-// Deja's last calls.
+// Whether a descriptor or a name is still the file that Deja has made. The calls bypass other
+// tools' functions: libfaketime has a stat of its own, and frees what that needs before Deja's last
+// calls.
 #ifndef DEJA_COMMON_OS_OWN_STAT_H_
 #define DEJA_COMMON_OS_OWN_STAT_H_
 

@@ -17,15 +17,15 @@ struct ProcessIdentity {
   friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
 };
 
-// Of the calling process. What /proc does not tell (it may not be there) is zero.
+// The calling process's identity. A part that /proc does not tell (it may not be mounted) is zero.
 ProcessIdentity ThisProcess();
 
 // True if the process exists, or if this cannot be known because it lives in another pid namespace
 // of this boot. A process of an earlier boot or another machine does not exist here.
 bool IsAlive(const ProcessIdentity& identity);
 
-// Of a process of this machine: false if there is none with that number, or it is a zombie, of
-// which nothing writes any more.
+// A process of this machine, by its number. False if there is none, or if it is a zombie, which
+// writes no more.
 bool Runs(uint32_t pid);
 // When it began, in clock ticks since the machine did; 0 if there is no such process.
 uint64_t StartTicks(uint32_t pid);

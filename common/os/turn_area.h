@@ -2,10 +2,9 @@
 // and, where they share devices, whose memory is on these.
 //
 // A file of one page a rank, mapped by all of them. `deja replay` makes it and decides; a rank (its
-// process) has one cell, says in it what it does, and rings. Who is asked to wait sleeps on its own
-// cell's bell, on which `deja replay` rings.
-// All members that change while ranks run are atomics; any thread. Owner: whoever has opened it,
-// and for as long as the process lives.
+// process) has one cell, says in it what it does, and rings. A rank that has to wait sleeps on its
+// own cell's bell, which `deja replay` rings. All members that change while ranks run are atomics;
+// any thread. Each process that opens it owns its mapping until it ends.
 #ifndef DEJA_COMMON_OS_TURN_AREA_H_
 #define DEJA_COMMON_OS_TURN_AREA_H_
 
@@ -58,7 +57,7 @@ struct alignas(4096) TurnCell {
 
 class TurnArea {
  public:
-  // Makes the file, for so many ranks.
+  // Makes the file, for `ranks` ranks.
   static Result<TurnArea> Create(const std::string& path, uint32_t ranks);
   static Result<TurnArea> Open(const std::string& path);
 
@@ -69,6 +68,7 @@ class TurnArea {
   [[nodiscard]] std::atomic<uint32_t>& schedules() const { return cells_[0].schedules; }
   [[nodiscard]] std::atomic<uint32_t>& all_still() const { return cells_[0].all_still; }
 
+  // Wakes all that sleep on `bell`. Any process.
   static void Ring(std::atomic<uint32_t>& bell);
   // Sleeps until it has rung since it was `seen`, at most for `limit_ms`. May return early.
   static void WaitFor(std::atomic<uint32_t>& bell, uint32_t seen, uint32_t limit_ms);
@@ -76,7 +76,7 @@ class TurnArea {
  private:
   static Result<TurnArea> Map(int fd, const std::string& path);
 
-  TurnCell* cells_ = nullptr;  // the first one is nobody's
+  TurnCell* cells_ = nullptr;  // the first one is no rank's
   uint32_t ranks_ = 0;
 };
 

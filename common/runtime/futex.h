@@ -1,7 +1,7 @@
 // Sleeping and waking on a word, a mutex made of it, and a scope in which no signal arrives.
 //
-// For the parts that live in the user's process: nothing here goes through functions of libpthread
-// that a program, a sanitizer or Deja itself may have put hooks on. Any thread; the mutex is not
+// For the parts that live in the user's process. Nothing here calls functions of libpthread, since
+// a program, a sanitizer or Deja itself may have hooks on them. Any thread; the mutex is not
 // recursive and not for signal handlers.
 #ifndef DEJA_COMMON_RUNTIME_FUTEX_H_
 #define DEJA_COMMON_RUNTIME_FUTEX_H_
@@ -19,7 +19,7 @@
 
 namespace deja {
 
-// Who sleeps on a word: threads of this process, or of every process that has it mapped.
+// Which threads sleep on a word: those of this process, or of every process that has it mapped.
 enum class FutexScope { kProcess, kShared };
 
 // Sleeps while `word` is `expected`, at most `timeout_ns`. May return early. Leaves errno alone.
@@ -47,6 +47,7 @@ inline void FutexWake(std::atomic<uint32_t>& word, int threads,
   errno = saved;
 }
 
+// A mutex of one word. Any thread; not recursive, not for signal handlers. Has no errors.
 class FutexMutex {
  public:
   void lock() {
@@ -67,13 +68,14 @@ class FutexMutex {
   }
 
  private:
-  std::atomic<uint32_t> word_{0};  // 0 free, 1 held, 2 held and somebody sleeps
+  std::atomic<uint32_t> word_{0};  // 0 free, 1 held, 2 held and a thread sleeps
 };
 
 // Blocks all signals of this thread. A write beyond RLIMIT_FSIZE sends SIGXFSZ to the thread that
 // writes; one that came up in this scope is taken away, because the program did not cause it.
 class ScopedSignalBlock {
  public:
+  // Blocks them; the destructor restores the thread's mask.
   ScopedSignalBlock() {
     sigset_t all;
     sigfillset(&all);
@@ -107,6 +109,7 @@ class ScopedSignalBlock {
   bool had_xfsz_;
 };
 
+// Nanoseconds of CLOCK_MONOTONIC. Async-signal-safe.
 inline uint64_t MonotonicNs() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

@@ -1,8 +1,8 @@
 // The heap of Deja's libraries inside the user's process.
 //
-// What they allocate must not come from the program's heap: a recording and a replay do not
-// allocate the same, so the program's addresses and the contents of its fresh memory would differ;
-// and an allocator of the program's may itself be what called a hook. Lists of free blocks by size,
+// What they allocate must not come from the program's heap. A recording and a replay do not
+// allocate the same, so the program's addresses and the contents of its fresh memory would differ.
+// An allocator of the program's may also be what called a hook. Lists of free blocks by size,
 // without locks: safe in signal handlers, in hooks that an allocator calls, and in forked children.
 // Blocks of a size are kept for that size; only those of more than 4 MiB go back to the kernel.
 #ifndef DEJA_COMMON_RUNTIME_OWN_HEAP_H_

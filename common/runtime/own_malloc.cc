@@ -1,6 +1,6 @@
-// malloc and what belongs to it, for the libraries inside the user's process: hidden, so that their
-// code and what is linked into them statically (libstdc++, zstd, the unwinder) take Deja's heap and
-// the program keeps its own.
+// malloc and the related functions for the libraries inside the user's process. They are hidden:
+// Deja's code and what is linked into it statically (libstdc++, zstd, the unwinder) take Deja's
+// heap, and the program keeps its own.
 //
 // Memory that the C library allocated, or that the program will free, is the program's:
 // preload/symbols/program_heap.h.

@@ -1,6 +1,6 @@
 // Memory mappings of Deja's own, far from the program's.
 //
-// The kernel puts a new mapping below the last one. A mapping of Deja's that it placed would move
+// The kernel puts a new mapping below the last one. A mapping of Deja's placed there would move
 // every later one of the program, and a recording and a replay do not make the same ones. These
 // have addresses of their own, in a range that nothing else of the process uses. No lock, no
 // allocation; safe in signal handlers and forked children.
@@ -14,8 +14,8 @@
 
 namespace deja {
 
-// Far below where the kernel starts, above what a position-independent program and its heap take,
-// and outside of what the address sanitizer has: its shadow memory, and its heap at 0x600000000000.
+// Far below where the kernel starts, and above a position-independent program and its heap. Outside
+// of the address sanitizer's shadow memory and of its heap at 0x600000000000.
 inline constexpr uintptr_t kOwnRangeStart = 0x680000000000;
 inline constexpr uintptr_t kOwnRangeBytes = uintptr_t{8} << 40;
 

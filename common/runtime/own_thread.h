@@ -7,8 +7,8 @@
 namespace deja {
 
 // False while libraries are still being loaded. The C library takes a block from the program's
-// allocator for each new thread, and this allocator may itself be what called a hook: they ask for
-// files and processors while they start.
+// allocator for each new thread. This allocator may itself be what called a hook: allocators ask
+// for files and processors while they start.
 bool ThreadsMayStart();
 
 // As pthread_create.

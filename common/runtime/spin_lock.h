@@ -15,6 +15,7 @@ namespace deja {
 
 class SpinLock {
  public:
+  // Spins, then yields the processor, until the lock is free.
   void Lock() {
     for (int spins = 0; !TryLock(); ++spins) {
       if (spins >= 64) sched_yield();

@@ -137,7 +137,7 @@ std::string_view FindSecretFormOf(std::string_view name, std::string_view value)
           !std::equal(wanted.begin(), wanted.end(), name.begin() + static_cast<ptrdiff_t>(at),
                       [](char a, char b) { return a == Lower(b); }))
         continue;
-      // As long as the form says, and no longer: many forms are any letters and digits, so many.
+      // As long as the form says, and no longer: many forms are N letters and digits of any kind.
       Matcher matcher{value, named.form};
       if (!matcher.Match(0, 0)) continue;
       const size_t end = matcher.found.end;

@@ -1,5 +1,5 @@
-// Forms of tokens: how those of well-known services look, by the rules of gitleaks and some of
-// Deja's own (common/secrets/secret_rules, made into a table by tools/make_secret_rules.py).
+// Forms of tokens of well-known services, by the rules of gitleaks and some of Deja's own.
+// tools/make_secret_rules.py makes the table from common/secrets/secret_rules.
 //
 // Pure functions over the caller's bytes; no allocation, any thread. The time for a text is bounded
 // by its length times the longest form.

@@ -16,12 +16,13 @@ enum class NameSays : uint8_t {
   kSecret,     // whatever it is, but for flags: DB_PASSWORD
 };
 
+// Judges a name of a variable, option or key by its words.
 NameSays WhatNameSays(std::string_view name);
 
 // True if `value` behind `name` is a secret by the name.
 bool IsSecretByName(std::string_view name, std::string_view value);
 
-// `name` is of somebody who logs in, so a value USER:PASSWORD has a password.
+// `name` is a user who logs in, so a value USER:PASSWORD has a password.
 bool IsUserName(std::string_view name);
 
 // "0", "true", "none", nothing: a switch, whatever it is called.

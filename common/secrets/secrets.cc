@@ -83,7 +83,7 @@ std::string_view MaskForms(std::span<char> text) {
   return rule;
 }
 
-// A user alone that nobody is called: https://TOKEN@host.
+// A user that is no name, without a password: https://TOKEN@host.
 bool IsTokenAsUser(std::string_view user) {
   constexpr size_t kLong = 16;
   return user.size() >= kLong && std::any_of(user.begin(), user.end(), IsDigit);
@@ -141,7 +141,7 @@ size_t PasswordBehindUser(std::string_view text) {
   return colon + 1;
 }
 
-// Of a text that nothing is known of: only what mixes capitals, small letters and digits.
+// For a text without a name: only what mixes capitals, small letters and digits.
 size_t PasswordOfLogin(std::string_view text) {
   constexpr size_t kShortest = 8;
   const size_t begin = PasswordBehindUser(text);

@@ -1,5 +1,5 @@
-// What must not be stored: names and values that look like tokens, keys and passwords, and the
-// replacement of them by a mask of the same length.
+// Names and values that look like tokens, keys and passwords: a recording does not store them, but
+// a mask of the same length.
 //
 // One rule for everything that is recorded as text: environment variables, arguments, and headers
 // of requests. The same length, so that what was computed from lengths stays right in a replay.
@@ -38,8 +38,8 @@ class SecretRule {
   // Masks the value of `name` where it is secret: all of it, or what stands in it (MaskText).
   std::string_view MaskValue(std::string_view name, std::span<char> value) const;
 
-  // Masks secrets within a text: name=value and "name": "value" with a secret name, a header with
-  // its value, passwords in URLs, and tokens that are known by their form.
+  // Masks secrets within a text: name=value and "name": "value" with a secret name, headers,
+  // passwords in URLs, and tokens of a known form.
   std::string_view MaskText(std::span<char> text) const;
 
   // Masks one argument of a command line. `previous` is the argument before it, as it was, whose

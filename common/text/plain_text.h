@@ -8,14 +8,15 @@
 
 namespace deja {
 
-// Control characters (of C0, C1 and Unicode: line ends, escapes, marks that turn the direction of
-// text) and bytes that are no UTF-8 become \n, \t, \xNN or \u{NNNN}. A backslash stays what it is.
+// Control characters and bytes that are no UTF-8 become \n, \t, \xNN or \u{NNNN}. Control
+// characters are those of C0, C1 and Unicode: line ends, escapes, marks of direction. A backslash
+// stays what it is.
 std::string PlainText(std::string_view text);
 
 // Whether there is nothing to write out.
 bool IsPlainText(std::string_view text);
 
-// The same for a JSON document, which has its control characters below 32 escaped: the others
+// The same for a JSON document, whose control characters below 32 are escaped already. The others
 // become \uNNNN in it, and it stays the same document.
 std::string PlainJson(std::string_view json);
 

@@ -1,10 +1,9 @@
 // Children: the folders of processes that ranks have made, and whose they are.
 //
-// A process is named by its place in the tree of its job: a random root, and the path from there,
-// THREAD/NUMBER for each process on the way (NUMBER counts what that thread has made), with "+K"
-// for the K-th image that the process has replaced itself with by exec. A child belongs to the rank
-// that is its nearest ancestor; below it, its name is the rest of its path. docs/FORMAT.md,
-// "Children".
+// A process is named by its place in the tree of its job: a random root, and the path from there.
+// The path has THREAD/NUMBER for each process on the way; NUMBER counts the processes that the
+// thread has made. "+K" follows for the K-th image after an exec. A child belongs to the rank that
+// is its nearest ancestor; below it, its name is the rest of its path. docs/FORMAT.md, "Children".
 //
 // Values and pure functions over files; any thread.
 #ifndef DEJA_FORMAT_LAYOUT_CHILD_FOLDER_H_

@@ -1,9 +1,9 @@
 // FolderLock: who completes a rank's folder does it alone.
 //
 // Several `deja record` of one job may sweep the same folders as the last ranks end. A lock of the
-// kernel's on events.deja, which goes with whoever holds it; waits for the one that has it. On a
-// file system without such locks there is none, and nothing is said. Not for the process that
-// records: nobody completes the folder of one that lives.
+// kernel's on events.deja, which ends with its holder's descriptor; the constructor waits for it.
+// On a file system without such locks there is none, and nothing is said. Not for the process that
+// records: the folder of a live process is never completed.
 #ifndef DEJA_FORMAT_LAYOUT_FOLDER_LOCK_H_
 #define DEJA_FORMAT_LAYOUT_FOLDER_LOCK_H_
 
@@ -20,8 +20,8 @@ namespace deja::format {
 
 class FolderLock {
  public:
-  // Of the whole folder, until this is gone. Not for a thread that has it already: it would wait
-  // for itself.
+  // Locks the whole folder, until this is destroyed. A thread that holds it already would wait for
+  // itself.
   explicit FolderLock(const std::string& folder)
       // To be written, as NFS wants it for such a lock.
       : fd_(open((folder + "/" + kEventsFile).c_str(),

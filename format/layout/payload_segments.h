@@ -14,6 +14,7 @@
 
 namespace deja::format {
 
+// File names of segments by number, and back; nothing for a name of another form.
 std::string SegmentFileName(uint32_t number);
 std::optional<uint32_t> ParseSegmentFileName(std::string_view name);
 // Those that are in `folder`, in their order.

@@ -19,6 +19,7 @@ struct RankFolderName {
   friend bool operator==(const RankFolderName&, const RankFolderName&) = default;
 };
 
+// The folder of an attempt of a rank, without a path.
 std::string MakeRankFolderName(uint32_t rank, uint32_t attempt);
 
 // Nothing if `name` is not exactly what MakeRankFolderName makes of some rank and attempt.
@@ -27,9 +28,9 @@ std::optional<RankFolderName> ParseRankFolderName(std::string_view name);
 // The folders of ranks in `directory`, sorted by rank and attempt. None if it cannot be read.
 std::vector<RankFolderName> ListRankFolderNames(const std::string& directory);
 
-// Of the files in a rank's or child's folder; 0 if it cannot be read.
+// Bytes of the files in a rank's or child's folder; 0 if it cannot be read.
 uint64_t FolderBytes(const std::string& folder);
-// Of all attempts of the rank before `attempt`.
+// The same of all attempts of the rank before `attempt`.
 uint64_t EarlierAttemptBytes(const std::string& directory, uint32_t rank, uint32_t attempt);
 
 inline constexpr char kChildPrefix[] = "child-";

@@ -110,7 +110,7 @@ Status Drainer::BecomeChild(TraceHeader header) {
   if (is_rank() || finished_.load(std::memory_order_relaxed) != 0) {
     done = Fail(ErrorCode::kInvalidArgument, "this process has a folder already, or ends");
   } else {
-    // Without a label: most of these belong to no rank, and then nobody wants to hear of them.
+    // Without a label: most of these belong to no rank, and no user wants to read of them.
     if (events_off_.load() || !EnsureWriter()) {
       done = Fail(ErrorCode::kIo, degraded_reason_);
     } else {

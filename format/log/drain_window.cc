@@ -27,7 +27,7 @@ Status Drainer::MakePlaceFor(const BlockHeader& block) {
   return window_.has_limit() ? StayWithinLimit(block.size) : Status();
 }
 
-// Drops the oldest segments until there is room for so many bytes more.
+// Drops the oldest segments until there is room for `bytes` more.
 Status Drainer::StayWithinLimit(uint64_t more) {
   const uint64_t limit = window_.Limit(writer_->event_file_bytes());
   while (writer_->payload_file_bytes() + more > limit) {
@@ -148,7 +148,7 @@ void Drainer::DropExpired() {
     // An older one that stays is not said to be dropped, so what belongs to it stays, too.
     const bool belongs = i != 0 && writer_->segments()[i - 1].facts.number >= meant.first;
     const bool expired = !belongs && window_.Expired(segment.facts, meant, segment.ended_ns, now);
-    // What is there when somebody leaves a mark stays, however long it is until the next pass.
+    // What is there when a mark is left stays, however long it is until the next pass.
     if (expired) LookForMark();
     if (!expired || window_.Marked(meant.first)) {
       ++i;

@@ -23,9 +23,9 @@ namespace {
 // How long events may stay in the tail before they are written although there is room. They are
 // safe where they are; this bounds how much a reader of a running job finds outside the folder.
 constexpr uint32_t kPassMs = 500;
-// One sleep of a thread that waits for room, and after how many without any progress it gives up: a
-// disk that hangs must not hang the program. Counted in sleeps and not on the clock, so that a
-// process that was stopped for an hour does not lose its recording.
+// One sleep of a thread that waits for room, and the number of sleeps without progress after which
+// it gives up. A disk that hangs must not hang the program. Counted in sleeps and not on the clock,
+// so that a process that was stopped for an hour does not lose its recording.
 constexpr uint32_t kWaitMs = 50;
 constexpr int kMaxWaits = 600;
 
@@ -63,7 +63,7 @@ bool Drainer::EnsureThread() {
     return thread_state_.load(std::memory_order_acquire) == ThreadState::kRunning;
   }
   if (!ThreadsMayStart()) return true;         // WakeSlowly will ask again
-  if (!thread_mutex_.try_lock()) return true;  // somebody is making it
+  if (!thread_mutex_.try_lock()) return true;  // a thread is making it
   if (thread_state_.load(std::memory_order_relaxed) == ThreadState::kNone) {
     const ScopedSignalBlock no_signals;  // the new thread inherits it and never sees a signal
     const int error = StartOwnThread(&thread_, &Drainer::ThreadMain, this);
@@ -161,8 +161,8 @@ void Drainer::Pass(bool forced) {
   Drain();
 }
 
-// The folder alone, without the tail, should not refer to payloads that it lacks: a thread puts a
-// payload before the event that names it, so the payloads there are now go before the events there
+// The folder alone, without the tail, should not refer to payloads that it lacks. A thread puts a
+// payload before the event that names it. So the payloads there are now go before the events there
 // were a moment ago.
 void Drainer::Drain() {
   bool filling_up = false;
@@ -437,7 +437,7 @@ void Drainer::FinishNow() {
 
 void Drainer::Finish() {
   if (finished_.load(std::memory_order_acquire) != 0) return;
-  // A child that nobody told about it has neither the mapping nor the thread.
+  // A forked child without Deja's fork hook has neither the mapping nor the thread.
   if (getpid() != owner_pid_) return;
   finish_requested_.store(true, std::memory_order_release);
   if (thread_state_.load(std::memory_order_acquire) == ThreadState::kRunning) {

@@ -1,8 +1,8 @@
 // Drainer: moves what threads have put into the tail to the rank's folder.
 //
 // Normally its own background thread does; where none can be made, the threads that wait for room
-// do it themselves. Knows whether the process is a rank already, and what to do when the disk
-// refuses: stop writing, say so once on stderr and in the trace, keep the program going.
+// do it themselves. Knows whether the process is a rank already. When the disk refuses, it stops
+// writing, says so once on stderr and in the trace, and keeps the program going.
 //
 // Owner: RankLog. Functions: any thread, not in signal handlers, unless said otherwise.
 #ifndef DEJA_FORMAT_LOG_DRAINER_H_
@@ -48,7 +48,7 @@ class Drainer {
   Drainer(const Drainer&) = delete;
   Drainer& operator=(const Drainer&) = delete;
 
-  // A ring or the arena is filling up. No system call if somebody said so already.
+  // A ring or the arena is filling up. No system call if the thread is awake already.
   void Wake() {
     if (wake_.load(std::memory_order_relaxed) == 0) WakeSlowly();
   }
@@ -70,14 +70,18 @@ class Drainer {
   [[nodiscard]] uint64_t payloads_lost() const { return payloads_lost_.load(); }
   [[nodiscard]] uint64_t payload_bytes_lost() const { return payload_bytes_lost_.load(); }
 
+  // Makes the folder of a rank, or of a child process, with `header`, and drains into it from then
+  // on. Errors: the folder or a file could not be made.
   Status BecomeRank(TraceHeader header);
   Status BecomeChild(TraceHeader header);
-  // What is told when this rank cannot keep payloads any more. Outlives the drainer.
+  // Learns that this rank cannot keep payloads any more. Outlives the drainer.
   void SetShared(SharedPieces* shared) { shared_.store(shared, std::memory_order_release); }
   [[nodiscard]] bool is_rank() const { return is_rank_.load(std::memory_order_acquire); }
   [[nodiscard]] const std::string& folder() const { return is_rank() ? folder_ : no_folder_; }
 
+  // Writes out what rings and arena hold now. Any thread; blocks.
   void Flush();
+  // Completes the files and takes no more. Any thread; a second call waits for the first.
   void Finish();
   // After Finish: waits for the background thread, if all is done.
   void EndThread();

@@ -245,7 +245,7 @@ bool RingSink::AppendBusy(std::span<const std::byte> encoded_event) {
     return false;
   }
   if (drainer.events_off().load(std::memory_order_relaxed)) {
-    // How the process ends is told in any case.
+    // How the process ends is written in any case.
     if (SaysHowItEnds(encoded_event) && log_->AppendEmergency(encoded_event)) return true;
     drainer.CountLostEvent();
     return false;
@@ -297,8 +297,8 @@ EventSink* RankLogImpl::ClaimSink(ThreadIndex thread) {
     if (claim.owner == Owner::kNobody) {
       if (fresh_one == kTailRings) fresh_one = i;
     } else if (claim.owner == Owner::kReleased) {
-      // What a thread has in a ring must be drained before what it has in another one: it gets its
-      // own back, or one that others get only when it is empty.
+      // What a thread has in a ring must be drained before what it has in another one. It gets its
+      // own back, or one that other threads get only when it is empty.
       if (claim.thread == thread) {
         sink = Take(i, thread);
       } else if (empty_one == kTailRings && rings_[i].tail() == rings_[i].head()) {
@@ -425,8 +425,8 @@ bool RankLogImpl::PutPiece(const Put& put, uint64_t piece) {
   return true;
 }
 
-// Takes what nobody has yet, at first without waiting for those that are at it; then what these did
-// not get done.
+// Takes what no thread has taken yet, at first without waiting for those that are at work; then
+// what these did not get done.
 bool RankLogImpl::PutShared(SharedPieces& shared, const Put& put) {
   const uint64_t pieces =
       (put.bytes.size() + SharedPieces::kPieceBytes - 1) / SharedPieces::kPieceBytes;

@@ -1,17 +1,17 @@
 // RankLog: the storage of one recorded process, on the writing side.
 //
-// Life: Create() makes only the tail, a shared mapping (in /dev/shm where there is one, else in the
-// trace's folder) into which threads append events and payloads. BecomeRank() makes the rank's
-// folder and starts the background thread that compresses what is in the tail, writes it to the
-// folder and frees its place. If the tail fills before that, the background thread spills into a
-// pending folder that BecomeRank() renames. Finish() drains the rest, writes index and footer and
-// removes the tail. A process that dies at any moment, SIGKILL included, leaves a tail from which
+// Life: Create() makes only the tail, into which threads append events and payloads: a shared
+// mapping in /dev/shm, or else in the trace's folder. BecomeRank() makes the rank's folder and
+// starts the background thread. That thread compresses what is in the tail, writes it to the folder
+// and frees its place. If the tail fills before that, the background thread spills into a pending
+// folder that BecomeRank() renames. Finish() drains the rest, writes index and footer and removes
+// the tail. A process that dies at any moment, SIGKILL included, leaves a tail from which
 // format/repair/recovery.h completes the folder; nothing that Append or PutPayload has accepted is
 // lost.
 //
 // Owner: the recorder, one per process, never destroyed. Threads: as said at each function.
-// Failures of the disk never reach the caller: the log degrades (counts what it drops, says so once
-// on stderr and in the trace) and goes on accepting and discarding.
+// Failures of the disk never reach the caller. The log degrades: it counts what it drops, says so
+// once on stderr and in the trace, and goes on accepting and discarding.
 #ifndef DEJA_FORMAT_LOG_RANK_LOG_H_
 #define DEJA_FORMAT_LOG_RANK_LOG_H_
 
@@ -47,15 +47,15 @@ struct RankLogOptions {
   size_t first_payload_bytes = 256 << 10;  // so much of the arena has memory from the start
   size_t payload_bytes = 64 << 20;         // of the payload arena: the memory budget of --buffer
   PressurePolicy on_pressure = PressurePolicy::kBlock;
-  // So many of the job's ranks on this machine keep what several of them are given (SharedPieces);
-  // 0: each rank keeps all of its own. Takes effect with BecomeRank.
+  // Copies for each host of results that several ranks share (SharedPieces); 0: each rank keeps its
+  // own. Takes effect with BecomeRank.
   uint32_t copies = 0;
   // Memory for what was kept last of each series, to write differences to it; 0: none are written.
   uint64_t base_memory = 0;
   CodecEffort effort = CodecEffort::kSmall;
   // What is kept when not everything is. Takes effect with BecomeRank.
   WindowOptions window = {};
-  // Of a child process: what it keeps goes with the window of the rank that it comes from.
+  // In a child process: its payloads go with the window of the rank that it comes from.
   WindowOrigin origin = {};
   // The window is marked when no rank of the machine has been in a collective for so long.
   uint64_t hang_after_seconds = 0;
@@ -108,8 +108,8 @@ class RankLog {
   [[nodiscard]] virtual uint32_t current_segment() const = 0;
   // The `step`-th step of the program begins, counting from 1: what follows is its.
   virtual void BeginStep(uint64_t step) = 0;
-  // What has been kept since that step began is a checkpoint (or, at the first step, as good as
-  // one): a window of steps reaches back to one.
+  // What has been kept since that step began is a checkpoint, or at the first step equal to one. A
+  // window of steps reaches back to one.
   virtual void KeepCheckpoint(uint64_t step) = 0;
 
   // Makes `rank-NNNNN` (or `rank-NNNNN.A`, A the first attempt number that is free) in the trace
@@ -141,6 +141,7 @@ class RankLog {
   // kMaxEmergencyBytes; false if there is no room. Async-signal-safe, never waits.
   virtual bool AppendEmergency(std::span<const std::byte> encoded_event) = 0;
 
+  // Numbers since the log was made. Any thread.
   [[nodiscard]] virtual RankLogCounters counters() const = 0;
 };
 

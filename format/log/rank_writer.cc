@@ -123,7 +123,7 @@ Result<std::unique_ptr<RankWriter>> RankWriter::Continue(const std::string& fold
   for (SegmentFile& segment : writer->segments_) {
     const bool newest = &segment == &writer->segments_.back();
     const std::string path = folder + "/" + SegmentFileName(segment.facts.number);
-    // One that its process did not come to finish.
+    // One that its process did not finish.
     if (!newest && !segment.finished) {
       DEJA_ASSIGN_OR_RETURN(std::unique_ptr<AppendFile> file, OpenAppendFile(path));
       if (file->size() > segment.end) DEJA_RETURN_IF_ERROR(file->Truncate(segment.end));
@@ -472,8 +472,8 @@ void RankWriter::LackSegment(uint32_t number) {
   AddRange(totals_.dropped, {number, number});
 }
 
-// The same payload may be in several segments: the newest is named. Of one that is whole nowhere,
-// all pieces.
+// The same payload may be in several segments: the newest is named. All pieces are named if it is
+// whole in none.
 void RankWriter::IndexSegments(Index& index, Footer& footer) const {
   std::vector<PayloadInfo>& payloads = index.payloads;
   for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment)

@@ -56,6 +56,7 @@ struct PartialPayload {
   uint64_t total_size = 0;
   std::map<uint64_t, Piece> pieces;  // by offset in the payload
 
+  // Adds a piece: `size` bytes from `offset` of the payload, in the frame at `frame` of its file.
   void Add(uint64_t offset, uint64_t size, uint64_t frame);
   // The first byte from `offset` on that is not there, and how many of those behind it neither.
   [[nodiscard]] std::pair<uint64_t, uint64_t> Gap(uint64_t offset) const;
@@ -75,9 +76,8 @@ struct SegmentFile {
   bool finished = false;     // with a footer behind it
   bool has_chunks = false;   // perhaps of payloads that are not listed here
   uint64_t ended_ns = 0;     // when the next one began
-  // Of an older one are some of its payloads that came too late for that: what refers to them names
-  // that one.
-  uint32_t reaches_back = 0;  // so many numbers
+  // Some payloads of an older one came too late for that: what refers to them names that one.
+  uint32_t reaches_back = 0;  // that many numbers
 
   // Something of this step is about to be added, which was meant for `segment`.
   void Note(uint64_t step, uint32_t segment);
@@ -115,7 +115,7 @@ class RankWriter {
   // The folder has been renamed.
   void Renamed(const std::string& folder);
 
-  // True if a batch of so many bytes finds room on the disk.
+  // True if a batch of `bytes` finds room on the disk.
   [[nodiscard]] bool HasRoomForEvents(uint64_t bytes) const {
     return MakeRoom(*events_file_, bytes).has_value();
   }
@@ -157,10 +157,10 @@ class RankWriter {
   // What is to be said before.
   [[nodiscard]] WindowChange Dropping(const SegmentFile& segment, std::string_view reason) const;
 
-  // Opens the files anew after a failure. The next write may work, if there is room again.
+  // Opens the files again after a failure. The next write may work, if there is room again.
   Status Retry();
-  // Some room is kept so that the end of a recording can always be written: a last batch that says
-  // what is lost, index and footer. From now on it may be used.
+  // Some room is kept for the end of a recording: a last batch that says what is lost, index and
+  // footer. From now on it may be used.
   void SpendReserve() { spend_reserve_ = true; }
   // Gives back what of it was not needed.
   void ReleaseReserve();

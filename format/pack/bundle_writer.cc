@@ -86,7 +86,7 @@ Status CompleteThose(std::vector<std::string>& folders, std::unique_ptr<TempFold
   return {};
 }
 
-// Of a bundle of these folders as they are; more than any limit if one is not finished.
+// The size of a bundle of these folders as they are; more than any limit if one is not finished.
 uint64_t BytesOf(const std::vector<std::string>& folders, const std::string& top) {
   uint64_t bytes = 0;
   uint64_t names = 0;

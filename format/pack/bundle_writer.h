@@ -27,7 +27,7 @@ struct PackOptions {
   std::optional<std::pair<uint64_t, uint64_t>> steps;
   Level level = Level::kFull;  // bytes of tensors from full on; their digests from digest on
   uint64_t max_bytes = 0;      // of the bundle; 0: as large as it gets
-  int zstd_level = 0;          // of events; 0: as they are, or 3 where they are written anew
+  int zstd_level = 0;          // of events; 0: as they are, or 3 if they are written again
   // Checkpoints as differences to what their optimizers should have made. Not with max_bytes.
   bool predict = false;
   TraceRewriter* rewriter = nullptr;  // borrowed; changes what is written

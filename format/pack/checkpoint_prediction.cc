@@ -179,7 +179,7 @@ CheckpointPredictor::Found CheckpointPredictor::BestOrder(const Change& change,
   Order best;
   best.scale = scale;
   best.rules.method = static_cast<uint32_t>(sgd ? PredictionMethod::kSgd : PredictionMethod::kAdam);
-  // Of SGD without a moment that could be kept.
+  // For SGD without a moment.
   if (sgd && sample.before.first.empty()) best.rules.parameters = kSgdParameterRules - 1;
   uint64_t most = sample.Score(change, best);
   const auto try_all = [&](uint32_t UpdateRules::*rule, uint32_t rules) {

@@ -1,10 +1,11 @@
-// CheckpointPredictor: writes an optimizer's state at a checkpoint as what is left when the state
-// of the checkpoint before and the recorded gradients have said what it should be.
+// CheckpointPredictor: writes an optimizer's state at a checkpoint as its difference to a
+// prediction. The prediction follows from the state of the checkpoint before and the recorded
+// gradients.
 //
 // For a copy of a rank's folder (ReducedCopy), whose payloads come in the order in which they were
-// recorded: what a payload is predicted from must be in the copy's file already. What cannot be
-// predicted, or gains nothing by it, is left to the caller. A prediction is computed by what reads
-// it again (ChunkReader), from the copy itself.
+// recorded. What a payload is predicted from must be in the copy's file already. The caller writes
+// what cannot be predicted, or gains nothing by it. A prediction is computed by what reads it again
+// (ChunkReader), from the copy itself.
 //
 // Borrows the reader. One thread at a time. Memory: the updates of the recording, a few chunks.
 #ifndef DEJA_FORMAT_PACK_CHECKPOINT_PREDICTION_H_
@@ -44,7 +45,7 @@ class CheckpointPredictor {
   Result<std::optional<PayloadInfo>> Copy(const Hash128& hash, uint64_t total_size,
                                           FrameWriter& out);
 
-  // Of all that was written.
+  // Totals of all that was written.
   [[nodiscard]] const Predicted& totals() const { return totals_; }
 
  private:

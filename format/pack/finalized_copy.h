@@ -10,9 +10,9 @@
 
 namespace deja::format {
 
-// Writes into `out`, a folder that exists and is empty, the files of the recording that `folder`
-// holds as if it had been finished: what is only in the tail is put in, damage is left out, index
-// and footer are made. `folder` is not changed.
+// Writes the recording that `folder` holds into `out`, an empty folder, as if it had been finished.
+// What is only in the tail is put in, damage is left out, index and footer are made. `folder` is
+// not changed.
 Status WriteFinalizedCopy(const std::string& folder, const std::string& out);
 
 }  // namespace deja::format

@@ -27,7 +27,7 @@ struct GradientRange {
 
 struct RecordedUpdate {
   OptimizerUpdate said;
-  // One behind the other; empty: not all of it is in the recording.
+  // One after the other; empty: not all of it is in the recording.
   std::vector<GradientRange> gradient;
 };
 

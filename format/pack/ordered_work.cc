@@ -91,7 +91,7 @@ Status OrderedWork::Finish() {
 
 void OrderedWork::Discard() {
   {
-    // What nobody has begun need not be done.
+    // Jobs that no thread has begun need not be done.
     const std::lock_guard hold(mutex_);
     for (const std::shared_ptr<Entry>& entry : waiting_) entry->done = true;
     waiting_.clear();

@@ -1,8 +1,8 @@
 // OrderedWork: runs jobs on all processors and hands their results over in the order in which the
 // jobs were given.
 //
-// At most so many jobs are under way: who gives one more waits for the oldest. So memory is bounded
-// by that number and what a job holds.
+// The number of jobs under way is limited: a thread that gives one more waits for the oldest. So
+// memory is bounded by that number and what a job holds.
 //
 // Owner: one thread, which gives jobs and takes results; the work itself is done by the others (by
 // the owner where there is one processor only).

@@ -1,5 +1,5 @@
-// The parts of a copy of a rank's files: events in batches anew, payloads decoded, checked and
-// encoded anew, on all processors.
+// The parts of a copy of a rank's files: events in new batches, payloads decoded, checked and
+// encoded again, on all processors.
 //
 // Borrow reader, writer and OrderedWork. One thread calls. Memory: for each job that is under way a
 // batch or two chunks.
@@ -39,10 +39,14 @@ struct EventCopyOptions {
   TraceRewriter* rewriter = nullptr;  // borrowed; of events
   std::function<void(uint64_t)> done = {};
 };
+// Copies the events of `reader` to `out` on the threads of `work`, and adds their batches to
+// `batches`. Returns the number of events. Errors are of writing.
 Result<uint64_t> CopyEvents(const RankReader& reader, FrameWriter& out,
                             std::vector<BatchInfo>& batches, const EventCopyOptions& options,
                             OrderedWork& work);
 
+// Copies payloads on the threads of `work`. Borrows everything that it is made of; one thread calls
+// it.
 class PayloadCopier {
  public:
   // `zstd_level`: tried on chunks as a whole, too, where it may make them smaller than byte planes

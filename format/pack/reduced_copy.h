@@ -97,8 +97,8 @@ class ReducedCopy {
   // Index, what was left out and footers behind what is in the files; `payloads` may be null.
   Status WriteEnd(const Part& part, const LeftOut& left_out, FrameWriter& events,
                   FrameWriter* payloads) const;
-  // Of what WriteEnd would write: an entry for each chunk counted at its largest, or compressed as
-  // it will be.
+  // Bytes that WriteEnd would write: an entry for each chunk counted at its largest, or compressed
+  // as it will be.
   void FindEndBytes(Part& part);
   void CountLeftOut(Part& part);
   [[nodiscard]] std::string Describe(const Part& part) const;

@@ -2,8 +2,9 @@
 // (ReducedCopy). It sees all of the trace first, so that the same string becomes the same one
 // everywhere.
 //
-// Owner: whoever packs. One thread calls, in this order: Learn for each process, Settle, and then
-// for each process Begin, Rewrite of its header and of its events in the order of their file.
+// Owner: the packing command. One thread calls, in this order: Learn for each process, then Settle.
+// Then, for each process, Begin, Rewrite of its header, and Rewrite of its events in the order of
+// their file.
 #ifndef DEJA_FORMAT_PACK_TRACE_REWRITER_H_
 #define DEJA_FORMAT_PACK_TRACE_REWRITER_H_
 
@@ -28,8 +29,8 @@ class TraceRewriter {
   // Views in the event live until the next call.
   virtual void Rewrite(Event& event) = 0;
 
-  // What events that were rewritten call the payload `hash` of the recording: the hashes of what
-  // has to be kept in its place, its own among them if it stays.
+  // Hashes by which rewritten events name the payload `hash` of the recording. They are those of
+  // what is kept in its place, its own among them if it stays.
   [[nodiscard]] virtual std::vector<Hash128> ReplacementsOf(const Hash128& hash) const = 0;
   // The bytes of such a payload; empty for one that is as it was recorded.
   [[nodiscard]] virtual std::span<const std::byte> BytesOf(const Hash128& hash) const = 0;

@@ -26,7 +26,7 @@ DifferenceKind KindOf(const PayloadChunk& chunk) {
   return {CodecOf(chunk), chunk.element_size};
 }
 
-// Of a chunk that builds on another one: the difference.
+// For a chunk that builds on another one: the difference.
 Status DecodeOwn(const PayloadChunk& chunk, std::span<std::byte> out) {
   const bool builds_on = Differs(chunk) || CodecOf(chunk) == TensorCodec::kPrediction;
   return DecodeTensor(builds_on ? TensorCodec::kPlanes : CodecOf(chunk), chunk.element_size,

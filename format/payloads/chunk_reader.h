@@ -52,7 +52,7 @@ class ChunkReader {
                   std::vector<float>& part);
 
   const ReadFile& file_;
-  // Of what has been decoded so far, all of which may be needed for one chunk.
+  // Bytes decoded so far, all of which may be needed for one chunk.
   std::map<uint64_t, OptimizerState> predicted_;  // by place of the prediction
   uint32_t predictions_ = 0;
   uint64_t gradient_pieces_ = 0;

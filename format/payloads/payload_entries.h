@@ -1,7 +1,7 @@
 // PayloadEntries: the pieces of very many payloads, by hash.
 //
-// A long recording that nobody finished has an entry for each of its payloads in memory, so that an
-// entry is small (some 70 bytes for a payload of one piece), and none moves when there are more.
+// A long unfinished recording has an entry for each of its payloads in memory. So an entry is small
+// (some 70 bytes for a payload of one piece), and none moves when there are more.
 //
 // Filling it is for one thread; afterwards const functions may be called by several.
 #ifndef DEJA_FORMAT_PAYLOADS_PAYLOAD_ENTRIES_H_
@@ -41,6 +41,7 @@ struct PayloadEntry {
 class PayloadEntries {
  public:
   [[nodiscard]] size_t size() const { return entries_.size(); }
+  // Removes all entries.
   void Clear();
 
   // False: there is none.
@@ -58,7 +59,7 @@ class PayloadEntries {
   struct Small {
     Hash128 hash;
     uint64_t total_size = 0;
-    // Of the first piece; its part of the tail instead of `frame`.
+    // The first piece's; its part of the tail instead of `frame`.
     uint64_t offset = 0;
     uint64_t size = 0;
     uint64_t frame = 0;
@@ -74,7 +75,8 @@ class PayloadEntries {
   void Grow();
   void Append(Small& small, const PayloadPiece& piece);
 
-  // Of the table's order: the hashes are a trace's, and whoever made it must not know which meet.
+  // Key of the table's order. The hashes are a trace's, and the author of a trace must not know
+  // which collide.
   uint64_t secret_ = reinterpret_cast<uintptr_t>(this);
   std::deque<Small> entries_;
   std::vector<std::vector<PayloadPiece>> more_;

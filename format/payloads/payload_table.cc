@@ -116,7 +116,8 @@ void PayloadTable::FillFromFiles() const {
     scan.chunk = [this, segment = segment](const PayloadChunk& chunk, uint64_t offset) {
       return entries_.Add(chunk.hash, chunk.total_size, PieceOf(chunk, segment, offset));
     };
-    // `deja verify` says what is damaged; who asks for such a payload is told that it is not there.
+    // `deja verify` says what is damaged; a reader of such a payload gets the answer that it is not
+    // there.
     scan.damage = [](const FrameResult&) {};
     (void)ScanPayloadFile(*file, scan);
   }

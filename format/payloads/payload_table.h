@@ -58,6 +58,7 @@ class PayloadTable {
     uint64_t total_size = 0;
     std::vector<std::pair<uint64_t, uint64_t>> ranges;  // offset and size, in any order
   };
+  // Nothing if there is none of it here.
   [[nodiscard]] std::optional<Part> PartOf(const Hash128& hash) const;
 
   // Size of a payload all of whose bytes are there.
@@ -79,8 +80,8 @@ class PayloadTable {
   };
   [[nodiscard]] Counts Count() const;
 
-  // Hands the payload's bytes to `sink`, in order, at most a chunk at a time, and compares its hash
-  // at the end: kCorrupt if it differs. kNotFound if it is not (wholly) there.
+  // Hands the payload's bytes to `sink`, in order, at most a chunk at a time. Compares its hash at
+  // the end: kCorrupt if it differs. kNotFound if it is not (wholly) there.
   Status Stream(const Hash128& hash,
                 const std::function<void(std::span<const std::byte>)>& sink) const;
   // Hands each piece of a payload that is here in part to `sink`: the payload's size, the piece's
@@ -100,7 +101,7 @@ class PayloadTable {
     std::unique_ptr<PayloadIndex> index;  // null: all of it is in the entries, or it was wrong
     std::vector<uint32_t> by_hash;        // the entries; when they were asked for so
   };
-  // While entries can come to be, nobody else looks at them.
+  // While entries can be added, no other thread looks at them.
   class Reading {
    public:
     explicit Reading(const PayloadTable& table) : by_need_(*table.by_need_) {

@@ -1,8 +1,8 @@
 // Prediction: how chunks of an optimizer's state follow from those of an earlier checkpoint and
 // from gradients that are in the file (docs/FORMAT.md, "Predictions").
 //
-// Plain values as they are on disk, and the arithmetic, which has the same bits on every machine:
-// IEEE single precision, rounded to nearest, no operations fused but where a rule says so. Pure
+// Plain values as they are on disk, and the arithmetic, with the same bits on every machine. It is
+// IEEE single precision, rounded to nearest; no operations are fused but where a rule says so. Pure
 // functions, any thread, whatever its floating-point mode.
 #ifndef DEJA_FORMAT_PAYLOADS_PREDICTION_H_
 #define DEJA_FORMAT_PAYLOADS_PREDICTION_H_
@@ -16,8 +16,8 @@
 
 namespace deja::format {
 
-// What a chunk builds on: so many predictions one behind the other, with so many pieces of
-// gradients in all.
+// Limits for what a chunk builds on: the number of predictions one after the other, and of pieces
+// of gradients in all.
 inline constexpr uint32_t kMaxPredictions = 15;
 inline constexpr uint64_t kMaxGradientPieces = 1024;
 
@@ -60,7 +60,7 @@ enum UpdateNumber : size_t {
 
 struct PredictedUpdate {
   std::vector<uint32_t> numbers;  // the bits of floats
-  // Where the gradient lies: so many bytes of these chunks, one behind the other.
+  // Where the gradient lies: bytes of these chunks, one after the other.
   std::vector<uint64_t> chunks;
   std::vector<uint64_t> offsets;
   std::vector<uint64_t> sizes;
@@ -108,6 +108,7 @@ struct OptimizerState {
   std::vector<float> first;
   std::vector<float> second;
 
+  // The values of `part`; null for a part that is no tensor.
   [[nodiscard]] const std::vector<float>* Part(StatePart part) const;
 };
 

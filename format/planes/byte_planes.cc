@@ -107,7 +107,7 @@ template <typename U, bool kRotate>
 DEJA_FOR_VBMI size_t SplitVectors(const std::byte* in, size_t elements,
                                   const std::array<std::byte*, kMaxPlanes>& planes) {
   constexpr size_t kBytes = sizeof(U);
-  // Of two vectors the bytes 0 of their elements, then the bytes 1; and the others.
+  // The bytes 0 of two vectors' elements, then the bytes 1; and the others.
   static constexpr Places kLow =
       MakePlaces([](size_t i) { return i % (128 / kBytes) * kBytes + i / (128 / kBytes); });
   static constexpr Places kHigh = MakePlaces(

@@ -18,6 +18,7 @@ struct BitWriter {
   uint64_t bits = 0;
   unsigned count = 0;
 
+  // Appends the low `length` bits of `code`. The caller flushes before there are more than 64.
   void Add(uint64_t code, unsigned length) {
     bits |= code << count;
     count += length;
@@ -38,6 +39,7 @@ struct BitWriter {
 // What each byte becomes: its code, or the escape's and itself.
 class ByteCodes {
  public:
+  // From the tables of a plane's code.
   ByteCodes(const Lengths& lengths, const Codes& codes) {
     for (size_t symbol = 0; symbol < 256; ++symbol) {
       const bool known = lengths[symbol] != 0;
@@ -60,6 +62,7 @@ class ByteCodes {
   [[nodiscard]] uint32_t code(uint8_t byte) const { return codes_[byte]; }
   [[nodiscard]] unsigned length(uint8_t byte) const { return lengths_[byte]; }
 
+  // Write the codes of one byte, or of four, and flush. `out` has room for them.
   void AddOne(BitWriter& out, std::byte byte) const {
     Add(out, byte);
     out.Flush();

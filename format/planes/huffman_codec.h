@@ -1,8 +1,8 @@
 // Huffman coding of one byte plane: few symbols, little structure, gigabytes a second.
 //
 // docs/FORMAT.md, "Huffman planes", is the specification. Four bit streams, one for each quarter of
-// the bytes, so that a decoder has four independent chains of work; symbols that the encoder did
-// not see when it looked at a part of the bytes are escaped, so that it need not look at all.
+// the bytes, give a decoder four independent chains of work. The encoder looks at a part of the
+// bytes only; symbols that it did not see there are escaped.
 //
 // Pure functions, any thread. The decoder treats its input as hostile.
 #ifndef DEJA_FORMAT_PLANES_HUFFMAN_CODEC_H_

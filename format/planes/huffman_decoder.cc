@@ -13,9 +13,9 @@ namespace {
 
 using namespace huffman;
 
-// What the next kMaxLength bits stand for, in 64 bits: in the lowest byte the bits that they take,
-// in the next how many symbols they are, then up to six symbols. All zeros: the first one is
-// escaped.
+// The meaning of the next kMaxLength bits, in 64 bits. The lowest byte has the number of bits that
+// are taken, the next one the number of symbols; then come up to six symbols. All zeros: the first
+// one is escaped.
 constexpr size_t kTableSize = 1 << kMaxLength;
 constexpr unsigned kMostSymbols = 6;
 constexpr unsigned kCountAt = 8;

@@ -16,7 +16,7 @@ using namespace huffman;
 
 constexpr size_t kCountRun = 64;
 
-// Of every `stride` bytes the first kCountRun.
+// The first kCountRun of every `stride` bytes.
 std::array<uint32_t, kSymbols> CountRuns(std::span<const std::byte> in, size_t stride) {
   std::array<std::array<uint32_t, 256>, 4> parts{};
   for (size_t at = 0; at < in.size(); at += stride) {
@@ -30,8 +30,8 @@ std::array<uint32_t, kSymbols> CountRuns(std::span<const std::byte> in, size_t s
   return counts;
 }
 
-// Of small planes all bytes are counted, of larger ones an eighth, unless that shows so many
-// symbols that it is too little to tell how frequent each is.
+// All bytes of small planes are counted, and an eighth of larger ones. If that shows too many
+// different symbols to tell their frequencies, all are counted.
 std::array<uint32_t, kSymbols> CountSome(std::span<const std::byte> in) {
   constexpr size_t kAll = 32 << 10;
   constexpr size_t kLarge = 256 << 10;
@@ -63,8 +63,8 @@ class PairCodes {
   PairCodes(const PairCodes&) = delete;
   PairCodes& operator=(const PairCodes&) = delete;
 
-  // An entry costs a miss of the cache to make and one to clear, and there are as many as pairs of
-  // bytes that have codes; it saves a part of a nanosecond a byte.
+  // An entry costs a miss of the cache to make and one to clear. There are as many as pairs of
+  // bytes that have codes; each saves a part of a nanosecond a byte.
   static bool Pays(const ByteCodes& bytes, size_t size) {
     return size >= 32 * bytes.seen().size() * bytes.seen().size();
   }

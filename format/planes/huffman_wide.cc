@@ -8,7 +8,7 @@
 namespace deja::format::huffman {
 
 CodeWindow CodeWindow::For(const std::array<uint32_t, kSymbols>& counts) {
-  constexpr uint64_t kFew = 1024;  // one in so many
+  constexpr uint64_t kFew = 1024;  // one in this many
   const uint64_t total = std::accumulate(counts.begin(), counts.begin() + 256, uint64_t{0});
   for (const unsigned size : {64u, 128u}) {
     uint64_t inside = std::accumulate(counts.begin(), counts.begin() + size, uint64_t{0});

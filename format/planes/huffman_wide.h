@@ -1,6 +1,6 @@
-// The encoder of Huffman planes for processors with AVX-512 VBMI: 64 symbols at a time, looked up
-// in registers and put together by shifts of whole vectors. The bytes it makes are those of the
-// portable encoder. x86-64 only; nothing may be called unless HasWideEncoder().
+// The encoder of Huffman planes for processors with AVX-512 VBMI. It takes 64 symbols at a time,
+// looked up in registers and put together by shifts of whole vectors. The bytes it makes are those
+// of the portable encoder. x86-64 only; nothing may be called unless HasWideEncoder().
 #ifndef DEJA_FORMAT_PLANES_HUFFMAN_WIDE_H_
 #define DEJA_FORMAT_PLANES_HUFFMAN_WIDE_H_
 

@@ -1,6 +1,6 @@
-// Tensors with many zeros: which elements are not zero, as a bitmap, and these elements only.
-// docs/FORMAT.md, "Tensor codecs": bit i modulo 8, the lowest first, of byte i / 8 is 1 where
-// element i is not zero.
+// Tensors with many zeros: a bitmap of the elements that are not zero, and these elements only. Bit
+// i modulo 8, the lowest first, of byte i / 8 is 1 where element i is not zero. docs/FORMAT.md,
+// "Tensor codecs".
 //
 // Pure functions, any thread; vectors where the processor has AVX-512 VBMI2.
 #ifndef DEJA_FORMAT_PLANES_NONZERO_ELEMENTS_H_

@@ -1,6 +1,6 @@
-// Codes are written as planes of bits: of 64 bytes, a word with bit 0 of each code, then one with
-// bit 1, and so on. So vectors need neither shifts nor look-ups. A function that is compiled for
-// each kind of vector does a group of 64.
+// Codes are written as planes of bits: for 64 bytes, a word with bit 0 of each code, then one with
+// bit 1, …. So vectors need neither shifts nor look-ups. A function that is compiled for each kind
+// of vector does a group of 64.
 #include "format/planes/packed_plane.h"
 
 #include <algorithm>

@@ -37,7 +37,7 @@ bool BatchList::SetBlocks(const ReadFile& file, std::vector<BatchBlock> blocks, 
   for (BatchBlock& block : blocks) {
     if (block.offset < from || block.offset >= to || block.batches == 0) return false;
     from = block.offset + kFrameHeaderBytes;
-    // Their frames lie before the index, one behind the other.
+    // Their frames lie before the index, one after the other.
     if (!IsWithin(block.all, batches_from, blocks.front().offset) ||
         block.batches > block.all.size / kFrameHeaderBytes) {
       return false;

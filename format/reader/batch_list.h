@@ -1,9 +1,9 @@
 // BatchList: what is known of each event batch of a rank, by its number.
 //
-// All of it is in memory, or it is read from the index block by block as it is
-// asked for: a long recording has very many batches, of which a reader that wants its end needs
-// few. Of the blocks that are not read a directory says what is in them together. What the index
-// says is a hint: a block that cannot be read is made again from the batches that it is about.
+// All of it is in memory, or it is read from the index block by block as it is asked for. A long
+// recording has very many batches, and a reader that wants its end needs few of them. A directory
+// says what is in each block that is not read. The index is a hint: a block that cannot be read is
+// made again from its batches.
 //
 // Borrows the file. Const functions may be called by several threads; what they return lives as
 // long as the list.
@@ -31,8 +31,8 @@ class BatchList {
 
   void Add(BatchInfo batch) { in_memory_.push_back(std::move(batch)); }
   // From now on the batches are those of the blocks. False, and nothing changed, if they are not in
-  // order, or their frames are not within [from, to) of the file and their batches not before that.
-  // `budget`: as for DecodeWithin, of one block.
+  // order, or out of place. Their frames must be within [from, to) of the file and their batches
+  // before that. `budget`: as for DecodeWithin, of one block.
   bool SetBlocks(const ReadFile& file, std::vector<BatchBlock> blocks, uint64_t from, uint64_t to,
                  size_t budget);
 
@@ -56,13 +56,14 @@ class BatchList {
                             const Holds& holds) const;
   // The last batch before `end`; size() if there is none.
   [[nodiscard]] size_t FindLast(size_t end, const MayHold& may_hold, const Holds& holds) const;
-  // Find for events of these kinds (KindBit). Of what comes from the tail nothing is known.
+  // Find for events of these kinds (KindBit). Batches from the tail may have any.
   [[nodiscard]] size_t FindKinds(size_t from, size_t end, uint64_t kinds) const;
   // The first batch in which the step begins, resp. in whose range the operation is; size() if
   // there is none. `comm`: number + 1.
   [[nodiscard]] size_t FindStep(uint64_t step) const;
   [[nodiscard]] size_t FindOperation(uint32_t comm, uint64_t seq) const;
 
+  // Goes through the batches in their order.
   class Iterator {
    public:
     using iterator_category = std::forward_iterator_tag;

@@ -14,7 +14,7 @@ using Items = std::map<uint64_t, std::vector<CheckpointItem>>;
 
 constexpr uint64_t kKinds = KindBit(EventKind::kSnapshot) | KindBit(EventKind::kCheckpoint);
 
-// Of what comes from the tail the index says nothing.
+// The index says nothing about what comes from the tail.
 bool MayHaveItems(const BatchInfo& batch) {
   return batch.size == 0 || (KindsOf(batch) & KindBit(EventKind::kSnapshot)) != 0;
 }

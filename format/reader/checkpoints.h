@@ -48,11 +48,11 @@ struct RecordedCheckpoint {
 // whatever the recording has of them.
 std::vector<RecordedCheckpoint> ReadCheckpoints(const RankReader& reader);
 
-// The same from the last one backwards, as far as the caller goes: what a replay from a late
-// checkpoint reads does not grow with the recording. One thread; borrows the reader.
+// The same from the last one backwards, as far as the caller goes. So the part that a replay from a
+// late checkpoint reads does not grow with the recording. One thread; borrows the reader.
 class CheckpointsBackwards {
  public:
-  // Of the recording's first so many batches.
+  // Looks at the recording's first `batches` batches.
   CheckpointsBackwards(const RankReader& reader, size_t batches)
       : reader_(reader), left_(std::min(batches, reader.batches().size())) {}
 

@@ -19,6 +19,7 @@ struct FileRange {
   Hash128 hash;
 };
 
+// The ranges that a FileRead event lists, in its order. Ranges beyond 2^62 are left out.
 std::vector<FileRange> RangesOf(const FileRead& event);
 
 }  // namespace deja::format

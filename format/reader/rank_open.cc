@@ -125,7 +125,7 @@ Status RankReaderImpl::Load(const ReadOptions& options) {
   DEJA_RETURN_IF_ERROR(LoadHeader());
   if (LoadIndexed()) return {};
   if (options.use_tail) {
-    // The tail first, then the files anew: what a live process takes out of the tail meanwhile is
+    // The tail first, then the files again. What a live process takes out of the tail meanwhile is
     // then in the files, and what is in both is recognised.
     OpenTail();
     if (tail_ != nullptr) {

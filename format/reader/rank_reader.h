@@ -61,11 +61,13 @@ struct ReadOptions {
 
 class RankReader {
  public:
+  // Reads the recording in `folder`. An error if there is none, or if it cannot be read.
   static Result<std::unique_ptr<RankReader>> Open(const std::string& folder,
                                                   const ReadOptions& options = {});
   virtual ~RankReader() = default;
 
   [[nodiscard]] virtual const TraceHeader& header() const = 0;  // views live as long as the reader
+  // How the recording ended.
   [[nodiscard]] virtual const EndReport& end() const = 0;
   // Totals: from the footer, or counted while the folder was scanned.
   [[nodiscard]] virtual const Footer& totals() const = 0;
@@ -102,19 +104,19 @@ class RankReader {
   [[nodiscard]] virtual std::vector<PayloadInfo> payloads() const = 0;
 
   // The four functions before payloads() look into the folders of ranks that share payloads with
-  // this one, too (TraceHeader.shares_with). These are looked for beside this folder when the first
-  // payload is not here, or asked of `peers`, which may name any ranks, this one among them.
-  // To be set before the first payload is asked for.
+  // this one, too (TraceHeader.shares_with). When the first payload is not here, these folders are
+  // looked for beside this one, or asked of `peers`. `peers` may name any ranks, this one among
+  // them. To be set before the first payload is asked for.
   using Peers = std::function<std::vector<const RankReader*>()>;
   virtual void SetPeers(Peers peers) = 0;
-  // True if what was kept in this segment is gone because the window of this rank, or of one that
-  // shares payloads with it, has moved on: it is not lost.
+  // True if the payloads of this segment are gone because a window has moved on: they are not lost.
+  // The window is this rank's, or that of a rank that shares payloads with it.
   [[nodiscard]] virtual bool Dropped(uint32_t segment) const = 0;
   // What is in this folder (and its tail) alone.
   [[nodiscard]] virtual const PayloadTable& own_payloads() const = 0;
 };
 
-// Of EventCursor::NextOf and BatchInfo::kinds.
+// The bit of a kind in EventCursor::NextOf and BatchInfo::kinds.
 constexpr uint64_t KindBit(EventKind kind) {
   return uint64_t{1} << static_cast<uint32_t>(kind);
 }

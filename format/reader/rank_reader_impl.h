@@ -35,6 +35,7 @@ class RankReaderImpl final : public RankReader {
         share_descriptors_(options.share_descriptors),
         spill_beyond_(options.spill_beyond) {}
 
+  // Reads header, index and tail. Once, before anything else; an error leaves nothing to read.
   Status Load(const ReadOptions& options);
 
   [[nodiscard]] const TraceHeader& header() const override { return header_; }
@@ -159,8 +160,8 @@ class RankReaderImpl final : public RankReader {
   std::shared_ptr<const TailReader> tail_;  // null when it is not needed or not there
   TailEvents tail_events_;
   BatchSummary summary_;
-  // While a folder is scanned: the greatest seq of each thread, and which of the events that came
-  // from emergency slots of the tail the file has already.
+  // While a folder is scanned: the greatest seq of each thread, and the events from emergency slots
+  // of the tail that the file has already.
   std::unordered_map<uint32_t, uint64_t> last_seq_;
   std::set<std::pair<uint32_t, uint64_t>> emergencies_;
 

@@ -29,10 +29,10 @@ struct ReplayOrigin {
   std::string trace;   // of the recording, as it was named
   std::string job_id;  // of its job, 32 hexadecimal digits
   uint32_t attempt = 0;
-  // Of a replay that started at a checkpoint: its step, and what it left out of the recording.
+  // For a replay that started at a checkpoint: its step, and what it left out of the recording.
   std::optional<uint64_t> from_step;
   TimeRange skipped;
-  // Of one that ended where it was asked to: what comes behind this was not wanted.
+  // For a replay that ended where it was asked to: what comes after this was not wanted.
   std::optional<uint64_t> ended_ns;
 
   // The note's text; `ended_ns` is not in it.
@@ -42,7 +42,7 @@ struct ReplayOrigin {
 // The text of the note with which a replay says that it ended where it was asked to.
 inline constexpr std::string_view kReplayEnded = "deja-replay-ended";
 
-// Nothing: the text is somebody else's note.
+// Nothing: the text is another program's note.
 std::optional<ReplayOrigin> ParseReplayOrigin(std::string_view text);
 
 // Nothing: the rank was recorded, not replayed.

@@ -1,9 +1,9 @@
-// Dropping payloads of a process that has ended: its folder is complete, and nobody else takes out
-// of it what a window or a budget has moved on from.
+// Drops payloads of a process that has ended: its folder is complete, and a window or a budget has
+// moved on from them.
 //
-// As a recorded process does (drainer.h): a WindowChange event says what goes, in a new batch,
-// index and footer behind the old end of events.deja, and then the files are removed. Who dies in
-// between leaves files that the footer says are gone; the next call removes them.
+// As a recorded process does (drainer.h). A WindowChange event says what goes, in a new batch,
+// index and footer after the old end of events.deja; then the files are removed. A process that
+// dies in between leaves files that the footer says are gone; the next call removes them.
 //
 // For `deja record`, of folders whose process is gone. Any thread; several processes may do it at
 // once, one after the other has the folder.

@@ -237,7 +237,7 @@ Result<std::unique_ptr<TailReader>> OpenDeadTail(const FolderScan& scan,
   if (scan.tail_path.empty() || scan.tail_id.size() != 16) return nullptr;
   auto tail = TailReader::Open(scan.tail_path, scan.tail_id);
   if (!tail) {
-    // It is gone, or its name belongs to somebody else by now.
+    // It is gone, or its name belongs to another process by now.
     if (tail.error().code == ErrorCode::kNotFound || tail.error().code == ErrorCode::kForeign) {
       return nullptr;
     }

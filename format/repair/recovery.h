@@ -1,9 +1,10 @@
 // Recovery: completing the folder of a process that died without finishing it.
 //
-// Done by the `deja record` that started the process, when that process is gone, and by `deja
-// recover`. It appends what the tail still holds to the folder's files, cuts a torn frame off,
-// writes index and footer (Footer.swept = 1) and removes the tail. Running it on a finished folder
-// changes nothing. Several processes may do it at once: one after the other has the folder.
+// Done by the `deja record` that started the process, when that process is gone, and by
+// `deja recover`. It appends what the tail still holds to the folder's files, and cuts a torn frame
+// off. Then it writes index and footer (Footer.swept = 1) and removes the tail. Running it on a
+// finished folder changes nothing. Several processes may do it at once: one after the other has the
+// folder.
 //
 // Nothing here may run while the process that owns the folder lives.
 #ifndef DEJA_FORMAT_REPAIR_RECOVERY_H_
@@ -36,9 +37,9 @@ void RemoveTail(const std::string& path);
 // communicator. Removes those whose process is gone; returns how many.
 Result<int> RemoveOrphanTails(const std::string& trace_dir, const std::string& job_id);
 
-// Removes what processes of jobs had in common (job_memory.h) and nobody has removed, where all of
-// them were killed: of this user, not used by any process with a tail in `directory`, and
-// `least_age_s` old. (A job that goes on after such a pause makes it anew.) Returns how many.
+// Removes what processes of jobs had in common (job_memory.h) and left behind when all of them were
+// killed. Only what is of this user, `least_age_s` old and not used by any process with a tail in
+// `directory`. (A job that goes on after such a pause makes a new one.) Returns how many.
 int RemoveOldJobMemory(const std::string& directory, uint64_t least_age_s);
 
 }  // namespace deja::format

@@ -1,8 +1,8 @@
 // EventRing: one thread's events on their way to the background thread, in the tail.
 //
 // A single-producer, single-consumer byte ring (tail_format.h). RingProducer is the other end; this
-// is the drainer's. Both may be at work at the same time; each side is one thread at a time, and
-// what changes hands (the ring of an ended thread) does so under a lock of the RankLog.
+// is the drainer's. Both may be at work at the same time; each side is one thread at a time. The
+// ring of an ended thread changes hands under a lock of the RankLog.
 #ifndef DEJA_FORMAT_TAIL_EVENT_RING_H_
 #define DEJA_FORMAT_TAIL_EVENT_RING_H_
 
@@ -25,6 +25,7 @@ class EventRing {
     uint64_t bytes = 0;
   };
 
+  // Connects to ring memory of `bytes` bytes, a power of two. Borrows both.
   void Attach(RingInfo* info, std::byte* data, uint64_t bytes) {
     info_ = info;
     data_ = data;

@@ -27,6 +27,7 @@ namespace deja::format {
 class RecentHashes {
  public:
   ~RecentHashes();
+  // Contains: false may also mean "forgotten". Insert: `hash` is the newest now.
   [[nodiscard]] bool Contains(const Hash128& hash) const;
   void Insert(const Hash128& hash);
 
@@ -44,8 +45,8 @@ class PayloadArena {
 
   // ---- Producers
 
-  // True if the payload was kept lately, in `segment` or a later one, or `refused` is set: a signal
-  // handler has interrupted this thread inside the arena.
+  // True if the payload was kept lately, in `segment` or a later one. Also true if `refused` is
+  // set: a signal handler has interrupted this thread inside the arena.
   bool Known(const Hash128& hash, uint32_t segment, bool& refused);
 
   enum class Room { kYes, kFull, kNever };
@@ -59,7 +60,7 @@ class PayloadArena {
   bool Remember(const Hash128& hash, uint32_t segment, BlockHeader* only_block);
 
   [[nodiscard]] uint64_t used() const { return outstanding_.load(std::memory_order_relaxed); }
-  // Bytes that a payload may take without waiting, if nobody else takes them.
+  // Bytes that a payload may take without waiting, if no other thread takes them.
   [[nodiscard]] uint64_t free_bytes() const;
   // More than this outstanding: time to drain.
   [[nodiscard]] uint64_t high_water() const { return high_water_; }

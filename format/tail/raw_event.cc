@@ -59,7 +59,7 @@ class RawReader {
 template <typename M>
 void ReadMessage(RawReader& in, M& message);
 
-// Numbers, and how much of everything else there will be: texts get their length, sequences so many
+// Numbers, and the size of everything else: texts get their length, sequences their count of
 // elements, a hash that is there a mark.
 struct FixedVisitor {
   RawReader& in;

@@ -1,15 +1,15 @@
-// Raw events: the numbers of an event one behind the other, as its thread leaves them in its ring.
+// Raw events: the numbers of an event one after the other, as its thread leaves them in its ring.
 //
-// Writing one costs a copy; whoever takes it out of the tail (the background thread, or a reader of
-// a tail that was left behind) makes the protobuf message of it with EncodeRawEvent. Both are
-// derived from the messages' Visit() functions. Nothing but the tail of a running or dead process
-// has this form: docs/FORMAT.md, "The tail".
+// Writing one costs a copy. The background thread, or a reader of a tail that was left behind,
+// makes the protobuf message of it with EncodeRawEvent. Both are derived from the messages' Visit()
+// functions. Nothing but the tail of a running or dead process has this form: docs/FORMAT.md, "The
+// tail".
 //
 // A raw event is a sequence of 64-bit words. Numbers of up to 32 bits, the lengths of texts and the
-// counts of sequences take half a word, low half first; longer numbers a word. First the kind and
-// the head; then, for a message, all of these in the order of its fields, and behind them, in the
-// same order, what has no fixed size: the bytes of texts, elements, nested messages behind a word
-// that is 1 if there is one. Each of these parts begins with a word of its own.
+// counts of sequences take half a word, low half first; longer numbers a word. First come the kind
+// and the head. A message follows as all of these in the order of its fields, and then, in the same
+// order, what has no fixed size. That is the bytes of texts, elements, and nested messages after a
+// word that is 1 if there is one. Each of these parts begins with a word of its own.
 //
 // Any thread, signal handlers too; no allocation.
 #ifndef DEJA_FORMAT_TAIL_RAW_EVENT_H_
@@ -38,11 +38,12 @@ inline constexpr bool kIsRaw =
 inline constexpr size_t kMaxRawBytes = 2 << 10;
 
 // The check of a record: the upper half of the sum of its words, each times an odd number of its
-// own, its place in the stream of the ring among them. One word that was changed at random goes
+// own. Its place in the stream of the ring is among them. One word that was changed at random goes
 // unnoticed once in 2^31 times, a record of another place as rarely.
 class RawCheck {
  public:
   explicit RawCheck(uint64_t position) : sum_(position * kStep) {}
+  // Adds the next word of the event.
   void Add(uint64_t word) {
     sum_ += word * key_;
     key_ += kStep;
@@ -132,7 +133,7 @@ class RawWriter {
   }
 
   [[nodiscard]] std::byte* next() const { return next_; }
-  // Of everything, and `word`, which is not written.
+  // Sizes of everything, and `word`, which is not written.
   uint32_t Check(uint64_t word) {
     check_.Add(word);
     return check_.Value();

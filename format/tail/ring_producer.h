@@ -83,9 +83,9 @@ class alignas(64) RingProducer {
   [[nodiscard]] bool WantsDrain() const {
     return head_ >= gate_->wake_at.load(std::memory_order_relaxed);
   }
-  // The thread is at work here. RankLog::Finish waits until no thread is, and makes the order of
-  // this and of what the thread reads afterwards visible with a barrier on its own side, so that it
-  // costs nothing here. `is_counted`: the thread has counted the event already.
+  // The thread is at work here. RankLog::Finish waits until no thread is. A barrier on its own side
+  // orders this before what the thread reads afterwards, so that it costs nothing here.
+  // `is_counted`: the thread has counted the event already.
   [[nodiscard]] bool busy() const { return busy_.load(std::memory_order_relaxed); }
   void SetBusy(bool is_counted = false) {
     is_counted_ = is_counted;

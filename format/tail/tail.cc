@@ -240,7 +240,7 @@ bool Tail::PrepareArena(uint64_t offset, uint64_t bytes) {
 void Tail::Remove() {
   if (path_.empty()) return;
   struct stat info {};
-  // Only the file that this object made, should somebody have replaced it.
+  // Only the file that this object made: it may have been replaced.
   if (OwnStat(path_.c_str(), &info) && info.st_dev == device_ && info.st_ino == inode_) {
     unlink(path_.c_str());
   }

@@ -1,8 +1,8 @@
 // Tail: the writing side of the shared mapping (tail_format.h).
 //
-// Makes the file, hands out addresses in it, and makes sure that every page is there before
-// somebody writes to it: the file is sparse, and touching a page that a full file system cannot
-// provide would kill the process by SIGBUS. Prepare*() fail instead.
+// Makes the file, hands out addresses in it, and makes sure that every page is there before it is
+// written to. The file is sparse, and touching a page that a full file system cannot provide would
+// kill the process by SIGBUS. Prepare*() fail instead.
 //
 // Owner: RankLog; never unmapped, because threads may still be writing when the process ends. The
 // mapping is not inherited by children. Threads: as the RankLog serializes them.
@@ -32,8 +32,8 @@ struct TailOptions {
 
 class Tail {
  public:
-  // Where no directory will have it, memory of this process serves: a recording that does not
-  // survive SIGKILL is better than none. path() is empty then. Fails only without memory.
+  // Memory of this process serves if no directory can have it. A recording that does not survive
+  // SIGKILL is better than none. path() is empty then. Fails only without memory.
   static Result<std::unique_ptr<Tail>> Create(const TailOptions& options);
 
   [[nodiscard]] const std::string& path() const { return path_; }
@@ -60,7 +60,7 @@ class Tail {
   // Keeps an event beside the rings; RankLog::AppendEmergency.
   bool PutEmergency(std::span<const std::byte> encoded_event);
 
-  // A thread of the program has waited for room; a payload was not kept for want of it.
+  // A thread of the program has waited for room; a payload was not kept for lack of it.
   void CountWait(uint64_t ns) {
     header().waits.fetch_add(1, std::memory_order_relaxed);
     header().waited_ns.fetch_add(ns, std::memory_order_relaxed);

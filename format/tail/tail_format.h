@@ -7,8 +7,9 @@
 //   arena
 //
 // Everything is little-endian and at the offsets that the header names. The process writes through
-// a mapping; whatever it has published (release store of `head`, of a block's `state`, of a slot's
-// `state`) is complete in the file from that instant, also if the process dies in the next one.
+// a mapping. It publishes by a release store of `head`, of a block's `state`, or of a slot's
+// `state`. What is published is complete in the file from that instant, also if the process dies in
+// the next one.
 //
 // Event ring: bytes [tail, head) modulo ring_bytes are records {u32 length, u32 check, bytes, zeros
 // to a multiple of 8}; the bytes are a serialized Event, or a raw one (raw_event.h) if `length` has
@@ -56,7 +57,7 @@ inline constexpr size_t kMaxEmergencyBytes = 8 << 10;
 
 // What the process that owns the tail is.
 enum class TailState : uint32_t {
-  kOpen = 0,      // not a rank (yet): nobody wants this tail if the process is gone
+  kOpen = 0,      // not a rank (yet): the tail has no use if the process is gone
   kRank = 1,      // the header of a rank's folder names this tail
   kFinished = 2,  // everything is in the folder
 };

@@ -1,14 +1,14 @@
 // TailReader: what the tail of a process (tail_format.h) still holds.
 //
-// Never maps the file and never writes it: everything is read with pread and every length is
+// Never maps the file and never writes it. Everything is read with pread and every length is
 // checked, so a hostile, truncated or changing file costs an error and not a crash. The tail of a
 // live process may be read, too; open it before the folder's files are read, so that what is
 // drained in between is seen twice and not never.
 //
 // A process can die after it wrote a batch to its folder and before it took the batch out of the
 // tail. Then the tail repeats events that the folder has. Each thread's events are drained in
-// order, so the rule is: skip an event of a ring if its seq is not greater than the greatest seq
-// that the folder holds for its thread. Likewise chunks of payloads may be in both; they are equal.
+// order. So a reader skips an event of a ring if the folder holds one of its thread with the same
+// seq or a greater one. Likewise chunks of payloads may be in both; they are equal.
 //
 // Owner: the caller. Threads: const functions, any.
 #ifndef DEJA_FORMAT_TAIL_TAIL_READER_H_
@@ -60,14 +60,15 @@ class TailReader {
                                                   std::string_view id);
   virtual ~TailReader() = default;
 
+  // The process that made the tail.
   [[nodiscard]] virtual const TailIdentity& identity() const = 0;
   // True if the process that made the tail still runs on this machine.
   [[nodiscard]] virtual bool WriterAlive() const = 0;
 
   // Encoded Events, each thread's in its order; views live as long as the reader.
   [[nodiscard]] virtual const std::vector<std::span<const std::byte>>& events() const = 0;
-  // Those of them that came from emergency slots: they are the last ones of events(), and they may
-  // be older than what the folder has of their thread. (The rule above does not hold for them; they
+  // Those of them that came from emergency slots. They are the last ones of events(), and may be
+  // older than what the folder has of their thread. (The rule above does not hold for them; they
   // are in the folder only if it was finished or an earlier recovery put them there.)
   [[nodiscard]] virtual size_t emergency_events() const = 0;
   [[nodiscard]] virtual const std::vector<TailPayload>& payloads() const = 0;

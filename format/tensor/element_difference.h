@@ -1,10 +1,9 @@
 // The difference of a chunk to one before it, which is coded in place of the chunk's bytes
 // (docs/FORMAT.md, "Differences").
 //
-// Of elements of several bytes it is that of their places in the order of floating point values,
-// where neighbours differ by 1 whatever their bits; of single bytes it is their XOR. Pure
-// functions, any thread. All spans have the same size; bytes behind the last whole element are
-// XORed.
+// For elements of several bytes it is that of their places in the order of floating point values,
+// where neighbours differ by 1. For single bytes it is their XOR. Pure functions, any thread. All
+// spans have the same size; bytes after the last whole element are XORed.
 #ifndef DEJA_FORMAT_TENSOR_ELEMENT_DIFFERENCE_H_
 #define DEJA_FORMAT_TENSOR_ELEMENT_DIFFERENCE_H_
 
@@ -35,7 +34,7 @@ struct DifferenceKind {
   }
 };
 
-// Of `bytes` to `base`.
+// The difference of `bytes` to `base`.
 void MakeDifference(DifferenceKind kind, std::span<const std::byte> bytes,
                     std::span<const std::byte> base, std::span<std::byte> out);
 // `sum`, a difference to what is itself `earlier` away from its base, becomes that to this base.

@@ -10,10 +10,10 @@
 namespace deja::format {
 namespace {
 
-// Of series and places, with bytes or without: what a program makes up again and again must not
-// fill the memory with their names.
+// Limits for series and places, with bytes or without: names that a program makes up again and
+// again must not fill the memory.
 constexpr size_t kMostEntries = 1 << 16;
-// What was not seen in so many steps makes room for others.
+// A series that was not seen in this many steps makes room for others.
 constexpr uint64_t kStaleSteps = 2;
 constexpr uint32_t kMostMisses = 8;  // then it is tried every 2^8 times
 

@@ -1,12 +1,11 @@
-// PayloadBases: what a rank wrote last of each series of tensors, so that the next one of the
-// series can be written as the difference to it (docs/FORMAT.md, "Differences").
+// PayloadBases: the last tensor of each series that a rank wrote. The next one can be written as
+// the difference to it (docs/FORMAT.md, "Differences").
 //
-// A series is a number that tensors have in common which are likely to differ little: a named
-// tensor at each of its snapshots, the result of the same collective of each step, a registered
-// object at each checkpoint. Chunks of one series with the same place and size follow one another.
-// Bounded: what does not fit is not remembered, what was not seen for some steps (or, of
-// checkpoints, at the last one) makes room, and a series whose differences save nothing is left
-// alone for longer and longer.
+// Tensors of a series are likely to differ little. A series is a named tensor at each of its
+// snapshots, the same collective's result of each step, or a registered object at each checkpoint.
+// Chunks of one series with the same place and size follow one another. Memory is bounded: what
+// does not fit is not remembered. What was not seen for some steps (at the last one, for
+// checkpoints) makes room. A series whose differences save nothing is tried ever more rarely.
 //
 // Owner: RankWriter. One thread at a time. Running out of memory means that less is remembered.
 #ifndef DEJA_FORMAT_TENSOR_PAYLOAD_BASES_H_
@@ -21,7 +20,8 @@
 
 namespace deja::format {
 
-// Of what a difference builds on there may be so many more differences: a reader decodes them all.
+// What a difference builds on may itself be a difference, up to this depth: a reader decodes them
+// all.
 inline constexpr uint32_t kMaxDifferences = 15;
 
 class PayloadBases {
@@ -60,7 +60,7 @@ class PayloadBases {
     Base base;  // its bytes are in `copy`
     std::unique_ptr<std::byte[]> copy;
     uint32_t misses = 0;
-    uint32_t skip = 0;  // so many more are not tried
+    uint32_t skip = 0;  // chunks that are not tried
   };
 
   static uint64_t KeyOf(const Place& place);

@@ -1,8 +1,7 @@
 // The encoder looks at a sample of the chunk and decides for each byte plane what pays; mantissa
-// planes of trained or random floats are noise and are stored without a try. What is compressed by
-// entropy coding alone is Huffman coded or, when it is small, written as zstd blocks of literals
-// only (no match search), whose code table is smaller. Zeros are left out of tensors that have
-// many.
+// planes of trained or random floats are noise and are stored without a try. Planes for entropy
+// coding alone are Huffman coded. Small ones are written as zstd blocks of literals only (no match
+// search), whose code table is smaller. Zeros are left out of tensors that have many.
 #include "format/tensor/tensor_codec.h"
 
 #include <algorithm>
@@ -18,8 +17,8 @@
 namespace deja::format {
 namespace {
 
-// Layout of kPlanes, docs/FORMAT.md "Tensor codecs": flags, an entry per plane and one for the
-// bitmap if there is one, the planes, and the bytes behind the last whole element.
+// Layout of kPlanes, docs/FORMAT.md "Tensor codecs": flags, an entry per plane and for a bitmap,
+// the planes, and the bytes after the last whole element.
 constexpr uint8_t kRotated = 1;  // each element was rotated left by one bit: sign next to mantissa
 constexpr uint8_t kSparse = 2;   // the planes have the elements that are not zero, a bitmap which
 constexpr size_t kPlaneEntryBytes = 1 + 1 + 4 + 4;
@@ -148,7 +147,7 @@ tl::unexpected<Error> Bad(const char* what) {
 Result<const std::byte*> ReadPlane(std::span<const std::byte> in, size_t p,
                                    std::span<std::byte> plane) {
   const PlaneEntry entry = GetEntry(in.data(), p);
-  // Of a constant plane these mean nothing.
+  // These mean nothing for a constant plane.
   if (entry.mode == PlaneMode::kConstant) {
     DEJA_RETURN_IF_ERROR(DecodePlane(entry, {}, plane));
     return plane.data();

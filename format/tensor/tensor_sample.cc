@@ -14,10 +14,10 @@ constexpr size_t kLeastRuns = 4;
 constexpr size_t kRunElements = 256;
 constexpr double kEntropyCodingPays = 7.6;  // bits a byte; above, it saves less than it costs
 constexpr double kSearchPays = 7.0;         // above, matches must be frequent to be worth a search
-constexpr double kSlow = 6.5;          // bits a byte; coding so many takes several times as long
-constexpr double kSlowCosts = 0.2;     // as if it were so many more: where another way is as good
-constexpr double kSparsePays = 0.985;  // of the bits otherwise: the zeros cost a pass
-constexpr double kSomeZeros = 0.02;    // fewer cannot save that much
+constexpr double kSlow = 6.5;               // bits a byte; coding more takes several times as long
+constexpr double kSlowCosts = 0.2;          // a handicap, for a way that is as good without it
+constexpr double kSparsePays = 0.985;       // of the bits otherwise: the zeros cost a pass
+constexpr double kSomeZeros = 0.02;         // fewer cannot save that much
 
 // The runs of consecutive elements that are looked at.
 struct Runs {

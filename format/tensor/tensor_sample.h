@@ -18,6 +18,7 @@ struct PlaneSample {
   bool runs = false;  // equal neighbours are more frequent than chance: matches may be found
   double equal_neighbours = 0;
 
+  // How to code a plane like this one.
   [[nodiscard]] PlanePlan Plan() const;
   [[nodiscard]] double Bits() const;  // of a byte, coded as planned
 };

@@ -24,8 +24,8 @@ namespace deja::format {
 namespace {
 
 constexpr zip_int64_t kMaxEntries = 1 << 20;
-// Deja stores entries. Somebody may have packed a trace with another tool that deflates; what is in
-// it does not shrink much, so a bundle that grows a lot is not one.
+// Deja stores entries. Another tool may have packed a trace and deflated it; its contents do not
+// shrink much, so a bundle that grows a lot is not one.
 constexpr uint64_t kMaxGrowth = 8;
 
 constexpr std::string_view kTraceSuffix = ".deja";

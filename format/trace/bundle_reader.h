@@ -1,8 +1,8 @@
 // Unpacking a bundle, a trace as one zip file, into a private temporary folder.
 //
-// A bundle is hostile input: only entries whose names are those of a rank's files are unpacked, to
-// names that are made here, into a folder that did not exist before; what comes out is bounded by
-// the size of the bundle (docs/FORMAT.md, "Bundles"). Any thread.
+// A bundle is hostile input. Only entries whose names are those of a rank's files are unpacked, to
+// names that are made here, into a new folder. The size of the bundle bounds what comes out
+// (docs/FORMAT.md, "Bundles"). Any thread.
 #ifndef DEJA_FORMAT_TRACE_BUNDLE_READER_H_
 #define DEJA_FORMAT_TRACE_BUNDLE_READER_H_
 

@@ -66,8 +66,8 @@ struct PayloadUse {
   Period period = 0;  // the last one in which it is needed
 };
 
-// The distinct payloads of `reader` that are needed in a period for which `wanted` is true: by
-// period, the greatest first, and within one in the order in which they came.
+// The distinct payloads of `reader` that are needed in a period for which `wanted` is true. They
+// are sorted by period, the greatest first, and within one by their order in the recording.
 std::vector<PayloadUse> FindPayloadUses(const RankReader& reader,
                                         const std::function<bool(Period)>& wanted);
 

@@ -89,7 +89,8 @@ std::vector<pid_t> LivingChildren() {
   return living;
 }
 
-// What they leave behind comes to this process if it is a subreaper, and is there the next time.
+// This process becomes the parent of what they leave behind if it is a subreaper, and sees it the
+// next time.
 void EndChildren() {
   constexpr int kMostLooks = 100;
   constexpr useconds_t kLookUs = 10000;
@@ -171,7 +172,7 @@ void WatchSignals() {
   }
 }
 
-// False: somebody took it for abandoned before it was locked.
+// False: another command took it for abandoned before it was locked.
 bool LockAndMark(const std::string& path, int folder) {
   if (folder < 0 || flock(folder, LOCK_EX) != 0) return false;
   const int mark = openat(folder, kTemporaryMark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -2,7 +2,7 @@
 //
 // The object removes it. Where a signal ends the process (SIGINT, SIGTERM, SIGHUP, unless they are
 // ignored or handled), a thread removes it first, after the process's children. After SIGKILL the
-// next command that makes one removes it: each is locked while its process lives, and has a file in
+// next command that makes one removes it. Each is locked while its process lives, and has a file in
 // it that says what it is, so that nothing else is ever removed.
 //
 // Command-line processes only: it starts a thread and handles signals. Any thread.

@@ -151,7 +151,7 @@ class TraceImpl final : public Trace {
     return readers;
   }
 
-  // Once, when somebody asks: a trace may have very many.
+  // Once, at the first question: a trace may have very many.
   void ReadChildren() {
     if (std::exchange(children_read_, true)) return;
     std::vector<Origin> origins;

@@ -29,6 +29,7 @@ struct RankFolder {
 
 class Trace {
  public:
+  // Opens a trace's directory or a bundle. An error if there is none, or if it is no trace.
   static Result<std::unique_ptr<Trace>> Open(const std::string& path);
   virtual ~Trace() = default;
 
@@ -42,10 +43,10 @@ class Trace {
 
   // The recorded processes that `rank` has made, and those that they have made, by name.
   virtual Result<std::vector<ChildFolder>> Children(uint32_t rank, int attempt = -1) = 0;
-  // Where a replay of `rank` begins if it is a forked child: first the recording of its nearest
-  // ancestor that began with an image of its own, without a name, then, named below that, what was
-  // forked on the way, the rank last. Empty: the rank began with an image of its own. An error if
-  // one of them was not recorded.
+  // Where a replay of `rank` begins if it is a forked child. First comes, without a name, the
+  // recording of its nearest ancestor that began with an image of its own. Then, named below that,
+  // come the processes forked on the way, the rank last. Empty: the rank began with an image of its
+  // own. An error if one of them was not recorded.
   virtual Result<std::vector<ChildFolder>> LifeBefore(uint32_t rank, int attempt = -1) = 0;
   // Opens what these two have listed.
   virtual Result<const RankReader*> Process(const ChildFolder& process) = 0;

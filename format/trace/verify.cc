@@ -67,7 +67,7 @@ class Common {
   std::unordered_set<Hash128, HashOfHash> assembled_;
 };
 
-// Of one folder.
+// Totals of one folder.
 class Verifier {
  public:
   Verifier(VerifyReport& report, Common& common) : report_(report), common_(common) {}

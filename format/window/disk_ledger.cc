@@ -33,7 +33,7 @@ void Add(std::atomic<uint64_t>& sum, int64_t bytes) {
 }  // namespace
 
 struct DiskLedger::Slot {
-  std::atomic<uint64_t> pid;  // 0: nobody's
+  std::atomic<uint64_t> pid;  // 0: free
   std::atomic<uint64_t> bytes;
 };
 
@@ -92,7 +92,7 @@ std::unique_ptr<DiskLedger> DiskLedger::OfTail(const std::string& tail_path) {
 
 void DiskLedger::BecomeRank(uint64_t earlier_bytes) {
   if (slot_ != nullptr) return;
-  // Until somebody counts them: CountEarlier.
+  // Until a process counts them: CountEarlier.
   layout_->earlier.fetch_add(earlier_bytes);
   const auto pid = static_cast<uint64_t>(getpid());
   for (uint32_t i = 0; i < kSlots; ++i) {
@@ -198,8 +198,8 @@ uint64_t DiskLedger::ChildrenExcess() const {
 uint64_t DiskLedger::Share() {
   if (slot_ == nullptr) return (bytes_ + Less(layout_->pool.load(), layout_->children.load())) / 2;
   const uint64_t share = RankShare();
-  // Only when it matters: each one is looked up in /proc. Who is gone counts for as much as it has
-  // left, and no more for a whole part.
+  // Only when it matters: each one is looked up in /proc. A process that is gone counts for what it
+  // has left, and no more for a whole part.
   const uint64_t now = MonotonicNs();
   if (bytes_ < share / 2 || now - looked_ns_ < kLookNs) return share;
   looked_ns_ = now;

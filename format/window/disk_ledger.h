@@ -1,17 +1,17 @@
-// DiskLedger: how much of the disk the recorded processes of one job on one machine take, so that
-// all of them together stay within one budget.
+// DiskLedger: how much of the disk the recorded processes of one job on one machine take. It keeps
+// all of them together within one budget.
 //
-// Ranks have equal parts of what earlier attempts of theirs and child processes have left. Of what
-// there is without child processes, earlier attempts count as half at most: what they have beyond
-// it is dropped by who outlives them (WindowSweep), and later ones need not wait for that. Child
-// processes share one pool, of half the budget at most: who comes first must not take it all, so
-// each may have as much as is still free, and gives back when there are more of them. What a
-// process leaves behind stays on the disk and so stays counted; what its tail still holds is added
-// by who completes its folder (recovery.h), if there is room.
+// Ranks have equal parts of what earlier attempts of theirs and child processes have left. Without
+// child processes, earlier attempts count as half of that at most. Processes that outlive them drop
+// what they have beyond it (WindowSweep), and later ones need not wait for that. Child processes
+// share one pool, of half the budget at most. The first must not take it all. Each may have as much
+// as is still free, and gives back when there are more of them. What a process leaves behind stays
+// on the disk and so stays counted. The process that completes its folder adds what its tail still
+// holds (recovery.h), if there is room.
 //
 // A small mapping beside the tails, with a name that is removed with theirs; not inherited by
-// children. Numbers in it are good for a moment only: who relies on them may be too late by what
-// the others write within one pass of their background threads.
+// children. Numbers in it are good for a moment only. A reader may be late by what the others write
+// within one pass of their background threads.
 //
 // Owner: PayloadWindow, which never unmaps it, or recovery. Functions: one thread at a time, of
 // many processes.
@@ -32,10 +32,10 @@ class DiskLedger {
     uint64_t all = 0;       // bytes, of all processes
     uint64_t children = 0;  // of the child processes among them
   };
-  // Of the job, in `directory`, made by who comes first. Null if there cannot be one.
+  // The ledger of the job, in `directory`; the first process makes it. Null if there cannot be one.
   static std::unique_ptr<DiskLedger> Open(const std::string& directory, const std::string& job_id,
                                           const Budget& budget);
-  // The same if somebody has made it; null otherwise.
+  // The same if it exists; null otherwise.
   static std::unique_ptr<DiskLedger> OfJob(const std::string& directory, const std::string& job_id);
   // The one that the process with this tail had. Null if it had none, or it is gone.
   static std::unique_ptr<DiskLedger> OfTail(const std::string& tail_path);
@@ -45,7 +45,7 @@ class DiskLedger {
 
   // A child process until then. `earlier_bytes`: of the earlier attempts of this rank.
   void BecomeRank(uint64_t earlier_bytes = 0);
-  // So many bytes are in this process's files.
+  // Sets the bytes in this process's files.
   void Publish(uint64_t bytes);
   // It writes no more. What it has stays.
   void Leave();
@@ -55,20 +55,21 @@ class DiskLedger {
 
   // Closes the accounts of ranks whose process is gone: what they have is of those that are gone.
   void CountGone();
-  // For who completes the folder of a process that is gone: how many bytes may be added to it, and
-  // that so many were (or, if negative, were removed).
+  // For the process that completes the folder of one that is gone. Room: bytes that may be added to
+  // it. Added: bytes that were added or, if negative, removed.
   [[nodiscard]] uint64_t RoomForGone(bool is_child) const;
   void AddOfGone(bool is_child, int64_t bytes);
-  // How many bytes of child processes that are gone should go, so that later ones have room: what
-  // is above half of their pool, once that is three quarters full.
+  // Bytes of ended child processes that should go, so that later ones have room. It is what is
+  // above half of their pool, once that is three quarters full.
   [[nodiscard]] uint64_t ChildrenExcess() const;
   // What ranks that are gone have, as far as it is known.
   struct Gone {
     uint64_t all = 0;
     uint64_t earlier = 0;  // of these, those that have come again
   };
+  // Counts the ranks that are gone now. Any process of the job.
   [[nodiscard]] Gone OfGoneRanks();
-  // Who has looked at the disk since it was `known` has found `found`. Returns how much of earlier
+  // A look at the disk, begun when it was `known`, has found `found`. Returns how much of earlier
   // attempts should go.
   uint64_t Correct(const Gone& known, const Gone& found);
 

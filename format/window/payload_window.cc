@@ -5,7 +5,7 @@
 namespace deja::format {
 namespace {
 
-// A window is so many segments, about: this much of it may be there beyond what was asked for.
+// A window has about this many segments: one segment may be there beyond what was asked for.
 constexpr uint64_t kSegments = 4;
 constexpr uint64_t kSegmentsOfBytes = 8;
 constexpr uint64_t kLeastSegmentBytes = 256 << 10;
@@ -113,7 +113,7 @@ uint64_t PayloadWindow::SegmentBytes() const {
 void PayloadWindow::AddBytes(uint32_t segment, uint64_t bytes, uint64_t waiting) {
   board().AddBytes(bytes);
   if (!has_limit()) return;
-  // Threads that come to a segment at the same time may each take the other's bytes away: it turns
+  // Threads that reach a segment at the same time may each take the other's bytes away: it turns
   // out a little larger.
   if (filled_.load(std::memory_order_relaxed) != segment) {
     filled_.store(segment, std::memory_order_relaxed);

@@ -1,15 +1,15 @@
 // PayloadWindow: which payloads of a rank are kept when not all are, and for how long.
 //
 // Payloads go into numbered segments (WindowBoard); this decides when the next one begins and which
-// old ones may go. With keep_steps a segment is some whole steps, more if they are short,
-// and goes when no rank of the machine has one of them among its last keep_steps; what came before
-// a rank's first step stays. Where there are checkpoints, the window reaches back to the newest one
-// that is not within the last keep_steps, so that a replay can start there. With keep_bytes or
-// keep_seconds, segments are so many bytes or seconds. In any case all segments together stay below
-// keep_bytes and the budget, the oldest goes first, and what is marked stays.
+// old ones may go. With keep_steps a segment is some whole steps, more if they are short. It goes
+// when no rank of the machine has one of them among its last keep_steps; what came before a rank's
+// first step stays. Where there are checkpoints, the window reaches back to the newest one before
+// the last keep_steps, so that a replay can start there. With keep_bytes or keep_seconds, segments
+// have a size or a duration. In any case all segments together stay below keep_bytes and the
+// budget, the oldest goes first, and what is marked stays.
 //
-// The same bytes are kept once within a segment. Who refers to them again in a later one has them
-// kept again: a segment needs no other one.
+// The same bytes are kept once within a segment. A reference in a later segment keeps them again
+// there: a segment needs no other one.
 //
 // The budget is for all processes of the job on this machine: DiskLedger says which part of it is
 // this one's.
@@ -71,9 +71,9 @@ class PayloadWindow {
   void BeginStep(uint64_t step);
   // A checkpoint was made at the beginning of the `step`-th step, which is the current one.
   void KeepCheckpoint(uint64_t step);
-  // So many bytes were accepted for `segment`, and so many (of it and of those before) are not in
-  // files yet. Begins the next one if those of `segment` among them fill it: however far the
-  // drainer is behind, no segment gets much larger than it should be.
+  // `bytes` came for `segment`; `waiting` of it and of those before are not in files yet. Begins
+  // the next one if those of `segment` among them fill it. However far the drainer is behind, no
+  // segment gets much larger than it should be.
   void AddBytes(uint32_t segment, uint64_t bytes, uint64_t waiting);
   // Ranks may rely on each other for what they keep under the same key.
   [[nodiscard]] uint64_t ShareKey(uint32_t segment) const {
@@ -114,9 +114,9 @@ class PayloadWindow {
   void BecomeRank(uint64_t earlier_bytes) {
     if (ledger_ != nullptr) ledger_->BecomeRank(earlier_bytes);
   }
-  // So many bytes are on the disk, in all files; `last`: there will be no more.
+  // Bytes on the disk, in all files; `last`: there will be no more.
   void Published(uint64_t bytes, bool last);
-  // So many bytes all payload files may have together. `event_bytes`: of the other file.
+  // Bytes that all payload files may have together. `event_bytes`: of the other file.
   [[nodiscard]] uint64_t Limit(uint64_t event_bytes) const;
   [[nodiscard]] bool has_limit() const { return limit_ != kNoLimit; }
   // True if it is the budget, and not keep_bytes, that limits them.

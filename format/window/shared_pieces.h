@@ -2,8 +2,8 @@
 //
 // Ranks get the same bytes again and again: the result of an all-reduce is the same on all of them.
 // They share a small table in which a rank claims a piece before it keeps it, so that the others
-// need not. What is the same is known by its hash, so a rank whose bytes differ keeps its own.
-// Nobody waits for anybody beyond a short time; who cannot use the table keeps everything.
+// need not. Pieces are compared by hash, so a rank whose bytes differ keeps its own. A rank waits
+// for another one for a short time only; a rank that cannot use the table keeps everything.
 //
 // The table is a cache: what it forgets is kept twice, never lost. It lies beside the tails, with a
 // name that is removed with theirs, and is not inherited by children.
@@ -36,8 +36,8 @@ class SharedPieces {
 
   enum class Claimed {
     kOurs,       // the caller keeps the piece, and says so with Keep() or Release()
-    kKept,       // somebody has it
-    kElsewhere,  // somebody is about to keep it
+    kKept,       // a rank has it
+    kElsewhere,  // a rank is about to keep it
   };
   // `key`: pieces under different keys are different ones (PayloadWindow::ShareKey).
   Claimed Claim(const Hash128& hash, uint64_t piece, uint64_t key = 0);

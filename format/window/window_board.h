@@ -1,13 +1,13 @@
-// WindowBoard: what the ranks of a machine that keep payloads together must agree on, so that the
-// window of payloads moves for all of them at once.
+// WindowBoard: the agreement of a machine's ranks that keep payloads together, so that their
+// windows of payloads move at once.
 //
 // Payloads go into numbered segments, one file each; an old segment is dropped as a whole. A rank
-// may rely on bytes that another rank keeps, and ranks are not at the same step. So the number of
-// the segment that is being filled is one for all of them, each says which segments its own window
-// reaches back to, and none drops what another one still wants.
+// may rely on bytes that another rank keeps, and ranks are not at the same step. So all have one
+// number for the segment that is being filled. Each says which segments its own window reaches back
+// to, and none drops what another one still wants.
 //
-// Child processes of a rank follow the board without a place on it: what they keep goes into
-// segments with the same numbers, and goes when no rank of the machine wants those any more.
+// Child processes of a rank follow the board without a place on it. Their payloads go into segments
+// with the same numbers, and go when no rank of the machine wants those any more.
 //
 // Plain layout of lock-free words, all zero at first: in memory that the processes of a job share
 // (OfJob), or in a rank's own. Owner: whoever has the memory. Any thread, any process.
@@ -31,8 +31,8 @@ class WindowBoard {
   static WindowBoard* OfJob(const std::string& directory, const std::string& job_id,
                             bool create = true);
 
-  // Takes a place. -1: there is none left. Who comes when all before it are gone (a later attempt
-  // of the ranks) counts parts and steps from the beginning, and begins a segment.
+  // Takes a place. -1: there is none left. A member of a later attempt, when all before it are
+  // gone, counts parts and steps from the beginning, and begins a segment.
   int Join(uint32_t name = 0);
   // What a process is called here: a hash of its place in the tree of processes.
   static uint32_t NameOf(std::string_view root, std::string_view path);
@@ -43,16 +43,16 @@ class WindowBoard {
 
   // The segment that is being filled.
   [[nodiscard]] uint32_t segment() const { return segment_.load(std::memory_order_acquire); }
-  // Begins the next one, unless somebody has done that since `seen` was the segment.
+  // Begins the next one, unless another member has done that since `seen` was the segment.
   void Advance(uint32_t seen);
-  // The same for the first member that comes to the `part`-th part (from 1) of its run, if the
-  // segment has `least_bytes`: parts with little in them share one. The first part shares none with
+  // The same for the first member that begins the `part`-th part (from 1) of its run, if the
+  // segment has `least_bytes`. Parts with little in them share one. The first part shares none with
   // what came before it. True if this began one.
   bool AdvanceForPart(uint64_t part, uint64_t least_bytes);
-  // The member's `step`-th step (from 1) has begun. True for the last of all members that comes to
-  // its first one.
+  // The member's `step`-th step (from 1) has begun. True for the last of all members to begin its
+  // first one.
   bool BeginStep(int member, uint64_t step);
-  // How many steps have begun; 0 if the member has not come to its first.
+  // How many steps have begun; 0 if the member has not begun its first.
   [[nodiscard]] uint64_t StepOf(int member) const;
   // So much more goes into the segment.
   void AddBytes(uint64_t bytes) { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
@@ -65,7 +65,7 @@ class WindowBoard {
   // The same for who cannot tell whether a process is gone: members that did not say so are there.
   [[nodiscard]] bool MayBeWanted(uint32_t segment) const;
 
-  // The `number`-th mark (from 1): what is kept at this moment stays. Who comes later with the same
+  // The `number`-th mark (from 1): what is kept at this moment stays. A later call with the same
   // number changes nothing.
   void Mark(uint64_t number);
   // Some member was in a collective just now; when that was last (0: never).
@@ -82,7 +82,7 @@ class WindowBoard {
  private:
   static constexpr uint32_t kBits = 64;
   struct Member {
-    std::atomic<uint32_t> pid;    // 0: nobody
+    std::atomic<uint32_t> pid;    // 0: free
     std::atomic<uint32_t> first;  // its window
     std::atomic<uint32_t> end;    // behind the last segment of it; 0: it goes on
     std::atomic<uint32_t> name;
@@ -90,7 +90,7 @@ class WindowBoard {
   [[nodiscard]] bool HasBegun(uint32_t member) const {
     return (begun_[member / kBits].load(std::memory_order_acquire) >> member % kBits & 1) != 0;
   }
-  // Some member is there that has not come to its first step.
+  // A member is there that has not begun its first step.
   [[nodiscard]] bool AnyAtItsStart() const;
 
   std::atomic<uint64_t> magic_;  // of a file

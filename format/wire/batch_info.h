@@ -1,8 +1,8 @@
 // BatchSummary: what the index says about one event batch, gathered while events go by; and what it
 // says about several together.
 //
-// Used by the writer as it fills a batch and by the reader as it scans one without an index, so
-// that both say the same. Allocates. One thread.
+// Used by the writer as it fills a batch and by the reader as it scans one without an index: both
+// give the same. Allocates. One thread.
 #ifndef DEJA_FORMAT_WIRE_BATCH_INFO_H_
 #define DEJA_FORMAT_WIRE_BATCH_INFO_H_
 
@@ -38,6 +38,7 @@ class BatchSummary {
 // What batches are together, as they come in the order of the file.
 class BlockSummary {
  public:
+  // Adds a batch of the block.
   void Add(const BatchInfo& batch);
   // For the frame at `offset`; the summary is empty again afterwards.
   BatchBlock Take(uint64_t offset);

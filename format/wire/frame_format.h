@@ -3,7 +3,7 @@
 //
 // A file is the magic and then frames. A frame is a header of 32 bytes and `stored_size` bytes of
 // payload. The header has a checksum of its own, so that a reader can trust the length of a frame
-// whose payload is damaged, and can tell a frame that stops at the end of the file (torn) from a
+// whose payload is damaged. So it tells a frame that stops at the end of the file (torn) from a
 // length that is nonsense (corrupt).
 #ifndef DEJA_FORMAT_WIRE_FRAME_FORMAT_H_
 #define DEJA_FORMAT_WIRE_FRAME_FORMAT_H_
@@ -65,9 +65,10 @@ struct FrameHeader {
 
 // XXH64, seed 0 (docs/decisions/0002-frame-checksum.md says why not another).
 uint64_t Checksum(std::span<const std::byte> bytes);
-// Of `first` and `second`, one behind the other.
+// The checksum of `first` and then `second`.
 uint64_t Checksum(std::span<const std::byte> first, std::span<const std::byte> second);
 
+// The header as bytes, with its checksum.
 std::array<std::byte, kFrameHeaderBytes> EncodeFrameHeader(const FrameHeader& header);
 
 enum class HeaderCheck { kGood, kNoSync, kBadChecksum, kOverLimit };
@@ -76,6 +77,7 @@ enum class HeaderCheck { kGood, kNoSync, kBadChecksum, kOverLimit };
 HeaderCheck DecodeFrameHeader(std::span<const std::byte, kFrameHeaderBytes> bytes,
                               FrameHeader& header);
 
+// The payload of an end frame: where the footer is.
 inline std::array<std::byte, kEndPayloadBytes> EncodeEndPayload(uint64_t footer_offset) {
   std::array<std::byte, kEndPayloadBytes> bytes;
   std::memcpy(bytes.data(), &footer_offset, sizeof footer_offset);

@@ -121,8 +121,8 @@ Status FrameWriter::WriteIndex(const Index& index, Footer& footer) {
   return WriteIndex(index.batches, elements, footer);
 }
 
-// Index is repeated fields, so messages that hold some of the elements each are concatenated to one
-// that holds all: a frame may end between any two elements.
+// Index is repeated fields. Messages with some of the elements each are concatenated to one that
+// holds all: a frame may end between any two elements.
 Status FrameWriter::WriteIndex(const std::vector<BatchInfo>& batches, IndexElements& elements,
                                Footer& footer) {
   footer.index_offset = std::max<uint64_t>(file_->size(), kMagicBytes);

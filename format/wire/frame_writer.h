@@ -1,8 +1,8 @@
 // FrameWriter: magic and frames into an AppendFile.
 //
 // Owns the file. One thread at a time. After a failed write the file is cut back to its last whole
-// frame where that is possible, and every later write fails at once with the first error: a writer
-// that has lost a frame must not write what follows it as if nothing had happened.
+// frame where that is possible. Every later write fails at once with the first error. A writer that
+// has lost a frame must not write what follows it as if nothing had happened.
 #ifndef DEJA_FORMAT_WIRE_FRAME_WRITER_H_
 #define DEJA_FORMAT_WIRE_FRAME_WRITER_H_
 
@@ -40,14 +40,17 @@ class FrameWriter {
   Result<uint64_t> WriteInTwo(FrameType type, std::span<const std::byte> head,
                               std::span<const std::byte> data);
 
+  // The header must be the file's first frame.
   Result<uint64_t> WriteHeader(const TraceHeader& header);
-  // An index of any size, cut into frames that can be read one at a time: blocks of batches and
-  // their directory, then, by their hashes, payloads and pieces. `footer` then says where they are.
+  // An index of any size, cut into frames that can be read one at a time. First come blocks of
+  // batches and their directory, then, by their hashes, payloads and pieces. `footer` then says
+  // where they are.
   Status WriteIndex(const Index& index, Footer& footer);
   Status WriteIndex(const std::vector<BatchInfo>& batches, IndexElements& elements, Footer& footer);
   // Footer and end frame: what makes a file finished. May be written again behind older ones.
   Status WriteFooter(const Footer& footer);
 
+  // Waits until the file is on the disk. A first failure stays.
   Status Sync();
   // Where the next frame will be.
   [[nodiscard]] uint64_t offset() const { return file_->size(); }

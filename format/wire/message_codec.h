@@ -26,8 +26,8 @@
 namespace deja::format {
 
 // Elements of all std::vector fields of one decoded message, nested ones included. An element takes
-// at least one byte of input and at most a few hundred of memory: this bounds what a small hostile
-// message can make a reader allocate.
+// at least one byte of input and at most a few hundred of memory. So this bounds the memory that a
+// small hostile message can make a reader allocate.
 inline constexpr size_t kDefaultMaxElements = 1 << 20;
 
 namespace internal {
@@ -284,6 +284,7 @@ bool DecodeInto(WireReader in, M& message, size_t& budget) {
 
 }  // namespace internal
 
+// Bytes of the encoded message.
 template <typename M>
 size_t EncodedSize(const M& message) {
   internal::SizeVisitor visitor;
@@ -308,6 +309,7 @@ size_t Encode(const M& message, std::span<std::byte> out) {
   return writer.size();
 }
 
+// Appends the encoded message to `out`; allocates there.
 template <typename M>
 void AppendEncoded(const M& message, std::string& out) {
   const size_t old_size = out.size();
@@ -316,6 +318,7 @@ void AppendEncoded(const M& message, std::string& out) {
   Encode(message, std::span(reinterpret_cast<std::byte*>(out.data()) + old_size, size));
 }
 
+// The same as a new string.
 template <typename M>
 std::string EncodeToString(const M& message) {
   std::string out;
@@ -338,6 +341,7 @@ template <typename M>
 
 // ---- Events: the head's fields, then the body under the number of its kind.
 
+// Bytes of the encoded event.
 template <typename Body>
 size_t EncodedEventSize(const EventHead& head, const Body& body) {
   internal::SizeVisitor visitor;
@@ -362,6 +366,7 @@ size_t EncodeEvent(const EventHead& head, const Body& body, std::span<std::byte>
   return writer.size();
 }
 
+// EncodeEvent into a new string.
 template <typename Body>
 std::string EncodeEventToString(const EventHead& head, const Body& body) {
   std::string out(EncodedEventSize(head, body), '\0');
@@ -381,6 +386,7 @@ inline constexpr uint32_t kBatchEventsField = 1;
 // Bytes that AppendToBatch adds in front of an event.
 inline constexpr size_t kMaxBatchEventOverhead = 1 + 10;
 
+// Appends an event to a batch: its tag, its length, itself.
 inline void AppendToBatch(std::span<const std::byte> encoded_event, std::string& batch) {
   std::byte prefix[kMaxBatchEventOverhead];
   WireWriter writer(prefix);

@@ -1,13 +1,14 @@
 // The messages of format/proto/trace.proto as plain structs.
 //
-// Strings and bytes are views: an encoder borrows what the caller owns, a decoder points into the
-// buffer that it was given, which must outlive the message. The structs of the hot path (CallEnter,
-// CallLeave, CallResults, Input) allocate nothing. Every struct lists its fields once, in Visit();
+// Strings and bytes are views. An encoder borrows what the caller owns; a decoder points into its
+// buffer, which must outlive the message. The structs of the hot path (CallEnter, CallLeave,
+// CallResults, Input) allocate nothing. Every struct lists its fields once, in Visit();
 // message_codec.h derives the encoder and the decoder from that, so the two cannot disagree. Field
 // types map to the wire as uint32/uint64/bool: varint; int32/int64: zigzag varint (sint); double:
 // fixed64; string_view, Hash128: bytes (an all-zero Hash128 is left out); sequences of integers:
-// packed; structs: embedded messages. As in proto3 a field that is zero or empty is not written; an
-// embedded struct is written if its `present` is true or it has no such member and is not empty.
+// packed; structs: embedded messages. As in proto3 a field that is zero or empty is not written. An
+// embedded struct is written if its `present` is true, or if it has no such member and is not
+// empty.
 //
 // One file for all of them, as the schema is: structs and field lists are compared with it side by
 // side.
@@ -381,8 +382,8 @@ struct InputFile {
   bool written = false;  // opened for writing: what is recorded of it is how it was before
   uint32_t segment = 0;  // of entries_hash
   bool program = false;  // a module of Python, or a folder of packages: facts alone
-  // Another process changed it during the run, and its bytes are kept: how many times the process
-  // had tried to open the path, this time included; 0: no such file.
+  // Another process changed it during the run, and its bytes are kept. The number of times that the
+  // process had tried to open the path, this time included; 0: no such file.
   uint64_t tries = 0;
 };
 

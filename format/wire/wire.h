@@ -40,6 +40,7 @@ class WireWriter {
     next_ = begin_;
   }
 
+  // Write one value; a value without room sets the failure, and nothing more is written.
   void Varint(uint64_t value) {
     if (!Room(VarintSize(value))) return;
     while (value >= 0x80) {
@@ -78,6 +79,7 @@ class UncheckedWireWriter {
  public:
   explicit UncheckedWireWriter(std::byte* out) : begin_(out), next_(out) {}
 
+  // The same without a look at the room: the caller has made sure of it.
   void Varint(uint64_t value) {
     while (value >= 0x80) {
       *next_++ = static_cast<std::byte>(value | 0x80);
@@ -106,11 +108,13 @@ class WireReader {
   [[nodiscard]] bool ok() const { return ok_; }
   [[nodiscard]] bool AtEnd() const { return next_ == end_; }
   [[nodiscard]] size_t remaining() const { return static_cast<size_t>(end_ - next_); }
+  // Ends the reading: every later read gives 0 and ok() is false.
   void Fail() {
     ok_ = false;
     next_ = end_;
   }
 
+  // Varint and fixed values; 0 after a failure.
   uint64_t Varint() {
     uint64_t value = 0;
     for (uint32_t shift = 0; shift < 70; shift += 7) {
@@ -124,6 +128,7 @@ class WireReader {
     return 0;
   }
 
+  // Little-endian.
   uint64_t Fixed64() {
     uint64_t value = 0;
     if (remaining() < sizeof value) {

@@ -1,5 +1,5 @@
-// zstd for the payloads of frames. The decoder is told the decoded size, which its caller has
-// checked against the limits of frame_format.h, and never produces more.
+// zstd for the payloads of frames. The decoder gets the decoded size, which its caller has checked
+// against the limits of frame_format.h, and never produces more.
 //
 // The classes own their zstd context and reuse it; each object is used by one thread at a time.
 #ifndef DEJA_FORMAT_WIRE_ZSTD_CODEC_H_
@@ -18,6 +18,7 @@ namespace deja::format {
 
 class ZstdCompressor {
  public:
+  // `level`: zstd's. One thread at a time.
   explicit ZstdCompressor(int level = 1);
   ~ZstdCompressor();
   ZstdCompressor(const ZstdCompressor&) = delete;
@@ -34,6 +35,7 @@ class ZstdCompressor {
   std::vector<std::byte> buffer_;
 };
 
+// Decompresses frames; one thread at a time.
 class ZstdDecompressor {
  public:
   ZstdDecompressor();

@@ -116,7 +116,7 @@ enum { CU_MEM_ATTACH_GLOBAL = 1 };
 typedef void (*CUhostFn)(void* userData);
 typedef unsigned long long CUmemGenericAllocationHandle;
 
-/* Of CUDA 12.8 and later: what another process's memory on its devices is doing. */
+/* CUDA 12.8 and later: the state of a process for checkpoints of its memory on the devices. */
 typedef enum CUprocessState_enum {
   CU_PROCESS_STATE_RUNNING = 0,
   CU_PROCESS_STATE_LOCKED = 1,

@@ -20,9 +20,9 @@ namespace deja::preload {
 
 class BufferPool {
  public:
-  // Who finds all buffers in use waits this long. Programs are ahead of their devices, by seconds
-  // where steps are long. But the work that holds the buffers may itself wait for what the calling
-  // thread does next, so while recording it cannot be forever.
+  // A thread that finds all buffers in use waits this long. Programs are ahead of their devices, by
+  // seconds where steps are long. But the work that holds the buffers may itself wait for what the
+  // calling thread does next, so while recording it cannot be forever.
   static constexpr uint32_t kPatienceMs = 30000;
   static void SetPatience(uint32_t ms) { patience_ms_ = ms; }
 

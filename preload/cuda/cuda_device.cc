@@ -175,7 +175,7 @@ void CudaDevice::GiveBack(Copy* copy) {
 }
 
 bool CudaDevice::Send(Copy* copy, CUstream stream) {
-  // Without an event nobody can tell when the buffer is free again: it is given up.
+  // Without an event it is unknown when the buffer is free again: it is given up.
   if (driver_.cuEventRecord(copy->done, stream) != CUDA_SUCCESS) return false;
   on_their_way_.fetch_add(1, std::memory_order_relaxed);
   Queue(copy);

@@ -1,22 +1,21 @@
 // CudaDevice: memory of CUDA devices, of however many the process uses.
 //
-// Every copy is enqueued on the program's own stream, in the context of that stream, so that it is
-// ordered with what the program enqueues before and after: no stream waits for another one's work
-// because of Deja, which could be waited for by a peer. One thread of Deja's asks the copies'
-// events whether they are done and hands the bytes on; nothing calls back into the program or waits
-// for a device. The program's current context and capture mode are left as they were, and the
-// driver has no last error that could be changed.
+// Every copy is enqueued on the program's own stream, in the context of that stream. So it is
+// ordered with what the program enqueues before and after. No stream waits for another one's work
+// because of Deja: a peer could be waiting for it. One thread of Deja's asks the copies' events
+// whether they are done and hands the bytes on; nothing calls back into the program or waits for a
+// device. The program's current context and capture mode are left as they were, and the driver has
+// no last error that could be changed.
 //
-// What is captured into a graph is copied by nodes of that graph: a memcpy node, to or from a
-// pinned buffer of the captured call's own, between host nodes that say when it is whole, hand a
-// copy on (or, in a replay, fill the buffer) and notice launches that run at the same time. That
-// works for every way in which a graph is launched, instantiated again, cloned or put into another
-// one, since the nodes go with it. What graphs cannot have host nodes in (bodies of conditional
-// nodes) is not covered.
+// Nodes of a graph copy what is captured into it. A memcpy node goes to or from a pinned buffer of
+// the captured call's own, between host nodes. The host nodes say when it is whole and hand a copy
+// on; in a replay they fill the buffer. They notice launches that run at the same time. That works
+// however a graph is launched, instantiated again, cloned or put into another one, since the nodes
+// go with it. Bodies of conditional nodes cannot have host nodes and are not covered.
 //
 // Digests are computed by a kernel where the memory is the device's (device_digests.h), and of
-// copies elsewhere. What is captured into a graph is copied in any case: a kernel's results would
-// need memory of the device for each captured buffer, for good.
+// copies elsewhere. Captured buffers are copied in any case: a kernel's results would need memory
+// of the device for each of them, for good.
 //
 // Host memory: pinned buffers, kMaxPinnedBytes together, and as much for the copies of launches.
 // Buffers of captured calls are never given back. Device memory: what Allocate is asked for,
@@ -83,7 +82,7 @@ class CudaDevice final : public Device {
     UseBytes use = nullptr;          // null: the bytes are not handed on
     UseDigest use_digest = nullptr;  // null: nor is their digest
     uint32_t dtype = 0;              // of the digest
-    uint64_t tensor_bytes = 0;       // what came is sums of so many; 0: it is the tensor
+    uint64_t tensor_bytes = 0;       // the bytes are sums of this many; 0: they are the tensor
     void* context = nullptr;
   };
   struct CapturedCopy;

@@ -56,7 +56,8 @@ struct Waiting {
   std::atomic<uint32_t> came{0};
 
   void Bring() {
-    // The waiting thread may be gone as soon as it sees this; a wake-up of nobody is harmless.
+    // The waiting thread may be gone as soon as it sees this; a wake-up without a sleeper is
+    // harmless.
     std::atomic<uint32_t>& there = came;
     there.store(1, std::memory_order_release);
     FutexWake(there, 1);

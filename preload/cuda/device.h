@@ -1,4 +1,4 @@
-// Device: where the memory of NCCL's buffers lives, and how its bytes come to Deja and go from it.
+// Device: where the memory of NCCL's buffers lives, and how Deja reads and writes it.
 //
 // One object serves the whole process. NCCL enqueues work on a stream and returns; what a call
 // reads or writes is there when the stream has come so far. Host memory, and a library that works
@@ -43,6 +43,7 @@ enum class LaunchUse : uint8_t {
 struct Gate {
   std::atomic<uint32_t> open{0};
 
+  // Lets all that wait go on. Any thread.
   void Open();
 };
 
@@ -50,6 +51,7 @@ class Device {
  public:
   virtual ~Device() = default;
 
+  // Where `data` lies.
   [[nodiscard]] virtual MemoryKind KindOf(const void* data) const = 0;
 
   // The bytes that `data` has when `stream` has done what was enqueued so far go to `use`, once, on
@@ -79,11 +81,11 @@ class Device {
   // True if what is enqueued on `stream` now becomes part of a graph.
   [[nodiscard]] virtual bool IsCaptured(uint64_t stream) const = 0;
 
-  // The same for a stream that is captured: the graph gets nodes that read `data` (write it) each
+  // The same for a stream that is captured. The graph gets nodes that read `data` (write it) each
   // time that it is launched, in the order of its work. `use` is called once a launch, in the order
-  // of the launches; `make` on a thread of the driver, which must not be called from there, and
-  // what it leaves is what the launch brings. The context has to stay for good: a graph may be
-  // launched as long as the process lives. kCapturing: the graph cannot have such nodes.
+  // of the launches. `make` is called on a thread of the driver, and may not call the driver; the
+  // launch brings what it leaves. The context has to stay for good: a graph may be launched as long
+  // as the process lives. kCapturing: the graph cannot have such nodes.
   virtual DeviceAnswer ReadAtLaunches(const void* data, uint64_t bytes, uint64_t stream,
                                       UseBytes use, void* context, LaunchUse when) = 0;
   virtual DeviceAnswer WriteAtLaunches(void* data, uint64_t bytes, uint64_t stream, MakeBytes make,
@@ -121,8 +123,8 @@ void LookForDevice();
 // In the child after fork: a driver does not work there.
 void ForgetDeviceInChild();
 
-// How long a call waits for pinned memory, where all of it is in use by earlier ones: from now on,
-// in the whole process. As BufferPool has it, unless somebody knows better.
+// How long a call waits for pinned memory when earlier ones use all of it; from now on, in the
+// whole process. The default is BufferPool's.
 void SetDevicePatience(uint32_t ms);
 
 // False: digests are made of copies, on the host. For good; before the first of them.

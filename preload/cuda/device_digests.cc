@@ -41,7 +41,7 @@ struct DeviceDigests::Scratch {
   bool used = false;
 };
 
-// Never freed: nobody says when a context is gone.
+// Never freed: the end of a context is not known.
 class DeviceDigests::Context {
  public:
   Context* next = nullptr;

@@ -1,12 +1,12 @@
 // DeviceDigests: digests of tensors in a device's memory, made there.
 //
 // A kernel (digest_kernel.h) reads the tensor on the program's stream and leaves a fifteenth of its
-// bytes in memory of the device, which a stream of Deja's own brings to the host: the program's
+// bytes in memory of the device. A stream of Deja's own brings them to the host, and the program's
 // stream does not wait for that. Each context has the module, that stream, and kScratches places
-// for results (MostResultsOfPiece() bytes each: 26 MiB together), made when the context is first
-// used and there as long as it is; what is larger than a place goes through in pieces. A place is
-// used again when its results have been brought, or, waiting on the device, by the stream that it
-// was last used for: no stream waits for another one of the program's.
+// for results (MostResultsOfPiece() bytes each: 26 MiB together). They are made when the context is
+// first used and stay with it; a tensor larger than a place goes through in pieces. A place is used
+// again when its results have been brought. Before that, only the stream that used it last may use
+// it again, and waits on the device. No stream waits for another one of the program's.
 //
 // Where the driver does not take the kernels there are no digests of a context, which one line on
 // stderr says.
@@ -40,9 +40,9 @@ class DeviceDigests {
   // True if kernels of the current context can read `data`.
   [[nodiscard]] bool CanRead(const void* data) const;
   // Enqueues the digest of what `data` has when `stream`, one of the current context, has done what
-  // was enqueued so far. Results come to `results` (pinned; SummedTensor(bytes).Results()) in the
-  // order of Copies(). kNone: nothing was enqueued, for want of a place. kPartly: the driver
-  // refused, and something may still be written to `results`.
+  // was enqueued so far. Results go to `results` (pinned, of the size that SummedTensor gives) in
+  // the order of Copies(). Result kNone: nothing was enqueued, for lack of a place. kPartly: the
+  // driver refused, and something may still be written to `results`.
   enum class Enqueued : uint8_t { kWhole, kPartly, kNone };
   Enqueued Enqueue(Context& context, const void* data, uint64_t bytes, uint32_t dtype,
                    CUstream stream, std::byte* results);

@@ -1,6 +1,6 @@
-// StreamScope: while one lives, the calling thread's current context is the one that a stream
-// belongs to, and what it calls does not disturb captures of other streams. The program's context
-// and capture mode are put back.
+// StreamScope: while one lives, the calling thread's current context is that of a stream, and its
+// calls do not disturb captures of other streams. The destructor restores the program's context and
+// capture mode.
 //
 // On the stack of one thread.
 #ifndef DEJA_PRELOAD_CUDA_STREAM_SCOPE_H_

@@ -12,9 +12,9 @@
 
 namespace deja::preload {
 
-// A buffer of one call. Not there (`data` null, no bytes): the call has none in this direction,
-// this rank's is not used (it is not the root), or the count is zero or beyond what memory can
-// hold.
+// A buffer of one call. It is not there (`data` null, no bytes) in three cases. The call has none
+// in this direction; this rank is not the root and its buffer is not used; the count is zero or
+// beyond what memory can hold.
 struct BufferUse {
   const void* data = nullptr;
   uint64_t elements = 0;

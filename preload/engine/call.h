@@ -26,6 +26,7 @@ struct Call {
   [[nodiscard]] T Arg(int i) const {
     return (T)(args[i]);
   }  // NOLINT: words of an ABI
+  // The argument with that role; 0 if the function has none.
   [[nodiscard]] uint64_t ArgOf(api::Role role) const {
     int i = info->Find(role);
     return i < 0 ? 0 : args[i];

@@ -41,11 +41,14 @@ struct RegisteredObject {
 
 class CheckpointRegistry {
  public:
+  // The process's registry; made on the first call.
   static CheckpointRegistry& Get();
 
+  // Adds an object, or replaces the one of that name. Names are copied, memory is borrowed. Any
+  // thread.
   void Register(const RegisteredObject& object);
   void Unregister(std::string_view name);
-  // Copies the `index`-th object. False: there are not so many.
+  // Copies the `index`-th object. False: there are fewer.
   bool At(size_t index, RegisteredObject& out);
   [[nodiscard]] bool empty();
 

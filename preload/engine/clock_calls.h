@@ -12,15 +12,14 @@ namespace deja::preload {
 
 class ClockCalls {
  public:
-  // The program reads a clock, which says `live_ns`. Returns what the program is told. errno is
-  // kept.
+  // The program reads a clock, which says `live_ns`. Returns what the program gets. errno is kept.
   virtual int64_t OnClock(format::ClockSource source, int64_t live_ns) {
     (void)source;
     return live_ns;
   }
 
-  // Nanoseconds to add to a deadline of the program, a time by `clock`, before it is waited for
-  // (pthread_cond_timedwait, sem_timedwait, clock_nanosleep with TIMER_ABSTIME …): a replay tells
+  // Nanoseconds to add to a deadline of the program, a time by `clock`, before the wait
+  // (pthread_cond_timedwait, sem_timedwait, clock_nanosleep with TIMER_ABSTIME …). A replay gives
   // recorded times, and waits run on the live clock. errno need not be kept.
   virtual int64_t DeadlineOffsetNs(int clock, int64_t deadline_ns) {
     (void)clock;

@@ -2,7 +2,7 @@
 //
 // A ConnectionLayer is an engine's part that makes sockets; a ConnectionObject is what a descriptor
 // of a connection leads to (fd_table.h). The recorder's let everything happen and write it down;
-// the replayer's answer from the trace and reach nobody. Every function sets errno as the C
+// the replayer's answer from the trace and reach no peer. Every function sets errno as the C
 // library's of the same name does. Any thread; called without the guard (guard.h), because most of
 // them may block, be cancelled or be left by longjmp.
 #ifndef DEJA_PRELOAD_ENGINE_CONNECTIONS_H_
@@ -18,6 +18,8 @@ class ConnectionObject : public FdObject {
  public:
   constexpr ConnectionObject() : FdObject(Kind::kConnection) {}
 
+  // The calls of these names on the descriptor `fd`; they return what the program gets and set
+  // errno.
   virtual int OnConnect(int fd, const sockaddr* address, socklen_t size) = 0;
   virtual int OnBind(int fd, const sockaddr* address, socklen_t size) = 0;
   virtual int OnListen(int fd, int backlog) = 0;

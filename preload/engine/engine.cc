@@ -31,9 +31,8 @@ constinit std::atomic<bool> g_switched_off{false};
 // The process that `g_engine` is for.
 constinit std::atomic<long> g_pid{0};
 
-// 1 in the process that made the engine, 0 in a child: the kernel wipes the page however the child
-// came to be (fork, _Fork, clone), which no handler of pthread_atfork would notice. One load on the
-// hot path.
+// 1 in the process that made the engine, 0 in a child: the kernel wipes the page. A handler of
+// pthread_atfork would not notice every fork, _Fork and clone. One load on the hot path.
 constinit std::atomic<uint32_t> g_no_page{1};
 constinit std::atomic<std::atomic<uint32_t>*> g_same_process{&g_no_page};
 

@@ -4,10 +4,10 @@
 // the library that is loaded decides which (CreateEngine is defined once in recorder/ and once in
 // replayer/).
 //
-// Rules for every engine (recorder/README.md): never throws, aborts, exits or blocks for its own
-// sake; holds none of its locks across a real call; allocates nothing on the path of an event;
-// leaves errno as the real call left it. All functions may be called by any thread at any time,
-// before main and after exit handlers included, and are never called while the calling thread is
+// Rules for every engine (recorder/README.md). It never throws, aborts, exits or blocks for its own
+// sake, and holds none of its locks across a real call. It allocates nothing on the path of an
+// event, and leaves errno as the real call left it. Any thread may call all functions at any time,
+// before main and after exit handlers included. They are never called while the calling thread is
 // inside Deja or inside the real library (guard.h sees to it).
 #ifndef DEJA_PRELOAD_ENGINE_ENGINE_H_
 #define DEJA_PRELOAD_ENGINE_ENGINE_H_
@@ -71,13 +71,13 @@ bool CreateEngine(Engine& engine);
 // environment.
 Engine* GetEngine();
 
-// The engine, if it has been made and is this process's: null in a child that has not called
+// The engine, if it has been made and is this process's. Null in a child that has not called
 // GetEngine yet, and in a vfork child, which only borrows the parent's memory. Makes nothing;
 // async-signal-safe.
 Engine* EngineOfThisProcess();
 
 // From now on this process has no engine, for good, and its forked children neither. Threads that
-// are inside it come to its end.
+// are inside it complete their calls.
 void SwitchEngineOff();
 // True after that.
 bool IsEngineSwitchedOff();

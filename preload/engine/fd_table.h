@@ -4,10 +4,10 @@
 // tracked leads to an FdObject, which the hooks of read, write, close … ask instead of the kernel.
 // Copies of a descriptor (dup, fcntl) share the object.
 //
-// Owner: the table counts the descriptors of an object and tells it when the last one is closed;
-// whoever made the object owns its memory, which must stay readable for good (objects that are
-// never freed, or pools that hand out objects of the same type only), since another thread may be
-// using a descriptor while it is closed. Any thread; lock-free; no allocation. A vfork child, which
+// Owner: the table counts the descriptors of an object and calls it when the last one is closed.
+// The maker of the object owns its memory. That memory must stay readable for good, since another
+// thread may be using a descriptor while it is closed. So objects are never freed, or pools hand
+// out objects of the same type only. Any thread; lock-free; no allocation. A vfork child, which
 // borrows the parent's memory, changes nothing. Descriptors beyond the table are never tracked.
 #ifndef DEJA_PRELOAD_ENGINE_FD_TABLE_H_
 #define DEJA_PRELOAD_ENGINE_FD_TABLE_H_
@@ -77,7 +77,7 @@ class FdObject {
     (void)memory, (void)size, (void)offset;
   }
   // No descriptor leads here any more. On the thread that closes the last one, `fd`, which may be
-  // in a signal handler: before the real call, or afterwards where dup2 has put something else
+  // in a signal handler. Before the real call, or afterwards where dup2 has put something else
   // there.
   virtual void OnUnused(int fd) { (void)fd; }
 
@@ -101,8 +101,8 @@ class FdTable {
     if (static_cast<unsigned>(fd) >= kSize) return nullptr;
     return slots_[fd].load(std::memory_order_acquire);
   }
-  // `fd` leads to `object` from now on; null: to nothing that Deja tracks, it was closed or opened
-  // anew.
+  // `fd` leads to `object` from now on. Null: to nothing that Deja tracks; it was closed, or opened
+  // for another file.
   static void Set(int fd, FdObject* object);
   // `to` is a copy of `from` (dup2 has closed what `to` was).
   static void Copy(int from, int to);

@@ -16,9 +16,9 @@ namespace deja::preload {
 
 class FolderLayer;
 
-// What a file-system call is about to do (a replay sends writes to its overlay). kLook asks about
-// a name without opening it, kLookAtLink about the name itself where it is a symbolic link;
-// kResolve asks where all links on its way lead; kMetadata changes mode, owner or times.
+// What a file-system call is about to do; a replay sends writes to its overlay. Use kLook asks
+// about a name without opening it; kLookAtLink about a symbolic link itself. kResolve asks where
+// all links on its way lead; kMetadata changes mode, owner or times.
 enum class FileUse : uint8_t {
   kRead,
   kWrite,
@@ -54,14 +54,14 @@ class FileCalls {
   }
   // The program would have made `path`, relative to `dirfd`, but it was there (O_EXCL).
   virtual void OnTaken(int dirfd, const char* path) { (void)dirfd, (void)path; }
-  // What the program is told of the file `mapped`, a result of MapPath, or, if that is null, of the
-  // one that `fd` leads to; `info` is what it is.
+  // The answer to the program about the file `mapped`, a result of MapPath, or, if that is null,
+  // about the file of `fd`; `info` is the real answer.
   virtual void OnStat([[maybe_unused]] const char* mapped, [[maybe_unused]] int fd,
                       [[maybe_unused]] struct stat& info) {}
   // MapPath's result is not needed any more.
   virtual void ReleasePath(const char* mapped) { (void)mapped; }
-  // What the program is told instead of `path`, an absolute path of `size` bytes (no terminator)
-  // that the kernel gave: not longer, written over it. Returns its size.
+  // The answer to the program instead of `path`, an absolute path of `size` bytes (no terminator)
+  // that the kernel gave. It is written over `path` and not longer. Returns its size.
   virtual size_t UnmapPath(char* path, size_t size) { return (void)path, size; }
   // The part that lists folders (folders.h); null: the C library does.
   virtual FolderLayer* Folders() { return nullptr; }

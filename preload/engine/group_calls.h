@@ -42,8 +42,8 @@ struct GroupEnd {
   std::string_view error;
 };
 
-// Who answered a call: the real function; the recording; or nobody, because the recording does not
-// have it.
+// The source of an answer: the real function; the recording; or none, because the recording does
+// not have the call.
 enum class AnswerFrom : uint8_t { kReal, kServed, kNone };
 
 // A call of a store of c10d's. `result` is 1 if it raised `value`.

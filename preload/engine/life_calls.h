@@ -10,7 +10,7 @@
 
 namespace deja::preload {
 
-// OnExit comes from a destructor, and nobody has said yet with which code the process ends.
+// OnExit comes from a destructor, and the exit code is not known.
 inline constexpr int kExitCodeUnknown = INT32_MIN;
 
 enum class ExitHow : uint32_t { kExit = 0, kUnderscoreExit = 1, kExec = 2 };

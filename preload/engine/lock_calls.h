@@ -32,6 +32,10 @@ class LockCalls {
   // Within OnLock: the calling thread is the one that runs the routine, and is about to.
   virtual void OnOnceBegins(LockCall& call) { call.runs = true; }
 
+  // The threads of this process, which has one yet, meet at locks: their order counts, whether it
+  // was asked for or not.
+  virtual void OnThreadsMeet() {}
+
  protected:
   ~LockCalls() = default;
 };

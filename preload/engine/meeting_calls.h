@@ -45,12 +45,12 @@ struct PollCall {
   pollfd* descriptors = nullptr;
   nfds_t count = 0;
   int timeout_ms = 0;
-  // Of the only pipe that is asked for by poll, the same in every run; 0: there are several, or
-  // nobody has noted it.
+  // The key of the only pipe that is asked for by poll, the same in every run; 0: there are
+  // several, or the pipe has no entry.
   uint64_t key = 0;
   int result = 0;
-  // Of epoll: positions of the descriptors that the program is told of, `result` of them, in the
-  // order in which it is (kUnknownDescriptor: of none of these); null: there is no such order.
+  // For epoll: positions of the `result` descriptors that the program gets, in their order
+  // (kUnknownDescriptor: of none of these). Null: there is no such order.
   uint8_t* told = nullptr;
   void (*real)(PollCall& call, void* context) = nullptr;
   void (*look)(PollCall& call, void* context) = nullptr;

@@ -59,7 +59,7 @@ MpiBuffer Buffer(const Call& call, MpiWorld& world, const MpiPlace& place, int a
     buffer.parts = buffer.counts == nullptr ? 0 : place.size;
     const int displs = FindFrom(info, counts + 1, api::Role::kDispls, api::Role::kDispls);
     if (displs == counts + 1) buffer.displs = reinterpret_cast<const int*>(call.args[displs]);
-    // Of a sum that is scattered every rank gets its part, at the beginning of its buffer.
+    // Every rank gets its part of a scattered sum at the beginning of its buffer.
     if (ScattersSums(call) && role == api::Role::kOut && buffer.counts != nullptr) {
       buffer.count = static_cast<uint64_t>(std::max(0, buffer.counts[place.rank]));
       buffer.counts = nullptr;
@@ -196,7 +196,7 @@ MpiBuffer MpiInput(const Call& call, MpiWorld& world) {
   const int in = FindBuffer(*call.info, IsInput);
   if (in < 0) return {};
   const MpiPlace place = PlaceOfCall(call, world);
-  // Of a broadcast every rank but the root only writes the buffer.
+  // Every rank but the root of a broadcast only writes the buffer.
   if (call.info->params[in].role == api::Role::kInRootOut && !IsRoot(call, place)) return {};
   if (api::OnlyOnRoot(call.info->params[in].role) && !IsRoot(call, place)) return {};
   if (IsInPlace(call, in)) {

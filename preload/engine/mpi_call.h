@@ -1,5 +1,5 @@
-// What a call of MPI's API says and which memory it reads and writes, as far as that follows from
-// the table, the arguments and what an engine knows of handles.
+// What a call of MPI's API says and which memory it reads and writes. It follows from the table,
+// the arguments and an engine's knowledge of handles.
 //
 // The recorder asks the real library about types and communicators, the replayer asks the trace;
 // both go through MpiWorld, so that they describe a call in the same way. Any thread; no
@@ -34,7 +34,7 @@ struct MpiType {
   int64_t extent = 0;  // from one element to the next
   uint32_t dtype = format::kRawBytes;
   std::span<const MpiSegment> segments;  // of one element, in order
-  // Elements lie one behind the other without a gap.
+  // Elements lie one after the other without a gap.
   [[nodiscard]] bool dense() const {
     return segments.size() == 1 && segments[0].offset == 0 && segments[0].bytes == size &&
            extent == static_cast<int64_t>(size);
@@ -63,7 +63,7 @@ struct MpiBuffer {
   uint64_t address = 0;
   uint64_t count = 0;
   MpiType type;
-  // Parts: counts[i] elements at displs[i] (elements, or with `types` bytes), one behind the other
+  // Parts: counts[i] elements at displs[i] (elements, or with `types` bytes), one after the other
   // without displs.
   const int* counts = nullptr;
   const int* displs = nullptr;

@@ -23,16 +23,17 @@ class ProcessCalls {
   // False, with errno set, when a signal must not be sent to `pid`.
   virtual bool MayKill(int pid, int signal) = 0;
 
-  // The live process (or process group) that the program means by `pid`: a replay serves the
-  // recorded pid, so that kill, waitpid and sched_* must translate it back. Ask before MayKill.
+  // The live process (or process group) that the program means by `pid`. A replay serves the
+  // recorded pid, so kill, waitpid and sched_* translate it back. Ask before MayKill.
   virtual int MapPid(int pid) { return pid; }
-  // The calling thread has made process `pid`, its `number`-th. The pid that the program is told.
+  // The calling thread has made process `pid`, its `number`-th. Returns the pid that the program
+  // gets.
   virtual int OnChildMade([[maybe_unused]] uint32_t number, int pid) { return pid; }
-  // The calling thread is about to fork its `number`-th process. Not 0: it does not, and is told
-  // that this process was made.
+  // The calling thread is about to fork its `number`-th process. If the result is not 0, it does
+  // not fork, and the program gets this pid.
   virtual int SkippedChild([[maybe_unused]] uint32_t number) { return 0; }
-  // What the process that the calling thread makes next is told to be; 0: what it is. Changes
-  // nothing; also called in a vfork child.
+  // The pid that the process which the calling thread makes next believes to have; 0: its real one.
+  // Changes nothing; also called in a vfork child.
   virtual int RecordedChildPid([[maybe_unused]] uint32_t number) { return 0; }
   // Around a wait for processes: the first may change `pid`, the second `result` and `status`.
   virtual void BeforeWait([[maybe_unused]] WaitCall& call) {}

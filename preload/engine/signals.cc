@@ -31,8 +31,8 @@ constinit RealFn<int (*)(const stack_t*, stack_t*)> real_sigaltstack{"sigaltstac
 constexpr int kWatched[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP, SIGTERM};
 constexpr int kSignals = 32;
 
-// What the program has set up for a signal, readable by the handler at any moment: the handler
-// copies it and looks whether it changed meanwhile.
+// The program's setting for a signal, readable by the handler at any moment: the handler copies it
+// and looks whether it changed meanwhile.
 class ProgramAction {
  public:
   void Set(const struct sigaction& action) {
@@ -61,8 +61,8 @@ ProgramAction g_program[kSignals];
 std::atomic<bool> g_installed{false};
 SpinLock g_lock;  // writers of g_program
 
-// Crashes that the program's own handler takes care of may be its way of working; the first few are
-// told. Deadly ones always are.
+// A program may work by crashes that its own handler takes care of: the first few are reported.
+// Deadly ones always are.
 constexpr uint32_t kHandledCrashesTold = 8;
 std::atomic<uint32_t> g_handled_told{0};
 
@@ -75,7 +75,7 @@ constexpr size_t kAlternateStackBytes = 128 << 10;
 constexpr size_t kGuardBytes = 64 << 10;
 constexpr size_t kMappedBytes = kAlternateStackBytes + 2 * kGuardBytes;
 constinit thread_local void* t_stack __attribute__((tls_model("initial-exec"))) = nullptr;
-// A signal that was told already and comes once more, without our alternate stack.
+// A reported signal that comes once more, without our alternate stack.
 constinit thread_local int t_again __attribute__((tls_model("initial-exec"))) = 0;
 
 bool IsHandler(const struct sigaction& action) {
@@ -126,8 +126,8 @@ void Tell(Engine& engine, int signal, siginfo_t* info, void* context) {
   g_telling.store(0, std::memory_order_release);
 }
 
-// The default action, at the place where the program was: at the return from the handler, by the
-// instruction itself or by the same signal once more.
+// The default action, at the place where the program was. It happens at the return from the
+// handler, by the instruction itself or by the same signal once more.
 void TakeDefault(int signal, siginfo_t* info) {
   struct sigaction action {};
   action.sa_handler = SIG_DFL;
@@ -178,9 +178,9 @@ bool DropOurStack(void* context) {
 #endif
 }
 
-// The program's handler wants an alternate stack, and this thread of the program has none: it would
-// have been run where the thread was, or not at all if there is no room. So the signal comes again,
-// without our stack. False if that cannot be done.
+// The program's handler wants an alternate stack, and this thread of the program has none. The
+// kernel would have run it on the thread's stack, or not at all if there is no room. So the signal
+// comes again, without our stack. False if that cannot be done.
 bool ComeAgainWithoutOurStack(int signal, siginfo_t* info, void* context) {
   if (!DropOurStack(context)) return false;
   t_again = signal;
@@ -189,8 +189,8 @@ bool ComeAgainWithoutOurStack(int signal, siginfo_t* info, void* context) {
   return true;
 }
 
-// In a replay the program's processes are told the recorded pids, and compare the sender with these
-// (torch's loader workers end well when it is their parent).
+// In a replay the program's processes have the recorded pids and compare the sender with these.
+// Torch's loader workers end well when the sender is their parent.
 void NameSender(siginfo_t& info) {
   if ((info.si_code != SI_USER && info.si_code != SI_QUEUE && info.si_code != SI_TKILL) ||
       !HasProcessName())
@@ -245,14 +245,14 @@ void OnSignal(int signal, siginfo_t* info, void* context) {
   errno = saved_errno;
 }
 
-// SIGTERM is of interest as the end of the process, so the engine is told only where it is.
+// SIGTERM is of interest as the end of the process, so the engine hears of it only where it is.
 void OnHandledSigterm(int signal, siginfo_t* info, void* context) {
   const struct sigaction action = g_program[signal].Get();
   if (!IsHandler(action)) return OnSignal(signal, info, context);
   RunHandler(action, signal, info, context);
 }
 
-// What the kernel is told for what the program wants.
+// The kernel's flags for what the program wants.
 struct sigaction KernelAction(int signal, const struct sigaction& program) {
   if (IsIgnored(program)) return program;
   struct sigaction action = program;

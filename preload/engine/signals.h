@@ -1,4 +1,5 @@
-// Fatal signals: the engine is told, then the program sees what it would have seen without Deja.
+// Fatal signals: first the engine notes them, then the program sees what it would have seen without
+// Deja.
 //
 // Handlers for SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP, and for SIGTERM while its
 // action is the default one. The program's own handlers are kept here and called with the same

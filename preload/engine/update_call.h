@@ -30,6 +30,7 @@ struct UpdateCall {
   int nesterov = 0;
 };
 
+// The update as an event. Addresses stand for the tensors.
 inline format::OptimizerUpdate DescribeUpdate(const UpdateCall& call) {
   const auto address = [](const void* data) { return reinterpret_cast<uint64_t>(data); };
   format::OptimizerUpdate update;

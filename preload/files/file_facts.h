@@ -1,5 +1,5 @@
-// What stat says of a regular file besides the fields of an InputFile event: owner, group, number
-// of links, times of access and of change, as the event's `entries` has it (docs/FORMAT.md).
+// A regular file's facts from stat besides the fields of an InputFile event: owner, group, number
+// of links, times of access and of change. The event's `entries` has them (docs/FORMAT.md).
 //
 // Pure functions over the caller's memory, no allocation, any thread. What is read comes from a
 // trace and may be anything.

@@ -1,6 +1,6 @@
-// Files that say what machine this is: the kernel's pseudo-files on CPUs, memory, control groups,
-// the host and the process. Runtimes read them to set thread counts and buffer sizes, and programs
-// print them, so a recording keeps what they said and a replay serves it.
+// Files that describe this machine: the kernel's pseudo-files on CPUs, memory, control groups, the
+// host and the process. Runtimes read them to set thread counts and buffer sizes, and programs
+// print them. So a recording keeps their contents and a replay serves them.
 //
 // One table of patterns, each with its reason. Pure functions apart from MachineName, which may ask
 // the kernel what a descriptor is. Any thread; no allocation.
@@ -25,7 +25,7 @@ struct MachineFile {
 const MachineFile* FindMachineFile(std::string_view path);
 
 // The name under which a file is recorded, written to `buffer`: absolute, with "self" for the
-// process's own number (`pid`, and `other_pid` if it is not 0). Empty if `path`, relative to
+// process's own number. That is `pid`, and `other_pid` if it is not 0. Empty if `path`, relative to
 // `dirfd` as in openat, is certainly no such file. `served`: a folder below which the folders
 // NUMBER/<name> stand for the folders <name>; may be empty.
 struct MachineNaming {

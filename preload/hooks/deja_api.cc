@@ -15,7 +15,7 @@
 namespace deja::preload {
 namespace {
 
-// Saturates: a shape whose product does not fit is nobody's memory.
+// Saturates: a shape whose product does not fit is no memory.
 bool ElementsOf(const int64_t* shape, int dims, size_t element_size, size_t* bytes) {
   size_t total = element_size;
   for (int i = 0; i < dims; ++i) {

@@ -32,6 +32,7 @@ class RealFunctions {
   constexpr RealFunctions(uint32_t family, void* (*find)(const char* name))
       : family_(family), find_(find) {}
 
+  // The real function of a row; null if no library has it. Any thread.
   void* Get(const api::ApiInfo& info) {
     std::atomic<void*>& slot = slots_[info.id - family_];
     void* real = slot.load(std::memory_order_acquire);

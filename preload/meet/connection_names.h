@@ -30,9 +30,11 @@ struct SocketAddress {
   char bytes[sizeof(sockaddr_storage)] = {};
   socklen_t size = 0;
 
+  // Copies an address of a system call; longer ones are cut.
   void Set(const void* address, size_t length);
   void Set(std::string_view address) { Set(address.data(), address.size()); }
   [[nodiscard]] std::string_view view() const { return {bytes, size}; }
+  // AF_UNSPEC if there is no address.
   [[nodiscard]] int family() const;
   // Port of an Internet address; 0 if there is none.
   [[nodiscard]] uint16_t port() const;
@@ -42,6 +44,7 @@ struct SocketAddress {
 
 // "10.0.0.7:29500", "[::1]:80", "unix /run/x", "unix @name", "no address".
 struct AddressText {
+  // The address as text, cut to the room.
   explicit AddressText(const SocketAddress& address);
   char text[160];
 };
@@ -50,6 +53,7 @@ struct AddressText {
 bool Reaches(const SocketAddress& target, const SocketAddress& bound);
 
 struct ConnectionName {
+  // Names by origin. `number`: of the thread's calls of that kind; `thread`: the thread's name.
   static ConnectionName Inherited(int fd);
   static ConnectionName Connect(const SocketAddress& address, uint32_t number, const char* thread);
   static ConnectionName Accept(const SocketAddress& local, uint32_t number);
@@ -69,6 +73,7 @@ inline constexpr size_t kMaxFifoPath = 200;
 
 // What the name of a connection says about a FIFO.
 struct FifoName {
+  // Parses a ConnectionName's text.
   explicit FifoName(std::string_view connection);
   std::string_view path;  // empty: it is no FIFO with a name
   bool opened = false;    // by this process, and so:

@@ -19,10 +19,12 @@ constinit std::atomic<uint64_t>* g_lock_turns = nullptr;
 
 namespace {
 
+constinit std::atomic<bool> g_has_made_threads{false};
+
 constexpr size_t kTurnBytes = format::kLockCounters * sizeof(uint64_t);
 
 // Python's runtime state, which holds the interpreter lock, and the question whether the calling
-// thread has it, which has an answer while there is an interpreter. Nothing without Python.
+// thread has it. It has an answer while there is an interpreter. Nothing without Python.
 constinit uintptr_t g_python_begin = 0;
 constinit size_t g_python_size = 0;
 using Question = int (*)();
@@ -35,7 +37,7 @@ constinit size_t g_python_word_count = 0;
 // From 3.13 on threads wait for the interpreter's small locks by semaphores in their own frames.
 constinit bool g_parks_threads = false;
 
-// Once more in a forked child, where the interpreter has made its locks anew.
+// Once more in a forked child, where the interpreter has made new locks.
 void KeepWords() {
   if (g_python_words == nullptr) {
     void* memory =
@@ -92,10 +94,18 @@ bool ResetTurns() {
 }  // namespace
 
 void WantLockOrder(bool wanted) {
+  g_has_made_threads.store(false, std::memory_order_relaxed);
   g_lock_order.store(wanted ? LockOrder::kWanted : LockOrder::kOff, std::memory_order_relaxed);
 }
 
+void AskForLockOrder() {
+  if (g_has_made_threads.load(std::memory_order_relaxed)) return;
+  auto off = LockOrder::kOff;
+  g_lock_order.compare_exchange_strong(off, LockOrder::kWanted, std::memory_order_relaxed);
+}
+
 void OnMoreThreads() {
+  g_has_made_threads.store(true, std::memory_order_relaxed);
   // With the first of them there is no other thread that could come here.
   if (g_lock_order.load(std::memory_order_relaxed) != LockOrder::kWanted) return;
   const ErrnoKeeper keep;

@@ -9,7 +9,7 @@
 
 namespace deja::preload {
 
-// Of the next thing that the calling thread makes. Not 0.
+// The key of the next thing that the calling thread makes. Not 0.
 uint64_t NewMeetingKey();
 
 }  // namespace deja::preload

@@ -1,11 +1,11 @@
 // PipeTable: what the processes of a rank know together about pipes and socketpairs of their own.
 //
-// A pipe is found by its inode, whatever way a process has come by it. Who has written and read
-// there is noted, so that a pipe with one writer and one reader costs a comparison. A replay puts
-// the turns of several writers there.
+// A pipe is found by its inode, however a process got it. The table notes the writers and readers,
+// so that a pipe with one of each costs a comparison. A replay puts the turns of several writers
+// there.
 //
 // Plain words in a file that all processes map (format/tail/job_memory.h). The oldest entries give
-// way to new ones: a pipe that is found no more is like one that nobody has noted. Any thread, any
+// way to new ones: a pipe that is found no more is like one without an entry. Any thread, any
 // process; lock-free; a forked child keeps the mapping.
 #ifndef DEJA_PRELOAD_MEET_PIPE_TABLE_H_
 #define DEJA_PRELOAD_MEET_PIPE_TABLE_H_
@@ -30,9 +30,9 @@ struct PipeSlot {
   std::atomic<uint32_t> several;  // kWriters, kReaders: others have done so, too
   std::atomic<uint32_t> reads;    // that have been recorded
   std::atomic<uint64_t> alone;    // bytes that the first reader has read before others came
-  // Of a replay.
+  // Used by a replay.
   std::atomic<uint32_t> turn;   // the process that writes; 0: none does
-  std::atomic<uint32_t> epoch;  // a futex word: how often somebody has written
+  std::atomic<uint32_t> epoch;  // a futex word: counts writes
   std::atomic<uint32_t> free;   // 1: the order has given way
   std::atomic<uint32_t> unused;
   std::atomic<uint64_t> written;  // bytes
@@ -43,7 +43,7 @@ class PipeTable {
   // The table in `path`, made by who comes first. Null: there cannot be one. Never unmapped.
   static PipeTable* Map(const std::string& path);
 
-  // Null: nobody has noted it.
+  // Null: it has no entry.
   PipeSlot* Find(uint64_t inode);
   // Notes a new pipe, or one end of a socketpair. Null: there is no room for it.
   PipeSlot* Add(uint64_t inode, uint64_t key, uint64_t peer);

@@ -1,10 +1,10 @@
-// Shared moves: where a read or a relative seek of a descriptor found it, when that is not where
-// this process had left it: another process has the same open file, by a fork.
+// Shared moves: reads and relative seeks that find a descriptor elsewhere than this process left
+// it. Another process has the same open file, by a fork.
 //
 // Each process counts its own moves of an open file from its opening on, and how often it opens a
-// path; a fork child goes on with its parent's counts. A move that was not from where the one
-// before had ended is an Input event of lseek: its key is PathKey of the file, its result the
-// position (-1: not known), its data a SharedMove and, where the position is not known, what was
+// path; a fork child goes on with its parent's counts. A move that did not begin where the one
+// before had ended is an Input event of lseek. Its key is PathKey of the file and its result the
+// position (-1: not known). Its data is a SharedMove and, where the position is not known, what was
 // read.
 //
 // Any thread; lock-free.

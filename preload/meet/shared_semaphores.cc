@@ -20,8 +20,8 @@ struct Slot {
 constinit Slot g_slots[kSlots];
 static_assert(sizeof(sem_t) <= kCounterAt);
 
-// A sem_t as glibc has it since 2.21: the value and who waits, whether processes share it
-// (FUTEX_SHARED, a bit of the futex calls that it makes), and room.
+// A sem_t as glibc has it since 2.21: the value and the waiters, whether processes share it
+// (FUTEX_SHARED, a bit for futex calls), and room.
 struct SemaphoreInMemory {
   uint64_t value;
   uint32_t shared;

@@ -1,12 +1,11 @@
-// SharedSemaphores: semaphores that processes of a rank share, which are those with names
-// (sem_open) and those that sem_init has made for several processes, and a counter beside each.
+// SharedSemaphores: semaphores that processes of a rank share, and a counter beside each. They have
+// names (sem_open), or sem_init has made them for several processes.
 //
 // A named semaphore has a page of its own, of which it needs the first bytes. The counter lies
-// behind it, in every process that has the semaphore open, whatever way it has come by it: nothing
-// else has to be shared, named or removed. One that sem_init has made lies in the program's memory;
-// the C library uses 16 of the 32 bytes of a sem_t, and the counter lies in the others, behind a
-// mark by which every process knows it again. While recording it counts acquisitions; in a replay
-// it says whose turn it is.
+// after it, in every process that has the semaphore open, so nothing else has to be shared, named
+// or removed. A semaphore of sem_init lies in the program's memory. The C library uses 16 of the 32
+// bytes of a sem_t; the counter lies in the others, after a mark by which every process knows it
+// again. While recording it counts acquisitions; in a replay it says whose turn it is.
 //
 // Find costs two comparisons for a semaphore that is no such. Any thread; lock-free; no allocation;
 // a forked child inherits what its parent knows.
@@ -23,7 +22,7 @@ namespace deja::preload {
 
 class SharedSemaphores {
  public:
-  // Of the page, with what lies beside the semaphore.
+  // The page of a semaphore, with what lies beside it.
   static constexpr size_t kBytes = 128;
 
   struct Found {
@@ -45,7 +44,7 @@ class SharedSemaphores {
   // sem_init has made it for several processes; `key`: what it is called in every run.
   static void Mark(sem_t* semaphore, uint64_t key);
 
-  // Whether the calling thread has taken such a semaphore since it last gave one back: what it does
+  // Whether the calling thread has taken such a semaphore since it last gave one back. What it does
   // now is in the order in which that is taken.
   static bool GuardsThisThread() { return t_guarded_; }
   static void SetGuarded(bool guarded) { t_guarded_ = guarded; }

@@ -1,5 +1,5 @@
 // Deja's own variables in the environment of a process that the program makes take the same room in
-// a recording and in a replay: numbers of processes among them have different lengths, and the
+// a recording and in a replay. Numbers of processes among them have different lengths, and the
 // stack of the new process begins below its environment. (cli/own_variables.h does it for ranks.)
 //
 // Pure; any thread; no allocation; async-signal-safe.

@@ -1,5 +1,5 @@
-// What a seccomp filter of the program's would do to the system calls that Deja makes on the
-// program's threads: the filter is run here, before the kernel has it.
+// What a seccomp filter of the program's would do to Deja's system calls on the program's threads.
+// The filter is run here, before the kernel has it.
 //
 // Pure functions. Any thread; no allocation.
 #ifndef DEJA_PRELOAD_PROCESS_FILTER_RULES_H_

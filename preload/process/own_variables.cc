@@ -101,9 +101,9 @@ size_t WithoutOwnLibrary(std::string_view list, std::span<char> out) {
   return size;
 }
 
-// Ours go to the front of the array, which then begins behind them: it ends where it has ended, so
-// that who looks for the auxiliary vector behind it finds it (Go's runtime, from argv on, and this
-// one sees ours and hands them on, since it execs without the C library).
+// Ours go to the front of the array, which then begins after them and ends where it has ended. A
+// reader that looks for the auxiliary vector after it finds it. Go's runtime does so from argv on;
+// it sees ours and hands them on, since it execs without the C library.
 void HideOwnVariables() {
   if (g_kept_count == 0 || g_library_size == 0 || environ == nullptr) return;
   char** const entries = environ;

@@ -1,8 +1,8 @@
 // Noticing an orderly end of the process.
 //
-// exit and return from main: the code is caught by an on_exit handler, and the engine is told by
-// the library's destructor, after the program's own static destructors, which may still make calls.
-// _exit, quick_exit and exec are hooked.
+// exit and return from main: an on_exit handler gets the code. The library's destructor tells the
+// engine, after the program's own static destructors, which may still make calls. _exit, quick_exit
+// and exec are hooked.
 #ifndef DEJA_PRELOAD_PROCESS_PROCESS_EXIT_H_
 #define DEJA_PRELOAD_PROCESS_PROCESS_EXIT_H_
 

@@ -1,7 +1,7 @@
 // Which processes a process descends from, by the kernel's numbers, as /proc says it now.
 //
-// Any thread; the guard must be held, since files are read. What cannot be read descends from
-// nobody: a process that has ended, or whose parent has.
+// Any thread; the guard must be held, since files are read. A process that cannot be read, because
+// it or its parent has ended, has no ancestors.
 #ifndef DEJA_PRELOAD_PROCESS_PROCESS_LINEAGE_H_
 #define DEJA_PRELOAD_PROCESS_PROCESS_LINEAGE_H_
 

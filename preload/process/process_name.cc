@@ -59,7 +59,7 @@ bool ParseOwn(const char* value, ProcessName& name) {
   const std::string_view path = value + at;
   if (std::strlen(root) != 32 || path.size() >= sizeof name.path) return false;
   const int mine = whose == 's' ? OwnPid() : static_cast<int>(syscall(SYS_getppid));
-  if (pid != mine) return false;  // inherited by a process that somebody else made
+  if (pid != mine) return false;  // inherited by a process that another tool made
   for (size_t i = 0; i < sizeof name.root; ++i) {
     const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
     name.root[i] = static_cast<uint8_t>(digit(root[2 * i]) << 4 | digit(root[2 * i + 1]));
@@ -135,7 +135,7 @@ bool NextImageOf(char* path) {
   return n > 0 && size + static_cast<size_t>(n) < kMaxProcessPath;
 }
 
-// The value of DEJA_CHILD for `next`; a value that names nobody if it cannot be named.
+// The value of DEJA_CHILD for `next`; a value without a name if it cannot be named.
 size_t WriteChildVariable(const NextProcess& next, std::span<char> out) {
   char path[kMaxProcessPath];
   std::memcpy(path, g_name.path, sizeof path);
@@ -161,7 +161,7 @@ size_t WriteChildVariable(const NextProcess& next, std::span<char> out) {
 
 constexpr size_t kChildText = kMaxProcessPath + 128;
 
-// The environment of another session: somebody records or replays from inside this one.
+// The environment of another session: a recording or a replay inside this one.
 bool IsForeign(char* const* env) {
   for (const char* name : {env::kOut.prefix, env::kReplay.prefix}) {
     const char* passed = ValueOf(env, name);

@@ -1,9 +1,9 @@
 // Processes of the program: stable names, and how they reach the processes that the program makes.
 //
 // A process is named by its path from the first one of its job: THREAD/NUMBER for each process on
-// the way, where NUMBER counts what that thread has made (docs/FORMAT.md, "Children"). A fork child
-// has its name by memory; an exec'd image gets it, with everything that makes it a recorded or
-// replayed process, in the environment, whatever environment the program passes.
+// the way. NUMBER counts what that thread has made (docs/FORMAT.md, "Children"). A fork child has
+// its name by memory. An exec'd image gets it in the environment, with everything that makes it a
+// recorded or replayed process, whatever environment the program passes.
 //
 // Nothing here allocates. OwnProcessName is made on first use and changes in a fork child only; the
 // functions for the hooks say where they may be called.
@@ -24,7 +24,7 @@ struct ProcessName {
   char path[kMaxProcessPath] = {};  // empty: this is that process
   int pid = 0;                      // whose name this is, as the kernel says it
   int root_pid = 0;                 // of the first process of the tree, as the kernel says it
-  int recorded_pid = 0;             // in a replay: what it is told to be; 0: not known
+  int recorded_pid = 0;             // in a replay: the pid that it believes to have; 0: not known
   int recorded_parent = 0;
   bool is_known = false;  // false for processes that came about behind our back
 
@@ -44,11 +44,11 @@ bool HasProcessName();
 // The path of the `number`-th process that the calling thread makes, as it is before any exec;
 // empty: it has none.
 std::string_view WriteChildPath(uint32_t number, std::span<char, kMaxProcessPath> out);
-// For a replay: the pids that this process is told.
+// For a replay: the pids that this process believes to have.
 void SetRecordedPids(int pid, int parent);
 
-// True for the pipe or socket with this inode if the first process of the tree was born with it:
-// what the program's own processes say to each other is live in a replay.
+// True for the pipe or socket with this inode if the first process of the tree was born with it.
+// Traffic between the program's own processes is live in a replay.
 bool CameFromOutside(uint64_t inode);
 
 // In a child that fork has made: it is the `number`-th process of the calling thread. Async-signal-
@@ -73,6 +73,8 @@ struct EnvironmentSize {
   size_t slots = 0;
   size_t text = 0;
 };
+// The room for FillEnvironment, and the environment to pass on: in `slots` and `text`, or `env`
+// itself. Safe in a vfork child.
 EnvironmentSize SizeOfEnvironment(char* const* env);
 char* const* FillEnvironment(char* const* env, const NextProcess& next, std::span<char*> slots,
                              std::span<char> text);

@@ -28,7 +28,7 @@ struct ThreadRecord {
   uint32_t children = 0;              // threads created so far by this one
   uint32_t processes = 0;             // processes made so far by this one
   uint32_t making = 0;                // number of the one that fork or vfork is making; 0: none
-  int making_pid = 0;                 // in a replay: what that one is told to be
+  int making_pid = 0;                 // in a replay: the number that the thread believes to have
   uint32_t group_depth = 0;           // ncclGroupStart nesting
   uint64_t next_seq = 0;              // Event.seq of the next event of this thread
   format::EventSink* sink = nullptr;  // the recorder's; null in a replay

@@ -74,7 +74,7 @@ void Describe(const dl_phdr_info& info, bool is_executable, Module& module) {
 
 struct Scan {
   uint32_t index = 0;    // of the next module in the loader's list
-  uint32_t lasting = 0;  // so many at its beginning were loaded with the program
+  uint32_t lasting = 0;  // this many at its beginning were loaded with the program
   uint64_t adds = 0;
   uint64_t subs = 0;
   bool seen[kMaxModules] = {};

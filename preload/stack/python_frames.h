@@ -1,5 +1,5 @@
-// The frames of a CPython that has no _Py_DumpTraceback for others (3.13 and later), read where
-// they are: as debuggers do that look at the interpreter from outside, by the offsets that it
+// The frames of a CPython without _Py_DumpTraceback for others (3.13 and later), read where they
+// are. Debuggers that look at the interpreter from outside do the same, by the offsets that it
 // publishes for them (_Py_DebugOffsets, at the beginning of _PyRuntime).
 //
 // Async-signal-safe: nothing is allocated, and nothing of the interpreter's is changed. The caller
@@ -17,9 +17,9 @@ namespace deja::preload {
 // Frames from the innermost one outwards; at most as many as there is room for.
 void ReadPythonFrames(const PythonLayout& layout, const void* state, PythonFrames& frames);
 
-// What tells a stack from others, in less time than reading it. False: no frame of Python's. A key
-// names code objects by address: one that was freed could lend its key to another at the same
-// address that has the same texts.
+// A key that tells a stack from others, in less time than reading it. False: no frame of Python's.
+// A key names code objects by address. A freed one could lend its key to another at the same
+// address with the same texts.
 bool KeyOfPythonFrames(const PythonLayout& layout, const void* state, Hash128& key);
 
 }  // namespace deja::preload

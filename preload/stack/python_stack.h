@@ -24,7 +24,7 @@ namespace deja::preload {
 inline constexpr uint32_t kFirstPythonModule = 4096;
 inline constexpr uint32_t kEndOfPythonModules = 16384;
 
-// Of one stack; frames further out are left away.
+// Limit for one stack; frames further out are left away.
 inline constexpr size_t kMaxPythonFrames = 40;
 using PythonFrames = InlineVec<format::StackFrame, kMaxPythonFrames>;
 
@@ -40,9 +40,9 @@ uint32_t InternPythonStack(std::span<const format::StackFrame> frames);
 // From now on the calling thread is at that stack of Python's; 0: it is not known where. Returns
 // the one before.
 uint32_t EnterPythonStack(uint32_t stack);
-// The number of where the calling thread is, as it has said itself, or else, where the
-// interpreter's layout is known, of what the interpreter is at on this thread; 0: nobody knows. Not
-// in signal handlers.
+// The number of the calling thread's place, as it has said itself. Otherwise, where the
+// interpreter's layout is known, of what the interpreter does on this thread; 0: not known. Not in
+// signal handlers.
 uint32_t FindPythonStack();
 std::span<const format::StackFrame> PythonStack(uint32_t number);
 
@@ -81,7 +81,7 @@ void PythonFramesInSignal(PythonFrames& frames);
 void TellPythonModules(void (*tell)(uint32_t number, std::string_view path, void* context),
                        void* context);
 
-// In a child after fork: everything will be told again.
+// In a child after fork: everything is defined again.
 void ResetPythonStacksInChild();
 
 }  // namespace deja::preload

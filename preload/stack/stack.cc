@@ -16,7 +16,7 @@ namespace deja::preload {
 namespace {
 
 // Known stacks by the hash of their frames. A slot is free while its id is 0; ids are published
-// after the sink was told. Filled to three quarters at most, so that probing ends.
+// after the sink has the definition. Filled to three quarters at most, so that probing ends.
 constexpr uint32_t kSlots = 1u << 15;
 constexpr uint32_t kMaxStacks = kSlots / 4 * 3;
 

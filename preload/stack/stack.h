@@ -1,12 +1,12 @@
 // Call stacks as module + offset, each distinct one numbered once per process.
 //
-// CaptureStack() walks the calling thread's stack (stack_walk.h), or makes sure that it is one that
-// was walked before (stack_memo.h), leaves out Deja's own frames,
-// puts those of Python in front (python_stack.h), and returns the number of that stack; the first
-// time it is seen (and the first time a module is), `sink` is told, before the number is returned,
-// so that a trace never refers to a stack that it does not define. Any thread. No allocation after
-// initialisation and a thread's first stack (fixed tables; when they are full the stack is 0).
-// CaptureStackInSignal is async-signal-safe as far as the unwinder is, and interns nothing.
+// CaptureStack() walks the calling thread's stack (stack_walk.h), or makes sure that it was walked
+// before (stack_memo.h). It leaves out Deja's own frames, puts those of Python in front
+// (python_stack.h), and returns the number of that stack. `sink` gets each stack and module when it
+// is first seen, before the number is returned. So a trace never refers to a stack that it does not
+// define. Any thread. No allocation after initialisation and a thread's first stack (fixed tables;
+// when they are full the stack is 0). CaptureStackInSignal is async-signal-safe as far as the
+// unwinder is, and interns nothing.
 #ifndef DEJA_PRELOAD_STACK_STACK_H_
 #define DEJA_PRELOAD_STACK_STACK_H_
 
@@ -21,6 +21,7 @@ namespace deja::preload {
 class StackSink {
  public:
   virtual ~StackSink() = default;
+  // What a stack refers to, in front of the first event that uses it. On the capturing thread.
   virtual void OnModule(const format::ModuleLoaded& module) = 0;
   virtual void OnStack(const format::StackDefined& stack) = 0;
 };
@@ -42,7 +43,7 @@ void ReportModules(StackSink& sink);
 // When a thread of the program ends: what is remembered for it is another's.
 void EndThreadStacks();
 
-// In a child after fork: everything will be told again, to the child's own sink, with new numbers.
+// In a child after fork: everything is defined again, in the child's own sink, with new numbers.
 void ResetStacksInChild();
 
 }  // namespace deja::preload

@@ -15,9 +15,9 @@
 namespace deja::preload {
 namespace {
 
-// The words that a walk read in one page before it went on to another: `pairs` of neighbours (a
-// frame pointer and the return address above it), and `single` ones. Both are filled up to
-// multiples of kStride by repeating.
+// The words that a walk read in one page before it went on to another. `pairs` are of neighbours (a
+// frame pointer and the return address above it), and `single` ones are alone. Both are filled up
+// to multiples of kStride by repeating.
 struct Page {
   uint8_t single;
   uint8_t pairs;
@@ -37,7 +37,7 @@ struct Memo {
   bool lasting = false;
   Memo* next;  // the one that was true after this one the last time
   uint32_t page_count = 0;
-  // So many of the words one page after the other, as the walk came to them.
+  // These words, one page after the other, in the order of the walk.
   Page pages[kMaxPages];
   uint32_t offsets[kMaxItems];
   alignas(16) uint64_t values[kMaxValues];
@@ -101,7 +101,7 @@ bool IsStart(const Memo& memo, const Registers& here, uint32_t python) {
          memo.python == python && (!memo.uses_fp || memo.start.fp == here.fp);
 }
 
-// What is read in a page that the walk has come to may by now be between two variables.
+// What is read in a page that the walk has reached may by now be between two variables.
 #define DEJA_READS_ANYTHING __attribute__((no_sanitize("address")))
 
 // What differs between kStride words at `from` + offsets and `values`; 0: nothing.
@@ -133,7 +133,7 @@ DEJA_READS_ANYTHING uint64_t PairDifference(const char* from, const uint32_t* of
   return difference[0] | difference[1];
 }
 
-// Page by page in the walk's order: if the first word of a page is where the walk would look next,
+// Page by page in the walk's order. If the first word of a page is where the walk would look next,
 // the others of that page can be read as well.
 bool WordsAreSame(const Memo& memo) {
   const char* from = reinterpret_cast<const char*>(memo.start.sp);

@@ -1,16 +1,16 @@
 // Stacks that were walked before, found again without a walk: a nanosecond a frame.
 //
-// What a walk finds is decided by the registers where it starts, the words that it reads from the
-// stack, and the frame rules. So where start and rules are the same and each of those words is
-// still what it was, another walk would read the same words and end with the same frames: whether
-// they are live or left over makes no difference, since the walk would take them as well. They are
-// compared page by page in the order of the walk, up to the first difference, so that no page is
-// read that the walk would not have come to. The rules of modules that stay for good cannot change;
-// for paths through others the loader is asked each time whether it has changed anything.
+// Three things decide what a walk finds: the registers where it starts, the words that it reads
+// from the stack, and the frame rules. If all of these are still the same, another walk would read
+// the same words and end with the same frames. Live words and left-over ones make no difference,
+// since the walk would take both. They are compared page by page in the order of the walk, up to
+// the first difference. So no page is read that the walk would not have reached. The rules of
+// modules that stay for good cannot change. For paths through others the loader is asked each time
+// whether it has changed anything.
 //
-// Of the calling thread: a small table, mapped at its first stack. No locks, no allocation
-// otherwise. In a signal handler that interrupted one of these functions nothing is found, and
-// nothing remembered.
+// The calling thread's: a small table, mapped at its first stack. No locks, no allocation
+// otherwise. A signal handler that interrupted one of these functions finds nothing, and nothing is
+// remembered.
 #ifndef DEJA_PRELOAD_STACK_STACK_MEMO_H_
 #define DEJA_PRELOAD_STACK_STACK_MEMO_H_
 
@@ -22,14 +22,14 @@
 namespace deja::preload {
 
 // The number of the stack that a walk from `here` would find, with that stack of Python's in front;
-// 0: nobody knows without walking.
+// 0: not known without a walk.
 StackId RecallStack(const Registers& here, uint32_t python);
 
 // That it is `id`. `version` is ModuleVersion() before the walk, `inputs` is complete.
 void RememberStack(const Registers& here, uint32_t python, uint32_t version,
                    const WalkInputs& inputs, StackId id);
 
-// Of all threads: the numbers are no longer true.
+// For all threads: the numbers are no longer true.
 void ForgetStacks();
 
 }  // namespace deja::preload

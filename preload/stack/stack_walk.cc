@@ -86,8 +86,8 @@ class StackMemory {
 };
 
 // Rules by code address. The key is the address with the module generation above it; a slot that is
-// being written has the key kBusy. A rule never changes for one key, so a reader that finds its key
-// before and after it has read the rule has the right one.
+// being written has the key kBusy. A rule never changes for one key. So a reader that finds its key
+// before and after the rule has the right one.
 constexpr uint64_t kBusy = 1;
 constexpr uint32_t kSlotBits = 13;
 

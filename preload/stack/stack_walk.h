@@ -1,11 +1,11 @@
 // Walking a call stack without frame pointers, a few nanoseconds a frame.
 //
-// Each code address has a rule (frame_rules.h) that is remembered in a fixed table, so a walk is
-// one table look-up and two loads a frame. Where a rule is too complex the whole walk is done by
-// LLVM's libunwind instead. Nothing is remembered here about the contents of the stack; a walk says
-// what it depends on, for who wants to (stack_memo.h). Any thread, any stack (also alternate and
-// coroutine stacks); async-signal-safe; no allocation. Memory outside the thread's own stack is
-// only read after asking the kernel whether it can be.
+// A fixed table remembers the rule of each code address (frame_rules.h), so a walk is one table
+// look-up and two loads a frame. Where a rule is too complex the whole walk is done by LLVM's
+// libunwind instead. Nothing is remembered here about the contents of the stack; a walk says what
+// it depends on (stack_memo.h). Any thread, any stack (also alternate and coroutine stacks);
+// async-signal-safe; no allocation. Memory outside the thread's own stack is only read after asking
+// the kernel whether it can be.
 #ifndef DEJA_PRELOAD_STACK_STACK_WALK_H_
 #define DEJA_PRELOAD_STACK_STACK_WALK_H_
 
@@ -21,8 +21,8 @@ struct Registers {
   uint64_t fp = 0;
 };
 
-// All that a walk's result depends on besides where it starts and the frame rules: a walk from the
-// same start that would read the same words finds the same frames.
+// All that a walk's result depends on besides its start and the frame rules. A walk from the same
+// start that would read the same words finds the same frames.
 struct WalkInputs {
   static constexpr size_t kMaxWords = 128;
   bool complete = true;  // false: it depends on more than is here

@@ -59,7 +59,7 @@ struct MpiAbi {
 inline constexpr int kMpiUndefined = -32766;      // everywhere
 inline constexpr size_t kMaxMpiStatusBytes = 24;  // of all implementations
 
-// Of the library in use; Open MPI's while there is none.
+// The ABI of the library in use; Open MPI's while there is none.
 const MpiAbi& TheMpiAbi();
 
 // Predefined handles. The number (mpi_table.h) of a handle; 0 if it is none of them.

@@ -1,5 +1,5 @@
-// Whether the look-up of a name that this thread makes for real must ask nobody: numbers are still
-// understood. Set by an engine around InputCall::Real. Thread-local.
+// Whether the look-up of a name that this thread makes for real must ask no server: numbers are
+// still understood. Set by an engine around InputCall::Real. Thread-local.
 #ifndef DEJA_PRELOAD_SYMBOLS_NAME_LOOKUPS_H_
 #define DEJA_PRELOAD_SYMBOLS_NAME_LOOKUPS_H_
 
@@ -7,6 +7,7 @@ namespace deja::preload {
 
 extern constinit thread_local bool t_ask_nobody __attribute__((tls_model("initial-exec")));
 
+// For the time of its life, look-ups of names of this thread ask no server.
 class AskNobody {
  public:
   AskNobody() { t_ask_nobody = true; }

@@ -1,5 +1,5 @@
-// The C library's own socket functions, for the engines: no hook of ours is on the way, so that
-// they may be called with or without the guard. Any thread.
+// The C library's own socket functions, for the engines. No hook of ours is on the way: they may be
+// called with or without the guard. Any thread.
 #ifndef DEJA_PRELOAD_SYMBOLS_REAL_SOCKETS_H_
 #define DEJA_PRELOAD_SYMBOLS_REAL_SOCKETS_H_
 
@@ -9,6 +9,7 @@
 namespace deja::preload::real {
 
 int Socket(int domain, int type, int protocol);
+// As connect, bind and so on; they set errno.
 int Connect(int fd, const sockaddr* address, socklen_t size);
 int Bind(int fd, const sockaddr* address, socklen_t size);
 int Listen(int fd, int backlog);

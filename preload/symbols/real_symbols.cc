@@ -180,7 +180,7 @@ struct ForeignSymbol {
 };
 
 // Does any object but this library define the name? dlsym and dlopen allocate on the program's heap
-// when they fail, so they are asked only where they can succeed.
+// when they fail. So they are asked only where they can succeed.
 int LookForSymbol(dl_phdr_info* info, size_t, void* wanted) {
   auto* symbol = static_cast<ForeignSymbol*>(wanted);
   SymbolTables tables;
@@ -204,7 +204,7 @@ int LookForObject(dl_phdr_info* info, size_t, void* file) {
 }
 
 // In a forked child the loader's list stays locked for ever if another thread of the parent was
-// walking it: the loader is asked straight away there, as by everybody else.
+// walking it. There the loader is asked straight away.
 constinit std::atomic<bool> g_asks_no_kernel{false};
 bool MayWalkObjects() {
   if (g_asks_no_kernel.load(std::memory_order_relaxed)) return true;
@@ -243,8 +243,8 @@ Pair LookUpPair(void* scope, const char* name) {
   return {LookUpForeign(scope, name), LookUpForeign(scope, second_name)};
 }
 
-// pncclX, since NCCL's inner calls of ncclX come back to us. But if ncclX is somebody else's (a
-// tool that wraps NCCL as we do and was loaded after us), it is his turn.
+// pncclX, since NCCL's inner calls of ncclX come back to us. But if ncclX belongs to another tool
+// that wraps NCCL as we do and was loaded after us, that tool comes next.
 void* Choose(const Pair& pair) {
   if (pair.plain == nullptr || pair.second == nullptr)
     return pair.second != nullptr ? pair.second : pair.plain;

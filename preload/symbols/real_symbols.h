@@ -1,7 +1,7 @@
 // Real functions behind the hooks, found once and kept in atomic slots.
 //
-// NCCL: pnccl* first, then the plain name, from: RTLD_NEXT, the library that the program opened by
-// itself (remembered by the dlsym hook), libnccl.so.2 if it is loaded (RTLD_NOLOAD). libc:
+// NCCL: pnccl* first, then the plain name. The places are RTLD_NEXT, then the library that the
+// program opened (remembered by the dlsym hook), then libnccl.so.2 if loaded (RTLD_NOLOAD). libc:
 // dlsym(RTLD_NEXT). Any thread; a miss is not cached. Never calls a hook of ours, never returns an
 // address in this library. errno is kept.
 #ifndef DEJA_PRELOAD_SYMBOLS_REAL_SYMBOLS_H_
@@ -13,9 +13,9 @@ namespace deja::preload {
 
 // The C library's own dlsym, not our hook.
 void* RealDlsym(void* handle, const char* name);
-// The same for a name, and dlopen for a library, that may not be there: where no object has it, the
-// loader is not asked, which would allocate an error text with the program's allocator. Leaves
-// dlerror to the caller.
+// The same for a name, and dlopen for a library, that may not be there. Where no object has it, the
+// loader is not asked: it would allocate an error text with the program's allocator. Leaves dlerror
+// to the caller.
 void* TryDlsym(void* scope, const char* name);
 void* OpenLoaded(const char* file);
 // The dlsym that the program would have reached without us: another tool's hook, or the C
@@ -44,6 +44,7 @@ template <typename Fn>
 class RealFn {
  public:
   constexpr explicit RealFn(const char* name) : name_(name) {}
+  // The function; null if no library after this one has it. Any thread.
   Fn Get() {
     void* p = slot_.load(std::memory_order_acquire);
     if (p == nullptr) {

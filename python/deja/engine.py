@@ -121,6 +121,7 @@ _in_real_call = _entry("deja_impl_in_real_call", result=ctypes.c_int, library=_q
 _update = _entry("deja_impl_update", ctypes.c_void_p, library=_quick)
 digest_entry = _entry("deja_impl_digest", ctypes.c_void_p, ctypes.c_size_t, result=ctypes.c_uint64, library=_quick)
 _python_at = _entry("deja_impl_python_at", ctypes.c_uint32, result=ctypes.c_uint32, library=_quick)
+_threads_meet = _entry("deja_impl_threads_meet", library=_quick)
 _python_function = _entry(
     "deja_impl_python_function", ctypes.c_char_p, ctypes.c_char_p, result=ctypes.c_uint32, library=_quick
 )
@@ -166,6 +167,12 @@ def python_stack(functions, lines):
 def in_real_call():
     """Whether this thread is inside `real` of an operation, so that what it does is that operation's."""
     return _in_real_call() != 0
+
+
+def threads_meet():
+    """Before the first thread of a server: the order in which its threads take locks counts."""
+    if _threads_meet is not None:
+        _threads_meet()
 
 
 class library:

@@ -23,6 +23,7 @@ _WATCHED = {
     "ray._private.worker": "deja.unrecorded",
     "torch._dynamo.trace_rules": "deja.training.torch_dynamo",
     "torch._dynamo.skipfiles": "deja.training.torch_dynamo",
+    "multiprocessing.managers": "deja.ordered_managers",
     "multiprocessing.spawn": "deja.spawned",
     "torch.multiprocessing.reductions": "deja.torch_shared",
     "safetensors": "deja.safetensors_files",

@@ -66,6 +66,11 @@ void RelieveStaging(Recording& recording) {
 
 }  // namespace
 
+void LockRecorder::OnThreadsMeet() {
+  const preload::Guard guard;
+  if (recorder_.Active() != nullptr) preload::AskForLockOrder();
+}
+
 void LockRecorder::OnLock(LockCall& call) {
   call.real(call);
   const preload::Guard guard;

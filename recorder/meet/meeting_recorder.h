@@ -35,6 +35,7 @@ class LockRecorder : public preload::LockCalls {
  public:
   explicit LockRecorder(Recorder& recorder) : recorder_(recorder) {}
 
+  void OnThreadsMeet() override;
   void OnLock(preload::LockCall& call) override;
   void OnOnceBegins(preload::LockCall& call) override;
 

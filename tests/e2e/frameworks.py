@@ -52,6 +52,7 @@ PROGRAMS = {
     "single-tensors": of_torch("single_tensors"),
     "async-save": ours("torch", "torchrun", "async_save", "{folder}"),
     "async-save-workers": ours("torch", "torchrun", "async_save", "{folder}", "2"),
+    "fork": Program("torch", "own", [TORCH / "spawned.py", "tcp://127.0.0.1:{port}", "fork"], seeds_are_enough=False),
     "spawn-tcp": ours("torch", "own", "spawn_tcp", "{port}"),
     "trainer": ours("transformers", "torchrun", "hf_trainer", "{folder}", env={"HF_HUB_OFFLINE": "1"}),
     "lightning-ddp": ours("lightning", "own", "lightning_ddp", "{folder}", "ddp"),

@@ -1,8 +1,8 @@
 // Clocks are inputs: wall clocks seed generators, the others measure what ends up in results.
 //
-// Each hook reads the real clock into the program's memory first, and then asks the engine what
-// the program is told. Nothing is recorded of a call that fails, nor of clocks that belong to
-// another thread, process or device (ids that are no small number).
+// Each hook reads the real clock into the program's memory first, and then asks the engine for the
+// program's answer. Nothing is recorded of a call that fails, nor of clocks that belong to another
+// thread, process or device (ids that are no small number).
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/times.h>
@@ -41,7 +41,7 @@ bool IsSource(clockid_t clock) {
   return static_cast<uint32_t>(clock) < 32 && (kSourcesOfIds >> clock & 1) != 0;
 }
 
-// What the program is told of a clock that says `ns`.
+// The program's answer for a clock that says `ns`.
 int64_t Tell(ClockSource source, int64_t ns) {
   if (InsideDeja()) return ns;
   Engine* engine = GetEngine();

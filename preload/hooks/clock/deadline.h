@@ -1,4 +1,4 @@
-// Deadlines on the clocks that a replay serves: the program computes them from what it was told,
+// Deadlines on the clocks that a replay serves. The program computes them from recorded times, and
 // waits run on the live clock, so the difference is added before the real call.
 //
 // Any thread; no allocation; errno is kept.
@@ -18,6 +18,7 @@ namespace deja::preload {
 // The deadline to wait for: `deadline` itself, or its translation.
 class LiveDeadline {
  public:
+  // `deadline`: of `clock`, borrowed; may be null or invalid.
   LiveDeadline(const timespec* deadline, clockid_t clock) : deadline_(deadline) {
     // What is not a time is left to the real function to refuse; what is further away than any
     // wait stays so.

@@ -8,8 +8,8 @@
 
 namespace deja::preload {
 
-// What a descriptor of the file `path`, just opened as `fd`, leads to: the object of all sources of
-// entropy, or null if it is none.
+// The object for a descriptor of the file `path`, just opened as `fd`: the object of all sources of
+// entropy, or null.
 FdObject* EntropyFileOf(const char* path, int fd);
 
 // Descriptors have come in with `message`: those of sources of entropy lead there.

@@ -1,6 +1,6 @@
 // EpollSet: what an epoll descriptor waits for, as the program has told it.
 //
-// A wait is an input of the program where only its own processes can end it: so all that is asked
+// A wait is an input of the program where only its own processes can end it. So all that is asked
 // for must be pipes of its own (own_pipes.h). Sets of more than kMost descriptors are not followed.
 //
 // From a pool, which a set goes back to when its last descriptor is closed. Any thread; no

@@ -1,4 +1,4 @@
-// Descriptors by which processes of the rank speak to each other, and nobody else does: pipes,
+// Descriptors by which processes of the rank speak to each other and to no other process: pipes,
 // FIFOs and socketpairs of the program's own, and eventfds. In a replay all their ends run.
 //
 // Any thread; no allocation; errno is kept.
@@ -16,16 +16,17 @@ namespace deja::preload {
 // So it is, and Deja does not answer for it. Up to one system call.
 bool IsOwnPipe(int fd);
 
-// What a descriptor of a pipe, or of one end of a socketpair, leads to, where the engine has a
-// table of them (Engine::Pipes). Which of several writers comes first, which of several readers
-// gets what, and when one that does not want to wait finds nothing, is an input of the program.
+// The object for a descriptor of a pipe, or of one end of a socketpair, where the engine has a
+// table of them (Engine::Pipes). Several things there are inputs of the program: the order of
+// several writers, what each of several readers gets, and when a reader that does not wait finds
+// nothing.
 //
 // From a pool, which it goes back to when its last descriptor in this process is closed.
 class OwnPipe final : public FdObject {
  public:
   constexpr OwnPipe() : FdObject(Kind::kPipe) {}
 
-  // Where this end reads from, and writes to; null: nobody has noted it, or not any more.
+  // Where this end reads from, and writes to; null: the table has no entry, or not any more.
   [[nodiscard]] PipeSlot* in() const { return Valid(in_, in_inode_); }
   [[nodiscard]] PipeSlot* out() const { return Valid(out_, out_inode_); }
   // Bytes that have been read here by this process and those that it was forked from.

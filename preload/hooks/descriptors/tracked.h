@@ -9,8 +9,8 @@
 namespace deja::preload {
 
 // Null: the kernel's alone, or this call is not the program's. In a forked child the engine gets
-// ready first: what its parent has opened leads to objects of the parent, whose locks another
-// thread may have held at the fork, until the engine has put the child's own in their places.
+// ready first. What its parent has opened leads to objects of the parent, whose locks another
+// thread may have held at the fork. The engine puts the child's own in their places.
 inline FdObject* Tracked(int fd) {
   if (FdTable::Find(fd) == nullptr || InsideDeja()) return nullptr;
   GetEngine();

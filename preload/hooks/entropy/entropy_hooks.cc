@@ -31,7 +31,7 @@ uint32_t TakeWord(Engine& engine, api::LibcApi api, uint64_t key, Real real) {
   return value;
 }
 
-// libstdc++ may have come with something that was dlopen'ed with RTLD_LOCAL: then the call finds us
+// libstdc++ may have come with something that was dlopen'ed with RTLD_LOCAL. Then the call finds us
 // in the global scope, but the next definition is not in it.
 using RandomDeviceFn = unsigned (*)(void*);
 constexpr const char* kRandomDevice = "_ZNSt13random_device9_M_getvalEv";

@@ -1,9 +1,9 @@
 // Copies from one descriptor to another that never pass through the program's memory: sendfile,
 // splice, tee, vmsplice, copy_file_range.
 //
-// What comes from an input file is copied by the kernel, and read once more for the engine. What
-// comes from, or goes to, a connection or a source of entropy is read and written instead, up to
-// 16 KiB at a time: the bytes have to be seen, and in a replay nobody but the engine has them.
+// The kernel copies what comes from an input file, and it is read once more for the engine. What
+// comes from, or goes to, a connection or a source of entropy is read and written instead, up to 16
+// KiB at a time. The bytes have to be seen, and in a replay only the engine has them.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/sendfile.h>
@@ -57,7 +57,7 @@ ssize_t Put(const Copy& c, const char* data, size_t size) {
   return c.out_at != nullptr ? pwrite64(c.out, data, size, *c.out_at) : write(c.out, data, size);
 }
 
-// Of what came in and cannot be put back everything goes out, or there is an error.
+// All that came in and cannot be put back goes out, or there is an error.
 ssize_t PutAll(const Copy& c, const char* data, size_t size) {
   size_t done = 0;
   while (done < size) {
@@ -183,8 +183,8 @@ DEJA_EXPORT ssize_t copy_file_range(int in, off64_t* in_at, int out, off64_t* ou
   return files ? CopyByHand(copy) : n;
 }
 
-// What is copied stays where it is: the engine is told that somebody has looked at it, and in a
-// replay it says what there is to be seen.
+// What is copied stays where it is. The engine learns that it was looked at, and in a replay it
+// says what there is to be seen.
 DEJA_EXPORT ssize_t tee(int in, int out, size_t size, unsigned flags) {
   FdObject* source = Tracked(in);
   if (!Is(source, FdObject::Kind::kConnection)) return real_tee(in, out, size, flags);

@@ -58,7 +58,7 @@ int ChangeOpen(int fd, ByNumber by_number, ByPath by_path) {
     struct stat info {};
     size = PathOfDescriptor(fd, std::span(name).first(sizeof name - 1)).size();
     name[size] = '\0';
-    // What has no name any more, or never had one, is nobody else's.
+    // What has no name any more, or never had one, is the program's alone.
     if (size != 0 && (name[0] != '/' || stat(name, &info) != 0)) size = 0;
     errno = saved_errno;
   }

@@ -1,4 +1,4 @@
-// Opening files: by open and its kin, and as streams.
+// Opening files: by the variants of open, and as streams.
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -62,7 +62,7 @@ int FlagsOf(const char* mode) {
   return (both ? O_RDWR : O_WRONLY) | O_CREAT | (mode[0] == 'w' ? O_TRUNC : O_APPEND);
 }
 
-// `fd`, just opened from `path`, leads there now. -1, and ENXIO: a FIFO that nobody reads.
+// `fd`, just opened from `path`, leads there now. -1, and ENXIO: a FIFO without a reader.
 void NoteOpened(int dirfd, const char* path, int fd, int flags) {
   const bool counts = fd >= 0 || (errno == ENXIO && path != nullptr);
   if (!counts || InsideDeja() || IsBorrowedMemory() || IsEngineSwitchedOff()) return;

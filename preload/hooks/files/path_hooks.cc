@@ -130,7 +130,7 @@ ssize_t ToldLink(char* out, size_t size, Real real) {
   if (engine == nullptr) return n;
   Guard guard;
   if (static_cast<size_t>(n) < size) {
-    // What the program had behind its end is still there for it to be the end.
+    // What the program had after its end is still there for it to be the end.
     const size_t told = engine->files->UnmapPath(out, static_cast<size_t>(n));
     memset(out + told, 0, static_cast<size_t>(n) - told);
     return static_cast<ssize_t>(told);
@@ -227,7 +227,7 @@ DEJA_EXPORT char* canonicalize_file_name(const char* path) noexcept {
   return mapped.refused() ? nullptr : Told(real_canonicalize(mapped.get()));
 }
 
-// The folder may have a longer name than the one that the program is told.
+// The folder may have a longer name than the one that the program gets.
 DEJA_EXPORT char* getcwd(char* out, size_t size) noexcept {
   if (out == nullptr || EngineForHook() == nullptr) return Told(real_getcwd(out, size));
   char whole[PATH_MAX];

@@ -1,5 +1,6 @@
-// Reads by descriptor: read, pread, readv and their kin, and lseek. Those of descriptors that are
-// not tracked go straight to the real functions; of an input file the engine is told what was read.
+// Reads by descriptor (read, pread, readv and their variants), and lseek. Those of descriptors that
+// are not tracked go straight to the real functions; the engine gets what was read of an input
+// file.
 #include <sys/uio.h>
 #include <unistd.h>
 

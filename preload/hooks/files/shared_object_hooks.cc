@@ -101,7 +101,7 @@ sem_t* Map(int fd) {
   return semaphore;
 }
 
-// Under another name first, so that nobody sees it half made.
+// Under another name first, so that no process sees it half made.
 int CreateSemaphore(const char* path, mode_t mode, unsigned value) {
   if (value > SEM_VALUE_MAX) {
     errno = EINVAL;
@@ -133,7 +133,7 @@ int CreateSemaphore(const char* path, mode_t mode, unsigned value) {
 
 sem_t* Open(const char* path, int flags, mode_t mode, unsigned value) {
   Guard guard;
-  // Somebody else may make it, or remove it, between the two steps.
+  // Another process may make it, or remove it, between the two steps.
   for (int i = 0; i < 100; ++i) {
     int fd = -1;
     if ((flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL))

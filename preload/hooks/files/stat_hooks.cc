@@ -1,4 +1,4 @@
-// Looking at files: stat and its kin, by name and by descriptor.
+// Looking at files: the variants of stat, by name and by descriptor.
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>

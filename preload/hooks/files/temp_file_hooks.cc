@@ -1,6 +1,6 @@
 // Files with made-up names: the letters are entropy like any other, drawn inside the C library. A
 // replay uses the recorded ones. The name is made up in the folder that the engine says, and the
-// program is told its last letters.
+// program gets its last letters.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 // What the dlsym hook (dl_hooks_x86_64.S) does before it jumps on.
 //
 // Programs that open NCCL, MPI or cuRAND by themselves (ctypes, JAX, XGBoost, CuPy) bind its
-// functions with dlsym on a handle, which no preloaded symbol can come before. So a look-up of a
+// functions with dlsym on a handle. No preloaded symbol can come before that. So a look-up of a
 // name in the table, through any handle, gets our hook, if the real look-up would have found
 // something.
 //
-// RTLD_NEXT is left alone (but for functions that nobody but us has), and so is everything else: it
-// is passed on by a jump, with the program's return address, by which the C library knows who asks.
+// RTLD_NEXT is left alone (but for functions that only we have), and so is everything else. It is
+// passed on by a jump, with the program's return address, by which the C library knows the caller.
 // dlvsym needs no hook: NCCL's symbols have no versions, and dlvsym finds only symbols that have
 // one. Nor does dlopen: whatever is opened, the names are bound by the global scope (us) or by
 // dlsym. (A library that stands in for NCCL hooks dlopen, too, because the file may not be there:
@@ -130,7 +130,7 @@ extern "C" __attribute__((visibility("hidden"))) void* deja_dlsym_decide(void* h
     return nullptr;
   }
   {
-    // Who opens a driver looks for its functions before there is a call.
+    // A program that opens a driver looks for its functions before there is a call.
     const dp::Guard guard;
     dp::SetDriversApart();
   }

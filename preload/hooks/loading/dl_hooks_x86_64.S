@@ -1,7 +1,7 @@
 // void* dlsym(void* handle, const char* name)
 //
-// Asks deja_dlsym_decide and then jumps to the next dlsym: not a call, because the C library takes the
-// return address for the caller's when it looks for "the next object after the caller".
+// Asks deja_dlsym_decide and then jumps to the next dlsym. A call would not do: the C library takes the return
+// address for the caller's when it looks for "the next object after the caller".
 #if !defined(__x86_64__) || !defined(__linux__)
 #error "write the dlsym hook for this machine"
 #endif

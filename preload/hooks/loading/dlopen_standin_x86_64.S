@@ -1,7 +1,7 @@
 // void* dlopen(const char* file, int mode), in a library that stands in for NCCL, or for its profiler plugin
 //
-// Asks deja_dlopen_decide which file to open and where to go on, and jumps there: the C library takes
-// the return address for the caller's, by whose search path it looks for the file.
+// Asks deja_dlopen_decide which file to open and where to go on, and jumps there. The C library takes the return
+// address for the caller's, by whose search path it looks for the file.
 #if !defined(__x86_64__) || !defined(__linux__)
 #error "write the dlopen hook for this machine"
 #endif

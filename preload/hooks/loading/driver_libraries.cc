@@ -41,7 +41,7 @@ struct Library {
   uint64_t read_only_end = 0;
   const ElfW(Dyn) * dynamic = nullptr;
   char path[512] = {};
-  // One of the places that were changed: a library that was loaded anew has what it came with.
+  // One of the places that were changed: a library that was loaded again has its original entries.
   std::atomic<void*>* changed = nullptr;
   void* changed_to = nullptr;
 };

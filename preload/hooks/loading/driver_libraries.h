@@ -1,15 +1,14 @@
-// A GPU's driver is the machine's, not the program's: its libraries (libcuda.so.1 and what that
+// A GPU's driver is the machine's, not the program's. Its libraries (libcuda.so.1 and what that
 // opens, NVML) call the C library as if Deja were not there.
 //
 // What they ask for depends on the driver and the devices of the machine they run on, and on how
-// long a device takes: they spin on clocks, make threads, read /proc, keep a cache of translated
-// kernels, have a socket that is named after the process. A recording of that would be of no use,
-// and a replay that served it would deceive the one part of the process that speaks to the
-// hardware. So where these libraries import a function that Deja hooks, they are given the next
-// one. Kept are the hooks that processes, their ends and signals need to be one whole, and those of
-// the dynamic loader. Threads that they make have no name of the program's; a callback of the
-// program that runs there is on thread "?1", "?2" …, in the order in which such threads come to a
-// hook.
+// long a device takes. They spin on clocks, make threads, read /proc, keep a cache of translated
+// kernels, have a socket that is named after the process. A recording of that would be of no use. A
+// replay that served it would deceive the one part of the process that speaks to the hardware. So
+// where these libraries import a function that Deja hooks, they get the next one. Kept are the
+// hooks that processes, their ends and signals need to be one whole, and those of the dynamic
+// loader. Threads that they make have no name of the program's. A callback of the program that runs
+// there is on thread "?1", "?2" …, in the order in which such threads reach a hook.
 //
 // Any thread. No lock of Deja's is held across a call of the loader's.
 #ifndef DEJA_PRELOAD_HOOKS_LOADING_DRIVER_LIBRARIES_H_

@@ -129,7 +129,7 @@ DEJA_EXPORT long syscall(long number, ...) noexcept {
     case SYS_getrandom:
       return getrandom(reinterpret_cast<void*>(c.a[0]), static_cast<size_t>(c.a[1]),
                        static_cast<unsigned>(c.a[2]));
-    // Who asks past the C library must see the same time as who does not.
+    // A direct system call must give the same time as the C library's function.
     case SYS_clock_gettime:
       return clock_gettime(static_cast<clockid_t>(c.a[0]), reinterpret_cast<timespec*>(c.a[1]));
     case SYS_gettimeofday:

@@ -25,9 +25,10 @@ inline Engine* EngineForLock(const void* lock, format::LockUse use) {
 }
 
 // A call that is made by `Real()`, and takes the lock for sure by `Take()`; both return what the
-// program is told.
+// program gets.
 template <typename Real, typename Take>
 struct LockCallOf : LockCall {
+  // Borrows both functions for the time of the call.
   LockCallOf(format::LockUse used, const void* taken, const Real& r, const Take& t)
       : make_real(r), make_take(t) {
     use = used;
@@ -39,6 +40,8 @@ struct LockCallOf : LockCall {
   const Take& make_take;
 };
 
+// Takes `lock` through the engine, or by `real` if the lock has no order. Returns what the program
+// gets.
 template <typename Real, typename Take>
 inline int TakeLock(format::LockUse use, const void* lock, const Real& real, const Take& take) {
   Engine* engine = EngineForLock(lock, use);

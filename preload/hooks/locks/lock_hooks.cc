@@ -110,8 +110,8 @@ int TakeToWrite(pthread_rwlock_t* lock, const Real& real) {
   return TakeLock(LockUse::kWrite, lock, real, [=] { return real_pthread_rwlock_wrlock(lock); });
 }
 
-// Who looks a name up may wait for the loader, whose lock another thread may hold that waits for a
-// lock of this one: so all are looked up before there are threads.
+// A look-up of a name may wait for the loader's lock, whose holder may wait for a lock of this
+// thread. So all are looked up before there are threads.
 __attribute__((constructor)) void FindRealLocks() {
   const auto find = [](auto&... real) { ((void)real.Get(), ...); };
   find(real_pthread_mutex_init, real_pthread_rwlock_init);

@@ -14,10 +14,11 @@ struct OnceFrame {
   LockCall* call = nullptr;
   void (*routine)() = nullptr;
 };
-// Of the call that is about to find out whether it runs its routine. Read before that runs, so what
-// it calls may use it again.
+// The frame of the call that is about to find out whether it runs its routine. Read before that
+// runs, so what it calls may use it again.
 extern constinit thread_local OnceFrame* t_once __attribute__((tls_model("initial-exec")));
 
+// The routine that pthread_once gets: runs the program's, between the engine's two notes.
 inline void RunRoutine() {
   const OnceFrame frame = *t_once;
   frame.engine->locks->OnOnceBegins(*frame.call);

@@ -23,7 +23,7 @@ enum class MutexUse : uint8_t {
   kWait,     // for a condition variable, which gives the mutex back meanwhile
 };
 
-// `real()` makes the call, and returns what the program is told.
+// `real()` makes the call, and returns what the program gets.
 template <typename Real>
 int AcquireMutex(pthread_mutex_t* mutex, const SharedMutexes::Found& found, MutexUse use,
                  const Real& real) {

@@ -1,6 +1,6 @@
-// What the replay library needs besides the hooks so that no function of MPI's is reached in a
-// replay: the real library is loaded, since programs are linked to it, but it has not been started,
-// and would end the process.
+// What the replay library needs besides the hooks so that a replay reaches no function of MPI's.
+// The real library is loaded, since programs are linked to it, but it has not been started, and
+// would end the process.
 #include <cstdint>
 
 #include "api/table.h"

@@ -1,5 +1,5 @@
 // Making processes: fork, _Fork, vfork, posix_spawn. Each gets its number on the thread that makes
-// it before it exists; the engine is told afterwards.
+// it before it exists; the engine hears of it afterwards.
 //
 // Called before the library's constructor these do what they did without us: the handlers that name
 // fork children are registered there. What Deja itself or the real library makes has no number.
@@ -43,7 +43,7 @@ void Begin() {
   self.making_pid = engine->processes->RecordedChildPid(self.making);
 }
 
-// In the parent. The pid that the program is told.
+// In the parent. The pid that the program gets.
 pid_t End(pid_t pid) {
   ThreadRecord& self = Self();
   const uint32_t number = self.making;
@@ -63,7 +63,7 @@ pid_t End(pid_t pid) {
   return pid;
 }
 
-// The pid of a process that is not made, as the program is told; 0: it is.
+// The program's pid of a process that is not made; 0: it is made.
 pid_t Skip() {
   Engine* engine = EngineForChildren();
   if (engine == nullptr) return 0;

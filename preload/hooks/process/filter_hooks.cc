@@ -46,7 +46,7 @@ void Before(const char* refused, bool& for_all) {
 
 void BeforeFilter(const void* filter, bool& for_all) {
   const auto* program = static_cast<const sock_fprog*>(filter);
-  // Who looks what the kernel can do passes none.
+  // A call that asks what the kernel can do passes none.
   if (program == nullptr || InsideDeja() || !MayInstall()) return;
   if (const char* refused = RefusedBy({program->filter, program->len})) Before(refused, for_all);
 }

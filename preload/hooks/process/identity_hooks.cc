@@ -1,4 +1,5 @@
-// Who the process is and what machine it sees: these set seeds, thread counts and with them sums.
+// The identity of the process and the machine that it sees: these set seeds, thread counts and with
+// them sums.
 //
 // std::thread::hardware_concurrency asks get_nprocs, OpenMP the affinity mask.
 #include <pthread.h>

@@ -1,5 +1,5 @@
-// Signals to processes: a replay reaches nobody but itself. A pid that was served means the live
-// process.
+// Signals to processes: a replay reaches no process but its own. A pid that was served means the
+// live process.
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>

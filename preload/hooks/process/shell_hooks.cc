@@ -188,7 +188,7 @@ FILE* OpenPiped(const char* command, const Mode& mode, Stream& stream) {
   return file;
 }
 
-// A slot whose stream the program has closed by fclose, or that nobody has.
+// A slot whose stream the program has closed by fclose, or that is free.
 Stream* FreeStream() {
   for (Stream& stream : g_streams)
     if (stream.file == nullptr) return &stream;

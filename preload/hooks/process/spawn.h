@@ -18,8 +18,8 @@ Engine* EngineForChildren();
 int SpawnShell(pid_t* pid, const posix_spawn_file_actions_t* actions,
                const posix_spawnattr_t* attributes, char* const* argv);
 
-// From now on a forked child comes to its engine before fork returns there, not with its first
-// hooked call.
+// From now on a forked child gets its engine before fork returns there, not with its first hooked
+// call.
 void EnterForkedChildrenAtOnce();
 
 }  // namespace deja::preload

@@ -1,8 +1,8 @@
-// Who runs the process: ids, and what the user data base says about them.
+// The user of the process: ids, and what the user data base says about them.
 //
-// Entries of the data base are recorded as bytes: uid and gid (4 bytes each), then name, password,
-// full name, home folder and shell, each ended by a zero. The password is never stored: where there
-// is one it is "x", as in a shadow file's place.
+// Entries of the data base are recorded as bytes. uid and gid come first (4 bytes each), then name,
+// password, full name, home folder and shell, each ended by a zero. The password is never stored:
+// where there is one it is "x", as in a shadow file's place.
 #include <pwd.h>
 #include <string.h>
 #include <unistd.h>

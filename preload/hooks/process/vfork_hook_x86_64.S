@@ -1,8 +1,8 @@
 // pid_t vfork(void)
 //
-// The child runs on its parent's stack until it execs or ends, so nothing that the parent needs may be
-// there meanwhile: the return address is in a register during the call, as in the C library's own vfork,
-// and only the parent, when it goes on, tells deja_vfork_made.
+// The child runs on its parent's stack until it execs or ends, so nothing that the parent needs may be there
+// meanwhile. The return address is in a register during the call, as in the C library's own vfork. Only the parent,
+// when it goes on, calls deja_vfork_made.
 #if !defined(__x86_64__) || !defined(__linux__)
 #error "write the vfork hook for this machine"
 #endif

@@ -20,7 +20,7 @@
 namespace deja::preload {
 namespace {
 
-// Tensors one behind the other: where they lie if there is one, else a copy.
+// Tensors one after the other: where they lie if there is one, else a copy.
 class Flat {
  public:
   Flat(const deja_piece* pieces, uint64_t count) : pieces_(pieces, pieces == nullptr ? 0 : count) {
@@ -93,7 +93,7 @@ uint64_t ArgumentOf(api::Role role, deja_group_call& call, const Flat& input, co
   }
 }
 
-// Inside the real call of an operation: a plug-in's backend may be written in Python and use groups
+// Inside the real call of an operation. A plug-in's backend may be written in Python and use groups
 // and stores of its own, which a replay does not make.
 constinit thread_local bool t_in_real_call __attribute__((tls_model("initial-exec"))) = false;
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "preload/engine/engine.h"
+#include "preload/engine/lock_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/stack/python_stack.h"
 
@@ -29,4 +31,8 @@ DEJA_EXPORT void deja_impl_interpreter(void (*dump)(int, void*), void* (*state)(
 
 DEJA_EXPORT void deja_impl_interpreter_layout(const void* layout) {
   SetInterpreter(*static_cast<const PythonLayout*>(layout));
+}
+
+DEJA_EXPORT void deja_impl_threads_meet() {
+  if (Engine* engine = GetEngine()) engine->locks->OnThreadsMeet();
 }

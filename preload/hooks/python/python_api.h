@@ -19,7 +19,7 @@ uint32_t deja_impl_python_function(const char* name, const char* file);
  */
 uint32_t deja_impl_python_stack(const uint32_t* functions, const uint32_t* lines, uint64_t count);
 
-/* The calling thread is at that stack from now on; 0: nobody knows where. Returns the one before.
+/* The calling thread is at that stack from now on; 0: not known where. Returns the one before.
  */
 uint32_t deja_impl_python_at(uint32_t stack);
 
@@ -28,6 +28,10 @@ void deja_impl_interpreter(void (*dump)(int, void*), void* (*state)(void));
 
 /* Where the interpreter's frames are: a PythonLayout of preload/stack/python_stack.h. */
 void deja_impl_interpreter_layout(const void* layout);
+
+/* Before the first thread: this process is a server whose threads meet at locks. Their order is
+ * recorded, as with `deja record --threads order`, and given back in a replay. */
+void deja_impl_threads_meet(void);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,6 @@
-// How a Python interpreter comes to Deja's side of PyTorch (python/): while it starts, it finds
-// that folder in front of PYTHONPATH. The variable itself stays the program's own, for everybody
-// else who asks and for those who look through the environment.
+// A starting Python interpreter finds Deja's side of PyTorch (python/) because that folder is in
+// front of PYTHONPATH for it. The variable itself stays the program's own, for all other readers
+// and for a look through the environment.
 #include <dlfcn.h>
 
 #include <atomic>
@@ -19,8 +19,8 @@ namespace {
 
 constinit RealFn<char* (*)(const char*)> real_getenv{"getenv"};
 constinit RealFn<void* (*)(const char*, int)> real_dlopen{"dlopen"};
-// The text that was made last: an interpreter asks once or twice, and another one may still read an
-// earlier text, which is therefore never freed.
+// The last text that was made. An interpreter asks once or twice, and another one may still read an
+// earlier text, so no text is freed.
 constinit std::atomic<char*> g_told{nullptr};
 
 // True if the code at `address` belongs to the executable or library that holds an interpreter, and

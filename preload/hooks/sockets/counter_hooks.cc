@@ -1,5 +1,5 @@
-// eventfds: what a read finds is the sum of what other threads and processes have put there until
-// then, which is an input of the program.
+// eventfds. A read finds the sum of what other threads and processes have put there until then,
+// which is an input of the program.
 #include <sys/eventfd.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
-// Waiting for descriptors by which processes of a rank speak to each other (own_pipes.h): poll,
-// select, epoll and their kin. What is found, and when, is an input of the program. Whatever else
-// is waited for goes to the real functions.
+// Waiting for descriptors by which processes of a rank speak to each other (own_pipes.h): the
+// variants of poll, select and epoll. What is found, and when, is an input of the program. Whatever
+// else is waited for goes to the real functions.
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -69,7 +69,7 @@ bool AreOwnPipes(const pollfd* descriptors, nfds_t count) {
                      [](const pollfd& asked) { return IsOwnPipe(asked.fd); });
 }
 
-// Of a wait for one pipe.
+// For a wait for one pipe.
 uint64_t KeyOfPipe(const pollfd* descriptors, nfds_t count) {
   FdObject* object = count == 1 ? FdTable::Find(descriptors->fd) : nullptr;
   if (object == nullptr || object->kind() != FdObject::Kind::kPipe) return 0;

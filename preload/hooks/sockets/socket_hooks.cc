@@ -25,7 +25,7 @@ ConnectionObject* TrackedConnection(int fd) {
   return static_cast<ConnectionObject*>(object);
 }
 
-// A descriptor that nobody saw being made.
+// A descriptor whose making no hook has seen.
 int ConnectUntracked(int fd, const sockaddr* address, socklen_t size) {
   if (Engine* engine = EngineForHook()) {
     Guard guard;

@@ -1,5 +1,5 @@
-// What is written, sent and received by descriptor. Those of descriptors that are not tracked go
-// straight to the real functions. (read and its kin are in read_hooks.cc, streams in
+// What is written, sent and received by descriptor. Calls on descriptors that are not tracked go
+// straight to the real functions. (The variants of read are in read_hooks.cc, streams in
 // stream_hooks.cc, copies between descriptors in copy_hooks.cc.)
 #include <sys/socket.h>
 #include <sys/uio.h>

@@ -67,6 +67,23 @@ void Try(const char* what, const std::function<void()>& wait, milliseconds expec
               static_cast<long long>(std::chrono::duration_cast<nanoseconds>(took).count()));
 }
 
+// A loop that looks at the clock between its waits. Where the recorded run was late it asked for
+// less, and so does its replay, where nothing makes it late: the loop takes as long as the waits
+// that it asks for, and by the program's clock never less than `least`.
+void TryLoop(const char* what, const std::function<nanoseconds()>& loop,
+             milliseconds least = kWait) {
+  const int64_t really = TrueNs();
+  const auto begin = Steady::now();
+  const nanoseconds asked = loop();
+  const nanoseconds took = Steady::now() - begin;
+  const nanoseconds true_ns(TrueNs() - really);
+  const bool is_early = took < least || true_ns < asked;
+  const char* verdict = is_early                             ? "too early"
+                        : true_ns > std::chrono::seconds(15) ? "too late"
+                                                             : "waited";
+  std::printf("%-28s %s %lld\n", what, verdict, static_cast<long long>(took.count()));
+}
+
 void StandardLibrary() {
   std::mutex mutex;
   std::condition_variable changed;
@@ -181,13 +198,17 @@ void Posix() {
 }
 
 void Loops() {
-  Try("poll until a deadline", [] {
+  TryLoop("poll until a deadline", [] {
     const auto deadline = Steady::now() + kWait;
+    nanoseconds asked(0);
     int rounds = 0;
-    for (auto now = Steady::now(); now < deadline; now = Steady::now(), ++rounds)
-      poll(nullptr, 0,
-           static_cast<int>(std::chrono::duration_cast<milliseconds>(deadline - now).count()) + 1);
+    for (auto now = Steady::now(); now < deadline; now = Steady::now(), ++rounds) {
+      const auto left = std::chrono::ceil<milliseconds>(deadline - now);
+      asked += left;
+      poll(nullptr, 0, static_cast<int>(left.count()));
+    }
     std::printf("rounds %d\n", rounds);
+    return asked;
   });
   Try(
       "spin until a deadline",
@@ -198,12 +219,17 @@ void Loops() {
         std::printf("spins %ld\n", rounds);
       },
       milliseconds(0));
-  Try("rate limiter", [] {
+  TryLoop("rate limiter", [] {
+    nanoseconds asked(0);
     auto next = Steady::now();
     for (int i = 0; i < 10; ++i) {
       next += kWait / 10;
-      std::this_thread::sleep_until(next);
+      const nanoseconds left = next - Steady::now();
+      if (left <= nanoseconds(0)) continue;
+      asked += left;
+      std::this_thread::sleep_for(left);  // as sleep_until does
     }
+    return asked;
   });
   // A watcher that looks at the clock as often as it comes to it; how often is not printed.
   std::atomic<bool> stop{false};

@@ -5,9 +5,11 @@ import random
 import select
 import selectors
 import sys
+import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.connection import Client, Listener, wait
+from multiprocessing.managers import BaseManager
 
 
 def draw(count):
@@ -154,6 +156,45 @@ def manager(context, clients=3):
 
 def manager_of_one(context):
     return manager(context, 1)
+
+
+class Tally:
+    """Without a lock; all meet before they begin."""
+
+    def __init__(self, clients):
+        self._value, self._all = 1, threading.Barrier(clients)
+
+    def meet(self):
+        self._all.wait()
+
+    def add(self, who):
+        value = self._value
+        for _ in range(20):
+            value = (value * 31 + who) % 1000003
+        self._value = value
+        return value
+
+
+class Managed(BaseManager):
+    pass
+
+
+Managed.register("Tally", Tally)
+
+
+def tell(tally, out, who):
+    tally.meet()
+    out.put([(who, tally.add(who)) for _ in range(12)])
+
+
+def managed_class(context):
+    """An object of the program's own class, for which a server has a thread for each client."""
+    with Managed(ctx=context) as server:
+        tally, out = server.Tally(3), context.SimpleQueue()
+        made = processes(context, tell, [(tally, out, who) for who in range(3)])
+        told = [out.get() for _ in made]
+        join(made)
+        return told
 
 
 def receive(queue, out, who):

@@ -62,9 +62,14 @@ class Meetings(MeetingsCase):
     def test_clients_of_a_manager(self):
         self.assertMeetAgain("manager")
 
+    def test_clients_of_a_manager_that_is_spawned(self):
+        self.assertMeetAgain("manager", "spawn")
+
     def test_a_queue_of_a_manager_for_which_several_wait(self):
-        """Its threads meet at locks."""
-        self.assertRunsAgain(sys.executable, PROGRAM, "managed_queue", "fork", options=("--threads", "order"))
+        self.assertMeetAgain("managed_queue")
+
+    def test_an_object_of_a_manager_that_has_no_lock(self):
+        self.assertMeetAgain("managed_class")
 
     def test_an_executor(self):
         self.assertMeetAgain("executor")

@@ -191,5 +191,21 @@ TEST_F(LocksTest, TurnsOfThreadsAreInTheOrderInWhichTheyHadTheLock) {
   for (const auto& [turn, thread] : by_turn) EXPECT_EQ(thread, order[turn]) << turn;
 }
 
+TEST_F(LocksTest, AServerAsksForAnOrderBeforeItsFirstThread) {
+  preload::WantLockOrder(false);
+  engine_->OnThreadsMeet();
+  EXPECT_FALSE(preload::LocksAreOrdered());
+  preload::OnMoreThreads();
+  EXPECT_TRUE(preload::LocksAreOrdered());
+}
+
+TEST_F(LocksTest, AServerThatHasMadeThreadsKeepsNone) {
+  preload::WantLockOrder(false);
+  preload::OnMoreThreads();
+  engine_->OnThreadsMeet();
+  preload::OnMoreThreads();
+  EXPECT_FALSE(preload::LocksAreOrdered());
+}
+
 }  // namespace
 }  // namespace deja::recorder
