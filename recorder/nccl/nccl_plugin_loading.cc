@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "preload/engine/engine.h"
 #include "preload/symbols/real_symbols.h"
 #include "recorder/nccl/nccl_choices.h"
 
