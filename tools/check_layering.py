@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
-"""Checks which room includes which: the #include lines of the product's C++ against the rooms of docs/ARCHITECTURE.md.
+"""Who may include whom: checks the #include lines of the product's C++ against the rooms of docs/ARCHITECTURE.md.
 
 usage: tools/check_layering.py [ROOT] [--edges]
 
-A room is a folder with sources. It may use itself and the rooms listed for it; a new edge between rooms is a line
-here, and so seen in a review. Code that runs inside the user's process may include neither libraries that export
-symbols or throw, nor iostreams, nor the rooms that only read traces. Prints each violation; exits 1 if there is one.
---edges prints the edges there are.
+A room is a folder with sources. It may use itself and the rooms listed for it; a new edge between rooms is a line here, and so
+seen in a review. Code that runs inside the user's process may include neither libraries that export symbols or throw, nor
+iostreams, nor the rooms that only read traces. Prints each violation; exits 1 if there is one. --edges prints the edges there are.
 """
 import re
 import sys
 from pathlib import Path
 
-# Room -> rooms, or single headers, that it may include. Every room but those of common/ may use all of common/. The
-# rooms of recorder/ and those of replayer/ know each other: their core holds the parts, and the parts act on what it
-# holds.
+# Room -> rooms, or single headers, that it may include. Every room but those of common/ may use all of common/.
+# Rooms of hooks name the interfaces of the engine that they use (preload/engine/*_calls.h), each for its concern.
+# In recorder/ and replayer/ arrows go one way: core knows no room that serves calls, and assembly/ alone knows them all.
 MAY_USE = {
     "api": "api/tables include/compat/curand.h",
     "check": "check/evidence check/findings check/matching",
@@ -35,8 +34,8 @@ MAY_USE = {
     "cli/help": "cli",
     "cli/pack": "api cli cli/events cli/summaries digest format/layout format/pack format/reader format/trace format/wire",
     "cli/record":
-        "cli cli/doctor cli/events cli/summaries format/layout format/reader format/repair format/tail format/trace format/window"
-        " format/wire",
+        "cli cli/doctor cli/events cli/summaries format/layout format/reader format/repair format/tail format/trace"
+        " format/window format/wire",
     "cli/replay/bounds": "cli cli/help format/reader format/trace",
     "cli/replay/debugger":
         "cli cli/events cli/replay/bounds cli/replay/start cli/replay/watch format/reader format/scratch format/trace"
@@ -45,8 +44,8 @@ MAY_USE = {
     "cli/replay/report": "format/scratch",
     "cli/replay/start": "cli cli/fence cli/replay/watch format/layout format/reader format/scratch format/trace",
     "cli/replay/watch":
-        "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/report cli/replay/start cli/summaries format/reader"
-        " format/scratch format/trace",
+        "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/report cli/replay/start cli/summaries"
+        " format/reader format/scratch format/trace",
     "cli/summaries": "cli cli/events format/reader format/trace",
     "common": "",
     "common/numbers": "",
@@ -76,73 +75,104 @@ MAY_USE = {
     "preload/cuda": "digest include/compat/cuda.h preload/process preload/stack preload/symbols",
     "preload/engine": "api format/tail format/wire preload/process preload/symbols",
     "preload/files": "preload/process",
-    "preload/hooks": "api digest format/wire preload/engine preload/process",
-    "preload/hooks/clock": "preload/hooks preload/symbols",
-    "preload/hooks/curand": "api api/tables include/compat/curand.h preload/hooks preload/symbols",
-    "preload/hooks/descriptors": "preload/engine preload/files preload/hooks preload/meet preload/process preload/symbols",
+    "preload/hooks":
+        "api digest format/wire preload/engine/call.h preload/engine/checkpoint_registry.h preload/engine/engine.h"
+        " preload/engine/input_calls.h preload/engine/step_calls.h preload/engine/update_call.h preload/process",
+    "preload/hooks/clock": "preload/engine/clock_calls.h preload/engine/input_calls.h preload/hooks preload/symbols",
+    "preload/hooks/curand":
+        "api api/tables include/compat/curand.h preload/engine/call.h preload/engine/nccl_calls.h preload/hooks"
+        " preload/symbols",
+    "preload/hooks/descriptors":
+        "preload/engine/connections.h preload/engine/engine.h preload/engine/fd_table.h preload/engine/meeting_calls.h"
+        " preload/files preload/hooks preload/meet preload/process preload/symbols",
     "preload/hooks/entropy": "preload/hooks preload/symbols",
     "preload/hooks/files":
-        "preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet preload/process preload/symbols",
+        "preload/engine/connections.h preload/engine/engine.h preload/engine/fd_table.h preload/engine/file_calls.h"
+        " preload/engine/folders.h preload/engine/mapped_inputs.h preload/engine/socket_calls.h preload/files"
+        " preload/hooks preload/hooks/descriptors preload/meet preload/process preload/symbols",
     "preload/hooks/loading":
-        "api preload/hooks preload/hooks/clock preload/hooks/curand preload/hooks/mpi preload/hooks/nccl preload/hooks/process"
-        " preload/process preload/stack preload/symbols",
-    "preload/hooks/locks": "preload/engine preload/hooks preload/hooks/clock preload/meet preload/process preload/symbols",
-    "preload/hooks/mpi": "api api/tables preload/engine preload/hooks preload/process preload/symbols",
-    "preload/hooks/nccl": "api api/tables preload/hooks preload/symbols",
+        "api preload/engine/process_calls.h preload/hooks preload/hooks/clock preload/hooks/curand preload/hooks/mpi"
+        " preload/hooks/nccl preload/hooks/process preload/process preload/stack preload/symbols",
+    "preload/hooks/locks":
+        "preload/engine/engine.h preload/engine/input_calls.h preload/engine/life_calls.h preload/engine/lock_calls.h"
+        " preload/engine/meeting_calls.h preload/hooks preload/hooks/clock preload/meet preload/process preload/symbols",
+    "preload/hooks/mpi":
+        "api api/tables preload/engine/call.h preload/engine/engine.h preload/engine/input_calls.h"
+        " preload/engine/mpi_calls.h preload/hooks preload/process preload/symbols",
+    "preload/hooks/nccl": "api api/tables preload/engine/call.h preload/engine/nccl_calls.h preload/hooks preload/symbols",
     "preload/hooks/process":
-        "preload/engine preload/hooks preload/hooks/loading preload/meet preload/process preload/stack preload/symbols",
-    "preload/hooks/python": "api digest preload/engine preload/hooks preload/process preload/stack preload/symbols",
-    "preload/hooks/sockets": "preload/engine preload/hooks preload/hooks/descriptors preload/process preload/symbols",
+        "preload/engine/engine.h preload/engine/input_calls.h preload/engine/life_calls.h preload/engine/process_calls.h"
+        " preload/engine/signals.h preload/hooks preload/hooks/loading preload/meet preload/process preload/stack"
+        " preload/symbols",
+    "preload/hooks/python":
+        "api digest preload/engine/call.h preload/engine/engine.h preload/engine/group_calls.h"
+        " preload/engine/life_calls.h preload/engine/lock_calls.h preload/hooks preload/process preload/stack"
+        " preload/symbols",
+    "preload/hooks/sockets":
+        "preload/engine/connections.h preload/engine/meeting_calls.h preload/engine/socket_calls.h preload/hooks"
+        " preload/hooks/descriptors preload/process preload/symbols",
     "preload/meet": "digest format/tail preload/engine preload/process preload/symbols",
     "preload/process": "preload/symbols",
     "preload/stack": "digest format/wire",
     "preload/symbols": "api",
+    "recorder/assembly":
+        "format/layout format/log preload/cuda preload/engine preload/meet preload/process preload/stack recorder/core"
+        " recorder/events recorder/files recorder/inputs recorder/meet recorder/mpi recorder/nccl recorder/sockets"
+        " recorder/steps",
     "recorder/core":
-        "api digest format/layout format/log format/tensor preload/cuda preload/engine preload/meet preload/process preload/stack"
-        " preload/symbols recorder/events recorder/facts recorder/files recorder/mpi recorder/nccl recorder/sockets",
-    "recorder/events": "api format/log format/tail format/wire preload/process preload/stack recorder/core",
-    "recorder/facts": "format/wire preload/files recorder/events recorder/files",
+        "api digest format/layout format/log format/wire preload/cuda preload/engine preload/process preload/symbols"
+        " recorder/events recorder/facts",
+    "recorder/events": "api format/log format/tail format/wire preload/process preload/stack",
+    "recorder/facts": "format/wire recorder/events",
     "recorder/files":
-        "api digest format/wire preload/engine preload/files preload/meet preload/process recorder/core recorder/events"
-        " recorder/facts",
-    "recorder/meet": "api format/tail preload/hooks/descriptors preload/meet preload/process recorder/core",
+        "api digest format/wire preload/engine preload/files preload/meet preload/process recorder/core recorder/events",
+    "recorder/inputs": "api digest preload/engine preload/process recorder/core",
+    "recorder/meet": "api format/tail preload/engine preload/hooks/descriptors preload/meet preload/process recorder/core",
     "recorder/mpi": "digest preload/engine preload/stack recorder/core recorder/events recorder/facts",
     "recorder/nccl":
         "api digest format/tensor format/wire include/compat/curand.h include/compat/nccl.h preload/cuda preload/engine"
         " preload/stack preload/symbols recorder/core recorder/events",
     "recorder/sockets":
-        "digest format/wire preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet preload/process"
-        " preload/symbols recorder/core recorder/events",
-    "replayer/clocks": "api format/tail format/wire replayer/core",
+        "digest format/wire preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet"
+        " preload/process preload/symbols recorder/core recorder/events",
+    "recorder/steps": "digest format/tensor preload/cuda preload/engine preload/process recorder/core recorder/nccl",
+    "replayer/assembly":
+        "format/layout preload/engine preload/hooks/process preload/process replayer/clocks replayer/core replayer/files"
+        " replayer/fold replayer/forks replayer/inputs replayer/meet replayer/mpi replayer/nccl replayer/report"
+        " replayer/sockets replayer/steps replayer/turns",
+    "replayer/clocks": "api format/tail preload/engine replayer/core replayer/plan",
     "replayer/core":
-        "api digest format/layout format/reader format/scratch include/compat/curand.h include/compat/nccl.h preload/cuda"
-        " preload/engine preload/files preload/hooks/descriptors preload/hooks/process preload/meet preload/process"
-        " preload/stack preload/symbols replayer/clocks replayer/files replayer/fold replayer/forks replayer/meet replayer/mpi"
-        " replayer/nccl replayer/plan replayer/report replayer/sockets",
-    "replayer/devices": "include/compat/cuda.h preload/hooks preload/process preload/symbols replayer/fold",
+        "api digest format/reader format/scratch format/wire preload/engine preload/process preload/stack replayer/plan"
+        " replayer/report replayer/turns",
+    "replayer/devices": "include/compat/cuda.h preload/hooks preload/process preload/symbols replayer/turns",
     "replayer/files": "api digest preload/engine preload/files preload/meet preload/process preload/symbols replayer/core",
     "replayer/fold":
-        "api api/tables digest format/scratch include/compat/nccl.h preload/cuda preload/engine preload/symbols replayer/core"
-        " replayer/nccl replayer/plan replayer/report",
-    "replayer/forks":
-        "format/layout format/scratch preload/meet preload/process preload/symbols replayer/core replayer/plan replayer/report",
+        "api api/tables digest format/scratch include/compat/nccl.h preload/cuda preload/engine preload/symbols"
+        " replayer/core replayer/nccl replayer/report replayer/turns",
+    "replayer/forks": "format/scratch preload/engine preload/process preload/symbols replayer/core replayer/plan replayer/report",
+    "replayer/inputs":
+        "api preload/engine preload/process preload/symbols replayer/clocks replayer/core replayer/mpi replayer/plan",
     "replayer/meet":
-        "api format/tail format/wire preload/engine preload/hooks preload/hooks/descriptors preload/meet preload/process"
-        " replayer/clocks replayer/core replayer/plan replayer/report",
-    "replayer/mpi": "digest preload/engine replayer/core replayer/plan replayer/report",
+        "api preload/engine preload/hooks preload/hooks/descriptors preload/meet preload/process replayer/core"
+        " replayer/forks replayer/plan",
+    "replayer/mpi": "digest preload/engine replayer/core replayer/plan",
     "replayer/nccl":
-        "api digest include/compat/curand.h include/compat/nccl.h preload/cuda preload/engine preload/symbols replayer/core"
-        " replayer/fold replayer/plan replayer/report",
-    "replayer/plan":
-        "api digest format/log format/reader format/tail format/wire include/compat/nccl.h preload/engine replayer/clocks"
-        " replayer/core replayer/meet",
+        "api digest include/compat/curand.h include/compat/nccl.h preload/cuda preload/engine preload/symbols"
+        " replayer/core replayer/plan replayer/report replayer/turns",
+    "replayer/plan": "api format/log format/reader format/tail format/wire include/compat/nccl.h preload/engine",
     "replayer/report":
-        "digest format/log format/reader format/scratch format/wire preload/cuda preload/engine preload/process preload/stack"
-        " replayer/core replayer/fold replayer/forks replayer/meet replayer/plan",
+        "digest format/log format/reader format/scratch format/wire preload/cuda preload/engine preload/process"
+        " preload/stack replayer/plan",
     "replayer/sockets":
-        "api format/reader preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet preload/process"
-        " preload/symbols replayer/core replayer/files replayer/forks replayer/meet replayer/plan replayer/report",
+        "api format/reader preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet"
+        " preload/process preload/symbols replayer/core replayer/files replayer/forks replayer/meet replayer/plan"
+        " replayer/report",
+    "replayer/steps": "api digest format/reader preload/cuda preload/engine preload/process replayer/core replayer/report",
+    "replayer/turns": "",
 }
+
+# Rooms of these may not use one another in a circle.
+ONE_WAY = ["preload/engine", "recorder", "replayer"]
 LAYERS = ["common", "api", "digest", "format", "preload", "recorder", "replayer", "loopback", "check", "cli"]
 
 # What a user's program includes: examples are such programs, each with headers beside it.
@@ -157,8 +187,8 @@ FORBIDDEN_IN_PROCESS = {
     "exceptions": re.compile(r"^(exception|stdexcept)$"),
     "the C++ run-time's threads": re.compile(r"^(future)$"),
 }
-# Declarations of NCCL, the driver and cuRAND come from include/compat; CUDA's headers from nowhere. Programs that a
-# user could have written have <cuda.h>, as <nccl.h>, which is found in include/compat.
+# Declarations of NCCL, the driver and cuRAND come from include/compat; CUDA's headers from nowhere. Programs that a user
+# could have written have <cuda.h>, as <nccl.h>, which is found in include/compat.
 FORBIDDEN_IN_PRODUCT = {"CUDA's headers": re.compile(r"^(cuda|cublas|curand)[\w]*\.h$")}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.M)
@@ -193,8 +223,30 @@ def includes_of(root):
                 yield name, room_of(name), text.count("\n", 0, match.start()) + 1, *match.groups()
 
 
+def circle():
+    """Rooms of ONE_WAY that may use one another in a circle, the first one again at the end; none: []."""
+    path, done = [], set()
+
+    def walk(room):
+        if room in path:
+            return path[path.index(room):] + [room]
+        if room in done:
+            return []
+        path.append(room)
+        for used in MAY_USE.get(room, "").split():
+            if within(used, ONE_WAY) and (found := walk(used)):
+                return found
+        path.pop()
+        done.add(room)
+        return []
+
+    return next((found for room in MAY_USE if within(room, ONE_WAY) and (found := walk(room))), [])
+
+
 def check(root):
     violations = []
+    if found := circle():
+        violations.append("MAY_USE goes in a circle: " + " -> ".join(found))
     for name, room, line, own, system in includes_of(root):
         def complain(what, place=f"{name}:{line}"):
             violations.append(f"{place}: {what}")

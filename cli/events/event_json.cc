@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <variant>
+
 #include "api/find_api.h"
+#include "cli/events/event_fields.h"
 #include "cli/events/event_words.h"
 #include "common/text/hex_text.h"
 #include "digest/elements.h"
@@ -26,8 +29,12 @@ struct JsonWriter {
   const RankSummary& summary;
   nlohmann::json& json;
 
+  void operator()(std::monostate) const {}
+  // A kind whose JSON has no names of its own.
   template <typename T>
-  void operator()(const T&) const {}
+  void operator()(const T& m) const {
+    FieldsToJson(m, json);
+  }
   void operator()(const format::CallEnter& m) const {
     json["call"] = summary.ApiName(m.api);
     if (m.comm != 0) json["comm"] = m.comm - 1;
@@ -85,7 +92,6 @@ struct JsonWriter {
                                     {"outcome", lock.code}});
     });
   }
-  void operator()(const format::Step& m) const { json["step"] = m.step; }
   void operator()(const format::Snapshot& m) const {
     json["name"] = m.name;
     json["opaque"] = m.opaque;
@@ -117,7 +123,6 @@ struct JsonWriter {
           std::pair{"second_moment", m.second_moment}, std::pair{"gradient", m.gradient}})
       if (address != 0) json[name] = fmt::format("{:#x}", address);
   }
-  void operator()(const format::Note& m) const { json["text"] = m.text; }
   void operator()(const format::ThreadStart& m) const {
     json["name"] = m.name;
     json["tid"] = m.tid;
@@ -150,10 +155,6 @@ struct JsonWriter {
     json["pc"] = m.pc;
     for (const format::StackFrame& f : m.frames)
       json["frames"].push_back({{"module", f.module}, {"offset", f.offset}});
-  }
-  void operator()(const format::ProcessExit& m) const {
-    json["code"] = m.code;
-    json["how"] = m.how;
   }
   void operator()(const format::Degraded& m) const {
     json["reason"] = m.reason;

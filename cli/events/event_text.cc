@@ -6,10 +6,12 @@
 #include <array>
 #include <bit>
 #include <map>
+#include <variant>
 
 #include "api/curand_table.h"
 #include "api/find_api.h"
 #include "api/mpi_table.h"
+#include "cli/events/event_fields.h"
 #include "cli/events/event_words.h"
 #include "cli/output.h"
 #include "common/text/nccl_result_text.h"
@@ -137,6 +139,12 @@ std::string ClockText(int64_t ns) {
 
 struct Describer {
   const RankSummary& summary;
+
+  // A kind that has no words of its own.
+  template <typename T>
+  std::string operator()(const T& m) const {
+    return KindName(format::kKindOf<T>) + FieldsText(m);
+  }
 
   std::string operator()(std::monostate) const {
     return "(an event that this version of Deja does not know)";

@@ -5,47 +5,13 @@
 #include <array>
 
 #include "digest/digest.h"
+#include "format/wire/event_kinds.h"
 
 namespace deja::cli {
 
 using format::Event;
 
 namespace {
-
-struct KindRow {
-  format::EventKind kind;
-  const char* name;
-};
-
-constexpr std::array kKinds = {
-    KindRow{format::EventKind::kCallEnter, "enter"},
-    KindRow{format::EventKind::kCallLeave, "leave"},
-    KindRow{format::EventKind::kCallResults, "results"},
-    KindRow{format::EventKind::kAlgorithmChosen, "algorithm"},
-    KindRow{format::EventKind::kInput, "input"},
-    KindRow{format::EventKind::kClockRun, "clocks"},
-    KindRow{format::EventKind::kStep, "step"},
-    KindRow{format::EventKind::kSnapshot, "snapshot"},
-    KindRow{format::EventKind::kCheckpoint, "checkpoint"},
-    KindRow{format::EventKind::kOptimizerUpdate, "update"},
-    KindRow{format::EventKind::kNote, "note"},
-    KindRow{format::EventKind::kThreadStart, "thread-start"},
-    KindRow{format::EventKind::kThreadEnd, "thread-end"},
-    KindRow{format::EventKind::kCommCreated, "comm"},
-    KindRow{format::EventKind::kModuleLoaded, "module"},
-    KindRow{format::EventKind::kStackDefined, "stack"},
-    KindRow{format::EventKind::kCrash, "crash"},
-    KindRow{format::EventKind::kProcessExit, "exit"},
-    KindRow{format::EventKind::kDegraded, "degraded"},
-    KindRow{format::EventKind::kAsyncError, "async-error"},
-    KindRow{format::EventKind::kHandleDefined, "handle"},
-    KindRow{format::EventKind::kInputFile, "file"},
-    KindRow{format::EventKind::kFileRead, "file-read"},
-    KindRow{format::EventKind::kConnectionOpened, "connection"},
-    KindRow{format::EventKind::kTransfer, "transfer"},
-    KindRow{format::EventKind::kChild, "child"},
-    KindRow{format::EventKind::kWindowChange, "window"},
-};
 
 format::EventKind KindOf(const Event& event) {
   return std::visit([](const auto& body) { return format::kKindOf<std::decay_t<decltype(body)>>; },
@@ -54,16 +20,20 @@ format::EventKind KindOf(const Event& event) {
 
 }  // namespace
 
-const char* KindName(const Event& event) {
-  format::EventKind kind = KindOf(event);
-  for (const KindRow& row : kKinds)
+const char* KindName(format::EventKind kind) {
+  for (const format::EventKindRow& row : format::kEventKinds)
     if (row.kind == kind) return row.name;
   return "unknown";
 }
 
+const char* KindName(const Event& event) {
+  return KindName(KindOf(event));
+}
+
 std::string KindNames() {
   std::string names;
-  for (const KindRow& row : kKinds) names += (names.empty() ? "" : ", ") + std::string(row.name);
+  for (const format::EventKindRow& row : format::kEventKinds)
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
   return names;
 }
 

@@ -16,6 +16,7 @@ namespace deja::cli {
 
 // The name under which `deja show --kind` knows an event: "enter", "leave", "results", "input", …
 const char* KindName(const format::Event& event);
+const char* KindName(format::EventKind kind);
 // All of them, for the help.
 std::string KindNames();
 

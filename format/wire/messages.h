@@ -410,33 +410,9 @@ struct FileRead {
 // The body's field number in the Event message is the number in EventKind.
 enum class EventKind : uint32_t {
   kNone = 0,
-  kCallEnter = 4,
-  kCallLeave = 5,
-  kCallResults = 6,
-  kInput = 7,
-  kStep = 8,
-  kSnapshot = 9,
-  kNote = 10,
-  kClockRun = 11,
-  kAlgorithmChosen = 12,
-  kThreadStart = 16,
-  kThreadEnd = 17,
-  kCommCreated = 18,
-  kModuleLoaded = 19,
-  kStackDefined = 20,
-  kCrash = 21,
-  kProcessExit = 22,
-  kDegraded = 23,
-  kAsyncError = 24,
-  kHandleDefined = 25,
-  kInputFile = 26,
-  kFileRead = 27,
-  kWindowChange = 28,
-  kConnectionOpened = 29,
-  kTransfer = 30,
-  kChild = 31,
-  kCheckpoint = 33,
-  kOptimizerUpdate = 34,
+#define DEJA_EVENT(Message, number, name, passing) k##Message = number,
+#include "format/wire/event_kinds.def"
+#undef DEJA_EVENT
 };
 
 struct EventHead {
@@ -446,11 +422,11 @@ struct EventHead {
 };
 
 // std::monostate: an event whose kind this reader does not know (written by a newer Deja).
-using EventBody = std::variant<std::monostate, CallEnter, CallLeave, CallResults, Input, Step,
-                               Snapshot, Note, ClockRun, ThreadStart, ThreadEnd, CommCreated,
-                               ModuleLoaded, StackDefined, Crash, ProcessExit, Degraded, AsyncError,
-                               HandleDefined, InputFile, FileRead, ConnectionOpened, Transfer,
-                               Child, WindowChange, Checkpoint, OptimizerUpdate, AlgorithmChosen>;
+#define DEJA_EVENT(Message, number, name, passing) , Message
+using EventBody = std::variant<std::monostate
+#include "format/wire/event_kinds.def"
+                               >;
+#undef DEJA_EVENT
 
 struct Event : EventHead {
   EventBody body;
@@ -607,13 +583,24 @@ struct Footer {
   uint64_t batch_directory = 0;
 };
 
-// ---- The field lists. V is called as v(number, field). M is `T` or `const T`.
-// ------------------------------
+// ---- The field lists. V is called as v(number, field), or as v(number, field, name) if it takes
+// the field's name. M is `T` or `const T`.
+
+template <typename V, typename T>
+constexpr void VisitField(V& visitor, uint32_t number, T& field,
+                          [[maybe_unused]] const char* name) {
+  if constexpr (requires { visitor(number, field, name); })
+    visitor(number, field, name);
+  else
+    visitor(number, field);
+}
 
 #define DEJA_VISIT(Type)                                \
   template <typename V, typename M>                     \
   requires std::is_same_v<std::remove_const_t<M>, Type> \
-  constexpr void Visit([[maybe_unused]] V&& v, [[maybe_unused]] M& m)
+  constexpr void Visit([[maybe_unused]] V&& visitor, [[maybe_unused]] M& m)
+// `field` is `m.NAME`.
+#define v(number, field) VisitField(visitor, number, field, &#field[2])
 
 DEJA_VISIT(ApiName) {
   v(1, m.id);
@@ -765,65 +752,17 @@ DEJA_VISIT(Footer) {
 }
 // clang-format on
 
+#undef v
 #undef DEJA_VISIT
 
 // EventKind of each body type.
 template <typename T>
 inline constexpr EventKind kKindOf = EventKind::kNone;
-template <>
-inline constexpr EventKind kKindOf<CallEnter> = EventKind::kCallEnter;
-template <>
-inline constexpr EventKind kKindOf<CallLeave> = EventKind::kCallLeave;
-template <>
-inline constexpr EventKind kKindOf<CallResults> = EventKind::kCallResults;
-template <>
-inline constexpr EventKind kKindOf<Input> = EventKind::kInput;
-template <>
-inline constexpr EventKind kKindOf<Step> = EventKind::kStep;
-template <>
-inline constexpr EventKind kKindOf<Snapshot> = EventKind::kSnapshot;
-template <>
-inline constexpr EventKind kKindOf<Note> = EventKind::kNote;
-template <>
-inline constexpr EventKind kKindOf<ClockRun> = EventKind::kClockRun;
-template <>
-inline constexpr EventKind kKindOf<ThreadStart> = EventKind::kThreadStart;
-template <>
-inline constexpr EventKind kKindOf<ThreadEnd> = EventKind::kThreadEnd;
-template <>
-inline constexpr EventKind kKindOf<CommCreated> = EventKind::kCommCreated;
-template <>
-inline constexpr EventKind kKindOf<ModuleLoaded> = EventKind::kModuleLoaded;
-template <>
-inline constexpr EventKind kKindOf<StackDefined> = EventKind::kStackDefined;
-template <>
-inline constexpr EventKind kKindOf<Crash> = EventKind::kCrash;
-template <>
-inline constexpr EventKind kKindOf<ProcessExit> = EventKind::kProcessExit;
-template <>
-inline constexpr EventKind kKindOf<Degraded> = EventKind::kDegraded;
-template <>
-inline constexpr EventKind kKindOf<AsyncError> = EventKind::kAsyncError;
-template <>
-inline constexpr EventKind kKindOf<WindowChange> = EventKind::kWindowChange;
-template <>
-inline constexpr EventKind kKindOf<HandleDefined> = EventKind::kHandleDefined;
-template <>
-inline constexpr EventKind kKindOf<InputFile> = EventKind::kInputFile;
-template <>
-inline constexpr EventKind kKindOf<FileRead> = EventKind::kFileRead;
-template <>
-inline constexpr EventKind kKindOf<ConnectionOpened> = EventKind::kConnectionOpened;
-template <>
-inline constexpr EventKind kKindOf<Transfer> = EventKind::kTransfer;
-template <>
-inline constexpr EventKind kKindOf<Child> = EventKind::kChild;
-template <>
-inline constexpr EventKind kKindOf<Checkpoint> = EventKind::kCheckpoint;
-template <>
-inline constexpr EventKind kKindOf<OptimizerUpdate> = EventKind::kOptimizerUpdate;
-template <>
-inline constexpr EventKind kKindOf<AlgorithmChosen> = EventKind::kAlgorithmChosen;
+#define DEJA_EVENT(Message, number, name, passing) \
+  template <>                                      \
+  inline constexpr EventKind kKindOf<Message> = EventKind::k##Message;
+#include "format/wire/event_kinds.def"
+#undef DEJA_EVENT
 
 }  // namespace deja::format
 

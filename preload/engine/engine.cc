@@ -13,6 +13,7 @@
 #include "common/env_vars.h"
 #include "common/runtime/errno_keeper.h"
 #include "common/runtime/own_mapping.h"
+#include "preload/engine/life_calls.h"
 #include "preload/engine/signals.h"
 #include "preload/process/guard.h"
 #include "preload/process/own_variables.h"
@@ -25,7 +26,7 @@ namespace {
 enum State : uint32_t { kUnmade, kMaking, kMade, kOff };
 
 constinit std::atomic<uint32_t> g_state{kUnmade};
-constinit Engine* g_engine = nullptr;
+constinit Engine g_engine{};
 constinit std::atomic<bool> g_switched_off{false};
 // The process that `g_engine` is for.
 constinit std::atomic<long> g_pid{0};
@@ -86,7 +87,7 @@ Engine* WaitForEngine() {
   constexpr timespec kStep{0, 100000};
   for (int i = 0; i < kSteps; ++i) {
     uint32_t state = g_state.load(std::memory_order_acquire);
-    if (state == kMade) return g_engine;
+    if (state == kMade) return &g_engine;
     if (state == kOff) return nullptr;
     syscall(SYS_nanosleep, &kStep, nullptr);
   }
@@ -97,13 +98,12 @@ Engine* Make() {
   ErrnoKeeper keep;
   Guard guard;
   EnterProcess();
-  g_engine = CreateEngine();
-  g_state.store(g_engine != nullptr ? kMade : kOff, std::memory_order_release);
-  if (g_engine != nullptr) {
-    InstallCrashHandlers();
-    WatchForExit();
-  }
-  return g_engine;
+  const bool made = CreateEngine(g_engine);
+  g_state.store(made ? kMade : kOff, std::memory_order_release);
+  if (!made) return nullptr;
+  InstallCrashHandlers();
+  WatchForExit();
+  return &g_engine;
 }
 
 // First look of a child at the engine that it has inherited.
@@ -111,7 +111,7 @@ void EnterChild() {
   ErrnoKeeper keep;
   Guard guard;
   EnterProcess();
-  g_engine->OnForkChild();
+  g_engine.life->OnForkChild();
 }
 
 }  // namespace
@@ -120,7 +120,7 @@ Engine* GetEngine() {
   uint32_t state = g_state.load(std::memory_order_acquire);
   if (state == kMade) {
     if (!InSameProcess()) EnterChild();
-    return g_engine;
+    return &g_engine;
   }
   if (state == kOff || InsideDeja() || !EnvironmentIsThere()) return nullptr;
   if (state == kUnmade) {
@@ -136,14 +136,14 @@ Engine* GetEngine() {
   if (state == kMaking && !InSameProcess()) g_state.store(kUnmade, std::memory_order_relaxed);
   uint32_t expected = kUnmade;
   if (g_state.compare_exchange_strong(expected, kMaking, std::memory_order_acq_rel)) return Make();
-  if (expected == kMade) return g_engine;
+  if (expected == kMade) return &g_engine;
   if (expected == kOff) return nullptr;
   return WaitForEngine();
 }
 
 Engine* EngineOfThisProcess() {
   if (g_state.load(std::memory_order_acquire) != kMade || !InSameProcess()) return nullptr;
-  return syscall(SYS_getpid) == g_pid.load(std::memory_order_relaxed) ? g_engine : nullptr;
+  return syscall(SYS_getpid) == g_pid.load(std::memory_order_relaxed) ? &g_engine : nullptr;
 }
 
 void SwitchEngineOff() {

@@ -16,7 +16,7 @@
 #include "api/mpi_table.h"
 #include "common/inline_vec.h"
 #include "format/wire/messages.h"
-#include "preload/engine/engine.h"
+#include "preload/engine/call.h"
 #include "preload/symbols/mpi_library.h"
 
 namespace deja::preload {

@@ -15,6 +15,7 @@
 #include "common/runtime/own_mapping.h"
 #include "common/runtime/spin_lock.h"
 #include "preload/engine/engine.h"
+#include "preload/engine/life_calls.h"
 #include "preload/process/fault_escape.h"
 #include "preload/process/guard.h"
 #include "preload/process/process_name.h"
@@ -117,7 +118,7 @@ void Tell(Engine& engine, int signal, siginfo_t* info, void* context) {
   if (sigsetjmp(escape, 0) == 0) {
     t_escape = &escape;
     ++t_guard_depth;
-    engine.OnCrash(signal, info, context);
+    engine.life->OnCrash(signal, info, context);
   }
   t_escape = nullptr;
   t_guard_depth = depth;

@@ -6,6 +6,7 @@
 #include "format/wire/messages.h"
 #include "preload/engine/checkpoint_registry.h"
 #include "preload/engine/engine.h"
+#include "preload/engine/step_calls.h"
 #include "preload/engine/update_call.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
@@ -51,13 +52,13 @@ DEJA_EXPORT uint64_t deja_impl_step(uint64_t step) {
   Engine* engine = EngineForHook();
   if (engine == nullptr) return step;
   int saved_errno = errno;
-  const uint64_t next = engine->OnStep(step);
+  const uint64_t next = engine->steps->OnStep(step);
   errno = saved_errno;
   return next;
 }
 
 DEJA_EXPORT void deja_impl_checkpoint() {
-  if (Engine* engine = EngineForHook()) engine->OnCheckpointWanted();
+  if (Engine* engine = EngineForHook()) engine->steps->OnCheckpointWanted();
 }
 
 DEJA_EXPORT void deja_impl_register_tensor(const char* name, void* data, const int64_t* shape,
@@ -98,7 +99,7 @@ DEJA_EXPORT void deja_impl_note(const char* text) {
   if (engine == nullptr) return;
   int saved_errno = errno;
   Guard guard;
-  engine->OnNote(text);
+  engine->steps->OnNote(text);
   errno = saved_errno;
 }
 
@@ -114,7 +115,7 @@ DEJA_EXPORT void deja_impl_tensor(const char* name, const void* data, const int6
   call.shape = {shape, static_cast<size_t>(dims)};
   int saved_errno = errno;
   Guard guard;
-  engine->OnSnapshot(call);
+  engine->steps->OnSnapshot(call);
   errno = saved_errno;
 }
 
@@ -129,7 +130,7 @@ DEJA_EXPORT void deja_impl_state(const char* name, const void* data, size_t byte
   call.opaque = true;
   int saved_errno = errno;
   Guard guard;
-  engine->OnSnapshot(call);
+  engine->steps->OnSnapshot(call);
   errno = saved_errno;
 }
 
@@ -148,6 +149,6 @@ DEJA_EXPORT void deja_impl_update(const UpdateCall* call) {
   if (engine == nullptr) return;
   const int saved_errno = errno;
   const Guard guard;
-  engine->OnUpdate(DescribeUpdate(*call));
+  engine->steps->OnUpdate(DescribeUpdate(*call));
   errno = saved_errno;
 }

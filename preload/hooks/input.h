@@ -12,6 +12,7 @@
 
 #include "api/libc_table.h"
 #include "preload/engine/engine.h"
+#include "preload/engine/input_calls.h"
 #include "preload/process/guard.h"
 
 namespace deja::preload {
@@ -38,7 +39,7 @@ InputCall TakeInputCall(Engine& engine, api::LibcApi api, uint64_t key, std::spa
   int saved_errno = errno;
   {
     Guard guard;
-    engine.OnInput(call);
+    engine.inputs->OnInput(call);
   }
   errno = call.error != 0 ? call.error : saved_errno;
   return call;

@@ -17,6 +17,7 @@
 #include "api/nccl_table.h"
 #include "format/layout/child_folder.h"
 #include "preload/process/process_name.h"
+#include "preload/symbols/mpi_library.h"
 #include "preload/symbols/real_symbols.h"
 #include "recorder/facts/rank_identity.h"
 

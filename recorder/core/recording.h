@@ -1,4 +1,5 @@
-// Recording: everything that belongs to the recording of one process, in one place.
+// Recording: the recording of one process: its log, its events, its facts, and a part for each room
+// that keeps something of its own.
 //
 // One object per process and never destroyed: hooks come before constructors and after destructors.
 // A fork child gets a new one and leaves its parent's alone. Parts synchronise themselves.
@@ -9,33 +10,35 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 
 #include "common/secrets/secrets.h"
 #include "format/log/rank_log.h"
-#include "recorder/core/checkpoints.h"
 #include "recorder/core/config.h"
-#include "recorder/core/seen_inputs.h"
 #include "recorder/events/event_writer.h"
-#include "recorder/events/handle_table.h"
 #include "recorder/facts/process_facts.h"
-#include "recorder/files/input_files.h"
-#include "recorder/files/machine_files.h"
-#include "recorder/mpi/mpi_state.h"
-#include "recorder/nccl/comm_registry.h"
-#include "recorder/nccl/device_reads.h"
-#include "recorder/nccl/nccl_choices.h"
-#include "recorder/nccl/pending_ops.h"
 
 namespace deja::recorder {
 
 // Makes the log of a process; tests bring their own.
 using LogFactory = Result<std::unique_ptr<format::RankLog>> (*)(const format::RankLogOptions&);
 
+// The rooms that keep something of their own for each recording. A part is a type with `kPart`, one
+// of these; recorder/assembly/ makes them.
+enum class RecordingPart : uint8_t { kNccl, kMpi, kFiles, kInputs, kSteps, kCount };
+
 class Recording {
  public:
   Recording(const Config& recorded_config, LogFactory make_log);
+
+  // What the room of `Part` keeps.
+  template <typename Part>
+  Part& Of() {
+    return *static_cast<Part*>(parts_[static_cast<size_t>(Part::kPart)]);
+  }
 
   // Makes the log and hands it what has been staged. False if that failed now or before; the
   // recording is off then.
@@ -75,21 +78,17 @@ class Recording {
   SecretRule secrets{config.keep_env, config.mask};
   ProcessFacts facts;
   EventWriter writer;
-  CommRegistry comms;
-  HandleTable handles;
-  MpiState mpi{writer};
-  OpPool ops;
-  DeviceReads device_reads{*this};
-  NcclChoices choices{*this};
-  SeenInputs seen_inputs;
-  MachineRecorder machine_files;
-  InputFiles input_files{config};
   std::atomic<bool> exit_recorded{false};
   // A thread records a fatal signal, and gives its device time for that: the others shall not learn
   // meanwhile what they would not have lived to learn.
   std::atomic<bool> ends{false};
   std::atomic<uint64_t> steps{0};  // that have begun
-  CheckpointState checkpoints;
+
+ protected:
+  template <typename Part>
+  void SetPart(Part& part) {
+    parts_[static_cast<size_t>(Part::kPart)] = &part;
+  }
 
  private:
   void FillHeader(format::TraceHeader& header);
@@ -100,6 +99,7 @@ class Recording {
   void KeepLifeBefore(std::string_view path);
   void KeepStaged(std::string_view path);
 
+  void* parts_[static_cast<size_t>(RecordingPart::kCount)] = {};
   const LogFactory make_log_;
   Recording* forked_from_ = nullptr;
   const pid_t pid_;

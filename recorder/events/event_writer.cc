@@ -9,8 +9,8 @@
 
 #include "api/libc_table.h"
 #include "common/runtime/errno_keeper.h"
-#include "recorder/core/thread_state.h"
 #include "recorder/events/mapped_memory.h"
+#include "recorder/events/thread_state.h"
 
 namespace deja::recorder {
 namespace {

@@ -26,8 +26,8 @@
 #include "format/wire/messages.h"
 #include "preload/process/threads.h"
 #include "preload/stack/stack.h"
-#include "recorder/core/thread_state.h"
 #include "recorder/events/event_clock.h"
+#include "recorder/events/thread_state.h"
 
 namespace deja::recorder {
 

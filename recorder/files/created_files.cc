@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "api/libc_table.h"
+#include "common/runtime/errno_keeper.h"
 #include "preload/files/machine_files.h"
-#include "recorder/core/recorder_engine.h"
 #include "recorder/core/recording.h"
 
 namespace deja::recorder {

@@ -9,9 +9,11 @@
 #include <climits>
 #include <cstdio>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/files/absolute_path.h"
-#include "recorder/core/recorder_engine.h"
+#include "recorder/core/recording.h"
 #include "recorder/events/mapped_memory.h"
+#include "recorder/files/file_state.h"
 #include "recorder/files/folder_list.h"
 
 namespace deja::recorder {
@@ -29,14 +31,14 @@ void RecordedFolders::OnOpened(DIR* stream, const char* path) {
   char buffer[PATH_MAX];
   const std::string_view name = path != nullptr ? preload::AbsolutePath(AT_FDCWD, path, buffer)
                                                 : preload::PathOfDescriptor(dirfd(stream), buffer);
-  if (!rec->input_files.Wants(name)) return;
+  if (!FilesOf(*rec).inputs.Wants(name)) return;
   // A description of its own: where the program's stream stands is its business.
   const int fd = openat(dirfd(stream), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   struct stat info {};
   auto* list = fd < 0 ? nullptr : static_cast<char*>(MapZeroed(kMostEntries));
   size_t size = 0;
   if (list != nullptr && fstat(fd, &info) == 0 && ListFolder(fd, {list, kMostEntries}, size))
-    rec->input_files.Folder(*rec, name, info, {list, size});
+    FilesOf(*rec).inputs.Folder(*rec, name, info, {list, size});
   if (list != nullptr) munmap(list, kMostEntries);
   if (fd >= 0) close(fd);
 }

@@ -28,11 +28,11 @@
 #include "common/input_rule.h"
 #include "common/runtime/spin_lock.h"
 #include "format/wire/messages.h"
-#include "preload/engine/engine.h"
 #include "preload/engine/fd_table.h"
+#include "preload/engine/file_calls.h"
 #include "recorder/core/config.h"
 #include "recorder/events/mapped_memory.h"
-#include "recorder/facts/program_files.h"
+#include "recorder/files/program_files.h"
 #include "recorder/files/seen_pages.h"
 
 namespace deja::recorder {

@@ -20,7 +20,7 @@
 #include <string_view>
 
 #include "common/runtime/spin_lock.h"
-#include "preload/engine/engine.h"
+#include "preload/engine/file_calls.h"
 
 namespace deja::recorder {
 

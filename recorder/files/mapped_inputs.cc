@@ -12,6 +12,7 @@
 
 #include "preload/engine/mapped_inputs.h"
 #include "recorder/core/recording.h"
+#include "recorder/files/file_state.h"
 #include "recorder/files/opened_input.h"
 
 namespace deja::recorder {
@@ -97,7 +98,7 @@ class Scan {
     if (done == size) {
       const std::span<const std::byte> bytes(buffer_, size);
       batch_.Add(rec_, {begin_, size, digest::HashBytes(bytes), bytes},
-                 rec_.input_files.keeps_bytes(), in_signal_);
+                 FilesOf(rec_).inputs.keeps_bytes(), in_signal_);
     } else if (!in_signal_) {
       batch_.AddLost(rec_, begin_, size);
     }
@@ -136,7 +137,7 @@ class Scan {
 void Finish(Recording& rec, Mapping mapping, bool in_signal) {
   // In a child it is the parent's file: the child has to say what it is.
   if (mapping.file->generation != InputGeneration() && !in_signal)
-    mapping.file = rec.input_files.Know(rec, mapping.file->path, mapping.file->info, false);
+    mapping.file = FilesOf(rec).inputs.Know(rec, mapping.file->path, mapping.file->info, false);
   if (mapping.file == nullptr) return;
   Scan(rec, mapping, in_signal).Run();
 }

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/process/guard.h"
-#include "recorder/core/recorder_engine.h"
+#include "recorder/core/recording.h"
+#include "recorder/files/file_state.h"
 #include "recorder/files/mapped_inputs.h"
 #include "recorder/files/opened_output.h"
 
@@ -171,7 +173,7 @@ void OpenedInput::AfterSeek(int64_t position, int64_t offset, int whence) {
 
 void OpenedInput::Record(Recording& rec, uint64_t offset, const void* data, size_t size) {
   KnownFile* file = file_.load(std::memory_order_relaxed);
-  Flow flow{rec, batch_, rec.input_files.keeps_bytes(), false};
+  Flow flow{rec, batch_, FilesOf(rec).inputs.keeps_bytes(), false};
   const uint32_t segment = file->Segment();
   const uint64_t since =
       runs_.Add(offset, {static_cast<const std::byte*>(data), size}, flow.keep, flow.Sink());
@@ -189,7 +191,7 @@ bool OpenedInput::RenewInChild() {
   lock_.Reset();
   runs_.Forget();
   if (const KnownFile* parents = file_.load(std::memory_order_relaxed)) {
-    KnownFile* file = rec->input_files.Know(*rec, parents->path, parents->info, false);
+    KnownFile* file = FilesOf(*rec).inputs.Know(*rec, parents->path, parents->info, false);
     if (file == nullptr) return false;
     batch_.Begin(file->number);
     file_.store(file, std::memory_order_release);
@@ -214,14 +216,14 @@ void OpenedInput::OnUnused(int) {
 void OpenedInput::Finish(Recording& rec) {
   if (generation_ != InputGeneration()) return;
   Hold hold(lock_);
-  Flow flow{rec, batch_, rec.input_files.keeps_bytes(), false};
+  Flow flow{rec, batch_, FilesOf(rec).inputs.keeps_bytes(), false};
   runs_.Finish(flow.Sink());
   batch_.Flush(rec, false);
 }
 
 void OpenedInput::FinishInSignal(Recording& rec) {
   if (generation_ != InputGeneration() || !lock_.LockBriefly()) return;
-  Flow flow{rec, batch_, rec.input_files.keeps_bytes(), true};
+  Flow flow{rec, batch_, FilesOf(rec).inputs.keeps_bytes(), true};
   runs_.Finish(flow.Sink());
   batch_.Flush(rec, true);
   lock_.Unlock();

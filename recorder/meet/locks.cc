@@ -7,7 +7,7 @@
 #include "common/runtime/errno_keeper.h"
 #include "preload/meet/lock_order.h"
 #include "preload/process/guard.h"
-#include "recorder/core/recorder_engine.h"
+#include "recorder/meet/meeting_recorder.h"
 
 namespace deja::recorder {
 namespace {
@@ -66,25 +66,25 @@ void RelieveStaging(Recording& recording) {
 
 }  // namespace
 
-void RecorderEngine::OnThreadsMeet() {
+void LockRecorder::OnThreadsMeet() {
   const preload::Guard guard;
-  if (Active() != nullptr) preload::AskForLockOrder();
+  if (recorder_.Active() != nullptr) preload::AskForLockOrder();
 }
 
-void RecorderEngine::OnLock(LockCall& call) {
+void LockRecorder::OnLock(LockCall& call) {
   call.real(call);
   const preload::Guard guard;
-  Recording* rec = Active();
+  Recording* rec = recorder_.Active();
   if (rec == nullptr) return;
   WriteLock(rec->writer, call);
   RelieveStaging(*rec);
 }
 
 // Before the routine runs: it may do anything, and not come back.
-void RecorderEngine::OnOnceBegins(LockCall& call) {
+void LockRecorder::OnOnceBegins(LockCall& call) {
   call.runs = true;
   const preload::Guard guard;
-  Recording* rec = Active();
+  Recording* rec = recorder_.Active();
   if (rec == nullptr) return;
   WriteTurn(rec->writer, call.use, call.lock);
   RelieveStaging(*rec);

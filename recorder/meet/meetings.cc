@@ -9,16 +9,16 @@
 
 #include "api/libc_table.h"
 #include "preload/process/guard.h"
-#include "recorder/core/recorder_engine.h"
+#include "recorder/meet/meeting_recorder.h"
 
 namespace deja::recorder {
 
-void RecorderEngine::OnAcquire(preload::AcquireCall& call) {
+void MeetingRecorder::OnAcquire(preload::AcquireCall& call) {
   call.Real();
   if (call.result != 0 && call.error == EINTR) return;  // time; the program asks again
   const preload::Guard guard;
   const ErrnoKeeper keep;
-  Recording* rec = Active();
+  Recording* rec = recorder_.Active();
   if (rec == nullptr) return;
   format::Input input;
   input.api = static_cast<uint32_t>(api::LibcApi::ksem_wait);
@@ -30,12 +30,12 @@ void RecorderEngine::OnAcquire(preload::AcquireCall& call) {
   rec->RelieveStaging();
 }
 
-void RecorderEngine::OnPoll(preload::PollCall& call) {
+void MeetingRecorder::OnPoll(preload::PollCall& call) {
   call.Real();
   if (call.result < 0) return;
   const preload::Guard guard;
   const ErrnoKeeper keep;
-  Recording* rec = Active();
+  Recording* rec = recorder_.Active();
   if (rec == nullptr) return;
   constexpr nfds_t kMost = 64;
   char found[kMost * (sizeof(int16_t) + 1)];
@@ -59,12 +59,12 @@ void RecorderEngine::OnPoll(preload::PollCall& call) {
   rec->RelieveStaging();
 }
 
-void RecorderEngine::OnCount(preload::CountCall& call) {
+void MeetingRecorder::OnCount(preload::CountCall& call) {
   call.Real();
   if (call.error == EINTR) return;
   const preload::Guard guard;
   const ErrnoKeeper keep;
-  Recording* rec = Active();
+  Recording* rec = recorder_.Active();
   if (rec == nullptr) return;
   format::Input input;
   input.api = static_cast<uint32_t>(api::LibcApi::keventfd);

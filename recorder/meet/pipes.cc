@@ -16,7 +16,7 @@
 #include "preload/hooks/descriptors/own_pipes.h"
 #include "preload/meet/shared_semaphores.h"
 #include "preload/process/guard.h"
-#include "recorder/core/recorder_engine.h"
+#include "recorder/meet/meeting_recorder.h"
 
 namespace deja::recorder {
 namespace {
@@ -64,20 +64,21 @@ class PipeRead {
 
 }  // namespace
 
-preload::PipeTable* RecorderEngine::Pipes() {
+preload::PipeTable* MeetingRecorder::Pipes() {
   preload::PipeTable* table = pipes_.load(std::memory_order_acquire);
   if (table != nullptr || has_no_pipes_.load(std::memory_order_relaxed)) return table;
-  if (config_.job_id[0] == '\0' || Active() == nullptr) return nullptr;
+  if (recorder_.config().job_id[0] == '\0' || recorder_.Active() == nullptr) return nullptr;
   const ErrnoKeeper keep;
-  const std::string folder = config_.tail_dir[0] != '\0' ? config_.tail_dir : "/dev/shm";
-  table = preload::PipeTable::Map(folder + "/" + format::JobPipesName(config_.job_id));
+  const std::string folder =
+      recorder_.config().tail_dir[0] != '\0' ? recorder_.config().tail_dir : "/dev/shm";
+  table = preload::PipeTable::Map(folder + "/" + format::JobPipesName(recorder_.config().job_id));
   if (table == nullptr) has_no_pipes_.store(true, std::memory_order_relaxed);
   preload::PipeTable* other = nullptr;
   if (table != nullptr && !pipes_.compare_exchange_strong(other, table)) return other;
   return table;
 }
 
-void RecorderEngine::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
+void MeetingRecorder::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
   transfer.Real();
   const int error = transfer.result < 0 ? errno : 0;
   PipeSlot* slot = pipe.in();
@@ -98,7 +99,7 @@ void RecorderEngine::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
     const bool waits = transfer.result > 0 || (fcntl(transfer.fd, F_GETFL) & O_NONBLOCK) == 0;
     if (waits && slot->several.load() == 0) return;
   }
-  Recording* rec = Active();
+  Recording* rec = recorder_.Active();
   if (rec == nullptr) return;
   format::Input input;
   input.api = static_cast<uint32_t>(api::LibcApi::kpipe);
@@ -118,7 +119,7 @@ void RecorderEngine::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
   rec->RelieveStaging();
 }
 
-void RecorderEngine::OnPipeWrite(OwnPipe& pipe, Transfer& transfer) {
+void MeetingRecorder::OnPipeWrite(OwnPipe& pipe, Transfer& transfer) {
   PipeSlot* slot = pipe.out();
   if (slot == nullptr || SharedSemaphores::GuardsThisThread()) return transfer.Real();
   {
@@ -133,7 +134,7 @@ void RecorderEngine::OnPipeWrite(OwnPipe& pipe, Transfer& transfer) {
   if (slot == nullptr || transfer.result <= 0) return;
   const ErrnoKeeper keep;
   const preload::Guard guard;
-  Recording* rec = Active();
+  Recording* rec = recorder_.Active();
   if (rec == nullptr) return;
   format::Input input;
   input.api = static_cast<uint32_t>(api::LibcApi::ksocketpair);

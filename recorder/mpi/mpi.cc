@@ -7,8 +7,8 @@
 // has happened those that are told no are counted; the count stands behind the arguments of the
 // next one that is told yes.
 #include "preload/stack/stack.h"
-#include "recorder/core/recorder_engine.h"
 #include "recorder/facts/rank_identity.h"
+#include "recorder/mpi/mpi_recorder.h"
 #include "recorder/mpi/mpi_results.h"
 
 namespace deja::recorder {
@@ -44,7 +44,7 @@ bool NeedsNoRecord(const Call& call) {
 // The rank as MPI knows it, for a process that no launcher has told.
 void BecomeMpiRank(Recording& rec) {
   const uint64_t world = preload::MpiCommWorld();
-  const preload::MpiPlace place = rec.mpi.PlaceOf(world);
+  const preload::MpiPlace place = MpiOf(rec).PlaceOf(world);
   if (place.known) rec.BecomeRank(place.rank, place.size);
 }
 
@@ -59,7 +59,7 @@ uint64_t WriteEnter(Recording& rec, const Call& call, const MpiEnter& described,
 
 void AddInput(Recording& rec, const Call& call, format::CallEnter& enter) {
   if (preload::IsPersistent(*call.info)) return;  // is sent when the request is started
-  const MpiBuffer input = preload::MpiInput(call, rec.mpi);
+  const MpiBuffer input = preload::MpiInput(call, MpiOf(rec));
   if (input.present()) enter.inputs.push_back(MpiTensor(rec, input));
 }
 
@@ -67,8 +67,8 @@ void AddInput(Recording& rec, const Call& call, format::CallEnter& enter) {
 void AddStarted(Recording& rec, const MpiHandlesBefore& handles, format::CallEnter& enter) {
   for (size_t i = 0; i < handles.count(); ++i) {
     Call made;
-    if (!rec.mpi.RestartRequest(handles[i], made)) continue;
-    const MpiBuffer input = preload::MpiInput(made, rec.mpi);
+    if (!MpiOf(rec).RestartRequest(handles[i], made)) continue;
+    const MpiBuffer input = preload::MpiInput(made, MpiOf(rec));
     if (input.present() && enter.inputs.size() < format::kMaxCallTensors)
       enter.inputs.push_back(MpiTensor(rec, input));
   }
@@ -76,7 +76,7 @@ void AddStarted(Recording& rec, const MpiHandlesBefore& handles, format::CallEnt
 
 void AddBlockingOutput(Recording& rec, const Call& call, const MpiStatuses& statuses,
                        MpiResults& results) {
-  const MpiBuffer output = preload::MpiOutput(call, rec.mpi);
+  const MpiBuffer output = preload::MpiOutput(call, MpiOf(rec));
   if (!output.present()) return;
   uint64_t limit = ~uint64_t{0};
   if (preload::IsReceive(*call.info) && statuses.at(0) != nullptr)
@@ -92,17 +92,17 @@ bool SaysNo(const Call& call) {
 
 }  // namespace
 
-void RecorderEngine::OnMpiCall(Call& call) {
-  Recording* rec = Active();
+void MpiRecorder::OnMpiCall(Call& call) {
+  Recording* rec = recorder_.Active();
   if (rec == nullptr || NeedsNoRecord(call)) return call.invoke(call);
   // A library that has initialised MPI for itself (PyTorch's backend) may end it when the process
   // exits. A replay has no such library's MPI.
-  if (ApiOf(call) == MpiApi::kMPI_Finalize && !rec->mpi.is_programs()) return call.invoke(call);
+  if (ApiOf(call) == MpiApi::kMPI_Finalize && !MpiOf(*rec).is_programs()) return call.invoke(call);
   if (call.info->klass == api::ApiClass::kPoll) return RecordMpiPoll(*rec, call);
   RecordMpi(*rec, call);
 }
 
-void RecorderEngine::RecordMpi(Recording& rec, Call& call) {
+void MpiRecorder::RecordMpi(Recording& rec, Call& call) {
   MpiEnter described;
   MpiHandlesBefore before(call);
   MpiStatuses statuses(call);
@@ -113,26 +113,26 @@ void RecorderEngine::RecordMpi(Recording& rec, Call& call) {
     if (IsInit(call) && HasLauncherRank()) rec.BecomeRank(0, 0);
     format::CallEnter enter;
     statuses.Restore();
-    preload::DescribeMpiCall(call, rec.mpi, described);
+    preload::DescribeMpiCall(call, MpiOf(rec), described);
     AddInput(rec, call, enter);
     if (ApiOf(call) == MpiApi::kMPI_Start || ApiOf(call) == MpiApi::kMPI_Startall)
       AddStarted(rec, before, enter);
     enter_seq = WriteEnter(rec, call, described, enter);
-    if (ThreadState* state = StateOf(preload::Self())) state->mpi_polls = 0;
-    if (ApiOf(call) == MpiApi::kMPI_Finalize) rec.mpi.SetRunning(false);
+    if (MpiThread* state = PartOf<MpiThread>(preload::Self())) state->polls = 0;
+    if (ApiOf(call) == MpiApi::kMPI_Finalize) MpiOf(rec).SetRunning(false);
     // Does not come back.
     if (ApiOf(call) == MpiApi::kMPI_Abort)
-      OnExit(static_cast<int>(call.args[1]), preload::ExitHow::kUnderscoreExit);
+      recorder_.life().OnExit(static_cast<int>(call.args[1]), preload::ExitHow::kUnderscoreExit);
     statuses.Substitute();
-    before.Take(rec.mpi);
+    before.Take(MpiOf(rec));
   }
   call.invoke(call);
   ErrnoKeeper keep;
   statuses.Restore();
-  before.PutBack(rec.mpi);
+  before.PutBack(MpiOf(rec));
   if (IsInit(call) && call.result == 0) {
-    rec.mpi.SetRunning(true);
-    rec.mpi.SetPrograms();
+    MpiOf(rec).SetRunning(true);
+    MpiOf(rec).SetPrograms();
     BecomeMpiRank(rec);
   }
   MpiResults results(rec, call, enter_seq);
@@ -140,42 +140,42 @@ void RecorderEngine::RecordMpi(Recording& rec, Call& call) {
     if (!EndsWithRequest(call))
       AddBlockingOutput(rec, call, statuses, results);
     else
-      rec.mpi.AddRequest(preload::TheMpiAbi().HandleAt(call.args[call.info->param_count - 1]), call,
-                         preload::IsPersistent(*call.info));
+      MpiOf(rec).AddRequest(preload::TheMpiAbi().HandleAt(call.args[call.info->param_count - 1]),
+                            call, preload::IsPersistent(*call.info));
   }
   results.AddRequests(before, statuses);
   results.AddPacked(described);
   results.WriteLeave(before, statuses);
-  before.End(rec.mpi);
+  before.End(MpiOf(rec));
 }
 
-void RecorderEngine::RecordMpiPoll(Recording& rec, Call& call) {
+void MpiRecorder::RecordMpiPoll(Recording& rec, Call& call) {
   MpiEnter described;
   MpiHandlesBefore before(call);
   MpiStatuses statuses(call);
   {
     ErrnoKeeper keep;
-    preload::DescribeMpiCall(call, rec.mpi, described);
-    before.Take(rec.mpi);
+    preload::DescribeMpiCall(call, MpiOf(rec), described);
+    before.Take(MpiOf(rec));
     statuses.Substitute();
   }
   call.invoke(call);
   ErrnoKeeper keep;
   statuses.Restore();
-  before.PutBack(rec.mpi);
-  ThreadState* state = StateOf(preload::Self());
+  before.PutBack(MpiOf(rec));
+  MpiThread* state = PartOf<MpiThread>(preload::Self());
   if (call.result == 0 && SaysNo(call)) {
-    if (state != nullptr) ++state->mpi_polls;
+    if (state != nullptr) ++state->polls;
     return;
   }
-  described.args.push_back(state == nullptr ? 0 : state->mpi_polls);
+  described.args.push_back(state == nullptr ? 0 : state->polls);
   format::CallEnter enter;
   const uint64_t enter_seq = WriteEnter(rec, call, described, enter);
-  if (state != nullptr) state->mpi_polls = 0;
+  if (state != nullptr) state->polls = 0;
   MpiResults results(rec, call, enter_seq);
   results.AddRequests(before, statuses);
   results.WriteLeave(before, statuses);
-  before.End(rec.mpi);
+  before.End(MpiOf(rec));
 }
 
 }  // namespace deja::recorder

@@ -182,9 +182,9 @@ void MpiResults::AddBuffer(const MpiBuffer& buffer, uint64_t limit, uint32_t par
 
 void MpiResults::AddRequest(uint32_t request, size_t index, const std::byte* status) {
   bool is_new = false;
-  const MpiRequest* made = rec_.mpi.Deliver(request, is_new);
+  const MpiRequest* made = MpiOf(rec_).Deliver(request, is_new);
   if (made == nullptr || !is_new) return;
-  const MpiBuffer buffer = preload::MpiOutput(made->call, rec_.mpi);
+  const MpiBuffer buffer = preload::MpiOutput(made->call, MpiOf(rec_));
   uint64_t limit = ~uint64_t{0};
   if (preload::IsReceive(*made->call.info)) {
     if (status == nullptr) return;
@@ -200,7 +200,7 @@ void MpiResults::AddRequests(const MpiHandlesBefore& before, const MpiStatuses& 
       if (before.count() == 1) AddRequest(before.Request(0), 0, statuses.at(0));
       return;
     case MpiApi::kMPI_Request_get_status:
-      return AddRequest(rec_.mpi.RequestOf(TheMpiAbi().Handle(call_.ArgOf(Role::kHandle))), 0,
+      return AddRequest(MpiOf(rec_).RequestOf(TheMpiAbi().Handle(call_.ArgOf(Role::kHandle))), 0,
                         statuses.at(0));
     case MpiApi::kMPI_Waitall:
     case MpiApi::kMPI_Testall:
@@ -243,7 +243,7 @@ uint64_t MpiResults::HandleArray(uint32_t param, const MpiHandlesBefore& before)
   Room room;
   auto* numbers = reinterpret_cast<uint64_t*>(room.Get(before.count() * sizeof(uint64_t)));
   if (numbers == nullptr) return 0;
-  for (size_t i = 0; i < before.count(); ++i) numbers[i] = rec_.mpi.NumberOf(before.Now(i));
+  for (size_t i = 0; i < before.count(); ++i) numbers[i] = MpiOf(rec_).NumberOf(before.Now(i));
   return Array(param, numbers, before.count() * sizeof(uint64_t));
 }
 
@@ -270,9 +270,9 @@ uint64_t MpiResults::Out(uint32_t param, const MpiHandlesBefore& before,
     case Role::kOutPtr:
       return call_.info->Find(Role::kInt) >= 0 ? Attribute() : 0;
     case Role::kNewHandle:
-      return Succeeded() ? rec_.mpi.Created(TheMpiAbi().HandleAt(word)) : 0;
+      return Succeeded() ? MpiOf(rec_).Created(TheMpiAbi().HandleAt(word)) : 0;
     case Role::kHandleInOut:
-      return before.count() == 1 ? rec_.mpi.NumberOf(before.Now(0)) : 0;
+      return before.count() == 1 ? MpiOf(rec_).NumberOf(before.Now(0)) : 0;
     case Role::kHandlesInOut:
       return HandleArray(param, before);
     case Role::kOutInts:

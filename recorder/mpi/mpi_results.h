@@ -10,6 +10,7 @@
 #include "preload/engine/mpi_call.h"
 #include "recorder/core/recording.h"
 #include "recorder/events/blob.h"
+#include "recorder/mpi/mpi_state.h"
 
 namespace deja::recorder {
 

@@ -13,8 +13,10 @@
 #include <cstdint>
 
 #include "preload/engine/mpi_call.h"
+#include "recorder/core/recording.h"
 #include "recorder/events/event_writer.h"
 #include "recorder/events/mapped_memory.h"
+#include "recorder/events/thread_state.h"
 
 namespace deja::recorder {
 
@@ -27,6 +29,8 @@ struct MpiRequest {
 
 class MpiState final : public preload::MpiWorld {
  public:
+  static constexpr RecordingPart kPart = RecordingPart::kMpi;
+
   explicit MpiState(EventWriter& writer) : writer_(writer) {}
 
   uint64_t NumberOf(uint64_t handle) override;
@@ -97,6 +101,18 @@ class MpiState final : public preload::MpiWorld {
   StableArray<MpiRequest> requests_;  // an element belongs to who has its handle
   uint32_t free_requests_[4096] = {};
   uint32_t free_request_count_ = 0;
+};
+
+// A part of Recording.
+inline MpiState& MpiOf(Recording& recording) {
+  return recording.Of<MpiState>();
+}
+
+// What is known of MPI's calls on one thread; a part of its ThreadState.
+struct MpiThread {
+  static constexpr ThreadPart kPart = ThreadPart::kMpi;
+
+  uint64_t polls = 0;  // questions that MPI answered no, since the thread's last event of MPI
 };
 
 }  // namespace deja::recorder

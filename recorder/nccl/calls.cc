@@ -10,9 +10,8 @@
 #include "api/nccl_table.h"
 #include "digest/digest.h"
 #include "include/compat/nccl.h"
-#include "recorder/core/recorder_engine.h"
 #include "recorder/events/argument_memory.h"
-#include "recorder/events/blob.h"
+#include "recorder/nccl/nccl_recorder.h"
 
 namespace deja::recorder {
 namespace {
@@ -95,7 +94,7 @@ void AddKeys(const Call& call, Blob& blob) {
 
 // Once for each communicator with windows, which may be for collectives alone.
 void SayWindows(Recording& rec, const Call& call) {
-  Communicator* comm = rec.comms.Find(call.ArgOf(Role::kComm));
+  Communicator* comm = NcclOf(rec).comms.Find(call.ArgOf(Role::kComm));
   if (comm == nullptr || comm->has_windows.exchange(true)) return;
   char reason[128];
   const int size = std::snprintf(
@@ -141,8 +140,8 @@ std::string_view ConfigName(uint64_t address) {
   return {head.commName, strnlen(head.commName, kMaxText)};
 }
 
-void RecorderEngine::OnNcclCall(Call& call) {
-  Recording* rec = Active();
+void NcclRecorder::OnNcclCall(Call& call) {
+  Recording* rec = recorder_.Active();
   if (rec == nullptr) return call.invoke(call);
   if (rec->ends.load(std::memory_order_relaxed)) AwaitEnd(*rec);
   if (call.info->id == static_cast<uint32_t>(NcclApi::ncclCommGetAsyncError))
@@ -161,15 +160,15 @@ void RecorderEngine::OnNcclCall(Call& call) {
   }
 }
 
-uint32_t RecorderEngine::HandleWire(Recording& rec, HandleKind kind, uint64_t value) {
+uint32_t NcclRecorder::HandleWire(Recording& rec, HandleKind kind, uint64_t value) {
   bool is_new = false;
-  uint32_t wire = rec.handles.Wire(kind, value, is_new);
+  uint32_t wire = NcclOf(rec).handles.Wire(kind, value, is_new);
   if (is_new) rec.writer.Write(format::HandleDefined{static_cast<uint32_t>(kind), wire, value});
   return wire;
 }
 
-void RecorderEngine::FillEnter(Recording& rec, const Call& call, format::CallEnter& enter,
-                               Blob& blob) {
+void NcclRecorder::FillEnter(Recording& rec, const Call& call, format::CallEnter& enter,
+                             Blob& blob) {
   enter.api = call.info->id;
   enter.group_depth = preload::Self().group_depth;
   if (call.info->klass != api::ApiClass::kQuery) enter.stack = CaptureStack(rec.writer);
@@ -177,7 +176,7 @@ void RecorderEngine::FillEnter(Recording& rec, const Call& call, format::CallEnt
     uint64_t word = call.args[i];
     switch (call.info->params[i].role) {
       case Role::kComm: {
-        Communicator* comm = rec.comms.Find(word);
+        Communicator* comm = NcclOf(rec).comms.Find(word);
         word = comm != nullptr ? comm->wire() : 0;
         enter.comm = static_cast<uint32_t>(word);
         break;
@@ -196,7 +195,7 @@ void RecorderEngine::FillEnter(Recording& rec, const Call& call, format::CallEnt
   enter.blob = blob.view();
 }
 
-void RecorderEngine::WriteLeave(Recording& rec, const Call& call, uint64_t enter_seq) {
+void NcclRecorder::WriteLeave(Recording& rec, const Call& call, uint64_t enter_seq) {
   format::CallLeave leave;
   leave.enter_seq = enter_seq;
   Blob blob;
@@ -207,13 +206,13 @@ void RecorderEngine::WriteLeave(Recording& rec, const Call& call, uint64_t enter
     uint64_t word = call.args[i];
     switch (call.info->params[i].role) {
       case Role::kNewComm: {
-        Communicator* comm = rec.comms.Find(ValueAt<uint64_t>(word));
+        Communicator* comm = NcclOf(rec).comms.Find(ValueAt<uint64_t>(word));
         leave.outs.push_back(comm != nullptr ? comm->wire() : 0);
         break;
       }
       case Role::kNewComms:
         for (uint64_t k = 0; word != 0 && k < call.ArgOf(Role::kNRanks); ++k) {
-          Communicator* comm = rec.comms.Find(ValueAt<uint64_t>(word + k * sizeof(void*)));
+          Communicator* comm = NcclOf(rec).comms.Find(ValueAt<uint64_t>(word + k * sizeof(void*)));
           leave.outs.push_back(comm != nullptr ? comm->wire() : 0);
         }
         break;
@@ -234,7 +233,8 @@ void RecorderEngine::WriteLeave(Recording& rec, const Call& call, uint64_t enter
         break;
       case Role::kNewHandle: {
         bool is_new = false;  // its creation is this very call
-        leave.outs.push_back(rec.handles.Wire(KindOfHandle(call), ValueAt<uint64_t>(word), is_new));
+        leave.outs.push_back(
+            NcclOf(rec).handles.Wire(KindOfHandle(call), ValueAt<uint64_t>(word), is_new));
         break;
       }
       case Role::kNewUniqueId:
@@ -268,7 +268,7 @@ void RecorderEngine::WriteLeave(Recording& rec, const Call& call, uint64_t enter
   rec.writer.Write(leave);
 }
 
-uint64_t RecorderEngine::WritePlainEnter(Recording& rec, const Call& call) {
+uint64_t NcclRecorder::WritePlainEnter(Recording& rec, const Call& call) {
   ErrnoKeeper keep;
   format::CallEnter enter;
   Blob blob;
@@ -276,7 +276,7 @@ uint64_t RecorderEngine::WritePlainEnter(Recording& rec, const Call& call) {
   return rec.writer.Write(enter);
 }
 
-void RecorderEngine::RecordPlain(Recording& rec, Call& call) {
+void NcclRecorder::RecordPlain(Recording& rec, Call& call) {
   const uint64_t enter_seq = WritePlainEnter(rec, call);
   call.invoke(call);
   ErrnoKeeper keep;
@@ -285,7 +285,7 @@ void RecorderEngine::RecordPlain(Recording& rec, Call& call) {
   if (static_cast<NcclApi>(call.info->id) == NcclApi::ncclCommWindowRegister) SayWindows(rec, call);
   if (int handle = call.info->Find(Role::kHandle);
       handle >= 0 && call.info->klass == api::ApiClass::kRegistration)
-    rec.handles.Forget(KindOfHandle(call), call.args[handle]);
+    NcclOf(rec).handles.Forget(KindOfHandle(call), call.args[handle]);
 }
 
 }  // namespace deja::recorder

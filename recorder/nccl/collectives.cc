@@ -5,8 +5,7 @@
 #include "digest/digest.h"
 #include "include/compat/nccl.h"
 #include "preload/engine/buffers.h"
-#include "recorder/core/recorder_engine.h"
-#include "recorder/events/blob.h"
+#include "recorder/nccl/nccl_recorder.h"
 
 namespace deja::recorder {
 
@@ -14,25 +13,6 @@ using api::NcclApi;
 using api::Role;
 using preload::BufferUse;
 using preload::Call;
-
-void FillDigest(Recording& rec, std::span<const std::byte> bytes, bool keep, format::Tensor& tensor,
-                uint32_t series) {
-  const digest::TensorDigest digest = digest::DigestTensor(bytes, tensor.dtype);
-  tensor.hash = digest.hash;
-  tensor.stats = digest.stats;
-  if (!keep || rec.config.level != Level::kFull) return;
-  const format::Placed placed =
-      rec.KeepPayload(tensor.hash, bytes, digest::ElementSize(tensor.dtype), series);
-  tensor.payload = static_cast<uint32_t>(placed.kept ? format::PayloadState::kKept
-                                                     : format::PayloadState::kDropped);
-  tensor.segment = placed.segment;
-}
-
-void DigestNow(Recording& rec, const BufferUse& use, bool keep, format::Tensor& tensor,
-               uint32_t series) {
-  if (rec.config.level == Level::kOrder || use.data == nullptr || use.empty()) return;
-  FillDigest(rec, {static_cast<const std::byte*>(use.data), use.bytes}, keep, tensor, series);
-}
 
 namespace {
 
@@ -65,8 +45,8 @@ IssuedCollective Issued(const Call& call) {
 
 }  // namespace
 
-uint64_t RecorderEngine::EnterOperation(Recording& rec, const Call& call, Communicator* comm,
-                                        PendingOp& op) {
+uint64_t NcclRecorder::EnterOperation(Recording& rec, const Call& call, Communicator* comm,
+                                      PendingOp& op) {
   ErrnoKeeper keep;
   format::CallEnter enter;
   Blob blob;
@@ -89,15 +69,16 @@ uint64_t RecorderEngine::EnterOperation(Recording& rec, const Call& call, Commun
   const uint64_t enter_seq = rec.writer.Write(enter);
   // Of a buffer that is both, the result says it: on the root it is not changed.
   if (input_later && input.arg != op.output.arg)
-    rec.device_reads.Ask({op.comm, op.comm_seq, 0}, enter.inputs[0], input.bytes, op.stream, false);
+    NcclOf(rec).device_reads.Ask({op.comm, op.comm_seq, 0}, enter.inputs[0], input.bytes, op.stream,
+                                 false);
   return enter_seq;
 }
 
-void RecorderEngine::RecordOperation(Recording& rec, Call& call) {
-  Communicator* comm = rec.comms.Find(call.ArgOf(Role::kComm));
+void NcclRecorder::RecordOperation(Recording& rec, Call& call) {
+  Communicator* comm = NcclOf(rec).comms.Find(call.ArgOf(Role::kComm));
   PendingOp op;
   op.stream = call.ArgOf(Role::kStream);
-  if (rec.choices.told() && comm != nullptr) op.issued = Issued(call);
+  if (NcclOf(rec).choices.told() && comm != nullptr) op.issued = Issued(call);
   const uint64_t enter_seq = EnterOperation(rec, call, comm, op);
   {
     const NcclChoices::Open open(rec, &op, nullptr);
@@ -109,8 +90,8 @@ void RecorderEngine::RecordOperation(Recording& rec, Call& call) {
   const bool is_described = self.group_depth > 0 && op.issued.info != nullptr;
   if (accepted && (!op.output.empty() || is_described)) {
     bool later = self.group_depth > 0 || call.result == ncclInProgress;
-    PendingOp* kept = later ? rec.ops.Get() : nullptr;
-    ThreadState* state = StateOf(self);
+    PendingOp* kept = later ? NcclOf(rec).ops.Get() : nullptr;
+    NcclThread* state = PartOf<NcclThread>(self);
     if (kept != nullptr) *kept = op;
     if (!later) {
       WriteResults(rec, op);
@@ -121,16 +102,16 @@ void RecorderEngine::RecordOperation(Recording& rec, Call& call) {
       comm->pending.Push(kept);
     }
   }
-  rec.choices.WriteLate();
+  NcclOf(rec).choices.WriteLate();
   WriteLeave(rec, call, enter_seq);
 }
 
-void RecorderEngine::WriteResults(Recording& rec, const PendingOp& op) {
+void NcclRecorder::WriteResults(Recording& rec, const PendingOp& op) {
   if (op.output.empty()) return;  // kept for what NCCL says of it
   format::Tensor tensor = DescriptionOf(op.output);
   if (ComesLater(rec, op.output))
-    return rec.device_reads.Ask({op.comm, op.comm_seq, op.series}, tensor, op.output.bytes,
-                                op.stream, true);
+    return NcclOf(rec).device_reads.Ask({op.comm, op.comm_seq, op.series}, tensor, op.output.bytes,
+                                        op.stream, true);
   DigestNow(rec, op.output, true, tensor, op.series);
   format::CallResults results;
   results.comm = op.comm;
@@ -139,54 +120,54 @@ void RecorderEngine::WriteResults(Recording& rec, const PendingOp& op) {
   rec.writer.Write(results);
 }
 
-void RecorderEngine::WriteAll(Recording& rec, OpList list) {
+void NcclRecorder::WriteAll(Recording& rec, OpList list) {
   while (PendingOp* op = list.Pop()) {
     WriteResults(rec, *op);
-    rec.ops.Put(op);
+    NcclOf(rec).ops.Put(op);
   }
 }
 
-void RecorderEngine::WriteAborted(Recording& rec, OpList list) {
+void NcclRecorder::WriteAborted(Recording& rec, OpList list) {
   while (PendingOp* op = list.Pop()) {
     if (!op->output.empty())
-      rec.device_reads.WriteAborted({op->comm, op->comm_seq, op->series},
-                                    DescriptionOf(op->output));
-    rec.ops.Put(op);
+      NcclOf(rec).device_reads.WriteAborted({op->comm, op->comm_seq, op->series},
+                                            DescriptionOf(op->output));
+    NcclOf(rec).ops.Put(op);
   }
 }
 
-void RecorderEngine::DropAll(Recording& rec, OpList list) {
-  while (PendingOp* op = list.Pop()) rec.ops.Put(op);
+void NcclRecorder::DropAll(Recording& rec, OpList list) {
+  while (PendingOp* op = list.Pop()) NcclOf(rec).ops.Put(op);
 }
 
-void RecorderEngine::RecordGroup(Recording& rec, Call& call) {
+void NcclRecorder::RecordGroup(Recording& rec, Call& call) {
   auto api = static_cast<NcclApi>(call.info->id);
   const uint64_t enter_seq = WritePlainEnter(rec, call);
   {
-    auto* state = static_cast<ThreadState*>(preload::Self().engine_state);
+    auto* state = PartIfAny<NcclThread>(preload::Self());
     const NcclChoices::Open open(rec, nullptr, state == nullptr ? nullptr : &state->group_ops);
     call.invoke(call);
   }
   ErrnoKeeper keep;
-  rec.choices.WriteLate();
+  NcclOf(rec).choices.WriteLate();
   preload::ThreadRecord& self = preload::Self();
   if (api == NcclApi::ncclGroupStart && call.result == ncclSuccess) ++self.group_depth;
   // Ends the group, and nothing of it happens.
   if (api == NcclApi::ncclGroupSimulateEnd && call.result == ncclSuccess && self.group_depth > 0 &&
       --self.group_depth == 0) {
-    if (ThreadState* state = StateOf(self)) {
+    if (NcclThread* state = PartOf<NcclThread>(self)) {
       state->pending_comm_count = 0;
       DropAll(rec, state->group_ops.Take());
     }
   }
   if (api == NcclApi::ncclGroupEnd && self.group_depth > 0 && --self.group_depth == 0) {
-    if (ThreadState* state = StateOf(self)) EndGroup(rec, *state, call.result);
+    if (NcclThread* state = PartOf<NcclThread>(self)) EndGroup(rec, *state, call.result);
   }
   WriteLeave(rec, call, enter_seq);
 }
 
 // After the outermost ncclGroupEnd.
-void RecorderEngine::EndGroup(Recording& rec, ThreadState& state, uint64_t result) {
+void NcclRecorder::EndGroup(Recording& rec, NcclThread& state, uint64_t result) {
   bool accepted = result == ncclSuccess || result == ncclInProgress;
   if (accepted)
     ResolvePending(rec, state, 0, 0);
@@ -197,24 +178,24 @@ void RecorderEngine::EndGroup(Recording& rec, ThreadState& state, uint64_t resul
   if (result != ncclInProgress) return DropAll(rec, ops);
   while (PendingOp* op = ops.Pop()) {
     if (op->output.empty()) {
-      rec.ops.Put(op);
+      NcclOf(rec).ops.Put(op);
       continue;
     }
-    Communicator* comm = rec.comms.ByWire(op->comm);
+    Communicator* comm = NcclOf(rec).comms.ByWire(op->comm);
     Hold hold(comm->pending_lock);
     comm->pending.Push(op);
   }
 }
 
 // How a program learns that a communicator's operations are done, or that they never will be.
-void RecorderEngine::RecordAsyncError(Recording& rec, Call& call) {
+void NcclRecorder::RecordAsyncError(Recording& rec, Call& call) {
   call.invoke(call);
   ErrnoKeeper keep;
-  rec.choices.WriteLate();
+  NcclOf(rec).choices.WriteLate();
   auto* out = call.Arg<ncclResult_t*>(call.info->Find(Role::kOutResult));
-  Communicator* comm = rec.comms.Find(call.ArgOf(Role::kComm));
+  Communicator* comm = NcclOf(rec).comms.Find(call.ArgOf(Role::kComm));
   if (call.result != ncclSuccess || out == nullptr || *out == ncclInProgress) return;
-  auto* state = static_cast<ThreadState*>(preload::Self().engine_state);
+  auto* state = PartIfAny<NcclThread>(preload::Self());
   if (*out == ncclSuccess && state != nullptr && state->pending_comm_count > 0)
     ResolvePending(rec, *state, comm != nullptr ? comm->wire() : 0, call.ArgOf(Role::kComm));
   if (comm == nullptr) return;

@@ -7,8 +7,7 @@
 #include "include/compat/nccl.h"
 #include "preload/cuda/device.h"
 #include "preload/symbols/real_symbols.h"
-#include "recorder/core/recorder_engine.h"
-#include "recorder/events/blob.h"
+#include "recorder/nccl/nccl_recorder.h"
 
 namespace deja::recorder {
 namespace {
@@ -84,7 +83,7 @@ void NoteGrowId(Communicator* comm, const Call& call) {
 
 // Before the call that cuts short what is under way on `comm`. What has come by now is taken; what
 // comes later is what the abort has left in the buffers, and nobody's result.
-void RecorderEngine::GiveUp(Recording& rec, const Call& call, Communicator& comm) {
+void NcclRecorder::GiveUp(Recording& rec, const Call& call, Communicator& comm) {
   constexpr uint32_t kPatienceMs = 1000;  // of hashing and keeping; no stream is waited for
   preload::TheDevice().TakeWhatCame(kPatienceMs);
   OpList pending = TakePending(comm);
@@ -98,10 +97,10 @@ void RecorderEngine::GiveUp(Recording& rec, const Call& call, Communicator& comm
   WriteAborted(rec, pending);
 }
 
-void RecorderEngine::RecordLifecycle(Recording& rec, Call& call) {
+void NcclRecorder::RecordLifecycle(Recording& rec, Call& call) {
   auto api = static_cast<NcclApi>(call.info->id);
   uint64_t handle = call.ArgOf(Role::kComm);
-  Communicator* comm = rec.comms.Find(handle);
+  Communicator* comm = NcclOf(rec).comms.Find(handle);
   uint64_t enter_seq = 0;
   format::CallEnter enter;
   Blob blob;
@@ -112,18 +111,18 @@ void RecorderEngine::RecordLifecycle(Recording& rec, Call& call) {
       int rank = call.info->Find(Role::kRank) >= 0 ? IntArg(call, Role::kRank) : 0;
       rec.BecomeRank(rank, IntArg(call, Role::kNRanks));
     }
-    rec.choices.WriteLate();
+    NcclOf(rec).choices.WriteLate();
     FillEnter(rec, call, enter, blob);
     enter_seq = rec.writer.Write(enter);
     if (comm != nullptr && CutsShort(call)) GiveUp(rec, call, *comm);
     // Its address may be the next communicator's before this call has returned here.
-    if (EndsCommunicator(api)) rec.comms.Remove(handle);
+    if (EndsCommunicator(api)) NcclOf(rec).comms.Remove(handle);
   }
   call.invoke(call);
   ErrnoKeeper keep;
   const bool done = call.result == ncclSuccess || call.result == ncclInProgress;
   if (comm != nullptr && EndsCommunicator(api)) {
-    if (!done) rec.comms.Restore(handle, *comm);
+    if (!done) NcclOf(rec).comms.Restore(handle, *comm);
     // What came in between.
     else if (CutsShort(call))
       WriteAborted(rec, TakePending(*comm));
@@ -138,7 +137,7 @@ void RecorderEngine::RecordLifecycle(Recording& rec, Call& call) {
 
 // The CommCreated events of a call that makes communicators, or, where the handle comes later (in a
 // group, without blocking), what is needed to write them then.
-void RecorderEngine::CreatedAfter(Recording& rec, const Call& call, Communicator* parent) {
+void NcclRecorder::CreatedAfter(Recording& rec, const Call& call, Communicator* parent) {
   PendingComm made;
   made.nranks = IntArg(call, Role::kNRanks);
   made.rank = call.info->Find(Role::kRank) >= 0 ? IntArg(call, Role::kRank) : -1;
@@ -173,20 +172,20 @@ void RecorderEngine::CreatedAfter(Recording& rec, const Call& call, Communicator
   made.out = call.ArgOf(Role::kNewComm);
   if (Created(rec, made)) return;
   made.handle = HandleAt(made.out);
-  ThreadState* state = StateOf(preload::Self());
+  NcclThread* state = PartOf<NcclThread>(preload::Self());
   bool may_come = preload::Self().group_depth > 0 || call.result == ncclInProgress;
-  if (may_come && state != nullptr && state->pending_comm_count < ThreadState::kMaxPendingComms)
+  if (may_come && state != nullptr && state->pending_comm_count < NcclThread::kMaxPendingComms)
     state->pending_comms[state->pending_comm_count++] = made;
 }
 
 // Writes CommCreated if the program's handle is there and says who it is.
-bool RecorderEngine::Created(Recording& rec, const PendingComm& made) {
+bool NcclRecorder::Created(Recording& rec, const PendingComm& made) {
   uint64_t handle = HandleAt(made.out);
   if (handle == 0) return false;
   int rank = made.rank >= 0 ? made.rank : Ask("ncclCommUserRank", handle);
   int nranks = made.rank >= 0 && made.nranks > 0 ? made.nranks : Ask("ncclCommCount", handle);
   if (rank < 0 || nranks < 0) return false;
-  Communicator* comm = rec.comms.Add(handle, made.hash, rank, nranks);
+  Communicator* comm = NcclOf(rec).comms.Add(handle, made.hash, rank, nranks);
   if (comm == nullptr) return true;
   // Whoever can make a communicator on a device has loaded the driver.
   preload::LookForDevice();
@@ -202,14 +201,14 @@ bool RecorderEngine::Created(Recording& rec, const PendingComm& made) {
   created.joined_as = made.joined_as;
   created.device = -1;
   rec.writer.Write(created);
-  rec.choices.OnCommunicator();
+  NcclOf(rec).choices.OnCommunicator();
   return true;
 }
 
 // At the end of a group (`parent` and `handle` 0: all that are waited for), or when a communicator
 // has said that it is done: its children, or itself.
-void RecorderEngine::ResolvePending(Recording& rec, ThreadState& state, uint32_t parent,
-                                    uint64_t handle) {
+void NcclRecorder::ResolvePending(Recording& rec, NcclThread& state, uint32_t parent,
+                                  uint64_t handle) {
   bool all = parent == 0 && handle == 0;
   uint32_t left = 0;
   for (uint32_t i = 0; i < state.pending_comm_count; ++i) {

@@ -1,7 +1,8 @@
 #include "recorder/nccl/device_reads.h"
 
 #include "digest/digest.h"
-#include "recorder/core/recorder_engine.h"
+#include "recorder/core/digests.h"
+#include "recorder/nccl/nccl_state.h"
 
 namespace deja::recorder {
 
@@ -31,16 +32,19 @@ void DeviceReads::Ask(OperationKey operation, const format::Tensor& tensor, uint
 }
 
 bool DeviceReads::IsGivenUp(OperationKey operation) const {
-  return recording_.comms.ByWire(operation.comm)->IsGivenUp(operation.comm_seq);
+  return NcclOf(recording_).comms.ByWire(operation.comm)->IsGivenUp(operation.comm_seq);
 }
 
 void DeviceReads::Finish(Read* read) {
-  recording_.comms.ByWire(read->operation.comm)->under_way.fetch_sub(1, std::memory_order_relaxed);
+  NcclOf(recording_)
+      .comms.ByWire(read->operation.comm)
+      ->under_way.fetch_sub(1, std::memory_order_relaxed);
   pool_.Put(read);
 }
 
 DeviceAnswer DeviceReads::AskBytes(Read& read, uint64_t bytes, uint64_t stream) {
-  std::atomic<uint32_t>& under_way = recording_.comms.ByWire(read.operation.comm)->under_way;
+  std::atomic<uint32_t>& under_way =
+      NcclOf(recording_).comms.ByWire(read.operation.comm)->under_way;
   under_way.fetch_add(1, std::memory_order_relaxed);
   const DeviceAnswer answer = preload::TheDevice().Read(
       reinterpret_cast<const void*>(read.tensor.address), bytes, stream,
@@ -55,7 +59,8 @@ DeviceAnswer DeviceReads::AskBytes(Read& read, uint64_t bytes, uint64_t stream) 
 }
 
 DeviceAnswer DeviceReads::AskDigest(Read& read, uint64_t bytes, uint64_t stream) {
-  std::atomic<uint32_t>& under_way = recording_.comms.ByWire(read.operation.comm)->under_way;
+  std::atomic<uint32_t>& under_way =
+      NcclOf(recording_).comms.ByWire(read.operation.comm)->under_way;
   under_way.fetch_add(1, std::memory_order_relaxed);
   const DeviceAnswer answer = preload::TheDevice().Digest(
       reinterpret_cast<const void*>(read.tensor.address), bytes, read.tensor.dtype, stream,

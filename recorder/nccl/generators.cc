@@ -9,8 +9,7 @@
 #include "api/curand_table.h"
 #include "include/compat/curand.h"
 #include "preload/cuda/device.h"
-#include "recorder/core/recorder_engine.h"
-#include "recorder/events/blob.h"
+#include "recorder/nccl/nccl_recorder.h"
 
 namespace deja::recorder {
 namespace {
@@ -32,7 +31,7 @@ uint64_t HashOfGenerator(const Call& call) {
 
 void WriteCreated(Recording& rec, const Call& call) {
   const auto* made = call.Arg<const uint64_t*>(call.info->Find(Role::kNewComm));
-  Communicator* generator = rec.comms.Add(*made, HashOfGenerator(call), 0, 1);
+  Communicator* generator = NcclOf(rec).comms.Add(*made, HashOfGenerator(call), 0, 1);
   if (generator == nullptr) return;
   const bool on_host = call.info->id == static_cast<uint32_t>(CurandApi::curandCreateGeneratorHost);
   // A generator of the host's may fill memory that the driver has pinned.
@@ -54,8 +53,8 @@ void WriteCreated(Recording& rec, const Call& call) {
 
 }  // namespace
 
-void RecorderEngine::OnCurandCall(Call& call) {
-  Recording* rec = Active();
+void NcclRecorder::OnCurandCall(Call& call) {
+  Recording* rec = recorder_.Active();
   if (rec == nullptr) return call.invoke(call);
   switch (call.info->klass) {
     case api::ApiClass::kCollective:
@@ -67,8 +66,8 @@ void RecorderEngine::OnCurandCall(Call& call) {
   }
 }
 
-void RecorderEngine::RecordGenerate(Recording& rec, Call& call) {
-  Communicator* generator = rec.comms.Find(call.ArgOf(Role::kComm));
+void NcclRecorder::RecordGenerate(Recording& rec, Call& call) {
+  Communicator* generator = NcclOf(rec).comms.Find(call.ArgOf(Role::kComm));
   PendingOp op;
   if (generator != nullptr) op.stream = generator->stream.load(std::memory_order_relaxed);
   const uint64_t enter_seq = EnterOperation(rec, call, generator, op);
@@ -78,18 +77,18 @@ void RecorderEngine::RecordGenerate(Recording& rec, Call& call) {
   WriteLeave(rec, call, enter_seq);
 }
 
-void RecorderEngine::RecordGeneratorChange(Recording& rec, Call& call) {
+void NcclRecorder::RecordGeneratorChange(Recording& rec, Call& call) {
   const auto api = static_cast<CurandApi>(call.info->id);
   const uint64_t handle = call.ArgOf(Role::kComm);
-  Communicator* generator = rec.comms.Find(handle);
+  Communicator* generator = NcclOf(rec).comms.Find(handle);
   const uint64_t enter_seq = WritePlainEnter(rec, call);
   const bool ends = generator != nullptr && api == CurandApi::curandDestroyGenerator;
   // Its address may be the next generator's before this call has returned here.
-  if (ends) rec.comms.Remove(handle);
+  if (ends) NcclOf(rec).comms.Remove(handle);
   call.invoke(call);
   ErrnoKeeper keep;
   const bool done = call.result == CURAND_STATUS_SUCCESS;
-  if (ends && !done) rec.comms.Restore(handle, *generator);
+  if (ends && !done) NcclOf(rec).comms.Restore(handle, *generator);
   if (done && generator != nullptr && api == CurandApi::curandSetStream)
     generator->stream.store(call.ArgOf(Role::kStream), std::memory_order_relaxed);
   if (done && call.ArgOf(Role::kNewComm) != 0) WriteCreated(rec, call);

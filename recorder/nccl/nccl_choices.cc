@@ -6,6 +6,7 @@
 #include "api/nccl_table.h"
 #include "recorder/core/recording.h"
 #include "recorder/nccl/nccl_profiler_abi.h"
+#include "recorder/nccl/nccl_state.h"
 
 namespace deja::recorder {
 namespace {
@@ -96,7 +97,7 @@ bool NcclChoices::Match(const Collective& collective, Operation& operation) {
   bool unique = true;
   const auto look_at = [&](PendingOp* op) {
     if (!Fits(op->issued, collective)) return;
-    const Communicator* comm = t_open.recording->comms.ByWire(op->comm);
+    const Communicator* comm = NcclOf(*t_open.recording).comms.ByWire(op->comm);
     if (comm == nullptr || comm->rank != collective.rank) return;
     // Of several on one communicator the first: they are alike.
     if (found == nullptr)
@@ -121,7 +122,7 @@ void NcclChoices::OnCollective(const Collective& collective) {
   CopyText(choice.protocol, collective.protocol);
   choice.channels = collective.channels;
   choice.warps = collective.warps;
-  if (t_open.recording != nullptr) return t_open.recording->choices.Write(choice);
+  if (t_open.recording != nullptr) return NcclOf(*t_open.recording).choices.Write(choice);
   if (NcclChoices* choices = g_current.load(std::memory_order_acquire)) choices->Keep(choice);
 }
 

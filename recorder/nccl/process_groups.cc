@@ -6,8 +6,7 @@
 #include "api/c10d_table.h"
 #include "digest/digest.h"
 #include "preload/stack/stack.h"
-#include "recorder/core/recorder_engine.h"
-#include "recorder/events/blob.h"
+#include "recorder/nccl/nccl_recorder.h"
 
 namespace deja::recorder {
 
@@ -61,12 +60,12 @@ format::Tensor Describe(Recording& rec, const BufferUse& use, bool keep, uint32_
 
 }  // namespace
 
-void RecorderEngine::OnGroupCall(GroupCall& call) {
-  Recording* rec = Active();
+void NcclRecorder::OnGroupCall(GroupCall& call) {
+  Recording* rec = recorder_.Active();
   if (rec == nullptr) return call.invoke(call);
   if (static_cast<C10dApi>(call.info->id) == C10dApi::c10d_new_group)
     return RecordNewGroup(*rec, call);
-  Communicator* comm = rec->comms.Find(call.ArgOf(Role::kComm));
+  Communicator* comm = NcclOf(*rec).comms.Find(call.ArgOf(Role::kComm));
   uint64_t enter_seq = 0;
   {
     ErrnoKeeper keep;
@@ -87,7 +86,7 @@ void RecorderEngine::OnGroupCall(GroupCall& call) {
   WriteRaised(*rec, call, enter_seq);
 }
 
-void RecorderEngine::RecordNewGroup(Recording& rec, GroupCall& call) {
+void NcclRecorder::RecordNewGroup(Recording& rec, GroupCall& call) {
   const int rank = static_cast<int>(call.ArgOf(Role::kRank));
   const int nranks = static_cast<int>(call.ArgOf(Role::kNRanks));
   {
@@ -102,7 +101,7 @@ void RecorderEngine::RecordNewGroup(Recording& rec, GroupCall& call) {
   // Handles of groups are numbers of ours, apart from all addresses.
   static std::atomic<uint64_t> groups{0};
   const uint64_t handle = ~(groups.fetch_add(1, std::memory_order_relaxed) + 1);
-  Communicator* comm = rec.comms.Add(handle, call.identity, rank, nranks);
+  Communicator* comm = NcclOf(rec).comms.Add(handle, call.identity, rank, nranks);
   auto* group = call.Arg<uint64_t*>(call.info->Find(Role::kNewComm));
   if (comm != nullptr && group != nullptr) {
     *group = handle;
@@ -118,9 +117,9 @@ void RecorderEngine::RecordNewGroup(Recording& rec, GroupCall& call) {
   WriteLeave(rec, call, enter_seq);
 }
 
-void RecorderEngine::OnGroupDone(const preload::GroupEnd& end) {
-  Recording* rec = Active();
-  Communicator* comm = rec == nullptr ? nullptr : rec->comms.Find(end.group);
+void NcclRecorder::OnGroupDone(const preload::GroupEnd& end) {
+  Recording* rec = recorder_.Active();
+  Communicator* comm = rec == nullptr ? nullptr : NcclOf(*rec).comms.Find(end.group);
   if (comm == nullptr || end.operation == 0) return;
   ErrnoKeeper keep;
   if (end.failed || end.src >= 0) {
@@ -152,8 +151,8 @@ void RecorderEngine::OnGroupDone(const preload::GroupEnd& end) {
   rec->writer.Write(results);
 }
 
-void RecorderEngine::OnStoreCall(preload::StoreCall& call) {
-  Recording* rec = Active();
+void NcclRecorder::OnStoreCall(preload::StoreCall& call) {
+  Recording* rec = recorder_.Active();
   if (rec == nullptr) return call.invoke(call);
   format::CallLeave leave;
   {
@@ -172,16 +171,6 @@ void RecorderEngine::OnStoreCall(preload::StoreCall& call) {
   else
     WriteLongValue(*rec, call.value, leave.enter_seq);
   rec->writer.Write(leave);
-}
-
-void RecorderEngine::OnNotRecorded(std::string_view what, bool may_be) {
-  ErrnoKeeper keep;
-  Recording* rec = Active();
-  if (rec == nullptr) return;
-  format::Degraded degraded;
-  degraded.reason = what.substr(0, kMaxError);
-  degraded.remark = may_be ? format::kSaidAtTheEnd : 0;
-  rec->writer.Write(degraded);
 }
 
 }  // namespace deja::recorder

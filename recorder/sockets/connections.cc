@@ -10,13 +10,14 @@
 #include <cstdlib>
 
 #include "common/os/folder_entries.h"
+#include "common/runtime/errno_keeper.h"
 #include "preload/files/absolute_path.h"
 #include "preload/hooks/descriptors/own_pipes.h"
 #include "preload/process/guard.h"
 #include "preload/process/process_name.h"
 #include "preload/process/threads.h"
 #include "preload/symbols/real_sockets.h"
-#include "recorder/core/recorder_engine.h"
+#include "recorder/core/recording.h"
 #include "recorder/sockets/own_sockets.h"
 #include "recorder/sockets/recorded_connection.h"
 
@@ -25,7 +26,7 @@ namespace {
 
 using preload::ConnectionName;
 
-RecorderEngine* (*g_find_engine)() = nullptr;
+Recording* (*g_find_recording)() = nullptr;
 
 // Of a failed open nothing is known but its name.
 bool IsFifo(int dirfd, const char* path, int fd) {
@@ -128,9 +129,8 @@ void Track(int fd) {
 
 Within::Within() : saved_errno_(errno) {
   // Before the guard: within it no engine is made.
-  RecorderEngine* engine = g_find_engine != nullptr ? g_find_engine() : nullptr;
+  recording_ = g_find_recording != nullptr ? g_find_recording() : nullptr;
   ++preload::t_guard_depth;
-  recording_ = engine != nullptr ? engine->Active() : nullptr;
 }
 
 Within::~Within() {
@@ -138,8 +138,8 @@ Within::~Within() {
   errno = saved_errno_;
 }
 
-preload::ConnectionLayer& RecordConnections(RecorderEngine* (*find_engine)()) {
-  g_find_engine = find_engine;
+preload::ConnectionLayer& RecordConnections(Recording* (*find_recording)()) {
+  g_find_recording = find_recording;
   return g_layer;
 }
 
@@ -153,12 +153,11 @@ void RecordInheritedConnections() {
   });
 }
 
-void RecordInheritedPipes() {
-  if (g_pipe_count == 0) return;
-  preload::GetEngine();  // within the guard none is made
-  const preload::Guard guard;
-  RecorderEngine* engine = g_find_engine != nullptr ? g_find_engine() : nullptr;
-  preload::PipeTable* table = engine != nullptr ? engine->Pipes() : nullptr;
+bool HasInheritedPipes() {
+  return g_pipe_count != 0;
+}
+
+void RecordInheritedPipes(preload::PipeTable* table) {
   for (size_t i = 0; table != nullptr && i < g_pipe_count; ++i)
     preload::OwnPipe::Adopt(*table, g_pipes_to_adopt[i]);
 }

@@ -13,9 +13,12 @@
 
 #include "preload/engine/connections.h"
 
+namespace deja::preload {
+class PipeTable;
+}
+
 namespace deja::recorder {
 
-class RecorderEngine;
 class Recording;
 
 // Around what is done for a call of the program, behind the real call: the guard is held and errno
@@ -34,14 +37,16 @@ class Within {
   Recording* recording_;
 };
 
-// The layer of this process. `find_engine` is asked at each event: the first one may come before
-// there is an engine.
-preload::ConnectionLayer& RecordConnections(RecorderEngine* (*find_engine)());
+// The layer of this process. `find_recording` is asked at each event: the first one may come before
+// there is one. Null: nothing is recorded.
+preload::ConnectionLayer& RecordConnections(Recording* (*find_recording)());
 
 // Tracks stdin and what else the process was born with. Once, when the library is loaded.
 void RecordInheritedConnections();
-// Afterwards, and not within the guard: the ends of the rank's own pipes among them.
-void RecordInheritedPipes();
+// Afterwards: whether ends of the rank's own pipes are among them; then follows them in `table`,
+// which may be null.
+bool HasInheritedPipes();
+void RecordInheritedPipes(preload::PipeTable* table);
 
 }  // namespace deja::recorder
 

@@ -16,7 +16,7 @@
 #include "preload/hooks/input.h"
 #include "preload/process/threads.h"
 #include "preload/symbols/real_sockets.h"
-#include "recorder/core/recorder_engine.h"
+#include "recorder/core/recording.h"
 #include "recorder/events/mapped_memory.h"
 #include "recorder/sockets/connections.h"
 #include "recorder/sockets/own_sockets.h"

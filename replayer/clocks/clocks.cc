@@ -8,7 +8,7 @@
 #include <string>
 
 #include "api/libc_table.h"
-#include "replayer/core/session.h"
+#include "replayer/clocks/serve_clocks.h"
 
 namespace deja::replayer {
 
@@ -63,15 +63,37 @@ std::string Advanced(uint32_t api, std::string_view told, std::string_view then,
   return bytes;
 }
 
+ThreadClocks& ThreadClocksOf(Session& session, ThreadState& thread) {
+  std::unique_ptr<ThreadClocks>& clocks = ClocksOf(thread).clocks;
+  if (clocks == nullptr) {
+    const auto* streams =
+        thread.recorded == kNone ? nullptr : &session.plan().threads()[thread.recorded].clocks;
+    clocks = std::make_unique<ThreadClocks>(session.Find<SessionClocks>()->process, streams);
+  }
+  return *clocks;
+}
+
 }  // namespace
+
+SessionClocks::SessionClocks(const ReplayPlan& plan, ClockMode mode) {
+  process.SetMode(mode);
+  for (const auto& [source, first] : plan.first_readings()) {
+    const ClockFamily family = FamilyOf(static_cast<format::ClockSource>(source));
+    if (family == ClockFamily::kNone) continue;
+    // What the clock said when recording began; the processor time used was next to nothing.
+    const auto since = static_cast<int64_t>(first.time_ns - plan.begin_ns);
+    const bool is_cpu = family == ClockFamily::kProcessCpu || family == ClockFamily::kThreadCpu;
+    process.Start(family, is_cpu ? 0 : LiveClock(family) - (first.value - since));
+  }
+}
 
 int64_t ServeClock(Session& session, ThreadState& thread, format::ClockSource source,
                    int64_t live_ns) {
-  return session.Clocks(thread).Read(source, live_ns, session.Segment(thread));
+  return ThreadClocksOf(session, thread).Read(source, live_ns, session.progress().Segment(thread));
 }
 
 int64_t DeadlineOffset(Session& session, ThreadState& thread, int clock, int64_t deadline_ns) {
-  return session.Clocks(thread).DeadlineOffset(FamilyOfId(clock), deadline_ns);
+  return ThreadClocksOf(session, thread).DeadlineOffset(FamilyOfId(clock), deadline_ns);
 }
 
 void ServeUsage(Session& session, ThreadState& thread, InputCall& call) {
@@ -87,7 +109,7 @@ void ServeUsage(Session& session, ThreadState& thread, InputCall& call) {
   if (recorded == by_key.end()) return;
   const std::string live(reinterpret_cast<const char*>(call.out.data()), call.produced);
   uint32_t& next = thread.next_by_key[key];
-  auto& [told, then] = thread.last_usage[key];
+  auto& [told, then] = ClocksOf(thread).last_usage[key];
   if (next < recorded->second.size()) {
     told = std::string(plan.Bytes(plan.inputs()[recorded->second[next++]].data));
   } else {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "replayer/clocks/wrapping_time.h"
+#include "replayer/plan/wrapping_time.h"
 
 namespace deja::replayer {
 

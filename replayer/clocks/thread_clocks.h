@@ -19,7 +19,8 @@
 #include <optional>
 
 #include "format/tail/clock_run.h"
-#include "replayer/clocks/clock_stream.h"
+#include "replayer/core/session_options.h"
+#include "replayer/plan/clock_stream.h"
 
 namespace deja::replayer {
 
@@ -42,9 +43,6 @@ ClockFamily FamilyOfId(int clock);
 
 // What the live clock of a family says.
 int64_t LiveClock(ClockFamily family);
-
-// --clock: which clocks are told as recorded.
-enum class ClockMode : uint8_t { kServed, kDay, kLive };
 
 // What the threads of a replay know together: for each family how far the live clock is ahead of
 // the recorded one, by the last thread that was told a time.

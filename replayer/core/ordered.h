@@ -2,8 +2,9 @@
 #ifndef DEJA_REPLAYER_CORE_ORDERED_H_
 #define DEJA_REPLAYER_CORE_ORDERED_H_
 
-#include <string_view>
+#include <cstdint>
 
+#include "preload/engine/call.h"
 #include "replayer/core/session.h"
 
 namespace deja::replayer {
@@ -16,13 +17,9 @@ const RecordedCall* NextOrdered(Session& session, ThreadState& thread, const pre
 // The next ordered call of the recording on this thread; null at its end.
 const RecordedCall* PeekOrdered(const Session& session, const ThreadState& thread);
 
-// What is behind the operation on its stream waits for the communicator to be given up, as it did
-// in the recorded run.
-void HoldStreamAt(const LiveOperation& operation);
-
-// Ends the replay: `message` says what cannot be served.
-[[noreturn]] void FailReplay(Session& session, ThreadState& thread, std::string_view message,
-                             uint32_t recorded_stack);
+// The recorded call of this kind that is this thread's next one; the last one again when they are
+// used up; null if there is none. For calls that are matched by kind alone.
+const RecordedCall* NextOfKind(Session& session, ThreadState& thread, uint32_t api);
 
 }  // namespace deja::replayer
 

@@ -6,7 +6,6 @@
 
 #include "common/env_vars.h"
 #include "preload/process/own_variables.h"
-#include "replayer/report/stillness.h"
 
 namespace deja::replayer {
 
@@ -44,7 +43,6 @@ void SetModes(SessionOptions& options) {
   options.stop_on_divergence = !preload::OwnVariableIs(env::kOnDivergence, "warn");
   if (preload::OwnVariableIs(env::kClock, "live")) options.clocks = ClockMode::kLive;
   if (preload::OwnVariableIs(env::kClock, "day")) options.clocks = ClockMode::kDay;
-  Stillness::SetHaste(preload::OwnNumber(env::kHaste));
 }
 
 }  // namespace deja::replayer

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "common/env_vars.h"
-#include "replayer/core/session.h"
+#include "replayer/core/session_options.h"
 
 namespace deja::replayer {
 

@@ -11,7 +11,7 @@
 
 #include "include/compat/cuda.h"
 #include "preload/process/guard.h"
-#include "replayer/fold/turns.h"
+#include "replayer/turns/turns.h"
 
 namespace deja::replayer {
 

@@ -7,7 +7,7 @@
 
 #include "preload/process/guard.h"
 #include "preload/symbols/real_symbols.h"
-#include "replayer/fold/turns.h"
+#include "replayer/turns/turns.h"
 
 namespace deja::replayer {
 namespace {

@@ -203,13 +203,13 @@ void InputServer::Check(Session& session, ThreadState& thread, std::string_view 
                             : Difference(fd, *file);
   if (fd >= 0) close(fd);
   if (!what.empty()) {
-    Divergence divergence = session.NewDivergence(DivergenceKind::kFile, thread);
+    Divergence divergence = session.divergences().New(DivergenceKind::kFile);
     divergence.api = "open";
     divergence.what = "the file " + file->path + " " + what;
     if (file->written)
       divergence.what +=
           " (the recorded run wrote to it: `deja record --inputs full` keeps how it was)";
-    session.Diverge(thread, std::move(divergence), 0);
+    session.divergences().Diverge(thread, std::move(divergence), 0);
   }
   errno = saved_errno;
 }

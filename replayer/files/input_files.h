@@ -26,7 +26,7 @@
 #include <string>
 #include <string_view>
 
-#include "preload/engine/engine.h"
+#include "preload/engine/file_calls.h"
 #include "replayer/core/session.h"
 #include "replayer/files/overlay.h"
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-#include "preload/engine/engine.h"
+#include "preload/engine/file_calls.h"
 
 namespace deja::replayer {
 

@@ -176,7 +176,7 @@ void ServedFile::CheckRange(Session& session, int64_t offset, size_t size) const
     return WasDropped(session.plan().files()[index], first);
   });
   ThreadState& thread = session.Thread();
-  Divergence divergence = session.NewDivergence(DivergenceKind::kFile, thread);
+  Divergence divergence = session.divergences().New(DivergenceKind::kFile);
   divergence.api = "read";
   divergence.what = "the replay reads bytes " + std::to_string(begin) + " to " +
                     std::to_string(end - 1) + " of the file " + std::string(path_) +
@@ -187,7 +187,7 @@ void ServedFile::CheckRange(Session& session, int64_t offset, size_t size) const
     divergence.what += ": the recorded process was killed, and what it read last is lost";
   else
     divergence.what += ": the recorded run did not read them";
-  session.Diverge(thread, std::move(divergence), 0);
+  session.divergences().Diverge(thread, std::move(divergence), 0);
 }
 
 }  // namespace deja::replayer

@@ -86,7 +86,7 @@ bool ServedPosition::Take(Session* session, const RecordedInput*& move) {
   move = RecordedMove(*session, number);
   if (move != nullptr) followed_in_.store(g_generation.load());
   if (followed_in_.load() != g_generation.load()) return false;
-  session->CountActivity();
+  session->progress().CountActivity();
   return true;
 }
 

@@ -24,24 +24,23 @@
 
 #include "api/nccl_table.h"
 #include "common/result.h"
-#include "preload/engine/engine.h"
+#include "preload/engine/call.h"
+#include "replayer/nccl/computed_results.h"
 #include "replayer/nccl/served_comm.h"
 
 namespace deja::replayer {
 
-class Fold {
+class Fold final : public ComputedResults {
  public:
   static Result<std::unique_ptr<Fold>> Open(const std::string& folder);
 
-  // All its ranks are replayed.
-  [[nodiscard]] bool IsWhole(const ServedComm& comm) const;
-  // Other ranks have the result of this operation. (Asked where the own rank has not.)
-  [[nodiscard]] bool OthersHaveResult(const ServedComm& comm, uint64_t seq) const;
-  // `comms` are whole. Waits until all ranks of all of them have come, and sets what they are
-  // computed by.
-  Status Meet(std::span<ServedComm* const> comms);
-  // `comm` is given up by the program.
-  void Leave(ServedComm& comm);
+  [[nodiscard]] bool IsWhole(const ServedComm& comm) const override;
+  [[nodiscard]] bool OthersHaveResult(const ServedComm& comm, uint64_t seq) const override;
+  Status Meet(std::span<ServedComm* const> comms) override;
+  void Leave(ServedComm& comm) override;
+  void KeepOperator(const ServedComm& comm, const preload::Call& call) override;
+  void Compute(Session& session, ThreadState& thread,
+               std::span<const LiveOperation* const> group) override;
 
   // An operator that the program has made: what inputs are multiplied by.
   struct Operator {
@@ -49,8 +48,6 @@ class Fold {
     std::vector<std::byte> scalar;  // empty: it is read from `address` when it is used
     uint64_t address = 0;
   };
-  // `call`: the program's ncclRedOpCreatePreMulSum, served.
-  void KeepOperator(const ServedComm& comm, const preload::Call& call);
   [[nodiscard]] std::optional<Operator> FindOperator(const ServedComm& comm, uint64_t op) const;
 
   // One call of a group. Its communicator is the library's, its buffers are in host memory.

@@ -7,13 +7,15 @@
 #include "digest/digest.h"
 #include "include/compat/nccl.h"
 #include "preload/cuda/device.h"
+#include "replayer/core/end_process.h"
+#include "replayer/core/ending.h"
 #include "replayer/core/ordered.h"
 #include "replayer/core/session.h"
 #include "replayer/fold/fold.h"
-#include "replayer/fold/turns.h"
-#include "replayer/plan/operation_bytes.h"
-#include "replayer/report/ending.h"
+#include "replayer/nccl/nccl_serve.h"
+#include "replayer/nccl/operation_bytes.h"
 #include "replayer/report/live_trace.h"
+#include "replayer/turns/turns.h"
 
 namespace deja::replayer {
 
@@ -21,6 +23,10 @@ using api::Role;
 using preload::BufferUse;
 
 namespace {
+
+Fold& FoldOf(const Session& session) {
+  return static_cast<Fold&>(*session.Find<ComputedResults>());
+}
 
 // The memory of a device that a group's operations use, where the processor can reach it. What lies
 // side by side there does so here: an operation may read what another one of its group has written.
@@ -98,7 +104,7 @@ void StageOperator(Session& session, ThreadState& thread, Staged& staged) {
   const LiveOperation& live = *staged.live;
   const int at = live.call.info->Find(Role::kRedOp);
   if (at < 0 || live.call.args[at] < ncclNumOps) return;
-  auto found = session.fold()->FindOperator(*live.comm, live.call.args[at]);
+  auto found = FoldOf(session).FindOperator(*live.comm, live.call.args[at]);
   if (!found)
     FailComputing(session, thread, live, "its operator is none that the program has made");
   if (found->scalar.empty()) {
@@ -112,7 +118,7 @@ void StageOperator(Session& session, ThreadState& thread, Staged& staged) {
       FailComputing(session, thread, live, "its operator's scalar could not be read");
     }
   }
-  auto made = session.fold()->MakeOperator(live.comm->computed(), found->dtype, found->scalar);
+  auto made = FoldOf(session).MakeOperator(live.comm->computed(), found->dtype, found->scalar);
   if (!made) FailComputing(session, thread, live, made.error().message);
   staged.call.args[at] = *made;
   staged.makes_operator = true;
@@ -157,7 +163,7 @@ bool IsExpected(const Session& session, std::span<const Staged> group) {
   return std::any_of(group.begin(), group.end(), [&](const Staged& staged) {
     const RecordedCall& recorded = session.plan().calls()[staged.live->index];
     return recorded.has_results ||
-           session.fold()->OthersHaveResult(*staged.live->comm, recorded.comm_seq);
+           FoldOf(session).OthersHaveResult(*staged.live->comm, recorded.comm_seq);
   });
 }
 
@@ -180,14 +186,16 @@ void GiveUp(Session& session, ThreadState& thread, std::span<const Staged> group
     FailComputing(session, thread, *first->live, error.message);
   const std::string message = "stopped at " + OperationText(recorded) +
                               ", which needs a rank whose replay has ended: " + error.message;
-  session.report().Write(StoppedLine{.message = message, .counters = session.CountersNow()});
-  Session::EndProcess(4);
+  session.report().Write(
+      StoppedLine{.message = message, .counters = session.divergences().CountersNow()});
+  EndProcess(4);
 }
 
 }  // namespace
 
-void Compute(Session& session, ThreadState& thread, std::span<const LiveOperation* const> group) {
-  Fold& fold = *session.fold();
+void Fold::Compute(Session& session, ThreadState& thread,
+                   std::span<const LiveOperation* const> group) {
+  Fold& fold = *this;
   std::vector<Staged> staged;
   staged.reserve(group.size());
   std::vector<Fold::Operation> calls;
@@ -203,7 +211,7 @@ void Compute(Session& session, ThreadState& thread, std::span<const LiveOperatio
     calls.push_back(staged.back().call);
   }
   const Status ran = [&] {
-    const Session::Needed needed(session, IsExpected(session, staged));
+    const Progress::Needed needed(session.progress(), IsExpected(session, staged));
     const Turns::Rest rest;
     return fold.Run(calls);
   }();
@@ -212,7 +220,7 @@ void Compute(Session& session, ThreadState& thread, std::span<const LiveOperatio
       fold.DropOperator(one.live->comm->computed(),
                         one.call.args[one.live->call.info->Find(Role::kRedOp)]);
   if (!ran) return GiveUp(session, thread, staged, ran.error());
-  session.CountComputed(group.size());
+  session.divergences().CountComputed(group.size());
   LiveTrace* trace = session.live_trace();
   for (const Staged& one : staged) {
     const RecordedCall& recorded = session.plan().calls()[one.live->index];

@@ -114,13 +114,14 @@ void LockOrder::Serve(ThreadState& thread, LockCall& call) {
 // ------------------------------------------------------------------------------
 
 void LockOrder::Pass(ThreadState& thread) {
-  thread.locks->Move();
-  progress_[thread.recorded].passed.store(thread.locks->passed(), std::memory_order_release);
+  LocksOf(thread).cursor->Move();
+  progress_[thread.recorded].passed.store(LocksOf(thread).cursor->passed(),
+                                          std::memory_order_release);
 }
 
 bool LockOrder::FindSame(ThreadState& thread, const LockCall& call) {
-  LockStream::Cursor& at = *thread.locks;
-  const uint64_t segment = session_.Segment(thread);
+  LockStream::Cursor& at = *LocksOf(thread).cursor;
+  const uint64_t segment = session_.progress().Segment(thread);
   // What it did before its last call, entropy or snapshot, and did not do here.
   while (at.Peek() != nullptr && at.segment() < segment) {
     deviates_.store(true, std::memory_order_relaxed);
@@ -146,7 +147,7 @@ bool LockOrder::FindSame(ThreadState& thread, const LockCall& call) {
 
 LockOrder::Step LockOrder::Next(ThreadState& thread, const LockCall& call) {
   Step step;
-  if (thread.is_past_locks) return step;
+  if (LocksOf(thread).is_past) return step;
   if (thread.recorded == kNone) {
     // It had done nothing when the process ended. Those without a name do not belong to the
     // program.
@@ -154,17 +155,17 @@ LockOrder::Step LockOrder::Next(ThreadState& thread, const LockCall& call) {
     return step;
   }
   const RecordedThread& recorded = session_.plan().threads()[thread.recorded];
-  if (thread.locks == nullptr) {
-    thread.locks = std::make_unique<LockStream::Cursor>(&recorded.locks);
+  if (LocksOf(thread).cursor == nullptr) {
+    LocksOf(thread).cursor = std::make_unique<LockStream::Cursor>(&recorded.locks);
     progress_[thread.recorded].tid.store(static_cast<int>(RawSyscall(SYS_gettid)));
   }
-  session_.CountActivity();
+  session_.progress().CountActivity();
   if (!FindSame(thread, call)) {
     deviates_.store(true, std::memory_order_relaxed);
-    if (thread.locks->Peek() == nullptr && !recorded.ended) step.kind = Step::Kind::kEnd;
+    if (LocksOf(thread).cursor->Peek() == nullptr && !recorded.ended) step.kind = Step::Kind::kEnd;
     return step;
   }
-  step.reading = *thread.locks->Peek();
+  step.reading = *LocksOf(thread).cursor->Peek();
   if (step.reading.is_turn) {
     step.kind = Step::Kind::kTurn;
     return step;
@@ -174,7 +175,7 @@ LockOrder::Step LockOrder::Next(ThreadState& thread, const LockCall& call) {
   if (call.use != LockUse::kCondition || step.reading.code != call.timed_out) return step;
   // A wait whose time was over: it ends with the mutex.
   step.result = step.reading.code;
-  const LockReading* next = thread.locks->Peek();
+  const LockReading* next = LocksOf(thread).cursor->Peek();
   if (next == nullptr || !next->is_turn || next->use != LockUse::kCondition) {
     step.kind = Step::Kind::kEnd;
     return step;
@@ -210,15 +211,15 @@ void LockOrder::TakeInTurn(ThreadState& thread, LockCall& call, const Step& step
 
 void LockOrder::RunOnce(ThreadState& thread, LockCall& call, const Step& step) {
   AwaitTurn(thread, step.reading);
-  thread.runs_in_turn = true;
+  LocksOf(thread).runs_in_turn = true;
   call.real(call);
   if (!call.runs) BeginOnce(thread, call);  // another thread has run it
 }
 
 void LockOrder::BeginOnce(ThreadState& thread, LockCall& call) {
   call.runs = true;
-  if (!std::exchange(thread.runs_in_turn, false)) return;
-  const LockReading reading = *thread.locks->Peek();
+  if (!std::exchange(LocksOf(thread).runs_in_turn, false)) return;
+  const LockReading reading = *LocksOf(thread).cursor->Peek();
   Advance(reading.counter, reading.turn, reading.turn + 1);
   Pass(thread);
 }
@@ -243,7 +244,7 @@ void LockOrder::AwaitEnd(ThreadState& thread, LockCall& call) {
     if (OneSleeps(true)) still.SetMoved();
     if (still.ns() >= Stillness::kLeftNs) break;
   }
-  thread.is_past_locks = true;
+  LocksOf(thread).is_past = true;
   if (waits)
     call.take(call);  // as if woken for no reason
   else
@@ -284,8 +285,8 @@ void LockOrder::AwaitTurnLong(ThreadState& thread, const LockReading& reading) {
   Stillness still(session_);
   uint64_t waited = 0;
   for (uint64_t ticks = 0; !gave_up_.load(std::memory_order_relaxed); ++ticks) {
-    const bool deviates =
-        looks_early_ && (deviates_.load(std::memory_order_relaxed) || session_.IsAnyHeld());
+    const bool deviates = looks_early_ && (deviates_.load(std::memory_order_relaxed) ||
+                                           session_.progress().IsAnyHeld());
     uint64_t tick = ticks < 10 ? Stillness::kTickNs : 10 * Stillness::kTickNs;
     if (deviates && ticks < 10) tick = kFirstLookNs;
     waiters.fetch_add(1, std::memory_order_seq_cst);
@@ -304,7 +305,7 @@ void LockOrder::AwaitTurnLong(ThreadState& thread, const LockReading& reading) {
     if (waited < (deviates ? kFirstLookNs : kShortWaitNs)) continue;
     const Guard guard;
     const uint32_t owner = PassOver(reading.counter, now);
-    if (owner != kNone && session_.IsAnyHeld()) session_.Want(owner);
+    if (owner != kNone && session_.progress().IsAnyHeld()) session_.progress().Want(owner);
     if (owner != kNone && still.IsTimeToLook()) Look(thread, reading, owner, still);
   }
   waits.store(false, std::memory_order_relaxed);
@@ -393,7 +394,7 @@ bool LockOrder::GiveWay(const LockReading& reading, uint32_t owner, const Stilln
         " times; from here on they take locks in any order");
     gave_up_.store(true);
   }
-  session_.CountActivity();
+  session_.progress().CountActivity();
   const uint64_t current = preload::TurnsOf(reading.counter).load(std::memory_order_acquire);
   if (current < reading.turn) Advance(reading.counter, current, reading.turn);
   return true;
@@ -401,7 +402,7 @@ bool LockOrder::GiveWay(const LockReading& reading, uint32_t owner, const Stilln
 
 void LockOrder::Look(ThreadState& thread, const LockReading& reading, uint32_t owner,
                      Stillness& still) {
-  if (session_.IsNeeded()) return still.SetMoved();
+  if (session_.progress().IsNeeded()) return still.SetMoved();
   if (GiveWay(reading, owner, still)) return;
   const std::string what = std::string("thread ") + preload::Self().name +
                            " waits for its turn at a " + format::LockUseName(reading.use) +
@@ -411,10 +412,10 @@ void LockOrder::Look(ThreadState& thread, const LockReading& reading, uint32_t o
   if (!still.IsTimeToGiveUp()) return;
   if (OneSleeps(false)) return still.SetMoved();
   if (gave_up_.exchange(true)) return;
-  Divergence divergence = session_.NewDivergence(DivergenceKind::kCall, thread);
+  Divergence divergence = session_.divergences().New(DivergenceKind::kCall);
   divergence.api = format::LockUseName(reading.use);
   divergence.what = what + "; from here on threads take locks in any order";
-  session_.Diverge(thread, std::move(divergence), 0);
+  session_.divergences().Diverge(thread, std::move(divergence), 0);
 }
 
 void LockOrder::EndThread(const ThreadState& thread) {

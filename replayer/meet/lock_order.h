@@ -28,11 +28,25 @@
 #include <vector>
 
 #include "common/runtime/futex.h"
-#include "preload/engine/engine.h"
+#include "preload/engine/lock_calls.h"
 #include "replayer/core/session.h"
-#include "replayer/report/stillness.h"
+#include "replayer/meet/stillness.h"
+#include "replayer/plan/lock_stream.h"
 
 namespace deja::replayer {
+
+// How far a thread is in the recorded order; a part of its ThreadState.
+struct LockThread {
+  static constexpr ThreadPart kPart = ThreadPart::kLocks;
+
+  std::unique_ptr<LockStream::Cursor> cursor;  // from its first lock
+  bool is_past = false;                        // it goes on behind the recorded ones
+  bool runs_in_turn = false;  // a routine that runs once, by the next of these readings
+};
+
+inline LockThread& LocksOf(ThreadState& thread) {
+  return thread.Of<LockThread>();
+}
 
 class LockOrder {
  public:

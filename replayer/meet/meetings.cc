@@ -14,12 +14,12 @@
 
 #include "api/libc_table.h"
 #include "preload/process/guard.h"
+#include "replayer/core/ending.h"
 #include "replayer/core/session.h"
 #include "replayer/core/without_interpreter.h"
 #include "replayer/meet/meeting_list.h"
 #include "replayer/meet/recorded_meetings.h"
-#include "replayer/report/ending.h"
-#include "replayer/report/stillness.h"
+#include "replayer/meet/stillness.h"
 
 namespace deja::replayer {
 namespace {
@@ -31,7 +31,7 @@ using preload::Guard;
 // The recorded thread never came to what this one asks for: the process was killed before.
 bool WasKilledBefore(const Session& session, const ThreadState& thread) {
   const ReplayPlan& plan = session.plan();
-  return thread.recorded != kNone && session.RemainingOf(thread.recorded) == 0 &&
+  return thread.recorded != kNone && session.progress().RemainingOf(thread.recorded) == 0 &&
          !plan.end().HappensByItself(plan.pid) && !plan.threads()[thread.recorded].ended;
 }
 

@@ -17,7 +17,8 @@
 
 #include <string>
 
-#include "preload/engine/engine.h"
+#include "preload/engine/fd_table.h"
+#include "preload/engine/meeting_calls.h"
 
 namespace deja::replayer {
 

@@ -11,11 +11,11 @@
 #include <string_view>
 
 #include "preload/process/guard.h"
+#include "replayer/core/ending.h"
 #include "replayer/core/session.h"
 #include "replayer/meet/meetings.h"
 #include "replayer/meet/recorded_meetings.h"
-#include "replayer/report/ending.h"
-#include "replayer/report/stillness.h"
+#include "replayer/meet/stillness.h"
 
 namespace deja::replayer {
 namespace {

@@ -28,14 +28,14 @@ bool MadeMeetings(Session& session, const ThreadState& thread, LibcApi api, uint
 
 void ConsumeMeeting(Session& session, ThreadState& thread, LibcApi api, uint64_t key) {
   ++thread.next_by_key[{static_cast<uint32_t>(api), key}];
-  session.CountActivity();
+  session.progress().CountActivity();
 }
 
 void DivergeAtMeeting(Session& session, ThreadState& thread, const char* api, std::string what) {
-  Divergence divergence = session.NewDivergence(DivergenceKind::kCall, thread);
+  Divergence divergence = session.divergences().New(DivergenceKind::kCall);
   divergence.api = api;
   divergence.what = std::move(what);
-  session.Diverge(thread, std::move(divergence), 0);
+  session.divergences().Diverge(thread, std::move(divergence), 0);
 }
 
 }  // namespace deja::replayer

@@ -6,9 +6,10 @@
 #include <cstring>
 
 #include "digest/digest.h"
+#include "replayer/core/end_process.h"
+#include "replayer/core/ending.h"
 #include "replayer/core/ordered.h"
 #include "replayer/mpi/mpi_serve.h"
-#include "replayer/report/ending.h"
 
 namespace deja::replayer {
 
@@ -87,10 +88,10 @@ std::string Differences(const ReplayPlan& plan, const RecordedCall& recorded, co
 
 void DivergeMpi(Session& session, ThreadState& thread, DivergenceKind kind, const Call& call,
                 const RecordedCall& recorded, std::string what) {
-  Divergence divergence = session.NewDivergence(kind, thread);
+  Divergence divergence = session.divergences().New(kind);
   divergence.api = call.info->name;
   divergence.what = std::move(what);
-  session.Diverge(thread, std::move(divergence), recorded.stack);
+  session.divergences().Diverge(thread, std::move(divergence), recorded.stack);
 }
 
 void CompareBuffer(Session& session, ThreadState& thread, const Call& call, const MpiBuffer& input,
@@ -105,9 +106,9 @@ void CompareBuffer(Session& session, ThreadState& thread, const Call& call, cons
   }
   const Hash128 hash = digest::HashBytes(live);
   const bool equal = hash == tensor.hash;
-  session.CountCompared(equal);
+  session.divergences().CountCompared(equal);
   if (equal) return;
-  Divergence divergence = session.NewDivergence(DivergenceKind::kInput, thread);
+  Divergence divergence = session.divergences().New(DivergenceKind::kInput);
   divergence.api = call.info->name;
   divergence.tensor = input.arg >= 0 ? call.info->params[input.arg].name : "input";
   divergence.dtype = tensor.dtype;
@@ -120,7 +121,7 @@ void CompareBuffer(Session& session, ThreadState& thread, const Call& call, cons
     divergence.has_recorded_bytes = true;
     divergence.element = digest::CompareElements(*bytes, live, tensor.dtype);
   }
-  session.Diverge(thread, std::move(divergence), recorded.stack);
+  session.divergences().Diverge(thread, std::move(divergence), recorded.stack);
 }
 
 // What the call sends: its own buffer, or those of the requests that it starts.
@@ -128,7 +129,7 @@ void CompareInputs(Session& session, ThreadState& thread, const Call& call,
                    const MpiRequests& requests, const RecordedCall& recorded) {
   const auto tensors = session.plan().Tensors(recorded.inputs);
   if (tensors.empty()) return;
-  ServedMpi& mpi = session.mpi();
+  ServedMpi& mpi = MpiOf(session);
   if (ApiOf(call) != MpiApi::kMPI_Start && ApiOf(call) != MpiApi::kMPI_Startall)
     return CompareBuffer(session, thread, call, preload::MpiInput(call, mpi), recorded, tensors[0]);
   size_t next = 0;
@@ -142,7 +143,7 @@ void CompareInputs(Session& session, ThreadState& thread, const Call& call,
 
 // What only the program knows, or what is memory of its own.
 void ServeLocally(Session& session, Call& call, std::span<const uint64_t> args) {
-  ServedMpi& mpi = session.mpi();
+  ServedMpi& mpi = MpiOf(session);
   const auto api = ApiOf(call);
   switch (api) {
     case MpiApi::kMPI_Init:
@@ -189,7 +190,7 @@ void ServeLocally(Session& session, Call& call, std::span<const uint64_t> args) 
     fflush_unlocked(stdout);
     funlockfile(stdout);
   }
-  Session::EndProcess(code & 0xff);
+  EndProcess(code & 0xff);
 }
 
 void ServeRecorded(Session& session, ThreadState& thread, Call& call, const MpiEnter& described,
@@ -206,10 +207,10 @@ void ServeRecorded(Session& session, ThreadState& thread, Call& call, const MpiE
 bool ServeByItself(Session& session, Call& call) {
   switch (ApiOf(call)) {
     case MpiApi::kMPI_Initialized:
-      PutInt(call.args[0], session.mpi().initialized ? 1 : 0);
+      PutInt(call.args[0], MpiOf(session).initialized ? 1 : 0);
       break;
     case MpiApi::kMPI_Finalized:
-      PutInt(call.args[0], session.mpi().finalized ? 1 : 0);
+      PutInt(call.args[0], MpiOf(session).finalized ? 1 : 0);
       break;
     case MpiApi::kMPI_Get_address:
     case MpiApi::kMPI_Address:
@@ -226,18 +227,18 @@ bool ServeByItself(Session& session, Call& call) {
 // provided that the program has made what came before. What it asks about decides, not how often.
 void ServePoll(Session& session, ThreadState& thread, Call& call) {
   MpiEnter described;
-  preload::DescribeMpiCall(call, session.mpi(), described);
+  preload::DescribeMpiCall(call, MpiOf(session), described);
   const RecordedCall* next = PeekOrdered(session, thread);
   bool yes = next != nullptr && next->api == call.info->id && next->left &&
-             next->ordinal <= session.MadeBy(thread.recorded) &&
+             next->ordinal <= session.progress().MadeBy(thread.recorded) &&
              Differences(session.plan(), *next, call, described).empty();
   if (yes) {
     const auto args = session.plan().Words(next->args);
     const uint64_t noes = args.size() > call.info->param_count ? args[call.info->param_count] : 0;
-    yes = thread.mpi_polls >= noes;
+    yes = MpiOf(thread).polls >= noes;
   }
   if (!yes) {
-    ++thread.mpi_polls;
+    ++MpiOf(thread).polls;
     const int flag = call.info->Find(Role::kOutInts) >= 0 ? call.info->Find(Role::kOutInt) : -1;
     for (uint32_t i = 0; i < call.info->param_count; ++i) {
       const bool is_flag = std::strcmp(call.info->params[i].name, "flag") == 0;
@@ -248,10 +249,10 @@ void ServePoll(Session& session, ThreadState& thread, Call& call) {
     call.result = 0;
     return;
   }
-  session.CountActivity();
-  const MpiRequests requests(call, session.mpi());
+  session.progress().CountActivity();
+  const MpiRequests requests(call, MpiOf(session));
   const RecordedCall* recorded = NextOrdered(session, thread, call, 0);
-  thread.mpi_polls = 0;
+  MpiOf(thread).polls = 0;
   if (recorded != nullptr) ServeRecorded(session, thread, call, described, requests, *recorded);
 }
 
@@ -266,11 +267,11 @@ void ServeMpi(Session& session, ThreadState& thread, Call& call) {
                    "other jobs and neighbourhoods are recorded as calls only)",
                0);
   if (call.info->klass == ApiClass::kPoll) return ServePoll(session, thread, call);
-  session.CountActivity();
-  thread.mpi_polls = 0;
+  session.progress().CountActivity();
+  MpiOf(thread).polls = 0;
   MpiEnter described;
-  preload::DescribeMpiCall(call, session.mpi(), described);
-  const MpiRequests requests(call, session.mpi());
+  preload::DescribeMpiCall(call, MpiOf(session), described);
+  const MpiRequests requests(call, MpiOf(session));
   const RecordedCall* recorded = NextOrdered(session, thread, call, 0);
   if (recorded == nullptr || recorded->api != call.info->id) {
     call.result = static_cast<uint64_t>(TheMpiAbi().error_other);
@@ -287,7 +288,7 @@ void ServeMpiClock(Session& session, ThreadState& thread, preload::InputCall& ca
   clock_gettime(CLOCK_MONOTONIC, &now);
   const double live = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
   const ReplayPlan& plan = session.plan();
-  double value = thread.mpi_clock + (live - thread.mpi_clock_live);
+  double value = MpiOf(thread).clock + (live - MpiOf(thread).clock_live);
   const std::vector<uint32_t>* recorded = nullptr;
   if (thread.recorded != kNone) {
     const auto& by_key = plan.threads()[thread.recorded].by_key;
@@ -301,10 +302,10 @@ void ServeMpiClock(Session& session, ThreadState& thread, preload::InputCall& ca
     if (data.size() == sizeof value) std::memcpy(&value, data.data(), sizeof value);
     ++next;
     if (!is_tick) {
-      thread.mpi_clock = value;
-      thread.mpi_clock_live = live;
+      MpiOf(thread).clock = value;
+      MpiOf(thread).clock_live = live;
     }
-  } else if (thread.mpi_clock_live == 0) {
+  } else if (MpiOf(thread).clock_live == 0) {
     value = live;
   }
   std::memcpy(call.out.data(), &value, std::min(sizeof value, call.out.size()));

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "digest/digest.h"
+#include "replayer/core/ending.h"
 #include "replayer/core/ordered.h"
 #include "replayer/core/program_memory.h"
 #include "replayer/mpi/mpi_serve.h"
@@ -28,7 +29,7 @@ class Giver {
         requests_(requests),
         index_(index),
         recorded_(session.plan().calls()[index]),
-        mpi_(session.mpi()) {}
+        mpi_(MpiOf(session)) {}
 
   void Run() {
     GiveBuffers();

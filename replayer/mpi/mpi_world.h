@@ -18,12 +18,15 @@
 #include <vector>
 
 #include "preload/engine/mpi_call.h"
+#include "replayer/core/session.h"
 #include "replayer/plan/replay_plan.h"
 
 namespace deja::replayer {
 
 class ServedMpi final : public preload::MpiWorld {
  public:
+  static constexpr SessionPart kPart = SessionPart::kMpi;
+
   explicit ServedMpi(const ReplayPlan& plan) : plan_(plan) {}
 
   uint64_t NumberOf(uint64_t handle) override;
@@ -58,6 +61,30 @@ class ServedMpi final : public preload::MpiWorld {
   std::map<uint64_t, preload::Call> requests_;
   std::map<AttributeKey, uint64_t> attributes_;
 };
+
+// A part of Session.
+inline ServedMpi& MpiOf(const Session& session) {
+  return *session.Find<ServedMpi>();
+}
+
+// What is known of MPI's calls on one thread; a part of its ThreadState.
+struct MpiThread {
+  static constexpr ThreadPart kPart = ThreadPart::kMpi;
+
+  uint64_t polls = 0;         // questions answered no, since the last call of MPI
+  double clock = 0;           // the last time that MPI's clock was served
+  double clock_live = 0;      // and when that was
+  bool started_late = false;  // the questions were asked behind the checkpoint
+};
+
+inline MpiThread& MpiOf(ThreadState& thread) {
+  auto& mpi = thread.Of<MpiThread>();
+  if (mpi.started_late != thread.started_late) {
+    mpi.started_late = thread.started_late;
+    mpi.polls = 0;
+  }
+  return mpi;
+}
 
 }  // namespace deja::replayer
 

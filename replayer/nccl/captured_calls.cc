@@ -2,8 +2,10 @@
 
 #include "digest/digest.h"
 #include "preload/cuda/device.h"
+#include "replayer/core/ending.h"
 #include "replayer/core/ordered.h"
-#include "replayer/report/ending.h"
+#include "replayer/nccl/nccl_serve.h"
+#include "replayer/nccl/served_comms.h"
 
 namespace deja::replayer {
 namespace {
@@ -27,11 +29,11 @@ void BeyondRecording(const Captured& captured, uint64_t launch) {
   if (!session.plan().end().HappensByItself(session.plan().pid))
     Park(session, captured.thread, ShortName(captured.operation.call.info->name),
          captured.operation.comm->number(), recorded.comm_seq, nullptr);
-  Divergence divergence = session.NewDivergence(DivergenceKind::kExtraCall, captured.thread);
+  Divergence divergence = session.divergences().New(DivergenceKind::kExtraCall);
   Locate(divergence, captured.operation.call, captured.operation.comm, recorded.comm_seq);
   SetLaunch(divergence, launch);
   divergence.what = "the recorded run launched its graph " + std::to_string(launch) + " times";
-  session.Diverge(captured.thread, std::move(divergence), recorded.stack);
+  session.divergences().Diverge(captured.thread, std::move(divergence), recorded.stack);
 }
 
 bool WasBegun(const Captured& captured, uint64_t launch) {
@@ -45,7 +47,7 @@ bool BringLaunch(std::span<std::byte> bytes, void* context) {
   Session& session = captured.session;
   const LiveOperation& operation = captured.operation;
   const uint64_t launch = captured.launches++;
-  session.CountLaunch(operation.index, launch, true);
+  session.progress().CountLaunch(operation.index, launch, true);
   const auto produced = session.plan().ProducedAt(operation.index, launch);
   // Cut short, or it has read what it was to, and never came to its end: what such a launch leaves
   // is not known, and what is behind it waits.
@@ -70,7 +72,7 @@ bool BringLaunch(std::span<std::byte> bytes, void* context) {
 void CompareLaunch(preload::DeviceAnswer answer, std::span<const std::byte> bytes, void* context) {
   auto& captured = *static_cast<Captured*>(context);
   const uint64_t launch = captured.launches++;
-  captured.session.CountLaunch(captured.operation.index, launch, captured.result);
+  captured.session.progress().CountLaunch(captured.operation.index, launch, captured.result);
   if (captured.result && !captured.session.plan().ProducedAt(captured.operation.index, launch))
     return BeyondRecording(captured, launch);
   if (answer != preload::DeviceAnswer::kTaken) return;

@@ -5,7 +5,7 @@
 #ifndef DEJA_REPLAYER_NCCL_CAPTURED_CALLS_H_
 #define DEJA_REPLAYER_NCCL_CAPTURED_CALLS_H_
 
-#include "replayer/plan/operation_bytes.h"
+#include "replayer/nccl/operation_bytes.h"
 
 namespace deja::replayer {
 

@@ -9,11 +9,15 @@
 #include "include/compat/nccl.h"
 #include "preload/cuda/device.h"
 #include "preload/engine/buffers.h"
+#include "replayer/core/ending.h"
 #include "replayer/core/ordered.h"
 #include "replayer/core/session.h"
 #include "replayer/nccl/captured_calls.h"
+#include "replayer/nccl/computed_results.h"
 #include "replayer/nccl/generators.h"
-#include "replayer/report/ending.h"
+#include "replayer/nccl/nccl_serve.h"
+#include "replayer/nccl/operation_bytes.h"
+#include "replayer/nccl/served_comms.h"
 #include "replayer/report/live_trace.h"
 
 namespace deja::replayer {
@@ -52,7 +56,7 @@ uint32_t CompareInput(Session& session, ThreadState& thread, const LiveOperation
       preload::DigestAndWait(input.data, input.bytes, input.dtype, operation.stream);
   if (!digest) return 0;
   if (digest->hash == inputs[0].hash) {
-    session.CountCompared(true);
+    session.divergences().CountCompared(true);
     return 1;
   }
   // What differs is looked at.
@@ -68,8 +72,8 @@ void StopIfAsked(Session& session, ThreadState& thread, const RecordedCall& reco
     return state.stop_seq != 0 && state.stop_seq == recorded.comm_seq &&
            (state.stop_comm == 0 || state.stop_comm == recorded.comm);
   };
-  const bool at_place =
-      session.Arrive(thread, recorded.enter_seq << 1, state.stop_next != 0 || at_operation());
+  const bool at_place = session.stops().Arrive(thread, recorded.enter_seq << 1,
+                                               state.stop_next != 0 || at_operation());
   if (state.watched == 0) return;
   const auto inputs = session.plan().Tensors(recorded.inputs);
   const auto outputs = session.plan().Tensors(recorded.outputs);
@@ -89,10 +93,10 @@ void StopIfAsked(Session& session, ThreadState& thread, const RecordedCall& reco
     state.stop_seq = 0;
   }
   if (reason == kDejaStopNone) return;
-  std::vector<Session::ShownTensor> tensors;
+  std::vector<Stops::ShownTensor> tensors;
   if (!inputs.empty()) tensors.push_back({"send", 1, &inputs[0], input.data, comparison});
   if (!outputs.empty()) tensors.push_back({"recv", 2, &outputs[0], output.data, 0});
-  session.Stop(thread, reason, why + OperationText(recorded), tensors, recorded.stack);
+  session.stops().Stop(thread, reason, why + OperationText(recorded), tensors, recorded.stack);
 }
 
 // Puts the recorded result of a call into `output`: at once, or, where that is a device's memory,
@@ -170,35 +174,39 @@ void FillAll(Session& session, ThreadState& thread, std::span<const LiveOperatio
     else if (done)
       computed.push_back(&operation);
   }
-  if (!computed.empty()) Compute(session, thread, computed);
+  if (!computed.empty()) session.Find<ComputedResults>()->Compute(session, thread, computed);
 }
 
 // The rank ended in the operation, or in its group; others have the results, for which they need
 // what this one gives.
 bool IsGiven(const Session& session, const LiveOperation& operation) {
   return operation.comm->computed() != nullptr && !operation.captured &&
-         session.fold()->OthersHaveResult(*operation.comm,
-                                          session.plan().calls()[operation.index].comm_seq);
+         session.Find<ComputedResults>()->OthersHaveResult(
+             *operation.comm, session.plan().calls()[operation.index].comm_seq);
 }
 
 void GiveAll(Session& session, ThreadState& thread, std::span<const LiveOperation> group) {
   std::vector<const LiveOperation*> given;
   for (const LiveOperation& operation : group)
     if (IsGiven(session, operation)) given.push_back(&operation);
-  if (!given.empty()) Compute(session, thread, given);
+  if (!given.empty()) session.Find<ComputedResults>()->Compute(session, thread, given);
 }
 
 // The operation in the replay's own trace, if it makes one. What comes behind the end of the
 // recording is not in it.
 class LiveCall {
  public:
-  LiveCall(const Session& session, const ThreadState& thread, const LiveOperation& operation,
+  LiveCall(const Session& session, ThreadState& thread, const LiveOperation& operation,
            uint64_t seq)
       : trace_(session.live_trace()) {
     if (trace_ != nullptr && operation.index == kNone &&
-        session.Classify(thread) == Session::Missing::kEndOfRecording)
+        session.progress().Classify(thread) == Progress::Missing::kEndOfRecording)
       trace_ = nullptr;
-    if (trace_ != nullptr) seq_ = trace_->Enter(operation, seq, thread.depth);
+    if (trace_ != nullptr)
+      seq_ =
+          trace_->Enter({operation.index, operation.call, operation.comm->number(), operation.input,
+                         operation.output, operation.stream, operation.captured},
+                        seq, NcclOf(thread).depth);
   }
   void Leave(const RecordedCall& recorded) const {
     if (trace_ != nullptr) trace_->Leave(seq_, recorded.result, recorded);
@@ -212,12 +220,12 @@ class LiveCall {
 // An operation that the recording does not have. Does not return unless the replay goes on.
 void ServeMissing(Session& session, ThreadState& thread, Call& call, const ServedComm* comm,
                   uint64_t seq) {
-  if (session.Classify(thread) == Session::Missing::kEndOfRecording)
+  if (session.progress().Classify(thread) == Progress::Missing::kEndOfRecording)
     Park(session, thread, ShortName(call.info->name), comm == nullptr ? 0 : comm->number(), seq,
          nullptr);
-  const bool other_calls_left = session.RemainingOf(thread.recorded) != 0;
-  Divergence divergence = session.NewDivergence(
-      other_calls_left ? DivergenceKind::kCall : DivergenceKind::kExtraCall, thread);
+  const bool other_calls_left = session.progress().RemainingOf(thread.recorded) != 0;
+  Divergence divergence = session.divergences().New(other_calls_left ? DivergenceKind::kCall
+                                                                     : DivergenceKind::kExtraCall);
   Locate(divergence, call, comm, seq);
   divergence.what = "the recording has no such operation";
   if (comm != nullptr) {
@@ -225,7 +233,7 @@ void ServeMissing(Session& session, ThreadState& thread, Call& call, const Serve
     divergence.what += ": the last one on this communicator is " +
                        (last == 0 ? std::string("none") : "#" + std::to_string(last));
   }
-  session.Diverge(thread, std::move(divergence), 0);
+  session.divergences().Diverge(thread, std::move(divergence), 0);
   call.result = ncclSuccess;
 }
 
@@ -236,13 +244,6 @@ void HoldStreamAt(const LiveOperation& operation) {
     operation.comm->HoldStream(operation.stream);
 }
 
-void FailReplay(Session& session, ThreadState& thread, std::string_view message,
-                uint32_t recorded_stack) {
-  session.report().Write(FailedLine{.message = message, .counters = session.CountersNow()});
-  session.Stop(thread, kDejaStopEnd, message, {}, recorded_stack);
-  Session::EndProcess(1);
-}
-
 uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
   ServedComm* comm = ServedComm::From(call.ArgOf(api::Role::kComm));
   if (comm == nullptr) {
@@ -251,11 +252,11 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
                                       : static_cast<uint64_t>(recorded->result);
     return kNone;
   }
-  session.CountActivity();
+  session.progress().CountActivity();
   const uint64_t seq = comm->NextOperation();
   const uint32_t index = session.plan().FindOperation(comm->number(), seq);
-  session.Enter(thread, ShortName(call.info->name), comm->number(), seq,
-                index == kNone ? 0 : session.plan().calls()[index].stack);
+  session.stops().Enter(thread, ShortName(call.info->name), comm->number(), seq,
+                        index == kNone ? 0 : session.plan().calls()[index].stack);
   const int nranks = static_cast<int>(comm->nranks());
   const int rank = static_cast<int>(comm->rank());
   LiveOperation operation{index, call, comm,
@@ -274,17 +275,17 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
   const RecordedCall& recorded = session.plan().calls()[index];
   __atomic_fetch_add(&deja_replay_state.operations, 1, __ATOMIC_RELAXED);
   if (recorded.api != call.info->id) {
-    Divergence divergence = session.NewDivergence(DivergenceKind::kCall, thread);
+    Divergence divergence = session.divergences().New(DivergenceKind::kCall);
     Locate(divergence, call, comm, seq);
     divergence.what = "the recorded run called " + ApiText(recorded.api) + " here";
-    session.Diverge(thread, std::move(divergence), recorded.stack);
+    session.divergences().Diverge(thread, std::move(divergence), recorded.stack);
   } else {
     const std::string differs = CompareArguments(session.plan(), recorded, call);
     if (!differs.empty()) {
-      Divergence divergence = session.NewDivergence(DivergenceKind::kArguments, thread);
+      Divergence divergence = session.divergences().New(DivergenceKind::kArguments);
       Locate(divergence, call, comm, seq);
       divergence.what = differs;
-      session.Diverge(thread, std::move(divergence), recorded.stack);
+      session.divergences().Diverge(thread, std::move(divergence), recorded.stack);
     }
   }
   uint32_t comparison = 0;
@@ -293,18 +294,18 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
   const SessionOptions& options = session.options();
   if (options.until_comm == comm->number() && options.until_seq == seq)
     session.EndAsAsked(OperationText(recorded));
-  const bool gives = !recorded.left && thread.depth == 0 && IsGiven(session, operation);
+  const bool gives = !recorded.left && NcclOf(thread).depth == 0 && IsGiven(session, operation);
   {
-    const Session::Needed needed(session, gives);
-    session.Consume(recorded.thread);
-    if (session.remaining() == 0) OnAllEventsMade(session);
+    const Progress::Needed needed(session.progress(), gives);
+    session.progress().Consume(recorded.thread);
+    if (session.progress().remaining() == 0) OnAllEventsMade(session);
     if (gives) GiveAll(session, thread, {&operation, 1});
   }
   if (!recorded.left)
     Park(session, thread, ShortName(call.info->name), comm->number(), seq, &recorded);
-  if (recorded.waits_for != kNone) session.WaitUntilMade(recorded.waits_for);
-  if (thread.depth > 0 && !api::IsCurand(call.info->id))  // groups are NCCL's
-    thread.pending.push_back(operation);
+  if (recorded.waits_for != kNone) session.made_calls().Await(recorded.waits_for);
+  if (NcclOf(thread).depth > 0 && !api::IsCurand(call.info->id))  // groups are NCCL's
+    NcclOf(thread).pending.push_back(operation);
   else
     FillAll(session, thread, {&operation, 1}, true);
   call.result = static_cast<uint64_t>(recorded.result);
@@ -317,23 +318,23 @@ namespace {
 void EndGroup(Session& session, ThreadState& thread, const RecordedCall* recorded) {
   const bool done = recorded == nullptr || recorded->result == int64_t{ncclSuccess} ||
                     recorded->result == ncclInProgress;
-  FillAll(session, thread, thread.pending, done);
-  thread.pending.clear();
+  FillAll(session, thread, NcclOf(thread).pending, done);
+  NcclOf(thread).pending.clear();
   if (recorded == nullptr) return;
   // Communicators whose calls were inside the group: their handles are there when it ends.
   for (const RecordedComm& created : session.plan().Created(recorded->created)) {
-    auto match = std::find_if(thread.pending_comms.begin(), thread.pending_comms.end(),
-                              [&](const PendingComm& pending) {
+    auto match = std::find_if(NcclOf(thread).pending_comms.begin(),
+                              NcclOf(thread).pending_comms.end(), [&](const PendingComm& pending) {
                                 return pending.parent == created.parent &&
                                        (pending.rank < 0 || pending.rank == created.rank);
                               });
-    if (match == thread.pending_comms.end()) continue;
-    const uint64_t handle = session.NewComm(created, *recorded);
+    if (match == NcclOf(thread).pending_comms.end()) continue;
+    const uint64_t handle = session.Find<ServedComms>()->New(thread, created, *recorded);
     std::memcpy(reinterpret_cast<void*>(match->out), &handle, sizeof handle);
-    thread.pending_comms.erase(match);
+    NcclOf(thread).pending_comms.erase(match);
   }
-  thread.pending_comms.clear();
-  session.MeetNewComms(thread, *recorded);
+  NcclOf(thread).pending_comms.clear();
+  session.Find<ServedComms>()->Meet(thread, *recorded);
 }
 
 }  // namespace
@@ -348,9 +349,9 @@ void ServeGroup(Session& session, ThreadState& thread, Call& call) {
     if (it != by_api.end() && next < it->second.size())
       recorded = &session.plan().calls()[it->second[next]];
   }
-  session.CountActivity();
+  session.progress().CountActivity();
   if (api == NcclApi::ncclGroupStart) {
-    ++thread.depth;
+    ++NcclOf(thread).depth;
     call.result =
         recorded == nullptr ? uint64_t{ncclSuccess} : static_cast<uint64_t>(recorded->result);
     return;
@@ -358,19 +359,19 @@ void ServeGroup(Session& session, ThreadState& thread, Call& call) {
   if (api == NcclApi::ncclGroupSimulateEnd) {
     // Ends the group, and nothing of it happens.
     if (recorded != nullptr) WriteOuts(session, *recorded, call);
-    if (thread.depth > 0 && --thread.depth == 0) thread.pending.clear();
+    if (NcclOf(thread).depth > 0 && --NcclOf(thread).depth == 0) NcclOf(thread).pending.clear();
     call.result =
         recorded == nullptr ? uint64_t{ncclSuccess} : static_cast<uint64_t>(recorded->result);
     return;
   }
-  const bool outermost = thread.depth <= 1;
-  if (thread.depth > 0) --thread.depth;
+  const bool outermost = NcclOf(thread).depth <= 1;
+  if (NcclOf(thread).depth > 0) --NcclOf(thread).depth;
   // The recording stops inside this group.
-  if (recorded == nullptr && !thread.pending.empty() &&
-      session.Classify(thread) == Session::Missing::kEndOfRecording)
+  if (recorded == nullptr && !NcclOf(thread).pending.empty() &&
+      session.progress().Classify(thread) == Progress::Missing::kEndOfRecording)
     Park(session, thread, "GroupEnd", 0, 0, nullptr);
   if (recorded != nullptr && !recorded->left) {
-    if (outermost) GiveAll(session, thread, thread.pending);
+    if (outermost) GiveAll(session, thread, NcclOf(thread).pending);
     Park(session, thread, "GroupEnd", 0, 0, recorded);
   }
   if (outermost) EndGroup(session, thread, recorded);

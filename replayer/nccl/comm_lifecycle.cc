@@ -12,13 +12,16 @@
 #include "digest/elements.h"
 #include "include/compat/nccl.h"
 #include "preload/cuda/device.h"
+#include "replayer/core/ending.h"
 #include "replayer/core/ordered.h"
 #include "replayer/core/program_memory.h"
 #include "replayer/core/session.h"
-#include "replayer/fold/turns.h"
-#include "replayer/plan/operation_bytes.h"
-#include "replayer/report/ending.h"
+#include "replayer/nccl/computed_results.h"
+#include "replayer/nccl/nccl_serve.h"
+#include "replayer/nccl/operation_bytes.h"
+#include "replayer/nccl/served_comms.h"
 #include "replayer/report/live_trace.h"
+#include "replayer/turns/turns.h"
 
 namespace deja::replayer {
 
@@ -106,107 +109,31 @@ void MakeComms(Session& session, ThreadState& thread, const RecordedCall& record
   if (const int all = call.info->Find(Role::kNewComms); all >= 0) {
     const size_t room = std::min<uint64_t>(created.size(), call.ArgOf(Role::kNRanks));
     for (size_t i = 0; call.args[all] != 0 && i < room; ++i)
-      Store<uint64_t>(call.args[all] + i * sizeof(void*), session.NewComm(created[i], recorded));
+      Store<uint64_t>(call.args[all] + i * sizeof(void*),
+                      session.Find<ServedComms>()->New(thread, created[i], recorded));
     return;
   }
   const int one = call.info->Find(Role::kNewComm);
   if (one < 0 || call.args[one] == 0) return;
   if (!created.empty()) {
-    Store<uint64_t>(call.args[one], session.NewComm(created[0], recorded));
+    Store<uint64_t>(call.args[one], session.Find<ServedComms>()->New(thread, created[0], recorded));
     return;
   }
   if (recorded.result != ncclSuccess && recorded.result != ncclInProgress) return;
-  if (thread.depth > 0) {
+  if (NcclOf(thread).depth > 0) {
     PendingComm pending;
     pending.out = call.args[one];
     if (const ServedComm* parent = ServedComm::From(call.ArgOf(Role::kComm)))
       pending.parent = parent->number();
     if (call.info->Find(Role::kRank) >= 0)
       pending.rank = static_cast<int32_t>(call.ArgOf(Role::kRank));
-    thread.pending_comms.push_back(pending);
+    NcclOf(thread).pending_comms.push_back(pending);
     return;
   }
   Store<uint64_t>(call.args[one], 0);  // ncclCommSplit without a colour
 }
 
-// "AllReduce #62 of comm 0": the first operation of this thread that the replay has not come to.
-std::string FirstNotMade(const Session& session, const ThreadState& thread,
-                         const RecordedCall& before) {
-  const ReplayPlan& plan = session.plan();
-  for (const RecordedCall& call : plan.calls()) {
-    if (call.thread != thread.recorded || call.enter_seq >= before.enter_seq) continue;
-    if (call.comm_seq == 0 || call.comm_seq <= session.OperationsOf(call.comm)) continue;
-    return ApiText(call.api) + " #" + std::to_string(call.comm_seq) + " of comm " +
-           std::to_string(call.comm - 1);
-  }
-  return {};
-}
-
 }  // namespace
-
-const RecordedCall* NextOrdered(Session& session, ThreadState& thread, const Call& call,
-                                uint32_t comm) {
-  const ReplayPlan& plan = session.plan();
-  const std::vector<uint32_t>* queue =
-      thread.recorded == kNone ? nullptr : &plan.threads()[thread.recorded].calls;
-  if (queue == nullptr || thread.next_call >= queue->size()) {
-    session.Enter(thread, ShortName(call.info->name), comm, 0, 0);
-    if (session.Classify(thread) == Session::Missing::kEndOfRecording)
-      Park(session, thread, ShortName(call.info->name), comm, 0, nullptr);
-    Divergence divergence = session.NewDivergence(DivergenceKind::kExtraCall, thread);
-    divergence.api = ShortName(call.info->name);
-    divergence.what = "the recording has no further call of this kind on this thread";
-    session.Diverge(thread, std::move(divergence), 0);
-    return nullptr;
-  }
-  uint32_t at = thread.next_call;
-  const RecordedCall* recorded = &plan.calls()[(*queue)[at]];
-  session.Enter(thread, ShortName(call.info->name), comm, 0, recorded->stack);
-  if (recorded->api != call.info->id) {
-    Divergence divergence = session.NewDivergence(DivergenceKind::kCall, thread);
-    divergence.api = ShortName(call.info->name);
-    divergence.what = "the recorded run called " + ApiText(recorded->api) + " here";
-    session.Diverge(thread, std::move(divergence), recorded->stack);
-    // Going on: with the next recorded call of this kind, if there is one.
-    while (at < queue->size() && plan.calls()[(*queue)[at]].api != call.info->id) ++at;
-    if (at == queue->size()) return nullptr;
-    recorded = &plan.calls()[(*queue)[at]];
-  }
-  const uint64_t made = session.MadeBy(thread.recorded);
-  if (recorded->ordinal > made && at == thread.next_call) {
-    Divergence divergence = session.NewDivergence(DivergenceKind::kCall, thread);
-    divergence.api = ShortName(call.info->name);
-    divergence.what = "the recorded run made " + std::to_string(recorded->ordinal - made) +
-                      " more calls on this thread before this one";
-    if (const std::string first = FirstNotMade(session, thread, *recorded); !first.empty())
-      divergence.what += ", the first of them " + first;
-    session.Diverge(thread, std::move(divergence), recorded->stack);
-  }
-  for (; thread.next_call <= at; ++thread.next_call) {
-    session.Consume(thread.recorded);
-    session.MarkMade((*queue)[thread.next_call]);
-  }
-  if (session.remaining() == 0) OnAllEventsMade(session);
-  return recorded;
-}
-
-const RecordedCall* PeekOrdered(const Session& session, const ThreadState& thread) {
-  if (thread.recorded == kNone) return nullptr;
-  const auto& queue = session.plan().threads()[thread.recorded].calls;
-  return thread.next_call >= queue.size() ? nullptr
-                                          : &session.plan().calls()[queue[thread.next_call]];
-}
-
-const RecordedCall* NextOfKind(Session& session, ThreadState& thread, uint32_t api) {
-  if (thread.recorded == kNone) return nullptr;
-  const auto& by_api = session.plan().threads()[thread.recorded].by_api;
-  auto it = by_api.find(api);
-  if (it == by_api.end() || it->second.empty()) return nullptr;
-  uint32_t& next = thread.next_by_api[api];
-  const size_t at = std::min<size_t>(next, it->second.size() - 1);
-  ++next;
-  return &session.plan().calls()[it->second[at]];
-}
 
 std::string CompareArguments(const ReplayPlan& plan, const RecordedCall& recorded,
                              const Call& live) {
@@ -331,7 +258,7 @@ void FreeForNccl(void* memory) {
 }  // namespace
 
 const RecordedCall* ServeOrdered(Session& session, ThreadState& thread, Call& call) {
-  session.CountActivity();
+  session.progress().CountActivity();
   const ServedComm* called_on = ServedComm::From(call.ArgOf(Role::kComm));
   const RecordedCall* recorded =
       NextOrdered(session, thread, call, called_on == nullptr ? 0 : called_on->number());
@@ -340,14 +267,17 @@ const RecordedCall* ServeOrdered(Session& session, ThreadState& thread, Call& ca
     return nullptr;
   }
   LiveTrace* live = session.live_trace();
-  const uint64_t entered = live == nullptr ? 0 : live->Enter(call, *recorded);
+  const uint64_t entered =
+      live == nullptr
+          ? 0
+          : live->Enter(call, called_on == nullptr ? 0 : called_on->number(), *recorded);
   if (recorded->api == call.info->id) {
     const std::string differs = CompareArguments(session.plan(), *recorded, call);
     if (!differs.empty()) {
-      Divergence divergence = session.NewDivergence(DivergenceKind::kArguments, thread);
+      Divergence divergence = session.divergences().New(DivergenceKind::kArguments);
       Locate(divergence, call, called_on, 0);
       divergence.what = differs;
-      session.Diverge(thread, std::move(divergence), recorded->stack);
+      session.divergences().Diverge(thread, std::move(divergence), recorded->stack);
     }
   }
   if (!recorded->left) {
@@ -358,18 +288,18 @@ const RecordedCall* ServeOrdered(Session& session, ThreadState& thread, Call& ca
   const bool made = recorded->result == ncclSuccess || recorded->result == ncclInProgress;
   if (made) WriteOuts(session, *recorded, call);
   MakeComms(session, thread, *recorded, call);
-  session.MeetNewComms(thread, *recorded);
+  session.Find<ServedComms>()->Meet(thread, *recorded);
   const auto api = static_cast<NcclApi>(call.info->id);
   if (api == NcclApi::ncclMemAlloc && made)
     Store<uint64_t>(call.ArgOf(Role::kOutPtr),
                     reinterpret_cast<uint64_t>(AllocateForNccl(call.ArgOf(Role::kSize))));
   if (api == NcclApi::ncclRedOpCreatePreMulSum && made && called_on != nullptr &&
-      session.fold() != nullptr)
-    session.fold()->KeepOperator(*called_on, call);
+      session.Find<ComputedResults>() != nullptr)
+    session.Find<ComputedResults>()->KeepOperator(*called_on, call);
   if (ServedComm* comm = ServedComm::From(call.ArgOf(Role::kComm)); comm != nullptr && made) {
     if (api::CutsShort(api, call.ArgOf(Role::kFlags))) comm->LetGo();
     if (api == NcclApi::ncclCommDestroy || api == NcclApi::ncclCommAbort) {
-      if (session.fold() != nullptr) session.fold()->Leave(*comm);
+      if (session.Find<ComputedResults>() != nullptr) session.Find<ComputedResults>()->Leave(*comm);
       comm->LetGo();
       comm->End();
     }
@@ -438,7 +368,7 @@ void ServeQuery(Session& session, ThreadState& thread, Call& call) {
     case NcclApi::ncclParamDumpAll:
       return;
     case NcclApi::ncclCommGetAsyncError:
-      session.CountActivity();
+      session.progress().CountActivity();
       if (comm == nullptr || call.args[1] == 0) {
         call.result = ncclInvalidArgument;
         return;

@@ -5,9 +5,12 @@
 #include "include/compat/curand.h"
 #include "preload/cuda/device.h"
 #include "preload/symbols/curand_library.h"
+#include "replayer/core/ending.h"
 #include "replayer/core/ordered.h"
 #include "replayer/nccl/captured_calls.h"
-#include "replayer/plan/operation_bytes.h"
+#include "replayer/nccl/nccl_serve.h"
+#include "replayer/nccl/operation_bytes.h"
+#include "replayer/nccl/served_comms.h"
 
 namespace deja::replayer {
 
@@ -104,7 +107,7 @@ void CompareComputed(Session& session, ThreadState& thread, const LiveOperation&
   const auto digest =
       preload::DigestAndWait(output.data, output.bytes, output.dtype, operation.stream);
   if (!digest) return;
-  if (digest->hash == produced->hash) return session.CountCompared(true);
+  if (digest->hash == produced->hash) return session.divergences().CountCompared(true);
   if (const auto bytes = preload::ReadAndWait(output.data, output.bytes, operation.stream))
     CompareResult(session, thread, operation, 0, *bytes);
 }

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "replayer/core/session.h"
+#include "replayer/nccl/nccl_thread.h"
 
 namespace deja::replayer {
 

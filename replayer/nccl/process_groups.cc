@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "api/c10d_table.h"
+#include "replayer/core/ending.h"
 #include "replayer/core/ordered.h"
-#include "replayer/report/ending.h"
+#include "replayer/nccl/nccl_serve.h"
+#include "replayer/nccl/served_comms.h"
 
 namespace deja::replayer {
 
@@ -89,7 +91,7 @@ std::string_view ProcessGroups::ValueOf(const RecordedCall& recorded) {
   return {reinterpret_cast<const char*>(kept.data()), kept.size()};
 }
 
-void ProcessGroups::StartLate() {
+void ProcessGroups::StartLate(const LateStart& /*start*/) {
   std::lock_guard lock(mutex_);
   const ReplayPlan& plan = session_.plan();
   for (auto& [key, answers] : stores_) {
@@ -102,7 +104,7 @@ void ProcessGroups::StartLate() {
 }
 
 void ProcessGroups::ServeStore(ThreadState& thread, preload::StoreCall& call) {
-  session_.CountActivity();
+  session_.progress().CountActivity();
   const RecordedCall* recorded = nullptr;
   {
     std::lock_guard lock(mutex_);

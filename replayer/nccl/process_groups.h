@@ -14,11 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "preload/engine/group_calls.h"
 #include "replayer/core/session.h"
 
 namespace deja::replayer {
 
-class ProcessGroups {
+class ProcessGroups final : public LateStarter {
  public:
   explicit ProcessGroups(Session& session);
 
@@ -27,7 +28,7 @@ class ProcessGroups {
   void WaitForUnknown(ThreadState& thread, const preload::GroupEnd& end);
   void ServeStore(ThreadState& thread, preload::StoreCall& call);
   // A replay from a checkpoint goes on behind it.
-  void StartLate();
+  void StartLate(const LateStart& start) override;
 
  private:
   struct Answers {

@@ -3,12 +3,10 @@
 #include <algorithm>
 
 #include "format/wire/batch_info.h"
+#include "format/wire/event_kinds.h"
 
 namespace deja::replayer {
 namespace {
-
-using format::EventKind;
-using format::KindBit;
 
 // So many steps belong to the prologue, and the batch after them: what a thread may have consumed
 // when another one is at its first step.
@@ -18,14 +16,9 @@ constexpr size_t kPrologueSteps = 8;
 constexpr size_t kBatchesBehindEnd = 3;
 
 // What is served once, in its order, and is over when the program is behind it.
-constexpr uint64_t kPassing =
-    KindBit(EventKind::kCallEnter) | KindBit(EventKind::kCallLeave) |
-    KindBit(EventKind::kCallResults) | KindBit(EventKind::kClockRun) |
-    KindBit(EventKind::kSnapshot) | KindBit(EventKind::kStep) | KindBit(EventKind::kNote) |
-    KindBit(EventKind::kWindowChange) | KindBit(EventKind::kCheckpoint) |
-    KindBit(EventKind::kOptimizerUpdate) | KindBit(EventKind::kAlgorithmChosen);
+constexpr uint64_t kPassing = format::KindsThat(format::EventPassing::kPasses);
 // What is told apart by the calls around it.
-constexpr uint64_t kWithCalls = KindBit(EventKind::kCommCreated) | KindBit(EventKind::kAsyncError);
+constexpr uint64_t kWithCalls = format::KindsThat(format::EventPassing::kWithCalls);
 
 // Of what comes from the tail the index says nothing.
 bool IsIndexed(const format::BatchInfo& batch) {

@@ -28,6 +28,7 @@ Result<std::unique_ptr<ReplayPlan>> ReplayPlan::Build(const format::RankReader& 
   plan->rank = header.rank;
   plan->pid = header.process.pid;
   plan->parent_pid = header.process.parent_pid;
+  plan->begin_ns = header.start_mono_ns;
   plan->level = static_cast<Level>(header.level);
   plan->nccl_version = header.process.nccl_version;
   plan->fate = reader.totals().fate;

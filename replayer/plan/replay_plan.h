@@ -28,9 +28,9 @@
 #include "common/result.h"
 #include "format/reader/rank_reader.h"
 #include "format/wire/messages.h"
-#include "replayer/clocks/clock_stream.h"
-#include "replayer/core/late_start.h"
-#include "replayer/meet/lock_stream.h"
+#include "replayer/plan/clock_stream.h"
+#include "replayer/plan/late_start.h"
+#include "replayer/plan/lock_stream.h"
 #include "replayer/plan/plan_events.h"
 #include "replayer/plan/plan_pages.h"
 
@@ -260,6 +260,7 @@ class ReplayPlan {
   uint32_t rank = 0;
   uint32_t pid = 0;
   uint32_t parent_pid = 0;
+  uint64_t begin_ns = 0;  // CLOCK_MONOTONIC when the recording began
   Level level = Level::kFull;
   uint32_t nccl_version = 0;
   uint32_t kept_inputs = 0;  // TraceHeader.inputs

@@ -13,7 +13,6 @@
 #include "format/reader/replay_origin.h"
 #include "preload/cuda/device.h"
 #include "preload/engine/snapshot_event.h"
-#include "replayer/core/session.h"
 #include "replayer/report/live_stack.h"
 
 namespace deja::replayer {
@@ -57,7 +56,7 @@ void Digest(format::Tensor& tensor, std::span<const std::byte> bytes) {
 }
 
 // Without contents where these are on a device.
-format::Tensor DescribeInput(const LiveOperation& operation) {
+format::Tensor DescribeInput(const LiveInput& operation) {
   const BufferUse& input = operation.input;
   format::Tensor tensor;
   tensor.param = static_cast<uint32_t>(input.arg);
@@ -71,7 +70,7 @@ format::Tensor DescribeInput(const LiveOperation& operation) {
 
 }  // namespace
 
-Result<LiveTrace*> LiveTrace::Open(const SessionOptions& options,
+Result<LiveTrace*> LiveTrace::Open(const LiveTraceOptions& options,
                                    const format::RankReader& recording, const ReplayPlan& plan) {
   constexpr size_t kPayloadBytes = 8 << 20;
   format::RankLogOptions log_options;
@@ -97,7 +96,7 @@ Result<LiveTrace*> LiveTrace::Open(const SessionOptions& options,
   return trace;
 }
 
-Status LiveTrace::BecomeRank(const SessionOptions& options, const format::TraceHeader& recorded) {
+Status LiveTrace::BecomeRank(const LiveTraceOptions& options, const format::TraceHeader& recorded) {
   format::TraceHeader header = recorded;
   const std::array<char, kIdBytes> id = BytesOfId(options.job_id);
   const std::string executable = OwnExecutable();
@@ -140,7 +139,7 @@ LiveTrace::Stream& LiveTrace::StreamLocked() {
   return stream;
 }
 
-void LiveTrace::FillEnter(const preload::Call& call, const RecordedCall* recorded,
+void LiveTrace::FillEnter(const preload::Call& call, uint32_t comm, const RecordedCall* recorded,
                           format::CallEnter& enter) {
   enter.api = call.info->id;
   enter.stack = LiveStackNumber();
@@ -150,9 +149,8 @@ void LiveTrace::FillEnter(const preload::Call& call, const RecordedCall* recorde
     uint64_t word = call.args[i];
     const Role role = call.info->params[i].role;
     if (role == Role::kComm) {
-      const ServedComm* comm = ServedComm::From(word);
-      word = comm == nullptr ? 0 : comm->number();
-      enter.comm = static_cast<uint32_t>(word);
+      word = comm;
+      enter.comm = comm;
     } else if (role == Role::kStream || role == Role::kHandle) {
       word = i < recorded_args.size() ? recorded_args[i] : 0;  // by their numbers there
     }
@@ -160,12 +158,12 @@ void LiveTrace::FillEnter(const preload::Call& call, const RecordedCall* recorde
   }
 }
 
-uint64_t LiveTrace::Enter(const LiveOperation& operation, uint64_t comm_seq, uint32_t group_depth) {
+uint64_t LiveTrace::Enter(const LiveInput& operation, uint64_t comm_seq, uint32_t group_depth) {
   const RecordedCall* recorded =
       operation.index == kNone ? nullptr : &plan_.calls()[operation.index];
   format::CallEnter enter;
-  FillEnter(operation.call, recorded, enter);
-  enter.comm = operation.comm->number();
+  FillEnter(operation.call, operation.comm, recorded, enter);
+  enter.comm = operation.comm;
   enter.comm_seq = comm_seq;
   enter.group_depth = group_depth;
   if (!operation.input.empty()) enter.inputs.push_back(DescribeInput(operation));
@@ -177,7 +175,7 @@ uint64_t LiveTrace::Enter(const LiveOperation& operation, uint64_t comm_seq, uin
 
 // As a recording has it: like the results. What is captured is read at each launch, and not
 // described; what is overwritten, the results describe.
-void LiveTrace::WriteDeviceInput(const LiveOperation& operation, const format::CallEnter& enter,
+void LiveTrace::WriteDeviceInput(const LiveInput& operation, const format::CallEnter& enter,
                                  uint64_t recorded_ns) {
   const BufferUse& input = operation.input;
   if (input.empty() || operation.captured || input.arg == operation.output.arg ||
@@ -193,9 +191,9 @@ void LiveTrace::WriteDeviceInput(const LiveOperation& operation, const format::C
   Write(read, recorded_ns);
 }
 
-uint64_t LiveTrace::Enter(const preload::Call& call, const RecordedCall& recorded) {
+uint64_t LiveTrace::Enter(const preload::Call& call, uint32_t comm, const RecordedCall& recorded) {
   format::CallEnter enter;
-  FillEnter(call, &recorded, enter);
+  FillEnter(call, comm, &recorded, enter);
   return Write(enter, recorded.time_ns);
 }
 

@@ -24,26 +24,42 @@
 #include "format/log/rank_log.h"
 #include "format/reader/rank_reader.h"
 #include "format/wire/message_codec.h"
-#include "preload/engine/engine.h"
+#include "preload/engine/buffers.h"
+#include "preload/engine/call.h"
+#include "preload/engine/step_calls.h"
 #include "preload/process/threads.h"
 #include "preload/stack/stack.h"
 #include "replayer/plan/replay_plan.h"
 
 namespace deja::replayer {
 
-struct LiveOperation;
-struct SessionOptions;
+// An operation that the program enters, as a trace of the replay has it.
+struct LiveInput {
+  uint32_t index = kNone;  // in the plan's calls
+  const preload::Call& call;
+  uint32_t comm = 0;  // number + 1
+  const preload::BufferUse& input;
+  const preload::BufferUse& output;
+  uint64_t stream = 0;
+  bool captured = false;  // into a CUDA graph
+};
+
+struct LiveTraceOptions {
+  std::string out;        // where the trace is made
+  std::string job_id;     // that it is part of
+  std::string recording;  // as the user named it
+};
 
 class LiveTrace final : public preload::StackSink {
  public:
   // Makes the folder of the rank in options.out. From then on stacks of the program are told to it.
-  static Result<LiveTrace*> Open(const SessionOptions& options, const format::RankReader& recording,
-                                 const ReplayPlan& plan);
+  static Result<LiveTrace*> Open(const LiveTraceOptions& options,
+                                 const format::RankReader& recording, const ReplayPlan& plan);
 
   // An operation is entered: what it reads is digested here. The event's number, for Leave.
-  uint64_t Enter(const LiveOperation& operation, uint64_t comm_seq, uint32_t group_depth);
-  // Any other call of a library.
-  uint64_t Enter(const preload::Call& call, const RecordedCall& recorded);
+  uint64_t Enter(const LiveInput& operation, uint64_t comm_seq, uint32_t group_depth);
+  // Any other call of a library, on communicator number `comm` - 1 (0: none).
+  uint64_t Enter(const preload::Call& call, uint32_t comm, const RecordedCall& recorded);
   void Leave(uint64_t enter_seq, int64_t result, const RecordedCall& recorded);
   // The recorded results of a call are in the program's buffers.
   void Results(const RecordedCall& recorded);
@@ -74,7 +90,7 @@ class LiveTrace final : public preload::StackSink {
 
   LiveTrace(std::unique_ptr<format::RankLog> log, const ReplayPlan& plan, uint64_t begin_ns)
       : log_(std::move(log)), plan_(plan), last_ns_(begin_ns) {}
-  Status BecomeRank(const SessionOptions& options, const format::TraceHeader& recorded);
+  Status BecomeRank(const LiveTraceOptions& options, const format::TraceHeader& recorded);
 
   // `recorded_ns`: of the counterpart; 0: it has none.
   template <typename Body>
@@ -98,9 +114,10 @@ class LiveTrace final : public preload::StackSink {
     return head.seq;
   }
   Stream& StreamLocked();
-  void WriteDeviceInput(const LiveOperation& operation, const format::CallEnter& enter,
+  void WriteDeviceInput(const LiveInput& operation, const format::CallEnter& enter,
                         uint64_t recorded_ns);
-  void FillEnter(const preload::Call& call, const RecordedCall* recorded, format::CallEnter& enter);
+  void FillEnter(const preload::Call& call, uint32_t comm, const RecordedCall* recorded,
+                 format::CallEnter& enter);
 
   const std::unique_ptr<format::RankLog> log_;
   const ReplayPlan& plan_;

@@ -15,9 +15,9 @@
 #include "preload/process/guard.h"
 #include "preload/process/threads.h"
 #include "preload/symbols/real_sockets.h"
+#include "replayer/core/ending.h"
 #include "replayer/core/own_thread.h"
-#include "replayer/report/ending.h"
-#include "replayer/report/stillness.h"
+#include "replayer/meet/stillness.h"
 #include "replayer/sockets/family_sockets.h"
 #include "replayer/sockets/served_socket.h"
 
@@ -64,7 +64,7 @@ ServedConnections::ServedConnections(Session& session, MayConnect may_connect, v
       script_(session.plan(), session.rank_pid(), fifos_),
       family_order_(session.plan(), [this](uint32_t c) { return script_.IsFamily(c); }),
       by_connection_(session.plan().connections().size()) {
-  session.SetTransfersLeft(script_.left());
+  if (session.progress().SetTransfersLeft(script_.left())) OnAllEventsMade(session);
 }
 
 int ServedConnections::MoveUp(int fd) {
@@ -257,7 +257,7 @@ void ServedConnections::Refresh() {
   const int saved_errno = errno;
   for (uint32_t c : script_.TakeReleased())
     if (ServedSocket* socket = by_connection_[c]; socket != nullptr) Refresh(*socket);
-  session_.SetTransfersLeft(script_.left());
+  if (session_.progress().SetTransfersLeft(script_.left())) OnAllEventsMade(session_);
   errno = saved_errno;
 }
 
@@ -274,7 +274,7 @@ void ServedConnections::FindMissing(std::vector<std::string>& problems) {
   }
 }
 
-void ServedConnections::StartLate() {
+void ServedConnections::StartLate(const LateStart& /*start*/) {
   std::lock_guard<std::mutex> lock(mutex_);
   script_.StartLate();
   Refresh();
@@ -282,12 +282,12 @@ void ServedConnections::StartLate() {
 
 void ServedConnections::Moved() {
   moves_.fetch_add(1, std::memory_order_relaxed);
-  session_.CountActivity();
+  session_.progress().CountActivity();
 }
 
 void ServedConnections::Tell(const std::string& difference) {
   if (difference.empty()) return;
-  session_.ReportSent(difference);
+  session_.divergences().ReportSent(difference);
 }
 
 bool ServedConnections::IsAcceptedInRank(const std::string& address) {
@@ -310,10 +310,10 @@ void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,
   if (before == 0 || thread.recorded == kNone || session_.options().is_late) return;
   Stillness still(session_);
   uint64_t moved_ns = Now(CLOCK_MONOTONIC);
-  uint64_t activity = session_.activity();
+  uint64_t activity = session_.progress().activity();
   // Who waits for this thread's turn at a lock did so in the recording, too: it did not wait there
   // for that one's answer.
-  const Session::Held held(session_, thread.recorded);
+  const Progress::Held held(session_.progress(), thread.recorded);
   for (int pauses = 0; !family_order_.MayGoOn(thread.recorded, before) && !held.IsWanted();
        ++pauses) {
     lock.unlock();
@@ -321,8 +321,8 @@ void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,
     bool gives_way = false;
     if (still.IsTimeToLook()) {
       const uint64_t now = Now(CLOCK_MONOTONIC);
-      if (session_.activity() != activity || IsAnotherThreadBusy()) moved_ns = now;
-      activity = session_.activity();
+      if (session_.progress().activity() != activity || IsAnotherThreadBusy()) moved_ns = now;
+      activity = session_.progress().activity();
       gives_way = still.ns() >= kQuietNs || now - moved_ns >= kAloneNs;
     }
     lock.lock();

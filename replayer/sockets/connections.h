@@ -30,11 +30,15 @@
 #include "replayer/sockets/connection_script.h"
 #include "replayer/sockets/family_order.h"
 
+namespace deja::preload {
+class PipeTable;
+}
+
 namespace deja::replayer {
 
 class ServedSocket;
 
-class ServedConnections final : public preload::ConnectionLayer {
+class ServedConnections final : public preload::ConnectionLayer, public LateStarter {
  public:
   // `may_connect` decides, and says so, about connections that the recording does not have. `rank`:
   // the folder of the rank that this process is or belongs to. `pipes`: null, or where the rank's
@@ -53,8 +57,8 @@ class ServedConnections final : public preload::ConnectionLayer {
 
   // A replay from a checkpoint: before the jump, what is used behind it and not there; and the
   // jump.
-  void FindMissing(std::vector<std::string>& problems);
-  void StartLate();
+  void FindMissing(std::vector<std::string>& problems) override;
+  void StartLate(const LateStart& start) override;
 
   // In a forked child: it is another process than the one whose connections these are.
   void Abandon() { abandoned_.store(true); }

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "preload/engine/engine.h"
+#include "preload/engine/file_calls.h"
 #include "preload/files/absolute_path.h"
 #include "preload/process/process_name.h"
 #include "preload/symbols/real_sockets.h"
@@ -88,7 +89,7 @@ const char* UnrecordedConnections::BeforeOpen(int dirfd, const char* path, int f
   char buffer[PATH_MAX];
   char name[PATH_MAX];
   struct stat info {};
-  const char* place = engine->MapPath(dirfd, path, preload::FileUse::kLook, buffer);
+  const char* place = engine->files->MapPath(dirfd, path, preload::FileUse::kLook, buffer);
   if (place != nullptr && fstatat(dirfd, place, &info, 0) == 0 && S_ISFIFO(info.st_mode)) {
     // A FIFO that is the kernel's under its own name may be somebody else's business.
     const std::string known(preload::AbsolutePath(dirfd, path, name));

@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "preload/engine/engine.h"
+#include "preload/engine/file_calls.h"
+#include "preload/engine/meeting_calls.h"
 #include "preload/files/absolute_path.h"
 #include "preload/hooks/descriptors/own_pipes.h"
 #include "preload/process/threads.h"
@@ -80,7 +82,7 @@ const char* ServedConnections::BeforeOpen(int dirfd, const char* path, int flags
   char absolute[PATH_MAX];
   size_t size = preload::AbsolutePath(dirfd, path, absolute).size();
   if (preload::Engine* engine = size == 0 ? nullptr : preload::EngineOfThisProcess())
-    size = engine->UnmapPath(absolute, size);
+    size = engine->files->UnmapPath(absolute, size);
   const std::string name = InputServer::NameOf(session_, {absolute, size}, path[0] != '/');
   const auto fifo = fifos_.paths().find(name);
   if (fifo == fifos_.paths().end()) return path;
@@ -99,8 +101,9 @@ const char* ServedConnections::BeforeOpen(int dirfd, const char* path, int flags
     const bool ended = session_.plan().end().kind == EndKind::kExit;
     char place[PATH_MAX];
     preload::Engine* engine = preload::EngineOfThisProcess();
-    const char* mapped =
-        engine == nullptr ? nullptr : engine->MapPath(dirfd, path, preload::FileUse::kLook, place);
+    const char* mapped = engine == nullptr
+                             ? nullptr
+                             : engine->files->MapPath(dirfd, path, preload::FileUse::kLook, place);
     const bool is_main = std::strcmp(thread, "0") == 0;
     if (mapped != nullptr) BeginFifoOpen(name, mapped, flags, ended && is_main);
     return path;

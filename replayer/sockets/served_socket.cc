@@ -13,7 +13,7 @@
 #include "preload/process/guard.h"
 #include "preload/process/threads.h"
 #include "preload/symbols/real_sockets.h"
-#include "replayer/report/ending.h"
+#include "replayer/core/ending.h"
 #include "replayer/sockets/family_sockets.h"
 
 namespace deja::replayer {

@@ -13,6 +13,8 @@
 #include <ctime>
 #include <string>
 
+#include "preload/engine/engine.h"
+#include "preload/engine/file_calls.h"
 #include "preload/process/guard.h"
 #include "preload/process/threads.h"
 #include "preload/symbols/real_sockets.h"
@@ -36,9 +38,10 @@ void MakeName(const SocketAddress& address) {
   const std::string path(address.bytes + kPath,
                          strnlen(address.bytes + kPath, address.size - kPath));
   char buffer[PATH_MAX];
-  const char* mapped = engine == nullptr ? nullptr
-                                         : engine->MapPath(AT_FDCWD, path.c_str(),
-                                                           preload::FileUse::kCreate, buffer);
+  const char* mapped =
+      engine == nullptr
+          ? nullptr
+          : engine->files->MapPath(AT_FDCWD, path.c_str(), preload::FileUse::kCreate, buffer);
   if (mapped != nullptr && mapped != path.c_str()) mknod(mapped, S_IFSOCK | 0777, 0);
 }
 

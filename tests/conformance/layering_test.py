@@ -5,6 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+sys.dont_write_bytecode = True
 ROOT = Path(__file__).resolve().parents[2]
 CHECK = ROOT / "tools" / "check_layering.py"
 
@@ -48,6 +49,25 @@ class Layering(unittest.TestCase):
 
     def test_sideways(self):
         self.assertComplains("recorder/core/a.cc", '#include "replayer/core/x.h"\n', "recorder/core/ may not include replayer/core/x.h")
+
+    def test_core_knows_no_room_of_calls(self):
+        for engine in ("recorder", "replayer"):
+            for room in ("nccl", "mpi", "files", "sockets", "meet", "inputs", "steps", "assembly"):
+                self.assertComplains(f"{engine}/core/a.h", f'#include "{engine}/{room}/x.h"\n',
+                                     f"{engine}/core/ may not include {engine}/{room}/x.h")
+
+    def test_hooks_know_their_concern(self):
+        self.assertComplains("preload/hooks/sockets/a.cc", '#include "preload/engine/file_calls.h"\n',
+                             "preload/hooks/sockets/ may not include preload/engine/file_calls.h")
+
+    def test_no_circles(self):
+        sys.path.insert(0, str(CHECK.parent))
+        import check_layering
+        self.assertEqual(check_layering.circle(), [])
+        uses = check_layering.MAY_USE["recorder/core"]
+        check_layering.MAY_USE["recorder/core"] += " recorder/files"
+        self.assertEqual(check_layering.circle(), ["recorder/core", "recorder/files", "recorder/core"])
+        check_layering.MAY_USE["recorder/core"] = uses
 
     def test_reading_side_in_the_process(self):
         self.assertComplains("recorder/core/a.cc", '#include "format/trace/trace.h"\n', "is for the reading side")

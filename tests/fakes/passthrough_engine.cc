@@ -11,11 +11,12 @@
 #include <new>
 
 #include "preload/engine/engine.h"
+#include "tests/support/every_call.h"
 
 namespace deja::preload {
 namespace {
 
-class PassthroughEngine final : public Engine {
+class PassthroughEngine final : public EveryCall {
  public:
   explicit PassthroughEngine(const char* path)
       : fd_(path != nullptr ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1) {}
@@ -60,9 +61,10 @@ class PassthroughEngine final : public Engine {
 
 }  // namespace
 
-Engine* CreateEngine() {
+bool CreateEngine(Engine& engine) {
   alignas(PassthroughEngine) static char memory[sizeof(PassthroughEngine)];
-  return new (memory) PassthroughEngine(getenv("DEJA_TEST_CALLS"));
+  engine = EngineOf(*new (memory) PassthroughEngine(getenv("DEJA_TEST_CALLS")));
+  return true;
 }
 
 }  // namespace deja::preload

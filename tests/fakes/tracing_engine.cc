@@ -29,6 +29,7 @@
 #include "preload/process/guard.h"
 #include "preload/process/threads.h"
 #include "preload/stack/stack.h"
+#include "tests/support/every_call.h"
 
 namespace deja::preload {
 namespace {
@@ -62,7 +63,7 @@ int64_t Number(const char* name) {
   return text != nullptr ? strtoll(text, nullptr, 10) : 0;
 }
 
-class TracingEngine final : public Engine {
+class TracingEngine final : public EveryCall {
  public:
   TracingEngine() {
     const char* path = getenv("DEJA_TEST_LOG");
@@ -222,9 +223,10 @@ class TracingEngine final : public Engine {
 
 }  // namespace
 
-Engine* CreateEngine() {
+bool CreateEngine(Engine& engine) {
   alignas(TracingEngine) static char memory[sizeof(TracingEngine)];
-  return new (memory) TracingEngine;
+  engine = EngineOf(*new (memory) TracingEngine);
+  return true;
 }
 
 }  // namespace deja::preload

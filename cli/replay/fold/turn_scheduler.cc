@@ -70,7 +70,7 @@ bool TurnScheduler::Step(Clock::time_point now) {
 void TurnScheduler::Ended(size_t index) {
   known_[index].ended = true;
   Cell(index).ended.store(1);
-  Cell(index).held.store(0);  // others look at it (replayer/fold/turns.h)
+  Cell(index).held.store(0);  // others look at it (replayer/turns/turns.h)
   ++change_;
   Moved();
 }

@@ -2,7 +2,7 @@
 // together.
 //
 // Nothing happens while they fit. When an allocation of a rank fails, a rank that waits for others
-// (replayer/fold/turns.h) is swapped out, and the allocation is tried again; from then on a device
+// (replayer/turns/turns.h) is swapped out, and the allocation is tried again; from then on a device
 // has so many ranks at most as have fit. A rank that was swapped out comes back when what it waited
 // for is there: as soon as one that is on the device waits. Ranks come back in the order in which
 // they began to want it, so nobody is passed over for good. Ranks that are served from their

@@ -10,6 +10,8 @@
 
 #include <new>
 
+#include "preload/engine/clock_calls.h"
+#include "preload/engine/input_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/symbols/real_symbols.h"
@@ -45,7 +47,7 @@ int64_t Tell(ClockSource source, int64_t ns) {
   Engine* engine = GetEngine();
   if (engine == nullptr) return ns;
   Guard guard;
-  return engine->OnClock(source, ns);
+  return engine->clocks->OnClock(source, ns);
 }
 
 void Tell(ClockSource source, timespec* time) {

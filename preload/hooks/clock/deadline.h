@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "preload/engine/clock_calls.h"
 #include "preload/hooks/input.h"
 
 namespace deja::preload {
@@ -32,7 +33,7 @@ class LiveDeadline {
     int64_t offset;
     {
       Guard guard;
-      offset = engine->DeadlineOffsetNs(clock, ns);
+      offset = engine->clocks->DeadlineOffsetNs(clock, ns);
     }
     errno = saved_errno;
     if (offset == 0) return;

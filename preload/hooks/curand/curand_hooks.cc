@@ -2,6 +2,8 @@
 
 #pragma GCC visibility push(default)
 #include "include/compat/curand.h"
+#include "preload/engine/call.h"
+#include "preload/engine/nccl_calls.h"
 #pragma GCC visibility pop
 
 #include "api/curand_table.h"
@@ -28,7 +30,7 @@ struct CurandLibrary {
   static uint64_t Missing() {
     return static_cast<uint64_t>(CURAND_STATUS_NOT_INITIALIZED);
   }
-  static void Enter(Engine& engine, Call& call) { engine.OnCurandCall(call); }
+  static void Enter(Engine& engine, Call& call) { engine.curand->OnCurandCall(call); }
 };
 
 }  // namespace

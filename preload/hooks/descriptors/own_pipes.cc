@@ -9,6 +9,7 @@
 #include "common/runtime/errno_keeper.h"
 #include "common/runtime/spin_lock.h"
 #include "preload/engine/engine.h"
+#include "preload/engine/meeting_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/meet/meeting_key.h"
@@ -38,7 +39,7 @@ PipeTable* TableOfEngine() {
   Engine* engine = IsBorrowedMemory() ? nullptr : EngineForHook();
   if (engine == nullptr) return nullptr;
   const Guard guard;
-  return engine->Pipes();
+  return engine->meetings->Pipes();
 }
 
 }  // namespace
@@ -81,13 +82,13 @@ void OwnPipe::OnUnused(int) {
 void OwnPipe::OnRead(Transfer& transfer) {
   Engine* engine = EngineForHook();
   if (engine == nullptr) return transfer.Real();
-  engine->OnPipeRead(*this, transfer);
+  engine->meetings->OnPipeRead(*this, transfer);
 }
 
 void OwnPipe::OnWrite(Transfer& transfer) {
   Engine* engine = EngineForHook();
   if (engine == nullptr) return transfer.Real();
-  engine->OnPipeWrite(*this, transfer);
+  engine->meetings->OnPipeWrite(*this, transfer);
 }
 
 void OwnPipe::Made(const int (&ends)[2], bool is_pair) {

@@ -16,6 +16,7 @@
 #include <climits>
 
 #include "preload/engine/connections.h"
+#include "preload/engine/socket_calls.h"
 #include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
@@ -141,7 +142,7 @@ ssize_t CopyOf(const Copy& c, Real real) {
 bool IsOnlyOfReplay(int error) {
   const bool may_be = error == EXDEV || error == EINVAL || error == EOPNOTSUPP;
   Engine* engine = may_be ? EngineForHook() : nullptr;
-  ConnectionLayer* layer = engine != nullptr ? engine->Connections() : nullptr;
+  ConnectionLayer* layer = engine != nullptr ? engine->sockets->Connections() : nullptr;
   return layer != nullptr && layer->IsReplay();
 }
 

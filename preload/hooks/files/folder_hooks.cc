@@ -2,9 +2,11 @@
 #include <dirent.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "preload/engine/file_calls.h"
 #include "preload/engine/folders.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/files/paths.h"
@@ -29,7 +31,7 @@ static_assert(sizeof(dirent) == sizeof(dirent64) &&
 
 FolderLayer* Layer() {
   Engine* engine = EngineForHook();
-  return engine == nullptr ? nullptr : engine->Folders();
+  return engine == nullptr ? nullptr : engine->files->Folders();
 }
 
 // The layer, if it answers for `stream`.

@@ -7,6 +7,7 @@
 
 #include "preload/engine/engine.h"
 #include "preload/engine/fd_table.h"
+#include "preload/engine/file_calls.h"
 #include "preload/engine/mapped_inputs.h"
 #include "preload/hooks/export.h"
 #include "preload/process/guard.h"
@@ -62,7 +63,7 @@ DEJA_EXPORT void* mmap64(void* address, size_t size, int protection, int flags, 
 DEJA_EXPORT int munmap(void* address, size_t size) noexcept {
   if (g_mapped_inputs.load(std::memory_order_relaxed) != 0 && !InsideDeja()) {
     const Guard guard;
-    if (Engine* engine = EngineOfThisProcess()) engine->BeforeUnmap(address, size);
+    if (Engine* engine = EngineOfThisProcess()) engine->files->BeforeUnmap(address, size);
   }
   if (const UnmapFn unmap = g_unmap.load(std::memory_order_acquire)) return unmap(address, size);
   return static_cast<int>(syscall(SYS_munmap, address, size));

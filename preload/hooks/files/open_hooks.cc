@@ -8,6 +8,8 @@
 #include <cstring>
 
 #include "preload/engine/connections.h"
+#include "preload/engine/file_calls.h"
+#include "preload/engine/socket_calls.h"
 #include "preload/hooks/descriptors/entropy_files.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/files/paths.h"
@@ -68,8 +70,8 @@ void NoteOpened(int dirfd, const char* path, int fd, int flags) {
   Engine* engine = object == nullptr ? GetEngine() : nullptr;
   if (engine != nullptr) {
     const Guard guard;
-    if (fd >= 0) object = engine->OnOpened(dirfd, path, fd, flags);
-    if (ConnectionLayer* layer = object == nullptr ? engine->Connections() : nullptr)
+    if (fd >= 0) object = engine->files->OnOpened(dirfd, path, fd, flags);
+    if (ConnectionLayer* layer = object == nullptr ? engine->sockets->Connections() : nullptr)
       object = layer->AfterOpen(dirfd, path, fd, flags);
   }
   if (object != nullptr) WatchStreams();
@@ -84,8 +86,8 @@ int NoteFailed(int dirfd, const char* path, int flags) {
   Engine* engine = GetEngine();
   if (engine == nullptr) return -1;
   const Guard guard;
-  if (is_refused) return engine->OnOpenRefused(dirfd, path, flags);
-  engine->OnTaken(dirfd, path);
+  if (is_refused) return engine->files->OnOpenRefused(dirfd, path, flags);
+  engine->files->OnTaken(dirfd, path);
   return -1;
 }
 

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "preload/engine/file_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/files/paths.h"
 #include "preload/symbols/real_symbols.h"
@@ -116,7 +117,7 @@ char* Told(char* path) {
   Engine* engine = path != nullptr ? EngineForHook() : nullptr;
   if (engine == nullptr) return path;
   Guard guard;
-  path[engine->UnmapPath(path, strlen(path))] = '\0';
+  path[engine->files->UnmapPath(path, strlen(path))] = '\0';
   return path;
 }
 
@@ -130,14 +131,14 @@ ssize_t ToldLink(char* out, size_t size, Real real) {
   Guard guard;
   if (static_cast<size_t>(n) < size) {
     // What the program had after its end is still there for it to be the end.
-    const size_t told = engine->UnmapPath(out, static_cast<size_t>(n));
+    const size_t told = engine->files->UnmapPath(out, static_cast<size_t>(n));
     memset(out + told, 0, static_cast<size_t>(n) - told);
     return static_cast<ssize_t>(told);
   }
   char whole[PATH_MAX];  // its end may have been cut off
   n = real(whole, sizeof whole);
   if (n <= 0) return n;
-  const size_t told = std::min(engine->UnmapPath(whole, static_cast<size_t>(n)), size);
+  const size_t told = std::min(engine->files->UnmapPath(whole, static_cast<size_t>(n)), size);
   memcpy(out, whole, told);
   return static_cast<ssize_t>(told);
 }

@@ -8,6 +8,8 @@
 
 #include "preload/engine/connections.h"
 #include "preload/engine/engine.h"
+#include "preload/engine/file_calls.h"
+#include "preload/engine/socket_calls.h"
 #include "preload/files/environment_file.h"
 #include "preload/hooks/input.h"
 #include "preload/process/guard.h"
@@ -29,12 +31,12 @@ class MappedPath {
       if (lent_ >= 0) path_ = buffer_;
       return;
     }
-    if (ConnectionLayer* layer = open_flags == -1 ? nullptr : engine->Connections()) {
+    if (ConnectionLayer* layer = open_flags == -1 ? nullptr : engine->sockets->Connections()) {
       path_ = layer->BeforeOpen(dirfd, path, open_flags);
       refused_ = path_ == nullptr;
       if (path_ != path) return;
     }
-    path_ = engine->MapPath(dirfd, path, use, buffer_);
+    path_ = engine->files->MapPath(dirfd, path, use, buffer_);
     refused_ = path_ == nullptr;
   }
   MappedPath(const char* path, FileUse use) : MappedPath(AT_FDCWD, path, use) {}
@@ -45,7 +47,7 @@ class MappedPath {
     if (lent_ >= 0)
       close(lent_);
     else if (Engine* engine = GetEngine())
-      engine->ReleasePath(path_);
+      engine->files->ReleasePath(path_);
     errno = saved_errno;
   }
   MappedPath(const MappedPath&) = delete;

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "common/runtime/raw_syscall.h"
+#include "preload/engine/file_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/files/paths.h"
 #include "preload/symbols/real_symbols.h"
@@ -23,7 +24,7 @@ void Tell(const char* mapped, int fd, struct stat& info) {
   const int saved_errno = errno;
   {
     const Guard guard;
-    engine->OnStat(mapped, fd, info);
+    engine->files->OnStat(mapped, fd, info);
   }
   errno = saved_errno;
 }
@@ -64,8 +65,8 @@ void Tell(const char* mapped, int fd, struct statx& info) {
 }
 
 // A function that the C library has since 2.33: before, `otherwise`. So it is where Deja itself
-// calls it. Another preloaded library's may be in a state in which it cannot be called:
-// libfaketime's destructor removes a semaphore, and its functions wait for it.
+// calls it: another preloaded library's may be in a state in which it cannot be called
+// (libfaketime's destructor removes a semaphore, and its functions wait for that one).
 template <typename Fn>
 class LateFn {
  public:

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "preload/engine/process_calls.h"
 #include "preload/hooks/clock/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
@@ -163,7 +164,7 @@ DEJA_EXPORT long syscall(long number, ...) noexcept {
       Engine* engine = EngineForHook();
       if (engine == nullptr) break;
       Guard guard;
-      c.a[0] = engine->MapPid(static_cast<int>(c.a[0]));
+      c.a[0] = engine->processes->MapPid(static_cast<int>(c.a[0]));
       break;
     }
     default:

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "preload/engine/engine.h"
+#include "preload/engine/lock_calls.h"
 #include "preload/meet/lock_order.h"
 #include "preload/process/guard.h"
 
@@ -46,7 +47,7 @@ inline int TakeLock(format::LockUse use, const void* lock, const Real& real, con
   Engine* engine = EngineForLock(lock, use);
   if (engine == nullptr) return real();
   LockCallOf call(use, lock, real, take);
-  engine->OnLock(call);
+  engine->locks->OnLock(call);
   return call.result;
 }
 
@@ -71,7 +72,7 @@ inline int AwaitCondition(const void* mutex, int timed_out, const Real& real, co
   };
   Call call(mutex, real, take, give_back);
   call.timed_out = timed_out;
-  engine->OnLock(call);
+  engine->locks->OnLock(call);
   return call.result;
 }
 

@@ -9,6 +9,7 @@
 
 #include <atomic>
 
+#include "preload/engine/life_calls.h"
 #include "preload/hooks/clock/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/locks/lock_call.h"
@@ -78,7 +79,7 @@ void SayHasNoOrder(const char* what) {
   Engine* engine = EngineForHook();
   if (engine == nullptr || IsBorrowedMemory()) return;
   const Guard guard;
-  engine->OnNotRecorded(what, true);
+  engine->life->OnNotRecorded(what, true);
 }
 
 void MarkSharedMutex(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes) {

@@ -5,6 +5,8 @@
 
 #include <cerrno>
 
+#include "preload/engine/input_calls.h"
+#include "preload/engine/meeting_calls.h"
 #include "preload/hooks/clock/deadline.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
@@ -52,7 +54,7 @@ int Acquire(sem_t* semaphore, bool tries, Real real) {
     c.error = c.result != 0 ? errno : 0;
   };
   const int saved_errno = errno;
-  engine->OnAcquire(call);
+  engine->meetings->OnAcquire(call);
   errno = call.result != 0 ? call.error : saved_errno;
   if (call.result == 0) SharedSemaphores::SetGuarded(true);
   return call.result;

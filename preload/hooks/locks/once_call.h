@@ -4,6 +4,7 @@
 #ifndef DEJA_PRELOAD_HOOKS_LOCKS_ONCE_CALL_H_
 #define DEJA_PRELOAD_HOOKS_LOCKS_ONCE_CALL_H_
 
+#include "preload/engine/lock_calls.h"
 #include "preload/hooks/locks/lock_call.h"
 
 namespace deja::preload {
@@ -20,7 +21,7 @@ extern constinit thread_local OnceFrame* t_once __attribute__((tls_model("initia
 // The routine that pthread_once gets: runs the program's, between the engine's two notes.
 inline void RunRoutine() {
   const OnceFrame frame = *t_once;
-  frame.engine->OnOnceBegins(*frame.call);
+  frame.engine->locks->OnOnceBegins(*frame.call);
   frame.routine();
 }
 
@@ -36,7 +37,7 @@ int RunOnce(const void* control, void (*routine)(), const Real& real) {
   };
   LockCallOf call(format::LockUse::kOnce, control, make, make);
   frame.call = &call;
-  engine->OnLock(call);
+  engine->locks->OnLock(call);
   return call.result;
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "preload/engine/engine.h"
+#include "preload/engine/meeting_calls.h"
 #include "preload/hooks/input.h"
 #include "preload/meet/shared_mutexes.h"
 
@@ -42,7 +43,7 @@ int AcquireMutex(pthread_mutex_t* mutex, const SharedMutexes::Found& found, Mute
     c.result = is_taken ? 0 : -1;
   };
   const int saved_errno = errno;
-  engine->OnAcquire(call);
+  engine->meetings->OnAcquire(call);
   errno = saved_errno;
   return call.error;
 }

@@ -10,7 +10,10 @@
 #include "api/mpi_table.h"
 #include "api/mpi_types.h"
 #include "api/table.h"
+#include "preload/engine/call.h"
 #include "preload/engine/engine.h"
+#include "preload/engine/input_calls.h"
+#include "preload/engine/mpi_calls.h"
 #include "preload/hooks/table_hooks.h"
 #include "preload/process/guard.h"
 #include "preload/symbols/mpi_library.h"
@@ -48,7 +51,7 @@ struct Hook<kSecond, int(Args...)> {
     call.info = &api::MpiInfo(api);
     call.invoke = &Invoke;
     MakeCall(
-        call, [](Engine& engine, Call& c) { engine.OnMpiCall(c); }, args...);
+        call, [](Engine& engine, Call& c) { engine.mpi->OnMpiCall(c); }, args...);
     return api::FromWord<int>(call.result);
   }
 
@@ -83,7 +86,7 @@ struct Hook<kSecond, double()> {
       c.produced = sizeof now;
     };
     Guard guard;
-    engine->OnInput(call);
+    engine->inputs->OnInput(call);
     return value;
   }
 

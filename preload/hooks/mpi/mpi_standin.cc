@@ -5,6 +5,7 @@
 
 #include "api/table.h"
 #include "preload/engine/engine.h"
+#include "preload/engine/mpi_calls.h"
 #include "preload/process/guard.h"
 
 namespace deja::preload {
@@ -14,7 +15,7 @@ uint64_t Refuse(const char* name, const char* because) {
   Engine* engine = InsideDeja() ? nullptr : GetEngine();
   if (engine != nullptr) {
     Guard guard;
-    engine->OnUnknownMpiCall(name, because);
+    engine->mpi->OnUnknownMpiCall(name, because);
   }
   return 0;
 }

@@ -7,6 +7,8 @@
 #include <type_traits>
 
 #include "api/nccl_table.h"
+#include "preload/engine/call.h"
+#include "preload/engine/nccl_calls.h"
 #include "preload/hooks/table_hooks.h"
 #include "preload/symbols/real_symbols.h"
 
@@ -34,7 +36,7 @@ struct NcclLibrary {
       return static_cast<uint64_t>(ncclSystemError);
     }
   }
-  static void Enter(Engine& engine, Call& call) { engine.OnNcclCall(call); }
+  static void Enter(Engine& engine, Call& call) { engine.nccl->OnNcclCall(call); }
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 
+#include "preload/engine/process_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/hooks/process/child_environment.h"
@@ -39,7 +40,7 @@ void Begin() {
   if (engine == nullptr) return;
   self.making = ++self.processes;
   Guard guard;
-  self.making_pid = engine->RecordedChildPid(self.making);
+  self.making_pid = engine->processes->RecordedChildPid(self.making);
 }
 
 // In the parent. The pid that the program gets.
@@ -56,7 +57,7 @@ pid_t End(pid_t pid) {
   Engine* engine = GetEngine();
   if (engine != nullptr) {
     Guard guard;
-    pid = engine->OnChildMade(number, pid);
+    pid = engine->processes->OnChildMade(number, pid);
   }
   errno = saved_errno;
   return pid;
@@ -68,7 +69,7 @@ pid_t Skip() {
   if (engine == nullptr) return 0;
   ThreadRecord& self = Self();
   const Guard guard;
-  const pid_t told = engine->SkippedChild(self.processes + 1);
+  const pid_t told = engine->processes->SkippedChild(self.processes + 1);
   if (told != 0) ++self.processes;
   return told;
 }

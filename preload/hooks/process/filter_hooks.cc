@@ -13,6 +13,7 @@
 
 #include "common/runtime/errno_keeper.h"
 #include "preload/engine/engine.h"
+#include "preload/engine/life_calls.h"
 #include "preload/engine/signals.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
@@ -40,7 +41,7 @@ void Before(const char* refused, bool& for_all) {
   if (engine == nullptr) return;
   const ErrnoKeeper keep;
   const Guard guard;
-  engine->OnFilter(refused, for_all);
+  engine->life->OnFilter(refused, for_all);
   StopPassingOn();
   RemoveCrashHandlers();
   LookUpWithoutKernel();
@@ -74,7 +75,7 @@ int InstallStrictFilter() {
 bool IsStrictBehindHiddenFilter(int option, unsigned long mode) {
   if (option != PR_SET_SECCOMP || mode != SECCOMP_MODE_STRICT) return false;
   const Engine* engine = EngineForHook();
-  return engine != nullptr && engine->HasHiddenFilter();
+  return engine != nullptr && engine->life->HasHiddenFilter();
 }
 
 }  // namespace

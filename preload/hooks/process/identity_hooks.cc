@@ -15,6 +15,8 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "preload/engine/input_calls.h"
+#include "preload/engine/process_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/symbols/real_symbols.h"
@@ -261,7 +263,7 @@ DEJA_EXPORT int get_nprocs_conf() noexcept {
 DEJA_EXPORT int sched_getaffinity(pid_t pid, size_t size, cpu_set_t* mask) noexcept {
   Engine* engine = mask != nullptr ? EngineForHook() : nullptr;
   if (engine == nullptr) return real_sched_getaffinity(pid, size, mask);
-  pid_t live = engine->MapPid(pid);
+  pid_t live = engine->processes->MapPid(pid);
   if (pid != 0 && !IsOwnThread(live)) return real_sched_getaffinity(live, size, mask);
   return static_cast<int>(TakeInput(*engine, deja::api::LibcApi::ksched_getaffinity,
                                     KeyOfAffinity(size), BytesOf(mask, size),
@@ -286,7 +288,7 @@ DEJA_EXPORT int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t*
 
 DEJA_EXPORT int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t* mask) noexcept {
   Engine* engine = EngineForHook();
-  pid_t live = engine != nullptr ? engine->MapPid(pid) : pid;
+  pid_t live = engine != nullptr ? engine->processes->MapPid(pid) : pid;
   return TakeSetting(deja::api::LibcApi::ksched_setaffinity, mask, size,
                      [=] { return real_sched_setaffinity(live, size, mask); });
 }

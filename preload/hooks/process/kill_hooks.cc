@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "preload/engine/process_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/symbols/real_symbols.h"
@@ -21,8 +22,8 @@ bool MaySignal(pid_t& pid, int signal) {
   Engine* engine = EngineForHook();
   if (engine == nullptr) return true;
   Guard guard;
-  pid = engine->MapPid(pid);
-  return engine->MayKill(pid, signal);
+  pid = engine->processes->MapPid(pid);
+  return engine->processes->MayKill(pid, signal);
 }
 
 }  // namespace

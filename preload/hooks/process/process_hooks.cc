@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "preload/engine/engine.h"
+#include "preload/engine/life_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/process/child_environment.h"
 #include "preload/process/guard.h"
@@ -37,7 +38,7 @@ void TellExit(int code, ExitHow how) {
   if (engine == nullptr) return;
   int saved_errno = errno;
   Guard guard;
-  engine->OnExit(code, how);
+  engine->life->OnExit(code, how);
   errno = saved_errno;
 }
 

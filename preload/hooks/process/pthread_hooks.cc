@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "preload/engine/engine.h"
+#include "preload/engine/life_calls.h"
 #include "preload/engine/signals.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/loading/driver_libraries.h"
@@ -66,7 +67,7 @@ void OnKeyDestroyed(void* value) {
   t_guard_depth = 0;
   if (Engine* engine = GetEngine()) {
     Guard guard;
-    engine->OnThreadEnd();
+    engine->life->OnThreadEnd();
     EndThreadStacks();
   }
   TakeAlternateStackBack();
@@ -103,7 +104,7 @@ Start EnterThread(void* argument) {
   if (HaveKey()) pthread_setspecific(g_key, reinterpret_cast<void*>(uintptr_t{1}));
   GiveAlternateStack();
   Guard guard;
-  engine->OnThreadStart();
+  engine->life->OnThreadStart();
   return start;
 }
 

@@ -2,6 +2,7 @@
 
 #include "common/runtime/errno_keeper.h"
 #include "preload/engine/engine.h"
+#include "preload/engine/life_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/process/guard.h"
@@ -19,7 +20,7 @@ void NoteUnrecorded(std::string_view what) {
   if (engine == nullptr) return;
   const ErrnoKeeper keep;
   const Guard guard;
-  engine->OnNotRecorded(what, true);
+  engine->life->OnNotRecorded(what, true);
 }
 
 }  // namespace deja::preload

@@ -10,6 +10,8 @@
 
 #include <cerrno>
 
+#include "preload/engine/input_calls.h"
+#include "preload/engine/process_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/hooks/process/spawn.h"
@@ -26,13 +28,13 @@ constinit RealFn<pid_t (*)(pid_t)> real_getsid{"getsid"};
 
 void Before(Engine& engine, WaitCall& call) {
   Guard guard;
-  engine.BeforeWait(call);
+  engine.processes->BeforeWait(call);
 }
 
 void After(Engine& engine, WaitCall& call) {
   const int saved_errno = errno;
   Guard guard;
-  engine.AfterWait(call);
+  engine.processes->AfterWait(call);
   errno = saved_errno;
 }
 
@@ -78,7 +80,7 @@ pid_t Live(pid_t pid) {
   Engine* engine = EngineForChildren();
   if (engine == nullptr || pid == 0) return pid;
   Guard guard;
-  return engine->MapPid(pid);
+  return engine->processes->MapPid(pid);
 }
 
 }  // namespace

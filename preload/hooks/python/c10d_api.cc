@@ -9,7 +9,10 @@
 #include "api/c10d_table.h"
 #include "api/table.h"
 #include "digest/digest.h"
+#include "preload/engine/call.h"
 #include "preload/engine/engine.h"
+#include "preload/engine/group_calls.h"
+#include "preload/engine/life_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/process/guard.h"
 #include "preload/stack/python_stack.h"
@@ -127,7 +130,7 @@ using namespace deja::preload;  // NOLINT: the entry points below are this file'
 
 DEJA_EXPORT int deja_impl_mode() {
   Engine* engine = GetEngine();
-  return engine == nullptr ? 0 : static_cast<int>(engine->ModeOfGroups());
+  return engine == nullptr ? 0 : static_cast<int>(engine->groups->ModeOfGroups());
 }
 
 DEJA_EXPORT int deja_impl_in_real_call() {
@@ -176,7 +179,7 @@ DEJA_EXPORT int deja_impl_group_call(deja_group_call* call, void (*real)(void*),
   {
     Guard guard;
     const uint32_t before = EnterPythonStack(call->python_stack);
-    engine->OnGroupCall(made);
+    engine->groups->OnGroupCall(made);
     EnterPythonStack(before);
   }
   call->operation = made.operation;
@@ -207,7 +210,7 @@ DEJA_EXPORT void deja_impl_group_done(const deja_group_done* done) {
   end.error = TextOf(done->error, done->error_size);
   {
     Guard guard;
-    engine->OnGroupDone(end);
+    engine->groups->OnGroupDone(end);
   }
   errno = saved_errno;
 }
@@ -239,7 +242,7 @@ DEJA_EXPORT int deja_impl_store(deja_store_call* call, void (*real)(void*), void
   };
   {
     Guard guard;
-    engine->OnStoreCall(made);
+    engine->groups->OnStoreCall(made);
   }
   errno = saved_errno;
   if (made.answer == AnswerFrom::kReal) return 0;
@@ -253,5 +256,5 @@ DEJA_EXPORT void deja_impl_not_recorded(const char* what, int may_be) {
   Engine* engine = EngineForGroups();
   if (engine == nullptr || what == nullptr) return;
   Guard guard;
-  engine->OnNotRecorded(what, may_be != 0);
+  engine->life->OnNotRecorded(what, may_be != 0);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "preload/engine/engine.h"
+#include "preload/engine/lock_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/stack/python_stack.h"
 
@@ -33,5 +34,5 @@ DEJA_EXPORT void deja_impl_interpreter_layout(const void* layout) {
 }
 
 DEJA_EXPORT void deja_impl_threads_meet() {
-  if (Engine* engine = GetEngine()) engine->OnThreadsMeet();
+  if (Engine* engine = GetEngine()) engine->locks->OnThreadsMeet();
 }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "preload/engine/meeting_calls.h"
 #include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
@@ -35,7 +36,7 @@ class Counter final : public FdObject {
       if (t.result >= 0) std::memcpy(&c.value, t.pieces[0].iov_base, sizeof c.value);
     };
     const int saved_errno = errno;
-    engine->OnCount(call);
+    engine->meetings->OnCount(call);
     errno = call.error != 0 ? call.error : saved_errno;
     transfer.result = call.error != 0 ? -1 : static_cast<ssize_t>(sizeof call.value);
     if (call.error == 0) std::memcpy(transfer.pieces[0].iov_base, &call.value, sizeof call.value);

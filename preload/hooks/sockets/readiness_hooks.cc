@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "preload/engine/meeting_calls.h"
 #include "preload/hooks/descriptors/epoll_sets.h"
 #include "preload/hooks/descriptors/own_pipes.h"
 #include "preload/hooks/export.h"
@@ -56,7 +57,7 @@ void Wait(Engine& engine, PollCall& call, const sigset_t* mask, Real real) {
     c.result = real_ppoll(c.descriptors, c.count, c.timeout_ms < 0 ? nullptr : &wait,
                           static_cast<Context*>(with)->mask);
   };
-  engine.OnPoll(call);
+  engine.meetings->OnPoll(call);
   call.context = nullptr;  // it ends here, the call does not
 }
 

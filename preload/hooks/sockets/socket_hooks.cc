@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "preload/engine/connections.h"
+#include "preload/engine/socket_calls.h"
 #include "preload/hooks/descriptors/tracked.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
@@ -28,7 +29,7 @@ ConnectionObject* TrackedConnection(int fd) {
 int ConnectUntracked(int fd, const sockaddr* address, socklen_t size) {
   if (Engine* engine = EngineForHook()) {
     Guard guard;
-    if (!engine->MayConnect(fd, address, size)) return -1;
+    if (!engine->sockets->MayConnect(fd, address, size)) return -1;
   }
   return real::Connect(fd, address, size);
 }
@@ -40,7 +41,7 @@ using namespace deja::preload;  // NOLINT: the hooks below are this file's only 
 
 DEJA_EXPORT int socket(int domain, int type, int protocol) noexcept {
   Engine* engine = EngineForHook();
-  ConnectionLayer* layer = engine != nullptr ? engine->Connections() : nullptr;
+  ConnectionLayer* layer = engine != nullptr ? engine->sockets->Connections() : nullptr;
   if (layer == nullptr) return real::Socket(domain, type, protocol);
   return layer->OnSocket(domain, type, protocol);
 }

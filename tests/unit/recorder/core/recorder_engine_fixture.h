@@ -11,7 +11,7 @@
 
 #include "api/nccl_table.h"
 #include "include/compat/nccl.h"
-#include "recorder/core/recorder_engine.h"
+#include "recorder/assembly/recorder_engine.h"
 #include "tests/unit/recorder/core/fake_log.h"
 
 namespace deja::recorder {

@@ -4,10 +4,10 @@
 #include <map>
 #include <random>
 
-#include "recorder/core/seen_inputs.h"
 #include "recorder/events/handle_table.h"
 #include "recorder/events/mapped_memory.h"
 #include "recorder/facts/rank_identity.h"
+#include "recorder/inputs/seen_inputs.h"
 #include "recorder/nccl/comm_registry.h"
 
 namespace deja::recorder {

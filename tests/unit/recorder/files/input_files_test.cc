@@ -22,7 +22,9 @@
 #include "format/reader/file_ranges.h"
 #include "preload/process/guard.h"
 #include "preload/process/threads.h"
+#include "recorder/assembly/whole_recording.h"
 #include "recorder/core/recording.h"
+#include "recorder/files/file_state.h"
 #include "recorder/files/mapped_inputs.h"
 #include "recorder/files/opened_input.h"
 #include "tests/unit/recorder/core/fake_log.h"
@@ -57,12 +59,12 @@ class InputFilesTest : public testing::Test {
 
   void Use(InputMode mode) {
     config_.inputs = mode;
-    recording_ = std::make_unique<Recording>(config_, &FakeLog::Create);
+    recording_ = std::make_unique<WholeRecording>(config_, &FakeLog::Create);
     g_recording = recording_.get();
     ASSERT_TRUE(recording_->GoLive());
   }
   Recording& rec() { return *recording_; }
-  InputFiles& inputs() { return recording_->input_files; }
+  InputFiles& inputs() { return FilesOf(*recording_).inputs; }
 
   [[nodiscard]] std::string PathOf(const char* name) const { return folder_ + "/" + name; }
 
@@ -141,7 +143,7 @@ class InputFilesTest : public testing::Test {
   Config config_;
   std::string folder_;
   std::string content_;
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<WholeRecording> recording_;
 };
 
 TEST_F(InputFilesTest, WhatIsReadIsOneRangeWithTheHashOfTheFile) {

@@ -15,6 +15,7 @@
 #include "preload/meet/shared_moves.h"
 #include "preload/process/guard.h"
 #include "preload/process/threads.h"
+#include "recorder/assembly/whole_recording.h"
 #include "recorder/core/recording.h"
 #include "tests/support/temp_dir.h"
 #include "tests/unit/recorder/core/fake_log.h"
@@ -33,7 +34,7 @@ class SharedPositionTest : public testing::Test {
   void SetUp() override {
     FakeLog::Reset();
     EventWriter::ForgetThread(preload::Self());
-    recording_ = std::make_unique<Recording>(config_, &FakeLog::Create);
+    recording_ = std::make_unique<WholeRecording>(config_, &FakeLog::Create);
     ASSERT_TRUE(recording_->GoLive());
     std::string content;
     for (int i = 0; i < 1000; ++i) content += std::to_string(i * 7919 % 100000) + "\n";
@@ -83,7 +84,7 @@ class SharedPositionTest : public testing::Test {
   TempDir folder_;
   const std::string path_ = folder_.path() + "/data";
   Config config_;
-  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<WholeRecording> recording_;
   SharedPosition position_;
   int fd_ = -1;
   int other_ = -1;

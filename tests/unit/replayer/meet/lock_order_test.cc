@@ -26,7 +26,7 @@
 #include "preload/process/guard.h"
 #include "preload/process/threads.h"
 #include "replayer/core/session.h"
-#include "replayer/report/stillness.h"
+#include "replayer/meet/stillness.h"
 #include "tests/support/temp_dir.h"
 
 namespace deja::replayer {

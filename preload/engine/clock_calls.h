@@ -1,0 +1,36 @@
+// ClockCalls: what an engine does with clocks and deadlines.
+//
+// Any thread, with the guard held. The rules of engine.h hold.
+#ifndef DEJA_PRELOAD_ENGINE_CLOCK_CALLS_H_
+#define DEJA_PRELOAD_ENGINE_CLOCK_CALLS_H_
+
+#include <cstdint>
+
+#include "format/tail/clock_run.h"
+
+namespace deja::preload {
+
+class ClockCalls {
+ public:
+  // The program reads a clock, which says `live_ns`. Returns what the program gets. errno is kept.
+  virtual int64_t OnClock(format::ClockSource source, int64_t live_ns) {
+    (void)source;
+    return live_ns;
+  }
+
+  // Nanoseconds to add to a deadline of the program, a time by `clock`, before the wait
+  // (pthread_cond_timedwait, sem_timedwait, clock_nanosleep with TIMER_ABSTIME …). A replay gives
+  // recorded times, and waits run on the live clock. errno need not be kept.
+  virtual int64_t DeadlineOffsetNs(int clock, int64_t deadline_ns) {
+    (void)clock;
+    (void)deadline_ns;
+    return 0;
+  }
+
+ protected:
+  ~ClockCalls() = default;
+};
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_ENGINE_CLOCK_CALLS_H_

@@ -1,0 +1,48 @@
+// ProcessCalls: what an engine does with other processes: children, waits, signals, process ids.
+//
+// Any thread, with the guard held. The rules of engine.h hold.
+#ifndef DEJA_PRELOAD_ENGINE_PROCESS_CALLS_H_
+#define DEJA_PRELOAD_ENGINE_PROCESS_CALLS_H_
+
+#include <cstdint>
+
+namespace deja::preload {
+
+// A wait for processes. Before it `pid` and `options` are as in waitpid (waitid's P_ALL is -1, its
+// P_PGID a negative number); after it `result` is the process or 0 or -1, and `status` is encoded
+// as waitpid's.
+struct WaitCall {
+  int pid = -1;
+  int options = 0;  // waitpid's and waitid's; WNOWAIT: the process can be waited for again
+  int result = 0;
+  int status = 0;
+};
+
+class ProcessCalls {
+ public:
+  // False, with errno set, when a signal must not be sent to `pid`.
+  virtual bool MayKill(int pid, int signal) = 0;
+
+  // The live process (or process group) that the program means by `pid`. A replay serves the
+  // recorded pid, so kill, waitpid and sched_* translate it back. Ask before MayKill.
+  virtual int MapPid(int pid) { return pid; }
+  // The calling thread has made process `pid`, its `number`-th. Returns the pid that the program
+  // gets.
+  virtual int OnChildMade([[maybe_unused]] uint32_t number, int pid) { return pid; }
+  // The calling thread is about to fork its `number`-th process. If the result is not 0, it does
+  // not fork, and the program gets this pid.
+  virtual int SkippedChild([[maybe_unused]] uint32_t number) { return 0; }
+  // The pid that the process which the calling thread makes next believes to have; 0: its real one.
+  // Changes nothing; also called in a vfork child.
+  virtual int RecordedChildPid([[maybe_unused]] uint32_t number) { return 0; }
+  // Around a wait for processes: the first may change `pid`, the second `result` and `status`.
+  virtual void BeforeWait([[maybe_unused]] WaitCall& call) {}
+  virtual void AfterWait([[maybe_unused]] WaitCall& call) {}
+
+ protected:
+  ~ProcessCalls() = default;
+};
+
+}  // namespace deja::preload
+
+#endif  // DEJA_PRELOAD_ENGINE_PROCESS_CALLS_H_

@@ -1,0 +1,37 @@
+// InputRecorder: writes down what the C library and the kernel tell the program: inputs, clocks,
+// and the ends of its children.
+//
+// One per process, never destroyed. Any thread, under the guard. errno is left as the real call
+// left it.
+#ifndef DEJA_RECORDER_INPUTS_INPUT_RECORDER_H_
+#define DEJA_RECORDER_INPUTS_INPUT_RECORDER_H_
+
+#include <cstdint>
+
+#include "common/runtime/errno_keeper.h"
+#include "preload/engine/clock_calls.h"
+#include "preload/engine/input_calls.h"
+#include "preload/engine/process_calls.h"
+#include "recorder/core/recorder.h"
+
+namespace deja::recorder {
+
+class InputRecorder : public preload::InputCalls,
+                      public preload::ClockCalls,
+                      public preload::ProcessCalls {
+ public:
+  explicit InputRecorder(Recorder& recorder) : recorder_(recorder) {}
+
+  void OnInput(preload::InputCall& call) override;
+  int64_t OnClock(format::ClockSource source, int64_t live_ns) override;
+  bool MayKill(int, int) override { return true; }
+  int OnChildMade(uint32_t number, int pid) override;
+  void AfterWait(preload::WaitCall& call) override;
+
+ private:
+  Recorder& recorder_;
+};
+
+}  // namespace deja::recorder
+
+#endif  // DEJA_RECORDER_INPUTS_INPUT_RECORDER_H_

@@ -1,0 +1,118 @@
+// Progress: how much of the recording the program has made, and what is left of it.
+//
+// Belongs to the session; constant in size, and locks nothing. Any thread.
+#ifndef DEJA_REPLAYER_CORE_PROGRESS_H_
+#define DEJA_REPLAYER_CORE_PROGRESS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "replayer/core/thread_state.h"
+#include "replayer/plan/replay_plan.h"
+
+namespace deja::replayer {
+
+class Progress {
+ public:
+  explicit Progress(const ReplayPlan& plan);
+
+  // The program goes on behind the plan's checkpoint.
+  void StartLate();
+
+  // Something happened that a hanging program does not do.
+  void CountActivity() { activity_.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t activity() const { return activity_.load(std::memory_order_relaxed); }
+
+  // One of the events that recorded thread `recorded` has to make was made.
+  void Consume(uint32_t recorded);
+  [[nodiscard]] uint64_t remaining() const { return remaining_.load(); }
+  [[nodiscard]] uint64_t RemainingOf(uint32_t recorded) const {
+    return recorded == kNone ? 0 : remaining_of_[recorded].load();
+  }
+  // How many of them it has made.
+  [[nodiscard]] uint64_t MadeBy(uint32_t recorded) const {
+    return plan_.threads()[recorded].strict_events - RemainingOf(recorded);
+  }
+  // Where in its recording the thread is, as ClockStream counts.
+  [[nodiscard]] uint64_t Segment(const ThreadState& thread) const {
+    if (thread.recorded == kNone) return 0;
+    return MadeBy(thread.recorded) + thread.entropy_served + (thread.started_late ? 1 : 0);
+  }
+
+  // Random bytes that were recorded have been served. What is left of them says that a recording
+  // without an end has not come to it yet.
+  void ConsumeEntropy() { entropy_left_.fetch_sub(1); }
+  [[nodiscard]] bool AllConsumed() const {
+    return remaining() == 0 && entropy_left_.load() <= 0 && launches_left_.load() <= 0;
+  }
+
+  // A graph was launched for the `launch`-th time; `call` is one of those that it contains.
+  void CountLaunch(uint32_t call, uint64_t launch, bool produced);
+
+  // Recorded chunks of connections that the program has not received yet. True if the last of them
+  // was received and nothing else is left.
+  [[nodiscard]] bool SetTransfersLeft(uint64_t left) {
+    return transfers_left_.exchange(left) != 0 && left == 0 && remaining() == 0;
+  }
+  [[nodiscard]] uint64_t transfers_left() const { return transfers_left_.load(); }
+
+  // What to do when the program makes a call that is not in the recording: nothing ends the
+  // thread's recording, so it waits for the end of the replay (no return); or this is a divergence.
+  enum class Missing { kEndOfRecording, kDivergence };
+  [[nodiscard]] Missing Classify(const ThreadState& thread) const;
+
+  // In its scope the calling thread computes with other ranks what came to its end in the
+  // recording, there or here: the process is not to be ended meanwhile.
+  class Needed {
+   public:
+    Needed(Progress& progress, bool needed) : count_(needed ? &progress.needed_ : nullptr) {
+      if (count_ != nullptr) count_->fetch_add(1);
+    }
+    ~Needed() {
+      if (count_ != nullptr) count_->fetch_sub(1);
+    }
+    Needed(const Needed&) = delete;
+    Needed& operator=(const Needed&) = delete;
+
+   private:
+    std::atomic<uint32_t>* count_;
+  };
+  [[nodiscard]] bool IsNeeded() const { return needed_.load() != 0; }
+  // In its scope recorded thread `recorded` is held back until others have done something before
+  // it, unless another one waits for its turn at a lock.
+  class Held {
+   public:
+    Held(Progress& progress, uint32_t recorded) : progress_(progress), recorded_(recorded) {
+      progress_.wanted_[recorded_].store(false);
+      progress_.held_.fetch_add(1);
+    }
+    ~Held() { progress_.held_.fetch_sub(1); }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    [[nodiscard]] bool IsWanted() const { return progress_.wanted_[recorded_].load(); }
+
+   private:
+    Progress& progress_;
+    uint32_t recorded_;
+  };
+  [[nodiscard]] bool IsAnyHeld() const { return held_.load(std::memory_order_relaxed) != 0; }
+  // Somebody waits for the turn of recorded thread `recorded`.
+  void Want(uint32_t recorded) { wanted_[recorded].store(true); }
+
+ private:
+  const ReplayPlan& plan_;
+  std::unique_ptr<std::atomic<uint64_t>[]> remaining_of_;  // by recorded thread
+  std::unique_ptr<std::atomic<bool>[]> wanted_;            // by recorded thread
+  std::atomic<uint64_t> remaining_{0};
+  std::atomic<int64_t> entropy_left_{0};
+  std::atomic<int64_t> launches_left_{0};
+  std::atomic<uint64_t> transfers_left_{0};
+  std::atomic<uint64_t> activity_{0};
+  std::atomic<uint32_t> held_{0};
+  std::atomic<uint32_t> needed_{0};
+};
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_CORE_PROGRESS_H_

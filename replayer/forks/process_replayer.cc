@@ -1,0 +1,204 @@
+#include "replayer/forks/process_replayer.h"
+
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <string>
+
+#include "preload/process/process_again.h"
+#include "preload/process/process_lineage.h"
+#include "preload/process/process_name.h"
+#include "preload/process/threads.h"
+#include "replayer/core/claim.h"
+#include "replayer/core/ending.h"
+#include "replayer/forks/chosen_child.h"
+#include "replayer/forks/companions.h"
+
+namespace deja::replayer {
+namespace {
+
+// The process ends as its child does.
+[[noreturn]] void EndAs(pid_t child) {
+  int status = 0;
+  while (syscall(SYS_wait4, child, &status, 0, nullptr) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(status)) {
+    struct sigaction by_default {};
+    by_default.sa_handler = SIG_DFL;
+    syscall(SYS_rt_sigaction, WTERMSIG(status), &by_default, nullptr, sizeof(uint64_t));
+    syscall(SYS_kill, OwnPid(), WTERMSIG(status));
+  }
+  for (;;)
+    syscall(SYS_exit_group, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+// Of a status of waitpid.
+std::string EndText(int status) {
+  return WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
+                             : "exit " + std::to_string(WEXITSTATUS(status));
+}
+
+}  // namespace
+
+void ProcessReplayer::Begin() {
+  const ReplayPlan& plan = replayer_.session->plan();
+  const auto parent = static_cast<int>(plan.parent_pid);
+  preload::SetRecordedPids(static_cast<int>(plan.pid), parent);
+  pids_.Add(parent, static_cast<int>(syscall(SYS_getppid)));
+}
+
+int ProcessReplayer::MapPid(int pid) {
+  const int number = pid < 0 ? -pid : pid;
+  if (pid == 0 || pid == -1) return pid;
+  int live = 0;
+  if (preload::HasProcessName() && preload::OwnProcessName().recorded_pid == number)
+    live = replayer_.live_pid;
+  else
+    live = pids_.Live(number);
+  if (live == 0) return pid;
+  return pid < 0 ? -live : live;
+}
+
+// A child that ended by itself in the recorded run does so before it is killed: what it does in its
+// last moments, and how it ends, are not to depend on who is faster.
+void ProcessReplayer::AwaitEnd(int pid) const {
+  const int recorded = replayer_.session == nullptr || pid <= 0 ? 0 : pids_.Recorded(pid);
+  if (recorded == 0 || pids_.IsGone(recorded)) return;
+  const auto status = replayer_.session->plan().StatusOf(static_cast<uint32_t>(recorded));
+  if (!status || !WIFEXITED(*status)) return;
+  constexpr timespec kPause{0, 2'000'000};
+  constexpr int kMostPauses = 1000;
+  siginfo_t info{};
+  const bool is_patient = IsInDebugger();
+  for (int i = 0; (i < kMostPauses || is_patient) && info.si_pid == 0; ++i) {
+    if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
+    if (info.si_pid == 0) nanosleep(&kPause, nullptr);
+  }
+}
+
+bool ProcessReplayer::MayKill(int pid, int signal) {
+  if (signal == 0) return true;  // asks whether it is there
+  const int own = OwnPid();
+  if (pid == own || pid == replayer_.live_pid) {
+    // Nothing can be said behind a signal that nobody can catch.
+    if (signal == SIGKILL && replayer_.session != nullptr) {
+      replayer_.report.Write(CountedLine{replayer_.session->divergences().CountersNow()});
+    }
+    return true;
+  }
+  // The processes of the rank are its own: the others are not asked. A group of processes is that
+  // of its leader.
+  const int process = pid < 0 ? -pid : pid;
+  const bool own_group = pid == 0 || (pid < -1 && getpgid(replayer_.root_pid) == process);
+  if (pid > 0 && syscall(SYS_kill, pid, 0) != 0 && errno == ESRCH) return true;
+  if (process > 1 && !own_group && preload::DescendsFrom(process, replayer_.root_pid)) {
+    if (signal == SIGTERM || signal == SIGKILL) AwaitEnd(pid);
+    return true;
+  }
+  char target[64];
+  if (pid > 0)
+    snprintf(target, sizeof target, "process %d", pid);
+  else
+    snprintf(target, sizeof target, "process group %d", -pid);
+  replayer_.Refuse("a signal to", target, nullptr);
+  errno = EPERM;
+  return false;
+}
+
+// True of a forked rank, and of a process that forks it, or who does.
+bool ProcessReplayer::LeadsToRank(std::string_view name) const {
+  return !name.empty() && std::string_view(replayer_.forked).starts_with(name) &&
+         (replayer_.forked.size() == name.size() || replayer_.forked[name.size()] == '/');
+}
+
+// Of a forked rank's parent: other ranks are not made.
+int ProcessReplayer::SkippedChild(uint32_t number) {
+  char name[preload::kMaxProcessPath];
+  if (replayer_.forked.empty() || replayer_.session == nullptr ||
+      !IsOtherRank(replayer_.scratch, preload::WriteChildPath(number, name)))
+    return 0;
+  if (MayMakeCompanions() && !FindCompanionFolder(replayer_.scratch, name).empty()) return 0;
+  const int recorded = RecordedChildPid(number);
+  constexpr int kNobody = 1 << 22;  // more than any pid
+  return recorded != 0 ? recorded : kNobody;
+}
+
+int ProcessReplayer::OnChildMade(uint32_t number, int pid) {
+  char name[preload::kMaxProcessPath];
+  if (LeadsToRank(preload::WriteChildPath(number, name))) {
+    EndCompanions();
+    EndWithChild();
+    EndAs(pid);
+  }
+  const bool makes_others =
+      replayer_.session != nullptr && replayer_.session->options().is_before_fork;
+  if (makes_others && IsOtherRank(replayer_.scratch, name)) companions_.push_back(pid);
+  const int recorded = RecordedChildPid(number);
+  if (recorded == 0) return pid;
+  pids_.Add(recorded, pid);
+  return recorded;
+}
+
+void ProcessReplayer::EndCompanions() {
+  for (const pid_t pid : companions_) {
+    syscall(SYS_kill, pid, SIGKILL);
+    syscall(SYS_wait4, pid, nullptr, 0, nullptr);
+  }
+  companions_.clear();
+}
+
+int ProcessReplayer::RecordedChildPid(uint32_t number) {
+  if (replayer_.session == nullptr) return 0;
+  const ThreadState& thread = replayer_.session->Thread();
+  if (thread.recorded == kNone) return 0;
+  const auto& made = replayer_.session->plan().threads()[thread.recorded].made;
+  const auto it = made.find(number);
+  return it == made.end() ? 0 : static_cast<int>(it->second);
+}
+
+// Which of several ended first is as it was recorded.
+void ProcessReplayer::BeforeWait(preload::WaitCall& call) {
+  if (replayer_.session == nullptr) return;
+  replayer_.session->progress().CountActivity();
+  if (call.pid != -1 && call.pid != 0) {
+    call.pid = MapPid(call.pid);
+    return;
+  }
+  ThreadState& thread = replayer_.session->Thread();
+  if (thread.recorded == kNone) return;
+  const auto& ends = replayer_.session->plan().threads()[thread.recorded].ends;
+  while (thread.next_end < ends.size() && pids_.IsGone(static_cast<int>(ends[thread.next_end])))
+    ++thread.next_end;
+  if (thread.next_end == ends.size()) return;
+  const int live = pids_.Live(static_cast<int>(ends[thread.next_end]));
+  if (live != 0) call.pid = live;
+}
+
+void ProcessReplayer::AfterWait(preload::WaitCall& call) {
+  const int live = call.result;
+  const int recorded = pids_.Recorded(live);
+  if (recorded == 0) return;
+  call.result = recorded;
+  if (!WIFEXITED(call.status) && !WIFSIGNALED(call.status)) return;
+  if ((call.options & WNOWAIT) == 0) pids_.SetGone(live);
+  if (replayer_.session == nullptr) return;
+  replayer_.session->progress().CountActivity();
+  const auto status = replayer_.session->plan().StatusOf(static_cast<uint32_t>(recorded));
+  if (!status) return;
+  // A signal may have come from anywhere; other ends are the child's own.
+  const bool from_outside =
+      WIFSIGNALED(*status) && (WTERMSIG(*status) == SIGKILL || WTERMSIG(*status) == SIGTERM);
+  const bool same = (*status & 0xff7f) == (call.status & 0xff7f);
+  if (!same && !from_outside) {
+    replayer_.report.Write(
+        ChildEndLine{.pid = recorded, .live = EndText(call.status), .recorded = EndText(*status)});
+  }
+  call.status = *status;
+}
+
+}  // namespace deja::replayer

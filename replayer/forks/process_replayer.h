@@ -1,0 +1,51 @@
+// ProcessReplayer: the processes that a rank makes, by the numbers and with the ends that they had
+// in the recording; and a program that sends no signal outside the rank.
+//
+// One per process, made with the engine, never destroyed. Any thread, within the guard unless its
+// interface says otherwise. errno afterwards is the recording's.
+#ifndef DEJA_REPLAYER_FORKS_PROCESS_REPLAYER_H_
+#define DEJA_REPLAYER_FORKS_PROCESS_REPLAYER_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "preload/engine/process_calls.h"
+#include "replayer/core/replayer.h"
+#include "replayer/forks/children.h"
+
+namespace deja::replayer {
+
+class ProcessReplayer : public preload::ProcessCalls {
+ public:
+  explicit ProcessReplayer(Replayer& replayer) : replayer_(replayer) {}
+
+  // The process has a session.
+  void Begin();
+  // In a forked child: its parent's companions are not its own.
+  void Abandon() { companions_.clear(); }
+  // True of a forked rank, and of a process that forks it, or who does.
+  [[nodiscard]] bool LeadsToRank(std::string_view name) const;
+
+  bool MayKill(int pid, int signal) override;
+  int MapPid(int pid) override;
+  int OnChildMade(uint32_t number, int pid) override;
+  int SkippedChild(uint32_t number) override;
+  int RecordedChildPid(uint32_t number) override;
+  void BeforeWait(preload::WaitCall& call) override;
+  void AfterWait(preload::WaitCall& call) override;
+
+ private:
+  void AwaitEnd(int pid) const;
+  void EndCompanions();
+
+  Replayer& replayer_;
+  std::vector<pid_t> companions_;  // that this process has made
+  PidMap pids_;
+};
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_FORKS_PROCESS_REPLAYER_H_

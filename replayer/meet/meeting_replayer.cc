@@ -1,0 +1,104 @@
+#include "replayer/meet/meeting_replayer.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+
+#include "common/env_vars.h"
+#include "common/os/folder_entries.h"
+#include "common/os/folder_names.h"
+#include "preload/hooks/descriptors/own_pipes.h"
+#include "preload/meet/lock_order.h"
+#include "preload/process/guard.h"
+#include "preload/process/own_variables.h"
+#include "replayer/core/replay_variables.h"
+#include "replayer/forks/fork_files.h"
+#include "replayer/meet/meeting_list.h"
+#include "replayer/meet/meetings.h"
+#include "replayer/meet/pipe_order.h"
+
+namespace deja::replayer {
+
+using preload::Guard;
+
+void MeetingReplayer::Open() {
+  pipes_ = preload::PipeTable::Map(replayer_.scratch + kPipesFile);
+  AdoptPipes();
+}
+
+void MeetingReplayer::Begin() {
+  AnnounceMeetings(*replayer_.session);
+  AnnouncePipes(*replayer_.session);
+}
+
+void MeetingReplayer::OnAcquire(preload::AcquireCall& call) {
+  if (replayer_.session == nullptr && preload::OwnNumber(env::kFromCheckpoint) != 0)
+    return call.Real();
+  if (replayer_.session == nullptr) return ServeUnrecordedAcquire(replayer_.scratch, call);
+  ServeAcquire(*replayer_.session, replayer_.session->Thread(), call);
+}
+
+void MeetingReplayer::OnPoll(preload::PollCall& call) {
+  if (replayer_.session == nullptr) return call.Real();
+  ServePoll(*replayer_.session, replayer_.session->Thread(), call);
+}
+
+void MeetingReplayer::OnCount(preload::CountCall& call) {
+  if (replayer_.session == nullptr) return call.Real();
+  ServeCount(*replayer_.session, replayer_.session->Thread(), call);
+}
+
+void MeetingReplayer::OnPipeRead(preload::OwnPipe& pipe, preload::Transfer& transfer) {
+  if (replayer_.session == nullptr) return transfer.Real();
+  ServePipeRead(*replayer_.session, replayer_.session->Thread(), pipe, transfer);
+}
+
+void MeetingReplayer::OnPipeWrite(preload::OwnPipe& pipe, preload::Transfer& transfer) {
+  if (replayer_.session == nullptr) return transfer.Real();
+  ServePipeWrite(*replayer_.session, replayer_.session->Thread(), pipe, transfer);
+}
+
+void MeetingReplayer::AdoptPipes() {
+  if (pipes_ == nullptr) return;
+  ForEachEntry("/proc/self/fd", [this](const char* name, int folder) {
+    const int fd = std::atoi(name);
+    if (fd > STDERR_FILENO && fd != folder) preload::OwnPipe::Adopt(*pipes_, fd);
+    return true;
+  });
+}
+
+void LockReplayer::Begin() {
+  locks_ = LockOrder::Make(*replayer_.session);
+  preload::WantLockOrder(locks_ != nullptr);
+}
+
+void LockReplayer::Abandon() {
+  locks_ = nullptr;
+  preload::WantLockOrder(false);
+}
+
+void LockReplayer::EndThread() {
+  if (locks_ != nullptr) locks_->EndThread(replayer_.session->Thread());
+}
+
+void LockReplayer::OnLock(preload::LockCall& call) {
+  if (locks_ == nullptr) return call.real(call);
+  const int saved_errno = errno;
+  ThreadState* thread = nullptr;
+  {
+    const Guard guard;
+    thread = &replayer_.session->Thread();
+  }
+  locks_->Serve(*thread, call);
+  errno = saved_errno;
+}
+
+void LockReplayer::OnOnceBegins(preload::LockCall& call) {
+  const Guard guard;
+  call.runs = true;
+  if (locks_ != nullptr) locks_->BeginOnce(replayer_.session->Thread(), call);
+}
+
+}  // namespace deja::replayer

@@ -1,0 +1,59 @@
+// MeetingReplayer and LockReplayer: the processes of a rank meet, and its threads take locks, in
+// the recorded order.
+//
+// One of each per process, made with the engine, never destroyed. Any thread, without the guard:
+// the calls may block, and be left by cancellation.
+#ifndef DEJA_REPLAYER_MEET_MEETING_REPLAYER_H_
+#define DEJA_REPLAYER_MEET_MEETING_REPLAYER_H_
+
+#include "preload/engine/lock_calls.h"
+#include "preload/engine/meeting_calls.h"
+#include "replayer/core/replayer.h"
+#include "replayer/meet/lock_order.h"
+
+namespace deja::replayer {
+
+class MeetingReplayer : public preload::MeetingCalls {
+ public:
+  explicit MeetingReplayer(Replayer& replayer) : replayer_(replayer) {}
+
+  // Follows the ends of the rank's own pipes that the process was born with.
+  void Open();
+  // The process has a session.
+  void Begin();
+
+  void OnAcquire(preload::AcquireCall& call) override;
+  void OnPoll(preload::PollCall& call) override;
+  void OnCount(preload::CountCall& call) override;
+  void OnPipeRead(preload::OwnPipe& pipe, preload::Transfer& transfer) override;
+  void OnPipeWrite(preload::OwnPipe& pipe, preload::Transfer& transfer) override;
+  preload::PipeTable* Pipes() override { return pipes_; }
+
+ private:
+  void AdoptPipes();
+
+  Replayer& replayer_;
+  preload::PipeTable* pipes_ = nullptr;
+};
+
+class LockReplayer : public preload::LockCalls {
+ public:
+  explicit LockReplayer(Replayer& replayer) : replayer_(replayer) {}
+
+  // The process has a session / is a forked child, which has none yet.
+  void Begin();
+  void Abandon();
+  // The calling thread ends.
+  void EndThread();
+
+  void OnLock(preload::LockCall& call) override;
+  void OnOnceBegins(preload::LockCall& call) override;
+
+ private:
+  Replayer& replayer_;
+  LockOrder* locks_ = nullptr;  // null: no order was recorded
+};
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_MEET_MEETING_REPLAYER_H_

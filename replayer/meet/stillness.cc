@@ -1,0 +1,85 @@
+#include "replayer/meet/stillness.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "common/os/folder_entries.h"
+#include "preload/process/guard.h"
+#include "replayer/core/session.h"
+#include "replayer/forks/chosen_child.h"
+#include "replayer/meet/meeting_list.h"
+
+namespace deja::replayer {
+namespace {
+
+constinit std::atomic<uint64_t> g_haste{1};
+
+}  // namespace
+
+uint64_t MonotonicNs() {
+  const preload::Guard guard;  // the reading is not the program's
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+timespec SpanOf(uint64_t ns) {
+  return {static_cast<time_t>(ns / 1000000000), static_cast<long>(ns % 1000000000)};
+}
+
+bool IsAnotherThreadBusy() {
+  const preload::Guard guard;
+  const auto self = static_cast<int>(syscall(SYS_gettid));
+  bool busy = false;
+  ForEachEntry("/proc/self/task", [&](const char* name, int folder) {
+    if (std::atoi(name) <= 0 || std::atoi(name) == self) return true;
+    char path[40];
+    snprintf(path, sizeof path, "%.20s/stat", name);
+    const int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return true;
+    char text[256] = {};
+    const ssize_t n = read(fd, text, sizeof text - 1);
+    close(fd);
+    const char* state = n <= 0 ? nullptr : std::strrchr(text, ')');
+    busy = state != nullptr && (state[2] == 'R' || state[2] == 'D');
+    return !busy;
+  });
+  return busy;
+}
+
+void Stillness::SetHaste(uint64_t haste) {
+  constexpr uint64_t kMost = 1000;
+  g_haste.store(std::clamp<uint64_t>(haste, 1, kMost), std::memory_order_relaxed);
+}
+
+Stillness::Stillness(const std::string& scratch, const Session* session)
+    : scratch_(scratch), session_(session), looked_(MonotonicNs()) {}
+
+Stillness::Stillness(const Session& session) : Stillness(session.options().scratch, &session) {}
+
+bool Stillness::IsTimeToLook() {
+  const uint64_t now = MonotonicNs();
+  const uint64_t passed = now - looked_;
+  if (passed < kLookNs) return false;
+  looked_ = now;
+  const preload::Guard guard;
+  const uint64_t used = TimeUsedByAll(scratch_);  // this process is one of them
+  const uint64_t activity = session_ == nullptr ? 0 : session_->progress().activity();
+  constexpr uint64_t kIdle = 5 * kMs;
+  if (used > used_ + kIdle || activity != activity_ || IsInDebugger())
+    ns_ = 0;
+  else
+    ns_ += std::min(passed, 2 * kLookNs) * g_haste.load(std::memory_order_relaxed);
+  used_ = used;
+  activity_ = activity;
+  return true;
+}
+
+}  // namespace deja::replayer

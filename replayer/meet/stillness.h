@@ -1,0 +1,66 @@
+// Stillness: for how long nothing has moved in a process, or its rank, by the watch of one thread
+// that waits.
+//
+// It is the sum of what passes between looks, of which none counts for much: a process that a
+// debugger has stopped, or that a loaded machine leaves waiting, does not stand still.
+//
+// Of one thread. No allocation but for files of the scratch folder. The guard need not be held.
+#ifndef DEJA_REPLAYER_MEET_STILLNESS_H_
+#define DEJA_REPLAYER_MEET_STILLNESS_H_
+
+#include <cstdint>
+#include <ctime>
+#include <string>
+#include <utility>
+
+namespace deja::replayer {
+
+class Session;
+
+// CLOCK_MONOTONIC as it is.
+uint64_t MonotonicNs();
+timespec SpanOf(uint64_t ns);
+
+// Another thread of this process runs, or would if it were let.
+bool IsAnotherThreadBusy();
+
+class Stillness {
+ public:
+  static constexpr uint64_t kMs = 1'000'000;
+  static constexpr uint64_t kTickNs = 20 * kMs;
+  static constexpr uint64_t kLookNs = 200 * kMs;       // then somebody may have ended
+  static constexpr uint64_t kLeftNs = 1'000 * kMs;     // or so long, and nobody is to come
+  static constexpr uint64_t kTellNs = 10'000 * kMs;    // nothing moves for so long: say so
+  static constexpr uint64_t kGiveUpNs = 60'000 * kMs;  // or so long: the order gives way
+
+  // `session`: null in a process without a recording.
+  Stillness(const std::string& scratch, const Session* session);
+  explicit Stillness(const Session& session);
+
+  // True once for each `kLookNs`.
+  bool IsTimeToLook();
+  // For tests: a second counts as so many, 0 as 1. In all of the process.
+  static void SetHaste(uint64_t haste);
+
+  // Something moves that cannot be seen from here.
+  void SetMoved() { ns_ = 0; }
+  [[nodiscard]] uint64_t ns() const { return ns_; }
+  // True once, when it is time to say so.
+  bool IsTimeToTell() { return ns() >= kTellNs && !std::exchange(told_, true); }
+  [[nodiscard]] bool IsTimeToGiveUp(uint64_t patience = kGiveUpNs) const {
+    return ns() >= patience;
+  }
+
+ private:
+  const std::string& scratch_;
+  const Session* session_;
+  uint64_t looked_;
+  uint64_t ns_ = 0;
+  uint64_t used_ = 0;
+  uint64_t activity_ = 0;
+  bool told_ = false;
+};
+
+}  // namespace deja::replayer
+
+#endif  // DEJA_REPLAYER_MEET_STILLNESS_H_
