@@ -142,7 +142,7 @@ int TellOfBarrier(int result) {
     c.error = *static_cast<int*>(context);
   };
   const int saved_errno = errno;
-  engine->OnAcquire(call);
+  engine->meetings->OnAcquire(call);
   errno = saved_errno;
   return call.error;
 }

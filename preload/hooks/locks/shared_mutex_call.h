@@ -63,7 +63,7 @@ int AcquireShared(const SharedSemaphores::Found& found, bool tries, const Real& 
     c.result = c.error == 0 ? 0 : -1;
   };
   const int saved_errno = errno;
-  engine->OnAcquire(call);
+  engine->meetings->OnAcquire(call);
   errno = saved_errno;
   return call.error;
 }
