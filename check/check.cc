@@ -63,8 +63,9 @@ void NoteLimits(const Job& job, Report& report) {
 
 std::string_view NameOf(Kind kind) {
   constexpr std::array<std::string_view, 16> kNames = {
-      "signature", "order",   "missing", "left-early", "pairing", "cycle",   "group",     "nan-origin",
-      "replica",   "corrupt", "input",   "unawaited",  "store",   "outside", "straggler", "resume"};
+      "signature", "order",      "missing",   "left-early", "pairing", "cycle",
+      "group",     "nan-origin", "replica",   "corrupt",    "input",   "unawaited",
+      "store",     "outside",    "straggler", "resume"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Who may include whom: checks the #include lines of the product's C++ against the rooms of docs/ARCHITECTURE.md.
+"""Checks which room includes which: the #include lines of the product's C++ against the rooms of docs/ARCHITECTURE.md.
 
 usage: tools/check_layering.py [ROOT] [--edges]
 
-A room is a folder with sources. It may use itself and the rooms listed for it; a new edge between rooms is a line here, and so
-seen in a review. Code that runs inside the user's process may include neither libraries that export symbols or throw, nor
-iostreams, nor the rooms that only read traces. Prints each violation; exits 1 if there is one. --edges prints the edges there are.
+A room is a folder with sources. It may use itself and the rooms listed for it; a new edge between rooms is a line
+here, and so seen in a review. Code that runs inside the user's process may include neither libraries that export
+symbols or throw, nor iostreams, nor the rooms that only read traces. Prints each violation; exits 1 if there is one.
+--edges prints the edges there are.
 """
 import re
 import sys
@@ -13,7 +14,8 @@ from pathlib import Path
 
 # Room -> rooms, or single headers, that it may include. Every room but those of common/ may use all of common/.
 # Rooms of hooks name the interfaces of the engine that they use (preload/engine/*_calls.h), each for its concern.
-# In recorder/ and replayer/ arrows go one way: core knows no room that serves calls, and assembly/ alone knows them all.
+# In recorder/ and replayer/ arrows go one way: core knows no room that serves calls, and assembly/ alone knows them
+# all.
 MAY_USE = {
     "api": "api/tables include/compat/curand.h",
     "check": "check/evidence check/findings check/matching",
@@ -187,8 +189,8 @@ FORBIDDEN_IN_PROCESS = {
     "exceptions": re.compile(r"^(exception|stdexcept)$"),
     "the C++ run-time's threads": re.compile(r"^(future)$"),
 }
-# Declarations of NCCL, the driver and cuRAND come from include/compat; CUDA's headers from nowhere. Programs that a user
-# could have written have <cuda.h>, as <nccl.h>, which is found in include/compat.
+# Declarations of NCCL, the driver and cuRAND come from include/compat; CUDA's headers from nowhere. Programs that a
+# user could have written have <cuda.h>, as <nccl.h>, which is found in include/compat.
 FORBIDDEN_IN_PRODUCT = {"CUDA's headers": re.compile(r"^(cuda|cublas|curand)[\w]*\.h$")}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.M)

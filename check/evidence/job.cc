@@ -63,8 +63,7 @@ void Job::TakeNumbers() {
     }
     std::vector<uint32_t> new_names;
     for (const std::string& name : rank.names) {
-      const auto [it, added] =
-          name_numbers.try_emplace(name, static_cast<uint32_t>(names.size()));
+      const auto [it, added] = name_numbers.try_emplace(name, static_cast<uint32_t>(names.size()));
       if (added) names.push_back(name);
       new_names.push_back(it->second);
     }

@@ -41,7 +41,7 @@ class Job {
   std::vector<Signature> signatures;
   std::vector<Site> sites;
   std::vector<std::string> names;  // Call::names is an index of it
-  uint64_t last_time_ns = 0;  // of the last event of any rank
+  uint64_t last_time_ns = 0;       // of the last event of any rank
 
   [[nodiscard]] const RankSummary& RankOf(const Member& member) const { return ranks[member.rank]; }
   [[nodiscard]] const CommSummary& CommOf(const Member& member) const {

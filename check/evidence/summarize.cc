@@ -29,15 +29,14 @@ using api::Role;
 using format::EventKind;
 using format::KindBit;
 
-constexpr uint64_t kKinds = KindBit(EventKind::kCallEnter) | KindBit(EventKind::kCallLeave) |
-                            KindBit(EventKind::kCallResults) | KindBit(EventKind::kStep) |
-                            KindBit(EventKind::kSnapshot) | KindBit(EventKind::kNote) |
-                            KindBit(EventKind::kCommCreated) | KindBit(EventKind::kModuleLoaded) |
-                            KindBit(EventKind::kStackDefined) | KindBit(EventKind::kCrash) |
-                            KindBit(EventKind::kProcessExit) | KindBit(EventKind::kDegraded) |
-                            KindBit(EventKind::kInputFile) | KindBit(EventKind::kFileRead) |
-                            KindBit(EventKind::kInput) | KindBit(EventKind::kClockRun) |
-                            KindBit(EventKind::kConnectionOpened);
+constexpr uint64_t kKinds =
+    KindBit(EventKind::kCallEnter) | KindBit(EventKind::kCallLeave) |
+    KindBit(EventKind::kCallResults) | KindBit(EventKind::kStep) | KindBit(EventKind::kSnapshot) |
+    KindBit(EventKind::kNote) | KindBit(EventKind::kCommCreated) |
+    KindBit(EventKind::kModuleLoaded) | KindBit(EventKind::kStackDefined) |
+    KindBit(EventKind::kCrash) | KindBit(EventKind::kProcessExit) | KindBit(EventKind::kDegraded) |
+    KindBit(EventKind::kInputFile) | KindBit(EventKind::kFileRead) | KindBit(EventKind::kInput) |
+    KindBit(EventKind::kClockRun) | KindBit(EventKind::kConnectionOpened);
 
 // Events that damage may have taken away.
 constexpr uint64_t kSlack = 1 << 16;
@@ -206,8 +205,7 @@ class Summarizer {
     }
     if (!it->key.empty() && leave.result == 0)
       seen_.OnStore(it->key, leave.blob, event.thread, Wall(event.time_ns));
-    if (it->api == static_cast<uint32_t>(api::NcclApi::ncclGroupEnd))
-      EndGroup(event, leave.result);
+    if (it->api == static_cast<uint32_t>(api::NcclApi::ncclGroupEnd)) EndGroup(event, leave.result);
     open.erase(std::next(it).base());
   }
 

@@ -57,7 +57,7 @@ struct Call {
   uint64_t input = 0;
   uint64_t output = 0;
   uint32_t thread = 0;
-  uint32_t names = 0;     // what the program calls its operands: of RankSummary::names; 0: not known
+  uint32_t names = 0;  // what the program calls its operands: of RankSummary::names; 0: not known
   uint32_t lasted_us = 0;  // until it was done, as the rank saw it
   uint8_t flags = 0;
 

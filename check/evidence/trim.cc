@@ -77,10 +77,10 @@ void Trimmer::Compare(const Group& group, Member& member) {
   size_t i = 0;
   for (; i < std::min(a.size(), b.size()); ++i) {
     const Signature& signature = reference.signatures[a[i].signature];
-    const bool same = a[i].signature == signatures(b[i].signature) &&
-                      a[i].site == sites(b[i].site) && a[i].names == names(b[i].names) &&
-                      ResultOf(signature, a[i]) == ResultOf(signature, b[i]) && a[i].seq == b[i].seq &&
-                      a[i].flags == b[i].flags && (b[i].flags & kNotable) == 0;
+    const bool same =
+        a[i].signature == signatures(b[i].signature) && a[i].site == sites(b[i].site) &&
+        a[i].names == names(b[i].names) && ResultOf(signature, a[i]) == ResultOf(signature, b[i]) &&
+        a[i].seq == b[i].seq && a[i].flags == b[i].flags && (b[i].flags & kNotable) == 0;
     if (!same) break;
   }
   member.same = i;

@@ -29,12 +29,10 @@ bool CanPart(Kind kind) {
 }
 
 const RankSummary* RankNumbered(const Job& job, uint32_t number) {
-  const auto it =
-      std::find_if(job.ranks.begin(), job.ranks.end(),
-                   [&](const RankSummary& rank) { return rank.rank == number; });
+  const auto it = std::find_if(job.ranks.begin(), job.ranks.end(),
+                               [&](const RankSummary& rank) { return rank.rank == number; });
   return it == job.ranks.end() ? nullptr : &*it;
 }
-
 
 Reads ReadsBetween(const RankSummary& rank, uint64_t begin, uint64_t end) {
   Reads reads;
@@ -103,9 +101,9 @@ class Brancher {
         if (is_own != own || shown == kShown) continue;
         const auto other = of_b.find(key);
         if (other == of_b.end() || other->second->value == input->value) continue;
-        finding_.evidence.push_back(fmt::format(
-            "before it rank {} {} {} as {}, rank {} as {}", a.rank, Verb(key.first), key.second,
-            input->shown, b.rank, other->second->shown));
+        finding_.evidence.push_back(fmt::format("before it rank {} {} {} as {}, rank {} as {}",
+                                                a.rank, Verb(key.first), key.second, input->shown,
+                                                b.rank, other->second->shown));
         ++shown;
       }
       if (!own) AddOneSided(a, of_a, b, of_b, shown), AddOneSided(b, of_b, a, of_a, shown);
@@ -131,23 +129,22 @@ class Brancher {
   void AddPasses(const RankSummary& a, const RankSummary& b) {
     const auto count = [](const RankSummary& rank, uint32_t loader, uint64_t pass) {
       return static_cast<uint64_t>(std::count_if(
-          rank.seen.batches.begin(), rank.seen.batches.end(), [&](const BatchSeen& batch) {
-            return batch.loader == loader && batch.pass == pass;
-          }));
+          rank.seen.batches.begin(), rank.seen.batches.end(),
+          [&](const BatchSeen& batch) { return batch.loader == loader && batch.pass == pass; }));
     };
     for (const PassSeen& end : b.seen.passes) {
       const uint64_t of_a = count(a, end.loader, end.pass);
       if (of_a > end.batches)
-        finding_.evidence.push_back(fmt::format(
-            "in pass {} the loader of rank {} gave {} batches, that of rank {} {}{}", end.pass + 1,
-            a.rank, of_a, b.rank, end.batches, job_.AtSite(end.at)));
+        finding_.evidence.push_back(
+            fmt::format("in pass {} the loader of rank {} gave {} batches, that of rank {} {}{}",
+                        end.pass + 1, a.rank, of_a, b.rank, end.batches, job_.AtSite(end.at)));
     }
     for (const PassSeen& end : a.seen.passes) {
       const uint64_t of_b = count(b, end.loader, end.pass);
       if (of_b > end.batches)
-        finding_.evidence.push_back(fmt::format(
-            "in pass {} the loader of rank {} gave {} batches, that of rank {} {}{}", end.pass + 1,
-            a.rank, end.batches, b.rank, of_b, job_.AtSite(end.at)));
+        finding_.evidence.push_back(
+            fmt::format("in pass {} the loader of rank {} gave {} batches, that of rank {} {}{}",
+                        end.pass + 1, a.rank, end.batches, b.rank, of_b, job_.AtSite(end.at)));
     }
   }
 

@@ -16,8 +16,7 @@ namespace deja::check {
 namespace {
 
 std::string TextOfChange(const Job& job, const ChangeSeen& change) {
-  const std::string times =
-      change.times == 1 ? "once" : fmt::format("{} times", change.times);
+  const std::string times = change.times == 1 ? "once" : fmt::format("{} times", change.times);
   if (change.file.empty())
     return fmt::format("the tensor of {}{} was changed {} before the operation had ended{}",
                        change.what, job.AtSite(change.given), times, job.AtSite(change.at));
@@ -52,8 +51,7 @@ void MatchChanges(const Job& job, Found& found) {
     finding.kind = Kind::kUnawaited;
     finding.blamed = same.ranks;
     finding.time_ns = change.time_ns;
-    finding.sentence =
-        fmt::format("on {} {}", RanksText(same.ranks), TextOfChange(job, change));
+    finding.sentence = fmt::format("on {} {}", RanksText(same.ranks), TextOfChange(job, change));
     if (same.count > same.ranks.size())
       finding.evidence.push_back(fmt::format("{} times in all", same.count));
     Side given;
@@ -64,9 +62,9 @@ void MatchChanges(const Job& job, Found& found) {
     ended.what = change.file.empty() ? "its end is seen" : "the thread has saved it";
     ended.site = job.sites[change.at];
     finding.sides = {given, ended};
-    finding.next = {fmt::format("show RUN --rank {} --kind note,enter --stacks",
-                                same.ranks.front()),
-                    ReplayCommand(same.ranks.front())};
+    finding.next = {
+        fmt::format("show RUN --rank {} --kind note,enter --stacks", same.ranks.front()),
+        ReplayCommand(same.ranks.front())};
     found.findings.push_back(std::move(finding));
   }
 }

@@ -112,9 +112,8 @@ class MismatchMatcher {
         "{} made the same collectives on {} as {} in another order, from collective {} on: {}{}, "
         "{} {}{}",
         RanksText(finding.blamed), finding.comm, RanksText(view_.Numbers(most.members)),
-        view_.NumberAt(at),
-        job_.SignatureText(call), job_.AtSite(call.site), RanksText(view_.Numbers(most.members)),
-        job_.SignatureText(view_.CallAt(most.First(), at)),
+        view_.NumberAt(at), job_.SignatureText(call), job_.AtSite(call.site),
+        RanksText(view_.Numbers(most.members)), job_.SignatureText(view_.CallAt(most.First(), at)),
         job_.AtSite(view_.CallAt(most.First(), at).site));
     if (at != index) AddShift(finding, most, fewest, index);
     view_.AddWaiting(finding);
@@ -310,9 +309,8 @@ class MismatchMatcher {
     finding.time_ns = usual.time_ns;
     finding.sentence =
         fmt::format("at collective {} of {}, {}{} {}{}: {} differs", view_.NumberAt(index),
-                    finding.comm, text,
-                    RanksText(view_.Numbers(most.members)), job_.SignatureText(usual),
-                    job_.AtSite(usual.site), NameOf(field));
+                    finding.comm, text, RanksText(view_.Numbers(most.members)),
+                    job_.SignatureText(usual), job_.AtSite(usual.site), NameOf(field));
     view_.AddWaiting(finding);
     for (size_t i = 0; i < finding.sides.size() && i < 2; ++i)
       finding.next.push_back(ShowCommand(finding.sides[i]));

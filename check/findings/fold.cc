@@ -66,10 +66,10 @@ bool FollowsFrom(const Finding& effect, const Finding& cause) {
 
 // What says most of a cause comes first among those of one time.
 int Weight(Kind kind) {
-  constexpr std::array kOrder = {
-      Kind::kOrder,     Kind::kSignature, Kind::kStore,   Kind::kGroup, Kind::kPairing,
-      Kind::kUnawaited, Kind::kNanOrigin, Kind::kCorrupt, Kind::kReplica, Kind::kCycle,
-      Kind::kLeftEarly, Kind::kMissing,   Kind::kOutside, Kind::kInput,   Kind::kStraggler};
+  constexpr std::array kOrder = {Kind::kOrder,   Kind::kSignature, Kind::kStore,     Kind::kGroup,
+                                 Kind::kPairing, Kind::kUnawaited, Kind::kNanOrigin, Kind::kCorrupt,
+                                 Kind::kReplica, Kind::kCycle,     Kind::kLeftEarly, Kind::kMissing,
+                                 Kind::kOutside, Kind::kInput,     Kind::kStraggler};
   return static_cast<int>(std::find(kOrder.begin(), kOrder.end(), kind) - kOrder.begin());
 }
 

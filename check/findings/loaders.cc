@@ -80,7 +80,8 @@ class LoaderMatcher {
     Finding finding = Begin(second);
     for (const RankSummary& rank : job_.ranks) finding.blamed.push_back(rank.rank);
     finding.sentence = fmt::format(
-        "pass {} over the data reads the same {} batches in the same order as pass {} on {}, though "
+        "pass {} over the data reads the same {} batches in the same order as pass {} on {}, "
+        "though "
         "its {} shuffles{}",
         repeated + 2, first.batches, repeated + 1, RanksText(finding.blamed), first.first->sampler,
         EpochText(*first.first, *second.first));
@@ -157,9 +158,8 @@ class LoaderMatcher {
   static std::string RowsText(const char* what, const std::vector<uint32_t>& rows) {
     if (rows.empty()) return "";
     constexpr size_t kShown = 16;
-    const std::vector<uint32_t> shown(rows.begin(),
-                                      rows.begin() + static_cast<std::ptrdiff_t>(
-                                                         std::min(rows.size(), kShown)));
+    const std::vector<uint32_t> shown(
+        rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(std::min(rows.size(), kShown)));
     return fmt::format("; {}: {} ({}{})", what, rows.size(), RangesText(shown),
                        rows.size() > kShown ? ", …" : "");
   }

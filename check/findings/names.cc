@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "check/matching/comm_view.h"
 #include "check/findings/matchers.h"
+#include "check/matching/comm_view.h"
 #include "check/matching/standing.h"
 
 namespace deja::check {

@@ -103,8 +103,7 @@ class GroupMatcher {
     const auto& first = steps_.begin()->second;
     const auto row = first.find(name);
     return row != first.end() && row->second.ranks.size() == group_.size() &&
-           AllKnown(row->second, &WeightSeen::weight) &&
-           AllEqual(row->second, &WeightSeen::weight);
+           AllKnown(row->second, &WeightSeen::weight) && AllEqual(row->second, &WeightSeen::weight);
   }
 
   // Most of the parameters have changed, and in the same way on all ranks: they are replicas.
@@ -160,9 +159,9 @@ class GroupMatcher {
     if (wrong.size() > 1)
       finding.evidence.push_back(fmt::format("{} of {} parameters: {}{}", wrong.size(), parameters,
                                              names, wrong.size() > kShown ? ", …" : ""));
-    finding.next = {fmt::format("show RUN --rank {} --kind note,step,enter --stacks",
-                                finding.blamed.front()),
-                    ReplayCommand(finding.blamed.front())};
+    finding.next = {
+        fmt::format("show RUN --rank {} --kind note,step,enter --stacks", finding.blamed.front()),
+        ReplayCommand(finding.blamed.front())};
     return finding;
   }
 

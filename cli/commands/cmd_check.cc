@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "check/check.h"
+#include "check/compare.h"
 #include "check/evidence/summarize.h"
 #include "check/evidence/trim.h"
-#include "check/compare.h"
 #include "cli/check/check_places.h"
 #include "cli/check/check_report.h"
 #include "cli/command.h"

@@ -76,9 +76,10 @@ void AddWindowOptions(CLI::App& app) {
                  "Take a checkpoint of the state that the program has registered (deja.h) every N "
                  "steps; a replay can start from one, and a window of steps reaches back to one")
       ->check(CLI::Range(1, 1000000000));
-  app.add_option("--state-digests", g_record_options.state_digests,
-                 "Keep digests of parameters, gradients and the optimizer's state of PyTorch every N "
-                 "steps of an optimizer, for deja check; default: the first steps, then ever fewer")
+  app.add_option(
+         "--state-digests", g_record_options.state_digests,
+         "Keep digests of parameters, gradients and the optimizer's state of PyTorch every N "
+         "steps of an optimizer, for deja check; default: the first steps, then ever fewer")
       ->check(CLI::Range(1, 1000000000));
   CLI::Option* steps =
       app.add_option(

@@ -586,6 +586,7 @@ struct Footer {
 // ---- The field lists. V is called as v(number, field), or as v(number, field, name) if it takes
 // the field's name. M is `T` or `const T`.
 
+// Calls `visitor` with a field in the form that it takes.
 template <typename V, typename T>
 constexpr void VisitField(V& visitor, uint32_t number, T& field,
                           [[maybe_unused]] const char* name) {

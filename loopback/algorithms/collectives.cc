@@ -52,9 +52,7 @@ class Collective : public Op {
     }
   }
   void Close() final { comm()->collectives.Leave(); }
-  bool Awaits(int peer) const final {
-    return !open_ || agreement_.Awaits(peer) || Needs(peer);
-  }
+  bool Awaits(int peer) const final { return !open_ || agreement_.Awaits(peer) || Needs(peer); }
 
  protected:
   virtual void Open() = 0;

@@ -36,8 +36,8 @@ uint64_t ProtocolHash() {
 }
 
 std::span<const Parameter* const> AllParameters() {
-  static const Parameter* const all[] = {&kAlgorithm, &kProtocol, &kCommId, &kDebug, &kSocketRetries,
-                                         &kSocketRetryMilliseconds};
+  static const Parameter* const all[] = {&kAlgorithm, &kProtocol,      &kCommId,
+                                         &kDebug,     &kSocketRetries, &kSocketRetryMilliseconds};
   return all;
 }
 

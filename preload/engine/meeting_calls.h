@@ -1,5 +1,5 @@
-// MeetingCalls: what an engine does with the calls by which processes of a rank meet: semaphores
-// and mutexes in shared memory, waits for descriptors, eventfds, pipes.
+// MeetingCalls: what an engine does with the calls by which processes of a rank meet. They are
+// semaphores and locks in shared memory, waits for descriptors, eventfds, pipes.
 //
 // Any thread. Without the guard, but for Pipes: the calls may block, and be left by cancellation.
 // The rules of engine.h hold.

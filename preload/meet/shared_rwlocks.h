@@ -1,8 +1,8 @@
 // SharedRwlocks: reader-writer locks that processes of a rank share (PTHREAD_PROCESS_SHARED), and a
 // counter in each.
 //
-// As with mutexes (shared_mutexes.h): the C library leaves room in a pthread_rwlock_t, where a
-// mark, a name that is the same in every run, and the counter lie.
+// As with mutexes (shared_mutexes.h), the C library leaves room in a pthread_rwlock_t. A mark, a
+// name that is the same in every run, and the counter lie there.
 //
 // Find costs a load and a comparison for other locks. Any thread; lock-free; no allocation.
 #ifndef DEJA_PRELOAD_MEET_SHARED_RWLOCKS_H_

@@ -65,8 +65,8 @@ void Tell(const char* mapped, int fd, struct statx& info) {
 }
 
 // A function that the C library has since 2.33: before, `otherwise`. So it is where Deja itself
-// calls it: another preloaded library's may be in a state in which it cannot be called
-// (libfaketime's destructor removes a semaphore, and its functions wait for that one).
+// calls it. Another preloaded library's may be in a state in which it cannot be called:
+// libfaketime's destructor removes a semaphore, and its functions wait for it.
 template <typename Fn>
 class LateFn {
  public:

@@ -127,8 +127,8 @@ bool IsSharedBarrier(const pthread_barrier_t* barrier) {
   return reinterpret_cast<const Inside*>(barrier)->shared == kShared;
 }
 
-// Who leaves a barrier as the one that counts is an input; they all wait for one another by
-// themselves. The barrier may be gone by now.
+// The process that leaves a barrier as the one that counts is an input. All of them wait for one
+// another by themselves. The barrier may be gone by now.
 int TellOfBarrier(int result) {
   constexpr uint64_t kAllBarriers = uint64_t{0xdea8} << 48;
   Engine* engine = EngineForHook();

@@ -212,8 +212,8 @@ int Condition() {
   return PrintMixed("condition", *shared);
 }
 
-// A reader-writer lock, with attempts that fail and waits whose time is over, and a barrier of
-// which one process is told that it counts.
+// A reader-writer lock, with attempts that fail and waits whose time is over, and a barrier that
+// tells one process that it counts.
 struct SharedRwlock {
   pthread_rwlock_t lock;
   pthread_barrier_t barrier;

@@ -131,8 +131,8 @@ TEST(ReplayPlanTest, WhatALateStartReadsDoesNotGrowWithTheRun) {
   EXPECT_EQ(read[0], read[1]);
 }
 
-// Operation n of communicator 1: its words and its input say n, its output, which another thread
-// gets to know of a batch later, 2 n.
+// The words and the input of operation n of communicator 1 say n. Its output, which another thread
+// reports a batch later, says 2 n.
 void AddOperationsInBatches(FakeRank& rank, uint64_t batches, uint64_t per_batch) {
   rank.Thread(0, "0");
   const auto tensor = [](uint32_t param, uint64_t count) {
