@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +41,15 @@ std::vector<Moment> MomentsOf(const RankSummary& rank) {
     moments.push_back(std::move(moment));
   }
   return moments;
+}
+
+// Generators that the run draws from: their state changes.
+std::set<std::string> UsedGenerators(const RankSummary& rank) {
+  std::map<std::string, uint64_t> first;
+  std::set<std::string> used;
+  for (const GeneratorSeen& one : rank.seen.generators)
+    if (first.try_emplace(one.name, one.digest).first->second != one.digest) used.insert(one.name);
+  return used;
 }
 
 class ResumeMatcher {
@@ -84,6 +94,8 @@ class ResumeMatcher {
                       resumed.rank, before.empty() ? "the whole run" : "the resumed run"));
       return;
     }
+    used_ = UsedGenerators(whole);
+    used_.merge(UsedGenerators(resumed));
     const auto start = std::find_if(before.begin(), before.end(), [&](const Moment& moment) {
       return moment.optimizer->weights == after.front().optimizer->weights &&
              moment.optimizer->weights != kUnknownDigest;
@@ -137,6 +149,7 @@ class ResumeMatcher {
       const auto other = resumed.generators.find(name);
       // The step of the optimizer that a run begins with has no states of its own.
       if (other == resumed.generators.end() || other->second == digest) continue;
+      if (!used_.contains(name)) continue;
       return Add("rng", resumed, rank, a.step,
                  fmt::format("{} the state of the generator {} is another one", where, name));
     }
@@ -193,6 +206,7 @@ class ResumeMatcher {
 
   const Job& whole_;
   const Job& resumed_;
+  std::set<std::string> used_;  // generators, by either run of the rank
   Report report_;
 };
 

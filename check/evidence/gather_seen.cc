@@ -213,8 +213,8 @@ void SeenGatherer::OnRead(const format::FileRead& read, uint32_t thread, uint64_
 
 void SeenGatherer::OnInput(const format::Input& input, std::string_view api, uint32_t thread,
                            uint64_t time_ns) {
-  static const std::set<std::string_view> kEntropy = {"getrandom", "getentropy", "read_random"};
-  if (kEntropy.count(api) == 0) return;
+  static const std::set<std::string_view> entropy = {"getrandom", "getentropy", "read_random"};
+  if (entropy.count(api) == 0) return;
   InputSeen seen;
   seen.kind = InputKind::kEntropy;
   seen.name = std::string(api);

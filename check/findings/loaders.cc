@@ -119,7 +119,7 @@ class LoaderMatcher {
       total += pass.rows.size();
       for (const uint64_t row : pass.rows) readers[row].push_back(job_.ranks[r].rank);
     }
-    if (ranks_.size() < 2) return false;
+    if (first == nullptr || ranks_.size() < 2) return false;
     std::vector<uint32_t> twice;
     std::vector<uint32_t> nobody;
     for (const auto& [row, ranks] : readers)

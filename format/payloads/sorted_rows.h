@@ -164,7 +164,7 @@ class SortedRows {
     const size_t bytes = static_cast<size_t>(file_->size());
     const size_t have = rows_.size();
     rows_.resize(have + bytes / sizeof(Row));
-    const Status read = file_->ReadAt(0, std::as_writable_bytes(std::span(rows_).subspan(have)));
+    Status read = file_->ReadAt(0, std::as_writable_bytes(std::span(rows_).subspan(have)));
     file_ = nullptr;
     runs_.clear();
     if (!read) rows_.resize(have);

@@ -195,21 +195,20 @@ Result<std::unique_ptr<TempFolder>> TempFolder::Make(const std::string& stem,
   std::string base = in.empty() ? StandardBase() : in;
   while (base.size() > 1 && base.back() == '/') base.pop_back();
   RemoveAbandoned(base);
-  std::string path = base + "/" + stem + "XXXXXX";
-  if (mkdtemp(path.data()) == nullptr)
-    return FailErrno("making a temporary folder " + path + hint, errno);
-  if (path[0] != '/') {  // the process may change its directory
-    std::error_code error;
-    path = fs::absolute(path, error).string();
-  }
+  std::error_code error;  // the process may change its directory
+  std::string path = fs::absolute(base + "/" + stem + "XXXXXX", error).string();
   {
+    // A signal that comes in between finds the folder in the list.
     const std::lock_guard<std::mutex> lock(TheOwnFolders().mutex);
     WatchSignals();
+    if (mkdtemp(path.data()) == nullptr)
+      return FailErrno("making a temporary folder " + path + hint, errno);
     TheOwnFolders().paths.push_back(path);
   }
   const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   std::unique_ptr<TempFolder> made(new TempFolder(path, folder));
   if (!LockAndMark(path, folder)) {
+    AwaitEndBySignal();
     return FailErrno("locking the temporary folder " + path + hint, errno);
   }
   return made;

@@ -249,8 +249,8 @@ class Judge {
 
   void JudgeExit(int code, const ExitLine* exit) {
     counters_ = CountersOf(exit);
-    static const CountersPart kNone;
-    const CountersPart& counted = counters_ == nullptr ? kNone : *counters_;
+    static const CountersPart none;
+    const CountersPart& counted = counters_ == nullptr ? none : *counters_;
     verdict_.json["exit_code"] = code;
     constexpr uint32_t kExec = 2;  // preload::ExitHow
     if (!child_.empty() && exit != nullptr && exit->how == kExec && WasReplaced(reader_))

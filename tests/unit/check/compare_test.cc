@@ -61,6 +61,25 @@ TEST(ResumeTest, TheDataBeginAgain) {
       << Only(report).sentence;
 }
 
+GeneratorSeen Generator(uint64_t digest, uint64_t before_step) {
+  GeneratorSeen seen;
+  seen.name = "rng/numpy";
+  seen.digest = digest;
+  seen.time_ns = 1000 * kSecond + before_step * 10 - 5;
+  return seen;
+}
+
+TEST(ResumeTest, AGeneratorCountsIfARunDrawsFromIt) {
+  for (const uint64_t last : {400, 401}) {
+    MadeJob whole = Whole();
+    whole[0].seen.generators = {Generator(400, 3), Generator(last, 4)};
+    MadeJob resumed = Resumed(203, 303);
+    resumed[0].seen.generators = {Generator(500, 1), Generator(500, 2)};
+    const Report report = CompareResumed(whole.Made(), resumed.Made());
+    EXPECT_EQ(report.findings.size(), last == 400 ? 0u : 1u);
+  }
+}
+
 TEST(ResumeTest, ParametersOfNoStep) {
   MadeJob made(1);
   made[0].seen.optimizers = {Moment(1, 999, 0)};

@@ -55,7 +55,7 @@ class Smaller(harness.DejaTest):
         self.assertFalse(packed["replays"])
         self.assertEqual(len(packed["left_out"]), RANKS)
         self.assertTrue(self.verify()["sound"])
-        self.assertIn("it cannot be replayed: there is no checkpoint in these steps", packed["start"])
+        self.assertIn("it cannot be replayed: these steps hold no checkpoint", packed["start"])
         self.assertIn("pack from the first step on, as there is no checkpoint before", packed["start"])
         run = self.checked(self.replay_bundle(1), harness.EXIT_FAILURE)
         self.assertIn(f"the data that it received in step 0 is not in {self.bundle} (those outside of steps 20 and later), and "

@@ -136,7 +136,7 @@ class Foreign(harness.DejaTest):
 
     def test_a_terminal_is_asked(self):
         trace = self.forged("-c", "echo ran")
-        for answer, word in ("n\n", "not run"), ("\n", "not run"), ("y\n", "ran"):
+        for answer, word in ("n\n", "nothing was run"), ("\n", "nothing was run"), ("y\n", "ran"):
             master, terminal = pty.openpty()
             process = self.start([harness.DEJA, "replay", trace], stdin=terminal, stdout=terminal, stderr=terminal)
             os.close(terminal)
