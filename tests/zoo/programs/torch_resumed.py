@@ -23,6 +23,7 @@ def train(path, resume):
         model.load_state_dict(state["model"])
         if FIXED:
             optimizer.load_state_dict(state["optimizer"])
+            torch.set_rng_state(state["generator"])
         first = state["epoch"] + 1
     for epoch in range(first, EPOCHS):
         sampler.set_epoch(epoch)
@@ -33,7 +34,8 @@ def train(path, resume):
                 dist.all_reduce(parameter.grad)
             optimizer.step()  # PLACE
         if epoch == 1 and not resume and dist.get_rank() == 0:
-            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}, path)
+            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch,
+                        "generator": torch.get_rng_state()}, path)
 
 
 def main():
