@@ -141,7 +141,7 @@ std::vector<Bytes> TrustSeeds() {
 void RunReadRules(std::span<const std::byte> bytes) {
   static const samples::ScratchFolder scratch;
   static const std::string home = scratch.path() + "/home/alice";
-  static const bool made = fs::create_directories(home + "/work/env/bin");
+  static const bool made = fs::create_directories(home + "/project/env/bin");
   Check(made && setenv("HOME", home.c_str(), 1) == 0, "a home can be made");
   const std::string text = TextOf(bytes);
   const size_t first = std::min(text.find('\n'), text.size());
@@ -164,8 +164,8 @@ void RunReadRules(std::span<const std::byte> bytes) {
 
 std::vector<Bytes> ReadRuleSeeds() {
   return {BytesOfText("/usr/bin/python3\npython3\n/tmp"),
-          BytesOfText("~/work/env/bin/python\n~/work/env/bin/python\n~/work"),
-          BytesOfText("~/work/../../alice/x\n../x/y\n~/work/.."), BytesOfText("/\n/\n/"),
+          BytesOfText("~/project/env/bin/python\n~/project/env/bin/python\n~/project"),
+          BytesOfText("~/project/../../alice/x\n../x/y\n~/project/.."), BytesOfText("/\n/\n/"),
           BytesOfText("/bin/sh\n./bin/sh\n~")};
 }
 

@@ -34,7 +34,7 @@ def options(command):
 
 def wanted(test, program):
     if shutil.which(program) is None:
-        test.skipTest(f"{program} is not installed")
+        test.skipTest(f"{program} is not installed: tools/setup.sh --tests installs it")
 
 
 class Help(unittest.TestCase):
@@ -142,7 +142,7 @@ class ManPages(unittest.TestCase):
             shown = subprocess.run(["man", "-l", f"{folder}/deja-record.1"], capture_output=True, text=True,
                                    env={**os.environ, "LC_ALL": "C.UTF-8", "MANPAGER": "cat", "MANWIDTH": "90", "GROFF_NO_SGR": "1"})
             if "minimized" in shown.stdout + shown.stderr:
-                self.skipTest("man is diverted on this machine")
+                self.skipTest("man prints a notice of a minimized system instead of pages: run unminimize")
             self.assertEqual((shown.returncode, shown.stderr), (0, ""))
             self.assertIn("--checkpoint-every", re.sub(".\b", "", shown.stdout))
 
