@@ -112,7 +112,8 @@ enum class Role : uint8_t {
   kInCount,   // elements of the kIn buffer
   kOutCount,  // elements of the kOut buffer
   // cuRAND's, whose generators are kComm.
-  kReal,  // a floating-point number
+  kReal,        // a floating-point number
+  kCollConfig,  // const ncclCollConfig_t*, may be null; holds `size` bytes, not sizeof
 };
 
 // Roles of buffers that count on the root alone; elsewhere the parameter means nothing.

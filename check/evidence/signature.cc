@@ -24,21 +24,29 @@ constexpr std::array<std::string_view, 5> kReductions = {"sum", "prod", "max", "
 std::optional<Operation> OperationOfNccl(uint32_t api) {
   switch (static_cast<NcclApi>(api)) {
     case NcclApi::ncclReduce:
+    case NcclApi::ncclReduceConfig:
       return Operation::kReduce;
     case NcclApi::ncclBcast:
     case NcclApi::ncclBroadcast:
+    case NcclApi::ncclBroadcastConfig:
       return Operation::kBroadcast;
     case NcclApi::ncclAllReduce:
+    case NcclApi::ncclAllReduceConfig:
       return Operation::kAllReduce;
     case NcclApi::ncclReduceScatter:
+    case NcclApi::ncclReduceScatterConfig:
       return Operation::kReduceScatter;
     case NcclApi::ncclAllGather:
+    case NcclApi::ncclAllGatherConfig:
       return Operation::kAllGather;
     case NcclApi::ncclAlltoAll:
+    case NcclApi::ncclAlltoAllConfig:
       return Operation::kAllToAll;
     case NcclApi::ncclGather:
+    case NcclApi::ncclGatherConfig:
       return Operation::kGather;
     case NcclApi::ncclScatter:
+    case NcclApi::ncclScatterConfig:
       return Operation::kScatter;
     case NcclApi::ncclSend:
       return Operation::kSend;

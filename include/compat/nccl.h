@@ -1,4 +1,4 @@
-/* nccl.h: NCCL's public C API, as far as Deja knows it (2.17 to 2.30.7), declared without CUDA's
+/* nccl.h: NCCL's public C API, as far as Deja knows it (2.17 to 2.32.3), declared without CUDA's
  * headers.
  *
  * Deja builds where neither NCCL nor CUDA is installed, so it carries declarations of the C ABI:
@@ -18,14 +18,15 @@
 /* CUDA's driver_types.h declares the same. */
 #ifndef __DRIVER_TYPES_H__
 typedef struct CUstream_st* cudaStream_t;
+typedef struct CUevent_st* cudaEvent_t;
 #endif
 
 #define NCCL_MAJOR 2
-#define NCCL_MINOR 30
-#define NCCL_PATCH 7
+#define NCCL_MINOR 32
+#define NCCL_PATCH 3
 #define NCCL_SUFFIX ""
 
-#define NCCL_VERSION_CODE 23007
+#define NCCL_VERSION_CODE 23203
 #define NCCL_VERSION(X, Y, Z) \
   (((X) <= 2 && (Y) <= 8) ? (X)*1000 + (Y)*100 + (Z) : (X)*10000 + (Y)*100 + (Z))
 
@@ -66,6 +67,8 @@ typedef enum {
 #define NCCL_WIN_DEFAULT 0x00
 #define NCCL_WIN_COLL_SYMMETRIC 0x01
 #define NCCL_WIN_STRICT_ORDERING 0x02
+#define NCCL_WIN_GIN_ONLY 0x04
+#define NCCL_WIN_CFT_COUNTED 0x08
 #define NCCL_WIN_REQUIRED_ALIGNMENT 4096
 
 #define NCCL_CTA_POLICY_DEFAULT 0x00
@@ -79,10 +82,25 @@ typedef enum {
 
 #define NCCL_SUSPEND_MEM 0x01
 
+typedef enum { /* 2.31 */
+               ncclHostCftDefault = NCCL_CONFIG_UNDEF_INT,
+               ncclHostCftEnable = 1,
+               ncclHostCftDisable = 2,
+               ncclHostCftFallback = 3
+} ncclHostCftMode_t;
+
+typedef enum { /* 2.32; all but the first and the last are bits */
+               ncclNvlsHostModeDefault = NCCL_CONFIG_UNDEF_INT,
+               ncclNvlsHostModeEnable = 0,
+               ncclNvlsHostModeDisableTransport = 1 << 0,
+               ncclNvlsHostModeDisableSymmetricMultimem = 1 << 1,
+               ncclNvlsHostModeDisable = INT_MAX
+} ncclNvlsHostMode_t;
+
 /* The structure grows at its end. A caller compiled against another version passes fewer or more
  * fields: `size` says how many bytes there are, and nothing after them may be read. 2.17: 40
- * bytes, 2.18-2.26: 48, 2.27: 72, 2.28: 80, 2.29: 88, 2.30: 96. */
-typedef struct ncclConfig_v23000 {
+ * bytes, 2.18-2.26: 48, 2.27: 72, 2.28: 80, 2.29: 88, 2.30: 96, 2.31: 112, 2.32: 120. */
+typedef struct ncclConfig_v23200 {
   size_t size;
   unsigned int magic;
   unsigned int version;
@@ -104,6 +122,11 @@ typedef struct ncclConfig_v23000 {
   int numRmaCtx;
   int maxP2pPeers;         /* 2.30 */
   int graphStreamOrdering; /* 2.30.7, in what was padding */
+  int launchOrderImplicit; /* 2.31 and the three that follow */
+  int numRmaSig;
+  int rmaEagerInit;
+  int hostCftMode;
+  int nvlsHostMode; /* 2.32 */
 } ncclConfig_t;
 
 #define NCCL_CONFIG_INITIALIZER                          \
@@ -128,7 +151,78 @@ typedef struct ncclConfig_v23000 {
         NCCL_CONFIG_UNDEF_INT, /* graphUsageMode */      \
         NCCL_CONFIG_UNDEF_INT, /* numRmaCtx */           \
         NCCL_CONFIG_UNDEF_INT, /* maxP2pPeers */         \
-        NCCL_CONFIG_UNDEF_INT  /* graphStreamOrdering */ \
+        NCCL_CONFIG_UNDEF_INT, /* graphStreamOrdering */ \
+        NCCL_CONFIG_UNDEF_INT, /* launchOrderImplicit */ \
+        NCCL_CONFIG_UNDEF_INT, /* numRmaSig */           \
+        NCCL_CONFIG_UNDEF_INT, /* rmaEagerInit */        \
+        NCCL_CONFIG_UNDEF_INT, /* hostCftMode */         \
+        NCCL_CONFIG_UNDEF_INT  /* nvlsHostMode */        \
+  }
+
+/* An option of a vendor's library, in a list that ends with NULL. NCCL ignores it. */
+typedef struct ncclConfigExt {
+  struct ncclConfigExt* next;
+  struct {
+    int vendorId;
+    int optionId;
+  } key;
+  union {
+    int i;
+    const char* s;
+    void* raw;
+  } val;
+} ncclConfigExt_t;
+
+/* What one collective is given, the same on every rank. It grows as ncclConfig_t does. 2.31: 64
+ * bytes, 2.32: 72. */
+typedef struct ncclCollConfig_v23200 {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  ncclConfigExt_t* ext;
+  int minCTAs;
+  int maxCTAs;
+  int nvlsCTAs;
+  int cgaClusterSize;
+  const char* algSelection;
+  int forceAlgSelection;
+  int CTAPolicy;
+  uint64_t userProfilerTag;
+  cudaEvent_t launchCompletionEvent; /* 2.32 */
+} ncclCollConfig_t;
+
+#define NCCL_COLLCONFIG_INITIALIZER                        \
+  {                                                        \
+    sizeof(ncclCollConfig_t),  /* size */                  \
+        NCCL_API_MAGIC,        /* magic */                 \
+        NCCL_VERSION_CODE,     /* version */               \
+        NCCL_CONFIG_UNDEF_PTR, /* ext */                   \
+        NCCL_CONFIG_UNDEF_INT, /* minCTAs */               \
+        NCCL_CONFIG_UNDEF_INT, /* maxCTAs */               \
+        NCCL_CONFIG_UNDEF_INT, /* nvlsCTAs */              \
+        NCCL_CONFIG_UNDEF_INT, /* cgaClusterSize */        \
+        NCCL_CONFIG_UNDEF_PTR, /* algSelection */          \
+        1,                     /* forceAlgSelection */     \
+        NCCL_CONFIG_UNDEF_INT, /* CTAPolicy */             \
+        0,                     /* userProfilerTag */       \
+        NCCL_CONFIG_UNDEF_PTR  /* launchCompletionEvent */ \
+  }
+
+/* How NCCL's own sockets are encrypted, since 2.32. */
+typedef enum { NCCL_ENCRYPTION_MODE_NONE = 0, NCCL_ENCRYPTION_MODE_PSK = 1 } ncclEncryptionMode_t;
+
+typedef struct ncclEncryptionConfig_v23200 {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  int mode;
+  const char* psk;
+} ncclEncryptionConfig_t;
+
+#define NCCL_ENCRYPTION_CONFIG_INITIALIZER                                                        \
+  {                                                                                               \
+    sizeof(ncclEncryptionConfig_t), NCCL_API_MAGIC, NCCL_VERSION_CODE, NCCL_ENCRYPTION_MODE_NONE, \
+        NCCL_CONFIG_UNDEF_PTR                                                                     \
   }
 
 typedef struct ncclSimInfo_v22200 {
@@ -276,6 +370,36 @@ DEJA_NCCL_DECLARE(ncclResult_t, ncclGather,
 DEJA_NCCL_DECLARE(ncclResult_t, ncclScatter,
                   (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
                    int root, ncclComm_t comm, cudaStream_t stream))
+/* The same with a configuration, since 2.31. NULL: as without one. */
+DEJA_NCCL_DECLARE(ncclResult_t, ncclAllReduceConfig,
+                  (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                   ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,
+                   const ncclCollConfig_t* config))
+DEJA_NCCL_DECLARE(ncclResult_t, ncclBroadcastConfig,
+                  (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                   int root, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config))
+DEJA_NCCL_DECLARE(ncclResult_t, ncclReduceConfig,
+                  (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                   ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream,
+                   const ncclCollConfig_t* config))
+DEJA_NCCL_DECLARE(ncclResult_t, ncclAllGatherConfig,
+                  (const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype,
+                   ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config))
+DEJA_NCCL_DECLARE(ncclResult_t, ncclReduceScatterConfig,
+                  (const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype,
+                   ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,
+                   const ncclCollConfig_t* config))
+DEJA_NCCL_DECLARE(ncclResult_t, ncclAlltoAllConfig,
+                  (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                   ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config))
+DEJA_NCCL_DECLARE(ncclResult_t, ncclGatherConfig,
+                  (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                   int root, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config))
+DEJA_NCCL_DECLARE(ncclResult_t, ncclScatterConfig,
+                  (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                   int root, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config))
+DEJA_NCCL_DECLARE(ncclResult_t, ncclSetEncryption, (const ncclEncryptionConfig_t* config))
+
 DEJA_NCCL_DECLARE(ncclResult_t, ncclSend,
                   (const void* sendbuff, size_t count, ncclDataType_t datatype, int peer,
                    ncclComm_t comm, cudaStream_t stream))

@@ -1,4 +1,5 @@
 // Collectives, sends and receives, groups, reduction operators.
+#include <cstddef>
 #include <cstring>
 
 #include "loopback/algorithms/collectives.h"
@@ -94,6 +95,22 @@ ncclResult_t Permute(const char* function, const void* send, void* receive, size
                         count * ElementSize(dtype)});
     return ncclSuccess;
   });
+}
+
+// A configuration of one call changes how NCCL carries it out, and no result.
+ncclResult_t CheckConfig(const char* function, const ncclCollConfig_t* config) {
+  if (config == nullptr) return ncclSuccess;
+  if (config->magic != NCCL_API_MAGIC ||
+      config->size < offsetof(ncclCollConfig_t, launchCompletionEvent))
+    return Report(ncclInvalidArgument,
+                  "%s : ncclCollConfig_t argument not initialized via NCCL_COLLCONFIG_INITIALIZER",
+                  function);
+  const int fewest = config->minCTAs;
+  const int most = config->maxCTAs;
+  if (fewest != NCCL_CONFIG_UNDEF_INT && most != NCCL_CONFIG_UNDEF_INT && fewest > most)
+    return Report(ncclInvalidArgument, "%s : minCTAs %d is larger than maxCTAs %d", function,
+                  fewest, most);
+  return ncclSuccess;
 }
 
 }  // namespace
@@ -217,6 +234,65 @@ DEJA_NCCL_API(ncclResult_t, ncclScatter,
                                   blocks.send + static_cast<size_t>(peer) * blocks.bytes,
                                   blocks.bytes, peer);
       });
+}
+
+DEJA_NCCL_API(ncclResult_t, ncclAllReduceConfig,
+              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,
+               const ncclCollConfig_t* config)) {
+  DEJA_NCCL_CHECK(deja::loopback::CheckConfig("AllReduceConfig", config));
+  return pncclAllReduce(sendbuff, recvbuff, count, datatype, op, comm, stream);
+}
+
+DEJA_NCCL_API(ncclResult_t, ncclBroadcastConfig,
+              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+               int root, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config)) {
+  DEJA_NCCL_CHECK(deja::loopback::CheckConfig("BroadcastConfig", config));
+  return pncclBroadcast(sendbuff, recvbuff, count, datatype, root, comm, stream);
+}
+
+DEJA_NCCL_API(ncclResult_t, ncclReduceConfig,
+              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+               ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream,
+               const ncclCollConfig_t* config)) {
+  DEJA_NCCL_CHECK(deja::loopback::CheckConfig("ReduceConfig", config));
+  return pncclReduce(sendbuff, recvbuff, count, datatype, op, root, comm, stream);
+}
+
+DEJA_NCCL_API(ncclResult_t, ncclAllGatherConfig,
+              (const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype,
+               ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config)) {
+  DEJA_NCCL_CHECK(deja::loopback::CheckConfig("AllGatherConfig", config));
+  return pncclAllGather(sendbuff, recvbuff, sendcount, datatype, comm, stream);
+}
+
+DEJA_NCCL_API(ncclResult_t, ncclReduceScatterConfig,
+              (const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype,
+               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,
+               const ncclCollConfig_t* config)) {
+  DEJA_NCCL_CHECK(deja::loopback::CheckConfig("ReduceScatterConfig", config));
+  return pncclReduceScatter(sendbuff, recvbuff, recvcount, datatype, op, comm, stream);
+}
+
+DEJA_NCCL_API(ncclResult_t, ncclAlltoAllConfig,
+              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+               ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config)) {
+  DEJA_NCCL_CHECK(deja::loopback::CheckConfig("AlltoAllConfig", config));
+  return pncclAlltoAll(sendbuff, recvbuff, count, datatype, comm, stream);
+}
+
+DEJA_NCCL_API(ncclResult_t, ncclGatherConfig,
+              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+               int root, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config)) {
+  DEJA_NCCL_CHECK(deja::loopback::CheckConfig("GatherConfig", config));
+  return pncclGather(sendbuff, recvbuff, count, datatype, root, comm, stream);
+}
+
+DEJA_NCCL_API(ncclResult_t, ncclScatterConfig,
+              (const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+               int root, ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config)) {
+  DEJA_NCCL_CHECK(deja::loopback::CheckConfig("ScatterConfig", config));
+  return pncclScatter(sendbuff, recvbuff, count, datatype, root, comm, stream);
 }
 
 DEJA_NCCL_API(ncclResult_t, ncclGroupStart, (void)) {

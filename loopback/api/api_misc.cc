@@ -114,6 +114,14 @@ DEJA_NCCL_API(ncclResult_t, ncclGetVersion, (int* version)) {
   return ncclSuccess;
 }
 
+// Nothing here goes over a network.
+DEJA_NCCL_API(ncclResult_t, ncclSetEncryption, (const ncclEncryptionConfig_t* config)) {
+  if (config != nullptr && config->magic == NCCL_API_MAGIC) return ncclSuccess;
+  return Report(ncclInvalidArgument,
+                "ncclEncryptionConfig_t argument not initialized via "
+                "NCCL_ENCRYPTION_CONFIG_INITIALIZER");
+}
+
 DEJA_NCCL_API(const char*, ncclGetErrorString, (ncclResult_t result)) {
   return deja::NcclResultText(result);
 }

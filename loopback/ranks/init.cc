@@ -277,6 +277,11 @@ constexpr IntRule kIntRules[] = {
     {&ncclConfig_t::numRmaCtx, 22900, 1, INT_MAX, "numRmaCtx"},
     {&ncclConfig_t::maxP2pPeers, 23000, 1, INT_MAX, "maxP2pPeers"},
     {&ncclConfig_t::graphStreamOrdering, 23007, 0, 1, "graphStreamOrdering"},
+    {&ncclConfig_t::launchOrderImplicit, 23100, 0, 1, "launchOrderImplicit"},
+    {&ncclConfig_t::numRmaSig, 23100, 1, INT_MAX, "numRmaSig"},
+    {&ncclConfig_t::rmaEagerInit, 23100, 0, 1, "rmaEagerInit"},
+    {&ncclConfig_t::hostCftMode, 23100, ncclHostCftEnable, ncclHostCftFallback, "hostCftMode"},
+    {&ncclConfig_t::nvlsHostMode, 23200, 0, INT_MAX, "nvlsHostMode"},
 };
 
 }  // namespace

@@ -28,14 +28,30 @@ size_t ArrayBytes(uint64_t count, size_t element) {
   return count > 0xffff ? 0 : static_cast<size_t>(count) * element;
 }
 
-// A config says itself how long it is; what does not look like one is not read.
+// A config, of a communicator or of a call, says itself how long it is. What does not look like one
+// is not read.
 size_t ConfigBytes(uint64_t address) {
   if (address == 0) return 0;
   ncclConfig_t head;
+  static_assert(offsetof(ncclConfig_t, blocking) == offsetof(ncclCollConfig_t, ext));
   std::memcpy(&head, Pointer(address), offsetof(ncclConfig_t, blocking));
   bool sane = head.magic == NCCL_API_MAGIC && head.size >= offsetof(ncclConfig_t, blocking) &&
               head.size <= 4096;
   return sane ? head.size : 0;
+}
+
+// Pointers in it are the process's own; the program's choice of an algorithm is the call's text.
+void AddCollConfig(uint64_t address, Blob& blob, format::CallEnter& enter) {
+  ncclCollConfig_t config = NCCL_COLLCONFIG_INITIALIZER;
+  const size_t size = std::min(ConfigBytes(address), sizeof config);
+  if (size < offsetof(ncclCollConfig_t, launchCompletionEvent)) return;
+  std::memcpy(&config, Pointer(address), size);
+  if (config.algSelection != nullptr)
+    enter.text = {config.algSelection, strnlen(config.algSelection, kMaxText)};
+  config.ext = nullptr;
+  config.algSelection = nullptr;
+  config.launchCompletionEvent = nullptr;
+  blob.Add(&config, size);
 }
 
 void AddBehind(const Call& call, int arg, Blob& blob, format::CallEnter& enter) {
@@ -53,6 +69,8 @@ void AddBehind(const Call& call, int arg, Blob& blob, format::CallEnter& enter) 
     case Role::kConfig:
       enter.text = ConfigName(word);
       return blob.Add(data, ConfigBytes(word));
+    case Role::kCollConfig:
+      return AddCollConfig(word, blob, enter);
     case Role::kIntArray:
       return blob.Add(data, ArrayBytes(call.ArgOf(Role::kIntCount), sizeof(int)));
     case Role::kDeviceArray:

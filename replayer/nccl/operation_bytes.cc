@@ -32,7 +32,8 @@ std::optional<std::vector<std::byte>> RecordedBytes(Session& session,
   // true only when there is one rank. The hash decides.
   uint64_t offset = 0;
   const auto api = static_cast<NcclApi>(session.plan().calls()[operation.index].api);
-  if (api == NcclApi::ncclAllGather || api == NcclApi::ncclGather)
+  if (api == NcclApi::ncclAllGather || api == NcclApi::ncclAllGatherConfig ||
+      api == NcclApi::ncclGather || api == NcclApi::ncclGatherConfig)
     offset = bytes * operation.comm->rank();
   if (offset + bytes > produced->size()) return std::nullopt;
   std::vector<std::byte> part(produced->begin() + static_cast<std::ptrdiff_t>(offset),

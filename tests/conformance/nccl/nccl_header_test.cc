@@ -26,6 +26,9 @@ TEST(NcclHeaderTest, ConfigGrowsAtItsEndAsInTheReleases) {
   EXPECT_EQ(rows["ncclConfig_t.graphUsageMode"], 80);       // 2.28
   EXPECT_EQ(rows["ncclConfig_t.maxP2pPeers"], 88);          // 2.29
   EXPECT_EQ(rows["ncclConfig_t.graphStreamOrdering"], 92);  // 2.30: 96
+  EXPECT_EQ(rows["ncclConfig_t.launchOrderImplicit"], 96);
+  EXPECT_EQ(rows["ncclConfig_t.nvlsHostMode"], 112);              // 2.31: 112, 2.32: 120
+  EXPECT_EQ(rows["ncclCollConfig_t.launchCompletionEvent"], 64);  // 2.31: 64, 2.32: 72
   EXPECT_EQ(rows["sizeof ncclUniqueId"], 128);
   EXPECT_EQ(rows["ncclTimeout"], 8);
 }
@@ -66,6 +69,7 @@ TEST(NcclTableTest, IdsOnDiskNeverChange) {
   EXPECT_EQ(static_cast<int>(NcclApi::ncclGroupEnd), 39);
   EXPECT_EQ(static_cast<int>(NcclApi::ncclCommWindowRegister), 47);
   EXPECT_EQ(static_cast<int>(NcclApi::ncclParamDumpAll), 63);
+  EXPECT_EQ(static_cast<int>(NcclApi::ncclSetEncryption), 72);
 }
 
 TEST(NcclTableTest, RolesAreComplete) {

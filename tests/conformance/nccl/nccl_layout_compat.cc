@@ -2,7 +2,7 @@
 
 #include "tests/conformance/nccl/nccl_layout.h"
 
-static_assert(NCCL_VERSION_CODE == 23007, "this file must see include/compat/nccl.h");
+static_assert(NCCL_VERSION_CODE == 23203, "this file must see include/compat/nccl.h");
 
 NcclLayout CompatLayout() {
   static constexpr LayoutRow kRows[] = {

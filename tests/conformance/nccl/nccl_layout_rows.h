@@ -57,6 +57,22 @@ O(ncclConfig_t, maxP2pPeers) V(ncclTimeout)
 #if NCCL_VERSION_CODE >= 23007
 O(ncclConfig_t, graphStreamOrdering) V(NCCL_WIN_STRICT_ORDERING)
 #endif
+#if NCCL_VERSION_CODE >= 23102
+O(ncclConfig_t, launchOrderImplicit) O(ncclConfig_t, numRmaSig) O(ncclConfig_t, rmaEagerInit)
+O(ncclConfig_t, hostCftMode) V(ncclHostCftEnable) V(ncclHostCftDisable) V(ncclHostCftFallback)
+S(ncclConfigExt_t) O(ncclConfigExt_t, next) O(ncclConfigExt_t, key) O(ncclConfigExt_t, val)
+O(ncclCollConfig_t, size) O(ncclCollConfig_t, magic) O(ncclCollConfig_t, version) O(ncclCollConfig_t, ext)
+O(ncclCollConfig_t, minCTAs) O(ncclCollConfig_t, maxCTAs) O(ncclCollConfig_t, nvlsCTAs)
+O(ncclCollConfig_t, cgaClusterSize) O(ncclCollConfig_t, algSelection) O(ncclCollConfig_t, forceAlgSelection)
+O(ncclCollConfig_t, CTAPolicy) O(ncclCollConfig_t, userProfilerTag)
+#endif
+#if NCCL_VERSION_CODE >= 23203
+O(ncclConfig_t, nvlsHostMode) O(ncclCollConfig_t, launchCompletionEvent) S(ncclCollConfig_t)
+V(ncclNvlsHostModeEnable) V(ncclNvlsHostModeDisableTransport) V(ncclNvlsHostModeDisableSymmetricMultimem)
+V(ncclNvlsHostModeDisable) V(NCCL_WIN_GIN_ONLY) V(NCCL_WIN_CFT_COUNTED)
+S(ncclEncryptionConfig_t) O(ncclEncryptionConfig_t, mode) O(ncclEncryptionConfig_t, psk)
+V(NCCL_ENCRYPTION_MODE_NONE) V(NCCL_ENCRYPTION_MODE_PSK)
+#endif
 
 #undef V
 #undef S

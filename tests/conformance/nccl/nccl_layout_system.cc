@@ -22,6 +22,12 @@ using ncclParamHandle_t = struct ncclParamHandle*;
 #elif NCCL_VERSION_CODE < 23007
 #define ncclParamHandle_t ncclParamHandle_t*  // was the structure, not the pointer
 #endif
+#if NCCL_VERSION_CODE < 23102
+struct ncclCollConfig_t;
+#endif
+#if NCCL_VERSION_CODE < 23203
+struct ncclEncryptionConfig_t;
+#endif
 
 // A second declaration of a C function with another type is an error.
 extern "C" {

@@ -17,7 +17,7 @@ import api_rows  # noqa: E402
 HEADERS = os.environ.get("DEJA_NCCL_HEADERS", "")
 CUDA = os.environ.get("DEJA_CUDA_INCLUDE", "")
 COMPILER = os.environ.get("CXX", "c++")
-NEWEST = (2, 30, 7)  # of which Deja has the functions
+NEWEST = (2, 32, 3)  # of which Deja has the functions
 HERE = Path(__file__).resolve().parent
 
 PRINT = """
@@ -37,7 +37,7 @@ int main() {
 
 def size_of_config(release):
     """As docs and api/ have it: what a program of that release hands over."""
-    for since, size in (((2, 30), 96), ((2, 29), 88), ((2, 28), 80), ((2, 27), 72), ((2, 18), 48), ((2, 17), 40)):
+    for since, size in (((2, 32), 120), ((2, 31), 112), ((2, 30), 96), ((2, 29), 88), ((2, 28), 80), ((2, 27), 72), ((2, 18), 48), ((2, 17), 40)):
         if release >= since:
             return size
     return None
@@ -80,7 +80,7 @@ class NcclVersions(unittest.TestCase):
                     self.assertEqual(sorted(set(re.findall(r"\bp?(nccl[A-Z]\w*)\s*\(", text)) - known), [])
                     seen.append(folder.name)
         print("agree:", " ".join(seen))
-        self.assertTrue(seen, f"no nccl.h of 2.17 to 2.30 in {HEADERS}")
+        self.assertTrue(seen, f"no nccl.h of 2.17 to 2.32 in {HEADERS}")
 
 
 if __name__ == "__main__":

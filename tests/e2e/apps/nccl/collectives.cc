@@ -1,5 +1,5 @@
 // Every collective, over all data types, operators, in place and out of place, with counts that do
-// not divide evenly, and with none at all.
+// not divide evenly, and with none at all. Half of the calls have a configuration of their own.
 #include "app.h"
 
 namespace {
@@ -14,12 +14,24 @@ struct Case {
   bool in_place;
 };
 
+const ncclCollConfig_t* Config() {
+  static ncclCollConfig_t config = NCCL_COLLCONFIG_INITIALIZER;
+  config.minCTAs = 1;
+  config.algSelection = "ring,tree";
+  config.userProfilerTag = 7;
+  return &config;
+}
+
+// With a configuration where the call is in place.
+#define CALL(name, ...) \
+  (c.in_place ? name##Config(__VA_ARGS__, nullptr, Config()) : name(__VA_ARGS__, nullptr))
+
 uint64_t AllReduce(const Case& c, ncclRedOp_t op, uint64_t tag) {
   auto inputs = app::Inputs(c.seed, app::World(), tag, c.type, c.count);
   std::vector<char> mine = inputs[static_cast<size_t>(app::Rank())];
   std::vector<char> out(mine.size(), 0x55);
   char* receive = c.in_place ? mine.data() : out.data();
-  APP_OK(ncclAllReduce(mine.data(), receive, c.count, c.type, op, c.comm, nullptr));
+  APP_OK(CALL(ncclAllReduce, mine.data(), receive, c.count, c.type, op, c.comm));
   auto expected = app::ReferenceAllReduce(c.type, app::BuiltIn(op), inputs, c.count);
   APP_CHECK(app::Same(receive, expected.data(), expected.size()));
   return app::Hash(expected);
@@ -31,7 +43,7 @@ uint64_t Reduce(const Case& c, ncclRedOp_t op, uint64_t tag) {
   std::vector<char> mine = inputs[static_cast<size_t>(app::Rank())];
   std::vector<char> out(mine.size(), 0x55);
   char* receive = c.in_place ? mine.data() : out.data();
-  APP_OK(ncclReduce(mine.data(), receive, c.count, c.type, op, root, c.comm, nullptr));
+  APP_OK(CALL(ncclReduce, mine.data(), receive, c.count, c.type, op, root, c.comm));
   auto expected = app::ReferenceReduce(c.type, app::BuiltIn(op), inputs, 0, c.count, root);
   if (app::Rank() != root) {  // nothing is written elsewhere
     expected = c.in_place ? inputs[static_cast<size_t>(app::Rank())]
@@ -48,7 +60,7 @@ uint64_t ReduceScatter(const Case& c, ncclRedOp_t op, uint64_t tag) {
   std::vector<char> mine = inputs[rank];
   std::vector<char> out(c.count * app::SizeOf(c.type), 0x55);
   char* receive = c.in_place ? mine.data() + rank * out.size() : out.data();
-  APP_OK(ncclReduceScatter(mine.data(), receive, c.count, c.type, op, c.comm, nullptr));
+  APP_OK(CALL(ncclReduceScatter, mine.data(), receive, c.count, c.type, op, c.comm));
   auto expected =
       app::ReferenceReduce(c.type, app::BuiltIn(op), inputs, rank * c.count, c.count, app::Rank());
   APP_CHECK(app::Same(receive, expected.data(), expected.size()));
@@ -67,7 +79,7 @@ uint64_t AllGather(const Case& c, uint64_t tag) {
     app::Copy(out.data() + rank * (out.size() / n), send, out.size() / n);
     send = out.data() + rank * (out.size() / n);
   }
-  APP_OK(ncclAllGather(send, out.data(), c.count, c.type, c.comm, nullptr));
+  APP_OK(CALL(ncclAllGather, send, out.data(), c.count, c.type, c.comm));
   APP_CHECK(out == expected);
   return app::Hash(out);
 }
@@ -81,7 +93,7 @@ uint64_t Broadcast(const Case& c, uint64_t tag) {
     APP_OK(ncclBcast(mine.data(), c.count, c.type, root, c.comm, nullptr));
     out = mine;
   } else if (c.in_place) {
-    APP_OK(ncclBroadcast(mine.data(), mine.data(), c.count, c.type, root, c.comm, nullptr));
+    APP_OK(CALL(ncclBroadcast, mine.data(), mine.data(), c.count, c.type, root, c.comm));
     out = mine;
   } else {
     // Only the root's send buffer counts.
@@ -102,7 +114,7 @@ uint64_t AlltoAll(const Case& c, uint64_t tag) {
     expected.insert(expected.end(), input.begin() + static_cast<ptrdiff_t>(rank * block),
                     input.begin() + static_cast<ptrdiff_t>((rank + 1) * block));
   std::vector<char> out(expected.size(), 0x55);
-  APP_OK(ncclAlltoAll(inputs[rank].data(), out.data(), c.count, c.type, c.comm, nullptr));
+  APP_OK(CALL(ncclAlltoAll, inputs[rank].data(), out.data(), c.count, c.type, c.comm));
   APP_CHECK(out == expected);
   return app::Hash(out);
 }
@@ -121,7 +133,7 @@ uint64_t GatherAndScatter(const Case& c, uint64_t tag) {
     app::Copy(all.data() + rank * block, mine.data(), block);
     send = all.data() + rank * block;
   }
-  APP_OK(ncclGather(send, is_root ? all.data() : nullptr, c.count, c.type, root, c.comm, nullptr));
+  APP_OK(CALL(ncclGather, send, is_root ? all.data() : nullptr, c.count, c.type, root, c.comm));
   for (size_t r = 0; is_root && r < n; ++r)
     APP_CHECK(app::Same(all.data() + r * block, inputs[r].data(), block));
 
@@ -132,8 +144,7 @@ uint64_t GatherAndScatter(const Case& c, uint64_t tag) {
   }
   std::vector<char> back(block, 0x55);
   char* receive = c.in_place && is_root ? all.data() + rank * block : back.data();
-  APP_OK(
-      ncclScatter(is_root ? all.data() : nullptr, receive, c.count, c.type, root, c.comm, nullptr));
+  APP_OK(CALL(ncclScatter, is_root ? all.data() : nullptr, receive, c.count, c.type, root, c.comm));
   APP_CHECK(app::Same(receive, inputs[n - 1 - rank].data(), block));
   return app::Hash(receive, block);
 }

@@ -43,6 +43,14 @@ void Calls(ncclComm_t comm) {
   EXPECT(ncclInvalidArgument, "type", ncclRecv(y, 4, bad_type, 0, comm, nullptr));
   EXPECT(ncclInvalidArgument, "sendbuff", ncclAlltoAll(nullptr, y, 1, ncclFloat, comm, nullptr));
   EXPECT(ncclInvalidArgument, "recvbuff", ncclAllGather(x, nullptr, 1, ncclFloat, comm, nullptr));
+  const ncclCollConfig_t made_by_hand{};
+  EXPECT(ncclInvalidArgument, "NCCL_COLLCONFIG_INITIALIZER",
+         ncclAllReduceConfig(x, y, 4, ncclFloat, ncclSum, comm, nullptr, &made_by_hand));
+  ncclCollConfig_t fewest_above_most = NCCL_COLLCONFIG_INITIALIZER;
+  fewest_above_most.minCTAs = 4;
+  fewest_above_most.maxCTAs = 2;
+  EXPECT(ncclInvalidArgument, "minCTAs",
+         ncclAllReduceConfig(x, y, 4, ncclFloat, ncclSum, comm, nullptr, &fewest_above_most));
   EXPECT(ncclInvalidArgument, "too large",
          ncclAllReduce(x, y, SIZE_MAX / 2, ncclFloat, ncclSum, comm, nullptr));
 }
