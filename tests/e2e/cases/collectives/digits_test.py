@@ -27,9 +27,9 @@ def steps(run):
 
 
 class Digits(harness.DejaTest):
-    def train(self, *args, n=4, seconds=harness.DEFAULT_TIMEOUT):
+    def train(self, *args, n=4, seconds=harness.DEFAULT_TIMEOUT, env=None):
         """The job's end, or None when it has not come after `seconds`."""
-        process = self.start(self.launch_argv("digits_train", args, n=n, options=("--grace", "30")))
+        process = self.start(self.launch_argv("digits_train", args, n=n, options=("--grace", "30")), env=env)
         try:
             out, err = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -138,6 +138,14 @@ class Faults(Digits):
         if run is not None:
             self.assertEqual(run.code, 1, f"\n{run}")
             self.assertRegex(run.stderr, r"rank \d: nccl\w+ of .* failed: |weights are not those|not a number")
+
+    def test_a_strict_library_compares_calls(self):
+        for _ in range(ATTEMPTS):
+            run = self.train("--fault=shape", seconds=HUNG_SECONDS, env={"DEJA_LOOPBACK_STRICT": "1"})
+            self.assertIsNotNone(run, "the ranks hung")
+            if run.code != 0:
+                break
+        self.assertRegex(run.stderr, r"calls another collective, or the same one with other arguments")
 
     def test_hang(self):
         self.assertIsNone(self.failing("hang", seconds=HUNG_SECONDS))
