@@ -133,7 +133,7 @@ MAY_USE = {
     "recorder/mpi": "digest preload/engine preload/stack recorder/core recorder/events recorder/facts",
     "recorder/nccl":
         "api digest format/tensor format/wire include/compat/curand.h include/compat/nccl.h preload/cuda preload/engine"
-        " preload/stack preload/symbols recorder/core recorder/events",
+        " preload/stack preload/symbols recorder/core recorder/events recorder/facts",
     "recorder/sockets":
         "digest format/wire preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet"
         " preload/process preload/symbols recorder/core recorder/events",

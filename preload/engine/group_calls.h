@@ -50,6 +50,7 @@ enum class AnswerFrom : uint8_t { kReal, kServed, kNone };
 struct StoreCall : Call {
   std::string_view key;
   std::string_view value;  // out
+  bool of_rank = false;    // made by init_process_group
   AnswerFrom answer = AnswerFrom::kReal;
 };
 

@@ -66,6 +66,8 @@ class StoreCall(ctypes.Structure):
         ("key_size", ctypes.c_uint64),
         ("value", ctypes.c_void_p),
         ("value_size", ctypes.c_uint64),
+        ("of_rank", ctypes.c_uint32),
+        ("unused", ctypes.c_uint32),
     ]
 
 
@@ -409,9 +411,11 @@ def group_done(group, operation, dtype=255, outputs=NO_PIECES, src=-1, error=Non
     _free_buffers.append(held)
 
 
-def store_call(function, key, real):
-    """Hands a call of a store over. real() returns bytes. None: the recording has no such call."""
-    call = _structure(StoreCall, function=function.encode(), key=key, key_size=len(key))
+def store_call(function, key, real, of_rank=False):
+    """Hands a call of a store over. real() returns bytes. None: the recording has no such call.
+
+    of_rank: init_process_group makes the store, so this process is to be a rank."""
+    call = _structure(StoreCall, function=function.encode(), key=key, key_size=len(key), of_rank=int(of_rank))
     raised = value = None
 
     def invoke(_):

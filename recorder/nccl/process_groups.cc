@@ -6,6 +6,7 @@
 #include "api/c10d_table.h"
 #include "digest/digest.h"
 #include "preload/stack/stack.h"
+#include "recorder/facts/rank_identity.h"
 #include "recorder/nccl/nccl_recorder.h"
 
 namespace deja::recorder {
@@ -157,6 +158,8 @@ void NcclRecorder::OnStoreCall(preload::StoreCall& call) {
   format::CallLeave leave;
   {
     ErrnoKeeper keep;
+    // Before the call: ranks that never meet are worth a trace, too.
+    if (call.of_rank && HasLauncherRank()) rec->BecomeRank(0, 0);
     format::CallEnter enter;
     enter.api = call.info->id;
     enter.stack = preload::CaptureStack(rec->writer);

@@ -233,6 +233,7 @@ DEJA_EXPORT int deja_impl_store(deja_store_call* call, void (*real)(void*), void
   made.context = context;
   made.passed = call;
   made.key = TextOf(call->key, call->key_size);
+  made.of_rank = call->of_rank != 0;
   made.invoke = [](Call& c) {
     auto& self = static_cast<Invocation&>(c);
     Guard guard;

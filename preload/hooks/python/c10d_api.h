@@ -71,6 +71,8 @@ typedef struct {
   uint64_t key_size;
   const char* value; /* set by `real`; out, served */
   uint64_t value_size;
+  uint32_t of_rank; /* the process is to be a rank: init_process_group makes this store */
+  uint32_t unused;
 } deja_store_call;
 
 /* 0: nothing is recorded or replayed here; 1: recording; 2: replaying. */

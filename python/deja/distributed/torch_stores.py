@@ -6,6 +6,7 @@ store in this process's memory. ProcessGroupNCCL needs no more: its NCCL is serv
 """
 
 import datetime
+import sys
 import threading
 
 from deja import engine
@@ -95,13 +96,26 @@ class _Calls:
         return value
 
 
+def _makes_process_group():
+    """Whether init_process_group asks for the store. A launcher's agent has stores of its own."""
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_name != "init_process_group":
+        frame = frame.f_back
+    return frame is not None
+
+
 def recording(real):
     """The class to use instead of `real`, a store that has a server, a file or memory of its own."""
 
     class Recorded(_Calls, real):
         def __init__(self, *args, **kwargs):
             self._deja_prefix = _next_store().encode()
-            engine.store_call("c10d_store_get", _MADE + self._deja_prefix, lambda: real.__init__(self, *args, **kwargs) or b"")
+            engine.store_call(
+                "c10d_store_get",
+                _MADE + self._deja_prefix,
+                lambda: real.__init__(self, *args, **kwargs) or b"",
+                of_rank=_makes_process_group(),
+            )
 
         def _real(self, name):
             return getattr(real, name).__get__(self)

@@ -53,6 +53,8 @@ int main() {
   FIELD(deja_store_call, key_size);
   FIELD(deja_store_call, value);
   FIELD(deja_store_call, value_size);
+  FIELD(deja_store_call, of_rank);
+  FIELD(deja_store_call, unused);
   std::printf("\nOptimizerUpdate %zu", sizeof(deja_update_t));
   FIELD(deja_update_t, optimizer);
   FIELD(deja_update_t, dtype);
