@@ -2,7 +2,7 @@
 // terminal.
 //
 // All that leaves here is plain text (common/text/plain_text.h), whatever a trace says: one line is
-// one line, and a terminal is told nothing by it. Main thread only.
+// one line, and no control sequence reaches a terminal. Main thread only.
 #ifndef DEJA_CLI_OUTPUT_H_
 #define DEJA_CLI_OUTPUT_H_
 

@@ -89,7 +89,7 @@ Result<Way> FindWayOf(const char* side, format::Trace& trace, uint32_t rank,
                       const std::optional<DiffPlace>& own, const DiffPlace& of_other) {
   if (own) return FindWay(side, trace, rank, *own);
   DiffPlace near = of_other;
-  near.comm.reset();  // this one does not come to that operation, but to its step
+  near.comm.reset();  // this one does not reach that operation, but reaches its step
   return FindWay(side, trace, rank, near);
 }
 

@@ -43,8 +43,8 @@ void AddCheckOptions(CLI::App& app) {
                  "Folders with the program's binaries, if not where they ran");
 }
 
-// Of the last attempt that there was. Ranks that have no part in it are left out, and noted: what
-// they did before does not belong to what the others did last.
+// The ranks of the last attempt. Ranks that have no part in it are left out and noted: their
+// earlier calls do not belong to the last calls of the others.
 std::vector<format::RankFolder> LastAttempt(const format::Trace& trace,
                                             std::vector<std::string>& notes) {
   uint32_t last = 0;

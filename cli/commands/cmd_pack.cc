@@ -161,7 +161,7 @@ Result<format::PackOptions> MakePackOptions() {
   return options;
 }
 
-// Of ranks of which the same is left out, one line.
+// Prints one line for all ranks with the same omission.
 void PrintLeftOut(const std::vector<format::BundleOmission>& left_out) {
   struct Line {
     std::string who;

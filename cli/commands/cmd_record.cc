@@ -276,8 +276,8 @@ int CheckUsage(const Context& context) {
   return kExitOk;
 }
 
-// Overlong lines help nobody on a terminal that the job writes to as well: shown only where the
-// job's own output goes elsewhere.
+// Overlong lines do not help on a terminal that the job writes to as well. Progress is shown only
+// where the job's own output goes elsewhere.
 bool ShowsProgress() {
   return isatty(STDERR_FILENO) == 1 && isatty(STDOUT_FILENO) == 0;
 }
@@ -452,7 +452,7 @@ int RunRecord(const Context& context) {
     claim->RemoveIfEmpty();
   }
   if (context.json) PrintJson(ResultJson(job, ranks.empty() ? "" : claim->directory(), ranks));
-  // Of several that record one job only the last speaks.
+  // If several commands record one job, only the last reports.
   if (is_last && was_removed && ranks.empty())
     Diagnose(fmt::format("nothing is left of the recording: {} was removed while the job ran",
                          ShownPath(claim->directory())));

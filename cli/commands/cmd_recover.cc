@@ -1,4 +1,4 @@
-// deja recover: completes the folders of ranks that died while nobody was there to sweep up after
+// deja recover: completes the folders of ranks that died when no `deja record` was left to complete
 // them.
 #include <fmt/format.h>
 

@@ -62,7 +62,7 @@ Result<std::string> PrepareFold(format::Trace& trace, const std::vector<uint32_t
   return MakeMeetingFolder(plan, scratch);
 }
 
-// Of the machine of each of `ranks`; nothing where nobody wants to know.
+// The number of devices that each of `ranks` had when recorded; empty unless --devices is given.
 Result<std::vector<uint32_t>> CountDevices(format::Trace& trace,
                                            const std::vector<uint32_t>& ranks) {
   if (g_replay_options.devices == 0) return std::vector<uint32_t>();

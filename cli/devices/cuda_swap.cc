@@ -1,9 +1,8 @@
 // DeviceSwap by cuCheckpointProcess*: lock, then checkpoint; restore, then unlock.
 //
-// They are made for another process (whose driver has a thread that obeys), and that is how they
-// are used: nothing is known of a process that does it to itself. The driver that is loaded here is
-// the one that the processes have; cuInit makes no context, so that this process takes nothing of
-// the devices' memory.
+// The functions are made for another process, whose driver has a thread that obeys. They are used
+// only that way: what happens when a process swaps itself is unknown. The driver loaded here is the
+// one that the processes have. cuInit makes no context, so this process takes no device memory.
 #include <dlfcn.h>
 #include <fmt/format.h>
 

@@ -17,7 +17,7 @@ namespace deja::cli {
 struct FilterRules {
   bool allow_writes = false;
   bool allow_network = false;
-  // Nobody holds the listener: what would be asked is allowed.
+  // No process holds the listener: what would be asked is allowed.
   bool unanswered = false;
   int landlock_abi = 0;  // what it does not do there is done here, as far as that goes
 };

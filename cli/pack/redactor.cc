@@ -79,7 +79,7 @@ constexpr std::string_view kAllowedNames[] = {
     "LOADEDMODULES",
 };
 
-// Of those, whose values name machines, accounts and projects.
+// Parts of the names of variables above whose values name machines, accounts and projects.
 constexpr std::string_view kDeniedParts[] = {"NODELIST",     "_ACCOUNT",           "JOB_NAME",
                                              "CLUSTER_NAME", "_COMMENT",           "TOPOLOGY_ADDR",
                                              "_QOS",         "_DISTRIBUTION_HOSTS"};
@@ -306,7 +306,7 @@ std::span<const std::byte> Redactor::BytesOf(const Hash128& hash) const {
   return it == made_.end() ? std::span<const std::byte>() : std::as_bytes(std::span(it->second));
 }
 
-// Numbers stay. Of bytes that the program makes in a replay others may come.
+// Numbers stay. Bytes that the program computes itself may differ in a replay.
 bool Redactor::RewriteTensor(Tensor& tensor) {
   const bool kept = tensor.payload == static_cast<uint32_t>(format::PayloadState::kKept);
   if (!IsByteTensor(tensor)) {
@@ -523,7 +523,7 @@ bool Redactor::RewriteBody(format::ConnectionOpened& connection) {
   return SocketAddress(connection.remote) || local || name;
 }
 
-// Of what is sent there are no bytes, so their hash cannot be made again.
+// The trace has no bytes of what is sent, so their hash cannot be made again.
 bool Redactor::RewriteBody(format::Transfer& transfer) {
   const ReceivedBytes::Bytes now = received_->OfTransfer(transfer);
   if (!transfer.hash.IsZero()) {

@@ -77,7 +77,7 @@ std::optional<Culprit> SayHowTheyEnded(const std::vector<SweptRank>& ranks,
   return FindCulprit(last_attempts, symbolizer);
 }
 
-// Of one rank for all: they drop what they have about the same time.
+// Reports one rank for all, since ranks drop payloads about the same time.
 void SayWhatIsKept(const std::vector<SweptRank>& ranks) {
   for (const SweptRank& rank : ranks) {
     auto reader = format::RankReader::Open(rank.folder);

@@ -35,8 +35,8 @@ std::optional<uint32_t> NumberIn(const char* name) {
   return static_cast<uint32_t>(std::stoul(text));
 }
 
-// Of processes that a shell or a launcher has started one by one: the parent, and since when it is
-// that process.
+// The key of processes that a shell or a launcher has started one by one: the parent and its start
+// time.
 std::string ParentKey() {
   return fmt::format("parent:{}:{}", getppid(), StartTicks(static_cast<uint32_t>(getppid())));
 }
@@ -170,7 +170,7 @@ Result<TraceClaim> TraceClaim::Make(const std::string& directory, bool force) {
   std::string path = directory + "/job";
   for (int attempt = 0; attempt < 20; ++attempt) {
     std::error_code error;
-    // What is recorded is for nobody else to read.
+    // Only this user may read what is recorded.
     fs::create_directories(fs::path(directory).parent_path(), error);
     if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
       return FailErrno("making the trace directory " + directory, errno);

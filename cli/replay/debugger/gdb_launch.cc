@@ -21,7 +21,7 @@
 namespace deja::cli {
 namespace {
 
-// Of the keeper's socket in what the debugger starts.
+// The number of the keeper's socket in what the debugger starts.
 constexpr int kKeeperInGdb = 200;
 constexpr const char* kStartFile = "/start";  // in the scratch folder (gdb/deja_gdb/session.py)
 constexpr int kNotStarted = 127;
@@ -69,7 +69,7 @@ Result<pid_t> StartDebugger(const ReplayTarget& target, std::vector<std::string>
 
 // Waits for it, and ends what it has left behind.
 int AwaitDebugger(pid_t pid) {
-  // Of the terminal they are for the debugger.
+  // The terminal's signals are for the debugger.
   signal(SIGINT, SIG_IGN);
   signal(SIGQUIT, SIG_IGN);
   int status = 0;
@@ -100,7 +100,7 @@ void AwaitGdb(pid_t gdb, int& status) {
   constexpr int kMostSteps = 250;  // for gdb to end its program
   int steps = 0;
   for (;;) {
-    // Processes that others have left behind come to this one, too (it is a subreaper).
+    // This process is a subreaper: it also gets processes that others have left.
     int ended = 0;
     const pid_t pid = waitpid(-1, &ended, WNOHANG);
     if (pid == gdb) status = ended;

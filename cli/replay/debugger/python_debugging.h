@@ -14,8 +14,10 @@
 namespace deja::cli {
 
 // Gives the debugger to the program of `target`, with breakpoints at `lines` (FILE:LINE).
-// kInvalidArgument: the program is no interpreter of Python, the rank is a forked child of the
-// program, or a line is not of that form.
+// kInvalidArgument:
+// - the program is no interpreter of Python
+// - the rank is a forked child of the program
+// - a line is not of that form
 Status UsePythonDebugger(const std::vector<std::string>& lines, ReplayTarget& target);
 
 // Whether the user has ended the replay in the debugger. `status`: as waitpid gives it.

@@ -21,7 +21,7 @@
 namespace deja::cli {
 namespace {
 
-// Of the folder's path: what a socket's address has room for beside the name in it.
+// The longest path of the folder: a socket's address also has to hold a name in it.
 constexpr size_t kLongestFolder = 70;
 
 // Which of its ranks are replayed.
@@ -135,7 +135,7 @@ void UseDevices(uint32_t here, uint32_t recorded, std::vector<std::string>& envi
     if (entry.rfind(kVisible, 0) != 0) continue;
     std::string_view list = std::string_view(entry).substr(kVisible.size());
     if (list.empty()) return;  // the program was to have none
-    // Of names of MIG devices the driver takes the first one alone.
+    // The driver takes only the first name of a MIG device.
     const auto named = list.rfind("MIG-", 0) == 0
                            ? 1
                            : static_cast<uint32_t>(std::count(list.begin(), list.end(), ',')) + 1;

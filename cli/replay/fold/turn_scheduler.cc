@@ -120,7 +120,7 @@ bool TurnScheduler::AnswerAsks(Clock::time_point now) {
 bool TurnScheduler::AnswerAsk(size_t index, Clock::time_point now) {
   Known& known = known_[index];
   if (known.tried_at != change_) {
-    // It may have failed before somebody ended, or was swapped out.
+    // It may have failed before another rank ended, or was swapped out.
     known.tried_at = change_;
     Answer(index, MemoryAnswer::kTryAgain);
     return true;
@@ -264,7 +264,7 @@ bool TurnScheduler::BringBack(size_t index) {
     TurnArea::Ring(cell.bell);
     return true;
   }
-  // Those that are there have grown meanwhile: one of them less, until nobody else is there.
+  // The ranks that are there have grown meanwhile: take one fewer, until no other is there.
   bool others = false;
   for (uint64_t bit = 1; bit != 0 && result.how == SwapResult::How::kNoRoom; bit <<= 1u) {
     if ((cell.devices.load() & bit) == 0) continue;

@@ -17,8 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // The library in a child of the rank finds the child's recording by this list. `life`: as
-// Trace::LifeBefore; names are below its first process then, and a process without a folder is
-// another rank, whose folder is in a list of its own (replayer/forks/companions.h).
+// Trace::LifeBefore. If it is not empty, names are below its first process, and a process without a
+// folder is another rank. The folder of that rank is in a list of its own
+// (replayer/forks/companions.h).
 Status ListChildren(format::Trace& trace, uint32_t rank, int attempt,
                     const std::vector<format::ChildFolder>& life, const std::string& scratch) {
   DEJA_ASSIGN_OR_RETURN(const auto children, trace.Children(rank, attempt));

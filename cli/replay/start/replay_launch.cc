@@ -61,7 +61,7 @@ Status CheckProgram(const format::TraceHeader& header, const ReplayOptions& opti
   if (here == recorded && !recorded.empty()) return {};
   if (recorded.empty()) {
     if (!options.program.empty()) target.build_id += "; you have named the program";
-    return {};  // of a trace of somebody else's the user is asked
+    return {};  // the user is asked about another user's trace
   }
   const std::string what =
       fmt::format("'{}' is not the program that was recorded: its build id is {}, recorded {}",

@@ -39,9 +39,9 @@ void EndDescendants(pid_t but);
 // Starts them all, or none: those that were started are killed.
 Status StartReplays(std::vector<Replayed>& replays, const ReplayOptions& options);
 
-// Where they compute their collectives among themselves the others are ended when one has
-// stopped before its end and they do not get on without it. `shared`: in which they tell that they
-// wait; where they share devices, they take turns on them if they have to.
+// Ranks that compute their collectives among themselves depend on each other. When one has stopped
+// before its end and the others do not get on without it, they are ended. `shared`: where they note
+// that they wait; ranks that share devices take turns on them if they have to.
 struct SharedArea {
   TurnArea area;
   bool devices = false;
