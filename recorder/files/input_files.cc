@@ -26,7 +26,8 @@
 namespace deja::recorder {
 namespace {
 
-// Of a file that is opened for writing, at most; beyond it nothing is recorded of it.
+// The largest file that is recorded as a whole when it is opened for writing; nothing is recorded
+// of a larger one.
 constexpr uint64_t kMostWhole = 256 << 20;
 // What others have changed during the run is kept up to this size, and in all up to the second one.
 // More is an input like others.

@@ -1,5 +1,6 @@
-// Pipes and socketpairs between processes of the rank: what readers got where several threads write
-// or read, who wrote beside the first writer, and reads that found nothing.
+// Pipes and socketpairs between processes of the rank. Recorded are what readers got where several
+// threads write or read, which writers there were beside the first one, and reads that found
+// nothing.
 //
 // No lock is held across a call: a write is not counted at all. Its place is where a reader found
 // its bytes, so a replay lets writers go by what they write.
@@ -26,7 +27,8 @@ using preload::PipeSlot;
 using preload::SharedSemaphores;
 using preload::Transfer;
 
-// A write of more than PIPE_BUF may be torn by others, so nobody makes such without a lock.
+// Other writers may tear a write of more than PIPE_BUF, so programs make such writes only under a
+// lock.
 constexpr size_t kMostBytes = 4096;
 
 // True if the calling thread is the first who does so at this pipe.
@@ -86,7 +88,7 @@ void MeetingRecorder::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
   if (error != 0 && error != EAGAIN) return;
   const uint64_t before = error != 0 ? pipe.taken.load(std::memory_order_relaxed)
                                      : pipe.taken.fetch_add(static_cast<uint64_t>(transfer.result));
-  // Of what is written and read under a semaphore the order is that of the semaphore.
+  // The order of writes and reads under a semaphore is that of the semaphore.
   const bool guarded = SharedSemaphores::GuardsThisThread();
   if (transfer.result > 0 && guarded) return;
   const preload::Guard guard;
