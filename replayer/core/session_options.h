@@ -7,7 +7,7 @@
 
 namespace deja::replayer {
 
-// --clock: which clocks are told as recorded.
+// --clock: which clocks are served as recorded.
 enum class ClockMode : uint8_t { kServed, kDay, kLive };
 
 struct SessionOptions {

@@ -136,8 +136,8 @@ const char* FileReplayer::MapFollowed(int dirfd, const char* path, preload::File
                                       : overlay_.Map(dirfd, path, WithoutLinks(use), buffer);
 }
 
-// In a child of which nothing is recorded, but whose working directory (or descriptor) may be a
-// folder from the trace: the overlay knows it by the name that the program knows.
+// For a child that is not recorded, but whose working directory (or descriptor) may be a folder
+// from the trace. The overlay knows the folder by the name that the program knows.
 const char* FileReplayer::MapUnrecorded(int dirfd, const char* path, preload::FileUse use,
                                         std::span<char> buffer) {
   char name[PATH_MAX];
@@ -157,8 +157,8 @@ const char* FileReplayer::MapUnrecorded(int dirfd, const char* path, preload::Fi
   return mapped == name ? path : mapped;
 }
 
-// Of a file from the trace; of a folder also by a descriptor, since one that is there is used as it
-// is.
+// Describes a file from the trace. A folder is also described by its descriptor, since one that
+// exists is used as it is.
 void FileReplayer::OnStat(const char* mapped, int fd, struct stat& info) {
   if (replayer_.session == nullptr || !replayer_.session->plan().reads_files() ||
       !InputServer::HasBytes(*replayer_.session) || (mapped == nullptr && S_ISLNK(info.st_mode)))

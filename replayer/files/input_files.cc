@@ -142,7 +142,7 @@ const RecordedFile* InputServer::Find(Session& session, std::string_view name) {
     const RecordedFile& file = session.plan().files()[index];
     if (file.tries != 0) continue;  // Renew's
     if (found != nullptr && file.opens > opens) break;
-    // That it went away without an open in between is the run's own doing, or nobody has noticed.
+    // That it went away without an open in between is the run's own doing, or was not noticed.
     if (found != nullptr && found->error == 0 && file.error != 0 && file.opens == found->opens)
       continue;
     found = &file;
@@ -329,8 +329,8 @@ std::string InputServer::Resolve(Session& session, const std::string& name) {
   return whole;
 }
 
-// What the recording does not have is what it would be of a file that nothing has happened to, so
-// that it is the same in each replay.
+// What the recording does not have is set as for an untouched file, so that it is the same in each
+// replay.
 void InputServer::Describe(Session& session, std::string_view name, struct stat& info) {
   const RecordedFile* file =
       S_ISLNK(info.st_mode) ? FindLink(session, name, false) : Find(session, name);

@@ -67,7 +67,7 @@ bool ContentOf(Session& session, const RecordedInput& answer, std::string_view n
   return true;
 }
 
-// The program's own folder in /proc, which it names by the number that it was told. `name` is what
+// The program's own folder in /proc, which it names by the number that it got. `name` is what
 // MachineName makes of `path`.
 const char* ByLivePid(const char* path, std::string_view name, int live_pid,
                       std::span<char> buffer) {

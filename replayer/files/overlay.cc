@@ -24,8 +24,8 @@ using preload::FileUse;
 
 namespace {
 
-// Entries of a folder that is moved as a whole, at most; beyond it EXDEV makes `mv` and its kin
-// copy.
+// The most entries of a folder that is moved as a whole. Above it, EXDEV makes `mv` and similar
+// programs copy.
 constexpr size_t kMaxMovedEntries = 10000;
 
 // Last component of the folders in which listings are put together.
@@ -341,7 +341,7 @@ bool Overlay::PrepareWrite(const Place& place, FileUse use) {
   if (place.has_copy) return true;
   if (place.has_real) {
     if (IsFolder(place.logical)) return MakeFolders(place.copy);
-    // Who may change a file's mode need not be allowed to write it.
+    // A process that may change a file's mode need not be allowed to write it.
     if (use != FileUse::kMetadata && access(place.logical.c_str(), W_OK) != 0 && errno != EROFS)
       return false;
     const std::string parent = ParentOf(place.copy);
@@ -455,8 +455,8 @@ void Overlay::Remove(const std::string& path) {
   if (!IsHidden(logical)) Hide(logical);
 }
 
-// Afterwards the copy alone is what the program sees under this name, so that the call may succeed
-// or fail on the copy as it would have on the real thing.
+// Afterwards the program sees only the copy under this name. The call may succeed or fail on the
+// copy as it would have on the real file.
 bool Overlay::PrepareRemove(const Place& place) {
   if (!place.has_real) {
     if (place.has_copy) return !IsHidden(place.logical) || Hide(place.logical);

@@ -1,5 +1,5 @@
-// Operations that are computed among the replayed ranks: their buffers come to host memory, where
-// the loopback library sums them in the order of NCCL's ring, and go back.
+// Operations that are computed among the replayed ranks. Their buffers are copied to host memory,
+// where the loopback library sums them in the order of NCCL's ring, and back.
 #include <algorithm>
 #include <cstring>
 
@@ -51,7 +51,7 @@ class Mirror {
     parts_ = std::move(merged);
     for (Part& part : parts_) part.bytes.resize(part.end - part.begin);
   }
-  // Of memory that was added; of other memory, which the processor reaches, itself.
+  // The host address of memory that was added; other memory, which the processor reaches, itself.
   [[nodiscard]] std::byte* At(const void* data) {
     const auto address = reinterpret_cast<uintptr_t>(data);
     for (Part& part : parts_)

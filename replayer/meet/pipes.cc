@@ -108,7 +108,8 @@ class PipeReader {
       if (n < 0 && errno != EAGAIN && errno != EINTR) return EndTransfer(transfer_, -1, errno);
     }
     pipe_.taken.fetch_add(done);
-    // Of several readers any may find what is for another: it is there, and who gets what is known.
+    // With several readers, one may find what is for another: it is there, and which reader gets
+    // what is known.
     const bool given = done == live.size() && read.several_readers && !read.bytes.empty();
     Scatter(given ? read.bytes : std::string_view(live).substr(0, done), transfer_);
     transfer_.result = static_cast<ssize_t>(done);
@@ -277,7 +278,7 @@ class PipeWriter {
     syscall(SYS_futex, &slot_.epoch, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
   }
 
-  // Nobody writes what comes before.
+  // No process writes what comes before.
   void Look() {
     if (still_.ns() < kAloneNs || slot_.free.exchange(1) != 0) return;
     if (order_.readers == 1 && !order_.IsOver(slot_.written.load()))
@@ -348,7 +349,7 @@ void ServePipeWrite(Session& session, ThreadState& thread, OwnPipe& pipe, Transf
   const uint64_t key = slot->key.load();
   const bool is_first = !MadeMeetings(session, thread, LibcApi::ksocketpair, key);
   if (is_first) {
-    // Of several readers the order in which they were counted may not be that of the messages.
+    // With several readers, the order in which they were counted may not be that of the messages.
     bool is_ordered = false;
     {
       const Guard guard;

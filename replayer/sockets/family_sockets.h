@@ -1,7 +1,7 @@
 // Unix sockets between processes of the replayed rank: live, by the kernel, but not at the
-// program's names. A name in the file system may be too long in the scratch folder, and an abstract
-// one would be shared by all replays on the machine; so both ends meet at an abstract name made of
-// the scratch folder and the program's name.
+// program's names. A name in the file system may be too long in the scratch folder. An abstract one
+// would be shared by all replays on the machine. So both ends meet at an abstract name made of the
+// scratch folder and the program's name.
 //
 // Any thread, within the guard.
 #ifndef DEJA_REPLAYER_SOCKETS_FAMILY_SOCKETS_H_
@@ -28,9 +28,10 @@ bool AnyoneAccepts(const std::string& rank, const std::string& scratch, std::str
 // -1 and errno.
 int ConnectFamily(int fd, const preload::SocketAddress& address, int patience_ms);
 
-// Listens at `address` by a thread that calls `take` with the descriptor of each connection that
-// comes in, and the recorded number of the process at its other end (0: not known), until the
-// listener is ended. A descriptor for EndFamilyListener; -1: it cannot be done.
+// Listens at `address` by a thread that calls `take` for each connection that comes in, until the
+// listener is ended. `take` gets the connection's descriptor, and the recorded number of the
+// process at its other end (0: not known). Returns a descriptor for EndFamilyListener; -1: it
+// cannot be done.
 int StartFamilyListener(int type, const preload::SocketAddress& address,
                         std::function<void(int, int)> take);
 void EndFamilyListener(int listener);

@@ -91,7 +91,7 @@ const char* UnrecordedConnections::BeforeOpen(int dirfd, const char* path, int f
   struct stat info {};
   const char* place = engine->files->MapPath(dirfd, path, preload::FileUse::kLook, buffer);
   if (place != nullptr && fstatat(dirfd, place, &info, 0) == 0 && S_ISFIFO(info.st_mode)) {
-    // A FIFO that is the kernel's under its own name may be somebody else's business.
+    // A FIFO that is the kernel's under its own name may belong to another program.
     const std::string known(preload::AbsolutePath(dirfd, path, name));
     if (place[0] == '/' && known != place) BeginFifoOpen(known, place, flags, true);
   }

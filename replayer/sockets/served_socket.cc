@@ -340,7 +340,7 @@ int ServedSocket::OnGetName(int fd, bool of_peer, sockaddr* address, socklen_t* 
     return 0;
   }
   if (local_.size == 0) {
-    // A socket that nobody has named: its family, and zeros.
+    // A socket without a name: its family, and zeros.
     const char zeros[sizeof(sockaddr_storage)] = {};
     const size_t full = domain_ == AF_INET ? 16 : domain_ == AF_INET6 ? 28 : sizeof(sa_family_t);
     local_.Set(zeros, full);

@@ -171,7 +171,7 @@ int ServedSocket::OnConnect(int fd, const sockaddr* address, socklen_t size) {
     return ConnectLive(fd, target);
   }
   const PlannedConnection& info = layer_.script_.Info(planned);
-  // Who accepts may have much to do before it comes to that: a fork server imports modules.
+  // The accepting process may have much to do before it accepts: a fork server imports modules.
   constexpr int kPatienceMs = 60'000;
   if (layer_.script_.IsFamily(planned)) {
     family_ = planned;
