@@ -168,8 +168,8 @@ Result<std::vector<Pair>> ChoosePairs(const format::Trace& a, const format::Trac
     for (size_t i = 1; i < ranks.size(); ++i) pairs.push_back({ranks[0], ranks[i]});
     if (pairs.empty())
       return Fail(ErrorCode::kInvalidArgument,
-                  "say what to compare: another trace, or --ranks with two ranks or more of this "
-                  "one that should agree");
+                  "comparing: there is nothing to compare with; give another trace, or --ranks "
+                  "with two or more ranks that should agree");
     return pairs;
   }
   if (ranks.empty()) {

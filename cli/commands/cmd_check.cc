@@ -88,8 +88,8 @@ Result<Summaries> SummarizeTrace(const std::string& path, check::PlaceFinder& pl
     // Not by the trace, which keeps what it has opened.
     auto reader = format::RankReader::Open(folder.path);
     if (!reader) {
-      unread.push_back(
-          fmt::format("rank {} cannot be read: {}", folder.rank, reader.error().message));
+      unread.push_back(fmt::format("checking: rank {}: its recording cannot be read: {}",
+                                   folder.rank, reader.error().message));
       continue;
     }
     check::RankSummary summary = check::Summarize(**reader, places, {IsRunning(**reader)});
@@ -102,7 +102,7 @@ Result<Summaries> SummarizeTrace(const std::string& path, check::PlaceFinder& pl
   if (read.ranks.empty()) {
     for (const std::string& line : unread) Diagnose(line);
     return tl::unexpected(
-        Error{.message = fmt::format("checking {}: no rank in it can be read", path)});
+        Error{.message = fmt::format("checking: {}: no rank in it can be read", path)});
   }
   read.is_damaged = !unread.empty();
   read.notes.insert(read.notes.end(), unread.begin(), unread.end());

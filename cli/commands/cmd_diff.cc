@@ -47,7 +47,9 @@ Result<std::vector<uint32_t>> ChosenRanks(const format::Trace& a, const format::
 int RunDiff(const Context& context) {
   const bool between_ranks = g_diff_options.with_rank >= 0;
   if (g_diff_options.b.empty() && !between_ranks) {
-    Diagnose("say with what to compare: another trace, or --rank R --with-rank S of this one");
+    Diagnose(
+        "comparing: there is nothing to compare with; give another trace, or --rank R --with-rank "
+        "S of this one");
     return kExitUsage;
   }
   auto a = format::Trace::Open(g_diff_options.a);

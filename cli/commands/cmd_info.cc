@@ -324,7 +324,7 @@ int RunInfo(const Context& context) {
     if (!row.damage.empty()) SayDamaged(fmt::format("rank {}", row.folder.rank), row.damage);
   }
   if (rows.empty()) {
-    Diagnose(fmt::format("reading {}: no rank in it can be read", g_info_options.trace));
+    Diagnose(fmt::format("reading: {}: no rank in it can be read", g_info_options.trace));
     return kExitFailure;
   }
   std::vector<RankOfJob> last_attempts;

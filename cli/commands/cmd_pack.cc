@@ -136,9 +136,9 @@ Status WarnOfSecretFiles(const std::string& path) {
   for (const KeptFile& file : files) {
     if (file.warning.empty()) continue;
     Diagnose(
-        fmt::format("packing {}: {}: its contents are in the bundle: {}; --redact masks them, "
-                    "`deja record --inputs-exclude` leaves the file out",
-                    path, file.path, file.warning));
+        fmt::format("packing: {}: the bundle holds its contents: {}; mask them with --redact, or "
+                    "leave the file out with `deja record --inputs-exclude`",
+                    file.path, file.warning));
   }
   return {};
 }
@@ -154,9 +154,10 @@ Result<format::PackOptions> MakePackOptions() {
   options.zstd_level = g_pack_options.zstd_level;
   options.predict = g_pack_options.predict;
   if (options.predict && options.max_bytes != 0) {
-    return Fail(ErrorCode::kInvalidArgument,
-                "--predict needs what came before each checkpoint, and --max-size keeps the last "
-                "steps first: give one of them, and --steps for a part of the recording");
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        "packing: --predict: it needs the steps before each checkpoint, and --max-size keeps the "
+        "last steps first; give one of them, or --steps for a part of the recording");
   }
   return options;
 }

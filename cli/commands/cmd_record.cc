@@ -263,14 +263,16 @@ std::string DefaultOut(const std::string& program) {
 
 int CheckUsage(const Context& context) {
   if (context.program.empty()) {
-    Diagnose("record needs a program: `deja record --loopback -n 4 -- ./train`");
+    Diagnose(
+        "recording: no program is given; write it after `--`: deja record --loopback -n 4 -- "
+        "./train");
     return kExitUsage;
   }
   if (g_record_options.loopback != (g_record_options.ranks > 0)) {
     Diagnose(g_record_options.loopback
-                 ? "--loopback needs -n: how many ranks to start"
-                 : "-n starts ranks with --loopback only; without it give the job's own launcher, "
-                   "as in `deja record -- torchrun --nproc-per-node 4 train.py`");
+                 ? "recording: --loopback: the number of ranks is missing; give -n N"
+                 : "recording: -n: it starts ranks with --loopback only; give the job's own "
+                   "launcher: deja record -- torchrun --nproc-per-node 4 train.py");
     return kExitUsage;
   }
   return kExitOk;

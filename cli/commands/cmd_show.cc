@@ -55,7 +55,7 @@ struct Filter {
       if (known.find(", " + kind + ",") == std::string::npos)
         return Fail(
             ErrorCode::kInvalidArgument,
-            fmt::format("--kind {}: there is no such kind; the kinds are {}", kind, KindNames()));
+            fmt::format("showing: --kind {}: no such kind; the kinds are {}", kind, KindNames()));
     DEJA_ASSIGN_OR_RETURN(filter.seq, ParseRange("--seq", g_show_options.seq));
     DEJA_ASSIGN_OR_RETURN(filter.step, ParseRange("--step", g_show_options.step));
     return filter;
@@ -290,7 +290,7 @@ std::string FindUnknownCall(const format::TraceHeader& header, const RankSummary
   const std::vector<std::string> names = CallNames(header, summary);
   for (const std::string& call : g_show_options.calls)
     if (std::find(names.begin(), names.end(), call) == names.end())
-      return fmt::format("--call {}: there is no such call in what Deja records{}", call,
+      return fmt::format("showing: --call {}: Deja records no such call{}", call,
                          DidYouMean(call, names));
   return {};
 }

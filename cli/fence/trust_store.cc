@@ -128,9 +128,10 @@ Trust TrustStore::Of(const std::string& trace) const {
 }
 
 Status TrustStore::Add(const std::string& trace, Trust trust) const {
-  const std::string doing = fmt::format("remembering that {} may be replayed", trace);
+  const std::string doing = fmt::format("storing trust: {}", trace);
   if (folder_.empty())
-    return Fail(ErrorCode::kNotFound, doing + ": neither XDG_STATE_HOME nor HOME is a path");
+    return Fail(ErrorCode::kNotFound,
+                doing + ": neither XDG_STATE_HOME nor HOME is a path; set one of them");
   const fs::path parent = fs::path(folder_).parent_path();
   std::error_code error;
   fs::create_directories(parent.parent_path(), error);

@@ -188,15 +188,15 @@ bool LibraryIsThere() {
   if (RawSyscall(SYS_access, path, R_OK) == 0) return true;
   static constinit std::atomic<bool> said{false};
   SayUnrecorded(said,
-                "deja: not recorded: what a process execs from where Deja's library cannot be read "
-                "(below another root folder, or as another user)\n");
+                "deja: not recorded: programs that a process execs where Deja's library cannot be "
+                "read (below another root folder, or as another user)\n");
   return false;
 }
 
 bool IsOfAnotherSession(char* const* env) {
   if (!IsForeign(env)) return false;
   static constinit std::atomic<bool> said{false};
-  SayUnrecorded(said, "deja: not recorded: what a recording or a replay inside this one starts\n");
+  SayUnrecorded(said, "deja: not recorded: processes of a recording or a replay inside this one\n");
   return true;
 }
 

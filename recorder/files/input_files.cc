@@ -38,11 +38,10 @@ constexpr uint64_t kMostOfAllOthers = uint64_t{1} << 30;
 void WarnOfSecrets(std::string_view path) {
   if (!IsSecretFile(path)) return;
   char text[PATH_MAX + 200];
-  const int size =
-      std::snprintf(text, sizeof text,
-                    "recording %.*s: a file of secrets, by its name; what is read of it "
-                    "is kept (--inputs full); leave it out with --inputs-exclude",
-                    static_cast<int>(path.size()), path.data());
+  const int size = std::snprintf(text, sizeof text,
+                                 "recording: %.*s: a file of secrets by its name, and --inputs "
+                                 "full keeps its contents; leave it out with --inputs-exclude",
+                                 static_cast<int>(path.size()), path.data());
   if (size > 0) SayOnce({text, std::min<size_t>(static_cast<size_t>(size), sizeof text - 1)});
 }
 // A change within one tick of the kernel's clock does not show in a file's time.

@@ -324,8 +324,8 @@ void FileReplayer::SayRefused(int dirfd, const char* path) {
   if (size != 0 && faccessat(AT_FDCWD, name, R_OK, AT_EACCESS) == 0 &&
       refused_reads_.fetch_add(1, std::memory_order_relaxed) < kMostTold)
     Say("reading " + std::string(name, size) +
-        " was refused: the trace was not recorded here by you; deja replay --allow-read PATH lets "
-        "the program read that file or folder");
+        " was refused: this user has not recorded the trace here; allow it with deja replay "
+        "--allow-read PATH");
   errno = saved_errno;
 }
 

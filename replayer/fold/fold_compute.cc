@@ -78,8 +78,7 @@ struct Staged {
 [[noreturn]] void FailComputing(Session& session, ThreadState& thread,
                                 const LiveOperation& operation, const std::string& why) {
   const RecordedCall& recorded = session.plan().calls()[operation.index];
-  FailReplay(session, thread, OperationText(recorded) + " cannot be computed: " + why,
-             recorded.stack);
+  FailReplay(session, thread, "computing " + OperationText(recorded) + ": " + why, recorded.stack);
 }
 
 // What is read goes into the mirror, and the call gets the mirror's addresses.
@@ -127,8 +126,7 @@ void StageOperator(Session& session, ThreadState& thread, Staged& staged) {
 Staged Stage(Session& session, ThreadState& thread, Mirror& mirror, const LiveOperation& live) {
   if (live.captured)
     FailComputing(session, thread, live,
-                  "it is captured into a CUDA graph. Record the job with --level full: then its "
-                  "results are served");
+                  "it is captured into a CUDA graph; record the job with --level full");
   Staged staged;
   staged.live = &live;
   staged.call.api = live.call.info->id;

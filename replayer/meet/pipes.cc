@@ -181,10 +181,9 @@ class PipeReader {
       const Guard guard;
       if (!still_.IsTimeToLook()) continue;
       if (still_.IsTimeToTell())
-        Say("replay: a thread reads a pipe from which something came, and nothing moves");
+        Say("replay: a thread reads a pipe that had data in the recorded run, and nothing moves");
       if (!still_.IsTimeToGiveUp()) continue;
-      DivergeAtMeeting(session_, thread_, "read",
-                       "what came by a pipe in the recorded run does not come");
+      DivergeAtMeeting(session_, thread_, "read", "the recorded data of a pipe does not arrive");
       errno = EIO;
       return false;
     }
@@ -282,8 +281,8 @@ class PipeWriter {
   void Look() {
     if (still_.ns() < kAloneNs || slot_.free.exchange(1) != 0) return;
     if (order_.readers == 1 && !order_.IsOver(slot_.written.load()))
-      Say("replay: what several threads write into a pipe is not what was read there, and nothing "
-          "moves: from here on they write in any order");
+      Say("replay: several threads write other data into a pipe than was read there, and nothing "
+          "moves; from here on they write in any order");
   }
 
   Session& session_;

@@ -117,10 +117,9 @@ bool AwaitReady(Session& session, ThreadState& thread, PollCall& call, const Fou
     const Guard guard;
     if (!still.IsTimeToLook()) continue;
     if (still.IsTimeToTell())
-      Say("replay: a thread waits for a pipe from which something came, and nothing moves");
+      Say("replay: a thread waits for a pipe that had data in the recorded run, and nothing moves");
     if (!still.IsTimeToGiveUp()) continue;
-    DivergeAtMeeting(session, thread, "poll",
-                     "what came by a pipe in the recorded run does not come");
+    DivergeAtMeeting(session, thread, "poll", "the recorded data of a pipe does not arrive");
     return true;
   }
 }
@@ -182,8 +181,7 @@ void ServeCount(Session& session, ThreadState& thread, CountCall& call) {
     if (still.IsTimeToTell())
       Say("replay: a thread waits for an eventfd that was written to, and nothing moves");
     if (!still.IsTimeToGiveUp()) continue;
-    DivergeAtMeeting(session, thread, "eventfd",
-                     "what was written to an eventfd in the recorded run is not written");
+    DivergeAtMeeting(session, thread, "eventfd", "a recorded write to an eventfd does not happen");
     call.value = sum;
     return call.Real();
   }

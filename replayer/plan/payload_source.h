@@ -29,9 +29,9 @@ namespace deja::replayer {
 
 // Why a replay cannot go on behind a result that the recording's window has moved on from.
 inline constexpr char kNotInWindow[] =
-    "it was recorded with a window (--keep-steps and the like, or the disk budget was reached) and "
-    "the contents of older tensors are not kept; `deja info` says of which steps they are. A "
-    "replay from the start needs a recording that keeps them: a larger window or --disk-budget";
+    "the recording's window (--keep-steps or similar, or the disk budget) has moved past it; start "
+    "at a checkpoint in the window (`deja info` lists its steps), or record with a larger window "
+    "or --disk-budget";
 
 class PayloadSource {
  public:

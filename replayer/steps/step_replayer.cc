@@ -55,8 +55,8 @@ void RestoreFiles(const format::RecordedCheckpoint& checkpoint) {
   if (problems.size() > kShown)
     text += "; and " + std::to_string(problems.size() - kShown) + " more";
   text +=
-      ". Nothing was restored; replay from the start or from another checkpoint, with the "
-      "program as it was recorded";
+      "; nothing was restored; replay from the start or from another checkpoint, with the recorded "
+      "program";
   FailReplay(session, session.Thread(), text, 0);
 }
 

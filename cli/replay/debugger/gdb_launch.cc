@@ -36,8 +36,8 @@ Status CheckForShell(const ReplayTarget& target) {
     });
     if (!is_text)
       return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("starting gdb on '{}': the path has characters that a shell takes "
-                              "for its own; give a copy in a plain place (-- PATH, --scratch PATH)",
+                  fmt::format("starting gdb: '{}': a shell would interpret characters of the path; "
+                              "give a copy in a plain place (-- PATH, --scratch PATH)",
                               *path));
   }
   return {};
@@ -116,8 +116,9 @@ void AwaitGdb(pid_t gdb, int& status) {
 
 Result<int> ExitOfGdb(int status, const std::string& debugger) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted)
-    return Fail(ErrorCode::kNotFound,
-                fmt::format("starting {} failed: is it installed, and in PATH?", debugger));
+    return Fail(
+        ErrorCode::kNotFound,
+        fmt::format("starting: {}: it cannot be run; install it, or put it into PATH", debugger));
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

@@ -278,7 +278,7 @@ bool TurnScheduler::BringBack(size_t index) {
 
 void TurnScheduler::Lose(size_t index, const std::string& why) {
   known_[index].shortage = fmt::format(
-      "the CUDA driver has lost its device memory while ranks took turns on the device: {}. Replay "
+      "the CUDA driver has lost its device memory while ranks took turns on the device: {}; replay "
       "fewer ranks at a time, or use more --devices",
       why);
   lost_.push_back(index);
@@ -307,14 +307,13 @@ std::string TurnScheduler::DescribeShortage(size_t index) const {
         fmt::format(", which has {}, {} of them free", HumanBytes(total), HumanBytes(free_bytes));
     if (asked > free_bytes) text += fmt::format(": {} are missing", HumanBytes(asked - free_bytes));
   }
-  text += fmt::format(". It holds {}", HumanBytes(cell.held.load()));
+  text += fmt::format("; it holds {}", HumanBytes(cell.held.load()));
   for (size_t i = 0; i < known_.size(); ++i)
     if (IsIn(i) && Share(index, i))
       text += fmt::format(", rank {} {}", ranks_[i], HumanBytes(Cell(i).held.load()));
-  if (!no_swap_.empty()) text += fmt::format(". Ranks cannot take turns: {}", no_swap_);
+  if (!no_swap_.empty()) text += fmt::format("; ranks cannot take turns: {}", no_swap_);
   return text +
-         ". Use more --devices, replay fewer ranks (--ranks), or one alone (--rank R), which needs "
-         "a "
+         "; use more --devices, or replay fewer ranks (--ranks), or one alone (--rank R) with a "
          "recording of level full";
 }
 

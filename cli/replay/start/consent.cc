@@ -127,7 +127,8 @@ std::vector<std::string> DescribeStart(const std::vector<const ReplayTarget*>& t
 
 Status AskConsent(const std::string& trace, const std::vector<const ReplayTarget*>& targets,
                   const std::vector<ChildProgram>& children, bool trust) {
-  Diagnose(fmt::format("{} was not recorded or packed here by you. A replay of it runs:", trace));
+  Diagnose(fmt::format(
+      "replaying: {}: this user has not recorded or packed it here; a replay runs:", trace));
   for (const std::string& line : DescribeStart(targets, children)) Diagnose("  " + line);
   if (!trust && (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1))
     return Fail(

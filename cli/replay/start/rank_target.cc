@@ -61,7 +61,8 @@ Result<std::string> FolderOf(const format::Trace& trace, uint32_t rank, int atte
     if (folder.rank == rank && (attempt < 0 || folder.attempt == static_cast<uint32_t>(attempt)))
       found = &folder;
   if (found == nullptr)
-    return Fail(ErrorCode::kNotFound, fmt::format("rank {} is not there", rank));
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("replaying: rank {}: the trace does not hold it", rank));
   std::error_code error;
   return fs::absolute(found->path, error).string();
 }
@@ -75,10 +76,11 @@ Result<ReplayTarget> PrepareRank(format::Trace& trace, uint32_t rank, int attemp
   DEJA_RETURN_IF_ERROR(ListChildren(trace, rank, attempt, life, scratch));
   DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(rank, attempt));
   if (reader->header().rank != rank)
-    return Fail(ErrorCode::kCorrupt,
-                fmt::format("replaying rank {} of {}: its header says rank {}: the folder was "
-                            "copied or renamed",
-                            rank, trace.path(), reader->header().rank));
+    return Fail(
+        ErrorCode::kCorrupt,
+        fmt::format(
+            "replaying: rank {} of {}: its header says rank {}; the folder was copied or renamed",
+            rank, trace.path(), reader->header().rank));
   if (life.empty()) {
     DEJA_ASSIGN_OR_RETURN(ReplayTarget target, PrepareReplay(*reader, folder, scratch, options));
     ChooseChild(options.child, target);

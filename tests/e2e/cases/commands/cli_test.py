@@ -74,11 +74,11 @@ class GoodRun(harness.DejaTest):
             self.assertEqual(seqs, list(range(len(seqs))), thread)
 
     def test_wrong_filters_are_usage_errors(self):
-        for options, said in ((["--kind", "enterr"], "there is no such kind"), (["--seq", "9-3"], "not a range"),
+        for options, said in ((["--kind", "enterr"], "no such kind"), (["--seq", "9-3"], "not a range"),
                               (["--step", "x"], "not a range"), (["--first", 1, "--last", 1], "--last")):
             run = self.checked(self.deja("show", self.trace_path(), *options), harness.EXIT_USAGE)
             self.assertIn(said, run.stderr)
-        for call, said in (("Foo", "--call Foo: there is no such call"), ("AllReduec", "did you mean 'AllReduce'?")):
+        for call, said in (("Foo", "--call Foo: Deja records no such call"), ("AllReduec", "did you mean 'AllReduce'?")):
             run = self.checked(self.deja("show", self.trace_path(), "--call", call), harness.EXIT_USAGE)
             self.assertIn(said, run.stderr)
         for call in "AllReduce", "ncclAllReduce", "getrandom", "clock_gettime":

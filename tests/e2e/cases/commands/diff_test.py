@@ -55,7 +55,7 @@ class Diff(harness.DejaTest):
     def test_what_cannot_be_compared_is_said(self):
         self.train("a.deja")
         asked = self.checked(self.deja("diff", self.trace_path("a.deja")), harness.EXIT_USAGE)
-        self.assertIn("say with what to compare", asked.stderr)
+        self.assertIn("there is nothing to compare with", asked.stderr)
         missing = self.diff("a.deja", "nothing.deja", code=harness.EXIT_FAILURE)
         self.assertIn("nothing.deja", missing.stderr)
         self.assertIn("rank 7", self.diff("a.deja", "a.deja", "--rank", 7, code=harness.EXIT_FAILURE).stderr)

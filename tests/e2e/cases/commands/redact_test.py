@@ -157,12 +157,12 @@ class Redacted(harness.DejaTest):
         self.assertEqual(len(set(self.secrets.all)), len(self.secrets.all))
         for secret in self.secrets.all[:40]:
             self.assertIn(secret, run.stdout)  # the program itself had them
-        self.assertIn("recording " + str(self.home / ".netrc") + ": a file of secrets, by its name", run.stderr)
+        self.assertIn("recording: " + str(self.home / ".netrc") + ": a file of secrets, by its name", run.stderr)
 
         plain = self.dir / "plain.zip"
         packed = self.checked(self.deja("pack", self.trace_path(), "-o", plain))
-        self.assertIn(f"{self.home}/.netrc: its contents are in the bundle: a file of secrets, by its name", packed.stderr)
-        self.assertIn(f"{self.work}/settings.json: its contents are in the bundle: bytes that look like a secret (name)", packed.stderr)
+        self.assertIn(f"{self.home}/.netrc: the bundle holds its contents: a file of secrets, by its name", packed.stderr)
+        self.assertIn(f"{self.work}/settings.json: the bundle holds its contents: bytes that look like a secret (name)", packed.stderr)
         everything = self.everything(plain)
         in_plain = [secret for secret in self.secrets.all if secret.encode() in everything]
         self.assertGreater(len(in_plain), 20)  # so they would be found
@@ -274,7 +274,7 @@ class Parts(harness.DejaTest):
         age.unlink()
         refused = self.deja("pack", self.trace_path(), "-o", bundle, "--encrypt-to", "age1abc", env=env)
         self.assertEqual(refused.code, harness.EXIT_FAILURE)
-        self.assertIn("encrypting to age1abc: age is not in PATH; install it", refused.stderr)
+        self.assertIn("encrypting: age1abc: age is not in PATH; install it", refused.stderr)
         self.assertFalse(bundle.exists())
 
 

@@ -147,7 +147,7 @@ class CommandLine(harness.DejaTest):
             self.assertRegex(run.stderr, rf"recorded 1 rank in deja-reduces-\d{{8}}-{n}\.deja")
 
     def test_usage(self):
-        for argv, part in ((["record"], "needs a program"),
+        for argv, part in ((["record"], "no program is given"),
                            (["record", "--loopback", "--", "true"], "-n"),
                            (["record", "-n", "2", "--", "true"], "--loopback"),
                            (["record", "--level", "most", "--", "true"], "level")):

@@ -152,7 +152,7 @@ class Secrets(harness.DejaTest):
         again = self.checked(self.replay(0))
         self.assertEqual(len(again.stdout.splitlines()[0]), len(run.stdout.splitlines()[0]))
         self.assertIn("deja-masked", again.stdout)
-        self.assertRegex(again.stderr, r"deja: masked when this was recorded.*MY_TOKEN")
+        self.assertRegex(again.stderr, r"deja: masked in the trace.*MY_TOKEN")
 
     def test_a_replay_takes_what_it_is_given(self):
         self.record_script()

@@ -46,7 +46,7 @@ class Single(harness.DejaTest):
     def test_of_several_ranks_one_must_be_named(self):
         self.checked(self.record("reduces", n=2))
         asked = self.checked(self.deja("replay", self.trace_path()), 2)
-        self.assertIn("has 2 ranks: say what to replay: --rank R", asked.stderr)
+        self.assertIn("it has 2 ranks; choose with --rank R", asked.stderr)
 
     def test_exit_code(self):
         run = self.record_single(sys.executable, "-c", UNSEEDED, "3", code=3)

@@ -121,9 +121,9 @@ class ReplayTrace(harness.DejaTest):
     def test_what_is_there_is_not_replaced_and_gdb_leaves_no_trace(self):
         self.checked(self.record("replay_trainer"))
         refused = self.deja("replay", self.trace_path(), "--rank", 0, "--out", self.trace_path())
-        self.assertIn("is there already; give another --out", self.checked(refused, harness.EXIT_FAILURE).stderr)
+        self.assertIn("it exists already; give another", self.checked(refused, harness.EXIT_FAILURE).stderr)
         refused = self.deja("replay", self.trace_path(), "--rank", 0, "--gdb", "--out", self.trace_path("again.deja"))
-        self.assertIn("--out needs a replay without --gdb", self.checked(refused, harness.EXIT_USAGE).stderr)
+        self.assertIn("--out: in gdb a program goes back and forth", self.checked(refused, harness.EXIT_USAGE).stderr)
         self.assertFalse(Path(self.trace_path("again.deja")).exists())
         packed = self.trace_path("again.deja.zip")
         self.replayed("--rank", 0)

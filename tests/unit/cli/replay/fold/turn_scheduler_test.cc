@@ -241,7 +241,7 @@ TEST_F(TurnSchedulerTest, WhatDoesNotFitAloneIsRefused) {
   const std::string& shortage = scheduler_->shortage(1);
   EXPECT_NE(
       shortage.find("rank 1 asked for 6.00 MB on device 0, which has 8.00 MB, 1.00 MB of them "
-                    "free: 5.00 MB are missing. It holds 7.00 MB."),
+                    "free: 5.00 MB are missing; it holds 7.00 MB;"),
       std::string::npos)
       << shortage;
   EXPECT_TRUE(scheduler_->shortage(0).empty());
@@ -259,7 +259,7 @@ TEST_F(TurnSchedulerTest, WithoutTheDriversCallsItIsSaidWhoHoldsWhat) {
   Settle();
   EXPECT_EQ(TakeAnswer(1), MemoryAnswer::kNo);
   const std::string& shortage = scheduler_->shortage(1);
-  EXPECT_NE(shortage.find("rank 0 2.00 MB, rank 2 3.00 MB. Ranks cannot take turns: the driver is "
+  EXPECT_NE(shortage.find("rank 0 2.00 MB, rank 2 3.00 MB; ranks cannot take turns: the driver is "
                           "too old"),
             std::string::npos)
       << shortage;
