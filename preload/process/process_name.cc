@@ -8,12 +8,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "common/env_vars.h"
+#include "common/runtime/errno_keeper.h"
 #include "common/runtime/raw_syscall.h"
 #include "preload/process/child_padding.h"
 #include "preload/process/guard.h"
@@ -89,7 +89,7 @@ void ListInherited() {
 }
 
 void Make() {
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   Guard guard;
   const char* own = ValueOf(environ, kChildVariable);
   const bool on = ValueOf(environ, env::kOut.prefix) != nullptr ||
@@ -108,7 +108,6 @@ void Make() {
     }
     g_name.pid = OwnPid();
   }
-  errno = saved_errno;
 }
 
 // Appends to a path; false, and nothing is changed, if it gets too long.

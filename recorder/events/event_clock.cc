@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstring>
+
+#include "common/runtime/errno_keeper.h"
 
 namespace deja::recorder {
 
@@ -86,7 +87,7 @@ void Renew() {
 
 void StartEventClock() {
 #if defined(__x86_64__)
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   const auto fd = static_cast<int>(syscall(
       SYS_openat, AT_FDCWD, "/sys/devices/system/clocksource/clocksource0/current_clocksource",
       O_RDONLY | O_CLOEXEC));
@@ -97,7 +98,6 @@ void StartEventClock() {
     if (size >= 3 && std::strncmp(name, "tsc\n", 4) == 0)
       g_usable.store(true, std::memory_order_release);
   }
-  errno = saved_errno;
 #endif
 }
 

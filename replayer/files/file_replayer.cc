@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "api/libc_table.h"
+#include "common/runtime/errno_keeper.h"
 #include "preload/files/absolute_path.h"
 #include "preload/meet/shared_moves.h"
 #include "replayer/files/machine_files.h"
@@ -244,9 +245,8 @@ const char* FileReplayer::MapInput(int dirfd, const char* path, preload::FileUse
 bool FileReplayer::IsOutside(int dirfd, const char* path) {
   if (replayer_.allow_writes) return true;
   char place[PATH_MAX];
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   const bool outside = overlay_.Map(dirfd, path, preload::FileUse::kRead, place) == path;
-  errno = saved_errno;
   return outside;
 }
 
@@ -316,7 +316,7 @@ void FileReplayer::SayRefused(int dirfd, const char* path) {
   constexpr int kMostTold = 20;
   if (!replayer_.fenced_reads || refused_reads_.load(std::memory_order_relaxed) >= kMostTold)
     return;
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   char name[PATH_MAX];
   const size_t size =
       preload::AbsolutePath(dirfd, path, std::span(name).first(sizeof name - 1)).size();
@@ -326,7 +326,6 @@ void FileReplayer::SayRefused(int dirfd, const char* path) {
     Say("reading " + std::string(name, size) +
         " was refused: this user has not recorded the trace here; allow it with deja replay "
         "--allow-read PATH");
-  errno = saved_errno;
 }
 
 }  // namespace deja::replayer

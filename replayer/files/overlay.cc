@@ -1,6 +1,7 @@
 #include "replayer/files/overlay.h"
 
 #include "common/os/folder_entries.h"
+#include "common/runtime/errno_keeper.h"
 
 #include <fcntl.h>
 #include <sys/sendfile.h>
@@ -323,7 +324,7 @@ bool Overlay::CopyUp(const std::string& real, const std::string& copy) {
   const int out =
       open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, (info.st_mode & 0777) | 0200);
   bool ok = out >= 0 && CopyBytes(in, out) && rename(partial.c_str(), copy.c_str()) == 0;
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   if (out >= 0) {
     CopyAttributes(in, out);
     const timespec times[2] = {info.st_atim, info.st_mtim};
@@ -333,7 +334,6 @@ bool Overlay::CopyUp(const std::string& real, const std::string& copy) {
   }
   if (!ok && out >= 0) unlink(partial.c_str());
   close(in);
-  errno = saved_errno;
   return ok;
 }
 

@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <ctime>
 #include <utility>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/process/guard.h"
 #include "preload/process/threads.h"
 #include "preload/symbols/real_sockets.h"
@@ -254,11 +254,10 @@ void ServedConnections::Refresh(ServedSocket& socket) {
 }
 
 void ServedConnections::Refresh() {
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   for (uint32_t c : script_.TakeReleased())
     if (ServedSocket* socket = by_connection_[c]; socket != nullptr) Refresh(*socket);
   if (session_.progress().SetTransfersLeft(script_.left())) OnAllEventsMade(session_);
-  errno = saved_errno;
 }
 
 void ServedConnections::FindMissing(std::vector<std::string>& problems) {

@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <climits>
 #include <ctime>
 #include <memory>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/engine/engine.h"
 #include "preload/engine/file_calls.h"
 #include "preload/files/absolute_path.h"
@@ -85,7 +85,7 @@ int UnrecordedConnections::OnSocket(int domain, int type, int protocol) {
 const char* UnrecordedConnections::BeforeOpen(int dirfd, const char* path, int flags) {
   preload::Engine* engine = preload::EngineOfThisProcess();
   if (engine == nullptr || !Waits(flags)) return path;
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   char buffer[PATH_MAX];
   char name[PATH_MAX];
   struct stat info {};
@@ -95,7 +95,6 @@ const char* UnrecordedConnections::BeforeOpen(int dirfd, const char* path, int f
     const std::string known(preload::AbsolutePath(dirfd, path, name));
     if (place[0] == '/' && known != place) BeginFifoOpen(known, place, flags, true);
   }
-  errno = saved_errno;
   return path;
 }
 

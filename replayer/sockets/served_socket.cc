@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/hooks/input.h"
 #include "preload/process/guard.h"
 #include "preload/process/threads.h"
@@ -233,10 +234,9 @@ void ServedSocket::OnRead(Transfer& transfer) {
     }
     if (!Wait(transfer.fd, transfer.flags, transfer.result)) {
       Guard guard;
-      const int saved_errno = errno;
+      const ErrnoKeeper keep;
       std::lock_guard<std::mutex> lock(layer_.mutex_);
       --waiting_;
-      errno = saved_errno;
       return;
     }
   }
@@ -296,7 +296,7 @@ void ServedSocket::OnWrite(Transfer& transfer) {
 
 void ServedSocket::OnUnused(int) {
   Guard guard;
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   if (!layer_.abandoned()) {
     std::lock_guard<std::mutex> lock(layer_.mutex_);
     for (uint32_t c : {connection_, bound_}) {
@@ -316,7 +316,6 @@ void ServedSocket::OnUnused(int) {
   own_.clear();
   if (inner_ >= 0) close(inner_);
   inner_ = -1;
-  errno = saved_errno;
 }
 
 int ServedSocket::OnShutdown(int fd, int how) {
