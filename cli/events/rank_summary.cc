@@ -144,7 +144,7 @@ class SummaryBuilder {
     summary.frames.assign(crash.frames.begin(), crash.frames.end());
   }
   void On(const format::Event&, const format::Note& note) {
-    constexpr std::string_view kException = "exception ";  // python/deja/exceptions.py
+    constexpr std::string_view kException = "exception ";  // python/deja/interpreter/exceptions.py
     if (note.text.substr(0, kException.size()) != kException) return;
     summary_.exception = note.text.substr(kException.size());
     // The frames behind the innermost one are for listings.

@@ -13,7 +13,7 @@
 namespace deja::cli {
 namespace {
 
-// The LEFT of python/deja/debugger.py.
+// The LEFT of python/deja/interpreter/debugger.py.
 constexpr int kLeft = 130;
 // The name by which python/sitecustomize.py knows that the debugger is wanted.
 constexpr std::string_view kMark = "/with-pdb";

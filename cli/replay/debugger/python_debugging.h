@@ -1,4 +1,5 @@
-// Python's debugger in a replay: pdb, or ipdb where that is installed (python/deja/debugger.py).
+// Python's debugger in a replay: pdb, or ipdb where that is installed
+// (python/deja/interpreter/debugger.py).
 //
 // The rank's own interpreter has it. It stops at the exception that ends the program, and at the
 // lines that the user names. Pure, but for files that are looked at; any thread.
