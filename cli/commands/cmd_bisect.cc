@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/diff/diff_report.h"
+#include "cli/help/option_list.h"
 #include "cli/number_range.h"
 #include "cli/output.h"
 #include "cli/replay/bounds/checkpoint_choice.h"
@@ -25,7 +26,7 @@ struct BisectOptions {
 BisectOptions g_bisect_options;
 
 void AddBisectOptions(CLI::App& app) {
-  app.add_option("A", g_bisect_options.a, "A trace directory or a bundle")->required();
+  AddTraceArgument(app, "A", g_bisect_options.a);
   app.add_option("B", g_bisect_options.b,
                  "A trace of the same job, or of a replay (deja replay --out)");
   app.add_option("--ranks", g_bisect_options.ranks,

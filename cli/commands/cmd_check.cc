@@ -15,6 +15,7 @@
 #include "cli/check/check_report.h"
 #include "cli/command.h"
 #include "cli/events/rank_summary.h"
+#include "cli/help/option_list.h"
 #include "cli/output.h"
 #include "format/trace/trace.h"
 
@@ -30,7 +31,7 @@ struct CheckOptions {
 CheckOptions g_check_options;
 
 void AddCheckOptions(CLI::App& app) {
-  app.add_option("TRACE", g_check_options.trace, "A trace directory or a bundle")->required();
+  AddTraceArgument(app, "TRACE", g_check_options.trace);
   CLI::Option* second = app.add_option(
       "SECOND", g_check_options.second,
       "Another recording of what should be the same job: the first number that differs, and the "
@@ -39,8 +40,7 @@ void AddCheckOptions(CLI::App& app) {
                  "A recording that was resumed from a checkpoint of TRACE: whether it goes on as "
                  "TRACE did")
       ->excludes(second);
-  app.add_option("--binaries", g_check_options.binaries,
-                 "Folders with the program's binaries, if not where they ran");
+  AddBinariesOption(app, g_check_options.binaries);
 }
 
 // The ranks of the last attempt. Ranks that have no part in it are left out and noted: their

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/diff/diff_report.h"
+#include "cli/help/option_list.h"
 #include "cli/output.h"
 #include "cli/summaries/trace_damage.h"
 #include "format/trace/trace.h"
@@ -22,7 +23,7 @@ struct DiffOptions {
 DiffOptions g_diff_options;
 
 void AddDiffOptions(CLI::App& app) {
-  app.add_option("A", g_diff_options.a, "A trace directory or a bundle")->required();
+  AddTraceArgument(app, "A", g_diff_options.a);
   app.add_option(
       "B", g_diff_options.b,
       "Another one, or the trace of a replay (deja replay --out); A itself if two ranks of A are "

@@ -53,7 +53,7 @@ std::string WithoutTrailingSlash(std::string path) {
 }
 
 void AddPackOptions(CLI::App& app) {
-  app.add_option("TRACE", g_pack_options.trace, "A trace directory or a bundle")->required();
+  AddTraceArgument(app, "TRACE", g_pack_options.trace);
   app.add_option("-o,--out", g_pack_options.out, "The bundle (default: TRACE.zip)");
   app.add_option("--ranks", g_pack_options.ranks,
                  "Payloads of these ranks only, e.g. 2 or 0-3,7, with those that other ranks keep "

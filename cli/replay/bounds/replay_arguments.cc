@@ -52,7 +52,7 @@ std::string DebuggerMistake(const ReplayArguments& arguments, const std::vector<
 }  // namespace
 
 void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
-  app.add_option("TRACE", arguments.trace, "A trace directory or a bundle")->required();
+  AddTraceArgument(app, "TRACE", arguments.trace);
   auto* rank = app.add_option("--rank", arguments.rank,
                               "The rank to replay, alone; not needed if there is only one")
                    ->check(CLI::NonNegativeNumber);
@@ -168,10 +168,9 @@ void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
                  "Where the recorded program is here, as behind `--`")
       ->allow_extra_args(false);
   app.add_flag("--force", arguments.force, "Replay a program with another build id");
-  app.add_option("--binaries", arguments.binaries,
-                 "Folders with the program's binaries, for names in stacks");
+  AddBinariesOption(app, arguments.binaries);
   SetPaths(app, {"--process-checkpoint", "--out", "--scratch", "--allow-read", "--allow-file",
-                 "--program", "--binaries"});
+                 "--program"});
   SetGroups(app,
             {{"Which processes", {"--rank", "--ranks", "--all", "--attempt", "--child"}},
              {"From where to where", {"--from-step", "--until-step", "--until-seq", "--comm"}},
