@@ -46,8 +46,8 @@ class MeasuredLog {
   // Ends the log. The seconds since Start.
   double Finish() {
     log_->Flush();
-    const double drain = CpuSeconds(RUSAGE_SELF) - process_before_ -
-                         (CpuSeconds(RUSAGE_THREAD) - thread_before_);
+    const double drain =
+        CpuSeconds(RUSAGE_SELF) - process_before_ - (CpuSeconds(RUSAGE_THREAD) - thread_before_);
     log_->Finish();
     return drain;
   }

@@ -98,7 +98,7 @@ class GoodRun(harness.DejaTest):
         self.assertIn("NOT SOUND", run.stdout)
         self.assertIn("payloads.deja", run.stdout)
 
-    def test_damage_is_told_by_every_command(self):
+    def test_damage_is_reported_by_every_command(self):
         """Bytes in the middle of what happened, so that the file still ends as a finished one does."""
         copy = self.dir / "sound.deja"
         shutil.copytree(self.trace_path(), copy)
@@ -149,7 +149,7 @@ class GoodRun(harness.DejaTest):
 
 
 class BadRun(harness.DejaTest):
-    def test_info_says_who_never_came(self):
+    def test_info_names_the_missing_rank(self):
         self.record("replay_trainer", ["--fault", "crash", "--fault-step", 5, "--fault-rank", 1], n=3)
         info = self.info_json()
         [comm] = info["uneven_comms"]

@@ -259,7 +259,7 @@ class Parts(harness.DejaTest):
         self.assertIn("PyTorch version", [line["question"] for line in manifest["pytorch_bug_form"]])
         self.assertIn("deja replay b.zip --rank 1", readme)
 
-    def test_a_bundle_for_somebody_alone(self):
+    def test_a_bundle_for_one_recipient(self):
         tools = self.dir / "bin"
         tools.mkdir()
         age = tools / "age"

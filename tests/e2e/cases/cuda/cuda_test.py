@@ -45,7 +45,7 @@ class Cuda(DeviceJobs):
         events = self.show_json("--rank", "1", "--kind", "results")
         self.assertEqual(len(events), 2 * 9)
 
-    def test_what_the_driver_asks_is_nobodys(self):
+    def test_questions_of_the_driver_are_not_recorded(self):
         """Its clocks, entropy, threads and files are other ones in each run, and no events: only the program's seeds
         are."""
         self.checked(self.record(self.PROGRAM, ["--unseeded", "--steps=2"], n=2))

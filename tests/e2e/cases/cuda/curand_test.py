@@ -59,7 +59,7 @@ class HostGenerators(Curand):
         self.assertEqual(len(self.generated()), 3 * GENERATORS * CALLS)
         self.assertReplays(recorded)
 
-    def test_a_replay_of_another_release_is_told_the_recorded_version(self):
+    def test_a_replay_of_another_release_gets_the_recorded_version(self):
         recorded = self.record_app()
         self.set_release(3)
         self.assertReplays(recorded)
@@ -95,7 +95,7 @@ class HostGenerators(Curand):
         run = self.replay_app(code=harness.EXIT_DIVERGED)
         self.assertRegex(run.stdout, r"curandGenerate #1 of comm 0 \(rank 0 of 1\): result outputPtr differs")
 
-    def test_a_library_that_does_not_work_is_said(self):
+    def test_a_library_that_does_not_work_is_reported(self):
         self.record_app(level="digest")
         self.set_release(-1)
         run = self.replay_app(code=harness.EXIT_FAILURE)

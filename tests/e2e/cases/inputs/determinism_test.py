@@ -226,7 +226,7 @@ print(open("/proc/cpuinfo").read().count("processor"), open("/proc/sys/kernel/ho
 """
         self.check(Row([sys.executable, "-c", script, "argument"], views=self.VIEWS, moved=True))
 
-    def test_memory_that_nobody_wrote(self):
+    def test_unwritten_memory(self):
         """It holds what was there before, which is not the same in a replay, unless it is filled."""
         self.assertRegex(self.checked(self.command([harness.app("determinism_unwritten")])).stdout, r"[1-9]\d* left")
         for tunables in {}, {"GLIBC_TUNABLES": "glibc.malloc.arena_max=2"}:

@@ -135,7 +135,7 @@ class Libc(harness.DejaTest):
         _, log = self.both("ends", "return")
         self.assertEqual([line.split()[1] for line in log][-2:], ["input", "exit"])
 
-    def test_exec_is_told_and_does_what_it_does(self):
+    def test_exec_is_recorded_and_replayed(self):
         for how in ("exec", "execvp"):
             run, log = self.both("ends", how)
             self.assertTrue(any(line.endswith("exit code=0 how=2") for line in log), log)

@@ -180,7 +180,7 @@ class Window(harness.DejaTest):
             self.assertGreater(size, limit // 2)
         self.assertVerifies()
 
-    def test_the_budget_is_said(self):
+    def test_the_budget_is_reported(self):
         run = self.record("stepper", ["--steps=300", "--mute"], n=RANKS, options=["--disk-budget", "4MB"])
         self.checked(run)
         self.assertRegex(run.stderr, r"deja: rank \d: the disk budget is reached; from here on the oldest")

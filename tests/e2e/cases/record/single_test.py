@@ -85,7 +85,7 @@ class Single(harness.DejaTest):
         self.assertEqual(again.stdout.splitlines()[:len(lines)], lines)
         self.assertIn("SIGKILL", again.stdout.splitlines()[-1])
 
-    def test_without_the_option_nothing_is_recorded_and_the_way_is_told(self):
+    def test_without_the_option_nothing_is_recorded_and_the_option_is_named(self):
         run = self.checked(self.deja("record", "--out", self.trace_path(), "--", "true"))
         self.assertIn("--single", run.stderr)
         self.assertFalse(self.trace_path().exists())

@@ -96,7 +96,7 @@ class Fold(harness.DejaTest):
         run = self.checked(self.replay(2), harness.EXIT_FAILURE)
         self.assertIn("comm 0 has 4 ranks, of which 1 is to be replayed", run.stderr)
 
-    def test_a_difference_is_said_by_each_rank(self):
+    def test_a_difference_is_reported_by_each_rank(self):
         self.checked(self.record("replay_trainer", ["--no-snapshot"], level="digest"))
         flip = ["--", harness.app("replay_trainer"), "--no-snapshot", "--flip-step", "7", "--flip-index", "81", "--flip-far"]
         run = self.replay_all(*flip, code=harness.EXIT_DIVERGED)
@@ -144,7 +144,7 @@ class Fold(harness.DejaTest):
                 self.check_lost(["--inside", "--by-another"], level, r"the end of the recording is reached: killed by SIGKILL, "
                                                                      r"in AllReduce #4 of comm 1 \(entered, never left\)")
 
-    def test_who_waits_for_others_does_not_stand_still(self):
+    def test_a_rank_that_waits_for_others_does_not_count_as_hanging(self):
         """A thread of rank 0 waits at the end of the recording, and the program for rank 1, which comes after seven
         seconds."""
         recorded = self.checked(self.record("nccl_patience", n=2, level="digest", options=["--grace", "60"]))

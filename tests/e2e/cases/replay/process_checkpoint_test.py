@@ -51,7 +51,7 @@ class ProcessCheckpoint(harness.DejaTest):
             os.kill(pid, 0)
 
     @unittest.skipIf(os.geteuid() != 0, "criu is for root")
-    def test_dumps_the_program_where_it_was_told_to(self):
+    def test_dumps_the_program_at_the_given_place(self):
         run = self.checked(self.make("--rank", 1, "--until-step", 7, env=self.stand_in()))
         told = re.search(r"rank 1: process (\d+) at step 7 begins is in (\S+)$", run.stdout, re.MULTILINE)
         self.assertIsNotNone(told, f"\n{run}")

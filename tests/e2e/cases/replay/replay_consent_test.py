@@ -161,7 +161,7 @@ class Foreign(harness.DejaTest):
 
     # ---- what is run
 
-    def test_programs_that_no_library_comes_into_are_refused(self):
+    def test_programs_that_load_no_library_are_refused(self):
         bell = self.dir / "set-user-id"
         shutil.copy("/bin/true", bell)
         bell.chmod(0o4755)
@@ -175,7 +175,7 @@ class Foreign(harness.DejaTest):
                     run = self.checked(self.deja("replay", trace, *options), harness.EXIT_FAILURE)
                     self.assertIn(why, run.stderr)
 
-    def test_another_build_needs_force_and_no_build_id_is_said(self):
+    def test_another_build_needs_force_and_a_missing_build_id_is_reported(self):
         other = self.forged("-c", "echo ran", build="00112233")
         self.assertIn("build id", self.checked(self.deja("replay", other, "--trust"), harness.EXIT_FAILURE).stderr)
         none = self.forged("-c", "echo ran", build="", name="none.deja")

@@ -79,7 +79,7 @@ class Pdb(harness.DejaTest):
         again = self.checked(self.pdb("q", options=("--break", "train.py:4", "--json")))
         self.assertEqual(again.json()["left"], "pdb")
 
-    def test_no_stop_is_said(self):
+    def test_no_stop_is_reported(self):
         self.checked(self.record_script("print('well')\n"))
         again = self.checked(self.pdb(options=("--break", "model.py:4")))
         self.assertIn("deja: pdb: --break model.py:4: no such file", again.stderr)

@@ -93,7 +93,7 @@ class ReplayTrace(harness.DejaTest):
         notes = [event for event in self.show_json("--rank", "2", "--kind", "note", trace="again.deja")]
         self.assertTrue(any("divergence at step 7" in str(note) for note in notes), notes)
 
-    def test_states_of_generators_are_named_before_the_numbers_that_came_of_them(self):
+    def test_states_of_generators_are_named_before_their_numbers(self):
         self.train("--seed=5")
         self.replayed("--rank", 0, "--on-divergence", "warn", code=harness.EXIT_DIVERGED,
                       program=[harness.app("digits_train"), "--batch=16", "--snapshot-every=1", "--steps=40", "--seed=6"])

@@ -18,7 +18,7 @@ TEST(ProcStatTest, OfThisProcess) {
   EXPECT_GT(stat.start_ticks, 0u);
 }
 
-TEST(ProcStatTest, NobodyRunsUnderAnUnusedNumber) {
+TEST(ProcStatTest, NoProcessRunsUnderAnUnusedNumber) {
   EXPECT_FALSE(ReadProcStat(1 << 30).Runs());
   EXPECT_EQ(ReadProcStat(1 << 30).state, 0);
 }

@@ -16,7 +16,7 @@ class TurnAreaTest : public testing::Test {
   const std::string path_ = testing::TempDir() + "turn-area-" + std::to_string(getpid());
 };
 
-TEST_F(TurnAreaTest, WhoOpensItSeesWhatOthersSay) {
+TEST_F(TurnAreaTest, AReaderOfTheAreaSeesWhatOthersSay) {
   auto made = TurnArea::Create(path_, 3);
   ASSERT_TRUE(made) << made.error().message;
   auto opened = TurnArea::Open(path_);

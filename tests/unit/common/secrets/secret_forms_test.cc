@@ -28,7 +28,7 @@ TEST(SecretFormsTest, OnlyTheGroupIsTheSecret) {
             "discord-webhook|0123456789/abcDEF-0123456789");
 }
 
-TEST(SecretFormsTest, TheNextOneIsFoundBehindTheFirst) {
+TEST(SecretFormsTest, TheNextOneIsFoundAfterTheFirst) {
   const std::string text = "AKIAIOSFODNN7EXAMPLE and AKIAIOSFODNN7EXAMPLF";
   const FoundForm first = FindSecretForm(text, 0);
   const FoundForm second = FindSecretForm(text, first.end);
@@ -46,7 +46,7 @@ TEST(SecretFormsTest, WhatFollowsMayBeOfTheSameCharacters) {
   EXPECT_EQ(Found(token), "json-web-token|" + token);
 }
 
-TEST(SecretFormsTest, AValueBehindTheNameOfAService) {
+TEST(SecretFormsTest, AValueAfterTheNameOfAService) {
   const std::string hex(40, 'a');
   EXPECT_EQ(FindSecretFormOf("my_Datadog-thing", hex), "datadog-access-token");
   EXPECT_EQ(FindSecretFormOf("my_Datadog-thing", hex + "a"), "");

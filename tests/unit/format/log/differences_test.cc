@@ -157,7 +157,7 @@ class HostileDifferences : public ::testing::Test {
       std::make_unique<FrameWriter>(std::make_unique<MemoryAppendFile>(&rank_.payloads_file));
 };
 
-TEST_F(HostileDifferences, ToItselfOrToWhatComesLater) {
+TEST_F(HostileDifferences, ToItselfOrToALaterOne) {
   const uint64_t at = rank_.payloads_file.size();
   EXPECT_EQ(Add("itself", 3, at), at);
   Add("later", 3, at + 1'000'000);

@@ -243,7 +243,7 @@ TEST_F(PredictedCheckpoints, AProgramThatSaysSomethingElseLosesNothing) {
   EXPECT_LT(predicted.exact, predicted.elements);
 }
 
-TEST_F(PredictedCheckpoints, OfMeansThatTheProgramMakesOfSums) {
+TEST_F(PredictedCheckpoints, MeansThatTheProgramMakesFromSums) {
   Record({.ranks = 4});
   Pack();
   ExpectAllBack(Rank());
@@ -274,7 +274,7 @@ TEST_F(PredictedCheckpoints, WhatAMissingGradientWouldHaveMadeIsKept) {
   EXPECT_EQ(Rank().totals().predicted.exact, Rank().totals().predicted.elements);
 }
 
-TEST_F(PredictedCheckpoints, OfAPartOfTheStepsFollowFromWhatIsThere) {
+TEST_F(PredictedCheckpoints, FollowFromTheStepsThatAreThere) {
   Record({});
   Pack(true, std::pair<uint64_t, uint64_t>{7, 10});
   ExpectSound();

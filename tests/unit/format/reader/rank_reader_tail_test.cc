@@ -140,7 +140,7 @@ TEST_F(RankReaderTailTest, ABundleHasWhatWasInTheTail) {
   EXPECT_TRUE(Verify(*trace, {}).value().problems.empty());
 }
 
-TEST_F(RankReaderTailTest, AMissingTailIsTold) {
+TEST_F(RankReaderTailTest, AMissingTailIsReported) {
   Start();
   EventSink* sink = log_->ClaimSink(0);
   for (uint64_t seq = 0; seq < 10; ++seq) ASSERT_TRUE(Append(sink, 0, seq));

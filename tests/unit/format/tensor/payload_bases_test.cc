@@ -69,7 +69,7 @@ TEST(PayloadBases, MemoryIsBoundedAndWhatIsStaleMakesRoom) {
   EXPECT_EQ(bases.Find({4, 0, 11, 9}), nullptr);
 }
 
-TEST(PayloadBases, OfCheckpointsTheLastOneStays) {
+TEST(PayloadBases, TheLastCheckpointStays) {
   constexpr uint32_t kWeights = CheckpointSeries(1);
   constexpr uint32_t kMoments = CheckpointSeries(2);
   PayloadBases bases(10);

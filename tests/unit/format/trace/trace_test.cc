@@ -201,7 +201,7 @@ TEST_F(TraceTest, TheSameFileTwiceInABundleIsRefused) {
   EXPECT_EQ(Trace::Open(zip()).error().code, ErrorCode::kCorrupt);
 }
 
-TEST_F(TraceTest, EveryCutOfABundleIsAnErrorAndLeavesNothingBehind) {
+TEST_F(TraceTest, EveryCutOfABundleIsAnErrorAndLeavesNoFiles) {
   samples::ScratchFolder tmp;
   ASSERT_EQ(setenv("TMPDIR", tmp.path().c_str(), 1), 0);
   ASSERT_TRUE(WriteBundle(dir(), zip()));

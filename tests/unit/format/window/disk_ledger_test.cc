@@ -145,7 +145,7 @@ TEST_F(DiskLedgerTest, WhatIsFoundOnTheDiskCounts) {
   EXPECT_EQ(rank->Share(), 400u);
 }
 
-TEST_F(DiskLedgerTest, WhoCompletesAFolderStaysWithinIt) {
+TEST_F(DiskLedgerTest, CompletingAFolderStaysWithinIt) {
   const std::string tail = dir_ / (TailNamePrefix(kJob) + "123-89abcdef.tail");
   EXPECT_EQ(DiskLedger::OfTail(tail), nullptr) << "there was no budget";
   const auto rank = Open();

@@ -120,7 +120,7 @@ TEST_F(SharedPayloadsTest, TheSameBytesAreKeptOnce) {
   EXPECT_EQ(report->payloads_missing, 0u);
 }
 
-TEST_F(SharedPayloadsTest, OtherBytesAreKeptByWhoHasThem) {
+TEST_F(SharedPayloadsTest, OtherBytesAreKeptByTheirRank) {
   MakeRanks(2);
   std::string bytes = SomeBytes(1, 2 << 20);
   ASSERT_TRUE(Put(0, bytes));

@@ -91,7 +91,7 @@ TEST(EngineTest, IsMadeForRecordingAndForReplay) {
         << variable;
 }
 
-TEST(EngineTest, IsNotMadeWhenNobodyAsksForIt) {
+TEST(EngineTest, IsNotMadeWithoutARequest) {
   EXPECT_TRUE(InChild(nullptr, [] { return GetEngine() == nullptr && g_made == 0; }));
 }
 
@@ -143,7 +143,7 @@ TEST(EngineTest, KeepsErrno) {
   }));
 }
 
-TEST(EngineTest, IsToldOnceOfEachChild) {
+TEST(EngineTest, HearsOnceOfEachChild) {
   for (bool by_clone : {false, true}) {
     EXPECT_TRUE(InChild("DEJA_OUT", [by_clone] {
       GetEngine();
@@ -162,7 +162,7 @@ TEST(EngineTest, IsToldOnceOfEachChild) {
   }
 }
 
-TEST(EngineTest, IsToldOfGrandchildren) {
+TEST(EngineTest, HearsOfGrandchildren) {
   EXPECT_TRUE(InChild("DEJA_OUT", [] {
     GetEngine();
     pid_t child = fork();

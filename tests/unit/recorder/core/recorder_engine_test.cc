@@ -23,7 +23,7 @@ TEST_F(RecorderEngineTest, ProcessWithoutCommunicatorMakesNoLog) {
   EXPECT_EQ(FakeLog::made, 0);
 }
 
-TEST_F(RecorderEngineTest, WhatCameBeforeTheCommunicatorIsRecordedInOrder) {
+TEST_F(RecorderEngineTest, EventsBeforeTheCommunicatorAreRecordedInOrder) {
   Input(api::kLibcFamily, "seed");
   engine_->OnStep(7);
   InitRank(kComm);

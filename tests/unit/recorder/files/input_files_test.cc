@@ -331,7 +331,7 @@ TEST_F(InputFilesTest, TouchedPagesOfAMappingAreRecordedWhenItEnds) {
   EXPECT_LE(end - first, 512 * kPage);
 }
 
-TEST_F(InputFilesTest, LinksSayWhatTheySaidAtEachLook) {
+TEST_F(InputFilesTest, LinksHaveTheirRecordedTargetAtEachLook) {
   Use(InputMode::kFull);
   Make("a", 10);
   const std::string link = PathOf("link");

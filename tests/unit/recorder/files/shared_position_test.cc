@@ -96,7 +96,7 @@ TEST_F(SharedPositionTest, NothingIsSaidBeforeAFork) {
   EXPECT_THAT(Moves(), IsEmpty());
 }
 
-TEST_F(SharedPositionTest, TheFirstMoveBehindAForkIsSaid) {
+TEST_F(SharedPositionTest, TheFirstMoveAfterAForkIsRecorded) {
   Tell(Read());
   CountForkOfInputs();
   EXPECT_EQ(Tell(Read()), 16);
@@ -104,7 +104,7 @@ TEST_F(SharedPositionTest, TheFirstMoveBehindAForkIsSaid) {
   EXPECT_THAT(Moves(), ElementsAre(Pair(1, 16)));
 }
 
-TEST_F(SharedPositionTest, WhatSomebodyElseHasMovedIsSaid) {
+TEST_F(SharedPositionTest, AMoveByAnotherProcessIsRecorded) {
   CountForkOfInputs();
   Tell(Read());
   OthersRead(48);

@@ -82,7 +82,7 @@ TEST_F(NcclChoicesTest, ThereIsAPluginOfEachVersion) {
   EXPECT_EQ(NcclChoices::Plugin("ncclProfiler_v7"), nullptr);
 }
 
-TEST_F(NcclChoicesTest, AChoiceIsOfTheCallInWhichItIsTold) {
+TEST_F(NcclChoicesTest, AChoiceBelongsToTheCallThatReportsIt) {
   InitRank(kComm);
   const Nccl4 nccl;
   EXPECT_EQ(nccl.mask, profiler::kGroup | profiler::kCollective);
@@ -165,7 +165,7 @@ TEST_F(NcclChoicesTest, BytesAreAsGoodAsElements) {
   EXPECT_THAT(Chosen(), ElementsAre("0 #1 RING"));
 }
 
-TEST_F(NcclChoicesTest, AReduceThatHasNoResultHereIsToldOfInAGroup) {
+TEST_F(NcclChoicesTest, AReduceWithoutAResultHereIsReportedInAGroup) {
   InitRank(kComm);
   const Nccl4 nccl;
   Group(

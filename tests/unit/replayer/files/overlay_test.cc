@@ -258,7 +258,7 @@ TEST_F(OverlayTest, AFileInSharedMemoryGoesToTheOverlay) {
   EXPECT_NE(Map("/dev/shm/deja-overlay-test", FileUse::kCreate), "/dev/shm/deja-overlay-test");
 }
 
-TEST_F(OverlayTest, PathsOfCopiesAreToldAsTheProgramKnowsThem) {
+TEST_F(OverlayTest, PathsOfCopiesAreReportedAsTheProgramKnowsThem) {
   auto told = [this](std::string path) {
     path.resize(overlay_.Unmap(path.data(), path.size()));
     return path;

@@ -105,7 +105,7 @@ TEST_F(ForkFilesTest, AnInputThatWasRemovedIsOpenedAgain) {
   EXPECT_EQ(problem, 0);
 }
 
-TEST_F(ForkFilesTest, AFileOfItsOwnThatIsGoneIsSaid) {
+TEST_F(ForkFilesTest, AnOwnFileThatIsGoneIsReported) {
   Open(root_ / "scratch" / "out", O_RDWR | O_CREAT);
   ASSERT_EQ(Note(), "");
   fs::remove(root_ / "scratch" / "out");

@@ -21,7 +21,7 @@ class StillnessTest : public testing::Test {
   TempDir scratch_;
 };
 
-TEST_F(StillnessTest, ItIsToldOnceAndEndsLater) {
+TEST_F(StillnessTest, ItIsReportedOnceAndEndsLater) {
   Stillness still(scratch_.path(), nullptr);
   EXPECT_FALSE(still.IsTimeToTell());
   Look(still);

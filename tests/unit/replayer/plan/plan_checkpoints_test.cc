@@ -43,7 +43,7 @@ void AddCheckpointed(FakeRank& rank) {
   rank.Operation(1, kPlanOp, 2, 2);
 }
 
-TEST(ReplayPlanTest, ALateStartIsBehindWhatEveryThreadHadDone) {
+TEST(ReplayPlanTest, ALateStartIsAfterAllRecordedWorkOfEveryThread) {
   FakeRank rank;
   AddCheckpointed(rank);
   const auto checkpoints = format::ReadCheckpoints(rank);
@@ -203,7 +203,7 @@ TEST(ReplayPlanTest, ABatchIsReadOnceByAProgramThatKeepsItsOrder) {
   EXPECT_LE(rank.events_read() - before, before);
 }
 
-TEST(ReplayPlanTest, WhatComesWellBehindTheEndOfAReplayIsNotRead) {
+TEST(ReplayPlanTest, EventsWellAfterTheEndOfAReplayAreNotRead) {
   FakeRank rank;
   AddLongRun(rank, 400);
   for (const PlannedEnd& end : {PlannedEnd{50, 0, 0}, PlannedEnd{{}, 1, 101}}) {

@@ -177,7 +177,7 @@ TEST_F(TurnSchedulerTest, ARankThatHasGoneOnStays) {
   EXPECT_TRUE(IsIn(0));
 }
 
-TEST_F(TurnSchedulerTest, AllStandStillOnceEachHasHadATurnForNothing) {
+TEST_F(TurnSchedulerTest, AllHangOnceEachHasHadATurnForNothing) {
   Make(3, true, 1);
   for (uint32_t rank : {0U, 1U, 2U}) Rest(rank);
   Settle();
@@ -197,7 +197,7 @@ TEST_F(TurnSchedulerTest, AllStandStillOnceEachHasHadATurnForNothing) {
   EXPECT_EQ(area_.all_still().load(), 0U);
 }
 
-TEST_F(TurnSchedulerTest, WhoHasEndedIsKnownToTheOthers) {
+TEST_F(TurnSchedulerTest, AnEndedProcessIsKnownToTheOthers) {
   Make(2);
   EXPECT_EQ(Cell(1).ended.load(), 0U);
   scheduler_->Ended(1);
@@ -216,7 +216,7 @@ TEST_F(TurnSchedulerTest, ServedRanksWaitForOthersToEnd) {
   EXPECT_TRUE(driver_.done.empty());
 }
 
-TEST_F(TurnSchedulerTest, OfRanksThatAllWantMemoryOneGoesOn) {
+TEST_F(TurnSchedulerTest, OneOfTheRanksThatAllWantMemoryGoesOn) {
   Make(2);
   EXPECT_EQ(AskUntil(0, [] { return true; }), MemoryAnswer::kNone);
   Ask(1);
@@ -229,7 +229,7 @@ TEST_F(TurnSchedulerTest, OfRanksThatAllWantMemoryOneGoesOn) {
   EXPECT_EQ(TakeAnswer(1), MemoryAnswer::kTryAgain);
 }
 
-TEST_F(TurnSchedulerTest, WhatDoesNotFitAloneIsRefused) {
+TEST_F(TurnSchedulerTest, ARankThatDoesNotFitAloneIsRefused) {
   Make(2);
   Rest(0);
   Cell(1).asked_bytes.store(6000000);
@@ -247,7 +247,7 @@ TEST_F(TurnSchedulerTest, WhatDoesNotFitAloneIsRefused) {
   EXPECT_TRUE(scheduler_->shortage(0).empty());
 }
 
-TEST_F(TurnSchedulerTest, WithoutTheDriversCallsItIsSaidWhoHoldsWhat) {
+TEST_F(TurnSchedulerTest, WithoutTheDriversCallsTheHeldMemoryIsReported) {
   Make(3, false);
   Rest(0);
   Rest(2);
