@@ -204,7 +204,7 @@ class Redacted(harness.DejaTest):
                 if line.startswith(f"rank {rank}: answer:"):
                     self.assertIn(line.split(" bytes")[0], replayed.stdout)
 
-    def test_what_would_go_is_shown(self):
+    def test_a_preview_shows_the_contents(self):
         self.record_job()
         bundle = Path(f"{self.trace_path()}.zip")
         plain = self.checked(self.deja("pack", self.trace_path(), "--dry-run", "--json")).json()

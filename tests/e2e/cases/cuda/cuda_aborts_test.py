@@ -98,7 +98,7 @@ class CudaAborts(DeviceJobs):
                 self.assertEqual(self.rank_line(run, 0), "rank 0 of 2: ends, looks 40")
                 self.assertIn("exit 4, the same as recorded", run.stdout)
 
-    def test_what_was_done_before_is_kept(self):
+    def test_earlier_results_are_kept(self):
         self.check_replays(["--unseeded", "--done"])
         for tensors in self.tensors(0).values():
             for tensor in tensors:

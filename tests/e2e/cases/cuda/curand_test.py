@@ -126,7 +126,7 @@ class HostGenerators(Curand):
         run = self.replay_app(options=["--from-step", "4"], code=harness.EXIT_FAILURE)
         self.assertRegex(run.stdout, r"curandGenerate #45 of comm 0: its result is not in the trace, .* at the checkpoint is not known")
 
-    def test_what_a_window_has_lost_is_computed(self):
+    def test_results_outside_the_window_are_computed(self):
         recorded = self.record_app("--steps=8", "--count=6000", options=["--keep-steps", "2"])
         self.assertReplays(recorded)
         self.assertGreater(self.replay_json()["digests_compared"], 0)

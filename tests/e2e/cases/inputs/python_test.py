@@ -85,7 +85,7 @@ class Python(harness.DejaTest):
         whole = self.replay(0, options=["--stacks"]).stdout.splitlines()
         self.assertGreater(len(whole), len(lines) + 3)
 
-    def test_what_has_changed_since_is_named(self):
+    def test_changed_parts_are_named(self):
         packages = self.dir / "site-packages"
         (packages / "scales-1.0.dist-info").mkdir(parents=True)
         module = packages / "scales.py"

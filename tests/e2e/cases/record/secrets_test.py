@@ -161,7 +161,7 @@ class Secrets(harness.DejaTest):
         again = self.checked(self.replay(0, options=["--pass-env", "MY_TOKEN"]))
         self.assertIn("--pass-env MY_TOKEN: it is not set here", again.stderr)
 
-    def test_what_is_asked_for_is_kept_and_masked(self):
+    def test_the_given_variables_are_kept_and_masked(self):
         self.record_script("--keep-env", "MY_*", "--keep-env", "api-key,access_token", "--mask", "JUST_A_*")
         data = everything(self.trace_path())
         self.assertIn(TOKEN.encode(), data)

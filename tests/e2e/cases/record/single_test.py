@@ -43,7 +43,7 @@ class Single(harness.DejaTest):
         again = self.checked(self.deja("replay", self.trace_path()))
         self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
 
-    def test_of_several_ranks_one_must_be_named(self):
+    def test_one_of_several_ranks_must_be_named(self):
         self.checked(self.record("reduces", n=2))
         asked = self.checked(self.deja("replay", self.trace_path()), 2)
         self.assertIn("it has 2 ranks; choose with --rank R", asked.stderr)

@@ -306,7 +306,7 @@ class Turns(DeviceJobs):
         self.assertRegex(run.stdout, r"rank 0: out of device memory: rank 0 asked for 1\.60 MB on device 0, which has 1\.01 MB")
         self.assertNotIn("cannot take turns", run.stdout)
 
-    def test_what_a_program_makes_of_a_refusal_is_its_own(self):
+    def test_a_program_handles_a_refusal_itself(self):
         recorded = self.record_ranks(["--more=400000", "--patient"], n=2)
         self.assertIn("rank 0 got 2", recorded.stdout)
         run = self.replay_all()

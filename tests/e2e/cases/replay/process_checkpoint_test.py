@@ -70,7 +70,7 @@ class ProcessCheckpoint(harness.DejaTest):
         self.assertNothingRuns(pid)
 
     @unittest.skipIf(os.geteuid() != 0, "criu is for root")
-    def test_what_was_held_goes_on_as_recorded(self):
+    def test_a_held_process_goes_on_as_recorded(self):
         """A dump that leaves the program running and lets it go on: it reaches its end."""
         go_on = f"touch {self.dir}/image/scratch/rank-00000/go-on; while kill -0 $pid && ! grep -q '\"exit\"' {self.dir}/image/scratch/rank-00000/report.jsonl; do sleep 0.05; done"
         run = self.checked(self.make("--rank", 0, "--until-seq", 5, env=self.stand_in(dump=go_on)))

@@ -94,7 +94,7 @@ class Foreign(harness.DejaTest):
         self.checked(self.deja("replay", made[0], "--trust", env=stranger))
         self.checked(self.deja("replay", made[0], env=stranger))
 
-    def test_what_is_decrypted_is_the_bundle_that_was_packed(self):
+    def test_the_decrypted_file_is_the_packed_bundle(self):
         if shutil.which("gpg") is None:
             self.skipTest("gpg is not installed")
         home = self.dir / "keys"

@@ -86,7 +86,7 @@ class Pdb(harness.DejaTest):
         self.assertIn("the program ended without an exception, and reached none of the --break lines", again.stderr)
         self.assertIn("well", again.stdout)
 
-    def test_what_cannot_be_is_refused(self):
+    def test_unusable_options_are_refused(self):
         self.checked(self.record_script("print('well')\n"))
         for options, text in ((("--break", "train.py"), "not a file and a line; write it as train.py:88"),
                               (("--gdb",), "--pdb: it does not go with --gdb")):

@@ -132,7 +132,7 @@ class ReplayTrace(harness.DejaTest):
 
 
 class OnADevice(DeviceJobs):
-    def test_what_streams_read_is_compared(self):
+    def test_data_that_streams_read_is_compared(self):
         self.checked(self.record("cuda_steps", ["--steps=3"], n=2))
         again = self.trace_path("again.deja")
         self.checked(self.deja("replay", self.trace_path(), "--rank", 1, "--out", again))

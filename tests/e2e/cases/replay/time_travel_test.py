@@ -113,7 +113,7 @@ class Gdb(Travel):
         self.assertIn("rank 1, step 25, ", run.stdout)
         self.assertIn(f"state {told[1, 'step', 25]}", run.stdout)
 
-    def test_what_was_printed_is_not_printed_again(self):
+    def test_earlier_output_is_not_printed_again(self):
         self.record_run()
         run = self.gdb("deja goto step 3", "deja goto step 2", "deja goto end")
         lines = re.findall(r"^rank 1 step (\d+):", run.stdout, re.MULTILINE)

@@ -212,7 +212,7 @@ TEST(EndsTest, WhereAllWaitWhatTheyRunOnIsShown) {
       << finding.sentence;
 }
 
-TEST(EndsTest, WhatDiffersAndExplainsNothingIsANote) {
+TEST(EndsTest, ADifferenceThatExplainsNothingIsANote) {
   MadeJob made = Trained(2);
   made[0].surroundings = {{"processor", "A"}};
   made[1].surroundings = {{"processor", "B"}};

@@ -91,7 +91,7 @@ TEST_F(TraceDiffTest, TheFirstDifferenceIsFoundAmongMany) {
 }
 
 // WrittenRank's times are 1000 and the number of the event.
-TEST_F(TraceDiffTest, WhatAReplaySkippedIsNotMissing) {
+TEST_F(TraceDiffTest, SkippedStepsOfAReplayAreNotMissing) {
   const uint64_t first = 1000 + a_.Add(format::Step{18});
   Show(a_, "loss", 1);
   const uint64_t last = 1000 + a_.Add(format::Step{19});

@@ -46,7 +46,7 @@ TEST(RankSummaryTest, ACallThatWasNeverLeftIsFoundBeforeTheLastBatches) {
   EXPECT_EQ(summary.last_call->comm_seq, 7u);
 }
 
-TEST(RankSummaryTest, WhatTheLogItselfSaysIsOfNoNumberedThread) {
+TEST(RankSummaryTest, EventsOfTheLogHaveNoNumberedThread) {
   WrittenRank folder;
   folder.Begin();
   const RankSummary summary = folder.Summary();

@@ -46,7 +46,7 @@ TEST(FenceFilterTest, TheKernelTakesEachOfThem) {
             << abi << writes << network;
 }
 
-TEST(FenceFilterTest, WhatChangesTheMachineIsRefused) {
+TEST(FenceFilterTest, ACallThatChangesTheMachineIsRefused) {
   const FilterRules rules{true, true, true, 6};
   EXPECT_EQ(Behind(rules, [] { return ErrnoOf(syscall(SYS_mount, "", "/", "", 0, nullptr)); }),
             EPERM);

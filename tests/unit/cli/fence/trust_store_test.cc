@@ -63,7 +63,7 @@ TEST_F(TrustStoreTest, ABundleIsKnownByItsBytes) {
   EXPECT_EQ(store.Of(Bundle()), Trust::kNone);
 }
 
-TEST_F(TrustStoreTest, WhatOthersCanChangeIsNotKnown) {
+TEST_F(TrustStoreTest, AFileThatOthersCanChangeIsNotKnown) {
   const TrustStore store;
   for (const std::string& trace : {Trace(), Bundle()}) {
     ASSERT_TRUE(store.Add(trace, Trust::kOwn));

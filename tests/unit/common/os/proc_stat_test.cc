@@ -11,7 +11,7 @@
 namespace deja {
 namespace {
 
-TEST(ProcStatTest, OfThisProcess) {
+TEST(ProcStatTest, ReadsThisProcess) {
   const ProcStat stat = ReadProcStat(getpid());
   EXPECT_TRUE(stat.Runs());
   EXPECT_EQ(stat.parent, getppid());

@@ -42,7 +42,7 @@ TEST_F(TurnAreaTest, ABellThatHasRungIsNotWaitedFor) {
   TurnArea::WaitFor(made->bell(), seen, 60000);
 }
 
-TEST_F(TurnAreaTest, WhatIsNoAreaIsAnError) {
+TEST_F(TurnAreaTest, AnotherFileIsAnError) {
   EXPECT_FALSE(TurnArea::Open(path_));
   std::ofstream(path_) << "short";
   EXPECT_FALSE(TurnArea::Open(path_));

@@ -38,7 +38,7 @@ TEST(SecretFormsTest, TheNextOneIsFoundAfterTheFirst) {
   EXPECT_TRUE(FindSecretForm(text, second.end).rule.empty());
 }
 
-TEST(SecretFormsTest, WhatFollowsMayBeOfTheSameCharacters) {
+TEST(SecretFormsTest, TheNextTextMayHaveTheSameCharacters) {
   // [a-z0-9]{14} in front of a fixed word, [\w-]+ in front of a dot.
   const std::string terraform = "abcdefghij1234.atlasv1." + std::string(64, 'k');
   EXPECT_EQ(Found(terraform), "hashicorp-tf-api-token|" + terraform);

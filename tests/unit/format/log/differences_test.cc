@@ -182,7 +182,7 @@ TEST_F(HostileDifferences, InALongChain) {
   EXPECT_NE(Error("too many"), "");
 }
 
-TEST_F(HostileDifferences, OfTwoKinds) {
+TEST_F(HostileDifferences, DifferencesOfTwoKinds) {
   const uint64_t first = Add("first", 0, 0);
   const uint64_t xored = Add("xored", 3, first);
   const uint64_t subtracted = Add("subtracted", 4, first);
@@ -192,7 +192,7 @@ TEST_F(HostileDifferences, OfTwoKinds) {
   EXPECT_NE(Error("mixed, too").find("another kind"), std::string::npos);
 }
 
-TEST_F(HostileDifferences, WhatBuildsOnADamagedChunkIsNotThere) {
+TEST_F(HostileDifferences, AChunkThatBuildsOnADamagedOneIsNotThere) {
   const uint64_t first = Add("first", 0, 0);
   Add("xored", 3, first);
   Add("subtracted", 4, first);

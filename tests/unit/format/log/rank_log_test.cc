@@ -196,7 +196,7 @@ TEST_F(RankLogTest, AProcessThatIsNoRankLeavesNothing) {
   EXPECT_FALSE(Append(sink, 0, 5000, "too late"));
 }
 
-TEST_F(RankLogTest, WhatWasSpilledBeforeTheRankWasKnownIsKeptInOrder) {
+TEST_F(RankLogTest, EventsSpilledBeforeTheRankWasKnownAreKeptInOrder) {
   Make();
   EventSink* sink = log_->ClaimSink(0);
   uint64_t seq = 0;

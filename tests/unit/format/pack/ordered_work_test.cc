@@ -58,7 +58,7 @@ TEST_P(OrderedWorkTest, NothingIsDeliveredAfterAFailure) {
   EXPECT_EQ(delivered_.back(), 11);
 }
 
-TEST_P(OrderedWorkTest, WhatIsDiscardedIsNotDelivered) {
+TEST_P(OrderedWorkTest, DiscardedWorkIsNotDelivered) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(work_.Give(Job(i)));
   const size_t before = delivered_.size();
   { const OrderedWork::Scope scope(work_); }

@@ -56,7 +56,7 @@ class RankReaderTailTest : public testing::Test {
   std::unique_ptr<RankLog> log_;
 };
 
-TEST_F(RankReaderTailTest, WhatIsOnlyInTheTailIsRead) {
+TEST_F(RankReaderTailTest, EventsOnlyInTheTailAreRead) {
   Start();
   EventSink* sink = log_->ClaimSink(0);
   for (uint64_t seq = 0; seq < 100; ++seq) ASSERT_TRUE(Append(sink, 0, seq));

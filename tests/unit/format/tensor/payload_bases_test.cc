@@ -17,7 +17,7 @@ PayloadBases::Base Base(const std::string& bytes, uint64_t frame, uint32_t diffe
   return {AsBytes(bytes), frame, differences, bytes.size()};
 }
 
-TEST(PayloadBases, WhatWasWrittenLastOfAPlaceIsFound) {
+TEST(PayloadBases, TheLastTensorOfAPlaceIsFound) {
   PayloadBases bases(1000);
   const Place place{7, 64, 5, 1};
   EXPECT_EQ(bases.Find(place), nullptr);
@@ -84,7 +84,7 @@ TEST(PayloadBases, TheLastCheckpointStays) {
   EXPECT_EQ(bases.Find({kWeights, 0, 5, 300}), nullptr) << "not in the checkpoint before";
 }
 
-TEST(PayloadBases, WhatSavesNothingIsTriedLessAndLess) {
+TEST(PayloadBases, ADifferenceThatSavesNothingIsTriedLessAndLess) {
   PayloadBases bases(1000);
   int tries = 0;
   for (uint64_t step = 0; step < 300; ++step) {

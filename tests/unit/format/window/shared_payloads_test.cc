@@ -276,7 +276,7 @@ TEST_F(SharedPayloadsTest, TheTableGoesWithTheLastTail) {
   EXPECT_TRUE(ListDir(tails_.path()).empty());
 }
 
-TEST(OldJobMemoryTest, WhatNoProcessNeedsGoesWhenItIsOld) {
+TEST(OldJobMemoryTest, MemoryWithoutAProcessGoesWhenItIsOld) {
   const TempDir dir;
   const std::string over(32, 'a');
   const std::string living(32, 'b');

@@ -43,7 +43,7 @@ TEST_F(SharedPiecesTest, OneKeepsWhatTheOthersNeedNot) {
   EXPECT_EQ(one->Claim(hash_, 0), Claimed::kKept);
 }
 
-TEST_F(SharedPiecesTest, WhatIsReleasedAnotherMayTake) {
+TEST_F(SharedPiecesTest, AReleasedPieceMayBeTakenByAnother) {
   const auto one = Open();
   const auto two = Open();
   EXPECT_EQ(one->Claim(hash_, 0), Claimed::kOurs);

@@ -369,7 +369,7 @@ TEST_F(CudaDeviceTest, NodesAreOnlyForStreamsThatAreCaptured) {
   EXPECT_TRUE(device_.Drain(0));
 }
 
-TEST_F(CudaDeviceTest, WhatIsTooLargeForItsMemoryIsRefused) {
+TEST_F(CudaDeviceTest, ABufferTooLargeForItsMemoryIsRefused) {
   Seen seen;
   EXPECT_EQ(Read(Memory(), stream_, seen, 2 * CudaDevice::kMaxPinnedBytes),
             DeviceAnswer::kNoMemory);

@@ -195,7 +195,7 @@ TEST(DriverLibrariesTest, ByTheirNames) {
     EXPECT_FALSE(IsDriverLibrary(path)) << path;
 }
 
-TEST(DriverLibrariesTest, WhatMakesAProcessOneWholeStays) {
+TEST(DriverLibrariesTest, HooksOfTheWholeProcessAreForDriversToo) {
   for (const char* name : {"fork", "waitpid", "execve", "sigaction", "dlsym", "_exit"})
     EXPECT_TRUE(IsForDriversToo(name)) << name;
   for (const char* name : {"clock_gettime", "getpid", "open", "pthread_create", "bind", "read", ""})

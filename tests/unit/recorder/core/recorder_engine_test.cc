@@ -235,7 +235,7 @@ TEST_F(RecorderEngineTest, AsyncErrorIsRecordedOnce) {
   EXPECT_THAT(All<format::CallResults>(), IsEmpty());
 }
 
-TEST_F(RecorderEngineTest, WhatIsInProgressWhenItsCommunicatorIsAbortedIsAborted) {
+TEST_F(RecorderEngineTest, AnOperationUnderWayIsAbortedWithItsCommunicator) {
   InitRank(kComm);
   AllReduce(kComm, ncclInProgress);
   Do(NcclApi::ncclCommAbort, {kComm});

@@ -124,7 +124,7 @@ TEST_F(SharedPositionTest, AMoveBetweenTheReadAndTheLookIsSeen) {
   EXPECT_THAT(Moves(), ElementsAre(Pair(0, 0), Pair(1, 32)));
 }
 
-TEST_F(SharedPositionTest, WhatIsNotFoundIsKept) {
+TEST_F(SharedPositionTest, APositionThatIsNotFoundIsKept) {
   CountForkOfInputs();
   Tell(Read());
   OthersRead(16);

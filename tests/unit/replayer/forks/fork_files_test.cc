@@ -112,7 +112,7 @@ TEST_F(ForkFilesTest, AnOwnFileThatIsGoneIsReported) {
   EXPECT_THAT(files_.OpenAgain(), HasSubstr("/scratch/out again: No such file"));
 }
 
-TEST_F(ForkFilesTest, WhatCannotBeHadTwiceIsNamed) {
+TEST_F(ForkFilesTest, AResourceThatCannotBeHadTwiceIsNamed) {
   const int outside = Open(root_ / "input", O_RDWR);
   EXPECT_EQ(Note(), "it writes to " + (root_ / "input").string());
   close(outside);

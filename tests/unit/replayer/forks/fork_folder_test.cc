@@ -40,7 +40,7 @@ class ForkFolderTest : public testing::Test {
   fs::path scratch_;
 };
 
-TEST_F(ForkFolderTest, WhatWasWrittenIsKeptAsItIs) {
+TEST_F(ForkFolderTest, AWrittenFileIsKeptAsItIs) {
   fs::permissions(scratch_ / "out", fs::perms::owner_read);
   fs::last_write_time(scratch_ / "out", fs::file_time_type(std::chrono::seconds(1'000'000'000)));
   ASSERT_EQ(KeepFolder(scratch_.string(), 3), "");

@@ -32,7 +32,7 @@ TEST(PipeOrder, ReadersNeedNotReadInPiecesThatWereWritten) {
   EXPECT_EQ(order.Fits("bcc", 3), 3u);
 }
 
-TEST(PipeOrder, WhatWasReadBeforeTheSecondWriterCameIsTheFirstOnes) {
+TEST(PipeOrder, BytesReadBeforeTheSecondWriterAreTheFirstOnes) {
   const PipeOrder order = OrderOf("bb", 10);
   EXPECT_EQ(order.Fits("anything", 4), 8u);
   EXPECT_EQ(order.Fits("bb", 10), 2u);

@@ -33,7 +33,7 @@ TEST_F(StillnessTest, ItIsReportedOnceAndEndsLater) {
   EXPECT_TRUE(still.IsTimeToGiveUp());
 }
 
-TEST_F(StillnessTest, WhatMovesBeginsItAgain) {
+TEST_F(StillnessTest, AMoveBeginsItAgain) {
   Stillness still(scratch_.path(), nullptr);
   Look(still);
   EXPECT_GE(still.ns(), Stillness::kTellNs);

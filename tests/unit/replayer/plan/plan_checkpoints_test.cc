@@ -102,7 +102,7 @@ void AddLongRun(FakeRank& rank, uint64_t steps) {
   }
 }
 
-TEST(ReplayPlanTest, WhatALateStartReadsDoesNotGrowWithTheRun) {
+TEST(ReplayPlanTest, ReadsOfALateStartDoNotGrowWithTheRun) {
   uint64_t read[2];
   for (int i : {0, 1}) {
     const uint64_t steps = i == 0 ? 40 : 4000;
