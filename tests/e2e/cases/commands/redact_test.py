@@ -157,7 +157,7 @@ class Redacted(harness.DejaTest):
         self.assertEqual(len(set(self.secrets.all)), len(self.secrets.all))
         for secret in self.secrets.all[:40]:
             self.assertIn(secret, run.stdout)  # the program itself had them
-        self.assertIn("recording: " + str(self.home / ".netrc") + ": a file of secrets, by its name", run.stderr)
+        self.assertIn("recording: " + str(self.home / ".netrc") + ": a file of secrets by its name", run.stderr)
 
         plain = self.dir / "plain.zip"
         packed = self.checked(self.deja("pack", self.trace_path(), "-o", plain))
