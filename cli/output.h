@@ -25,7 +25,7 @@ void PrintLines(std::string_view text);
 void PrintJson(const nlohmann::json& value, int indent = 2);
 // "deja: MESSAGE" on stderr.
 void Diagnose(std::string_view message);
-// A question on stderr, behind which the answer is typed.
+// A question on stderr, after which the answer is typed.
 void Prompt(std::string_view question);
 // Diagnoses the error; returns kExitFailure.
 int FailWith(const Error& error);

@@ -110,7 +110,7 @@ std::string PatternList(const std::vector<std::string>& patterns) {
   return fmt::format("{}", fmt::join(patterns, ","));
 }
 
-// The same for who packs and who looks at what would be packed.
+// The same for a pack and for its preview.
 std::unique_ptr<Redactor> MakeRedactor(std::string& keep, std::string& mask) {
   keep = PatternList(g_pack_options.keep_env);
   mask = PatternList(g_pack_options.mask);

@@ -160,7 +160,7 @@ void CheckProgram(const DoctorRequest& request, const PythonCommand& python,
                         "name it as a shell would find it"});
     return;
   }
-  // What stands behind mpirun, env, timeout … is a program, too.
+  // The word after mpirun, env, timeout … is a program, too.
   std::set<std::string> seen;
   for (const std::string& word : request.program) {
     const std::string candidate = FindExecutable(word);

@@ -147,7 +147,7 @@ class SummaryBuilder {
     constexpr std::string_view kException = "exception ";  // python/deja/interpreter/exceptions.py
     if (note.text.substr(0, kException.size()) != kException) return;
     summary_.exception = note.text.substr(kException.size());
-    // The frames behind the innermost one are for listings.
+    // The frames after the innermost one are for listings.
     const size_t frames = summary_.exception.rfind("; ");
     if (frames == std::string::npos) return;
     const size_t outer = summary_.exception.find(", ", frames);

@@ -42,7 +42,7 @@ struct ChoiceSummary {
   std::string call;       // "AllReduce"
   std::string algorithm;  // "RING"
   std::string protocol;   // "LL128"
-  uint32_t channels = 0;  // 0: not told
+  uint32_t channels = 0;  // 0: not known
 };
 
 struct CommSummary {

@@ -72,7 +72,7 @@ std::string LinkText(const std::string& path) {
   return n <= 0 ? std::string() : std::string(text, static_cast<size_t>(n));
 }
 
-// The number behind "NAME:" in /proc/PID/status; -1: there is none.
+// The number after "NAME:" in /proc/PID/status; -1: there is none.
 long StatusNumber(pid_t pid, std::string_view name) {
   std::ifstream status(fmt::format("/proc/{}/status", pid));
   for (std::string line; std::getline(status, line);)
@@ -421,7 +421,7 @@ int64_t Question::Give(int fd, bool close_on_exec) const {
 }
 
 // A socket of the internet answers questions about the machine's interfaces. One of TCP does not
-// reach anybody (Connect, Landlock), and stands for one of UDP.
+// reach another process (Connect, Landlock), and stands for one of UDP.
 Outcome Question::MakeSocket() const {
   constexpr int kKind = 0xf;
   const int kind = Int(1) & kKind;

@@ -23,7 +23,7 @@ using api::LibcApi;
 using format::Tensor;
 
 constexpr size_t kUniqueIdBytes = 128;
-constexpr size_t kIdAddress = 8;     // where NCCL has an address in it, behind a number
+constexpr size_t kIdAddress = 8;     // where NCCL has an address in it, after a number
 constexpr size_t kShortestText = 6;  // runs of characters in bytes that are looked at as text
 constexpr uint64_t kMostTensor = 256u << 20;  // of bytes, that is looked into
 constexpr std::string_view kRule = "redact";
@@ -84,7 +84,7 @@ constexpr std::string_view kDeniedParts[] = {"NODELIST",     "_ACCOUNT",        
                                              "CLUSTER_NAME", "_COMMENT",           "TOPOLOGY_ADDR",
                                              "_QOS",         "_DISTRIBUTION_HOSTS"};
 
-// Says nothing of who has given it, whatever the name.
+// Says nothing of its origin, whatever the name.
 bool IsHarmlessValue(std::string_view value) {
   constexpr size_t kMostDigits = 6;
   const bool number = std::all_of(value.begin(), value.end(), [](char c) {
@@ -187,7 +187,7 @@ void Redactor::LearnHeader(const format::TraceHeader& header) {
   for (const std::string_view argument : process.argv) names_.LearnAddresses(argument);
 }
 
-// Unique ids hold the address of whoever made them. Their other bytes are a number.
+// Unique ids hold the address of their maker. Their other bytes are a number.
 void Redactor::LearnIds(std::string_view blob) {
   for (size_t at = 0; at + kUniqueIdBytes <= blob.size(); at += kUniqueIdBytes) {
     const std::string id(blob.substr(at, kUniqueIdBytes));

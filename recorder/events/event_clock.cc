@@ -36,8 +36,8 @@ uint64_t Counter() {
 }
 
 constinit std::atomic<bool> g_usable{false};
-// The comparison before, to measure the counter's rate by; only by who holds g_clock_line.version
-// odd.
+// The comparison before, to measure the counter's rate by; only by the holder of
+// g_clock_line.version odd.
 constinit uint64_t g_then_counter = 0;
 constinit uint64_t g_then_ns = 0;
 // While there is no line: not before this time.

@@ -30,7 +30,7 @@ class SharedPosition {
     moves_.store(moves_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return at;
   }
-  // Shared: `data` was read, or written, and `more` bytes behind it. Returns where; -1: not known.
+  // Shared: `data` was read, or written, and `more` bytes after it. Returns where; -1: not known.
   enum class Move : bool { kRead, kWrite };
   int64_t AfterShared(Recording& rec, int fd, std::span<const std::byte> data, size_t more,
                       Move move);

@@ -31,13 +31,13 @@ using preload::Transfer;
 // lock.
 constexpr size_t kMostBytes = 4096;
 
-// True if the calling thread is the first who does so at this pipe.
+// True if the calling thread is the first that does so at this pipe.
 bool IsFirst(std::atomic<uint32_t>& who, uint32_t self) {
   uint32_t nobody = 0;
   return who.load(std::memory_order_relaxed) == self || who.compare_exchange_strong(nobody, self);
 }
 
-// Position, size, who reads there and, if there are not too many, the bytes.
+// Position, size, the reader and, if there are not too many, the bytes.
 class PipeRead {
  public:
   // `flags`: 1, several threads read there; 2, this is the first that did.
@@ -97,7 +97,7 @@ void MeetingRecorder::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
   if (!first) slot->several.fetch_or(PipeSlot::kReaders);
   if (transfer.result >= 0 && first && slot->several.load() == 0) {
     slot->alone.fetch_add(static_cast<uint64_t>(transfer.result));
-    // When the end came matters to who does not wait for it.
+    // When the end came matters to a reader that does not wait for it.
     const bool waits = transfer.result > 0 || (fcntl(transfer.fd, F_GETFL) & O_NONBLOCK) == 0;
     if (waits && slot->several.load() == 0) return;
   }
@@ -128,7 +128,7 @@ void MeetingRecorder::OnPipeWrite(OwnPipe& pipe, Transfer& transfer) {
     const ErrnoKeeper keep;
     const preload::Guard guard;
     if (IsFirst(slot->writer, pipes_.load()->OwnToken())) slot = nullptr;
-    // Before the call: whoever reads these bytes knows it then.
+    // Before the call: a reader of these bytes knows it then.
     else
       slot->several.fetch_or(PipeSlot::kWriters, std::memory_order_release);
   }

@@ -42,7 +42,7 @@ bool NeedsNoRecord(const Call& call) {
   }
 }
 
-// The rank as MPI knows it, for a process that no launcher has told.
+// The rank as MPI knows it, for a process that got none from a launcher.
 void BecomeMpiRank(Recording& rec) {
   const uint64_t world = preload::MpiCommWorld();
   const preload::MpiPlace place = MpiOf(rec).PlaceOf(world);

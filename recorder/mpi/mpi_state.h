@@ -100,7 +100,7 @@ class MpiState final : public preload::MpiWorld {
   StableArray<preload::MpiPlace> places_;
   SpinLock request_lock_;  // of the rest
   KeyMap request_at_;
-  StableArray<MpiRequest> requests_;  // an element belongs to who has its handle
+  StableArray<MpiRequest> requests_;  // an element belongs to the owner of its handle
   uint32_t free_requests_[4096] = {};
   uint32_t free_request_count_ = 0;
 };

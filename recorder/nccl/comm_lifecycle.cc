@@ -63,8 +63,8 @@ std::span<const std::byte> IdsOf(const Call& call) {
   return {reinterpret_cast<const std::byte*>(call.args[arg]), count * NCCL_UNIQUE_ID_BYTES};
 }
 
-// For a communicator that grows from `parent`: the hash that newcomers derive, who have nothing but
-// the unique id. One of the old ranks has made that id, and may pass it or leave it to NCCL.
+// For a communicator that grows from `parent`: the hash that newcomers derive, which have nothing
+// but the unique id. One of the old ranks has made that id, and may pass it or leave it to NCCL.
 uint64_t JoinedAs(Communicator& parent, std::span<const std::byte> ids, uint64_t result) {
   if (result != ncclSuccess && result != ncclInProgress) return 0;
   const uint64_t made = parent.grow_id.exchange(0, std::memory_order_relaxed);
@@ -178,7 +178,7 @@ void NcclRecorder::CreatedAfter(Recording& rec, const Call& call, Communicator* 
     state->pending_comms[state->pending_comm_count++] = made;
 }
 
-// Writes CommCreated if the program's handle is there and says who it is.
+// Writes CommCreated if the program's handle is there and says which one it is.
 bool NcclRecorder::Created(Recording& rec, const PendingComm& made) {
   uint64_t handle = HandleAt(made.out);
   if (handle == 0) return false;
@@ -187,7 +187,7 @@ bool NcclRecorder::Created(Recording& rec, const PendingComm& made) {
   if (rank < 0 || nranks < 0) return false;
   Communicator* comm = NcclOf(rec).comms.Add(handle, made.hash, rank, nranks);
   if (comm == nullptr) return true;
-  // Whoever can make a communicator on a device has loaded the driver.
+  // A program that can make a communicator on a device has loaded the driver.
   preload::LookForDevice();
   // Not later: while its collectives run, the driver might wait for them.
   if (rec.config.level != Level::kOrder) preload::TheDevice().PrepareDigests();

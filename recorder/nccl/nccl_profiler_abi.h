@@ -81,7 +81,7 @@ struct CollectiveV3 {
   const char* protocol;
 };
 
-// Version 5 and 6 have more behind it.
+// Versions 5 and 6 have more after it.
 struct CollectiveV4 {
   uint64_t seq_number;
   const char* func;

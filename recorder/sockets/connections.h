@@ -21,7 +21,7 @@ namespace deja::recorder {
 
 class Recording;
 
-// Around what is done for a call of the program, behind the real call: the guard is held and errno
+// Around what is done for a call of the program, after the real call: the guard is held and errno
 // comes back.
 class Within {
  public:

@@ -1,12 +1,12 @@
 // OwnSockets: which connections lead from this process to itself, so that both ends run in a replay
 // and nothing has to be recorded. And the counters from which connections get their names.
 //
-// Unix sockets between processes of one rank are live in a replay, too; who is at the other end is
-// written down, since only a reader knows which process is the rank.
+// Unix sockets between processes of one rank are live in a replay, too; the process at the other
+// end is written down, since only a reader knows which process is the rank.
 //
 // For TCP: a connection to an address at which this process listens, on one machine. The accepting
 // side knows the address of the other end; the connecting side enters it here, and a thread that
-// accepts waits for those that are just connecting. Unix sockets tell who is at the other end.
+// accepts waits for those that are just connecting. Unix sockets name the process at the other end.
 // Any thread; locks are held for moments only; memory from mapped_memory.h.
 #ifndef DEJA_RECORDER_SOCKETS_OWN_SOCKETS_H_
 #define DEJA_RECORDER_SOCKETS_OWN_SOCKETS_H_

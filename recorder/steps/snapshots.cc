@@ -63,7 +63,7 @@ void StepRecorder::OnSnapshot(const preload::SnapshotCall& call) {
   format::Snapshot snapshot;
   preload::DescribeSnapshot(call, snapshot);
   preload::LookForDevice();
-  // States of generators are compared at every level, and are not what anybody would look into.
+  // States of generators are compared at every level, and no user looks into them.
   if (call.opaque && call.name.substr(0, kGenerator.size()) == kGenerator)
     snapshot.tensor.hash =
         digest::HashBytes({static_cast<const std::byte*>(call.data), call.bytes});

@@ -107,7 +107,7 @@ class ThreadClocks {
   struct Family {
     bool read = false;        // by this thread at all
     bool read_since = false;  // since its last wait
-    int64_t offset = 0;       // live - told, at the last reading
+    int64_t offset = 0;       // live - served, at the last reading
     bool waited = false;
     int64_t deadline = 0;  // of the last wait, and what was added to it
     int64_t added = 0;

@@ -17,7 +17,7 @@ class Progress {
  public:
   explicit Progress(const ReplayPlan& plan);
 
-  // The program goes on behind the plan's checkpoint.
+  // The program goes on after the plan's checkpoint.
   void StartLate();
 
   // Something happened that a hanging program does not do.

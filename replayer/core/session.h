@@ -33,7 +33,7 @@ namespace deja::replayer {
 // What jumps with the program to the position after the checkpoint that a replay starts from.
 class LateStarter {
  public:
-  // Adds what would be missing behind it. Nothing has jumped yet.
+  // Adds what would be missing after it. Nothing has jumped yet.
   virtual void FindMissing(std::vector<std::string>& problems) { (void)problems; }
   virtual void StartLate(const LateStart& start) = 0;
 

@@ -50,7 +50,7 @@ bool WriteFolder(const std::string& path, std::string_view entries) {
   return true;
 }
 
-// The content behind the name, which must be the asked one.
+// The content after the name, which must be the asked one.
 bool ContentOf(Session& session, const RecordedInput& answer, std::string_view name,
                std::string& content) {
   constexpr uint64_t kMost = 64 << 20;

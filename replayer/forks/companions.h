@@ -17,7 +17,7 @@
 namespace deja::replayer {
 
 // Where the recording of the rank or rank's child `name` is that is not of the replayed rank;
-// empty: the replay was not told.
+// empty: the replay does not know.
 std::string FindCompanionFolder(const std::string& scratch, std::string_view name);
 // gdb, which follows forks to the rank, would follow them to a companion.
 bool MayMakeCompanions();

@@ -15,7 +15,7 @@ namespace deja::replayer {
 
 class ForkFiles {
  public:
-  // Before the program begins: what it has got from whoever started it is not its own, and its
+  // Before the program begins: what it has got from its parent is not its own, and its
   // images share it as well.
   void NoteInherited();
   // Notes what is open. Empty: all of it can be opened once more; else what cannot.

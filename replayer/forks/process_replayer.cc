@@ -110,7 +110,7 @@ bool ProcessReplayer::MayKill(int pid, int signal) {
   return false;
 }
 
-// True of a forked rank, and of a process that forks it, or who does.
+// True of a forked rank, and of a process that forks it, or an ancestor of that.
 bool ProcessReplayer::LeadsToRank(std::string_view name) const {
   return !name.empty() && std::string_view(replayer_.forked).starts_with(name) &&
          (replayer_.forked.size() == name.size() || replayer_.forked[name.size()] == '/');

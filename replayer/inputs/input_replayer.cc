@@ -13,7 +13,7 @@ void InputReplayer::OnInput(preload::InputCall& call) {
   ServeInput(*replayer_.session, replayer_.session->Thread(), call);
 }
 
-// In a child of which nothing is recorded: it looked at nothing but who it is, or its recording is
+// In a child of which nothing is recorded: it looked only at its identity, or its recording is
 // lost.
 void InputReplayer::ServeUnrecorded(preload::InputCall& call) {
   if (api::InputKindOf(call.api) != api::InputKind::kIdentity) {

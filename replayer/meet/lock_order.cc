@@ -311,7 +311,7 @@ void LockOrder::AwaitTurnLong(ThreadState& thread, const LockReading& reading) {
   waits.store(false, std::memory_order_relaxed);
 }
 
-// ---- Who comes, and who does not
+// ---- Threads that come, and threads that do not
 // ----------------------------------------------------------------------
 
 const std::vector<LockOrder::Owner>& LockOrder::OwnersOf(uint16_t counter) {

@@ -41,7 +41,7 @@ struct LockThread {
   static constexpr ThreadPart kPart = ThreadPart::kLocks;
 
   std::unique_ptr<LockStream::Cursor> cursor;  // from its first lock
-  bool is_past = false;                        // it goes on behind the recorded ones
+  bool is_past = false;                        // it goes on past the recorded ones
   bool runs_in_turn = false;  // a routine that runs once, by the next of these readings
 };
 
@@ -94,7 +94,7 @@ class LockOrder {
   void AwaitTurnLong(ThreadState& thread, const format::LockReading& reading);
   [[nodiscard]] static bool IsReady(const preload::LockCall& call,
                                     const format::LockReading& reading);
-  // The counter is at `from`: it moves on, and who waits for that hears of it.
+  // The counter is at `from`: it moves on, and the waiting threads hear of it.
   void Advance(uint16_t counter, uint64_t from, uint64_t to);
   void Wake(uint16_t counter, uint32_t turns);
 
@@ -115,7 +115,7 @@ class LockOrder {
   static constexpr size_t kWaiterSlots = 4096;
 
   Session& session_;
-  bool looks_early_ = false;              // who will take a turn is quickly found out
+  bool looks_early_ = false;              // the next owner is quickly found out
   std::unique_ptr<Progress[]> progress_;  // by recorded thread
   std::array<std::atomic<uint32_t>, kWaiterSlots> waiters_{};
   std::atomic<bool> gave_up_{false};

@@ -75,7 +75,7 @@ class Turn {
 
  private:
   [[nodiscard]] uint32_t Current() const { return call_.order->load(std::memory_order_acquire); }
-  // Also when the order gave way behind it.
+  // Also when the order gave way after it.
   [[nodiscard]] bool MayTake() const { return static_cast<int32_t>(Current() - number_) >= 0; }
 
   bool Attempt() {

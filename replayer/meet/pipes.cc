@@ -1,5 +1,5 @@
-// Pipes and socketpairs of the rank's own, with several writers or readers: who writes waits until
-// what it writes is what a reader got next; who reads gets what it got, when as much is there.
+// Pipes and socketpairs of the rank's own, with several writers or readers: a writer waits until
+// what it writes is what a reader got next; a reader gets what it got, when as much is there.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -32,7 +32,7 @@ using preload::OwnPipe;
 using preload::PipeSlot;
 using preload::Transfer;
 
-// Nothing moves for so long: who is waited for does not come.
+// Nothing moves for so long: the awaited process does not come.
 constexpr uint64_t kAloneNs = 1'000'000'000;
 
 size_t SizeOfPieces(const Transfer& transfer) {

@@ -89,7 +89,7 @@ class FoundReady {
 
   const PollCall& call_;
   std::string_view found_;
-  size_t told_;  // how many descriptors epoll told of
+  size_t told_;  // how many descriptors epoll reported
   bool fits_;
 };
 

@@ -51,7 +51,7 @@ uint32_t CompareInput(Session& session, ThreadState& thread, const LiveOperation
                         {static_cast<const std::byte*>(input.data), input.bytes});
   // Only the program can let its streams go on, and perhaps not before this call returns.
   if (ServedComm::AnyHeld()) return 0;
-  // Waited for, so that a divergence is found at its operation and not behind it.
+  // Waited for, so that a divergence is found at its operation and not after it.
   const auto digest =
       preload::DigestAndWait(input.data, input.bytes, input.dtype, operation.stream);
   if (!digest) return 0;

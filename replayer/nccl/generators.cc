@@ -103,7 +103,7 @@ void CompareComputed(Session& session, ThreadState& thread, const LiveOperation&
                   {static_cast<const std::byte*>(output.data), output.bytes});
     return;
   }
-  // Waited for, so that a divergence is found at its operation and not behind it.
+  // Waited for, so that a divergence is found at its operation and not after it.
   const auto digest =
       preload::DigestAndWait(output.data, output.bytes, output.dtype, operation.stream);
   if (!digest) return;

@@ -38,7 +38,7 @@ class LockStream {
     void Decode();
 
     const LockStream* stream_;
-    size_t at_ = 0;  // in packed_, behind the next reading
+    size_t at_ = 0;  // in packed_, after the next reading
     size_t piece_ = 0;
     uint32_t used_ = 0;  // of the piece
     uint64_t passed_ = 0;

@@ -15,7 +15,7 @@ constexpr size_t kPrologueSteps = 8;
 // threads that are ahead of the one that ends it.
 constexpr size_t kBatchesBehindEnd = 3;
 
-// What is served once, in its order, and is over when the program is behind it.
+// What is served once, in its order, and is over when the program is past it.
 constexpr uint64_t kPassing = format::KindsThat(format::EventPassing::kPasses);
 // What is told apart by the calls around it.
 constexpr uint64_t kWithCalls = format::KindsThat(format::EventPassing::kWithCalls);
@@ -31,7 +31,7 @@ bool ReachesEnd(const format::BatchInfo& batch, const PlannedEnd& end) {
   });
 }
 
-// The first batch with the end, or behind the last one.
+// The first batch with the end, or past the last one.
 size_t FindEnd(const format::BatchList& batches, const PlannedEnd& end) {
   if (end.step) return batches.FindStep(*end.step);
   return batches.Find(

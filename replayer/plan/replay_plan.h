@@ -253,7 +253,7 @@ struct ApiKinds {
 class ReplayPlan {
  public:
   // `checkpoint`: from which the replay starts; null: from the start. `end`: of what comes well
-  // behind it nothing is known, the recording's own end included. `reader` outlives the plan.
+  // after it nothing is known, the recording's own end included. `reader` outlives the plan.
   static Result<std::unique_ptr<ReplayPlan>> Build(
       const format::RankReader& reader, const ApiKinds& kinds,
       const format::RecordedCheckpoint* checkpoint = nullptr, const PlannedEnd& end = {});

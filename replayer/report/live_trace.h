@@ -3,7 +3,7 @@
 // It has the calls that belong to communicators, with digests of what the program gave to them and
 // the results as they were served; snapshots; steps, notes, threads. Each event has the time of its
 // counterpart in the recording, so that both lie on one time line; what has none comes right
-// behind what was written last.
+// after what was written last.
 //
 // One per replayed rank, made with its session, never destroyed. Any thread, inside the guard; one
 // lock, which is not held across anything of the program's. A disk that refuses is the log's

@@ -55,7 +55,7 @@ class ServedConnections final : public preload::ConnectionLayer, public LateStar
   const char* BeforeOpen(int dirfd, const char* path, int flags) override;
   preload::FdObject* AfterOpen(int dirfd, const char* path, int fd, int flags) override;
 
-  // A replay from a checkpoint: before the jump, what is used behind it and not there; and the
+  // A replay from a checkpoint: before the jump, what is used after it and not there; and the
   // jump.
   void FindMissing(std::vector<std::string>& problems) override;
   void StartLate(const LateStart& start) override;

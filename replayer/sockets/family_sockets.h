@@ -15,7 +15,7 @@
 
 namespace deja::replayer {
 
-// Where the processes of the replay in `scratch` meet who listens at `address`, a Unix name.
+// Where the processes of the replay in `scratch` meet the listener at `address`, a Unix name.
 preload::SocketAddress FamilyAddress(const std::string& scratch,
                                      const preload::SocketAddress& address);
 
@@ -23,7 +23,7 @@ preload::SocketAddress FamilyAddress(const std::string& scratch,
 // recordings of all: `rank`, the folder of the rank's, and those of its children.
 bool AnyoneAccepts(const std::string& rank, const std::string& scratch, std::string_view address);
 
-// Connects `fd`, a Unix socket, to who listens at `address`, and has it say who it is. Waits for a
+// Connects `fd`, a Unix socket, to the listener at `address`, and has it name itself. Waits for a
 // listener for `patience_ms`: the other process may be behind where it was in the recording. 0, or
 // -1 and errno.
 int ConnectFamily(int fd, const preload::SocketAddress& address, int patience_ms);

@@ -33,7 +33,7 @@ size_t SizeOf(std::span<const iovec> pieces) {
   return size;
 }
 
-// Copies to the pieces, behind their first `skip` bytes.
+// Copies to the pieces, after their first `skip` bytes.
 void Scatter(std::string_view bytes, std::span<const iovec> pieces, size_t skip) {
   for (const iovec& piece : pieces) {
     if (skip >= piece.iov_len) {
@@ -402,7 +402,7 @@ int ServedSocket::OnGetOption(int fd, int level, int name, void* value, socklen_
   return static_cast<int>(taken.result);
 }
 
-// The pair takes what concerns waiting; the rest is remembered, for those who ask.
+// The pair takes what concerns waiting; the rest is remembered, for later questions.
 int ServedSocket::OnSetOption(int fd, int level, int name, const void* value, socklen_t size) {
   Guard guard;
   if (layer_.abandoned()) return real::SetOption(fd, level, name, value, size);

@@ -102,7 +102,7 @@ Turns::Rest::~Rest() {
 }
 
 void Turns::ComeIn() {
-  // Whoever looks second sees what the other has done: `deja replay` says kLeaving and then looks
+  // The second to look sees what the other has done: `deja replay` says kLeaving and then looks
   // whether the rank still rests.
   if (cell_->place.load() == Place::kIn) return;
   cell_->wants_in.fetch_add(1);

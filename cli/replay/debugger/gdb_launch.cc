@@ -67,7 +67,7 @@ Result<pid_t> StartDebugger(const ReplayTarget& target, std::vector<std::string>
   return pid;
 }
 
-// Waits for it, and ends what it has left behind.
+// Waits for it, and ends the processes that it has left.
 int AwaitDebugger(pid_t pid) {
   // The terminal's signals are for the debugger.
   signal(SIGINT, SIG_IGN);
@@ -123,7 +123,7 @@ Result<int> ExitOfGdb(int status, const std::string& debugger) {
 }
 
 Result<int> RunGdb(const ReplayTarget& target, const GdbOptions& options) {
-  prctl(PR_SET_CHILD_SUBREAPER, 1);  // of what gdb leaves behind
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // of processes that gdb leaves
   DEJA_ASSIGN_OR_RETURN(const pid_t pid, StartGdb(target, options));
   return ExitOfGdb(AwaitDebugger(pid), options.debugger);
 }

@@ -218,7 +218,7 @@ bool TurnScheduler::Rotate(Clock::time_point now) {
     const int victim = FindVictim(index, false);
     if (victim < 0 || !TakeOut(static_cast<size_t>(victim))) return true;
   }
-  // It has had its turn, as far as anybody can see.
+  // It has had its turn, as far as can be seen.
   known_[index].rests_since = ++order_;
   BringBack(index);
   return true;

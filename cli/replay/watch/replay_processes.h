@@ -1,5 +1,5 @@
 // The processes of replayed ranks: started side by side, and waited for until they, and all that
-// they have left behind, are gone.
+// they have left, are gone.
 //
 // Main thread of a process that has no other children.
 #ifndef DEJA_CLI_REPLAY_WATCH_REPLAY_PROCESSES_H_
