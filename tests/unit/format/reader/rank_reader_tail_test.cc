@@ -150,7 +150,7 @@ TEST_F(RankReaderTailTest, AMissingTailIsReported) {
   log_->Finish();
   const auto reader = RankReader::Open(copy).value();
   EXPECT_EQ(reader->end().state, EndState::kTornTail);
-  EXPECT_NE(reader->end().detail.find("is not there"), std::string::npos) << reader->end().detail;
+  EXPECT_NE(reader->end().detail.find("does not exist"), std::string::npos) << reader->end().detail;
   EXPECT_EQ(CountInOrder(*reader), (std::map<uint32_t, uint64_t>{{0, 10}}));
 }
 
