@@ -19,7 +19,7 @@ namespace deja::cli {
 
 struct Context {
   bool json = false;                 // --json
-  std::vector<std::string> program;  // what stood behind `--`
+  std::vector<std::string> program;  // the words after `--`
 };
 
 struct Command {

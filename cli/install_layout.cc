@@ -38,9 +38,9 @@ Result<std::string> FindLibrary(const std::string& name) {
   // The loader would take the parts for libraries, find none, and start the program without Deja.
   if (path.find_first_of(" :") != std::string::npos) {
     return Fail(ErrorCode::kInvalidArgument,
-                "Deja lies at " + path +
-                    ": LD_PRELOAD cannot name a library whose path has a space or a colon. Install "
-                    "Deja, or build it, in another folder.");
+                "loading Deja: " + path +
+                    ": LD_PRELOAD cannot name a path with a space or a colon; install or build "
+                    "Deja in another folder");
   }
   return path;
 }
@@ -58,10 +58,9 @@ Result<std::string> FindPythonDirectory() {
   DEJA_ASSIGN_OR_RETURN(std::string path,
                         FindFirst("Deja's Python side", {"../python", "../share/deja/python"}));
   if (path.find(':') != std::string::npos) {
-    return Fail(ErrorCode::kInvalidArgument,
-                "Deja lies at " + path +
-                    ": PYTHONPATH cannot name a folder whose path has a colon. Install Deja, or "
-                    "build it, in another folder.");
+    return Fail(ErrorCode::kInvalidArgument, "loading Deja: " + path +
+                                                 ": PYTHONPATH cannot name a path with a colon; "
+                                                 "install or build Deja in another folder");
   }
   return path;
 }

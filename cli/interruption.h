@@ -1,9 +1,9 @@
 // Interruption: a signal that asks a replay under way to end (Ctrl-C, a closed terminal, kill).
 //
-// While an object lives, SIGINT, SIGQUIT, SIGTERM and SIGHUP do not end this process: they are
-// noted, so that whoever waits can end the programs first and remove what is temporary. What was
-// ignored before stays ignored; what is started in the meantime gets its signals as usual. One
-// object a process; main thread only.
+// While an object lives, SIGINT, SIGQUIT, SIGTERM and SIGHUP do not end this process. They are
+// noted, so that the waiting code can first end the programs and remove what is temporary. Signals
+// that were ignored before stay ignored. Processes that are started in the meantime get their
+// signals as usual. One object a process; main thread only.
 #ifndef DEJA_CLI_INTERRUPTION_H_
 #define DEJA_CLI_INTERRUPTION_H_
 
@@ -23,7 +23,7 @@ class Interruption {
   [[nodiscard]] static int Signal();
 
   // Whether the programs are to be ended now. The terminal sends SIGINT and SIGQUIT to them as
-  // well: they have a moment to end by themselves, unless the user is in a hurry and repeats it.
+  // well. They have a moment to end by themselves, unless the user repeats the signal.
   [[nodiscard]] static bool IsOver();
 
   // The same of a signal that gdb, which keeps the terminal, does not take for its own: the first

@@ -31,8 +31,9 @@ Result<std::vector<uint32_t>> ParseRanks(const std::vector<std::string>& texts) 
   for (const std::string& text : texts) {
     DEJA_ASSIGN_OR_RETURN(const NumberRange range, ParseRange("--ranks", text));
     if (range.to >= kMost || text.empty())
-      return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("--ranks {}: give ranks such as 2 or 0-3,7", text));
+      return Fail(
+          ErrorCode::kInvalidArgument,
+          fmt::format("--ranks {}: not a list of ranks; write one such as 2 or 0-3,7", text));
     for (uint64_t rank = range.from; rank <= range.to; ++rank)
       ranks.push_back(static_cast<uint32_t>(rank));
   }

@@ -2,7 +2,7 @@
 // terminal.
 //
 // All that leaves here is plain text (common/text/plain_text.h), whatever a trace says: one line is
-// one line, and a terminal is told nothing by it. Main thread only.
+// one line, and no control sequence reaches a terminal. Main thread only.
 #ifndef DEJA_CLI_OUTPUT_H_
 #define DEJA_CLI_OUTPUT_H_
 
@@ -25,7 +25,7 @@ void PrintLines(std::string_view text);
 void PrintJson(const nlohmann::json& value, int indent = 2);
 // "deja: MESSAGE" on stderr.
 void Diagnose(std::string_view message);
-// A question on stderr, behind which the answer is typed.
+// A question on stderr, after which the answer is typed.
 void Prompt(std::string_view question);
 // Diagnoses the error; returns kExitFailure.
 int FailWith(const Error& error);

@@ -1,6 +1,6 @@
-// Deja's own variables in a program's environment take the same room in a recording, a replay and a
-// replay in gdb: the kernel puts the environment at the top of the stack, so that the program's
-// frames would lie elsewhere.
+// Deja's own variables take the same room in the environment of a recording, a replay and a replay
+// in gdb. The kernel puts the environment at the top of the stack, so a different size would move
+// the program's frames.
 #ifndef DEJA_CLI_OWN_VARIABLES_H_
 #define DEJA_CLI_OWN_VARIABLES_H_
 
@@ -34,8 +34,8 @@ NamedValue Named(const env::Lines& variable, const std::vector<std::string>& val
 // does the same.
 void PadOwnVariables(std::vector<std::string>& entries, long more);
 
-// How many bytes longer the real path of a program is than the one that it is started by: a replay
-// starts it by its real path, which the kernel puts on the stack, too. 0 for scripts.
+// By how many bytes the real path of a program is longer than the path that it is started by; 0 for
+// scripts. A replay starts it by its real path, which the kernel puts on the stack, too.
 long BytesToRealPath(const std::string& program);
 
 }  // namespace deja::cli

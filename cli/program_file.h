@@ -6,7 +6,7 @@
 
 namespace deja::cli {
 
-// Why the replay library cannot be loaded into it, as what stands behind "PATH …"; empty: it can.
+// Why the replay library cannot be loaded into it, as a text after "PATH …"; empty: it can.
 std::string WhyNoProgram(const std::string& path);
 
 }  // namespace deja::cli

@@ -1,5 +1,5 @@
-// SHA-256, of which no two files with the same digest are known: for what is trusted by its digest.
-// (What a trace stores is named by faster hashes, which somebody can forge.) Any thread.
+// SHA-256, for files that are trusted by their digest: no two files with the same digest are known.
+// (A trace names what it stores by faster hashes, which can be forged.) Any thread.
 #ifndef DEJA_CLI_SHA256_H_
 #define DEJA_CLI_SHA256_H_
 
@@ -31,7 +31,7 @@ class Sha256 {
 };
 
 Result<std::string> Sha256OfFile(const std::string& path);
-// Of what they are together, one after the other.
+// The digest of the files' contents, one after the other.
 Result<std::string> Sha256OfFiles(const std::vector<std::string>& paths);
 
 }  // namespace deja::cli

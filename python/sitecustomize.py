@@ -33,7 +33,7 @@ def _run_the_next_one():
 
 if _is_preloaded():
     if os.path.join(_HERE, "with-pdb") in sys.path:  # deja replay --pdb
-        from deja import debugger
+        from deja.interpreter import debugger
 
         debugger.begin()
     from deja import on_import

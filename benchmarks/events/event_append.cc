@@ -3,32 +3,16 @@
 // Reported beside the time: CPU of the background thread per event (cpu_drain_ns), and bytes of the
 // folder per event.
 #include <benchmark/benchmark.h>
-#include <stdlib.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <string>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 
-#include "format/log/rank_log.h"
+#include "benchmarks/recording/measured_log.h"
 #include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {
-
-std::string MakeDir() {
-  std::string name = (std::filesystem::temp_directory_path() / "deja-bench-XXXXXX").string();
-  return mkdtemp(name.data()) != nullptr ? name : "";
-}
-
-double Seconds(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-}
-double CpuSeconds(int who) {
-  rusage usage{};
-  getrusage(who, &usage);
-  return Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
-}
 
 // An enter event as the recorder writes it for an all-reduce at level digest.
 CallEnter AllReduce(uint64_t n) {
@@ -50,17 +34,13 @@ CallEnter AllReduce(uint64_t n) {
 
 // `pause`: iterations between which the producer sleeps, as a training loop would; 0: never.
 void AppendEvents(benchmark::State& state) {
-  const std::string dir = MakeDir();
-  RankLogOptions options;
-  options.trace_dir = dir;
-  auto log = RankLog::Create(options);
-  if (!log || !(*log)->BecomeRank({})) return state.SkipWithError("no log");
-  EventSink* sink = (*log)->ClaimSink(0);
+  MeasuredLog measured;
+  if (measured.log() == nullptr) return state.SkipWithError("no log");
+  EventSink* sink = measured.log()->ClaimSink(0);
   const bool large = state.range(0) != 0;
   std::byte buffer[1024];
   uint64_t n = 0;
-  const double process_before = CpuSeconds(RUSAGE_SELF);
-  const double thread_before = CpuSeconds(RUSAGE_THREAD);
+  measured.Start();
   for (auto _ : state) {
     const EventHead head{0, n, 1000000 * n};
     size_t size;
@@ -75,17 +55,9 @@ void AppendEvents(benchmark::State& state) {
     sink->Append(std::span(buffer).first(size));
     ++n;
   }
-  (*log)->Flush();
-  const double drain =
-      CpuSeconds(RUSAGE_SELF) - process_before - (CpuSeconds(RUSAGE_THREAD) - thread_before);
-  (*log)->Finish();
-  uint64_t bytes = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(dir)) {
-    if (entry.is_regular_file()) bytes += entry.file_size();
-  }
+  const double drain = measured.Finish();
   state.counters["drain_ns"] = drain * 1e9 / static_cast<double>(n);
-  state.counters["bytes"] = static_cast<double>(bytes) / static_cast<double>(n);
-  std::filesystem::remove_all(dir);
+  state.counters["bytes"] = static_cast<double>(measured.bytes()) / static_cast<double>(n);
 }
 BENCHMARK(AppendEvents)->ArgName("call_enter")->Arg(0)->Arg(1);
 

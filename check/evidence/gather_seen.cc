@@ -12,7 +12,7 @@
 namespace deja::check {
 namespace {
 
-constexpr std::string_view kPrefix = "check/";  // python/deja/seen.py
+constexpr std::string_view kPrefix = "check/";  // python/deja/evidence/seen.py
 // A limit for what the program read: programs can read for days.
 constexpr size_t kFirstInputs = 8192;
 constexpr size_t kLastInputs = 8192;

@@ -2,8 +2,8 @@
 // of loaders, tensors that changed too early, collections of garbage, sockets, and what the program
 // read.
 //
-// Notes of Deja's side of Python (python/deja/seen.py) have most of it. Sites are numbers of the
-// summary's. Values; no ownership.
+// Notes of Deja's side of Python (python/deja/evidence/seen.py) have most of it. Sites are numbers
+// of the summary's. Values; no ownership.
 #ifndef DEJA_CHECK_EVIDENCE_SEEN_H_
 #define DEJA_CHECK_EVIDENCE_SEEN_H_
 

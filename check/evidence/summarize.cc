@@ -290,7 +290,7 @@ class Summarizer {
       if (!names.empty()) names_of_next_[event.thread] = std::move(names);
       return;
     }
-    constexpr std::string_view kException = "exception ";  // python/deja/exceptions.py
+    constexpr std::string_view kException = "exception ";  // python/deja/interpreter/exceptions.py
     if (note.text.substr(0, kException.size()) != kException) return;
     const std::string text(note.text.substr(kException.size()));
     const size_t frames = text.rfind("; ");

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/diff/diff_report.h"
+#include "cli/help/option_list.h"
 #include "cli/number_range.h"
 #include "cli/output.h"
 #include "cli/replay/bounds/checkpoint_choice.h"
@@ -25,7 +26,7 @@ struct BisectOptions {
 BisectOptions g_bisect_options;
 
 void AddBisectOptions(CLI::App& app) {
-  app.add_option("A", g_bisect_options.a, "A trace directory or a bundle")->required();
+  AddTraceArgument(app, "A", g_bisect_options.a);
   app.add_option("B", g_bisect_options.b,
                  "A trace of the same job, or of a replay (deja replay --out)");
   app.add_option("--ranks", g_bisect_options.ranks,
@@ -89,7 +90,7 @@ Result<Way> FindWayOf(const char* side, format::Trace& trace, uint32_t rank,
                       const std::optional<DiffPlace>& own, const DiffPlace& of_other) {
   if (own) return FindWay(side, trace, rank, *own);
   DiffPlace near = of_other;
-  near.comm.reset();  // this one does not come to that operation, but to its step
+  near.comm.reset();  // this one does not reach that operation, but reaches its step
   return FindWay(side, trace, rank, near);
 }
 
@@ -168,8 +169,8 @@ Result<std::vector<Pair>> ChoosePairs(const format::Trace& a, const format::Trac
     for (size_t i = 1; i < ranks.size(); ++i) pairs.push_back({ranks[0], ranks[i]});
     if (pairs.empty())
       return Fail(ErrorCode::kInvalidArgument,
-                  "say what to compare: another trace, or --ranks with two ranks or more of this "
-                  "one that should agree");
+                  "comparing: there is nothing to compare with; give another trace, or --ranks "
+                  "with two or more ranks that should agree");
     return pairs;
   }
   if (ranks.empty()) {

@@ -15,6 +15,7 @@
 #include "cli/check/check_report.h"
 #include "cli/command.h"
 #include "cli/events/rank_summary.h"
+#include "cli/help/option_list.h"
 #include "cli/output.h"
 #include "format/trace/trace.h"
 
@@ -30,7 +31,7 @@ struct CheckOptions {
 CheckOptions g_check_options;
 
 void AddCheckOptions(CLI::App& app) {
-  app.add_option("TRACE", g_check_options.trace, "A trace directory or a bundle")->required();
+  AddTraceArgument(app, "TRACE", g_check_options.trace);
   CLI::Option* second = app.add_option(
       "SECOND", g_check_options.second,
       "Another recording of what should be the same job: the first number that differs, and the "
@@ -39,12 +40,11 @@ void AddCheckOptions(CLI::App& app) {
                  "A recording that was resumed from a checkpoint of TRACE: whether it goes on as "
                  "TRACE did")
       ->excludes(second);
-  app.add_option("--binaries", g_check_options.binaries,
-                 "Folders with the program's binaries, if not where they ran");
+  AddBinariesOption(app, g_check_options.binaries);
 }
 
-// Of the last attempt that there was. Ranks that have no part in it are left out, and noted: what
-// they did before does not belong to what the others did last.
+// The ranks of the last attempt. Ranks that have no part in it are left out and noted: their
+// earlier calls do not belong to the last calls of the others.
 std::vector<format::RankFolder> LastAttempt(const format::Trace& trace,
                                             std::vector<std::string>& notes) {
   uint32_t last = 0;
@@ -88,8 +88,8 @@ Result<Summaries> SummarizeTrace(const std::string& path, check::PlaceFinder& pl
     // Not by the trace, which keeps what it has opened.
     auto reader = format::RankReader::Open(folder.path);
     if (!reader) {
-      unread.push_back(
-          fmt::format("rank {} cannot be read: {}", folder.rank, reader.error().message));
+      unread.push_back(fmt::format("checking: rank {}: its recording cannot be read: {}",
+                                   folder.rank, reader.error().message));
       continue;
     }
     check::RankSummary summary = check::Summarize(**reader, places, {IsRunning(**reader)});
@@ -102,7 +102,7 @@ Result<Summaries> SummarizeTrace(const std::string& path, check::PlaceFinder& pl
   if (read.ranks.empty()) {
     for (const std::string& line : unread) Diagnose(line);
     return tl::unexpected(
-        Error{.message = fmt::format("checking {}: no rank in it can be read", path)});
+        Error{.message = fmt::format("checking: {}: no rank in it can be read", path)});
   }
   read.is_damaged = !unread.empty();
   read.notes.insert(read.notes.end(), unread.begin(), unread.end());

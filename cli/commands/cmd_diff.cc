@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/diff/diff_report.h"
+#include "cli/help/option_list.h"
 #include "cli/output.h"
 #include "cli/summaries/trace_damage.h"
 #include "format/trace/trace.h"
@@ -22,7 +23,7 @@ struct DiffOptions {
 DiffOptions g_diff_options;
 
 void AddDiffOptions(CLI::App& app) {
-  app.add_option("A", g_diff_options.a, "A trace directory or a bundle")->required();
+  AddTraceArgument(app, "A", g_diff_options.a);
   app.add_option(
       "B", g_diff_options.b,
       "Another one, or the trace of a replay (deja replay --out); A itself if two ranks of A are "
@@ -47,7 +48,9 @@ Result<std::vector<uint32_t>> ChosenRanks(const format::Trace& a, const format::
 int RunDiff(const Context& context) {
   const bool between_ranks = g_diff_options.with_rank >= 0;
   if (g_diff_options.b.empty() && !between_ranks) {
-    Diagnose("say with what to compare: another trace, or --rank R --with-rank S of this one");
+    Diagnose(
+        "comparing: there is nothing to compare with; give another trace, or --rank R --with-rank "
+        "S of this one");
     return kExitUsage;
   }
   auto a = format::Trace::Open(g_diff_options.a);

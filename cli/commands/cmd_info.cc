@@ -282,14 +282,12 @@ void PrintPackages(const format::RankReader& reader) {
 }
 
 void AddInfoOptions(CLI::App& app) {
-  app.add_option("TRACE", g_info_options.trace, "A trace directory or a bundle")->required();
+  AddTraceArgument(app, "TRACE", g_info_options.trace);
   app.add_flag("--children", g_info_options.children,
                "List all recorded child processes of each rank, not only some");
   app.add_flag("--packages", g_info_options.packages,
                "List the Python packages that were installed for the first rank");
-  app.add_option("--binaries", g_info_options.binaries,
-                 "Folders with the program's binaries, if not where they ran");
-  SetPaths(app, {"--binaries"});
+  AddBinariesOption(app, g_info_options.binaries);
 }
 
 int RunInfo(const Context& context) {
@@ -324,7 +322,7 @@ int RunInfo(const Context& context) {
     if (!row.damage.empty()) SayDamaged(fmt::format("rank {}", row.folder.rank), row.damage);
   }
   if (rows.empty()) {
-    Diagnose(fmt::format("reading {}: no rank in it can be read", g_info_options.trace));
+    Diagnose(fmt::format("reading: {}: no rank in it can be read", g_info_options.trace));
     return kExitFailure;
   }
   std::vector<RankOfJob> last_attempts;

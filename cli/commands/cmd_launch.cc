@@ -20,7 +20,7 @@ void AddLaunchOptions(CLI::App& app) {
 
 int RunLaunch(const Context& context) {
   if (context.program.empty()) {
-    Diagnose("launch needs a program: `deja launch -n 4 -- ./train`");
+    Diagnose("launching: no program is given; write it after `--`: deja launch -n 4 -- ./train");
     return kExitUsage;
   }
   auto loopback = FindLoopbackDirectory();

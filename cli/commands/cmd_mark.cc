@@ -24,7 +24,7 @@ void AddMarkOptions(CLI::App& app) {
       ->capture_default_str();
 }
 
-// Who records holds a shared lock on the file `job` (docs/FORMAT.md).
+// A recording process holds a shared lock on the file `job` (docs/FORMAT.md).
 bool IsBeingRecorded(const std::string& trace) {
   const int fd = open((trace + "/job").c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return false;

@@ -53,7 +53,7 @@ std::string WithoutTrailingSlash(std::string path) {
 }
 
 void AddPackOptions(CLI::App& app) {
-  app.add_option("TRACE", g_pack_options.trace, "A trace directory or a bundle")->required();
+  AddTraceArgument(app, "TRACE", g_pack_options.trace);
   app.add_option("-o,--out", g_pack_options.out, "The bundle (default: TRACE.zip)");
   app.add_option("--ranks", g_pack_options.ranks,
                  "Payloads of these ranks only, e.g. 2 or 0-3,7, with those that other ranks keep "
@@ -110,7 +110,7 @@ std::string PatternList(const std::vector<std::string>& patterns) {
   return fmt::format("{}", fmt::join(patterns, ","));
 }
 
-// The same for who packs and who looks at what would be packed.
+// The same for a pack and for its preview.
 std::unique_ptr<Redactor> MakeRedactor(std::string& keep, std::string& mask) {
   keep = PatternList(g_pack_options.keep_env);
   mask = PatternList(g_pack_options.mask);
@@ -136,9 +136,9 @@ Status WarnOfSecretFiles(const std::string& path) {
   for (const KeptFile& file : files) {
     if (file.warning.empty()) continue;
     Diagnose(
-        fmt::format("packing {}: {}: its contents are in the bundle: {}; --redact masks them, "
-                    "`deja record --inputs-exclude` leaves the file out",
-                    path, file.path, file.warning));
+        fmt::format("packing: {}: the bundle holds its contents: {}; mask them with --redact, or "
+                    "leave the file out with `deja record --inputs-exclude`",
+                    file.path, file.warning));
   }
   return {};
 }
@@ -154,14 +154,15 @@ Result<format::PackOptions> MakePackOptions() {
   options.zstd_level = g_pack_options.zstd_level;
   options.predict = g_pack_options.predict;
   if (options.predict && options.max_bytes != 0) {
-    return Fail(ErrorCode::kInvalidArgument,
-                "--predict needs what came before each checkpoint, and --max-size keeps the last "
-                "steps first: give one of them, and --steps for a part of the recording");
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        "packing: --predict: it needs the steps before each checkpoint, and --max-size keeps the "
+        "last steps first; give one of them, or --steps for a part of the recording");
   }
   return options;
 }
 
-// Of ranks of which the same is left out, one line.
+// Prints one line for all ranks with the same omission.
 void PrintLeftOut(const std::vector<format::BundleOmission>& left_out) {
   struct Line {
     std::string who;

@@ -263,21 +263,23 @@ std::string DefaultOut(const std::string& program) {
 
 int CheckUsage(const Context& context) {
   if (context.program.empty()) {
-    Diagnose("record needs a program: `deja record --loopback -n 4 -- ./train`");
+    Diagnose(
+        "recording: no program is given; write it after `--`: deja record --loopback -n 4 -- "
+        "./train");
     return kExitUsage;
   }
   if (g_record_options.loopback != (g_record_options.ranks > 0)) {
     Diagnose(g_record_options.loopback
-                 ? "--loopback needs -n: how many ranks to start"
-                 : "-n starts ranks with --loopback only; without it give the job's own launcher, "
-                   "as in `deja record -- torchrun --nproc-per-node 4 train.py`");
+                 ? "recording: --loopback: the number of ranks is missing; give -n N"
+                 : "recording: -n: it starts ranks with --loopback only; give the job's own "
+                   "launcher: deja record -- torchrun --nproc-per-node 4 train.py");
     return kExitUsage;
   }
   return kExitOk;
 }
 
-// Overlong lines help nobody on a terminal that the job writes to as well: shown only where the
-// job's own output goes elsewhere.
+// Overlong lines do not help on a terminal that the job writes to as well. Progress is shown only
+// where the job's own output goes elsewhere.
 bool ShowsProgress() {
   return isatty(STDERR_FILENO) == 1 && isatty(STDOUT_FILENO) == 0;
 }
@@ -452,7 +454,7 @@ int RunRecord(const Context& context) {
     claim->RemoveIfEmpty();
   }
   if (context.json) PrintJson(ResultJson(job, ranks.empty() ? "" : claim->directory(), ranks));
-  // Of several that record one job only the last speaks.
+  // If several commands record one job, only the last reports.
   if (is_last && was_removed && ranks.empty())
     Diagnose(fmt::format("nothing is left of the recording: {} was removed while the job ran",
                          ShownPath(claim->directory())));

@@ -1,4 +1,4 @@
-// deja recover: completes the folders of ranks that died while nobody was there to sweep up after
+// deja recover: completes the folders of ranks that died when no `deja record` was left to complete
 // them.
 #include <fmt/format.h>
 
@@ -59,7 +59,7 @@ int RunRecover(const Context& context) {
       (*trace)->directory() + "/" != g_recover_options.trace &&
       g_recover_options.trace.size() > 4 &&
       g_recover_options.trace.compare(g_recover_options.trace.size() - 4, 4, ".zip") == 0) {
-    Diagnose(fmt::format("recovering {}: a bundle is complete as it is", g_recover_options.trace));
+    Diagnose(fmt::format("recovering: {}: a bundle is complete as it is", g_recover_options.trace));
     return kExitFailure;
   }
   int code = kExitOk;
@@ -72,8 +72,8 @@ int RunRecover(const Context& context) {
     const auto before = LookAt(folder);
     if (before) jobs.insert(before->job);
     if (before && before->running) {
-      Diagnose(fmt::format("rank {} is still running (process {}); it was left alone", folder.rank,
-                           before->pid));
+      Diagnose(fmt::format("recovering: rank {}: process {} is still running; it was left alone",
+                           folder.rank, before->pid));
       code = kExitFailure;
       continue;
     }

@@ -62,7 +62,7 @@ Result<std::string> PrepareFold(format::Trace& trace, const std::vector<uint32_t
   return MakeMeetingFolder(plan, scratch);
 }
 
-// Of the machine of each of `ranks`; nothing where nobody wants to know.
+// The number of devices that each of `ranks` had when recorded; empty unless --devices is given.
 Result<std::vector<uint32_t>> CountDevices(format::Trace& trace,
                                            const std::vector<uint32_t>& ranks) {
   if (g_replay_options.devices == 0) return std::vector<uint32_t>();
@@ -130,8 +130,10 @@ Status PrepareProcessCheckpoint() {
   std::string& folder = g_replay_options.process_checkpoint;
   folder = fs::absolute(folder, error).lexically_normal().string();
   if (fs::exists(folder, error) && !fs::is_empty(folder, error))
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{} is not empty; give another --process-checkpoint", folder));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("replaying: --process-checkpoint {}: the folder is not empty; give a new one",
+                    folder));
   fs::create_directories(folder + "/images", error);
   if (error) return FailErrno("making " + folder + "/images", error.value());
   if (g_replay_options.scratch.empty()) g_replay_options.scratch = folder + "/scratch";
@@ -170,7 +172,7 @@ int Interrupted(const Context& context, const format::Trace& trace) {
   constexpr int kSignalBase = 128;
   const int end = Interruption::EndOfSession();
   const int signal = end != 0 ? end : Interruption::Signal();
-  Diagnose(fmt::format("replaying {}: interrupted by {}: nothing was compared to its end",
+  Diagnose(fmt::format("replaying: {}: interrupted by {}; nothing was compared to its end",
                        trace.path(), SignalName(signal)));
   if (context.json)
     PrintJson({{"trace", trace.path()},
@@ -181,7 +183,7 @@ int Interrupted(const Context& context, const format::Trace& trace) {
 
 // The user has seen enough: no verdict.
 int LeftDebugger(const Context& context, const format::Trace& trace) {
-  Diagnose(fmt::format("replaying {}: left in Python's debugger: nothing was compared to its end",
+  Diagnose(fmt::format("replaying: {}: left in Python's debugger; nothing was compared to its end",
                        trace.path()));
   if (context.json)
     PrintJson({{"trace", trace.path()}, {"left", "pdb"}, {"ranks", nlohmann::json::array()}});
@@ -287,7 +289,7 @@ int RunReplay(const Context& context) {
   FindDamagedRecordings(replays);
   if (replays.empty())
     return FailWith({ErrorCode::kNotFound,
-                     fmt::format("replaying {}: there is no rank in it", g_replay_options.trace)});
+                     fmt::format("replaying: {}: it holds no rank", g_replay_options.trace)});
   if (Status agreed = CheckConsent(g_replay_options.trace, **trace, replays,
                                    g_replay_options.attempt, g_replay_options.trust);
       !agreed)

@@ -55,7 +55,7 @@ struct Filter {
       if (known.find(", " + kind + ",") == std::string::npos)
         return Fail(
             ErrorCode::kInvalidArgument,
-            fmt::format("--kind {}: there is no such kind; the kinds are {}", kind, KindNames()));
+            fmt::format("showing: --kind {}: no such kind; the kinds are {}", kind, KindNames()));
     DEJA_ASSIGN_OR_RETURN(filter.seq, ParseRange("--seq", g_show_options.seq));
     DEJA_ASSIGN_OR_RETURN(filter.step, ParseRange("--step", g_show_options.step));
     return filter;
@@ -237,7 +237,7 @@ void List(const format::RankReader& reader, size_t from, const Filter& filter,
 }
 
 void AddShowOptions(CLI::App& app) {
-  app.add_option("TRACE", g_show_options.trace, "A trace directory or a bundle")->required();
+  AddTraceArgument(app, "TRACE", g_show_options.trace);
   app.add_option("--rank", g_show_options.rank, "The rank (default 0)");
   app.add_option("--attempt", g_show_options.attempt,
                  "The attempt of a restarted rank (default: the last)");
@@ -258,9 +258,7 @@ void AddShowOptions(CLI::App& app) {
   app.add_flag("--stacks", g_show_options.stacks, "With the call stacks");
   app.add_flag("--all", g_show_options.all,
                "Also events that only define modules, stacks and handles");
-  app.add_option("--binaries", g_show_options.binaries,
-                 "Folders with the program's binaries, if not where they ran");
-  SetPaths(app, {"--binaries"});
+  AddBinariesOption(app, g_show_options.binaries);
   SetGroups(app, {{"Which process", {"--rank", "--attempt", "--child"}},
                   {"Which events",
                    {"--kind", "--call", "--thread", "--comm", "--seq", "--step", "--first",
@@ -290,7 +288,7 @@ std::string FindUnknownCall(const format::TraceHeader& header, const RankSummary
   const std::vector<std::string> names = CallNames(header, summary);
   for (const std::string& call : g_show_options.calls)
     if (std::find(names.begin(), names.end(), call) == names.end())
-      return fmt::format("--call {}: there is no such call in what Deja records{}", call,
+      return fmt::format("showing: --call {}: Deja records no such call{}", call,
                          DidYouMean(call, names));
   return {};
 }

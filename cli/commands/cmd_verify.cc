@@ -5,6 +5,7 @@
 #include <set>
 
 #include "cli/command.h"
+#include "cli/help/option_list.h"
 #include "cli/output.h"
 #include "cli/replay/bounds/checkpoint_choice.h"
 #include "format/trace/trace.h"
@@ -22,7 +23,7 @@ struct VerifyOptions {
 VerifyOptions g_verify_options;
 
 void AddVerifyOptions(CLI::App& app) {
-  app.add_option("TRACE", g_verify_options.trace, "A trace directory or a bundle")->required();
+  AddTraceArgument(app, "TRACE", g_verify_options.trace);
   auto* checkpoint = app.add_option(
       "--checkpoint", g_verify_options.checkpoint,
       "Check only the bytes of the checkpoint at this step: can a replay start there?");

@@ -74,7 +74,7 @@ int Run(int argc, char** argv) {
     const Command& command = *commands[i];
     if (!line.commands[i]->parsed()) continue;
     if (has_program && !command.takes_program) {
-      Diagnose(fmt::format("{} takes no program after `--`; see `deja {} --help`", command.name,
+      Diagnose(fmt::format("{}: it takes no program after `--`; see `deja {} --help`", command.name,
                            command.name));
       return kExitUsage;
     }

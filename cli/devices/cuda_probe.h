@@ -1,7 +1,7 @@
-// What the CUDA driver of this machine says of itself, as a program would find it.
+// What the CUDA driver of this machine reports, as a program would find it.
 //
-// Main thread only. A process of its own loads and initialises the driver, so that nothing of it is
-// left here, and a driver that hangs or crashes does it there.
+// Main thread only. A separate process loads and initialises the driver. The driver leaves nothing
+// in the caller, and a hang or crash of the driver stays in that process.
 #ifndef DEJA_CLI_DEVICES_CUDA_PROBE_H_
 #define DEJA_CLI_DEVICES_CUDA_PROBE_H_
 

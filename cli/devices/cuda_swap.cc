@@ -1,9 +1,8 @@
 // DeviceSwap by cuCheckpointProcess*: lock, then checkpoint; restore, then unlock.
 //
-// They are made for another process (whose driver has a thread that obeys), and that is how they
-// are used: nothing is known of a process that does it to itself. The driver that is loaded here is
-// the one that the processes have; cuInit makes no context, so that this process takes nothing of
-// the devices' memory.
+// The functions are made for another process, whose driver has a thread that obeys. They are used
+// only that way: what happens when a process swaps itself is unknown. The driver loaded here is the
+// one that the processes have. cuInit makes no context, so this process takes no device memory.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -84,7 +83,8 @@ Result<std::unique_ptr<DeviceSwap>> OpenCudaSwap(const std::string& driver) {
   if (library == nullptr) {
     const char* why = dlerror();
     return Fail(ErrorCode::kNotFound,
-                fmt::format("loading the CUDA driver {}: {}", driver, why == nullptr ? "?" : why));
+                fmt::format("swapping device memory: {}: loading the driver: {}", driver,
+                            why == nullptr ? "?" : why));
   }
   Calls calls;
   const char* missing = nullptr;
@@ -94,13 +94,15 @@ Result<std::unique_ptr<DeviceSwap>> OpenCudaSwap(const std::string& driver) {
 #include "cli/devices/cuda_checkpoint.def"
 #undef DEJA_CU
   if (missing != nullptr)
-    return Fail(ErrorCode::kNotFound,
-                fmt::format("the CUDA driver {} has no {}: it is older than 570", driver, missing));
+    return Fail(
+        ErrorCode::kNotFound,
+        fmt::format("swapping device memory: {}: the driver has no {}; use driver 570 or later",
+                    driver, missing));
   const auto init = reinterpret_cast<CUresult (*)(unsigned int)>(dlsym(library, "cuInit"));
   const CUresult ready = init == nullptr ? CUDA_ERROR_NOT_FOUND : init(0);
   if (ready != CUDA_SUCCESS)
-    return Fail(ErrorCode::kNotFound,
-                fmt::format("cuInit of {} returned {}", driver, static_cast<int>(ready)));
+    return Fail(ErrorCode::kNotFound, fmt::format("swapping device memory: {}: cuInit returned {}",
+                                                  driver, static_cast<int>(ready)));
   return std::make_unique<CudaSwap>(calls);
 }
 

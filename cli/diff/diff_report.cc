@@ -129,9 +129,7 @@ void DiffChoices::AddTo(CLI::App& app) {
   app.add_option("--ignore", ignored,
                  "Leave out snapshots with such names, which are meant to differ, e.g. '*rng' "
                  "(repeatable)");
-  app.add_option("--binaries", binaries,
-                 "Folders with the program's binaries, if not where they ran");
-  SetPaths(app, {"--binaries"});
+  AddBinariesOption(app, binaries);
 }
 
 Result<std::vector<uint32_t>> RanksOfBoth(const format::Trace& a, const format::Trace& b) {

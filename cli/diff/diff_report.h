@@ -18,7 +18,7 @@
 
 namespace deja::cli {
 
-// What the commands that compare recordings can be told alike.
+// Options that all commands that compare recordings share.
 struct DiffChoices {
   std::vector<std::string> ignored;   // patterns of snapshots' names
   std::vector<std::string> binaries;  // folders
@@ -35,7 +35,7 @@ struct Compared {
   RankSummary summary_b;
   RankDiff diff;
   std::vector<std::string> job;  // JobDifferences
-  // Of those that are replays' own traces.
+  // Set if the trace is a replay's own.
   std::optional<format::ReplayOrigin> replay_a;
   std::optional<format::ReplayOrigin> replay_b;
   std::vector<std::string> notes;  // what these two leave out of the comparison

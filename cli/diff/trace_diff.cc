@@ -93,8 +93,8 @@ class ItemStream {
   }
 
  private:
-  // By the program's other threads a replay may have come to some of it before it went to its
-  // checkpoint. Its times are the recording's.
+  // The program's other threads may have run part of it in a replay before the replay went to its
+  // checkpoint. The times are the recording's.
   [[nodiscard]] bool IsSkipped(uint64_t time_ns) const {
     return (other_.replay && other_.replay->skipped.Has(time_ns)) ||
            (side_.replay && side_.replay->skipped.Has(time_ns));

@@ -1,10 +1,13 @@
 // TraceDiff: where the recordings of two ranks differ first.
 //
-// Compared are operations of communicators (which one has which number, its arguments, its inputs
-// and results by their digests) and snapshots, by communicator and number resp. by name: not when
-// things happened, nor how threads interleaved. Reads both recordings once, side by side; memory
-// grows with what one of them has and the other has not (yet). What a replay left out because it
-// started at a checkpoint or was asked to end is not missing. Borrows the readers. One thread.
+// It compares two things, not when things happened, nor how threads interleaved:
+// - operations of communicators, by communicator and number: arguments, and digests of inputs and
+// results
+// - snapshots, by name
+//
+// Both recordings are read once, side by side. Memory grows with what one of them has and the other
+// has not (yet). What a replay left out is not missing if it started at a checkpoint or was asked
+// to end. Borrows the readers. One thread.
 #ifndef DEJA_CLI_DIFF_TRACE_DIFF_H_
 #define DEJA_CLI_DIFF_TRACE_DIFF_H_
 
@@ -58,7 +61,7 @@ struct Difference {
   std::optional<DiffPlace> a;
   std::optional<DiffPlace> b;
   digest::ElementDifference element;  // `found` only if both sides have the bytes
-  // In A, or in B if A does not come to it.
+  // In A, or in B if A does not reach it.
   [[nodiscard]] const DiffPlace& place() const { return a ? *a : *b; }
 };
 

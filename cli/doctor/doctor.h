@@ -50,7 +50,8 @@ void CheckProgram(const DoctorRequest& request, const PythonCommand& python,
                   std::vector<Finding>& findings);
 // Whether the file is an ELF program or library with an NCCL of its own inside.
 bool HasStaticNccl(const std::string& path);
-// What that Python says of itself, of torch, and of the script's text (python/deja/doctor.py).
+// What that Python says of itself, of torch, and of the script's text
+// (python/deja/doctor/doctor.py).
 void CheckPython(const DoctorRequest& request, const PythonCommand& python,
                  std::vector<Finding>& findings);
 

@@ -1,5 +1,5 @@
-// What the program's file and its libraries say: whether a library can be loaded in front of them,
-// and whether they carry an NCCL of their own.
+// What the program's file and its libraries allow: whether a library can be preloaded into them,
+// and whether they contain NCCL themselves.
 #include <elf.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -146,7 +146,7 @@ bool HasStaticNccl(const std::string& path) {
   const MappedFile file(path);
   Elf64_Ehdr header;
   if (!ReadHeader(file, header) || HasDynamicNccl(file, header, false)) return false;
-  // A variable that NCCL itself reads, and nobody who only calls it.
+  // NCCL itself reads this variable; a mere caller of NCCL does not.
   return HasDynamicNccl(file, header, true) ||
          file.bytes().find(std::string_view("\0NCCL_DEBUG_SUBSYS\0", 19)) != std::string_view::npos;
 }
@@ -160,7 +160,7 @@ void CheckProgram(const DoctorRequest& request, const PythonCommand& python,
                         "name it as a shell would find it"});
     return;
   }
-  // What stands behind mpirun, env, timeout … is a program, too.
+  // The word after mpirun, env, timeout … is a program, too.
   std::set<std::string> seen;
   for (const std::string& word : request.program) {
     const std::string candidate = FindExecutable(word);

@@ -1,4 +1,4 @@
-// Asks the job's own Python, by python/deja/doctor.py, and takes its findings over.
+// Asks the job's own Python, by python/deja/doctor/doctor.py, and takes its findings over.
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -41,7 +41,7 @@ void CheckPython(const DoctorRequest& request, const PythonCommand& python,
   if (python.executable.empty()) return;
   std::vector<std::string> argv = {python.executable};
   argv.insert(argv.end(), python.options.begin(), python.options.end());
-  argv.push_back(request.python_side + "/deja/doctor.py");
+  argv.push_back(request.python_side + "/deja/doctor/doctor.py");
   argv.push_back(python.script);
   for (const std::string& word : request.program) argv.push_back(word);
   std::vector<std::pair<std::string, std::string>> variables = python.variables;

@@ -13,7 +13,7 @@ namespace deja::cli {
 
 class CommNames {
  public:
-  // Of CommCreated or a CommSummary.
+  // Arguments: those of CommCreated or of a CommSummary.
   void Add(uint64_t hash, uint64_t joined_as) {
     if (joined_as != 0) old_[joined_as] = hash;
   }

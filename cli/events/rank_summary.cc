@@ -35,7 +35,7 @@ bool ProcessAlive(const format::TraceHeader& header) {
   return header.process.pid != 0 && Runs(header.process.pid);  // no zombie
 }
 
-// What is needed of a call, until it turns out to be one that is told of.
+// What is needed of a call, until the call turns out to be reported.
 struct EnteredCall {
   uint32_t thread = 0;
   uint32_t api = 0;
@@ -144,10 +144,10 @@ class SummaryBuilder {
     summary.frames.assign(crash.frames.begin(), crash.frames.end());
   }
   void On(const format::Event&, const format::Note& note) {
-    constexpr std::string_view kException = "exception ";  // python/deja/exceptions.py
+    constexpr std::string_view kException = "exception ";  // python/deja/interpreter/exceptions.py
     if (note.text.substr(0, kException.size()) != kException) return;
     summary_.exception = note.text.substr(kException.size());
-    // The frames behind the innermost one are for listings.
+    // The frames after the innermost one are for listings.
     const size_t frames = summary_.exception.rfind("; ");
     if (frames == std::string::npos) return;
     const size_t outer = summary_.exception.find(", ", frames);
@@ -208,8 +208,9 @@ size_t LastWith(const format::BatchList& batches, EventKind kind) {
       batches.size(), [&](const format::BatchBlock& block) { return has(block.all); }, has);
 }
 
-// The batches that hold definitions, and the last ones of each thread (those in which it only dies
-// say nothing about the call in which it does), with the kinds of events that matter in them.
+// The batches to read, with the kinds of events that matter in them: those that hold definitions,
+// and the last ones of each thread. A batch in which a thread only dies says nothing about the call
+// in which it does.
 std::map<size_t, uint32_t> BatchesToRead(const format::RankReader& reader) {
   constexpr uint32_t kAll = ~uint32_t{0};
   std::map<size_t, uint32_t> wanted;
@@ -260,7 +261,7 @@ bool IsOwnHeader(const std::string& file) {
 }
 
 bool IsSystemModule(const std::string& path) {
-  // PyTorch may lie anywhere: in a folder of PYTHONPATH's, or where somebody works on it.
+  // PyTorch may lie anywhere: in a folder of PYTHONPATH, or in a developer's source tree.
   for (const char* part :
        {"/site-packages/", "/dist-packages/", "/lib/python3", "/torch/distributed/", "/torch/nn/",
         "/torch/optim/", "/torch/autograd/", "/torch/utils/", "/torch/_"})

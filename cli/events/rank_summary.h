@@ -1,9 +1,9 @@
 // RankSummary: what one rank's recording says about how the rank ended, and the names that its
 // events refer to.
 //
-// Read once from the batches that matter (those that define things, and the last ones of each
-// thread), so that the cost does not grow with the length of the recording. A value; keeps copies,
-// no views into the reader.
+// It is read once from the batches that matter: those that define things, and the last ones of each
+// thread. So the cost does not grow with the length of the recording. A value; keeps copies, no
+// views into the reader.
 #ifndef DEJA_CLI_EVENTS_RANK_SUMMARY_H_
 #define DEJA_CLI_EVENTS_RANK_SUMMARY_H_
 
@@ -42,7 +42,7 @@ struct ChoiceSummary {
   std::string call;       // "AllReduce"
   std::string algorithm;  // "RING"
   std::string protocol;   // "LL128"
-  uint32_t channels = 0;  // 0: not told
+  uint32_t channels = 0;  // 0: not known
 };
 
 struct CommSummary {

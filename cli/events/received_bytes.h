@@ -1,5 +1,5 @@
-// ReceivedBytes: what a recorded process was given by connections and files, in one piece for each
-// of them, so that what is cut into several receipts is found in it.
+// ReceivedBytes: the bytes that a recorded process received from connections and files, in one
+// piece for each of them. A value that is cut into several receipts is found there.
 //
 // Reads the events and payloads of one process. One thread. Memory: all of these bytes, up to a
 // limit; what is beyond it is not there.

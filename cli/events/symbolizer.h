@@ -1,10 +1,12 @@
 // Symbolizer: names for recorded stack frames, from the binaries that are on this machine.
 //
-// A trace holds module paths, build ids and offsets, so names are looked up when somebody reads it,
-// also on another machine: at the recorded path if its build id is the recorded one, then in the
-// folders given by AddDirectory (searched by file name and build id), with separate debug
-// information found the usual ways
-// (/usr/lib/debug/.build-id, .gnu_debuglink). What cannot be found is shown as module+0xoffset.
+// A trace holds module paths, build ids and offsets. Names are looked up when the trace is read,
+// also on another machine:
+// - at the recorded path, if its build id is the recorded one
+// - then in the folders given by AddDirectory, by file name and build id
+//
+// Separate debug information is found the usual ways (/usr/lib/debug/.build-id, .gnu_debuglink).
+// What cannot be found is shown as module+0xoffset.
 //
 // Owner: the caller. Not thread-safe. Uses elfutils.
 #ifndef DEJA_CLI_EVENTS_SYMBOLIZER_H_
@@ -19,7 +21,7 @@ namespace deja::cli {
 
 struct SourceFrame {
   std::string function;  // demangled; empty if unknown
-  std::string file;      // as the compiler was told; empty if unknown
+  std::string file;      // as the compiler got it; empty if unknown
   int line = 0;
   bool python = false;   // a function of Python's
   bool inlined = false;  // inlined into the frame that follows

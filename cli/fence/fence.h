@@ -1,12 +1,15 @@
 // Fence: what a replayed program cannot do, put around the process that becomes it.
 //
-// It is made in the starter and entered in the child before exec, so that it holds whatever the
-// program is, and for all that it starts in turn: no new privileges, no capability that changes the
-// machine, Landlock (cli/fence/landlock.h) and a filter of system calls (cli/fence/fence_filter.h).
-// What the filter asks comes to a FenceKeeper (cli/fence/fence_keeper.h).
+// The starter makes it, and the child enters it before exec. So it holds whatever the program is,
+// and for all processes that the program starts. It has four parts:
+// - no new privileges
+// - no capability that changes the machine
+// - Landlock (cli/fence/landlock.h)
+// - a filter of system calls (cli/fence/fence_filter.h), whose questions a FenceKeeper answers
+// (cli/fence/fence_keeper.h)
 //
-// Owner: the starter. Main thread; Enter: of a child between fork and exec, which it may be of a
-// process with several threads.
+// Owner: the starter. Main thread. Enter is for a child between fork and exec; its parent may have
+// several threads.
 #ifndef DEJA_CLI_FENCE_FENCE_H_
 #define DEJA_CLI_FENCE_FENCE_H_
 
@@ -23,7 +26,7 @@ struct FenceRules {
   bool fence_reads = false;
   bool allow_writes = false;
   bool allow_network = false;
-  int keeper = -1;  // FenceKeeper's socket; -1: nobody answers, and what would be asked is allowed
+  int keeper = -1;  // FenceKeeper's socket; -1: no keeper, and what would be asked is allowed
 };
 
 class Fence {

@@ -56,7 +56,7 @@ struct Outcome {
 Outcome WithErrno(int error) {
   return {-error, false};
 }
-// Of a call of ours, just made.
+// The outcome of a system call that this process has just made.
 Outcome Told(int64_t result) {
   return {result < 0 ? -errno : result, false};
 }
@@ -72,7 +72,7 @@ std::string LinkText(const std::string& path) {
   return n <= 0 ? std::string() : std::string(text, static_cast<size_t>(n));
 }
 
-// The number behind "NAME:" in /proc/PID/status; -1: there is none.
+// The number after "NAME:" in /proc/PID/status; -1: there is none.
 long StatusNumber(pid_t pid, std::string_view name) {
   std::ifstream status(fmt::format("/proc/{}/status", pid));
   for (std::string line; std::getline(status, line);)
@@ -115,7 +115,7 @@ class Question {
   [[nodiscard]] pid_t thread() const { return static_cast<pid_t>(notif_.pid); }
   [[nodiscard]] pid_t ThreadGroup() const;
 
-  // Of the thread's memory. The thread still waits: nobody else has its number.
+  // Access to the thread's memory. The thread still waits, so no other thread can have its number.
   bool Read(uint64_t address, void* to, size_t size) const;
   [[nodiscard]] std::optional<std::string> ReadString(uint64_t address, size_t most) const;
   bool Write(uint64_t address, const void* from, size_t size) const;
@@ -155,7 +155,7 @@ class Question {
   Outcome MakeSocket() const;
   Outcome MakePair() const;
   Outcome Connect() const;
-  // Of a descriptor of ours in the thread's process.
+  // Puts a descriptor of ours into the thread's process; the result is its number there.
   [[nodiscard]] int64_t Give(int fd, bool close_on_exec) const;
 
   const int listener_;
@@ -351,8 +351,8 @@ Outcome Question::RemoveAttribute() {
   return OnPath(AT_FDCWD, Argument(0), notif_.data.nr == SYS_removexattr, change);
 }
 
-// Of a file of somebody else's a replay holds no lock, and waits for none: it changes nothing
-// there.
+// A replay holds no lock of a file outside its scratch folder, and waits for none: it changes
+// nothing there.
 Outcome Question::Lock() const {
   const OwnedFd file(OpenNumber(Int(0)));
   if (file.get() < 0) return WithErrno(EBADF);
@@ -421,7 +421,7 @@ int64_t Question::Give(int fd, bool close_on_exec) const {
 }
 
 // A socket of the internet answers questions about the machine's interfaces. One of TCP does not
-// reach anybody (Connect, Landlock), and stands for one of UDP.
+// reach another process (Connect, Landlock), and stands for one of UDP.
 Outcome Question::MakeSocket() const {
   constexpr int kKind = 0xf;
   const int kind = Int(1) & kKind;
@@ -589,7 +589,7 @@ void FenceAnswers::Answer(int listener) {
     answer.error = static_cast<int32_t>(outcome.result);
   else
     answer.val = outcome.result;
-  // Who asked may have ended meanwhile.
+  // The asking thread may have ended meanwhile.
   ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
 }
 

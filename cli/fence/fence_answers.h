@@ -1,8 +1,8 @@
-// FenceAnswers: what a replayed program's system calls come to that its filter asks about.
+// FenceAnswers: the results of a replayed program's system calls that its filter asks about.
 //
-// Nothing is decided by memory that the program could change meanwhile: what depends on a path or
-// an address is done here, on descriptors of our own, and the program gets the result. Calls whose
-// registers say all go on in the kernel.
+// No decision depends on memory that the program could change meanwhile. A call that depends on a
+// path or an address is made here, on descriptors of our own, and the program gets the result. A
+// call that its registers fully describe goes on in the kernel.
 //
 // Owner: FenceKeeper; its thread.
 #ifndef DEJA_CLI_FENCE_FENCE_ANSWERS_H_

@@ -31,7 +31,7 @@ struct Refused {
   int error;
 };
 
-// Of these the arguments do not matter.
+// Calls that are refused whatever their arguments are.
 constexpr Refused kAlways[] = {
     // The machine.
     {SYS_bpf, EPERM},
@@ -96,8 +96,8 @@ constexpr long kOfObjects[] = {
     SYS_semget, SYS_semop, SYS_semtimedop, SYS_semctl, SYS_mq_open, SYS_mq_unlink,
 };
 
-// Of a terminal: what is put into it as if it had been typed. Of files: flags, and what a file
-// system does as a whole.
+// Controls of terminals that put input into them as if typed. Controls of files that set flags, or
+// act on a whole file system.
 constexpr uint32_t kRefusedControls[] = {
     0x5412,      // TIOCSTI
     0x541C,      // TIOCLINUX
@@ -158,7 +158,7 @@ class Program {
   std::vector<sock_filter> code_;
 };
 
-// Of another process than the caller, 0, it is asked which one.
+// Calls on the caller itself (process 0) go on; the keeper decides about calls on another process.
 void AddProcesses(Program& p, const FilterRules& rules) {
   for (const long call :
        {SYS_sched_setaffinity, SYS_sched_setscheduler, SYS_sched_setparam, SYS_sched_setattr})

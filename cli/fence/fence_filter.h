@@ -2,7 +2,7 @@
 // know.
 //
 // Refused at once is what changes the machine, or reaches outside, whatever its arguments are.
-// What depends on the file, process or address that is meant is asked of whoever holds the filter's
+// What depends on the file, process or address that is meant is asked of the holder of the filter's
 // listener (cli/fence/fence_answers.h). What the filter's author has never heard of is not there,
 // as on an older kernel.
 #ifndef DEJA_CLI_FENCE_FENCE_FILTER_H_
@@ -17,7 +17,7 @@ namespace deja::cli {
 struct FilterRules {
   bool allow_writes = false;
   bool allow_network = false;
-  // Nobody holds the listener: what would be asked is allowed.
+  // No process holds the listener: what would be asked is allowed.
   bool unanswered = false;
   int landlock_abi = 0;  // what it does not do there is done here, as far as that goes
 };

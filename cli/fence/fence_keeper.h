@@ -1,9 +1,9 @@
 // FenceKeeper: answers what the filters of replayed programs ask (cli/fence/fence_filter.h), on a
 // thread of its own, as long as it lives.
 //
-// A program that asks waits for its answer; one whose keeper is gone is told that there is no such
-// call. What is created for the programs outside of file systems (System V objects, message queues)
-// is removed with the keeper.
+// A program that asks waits for its answer. If its keeper is gone, the program gets ENOSYS. Objects
+// that are created for the programs outside of file systems (System V objects, message queues) are
+// removed with the keeper.
 //
 // Owner: the command that starts replays; it outlives them. Main thread.
 #ifndef DEJA_CLI_FENCE_FENCE_KEEPER_H_

@@ -1,6 +1,6 @@
 // FenceObjects: System V shared memory, message queues and semaphores, and POSIX message queues, of
-// replayed programs. They have names of the replay's own, so that nobody else's are met, and go
-// with it.
+// replayed programs. Their names are the replay's own, so they never meet another program's, and
+// they go with the replay.
 //
 // Owner: FenceAnswers; its thread. Results are those of system calls: negative errors.
 #ifndef DEJA_CLI_FENCE_FENCE_OBJECTS_H_

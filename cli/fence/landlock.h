@@ -1,5 +1,6 @@
-// Landlock: the kernel's rules for which files a replayed program reaches by name, and that it
-// connects and signals to nobody outside. What the running kernel does not know is left out.
+// Landlock: the kernel's rules for which files a replayed program reaches by name. They also keep
+// it from connecting to processes outside and from signalling them. What the running kernel does
+// not know is left out.
 //
 // A ruleset is made by the starter, and put in force by the child that becomes the program
 // (cli/fence/fence.h). Any thread.

@@ -36,7 +36,7 @@ std::string StateFolder() {
   return home != nullptr && home[0] == '/' ? std::string(home) + "/.local/state" : std::string();
 }
 
-// Of a file or folder that nobody else can change.
+// The properties of a file or folder that no other user can change.
 std::optional<struct statx> OwnFile(const std::string& path) {
   struct statx info {};
   if (statx(AT_FDCWD, path.c_str(), 0, STATX_BASIC_STATS | STATX_BTIME, &info) != 0 ||
@@ -51,7 +51,8 @@ std::string Identity(const struct statx& info) {
                      info.stx_btime.tv_sec, info.stx_btime.tv_nsec);
 }
 
-// Of a bundle in parts, all of which are this user's: one of them alone says nothing.
+// The entries of a bundle in parts, all of which belong to this user: one part alone proves
+// nothing.
 std::vector<std::string> EntriesOfParts(const std::string& first) {
   const std::vector<std::string> parts = format::PartsOf(first);
   const bool own = std::all_of(parts.begin(), parts.end(), [](const std::string& part) {
@@ -127,9 +128,10 @@ Trust TrustStore::Of(const std::string& trace) const {
 }
 
 Status TrustStore::Add(const std::string& trace, Trust trust) const {
-  const std::string doing = fmt::format("remembering that {} may be replayed", trace);
+  const std::string doing = fmt::format("storing trust: {}", trace);
   if (folder_.empty())
-    return Fail(ErrorCode::kNotFound, doing + ": neither XDG_STATE_HOME nor HOME is a path");
+    return Fail(ErrorCode::kNotFound,
+                doing + ": neither XDG_STATE_HOME nor HOME is a path; set one of them");
   const fs::path parent = fs::path(folder_).parent_path();
   std::error_code error;
   fs::create_directories(parent.parent_path(), error);

@@ -1,9 +1,10 @@
 // TrustStore: which traces this user has recorded on this machine, packed, or agreed to run.
 //
-// Nothing that a trace says of itself counts, since anybody can write it. A folder is known again
-// by its identity on the disk (device, inode, birth), a bundle by its SHA-256, in parts, too; all
-// only while they belong to this user and nobody else can change them. These are names of small
-// files in $XDG_STATE_HOME/deja/trusted, or ~/.local/state/deja/trusted.
+// Nothing that a trace says of itself counts, since any user can write it. A folder is known again
+// by its identity on the disk (device, inode, birth), a bundle by its SHA-256, in parts, too. Both
+// hold only while the files belong to this user and no other user can change them. The store is a
+// folder of small files with these names: $XDG_STATE_HOME/deja/trusted, or
+// ~/.local/state/deja/trusted.
 //
 // Main thread of a command; several commands may use it at once. Where there is no such folder,
 // nothing is known.
@@ -18,7 +19,7 @@ namespace deja::cli {
 
 enum class Trust {
   kNone,
-  kAgreed,  // somebody else's, that the user has agreed to run
+  kAgreed,  // another user's, that this user has agreed to run
   kOwn,
 };
 

@@ -27,7 +27,7 @@ std::vector<std::string> ExampleLines(const Command& command);
 
 std::string CommandHelp(const Command& command, const CLI::App& app);
 
-// Of `deja` itself: the commands in groups, the topics, its own options.
+// Help for `deja` itself: the commands in groups, the topics, its own options.
 std::string ProgramHelp(const CLI::App& app);
 
 }  // namespace deja::cli

@@ -13,7 +13,7 @@
 namespace deja::cli {
 namespace {
 
-// The code point that begins at text[i], which moves behind it.
+// The code point that begins at text[i], which moves past it.
 uint32_t NextCodePoint(std::string_view text, size_t& i) {
   const auto byte = [&](size_t at) { return static_cast<unsigned char>(text[at]); };
   const unsigned char first = byte(i++);

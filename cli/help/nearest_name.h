@@ -1,4 +1,4 @@
-// "Did you mean": the name that somebody has most likely wanted to type.
+// "Did you mean": the name that a user most likely wanted to type.
 //
 // Pure functions; any thread.
 #ifndef DEJA_CLI_HELP_NEAREST_NAME_H_

@@ -99,4 +99,14 @@ void SetPaths(CLI::App& app, const std::vector<const char*>& names) {
   for (const char* name : names) app.get_option(name)->type_name(kPathType);
 }
 
+void AddTraceArgument(CLI::App& app, const char* name, std::string& path) {
+  app.add_option(name, path, "A trace directory or a bundle")->required();
+}
+
+void AddBinariesOption(CLI::App& app, std::vector<std::string>& folders) {
+  app.add_option("--binaries", folders,
+                 "Folders with the program's binaries, if not where they ran");
+  SetPaths(app, {"--binaries"});
+}
+
 }  // namespace deja::cli

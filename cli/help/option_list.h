@@ -49,6 +49,12 @@ void SetGroups(CLI::App& app, const std::vector<OptionGroup>& groups);
 // Says of options that are defined already that their values are files or folders.
 void SetPaths(CLI::App& app, const std::vector<const char*>& names);
 
+// Adds the argument that names a trace. `name`: as the help shows it.
+void AddTraceArgument(CLI::App& app, const char* name, std::string& path);
+
+// Adds --binaries, for commands that name frames of stacks.
+void AddBinariesOption(CLI::App& app, std::vector<std::string>& folders);
+
 }  // namespace deja::cli
 
 #endif  // DEJA_CLI_HELP_OPTION_LIST_H_

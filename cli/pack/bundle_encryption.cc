@@ -50,14 +50,17 @@ Result<int> RunToItsEnd(std::vector<std::string> words) {
 Status CanEncryptTo(const std::string& recipient) {
   const std::string program = IsForAge(recipient) ? "age" : "gpg";
   if (recipient.empty() || recipient[0] == '-') {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("encrypting to '{}': this is no recipient", recipient));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format(
+            "encrypting: '{}': not a recipient; give one of age (age1…, ssh-…) or a key of gpg",
+            recipient));
   }
   if (IsInstalled(program)) return {};
-  return Fail(ErrorCode::kNotFound,
-              fmt::format("encrypting to {}: {} is not in PATH; install it, or leave out "
-                          "--encrypt-to",
-                          recipient, program));
+  return Fail(
+      ErrorCode::kNotFound,
+      fmt::format("encrypting: {}: {} is not in PATH; install it, or leave out --encrypt-to",
+                  recipient, program));
 }
 
 Result<std::string> EncryptFile(const std::string& path, const std::string& recipient) {
@@ -71,7 +74,7 @@ Result<std::string> EncryptFile(const std::string& path, const std::string& reci
   DEJA_ASSIGN_OR_RETURN(const int code, RunToItsEnd(words));
   if (code != 0) {
     return Fail(ErrorCode::kIo,
-                fmt::format("encrypting {} to {}: {} ended with exit code {}; nothing is written",
+                fmt::format("encrypting: {} to {}: {} ended with exit code {}; nothing was written",
                             path.substr(path.rfind('/') + 1), recipient, words[0], code));
   }
   if (unlink(path.c_str()) != 0) return FailErrno("removing " + path, errno);

@@ -1,4 +1,4 @@
-// Encrypts a bundle for somebody, by age or gpg, whichever is for such a recipient and installed.
+// Encrypts a bundle for a recipient, by age or gpg, whichever fits the recipient and is installed.
 #ifndef DEJA_CLI_PACK_BUNDLE_ENCRYPTION_H_
 #define DEJA_CLI_PACK_BUNDLE_ENCRYPTION_H_
 

@@ -1,8 +1,8 @@
-// What a bundle says of itself to people: README.md for who gets it, with the command that replays
-// it, and manifest.json, with answers to the questions of NCCL's and PyTorch's forms for bug
-// reports.
+// A bundle's own description for people:
+// - README.md for its recipient, with the command that replays it
+// - manifest.json, with answers to the questions of NCCL's and PyTorch's forms for bug reports
 //
-// Made of the trace as it is packed, so that it says nothing that the trace does not.
+// Both are made from the trace as it is packed, so they say nothing that the trace does not.
 #ifndef DEJA_CLI_PACK_BUNDLE_TEXTS_H_
 #define DEJA_CLI_PACK_BUNDLE_TEXTS_H_
 

@@ -23,7 +23,7 @@ using api::LibcApi;
 using format::Tensor;
 
 constexpr size_t kUniqueIdBytes = 128;
-constexpr size_t kIdAddress = 8;     // where NCCL has an address in it, behind a number
+constexpr size_t kIdAddress = 8;     // where NCCL has an address in it, after a number
 constexpr size_t kShortestText = 6;  // runs of characters in bytes that are looked at as text
 constexpr uint64_t kMostTensor = 256u << 20;  // of bytes, that is looked into
 constexpr std::string_view kRule = "redact";
@@ -79,12 +79,12 @@ constexpr std::string_view kAllowedNames[] = {
     "LOADEDMODULES",
 };
 
-// Of those, whose values name machines, accounts and projects.
+// Parts of the names of variables above whose values name machines, accounts and projects.
 constexpr std::string_view kDeniedParts[] = {"NODELIST",     "_ACCOUNT",           "JOB_NAME",
                                              "CLUSTER_NAME", "_COMMENT",           "TOPOLOGY_ADDR",
                                              "_QOS",         "_DISTRIBUTION_HOSTS"};
 
-// Says nothing of who has given it, whatever the name.
+// Says nothing of its origin, whatever the name.
 bool IsHarmlessValue(std::string_view value) {
   constexpr size_t kMostDigits = 6;
   const bool number = std::all_of(value.begin(), value.end(), [](char c) {
@@ -187,7 +187,7 @@ void Redactor::LearnHeader(const format::TraceHeader& header) {
   for (const std::string_view argument : process.argv) names_.LearnAddresses(argument);
 }
 
-// Unique ids hold the address of whoever made them. Their other bytes are a number.
+// Unique ids hold the address of their maker. Their other bytes are a number.
 void Redactor::LearnIds(std::string_view blob) {
   for (size_t at = 0; at + kUniqueIdBytes <= blob.size(); at += kUniqueIdBytes) {
     const std::string id(blob.substr(at, kUniqueIdBytes));
@@ -306,7 +306,7 @@ std::span<const std::byte> Redactor::BytesOf(const Hash128& hash) const {
   return it == made_.end() ? std::span<const std::byte>() : std::as_bytes(std::span(it->second));
 }
 
-// Numbers stay. Of bytes that the program makes in a replay others may come.
+// Numbers stay. Bytes that the program computes itself may differ in a replay.
 bool Redactor::RewriteTensor(Tensor& tensor) {
   const bool kept = tensor.payload == static_cast<uint32_t>(format::PayloadState::kKept);
   if (!IsByteTensor(tensor)) {
@@ -523,7 +523,7 @@ bool Redactor::RewriteBody(format::ConnectionOpened& connection) {
   return SocketAddress(connection.remote) || local || name;
 }
 
-// Of what is sent there are no bytes, so their hash cannot be made again.
+// The trace has no bytes of what is sent, so their hash cannot be made again.
 bool Redactor::RewriteBody(format::Transfer& transfer) {
   const ReceivedBytes::Bytes now = received_->OfTransfer(transfer);
   if (!transfer.hash.IsZero()) {

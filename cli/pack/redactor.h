@@ -30,8 +30,8 @@ namespace deja::cli {
 
 class Redactor final : public format::TraceRewriter {
  public:
-  // Patterns of names of variables whose values stay, besides those that are known (the texts are
-  // borrowed), and of variables that are masked whatever they are called.
+  // `keep`: patterns of names of variables whose values stay, besides the known ones. `mask`:
+  // patterns of names of variables whose values are always masked. The texts are borrowed.
   Redactor(std::string_view keep, std::string_view mask) : rule_(keep, mask) {}
 
   Status Learn(const format::RankReader& reader) override;
@@ -93,8 +93,8 @@ class Redactor final : public format::TraceRewriter {
   std::unordered_map<Hash128, std::string, format::HashOfHash> made_;
 };
 
-// True if values of a variable with this name are given away in a redacted bundle: those of
-// launchers, libraries and the shell that a replay and a reader of a report need.
+// True if a redacted bundle keeps the values of a variable with this name. These are the variables
+// of launchers, libraries and the shell that a replay and a reader of a report need.
 bool IsAllowedVariable(std::string_view name);
 
 }  // namespace deja::cli

@@ -32,7 +32,7 @@ class StagedOutput {
       : folder_(std::move(folder)), beside_(std::move(beside)), name_(std::move(name)) {}
 
   std::unique_ptr<format::TempFolder> folder_;
-  std::string beside_;  // the folder of `path`, with a slash behind; empty: the working directory
+  std::string beside_;  // the folder of `path`, ends with a slash; empty: the working directory
   std::string name_;
 };
 

@@ -78,7 +78,7 @@ std::string_view WordOf(StandInKind kind) {
   return {};
 }
 
-// "host000012": the word, and the number in as many digits as fit behind it. Where there is no room
+// "host000012": the word, and the number in as many digits as fit after it. Where there is no room
 // for both, letters and digits alone.
 std::string Numbered(std::string_view word, uint64_t number, size_t length) {
   constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyz";
@@ -183,7 +183,7 @@ void StandIns::LearnWorkingFolder(std::string_view path) {
 void StandIns::LearnValue(std::string_view name, std::string_view value) {
   const std::string stand_in = Of(StandInKind::kValue, value);
   AddNeedle(std::string(name) + "=" + std::string(value), std::string(name) + "=" + stand_in);
-  // A word alone may be anybody's.
+  // A word alone may be another program's.
   const bool is_word =
       std::all_of(value.begin(), value.end(), [](char c) { return IsAlnum(c) && !IsNumeral(c); });
   if (value.size() >= kShortestValue && !is_word) AddNeedle(value, stand_in);

@@ -40,7 +40,8 @@ class StandIns {
 
   // The stand-in of a whole string.
   std::string Of(StandInKind kind, std::string_view text);
-  // Of a path: folders of the system, and what is below the working folder, stay readable.
+  // The stand-in of a path. Folders of the system, and paths below the working folder, stay
+  // readable.
   std::string OfPath(std::string_view path);
   // Replaces what was learnt, wherever it stands between other words. True: something was.
   bool ReplaceLearnt(std::span<char> bytes);
@@ -70,7 +71,7 @@ class StandIns {
   [[nodiscard]] const std::string* WorkingFolderOf(std::string_view path) const;
 
   std::map<std::pair<StandInKind, std::string>, std::string, std::less<>> made_;
-  std::map<std::pair<StandInKind, size_t>, uint64_t> numbers_;  // so many of that kind and length
+  std::map<std::pair<StandInKind, size_t>, uint64_t> numbers_;  // count of each kind and length
   std::vector<std::string> working_folders_;
   std::vector<Needle> needles_;
   std::array<std::vector<uint32_t>, 256> needles_by_first_;  // longest first

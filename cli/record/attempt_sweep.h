@@ -1,9 +1,9 @@
 // AttemptSweep: what earlier attempts of restarted ranks keep is bounded.
 //
-// A rank that comes again (a launcher has restarted the job) shares the disk budget with what its
-// earlier attempts have left, which would take all of it. So these have half of what there is for
-// ranks (DiskLedger), all together; beyond that their oldest payloads go, of all ranks alike, since
-// ranks rely on what others keep in the same segment. The window of the last attempt goes last.
+// A restarted rank shares the disk budget with what its earlier attempts have left, which would
+// take all of it. So all earlier attempts together have half of what there is for ranks
+// (DiskLedger). Beyond that their oldest payloads go, those of all ranks alike, since ranks rely on
+// what others keep in the same segment. The window of the last attempt goes last.
 //
 // Owner: WindowSweep. One thread.
 #ifndef DEJA_CLI_RECORD_ATTEMPT_SWEEP_H_
@@ -24,8 +24,8 @@ class AttemptSweep {
  public:
   explicit AttemptSweep(std::string directory) : directory_(std::move(directory)) {}
 
-  // Completes the folders of attempts that a later one has come after, as far as their processes
-  // are gone, counts what they have, and drops what is too much.
+  // Handles attempts that a later one has followed: completes the folders whose processes are gone,
+  // counts what they have, and drops what is too much.
   void Pass(format::DiskLedger& ledger);
 
  private:

@@ -218,7 +218,7 @@ class Job {
 
   pid_t StartFailed(int error) {
     result_.start_error =
-        fmt::format("starting '{}' failed: {}", options_.program[0], std::strerror(error));
+        fmt::format("starting: '{}': {}", options_.program[0], std::strerror(error));
     first_failure_ = error == ENOENT ? 127 : 126;
     return -1;
   }

@@ -1,10 +1,10 @@
 // Starting a job and seeing it to its end: one command, or N ranks on this machine.
 //
-// One command (ranks == 0) keeps the terminal, the process group and the environment, so that
-// `deja record -- CMD` behaves as CMD does. N ranks get torchrun's variables and a process group of
-// their own: signals that reach `deja` are passed on to it, and when one rank fails the others have
-// a grace time to notice before they are terminated. Descendants that lose their parent come to
-// this process (child subreaper), so that how they ended is known.
+// One command (ranks == 0) keeps the terminal, the process group and the environment, so that `deja
+// record -- CMD` behaves as CMD does. N ranks get torchrun's variables and a process group of their
+// own. Signals that reach `deja` are passed on to that group. When one rank fails, the others have
+// a grace time to notice before they are terminated. This process is a child subreaper: it becomes
+// the parent of orphaned descendants, so it knows how they ended.
 //
 // Main thread only, and no other threads while it runs (it forks). Failing to start the command is
 // part of the JobEnd, with the exit code a shell would give.
@@ -33,7 +33,7 @@ struct LaunchOptions {
   // Variable that tells each started process its own id: it outlives what the command execs.
   std::string pid_variable;
   std::chrono::milliseconds grace{5000};
-  // Called when a process has failed while others still run, and when the job is told to end.
+  // Called when a process has failed while others still run, and when the job is asked to end.
   std::function<void(const std::string& what)> on_trouble;
   std::function<void()> tick;  // called about once a second; may be empty
 };

@@ -62,8 +62,9 @@ std::optional<Culprit> SayHowTheyEnded(const std::vector<SweptRank>& ranks,
     std::string who = fmt::format("rank {}", rank.rank);
     if (rank.attempt > 0) who += fmt::format(", attempt {}", rank.attempt);
     if (rank.still_running)
-      Diagnose(fmt::format("{}: process {} is still running; when it has ended: deja recover {}",
-                           who, rank.pid, trace));
+      Diagnose(fmt::format(
+          "recording: {}: process {} is still running; when it has ended, run: deja recover {}",
+          who, rank.pid, trace));
     else if (found != read.end() && !found->summary.EndedWell())
       Diagnose(fmt::format("{}: {}", who, found->summary.HowItEnded(symbolizer)));
     else if (found == read.end() && rank.fate.known && !HasEndedWell(rank))
@@ -77,7 +78,7 @@ std::optional<Culprit> SayHowTheyEnded(const std::vector<SweptRank>& ranks,
   return FindCulprit(last_attempts, symbolizer);
 }
 
-// Of one rank for all: they drop what they have about the same time.
+// Reports one rank for all, since ranks drop payloads about the same time.
 void SayWhatIsKept(const std::vector<SweptRank>& ranks) {
   for (const SweptRank& rank : ranks) {
     auto reader = format::RankReader::Open(rank.folder);
@@ -135,10 +136,9 @@ void SayWhatWasRecorded(const Recorded& recorded, const std::vector<SweptRank>& 
         recorded.single
             ? "nothing was recorded: the command did not load Deja's library (is it statically "
               "linked, or set-user-id?)"
-            : "nothing was recorded: no process of the job created an NCCL communicator, or a "
-              "process group of PyTorch's, where Deja could see it and write it down; `deja record "
-              "--single` records a command "
-              "that makes none");
+            : "nothing was recorded: no process of the job created an NCCL communicator or a "
+              "process group of PyTorch's that Deja sees; record a command without one with `deja "
+              "record --single`");
     SayWhatHidesIt(recorded.program);
     return;
   }
@@ -162,7 +162,8 @@ void SayWhatWasRecorded(const Recorded& recorded, const std::vector<SweptRank>& 
   for (const std::string& error : children.errors) Diagnose(error);
   if (children.still_running != 0)
     Diagnose(
-        fmt::format("{} child processes are still running; when they have ended: deja recover {}",
+        fmt::format("recording: {} child processes are still running; when they have ended, run: "
+                    "deja recover {}",
                     children.still_running, shown));
   if (ranks.size() < world_size && world_size <= 4096)
     Diagnose(
@@ -173,7 +174,7 @@ void SayWhatWasRecorded(const Recorded& recorded, const std::vector<SweptRank>& 
   SayWhatIsKept(ranks);
   SayWhatIsNotRecorded(ranks);
   if (lost > 0)
-    Diagnose(fmt::format("{} events or payloads are missing; `deja verify {}` says which",
+    Diagnose(fmt::format("{} events or payloads are missing; list them with `deja verify {}`",
                          HumanCount(lost), shown));
   Diagnose(fmt::format("next: deja info {}", shown));
   if (culprit && recorded.replays_alone)

@@ -35,8 +35,8 @@ std::optional<uint32_t> NumberIn(const char* name) {
   return static_cast<uint32_t>(std::stoul(text));
 }
 
-// Of processes that a shell or a launcher has started one by one: the parent, and since when it is
-// that process.
+// The key of processes that a shell or a launcher has started one by one: the parent and its start
+// time.
 std::string ParentKey() {
   return fmt::format("parent:{}:{}", getppid(), StartTicks(static_cast<uint32_t>(getppid())));
 }
@@ -90,8 +90,8 @@ Status RemoveTrace(const std::string& directory) {
                 name.rfind("deja-", 0) == 0 || name.rfind("mark-", 0) == 0;
     if (!ours)
       return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("--force: {} holds '{}', which is no part of a trace; it was left "
-                              "alone. Give another --out, or remove it yourself",
+                  fmt::format("writing: {}: it holds '{}', no part of a trace, so --force left it "
+                              "alone; give another --out, or remove it yourself",
                               directory, name));
   }
   fs::remove_all(directory, error);
@@ -170,7 +170,7 @@ Result<TraceClaim> TraceClaim::Make(const std::string& directory, bool force) {
   std::string path = directory + "/job";
   for (int attempt = 0; attempt < 20; ++attempt) {
     std::error_code error;
-    // What is recorded is for nobody else to read.
+    // Only this user may read what is recorded.
     fs::create_directories(fs::path(directory).parent_path(), error);
     if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
       return FailErrno("making the trace directory " + directory, errno);
@@ -185,7 +185,7 @@ Result<TraceClaim> TraceClaim::Make(const std::string& directory, bool force) {
         }
         if (!force || attempt > 5)
           return Fail(ErrorCode::kInvalidArgument,
-                      fmt::format("{} is there already and is not empty; give another --out, or "
+                      fmt::format("writing: {}: the folder is not empty; give another --out, or "
                                   "--force to replace an old trace",
                                   directory));
         DEJA_RETURN_IF_ERROR(RemoveTrace(directory));
@@ -204,13 +204,13 @@ Result<TraceClaim> TraceClaim::Make(const std::string& directory, bool force) {
       bool running = flock(fd, LOCK_EX | LOCK_NB) != 0;
       close(fd);
       if (running)
-        return Fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format("{} is being recorded by another job; give another --out", directory));
+        return Fail(ErrorCode::kInvalidArgument,
+                    fmt::format("writing: {}: another job is recorded there; give another --out",
+                                directory));
       if (!force)
         return Fail(ErrorCode::kInvalidArgument,
-                    fmt::format("{} holds a trace already; give another --out, or --force to "
-                                "replace it",
+                    fmt::format("writing: {}: it holds a trace already; give another --out, or "
+                                "--force to replace it",
                                 directory));
       DEJA_RETURN_IF_ERROR(RemoveTrace(directory));
       continue;

@@ -1,10 +1,10 @@
 // TraceClaim: which `deja record` processes write into a trace directory together.
 //
-// The first one makes the directory and in it the file `job`, atomically, with the job's id and a
-// key that says which job that is. Another `deja record` joins if its key is the same: the N
-// processes that `mpirun -n N deja record …` starts, or plain processes with RANK and WORLD_SIZE,
-// make one trace. Anything else is a second job and is refused. Everybody holds a shared lock on
-// `job` while it runs, so that the last one knows that it is the last.
+// The first one makes the directory and in it the file `job`, atomically. The file holds the job's
+// id and a key that says which job that is. Another `deja record` joins if its key is the same. So
+// one trace holds the N processes that `mpirun -n N deja record …` starts, or plain processes with
+// RANK and WORLD_SIZE. Anything else is a second job and is refused. Each process holds a shared
+// lock on `job` while it runs, so that the last one knows that it is the last.
 //
 // Owner: cmd_record.cc; main thread.
 #ifndef DEJA_CLI_RECORD_TRACE_CLAIM_H_

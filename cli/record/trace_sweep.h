@@ -13,7 +13,7 @@
 
 namespace deja::cli {
 
-// Of this machine, as headers have it.
+// This machine's name, as headers have it.
 std::string OwnHostname();
 
 struct SweptRank {
@@ -49,15 +49,17 @@ struct SweptChildren {
 // left in shared memory does not pile up.
 void SweepEndedChildren(const std::string& directory);
 
-// False while the process of a rank's or child's folder writes to it. Of this machine.
+// False while the process of a rank's or child's folder writes to it. The process must be of this
+// machine.
 bool HasEnded(const std::string& folder);
 
-// When the job is over and its ranks have been swept: completes the folders of the ranks' children,
-// with what their parents saw of their ends, and removes those of processes that belong to no rank.
+// Handles children's folders when the job is over and its ranks have been swept. Completes the
+// folders of the ranks' children, with what their parents saw of their ends. Removes the folders of
+// processes that belong to no rank.
 SweptChildren SweepChildren(const std::string& directory, const std::vector<ProcessEnd>& ends);
 
-// For `deja record --single`: of a process that was a rank from its start and has replaced itself
-// by exec, the last image stays, under the number of the first.
+// For `deja record --single`. A process that was a rank from its start may replace itself by exec:
+// its last image stays, under the number of the first.
 void KeepLastImages(const std::string& directory);
 
 }  // namespace deja::cli

@@ -1,10 +1,13 @@
 // WindowSweep: the window of payloads moves on for processes that have ended.
 //
-// A process that records drops its own old payloads. Those of child processes that are gone are
-// dropped by the `deja record` that outlives them: what no rank's window holds any more
-// (WindowBoard), what is older than --keep-seconds, and the oldest of all when children have used
-// most of their part of the disk budget up (DiskLedger). What earlier attempts of a rank keep is
-// bounded by AttemptSweep.
+// A process that records drops its own old payloads. The `deja record` that outlives child
+// processes drops theirs:
+// - what no rank's window holds any more (WindowBoard)
+// - what is older than --keep-seconds
+// - the oldest of all, when children have used most of their part of the disk budget up
+// (DiskLedger)
+//
+// What earlier attempts of a rank keep is bounded by AttemptSweep.
 //
 // Owner: `deja record`. One thread.
 #ifndef DEJA_CLI_RECORD_WINDOW_SWEEP_H_

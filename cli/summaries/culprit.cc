@@ -37,7 +37,7 @@ bool WasEndedFromOutside(const RankSummary& summary) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGKILL;
 }
 
-// Of those that `is_one` takes, the one that ended first.
+// The rank that ended first, among those that `is_one` takes.
 template <typename Predicate>
 const SuspectRank* First(const std::vector<SuspectRank>& ranks, Predicate is_one) {
   const SuspectRank* first = nullptr;

@@ -26,9 +26,11 @@ struct Culprit {
   std::string why;  // "it crashed first", for the user
 };
 
-// Nothing: all ranks ended well. In this order: the first rank that a signal of its own making
-// ended; the first that passed a NaN to a collective before any other did; the one that never came
-// to a collective in which others wait; the first that ended badly.
+// Nothing: all ranks ended well. The order:
+// 1. the first rank that a signal of its own making ended
+// 2. the first that passed a NaN to a collective before any other did
+// 3. the one that never reached a collective in which others wait
+// 4. the first that ended badly
 std::optional<Culprit> FindCulprit(const std::vector<SuspectRank>& ranks, Symbolizer& symbolizer);
 
 }  // namespace deja::cli

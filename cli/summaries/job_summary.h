@@ -41,8 +41,8 @@ struct CommStanding {
   [[nodiscard]] std::string Describe() const;
 };
 
-// The communicators whose ranks did not all come to the same end: somebody is inside an operation,
-// or some went further than others.
+// The communicators whose ranks did not all reach the same end: a rank is inside an operation, or
+// some went further than others.
 std::vector<CommStanding> UnevenComms(const std::vector<RankOfJob>& ranks, Symbolizer& symbolizer);
 
 nlohmann::json ToJson(const CommStanding& comm);

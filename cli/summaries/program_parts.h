@@ -1,9 +1,9 @@
-// What a recorded program consisted of, and what of it is another one on this machine now:
-// executable, shared libraries, modules and packages of Python, the CPU's instruction sets, the
-// kernel.
+// What a recorded program consisted of, and which of these parts differ on this machine now. The
+// parts are the executable, shared libraries, modules and packages of Python, the CPU's instruction
+// sets, and the kernel.
 //
-// Values; main thread only. What is compared with comes from this machine's files; a trace may be
-// of another one, and nothing in it is trusted but its paths' names.
+// Values; main thread only. The comparison is with this machine's files. A trace may be from
+// another machine, and nothing in it is trusted but the names of paths.
 #ifndef DEJA_CLI_SUMMARIES_PROGRAM_PARTS_H_
 #define DEJA_CLI_SUMMARIES_PROGRAM_PARTS_H_
 

@@ -1,5 +1,5 @@
 // Whether the events of a trace can all be read. Every command that reads a trace says so first:
-// what it tells of a damaged one is not all that happened.
+// what it says of a damaged one is not all that happened.
 //
 // Reads each batch of events and checks its checksum; contents of tensors are looked at by `deja
 // verify` alone. Main thread only.

@@ -16,9 +16,9 @@ std::string StepsText(const std::pair<uint64_t, uint64_t>& steps) {
                                      : fmt::format("{} to {}", steps.first, steps.second);
 }
 
-// Whether something of the step that begins with Step{name} went with an older segment: of a rank
-// that had not come to the end of it when another one began the next segment, or of a step that was
-// too large for one.
+// Whether part of the step that begins with Step{name} went with an older segment. The rank had not
+// reached the end of the step when another one began the next segment, or the step was too large
+// for one.
 bool IsPartlyDropped(const format::RankReader& reader, uint64_t name) {
   struct Reference {
     uint64_t time_ns;

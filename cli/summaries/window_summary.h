@@ -16,8 +16,8 @@
 namespace deja::cli {
 
 struct WindowSummary {
-  // Numbers that the program gave its steps: of those whose payloads are kept, first and last of
-  // each stretch, the marked ones and then the window itself.
+  // Numbers that the program gave its steps, of those whose payloads are kept: first and last of
+  // each stretch. The marked steps come first, then the window itself.
   std::vector<std::pair<uint64_t, uint64_t>> kept_steps;
   bool keeps_any = false;
   bool keeps_start = false;  // what came before the first step

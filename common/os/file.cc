@@ -179,7 +179,7 @@ Result<std::unique_ptr<ReadFile>> OpenReadFile(const std::string& path) {
   const bool known = fstat(fd, &info) == 0;
   if (!known || !S_ISREG(info.st_mode)) {
     close(fd);
-    return Fail(ErrorCode::kForeign, NameInMessages(path) + " is not a regular file");
+    return Fail(ErrorCode::kForeign, "opening " + NameInMessages(path) + ": not a regular file");
   }
   return std::make_unique<PosixReadFile>(NameInMessages(path), fd,
                                          static_cast<uint64_t>(info.st_size));

@@ -61,9 +61,9 @@ std::string MarkPath(const std::string& trace_dir, uint64_t number) {
 Result<uint64_t> LeaveMark(const std::string& trace_dir, std::string_view reason) {
   uint64_t number = 1;
   const int error = Leave(trace_dir, reason, number);
-  if (error != 0) return FailErrno("cannot leave a mark in " + trace_dir, error);
+  if (error != 0) return FailErrno("marking " + trace_dir, error);
   if (number == kMaxMarks)
-    return Fail(ErrorCode::kLimit, "there are too many marks in " + trace_dir);
+    return Fail(ErrorCode::kLimit, "marking " + trace_dir + ": it has too many marks");
   return number;
 }
 

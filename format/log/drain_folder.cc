@@ -51,7 +51,8 @@ Status Drainer::MoveToRankFolder(TraceHeader& header) {
     if (moved) return moved;
     if (moved.error().sys_errno != EEXIST && moved.error().sys_errno != ENOTEMPTY) return moved;
   }
-  return Fail(ErrorCode::kLimit, "there are too many attempts of one rank in " + trace_dir_);
+  return Fail(ErrorCode::kLimit,
+              "making a folder in " + trace_dir_ + ": there are too many attempts of one rank");
 }
 
 Status Drainer::MoveToChildFolder(TraceHeader& header) {

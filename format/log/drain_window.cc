@@ -34,7 +34,7 @@ Status Drainer::StayWithinLimit(uint64_t more) {
     if (DropOldest(window_.limited_by_budget() ? "disk budget" : "size")) continue;
     const SegmentFile& newest = writer_->segments().back();
     if (writer_->segments().size() > 1 || window_.marked_end() != 0)
-      return Fail(ErrorCode::kLimit, "what is marked to be kept fills the disk budget");
+      return Fail(ErrorCode::kLimit, "marked windows fill the disk budget");
     if (!newest.has_chunks)
       return Fail(ErrorCode::kLimit,
                   "the disk budget leaves no room for " + std::to_string(more) + " bytes");

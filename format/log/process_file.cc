@@ -93,12 +93,12 @@ class ProcessFileImpl final : public ProcessFile {
   Status MakeSure() {
     if (IsOurs(fd_)) return {};
     const int fd = open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) return FailErrno("cannot open " + path_ + " again", errno);
+    if (fd < 0) return FailErrno("opening " + path_ + " again", errno);
     fd_ = MoveFdUp(fd);
     if (IsOurs(fd_)) return {};
     close(fd_);
     fd_ = -1;
-    return Fail(ErrorCode::kIo, path_ + " has been replaced by another file", ESTALE);
+    return Fail(ErrorCode::kIo, "opening " + path_ + ": another file has replaced it", ESTALE);
   }
 
   std::string path_;
@@ -152,7 +152,7 @@ Result<std::unique_ptr<ProcessFile>> OpenProcessFile(const std::string& path, Fi
   if (fstat(fd, &info) != 0) {
     const int error = errno;
     close(fd);
-    return FailErrno("cannot look at " + path, error);
+    return FailErrno("looking at " + path, error);
   }
   return std::make_unique<ProcessFileImpl>(path, fd, info);
 }

@@ -154,22 +154,22 @@ Result<uint64_t> WriteArchive(const std::string& out, const std::string& top,
 Result<BundleResult> WriteBundle(const std::string& trace_path, const std::string& out,
                                  const PackOptions& options) {
   if (options.predict && options.rewriter != nullptr) {
-    return Fail(ErrorCode::kInvalidArgument,
-                "packing " + trace_path +
-                    ": checkpoints are predicted from bytes as they were recorded: leave out "
-                    "--predict or --redact");
+    return Fail(ErrorCode::kInvalidArgument, "packing " + trace_path +
+                                                 ": --predict needs the recorded bytes, and "
+                                                 "--redact changes them; leave out one of them");
   }
   if (options.predict && options.max_bytes != 0) {
     return Fail(ErrorCode::kInvalidArgument,
                 "packing " + trace_path +
-                    ": checkpoints are predicted from what came before them, and a bundle of a "
-                    "limited size keeps the last steps first: ask for one of the two");
+                    ": --predict needs the steps before each checkpoint, and --max-size keeps the "
+                    "last steps first; give one of them");
   }
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<Trace> trace, Trace::Open(trace_path));
   struct stat info {};
   if (lstat(out.c_str(), &info) == 0) {
-    return Fail(ErrorCode::kInvalidArgument,
-                out + " exists already: remove it or name another file");
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        "packing " + trace_path + ": " + out + " exists already; remove it, or name another file");
   }
   const std::string top = options.rewriter != nullptr ? "trace.deja" : TopFolder(trace_path);
   BundleResult result;

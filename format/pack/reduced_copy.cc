@@ -208,11 +208,11 @@ Status ReducedCopy::CopyAllEvents() {
     Resize(end_bytes_, part.end_bytes, part.end_bytes + index);
   }
   if (Fits()) return {};
-  return Fail(ErrorCode::kLimit,
-              "without any payload the bundle has " + std::to_string(BundleBytes()) +
-                  " bytes, and " + std::to_string(options_.max_bytes) +
-                  " are allowed; allow more, or leave digests out (--level order) or compress "
-                  "harder (--zstd-level 19)");
+  return Fail(ErrorCode::kLimit, "packing: without payloads the bundle has " +
+                                     std::to_string(BundleBytes()) + " bytes, and " +
+                                     std::to_string(options_.max_bytes) +
+                                     " are allowed; allow more, leave digests out (--level order), "
+                                     "or compress harder (--zstd-level 19)");
 }
 
 // ---- Payloads

@@ -56,7 +56,8 @@ Status RankReaderImpl::LoadHeaderFrom(const ReadFile& file) {
   DEJA_RETURN_IF_ERROR(reader.CheckMagic());
   const FrameResult frame = reader.ReadAt(kMagicBytes, header_bytes_);
   if (frame.outcome == FrameOutcome::kTornTail) {
-    return Fail(ErrorCode::kTruncated, file.name() + " stops before the end of its header");
+    return Fail(ErrorCode::kTruncated,
+                "opening " + file.name() + ": the file stops inside its header");
   }
   header_ = TraceHeader{};
   header_.format_major = 0;  // what a header says that does not say them
@@ -64,7 +65,7 @@ Status RankReaderImpl::LoadHeaderFrom(const ReadFile& file) {
   if (frame.outcome != FrameOutcome::kRecord || frame.type != FrameType::kHeader ||
       !Decode(header_bytes_, header_) || header_.format_major == 0) {
     return Fail(ErrorCode::kCorrupt,
-                file.name() + ": the header cannot be read" +
+                "opening " + file.name() + ": the header cannot be read" +
                     (frame.reason.empty() ? std::string() : ": " + frame.reason));
   }
   if (header_.format_major > kFormatMajor) {
@@ -87,7 +88,8 @@ Status RankReaderImpl::CheckKind() {
   if (next.outcome == FrameOutcome::kRecord &&
       (next.type == FrameType::kPayloadChunk || next.type == FrameType::kPrediction))
     return Fail(ErrorCode::kCorrupt,
-                events_->name() + " holds payloads: it is another file under this name");
+                "opening " + events_->name() +
+                    ": it holds payloads, so it is another file under this name");
   return {};
 }
 
@@ -106,9 +108,8 @@ void RankReaderImpl::OpenTail() {
   if (path.empty() || header_.tail.id.size() != 16) return;
   Result<std::unique_ptr<TailReader>> tail = TailReader::Open(OpenFile(path), header_.tail.id);
   if (!tail) {
-    end_.detail = tail.error().code == ErrorCode::kNotFound
-                      ? "the tail " + path + " is not there (any more)"
-                      : tail.error().message;
+    end_.detail = tail.error().code == ErrorCode::kNotFound ? "the tail " + path + " does not exist"
+                                                            : tail.error().message;
     return;
   }
   tail_ = std::move(*tail);

@@ -56,12 +56,12 @@ tl::unexpected<Error> RankReaderImpl::NotThere() const {
                     NameInMessages(folder_) + ": " + left_out_.what +
                     "); take the trace that was packed, or pack it again with more");
   }
-  return Fail(ErrorCode::kNotFound,
-              "the payload is not in " + NameInMessages(folder_) +
-                  (header_.shares_with.empty()
-                       ? ""
-                       : " nor in the folders of the ranks that it shares payloads with; "
-                         "'deja verify' says which are missing"));
+  return Fail(
+      ErrorCode::kNotFound,
+      "the payload is not in " + NameInMessages(folder_) +
+          (header_.shares_with.empty() ? ""
+                                       : " nor in the folders of the ranks that it shares payloads "
+                                         "with; list the missing ones with 'deja verify'"));
 }
 
 std::optional<uint64_t> RankReaderImpl::SharedSize(const Hash128& hash) const {

@@ -203,7 +203,8 @@ Status FolderScan::ScanEvents(const std::string& path) {
     }
   }
   if (files.events_end == 0) {
-    return Fail(ErrorCode::kCorrupt, path + " has no header: nothing in it can be recovered");
+    return Fail(ErrorCode::kCorrupt,
+                "recovering " + path + ": it has no header, so nothing in it can be recovered");
   }
   return {};
 }
@@ -244,9 +245,9 @@ Result<std::unique_ptr<TailReader>> OpenDeadTail(const FolderScan& scan,
     return tail;
   }
   if ((*tail)->WriterAlive()) {
-    return Fail(ErrorCode::kInvalidArgument, "process " + std::to_string((*tail)->identity().pid) +
-                                                 " still writes to " + folder +
-                                                 ": wait until it has ended");
+    return Fail(ErrorCode::kInvalidArgument, "recovering " + folder + ": process " +
+                                                 std::to_string((*tail)->identity().pid) +
+                                                 " still writes to it; wait until it has ended");
   }
   return tail;
 }

@@ -113,9 +113,11 @@ Status TailReaderImpl::LoadHeader(std::string_view id) {
   std::byte page[sizeof(TailHeader)];
   DEJA_ASSIGN_OR_RETURN(const size_t got, file_->ReadAt(0, page));
   if (got < sizeof kTailMagic || std::memcmp(page, kTailMagic, sizeof kTailMagic) != 0) {
-    return Fail(ErrorCode::kForeign, file_->name() + " is not the tail of a recording");
+    return Fail(ErrorCode::kForeign, "opening " + file_->name() + ": not the tail of a recording");
   }
-  if (got < sizeof page) return Fail(ErrorCode::kTruncated, file_->name() + " ends in its header");
+  if (got < sizeof page)
+    return Fail(ErrorCode::kTruncated,
+                "opening " + file_->name() + ": the file stops inside its header");
   const auto version = Get<uint32_t>(page, offsetof(TailHeader, version));
   if (version != kTailVersion) {
     return Fail(ErrorCode::kUnsupportedVersion,
@@ -126,7 +128,8 @@ Status TailReaderImpl::LoadHeader(std::string_view id) {
   PlainHeader& h = header_;
   h.id.assign(reinterpret_cast<const char*>(page) + offsetof(TailHeader, id), 16);
   if (!id.empty() && id != h.id) {
-    return Fail(ErrorCode::kForeign, file_->name() + " is the tail of another recording");
+    return Fail(ErrorCode::kForeign,
+                "opening " + file_->name() + ": the tail of another recording");
   }
   h.process.pid = Get<uint32_t>(page, offsetof(TailHeader, pid));
   h.process.start_ticks = Get<uint64_t>(page, offsetof(TailHeader, start_ticks));

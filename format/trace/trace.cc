@@ -39,8 +39,9 @@ class TraceImpl final : public Trace {
     const RankFolder* folder = Find(rank, attempt);
     if (folder == nullptr) {
       std::string what = "rank " + std::to_string(rank);
-      if (attempt >= 0) what += ", attempt " + std::to_string(attempt) + ",";
-      return Fail(ErrorCode::kNotFound, what + " is not in " + path_ + ", which holds " + Names());
+      if (attempt >= 0) what += ", attempt " + std::to_string(attempt);
+      return Fail(ErrorCode::kNotFound,
+                  "opening " + path_ + ": " + what + " is not in it; it holds " + Names());
     }
     return Open(folder->path);
   }
@@ -70,11 +71,11 @@ class TraceImpl final : public Trace {
       const std::optional<ChildFolder> parent = FindProcess(own->root, *path);
       if (!parent)
         return Fail(ErrorCode::kNotFound,
-                    "rank " + std::to_string(rank) +
-                        " was forked by a process of which nothing is recorded in " + path_ +
-                        ": its life before the fork is missing. A launcher that takes more than 64 "
-                        "MB of inputs before it forks, or is recorded by an older Deja, leaves "
-                        "none; start the ranks by exec (torchrun, the start method spawn)");
+                    "opening " + path_ + ": rank " + std::to_string(rank) +
+                        ": its life before the fork is missing, as the trace does not hold the "
+                        "process that forked it (it took more than 64 MB of inputs, or an older "
+                        "Deja recorded it); start the ranks by exec (torchrun, the start method "
+                        "spawn)");
       life.insert(life.begin(), *parent);
     }
     for (ChildFolder& one : life) IsBelow(one.origin, life.front().origin, one.name);
@@ -95,7 +96,7 @@ class TraceImpl final : public Trace {
         names += (names.empty() ? "" : ", ") + child.name;
     }
     return Fail(ErrorCode::kNotFound,
-                "rank " + std::to_string(rank) + " has no child " + name + " in " + path_ +
+                "opening " + path_ + ": rank " + std::to_string(rank) + " has no child " + name +
                     (names.empty() ? "; it has none that was recorded" : "; it has " + names));
   }
 
@@ -197,7 +198,8 @@ Result<std::vector<RankFolder>> ListRankFolders(const std::string& directory) {
   DIR* entries = opendir(directory.c_str());
   if (entries == nullptr) {
     const int error = errno;
-    if (error == ENOENT) return Fail(ErrorCode::kNotFound, directory + " does not exist");
+    if (error == ENOENT)
+      return Fail(ErrorCode::kNotFound, "opening " + directory + ": it does not exist");
     return FailErrno("listing " + directory, error);
   }
   std::vector<RankFolder> folders;
@@ -228,8 +230,8 @@ Result<std::unique_ptr<Trace>> Trace::Open(const std::string& path) {
   if (stat(path.c_str(), &info) != 0) {
     const int error = errno;
     if (error == ENOENT) {
-      return Fail(ErrorCode::kNotFound, path +
-                                            " does not exist: name a trace (NAME.deja) or a "
+      return Fail(ErrorCode::kNotFound, "opening " + path +
+                                            ": it does not exist; name a trace (NAME.deja) or a "
                                             "bundle (NAME.deja.zip)");
     }
     return FailErrno("opening " + path, error);
@@ -241,15 +243,16 @@ Result<std::unique_ptr<Trace>> Trace::Open(const std::string& path) {
     directory = unpacked->path();
     CallFolder(directory, path);
   } else if (!S_ISDIR(info.st_mode)) {
-    return Fail(ErrorCode::kForeign, path + " is neither a trace's directory nor a bundle");
+    return Fail(ErrorCode::kForeign,
+                "opening " + path + ": neither a trace's directory nor a bundle");
   }
   while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
   DEJA_ASSIGN_OR_RETURN(std::vector<RankFolder> ranks, ListRankFolders(directory));
   if (ranks.empty()) {
     return Fail(ErrorCode::kForeign,
-                path +
-                    " holds no rank: either it is not a Deja trace, or no process of the job "
-                    "created a communicator");
+                "opening " + path +
+                    ": it holds no rank: it is not a Deja trace, or no process of the job created "
+                    "a communicator");
   }
   return std::unique_ptr<Trace>(std::make_unique<TraceImpl>(path, std::move(directory),
                                                             std::move(unpacked), std::move(ranks)));

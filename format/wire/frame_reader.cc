@@ -50,12 +50,13 @@ Status FrameReader::CheckMagic() {
                     "recorded it");
   for (size_t i = 0; i < size; ++i) {
     if (i != kMagicMajorAt && !is(i)) {
-      return Fail(ErrorCode::kForeign, file_.name() + " is not a file of a Deja trace");
+      return Fail(ErrorCode::kForeign, "opening " + file_.name() + ": not a file of a Deja trace");
     }
   }
   if (size < kMagicBytes) {
-    return Fail(ErrorCode::kTruncated, file_.name() + " is only " + std::to_string(size) +
-                                           " bytes long: its writer died at once");
+    return Fail(ErrorCode::kTruncated, "opening " + file_.name() + ": only " +
+                                           std::to_string(size) +
+                                           " bytes long; its writer died at once");
   }
   if (!is(kMagicMajorAt)) {
     return Fail(ErrorCode::kUnsupportedVersion,

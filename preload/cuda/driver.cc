@@ -3,8 +3,8 @@
 #include <dlfcn.h>
 
 #include <atomic>
-#include <cerrno>
 
+#include "common/runtime/errno_keeper.h"
 #include "common/runtime/spin_lock.h"
 #include "preload/stack/modules.h"
 #include "preload/symbols/real_symbols.h"
@@ -41,7 +41,7 @@ const CudaDriver* FindCudaDriver() {
   if (g_found.load(std::memory_order_acquire)) return &g_driver;
   const uint64_t loaded = ObjectsLoaded();
   if (loaded == g_missed_at.load(std::memory_order_relaxed)) return nullptr;
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   // Stays open: the addresses that come from it are kept.
   void* library = OpenLoaded("libcuda.so.1");
   if (library != nullptr) {
@@ -51,7 +51,6 @@ const CudaDriver* FindCudaDriver() {
     g_looking.Unlock();
   }
   dlerror();  // what was not found is not the program's error
-  errno = saved_errno;
   if (g_found.load(std::memory_order_acquire)) return &g_driver;
   g_missed_at.store(loaded, std::memory_order_relaxed);
   return nullptr;

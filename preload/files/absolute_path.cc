@@ -4,9 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
+
+#include "common/runtime/errno_keeper.h"
 
 namespace deja::preload {
 
@@ -31,9 +32,8 @@ bool AppendPath(std::string_view path, std::span<char> buffer, size_t& size) {
 std::string_view PathOfDescriptor(int dirfd, std::span<char> buffer) {
   char link[40] = "/proc/self/cwd";
   if (dirfd != AT_FDCWD) snprintf(link, sizeof link, "/proc/self/fd/%d", dirfd);
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   const ssize_t n = readlink(link, buffer.data(), buffer.size());
-  errno = saved_errno;
   return n <= 0 || buffer[0] != '/' ? std::string_view()
                                     : std::string_view(buffer.data(), static_cast<size_t>(n));
 }

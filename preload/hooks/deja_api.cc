@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/runtime/errno_keeper.h"
 #include "digest/digest.h"
 #include "format/wire/messages.h"
 #include "preload/engine/checkpoint_registry.h"
@@ -51,9 +52,8 @@ using namespace deja::preload;  // NOLINT: the hooks below are this file's only 
 DEJA_EXPORT uint64_t deja_impl_step(uint64_t step) {
   Engine* engine = EngineForHook();
   if (engine == nullptr) return step;
-  int saved_errno = errno;
+  const deja::ErrnoKeeper keep;
   const uint64_t next = engine->steps->OnStep(step);
-  errno = saved_errno;
   return next;
 }
 
@@ -97,10 +97,9 @@ DEJA_EXPORT void deja_impl_unregister(const char* name) {
 DEJA_EXPORT void deja_impl_note(const char* text) {
   Engine* engine = text != nullptr ? EngineForHook() : nullptr;
   if (engine == nullptr) return;
-  int saved_errno = errno;
+  const deja::ErrnoKeeper keep;
   Guard guard;
   engine->steps->OnNote(text);
-  errno = saved_errno;
 }
 
 DEJA_EXPORT void deja_impl_tensor(const char* name, const void* data, const int64_t* shape,
@@ -113,10 +112,9 @@ DEJA_EXPORT void deja_impl_tensor(const char* name, const void* data, const int6
   call.name = name;
   call.data = data;
   call.shape = {shape, static_cast<size_t>(dims)};
-  int saved_errno = errno;
+  const deja::ErrnoKeeper keep;
   Guard guard;
   engine->steps->OnSnapshot(call);
-  errno = saved_errno;
 }
 
 DEJA_EXPORT void deja_impl_state(const char* name, const void* data, size_t bytes) {
@@ -128,10 +126,9 @@ DEJA_EXPORT void deja_impl_state(const char* name, const void* data, size_t byte
   call.bytes = bytes;
   call.dtype = deja::format::kRawBytes;
   call.opaque = true;
-  int saved_errno = errno;
+  const deja::ErrnoKeeper keep;
   Guard guard;
   engine->steps->OnSnapshot(call);
-  errno = saved_errno;
 }
 
 // For Deja's side of Python, which compares tensors by it. 0: all bytes are zero.
@@ -147,8 +144,7 @@ DEJA_EXPORT uint64_t deja_impl_digest(const void* data, size_t bytes) {
 DEJA_EXPORT void deja_impl_update(const UpdateCall* call) {
   Engine* engine = call != nullptr ? EngineForHook() : nullptr;
   if (engine == nullptr) return;
-  const int saved_errno = errno;
+  const deja::ErrnoKeeper keep;
   const Guard guard;
   engine->steps->OnUpdate(DescribeUpdate(*call));
-  errno = saved_errno;
 }

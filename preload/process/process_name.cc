@@ -8,12 +8,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "common/env_vars.h"
+#include "common/runtime/errno_keeper.h"
 #include "common/runtime/raw_syscall.h"
 #include "preload/process/child_padding.h"
 #include "preload/process/guard.h"
@@ -89,7 +89,7 @@ void ListInherited() {
 }
 
 void Make() {
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   Guard guard;
   const char* own = ValueOf(environ, kChildVariable);
   const bool on = ValueOf(environ, env::kOut.prefix) != nullptr ||
@@ -108,7 +108,6 @@ void Make() {
     }
     g_name.pid = OwnPid();
   }
-  errno = saved_errno;
 }
 
 // Appends to a path; false, and nothing is changed, if it gets too long.
@@ -188,15 +187,15 @@ bool LibraryIsThere() {
   if (RawSyscall(SYS_access, path, R_OK) == 0) return true;
   static constinit std::atomic<bool> said{false};
   SayUnrecorded(said,
-                "deja: not recorded: what a process execs from where Deja's library cannot be read "
-                "(below another root folder, or as another user)\n");
+                "deja: not recorded: programs that a process execs where Deja's library cannot be "
+                "read (below another root folder, or as another user)\n");
   return false;
 }
 
 bool IsOfAnotherSession(char* const* env) {
   if (!IsForeign(env)) return false;
   static constinit std::atomic<bool> said{false};
-  SayUnrecorded(said, "deja: not recorded: what a recording or a replay inside this one starts\n");
+  SayUnrecorded(said, "deja: not recorded: processes of a recording or a replay inside this one\n");
   return true;
 }
 

@@ -46,7 +46,7 @@ uint32_t EnterPythonStack(uint32_t stack);
 uint32_t FindPythonStack();
 std::span<const format::StackFrame> PythonStack(uint32_t number);
 
-// Where CPython has what of a thread, in bytes; python/deja/interpreter.py fills it in.
+// Where CPython has what of a thread, in bytes; python/deja/interpreter/frames.py fills it in.
 struct PythonLayout {
   uint64_t through = 0;                      // in a thread's state: what has the frame; 0: itself
   uint64_t current_frame = 0;                // there

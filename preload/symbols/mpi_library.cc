@@ -3,11 +3,11 @@
 #include <dlfcn.h>
 
 #include <atomic>
-#include <cerrno>
 #include <iterator>
 #include <string_view>
 
 #include "api/mpi_table.h"
+#include "common/runtime/errno_keeper.h"
 #include "common/runtime/spin_lock.h"
 #include "preload/symbols/opened_library.h"
 #include "preload/symbols/real_symbols.h"
@@ -73,14 +73,13 @@ void LearnPredefined() {
   // Looked up without the lock, which is not held while the loader works.
   uint64_t found[api::kFirstMpiHandle] = {};
   const auto table = api::MpiPredefinedHandles();
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   for (size_t i = 0; i < table.size(); ++i) {
     void* address = TryDlsym(RTLD_DEFAULT, table[i].symbol);
     if (address == nullptr) address = g_mpi.Find(table[i].symbol);
     found[i] = reinterpret_cast<uint64_t>(address);
   }
   dlerror();
-  errno = saved_errno;
   g_predefined_lock.Lock();
   if (!g_predefined_known.load(std::memory_order_relaxed)) {
     for (size_t i = 0; i < table.size(); ++i)

@@ -2,8 +2,7 @@
 
 #include <dlfcn.h>
 
-#include <cerrno>
-
+#include "common/runtime/errno_keeper.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
@@ -21,15 +20,14 @@ void* OpenedLibrary::FindIn(const char* name) {
 }
 
 void* OpenedLibrary::Find(const char* name) {
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   void* found = FindIn(name);
   dlerror();  // what was not found is not the program's error
-  errno = saved_errno;
   return found;
 }
 
 void OpenedLibrary::Remember(void* handle, const char* name) {
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   Dl_info info;
   if (void* found = LookUpForeign(handle, name); found != nullptr && dladdr(found, &info) != 0) {
     // A reference of our own: the program may close its handle.
@@ -38,7 +36,6 @@ void OpenedLibrary::Remember(void* handle, const char* name) {
     if (own != nullptr) handle_.compare_exchange_strong(expected, own);
   }
   dlerror();
-  errno = saved_errno;
 }
 
 }  // namespace deja::preload

@@ -6,12 +6,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 
+#include "common/runtime/errno_keeper.h"
 #include "common/runtime/raw_syscall.h"
 #include "preload/symbols/quiet_lookups.h"
 
@@ -343,7 +343,7 @@ void* RealNext(const char* name) {
 }
 
 void* RealNccl(const char* name) {
-  int saved_errno = errno;
+  const ErrnoKeeper keep;
   // 1. An NCCL in the global scope, with the wrappers that stand between it and us.
   Pair next = LookUpPair(RTLD_NEXT, name);
   Pair pair = next;
@@ -360,7 +360,6 @@ void* RealNccl(const char* name) {
   void* found = Choose(pair);
   if (found != nullptr) Adopt(BaseOf(pair));
   dlerror();  // what was not found is not the program's error
-  errno = saved_errno;
   return found;
 }
 
@@ -371,7 +370,7 @@ bool IsNextDefinedBy(const char* name, const void* address) {
 }
 
 bool RememberNcclHandle(void* handle, const char* name) {
-  int saved_errno = errno;
+  const ErrnoKeeper keep;
   Pair pair = LookUpPair(handle, name);
   void* found = Choose(pair);
   bool adopted = found != nullptr && Adopt(BaseOf(pair));
@@ -386,7 +385,6 @@ bool RememberNcclHandle(void* handle, const char* name) {
     ComplainAboutSecondNccl(found);
   }
   dlerror();
-  errno = saved_errno;
   return adopted;
 }
 

@@ -53,7 +53,8 @@ def _is_on():
 
 
 def _loop():
-    from deja import engine, exceptions
+    from deja import engine
+    from deja.interpreter import exceptions
     from deja.loop import LOOP
 
     engine.name_steps()

@@ -6,7 +6,7 @@ import ctypes
 import struct
 import sys
 
-from deja import interpreter
+from deja.interpreter import frames
 
 OFF, RECORDING, REPLAYING = 0, 1, 2
 UNKNOWN, DONE, FAILED, RAISED = 0, 1, 2, 3
@@ -150,7 +150,7 @@ def variable(name):
     return None if value is None else value.decode(errors="replace")
 
 
-interpreter.tell(
+frames.tell(
     _entry("deja_impl_interpreter", ctypes.c_void_p, ctypes.c_void_p),
     _entry("deja_impl_interpreter_layout", ctypes.c_void_p),
 )

@@ -9,7 +9,8 @@ import array
 import ctypes
 import sys
 
-from deja import engine, python_stack
+from deja import engine
+from deja.interpreter import python_stack
 
 
 def begin_step(number):

@@ -27,7 +27,7 @@ def watch(*objects, every=None, gradients=False, **named):
 
     if engine.mode() == engine.OFF:
         return
-    from deja import exceptions
+    from deja.interpreter import exceptions
     from deja.training import torch_watch
 
     engine.name_steps()

@@ -66,8 +66,8 @@ void RecorderEngine::OnCrash(int signal, const siginfo_t* info, void* ucontext) 
   }
   crash.pc = InterruptedPc(ucontext);
   rec->writer.WriteInSignal(crash);
-  // Its action is the default one, or nobody would have been told: the rank ends here. What has
-  // started it may well not be Deja's launcher, which says so to the other ranks.
+  // The signal's action is the default one, otherwise the program would have handled it: the rank
+  // ends here. Its parent may not be Deja's launcher, which would tell the other ranks.
   if (rec->is_rank())
     format::LeaveMarkIfNoneIsNew(rec->config.trace_dir,
                                  signal == SIGTERM ? "a rank received a signal to end: SIGTERM"

@@ -22,8 +22,8 @@ namespace {
 
 std::atomic<recorder::RecorderEngine*> g_engine{nullptr};
 
-// Registered from a constructor of a preloaded library, and without a handle of it, this runs after
-// the destructors of all libraries: what they still call is recorded, too.
+// It is registered from a constructor of a preloaded library, and without a handle of it. So it
+// runs after the destructors of all libraries, and what they still call is recorded, too.
 void FinishAtExit(int code, void*) {
   Guard guard;
   recorder::RecorderEngine* engine = g_engine.load(std::memory_order_acquire);

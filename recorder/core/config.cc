@@ -28,7 +28,7 @@ uint64_t NumberIn(const char* value) {
   return value == nullptr ? 0 : std::strtoull(value, nullptr, 10);
 }
 
-// Of the job; where no launcher says how many are on this machine, they may all be.
+// The ranks of the job. Where no launcher says how many are on this machine, all of them may be.
 uint64_t RanksOnThisMachine() {
   for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
                            "SLURM_NTASKS_PER_NODE", "WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}) {

@@ -38,7 +38,7 @@ struct Config {
   int single_pid = 0;   // the process that is a rank from its start; 0: none is
   InputMode inputs = InputMode::kDigest;
   bool order_locks = false;  // --threads
-  // Patterns of paths, each with a newline behind it (common/input_rule.h).
+  // Patterns of paths, each with a newline after it (common/input_rule.h).
   char inputs_include[4096] = {};
   char inputs_exclude[4096] = {};
   // Patterns of names (common/secrets/secrets.h).

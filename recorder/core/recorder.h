@@ -33,9 +33,9 @@ class Recorder {
   // The same, if it has been made. Async-signal-safe.
   [[nodiscard]] Recording* Made() const { return recording_.load(std::memory_order_acquire); }
 
-  // In a forked child, before and after what else it forgets of its parent: the parent's recording,
-  // which is returned, is left alone, and the child's is made with its first event; not at all if
-  // it `can_record` nothing.
+  // In a forked child, before and after what else it forgets of its parent. The parent's recording,
+  // which is returned, is left alone. The child's is made with its first event; not at all if it
+  // `can_record` nothing.
   Recording* LeaveToParent(bool can_record);
   void BeginInChild(bool can_record) {
     state_.store(can_record ? kNew : kOff, std::memory_order_release);

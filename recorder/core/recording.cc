@@ -177,7 +177,7 @@ void Recording::KeepStaged(std::string_view path) {
   options.origin = {std::string(preload::OwnProcessName().root_view()), std::string(path)};
   Result<std::unique_ptr<format::RankLog>> made = make_log_(options);
   if (!made)
-    return SayOnce("what this rank was before its fork is not recorded: " + made.error().message);
+    return SayOnce("this rank's life before its fork is not recorded: " + made.error().message);
   format::RankLog* log = made->release();  // never destroyed
   facts.Complete("", 0, SecretRule(config.keep_env, config.mask));
   format::TraceHeader header;

@@ -52,7 +52,7 @@ class Recording {
   // In a forked child, of its parent's recording, as the fork has left it; on the thread that has
   // forked, before that has an event of its own.
   void BeForked();
-  // Of the child's own, before anything else.
+  // Call it on the child's own recording, before anything else.
   void SetForkedFrom(Recording* parents) { forked_from_ = parents; }
   // Going live before there is a communicator, if too much has been staged.
   void RelieveStaging() {
@@ -79,8 +79,8 @@ class Recording {
   ProcessFacts facts;
   EventWriter writer;
   std::atomic<bool> exit_recorded{false};
-  // A thread records a fatal signal, and gives its device time for that: the others shall not learn
-  // meanwhile what they would not have lived to learn.
+  // A thread records a fatal signal, and gives its device time for that. Until it is done, the
+  // other threads must not see what happens after the signal.
   std::atomic<bool> ends{false};
   std::atomic<uint64_t> steps{0};  // that have begun
 
@@ -93,9 +93,9 @@ class Recording {
  private:
   void FillHeader(format::TraceHeader& header);
 
-  // Once this process is a rank: what its parent (and so on) had staged until the fork gets a
-  // folder of its own, with which a replay of the rank begins. `path`: of this process, or of the
-  // one that this recording is of.
+  // Called once this process is a rank. What its parents had staged until the fork gets a folder of
+  // its own, with which a replay of the rank begins. `path`: the folder of this process, or of the
+  // process that the recording is about.
   void KeepLifeBefore(std::string_view path);
   void KeepStaged(std::string_view path);
 

@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstring>
+
+#include "common/runtime/errno_keeper.h"
 
 namespace deja::recorder {
 
@@ -35,8 +36,8 @@ uint64_t Counter() {
 }
 
 constinit std::atomic<bool> g_usable{false};
-// The comparison before, to measure the counter's rate by; only by who holds g_clock_line.version
-// odd.
+// The comparison before, to measure the counter's rate by; only by the holder of
+// g_clock_line.version odd.
 constinit uint64_t g_then_counter = 0;
 constinit uint64_t g_then_ns = 0;
 // While there is no line: not before this time.
@@ -86,7 +87,7 @@ void Renew() {
 
 void StartEventClock() {
 #if defined(__x86_64__)
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   const auto fd = static_cast<int>(syscall(
       SYS_openat, AT_FDCWD, "/sys/devices/system/clocksource/clocksource0/current_clocksource",
       O_RDONLY | O_CLOEXEC));
@@ -97,7 +98,6 @@ void StartEventClock() {
     if (size >= 3 && std::strncmp(name, "tsc\n", 4) == 0)
       g_usable.store(true, std::memory_order_release);
   }
-  errno = saved_errno;
 #endif
 }
 

@@ -1,10 +1,10 @@
 // EventClock: CLOCK_MONOTONIC for the times of events, at less than half the price.
 //
-// Where the kernel itself keeps time by the processor's counter, the counter is read and the rest
-// is arithmetic: a line through the last two comparisons with the kernel's clock. They are compared
-// again every second, by whichever thread comes by. Elsewhere, and until the line is known, the
-// kernel's clock is read. Off by a microsecond or so, and by as much times may seem to go back:
-// they order events, they are not told to programs.
+// Where the kernel itself keeps time by the processor's counter, the counter is read. The rest is
+// arithmetic: a line through the last two comparisons with the kernel's clock. Any thread repeats
+// the comparison when a second has passed. Elsewhere, and until the line is known, the kernel's
+// clock is read. Times are off by a microsecond or so, and may seem to go back by as much: they
+// order events, and programs never get them.
 //
 // Any thread, signal handlers too. Keeps errno, allocates nothing.
 #ifndef DEJA_RECORDER_EVENTS_EVENT_CLOCK_H_

@@ -15,7 +15,7 @@
 namespace deja::recorder {
 namespace {
 
-// A piece of what one thread has staged: events, each behind its length.
+// A piece of what one thread has staged: events, each after its length.
 struct Chunk {
   static constexpr size_t kBytes = 64 << 10;
   Chunk* next = nullptr;
@@ -240,7 +240,7 @@ void EventWriter::GoLive(format::RankLog& log) {
   staged_ = nullptr;
   while (staged != nullptr) {
     preload::ThreadRecord& record = *staged->record;
-    // Its thread cannot be using the sink: until log_ is set it stages, behind the lock held here.
+    // Its thread cannot be using the sink: until log_ is set it stages, under the lock held here.
     record.sink = log.ClaimSink(record.index);
     MoveTo(*record.sink, *staged);
     if (staged->ended) {

@@ -1,9 +1,9 @@
 // EventWriter: puts events on the calling thread's stream.
 //
-// A process is recorded from its first hook on, but most processes of a job (shells, launchers,
-// data loaders) never make a communicator and must cost next to nothing and leave nothing behind.
-// So events are staged in private memory until GoLive() hands them, and everything that follows, to
-// the process's RankLog; from then on an event is durable against SIGKILL when Write returns.
+// A process is recorded from its first hook on. Most processes of a job (shells, launchers, data
+// loaders) never make a communicator: they must cost next to nothing and leave nothing. So events
+// are staged in private memory until GoLive() hands them, and everything that follows, to the
+// process's RankLog. From then on an event is durable against SIGKILL when Write returns.
 //
 // Any thread, inside the guard. Write allocates nothing and makes no syscall once its thread has
 // written before. Failing to stage or to append never reaches the caller; the log counts losses.

@@ -1,7 +1,7 @@
 // Lists of nodes that are linked through their own `next`, and pools that such nodes come from.
 //
 // NodePool gives out nodes and never gives memory back; NodeList is a FIFO of them that belongs to
-// whoever holds it. NodePool: any thread. NodeList: not synchronised.
+// its holder. NodePool: any thread. NodeList: not synchronised.
 #ifndef DEJA_RECORDER_EVENTS_NODE_LIST_H_
 #define DEJA_RECORDER_EVENTS_NODE_LIST_H_
 

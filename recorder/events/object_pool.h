@@ -1,5 +1,5 @@
-// ObjectPool: objects that descriptors lead to. A descriptor may be in use while it is closed, so
-// their memory is never given back, and holds an object of the same type for good.
+// ObjectPool: objects that descriptors lead to. A descriptor may be in use while it is closed. So
+// the memory of an object is never given back, and holds an object of the same type for good.
 //
 // T has a default constructor and a member `next_free_`, and is the pool's friend. Any thread; a
 // forked child calls ResetInChild first. Static storage.

@@ -26,7 +26,8 @@
 namespace deja::recorder {
 namespace {
 
-// Of a file that is opened for writing, at most; beyond it nothing is recorded of it.
+// The largest file that is recorded as a whole when it is opened for writing; nothing is recorded
+// of a larger one.
 constexpr uint64_t kMostWhole = 256 << 20;
 // What others have changed during the run is kept up to this size, and in all up to the second one.
 // More is an input like others.
@@ -37,11 +38,10 @@ constexpr uint64_t kMostOfAllOthers = uint64_t{1} << 30;
 void WarnOfSecrets(std::string_view path) {
   if (!IsSecretFile(path)) return;
   char text[PATH_MAX + 200];
-  const int size =
-      std::snprintf(text, sizeof text,
-                    "recording %.*s: a file of secrets, by its name; what is read of it "
-                    "is kept (--inputs full); leave it out with --inputs-exclude",
-                    static_cast<int>(path.size()), path.data());
+  const int size = std::snprintf(text, sizeof text,
+                                 "recording: %.*s: a file of secrets by its name, and --inputs "
+                                 "full keeps its contents; leave it out with --inputs-exclude",
+                                 static_cast<int>(path.size()), path.data());
   if (size > 0) SayOnce({text, std::min<size_t>(static_cast<size_t>(size), sizeof text - 1)});
 }
 // A change within one tick of the kernel's clock does not show in a file's time.

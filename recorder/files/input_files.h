@@ -2,20 +2,20 @@
 //
 // Which files: common/input_rule.h, less those that the run has written itself, the trace and the
 // program's own executable. A file is known by path, device, inode, size and time of its last
-// change; in another state it is another input. At `digest` ranges are hashed as the program is
-// given them; at `full` their bytes are kept as payloads, too. What has been recorded of a file
-// once is not recorded again (seen_pages.h).
+// change; in another state it is another input. At `digest` ranges are hashed as the program gets
+// them; at `full` their bytes are kept as payloads, too. What has been recorded of a file once is
+// not recorded again (seen_pages.h).
 //
-// Where bytes are kept, symbolic links are files of their own: what they say is recorded with each
-// state, and a state counts the looks at the link before it as others count opens.
+// Where bytes are kept, symbolic links are files of their own. Their targets are recorded with each
+// state. A state of a link counts the looks at it before, as the state of a file counts opens.
 //
-// A file that is opened for writing and was there before is recorded as a whole when it is opened,
-// since what is read afterwards may be the run's own. So is, with its bytes, a file that another
-// process has changed while the run goes on (own_files.h).
+// A file that existed before and is opened for writing is recorded as a whole at that open. What is
+// read afterwards may be the run's own. A file that another process has changed during the run is
+// recorded as a whole, too, with its bytes (own_files.h).
 //
 // One per Recording. Any thread, inside the guard; no lock is held across a real call; memory
-// straight from the kernel. A process that was forked records anew what it reads by descriptors
-// that it inherited.
+// straight from the kernel. A forked process records again what it reads by descriptors that it
+// inherited.
 #ifndef DEJA_RECORDER_FILES_INPUT_FILES_H_
 #define DEJA_RECORDER_FILES_INPUT_FILES_H_
 
@@ -56,8 +56,8 @@ struct KnownFile {
   bool others = false;                // another process changed it during the run
   std::atomic<bool> is_whole{false};  // all that it held has been recorded
 
-  // True if all of [begin, end) has been recorded and, where there is a window, kept in the segment
-  // that is being filled: later ones need no older one.
+  // True if all of [begin, end) has been recorded. Where there is a window, it must also be kept in
+  // the segment that is being filled, so that later ones need no older one.
   [[nodiscard]] bool Knows(uint64_t begin, uint64_t end) const {
     return seen.Covers(begin, end) &&
            (windowed == nullptr || seen_segment.load(std::memory_order_relaxed) == Segment());
@@ -88,8 +88,8 @@ class InputFiles {
   void Opening(Recording& rec, int dirfd, const char* path);
   // The program could not make a file of its own there: one of others, since the run began, is.
   void Taken(Recording& rec, int dirfd, const char* path);
-  // The program asks about a name, or is about to open it: where inputs are kept in full, what it
-  // is told is recorded; what is not there and is created will be the run's own.
+  // The program asks about a name, or is about to open it. Where inputs are kept in full, the
+  // answer is recorded. A file that does not exist and is created will be the run's own.
   void Looked(Recording& rec, int dirfd, const char* path, preload::FileUse use);
   // The same of the name itself, if it is a symbolic link or nothing; false if it is a file.
   bool LookedAtLink(Recording& rec, int dirfd, const char* path);

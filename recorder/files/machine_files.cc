@@ -157,7 +157,7 @@ bool MachineRecorder::IsNews(uint64_t key, uint64_t content, uint32_t& opens) {
     opens = seen.opens++;
     return news;
   }
-  opens = 0;  // more files than anybody looks at: each open is an event
+  opens = 0;  // more files than a program looks at: each open is an event
   return true;
 }
 

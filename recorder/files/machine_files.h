@@ -1,16 +1,20 @@
 // MachineRecorder: keeps what files about the machine (preload/files/machine_files.h) said when the
 // program opened them.
 //
-// An Input event an open whose content differs from the thread's last one: api `open` for a file,
-// `opendir` for a folder, `access` for a question whether it is there; key MachineKey(name);
-// `result` how many times this thread had opened it before; `error` errno if that failed; data the
-// name, a zero, and the content: the file's bytes (behind `hash`, without being in data, when they
-// are many), the folder's entries, each ended by a zero and with a / in front if it is a folder, or
-// nothing.
+// An open whose content differs from the thread's last one is an Input event:
+// - api: `open` for a file, `opendir` for a folder, `access` for a question whether it is there
+// - key: MachineKey(name)
+// - `result`: how many times this thread had opened it before
+// - `error`: errno if that failed
+// - data: the name, a zero, and the content
+//
+// The content is the file's bytes, the folder's entries, or nothing. Each entry ends with a zero,
+// and that of a folder has a / in front. A file with many bytes has them not in data, but as a
+// payload that `hash` names.
 //
 // Any thread, inside the guard; memory straight from the kernel. It never changes what the program
-// gets, except for files that are entropy: those are handed out as a copy, or the bytes that were
-// recorded would not be the program's.
+// gets, except for files that are entropy. Those are handed out as a copy, or the recorded bytes
+// would not be the program's.
 #ifndef DEJA_RECORDER_FILES_MACHINE_FILES_H_
 #define DEJA_RECORDER_FILES_MACHINE_FILES_H_
 

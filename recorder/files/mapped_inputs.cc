@@ -28,7 +28,7 @@ constexpr size_t kMappings = 4096;
 constinit SpinLock g_lock;
 constinit Mapping g_mappings[kMappings] = {};
 
-// Pages of a mapping, as the kernel tells of them: eight bytes each.
+// Pages of a mapping, as the kernel reports them: eight bytes each.
 constexpr uint64_t kPresent = uint64_t{1} << 63;
 constexpr uint64_t kSwapped = uint64_t{1} << 62;
 
@@ -172,7 +172,7 @@ void FinishMappings(Recording& rec, void* memory, size_t size) {
       ended.begin = std::max(ended.begin, begin);
       ended.end = std::min(ended.end, end);
       ended.offset += ended.begin - mapping.begin;
-      // What is left is the part in front, or else the one behind.
+      // What is left is the part before, or else the one after.
       if (mapping.begin < ended.begin) {
         mapping.end = ended.begin;
       } else {

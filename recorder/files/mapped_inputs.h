@@ -1,7 +1,7 @@
 // Mappings of input files: which pages of them the program has touched.
 //
-// Nobody sees the accesses. When a mapping ends (munmap, the end of the process, a crash), the
-// process's page table says which of its pages were ever touched; these are read from the file, if
+// No call shows the accesses. When a mapping ends (munmap, the end of the process, a crash), the
+// process's page table says which of its pages were ever touched. These are read from the file, if
 // it is still the same, and recorded as ranges. docs/decisions/0008 has the reasons and figures.
 //
 // A fixed table: what is mapped beyond it is not recorded. Any thread, inside the guard.

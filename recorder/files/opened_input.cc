@@ -181,7 +181,8 @@ void OpenedInput::Record(Recording& rec, uint64_t offset, const void* data, size
   if (!file->may_change) file->Learn(std::max(since, page), offset + size, segment);
 }
 
-// In a child of the process that opened it: what stands here is the parent's, who goes on with it.
+// In a child of the process that opened it: what stands here is the parent's, which goes on with
+// it.
 bool OpenedInput::RenewInChild() {
   const ErrnoKeeper keep;
   Recording* rec = FindRecording();

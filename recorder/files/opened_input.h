@@ -45,8 +45,8 @@ class OpenedInput final : public preload::FdObject {
  public:
   OpenedInput() : FdObject(Kind::kFile) {}
 
-  // Nobody else has it yet. `file`: null: only its position is followed. `key`, `open`: as of
-  // SharedPosition.
+  // No other thread has the object yet. `file`: null: only its position is followed. `key`, `open`:
+  // as of SharedPosition.
   void Begin(KnownFile* file, uint64_t key, uint32_t open);
 
   int64_t AfterRead(int fd, const void* data, size_t size, int64_t offset, size_t more) override;

@@ -1,9 +1,9 @@
-// Files that this process, or the one that it was forked from, has opened for writing: their
-// contents are the run's own, as long as nobody else changes them.
+// Files that this process, or its parent before the fork, has opened for writing. Their contents
+// are the run's own, as long as no other process changes them.
 //
-// An OwnFile stands for a file that this process may write to. When the last descriptor with which
-// it may is closed (opened_output.h) it looks how the file is left; a file that is in another state
-// at the next open was changed by another process: another rank, or one that is not recorded.
+// An OwnFile stands for a file that this process may write to. When the last descriptor that allows
+// it is closed (opened_output.h), it notes the file's state. If the state differs at the next open,
+// another process has changed the file: another rank, or one that is not recorded.
 //
 // Never freed. Any thread, inside the guard; no locks.
 #ifndef DEJA_RECORDER_FILES_OWN_FILES_H_

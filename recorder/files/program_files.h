@@ -1,8 +1,8 @@
-// ProgramFiles: what a program of Python consists of beside its executable and libraries: the
-// modules that it loads, and the packages that are installed beside them. Facts alone, for who asks
-// later what has changed since (deja doctor RUN); a replay takes no notice of them.
+// ProgramFiles: what a program of Python consists of beside its executable and libraries. These are
+// the modules that it loads, and the packages that are installed beside them. They are facts for a
+// later question what has changed since (deja doctor RUN); a replay takes no notice of them.
 //
-// A module is known by its source, where that is there: Python writes compiled ones anew at any
+// A module is known by its source, where that is there: Python may write compiled ones again at any
 // time. Packages are the names of *.dist-info and *.egg-info in a folder from which a module came.
 //
 // One per Recording. Any thread, inside the guard; no lock, and memory straight from the kernel.

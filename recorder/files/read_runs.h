@@ -1,9 +1,10 @@
 // ReadRuns: what is read of one open file, put together into ranges.
 //
-// Reads that follow one another become one range, which is hashed as it grows and is finished at
-// the next multiple of kMostDigest (of kMostKept where the bytes are kept too), when the file is
-// closed, or when there is no room for another run: several threads may read different parts of a
-// file in turns.
+// Reads that follow one another become one range, which is hashed as it grows. A range is finished:
+// - at the next multiple of kMostDigest, or of kMostKept where the bytes are kept too
+// - when the file is closed
+// - when there is no room for another run: several threads may read different parts of a file in
+// turns
 //
 // Owner: an OpenedInput, which serialises the calls. Memory straight from the kernel, kept for good
 // and used again. What stands in an unfinished range is lost if the process is killed.

@@ -49,7 +49,7 @@ class SeenPages {
   }
 
   // Marks the pages that lie wholly in [begin, end); the file's last page ends where the file does.
-  // A mark that another thread sets in the same moment may be lost: such a page is recorded again,
+  // A mark that another thread sets in the same moment may be lost. Such a page is recorded again,
   // which costs less than a locked instruction at each read.
   void Mark(uint64_t begin, uint64_t end) {
     uint64_t page = (begin + kPage - 1) / kPage;

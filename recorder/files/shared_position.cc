@@ -107,8 +107,8 @@ bool SharedPosition::IsTold() const {
   return told_.load(std::memory_order_relaxed) == InputGeneration();
 }
 
-// Where the file stands is asked afterwards, and somebody may have moved it in between: then its
-// contents say where it was.
+// The file's position is asked afterwards, and another process may have moved it in between. Then
+// the file's contents say where it was.
 int64_t SharedPosition::AfterShared(Recording& rec, int fd, std::span<const std::byte> data,
                                     size_t more, Move move) {
   const ErrnoKeeper keep;

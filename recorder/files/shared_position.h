@@ -1,8 +1,8 @@
-// SharedPosition: where an open file stands, which processes have together once one has forked.
+// SharedPosition: the position in an open file, which processes share once one has forked.
 //
-// Follows what this process does. Where somebody else has moved the file in between, that is
-// recorded (preload/meet/shared_moves.h). Owner: what the descriptors lead to. Any thread, within
-// the guard; no locks. A forked child goes on with what it has inherited.
+// Follows what this process does. A move by another process in between is recorded
+// (preload/meet/shared_moves.h). Owner: what the descriptors lead to. Any thread, within the guard;
+// no locks. A forked child goes on with what it has inherited.
 #ifndef DEJA_RECORDER_FILES_SHARED_POSITION_H_
 #define DEJA_RECORDER_FILES_SHARED_POSITION_H_
 
@@ -17,20 +17,20 @@ class Recording;
 
 class SharedPosition {
  public:
-  // Of a file that was just opened. `key`: of its path. `open`: how often it had been before.
+  // For a file that was just opened. `key`: of its path. `open`: how often it had been before.
   void Begin(uint64_t key, uint32_t open);
   // Others may move it.
   [[nodiscard]] bool IsShared() const;
 
-  // Not shared: so many bytes were read or written where it stood. Returns where. One thread at a
-  // time, or the order is theirs.
+  // Not shared: `size` bytes were read or written at the position. Returns the position before. One
+  // thread at a time; several threads must order themselves.
   int64_t Advance(int64_t size) {
     const int64_t at = position_.load(std::memory_order_relaxed);
     position_.store(at + size, std::memory_order_relaxed);
     moves_.store(moves_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return at;
   }
-  // Shared: `data` was read, or written, and `more` bytes behind it. Returns where; -1: not known.
+  // Shared: `data` was read, or written, and `more` bytes after it. Returns where; -1: not known.
   enum class Move : bool { kRead, kWrite };
   int64_t AfterShared(Recording& rec, int fd, std::span<const std::byte> data, size_t more,
                       Move move);
@@ -44,7 +44,7 @@ class SharedPosition {
   std::atomic<int64_t> position_{0};
   std::atomic<uint32_t> moves_{0};      // reads and writes where it stood, and relative seeks
   std::atomic<uint32_t> told_{0};       // generation of the process that has recorded one
-  std::atomic<bool> contended_{false};  // somebody else has moved it
+  std::atomic<bool> contended_{false};  // another process has moved it
   uint64_t key_ = 0;
   uint32_t open_ = 0;
   uint32_t forks_ = 0;  // seen when it was opened

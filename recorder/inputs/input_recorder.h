@@ -1,5 +1,5 @@
-// InputRecorder: writes down what the C library and the kernel tell the program: inputs, clocks,
-// and the ends of its children.
+// InputRecorder: writes down what the program gets from the C library and the kernel: inputs,
+// clocks, and the ends of its children.
 //
 // One per process, never destroyed. Any thread, under the guard. errno is left as the real call
 // left it.

@@ -1,5 +1,5 @@
-// SeenInputs: which identity values (pid, host name, CPU count …) have been recorded with which
-// content, so that a program that asks a thousand times has one event.
+// SeenInputs: which identity values (pid, host name, CPU count …) have been recorded, and with
+// which content. A program that asks a thousand times has one event.
 //
 // A fixed table: when it is full, values are recorded again. Any thread.
 #ifndef DEJA_RECORDER_INPUTS_SEEN_INPUTS_H_

@@ -1,9 +1,9 @@
 // Locks of the program: which thread took which in what order.
 //
-// An acquisition is counted behind the real call, while the thread has the lock, so the counts are
-// in the order of the acquisitions without a lock of ours. Where several threads can have it (read
-// locks, semaphores), none has done anything between its acquisition and its count, so the order of
-// the counts is one that is possible, too.
+// An acquisition is counted after the real call, while the thread has the lock. So the counts are
+// in the order of the acquisitions without a lock of ours. Several threads can have read locks and
+// semaphores at once. None has done anything between its acquisition and its count, so the order of
+// the counts is a possible one, too.
 #include "common/runtime/errno_keeper.h"
 #include "preload/meet/lock_order.h"
 #include "preload/process/guard.h"

@@ -1,9 +1,9 @@
-// Where processes of a rank meet: who took a semaphore in which order, what a wait for a pipe
-// found, and what stood in an eventfd.
+// Where processes of a rank meet. Recorded are the order in which they took a semaphore, what waits
+// for a pipe found, and the values of an eventfd.
 //
-// An acquisition is counted behind the real call, so no lock of ours is held across it: who holds
-// the semaphore counts before it gives it back, and between two that hold it together nothing
-// depends on which one counts first.
+// An acquisition is counted after the real call, so no lock of ours is held across it. The holder
+// of the semaphore counts before it gives it back. If two hold it together, nothing depends on
+// which one counts first.
 #include <algorithm>
 #include <cstring>
 

@@ -1,5 +1,6 @@
-// Pipes and socketpairs between processes of the rank: what readers got where several threads write
-// or read, who wrote beside the first writer, and reads that found nothing.
+// Pipes and socketpairs between processes of the rank. Recorded are what readers got where several
+// threads write or read, which writers there were beside the first one, and reads that found
+// nothing.
 //
 // No lock is held across a call: a write is not counted at all. Its place is where a reader found
 // its bytes, so a replay lets writers go by what they write.
@@ -26,16 +27,17 @@ using preload::PipeSlot;
 using preload::SharedSemaphores;
 using preload::Transfer;
 
-// A write of more than PIPE_BUF may be torn by others, so nobody makes such without a lock.
+// Other writers may tear a write of more than PIPE_BUF, so programs make such writes only under a
+// lock.
 constexpr size_t kMostBytes = 4096;
 
-// True if the calling thread is the first who does so at this pipe.
+// True if the calling thread is the first that does so at this pipe.
 bool IsFirst(std::atomic<uint32_t>& who, uint32_t self) {
   uint32_t nobody = 0;
   return who.load(std::memory_order_relaxed) == self || who.compare_exchange_strong(nobody, self);
 }
 
-// Position, size, who reads there and, if there are not too many, the bytes.
+// Position, size, the reader and, if there are not too many, the bytes.
 class PipeRead {
  public:
   // `flags`: 1, several threads read there; 2, this is the first that did.
@@ -86,7 +88,7 @@ void MeetingRecorder::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
   if (error != 0 && error != EAGAIN) return;
   const uint64_t before = error != 0 ? pipe.taken.load(std::memory_order_relaxed)
                                      : pipe.taken.fetch_add(static_cast<uint64_t>(transfer.result));
-  // Of what is written and read under a semaphore the order is that of the semaphore.
+  // The order of writes and reads under a semaphore is that of the semaphore.
   const bool guarded = SharedSemaphores::GuardsThisThread();
   if (transfer.result > 0 && guarded) return;
   const preload::Guard guard;
@@ -95,7 +97,7 @@ void MeetingRecorder::OnPipeRead(OwnPipe& pipe, Transfer& transfer) {
   if (!first) slot->several.fetch_or(PipeSlot::kReaders);
   if (transfer.result >= 0 && first && slot->several.load() == 0) {
     slot->alone.fetch_add(static_cast<uint64_t>(transfer.result));
-    // When the end came matters to who does not wait for it.
+    // When the end came matters to a reader that does not wait for it.
     const bool waits = transfer.result > 0 || (fcntl(transfer.fd, F_GETFL) & O_NONBLOCK) == 0;
     if (waits && slot->several.load() == 0) return;
   }
@@ -126,7 +128,7 @@ void MeetingRecorder::OnPipeWrite(OwnPipe& pipe, Transfer& transfer) {
     const ErrnoKeeper keep;
     const preload::Guard guard;
     if (IsFirst(slot->writer, pipes_.load()->OwnToken())) slot = nullptr;
-    // Before the call: whoever reads these bytes knows it then.
+    // Before the call: a reader of these bytes knows it then.
     else
       slot->several.fetch_or(PipeSlot::kWriters, std::memory_order_release);
   }

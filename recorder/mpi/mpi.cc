@@ -1,11 +1,12 @@
 // Calls of the MPI API.
 //
 // They have no communicator number of NCCL's: they are matched in the order of their thread. The
-// enter record is as of any call (preload/engine/mpi_call.h describes it); results follow as
+// enter record is as of any call (preload/engine/mpi_call.h describes it). Results follow as
 // CallResults with communicator 0 and the enter's number, one for each buffer or request that has
-// some, and CallLeave has the other out-parameters. Of the calls that only ask whether something
-// has happened those that are told no are counted; the count stands behind the arguments of the
-// next one that is told yes.
+// some. CallLeave has the other out-parameters.
+//
+// Some calls only ask whether something has happened. Those that get "no" are counted; the count
+// stands after the arguments of the next one that gets "yes".
 #include "preload/stack/stack.h"
 #include "recorder/facts/rank_identity.h"
 #include "recorder/mpi/mpi_recorder.h"
@@ -41,7 +42,7 @@ bool NeedsNoRecord(const Call& call) {
   }
 }
 
-// The rank as MPI knows it, for a process that no launcher has told.
+// The rank as MPI knows it, for a process that got none from a launcher.
 void BecomeMpiRank(Recording& rec) {
   const uint64_t world = preload::MpiCommWorld();
   const preload::MpiPlace place = MpiOf(rec).PlaceOf(world);

@@ -32,7 +32,7 @@ uint64_t MpiState::Created(uint64_t handle) {
   Hold hold(lock_);
   const uint32_t uses = uses_.Find(handle);
   if (uses == KeyMap::kMissing || uses == 0) {
-    // One that nobody has given back under an old number is a new one all the same.
+    // A handle that comes again without having been given back is a new one all the same.
     numbers_.Erase(handle);
     uses_.Set(handle, 1);
   } else {

@@ -1,11 +1,13 @@
 // What the recorder knows of a program's use of MPI: numbers of handles, types, communicators,
 // requests that have results to come.
 //
-// Asks the real library (PMPI functions, which are local) about a type or communicator the first
-// time, and writes what it learns as an Input event: MPI_Type_size with the type's number as key
-// and its size as result, the data being the extent and, where elements have gaps, offset and
-// length of each run of bytes (64-bit words); MPI_Comm_size with the communicator's number, its
-// size, and the caller's rank. Any thread; no allocation but from the kernel.
+// The first time that a type or communicator occurs, it asks the real library (PMPI functions,
+// which are local). It writes what it learns as an Input event:
+// - MPI_Type_size: key: the type's number; result: its size. Data: the extent and, where elements
+// have gaps, offset and length of each run of bytes (64-bit words)
+// - MPI_Comm_size: the communicator's number, its size, and the caller's rank
+//
+// Any thread; no allocation but from the kernel.
 #ifndef DEJA_RECORDER_MPI_MPI_STATE_H_
 #define DEJA_RECORDER_MPI_MPI_STATE_H_
 
@@ -98,7 +100,7 @@ class MpiState final : public preload::MpiWorld {
   StableArray<preload::MpiPlace> places_;
   SpinLock request_lock_;  // of the rest
   KeyMap request_at_;
-  StableArray<MpiRequest> requests_;  // an element belongs to who has its handle
+  StableArray<MpiRequest> requests_;  // an element belongs to the owner of its handle
   uint32_t free_requests_[4096] = {};
   uint32_t free_request_count_ = 0;
 };

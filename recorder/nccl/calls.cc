@@ -129,7 +129,7 @@ void SayWindows(Recording& rec, const Call& call) {
 void AwaitEnd(Recording& rec) {
   constexpr timespec kStep{0, 1'000'000};
   constexpr timespec kUntilItIsDead{0, 50'000'000};
-  // Who records the signal may have come to grief at it.
+  // The thread that records the signal may itself have crashed.
   constexpr int kMostSteps = 3000;
   for (int i = 0; i < kMostSteps && rec.ends.load(std::memory_order_relaxed); ++i)
     syscall(SYS_nanosleep, &kStep, nullptr);

@@ -67,7 +67,7 @@ uint64_t NcclRecorder::EnterOperation(Recording& rec, const Call& call, Communic
   FillEnter(rec, call, enter, blob);
   enter.comm_seq = op.comm_seq;
   const uint64_t enter_seq = rec.writer.Write(enter);
-  // Of a buffer that is both, the result says it: on the root it is not changed.
+  // A buffer that is both input and output is read as the result: the root does not change it.
   if (input_later && input.arg != op.output.arg)
     NcclOf(rec).device_reads.Ask({op.comm, op.comm_seq, 0}, enter.inputs[0], input.bytes, op.stream,
                                  false);

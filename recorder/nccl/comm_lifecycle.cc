@@ -63,8 +63,8 @@ std::span<const std::byte> IdsOf(const Call& call) {
   return {reinterpret_cast<const std::byte*>(call.args[arg]), count * NCCL_UNIQUE_ID_BYTES};
 }
 
-// Of a communicator that grows from `parent`: what newcomers, who have nothing but the unique id,
-// take for its hash. One of the old ranks has made that id, and may pass it or leave it to NCCL.
+// For a communicator that grows from `parent`: the hash that newcomers derive, which have nothing
+// but the unique id. One of the old ranks has made that id, and may pass it or leave it to NCCL.
 uint64_t JoinedAs(Communicator& parent, std::span<const std::byte> ids, uint64_t result) {
   if (result != ncclSuccess && result != ncclInProgress) return 0;
   const uint64_t made = parent.grow_id.exchange(0, std::memory_order_relaxed);
@@ -81,8 +81,8 @@ void NoteGrowId(Communicator* comm, const Call& call) {
 
 }  // namespace
 
-// Before the call that cuts short what is under way on `comm`. What has come by now is taken; what
-// comes later is what the abort has left in the buffers, and nobody's result.
+// Before the call that cuts short what is under way on `comm`. Results that have come by now are
+// taken. What comes later is what the abort has left in the buffers, and no result.
 void NcclRecorder::GiveUp(Recording& rec, const Call& call, Communicator& comm) {
   constexpr uint32_t kPatienceMs = 1000;  // of hashing and keeping; no stream is waited for
   preload::TheDevice().TakeWhatCame(kPatienceMs);
@@ -135,8 +135,8 @@ void NcclRecorder::RecordLifecycle(Recording& rec, Call& call) {
   WriteLeave(rec, call, enter_seq);
 }
 
-// The CommCreated events of a call that makes communicators, or, where the handle comes later (in a
-// group, without blocking), what is needed to write them then.
+// Writes the CommCreated events of a call that makes communicators. Where the handle comes later
+// (in a group, without blocking), keeps what is needed to write them then.
 void NcclRecorder::CreatedAfter(Recording& rec, const Call& call, Communicator* parent) {
   PendingComm made;
   made.nranks = IntArg(call, Role::kNRanks);
@@ -157,7 +157,7 @@ void NcclRecorder::CreatedAfter(Recording& rec, const Call& call, Communicator* 
   if (!name.empty()) name.copy(made.name, name.size());
 
   if (int all = call.info->Find(Role::kNewComms); all >= 0) {
-    // One process holds all ranks; nobody else can mean the same communicator.
+    // One process holds all ranks; no other can mean the same communicator.
     static std::atomic<uint32_t> calls{0};
     uint64_t hash = HashOfChild(static_cast<uint64_t>(getpid()), call.info->id, calls++, 0);
     for (int i = 0; call.args[all] != 0 && i < made.nranks; ++i) {
@@ -178,7 +178,7 @@ void NcclRecorder::CreatedAfter(Recording& rec, const Call& call, Communicator* 
     state->pending_comms[state->pending_comm_count++] = made;
 }
 
-// Writes CommCreated if the program's handle is there and says who it is.
+// Writes CommCreated if the program's handle is there and says which one it is.
 bool NcclRecorder::Created(Recording& rec, const PendingComm& made) {
   uint64_t handle = HandleAt(made.out);
   if (handle == 0) return false;
@@ -187,7 +187,7 @@ bool NcclRecorder::Created(Recording& rec, const PendingComm& made) {
   if (rank < 0 || nranks < 0) return false;
   Communicator* comm = NcclOf(rec).comms.Add(handle, made.hash, rank, nranks);
   if (comm == nullptr) return true;
-  // Whoever can make a communicator on a device has loaded the driver.
+  // A program that can make a communicator on a device has loaded the driver.
   preload::LookForDevice();
   // Not later: while its collectives run, the driver might wait for them.
   if (rec.config.level != Level::kOrder) preload::TheDevice().PrepareDigests();
@@ -205,8 +205,9 @@ bool NcclRecorder::Created(Recording& rec, const PendingComm& made) {
   return true;
 }
 
-// At the end of a group (`parent` and `handle` 0: all that are waited for), or when a communicator
-// has said that it is done: its children, or itself.
+// Writes the events of communicators that are complete: children of `parent`, or the one with
+// `handle`. At the end of a group both are 0: all that are waited for. Otherwise a communicator has
+// said that it is done.
 void NcclRecorder::ResolvePending(Recording& rec, NcclThread& state, uint32_t parent,
                                   uint64_t handle) {
   bool all = parent == 0 && handle == 0;

@@ -121,15 +121,12 @@ void DeviceReads::SayUnseen(DeviceAnswer why) {
     case DeviceAnswer::kCapturing:
       degraded.reason =
           recording_.config.graph_nodes
-              ? "calls were captured into a CUDA graph that cannot have nodes of Deja's: what they "
-                "read and write is not recorded"
-              : "calls were captured into a CUDA graph, which --cuda-graphs=leave leaves as it is: "
-                "what they read and write is not recorded";
+              ? "the data of calls captured into a CUDA graph that cannot have nodes of Deja's"
+              : "the data of calls captured into a CUDA graph, which --cuda-graphs=leave leaves as "
+                "it is";
       break;
     case DeviceAnswer::kOverlapped:
-      degraded.reason =
-          "launches of one captured call ran at the same time: what they read and wrote is not "
-          "recorded";
+      degraded.reason = "the data of a captured call whose launches ran at the same time";
       break;
     case DeviceAnswer::kNoMemory:
       degraded.reason = "there was no pinned memory for the contents of some device buffers";

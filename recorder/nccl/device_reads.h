@@ -1,7 +1,7 @@
-// Tensors that are not in the processor's memory: their bytes come in the order of a stream, on a
-// thread of Deja's, and become a CallResults event of that thread then. Where nothing but a digest
-// is kept of them, that is what comes: the device computes it. Those of a call that was
-// captured into a CUDA graph come once for each launch, in the order of the launches.
+// Tensors that are not in the processor's memory. Their bytes come in the order of a stream, on a
+// thread of Deja's, and become a CallResults event of that thread. Where only a digest is kept of
+// them, the device computes it, and only the digest comes. Tensors of a call that was captured into
+// a CUDA graph come once for each launch, in the order of the launches.
 //
 // One object in each Recording. Any thread, under the guard.
 #ifndef DEJA_RECORDER_NCCL_DEVICE_READS_H_
@@ -55,7 +55,7 @@ class DeviceReads {
   // Asks for the digest alone.
   preload::DeviceAnswer AskDigest(Read& read, uint64_t bytes, uint64_t stream);
   preload::DeviceAnswer AskBytes(Read& read, uint64_t bytes, uint64_t stream);
-  // Of a read that is asked for once: what follows Came.
+  // For a read that is asked for once: what follows Came.
   void Finish(Read* read);
   bool IsGivenUp(OperationKey operation) const;
   void Came(const Read& read, preload::DeviceAnswer how, std::span<const std::byte> bytes);

@@ -1,5 +1,5 @@
-// Generators of cuRAND's host API. Each counts as a communicator of one rank: what it generates are
-// its operations, whose outputs come as those of collectives do, in the order of the stream that
+// Generators of cuRAND's host API. Each counts as a communicator of one rank, whose operations are
+// what it generates. Their outputs come as those of collectives do, in the order of the stream that
 // the generator works on.
 #include <unistd.h>
 

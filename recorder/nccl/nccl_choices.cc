@@ -99,7 +99,7 @@ bool NcclChoices::Match(const Collective& collective, Operation& operation) {
     if (!Fits(op->issued, collective)) return;
     const Communicator* comm = NcclOf(*t_open.recording).comms.ByWire(op->comm);
     if (comm == nullptr || comm->rank != collective.rank) return;
-    // Of several on one communicator the first: they are alike.
+    // Several on one communicator are alike: the first is taken.
     if (found == nullptr)
       found = op;
     else if (found->comm != op->comm)

@@ -1,16 +1,18 @@
-// NcclChoices: what NCCL chooses for each collective (algorithm, protocol, channels), as it tells
-// its profiler plugin, which we are.
+// NcclChoices: what NCCL chooses for each collective (algorithm, protocol, channels), as it reports
+// to its profiler plugin, which we are.
 //
-// NCCL tells it while it launches a collective: within the program's call, or within the call that
-// ends the group, on the program's thread; where communicators do not block, or a launch is done by
-// a host function of CUDA's, on a thread of NCCL's or the driver's. From NCCL 2.28 on it says first
-// that a call has come in, on the thread that calls, and gives back with the choice what we
-// answered then: the number of the operation. Before, a choice belongs to the operation that is
-// being called, or is in the group that is being ended, on this very thread, and has the same
-// function, buffers, count and root; what fits operations of two communicators belongs to none.
+// NCCL reports while it launches a collective: within the program's call, or within the call that
+// ends the group, on the program's thread. It reports on a thread of NCCL's or the driver's where
+// communicators do not block, or a host function of CUDA's does the launch.
 //
-// What is told on threads of the program's is written at once; on others it waits for the next
-// call on a communicator. Nothing is allocated, and nobody waits.
+// From NCCL 2.28 on, it first reports the incoming call on the calling thread. With the choice it
+// gives back our answer to that: the number of the operation. Older versions do not. There a choice
+// belongs to the operation that this very thread is calling, or that is in the group it is ending.
+// Function, buffers, count and root must be the same. A choice that fits operations of two
+// communicators belongs to none.
+//
+// Reports on threads of the program are written at once; those on others wait for the next call on
+// a communicator. Nothing is allocated, and no thread waits.
 #ifndef DEJA_RECORDER_NCCL_NCCL_CHOICES_H_
 #define DEJA_RECORDER_NCCL_NCCL_CHOICES_H_
 
@@ -38,8 +40,8 @@ class NcclChoices {
   // NCCL has found a plugin of the program's own. Said in the trace with the next communicator.
   static void FoundOther();
 
-  // While it lives, the thread is in the real function of a call: of `op`, or of one that may end
-  // the group with these operations.
+  // While it lives, the thread is in the real function of a call. That is the call of `op`, or one
+  // that may end the group with these operations.
   class Open {
    public:
     Open(Recording& recording, PendingOp* op, OpList* group);
@@ -48,7 +50,7 @@ class NcclChoices {
     Open& operator=(const Open&) = delete;
   };
 
-  // Writes what was told on threads that are not the program's.
+  // Writes the reports that came on threads that are not the program's.
   void WriteLate() {
     if (late_count_.load(std::memory_order_relaxed) != 0) WriteAllLate();
   }
@@ -69,8 +71,8 @@ class NcclChoices {
     uint32_t channels = 0;
     uint32_t warps = 0;
   };
-  // What NCCL tells: it works for a communicator; a call has come in (returns what it is to be told
-  // with); what a collective is done by.
+  // NCCL's reports: it works for a communicator; a call has come in (returns the value that NCCL
+  // gives back with its later reports); what a collective is done by.
   static void OnInit();
   static void* OnCall();
   static void OnCollective(const Collective& collective);
@@ -103,7 +105,7 @@ class NcclChoices {
   std::atomic<uint32_t> late_count_{0};
   SpinLock lock_;  // of what follows
   std::array<Choice, kLate> late_{};
-  // Operations that were told of on other threads: one that was captured into a CUDA graph comes
+  // Operations that were reported on other threads: one that was captured into a CUDA graph comes
   // again at each launch.
   std::array<uint64_t, kSeen> seen_{};
 };

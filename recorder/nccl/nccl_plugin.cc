@@ -9,7 +9,7 @@
 namespace deja::recorder {
 namespace {
 
-// Handles must not be null: until 2.26 NCCL tells of collectives only in groups that have one.
+// Handles must not be null: until 2.26 NCCL reports collectives only in groups that have one.
 char g_handle;
 
 template <typename Word>

@@ -1,18 +1,20 @@
 // NcclRecorder: makes calls of NCCL, cuRAND and PyTorch's process groups for real and writes them
 // down.
 //
-// The order of the events of one call: CallEnter (before the real call), CommCreated or
-// CallResults, CallLeave, all on the caller's stream. collectives.cc, comm_lifecycle.cc,
-// generators.cc and process_groups.cc each hold one idea; calls.cc has what they share.
+// All events of one call are on the caller's stream, in this order: CallEnter (before the real
+// call), CommCreated or CallResults, CallLeave.
 //
-// What stands in CallEnter.blob: the bytes behind the pointer parameters, in the table's order,
-// without separators (unique ids 128 bytes each; a config as many bytes as its `size` says; int
-// arrays 4 bytes an element; the scalar of ncclRedOpCreatePreMulSum one element). CallEnter.text:
-// the config's commName, or the string parameter. An argument whose bytes are in the blob is still
-// its address in `args`; a communicator, stream, window or registration is its number + 1.
-// CallLeave.outs: one value per out-parameter, in the table's order, when the call succeeded.
-// CallLeave.blob: what out-parameters point to, and the text of ncclGetLastError. Not recorded:
-// ncclGetErrorString and ncclCommGetAsyncError (its errors become AsyncError events).
+// The fields of the events:
+// - CallEnter.blob: the bytes behind the pointer parameters, in the table's order, without
+// separators. Unique ids have 128 bytes each; a config as many bytes as its `size` says; int arrays
+// 4 bytes an element. The scalar of ncclRedOpCreatePreMulSum has one element.
+// - CallEnter.text: the config's commName, or the string parameter.
+// - CallEnter.args: an argument whose bytes are in the blob is still its address. A communicator,
+// stream, window or registration is its number + 1.
+// - CallLeave.outs: one value per out-parameter, in the table's order, when the call succeeded.
+// - CallLeave.blob: what out-parameters point to, and the text of ncclGetLastError.
+//
+// Not recorded: ncclGetErrorString and ncclCommGetAsyncError (its errors become AsyncError events).
 //
 // One per process, never destroyed. Any thread, under the guard (preload/process/guard.h). errno is
 // left as the real call left it.
@@ -51,7 +53,7 @@ class NcclRecorder : public preload::NcclCalls,
  private:
   // calls.cc
   void FillEnter(Recording& rec, const preload::Call& call, format::CallEnter& enter, Blob& blob);
-  // Of a call of which nothing is to be read but its arguments. Returns the event's number.
+  // For a call whose arguments are all that is to be read. Returns the event's number.
   uint64_t WritePlainEnter(Recording& rec, const preload::Call& call);
   void RecordPlain(Recording& rec, preload::Call& call);
   void WriteLeave(Recording& rec, const preload::Call& call, uint64_t enter_seq);

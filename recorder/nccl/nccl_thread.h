@@ -1,5 +1,5 @@
-// NcclThread: what the recorder knows of NCCL's calls on one thread: the operations of its open
-// group and the communicators that calls have begun to make.
+// NcclThread: what the recorder knows of NCCL's calls on one thread. It holds the operations of its
+// open group and the communicators that calls have begun to make.
 //
 // A part of ThreadState; belongs to the thread.
 #ifndef DEJA_RECORDER_NCCL_NCCL_THREAD_H_
@@ -13,7 +13,7 @@
 
 namespace deja::recorder {
 
-// A communicator that a call has begun to make: it is there when the group ends, or when a
+// A communicator that a call has begun to make. It is there when the group ends, or when a
 // communicator that does not block says that it is done.
 struct PendingComm {
   uint64_t out = 0;     // address of the program's ncclComm_t

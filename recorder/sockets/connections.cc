@@ -28,7 +28,7 @@ using preload::ConnectionName;
 
 Recording* (*g_find_recording)() = nullptr;
 
-// Of a failed open nothing is known but its name.
+// A failed open leaves nothing but its name to look at.
 bool IsFifo(int dirfd, const char* path, int fd) {
   struct stat st;
   return (fd >= 0 ? fstat(fd, &st) : fstatat(dirfd, path, &st, 0)) == 0 && S_ISFIFO(st.st_mode);
@@ -103,8 +103,8 @@ void Track(int fd) {
   if (fstat(fd, &st) != 0 || !IsWanted(fd, st)) return;
   ConnectionName name = ConnectionName::Inherited(fd);
   if ((S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)) && !preload::CameFromOutside(st.st_ino)) {
-    // What the program's processes say to each other is said again in a replay. Who is at the
-    // other end of a FIFO that one of them has opened is not known yet.
+    // What the program's processes say to each other is said again in a replay. If one of them has
+    // opened a FIFO, the process at its other end is not known yet.
     char buffer[PATH_MAX];
     const std::string_view path = preload::PathOfDescriptor(fd, buffer);
     const bool is_socket = S_ISSOCK(st.st_mode);

@@ -1,10 +1,10 @@
-// The recorder's connections: every call is made for real, and what came of it is written down.
+// The recorder's connections: every call is made for real, and its result is written down.
 //
-// An object per socket or inherited descriptor, from a pool that hands its memory out again
-// but never gives it back (fd_table.h asks for that). Its events carry the number that it has in
-// this process's recording; a child that was forked announces what it has inherited anew. What is
-// sent is recorded by length and hash only. Attempts that found nothing to do (EAGAIN, EINTR) are
-// timing and are not recorded.
+// An object per socket or inherited descriptor, from a pool that reuses its memory but never gives
+// it back (fd_table.h asks for that). Its events carry the number that it has in this process's
+// recording; a forked child announces again what it has inherited. What is sent is recorded by
+// length and hash only. Attempts that found nothing to do (EAGAIN, EINTR) are timing and are not
+// recorded.
 //
 // Any thread. No lock is held across a real call; an event costs no system call and no allocation
 // once its connection exists.
@@ -21,7 +21,7 @@ namespace deja::recorder {
 
 class Recording;
 
-// Around what is done for a call of the program, behind the real call: the guard is held and errno
+// Around what is done for a call of the program, after the real call: the guard is held and errno
 // comes back.
 class Within {
  public:

@@ -61,7 +61,7 @@ void Ask(int fd, bool of_peer, SocketAddress& address) {
   address.size = std::min<socklen_t>(address.size, sizeof address.bytes);
 }
 
-// Who is at the other end of a Unix socket; 0: not known.
+// The process at the other end of a Unix socket; 0: not known.
 pid_t PeerPid(int fd) {
   ucred credentials{};
   socklen_t size = sizeof credentials;
@@ -165,7 +165,7 @@ bool OwnSockets::LeadsOutside(int fd) {
   if (listens || IsInternet(address)) return true;
   const preload::ProcessName& name = preload::OwnProcessName();
   const pid_t pid = PeerPid(fd);
-  // Of who is gone it is not known where it belonged.
+  // Where a process belonged is not known once it is gone.
   const bool is_there = pid != 0 && syscall(SYS_kill, pid, 0) == 0;
   return is_there && name.is_known && name.root_pid != 0 &&
          !preload::DescendsFrom(pid, name.root_pid);

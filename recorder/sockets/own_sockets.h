@@ -1,12 +1,12 @@
 // OwnSockets: which connections lead from this process to itself, so that both ends run in a replay
 // and nothing has to be recorded. And the counters from which connections get their names.
 //
-// Unix sockets between processes of one rank are live in a replay, too; who is at the other end is
-// written down, since only a reader knows which process is the rank.
+// Unix sockets between processes of one rank are live in a replay, too; the process at the other
+// end is written down, since only a reader knows which process is the rank.
 //
 // For TCP: a connection to an address at which this process listens, on one machine. The accepting
 // side knows the address of the other end; the connecting side enters it here, and a thread that
-// accepts waits for those that are just connecting. Unix sockets tell who is at the other end.
+// accepts waits for those that are just connecting. Unix sockets name the process at the other end.
 // Any thread; locks are held for moments only; memory from mapped_memory.h.
 #ifndef DEJA_RECORDER_SOCKETS_OWN_SOCKETS_H_
 #define DEJA_RECORDER_SOCKETS_OWN_SOCKETS_H_
@@ -24,7 +24,7 @@ class RecordedConnection;
 
 // Number of the next connection of `rec`.
 uint32_t NextConnection(Recording* rec);
-// 1, 2, 3 … for each combination, anew for each recording (a forked child has its own).
+// 1, 2, 3 … for each combination, from 1 in each recording (a forked child has its own).
 uint32_t NextNumber(Recording* rec, std::string_view what, std::string_view thread,
                     std::string_view address);
 
@@ -49,12 +49,12 @@ class OwnSockets {
   // The other end of an accepted connection is in this process.
   static bool IsOwnPeer(int fd, const preload::SocketAddress& peer,
                         const preload::SocketAddress& local);
-  // Of a connected Unix socket: WriteLineage of who is at the other end; empty: not of this tree of
-  // processes.
+  // For a connected Unix socket: WriteLineage of the process at the other end; empty: it is not of
+  // this tree of processes.
   static std::string_view PeerLineage(int fd, std::span<char> out);
-  // A socket that another image of this process, or one that it comes from, has made: its other end
-  // is outside this tree of processes, or on the Internet, where nobody knows. Of a listener each
-  // connection says where it comes from.
+  // A socket that another image of this process, or one that it comes from, has made. Its other end
+  // is outside this tree of processes, or on the Internet, where it cannot be known. For a
+  // listener, each connection says where it comes from.
   static bool LeadsOutside(int fd);
   static bool IsListener(int fd);
   // The connection, whose local address is `local`, is gone.

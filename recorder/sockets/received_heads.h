@@ -1,9 +1,9 @@
-// ReceivedHeads: the heads of HTTP/1 messages in what a connection receives, so that the values of
-// their secret headers are not stored (common/secrets/secrets.h has the rule).
+// ReceivedHeads: the heads of HTTP/1 messages in what a connection receives. The values of their
+// secret headers are not stored (common/secrets/secrets.h has the rule).
 //
-// Bodies have no rule of their own for where they end. What follows something that was sent is an
-// answer, or the next request, and what begins with the protocol's name is a head: so a body whose
-// last line has no end does not hide the head behind it.
+// Bodies have no rule of their own for where they end. Bytes that follow something that was sent
+// are an answer, or the next request. Bytes that begin with the protocol's name are a head. So a
+// body whose last line has no end does not hide the next head.
 //
 // One per connection, whose owner serialises the calls; borrows the rule. No allocation.
 #ifndef DEJA_RECORDER_SOCKETS_RECEIVED_HEADS_H_

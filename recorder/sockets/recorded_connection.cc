@@ -239,8 +239,8 @@ bool RecordedConnection::Announce(Recording& rec) {
   return !own_;
 }
 
-// One that the process was born with is there for who only looks at it, too: it may be that nobody
-// ever connects.
+// A listener that the process was born with exists for a program that only looks at it, too. It may
+// be that no process ever connects.
 void RecordedConnection::AnnounceListener() {
   if (kind_ != ConnectionKind::kBound || announced_in_.load() != nullptr || nowhere_) return;
   const Within within;

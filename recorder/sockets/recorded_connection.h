@@ -24,7 +24,7 @@ class RecordedConnection final : public preload::ConnectionObject {
   // A descriptor that was there from the beginning. Its name is the event's.
   void BeDescriptor(format::ConnectionKind kind, uint32_t type, const preload::ConnectionName& name,
                     uint64_t file_size);
-  // Of a socket that is such a descriptor: its addresses, and whether it is a listener.
+  // For a socket that is such a descriptor: its addresses, and whether it is a listener.
   void LearnSocket(int fd);
   // A FIFO that was opened by name; `error`: or failed to be. Its event is written.
   void BeFifo(Recording& rec, std::string_view path, int flags, int error);
@@ -74,7 +74,7 @@ class RecordedConnection final : public preload::ConnectionObject {
   int domain_ = 0;
   bool own_ = false;      // the other end is this process
   bool nowhere_ = false;  // a socket that is neither connected nor bound
-  bool pending_ = false;  // connect() has begun and nobody has asked what came of it
+  bool pending_ = false;  // connect() has begun and its result has not been asked for
   bool regular_ = false;
   uint64_t file_size_ = 0;
   preload::ConnectionName name_;
@@ -93,7 +93,7 @@ class RecordedConnection final : public preload::ConnectionObject {
   std::optional<ReceivedHeads> heads_;
 };
 
-// From the pool; null when there is no memory. Nobody else has it.
+// From the pool; null when there is no memory. No other thread has it.
 RecordedConnection* NewConnection();
 
 }  // namespace deja::recorder

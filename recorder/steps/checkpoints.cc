@@ -28,7 +28,7 @@ void WriteItem(Recording& rec, const preload::SnapshotCall& call, format::Checkp
   preload::DescribeSnapshot(call, item);
   item.checkpoint = checkpoint.number;
   bool kept = call.bytes == 0;
-  // Of device memory nobody says which stream it belongs to.
+  // The stream that device memory belongs to is not known.
   if (!kept && preload::TheDevice().KindOf(call.data) == preload::MemoryKind::kHost) {
     const std::span<const std::byte> bytes{static_cast<const std::byte*>(call.data), call.bytes};
     item.tensor.hash = digest::HashBytes(bytes);
@@ -73,7 +73,7 @@ void TakeCheckpoint(Recording& rec, uint64_t step, uint64_t number) {
     return;
   }
   format::RankLog* log = rec.log();
-  // The first step is where a replay from the start comes to by itself.
+  // A replay from the start reaches the first step by itself.
   if (number == 1 && log != nullptr) log->KeepCheckpoint(number);
   if (number == 1) return;
   format::Checkpoint checkpoint;

@@ -1,8 +1,8 @@
 // Checkpoints of a rank: when one is due, and its events.
 //
-// In deja_step, on the thread that calls it, each registered object is hashed and copied to the
-// buffer of payloads: what it is at that moment. Compressing and writing are the background
-// thread's. The Checkpoint event comes last: a process that dies before leaves none.
+// In deja_step, the calling thread hashes each registered object and copies it to the buffer of
+// payloads, as it is at that moment. The background thread compresses and writes. The Checkpoint
+// event comes last: a process that dies before leaves none.
 #ifndef DEJA_RECORDER_STEPS_CHECKPOINTS_H_
 #define DEJA_RECORDER_STEPS_CHECKPOINTS_H_
 

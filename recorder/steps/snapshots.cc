@@ -63,11 +63,11 @@ void StepRecorder::OnSnapshot(const preload::SnapshotCall& call) {
   format::Snapshot snapshot;
   preload::DescribeSnapshot(call, snapshot);
   preload::LookForDevice();
-  // States of generators are compared at every level, and are not what anybody would look into.
+  // States of generators are compared at every level, and no user looks into them.
   if (call.opaque && call.name.substr(0, kGenerator.size()) == kGenerator)
     snapshot.tensor.hash =
         digest::HashBytes({static_cast<const std::byte*>(call.data), call.bytes});
-  // Of device memory nobody says which stream it belongs to: its contents are not recorded.
+  // The stream that device memory belongs to is not known: its contents are not recorded.
   else if (DeviceReads::Needed(call.data))
     NcclOf(*rec).device_reads.SayUnseen(preload::DeviceAnswer::kFailed);
   else

@@ -1,10 +1,10 @@
 // ReplayerEngine: the replayers of all rooms together, and how a replay begins and ends in a
 // process.
 //
-// One per process, made on first use, never destroyed. In the process that is the replayed rank it
-// serves everything, and so it does in a child whose recording the trace has (children.h finds it
-// by the child's name). Other children run live, kept inside the scratch folder; what they ask
-// about themselves they are told by what their parent knows.
+// One per process, made on first use, never destroyed. It serves everything in the process that is
+// the replayed rank. So it does in a child whose recording the trace has (children.h finds it by
+// the child's name). Other children run live, kept inside the scratch folder; what they ask about
+// themselves is answered from what their parent knows.
 #ifndef DEJA_REPLAYER_ASSEMBLY_REPLAYER_ENGINE_H_
 #define DEJA_REPLAYER_ASSEMBLY_REPLAYER_ENGINE_H_
 
@@ -57,7 +57,7 @@ class ReplayerEngine final : private Replayer,
   void Begin();
   // In an image of the process that goes on (forks.h).
   void BecomeThisProcess();
-  // Of the rank that this process is, or belongs to.
+  // The folder of the rank that this process is, or belongs to.
   [[nodiscard]] std::string RankFolder() const;
   // This process is, or belongs to, another rank. Returns when its parent needs it.
   void BecomeCompanion(bool is_rank);

@@ -40,7 +40,7 @@ timeval Advanced(const timeval& told, const timeval& then, const timeval& now) {
   return {value / kMicro, value % kMicro};
 }
 
-// What was told last, and as much more as has been used since.
+// The usage that was served last, and as much more as has been used since.
 std::string Advanced(uint32_t api, std::string_view told, std::string_view then,
                      std::string_view now) {
   std::string bytes(told);

@@ -30,7 +30,7 @@ struct ClockThread {
   static constexpr ThreadPart kPart = ThreadPart::kClocks;
 
   std::unique_ptr<ThreadClocks> clocks;  // from its first look at one
-  // Times that a process has used: what was told last, and what was true then.
+  // Times that a process has used: what was served last, and what was true then.
   std::map<InputKey, std::pair<std::string, std::string>> last_usage;
 };
 

@@ -137,7 +137,7 @@ int64_t ThreadClocks::DeadlineOffset(ClockFamily family, int64_t deadline) {
   Family& own = families_[static_cast<size_t>(family)];
   int64_t offset;
   if (own.read_since || (own.read && !own.waited)) {
-    offset = own.offset;  // computed from what the thread was told just now
+    offset = own.offset;  // computed from what the thread was served just now
   } else if (own.waited && own.deadline == deadline) {
     offset = own.added;  // the same wait, again
   } else {

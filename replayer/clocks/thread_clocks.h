@@ -1,11 +1,11 @@
-// ThreadClocks: what one thread of a replay is told when it reads a clock, and when a deadline that
-// it computed from that really is. docs/decisions has the reasons ("Clocks are served, deadlines
-// translated").
+// ThreadClocks: what one thread of a replay gets when it reads a clock. It also tells the real time
+// of a deadline that the thread computed from a reading. docs/decisions has the reasons ("Clocks
+// are served, deadlines translated").
 //
-// A reading that the recording has is told as recorded. A thread that reads more often than
-// recorded sees time go on from what it was told last, at the pace of the live clock, but not at
-// once past what the recording tells it later. Within one clock of one thread time never goes back,
-// except for the clocks of the day, which are told as recorded whatever they say.
+// A reading that the recording has is served as recorded. If a thread reads more often than
+// recorded, time goes on from the last value that it got, at the pace of the live clock. It does
+// not at once pass what the recording serves later. Within one clock of one thread time never goes
+// back, except for the clocks of the day, which are always served as recorded.
 //
 // Owned by its thread. What threads share is in ProcessClocks, which any thread may use.
 #ifndef DEJA_REPLAYER_CLOCKS_THREAD_CLOCKS_H_
@@ -38,18 +38,18 @@ enum class ClockFamily : uint8_t {
 inline constexpr size_t kClockFamilies = static_cast<size_t>(ClockFamily::kNone);
 
 ClockFamily FamilyOf(format::ClockSource source);
-// Of a clock id as waits and timers name it.
+// The family of a clock id as waits and timers name it.
 ClockFamily FamilyOfId(int clock);
 
 // What the live clock of a family says.
 int64_t LiveClock(ClockFamily family);
 
-// What the threads of a replay know together: for each family how far the live clock is ahead of
-// the recorded one, by the last thread that was told a time.
+// What the threads of a replay know together: for each family, how far the live clock is ahead of
+// the recorded one. The last thread that read a time decides.
 class ProcessClocks {
  public:
   void SetMode(ClockMode mode) { mode_ = mode; }
-  // A family that nobody read in the recording stays live.
+  // A family that no thread read in the recording stays live.
   void Start(ClockFamily family, int64_t offset) {
     Family& f = At(family);
     f.offset.store(offset, std::memory_order_relaxed);
@@ -81,15 +81,15 @@ class ProcessClocks {
 
 class ThreadClocks {
  public:
-  // For how long in all a clock stands still before the next recorded reading, when the thread
-  // reads more often than recorded. It ends, since what the thread waits for may not come.
+  // The longest total time for which a clock pauses before the next recorded reading, when the
+  // thread reads more often than recorded. It ends, since what the thread waits for may not come.
   static constexpr int64_t kPauseNs = 1000000000;
 
   // `streams`: of the recorded thread, by source; null for a thread that was not recorded.
   ThreadClocks(ProcessClocks& process, const std::map<uint32_t, ClockStream>* streams)
       : process_(process), streams_(streams) {}
 
-  // The clock says `live`; what the thread is told. `segment`: see ClockStream.
+  // What the thread gets while the clock says `live`. `segment`: see ClockStream.
   int64_t Read(format::ClockSource source, int64_t live, uint64_t segment);
 
   // What to add to a deadline of the thread before it is waited for.
@@ -107,7 +107,7 @@ class ThreadClocks {
   struct Family {
     bool read = false;        // by this thread at all
     bool read_since = false;  // since its last wait
-    int64_t offset = 0;       // live - told, at the last reading
+    int64_t offset = 0;       // live - served, at the last reading
     bool waited = false;
     int64_t deadline = 0;  // of the last wait, and what was added to it
     int64_t added = 0;

@@ -38,7 +38,8 @@ class DivergenceReporter {
   [[nodiscard]] static Divergence New(DivergenceKind kind);
   // Reports `divergence`. Returns if the replay goes on (--on-divergence=warn).
   void Diverge(ThreadState& thread, Divergence divergence, uint32_t recorded_stack);
-  // Reports that the program sends something else than it did. The replay goes on: nobody gets it.
+  // Reports that the program sends something else than it did. The replay goes on: no process
+  // receives it.
   void ReportSent(std::string what);
 
   void CountCompared(bool equal);

@@ -97,8 +97,8 @@ std::span<const ParkedPart> ListParked(ParkedThreads& out) {
   return std::span(out).first(count);
 }
 
-// A child is ended as it was: by who ended it then, if he does so again, or else by itself, so that
-// its parent's wait has an end.
+// A child is ended as it was, so that its parent's wait has an end. If the process that ended it
+// does so again, that is its end; otherwise it ends itself.
 [[noreturn]] void EndChild(Session& session) {
   const RecordedEnd& end = session.plan().end();
   const format::ProcessFate& fate = session.plan().fate;
@@ -112,7 +112,7 @@ std::span<const ParkedPart> ListParked(ParkedThreads& out) {
   EndProcess(fate.known && fate.exit_code >= 0 ? fate.exit_code : 0);
 }
 
-// The end of the recording, as a result: reached, or the program stands still before it.
+// The end of the recording, as a result: reached, or the program hangs before it.
 [[noreturn]] void End(Session& session, const char* how, std::string_view text) {
   ParkedThreads parked;
   session.report().Write(EndLine{.how = how,
@@ -252,8 +252,8 @@ void OnAllEventsMade(Session& session) {
 
 namespace {
 
-// How far the other threads get before one ends the process is a matter of scheduling. They may
-// come to where they were when the recorded process ended, so that every replay compares the same.
+// How far the other threads get before one ends the process is a matter of scheduling. They may go
+// on to where they were when the recorded process ended, so that every replay compares the same.
 // Async-signal-safe.
 void LetOthersCatchUp(Session& session) {
   std::atomic<uint32_t> never{0};

@@ -1,9 +1,9 @@
-// Ending: how a replay comes to its end.
+// Ending: how a replay ends.
 //
 // A thread that makes a call which the recording entered and never left waits (Park). If the
 // recorded process then crashed or exited by itself, so will this one. Otherwise, once every
 // recorded event has been made and nothing moves any more, that is the result: the end of the
-// recording. A watcher thread notices; it starts with the first thread that parks, or when the last
+// recording. A watcher thread notices. It starts with the first thread that parks, or when the last
 // recorded event has been made and nothing says how the process ended.
 //
 // One per process, any thread.

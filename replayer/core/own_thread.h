@@ -1,5 +1,5 @@
-// Threads of Deja's own in a replayed program: they take none of its signals, and bear a name by
-// which those that look for a standstill (cli/replay/watch/standstill.h) pass over them.
+// Threads of Deja's own in a replayed program. They take none of its signals. A search for a
+// standstill (cli/replay/watch/standstill.h) recognises them by their name and passes over them.
 //
 // Any thread.
 #ifndef DEJA_REPLAYER_CORE_OWN_THREAD_H_

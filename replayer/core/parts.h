@@ -10,10 +10,10 @@
 
 namespace deja::replayer {
 
-// Of the session. The composition root (replayer/assembly/) makes them; null: there is none.
+// Parts of the session. The composition root (replayer/assembly/) makes them; null: there is none.
 enum class SessionPart : uint8_t { kComms, kComputed, kMpi, kClocks, kNames, kCount };
 
-// Of a thread. Each is made when its room first asks for it.
+// Parts of a thread. Each is made when its room first asks for it.
 enum class ThreadPart : uint8_t { kNccl, kMpi, kClocks, kLocks, kCount };
 
 template <typename Which>

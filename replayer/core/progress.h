@@ -17,7 +17,7 @@ class Progress {
  public:
   explicit Progress(const ReplayPlan& plan);
 
-  // The program goes on behind the plan's checkpoint.
+  // The program goes on after the plan's checkpoint.
   void StartLate();
 
   // Something happened that a hanging program does not do.
@@ -40,8 +40,8 @@ class Progress {
     return MadeBy(thread.recorded) + thread.entropy_served + (thread.started_late ? 1 : 0);
   }
 
-  // Random bytes that were recorded have been served. What is left of them says that a recording
-  // without an end has not come to it yet.
+  // Random bytes that were recorded have been served. If some are left, a recording without an end
+  // has not reached it yet.
   void ConsumeEntropy() { entropy_left_.fetch_sub(1); }
   [[nodiscard]] bool AllConsumed() const {
     return remaining() == 0 && entropy_left_.load() <= 0 && launches_left_.load() <= 0;
@@ -57,13 +57,14 @@ class Progress {
   }
   [[nodiscard]] uint64_t transfers_left() const { return transfers_left_.load(); }
 
-  // What to do when the program makes a call that is not in the recording: nothing ends the
-  // thread's recording, so it waits for the end of the replay (no return); or this is a divergence.
+  // What to do when the program makes a call that is not in the recording. If nothing ends the
+  // thread's recording, the thread waits for the end of the replay (no return). Otherwise this is a
+  // divergence.
   enum class Missing { kEndOfRecording, kDivergence };
   [[nodiscard]] Missing Classify(const ThreadState& thread) const;
 
-  // In its scope the calling thread computes with other ranks what came to its end in the
-  // recording, there or here: the process is not to be ended meanwhile.
+  // In its scope the calling thread computes with other ranks an operation that ended in the
+  // recording, there or here. The process is not to be ended meanwhile.
   class Needed {
    public:
     Needed(Progress& progress, bool needed) : count_(needed ? &progress.needed_ : nullptr) {
@@ -80,7 +81,7 @@ class Progress {
   };
   [[nodiscard]] bool IsNeeded() const { return needed_.load() != 0; }
   // In its scope recorded thread `recorded` is held back until others have done something before
-  // it, unless another one waits for its turn at a lock.
+  // it. If another thread waits for its turn at a lock, it is not held back.
   class Held {
    public:
     Held(Progress& progress, uint32_t recorded) : progress_(progress), recorded_(recorded) {
@@ -97,7 +98,7 @@ class Progress {
     uint32_t recorded_;
   };
   [[nodiscard]] bool IsAnyHeld() const { return held_.load(std::memory_order_relaxed) != 0; }
-  // Somebody waits for the turn of recorded thread `recorded`.
+  // A thread waits for the turn of recorded thread `recorded`.
   void Want(uint32_t recorded) { wanted_[recorded].store(true); }
 
  private:

@@ -15,9 +15,9 @@ namespace deja::replayer {
 const char* Environment(const env::Text& variable);
 std::string Text(const env::Text& variable);
 
-// Of the rank itself: where it starts and ends, and what it leaves.
+// Goals of the rank itself: where it starts and ends, and what it leaves.
 void SetGoals(SessionOptions& options);
-// Of all its processes.
+// Modes of all its processes.
 void SetModes(SessionOptions& options);
 
 // The folder that holds `path`.

@@ -13,7 +13,7 @@ namespace deja::replayer {
 void Replayer::Refuse(const char* what, const char* target, const char* option) const {
   char text[512];
   snprintf(text, sizeof text, "%s %s was refused: a replay reaches nothing outside itself%s%s",
-           what, target, option != nullptr ? "; to let it: deja replay … " : "",
+           what, target, option != nullptr ? "; allow it with deja replay … " : "",
            option != nullptr ? option : "");
   Say(text);
   RefusedLine line{.what = what, .target = target, .option = std::nullopt};

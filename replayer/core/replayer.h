@@ -1,5 +1,5 @@
-// Replayer: what the replayers of all rooms know together: the session of this process, if it has
-// one, and what it may do outside the replay.
+// Replayer: what the replayers of all rooms know together. That is the session of this process, if
+// it has one, and what it may do outside the replay.
 //
 // One per process, made with the engine, never destroyed. Set before the program begins and in
 // forked children, otherwise constant. Any thread.

@@ -128,7 +128,7 @@ void Session::CatchUp(ThreadState& thread) const {
   thread.next_entropy = position.entropy;
   thread.next_by_key = position.by_key;
   thread.entropy_served = position.entropy_events;
-  // Of files of the machine the opens are counted, not the answers.
+  // For files of the machine the opens are counted, not the answers.
   for (auto& [key, next] : thread.next_by_key) {
     if (api::InputKindOf(key.first) != api::InputKind::kMachineFile || next == 0) continue;
     const auto& answers = plan_->threads()[thread.recorded].by_key.at(key);

@@ -1,5 +1,5 @@
-// Session: one replay: what is to be replayed, the plan of it, and the parts that follow and report
-// what the program does, each a class of its own.
+// Session: one replay. It holds what is to be replayed, and the plan of it. Its parts, each a class
+// of its own, follow and report what the program does.
 //
 // Made once by the engine, never destroyed. What it points to is constant or locks for itself;
 // ThreadState belongs to its thread. What one kind of call needs lies in the room of that kind, as
@@ -30,10 +30,10 @@
 
 namespace deja::replayer {
 
-// What jumps with the program to behind the checkpoint that a replay starts from.
+// What jumps with the program to the position after the checkpoint that a replay starts from.
 class LateStarter {
  public:
-  // Adds what would be missing behind it. Nothing has jumped yet.
+  // Adds what would be missing after it. Nothing has jumped yet.
   virtual void FindMissing(std::vector<std::string>& problems) { (void)problems; }
   virtual void StartLate(const LateStart& start) = 0;
 
@@ -85,8 +85,8 @@ class Session {
   // Before the program begins.
   void AddLateStarter(LateStarter* starter) { late_starters_.push_back(starter); }
   [[nodiscard]] const std::vector<LateStarter*>& late_starters() const { return late_starters_; }
-  // The program is at its first step with the state of the checkpoint: all positions jump to behind
-  // it, those of other threads when they ask for something next.
+  // The program is at its first step with the state of the checkpoint. All positions jump to the
+  // one after it. Other threads jump when they next ask for something.
   void StartLate();
   [[nodiscard]] bool started_late() const { return started_late_.load(); }
 

@@ -7,7 +7,7 @@
 
 namespace deja::replayer {
 
-// --clock: which clocks are told as recorded.
+// --clock: which clocks are served as recorded.
 enum class ClockMode : uint8_t { kServed, kDay, kLive };
 
 struct SessionOptions {
@@ -19,7 +19,7 @@ struct SessionOptions {
   std::string child;              // name of the process below the rank; empty: the rank itself
   std::string child_name;         // the same as listings have it: of a forked rank's, below that
   bool is_before_fork =
-      false;  // of a process that has forked the rank, or who did: no end of its own
+      false;  // of a process that has forked the rank, or its ancestor: no end of its own
   bool is_companion =
       false;                // it is, or belongs to, another rank (companions.h): it reports nothing
   int rank_pid = 0;         // of a child: recorded pid of its rank

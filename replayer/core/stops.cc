@@ -80,7 +80,7 @@ bool Stops::Arrive(ThreadState& thread, uint64_t place, bool stops) {
   };
   if (state.keep_images != 0 && keeper_ != nullptr)
     keeper_(shown, place, stops || at_place(), keeper_context_);
-  // An image that goes on has been told something else.
+  // An image that goes on has got other orders.
   if (!at_place()) return false;
   state.stop_place = 0;
   return true;

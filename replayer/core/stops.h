@@ -1,5 +1,5 @@
-// Stops: where the program is, for gdb and for reports, and where it stops: in gdb, or where the
-// user wanted the replay to end or to be held.
+// Stops: where the program is, for gdb and for reports, and where it stops. It stops in gdb, or
+// where the user wanted the replay to end or to be held.
 //
 // Belongs to the session. Any thread, within the guard; one thread at a time stops in gdb.
 #ifndef DEJA_REPLAYER_CORE_STOPS_H_
@@ -44,7 +44,7 @@ class Stops {
     keeper_ = keeper;
     keeper_context_ = context;
   }
-  // The thread has come to a place (position.h). True: gdb wants to stop there. `stops`: it will,
+  // The thread has reached a place (position.h). True: gdb wants to stop there. `stops`: it will,
   // for another reason. Returns once more in an image of the process that goes on.
   bool Arrive(ThreadState& thread, uint64_t place, bool stops);
 

@@ -22,7 +22,7 @@ struct ThreadState {
   std::map<uint32_t, uint32_t> next_entropy;
   std::map<InputKey, uint32_t> next_by_key;
   uint64_t entropy_served = 0;
-  bool started_late = false;  // its positions are behind the checkpoint
+  bool started_late = false;  // its positions are after the checkpoint
 
   // What the room of `Part` keeps of the thread.
   template <typename Part>

@@ -9,8 +9,8 @@
 
 namespace deja::replayer {
 
-// From here to End(), if this thread holds the interpreter's lock: who takes a semaphore without
-// wanting to wait goes on holding it.
+// From here to End(), if this thread holds the interpreter's lock: a thread that takes a semaphore
+// without wanting to wait goes on holding it.
 class WithoutInterpreter {
  public:
   explicit WithoutInterpreter(bool wanted) {

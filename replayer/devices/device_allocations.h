@@ -1,9 +1,9 @@
-// What device_memory.cc and device_objects.cc have in common: what the driver refuses for want of
-// device memory is tried again when other ranks have made room (turns.h), and what the program has
-// is counted, for whoever wants to know who holds it all.
+// What calls that allocate device memory have in common. What the driver refuses for lack of device
+// memory is tried again when other ranks have made room (turns.h). What the program has is counted,
+// to find out which rank holds it all.
 //
-// Any thread, also within the runtime's and PyTorch's own locks: others of the process may wait
-// here for those, but no other rank does. Nothing happens where the rank shares with nobody.
+// Any thread, also within the runtime's and PyTorch's own locks. Others of the process may wait
+// here for those locks, but no other rank does. Nothing happens where the rank shares no device.
 #ifndef DEJA_REPLAYER_DEVICES_DEVICE_ALLOCATIONS_H_
 #define DEJA_REPLAYER_DEVICES_DEVICE_ALLOCATIONS_H_
 
@@ -43,7 +43,7 @@ uint64_t ForgetAllocation(uint64_t name);
 
 template <typename Attempt>
 CUresult GiveBack(uint64_t name, const Attempt& attempt) {
-  // First, since the driver may give the same address to somebody else at once.
+  // First, since the driver may give the same address to another thread at once.
   const uint64_t bytes = ForgetAllocation(name);
   const CUresult result = attempt();
   if (bytes != 0 && result != CUDA_SUCCESS) NoteAllocation(name, bytes);

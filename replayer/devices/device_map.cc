@@ -4,7 +4,7 @@
 // to) and is given one of those that are there; it sees as many as it had. Only these two questions
 // are answered otherwise, wherever the program has their functions from: linked, by dlsym, or by
 // cuGetProcAddress, as the CUDA runtime does. (So are those that need memory: device_memory.cc,
-// device_objects.cc.) Everything behind them, handles of devices included, is the driver's own. Any
+// device_objects.cc.) Everything below them, handles of devices included, is the driver's own. Any
 // thread; no lock.
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // What needs device memory without saying so, in a replayed program whose rank shares devices
-// (device_allocations.h): arrays, contexts, modules and libraries, kernels that are loaded, or get
-// their stacks, when they are launched. Any thread.
+// (device_allocations.h). These are arrays, contexts, modules and libraries, and kernels that are
+// loaded, or get their stacks, when they are launched. Any thread.
 #include <algorithm>
 #include <cstdint>
 

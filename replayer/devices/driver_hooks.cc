@@ -2,9 +2,9 @@
 
 #include <dlfcn.h>
 
-#include <cerrno>
 #include <cstring>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/process/guard.h"
 #include "preload/symbols/real_symbols.h"
 #include "replayer/turns/turns.h"
@@ -44,13 +44,12 @@ const Hook* FindHook(const char* name) {
 
 void* RealDriver(const char* name) {
   preload::Guard guard;
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   void* found = preload::RealNext(name);
   if (found == nullptr)
     if (void* library = preload::OpenLoaded("libcuda.so.1"))
       found = preload::RealDlsym(library, name);
   if (found == nullptr) dlerror();  // what was not found is not the program's error
-  errno = saved_errno;
   return found;
 }
 

@@ -1,4 +1,4 @@
-// What the hooks on the CUDA driver have in common: the driver's own functions behind them, and
+// What the hooks on the CUDA driver have in common: the driver's own functions below them, and
 // which hook a name has (driver_hooks.def). Any thread; no lock.
 #ifndef DEJA_REPLAYER_DEVICES_DRIVER_HOOKS_H_
 #define DEJA_REPLAYER_DEVICES_DRIVER_HOOKS_H_

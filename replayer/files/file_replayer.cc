@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "api/libc_table.h"
+#include "common/runtime/errno_keeper.h"
 #include "preload/files/absolute_path.h"
 #include "preload/meet/shared_moves.h"
 #include "replayer/files/machine_files.h"
@@ -136,8 +137,8 @@ const char* FileReplayer::MapFollowed(int dirfd, const char* path, preload::File
                                       : overlay_.Map(dirfd, path, WithoutLinks(use), buffer);
 }
 
-// In a child of which nothing is recorded, but whose working directory (or descriptor) may be a
-// folder from the trace: the overlay knows it by the name that the program knows.
+// For a child that is not recorded, but whose working directory (or descriptor) may be a folder
+// from the trace. The overlay knows the folder by the name that the program knows.
 const char* FileReplayer::MapUnrecorded(int dirfd, const char* path, preload::FileUse use,
                                         std::span<char> buffer) {
   char name[PATH_MAX];
@@ -157,8 +158,8 @@ const char* FileReplayer::MapUnrecorded(int dirfd, const char* path, preload::Fi
   return mapped == name ? path : mapped;
 }
 
-// Of a file from the trace; of a folder also by a descriptor, since one that is there is used as it
-// is.
+// Describes a file from the trace. A folder is also described by its descriptor, since one that
+// exists is used as it is.
 void FileReplayer::OnStat(const char* mapped, int fd, struct stat& info) {
   if (replayer_.session == nullptr || !replayer_.session->plan().reads_files() ||
       !InputServer::HasBytes(*replayer_.session) || (mapped == nullptr && S_ISLNK(info.st_mode)))
@@ -244,9 +245,8 @@ const char* FileReplayer::MapInput(int dirfd, const char* path, preload::FileUse
 bool FileReplayer::IsOutside(int dirfd, const char* path) {
   if (replayer_.allow_writes) return true;
   char place[PATH_MAX];
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   const bool outside = overlay_.Map(dirfd, path, preload::FileUse::kRead, place) == path;
-  errno = saved_errno;
   return outside;
 }
 
@@ -316,7 +316,7 @@ void FileReplayer::SayRefused(int dirfd, const char* path) {
   constexpr int kMostTold = 20;
   if (!replayer_.fenced_reads || refused_reads_.load(std::memory_order_relaxed) >= kMostTold)
     return;
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   char name[PATH_MAX];
   const size_t size =
       preload::AbsolutePath(dirfd, path, std::span(name).first(sizeof name - 1)).size();
@@ -324,9 +324,8 @@ void FileReplayer::SayRefused(int dirfd, const char* path) {
   if (size != 0 && faccessat(AT_FDCWD, name, R_OK, AT_EACCESS) == 0 &&
       refused_reads_.fetch_add(1, std::memory_order_relaxed) < kMostTold)
     Say("reading " + std::string(name, size) +
-        " was refused: the trace was not recorded here by you; deja replay --allow-read PATH lets "
-        "the program read that file or folder");
-  errno = saved_errno;
+        " was refused: this user has not recorded the trace here; allow it with deja replay "
+        "--allow-read PATH");
 }
 
 }  // namespace deja::replayer

@@ -1,5 +1,5 @@
-// FileReplayer: which file the program means by a name: one about the machine, one from the trace,
-// or one of the overlay that takes what it writes.
+// FileReplayer: which file the program means by a name. There are three: one about the machine, one
+// from the trace, or one of the overlay that takes what it writes.
 //
 // One per process, made with the engine, never destroyed. Any thread, within the guard unless its
 // interface says otherwise. errno afterwards is the recording's.

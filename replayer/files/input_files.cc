@@ -142,7 +142,7 @@ const RecordedFile* InputServer::Find(Session& session, std::string_view name) {
     const RecordedFile& file = session.plan().files()[index];
     if (file.tries != 0) continue;  // Renew's
     if (found != nullptr && file.opens > opens) break;
-    // That it went away without an open in between is the run's own doing, or nobody has noticed.
+    // That it went away without an open in between is the run's own doing, or was not noticed.
     if (found != nullptr && found->error == 0 && file.error != 0 && file.opens == found->opens)
       continue;
     found = &file;
@@ -196,7 +196,7 @@ void InputServer::Check(Session& session, ThreadState& thread, std::string_view 
     std::lock_guard<std::mutex> lock(mutex_);
     if (!checked_.insert(file->number).second) return;
   }
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   const int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   std::string what = fd < 0 ? "cannot be opened, which the recorded run could: " +
                                   std::string(std::strerror(errno))
@@ -211,7 +211,6 @@ void InputServer::Check(Session& session, ThreadState& thread, std::string_view 
           " (the recorded run wrote to it: `deja record --inputs full` keeps how it was)";
     session.divergences().Diverge(thread, std::move(divergence), 0);
   }
-  errno = saved_errno;
 }
 
 // Puts the recorded ranges into the file at `path`.
@@ -259,15 +258,13 @@ const char* InputServer::Map(Session& session, std::string_view name, FileUse us
     return nullptr;
   }
   if (!S_ISREG(file->mode) && !S_ISDIR(file->mode)) return path;
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   // A folder that is there is used as it is: it may hold what is no input (Python's modules).
   struct stat live {};
   const bool is_there = S_ISDIR(file->mode) && use == FileUse::kRead && stat(path, &live) == 0 &&
                         S_ISDIR(live.st_mode);
-  errno = saved_errno;
   if (is_there) return path;
   const std::string made = Make(session, *file, use == FileUse::kRead);
-  errno = saved_errno;
   if (made.empty() || made.size() >= buffer.size()) return path;
   std::memcpy(buffer.data(), made.c_str(), made.size() + 1);
   return buffer.data();
@@ -297,9 +294,8 @@ bool InputServer::MapLink(Session& session, std::string_view name, std::span<cha
     mapped = nullptr;
     return true;
   }
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   const std::string made = Make(session, *link, false);
-  errno = saved_errno;
   if (made.empty() || made.size() >= buffer.size()) return false;
   std::memcpy(buffer.data(), made.c_str(), made.size() + 1);
   mapped = buffer.data();
@@ -329,8 +325,8 @@ std::string InputServer::Resolve(Session& session, const std::string& name) {
   return whole;
 }
 
-// What the recording does not have is what it would be of a file that nothing has happened to, so
-// that it is the same in each replay.
+// What the recording does not have is set as for an untouched file, so that it is the same in each
+// replay.
 void InputServer::Describe(Session& session, std::string_view name, struct stat& info) {
   const RecordedFile* file =
       S_ISLNK(info.st_mode) ? FindLink(session, name, false) : Find(session, name);
@@ -354,7 +350,7 @@ uint64_t InputServer::Inode(Session& session, std::string_view name) {
 }
 
 void InputServer::PrepareChange(Session& session, Overlay& overlay, const std::string& name) {
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   const size_t slash = name.rfind('/');
   const std::string folder = slash == 0 ? "/" : name.substr(0, slash);
   struct stat info {};
@@ -367,7 +363,6 @@ void InputServer::PrepareChange(Session& session, Overlay& overlay, const std::s
     const std::string made = Make(session, *file, true);
     if (!made.empty()) overlay.Seed(name, made.c_str());
   }
-  errno = saved_errno;
 }
 
 bool InputServer::Entries(Session& session, std::string_view name, std::string& entries) {
@@ -385,13 +380,12 @@ bool InputServer::Entries(Session& session, std::string_view name, std::string& 
 }
 
 void InputServer::FillInherited(Session& session) {
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   for (const RecordedFile& file : session.plan().files()) {
     const bool is_made = !file.ranges.empty() && IsPlainPath(file.path) &&
                          access(PlaceOf(session, file).c_str(), F_OK) == 0;
     if (is_made) Make(session, file, true);
   }
-  errno = saved_errno;
 }
 
 }  // namespace deja::replayer

@@ -1,14 +1,14 @@
 // InputServer: files that the recorded run read, as a replay meets them.
 //
-// Where the recording has digests, the first open of such a file compares everything that the
-// recorded run read of it with what is there, before the program gets a byte of it: a file that is
+// Where the recording has digests, the first open of such a file compares. All that the recorded
+// run read of it must equal what is there, before the program gets a byte of it. A file that is
 // missing, shorter or another is a divergence that names file and range. Files that the program has
 // written itself (they are in the overlay) are not compared.
 //
-// Where it has their bytes, files come from the trace: the first look at one makes a file of its
-// size, time and mode below the scratch folder, the first open puts the recorded ranges into it
-// (it is sparse: the rest costs nothing). What was not there is not there now. Folders are listed
-// as they were, with digests too.
+// Where the recording has their bytes, files come from the trace. The first look at one makes a
+// file of its size, time and mode below the scratch folder. The first open puts the recorded ranges
+// into it (it is sparse: the rest costs nothing). What was not there is not there now. Folders are
+// listed as they were, with digests too.
 //
 // What another process changed while the run went on has its bytes in each recording: the overlay
 // gets them with the open that met them.
@@ -57,7 +57,7 @@ class InputServer {
                const char*& mapped);
   // With bytes: `name` with the recorded links on its way followed.
   std::string Resolve(Session& session, const std::string& name);
-  // With bytes: what the program is told of `name`, a link itself if `info` says so.
+  // With bytes: the program's answer about `name`, a link itself if `info` says so.
   void Describe(Session& session, std::string_view name, struct stat& info);
   // With bytes: `name` is about to be changed. The overlay gets what it was.
   void PrepareChange(Session& session, Overlay& overlay, const std::string& name);

@@ -50,7 +50,7 @@ bool WriteFolder(const std::string& path, std::string_view entries) {
   return true;
 }
 
-// The content behind the name, which must be the asked one.
+// The content after the name, which must be the asked one.
 bool ContentOf(Session& session, const RecordedInput& answer, std::string_view name,
                std::string& content) {
   constexpr uint64_t kMost = 64 << 20;
@@ -67,7 +67,7 @@ bool ContentOf(Session& session, const RecordedInput& answer, std::string_view n
   return true;
 }
 
-// The program's own folder in /proc, which it names by the number that it was told. `name` is what
+// The program's own folder in /proc, which it names by the number that it got. `name` is what
 // MachineName makes of `path`.
 const char* ByLivePid(const char* path, std::string_view name, int live_pid,
                       std::span<char> buffer) {

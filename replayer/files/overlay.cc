@@ -1,6 +1,7 @@
 #include "replayer/files/overlay.h"
 
 #include "common/os/folder_entries.h"
+#include "common/runtime/errno_keeper.h"
 
 #include <fcntl.h>
 #include <sys/sendfile.h>
@@ -24,8 +25,8 @@ using preload::FileUse;
 
 namespace {
 
-// Entries of a folder that is moved as a whole, at most; beyond it EXDEV makes `mv` and its kin
-// copy.
+// The most entries of a folder that is moved as a whole. Above it, EXDEV makes `mv` and similar
+// programs copy.
 constexpr size_t kMaxMovedEntries = 10000;
 
 // Last component of the folders in which listings are put together.
@@ -323,7 +324,7 @@ bool Overlay::CopyUp(const std::string& real, const std::string& copy) {
   const int out =
       open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, (info.st_mode & 0777) | 0200);
   bool ok = out >= 0 && CopyBytes(in, out) && rename(partial.c_str(), copy.c_str()) == 0;
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   if (out >= 0) {
     CopyAttributes(in, out);
     const timespec times[2] = {info.st_atim, info.st_mtim};
@@ -333,7 +334,6 @@ bool Overlay::CopyUp(const std::string& real, const std::string& copy) {
   }
   if (!ok && out >= 0) unlink(partial.c_str());
   close(in);
-  errno = saved_errno;
   return ok;
 }
 
@@ -341,7 +341,7 @@ bool Overlay::PrepareWrite(const Place& place, FileUse use) {
   if (place.has_copy) return true;
   if (place.has_real) {
     if (IsFolder(place.logical)) return MakeFolders(place.copy);
-    // Who may change a file's mode need not be allowed to write it.
+    // A process that may change a file's mode need not be allowed to write it.
     if (use != FileUse::kMetadata && access(place.logical.c_str(), W_OK) != 0 && errno != EROFS)
       return false;
     const std::string parent = ParentOf(place.copy);
@@ -455,8 +455,8 @@ void Overlay::Remove(const std::string& path) {
   if (!IsHidden(logical)) Hide(logical);
 }
 
-// Afterwards the copy alone is what the program sees under this name, so that the call may succeed
-// or fail on the copy as it would have on the real thing.
+// Afterwards the program sees only the copy under this name. The call may succeed or fail on the
+// copy as it would have on the real file.
 bool Overlay::PrepareRemove(const Place& place) {
   if (!place.has_real) {
     if (place.has_copy) return !IsHidden(place.logical) || Hide(place.logical);

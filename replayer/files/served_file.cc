@@ -14,7 +14,7 @@
 
 namespace deja::replayer {
 
-// Objects of one type, taken again when nobody needs them.
+// Objects of one type, taken again when they are no longer needed.
 class ServedPool {
  public:
   template <typename T>
@@ -45,7 +45,7 @@ class ServedPool {
   }
 
  private:
-  // Who forks holds the lock: the child gets pools that are whole.
+  // The forking thread holds the lock: the child gets pools that are whole.
   static void WatchForks() {
     static const int watching =
         pthread_atfork([] { g_lock.Lock(); }, [] { g_lock.Unlock(); }, [] { g_lock.Reset(); });

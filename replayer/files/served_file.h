@@ -1,8 +1,8 @@
-// ServedFile: what descriptors of a file that the program has opened lead to in a replay: one that
-// it reads, or, ServedOutput, one that it may write to.
+// ServedFile: what descriptors of an opened file lead to in a replay, if the program reads the
+// file. ServedOutput: the same for a file that it may write to.
 //
-// They stand where they stood (served_position.h). Where the bytes of a file come from the trace,
-// and the replay reads a range that the recorded run did not read, it says so.
+// Their position is served (served_position.h). Where the bytes of a file come from the trace, it
+// reports a read of a range that the recorded run did not read.
 //
 // From pools: a descriptor may be in use while it is closed. Any thread; no locks across a call.
 #ifndef DEJA_REPLAYER_FILES_SERVED_FILE_H_

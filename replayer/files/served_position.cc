@@ -94,7 +94,7 @@ template <typename Real>
 void ServedPosition::MoveAt(preload::Transfer& transfer, const RecordedInput* move, int64_t& at,
                             Real real) {
   const int64_t wanted = WantedBy(transfer);
-  // Another thread of this process that comes meanwhile gets what comes behind.
+  // Another thread of this process that comes meanwhile gets what comes after.
   if (move != nullptr) {
     at = move->result;
     position_.store(at + wanted);
@@ -127,7 +127,7 @@ bool ServedPosition::AnswerRead(Session* session, preload::Transfer& transfer, i
 bool ServedPosition::AnswerWrite(Session* session, preload::Transfer& transfer) {
   const RecordedInput* move = nullptr;
   if (!Take(session, move)) return false;
-  // Not known where it was: what others write behind it stays whole at the end.
+  // Not known where it was: what others write after it stays whole at the end.
   if (move != nullptr && move->result < 0) return false;
   {
     // Which would write at the end, whatever position it is given.

@@ -1,11 +1,11 @@
-// ServedPosition: where an open file stands in a replay, which processes have together once one has
-// forked: who reads, or writes, first is not known then. So these happen where they happened in the
-// recorded run (preload/meet/shared_moves.h), or else where this process had left the file. The
-// kernel's position follows, for programs that inherit the descriptor.
+// ServedPosition: the position in an open file in a replay. Processes share it once one has forked,
+// and which of them reads or writes first is not known then. So reads and writes happen where they
+// happened in the recorded run (preload/meet/shared_moves.h), or else where this process had left
+// the file. The kernel's position follows, for programs that inherit the descriptor.
 //
-// A recording that follows the file has the first move that the process made behind a fork; up to
-// there, or if there is none, all is the kernel's. Owner: what the descriptors lead to. Any thread,
-// within the guard; no locks.
+// A recording that follows the file has the first move that the process made after a fork. Up to
+// there, or if there is none, the kernel's position counts. Owner: what the descriptors lead to.
+// Any thread, within the guard; no locks.
 #ifndef DEJA_REPLAYER_FILES_SERVED_POSITION_H_
 #define DEJA_REPLAYER_FILES_SERVED_POSITION_H_
 
@@ -19,7 +19,7 @@ namespace deja::replayer {
 
 class ServedPosition {
  public:
-  // Of a file that was just opened. `key`: of its path. `open`: how often it had been before.
+  // For a file that was just opened. `key`: of its path. `open`: how often it had been before.
   void Begin(uint64_t key, uint32_t open);
 
   // A read or a write where the file stands. False: the kernel is to do it, and then comes Advance.
@@ -45,7 +45,7 @@ class ServedPosition {
   uint32_t open_ = 0;
   std::atomic<int64_t> position_{0};
   std::atomic<uint32_t> moves_{0};
-  std::atomic<uint32_t> followed_in_{0};  // generation of the process that has come to such a move
+  std::atomic<uint32_t> followed_in_{0};  // generation of the process that has reached such a move
 };
 
 }  // namespace deja::replayer

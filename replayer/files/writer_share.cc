@@ -17,7 +17,7 @@ constexpr size_t kEntryBytes = 2 * sizeof(void*);
 constexpr size_t kSpareEntries = 14;
 constexpr size_t kOtherEntries = 2;
 
-// For good, as the thread's; who looks for leaks (the address sanitizer) finds it here.
+// For good, as the thread's; a search for leaks (the address sanitizer) finds it here.
 constinit std::atomic<void*> g_share{nullptr};
 
 size_t ModulesWithThreadLocals() {

@@ -1,8 +1,8 @@
 // What the recording takes from the program's heap.
 //
-// The thread that writes the trace is made with the C library, which takes a block for the thread's
-// dynamic thread-local storage from the program's allocator. A replay has no such thread and takes
-// the same block, or the program's heap would be shifted against the recorded one.
+// The thread that writes the trace is made with the C library. The library takes a block for the
+// thread's dynamic thread-local storage from the program's allocator. A replay has no such thread
+// and takes the same block, or the program's heap would be shifted against the recorded one.
 #ifndef DEJA_REPLAYER_FILES_WRITER_SHARE_H_
 #define DEJA_REPLAYER_FILES_WRITER_SHARE_H_
 

@@ -97,9 +97,8 @@ Status Fold::Load() {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* why = dlerror();
-    return Fail(ErrorCode::kNotFound,
-                "computing collectives needs " + path +
-                    ", which cannot be loaded: " + (why == nullptr ? "no reason given" : why));
+    return Fail(ErrorCode::kNotFound, "computing collectives: " + path + " cannot be loaded: " +
+                                          (why == nullptr ? "no reason given" : why));
   }
   for (const api::ApiInfo& info : api::NcclTable()) {
     void* function = preload::RealDlsym(library, (std::string("p") + info.name).c_str());

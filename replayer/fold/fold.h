@@ -3,9 +3,9 @@
 //
 // The loopback library (loopback/README.md) does the work; it is loaded beside this one, not in the
 // program's place of NCCL. For each communicator whose ranks are all replayed at this time there is
-// one of the library's, and its ranks meet in a folder that `deja replay` has made. It holds lists
-// (format/scratch/fold_files.h) and the sockets of ranks 0 that wait for the others.
-// Any thread, under the guard; what Run is given belongs to the calling thread.
+// one of the library's. Its ranks meet in a folder that `deja replay` has made. It holds lists
+// (format/scratch/fold_files.h) and the sockets of ranks 0 that wait for the others. Any thread,
+// under the guard; what Run gets belongs to the calling thread.
 #ifndef DEJA_REPLAYER_FOLD_FOLD_H_
 #define DEJA_REPLAYER_FOLD_FOLD_H_
 

@@ -1,5 +1,5 @@
-// Operations that are computed among the replayed ranks: their buffers come to host memory, where
-// the loopback library sums them in the order of NCCL's ring, and go back.
+// Operations that are computed among the replayed ranks. Their buffers are copied to host memory,
+// where the loopback library sums them in the order of NCCL's ring, and back.
 #include <algorithm>
 #include <cstring>
 
@@ -51,7 +51,7 @@ class Mirror {
     parts_ = std::move(merged);
     for (Part& part : parts_) part.bytes.resize(part.end - part.begin);
   }
-  // Of memory that was added; of other memory, which the processor reaches, itself.
+  // The host address of memory that was added; other memory, which the processor reaches, itself.
   [[nodiscard]] std::byte* At(const void* data) {
     const auto address = reinterpret_cast<uintptr_t>(data);
     for (Part& part : parts_)
@@ -78,8 +78,7 @@ struct Staged {
 [[noreturn]] void FailComputing(Session& session, ThreadState& thread,
                                 const LiveOperation& operation, const std::string& why) {
   const RecordedCall& recorded = session.plan().calls()[operation.index];
-  FailReplay(session, thread, OperationText(recorded) + " cannot be computed: " + why,
-             recorded.stack);
+  FailReplay(session, thread, "computing " + OperationText(recorded) + ": " + why, recorded.stack);
 }
 
 // What is read goes into the mirror, and the call gets the mirror's addresses.
@@ -127,8 +126,7 @@ void StageOperator(Session& session, ThreadState& thread, Staged& staged) {
 Staged Stage(Session& session, ThreadState& thread, Mirror& mirror, const LiveOperation& live) {
   if (live.captured)
     FailComputing(session, thread, live,
-                  "it is captured into a CUDA graph. Record the job with --level full: then its "
-                  "results are served");
+                  "it is captured into a CUDA graph; record the job with --level full");
   Staged staged;
   staged.live = &live;
   staged.call.api = live.call.info->id;

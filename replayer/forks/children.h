@@ -20,7 +20,7 @@ std::string FindListed(const std::string& path, std::string_view name);
 std::string FindChildFolder(const std::string& scratch, std::string_view name);
 // True if the process is, or belongs to, another rank.
 bool IsOtherRank(const std::string& scratch, std::string_view name);
-// Of all of them.
+// The folders of all children.
 std::vector<std::string> ChildFolders(const std::string& scratch);
 
 // Recorded and live pids of the processes that this one knows: those it has made, and its parent.

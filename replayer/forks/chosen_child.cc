@@ -85,7 +85,7 @@ void TakeShownOutputs(const std::string& scratch) {
 
 void AwaitDebugger(const std::string& scratch) {
   if (!IsInDebugger()) return;
-  // Where only ancestors may trace a process (Yama), it says who else may.
+  // Where only ancestors may trace a process (Yama), it says which others may.
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
   if (!Announce(scratch + format::kWaitsForDebugger)) return;
   constexpr timespec kTick{0, 5'000'000};

@@ -18,7 +18,7 @@
 namespace deja::replayer {
 namespace {
 
-// Of the process's first thread: how often it has begun to wait, if it waits now.
+// How often the process's first thread has begun to wait, if it waits now.
 std::string WaitOf(pid_t pid) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/task/%d/status", pid, pid);

@@ -2,8 +2,8 @@
 //
 // A launcher may wait for what one rank says before it forks the next one. So the replay of the
 // latter makes the former, too, from its own recording: a companion. It sleeps until its parent
-// stands still, and most never do more than that. It prints nothing, reports nothing, and is killed
-// once the rank is there.
+// hangs, and most never do more than that. It prints nothing, reports nothing, and is killed once
+// the rank is there.
 //
 // Main thread of a process that begins, within the guard.
 #ifndef DEJA_REPLAYER_FORKS_COMPANIONS_H_
@@ -17,14 +17,14 @@
 namespace deja::replayer {
 
 // Where the recording of the rank or rank's child `name` is that is not of the replayed rank;
-// empty: the replay was not told.
+// empty: the replay does not know.
 std::string FindCompanionFolder(const std::string& scratch, std::string_view name);
 // gdb, which follows forks to the rank, would follow them to a companion.
 bool MayMakeCompanions();
 
 // In a companion: ends with its parent.
 void EndWithParent(pid_t parent);
-// In a companion: returns when its parent stands still.
+// In a companion: returns when its parent hangs.
 void AwaitStandingParent(pid_t parent);
 
 }  // namespace deja::replayer

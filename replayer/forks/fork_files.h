@@ -15,7 +15,7 @@ namespace deja::replayer {
 
 class ForkFiles {
  public:
-  // Before the program begins: what it has got from whoever started it is not its own, and its
+  // Before the program begins: what it has got from its parent is not its own, and its
   // images share it as well.
   void NoteInherited();
   // Notes what is open. Empty: all of it can be opened once more; else what cannot.
@@ -44,8 +44,8 @@ class ForkFiles {
 inline constexpr char kPipesFile[] = "/pipes.table";
 
 // Memory that the program shares with others, running timers, child processes: empty if there is
-// none of that. The table of pipes in `scratch` is none: a program that has pipes open has no image
-// (ForkFiles::Note), and one that has none does not look into it.
+// none of that. The table of pipes in `scratch` does not count. A program that has pipes open has
+// no image (ForkFiles::Note); one that has none does not look into it.
 std::string SharedWithOthers(const std::string& scratch);
 
 }  // namespace deja::replayer

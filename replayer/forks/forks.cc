@@ -14,6 +14,7 @@
 #include <iterator>
 
 #include "common/env_vars.h"
+#include "common/runtime/errno_keeper.h"
 #include "preload/process/own_variables.h"
 #include "replayer/forks/fork_folder.h"
 #include "replayer/report/living_threads.h"
@@ -129,7 +130,7 @@ void Forks::Keep(deja_replay_thread& shown, uint64_t place, uint64_t last_seq, b
   deja_replay_state_t& state = deja_replay_state;
   if ((place & 1) == 0) last_operation_ = place;
   if (!IsDue(place, wanted)) return;
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   const uint64_t began = Now();
   std::string problem = Prepare();
   if (problem.empty()) problem = KeepFolder(scratch_, state.image_number + 1);
@@ -163,7 +164,6 @@ void Forks::Keep(deja_replay_thread& shown, uint64_t place, uint64_t last_seq, b
   last_ns_ = Now();
   // While it slept nothing was spent.
   if (pid != 0) cost_ns_ = last_ns_ - began;
-  errno = saved_errno;
 }
 
 void Forks::Sleep(pid_t parent) {

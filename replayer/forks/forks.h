@@ -1,15 +1,14 @@
 // Forks: copies of the process, made by fork on the way, to which gdb goes back.
 //
-// Only under gdb, and only where nothing is lost by it: the program has one thread, no children, no
-// connections, no memory that others write to. An image sleeps, in the place of the run at which it
-// was made, until gdb attaches to it and writes image_wanted (position.h). Then it leaves another
-// image in its place, and goes on as the program: the files that it had open are opened once more,
-// and gdb has put the replay's folder back to what it was (fork_folder.h).
+// They are made only under gdb, and only where nothing is lost. The program then has one thread, no
+// children, no connections, no memory that others write to. An image sleeps, in the place of the
+// run at which it was made, until gdb attaches to it and writes image_wanted (position.h). Then it
+// leaves another image in its place, and goes on as the program. The files that it had open are
+// opened once more. gdb has put the replay's folder back to what it was (fork_folder.h).
 //
 // At most kDejaMaxImages, closer together near the present; their memory is the kernel's
-// copy-on-write. They are children of whoever is the program's parent, which is gdb, and die with
-// it. gdb does not hear of the fork; what its breakpoints have put into the copied code it takes
-// out itself.
+// copy-on-write. They are children of the program's parent, which is gdb, and die with it. gdb does
+// not hear of the fork; what its breakpoints have put into the copied code it takes out itself.
 //
 // Main thread only; the guard must be held.
 #ifndef DEJA_REPLAYER_FORKS_FORKS_H_
@@ -28,8 +27,8 @@ namespace deja::replayer {
 
 class Forks {
  public:
-  // Called in an image: when it comes to be, since it is no child of the program's, and when it
-  // goes on, since the process has another number.
+  // Called in an image. Forked: when it is made, since it is no child of the program's. Woken: when
+  // it goes on, since the process has another number.
   using Forked = void (*)();
   using Woken = void (*)(void* context);
 
@@ -44,7 +43,7 @@ class Forks {
     context_ = context;
   }
 
-  // The thread whose position is `shown` has come to a place. Makes an image if it is time for one,
+  // The thread whose position is `shown` has reached a place. Makes an image if it is time for one,
   // or `wanted`. Returns in the process and, should gdb want it, in the image.
   void Keep(deja_replay_thread& shown, uint64_t place, uint64_t last_seq, bool wanted);
 

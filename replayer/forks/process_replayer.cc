@@ -37,7 +37,7 @@ namespace {
     syscall(SYS_exit_group, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
-// Of a status of waitpid.
+// Describes a status of waitpid.
 std::string EndText(int status) {
   return WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
                              : "exit " + std::to_string(WEXITSTATUS(status));
@@ -64,8 +64,8 @@ int ProcessReplayer::MapPid(int pid) {
   return pid < 0 ? -live : live;
 }
 
-// A child that ended by itself in the recorded run does so before it is killed: what it does in its
-// last moments, and how it ends, are not to depend on who is faster.
+// A child that ended by itself in the recorded run does so before it is killed. So its last calls,
+// and how it ends, do not depend on a race.
 void ProcessReplayer::AwaitEnd(int pid) const {
   const int recorded = replayer_.session == nullptr || pid <= 0 ? 0 : pids_.Recorded(pid);
   if (recorded == 0 || pids_.IsGone(recorded)) return;
@@ -85,7 +85,7 @@ bool ProcessReplayer::MayKill(int pid, int signal) {
   if (signal == 0) return true;  // asks whether it is there
   const int own = OwnPid();
   if (pid == own || pid == replayer_.live_pid) {
-    // Nothing can be said behind a signal that nobody can catch.
+    // Nothing can be reported after a signal that cannot be caught.
     if (signal == SIGKILL && replayer_.session != nullptr) {
       replayer_.report.Write(CountedLine{replayer_.session->divergences().CountersNow()});
     }
@@ -110,13 +110,13 @@ bool ProcessReplayer::MayKill(int pid, int signal) {
   return false;
 }
 
-// True of a forked rank, and of a process that forks it, or who does.
+// True of a forked rank, and of a process that forks it, or an ancestor of that.
 bool ProcessReplayer::LeadsToRank(std::string_view name) const {
   return !name.empty() && std::string_view(replayer_.forked).starts_with(name) &&
          (replayer_.forked.size() == name.size() || replayer_.forked[name.size()] == '/');
 }
 
-// Of a forked rank's parent: other ranks are not made.
+// In a forked rank's parent: other ranks are not made.
 int ProcessReplayer::SkippedChild(uint32_t number) {
   char name[preload::kMaxProcessPath];
   if (replayer_.forked.empty() || replayer_.session == nullptr ||

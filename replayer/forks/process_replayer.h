@@ -26,7 +26,7 @@ class ProcessReplayer : public preload::ProcessCalls {
   void Begin();
   // In a forked child: its parent's companions are not its own.
   void Abandon() { companions_.clear(); }
-  // True of a forked rank, and of a process that forks it, or who does.
+  // True of a forked rank, and of a process that forks it, or an ancestor of that.
   [[nodiscard]] bool LeadsToRank(std::string_view name) const;
 
   bool MayKill(int pid, int signal) override;

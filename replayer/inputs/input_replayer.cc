@@ -1,8 +1,7 @@
 #include "replayer/inputs/input_replayer.h"
 
-#include <cerrno>
-
 #include "api/libc_table.h"
+#include "common/runtime/errno_keeper.h"
 #include "preload/process/process_name.h"
 #include "replayer/clocks/serve_clocks.h"
 #include "replayer/inputs/serve_inputs.h"
@@ -14,7 +13,7 @@ void InputReplayer::OnInput(preload::InputCall& call) {
   ServeInput(*replayer_.session, replayer_.session->Thread(), call);
 }
 
-// In a child of which nothing is recorded: it looked at nothing but who it is, or its recording is
+// In a child of which nothing is recorded: it looked only at its identity, or its recording is
 // lost.
 void InputReplayer::ServeUnrecorded(preload::InputCall& call) {
   if (api::InputKindOf(call.api) != api::InputKind::kIdentity) {
@@ -36,15 +35,12 @@ void InputReplayer::ServeUnrecorded(preload::InputCall& call) {
 }
 
 int64_t InputReplayer::OnClock(format::ClockSource source, int64_t live_ns) {
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   if (replayer_.session == nullptr) {
     replayer_.ReportLive();
-    errno = saved_errno;
     return live_ns;
   }
-  const int64_t told = ServeClock(*replayer_.session, replayer_.session->Thread(), source, live_ns);
-  errno = saved_errno;
-  return told;
+  return ServeClock(*replayer_.session, replayer_.session->Thread(), source, live_ns);
 }
 
 int64_t InputReplayer::DeadlineOffsetNs(int clock, int64_t deadline_ns) {

@@ -55,7 +55,7 @@ void ServeEntropy(Session& session, ThreadState& thread, InputCall& call) {
   if (next >= count) {
     // After the end of this thread's recording anything goes; there is nothing to compare with.
     if (session.progress().RemainingOf(thread.recorded) == 0) {
-      // Unless the process was killed: then the recorded thread never came to this call.
+      // Unless the process was killed: then the recorded thread never reached this call.
       if (!plan.end().HappensByItself(plan.pid) && !recorded_thread.ended)
         Park(session, thread, InputText(call.api), 0, 0, nullptr);
       return call.Real();

@@ -27,7 +27,7 @@ constexpr uint64_t kFirstLookNs =
     2 * Stillness::kMs;  // of a replay in which threads went other ways
 constexpr uint64_t kShortWaitNs = 200 * Stillness::kMs;
 constexpr int kSpins = 64;
-// In a process with Python: the first time, and the times after it, of which there are so many.
+// In a process with Python: the first time, the times after it, and the most times.
 constexpr uint64_t kGiveWayNs = 2'000 * Stillness::kMs;
 constexpr uint64_t kGiveWayAgainNs = 400 * Stillness::kMs;
 constexpr uint32_t kMostGiveWay = 16;
@@ -311,7 +311,7 @@ void LockOrder::AwaitTurnLong(ThreadState& thread, const LockReading& reading) {
   waits.store(false, std::memory_order_relaxed);
 }
 
-// ---- Who comes, and who does not
+// ---- Threads that come, and threads that do not
 // ----------------------------------------------------------------------
 
 const std::vector<LockOrder::Owner>& LockOrder::OwnersOf(uint16_t counter) {

@@ -1,19 +1,20 @@
 // LockOrder: the threads of a replay take locks in the recorded order.
 //
-// Each thread makes the acquisitions that it made, and waits with each until those before it, of
-// the same counter, have been made: so what a lock protects is seen by the same threads in the same
-// order. An attempt that failed fails again at once; a wait for a condition variable gives the
-// mutex back and takes it when it was taken, whoever signals, or not. No address of a lock is
-// needed.
+// Each thread makes the acquisitions that it made. Before each, it waits until the earlier ones of
+// the same counter have been made. So what a lock protects is seen by the same threads in the same
+// order. An attempt that failed fails again at once. A wait for a condition variable gives the
+// mutex back and takes it when it was taken, whether it is signalled or not. No address of a lock
+// is needed.
 //
 // A turn of a thread that has ended, or gone on without it, is passed over. Where nothing moves for
-// ten seconds a line says who waits for whom; for a minute, and there is no order any more in this
-// process, which is a divergence. A thread that is past what was recorded of it, while its process
-// ended, waits for that end as long as anything moves.
+// ten seconds a line says which thread waits for which. After a minute there is no order any more
+// in this process, which is a divergence. A thread that is past what was recorded of it, while its
+// process ended, waits for that end as long as anything moves.
 //
-// In a process with Python a turn may never come, since nobody records which thread the interpreter
-// lets run. Where all threads have waited for one another for two seconds, one goes on without its
-// turn, and a line says so; after some of these there is no order any more, which is no divergence.
+// In a process with Python a turn may never come, since which thread the interpreter lets run is
+// not recorded. Where all threads have waited for one another for two seconds, one goes on without
+// its turn, and a line says so. After some of these there is no order any more, which is no
+// divergence.
 //
 // One for each process with a recording, never destroyed. Any thread, without the guard.
 #ifndef DEJA_REPLAYER_MEET_LOCK_ORDER_H_
@@ -40,7 +41,7 @@ struct LockThread {
   static constexpr ThreadPart kPart = ThreadPart::kLocks;
 
   std::unique_ptr<LockStream::Cursor> cursor;  // from its first lock
-  bool is_past = false;                        // it goes on behind the recorded ones
+  bool is_past = false;                        // it goes on past the recorded ones
   bool runs_in_turn = false;  // a routine that runs once, by the next of these readings
 };
 
@@ -71,7 +72,7 @@ class LockOrder {
     std::atomic<int> tid{0};         // 0: it has taken no lock yet
     std::atomic<bool> waits{false};  // for its turn
   };
-  // Who makes an acquisition.
+  // The thread that makes an acquisition.
   struct Owner {
     uint64_t turn;
     uint64_t reading;  // of the thread, from 0
@@ -93,11 +94,12 @@ class LockOrder {
   void AwaitTurnLong(ThreadState& thread, const format::LockReading& reading);
   [[nodiscard]] static bool IsReady(const preload::LockCall& call,
                                     const format::LockReading& reading);
-  // The counter is at `from`: it moves on, and who waits for that hears of it.
+  // The counter is at `from`: it moves on, and the waiting threads hear of it.
   void Advance(uint16_t counter, uint64_t from, uint64_t to);
   void Wake(uint16_t counter, uint32_t turns);
 
-  // Moves the counter on to a turn that somebody will take. The thread, kNone: it has moved.
+  // Moves the counter on to a turn that a thread will take. Returns that thread; kNone: the counter
+  // has moved.
   uint32_t PassOver(uint16_t counter, uint64_t current);
   const std::vector<Owner>& OwnersOf(uint16_t counter);
   [[nodiscard]] bool HasPassed(const Owner& owner) const;
@@ -113,7 +115,7 @@ class LockOrder {
   static constexpr size_t kWaiterSlots = 4096;
 
   Session& session_;
-  bool looks_early_ = false;              // who will take a turn is quickly found out
+  bool looks_early_ = false;              // the next owner is quickly found out
   std::unique_ptr<Progress[]> progress_;  // by recorded thread
   std::array<std::atomic<uint32_t>, kWaiterSlots> waiters_{};
   std::atomic<bool> gave_up_{false};

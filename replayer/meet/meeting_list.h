@@ -1,6 +1,6 @@
 // Which process of the replay will make which acquisition of a semaphore, for those that wait for
-// one: each process writes a file of its own into the scratch folder when it begins, and who has
-// waited for long reads them.
+// one. Each process writes a file of its own into the scratch folder when it begins. A process that
+// has waited for long reads them.
 //
 // Any thread, within the guard.
 #ifndef DEJA_REPLAYER_MEET_MEETING_LIST_H_
@@ -22,7 +22,8 @@ struct MeetingOwner {
   bool gone = false;
   std::string name;  // of the process, as children are named; "the rank"
 };
-// Who makes acquisition `number` of the semaphore `key`. `scratch`: the replay's scratch folder.
+// The process that makes acquisition `number` of the semaphore `key`. `scratch`: the replay's
+// scratch folder.
 MeetingOwner OwnerOfMeeting(const std::string& scratch, uint64_t key, uint32_t number);
 
 // Processor time, in ns, of all processes that have announced themselves.

@@ -2,13 +2,13 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
 #include <string>
 
 #include "common/env_vars.h"
 #include "common/os/folder_entries.h"
 #include "common/os/folder_names.h"
+#include "common/runtime/errno_keeper.h"
 #include "preload/hooks/descriptors/own_pipes.h"
 #include "preload/meet/lock_order.h"
 #include "preload/process/guard.h"
@@ -85,14 +85,13 @@ void LockReplayer::EndThread() {
 
 void LockReplayer::OnLock(preload::LockCall& call) {
   if (locks_ == nullptr) return call.real(call);
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   ThreadState* thread = nullptr;
   {
     const Guard guard;
     thread = &replayer_.session->Thread();
   }
   locks_->Serve(*thread, call);
-  errno = saved_errno;
 }
 
 void LockReplayer::OnOnceBegins(preload::LockCall& call) {

@@ -28,7 +28,7 @@ using api::LibcApi;
 using preload::AcquireCall;
 using preload::Guard;
 
-// The recorded thread never came to what this one asks for: the process was killed before.
+// The recorded thread never reached what this one asks for: the process was killed before.
 bool WasKilledBefore(const Session& session, const ThreadState& thread) {
   const ReplayPlan& plan = session.plan();
   return thread.recorded != kNone && session.progress().RemainingOf(thread.recorded) == 0 &&
@@ -66,7 +66,7 @@ class Turn {
     if (Current() == number_) Advance(number_);
     return true;
   }
-  // Of a semaphore.
+  // For a semaphore.
   [[nodiscard]] bool IsReady() const {
     const Guard guard;
     int value = 0;
@@ -75,7 +75,7 @@ class Turn {
 
  private:
   [[nodiscard]] uint32_t Current() const { return call_.order->load(std::memory_order_acquire); }
-  // Also when the order gave way behind it.
+  // Also when the order gave way after it.
   [[nodiscard]] bool MayTake() const { return static_cast<int32_t>(Current() - number_) >= 0; }
 
   bool Attempt() {
@@ -153,8 +153,9 @@ void FailToTake(AcquireCall& call) {
   Fail(call, call.semaphore != nullptr ? EAGAIN : EBUSY);
 }
 
-// An acquisition that nobody made: what it takes would be missing elsewhere. So it gets nothing as
-// long as anything moves, or anybody is still to take it; where neither, after `patience`.
+// An acquisition that was not recorded: what it takes would be missing elsewhere. So it gets
+// nothing as long as anything moves, or another is still to take it; where neither, after
+// `patience`.
 void WaitWithoutTurn(Stillness& still, const std::string& scratch, AcquireCall& call,
                      uint64_t patience) {
   while (!still.IsTimeToGiveUp()) {

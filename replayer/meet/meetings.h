@@ -1,15 +1,15 @@
 // Calls by which processes of the rank meet, in the recorded order.
 //
-// Each thread makes the acquisitions that it made in the recording, of a semaphore or of a mutex
-// that processes share, in that order, and each waits until those before it, by whichever process,
-// have been made. Attempts that failed fail again without a look. A wait for a condition variable
-// gives the mutex back and takes it when it was taken. A wait for a pipe returns what it returned:
+// Each thread makes the acquisitions that it made in the recording, in that order, of a semaphore
+// or of a mutex that processes share. Each waits until the earlier ones, by whichever process, have
+// been made. Attempts that failed fail again without a look. A wait for a condition variable gives
+// the mutex back and takes it when it was taken. A wait for a pipe returns what it returned:
 // nothing, at once, or something, as soon as that is there.
 //
-// Whose turn it is and who will never come (its process has ended) is passed over. Where nothing
-// moves for ten seconds a line says who waits for whom; for a minute, and the order gives way,
-// which is a divergence (after ten seconds, where nobody has said that he comes). A replay from a
-// checkpoint, which begins in the middle, keeps no order.
+// The turn of one that will never come (its process has ended) is passed over. Where nothing moves
+// for ten seconds a line says which process waits for which. After a minute the order gives way,
+// which is a divergence (after ten seconds, where no process has announced that turn). A replay
+// from a checkpoint, which begins in the middle, keeps no order.
 //
 // Any thread, without the guard. Interpreters of Python go on with their other threads meanwhile.
 #ifndef DEJA_REPLAYER_MEET_MEETINGS_H_

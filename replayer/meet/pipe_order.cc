@@ -20,7 +20,7 @@
 namespace deja::replayer {
 namespace {
 
-// A file has `begin`, and for each read its number, its size and, behind `known`, its bytes.
+// A file has `begin`, and for each read its number, its size and, after `known`, its bytes.
 struct Entry {
   uint64_t number = 0;
   uint32_t size = 0;

@@ -1,9 +1,8 @@
-// What came by the rank's pipes with several writers or readers in the recording, for those who
-// write there in a replay: each process puts what it read into a file of the scratch folder when it
-// begins.
+// What came by the rank's pipes with several writers or readers in the recording, for the writers
+// in a replay. Each process puts what it read into a file of the scratch folder when it begins.
 //
-// The readers' messages, in the order in which they were counted, are what was written from
-// `begin` on, in the order in which it was.
+// The readers' messages, in the order in which they were counted, are what was written from `begin`
+// on, in the order in which it was.
 //
 // Any thread, within the guard.
 #ifndef DEJA_REPLAYER_MEET_PIPE_ORDER_H_
@@ -36,18 +35,18 @@ void AnnouncePipes(const Session& session);
 
 struct PipeOrder {
   uint64_t begin = 0;            // bytes that were read before the first of these
-  uint32_t readers = 0;          // processes; 0: nobody has said that he reads there
+  uint32_t readers = 0;          // processes; 0: none has announced that it reads there
   bool several_readers = false;  // also where the others have not begun
   // What was read, in order. `known` is 0 for bytes that the recording does not have.
   std::string bytes;
   std::string known;
 
-  // How much of `message` may be written where `written` bytes have been: all of it, or what is
-  // read in one piece of a long one; 0: it is somebody else's turn.
+  // How much of `message` may be written after `written` bytes: all of it, or what is read in one
+  // piece of a long one; 0: it is another's turn.
   [[nodiscard]] size_t Fits(std::string_view message, uint64_t written) const;
   [[nodiscard]] bool IsOver(uint64_t written) const { return written >= begin + bytes.size(); }
 };
-// Of the pipe `key`, from all processes that have begun.
+// The order of the pipe `key`, from all processes that have begun.
 PipeOrder OrderOfPipe(const std::string& scratch, uint64_t key);
 
 }  // namespace deja::replayer

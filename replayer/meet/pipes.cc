@@ -1,5 +1,5 @@
-// Pipes and socketpairs of the rank's own, with several writers or readers: who writes waits until
-// what it writes is what a reader got next; who reads gets what it got, when as much is there.
+// Pipes and socketpairs of the rank's own, with several writers or readers: a writer waits until
+// what it writes is what a reader got next; a reader gets what it got, when as much is there.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -32,7 +32,7 @@ using preload::OwnPipe;
 using preload::PipeSlot;
 using preload::Transfer;
 
-// Nothing moves for so long: who is waited for does not come.
+// Nothing moves for so long: the awaited process does not come.
 constexpr uint64_t kAloneNs = 1'000'000'000;
 
 size_t SizeOfPieces(const Transfer& transfer) {
@@ -108,7 +108,8 @@ class PipeReader {
       if (n < 0 && errno != EAGAIN && errno != EINTR) return EndTransfer(transfer_, -1, errno);
     }
     pipe_.taken.fetch_add(done);
-    // Of several readers any may find what is for another: it is there, and who gets what is known.
+    // With several readers, one may find what is for another: it is there, and which reader gets
+    // what is known.
     const bool given = done == live.size() && read.several_readers && !read.bytes.empty();
     Scatter(given ? read.bytes : std::string_view(live).substr(0, done), transfer_);
     transfer_.result = static_cast<ssize_t>(done);
@@ -180,10 +181,9 @@ class PipeReader {
       const Guard guard;
       if (!still_.IsTimeToLook()) continue;
       if (still_.IsTimeToTell())
-        Say("replay: a thread reads a pipe from which something came, and nothing moves");
+        Say("replay: a thread reads a pipe that had data in the recorded run, and nothing moves");
       if (!still_.IsTimeToGiveUp()) continue;
-      DivergeAtMeeting(session_, thread_, "read",
-                       "what came by a pipe in the recorded run does not come");
+      DivergeAtMeeting(session_, thread_, "read", "the recorded data of a pipe does not arrive");
       errno = EIO;
       return false;
     }
@@ -277,12 +277,12 @@ class PipeWriter {
     syscall(SYS_futex, &slot_.epoch, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
   }
 
-  // Nobody writes what comes before.
+  // No process writes what comes before.
   void Look() {
     if (still_.ns() < kAloneNs || slot_.free.exchange(1) != 0) return;
     if (order_.readers == 1 && !order_.IsOver(slot_.written.load()))
-      Say("replay: what several threads write into a pipe is not what was read there, and nothing "
-          "moves: from here on they write in any order");
+      Say("replay: several threads write other data into a pipe than was read there, and nothing "
+          "moves; from here on they write in any order");
   }
 
   Session& session_;
@@ -348,7 +348,7 @@ void ServePipeWrite(Session& session, ThreadState& thread, OwnPipe& pipe, Transf
   const uint64_t key = slot->key.load();
   const bool is_first = !MadeMeetings(session, thread, LibcApi::ksocketpair, key);
   if (is_first) {
-    // Of several readers the order in which they were counted may not be that of the messages.
+    // With several readers, the order in which they were counted may not be that of the messages.
     bool is_ordered = false;
     {
       const Guard guard;

@@ -45,8 +45,8 @@ class FoundReady {
     std::memcpy(&was, found_.data() + i * sizeof was, sizeof was);
     return was;
   }
-  // Who reads what is not there yet waits for it, and another thread may have read what this one
-  // had only seen. What does not wait, and an end, has to be there.
+  // A thread that reads what is not there yet waits for it, and another thread may have read what
+  // this one had only seen. What does not wait, and an end, has to be there.
   [[nodiscard]] bool MustBeThere(nfds_t i) const {
     const int16_t was = fits_ ? (*this)[i] : 0;
     if (was == 0) return false;
@@ -89,7 +89,7 @@ class FoundReady {
 
   const PollCall& call_;
   std::string_view found_;
-  size_t told_;  // how many descriptors epoll told of
+  size_t told_;  // how many descriptors epoll reported
   bool fits_;
 };
 
@@ -117,10 +117,9 @@ bool AwaitReady(Session& session, ThreadState& thread, PollCall& call, const Fou
     const Guard guard;
     if (!still.IsTimeToLook()) continue;
     if (still.IsTimeToTell())
-      Say("replay: a thread waits for a pipe from which something came, and nothing moves");
+      Say("replay: a thread waits for a pipe that had data in the recorded run, and nothing moves");
     if (!still.IsTimeToGiveUp()) continue;
-    DivergeAtMeeting(session, thread, "poll",
-                     "what came by a pipe in the recorded run does not come");
+    DivergeAtMeeting(session, thread, "poll", "the recorded data of a pipe does not arrive");
     return true;
   }
 }
@@ -137,8 +136,8 @@ bool TakeCount(int fd, uint64_t& value) {
 
 void ServePoll(Session& session, ThreadState& thread, PollCall& call) {
   const bool keeps = KeepsOrder(session);
-  // By the pipe, where the recording names it: who looks once more or less at one of them is not to
-  // be told of another.
+  // By the pipe, where the recording names it: one look more or less at one of them must not return
+  // the state of another.
   const bool is_named = keeps && MadeMeetings(session, thread, LibcApi::kpoll, call.key);
   const uint64_t key = is_named ? call.key : 0;
   const RecordedInput* next = keeps ? NextMeeting(session, thread, LibcApi::kpoll, key) : nullptr;
@@ -182,13 +181,12 @@ void ServeCount(Session& session, ThreadState& thread, CountCall& call) {
     if (still.IsTimeToTell())
       Say("replay: a thread waits for an eventfd that was written to, and nothing moves");
     if (!still.IsTimeToGiveUp()) continue;
-    DivergeAtMeeting(session, thread, "eventfd",
-                     "what was written to an eventfd in the recorded run is not written");
+    DivergeAtMeeting(session, thread, "eventfd", "a recorded write to an eventfd does not happen");
     call.value = sum;
     return call.Real();
   }
   const Guard guard;
-  // Somebody has put more there than had come when the recorded thread looked.
+  // Another writer has put more there than had come when the recorded thread looked.
   const uint64_t back = call.error != 0 ? sum : sum - wanted;
   if (back != 0 && write(call.fd, &back, sizeof back) != sizeof back)
     Say("replay: an eventfd takes nothing back");

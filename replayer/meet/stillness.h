@@ -1,10 +1,11 @@
 // Stillness: for how long nothing has moved in a process, or its rank, by the watch of one thread
 // that waits.
 //
-// It is the sum of what passes between looks, of which none counts for much: a process that a
-// debugger has stopped, or that a loaded machine leaves waiting, does not stand still.
+// It is the sum of the time between looks, each of which counts only a little. A process that a
+// debugger has stopped, or that a loaded machine leaves waiting, does not count as hanging.
 //
-// Of one thread. No allocation but for files of the scratch folder. The guard need not be held.
+// Belongs to one thread. No allocation but for files of the scratch folder. The guard need not be
+// held.
 #ifndef DEJA_REPLAYER_MEET_STILLNESS_H_
 #define DEJA_REPLAYER_MEET_STILLNESS_H_
 
@@ -28,8 +29,8 @@ class Stillness {
  public:
   static constexpr uint64_t kMs = 1'000'000;
   static constexpr uint64_t kTickNs = 20 * kMs;
-  static constexpr uint64_t kLookNs = 200 * kMs;       // then somebody may have ended
-  static constexpr uint64_t kLeftNs = 1'000 * kMs;     // or so long, and nobody is to come
+  static constexpr uint64_t kLookNs = 200 * kMs;       // then another process may have ended
+  static constexpr uint64_t kLeftNs = 1'000 * kMs;     // or so long, and no process is to come
   static constexpr uint64_t kTellNs = 10'000 * kMs;    // nothing moves for so long: say so
   static constexpr uint64_t kGiveUpNs = 60'000 * kMs;  // or so long: the order gives way
 
@@ -39,7 +40,7 @@ class Stillness {
 
   // True once for each `kLookNs`.
   bool IsTimeToLook();
-  // For tests: a second counts as so many, 0 as 1. In all of the process.
+  // For tests: a second counts as `haste` seconds, 0 as 1. In all of the process.
   static void SetHaste(uint64_t haste);
 
   // Something moves that cannot be seen from here.

@@ -223,8 +223,9 @@ bool ServeByItself(Session& session, Call& call) {
   return true;
 }
 
-// Whether something has happened: no, as often as the recorded run was told so, then as recorded,
-// provided that the program has made what came before. What it asks about decides, not how often.
+// Whether something has happened. The answer is no, as often as in the recorded run, then as
+// recorded, provided that the program has made what came before. What it asks about decides, not
+// how often.
 void ServePoll(Session& session, ThreadState& thread, Call& call) {
   MpiEnter described;
   preload::DescribeMpiCall(call, MpiOf(session), described);

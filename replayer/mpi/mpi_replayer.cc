@@ -1,7 +1,6 @@
 #include "replayer/mpi/mpi_replayer.h"
 
-#include <cerrno>
-
+#include "common/runtime/errno_keeper.h"
 #include "preload/engine/mpi_call.h"
 #include "replayer/mpi/mpi_serve.h"
 
@@ -15,9 +14,8 @@ void MpiReplayer::OnMpiCall(Call& call) {
     call.result = static_cast<uint64_t>(preload::TheMpiAbi().error_other);
     return;
   }
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   ServeMpi(*replayer_.session, replayer_.session->Thread(), call);
-  errno = saved_errno;
 }
 
 void MpiReplayer::OnUnknownMpiCall(const char* name, const char* because) {

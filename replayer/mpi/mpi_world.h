@@ -1,9 +1,9 @@
 // The replay's view of MPI: handles that it gives out, types and communicators as they were
 // recorded, requests that have results to come.
 //
-// A handle that a recorded call made is an address in memory that nobody may touch (in MPICH's
-// binary interface, a number that the library never gives out), so that it is compared and passed
-// on like any other and never mistaken for one of the real library's. Predefined handles are the
+// A handle that a recorded call made is an address in memory that no process may touch. In MPICH's
+// binary interface, it is a number that the library never gives out. So it is compared and passed
+// on like any other, and never mistaken for one of the real library's. Predefined handles are the
 // real library's own addresses, which programs are linked to; its functions are never called. One
 // per session, never destroyed. Any thread.
 #ifndef DEJA_REPLAYER_MPI_MPI_WORLD_H_
@@ -74,7 +74,7 @@ struct MpiThread {
   uint64_t polls = 0;         // questions answered no, since the last call of MPI
   double clock = 0;           // the last time that MPI's clock was served
   double clock_live = 0;      // and when that was
-  bool started_late = false;  // the questions were asked behind the checkpoint
+  bool started_late = false;  // the questions were asked after the checkpoint
 };
 
 inline MpiThread& MpiOf(ThreadState& thread) {

@@ -49,8 +49,8 @@ bool BringLaunch(std::span<std::byte> bytes, void* context) {
   const uint64_t launch = captured.launches++;
   session.progress().CountLaunch(operation.index, launch, true);
   const auto produced = session.plan().ProducedAt(operation.index, launch);
-  // Cut short, or it has read what it was to, and never came to its end: what such a launch leaves
-  // is not known, and what is behind it waits.
+  // Cut short, or it has read its input and never reached its end. What such a launch leaves is not
+  // known, and later work waits.
   const bool aborted =
       produced && produced->payload == static_cast<uint32_t>(format::PayloadState::kAborted);
   if (aborted || (!produced && WasBegun(captured, launch))) {

@@ -1,4 +1,4 @@
-// Operations that the program captures into a CUDA graph: nodes in the graph compare what each
+// Operations that the program captures into a CUDA graph. Nodes in the graph compare what each
 // launch reads, and bring what it produced in the recording.
 //
 // Any thread, under the guard; the nodes run on threads of the driver.

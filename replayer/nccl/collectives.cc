@@ -41,7 +41,7 @@ uint32_t CompareInput(Session& session, ThreadState& thread, const LiveOperation
   const auto inputs = session.plan().Tensors(session.plan().calls()[operation.index].inputs);
   if (inputs.empty() || input.empty()) return 0;
   if (operation.captured) {
-    // Of a buffer that is both, the result says it.
+    // A buffer that is both is checked as the result.
     if (input.arg != operation.output.arg) CompareAtLaunches(session, thread, operation, false);
     return 0;
   }
@@ -51,7 +51,7 @@ uint32_t CompareInput(Session& session, ThreadState& thread, const LiveOperation
                         {static_cast<const std::byte*>(input.data), input.bytes});
   // Only the program can let its streams go on, and perhaps not before this call returns.
   if (ServedComm::AnyHeld()) return 0;
-  // Waited for, so that a divergence is found at its operation and not behind it.
+  // Waited for, so that a divergence is found at its operation and not after it.
   const auto digest =
       preload::DigestAndWait(input.data, input.bytes, input.dtype, operation.stream);
   if (!digest) return 0;
@@ -126,8 +126,8 @@ Status ServeOutput(Session& session, const LiveOperation& operation) {
                                   : "the CUDA driver did not take it");
 }
 
-// The call returned, and what it had its stream do was never done: the recorded run ended before,
-// or stood still there. (Order has no results to tell by.)
+// The call returned, and its work on the stream was never done: the recorded run ended before, or
+// hung there. (Level order has no results to tell by.)
 bool StoodStill(const Session& session, const LiveOperation& operation) {
   const RecordedCall& recorded = session.plan().calls()[operation.index];
   return !recorded.has_results && recorded.left &&
@@ -192,8 +192,8 @@ void GiveAll(Session& session, ThreadState& thread, std::span<const LiveOperatio
   if (!given.empty()) session.Find<ComputedResults>()->Compute(session, thread, given);
 }
 
-// The operation in the replay's own trace, if it makes one. What comes behind the end of the
-// recording is not in it.
+// The operation in the replay's own trace, if it makes one. What comes after the recording's end is
+// not in it.
 class LiveCall {
  public:
   LiveCall(const Session& session, ThreadState& thread, const LiveOperation& operation,

@@ -89,7 +89,7 @@ const char* KeepString(std::string_view text) {
   return kept->emplace(text).first->c_str();
 }
 
-// The table of the strings that lie one behind the other, each with a final zero.
+// The table of the strings, which lie one after the other, each with a final zero.
 const char** KeepTable(std::string_view strings) {
   std::vector<const char*> keys;
   while (!strings.empty()) {

@@ -103,7 +103,7 @@ void CompareComputed(Session& session, ThreadState& thread, const LiveOperation&
                   {static_cast<const std::byte*>(output.data), output.bytes});
     return;
   }
-  // Waited for, so that a divergence is found at its operation and not behind it.
+  // Waited for, so that a divergence is found at its operation and not after it.
   const auto digest =
       preload::DigestAndWait(output.data, output.bytes, output.dtype, operation.stream);
   if (!digest) return;
@@ -122,19 +122,20 @@ bool Generate(Session& session, ThreadState& thread, const LiveOperation& operat
     MakeReal(generator, operation.call, generator.handle, operation.call.info->Find(Role::kComm));
   if (has_bytes) return false;
   const RecordedCall& recorded = session.plan().calls()[operation.index];
-  const std::string result = "the result of " + OperationText(recorded) +
-                             " is not in the trace, and it cannot be computed: ";
+  const std::string result =
+      "computing " + OperationText(recorded) + ": its result is not in the trace, and ";
   if (is_behind)
     FailReplay(session, thread,
                result +
-                   "how far its generator was at the checkpoint is not known. Replay from the "
+                   "how far its generator was at the checkpoint is not known; replay from the "
                    "start, or record with --level full",
                recorded.stack);
   if (!generator.failure.empty())
-    FailReplay(session, thread,
-               result + generator.failure +
-                   ". Record with --level full, or replay where cuRAND works as it did",
-               recorded.stack);
+    FailReplay(
+        session, thread,
+        result + generator.failure +
+            "; record with --level full, or replay where cuRAND works as in the recorded run",
+        recorded.stack);
   CompareComputed(session, thread, operation);
   return true;
 }

@@ -1,11 +1,11 @@
 // Generators of cuRAND's host API in a replay.
 //
-// What a generator produced is served as the results of collectives are. Where the trace does not
-// have the bytes of all of it (levels order and digest, a window that has moved on), the program's
-// own cuRAND computes it: one of its generators is made beside the served one, every recorded call
-// that succeeded is made for it, too, and the digest of what it produces where bytes are missing is
-// compared. A replay from a checkpoint cannot do that for a generator that was made before: how far
-// it was at the checkpoint is not known.
+// What a generator produced is served as the results of collectives are. The trace may not have all
+// of these bytes (levels order and digest, a window that has moved on). Then the program's own
+// cuRAND computes them. One of its generators is made beside the served one, and every recorded
+// call that succeeded is made for it, too. Where bytes are missing, the digest of what it produces
+// is compared. A replay from a checkpoint cannot do that for a generator that was made before: how
+// far it was at the checkpoint is not known.
 //
 // Any thread, under the guard.
 #ifndef DEJA_REPLAYER_NCCL_GENERATORS_H_
@@ -23,7 +23,7 @@ namespace deja::replayer {
 // one thread at a time uses it.
 struct LiveGenerator {
   uint64_t handle = 0;
-  bool made_late = false;  // behind the checkpoint that the replay started from
+  bool made_late = false;  // after the checkpoint that the replay started from
   std::string failure;     // why it cannot compute anything; empty: it can
 };
 

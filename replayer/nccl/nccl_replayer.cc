@@ -1,8 +1,7 @@
 #include "replayer/nccl/nccl_replayer.h"
 
-#include <cerrno>
-
 #include "api/nccl_table.h"
+#include "common/runtime/errno_keeper.h"
 #include "include/compat/curand.h"
 #include "include/compat/nccl.h"
 #include "replayer/nccl/generators.h"
@@ -26,7 +25,7 @@ void NcclReplayer::OnNcclCall(Call& call) {
                       : uint64_t{ncclSystemError};
     return;
   }
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   ThreadState& thread = replayer_.session->Thread();
   switch (call.info->klass) {
     case ApiClass::kCollective:
@@ -43,7 +42,6 @@ void NcclReplayer::OnNcclCall(Call& call) {
       ServeOrdered(*replayer_.session, thread, call);
       break;
   }
-  errno = saved_errno;
 }
 
 void NcclReplayer::OnCurandCall(Call& call) {
@@ -52,9 +50,8 @@ void NcclReplayer::OnCurandCall(Call& call) {
     call.result = CURAND_STATUS_NOT_INITIALIZED;  // its parent's
     return;
   }
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   ServeCurand(*replayer_.session, replayer_.session->Thread(), call);
-  errno = saved_errno;
 }
 
 void NcclReplayer::OnGroupCall(preload::GroupCall& call) {
@@ -64,9 +61,8 @@ void NcclReplayer::OnGroupCall(preload::GroupCall& call) {
     call.error = "RuntimeError: not served in a child of the replayed rank";
     return;
   }
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   groups_->Serve(replayer_.session->Thread(), call);
-  errno = saved_errno;
 }
 
 void NcclReplayer::OnGroupDone(const preload::GroupEnd& end) {
@@ -75,9 +71,8 @@ void NcclReplayer::OnGroupDone(const preload::GroupEnd& end) {
 
 void NcclReplayer::OnStoreCall(preload::StoreCall& call) {
   call.answer = preload::AnswerFrom::kNone;
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   if (groups_ != nullptr) groups_->ServeStore(replayer_.session->Thread(), call);
-  errno = saved_errno;
 }
 
 }  // namespace deja::replayer

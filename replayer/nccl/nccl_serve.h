@@ -24,8 +24,8 @@ std::string CompareArguments(const ReplayPlan& plan, const RecordedCall& recorde
                              const preload::Call& live);
 // Writes the recorded values of scalar out-parameters to where the live call wants them.
 void WriteOuts(Session& session, const RecordedCall& recorded, preload::Call& call);
-// What is behind the operation on its stream waits for the communicator to be given up, as it did
-// in the recorded run.
+// Later work on the operation's stream waits for the communicator to be given up, as it did in the
+// recorded run.
 void HoldStreamAt(const LiveOperation& operation);
 
 }  // namespace deja::replayer

@@ -16,7 +16,7 @@ using preload::GroupState;
 
 namespace {
 
-// Of c10d_work's arguments.
+// Positions of c10d_work's arguments.
 constexpr size_t kOperation = 1;
 constexpr size_t kSource = 2;
 

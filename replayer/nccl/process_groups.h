@@ -27,7 +27,7 @@ class ProcessGroups final : public LateStarter {
   // The program waits for an operation whose end the recording does not have.
   void WaitForUnknown(ThreadState& thread, const preload::GroupEnd& end);
   void ServeStore(ThreadState& thread, preload::StoreCall& call);
-  // A replay from a checkpoint goes on behind it.
+  // A replay from a checkpoint goes on after it.
   void StartLate(const LateStart& start) override;
 
  private:

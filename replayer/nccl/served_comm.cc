@@ -14,7 +14,7 @@ void ServedComm::HoldStream(uint64_t stream) {
   if (gate_ == nullptr) {
     gate_ = preload::TheDevice().NewGate();
     if (gate_ == nullptr) return;
-    // What is behind it waits for the program, from here on.
+    // What comes after it waits for the program, from here on.
     preload::SetDevicePatience(preload::BufferPool::kPatienceMs);
     held_.fetch_add(1, std::memory_order_release);
   }

@@ -1,8 +1,8 @@
 // ServedComm: what an ncclComm_t points to in a replay, or a curandGenerator_t, which counts as a
 // communicator of one rank.
 //
-// Made when a recorded call that made a communicator is served, never freed (programs use handles
-// after their end, and the real library would say so). Any thread.
+// Made when a recorded call that made a communicator is served. Never freed: programs use handles
+// after their end, and the real library would say so. Any thread.
 #ifndef DEJA_REPLAYER_NCCL_SERVED_COMM_H_
 #define DEJA_REPLAYER_NCCL_SERVED_COMM_H_
 
@@ -51,8 +51,8 @@ class ServedComm {
   [[nodiscard]] bool latest_has_output() const { return latest_has_output_.load(); }
   void SetLatestHasOutput(bool has) { latest_has_output_.store(has); }
 
-  // In the place of an operation that the recorded run cut short, or whose end it never saw: what
-  // is behind it on its stream waits until the program cuts it, as it did there. Of device buffers.
+  // Takes the place of an operation that the recorded run cut short, or whose end it never saw.
+  // Later work on its stream waits until the program cuts it, as it did there. For device buffers.
   void HoldStream(uint64_t stream);
   // The same in a node of a graph, which waits.
   void AwaitLetGo();
@@ -61,7 +61,7 @@ class ServedComm {
   // Some communicator's streams are held: waiting for one could be for good.
   static bool AnyHeld() { return held_.load(std::memory_order_acquire) != 0; }
 
-  // Of a generator: what it works on, and the library's own one beside it (generators.h; null: the
+  // For a generator: what it works on, and the library's own one beside it (generators.h; null: the
   // recording has all that it produced).
   [[nodiscard]] uint64_t stream() const { return stream_.load(std::memory_order_relaxed); }
   void SetStream(uint64_t stream) { stream_.store(stream, std::memory_order_relaxed); }
@@ -85,7 +85,7 @@ class ServedComm {
   std::mutex gate_mutex_;
   preload::Gate* gate_ = nullptr;  // made for the first such operation
   bool let_go_ = false;
-  bool awaited_ = false;  // somebody waits, or has waited, for that
+  bool awaited_ = false;  // a thread waits, or has waited, for that
   std::condition_variable lets_go_;
   // Communicators with a closed gate, and those that are awaited.
   static std::atomic<uint32_t> held_;

@@ -13,7 +13,7 @@ namespace deja::replayer {
 
 uint64_t ServedComms::New(ThreadState& thread, const RecordedComm& recorded,
                           const RecordedCall& call) {
-  // What is served waits for nobody: the device comes to it.
+  // What is served waits for no other rank: the device gets to it.
   constexpr uint32_t kPatienceMs = 15 * 60 * 1000;
   if (!ServedComm::AnyHeld()) preload::SetDevicePatience(kPatienceMs);
   preload::LookForDevice();

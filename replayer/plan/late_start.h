@@ -2,8 +2,8 @@
 // has.
 //
 // The program runs from its beginning to its first deja_step, and is served what was recorded.
-// There its state is restored, and all that is served jumps to behind the checkpoint: each thread's
-// queues, the communicators' operations, clocks, connections.
+// There its state is restored, and all that is served jumps to the position after the checkpoint:
+// each thread's queues, the communicators' operations, clocks, connections.
 //
 // Built with the plan, afterwards constant. Any thread.
 #ifndef DEJA_REPLAYER_PLAN_LATE_START_H_
@@ -51,13 +51,13 @@ class LateStart {
   [[nodiscard]] const std::unordered_map<uint32_t, uint64_t>& operations() const {
     return operations_;
   }
-  // The thread, a position in the plan's, has events behind the checkpoint.
+  // The thread, a position in the plan's, has events after the checkpoint.
   [[nodiscard]] bool GoesOn(uint32_t thread) const { return passed_[thread]; }
 
-  // When the checkpoint's thread came to its first step.
+  // When the checkpoint's thread reached its first step.
   [[nodiscard]] uint64_t first_step_ns() const { return first_step_ns_; }
 
-  // While the plan is built: an event of `thread` comes from behind the checkpoint, and so do all
+  // While the plan is built: an event of `thread` comes from after the checkpoint, and so do all
   // that follow on it.
   void Pass(uint32_t thread, std::span<const RecordedThread> threads);
   void AddOperation(uint32_t comm, uint64_t seq);

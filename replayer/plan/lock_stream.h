@@ -28,7 +28,7 @@ class LockStream {
     explicit Cursor(const LockStream* stream = nullptr);
     // The next reading; null: it was the last. It stays until the cursor is moved.
     [[nodiscard]] const format::LockReading* Peek() const { return has_next_ ? &next_ : nullptr; }
-    // Of what Peek returns.
+    // The segment of what Peek returns.
     [[nodiscard]] uint64_t segment() const { return stream_->pieces_[piece_].segment; }
     void Move();
     // Readings before it.
@@ -38,7 +38,7 @@ class LockStream {
     void Decode();
 
     const LockStream* stream_;
-    size_t at_ = 0;  // in packed_, behind the next reading
+    size_t at_ = 0;  // in packed_, after the next reading
     size_t piece_ = 0;
     uint32_t used_ = 0;  // of the piece
     uint64_t passed_ = 0;

@@ -27,11 +27,11 @@
 
 namespace deja::replayer {
 
-// Why a replay cannot go on behind a result that the recording's window has moved on from.
+// Why a replay cannot go on after a result that the recording's window has moved on from.
 inline constexpr char kNotInWindow[] =
-    "it was recorded with a window (--keep-steps and the like, or the disk budget was reached) and "
-    "the contents of older tensors are not kept; `deja info` says of which steps they are. A "
-    "replay from the start needs a recording that keeps them: a larger window or --disk-budget";
+    "the recording's window (--keep-steps or similar, or the disk budget) has moved past it; start "
+    "at a checkpoint in the window (`deja info` lists its steps), or record with a larger window "
+    "or --disk-budget";
 
 class PayloadSource {
  public:
@@ -43,7 +43,7 @@ class PayloadSource {
   // Ends that, and its thread: what is asked for is read then.
   void StopReadingAhead();
   [[nodiscard]] bool reads_ahead() const { return reads_ahead_; }
-  // The program goes on behind the plan's checkpoint.
+  // The program goes on after the plan's checkpoint.
   void StartLate(const ReplayPlan& plan);
   // Puts output number `output` of call `call` into `out`; its size must be the payload's.
   Status ReadOutput(uint32_t call, uint32_t output, std::span<std::byte> out);

@@ -253,7 +253,7 @@ void PlanBuilder::AddResults(uint32_t index, PoolRange results,
     return;
   }
   call.outputs = results;
-  // Of a graph, later launches may say so, too.
+  // Later launches of a graph may say so, too.
   call.aborted = results.size != 0 &&
                  tensors[0].payload == static_cast<uint32_t>(format::PayloadState::kAborted);
   call.has_results = true;
@@ -353,9 +353,9 @@ void PlanBuilder::AddCrash(const format::Event& event, const format::Crash& cras
 
 void PlanBuilder::AddExit(const format::Event& event, const format::ProcessExit& exit) {
   RecordedEnd& end = plan_.end_;
-  // The handlers of a crash may end in _exit: what comes last is how the process ended. exit()
-  // runs handlers that may call _exit: the first word counts among exits.
-  // An exec that failed is no end.
+  // The handlers of a crash may end in _exit. So what comes last is how the process ended. But
+  // exit() runs handlers that may call _exit, so the first event counts among exits. An exec that
+  // failed is no end.
   if (end.kind == EndKind::kExit && end.exit_how != kExecuted) return;
   end.kind = EndKind::kExit;
   end.thread = ThreadAt(event.thread);

@@ -1,5 +1,5 @@
-// Makes a ReplayPlan of a rank's events, in one pass over them: what a call, an input, a file or a
-// connection was, by the thread and the order in which the program will ask for it.
+// Makes a ReplayPlan of a rank's events, in one pass over them. A call, an input, a file or a
+// connection is listed by the thread and the order in which the program will ask for it.
 //
 // One per ReplayPlan::Build(), on its thread, and gone with it. Private to the plan: nothing else
 // includes this.
@@ -68,7 +68,7 @@ class PlanBuilder {
   void AddResultsOfOpenCall(const format::Event& event, const format::CallResults& results);
   void Results(const format::Event& event, const format::CallResults& results);
   // What a call had read, where it was not known when the call was entered, comes like its results.
-  // Of a call that was captured into a graph both come once a launch.
+  // For a call that was captured into a graph both come once a launch.
   void AddResults(uint32_t index, PoolRange results, std::span<const format::Tensor> tensors);
   // The first tensor of a range that some event before had.
   [[nodiscard]] format::Tensor FirstOf(PoolRange range) const {
@@ -106,7 +106,8 @@ class PlanBuilder {
   std::string error_;
   std::unordered_map<uint32_t, uint32_t> thread_at_;
   std::unordered_map<uint32_t, std::vector<std::pair<uint64_t, uint32_t>>> open_;
-  // Of operations whose enter has not come yet: another thread's batch, later in the file, has it.
+  // Results of operations whose enter has not come yet: another thread's batch, later in the file,
+  // has it.
   struct EarlyResults {
     PoolRange range;
     std::vector<format::Tensor> tensors;

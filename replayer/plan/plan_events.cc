@@ -8,19 +8,19 @@
 namespace deja::replayer {
 namespace {
 
-// So many steps belong to the prologue, and the batch after them: what a thread may have consumed
-// when another one is at its first step.
+// The number of steps that belong to the prologue, with the batch after them. A thread may have
+// consumed these when another one is at its first step.
 constexpr size_t kPrologueSteps = 8;
-// So many batches behind the one with the end of the replay are read, for the threads that are
-// ahead of the one that ends it.
+// The number of batches that are read after the one with the end of the replay. They are for the
+// threads that are ahead of the one that ends it.
 constexpr size_t kBatchesBehindEnd = 3;
 
-// What is served once, in its order, and is over when the program is behind it.
+// What is served once, in its order, and is over when the program is past it.
 constexpr uint64_t kPassing = format::KindsThat(format::EventPassing::kPasses);
 // What is told apart by the calls around it.
 constexpr uint64_t kWithCalls = format::KindsThat(format::EventPassing::kWithCalls);
 
-// Of what comes from the tail the index says nothing.
+// The index does not cover what comes from the tail.
 bool IsIndexed(const format::BatchInfo& batch) {
   return batch.size != 0;
 }
@@ -31,7 +31,7 @@ bool ReachesEnd(const format::BatchInfo& batch, const PlannedEnd& end) {
   });
 }
 
-// The first batch with the end, or behind the last one.
+// The first batch with the end, or past the last one.
 size_t FindEnd(const format::BatchList& batches, const PlannedEnd& end) {
   if (end.step) return batches.FindStep(*end.step);
   return batches.Find(

@@ -1,12 +1,14 @@
 // Which of a rank's recorded events a plan needs.
 //
-// A replay from the start needs all of them. One from a checkpoint needs the prologue (to the first
-// step and a little further, since threads run ahead of each other) and what comes after the
-// checkpoint; of what lies between, only what defines something or is looked up by name: files,
-// connections, threads, communicators, answers about the machine. The index says which batches hold
-// such events; the others are not even read, so that the start of a late replay takes as long after
-// a million steps as after a thousand. A replay that shall end somewhere needs nothing of what
-// comes well behind that.
+// A replay from the start needs all of them. One from a checkpoint needs three parts:
+// - the prologue: to the first step and a little further, since threads run ahead of each other
+// - what comes after the checkpoint
+// - between them, only what defines something or is looked up by name: files, connections, threads,
+// communicators, answers about the machine
+//
+// The index says which batches hold such events; the others are not even read. So the start of a
+// late replay takes as long after a million steps as after a thousand. A replay that shall end
+// somewhere needs nothing that comes well after that.
 //
 // Pure functions. Any thread.
 #ifndef DEJA_REPLAYER_PLAN_PLAN_EVENTS_H_

@@ -1,15 +1,13 @@
 // PlanPages: the arguments and tensors of recorded calls, read again from the trace when they are
 // asked for.
 //
-// A long recording has millions of calls, and with its digests each of them takes some hundred
-// bytes: a plan notes where they are (as if all of a recording's were in two rows, of words and of
-// tensors), and a page, which is what one batch of events has, is decoded when one of its elements
-// is asked for. A program comes to its calls much in their recorded order, so that few pages are
-// enough.
+// A long recording has millions of calls, and each of them takes some hundred bytes with its
+// digests. So a plan notes where they are, as if all of a recording's were in two rows, of words
+// and of tensors. A page is what one batch of events has. It is decoded when one of its elements is
+// asked for. A program makes its calls much in their recorded order, so that few pages are enough.
 //
-// Owner: the plan; borrows the reader. Filling it is for one thread; afterwards const functions may
-// be called by any thread. Memory: the pages that were used last, some bytes a batch, and what was
-// kept.
+// Owner: the plan; borrows the reader. Filling it is for one thread; afterwards any thread may call
+// const functions. Memory: the pages that were used last, some bytes a batch, and what was kept.
 #ifndef DEJA_REPLAYER_PLAN_PLAN_PAGES_H_
 #define DEJA_REPLAYER_PLAN_PLAN_PAGES_H_
 
@@ -39,7 +37,7 @@ class PlanPages {
   void BeginBatch(size_t batch);
   // Takes note of an event. False: there are more than can be numbered.
   bool Count(const format::Event& event);
-  // Of the event that was counted last.
+  // The ranges of the event that was counted last.
   [[nodiscard]] PoolRange words() const { return words_; }
   [[nodiscard]] PoolRange tensors() const { return tensors_; }
   // Tensors that no batch has together. False: as for Count.

@@ -1,12 +1,14 @@
 // ReplayPlan: what one rank recorded, indexed by how a replay asks for it.
 //
 // Built once, before the program's first event, by reading the rank's events: all of them, or what
-// a replay from a checkpoint needs (plan_events.h); afterwards it is constant and any thread may
-// read it. Owns copies of what it needs, apart from the arguments and tensors of calls: these are
-// most of a long recording, and are read from the reader when they are asked for (plan_pages.h). So
-// the reader outlives the plan. A trace is untrusted: what does not fit together (an operation
-// number that no recording can have, a reference to something that was never defined) is an error
-// or is left out, never a crash.
+// a replay from a checkpoint needs (plan_events.h). Afterwards it is constant and any thread may
+// read it. It owns copies of what it needs, apart from the arguments and tensors of calls. These
+// are most of a long recording, and are read from the reader when they are asked for
+// (plan_pages.h). So the reader outlives the plan.
+//
+// A trace is untrusted: what does not fit together is an error or is left out, never a crash.
+// Examples: an operation number that no recording can have, a reference to something that was never
+// defined.
 #ifndef DEJA_REPLAYER_PLAN_REPLAY_PLAN_H_
 #define DEJA_REPLAYER_PLAN_REPLAY_PLAN_H_
 
@@ -234,7 +236,7 @@ struct RecordedEnd {
     return kind == EndKind::kCrash && signal_code <= 0 && sender_pid != 0 &&
            static_cast<uint32_t>(sender_pid) != own_pid;
   }
-  // The program comes to this end by itself when it is run again.
+  // The program reaches this end by itself when it is run again.
   [[nodiscard]] bool HappensByItself(uint32_t own_pid) const {
     return kind != EndKind::kTorn && !FromOutside(own_pid);
   }
@@ -251,7 +253,7 @@ struct ApiKinds {
 class ReplayPlan {
  public:
   // `checkpoint`: from which the replay starts; null: from the start. `end`: of what comes well
-  // behind it nothing is known, the recording's own end included. `reader` outlives the plan.
+  // after it nothing is known, the recording's own end included. `reader` outlives the plan.
   static Result<std::unique_ptr<ReplayPlan>> Build(
       const format::RankReader& reader, const ApiKinds& kinds,
       const format::RecordedCheckpoint* checkpoint = nullptr, const PlannedEnd& end = {});
@@ -275,7 +277,7 @@ class ReplayPlan {
   [[nodiscard]] bool IsAhead(uint32_t thread, uint64_t seq, uint64_t time_ns) const {
     return start_ == nullptr || start_->checkpoint().IsBehind(threads_[thread].index, seq, time_ns);
   }
-  // It comes between the first step and the checkpoint: probably nobody asks for it.
+  // It comes between the first step and the checkpoint: the program probably never asks for it.
   [[nodiscard]] bool SkipsCall(const RecordedCall& call) const {
     return start_ != nullptr && call.time_ns > start_->first_step_ns() &&
            !IsAhead(call.thread, call.enter_seq, call.time_ns);
@@ -319,7 +321,7 @@ class ReplayPlan {
   [[nodiscard]] std::optional<format::Tensor> ReadAt(uint32_t call, uint64_t launch) const;
   [[nodiscard]] std::optional<format::Tensor> ProducedAt(uint32_t call, uint64_t launch) const;
 
-  // Of calls that were launched more than once.
+  // Calls that were launched more than once.
   [[nodiscard]] const std::unordered_map<uint32_t, RecordedLaunches>& launches() const {
     return launches_;
   }
@@ -334,7 +336,7 @@ class ReplayPlan {
   [[nodiscard]] const RecordedComm* FindComm(uint32_t number) const;
   // Anything but giving it up was done with the communicator.
   [[nodiscard]] bool WasUsed(uint32_t comm) const { return used_.count(comm) != 0; }
-  // How process `pid` ended, as a status of waitpid; nothing if nobody has waited for it.
+  // How process `pid` ended, as a status of waitpid; nothing if no process has waited for it.
   [[nodiscard]] std::optional<int> StatusOf(uint32_t pid) const {
     auto it = statuses_.find(pid);
     return it == statuses_.end() ? std::nullopt : std::optional(it->second);

@@ -43,7 +43,7 @@ std::vector<FramePart> FramesOf(const std::vector<StackLine>& stack) {
   return frames;
 }
 
-// Of kinds that are about a tensor; null for others.
+// The word for kinds that are about a tensor; null for others.
 const char* TensorWord(DivergenceKind kind) {
   switch (kind) {
     case DivergenceKind::kInput:

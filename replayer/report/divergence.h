@@ -24,7 +24,7 @@ enum class DivergenceKind : uint8_t {
   kEntropy,    // a nondeterministic input was asked for that the recording does not have
   kSnapshot,   // deja_tensor or deja_state shows other bytes
   kFile,       // a file that the recorded run read is another, or is not there
-  kSent,       // other bytes were sent to who is not there
+  kSent,       // other bytes were sent to a peer that is not there
   kEnd,        // the recorded end (a crash, an exit) did not come
   kResult,     // what a library computes again has other bytes
 };

@@ -1,7 +1,7 @@
 // The replayed program's own stacks, in the same terms as recorded ones: module path + offset.
 //
-// Any thread. LiveModules are told by the unwinder as they are seen; the tables are fixed and
-// nothing is freed.
+// Any thread. The unwinder reports LiveModules as it sees them; the tables are fixed and nothing is
+// freed.
 #ifndef DEJA_REPLAYER_REPORT_LIVE_STACK_H_
 #define DEJA_REPLAYER_REPORT_LIVE_STACK_H_
 
@@ -12,13 +12,13 @@
 
 namespace deja::replayer {
 
-// Of the calling thread, without Deja's own frames.
+// The stack of the calling thread, without Deja's own frames.
 std::vector<StackLine> LiveStack();
 // The same by its number in the process.
 StackId LiveStackNumber();
 
-// From now on modules and stacks are told to `sink`, too, before anybody gets their numbers. Null:
-// no longer. Before LearnModules, so that none is missing.
+// From now on `sink` gets modules and stacks, too, before any caller gets their numbers. Null: no
+// longer. Call it before LearnModules, so that none is missing.
 void ForwardStacks(preload::StackSink* sink);
 
 // GNU build id of a module that was learned, raw bytes; empty: it has none, or is not known.

@@ -37,7 +37,7 @@ std::string OwnExecutable() {
   return size > 0 ? std::string(path, static_cast<size_t>(size)) : std::string();
 }
 
-// One behind the other, each with its final zero.
+// One after the other, each with its final zero.
 std::string OwnArguments() {
   std::string text;
   const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);

@@ -3,7 +3,7 @@
 // It has the calls that belong to communicators, with digests of what the program gave to them and
 // the results as they were served; snapshots; steps, notes, threads. Each event has the time of its
 // counterpart in the recording, so that both lie on one time line; what has none comes right
-// behind what was written last.
+// after what was written last.
 //
 // One per replayed rank, made with its session, never destroyed. Any thread, inside the guard; one
 // lock, which is not held across anything of the program's. A disk that refuses is the log's
@@ -52,7 +52,7 @@ struct LiveTraceOptions {
 
 class LiveTrace final : public preload::StackSink {
  public:
-  // Makes the folder of the rank in options.out. From then on stacks of the program are told to it.
+  // Makes the folder of the rank in options.out. From then on it gets the stacks of the program.
   static Result<LiveTrace*> Open(const LiveTraceOptions& options,
                                  const format::RankReader& recording, const ReplayPlan& plan);
 
@@ -67,7 +67,7 @@ class LiveTrace final : public preload::StackSink {
   void Snapshot(const preload::SnapshotCall& call, const RecordedSnapshot* recorded);
   void Step(uint64_t step) { Write(format::Step{step}, 0); }
   void Note(std::string_view text);
-  // The program goes on behind the checkpoint.
+  // The program goes on after the checkpoint.
   void StartLate(uint64_t checkpoint_ns) { last_ns_ = std::max(last_ns_, checkpoint_ns); }
   void EndThread();
   // Gives up after a moment: a handler may have interrupted a thread that is writing.

@@ -9,7 +9,8 @@
 namespace deja::replayer {
 namespace {
 
-// Linux's PF_EXITING, in the flags of proc(5)'s stat. The kernel sets it before it wakes who joins.
+// Linux's PF_EXITING, in the flags of proc(5)'s stat. The kernel sets it before it wakes the
+// joining thread.
 constexpr uint64_t kExiting = 0x4;
 
 bool IsExiting(const char* tid) {

@@ -6,8 +6,8 @@
 
 namespace deja::replayer {
 
-// The threads in /proc/self/task but for those that are exiting: a joined thread stays listed until
-// the kernel has removed it, which takes milliseconds on a busy machine. 0: /proc cannot be read.
+// The number of threads in /proc/self/task that are not exiting; 0: /proc cannot be read. A joined
+// thread stays listed until the kernel has removed it, which takes milliseconds on a busy machine.
 // Any thread; no allocation.
 uint64_t LivingThreads();
 

@@ -1,16 +1,17 @@
 // Where the replay is and where it shall stop, as gdb reads and writes it.
 //
 // deja_replay_state is plain memory with a fixed layout (checked below and by
-// gdb/deja_gdb/state.py). gdb never calls a function in the program: it writes the stop conditions
-// here, and the library itself tests them and calls deja_replay_stop, on which gdb has its
-// breakpoint. The symbols are exported, so all this works in programs without debug information.
+// gdb/deja_gdb/state.py). gdb never calls a function in the program. It writes the stop conditions
+// here. The library itself tests them and calls deja_replay_stop, on which gdb has its breakpoint.
+// The symbols are exported, so all this works in programs without debug information.
 //
 // The library fills in tensors and frames only while `watched` is set. One thread at a time stops;
 // the others' positions stay as they are.
 //
-// A place is where a thread comes to in every replay of a recording, wherever that starts: an
-// operation (twice the number of its event on the thread) or the beginning of a step (twice the
-// step, and one). gdb finds its way back by them.
+// A place is a point that a thread reaches in every replay of a recording, wherever that starts.
+// gdb finds its way back by places. There are two kinds:
+// - an operation: twice the number of its event on the thread
+// - the beginning of a step: twice the step, and one
 #ifndef DEJA_REPLAYER_REPORT_POSITION_H_
 #define DEJA_REPLAYER_REPORT_POSITION_H_
 
@@ -136,7 +137,7 @@ void deja_replay_stop(deja_replay_state_t* state, uint32_t reason);
 }  // extern "C"
 
 namespace deja::replayer {
-// In a fork child: nobody watches it, and it has been nowhere yet.
+// In a fork child: no debugger watches it, and it has been nowhere yet.
 void ForgetPosition();
 }  // namespace deja::replayer
 

@@ -1,7 +1,7 @@
 // What the program prints: shown late, or not at all.
 //
-// A replay that gdb starts anew prints what the user has seen already, until it comes to where it
-// was sent. MuteOutput and UnmuteOutput: one thread at a time.
+// A replay that gdb starts again prints what the user has seen already, until it reaches its
+// destination. MuteOutput and UnmuteOutput: one thread at a time.
 #ifndef DEJA_REPLAYER_REPORT_PROGRAM_OUTPUT_H_
 #define DEJA_REPLAYER_REPORT_PROGRAM_OUTPUT_H_
 

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
+#include "common/runtime/errno_keeper.h"
 #include "common/text/plain_text.h"
 #include "format/scratch/scratch_names.h"
 #include "preload/process/guard.h"
@@ -29,7 +29,7 @@ void Report::SetChild(std::string_view name) {
 }
 
 void Report::Append(format::JsonLine& line) const {
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   if (child_[0] != '\0') line.Add(format::report::kChildField, child_);
   const std::string_view text = line.Finish();
   // The kernel directly: the C library's functions may be hooked, and are not for handlers.
@@ -40,11 +40,10 @@ void Report::Append(format::JsonLine& line) const {
     [[maybe_unused]] const long written = syscall(SYS_write, fd, text.data(), text.size());
     syscall(SYS_close, fd);
   }
-  errno = saved_errno;
 }
 
 void Say(std::string_view message) {
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   static constexpr std::string_view kPrefix = "deja: ";
   std::string plain;
   if (!IsPlainText(message)) message = plain = PlainText(message);
@@ -52,7 +51,6 @@ void Say(std::string_view message) {
                          {const_cast<char*>(message.data()), message.size()},
                          {const_cast<char*>("\n"), 1}};
   [[maybe_unused]] const long written = syscall(SYS_writev, 2, parts, 3);
-  errno = saved_errno;
 }
 
 }  // namespace deja::replayer

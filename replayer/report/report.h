@@ -1,8 +1,8 @@
-// Report: what the replay tells `deja replay`, as JSON lines in the scratch folder.
+// Report: what the replay reports to `deja replay`, as JSON lines in the scratch folder.
 //
-// Each line is written with one append, so that several threads may report, and the file is opened
-// each time: programs close descriptors they did not open. Write is async-signal-safe for lines
-// without a Real. Nothing is reported when no scratch folder is known.
+// Each line is written with one append, so that several threads may report. The file is opened each
+// time: programs close descriptors they did not open. Write is async-signal-safe for lines without
+// a Real. Nothing is reported when no scratch folder is known.
 #ifndef DEJA_REPLAYER_REPORT_REPORT_H_
 #define DEJA_REPLAYER_REPORT_REPORT_H_
 

@@ -253,7 +253,7 @@ std::string ConnectionScript::Compare(uint32_t c, std::span<const std::byte> byt
     bytes = bytes.subspan(n);
   }
   if (!bytes.empty()) {
-    // Behind the end of a recording that was cut off anything goes.
+    // After a recording that was cut off ends, anything goes.
     const bool goes_on = line.next_in < line.in.size() || plan_.end().kind == EndKind::kExit;
     if (goes_on && difference.empty())
       difference = Differs(c, "the program sends more than the " + std::to_string(line.sent) +
@@ -322,7 +322,7 @@ bool ConnectionScript::Relax() {
     if (line.next_in >= line.in.size() || line.next_in < line.relaxed || !HasSentEnough(line))
       continue;
     const Chunk& chunk = line.in[line.next_in];
-    if (threads_[chunk.thread].made == chunk.step) continue;  // is due, nobody has taken it yet
+    if (threads_[chunk.thread].made == chunk.step) continue;  // is due, and not yet taken
     if (first == nullptr || chunk.time_ns < first->in[first->next_in].time_ns) first = &line;
   }
   if (first == nullptr) return false;

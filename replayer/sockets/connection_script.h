@@ -67,7 +67,7 @@ class ConnectionScript {
 
   // The next chunk of `c`, due or not; null: there is none.
   [[nodiscard]] const Chunk* Next(uint32_t c) const;
-  // The one `ahead` chunks behind it, due or not; null: there is none.
+  // The one `ahead` chunks after it, due or not; null: there is none.
   [[nodiscard]] const Chunk* Ahead(uint32_t c, size_t ahead) const;
   [[nodiscard]] bool IsDue(uint32_t c) const;
   // Nothing but ends is left.
@@ -94,9 +94,9 @@ class ConnectionScript {
   // The program waits for `c`, and will not send more: a difference, or empty.
   std::string Force(uint32_t c);
 
-  // A replay from a checkpoint goes on behind it: all connections do.
+  // A replay from a checkpoint goes on after it: all connections do.
   void StartLate();
-  // Connection `c` was opened before the checkpoint, and is used behind it.
+  // Connection `c` was opened before the checkpoint, and is used after it.
   [[nodiscard]] bool CrossesStart(uint32_t c) const {
     const Line& line = lines_[c];
     return line.start_in < line.in.size() || line.start_out < line.out.size();

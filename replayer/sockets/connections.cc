@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <ctime>
 #include <utility>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/process/guard.h"
 #include "preload/process/threads.h"
 #include "preload/symbols/real_sockets.h"
@@ -254,11 +254,10 @@ void ServedConnections::Refresh(ServedSocket& socket) {
 }
 
 void ServedConnections::Refresh() {
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   for (uint32_t c : script_.TakeReleased())
     if (ServedSocket* socket = by_connection_[c]; socket != nullptr) Refresh(*socket);
   if (session_.progress().SetTransfersLeft(script_.left())) OnAllEventsMade(session_);
-  errno = saved_errno;
 }
 
 void ServedConnections::FindMissing(std::vector<std::string>& problems) {
@@ -311,8 +310,8 @@ void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,
   Stillness still(session_);
   uint64_t moved_ns = Now(CLOCK_MONOTONIC);
   uint64_t activity = session_.progress().activity();
-  // Who waits for this thread's turn at a lock did so in the recording, too: it did not wait there
-  // for that one's answer.
+  // A thread that waits for this thread's turn at a lock did so in the recording, too. So this
+  // thread did not wait for that one's answer there.
   const Progress::Held held(session_.progress(), thread.recorded);
   for (int pauses = 0; !family_order_.MayGoOn(thread.recorded, before) && !held.IsWanted();
        ++pauses) {
@@ -336,7 +335,7 @@ void ServedConnections::StartPacer() {
   StartOwnThread([this] { Pace(); });
 }
 
-// Where the replay stands still, order gives way. Lives as long as there is something to receive.
+// Where the replay hangs, order gives way. Lives as long as there is something to receive.
 void ServedConnections::Pace() {
   constexpr timespec kTick{0, 50'000'000};
   constexpr uint64_t kRelaxNs = 300'000'000;

@@ -1,9 +1,9 @@
-// The replayer's connections: nobody is contacted, everything comes from the trace.
+// The replayer's connections: no peer is contacted, everything comes from the trace.
 //
 // Every socket that the program makes is one end of a socketpair from the beginning, so that what
-// it has registered with epoll stays valid; the library holds the other end. A byte lies in the
-// program's end exactly while there is something to receive (connection_script.h says when), so
-// poll, select and epoll work as they are; the hooks take the byte away with what they hand out.
+// it has registered with epoll stays valid. The library holds the other end. A byte lies in the
+// program's end exactly while there is something to receive (connection_script.h says when). So
+// poll, select and epoll work as they are. The hooks take the byte away with what they hand out.
 // What is sent is compared and swallowed. A connection of the program to itself is live: the other
 // end of the socketpair is what accept returns. So is a Unix socket between processes of the rank
 // (a data loader's worker that passes descriptors to its parent): family_sockets.h.
@@ -55,7 +55,7 @@ class ServedConnections final : public preload::ConnectionLayer, public LateStar
   const char* BeforeOpen(int dirfd, const char* path, int flags) override;
   preload::FdObject* AfterOpen(int dirfd, const char* path, int fd, int flags) override;
 
-  // A replay from a checkpoint: before the jump, what is used behind it and not there; and the
+  // A replay from a checkpoint: before the jump, what is used after it and not there; and the
   // jump.
   void FindMissing(std::vector<std::string>& problems) override;
   void StartLate(const LateStart& start) override;
@@ -87,7 +87,7 @@ class ServedConnections final : public preload::ConnectionLayer, public LateStar
   void AdoptFromParent();
   // A process of the rank accepted connections at this recorded Unix name.
   bool IsAcceptedInRank(const std::string& address);
-  // The calling thread has received `received` bytes of a connection to a process of the rank, and
+  // The calling thread has received `received` bytes of a connection to a process of the rank. It
   // goes on when others have answered what they had. `lock` is let go while it waits.
   void AwaitAnswers(uint32_t connection, uint64_t received, std::unique_lock<std::mutex>& lock);
   void Pace();

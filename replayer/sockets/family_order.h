@@ -1,12 +1,12 @@
 // FamilyOrder: in which order the threads of one process answered other processes of the rank, over
 // sockets between them.
 //
-// A server with a thread for each client (multiprocessing's managers) does what it is asked under
-// locks of its own, and what its data is afterwards depends on who came first. Between what a
-// thread receives and its next answer lies what it did. So a thread that has received something
-// goes on when all answers that came before its own, by other threads, have been given: they do
-// their work one after the other, in the order in which it was done. Work that waits for other work
-// (a barrier) is in no such order: where nothing moves, it gives way.
+// A server with a thread for each client (multiprocessing's managers) does its work under locks of
+// its own. What its data is afterwards depends on which request came first. Between what a thread
+// receives and its next answer lies what it did. So a thread that has received something waits
+// until other threads have given all answers that came before its own. They do their work one after
+// the other, in the order in which it was done. Work that waits for other work (a barrier) is in no
+// such order: where nothing moves, it gives way.
 //
 // Pure logic over the plan. Not thread-safe: the owner serialises.
 #ifndef DEJA_REPLAYER_SOCKETS_FAMILY_ORDER_H_
@@ -29,7 +29,7 @@ class FamilyOrder {
   // When the answer was given, by the recording's clock, to the `received`-th byte of connection
   // `c`; or, if none was, when that byte was received. 0: the recording does not have it.
   [[nodiscard]] uint64_t AnswerTo(uint32_t c, uint64_t received) const;
-  // So many bytes have been sent on connection `c`.
+  // `bytes` bytes have been sent on connection `c`.
   void Sent(uint32_t c, uint64_t bytes);
   // All answers before that time were given, but those of `thread` (position in the plan).
   [[nodiscard]] bool MayGoOn(uint32_t thread, uint64_t before);

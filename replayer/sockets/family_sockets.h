@@ -1,7 +1,7 @@
 // Unix sockets between processes of the replayed rank: live, by the kernel, but not at the
-// program's names. A name in the file system may be too long in the scratch folder, and an abstract
-// one would be shared by all replays on the machine; so both ends meet at an abstract name made of
-// the scratch folder and the program's name.
+// program's names. A name in the file system may be too long in the scratch folder. An abstract one
+// would be shared by all replays on the machine. So both ends meet at an abstract name made of the
+// scratch folder and the program's name.
 //
 // Any thread, within the guard.
 #ifndef DEJA_REPLAYER_SOCKETS_FAMILY_SOCKETS_H_
@@ -15,7 +15,7 @@
 
 namespace deja::replayer {
 
-// Where the processes of the replay in `scratch` meet who listens at `address`, a Unix name.
+// Where the processes of the replay in `scratch` meet the listener at `address`, a Unix name.
 preload::SocketAddress FamilyAddress(const std::string& scratch,
                                      const preload::SocketAddress& address);
 
@@ -23,14 +23,15 @@ preload::SocketAddress FamilyAddress(const std::string& scratch,
 // recordings of all: `rank`, the folder of the rank's, and those of its children.
 bool AnyoneAccepts(const std::string& rank, const std::string& scratch, std::string_view address);
 
-// Connects `fd`, a Unix socket, to who listens at `address`, and has it say who it is. Waits for a
+// Connects `fd`, a Unix socket, to the listener at `address`, and has it name itself. Waits for a
 // listener for `patience_ms`: the other process may be behind where it was in the recording. 0, or
 // -1 and errno.
 int ConnectFamily(int fd, const preload::SocketAddress& address, int patience_ms);
 
-// Listens at `address` by a thread that calls `take` with the descriptor of each connection that
-// comes in, and the recorded number of the process at its other end (0: not known), until the
-// listener is ended. A descriptor for EndFamilyListener; -1: it cannot be done.
+// Listens at `address` by a thread that calls `take` for each connection that comes in, until the
+// listener is ended. `take` gets the connection's descriptor, and the recorded number of the
+// process at its other end (0: not known). Returns a descriptor for EndFamilyListener; -1: it
+// cannot be done.
 int StartFamilyListener(int type, const preload::SocketAddress& address,
                         std::function<void(int, int)> take);
 void EndFamilyListener(int listener);

@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <climits>
 #include <ctime>
 #include <memory>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/engine/engine.h"
 #include "preload/engine/file_calls.h"
 #include "preload/files/absolute_path.h"
@@ -85,17 +85,16 @@ int UnrecordedConnections::OnSocket(int domain, int type, int protocol) {
 const char* UnrecordedConnections::BeforeOpen(int dirfd, const char* path, int flags) {
   preload::Engine* engine = preload::EngineOfThisProcess();
   if (engine == nullptr || !Waits(flags)) return path;
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   char buffer[PATH_MAX];
   char name[PATH_MAX];
   struct stat info {};
   const char* place = engine->files->MapPath(dirfd, path, preload::FileUse::kLook, buffer);
   if (place != nullptr && fstatat(dirfd, place, &info, 0) == 0 && S_ISFIFO(info.st_mode)) {
-    // A FIFO that is the kernel's under its own name may be somebody else's business.
+    // A FIFO that is the kernel's under its own name may belong to another program.
     const std::string known(preload::AbsolutePath(dirfd, path, name));
     if (place[0] == '/' && known != place) BeginFifoOpen(known, place, flags, true);
   }
-  errno = saved_errno;
   return path;
 }
 

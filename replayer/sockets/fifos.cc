@@ -52,7 +52,7 @@ void Fifos::AddRecording(const std::string& folder) {
       const auto it = fifo.path.empty() ? paths_.end() : paths_.find(fifo.path);
       if (it == paths_.end() || opened->result < 0) continue;
       by_connection[opened->connection] = &it->second;
-      // Who opens it for both may do so only to never meet its end.
+      // A process may open it for both only to never meet its end.
       it->second.read |= fifo.reads;
       it->second.written |= fifo.writes && !fifo.reads;
     } else if (const auto* transfer = event->As<format::Transfer>()) {

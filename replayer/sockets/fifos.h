@@ -1,9 +1,9 @@
 // Which FIFOs of the recorded run are live in a replay, and which are served.
 //
-// A FIFO does not tell who is at its other end. But the recordings of all processes of the rank do
-// when they are taken together: where one of them has written and one has read (or they have opened
-// it for that), both ends run again, and the FIFO is the kernel's. Where only one direction is
-// theirs, the other end was outside the rank: what came in is served, what goes out is swallowed.
+// A FIFO does not tell which process is at its other end. The recordings of all processes of the
+// rank together do. If one of them has written and one has read, both ends run again, and the FIFO
+// is the kernel's. Having opened it for that counts as well. Where only one direction is theirs,
+// the other end was outside the rank: what came in is served, what goes out is swallowed.
 //
 // Values; not thread-safe. Nothing is read for a process that uses no FIFO.
 #ifndef DEJA_REPLAYER_SOCKETS_FIFOS_H_
@@ -20,7 +20,7 @@ namespace deja::replayer {
 class Fifos {
  public:
   Fifos() = default;
-  // Of the process whose recording `plan` is. `rank` is the folder of its rank; `scratch` names
+  // For the process whose recording `plan` is. `rank` is the folder of its rank; `scratch` names
   // those of the rank's children.
   Fifos(const ReplayPlan& plan, const std::string& rank, const std::string& scratch);
 

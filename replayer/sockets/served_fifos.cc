@@ -37,8 +37,8 @@ thread_local uint64_t t_live_key = 0;
 
 }  // namespace
 
-// The program's end of a pipe, and the library's. Who writes only writes to nobody: such an end
-// must go on working in an image that knows nothing of ours.
+// The program's end of a pipe, and the library's. A program that only writes has no reader: such an
+// end must go on working in an image that knows nothing of ours.
 ServedSocket* ServedConnections::NewPipe(int access, int& fd) {
   fd = -1;
   int inner = -1;

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/hooks/input.h"
 #include "preload/process/guard.h"
 #include "preload/process/threads.h"
@@ -32,7 +33,7 @@ size_t SizeOf(std::span<const iovec> pieces) {
   return size;
 }
 
-// Copies to the pieces, behind their first `skip` bytes.
+// Copies to the pieces, after their first `skip` bytes.
 void Scatter(std::string_view bytes, std::span<const iovec> pieces, size_t skip) {
   for (const iovec& piece : pieces) {
     if (skip >= piece.iov_len) {
@@ -233,10 +234,9 @@ void ServedSocket::OnRead(Transfer& transfer) {
     }
     if (!Wait(transfer.fd, transfer.flags, transfer.result)) {
       Guard guard;
-      const int saved_errno = errno;
+      const ErrnoKeeper keep;
       std::lock_guard<std::mutex> lock(layer_.mutex_);
       --waiting_;
-      errno = saved_errno;
       return;
     }
   }
@@ -296,7 +296,7 @@ void ServedSocket::OnWrite(Transfer& transfer) {
 
 void ServedSocket::OnUnused(int) {
   Guard guard;
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   if (!layer_.abandoned()) {
     std::lock_guard<std::mutex> lock(layer_.mutex_);
     for (uint32_t c : {connection_, bound_}) {
@@ -316,7 +316,6 @@ void ServedSocket::OnUnused(int) {
   own_.clear();
   if (inner_ >= 0) close(inner_);
   inner_ = -1;
-  errno = saved_errno;
 }
 
 int ServedSocket::OnShutdown(int fd, int how) {
@@ -340,7 +339,7 @@ int ServedSocket::OnGetName(int fd, bool of_peer, sockaddr* address, socklen_t* 
     return 0;
   }
   if (local_.size == 0) {
-    // A socket that nobody has named: its family, and zeros.
+    // A socket without a name: its family, and zeros.
     const char zeros[sizeof(sockaddr_storage)] = {};
     const size_t full = domain_ == AF_INET ? 16 : domain_ == AF_INET6 ? 28 : sizeof(sa_family_t);
     local_.Set(zeros, full);
@@ -403,7 +402,7 @@ int ServedSocket::OnGetOption(int fd, int level, int name, void* value, socklen_
   return static_cast<int>(taken.result);
 }
 
-// The pair takes what concerns waiting; the rest is remembered, for those who ask.
+// The pair takes what concerns waiting; the rest is remembered, for later questions.
 int ServedSocket::OnSetOption(int fd, int level, int name, const void* value, socklen_t size) {
   Guard guard;
   if (layer_.abandoned()) return real::SetOption(fd, level, name, value, size);

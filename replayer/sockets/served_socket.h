@@ -40,7 +40,7 @@ class ServedSocket final : public preload::ConnectionObject {
  private:
   friend class ServedConnections;
 
-  // A connection of the program to itself that nobody has accepted.
+  // A connection of the program to itself that has not been accepted.
   struct OwnConnection {
     int end = -1;  // what accept will return
     preload::SocketAddress from;

@@ -13,6 +13,7 @@
 #include <ctime>
 #include <string>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/engine/engine.h"
 #include "preload/engine/file_calls.h"
 #include "preload/process/guard.h"
@@ -171,7 +172,7 @@ int ServedSocket::OnConnect(int fd, const sockaddr* address, socklen_t size) {
     return ConnectLive(fd, target);
   }
   const PlannedConnection& info = layer_.script_.Info(planned);
-  // Who accepts may have much to do before it comes to that: a fork server imports modules.
+  // The accepting process may have much to do before it accepts: a fork server imports modules.
   constexpr int kPatienceMs = 60'000;
   if (layer_.script_.IsFamily(planned)) {
     family_ = planned;
@@ -255,21 +256,19 @@ int ServedSocket::AcceptOwn(OwnConnection own, uint32_t planned, sockaddr* addre
 
 void ServedSocket::AfterLiveRead(const preload::Transfer& transfer) {
   if (family_ == kNone || transfer.result <= 0 || (transfer.flags & MSG_PEEK) != 0) return;
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   std::unique_lock<std::mutex> lock(layer_.mutex_);
   family_received_ += static_cast<uint64_t>(transfer.result);
   layer_.AwaitAnswers(family_, family_received_, lock);
-  errno = saved_errno;
 }
 
 void ServedSocket::AfterLiveWrite(const preload::Transfer& transfer) {
   if (family_ == kNone || transfer.result <= 0) return;
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   std::lock_guard<std::mutex> lock(layer_.mutex_);
   family_sent_ += static_cast<uint64_t>(transfer.result);
   layer_.family_order_.Sent(family_, family_sent_);
   layer_.Moved();
-  errno = saved_errno;
 }
 
 bool ServedSocket::TryAccept(int fd, sockaddr* address, socklen_t* size, int flags, int& accepted) {

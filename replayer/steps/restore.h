@@ -24,8 +24,8 @@ struct RestoredObject {
 std::vector<RestoredObject> MatchRegistered(const format::RecordedCheckpoint& checkpoint,
                                             std::vector<std::string>& problems);
 
-// Adds what came to be between the first step and the checkpoint, and is still used behind it:
-// threads and communicators that this replay has not made.
+// Adds threads and communicators that were made between the first step and the checkpoint, and are
+// still used after it. This replay has not made them.
 void FindMissing(Session& session, const ThreadState& thread, std::vector<std::string>& problems);
 
 // Puts the recorded bytes in place. Without the guard: callbacks are code of the program. What went

@@ -4,10 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <string>
 #include <vector>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/engine/fd_table.h"
 #include "preload/process/guard.h"
 #include "preload/process/threads.h"
@@ -26,7 +26,7 @@ namespace {
 // Where the program stood in files that it read; the descriptors are the same ones, if they were
 // open at the first step.
 void RestoreFiles(const format::RecordedCheckpoint& checkpoint) {
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   for (const auto& [number, position] : checkpoint.files) {
     const auto fd = static_cast<int>(number);
     struct stat info;
@@ -43,7 +43,6 @@ void RestoreFiles(const format::RecordedCheckpoint& checkpoint) {
         object != nullptr && object->kind() == preload::FdObject::Kind::kFile)
       object->AfterSeek(static_cast<int64_t>(position), static_cast<int64_t>(position), SEEK_SET);
   }
-  errno = saved_errno;
 }
 
 [[noreturn]] void FailStart(Session& session, uint64_t step,
@@ -55,8 +54,8 @@ void RestoreFiles(const format::RecordedCheckpoint& checkpoint) {
   if (problems.size() > kShown)
     text += "; and " + std::to_string(problems.size() - kShown) + " more";
   text +=
-      ". Nothing was restored; replay from the start or from another checkpoint, with the "
-      "program as it was recorded";
+      "; nothing was restored; replay from the start or from another checkpoint, with the recorded "
+      "program";
   FailReplay(session, session.Thread(), text, 0);
 }
 
@@ -128,9 +127,8 @@ void StepReplayer::OnNote(std::string_view text) {
 
 void StepReplayer::OnSnapshot(const preload::SnapshotCall& call) {
   if (replayer_.session == nullptr) return;
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   ServeSnapshot(*replayer_.session, replayer_.session->Thread(), call);
-  errno = saved_errno;
 }
 
 }  // namespace deja::replayer

@@ -27,7 +27,7 @@ class StepReplayer : public preload::StepCalls {
   void StartLate();
 
   Replayer& replayer_;
-  bool at_first_step_ = false;  // or behind it
+  bool at_first_step_ = false;  // or past it
 };
 
 }  // namespace deja::replayer

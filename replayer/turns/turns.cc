@@ -48,7 +48,7 @@ Status Turns::Open(const char* place) {
   DEJA_ASSIGN_OR_RETURN(const TurnArea area, TurnArea::Open(text.substr(colon + 1)));
   if (colon == std::string::npos || index >= area.ranks())
     return Fail(ErrorCode::kInvalidArgument,
-                std::string(env::kTurns.name) + " is no place of a rank: " + text);
+                std::string(env::kTurns.name) + ": not a rank's place: " + text);
   g_turns.store(new Turns(area, index));  // never destroyed: hooks are called until the very end
   return {};
 }
@@ -102,7 +102,7 @@ Turns::Rest::~Rest() {
 }
 
 void Turns::ComeIn() {
-  // Whoever looks second sees what the other has done: `deja replay` says kLeaving and then looks
+  // The second to look sees what the other has done: `deja replay` says kLeaving and then looks
   // whether the rank still rests.
   if (cell_->place.load() == Place::kIn) return;
   cell_->wants_in.fetch_add(1);

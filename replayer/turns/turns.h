@@ -1,9 +1,8 @@
 // Turns: a replayed rank's side of waiting for others, and of sharing devices whose memory the
-// ranks do not fit into together (common/os/turn_area.h; who decides is
-// cli/replay/fold/turn_scheduler.h).
+// ranks do not fit into together (common/os/turn_area.h). cli/replay/fold/turn_scheduler.h decides.
 //
 // A rank that waits for others uses no device meanwhile: its memory there may be swapped out, and
-// is back before it goes on. What fails for want of memory is tried again when others have made
+// is back before it goes on. What fails for lack of memory is tried again when others have made
 // room. One for the process that is the rank, none in its children. Any thread, under the guard.
 #ifndef DEJA_REPLAYER_TURNS_TURNS_H_
 #define DEJA_REPLAYER_TURNS_TURNS_H_
@@ -22,9 +21,9 @@ class Turns {
   // From DEJA_TURNS. Before the fence is up: the file is not where the program may write. Nothing
   // happens where there is none to share with.
   static Status Open(const char* place);
-  // Null: the rank shares devices with nobody.
+  // Null: the rank shares no devices.
   static Turns* Get();
-  // Null: it waits for nobody either.
+  // Null: the rank does not wait for others either.
   static Turns* OfRank();
 
   // In its scope the calling thread makes no call of CUDA.
@@ -50,8 +49,7 @@ class Turns {
   // or the rank has no device.
   bool MakeRoom(const Shortage& shortage);
 
-  // The rank stands still for the sake of others: it waits for its turn, or for ranks of which some
-  // may still get on.
+  // The rank waits for others: for its turn, or for ranks of which some may still get on.
   [[nodiscard]] bool WaitsForOthers() const;
 
   // The rank uses the device, whose number CUDA_VISIBLE_DEVICES may change.

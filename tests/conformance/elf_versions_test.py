@@ -62,7 +62,7 @@ class ElfVersions(unittest.TestCase):
         self.assertEqual(ctypes.CDLL(str(self.copy)).ncclGetVersion(ctypes.byref(version)), 0)
         self.assertGreater(version.value, 20000)
 
-    def test_what_cannot_be_lowered_is_said(self):
+    def test_symbols_that_cannot_be_lowered_are_reported(self):
         def problem(name, beside=()):
             return make_portable.problem_of(name, "libc.so.6", "GLIBC_2.34", GLIBC, LIMIT, beside)
         self.assertIsNone(problem("pthread_join"))

@@ -41,7 +41,7 @@ class TestSteps(unittest.TestCase):
         self.assertEqual(list(test_report.skips(test_report.read(self.report))),
                          ["unit/A.skips: no MPI here", "unit/A.passes, test_part: no GPU"])
 
-    def test_a_failure_is_told_with_what_it_printed(self):
+    def test_a_failure_is_reported_with_its_output(self):
         failed = [case for case in test_report.read(self.report) if case.failed]
         self.assertEqual([case.name for case in failed], ["unit/A.fails", "unit/A.is_missing"])
         self.assertIn("expected 3, got 4", test_report.story(failed[0]))

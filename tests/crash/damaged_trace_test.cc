@@ -91,7 +91,7 @@ class DamagedTraceTest : public testing::TestWithParam<bool> {
   std::vector<std::byte> payloads_written_;
 };
 
-TEST_P(DamagedTraceTest, CutAtEveryByteTheEventsAreAPrefixAndTheCutIsTold) {
+TEST_P(DamagedTraceTest, CutAtEveryByteTheEventsAreAPrefixAndTheCutIsReported) {
   size_t last_count = 0;
   for (size_t size = 0; size < rank_.events_file.size(); ++size) {
     SampleRank cut = rank_;
@@ -128,7 +128,7 @@ TEST_P(DamagedTraceTest, CutAtEveryByteThePayloadFileKeepsWhatIsWhole) {
   EXPECT_GE(last_count, rank_.payloads.size() - 1);
 }
 
-TEST_P(DamagedTraceTest, EveryFlippedByteCostsAtMostOneBatchAndIsTold) {
+TEST_P(DamagedTraceTest, EveryFlippedByteCostsAtMostOneBatchAndIsReported) {
   std::mt19937 random(1);
   const size_t all = std::min<size_t>(rank_.events_file.size(), 6000);
   for (size_t at = 0; at < all; ++at) {

@@ -292,7 +292,7 @@ TEST_F(FailingDiskTest, ADiskThatTakesNothingAnyMoreLosesOnlyWhatWasNotAccepted)
   }
 }
 
-TEST_F(FailingDiskTest, WhatADiskRefusedIsRecoveredWhenItTakesItAgain) {
+TEST_F(FailingDiskTest, RefusedEventsAreRecoveredWhenTheDiskTakesThemAgain) {
   g_fail_for_good = true;
   g_fail_at = 12;
   g_writes = 0;

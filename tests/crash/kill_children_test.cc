@@ -146,7 +146,7 @@ class KillChildrenTest : public KillTest<Progress> {
   }
 };
 
-TEST_P(KillChildrenTest, WhatIsInTheWindowIsThereAndTheRestIsSaidToBeDropped) {
+TEST_P(KillChildrenTest, PayloadsInTheWindowAreThereAndTheRestIsReportedAsDropped) {
   uint64_t dropped = 0;
   Rounds(16, 4711, [&](std::mt19937_64& random) {
     Plan plan;

@@ -153,7 +153,7 @@ class KillWindowTest : public KillTest<Progress> {
   }
 };
 
-TEST_P(KillWindowTest, WhatWasInTheWindowIsThere) {
+TEST_P(KillWindowTest, PayloadsInTheWindowAreThere) {
   uint64_t dropped = 0;
   Rounds(40, 815, [&](std::mt19937_64& random) {
     Plan plan;

@@ -119,7 +119,7 @@ class Graphs(check.Check):
         """launched on another stream than captured"""
         self.check_all_replays(["--unseeded", "--launches=20", "--on-second"], n=2)
 
-    def test_graphs_captured_anew(self):
+    def test_graphs_captured_again(self):
         """captured again for each launch"""
         self.check_all_replays(["--unseeded", "--launches=20", "--again"], n=2)
 

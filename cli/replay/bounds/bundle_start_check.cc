@@ -89,13 +89,13 @@ Error CannotStart(format::Trace& trace, uint32_t rank, int attempt, const LeftOu
       fmt::format("replaying: rank {}: the data that it received in step {} is not in {} ({})",
                   rank, start.step, trace.path(), start.what);
   if (starts && !starts->empty())
-    text += fmt::format("; start at a checkpoint, which it has at {}: --from-step {}",
+    text += fmt::format("; start at one of its checkpoints ({}): --from-step {}",
                         StepsText(*starts), starts->back().step);
   else
     text +=
-        ", and there is no checkpoint in it to start at; pack the trace again with the checkpoint "
-        "before these steps (`deja info` lists them; --steps CHECKPOINT-LAST), or from the first "
-        "step on (--steps -LAST)";
+        ", and it holds no checkpoint; pack the trace again with the checkpoint before these steps "
+        "(`deja info` lists them; --steps CHECKPOINT-LAST), or from the first step on (--steps "
+        "-LAST)";
   return {ErrorCode::kNotFound, text};
 }
 
@@ -144,9 +144,9 @@ Result<PackStart> HowABundleStarts(format::Trace& bundle) {
     std::string why;
     DEJA_ASSIGN_OR_RETURN(const auto starts, ReplayStarts(bundle, kLast, -1, {one}, why));
     if (!starts.empty())
-      return PackStart{fmt::format(
-          "replays of rank {} start at a checkpoint, which it has at {}: --from-step {}", one,
-          StepsText(starts), starts.back().step)};
+      return PackStart{
+          fmt::format("replays of rank {} start at one of its checkpoints ({}): --from-step {}",
+                      one, StepsText(starts), starts.back().step)};
     rank = one;
   }
   if (!rank) return PackStart();

@@ -17,7 +17,7 @@
 
 namespace deja::cli {
 
-// What a replay of the rank from its start comes to and cannot be served.
+// What a replay of the rank from its start reaches and cannot be served.
 struct LeftOutStart {
   uint64_t step = 0;  // the first one with results of collectives
   uint64_t time_ns = 0;
@@ -37,8 +37,8 @@ struct PackStart {
   bool replays = true;  // somewhere
 };
 
-// What is to be said of a pack of steps [first, last] of `trace`: from where it can be replayed, or
-// what to pack so that it can. `ranks`: those whose payloads it has; empty: all.
+// How a pack of steps [first, last] of `trace` can be replayed: from where, or what to pack
+// instead. `ranks`: those whose payloads the pack has; empty: all.
 Result<PackStart> HowAPackStarts(format::Trace& trace, std::pair<uint64_t, uint64_t> steps,
                                  std::vector<uint32_t> ranks);
 

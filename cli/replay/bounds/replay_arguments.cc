@@ -17,12 +17,13 @@ namespace {
 // What speaks against --process-checkpoint, before anything is started; empty: nothing.
 std::string ProcessCheckpointMistake(const ReplayArguments& arguments,
                                      const std::vector<uint32_t>& ranks) {
-  const std::string option = "--process-checkpoint ";
-  if (ranks.size() > 1) return option + "needs --rank: it is of one process";
-  if (!arguments.until.any()) return option + "needs --until-step or --until-seq: the place";
-  if (arguments.gdb) return option + "needs a replay without --gdb: criu refuses traced processes";
-  if (!arguments.out.empty()) return option + "needs a replay without --out";
-  if (!arguments.child.empty()) return option + "needs a replay without --child";
+  const std::string option = "--process-checkpoint: ";
+  if (ranks.size() > 1) return option + "it is of one process; choose it with --rank R";
+  if (!arguments.until.any()) return option + "no place is given; give --until-step or --until-seq";
+  if (arguments.gdb) return option + "criu refuses traced processes; leave out --gdb";
+  if (!arguments.out.empty()) return option + "it does not go with --out; leave out one of them";
+  if (!arguments.child.empty())
+    return option + "it does not go with --child; leave out one of them";
   return {};
 }
 
@@ -35,20 +36,23 @@ std::string DebuggerMistake(const ReplayArguments& arguments, const std::vector<
   if (!arguments.gdbserver.empty()) chosen.emplace_back("--gdbserver");
   if (arguments.wait) chosen.emplace_back("--wait");
   if (arguments.vscode) chosen.emplace_back("--vscode");
-  if (chosen.size() > 1) return fmt::format("{} needs a replay without {}", chosen[1], chosen[0]);
-  if (!chosen.empty() && ranks.size() > 1) return chosen[0] + " needs --rank: it shows one program";
+  if (chosen.size() > 1)
+    return fmt::format("{}: it does not go with {}; leave out one of them", chosen[1], chosen[0]);
+  if (!chosen.empty() && ranks.size() > 1)
+    return chosen[0] + ": it shows one program; choose it with --rank R";
   if (!chosen.empty() && !arguments.gdb && !arguments.child.empty())
-    return chosen[0] + " needs a replay without --child; --gdb can show one";
+    return chosen[0] + ": it cannot show a child; use --gdb";
   const bool for_gdb = arguments.debugger != "gdb" || !arguments.debugger_args.empty() ||
                        !arguments.interpreter.empty();
-  if (for_gdb && !arguments.gdb) return "--debugger, --debugger-args and --interpreter need --gdb";
+  if (for_gdb && !arguments.gdb)
+    return "--debugger, --debugger-args, --interpreter: they are for gdb; give --gdb";
   return {};
 }
 
 }  // namespace
 
 void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
-  app.add_option("TRACE", arguments.trace, "A trace directory or a bundle")->required();
+  AddTraceArgument(app, "TRACE", arguments.trace);
   auto* rank = app.add_option("--rank", arguments.rank,
                               "The rank to replay, alone; not needed if there is only one")
                    ->check(CLI::NonNegativeNumber);
@@ -164,10 +168,9 @@ void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
                  "Where the recorded program is here, as behind `--`")
       ->allow_extra_args(false);
   app.add_flag("--force", arguments.force, "Replay a program with another build id");
-  app.add_option("--binaries", arguments.binaries,
-                 "Folders with the program's binaries, for names in stacks");
+  AddBinariesOption(app, arguments.binaries);
   SetPaths(app, {"--process-checkpoint", "--out", "--scratch", "--allow-read", "--allow-file",
-                 "--program", "--binaries"});
+                 "--program"});
   SetGroups(app,
             {{"Which processes", {"--rank", "--ranks", "--all", "--attempt", "--child"}},
              {"From where to where", {"--from-step", "--until-step", "--until-seq", "--comm"}},
@@ -191,16 +194,17 @@ Result<std::vector<uint32_t>> ChosenRanks(const ReplayArguments& arguments,
   if (arguments.ranks.empty() && there.size() <= 1)
     return std::vector<uint32_t>(there.begin(), there.end());
   if (arguments.ranks.empty())
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{} has {} ranks: say what to replay: --rank R, --ranks A-B or --all",
-                            trace.path(), there.size()));
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("replaying: {}: it has {} ranks; choose with --rank R, --ranks A-B or --all",
+                    trace.path(), there.size()));
   DEJA_ASSIGN_OR_RETURN(NumberRange range, ParseRange("--ranks", arguments.ranks));
   if (range.to == UINT64_MAX && !there.empty())  // "2-": to the last one
     range.to = std::max<uint64_t>(range.from, *there.rbegin());
   if (range.to > UINT32_MAX)
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("--ranks {}: no rank is so great; give a range such as 0-3", arguments.ranks));
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--ranks {}: no rank has such a number; give a range such as 0-3",
+                            arguments.ranks));
   std::vector<uint32_t> chosen;
   for (uint64_t rank = range.from; rank <= range.to; ++rank) {
     chosen.push_back(static_cast<uint32_t>(rank));
@@ -213,13 +217,14 @@ Result<std::vector<uint32_t>> ChosenRanks(const ReplayArguments& arguments,
 std::string FindMistake(const ReplayArguments& arguments, const std::vector<uint32_t>& ranks) {
   const bool has_out = !arguments.out.empty();
   if (arguments.gdb && has_out)
-    return "--out needs a replay without --gdb: in gdb a program goes back and forth, and a trace "
-           "would hold what it did there as if it had happened; replay it without --gdb for the "
-           "trace";
+    return "--out: in gdb a program goes back and forth, and a trace would hold both as if they "
+           "had happened; leave out --gdb";
   if (std::string mistake = DebuggerMistake(arguments, ranks); !mistake.empty()) return mistake;
   const bool has_child = !arguments.child.empty();
-  if (has_child && ranks.size() != 1) return "--child needs --rank: it is of one rank";
-  if (has_child && has_out) return "--out needs a replay without --child: it holds what ranks do";
+  if (has_child && ranks.size() != 1)
+    return "--child: it belongs to one rank; choose it with --rank R";
+  if (has_child && has_out)
+    return "--out: it holds calls of ranks, not of a child; leave out --child";
   if (!arguments.process_checkpoint.empty()) return ProcessCheckpointMistake(arguments, ranks);
   return {};
 }

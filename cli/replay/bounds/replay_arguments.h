@@ -1,4 +1,4 @@
-// ReplayArguments: what `deja replay` is told on its command line.
+// ReplayArguments: what `deja replay` gets on its command line.
 //
 // A value; main thread only.
 #ifndef DEJA_CLI_REPLAY_BOUNDS_REPLAY_ARGUMENTS_H_

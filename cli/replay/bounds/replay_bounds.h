@@ -19,12 +19,12 @@ namespace deja::cli {
 Result<std::vector<ReplayUntil>> FindEnds(const ReplayArguments& arguments, format::Trace& trace,
                                           const std::vector<uint32_t>& ranks);
 
-// Without a checkpoint the replay starts at the start, which comes to the same in more time.
+// Without a checkpoint the replay starts at the start, with the same result in more time.
 Result<SoundStart> ChooseStart(const ReplayArguments& arguments, format::Trace& trace,
                                const std::vector<uint32_t>& ranks,
                                const std::vector<ReplayUntil>& ends);
 
-// Of a smaller copy of a trace that does not have what a replay from its start needs.
+// Error: the trace is a reduced copy and lacks what a replay from its start needs.
 Status CheckStart(const ReplayArguments& arguments, format::Trace& trace,
                   const std::vector<uint32_t>& ranks, const std::vector<ReplayUntil>& ends);
 

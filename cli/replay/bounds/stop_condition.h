@@ -18,7 +18,7 @@ namespace deja::cli {
 struct UntilOptions {
   std::optional<uint64_t> step;
   std::optional<uint64_t> seq;
-  std::optional<uint32_t> comm;  // of seq; none: the communicator that comes to it first
+  std::optional<uint32_t> comm;  // of seq; none: the communicator that reaches it first
 
   [[nodiscard]] bool any() const { return step || seq; }
 };

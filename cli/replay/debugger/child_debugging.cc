@@ -99,8 +99,8 @@ class Session {
       std::ifstream file(folder + format::kWaitsForDebugger);
       if (pid_t child = 0; file >> child) return {{"pid", child}};
       if (waitpid(rank, nullptr, WNOHANG) == rank)
-        return {{"error", fmt::format("the replay of rank {} ended before its child {} began; "
-                                      "without --gdb it says why",
+        return {{"error", fmt::format("replaying: rank {}: it ended before its child {} began; "
+                                      "replay without --gdb to see why",
                                       rank_.rank, options_.child)}};
       usleep(kTickMs * 1000);
     }

@@ -21,7 +21,7 @@
 namespace deja::cli {
 namespace {
 
-// Of the keeper's socket in what the debugger starts.
+// The number of the keeper's socket in what the debugger starts.
 constexpr int kKeeperInGdb = 200;
 constexpr const char* kStartFile = "/start";  // in the scratch folder (gdb/deja_gdb/session.py)
 constexpr int kNotStarted = 127;
@@ -36,8 +36,8 @@ Status CheckForShell(const ReplayTarget& target) {
     });
     if (!is_text)
       return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("starting gdb on '{}': the path has characters that a shell takes "
-                              "for its own; give a copy in a plain place (-- PATH, --scratch PATH)",
+                  fmt::format("starting gdb: '{}': a shell would interpret characters of the path; "
+                              "give a copy in a plain place (-- PATH, --scratch PATH)",
                               *path));
   }
   return {};
@@ -67,9 +67,9 @@ Result<pid_t> StartDebugger(const ReplayTarget& target, std::vector<std::string>
   return pid;
 }
 
-// Waits for it, and ends what it has left behind.
+// Waits for it, and ends the processes that it has left.
 int AwaitDebugger(pid_t pid) {
-  // Of the terminal they are for the debugger.
+  // The terminal's signals are for the debugger.
   signal(SIGINT, SIG_IGN);
   signal(SIGQUIT, SIG_IGN);
   int status = 0;
@@ -100,7 +100,7 @@ void AwaitGdb(pid_t gdb, int& status) {
   constexpr int kMostSteps = 250;  // for gdb to end its program
   int steps = 0;
   for (;;) {
-    // Processes that others have left behind come to this one, too (it is a subreaper).
+    // This process is a subreaper: it also gets processes that others have left.
     int ended = 0;
     const pid_t pid = waitpid(-1, &ended, WNOHANG);
     if (pid == gdb) status = ended;
@@ -116,13 +116,14 @@ void AwaitGdb(pid_t gdb, int& status) {
 
 Result<int> ExitOfGdb(int status, const std::string& debugger) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted)
-    return Fail(ErrorCode::kNotFound,
-                fmt::format("starting {} failed: is it installed, and in PATH?", debugger));
+    return Fail(
+        ErrorCode::kNotFound,
+        fmt::format("starting: {}: it cannot be run; install it, or put it into PATH", debugger));
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 Result<int> RunGdb(const ReplayTarget& target, const GdbOptions& options) {
-  prctl(PR_SET_CHILD_SUBREAPER, 1);  // of what gdb leaves behind
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // of processes that gdb leaves
   DEJA_ASSIGN_OR_RETURN(const pid_t pid, StartGdb(target, options));
   return ExitOfGdb(AwaitDebugger(pid), options.debugger);
 }

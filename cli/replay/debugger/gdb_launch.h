@@ -1,8 +1,8 @@
 // gdb, or a debugger that takes gdb's options, on a replayed rank's program; or gdbserver.
 //
 // The debugger starts the program by `deja run-fenced` (cli/replay/start/fenced_start.h), as often
-// as the user wants, so that nothing of a trace goes through the debugger or a shell. Main thread
-// of a process that has no other children.
+// as the user wants. Nothing of a trace goes through the debugger or a shell. Main thread of a
+// process that has no other children.
 #ifndef DEJA_CLI_REPLAY_DEBUGGER_GDB_LAUNCH_H_
 #define DEJA_CLI_REPLAY_DEBUGGER_GDB_LAUNCH_H_
 

@@ -55,7 +55,7 @@ Result<json> Checkpoints(format::Trace& trace, int attempt, const format::RankRe
     if (event == nullptr) break;
     const auto* enter = event->As<format::CallEnter>();
     if (enter->comm == 0 || enter->comm_seq == 0) continue;
-    // The first checkpoint behind it; those that follow are behind that one.
+    // The first checkpoint after it; those that follow are after that one.
     const auto next = std::partition_point(
         usable.begin(), usable.end(), [&](const format::RecordedCheckpoint& checkpoint) {
           return checkpoint.IsBehind(event->thread, event->seq, event->time_ns);

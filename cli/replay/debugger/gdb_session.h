@@ -1,5 +1,5 @@
-// What gdb's side of a replay (gdb/deja_gdb/) is told: how to start the program anew, and from
-// where.
+// The information for gdb's side of a replay (gdb/deja_gdb/): how to start the program again, and
+// from where.
 //
 // A file session.json in the scratch folder. Main thread only.
 #ifndef DEJA_CLI_REPLAY_DEBUGGER_GDB_SESSION_H_

@@ -13,7 +13,7 @@
 namespace deja::cli {
 namespace {
 
-// The LEFT of python/deja/debugger.py.
+// The LEFT of python/deja/interpreter/debugger.py.
 constexpr int kLeft = 130;
 // The name by which python/sitecustomize.py knows that the debugger is wanted.
 constexpr std::string_view kMark = "/with-pdb";
@@ -31,7 +31,7 @@ bool IsPlace(const std::string& line) {
 Status UsePythonDebugger(const std::vector<std::string>& lines, ReplayTarget& target) {
   const auto refuse = [&](const std::string& why) {
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("replaying rank {} with --pdb: {}", target.rank, why));
+                fmt::format("replaying: rank {}: --pdb: {}", target.rank, why));
   };
   const std::string program = std::filesystem::path(target.executable).filename().string();
   if (program.rfind("python", 0) != 0)
@@ -43,7 +43,8 @@ Status UsePythonDebugger(const std::vector<std::string>& lines, ReplayTarget& ta
   std::string all;
   for (const std::string& line : lines) {
     if (!IsPlace(line) || line.find(',') != std::string::npos)
-      return refuse(fmt::format("--break {}: give a file and a line, as train.py:88", line));
+      return refuse(
+          fmt::format("--break {}: not a file and a line; write it as train.py:88", line));
     all += (all.empty() ? "" : ",") + line;
   }
   for (std::string& entry : target.environment)

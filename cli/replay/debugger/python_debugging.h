@@ -1,4 +1,5 @@
-// Python's debugger in a replay: pdb, or ipdb where that is installed (python/deja/debugger.py).
+// Python's debugger in a replay: pdb, or ipdb where that is installed
+// (python/deja/interpreter/debugger.py).
 //
 // The rank's own interpreter has it. It stops at the exception that ends the program, and at the
 // lines that the user names. Pure, but for files that are looked at; any thread.
@@ -14,8 +15,10 @@
 namespace deja::cli {
 
 // Gives the debugger to the program of `target`, with breakpoints at `lines` (FILE:LINE).
-// kInvalidArgument: the program is no interpreter of Python, the rank is a forked child of the
-// program, or a line is not of that form.
+// kInvalidArgument:
+// - the program is no interpreter of Python
+// - the rank is a forked child of the program
+// - a line is not of that form
 Status UsePythonDebugger(const std::vector<std::string>& lines, ReplayTarget& target);
 
 // Whether the user has ended the replay in the debugger. `status`: as waitpid gives it.

@@ -1,6 +1,6 @@
 // A launch configuration by which VS Code debugs a replayed rank: .vscode/launch.json of the
-// working directory, for the C++ extension's debugger (cppdbg), which drives gdb by its machine
-// interface.
+// working directory. It is for the C++ extension's debugger (cppdbg), which drives gdb by its
+// machine interface.
 //
 // The configuration names a small script beside it, which starts this same replay in gdb. Pure but
 // for these two files; any thread.

@@ -21,7 +21,7 @@
 namespace deja::cli {
 namespace {
 
-// Of the folder's path: what a socket's address has room for beside the name in it.
+// The longest path of the folder: a socket's address also has to hold a name in it.
 constexpr size_t kLongestFolder = 70;
 
 // Which of its ranks are replayed.
@@ -48,10 +48,10 @@ std::vector<format::CommCreated> ReadComms(const format::RankReader& reader, Com
 }
 
 Status Refuse(const format::RankReader& reader, std::string_view why) {
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("replaying rank {}: it was recorded at level {}, which keeps no results "
-                          "of collectives to serve; {}",
-                          reader.header().rank, LevelName(reader.header().level), why));
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format("replaying: rank {}: level {} keeps no results of collectives to serve, and {}",
+                  reader.header().rank, LevelName(reader.header().level), why));
 }
 
 // Everything that has no bytes to be served can be computed.
@@ -62,11 +62,11 @@ Status CheckOperations(const format::RankReader& reader, const RankComms& comms,
              cursor->NextOf(format::KindBit(format::EventKind::kCallEnter))) {
     const auto& call = *event->As<format::CallEnter>();
     if (api::IsMpi(call.api))
-      return Refuse(reader, "those of MPI are not computed. Record it again with --level full");
+      return Refuse(reader, "those of MPI are not computed; record it again with --level full");
     if (call.comm_seq == 0 || api::IsCurand(call.api)) continue;
     if (!IsNccl(call.api))
       return Refuse(reader,
-                    "those of torch.distributed's own backends are not computed. Record it again "
+                    "those of torch.distributed's own backends are not computed; record it again "
                     "with --level full");
     const auto comm = comms.find(call.comm);
     if (comm == comms.end()) continue;
@@ -74,10 +74,11 @@ Status CheckOperations(const format::RankReader& reader, const RankComms& comms,
     const size_t there = presence.at(comm->second).size();
     if (there >= nranks) continue;
     return Refuse(
-        reader, fmt::format("comm {} has {} ranks, of which {} {} to be replayed ({} in all). "
-                            "Replay all ranks of it together (--all, --ranks A-B), which computes "
-                            "its collectives among them, or record it again with --level full",
-                            comm->first - 1, nranks, there, there == 1 ? "is" : "are", replayed));
+        reader,
+        fmt::format(
+            "comm {} has {} ranks, of which {} {} to be replayed ({} in all); replay all its ranks "
+            "together (--all, --ranks A-B) to compute them, or record it again with --level full",
+            comm->first - 1, nranks, there, there == 1 ? "is" : "are", replayed));
   }
   return {};
 }
@@ -135,7 +136,7 @@ void UseDevices(uint32_t here, uint32_t recorded, std::vector<std::string>& envi
     if (entry.rfind(kVisible, 0) != 0) continue;
     std::string_view list = std::string_view(entry).substr(kVisible.size());
     if (list.empty()) return;  // the program was to have none
-    // Of names of MIG devices the driver takes the first one alone.
+    // The driver takes only the first name of a MIG device.
     const auto named = list.rfind("MIG-", 0) == 0
                            ? 1
                            : static_cast<uint32_t>(std::count(list.begin(), list.end(), ',')) + 1;
@@ -157,8 +158,8 @@ Result<std::string> MakeMeetingFolder(const FoldPlan& plan, const std::string& s
   const std::string folder = scratch + format::kFoldFolder;
   if (folder.size() > kLongestFolder)
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("the ranks cannot meet in {}: its path has {} bytes, and a socket's "
-                            "has room for {}. Give a shorter --scratch, or TMPDIR",
+                fmt::format("replaying: {}: its path has {} bytes, and a socket's has room for {}; "
+                            "give a shorter --scratch, or TMPDIR",
                             folder, folder.size(), kLongestFolder));
   std::error_code error;
   std::filesystem::create_directory(folder, error);

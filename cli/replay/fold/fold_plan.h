@@ -1,8 +1,8 @@
 // FoldPlan: what replayed ranks compute among themselves, because their recordings have no bytes to
 // serve.
 //
-// Main thread only. Made before anything is started: what cannot be computed is an error here, and
-// says which rank and which operation, instead of a replay that stops half way.
+// Main thread only. It is made before anything is started. What cannot be computed is an error here
+// that names the rank and the operation, so a replay does not stop half way.
 #ifndef DEJA_CLI_REPLAY_FOLD_FOLD_PLAN_H_
 #define DEJA_CLI_REPLAY_FOLD_FOLD_PLAN_H_
 
@@ -37,8 +37,8 @@ Result<FoldPlan> PlanFold(std::span<const format::RankReader* const> ranks, bool
 std::vector<uint32_t> RecordedDevices(std::span<const format::RankReader* const> ranks,
                                       std::span<const format::RankReader* const> job);
 
-// `environment` of a rank, for a machine with `here` devices instead of `recorded`: the program is
-// given them in turn (DEJA_DEVICES), and CUDA_VISIBLE_DEVICES names no others.
+// Changes a rank's `environment` for a machine with `here` devices instead of `recorded`. The
+// program gets them in turn (DEJA_DEVICES), and CUDA_VISIBLE_DEVICES names no others.
 void UseDevices(uint32_t here, uint32_t recorded, std::vector<std::string>& environment);
 
 // Makes the folder in which they meet (replayer/fold/fold.h); its path is for DEJA_FOLD.

@@ -10,7 +10,7 @@ namespace {
 
 using format::EventKind;
 
-// Operations that a device has not come to when its process ends are not more.
+// The most operations that a device may not have reached when its process ends.
 constexpr uint64_t kMostUnderWay = 1024;
 
 // What a rank knows of the operations from one on.

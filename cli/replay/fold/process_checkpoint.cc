@@ -112,26 +112,27 @@ void EndAndReap(pid_t pid) {
 Status TakeFromGpu(pid_t pid) {
   if (!IsInstalled(kCudaCheckpoint))
     return Fail(ErrorCode::kNotFound,
-                "the process uses a GPU, and cuda-checkpoint is not installed (it is not in PATH; "
-                "it comes from github.com/NVIDIA/cuda-checkpoint, for drivers from 550 on)");
+                "checkpointing the process: it uses a GPU, and cuda-checkpoint is not in PATH; "
+                "install it (github.com/NVIDIA/cuda-checkpoint, for drivers from 550 on)");
   DEJA_ASSIGN_OR_RETURN(const ToolRun run,
                         RunTool({kCudaCheckpoint, "--toggle", "--pid", std::to_string(pid)}));
   if (run.code == 0) return {};
   return Fail(ErrorCode::kIo,
-              fmt::format("cuda-checkpoint ended with {}: {}", run.code, LastWords(run.output)));
+              fmt::format("checkpointing the process: cuda-checkpoint ended with {}: {}", run.code,
+                          LastWords(run.output)));
 }
 
 }  // namespace
 
 Status CheckProcessCheckpoints() {
-  const std::string what = "a checkpoint of the process cannot be made: ";
+  const std::string what = "checkpointing the process: ";
   if (!IsInstalled(kCriu))
-    return Fail(ErrorCode::kNotFound, what +
-                                          "criu is not installed (it is not in PATH); "
-                                          "install your system's package criu");
+    return Fail(ErrorCode::kNotFound,
+                what + "criu is not in PATH; install your system's package criu");
   if (!MayUseCriu())
-    return Fail(ErrorCode::kInvalidArgument,
-                what + "criu takes root, or the capability CAP_CHECKPOINT_RESTORE");
+    return Fail(ErrorCode::kInvalidArgument, what +
+                                                 "criu needs more rights; run it as root, or with "
+                                                 "the capability CAP_CHECKPOINT_RESTORE");
   DEJA_ASSIGN_OR_RETURN(const ToolRun run, RunTool({kCriu, "check"}));
   if (run.code == 0) return {};
   return Fail(ErrorCode::kInvalidArgument,
@@ -147,13 +148,11 @@ Result<std::string> WaitUntilHeld(pid_t pid, const std::string& scratch) {
     int status = 0;
     if (Interruption::IsOver()) kill(pid, SIGKILL);
     if (waitpid(pid, &status, WNOHANG) == pid)
-      return Fail(
-          ErrorCode::kNotFound,
-          fmt::format(
-              "the replay ended ({} {}) before it reached that place; `deja replay` without "
-              "--process-checkpoint says why",
-              WIFEXITED(status) ? "exit" : "signal",
-              WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status)));
+      return Fail(ErrorCode::kNotFound,
+                  fmt::format("checkpointing the process: the replay ended ({} {}) before that "
+                              "place; replay without --process-checkpoint to see why",
+                              WIFEXITED(status) ? "exit" : "signal",
+                              WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status)));
     usleep(kStepUs);
   }
 }
@@ -173,15 +172,15 @@ Status DumpProcess(pid_t pid, const std::string& folder) {
   std::ifstream log(folder + "/dump.log");
   const std::string text{std::istreambuf_iterator<char>(log), {}};
   return Fail(ErrorCode::kIo,
-              fmt::format("criu dump ended with {}: {} (all of it is in {}/dump.log)", run->code,
-                          LastWords(text.empty() ? run->output : text), folder));
+              fmt::format("checkpointing the process: criu dump ended with {}: {}; see {}/dump.log",
+                          run->code, LastWords(text.empty() ? run->output : text), folder));
 }
 
 std::string RestoreText(pid_t pid, const std::string& folder, const std::string& scratch) {
   return fmt::format(
       "to go on from there: criu restore --images-dir {0} --shell-job --restore-detached && touch "
-      "{1}{3} (process {2}; with memory on a GPU, cuda-checkpoint --toggle --pid {2} in "
-      "between). The results are in {1}{4}",
+      "{1}{3} (process {2}; with memory on a GPU, cuda-checkpoint --toggle --pid {2} in between); "
+      "its results: {1}{4}",
       folder, scratch, pid, format::kGoOnFile, format::kReportFile);
 }
 

@@ -120,7 +120,7 @@ bool TurnScheduler::AnswerAsks(Clock::time_point now) {
 bool TurnScheduler::AnswerAsk(size_t index, Clock::time_point now) {
   Known& known = known_[index];
   if (known.tried_at != change_) {
-    // It may have failed before somebody ended, or was swapped out.
+    // It may have failed before another rank ended, or was swapped out.
     known.tried_at = change_;
     Answer(index, MemoryAnswer::kTryAgain);
     return true;
@@ -218,7 +218,7 @@ bool TurnScheduler::Rotate(Clock::time_point now) {
     const int victim = FindVictim(index, false);
     if (victim < 0 || !TakeOut(static_cast<size_t>(victim))) return true;
   }
-  // It has had its turn, as far as anybody can see.
+  // It has had its turn, as far as can be seen.
   known_[index].rests_since = ++order_;
   BringBack(index);
   return true;
@@ -264,7 +264,7 @@ bool TurnScheduler::BringBack(size_t index) {
     TurnArea::Ring(cell.bell);
     return true;
   }
-  // Those that are there have grown meanwhile: one of them less, until nobody else is there.
+  // The ranks that are there have grown meanwhile: take one fewer, until no other is there.
   bool others = false;
   for (uint64_t bit = 1; bit != 0 && result.how == SwapResult::How::kNoRoom; bit <<= 1u) {
     if ((cell.devices.load() & bit) == 0) continue;
@@ -278,7 +278,7 @@ bool TurnScheduler::BringBack(size_t index) {
 
 void TurnScheduler::Lose(size_t index, const std::string& why) {
   known_[index].shortage = fmt::format(
-      "the CUDA driver has lost its device memory while ranks took turns on the device: {}. Replay "
+      "the CUDA driver has lost its device memory while ranks took turns on the device: {}; replay "
       "fewer ranks at a time, or use more --devices",
       why);
   lost_.push_back(index);
@@ -307,14 +307,13 @@ std::string TurnScheduler::DescribeShortage(size_t index) const {
         fmt::format(", which has {}, {} of them free", HumanBytes(total), HumanBytes(free_bytes));
     if (asked > free_bytes) text += fmt::format(": {} are missing", HumanBytes(asked - free_bytes));
   }
-  text += fmt::format(". It holds {}", HumanBytes(cell.held.load()));
+  text += fmt::format("; it holds {}", HumanBytes(cell.held.load()));
   for (size_t i = 0; i < known_.size(); ++i)
     if (IsIn(i) && Share(index, i))
       text += fmt::format(", rank {} {}", ranks_[i], HumanBytes(Cell(i).held.load()));
-  if (!no_swap_.empty()) text += fmt::format(". Ranks cannot take turns: {}", no_swap_);
+  if (!no_swap_.empty()) text += fmt::format("; ranks cannot take turns: {}", no_swap_);
   return text +
-         ". Use more --devices, replay fewer ranks (--ranks), or one alone (--rank R), which needs "
-         "a "
+         "; use more --devices, or replay fewer ranks (--ranks), or one alone (--rank R) with a "
          "recording of level full";
 }
 

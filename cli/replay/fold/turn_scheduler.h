@@ -2,17 +2,19 @@
 // together.
 //
 // Nothing happens while they fit. When an allocation of a rank fails, a rank that waits for others
-// (replayer/turns/turns.h) is swapped out, and the allocation is tried again; from then on a device
-// has so many ranks at most as have fit. A rank that was swapped out comes back when what it waited
-// for is there: as soon as one that is on the device waits. Ranks come back in the order in which
-// they began to want it, so nobody is passed over for good. Ranks that are served from their
-// recordings do not wait for each other: those whose allocation has failed wait for others to end,
-// or, if all of a device's ranks have come to that, are swapped out for each other.
+// (replayer/turns/turns.h) is swapped out, and the allocation is tried again. From then on a device
+// has at most the number of ranks that have fit. A rank that was swapped out comes back when what
+// it waited for is there: as soon as one that is on the device waits. Ranks come back in the order
+// in which they began to want it, so each gets its turn.
 //
-// Swapping out is safe at any point of a rank (its calls of CUDA wait until it is back), so nothing
-// here depends on what a rank says about itself, but progress: where all ranks of a device seem to
-// wait for a time, those that are out come back one after the other, since threads of theirs that
-// do not wait may have to go on.
+// Ranks that are served from their recordings do not wait for each other. If the allocation of one
+// has failed, it waits for others to end. If that is so for all of a device's ranks, they are
+// swapped out for each other.
+//
+// Swapping out is safe at any point of a rank: its calls of CUDA wait until it is back. So nothing
+// here depends on what a rank says about itself, but progress. If all ranks of a device seem to
+// wait for a time, those that are out come back one after the other. Their threads that do not wait
+// may have to go on.
 //
 // Main thread only. Step never waits but for the driver.
 #ifndef DEJA_CLI_REPLAY_FOLD_TURN_SCHEDULER_H_
@@ -38,7 +40,7 @@ class TurnScheduler {
   using OpenSwap = std::function<Result<std::unique_ptr<DeviceSwap>>()>;
   using Say = std::function<void(const std::string&)>;
   struct Rules {
-    size_t at_once = 0;  // so many ranks on a device, as soon as more wait; 0: as many as fit
+    size_t at_once = 0;  // the most ranks on a device, as soon as more wait; 0: as many as fit
     // Ranks that cannot be swapped out may free memory as long as something moves.
     std::chrono::milliseconds refuse{5000};
     // All seem to wait: the first time, and the longest.
@@ -84,7 +86,7 @@ class TurnScheduler {
   [[nodiscard]] bool Asks(size_t index) const;
   [[nodiscard]] bool Rests(size_t index) const;
   [[nodiscard]] bool Share(size_t index, size_t other) const;
-  // So many of a device's ranks are on it.
+  // The number of a device's ranks that are on it.
   [[nodiscard]] size_t CountIn(uint64_t device_bit) const;
   [[nodiscard]] size_t MostOn(uint64_t device_bit) const;
   [[nodiscard]] bool HasRoomFor(size_t index) const;
@@ -96,8 +98,8 @@ class TurnScheduler {
   bool ThinOut();
   bool Rotate(Clock::time_point now);
   void Moved();
-  // Of those that share a device with `index`; `also_asking`: those whose allocation has failed,
-  // too.
+  // One of the ranks that share a device with `index`. `also_asking`: or one whose allocation has
+  // failed.
   [[nodiscard]] int FindVictim(size_t index, bool also_asking) const;
   void MakeWay(size_t victim, size_t for_whom);
   bool TakeOut(size_t victim);
@@ -118,7 +120,7 @@ class TurnScheduler {
   std::string no_swap_;  // why a rank could not be swapped out, or none can
   std::vector<Known> known_;
   std::vector<size_t> lost_;
-  std::map<uint64_t, size_t> most_;  // by a device's bit: so many ranks fit
+  std::map<uint64_t, size_t> most_;  // by a device's bit: the number of ranks that fit
   uint64_t order_ = 0;
   uint64_t change_ = 1;  // counts what may have freed memory
   uint64_t swaps_ = 0;

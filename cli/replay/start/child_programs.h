@@ -25,9 +25,9 @@ struct ChildProgram {
   }
 };
 
-// Of all these ranks, each program with the same arguments once, in the order in which the trace
-// lists the processes. A child that only forked, and is its rank's program still, is not among
-// them.
+// The programs that children of these ranks run: each program with the same arguments once, in the
+// order in which the trace lists the processes. A child that only forked, and still runs its rank's
+// program, is left out.
 Result<std::vector<ChildProgram>> ReadChildPrograms(format::Trace& trace,
                                                     const std::vector<uint32_t>& ranks,
                                                     int attempt);

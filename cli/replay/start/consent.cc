@@ -113,7 +113,7 @@ std::vector<std::string> DescribeStart(const std::vector<const ReplayTarget*>& t
     lines.push_back("    " + Cut(changed[i]));
   if (changed.size() > kMostVariables)
     lines.push_back(fmt::format("    and {} more", changed.size() - kMostVariables));
-  // Of a child that was not recorded (one linked statically) the trace knows nothing.
+  // The trace knows nothing about a child that was not recorded (one linked statically).
   lines.push_back("  it may start   any program that it may read; those above were recorded");
   lines.push_back(first.fence.allow_writes ? "  it may write   everywhere (--allow-writes)"
                                            : "  it may write   in its scratch folder only");
@@ -127,7 +127,8 @@ std::vector<std::string> DescribeStart(const std::vector<const ReplayTarget*>& t
 
 Status AskConsent(const std::string& trace, const std::vector<const ReplayTarget*>& targets,
                   const std::vector<ChildProgram>& children, bool trust) {
-  Diagnose(fmt::format("{} was not recorded or packed here by you. A replay of it runs:", trace));
+  Diagnose(fmt::format(
+      "replaying: {}: this user has not recorded or packed it here; a replay runs:", trace));
   for (const std::string& line : DescribeStart(targets, children)) Diagnose("  " + line);
   if (!trust && (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1))
     return Fail(

@@ -1,7 +1,7 @@
 // Consent: whether what a trace would have run may be run.
 //
 // A trace that this user has recorded or packed here, or agreed to before, is run as it is
-// (cli/fence/trust_store.h). Of any other one it is shown what would run, and the user is asked.
+// (cli/fence/trust_store.h). For any other trace, the user sees what would run, and is asked.
 //
 // Main thread.
 #ifndef DEJA_CLI_REPLAY_START_CONSENT_H_

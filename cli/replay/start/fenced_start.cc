@@ -117,7 +117,8 @@ int RunFenced(int argc, char** argv) {
   constexpr int kCheckpoint = 4;
   constexpr int kProgram = 5;
   if (argc <= kProgram) {
-    Diagnose(fmt::format("{} is how a replay's gdb starts the program", kRunFenced));
+    Diagnose(
+        fmt::format("{}: no program is given; only a replay's gdb runs this command", kRunFenced));
     return kExitUsage;
   }
   auto start = LoadStart(argv[kFile]);

@@ -1,8 +1,8 @@
 // FencedStart: all that a replayed program is started with, and how a process becomes it.
 //
-// `deja replay` starts it in a child. gdb starts a program by a command of its own: there `deja`
-// itself is that command (`deja run-fenced`, which no user needs), and finds in a file what it
-// becomes, so that nothing of a trace goes through gdb or a shell.
+// `deja replay` starts it in a child. gdb starts a program by a command of its own, which is `deja
+// run-fenced` (no user needs it). That command finds in a file what it becomes, so that nothing of
+// a trace goes through gdb or a shell.
 #ifndef DEJA_CLI_REPLAY_START_FENCED_START_H_
 #define DEJA_CLI_REPLAY_START_FENCED_START_H_
 

@@ -17,8 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // The library in a child of the rank finds the child's recording by this list. `life`: as
-// Trace::LifeBefore; names are below its first process then, and a process without a folder is
-// another rank, whose folder is in a list of its own (replayer/forks/companions.h).
+// Trace::LifeBefore. If it is not empty, names are below its first process, and a process without a
+// folder is another rank. The folder of that rank is in a list of its own
+// (replayer/forks/companions.h).
 Status ListChildren(format::Trace& trace, uint32_t rank, int attempt,
                     const std::vector<format::ChildFolder>& life, const std::string& scratch) {
   DEJA_ASSIGN_OR_RETURN(const auto children, trace.Children(rank, attempt));
@@ -60,7 +61,8 @@ Result<std::string> FolderOf(const format::Trace& trace, uint32_t rank, int atte
     if (folder.rank == rank && (attempt < 0 || folder.attempt == static_cast<uint32_t>(attempt)))
       found = &folder;
   if (found == nullptr)
-    return Fail(ErrorCode::kNotFound, fmt::format("rank {} is not there", rank));
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("replaying: rank {}: the trace does not hold it", rank));
   std::error_code error;
   return fs::absolute(found->path, error).string();
 }
@@ -74,10 +76,11 @@ Result<ReplayTarget> PrepareRank(format::Trace& trace, uint32_t rank, int attemp
   DEJA_RETURN_IF_ERROR(ListChildren(trace, rank, attempt, life, scratch));
   DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(rank, attempt));
   if (reader->header().rank != rank)
-    return Fail(ErrorCode::kCorrupt,
-                fmt::format("replaying rank {} of {}: its header says rank {}: the folder was "
-                            "copied or renamed",
-                            rank, trace.path(), reader->header().rank));
+    return Fail(
+        ErrorCode::kCorrupt,
+        fmt::format(
+            "replaying: rank {} of {}: its header says rank {}; the folder was copied or renamed",
+            rank, trace.path(), reader->header().rank));
   if (life.empty()) {
     DEJA_ASSIGN_OR_RETURN(ReplayTarget target, PrepareReplay(*reader, folder, scratch, options));
     ChooseChild(options.child, target);

@@ -20,7 +20,7 @@ struct ReplayFence {
   std::string out;        // the replay's own trace; empty: none
   std::vector<std::string> allow_read;
   std::vector<std::string> allow_file;  // to be written where it is
-  // CRIU does not know filters that somebody answers.
+  // The filters ask no keeper: CRIU does not know filters that ask another process.
   bool unanswered = false;
 };
 

@@ -41,16 +41,16 @@ Status CheckProgram(const format::TraceHeader& header, const ReplayOptions& opti
   std::error_code error;
   if (path.empty() || !fs::is_regular_file(path, error))
     return Fail(ErrorCode::kNotFound,
-                fmt::format("replaying rank {}: its program '{}' is not here; give the place of "
+                fmt::format("replaying: rank {}: its program '{}' is not here; give the place of "
                             "the same build: deja replay … -- PATH",
                             header.rank, path));
   if (access(path.c_str(), X_OK) != 0)
-    return FailErrno(fmt::format("replaying rank {}: running '{}'", header.rank, path), errno);
+    return FailErrno(fmt::format("replaying: rank {}: running '{}'", header.rank, path), errno);
   target.executable = fs::canonical(path, error).string();
   if (const std::string why = WhyNoProgram(target.executable); !why.empty())
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("replaying rank {}: '{}' {}, so that nothing of the trace could be "
-                            "served to it; give the recorded program: -- PATH",
+                fmt::format("replaying: rank {}: '{}' {}, so the trace cannot be served to it; "
+                            "give the recorded program: -- PATH",
                             header.rank, target.executable, why));
   const std::string here = BuildIdOf(target.executable);
   const std::string recorded(process.executable_build_id);
@@ -61,15 +61,15 @@ Status CheckProgram(const format::TraceHeader& header, const ReplayOptions& opti
   if (here == recorded && !recorded.empty()) return {};
   if (recorded.empty()) {
     if (!options.program.empty()) target.build_id += "; you have named the program";
-    return {};  // of a trace of somebody else's the user is asked
+    return {};  // the user is asked about another user's trace
   }
   const std::string what =
-      fmt::format("'{}' is not the program that was recorded: its build id is {}, recorded {}",
+      fmt::format("'{}' is not the recorded program: its build id is {}, recorded {}",
                   target.executable, here.empty() ? "missing" : HexText(here), HexText(recorded));
   if (!options.force)
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("replaying rank {}: {}. Give the recorded build (-- PATH), or replay "
-                            "this one all the same with --force",
+                fmt::format("replaying: rank {}: {}; give the recorded build (-- PATH), or replay "
+                            "this one with --force",
                             header.rank, what));
   target.notes.push_back(what);
   return {};
@@ -95,8 +95,8 @@ void PassMasked(const format::TraceHeader& header, const ReplayOptions& options,
   }
   if (!left.empty())
     target.notes.push_back(
-        fmt::format("masked when this was recorded, so the program gets masks: {} "
-                    "(--pass-env NAME takes a variable from here)",
+        fmt::format("masked in the trace, so the program gets masks: {}; give this environment's "
+                    "value with --pass-env NAME",
                     left));
 }
 
@@ -117,10 +117,10 @@ void CompareCpu(const format::TraceHeader& header, ReplayTarget& target) {
     return names.empty() ? std::string(" nothing") : names;
   };
   target.notes.push_back(fmt::format(
-      "this CPU is not the recorded one ({}; here: {}). Missing here:{}; new here:{}. Libraries "
+      "this CPU is not the recorded one ({}; here: {}; missing here:{}; new here:{}): libraries "
       "that choose code by the CPU (the C library's mathematics, OpenBLAS, oneDNN, MKL) may give "
-      "other bits; OPENBLAS_CORETYPE, ONEDNN_MAX_CPU_ISA, MKL_ENABLE_INSTRUCTIONS and "
-      "GLIBC_TUNABLES, set while recording, make them choose the same everywhere",
+      "other bits; to prevent it, record with OPENBLAS_CORETYPE, ONEDNN_MAX_CPU_ISA, "
+      "MKL_ENABLE_INSTRUCTIONS and GLIBC_TUNABLES set",
       header.process.cpu_model, CpuModel(), missing(recorded, here), missing(here, recorded)));
 }
 
@@ -267,8 +267,8 @@ Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& optio
   close(report[0]);
   if (n == sizeof error) {
     waitpid(pid, nullptr, 0);
-    return FailErrno(fmt::format("replaying rank {}: running '{}'", target.rank, target.executable),
-                     error);
+    return FailErrno(
+        fmt::format("replaying: rank {}: running '{}'", target.rank, target.executable), error);
   }
   return pid;
 }

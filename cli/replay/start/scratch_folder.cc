@@ -20,7 +20,8 @@ Status ScratchFolder::Open(const std::string& chosen, bool keep) {
       return FailErrno(fmt::format("making the scratch folder '{}'", chosen), error.value());
     if (!fs::is_empty(chosen, error) || error)
       return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("the scratch folder '{}' is not empty; give a new one", chosen));
+                  fmt::format("replaying: --scratch '{}': the folder is not empty; give a new one",
+                              chosen));
     path_ = fs::canonical(chosen, error).string();
     return {};
   }

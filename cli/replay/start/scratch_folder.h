@@ -20,8 +20,8 @@ class ScratchFolder {
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
 
-  // Makes it: `chosen`, which must be new or empty and stays, or if that is empty one among the
-  // temporary files, which stays and is told about if `keep`.
+  // Makes the folder: `chosen`, which must be new or empty and stays. If `chosen` is empty, it is
+  // one among the temporary files, which stays and is reported if `keep`.
   Status Open(const std::string& chosen, bool keep);
 
   [[nodiscard]] const std::string& path() const { return path_; }

@@ -43,7 +43,7 @@ bool ChildOutputs::MakeFifo(const std::string& path, int& reads, int& writes) {
   reads = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (reads < 0) return false;
   open_.push_back(reads);
-  // Kept open, so that nobody reads an end before this object has one.
+  // Kept open, so that no reader finds an end before this object has one.
   writes = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (writes < 0) return false;
   open_.push_back(writes);

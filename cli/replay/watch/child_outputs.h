@@ -1,9 +1,9 @@
 // ChildOutputs: what one child of a replayed rank prints, and nothing of the others.
 //
-// The rank is started with FIFOs that nobody shows. The child puts two others in their place
+// The rank is started with FIFOs that are not shown. The child puts two others in their place
 // (replayer/forks/chosen_child.h), which a thread copies to standard output and error until the
-// object ends. A process that the child starts prints where the child does; one whose output the
-// program has led elsewhere is left alone.
+// object ends. A process that the child starts prints where the child does. Output that the program
+// has redirected is left alone.
 //
 // Main thread; the process must not fork while it lives, but to exec.
 #ifndef DEJA_CLI_REPLAY_WATCH_CHILD_OUTPUTS_H_

@@ -1,8 +1,11 @@
 // Guardian: no program of a replay outlives the command, however that is ended.
 //
-// Three processes: the one that the user has started waits and passes signals on; the guardian, in
-// a process group of its own, is where processes go whose parents are gone; the worker, its child,
-// replays. If any one of them is killed, or all of the user's process group, the others end what
+// There are three processes:
+// - the one that the user has started waits and passes signals on
+// - the guardian, in a process group of its own, becomes the parent of orphaned processes
+// - the worker, its child, replays
+//
+// If any of them is killed, or the user's whole process group, the others clean up. They end what
 // the worker had started, with children of children, and remove the temporary folders.
 //
 // Main thread, before there are others.

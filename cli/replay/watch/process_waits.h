@@ -1,9 +1,10 @@
-// What the threads of all processes below this one wait for: read from /proc, without
-// stopping any of them.
+// What the threads of all processes below this one wait for: read from /proc, without stopping any
+// of them.
 //
-// A wait is endless if only another thread of these processes can end it: a read of a pipe that
-// nothing outside holds, a futex without a timeout, a wait for a child. Where the kernel does not
-// say (no /proc/PID/syscall, another user's process), a thread counts as one that may move.
+// A wait is endless if only another thread of these processes can end it. Examples: a read of a
+// pipe that nothing outside holds, a futex without a timeout, a wait for a child. A thread counts
+// as one that may move where the kernel does not say (no /proc/PID/syscall, another user's
+// process).
 //
 // Values; main thread.
 #ifndef DEJA_CLI_REPLAY_WATCH_PROCESS_WAITS_H_
@@ -39,7 +40,8 @@ struct ProcessWaits {
 };
 
 struct OutsideFiles {
-  // Of pipes and sockets, as /proc/PID/fd shows them ("pipe:[4026]"): others have their other ends.
+  // Pipes and sockets, as /proc/PID/fd shows them ("pipe:[4026]"): other processes have their other
+  // ends.
   std::set<std::string> files;
   bool sockets = false;  // any socket may be connected to something outside
 };

@@ -40,7 +40,7 @@ bool HasChildEnded(const Replayed& replay) {
   return false;
 }
 
-// Processes that the programs have left behind come to this one (it is a subreaper): they have a
+// This process is a subreaper: it gets the processes that the programs have left. They have a
 // moment to end by themselves.
 void EndLeftovers() {
   constexpr int kSteps = 100;
@@ -61,8 +61,8 @@ constexpr int kStepMs = 20;
 constexpr int kLookMs = 500;  // where only the ends of the replays count
 constexpr int kChildMs = 50;  // or the end of a child
 
-// Ranks that compute together: once the replay of one has stopped before its end, others may wait
-// for it for good. They have a moment to come to the same difference.
+// For ranks that compute together: once the replay of one has stopped before its end, others may
+// wait for it for good. They have a moment to reach the same difference.
 class Grace {
  public:
   explicit Grace(bool together) : together_(together) {}
@@ -70,7 +70,7 @@ class Grace {
     const bool stopped = WIFEXITED(ended.status) && HasStopped(ended.target.scratch);
     if (together_ && stopped && left_ < 0) left_ = kMs;
   }
-  // Who waits for a turn on a device has not had its moment yet.
+  // A rank that waits for a turn on a device has not had its moment yet.
   void Extend() {
     if (left_ >= 0) left_ = kMs;
   }
@@ -82,7 +82,7 @@ class Grace {
   int left_ = -1;
 };
 
-// Replays that can be seen to stand still: each by itself, or all, if they wait for each other.
+// Finds replays that hang: each by itself, or all, if they wait for each other.
 class Watch {
  public:
   Watch(std::vector<Replayed>& replays, bool together, const ReplayOptions& options)
@@ -231,7 +231,7 @@ void WaitOnSharedDevices(std::vector<Replayed>& replays, bool together, const Sh
 
 void EndDescendants(pid_t but) {
   constexpr useconds_t kStepUs = 2000;
-  // What a process leaves behind when it is killed comes to this one, and is there the next time.
+  // This process gets the children of a process that is killed, and finds them in the next pass.
   for (bool any = true; any;) {
     any = false;
     for (const pid_t child : OwnChildren()) {

@@ -1,5 +1,5 @@
 // The processes of replayed ranks: started side by side, and waited for until they, and all that
-// they have left behind, are gone.
+// they have left, are gone.
 //
 // Main thread of a process that has no other children.
 #ifndef DEJA_CLI_REPLAY_WATCH_REPLAY_PROCESSES_H_
@@ -39,9 +39,9 @@ void EndDescendants(pid_t but);
 // Starts them all, or none: those that were started are killed.
 Status StartReplays(std::vector<Replayed>& replays, const ReplayOptions& options);
 
-// Where they compute their collectives among themselves the others are ended when one has
-// stopped before its end and they do not get on without it. `shared`: in which they tell that they
-// wait; where they share devices, they take turns on them if they have to.
+// Ranks that compute their collectives among themselves depend on each other. When one has stopped
+// before its end and the others do not get on without it, they are ended. `shared`: where they note
+// that they wait; ranks that share devices take turns on them if they have to.
 struct SharedArea {
   TurnArea area;
   bool devices = false;

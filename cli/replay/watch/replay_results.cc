@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// All peers' stories, for ranks that wait for somebody who never came.
+// The summaries of all peers, for ranks that wait for one that never came.
 std::vector<PeerSummary> ReadPeers(format::Trace& trace) {
   std::vector<PeerSummary> peers;
   for (const format::RankFolder& folder : trace.ranks()) {

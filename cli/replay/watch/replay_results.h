@@ -1,4 +1,4 @@
-// What the replays of a command proved, told to the user: a verdict for each rank, and the exit
+// What the replays of a command proved, shown to the user: a verdict for each rank, and the exit
 // code.
 //
 // Main thread only.

@@ -26,7 +26,7 @@ Result<std::optional<TraceClaim>> ClaimOut(const std::string& path) {
   while (out.size() > 1 && out.back() == '/') out.pop_back();
   if (fs::exists(out, error))
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("{} is there already; give another --out", out));
+                fmt::format("replaying: --out {}: it exists already; give another", out));
   DEJA_ASSIGN_OR_RETURN(TraceClaim claim, TraceClaim::Make(out, false));
   return std::optional<TraceClaim>(std::move(claim));
 }

@@ -17,7 +17,8 @@ namespace deja::cli {
 // `path`: as the user named it; empty: none is wanted, and nothing is returned.
 Result<std::optional<TraceClaim>> ClaimOut(const std::string& path);
 
-// What a rank's program is told of it. `trace`: the recording, as the user named it.
+// Adds to a rank's `environment` what its program needs of it. `trace`: the recording, as the user
+// named it.
 void AddOut(const TraceClaim& claim, const std::string& trace,
             std::vector<std::string>& environment);
 

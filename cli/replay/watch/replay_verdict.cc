@@ -145,7 +145,7 @@ class Judge {
     return child_.empty() || name.starts_with(child_ + "/") ? child_lines_ : other_lines_;
   }
 
-  // Of a child, whose parent has waited for it.
+  // The status of a child, whose parent has waited for it.
   [[nodiscard]] int ReportedStatus() const {
     const auto* exit = FindLine<ExitLine>(lines_);
     const auto* crash = FindLine<CrashLine>(lines_);
@@ -153,7 +153,7 @@ class Judge {
     return crash != nullptr ? crash->signal : 0;
   }
 
-  // Of a child that has not said how it ended: it was killed, if it ever began.
+  // For a child that has not said how it ended: it was killed, if it ever began.
   void JudgeMissingEnd() {
     counters_ = CountersOf(FindLine<CountedLine>(lines_));
     if (FindLine<StartLine>(lines_) == nullptr) return Differs("it was not started");
@@ -210,7 +210,7 @@ class Judge {
     // The recording knows from its parent only how the rank ended, not where.
     if (!summary_.crash && summary_.fate.known && static_cast<int>(summary_.fate.signal) == signal)
       return Same(name);
-    // Nobody was there to see how the recorded process ended (a launcher had started it).
+    // A launcher had started the recorded process, so how it ended is not in the recording.
     const bool unseen = !summary_.crash && !summary_.exit && !summary_.fate.known;
     if (crash == nullptr && counters_ != nullptr && signal == SIGKILL && unseen &&
         counters_->remaining == 0)
@@ -273,7 +273,7 @@ class Judge {
           what);
       return;
     }
-    // When a signal of somebody else's arrives is not known to the program.
+    // The program does not know when a signal from another process arrives.
     if (EndedFromOutside() && counted.remaining == 0) {
       verdict_.outcome = Outcome::kSame;
       verdict_.summary =
@@ -460,7 +460,7 @@ class Judge {
 
   void NoteLoss() {
     const format::Footer& totals = reader_.totals();
-    // A file that stops without an end, and no tail that goes on from there: somebody cut it.
+    // A file that stops without an end, and no tail that goes on from there: the file was cut.
     const bool cut =
         reader_.end().state != format::EndState::kCleanEnd && !summary_.running && !HasTail();
     if (totals.events_lost + totals.payloads_lost != 0 || cut || !summary_.degraded.empty()) {

@@ -45,20 +45,20 @@ ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankSummary& s
 ReplayVerdict JudgeChild(uint32_t rank, const std::string& name, const format::RankReader& reader,
                          const std::string& scratch, Symbolizer& symbolizer, StackDetail detail);
 
-// There was no device memory for the rank, as `shortage` says: a rank that did not come to its end
-// as recorded failed for that.
+// There was no device memory for the rank, as `shortage` says: a rank that did not reach its
+// recorded end failed for that reason.
 void AddShortage(const std::string& shortage, ReplayVerdict& verdict);
 
 // The replay was ended because nothing in it could move any more, as the lines say; none: it was
 // not.
 void AddStandstill(const std::vector<std::string>& waits, ReplayVerdict& verdict);
 
-// The rank used CUDA, and this machine's driver has no device for it, as `found` says: why a rank
-// that did not come to its end as recorded may not have.
+// The rank used CUDA, and this machine's driver has no device for it, as `found` says. That may be
+// why a rank did not reach its recorded end.
 void AddMissingDevice(const std::string& found, ReplayVerdict& verdict);
 
-// Parts of the program that are not as recorded, of a rank that did not do the same: the first of
-// them, in front of where it diverged. `trace`: as the user named it.
+// Parts of the program that are not as recorded, for a rank that did not do the same. The first of
+// them goes before where it diverged. `trace`: as the user named it.
 void AddChanges(const std::vector<Change>& changes, const std::string& trace,
                 ReplayVerdict& verdict);
 

@@ -1,11 +1,11 @@
 // Standstill: whether a replay can still move, seen from outside of its processes.
 //
-// A child that ended before its recording does, or another program, can leave a process in a wait
-// that nothing ends: a read of a pipe to which it alone could write. No call reaches the engine
-// then, so the process that started the replay looks.
+// A process can be left in a wait that nothing ends: a read of a pipe to which only one other
+// process could write. That process is another program, or a child that ended before its recording
+// does. No call reaches the engine then, so the process that started the replay looks.
 //
-// The main thread of the process that has started them, a subreaper: what they leave behind becomes
-// its child, and belongs to all of them.
+// Used on the main thread of the process that has started the replays. It is a subreaper: what they
+// leave becomes its child, and belongs to all of them.
 #ifndef DEJA_CLI_REPLAY_WATCH_STANDSTILL_H_
 #define DEJA_CLI_REPLAY_WATCH_STANDSTILL_H_
 
@@ -61,7 +61,7 @@ class Standstill {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // Of a look: what all threads do at best.
+  // The state that one look shows: what all threads do at best.
   [[nodiscard]] State Judge(const ProcessWaits& now) const;
   [[nodiscard]] std::string NameOf(pid_t pid) const;
 

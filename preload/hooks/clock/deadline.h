@@ -7,9 +7,9 @@
 
 #include <time.h>
 
-#include <cerrno>
 #include <cstdint>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/engine/clock_calls.h"
 #include "preload/hooks/input.h"
 
@@ -29,13 +29,12 @@ class LiveDeadline {
     Engine* engine = EngineForHook();
     if (engine == nullptr) return;
     const int64_t ns = deadline->tv_sec * kSecond + deadline->tv_nsec;
-    const int saved_errno = errno;
     int64_t offset;
     {
+      const ErrnoKeeper keep;
       Guard guard;
       offset = engine->clocks->DeadlineOffsetNs(clock, ns);
     }
-    errno = saved_errno;
     if (offset == 0) return;
     const int64_t live = ns + offset;
     // A clock cannot wait for what is before its beginning; a deadline of zero disarms a timer.

@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include <cerrno>
 #include <cstring>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/engine/connections.h"
 #include "preload/files/absolute_path.h"
 #include "preload/hooks/descriptors/own_pipes.h"
@@ -17,10 +17,9 @@ namespace {
 
 bool IsRandomDevice(int fd) {
   struct stat st;
-  int saved_errno = errno;
+  const ErrnoKeeper keep;
   bool is = fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && major(st.st_rdev) == 1 &&
             (minor(st.st_rdev) == 8 || minor(st.st_rdev) == 9);
-  errno = saved_errno;
   return is;
 }
 

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <climits>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/engine/connections.h"
 #include "preload/engine/socket_calls.h"
 #include "preload/hooks/descriptors/tracked.h"
@@ -108,7 +109,7 @@ ssize_t CopyByHand(const Copy& c) {
 
 // The kernel has copied `size` bytes of an input file from `begin` on.
 void Tell(FdObject& file, int fd, off64_t begin, ssize_t size, bool moved) {
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   const Guard guard;
   char buffer[kPiece];
   for (ssize_t done = 0; done < size;) {
@@ -119,7 +120,6 @@ void Tell(FdObject& file, int fd, off64_t begin, ssize_t size, bool moved) {
     done += n;
   }
   if (moved) file.AfterSeek(begin + size, begin + size, SEEK_SET);
-  errno = saved_errno;
 }
 
 // `real()` lets the kernel do it.

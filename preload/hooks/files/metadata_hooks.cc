@@ -5,9 +5,9 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <span>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/files/absolute_path.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/files/paths.h"
@@ -54,13 +54,12 @@ int ChangeOpen(int fd, ByNumber by_number, ByPath by_path) {
   size_t size = 0;
   {
     const Guard guard;
-    const int saved_errno = errno;
+    const deja::ErrnoKeeper keep;
     struct stat info {};
     size = PathOfDescriptor(fd, std::span(name).first(sizeof name - 1)).size();
     name[size] = '\0';
     // What has no name any more, or never had one, is the program's alone.
     if (size != 0 && (name[0] != '/' || stat(name, &info) != 0)) size = 0;
-    errno = saved_errno;
   }
   if (size == 0) return by_number();
   MappedPath mapped(name, FileUse::kMetadata);

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/engine/connections.h"
 #include "preload/engine/engine.h"
 #include "preload/engine/file_calls.h"
@@ -42,13 +43,12 @@ class MappedPath {
   MappedPath(const char* path, FileUse use) : MappedPath(AT_FDCWD, path, use) {}
   ~MappedPath() {
     if (path_ != buffer_) return;
-    int saved_errno = errno;
+    const ErrnoKeeper keep;
     Guard guard;
     if (lent_ >= 0)
       close(lent_);
     else if (Engine* engine = GetEngine())
       engine->files->ReleasePath(path_);
-    errno = saved_errno;
   }
   MappedPath(const MappedPath&) = delete;
   MappedPath& operator=(const MappedPath&) = delete;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 
+#include "common/runtime/errno_keeper.h"
 #include "common/runtime/raw_syscall.h"
 #include "preload/engine/file_calls.h"
 #include "preload/hooks/export.h"
@@ -21,12 +22,11 @@ static_assert(sizeof(struct stat) == sizeof(struct stat64));
 void Tell(const char* mapped, int fd, struct stat& info) {
   Engine* engine = EngineForHook();
   if (engine == nullptr) return;
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   {
     const Guard guard;
     engine->files->OnStat(mapped, fd, info);
   }
-  errno = saved_errno;
 }
 
 void Tell(const char* mapped, int fd, struct stat64& info) {

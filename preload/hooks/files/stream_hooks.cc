@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/engine/connections.h"
 #include "preload/hooks/descriptors/tracked.h"
 #include "preload/process/guard.h"
@@ -151,7 +151,7 @@ bool WatchStreams() {
   static std::atomic<int> state{kNew};
   int before = kNew;
   if (!state.compare_exchange_strong(before, kBegun)) return before != kUnknown;
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   void* read_fn = RealNext("_IO_file_read");
   void* write_fn = RealNext("_IO_file_write");
   void* seek_fn = RealNext("_IO_file_seek");
@@ -164,7 +164,6 @@ bool WatchStreams() {
     Replace(static_cast<void**>(RealNext("_IO_wfile_jumps")), read_fn, write_fn, seek_fn);
   }
   state.store(done ? kWatched : kUnknown);
-  errno = saved_errno;
   return done;
 }
 

@@ -8,12 +8,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
 
 #include "common/env_vars.h"
+#include "common/runtime/errno_keeper.h"
 #include "preload/process/guard.h"
 #include "preload/process/own_variables.h"
 #include "preload/stack/modules.h"
@@ -226,7 +226,7 @@ void SetDriversApart() {
   if (loaded == g_looked_at.load(std::memory_order_acquire)) return;
   // Whoever else is at it has what this thread has loaded, or leaves it to the next look.
   if (g_looking.exchange(true, std::memory_order_acquire)) return;
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   static Scan scan;  // too large for a stack
   scan.count = 0;
   dl_iterate_phdr(&OnObject, &scan);
@@ -234,7 +234,6 @@ void SetDriversApart() {
   dlerror();  // what was not found is not the program's error
   g_looked_at.store(loaded, std::memory_order_release);
   g_looking.store(false, std::memory_order_release);
-  errno = saved_errno;
 }
 
 }  // namespace deja::preload

@@ -9,6 +9,7 @@
 
 #include <atomic>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/engine/life_calls.h"
 #include "preload/hooks/clock/deadline.h"
 #include "preload/hooks/export.h"
@@ -141,9 +142,8 @@ int TellOfBarrier(int result) {
     c.result = -1;  // it takes nothing
     c.error = *static_cast<int*>(context);
   };
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   engine->meetings->OnAcquire(call);
-  errno = saved_errno;
   return call.error;
 }
 

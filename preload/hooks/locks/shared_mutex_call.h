@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/engine/engine.h"
 #include "preload/engine/meeting_calls.h"
 #include "preload/hooks/input.h"
@@ -42,9 +43,8 @@ int AcquireMutex(pthread_mutex_t* mutex, const SharedMutexes::Found& found, Mute
     const bool is_taken = c.error == 0 || (c.gives_back && c.error == ETIMEDOUT);
     c.result = is_taken ? 0 : -1;
   };
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   engine->meetings->OnAcquire(call);
-  errno = saved_errno;
   return call.error;
 }
 
@@ -62,9 +62,8 @@ int AcquireShared(const SharedSemaphores::Found& found, bool tries, const Real& 
     c.error = (*static_cast<const Real*>(context))();
     c.result = c.error == 0 ? 0 : -1;
   };
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   engine->meetings->OnAcquire(call);
-  errno = saved_errno;
   return call.error;
 }
 

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/engine/process_calls.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
@@ -53,13 +54,12 @@ pid_t End(pid_t pid) {
     --self.processes;
     return pid;
   }
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   Engine* engine = GetEngine();
   if (engine != nullptr) {
     Guard guard;
     pid = engine->processes->OnChildMade(number, pid);
   }
-  errno = saved_errno;
   return pid;
 }
 
@@ -147,9 +147,8 @@ DEJA_EXPORT pid_t _Fork() noexcept {
 
 // For vfork_hook_x86_64.S.
 extern "C" void deja_vfork_begins() {
-  const int saved_errno = errno;
+  const deja::ErrnoKeeper keep;
   Begin();
-  errno = saved_errno;
 }
 
 extern "C" pid_t deja_vfork_made(int result) {

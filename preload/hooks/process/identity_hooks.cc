@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/engine/input_calls.h"
 #include "preload/engine/process_calls.h"
 #include "preload/hooks/export.h"
@@ -126,9 +127,8 @@ int TakeSetting(api::LibcApi api, const cpu_set_t* mask, size_t size, Real real)
 }
 
 bool IsOwnThread(pid_t tid) {
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   const bool own = syscall(SYS_tgkill, syscall(SYS_getpid), tid, 0) == 0;
-  errno = saved_errno;
   return own;
 }
 

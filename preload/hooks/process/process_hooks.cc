@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/engine/engine.h"
 #include "preload/engine/life_calls.h"
 #include "preload/hooks/export.h"
@@ -36,10 +36,9 @@ void TellExit(int code, ExitHow how) {
   // Children that never made an event, and vfork children, leave no trace of their ends.
   Engine* engine = InsideDeja() ? nullptr : EngineOfThisProcess();
   if (engine == nullptr) return;
-  int saved_errno = errno;
+  const ErrnoKeeper keep;
   Guard guard;
   engine->life->OnExit(code, how);
-  errno = saved_errno;
 }
 
 // Whose image comes next: this process's, or that of the vfork child that this is.

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/runtime/errno_keeper.h"
 #include "preload/hooks/export.h"
 #include "preload/hooks/input.h"
 #include "preload/hooks/process/spawn.h"
@@ -111,9 +112,8 @@ int RunShell(const char* command) {
   } else {
     status = W_EXITCODE(127, 0);  // as if the shell had not been found
   }
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   RestoreSignals(shell);
-  errno = saved_errno;
   return status;
 }
 

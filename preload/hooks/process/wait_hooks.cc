@@ -8,8 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
-
+#include "common/runtime/errno_keeper.h"
 #include "preload/engine/input_calls.h"
 #include "preload/engine/process_calls.h"
 #include "preload/hooks/export.h"
@@ -32,10 +31,9 @@ void Before(Engine& engine, WaitCall& call) {
 }
 
 void After(Engine& engine, WaitCall& call) {
-  const int saved_errno = errno;
+  const ErrnoKeeper keep;
   Guard guard;
   engine.processes->AfterWait(call);
-  errno = saved_errno;
 }
 
 pid_t Wait(pid_t pid, int* status, int options, rusage* usage) {

@@ -1,6 +1,5 @@
 #include "preload/hooks/python/c10d_api.h"
 
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <span>
@@ -8,6 +7,7 @@
 
 #include "api/c10d_table.h"
 #include "api/table.h"
+#include "common/runtime/errno_keeper.h"
 #include "digest/digest.h"
 #include "preload/engine/call.h"
 #include "preload/engine/engine.h"
@@ -153,7 +153,7 @@ DEJA_EXPORT int deja_impl_group_call(deja_group_call* call, void (*real)(void*),
     real(context);
     return 0;
   }
-  const int saved_errno = errno;
+  const deja::ErrnoKeeper keep;
   Flat input(call->inputs, call->input_count);
   Flat output(call->outputs, call->output_count);
   input.Gather();
@@ -190,14 +190,13 @@ DEJA_EXPORT int deja_impl_group_call(deja_group_call* call, void (*real)(void*),
     call->error = made.error.empty() ? nullptr : made.error.data();
     call->error_size = made.error.size();
   }
-  errno = saved_errno;
   return made.served ? 1 : 0;
 }
 
 DEJA_EXPORT void deja_impl_group_done(const deja_group_done* done) {
   Engine* engine = EngineForGroups();
   if (engine == nullptr || done->size != sizeof *done) return;
-  const int saved_errno = errno;
+  const deja::ErrnoKeeper keep;
   Flat output(done->outputs, done->output_count);
   output.Gather();
   GroupEnd end;
@@ -212,7 +211,6 @@ DEJA_EXPORT void deja_impl_group_done(const deja_group_done* done) {
     Guard guard;
     engine->groups->OnGroupDone(end);
   }
-  errno = saved_errno;
 }
 
 DEJA_EXPORT int deja_impl_store(deja_store_call* call, void (*real)(void*), void* context) {
@@ -222,7 +220,7 @@ DEJA_EXPORT int deja_impl_store(deja_store_call* call, void (*real)(void*), void
     real(context);
     return 0;
   }
-  const int saved_errno = errno;
+  const deja::ErrnoKeeper keep;
   struct Invocation : StoreCall {
     void (*real)(void*);
     void* context;
@@ -245,7 +243,6 @@ DEJA_EXPORT int deja_impl_store(deja_store_call* call, void (*real)(void*), void
     Guard guard;
     engine->groups->OnStoreCall(made);
   }
-  errno = saved_errno;
   if (made.answer == AnswerFrom::kReal) return 0;
   call->failed = made.result != 0 ? 1 : 0;
   call->value = made.value.data();

@@ -4,11 +4,11 @@
 #include <dlfcn.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
 #include "common/env_vars.h"
+#include "common/runtime/errno_keeper.h"
 #include "preload/hooks/export.h"
 #include "preload/process/guard.h"
 #include "preload/process/own_variables.h"
@@ -65,8 +65,7 @@ DEJA_EXPORT char* getenv(const char* name) noexcept {
   if (name[0] != 'P' || std::strcmp(name, "PYTHONPATH") != 0) return value;
   const char* folder = OwnVariable(deja::env::kPython);
   if (folder == nullptr || *folder == '\0') return value;
-  const int saved_errno = errno;
+  const deja::ErrnoKeeper keep;
   if (IsStartingInterpreter(__builtin_return_address(0))) value = WithOurFolder(folder, value);
-  errno = saved_errno;
   return value;
 }

@@ -6,7 +6,7 @@ show it.
 
 import inspect
 
-from deja import seen
+from deja.evidence import seen
 
 _MOST_ELEMENTS = 16
 _MOST_NAMES = 4

@@ -20,7 +20,8 @@ def install(distributed):
         return
     from torch._C import _distributed_c10d as c10d
 
-    from deja import collections_of_garbage, exceptions
+    from deja.evidence import collections_of_garbage
+    from deja.interpreter import exceptions
     from deja.distributed import torch_backends, torch_groups, torch_objects, torch_stores
 
     exceptions.install()

@@ -5,7 +5,7 @@ Not of a view of a part: all parts of a tensor have one count.
 
 import torch
 
-from deja import seen
+from deja.evidence import seen
 
 # For others, torch writes what the operation has brought.
 _WRITES_BY_ITSELF = {"allreduce", "broadcast", "reduce", "recv"}

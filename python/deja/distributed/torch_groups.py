@@ -11,7 +11,8 @@ import hashlib
 import torch
 from torch._C import _distributed_c10d as c10d
 
-from deja import engine, python_stack, torch_versions
+from deja import engine, torch_versions
+from deja.interpreter import python_stack
 from deja.distributed import torch_passing, torch_threads, torch_works
 from deja.distributed.torch_dense import BYTES
 from deja.distributed.torch_operations import NEWER, Group, of_split

@@ -4,7 +4,8 @@ and writes."""
 import torch
 from torch._C import _distributed_c10d as c10d
 
-from deja import engine, python_stack
+from deja import engine
+from deja.interpreter import python_stack
 from deja.distributed import call_names, torch_flights, torch_passing, torch_works
 from deja.distributed.torch_dense import Dense, dtype_of
 

@@ -8,7 +8,8 @@ import gc
 import sys
 import weakref
 
-from deja import engine, seen
+from deja import engine
+from deja.evidence import seen
 
 _FIRST_STEPS, _FIRST_OF_LARGE = 32, 4
 _LARGE = 64 << 20  # bytes of parameters

@@ -4,7 +4,7 @@ import itertools
 import sys
 import weakref
 
-from deja import seen
+from deja.evidence import seen
 
 _MOST_ROWS = 512  # of a batch, that are named one by one
 _numbers = weakref.WeakKeyDictionary()  # by loader

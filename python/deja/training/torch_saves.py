@@ -9,7 +9,7 @@ import functools
 import sys
 import threading
 
-from deja import seen
+from deja.evidence import seen
 
 _MOST_THINGS = 10000
 _MOST_DEPTH = 4

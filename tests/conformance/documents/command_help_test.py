@@ -90,7 +90,7 @@ class Help(unittest.TestCase):
 
 
 class Mistakes(unittest.TestCase):
-    def test_the_nearest_name_is_told(self):
+    def test_the_nearest_name_is_suggested(self):
         for words, said in ((["repaly"], "there is no command 'repaly'; did you mean 'replay'?"),
                             (["foo"], "there is no command 'foo'; `deja --help` lists them"),
                             (["help", "lvels"], "did you mean 'levels'?"),

@@ -62,7 +62,8 @@ def main():
     import torch
     from torch._C import _distributed_c10d as c10d
 
-    from deja import engine, python_stack
+    from deja import engine
+    from deja.interpreter import python_stack
     from deja.distributed import torch_groups, torch_operations, torch_passing, torch_works
 
     rows = set(re.findall(r"DEJA_FN\(\d+, int, (c10d_\w+)", (ROOT / "api/tables/c10d.def").read_text()))

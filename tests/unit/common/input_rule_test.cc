@@ -30,7 +30,7 @@ TEST(InputRuleTest, TheSystemAndCodeAreNoInputs) {
     EXPECT_TRUE(rule.IsInput(path)) << path;
 }
 
-TEST(InputRuleTest, WhatIsExcludedIsNoneAndWhatIsIncludedIsOne) {
+TEST(InputRuleTest, ExcludedFilesAreNoInputsAndIncludedOnesAre) {
   const InputRule rule("/opt/data/*\n*.py\n", "*/cache/*");
   EXPECT_TRUE(rule.IsInput("/opt/data/a"));
   EXPECT_TRUE(rule.IsInput("/home/u/generated.py"));

@@ -79,7 +79,7 @@ TEST(CudaSimSharedTest, ProcessesShareADevice) {
   EXPECT_EQ(second.Take(), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST(CudaSimSharedTest, WhatAProcessHadIsFreeWhenItHasEnded) {
+TEST(CudaSimSharedTest, MemoryOfAnEndedProcessIsFree) {
   OtherProcess second(kDevice / 2);
   {
     OtherProcess first(kDevice / 4 * 3);
@@ -151,7 +151,7 @@ TEST_F(CudaSimCheckpointTest, ADeviceHasSoMuchMemory) {
   EXPECT_EQ(cuMemFree_v2(second), CUDA_SUCCESS);
 }
 
-TEST_F(CudaSimCheckpointTest, WhatIsTakenOutComesBackAsItWas) {
+TEST_F(CudaSimCheckpointTest, SwappedOutMemoryComesBackAsItWas) {
   CUdeviceptr memory = 0;
   ASSERT_EQ(cuMemAlloc_v2(&memory, kDevice / 2), CUDA_SUCCESS);
   uint64_t value = 42;

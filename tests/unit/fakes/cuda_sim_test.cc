@@ -238,7 +238,7 @@ TEST_F(CudaSimTest, ACloneIsAGraphOfItsOwn) {
   EXPECT_EQ(Value(memory, stream_), 1);
 }
 
-TEST_F(CudaSimTest, WhatBreaksACaptureIsSeen) {
+TEST_F(CudaSimTest, ACallThatBreaksACaptureIsSeen) {
   const int broken = cusim_broken_captures();
   CUevent event = nullptr;
   CUgraph graph = nullptr;

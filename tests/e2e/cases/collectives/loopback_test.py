@@ -93,7 +93,7 @@ class Loopback(harness.DejaTest):
         # Without NCCL_COMM_ID ids are random; these ranks share a process.
         self.good("nccl_initall", 2, env={"NCCL_COMM_ID": ""})
 
-    def test_nothing_is_left_behind(self):
+    def test_nothing_is_left(self):
         before = harness.shm_names()
         self.good("nccl_comms", 3)
         Job(self, "nccl_survivors", 3, ["--during", "large"]).wait(self)
@@ -118,7 +118,7 @@ class Loopback(harness.DejaTest):
             self.assertEqual(code, 1)
             self.assertIn("rank 0 of this communicator did not appear in time", err)
 
-    def test_ranks_that_disagree_on_the_size_are_told(self):
+    def test_ranks_that_disagree_on_the_size_are_reported(self):
         comm_id = f"disagree-{os.getpid()}-{time.monotonic_ns()}"
         processes = [self.start([harness.app("nccl_split")], env={"RANK": rank, "WORLD_SIZE": size, "NCCL_COMM_ID": comm_id})
                      for rank, size in ((0, 2), (1, 3))]

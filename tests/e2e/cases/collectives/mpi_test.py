@@ -142,7 +142,7 @@ class Calls(MpiTest):
         self.assertEqual(replay.code, harness.EXIT_DIVERGED, str(replay))
         self.assertIn("MPI_Allgather: the recorded run called MPI_Sendrecv here", replay.stdout)
 
-    def test_what_a_replay_cannot_know_is_refused(self):
+    def test_an_unknown_answer_is_refused(self):
         for theme, call in (("file", "MPI_File_open"), ("window", "MPI_Win_create"), ("fortran", "MPI_Comm_c2f")):
             with self.subTest(theme):
                 self.record_mpi("calls", theme, n=2, trace=f"{theme}.deja")

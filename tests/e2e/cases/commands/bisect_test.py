@@ -89,10 +89,10 @@ class Bisect(harness.DejaTest):
         self.assertTrue(json["equal"])
         self.assertEqual(json["replays"], [])
 
-    def test_what_cannot_be_compared_is_said(self):
+    def test_incomparable_parts_are_reported(self):
         self.train("a.deja", "--steps=2", every=0)
-        self.assertIn("say what to compare", self.bisect("a.deja", code=harness.EXIT_USAGE).stderr)
-        self.assertIn("give ranks such as", self.bisect("a.deja", "--ranks", "1-", code=harness.EXIT_USAGE).stderr)
+        self.assertIn("there is nothing to compare with", self.bisect("a.deja", code=harness.EXIT_USAGE).stderr)
+        self.assertIn("not a list of ranks", self.bisect("a.deja", "--ranks", "1-", code=harness.EXIT_USAGE).stderr)
         self.assertIn("rank 9", self.bisect("a.deja", "--ranks", "0,9", code=harness.EXIT_FAILURE).stderr)
 
 

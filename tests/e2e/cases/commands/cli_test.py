@@ -74,11 +74,11 @@ class GoodRun(harness.DejaTest):
             self.assertEqual(seqs, list(range(len(seqs))), thread)
 
     def test_wrong_filters_are_usage_errors(self):
-        for options, said in ((["--kind", "enterr"], "there is no such kind"), (["--seq", "9-3"], "not a range"),
+        for options, said in ((["--kind", "enterr"], "no such kind"), (["--seq", "9-3"], "not a range"),
                               (["--step", "x"], "not a range"), (["--first", 1, "--last", 1], "--last")):
             run = self.checked(self.deja("show", self.trace_path(), *options), harness.EXIT_USAGE)
             self.assertIn(said, run.stderr)
-        for call, said in (("Foo", "--call Foo: there is no such call"), ("AllReduec", "did you mean 'AllReduce'?")):
+        for call, said in (("Foo", "--call Foo: Deja records no such call"), ("AllReduec", "did you mean 'AllReduce'?")):
             run = self.checked(self.deja("show", self.trace_path(), "--call", call), harness.EXIT_USAGE)
             self.assertIn(said, run.stderr)
         for call in "AllReduce", "ncclAllReduce", "getrandom", "clock_gettime":
@@ -98,7 +98,7 @@ class GoodRun(harness.DejaTest):
         self.assertIn("NOT SOUND", run.stdout)
         self.assertIn("payloads.deja", run.stdout)
 
-    def test_damage_is_told_by_every_command(self):
+    def test_damage_is_reported_by_every_command(self):
         """Bytes in the middle of what happened, so that the file still ends as a finished one does."""
         copy = self.dir / "sound.deja"
         shutil.copytree(self.trace_path(), copy)
@@ -149,7 +149,7 @@ class GoodRun(harness.DejaTest):
 
 
 class BadRun(harness.DejaTest):
-    def test_info_says_who_never_came(self):
+    def test_info_names_the_missing_rank(self):
         self.record("replay_trainer", ["--fault", "crash", "--fault-step", 5, "--fault-rank", 1], n=3)
         info = self.info_json()
         [comm] = info["uneven_comms"]

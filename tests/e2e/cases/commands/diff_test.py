@@ -35,7 +35,7 @@ class Diff(harness.DejaTest):
         self.assertIn("Broadcast<float>", first[4])
         self.assertRegex(first[5], r"before it, at \S+ s, getrandom #1 of thread 0 gave other random bytes")
 
-    def test_what_makes_it_another_job_is_said(self):
+    def test_a_different_job_is_reported(self):
         self.train("a.deja", "--seed=7")
         self.train("b.deja", "--seed=7", "--bucket-kib=8")
         text = self.diff("a.deja", "b.deja", "--rank", 1, code=harness.EXIT_DIVERGED).stdout
@@ -52,10 +52,10 @@ class Diff(harness.DejaTest):
         run = self.checked(self.deja("diff", self.trace_path("a.deja"), *ranks), harness.EXIT_DIVERGED)
         self.assertRegex(run.stdout, r"^ranks 0 and 1: the first difference is snapshot (.* rng|loss) \(#1\)")
 
-    def test_what_cannot_be_compared_is_said(self):
+    def test_incomparable_parts_are_reported(self):
         self.train("a.deja")
         asked = self.checked(self.deja("diff", self.trace_path("a.deja")), harness.EXIT_USAGE)
-        self.assertIn("say with what to compare", asked.stderr)
+        self.assertIn("there is nothing to compare with", asked.stderr)
         missing = self.diff("a.deja", "nothing.deja", code=harness.EXIT_FAILURE)
         self.assertIn("nothing.deja", missing.stderr)
         self.assertIn("rank 7", self.diff("a.deja", "a.deja", "--rank", 7, code=harness.EXIT_FAILURE).stderr)

@@ -115,7 +115,7 @@ class Doctor(harness.DejaTest):
                         f"-Wl,-rpath,{self.dir}"], check=True)
         self.assertFound(self.examine(self.dir / "main", code=1), "nccl-static", "problem", "libown.so")
 
-    def test_nccl_inside_a_stripped_program_is_said_by_record_too(self):
+    def test_nccl_inside_a_stripped_program_is_reported_by_record_too(self):
         """Only the names of NCCL's variables are left."""
         (self.dir / "own.c").write_text('#include <stdio.h>\nstatic int ncclAllReduce(void) { return printf("%s\\n", "NCCL_DEBUG_SUBSYS"); }\n'
                                         "int main(void) { return ncclAllReduce() < 0; }\n")

@@ -45,7 +45,7 @@ class Leftovers(harness.DejaTest):
         process.send_signal(number)
         return self.finish(process).code
 
-    def test_a_recording_that_is_told_to_end(self):
+    def test_a_recording_that_gets_a_signal_to_end(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             with self.subTest(signal=number):
                 job = self.start_recording()
@@ -68,7 +68,7 @@ class Leftovers(harness.DejaTest):
         self.assertEqual(self.temporary(), [])
         self.assertVerifies()
 
-    def test_a_replay_that_is_told_to_end(self):
+    def test_a_replay_that_gets_a_signal_to_end(self):
         self.record_some()
         for options in (["--rank", "0"], ["--all", "--compute"], ["--rank", "0", "--gdb-command", "run"]):
             for number in (signal.SIGTERM, signal.SIGHUP):

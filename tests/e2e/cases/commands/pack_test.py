@@ -59,7 +59,7 @@ class Smaller(harness.DejaTest):
         self.assertIn("pack from the first step on, as there is no checkpoint before", packed["start"])
         run = self.checked(self.replay_bundle(1), harness.EXIT_FAILURE)
         self.assertIn(f"the data that it received in step 0 is not in {self.bundle} (those outside of steps 20 and later), and "
-                      "there is no checkpoint in it to start at; pack the trace again", run.stderr)
+                      "it holds no checkpoint; pack the trace again", run.stderr)
         self.assertEqual(run.stdout, "")
 
     def test_a_replay_names_the_bundle_where_its_payloads_end(self):
@@ -127,7 +127,7 @@ class OfSomeSteps(harness.DejaTest):
         for options in ([], ["--from-step", 25], ["--until-step", 25]):
             run = self.replay(*options, code=harness.EXIT_FAILURE)
             self.assertIn("the data that it received in step 0 is not in", run.stderr)
-            self.assertIn("there is no checkpoint in it to start at; pack the trace again with the checkpoint before these steps", run.stderr)
+            self.assertIn("it holds no checkpoint; pack the trace again with the checkpoint before these steps", run.stderr)
             self.assertEqual(run.stdout, "")
         self.replay("--until-step", 0)
         self.assertIn("pack from the first step on, as there is no checkpoint before: --steps -9\n", self.pack("--steps", "3-9"))
@@ -135,7 +135,7 @@ class OfSomeSteps(harness.DejaTest):
 
     def test_that_begin_with_a_checkpoint(self):
         self.assertIn("replays of it start at the checkpoint of step 20: --from-step 20\n", self.pack("--steps", "20-35"))
-        self.assertIn("; start at a checkpoint, which it has at steps 20, 30: --from-step 30\n",
+        self.assertIn("; start at one of its checkpoints (steps 20, 30): --from-step 30\n",
                       self.replay(code=harness.EXIT_FAILURE).stderr)
         self.assertIn("ended where it was asked to: step 35 begins", self.replay("--from-step", 20, "--until-step", 35).stdout)
         self.assertIn("from the checkpoint at step 30\n", self.replay("--until-step", 33).stderr)
@@ -158,7 +158,7 @@ class OfSomeSteps(harness.DejaTest):
         everything = self.checked(self.deja("pack", self.trace_path(), "-o", self.dir / "all.zip", "--zstd-level", 3, "--json")).json()["bytes"]
         least = self.checked(self.deja("pack", self.trace_path(), "-o", self.dir / "least.zip", "--level", "digest", "--json")).json()["bytes"]
         said = self.pack("--max-size", least + (everything - least) * 4 // 10)
-        self.assertRegex(said, r"replays of rank 0 start at a checkpoint, which it has at steps? 30|it cannot be replayed: what the ranks were")
+        self.assertRegex(said, r"replays of rank 0 start at one of its checkpoints .steps? 30|it cannot be replayed: what the ranks were")
 
 
 class Predicted(harness.DejaTest):
@@ -250,7 +250,7 @@ class Predicted(harness.DejaTest):
     def test_not_with_a_limit(self):
         self.record_digits("ddp", n=2)
         run = self.checked(self.deja("pack", self.trace_path(), "--predict", "--max-size", "1M"), harness.EXIT_USAGE)
-        self.assertIn("--predict needs what came before each checkpoint", run.stderr)
+        self.assertIn("--predict: it needs the steps before each checkpoint", run.stderr)
 
 
 if __name__ == "__main__":

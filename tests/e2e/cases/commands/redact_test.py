@@ -157,12 +157,12 @@ class Redacted(harness.DejaTest):
         self.assertEqual(len(set(self.secrets.all)), len(self.secrets.all))
         for secret in self.secrets.all[:40]:
             self.assertIn(secret, run.stdout)  # the program itself had them
-        self.assertIn("recording " + str(self.home / ".netrc") + ": a file of secrets, by its name", run.stderr)
+        self.assertIn("recording: " + str(self.home / ".netrc") + ": a file of secrets by its name", run.stderr)
 
         plain = self.dir / "plain.zip"
         packed = self.checked(self.deja("pack", self.trace_path(), "-o", plain))
-        self.assertIn(f"{self.home}/.netrc: its contents are in the bundle: a file of secrets, by its name", packed.stderr)
-        self.assertIn(f"{self.work}/settings.json: its contents are in the bundle: bytes that look like a secret (name)", packed.stderr)
+        self.assertIn(f"{self.home}/.netrc: the bundle holds its contents: a file of secrets, by its name", packed.stderr)
+        self.assertIn(f"{self.work}/settings.json: the bundle holds its contents: bytes that look like a secret (name)", packed.stderr)
         everything = self.everything(plain)
         in_plain = [secret for secret in self.secrets.all if secret.encode() in everything]
         self.assertGreater(len(in_plain), 20)  # so they would be found
@@ -204,7 +204,7 @@ class Redacted(harness.DejaTest):
                 if line.startswith(f"rank {rank}: answer:"):
                     self.assertIn(line.split(" bytes")[0], replayed.stdout)
 
-    def test_what_would_go_is_shown(self):
+    def test_a_preview_shows_the_contents(self):
         self.record_job()
         bundle = Path(f"{self.trace_path()}.zip")
         plain = self.checked(self.deja("pack", self.trace_path(), "--dry-run", "--json")).json()
@@ -259,7 +259,7 @@ class Parts(harness.DejaTest):
         self.assertIn("PyTorch version", [line["question"] for line in manifest["pytorch_bug_form"]])
         self.assertIn("deja replay b.zip --rank 1", readme)
 
-    def test_a_bundle_for_somebody_alone(self):
+    def test_a_bundle_for_one_recipient(self):
         tools = self.dir / "bin"
         tools.mkdir()
         age = tools / "age"
@@ -274,7 +274,7 @@ class Parts(harness.DejaTest):
         age.unlink()
         refused = self.deja("pack", self.trace_path(), "-o", bundle, "--encrypt-to", "age1abc", env=env)
         self.assertEqual(refused.code, harness.EXIT_FAILURE)
-        self.assertIn("encrypting to age1abc: age is not in PATH; install it", refused.stderr)
+        self.assertIn("encrypting: age1abc: age is not in PATH; install it", refused.stderr)
         self.assertFalse(bundle.exists())
 
 

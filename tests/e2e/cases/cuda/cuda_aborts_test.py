@@ -98,7 +98,7 @@ class CudaAborts(DeviceJobs):
                 self.assertEqual(self.rank_line(run, 0), "rank 0 of 2: ends, looks 40")
                 self.assertIn("exit 4, the same as recorded", run.stdout)
 
-    def test_what_was_done_before_is_kept(self):
+    def test_earlier_results_are_kept(self):
         self.check_replays(["--unseeded", "--done"])
         for tensors in self.tensors(0).values():
             for tensor in tensors:
@@ -106,7 +106,7 @@ class CudaAborts(DeviceJobs):
         info = self.checked(self.deja("info", self.trace_path())).stdout
         self.assertRegex(info, r"comm 0: rank 0 of 2, 3 operations, given up by CommAbort\n")
 
-    def test_what_was_under_way_at_the_end_does_not_come_in_a_replay(self):
+    def test_operations_under_way_at_the_end_do_not_complete_in_a_replay(self):
         self.record(self.PROGRAM, ["--by=nobody"], n=2)
         info = self.checked(self.deja("info", self.trace_path())).stdout
         self.assertIn("rank 0: killed by SIGALRM, after AllReduce #5 of comm 0\n", info)

@@ -86,8 +86,8 @@ class DriverVersions(DeviceJobs):
         run = self.deja("replay", self.trace_path(), "--all", "--devices", "1", "--allow-file", self.board(), env=env)
         if version in ("11.8", "12.0"):
             self.checked(run, harness.EXIT_FAILURE)
-            self.assertRegex(run.stdout, r"Ranks cannot take turns: the CUDA driver libcuda\.so\.1 has no "
-                                         r"cuCheckpointProcess\w+: it is older than 570")
+            self.assertRegex(run.stdout, r"ranks cannot take turns: swapping device memory: libcuda\.so\.1: the driver has no "
+                                         r"cuCheckpointProcess\w+; use driver 570 or later")
             return
         self.checked(run)
         for rank in range(2):

@@ -37,7 +37,7 @@ class CudaGraphs(DeviceJobs):
     def test_launched_on_another_stream_than_captured(self):
         self.check_replays(["--unseeded", "--launches=20", "--on-second"], ranks=(1,))
 
-    def test_captured_anew_for_each_launch(self):
+    def test_captured_again_for_each_launch(self):
         self.check_replays(["--unseeded", "--launches=20", "--again"], ranks=(0,))
 
     def test_updated_before_each_launch(self):

@@ -37,7 +37,7 @@ class Cuda(DeviceJobs):
         # Four operations on the first communicator a step.
         self.assertRegex(run.stdout, r"AllReduce #9 of comm 0 \(rank 1 of 2\): input sendbuff differs")
 
-    def test_what_is_captured_is_left_alone(self):
+    def test_captured_calls_are_left_alone(self):
         self.check_replays(["--unseeded", "--steps=2", "--capture"])
 
     def test_a_crash_keeps_what_streams_had_delivered(self):
@@ -45,7 +45,7 @@ class Cuda(DeviceJobs):
         events = self.show_json("--rank", "1", "--kind", "results")
         self.assertEqual(len(events), 2 * 9)
 
-    def test_what_the_driver_asks_is_nobodys(self):
+    def test_questions_of_the_driver_are_not_recorded(self):
         """Its clocks, entropy, threads and files are other ones in each run, and no events: only the program's seeds
         are."""
         self.checked(self.record(self.PROGRAM, ["--unseeded", "--steps=2"], n=2))

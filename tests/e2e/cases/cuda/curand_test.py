@@ -59,7 +59,7 @@ class HostGenerators(Curand):
         self.assertEqual(len(self.generated()), 3 * GENERATORS * CALLS)
         self.assertReplays(recorded)
 
-    def test_a_replay_of_another_release_is_told_the_recorded_version(self):
+    def test_a_replay_of_another_release_gets_the_recorded_version(self):
         recorded = self.record_app()
         self.set_release(3)
         self.assertReplays(recorded)
@@ -95,12 +95,12 @@ class HostGenerators(Curand):
         run = self.replay_app(code=harness.EXIT_DIVERGED)
         self.assertRegex(run.stdout, r"curandGenerate #1 of comm 0 \(rank 0 of 1\): result outputPtr differs")
 
-    def test_a_library_that_does_not_work_is_said(self):
+    def test_a_library_that_does_not_work_is_reported(self):
         self.record_app(level="digest")
         self.set_release(-1)
         run = self.replay_app(code=harness.EXIT_FAILURE)
-        self.assertRegex(run.stdout, r"the result of curandGenerate #1 of comm 0 is not in the trace, and it cannot be "
-                                     r"computed: cuRAND's curandCreateGeneratorHost answers INITIALIZATION_FAILED \(203\)")
+        self.assertRegex(run.stdout, r"computing curandGenerate #1 of comm 0: its result is not in the trace, and "
+                                     r"cuRAND's curandCreateGeneratorHost answers INITIALIZATION_FAILED \(203\)")
         self.assertIn("--level full", run.stdout)
 
     def test_other_arguments_are_divergences(self):
@@ -124,9 +124,9 @@ class HostGenerators(Curand):
     def test_from_a_checkpoint_nothing_is_computed(self):
         self.record_app("--steps=6", level="digest", options=["--checkpoint-every", "2"])
         run = self.replay_app(options=["--from-step", "4"], code=harness.EXIT_FAILURE)
-        self.assertRegex(run.stdout, r"curandGenerate #45 of comm 0 is not in the trace, .* at the checkpoint is not known")
+        self.assertRegex(run.stdout, r"curandGenerate #45 of comm 0: its result is not in the trace, .* at the checkpoint is not known")
 
-    def test_what_a_window_has_lost_is_computed(self):
+    def test_results_outside_the_window_are_computed(self):
         recorded = self.record_app("--steps=8", "--count=6000", options=["--keep-steps", "2"])
         self.assertReplays(recorded)
         self.assertGreater(self.replay_json()["digests_compared"], 0)

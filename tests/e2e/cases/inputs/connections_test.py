@@ -135,7 +135,7 @@ class Fifos(ConnectionTest):
     def test_one_descriptor_for_both_directions(self):
         self.check("both")
 
-    def test_nobody_reads(self):
+    def test_a_fifo_without_a_reader(self):
         self.assertIn("No such device", self.check("nobody").stdout)
 
     def test_a_reader_that_goes_away(self):
@@ -245,7 +245,7 @@ class Servers(ConnectionTest):
             with self.subTest(way):
                 self.check_inherited(way)
 
-    def test_a_listener_to_which_nobody_comes(self):
+    def test_a_listener_without_a_connection(self):
         program = ("import select, socket, sys\ns = socket.socket(fileno=int(sys.argv[1]))\n"
                    "print(s.family.name, s.getsockname()[1], s.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))\n"
                    "print(select.select([s], [], [], 0.1))\n")

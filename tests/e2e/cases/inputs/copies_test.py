@@ -51,7 +51,7 @@ class Files(CopiesTest):
     # Bytes of the file that each way takes.
     WAYS = {"sendfile": 100004, "pipe": 400000, "splice": 36000, "range": 50000}
 
-    def test_what_is_copied_is_attributed(self):
+    def test_copied_bytes_are_attributed(self):
         for way, size in self.WAYS.items():
             with self.subTest(way):
                 plain = self.command([harness.app("input_copies"), self.data, way])

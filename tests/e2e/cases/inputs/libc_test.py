@@ -52,7 +52,7 @@ class Libc(harness.DejaTest):
             self.assertEqual([line for line in logs[0] if line.split()[0] == name],
                              [f"{name} thread end", f"{name} thread start"])
 
-    def test_what_a_destructor_of_thread_data_does_comes_before_the_end(self):
+    def test_a_destructor_of_thread_data_runs_before_the_end(self):
         _, log = self.both("threads")
         of_seven = [line for line in log if line.startswith("0.7 ")]
         self.assertEqual([line.split()[1] for line in of_seven], ["thread", "input", "thread"])
@@ -135,7 +135,7 @@ class Libc(harness.DejaTest):
         _, log = self.both("ends", "return")
         self.assertEqual([line.split()[1] for line in log][-2:], ["input", "exit"])
 
-    def test_exec_is_told_and_does_what_it_does(self):
+    def test_exec_is_recorded_and_replayed(self):
         for how in ("exec", "execvp"):
             run, log = self.both("ends", how)
             self.assertTrue(any(line.endswith("exit code=0 how=2") for line in log), log)

@@ -37,7 +37,7 @@ class Python(harness.DejaTest):
             self.assertEqual(first.endswith(f" {child}"), bool(env))
         self.assertEqual(len(seen), 3)
 
-    def test_what_a_library_sends_unseen_is_said(self):
+    def test_unseen_messages_of_a_library_are_reported(self):
         """A module of that name stands for XGBoost's."""
         module = self.dir / "xgboost" / "collective.py"
         module.parent.mkdir()
@@ -70,7 +70,7 @@ class Python(harness.DejaTest):
         self.assertEqual(replayed.code, harness.EXIT_DIVERGED, str(replayed))
         self.assertIn("RNG state of python diverges at step 3", replayed.stdout)
 
-    def test_a_divergence_is_told_with_the_lines_of_python(self):
+    def test_a_divergence_is_reported_with_the_lines_of_python(self):
         number = self.dir / "number.txt"
         number.write_text("5")
         self.checked(self.record_single(sys.executable, APPS / "reads.py", number))
@@ -85,7 +85,7 @@ class Python(harness.DejaTest):
         whole = self.replay(0, options=["--stacks"]).stdout.splitlines()
         self.assertGreater(len(whole), len(lines) + 3)
 
-    def test_what_has_changed_since_is_named(self):
+    def test_changed_parts_are_named(self):
         packages = self.dir / "site-packages"
         (packages / "scales-1.0.dist-info").mkdir(parents=True)
         module = packages / "scales.py"

@@ -76,7 +76,7 @@ class Children(harness.DejaTest):
         again = self.replays(run)
         self.assertRegex(again.stdout, r"\d+ child processes replayed")
 
-    def test_a_signal_in_the_middle_of_an_event_is_told(self):
+    def test_a_signal_in_the_middle_of_an_event_is_recorded(self):
         # The child's events are as many as make the thread that writes them start when the signal comes.
         for i in range(10):
             trace = f"run-{i}.deja"

@@ -72,7 +72,7 @@ class ForkedRanks(harness.DejaTest):
         for folder in self.trace_path().glob("child-*"):
             shutil.rmtree(folder)
         run = self.checked(self.replay(1), harness.EXIT_FAILURE)
-        self.assertIn("rank 1 was forked by a process of which nothing is recorded", run.stderr)
+        self.assertIn("rank 1: its life before the fork is missing", run.stderr)
 
     @unittest.skipUnless(shutil.which("gdb"), "gdb is not installed")
     def test_gdb_stops_in_the_rank(self):

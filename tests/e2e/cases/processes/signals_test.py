@@ -37,7 +37,7 @@ class Signals(harness.DejaTest):
                 with self.subTest(setup=setup, crash=crash):
                     self.both(setup, crash)
 
-    def test_a_deadly_signal_is_told_once_with_its_stack(self):
+    def test_a_deadly_signal_is_reported_once_with_its_stack(self):
         for crash, number in CRASHES.items():
             with self.subTest(crash=crash):
                 run, log = self.both("default", crash)

@@ -135,7 +135,7 @@ class Interpose(harness.DejaTest):
         self.assertEqual(output, f"before main\n{used}main\nexit handler\n{used}after main\n{used}")
         self.assertEqual(calls, USED * 3)
 
-    def test_children_start_anew_however_they_are_made(self):
+    def test_children_start_again_however_they_are_made(self):
         for how in ("fork", "clone"):
             self.assertEqual(self.seen("forks", how), USED + ["child"] + USED * 3, how)
 

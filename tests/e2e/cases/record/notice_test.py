@@ -387,7 +387,7 @@ class Places(NoticeTest):
         inner = self.recorded(["sh", "-c", "od -An -N8 -tx1 /dev/urandom; exit 3"], trace="inner.deja")
         run = self.command(self.recorded(inner, trace="outer.deja"))
         self.assertEqual(run.code, 3, str(run))
-        self.assertIn("not recorded: what a recording or a replay inside this one starts", run.stderr)
+        self.assertIn("not recorded: processes of a recording or a replay inside this one", run.stderr)
         for trace in ("inner.deja", "outer.deja"):
             self.assertVerifies(trace)
         again = self.checked(self.replay(0, trace="inner.deja"))

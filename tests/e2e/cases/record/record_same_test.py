@@ -50,7 +50,7 @@ class SameOutput(harness.DejaTest):
                                  [f"rank-{r:05}" for r in range(4)])
                 self.assertVerifies(f"{level}.deja")
 
-    def test_what_is_said_at_the_end(self):
+    def test_the_report_at_the_end(self):
         run = self.checked(self.record("reduces", n=2))
         self.assertRegex("\n".join(run.deja_lines()),
                          r"^deja: recorded 2 ranks in run\.deja \([0-9.]+ k?M?B\)\ndeja: next: deja info run\.deja$")
@@ -147,7 +147,7 @@ class CommandLine(harness.DejaTest):
             self.assertRegex(run.stderr, rf"recorded 1 rank in deja-reduces-\d{{8}}-{n}\.deja")
 
     def test_usage(self):
-        for argv, part in ((["record"], "needs a program"),
+        for argv, part in ((["record"], "no program is given"),
                            (["record", "--loopback", "--", "true"], "-n"),
                            (["record", "-n", "2", "--", "true"], "--loopback"),
                            (["record", "--level", "most", "--", "true"], "level")):

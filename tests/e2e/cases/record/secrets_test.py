@@ -152,7 +152,7 @@ class Secrets(harness.DejaTest):
         again = self.checked(self.replay(0))
         self.assertEqual(len(again.stdout.splitlines()[0]), len(run.stdout.splitlines()[0]))
         self.assertIn("deja-masked", again.stdout)
-        self.assertRegex(again.stderr, r"deja: masked when this was recorded.*MY_TOKEN")
+        self.assertRegex(again.stderr, r"deja: masked in the trace.*MY_TOKEN")
 
     def test_a_replay_takes_what_it_is_given(self):
         self.record_script()
@@ -161,7 +161,7 @@ class Secrets(harness.DejaTest):
         again = self.checked(self.replay(0, options=["--pass-env", "MY_TOKEN"]))
         self.assertIn("--pass-env MY_TOKEN: it is not set here", again.stderr)
 
-    def test_what_is_asked_for_is_kept_and_masked(self):
+    def test_the_given_variables_are_kept_and_masked(self):
         self.record_script("--keep-env", "MY_*", "--keep-env", "api-key,access_token", "--mask", "JUST_A_*")
         data = everything(self.trace_path())
         self.assertIn(TOKEN.encode(), data)

@@ -43,10 +43,10 @@ class Single(harness.DejaTest):
         again = self.checked(self.deja("replay", self.trace_path()))
         self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
 
-    def test_of_several_ranks_one_must_be_named(self):
+    def test_one_of_several_ranks_must_be_named(self):
         self.checked(self.record("reduces", n=2))
         asked = self.checked(self.deja("replay", self.trace_path()), 2)
-        self.assertIn("has 2 ranks: say what to replay: --rank R", asked.stderr)
+        self.assertIn("it has 2 ranks; choose with --rank R", asked.stderr)
 
     def test_exit_code(self):
         run = self.record_single(sys.executable, "-c", UNSEEDED, "3", code=3)
@@ -85,7 +85,7 @@ class Single(harness.DejaTest):
         self.assertEqual(again.stdout.splitlines()[:len(lines)], lines)
         self.assertIn("SIGKILL", again.stdout.splitlines()[-1])
 
-    def test_without_the_option_nothing_is_recorded_and_the_way_is_told(self):
+    def test_without_the_option_nothing_is_recorded_and_the_option_is_named(self):
         run = self.checked(self.deja("record", "--out", self.trace_path(), "--", "true"))
         self.assertIn("--single", run.stderr)
         self.assertFalse(self.trace_path().exists())

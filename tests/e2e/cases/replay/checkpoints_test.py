@@ -80,7 +80,7 @@ class SameResults(Checkpoints):
         self.assertEqual([c["step"] for c in checkpoints], [25, 50, 75])
         self.assertTrue(checkpoints[-1]["complete"], checkpoints)
 
-    def test_what_threads_consume(self):
+    def test_inputs_of_several_threads(self):
         """Clocks, entropy on a thread that runs ahead, threads that come and go, the standard library's generator."""
         recorded = self.checked(self.record_app())
         expected = results(recorded)

@@ -126,7 +126,7 @@ class Images(harness.DejaTest):
         self.assertGreater(shown[2], call - 6, f"\n{run}")
         self.assertIn(IMAGE, run.stdout)
 
-    def test_a_program_with_two_threads_is_started_anew(self):
+    def test_a_program_with_two_threads_is_started_again(self):
         told = self.record_run("--thread-at", 10)
         run = self.gdb("deja goto step 20", "deja goto step 18", "up", STATE, "deja goto step 6", "up", STATE)
         self.assertEqual(self.states(run), [told[1, "step", 18], told[1, "step", 6]], f"\n{run}")

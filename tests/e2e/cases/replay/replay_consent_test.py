@@ -94,7 +94,7 @@ class Foreign(harness.DejaTest):
         self.checked(self.deja("replay", made[0], "--trust", env=stranger))
         self.checked(self.deja("replay", made[0], env=stranger))
 
-    def test_what_is_decrypted_is_the_bundle_that_was_packed(self):
+    def test_the_decrypted_file_is_the_packed_bundle(self):
         if shutil.which("gpg") is None:
             self.skipTest("gpg is not installed")
         home = self.dir / "keys"
@@ -161,7 +161,7 @@ class Foreign(harness.DejaTest):
 
     # ---- what is run
 
-    def test_programs_that_no_library_comes_into_are_refused(self):
+    def test_programs_that_load_no_library_are_refused(self):
         bell = self.dir / "set-user-id"
         shutil.copy("/bin/true", bell)
         bell.chmod(0o4755)
@@ -175,7 +175,7 @@ class Foreign(harness.DejaTest):
                     run = self.checked(self.deja("replay", trace, *options), harness.EXIT_FAILURE)
                     self.assertIn(why, run.stderr)
 
-    def test_another_build_needs_force_and_no_build_id_is_said(self):
+    def test_another_build_needs_force_and_a_missing_build_id_is_reported(self):
         other = self.forged("-c", "echo ran", build="00112233")
         self.assertIn("build id", self.checked(self.deja("replay", other, "--trust"), harness.EXIT_FAILURE).stderr)
         none = self.forged("-c", "echo ran", build="", name="none.deja")

@@ -100,11 +100,11 @@ class Debuggers(harness.DejaTest):
         self.assertIn("#6 of comm 0", run.stdout)
         missing = self.deja("replay", self.trace_path(), "--rank", 1, "--gdb", "--debugger", "nogdb")
         self.assertEqual(missing.code, harness.EXIT_FAILURE, str(missing))
-        self.assertIn("starting nogdb failed: is it installed, and in PATH?", missing.stderr)
+        self.assertIn("starting: nogdb: it cannot be run; install it", missing.stderr)
 
     def test_contradictions_are_refused(self):
-        for options, text in ((("--wait", "--gdb"), "--wait needs a replay without --gdb"),
-                              (("--interpreter", "mi3"), "--debugger, --debugger-args and --interpreter need --gdb")):
+        for options, text in ((("--wait", "--gdb"), "--wait: it does not go with --gdb"),
+                              (("--interpreter", "mi3"), "--debugger, --debugger-args, --interpreter: they are for gdb; give --gdb")):
             refused = self.deja("replay", self.trace_path(), "--rank", 1, *options)
             self.assertEqual(refused.code, harness.EXIT_USAGE, str(refused))
             self.assertIn(text, refused.stderr)

@@ -64,7 +64,7 @@ class Pdb(harness.DejaTest):
         again = self.checked(self.pdb("p step", "c", "p step", "q", options=("--break", "train.py:4")))
         shown = [line for line in again.stdout.splitlines() if line.startswith("(Pdb) ") and line[6:].isdigit()]
         self.assertEqual(shown, ["(Pdb) 0", "(Pdb) 1"], str(again))
-        self.assertIn("left in Python's debugger: nothing was compared to its end", again.stderr)
+        self.assertIn("left in Python's debugger; nothing was compared to its end", again.stderr)
         self.assertNotIn("the same as recorded", again.stdout)
 
     def test_after_the_last_line_comes_the_exception(self):
@@ -79,24 +79,24 @@ class Pdb(harness.DejaTest):
         again = self.checked(self.pdb("q", options=("--break", "train.py:4", "--json")))
         self.assertEqual(again.json()["left"], "pdb")
 
-    def test_no_stop_is_said(self):
+    def test_no_stop_is_reported(self):
         self.checked(self.record_script("print('well')\n"))
         again = self.checked(self.pdb(options=("--break", "model.py:4")))
         self.assertIn("deja: pdb: --break model.py:4: no such file", again.stderr)
         self.assertIn("the program ended without an exception, and reached none of the --break lines", again.stderr)
         self.assertIn("well", again.stdout)
 
-    def test_what_cannot_be_is_refused(self):
+    def test_unusable_options_are_refused(self):
         self.checked(self.record_script("print('well')\n"))
-        for options, text in ((("--break", "train.py"), "give a file and a line, as train.py:88"),
-                              (("--gdb",), "--pdb needs a replay without --gdb")):
+        for options, text in ((("--break", "train.py"), "not a file and a line; write it as train.py:88"),
+                              (("--gdb",), "--pdb: it does not go with --gdb")):
             refused = self.pdb(options=options)
             self.assertEqual(refused.code, harness.EXIT_USAGE, str(refused))
             self.assertIn(text, refused.stderr)
         self.checked(self.record_single("/bin/true", trace="true.deja"))
         refused = self.replay(0, trace="true.deja", options=("--pdb",))
         self.assertEqual(refused.code, harness.EXIT_USAGE, str(refused))
-        self.assertRegex(refused.stderr, "replaying rank 0 with --pdb: .*true is not Python; use --gdb")
+        self.assertRegex(refused.stderr, "replaying: rank 0: --pdb: .*true is not Python; use --gdb")
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ class Sandbox(harness.DejaTest):
         self.empty()
         return self.fill(), run
 
-    def test_what_the_program_wrote_is_there_for_it_and_for_nobody_else(self):
+    def test_a_programs_own_file_is_there_for_it_alone(self):
         folder, run = self.recorded()
         before = self.everything(folder)
         names = set(os.listdir(self.dir))

@@ -150,7 +150,7 @@ class Trainer(ReplayTest):
                 for rank in range(2):
                     self.assertIn("the same as recorded", self.checked(self.replay(rank, trace=trace)).stdout)
 
-    def test_a_hang_ends_with_who_waited_for_whom(self):
+    def test_a_hang_ends_with_the_waits_of_its_threads(self):
         process = self.start(self.record_argv("replay_trainer", ["--fault", "hang"]))
         self.wait_for_hang(3)
         process.send_signal(signal.SIGINT)

@@ -27,7 +27,7 @@ class Standstill(harness.DejaTest):
         self.assertRegex(run.stdout, r"\Arank 0: the replay hung and was ended: each of its threads waited for "
                                      rf"another\n  {CHILD}\n  {WAITS}\n\Z")
 
-    def test_with_warn_it_is_told_and_goes_on(self):
+    def test_with_warn_it_is_reported_and_goes_on(self):
         process = self.start([harness.DEJA, "replay", self.trace_path(), "--rank", "0", "--on-divergence", "warn",
                               "--", self.program, "silent"])
         lines = [process.stderr.readline() for _ in range(3)]

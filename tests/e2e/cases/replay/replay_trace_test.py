@@ -93,7 +93,7 @@ class ReplayTrace(harness.DejaTest):
         notes = [event for event in self.show_json("--rank", "2", "--kind", "note", trace="again.deja")]
         self.assertTrue(any("divergence at step 7" in str(note) for note in notes), notes)
 
-    def test_states_of_generators_are_named_before_the_numbers_that_came_of_them(self):
+    def test_states_of_generators_are_named_before_their_numbers(self):
         self.train("--seed=5")
         self.replayed("--rank", 0, "--on-divergence", "warn", code=harness.EXIT_DIVERGED,
                       program=[harness.app("digits_train"), "--batch=16", "--snapshot-every=1", "--steps=40", "--seed=6"])
@@ -121,9 +121,9 @@ class ReplayTrace(harness.DejaTest):
     def test_what_is_there_is_not_replaced_and_gdb_leaves_no_trace(self):
         self.checked(self.record("replay_trainer"))
         refused = self.deja("replay", self.trace_path(), "--rank", 0, "--out", self.trace_path())
-        self.assertIn("is there already; give another --out", self.checked(refused, harness.EXIT_FAILURE).stderr)
+        self.assertIn("it exists already; give another", self.checked(refused, harness.EXIT_FAILURE).stderr)
         refused = self.deja("replay", self.trace_path(), "--rank", 0, "--gdb", "--out", self.trace_path("again.deja"))
-        self.assertIn("--out needs a replay without --gdb", self.checked(refused, harness.EXIT_USAGE).stderr)
+        self.assertIn("--out: in gdb a program goes back and forth", self.checked(refused, harness.EXIT_USAGE).stderr)
         self.assertFalse(Path(self.trace_path("again.deja")).exists())
         packed = self.trace_path("again.deja.zip")
         self.replayed("--rank", 0)
@@ -132,7 +132,7 @@ class ReplayTrace(harness.DejaTest):
 
 
 class OnADevice(DeviceJobs):
-    def test_what_streams_read_is_compared(self):
+    def test_data_that_streams_read_is_compared(self):
         self.checked(self.record("cuda_steps", ["--steps=3"], n=2))
         again = self.trace_path("again.deja")
         self.checked(self.deja("replay", self.trace_path(), "--rank", 1, "--out", again))

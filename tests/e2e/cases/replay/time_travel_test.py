@@ -113,13 +113,13 @@ class Gdb(Travel):
         self.assertIn("rank 1, step 25, ", run.stdout)
         self.assertIn(f"state {told[1, 'step', 25]}", run.stdout)
 
-    def test_what_was_printed_is_not_printed_again(self):
+    def test_earlier_output_is_not_printed_again(self):
         self.record_run()
         run = self.gdb("deja goto step 3", "deja goto step 2", "deja goto end")
         lines = re.findall(r"^rank 1 step (\d+):", run.stdout, re.MULTILINE)
         self.assertEqual([int(n) for n in lines], [*range(3), *range(2, 30)], f"\n{run}")
 
-    def test_a_program_with_several_threads_is_started_anew_which_is_said_once(self):
+    def test_a_program_with_several_threads_is_started_again_with_one_message(self):
         told = self.record_run()
         run = self.gdb("deja goto step 15", "deja goto step 13", "up", STATE, "deja goto step 12", "up", STATE)
         self.assertEqual(re.findall(r"^state (\S+ \S+)$", run.stdout, re.MULTILINE), [told[1, "step", 13], told[1, "step", 12]])

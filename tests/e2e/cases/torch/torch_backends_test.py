@@ -79,7 +79,7 @@ class TorchBackends(TorchTest):
         self.assertIn("rank 0 limit 17", run.stdout)
         self.assertRanksReplay(run, 2)
 
-    def test_an_operation_that_nobody_knows(self):
+    def test_an_unknown_operation(self):
         """It is made, and said once by each rank, at the end of the recording, and by a replay, which ends there."""
         run = self.record_job("own_backend", 2, BACKEND="store", SHIFT="1")
         self.assertIn("rank 1 shifted [2.0, 2.0]", run.stdout)

@@ -45,7 +45,7 @@ class TorchCheckpoints(TorchTest):
         checkpoint = self.show_json("--rank", "0", "--kind", "checkpoint")[0]
         self.assertEqual((checkpoint["step"], checkpoint["missing"]), (4, 0), checkpoint)
 
-    def test_what_is_watched_does_not_outlive_the_program(self):
+    def test_watched_objects_do_not_outlive_the_program(self):
         """A model can hold a process group, whose threads would need the interpreter when it is not there any more."""
         plain = self.checked(self.command([PYTHON, APPS / "standalone" / "watched_model.py"], env=PACKAGE))
         self.assertEqual(plain.stdout, "the model goes\nthe end\n")

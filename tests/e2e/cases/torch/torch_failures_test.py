@@ -72,7 +72,7 @@ class TorchFailures(TorchTest):
         self.assertRegex(run.stdout, "rank 0 .*Error .*127.0.0.1")
         self.assertRanksReplay(run, 2)
 
-    def test_an_exception_of_c_plus_plus_that_nobody_catches(self):
+    def test_an_uncaught_exception_of_c_plus_plus(self):
         replayed = self.assertEndsAgain("terminate", 134, r"exit 1, RuntimeError: .* at distributed_c10d\.py:\d+ in barrier, in step 2, after c10d_barrier #4",
                                         r"SIGABRT at ends\.py:19 in end, in step 2, after c10d_allreduce #3")
         self.assertIn("terminate called", replayed.stderr)

@@ -86,7 +86,7 @@ class TorchNccl(SimulatedTorchTest):
             self.assertEqual(of_rank(rank, replayed.stdout)[:3], of_rank(rank, run.stdout)[:3])
         return replays, run
 
-    def test_a_rank_never_comes_to_a_collective(self):
+    def test_a_rank_never_reaches_a_collective(self):
         """The watchdog gives up, writes what the flight recorder has, and ends the process."""
         watched = {**WATCHED, "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC": "500", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": self.dir / "flight_"}
         replays, run = self.ends("absent", 1, r"SIGABRT at libtorch_cuda\.so\+0x[0-9a-f]+", r"SIGTERM at nccl_ends\.py:\d+ in <module>",

@@ -13,7 +13,7 @@ TEST(JobTest, ListsOfRanksAreRanges) {
   EXPECT_EQ(RanksText(Ranks{1, 3, 5}), "ranks 1,3,5");
 }
 
-TEST(JobTest, PartsOfTheJobAreToldByTheirRanks) {
+TEST(JobTest, PartsOfTheJobAreNamedByTheirRanks) {
   MadeJob made(4);
   made.AddComm(0x1, {0, 3});
   made.AddComm(0x2, {1, 2});
@@ -51,7 +51,7 @@ TEST(JobTest, AnIdThatIsUsedAgainIsAnotherCommunicator) {
   EXPECT_TRUE(job.communicators[1].IsWhole());
 }
 
-TEST(JobTest, WhoJoinsAGrownCommunicatorKnowsItByAnotherHash) {
+TEST(JobTest, ANewcomerKnowsAGrownCommunicatorByAnotherHash) {
   MadeJob made(3);
   made.AddComm(0x5, {0, 1});
   for (const uint32_t rank : {0, 1}) {

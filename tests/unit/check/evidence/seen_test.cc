@@ -276,7 +276,7 @@ TEST(NamesTest, NamesOfARanksOwn) {
   EXPECT_TRUE(made.Checked().findings.empty());
 }
 
-TEST(BranchesTest, WhatWasReadDifferentlyBefore) {
+TEST(BranchesTest, AnEarlierReadThatDiffers) {
   MadeJob made(2);
   made.All(AllReduce(8), "train.py", 5);
   for (uint32_t rank : {0, 1}) {

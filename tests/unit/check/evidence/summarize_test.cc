@@ -180,7 +180,7 @@ TEST(SummarizeTest, ASignalOfALaunchersIsNoCrash) {
   EXPECT_EQ(own.Summary().end.kind, EndKind::kSignal);
 }
 
-TEST(SummarizeTest, AnExceptionIsToldWithItsPlace) {
+TEST(SummarizeTest, AnExceptionIsReportedWithItsPlace) {
   Recording recording;
   recording.Add(
       format::Note{"exception ValueError: no; train.py:57 in main, train.py:70 in <module>"});

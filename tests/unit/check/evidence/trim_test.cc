@@ -30,7 +30,7 @@ std::vector<RankSummary> Trimmed(MadeJob& made, size_t window) {
   return trimmer.Finish();
 }
 
-TEST(TrimTest, OfEqualCallsTheLastOnesStay) {
+TEST(TrimTest, TheLastOfEqualCallsStay) {
   MadeJob made = Long(0);
   for (const RankSummary& rank : Trimmed(made, 16)) {
     EXPECT_EQ(rank.comms[0].collectives.size(), 16u);

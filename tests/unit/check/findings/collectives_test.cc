@@ -56,7 +56,7 @@ TEST(CollectivesTest, AnotherTypeIsASignature) {
   EXPECT_EQ(finding.next.front(), "show RUN --rank 2 --comm 0 --seq 1-2 --stacks");
 }
 
-TEST(CollectivesTest, OfManyMismatchesTheFirstOneIsNamed) {
+TEST(CollectivesTest, TheFirstOfManyMismatchesIsNamed) {
   MadeJob made(3);
   made.All(AllReduce(8), "a.py", 1);
   for (int i = 0; i < 4; ++i)

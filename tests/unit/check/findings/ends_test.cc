@@ -33,7 +33,7 @@ TEST(EndsTest, ARankThatNeverCameWhileOthersWaited) {
 }
 
 // The kernel kills a rank for lack of memory, and the library tells the others.
-TEST(EndsTest, ARankThatIsKilledHasLeftTheOthersThatAreTold) {
+TEST(EndsTest, AKilledRankLeavesTheCommunicatorAndTheOthersGetAnError) {
   for (const bool inside : {false, true}) {
     MadeJob made = Trained(3);
     for (const uint32_t rank : {0, 1}) made.Do(rank, AllReduce(100), "train.py", 55, kFailedCall);
@@ -142,7 +142,7 @@ TEST(EndsTest, TwoCommunicatorsInAnotherOrderAreACycle) {
   EXPECT_EQ(finding.consequences.size(), 2u);
 }
 
-TEST(EndsTest, RanksThatMakeACommunicatorMissWhoDoesNotCome) {
+TEST(EndsTest, RanksThatMakeACommunicatorNameTheMissingRank) {
   MadeJob made = Trained(3);
   for (const uint32_t rank : {0, 1}) {
     OpenCall call;
@@ -212,7 +212,7 @@ TEST(EndsTest, WhereAllWaitWhatTheyRunOnIsShown) {
       << finding.sentence;
 }
 
-TEST(EndsTest, WhatDiffersAndExplainsNothingIsANote) {
+TEST(EndsTest, ADifferenceThatExplainsNothingIsANote) {
   MadeJob made = Trained(2);
   made[0].surroundings = {{"processor", "A"}};
   made[1].surroundings = {{"processor", "B"}};

@@ -16,7 +16,7 @@ Finding At(Kind kind, uint64_t time_ns, Ranks blamed = {1}) {
   return finding;
 }
 
-TEST(FoldTest, WhatComesAfterRanksHavePartedIsAConsequence) {
+TEST(FoldTest, ADifferenceAfterRanksHavePartedIsAConsequence) {
   const auto folded =
       Fold({At(Kind::kMissing, 30, {2}), At(Kind::kReplica, 40), At(Kind::kOrder, 10)});
   ASSERT_EQ(folded.size(), 1u);
@@ -24,7 +24,7 @@ TEST(FoldTest, WhatComesAfterRanksHavePartedIsAConsequence) {
   EXPECT_EQ(folded[0].consequences.size(), 2u);
 }
 
-TEST(FoldTest, WhatCameBeforeIsACauseOfItsOwn) {
+TEST(FoldTest, AnEarlierFindingIsACauseOfItsOwn) {
   const auto folded = Fold({At(Kind::kOrder, 20), At(Kind::kNanOrigin, 10)});
   ASSERT_EQ(folded.size(), 2u);
   EXPECT_EQ(folded[0].kind, Kind::kNanOrigin);

@@ -71,7 +71,7 @@ TEST(NumbersTest, ABroadcastHasTheBytesOfItsRoot) {
   EXPECT_EQ(Only(report).blamed, Ranks{1});
 }
 
-TEST(NumbersTest, WhatComesAfterAMismatchIsNotCompared) {
+TEST(NumbersTest, CallsAfterAMismatchAreNotCompared) {
   MadeJob made(2);
   made.Do(0, AllReduce(8), "train.py", 1, {0, 3});
   made.Do(1, AllReduce(6), "train.py", 1, {0, 4});

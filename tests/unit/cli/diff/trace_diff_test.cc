@@ -91,7 +91,7 @@ TEST_F(TraceDiffTest, TheFirstDifferenceIsFoundAmongMany) {
 }
 
 // WrittenRank's times are 1000 and the number of the event.
-TEST_F(TraceDiffTest, WhatAReplaySkippedIsNotMissing) {
+TEST_F(TraceDiffTest, SkippedStepsOfAReplayAreNotMissing) {
   const uint64_t first = 1000 + a_.Add(format::Step{18});
   Show(a_, "loss", 1);
   const uint64_t last = 1000 + a_.Add(format::Step{19});
@@ -106,7 +106,7 @@ TEST_F(TraceDiffTest, WhatAReplaySkippedIsNotMissing) {
   EXPECT_FALSE(Diff().first);
 }
 
-TEST_F(TraceDiffTest, WhatComesBehindTheEndOfAReplayIsMissingOnlyIfItWasNotAskedToEnd) {
+TEST_F(TraceDiffTest, EventsAfterTheEndOfAReplayAreMissingOnlyIfItWasNotAskedToEnd) {
   Reduce(a_, 2, 20, 21);
   Reduce(b_, 2, 20, 21);
   const uint64_t end = 1000 + b_.Add(format::Step{18});
@@ -190,7 +190,7 @@ TEST_F(TraceDiffTest, SnapshotsThatAreMeantToDifferAreLeftOut) {
   EXPECT_FALSE(Diff({false, {"rng"}}).first);
 }
 
-TEST_F(TraceDiffTest, AnOperationThatOneOfThemDoesNotComeTo) {
+TEST_F(TraceDiffTest, AnOperationThatOneRankDoesNotReach) {
   Reduce(a_, 2, 1, 2);
   Reduce(a_, 3, 1, 2);
   Reduce(b_, 2, 1, 2);

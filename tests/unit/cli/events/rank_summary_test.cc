@@ -27,7 +27,7 @@ TEST(RankSummaryTest, TheLastCallNeedNotBeInTheLastBatch) {
   EXPECT_EQ(summary.HowItEnded(symbolizer), "exit 1, after AllReduce #300 of comm 0");
 }
 
-TEST(RankSummaryTest, ACallThatWasNeverLeftIsFoundBehindBatchesOfTheEnd) {
+TEST(RankSummaryTest, ACallThatWasNeverLeftIsFoundBeforeTheLastBatches) {
   WrittenRank folder;
   folder.Begin();
   for (uint64_t i = 2; i <= 6; ++i) folder.Call(i);
@@ -46,7 +46,7 @@ TEST(RankSummaryTest, ACallThatWasNeverLeftIsFoundBehindBatchesOfTheEnd) {
   EXPECT_EQ(summary.last_call->comm_seq, 7u);
 }
 
-TEST(RankSummaryTest, WhatTheLogItselfSaysIsOfNoNumberedThread) {
+TEST(RankSummaryTest, EventsOfTheLogHaveNoNumberedThread) {
   WrittenRank folder;
   folder.Begin();
   const RankSummary summary = folder.Summary();

@@ -5,7 +5,7 @@
 namespace deja::cli {
 namespace {
 
-TEST(ShortName, OfWhatIsNoTemplateIsTheName) {
+TEST(ShortName, ANameThatIsNoTemplateIsItself) {
   for (const char* name :
        {"main", "deja::Sampler::Next", "Sampler<int>::Next", "_PyEval_EvalFrameDefault",
         "c10d::ops::(anonymous namespace)::allreduce_CUDA", "Matrix::operator()",

@@ -46,7 +46,7 @@ TEST(FenceFilterTest, TheKernelTakesEachOfThem) {
             << abi << writes << network;
 }
 
-TEST(FenceFilterTest, WhatChangesTheMachineIsRefused) {
+TEST(FenceFilterTest, ACallThatChangesTheMachineIsRefused) {
   const FilterRules rules{true, true, true, 6};
   EXPECT_EQ(Behind(rules, [] { return ErrnoOf(syscall(SYS_mount, "", "/", "", 0, nullptr)); }),
             EPERM);
@@ -58,7 +58,7 @@ TEST(FenceFilterTest, WhatChangesTheMachineIsRefused) {
 }
 
 // There is no holder of the listener here, so the kernel answers with ENOSYS.
-TEST(FenceFilterTest, WhatDependsOnTheFileIsAsked) {
+TEST(FenceFilterTest, CallsThatDependOnTheFileAreAsked) {
   const FilterRules rules{false, false, false, 6};
   EXPECT_EQ(Behind(rules, [] { return ErrnoOf(chmod("/nowhere", 0600)); }), ENOSYS);
   EXPECT_EQ(Behind(rules, [] { return ErrnoOf(fchmod(0, 0600)); }), ENOSYS);

@@ -36,7 +36,7 @@ class TrustStoreTest : public testing::Test {
   TempDir folder_;
 };
 
-TEST_F(TrustStoreTest, KnowsWhatItWasTold) {
+TEST_F(TrustStoreTest, KnowsWhatItLearned) {
   const TrustStore store;
   EXPECT_EQ(store.Of(Trace()), Trust::kNone);
   ASSERT_TRUE(store.Add(Trace(), Trust::kOwn));
@@ -63,7 +63,7 @@ TEST_F(TrustStoreTest, ABundleIsKnownByItsBytes) {
   EXPECT_EQ(store.Of(Bundle()), Trust::kNone);
 }
 
-TEST_F(TrustStoreTest, WhatOthersCanChangeIsNotKnown) {
+TEST_F(TrustStoreTest, AFileThatOthersCanChangeIsNotKnown) {
   const TrustStore store;
   for (const std::string& trace : {Trace(), Bundle()}) {
     ASSERT_TRUE(store.Add(trace, Trust::kOwn));
@@ -72,7 +72,7 @@ TEST_F(TrustStoreTest, WhatOthersCanChangeIsNotKnown) {
   }
 }
 
-TEST_F(TrustStoreTest, NobodyElseWritesWhatItKnows) {
+TEST_F(TrustStoreTest, NoOtherRankWritesWhatThisOneKnows) {
   const TrustStore store;
   ASSERT_TRUE(store.Add(Trace(), Trust::kOwn));
   const std::string folder = folder_.path() + "/state/deja/trusted";

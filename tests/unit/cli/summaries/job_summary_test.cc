@@ -28,11 +28,11 @@ std::vector<CommStanding> Uneven(const std::vector<RankSummary>& stories) {
   return UnevenComms(ranks, symbolizer);
 }
 
-TEST(JobSummary, SaysNothingWhenAllCameToTheSameEnd) {
+TEST(JobSummary, SaysNothingWhenAllReachedTheSameEnd) {
   EXPECT_TRUE(Uneven({SummaryAt(7, false), SummaryAt(7, false)}).empty());
 }
 
-TEST(JobSummary, NamesWhoIsInsideAndWhoNeverCame) {
+TEST(JobSummary, NamesTheRanksInsideAndTheMissingOnes) {
   auto uneven = Uneven(
       {SummaryAt(412, true), SummaryAt(412, true), SummaryAt(411, false), SummaryAt(412, true)});
   ASSERT_EQ(uneven.size(), 1u);
@@ -42,7 +42,7 @@ TEST(JobSummary, NamesWhoIsInsideAndWhoNeverCame) {
             "was AllReduce #411");
 }
 
-TEST(JobSummary, TellsThoseWhoLeftFromThoseWhoDidNot) {
+TEST(JobSummary, DistinguishesRanksThatLeftFromThoseInside) {
   auto uneven = Uneven({SummaryAt(9, true), SummaryAt(9, false)});
   ASSERT_EQ(uneven.size(), 1u);
   EXPECT_EQ(uneven[0].Describe(),

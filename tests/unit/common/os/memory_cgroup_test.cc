@@ -26,7 +26,7 @@ TEST(MemoryCgroupTest, VersionOneHasOneForEachController) {
                    "/sys/fs/cgroup/memory/memory.oom_control"}));
 }
 
-TEST(MemoryCgroupTest, WhatIsNoListOfCgroupsNamesNone) {
+TEST(MemoryCgroupTest, OtherTextNamesNoCgroup) {
   for (const char* text : {"", "\n\n", "4", "4:memory", "4:cpu:/a\n:"})
     EXPECT_TRUE(CgroupFiles(text).empty()) << text;
 }

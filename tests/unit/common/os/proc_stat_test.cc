@@ -11,14 +11,14 @@
 namespace deja {
 namespace {
 
-TEST(ProcStatTest, OfThisProcess) {
+TEST(ProcStatTest, ReadsThisProcess) {
   const ProcStat stat = ReadProcStat(getpid());
   EXPECT_TRUE(stat.Runs());
   EXPECT_EQ(stat.parent, getppid());
   EXPECT_GT(stat.start_ticks, 0u);
 }
 
-TEST(ProcStatTest, NobodyRunsUnderAnUnusedNumber) {
+TEST(ProcStatTest, NoProcessRunsUnderAnUnusedNumber) {
   EXPECT_FALSE(ReadProcStat(1 << 30).Runs());
   EXPECT_EQ(ReadProcStat(1 << 30).state, 0);
 }

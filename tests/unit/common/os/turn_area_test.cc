@@ -16,7 +16,7 @@ class TurnAreaTest : public testing::Test {
   const std::string path_ = testing::TempDir() + "turn-area-" + std::to_string(getpid());
 };
 
-TEST_F(TurnAreaTest, WhoOpensItSeesWhatOthersSay) {
+TEST_F(TurnAreaTest, AReaderOfTheAreaSeesWhatOthersSay) {
   auto made = TurnArea::Create(path_, 3);
   ASSERT_TRUE(made) << made.error().message;
   auto opened = TurnArea::Open(path_);
@@ -42,7 +42,7 @@ TEST_F(TurnAreaTest, ABellThatHasRungIsNotWaitedFor) {
   TurnArea::WaitFor(made->bell(), seen, 60000);
 }
 
-TEST_F(TurnAreaTest, WhatIsNoAreaIsAnError) {
+TEST_F(TurnAreaTest, AnotherFileIsAnError) {
   EXPECT_FALSE(TurnArea::Open(path_));
   std::ofstream(path_) << "short";
   EXPECT_FALSE(TurnArea::Open(path_));

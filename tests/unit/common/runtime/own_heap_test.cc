@@ -37,7 +37,7 @@ TEST(OwnHeapTest, Alignments) {
     }
 }
 
-TEST(OwnHeapTest, WhatIsImpossibleIsNull) {
+TEST(OwnHeapTest, AnImpossibleSizeIsNull) {
   EXPECT_EQ(OwnAllocate(SIZE_MAX), nullptr);
   EXPECT_EQ(OwnAllocate(SIZE_MAX / 8), nullptr);
 }

@@ -28,7 +28,7 @@ TEST(SecretFormsTest, OnlyTheGroupIsTheSecret) {
             "discord-webhook|0123456789/abcDEF-0123456789");
 }
 
-TEST(SecretFormsTest, TheNextOneIsFoundBehindTheFirst) {
+TEST(SecretFormsTest, TheNextOneIsFoundAfterTheFirst) {
   const std::string text = "AKIAIOSFODNN7EXAMPLE and AKIAIOSFODNN7EXAMPLF";
   const FoundForm first = FindSecretForm(text, 0);
   const FoundForm second = FindSecretForm(text, first.end);
@@ -38,7 +38,7 @@ TEST(SecretFormsTest, TheNextOneIsFoundBehindTheFirst) {
   EXPECT_TRUE(FindSecretForm(text, second.end).rule.empty());
 }
 
-TEST(SecretFormsTest, WhatFollowsMayBeOfTheSameCharacters) {
+TEST(SecretFormsTest, TheNextTextMayHaveTheSameCharacters) {
   // [a-z0-9]{14} in front of a fixed word, [\w-]+ in front of a dot.
   const std::string terraform = "abcdefghij1234.atlasv1." + std::string(64, 'k');
   EXPECT_EQ(Found(terraform), "hashicorp-tf-api-token|" + terraform);
@@ -46,7 +46,7 @@ TEST(SecretFormsTest, WhatFollowsMayBeOfTheSameCharacters) {
   EXPECT_EQ(Found(token), "json-web-token|" + token);
 }
 
-TEST(SecretFormsTest, AValueBehindTheNameOfAService) {
+TEST(SecretFormsTest, AValueAfterTheNameOfAService) {
   const std::string hex(40, 'a');
   EXPECT_EQ(FindSecretFormOf("my_Datadog-thing", hex), "datadog-access-token");
   EXPECT_EQ(FindSecretFormOf("my_Datadog-thing", hex + "a"), "");

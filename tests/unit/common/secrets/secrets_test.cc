@@ -346,7 +346,7 @@ TEST(SecretsTest, HeadersHoweverTheyAreCut) {
             "HTTP/1.1 200 OK\r\nSet-Cookie: ****\r\n\r\nbody");
 }
 
-TEST(SecretsTest, WhatIsNotHttpPassesUnchanged) {
+TEST(SecretsTest, OtherProtocolsPassUnchanged) {
   std::string bytes;
   for (int i = 0; i < 4096; ++i) bytes += static_cast<char>(i * 7);
   bytes += "\ntoken: abc\n{\"token\": \"the\"}\n";

@@ -13,7 +13,7 @@ TEST(HexText, IsReadAsItIsWritten) {
   EXPECT_EQ(BytesOfHex(""), "");
 }
 
-TEST(HexText, WhatIsNoneIsRefused) {
+TEST(HexText, OtherTextIsRefused) {
   for (const char* text : {"0", "0g", "g0", " 1", "-1", "0x12"})
     EXPECT_EQ(BytesOfHex(text), std::nullopt) << text;
 }

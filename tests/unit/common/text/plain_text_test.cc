@@ -16,7 +16,7 @@ TEST(PlainTextTest, OrdinaryTextStaysAsItIs) {
   }
 }
 
-TEST(PlainTextTest, WhatATerminalActsOnIsWrittenOut) {
+TEST(PlainTextTest, ControlCharactersAreWrittenOut) {
   EXPECT_EQ(PlainText("a\nb\tc\rd"), "a\\nb\\tc\\x0dd");
   EXPECT_EQ(PlainText("\x1b[2J\x7f"), "\\x1b[2J\\x7f");
   EXPECT_EQ(PlainText("\xc2\x9b"

@@ -5,7 +5,7 @@
 namespace deja::format {
 namespace {
 
-TEST(ChildFolderTest, WhoseForkAProcessIs) {
+TEST(ChildFolderTest, TheProcessThatForkedAnother) {
   EXPECT_EQ(ForkedFrom("0/2"), "");
   EXPECT_EQ(ForkedFrom("0/1+1/0.3/12"), "0/1+1");
   EXPECT_EQ(ForkedFrom("+1/0/2"), "+1");

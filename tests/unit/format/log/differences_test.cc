@@ -157,7 +157,7 @@ class HostileDifferences : public ::testing::Test {
       std::make_unique<FrameWriter>(std::make_unique<MemoryAppendFile>(&rank_.payloads_file));
 };
 
-TEST_F(HostileDifferences, ToItselfOrToWhatComesLater) {
+TEST_F(HostileDifferences, ToItselfOrToALaterOne) {
   const uint64_t at = rank_.payloads_file.size();
   EXPECT_EQ(Add("itself", 3, at), at);
   Add("later", 3, at + 1'000'000);
@@ -182,7 +182,7 @@ TEST_F(HostileDifferences, InALongChain) {
   EXPECT_NE(Error("too many"), "");
 }
 
-TEST_F(HostileDifferences, OfTwoKinds) {
+TEST_F(HostileDifferences, DifferencesOfTwoKinds) {
   const uint64_t first = Add("first", 0, 0);
   const uint64_t xored = Add("xored", 3, first);
   const uint64_t subtracted = Add("subtracted", 4, first);
@@ -192,7 +192,7 @@ TEST_F(HostileDifferences, OfTwoKinds) {
   EXPECT_NE(Error("mixed, too").find("another kind"), std::string::npos);
 }
 
-TEST_F(HostileDifferences, WhatBuildsOnADamagedChunkIsNotThere) {
+TEST_F(HostileDifferences, AChunkThatBuildsOnADamagedOneIsNotThere) {
   const uint64_t first = Add("first", 0, 0);
   Add("xored", 3, first);
   Add("subtracted", 4, first);

@@ -57,7 +57,7 @@ class RankLogTest : public ::testing::Test {
   std::unique_ptr<RankLog> log_;
 };
 
-TEST_F(RankLogTest, WhatIsAppendedIsInTheFinishedFolder) {
+TEST_F(RankLogTest, AppendedEventsAreInTheFinishedFolder) {
   Make();
   EventSink* sink = log_->ClaimSink(0);
   EXPECT_TRUE(Append(sink, 0, 0, "before the rank is known"));
@@ -196,7 +196,7 @@ TEST_F(RankLogTest, AProcessThatIsNoRankLeavesNothing) {
   EXPECT_FALSE(Append(sink, 0, 5000, "too late"));
 }
 
-TEST_F(RankLogTest, WhatWasSpilledBeforeTheRankWasKnownIsKeptInOrder) {
+TEST_F(RankLogTest, EventsSpilledBeforeTheRankWasKnownAreKeptInOrder) {
   Make();
   EventSink* sink = log_->ClaimSink(0);
   uint64_t seq = 0;
@@ -432,7 +432,7 @@ TEST_P(ForkTest, AChildForgetsTheLogWithoutTouchingIt) {
   EXPECT_THAT(scan.Notes(0), ElementsAre("parent", "parent again"));
 }
 
-TEST_F(RankLogTest, NobodyButTheLogWritesAfterFinish) {
+TEST_F(RankLogTest, OnlyTheLogWritesAfterFinish) {
   Make();
   BecomeRank(0);
   EventSink* sink = log_->ClaimSink(0);

@@ -46,7 +46,7 @@ TEST_P(OrderedWorkTest, ResultsComeInTheOrderOfTheJobs) {
   EXPECT_TRUE(work_.Finish());
 }
 
-TEST_P(OrderedWorkTest, NothingIsDeliveredBehindAFailure) {
+TEST_P(OrderedWorkTest, NothingIsDeliveredAfterAFailure) {
   for (int i = 0; i < 10; ++i) (void)work_.Give(Job(i, i == 3 ? "full" : nullptr));
   const Status status = work_.Finish();
   ASSERT_FALSE(status);
@@ -58,7 +58,7 @@ TEST_P(OrderedWorkTest, NothingIsDeliveredBehindAFailure) {
   EXPECT_EQ(delivered_.back(), 11);
 }
 
-TEST_P(OrderedWorkTest, WhatIsDiscardedIsNotDelivered) {
+TEST_P(OrderedWorkTest, DiscardedWorkIsNotDelivered) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(work_.Give(Job(i)));
   const size_t before = delivered_.size();
   { const OrderedWork::Scope scope(work_); }

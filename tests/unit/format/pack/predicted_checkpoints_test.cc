@@ -243,7 +243,7 @@ TEST_F(PredictedCheckpoints, AProgramThatSaysSomethingElseLosesNothing) {
   EXPECT_LT(predicted.exact, predicted.elements);
 }
 
-TEST_F(PredictedCheckpoints, OfMeansThatTheProgramMakesOfSums) {
+TEST_F(PredictedCheckpoints, MeansThatTheProgramMakesFromSums) {
   Record({.ranks = 4});
   Pack();
   ExpectAllBack(Rank());
@@ -264,7 +264,7 @@ TEST_F(PredictedCheckpoints, AThirdOfANumberIsNotAlwaysTheNumberTimesAThird) {
   EXPECT_LT(predicted.exact, predicted.elements);
 }
 
-TEST_F(PredictedCheckpoints, WhatAMissingGradientWouldHaveMadeIsKept) {
+TEST_F(PredictedCheckpoints, ACheckpointWithoutItsGradientIsKept) {
   Record({.step_without = 9});
   Pack();
   ExpectAllBack(Rank());
@@ -274,7 +274,7 @@ TEST_F(PredictedCheckpoints, WhatAMissingGradientWouldHaveMadeIsKept) {
   EXPECT_EQ(Rank().totals().predicted.exact, Rank().totals().predicted.elements);
 }
 
-TEST_F(PredictedCheckpoints, OfAPartOfTheStepsFollowFromWhatIsThere) {
+TEST_F(PredictedCheckpoints, FollowFromTheStepsThatAreThere) {
   Record({});
   Pack(true, std::pair<uint64_t, uint64_t>{7, 10});
   ExpectSound();
@@ -442,7 +442,7 @@ TEST_F(HostilePredictions, InALongChain) {
   EXPECT_THAT(Error("too many"), HasSubstr("too many predictions"));
 }
 
-TEST_F(HostilePredictions, OfTooManyGradients) {
+TEST_F(HostilePredictions, PredictionsOfTooManyGradients) {
   const uint64_t gradient = Add("gradient");
   const uint64_t first = Add("first");
   Prediction prediction = Sound(first, gradient);

@@ -240,7 +240,7 @@ TEST_F(ReducedCopyTest, RoomThatIsLeftIsForOtherRanks) {
   EXPECT_EQ(packed.left_out[0].rank, 2u);
 }
 
-TEST_F(ReducedCopyTest, WhatFitsAsItIsIsTakenAsItIs) {
+TEST_F(ReducedCopyTest, ATraceThatFitsIsTakenAsItIs) {
   PackOptions options;
   options.max_bytes = 100 << 20;
   const BundleResult packed = Pack(options);
@@ -305,7 +305,7 @@ TEST_F(ReducedCopyTest, ARankThatIsNotThereIsAnError) {
   EXPECT_THAT(packed.error().message, HasSubstr("rank 7"));
 }
 
-TEST_F(ReducedCopyTest, WhatIsLostIsNotLeftOut) {
+TEST_F(ReducedCopyTest, ALostPayloadIsNotLeftOut) {
   fs::remove_all(dir() + "/rank-00000");
   PackOptions options;
   options.ranks = {2};

@@ -58,7 +58,7 @@ TEST(PayloadEntriesTest, PiecesStayInTheirOrderAndAreOfOnePayload) {
   EXPECT_EQ(entry.pieces[2].offset, 10u);
 }
 
-TEST(PayloadEntriesTest, WhatAnIndexSaysTakesThePlaceOfPieces) {
+TEST(PayloadEntriesTest, AnIndexTakesThePlaceOfPieces) {
   PayloadEntries entries;
   ASSERT_TRUE(entries.Add(EntryHash(1), 30, PieceAt(0, 10)));
   ASSERT_TRUE(entries.Add(EntryHash(1), 30, PieceAt(10, 10)));

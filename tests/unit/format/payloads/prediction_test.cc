@@ -153,7 +153,7 @@ TEST(Prediction, PartsThatAreNotThereAreLeftAlone) {
   ExpectSame(moments.second, all.second);
 }
 
-TEST(Prediction, WhatIsNoNumberHasTheSameBitsEverywhere) {
+TEST(Prediction, NanHasTheSameBitsEverywhere) {
   const UpdateRules rules{kAdam, 0, 0, 0, 0};
   OptimizerState state = SomeState();
   std::vector<float> gradient = Noise(5, 0.01F);
@@ -201,7 +201,7 @@ Prediction Sound() {
   return prediction;
 }
 
-TEST(Prediction, WhatMakesNoSenseIsRefused) {
+TEST(Prediction, AMalformedPredictionIsRefused) {
   EXPECT_EQ(WhatIsWrong(Sound()), "");
   const auto refused = [](auto change) {
     Prediction prediction = Sound();

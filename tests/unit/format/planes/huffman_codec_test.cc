@@ -107,7 +107,7 @@ TEST_F(HuffmanCodecTest, EverySmallSizeComesBack) {
   for (size_t size = 32'700; size < 32'840; ++size) ExpectComesBack(Skewed(size, 3));
 }
 
-TEST_F(HuffmanCodecTest, WhatTheCountDidNotSeeIsEscaped) {
+TEST_F(HuffmanCodecTest, UncountedBytesAreEscaped) {
   Bytes in = Skewed(300'000, 1);
   // Between the runs that are counted, next to each other, first and last.
   for (size_t at = 100; at < in.size(); at += 5000) in[at] = static_cast<std::byte>(at / 5000);
@@ -129,7 +129,7 @@ TEST_F(HuffmanCodecTest, NoiseRunsAndOneSymbolComeBack) {
   ExpectComesBack(rare);
 }
 
-TEST_F(HuffmanCodecTest, WhatDoesNotFitIsNotWritten) {
+TEST_F(HuffmanCodecTest, APlaneThatDoesNotFitIsNotWritten) {
   const Bytes in = Skewed(50'000, 3);
   const size_t size = Encode(in).size();
   Bytes out(size + 64, std::byte{0x5c});

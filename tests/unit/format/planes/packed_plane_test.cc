@@ -57,7 +57,7 @@ TEST_P(PackedPlaneTest, ComesBackAndIsTheSameWithAllVectors) {
   }
 }
 
-TEST_P(PackedPlaneTest, WritesNothingBehindItsRoom) {
+TEST_P(PackedPlaneTest, WritesNothingAfterItsRoom) {
   const Bytes plane = Exponents(10'000, 0.5);
   const PackedRange range{117, 3};
   const size_t size = Pack(plane, range).size();

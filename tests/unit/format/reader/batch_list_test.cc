@@ -197,7 +197,7 @@ TEST_F(BatchListTest, ADirectoryThatCannotBeIsNotBelieved) {
   changed([](auto& blocks) { blocks[1].all.offset = blocks[0].all.offset; });
 }
 
-TEST(BatchKindsTest, TheLastKindsAreToldApart) {
+TEST(BatchKindsTest, TheLastKindsAreDistinguished) {
   BatchSummary summary;
   Event event;
   event.body = Checkpoint{};

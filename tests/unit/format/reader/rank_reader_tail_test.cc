@@ -56,7 +56,7 @@ class RankReaderTailTest : public testing::Test {
   std::unique_ptr<RankLog> log_;
 };
 
-TEST_F(RankReaderTailTest, WhatIsOnlyInTheTailIsRead) {
+TEST_F(RankReaderTailTest, EventsOnlyInTheTailAreRead) {
   Start();
   EventSink* sink = log_->ClaimSink(0);
   for (uint64_t seq = 0; seq < 100; ++seq) ASSERT_TRUE(Append(sink, 0, seq));
@@ -140,7 +140,7 @@ TEST_F(RankReaderTailTest, ABundleHasWhatWasInTheTail) {
   EXPECT_TRUE(Verify(*trace, {}).value().problems.empty());
 }
 
-TEST_F(RankReaderTailTest, AMissingTailIsTold) {
+TEST_F(RankReaderTailTest, AMissingTailIsReported) {
   Start();
   EventSink* sink = log_->ClaimSink(0);
   for (uint64_t seq = 0; seq < 10; ++seq) ASSERT_TRUE(Append(sink, 0, seq));
@@ -150,7 +150,7 @@ TEST_F(RankReaderTailTest, AMissingTailIsTold) {
   log_->Finish();
   const auto reader = RankReader::Open(copy).value();
   EXPECT_EQ(reader->end().state, EndState::kTornTail);
-  EXPECT_NE(reader->end().detail.find("is not there"), std::string::npos) << reader->end().detail;
+  EXPECT_NE(reader->end().detail.find("does not exist"), std::string::npos) << reader->end().detail;
   EXPECT_EQ(CountInOrder(*reader), (std::map<uint32_t, uint64_t>{{0, 10}}));
 }
 

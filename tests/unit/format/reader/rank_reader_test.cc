@@ -167,7 +167,7 @@ TEST_F(RankReaderTest, AnEventLivesAsLongAsItsBatchIsHeld) {
   EXPECT_EQ(data, "entropyentropy!!");
 }
 
-TEST_F(RankReaderTest, ADamagedBatchOfAFinishedRankIsSkippedAndTold) {
+TEST_F(RankReaderTest, ADamagedBatchOfAFinishedRankIsSkippedAndReported) {
   SampleRank rank = MakeSampleRank();
   const auto good = Open(rank);
   rank.events_file[good->batches()[1].offset + 40] ^= std::byte{1};
@@ -208,7 +208,7 @@ TEST_F(RankReaderTest, WithoutAnyHeaderTheErrorNamesTheFile) {
   EXPECT_THAT(error.message, HasSubstr("rank-00000/events.deja"));
 }
 
-TEST_F(RankReaderTest, MissingForeignAndNewerFilesAreToldApart) {
+TEST_F(RankReaderTest, MissingForeignAndNewerFilesAreDistinguished) {
   EXPECT_EQ(RankReader::Open(folder()).error().code, ErrorCode::kNotFound);
   SampleRank rank = MakeSampleRank();
   SampleRank foreign = rank;
@@ -254,7 +254,7 @@ TEST_F(RankReaderTest, AFileThatIsNoFileIsRefused) {
   EXPECT_FALSE(RankReader::Open(folder()));
 }
 
-TEST_F(RankReaderTest, AMissingPayloadFileIsTold) {
+TEST_F(RankReaderTest, AMissingPayloadFileIsReported) {
   samples::WriteSampleRank(MakeSampleRank(), folder());
   std::filesystem::remove(folder() + "/payloads.deja");
   const auto reader = RankReader::Open(folder()).value();
@@ -420,7 +420,7 @@ TEST_F(HostileIndexTest, AnIndexWithWrongPlacesCostsErrorsAndNothingElse) {
   EXPECT_THAT(Payload(*reader, samples::HashOf("x")), HasSubstr("error:"));
 }
 
-TEST_F(RankReaderTest, AnEventThatCannotBeDecodedEndsItsBatchAndIsTold) {
+TEST_F(RankReaderTest, AnUndecodableEventEndsItsBatchAndIsReported) {
   for (const bool finished : {true, false}) {
     SampleRank rank = MakeSampleRank({.finished = false});
     FrameWriter writer(std::make_unique<MemoryAppendFile>(&rank.events_file));
@@ -447,7 +447,7 @@ TEST_F(RankReaderTest, AnEventThatCannotBeDecodedEndsItsBatchAndIsTold) {
   }
 }
 
-TEST_F(RankReaderTest, AChunkThatLiesAboutItsPayloadIsToldAndLeftOut) {
+TEST_F(RankReaderTest, AChunkThatLiesAboutItsPayloadIsReportedAndLeftOut) {
   SampleRank rank = MakeSampleRank({.finished = false});
   FrameWriter writer(std::make_unique<MemoryAppendFile>(&rank.payloads_file));
   const Hash128 hash = samples::HashOf("x");

@@ -75,7 +75,7 @@ TEST(ScannedPayloadsTest, TheNewestWholeOneIsListedElseAllPieces) {
   EXPECT_TRUE(scanned.Find(NumberedHash(4)).empty());
 }
 
-TEST(ScannedPayloadsTest, WhatAWriterHasAddedIsAmongThem) {
+TEST(ScannedPayloadsTest, AddedPayloadsAreAmongThem) {
   ScannedPayloads scanned;
   scanned.Add(ChunkOf(1, 10, 0, 10), 0, 100);
   scanned.Add(ChunkOf(3, 20, 0, 10), 2, 310);

@@ -45,7 +45,7 @@ TEST(LockReadingTest, AnOutcomeComesBackAsItWas) {
   }
 }
 
-TEST(LockReadingTest, WhatIsNoneIsLeftOut) {
+TEST(LockReadingTest, MalformedReadingsAreLeftOut) {
   LockReading reading;
   EXPECT_FALSE(ReadLock(ClockSource::kMonotonic, 7, reading));
   EXPECT_FALSE(ReadLock(ClockSource::kLockTurn, int64_t{kLockUses} << 40, reading));

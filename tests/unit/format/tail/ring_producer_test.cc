@@ -45,7 +45,7 @@ TEST_F(RingProducerTest, AnEventForWhichThereIsNoRoomIsNotThere) {
   EXPECT_FALSE(producer_.has_published());
 }
 
-TEST_F(RingProducerTest, WhatIsCountedAlreadyIsNotCountedAgain) {
+TEST_F(RingProducerTest, AnEventOfABusyThreadIsNotCountedAgain) {
   producer_.SetBusy(true);
   ASSERT_TRUE(Append());
   EXPECT_FALSE(producer_.has_published());

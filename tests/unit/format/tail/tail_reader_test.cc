@@ -88,7 +88,7 @@ class TailReaderTest : public ::testing::Test {
   std::string good_;
 };
 
-TEST_F(TailReaderTest, WhatADeadProcessLeft) {
+TEST_F(TailReaderTest, ReadsTheTailOfADeadProcess) {
   const auto tail = TailReader::Open(path_, "");
   ASSERT_TRUE(tail) << tail.error().message;
   EXPECT_FALSE((*tail)->WriterAlive());

@@ -17,7 +17,7 @@ PayloadBases::Base Base(const std::string& bytes, uint64_t frame, uint32_t diffe
   return {AsBytes(bytes), frame, differences, bytes.size()};
 }
 
-TEST(PayloadBases, WhatWasWrittenLastOfAPlaceIsFound) {
+TEST(PayloadBases, TheLastTensorOfAPlaceIsFound) {
   PayloadBases bases(1000);
   const Place place{7, 64, 5, 1};
   EXPECT_EQ(bases.Find(place), nullptr);
@@ -69,7 +69,7 @@ TEST(PayloadBases, MemoryIsBoundedAndWhatIsStaleMakesRoom) {
   EXPECT_EQ(bases.Find({4, 0, 11, 9}), nullptr);
 }
 
-TEST(PayloadBases, OfCheckpointsTheLastOneStays) {
+TEST(PayloadBases, TheLastCheckpointStays) {
   constexpr uint32_t kWeights = CheckpointSeries(1);
   constexpr uint32_t kMoments = CheckpointSeries(2);
   PayloadBases bases(10);
@@ -84,7 +84,7 @@ TEST(PayloadBases, OfCheckpointsTheLastOneStays) {
   EXPECT_EQ(bases.Find({kWeights, 0, 5, 300}), nullptr) << "not in the checkpoint before";
 }
 
-TEST(PayloadBases, WhatSavesNothingIsTriedLessAndLess) {
+TEST(PayloadBases, ADifferenceThatSavesNothingIsTriedLessAndLess) {
   PayloadBases bases(1000);
   int tries = 0;
   for (uint64_t step = 0; step < 300; ++step) {

@@ -79,7 +79,7 @@ TEST(TensorCodecTest, NoiseIsStoredWithoutACopy) {
   }
 }
 
-TEST(TensorCodecTest, WhatTheSampleDoesNotShowStillComesBack) {
+TEST(TensorCodecTest, BytesOutsideTheSampleStillComeBack) {
   Bytes scratch;
   for (const uint32_t size : {1u, 2u, 4u, 8u}) {
     Bytes sparse(kPayloadChunkBytes);

@@ -60,7 +60,7 @@ TEST_F(BundlePartsTest, TooManyPartsAreRefused) {
   EXPECT_FALSE(SplitFile(path_, 0));
 }
 
-TEST_F(BundlePartsTest, WhatExistsIsNotOverwritten) {
+TEST_F(BundlePartsTest, AnExistingFileIsNotOverwritten) {
   Write(10);
   std::ofstream(path_ + ".001") << "mine";
   EXPECT_FALSE(SplitFile(path_, 100));

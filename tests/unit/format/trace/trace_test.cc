@@ -103,7 +103,7 @@ TEST_F(TraceTest, ARankThatIsNotThereIsAnErrorThatListsThoseThatAre) {
   EXPECT_THAT(trace->Rank(5, 4).error().message, HasSubstr("attempt 4"));
 }
 
-TEST_F(TraceTest, WhatIsNotATraceIsToldApart) {
+TEST_F(TraceTest, OtherFilesAndFoldersAreNoTraces) {
   EXPECT_EQ(Trace::Open(scratch_.path() + "/nothing").error().code, ErrorCode::kNotFound);
   EXPECT_EQ(Trace::Open(scratch_.path()).error().code, ErrorCode::kForeign);
   EXPECT_EQ(Trace::Open("/dev/null").error().code, ErrorCode::kForeign);
@@ -201,7 +201,7 @@ TEST_F(TraceTest, TheSameFileTwiceInABundleIsRefused) {
   EXPECT_EQ(Trace::Open(zip()).error().code, ErrorCode::kCorrupt);
 }
 
-TEST_F(TraceTest, EveryCutOfABundleIsAnErrorAndLeavesNothingBehind) {
+TEST_F(TraceTest, EveryCutOfABundleIsAnErrorAndLeavesNoFiles) {
   samples::ScratchFolder tmp;
   ASSERT_EQ(setenv("TMPDIR", tmp.path().c_str(), 1), 0);
   ASSERT_TRUE(WriteBundle(dir(), zip()));

@@ -49,7 +49,7 @@ TEST_F(DiskLedgerTest, RanksHaveEqualParts) {
   EXPECT_EQ(two->Share(), 500u);
 }
 
-TEST_F(DiskLedgerTest, WhatChildrenHaveRanksDoNot) {
+TEST_F(DiskLedgerTest, ARankDoesNotHaveTheBytesOfChildren) {
   const auto rank = Open();
   rank->BecomeRank();
   const auto child = Open();
@@ -94,7 +94,7 @@ TEST_F(DiskLedgerTest, AChildThatBecomesARankTakesItsBytesAlong) {
   EXPECT_EQ(rank->Share(), 500u);
 }
 
-TEST_F(DiskLedgerTest, WhatARankLeavesStaysCounted) {
+TEST_F(DiskLedgerTest, BytesOfAnEndedRankStayCounted) {
   LeaveBehind(400);
   const auto rank = Open();
   rank->BecomeRank();
@@ -135,7 +135,7 @@ TEST_F(DiskLedgerTest, ARankThatComesAgainHasHalf) {
   EXPECT_EQ(again->Share(), 300u);
 }
 
-TEST_F(DiskLedgerTest, WhatIsFoundOnTheDiskCounts) {
+TEST_F(DiskLedgerTest, BytesFoundOnTheDiskCount) {
   const auto rank = Open();
   rank->BecomeRank(300);
   EXPECT_EQ(rank->Share(), 1000u) << "of an earlier recording of the job: nobody has seen it";
@@ -145,7 +145,7 @@ TEST_F(DiskLedgerTest, WhatIsFoundOnTheDiskCounts) {
   EXPECT_EQ(rank->Share(), 400u);
 }
 
-TEST_F(DiskLedgerTest, WhoCompletesAFolderStaysWithinIt) {
+TEST_F(DiskLedgerTest, CompletingAFolderStaysWithinIt) {
   const std::string tail = dir_ / (TailNamePrefix(kJob) + "123-89abcdef.tail");
   EXPECT_EQ(DiskLedger::OfTail(tail), nullptr) << "there was no budget";
   const auto rank = Open();

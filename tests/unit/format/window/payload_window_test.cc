@@ -40,7 +40,7 @@ TEST(PayloadSegmentsTest, RangesThatTouchAreOne) {
   EXPECT_FALSE(Contains(ranges, 21));
 }
 
-TEST(WindowBoardTest, NobodyDropsWhatAnotherOneWants) {
+TEST(WindowBoardTest, NoRankDropsPayloadsThatAnotherOneWants) {
   WindowBoard board{};
   const int fast = board.Join();
   const int slow = board.Join();
@@ -96,7 +96,7 @@ TEST(WindowBoardTest, AnotherAttemptCountsFromTheBeginning) {
   EXPECT_FALSE(board.MayBeWanted(3));
 }
 
-TEST(WindowBoardTest, TheLastThatComesToItsFirstStepBeginsASegment) {
+TEST(WindowBoardTest, TheLastRankToReachItsFirstStepBeginsASegment) {
   WindowBoard board{};
   const int fast = board.Join();
   const int slow = board.Join();
@@ -168,7 +168,7 @@ TEST(PayloadWindowTest, ReachesBackToACheckpointOfTheOnlyStep) {
 }
 
 // The window of a rank whose process is gone stays, and with it what others keep for it.
-TEST(PayloadWindowTest, WhatCameTooLateForASegmentStaysAsLongAsThat) {
+TEST(PayloadWindowTest, PayloadsTooLateForASegmentStayAsLongAsIt) {
   WindowOptions options;
   options.keep_steps = 2;
   options.shared_bytes = 0;
@@ -205,7 +205,7 @@ TEST(WindowBoardTest, AMarkKeepsWhatIsThere) {
   EXPECT_EQ(board.marked_end(), 4u);
 }
 
-TEST(RankWriterTest, ASegmentReachesBackToWhatCameTooLate) {
+TEST(RankWriterTest, ASegmentReachesBackToLatePayloads) {
   const TempDir dir;
   auto writer = RankWriter::Create(dir / "folder", {});
   ASSERT_TRUE(writer) << writer.error().message;

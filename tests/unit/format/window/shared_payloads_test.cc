@@ -120,7 +120,7 @@ TEST_F(SharedPayloadsTest, TheSameBytesAreKeptOnce) {
   EXPECT_EQ(report->payloads_missing, 0u);
 }
 
-TEST_F(SharedPayloadsTest, OtherBytesAreKeptByWhoHasThem) {
+TEST_F(SharedPayloadsTest, OtherBytesAreKeptByTheirRank) {
   MakeRanks(2);
   std::string bytes = SomeBytes(1, 2 << 20);
   ASSERT_TRUE(Put(0, bytes));
@@ -276,7 +276,7 @@ TEST_F(SharedPayloadsTest, TheTableGoesWithTheLastTail) {
   EXPECT_TRUE(ListDir(tails_.path()).empty());
 }
 
-TEST(OldJobMemoryTest, WhatNoProcessNeedsGoesWhenItIsOld) {
+TEST(OldJobMemoryTest, MemoryWithoutAProcessGoesWhenItIsOld) {
   const TempDir dir;
   const std::string over(32, 'a');
   const std::string living(32, 'b');

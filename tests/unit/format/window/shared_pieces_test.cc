@@ -43,7 +43,7 @@ TEST_F(SharedPiecesTest, OneKeepsWhatTheOthersNeedNot) {
   EXPECT_EQ(one->Claim(hash_, 0), Claimed::kKept);
 }
 
-TEST_F(SharedPiecesTest, WhatIsReleasedAnotherMayTake) {
+TEST_F(SharedPiecesTest, AReleasedPieceMayBeTakenByAnother) {
   const auto one = Open();
   const auto two = Open();
   EXPECT_EQ(one->Claim(hash_, 0), Claimed::kOurs);
@@ -52,7 +52,7 @@ TEST_F(SharedPiecesTest, WhatIsReleasedAnotherMayTake) {
   EXPECT_EQ(one->Claim(hash_, 0), Claimed::kElsewhere);
 }
 
-TEST_F(SharedPiecesTest, WhoDiesInBetweenIsNotWaitedForForever) {
+TEST_F(SharedPiecesTest, AThreadThatDiesInBetweenIsNotWaitedForForever) {
   const auto one = Open();
   const auto two = Open();
   EXPECT_EQ(one->Claim(hash_, 0), Claimed::kOurs);
@@ -85,7 +85,7 @@ TEST_F(SharedPiecesTest, SoManyKeepACopyAsIsAskedFor) {
   EXPECT_EQ(ours, 2);
 }
 
-TEST_F(SharedPiecesTest, NobodyReliesOnOneThatCannotKeepAnyMore) {
+TEST_F(SharedPiecesTest, NoRankReliesOnOneThatCannotKeepMore) {
   const auto one = Open();
   const auto two = Open();
   EXPECT_EQ(one->Claim(hash_, 0), Claimed::kOurs);

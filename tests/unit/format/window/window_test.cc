@@ -138,7 +138,7 @@ class WindowTest : public ::testing::Test {
   TempDir tails_;
 };
 
-TEST_F(WindowTest, KeepsTheLastStepsAndWhatCameBeforeTheFirst) {
+TEST_F(WindowTest, KeepsTheLastStepsAndTheTimeBeforeTheFirst) {
   auto log = Make({.keep_steps = 3});
   uint64_t seq = 0;
   Put(*log, Bytes(0), seq);
@@ -236,7 +236,7 @@ TEST_F(WindowTest, BytesBoundTheFiles) {
 
 // Two ranks and child processes that come and go: everything that is on the disk counts.
 // All of it is put before anything is written.
-TEST_F(WindowTest, SegmentsStaySmallHoweverFarWritingIsBehind) {
+TEST_F(WindowTest, SegmentsStaySmallHoweverLateWritingIs) {
   constexpr uint64_t kSegmentBytes = 256 << 10;
   auto log = Make({.keep_bytes = 8 * kSegmentBytes});
   uint64_t seq = 0;
@@ -315,7 +315,7 @@ TEST_F(WindowTest, RecoveryKeepsAgainWhatOnlyAnOlderSegmentHas) {
 
 // A rank that was killed while its last step was still in its tail, which is larger than all that
 // could go for it.
-TEST_F(WindowTest, WhatRecoveryHasNoRoomForIsSaidToBeDropped) {
+TEST_F(WindowTest, PayloadsWithoutRoomInRecoveryAreReportedAsDropped) {
   constexpr uint64_t kBudget = 1 << 20;
   constexpr uint64_t kSteps = 7;
   const auto bytes_of = [](uint64_t step) { return Bytes(step, 0, step < kSteps ? 4000 : 200000); };
@@ -343,7 +343,7 @@ TEST_F(WindowTest, WhatRecoveryHasNoRoomForIsSaidToBeDropped) {
 // A rank to which others had left nothing while it was far behind with writing. It had made room in
 // the segment of the program's current place, which has nothing yet. It was killed with some of the
 // earlier segments in its tail, which never had a file.
-TEST_F(WindowTest, WhatWasOnItsWayToASegmentThatNeverWasIsSaidToBeDropped) {
+TEST_F(WindowTest, PayloadsOfASegmentThatNeverWasAreReportedAsDropped) {
   constexpr uint64_t kBudget = 1 << 20;
   constexpr uint64_t kSteps = 9;
   bool was_so = false;

@@ -143,7 +143,7 @@ TEST_F(FrameReaderTest, AnEndFrameThatNamesAnotherFooterIsNotACleanEnd) {
   EXPECT_EQ(Read(), "torn:0");
 }
 
-TEST_F(FrameReaderTest, FramesBehindAnEndFrameAreReadAndNeedAFooterOfTheirOwn) {
+TEST_F(FrameReaderTest, FramesAfterAnEndFrameAreReadAndNeedTheirOwnFooter) {
   Finish();
   Write("later");
   EXPECT_EQ(Read(), "footer");
@@ -190,7 +190,7 @@ TEST_F(FrameReaderTest, ADamagedLengthCostsItsFrameOnly) {
   EXPECT_EQ(Read(), "record:bar");
 }
 
-TEST_F(FrameReaderTest, TheNextFrameIsFoundBehindALongDamagedStretch) {
+TEST_F(FrameReaderTest, TheNextFrameIsFoundAfterALongDamagedStretch) {
   const uint64_t first = Write(Noise(300'000));
   const uint64_t second = Write("bar");
   bytes_[first + 1] ^= std::byte{1};
@@ -231,7 +231,7 @@ TEST_F(FrameReaderTest, DamageUpToTheEndIsReportedOnceAndThenTheTornEnd) {
   EXPECT_EQ(Read(), "torn:0");
 }
 
-TEST_F(FrameReaderTest, ZerosBehindTheLastFrameAreATornTail) {
+TEST_F(FrameReaderTest, ZerosAfterTheLastFrameAreATornTail) {
   Write("foo");
   bytes_.resize(bytes_.size() + 100'000);
   EXPECT_EQ(Read(), "record:foo");

@@ -137,7 +137,7 @@ TEST(FrameWriterTest, AnIndexOfAnySizeIsCutIntoLegalFrames) {
   EXPECT_EQ(EncodeToString(back), EncodeToString(index));
 }
 
-TEST(FileTest, WhatIsAppendedIsReadAndExistingFilesAreNotReplaced) {
+TEST(FileTest, AppendedFramesAreReadAndExistingFilesAreNotReplaced) {
   const std::string path = testing::TempDir() + "/file_test." + std::to_string(getpid());
   unlink(path.c_str());
   {

@@ -112,7 +112,7 @@ TEST(HasEndedTest, AProcessOutlivesItsFirstThread) {
   close(ready[1]);
 }
 
-TEST(HasEndedTest, WhatCannotBeKnownIsAlive) {
+TEST(HasEndedTest, AnUnknownProcessIsAlive) {
   Child child;
   ProcessId id = child.id();
   id.pid_namespace += 1;

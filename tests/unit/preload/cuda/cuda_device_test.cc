@@ -80,7 +80,7 @@ std::string FlagsOf(const void* address) {
   return {};
 }
 
-TEST(BufferPoolTest, WaitsForWhatIsInUseAsLongAsItIsTold) {
+TEST(BufferPoolTest, WaitsForFilesInUseForTheGivenTime) {
   constexpr uint64_t kOne = uint64_t{64} << 10;
   std::atomic<uint32_t> busy{1};
   BufferPool impatient(kOne, nullptr, busy);
@@ -149,7 +149,7 @@ TEST_F(CudaDeviceTest, MemoryIsKnownByItsKind) {
   EXPECT_EQ(device_.KindOf(reinterpret_cast<void*>(managed)), MemoryKind::kManaged);
 }
 
-TEST_F(CudaDeviceTest, AReadSeesWhatTheStreamHasMadeAndNotWhatComesBehind) {
+TEST_F(CudaDeviceTest, AReadSeesTheStreamsEarlierWorkAndNotItsLaterWork) {
   for (CUstream stream : {stream_, CUstream{nullptr}, CU_STREAM_PER_THREAD}) {
     char* memory = Memory();
     Seen seen[20];
@@ -369,7 +369,7 @@ TEST_F(CudaDeviceTest, NodesAreOnlyForStreamsThatAreCaptured) {
   EXPECT_TRUE(device_.Drain(0));
 }
 
-TEST_F(CudaDeviceTest, WhatIsTooLargeForItsMemoryIsRefused) {
+TEST_F(CudaDeviceTest, ABufferTooLargeForItsMemoryIsRefused) {
   Seen seen;
   EXPECT_EQ(Read(Memory(), stream_, seen, 2 * CudaDevice::kMaxPinnedBytes),
             DeviceAnswer::kNoMemory);

@@ -91,7 +91,7 @@ TEST(EngineTest, IsMadeForRecordingAndForReplay) {
         << variable;
 }
 
-TEST(EngineTest, IsNotMadeWhenNobodyAsksForIt) {
+TEST(EngineTest, IsNotMadeWithoutARequest) {
   EXPECT_TRUE(InChild(nullptr, [] { return GetEngine() == nullptr && g_made == 0; }));
 }
 
@@ -143,7 +143,7 @@ TEST(EngineTest, KeepsErrno) {
   }));
 }
 
-TEST(EngineTest, IsToldOnceOfEachChild) {
+TEST(EngineTest, HearsOnceOfEachChild) {
   for (bool by_clone : {false, true}) {
     EXPECT_TRUE(InChild("DEJA_OUT", [by_clone] {
       GetEngine();
@@ -162,7 +162,7 @@ TEST(EngineTest, IsToldOnceOfEachChild) {
   }
 }
 
-TEST(EngineTest, IsToldOfGrandchildren) {
+TEST(EngineTest, HearsOfGrandchildren) {
   EXPECT_TRUE(InChild("DEJA_OUT", [] {
     GetEngine();
     pid_t child = fork();
@@ -195,7 +195,7 @@ TEST(DriverLibrariesTest, ByTheirNames) {
     EXPECT_FALSE(IsDriverLibrary(path)) << path;
 }
 
-TEST(DriverLibrariesTest, WhatMakesAProcessOneWholeStays) {
+TEST(DriverLibrariesTest, HooksOfTheWholeProcessAreForDriversToo) {
   for (const char* name : {"fork", "waitpid", "execve", "sigaction", "dlsym", "_exit"})
     EXPECT_TRUE(IsForDriversToo(name)) << name;
   for (const char* name : {"clock_gettime", "getpid", "open", "pthread_create", "bind", "read", ""})

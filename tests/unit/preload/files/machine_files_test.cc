@@ -26,7 +26,7 @@ TEST(MachineFilesTest, NamesOfTheTable) {
     EXPECT_NE(FindMachineFile(path), nullptr) << path;
 }
 
-TEST(MachineFilesTest, WhatMustStayLive) {
+TEST(MachineFilesTest, FilesThatStayLive) {
   for (const char* path : {"/proc/self/maps", "/proc/self/environ", "/proc/self/fd/3",
                            "/proc/self/exe", "/proc/self/comm", "/proc/1/status", "/etc/passwd",
                            "/etc/resolv.conf", "/home/user/cpuinfo", "/sys/class/net/eth0", ""})

@@ -48,7 +48,7 @@ TEST(ConnectionNames, OthersAreNoFifos) {
     EXPECT_TRUE(FifoName(name).path.empty()) << name;
 }
 
-TEST(DescriptorNames, WhatTheyName) {
+TEST(DescriptorNames, AreTheDescriptorOfAPath) {
   EXPECT_EQ(DescriptorNamedBy("/dev/stdin"), 0);
   EXPECT_EQ(DescriptorNamedBy("/dev/stderr"), 2);
   EXPECT_EQ(DescriptorNamedBy("/dev/fd/63"), 63);

@@ -35,7 +35,7 @@ TEST(SharedSemaphores, OneOfThreadsIsNone) {
   sem_destroy(&semaphore);
 }
 
-TEST(SharedSemaphores, OneThatNobodyHasMarkedIsNone) {
+TEST(SharedSemaphores, AnUnmarkedOneIsNone) {
   sem_t semaphore{};
   ASSERT_EQ(sem_init(&semaphore, 1, 1), 0);
   EXPECT_EQ(SharedSemaphores::Find(&semaphore).key, 0u);

@@ -40,7 +40,7 @@ TEST(ChildPaddingTest, TheSameRoomWhateverTheNumbersOfProcesses) {
   EXPECT_EQ(Bytes(a), kChildVariableBytes + std::strlen("HOME=/root") + 1);
 }
 
-TEST(ChildPaddingTest, OfAChildsChildAgain) {
+TEST(ChildPaddingTest, AChildsChildHasItToo) {
   auto once = Padded(Environment("7", 26, "."));
   const size_t bytes = Bytes(once);
   once[2] = "DEJA_CHILD=0123456789";

@@ -66,7 +66,7 @@ TEST(FilterRules, JumpsOverSteps) {
   EXPECT_EQ(Answer(filter, 99), SECCOMP_RET_ALLOW);
 }
 
-TEST(FilterRules, WhatTheKernelWouldNotTakeAllows) {
+TEST(FilterRules, AFilterThatTheKernelWouldNotTakeAllows) {
   EXPECT_EQ(Answer({}, SYS_read), SECCOMP_RET_ALLOW);
   EXPECT_EQ(Answer({Step(BPF_LD | BPF_W | BPF_ABS, 1)}, SYS_read), SECCOMP_RET_ALLOW);
   EXPECT_EQ(Answer({Step(BPF_LD | BPF_W | BPF_ABS, sizeof(seccomp_data))}, SYS_read),
@@ -76,7 +76,7 @@ TEST(FilterRules, WhatTheKernelWouldNotTakeAllows) {
   EXPECT_EQ(Answer({Step(BPF_JMP | BPF_JA, 0xffffffff)}, SYS_read), SECCOMP_RET_ALLOW);
 }
 
-TEST(FilterRules, WhatRefusesSomethingOfDejas) {
+TEST(FilterRules, AFilterThatRefusesACallOfDejas) {
   EXPECT_EQ(RefusedBy(AllBut(SYS_ptrace, SECCOMP_RET_KILL_PROCESS)), nullptr);
   EXPECT_STREQ(RefusedBy(AllBut(SYS_futex, SECCOMP_RET_ERRNO | 1)), "futex");
   EXPECT_STREQ(RefusedBy(AllBut(SYS_getpid, SECCOMP_RET_TRAP)), "getpid");

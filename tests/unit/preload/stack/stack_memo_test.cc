@@ -172,7 +172,7 @@ TEST(StackMemo, RandomPathsAreSeenAsTheyAre) {
   EXPECT_GE(g_checked, 3000u);
 }
 
-TEST(StackMemo, CallersThatDifferFurtherOutAreToldApart) {
+TEST(StackMemo, CallersThatDifferFurtherOutAreDistinguished) {
   std::vector<StackId> ids;
   for (int i = 0; i < 12; ++i) {
     deja_test_memo_two_sites(i % 3 == 0, [&ids] { ids.push_back(CaptureStack(Sink())); });

@@ -191,7 +191,7 @@ TEST(Stack, ManyThreadsAgree) {
   EXPECT_EQ(distinct.size(), 7u);
 }
 
-TEST(Stack, ModulesAreToldWithTheirBuildIds) {
+TEST(Stack, ModulesAreReportedWithTheirBuildIds) {
   (void)Captured();
   char self[512] = {};
   ASSERT_GT(readlink("/proc/self/exe", self, sizeof self - 1), 0);
@@ -356,7 +356,7 @@ TEST(StackInSignal, GarbageOnTheStackEndsTheWalk) {
   }
 }
 
-TEST(Stack, InAForkChildEverythingIsToldAnew) {
+TEST(Stack, AForkChildReportsEverythingAgain) {
   (void)Captured();
   pid_t child = fork();
   ASSERT_GE(child, 0);

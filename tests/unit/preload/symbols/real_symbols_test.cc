@@ -12,7 +12,7 @@
 namespace deja::preload {
 namespace {
 
-TEST(RealSymbolsTest, WhatNoObjectHasIsNotAskedFor) {
+TEST(RealSymbolsTest, ANameThatNoObjectHasIsNotLookedUp) {
   dlerror();
   EXPECT_EQ(TryDlsym(RTLD_DEFAULT, "deja_no_such_function"), nullptr);
   EXPECT_EQ(OpenLoaded("libdeja_no_such_library.so"), nullptr);

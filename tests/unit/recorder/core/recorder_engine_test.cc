@@ -23,7 +23,7 @@ TEST_F(RecorderEngineTest, ProcessWithoutCommunicatorMakesNoLog) {
   EXPECT_EQ(FakeLog::made, 0);
 }
 
-TEST_F(RecorderEngineTest, WhatCameBeforeTheCommunicatorIsRecordedInOrder) {
+TEST_F(RecorderEngineTest, EventsBeforeTheCommunicatorAreRecordedInOrder) {
   Input(api::kLibcFamily, "seed");
   engine_->OnStep(7);
   InitRank(kComm);
@@ -235,7 +235,7 @@ TEST_F(RecorderEngineTest, AsyncErrorIsRecordedOnce) {
   EXPECT_THAT(All<format::CallResults>(), IsEmpty());
 }
 
-TEST_F(RecorderEngineTest, WhatIsInProgressWhenItsCommunicatorIsAbortedIsAborted) {
+TEST_F(RecorderEngineTest, AnOperationUnderWayIsAbortedWithItsCommunicator) {
   InitRank(kComm);
   AllReduce(kComm, ncclInProgress);
   Do(NcclApi::ncclCommAbort, {kComm});

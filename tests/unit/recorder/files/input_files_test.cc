@@ -146,7 +146,7 @@ class InputFilesTest : public testing::Test {
   std::unique_ptr<WholeRecording> recording_;
 };
 
-TEST_F(InputFilesTest, WhatIsReadIsOneRangeWithTheHashOfTheFile) {
+TEST_F(InputFilesTest, ReadsAreOneRangeWithTheHashOfTheFile) {
   const Opening a = Open(Make("a", 20000));
   Read(a, 700);
   EXPECT_THAT(Ranges(), IsEmpty());  // it may go on
@@ -155,7 +155,7 @@ TEST_F(InputFilesTest, WhatIsReadIsOneRangeWithTheHashOfTheFile) {
   EXPECT_THAT(States(), ElementsAre("a file 20000 0"));
 }
 
-TEST_F(InputFilesTest, WhatIsKnownIsNotRecordedAgain) {
+TEST_F(InputFilesTest, KnownRangesAreNotRecordedAgain) {
   const std::string path = Make("a", 3 * kPage);
   for (int i = 0; i < 3; ++i) {
     const Opening a = Open(path);
@@ -166,7 +166,7 @@ TEST_F(InputFilesTest, WhatIsKnownIsNotRecordedAgain) {
   EXPECT_THAT(States(), ElementsAre("a file 12288 0"));
 }
 
-TEST_F(InputFilesTest, WhatOthersChangeIsKeptWholeAtEachOpenThatFindsItSo) {
+TEST_F(InputFilesTest, AFileThatOthersChangeIsKeptWholeAtEachOpen) {
   const std::string path = PathOf("state");
   const auto open_again = [&](int flags) {
     inputs().Opening(rec(), AT_FDCWD, path.c_str());
@@ -195,7 +195,7 @@ TEST_F(InputFilesTest, WhatOthersChangeIsKeptWholeAtEachOpenThatFindsItSo) {
   EXPECT_THAT(States().back(), testing::StartsWith("state error 2 by others at try 6"));
 }
 
-TEST_F(InputFilesTest, WhatOthersHaveMadeIsSaidAtEachTryToMakeIt) {
+TEST_F(InputFilesTest, AFileThatOthersMadeIsRecordedAtEachTryToMakeIt) {
   const std::string path = PathOf("lock");
   for (int i = 0; i < 2; ++i) {
     inputs().Opening(rec(), AT_FDCWD, path.c_str());
@@ -206,7 +206,7 @@ TEST_F(InputFilesTest, WhatOthersHaveMadeIsSaidAtEachTryToMakeIt) {
                                     testing::StartsWith("lock error 17 by others at try 2")));
 }
 
-TEST_F(InputFilesTest, WhatTheRunHasMadeItselfIsNotTakenByOthers) {
+TEST_F(InputFilesTest, AFileThatTheRunMadeIsNoFileOfOthers) {
   const std::string path = PathOf("lock");
   Close(Open(path, O_CREAT | O_EXCL));
   inputs().Opening(rec(), AT_FDCWD, path.c_str());
@@ -331,7 +331,7 @@ TEST_F(InputFilesTest, TouchedPagesOfAMappingAreRecordedWhenItEnds) {
   EXPECT_LE(end - first, 512 * kPage);
 }
 
-TEST_F(InputFilesTest, LinksSayWhatTheySaidAtEachLook) {
+TEST_F(InputFilesTest, LinksHaveTheirRecordedTargetAtEachLook) {
   Use(InputMode::kFull);
   Make("a", 10);
   const std::string link = PathOf("link");

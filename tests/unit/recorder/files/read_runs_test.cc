@@ -93,7 +93,7 @@ TEST_F(ReadRunsTest, SaysSinceWhereNothingIsMissing) {
   EXPECT_EQ(Read(8500 + (2 << 20), 10), 500u);
 }
 
-TEST_F(ReadRunsTest, WhatIsForgottenIsNeverFinished) {
+TEST_F(ReadRunsTest, AForgottenRunIsNeverFinished) {
   Read(0, 1000);
   runs_.Forget();
   runs_.Finish(Sink());

@@ -96,7 +96,7 @@ TEST_F(SharedPositionTest, NothingIsSaidBeforeAFork) {
   EXPECT_THAT(Moves(), IsEmpty());
 }
 
-TEST_F(SharedPositionTest, TheFirstMoveBehindAForkIsSaid) {
+TEST_F(SharedPositionTest, TheFirstMoveAfterAForkIsRecorded) {
   Tell(Read());
   CountForkOfInputs();
   EXPECT_EQ(Tell(Read()), 16);
@@ -104,7 +104,7 @@ TEST_F(SharedPositionTest, TheFirstMoveBehindAForkIsSaid) {
   EXPECT_THAT(Moves(), ElementsAre(Pair(1, 16)));
 }
 
-TEST_F(SharedPositionTest, WhatSomebodyElseHasMovedIsSaid) {
+TEST_F(SharedPositionTest, AMoveByAnotherProcessIsRecorded) {
   CountForkOfInputs();
   Tell(Read());
   OthersRead(48);
@@ -124,7 +124,7 @@ TEST_F(SharedPositionTest, AMoveBetweenTheReadAndTheLookIsSeen) {
   EXPECT_THAT(Moves(), ElementsAre(Pair(0, 0), Pair(1, 32)));
 }
 
-TEST_F(SharedPositionTest, WhatIsNotFoundIsKept) {
+TEST_F(SharedPositionTest, APositionThatIsNotFoundIsKept) {
   CountForkOfInputs();
   Tell(Read());
   OthersRead(16);

@@ -82,7 +82,7 @@ TEST_F(NcclChoicesTest, ThereIsAPluginOfEachVersion) {
   EXPECT_EQ(NcclChoices::Plugin("ncclProfiler_v7"), nullptr);
 }
 
-TEST_F(NcclChoicesTest, AChoiceIsOfTheCallInWhichItIsTold) {
+TEST_F(NcclChoicesTest, AChoiceBelongsToTheCallThatReportsIt) {
   InitRank(kComm);
   const Nccl4 nccl;
   EXPECT_EQ(nccl.mask, profiler::kGroup | profiler::kCollective);
@@ -127,7 +127,7 @@ TEST_F(NcclChoicesTest, OperationsThatAreAlikeHaveOneEach) {
   EXPECT_THAT(Chosen(), UnorderedElementsAre("0 #1 RING", "0 #2 RING"));
 }
 
-TEST_F(NcclChoicesTest, WhatFitsTwoCommunicatorsBelongsToNone) {
+TEST_F(NcclChoicesTest, AChoiceThatFitsTwoCommunicatorsBelongsToNone) {
   InitRank(kComm);
   InitRank(kOther);
   const Nccl4 nccl;
@@ -140,7 +140,7 @@ TEST_F(NcclChoicesTest, WhatFitsTwoCommunicatorsBelongsToNone) {
   EXPECT_THAT(Chosen(), IsEmpty());
 }
 
-TEST_F(NcclChoicesTest, WhatFitsNothingBelongsToNothing) {
+TEST_F(NcclChoicesTest, AChoiceWithoutAnOperationBelongsToNone) {
   InitRank(kComm);
   const Nccl4 nccl;
   Reduce(kComm, send_, receive_, [&] {
@@ -165,7 +165,7 @@ TEST_F(NcclChoicesTest, BytesAreAsGoodAsElements) {
   EXPECT_THAT(Chosen(), ElementsAre("0 #1 RING"));
 }
 
-TEST_F(NcclChoicesTest, AReduceThatHasNoResultHereIsToldOfInAGroup) {
+TEST_F(NcclChoicesTest, AReduceWithoutAResultHereIsReportedInAGroup) {
   InitRank(kComm);
   const Nccl4 nccl;
   Group(

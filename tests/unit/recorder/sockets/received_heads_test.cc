@@ -31,7 +31,7 @@ constexpr const char* kSecretHead =
 constexpr const char* kMaskedHead =
     "HTTP/1.1 200 OK\r\nSet-Cookie: *************\r\nX-Api-Key: ******\r\n\r\n";
 
-TEST_F(ReceivedHeadsTest, AHeadBehindABodyWithoutALinesEnd) {
+TEST_F(ReceivedHeadsTest, AHeadAfterABodyWithoutALinesEnd) {
   Sends(kQuestion);
   Receives(kHead);
   Receives("body");

@@ -83,7 +83,7 @@ TEST_F(ThreadClocksTest, IsInStepAgainInTheNextSegment) {
   EXPECT_EQ(Monotonic(6, 1), 11 * kSecond);
 }
 
-TEST_F(ThreadClocksTest, StandsStillBeforeTheNextRecordedReadingButNotForGood) {
+TEST_F(ThreadClocksTest, PausesBeforeTheNextRecordedReadingButNotForGood) {
   streams_[kMonotonic].Add(0, kSecond);
   streams_[kMonotonic].Add(1, kSecond + 5 * kMs);
   EXPECT_EQ(Monotonic(0), kSecond);
@@ -97,7 +97,7 @@ TEST_F(ThreadClocksTest, StandsStillBeforeTheNextRecordedReadingButNotForGood) {
   EXPECT_EQ(Monotonic(later + 2 * kMs, 1), later + kMs + kSecond - ThreadClocks::kPauseNs);
 }
 
-TEST_F(ThreadClocksTest, TheTimeOfDayIsToldAsRecordedEvenBackwards) {
+TEST_F(ThreadClocksTest, TheTimeOfDayIsServedAsRecordedEvenBackwards) {
   streams_[kRealtime].Add(0, 9 * kSecond);
   streams_[kRealtime].Add(0, 8 * kSecond);
   EXPECT_EQ(clocks_.Read(ClockSource::kRealtime, 77, 0), 9 * kSecond);
@@ -113,12 +113,12 @@ TEST_F(ThreadClocksTest, AThreadWithoutReadingsSeesTheTimeOfTheOthers) {
   EXPECT_EQ(another.Read(ClockSource::kMonotonic, 62 * kSecond, 0), 4 * kSecond);
 }
 
-TEST_F(ThreadClocksTest, ClocksThatNobodyReadStayLive) {
+TEST_F(ThreadClocksTest, UnreadClocksStayLive) {
   EXPECT_EQ(clocks_.Read(ClockSource::kBoottime, 123, 0), 123);
   EXPECT_EQ(clocks_.DeadlineOffset(ClockFamily::kBoottime, 5), 0);
 }
 
-TEST_F(ThreadClocksTest, TheModeSaysWhichClocksAreTold) {
+TEST_F(ThreadClocksTest, TheModeSaysWhichClocksAreServed) {
   streams_[kMonotonic].Add(0, 1);
   streams_[kRealtime].Add(0, 2);
   process_.SetMode(ClockMode::kDay);

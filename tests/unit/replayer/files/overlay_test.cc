@@ -258,7 +258,7 @@ TEST_F(OverlayTest, AFileInSharedMemoryGoesToTheOverlay) {
   EXPECT_NE(Map("/dev/shm/deja-overlay-test", FileUse::kCreate), "/dev/shm/deja-overlay-test");
 }
 
-TEST_F(OverlayTest, PathsOfCopiesAreToldAsTheProgramKnowsThem) {
+TEST_F(OverlayTest, PathsOfCopiesAreReportedAsTheProgramKnowsThem) {
   auto told = [this](std::string path) {
     path.resize(overlay_.Unmap(path.data(), path.size()));
     return path;
@@ -271,7 +271,7 @@ TEST_F(OverlayTest, PathsOfCopiesAreToldAsTheProgramKnowsThem) {
             (root_ / "scratch" / "overlaying").string());
 }
 
-TEST_F(OverlayTest, WhatTheRecordedRunMadeIsNotThereYet) {
+TEST_F(OverlayTest, AFileThatTheRecordedRunMadeIsNotThereYet) {
   overlay_.HideCreated((real_ / "file").string());
   overlay_.HideCreated((real_ / "folder" / ".." / "folder").string());
   overlay_.HideCreated((real_ / "never was there").string());
@@ -287,7 +287,7 @@ TEST_F(OverlayTest, WhatTheRecordedRunMadeIsNotThereYet) {
   EXPECT_EQ(ReadFile(real_ / "file"), "before");
 }
 
-TEST_F(OverlayTest, WhatOthersPutIntoAFolderThatTheRunMadeIsNotTheProgramsOwn) {
+TEST_F(OverlayTest, AForeignFileInAFolderOfTheRunIsNotTheProgramsOwn) {
   const std::string inner = (real_ / "folder" / "inner").string();
   EXPECT_FALSE(overlay_.IsHiddenAsCreated(inner));
   overlay_.HideCreated((real_ / "folder").string());

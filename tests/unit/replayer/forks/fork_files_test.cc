@@ -105,14 +105,14 @@ TEST_F(ForkFilesTest, AnInputThatWasRemovedIsOpenedAgain) {
   EXPECT_EQ(problem, 0);
 }
 
-TEST_F(ForkFilesTest, AFileOfItsOwnThatIsGoneIsSaid) {
+TEST_F(ForkFilesTest, AnOwnFileThatIsGoneIsReported) {
   Open(root_ / "scratch" / "out", O_RDWR | O_CREAT);
   ASSERT_EQ(Note(), "");
   fs::remove(root_ / "scratch" / "out");
   EXPECT_THAT(files_.OpenAgain(), HasSubstr("/scratch/out again: No such file"));
 }
 
-TEST_F(ForkFilesTest, WhatCannotBeHadTwiceIsNamed) {
+TEST_F(ForkFilesTest, AResourceThatCannotBeHadTwiceIsNamed) {
   const int outside = Open(root_ / "input", O_RDWR);
   EXPECT_EQ(Note(), "it writes to " + (root_ / "input").string());
   close(outside);

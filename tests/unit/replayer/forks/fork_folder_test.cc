@@ -40,7 +40,7 @@ class ForkFolderTest : public testing::Test {
   fs::path scratch_;
 };
 
-TEST_F(ForkFolderTest, WhatWasWrittenIsKeptAsItIs) {
+TEST_F(ForkFolderTest, AWrittenFileIsKeptAsItIs) {
   fs::permissions(scratch_ / "out", fs::perms::owner_read);
   fs::last_write_time(scratch_ / "out", fs::file_time_type(std::chrono::seconds(1'000'000'000)));
   ASSERT_EQ(KeepFolder(scratch_.string(), 3), "");
@@ -71,7 +71,7 @@ TEST_F(ForkFolderTest, AnImageOfTheSameNumberIsReplaced) {
   EXPECT_TRUE(fs::exists(Kept(1) / "new"));
 }
 
-TEST_F(ForkFolderTest, WhatCannotBeCopiedIsNamedAndNothingIsLeft) {
+TEST_F(ForkFolderTest, AFileThatCannotBeCopiedIsNamedAndNoFileIsLeft) {
   ASSERT_EQ(mkfifo((scratch_ / "fifo").c_str(), 0600), 0);
   EXPECT_EQ(KeepFolder(scratch_.string(), 1),
             (scratch_ / "fifo").string() + " is no file that can be copied");
@@ -85,7 +85,7 @@ TEST_F(ForkFolderTest, MoreThanAnImageShouldHoldIsRefused) {
   EXPECT_FALSE(fs::exists(Kept(1)));
 }
 
-TEST_F(ForkFolderTest, AFolderThatIsNotThereIsSaid) {
+TEST_F(ForkFolderTest, AMissingFolderIsReported) {
   EXPECT_NE(KeepFolder((scratch_ / "none").string(), 1), "");
 }
 

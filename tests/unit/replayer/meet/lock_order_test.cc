@@ -327,7 +327,7 @@ TEST_F(LockOrderTest, ALockOfAnotherKindIsTakenWithoutAnOrder) {
   }).join();
 }
 
-TEST_F(LockOrderTest, WhoIsPastHisRecordingGoesOnWhenNothingMoves) {
+TEST_F(LockOrderTest, AThreadPastItsRecordingGoesOnWhenNothingMoves) {
   Record("0.1", {Turn(0)}, false);
   Open();
   std::mutex mutex;
@@ -361,13 +361,13 @@ class StandstillTest : public LockOrderTest {
   }
 };
 
-TEST_F(StandstillTest, IsToldAndEndsTheReplayAsADivergence) {
+TEST_F(StandstillTest, IsReportedAndEndsTheReplayAsADivergence) {
   EXPECT_EXIT(Stand(true), testing::ExitedWithCode(4),
               "replay: thread 0.2 waits for its turn at a mutex, and nothing moves: it is the turn "
               "of thread 0.1");
 }
 
-TEST_F(StandstillTest, IsToldAndGoesOnWithoutAnOrderWhereDivergencesAreWarnings) {
+TEST_F(StandstillTest, IsReportedAndGoesOnWithoutAnOrderWhereDivergencesAreWarnings) {
   Stand(false);
   EXPECT_THAT(Report(),
               HasSubstr("it is the turn of thread 0.1; from here on threads take locks in "

@@ -32,14 +32,14 @@ TEST(PipeOrder, ReadersNeedNotReadInPiecesThatWereWritten) {
   EXPECT_EQ(order.Fits("bcc", 3), 3u);
 }
 
-TEST(PipeOrder, WhatWasReadBeforeTheSecondWriterCameIsTheFirstOnes) {
+TEST(PipeOrder, BytesReadBeforeTheSecondWriterAreTheFirstOnes) {
   const PipeOrder order = OrderOf("bb", 10);
   EXPECT_EQ(order.Fits("anything", 4), 8u);
   EXPECT_EQ(order.Fits("bb", 10), 2u);
   EXPECT_EQ(order.Fits("cc", 10), 0u);
 }
 
-TEST(PipeOrder, WhatNobodyReadIsWrittenInAnyOrder) {
+TEST(PipeOrder, UnreadBytesAreWrittenInAnyOrder) {
   const PipeOrder order = OrderOf("ab");
   EXPECT_TRUE(order.IsOver(2));
   EXPECT_EQ(order.Fits("zz", 2), 2u);
@@ -47,7 +47,7 @@ TEST(PipeOrder, WhatNobodyReadIsWrittenInAnyOrder) {
   EXPECT_EQ(order.Fits("bcd", 1), 3u);
 }
 
-TEST(PipeOrder, BytesThatTheRecordingDoesNotHaveMayBeAnybodys) {
+TEST(PipeOrder, BytesThatTheRecordingDoesNotHaveMayBelongToAnyWriter) {
   PipeOrder order = OrderOf("a???b");
   for (size_t i = 1; i < 4; ++i) order.known[i] = 0;
   EXPECT_EQ(order.Fits("axyz", 0), 4u);

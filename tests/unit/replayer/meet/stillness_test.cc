@@ -21,7 +21,7 @@ class StillnessTest : public testing::Test {
   TempDir scratch_;
 };
 
-TEST_F(StillnessTest, ItIsToldOnceAndEndsLater) {
+TEST_F(StillnessTest, ItIsReportedOnceAndEndsLater) {
   Stillness still(scratch_.path(), nullptr);
   EXPECT_FALSE(still.IsTimeToTell());
   Look(still);
@@ -33,7 +33,7 @@ TEST_F(StillnessTest, ItIsToldOnceAndEndsLater) {
   EXPECT_TRUE(still.IsTimeToGiveUp());
 }
 
-TEST_F(StillnessTest, WhatMovesBeginsItAgain) {
+TEST_F(StillnessTest, AMoveBeginsItAgain) {
   Stillness still(scratch_.path(), nullptr);
   Look(still);
   EXPECT_GE(still.ns(), Stillness::kTellNs);

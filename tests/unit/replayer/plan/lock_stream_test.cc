@@ -73,7 +73,7 @@ TEST(LockStreamTest, ACopyOfACursorGoesItsOwnWay) {
   EXPECT_EQ(at.Peek()->turn, 7);
 }
 
-TEST(LockStreamTest, WhatANewerVersionHasIsLeftOut) {
+TEST(LockStreamTest, ReadingsOfANewerVersionAreLeftOut) {
   LockStream stream;
   stream.Add(0, ClockSource::kLockTurn, int64_t{format::kLockUses} << 40);
   EXPECT_TRUE(stream.empty());

@@ -89,7 +89,7 @@ TEST(PayloadSourceTest, ABufferOfAnotherSizeIsAnError) {
   EXPECT_FALSE(source.ReadOutput(recording.plan->FindOperation(1, 1), 0, out).has_value());
 }
 
-TEST(PayloadSourceTest, WhatWasNotKeptIsNotThere) {
+TEST(PayloadSourceTest, APayloadThatWasNotKeptIsNotThere) {
   Recording recording(1);
   PayloadSource source(recording.rank, *recording.plan);
   Hash128 other;

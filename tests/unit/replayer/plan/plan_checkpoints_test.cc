@@ -43,7 +43,7 @@ void AddCheckpointed(FakeRank& rank) {
   rank.Operation(1, kPlanOp, 2, 2);
 }
 
-TEST(ReplayPlanTest, ALateStartIsBehindWhatEveryThreadHadDone) {
+TEST(ReplayPlanTest, ALateStartIsAfterAllRecordedWorkOfEveryThread) {
   FakeRank rank;
   AddCheckpointed(rank);
   const auto checkpoints = format::ReadCheckpoints(rank);
@@ -102,7 +102,7 @@ void AddLongRun(FakeRank& rank, uint64_t steps) {
   }
 }
 
-TEST(ReplayPlanTest, WhatALateStartReadsDoesNotGrowWithTheRun) {
+TEST(ReplayPlanTest, ReadsOfALateStartDoNotGrowWithTheRun) {
   uint64_t read[2];
   for (int i : {0, 1}) {
     const uint64_t steps = i == 0 ? 40 : 4000;
@@ -203,7 +203,7 @@ TEST(ReplayPlanTest, ABatchIsReadOnceByAProgramThatKeepsItsOrder) {
   EXPECT_LE(rank.events_read() - before, before);
 }
 
-TEST(ReplayPlanTest, WhatComesWellBehindTheEndOfAReplayIsNotRead) {
+TEST(ReplayPlanTest, EventsWellAfterTheEndOfAReplayAreNotRead) {
   FakeRank rank;
   AddLongRun(rank, 400);
   for (const PlannedEnd& end : {PlannedEnd{50, 0, 0}, PlannedEnd{{}, 1, 101}}) {

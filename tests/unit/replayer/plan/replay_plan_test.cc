@@ -212,7 +212,7 @@ TEST(ReplayPlanTest, AsyncErrorsAreThereAfterTheOperationsBeforeThem) {
   EXPECT_EQ(plan->AsyncErrorAfter(2, 9), 0);
 }
 
-TEST(ReplayPlanTest, WhatWasCutShortHasNoResultAndIsNoError) {
+TEST(ReplayPlanTest, AnAbortedOperationHasNoResultAndIsNoError) {
   FakeRank rank;
   rank.Thread(0, "0");
   rank.Operation(0, kPlanOp, 1, 1);

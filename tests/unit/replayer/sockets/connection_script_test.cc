@@ -163,7 +163,7 @@ TEST_F(ConnectionScriptTest, OrderGivesWayWhereNothingHappens) {
   EXPECT_TRUE(Script().IsDue(b));
 }
 
-TEST_F(ConnectionScriptTest, AClosedConnectionHoldsNobodyUp) {
+TEST_F(ConnectionScriptTest, AClosedConnectionDelaysNoThread) {
   const uint32_t a = Open(1, "a");
   const uint32_t b = Open(2, "b");
   Received(0, 1, "never looked at");

@@ -47,7 +47,7 @@ class FamilyOrderTest : public testing::Test {
   std::unique_ptr<FamilyOrder> order_;
 };
 
-TEST_F(FamilyOrderTest, WhoAnsweredLaterGoesOnWhenTheOtherHasAnswered) {
+TEST_F(FamilyOrderTest, TheLaterAnswerGoesOnAfterTheEarlierOne) {
   Move(0, 4, false);
   Move(1, 4, false);
   Move(1, 8, true);  // the second thread was faster

@@ -25,13 +25,13 @@ class TurnsTest : public testing::Test {
   TurnArea area_;
 };
 
-TEST_F(TurnsTest, WhoRunsWaitsForNobody) {
+TEST_F(TurnsTest, ARunningRankWaitsForNoOther) {
   EXPECT_FALSE(Waits());
   area_.cell(0).place.store(Place::kOut);
   EXPECT_FALSE(Waits());
 }
 
-TEST_F(TurnsTest, WhoRestsWaitsForThoseThatRun) {
+TEST_F(TurnsTest, ARestingRankWaitsForRunningOnes) {
   const Turns::Rest rest;
   EXPECT_TRUE(Waits());
   area_.cell(0).resting.store(1);
@@ -44,7 +44,7 @@ TEST_F(TurnsTest, WhoRestsWaitsForThoseThatRun) {
   EXPECT_FALSE(Waits()) << "it was back, for nothing";
 }
 
-TEST_F(TurnsTest, WhoIsOutWaitsForItsTurn) {
+TEST_F(TurnsTest, ASwappedOutRankWaitsForItsTurn) {
   area_.cell(1).place.store(Place::kOut);
   EXPECT_TRUE(Waits());
   area_.all_still().store(1);
@@ -57,7 +57,7 @@ TEST_F(TurnsTest, WhoIsOutWaitsForItsTurn) {
   EXPECT_TRUE(Waits()) << "for memory";
 }
 
-TEST_F(TurnsTest, ThereIsNobodyToAskForRoomWhereDevicesAreNotShared) {
+TEST_F(TurnsTest, NoRankIsAskedForRoomWhereDevicesAreNotShared) {
   EXPECT_EQ(Turns::Get(), nullptr);
   area_.schedules().store(1);
   EXPECT_EQ(Turns::Get(), Turns::OfRank());

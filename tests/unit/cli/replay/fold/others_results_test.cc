@@ -48,7 +48,7 @@ TEST(OthersResults, AreThoseThatARankThatEndedHasNot) {
   EXPECT_EQ(Find(dead, other), (std::set<JobOperation>{{7, 2, 4}}));
 }
 
-TEST(OthersResults, AreNoneWhereNobodyHasOne) {
+TEST(OthersResults, AreNoneWhereNoRankHasOne) {
   WrittenRank dead;
   Work(dead, 3, 5);
   WrittenRank other;
@@ -69,7 +69,7 @@ TEST(OthersResults, AreOfNoInterestToARankThatEndedWell) {
   EXPECT_TRUE(Find(quiet, other).empty());
 }
 
-TEST(OthersResults, AreNotToldByNumberWhereThereArePointToPointCalls) {
+TEST(OthersResults, AreNotComparedByNumberWithPointToPointCalls) {
   WrittenRank dead;
   Work(dead, 3, 4);
   format::CallEnter send;

@@ -177,7 +177,7 @@ TEST_F(TurnSchedulerTest, ARankThatHasGoneOnStays) {
   EXPECT_TRUE(IsIn(0));
 }
 
-TEST_F(TurnSchedulerTest, AllStandStillOnceEachHasHadATurnForNothing) {
+TEST_F(TurnSchedulerTest, AllHangOnceEachHasHadATurnForNothing) {
   Make(3, true, 1);
   for (uint32_t rank : {0U, 1U, 2U}) Rest(rank);
   Settle();
@@ -197,7 +197,7 @@ TEST_F(TurnSchedulerTest, AllStandStillOnceEachHasHadATurnForNothing) {
   EXPECT_EQ(area_.all_still().load(), 0U);
 }
 
-TEST_F(TurnSchedulerTest, WhoHasEndedIsKnownToTheOthers) {
+TEST_F(TurnSchedulerTest, AnEndedProcessIsKnownToTheOthers) {
   Make(2);
   EXPECT_EQ(Cell(1).ended.load(), 0U);
   scheduler_->Ended(1);
@@ -216,7 +216,7 @@ TEST_F(TurnSchedulerTest, ServedRanksWaitForOthersToEnd) {
   EXPECT_TRUE(driver_.done.empty());
 }
 
-TEST_F(TurnSchedulerTest, OfRanksThatAllWantMemoryOneGoesOn) {
+TEST_F(TurnSchedulerTest, OneOfTheRanksThatAllWantMemoryGoesOn) {
   Make(2);
   EXPECT_EQ(AskUntil(0, [] { return true; }), MemoryAnswer::kNone);
   Ask(1);
@@ -229,7 +229,7 @@ TEST_F(TurnSchedulerTest, OfRanksThatAllWantMemoryOneGoesOn) {
   EXPECT_EQ(TakeAnswer(1), MemoryAnswer::kTryAgain);
 }
 
-TEST_F(TurnSchedulerTest, WhatDoesNotFitAloneIsRefused) {
+TEST_F(TurnSchedulerTest, ARankThatDoesNotFitAloneIsRefused) {
   Make(2);
   Rest(0);
   Cell(1).asked_bytes.store(6000000);
@@ -241,13 +241,13 @@ TEST_F(TurnSchedulerTest, WhatDoesNotFitAloneIsRefused) {
   const std::string& shortage = scheduler_->shortage(1);
   EXPECT_NE(
       shortage.find("rank 1 asked for 6.00 MB on device 0, which has 8.00 MB, 1.00 MB of them "
-                    "free: 5.00 MB are missing. It holds 7.00 MB."),
+                    "free: 5.00 MB are missing; it holds 7.00 MB;"),
       std::string::npos)
       << shortage;
   EXPECT_TRUE(scheduler_->shortage(0).empty());
 }
 
-TEST_F(TurnSchedulerTest, WithoutTheDriversCallsItIsSaidWhoHoldsWhat) {
+TEST_F(TurnSchedulerTest, WithoutTheDriversCallsTheHeldMemoryIsReported) {
   Make(3, false);
   Rest(0);
   Rest(2);
@@ -259,7 +259,7 @@ TEST_F(TurnSchedulerTest, WithoutTheDriversCallsItIsSaidWhoHoldsWhat) {
   Settle();
   EXPECT_EQ(TakeAnswer(1), MemoryAnswer::kNo);
   const std::string& shortage = scheduler_->shortage(1);
-  EXPECT_NE(shortage.find("rank 0 2.00 MB, rank 2 3.00 MB. Ranks cannot take turns: the driver is "
+  EXPECT_NE(shortage.find("rank 0 2.00 MB, rank 2 3.00 MB; ranks cannot take turns: the driver is "
                           "too old"),
             std::string::npos)
       << shortage;

@@ -124,7 +124,7 @@ TEST_F(StandstillTest, AParentThatWaitsForAChildThatPollsForGood) {
   EXPECT_NE(all.find(") waits for pipe:["), std::string::npos) << all;
 }
 
-TEST_F(StandstillTest, WhatMayComeFromOutsideIsNoStandstill) {
+TEST_F(StandstillTest, AWaitForDataFromOutsideIsNoStandstill) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   Start([&] {

@@ -73,13 +73,13 @@ def check_devices(torch):
 
 
 def main():
-    here = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+    here = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir))
     script, words = (sys.argv[1:2] or [""])[0], sys.argv[2:]
     check_python(here)
     sys.path[0] = os.path.dirname(os.path.abspath(script)) if script else os.getcwd()
     sys.path.append(here)
     libraries = check_torch(words)
-    from deja import doctor_source
+    from deja.doctor import doctor_source
 
     doctor_source.check(script, words, found)
     print(json.dumps({"findings": _findings, "libraries": libraries}))

@@ -8,7 +8,7 @@ import sys
 
 from deja import engine
 
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MAX_FRAMES = 40  # preload/stack/python_stack.h
 _MAX_KEY = 2 * (_MAX_FRAMES + 4)  # some frames are Deja's
 _MAX_STACKS = 8192

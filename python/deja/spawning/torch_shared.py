@@ -7,7 +7,8 @@ given back when the rank is replayed without that parent. What the parent or oth
 import ctypes
 import functools
 
-from deja import engine, spawned
+from deja import engine
+from deja.spawning import spawned
 
 _KEY = b"multiprocessing: shared tensor "
 _MOST = 64 << 20  # bytes of all of them together

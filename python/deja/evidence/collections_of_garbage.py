@@ -2,7 +2,7 @@
 
 import gc
 
-from deja import seen
+from deja.evidence import seen
 
 _OLDEST = 2
 

@@ -13,7 +13,7 @@ from deja import engine
 
 LEFT = 130  # for `deja replay`: the user has ended it (cli/replay/debugger/python_debugging.h)
 
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 _pid = None  # of the process that has the debugger
 _stops = 0
@@ -29,8 +29,8 @@ def begin():
 
     from deja import on_import
 
-    on_import.call_after("multiprocessing.process", "deja.debugger")
-    on_import.call_after("torch.multiprocessing.spawn", "deja.debugger")
+    on_import.call_after("multiprocessing.process", "deja.interpreter.debugger")
+    on_import.call_after("torch.multiprocessing.spawn", "deja.interpreter.debugger")
     os.register_at_fork(after_in_child=lambda: sys.settrace(None))
 
     before = sys.excepthook

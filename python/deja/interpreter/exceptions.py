@@ -6,7 +6,7 @@ import sys
 from deja import engine
 
 _MAX_FRAMES = 20
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 _installed = False
 

@@ -1,0 +1,1 @@
+"""What `deja doctor` asks the job's own Python."""

@@ -1,0 +1,1 @@
+"""What `deja check` compares besides calls."""

@@ -1,0 +1,1 @@
+"""Python's interpreter: its frames, its exceptions, and its debugger in a replay."""

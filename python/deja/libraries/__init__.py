@@ -1,0 +1,1 @@
+"""Other libraries that need something from Deja."""

@@ -1,0 +1,1 @@
+"""Ranks that multiprocessing's spawn starts."""
