@@ -255,6 +255,10 @@ class Tools(NoticeTest):
         for prefix in [], ["faketime", "-f", "-10y"]:
             again = self.checked(self.command([*prefix, harness.DEJA, "replay", self.trace_path()]))
             self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+            # Its semaphore is another one in a replay, and no recorded process is to come for it.
+            in_gdb = self.checked(self.command([*prefix, harness.DEJA, "replay", self.trace_path(), "--gdb",
+                                                "--gdb-command", "run"]))
+            self.assertIn("exited normally", in_gdb.stdout, str(in_gdb))
 
     def test_other_buffers(self):
         self.assertSame(["stdbuf", "-o0", "-eL", "sh", "-c", "printf one; echo two >&2; env | grep -c _STDBUF; seq 5 | stdbuf -oL head -2"])
