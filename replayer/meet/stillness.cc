@@ -60,10 +60,7 @@ void Stillness::SetHaste(uint64_t haste) {
 }
 
 Stillness::Stillness(const std::string& scratch, const Session* session)
-    : scratch_(scratch),
-      session_(session),
-      in_debugger_(IsInDebugger()),
-      looked_(MonotonicNs()) {}
+    : scratch_(scratch), session_(session), in_debugger_(IsInDebugger()), looked_(MonotonicNs()) {}
 
 Stillness::Stillness(const Session& session) : Stillness(session.options().scratch, &session) {}
 

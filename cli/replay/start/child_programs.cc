@@ -84,9 +84,8 @@ size_t CountUnknown(const format::RankReader& reader, const RecordedProcesses& r
 }
 
 void Add(ChildProgram program, std::vector<ChildProgram>& programs) {
-  const auto known = std::find_if(programs.begin(), programs.end(), [&](const ChildProgram& one) {
-    return one.IsSameAs(program);
-  });
+  const auto known = std::find_if(programs.begin(), programs.end(),
+                                  [&](const ChildProgram& one) { return one.IsSameAs(program); });
   if (known == programs.end())
     programs.push_back(std::move(program));
   else

@@ -75,9 +75,10 @@ void AddChildPrograms(const ChildPrograms& programs, std::vector<std::string>& l
     lines.push_back(
         fmt::format("  and {} more programs of children", children.size() - kMostChildPrograms));
   if (programs.unknown == 0) return;
-  lines.push_back(fmt::format("  not recorded   {} of the processes: a program that is linked "
-                              "statically, or did nothing that is recorded;",
-                              programs.unknown));
+  lines.push_back(
+      fmt::format("  not recorded   {} of the processes: a program that is linked "
+                  "statically, or did nothing that is recorded;",
+                  programs.unknown));
   lines.emplace_back(
       "                 what they run is not known here; the same fence is around them");
 }
