@@ -140,7 +140,7 @@ class Foreign(harness.DejaTest):
         self.checked(self.deja("pack", self.trace_path(), "--out", bundle))
         shown = self.checked(self.deja("replay", bundle, env=self.stranger()), harness.EXIT_USAGE).stderr
         self.assertIn("arguments    sh -c './static none . 0 0 0 0'", shown)
-        # Of run, of the shell, and what the program itself became.
+        # The child of run, what the shell became, and what the program itself became.
         self.assertIn("not recorded   3 of the processes", shown)
         self.assertIn("the same fence is around them", shown)
 
@@ -253,7 +253,7 @@ class Foreign(harness.DejaTest):
         for i, text in enumerate(["".join(fixed), *mixed]):
             trace = self.forged("-c", "exit 0", text=text, name=f"text-{i}.deja")
             for command in (["info", trace, "--children", "--packages"], ["show", trace, "--all", "--stacks"], ["verify", trace],
-                            ["diff", trace, trace], ["bisect", trace, self.dir / "text-0.deja"], ["doctor", trace],
+                            ["diff", trace, trace], ["check", trace], ["bisect", trace, self.dir / "text-0.deja"], ["doctor", trace],
                             ["replay", trace], ["pack", trace, "--out", self.dir / f"{i}.zip"]):
                 run = self.deja(*command)
                 self.assertPlain(run, text)
