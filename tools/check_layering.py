@@ -44,7 +44,7 @@ MAY_USE = {
         " format/wire",
     "cli/replay/fold": "api cli cli/devices cli/events cli/replay/report cli/replay/start format/reader format/scratch",
     "cli/replay/report": "format/scratch",
-    "cli/replay/start": "cli cli/fence cli/replay/watch format/layout format/reader format/scratch format/trace",
+    "cli/replay/start": "cli cli/fence cli/replay/watch cli/summaries format/layout format/reader format/scratch format/trace",
     "cli/replay/watch":
         "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/report cli/replay/start cli/summaries"
         " format/reader format/scratch format/trace",

@@ -54,6 +54,7 @@ def main():
                 ("pack", ["pack", trace, "--out", Path(folder) / "a.zip"]),
                 ("pack --zstd-level 3", ["pack", trace, "--zstd-level", 3, "--out", Path(folder) / "b.zip"]),
                 ("replay --rank 1", ["replay", trace, "--rank", 1]),
+                ("replay --rank 1, without index", ["replay", "--trust", torn, "--rank", 1]),
                 ("verify, without index", ["verify", torn]), ("recover", ["recover", torn])):
             seconds, memory = run([deja, *argv])
             print(f"| {name} | {seconds:.1f} | {memory:.0f} MB |", flush=True)

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "common/os/folder_names.h"
+#include "common/os/own_descriptor.h"
 
 namespace deja {
 namespace {
@@ -114,16 +115,6 @@ class MemoryFile final : public ReadFile {
   std::string name_;
   std::vector<std::byte> bytes_;
 };
-
-// A program that is replayed gets the numbers that it had: those of a trace's files are beyond
-// them. Where there are none left the number stays.
-int MoveUp(int fd) {
-  constexpr int kFirst = 600;
-  const int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, kFirst);
-  if (moved < 0) return fd;
-  close(fd);
-  return moved;
-}
 
 Result<std::unique_ptr<AppendFile>> OpenForAppend(const std::string& path, int flags) {
   const int fd = open(path.c_str(), flags | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);

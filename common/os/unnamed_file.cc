@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/os/file.h"
+#include "common/os/own_descriptor.h"
 
 namespace deja {
 namespace {
@@ -16,22 +17,23 @@ constexpr char kUnnamed[] = "a temporary file";
 
 int OpenUnnamedIn(const std::string& folder) {
   const int fd = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (fd >= 0) return fd;
+  if (fd >= 0) return MoveUp(fd);
   // File systems without O_TMPFILE.
   std::string name = folder + "/deja-rows-XXXXXX";
   const int named = mkostemp(name.data(), O_CLOEXEC);
   if (named >= 0) unlink(name.c_str());
-  return named;
+  return MoveUp(named);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<UnnamedFile>> UnnamedFile::Make() {
-  const char* chosen = getenv("TMPDIR");
+Result<std::unique_ptr<UnnamedFile>> UnnamedFile::Make(const std::string& folder) {
+  const char* chosen = folder.empty() ? getenv("TMPDIR") : folder.c_str();
+  const bool may_choose = folder.empty();
   int error = ENOENT;
-  for (const char* folder : {chosen, "/var/tmp", "/tmp"}) {
-    if (folder == nullptr || *folder == '\0') continue;
-    const int fd = OpenUnnamedIn(folder);
+  for (const char* in : {chosen, may_choose ? "/var/tmp" : "", may_choose ? "/tmp" : ""}) {
+    if (in == nullptr || *in == '\0') continue;
+    const int fd = OpenUnnamedIn(in);
     if (fd >= 0) return std::unique_ptr<UnnamedFile>(new UnnamedFile(fd));
     error = errno;
   }

@@ -1,7 +1,7 @@
 // A file without a name, for more than memory should hold: it is gone with its descriptor.
 //
-// In $TMPDIR, /var/tmp or /tmp, the first that takes one. Owns its descriptor (close-on-exec). One
-// thread at a time. Not for a user's process, whose descriptors have numbers.
+// In a folder of the caller's, or the first of $TMPDIR, /var/tmp and /tmp that takes one. Owns its
+// descriptor (close-on-exec, out of a program's way as those of other files). One thread at a time.
 #ifndef DEJA_COMMON_OS_UNNAMED_FILE_H_
 #define DEJA_COMMON_OS_UNNAMED_FILE_H_
 
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "common/result.h"
 
@@ -16,8 +17,9 @@ namespace deja {
 
 class UnnamedFile {
  public:
-  // Makes an empty file. An error if neither TMPDIR nor /var/tmp nor /tmp can hold one.
-  static Result<std::unique_ptr<UnnamedFile>> Make();
+  // Makes an empty file in `folder`; empty: in a folder for temporary files. An error if there can
+  // be none.
+  static Result<std::unique_ptr<UnnamedFile>> Make(const std::string& folder = {});
   ~UnnamedFile();
   UnnamedFile(const UnnamedFile&) = delete;
   UnnamedFile& operator=(const UnnamedFile&) = delete;

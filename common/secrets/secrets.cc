@@ -261,6 +261,32 @@ std::string_view SecretRule::MaskText(std::span<char> text) const {
 
 std::string_view SecretRule::MaskArgument(std::string_view previous,
                                           std::span<char> argument) const {
+  const std::string_view rule = MaskOneArgument(previous, argument);
+  const std::string_view within = MaskOptionsIn(argument);
+  return rule.empty() ? within : rule;
+}
+
+// Words end at blanks and quotes. One alone was looked at as an argument.
+std::string_view SecretRule::MaskOptionsIn(std::span<char> text) const {
+  const std::string_view all(text.data(), text.size());
+  constexpr std::string_view kBetween = " \t\n\r\"'";
+  std::string_view found;
+  std::string_view previous;
+  for (size_t begin = all.find_first_not_of(kBetween); begin != std::string_view::npos;) {
+    const size_t end = std::min(all.find_first_of(kBetween, begin), all.size());
+    const std::string_view word = all.substr(begin, end - begin);
+    if (previous.size() > 1 && previous[0] == '-') {
+      const std::string_view rule = MaskOneArgument(previous, text.subspan(begin, word.size()));
+      if (found.empty()) found = rule;
+    }
+    previous = word;
+    begin = all.find_first_not_of(kBetween, end);
+  }
+  return found;
+}
+
+std::string_view SecretRule::MaskOneArgument(std::string_view previous,
+                                             std::span<char> argument) const {
   const std::string_view text(argument.data(), argument.size());
   const size_t named = previous.find_first_not_of('-');
   const bool is_option = previous.size() > 1 && previous[0] == '-' &&

@@ -43,12 +43,15 @@ class SecretRule {
   std::string_view MaskText(std::span<char> text) const;
 
   // Masks one argument of a command line. `previous` is the argument before it, as it was, whose
-  // value it may be.
+  // value it may be. An argument of several words may be a command line itself (`sh -c`): the
+  // values of options in it are masked, too.
   std::string_view MaskArgument(std::string_view previous, std::span<char> argument) const;
 
  private:
   [[nodiscard]] std::string_view RuleOf(std::string_view name, std::string_view value) const;
   std::string_view MaskPairs(std::span<char> text) const;
+  std::string_view MaskOneArgument(std::string_view previous, std::span<char> argument) const;
+  std::string_view MaskOptionsIn(std::span<char> text) const;
 
   std::string_view keep_;
   std::string_view mask_;

@@ -71,7 +71,7 @@ bool PayloadTable::AddChunk(const PayloadChunk& chunk, uint32_t segment, uint64_
 }
 
 void PayloadTable::Spill() {
-  spilled_ = std::make_unique<PieceRows>();
+  spilled_ = std::make_unique<PieceRows>(PieceRows::kMostInMemory, spill_folder_);
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Entry entry = entries_.At(i);
     for (const Piece& piece : entry.pieces)

@@ -43,8 +43,11 @@ class PayloadTable {
   bool AddIndexed(const Index& index);
   // From now on, what this index has. Borrows the file that it reads.
   void SetIndex(std::unique_ptr<PayloadIndex> index);
-  // What a scan finds of more payloads than this goes into a temporary file.
-  void SpillBeyond(size_t payloads) { most_in_memory_ = payloads; }
+  // What a scan finds of more payloads than this goes into a temporary file (PieceRows).
+  void SpillBeyond(size_t payloads, std::string folder) {
+    most_in_memory_ = payloads;
+    spill_folder_ = std::move(folder);
+  }
   // From a scan: the chunk in the frame at `offset` of a segment's file. False if it contradicts
   // what is known.
   bool AddChunk(const PayloadChunk& chunk, uint32_t segment, uint64_t offset);
@@ -169,6 +172,7 @@ class PayloadTable {
   std::unique_ptr<ByNeed> by_need_ = std::make_unique<ByNeed>();
   mutable PayloadEntries entries_;
   size_t most_in_memory_ = ~size_t{0};
+  std::string spill_folder_;
   std::unique_ptr<PieceRows> spilled_;  // not null: the pieces in files are here
 };
 

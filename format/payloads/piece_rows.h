@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <utility>
 
 #include "common/ids.h"
 #include "common/result.h"
@@ -17,8 +19,9 @@ namespace deja::format {
 
 class PieceRows {
  public:
-  PieceRows() = default;
-  explicit PieceRows(size_t most_in_memory) : rows_(most_in_memory) {}
+  static constexpr size_t kMostInMemory = size_t{1} << 15;
+  explicit PieceRows(size_t most_in_memory = kMostInMemory, std::string folder = {})
+      : rows_(most_in_memory, std::move(folder)) {}
 
   // A piece in a payload file.
   void Add(const Hash128& hash, uint64_t total_size, const PayloadPiece& piece) {

@@ -1,11 +1,12 @@
 // SortedRows: very many rows in their order, in little memory.
 //
-// Rows that are more than `most_in_memory` are sorted some at a time into a temporary file, which
-// is then merged into another one; a directory of that file's blocks stays in memory (a
-// two-hundred-and-fiftieth of it). Where no such file can be made or filled, all stays in memory.
+// Rows that are more than `most_in_memory` are sorted some at a time into a temporary file (in
+// `folder`, or where such files belong; common/os/unnamed_file.h), which is then merged into
+// another one; a directory of that file's blocks stays in memory (a two-hundred-and-fiftieth of
+// it). Where no such file can be made or filled, all stays in memory.
 //
 // Row: trivially copyable, with operator<=>. Fill it, call Sort, then read. One thread at a time,
-// reading too: the block that was read last is kept. Not for a user's process (unnamed_file.h).
+// reading too: the block that was read last is kept.
 #ifndef DEJA_FORMAT_PAYLOADS_SORTED_ROWS_H_
 #define DEJA_FORMAT_PAYLOADS_SORTED_ROWS_H_
 
@@ -15,6 +16,7 @@
 #include <memory>
 #include <queue>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -29,8 +31,8 @@ class SortedRows {
   static_assert(std::is_trivially_copyable_v<Row>);
 
  public:
-  explicit SortedRows(size_t most_in_memory = size_t{1} << 15)
-      : most_in_memory_(std::max<size_t>(most_in_memory, 1)) {}
+  explicit SortedRows(size_t most_in_memory = size_t{1} << 15, std::string folder = {})
+      : most_in_memory_(std::max<size_t>(most_in_memory, 1)), folder_(std::move(folder)) {}
 
   // Adds a row, in any order.
   void Add(const Row& row) {
@@ -43,7 +45,7 @@ class SortedRows {
   Status Sort() {
     std::sort(rows_.begin(), rows_.end());
     if (runs_.empty()) return {};
-    auto merged = UnnamedFile::Make();
+    auto merged = UnnamedFile::Make(folder_);
     if (merged && Merge(**merged)) {
       file_ = std::move(*merged);
       rows_ = {};
@@ -98,7 +100,7 @@ class SortedRows {
   void WriteRun() {
     std::sort(rows_.begin(), rows_.end());
     if (file_ == nullptr) {
-      auto file = UnnamedFile::Make();
+      auto file = UnnamedFile::Make(folder_);
       if (file) file_ = std::move(*file);
     }
     const uint64_t offset = file_ == nullptr ? 0 : file_->size();
@@ -185,6 +187,7 @@ class SortedRows {
 
   static constexpr size_t kNone = ~size_t{0};
   size_t most_in_memory_;
+  std::string folder_;
   bool no_file_ = false;
   std::vector<Row> rows_;              // not in the file
   std::unique_ptr<UnnamedFile> file_;  // of runs, then of all rows

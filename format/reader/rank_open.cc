@@ -48,7 +48,7 @@ void RankReaderImpl::ClearTable() {
   table_ = PayloadTable();
   for (const auto& [segment, file] : payloads_) table_.AddFile(segment, file.get());
   table_.SetTail(tail_.get());
-  table_.SpillBeyond(spill_beyond_);
+  table_.SpillBeyond(spill_beyond_, spill_folder_);
 }
 
 Status RankReaderImpl::LoadHeaderFrom(const ReadFile& file) {

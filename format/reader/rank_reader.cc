@@ -25,6 +25,7 @@ void RankReaderImpl::FindPeers() const {
     ReadOptions options;
     options.share_descriptors = share_descriptors_;
     options.spill_beyond = spill_beyond_;
+    options.spill_folder = spill_folder_;
     const size_t slash = folder_.rfind('/');
     const std::string parent = slash == std::string::npos ? "." : folder_.substr(0, slash);
     for (const RankFolderName& name : ListRankFolderNames(parent)) {

@@ -54,9 +54,11 @@ struct ReadOptions {
   bool use_tail = true;  // also read the tail mapping that the header names
   // For readers of very many ranks (common/os/shared_descriptor_file.h).
   bool share_descriptors = false;
-  // Where a folder has no index: what is known of more payloads than this goes into a temporary
-  // file. Not in a user's process.
+  // Where there is no index: what is known of more payloads than this goes into a temporary file.
+  // It is in `spill_folder`, or where such files belong if that is empty. A user's process names
+  // a folder of Deja's own.
   size_t spill_beyond = ~size_t{0};
+  std::string spill_folder = {};
 };
 
 class RankReader {

@@ -33,7 +33,8 @@ class RankReaderImpl final : public RankReader {
   RankReaderImpl(std::string folder, const ReadOptions& options)
       : folder_(std::move(folder)),
         share_descriptors_(options.share_descriptors),
-        spill_beyond_(options.spill_beyond) {}
+        spill_beyond_(options.spill_beyond),
+        spill_folder_(options.spill_folder) {}
 
   // Reads header, index and tail. Once, before anything else; an error leaves nothing to read.
   Status Load(const ReadOptions& options);
@@ -147,6 +148,7 @@ class RankReaderImpl final : public RankReader {
   std::string folder_;
   bool share_descriptors_;
   size_t spill_beyond_;
+  std::string spill_folder_;
   std::unique_ptr<ReadFile> events_;
   std::map<uint32_t, std::unique_ptr<ReadFile>> payloads_;  // by segment
   std::vector<std::byte> header_bytes_;

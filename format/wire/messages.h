@@ -67,6 +67,7 @@ struct ProcessInfo {
   std::string_view cgroup_file;  // which counts oom_kills; empty: unknown
   uint64_t oom_kills = 0;
   std::vector<std::string_view> masked_by;  // for each of `masked` the rule
+  uint64_t inherited = 0;  // bit N: descriptor N, of 3 to 63, was open at its start
 };
 
 struct TailInfo {
@@ -613,7 +614,7 @@ DEJA_VISIT(ProcessInfo) {
   v(6, m.argv); v(7, m.environment); v(8, m.working_directory); v(9, m.kernel); v(10, m.cpu_count);
   v(11, m.page_size); v(12, m.nccl_path); v(13, m.nccl_version); v(14, m.masked); v(15, m.cpu_model);
   v(16, m.cpu_features); v(17, m.memory_bytes); v(18, m.user); v(19, m.umask);
-  v(20, m.cgroup_file); v(21, m.oom_kills); v(22, m.masked_by);
+  v(20, m.cgroup_file); v(21, m.oom_kills); v(22, m.masked_by); v(23, m.inherited);
 }
 DEJA_VISIT(TailInfo) { v(1, m.path); v(2, m.id); }
 DEJA_VISIT(ProcessOrigin) { v(1, m.root); v(2, m.path); }

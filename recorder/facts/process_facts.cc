@@ -88,6 +88,16 @@ uint32_t UmaskPlusOne() {
   return static_cast<uint32_t>(std::strtoul(line + std::strlen("\nUmask:"), nullptr, 8)) + 1;
 }
 
+// Those without close-on-exec: exec would have closed the others when this image began.
+uint64_t InheritedDescriptors() {
+  constexpr int kPlaces = 64;
+  uint64_t open = 0;
+  for (int fd = STDERR_FILENO + 1; fd < kPlaces; ++fd)
+    if (const int flags = fcntl(fd, F_GETFD); flags >= 0 && (flags & FD_CLOEXEC) == 0)
+      open |= uint64_t{1} << fd;
+  return open;
+}
+
 // From the file of users alone: asking the name services loads libraries and opens connections.
 std::string UserName(uid_t uid) {
   std::string number = std::to_string(uid);
@@ -164,6 +174,7 @@ void ProcessFacts::Begin() {
   pid_ = static_cast<uint32_t>(getpid());
   parent_pid_ = static_cast<uint32_t>(getppid());
   umask_ = UmaskPlusOne();
+  inherited_ = InheritedDescriptors();
   raw_arguments_.Read("/proc/self/cmdline");
   raw_environment_.Read("/proc/self/environ");
   if (raw_environment_.data != nullptr) RestoreColons(raw_environment_.data, raw_environment_.size);
@@ -254,6 +265,7 @@ void ProcessFacts::Fill(format::TraceHeader& header) const {
   process.memory_bytes = memory_bytes_;
   process.user = user_;
   process.umask = umask_;
+  process.inherited = inherited_;
   process.cgroup_file = cgroup_.file;
   process.oom_kills = cgroup_.oom_kills;
 }

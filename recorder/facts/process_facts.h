@@ -54,6 +54,7 @@ class ProcessFacts {
   std::string user_;
   uint64_t memory_bytes_ = 0;
   uint32_t umask_ = 0;
+  uint64_t inherited_ = 0;
   CgroupCount cgroup_;
   std::string kernel_;
   std::string nccl_path_;

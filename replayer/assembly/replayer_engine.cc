@@ -127,9 +127,10 @@ void ReplayerEngine::OnNotRecorded(std::string_view what, bool may_be) {
 }
 
 // The recording ends there. The program goes on by itself, inside the fence, to its own end.
-void ReplayerEngine::OnFilter(const char*, bool& for_all) {
+void ReplayerEngine::OnFilter(const char* call, bool& for_all) {
   for_all = false;  // threads of the replay go on to be needed
-  LetProgramEnd();
+  if (session == nullptr || OwnPid() != live_pid) return;
+  LetProgramEnd(*session, std::string("its own seccomp filter refuses ") + call);
 }
 
 void ReplayerEngine::OnThreadEnd() {

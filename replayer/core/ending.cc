@@ -27,6 +27,7 @@ constexpr uint64_t kStallNs = 5'000'000'000;     // nothing moves, and something
 constexpr uint64_t kCatchUpNs = 1'000'000'000;   // or so long while a thread that ends it waits
 
 std::atomic<bool> g_watching{false};
+std::atomic<int> g_watcher{0};  // thread id; 0: there is none yet
 std::atomic<bool> g_ends_with_child{false};
 std::atomic<bool> g_ends_by_itself{false};
 std::atomic<bool> g_exit_reported{false};
@@ -201,7 +202,22 @@ class Watcher {
 
 void StartWatching(Session& session) {
   if (g_watching.exchange(true)) return;
-  StartOwnThread([&session] { Watcher(session).Run(); });
+  StartOwnThread([&session] {
+    g_watcher.store(static_cast<int>(syscall(SYS_gettid)));
+    Watcher(session).Run();
+  });
+}
+
+// What a process ends with is what its last thread ends with, if none ends it for all.
+void AwaitWatchersEnd() {
+  constexpr int kMostTicks = 100;
+  std::atomic<uint32_t> never{0};
+  const long process = syscall(SYS_getpid);
+  for (int i = 0; g_watching.load() && i < kMostTicks; ++i) {
+    const int watcher = g_watcher.load();
+    if (watcher != 0 && syscall(SYS_tgkill, process, watcher, 0) != 0) return;
+    WaitOn(never, 0, kTickNs);
+  }
 }
 
 }  // namespace
@@ -232,14 +248,18 @@ void EndWithChild() {
   g_ends_with_child.store(true);
 }
 
-void LetProgramEnd() {
+void LetProgramEnd(Session& session, std::string_view why) {
+  session.report().Write(UnseenLine{.why = why});
   g_ends_by_itself.store(true);
+  session.payloads().StopReadingAhead();
+  AwaitWatchersEnd();
 }
 
 void ForgetEnding() {
   g_ends_by_itself.store(false);
   g_ends_with_child.store(false);
   g_watching.store(false);
+  g_watcher.store(0);
   g_exit_reported.store(false);
   g_parked.store(0);
   g_show_end.store(0);

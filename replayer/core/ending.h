@@ -29,8 +29,9 @@ void ForgetEnding();
 // From now on the process only waits for the child that is the rank, and ends as that does.
 void EndWithChild();
 
-// From now on the program ends by itself: the recording went no further.
-void LetProgramEnd();
+// From now on the program ends by itself, and what it does is not seen: the recording went no
+// further. Deja's own threads end before, so that its end is the process's. `why`: for the verdict.
+void LetProgramEnd(Session& session, std::string_view why);
 
 // The last recorded event has been made.
 void OnAllEventsMade(Session& session);

@@ -45,7 +45,10 @@ Session* Session::Open(const SessionOptions& options) {
     ReportFailure(session->report_, error.message);
     return nullptr;
   };
-  auto reader = format::RankReader::Open(options.folder);
+  format::ReadOptions read;
+  read.spill_beyond = format::kPayloadsInMemory;
+  read.spill_folder = options.scratch;
+  auto reader = format::RankReader::Open(options.folder, read);
   if (!reader) return fail(reader.error());
   session->reader_ = std::move(*reader);
   if (Status planned = session->ReadPlan(); !planned) return fail(planned.error());

@@ -168,7 +168,7 @@ void WaitWithoutTurn(Stillness& still, const std::string& scratch, AcquireCall& 
     if (!still.IsTimeToLook()) continue;
     const bool is_missed =
         OwnerOfMeeting(scratch, call.key, call.order->load(std::memory_order_acquire)).pid != 0;
-    if (!is_missed && still.ns() >= patience) break;
+    if (!is_missed && still.ns_of_the_watch() >= patience) break;
     if (still.IsTimeToTell())
       Say(std::string("replay: a thread takes a ") + NameOf(call) +
           " once more than the recorded one, and nothing moves");

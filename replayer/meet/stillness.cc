@@ -60,7 +60,7 @@ void Stillness::SetHaste(uint64_t haste) {
 }
 
 Stillness::Stillness(const std::string& scratch, const Session* session)
-    : scratch_(scratch), session_(session), looked_(MonotonicNs()) {}
+    : scratch_(scratch), session_(session), in_debugger_(IsInDebugger()), looked_(MonotonicNs()) {}
 
 Stillness::Stillness(const Session& session) : Stillness(session.options().scratch, &session) {}
 
@@ -73,7 +73,7 @@ bool Stillness::IsTimeToLook() {
   const uint64_t used = TimeUsedByAll(scratch_);  // this process is one of them
   const uint64_t activity = session_ == nullptr ? 0 : session_->progress().activity();
   constexpr uint64_t kIdle = 5 * kMs;
-  if (used > used_ + kIdle || activity != activity_ || IsInDebugger())
+  if (used > used_ + kIdle || activity != activity_)
     ns_ = 0;
   else
     ns_ += std::min(passed, 2 * kLookNs) * g_haste.load(std::memory_order_relaxed);

@@ -45,7 +45,10 @@ class Stillness {
 
   // Something moves that cannot be seen from here.
   void SetMoved() { ns_ = 0; }
-  [[nodiscard]] uint64_t ns() const { return ns_; }
+  // 0 in a debugger: what it has stopped may be what this thread waits for.
+  [[nodiscard]] uint64_t ns() const { return in_debugger_ ? 0 : ns_; }
+  // In a debugger, too: for waits that no recorded process will end.
+  [[nodiscard]] uint64_t ns_of_the_watch() const { return ns_; }
   // True once, when it is time to say so.
   bool IsTimeToTell() { return ns() >= kTellNs && !std::exchange(told_, true); }
   [[nodiscard]] bool IsTimeToGiveUp(uint64_t patience = kGiveUpNs) const {
@@ -55,6 +58,7 @@ class Stillness {
  private:
   const std::string& scratch_;
   const Session* session_;
+  const bool in_debugger_;
   uint64_t looked_;
   uint64_t ns_ = 0;
   uint64_t used_ = 0;

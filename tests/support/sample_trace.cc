@@ -47,6 +47,7 @@ TraceHeader MakeHeader(const SampleOptions& options) {
   header.process.nccl_version = 22304;
   header.process.masked = {"HF_TOKEN", "argv[2]"};
   header.process.masked_by = {"name", "github-token"};
+  header.process.inherited = 1 << 5 | 1 << 9;
   header.tail.path = options.tail_path;
   header.tail.id = options.tail_id;
   header.start_wall_ns = 1'700'000'000'000'000'000;

@@ -1,5 +1,6 @@
 // The programs that the processes of a rank became by exec, as the trace says: what a replay of the
-// rank will start, too.
+// rank will start, too. Of a process without a folder of its own (its program is linked statically,
+// or it did nothing that is recorded) the trace has no more than that it was there.
 //
 // Values; main thread only.
 #ifndef DEJA_CLI_REPLAY_START_CHILD_PROGRAMS_H_
@@ -25,12 +26,16 @@ struct ChildProgram {
   }
 };
 
+struct ChildPrograms {
+  std::vector<ChildProgram> recorded;
+  size_t unknown = 0;  // processes, and images that one became, without a folder
+};
+
 // The programs that children of these ranks run: each program with the same arguments once, in the
 // order in which the trace lists the processes. A child that only forked, and still runs its rank's
 // program, is left out.
-Result<std::vector<ChildProgram>> ReadChildPrograms(format::Trace& trace,
-                                                    const std::vector<uint32_t>& ranks,
-                                                    int attempt);
+Result<ChildPrograms> ReadChildPrograms(format::Trace& trace, const std::vector<uint32_t>& ranks,
+                                        int attempt);
 
 }  // namespace deja::cli
 

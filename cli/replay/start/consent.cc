@@ -62,7 +62,8 @@ bool IsSameStart(const ReplayTarget& a, const ReplayTarget& b) {
          a.working_directory == b.working_directory;
 }
 
-void AddChildPrograms(const std::vector<ChildProgram>& children, std::vector<std::string>& lines) {
+void AddChildPrograms(const ChildPrograms& programs, std::vector<std::string>& lines) {
+  const std::vector<ChildProgram>& children = programs.recorded;
   for (size_t i = 0; i < std::min(children.size(), kMostChildPrograms); ++i) {
     const ChildProgram& child = children[i];
     const std::string often =
@@ -73,6 +74,13 @@ void AddChildPrograms(const std::vector<ChildProgram>& children, std::vector<std
   if (children.size() > kMostChildPrograms)
     lines.push_back(
         fmt::format("  and {} more programs of children", children.size() - kMostChildPrograms));
+  if (programs.unknown == 0) return;
+  lines.push_back(
+      fmt::format("  not recorded   {} of the processes: a program that is linked "
+                  "statically, or did nothing that is recorded;",
+                  programs.unknown));
+  lines.emplace_back(
+      "                 what they run is not known here; the same fence is around them");
 }
 
 bool Ask() {
@@ -84,7 +92,7 @@ bool Ask() {
 }  // namespace
 
 std::vector<std::string> DescribeStart(const std::vector<const ReplayTarget*>& targets,
-                                       const std::vector<ChildProgram>& children) {
+                                       const ChildPrograms& children) {
   std::vector<std::string> lines;
   std::vector<const ReplayTarget*> shown;
   size_t others = 0;
@@ -113,8 +121,7 @@ std::vector<std::string> DescribeStart(const std::vector<const ReplayTarget*>& t
     lines.push_back("    " + Cut(changed[i]));
   if (changed.size() > kMostVariables)
     lines.push_back(fmt::format("    and {} more", changed.size() - kMostVariables));
-  // The trace knows nothing about a child that was not recorded (one linked statically).
-  lines.push_back("  it may start   any program that it may read; those above were recorded");
+  lines.push_back("  it may start   any program that it may read, in the same fence");
   lines.push_back(first.fence.allow_writes ? "  it may write   everywhere (--allow-writes)"
                                            : "  it may write   in its scratch folder only");
   lines.push_back(first.fence.allow_network ? "  it may connect everywhere (--allow-network)"
@@ -126,7 +133,7 @@ std::vector<std::string> DescribeStart(const std::vector<const ReplayTarget*>& t
 }
 
 Status AskConsent(const std::string& trace, const std::vector<const ReplayTarget*>& targets,
-                  const std::vector<ChildProgram>& children, bool trust) {
+                  const ChildPrograms& children, bool trust) {
   Diagnose(fmt::format(
       "replaying: {}: this user has not recorded or packed it here; a replay runs:", trace));
   for (const std::string& line : DescribeStart(targets, children)) Diagnose("  " + line);

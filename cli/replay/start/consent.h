@@ -21,13 +21,13 @@ namespace deja::cli {
 // What the user is asked about: lines, of which each is plain text when it is shown.
 // `children`: programs that they have started.
 std::vector<std::string> DescribeStart(const std::vector<const ReplayTarget*>& targets,
-                                       const std::vector<ChildProgram>& children);
+                                       const ChildPrograms& children);
 
 // Shows on stderr what `targets`, of `trace`, would run; `trust`: the user has agreed on the
 // command line; else asks, if there is a terminal to ask on. Remembers a yes. kForeign: it is not
 // to be run.
 Status AskConsent(const std::string& trace, const std::vector<const ReplayTarget*>& targets,
-                  const std::vector<ChildProgram>& children, bool trust);
+                  const ChildPrograms& children, bool trust);
 
 // The same of what is about to run, unless it is the user's own. Nothing of a trace is run before.
 // `path`: of the trace, as the user named it.

@@ -1,5 +1,6 @@
 #include "cli/replay/start/fenced_start.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/personality.h>
 #include <sys/stat.h>
@@ -40,6 +41,20 @@ void SetVariable(std::vector<std::string>& environment, std::string_view name,
   environment.push_back(prefix + value);
 }
 
+// After the fence, which closes what is open here at exec. Allocates nothing.
+void OpenInherited(uint64_t inherited) noexcept {
+  if (inherited == 0) return;
+  const int nothing = open("/dev/null", O_PATH | O_CLOEXEC);
+  if (nothing < 0) return;
+  for (int fd = STDERR_FILENO + 1; fd < kInheritedPlaces; ++fd) {
+    if ((inherited >> fd & 1) == 0) continue;
+    if (fd == nothing)
+      fcntl(fd, F_SETFD, 0);
+    else
+      dup2(nothing, fd);
+  }
+}
+
 FencedStart WithPadding(FencedStart start) {
   PadOwnVariables(start.environment, 0);
   return start;
@@ -58,7 +73,9 @@ int PreparedStart::Become() const noexcept {
   if (persona != -1) personality(static_cast<unsigned long>(persona) | ADDR_NO_RANDOMIZE);
   if (start_.umask >= 0) umask(static_cast<mode_t>(start_.umask));
   [[maybe_unused]] const int ignored = chdir(start_.working_directory.c_str());
-  if (fence_.Enter()) execve(start_.executable.c_str(), argv_.data(), environment_.data());
+  if (!fence_.Enter()) return errno;
+  OpenInherited(start_.inherited);
+  execve(start_.executable.c_str(), argv_.data(), environment_.data());
   return errno;
 }
 
@@ -72,6 +89,7 @@ Status SaveStart(const FencedStart& start, const std::string& path) {
   for (const std::string& entry : start.environment) put("variable", entry);
   put("directory", start.working_directory);
   put("umask", std::to_string(start.umask));
+  put("inherited", std::to_string(start.inherited));
   for (const std::string& folder : start.fence.writable) put("writable", folder);
   for (const std::string& folder : start.fence.readable) put("readable", folder);
   put("fence_reads", start.fence.fence_reads ? "1" : "0");
@@ -94,6 +112,8 @@ Result<FencedStart> LoadStart(const std::string& path) {
       {"variable", [&](const auto& value) { start.environment.push_back(value); }},
       {"directory", [&](const auto& value) { start.working_directory = value; }},
       {"umask", [&](const auto& value) { start.umask = number(value); }},
+      {"inherited",
+       [&](const auto& value) { start.inherited = std::strtoull(value.c_str(), nullptr, 10); }},
       {"writable", [&](const auto& value) { start.fence.writable.push_back(value); }},
       {"readable", [&](const auto& value) { start.fence.readable.push_back(value); }},
       {"fence_reads", [&](const auto& value) { start.fence.fence_reads = value == "1"; }},

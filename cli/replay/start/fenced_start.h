@@ -6,6 +6,7 @@
 #ifndef DEJA_CLI_REPLAY_START_FENCED_START_H_
 #define DEJA_CLI_REPLAY_START_FENCED_START_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,12 +15,18 @@
 
 namespace deja::cli {
 
+// FencedStart::inherited is about descriptors below this number.
+inline constexpr int kInheritedPlaces = 64;
+
 struct FencedStart {
   std::string executable;
   std::vector<std::string> argv;
   std::vector<std::string> environment;  // "NAME=value", complete
   std::string working_directory;
   int umask = -1;  // -1: as it is
+  // Bit N: descriptor N, of 3 to 63, is open from the start, so that the program's own get the
+  // numbers that they had in the recording. Nothing can be read or written there.
+  uint64_t inherited = 0;
   FenceRules fence;
 };
 

@@ -226,6 +226,7 @@ Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::
   CompareCpu(header, target);
   FillDirectory(header, target);
   if (header.process.umask != 0) target.umask = static_cast<int>(header.process.umask) - 1;
+  target.inherited = header.process.inherited;
   target.fence = options.fence;
   target.fence.allow_writes = options.allow_writes;
   target.fence.allow_network = options.allow_network;
@@ -235,14 +236,19 @@ Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::
 }
 
 FencedStart StartOf(const ReplayTarget& target) {
-  return {target.executable,        target.argv,  target.environment,
-          target.working_directory, target.umask, target.fence};
+  return {target.executable, target.argv,      target.environment, target.working_directory,
+          target.umask,      target.inherited, target.fence};
 }
 
 Result<pid_t> StartReplay(const ReplayTarget& target, const ReplayOptions& options) {
   const PreparedStart start(StartOf(target));
   int report[2];
   if (pipe2(report, O_CLOEXEC) != 0) return FailErrno("starting the replay", errno);
+  // Out of the way of the descriptors that the program inherits.
+  if (const int end = fcntl(report[1], F_DUPFD_CLOEXEC, kInheritedPlaces); end >= 0) {
+    close(report[1]);
+    report[1] = end;
+  }
   const pid_t pid = fork();
   if (pid < 0) return FailErrno("starting the replay", errno);
   if (pid == 0) {

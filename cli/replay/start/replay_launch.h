@@ -46,7 +46,8 @@ struct ReplayTarget {
   std::vector<std::string> argv;
   std::vector<std::string> environment;  // "NAME=value", complete
   std::string working_directory;
-  int umask = -1;  // as recorded; -1: as it is
+  int umask = -1;          // as recorded; -1: as it is
+  uint64_t inherited = 0;  // format::ProcessInfo's
   std::string scratch;
   std::string build_id;  // in words: whether it is the recorded program
   FenceRules fence;

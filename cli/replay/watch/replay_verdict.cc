@@ -133,6 +133,7 @@ class Judge {
     AddChildren();
     if (!child_.empty()) AddOthers();
     AddCounters();
+    NoteUnseen();
     AddReportDamage(scratch + format::kReportFile, report.damage);
     NoteLoss();
     return std::move(verdict_);
@@ -456,6 +457,13 @@ class Judge {
     std::error_code error;
     return reader_.end().tail_events != 0 ||
            std::filesystem::exists(std::string(reader_.header().tail.path), error);
+  }
+
+  void NoteUnseen() {
+    const auto* unseen = FindLine<UnseenLine>(lines_);
+    if (unseen == nullptr) return;
+    verdict_.json["unseen"] = unseen->why;
+    verdict_.summary += "; no verdict after the point where " + unseen->why;
   }
 
   void NoteLoss() {

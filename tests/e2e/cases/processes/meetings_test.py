@@ -56,6 +56,15 @@ class Meetings(MeetingsCase):
     def test_processes_of_a_fork_server(self):
         self.assertMeetAgain("writers", "forkserver")
 
+    def test_a_fork_server_that_inherits_descriptors(self):
+        """It closes them and counts on the numbers of its own, which are those of the recording."""
+        recording = [harness.DEJA, "record", "--single", "--out", self.trace_path(), "--", sys.executable, PROGRAM,
+                     "writers", "forkserver"]
+        run = self.checked(self.command(["bash", "-c", '"$@" 5</dev/null 9</dev/null', "bash", *recording]))
+        for _ in range(REPLAYS):
+            again = self.checked(self.replay(0))
+            self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+
     def test_a_client_of_a_manager(self):
         self.assertMeetAgain("manager_of_one")
 

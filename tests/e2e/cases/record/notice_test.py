@@ -133,9 +133,13 @@ class Filters(NoticeTest):
 
     def test_the_strict_mode(self):
         # The fence of a replay is a filter, and the kernel takes no other mode then: it is another filter.
-        self.check("strict", 5, 1, replays=0)  # the recording does not say how the rank ended
+        self.check("strict", 5, 1)
         again = self.checked(self.replay(0))
-        self.assertIn("in the file", again.stdout)
+        self.assertIn("rank 0: exit 5, the same as recorded", again.stdout)
+        self.assertIn("no verdict after the point where its own seccomp filter refuses all but read, write and exit", again.stdout)
+        verdict, = self.checked(self.replay(0, options=["--json"])).json()["ranks"]
+        self.assertEqual((verdict["exit_code"], verdict["verdict"]), (5, "same"))
+        self.assertIn("seccomp", verdict["unseen"])
 
     def test_in_children(self):
         script = "; ".join(f"{PROGRAMS}/notice_filtered {kind} {self.file} | tail -n +2; echo ${{PIPESTATUS[0]}}"
@@ -255,6 +259,10 @@ class Tools(NoticeTest):
         for prefix in [], ["faketime", "-f", "-10y"]:
             again = self.checked(self.command([*prefix, harness.DEJA, "replay", self.trace_path()]))
             self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+            # Its semaphore is another one in a replay, and no recorded process is to come for it.
+            in_gdb = self.checked(self.command([*prefix, harness.DEJA, "replay", self.trace_path(), "--gdb",
+                                                "--gdb-command", "run"]))
+            self.assertIn("exited normally", in_gdb.stdout, str(in_gdb))
 
     def test_other_buffers(self):
         self.assertSame(["stdbuf", "-o0", "-eL", "sh", "-c", "printf one; echo two >&2; env | grep -c _STDBUF; seq 5 | stdbuf -oL head -2"])

@@ -58,7 +58,8 @@ class Foreign(harness.DejaTest):
             self.assertIn("program  " + os.path.realpath(shutil.which("echo")), asked.stderr)
             self.assertIn("arguments      echo hello", asked.stderr)
             self.assertIn(f"working in     {self.dir}", asked.stderr)
-            self.assertIn("it may start   any program that it may read", asked.stderr)
+            self.assertIn("it may start   any program that it may read, in the same fence", asked.stderr)
+            self.assertNotIn("  not recorded", asked.stderr)
             self.assertEqual(asked.stdout, "")
             trusted = self.checked(self.deja("replay", trace, "--trust", env=env))
             self.assertEqual(harness.without_report(trusted.stdout), run.stdout)
@@ -128,6 +129,20 @@ class Foreign(harness.DejaTest):
         self.assertIn("arguments    /bin/cat notes", shown)
         self.assertIn("arguments    /bin/cat 'other notes'", shown)
         self.assertEqual(shown.count("a child runs"), 2, "a child that only forked runs what its parent does")
+
+    def test_children_without_a_recording_are_counted(self):
+        shutil.copy(STATIC, self.dir / "static")
+        arguments = ["./static", "none", ".", "0", "0", "0", "0"]
+        script = (f"import os, subprocess\nsubprocess.run({arguments})\nos.system('{' '.join(arguments)}')\n"
+                  f"os.execv('./static', {arguments})\n")
+        self.checked(self.record_single(sys.executable, "-c", script))
+        bundle = self.dir / "own.zip"
+        self.checked(self.deja("pack", self.trace_path(), "--out", bundle))
+        shown = self.checked(self.deja("replay", bundle, env=self.stranger()), harness.EXIT_USAGE).stderr
+        self.assertIn("arguments    sh -c './static none . 0 0 0 0'", shown)
+        # The child of run, what the shell became, and what the program itself became.
+        self.assertIn("not recorded   3 of the processes", shown)
+        self.assertIn("the same fence is around them", shown)
 
     def test_a_folder_that_others_can_write_to_is_asked_about_each_time(self):
         self.checked(self.record_single("echo", "hello"))
@@ -238,7 +253,7 @@ class Foreign(harness.DejaTest):
         for i, text in enumerate(["".join(fixed), *mixed]):
             trace = self.forged("-c", "exit 0", text=text, name=f"text-{i}.deja")
             for command in (["info", trace, "--children", "--packages"], ["show", trace, "--all", "--stacks"], ["verify", trace],
-                            ["diff", trace, trace], ["bisect", trace, self.dir / "text-0.deja"], ["doctor", trace],
+                            ["diff", trace, trace], ["check", trace], ["bisect", trace, self.dir / "text-0.deja"], ["doctor", trace],
                             ["replay", trace], ["pack", trace, "--out", self.dir / f"{i}.zip"]):
                 run = self.deja(*command)
                 self.assertPlain(run, text)

@@ -322,6 +322,17 @@ TEST(SecretsTest, Arguments) {
   EXPECT_EQ(MaskedArgument("-c", "export DB_PASSWORD=abc; ./run"), "export DB_PASSWORD=***; ./run");
 }
 
+TEST(SecretsTest, OptionsOfACommandLineWithinAnArgument) {
+  EXPECT_EQ(MaskedArgument("-c", "curl -u joe:swordfish http://a/ | sh"),
+            "curl -u joe:********* http://a/ | sh");
+  EXPECT_EQ(MaskedArgument("-c", "mysql -p 'Hunter2' db && x --auth 0123456789ab"),
+            "mysql -p '*******' db && x --auth deja-masked*");
+  EXPECT_EQ(MaskedArgument("ssh", "curl --user joe:swordfish a"), "curl --user joe:********* a");
+  for (const char* same : {"cp -p a b; sort -key 2", "x = a - b; y: dict[Key1Abc2, int]", "-",
+                           "- -", "docker run -p 8080:80 -u 1000:1000 image", ""})
+    EXPECT_EQ(MaskedArgument("-c", same), same);
+}
+
 std::string MaskedInPieces(const std::string& text, size_t piece) {
   const SecretRule rule;
   HeaderMasker masker(rule);

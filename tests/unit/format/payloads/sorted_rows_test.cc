@@ -1,14 +1,19 @@
 #include "format/payloads/sorted_rows.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <random>
+#include <string>
+#include <system_error>
 #include <vector>
 
 #include "format/payloads/piece_rows.h"
+#include "tests/support/sample_trace.h"
 
 namespace deja::format {
 namespace {
@@ -49,6 +54,34 @@ TEST(SortedRowsTest, FewStayInMemoryAndManyGoIntoAFile) {
     ASSERT_TRUE(rows.Sort());
     ExpectSorted(rows, all);
   }
+}
+
+// The numbers of descriptors of files in `folder` that are open here.
+std::vector<int> OpenIn(const std::string& folder) {
+  std::vector<int> numbers;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (target.starts_with(folder + "/")) numbers.push_back(std::stoi(entry.path().filename()));
+  }
+  return numbers;
+}
+
+TEST(SortedRowsTest, TheFileIsInTheFolderThatIsNamedOutOfAProgramsWay) {
+  const samples::ScratchFolder scratch;
+  const std::vector<SortedRow> all = RandomRows(5000);
+  {
+    SortedRows<SortedRow> rows(100, scratch.path());
+    for (const SortedRow& row : all) rows.Add(row);
+    ASSERT_TRUE(rows.Sort());
+    ExpectSorted(rows, all);
+    EXPECT_THAT(OpenIn(scratch.path()), testing::ElementsAre(testing::Ge(600)));
+  }
+  EXPECT_THAT(OpenIn(scratch.path()), testing::IsEmpty());
+  SortedRows<SortedRow> in_memory(100, scratch.path() + "/is-not-there");
+  for (const SortedRow& row : all) in_memory.Add(row);
+  ASSERT_TRUE(in_memory.Sort());
+  ExpectSorted(in_memory, all);
 }
 
 TEST(PieceRowsTest, PiecesOfEachPayloadComeTogether) {

@@ -112,7 +112,8 @@ TEST_F(RankReaderTest, ATornRankIsTheSameInLittleMemory) {
   const SampleRank rank = MakeSampleRank(options);
   const auto in_memory = Open(rank);
   for (const size_t most : {size_t{0}, size_t{2}, rank.payloads.size()}) {
-    const auto reader = RankReader::Open(folder(), {.spill_beyond = most});
+    const auto reader =
+        RankReader::Open(folder(), {.spill_beyond = most, .spill_folder = scratch_.path()});
     ASSERT_TRUE(reader) << reader.error().message;
     EXPECT_EQ((*reader)->totals().payloads, in_memory->totals().payloads);
     EXPECT_EQ((*reader)->totals().payload_bytes, in_memory->totals().payload_bytes);
