@@ -26,13 +26,14 @@ MAY_USE = {
     "cli": "",
     "cli/check": "check check/evidence cli cli/events format/reader format/trace",
     "cli/commands":
-        "check check/evidence cli cli/check cli/diff cli/doctor cli/events cli/fence cli/help cli/pack cli/record"
+        "check check/evidence cli cli/check cli/diff cli/doctor cli/events cli/export cli/fence cli/help cli/pack cli/record"
         " cli/replay/bounds cli/replay/debugger cli/replay/fold cli/replay/start cli/replay/watch cli/report cli/summaries"
         " format/layout format/log format/pack format/repair format/tail format/trace",
     "cli/devices": "include/compat/cuda.h",
     "cli/diff": "api cli cli/events cli/help cli/summaries digest format/reader format/trace",
     "cli/doctor": "cli cli/devices",
     "cli/events": "api cli digest format/log format/reader format/tail format/wire",
+    "cli/export": "check check/evidence check/timeline cli/check cli/summaries digest",
     "cli/fence": "cli format/trace",
     "cli/help": "cli",
     "cli/pack": "api cli cli/events cli/summaries digest format/layout format/pack format/reader format/trace format/wire",

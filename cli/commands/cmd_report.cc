@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "cli/events/symbolizer.h"
 #include "cli/help/option_list.h"
 #include "cli/output.h"
+#include "cli/output_name.h"
 #include "cli/pack/staged_output.h"
 #include "cli/report/report_data.h"
 #include "cli/report/report_page.h"
@@ -46,16 +46,6 @@ void AddReportOptions(CLI::App& app) {
   SetPaths(app, {"--out", "--binaries"});
 }
 
-// "run.html" for "runs/run.deja" and "run.deja.zip".
-std::string ReportFileFor(const std::string& trace) {
-  std::string name = std::filesystem::path(trace).filename().string();
-  if (name.empty()) name = std::filesystem::path(trace).parent_path().filename().string();
-  for (const std::string_view ending : {".zip", ".deja"})
-    if (name.size() > ending.size() && name.ends_with(ending))
-      name.resize(name.size() - ending.size());
-  return name + ".html";
-}
-
 // The page, with as much of the timeline as fits.
 std::string PageOf(const ReportSource& source, const check::Job& job, const check::Report& report) {
   TimelineLimits limits;
@@ -79,8 +69,9 @@ Status WritePage(const std::string& path, const std::string& page) {
 }
 
 int RunReport(const Context& context) {
-  const std::string out =
-      g_report_options.out.empty() ? ReportFileFor(g_report_options.trace) : g_report_options.out;
+  const std::string out = g_report_options.out.empty()
+                              ? OutputNameFor(g_report_options.trace, ".html")
+                              : g_report_options.out;
   Symbolizer symbolizer;
   for (const std::string& directory : g_report_options.binaries) symbolizer.AddDirectory(directory);
   CheckPlaces places(symbolizer);

@@ -13,6 +13,7 @@ extern const Command kInfoCommand;
 extern const Command kShowCommand;
 extern const Command kCheckCommand;
 extern const Command kReportCommand;
+extern const Command kExportCommand;
 extern const Command kDiffCommand;
 extern const Command kBisectCommand;
 extern const Command kVerifyCommand;
@@ -32,7 +33,7 @@ const std::vector<CommandGroup>& CommandGroups() {
       {"Read and compare",
        {&kInfoCommand, &kShowCommand, &kCheckCommand, &kReportCommand, &kDiffCommand,
         &kBisectCommand, &kVerifyCommand}},
-      {"Keep and pass on", {&kPackCommand, &kUnpackCommand, &kRecoverCommand}},
+      {"Keep and pass on", {&kPackCommand, &kUnpackCommand, &kExportCommand, &kRecoverCommand}},
       {"Help", {&kHelpCommand, &kManCommand, &kCompletionCommand}},
   };
   return groups;

@@ -14,10 +14,10 @@
 #include "check/check.h"
 #include "check/evidence/job.h"
 #include "cli/report/number_series.h"
-#include "cli/report/rank_facts.h"
 #include "cli/report/timeline_data.h"
 #include "cli/summaries/job_facts.h"
 #include "cli/summaries/program_parts.h"
+#include "cli/summaries/rank_facts.h"
 
 namespace deja::cli {
 

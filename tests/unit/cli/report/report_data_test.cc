@@ -1,4 +1,5 @@
-// The parts of a report that are gathered of the recordings: numbers over steps, steps, differences.
+// The parts of a report that are gathered of the recordings: numbers over steps, steps,
+// differences.
 #include "cli/report/report_data.h"
 
 #include <gtest/gtest.h>
@@ -35,8 +36,8 @@ void AddAllReduce(WrittenRank& rank, uint64_t seq, const format::Tensor& tensor)
   enter.api = static_cast<uint32_t>(api::NcclApi::ncclAllReduce);
   enter.comm = 1;
   enter.comm_seq = seq;
-  for (const uint64_t arg : {uint64_t{1}, uint64_t{2}, tensor.count, uint64_t{7}, uint64_t{0},
-                             uint64_t{1}, uint64_t{0}})
+  for (const uint64_t arg :
+       {uint64_t{1}, uint64_t{2}, tensor.count, uint64_t{7}, uint64_t{0}, uint64_t{1}, uint64_t{0}})
     enter.args.push_back(arg);
   enter.inputs.push_back(TensorOf(tensor.count, -1, 1, 0));
   format::CallLeave leave;
@@ -116,7 +117,8 @@ TEST(ReportData, CountsNansByStep) {
   for (uint64_t step = 0; step < 3; ++step) {
     made.Step(0, step);
     made.Step(1, step);
-    const auto flags = static_cast<uint8_t>(step == 1 ? check::kDone | check::kNanOut : check::kDone);
+    const auto flags =
+        static_cast<uint8_t>(step == 1 ? check::kDone | check::kNanOut : check::kDone);
     made.All(check::AllReduce(8), "a.py", 1, {.flags = flags});
   }
   const check::Job job = made.Made();

@@ -1,4 +1,5 @@
-// The report's page: hostile strings stay text, its size stays bounded, its policy names its script.
+// The report's page: hostile strings stay text, its size stays bounded, its policy names its
+// script.
 #include "cli/report/report_page.h"
 
 #include <gtest/gtest.h>
@@ -65,8 +66,7 @@ struct Hostile {
 
 TEST(ReportPage, HostileStringsAreNoMarkup) {
   const Hostile hostile;
-  const std::string page =
-      ReportPage(ReportData(hostile.source, hostile.job, hostile.report, {}));
+  const std::string page = ReportPage(ReportData(hostile.source, hostile.job, hostile.report, {}));
   // The page's own ones.
   EXPECT_EQ(Count(page, "</script"), 2u);
   EXPECT_EQ(Count(page, "<img"), 0u);
@@ -76,7 +76,8 @@ TEST(ReportPage, HostileStringsAreNoMarkup) {
   EXPECT_EQ(data.find('\x1b'), std::string::npos);
   const auto parsed = nlohmann::json::parse(data);
   // Text, with its controls written out.
-  EXPECT_EQ(parsed["trace"], "</script><img src=x onerror=alert(1)>\\x1b]0;owned\\x07\\u{202e}<!--");
+  EXPECT_EQ(parsed["trace"],
+            "</script><img src=x onerror=alert(1)>\\x1b]0;owned\\x07\\u{202e}<!--");
   EXPECT_EQ(parsed["verdict"]["findings"].back()["sentence"], parsed["trace"]);
   EXPECT_EQ(parsed["timeline"]["comms"][0]["given"], parsed["trace"]);
   EXPECT_EQ(parsed["ranks"][0]["host"], parsed["trace"]);
@@ -99,8 +100,7 @@ TEST(ReportPage, LongStringsAreCut) {
   Hostile hostile;
   hostile.source.facts = {{"program", std::string(1 << 20, 'x')}};
   hostile.report.notes.assign(100'000, "a note");
-  const std::string page =
-      ReportPage(ReportData(hostile.source, hostile.job, hostile.report, {}));
+  const std::string page = ReportPage(ReportData(hostile.source, hostile.job, hostile.report, {}));
   EXPECT_LT(page.size(), 200'000u);
 }
 

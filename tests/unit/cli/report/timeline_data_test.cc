@@ -74,8 +74,8 @@ TEST(TimelineData, HasABarForEachRank) {
   // flags (has parts), communicator, number, signature, site, step + 1, sequence number, begin, met
   // after, end after, last rank, parts. Then each: flags, rank, begin, length.
   EXPECT_EQ(Numbers(data["operations"]),
-            (std::vector<uint64_t>{32, 0, 1, 0, 0, 8, 1, 0, 2000, 5000, 1, 2,  //
-                                   0, 0, 0, 5000, 0, 0, 2000, 3000}));
+            (std::vector<uint64_t>{32, 0, 1, 0,    0, 8, 1,    0,   2000, 5000, 1, 2,  //
+                                   0,  0, 0, 5000, 0, 0, 2000, 3000}));
 }
 
 TEST(TimelineData, MarksTheRankThatCalledSomethingElse) {
@@ -93,7 +93,8 @@ TEST(TimelineData, MarksTheRankThatCalledSomethingElse) {
 TEST(TimelineData, StaysWithinItsLimitsAndKeepsWhatIsInTrouble) {
   check::MadeJob made(4);
   for (int i = 0; i < 500; ++i) {
-    if (i == 250) made.All(check::AllReduce(8), "bad.py", 3, {.flags = check::kDone | check::kNanIn});
+    if (i == 250)
+      made.All(check::AllReduce(8), "bad.py", 3, {.flags = check::kDone | check::kNanIn});
     made.All(check::AllReduce(8), "a.py", 1);
   }
   const nlohmann::json data = Data(made.Made(), {.operations = 50, .parts = 40});
@@ -115,7 +116,7 @@ TEST(TimelineData, TheHeatMapHasRanksTimesTime) {
   EXPECT_EQ(heat["rows"], 2);
   const std::string cells = Bytes(heat["cells"]);
   ASSERT_EQ(cells.size(), 2 * heat["columns"].get<size_t>());
-  EXPECT_EQ(static_cast<uint8_t>(cells[0]), 0xff);                         // rank 0 waits at first
+  EXPECT_EQ(static_cast<uint8_t>(cells[0]), 0xff);  // rank 0 waits at first
   EXPECT_EQ(static_cast<uint8_t>(cells[heat["columns"].get<size_t>()]), 0);  // rank 1 is not there
 }
 

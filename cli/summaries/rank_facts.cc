@@ -1,4 +1,4 @@
-#include "cli/report/rank_facts.h"
+#include "cli/summaries/rank_facts.h"
 
 #include <algorithm>
 #include <map>

@@ -1,8 +1,8 @@
-// RankFacts: what a report says about one rank besides its calls: machine, sizes, steps.
+// RankFacts: what a report or an export says of one rank besides its calls: machine, sizes, steps.
 //
 // Read while the rank's recording is open, and self-contained after that. Values.
-#ifndef DEJA_CLI_REPORT_RANK_FACTS_H_
-#define DEJA_CLI_REPORT_RANK_FACTS_H_
+#ifndef DEJA_CLI_SUMMARIES_RANK_FACTS_H_
+#define DEJA_CLI_SUMMARIES_RANK_FACTS_H_
 
 #include <cstdint>
 #include <string>
@@ -43,4 +43,4 @@ std::vector<JobStep> StepsOf(const std::vector<RankFacts>& ranks);
 
 }  // namespace deja::cli
 
-#endif  // DEJA_CLI_REPORT_RANK_FACTS_H_
+#endif  // DEJA_CLI_SUMMARIES_RANK_FACTS_H_

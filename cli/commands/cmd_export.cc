@@ -1,0 +1,117 @@
+// deja export: a trace for other tools.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "check/check.h"
+#include "check/evidence/job.h"
+#include "cli/check/check_places.h"
+#include "cli/check/read_summaries.h"
+#include "cli/command.h"
+#include "cli/events/symbolizer.h"
+#include "cli/export/formats.h"
+#include "cli/help/option_list.h"
+#include "cli/output.h"
+#include "cli/output_name.h"
+#include "cli/pack/staged_output.h"
+#include "cli/version.h"
+
+namespace deja::cli {
+namespace {
+
+struct ExportOptions {
+  std::string trace;
+  std::string format = "perfetto";
+  std::string out;
+  std::vector<std::string> binaries;
+};
+ExportOptions g_export_options;
+
+// Calls of a communicator that are kept, of all ranks together: 64 bytes each.
+constexpr size_t kMostExportedCalls = size_t{16} << 20;
+
+void AddExportOptions(CLI::App& app) {
+  std::vector<std::string> names;
+  for (const ExportFormat& format : ExportFormats()) names.emplace_back(format.name);
+  app.add_option("TRACE", g_export_options.trace, "A trace directory or a bundle")->required();
+  app.add_option("--format", g_export_options.format,
+                 "perfetto: for ui.perfetto.dev (default); chrome: JSON of chrome://tracing; fr: a "
+                 "folder of PyTorch Flight Recorder dumps; json, csv: for scripts")
+      ->check(CLI::IsMember(names));
+  app.add_option("-o,--out", g_export_options.out,
+                 "The file or folder to write (default: TRACE's name in the working directory)");
+  app.add_option("--binaries", g_export_options.binaries,
+                 "Folders with the program's binaries, if not where they ran");
+  SetPaths(app, {"--out", "--binaries"});
+}
+
+const ExportFormat& ChosenFormat() {
+  const auto formats = ExportFormats();
+  return *std::find_if(formats.begin(), formats.end(), [](const ExportFormat& format) {
+    return g_export_options.format == format.name;
+  });
+}
+
+int RunExport(const Context& context) {
+  const ExportFormat& format = ChosenFormat();
+  const std::string out = g_export_options.out.empty()
+                              ? OutputNameFor(g_export_options.trace, format.ending)
+                              : g_export_options.out;
+  auto staged = StagedOutput::For(out);
+  if (!staged) return FailWith(staged.error());
+  Symbolizer symbolizer;
+  for (const std::string& directory : g_export_options.binaries) symbolizer.AddDirectory(directory);
+  CheckPlaces places(symbolizer);
+  std::map<uint32_t, RankFacts> facts;
+  ReadSummariesOptions options;
+  options.operation = "reading";
+  options.window_of_all = kMostExportedCalls;
+  options.on_rank = [&](const format::RankReader& reader, const check::RankSummary& summary) {
+    facts[summary.rank] = ReadRankFacts(reader);
+  };
+  auto read = ReadSummaries(g_export_options.trace, places, options);
+  if (!read) return FailWith(read.error());
+  const check::Job job(std::move(read->ranks));
+  ExportSource source{
+      g_export_options.trace, fmt::format("deja {}", kVersion), job, check::JoinOperations(job), {},
+      check::Check(job)};
+  for (const check::RankSummary& rank : job.ranks) source.ranks.push_back(facts[rank.rank]);
+  source.report.notes.insert(source.report.notes.end(), read->notes.begin(), read->notes.end());
+  source.report.is_damaged = source.report.is_damaged || read->is_damaged;
+  if (const Status written = format.write(source, staged->path()); !written)
+    return FailWith(written.error());
+  if (auto published = staged->Publish({staged->path()}); !published)
+    return FailWith(published.error());
+  if (context.json)
+    PrintJson({{"export", out},
+               {"format", format.name},
+               {"ranks", job.ranks.size()},
+               {"operations", source.operations.size()},
+               {"damaged", source.report.is_damaged}});
+  else
+    PrintLine(fmt::format("{}: {} operations of {} rank{}", out,
+                          HumanCount(source.operations.size()), job.ranks.size(),
+                          job.ranks.size() == 1 ? "" : "s"));
+  return source.report.is_damaged ? kExitDataLoss : kExitOk;
+}
+
+}  // namespace
+
+extern const Command kExportCommand;
+const Command kExportCommand = {
+    "export",
+    "Write a trace for other tools: Perfetto, Chrome, PyTorch Flight Recorder, JSON, CSV",
+    "  deja export run.deja                           run.perfetto-trace, for ui.perfetto.dev\n"
+    "  deja export run.deja --format fr --out dumps   then: torchfrtrace dumps\n"
+    "  deja export run.deja --format csv --out run.csv\n",
+    false,
+    AddExportOptions,
+    RunExport,
+};
+
+}  // namespace deja::cli
