@@ -28,7 +28,7 @@ MAY_USE = {
     "cli/commands":
         "check check/evidence cli cli/check cli/diff cli/doctor cli/events cli/export cli/fence cli/help cli/pack cli/record"
         " cli/replay/bounds cli/replay/debugger cli/replay/fold cli/replay/start cli/replay/watch cli/report cli/summaries"
-        " format/layout format/log format/pack format/repair format/tail format/trace",
+        " cli/tensors digest format/layout format/log format/pack format/repair format/tail format/trace",
     "cli/devices": "include/compat/cuda.h",
     "cli/diff": "api cli cli/events cli/help cli/summaries digest format/reader format/trace",
     "cli/doctor": "cli cli/devices",
@@ -52,6 +52,7 @@ MAY_USE = {
         " format/reader format/scratch format/trace",
     "cli/report": "check check/evidence check/timeline cli cli/check cli/summaries format/reader",
     "cli/summaries": "cli cli/events format/reader format/trace",
+    "cli/tensors": "cli digest format/reader",
     "common": "",
     "common/numbers": "",
     "common/old_glibc": "",

@@ -19,7 +19,12 @@
 #include "cli/output.h"
 #include "cli/output_name.h"
 #include "cli/pack/staged_output.h"
+#include "cli/tensors/npy.h"
+#include "cli/tensors/tensor_lookup.h"
 #include "cli/version.h"
+#include "digest/digest.h"
+#include "digest/elements.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 namespace {
@@ -28,6 +33,9 @@ struct ExportOptions {
   std::string trace;
   std::string format = "perfetto";
   std::string out;
+  std::string tensor;
+  uint32_t rank = 0;
+  bool input = false;
   std::vector<std::string> binaries;
 };
 ExportOptions g_export_options;
@@ -47,7 +55,15 @@ void AddExportOptions(CLI::App& app) {
                  "The file or folder to write (default: TRACE's name in the working directory)");
   app.add_option("--binaries", g_export_options.binaries,
                  "Folders with the program's binaries, if not where they ran");
+  auto* tensor = app.add_option("--tensor", g_export_options.tensor,
+                                "Instead: the result of operation COMM:SEQ as a file of NumPy's; "
+                                "bfloat16 as uint16, float8 as uint8");
+  app.add_option("--rank", g_export_options.rank, "With --tensor: the rank (default 0)")
+      ->needs(tensor);
+  app.add_flag("--input", g_export_options.input, "With --tensor: the input, not the result")
+      ->needs(tensor);
   SetPaths(app, {"--out", "--binaries"});
+  SetGroups(app, {{"Tensors", {"--tensor", "--rank", "--input"}}});
 }
 
 const ExportFormat& ChosenFormat() {
@@ -57,7 +73,50 @@ const ExportFormat& ChosenFormat() {
   });
 }
 
+// The tensor that was asked for, as a file.
+Status WriteTensor(const std::string& path, FoundTensor& written) {
+  DEJA_ASSIGN_OR_RETURN(const TensorName name, ParseTensorName(g_export_options.tensor));
+  DEJA_ASSIGN_OR_RETURN(const auto trace, format::Trace::Open(g_export_options.trace));
+  DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace->Rank(g_export_options.rank));
+  DEJA_ASSIGN_OR_RETURN(const auto tensors, FindTensors(*reader, name));
+  written = ChooseTensor(tensors, g_export_options.input);
+  auto bytes = ReadTensor(*reader, written.tensor);
+  if (!bytes)
+    return Fail(bytes.error().code, fmt::format("exporting: tensor {} of rank {}: {}", name.Text(),
+                                                g_export_options.rank, bytes.error().message));
+  DEJA_ASSIGN_OR_RETURN(auto file, ExportFile::Create(path));
+  const uint32_t size = std::max(digest::ElementSize(written.tensor.dtype), uint32_t{1});
+  file.Write(NpyHeader(written.tensor.dtype, bytes->size() / size));
+  file.Write({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+  return file.Finish();
+}
+
+int ExportTensor(const Context& context) {
+  const std::string out = g_export_options.out.empty()
+                              ? OutputNameFor(g_export_options.trace, ".npy")
+                              : g_export_options.out;
+  auto staged = StagedOutput::For(out);
+  if (!staged) return FailWith(staged.error());
+  FoundTensor tensor;
+  if (const Status written = WriteTensor(staged->path(), tensor); !written)
+    return FailWith(written.error());
+  if (auto published = staged->Publish({staged->path()}); !published)
+    return FailWith(published.error());
+  const std::string type = digest::DTypeText(tensor.tensor.dtype);
+  if (context.json)
+    PrintJson({{"export", out},
+               {"format", "npy"},
+               {"dtype", type},
+               {"count", tensor.tensor.count},
+               {"is_result", tensor.is_result}});
+  else
+    PrintLine(fmt::format("{}: {} {}[{}]", out, tensor.is_result ? "result" : "input", type,
+                          tensor.tensor.count));
+  return kExitOk;
+}
+
 int RunExport(const Context& context) {
+  if (!g_export_options.tensor.empty()) return ExportTensor(context);
   const ExportFormat& format = ChosenFormat();
   const std::string out = g_export_options.out.empty()
                               ? OutputNameFor(g_export_options.trace, format.ending)
@@ -108,7 +167,8 @@ const Command kExportCommand = {
     "Write a trace for other tools: Perfetto, Chrome, PyTorch Flight Recorder, JSON, CSV",
     "  deja export run.deja                           run.perfetto-trace, for ui.perfetto.dev\n"
     "  deja export run.deja --format fr --out dumps   then: torchfrtrace dumps\n"
-    "  deja export run.deja --format csv --out run.csv\n",
+    "  deja export run.deja --format csv --out run.csv\n"
+    "  deja export run.deja --tensor 0:412 --rank 2 --out gradients.npy\n",
     false,
     AddExportOptions,
     RunExport,
