@@ -22,16 +22,18 @@ MAY_USE = {
     "check/evidence": "api digest format/reader format/tail format/wire",
     "check/findings": "check/evidence check/matching",
     "check/matching": "check/evidence",
+    "check/timeline": "check/evidence",
     "cli": "",
-    "cli/check": "check check/evidence cli/events",
+    "cli/check": "check check/evidence cli cli/events format/reader format/trace",
     "cli/commands":
-        "check check/evidence cli cli/check cli/diff cli/doctor cli/events cli/fence cli/help cli/pack cli/record"
-        " cli/replay/bounds cli/replay/debugger cli/replay/fold cli/replay/start cli/replay/watch cli/summaries"
-        " format/layout format/log format/pack format/repair format/tail format/trace",
+        "check check/evidence cli cli/check cli/diff cli/doctor cli/events cli/export cli/fence cli/help cli/pack cli/record"
+        " cli/replay/bounds cli/replay/debugger cli/replay/fold cli/replay/start cli/replay/watch cli/report cli/summaries"
+        " cli/tensors digest format/layout format/log format/pack format/repair format/tail format/trace",
     "cli/devices": "include/compat/cuda.h",
     "cli/diff": "api cli cli/events cli/help cli/summaries digest format/reader format/trace",
     "cli/doctor": "cli cli/devices",
     "cli/events": "api cli digest format/log format/reader format/tail format/wire",
+    "cli/export": "check check/evidence check/timeline cli/check cli/summaries digest",
     "cli/fence": "cli format/trace",
     "cli/help": "cli",
     "cli/pack": "api cli cli/events cli/summaries digest format/layout format/pack format/reader format/trace format/wire",
@@ -48,7 +50,9 @@ MAY_USE = {
     "cli/replay/watch":
         "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/report cli/replay/start cli/summaries"
         " format/reader format/scratch format/trace",
+    "cli/report": "check check/evidence check/timeline cli cli/check cli/summaries format/reader",
     "cli/summaries": "cli cli/events format/reader format/trace",
+    "cli/tensors": "cli digest format/reader",
     "common": "",
     "common/numbers": "",
     "common/old_glibc": "",

@@ -1,23 +1,19 @@
 // deja check: what the recordings of a job's ranks show together; the first cause first.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <set>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "check/check.h"
 #include "check/compare.h"
-#include "check/evidence/summarize.h"
 #include "check/evidence/trim.h"
 #include "cli/check/check_places.h"
 #include "cli/check/check_report.h"
+#include "cli/check/read_summaries.h"
 #include "cli/command.h"
-#include "cli/events/rank_summary.h"
+#include "cli/events/symbolizer.h"
 #include "cli/help/option_list.h"
 #include "cli/output.h"
-#include "format/trace/trace.h"
 
 namespace deja::cli {
 namespace {
@@ -43,78 +39,20 @@ void AddCheckOptions(CLI::App& app) {
   AddBinariesOption(app, g_check_options.binaries);
 }
 
-// The ranks of the last attempt. Ranks that have no part in it are left out and noted: their
-// earlier calls do not belong to the last calls of the others.
-std::vector<format::RankFolder> LastAttempt(const format::Trace& trace,
-                                            std::vector<std::string>& notes) {
-  uint32_t last = 0;
-  for (const format::RankFolder& folder : trace.ranks()) last = std::max(last, folder.attempt);
-  std::vector<format::RankFolder> folders;
-  std::set<uint32_t> others;
-  for (const format::RankFolder& folder : trace.ranks()) {
-    if (folder.attempt == last)
-      folders.push_back(folder);
-    else
-      others.insert(folder.rank);
-  }
-  for (const format::RankFolder& folder : folders) others.erase(folder.rank);
-  const std::vector<uint32_t> numbers(others.begin(), others.end());
-  if (!numbers.empty())
-    notes.push_back(
-        fmt::format("{}: not in attempt {}, the last one, which is the one that is checked",
-                    check::RanksText(numbers), last));
-  return folders;
-}
-
-// What was read of one trace.
-struct Summaries {
-  std::vector<check::RankSummary> ranks;
-  std::vector<std::string> notes;
-  bool is_damaged = false;
-};
-
-Result<Summaries> SummarizeTrace(const std::string& path, check::PlaceFinder& places) {
-  auto trace = format::Trace::Open(path);
-  if (!trace) return tl::unexpected(trace.error());
-  Summaries read;
+Result<TraceSummaries> SummariesOf(const std::string& path, check::PlaceFinder& places) {
   // Two runs are compared number by number.
   const bool is_one = g_check_options.second.empty() && g_check_options.resumed.empty();
-  check::Trimmer trimmer(is_one ? check::Trimmer::kWindow : SIZE_MAX);
-  size_t count = 0;
-  std::vector<std::string> unread;
-  const std::vector<format::RankFolder> folders = LastAttempt(**trace, read.notes);
-  Progress progress("checking " + path);
-  for (const format::RankFolder& folder : folders) {
-    // Not by the trace, which keeps what it has opened.
-    auto reader = format::RankReader::Open(folder.path);
-    if (!reader) {
-      unread.push_back(fmt::format("checking: rank {}: its recording cannot be read: {}",
-                                   folder.rank, reader.error().message));
-      continue;
-    }
-    check::RankSummary summary = check::Summarize(**reader, places, {IsRunning(**reader)});
-    // The folder's name is what other commands take.
-    summary.rank = folder.rank;
-    trimmer.Take(std::move(summary));
-    progress.Update(++count, folders.size());
-  }
-  read.ranks = trimmer.Finish();
-  if (read.ranks.empty()) {
-    for (const std::string& line : unread) Diagnose(line);
-    return tl::unexpected(
-        Error{.message = fmt::format("checking: {}: no rank in it can be read", path)});
-  }
-  read.is_damaged = !unread.empty();
-  read.notes.insert(read.notes.end(), unread.begin(), unread.end());
-  return read;
+  ReadSummariesOptions options;
+  options.window = is_one ? check::Trimmer::kWindow : SIZE_MAX;
+  return ReadSummaries(path, places, options);
 }
 
 // The report of one trace, or of two.
-Result<check::Report> ReportOf(Summaries first, check::PlaceFinder& places) {
+Result<check::Report> ReportOf(TraceSummaries first, check::PlaceFinder& places) {
   const std::string& other =
       g_check_options.resumed.empty() ? g_check_options.second : g_check_options.resumed;
   if (other.empty()) return check::Check(check::Job(std::move(first.ranks)));
-  auto second = SummarizeTrace(other, places);
+  auto second = SummariesOf(other, places);
   if (!second) return tl::unexpected(second.error());
   const check::Job a(std::move(first.ranks));
   const check::Job b(std::move(second->ranks));
@@ -129,7 +67,7 @@ int RunCheck(const Context& context) {
   Symbolizer symbolizer;
   for (const std::string& directory : g_check_options.binaries) symbolizer.AddDirectory(directory);
   CheckPlaces places(symbolizer);
-  auto summaries = SummarizeTrace(g_check_options.trace, places);
+  auto summaries = SummariesOf(g_check_options.trace, places);
   if (!summaries) return FailWith(summaries.error());
   const size_t ranks = summaries->ranks.size();
   const bool is_damaged = summaries->is_damaged;

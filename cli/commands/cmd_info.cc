@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <ctime>
 #include <thread>
 
 #include "cli/command.h"
@@ -14,6 +13,7 @@
 #include "cli/summaries/checkpoint_summary.h"
 #include "cli/summaries/child_summary.h"
 #include "cli/summaries/input_summary.h"
+#include "cli/summaries/job_facts.h"
 #include "cli/summaries/job_summary.h"
 #include "cli/summaries/program_parts.h"
 #include "cli/summaries/replay_summary.h"
@@ -36,32 +36,6 @@ InfoOptions g_info_options;
 // Without --children.
 constexpr size_t kMostChildren = 8;
 constexpr size_t kMostFiles = 5;
-
-constexpr const char* kLevelNames[] = {"order", "digest", "full"};
-
-std::string LevelName(uint32_t level) {
-  return level < 3 ? kLevelNames[level] : fmt::format("level {}", level);
-}
-
-std::string WallTime(uint64_t ns) {
-  auto seconds = static_cast<time_t>(ns / 1'000'000'000);
-  tm parts{};
-  gmtime_r(&seconds, &parts);
-  char text[64];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
-  return text;
-}
-
-std::string Joined(const std::vector<std::string_view>& words) {
-  std::string text;
-  for (std::string_view word : words) {
-    if (!text.empty()) text += ' ';
-    bool plain =
-        !word.empty() && word.find_first_of(" \t\n'\"\\$&|;<>()*?#~`") == std::string_view::npos;
-    text += plain ? std::string(word) : fmt::format("'{}'", word);
-  }
-  return text;
-}
 
 struct RankRow {
   format::RankFolder folder;
@@ -224,48 +198,13 @@ void PrintRank(const RankRow& row) {
   if (!row.damage.empty()) PrintLine("  DAMAGED: " + row.damage);
 }
 
-// "HF_TOKEN (name)": what was masked, and by which rule where the trace says so.
-std::vector<std::string> MaskedWithRules(const format::ProcessInfo& process) {
-  std::vector<std::string> texts;
-  for (size_t i = 0; i < process.masked.size(); ++i) {
-    const bool has_rule = i < process.masked_by.size();
-    texts.push_back(has_rule ? fmt::format("{} ({})", process.masked[i], process.masked_by[i])
-                             : std::string(process.masked[i]));
-  }
-  return texts;
-}
-
-std::string FormatVersion(const format::TraceHeader& header) {
-  return fmt::format("{}.{}", header.format_major, header.format_minor);
-}
-
 void PrintJob(const format::Trace& trace, const std::vector<RankRow>& rows) {
   const format::TraceHeader& header = rows.front().reader->header();
   uint64_t bytes = 0;
   for (const RankRow& row : rows) bytes += row.reader->file_bytes();
   PrintLine(fmt::format("trace    {}", trace.path()));
-  if (const auto replay = format::ReadReplayOrigin(*rows.front().reader))
-    PrintLine(fmt::format("replay   {}", DescribeReplay(*replay)));
-  PrintLine(fmt::format("job      {}", HexText(header.job_id)));
-  PrintLine(fmt::format("program  {}", Joined(header.process.argv)));
-  if (const size_t masked = header.process.masked.size(); masked != 0)
-    PrintLine(fmt::format("masked   {} value{}, not stored: {}", masked, masked == 1 ? "" : "s",
-                          fmt::join(MaskedWithRules(header.process), ", ")));
-  if (header.redacted)
-    PrintLine("redacted names, paths, addresses and values of the environment are stand-ins");
-  if (!header.process.cpu_model.empty())
-    PrintLine(fmt::format("machine  {} CPUs ({}), {} of memory", header.process.cpu_count,
-                          header.process.cpu_model, HumanBytes(header.process.memory_bytes)));
-  PrintLine(
-      fmt::format("in       {} on {}", header.process.working_directory, header.process.hostname));
-  PrintLine(fmt::format("started  {}", WallTime(header.start_wall_ns)));
-  const std::string nccl =
-      header.process.nccl_path.empty()
-          ? ""
-          : fmt::format("NCCL {} ({}), ", NcclVersion(header.process.nccl_version),
-                        header.process.nccl_path);
-  PrintLine(fmt::format("versions {}, format {}, {}{}", header.producer, FormatVersion(header),
-                        nccl, header.process.kernel));
+  for (const JobFact& fact : JobFacts(*rows.front().reader))
+    PrintLine(fmt::format("{:<8} {}", fact.name, fact.value));
   size_t present = 0;
   for (const RankRow& row : rows) present += row.folder.attempt == 0 ? 1 : 0;
   PrintLine(fmt::format("ranks    {} of {}, level {}, {} on disk", present, header.world_size,
@@ -332,28 +271,29 @@ int RunInfo(const Context& context) {
   std::vector<CommStanding> uneven = UnevenComms(last_attempts, symbolizer);
   if (context.json) {
     const format::TraceHeader& header = rows.front().reader->header();
-    nlohmann::json json = {{"trace", (*trace)->path()},
-                           {"job", HexText(header.job_id)},
-                           {"program", header.process.argv},
-                           {"executable", header.process.executable},
-                           {"working_directory", header.process.working_directory},
-                           {"producer", header.producer},
-                           {"format", FormatVersion(header)},
-                           {"nccl", NcclVersion(header.process.nccl_version)},
-                           {"nccl_path", header.process.nccl_path},
-                           {"kernel", header.process.kernel},
-                           {"world_size", header.world_size},
-                           {"level", LevelName(header.level)},
-                           {"masked", header.process.masked},
-                           {"masked_by", header.process.masked_by},
-                           {"redacted", header.redacted},
-                           {"cpu_count", header.process.cpu_count},
-                           {"cpu_model", header.process.cpu_model},
-                           {"cpu_features", header.process.cpu_features},
-                           {"memory_bytes", header.process.memory_bytes},
-                           {"user", header.process.user},
-                           {"start_wall_ns", header.start_wall_ns},
-                           {"ranks", nlohmann::json::array()}};
+    nlohmann::json json = {
+        {"trace", (*trace)->path()},
+        {"job", HexText(header.job_id)},
+        {"program", header.process.argv},
+        {"executable", header.process.executable},
+        {"working_directory", header.process.working_directory},
+        {"producer", header.producer},
+        {"format", fmt::format("{}.{}", header.format_major, header.format_minor)},
+        {"nccl", NcclVersion(header.process.nccl_version)},
+        {"nccl_path", header.process.nccl_path},
+        {"kernel", header.process.kernel},
+        {"world_size", header.world_size},
+        {"level", LevelName(header.level)},
+        {"masked", header.process.masked},
+        {"masked_by", header.process.masked_by},
+        {"redacted", header.redacted},
+        {"cpu_count", header.process.cpu_count},
+        {"cpu_model", header.process.cpu_model},
+        {"cpu_features", header.process.cpu_features},
+        {"memory_bytes", header.process.memory_bytes},
+        {"user", header.process.user},
+        {"start_wall_ns", header.start_wall_ns},
+        {"ranks", nlohmann::json::array()}};
     if (const auto replay = format::ReadReplayOrigin(*rows.front().reader))
       json["replay_of"] = deja::cli::ToJson(*replay);
     if (g_info_options.packages) json["packages"] = ReadProgramParts(*rows.front().reader).packages;

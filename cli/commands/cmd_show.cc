@@ -15,6 +15,9 @@
 #include "cli/number_range.h"
 #include "cli/output.h"
 #include "cli/summaries/trace_damage.h"
+#include "cli/tensors/tensor_lookup.h"
+#include "cli/tensors/tensor_text.h"
+#include "digest/elements.h"
 #include "format/tail/clock_run.h"
 #include "format/trace/trace.h"
 
@@ -36,6 +39,8 @@ struct ShowOptions {
   uint64_t last = 0;
   bool stacks = false;
   bool all = false;
+  std::string tensor;
+  int64_t beside = -1;
   std::vector<std::string> binaries;
 };
 ShowOptions g_show_options;
@@ -259,7 +264,14 @@ void AddShowOptions(CLI::App& app) {
   app.add_flag("--all", g_show_options.all,
                "Also events that only define modules, stacks and handles");
   AddBinariesOption(app, g_show_options.binaries);
-  SetGroups(app, {{"Which process", {"--rank", "--attempt", "--child"}},
+  auto* tensor = app.add_option("--tensor", g_show_options.tensor,
+                                "Instead of events: statistics and histogram of the inputs and "
+                                "results of operation COMM:SEQ, e.g. 0:412");
+  app.add_option("--beside", g_show_options.beside,
+                 "With --tensor: also where they differ from those of this rank")
+      ->needs(tensor);
+  SetGroups(app, {{"Tensors", {"--tensor", "--beside"}},
+                  {"Which process", {"--rank", "--attempt", "--child"}},
                   {"Which events",
                    {"--kind", "--call", "--thread", "--comm", "--seq", "--step", "--first",
                     "--last", "--all"}},
@@ -293,6 +305,72 @@ std::string FindUnknownCall(const format::TraceHeader& header, const RankSummary
   return {};
 }
 
+// A tensor with its bytes, where they were kept.
+struct ShownTensor {
+  FoundTensor found;
+  std::vector<std::byte> bytes;
+  std::string why_no_bytes;
+};
+
+Result<std::vector<ShownTensor>> TensorsOf(format::Trace& trace, uint32_t rank, int attempt,
+                                           const TensorName& name) {
+  DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(rank, attempt));
+  DEJA_ASSIGN_OR_RETURN(const auto found, FindTensors(*reader, name));
+  std::vector<ShownTensor> shown;
+  for (const FoundTensor& one : found) {
+    shown.push_back({one, {}, ""});
+    auto bytes = ReadTensor(*reader, one.tensor);
+    if (bytes)
+      shown.back().bytes = std::move(*bytes);
+    else
+      shown.back().why_no_bytes = bytes.error().message;
+  }
+  return shown;
+}
+
+// In words, where `a` differs from the tensor of the other rank; "": one of them has no bytes.
+std::string BesideText(const ShownTensor& a, const std::vector<ShownTensor>& others, size_t index) {
+  if (index >= others.size() || a.bytes.empty()) return "";
+  const ShownTensor& b = others[index];
+  const std::string other = fmt::format("rank {}", g_show_options.beside);
+  if (a.bytes.size() != b.bytes.size() || a.found.tensor.dtype != b.found.tensor.dtype)
+    return fmt::format("has another type or size than that of {}", other);
+  return DifferenceText(digest::CompareElements(a.bytes, b.bytes, a.found.tensor.dtype),
+                        a.found.tensor.count, other);
+}
+
+int ShowTensors(format::Trace& trace, const Context& context) {
+  const auto name = ParseTensorName(g_show_options.tensor);
+  if (!name) {
+    Diagnose(name.error().message);
+    return kExitUsage;
+  }
+  const auto tensors = TensorsOf(trace, g_show_options.rank, g_show_options.attempt, *name);
+  if (!tensors) return FailWith(tensors.error());
+  std::vector<ShownTensor> others;
+  if (g_show_options.beside >= 0) {
+    auto read = TensorsOf(trace, static_cast<uint32_t>(g_show_options.beside), -1, *name);
+    if (!read) return FailWith(read.error());
+    others = std::move(*read);
+  }
+  nlohmann::json json = nlohmann::json::array();
+  for (size_t i = 0; i < tensors->size(); ++i) {
+    const ShownTensor& one = (*tensors)[i];
+    const TensorView view{one.found, fmt::format("rank {}, {}", g_show_options.rank, name->Text()),
+                          one.bytes, one.why_no_bytes};
+    const std::string beside = BesideText(one, others, i);
+    if (context.json) {
+      json.push_back(TensorJson(view));
+      if (!beside.empty()) json.back()["beside"] = beside;
+      continue;
+    }
+    for (const std::string& line : TensorLines(view)) PrintLine(line);
+    if (!beside.empty()) PrintLine("  " + beside);
+  }
+  if (context.json) PrintJson(json);
+  return kExitOk;
+}
+
 int RunShow(const Context& context) {
   auto filter = Filter::Make();
   if (!filter) {
@@ -301,6 +379,7 @@ int RunShow(const Context& context) {
   }
   auto trace = format::Trace::Open(g_show_options.trace);
   if (!trace) return FailWith(trace.error());
+  if (!g_show_options.tensor.empty()) return ShowTensors(**trace, context);
   auto reader =
       g_show_options.child.empty()
           ? (*trace)->Rank(g_show_options.rank, g_show_options.attempt)
@@ -344,7 +423,9 @@ const Command kShowCommand = {
     "  deja show run.deja --rank 2 --call AllReduce --seq 400-    from operation 400 of each "
     "communicator\n"
     "  deja show run.deja --rank 0 --child 0/3+1                  what its third child did\n"
-    "  deja show run.deja --rank 0 --step 17 --json               one JSON object a line\n",
+    "  deja show run.deja --rank 0 --step 17 --json               one JSON object a line\n"
+    "  deja show run.deja --rank 0 --tensor 0:412 --beside 1      a tensor, and where rank 1's "
+    "differs\n",
     false,
     AddShowOptions,
     RunShow,

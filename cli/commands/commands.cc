@@ -12,6 +12,8 @@ extern const Command kReplayCommand;
 extern const Command kInfoCommand;
 extern const Command kShowCommand;
 extern const Command kCheckCommand;
+extern const Command kReportCommand;
+extern const Command kExportCommand;
 extern const Command kDiffCommand;
 extern const Command kBisectCommand;
 extern const Command kVerifyCommand;
@@ -29,9 +31,9 @@ const std::vector<CommandGroup>& CommandGroups() {
       {"Record a job", {&kDoctorCommand, &kRecordCommand, &kLaunchCommand, &kMarkCommand}},
       {"Run it again", {&kReplayCommand}},
       {"Read and compare",
-       {&kInfoCommand, &kShowCommand, &kCheckCommand, &kDiffCommand, &kBisectCommand,
-        &kVerifyCommand}},
-      {"Keep and pass on", {&kPackCommand, &kUnpackCommand, &kRecoverCommand}},
+       {&kInfoCommand, &kShowCommand, &kCheckCommand, &kReportCommand, &kDiffCommand,
+        &kBisectCommand, &kVerifyCommand}},
+      {"Keep and pass on", {&kPackCommand, &kUnpackCommand, &kExportCommand, &kRecoverCommand}},
       {"Help", {&kHelpCommand, &kManCommand, &kCompletionCommand}},
   };
   return groups;

@@ -23,6 +23,10 @@ using namespace deja;
 
 constexpr uint64_t kBuckets = 3;
 constexpr uint64_t kEventsOfBatch = 4096;
+constexpr uint64_t kStartNs = 1'000'000'000;
+constexpr uint64_t kOperationNs = 8'000'000;
+constexpr uint32_t kLateRank = 5;
+constexpr uint64_t kLateNs = 400'000;
 
 class Rank {
  public:
@@ -70,8 +74,14 @@ class Rank {
                                uint64_t{0}, uint64_t{1}, uint64_t{0}})
       enter.args.push_back(arg);
     enter.inputs.push_back(Tensor(result * 1024 + rank_ + 1, 0));
+    // Ranks enter within two milliseconds, one of them always late, and leave together.
+    now_ns_ = kStartNs + result * kOperationNs;
+    const uint64_t start_ns = now_ns_;
+    now_ns_ += (rank_ * 7919 + result * 104'729) % 1500 * 1000;
+    if (rank_ == kLateRank) now_ns_ += kLateNs;
     format::CallLeave leave;
     leave.enter_seq = Add(enter);
+    now_ns_ = start_ns + 2'000'000 + (bucket + 1) * 1'000'000;
     format::CallResults results;
     results.comm = 1;
     results.comm_seq = operations_;
@@ -79,7 +89,10 @@ class Rank {
     Add(results);
     Add(leave);
   }
-  void Step(uint64_t step) { Add(format::Step{step}); }
+  void Step(uint64_t step) {
+    now_ns_ = kStartNs + step * kBuckets * kOperationNs;
+    Add(format::Step{step});
+  }
   void Finish() {
     Add(format::ProcessExit{0, 0});
     if (!writer_->WriteBatch() || !writer_->Finish(format::Footer{})) std::exit(1);
@@ -91,6 +104,7 @@ class Rank {
     tensor.param = param;
     tensor.dtype = 7;
     tensor.count = 1000;
+    tensor.stats.sum_squares = 1e4 / static_cast<double>(1 + content % 4096);
     for (size_t i = 0; i < 8; ++i)
       tensor.hash.bytes[i] = static_cast<uint8_t>((content * 0x9e3779b97f4a7c15u) >> (8 * i));
     return tensor;
@@ -98,8 +112,8 @@ class Rank {
   template <typename Body>
   uint64_t Add(const Body& body) {
     const uint64_t seq = seq_++;
-    const std::string encoded = format::EncodeEventToString(
-        format::EventHead{0, seq, 1'000'000'000 + seq * 1'000'000}, body);
+    const std::string encoded =
+        format::EncodeEventToString(format::EventHead{0, seq, now_ns_}, body);
     writer_->AddEvent(format::AsBytes(encoded));
     if (seq_ % kEventsOfBatch == 0 && !writer_->WriteBatch()) std::exit(1);
     return seq;
@@ -109,6 +123,7 @@ class Rank {
   uint32_t rank_ = 0;
   uint64_t seq_ = 0;
   uint64_t operations_ = 0;
+  uint64_t now_ns_ = kStartNs;
 };
 
 }  // namespace

@@ -86,6 +86,13 @@ class Output(harness.DejaTest):
         self.assertLess(len(run.stdout.splitlines()), 25, run.stdout)
         found = self.deja("check", self.trace_path(), "--json").json()["findings"]
         self.assertEqual([(f["kind"], f["ranks"], f["collective"]) for f in found], [("order", [37], 151)])
+        page = self.dir / "run.html"
+        made = self.checked(self.deja("report", self.trace_path(), "--out", page, "--json")).json()
+        self.assertEqual((made["ranks"], made["findings"], made["bytes"]), (64, 1, page.stat().st_size))
+        self.assertLess(made["bytes"], 2_000_000)
+        self.assertIn("rank 37 left out one AllReduce", page.read_text())
+        again = self.checked(self.deja("report", self.trace_path(), "--out", page), harness.EXIT_FAILURE)
+        self.assertIn("run.html", again.stderr)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,38 @@ class GoodRun(harness.DejaTest):
         self.assertRegex(lines[0], r"enter AllReduce #\d+ comm 0 count=\d+ datatype=float32 op=\w+ in=float32\[\d+\] [0-9a-f]{12}")
         self.assertIn("main (trainer.cc:", run.stdout)
 
+    def test_python_reads_operations_and_tensors(self):
+        sys.path.insert(0, str(harness.ROOT / "python"))
+        from deja.trace import Trace, TraceError
+        with Trace(self.trace_path(), program=str(harness.DEJA)) as trace:
+            self.assertEqual([(rank.rank, rank.end, len(rank.steps)) for rank in trace.ranks], [(0, "exit 0", STEPS), (1, "exit 0", STEPS)])
+            self.assertEqual(trace.communicators[0].ranks, [0, 1])
+            self.assertEqual((trace.findings, trace.is_damaged), ([], False))
+            reduced = next(one for one in trace.operations if one.parts[0].operation == "AllReduce" and one.parts[0].dtype == "float32")
+            self.assertEqual([part.rank for part in reduced.parts], [0, 1])
+            self.assertIn("trainer.cc", [frame.file for frame in reduced.parts[0].stack])
+            self.assertGreaterEqual(reduced.waited_ns, 0)
+            self.assertEqual(len(trace.rows()), sum(len(one.parts) for one in trace.operations))
+            part = reduced.parts[1]
+            shown, = [one for one in trace.tensors(1, part.comm, part.seq) if one["is_result"]]
+            self.assertEqual((shown["dtype"], shown["count"], shown["kept"]), ("float32", part.count, True))
+            with self.assertRaisesRegex(TraceError, "no such operation"):
+                trace.tensors(1, part.comm, 1 << 40)
+            beside = self.checked(self.deja("show", self.trace_path(), "--tensor", f"{part.comm}:{part.seq}", "--beside", 1)).stdout
+            self.assertIn("equal to that of rank 1", beside)
+            out = self.dir / "one.npy"
+            self.checked(self.deja("export", self.trace_path(), "--tensor", f"{part.comm}:{part.seq}", "--rank", 1, "--out", out))
+            self.assertEqual(out.read_bytes()[:6], b"\x93NUMPY")
+            self.assertEqual((out.stat().st_size - 4 * part.count) % 64, 0)
+            try:
+                import numpy
+            except ImportError:
+                return
+            array = trace.tensor(1, part.comm, part.seq)
+            self.assertEqual((array.dtype, array.shape), (numpy.dtype("float32"), (part.count,)))
+            self.assertEqual([float(one) for one in shown["first_elements"]],
+                             [float(str(one)) for one in array[:len(shown["first_elements"])]])
+
     def test_filters_select(self):
         everything = self.show_json("--rank", 0, "--all")
         steps = self.show_json("--rank", 0, "--kind", "step")

@@ -1,0 +1,176 @@
+// deja export: a trace for other tools.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "check/check.h"
+#include "check/evidence/job.h"
+#include "cli/check/check_places.h"
+#include "cli/check/read_summaries.h"
+#include "cli/command.h"
+#include "cli/events/symbolizer.h"
+#include "cli/export/formats.h"
+#include "cli/help/option_list.h"
+#include "cli/output.h"
+#include "cli/output_name.h"
+#include "cli/pack/staged_output.h"
+#include "cli/tensors/npy.h"
+#include "cli/tensors/tensor_lookup.h"
+#include "cli/version.h"
+#include "digest/digest.h"
+#include "digest/elements.h"
+#include "format/trace/trace.h"
+
+namespace deja::cli {
+namespace {
+
+struct ExportOptions {
+  std::string trace;
+  std::string format = "perfetto";
+  std::string out;
+  std::string tensor;
+  uint32_t rank = 0;
+  bool input = false;
+  std::vector<std::string> binaries;
+};
+ExportOptions g_export_options;
+
+// Calls of a communicator that are kept, of all ranks together: 64 bytes each.
+constexpr size_t kMostExportedCalls = size_t{16} << 20;
+
+void AddExportOptions(CLI::App& app) {
+  std::vector<std::string> names;
+  for (const ExportFormat& format : ExportFormats()) names.emplace_back(format.name);
+  app.add_option("TRACE", g_export_options.trace, "A trace directory or a bundle")->required();
+  app.add_option("--format", g_export_options.format,
+                 "perfetto: for ui.perfetto.dev (default); chrome: JSON of chrome://tracing; fr: a "
+                 "folder of PyTorch Flight Recorder dumps; json, csv: for scripts")
+      ->check(CLI::IsMember(names));
+  app.add_option("-o,--out", g_export_options.out,
+                 "The file or folder to write (default: TRACE's name in the working directory)");
+  AddBinariesOption(app, g_export_options.binaries);
+  auto* tensor = app.add_option("--tensor", g_export_options.tensor,
+                                "Instead: the result of operation COMM:SEQ as a file of NumPy's; "
+                                "bfloat16 as uint16, float8 as uint8");
+  app.add_option("--rank", g_export_options.rank, "With --tensor: the rank (default 0)")
+      ->needs(tensor);
+  app.add_flag("--input", g_export_options.input, "With --tensor: the input, not the result")
+      ->needs(tensor);
+  SetPaths(app, {"--out"});
+  SetGroups(app, {{"Tensors", {"--tensor", "--rank", "--input"}}});
+}
+
+const ExportFormat& ChosenFormat() {
+  const auto formats = ExportFormats();
+  return *std::find_if(formats.begin(), formats.end(), [](const ExportFormat& format) {
+    return g_export_options.format == format.name;
+  });
+}
+
+// The tensor that was asked for, as a file.
+Status WriteTensor(const std::string& path, FoundTensor& written) {
+  DEJA_ASSIGN_OR_RETURN(const TensorName name, ParseTensorName(g_export_options.tensor));
+  DEJA_ASSIGN_OR_RETURN(const auto trace, format::Trace::Open(g_export_options.trace));
+  DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace->Rank(g_export_options.rank));
+  DEJA_ASSIGN_OR_RETURN(const auto tensors, FindTensors(*reader, name));
+  written = ChooseTensor(tensors, g_export_options.input);
+  auto bytes = ReadTensor(*reader, written.tensor);
+  if (!bytes)
+    return Fail(bytes.error().code, fmt::format("exporting: tensor {} of rank {}: {}", name.Text(),
+                                                g_export_options.rank, bytes.error().message));
+  DEJA_ASSIGN_OR_RETURN(auto file, ExportFile::Create(path));
+  const uint32_t size = std::max(digest::ElementSize(written.tensor.dtype), uint32_t{1});
+  file.Write(NpyHeader(written.tensor.dtype, bytes->size() / size));
+  file.Write({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+  return file.Finish();
+}
+
+int ExportTensor(const Context& context) {
+  const std::string out = g_export_options.out.empty()
+                              ? OutputNameFor(g_export_options.trace, ".npy")
+                              : g_export_options.out;
+  auto staged = StagedOutput::For(out);
+  if (!staged) return FailWith(staged.error());
+  FoundTensor tensor;
+  if (const Status written = WriteTensor(staged->path(), tensor); !written)
+    return FailWith(written.error());
+  if (auto published = staged->Publish({staged->path()}); !published)
+    return FailWith(published.error());
+  const std::string type = digest::DTypeText(tensor.tensor.dtype);
+  if (context.json)
+    PrintJson({{"export", out},
+               {"format", "npy"},
+               {"dtype", type},
+               {"count", tensor.tensor.count},
+               {"is_result", tensor.is_result}});
+  else
+    PrintLine(fmt::format("{}: {} {}[{}]", out, tensor.is_result ? "result" : "input", type,
+                          tensor.tensor.count));
+  return kExitOk;
+}
+
+int RunExport(const Context& context) {
+  if (!g_export_options.tensor.empty()) return ExportTensor(context);
+  const ExportFormat& format = ChosenFormat();
+  const std::string out = g_export_options.out.empty()
+                              ? OutputNameFor(g_export_options.trace, format.ending)
+                              : g_export_options.out;
+  auto staged = StagedOutput::For(out);
+  if (!staged) return FailWith(staged.error());
+  Symbolizer symbolizer;
+  for (const std::string& directory : g_export_options.binaries) symbolizer.AddDirectory(directory);
+  CheckPlaces places(symbolizer);
+  std::map<uint32_t, RankFacts> facts;
+  ReadSummariesOptions options;
+  options.operation = "reading";
+  options.window_of_all = kMostExportedCalls;
+  options.on_rank = [&](const format::RankReader& reader, const check::RankSummary& summary) {
+    facts[summary.rank] = ReadRankFacts(reader);
+  };
+  auto read = ReadSummaries(g_export_options.trace, places, options);
+  if (!read) return FailWith(read.error());
+  const check::Job job(std::move(read->ranks));
+  ExportSource source{
+      g_export_options.trace, fmt::format("deja {}", kVersion), job, check::JoinOperations(job), {},
+      check::Check(job)};
+  for (const check::RankSummary& rank : job.ranks) source.ranks.push_back(facts[rank.rank]);
+  source.report.notes.insert(source.report.notes.end(), read->notes.begin(), read->notes.end());
+  source.report.is_damaged = source.report.is_damaged || read->is_damaged;
+  if (const Status written = format.write(source, staged->path()); !written)
+    return FailWith(written.error());
+  if (auto published = staged->Publish({staged->path()}); !published)
+    return FailWith(published.error());
+  if (context.json)
+    PrintJson({{"export", out},
+               {"format", format.name},
+               {"ranks", job.ranks.size()},
+               {"operations", source.operations.size()},
+               {"damaged", source.report.is_damaged}});
+  else
+    PrintLine(fmt::format("{}: {} operations of {} rank{}", out,
+                          HumanCount(source.operations.size()), job.ranks.size(),
+                          job.ranks.size() == 1 ? "" : "s"));
+  return source.report.is_damaged ? kExitDataLoss : kExitOk;
+}
+
+}  // namespace
+
+extern const Command kExportCommand;
+const Command kExportCommand = {
+    "export",
+    "Write a trace for other tools: Perfetto, Chrome, PyTorch Flight Recorder, JSON, CSV",
+    "  deja export run.deja                           run.perfetto-trace, for ui.perfetto.dev\n"
+    "  deja export run.deja --format fr --out dumps   then: torchfrtrace dumps\n"
+    "  deja export run.deja --format csv --out run.csv\n"
+    "  deja export run.deja --tensor 0:412 --rank 2 --out gradients.npy\n",
+    false,
+    AddExportOptions,
+    RunExport,
+};
+
+}  // namespace deja::cli

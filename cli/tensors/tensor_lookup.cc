@@ -1,0 +1,99 @@
+#include "cli/tensors/tensor_lookup.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "cli/output.h"
+
+namespace deja::cli {
+namespace {
+
+constexpr uint64_t kMostTensorBytes = uint64_t{16} << 30;
+
+template <typename T>
+bool ReadNumber(std::string_view text, T& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+}  // namespace
+
+std::string TensorName::Text() const {
+  return fmt::format("{}:{}", comm, seq);
+}
+
+Result<TensorName> ParseTensorName(const std::string& text) {
+  TensorName name;
+  const size_t colon = text.find(':');
+  const std::string_view whole = text;
+  if (colon == std::string::npos || !ReadNumber(whole.substr(0, colon), name.comm) ||
+      !ReadNumber(whole.substr(colon + 1), name.seq))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--tensor {}: not COMM:SEQ; give numbers as `deja show` prints them, "
+                            "such as 0:412",
+                            text));
+  return name;
+}
+
+Result<std::vector<FoundTensor>> FindTensors(const format::RankReader& reader,
+                                             const TensorName& name) {
+  using format::EventKind;
+  using format::KindBit;
+  std::vector<FoundTensor> found;
+  bool was_entered = false;
+  bool has_results = false;
+  auto cursor = reader.EventsFromOp(name.comm + 1, name.seq);
+  const uint64_t kinds = KindBit(EventKind::kCallEnter) | KindBit(EventKind::kCallResults);
+  while (const format::Event* event = has_results ? nullptr : cursor->NextOf(kinds)) {
+    const auto is_it = [&](const auto& body) {
+      return body.comm == name.comm + 1 && body.comm_seq == name.seq;
+    };
+    const auto take = [&](const auto& tensors, bool is_result) {
+      for (const format::Tensor& tensor : tensors)
+        if (!tensor.hash.IsZero()) found.push_back({tensor, is_result});
+    };
+    if (const auto* enter = event->As<format::CallEnter>(); enter != nullptr && is_it(*enter)) {
+      was_entered = true;
+      take(enter->inputs, false);
+    }
+    if (const auto* results = event->As<format::CallResults>();
+        results != nullptr && is_it(*results)) {
+      has_results = true;
+      take(results->outputs, true);
+    }
+  }
+  if (found.empty())
+    return Fail(ErrorCode::kNotFound,
+                was_entered || has_results
+                    ? fmt::format("--tensor {}: its tensors were not digested; record at level "
+                                  "digest or full",
+                                  name.Text())
+                    : fmt::format("--tensor {}: rank {} has no such operation", name.Text(),
+                                  reader.header().rank));
+  return found;
+}
+
+const FoundTensor& ChooseTensor(const std::vector<FoundTensor>& tensors, bool wants_input) {
+  for (const FoundTensor& one : tensors)
+    if (one.is_result != wants_input) return one;
+  return tensors.front();
+}
+
+Result<std::vector<std::byte>> ReadTensor(const format::RankReader& reader,
+                                          const format::Tensor& tensor) {
+  const auto size = reader.PayloadSize(tensor.hash);
+  if (!size)
+    return Fail(ErrorCode::kNotFound,
+                reader.Dropped(tensor.segment)
+                    ? "its bytes left the window of kept payloads"
+                    : "its bytes were not kept; level full keeps those of results");
+  if (*size > kMostTensorBytes)
+    return Fail(ErrorCode::kLimit, fmt::format("it has {}; at most {} are read", HumanBytes(*size),
+                                               HumanBytes(kMostTensorBytes)));
+  std::vector<std::byte> bytes(*size);
+  DEJA_RETURN_IF_ERROR(reader.ReadPayload(tensor.hash, bytes));
+  return bytes;
+}
+
+}  // namespace deja::cli
