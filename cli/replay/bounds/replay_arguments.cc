@@ -94,10 +94,17 @@ void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
                      "shown and judged, in gdb it alone is stopped; the whole rank runs for it, "
                      "until it has ended");
   for (auto* other : {ranks, all, compute, devices, from, step, seq}) child->excludes(other);
-  app.add_option("--on-divergence", arguments.on_divergence,
-                 "stop: end at the first difference; warn: report it and go on")
-      ->check(CLI::IsMember({"stop", "warn"}))
-      ->capture_default_str();
+  auto* on_divergence =
+      app.add_option("--on-divergence", arguments.on_divergence,
+                     "stop: end at the first difference; warn: report it and go on")
+          ->check(CLI::IsMember({"stop", "warn"}))
+          ->capture_default_str();
+  app.add_flag("--edited", arguments.edited,
+               "The program is changed on purpose (an edited script, or another build, given by "
+               "--program): go on with what was recorded, say where the change takes effect first, "
+               "and whether the recorded failure comes again")
+      ->excludes(on_divergence)
+      ->excludes(child);
   app.add_flag("--stacks", arguments.stacks,
                "Where a program of Python diverges, show the native frames, too");
   app.add_option("--clock", arguments.clock,
@@ -172,7 +179,7 @@ void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
             {{"Which processes", {"--rank", "--ranks", "--all", "--attempt", "--child"}},
              {"From where to where", {"--from-step", "--until-step", "--until-seq", "--comm"}},
              {"Ranks together", {"--compute", "--devices", "--turns"}},
-             {"What is compared", {"--on-divergence", "--out", "--stacks", "--clock"}},
+             {"What is compared", {"--on-divergence", "--edited", "--out", "--stacks", "--clock"}},
              {"In a debugger",
               {"--gdb", "--gdb-command", "--debugger", "--debugger-args", "--interpreter", "--pdb",
                "--break", "--gdbserver", "--wait", "--vscode", "--process-checkpoint"}},

@@ -45,6 +45,7 @@ struct ReplayArguments {
   std::string out;
   std::string scratch;
   bool keep_scratch = false;
+  bool edited = false;
   bool force = false;
   bool trust = false;
   std::string program;
