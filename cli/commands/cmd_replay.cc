@@ -21,6 +21,7 @@
 #include "cli/replay/debugger/gdb_launch.h"
 #include "cli/replay/debugger/gdb_session.h"
 #include "cli/replay/debugger/python_debugging.h"
+#include "cli/replay/debugger/tools.h"
 #include "cli/replay/debugger/vscode.h"
 #include "cli/replay/fold/fold_plan.h"
 #include "cli/replay/fold/process_checkpoint.h"
@@ -199,7 +200,9 @@ ReplayOptions OptionsOf(const Context& context, size_t ranks) {
   options.allow_network = g_replay_options.allow_network;
   options.pass_env = g_replay_options.pass_env;
   options.warn_on_divergence = g_replay_options.on_divergence == "warn" || options.edited;
-  options.clock = g_replay_options.clock;
+  // A profiler asks for the time all along.
+  const bool live = g_replay_options.profile && g_replay_options.clock == "served";
+  options.clock = live ? "day" : g_replay_options.clock;
   options.program_output_to_stderr = context.json;
   options.quiet_stdin = ranks > 1 || !g_replay_options.process_checkpoint.empty();
   options.child = g_replay_options.child;
@@ -350,9 +353,14 @@ int RunPrepared(const Context& context, Preparation& made) {
 
 // Tools that the user has chosen come into the ranks.
 Status PrepareTools(Preparation& made) {
-  for (Replayed& replay : made.replays)
+  for (Replayed& replay : made.replays) {
+    ReplayTarget& target = replay.target;
     if (g_replay_options.pdb)
-      DEJA_RETURN_IF_ERROR(UsePythonDebugger(g_replay_options.breaks, replay.target));
+      DEJA_RETURN_IF_ERROR(UsePythonDebugger(g_replay_options.breaks, target));
+    if (g_replay_options.profile) DEJA_RETURN_IF_ERROR(UseProfile(target));
+    if (g_replay_options.coverage) DEJA_RETURN_IF_ERROR(UseCoverage(target));
+    if (g_replay_options.valgrind) DEJA_RETURN_IF_ERROR(UseValgrind(target));
+  }
   return {};
 }
 
@@ -406,6 +414,8 @@ const Command kReplayCommand = {
     "  deja replay run.deja --rank 2 --edited    an edited script: does the failure come again?\n"
     "  deja replay run.deja --rank 2 --edited --program ./train_fixed    the same of another "
     "build\n"
+    "  deja replay run.deja --rank 2 --profile     a program of Python, with its profile\n"
+    "  deja replay run.deja --rank 2 --valgrind    under Valgrind's memcheck\n"
     "  deja replay run.deja --rank 2 --from-step 4800      from the last checkpoint before it\n"
     "  deja replay run.deja --rank 2 --until-step 4810     from the last checkpoint to that step\n"
     "  deja replay run.deja --rank 2 --until-step 4810 --process-checkpoint image    the process "

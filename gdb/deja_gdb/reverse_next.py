@@ -1,4 +1,4 @@
-"""`deja reverse-next`, `deja reverse-stepi`: the program starts again, and the lines that it passes on its way here are noted."""
+"""`deja reverse-next`, `deja reverse-stepi`: the program starts again, and the way here is noted."""
 import dataclasses
 
 import gdb

@@ -26,6 +26,21 @@ std::string ProcessCheckpointMistake(const ReplayArguments& arguments,
   return {};
 }
 
+// A tool is one, and has the rank for itself; empty: nothing speaks against it.
+std::string ToolMistake(const ReplayArguments& arguments, const std::vector<uint32_t>& ranks) {
+  std::vector<std::string> chosen;
+  if (arguments.profile) chosen.emplace_back("--profile");
+  if (arguments.coverage) chosen.emplace_back("--coverage");
+  if (arguments.valgrind) chosen.emplace_back("--valgrind");
+  if (chosen.empty()) return {};
+  if (chosen.size() > 1) return fmt::format("{} needs a replay without {}", chosen[1], chosen[0]);
+  if (ranks.size() > 1) return chosen[0] + " needs --rank: it measures one program";
+  if (arguments.gdb || arguments.pdb || arguments.wait || arguments.vscode ||
+      !arguments.gdbserver.empty() || !arguments.process_checkpoint.empty())
+    return chosen[0] + " needs a replay without a debugger or a process checkpoint";
+  return {};
+}
+
 // The ways to debug are one or the other, and each shows one rank; empty: nothing speaks against
 // it.
 std::string DebuggerMistake(const ReplayArguments& arguments, const std::vector<uint32_t>& ranks) {
@@ -138,6 +153,13 @@ void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
                  "With --pdb: stop at this line, too, as train.py:88 (repeatable)")
       ->needs(pdb)
       ->allow_extra_args(false);
+  app.add_flag("--profile", arguments.profile,
+               "Profile a program of Python (cProfile, the main thread); monotonic clocks are "
+               "live, as with --clock day");
+  app.add_flag("--coverage", arguments.coverage,
+               "Show the lines of a program of Python that ran (module coverage)");
+  app.add_flag("--valgrind", arguments.valgrind,
+               "Run the program under Valgrind's memcheck; reports are on standard error");
   app.add_option("--process-checkpoint", arguments.process_checkpoint,
                  "Write an image of the whole process at the place of --until-step or --until-seq "
                  "into this new folder, by CRIU; says why if this machine cannot");
@@ -183,6 +205,7 @@ void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
              {"In a debugger",
               {"--gdb", "--gdb-command", "--debugger", "--debugger-args", "--interpreter", "--pdb",
                "--break", "--gdbserver", "--wait", "--vscode", "--process-checkpoint"}},
+             {"Under a tool", {"--profile", "--coverage", "--valgrind"}},
              {"The program", {"--program", "--force", "--binaries", "--pass-env"}},
              {"What it may do",
               {"--trust", "--scratch", "--keep-scratch", "--allow-writes", "--allow-network",
@@ -224,6 +247,7 @@ std::string FindMistake(const ReplayArguments& arguments, const std::vector<uint
            "would hold what it did there as if it had happened; replay it without --gdb for the "
            "trace";
   if (std::string mistake = DebuggerMistake(arguments, ranks); !mistake.empty()) return mistake;
+  if (std::string mistake = ToolMistake(arguments, ranks); !mistake.empty()) return mistake;
   const bool has_child = !arguments.child.empty();
   if (has_child && ranks.size() != 1) return "--child needs --rank: it is of one rank";
   if (has_child && has_out) return "--out needs a replay without --child: it holds what ranks do";

@@ -39,6 +39,9 @@ struct ReplayArguments {
   bool vscode = false;
   bool pdb = false;
   std::vector<std::string> breaks;
+  bool profile = false;
+  bool coverage = false;
+  bool valgrind = false;
   bool stacks = false;
   std::vector<std::string> gdb_commands;
   std::string process_checkpoint;

@@ -58,9 +58,8 @@ EditedEnd AtEndOfRecording(const EndLine& end) {
     return {RecordedFailure::kAgain,
             fmt::format("it enters {}, which the recorded run never left", entered->api)};
   if (!end.parked.empty())
-    return {RecordedFailure::kGone,
-            fmt::format("it goes on to {}, after the end of the recording",
-                        end.parked.front().api)};
+    return {RecordedFailure::kGone, fmt::format("it goes on to {}, after the end of the recording",
+                                                end.parked.front().api)};
   return {RecordedFailure::kUnknown, end.text};
 }
 

@@ -42,26 +42,30 @@ RecordedFailure FailureOf(const RankSummary& recorded, std::initializer_list<con
 }
 
 TEST(EditedEnd, TheRecordedExceptionComesAgainOrAnotherOrNone) {
-  const RankSummary recorded = FailedRun("RuntimeError: loss is nan in step 7 at train.py:35 in main");
+  const RankSummary recorded =
+      FailedRun("RuntimeError: loss is nan in step 7 at train.py:35 in main");
   const EditedEnd again =
       EndOfEdited(recorded, ReportedLines({kStartLine, kExceptionLine}), W_EXITCODE(1, 0));
   EXPECT_EQ(again.failure, RecordedFailure::kAgain);
   EXPECT_EQ(again.live, "exit 1, RuntimeError: loss is nan in step 8 at train.py:40 in main");
-  EXPECT_EQ(DescribeEdited(again, "exit 1"), "the recorded failure (exit 1) comes again: " + again.live);
+  EXPECT_EQ(DescribeEdited(again, "exit 1"),
+            "the recorded failure (exit 1) comes again: " + again.live);
   EXPECT_EQ(FailureOf(recorded, {kStartLine}, W_EXITCODE(0, 0)), RecordedFailure::kGone);
   EXPECT_EQ(FailureOf(recorded, {kStartLine}, W_EXITCODE(1, 0)), RecordedFailure::kOther)
       << "without an exception it is another failure";
   EXPECT_EQ(FailureOf(FailedRun("NameError: x at train.py:3 in main"), {kStartLine, kExceptionLine},
                       W_EXITCODE(1, 0)),
             RecordedFailure::kOther);
-  EXPECT_EQ(FailureOf(recorded, {kStartLine, kExceptionLine}, W_EXITCODE(2, 0)), RecordedFailure::kOther);
+  EXPECT_EQ(FailureOf(recorded, {kStartLine, kExceptionLine}, W_EXITCODE(2, 0)),
+            RecordedFailure::kOther);
 }
 
 TEST(EditedEnd, SignalsAreComparedByNumber) {
   EXPECT_EQ(FailureOf(CrashedRun(SIGSEGV), {kStartLine}, SIGSEGV), RecordedFailure::kAgain);
   EXPECT_EQ(FailureOf(CrashedRun(SIGSEGV), {kStartLine}, SIGABRT), RecordedFailure::kOther);
   EXPECT_EQ(FailureOf(CrashedRun(SIGSEGV), {kStartLine}, W_EXITCODE(0, 0)), RecordedFailure::kGone);
-  EXPECT_EQ(FailureOf(CrashedRun(SIGSEGV), {kStartLine}, W_EXITCODE(1, 0)), RecordedFailure::kOther);
+  EXPECT_EQ(FailureOf(CrashedRun(SIGSEGV), {kStartLine}, W_EXITCODE(1, 0)),
+            RecordedFailure::kOther);
 }
 
 TEST(EditedEnd, ARunThatEndedWellHasNoFailure) {
@@ -101,7 +105,8 @@ TEST(EditedEnd, CallsThatTheRecordingDoesNotHaveMakeTheEndVoid) {
 
 TEST(EditedEnd, AReplayThatCannotGoOnProvesNothing) {
   constexpr const char* kFailed = R"({"kind":"failed","message":"contents are not kept"})";
-  const EditedEnd end = EndOfEdited(CrashedRun(SIGSEGV), ReportedLines({kStartLine, kFailed}), W_EXITCODE(1, 0));
+  const EditedEnd end =
+      EndOfEdited(CrashedRun(SIGSEGV), ReportedLines({kStartLine, kFailed}), W_EXITCODE(1, 0));
   EXPECT_EQ(end.failure, RecordedFailure::kUnknown);
   EXPECT_EQ(DescribeEdited(end, "SIGSEGV"),
             "whether the recorded end (SIGSEGV) comes is not known: contents are not kept");
