@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "check/evidence/seen.h"
 #include "check/matching/standing.h"
 
 namespace deja::check {
@@ -29,7 +30,9 @@ using Numbers = std::map<std::tuple<int, uint64_t, uint64_t, uint64_t>, Number>;
 // Kinds of numbers, those first that others follow from at one time.
 enum Order : int { kBatch, kGenerator, kWeights, kGradients, kCallInput, kCallOutput };
 
-Numbers NumbersOf(const Job& job, const RankSummary& rank) {
+// `generators`: names of those from which one of the runs draws.
+Numbers NumbersOf(const Job& job, const RankSummary& rank,
+                  const std::set<std::string>& generators) {
   Numbers numbers;
   for (const BatchSeen& batch : rank.seen.batches)
     if (batch.digest != kUnknownDigest)
@@ -38,11 +41,13 @@ Numbers NumbersOf(const Job& job, const RankSummary& rank) {
                       batch.loader),
           batch.digest, batch.at, batch.time_ns};
   std::map<std::string, uint64_t> counts;
-  for (const GeneratorSeen& one : rank.seen.generators)
+  for (const GeneratorSeen& one : rank.seen.generators) {
+    if (!generators.contains(one.name)) continue;
     numbers[{kGenerator, std::hash<std::string>{}(one.name), 0, ++counts[one.name]}] = {
         fmt::format("the state of {} at step {} of those that are seen", one.name,
                     counts[one.name]),
         one.digest, kNoSite, one.time_ns};
+  }
   for (const OptimizerSeen& one : rank.seen.optimizers) {
     const auto add = [&](Order order, const char* what, uint64_t value) {
       if (value != kUnknownDigest)
@@ -84,8 +89,10 @@ std::optional<Difference> FirstDifference(const Job& a, const Job& b) {
     const auto of_b = std::find_if(b.ranks.begin(), b.ranks.end(),
                                    [&](const RankSummary& rank) { return rank.rank == of_a.rank; });
     if (of_b == b.ranks.end()) continue;
-    const Numbers numbers_a = NumbersOf(a, of_a);
-    const Numbers numbers_b = NumbersOf(b, *of_b);
+    std::set<std::string> generators = UsedGenerators(of_a.seen.generators);
+    generators.merge(UsedGenerators(of_b->seen.generators));
+    const Numbers numbers_a = NumbersOf(a, of_a, generators);
+    const Numbers numbers_b = NumbersOf(b, *of_b, generators);
     for (const auto& [key, number] : numbers_a) {
       const auto other = numbers_b.find(key);
       if (other == numbers_b.end() || other->second.value == number.value) continue;

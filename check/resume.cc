@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "check/compare.h"
+#include "check/evidence/seen.h"
 #include "check/matching/standing.h"
 
 namespace deja::check {
@@ -41,15 +42,6 @@ std::vector<Moment> MomentsOf(const RankSummary& rank) {
     moments.push_back(std::move(moment));
   }
   return moments;
-}
-
-// Generators that the run draws from: their state changes.
-std::set<std::string> UsedGenerators(const RankSummary& rank) {
-  std::map<std::string, uint64_t> first;
-  std::set<std::string> used;
-  for (const GeneratorSeen& one : rank.seen.generators)
-    if (first.try_emplace(one.name, one.digest).first->second != one.digest) used.insert(one.name);
-  return used;
 }
 
 class ResumeMatcher {
@@ -94,8 +86,8 @@ class ResumeMatcher {
                       resumed.rank, before.empty() ? "the whole run" : "the resumed run"));
       return;
     }
-    used_ = UsedGenerators(whole);
-    used_.merge(UsedGenerators(resumed));
+    used_ = UsedGenerators(whole.seen.generators);
+    used_.merge(UsedGenerators(resumed.seen.generators));
     const auto start = std::find_if(before.begin(), before.end(), [&](const Moment& moment) {
       return moment.optimizer->weights == after.front().optimizer->weights &&
              moment.optimizer->weights != kUnknownDigest;

@@ -8,6 +8,7 @@
 #define DEJA_CHECK_EVIDENCE_SEEN_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -129,6 +130,10 @@ struct Seen {
     for (ChangeSeen& one : changes) change(one.given), change(one.at);
   }
 };
+
+// Names of generators from which the run draws: their state changes. The state of another one is
+// of no consequence: Python's own is seeded by entropy, whether the program uses it or not.
+std::set<std::string> UsedGenerators(const std::vector<GeneratorSeen>& generators);
 
 }  // namespace deja::check
 

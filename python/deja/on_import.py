@@ -23,6 +23,7 @@ _WATCHED = {
     "ray._private.worker": "deja.unrecorded",
     "torch._dynamo.trace_rules": "deja.training.torch_dynamo",
     "torch._dynamo.skipfiles": "deja.training.torch_dynamo",
+    "concurrent.futures.process": "deja.ordering.ordered_executors",
     "multiprocessing.managers": "deja.ordering.ordered_managers",
     "multiprocessing.spawn": "deja.spawned",
     "torch.multiprocessing.reductions": "deja.torch_shared",

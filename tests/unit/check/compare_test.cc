@@ -94,6 +94,17 @@ TEST(ResumeTest, NothingToAlignBy) {
   EXPECT_EQ(report.notes.size(), 1u);
 }
 
+TEST(CompareTest, AGeneratorCountsIfARunDrawsFromIt) {
+  for (const uint64_t last : {400, 401}) {
+    MadeJob first(1);
+    first[0].seen.generators = {Generator(400, 1), Generator(last, 2)};
+    MadeJob second(1);
+    second[0].seen.generators = {Generator(500, 1), Generator(500, 2)};
+    const Report report = CompareRuns(first.Made(), second.Made());
+    EXPECT_EQ(report.findings.size(), last == 400 ? 0u : 1u);
+  }
+}
+
 MadeJob OneRun(uint64_t folder, uint64_t result) {
   MadeJob made(2);
   made.All(AllReduce(8), "train.py", 5, {1, 2});

@@ -45,6 +45,7 @@ int main(int argc, char** argv) {
   const int rank = std::atoi(std::getenv("RANK"));
   const int size = std::atoi(std::getenv("WORLD_SIZE"));
   const std::string folder = std::getenv("ZOO_DATA");
+  unsetenv("NCCL_COMM_ID");  // with it all unique ids are the launcher's one
   // Without a device of its own a rank takes its number.
   g_current_device = IsFixed(argc, argv) ? 0 : rank % 2;
   float token = 0;

@@ -219,9 +219,12 @@ def managed_queue(context):
 
 
 def executor(context):
-    pids = {}
-    with ProcessPoolExecutor(3, mp_context=context) as workers:
-        return [(x, pids.setdefault(pid, len(pids)), draw(x % 3)) for x, pid in workers.map(square, range(24))]
+    seen = []
+    for _ in range(6):
+        pids = {}
+        with ProcessPoolExecutor(2, mp_context=context) as workers:
+            seen += [(x, pids.setdefault(pid, len(pids)), draw(x % 3)) for x, pid in workers.map(square, range(10))]
+    return seen
 
 
 def stages(barrier, condition, event, room, value, order, who):
