@@ -36,6 +36,14 @@ if _is_preloaded():
         from deja.interpreter import debugger
 
         debugger.begin()
+    if os.path.join(_HERE, "with-profile") in sys.path:  # deja replay --profile
+        from deja.interpreter import measured
+
+        measured.begin_profile()
+    if os.path.join(_HERE, "with-coverage") in sys.path:  # deja replay --coverage
+        from deja.interpreter import measured
+
+        measured.begin_coverage()
     from deja import on_import
 
     on_import.watch()

@@ -21,6 +21,7 @@
 #include "cli/replay/debugger/gdb_launch.h"
 #include "cli/replay/debugger/gdb_session.h"
 #include "cli/replay/debugger/python_debugging.h"
+#include "cli/replay/debugger/tools.h"
 #include "cli/replay/debugger/vscode.h"
 #include "cli/replay/fold/fold_plan.h"
 #include "cli/replay/fold/process_checkpoint.h"
@@ -190,152 +191,214 @@ int LeftDebugger(const Context& context, const format::Trace& trace) {
   return kExitOk;
 }
 
+// What the options say of how the ranks run; what depends on the trace is not in it yet.
+ReplayOptions OptionsOf(const Context& context, size_t ranks) {
+  ReplayOptions options;
+  options.program = context.program;
+  if (!g_replay_options.program.empty()) options.program = {g_replay_options.program};
+  options.edited = g_replay_options.edited;
+  options.force = g_replay_options.force || options.edited;
+  options.allow_writes = g_replay_options.allow_writes;
+  options.allow_network = g_replay_options.allow_network;
+  options.pass_env = g_replay_options.pass_env;
+  options.warn_on_divergence = g_replay_options.on_divergence == "warn" || options.edited;
+  // A profiler asks for the time all along.
+  const bool live = g_replay_options.profile && g_replay_options.clock == "served";
+  options.clock = live ? "day" : g_replay_options.clock;
+  options.program_output_to_stderr = context.json;
+  options.quiet_stdin = ranks > 1 || !g_replay_options.process_checkpoint.empty();
+  options.child = g_replay_options.child;
+  options.wait = g_replay_options.wait;
+  return options;
+}
+
+// All that one replay needs, in the order in which it is made.
+struct Preparation {
+  std::unique_ptr<format::Trace> trace;
+  std::vector<uint32_t> ranks;
+  std::optional<TraceClaim> claim;
+  ScratchFolder scratch;
+  ReplayOptions options;
+  std::vector<ReplayUntil> ends;
+  SoundStart start;
+  FenceKeeper keeper;
+  std::vector<uint32_t> devices;
+  std::optional<SharedArea> shared;
+  std::vector<Replayed> replays;
+};
+
+// Where the replay begins and ends, and what it may do.
+Status PrepareBounds(Preparation& made) {
+  DEJA_ASSIGN_OR_RETURN(made.ends, FindEnds(g_replay_options, *made.trace, made.ranks));
+  DEJA_ASSIGN_OR_RETURN(made.start,
+                        ChooseStart(g_replay_options, *made.trace, made.ranks, made.ends));
+  DEJA_ASSIGN_OR_RETURN(made.options.fold,
+                        PrepareFold(*made.trace, made.ranks, made.scratch.path()));
+  const ReplayFence fence{
+      g_replay_options.trace,      made.trace->directory(),
+      g_replay_options.out,        g_replay_options.allow_read,
+      g_replay_options.allow_file, !g_replay_options.process_checkpoint.empty()};
+  DEJA_RETURN_IF_ERROR(MakeFence(fence, made.scratch, made.keeper, made.options));
+  if (!made.start.start && made.options.fold.empty())
+    DEJA_RETURN_IF_ERROR(CheckStart(g_replay_options, *made.trace, made.ranks, made.ends));
+  return {};
+}
+
+// The devices of each rank, and the memory by which ranks that share some take turns.
+Status PrepareDevices(Preparation& made) {
+  DEJA_ASSIGN_OR_RETURN(made.devices, CountDevices(*made.trace, made.ranks));
+  const bool uses_devices = g_replay_options.devices != 0;
+  if ((!uses_devices && made.options.fold.empty()) || made.ranks.size() <= 1) return {};
+  DEJA_ASSIGN_OR_RETURN(TurnArea area, TurnArea::Create(made.scratch.TurnFile(),
+                                                        static_cast<uint32_t>(made.ranks.size())));
+  area.schedules().store(uses_devices ? 1 : 0);
+  made.shared = SharedArea{area, uses_devices, g_replay_options.turns};
+  return {};
+}
+
+// What the rank, the `index`-th of the replay, gets beside what was recorded.
+void AddVariables(Preparation& made, size_t index, ReplayTarget& target) {
+  std::vector<std::string>& environment = target.environment;
+  if (std::error_code error; fs::is_regular_file(g_replay_options.trace, error))
+    environment.push_back(Entry(env::kReplayName, g_replay_options.trace));
+  if (made.start.start)
+    environment.push_back(
+        Entry(env::kFromCheckpoint, made.start.start->numbers.at(made.ranks[index])));
+  if (!made.ends.empty() && !g_replay_options.gdb)
+    for (std::string& variable : made.ends[index].environment)
+      environment.push_back(std::move(variable));
+  if (!g_replay_options.process_checkpoint.empty()) environment.push_back(Entry(env::kHold));
+  if (g_replay_options.devices != 0)
+    UseDevices(g_replay_options.devices, made.devices[index], environment);
+  if (made.shared)
+    environment.push_back(Entry(env::kTurns, fmt::format("{}:{}", index, made.scratch.TurnFile())));
+  if (made.claim) AddOut(*made.claim, g_replay_options.trace, environment);
+  if (g_replay_options.gdb) environment.push_back(Entry(env::kGdb));
+}
+
+// kInvalidArgument: the options do not fit the rank's program.
+Status PrepareRanks(Preparation& made) {
+  for (const uint32_t rank : made.ranks) {
+    Replayed replay;
+    DEJA_ASSIGN_OR_RETURN(replay.reader, made.trace->Rank(rank, g_replay_options.attempt));
+    DEJA_ASSIGN_OR_RETURN(const std::string own, made.scratch.ForRank(rank));
+    DEJA_ASSIGN_OR_RETURN(
+        replay.target, PrepareRank(*made.trace, rank, g_replay_options.attempt, own, made.options));
+    AddVariables(made, made.replays.size(), replay.target);
+    if (!made.options.child.empty()) {
+      replay.child = made.options.child;
+      DEJA_ASSIGN_OR_RETURN(replay.child_reader,
+                            made.trace->Child(rank, made.options.child, g_replay_options.attempt));
+    }
+    made.replays.push_back(std::move(replay));
+  }
+  if (made.replays.empty())
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("replaying: {}: it holds no rank", g_replay_options.trace));
+  return {};
+}
+
+// The ranks run, and their verdicts are printed.
+int RunAndJudge(const Context& context, Preparation& made) {
+  for (const Replayed& replay : made.replays) {
+    SayWhatIsKept(*replay.reader);
+    for (const std::string& note : replay.target.notes) Diagnose(note);
+  }
+  ReplayOptions& options = made.options;
+  std::unique_ptr<ChildOutputs> outputs;
+  if (!options.child.empty()) {
+    auto own = ChildOutputs::Make(made.replays[0].target.scratch, context.json);
+    if (!own) return FailWith(own.error());
+    outputs = std::move(*own);
+    options.outputs = outputs->of_rank();
+  }
+  if (Status started = StartReplays(made.replays, options); !started)
+    return FailWith(started.error());
+  const Replayed& first = made.replays[0];
+  if (options.wait)
+    Diagnose(fmt::format("rank {}: process {} waits before main for a debugger; next: gdb -p {}",
+                         first.target.rank, first.pid, first.pid));
+  WaitForReplays(made.replays, options, made.shared);
+  outputs.reset();
+  const bool left_trace = made.claim && FinishTrace(*made.claim, made.replays);
+  if (Interruption::Signal() != 0) return Interrupted(context, *made.trace);
+  if (g_replay_options.pdb && LeftPythonDebugger(first.status))
+    return LeftDebugger(context, *made.trace);
+  const int code = ReportResults(
+      *made.trace, made.replays,
+      {context.json, g_replay_options.stacks, options.edited, g_replay_options.binaries});
+  if (left_trace)
+    Diagnose(fmt::format("next: deja diff {} {}", g_replay_options.trace, g_replay_options.out));
+  return code;
+}
+
+// As the options say: in a debugger, as a process checkpoint, or to the end.
+int RunPrepared(const Context& context, Preparation& made) {
+  const Replayed& first = made.replays[0];
+  if (g_replay_options.gdb) {
+    const int code =
+        DebugReplay(*made.trace, first, made.options,
+                    made.ends.empty() ? "" : made.ends.front().gdb_command, made.start);
+    return Interruption::EndOfSession() == 0 ? code : Interrupted(context, *made.trace);
+  }
+  if (g_replay_options.vscode) return PrepareVsCode(context, first.target);
+  if (!g_replay_options.gdbserver.empty()) {
+    const int code = ServeDebugger(first.target);
+    return Interruption::EndOfSession() == 0 ? code : Interrupted(context, *made.trace);
+  }
+  if (!g_replay_options.process_checkpoint.empty()) {
+    const int code = MakeProcessCheckpoint(first.target, made.options);
+    return Interruption::Signal() == 0 ? code : Interrupted(context, *made.trace);
+  }
+  return RunAndJudge(context, made);
+}
+
+// Tools that the user has chosen come into the ranks.
+Status PrepareTools(Preparation& made) {
+  for (Replayed& replay : made.replays) {
+    ReplayTarget& target = replay.target;
+    if (g_replay_options.pdb)
+      DEJA_RETURN_IF_ERROR(UsePythonDebugger(g_replay_options.breaks, target));
+    if (g_replay_options.profile) DEJA_RETURN_IF_ERROR(UseProfile(target));
+    if (g_replay_options.coverage) DEJA_RETURN_IF_ERROR(UseCoverage(target));
+    if (g_replay_options.valgrind) DEJA_RETURN_IF_ERROR(UseValgrind(target));
+  }
+  return {};
+}
+
 int RunReplay(const Context& context) {
   ContinueGuarded();
   if (!g_replay_options.gdb_commands.empty()) g_replay_options.gdb = true;
   auto trace = format::Trace::Open(g_replay_options.trace);
   if (!trace) return FailWith(trace.error());
-  auto ranks = ChosenRanks(g_replay_options, **trace);
+  const Interruption interruption;  // outlives the scratch folder
+  Preparation made;
+  made.trace = std::move(*trace);
+  auto ranks = ChosenRanks(g_replay_options, *made.trace);
   if (!ranks) return Usage(ranks.error().message);
-  if (const std::string mistake = FindMistake(g_replay_options, *ranks); !mistake.empty())
+  made.ranks = std::move(*ranks);
+  if (const std::string mistake = FindMistake(g_replay_options, made.ranks); !mistake.empty())
     return Usage(mistake);
-  const bool has_child = !g_replay_options.child.empty();
-  const bool checkpoints_process = !g_replay_options.process_checkpoint.empty();
-  if (checkpoints_process)
+  if (!g_replay_options.process_checkpoint.empty())
     if (Status able = PrepareProcessCheckpoint(); !able) return FailWith(able.error());
   auto claim = ClaimOut(g_replay_options.out);
   if (!claim) return FailWith(claim.error());
-  const Interruption interruption;
-  ScratchFolder scratch;
-  if (Status opened = scratch.Open(g_replay_options.scratch, g_replay_options.keep_scratch);
+  if (*claim) made.claim.emplace(std::move(**claim));
+  if (Status opened = made.scratch.Open(g_replay_options.scratch, g_replay_options.keep_scratch);
       !opened)
     return FailWith(opened.error());
-
-  ReplayOptions options;
-  options.program = context.program;
-  if (!g_replay_options.program.empty()) options.program = {g_replay_options.program};
-  options.force = g_replay_options.force;
-  options.allow_writes = g_replay_options.allow_writes;
-  options.allow_network = g_replay_options.allow_network;
-  options.pass_env = g_replay_options.pass_env;
-  options.warn_on_divergence = g_replay_options.on_divergence == "warn";
-  options.clock = g_replay_options.clock;
-  options.program_output_to_stderr = context.json;
-  options.quiet_stdin = ranks->size() > 1 || checkpoints_process;
-  options.child = g_replay_options.child;
-  options.wait = g_replay_options.wait;
-  auto ends = FindEnds(g_replay_options, **trace, *ranks);
-  if (!ends) return FailWith(ends.error());
-  auto start = ChooseStart(g_replay_options, **trace, *ranks, *ends);
-  if (!start) return FailWith(start.error());
-  auto fold = PrepareFold(**trace, *ranks, scratch.path());
-  if (!fold) return FailWith(fold.error());
-  options.fold = *fold;
-  FenceKeeper keeper;
-  const ReplayFence fence{g_replay_options.trace,      (*trace)->directory(),
-                          g_replay_options.out,        g_replay_options.allow_read,
-                          g_replay_options.allow_file, checkpoints_process};
-  if (Status made = MakeFence(fence, scratch, keeper, options); !made)
-    return FailWith(made.error());
-  if (!start->start && options.fold.empty())
-    if (Status able = CheckStart(g_replay_options, **trace, *ranks, *ends); !able)
-      return FailWith(able.error());
-  auto devices = CountDevices(**trace, *ranks);
-  if (!devices) return FailWith(devices.error());
-  std::optional<SharedArea> shared;
-  if ((g_replay_options.devices != 0 || !options.fold.empty()) && ranks->size() > 1) {
-    auto area = TurnArea::Create(scratch.TurnFile(), static_cast<uint32_t>(ranks->size()));
-    if (!area) return FailWith(area.error());
-    area->schedules().store(g_replay_options.devices != 0 ? 1 : 0);
-    shared = SharedArea{*area, g_replay_options.devices != 0, g_replay_options.turns};
-  }
-  std::vector<Replayed> replays;
-  for (uint32_t rank : *ranks) {
-    auto reader = (*trace)->Rank(rank, g_replay_options.attempt);
-    if (!reader) return FailWith(reader.error());
-    auto own = scratch.ForRank(rank);
-    if (!own) return FailWith(own.error());
-    auto target = PrepareRank(**trace, rank, g_replay_options.attempt, *own, options);
-    if (!target) return FailWith(target.error());
-    if (std::error_code error; fs::is_regular_file(g_replay_options.trace, error))
-      target->environment.push_back(Entry(env::kReplayName, g_replay_options.trace));
-    if (start->start)
-      target->environment.push_back(Entry(env::kFromCheckpoint, start->start->numbers.at(rank)));
-    if (!ends->empty() && !g_replay_options.gdb)
-      for (std::string& variable : (*ends)[replays.size()].environment)
-        target->environment.push_back(std::move(variable));
-    if (checkpoints_process) target->environment.push_back(Entry(env::kHold));
-    if (g_replay_options.devices != 0)
-      UseDevices(g_replay_options.devices, (*devices)[replays.size()], target->environment);
-    if (shared)
-      target->environment.push_back(
-          Entry(env::kTurns, fmt::format("{}:{}", replays.size(), scratch.TurnFile())));
-    if (*claim) AddOut(**claim, g_replay_options.trace, target->environment);
-    if (g_replay_options.gdb) target->environment.push_back(Entry(env::kGdb));
-    if (g_replay_options.pdb)
-      if (Status used = UsePythonDebugger(g_replay_options.breaks, *target); !used)
-        return Usage(used.error().message);
-    Replayed replay;
-    replay.reader = *reader;
-    replay.target = std::move(*target);
-    if (has_child) {
-      auto child = (*trace)->Child(rank, options.child, g_replay_options.attempt);
-      if (!child) return FailWith(child.error());
-      replay.child = options.child;
-      replay.child_reader = *child;
-    }
-    replays.push_back(std::move(replay));
-  }
-  FindDamagedRecordings(replays);
-  if (replays.empty())
-    return FailWith({ErrorCode::kNotFound,
-                     fmt::format("replaying: {}: it holds no rank", g_replay_options.trace)});
-  if (Status agreed = CheckConsent(g_replay_options.trace, **trace, replays,
+  made.options = OptionsOf(context, made.ranks.size());
+  for (const auto prepare : {PrepareBounds, PrepareDevices, PrepareRanks})
+    if (Status prepared = prepare(made); !prepared) return FailWith(prepared.error());
+  if (Status able = PrepareTools(made); !able) return Usage(able.error().message);
+  FindDamagedRecordings(made.replays);
+  if (Status agreed = CheckConsent(g_replay_options.trace, *made.trace, made.replays,
                                    g_replay_options.attempt, g_replay_options.trust);
       !agreed)
-    return Interruption::Signal() != 0 ? Interrupted(context, **trace)
+    return Interruption::Signal() != 0 ? Interrupted(context, *made.trace)
                                        : Usage(agreed.error().message);
-  if (Interruption::Signal() != 0) return Interrupted(context, **trace);
-  if (g_replay_options.gdb) {
-    const int code = DebugReplay(**trace, replays[0], options,
-                                 ends->empty() ? "" : ends->front().gdb_command, *start);
-    return Interruption::EndOfSession() == 0 ? code : Interrupted(context, **trace);
-  }
-  if (g_replay_options.vscode) return PrepareVsCode(context, replays[0].target);
-  if (!g_replay_options.gdbserver.empty()) {
-    const int code = ServeDebugger(replays[0].target);
-    return Interruption::EndOfSession() == 0 ? code : Interrupted(context, **trace);
-  }
-  if (checkpoints_process) {
-    const int code = MakeProcessCheckpoint(replays[0].target, options);
-    return Interruption::Signal() == 0 ? code : Interrupted(context, **trace);
-  }
-  for (const Replayed& replay : replays) {
-    SayWhatIsKept(*replay.reader);
-    for (const std::string& note : replay.target.notes) Diagnose(note);
-  }
-  std::unique_ptr<ChildOutputs> outputs;
-  if (has_child) {
-    auto made = ChildOutputs::Make(replays[0].target.scratch, context.json);
-    if (!made) return FailWith(made.error());
-    outputs = std::move(*made);
-    options.outputs = outputs->of_rank();
-  }
-  if (Status started = StartReplays(replays, options); !started) return FailWith(started.error());
-  if (options.wait)
-    Diagnose(fmt::format("rank {}: process {} waits before main for a debugger; next: gdb -p {}",
-                         replays[0].target.rank, replays[0].pid, replays[0].pid));
-  WaitForReplays(replays, options, shared);
-  outputs.reset();
-  const bool left_trace = *claim && FinishTrace(**claim, replays);
-  if (Interruption::Signal() != 0) return Interrupted(context, **trace);
-  if (g_replay_options.pdb && LeftPythonDebugger(replays[0].status))
-    return LeftDebugger(context, **trace);
-  const int code = ReportResults(
-      **trace, replays, {context.json, g_replay_options.stacks, g_replay_options.binaries});
-  if (left_trace)
-    Diagnose(fmt::format("next: deja diff {} {}", g_replay_options.trace, g_replay_options.out));
-  return code;
+  if (Interruption::Signal() != 0) return Interrupted(context, *made.trace);
+  return RunPrepared(context, made);
 }
 
 }  // namespace
@@ -350,6 +413,11 @@ const Command kReplayCommand = {
     "  deja replay run.deja --rank 2 --gdbserver localhost:1234    for a debugger from elsewhere\n"
     "  deja replay run.deja --rank 2 --pdb    a program of Python, in pdb at its exception\n"
     "  deja replay run.deja --rank 2 --pdb --break train.py:88    and at that line\n"
+    "  deja replay run.deja --rank 2 --edited    an edited script: does the failure come again?\n"
+    "  deja replay run.deja --rank 2 --edited --program ./train_fixed    the same of another "
+    "build\n"
+    "  deja replay run.deja --rank 2 --profile     a program of Python, with its profile\n"
+    "  deja replay run.deja --rank 2 --valgrind    under Valgrind's memcheck\n"
     "  deja replay run.deja --rank 2 --from-step 4800      from the last checkpoint before it\n"
     "  deja replay run.deja --rank 2 --until-step 4810     from the last checkpoint to that step\n"
     "  deja replay run.deja --rank 2 --until-step 4810 --process-checkpoint image    the process "

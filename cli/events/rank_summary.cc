@@ -27,6 +27,9 @@ constexpr uint32_t kDefining = KindBit(EventKind::kThreadStart) | KindBit(EventK
                                KindBit(EventKind::kProcessExit) | KindBit(EventKind::kDegraded) |
                                KindBit(EventKind::kAsyncError);
 
+// The C++ library's own name of what a program knows as std::random_device.
+constexpr std::string_view kRandomDevice = "_ZNSt13random_device9_M_getvalEv";
+
 // A process that wrote no footer: is it still there? (The same pid may be another process by now;
 // its tail then is gone or carries another start time, which the reader has checked.)
 bool ProcessAlive(const format::TraceHeader& header) {
@@ -144,15 +147,8 @@ class SummaryBuilder {
     summary.frames.assign(crash.frames.begin(), crash.frames.end());
   }
   void On(const format::Event&, const format::Note& note) {
-    constexpr std::string_view kException = "exception ";  // python/deja/interpreter/exceptions.py
-    if (note.text.substr(0, kException.size()) != kException) return;
-    summary_.exception = note.text.substr(kException.size());
-    // The frames after the innermost one are for listings.
-    const size_t frames = summary_.exception.rfind("; ");
-    if (frames == std::string::npos) return;
-    const size_t outer = summary_.exception.find(", ", frames);
-    if (outer != std::string::npos) summary_.exception.resize(outer);
-    summary_.exception.replace(frames, 2, " at ");
+    if (std::string text = ExceptionText(note.text); !text.empty())
+      summary_.exception = std::move(text);
   }
   void On(const format::Event&, const format::ProcessExit& exit) {
     if (exit.how != 2) summary_.exit = exit;
@@ -296,9 +292,22 @@ std::string CallSummary::Describe() const {
   return fmt::format("{} #{} of comm {}", name, comm_seq, *comm);
 }
 
+std::string ExceptionText(std::string_view note) {
+  constexpr std::string_view kException = "exception ";  // python/deja/interpreter/exceptions.py
+  if (!note.starts_with(kException)) return "";
+  std::string text(note.substr(kException.size()));
+  // The frames after the innermost one are for listings.
+  const size_t frames = text.rfind("; ");
+  if (frames == std::string::npos) return text;
+  const size_t outer = text.find(", ", frames);
+  if (outer != std::string::npos) text.resize(outer);
+  return text.replace(frames, 2, " at ");
+}
+
 std::string RankSummary::ApiName(uint32_t api) const {
   auto it = api_names.find(api);
   if (it == api_names.end()) return fmt::format("call {:#x}", api);
+  if (it->second == kRandomDevice) return "random_device";
   return it->second.rfind("nccl", 0) == 0 ? it->second.substr(4) : it->second;
 }
 

@@ -112,6 +112,10 @@ struct RankSummary {
   [[nodiscard]] bool EndedWell() const;
 };
 
+// "ValueError: text at train.py:57 in main" of the note about an exception of Python's that ends
+// the program; empty: the note is about something else.
+std::string ExceptionText(std::string_view note);
+
 RankSummary ReadRankSummary(const format::RankReader& reader);
 
 // It has no footer, and its process is alive.

@@ -3,7 +3,7 @@ import difflib
 
 import gdb
 
-from . import child, images, reverse_next, running, session, travel, when_changed
+from . import child, frames, images, reverse_next, running, session, travel, when_changed
 from .running import go
 from .stacks import python_stack, recorded_stack
 from .state import OFFSET_COMM, OFFSET_EXIT, OFFSET_NAN, OFFSET_NEXT, OFFSET_SEQ, OFFSET_STEP
@@ -22,6 +22,20 @@ class Deja(gdb.Command):
         near = difflib.get_close_matches(words[0], [name for name, _, _ in COMMANDS], n=1)
         hint = f"did you mean `deja {near[0]}`?" if near else "`deja help` lists them"
         raise gdb.GdbError(f"there is no command `deja {words[0]}`; {hint}")
+
+
+class Again(gdb.Command):
+    """A command of gdb's that goes backwards, for which gdb itself has no means here."""
+
+    def __init__(self, name, function, document):
+        self.__doc__ = document
+        self.function = function
+        super().__init__(name, gdb.COMMAND_RUNNING)
+
+    def invoke(self, argument, from_tty):
+        if argument:
+            raise gdb.GdbError("in a replay this command takes no argument")
+        self.function([])
 
 
 class Sub(gdb.Command):
@@ -49,20 +63,23 @@ HELP = [
     ("back", "go back to the stop before this one"),
     ("reverse-next", "go back to the statement before this one, over calls"),
     ("reverse-continue", "go back to the stop of a breakpoint before this"),
+    ("reverse-stepi", "go back one instruction, over calls; gdb's rn, rc and rsi are these three"),
     ("when-changed TENSOR|EXPRESSION", "go back to the statement that changed it last"),
     ("mark NAME", "name the current place"),
     ("marks", "list named places, steps with checkpoints, and the program's notes"),
     ("tensor send|recv|NAME [COUNT]", "elements of the current operation's tensor, or of a deja_tensor snapshot: live "
-                                      "beside recorded"),
+                                      "beside recorded; of a registered tensor the live ones"),
+    ("tensor send|recv|NAME --save FILE", "the same as files for numpy.load: FILE and, if kept, FILE's recorded twin"),
     ("recorded-stack", "where the recorded run made the current call (or crashed), beside the live stack"),
     ("py-stack", "where the program of Python is, and where the recorded run was; needs no python3-dbg"),
+    ("frames on|off", "show Deja's own frames in backtraces, or leave them out (off; `bt -no-filters` for once)"),
     ("help", "this list"),
 ]
 
 
 def help_text(_=None):
     for usage, text in HELP:
-        print(f"deja {usage:<30} {text}")
+        print(f"deja {usage:<34} {text}")
     print("Everything else is gdb's: break, backtrace, print, x … The program's stops at a divergence and at the\n"
           "end of the recording need no command.")
 
@@ -116,15 +133,23 @@ COMMANDS = [
     ("back", travel.back, "Go back to the stop before this one.\n" + AGAIN),
     ("reverse-next", reverse_next.reverse_next, "Go back to the statement before this one, over calls.\n" + AGAIN),
     ("reverse-continue", travel.reverse_continue, "Go back to the stop of a breakpoint before this.\n" + AGAIN),
+    ("reverse-stepi", reverse_next.reverse_stepi, "Go back one instruction, over calls.\n" + AGAIN),
     ("when-changed", when_changed.when_changed, "Go back to the statement that last changed a snapshot's tensor, a variable, "
      "or memory: TENSOR | EXPRESSION | ADDRESS BYTES.\n" + AGAIN),
     ("mark", travel.mark, "Name the current place, for `deja goto mark NAME`."),
     ("marks", travel.marks, "List named places, steps with checkpoints, and the program's notes."),
-    ("tensor", tensor, "Show a tensor of the current operation or a snapshot: send|recv|NAME [COUNT]."),
+    ("tensor", tensor, "Show a tensor of the current operation, a snapshot or a registered tensor, or save it for numpy.load: "
+     "send|recv|NAME [COUNT] [--save FILE]."),
+    ("frames", frames.frames, "Show Deja's own frames in backtraces (on), or leave them out (off)."),
     ("recorded-stack", recorded_stack, "The recorded stack beside the live one."),
     ("py-stack", python_stack, "Python's stack, live and recorded."),
     ("help", help_text, "List Deja's commands."),
 ]
+
+
+# gdb's own names of what goes backwards, long and short.
+OF_GDB = {"reverse-next": ("reverse-next", "rn"), "reverse-continue": ("reverse-continue", "rc"),
+          "reverse-stepi": ("reverse-stepi", "rsi")}
 
 
 def install():
@@ -136,6 +161,9 @@ def install():
     Deja()
     for name, function, document in COMMANDS:
         Sub(name, function, document)
+        for of_gdb in OF_GDB.get(name, ()):
+            Again(of_gdb, function, document)
+    frames.install()
     running.install()
     running.stop_listeners.append(travel.remember)
     if interactive:

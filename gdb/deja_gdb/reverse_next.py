@@ -1,16 +1,17 @@
-"""`deja reverse-next`: the program starts again, and the lines that it passes on its way here are noted."""
+"""`deja reverse-next`, `deja reverse-stepi`: the program starts again, and the way here is noted."""
 import dataclasses
 
 import gdb
 
 from .positions import MAIN_THREAD, Position, Visit, cfa_of, find_hit, here, return_to, run_to_place
 from .running import go_on, quietly
-from .stacks import program_frame
+from .stacks import program_frame, stopped_by_deja
 from .state import NO_REASON, State, is_running
 from .travel import arrive
 
 OFTEN = 10  # a loop: first it is seen whether something comes after it
 VERY_OFTEN = 400  # a loop that is gone over as one statement
+MAX_INSTRUCTIONS = 4000  # of a function, for breakpoints on all of them
 
 @dataclasses.dataclass
 class Passed:
@@ -52,14 +53,29 @@ class Trail:
         self.passed.append(Passed(pc, cfa, line, key[2], self.counts[key]))
 
 
-def lines_of(frame):
-    """{address: line} where lines of the frame's function begin."""
-    sal = gdb.find_pc_line(frame.pc())
+def function_of(frame):
+    """The outermost function's block that has the frame's address; None: gdb knows none."""
     block = gdb.block_for_pc(frame.pc())
     function = None
     while block is not None and not block.is_static and not block.is_global:
         function = block if block.function is not None else function
         block = block.superblock
+    return function
+
+
+def instructions_of(frame):
+    """{address: address} of the frame's function, as lines_of has lines; empty where there are too many."""
+    function = function_of(frame)
+    if function is None:
+        return {}
+    found = frame.architecture().disassemble(function.start, function.end - 1)
+    return {one["addr"]: one["addr"] for one in found} if len(found) <= MAX_INSTRUCTIONS else {}
+
+
+def lines_of(frame):
+    """{address: line} where lines of the frame's function begin."""
+    sal = gdb.find_pc_line(frame.pc())
+    function = function_of(frame)
     if sal.symtab is None or function is None:
         return {}
     lines = {}
@@ -87,26 +103,37 @@ def windows(position, places):
 class Here:
     """The position, and the statement in which it is."""
 
-    def __init__(self):
+    def __init__(self, lines_in=lines_of):
+        """`lines_in`: the statements of a frame's function, by address."""
         self.position = here()
         frame = program_frame()
-        self.lines = lines_of(frame) if frame is not None else {}
+        self.lines = lines_in(frame) if frame is not None else {}
         if not self.lines:
             raise gdb.GdbError("there is no line information here; `deja back` and `deja goto` need none")
         innermost = frame == gdb.newest_frame()
-        self.line = gdb.find_pc_line(frame.pc() - (0 if innermost else 1)).line
         self.begins = innermost and frame.pc() in self.lines
+        self.line = self.lines[frame.pc()] if self.begins else gdb.find_pc_line(frame.pc() - (0 if innermost else 1)).line
         self.cfa = cfa_of(frame)
         self.heights = {self.cfa}
         caller = caller_of(frame)
         if caller is not None:
             self.heights.add(cfa_of(caller))
-            self.lines = {**lines_of(caller), **self.lines}
+            self.lines = {**lines_in(caller), **self.lines}
         self.places = State().current().places
 
 
 def reverse_next(_):
-    at = Here()
+    go_back_one(Here())
+
+
+def reverse_stepi(_):
+    """The same with each instruction as a statement: those of this function, and the call in its caller."""
+    if stopped_by_deja():
+        raise gdb.GdbError("the replay is at a stop of Deja's, in no instruction of the program; `deja reverse-next` goes back")
+    go_back_one(Here(instructions_of))
+
+
+def go_back_one(at):
     with quietly():
         if at.position.reason == NO_REASON:
             find_hit(at.position, at.position.start)

@@ -6,7 +6,7 @@ import gdb
 from . import tensors
 
 MAGIC = 0x315453504A4544
-VERSION = 3
+VERSION = 4
 NO_REASON, READY, OPERATION, STEP, NAN, DIVERGENCE, END = 0, 1, 2, 3, 4, 5, 6
 
 # replayer/report/position.h
@@ -19,7 +19,8 @@ PLACES_AT = THREAD.size - PLACES.size
 TRAVEL = struct.Struct("<Q32sIIQ")
 IMAGES = struct.Struct("<II QQQQQQ 160s II")
 PINNED = struct.Struct("<iIQQ")  # an entry of the table of images
-TENSORS, FRAMES, THREADS, MAX_IMAGES = 32, 64, 64, 24
+REGISTERED = struct.Struct("<64sQQII")
+TENSORS, FRAMES, THREADS, MAX_IMAGES, MAX_REGISTERED = 32, 64, 64, 24, 64
 OFFSET_IMAGES = HEADER.size + TENSORS * TENSOR.size + 3 * FRAMES * FRAME.size + THREADS * THREAD.size + 8 + TRAVEL.size
 OFFSET_KEEP_IMAGES, OFFSET_WANTED, OFFSET_IMAGE_TABLE = OFFSET_IMAGES, OFFSET_IMAGES + 4, OFFSET_IMAGES + IMAGES.size
 OFFSET_WATCHED, OFFSET_NEXT, OFFSET_NAN, OFFSET_COMM, OFFSET_SEQ, OFFSET_STEP, OFFSET_EXIT = 16, 20, 24, 28, 32, 40, 64
@@ -95,7 +96,10 @@ class State:
         self.no_images = text_of(no_images)
         at = self.address + OFFSET_IMAGE_TABLE
         self.images = [PINNED.unpack(read(at + i * PINNED.size, PINNED.size)) for i in range(min(image_count, MAX_IMAGES))]
-        if OFFSET_IMAGE_TABLE + MAX_IMAGES * PINNED.size != size:
+        at = self.address + OFFSET_IMAGE_TABLE + MAX_IMAGES * PINNED.size
+        count = min(int.from_bytes(read(at, 4), "little"), MAX_REGISTERED)
+        self.registered = [Registered(*REGISTERED.unpack(read(at + 8 + i * REGISTERED.size, REGISTERED.size))) for i in range(count)]
+        if at + 8 + MAX_REGISTERED * REGISTERED.size - self.address != size:
             raise gdb.GdbError("the replay library's state has another size than these commands expect")
 
     def write(self, offset, fmt, *values):
@@ -124,6 +128,13 @@ class State:
 
     def mute(self, on=True):
         self.write(self.offset_place + 40, "I", int(on))
+
+
+class Registered:
+    """A tensor or state that the program has registered for checkpoints."""
+
+    def __init__(self, name, address, size, dtype, _):
+        self.name, self.address, self.size, self.dtype = text_of(name), address, size, dtype
 
 
 class Thread:

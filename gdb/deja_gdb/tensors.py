@@ -1,4 +1,5 @@
 """Tensors of the current operation and snapshots: live elements beside recorded ones."""
+import os
 import struct
 
 import gdb
@@ -17,6 +18,13 @@ class Tensor:
     def __init__(self, name, role, dtype, count, live, recorded, nan_count, comparison, _):
         self.name, self.role, self.dtype, self.count = state.text_of(name), role, dtype, count
         self.live, self.recorded, self.nan_count, self.comparison = live, recorded, nan_count, comparison
+
+    @classmethod
+    def of_registered(cls, registered):
+        """What it holds now; the recording has it at checkpoints only."""
+        tensor = cls(registered.name.encode(), 3, registered.dtype, 0, registered.address, 0, 0, 0, 0)
+        tensor.count = registered.size // tensor.element_size()
+        return tensor
 
     def element_size(self):
         return {6: 2, 9: 2, 10: 1, 11: 1}.get(self.dtype) or struct.calcsize(DTYPES.get(self.dtype, ("", "B"))[1])
@@ -61,15 +69,58 @@ def number(value):
 
 def tensor(words):
     now = state.State()
-    if not words:
-        raise gdb.GdbError("usage: deja tensor send|recv|NAME [COUNT]")
+    path = None
+    if "--save" in words:
+        at = words.index("--save")
+        path, words = "".join(words[at + 1:at + 2]), words[:at] + words[at + 2:]
+    if not words or path == "":
+        raise gdb.GdbError("usage: deja tensor send|recv|NAME [COUNT] [--save FILE.npy]")
     roles = {name: role for role, name in ROLES.items() if role != 3}
     found = next((t for t in now.tensors
                   if (t.role == roles[words[0]] if words[0] in roles else t.name == words[0] and t.role == 3)), None)
     if found is None:
-        names = ", ".join(ROLES[t.role] if t.role != 3 else t.name for t in now.tensors) or "none"
+        found = next((Tensor.of_registered(r) for r in now.registered if r.name == words[0]), None)
+    if found is None:
+        names = ", ".join([ROLES[t.role] if t.role != 3 else t.name for t in now.tensors] +
+                          [r.name for r in now.registered]) or "none"
         raise gdb.GdbError(f"no tensor '{words[0]}' where the replay stopped last; there are: {plain(names)}")
+    if path is not None:
+        return save(found, path)
     show_tensor(found, int(words[1], 0) if len(words) > 1 else SHOWN)
+
+
+# NumPy has no bfloat16 and no 8-bit floats: their bits are saved.
+NPY_TYPES = {0: "|i1", 1: "|u1", 2: "<i4", 3: "<u4", 4: "<i8", 5: "<u8", 6: "<f2", 7: "<f4", 8: "<f8", 9: "<u2", 10: "|u1",
+             11: "|u1", 255: "|u1"}
+NPY_ALIGNMENT = 64
+
+
+def save(found, path):
+    """The live elements as a file of NumPy's, and the recorded ones beside it, where they are kept."""
+    files = [(path, found.live)]
+    if found.recorded:
+        stem, ending = os.path.splitext(path)
+        files.append((f"{stem}.recorded{ending}", found.recorded))
+    for name, address in files:
+        try:
+            write_npy(name, found, address)
+        except (OSError, gdb.MemoryError) as error:
+            raise gdb.GdbError(f"saving {name}: {error}") from None
+    what = " (bits)" if found.dtype in (9, 10, 11) else ""
+    say(f"deja: {found.count} x {DTYPES.get(found.dtype, ('bytes',))[0]}{what}: " +
+        ", ".join(f"{'live' if i == 0 else 'recorded'} in {name}" for i, (name, _) in enumerate(files)))
+
+
+def write_npy(path, found, address):
+    header = repr({"descr": NPY_TYPES.get(found.dtype, "|u1"), "fortran_order": False, "shape": (found.count,)})
+    size = 10 + len(header) + 1
+    header += " " * (-size % NPY_ALIGNMENT) + "\n"
+    total = found.count * found.element_size()
+    chunk = 1 << 20
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+        for at in range(0, total, chunk):
+            file.write(state.read(address + at, min(chunk, total - at)))
 
 
 def show_tensor(found, wanted):

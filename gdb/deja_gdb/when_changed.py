@@ -46,9 +46,13 @@ class Look:
 def memory_of(words):
     if not words:
         raise gdb.GdbError("usage: deja when-changed TENSOR | EXPRESSION | ADDRESS BYTES")
-    shown = next((t for t in State().tensors if t.name == words[0] and t.role == 3), None)
+    now = State()
+    shown = next((t for t in now.tensors if t.name == words[0] and t.role == 3), None)
+    registered = next((r for r in now.registered if r.name == words[0]), None)
     if shown is not None:
         memory = Memory(words[0], shown.live, shown.count * shown.element_size())
+    elif registered is not None:
+        memory = Memory(words[0], registered.address, registered.size)
     else:
         memory = memory_of_expression(words)
     if not 0 < memory.size <= MAX_BYTES:
@@ -61,13 +65,24 @@ def memory_of(words):
 def memory_of_expression(words):
     counted = len(words) == 2 and words[1].isdigit()
     text = words[0] if counted else " ".join(words)
-    value = gdb.parse_and_eval(text)
+    try:
+        value = gdb.parse_and_eval(text)
+    except gdb.error as error:
+        raise gdb.GdbError(f"{plain(text)}: {str(error).rstrip(chr(46))}; it is no tensor that the program shows or registers either{names_of_tensors()}") from None
     if counted:
         return Memory(text, int(value), int(words[1]))
+    if value.is_optimized_out:
+        raise gdb.GdbError(f"{plain(text)} is optimised out here: no memory holds it; build with -Og, or ask for what it is made from")
     if value.address is None:
         raise gdb.GdbError(f"{text} is no variable and no tensor that the program shows; of an address say how many bytes: "
                            f"deja when-changed {text} 8")
     return Memory(text, int(value.address), value.type.sizeof)
+
+
+def names_of_tensors():
+    now = State()
+    names = sorted({t.name for t in now.tensors if t.role == 3} | {r.name for r in now.registered})
+    return f" (it has {plain(', '.join(names))})" if names else ""
 
 
 class Way:

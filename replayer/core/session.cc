@@ -153,7 +153,8 @@ void Session::EndAsAsked(std::string_view where) {
 
 const char* ShortName(const char* name) {
   if (std::strncmp(name, "nccl", 4) == 0) return name + 4;
-  return std::strncmp(name, "c10d_", 5) == 0 ? name + 5 : name;
+  if (std::strncmp(name, "c10d_", 5) == 0) return name + 5;
+  return std::strcmp(name, "_ZNSt13random_device9_M_getvalEv") == 0 ? "random_device" : name;
 }
 
 std::string ApiText(uint32_t api) {

@@ -12,6 +12,7 @@
 
 #include "digest/digest.h"
 #include "format/scratch/scratch_names.h"
+#include "preload/engine/checkpoint_registry.h"
 #include "preload/stack/python_stack.h"
 #include "preload/stack/stack.h"
 #include "replayer/report/program_output.h"
@@ -105,6 +106,7 @@ void Stops::Stop(ThreadState& thread, DejaStopReason reason, std::string_view me
   std::vector<std::vector<std::byte>> recorded_bytes;
   CopyText(state.message, sizeof state.message, message);
   state.stopped_thread = thread.slot;
+  ShowRegistered();
   if (state.watched != 0) {
     FillFrames(state.frames, state.frame_count, plan_.Stack(recorded_stack));
     state.python_frame_count = 0;
@@ -142,6 +144,23 @@ void Stops::Stop(ThreadState& thread, DejaStopReason reason, std::string_view me
   if (state.watched != 0) FlushOutput();
   deja_replay_stop(&state, reason);
   for (uint32_t i = 0; i < state.tensor_count; ++i) state.tensors[i].recorded = 0;
+}
+
+void Stops::ShowRegistered() {
+  deja_replay_state_t& state = deja_replay_state;
+  if (state.watched == 0) return;
+  uint32_t count = 0;
+  preload::RegisteredObject object;
+  for (size_t i = 0; count < kDejaMaxRegistered; ++i) {
+    if (!preload::CheckpointRegistry::Get().At(i, object)) break;
+    if (object.by_callbacks()) continue;
+    deja_replay_registered& out = state.registered[count++];
+    CopyText(out.name, sizeof out.name, object.name);
+    out.address = reinterpret_cast<uint64_t>(object.data);
+    out.bytes = object.bytes;
+    out.dtype = object.dtype;
+  }
+  state.registered_count = count;
 }
 
 void Stops::RememberSnapshot(const RecordedSnapshot& recorded, const void* live,

@@ -62,6 +62,9 @@ class Stops {
   void Stop(ThreadState& thread, DejaStopReason reason, std::string_view message,
             std::span<const ShownTensor> tensors, uint32_t recorded_stack);
 
+  // Tells gdb what the program has registered so far, if gdb is there.
+  static void ShowRegistered();
+
   // Remembers what the program showed under a name, for `deja tensor NAME`.
   void RememberSnapshot(const RecordedSnapshot& recorded, const void* live, uint32_t comparison);
 

@@ -36,6 +36,7 @@ void ForgetPosition() {
   state.digests_compared = 0;
   state.digests_different = 0;
   state.tensor_count = 0;
+  state.registered_count = 0;
   state.frame_count = 0;
   state.thread_count = 0;
   for (deja_replay_thread& thread : state.threads) thread = {};

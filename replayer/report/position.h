@@ -20,11 +20,12 @@
 
 extern "C" {
 
-enum : uint32_t { kDejaStateVersion = 3 };
+enum : uint32_t { kDejaStateVersion = 4 };
 inline constexpr uint64_t kDejaStateMagic = 0x315453504a4544ull;
 
 inline constexpr uint32_t kDejaRecentPlaces = 8;
 inline constexpr uint32_t kDejaMaxImages = 24;
+inline constexpr uint32_t kDejaMaxRegistered = 64;
 
 enum DejaStopReason : uint32_t {
   kDejaStopNone = 0,
@@ -63,6 +64,15 @@ struct deja_replay_thread {
   uint32_t stack;   // recorded stack of that call
   uint64_t places;  // that it has come to; the last ones are in recent[n % kDejaRecentPlaces]
   uint64_t recent[kDejaRecentPlaces];
+};
+
+// A tensor or state that the program has registered for checkpoints, in its own memory.
+struct deja_replay_registered {
+  char name[64];
+  uint64_t address;
+  uint64_t bytes;
+  uint32_t dtype;  // as of tensors
+  uint32_t reserved;
 };
 
 // A sleeping copy of the process (replayer/forks/forks.h).
@@ -129,6 +139,9 @@ struct deja_replay_state_t {
   uint32_t image_count;      // those that this process has made, and those before it
   uint32_t reserved4;
   deja_replay_image images[kDejaMaxImages];
+  uint32_t registered_count;
+  uint32_t reserved5;
+  deja_replay_registered registered[kDejaMaxRegistered];
 };
 
 extern deja_replay_state_t deja_replay_state;
@@ -143,13 +156,15 @@ void ForgetPosition();
 
 static_assert(sizeof(deja_replay_tensor) == 112);
 static_assert(sizeof(deja_replay_thread) == 168);
+static_assert(sizeof(deja_replay_registered) == 88);
 static_assert(offsetof(deja_replay_state_t, stop_seq) == 32);
 static_assert(offsetof(deja_replay_state_t, reason) == 48);
 static_assert(offsetof(deja_replay_state_t, stop_exit) == 64);
 static_assert(offsetof(deja_replay_state_t, message) == 120);
 static_assert(offsetof(deja_replay_state_t, keep_images) ==
               120 + 1024 + 256 + 32 * 112 + 3 * 64 * 16 + 64 * 168 + 8 + 56);
-static_assert(sizeof(deja_replay_state_t) ==
-              offsetof(deja_replay_state_t, keep_images) + 8 + 48 + 160 + 8 + kDejaMaxImages * 24);
+static_assert(sizeof(deja_replay_state_t) == offsetof(deja_replay_state_t, keep_images) + 8 + 48 +
+                                                 160 + 8 + kDejaMaxImages * 24 + 8 +
+                                                 kDejaMaxRegistered * 88);
 
 #endif  // DEJA_REPLAYER_REPORT_POSITION_H_

@@ -109,6 +109,7 @@ uint64_t StepReplayer::OnStep(uint64_t step) {
   state.has_step = 1;
   const std::string text = "step " + std::to_string(step) + " begins";
   ThreadState& thread = replayer_.session->Thread();
+  Stops::ShowRegistered();
   if (LiveTrace* live = replayer_.session->live_trace()) live->Step(step);
   const bool goal = state.watched != 0 && state.stop_step == step + 1;
   const bool at_place = replayer_.session->stops().Arrive(thread, step << 1 | 1, goal);
@@ -121,7 +122,9 @@ uint64_t StepReplayer::OnStep(uint64_t step) {
 
 void StepReplayer::OnNote(std::string_view text) {
   if (replayer_.session == nullptr) return;
+  constexpr std::string_view kException = "exception ";  // python/deja/exceptions.py
   replayer_.session->progress().CountActivity();
+  if (text.starts_with(kException)) replayer_.report.Write(ExceptionLine{.text = text});
   if (LiveTrace* live = replayer_.session->live_trace()) live->Note(text);
 }
 

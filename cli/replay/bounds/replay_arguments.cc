@@ -27,6 +27,21 @@ std::string ProcessCheckpointMistake(const ReplayArguments& arguments,
   return {};
 }
 
+// A tool is one, and has the rank for itself; empty: nothing speaks against it.
+std::string ToolMistake(const ReplayArguments& arguments, const std::vector<uint32_t>& ranks) {
+  std::vector<std::string> chosen;
+  if (arguments.profile) chosen.emplace_back("--profile");
+  if (arguments.coverage) chosen.emplace_back("--coverage");
+  if (arguments.valgrind) chosen.emplace_back("--valgrind");
+  if (chosen.empty()) return {};
+  if (chosen.size() > 1) return fmt::format("{} needs a replay without {}", chosen[1], chosen[0]);
+  if (ranks.size() > 1) return chosen[0] + " needs --rank: it measures one program";
+  if (arguments.gdb || arguments.pdb || arguments.wait || arguments.vscode ||
+      !arguments.gdbserver.empty() || !arguments.process_checkpoint.empty())
+    return chosen[0] + " needs a replay without a debugger or a process checkpoint";
+  return {};
+}
+
 // The ways to debug are one or the other, and each shows one rank; empty: nothing speaks against
 // it.
 std::string DebuggerMistake(const ReplayArguments& arguments, const std::vector<uint32_t>& ranks) {
@@ -98,10 +113,17 @@ void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
                      "shown and judged, in gdb it alone is stopped; the whole rank runs for it, "
                      "until it has ended");
   for (auto* other : {ranks, all, compute, devices, from, step, seq}) child->excludes(other);
-  app.add_option("--on-divergence", arguments.on_divergence,
-                 "stop: end at the first difference; warn: report it and go on")
-      ->check(CLI::IsMember({"stop", "warn"}))
-      ->capture_default_str();
+  auto* on_divergence =
+      app.add_option("--on-divergence", arguments.on_divergence,
+                     "stop: end at the first difference; warn: report it and go on")
+          ->check(CLI::IsMember({"stop", "warn"}))
+          ->capture_default_str();
+  app.add_flag("--edited", arguments.edited,
+               "The program is changed on purpose (an edited script, or another build, given by "
+               "--program): go on with what was recorded, say where the change takes effect first, "
+               "and whether the recorded failure comes again")
+      ->excludes(on_divergence)
+      ->excludes(child);
   app.add_flag("--stacks", arguments.stacks,
                "Where a program of Python diverges, show the native frames, too");
   app.add_option("--clock", arguments.clock,
@@ -135,6 +157,13 @@ void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
                  "With --pdb: stop at this line, too, as train.py:88 (repeatable)")
       ->needs(pdb)
       ->allow_extra_args(false);
+  app.add_flag("--profile", arguments.profile,
+               "Profile a program of Python (cProfile, the main thread); monotonic clocks are "
+               "live, as with --clock day");
+  app.add_flag("--coverage", arguments.coverage,
+               "Show the lines of a program of Python that ran (module coverage)");
+  app.add_flag("--valgrind", arguments.valgrind,
+               "Run the program under Valgrind's memcheck; reports are on standard error");
   app.add_option("--process-checkpoint", arguments.process_checkpoint,
                  "Write an image of the whole process at the place of --until-step or --until-seq "
                  "into this new folder, by CRIU; says why if this machine cannot");
@@ -175,10 +204,11 @@ void AddReplayArguments(CLI::App& app, ReplayArguments& arguments) {
             {{"Which processes", {"--rank", "--ranks", "--all", "--attempt", "--child"}},
              {"From where to where", {"--from-step", "--until-step", "--until-seq", "--comm"}},
              {"Ranks together", {"--compute", "--devices", "--turns"}},
-             {"What is compared", {"--on-divergence", "--out", "--stacks", "--clock"}},
+             {"What is compared", {"--on-divergence", "--edited", "--out", "--stacks", "--clock"}},
              {"In a debugger",
               {"--gdb", "--gdb-command", "--debugger", "--debugger-args", "--interpreter", "--pdb",
                "--break", "--gdbserver", "--wait", "--vscode", "--process-checkpoint"}},
+             {"Under a tool", {"--profile", "--coverage", "--valgrind"}},
              {"The program", {"--program", "--force", "--binaries", "--pass-env"}},
              {"What it may do",
               {"--trust", "--scratch", "--keep-scratch", "--allow-writes", "--allow-network",
@@ -220,6 +250,7 @@ std::string FindMistake(const ReplayArguments& arguments, const std::vector<uint
     return "--out: in gdb a program goes back and forth, and a trace would hold both as if they "
            "had happened; leave out --gdb";
   if (std::string mistake = DebuggerMistake(arguments, ranks); !mistake.empty()) return mistake;
+  if (std::string mistake = ToolMistake(arguments, ranks); !mistake.empty()) return mistake;
   const bool has_child = !arguments.child.empty();
   if (has_child && ranks.size() != 1)
     return "--child: it belongs to one rank; choose it with --rank R";

@@ -39,12 +39,16 @@ struct ReplayArguments {
   bool vscode = false;
   bool pdb = false;
   std::vector<std::string> breaks;
+  bool profile = false;
+  bool coverage = false;
+  bool valgrind = false;
   bool stacks = false;
   std::vector<std::string> gdb_commands;
   std::string process_checkpoint;
   std::string out;
   std::string scratch;
   bool keep_scratch = false;
+  bool edited = false;
   bool force = false;
   bool trust = false;
   std::string program;

@@ -16,7 +16,7 @@ namespace {
 // The LEFT of python/deja/interpreter/debugger.py.
 constexpr int kLeft = 130;
 // The name by which python/sitecustomize.py knows that the debugger is wanted.
-constexpr std::string_view kMark = "/with-pdb";
+constexpr const char* kMark = "/with-pdb";
 constexpr std::string_view kFolder = env::kPython.prefix;
 
 bool IsPlace(const std::string& line) {
@@ -28,28 +28,38 @@ bool IsPlace(const std::string& line) {
 
 }  // namespace
 
-Status UsePythonDebugger(const std::vector<std::string>& lines, ReplayTarget& target) {
+Status MarkForPython(const std::string& option, const std::string& mark, ReplayTarget& target) {
   const auto refuse = [&](const std::string& why) {
     return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("replaying: rank {}: --pdb: {}", target.rank, why));
+                fmt::format("replaying: rank {}: {}: {}", target.rank, option, why));
   };
   const std::string program = std::filesystem::path(target.executable).filename().string();
   if (program.rfind("python", 0) != 0)
-    return refuse(fmt::format("{} is not Python; use --gdb", target.executable));
+    return refuse(fmt::format("{} is not Python{}", target.executable,
+                              option == "--pdb" ? "; use --gdb" : ""));
   if (target.is_forked)
     return refuse(
-        "the rank is a forked child of its launcher's interpreter; write breakpoint() into the "
-        "script, and replay it without --pdb");
+        fmt::format("the rank is a forked child of its launcher's interpreter; {}replay it without "
+                    "{}",
+                    option == "--pdb" ? "write breakpoint() into the script, and " : "", option));
+  for (std::string& entry : target.environment)
+    if (entry.compare(0, kFolder.size(), kFolder) == 0)
+      entry += fmt::format(":{}{}", entry.substr(kFolder.size(), entry.find(':') - kFolder.size()),
+                           mark);
+  return {};
+}
+
+Status UsePythonDebugger(const std::vector<std::string>& lines, ReplayTarget& target) {
   std::string all;
   for (const std::string& line : lines) {
     if (!IsPlace(line) || line.find(',') != std::string::npos)
-      return refuse(
-          fmt::format("--break {}: not a file and a line; write it as train.py:88", line));
+      return Fail(ErrorCode::kInvalidArgument,
+                  fmt::format("replaying: rank {}: --pdb: --break {}: not a file and a line; write "
+                              "it as train.py:88",
+                              target.rank, line));
     all += (all.empty() ? "" : ",") + line;
   }
-  for (std::string& entry : target.environment)
-    if (entry.compare(0, kFolder.size(), kFolder) == 0)
-      entry += fmt::format(":{}{}", entry.substr(kFolder.size()), kMark);
+  DEJA_RETURN_IF_ERROR(MarkForPython("--pdb", kMark, target));
   if (!all.empty()) target.environment.push_back(Entry(env::kPdbBreaks, all));
   return {};
 }

@@ -21,6 +21,11 @@ namespace deja::cli {
 // - a line is not of that form
 Status UsePythonDebugger(const std::vector<std::string>& lines, ReplayTarget& target);
 
+// Adds a name to the program's PYTHONPATH, by which python/sitecustomize.py knows what `option` of
+// the command wants. Returns kInvalidArgument if the program is no interpreter of Python, or the
+// rank is a forked child of it.
+Status MarkForPython(const std::string& option, const std::string& mark, ReplayTarget& target);
+
 // Whether the user has ended the replay in the debugger. `status`: as waitpid gives it.
 bool LeftPythonDebugger(int status);
 

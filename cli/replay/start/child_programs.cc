@@ -57,7 +57,7 @@ class RecordedProcesses {
   std::set<std::pair<std::string, std::string>> paths_;  // root, path
 };
 
-// Of those that the process has made, and what itself became in the end.
+// Counts the processes that the process has made, and the images that it became itself.
 size_t CountUnknown(const format::RankReader& reader, const RecordedProcesses& recorded) {
   const format::ProcessOrigin& origin = reader.header().origin;
   if (origin.root.empty()) return 0;

@@ -1,6 +1,6 @@
 // The programs that the processes of a rank became by exec, as the trace says: what a replay of the
-// rank will start, too. Of a process without a folder of its own (its program is linked statically,
-// or it did nothing that is recorded) the trace has no more than that it was there.
+// rank will start, too. The trace says only that it was there, for a process without a folder of
+// its own. Such a process has a static program, or did nothing that is recorded.
 //
 // Values; main thread only.
 #ifndef DEJA_CLI_REPLAY_START_CHILD_PROGRAMS_H_

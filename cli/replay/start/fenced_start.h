@@ -24,8 +24,8 @@ struct FencedStart {
   std::vector<std::string> environment;  // "NAME=value", complete
   std::string working_directory;
   int umask = -1;  // -1: as it is
-  // Bit N: descriptor N, of 3 to 63, is open from the start, so that the program's own get the
-  // numbers that they had in the recording. Nothing can be read or written there.
+  // Bit N: descriptor N, of 3 to 63, is open from the start. So the program's own get the numbers
+  // that they had in the recording. Nothing can be read or written there.
   uint64_t inherited = 0;
   FenceRules fence;
 };

@@ -69,9 +69,9 @@ Status CheckProgram(const format::TraceHeader& header, const ReplayOptions& opti
   if (!options.force)
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("replaying: rank {}: {}; give the recorded build (-- PATH), or replay "
-                            "this one with --force",
+                            "this one with --edited (it is changed on purpose) or --force",
                             header.rank, what));
-  target.notes.push_back(what);
+  if (!options.edited) target.notes.push_back(what);
   return {};
 }
 

@@ -23,8 +23,9 @@ namespace deja::cli {
 
 struct ReplayOptions {
   std::vector<std::string> program;  // another path, or path and arguments; may be empty
-  bool force = false;                // another build id is a warning
+  bool force = false;                // another build id is no error
   bool warn_on_divergence = false;
+  bool edited = false;           // the program is not the recorded one, on purpose
   std::string clock = "served";  // or "day", "live"
   bool program_output_to_stderr = false;
   bool allow_writes = false;          // where the program writes, and not to the scratch folder

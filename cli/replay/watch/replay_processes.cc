@@ -86,7 +86,7 @@ class Grace {
 class Watch {
  public:
   Watch(std::vector<Replayed>& replays, bool together, const ReplayOptions& options)
-      : only_tells_(options.warn_on_divergence) {
+      : only_tells_(options.warn_on_divergence && !options.edited) {
     outside_.sockets = options.allow_network;
     if (options.wait) return;  // a debugger may stop it for as long as it likes
     if (together) {

@@ -14,6 +14,7 @@
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/replay/watch/replay_verdict.h"
+#include "cli/replay/watch/verdict_additions.h"
 #include "cli/summaries/program_parts.h"
 #include "cli/summaries/window_summary.h"
 
@@ -74,15 +75,18 @@ int ReportResults(format::Trace& trace, const std::vector<Replayed>& replays,
   for (const Replayed& replay : replays) {
     const RankSummary summary = ReadRankSummary(*replay.reader);
     const StackDetail detail = options.stacks ? StackDetail::kNative : StackDetail::kPython;
-    ReplayVerdict verdict = replay.child.empty()
-                                ? JudgeReplay(*replay.reader, summary, peers, replay.target.scratch,
-                                              replay.status, symbolizer, detail)
-                                : JudgeChild(replay.target.rank, replay.child, *replay.child_reader,
-                                             replay.target.scratch, symbolizer, detail);
+    const std::string& scratch = replay.target.scratch;
+    ReplayVerdict verdict =
+        options.edited
+            ? JudgeEdited(*replay.reader, summary, scratch, replay.status, symbolizer, detail)
+        : replay.child.empty() ? JudgeReplay(*replay.reader, summary, peers, scratch, replay.status,
+                                             symbolizer, detail)
+                               : JudgeChild(replay.target.rank, replay.child, *replay.child_reader,
+                                            scratch, symbolizer, detail);
     AddShortage(replay.shortage, verdict);
     AddStandstill(replay.standstill, verdict);
     AddDamage(replay.damage, verdict);
-    if (verdict.outcome != Outcome::kSame) {
+    if (verdict.outcome != Outcome::kSame && !options.edited) {
       if (UsedCuda(summary)) LookForDevice(replay.target, verdict);
       AddChanges(WhatChanged(ReadProgramParts(*replay.reader)), trace.path(), verdict);
     }

@@ -17,6 +17,7 @@ namespace deja::cli {
 struct ResultOptions {
   bool json = false;
   bool stacks = false;                // native frames of programs of Python, too
+  bool edited = false;                // the program is not the recorded one, on purpose
   std::vector<std::string> binaries;  // folders with the program's binaries
 };
 

@@ -10,6 +10,7 @@
 #include "cli/events/comm_names.h"
 #include "cli/output.h"
 #include "cli/replay/report/replay_report.h"
+#include "cli/replay/watch/edited_end.h"
 #include "cli/summaries/child_summary.h"
 #include "format/scratch/scratch_names.h"
 
@@ -67,11 +68,6 @@ std::string PlaceText(const Place& place, Symbolizer& symbolizer, bool is_pc) {
   return symbolizer.Resolve(place.module, "", place.offset, !is_pc).front().Place();
 }
 
-const char* OutcomeName(Outcome outcome) {
-  static constexpr const char* kNames[] = {"same", "diverged", "failed"};
-  return kNames[static_cast<int>(outcome)];
-}
-
 class Judge {
  public:
   // `child`: of the rank, the one that is judged; empty: the rank itself.
@@ -87,11 +83,8 @@ class Judge {
         child_(std::move(child)) {}
 
   ReplayVerdict Run(const std::string& scratch, int wait_status) {
-    ReplayReport report = ReadReport(scratch);
-    for (ReportLine& line : report.lines) LinesOf(line.child).push_back(std::move(line));
+    ReadLines(scratch);
     if (!child_.empty()) wait_status = ReportedStatus();
-    verdict_.rank = rank_;
-    verdict_.json = {{"rank", verdict_.rank}, {"recorded_end", summary_.HowItEnded(symbolizer_)}};
     const auto* failed = FindLine<FailedLine>(lines_);
     const auto* end = FindLine<EndLine>(lines_);
     const auto* until = FindLine<UntilLine>(lines_);
@@ -134,12 +127,40 @@ class Judge {
     if (!child_.empty()) AddOthers();
     AddCounters();
     NoteUnseen();
-    AddReportDamage(scratch + format::kReportFile, report.damage);
+    AddReportDamage(scratch + format::kReportFile, report_damage_);
     NoteLoss();
     return std::move(verdict_);
   }
 
+  ReplayVerdict RunEdited(const std::string& scratch, int wait_status) {
+    ReadLines(scratch);
+    const EditedEnd end = EndOfEdited(summary_, lines_, wait_status);
+    const bool works =
+        end.failure == RecordedFailure::kGone || end.failure == RecordedFailure::kNone;
+    verdict_.outcome = works                                      ? Outcome::kSame
+                       : end.failure == RecordedFailure::kUnknown ? Outcome::kDiverged
+                                                                  : Outcome::kFailed;
+    verdict_.summary = DescribeEdited(end, summary_.HowItEnded(symbolizer_));
+    verdict_.json["edited"] = {{"failure", FailureName(end.failure)}, {"live_end", end.live}};
+    AddEffect();
+    AddLiveChildren();
+    counters_ = LastCounters();
+    AddCounters();
+    AddReportDamage(scratch + format::kReportFile, report_damage_);
+    NoteLoss();
+    verdict_.json["verdict"] = FailureName(end.failure);
+    return std::move(verdict_);
+  }
+
  private:
+  void ReadLines(const std::string& scratch) {
+    ReplayReport report = ReadReport(scratch);
+    for (ReportLine& line : report.lines) LinesOf(line.child).push_back(std::move(line));
+    report_damage_ = std::move(report.damage);
+    verdict_.rank = rank_;
+    verdict_.json = {{"rank", verdict_.rank}, {"recorded_end", summary_.HowItEnded(symbolizer_)}};
+  }
+
   // Where lines about the process `name` of the rank belong.
   std::vector<ReportLine>& LinesOf(const std::string& name) {
     if (name == child_) return lines_;
@@ -350,6 +371,50 @@ class Judge {
     if (shown != 0) verdict_.json["divergences"] = all;
   }
 
+  // Where the edit of the program shows first in what the rank gives to others.
+  void AddEffect() {
+    const DivergenceLine* effect = FirstEffect(lines_);
+    json& edited = verdict_.json["edited"];
+    edited["takes_effect"] = nullptr;
+    if (effect == nullptr) {
+      verdict_.details.emplace_back(
+          "your change takes no effect on what the rank gives to collectives");
+    } else {
+      std::vector<std::string> lines = DivergenceLines(*effect, symbolizer_, detail_);
+      lines.front() = "your change takes effect here: " + lines.front();
+      for (std::string& line : lines) verdict_.details.push_back(std::move(line));
+    }
+    size_t operations = 0;
+    const DivergenceLine* input = nullptr;
+    for (const ReportLine& line : lines_) {
+      const auto* divergence = line.As<DivergenceLine>();
+      if (divergence == nullptr) continue;
+      if (divergence == effect) edited["takes_effect"] = ToJson(line);
+      if (divergence->comm && divergence->divergence != "extra-call") ++operations;
+      if (input == nullptr && divergence->divergence == "entropy") input = divergence;
+    }
+    edited["operations_different"] = operations;
+    if (operations > 1)
+      verdict_.details.push_back(fmt::format("{} operations differ from there on", operations));
+    if (input != nullptr)
+      verdict_.details.push_back("it asks for more than was recorded: " + input->text);
+  }
+
+  // The counters of the line that ends the report, whichever that is.
+  [[nodiscard]] const CountersPart* LastCounters() const {
+    const CountersPart* last = nullptr;
+    for (const ReportLine& line : lines_) {
+      const CountersPart* found = nullptr;
+      if (const auto* exit = line.As<ExitLine>()) found = CountersOf(exit);
+      if (const auto* crash = line.As<CrashLine>()) found = CountersOf(crash);
+      if (const auto* end = line.As<EndLine>()) found = CountersOf(end);
+      if (const auto* failed = line.As<FailedLine>()) found = CountersOf(failed);
+      if (const auto* counted = line.As<CountedLine>()) found = CountersOf(counted);
+      if (found != nullptr) last = found;
+    }
+    return last;
+  }
+
   // Children that went another way than recorded; each says so in its own lines of the report.
   void AddChildren() {
     uint64_t started = 0;
@@ -493,11 +558,17 @@ class Judge {
   std::vector<ReportLine> lines_;        // of the process that is judged
   std::vector<ReportLine> child_lines_;  // of its children
   std::vector<ReportLine> other_lines_;  // of other processes of the rank
+  std::vector<std::string> report_damage_;
   const CountersPart* counters_ = nullptr;
   ReplayVerdict verdict_;
 };
 
 }  // namespace
+
+const char* OutcomeName(Outcome outcome) {
+  static constexpr const char* kNames[] = {"same", "diverged", "failed"};
+  return kNames[static_cast<int>(outcome)];
+}
 
 bool HasStopped(const std::string& scratch) {
   const std::vector<ReportLine> lines = ReadReport(scratch).lines;
@@ -505,71 +576,18 @@ bool HasStopped(const std::string& scratch) {
          (FindLine<DivergenceLine>(lines) != nullptr && FindLine<ExitLine>(lines) == nullptr);
 }
 
-void AddShortage(const std::string& shortage, ReplayVerdict& verdict) {
-  if (shortage.empty()) return;
-  const std::string text = "out of device memory: " + shortage;
-  verdict.json["shortage"] = shortage;
-  if (verdict.outcome == Outcome::kSame) {
-    verdict.details.push_back(text);
-  } else {
-    verdict.outcome = Outcome::kFailed;
-    verdict.details.insert(verdict.details.begin(), verdict.summary);
-    verdict.summary = text;
-  }
-  verdict.json["verdict"] = OutcomeName(verdict.outcome);
-  verdict.json["summary"] = verdict.summary;
-  verdict.json["details"] = verdict.details;
-}
-
-void AddStandstill(const std::vector<std::string>& waits, ReplayVerdict& verdict) {
-  if (waits.empty()) return;
-  verdict.outcome = Outcome::kDiverged;
-  verdict.summary = "the replay hung and was ended: each of its threads waited for another";
-  verdict.details.insert(verdict.details.begin(), waits.begin(), waits.end());
-  verdict.json["standstill"] = waits;
-  verdict.json["verdict"] = OutcomeName(verdict.outcome);
-  verdict.json["summary"] = verdict.summary;
-  verdict.json["details"] = verdict.details;
-}
-
-void AddDamage(const std::string& damage, ReplayVerdict& verdict) {
-  if (damage.empty()) return;
-  verdict.data_lost = true;
-  verdict.summary += "; the recording is DAMAGED";
-  verdict.details.insert(verdict.details.begin(), "DAMAGED: " + damage);
-  verdict.json["damaged"] = damage;
-  verdict.json["data_lost"] = true;
-  verdict.json["summary"] = verdict.summary;
-  verdict.json["details"] = verdict.details;
-}
-
-void AddMissingDevice(const std::string& found, ReplayVerdict& verdict) {
-  verdict.json["cuda"] = found;
-  verdict.details.insert(verdict.details.begin(), "the recorded rank used CUDA; here " + found);
-  verdict.json["details"] = verdict.details;
-}
-
-void AddChanges(const std::vector<Change>& changes, const std::string& trace,
-                ReplayVerdict& verdict) {
-  constexpr size_t kMostChanges = 4;
-  std::vector<std::string> lines;
-  for (const Change& change : changes) {
-    verdict.json["changed"].push_back({{"part", change.part}, {"text", change.text}});
-    if (lines.size() < kMostChanges)
-      lines.push_back(fmt::format("not as recorded: {}: {}", change.part, change.text));
-  }
-  if (changes.size() > kMostChanges)
-    lines.push_back(fmt::format("{} more parts are not as recorded; deja doctor {} lists them",
-                                changes.size() - kMostChanges, trace));
-  verdict.details.insert(verdict.details.begin(), lines.begin(), lines.end());
-  verdict.json["details"] = verdict.details;
-}
-
 ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankSummary& summary,
                           const std::vector<PeerSummary>& peers, const std::string& scratch,
                           int wait_status, Symbolizer& symbolizer, StackDetail detail) {
   return Judge(reader.header().rank, reader, summary, peers, symbolizer, detail, "")
       .Run(scratch, wait_status);
+}
+
+ReplayVerdict JudgeEdited(const format::RankReader& reader, const RankSummary& summary,
+                          const std::string& scratch, int wait_status, Symbolizer& symbolizer,
+                          StackDetail detail) {
+  return Judge(reader.header().rank, reader, summary, {}, symbolizer, detail, "")
+      .RunEdited(scratch, wait_status);
 }
 
 ReplayVerdict JudgeChild(uint32_t rank, const std::string& name, const format::RankReader& reader,

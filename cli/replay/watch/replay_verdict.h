@@ -13,12 +13,14 @@
 #include "cli/events/rank_summary.h"
 #include "cli/events/symbolizer.h"
 #include "cli/replay/watch/divergence_lines.h"
-#include "cli/summaries/program_parts.h"
 #include "format/reader/rank_reader.h"
 
 namespace deja::cli {
 
 enum class Outcome { kSame, kDiverged, kFailed };
+
+// "same", "diverged", "failed", as --json has it.
+const char* OutcomeName(Outcome outcome);
 
 struct ReplayVerdict {
   uint32_t rank = 0;
@@ -40,30 +42,17 @@ ReplayVerdict JudgeReplay(const format::RankReader& reader, const RankSummary& s
                           const std::vector<PeerSummary>& peers, const std::string& scratch,
                           int wait_status, Symbolizer& symbolizer, StackDetail detail);
 
+// The same of an edited program: where the edit takes effect, and whether the recorded failure
+// comes (edited_end.h). The outcome is kSame without a failure and kFailed with one. It is
+// kDiverged if that is not known.
+ReplayVerdict JudgeEdited(const format::RankReader& reader, const RankSummary& summary,
+                          const std::string& scratch, int wait_status, Symbolizer& symbolizer,
+                          StackDetail detail);
+
 // The same of the child `name` of a rank, with the child's own reader. How it ended the report
 // says.
 ReplayVerdict JudgeChild(uint32_t rank, const std::string& name, const format::RankReader& reader,
                          const std::string& scratch, Symbolizer& symbolizer, StackDetail detail);
-
-// There was no device memory for the rank, as `shortage` says: a rank that did not reach its
-// recorded end failed for that reason.
-void AddShortage(const std::string& shortage, ReplayVerdict& verdict);
-
-// The replay was ended because nothing in it could move any more, as the lines say; none: it was
-// not.
-void AddStandstill(const std::vector<std::string>& waits, ReplayVerdict& verdict);
-
-// The rank used CUDA, and this machine's driver has no device for it, as `found` says. That may be
-// why a rank did not reach its recorded end.
-void AddMissingDevice(const std::string& found, ReplayVerdict& verdict);
-
-// Parts of the program that are not as recorded, for a rank that did not do the same. The first of
-// them goes before where it diverged. `trace`: as the user named it.
-void AddChanges(const std::vector<Change>& changes, const std::string& trace,
-                ReplayVerdict& verdict);
-
-// Part of the recording could not be read, as `damage` says; empty: all could.
-void AddDamage(const std::string& damage, ReplayVerdict& verdict);
 
 // The report in `scratch` says that the replay was stopped before the program's end.
 bool HasStopped(const std::string& scratch);

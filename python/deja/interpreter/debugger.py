@@ -90,7 +90,7 @@ def post_mortem(traceback):
     class PostMortem(base):
         def get_stack(self, frame, trace):
             stack, index = super().get_stack(frame, trace)
-            own = (i for i in range(index, -1, -1) if _is_own(stack[i][0].f_code.co_filename))
+            own = (i for i in range(index, -1, -1) if is_own(stack[i][0].f_code.co_filename))
             return stack, next(own, index)
 
     debugger = PostMortem()
@@ -114,7 +114,7 @@ def _debugger_class():
     return pdb.Pdb
 
 
-def _is_own(file):
+def is_own(file):
     """Whether the user has written it, rather than a package or Deja."""
     return "site-packages" not in file and not file.startswith((_HERE, sys.base_prefix, "<"))
 

@@ -1,4 +1,5 @@
 """What differs from the recording is found where it starts, and said exactly."""
+import subprocess
 import sys
 from pathlib import Path
 
@@ -75,6 +76,23 @@ class Divergence(harness.DejaTest):
         self.record("replay_trainer", ["--fault", "crash"])
         run = self.changed("--steps", "20")
         self.assertIn("the recording has no", run.stdout)
+
+    def test_an_edited_program_and_the_recorded_failure(self):
+        """Whether it comes again, where the edit shows first, and another build."""
+        self.record("replay_trainer", ["--fault", "crash"])
+        edited = ["--edited"]
+        gone = self.changed("--flip-step", "3", "--flip-loss", options=edited, code=harness.EXIT_OK)
+        self.assertRegex(gone.stdout, r"(?m)^rank 2: the recorded failure \(SIGSEGV .*\) does not come: ")
+        self.assertRegex(gone.stdout, r"(?m)^  your change takes effect here: step 3, AllGather #\d+ of comm 0 .*: recorded \S+, live \S+,")
+        again = self.changed("--fault", "crash", options=[*edited, "--json"], code=harness.EXIT_FAILURE).json()["ranks"][0]
+        self.assertEqual((again["verdict"], again["edited"]["live_end"], again["edited"]["takes_effect"]), ("again", "SIGSEGV", None))
+        build = self.dir / "another_build"
+        subprocess.run(["objcopy", "--remove-section=.note.gnu.build-id", self.program, build], check=True)
+        another = ("replay", self.trace_path(), "--rank", 2, "--program", build)
+        self.assertIn("replay this one with --edited", self.checked(self.deja(*another), harness.EXIT_FAILURE).stderr)
+        run = self.checked(self.deja(*another, *edited), harness.EXIT_FAILURE)
+        self.assertRegex(run.stdout, r"(?m)^rank 2: the recorded failure \(SIGSEGV .*\) comes again: SIGSEGV;")
+        self.assertIn("  your change takes no effect on what the rank gives to collectives\n", run.stdout)
 
 
 if __name__ == "__main__":

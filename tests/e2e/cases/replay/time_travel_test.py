@@ -201,7 +201,8 @@ class Gdb(Travel):
         self.record_run()
         run = self.gdb("deja goto step 25", "up", "deja when-changed trail",
                        "deja goto step 25", "up", "deja when-changed weights._M_impl._M_start[7]", "print i",
-                       "deja goto step 3", "up", "deja when-changed flags.steps", "deja when-changed", "deja when-changed 1 + 1")
+                       "deja goto step 3", "up", "deja when-changed flags.steps", "deja when-changed", "deja when-changed 1 + 1",
+                       "deja when-changed nothing")
         self.assertIn('deja: trail changed last between "AllReduce #24 of comm 0" and "AllReduce #25 of comm 0"\n', run.stdout, f"\n{run}")
         self.assertRegex(run.stdout, r"(?m)^deja: weights.* changed last between \"AllReduce #25 of comm 0\" and here$")
         shown = [int(line) for line in re.findall(r"^(\d+)\t", run.stdout, re.MULTILINE)]
@@ -213,6 +214,25 @@ class Gdb(Travel):
         self.assertIn("flags.steps has not changed", run.stderr)
         self.assertIn("usage: deja when-changed", run.stderr)
         self.assertIn("1 + 1 is no variable", run.stderr)
+        self.assertRegex(run.stderr, r'No symbol "nothing" in current context\.?; it is no tensor .* \(it has .*weights')
+
+    def test_a_registered_tensor_and_gdbs_own_commands(self):
+        """No frame has `weights`: the program has registered it. rn, rsi and rc are gdb's own names."""
+        self.record_run()
+        saved = self.dir / "weights.npy"
+        run = self.gdb("deja goto step 12", "bt", "bt -no-filters 1", f"deja tensor weights --save {saved}",
+                       "break Tell if number == 7", "deja when-changed weights", "rn", "print $pc", "rsi", "stepi", "print $pc", "rc",
+                       "print number", "deja frames on", "deja goto step 12", "bt 1",
+                       "up", "deja when-changed nranks")
+        self.assertRegex(run.stdout, r'(?m)^deja: weights changed last between "AllReduce #\d+ of comm 0" and here$', f"\n{run}")
+        self.assertEqual(len(set(re.findall(r"^\$\d = (.*main.*)$", run.stdout, re.MULTILINE))), 1, f"\n{run}")
+        self.assertIn("$3 = 7\n", run.stdout)
+        self.assertEqual(len(re.findall(r"^#0 .*deja_replay_stop", run.stdout, re.MULTILINE)), 2, f"\n{run}")
+        raw = saved.read_bytes()
+        self.assertEqual(raw[:8] + raw[10:16], b"\x93NUMPY\x01\x00{'desc")
+        begin = 10 + int.from_bytes(raw[8:10], "little")
+        self.assertEqual((begin % 64, (len(raw) - begin) % 4), (0, 0), "the elements are aligned")
+        self.assertIn("nranks is optimised out here: no memory holds it", run.stderr)
 
     def test_the_statement_that_changed_what_deja_tensor_showed(self):
         self.checked(self.record("replay_trainer"))

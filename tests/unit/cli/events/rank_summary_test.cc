@@ -140,5 +140,13 @@ TEST(RankSummaryTest, ACallThatWasLeftInALaterBatchIsNotOpen) {
   EXPECT_EQ(summary.last_call->comm_seq, 2u);
 }
 
+TEST(RankSummary, CallsHaveNamesThatProgramsKnow) {
+  RankSummary summary;
+  summary.api_names = {{1, "ncclAllReduce"}, {2, "_ZNSt13random_device9_M_getvalEv"}, {3, "time"}};
+  EXPECT_EQ(summary.ApiName(1), "AllReduce");
+  EXPECT_EQ(summary.ApiName(2), "random_device");
+  EXPECT_EQ(summary.ApiName(3), "time");
+}
+
 }  // namespace
 }  // namespace deja::cli

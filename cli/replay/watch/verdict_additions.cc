@@ -1,0 +1,67 @@
+#include "cli/replay/watch/verdict_additions.h"
+
+#include <fmt/format.h>
+
+namespace deja::cli {
+
+void AddShortage(const std::string& shortage, ReplayVerdict& verdict) {
+  if (shortage.empty()) return;
+  const std::string text = "out of device memory: " + shortage;
+  verdict.json["shortage"] = shortage;
+  if (verdict.outcome == Outcome::kSame) {
+    verdict.details.push_back(text);
+  } else {
+    verdict.outcome = Outcome::kFailed;
+    verdict.details.insert(verdict.details.begin(), verdict.summary);
+    verdict.summary = text;
+  }
+  verdict.json["verdict"] = OutcomeName(verdict.outcome);
+  verdict.json["summary"] = verdict.summary;
+  verdict.json["details"] = verdict.details;
+}
+
+void AddStandstill(const std::vector<std::string>& waits, ReplayVerdict& verdict) {
+  if (waits.empty()) return;
+  verdict.outcome = Outcome::kDiverged;
+  verdict.summary = "the replay hung and was ended: each of its threads waited for another";
+  verdict.details.insert(verdict.details.begin(), waits.begin(), waits.end());
+  verdict.json["standstill"] = waits;
+  verdict.json["verdict"] = OutcomeName(verdict.outcome);
+  verdict.json["summary"] = verdict.summary;
+  verdict.json["details"] = verdict.details;
+}
+
+void AddDamage(const std::string& damage, ReplayVerdict& verdict) {
+  if (damage.empty()) return;
+  verdict.data_lost = true;
+  verdict.summary += "; the recording is DAMAGED";
+  verdict.details.insert(verdict.details.begin(), "DAMAGED: " + damage);
+  verdict.json["damaged"] = damage;
+  verdict.json["data_lost"] = true;
+  verdict.json["summary"] = verdict.summary;
+  verdict.json["details"] = verdict.details;
+}
+
+void AddMissingDevice(const std::string& found, ReplayVerdict& verdict) {
+  verdict.json["cuda"] = found;
+  verdict.details.insert(verdict.details.begin(), "the recorded rank used CUDA; here " + found);
+  verdict.json["details"] = verdict.details;
+}
+
+void AddChanges(const std::vector<Change>& changes, const std::string& trace,
+                ReplayVerdict& verdict) {
+  constexpr size_t kMostChanges = 4;
+  std::vector<std::string> lines;
+  for (const Change& change : changes) {
+    verdict.json["changed"].push_back({{"part", change.part}, {"text", change.text}});
+    if (lines.size() < kMostChanges)
+      lines.push_back(fmt::format("not as recorded: {}: {}", change.part, change.text));
+  }
+  if (changes.size() > kMostChanges)
+    lines.push_back(fmt::format("{} more parts are not as recorded; deja doctor {} lists them",
+                                changes.size() - kMostChanges, trace));
+  verdict.details.insert(verdict.details.begin(), lines.begin(), lines.end());
+  verdict.json["details"] = verdict.details;
+}
+
+}  // namespace deja::cli

@@ -1,0 +1,38 @@
+// What is added to a rank's verdict from outside its report: the machine, the program's files, the
+// recording's state.
+//
+// Main thread only.
+#ifndef DEJA_CLI_REPLAY_WATCH_VERDICT_ADDITIONS_H_
+#define DEJA_CLI_REPLAY_WATCH_VERDICT_ADDITIONS_H_
+
+#include <string>
+#include <vector>
+
+#include "cli/replay/watch/replay_verdict.h"
+#include "cli/summaries/program_parts.h"
+
+namespace deja::cli {
+
+// There was no device memory for the rank, as `shortage` says: a rank that did not reach its
+// recorded end failed for that reason.
+void AddShortage(const std::string& shortage, ReplayVerdict& verdict);
+
+// The replay was ended because nothing in it could move any more, as the lines say; none: it was
+// not.
+void AddStandstill(const std::vector<std::string>& waits, ReplayVerdict& verdict);
+
+// The rank used CUDA, and this machine's driver has no device for it, as `found` says. That may be
+// why a rank did not reach its recorded end.
+void AddMissingDevice(const std::string& found, ReplayVerdict& verdict);
+
+// Parts of the program that are not as recorded, for a rank that did not do the same. The first of
+// them goes before where it diverged. `trace`: as the user named it.
+void AddChanges(const std::vector<Change>& changes, const std::string& trace,
+                ReplayVerdict& verdict);
+
+// Part of the recording could not be read, as `damage` says; empty: all could.
+void AddDamage(const std::string& damage, ReplayVerdict& verdict);
+
+}  // namespace deja::cli
+
+#endif  // DEJA_CLI_REPLAY_WATCH_VERDICT_ADDITIONS_H_

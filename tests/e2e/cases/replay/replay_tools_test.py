@@ -1,0 +1,70 @@
+"""`deja replay --profile`, `--coverage`, `--valgrind`: the recorded end, and the output of the tool."""
+import importlib.util
+import shutil
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+import harness  # noqa: E402
+
+SCRIPT = """\
+import random
+
+def draw(count):
+    return [random.random() for _ in range(count)]
+
+def never():
+    return 1
+
+print(sum(draw(1000)), flush=True)
+raise ValueError("bad")
+"""
+
+
+class Tools(harness.DejaTest):
+    def setUp(self):
+        super().setUp()
+        script = self.dir / "train.py"
+        script.write_text(SCRIPT)
+        self.recorded = self.record_single(sys.executable, script, cwd=self.dir)
+
+    def under(self, *options, code=harness.EXIT_OK):
+        run = self.checked(self.replay(0, options=options), code)
+        if code == harness.EXIT_OK:
+            self.assertIn("rank 0: exit 1, the same as recorded", run.stdout)
+            self.assertIn(self.recorded.stdout.splitlines()[0], run.stdout, "it is given the recorded numbers")
+        return run
+
+    def test_a_profile(self):
+        run = self.under("--profile")
+        self.assertIn("deja: profile of the replay: the program's own functions, by cumulative time\n", run.stderr)
+        self.assertRegex(run.stderr, r"(?m)^ +1 .*train\.py:3\(draw\)$")
+
+    @unittest.skipUnless(importlib.util.find_spec("coverage"), "this Python has no module coverage: apt-get install python3-coverage")
+    def test_coverage(self):
+        run = self.under("--coverage")
+        self.assertRegex(run.stderr, r"(?m)^train\.py +\d+ +1 +\d+% +7$")
+
+    def test_what_cannot_be_is_refused(self):
+        self.assertIn("--coverage needs a replay without --profile",
+                      self.under("--profile", "--coverage", code=harness.EXIT_USAGE).stderr)
+        self.assertIn("--profile needs a replay without a debugger",
+                      self.under("--profile", "--pdb", code=harness.EXIT_USAGE).stderr)
+
+
+class Memcheck(harness.DejaTest):
+    @unittest.skipUnless(shutil.which("valgrind"), "Valgrind is not installed: apt-get install valgrind")
+    def test_memcheck(self):
+        self.checked(self.record("replay_trainer", n=2))
+        run = self.checked(self.replay(1, options=("--valgrind",)))
+        self.assertRegex(run.stdout, r"rank 1: exit 0, the same as recorded; \d+ collectives served, \d+ digests compared, all equal")
+        self.assertRegex(run.stderr, r"(?m)^==\d+== Command: .*/replay_trainer")
+        self.assertRegex(run.stderr, r"(?m)^==\d+== ERROR SUMMARY: 0 errors")
+        refused = self.checked(self.replay(1, options=("--profile",)), harness.EXIT_USAGE)
+        self.assertIn("with --profile: ", refused.stderr)
+        self.assertIn("replay_trainer is not Python", refused.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()
