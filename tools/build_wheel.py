@@ -4,8 +4,9 @@
 usage: tools/build_wheel.py [FOLDER]
 
 FOLDER (default: build-packages) gets deja_debugger-VERSION-py3-none-manylinux_2_31_x86_64.whl. Objects are kept in
-build-wheel, and in the compiler's cache. The tools (build, auditwheel, wheel) are installed from PyPI into a virtual
-environment in build-packages/tools. Exits 77 and says why where there is no venv module, or PyPI cannot be reached.
+build-wheel, and in the compiler's cache. The tools (build, its backend, auditwheel, wheel) are installed from PyPI into
+a virtual environment in build-packages/tools, once: a later wheel needs no network. Exits 77 and says why where there
+is no venv module, or PyPI cannot be reached.
 """
 import os
 import re
@@ -18,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build-packages"
 GLIBC = (2, 31)  # DEJA_OLDEST_GLIBC in cmake/Portable.cmake
 PLATFORM = "manylinux_2_31_x86_64"
-TOOLS = ("build>=1", "auditwheel>=6", "wheel>=0.40")
+TOOLS = ("build>=1", "scikit-build-core>=0.10", "auditwheel>=6", "wheel>=0.40")
 # As the release preset: the compiler's cache has its objects.
 WARNINGS = ("-C", "cmake.define.DEJA_WERROR=ON")
 CANNOT = 77
@@ -66,7 +67,8 @@ def main():
         env.update(CMAKE_C_COMPILER_LAUNCHER="ccache", CMAKE_CXX_COMPILER_LAUNCHER="ccache")
     raw = WORK / "raw"
     shutil.rmtree(raw, ignore_errors=True)
-    subprocess.run([programs / "python", "-m", "build", "--wheel", "--outdir", raw, *WARNINGS, ROOT], env=env, check=True)
+    subprocess.run([programs / "python", "-m", "build", "--no-isolation", "--wheel", "--outdir", raw, *WARNINGS, ROOT],
+                   env=env, check=True)
     wheel, = raw.glob("*.whl")
     check(programs, wheel)
     subprocess.run([programs / "wheel", "tags", "--platform-tag", PLATFORM, "--remove", wheel], check=True)

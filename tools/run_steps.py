@@ -286,7 +286,8 @@ def steps_of(kind):
         build("asan", options=[*CLANG, *patient]),
         *tests("asan", "unit", "golden", "crash", "fuzz", env=env),
         build("tsan"), *tests("tsan", "unit"),
-        build("release"), *tests("release", "benchmark"),
+        # The wheel takes the release build's objects from the compiler's cache.
+        build("release"), *tests("release", "benchmark"), *tests("dev", "wheel"),
         tidy(*(["--all"] if kind == "nightly" else []))]
     if kind == "nightly":
         # Each source by itself: what it needs it has to include.
