@@ -162,7 +162,7 @@ class Completions(unittest.TestCase):
 
     # What is offered behind these words; the last is what was typed of the next.
     CASES = [
-        (["rep"], {"replay"}),
+        (["rep"], {"replay", "report"}),
         (["record", "--lev"], {"--level"}),
         (["record", "--level", ""], {"order", "digest", "full"}),
         (["record", "--level", "d"], {"digest"}),
