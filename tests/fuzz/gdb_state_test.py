@@ -69,7 +69,8 @@ class GdbState(unittest.TestCase):
     def sound(self, source):
         """A state as the library writes it, with texts, counts and a thread that is gdb's current one."""
         state = self.state
-        size = state.OFFSET_IMAGE_TABLE + state.MAX_IMAGES * state.PINNED.size
+        registered = state.OFFSET_IMAGE_TABLE + state.MAX_IMAGES * state.PINNED.size
+        size = registered + 8 + state.MAX_REGISTERED * state.REGISTERED.size
         memory = bytearray(size)
         numbers = [source.randrange(4) for _ in range(22)]
         header = state.HEADER.pack(state.MAGIC, state.VERSION, size, *numbers[:16], 3, 5, 2, 1, b"stopped", b"exit 0")
@@ -77,6 +78,7 @@ class GdbState(unittest.TestCase):
         at = state.HEADER.size + state.TENSORS * state.TENSOR.size + 2 * state.FRAMES * state.FRAME.size
         thread = state.THREAD.pack(b"0", b"ncclAllReduce", 7, 1, 9, 1, 2, 9, *range(1, 9))
         memory[at:at + len(thread)] = thread
+        memory[registered] = 4
         return memory
 
     def damaged(self, memory, source):
@@ -93,7 +95,8 @@ class GdbState(unittest.TestCase):
         state = self.state.State()
         for parts, most in ((state.tensors, self.state.TENSORS), (state.frames, self.state.FRAMES),
                             (state.end_frames, self.state.FRAMES), (state.threads, self.state.THREADS),
-                            (state.python_frames, self.state.FRAMES), (state.images, self.state.MAX_IMAGES)):
+                            (state.python_frames, self.state.FRAMES), (state.images, self.state.MAX_IMAGES),
+                            (state.registered, self.state.MAX_REGISTERED)):
             self.assertLessEqual(len(parts), most)
         texts = [state.message, state.end_text, state.no_images]
         for thread in state.threads:
@@ -127,6 +130,7 @@ class GdbState(unittest.TestCase):
         self.inferior.memory = self.sound(random.Random(1))
         state = self.state.State()
         self.assertEqual((len(state.tensors), len(state.frames), len(state.threads)), (3, 5, 2))
+        self.assertEqual(len(state.registered), 4)
         self.assertEqual(state.current().places, [1, 8, 7, 6, 5, 4, 3, 2])
         with self.assertRaises(self.gdb.GdbError):
             self.inferior.memory[0] ^= 1
