@@ -195,13 +195,18 @@ void ForEachSummary(const format::BatchList& batches,
   }
 }
 
-// The last batch with an event of this kind; size() if there is none.
-size_t LastWith(const format::BatchList& batches, EventKind kind) {
+// Adds the last batches with an event of this kind, at most `most` of them.
+void WantLastWith(const format::BatchList& batches, EventKind kind, size_t most,
+                  std::map<size_t, uint32_t>& wanted) {
   const auto has = [&](const format::BatchInfo& batch) {
     return (format::KindsOf(batch) & KindBit(kind)) != 0;
   };
-  return batches.FindLast(
-      batches.size(), [&](const format::BatchBlock& block) { return has(block.all); }, has);
+  for (size_t before = batches.size(); most > 0; --most) {
+    before = batches.FindLast(
+        before, [&](const format::BatchBlock& block) { return has(block.all); }, has);
+    if (before == batches.size()) return;
+    wanted[before] |= static_cast<uint32_t>(KindBit(kind));
+  }
 }
 
 // The batches to read, with the kinds of events that matter in them: those that hold definitions,
@@ -230,9 +235,11 @@ std::map<size_t, uint32_t> BatchesToRead(const format::RankReader& reader) {
     TakeWhatTheyDid(reader, i, threads);
     before = i;
   }
-  for (const EventKind kind : {EventKind::kStep, EventKind::kNote, EventKind::kAlgorithmChosen})
-    if (const size_t last = LastWith(batches, kind); last < end)
-      wanted[last] |= static_cast<uint32_t>(KindBit(kind));
+  for (const EventKind kind : {EventKind::kStep, EventKind::kAlgorithmChosen})
+    WantLastWith(batches, kind, 1, wanted);
+  // Deja's own notes (of collections of garbage) may follow that of an exception.
+  constexpr size_t kLastNotes = 16;
+  WantLastWith(batches, EventKind::kNote, kLastNotes, wanted);
   if (end != 0) wanted[end - 1] = kAll;
   return wanted;
 }

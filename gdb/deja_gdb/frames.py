@@ -3,9 +3,17 @@
 `bt -no-filters` shows all frames, `deja frames on` does for the session. The numbers of frames stay gdb's own.
 """
 import gdb
+from gdb.FrameDecorator import FrameDecorator
 
 from .stacks import is_own, objfile_of
 from .text import say
+
+
+class Shown(FrameDecorator):
+    """A frame of the program's. gdb prints the arguments, so the name comes without the types of them."""
+
+    def function(self):
+        return self.inferior_frame().name() or super().function()
 
 
 class OwnFrames:
@@ -24,7 +32,7 @@ class OwnFrames:
             if own is None and is_own(objfile_of(decorator.inferior_frame())):
                 continue
             own = None
-            yield decorator
+            yield Shown(decorator)
         yield from own or []
 
 

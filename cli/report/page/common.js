@@ -27,6 +27,11 @@ function counted(number, word) {
   return `${count(number)} ${word}${number === 1 ? '' : 's'}`;
 }
 
+// "rank 2", "ranks 0-1,3"
+function ranksText(ranges) {
+  return /^\d+$/.test(ranges) ? `rank ${ranges}` : `ranks ${ranges}`;
+}
+
 function bytesText(number) {
   const units = ['B', 'kB', 'MB', 'GB', 'TB'];
   let unit = 0;

@@ -15,11 +15,11 @@ function list(title, texts) {
 function findingCard(finding, index, show) {
   const title = `${index ? `Cause ${index + 1}` : 'First cause'}: ${finding.kind}${finding.step === undefined ? '' : `, step ${finding.step}`}`;
   const facts = [];
-  if (finding.ranks) facts.push(`differs: ranks ${finding.ranks}`);
-  if (finding.others) facts.push(`others: ranks ${finding.others}`);
+  if (finding.ranks) facts.push(`differs: ${ranksText(finding.ranks)}`);
+  if (finding.others) facts.push(`others: ${ranksText(finding.others)}`);
   if (finding.comm) facts.push(`${finding.comm}${finding.collective ? `, collective ${finding.collective}` : ''}`);
   const sides = finding.sides.map((side) =>
-    make('div', {class: 'side'}, make('div', {class: 'label'}, side.ranks ? `ranks ${side.ranks}` : ''), make('div', {}, side.what), places(side)));
+    make('div', {class: 'side'}, make('div', {class: 'label'}, side.ranks ? ranksText(side.ranks) : ''), make('div', {}, side.what), places(side)));
   const card = make('article', {class: 'card cause'}, make('h3', {}, title), make('p', {class: 'sentence'}, finding.sentence),
                     make('p', {class: 'small'}, facts.join(' · ')), make('div', {class: 'sides'}, ...sides));
   if (finding.agreed)

@@ -101,11 +101,7 @@ def _serving(module):
     spawn_main = module.spawn_main
 
     def serve(pipe_handle, parent_pid=None, tracker_fd=None):
-        try:
-            os.fstat(pipe_handle)
-        except OSError:
-            pass
-        else:  # the parent is there: it is a process of the rank
+        if _is_connection(pipe_handle):  # the parent is there: it is a process of the rank
             return spawn_main(pipe_handle, parent_pid, tracker_fd)
         data = engine.store_call(FUNCTION, _KEY, None)
         if data is None:
@@ -118,6 +114,17 @@ def _serving(module):
         raise SystemExit(_taking(module._main, file_of(data), living))
 
     return serve
+
+
+def _is_connection(fd):
+    """Not so where a replay has filled the number of a descriptor that the recorded process inherited."""
+    import stat
+
+    try:
+        mode = os.fstat(fd).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 def _replace_missing_folder():
@@ -147,22 +154,14 @@ def _replace_missing_tracker(fd):
 def _replace_missing_connections():
     """Pipes to the parent that the rank was given. What it writes there goes nowhere."""
     import socket
-    import stat
     from multiprocessing import connection
 
     rebuild, others = connection.rebuild_connection, []
 
-    def is_there(fd):
-        try:
-            mode = os.fstat(fd).st_mode
-        except OSError:
-            return False
-        return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
-
     @functools.wraps(rebuild)
     def rebuild_connection(df, readable, writable):
         made = rebuild(df, readable, writable)
-        if not _taking_arguments or (readable and is_there(made.fileno())):
+        if not _taking_arguments or (readable and _is_connection(made.fileno())):
             return made
         if readable:  # nothing was read there
             here, there = socket.socketpair()

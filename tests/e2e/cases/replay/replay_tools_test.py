@@ -62,7 +62,7 @@ class Memcheck(harness.DejaTest):
         self.assertRegex(run.stderr, r"(?m)^==\d+== Command: .*/replay_trainer")
         self.assertRegex(run.stderr, r"(?m)^==\d+== ERROR SUMMARY: 0 errors")
         refused = self.checked(self.replay(1, options=("--profile",)), harness.EXIT_USAGE)
-        self.assertIn("with --profile: ", refused.stderr)
+        self.assertIn("replaying: rank 1: --profile: ", refused.stderr)
         self.assertIn("replay_trainer is not Python", refused.stderr)
 
 

@@ -46,6 +46,21 @@ TEST(RankSummaryTest, ACallThatWasNeverLeftIsFoundBeforeTheLastBatches) {
   EXPECT_EQ(summary.last_call->comm_seq, 7u);
 }
 
+TEST(RankSummaryTest, AnExceptionIsFoundBeforeOtherNotes) {
+  WrittenRank folder;
+  folder.Begin();
+  folder.Add(
+      format::Note{"exception ValueError: no data; train.py:57 in main, train.py:70 in run"});
+  folder.EndBatch();
+  for (int i = 0; i < 3; ++i) {
+    folder.Add(format::Note{"check/garbage phase=start collected=0"});
+    folder.EndBatch();
+  }
+  folder.Add(format::ProcessExit{1, 0});
+  folder.EndBatch();
+  EXPECT_EQ(folder.Summary().exception, "ValueError: no data at train.py:57 in main");
+}
+
 TEST(RankSummaryTest, EventsOfTheLogHaveNoNumberedThread) {
   WrittenRank folder;
   folder.Begin();
