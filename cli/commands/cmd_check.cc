@@ -92,7 +92,8 @@ int RunCheck(const Context& context) {
 extern const Command kCheckCommand;
 const Command kCheckCommand = {
     "check",
-    "Which rank did something else first, where in its source, and what follows; exit 4 if one did",
+    "Name the rank that did something else first, its source line, and what follows; exit 4 if one "
+    "did",
     "  deja check run.deja\n"
     "  deja check run.deja.zip --json\n"
     "  deja check monday.deja tuesday.deja        the first number that differs, and why\n"
