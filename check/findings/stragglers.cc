@@ -115,7 +115,9 @@ class StragglerMatcher {
         second = std::max(second, time);
       }
     }
-    return {last, latest - std::max(second, index == 0 ? 0 : LeftBefore(last, index))};
+    // An asynchronous operation is entered while the one before is under way.
+    const uint64_t ready = std::max(second, index == 0 ? 0 : LeftBefore(last, index));
+    return {last, latest > ready ? latest - ready : 0};
   }
   // No rank can be late for an operation while it is in the one before.
   uint64_t LeftBefore(size_t member, size_t index) const {

@@ -241,6 +241,15 @@ TEST(StragglersTest, ARankThatIsLateAgainAndAgain) {
   EXPECT_EQ(Only(report).blamed, Ranks{2});
 }
 
+TEST(StragglersTest, AsynchronousOperationsOverlap) {
+  MadeJob made(2);
+  for (int i = 0; i < 12; ++i) {
+    for (uint32_t rank : {0, 1}) made.Do(rank, AllReduce(8), "train.py", 5).lasted_us = 400'000;
+    made.Wait(kSecond / 10);
+  }
+  EXPECT_TRUE(made.Checked().findings.empty());
+}
+
 TEST(StragglersTest, RanksThatAreLateInTurn) {
   MadeJob made(3);
   for (uint32_t i = 0; i < 12; ++i) {
