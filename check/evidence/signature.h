@@ -42,6 +42,12 @@ constexpr bool HasEqualResults(Operation operation) {
   return operation == Operation::kAllReduce || operation == Operation::kBroadcast ||
          operation == Operation::kAllGather;
 }
+// No rank leaves it before all have entered.
+constexpr bool WaitsForAll(Operation operation) {
+  return operation == Operation::kAllReduce || operation == Operation::kAllGather ||
+         operation == Operation::kReduceScatter || operation == Operation::kAllToAll ||
+         operation == Operation::kBarrier;
+}
 
 struct Signature {
   static constexpr uint32_t kNoType = ~0u;

@@ -23,19 +23,6 @@ constexpr double kLeastShare = 0.8;
 // Ranks that are late by less are on time.
 constexpr uint64_t kOnTimeNs = 20'000'000;
 
-bool WaitsForAll(Operation operation) {
-  switch (operation) {
-    case Operation::kAllReduce:
-    case Operation::kAllGather:
-    case Operation::kReduceScatter:
-    case Operation::kAllToAll:
-    case Operation::kBarrier:
-      return true;
-    default:
-      return false;
-  }
-}
-
 class StragglerMatcher {
  public:
   StragglerMatcher(const Job& job, const CommView& view, size_t comparable)

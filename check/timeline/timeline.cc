@@ -8,20 +8,6 @@
 namespace deja::check {
 namespace {
 
-// No rank leaves one of these before all have entered.
-bool WaitsForAllRanks(Operation operation) {
-  switch (operation) {
-    case Operation::kAllReduce:
-    case Operation::kAllGather:
-    case Operation::kReduceScatter:
-    case Operation::kAllToAll:
-    case Operation::kBarrier:
-      return true;
-    default:
-      return false;
-  }
-}
-
 Part PartOf(const Job& job, const Member& member, const Call& call) {
   const RankSummary& rank = job.RankOf(member);
   Part part{member.rank, job.CommOf(member).number, &call, call.time_ns, call.time_ns, false};
@@ -139,7 +125,7 @@ std::vector<RankWaits> WaitsOf(const Job& job, const std::vector<JoinedOperation
     const Operation operation = job.signatures[one.parts.front().call->signature].operation;
     const bool waits_for_all = !one.is_transfer && one.agrees && one.parts.size() > 1 &&
                                one.parts.size() == job.communicators[one.communicator].nranks &&
-                               WaitsForAllRanks(operation);
+                               WaitsForAll(operation);
     uint64_t second = 0;  // the last begin but one
     const size_t last = one.Last();
     for (size_t i = 0; i < one.parts.size(); ++i) {

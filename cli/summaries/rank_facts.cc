@@ -43,6 +43,7 @@ std::vector<JobStep> StepsOf(const std::vector<RankFacts>& ranks) {
     }
   }
   std::vector<JobStep> sorted;
+  sorted.reserve(steps.size());
   for (const auto& [number, step] : steps) sorted.push_back(step);
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const JobStep& a, const JobStep& b) { return a.first_ns < b.first_ns; });

@@ -48,7 +48,7 @@ Status UseValgrind(ReplayTarget& target) {
     target.environment.emplace_back("VALGRIND_LAUNCHER=/usr/bin/valgrind");
     target.environment.push_back(fmt::format("VALGRIND_LIB={}", folder));
     // It keeps files of its own there, which nothing outside of the scratch folder may be.
-    constexpr std::string_view kTemporary = "TMPDIR=";
+    static constexpr std::string_view kTemporary = "TMPDIR=";
     std::erase_if(target.environment,
                   [](const std::string& entry) { return entry.starts_with(kTemporary); });
     target.environment.push_back(std::string(kTemporary) + target.scratch);
