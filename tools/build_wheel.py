@@ -63,6 +63,9 @@ def main():
     out = Path(sys.argv[1] if len(sys.argv) == 2 else WORK).resolve()
     programs = tools()
     env = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}", CCACHE_BASEDIR=str(ROOT), CCACHE_NOHASHDIR="1")
+    # CMake's own choice, as in the release preset: the backend's default has another name, which the cache looks at.
+    env.setdefault("CC", "cc")
+    env.setdefault("CXX", "c++")
     if shutil.which("ccache"):
         env.update(CMAKE_C_COMPILER_LAUNCHER="ccache", CMAKE_CXX_COMPILER_LAUNCHER="ccache")
     raw = WORK / "raw"
