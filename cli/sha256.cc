@@ -31,14 +31,14 @@ uint32_t BigEndian(const uint8_t* bytes) {
 Status UpdateFrom(const std::string& path, Sha256& digest) {
   constexpr size_t kPiece = 1 << 20;
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return FailErrno("reading " + path, errno);
+  if (fd < 0) return FailErrno("reading: " + path, errno);
   std::vector<char> piece(kPiece);
   ssize_t n = 0;
   while ((n = read(fd, piece.data(), piece.size())) > 0)
     digest.Update({piece.data(), static_cast<size_t>(n)});
   const int error = errno;
   close(fd);
-  return n < 0 ? FailErrno("reading " + path, error) : Status();
+  return n < 0 ? FailErrno("reading: " + path, error) : Status();
 }
 
 }  // namespace

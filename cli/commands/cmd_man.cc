@@ -34,14 +34,14 @@ Status WritePage(const std::string& folder, const std::string& name, const std::
   std::ofstream out(folder + "/" + name);
   out << page;
   out.close();
-  if (!out) return FailErrno("writing " + folder + "/" + name, errno);
+  if (!out) return FailErrno("writing: " + folder + "/" + name, errno);
   return {};
 }
 
 Status WritePages(const CommandLine& line, const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) return FailErrno("making " + folder, error.value());
+  if (error) return FailErrno("making: " + folder, error.value());
   DEJA_RETURN_IF_ERROR(WritePage(folder, ManPageFile(nullptr), ProgramManPage(*line.app)));
   for (const Command* command : Commands())
     DEJA_RETURN_IF_ERROR(WritePage(folder, ManPageFile(command),

@@ -136,7 +136,7 @@ Status PrepareProcessCheckpoint() {
         fmt::format("replaying: --process-checkpoint {}: the folder is not empty; give a new one",
                     folder));
   fs::create_directories(folder + "/images", error);
-  if (error) return FailErrno("making " + folder + "/images", error.value());
+  if (error) return FailErrno("making: " + folder + "/images", error.value());
   if (g_replay_options.scratch.empty()) g_replay_options.scratch = folder + "/scratch";
   return {};
 }

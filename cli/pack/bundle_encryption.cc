@@ -77,7 +77,7 @@ Result<std::string> EncryptFile(const std::string& path, const std::string& reci
                 fmt::format("encrypting: {} to {}: {} ended with exit code {}; nothing was written",
                             path.substr(path.rfind('/') + 1), recipient, words[0], code));
   }
-  if (unlink(path.c_str()) != 0) return FailErrno("removing " + path, errno);
+  if (unlink(path.c_str()) != 0) return FailErrno("removing: " + path, errno);
   return out;
 }
 

@@ -14,7 +14,7 @@ constexpr char kStem[] = "deja-made-";
 
 tl::unexpected<Error> Exists(const std::string& path) {
   return Fail(ErrorCode::kInvalidArgument,
-              "writing " + path + ": it exists already; remove it, or name another one");
+              "writing: " + path + ": it exists already; remove it, or name another one");
 }
 
 bool IsThere(const std::string& path) {
@@ -28,7 +28,7 @@ Status MoveTo(const std::string& from, const std::string& to) {
   if (moved != 0 && errno == EINVAL && !IsThere(to)) moved = rename(from.c_str(), to.c_str());
   if (moved == 0) return {};
   if (errno == EEXIST) return Exists(to);
-  return FailErrno("writing " + to, errno);
+  return FailErrno("writing: " + to, errno);
 }
 
 }  // namespace

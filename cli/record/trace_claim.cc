@@ -105,13 +105,13 @@ Result<bool> WriteJobFile(const std::string& directory, const JobFile& job) {
   {
     std::ofstream file(temporary);
     file << kFirstLine << "\nid " << job.id << "\nkey " << job.key << "\n";
-    if (!file.flush()) return FailErrno("writing " + temporary, errno);
+    if (!file.flush()) return FailErrno("writing: " + temporary, errno);
     chmod(temporary.c_str(), 0600);
   }
   bool made = link(temporary.c_str(), (directory + "/job").c_str()) == 0;
   int link_error = errno;
   unlink(temporary.c_str());
-  if (!made && link_error != EEXIST) return FailErrno("writing " + directory + "/job", link_error);
+  if (!made && link_error != EEXIST) return FailErrno("writing: " + directory + "/job", link_error);
   return made;
 }
 

@@ -30,14 +30,14 @@ class PosixAppendFile final : public AppendFile {
 
   Status Truncate(uint64_t size) override {
     if (ftruncate(fd_, static_cast<off_t>(size)) != 0) {
-      return FailErrno("truncating " + path_, errno);
+      return FailErrno("truncating: " + path_, errno);
     }
     size_ = size;
     return {};
   }
 
   Status Sync() override {
-    if (fdatasync(fd_) != 0) return FailErrno("syncing " + path_, errno);
+    if (fdatasync(fd_) != 0) return FailErrno("syncing: " + path_, errno);
     return {};
   }
 
@@ -64,7 +64,7 @@ class PosixReadFile final : public ReadFile {
           pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
       if (got < 0) {
         if (errno == EINTR) continue;
-        return FailErrno("reading " + path_, errno);
+        return FailErrno("reading: " + path_, errno);
       }
       if (got == 0) break;
       done += static_cast<size_t>(got);
@@ -118,7 +118,7 @@ class MemoryFile final : public ReadFile {
 
 Result<std::unique_ptr<AppendFile>> OpenForAppend(const std::string& path, int flags) {
   const int fd = open(path.c_str(), flags | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return FailErrno("opening " + path + " for writing", errno);
+  if (fd < 0) return FailErrno("opening for writing: " + path, errno);
   struct stat info {};
   if (fstat(fd, &info) != 0) {
     const int error = errno;
@@ -138,9 +138,9 @@ Status WriteBoth(int fd, const std::string& path, uint64_t& size, std::span<cons
     const ssize_t written = pwritev(fd, parts, 2, static_cast<off_t>(size));
     if (written < 0) {
       if (errno == EINTR) continue;
-      return FailErrno("writing " + path, errno);
+      return FailErrno("writing: " + path, errno);
     }
-    if (written == 0) return FailErrno("writing " + path, ENOSPC);
+    if (written == 0) return FailErrno("writing: " + path, ENOSPC);
     size += static_cast<uint64_t>(written);
     const size_t of_first = std::min(static_cast<size_t>(written), first.size());
     first = first.subspan(of_first);
@@ -162,7 +162,7 @@ Result<std::unique_ptr<ReadFile>> OpenReadFile(const std::string& path) {
   const int fd = MoveUp(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (fd < 0) {
     const int error = errno;
-    auto failure = FailErrno("opening " + NameInMessages(path), error);
+    auto failure = FailErrno("opening: " + NameInMessages(path), error);
     if (failure.value().sys_errno == ENOENT) failure.value().code = ErrorCode::kNotFound;
     return failure;
   }
@@ -170,7 +170,7 @@ Result<std::unique_ptr<ReadFile>> OpenReadFile(const std::string& path) {
   const bool known = fstat(fd, &info) == 0;
   if (!known || !S_ISREG(info.st_mode)) {
     close(fd);
-    return Fail(ErrorCode::kForeign, "opening " + NameInMessages(path) + ": not a regular file");
+    return Fail(ErrorCode::kForeign, "opening: " + NameInMessages(path) + ": not a regular file");
   }
   return std::make_unique<PosixReadFile>(NameInMessages(path), fd,
                                          static_cast<uint64_t>(info.st_size));

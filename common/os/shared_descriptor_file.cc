@@ -86,7 +86,7 @@ class SharedFile final : public ReadFile {
     }
     DEJA_ASSIGN_OR_RETURN(std::unique_ptr<ReadFile> file, OpenReadFile(path_));
     if (IdentityOf(path_) != identity_)
-      return Fail(ErrorCode::kIo, "reading " + name_ + ": another file has replaced it");
+      return Fail(ErrorCode::kIo, "reading: " + name_ + ": another file has replaced it");
     Enter(std::move(file));
     return file_;
   }

@@ -15,18 +15,18 @@ namespace deja {
 
 Result<TurnArea> TurnArea::Create(const std::string& path, uint32_t ranks) {
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0) return FailErrno("making " + path, errno);
+  if (fd < 0) return FailErrno("making: " + path, errno);
   if (ftruncate(fd, static_cast<off_t>(sizeof(TurnCell)) * (ranks + 1)) != 0) {
     const int error = errno;
     close(fd);
-    return FailErrno("making " + path, error);
+    return FailErrno("making: " + path, error);
   }
   return Map(fd, path);
 }
 
 Result<TurnArea> TurnArea::Open(const std::string& path) {
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return FailErrno("opening " + path, errno);
+  if (fd < 0) return FailErrno("opening: " + path, errno);
   return Map(fd, path);
 }
 
@@ -40,7 +40,7 @@ Result<TurnArea> TurnArea::Map(int fd, const std::string& path) {
     memory = MapOwn(size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   const int error = errno;
   close(fd);
-  if (memory == MAP_FAILED) return FailErrno("mapping " + path, error);
+  if (memory == MAP_FAILED) return FailErrno("mapping: " + path, error);
   TurnArea area;
   area.cells_ = static_cast<TurnCell*>(memory);
   area.ranks_ = static_cast<uint32_t>(size / sizeof(TurnCell)) - 1;

@@ -21,7 +21,7 @@ Result<Origin> ReadOrigin(const std::string& folder) {
   TraceHeader header;
   if (frame.outcome != FrameOutcome::kRecord || frame.type != FrameType::kHeader ||
       !Decode(payload, header))
-    return Fail(ErrorCode::kCorrupt, "opening " + path + ": it does not begin with a header");
+    return Fail(ErrorCode::kCorrupt, "opening: " + path + ": it does not begin with a header");
   return Origin{std::string(header.origin.root),
                 std::string(header.origin.path),
                 header.process.pid,

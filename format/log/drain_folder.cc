@@ -21,10 +21,10 @@ constexpr uint32_t kMaxAttempts = 100000;
 
 Status RenameNew(const std::string& from, const std::string& to) {
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
-  if (errno != EINVAL && errno != ENOSYS) return FailErrno("cannot rename " + from, errno);
+  if (errno != EINVAL && errno != ENOSYS) return FailErrno("renaming: " + from, errno);
   // A file system without that flag: take the name with an empty folder, which rename replaces.
   if (mkdir(to.c_str(), 0700) != 0 || rename(from.c_str(), to.c_str()) != 0) {
-    return FailErrno("cannot rename " + from, errno);
+    return FailErrno("renaming: " + from, errno);
   }
   return {};
 }

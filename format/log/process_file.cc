@@ -42,14 +42,14 @@ class ProcessFileImpl final : public ProcessFile {
     // What is appended next overwrites what could not be cut off.
     size_ = size;
     if (ftruncate(fd_, static_cast<off_t>(size)) != 0) {
-      return FailErrno("cannot cut " + path_, errno);
+      return FailErrno("cutting: " + path_, errno);
     }
     return {};
   }
 
   Status Sync() override {
     DEJA_RETURN_IF_ERROR(MakeSure());
-    if (fdatasync(fd_) != 0) return FailErrno("cannot sync " + path_, errno);
+    if (fdatasync(fd_) != 0) return FailErrno("syncing: " + path_, errno);
     return {};
   }
 
@@ -93,12 +93,12 @@ class ProcessFileImpl final : public ProcessFile {
   Status MakeSure() {
     if (IsOurs(fd_)) return {};
     const int fd = open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) return FailErrno("opening " + path_ + " again", errno);
+    if (fd < 0) return FailErrno("reopening: " + path_, errno);
     fd_ = MoveFdUp(fd);
     if (IsOurs(fd_)) return {};
     close(fd_);
     fd_ = -1;
-    return Fail(ErrorCode::kIo, "opening " + path_ + ": another file has replaced it", ESTALE);
+    return Fail(ErrorCode::kIo, "reopening: " + path_ + ": another file has replaced it", ESTALE);
   }
 
   std::string path_;
@@ -146,7 +146,7 @@ Result<std::unique_ptr<ProcessFile>> OpenProcessFile(const std::string& path, Fi
   while (fd < 0 && (errno == EMFILE || errno == ENFILE) && spare != nullptr && spare->Release()) {
     fd = open(path.c_str(), flags, 0600);
   }
-  if (fd < 0) return FailErrno("cannot open " + path, errno);
+  if (fd < 0) return FailErrno("opening: " + path, errno);
   fd = MoveFdUp(fd);
   struct stat info {};
   if (fstat(fd, &info) != 0) {

@@ -92,7 +92,7 @@ Result<std::unique_ptr<FrameWriter>> RankWriter::OpenFile(const char* name, File
 
 Result<std::unique_ptr<RankWriter>> RankWriter::Create(const std::string& folder,
                                                        const RankWriterOptions& options) {
-  if (mkdir(folder.c_str(), 0700) != 0) return FailErrno("cannot make " + folder, errno);
+  if (mkdir(folder.c_str(), 0700) != 0) return FailErrno("making: " + folder, errno);
   std::unique_ptr<RankWriter> writer(new RankWriter(options));
   writer->folder_ = folder;
   auto events = writer->OpenFile(kEventsFile, FileStart::kCreate, writer->events_file_);
@@ -147,7 +147,7 @@ Status RankWriter::MakeRoom(ProcessFile& file, uint64_t bytes) const {
   if (spend_reserve_) return {};
   const uint64_t index = &file == events_file_ ? index_bytes_ : 0;
   if (file.Reserve(bytes + kKeptRoom + index)) return {};
-  return FailErrno("cannot write " + folder_, ENOSPC);
+  return FailErrno("writing: " + folder_, ENOSPC);
 }
 
 void RankWriter::ReleaseReserve() {
@@ -201,7 +201,7 @@ Status RankWriter::Rewrite(const char* name, const TraceHeader& header,
     moved[frame.offset] = at;
   }
   if (rename(next_path.c_str(), path.c_str()) != 0) {
-    return FailErrno("cannot rename " + next_path, errno);
+    return FailErrno("renaming: " + next_path, errno);
   }
   next_raw->Renamed(path);
   writer = std::move(next);
@@ -392,7 +392,7 @@ Status RankWriter::AdvanceTo(uint32_t number, uint64_t now_ns) {
   if (newest.has_chunks) return BeginSegment(number, now_ns);
   const std::string from = folder_ + "/" + SegmentFileName(newest.facts.number);
   const std::string to = folder_ + "/" + SegmentFileName(number);
-  if (rename(from.c_str(), to.c_str()) != 0) return FailErrno("cannot rename " + from, errno);
+  if (rename(from.c_str(), to.c_str()) != 0) return FailErrno("renaming: " + from, errno);
   payloads_file_->Renamed(to);
   newest.facts.number = number;
   return {};
@@ -414,7 +414,7 @@ Status RankWriter::BeginSegment(uint32_t number, uint64_t now_ns) {
       begun = tl::unexpected<Error>(written.error());
   }
   if (begun && rename(next_path.c_str(), (folder_ + "/" + name).c_str()) != 0)
-    begun = FailErrno("cannot rename " + next_path, errno);
+    begun = FailErrno("renaming: " + next_path, errno);
   if (!begun) {
     unlink(next_path.c_str());
     return begun;

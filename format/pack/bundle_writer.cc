@@ -52,11 +52,11 @@ std::string TopFolder(const std::string& trace_dir) {
 
 Status AddFile(zip_t* archive, const std::string& name, const std::string& path) {
   zip_source_t* source = zip_source_file(archive, path.c_str(), 0, -1);
-  if (source == nullptr) return Fail(ErrorCode::kIo, "reading " + path + ": " + ZipError(archive));
+  if (source == nullptr) return Fail(ErrorCode::kIo, "reading: " + path + ": " + ZipError(archive));
   const zip_int64_t index = zip_file_add(archive, name.c_str(), source, ZIP_FL_ENC_UTF_8);
   if (index < 0) {
     zip_source_free(source);
-    return Fail(ErrorCode::kIo, "adding " + path + ": " + ZipError(archive));
+    return Fail(ErrorCode::kIo, "adding: " + path + ": " + ZipError(archive));
   }
   zip_set_file_compression(archive, static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0);
   return {};
@@ -65,10 +65,10 @@ Status AddFile(zip_t* archive, const std::string& name, const std::string& path)
 // `text` outlives the archive.
 Status AddText(zip_t* archive, const std::string& name, const std::string& text) {
   zip_source_t* source = zip_source_buffer(archive, text.data(), text.size(), 0);
-  if (source == nullptr) return Fail(ErrorCode::kIo, "adding " + name + ": " + ZipError(archive));
+  if (source == nullptr) return Fail(ErrorCode::kIo, "adding: " + name + ": " + ZipError(archive));
   if (zip_file_add(archive, name.c_str(), source, ZIP_FL_ENC_UTF_8) >= 0) return {};
   zip_source_free(source);
-  return Fail(ErrorCode::kIo, "adding " + name + ": " + ZipError(archive));
+  return Fail(ErrorCode::kIo, "adding: " + name + ": " + ZipError(archive));
 }
 
 // Replaces the folders that are not finished by complete copies, in `made`.
@@ -79,7 +79,7 @@ Status CompleteThose(std::vector<std::string>& folders, std::unique_ptr<TempFold
       DEJA_ASSIGN_OR_RETURN(made, TempFolder::Make());
     }
     const std::string copy = made->path() + "/" + folder.substr(folder.rfind('/') + 1);
-    if (mkdir(copy.c_str(), 0700) != 0) return FailErrno("making " + copy, errno);
+    if (mkdir(copy.c_str(), 0700) != 0) return FailErrno("making: " + copy, errno);
     DEJA_RETURN_IF_ERROR(WriteFinalizedCopy(folder, copy));
     folder = copy;
   }
@@ -143,7 +143,7 @@ Result<uint64_t> WriteArchive(const std::string& out, const std::string& top,
   }
   // Closing writes the archive, to a temporary name first.
   if (zip_close(archive.get()) != 0) {
-    return Fail(ErrorCode::kIo, "writing the bundle " + out + ": " + ZipError(archive.get()));
+    return Fail(ErrorCode::kIo, "writing: " + out + ": " + ZipError(archive.get()));
   }
   (void)archive.release();
   return files;
@@ -154,13 +154,13 @@ Result<uint64_t> WriteArchive(const std::string& out, const std::string& top,
 Result<BundleResult> WriteBundle(const std::string& trace_path, const std::string& out,
                                  const PackOptions& options) {
   if (options.predict && options.rewriter != nullptr) {
-    return Fail(ErrorCode::kInvalidArgument, "packing " + trace_path +
+    return Fail(ErrorCode::kInvalidArgument, "packing: " + trace_path +
                                                  ": --predict needs the recorded bytes, and "
                                                  "--redact changes them; leave out one of them");
   }
   if (options.predict && options.max_bytes != 0) {
     return Fail(ErrorCode::kInvalidArgument,
-                "packing " + trace_path +
+                "packing: " + trace_path +
                     ": --predict needs the steps before each checkpoint, and --max-size keeps the "
                     "last steps first; give one of them");
   }
@@ -169,7 +169,7 @@ Result<BundleResult> WriteBundle(const std::string& trace_path, const std::strin
   if (lstat(out.c_str(), &info) == 0) {
     return Fail(
         ErrorCode::kInvalidArgument,
-        "packing " + trace_path + ": " + out + " exists already; remove it, or name another file");
+        "packing: " + trace_path + ": " + out + " exists already; remove it, or name another file");
   }
   const std::string top = options.rewriter != nullptr ? "trace.deja" : TopFolder(trace_path);
   BundleResult result;

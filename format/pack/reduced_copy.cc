@@ -182,7 +182,7 @@ Status ReducedCopy::CopyAllEvents() {
   copy.rewriter = options_.rewriter;
   copy.done = [this](uint64_t bytes) { Advance(bytes); };
   for (Part& part : parts_) {
-    if (mkdir(part.out.c_str(), 0700) != 0) return FailErrno("making " + part.out, errno);
+    if (mkdir(part.out.c_str(), 0700) != 0) return FailErrno("making: " + part.out, errno);
     part.header = part.reader->header();
     if (options_.rewriter != nullptr) {
       options_.rewriter->Begin(*part.reader);

@@ -57,7 +57,7 @@ Status RankReaderImpl::LoadHeaderFrom(const ReadFile& file) {
   const FrameResult frame = reader.ReadAt(kMagicBytes, header_bytes_);
   if (frame.outcome == FrameOutcome::kTornTail) {
     return Fail(ErrorCode::kTruncated,
-                "opening " + file.name() + ": the file stops inside its header");
+                "opening: " + file.name() + ": the file stops inside its header");
   }
   header_ = TraceHeader{};
   header_.format_major = 0;  // what a header says that does not say them
@@ -65,12 +65,12 @@ Status RankReaderImpl::LoadHeaderFrom(const ReadFile& file) {
   if (frame.outcome != FrameOutcome::kRecord || frame.type != FrameType::kHeader ||
       !Decode(header_bytes_, header_) || header_.format_major == 0) {
     return Fail(ErrorCode::kCorrupt,
-                "opening " + file.name() + ": the header cannot be read" +
+                "opening: " + file.name() + ": the header cannot be read" +
                     (frame.reason.empty() ? std::string() : ": " + frame.reason));
   }
   if (header_.format_major > kFormatMajor) {
     return Fail(ErrorCode::kUnsupportedVersion,
-                "opening " + file.name() + ": format version " +
+                "opening: " + file.name() + ": format version " +
                     std::to_string(header_.format_major) + ", this Deja reads version " +
                     std::to_string(kFormatMajor) +
                     "; use the Deja that recorded it or a newer one");
@@ -88,7 +88,7 @@ Status RankReaderImpl::CheckKind() {
   if (next.outcome == FrameOutcome::kRecord &&
       (next.type == FrameType::kPayloadChunk || next.type == FrameType::kPrediction))
     return Fail(ErrorCode::kCorrupt,
-                "opening " + events_->name() +
+                "opening: " + events_->name() +
                     ": it holds payloads, so it is another file under this name");
   return {};
 }

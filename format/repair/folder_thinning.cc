@@ -40,7 +40,7 @@ Status ReadFooter(const ReadFile& file, Ending& ending, uint64_t& at) {
   std::vector<std::byte> payload;
   if (reader.ReadAt(at, payload).outcome != FrameOutcome::kRecord ||
       !Decode(payload, ending.footer))
-    return Fail(ErrorCode::kCorrupt, "opening " + file.name() + ": its footer cannot be read");
+    return Fail(ErrorCode::kCorrupt, "opening: " + file.name() + ": its footer cannot be read");
   return {};
 }
 
@@ -52,12 +52,12 @@ Status ReadIndex(const ReadFile& file, uint64_t end, Ending& ending) {
   while (at < end) {
     const FrameResult frame = reader.ReadAt(at, payload);
     if (frame.outcome != FrameOutcome::kRecord)
-      return Fail(ErrorCode::kCorrupt, "opening " + file.name() + ": its index cannot be read");
+      return Fail(ErrorCode::kCorrupt, "opening: " + file.name() + ": its index cannot be read");
     at += frame.size;
     if (frame.type != FrameType::kIndex) continue;
     Index part;
     if (!Decode(payload, part))
-      return Fail(ErrorCode::kCorrupt, "opening " + file.name() + ": its index cannot be read");
+      return Fail(ErrorCode::kCorrupt, "opening: " + file.name() + ": its index cannot be read");
     const auto move = [](auto& from, auto& to) {
       std::move(from.begin(), from.end(), std::back_inserter(to));
     };

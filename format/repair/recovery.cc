@@ -185,7 +185,7 @@ Status FolderScan::ScanEvents(const std::string& path) {
         if (!Decode(payload, header)) break;
         if (header.format_major > kFormatMajor) {
           return Fail(ErrorCode::kUnsupportedVersion,
-                      "recovering " + path + ": a newer Deja wrote it; recover it with that one");
+                      "recovering: " + path + ": a newer Deja wrote it; recover it with that one");
         }
         files.header.assign(AsText(payload));
         tail_path = header.tail.path;
@@ -204,7 +204,7 @@ Status FolderScan::ScanEvents(const std::string& path) {
   }
   if (files.events_end == 0) {
     return Fail(ErrorCode::kCorrupt,
-                "recovering " + path + ": it has no header, so nothing in it can be recovered");
+                "recovering: " + path + ": it has no header, so nothing in it can be recovered");
   }
   return {};
 }
@@ -245,7 +245,7 @@ Result<std::unique_ptr<TailReader>> OpenDeadTail(const FolderScan& scan,
     return tail;
   }
   if ((*tail)->WriterAlive()) {
-    return Fail(ErrorCode::kInvalidArgument, "recovering " + folder + ": process " +
+    return Fail(ErrorCode::kInvalidArgument, "recovering: " + folder + ": process " +
                                                  std::to_string((*tail)->identity().pid) +
                                                  " still writes to it; wait until it has ended");
   }

@@ -42,7 +42,7 @@ Result<std::vector<Entry>> ReadList(const std::string& path, Parse parse) {
     rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     Entry entry;
     if (!ended || !parse(line, entry) || !line.empty())
-      return Fail(ErrorCode::kCorrupt, "reading " + path + ": line " +
+      return Fail(ErrorCode::kCorrupt, "reading: " + path + ": line " +
                                            std::to_string(entries.size() + 1) +
                                            " is damaged; replay again with a new --scratch");
     entries.push_back(entry);

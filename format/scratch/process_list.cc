@@ -10,7 +10,7 @@ Status WriteProcessList(const std::string& path, const std::vector<ListedProcess
   std::string text;
   for (const ListedProcess& process : processes) {
     if ((process.name + process.folder).find_first_of("\t\n") != std::string::npos)
-      return Fail(ErrorCode::kInvalidArgument, "writing " + path + ": '" + process.folder +
+      return Fail(ErrorCode::kInvalidArgument, "writing: " + path + ": '" + process.folder +
                                                    "': a path with a tab or a line's end");
     text += process.name + '\t' + process.folder + '\n';
   }

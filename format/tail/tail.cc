@@ -118,7 +118,7 @@ Status Tail::CreateIn(const std::string& directory, const TailOptions& options) 
   }
   path_ = directory + "/" + TailNamePrefix(options.job_id) + process_name_ + kTailNameSuffix;
   const int fd = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return FailErrno("creating " + path_, errno);
+  if (fd < 0) return FailErrno("creating: " + path_, errno);
   fd_ = MoveFdUp(fd);
   struct stat info {};
   int error = 0;
@@ -148,7 +148,7 @@ Status Tail::CreateIn(const std::string& directory, const TailOptions& options) 
   unlink(path_.c_str());
   close(fd_);
   fd_ = -1;
-  return FailErrno("creating " + path_, error);
+  return FailErrno("creating: " + path_, error);
 }
 
 void Tail::FillHeader(const TailOptions& options) {

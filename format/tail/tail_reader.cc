@@ -113,15 +113,15 @@ Status TailReaderImpl::LoadHeader(std::string_view id) {
   std::byte page[sizeof(TailHeader)];
   DEJA_ASSIGN_OR_RETURN(const size_t got, file_->ReadAt(0, page));
   if (got < sizeof kTailMagic || std::memcmp(page, kTailMagic, sizeof kTailMagic) != 0) {
-    return Fail(ErrorCode::kForeign, "opening " + file_->name() + ": not the tail of a recording");
+    return Fail(ErrorCode::kForeign, "opening: " + file_->name() + ": not the tail of a recording");
   }
   if (got < sizeof page)
     return Fail(ErrorCode::kTruncated,
-                "opening " + file_->name() + ": the file stops inside its header");
+                "opening: " + file_->name() + ": the file stops inside its header");
   const auto version = Get<uint32_t>(page, offsetof(TailHeader, version));
   if (version != kTailVersion) {
     return Fail(ErrorCode::kUnsupportedVersion,
-                "opening " + file_->name() + ": a tail of version " + std::to_string(version) +
+                "opening: " + file_->name() + ": a tail of version " + std::to_string(version) +
                     ", this Deja reads version " + std::to_string(kTailVersion) +
                     "; use the Deja that recorded it");
   }
@@ -129,7 +129,7 @@ Status TailReaderImpl::LoadHeader(std::string_view id) {
   h.id.assign(reinterpret_cast<const char*>(page) + offsetof(TailHeader, id), 16);
   if (!id.empty() && id != h.id) {
     return Fail(ErrorCode::kForeign,
-                "opening " + file_->name() + ": the tail of another recording");
+                "opening: " + file_->name() + ": the tail of another recording");
   }
   h.process.pid = Get<uint32_t>(page, offsetof(TailHeader, pid));
   h.process.start_ticks = Get<uint64_t>(page, offsetof(TailHeader, start_ticks));

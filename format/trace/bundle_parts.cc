@@ -61,7 +61,7 @@ Result<std::vector<std::string>> SplitFile(const std::string& path, uint64_t par
   if (stat(path.c_str(), &info) != 0) return FailErrno("looking at " + path, errno);
   const auto size = static_cast<uint64_t>(info.st_size);
   if (part_bytes == 0 || size / part_bytes >= kMostParts) {
-    return Fail(ErrorCode::kLimit, "splitting " + path + ": " + std::to_string(size) +
+    return Fail(ErrorCode::kLimit, "splitting: " + path + ": " + std::to_string(size) +
                                        " bytes make more than " + std::to_string(kMostParts) +
                                        " parts; allow larger ones");
   }
@@ -72,7 +72,7 @@ Result<std::vector<std::string>> SplitFile(const std::string& path, uint64_t par
     DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<AppendFile> part, CreateAppendFile(parts.back()));
     DEJA_RETURN_IF_ERROR(CopyBytes(*whole, offset, part_bytes, *part));
   }
-  if (unlink(path.c_str()) != 0) return FailErrno("removing " + path, errno);
+  if (unlink(path.c_str()) != 0) return FailErrno("removing: " + path, errno);
   return parts;
 }
 

@@ -82,7 +82,7 @@ Status Extract(zip_t* archive, zip_uint64_t index, const std::string& path, uint
 }
 
 Status MakeFolder(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return FailErrno("making " + path, errno);
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return FailErrno("making: " + path, errno);
   return {};
 }
 
@@ -106,7 +106,7 @@ Result<std::unique_ptr<TempFolder>> UnpackWhole(const std::string& path) {
     if (!extracted) {
       return Fail(
           extracted.error().code,
-          "unpacking " + std::string(name) + " of " + path + ": " + extracted.error().message,
+          "unpacking: " + std::string(name) + " of " + path + ": " + extracted.error().message,
           extracted.error().sys_errno);
     }
   }

@@ -41,7 +41,7 @@ class TraceImpl final : public Trace {
       std::string what = "rank " + std::to_string(rank);
       if (attempt >= 0) what += ", attempt " + std::to_string(attempt);
       return Fail(ErrorCode::kNotFound,
-                  "opening " + path_ + ": " + what + " is not in it; it holds " + Names());
+                  "opening: " + path_ + ": " + what + " is not in it; it holds " + Names());
     }
     return Open(folder->path);
   }
@@ -71,7 +71,7 @@ class TraceImpl final : public Trace {
       const std::optional<ChildFolder> parent = FindProcess(own->root, *path);
       if (!parent)
         return Fail(ErrorCode::kNotFound,
-                    "opening " + path_ + ": rank " + std::to_string(rank) +
+                    "opening: " + path_ + ": rank " + std::to_string(rank) +
                         ": its life before the fork is missing, as the trace does not hold the "
                         "process that forked it (it took more than 64 MB of inputs, or an older "
                         "Deja recorded it); start the ranks by exec (torchrun, the start method "
@@ -96,7 +96,7 @@ class TraceImpl final : public Trace {
         names += (names.empty() ? "" : ", ") + child.name;
     }
     return Fail(ErrorCode::kNotFound,
-                "opening " + path_ + ": rank " + std::to_string(rank) + " has no child " + name +
+                "opening: " + path_ + ": rank " + std::to_string(rank) + " has no child " + name +
                     (names.empty() ? "; it has none that was recorded" : "; it has " + names));
   }
 
@@ -199,8 +199,8 @@ Result<std::vector<RankFolder>> ListRankFolders(const std::string& directory) {
   if (entries == nullptr) {
     const int error = errno;
     if (error == ENOENT)
-      return Fail(ErrorCode::kNotFound, "opening " + directory + ": it does not exist");
-    return FailErrno("listing " + directory, error);
+      return Fail(ErrorCode::kNotFound, "opening: " + directory + ": it does not exist");
+    return FailErrno("listing: " + directory, error);
   }
   std::vector<RankFolder> folders;
   while (const dirent* entry = readdir(entries)) {
@@ -212,7 +212,7 @@ Result<std::vector<RankFolder>> ListRankFolders(const std::string& directory) {
       const std::string link = entry->d_name;
       closedir(entries);
       return Fail(ErrorCode::kForeign,
-                  "opening the trace " + directory + ": " + link +
+                  "opening: " + directory + ": " + link +
                       ": it is a symbolic link, and a trace has its ranks in itself; put the "
                       "folder there instead");
     }
@@ -230,11 +230,11 @@ Result<std::unique_ptr<Trace>> Trace::Open(const std::string& path) {
   if (stat(path.c_str(), &info) != 0) {
     const int error = errno;
     if (error == ENOENT) {
-      return Fail(ErrorCode::kNotFound, "opening " + path +
+      return Fail(ErrorCode::kNotFound, "opening: " + path +
                                             ": it does not exist; name a trace (NAME.deja) or a "
                                             "bundle (NAME.deja.zip)");
     }
-    return FailErrno("opening " + path, error);
+    return FailErrno("opening: " + path, error);
   }
   std::unique_ptr<TempFolder> unpacked;
   std::string directory = path;
@@ -244,13 +244,13 @@ Result<std::unique_ptr<Trace>> Trace::Open(const std::string& path) {
     CallFolder(directory, path);
   } else if (!S_ISDIR(info.st_mode)) {
     return Fail(ErrorCode::kForeign,
-                "opening " + path + ": neither a trace's directory nor a bundle");
+                "opening: " + path + ": neither a trace's directory nor a bundle");
   }
   while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
   DEJA_ASSIGN_OR_RETURN(std::vector<RankFolder> ranks, ListRankFolders(directory));
   if (ranks.empty()) {
     return Fail(ErrorCode::kForeign,
-                "opening " + path +
+                "opening: " + path +
                     ": it holds no rank: it is not a Deja trace, or no process of the job created "
                     "a communicator");
   }

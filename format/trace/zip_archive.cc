@@ -18,10 +18,10 @@ Result<Archive> OpenArchive(const std::string& path, int flags) {
   zip_error_fini(&error);
   if (code == ZIP_ER_NOZIP || code == ZIP_ER_INCONS) {
     return Fail(ErrorCode::kForeign,
-                "opening " + path + ": neither a trace's directory nor a bundle: " + text);
+                "opening: " + path + ": neither a trace's directory nor a bundle: " + text);
   }
   return Fail(code == ZIP_ER_EXISTS ? ErrorCode::kInvalidArgument : ErrorCode::kIo,
-              "opening the bundle " + path + ": " + text);
+              "opening: " + path + ": " + text);
 }
 
 }  // namespace deja::format

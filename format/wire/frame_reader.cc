@@ -45,22 +45,22 @@ Status FrameReader::CheckMagic() {
   if (size >= kMagicBefore1.size() &&
       std::memcmp(magic.data(), kMagicBefore1.data(), kMagicBefore1.size()) == 0)
     return Fail(ErrorCode::kUnsupportedVersion,
-                "opening " + file_.name() +
+                "opening: " + file_.name() +
                     ": a trace of a format before 1.0; record again, or use the Deja that "
                     "recorded it");
   for (size_t i = 0; i < size; ++i) {
     if (i != kMagicMajorAt && !is(i)) {
-      return Fail(ErrorCode::kForeign, "opening " + file_.name() + ": not a file of a Deja trace");
+      return Fail(ErrorCode::kForeign, "opening: " + file_.name() + ": not a file of a Deja trace");
     }
   }
   if (size < kMagicBytes) {
-    return Fail(ErrorCode::kTruncated, "opening " + file_.name() + ": only " +
+    return Fail(ErrorCode::kTruncated, "opening: " + file_.name() + ": only " +
                                            std::to_string(size) +
                                            " bytes long; its writer died at once");
   }
   if (!is(kMagicMajorAt)) {
     return Fail(ErrorCode::kUnsupportedVersion,
-                "opening " + file_.name() + ": format version " +
+                "opening: " + file_.name() + ": format version " +
                     std::to_string(static_cast<int>(magic[kMagicMajorAt])) +
                     ", this Deja reads version " + std::to_string(kFormatMajor) +
                     "; use the Deja that recorded it or a newer one");

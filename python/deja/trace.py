@@ -132,7 +132,7 @@ class Trace:
         self._read: Optional[Dict[str, Any]] = None
         self._operations: Optional[List[Operation]] = None
         if not os.path.exists(self.path):
-            raise TraceError(f"opening {self.path}: it is not there")
+            raise TraceError(f"opening: {self.path}: it is not there")
 
     def __enter__(self) -> "Trace":
         return self

@@ -155,7 +155,7 @@ std::string ForkFiles::OpenAgain() const {
       const std::string path =
           file.path.empty() ? "/proc/self/fd/" + std::to_string(file.fd) : file.path;
       fd = open(path.c_str(), file.flags | O_CLOEXEC);
-      if (fd < 0) return "opening " + path + " again: " + strerrordesc_np(errno);
+      if (fd < 0) return "reopening: " + path + ": " + strerrordesc_np(errno);
       if (file.position >= 0) lseek(fd, file.position, SEEK_SET);
     }
     dup3(fd, file.fd, (file.descriptor_flags & FD_CLOEXEC) != 0 ? O_CLOEXEC : 0);

@@ -46,7 +46,7 @@ class ElfVersions(unittest.TestCase):
                                  if elf_versions.number(version) > self.limit})
         self.assertIn("ncclAllReduce", file.exports())
 
-    def test_what_is_lowered_asks_for_no_newer_version_and_loads(self):
+    def test_a_lowered_library_asks_for_no_newer_version_and_loads(self):
         file = elf_versions.ElfVersions(self.copy)
         newer = {name for name, _, _ in file.newer(self.limit)}
         self.assertTrue(file.lower(self.limit))

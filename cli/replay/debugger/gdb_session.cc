@@ -135,7 +135,7 @@ Status WriteGdbSession(format::Trace& trace, int attempt, const ReplayTarget& ta
   std::ofstream out(path);
   out << session.dump(-1, ' ', false, json::error_handler_t::replace) << "\n";
   out.close();
-  if (!out) return FailErrno("writing " + path, errno);
+  if (!out) return FailErrno("writing: " + path, errno);
   return {};
 }
 

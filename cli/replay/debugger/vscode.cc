@@ -70,7 +70,7 @@ Status WriteText(const std::string& path, const std::string& text) {
   std::ofstream out(path);
   out << text;
   out.close();
-  if (!out) return FailErrno("writing " + path, errno);
+  if (!out) return FailErrno("writing: " + path, errno);
   return {};
 }
 
@@ -85,7 +85,7 @@ Result<VsCodeFiles> WriteVsCode(const VsCodeReplay& replay, const std::string& f
       fmt::format("Deja: rank {} of {}", replay.rank, fs::path(replay.trace).filename().string());
   std::error_code error;
   fs::create_directories(root / ".vscode", error);
-  if (error) return FailErrno("making " + (root / ".vscode").string(), error.value());
+  if (error) return FailErrno("making: " + (root / ".vscode").string(), error.value());
   DEJA_RETURN_IF_ERROR(WriteText(files.script, Script(replay, root)));
   fs::permissions(files.script, fs::perms::owner_all, error);
   const Json configuration = Configuration(replay, files, root);

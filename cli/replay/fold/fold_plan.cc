@@ -163,7 +163,7 @@ Result<std::string> MakeMeetingFolder(const FoldPlan& plan, const std::string& s
                             folder, folder.size(), kLongestFolder));
   std::error_code error;
   std::filesystem::create_directory(folder, error);
-  if (error) return FailErrno("making " + folder, error.value());
+  if (error) return FailErrno("making: " + folder, error.value());
   std::vector<format::FoldResult> results;
   for (const auto& [meets, nranks, seq] : plan.others_results)
     results.push_back({meets, nranks, seq});

@@ -97,13 +97,13 @@ Status SaveStart(const FencedStart& start, const std::string& path) {
   put("allow_network", start.fence.allow_network ? "1" : "0");
   put("keeper", std::to_string(start.fence.keeper));
   out.close();
-  if (!out) return FailErrno("writing " + path, errno);
+  if (!out) return FailErrno("writing: " + path, errno);
   return {};
 }
 
 Result<FencedStart> LoadStart(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) return FailErrno("reading " + path, errno);
+  if (!in) return FailErrno("reading: " + path, errno);
   FencedStart start;
   const auto number = [](const std::string& text) { return std::atoi(text.c_str()); };
   const std::map<std::string_view, std::function<void(const std::string&)>> fields = {

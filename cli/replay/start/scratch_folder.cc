@@ -42,7 +42,7 @@ Result<std::string> ScratchFolder::ForRank(uint32_t rank) const {
   const std::string path = fmt::format("{}/rank-{:05}", path_, rank);
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) return FailErrno("making " + path, error.value());
+  if (error) return FailErrno("making: " + path, error.value());
   return path;
 }
 

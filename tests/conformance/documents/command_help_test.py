@@ -38,7 +38,7 @@ def wanted(test, program):
 
 
 class Help(unittest.TestCase):
-    def test_of_a_command_is_its_own_help(self):
+    def test_help_of_a_command_is_its_own_help(self):
         for name, command in COMMANDS.items():
             text = deja(name, "--help")
             self.assertEqual(deja("help", name), text)

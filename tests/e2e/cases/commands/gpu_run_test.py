@@ -37,7 +37,7 @@ class GpuRun(harness.DejaTest):
             dynamic = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout
             self.assertNotRegex(dynamic, "R(UN)?PATH", program)
 
-    def test_what_holds(self):
+    def test_checks_that_hold(self):
         run = self.checked(self.run_checks("--simulated", "--only", "streams_2|graphs_several|fold|digits_ddp_2|nccl_tests", "--json"))
         self.assertRegex(run.stdout, r"ok +streams_2_ranks .*\nok +graphs_several .*\n"
                                      r"ok +fold_served_4_ranks .*\nok +fold_computed_2_ranks .*\n"
@@ -48,7 +48,7 @@ class GpuRun(harness.DejaTest):
         self.assertEqual(results, json.loads((self.dir / "out" / "results.json").read_text()))
         self.assertEqual([r["outcome"] for r in results["results"]], ["ok", "ok", "ok", "ok", "ok", "ok", "skipped"])
 
-    def test_what_does_not(self):
+    def test_checks_that_fail(self):
         # A program that computes something else each time.
         program = self.folder / "tests" / "apps" / "cuda_steps"
         real = program.rename(program.with_name("real_steps"))

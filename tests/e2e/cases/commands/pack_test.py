@@ -183,7 +183,7 @@ class Predicted(harness.DejaTest):
             self.assertIn(f"rank {rank} weights {weights[str(rank)]}", run.stdout)
             self.assertIn(f"from the checkpoint at step {step // 5 * 5}\n", run.stderr)
 
-    def test_what_adam_makes_of_reduced_gradients(self):
+    def test_adam_on_reduced_gradients_is_predicted(self):
         weights = self.record_digits("ddp")
         _, whole, none = self.pack("--zstd-level", 3)
         self.assertEqual(none, [{}] * 4)

@@ -53,7 +53,7 @@ class CudaGraphs(DeviceJobs):
     def test_an_update_that_the_driver_refuses(self):
         self.check_replays(["--unseeded", "--launches=8", "--regrown"], ranks=(1,))
 
-    def test_what_was_instantiated_from_a_clone(self):
+    def test_a_graph_instantiated_from_a_clone(self):
         self.check_replays(["--unseeded", "--launches=20", "--clone", "--destroy"])
         self.assertEqual([e["seq_on_comm"] for e in self.results(0)].count(1), 2 * 20)
 

@@ -118,7 +118,7 @@ class Fifos(ConnectionTest):
         self.assertReplays(run, replays)
         return run
 
-    def test_what_another_process_writes(self):
+    def test_bytes_of_another_process(self):
         run = self.check("read")
         self.assertIn("False True True\n", run.stdout)
         self.assertIn("end b''", run.stdout)

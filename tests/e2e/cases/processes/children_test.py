@@ -145,7 +145,7 @@ class Children(harness.DejaTest):
         self.checked(self.deja("record", "--out", self.trace_path(), "--", sys.executable, "-c", LATE))
         self.assertFalse(self.trace_path().exists())
 
-    def test_what_only_looks_at_itself_leaves_nothing(self):
+    def test_a_child_without_inputs_leaves_no_folder(self):
         self.checked(self.record_single("sh", "-c", "sh -c 'echo $$; exit 0'; true"))
         self.assertEqual(list(self.trace_path().glob("child-*")), [])
         self.checked(self.replay(0))

@@ -102,7 +102,7 @@ class Degraded(harness.DejaTest):
         run = self.command(["sh", "-c", f"ulimit -f 0; exec {shlex.join(map(str, [harness.DEJA, 'record', '--single', '--out', self.trace_path()]))}"
                                         " -- sh -c 'echo hi; head -c 9 /dev/zero > big; echo $?; exit 3'"])
         self.assertEqual((run.code, run.stdout), (3, f"hi\n{128 + signal.SIGXFSZ}\n"), str(run))
-        self.assertRegex(run.stderr, r"deja: the job is not recorded: writing .*: File too large")
+        self.assertRegex(run.stderr, r"deja: the job is not recorded: writing: .*: File too large")
 
     def test_a_folder_that_is_removed_meanwhile(self):
         run = self.record_single("sh", "-c", f"rm -r {self.trace_path()}; echo on; exit 4")

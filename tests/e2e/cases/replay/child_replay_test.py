@@ -50,13 +50,13 @@ class ChildReplay(harness.DejaTest):
                 else:
                     self.assertEqual(printed, wanted, str(again))
 
-    def test_of_another_rank(self):
+    def test_a_child_of_another_rank(self):
         self.checked(self.record("workers", n=2))
         again = self.checked(self.replay(1, options=["--child", "0/1", "--json"]))
         told = again.json()["ranks"][0]
         self.assertEqual((told["rank"], told["child"], told["verdict"]), (1, "0/1", "same"))
 
-    def test_of_a_forked_rank(self):
+    def test_a_child_of_a_forked_rank(self):
         self.checked(self.deja("record", "--out", self.trace_path(), "--", harness.app("forked_ranks")))
         children = [child["name"] for child in self.info_json()["ranks"][1]["children"]]
         again = self.checked(self.replay(1, options=["--child", children[0]]))

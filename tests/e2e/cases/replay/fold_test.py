@@ -40,7 +40,7 @@ class Fold(harness.DejaTest):
         for line in self.check("digits_train", ["--steps=5"], level="order"):
             self.assertIn("collectives computed, 0 digests compared", line)
 
-    def test_what_was_recorded_is_computed_if_that_is_wanted(self):
+    def test_compute_replaces_recorded_results(self):
         self.checked(self.record("digits_train", ["--steps=5"]))
         self.assertIn("collectives served", self.replay_all().stdout)
         self.assertIn("collectives computed", self.replay_all("--compute").stdout)

@@ -109,7 +109,7 @@ class Gdb(harness.DejaTest):
         self.assertIn("SIGSEGV", run.stdout)
         self.assertIn("CrashHere", run.stdout.split("recorded, the recorded end", 1)[1].splitlines()[1])
 
-    def test_what_the_recording_does_not_have_is_refused_where_one_is(self):
+    def test_unknown_places_are_refused_without_moving(self):
         self.checked(self.record("replay_trainer"))
         run = self.gdb("deja until step 5", "deja goto step 999", "deja until step 999", "deja goto seq 99999 comm 0",
                        "deja until seq 99999", "deja goto seq 3 comm 77", "deja where", "deja foo", "deja unitl end")

@@ -175,7 +175,7 @@ class Outside(harness.DejaTest):
         self.assertEqual(harness.without_report(replay.stdout), run.stdout)
         self.assertEqual(os.listdir(work), [])
 
-    def test_what_is_in_the_file_of_its_output_stays(self):
+    def test_the_file_of_its_output_keeps_its_contents(self):
         """The output goes to a file that has something in it: the program cannot take that away."""
         program = self.dir / "output.py"
         program.write_text("import os, sys, fcntl\n"

@@ -74,7 +74,7 @@ class Pdb(harness.DejaTest):
         self.assertIn("(Pdb) 1000", again.stdout)
         self.assertIn("the same as recorded", again.stdout)
 
-    def test_what_is_left_by_json_is_json(self):
+    def test_leaving_pdb_under_json_prints_json(self):
         self.checked(self.record_script(), code=1)
         again = self.checked(self.pdb("q", options=("--break", "train.py:4", "--json")))
         self.assertEqual(again.json()["left"], "pdb")

@@ -46,7 +46,7 @@ class Tools(harness.DejaTest):
         run = self.under("--coverage")
         self.assertRegex(run.stderr, r"(?m)^train\.py +\d+ +1 +\d+% +7$")
 
-    def test_what_cannot_be_is_refused(self):
+    def test_tools_that_exclude_each_other_are_refused(self):
         self.assertIn("--coverage needs a replay without --profile",
                       self.under("--profile", "--coverage", code=harness.EXIT_USAGE).stderr)
         self.assertIn("--profile needs a replay without a debugger",

@@ -118,7 +118,7 @@ class ReplayTrace(harness.DejaTest):
         self.assertVerifies("again.deja")
         self.assertIn("SIG", self.checked(self.deja("info", self.trace_path("again.deja"))).stdout)
 
-    def test_what_is_there_is_not_replaced_and_gdb_leaves_no_trace(self):
+    def test_an_existing_trace_is_not_replaced_and_gdb_leaves_none(self):
         self.checked(self.record("replay_trainer"))
         refused = self.deja("replay", self.trace_path(), "--rank", 0, "--out", self.trace_path())
         self.assertIn("it exists already; give another", self.checked(refused, harness.EXIT_FAILURE).stderr)

@@ -74,7 +74,7 @@ class TorchBackends(TorchTest):
     def test_ucc(self):
         self.assertRecordsAndReplays(2, BACKEND="ucc")
 
-    def test_what_only_the_backend_has(self):
+    def test_a_method_of_the_backend_alone(self):
         run = self.record_job("own_backend", 2, BACKEND="store", LIMIT="1")
         self.assertIn("rank 0 limit 17", run.stdout)
         self.assertRanksReplay(run, 2)

@@ -197,7 +197,7 @@ TEST(EndsTest, RanksThatClaimOnePlace) {
   EXPECT_EQ(Only(report).blamed, (Ranks{0, 1}));
 }
 
-TEST(EndsTest, WhereAllWaitWhatTheyRunOnIsShown) {
+TEST(EndsTest, AnEnvironmentThatDiffersIsShownWhenAllWait) {
   MadeJob made = Trained(2);
   made.All(AllReduce(100), "train.py", 55, kInside);
   made[0].surroundings = {{"environment NCCL_PROTO", "Simple"}};

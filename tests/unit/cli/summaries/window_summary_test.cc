@@ -24,7 +24,7 @@ TEST(WindowSummaryTest, OneStepIsOne) {
             "the payloads of steps 7, 9 are kept; 3 older ones (1.20 kB) were dropped");
 }
 
-TEST(WindowSummaryTest, WhereNoStepIsKept) {
+TEST(WindowSummaryTest, NoStepKept) {
   WindowSummary summary = Summary({});
   EXPECT_EQ(summary.Describe(), "the last payloads are kept; 3 older ones (1.20 kB) were dropped");
   summary.keeps_any = false;

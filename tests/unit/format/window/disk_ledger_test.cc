@@ -176,7 +176,7 @@ TEST_F(DiskLedgerTest, NoMoreIsGivenBackThanThereWas) {
   EXPECT_EQ(ledger->ChildrenExcess(), kPool / 4 * 3 + 100 - kPool / 2);
 }
 
-TEST_F(DiskLedgerTest, WhereNoneCanBeThereIsNone) {
+TEST_F(DiskLedgerTest, AFolderThatCannotHoldOneHasNone) {
   EXPECT_EQ(DiskLedger::Open("/nowhere/at/all", kJob, {}), nullptr);
   EXPECT_EQ(DiskLedger::Open("", kJob, {}), nullptr);
   EXPECT_EQ(DiskLedger::Open(dir_.path(), "", {}), nullptr);

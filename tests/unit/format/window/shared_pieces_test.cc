@@ -119,7 +119,7 @@ TEST_F(SharedPiecesTest, RanksBeginAtDifferentPieces) {
   EXPECT_EQ(first, (std::vector<uint64_t>{0, 16, 32, 48}));
 }
 
-TEST_F(SharedPiecesTest, WhereNoTableCanBeThereIsNone) {
+TEST_F(SharedPiecesTest, AFolderThatCannotHoldATableHasNone) {
   EXPECT_EQ(SharedPieces::Open("/nowhere/at/all", kPiecesJob, 1), nullptr);
   EXPECT_EQ(SharedPieces::Open(dir_.path(), kPiecesJob, 0), nullptr);
   EXPECT_EQ(SharedPieces::Open(dir_.path(), "", 1), nullptr);

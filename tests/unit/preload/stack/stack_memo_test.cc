@@ -199,7 +199,7 @@ TEST(StackMemo, ThePythonStackIsPartOfIt) {
   }
 }
 
-TEST(StackMemo, WhereASignalCameIsPartOfIt) {
+TEST(StackMemo, TheFrameOfASignalIsPartOfIt) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the handler allocates";
 #endif

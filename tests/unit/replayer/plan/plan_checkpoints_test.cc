@@ -373,7 +373,7 @@ TEST(CheckpointsTest, OneThatLostAnItemDoesNotTakeThoseOfTheOneBefore) {
   EXPECT_FALSE(backwards.Next());
 }
 
-TEST(CheckpointsTest, WhereStepsGoBackNoPlaceIsFoundByThem) {
+TEST(CheckpointsTest, StepsThatGoBackFindNoPlace) {
   FakeRank rank;
   for (const uint64_t step : {0, 1, 2, 0}) rank.Add(0, format::Step{step});
   rank.CutBatch();

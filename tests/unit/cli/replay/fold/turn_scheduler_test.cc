@@ -330,7 +330,7 @@ TEST_F(TurnSchedulerTest, SoManyAtOnceAsAreAskedFor) {
 }
 
 // A thread of a rank that is out may be what all others wait for.
-TEST_F(TurnSchedulerTest, WhereAllWaitThoseThatAreOutComeBackInTurn) {
+TEST_F(TurnSchedulerTest, RanksSwappedOutComeBackInTurnWhenAllWait) {
   Make(3);
   Rest(0);
   Settle();
