@@ -7,6 +7,7 @@
 //   --legacy               everything on the legacy default stream
 //   --per-thread           everything on the thread's own default stream
 //   --say-steps            a line when a step is done, which waits for the device
+//   --late-inputs          kernels in a group change what its send reads, after the call
 //   --capture              the last step's all-reduce is captured into a graph, and launched twice
 //   --fault=N              one element of the input of step N is changed (on rank 1)
 //   --end=crash            a bad access after the last step, without waiting for the streams
@@ -77,6 +78,7 @@ int main(int argc, char** argv) {
     const int previous = (job_rank() + job_size() - 1) % job_size();
     JOB_CHECK(ncclGroupStart());
     JOB_CHECK(ncclSend(Buffer(data), count, ncclFloat32, next, comm, ForNccl(stream)));
+    if (Has(argc, argv, "--late-inputs")) device.Fill(data, count, seed + 7, stream);
     JOB_CHECK(ncclRecv(Buffer(came), count, ncclFloat32, previous, comm, ForNccl(stream)));
     JOB_CHECK(
         ncclAllGather(Buffer(total), Buffer(all), count, ncclFloat32, other, ForNccl(stream)));
