@@ -133,7 +133,7 @@ struct CallEnter {
   InlineVec<Tensor, kMaxCallTensors> inputs;
   std::string_view blob;
   std::string_view text;
-  uint32_t tells_end = 0;  // 1: it has no results, and an empty CallResults says that it is done
+  uint32_t tells_end = 0;     // 1: it has no results, and an empty CallResults says that it is done
   uint32_t reads_at_end = 0;  // 1: in a group; what it reads is known as the group's end finds it
 };
 

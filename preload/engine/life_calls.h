@@ -29,8 +29,8 @@ class LifeCalls {
   virtual void OnForkChild() = 0;
 
   // The program does something that is not recorded; `what` says it with what to do. A replay ends
-  // there, unless there only may be such a thing. `function`: of a newer NCCL than Deja knows, which
-  // a replay must have for the program; or empty.
+  // there, unless there only may be such a thing. `function`: of a newer NCCL than Deja knows,
+  // which a replay must have for the program; or empty.
   virtual void OnNotRecorded(std::string_view what, bool may_be, std::string_view function) {
     (void)what, (void)may_be, (void)function;
   }

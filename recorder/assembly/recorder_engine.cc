@@ -99,7 +99,8 @@ void RecorderEngine::OnNotRecorded(std::string_view what, bool may_be, std::stri
   if (rec == nullptr) return;
   format::Degraded degraded;
   degraded.reason = what.substr(0, kMaxReason);
-  degraded.remark = may_be ? format::kSaidAtTheEnd : 0;
+  // A function that is not called is no news at the end.
+  degraded.remark = !may_be ? 0 : function.empty() ? format::kSaidAtTheEnd : 1;
   degraded.function = function;
   rec->writer.Write(degraded);
 }

@@ -67,8 +67,7 @@ uint64_t NcclRecorder::EnterOperation(Recording& rec, const Call& call, Communic
     const bool is_read = input_later && input.arg != op.output.arg;
     if (is_read && preload::Self().group_depth > 0) op.late_input = input;
     enter.reads_at_end = op.late_input.empty() ? 0 : 1;
-    op.tells_end =
-        op.output.empty() && input_later && !preload::TheDevice().IsCaptured(op.stream);
+    op.tells_end = op.output.empty() && input_later && !preload::TheDevice().IsCaptured(op.stream);
     enter.tells_end = op.tells_end ? 1 : 0;
   }
   FillEnter(rec, call, enter, blob);

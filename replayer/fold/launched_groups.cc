@@ -8,6 +8,7 @@
 #include "digest/digest.h"
 #include "include/compat/nccl.h"
 #include "preload/cuda/device.h"
+#include "replayer/core/end_process.h"
 #include "replayer/core/ending.h"
 #include "replayer/core/session.h"
 #include "replayer/fold/mirror.h"
@@ -58,14 +59,29 @@ bool IsRecorded(const LaunchedGroup& group, size_t operation) {
          plan.ProducedAt(group.operations[operation].index, group.launch).has_value();
 }
 
+[[noreturn]] void StopAt(const LaunchedGroup& group, const Error& error) {
+  Session& session = group.session;
+  const std::string launch = "launch " + std::to_string(group.launch + 1);
+  if (error.code != ErrorCode::kNotFound) FailLaunch(group, 0, launch + ": " + error.message);
+  const RecordedCall& recorded = session.plan().calls()[group.operations[0].index];
+  const std::string message = "stopped at " + launch + " of " + OperationText(recorded) +
+                              ", which needs a rank whose replay has ended: " + error.message;
+  session.report().Write(
+      StoppedLine{.message = message, .counters = session.divergences().CountersNow()});
+  EndProcess(4);
+}
+
 // With the other ranks, all calls of the group.
 void ComputeLaunch(LaunchedGroup& group) {
   for (const Part& part : group.writes)
     if (!IsRecorded(group, part.operation))
       ReportExtraLaunch(group.session, group.thread, group.operations[part.operation],
                         group.launch);
-  const Status ran = group.fold.Run(group.calls);
-  if (!ran) FailLaunch(group, 0, "launch " + std::to_string(group.launch + 1) + ": " + ran.error().message);
+  const Status ran = [&] {
+    const Progress::Needed needed(group.session.progress(), true);
+    return group.fold.Run(group.calls);
+  }();
+  if (!ran) StopAt(group, ran.error());
   group.session.divergences().CountComputed(group.calls.size());
   group.is_computed = true;
 }
@@ -111,8 +127,7 @@ Fold::Operation CallOf(LaunchedGroup& group, size_t operation) {
   std::copy(std::begin(live.call.args), std::end(live.call.args), call.args.begin());
   call.args[live.call.info->Find(Role::kComm)] = reinterpret_cast<uint64_t>(live.comm->computed());
   for (const preload::BufferUse* use : {&live.input, &live.output})
-    if (!use->empty())
-      call.args[use->arg] = reinterpret_cast<uint64_t>(group.mirror.At(use->data));
+    if (!use->empty()) call.args[use->arg] = reinterpret_cast<uint64_t>(group.mirror.At(use->data));
   const int at = live.call.info->Find(Role::kRedOp);
   if (at < 0 || live.call.args[at] < ncclNumOps) return call;
   // For good, as the graph. A scalar in device memory is read at the launch.
@@ -121,8 +136,7 @@ Fold::Operation CallOf(LaunchedGroup& group, size_t operation) {
     FailLaunch(group, operation,
                "its operator's scalar is in device memory, and it is captured into a CUDA graph; "
                "record the job with --level full");
-  const auto made =
-      group.fold.MakeOperator(live.comm->computed(), found->dtype, found->scalar);
+  const auto made = group.fold.MakeOperator(live.comm->computed(), found->dtype, found->scalar);
   if (!made) FailLaunch(group, operation, made.error().message);
   call.args[at] = *made;
   return call;

@@ -23,7 +23,8 @@ constexpr size_t kPage = 4096;
 bool IsName(std::string_view name) {
   const std::string_view text = name.starts_with('p') ? name.substr(1) : name;
   return text.starts_with("nccl") && name.size() <= kMostName &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) { return isalnum(c) || c == '_'; });
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return isalnum(c) || c == '_'; });
 }
 
 template <typename T>

@@ -161,7 +161,8 @@ constinit SpinLock g_watching;  // of these two
 
 void AddPlace(const Bindings& object, const ElfW(Rela) & relocation) {
   const auto type = ELF64_R_TYPE(relocation.r_info);
-  if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) return;
+  const bool is_pointer = type == R_X86_64_64 && relocation.r_addend == 0;  // in the program's data
+  if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && !is_pointer) return;
   const ElfW(Sym)& symbol = object.symbols[ELF64_R_SYM(relocation.r_info)];
   const char* name = object.strings + symbol.st_name;
   if (symbol.st_shndx != SHN_UNDEF || !IsNewerNcclName(name)) return;
@@ -233,12 +234,12 @@ void WatchNewerCalls() {
 
 void SayNewerCall(Engine& engine, const char* name, bool is_made) {
   char what[256];
-  const int size =
-      std::snprintf(what, sizeof what,
-                    is_made ? "%s, a call of a newer NCCL than Deja knows (%d.%d.%d); a replay ends at it"
-                            : "%s, if the program calls it: NCCL has it since a newer release than Deja "
-                              "knows (%d.%d.%d)",
-                    name, api::kNewestNccl / 10000, api::kNewestNccl / 100 % 100, api::kNewestNccl % 100);
+  const int size = std::snprintf(
+      what, sizeof what,
+      is_made ? "%s, a call of a newer NCCL than Deja knows (%d.%d.%d); a replay ends at it"
+              : "%s, if the program calls it: NCCL has it since a newer release than Deja "
+                "knows (%d.%d.%d)",
+      name, api::kNewestNccl / 10000, api::kNewestNccl / 100 % 100, api::kNewestNccl % 100);
   engine.life->OnNotRecorded({what, static_cast<size_t>(size)}, !is_made, name);
 }
 

@@ -48,6 +48,7 @@ void New(ncclComm_t comm, double value, const app::Arguments& arguments) {
 
 int main(int argc, char** argv) {
   const app::Arguments arguments = app::Parse(argc, argv);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a replay may end in the middle
   ncclComm_t comm = app::InitWorld();
   Known(comm, 0.25 + app::Rank());
   int edition = 7;

@@ -6,10 +6,11 @@
 #include <nccl.h>
 
 extern "C" {
-/* Sums `count` doubles and multiplies them by `factor` and `more`; wants all kinds of registers, and the stack. */
-ncclResult_t ncclScaledReduceLater(const double* send, double* receive, size_t count, ncclComm_t comm,
-                                   cudaStream_t stream, double factor, long one, long two, long three,
-                                   double more);
+/* Sums `count` doubles and multiplies them by `factor` and `more`; wants all kinds of registers,
+ * and the stack. */
+ncclResult_t ncclScaledReduceLater(const double* send, double* receive, size_t count,
+                                   ncclComm_t comm, cudaStream_t stream, double factor, long one,
+                                   long two, long three, double more);
 /* A version that is none of ncclGetVersion's. */
 ncclResult_t ncclGetEditionLater(int* edition);
 }

@@ -30,7 +30,7 @@ class Cuda(DeviceJobs):
         # In each step: two all-reduces, a receive, an all-gather, a broadcast; inputs of four and of the send.
         self.assertEqual(len([event for event in events if event["outputs"]]), 2 * 9)
         # The send has no result, and says when it is done.
-        sends = {e["seq_on_comm"] for e in self.show_json("--rank", "1", "--kind", "enter") if e["call"] == "ncclSend"}
+        sends = {e["seq_on_comm"] for e in self.show_json("--rank", "1", "--kind", "enter") if e["call"] == "Send"}
         self.assertEqual({event["seq_on_comm"] for event in events if not event["outputs"]}, sends)
         self.assertEqual(len(sends), 2)
 
@@ -47,7 +47,7 @@ class Cuda(DeviceJobs):
         sent, came = ({event["seq_on_comm"]: event["outputs"][0]["hash"]
                        for event in self.show_json("--rank", str(rank), "--kind", "results")
                        if event["comm"] == 0 and event["outputs"] and event["seq_on_comm"] in self.of(rank, call)}
-                      for rank, call in ((0, "ncclSend"), (1, "ncclRecv")))
+                      for rank, call in ((0, "Send"), (1, "Recv")))
         self.assertEqual(len(sent), 3)
         self.assertEqual(list(sent.values()), list(came.values()))
         self.assertNotIn("differ", self.checked(self.deja("check", self.trace_path())).stdout)
