@@ -1,5 +1,7 @@
 """Device buffers: recorded and replayed on the simulated driver of tests/fakes/cuda, whose streams run late."""
 import shutil
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -63,6 +65,19 @@ class Cuda(DeviceJobs):
         events = self.show_json("--rank", "1", "--kind", "results")
         self.assertEqual(len([event for event in events if event["outputs"]]), 2 * 9)
         self.assertEqual(len(events), 2 * 10)
+
+    def test_a_send_that_is_never_received_does_not_end_in_a_replay(self):
+        process = self.start(self.record_argv(self.PROGRAM, ["--steps=2", "--count=500000", "--end=unreceived"], n=2))
+        try:
+            process.communicate(timeout=4)
+            self.fail("it has come to its end")
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGTERM)
+            out, _ = process.communicate(timeout=60)
+        self.assertNotIn(b"the send is done", out)
+        run = self.checked(self.replay(0))
+        self.assertNotIn("the send is done", run.stdout)
+        self.assertIn("rank 0: the end of the recording is reached: SIGTERM", run.stdout)
 
     def test_questions_of_the_driver_are_not_recorded(self):
         """Its clocks, entropy, threads and files are other ones in each run, and no events: only the program's seeds
