@@ -50,6 +50,13 @@ class Torch(check.Check):
         """the same"""
         self.check_training("fsdp2", 4)
 
+    @limit(200)
+    def test_torch_compile_graphs(self):
+        """torch.compile(mode="reduce-overhead"): the steps are CUDA graphs, and DDP's all-reduces between them"""
+        if self.machine.simulated:
+            self.skipTest("no stand-in makes CUDA graphs of compiled models")
+        self.check_training("graphs", 2)
+
     @limit(150)
     def test_torch_fsdp1_2_ranks(self):
         """FullyShardedDataParallel"""
