@@ -1,6 +1,4 @@
-"""Two groups of the same ranks. One rank uses them in the other order when it logs."""
-import os
-
+"""Two groups of the same ranks. One rank uses them in the other order in step 12, and the job hangs."""
 import torch
 import torch.distributed as dist
 
@@ -20,10 +18,12 @@ def average(gradient):
 for step in range(20):
     torch.manual_seed(step * 10 + rank)
     gradient, loss = torch.randn(100), torch.rand(1)
+    if rank == 0:
+        print("step", step, flush=True)
     if step == 12 and rank == 1:
-        log(loss)
+        log(loss)  # the bug: before the gradients
         average(gradient)
     else:
         average(gradient)
         log(loss)
-print("rank", rank, "done", os.getpid() > 0)
+print("rank", rank, "is done")

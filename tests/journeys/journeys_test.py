@@ -2,71 +2,20 @@
 
 Prints the commands and the seconds of each journey. DEJA_TORCH_PYTHON names the Python of the two that use torch.
 """
-import os
-import re
 import shutil
 import sys
-import time
 import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "tests" / "e2e"), "/usr/lib/python3/dist-packages"]  # pexpect is Debian's
+sys.path.append(str(ROOT / "tests" / "e2e"))
 import harness  # noqa: E402
 from installed import InstalledDeja  # noqa: E402
+from terminal import Terminal  # noqa: E402
 from torch_jobs import PYTHON, VERSION  # noqa: E402
 
-try:
-    import pexpect
-except ImportError:
-    print("no pexpect here: tools/setup.sh --tests installs it")
-    sys.exit(77)
-
 PROGRAMS = ROOT / "examples" / "first"
-PROMPT = "ready> "
 MOST_COMMANDS = 4
-
-
-class Terminal:
-    """A shell on a pseudo-terminal. What is typed is counted."""
-
-    def __init__(self, folder, path):
-        env = {k: v for k, v in os.environ.items() if not k.startswith(("DEJA_", "LD_"))}
-        env.update(PATH=path, PS1=PROMPT, TERM="dumb", XDG_STATE_HOME=harness.STATE, HOME=str(folder), PAGER="cat")
-        self._shell = pexpect.spawn("/bin/sh", cwd=str(folder), env=env, encoding="utf-8", timeout=120, echo=False,
-                                    dimensions=(50, 200), codec_errors="replace")
-        self._shell.expect_exact(PROMPT)
-        self._begin = time.monotonic()
-        self.typed = []
-        self.all = ""
-
-    def type(self, line, prompt=PROMPT):
-        """Types a line and returns what comes before the next prompt."""
-        self.typed.append(line)
-        self._shell.sendline(line)
-        return self._seen(prompt)
-
-    def interrupt(self, line, when, prompt=PROMPT):
-        """Types a line, and Ctrl-C a moment after the output has `when`."""
-        self.typed.append(line)
-        self._shell.sendline(line)
-        self._shell.expect(when)
-        seen = self._shell.before + self._shell.after
-        time.sleep(1)
-        self._shell.sendintr()
-        return seen + self._seen(prompt)
-
-    def _seen(self, prompt):
-        self._shell.expect(prompt if prompt != PROMPT else re.escape(prompt))
-        seen = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._shell.before.replace("\r\n", "\n"))
-        self.all += seen
-        return seen
-
-    def end(self, name):
-        print(f"journey: {name}: {len(self.typed)} commands, {time.monotonic() - self._begin:.0f} s", flush=True)
-        for line in self.typed:
-            print(f"    {line}", flush=True)
-        self._shell.close(force=True)
 
 
 class Journeys(InstalledDeja):
@@ -89,7 +38,10 @@ class Journeys(InstalledDeja):
         return next(n for n, line in enumerate(lines, 1) if "the bug" in line)
 
     def assertArrived(self, terminal, name):
-        terminal.end(name)
+        print(f"journey: {name}: {len(terminal.typed)} commands, {terminal.seconds():.0f} s", flush=True)
+        for line in terminal.typed:
+            print(f"    {line}", flush=True)
+        terminal.close()
         self.assertLessEqual(len(terminal.typed), MOST_COMMANDS, terminal.typed)
 
     def test_a_nan_of_memory_that_was_never_written(self):
@@ -98,14 +50,35 @@ class Journeys(InstalledDeja):
         self.checked(self.command(built, env={"PKG_CONFIG_PATH": self.pkg_config_folder()}))
         said = terminal.type("deja record --loopback -n 4 --out run.deja -- ./short_batch")
         self.assertIn("rank 2: the mean is nan in step 30", said)
-        gdb = r"\(gdb[^)]*\) "
-        terminal.type("deja replay run.deja --rank 2 --gdb", gdb)
-        said = terminal.type("deja until nan", gdb)
+        terminal.type("deja replay run.deja --rank 2 --gdb")
+        said = terminal.type("deja until nan")
         self.assertIn("a NaN goes into AllReduce #31", said)
-        said = terminal.type("deja when-changed gradient", gdb)
-        line = self.line_of_bug("short_batch.cc") + 1
-        self.assertIn(f"short_batch.cc:{line}", said)
+        said = terminal.type("deja when-changed gradient")
+        self.assertIn(f"short_batch.cc:{self.line_of_bug('short_batch.cc')}", said)
         self.assertArrived(terminal, "a NaN of memory that was never written")
+
+    @unittest.skipUnless(VERSION, f"{PYTHON} has no torch with gloo")
+    def test_two_communicators_in_another_order(self):
+        terminal = self.terminal("two_groups.py")
+        command = f"deja record --loopback -n 3 --out run.deja -- {Path(PYTHON).name} two_groups.py"
+        said = terminal.type(command, stop_at="step 12")
+        self.assertRegex(said, r"rank 1: .*in c10d_allreduce #13 of comm 2 \(entered, never left\)")
+        said = terminal.type("deja check run.deja")
+        self.assertIn("ranks 0-1 wait for each other", said)
+        self.assertRegex(said, rf"rank 1 is in AllReduce .* at two_groups\.py:\d+ in log \(from two_groups\.py:"
+                               rf"{self.line_of_bug('two_groups.py')} in <module>\)")
+        self.assertArrived(terminal, "two communicators in another order")
+
+    @unittest.skipUnless(VERSION, f"{PYTHON} has no torch with gloo")
+    def test_a_bad_batch_from_a_worker(self):
+        terminal = self.terminal("bad_batch.py")
+        said = terminal.type(f"deja record --loopback -n 2 --out run.deja -- {Path(PYTHON).name} bad_batch.py")
+        self.assertRegex(said, r"deja: rank 1: exit 1, IndexError: Target 10 is out of bounds")
+        terminal.type("sed -i 's/return row, label/assert label < 10, (i, label); return row, label/' bad_batch.py")
+        said = terminal.type("deja replay run.deja --rank 1 --edited")
+        self.assertRegex(said, rf"bad_batch\.py\", line {self.line_of_bug('bad_batch.py') + 1}, in __getitem__")
+        self.assertIn("AssertionError: (139, 10)", said)
+        self.assertArrived(terminal, "a bad batch from a worker")
 
 
 if __name__ == "__main__":
