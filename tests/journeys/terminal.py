@@ -37,7 +37,8 @@ class Terminal:
         self.typed = []
 
     def type(self, line, stop_at=None):
-        """Types a line and returns what comes before the next prompt. stop_at: what is followed by Ctrl-C."""
+        """Types a line and returns what comes before the next prompt. stop_at: what is followed by Ctrl-C, and by
+        another one where Deja asks for it."""
         self.typed.append(line)
         self._shell.sendline(line)
         seen = ""
@@ -45,6 +46,10 @@ class Terminal:
             self._shell.expect(stop_at)
             seen = self._shell.before + self._shell.after
             time.sleep(1)  # the ranks get where they wait for each other
+            self._shell.sendintr()
+            if self._shell.expect([_PROMPTS, "press it again"]) == 0:
+                return _CONTROLS.sub("", seen + self._shell.before)
+            seen += self._shell.before + self._shell.after
             self._shell.sendintr()
         self._shell.expect(_PROMPTS)
         return _CONTROLS.sub("", seen + self._shell.before)

@@ -39,7 +39,7 @@ class Divergence(RuntimeError):
         if self.kind == "signature":
             text = f"{what}: recorded {signature(self.recorded)}, live {signature(self.live)}"
         else:
-            text = f"{what}, {signature(self.live)}: its input differs{self._difference()}"
+            text = f"{what}: its input, {signature(self.live).partition(' ')[2]}, differs{self._difference()}"
         return text + self._place()
 
     def _difference(self):
@@ -84,7 +84,7 @@ def group_text(facts):
 
 
 def _numbers(facts):
-    text = f"sum {facts['sum']}, min {facts['min']}, max {facts['max']}"
+    text = ", ".join(f"{name} {float(facts[name]):.9g}" for name in ("sum", "min", "max"))
     for name, word in (("nan", "NaN"), ("inf", "infinite")):
         if facts[name]:
             text += f", {facts[name]:,} {word}"

@@ -35,23 +35,23 @@ class TorchTraceGroup(TorchTest):
         self.assertServed("operations", 3)
         found = self.serve(1, "operations", code=4, CHANGE="input").stdout
         self.assertIn("divergence input allreduce 4 None {'dtype': 'int32', 'input_count': 33", found)
-        self.assertRegex(found, r"\nallreduce #4 of group 0 \(default_pg\)|\nallreduce #4 of group 0, ")
-        self.assertRegex(found, r"allreduce int32\[33\] sum: its input differs: recorded sum \d+, min \d+, max \d+, "
-                                r"live sum \d+, min \d+, max \d+; recorded at operations\.py:\d+ in collectives")
+        self.assertRegex(found, r"\nallreduce #4 of group 0( \(default_pg\))?: its input, int32\[33\] sum, differs: "
+                                r"recorded sum \d+, min \d+, max \d+, live sum \d+, min \d+, max \d+; "
+                                r"recorded at operations\.py:\d+ in collectives")
         found = self.serve(1, "operations", code=4, CHANGE="operation").stdout
         self.assertIn("divergence signature broadcast 4 None", found)
         self.assertRegex(found, r"broadcast #4 of group 0.*: recorded allreduce int32\[33\] sum, "
-                                r"live broadcast int32\[33\] root 1|live broadcast \S+\[33\] root 1")
+                                r"live broadcast int32\[33\] root 1; recorded at operations\.py")
         warned = self.serve(1, "operations", CHANGE="input", ON_DIVERGENCE="warn")
         self.assertIn("1 divergences", warned.stdout)
-        self.assertIn("its input differs", warned.stderr)
+        self.assertIn("its input, int32[33] sum, differs", warned.stderr)
 
     def test_data_parallel(self):
         self.assertServed("train", 2)
         # Another rank's data: the first gradients differ.
         found = self.serve(0, "train", code=4, JOB_SEED="6").stdout
-        self.assertIn("its input differs in ", found)
-        self.assertRegex(found, r"first \[\d+\]: recorded -?\d\S*, live -?\d\S*, [\d,]+ ULPs apart|recorded sum")
+        self.assertIn("divergence input ", found)
+        self.assertIn("; recorded at train.py:", found)
 
     @unittest.skipUnless(VERSION and VERSION >= (2, 6), "newer than this torch")
     def test_fully_sharded(self):
