@@ -88,8 +88,8 @@ std::string HumanDuration(uint64_t ns) {
   return fmt::format("{:.1f} us", seconds * 1e6);
 }
 
-Progress::Progress(std::string what)
-    : what_(std::move(what)), on_terminal_(isatty(STDERR_FILENO) == 1) {}
+Progress::Progress(std::string what, std::string counted)
+    : what_(std::move(what)), counted_(std::move(counted)), on_terminal_(isatty(STDERR_FILENO) == 1) {}
 
 Progress::~Progress() {
   if (on_terminal_ && last_percent_ >= 0) std::fputs("\r\033[K", stderr);
@@ -100,9 +100,9 @@ void Progress::Update(uint64_t done, uint64_t total) {
   int percent = static_cast<int>(done * 100 / total);
   if (percent == last_percent_) return;
   last_percent_ = percent;
-  std::fputs(
-      fmt::format("\r{}: {} % of {}\033[K", PlainText(what_), percent, HumanBytes(total)).c_str(),
-      stderr);
+  const std::string size =
+      counted_.empty() ? HumanBytes(total) : fmt::format("{} {}", HumanCount(total), counted_);
+  std::fputs(fmt::format("\r{}: {} % of {}\033[K", PlainText(what_), percent, size).c_str(), stderr);
   std::fflush(stderr);
 }
 

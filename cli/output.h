@@ -40,7 +40,8 @@ std::string HumanDuration(uint64_t ns);
 // A progress line on stderr, redrawn in place; nothing at all when stderr is not a terminal.
 class Progress {
  public:
-  explicit Progress(std::string what);
+  // `counted`: what the totals of Update are, as "ranks"; empty: bytes.
+  explicit Progress(std::string what, std::string counted = "");
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -48,6 +49,7 @@ class Progress {
 
  private:
   std::string what_;
+  std::string counted_;
   bool on_terminal_ = false;
   int last_percent_ = -1;
 };

@@ -27,8 +27,8 @@ MAY_USE = {
     "cli/check": "check check/evidence cli cli/events format/reader format/trace",
     "cli/commands":
         "check check/evidence cli cli/check cli/diff cli/doctor cli/events cli/export cli/fence cli/help cli/pack cli/record"
-        " cli/replay/bounds cli/replay/debugger cli/replay/fold cli/replay/start cli/replay/watch cli/report cli/summaries"
-        " cli/tensors digest format/layout format/log format/pack format/repair format/tail format/trace",
+        " cli/replay/bounds cli/replay/debugger cli/replay/fold cli/replay/start cli/replay/watch cli/report cli/serve"
+        " cli/summaries cli/tensors digest format/layout format/log format/pack format/repair format/tail format/trace",
     "cli/devices": "include/compat/cuda.h",
     "cli/diff": "api cli cli/events cli/help cli/summaries digest format/reader format/trace",
     "cli/doctor": "cli cli/devices",
@@ -51,6 +51,7 @@ MAY_USE = {
         "cli cli/devices cli/events cli/record cli/replay/fold cli/replay/report cli/replay/start cli/summaries"
         " format/reader format/scratch format/trace",
     "cli/report": "check check/evidence check/timeline cli cli/check cli/summaries format/reader",
+    "cli/serve": "api cli/events cli/tensors digest format/reader",
     "cli/summaries": "cli cli/events format/reader format/trace",
     "cli/tensors": "cli digest format/reader",
     "common": "",

@@ -183,7 +183,7 @@ Result<std::vector<Pair>> ChoosePairs(const format::Trace& a, const format::Trac
 Result<std::vector<Compared>> CompareAll(format::Trace& a, format::Trace& b,
                                          const std::vector<Pair>& pairs, bool between_ranks) {
   std::vector<Compared> all;
-  Progress progress("comparing ranks");
+  Progress progress("comparing", "ranks");
   for (const Pair& pair : pairs) {
     DEJA_ASSIGN_OR_RETURN(
         Compared compared,

@@ -63,7 +63,7 @@ int RunDiff(const Context& context) {
 
   std::vector<Compared> all;
   {
-    Progress progress("comparing ranks");
+    Progress progress("comparing", "ranks");
     for (uint32_t rank : *ranks) {
       auto compared = ComparePair(
           **a, **b, rank, between_ranks ? static_cast<uint32_t>(g_diff_options.with_rank) : rank,

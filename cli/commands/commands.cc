@@ -9,6 +9,7 @@ namespace deja::cli {
 extern const Command kRecordCommand;
 extern const Command kLaunchCommand;
 extern const Command kReplayCommand;
+extern const Command kServeCommand;
 extern const Command kInfoCommand;
 extern const Command kShowCommand;
 extern const Command kCheckCommand;
@@ -29,7 +30,7 @@ extern const Command kCompletionCommand;
 const std::vector<CommandGroup>& CommandGroups() {
   static const std::vector<CommandGroup> groups = {
       {"Record a job", {&kDoctorCommand, &kRecordCommand, &kLaunchCommand, &kMarkCommand}},
-      {"Run it again", {&kReplayCommand}},
+      {"Run it again", {&kReplayCommand, &kServeCommand}},
       {"Read and compare",
        {&kInfoCommand, &kShowCommand, &kCheckCommand, &kReportCommand, &kDiffCommand,
         &kBisectCommand, &kVerifyCommand}},

@@ -18,6 +18,7 @@
 #include <ctime>
 #include <utility>
 
+#include "cli/output.h"
 #include "cli/own_variables.h"
 #include "common/env_vars.h"
 
@@ -31,6 +32,8 @@ struct sigaction g_file_size_before {};
 
 using Clock = std::chrono::steady_clock;
 
+// What ranks get to end by themselves after Ctrl-C, before the user is told to press it again.
+constexpr std::chrono::seconds kPatience{2};
 constexpr int kForwardedSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
 // "NAME=value" strings with replacement by name.
@@ -232,6 +235,7 @@ class Job {
         next_tick = now + std::chrono::seconds(1);
       }
       if (deadline_ != Clock::time_point{} && now >= deadline_) Escalate(now);
+      if (interrupts_ == 1 && !said_ && now >= interrupted_ + kPatience) SayTheyGoOn();
       auto wake = deadline_ != Clock::time_point{} ? std::min(deadline_, next_tick) : next_tick;
       auto wait = std::chrono::duration_cast<std::chrono::nanoseconds>(wake - now).count();
       timespec timeout{wait / 1000000000, wait % 1000000000};
@@ -291,10 +295,20 @@ class Job {
       kill(-group_, SIGCONT);
       return;
     }
+    if (signal == SIGINT && interrupts_ == 0) interrupted_ = Clock::now();
     if (signal == SIGINT && ++interrupts_ > 1) signal = interrupts_ == 2 ? SIGTERM : SIGKILL;
     if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT)
       terminating_ = true;
     kill(-group_, signal);
+  }
+
+  // They may be saving what they have. Or they wait for each other and do not hear it, as Python in
+  // a collective does.
+  void SayTheyGoOn() {
+    said_ = true;
+    Diagnose(fmt::format("{} process{} not ended by Ctrl-C yet; press it again to terminate {}",
+                         running_.size(), running_.size() == 1 ? " is" : "es are",
+                         running_.size() == 1 ? "it" : "them"));
   }
 
   void Escalate(Clock::time_point now) {
@@ -323,6 +337,8 @@ class Job {
   int port_ = 0;
   int first_failure_ = -1;
   int interrupts_ = 0;
+  Clock::time_point interrupted_{};
+  bool said_ = false;
   bool terminating_ = false;
   bool troubled_ = false;
   Clock::time_point deadline_{};

@@ -146,9 +146,16 @@ def first_difference(before, after):
     return next(i for i, (a, b) in enumerate(zip(before, after)) if a != b)
 
 
+def watched_part(memory, address):
+    """Address and size of what one watchpoint sees of the memory around that address, and of nothing beside it."""
+    first = address - address % WATCHED_BYTES
+    begin, end = max(first, memory.address), min(first + WATCHED_BYTES, memory.address + memory.size)
+    return begin, end - begin
+
+
 @contextlib.contextmanager
-def watching(address):
-    point = gdb.Breakpoint(f"*(unsigned char (*)[{WATCHED_BYTES}]) {address:#x}", gdb.BP_WATCHPOINT, gdb.WP_WRITE, internal=True)
+def watching(address, size):
+    point = gdb.Breakpoint(f"*(unsigned char (*)[{size}]) {address:#x}", gdb.BP_WATCHPOINT, gdb.WP_WRITE, internal=True)
     point.silent = True
     try:
         yield
@@ -208,16 +215,16 @@ def when_changed(words):
 def go_to_write(way, memory, looks, at):
     before, after = looks[at], looks[at + 1]
     offset = first_difference(before.value, after.value)
-    address = memory.address + offset - (memory.address + offset) % WATCHED_BYTES
+    address, size = watched_part(memory, memory.address + offset)
     # The last look is at the position, which need not be a place.
     end = after if at + 2 < len(looks) else None
     run_to_place(way.start, before.thread, before.place)
-    with watching(address):
+    with watching(address, size):
         writes = writes_until(way, end)
     if not writes:
         return False
     run_to_place(way.start, before.thread, before.place)
-    with watching(address):
+    with watching(address, size):
         while writes and is_running():
             go_on()
             if not stopped_by_deja():

@@ -286,6 +286,10 @@ class Pieces:
         self._words = array.array("Q", words)
         self.address, self.count = self._words.buffer_info()[0], len(words) // 2
 
+    def runs(self):
+        """(address, bytes) of each."""
+        return list(zip(self._words[::2], self._words[1::2]))
+
 
 NO_PIECES = Pieces(())
 

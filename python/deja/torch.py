@@ -8,6 +8,11 @@
             ...
 
 Nothing happens where nothing is recorded or replayed.
+
+TracePG serves a recorded rank to code in a plain process, such as a notebook's:
+
+    with deja.torch.TracePG("run.deja", rank=2):
+        train.main()
 """
 
 _PASSED = 2  # steps of the optimizer before the first step of Deja's
@@ -33,3 +38,15 @@ def watch(*objects, every=None, gradients=False, **named):
     engine.name_steps()
     exceptions.install()
     torch_watch.watch(objects, named, every, gradients, _PASSED)
+
+
+_SERVING = {"TracePG": "trace_groups", "Divergence": "divergence", "RecordingEnds": "divergence"}
+
+
+def __getattr__(name):
+    """TracePG, Divergence and RecordingEnds: torch.distributed is imported for them alone."""
+    if name not in _SERVING:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    import importlib
+
+    return getattr(importlib.import_module(f"deja.serving.{_SERVING[name]}"), name)

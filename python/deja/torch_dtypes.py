@@ -17,9 +17,9 @@ DTYPES = {
     torch.complex128: 8,
 }
 
-_BYTES_OF = (1, 1, 4, 4, 8, 8, 2, 4, 8, 2)  # by number
+ELEMENT_BYTES = (1, 1, 4, 4, 8, 8, 2, 4, 8, 2)  # by number
 
 # The same with the bytes that an element of torch's has.
 SIZED_DTYPES = {
-    kind: (number, _BYTES_OF[number] * (2 if kind.is_complex else 1)) for kind, number in DTYPES.items()
+    kind: (number, ELEMENT_BYTES[number] * (2 if kind.is_complex else 1)) for kind, number in DTYPES.items()
 }

@@ -127,7 +127,7 @@ class Trace:
 
     def __init__(self, path, program: Optional[str] = None):
         self.path = os.fspath(path)
-        self._program = program or _find_program()
+        self._program = program or find_program()
         self._folder = tempfile.TemporaryDirectory(prefix="deja-trace-")
         self._read: Optional[Dict[str, Any]] = None
         self._operations: Optional[List[Operation]] = None
@@ -252,7 +252,7 @@ class Trace:
         return done.stdout
 
 
-def _find_program() -> str:
+def find_program() -> str:
     """The `deja` of the installation that this module is part of, else that in PATH."""
     here = os.path.dirname(os.path.realpath(__file__))
     for beside in (os.path.join(here, "..", "..", "..", "..", "bin", "deja"),):

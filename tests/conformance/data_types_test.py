@@ -51,7 +51,7 @@ class DataTypes(unittest.TestCase):
         self.assertGreater(len(theirs.keys), 8)
         for key, value in zip(theirs.keys, theirs.values):
             self.assertEqual(value.value, known[parts.get(key.attr, key.attr)], key.attr)
-        sizes = ast.literal_eval(assigned("python/deja/torch_dtypes.py", "_BYTES_OF"))
+        sizes = ast.literal_eval(assigned("python/deja/torch_dtypes.py", "ELEMENT_BYTES"))
         self.assertEqual(list(sizes), [TYPES[number][1] for number in range(len(sizes))])
 
 

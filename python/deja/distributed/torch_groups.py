@@ -138,7 +138,7 @@ class Served(Group):
         self._deja_group = new_group(rank, size, name, None).group
         self._deja_store = store
         self._deja_set_values = {}  # of properties, by the program
-        self.options = _Options(timeout)
+        self.options = Options(timeout)
 
     def check_collectives(self, _):
         """The ranks are to compare what they call. A replay has the outcomes."""
@@ -266,7 +266,7 @@ def serving(real, backend):
     return _like(ServedGroup, real)
 
 
-class _Options:
+class Options:
     def __init__(self, timeout):
         self._timeout = timeout or _TIMEOUT
         self.backend = ""

@@ -241,7 +241,7 @@ class Group(c10d.ProcessGroup):
         dtype = dtype_of(read, written)
         call_names.tell(inputs or outputs, 2)
         outcome = engine.group_call(
-            _NAMES.get(name) or _name_of(name),
+            _NAMES.get(name) or operation_name(name),
             lambda: self._make(name, args, kwargs),
             read.pieces,
             written.pieces,
@@ -286,7 +286,8 @@ _NAMES = {  # of operations in a trace, by those of their methods
 }
 
 
-def _name_of(method):
+def operation_name(method):
+    """Of an operation in a trace."""
     return _NAMES.setdefault(method, "c10d_" + method.lstrip("_"))
 
 

@@ -21,7 +21,7 @@ from deja import engine
 OWN = {"boxed", "unbox", "_id", "_pybind11_conduit_v1_"}
 if not hasattr(c10d, "Backend"):  # before torch 2 a group has none, and these only go through what operations return
     OWN |= {"_start_coalescing", "_end_coalescing"}
-# An object whose fields a replay knows (torch_groups._Options).
+# An object whose fields a replay knows (torch_groups.Options).
 AS_IT_IS = {"options"}
 _NOT_RECORDED = b"!"
 _numbers = itertools.count(1)
@@ -97,7 +97,8 @@ def recorded_call(group, name, real, args, kwargs):
 
 def served_call(group, name):
     """What the recorded call returned. LookupError: there was none."""
-    answer = engine.store_call("c10d_store_get", _key(group, name), lambda: None)
+    ask = getattr(group, "_deja_store_call", engine.store_call)
+    answer = ask("c10d_store_get", _key(group, name), lambda: None)
     if answer is None:
         raise LookupError(name)
     if answer == _NOT_RECORDED:
