@@ -21,8 +21,7 @@ std::string Amount(ProgressUnit unit, uint64_t amount) {
 }
 
 std::string RateText(ProgressUnit unit, double per_second) {
-  if (unit == ProgressUnit::kBytes)
-    return HumanBytes(static_cast<uint64_t>(per_second)) + "/s";
+  if (unit == ProgressUnit::kBytes) return HumanBytes(static_cast<uint64_t>(per_second)) + "/s";
   return fmt::format("{:.{}f}/s", per_second, per_second < 10 ? 1 : 0);
 }
 

@@ -147,9 +147,9 @@ int deja_read_payload(deja_read_trace* trace, uint32_t rank, const uint8_t hash[
   std::memcpy(name.bytes.data(), hash, name.bytes.size());
   const auto kept = (*reader)->PayloadSize(name);
   if (!kept || *kept != size)
-    return static_cast<int>(FailWith(
-        kept ? "reading a tensor: its size is another one" : "reading a tensor: its bytes were "
-                                                             "not kept"));
+    return static_cast<int>(FailWith(kept ? "reading a tensor: its size is another one"
+                                          : "reading a tensor: its bytes were "
+                                            "not kept"));
   const deja::Status read =
       (*reader)->ReadPayload(name, {static_cast<std::byte*>(out), static_cast<size_t>(size)});
   return read ? 0 : static_cast<int>(FailWith(read.error().message));

@@ -60,8 +60,8 @@ std::vector<CopyJob> JobsOf(const MergePart& part, const std::vector<int64_t>& a
   for (const std::string& folder : format::ListChildFolders(part.trace->directory())) {
     const auto origin = format::ReadOrigin(folder);
     const auto host = of_hosts.find(origin ? origin->hostname : "");
-    jobs.push_back({folder, fs::path(folder).filename().string(),
-                    host == of_hosts.end() ? 0 : host->second});
+    jobs.push_back(
+        {folder, fs::path(folder).filename().string(), host == of_hosts.end() ? 0 : host->second});
   }
   return jobs;
 }
@@ -88,8 +88,7 @@ Status CopyFolders(const MergeParts& merged, const std::vector<std::vector<int64
 void PassLeastTrust(const std::string& to) {
   const TrustStore store;
   Trust trust = Trust::kOwn;
-  for (const std::string& trace : g_merge_options.traces)
-    trust = std::min(trust, store.Of(trace));
+  for (const std::string& trace : g_merge_options.traces) trust = std::min(trust, store.Of(trace));
   if (trust != Trust::kNone) (void)store.Add(to, trust);
 }
 

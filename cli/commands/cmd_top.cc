@@ -110,9 +110,10 @@ int RunTop(const Context& context) {
   TopView view = Read(*job);
   if (view.rows.empty()) {
     for (const std::string& note : view.notes) Diagnose(note);
-    Diagnose(fmt::format("reading: {}: no rank in it yet; start the job with deja record, or wait "
-                         "until it has made its first communicator",
-                         g_top_options.trace));
+    Diagnose(
+        fmt::format("reading: {}: no rank in it yet; start the job with deja record, or wait "
+                    "until it has made its first communicator",
+                    g_top_options.trace));
     return kExitFailure;
   }
   const Interruption interruption;

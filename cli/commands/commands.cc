@@ -31,12 +31,15 @@ extern const Command kCompletionCommand;
 
 const std::vector<CommandGroup>& CommandGroups() {
   static const std::vector<CommandGroup> groups = {
-      {"Record a job", {&kDoctorCommand, &kRecordCommand, &kLaunchCommand, &kTopCommand, &kMarkCommand}},
+      {"Record a job",
+       {&kDoctorCommand, &kRecordCommand, &kLaunchCommand, &kTopCommand, &kMarkCommand}},
       {"Run it again", {&kReplayCommand}},
       {"Read and compare",
        {&kInfoCommand, &kShowCommand, &kCheckCommand, &kReportCommand, &kDiffCommand,
         &kBisectCommand, &kVerifyCommand}},
-      {"Keep and pass on", {&kPackCommand, &kUnpackCommand, &kMergeCommand, &kExportCommand, &kImportCommand, &kRecoverCommand}},
+      {"Keep and pass on",
+       {&kPackCommand, &kUnpackCommand, &kMergeCommand, &kExportCommand, &kImportCommand,
+        &kRecoverCommand}},
       {"Help", {&kHelpCommand, &kManCommand, &kCompletionCommand}},
   };
   return groups;

@@ -92,7 +92,7 @@ std::vector<uint32_t> RanksIn(const nlohmann::json& ranks) {
   return result;
 }
 
-// Of all tensors of one side together.
+// Elements of all tensors of one side.
 uint64_t CountIn(const nlohmann::json& entry, const char* key) {
   const auto sizes = entry.find(key);
   uint64_t all = 0;
@@ -149,8 +149,7 @@ FlightEntry EntryOf(const nlohmann::json& its) {
     entry.group = group->front().get<std::string>();
   TakeName(Text(its, "profiling_name"), entry);
   entry.is_transfer = IsTrue(its, "is_p2p");
-  entry.number =
-      Number(its, entry.is_transfer ? "p2p_seq_id" : "collective_seq_id").value_or(0);
+  entry.number = Number(its, entry.is_transfer ? "p2p_seq_id" : "collective_seq_id").value_or(0);
   entry.order = Number(its, "record_id").value_or(0);
   entry.created_ns = Number(its, "time_created_ns").value_or(0);
   entry.completed_ns = Number(its, "time_discovered_completed_ns");
@@ -199,9 +198,9 @@ Result<FlightDump> ReadFlightDump(const std::string& path) {
   if (const auto groups = parsed->find("pg_config"); groups != parsed->end() && groups->is_object())
     for (const auto& [name, facts] : groups->items())
       if (facts.is_object())
-        dump.groups[name] = {Text(facts, "desc"),
-                             facts.contains("ranks") ? RanksIn(facts["ranks"])
-                                                     : std::vector<uint32_t>{}};
+        dump.groups[name] = {Text(facts, "desc"), facts.contains("ranks")
+                                                      ? RanksIn(facts["ranks"])
+                                                      : std::vector<uint32_t>{}};
   for (const auto& entry : (*parsed)["entries"])
     if (entry.is_object()) dump.entries.push_back(EntryOf(entry));
   std::stable_sort(dump.entries.begin(), dump.entries.end(),
@@ -237,12 +236,13 @@ Result<std::vector<FlightDump>> ReadFlightDumps(const std::vector<std::string>& 
     const auto [owner, added] = owners.try_emplace(dump.rank, file);
     if (!added)
       return Fail(ErrorCode::kInvalidArgument,
-                  fmt::format("importing: {}: it is of rank {}, as {} is; give each rank once", file,
-                              dump.rank, owner->second));
+                  fmt::format("importing: {}: it is of rank {}, as {} is; give each rank once",
+                              file, dump.rank, owner->second));
     dumps.push_back(std::move(dump));
     progress.Update(dumps.size(), files.size());
   }
-  std::sort(dumps.begin(), dumps.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
+  std::sort(dumps.begin(), dumps.end(),
+            [](const auto& a, const auto& b) { return a.rank < b.rank; });
   return dumps;
 }
 

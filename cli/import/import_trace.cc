@@ -17,9 +17,9 @@
 #include "api/c10d_table.h"
 #include "cli/version.h"
 #include "common/os/process_identity.h"
-#include "format/reader/imported.h"
 #include "format/layout/rank_folder.h"
 #include "format/log/rank_writer.h"
+#include "format/reader/imported.h"
 #include "format/wire/format_version.h"
 #include "format/wire/message_codec.h"
 
@@ -78,21 +78,22 @@ std::optional<C10dApi> ApiOf(std::string_view name) {
 
 // Numbers of common/data_types.def, by the names of c10::ScalarType.
 uint32_t TypeOf(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, uint32_t>, 15> kTypes = {{{"Char", 0},
-                                                                             {"Byte", 1},
-                                                                             {"Bool", 1},
-                                                                             {"Int", 2},
-                                                                             {"UInt32", 3},
-                                                                             {"Long", 4},
-                                                                             {"UInt64", 5},
-                                                                             {"Half", 6},
-                                                                             {"Float", 7},
-                                                                             {"Double", 8},
-                                                                             {"BFloat16", 9},
-                                                                             {"Float8_e4m3fn", 10},
-                                                                             {"Float8_e5m2", 11},
-                                                                             {"Float8_e4m3fnuz", 10},
-                                                                             {"Float8_e5m2fnuz", 11}}};
+  constexpr std::array<std::pair<std::string_view, uint32_t>, 15> kTypes = {
+      {{"Char", 0},
+       {"Byte", 1},
+       {"Bool", 1},
+       {"Int", 2},
+       {"UInt32", 3},
+       {"Long", 4},
+       {"UInt64", 5},
+       {"Half", 6},
+       {"Float", 7},
+       {"Double", 8},
+       {"BFloat16", 9},
+       {"Float8_e4m3fn", 10},
+       {"Float8_e5m2", 11},
+       {"Float8_e4m3fnuz", 10},
+       {"Float8_e5m2fnuz", 11}}};
   for (const auto& [known, number] : kTypes)
     if (known == name) return number;
   return format::kRawBytes;
@@ -102,7 +103,7 @@ uint32_t TypeOf(std::string_view name) {
 struct Common {
   std::string job_id;
   uint32_t world_size = 0;
-  // Of each group, by name: the first collective that all of its dumps have.
+  // The first collective that all dumps of a group have, by its name.
   std::map<std::string, uint64_t> first;
   std::map<std::string, std::vector<uint32_t>> members;  // ranks of the job, by their rank in it
   uint64_t begin_ns = 0;
@@ -121,8 +122,8 @@ class DumpWriter {
     AddGroups();
     for (const FlightEntry& entry : dump_.entries) AddEntry(entry);
     AddEnds();
-    const std::string note = fmt::format(
-        "imported from a dump of PyTorch's Flight Recorder, version {}", dump_.version);
+    const std::string note =
+        fmt::format("imported from a dump of PyTorch's Flight Recorder, version {}", dump_.version);
     Add(common_.end_ns, format::Note{note});
     DEJA_RETURN_IF_ERROR(written_);
     DEJA_RETURN_IF_ERROR(writer_.WriteBatch());
@@ -196,7 +197,8 @@ class DumpWriter {
       key.emplace_back(module->second, frame.line);
       stack.frames.push_back({module->second, frame.line});
     }
-    const auto [known, is_new] = stacks_.try_emplace(key, static_cast<uint32_t>(stacks_.size()) + 1);
+    const auto [known, is_new] =
+        stacks_.try_emplace(key, static_cast<uint32_t>(stacks_.size()) + 1);
     stack.stack = known->second;
     if (is_new) Add(common_.begin_ns, stack);
     return known->second;
@@ -220,9 +222,8 @@ class DumpWriter {
     // As many arguments as are known: operator and root are not in a dump.
     if (!entry.dtype.empty() && *api != C10dApi::c10d_barrier &&
         *api != C10dApi::c10d_monitored_barrier) {
-      for (const uint64_t argument :
-           {uint64_t{0}, entry.input_count, uint64_t{0}, entry.output_count,
-            uint64_t{TypeOf(entry.dtype)}})
+      for (const uint64_t argument : {uint64_t{0}, entry.input_count, uint64_t{0},
+                                      entry.output_count, uint64_t{TypeOf(entry.dtype)}})
         enter.args.push_back(argument);
       if (entry.is_transfer && entry.peer) enter.args.push_back(*entry.peer);
     }
@@ -248,9 +249,10 @@ class DumpWriter {
   void AddEnds() {
     FlushEnds(UINT64_MAX);
     for (const auto& [name, count] : unknown_)
-      summary_.missing.push_back(fmt::format("rank {}: {} operations '{}' are left out: their name "
-                                             "or group is not known",
-                                             dump_.rank, count, name));
+      summary_.missing.push_back(
+          fmt::format("rank {}: {} operations '{}' are left out: their name "
+                      "or group is not known",
+                      dump_.rank, count, name));
   }
 
   const FlightDump& dump_;
@@ -259,9 +261,9 @@ class DumpWriter {
   ImportSummary& summary_;
   Status written_;
   uint64_t seq_ = 0;
-  std::map<std::string, uint32_t> numbers_;      // of groups, as CommCreated has them
-  std::map<uint32_t, uint64_t> operations_;      // by that number
-  std::map<std::string, uint32_t> modules_;      // by path
+  std::map<std::string, uint32_t> numbers_;  // of groups, as CommCreated has them
+  std::map<uint32_t, uint64_t> operations_;  // by that number
+  std::map<std::string, uint32_t> modules_;  // by path
   std::map<std::vector<std::pair<uint32_t, uint32_t>>, uint32_t> stacks_;
   std::multimap<uint64_t, format::CallResults> ends_;
   std::map<std::string, uint64_t> unknown_;
@@ -295,9 +297,8 @@ void FindFirst(const std::vector<FlightDump>& dumps, Common& common, ImportSumma
   }
   for (const auto& [group, number] : common.first)
     if (number > 1)
-      summary.missing.push_back(
-          fmt::format("group {}: collectives begin at #{} of the dumps, which is #1 here", group,
-                      number));
+      summary.missing.push_back(fmt::format(
+          "group {}: collectives begin at #{} of the dumps, which is #1 here", group, number));
 }
 
 // When the dumps were written: by their files, unless these were copied later.

@@ -59,8 +59,7 @@ class Machine {
   }
   Result<std::string_view> Line() {
     const size_t end = bytes_.find('\n', at_);
-    if (end == std::string_view::npos)
-      return Fail(ErrorCode::kTruncated, "the pickle ends early");
+    if (end == std::string_view::npos) return Fail(ErrorCode::kTruncated, "the pickle ends early");
     const std::string_view line = bytes_.substr(at_, end - at_);
     at_ = end + 1;
     return line;

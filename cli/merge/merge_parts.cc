@@ -72,11 +72,11 @@ Status CheckWorldSizes(MergeParts& merged) {
         first = &part;
       }
       if (rank.world_size != merged.world_size)
-        return Fail(ErrorCode::kInvalidArgument,
-                    fmt::format("merging: {}: rank {} is of a job of {} ranks, and {} of one of "
-                                "{}; give traces of one job",
-                                part.path, rank.rank, rank.world_size, first->path,
-                                merged.world_size));
+        return Fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("merging: {}: rank {} is of a job of {} ranks, and {} of one of "
+                        "{}; give traces of one job",
+                        part.path, rank.rank, rank.world_size, first->path, merged.world_size));
     }
   }
   return {};

@@ -1,7 +1,7 @@
 // MergeParts: traces of single nodes, and whether they are parts of one job.
 //
-// Each node's `deja record` gives its trace a number of its own, so it is not the number that tells:
-// the ranks of one job have made communicators together, at one time. Main thread.
+// Each node's `deja record` gives its trace a number of its own, so the number does not tell. The
+// ranks of one job have made communicators together, at one time. Main thread.
 #ifndef DEJA_CLI_MERGE_MERGE_PARTS_H_
 #define DEJA_CLI_MERGE_MERGE_PARTS_H_
 
@@ -19,11 +19,11 @@
 namespace deja::cli {
 
 struct MergePart {
-  std::string path;                       // as given
+  std::string path;  // as given
   std::unique_ptr<format::Trace> trace;
-  std::vector<std::string> hosts;         // of each of trace->ranks()
-  std::string job_id;                     // 16 bytes
-  uint64_t begin_ns = 0;                  // by the clocks of its machines
+  std::vector<std::string> hosts;  // of each of trace->ranks()
+  std::string job_id;              // 16 bytes
+  uint64_t begin_ns = 0;           // by the clocks of its machines
   uint64_t end_ns = 0;
   std::set<std::pair<uint64_t, uint32_t>> communicators;  // hash and size
   std::vector<check::RankSummary> summaries;              // of each of trace->ranks()

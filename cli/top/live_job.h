@@ -1,6 +1,6 @@
 // LiveJob: the ranks of a trace that is being written, read again and again.
 //
-// Ranks that come later are found. Of several attempts the last one is read. Nothing is attached to
+// Ranks that come later are found. The last attempt is read. Nothing is attached to
 // and nothing is written. One thread.
 #ifndef DEJA_CLI_TOP_LIVE_JOB_H_
 #define DEJA_CLI_TOP_LIVE_JOB_H_

@@ -71,11 +71,11 @@ class LiveRank {
   uint64_t last_ns = 0;  // of the last event
   std::optional<uint64_t> step;
   uint64_t steps = 0;
-  uint64_t operations = 0;  // collectives and transfers
-  uint64_t bytes = 0;       // that the rank gave to them, or got by a receive
-  std::map<uint32_t, LiveComm> comms;     // by number
+  uint64_t operations = 0;             // collectives and transfers
+  uint64_t bytes = 0;                  // that the rank gave to them, or got by a receive
+  std::map<uint32_t, LiveComm> comms;  // by number
   std::optional<int> exit_code;
-  int crashed_by = 0;  // a signal
+  int crashed_by = 0;        // a signal
   bool is_running = false;   // set by the owner
   bool is_finished = false;  // set by the owner: its recording has its end
 

@@ -106,11 +106,11 @@ TopPage MakeTopPage(const TopView& view, size_t columns, size_t lines, size_t fi
   const size_t end = std::min(view.rows.size(), page.first_row + room);
   for (size_t i = page.first_row; i < end; ++i) page.lines.push_back(RowText(view.rows[i]));
   page.lines.resize(std::max(page.lines.size(), lines > 0 ? lines - 1 : 0));
-  page.lines.push_back(
-      end - page.first_row < view.rows.size()
-          ? fmt::format("q quit   up, down, page up, page down: ranks {}-{} of {}",
-                        view.rows[page.first_row].rank, view.rows[end - 1].rank, view.rows.size())
-          : "q quit");
+  page.lines.push_back(end - page.first_row < view.rows.size()
+                           ? fmt::format("q quit   up, down, page up, page down: ranks {}-{} of {}",
+                                         view.rows[page.first_row].rank, view.rows[end - 1].rank,
+                                         view.rows.size())
+                           : "q quit");
   if (page.lines.size() > lines) page.lines.resize(lines);
   for (std::string& line : page.lines) line = Cut(PlainText(line), columns);
   return page;

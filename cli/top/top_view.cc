@@ -63,7 +63,7 @@ std::vector<Ends> JoinCommunicators(const std::vector<LiveRank>& ranks) {
   return joined;
 }
 
-// Of each end's clock to the first one's, by the middle of the differences of common ends.
+// How far each end's clock is ahead of the first one's: the middle of their differences.
 std::vector<int64_t> ClockOffsets(const Ends& ends) {
   std::vector<int64_t> offsets(ends.size());
   for (size_t e = 1; e < ends.size(); ++e) {
@@ -99,15 +99,14 @@ class ViewMaker {
       FindWaits(ends);
       FindLate(ends);
     }
-    std::stable_sort(
-        view_.waits.begin(), view_.waits.end(),
-        [](const TopWait& a, const TopWait& b) { return a.since_ns > b.since_ns; });
+    std::stable_sort(view_.waits.begin(), view_.waits.end(),
+                     [](const TopWait& a, const TopWait& b) { return a.since_ns > b.since_ns; });
     FindStragglers();
     Sum();
   }
 
  private:
-  // How long ago that was, by the clock of the rank's machine. A rank that has ended stands still.
+  // How long ago that was, by the clock of the rank's machine. A rank that has ended ages no more.
   [[nodiscard]] uint64_t Since(const LiveRank& rank, uint64_t time_ns) const {
     const uint64_t now = rank.is_running ? std::max(now_ns_, rank.last_ns) : rank.last_ns;
     return now > time_ns ? now - time_ns : 0;
@@ -225,7 +224,7 @@ class ViewMaker {
     if (wait.since_ns >= kLeastWaitNs) view_.waits.push_back(std::move(wait));
   }
 
-  // Who entered last, in the collectives that all have made and that wait for all.
+  // The rank that entered last, in collectives that all have made and that wait for all.
   void FindLate(const Ends& ends) {
     if (ends.size() < 2 || ends.size() != ends.front().comm->nranks) return;
     const std::vector<int64_t> offsets = ClockOffsets(ends);

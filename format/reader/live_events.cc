@@ -23,9 +23,9 @@ Status LiveEvents::ReadHeader() {
   header_.format_major = 0;
   if (frame.outcome != FrameOutcome::kRecord || frame.type != FrameType::kHeader ||
       !Decode(header_bytes_, header_) || header_.format_major == 0)
-    return Fail(frame.outcome == FrameOutcome::kTornTail ? ErrorCode::kTruncated
-                                                         : ErrorCode::kCorrupt,
-                "opening " + file->name() + ": the header cannot be read");
+    return Fail(
+        frame.outcome == FrameOutcome::kTornTail ? ErrorCode::kTruncated : ErrorCode::kCorrupt,
+        "opening " + file->name() + ": the header cannot be read");
   position_ = kMagicBytes + frame.size;
   return {};
 }

@@ -1,6 +1,6 @@
 // LiveEvents: the events of a recording while its process runs, each handed out once.
 //
-// Keeps its place in the file of events and what it has seen of each thread, so a call costs what
+// Keeps its place in the file of events and what it has seen of each thread. So a call costs what
 // has come since the last one. Reads the process's tail too, where it is on this machine. Payload
 // files are not touched, and nothing is changed or locked. One thread.
 #ifndef DEJA_FORMAT_READER_LIVE_EVENTS_H_
@@ -59,8 +59,8 @@ class LiveEvents {
   TraceHeader header_;
   uint64_t position_ = kMagicBytes;  // of the next frame in the file
   std::vector<std::byte> payload_;
-  std::unordered_map<uint32_t, uint64_t> next_seq_;          // by thread
-  std::set<std::pair<uint32_t, uint64_t>> emergencies_;      // handed out: thread and seq
+  std::unordered_map<uint32_t, uint64_t> next_seq_;      // by thread
+  std::set<std::pair<uint32_t, uint64_t>> emergencies_;  // handed out: thread and seq
   std::vector<std::byte> footer_bytes_;
   Footer footer_;
   bool is_finished_ = false;

@@ -1,4 +1,4 @@
-"""The library that reads tensors (libdeja_read.so) through ctypes. For deja.trace; neither torch nor NumPy is needed."""
+"""The library that reads tensors (libdeja_read.so), through ctypes. For deja.trace; needs neither torch nor NumPy."""
 import ctypes
 import os
 from typing import List, Optional, Tuple

@@ -232,7 +232,7 @@ class Trace:
         return tensor
 
     def diff(self, other: "Trace", rank: Optional[int] = None) -> Dict[str, Any]:
-        """The first difference to another recording, of each rank or of one, as `deja diff --json`; `equal` says if none."""
+        """The first difference to another recording, of each rank or of one: `deja diff --json`."""
         chosen = [] if rank is None else ["--rank", str(rank)]
         # 4: they differ.
         return json.loads(self._run("diff", self.path, other.path, "--json", *chosen, allowed=(0, 3, 4)))

@@ -26,8 +26,7 @@ TEST(Progress, NeverGoesBeyondAll) {
 }
 
 TEST(Progress, NamesAreText) {
-  const std::string text =
-      ProgressText("packing \x1b[2J\nx", ProgressUnit::kFiles, 1, 2, kSecond);
+  const std::string text = ProgressText("packing \x1b[2J\nx", ProgressUnit::kFiles, 1, 2, kSecond);
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_EQ(text.find('\n'), std::string::npos);
 }

@@ -43,9 +43,9 @@ TEST(UnpickleTest, ReadsWhatTheExportWrites) {
 // pickle.dumps([[1, 2.5], {"k": (3,)}], 4)
 TEST(UnpickleTest, ReadsFramesAndMemos) {
   const std::string bytes =
-      Bytes({0x80, 4, 0x95, 33, 0, 0, 0, 0, 0, 0, 0, ']', 0x94, '(', ']', 0x94, '(', 'K', 1, 'G',
-             0x40, 0x04, 0, 0, 0, 0, 0, 0, 'e', '}', 0x94, 0x8c, 1, 'k', 0x94, 'K', 3, 0x85, 0x94,
-             's', 'e', '.'});
+      Bytes({0x80, 4,    0x95, 33,   0, 0,   0,    0,    0, 0,    0,    ']', 0x94, '(',
+             ']',  0x94, '(',  'K',  1, 'G', 0x40, 0x04, 0, 0,    0,    0,   0,    0,
+             'e',  '}',  0x94, 0x8c, 1, 'k', 0x94, 'K',  3, 0x85, 0x94, 's', 'e',  '.'});
   const auto read = Unpickle(bytes);
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->dump(), R"([[1,2.5],{"k":[3]}])");
@@ -87,8 +87,7 @@ TEST(UnpickleTest, AListThatHoldsItselfIsAnError) {
 // Each list holds the one before twice.
 TEST(UnpickleTest, ValuesThatGrowByReferencesAreBounded) {
   std::string bytes = Bytes({0x80, 2, 'K', 1, 'q', 0});
-  for (int i = 0; i < 60; ++i)
-    bytes += Bytes({'(', 'h', i, 'h', i, 'l', 'q', i + 1});
+  for (int i = 0; i < 60; ++i) bytes += Bytes({'(', 'h', i, 'h', i, 'l', 'q', i + 1});
   EXPECT_FALSE(Unpickle(bytes + "."));
 }
 

@@ -14,7 +14,8 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000;
 
-// A part for each of `ahead`, with a rank each, of a job whose ranks leave ten all-reduces together.
+// A part for each of `ahead`, with a rank each, of a job whose ranks leave ten all-reduces
+// together.
 MergeParts Parts(const std::vector<int64_t>& ahead) {
   check::MadeJob made(static_cast<uint32_t>(ahead.size()));
   for (int i = 0; i < 10; ++i) {

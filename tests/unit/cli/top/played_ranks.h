@@ -64,8 +64,7 @@ class PlayedRanks {
   template <typename Body>
   uint64_t Take(uint32_t rank, uint64_t ms, const Body& body) {
     const uint64_t seq = seqs_[rank]++;
-    const std::string encoded =
-        format::EncodeEventToString({0, seq, (kBeginMs + ms) * kMs}, body);
+    const std::string encoded = format::EncodeEventToString({0, seq, (kBeginMs + ms) * kMs}, body);
     format::Event event;
     if (format::DecodeEvent(format::AsBytes(encoded), event)) ranks[rank].Take(event);
     return seq;
