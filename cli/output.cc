@@ -1,7 +1,5 @@
 #include "cli/output.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -86,24 +84,6 @@ std::string HumanDuration(uint64_t ns) {
   if (seconds >= 0.1) return fmt::format("{:.2f} s", seconds);
   if (seconds >= 1e-4) return fmt::format("{:.2f} ms", seconds * 1e3);
   return fmt::format("{:.1f} us", seconds * 1e6);
-}
-
-Progress::Progress(std::string what, std::string counted)
-    : what_(std::move(what)), counted_(std::move(counted)), on_terminal_(isatty(STDERR_FILENO) == 1) {}
-
-Progress::~Progress() {
-  if (on_terminal_ && last_percent_ >= 0) std::fputs("\r\033[K", stderr);
-}
-
-void Progress::Update(uint64_t done, uint64_t total) {
-  if (!on_terminal_ || total == 0) return;
-  int percent = static_cast<int>(done * 100 / total);
-  if (percent == last_percent_) return;
-  last_percent_ = percent;
-  const std::string size =
-      counted_.empty() ? HumanBytes(total) : fmt::format("{} {}", HumanCount(total), counted_);
-  std::fputs(fmt::format("\r{}: {} % of {}\033[K", PlainText(what_), percent, size).c_str(), stderr);
-  std::fflush(stderr);
 }
 
 }  // namespace deja::cli

@@ -1,5 +1,4 @@
-// How the command line speaks: results on stdout, diagnostics on stderr, progress only on a
-// terminal.
+// How the command line speaks: results on stdout, diagnostics on stderr.
 //
 // All that leaves here is plain text (common/text/plain_text.h), whatever a trace says: one line is
 // one line, and no control sequence reaches a terminal. Main thread only.
@@ -36,23 +35,6 @@ std::string HumanBytes(uint64_t bytes);
 std::string HumanCount(uint64_t count);
 // "2.41 s", "350 us"
 std::string HumanDuration(uint64_t ns);
-
-// A progress line on stderr, redrawn in place; nothing at all when stderr is not a terminal.
-class Progress {
- public:
-  // `counted`: what the totals of Update are, as "ranks"; empty: bytes.
-  explicit Progress(std::string what, std::string counted = "");
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-  void Update(uint64_t done, uint64_t total);
-
- private:
-  std::string what_;
-  std::string counted_;
-  bool on_terminal_ = false;
-  int last_percent_ = -1;
-};
 
 }  // namespace deja::cli
 

@@ -26,9 +26,9 @@ MAY_USE = {
     "cli": "",
     "cli/check": "check check/evidence cli cli/events format/reader format/trace",
     "cli/commands":
-        "check check/evidence cli cli/check cli/diff cli/doctor cli/events cli/export cli/fence cli/help cli/pack cli/record"
-        " cli/replay/bounds cli/replay/debugger cli/replay/fold cli/replay/start cli/replay/watch cli/report cli/serve"
-        " cli/summaries cli/tensors digest format/layout format/log format/pack format/repair format/tail format/trace",
+        "check check/evidence cli cli/check cli/diff cli/doctor cli/events cli/export cli/fence cli/help cli/import cli/merge cli/pack cli/record"
+        " cli/replay/bounds cli/replay/debugger cli/replay/fold cli/replay/start cli/replay/watch cli/report cli/serve cli/summaries"
+        " cli/tensors cli/top digest format/layout format/log format/pack format/repair format/tail format/trace",
     "cli/devices": "include/compat/cuda.h",
     "cli/diff": "api cli cli/events cli/help cli/summaries digest format/reader format/trace",
     "cli/doctor": "cli cli/devices",
@@ -36,6 +36,8 @@ MAY_USE = {
     "cli/export": "check check/evidence check/timeline cli/check cli/summaries digest",
     "cli/fence": "cli format/trace",
     "cli/help": "cli",
+    "cli/import": "api cli format/layout format/log format/reader format/wire",
+    "cli/merge": "check/evidence cli cli/events format/reader format/trace",
     "cli/pack": "api cli cli/events cli/summaries digest format/layout format/pack format/reader format/trace format/wire",
     "cli/record":
         "cli cli/doctor cli/events cli/summaries format/layout format/reader format/repair format/tail format/trace"
@@ -54,6 +56,7 @@ MAY_USE = {
     "cli/serve": "api cli/events cli/tensors digest format/reader",
     "cli/summaries": "cli cli/events format/reader format/trace",
     "cli/tensors": "cli digest format/reader",
+    "cli/top": "api check/evidence cli cli/events digest format/reader format/trace format/wire",
     "common": "",
     "common/numbers": "",
     "common/old_glibc": "",
@@ -124,6 +127,7 @@ MAY_USE = {
     "preload/process": "preload/symbols",
     "preload/stack": "digest format/wire",
     "preload/symbols": "api",
+    "read": "format/reader format/trace",
     "recorder/assembly":
         "format/layout format/log preload/cuda preload/engine preload/meet preload/process preload/stack recorder/core"
         " recorder/events recorder/files recorder/inputs recorder/meet recorder/mpi recorder/nccl recorder/sockets"

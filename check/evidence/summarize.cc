@@ -21,6 +21,7 @@
 #include "check/evidence/surroundings.h"
 #include "common/ids.h"
 #include "common/text/nccl_result_text.h"
+#include "format/reader/imported.h"
 
 namespace deja::check {
 namespace {
@@ -530,7 +531,9 @@ class Summarizer {
       end.kind = EndKind::kExit;
       end.code = fate.exit_code;
     } else {
-      end.kind = options.is_running ? EndKind::kRunning : EndKind::kUnknown;
+      // Dumps of another recorder are written by ranks that live.
+      const bool lived = options.is_running || format::IsImported(reader_.header().producer);
+      end.kind = lived ? EndKind::kRunning : EndKind::kUnknown;
     }
   }
 

@@ -11,6 +11,7 @@
 #include "check/evidence/summarize.h"
 #include "cli/events/rank_summary.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "format/trace/trace.h"
 
 namespace deja::cli {
@@ -51,7 +52,7 @@ Result<TraceSummaries> ReadSummaries(const std::string& path, check::PlaceFinder
   const std::vector<format::RankFolder> folders = LastAttempt(**trace, read.notes);
   check::Trimmer trimmer(
       std::max(options.window, options.window_of_all / std::max<size_t>(folders.size(), 1)));
-  Progress progress(fmt::format("{} {}", options.operation, path), "ranks");
+  Progress progress(fmt::format("{} {}", options.operation, path), ProgressUnit::kRanks);
   for (const format::RankFolder& folder : folders) {
     // Not by the trace, which keeps what it has opened.
     auto reader = format::RankReader::Open(folder.path);

@@ -10,6 +10,7 @@
 #include "cli/help/option_list.h"
 #include "cli/number_range.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/replay/bounds/checkpoint_choice.h"
 #include "cli/summaries/trace_damage.h"
 #include "format/trace/trace.h"
@@ -183,7 +184,7 @@ Result<std::vector<Pair>> ChoosePairs(const format::Trace& a, const format::Trac
 Result<std::vector<Compared>> CompareAll(format::Trace& a, format::Trace& b,
                                          const std::vector<Pair>& pairs, bool between_ranks) {
   std::vector<Compared> all;
-  Progress progress("comparing", "ranks");
+  Progress progress("comparing ranks", ProgressUnit::kRanks);
   for (const Pair& pair : pairs) {
     DEJA_ASSIGN_OR_RETURN(
         Compared compared,

@@ -14,6 +14,7 @@
 #include "cli/events/symbolizer.h"
 #include "cli/help/option_list.h"
 #include "cli/output.h"
+#include "cli/pager.h"
 
 namespace deja::cli {
 namespace {
@@ -80,6 +81,7 @@ int RunCheck(const Context& context) {
   if (context.json) {
     PrintJson(CheckJson(report, g_check_options.trace, ranks));
   } else {
+    const Pager pager(true);
     for (const std::string& line : CheckLines(report, g_check_options.trace, ranks))
       PrintLine(line);
   }

@@ -7,6 +7,8 @@
 #include "cli/diff/diff_report.h"
 #include "cli/help/option_list.h"
 #include "cli/output.h"
+#include "cli/pager.h"
+#include "cli/progress.h"
 #include "cli/summaries/trace_damage.h"
 #include "format/trace/trace.h"
 
@@ -63,7 +65,7 @@ int RunDiff(const Context& context) {
 
   std::vector<Compared> all;
   {
-    Progress progress("comparing", "ranks");
+    Progress progress("comparing ranks", ProgressUnit::kRanks);
     for (uint32_t rank : *ranks) {
       auto compared = ComparePair(
           **a, **b, rank, between_ranks ? static_cast<uint32_t>(g_diff_options.with_rank) : rank,
@@ -83,6 +85,7 @@ int RunDiff(const Context& context) {
     for (const Compared& one : all) json["ranks"].push_back(ToJson(one));
     PrintJson(json);
   } else {
+    const Pager pager(true);
     Symbolizer symbolizer;
     for (const std::string& directory : g_diff_options.choices.binaries)
       symbolizer.AddDirectory(directory);

@@ -10,6 +10,7 @@
 #include "cli/events/rank_summary.h"
 #include "cli/help/option_list.h"
 #include "cli/output.h"
+#include "cli/pager.h"
 #include "cli/summaries/checkpoint_summary.h"
 #include "cli/summaries/child_summary.h"
 #include "cli/summaries/input_summary.h"
@@ -302,6 +303,7 @@ int RunInfo(const Context& context) {
     PrintJson(json);
     return code;
   }
+  const Pager pager(true);
   PrintJob(**trace, rows);
   for (const RankRow& row : rows) PrintRank(row);
   if (g_info_options.packages) PrintPackages(*rows.front().reader);

@@ -16,6 +16,7 @@
 #include "cli/pack/pack_preview.h"
 #include "cli/pack/redactor.h"
 #include "cli/pack/staged_output.h"
+#include "cli/progress.h"
 #include "cli/replay/bounds/bundle_start_check.h"
 #include "cli/summaries/trace_damage.h"
 #include "format/pack/bundle_writer.h"

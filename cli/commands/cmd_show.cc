@@ -14,6 +14,7 @@
 #include "cli/help/option_list.h"
 #include "cli/number_range.h"
 #include "cli/output.h"
+#include "cli/pager.h"
 #include "cli/summaries/trace_damage.h"
 #include "cli/tensors/tensor_lookup.h"
 #include "cli/tensors/tensor_text.h"
@@ -379,6 +380,7 @@ int RunShow(const Context& context) {
   }
   auto trace = format::Trace::Open(g_show_options.trace);
   if (!trace) return FailWith(trace.error());
+  const Pager pager(!context.json);
   if (!g_show_options.tensor.empty()) return ShowTensors(**trace, context);
   auto reader =
       g_show_options.child.empty()

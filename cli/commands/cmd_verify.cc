@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/help/option_list.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/replay/bounds/checkpoint_choice.h"
 #include "format/trace/trace.h"
 #include "format/trace/verify.h"

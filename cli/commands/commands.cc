@@ -10,6 +10,7 @@ extern const Command kRecordCommand;
 extern const Command kLaunchCommand;
 extern const Command kReplayCommand;
 extern const Command kServeCommand;
+extern const Command kTopCommand;
 extern const Command kInfoCommand;
 extern const Command kShowCommand;
 extern const Command kCheckCommand;
@@ -20,6 +21,8 @@ extern const Command kBisectCommand;
 extern const Command kVerifyCommand;
 extern const Command kPackCommand;
 extern const Command kUnpackCommand;
+extern const Command kImportCommand;
+extern const Command kMergeCommand;
 extern const Command kRecoverCommand;
 extern const Command kMarkCommand;
 extern const Command kDoctorCommand;
@@ -29,12 +32,15 @@ extern const Command kCompletionCommand;
 
 const std::vector<CommandGroup>& CommandGroups() {
   static const std::vector<CommandGroup> groups = {
-      {"Record a job", {&kDoctorCommand, &kRecordCommand, &kLaunchCommand, &kMarkCommand}},
+      {"Record a job",
+       {&kDoctorCommand, &kRecordCommand, &kLaunchCommand, &kTopCommand, &kMarkCommand}},
       {"Run it again", {&kReplayCommand, &kServeCommand}},
       {"Read and compare",
        {&kInfoCommand, &kShowCommand, &kCheckCommand, &kReportCommand, &kDiffCommand,
         &kBisectCommand, &kVerifyCommand}},
-      {"Keep and pass on", {&kPackCommand, &kUnpackCommand, &kExportCommand, &kRecoverCommand}},
+      {"Keep and pass on",
+       {&kPackCommand, &kUnpackCommand, &kMergeCommand, &kExportCommand, &kImportCommand,
+        &kRecoverCommand}},
       {"Help", {&kHelpCommand, &kManCommand, &kCompletionCommand}},
   };
   return groups;

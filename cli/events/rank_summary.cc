@@ -12,6 +12,7 @@
 
 #include "common/os/process_identity.h"
 #include "format/log/rank_log.h"
+#include "format/reader/imported.h"
 #include "format/wire/batch_info.h"
 
 namespace deja::cli {
@@ -404,6 +405,7 @@ std::string RankSummary::HowItEnded(Symbolizer& symbolizer) const {
            where;
   if (fate.known) return fmt::format("exit {}", fate.exit_code) + where;
   if (running) return "still running" + where;
+  if (imported) return "ran when its dump was written" + where;
   const std::string why =
       oom_kills != 0 ? "SIGKILL: " + OomWords(oom_kills) : "SIGKILL or power loss";
   return fmt::format("died without a word ({})", why) + where;
@@ -423,6 +425,7 @@ RankSummary ReadRankSummary(const format::RankReader& reader) {
   summary.oom_kills = reader.totals().oom_kills;
   summary.finished = reader.end().state == format::EndState::kCleanEnd;
   summary.running = IsRunning(reader);
+  summary.imported = format::IsImported(reader.header().producer);
 
   SummaryBuilder builder(summary);
   for (const auto& [batch, kinds] : BatchesToRead(reader)) {

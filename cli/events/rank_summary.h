@@ -92,6 +92,7 @@ struct RankSummary {
   uint64_t oom_kills = 0;  // of processes of its memory cgroup, while it ran
   bool finished = false;   // has a footer
   bool running = false;    // no footer, and its process is alive
+  bool imported = false;   // from a dump of another recorder
 
   // "AllReduce" for ncclAllReduce; "call 77" for an id without a name.
   [[nodiscard]] std::string ApiName(uint32_t api) const;

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "cli/output.h"
+#include "format/reader/imported.h"
 
 namespace deja::cli {
 namespace {
@@ -63,6 +64,11 @@ Result<std::vector<FoundTensor>> FindTensors(const format::RankReader& reader,
       take(results->outputs, true);
     }
   }
+  if (found.empty() && was_entered && format::IsImported(reader.header().producer))
+    return Fail(ErrorCode::kNotFound,
+                fmt::format("--tensor {}: the trace was imported from dumps that hold no tensors; "
+                            "record the job with deja record",
+                            name.Text()));
   if (found.empty())
     return Fail(ErrorCode::kNotFound,
                 was_entered || has_results

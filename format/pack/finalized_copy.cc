@@ -9,6 +9,7 @@
 #include "format/reader/rank_reader.h"
 #include "format/wire/frame_format.h"
 #include "format/wire/frame_writer.h"
+#include "format/wire/message_codec.h"
 
 namespace deja::format {
 namespace {
@@ -43,15 +44,19 @@ Status CopyPieces(const RankReader& reader, FrameWriter& out, OrderedWork& work,
 
 }  // namespace
 
-Status WriteFinalizedCopy(const std::string& folder, const std::string& out) {
+Status WriteFinalizedCopy(const std::string& folder, const std::string& out,
+                          const CopiedHeader& changes) {
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<RankReader> reader, RankReader::Open(folder));
+  TraceHeader header = reader->header();
+  if (!changes.job_id.empty()) header.job_id = changes.job_id;
+  header.start_wall_ns -= static_cast<uint64_t>(changes.clock_ahead_ns);
   Footer footer = reader->totals();
   footer.payloads = 0;
   footer.payload_bytes = 0;
   footer.partial_payloads = 0;
   footer.partial_payload_bytes = 0;
   footer.predicted = {};
-  footer.swept = 1;
+  if (reader->end().state != EndState::kCleanEnd) footer.swept = 1;
   footer.segments.clear();  // one file has them all
   footer.index_offset = 0;
   footer.index_blocks.clear();
@@ -59,7 +64,7 @@ Status WriteFinalizedCopy(const std::string& folder, const std::string& out) {
   Index index;
   OrderedWork work;
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<FrameWriter> payloads,
-                        StartCopy(out + "/" + kPayloadsFile, reader->header(), 1));
+                        StartCopy(out + "/" + kPayloadsFile, header, 1));
   DEJA_RETURN_IF_ERROR(CopyPayloads(*reader, *payloads, work, index, footer));
   if (!reader->header().shares_with.empty()) {
     DEJA_RETURN_IF_ERROR(CopyPieces(*reader, *payloads, work, index, footer));
@@ -67,9 +72,13 @@ Status WriteFinalizedCopy(const std::string& folder, const std::string& out) {
   DEJA_RETURN_IF_ERROR(payloads->WriteFooter(footer));
 
   DEJA_ASSIGN_OR_RETURN(const std::unique_ptr<FrameWriter> events,
-                        StartCopy(out + "/" + kEventsFile, reader->header(), 1));
+                        StartCopy(out + "/" + kEventsFile, header, 1));
   DEJA_ASSIGN_OR_RETURN(footer.events, CopyEvents(*reader, *events, index.batches, {}, work));
   DEJA_RETURN_IF_ERROR(events->WriteIndex(index, footer));
+  if (const LeftOut& left_out = reader->left_out(); left_out.payloads != 0) {
+    const LeftOutMessage message{left_out.payloads, left_out.payload_bytes, left_out.what};
+    DEJA_RETURN_IF_ERROR(events->Write(FrameType::kLeftOut, AsBytes(EncodeToString(message))));
+  }
   return events->WriteFooter(footer);
 }
 

@@ -7,9 +7,9 @@
             print(operation.name, operation.last.rank, operation.waited_ns)
         gradients = trace.tensor(rank=2, comm=0, seq=412)
 
-The program `deja` reads the trace (`deja export`), so there is one reader. Neither torch nor a recording is needed.
-Tables need pandas or pyarrow, tensors NumPy; bfloat16 and float8 also ml_dtypes. Times are nanoseconds of each
-machine's wall clock.
+The program `deja` reads the trace (`deja export`), and the library `libdeja_read.so` its tensors: there is one reader.
+Neither torch nor a recording is needed. Tables need pandas or pyarrow, tensors NumPy or torch; bfloat16 and float8 of
+NumPy also ml_dtypes. Times are nanoseconds of each machine's wall clock.
 """
 import json
 import os
@@ -18,6 +18,8 @@ import subprocess
 import tempfile
 from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, List, Optional
+
+from . import reading
 
 
 class TraceError(Exception):
@@ -107,6 +109,19 @@ class Communicator:
 
 
 @dataclass(frozen=True)
+class TensorInfo:
+    """A tensor that an operation of a rank read or produced."""
+    rank: int
+    comm: int
+    seq: int
+    is_result: bool  # else an input
+    dtype: str  # "float32", "bfloat16"
+    count: int  # elements
+    bytes: int  # that are kept; 0: none
+    digest: str  # hexadecimal; equal digests, equal bytes
+
+
+@dataclass(frozen=True)
 class Finding:
     """A finding of `deja check`; `facts` has all its fields as `deja check --json` prints them."""
     kind: str
@@ -131,6 +146,7 @@ class Trace:
         self._folder = tempfile.TemporaryDirectory(prefix="deja-trace-")
         self._read: Optional[Dict[str, Any]] = None
         self._operations: Optional[List[Operation]] = None
+        self._reader: Optional[reading.Reader] = None
         if not os.path.exists(self.path):
             raise TraceError(f"opening: {self.path}: it is not there")
 
@@ -142,6 +158,9 @@ class Trace:
 
     def close(self) -> None:
         """Removes temporary files. Tensors that were returned stay valid."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
         self._folder.cleanup()
 
     @property
@@ -184,20 +203,39 @@ class Trace:
         done = self._run("show", self.path, "--tensor", f"{comm}:{seq}", "--rank", str(rank), "--json")
         return json.loads(done)
 
+    def tensor_infos(self, rank: int, comm: Optional[int] = None) -> List[TensorInfo]:
+        """What the trace says of each tensor of the rank's operations (of one communicator), in the order of events."""
+        return [_info(rank, one) for one in self._tensors_of(rank, -1 if comm is None else comm, (-1, -1))]
+
     def tensor(self, rank: int, comm: int, seq: int, of_input: bool = False):
-        """The result (or input) of an operation as a NumPy array of one dimension, mapped from a file."""
+        """The result (or input) of an operation as a NumPy array of one dimension, decoded into its own memory."""
         import numpy
 
-        path = os.path.join(self._folder.name, f"{rank}-{comm}-{seq}-{int(of_input)}.npy")
-        dtype = self._type_of(path)
+        found = self._find(rank, comm, seq, of_input)
+        name = _TYPES.get(found.dtype, ("uint8", "uint8"))[1]
+        array = numpy.empty(found.bytes // numpy.dtype(name).itemsize, dtype=name)
+        self._read_into(rank, found, array.ctypes.data)
+        return _with_type(array, _TYPES.get(found.dtype, ("bytes", ""))[0])
+
+    def torch_tensor(self, rank: int, comm: int, seq: int, of_input: bool = False):
+        """The same as a tensor of torch, of one dimension and in host memory; bfloat16 and float8 need nothing else."""
+        import torch
+
+        found = self._find(rank, comm, seq, of_input)
+        name = {"float8e4m3": "float8_e4m3fn", "float8e5m2": "float8_e5m2", "bytes": "uint8"}.get(
+            _TYPES.get(found.dtype, ("bytes", ""))[0], _TYPES.get(found.dtype, ("bytes", ""))[0])
+        dtype = getattr(torch, name, None)
         if dtype is None:
-            facts = json.loads(self._run("export", self.path, "--tensor", f"{comm}:{seq}", "--rank", str(rank), "--out", path,
-                                         "--json", *(["--input"] if of_input else [])))
-            dtype = facts["dtype"]
-            with open(path + ".dtype", "w", encoding="utf-8") as file:
-                file.write(dtype)
-        array = numpy.load(path, mmap_mode="r", allow_pickle=False)
-        return _with_type(array, dtype)
+            raise TraceError(f"a tensor of {name} needs a newer torch than {torch.__version__}")
+        tensor = torch.empty(found.bytes, dtype=torch.uint8).view(dtype)
+        self._read_into(rank, found, tensor.data_ptr())
+        return tensor
+
+    def diff(self, other: "Trace", rank: Optional[int] = None) -> Dict[str, Any]:
+        """The first difference to another recording, of each rank or of one: `deja diff --json`."""
+        chosen = [] if rank is None else ["--rank", str(rank)]
+        # 4: they differ.
+        return json.loads(self._run("diff", self.path, other.path, "--json", *chosen, allowed=(0, 3, 4)))
 
     def rows(self) -> List[Dict[str, Any]]:
         """A row for each rank's part in an operation, for tables; `site` is the innermost frame."""
@@ -226,13 +264,33 @@ class Trace:
 
     # ----
 
-    @staticmethod
-    def _type_of(path):
-        try:
-            with open(path + ".dtype", encoding="utf-8") as file:
-                return file.read()
-        except FileNotFoundError:
-            return None
+    def _opened(self) -> reading.Reader:
+        if self._reader is None:
+            library = reading.library_beside(self._program)
+            if library is None:
+                raise TraceError(f"reading tensors: there is no libdeja_read.so beside {self._program}; install Deja whole")
+            directory = self.path
+            if not os.path.isdir(directory):
+                directory = os.path.join(self._folder.name, "unpacked.deja")
+                self._run("unpack", self.path, "--out", directory, allowed=(0, 3))
+            self._reader = _said(reading.Reader, library, directory)
+        return self._reader
+
+    def _tensors_of(self, rank, comm, operations):
+        return _said(self._opened().tensors, rank, comm, operations)
+
+    def _find(self, rank, comm, seq, of_input):
+        found = self._tensors_of(rank, comm, (seq, seq))
+        chosen = next((one for one in found if bool(one.is_result) != of_input), found[0] if found else None)
+        if chosen is None or chosen.bytes == 0:
+            # The program says why.
+            self._run("export", self.path, "--tensor", f"{comm}:{seq}", "--rank", str(rank), "--out",
+                      os.path.join(self._folder.name, "none.npy"), *(["--input"] if of_input else []))
+            raise TraceError(f"tensor {comm}:{seq} of rank {rank}: its bytes were not kept")
+        return chosen
+
+    def _read_into(self, rank, tensor, address):
+        _said(self._opened().read_into, rank, tensor, address)
 
     def _all(self) -> Dict[str, Any]:
         if self._read is None:
@@ -262,6 +320,25 @@ def find_program() -> str:
     if found is None:
         raise TraceError("opening a trace: there is no program deja in PATH; give Trace(path, program=…)")
     return found
+
+
+# Names of common/data_types.def, and NumPy's of the same size.
+_TYPES = {0: ("int8", "int8"), 1: ("uint8", "uint8"), 2: ("int32", "int32"), 3: ("uint32", "uint32"), 4: ("int64", "int64"),
+          5: ("uint64", "uint64"), 6: ("float16", "float16"), 7: ("float32", "float32"), 8: ("float64", "float64"),
+          9: ("bfloat16", "uint16"), 10: ("float8e4m3", "uint8"), 11: ("float8e5m2", "uint8")}
+
+
+def _info(rank, one) -> TensorInfo:
+    return TensorInfo(rank, one.comm, one.seq, bool(one.is_result), _TYPES.get(one.dtype, ("bytes", ""))[0], one.count, one.bytes,
+                      bytes(one.hash).hex())
+
+
+def _said(call, *arguments):
+    """What `call` returns; its OSError is a TraceError."""
+    try:
+        return call(*arguments)
+    except OSError as error:
+        raise TraceError(str(error)) from error
 
 
 def _with_type(array, dtype: str):

@@ -24,6 +24,7 @@
 #include "common/os/cpu.h"
 #include "common/own_variable_names.h"
 #include "common/text/hex_text.h"
+#include "format/reader/imported.h"
 
 namespace deja::cli {
 namespace {
@@ -36,6 +37,11 @@ bool StartsWith(std::string_view text, std::string_view prefix) {
 
 Status CheckProgram(const format::TraceHeader& header, const ReplayOptions& options,
                     ReplayTarget& target) {
+  if (format::IsImported(header.producer))
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("replaying: rank {}: the trace was imported from dumps, which hold "
+                            "neither inputs nor results to replay; record the job with deja record",
+                            header.rank));
   const format::ProcessInfo& process = header.process;
   std::string path(process.executable);
   if (!options.program.empty()) path = FindInPath(options.program[0]);
