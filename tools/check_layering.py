@@ -24,7 +24,7 @@ MAY_USE = {
     "check/matching": "check/evidence",
     "check/timeline": "check/evidence",
     "cli": "",
-    "cli/check": "check check/evidence cli cli/events format/reader format/trace",
+    "cli/check": "check check/evidence cli cli/events format/layout format/pack format/reader format/trace",
     "cli/commands":
         "check check/evidence cli cli/check cli/diff cli/doctor cli/events cli/export cli/fence cli/help cli/import cli/merge cli/pack cli/record"
         " cli/replay/bounds cli/replay/debugger cli/replay/fold cli/replay/start cli/replay/watch cli/report cli/serve cli/summaries"

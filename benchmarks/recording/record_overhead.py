@@ -23,6 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # Options of each variant.
 VARIANTS = {"order": ["--level", "order"], "digest": ["--level", "digest"], "full": ["--level", "full"],
+            "digest, no evidence": ["--level", "digest", "--no-evidence"],
+            "full, no evidence": ["--level", "full", "--no-evidence"],
             "window": ["--level", "full", "--keep-steps", "5"]}
 TARGETS = {"digest": 1.05, "full": 1.15}
 
@@ -31,6 +33,8 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=11, help="rounds; each runs every variant once")
     parser.add_argument("--ranks", type=int, default=4)
+    parser.add_argument("--variants", nargs="+", default=["order", "digest", "full", "window"], choices=VARIANTS,
+                        help="which take turns with the runs without Deja; PyTorch's have evidence for deja check, or not")
     parser.add_argument("--build", type=Path, default=Path(os.environ.get("DEJA_BUILD_DIR", ROOT / "build")))
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     parser.add_argument("program", nargs="*", help="after --: what to run instead of the example")
@@ -58,7 +62,7 @@ def main():
     options = parse()
     deja = options.build.resolve() / "bin" / "deja"
     program = options.program or [options.build.resolve() / "examples" / "digits" / "digits_train", "--seed=1"]
-    times = {"without": []} | {variant: [] for variant in VARIANTS}
+    times = {"without": []} | {variant: [] for variant in options.variants}
     processor = {variant: [] for variant in times}
     sizes = {}
     with tempfile.TemporaryDirectory(prefix="deja-bench-") as folder:

@@ -102,7 +102,7 @@ class SeenGatherer::Fields {
 };
 
 // "train.py:57:main|train.py:70:<module>"
-uint32_t SeenGatherer::SiteOf(std::string_view text) {
+Site SeenGatherer::SiteIn(std::string_view text) {
   Site site;
   while (!text.empty()) {
     const size_t end = std::min(text.find('|'), text.size());
@@ -115,10 +115,28 @@ uint32_t SeenGatherer::SiteOf(std::string_view text) {
                       Unquoted(frame.substr(name + 1))});
     text.remove_prefix(std::min(end + 1, text.size()));
   }
+  return site;
+}
+
+uint32_t SeenGatherer::SiteOf(std::string_view text) {
+  const Site site = SiteIn(text);
   return site.empty() ? kNoSite : number_of_(site);
 }
 
-bool SeenGatherer::OnNote(std::string_view text, uint64_t time_ns, std::string& names) {
+void SeenGatherer::OnLook(const Fields& fields, uint64_t time_ns) {
+  const bool found = fields["found"] == "1";
+  const Site site = SiteIn(fields["at"]);
+  InputSeen input;
+  input.kind = InputKind::kLook;
+  input.name = Unquoted(fields["name"]);
+  input.value = found ? 1 : 0;
+  input.shown = found ? "there" : "not there";
+  if (!site.empty()) input.shown += " at " + check::Describe(site.front());
+  input.time_ns = time_ns;
+  Add(std::move(input));
+}
+
+bool SeenGatherer::OnNote(std::string_view text, uint64_t time_ns, NextCall& next) {
   if (text.substr(0, kPrefix.size()) != kPrefix) return false;
   text.remove_prefix(kPrefix.size());
   const size_t space = std::min(text.find(' '), text.size());
@@ -127,8 +145,11 @@ bool SeenGatherer::OnNote(std::string_view text, uint64_t time_ns, std::string& 
   const auto at = [&](std::string_view name) { return SiteOf(fields[name]); };
   const auto number = [&](std::string_view name) { return Number(fields[name]); };
   if (kind == "names") {
+    next.names.clear();
     for (const auto& [name, value] : fields.all())
-      names += fmt::format("{}{}={}", names.empty() ? "" : " ", name, value);
+      next.names += fmt::format("{}{}={}", next.names.empty() ? "" : " ", name, value);
+  } else if (kind == "group") {
+    next.members = Rows(fields["members"]);
   } else if (kind == "state") {
     Keep(seen_.weights,
          {static_cast<uint32_t>(number("optimizer")), number("step"), Unquoted(fields["name"]),
@@ -144,6 +165,8 @@ bool SeenGatherer::OnNote(std::string_view text, uint64_t time_ns, std::string& 
                          Rows(fields["rows"]), number("size"), Unquoted(fields["sampler"]),
                          fields["shuffles"] == "1", Unquoted(fields["epoch"]),
                          fields["trains"] == "1", Digest(fields["digest"]), at("at"), time_ns});
+  } else if (kind == "looked") {
+    OnLook(fields, time_ns);
   } else if (kind == "pass") {
     Keep(seen_.passes, {static_cast<uint32_t>(number("loader")), number("passed"),
                         number("batches"), at("at"), time_ns});

@@ -19,14 +19,20 @@
 
 namespace deja::check {
 
+// What notes say of the call that a thread makes next.
+struct NextCall {
+  std::string names;              // of its operands: "key=loss"
+  std::vector<uint64_t> members;  // of the communicator that it makes
+};
+
 class SeenGatherer {
  public:
   // `number_of`: the summary's number of a site.
   SeenGatherer(Seen& seen, std::function<uint32_t(const Site&)> number_of)
       : seen_(seen), number_of_(std::move(number_of)) {}
 
-  // True: the note was one of these. `names`: what it says of the next operation of the thread.
-  bool OnNote(std::string_view text, uint64_t time_ns, std::string& names);
+  // True: the note was one of these. `next`: gets what it says of the thread's next call.
+  bool OnNote(std::string_view text, uint64_t time_ns, NextCall& next);
   void OnGenerator(std::string_view name, uint64_t digest, uint64_t time_ns);
   void OnFile(const format::InputFile& file, uint32_t thread, uint64_t time_ns);
   void OnRead(const format::FileRead& read, uint32_t thread, uint64_t time_ns);
@@ -40,7 +46,9 @@ class SeenGatherer {
   class Fields;
 
   void Add(InputSeen input);
+  static Site SiteIn(std::string_view text);
   uint32_t SiteOf(std::string_view text);
+  void OnLook(const Fields& fields, uint64_t time_ns);
 
   Seen& seen_;
   std::function<uint32_t(const Site&)> number_of_;

@@ -97,7 +97,8 @@ struct SocketSeen {
   uint64_t time_ns = 0;
 };
 
-enum class InputKind : uint8_t { kFile, kFolder, kStore, kEntropy, kClock };
+// kLook: whether a file is there.
+enum class InputKind : uint8_t { kFile, kFolder, kLook, kStore, kEntropy, kClock };
 
 // Something that the program read.
 struct InputSeen {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <functional>
@@ -11,6 +12,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include "api/find_api.h"
 #include "api/nccl_table.h"
 #include "check/evidence/gather_seen.h"
+#include "check/evidence/step_times.h"
 #include "check/evidence/surroundings.h"
 #include "common/ids.h"
 #include "common/text/nccl_result_text.h"
@@ -41,6 +44,7 @@ constexpr uint64_t kKinds =
 
 // Events that damage may have taken away.
 constexpr uint64_t kSlack = 1 << 16;
+constexpr uint64_t kMostCalls = uint64_t{1} << 28;  // of a communicator
 
 bool IsInput(Role role) {
   return role == Role::kIn || role == Role::kInN || role == Role::kInRoot || role == Role::kInNRoot;
@@ -77,6 +81,7 @@ struct OpenEnter {
   uint64_t nranks = 0;
   int64_t place = -1;
   uint64_t identity = 0;
+  std::vector<uint64_t> members;
   std::string key;  // of a store
 };
 
@@ -98,6 +103,9 @@ class Summarizer {
     // Times of a rank count from an origin of its machine's.
     to_wall_ = header.start_wall_ns - header.start_mono_ns;
     for (const format::ApiName& api : header.apis) api_names_[api.id] = WithoutPrefix(api.name);
+    const uint64_t events =
+        reader.totals().events + reader.totals().events_lost + reader.end().tail_events + kSlack;
+    most_calls_ = std::min(kMostCalls, events);
   }
 
   void Read(const SummarizeOptions& options) {
@@ -137,10 +145,8 @@ class Summarizer {
     gathered->call.seq = enter.comm_seq;
     gathered->call.time_ns = time;
     gathered->call.thread = event.thread;
-    if (const auto names = names_of_next_.find(event.thread); names != names_of_next_.end()) {
-      gathered->call.names = NumberOfNames(names->second);
-      names_of_next_.erase(names);
-    }
+    if (std::string names = std::exchange(next_calls_[event.thread].names, {}); !names.empty())
+      gathered->call.names = NumberOfNames(names);
     if (gathered->is_grouped && !gathered->is_torch)
       grouped_[event.thread].emplace_back(enter.comm, enter.comm_seq);
     for (const format::Tensor& tensor : enter.inputs) Digest(*gathered, tensor, true);
@@ -151,7 +157,7 @@ class Summarizer {
   }
 
   OpenEnter Opened(const format::Event& event, const format::CallEnter& enter,
-                   const api::ApiInfo* info) const {
+                   const api::ApiInfo* info) {
     OpenEnter open;
     open.enter_seq = event.seq;
     open.api = enter.api;
@@ -163,6 +169,7 @@ class Summarizer {
       open.key = std::string(enter.blob);
     const bool makes = info != nullptr && MakesCommunicator(*info);
     if (!makes) return open;
+    open.members = std::exchange(next_calls_[event.thread].members, {});
     if (const int nranks = info->Find(Role::kNRanks); nranks >= 0 && HasArgument(enter, nranks))
       open.nranks = enter.args[static_cast<size_t>(nranks)];
     if (const int place = info->Find(Role::kRank); place >= 0 && HasArgument(enter, place))
@@ -258,7 +265,7 @@ class Summarizer {
   }
 
   void On(const format::Event& event, const format::Step& step) {
-    steps_.emplace_back(Wall(event.time_ns), step.step);
+    steps_.Add(Wall(event.time_ns), step.step);
   }
   void On(const format::Event& event, const format::Snapshot& snapshot) {
     constexpr std::string_view kGenerator = "rng/";
@@ -286,11 +293,7 @@ class Summarizer {
     seen_.OnConnection(opened, Wall(event.time_ns));
   }
   void On(const format::Event& event, const format::Note& note) {
-    std::string names;
-    if (seen_.OnNote(note.text, Wall(event.time_ns), names)) {
-      if (!names.empty()) names_of_next_[event.thread] = std::move(names);
-      return;
-    }
+    if (seen_.OnNote(note.text, Wall(event.time_ns), next_calls_[event.thread])) return;
     constexpr std::string_view kException = "exception ";  // python/deja/interpreter/exceptions.py
     if (note.text.substr(0, kException.size()) != kException) return;
     const std::string text(note.text.substr(kException.size()));
@@ -354,16 +357,21 @@ class Summarizer {
 
   // Numbers count from 1 without gaps, so there are no more than events.
   Gathered* Of(uint32_t comm, uint64_t seq) {
-    constexpr uint64_t kMost = uint64_t{1} << 28;
-    const uint64_t events =
-        reader_.totals().events + reader_.totals().events_lost + reader_.end().tail_events + kSlack;
-    if (seq == 0 || seq > std::min(kMost, events)) return nullptr;
-    std::vector<Gathered>& calls = calls_[comm];
-    if (calls.size() < seq) calls.resize(seq);
-    return &calls[seq - 1];
+    if (seq == 0 || seq > most_calls_) return nullptr;
+    if (last_calls_ == nullptr || last_comm_ != comm) {
+      last_calls_ = &calls_[comm];  // stays where it is
+      last_comm_ = comm;
+    }
+    if (last_calls_->size() < seq) last_calls_->resize(seq);
+    return &(*last_calls_)[seq - 1];
   }
 
   uint32_t Number(const Signature& signature) {
+    uint32_t& known = recent_signatures_[signature.count % recent_signatures_.size()];
+    if (known < summary_.signatures.size() && summary_.signatures[known] == signature) return known;
+    return known = NumberOfNew(signature);
+  }
+  uint32_t NumberOfNew(const Signature& signature) {
     const auto [it, added] =
         signature_numbers_.try_emplace(signature, static_cast<uint32_t>(signature_numbers_.size()));
     if (added) summary_.signatures.push_back(signature);
@@ -399,18 +407,12 @@ class Summarizer {
     return it->second;
   }
   uint32_t SiteOf(uint32_t stack) {
+    if (stack == 0) return kNoSite;
+    const auto known = sites_of_stacks_.find(stack);
+    if (known != sites_of_stacks_.end()) return known->second;
     const auto found = stacks_.find(stack);
-    if (stack == 0 || found == stacks_.end()) return kNoSite;
-    const auto [it, added] = sites_of_stacks_.try_emplace(stack, kNoSite);
-    if (added) it->second = SiteOf(found->second, false);
-    return it->second;
-  }
-
-  uint64_t StepAt(uint64_t time_ns) const {
-    const auto after = std::upper_bound(
-        steps_.begin(), steps_.end(), time_ns,
-        [](uint64_t time, const std::pair<uint64_t, uint64_t>& step) { return time < step.first; });
-    return after == steps_.begin() ? kNoStep : std::prev(after)->second;
+    if (found == stacks_.end()) return kNoSite;
+    return sites_of_stacks_[stack] = SiteOf(found->second, false);
   }
 
   void MissingEvents(std::string why) {
@@ -438,8 +440,8 @@ class Summarizer {
   }
 
   void Finish(const SummarizeOptions& options) {
-    std::sort(steps_.begin(), steps_.end());
-    if (!steps_.empty()) summary_.last_step = steps_.back().second;
+    steps_.Settle();
+    summary_.last_step = steps_.Last();
     for (auto& [number, comm] : created_) {
       // A generator of cuRAND's is a communicator of one rank.
       const bool compares = comm.name.rfind("cuRAND", 0) != 0;
@@ -456,6 +458,8 @@ class Summarizer {
 
   void TakeCalls(std::vector<Gathered>& calls, CommSummary& comm) {
     std::set<uint32_t> has_results;  // signatures
+    const Call* last = nullptr;
+    uint64_t last_time = last_call_time_;
     for (Gathered& gathered : calls) {
       if (!gathered.is_entered) continue;
       // A call on a stream returns before it is done: then its results say when it is.
@@ -464,17 +468,21 @@ class Summarizer {
       else if (has_results.count(gathered.call.signature) != 0 && !gathered.call.Is(kFailed))
         gathered.call.flags &= static_cast<uint8_t>(~kDone);
       gathered.call.site = SiteOf(gathered.stack);
-      gathered.call.step = StepAt(gathered.call.time_ns);
+      gathered.call.step = steps_.At(gathered.call.time_ns);
       const Signature& signature = summary_.signatures[gathered.call.signature];
       if (IsTransfer(signature.operation))
         comm.transfers.push_back(gathered.call);
       else
         comm.collectives.push_back(static_cast<const Call&>(gathered.call));
-      if (gathered.call.time_ns < last_call_time_) continue;
-      last_call_time_ = gathered.call.time_ns;
-      summary_.last_call = fmt::format("{} #{} of comm {}", NameOf(signature.operation),
-                                       gathered.call.seq, comm.number);
-      summary_.last_site = gathered.call.site;
+      if (gathered.call.time_ns >= last_time) last = &gathered.call;
+      last_time = std::max(last_time, gathered.call.time_ns);
+    }
+    if (last != nullptr) {
+      last_call_time_ = last->time_ns;
+      summary_.last_call =
+          fmt::format("{} #{} of comm {}", NameOf(summary_.signatures[last->signature].operation),
+                      last->seq, comm.number);
+      summary_.last_site = last->site;
     }
     calls = {};
   }
@@ -482,7 +490,7 @@ class Summarizer {
   // Items come before the checkpoint's step is known by its own event; the step of the loop says
   // it.
   void FinishStates() {
-    for (StateDigest& state : summary_.states) state.step = StepAt(state.time_ns);
+    for (StateDigest& state : summary_.states) state.step = steps_.At(state.time_ns);
   }
 
   void FinishOpenCalls() {
@@ -501,6 +509,7 @@ class Summarizer {
         call.makes_communicator = info != nullptr && MakesCommunicator(*info);
         call.place = enter.place;
         call.identity = enter.identity;
+        call.members = enter.members;
         summary_.open.push_back(std::move(call));
       }
     }
@@ -547,18 +556,22 @@ class Summarizer {
   PlaceFinder& places_;
   RankSummary& summary_;
   uint64_t to_wall_ = 0;
+  uint64_t most_calls_ = 0;
+  std::vector<Gathered>* last_calls_ = nullptr;  // of calls_; those of last_comm_
+  uint32_t last_comm_ = 0;
   std::map<uint32_t, std::string> api_names_;
   std::map<uint32_t, std::pair<std::string, std::string>> modules_;  // path, build id
   std::map<uint32_t, std::vector<format::StackFrame>> stacks_;
-  std::map<uint32_t, uint32_t> sites_of_stacks_;
+  std::unordered_map<uint32_t, uint32_t> sites_of_stacks_;
   std::map<Site, uint32_t> site_numbers_;
   std::map<Signature, uint32_t> signature_numbers_;
+  std::array<uint32_t, 61> recent_signatures_{};     // numbers, by what is cheap to tell apart
   std::map<uint32_t, CommSummary> created_;          // by number + 1
   std::map<uint32_t, std::vector<Gathered>> calls_;  // the same
   std::map<uint32_t, std::vector<OpenEnter>> open_;  // by thread
   std::map<std::pair<uint32_t, uint64_t>, Work> works_;
   std::map<uint32_t, std::vector<std::pair<uint32_t, uint64_t>>> grouped_;
-  std::vector<std::pair<uint64_t, uint64_t>> steps_;  // time, step
+  StepTimes steps_;
   uint64_t last_call_time_ = 0;
   int crash_signal_ = 0;
   bool crash_from_outside_ = false;
@@ -566,7 +579,7 @@ class Summarizer {
   std::vector<format::StackFrame> crash_frames_;
   std::optional<int> exit_code_;
   SeenGatherer seen_;
-  std::map<uint32_t, std::string> names_of_next_;  // by thread
+  std::map<uint32_t, NextCall> next_calls_;  // by thread
   std::map<std::string, uint32_t> name_numbers_ = {{"", 0}};
   Place exception_place_;
 };

@@ -91,9 +91,10 @@ struct OpenCall {
   uint32_t site = kNoSite;
   uint64_t time_ns = 0;
   bool makes_communicator = false;
-  uint64_t nranks = 0;    // of that communicator; 0: not said
-  int64_t place = -1;     // of the rank in it; -1: not said
-  uint64_t identity = 0;  // equal where ranks mean the same one by name or unique id
+  uint64_t nranks = 0;                 // of that communicator; 0: not said
+  int64_t place = -1;                  // of the rank in it; -1: not said
+  std::vector<uint64_t> members = {};  // ranks of the job that are to be in it; empty: not said
+  uint64_t identity = 0;               // equal where ranks mean the same one by name or unique id
 };
 
 enum class EndKind : uint8_t {

@@ -47,6 +47,8 @@ const char* Verb(InputKind kind) {
       return "read the file";
     case InputKind::kFolder:
       return "listed the folder";
+    case InputKind::kLook:
+      return "found";
     case InputKind::kStore:
       return "had from the store";
     case InputKind::kEntropy:
@@ -101,9 +103,10 @@ class Brancher {
         if (is_own != own || shown == kShown) continue;
         const auto other = of_b.find(key);
         if (other == of_b.end() || other->second->value == input->value) continue;
-        finding_.evidence.push_back(fmt::format("before it rank {} {} {} as {}, rank {} as {}",
-                                                a.rank, Verb(key.first), key.second, input->shown,
-                                                b.rank, other->second->shown));
+        const char* as = key.first == InputKind::kLook ? "" : "as ";
+        finding_.evidence.push_back(fmt::format("before it rank {} {} {} {}{}, rank {} {}{}",
+                                                a.rank, Verb(key.first), key.second, as,
+                                                input->shown, b.rank, as, other->second->shown));
         ++shown;
       }
       if (!own) AddOneSided(a, of_a, b, of_b, shown), AddOneSided(b, of_b, a, of_a, shown);

@@ -62,13 +62,35 @@ std::vector<uint32_t> RanksOfMakers(const Job& job, const std::vector<Making>& m
   return ranks;
 }
 
+std::vector<uint32_t> MembersOf(const OpenCall& call) {
+  return {call.members.begin(), call.members.end()};
+}
+
+// Ranks of the job that some of the makers wait for, and that are not making what these make.
+std::vector<uint32_t> AbsentMembers(const Job& job, const std::vector<Making>& makers) {
+  std::set<uint32_t> absent;
+  std::set<std::pair<uint32_t, std::vector<uint64_t>>> makes;
+  std::set<uint32_t> numbers;
+  for (const RankSummary& rank : job.ranks) numbers.insert(rank.rank);
+  for (const Making& making : makers)
+    makes.emplace(job.ranks[making.rank].rank, making.call->members);
+  for (const Making& making : makers)
+    for (const uint32_t member : MembersOf(*making.call))
+      if (numbers.count(member) != 0 && makes.count({member, making.call->members}) == 0)
+        absent.insert(member);
+  return {absent.begin(), absent.end()};
+}
+
 Side SideOfMakers(const Job& job, const std::vector<Making>& makers) {
   Side side;
   side.ranks = RanksOfMakers(job, makers);
   const OpenCall& call = *makers.front().call;
   side.what = fmt::format("in {} (entered, never left) of communicator {}", call.name,
                           job.ranks[makers.front().rank].comms.size());
-  if (call.nranks != 0) side.what += fmt::format(", {} ranks", call.nranks);
+  if (!call.members.empty())
+    side.what += ", " + RanksText(MembersOf(call));
+  else if (call.nranks != 0)
+    side.what += fmt::format(", {} ranks", call.nranks);
   side.site = job.sites[call.site];
   return side;
 }
@@ -85,6 +107,13 @@ std::vector<uint32_t> Claimants(const Job& job, const std::vector<Making>& maker
   return {};
 }
 
+std::vector<uint32_t> OthersThan(const Job& job, const std::vector<uint32_t>& ranks) {
+  std::vector<uint32_t> others;
+  for (const RankSummary& rank : job.ranks)
+    if (!std::binary_search(ranks.begin(), ranks.end(), rank.rank)) others.push_back(rank.rank);
+  return others;
+}
+
 std::string SidesText(const std::vector<Side>& sides) {
   std::string text;
   for (const Side& side : sides)
@@ -93,12 +122,12 @@ std::string SidesText(const std::vector<Side>& sides) {
   return text;
 }
 
-// Adds where the ranks are that are not making one.
-void BlameOthers(const Job& job, const std::vector<uint32_t>& stuck, Finding& finding) {
+// Adds where the ranks are that the others wait for.
+void Blame(const Job& job, const std::vector<uint32_t>& absent, Finding& finding) {
   bool ended = false;
   for (size_t r = 0; r < job.ranks.size(); ++r) {
     const RankSummary& rank = job.ranks[r];
-    if (std::binary_search(stuck.begin(), stuck.end(), rank.rank)) continue;
+    if (!std::binary_search(absent.begin(), absent.end(), rank.rank)) continue;
     finding.blamed.push_back(rank.rank);
     ended = ended || EndedOnItsOwn(rank) || rank.end.Well();
     if (finding.blamed.size() == 1) finding.sides.push_back(StandingOf(job, r));
@@ -135,7 +164,14 @@ void MatchGroups(const Job& job, Found& found) {
     finding.sentence = "the ranks make different communicators: " + text;
   } else if (of_all && stuck.size() < job.ranks.size()) {
     finding.sentence = "not all ranks make a communicator: " + text;
-    BlameOthers(job, stuck, finding);
+    Blame(job, OthersThan(job, stuck), finding);
+  } else if (const std::vector<uint32_t> absent = AbsentMembers(job, makers); !absent.empty()) {
+    finding.sentence = "not all members make a communicator: " + text;
+    Blame(job, absent, finding);
+    // Those that are making another one wait, too.
+    if (std::find_first_of(absent.begin(), absent.end(), stuck.begin(), stuck.end()) !=
+        absent.end())
+      finding.kind = Kind::kGroup;
   } else {
     found.notes.push_back("ranks wait in making a communicator: " + text);
     return;

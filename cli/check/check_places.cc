@@ -42,6 +42,7 @@ const std::vector<check::Place>& CheckPlaces::PlacesOf(const check::CodeAddress&
 }
 
 check::Site CheckPlaces::Find(const std::vector<check::CodeAddress>& stack, bool first_is_pc) {
+  const std::lock_guard hold(mutex_);
   check::Site site;
   for (size_t i = 0; i < stack.size(); ++i) {
     for (const check::Place& place : PlacesOf(stack[i], i > 0 || !first_is_pc)) {

@@ -4,21 +4,69 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "check/evidence/job.h"
 #include "check/evidence/summarize.h"
+#include "check/evidence/summary_file.h"
 #include "cli/events/rank_summary.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/version.h"
+#include "format/pack/ordered_work.h"
 #include "format/trace/trace.h"
 
 namespace deja::cli {
 namespace {
 
-// The ranks of the last attempt. Ranks that have no part in it are left out and noted: their
-// earlier calls do not belong to the last calls of the others.
+// A rank as a worker has read it.
+struct ReadRank {
+  std::unique_ptr<format::RankReader> reader;  // where it is asked for
+  std::optional<check::RankSummary> summary;
+  bool is_kept = false;
+  std::string unread;  // why there is none
+  std::string unused;  // why a summary that was there was not taken
+};
+
+ReadRank ReadOne(const format::RankFolder& folder, check::PlaceFinder& places,
+                 const ReadSummariesOptions& options) {
+  ReadRank read;
+  if (options.use_kept && !options.on_rank) {
+    auto kept = check::ReadSummaryFile(folder.path, kVersion);
+    if (kept) {
+      read.summary = std::move(*kept);
+      read.is_kept = true;
+      return read;
+    }
+    if (kept.error().code != ErrorCode::kNotFound) read.unused = kept.error().message;
+  }
+  // Not by the trace, which keeps what it has opened.
+  auto reader = format::RankReader::Open(folder.path);
+  if (!reader) {
+    read.unread = reader.error().message;
+    return read;
+  }
+  read.summary = check::Summarize(**reader, places, {IsRunning(**reader)});
+  if (options.on_rank) read.reader = std::move(*reader);
+  return read;
+}
+
+// One line for all ranks with one reason.
+void NoteUnused(const std::map<std::string, std::vector<uint32_t>>& unused,
+                std::vector<std::string>& notes) {
+  for (const auto& [why, ranks] : unused)
+    notes.push_back(fmt::format("{}: {} not used: {}; the recording{} read instead",
+                                check::RanksText(ranks),
+                                ranks.size() == 1 ? "the summary is" : "summaries are", why,
+                                ranks.size() == 1 ? " was" : "s were"));
+}
+
+}  // namespace
+
 std::vector<format::RankFolder> LastAttempt(const format::Trace& trace,
                                             std::vector<std::string>& notes) {
   uint32_t last = 0;
@@ -40,8 +88,6 @@ std::vector<format::RankFolder> LastAttempt(const format::Trace& trace,
   return folders;
 }
 
-}  // namespace
-
 Result<TraceSummaries> ReadSummaries(const std::string& path, check::PlaceFinder& places,
                                      const ReadSummariesOptions& options) {
   auto trace = format::Trace::Open(path);
@@ -49,25 +95,36 @@ Result<TraceSummaries> ReadSummaries(const std::string& path, check::PlaceFinder
   TraceSummaries read;
   size_t count = 0;
   std::vector<std::string> unread;
+  std::map<std::string, std::vector<uint32_t>> unused;
   const std::vector<format::RankFolder> folders = LastAttempt(**trace, read.notes);
   check::Trimmer trimmer(
       std::max(options.window, options.window_of_all / std::max<size_t>(folders.size(), 1)));
   Progress progress(fmt::format("{} {}", options.operation, path), ProgressUnit::kRanks);
-  for (const format::RankFolder& folder : folders) {
-    // Not by the trace, which keeps what it has opened.
-    auto reader = format::RankReader::Open(folder.path);
-    if (!reader) {
+  const auto take = [&](const format::RankFolder& folder, ReadRank& one) {
+    if (!one.unused.empty()) unused[one.unused].push_back(folder.rank);
+    if (!one.summary) {
       unread.push_back(fmt::format("{}: rank {}: its recording cannot be read: {}",
-                                   options.operation, folder.rank, reader.error().message));
-      continue;
+                                   options.operation, folder.rank, one.unread));
+      return;
     }
-    check::RankSummary summary = check::Summarize(**reader, places, {IsRunning(**reader)});
+    read.from_kept += one.is_kept ? 1 : 0;
     // The folder's name is what other commands take.
-    summary.rank = folder.rank;
-    if (options.on_rank) options.on_rank(**reader, summary);
-    trimmer.Take(std::move(summary));
+    one.summary->rank = folder.rank;
+    if (options.on_rank) options.on_rank(*one.reader, *one.summary);
+    trimmer.Take(std::move(*one.summary));
     progress.Update(++count, folders.size());
+  };
+  format::OrderedWork work;
+  const format::OrderedWork::Scope scope(work);
+  for (const format::RankFolder& folder : folders) {
+    auto one = std::make_shared<ReadRank>();
+    DEJA_RETURN_IF_ERROR(work.Give({[&, one](size_t) { *one = ReadOne(folder, places, options); },
+                                    [&, one]() -> Status {
+                                      take(folder, *one);
+                                      return {};
+                                    }}));
   }
+  DEJA_RETURN_IF_ERROR(work.Finish());
   read.ranks = trimmer.Finish();
   if (read.ranks.empty()) {
     for (const std::string& line : unread) Diagnose(line);
@@ -76,6 +133,7 @@ Result<TraceSummaries> ReadSummaries(const std::string& path, check::PlaceFinder
   }
   read.is_damaged = !unread.empty();
   read.notes.insert(read.notes.end(), unread.begin(), unread.end());
+  NoteUnused(unused, read.notes);
   return read;
 }
 

@@ -1,6 +1,8 @@
 // ReadSummaries: what the check keeps of each rank of a trace, of its last attempt.
 //
-// Opens one rank after another. Main thread only.
+// Ranks are read on all processors, and put together in their order; a few are open at a time. A
+// summary that lies beside a rank's recording is taken instead (check/evidence/summary_file.h).
+// Main thread only.
 #ifndef DEJA_CLI_CHECK_READ_SUMMARIES_H_
 #define DEJA_CLI_CHECK_READ_SUMMARIES_H_
 
@@ -14,6 +16,7 @@
 #include "check/evidence/trim.h"
 #include "common/result.h"
 #include "format/reader/rank_reader.h"
+#include "format/trace/trace.h"
 
 namespace deja::cli {
 
@@ -21,6 +24,7 @@ struct TraceSummaries {
   std::vector<check::RankSummary> ranks;
   std::vector<std::string> notes;  // what was left out, and why
   bool is_damaged = false;         // ranks could not be read
+  size_t from_kept = 0;            // ranks whose summaries were taken
 };
 
 struct ReadSummariesOptions {
@@ -29,13 +33,21 @@ struct ReadSummariesOptions {
   size_t window = check::Trimmer::kWindow;
   // If not 0: of all ranks together. A rank's window is its part of them where that is larger.
   size_t window_of_all = 0;
+  // Take summaries where recordings have them. Not with `on_rank`, which needs what they lack.
+  bool use_kept = false;
   // Called for each rank while it is open, in the order of ranks. May be empty.
   std::function<void(const format::RankReader&, const check::RankSummary&)> on_rank = {};
 };
 
-// An error if no rank can be read; then stderr has the reasons.
+// `places` is used by several threads. An error if no rank can be read; then stderr has the
+// reasons.
 Result<TraceSummaries> ReadSummaries(const std::string& path, check::PlaceFinder& places,
                                      const ReadSummariesOptions& options);
+
+// The ranks of the last attempt. Ranks that have no part in it are left out and noted: their
+// earlier calls do not belong to the last calls of the others.
+std::vector<format::RankFolder> LastAttempt(const format::Trace& trace,
+                                            std::vector<std::string>& notes);
 
 }  // namespace deja::cli
 

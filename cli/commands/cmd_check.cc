@@ -1,4 +1,6 @@
 // deja check: what the recordings of a job's ranks show together; the first cause first.
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -9,10 +11,12 @@
 #include "check/evidence/trim.h"
 #include "cli/check/check_places.h"
 #include "cli/check/check_report.h"
+#include "cli/check/keep_summaries.h"
 #include "cli/check/read_summaries.h"
 #include "cli/command.h"
 #include "cli/events/symbolizer.h"
 #include "cli/help/option_list.h"
+#include "cli/number_range.h"
 #include "cli/output.h"
 #include "cli/pager.h"
 
@@ -23,6 +27,8 @@ struct CheckOptions {
   std::string trace;
   std::string second;
   std::string resumed;
+  bool summarize = false;
+  std::vector<std::string> ranks;
   std::vector<std::string> binaries;
 };
 CheckOptions g_check_options;
@@ -37,6 +43,16 @@ void AddCheckOptions(CLI::App& app) {
                  "A recording that was resumed from a checkpoint of TRACE: whether it goes on as "
                  "TRACE did")
       ->excludes(second);
+  CLI::Option* summarize =
+      app.add_flag("--summarize", g_check_options.summarize,
+                   "Leave a summary beside each rank's recording: checks that follow take it and "
+                   "need not read the recording. TRACE may be the folder of one rank")
+          ->excludes(second)
+          ->excludes("--resumed");
+  app.add_option("--ranks", g_check_options.ranks,
+                 "Summarize these ranks of the trace: \"3\", \"0-7\" (default: all)")
+      ->delimiter(',')
+      ->needs(summarize);
   AddBinariesOption(app, g_check_options.binaries);
 }
 
@@ -45,6 +61,8 @@ Result<TraceSummaries> SummariesOf(const std::string& path, check::PlaceFinder& 
   const bool is_one = g_check_options.second.empty() && g_check_options.resumed.empty();
   ReadSummariesOptions options;
   options.window = is_one ? check::Trimmer::kWindow : SIZE_MAX;
+  // Places in summaries were named without these binaries.
+  options.use_kept = g_check_options.binaries.empty();
   return ReadSummaries(path, places, options);
 }
 
@@ -64,14 +82,37 @@ Result<check::Report> ReportOf(TraceSummaries first, check::PlaceFinder& places)
   return report;
 }
 
+int RunSummarize(const Context& context, check::PlaceFinder& places) {
+  const auto ranks = ParseRanks(g_check_options.ranks);
+  if (!ranks) {
+    Diagnose(ranks.error().message);
+    return kExitUsage;
+  }
+  const auto kept = KeepSummaries(g_check_options.trace, *ranks, places);
+  if (!kept) return FailWith(kept.error());
+  if (context.json)
+    PrintJson({{"trace", g_check_options.trace},
+               {"ranks", kept->ranks},
+               {"bytes", kept->bytes},
+               {"events_bytes", kept->events_bytes},
+               {"damaged", kept->is_partial}});
+  else
+    PrintLine(fmt::format("{}: {} summarized: {} of {} of events", g_check_options.trace,
+                          check::RanksText(kept->ranks), HumanBytes(kept->bytes),
+                          HumanBytes(kept->events_bytes)));
+  return kept->is_partial ? kExitDataLoss : kExitOk;
+}
+
 int RunCheck(const Context& context) {
   Symbolizer symbolizer;
   for (const std::string& directory : g_check_options.binaries) symbolizer.AddDirectory(directory);
   CheckPlaces places(symbolizer);
+  if (g_check_options.summarize) return RunSummarize(context, places);
   auto summaries = SummariesOf(g_check_options.trace, places);
   if (!summaries) return FailWith(summaries.error());
   const size_t ranks = summaries->ranks.size();
   const bool is_damaged = summaries->is_damaged;
+  const size_t from_kept = summaries->from_kept;
   const std::vector<std::string> notes = summaries->notes;
   auto made = ReportOf(std::move(*summaries), places);
   if (!made) return FailWith(made.error());
@@ -79,7 +120,9 @@ int RunCheck(const Context& context) {
   report.notes.insert(report.notes.end(), notes.begin(), notes.end());
   report.is_damaged = report.is_damaged || is_damaged;
   if (context.json) {
-    PrintJson(CheckJson(report, g_check_options.trace, ranks));
+    nlohmann::json json = CheckJson(report, g_check_options.trace, ranks);
+    json["summaries"] = from_kept;
+    PrintJson(json);
   } else {
     const Pager pager(true);
     for (const std::string& line : CheckLines(report, g_check_options.trace, ranks))
@@ -101,7 +144,8 @@ const Command kCheckCommand = {
     "  deja check monday.deja tuesday.deja        the first number that differs, and why\n"
     "  deja check whole.deja --resumed rest.deja  does the resumed run go on as the whole one "
     "did?\n"
-    "  deja check run.deja --binaries build/bin    name source lines with these binaries\n",
+    "  deja check run.deja --binaries build/bin    name source lines with these binaries\n"
+    "  deja check --summarize run.deja --ranks 0-7  leave summaries, on the ranks' own node\n",
     false,
     AddCheckOptions,
     RunCheck,

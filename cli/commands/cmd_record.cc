@@ -47,6 +47,7 @@ struct RecordOptions {
   uint64_t keep_steps = 0;
   uint64_t checkpoint_every = 0;
   uint64_t state_digests = 0;
+  bool no_evidence = false;
   uint64_t keep_bytes = 0;
   uint64_t keep_seconds = 0;
   uint64_t disk_budget = kAutomaticBudget;
@@ -81,6 +82,9 @@ void AddWindowOptions(CLI::App& app) {
          "Keep digests of parameters, gradients and the optimizer's state of PyTorch every N "
          "steps of an optimizer, for deja check; default: the first steps, then ever fewer")
       ->check(CLI::Range(1, 1000000000));
+  app.add_flag("--no-evidence", g_record_options.no_evidence,
+               "Leave out what deja check compares of PyTorch besides calls: digests of parameters "
+               "and batches, names of operands, early changes");
   CLI::Option* steps =
       app.add_option(
              "--keep-steps", g_record_options.keep_steps,
@@ -135,7 +139,8 @@ void GroupRecordOptions(CLI::App& app) {
       {{"Where and whom", {"--out", "--force", "--single", "--loopback", "--ranks", "--grace"}},
        {"What is recorded",
         {"--level", "--inputs", "--inputs-include", "--inputs-exclude", "--threads",
-         "--checkpoint-every", "--state-digests", "--cuda-graphs", "--fill-memory"}},
+         "--checkpoint-every", "--state-digests", "--no-evidence", "--cuda-graphs",
+         "--fill-memory"}},
        {"Secrets", {"--keep-env", "--mask"}},
        {"How long it is kept",
         {"--keep-steps", "--keep-bytes", "--keep-seconds", "--disk-budget", "--hang-after"}},
@@ -333,6 +338,7 @@ LaunchOptions MakeLaunch(const Context& context, const TraceClaim* claim,
       Named(env::kKeepSteps, g_record_options.keep_steps),
       Named(env::kCheckpointEvery, g_record_options.checkpoint_every),
       Named(env::kStateDigests, g_record_options.state_digests),
+      Named(env::kNoEvidence, g_record_options.no_evidence),
       Named(env::kKeepBytes, g_record_options.keep_bytes),
       Named(env::kKeepSeconds, g_record_options.keep_seconds),
       Named(env::kDiskBudget, DiskBudget(claim->directory())),

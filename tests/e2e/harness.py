@@ -2,7 +2,8 @@
 
 A case is a subclass of DejaTest with one folder of its own (`self.dir`). When a test fails, its folder is kept, and
 its commands are printed in a form that can be pasted into a shell. Standard library only. DEJA_BUILD_DIR names the
-build tree (default: build/ of the checkout).
+build tree (default: build/ of the checkout). With DEJA_CHECK_LOG=FILE `deja check` looks at each new recording. What
+it finds is appended to FILE as a line of JSON (tests/e2e/check_log.py counts them).
 
     import harness
 
@@ -31,6 +32,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import check_log
 import stuck
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -175,7 +177,9 @@ class DejaTest(unittest.TestCase):
         kwargs.setdefault("stdin", subprocess.DEVNULL)
         kwargs.setdefault("stdout", subprocess.PIPE)
         kwargs.setdefault("stderr", subprocess.PIPE)
-        return subprocess.Popen(argv, env=self.environment(env), cwd=cwd, start_new_session=True, **kwargs)
+        process = subprocess.Popen(argv, env=self.environment(env), cwd=cwd, start_new_session=True, **kwargs)
+        process.folder = cwd
+        return process
 
     def finish(self, process, timeout=DEFAULT_TIMEOUT):
         """Waits for what start() started; kills its whole group when the time is over."""
@@ -190,6 +194,7 @@ class DejaTest(unittest.TestCase):
             self.fail(f"no end after {timeout} s: {shlex.join(process.args)}\n"
                       f"{(out or b'').decode(errors='replace')}\n{(err or b'').decode(errors='replace')}\n{doing}")
         code = process.returncode if process.returncode >= 0 else 128 - process.returncode
+        check_log.look_at(self, DEJA, process.args, process.folder)
         return Run(process.args, code, (out or b"").decode(errors="replace"),
                    (err or b"").decode(errors="replace"))
 

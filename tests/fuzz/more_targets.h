@@ -53,6 +53,9 @@ std::vector<std::vector<std::byte>> ReadRuleSeeds();
 // Packages, modules and libraries of a recorded program; readers of folders in little memory.
 void RunInventory(std::span<const std::byte> bytes);
 std::vector<std::vector<std::byte>> InventorySeeds();
+// What `deja check` keeps beside a rank's recording.
+void RunSummary(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> SummarySeeds();
 // A whole trace, redacted.
 void RunRedactor(std::span<const std::byte> bytes);
 std::vector<std::vector<std::byte>> RedactorSeeds();

@@ -334,6 +334,7 @@ const std::vector<Target>& Targets() {
       {"trust", RunTrust, TrustSeeds, 30},
       {"read_rules", RunReadRules, ReadRuleSeeds},
       {"inventory", RunInventory, InventorySeeds, 30},
+      {"summary", RunSummary, SummarySeeds},
       {"redactor", RunRedactor, RedactorSeeds, 20},
   };
   return targets;

@@ -1,10 +1,13 @@
-// Texts: of a trace, of options, for a terminal; secrets, stand-ins; the report of a replay.
+// Texts: of a trace, of options, for a terminal; secrets, stand-ins; the report of a replay; and
+// the summaries that lie beside recordings.
 #include <algorithm>
 #include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "check/check.h"
+#include "check/evidence/summary_codec.h"
 #include "cli/build_id.h"
 #include "cli/events/short_name.h"
 #include "cli/number_range.h"
@@ -177,6 +180,39 @@ std::vector<std::vector<std::byte>> ProgramSeeds() {
   std::ifstream in("/proc/self/exe", std::ios::binary);
   in.read(self.data(), kFirst);
   return {BytesOfText(self), BytesOfText("#!/bin/sh\n")};
+}
+
+void RunSummary(std::span<const std::byte> bytes) {
+  check::RankSummary summary;
+  if (!check::DecodeSummary(TextOf(bytes), summary)) return;
+  check::RankSummary again;
+  Check(check::DecodeSummary(check::EncodeSummary(summary), again), "what was read is written");
+  again.rank = summary.rank + 1;
+  std::vector<check::RankSummary> both;
+  both.push_back(std::move(summary));
+  both.push_back(std::move(again));
+  (void)check::Check(check::Job(std::move(both)));
+}
+
+std::vector<std::vector<std::byte>> SummarySeeds() {
+  check::RankSummary summary;
+  summary.world_size = 2;
+  summary.has_digests = true;
+  check::Signature signature;
+  signature.operation = check::Operation::kAllReduce;
+  summary.signatures = {signature};
+  summary.sites.push_back({{"train.py", 7, "step"}});
+  check::CommSummary comm;
+  comm.nranks = 2;
+  comm.collectives.resize(3);
+  comm.transfers.resize(2);
+  summary.comms = {comm};
+  summary.open.resize(1);
+  summary.seen.weights.resize(1);
+  summary.seen.batches.resize(1);
+  summary.seen.inputs.resize(2);
+  summary.surroundings = {{"env NCCL_ALGO", "Ring"}};
+  return {BytesOfText(check::EncodeSummary(summary))};
 }
 
 }  // namespace deja::format::fuzz

@@ -20,13 +20,15 @@ def install(distributed):
         return
     from torch._C import _distributed_c10d as c10d
 
-    from deja.evidence import collections_of_garbage
+    from deja.evidence import collections_of_garbage, looks
     from deja.interpreter import exceptions
-    from deja.distributed import torch_backends, torch_groups, torch_objects, torch_stores
+    from deja.distributed import torch_backends, torch_groups, torch_members, torch_objects, torch_stores
 
     exceptions.install()
     collections_of_garbage.install()
+    looks.install()
     torch_objects.install(sys.modules["torch.distributed.distributed_c10d"])
+    torch_members.install(sys.modules["torch.distributed.distributed_c10d"])
 
     replaying = mode == engine.REPLAYING
     new = {}

@@ -38,8 +38,10 @@ def safely(function):
 
 
 def is_on():
-    """Whether this process is recorded, with digests."""
-    return engine.mode() == engine.RECORDING and _digest is not None and engine.variable("DEJA_LEVEL") != "order"
+    """Whether this process is recorded, with digests, and evidence is wanted."""
+    if engine.mode() != engine.RECORDING or _digest is None:
+        return False
+    return engine.variable("DEJA_LEVEL") != "order" and engine.variable("DEJA_NO_EVIDENCE") != "1"
 
 
 def tell(kind, /, **values):

@@ -128,9 +128,15 @@ def _number(value):
 def _names_of(parameters):
     """By id of each parameter: its name in the outermost module that has it, the ranks on which
     DistributedDataParallel keeps it equal, its place."""
-    torch = sys.modules["torch"]
     wanted = {id(p) for p in parameters}
-    modules = [thing for thing in gc.get_objects() if isinstance(thing, torch.nn.Module)]
+    names = _names_in(list(_made_at), wanted)
+    if len(names) < len(wanted):  # copies of modules are made without their __init__
+        kind = sys.modules["torch"].nn.Module
+        names = _names_in([thing for thing in gc.get_objects() if issubclass(type(thing), kind)], wanted)
+    return names
+
+
+def _names_in(modules, wanted):
     inner = {id(child) for module in modules for child in module.children()}
     names = {}
     data_parallel = getattr(sys.modules.get("torch.nn.parallel.distributed"), "DistributedDataParallel", ())

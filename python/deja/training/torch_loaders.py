@@ -1,5 +1,6 @@
 """What each loader hands to the training loop, batch by batch: which rows, in which order, and a digest of them."""
 
+import collections
 import itertools
 import sys
 import weakref
@@ -15,7 +16,8 @@ class _Pass:
     """One way of a loader through its data."""
 
     def __init__(self, number, passed, loader):
-        self.number, self.passed, self.batches, self.rows = number, passed, 0, []
+        self.number, self.passed, self.batches = number, passed, 0
+        self.rows = collections.deque()  # of batches that were asked for and not given yet
         sampler = getattr(loader, "sampler", None)
         self.sampler = type(sampler).__name__
         self.shuffles = int(self.sampler == "RandomSampler" or bool(getattr(sampler, "shuffle", False)))
@@ -97,7 +99,7 @@ def _begin_pass(loader):
 
 @seen.safely
 def _tell_batch(known, batch):
-    rows = known.rows[known.batches] if known.batches < len(known.rows) else None
+    rows = known.rows.popleft() if known.rows else None
     known.batches += 1
     seen.tell(
         "batch",

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """deja check: the first cause in programs with a bug, nothing in healthy ones, and what it cannot know."""
+import shutil
 import subprocess
 import sys
+import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -74,6 +76,70 @@ class Unknown(harness.DejaTest):
         for finding in plain["findings"] + packed["findings"]:
             finding.pop("next")
         self.assertEqual(packed, plain)
+
+
+class Summaries(harness.DejaTest):
+    """A map by the job's launcher, a reduce over what it leaves."""
+
+    def check_same(self, plain, taken, notes=()):
+        found = self.checked(self.deja("check", self.trace_path(), "--json"), harness.EXIT_DIVERGED).json()
+        self.assertEqual(found.pop("summaries"), taken)
+        self.assertEqual(found["notes"], [*plain["notes"], *notes])
+        self.assertEqual({**found, "notes": []}, {**plain, "notes": []})
+
+    @unittest.skipUnless(shutil.which("mpirun"), "needs mpirun")
+    def test_give_the_same_findings_and_are_ignored_where_they_do_not_fit(self):
+        self.record("zoo_extra_gather", n=4, level="digest")
+        plain = self.checked(self.deja("check", self.trace_path(), "--json"), harness.EXIT_DIVERGED).json()
+        self.assertEqual(plain.pop("summaries"), 0)
+        run = self.checked(self.command(
+            ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", 4, "sh", "-c",
+             f"{harness.DEJA} check --summarize run.deja --ranks $OMPI_COMM_WORLD_RANK"],
+            env={"OMPI_MCA_plm_rsh_agent": "sh"}))
+        self.assertEqual(sorted(line.split(": ")[1] for line in run.stdout.splitlines()),
+                         [f"rank {rank} summarized" for rank in range(4)])
+        self.check_same(plain, 4)
+        kept = [self.trace_path() / f"rank-0000{rank}" / "summary.deja" for rank in range(4)]
+
+        shutil.copy(kept[0], kept[1])  # of another recording
+        damaged = bytearray(kept[2].read_bytes())
+        damaged[len(damaged) // 2] ^= 1
+        kept[2].write_bytes(damaged)
+        kept[3].unlink()
+        run = self.deja("check", self.trace_path(), "--json").json()
+        self.assertEqual(run["summaries"], 1)
+        self.assertEqual(run["findings"], plain["findings"])
+        notes = [note for note in run["notes"] if "not used" in note]
+        self.assertEqual(len(notes), 2, run["notes"])
+        self.assertRegex(notes[0], "rank 2: the summary is not used: it is damaged: .*; the recording was read instead")
+        self.assertRegex(notes[1], "rank 1: the summary is not used: the recording has changed since it was made")
+
+        # A rank's folder is enough, and a bundle leaves summaries out.
+        self.checked(self.deja("check", "--summarize", kept[1].parent))
+        self.checked(self.deja("check", "--summarize", str(kept[2].parent) + "/", "--json"))
+        self.checked(self.deja("check", "--summarize", self.trace_path(), "--ranks", "3"))
+        self.check_same(plain, 4)
+        self.assertVerifies()
+        self.checked(self.deja("pack", self.trace_path(), "--out", self.dir / "run.deja.zip"))
+        packed = self.checked(self.deja("check", self.dir / "run.deja.zip", "--json"), harness.EXIT_DIVERGED).json()
+        self.assertEqual((packed["summaries"], packed["notes"]), (0, plain["notes"]))
+        # Their places were named without these binaries.
+        again = self.deja("check", self.trace_path(), "--json", "--binaries", harness.BUILD / "tests" / "zoo").json()
+        self.assertEqual((again["summaries"], again["findings"]), (0, plain["findings"]))
+
+    def test_what_cannot_be_summarized(self):
+        self.checked(self.command([harness.app("zoo_many_ranks"), self.trace_path(), 2, 10]))
+        run = self.checked(self.deja("check", "--summarize", self.trace_path(), "--ranks", "1,7"), harness.EXIT_FAILURE)
+        self.assertIn("rank 7 is not in its last attempt", run.stderr)
+        folder = self.trace_path() / "rank-00001"
+        run = self.checked(self.deja("check", "--summarize", folder, "--ranks", "0"), harness.EXIT_FAILURE)
+        self.assertIn("it is the folder of rank 1", run.stderr)
+        events = folder / "events.deja"
+        events.write_bytes(events.read_bytes()[:-40])
+        run = self.checked(self.deja("check", "--summarize", folder, "--json"), harness.EXIT_DATA_LOSS)
+        self.assertTrue(run.json()["damaged"])
+        run = self.checked(self.deja("check", self.trace_path(), "--json"), harness.EXIT_DATA_LOSS).json()
+        self.assertEqual((run["summaries"], run["findings"]), (1, []))
 
 
 class Output(harness.DejaTest):

@@ -9,7 +9,8 @@ import harness  # noqa: E402
 import torch_jobs  # noqa: E402
 
 SCORE = harness.ROOT / "tests" / "zoo" / "score.py"
-CASES = ("torch_metric_keys", "torch_not_waited", "torch_resumed", "torch_set_epoch", "torch_unused_parameters")
+CASES = ("torch_metric_keys", "torch_not_waited", "torch_resumed", "torch_set_epoch", "torch_stop_file",
+         "torch_unused_parameters")
 
 
 class Zoo(torch_jobs.TorchTest):
@@ -18,6 +19,46 @@ class Zoo(torch_jobs.TorchTest):
                               check=False)
         self.assertEqual(done.returncode, 0, f"\n{done.stdout}{done.stderr}")
         self.assertIn(f"{len(CASES)} of {len(CASES)} right", done.stdout)
+
+
+class StateDigests(torch_jobs.TorchTest):
+    """When parameters are noted, and how to have no notes."""
+
+    PROGRAM = """
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 2, bias=False)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.125)
+for step in range(7):
+    optimizer.zero_grad()
+    model(torch.ones(4)).sum().backward()
+    optimizer.step()
+dist.destroy_process_group()
+"""
+
+    def notes(self, *options, trace):
+        script = self.dir / "train.py"
+        script.write_text(self.PROGRAM)
+        self.checked(self.record(torch_jobs.PYTHON, [script], n=1, level="digest", trace=trace, options=options))
+        texts = [event["text"] for event in self.show_json("--rank", 0, "--kind", "note", trace=trace)]
+        return [{**dict(word.split("=", 1) for word in text.split()[1:]), "kind": text.split()[0]}
+                for text in texts if text.startswith("check/")]
+
+    def test_are_kept_every_n_steps_or_not_at_all(self):
+        notes = self.notes("--state-digests", 3, trace="third.deja")
+        weights = [note for note in notes if note["kind"] == "check/state"]
+        self.assertEqual([int(note["step"]) for note in weights], [1, 3, 6])
+        self.assertEqual({note["name"] for note in weights}, {"weight"})
+        self.assertEqual(len({note["weight"] for note in weights}), 3, weights)  # they learn
+        self.assertEqual(len({note["gradient"] for note in weights}), 1, weights)  # of one input
+        self.assertEqual({note["at"].split("|")[0] for note in weights}, {"train.py:10:<module>"})
+        rates = [(note["step"], note["lr"]) for note in notes if note["kind"] == "check/optimizer"]
+        self.assertEqual(rates, [("1", "0.125"), ("3", "0.125"), ("6", "0.125")])
+        every = [note for note in self.notes(trace="all.deja") if note["kind"] == "check/state"]
+        self.assertEqual([int(note["step"]) for note in every], list(range(1, 8)))
+        self.assertEqual([every[step - 1]["weight"] for step in (1, 3, 6)], [note["weight"] for note in weights])
+        self.assertEqual(self.notes("--no-evidence", trace="none.deja"), [])
 
 
 if __name__ == "__main__":

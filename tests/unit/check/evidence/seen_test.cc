@@ -37,15 +37,16 @@ TEST(SeenTest, NotesOfPython) {
     sites.push_back(site);
     return static_cast<uint32_t>(sites.size() - 1);
   });
-  std::string names;
-  EXPECT_FALSE(gatherer.OnNote("step 3", 5, names));
-  EXPECT_TRUE(gatherer.OnNote("check/names key=loss%20a", 5, names));
-  EXPECT_EQ(names, "key=loss%20a");
-  names.clear();
+  NextCall next;
+  EXPECT_FALSE(gatherer.OnNote("step 3", 5, next));
+  EXPECT_TRUE(gatherer.OnNote("check/names key=loss%20a", 5, next));
+  EXPECT_EQ(next.names, "key=loss%20a");
+  EXPECT_TRUE(gatherer.OnNote("check/group members=0,2", 5, next));
+  EXPECT_EQ(next.members, (std::vector<uint64_t>{0, 2}));
   EXPECT_TRUE(gatherer.OnNote(
       "check/state optimizer=1 step=7 name=nn1.weight weight=00000000000000ff gradient=none "
       "replicas=0,2 shape=4x1 made=model.py:12:Net.__init__|train.py:9:main at=train.py:30:main",
-      5, names));
+      5, next));
   ASSERT_EQ(seen.weights.size(), 1u);
   const WeightSeen& weight = seen.weights[0];
   EXPECT_EQ(weight.name, "nn1.weight");
@@ -54,22 +55,29 @@ TEST(SeenTest, NotesOfPython) {
   EXPECT_EQ(weight.replicas, (std::vector<uint64_t>{0, 2}));
   EXPECT_EQ(Describe(sites[weight.made]), "model.py:12 in Net.__init__ (from train.py:9 in main)");
   EXPECT_TRUE(gatherer.OnNote(
+      "check/looked name=ckpt/last%20one.pt found=0 at=resume.py:14:Resume|train.py:9:main", 6,
+      next));
+  ASSERT_EQ(seen.inputs.size(), 1u);
+  EXPECT_EQ(seen.inputs[0].kind, InputKind::kLook);
+  EXPECT_EQ(seen.inputs[0].name, "ckpt/last one.pt");
+  EXPECT_EQ(seen.inputs[0].shown, "not there at resume.py:14 in Resume");
+  EXPECT_TRUE(gatherer.OnNote(
       "check/batch loader=0 passed=1 batch=3 rows=5,1 size=9 sampler=S shuffles=1 epoch=1 seed=0 "
       "trains=0 digest=unknown at=",
-      6, names));
+      6, next));
   ASSERT_EQ(seen.batches.size(), 1u);
   EXPECT_EQ(seen.batches[0].rows, (std::vector<uint64_t>{5, 1}));
   EXPECT_EQ(seen.batches[0].digest, kUnknownDigest);
-  EXPECT_TRUE(gatherer.OnNote("check/of a newer version", 7, names));
+  EXPECT_TRUE(gatherer.OnNote("check/of a newer version", 7, next));
 }
 
 TEST(SeenTest, NotesThatMakeNoSense) {
   Seen seen;
   SeenGatherer gatherer(seen, [](const Site&) { return 1u; });
-  std::string names;
+  NextCall next;
   for (const char* text : {"check/", "check/state", "check/state =", "check/batch rows=,,x at=::|:",
                            "check/names a=%", "check/garbage phase=stop", "check/state name=%zz%4"})
-    EXPECT_TRUE(gatherer.OnNote(text, 1, names)) << text;
+    EXPECT_TRUE(gatherer.OnNote(text, 1, next)) << text;
 }
 
 TEST(WeightsTest, OneGradientForParametersThatAreNotOne) {

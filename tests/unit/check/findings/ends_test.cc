@@ -178,6 +178,53 @@ TEST(EndsTest, RanksThatMakeDifferentCommunicators) {
   EXPECT_EQ(Only(report).blamed, Ranks{3});
 }
 
+// Rank `rank` is making a communicator of `members`, and never comes out of that.
+void Make(MadeJob& made, uint32_t rank, const std::vector<uint64_t>& members) {
+  OpenCall call;
+  call.name = "new_group";
+  call.time_ns = made[rank].last_time_ns;
+  call.makes_communicator = true;
+  call.nranks = members.size();
+  call.members = members;
+  made[rank].open.push_back(call);
+}
+
+TEST(EndsTest, MembersThatNeverCome) {
+  MadeJob made = Trained(4);
+  Make(made, 0, {0, 2});
+  made.Wait(10 * kSecond);
+  made.KillAll();
+  const Report report = made.Checked();
+  EXPECT_EQ(Only(report).kind, Kind::kMissing);
+  EXPECT_EQ(Only(report).blamed, Ranks{2});
+  EXPECT_EQ(Only(report).waiting, Ranks{0});
+  EXPECT_NE(Only(report).sentence.find("ranks 0,2"), std::string::npos) << Only(report).sentence;
+}
+
+TEST(EndsTest, MembersThatMakeAnotherOne) {
+  MadeJob made = Trained(4);
+  Make(made, 0, {0, 2});
+  Make(made, 2, {2, 3});
+  Make(made, 3, {2, 3});
+  made.Wait(10 * kSecond);
+  made.KillAll();
+  const Report report = made.Checked();
+  EXPECT_EQ(Only(report).kind, Kind::kGroup);
+  EXPECT_EQ(Only(report).blamed, Ranks{2});
+}
+
+TEST(EndsTest, PartsOfTheJobThatAreMakingTheirsAreANote) {
+  MadeJob made = Trained(4);
+  for (const uint32_t rank : {0, 1}) Make(made, rank, {0, 1});
+  for (const uint32_t rank : {2, 3}) Make(made, rank, {2, 3});
+  made.Wait(10 * kSecond);
+  made.KillAll();
+  const Report report = made.Checked();
+  EXPECT_TRUE(report.findings.empty());
+  ASSERT_EQ(report.notes.size(), 1u);
+  EXPECT_NE(report.notes[0].find("making a communicator"), std::string::npos) << report.notes[0];
+}
+
 TEST(EndsTest, RanksThatClaimOnePlace) {
   MadeJob made = Trained(3);
   for (const uint32_t rank : {0, 1}) {
