@@ -86,7 +86,7 @@ class ForkedRanks(harness.DejaTest):
 
 class LaunchingRank(harness.DejaTest):
     def setUp(self):
-        self.run_ = self.checked(self.deja("record", "--loopback", "--out", self.trace_path(), "--",
+        self.run_ = self.checked(self.deja("record", "--out", self.trace_path(), "--",
                                            harness.app("launching_rank")))
         self.assertRegex(self.run_.stdout, r"rank 0: process \d+ ended with 3")
 
