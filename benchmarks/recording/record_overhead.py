@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What recording costs: whole-process times of a program without Deja, at each level, and with a window.
 
-    benchmarks/recording/record_overhead.py [--runs 11] [--ranks 4] [--build build] [-- PROGRAM ARGS…]
+    benchmarks/recording/record_overhead.py [--runs 11] [--ranks 4] [--build build] [--variants NAME…] [-- PROGRAM ARGS…]
 
 The variants take turns within each round, so that what else the machine does hits all of them. Prints a table of
 medians, the quartiles, and the ratio to the runs without Deja (median of the rounds' ratios). It has the whole
@@ -26,6 +26,8 @@ VARIANTS = {"order": ["--level", "order"], "digest": ["--level", "digest"], "ful
             "digest, no evidence": ["--level", "digest", "--no-evidence"],
             "full, no evidence": ["--level", "full", "--no-evidence"],
             "window": ["--level", "full", "--keep-steps", "5"]}
+# The same with the order of the threads' locks.
+VARIANTS |= {f"{name}+threads": [*words, "--threads", "order"] for name, words in VARIANTS.items()}
 TARGETS = {"digest": 1.05, "full": 1.15}
 
 
@@ -36,6 +38,7 @@ def parse():
     parser.add_argument("--variants", nargs="+", default=["order", "digest", "full", "window"], choices=VARIANTS,
                         help="which take turns with the runs without Deja; PyTorch's have evidence for deja check, or not")
     parser.add_argument("--build", type=Path, default=Path(os.environ.get("DEJA_BUILD_DIR", ROOT / "build")))
+    parser.add_argument("--variants", nargs="+", default=["order", "digest", "full", "window"], choices=VARIANTS)
     parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
     parser.add_argument("program", nargs="*", help="after --: what to run instead of the example")
     return parser.parse_args()

@@ -8,7 +8,7 @@
 namespace deja::preload {
 namespace {
 
-constexpr uint64_t kPipesMagic = 0x3173657069706a64;  // "djpipes1"
+constexpr uint64_t kPipesMagic = 0x3273657069706a64;  // "djpipes2"
 
 size_t HomeOf(uint64_t inode, size_t slots) {
   return (inode * 0x9e3779b97f4a7c15u >> 32) % slots;
@@ -66,6 +66,22 @@ PipeSlot* PipeTable::Add(uint64_t inode, uint64_t key, uint64_t peer) {
   chosen->written.store(0);
   chosen->inode.store(inode, std::memory_order_release);
   return chosen;
+}
+
+uint32_t PipeTable::AddMutex(uint64_t key) {
+  const uint32_t number = mutexes_made_.fetch_add(1);
+  if (number >= kMutexes) {
+    mutexes_made_.store(kMutexes);
+    return kMutexes;
+  }
+  mutexes_[number].key.store(key, std::memory_order_release);
+  return number;
+}
+
+MutexSlot* PipeTable::Mutex(uint32_t number) {
+  if (number >= kMutexes || mutexes_[number].key.load(std::memory_order_acquire) == 0)
+    return nullptr;
+  return &mutexes_[number];
 }
 
 uint32_t PipeTable::OwnToken() {

@@ -1,4 +1,5 @@
-// PipeTable: what the processes of a rank know together about pipes and socketpairs of their own.
+// PipeTable: what the processes of a rank know together about pipes and socketpairs of their own,
+// and about mutexes that have no room for it (robust_mutexes.h).
 //
 // A pipe is found by its inode, however a process got it. The table notes the writers and readers,
 // so that a pipe with one of each costs a comparison. A replay puts the turns of several writers
@@ -38,8 +39,16 @@ struct PipeSlot {
   std::atomic<uint64_t> written;  // bytes
 };
 
+struct MutexSlot {
+  std::atomic<uint64_t> key;    // what it is called in every run; 0: free
+  std::atomic<uint32_t> order;  // how often it has been taken, or whose turn it is
+  std::atomic<uint32_t> unused;
+};
+
 class PipeTable {
  public:
+  static constexpr uint32_t kMutexes = 4096;
+
   // The table in `path`, made by who comes first. Null: there cannot be one. Never unmapped.
   static PipeTable* Map(const std::string& path);
 
@@ -47,6 +56,10 @@ class PipeTable {
   PipeSlot* Find(uint64_t inode);
   // Notes a new pipe, or one end of a socketpair. Null: there is no room for it.
   PipeSlot* Add(uint64_t inode, uint64_t key, uint64_t peer);
+  // Notes a new mutex. Its number; kMutexes: there is no room for it.
+  uint32_t AddMutex(uint64_t key);
+  // Null: no mutex has this number.
+  MutexSlot* Mutex(uint32_t number);
   // What the calling thread is called in `writer` and `reader`. Not 0.
   uint32_t OwnToken();
 
@@ -57,7 +70,10 @@ class PipeTable {
   std::atomic<uint64_t> magic_;
   std::atomic<uint32_t> made_;
   std::atomic<uint32_t> tokens_;
+  std::atomic<uint32_t> mutexes_made_;
+  std::atomic<uint32_t> unused_;
   PipeSlot slots_[kSlots];
+  MutexSlot mutexes_[kMutexes];
 };
 
 }  // namespace deja::preload

@@ -3,8 +3,8 @@
 //
 // As with semaphores in memory (shared_semaphores.h): the C library uses the last 16 bytes of a
 // pthread_mutex_t for robust mutexes only. In others, a mark, a name that is the same in every run,
-// and the counter lie there, wherever a process has the memory. Robust ones have no room, and no
-// order.
+// and the counter lie there, wherever a process has the memory. Robust ones have them elsewhere
+// (robust_mutexes.h).
 //
 // Find costs a load and a comparison for other mutexes. Any thread; lock-free; no allocation.
 #ifndef DEJA_PRELOAD_MEET_SHARED_MUTEXES_H_

@@ -1,9 +1,10 @@
-// Companions: other ranks that the parent of a forked rank has forked before it.
+// Companions: other ranks that the parent of a forked rank has forked before it, or that the rank
+// itself has started.
 //
-// A launcher may wait for what one rank says before it forks the next one. So the replay of the
-// latter makes the former, too, from its own recording: a companion. It sleeps until its parent
-// hangs, and most never do more than that. It prints nothing, reports nothing, and is killed once
-// the rank is there.
+// A launcher may wait for what one rank says before it forks the next one, or for the end of one.
+// So its replay makes that one, too, from its own recording: a companion. It sleeps until its
+// parent hangs, and most never do more than that. It prints nothing, reports nothing, and is killed
+// once the rank is there, or has ended.
 //
 // Main thread of a process that begins, within the guard.
 #ifndef DEJA_REPLAYER_FORKS_COMPANIONS_H_

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "api/libc_table.h"
+#include "preload/meet/robust_mutexes.h"
 #include "preload/process/guard.h"
 #include "replayer/core/ending.h"
 #include "replayer/core/session.h"
@@ -83,8 +84,13 @@ class Turn {
       call_.Real();
       return call_.result == 0;
     }
-    return call_.mutex != nullptr ? pthread_mutex_trylock(call_.mutex) == 0
+    return call_.mutex != nullptr ? IsTaken(pthread_mutex_trylock(call_.mutex))
                                   : sem_trywait(call_.semaphore) == 0;
+  }
+  // What became of the owner of a robust mutex is for the recording to say.
+  bool IsTaken(int error) {
+    if (error == EOWNERDEAD) pthread_mutex_consistent(call_.mutex);
+    return error == 0 || error == EOWNERDEAD;
   }
   // `deadline`: by CLOCK_MONOTONIC. Returns an errno.
   int TakeUntil(const timespec& deadline) {
@@ -94,8 +100,10 @@ class Turn {
       syscall(SYS_nanosleep, &pause, nullptr);
       return Attempt() ? 0 : ETIMEDOUT;
     }
-    if (call_.mutex != nullptr)
-      return pthread_mutex_clocklock(call_.mutex, CLOCK_MONOTONIC, &deadline);
+    if (call_.mutex != nullptr) {
+      const int error = pthread_mutex_clocklock(call_.mutex, CLOCK_MONOTONIC, &deadline);
+      return IsTaken(error) ? 0 : error;
+    }
     return sem_clockwait(call_.semaphore, CLOCK_MONOTONIC, &deadline) == 0 ? 0 : errno;
   }
 
@@ -195,10 +203,15 @@ void ServeAcquire(Session& session, ThreadState& thread, AcquireCall& call) {
   const RecordedInput* next = NextMeeting(session, thread, LibcApi::ksem_wait, call.key);
   if (next == nullptr) return ServeSurplus(session, thread, call);
   if (next->result < 0) {
+    const int error = next->error;
     ConsumeMeeting(session, thread, LibcApi::ksem_wait, call.key);
-    return Fail(call, next->error);
+    if (error == ENOTRECOVERABLE && call.gives_back && call.mutex != nullptr) {
+      const Guard guard;
+      pthread_mutex_unlock(call.mutex);
+    }
+    return Fail(call, error);
   }
-  const int error = next->error;  // of a wait whose time was over
+  const int error = next->error;  // of a wait whose time was over, or whose owner had died
   Turn turn(session, thread, call, static_cast<uint32_t>(next->result));
   if (call.gives_back) {
     const Guard guard;
@@ -210,6 +223,7 @@ void ServeAcquire(Session& session, ThreadState& thread, AcquireCall& call) {
   apart.End();
   if (!taken) return Fail(call, EINTR);
   ConsumeMeeting(session, thread, LibcApi::ksem_wait, call.key);
+  if (error == EOWNERDEAD) preload::RobustMutexes::SetOwnerDied(call.mutex);
   call.result = 0;
   call.error = error;
 }

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Programs of other frameworks: plain, recorded, and each rank replayed alone. docs/FRAMEWORKS.md has the results.
 
-    DEJA_TORCH_PYTHON=PYTHON tests/e2e/frameworks.py [--replays 5] [--inputs digest full] [--keep FOLDER] [NAME…]
+    DEJA_TORCH_PYTHON=PYTHON tests/e2e/frameworks.py [--replays 5] [--minutes N] [--inputs digest full] [--keep FOLDER]
+                                                     [NAME…]
 
 The first recording (--inputs digest) has a seed, and prints what the plain run prints; the others have none. A program
-whose package the Python lacks is skipped. It takes long and needs packages that nothing else needs, so it is no test
-of ctest.
+whose package the Python lacks is skipped. Ranks take turns, so that --minutes cuts all of them alike. The output of
+replays that were not equal stays in the folder that --keep names. It takes long and needs packages that nothing else
+needs, so it is no test of ctest.
 """
 import argparse
 import dataclasses
@@ -16,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import harness
@@ -45,7 +48,7 @@ def ours(package, start, name, *words, **fields):
 
 
 PROGRAMS = {
-    "left-early": dataclasses.replace(of_torch("left_early", 4), seeds_are_enough=False),
+    "left-early": dataclasses.replace(of_torch("standalone/left_early", 4), seeds_are_enough=False),
     "loader": of_torch("train", MODE="workers"),
     "fsdp2": of_torch("train", MODE="fsdp2"),
     "compiled": of_torch("train", MODE="compiled"),
@@ -53,7 +56,7 @@ PROGRAMS = {
     "single-tensors": of_torch("single_tensors"),
     "async-save": ours("torch", "torchrun", "async_save", "{folder}"),
     "async-save-workers": ours("torch", "torchrun", "async_save", "{folder}", "2"),
-    "fork": Program("torch", "own", [TORCH / "spawned.py", "tcp://127.0.0.1:{port}", "fork"], seeds_are_enough=False),
+    "fork": Program("torch", "own", [TORCH / "standalone" / "spawned.py", "tcp://127.0.0.1:{port}", "fork"], seeds_are_enough=False),
     "spawn-tcp": ours("torch", "own", "spawn_tcp", "{port}"),
     "trainer": ours("transformers", "torchrun", "hf_trainer", "{folder}", env={"HF_HUB_OFFLINE": "1"}),
     "lightning-ddp": ours("lightning", "own", "lightning_ddp", "{folder}", "ddp"),
@@ -128,10 +131,7 @@ def printed_by_nobody(replayed, recorded):
     return [line for line in lines if line not in recorded]
 
 
-def try_replay(program, trace, rank, recorded):
-    """"" when it is equal, else what is not."""
-    argv = [harness.DEJA, "replay", trace, "--rank", rank]
-    code, out, err = ended(started(argv, {"MASTER_PORT": "1"}, trace.parent))
+def what_differs(code, out, rank, recorded):
     verdict = next((line for line in reversed(out.splitlines()) if re.match(r"rank \d+.*: ", line)), "no verdict")
     if "the same as recorded" not in verdict or "diverged" in verdict or "exit 0" in verdict and code != 0:
         return f"code {code}: {verdict}" if code != "stands" else "stands"
@@ -139,6 +139,37 @@ def try_replay(program, trace, rank, recorded):
         return f"other lines than recorded, {verdict}"
     other = printed_by_nobody(out[:out.rindex(verdict)], recorded)
     return f"a line that was not recorded: {other[0]}" if other else ""
+
+
+def try_replay(trace, rank, number, recorded):
+    """"" when it is equal, else what is not."""
+    if not trace.exists():
+        return "there is no trace"
+    argv = [harness.DEJA, "replay", trace, "--rank", rank]
+    code, out, err = ended(started(argv, {"MASTER_PORT": "1"}, trace.parent))
+    wrong = what_differs(code, out, rank, recorded)
+    if wrong:
+        kept = trace.parent / f"{trace.stem}-rank{rank}-replay{number}"
+        kept.with_suffix(".out").write_text(out)
+        kept.with_suffix(".err").write_text(err)
+        print(f"  {kept}: {wrong}", flush=True)
+    return wrong
+
+
+def try_replays(name, program, options, inputs, folder, recorded):
+    """All ranks of one recording, in turns."""
+    until = time.monotonic() + 60 * options.minutes if options.minutes else None
+    found = {rank: [] for rank in range(program.ranks)}
+    for number in range(options.replays):
+        for rank, outcomes in found.items():
+            if outcomes[-1:] in (["stands"], ["there is no trace"]) or until and time.monotonic() > until:
+                continue
+            trace = folder / (f"{inputs}-{rank}.deja" if program.start == "single" else f"{inputs}.deja")
+            outcomes.append(try_replay(trace, rank, number, recorded))
+    for rank, outcomes in found.items():
+        wrong = [what for what in outcomes if what]
+        print(f"{name}: --inputs {inputs}: rank {rank}: {outcomes.count('')} of {len(outcomes)} equal"
+              f"{'; ' + wrong[0] if wrong else ''}", flush=True)
 
 
 def try_program(name, program, options, folder):
@@ -169,21 +200,14 @@ def try_program(name, program, options, folder):
         print(f"{name}: recorded with --inputs {inputs}: exit {[end[0] for end in ends]}{alike}", flush=True)
         for line in said:
             print(f"  {line}")
-        recorded = "".join(texts)
-        for rank in range(program.ranks):
-            trace = folder / (f"{inputs}-{rank}.deja" if program.start == "single" else f"{inputs}.deja")
-            found = []
-            while len(found) < options.replays and found[-1:] not in (["stands"], ["there is no trace"]):
-                found.append(try_replay(program, trace, rank, recorded) if trace.exists() else "there is no trace")
-            wrong = [what for what in found if what]
-            print(f"{name}: --inputs {inputs}: rank {rank}: {found.count('')} of {len(found)} equal"
-                  f"{'; ' + wrong[0] if wrong else ''}", flush=True)
+        try_replays(name, program, options, inputs, folder, "".join(texts))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all")
     parser.add_argument("--replays", type=int, default=5)
+    parser.add_argument("--minutes", type=float, help="the replays of one recording begin within")
     parser.add_argument("--inputs", nargs="+", default=["digest", "full"], choices=["digest", "full"])
     parser.add_argument("--keep", type=Path, help="a folder for all that is run")
     options = parser.parse_args()

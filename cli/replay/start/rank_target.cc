@@ -17,10 +17,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // The library in a child of the rank finds the child's recording by this list. `life`: as
-// Trace::LifeBefore. If it is not empty, names are below its first process, and a process without a
-// folder is another rank. The folder of that rank is in a list of its own
-// (replayer/forks/companions.h).
-Status ListChildren(format::Trace& trace, uint32_t rank, int attempt,
+// Trace::LifeBefore. If it is not empty, names are below its first process, else below the rank,
+// whose `folder` this is. A process without a folder is another rank. The folder of that rank is in
+// a list of its own (replayer/forks/companions.h).
+Status ListChildren(format::Trace& trace, uint32_t rank, int attempt, const std::string& folder,
                     const std::vector<format::ChildFolder>& life, const std::string& scratch) {
   DEJA_ASSIGN_OR_RETURN(const auto children, trace.Children(rank, attempt));
   const auto absolute = [](const std::string& path) {
@@ -33,11 +33,12 @@ Status ListChildren(format::Trace& trace, uint32_t rank, int attempt,
   for (const format::ChildFolder& child : children)
     own.push_back({before + child.name, absolute(child.path)});
   std::vector<format::ListedProcess> others;
+  const auto first = life.empty() ? format::ReadOrigin(folder)
+                                  : Result<format::Origin>(life.front().origin);
   for (const format::RankFolder& other : trace.ranks()) {
     std::string name;
     const auto origin = format::ReadOrigin(other.path);
-    if (life.empty() || other.rank == rank || !origin ||
-        !format::IsBelow(*origin, life.front().origin, name))
+    if (other.rank == rank || !first || !origin || !format::IsBelow(*origin, *first, name))
       continue;
     own.push_back({name, ""});
     others.push_back({name, absolute(other.path)});
@@ -73,7 +74,7 @@ Result<ReplayTarget> PrepareRank(format::Trace& trace, uint32_t rank, int attemp
                                  const std::string& scratch, const ReplayOptions& options) {
   DEJA_ASSIGN_OR_RETURN(const std::string folder, FolderOf(trace, rank, attempt));
   DEJA_ASSIGN_OR_RETURN(const auto life, trace.LifeBefore(rank, attempt));
-  DEJA_RETURN_IF_ERROR(ListChildren(trace, rank, attempt, life, scratch));
+  DEJA_RETURN_IF_ERROR(ListChildren(trace, rank, attempt, folder, life, scratch));
   DEJA_ASSIGN_OR_RETURN(const format::RankReader* reader, trace.Rank(rank, attempt));
   if (reader->header().rank != rank)
     return Fail(

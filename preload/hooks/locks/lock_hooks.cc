@@ -70,7 +70,7 @@ clockid_t ClockOf(const pthread_cond_t* condition) {
 
 template <typename Real>
 int TakeMutex(pthread_mutex_t* mutex, MutexUse use, const Real& real) {
-  if (const auto found = SharedMutexes::Find(mutex); found.key != 0) [[unlikely]]
+  if (const auto found = FindSharedMutex(mutex); found.key != 0) [[unlikely]]
     return AcquireMutex(mutex, found, use, real);
   return TakeLock(LockUse::kMutex, mutex, real, [=] { return real_pthread_mutex_lock(mutex); });
 }
@@ -83,20 +83,28 @@ void SayHasNoOrder(const char* what) {
   engine->life->OnNotRecorded(what, true, "");
 }
 
+void MarkRobustMutex(pthread_mutex_t* mutex) {
+  PipeTable* table = TableOfMutexes();
+  if (table == nullptr) return;
+  const bool has_order = [&] {
+    const Guard guard;
+    return RobustMutexes::Mark(mutex, NewMeetingKey(), *table);
+  }();
+  static constinit std::atomic<bool> said{false};
+  if (!has_order && !said.exchange(true))
+    SayHasNoOrder(
+        "robust mutexes that processes share, beyond the first 4096: which process takes them first "
+        "is not recorded, and a replay may do it in another order; a mutex that is not robust has "
+        "its order");
+}
+
 void MarkSharedMutex(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes) {
   int shared = PTHREAD_PROCESS_PRIVATE;
   int robust = PTHREAD_MUTEX_STALLED;
   if (pthread_mutexattr_getpshared(attributes, &shared) != 0 || shared != PTHREAD_PROCESS_SHARED)
     return;
   pthread_mutexattr_getrobust(attributes, &robust);
-  if (robust == PTHREAD_MUTEX_ROBUST) {
-    static constinit std::atomic<bool> said{false};
-    if (!said.exchange(true))
-      SayHasNoOrder(
-          "a robust mutex that processes share: which process takes it first is not recorded, and "
-          "a replay may do it in another order; a mutex that is not robust has its order");
-    return;
-  }
+  if (robust == PTHREAD_MUTEX_ROBUST) return MarkRobustMutex(mutex);
   if (EngineForHook() == nullptr || IsBorrowedMemory()) return;
   const Guard guard;
   SharedMutexes::Mark(mutex, NewMeetingKey());
@@ -165,7 +173,7 @@ __attribute__((constructor)) void FindRealLocks() {
 
 template <typename Real>
 int Await(pthread_mutex_t* mutex, const Real& real) {
-  if (const auto found = SharedMutexes::Find(mutex); found.key != 0) [[unlikely]]
+  if (const auto found = FindSharedMutex(mutex); found.key != 0) [[unlikely]]
     return AcquireMutex(mutex, found, MutexUse::kWait, real);
   return AwaitCondition(
       mutex, ETIMEDOUT, real, [=] { return real_pthread_mutex_lock(mutex); },

@@ -14,6 +14,7 @@
 #include "preload/engine/engine.h"
 #include "preload/engine/meeting_calls.h"
 #include "preload/hooks/input.h"
+#include "preload/meet/robust_mutexes.h"
 #include "preload/meet/shared_mutexes.h"
 
 namespace deja::preload {
@@ -23,6 +24,22 @@ enum class MutexUse : uint8_t {
   kAttempt,  // pthread_mutex_trylock
   kWait,     // for a condition variable, which gives the mutex back meanwhile
 };
+
+// The table of the rank's processes; null: there is none, or the call is not the program's.
+inline PipeTable* TableOfMutexes() {
+  Engine* engine = IsBorrowedMemory() ? nullptr : EngineForHook();
+  if (engine == nullptr) return nullptr;
+  const Guard guard;
+  return engine->meetings->Pipes();
+}
+
+inline SharedMutexes::Found FindSharedMutex(const pthread_mutex_t* mutex) {
+  const auto found = SharedMutexes::Find(mutex);
+  if (found.key != 0 || !RobustMutexes::IsMarked(mutex)) [[likely]]
+    return found;
+  PipeTable* table = TableOfMutexes();
+  return table == nullptr ? found : RobustMutexes::Find(mutex, *table);
+}
 
 // `real()` makes the call, and returns what the program gets.
 template <typename Real>
@@ -40,7 +57,8 @@ int AcquireMutex(pthread_mutex_t* mutex, const SharedMutexes::Found& found, Mute
   call.real = [](AcquireCall& c, void* context) {
     c.error = (*static_cast<const Real*>(context))();
     // A wait whose time was over ends with the mutex, too.
-    const bool is_taken = c.error == 0 || (c.gives_back && c.error == ETIMEDOUT);
+    const bool is_taken =
+        c.error == 0 || c.error == EOWNERDEAD || (c.gives_back && c.error == ETIMEDOUT);
     c.result = is_taken ? 0 : -1;
   };
   const ErrnoKeeper keep;

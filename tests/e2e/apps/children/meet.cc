@@ -267,23 +267,6 @@ int Rwlock() {
   return 0;
 }
 
-// What has no order: it is said.
-int Robust() {
-  auto* mutex = static_cast<pthread_mutex_t*>(mmap(
-      nullptr, sizeof(pthread_mutex_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  pthread_mutexattr_t attributes;
-  pthread_mutexattr_init(&attributes);
-  pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-  pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-  pthread_mutex_init(mutex, &attributes);
-  Join(Start([&](int) { pthread_mutex_lock(mutex); }, 1));
-  const int result = pthread_mutex_lock(mutex);
-  printf("%s\n", result == EOWNERDEAD ? "its owner has died" : "nobody had it");
-  pthread_mutex_consistent(mutex);
-  pthread_mutex_unlock(mutex);
-  return 0;
-}
-
 Shared* MapByName(const char* name, size_t room_before) {
   mmap(nullptr, room_before, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const int fd = shm_open(name, O_RDWR | O_CREAT, 0600);
@@ -490,7 +473,6 @@ int main(int argc, char** argv) {
   if (what == "mutex") return Mutex();
   if (what == "condition") return Condition();
   if (what == "rwlock") return Rwlock();
-  if (what == "robust") return Robust();
   if (what == "counter") return Counter();
   if (what == "writers") return Writers();
   if (what == "fifo") return Fifo();
@@ -499,7 +481,7 @@ int main(int argc, char** argv) {
   if (what == "epoll") return Epoll(false);
   if (what == "edges") return Epoll(true);
   fprintf(stderr,
-          "usage: meet semaphore|shared-memory|mutex|condition|rwlock|robust|counter|writers|fifo|"
+          "usage: meet semaphore|shared-memory|mutex|condition|rwlock|counter|writers|fifo|"
           "readers|select|epoll|edges\n");
   return 2;
 }

@@ -1,4 +1,5 @@
-"""Ranks that are forked children: a replay begins as their parent began, and goes on as the rank.
+"""Ranks that are children. One that was forked begins its replay as its parent began, and goes on as the rank. One that
+another rank has started is part of that one's replay, where that waits for it.
 
 DEJA_REPLAYS says how often each rank is replayed (default 3).
 """
@@ -81,6 +82,30 @@ class ForkedRanks(harness.DejaTest):
                                                    "--gdb-command", "backtrace", "--gdb-command", "info threads"]))
         self.assertIn("in Rank (", run.stdout, f"\n{run}")
         self.assertNotIn("the launcher is done", run.stdout)
+
+
+class LaunchingRank(harness.DejaTest):
+    def setUp(self):
+        self.run_ = self.checked(self.deja("record", "--out", self.trace_path(), "--",
+                                           harness.app("launching_rank")))
+        self.assertRegex(self.run_.stdout, r"rank 0: process \d+ ended with 3")
+
+    def lines_of(self, run, rank):
+        return [line for line in run.stdout.splitlines() if re.match(rf"rank {rank}(, step|: process)", line)]
+
+    def test_each_rank_replays(self):
+        for rank in range(2):
+            for _ in range(REPLAYS):
+                again = self.checked(self.replay(rank))
+                self.assertEqual(self.lines_of(again, rank), self.lines_of(self.run_, rank), f"\n{again}")
+                self.assertEqual(self.lines_of(again, 1 - rank), [], f"\n{again}")
+                self.assertRegex(again.stdout, rf"rank {rank}: exit {3 * rank}, the same as recorded; .*5 collectives served")
+                self.assertNotIn("ran live", again.stdout)
+
+    def test_a_bundle_without_the_rank_that_was_started(self):
+        self.checked(self.deja("pack", self.trace_path(), "--ranks", "1", "--out", self.dir / "one.zip"))
+        again = self.checked(self.replay(1, trace="one.zip"))
+        self.assertEqual(self.lines_of(again, 1), self.lines_of(self.run_, 1))
 
 
 if __name__ == "__main__":

@@ -109,12 +109,14 @@ class MeetingsInC(MeetingsCase):
     def test_a_reader_writer_lock_and_a_barrier_in_shared_memory(self):
         self.assertMeetAgain("rwlock")
 
-    def test_a_robust_mutex_is_said_to_have_no_order(self):
-        run = self.checked(self.record_single(harness.app("meet"), "robust"))
-        self.assertIn("its owner has died", run.stdout)
-        self.assertRegex(run.stderr, r"deja: not recorded: .*a robust mutex that processes share")
-        again = self.checked(self.replay(0))
-        self.assertEqual(harness.without_report(again.stdout), run.stdout, str(again))
+    def test_a_robust_mutex_whose_owners_end(self):
+        self.assertRunsAgain(harness.app("robust"), "owners")
+
+    def test_a_condition_variable_of_a_robust_mutex(self):
+        self.assertRunsAgain(harness.app("robust"), "condition")
+
+    def test_a_robust_mutex_that_is_lost(self):
+        self.assertRunsAgain(harness.app("robust"), "lost")
 
     def test_a_counter(self):
         self.assertMeetAgain("counter")

@@ -16,7 +16,7 @@ LEVELS = ("order", "digest", "full")
 RANDOM = {"cuda_random", "curand_generators", "replay_checkpoints", "replay_clocks", "replay_trainer"}
 
 # What they print is what they draw, or where their memory is.
-UNSEEDED = {"addresses", "forked_ranks", "openmp_gomp", "openmp_omp", "thread_tree", "workers"}
+UNSEEDED = {"addresses", "forked_ranks", "launching_rank", "openmp_gomp", "openmp_omp", "thread_tree", "workers"}
 
 
 def without_numbers(run):
