@@ -14,6 +14,7 @@
 #include "cli/check/read_summaries.h"
 #include "cli/events/rank_summary.h"
 #include "cli/output.h"
+#include "cli/progress.h"
 #include "cli/version.h"
 #include "format/layout/rank_folder.h"
 #include "format/pack/ordered_work.h"
@@ -90,7 +91,7 @@ Result<KeptSummaries> KeepSummaries(const std::string& path, const std::vector<u
                                     check::PlaceFinder& places) {
   DEJA_ASSIGN_OR_RETURN(const std::vector<format::RankFolder> folders, FoldersOf(path, ranks));
   KeptSummaries all;
-  Progress progress(fmt::format("{} {}", kOperation, path));
+  Progress progress(fmt::format("{} {}", kOperation, path), ProgressUnit::kRanks);
   format::OrderedWork work;
   const format::OrderedWork::Scope scope(work);
   for (const format::RankFolder& folder : folders) {
