@@ -4,6 +4,7 @@
 #ifndef DEJA_API_NCCL_TABLE_H_
 #define DEJA_API_NCCL_TABLE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -18,6 +19,12 @@ enum class NcclApi : uint32_t {
 #include "api/tables/nccl.def"
 #undef DEJA_FN
 };
+
+// The newest release whose functions are all here, as NCCL_VERSION_CODE.
+inline constexpr int kNewestNccl = 23203;
+
+// Where an ncclCollConfig_t has the program's tag for profilers, in every release that has it.
+inline constexpr size_t kProfilerTagOffset = 56;
 
 // All rows, by id.
 std::span<const ApiInfo> NcclTable();

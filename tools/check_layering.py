@@ -105,7 +105,9 @@ MAY_USE = {
     "preload/hooks/mpi":
         "api api/tables preload/engine/call.h preload/engine/engine.h preload/engine/input_calls.h"
         " preload/engine/mpi_calls.h preload/hooks preload/process preload/symbols",
-    "preload/hooks/nccl": "api api/tables preload/engine/call.h preload/engine/nccl_calls.h preload/hooks preload/symbols",
+    "preload/hooks/nccl":
+        "api api/tables preload/engine/call.h preload/engine/life_calls.h preload/engine/nccl_calls.h preload/hooks"
+        " preload/process preload/stack preload/symbols",
     "preload/hooks/process":
         "preload/engine/engine.h preload/engine/input_calls.h preload/engine/life_calls.h preload/engine/process_calls.h"
         " preload/engine/signals.h preload/hooks preload/hooks/loading preload/meet preload/process preload/stack"
@@ -173,7 +175,8 @@ MAY_USE = {
         "api format/reader preload/engine preload/files preload/hooks preload/hooks/descriptors preload/meet"
         " preload/process preload/symbols replayer/core replayer/files replayer/forks replayer/meet replayer/plan"
         " replayer/report",
-    "replayer/steps": "api digest format/reader preload/cuda preload/engine preload/process replayer/core replayer/report",
+    "replayer/steps":
+        "api digest format/reader preload/cuda preload/engine preload/process replayer/core replayer/nccl replayer/report",
     "replayer/turns": "",
 }
 

@@ -48,6 +48,7 @@ struct JsonWriter {
     if (!m.inputs.empty()) json["inputs"] = TensorsToJson(m.inputs);
     if (!m.blob.empty()) json["blob"] = HexText(m.blob);
     if (!m.text.empty()) json["name"] = m.text;
+    if (const uint64_t tag = ProfilerTag(m); tag != 0) json["profiler_tag"] = tag;
   }
   void operator()(const format::CallLeave& m) const {
     json["enter"] = m.enter_seq;

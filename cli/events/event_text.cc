@@ -161,6 +161,7 @@ struct Describer {
     // Without a communicator: of the call with this number on the thread.
     const std::string of =
         m.comm == 0 ? fmt::format(" of call {}", m.comm_seq) : OperationText(m.comm, m.comm_seq);
+    if (m.outputs.empty()) return "done" + of;
     return "results" + of + TensorList(m.outputs, "out");
   }
   std::string operator()(const format::AlgorithmChosen& m) const {
@@ -349,6 +350,7 @@ std::string TellingArguments(const format::CallEnter& enter) {
     if (IsTelling(info->params[i].role))
       text +=
           fmt::format(" {}={}", info->params[i].name, ArgumentText(info->params[i], enter.args[i]));
+  if (const uint64_t tag = ProfilerTag(enter); tag != 0) text += fmt::format(" tag={}", tag);
   return text;
 }
 

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstring>
 
+#include "api/find_api.h"
+#include "api/nccl_table.h"
 #include "digest/digest.h"
 #include "format/wire/event_kinds.h"
 
@@ -60,6 +63,16 @@ std::string ChoiceText(std::string_view algorithm, std::string_view protocol, ui
   std::string text = fmt::format("{} {}", algorithm, protocol);
   if (channels != 0) text += fmt::format(", {} channel{}", channels, channels == 1 ? "" : "s");
   return text;
+}
+
+uint64_t ProfilerTag(const format::CallEnter& enter) {
+  const api::ApiInfo* info = api::FindApi(enter.api);
+  uint64_t tag = 0;
+  if (info == nullptr || info->Find(api::Role::kCollConfig) < 0 ||
+      enter.blob.size() < api::kProfilerTagOffset + sizeof tag)
+    return 0;
+  std::memcpy(&tag, enter.blob.data() + api::kProfilerTagOffset, sizeof tag);
+  return tag;
 }
 
 std::string HashText(const Hash128& hash) {

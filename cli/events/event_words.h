@@ -4,6 +4,7 @@
 #ifndef DEJA_CLI_EVENTS_EVENT_WORDS_H_
 #define DEJA_CLI_EVENTS_EVENT_WORDS_H_
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,8 @@ std::string LockResultText(const format::LockReading& lock);
 std::string OptimizerName(uint32_t optimizer);
 // "RING LL128, 2 channels"
 std::string ChoiceText(std::string_view algorithm, std::string_view protocol, uint32_t channels);
+// The tag that a call with a configuration of its own carries for profilers; 0: none.
+uint64_t ProfilerTag(const format::CallEnter& enter);
 // In hexadecimal.
 std::string HashText(const Hash128& hash);
 

@@ -133,6 +133,14 @@ class SummaryBuilder {
   void On(const format::Event&, const format::Degraded& degraded) {
     // Said where it happens, and again at the end with what was lost by then.
     auto& reasons = degraded.remark != 0 ? summary_.remarks : summary_.degraded;
+    // A function that may be called is of no interest once it has been.
+    const std::string function = std::string(degraded.function) + ",";
+    const auto is_of_it = [&](const std::string& reason) { return reason.starts_with(function); };
+    if (!degraded.function.empty() && degraded.remark == 0)
+      std::erase_if(summary_.remarks, is_of_it);
+    else if (!degraded.function.empty() &&
+             std::any_of(summary_.degraded.begin(), summary_.degraded.end(), is_of_it))
+      return;
     if (std::find(reasons.begin(), reasons.end(), degraded.reason) == reasons.end())
       reasons.emplace_back(degraded.reason);
   }

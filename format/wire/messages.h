@@ -133,6 +133,8 @@ struct CallEnter {
   InlineVec<Tensor, kMaxCallTensors> inputs;
   std::string_view blob;
   std::string_view text;
+  uint32_t tells_end = 0;     // 1: it has no results, and an empty CallResults says that it is done
+  uint32_t reads_at_end = 0;  // 1: in a group; what it reads is known as the group's end finds it
 };
 
 struct CallLeave {
@@ -281,6 +283,7 @@ struct Degraded {
   uint64_t payloads_lost = 0;
   uint64_t payload_bytes_lost = 0;
   uint32_t remark = 0;  // 1: a replay needs none of it, or there may have been none; kSaidAtTheEnd
+  std::string_view function{};  // of a newer NCCL, that the program calls or may call; or empty
 };
 inline constexpr uint32_t kSaidAtTheEnd = 2;  // as 1, and `deja record` says it
 
@@ -633,7 +636,7 @@ DEJA_VISIT(Tensor) {
 }
 DEJA_VISIT(CallEnter) {
   v(1, m.api); v(2, m.comm); v(3, m.comm_seq); v(4, m.stack); v(5, m.group_depth); v(6, m.args);
-  v(7, m.inputs); v(8, m.blob); v(9, m.text);
+  v(7, m.inputs); v(8, m.blob); v(9, m.text); v(10, m.tells_end); v(11, m.reads_at_end);
 }
 DEJA_VISIT(CallLeave) { v(1, m.enter_seq); v(2, m.result); v(3, m.outs); v(4, m.blob); }
 DEJA_VISIT(CallResults) { v(1, m.comm); v(2, m.comm_seq); v(3, m.outputs); }
@@ -676,6 +679,7 @@ DEJA_VISIT(Crash) {
 DEJA_VISIT(ProcessExit) { v(1, m.code); v(2, m.how); }
 DEJA_VISIT(Degraded) {
   v(1, m.reason); v(2, m.events_lost); v(3, m.payloads_lost); v(4, m.payload_bytes_lost); v(5, m.remark);
+  v(6, m.function);
 }
 DEJA_VISIT(WindowChange) {
   v(1, m.what); v(2, m.first_segment); v(3, m.last_segment); v(4, m.reason); v(5, m.payloads);

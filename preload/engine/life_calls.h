@@ -28,9 +28,12 @@ class LifeCalls {
   // In the child after any kind of fork, before the child's first event.
   virtual void OnForkChild() = 0;
 
-  // The program does something of torch.distributed that is not recorded; `what` says it with what
-  // to do. A replay ends there, unless there only may be such a thing.
-  virtual void OnNotRecorded(std::string_view what, bool may_be) { (void)what, (void)may_be; }
+  // The program does something that is not recorded; `what` says it with what to do. A replay ends
+  // there, unless there only may be such a thing. `function`: of a newer NCCL than Deja knows,
+  // which a replay must have for the program; or empty.
+  virtual void OnNotRecorded(std::string_view what, bool may_be, std::string_view function) {
+    (void)what, (void)may_be, (void)function;
+  }
   // The program is about to install a seccomp filter that refuses `call`, one that Deja makes on
   // the program's threads. This is the engine's last call. `for_all`: the filter is for all
   // threads; the engine may make it one for the calling thread alone, or ends its own.

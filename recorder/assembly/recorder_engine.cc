@@ -93,13 +93,15 @@ void RecorderEngine::BeginSingle() {
   if (Recording* rec = Active()) rec->BecomeRank(0, 1);
 }
 
-void RecorderEngine::OnNotRecorded(std::string_view what, bool may_be) {
+void RecorderEngine::OnNotRecorded(std::string_view what, bool may_be, std::string_view function) {
   ErrnoKeeper keep;
   Recording* rec = Active();
   if (rec == nullptr) return;
   format::Degraded degraded;
   degraded.reason = what.substr(0, kMaxReason);
-  degraded.remark = may_be ? format::kSaidAtTheEnd : 0;
+  // A function that is not called is no news at the end.
+  degraded.remark = !may_be ? 0 : function.empty() ? format::kSaidAtTheEnd : 1;
+  degraded.function = function;
   rec->writer.Write(degraded);
 }
 

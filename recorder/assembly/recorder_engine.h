@@ -39,7 +39,7 @@ class RecorderEngine final : private Recorder,
   void OnCrash(int signal, const siginfo_t* info, void* ucontext) override;
   void OnExit(int code, preload::ExitHow how) override;
   void OnForkChild() override;
-  void OnNotRecorded(std::string_view what, bool may_be) override;
+  void OnNotRecorded(std::string_view what, bool may_be, std::string_view function) override;
   void OnFilter(const char* call, bool& for_all) override;
 
   // Once, when the library is loaded: a process that is recorded for its own sake is a rank now.

@@ -122,7 +122,8 @@ void ReplayerEngine::OnLoaded() {
   if (is_rank && !session->plan().HasCommunicators()) TakeWriterShare();
 }
 
-void ReplayerEngine::OnNotRecorded(std::string_view what, bool may_be) {
+void ReplayerEngine::OnNotRecorded(std::string_view what, bool may_be,
+                                   std::string_view /*function*/) {
   if (session != nullptr && !may_be) FailReplay(*session, session->Thread(), what, 0);
 }
 

@@ -48,7 +48,7 @@ class ReplayerEngine final : private Replayer,
   void OnCrash(int signal, const siginfo_t* info, void* ucontext) override;
   void OnExit(int code, preload::ExitHow how) override;
   void OnForkChild() override;
-  void OnNotRecorded(std::string_view what, bool may_be) override;
+  void OnNotRecorded(std::string_view what, bool may_be, std::string_view function) override;
   void OnFilter(const char* call, bool& for_all) override;
   [[nodiscard]] bool HasHiddenFilter() const override { return true; }  // the fence
 

@@ -20,6 +20,7 @@
 #include "cli/own_variables.h"
 #include "cli/program_file.h"
 #include "cli/replay/start/fenced_start.h"
+#include "cli/replay/start/newer_nccl.h"
 #include "common/os/cpu.h"
 #include "common/own_variable_names.h"
 #include "common/text/hex_text.h"
@@ -126,9 +127,9 @@ void CompareCpu(const format::TraceHeader& header, ReplayTarget& target) {
 
 // Without what recording put there, with what replaying needs.
 void FillEnvironment(const format::TraceHeader& header, const std::string& folder,
-                     const std::string& library, const std::string& python,
+                     const std::string& libraries, const std::string& python,
                      const ReplayOptions& options, ReplayTarget& target) {
-  std::string preload = library;
+  std::string preload = libraries;
   // Where the program has it: what it sees keeps its order.
   std::optional<size_t> preload_at;
   for (std::string_view entry : header.process.environment) {
@@ -221,7 +222,9 @@ Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::
   for (std::string_view argument : header.process.argv) target.argv.emplace_back(argument);
   if (options.program.size() > 1) target.argv = options.program;
   if (target.argv.empty()) target.argv.push_back(target.executable);
-  FillEnvironment(header, folder, library, python, options, target);
+  DEJA_ASSIGN_OR_RETURN(const std::string newer, MakeNewerNccl(reader, scratch));
+  FillEnvironment(header, folder, newer.empty() ? library : library + ":" + newer, python, options,
+                  target);
   PassMasked(header, options, target);
   CompareCpu(header, target);
   FillDirectory(header, target);

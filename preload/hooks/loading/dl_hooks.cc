@@ -23,6 +23,7 @@
 #include "preload/hooks/loading/driver_libraries.h"
 #include "preload/hooks/mpi/mpi_hooks.h"
 #include "preload/hooks/nccl/nccl_hooks.h"
+#include "preload/hooks/nccl/newer_calls.h"
 #include "preload/process/guard.h"
 #include "preload/symbols/curand_library.h"
 #include "preload/symbols/mpi_library.h"
@@ -101,6 +102,14 @@ bool Remember(const Hooked& hooked, void* handle, const char* name) {
   return true;
 }
 
+// A function of a newer NCCL: the stub that notes its call; in a replay the one that ends it, which
+// no handle of the program's leads to. Null: there is none.
+void* FindNewer(DlsymFn look_up, void* handle, const char* name) {
+  if (StandsInForNccl()) return TryDlsym(RTLD_DEFAULT, name);
+  void* found = look_up(handle, name);
+  return found == nullptr ? nullptr : NewerCallFor(name, found);
+}
+
 void* Refuse(const char* name) {
   void* libc = dlopen("libc.so.6", RTLD_NOLOAD | RTLD_LAZY);
   dlclose(libc);  // is never unloaded; and the last error must be the look-up's
@@ -135,6 +144,10 @@ extern "C" __attribute__((visibility("hidden"))) void* deja_dlsym_decide(void* h
     dp::SetDriversApart();
   }
   auto look_up = reinterpret_cast<dp::DlsymFn>(next);
+  if (dp::IsNewerNcclName(name)) {
+    *answer = dp::FindNewer(look_up, handle, name);
+    return *answer != nullptr ? nullptr : next;
+  }
   if (hooked.info == nullptr) {
     void* hook = dp::DriverHook(name);
     const bool maybe_ours = name != nullptr && std::string_view(name).starts_with("cu");

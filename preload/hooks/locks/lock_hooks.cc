@@ -80,7 +80,7 @@ void SayHasNoOrder(const char* what) {
   Engine* engine = EngineForHook();
   if (engine == nullptr || IsBorrowedMemory()) return;
   const Guard guard;
-  engine->life->OnNotRecorded(what, true);
+  engine->life->OnNotRecorded(what, true, "");
 }
 
 void MarkSharedMutex(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes) {

@@ -4,11 +4,13 @@
 #include <nccl.h>
 #pragma GCC visibility pop
 
+#include <cstddef>
 #include <type_traits>
 
 #include "api/nccl_table.h"
 #include "preload/engine/call.h"
 #include "preload/engine/nccl_calls.h"
+#include "preload/hooks/nccl/newer_calls.h"
 #include "preload/hooks/table_hooks.h"
 #include "preload/symbols/real_symbols.h"
 
@@ -23,6 +25,9 @@ constexpr size_t kFunctions = 0
 
 constinit RealFunctions<kFunctions> g_real(api::kNcclFamily, &RealNccl);
 
+static_assert(api::kNewestNccl == NCCL_VERSION_CODE);
+static_assert(api::kProfilerTagOffset == offsetof(ncclCollConfig_t, userProfilerTag));
+
 struct NcclLibrary {
   using Api = api::NcclApi;
   static const api::ApiInfo& Info(api::NcclApi api) { return api::NcclInfo(api); }
@@ -36,7 +41,11 @@ struct NcclLibrary {
       return static_cast<uint64_t>(ncclSystemError);
     }
   }
-  static void Enter(Engine& engine, Call& call) { engine.nccl->OnNcclCall(call); }
+  static void Enter(Engine& engine, Call& call) {
+    const api::ApiClass klass = call.info->klass;
+    if (klass == api::ApiClass::kLifecycle || klass == api::ApiClass::kQuery) WatchNewerCalls();
+    engine.nccl->OnNcclCall(call);
+  }
 };
 
 }  // namespace

@@ -10,6 +10,9 @@
 #include <cstring>
 
 #include "api/table.h"
+#include "preload/hooks/input.h"
+#include "preload/hooks/nccl/newer_calls.h"
+#include "preload/process/guard.h"
 #include "preload/symbols/real_symbols.h"
 
 namespace deja::preload {
@@ -53,6 +56,16 @@ extern "C" {
   }
 #include "api/tables/nccl_forwarded.def"
 #undef DEJA_FORWARD
+}
+
+// Functions of a newer NCCL lead here (cli/replay/start/newer_nccl.h).
+extern "C" __attribute__((visibility("default"))) uint64_t deja_newer_nccl_call(const char* name) {
+  namespace dp = deja::preload;
+  if (dp::Engine* engine = dp::EngineForHook(); engine != nullptr) {
+    const dp::Guard guard;
+    dp::SayNewerCall(*engine, name, true);
+  }
+  return ncclInvalidUsage;
 }
 
 // Returns the dlopen to jump to. A program that opens NCCL by its path gets this library, whose

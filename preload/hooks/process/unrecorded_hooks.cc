@@ -20,7 +20,7 @@ void NoteUnrecorded(std::string_view what) {
   if (engine == nullptr) return;
   const ErrnoKeeper keep;
   const Guard guard;
-  engine->life->OnNotRecorded(what, true);
+  engine->life->OnNotRecorded(what, true, "");
 }
 
 }  // namespace deja::preload

@@ -254,5 +254,5 @@ DEJA_EXPORT void deja_impl_not_recorded(const char* what, int may_be) {
   Engine* engine = EngineForGroups();
   if (engine == nullptr || what == nullptr) return;
   Guard guard;
-  engine->life->OnNotRecorded(what, may_be != 0);
+  engine->life->OnNotRecorded(what, may_be != 0, "");
 }
