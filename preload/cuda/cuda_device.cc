@@ -67,6 +67,19 @@ DeviceAnswer CudaDevice::Read(const void* data, uint64_t bytes, uint64_t stream,
   return Bring(copy, data, StreamOf(stream));
 }
 
+DeviceAnswer CudaDevice::Notify(uint64_t stream, UseBytes use, void* context) {
+  const StreamScope scope(driver_, stream);
+  const DeviceAnswer answer = StateOf(scope, StreamOf(stream));
+  if (answer != DeviceAnswer::kTaken) return answer;
+  Copy* copy = TakeCopy(scope.context());
+  if (copy == nullptr) return DeviceAnswer::kNoMemory;
+  copy->bytes = 0;
+  copy->answer = DeviceAnswer::kTaken;
+  copy->use = use;
+  copy->context = context;
+  return Send(copy, StreamOf(stream)) ? DeviceAnswer::kTaken : DeviceAnswer::kFailed;
+}
+
 DeviceAnswer CudaDevice::Bring(Copy* copy, const void* data, CUstream stream) {
   if (driver_.cuMemcpyAsync(DeviceAddress(copy->buffer->memory), DeviceAddress(data), copy->bytes,
                             stream) != CUDA_SUCCESS) {
@@ -220,7 +233,8 @@ CUresult CudaDevice::Ask(const Copy& copy) const {
 
 void CudaDevice::HandOn(const Copy& copy) {
   std::span<const std::byte> bytes;
-  if (copy.answer == DeviceAnswer::kTaken) bytes = {copy.buffer->memory, copy.bytes};
+  if (copy.answer == DeviceAnswer::kTaken && copy.buffer != nullptr)
+    bytes = {copy.buffer->memory, copy.bytes};
   if (copy.use != nullptr) copy.use(copy.answer, bytes, copy.context);
   if (copy.use_digest == nullptr) return;
   digest::TensorDigest digest;

@@ -52,6 +52,7 @@ class CudaDevice final : public Device {
   [[nodiscard]] MemoryKind KindOf(const void* data) const override;
   DeviceAnswer Read(const void* data, uint64_t bytes, uint64_t stream, UseBytes use,
                     void* context) override;
+  DeviceAnswer Notify(uint64_t stream, UseBytes use, void* context) override;
   DeviceAnswer Digest(const void* data, uint64_t bytes, uint32_t dtype, uint64_t stream,
                       UseDigest use, void* context) override;
   void PrepareDigests() override;

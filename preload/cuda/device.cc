@@ -1,7 +1,9 @@
 #include "preload/cuda/device.h"
 
+#include <algorithm>
 #include <atomic>
 #include <climits>
+#include <cstring>
 #include <new>
 
 #include "common/runtime/futex.h"
@@ -18,6 +20,7 @@ class HostDevice final : public Device {
   DeviceAnswer Read(const void*, uint64_t, uint64_t, UseBytes, void*) override {
     return DeviceAnswer::kFailed;
   }
+  DeviceAnswer Notify(uint64_t, UseBytes, void*) override { return DeviceAnswer::kFailed; }
   DeviceAnswer Digest(const void*, uint64_t, uint32_t, uint64_t, UseDigest, void*) override {
     return DeviceAnswer::kFailed;
   }
@@ -48,6 +51,9 @@ constinit SpinLock g_making;
 alignas(CudaDevice) unsigned char g_cuda[sizeof(CudaDevice)];
 
 constinit std::atomic<bool> g_device_digests{true};
+
+constexpr uint64_t kLegacyDefaultStream = 0;
+constexpr uint64_t kShownPiece = uint64_t{64} << 20;
 
 // What a thread of Deja's brings, and another one waits for.
 template <typename T>
@@ -131,6 +137,35 @@ std::optional<digest::TensorDigest> DigestAndWait(const void* data, uint64_t byt
       &waiting);
   if (answer != DeviceAnswer::kTaken) return std::nullopt;
   return waiting.Wait();
+}
+
+std::optional<std::vector<std::byte>> ReadShown(const void* data, uint64_t bytes) {
+  std::vector<std::byte> whole;
+  whole.reserve(bytes);
+  const auto* from = static_cast<const std::byte*>(data);
+  for (uint64_t at = 0; at < bytes; at += kShownPiece) {
+    const auto piece =
+        ReadAndWait(from + at, std::min(kShownPiece, bytes - at), kLegacyDefaultStream);
+    if (!piece) return std::nullopt;
+    whole.insert(whole.end(), piece->begin(), piece->end());
+  }
+  return whole;
+}
+
+bool WriteShown(void* data, std::span<const std::byte> bytes) {
+  auto* to = static_cast<std::byte*>(data);
+  for (uint64_t at = 0; at < bytes.size(); at += kShownPiece) {
+    auto piece = bytes.subspan(at, std::min<uint64_t>(kShownPiece, bytes.size() - at));
+    const auto make = [](std::span<std::byte> out, void* context) {
+      std::memcpy(out.data(), static_cast<decltype(piece)*>(context)->data(), out.size());
+      return true;
+    };
+    if (TheDevice().Write(to + at, piece.size(), kLegacyDefaultStream, make, &piece) !=
+        DeviceAnswer::kTaken)
+      return false;
+  }
+  // Streams that do not wait for the default stream find it there.
+  return bytes.empty() || ReadAndWait(data, 1, kLegacyDefaultStream).has_value();
 }
 
 }  // namespace deja::preload

@@ -62,7 +62,10 @@ class Device {
   virtual DeviceAnswer Read(const void* data, uint64_t bytes, uint64_t stream, UseBytes use,
                             void* context) = 0;
 
-  // The same for what becomes of the bytes, which the device computes itself where it can: then
+  // `use` is called once when `stream` has done what was enqueued so far, without bytes.
+  virtual DeviceAnswer Notify(uint64_t stream, UseBytes use, void* context) = 0;
+
+  // As Read, for what becomes of the bytes, which the device computes itself where it can: then
   // they do not leave it. The stream's later work waits for that as for a copy.
   using UseDigest = void (*)(DeviceAnswer answer, const digest::TensorDigest& digest,
                              void* context);
@@ -137,6 +140,12 @@ std::optional<digest::TensorDigest> DigestAndWait(const void* data, uint64_t byt
 // cannot be had.
 std::optional<std::vector<std::byte>> ReadAndWait(const void* data, uint64_t bytes,
                                                   uint64_t stream);
+// Memory that the program shows without a stream, as the legacy default stream of the thread's
+// device leaves it. That stream waits for blocking ones. Both functions wait for it. They go piece
+// by piece, so that there is no limit to the size. Nothing, or false, if the driver refuses, as it
+// does while a stream is captured.
+std::optional<std::vector<std::byte>> ReadShown(const void* data, uint64_t bytes);
+bool WriteShown(void* data, std::span<const std::byte> bytes);
 
 }  // namespace deja::preload
 

@@ -63,12 +63,18 @@ uint64_t NcclRecorder::EnterOperation(Recording& rec, const Call& call, Communic
       enter.inputs.push_back(DescriptionOf(input));
       if (!input_later) DigestNow(rec, input, false, enter.inputs[0]);
     }
+    // The group's work is enqueued at its end, after what the program enqueues until then.
+    const bool is_read = input_later && input.arg != op.output.arg;
+    if (is_read && preload::Self().group_depth > 0) op.late_input = input;
+    enter.reads_at_end = op.late_input.empty() ? 0 : 1;
+    op.tells_end = op.output.empty() && input_later && !preload::TheDevice().IsCaptured(op.stream);
+    enter.tells_end = op.tells_end ? 1 : 0;
   }
   FillEnter(rec, call, enter, blob);
   enter.comm_seq = op.comm_seq;
   const uint64_t enter_seq = rec.writer.Write(enter);
   // A buffer that is both input and output is read as the result: the root does not change it.
-  if (input_later && input.arg != op.output.arg)
+  if (input_later && input.arg != op.output.arg && op.late_input.empty())
     NcclOf(rec).device_reads.Ask({op.comm, op.comm_seq, 0}, enter.inputs[0], input.bytes, op.stream,
                                  false);
   return enter_seq;
@@ -88,11 +94,14 @@ void NcclRecorder::RecordOperation(Recording& rec, Call& call) {
   bool accepted = call.result == ncclSuccess || call.result == ncclInProgress;
   preload::ThreadRecord& self = preload::Self();
   const bool is_described = self.group_depth > 0 && op.issued.info != nullptr;
-  if (accepted && (!op.output.empty() || is_described)) {
+  if (accepted && (!op.output.empty() || !op.late_input.empty() || op.tells_end || is_described)) {
     bool later = self.group_depth > 0 || call.result == ncclInProgress;
     PendingOp* kept = later ? NcclOf(rec).ops.Get() : nullptr;
     NcclThread* state = PartOf<NcclThread>(self);
-    if (kept != nullptr) *kept = op;
+    if (kept != nullptr)
+      *kept = op;
+    else
+      AskLateInput(rec, op);
     if (!later) {
       WriteResults(rec, op);
     } else if (kept != nullptr && self.group_depth > 0 && state != nullptr) {
@@ -106,7 +115,15 @@ void NcclRecorder::RecordOperation(Recording& rec, Call& call) {
   WriteLeave(rec, call, enter_seq);
 }
 
+void NcclRecorder::AskLateInput(Recording& rec, const PendingOp& op) {
+  if (op.late_input.empty()) return;
+  NcclOf(rec).device_reads.Ask({op.comm, op.comm_seq, 0}, DescriptionOf(op.late_input),
+                               op.late_input.bytes, op.stream, false);
+}
+
 void NcclRecorder::WriteResults(Recording& rec, const PendingOp& op) {
+  if (op.tells_end)
+    return NcclOf(rec).device_reads.AskEnd({op.comm, op.comm_seq, op.series}, op.stream);
   if (op.output.empty()) return;  // kept for what NCCL says of it
   format::Tensor tensor = DescriptionOf(op.output);
   if (ComesLater(rec, op.output))
@@ -145,6 +162,11 @@ void NcclRecorder::RecordGroup(Recording& rec, Call& call) {
   const uint64_t enter_seq = WritePlainEnter(rec, call);
   {
     auto* state = PartIfAny<NcclThread>(preload::Self());
+    if (api == NcclApi::ncclGroupEnd && state != nullptr && preload::Self().group_depth == 1) {
+      const ErrnoKeeper keep;
+      for (const PendingOp* op = state->group_ops.first(); op != nullptr; op = op->next)
+        AskLateInput(rec, *op);
+    }
     const NcclChoices::Open open(rec, nullptr, state == nullptr ? nullptr : &state->group_ops);
     call.invoke(call);
   }
@@ -177,7 +199,7 @@ void NcclRecorder::EndGroup(Recording& rec, NcclThread& state, uint64_t result) 
   if (result == ncclSuccess) return WriteAll(rec, ops);
   if (result != ncclInProgress) return DropAll(rec, ops);
   while (PendingOp* op = ops.Pop()) {
-    if (op->output.empty()) {
+    if (op->output.empty() && !op->tells_end) {
       NcclOf(rec).ops.Put(op);
       continue;
     }

@@ -31,6 +31,34 @@ void DeviceReads::Ask(OperationKey operation, const format::Tensor& tensor, uint
   WriteUnseen(operation, tensor, keep, answer);
 }
 
+void DeviceReads::AskEnd(OperationKey operation, uint64_t stream) {
+  if (IsGivenUp(operation)) return;
+  Read* read = pool_.Get();
+  if (read == nullptr) return WriteEnd(operation);
+  *read = {nullptr, this, operation, {}, false};
+  const DeviceAnswer answer = preload::TheDevice().Notify(
+      stream,
+      [](DeviceAnswer how, std::span<const std::byte>, void* context) {
+        Read* asked = static_cast<Read*>(context);
+        DeviceReads* owner = asked->owner;
+        if (how == DeviceAnswer::kTaken && !owner->IsGivenUp(asked->operation))
+          owner->WriteEnd(asked->operation);
+        owner->pool_.Put(asked);
+      },
+      read);
+  if (answer == DeviceAnswer::kTaken) return;
+  pool_.Put(read);
+  // Nothing will tell: a replay does not wait there.
+  WriteEnd(operation);
+}
+
+void DeviceReads::WriteEnd(OperationKey operation) {
+  format::CallResults results;
+  results.comm = operation.comm;
+  results.comm_seq = operation.comm_seq;
+  recording_.writer.Write(results);
+}
+
 bool DeviceReads::IsGivenUp(OperationKey operation) const {
   return NcclOf(recording_).comms.ByWire(operation.comm)->IsGivenUp(operation.comm_seq);
 }

@@ -38,6 +38,9 @@ class DeviceReads {
   // reason.
   void Ask(OperationKey operation, const format::Tensor& tensor, uint64_t bytes, uint64_t stream,
            bool keep);
+  // The operation leaves nothing in the rank's own memory: results without a tensor say that
+  // `stream` has done it.
+  void AskEnd(OperationKey operation, uint64_t stream);
   // The operation was given up: its tensor has no contents.
   void WriteAborted(OperationKey operation, format::Tensor tensor);
   // Says once in the trace that something of this kind could not be seen.
@@ -62,6 +65,7 @@ class DeviceReads {
   void CameDigested(const Read& read, preload::DeviceAnswer how,
                     const digest::TensorDigest& digest);
   void Write(OperationKey operation, const format::Tensor& tensor);
+  void WriteEnd(OperationKey operation);
   void WriteUnseen(OperationKey operation, format::Tensor tensor, bool keep,
                    preload::DeviceAnswer why);
 

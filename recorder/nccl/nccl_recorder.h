@@ -75,6 +75,7 @@ class NcclRecorder : public preload::NcclCalls,
   void RecordGroup(Recording& rec, preload::Call& call);
   void RecordAsyncError(Recording& rec, preload::Call& call);
   void EndGroup(Recording& rec, NcclThread& state, uint64_t result);
+  void AskLateInput(Recording& rec, const PendingOp& op);
   void WriteResults(Recording& rec, const PendingOp& op);
   void WriteAll(Recording& rec, OpList list);
   void DropAll(Recording& rec, OpList list);

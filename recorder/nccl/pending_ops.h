@@ -29,6 +29,8 @@ struct PendingOp {
   uint32_t series = 0;  // of the results
   uint64_t stream = 0;
   preload::BufferUse output;
+  preload::BufferUse late_input;  // which the end of the group asks for; or empty
+  bool tells_end = false;         // it has no output, and the trace says when it is done
   IssuedCollective issued;
 };
 

@@ -240,7 +240,8 @@ void ServeMissing(Session& session, ThreadState& thread, Call& call, const Serve
 }  // namespace
 
 void HoldStreamAt(const LiveOperation& operation) {
-  if (!operation.output.empty() && !preload::IsHostMemory(operation.output.data))
+  const BufferUse& used = operation.tells_end ? operation.input : operation.output;
+  if (!used.empty() && !preload::IsHostMemory(used.data))
     operation.comm->HoldStream(operation.stream);
 }
 
@@ -273,6 +274,7 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
     return kNone;
   }
   const RecordedCall& recorded = session.plan().calls()[index];
+  operation.tells_end = recorded.tells_end;
   __atomic_fetch_add(&deja_replay_state.operations, 1, __ATOMIC_RELAXED);
   if (recorded.api != call.info->id) {
     Divergence divergence = session.divergences().New(DivergenceKind::kCall);
@@ -289,7 +291,9 @@ uint32_t ServeOperation(Session& session, ThreadState& thread, Call& call) {
     }
   }
   uint32_t comparison = 0;
-  if (recorded.api == call.info->id) comparison = CompareInput(session, thread, operation);
+  const bool compares_later = recorded.reads_at_end && NcclOf(thread).depth > 0;
+  if (recorded.api == call.info->id && !compares_later)
+    comparison = CompareInput(session, thread, operation);
   StopIfAsked(session, thread, recorded, operation.input, operation.output, comparison);
   const SessionOptions& options = session.options();
   if (options.until_comm == comm->number() && options.until_seq == seq)
@@ -318,6 +322,11 @@ namespace {
 void EndGroup(Session& session, ThreadState& thread, const RecordedCall* recorded) {
   const bool done = recorded == nullptr || recorded->result == int64_t{ncclSuccess} ||
                     recorded->result == ncclInProgress;
+  for (const LiveOperation& operation : NcclOf(thread).pending) {
+    const RecordedCall& call = session.plan().calls()[operation.index];
+    if (call.reads_at_end && call.api == operation.call.info->id)
+      CompareInput(session, thread, operation);
+  }
   FillAll(session, thread, NcclOf(thread).pending, done);
   NcclOf(thread).pending.clear();
   if (recorded == nullptr) return;

@@ -21,7 +21,8 @@ struct LiveOperation {
   preload::BufferUse input;
   preload::BufferUse output;
   uint64_t stream = 0;
-  bool captured = false;  // into a CUDA graph
+  bool captured = false;   // into a CUDA graph
+  bool tells_end = false;  // as RecordedCall has it
 };
 
 // A communicator that a call inside a group makes when the group ends.

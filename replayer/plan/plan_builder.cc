@@ -153,6 +153,8 @@ void PlanBuilder::Enter(const format::Event& event, const format::CallEnter& ent
   call.args = plan_.pages_.words();
   call.inputs = plan_.pages_.tensors();
   call.hashed_input = !enter.inputs.empty() && !enter.inputs[0].hash.IsZero();
+  call.tells_end = enter.tells_end != 0;
+  call.reads_at_end = enter.reads_at_end != 0;
   call.blob = Keep(plan_.bytes_, enter.blob);
   RecordedThread& thread = plan_.threads_[call.thread];
   call.ordinal = static_cast<uint32_t>(thread.strict_events);

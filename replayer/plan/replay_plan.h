@@ -68,6 +68,8 @@ struct RecordedCall {
   bool has_input : 1 = false;     // what it read came like its results
   bool has_results : 1 = false;   // its outputs are known
   bool aborted : 1 = false;       // there are none: it was cut short while it was under way
+  bool reads_at_end : 1 = false;  // its input is compared at the end of its group
+  bool tells_end : 1 = false;     // it has no outputs; empty results say that it is done
 };
 
 // What a call that was captured into a CUDA graph read and produced, a tensor for each launch.

@@ -7,12 +7,16 @@
 //   --legacy               everything on the legacy default stream
 //   --per-thread           everything on the thread's own default stream
 //   --say-steps            a line when a step is done, which waits for the device
+//   --late-inputs          kernels in a group change what its send reads, after the call
 //   --capture              the last step's all-reduce is captured into a graph, and launched twice
 //   --fault=N              one element of the input of step N is changed (on rank 1)
 //   --end=crash            a bad access after the last step, without waiting for the streams
+//   --end=unreceived       rank 0 sends to rank 1, which never receives, and waits for its stream
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <cstring>
 
 #include "tests/e2e/apps/cuda/device.h"
 
@@ -77,6 +81,7 @@ int main(int argc, char** argv) {
     const int previous = (job_rank() + job_size() - 1) % job_size();
     JOB_CHECK(ncclGroupStart());
     JOB_CHECK(ncclSend(Buffer(data), count, ncclFloat32, next, comm, ForNccl(stream)));
+    if (Has(argc, argv, "--late-inputs")) device.Fill(data, count, seed + 7, stream);
     JOB_CHECK(ncclRecv(Buffer(came), count, ncclFloat32, previous, comm, ForNccl(stream)));
     JOB_CHECK(
         ncclAllGather(Buffer(total), Buffer(all), count, ncclFloat32, other, ForNccl(stream)));
@@ -102,8 +107,16 @@ int main(int argc, char** argv) {
     CUDA_CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
     for (int i = 0; i < 2; ++i) CUDA_CHECK(cuGraphLaunch(exec, stream));
   }
-  if (const char* end = job_option(argc, argv, "--end"); end != nullptr && job_rank() == 1)
+  const char* end = job_option(argc, argv, "--end");
+  if (end != nullptr && strcmp(end, "unreceived") == 0) {
+    if (job_rank() == 1) pause();
+    JOB_CHECK(ncclSend(Buffer(total), count, ncclFloat32, 1, comm, ForNccl(stream)));
+    CUDA_CHECK(cuStreamSynchronize(stream));
+    printf("rank %d: the send is done\n", job_rank());
+    fflush(stdout);
+  } else if (end != nullptr && job_rank() == 1) {
     *reinterpret_cast<volatile int*>(Buffer(total)) = 1;  // the processor has no business there
+  }
   const uint64_t hash = cuda_app::HashOf(total, count, stream);
   JOB_CHECK(ncclCommDestroy(other));
   JOB_CHECK(ncclCommDestroy(comm));

@@ -174,6 +174,18 @@ class Faults(harness.DejaTest):
         self.assertRegex(info, r"rank 3: SIGTERM at .*, in step 1, after AllReduce #4 of comm 0")
         self.check_replays_end_alike(r"the end of the recording is reached: SIGTERM at .*, in step \d, after AllReduce #\d+ of comm 0")
 
+    def test_hang_of_a_pipeline(self):
+        """The first stages only send to the one that hangs: their streams wait in a send, and do so in a replay."""
+        args = ["--device=cuda", "--mode=pipeline", "--fault=hang", "--seed=2", "--batch=8"]
+        process = self.start(self.record_argv(PROGRAM, args))
+        try:
+            process.communicate(timeout=6)
+            self.fail("it has come to its end")
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=60)
+        self.check_replays_end_alike(r"the end of the recording is reached: SIGTERM at ")
+
     def test_desync(self):
         """One rank is a collective ahead: it finds wrong weights and ends, and the others wait for it."""
         for mode, last in (("ddp", 101), ("sharded", 71)):

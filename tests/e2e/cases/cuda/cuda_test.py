@@ -1,5 +1,7 @@
 """Device buffers: recorded and replayed on the simulated driver of tests/fakes/cuda, whose streams run late."""
 import shutil
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -28,7 +30,11 @@ class Cuda(DeviceJobs):
         self.checked(self.record(self.PROGRAM, ["--steps=2"], n=2))
         events = self.show_json("--rank", "1", "--kind", "results")
         # In each step: two all-reduces, a receive, an all-gather, a broadcast; inputs of four and of the send.
-        self.assertEqual(len(events), 2 * 9)
+        self.assertEqual(len([event for event in events if event["outputs"]]), 2 * 9)
+        # The send has no result, and says when it is done.
+        sends = {e["seq_on_comm"] for e in self.show_json("--rank", "1", "--kind", "enter") if e["call"] == "Send"}
+        self.assertEqual({event["seq_on_comm"] for event in events if not event["outputs"]}, sends)
+        self.assertEqual(len(sends), 2)
 
     def test_a_divergence_is_found_at_its_operation(self):
         self.checked(self.record(self.PROGRAM, n=2))
@@ -37,13 +43,41 @@ class Cuda(DeviceJobs):
         # Four operations on the first communicator a step.
         self.assertRegex(run.stdout, r"AllReduce #9 of comm 0 \(rank 1 of 2\): input sendbuff differs")
 
+    def test_inputs_of_a_group_are_what_its_end_finds(self):
+        """A kernel after the send, in its group, changes what is sent."""
+        self.check_replays(["--unseeded", "--late-inputs", "--steps=3"])
+        sent, came = ({event["seq_on_comm"]: event["outputs"][0]["hash"]
+                       for event in self.show_json("--rank", str(rank), "--kind", "results")
+                       if event["comm"] == 0 and event["outputs"] and event["seq_on_comm"] in self.of(rank, call)}
+                      for rank, call in ((0, "Send"), (1, "Recv")))
+        self.assertEqual(len(sent), 3)
+        self.assertEqual(list(sent.values()), list(came.values()))
+        self.assertNotIn("differ", self.checked(self.deja("check", self.trace_path())).stdout)
+
+    def of(self, rank, call):
+        return {e["seq_on_comm"] for e in self.show_json("--rank", str(rank), "--kind", "enter") if e["call"] == call}
+
     def test_captured_calls_are_left_alone(self):
         self.check_replays(["--unseeded", "--steps=2", "--capture"])
 
     def test_a_crash_keeps_what_streams_had_delivered(self):
         self.record(self.PROGRAM, ["--steps=2", "--end=crash"], n=2)
         events = self.show_json("--rank", "1", "--kind", "results")
-        self.assertEqual(len(events), 2 * 9)
+        self.assertEqual(len([event for event in events if event["outputs"]]), 2 * 9)
+        self.assertEqual(len(events), 2 * 10)
+
+    def test_a_send_that_is_never_received_does_not_end_in_a_replay(self):
+        process = self.start(self.record_argv(self.PROGRAM, ["--steps=2", "--count=500000", "--end=unreceived"], n=2))
+        try:
+            process.communicate(timeout=4)
+            self.fail("it has come to its end")
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGTERM)
+            out, _ = process.communicate(timeout=60)
+        self.assertNotIn(b"the send is done", out)
+        run = self.checked(self.replay(0))
+        self.assertNotIn("the send is done", run.stdout)
+        self.assertIn("rank 0: the end of the recording is reached: SIGTERM", run.stdout)
 
     def test_questions_of_the_driver_are_not_recorded(self):
         """Its clocks, entropy, threads and files are other ones in each run, and no events: only the program's seeds

@@ -113,6 +113,24 @@ TEST_F(CudaDeviceTest, AHeldStreamNeedsNoHostFunction) {
   EXPECT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
 }
 
+TEST_F(CudaDeviceTest, SaysWhenAStreamHasDoneItsWork) {
+  Gate* gate = device_.NewGate();
+  ASSERT_NE(gate, nullptr);
+  ASSERT_EQ(device_.Hold(reinterpret_cast<uint64_t>(stream_), *gate), DeviceAnswer::kTaken);
+  Seen seen;
+  const auto use = [](DeviceAnswer answer, std::span<const std::byte> came, void* context) {
+    EXPECT_EQ(answer, DeviceAnswer::kTaken);
+    EXPECT_TRUE(came.empty());
+    ++static_cast<Seen*>(context)->times;
+  };
+  ASSERT_EQ(device_.Notify(reinterpret_cast<uint64_t>(stream_), use, &seen), DeviceAnswer::kTaken);
+  EXPECT_FALSE(device_.Drain(50));
+  EXPECT_EQ(seen.times, 0);
+  gate->Open();
+  EXPECT_TRUE(device_.Drain(10000));
+  EXPECT_EQ(seen.times, 1);
+}
+
 TEST_F(CudaDeviceTest, AHeldStreamGoesOnWhenItsGateIsOpened) {
   Gate* gate = device_.NewGate();
   ASSERT_NE(gate, nullptr);
