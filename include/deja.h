@@ -70,8 +70,10 @@ static inline void deja_checkpoint(void) {
   if (deja_impl_checkpoint) deja_impl_checkpoint();
 }
 
-/* Registers a dense row-major tensor of at most 8 dimensions, in host memory: it becomes part of
- * each checkpoint. A name that is registered again means the new memory from then on. */
+/* Registers a dense row-major tensor of at most 8 dimensions: it becomes part of each checkpoint. A
+ * name that is registered again means the new memory from then on. Device memory is read and
+ * written in the order of the device's legacy default stream, for which deja_step() waits. Work on
+ * streams that do not wait for that one must be done. */
 static inline void deja_register_tensor(const char* name, void* data, const int64_t* shape,
                                         int dims, deja_dtype_t dtype) {
   if (deja_impl_register_tensor) deja_impl_register_tensor(name, data, shape, dims, dtype);
@@ -100,9 +102,10 @@ static inline void deja_note(const char* text) {
   if (deja_impl_note) deja_impl_note(text);
 }
 
-/* A snapshot, taken now, of a dense row-major tensor in host memory with at most 8 dimensions: its
- * digest, and at level full its bytes. In a replay it is compared like the input of a collective,
- * so that a divergence between two collectives is found where it starts. */
+/* A snapshot, taken now, of a dense row-major tensor with at most 8 dimensions: its digest, and at
+ * level full its bytes. Device memory is read as deja_register_tensor() says. In a replay it is
+ * compared like the input of a collective, so that a divergence between two collectives is found
+ * where it starts. */
 static inline void deja_tensor(const char* name, const void* data, const int64_t* shape, int dims,
                                deja_dtype_t dtype) {
   if (deja_impl_tensor) deja_impl_tensor(name, data, shape, dims, dtype);

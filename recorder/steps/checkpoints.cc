@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "digest/digest.h"
 #include "format/tensor/payload_series.h"
@@ -28,9 +31,13 @@ void WriteItem(Recording& rec, const preload::SnapshotCall& call, format::Checkp
   preload::DescribeSnapshot(call, item);
   item.checkpoint = checkpoint.number;
   bool kept = call.bytes == 0;
-  // The stream that device memory belongs to is not known.
-  if (!kept && preload::TheDevice().KindOf(call.data) == preload::MemoryKind::kHost) {
-    const std::span<const std::byte> bytes{static_cast<const std::byte*>(call.data), call.bytes};
+  std::span<const std::byte> bytes{static_cast<const std::byte*>(call.data), call.bytes};
+  std::optional<std::vector<std::byte>> copy;
+  if (!kept && !preload::IsHostMemory(call.data)) {
+    copy = preload::ReadShown(call.data, call.bytes);
+    bytes = copy ? std::span<const std::byte>(*copy) : std::span<const std::byte>();
+  }
+  if (!kept && bytes.size() == call.bytes) {
     item.tensor.hash = digest::HashBytes(bytes);
     const format::Placed placed =
         rec.KeepPayload(item.tensor.hash, bytes, digest::ElementSize(item.tensor.dtype),

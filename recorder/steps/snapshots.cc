@@ -19,6 +19,29 @@ constexpr size_t kMaxNote = 16 << 10;
 // How the names of states of random number generators begin.
 constexpr std::string_view kGenerator = "rng/";
 
+uint32_t SeriesOf(const format::Snapshot& snapshot) {
+  return format::SeriesNumber(std::hash<std::string_view>()(snapshot.name));
+}
+
+// The tensor is not in the processor's memory. At level digest the device digests it.
+void DigestShown(Recording& rec, const preload::SnapshotCall& call, format::Snapshot& snapshot) {
+  if (rec.config.level == Level::kOrder || call.bytes == 0) return;
+  if (rec.config.level == Level::kDigest) {
+    constexpr uint64_t kLegacyDefaultStream = 0;
+    if (const auto digest = preload::DigestAndWait(call.data, call.bytes, snapshot.tensor.dtype,
+                                                   kLegacyDefaultStream)) {
+      snapshot.tensor.hash = digest->hash;
+      snapshot.tensor.stats = digest->stats;
+      return;
+    }
+  }
+  if (const auto bytes = preload::ReadShown(call.data, call.bytes))
+    DigestNow(rec, {.data = bytes->data(), .bytes = call.bytes}, true, snapshot.tensor,
+              SeriesOf(snapshot));
+  else
+    NcclOf(rec).device_reads.SayUnseen(preload::DeviceAnswer::kFailed);
+}
+
 }  // namespace
 
 uint64_t StepRecorder::OnStep(uint64_t step) {
@@ -67,12 +90,11 @@ void StepRecorder::OnSnapshot(const preload::SnapshotCall& call) {
   if (call.opaque && call.name.substr(0, kGenerator.size()) == kGenerator)
     snapshot.tensor.hash =
         digest::HashBytes({static_cast<const std::byte*>(call.data), call.bytes});
-  // The stream that device memory belongs to is not known: its contents are not recorded.
   else if (DeviceReads::Needed(call.data))
-    NcclOf(*rec).device_reads.SayUnseen(preload::DeviceAnswer::kFailed);
+    DigestShown(*rec, call, snapshot);
   else
     DigestNow(*rec, {.data = call.data, .bytes = call.bytes}, true, snapshot.tensor,
-              format::SeriesNumber(std::hash<std::string_view>()(snapshot.name)));
+              SeriesOf(snapshot));
   snapshot.stack = CaptureStack(rec->writer);
   rec->writer.Write(snapshot);
   rec->RelieveStaging();

@@ -125,8 +125,10 @@ std::string RestoreObject(Session& session, const RestoredObject& restored) {
     }
     if (!restored.object.by_callbacks()) {
       if (size == 0) return {};
-      if (preload::TheDevice().KindOf(restored.object.data) != preload::MemoryKind::kHost)
-        return name + " is not in host memory";
+      if (!preload::IsHostMemory(restored.object.data))
+        return preload::WriteShown(restored.object.data, bytes)
+                   ? ""
+                   : "the CUDA driver did not take the bytes of " + name;
       std::memcpy(restored.object.data, bytes.data(), bytes.size());
       return {};
     }

@@ -1,7 +1,12 @@
 // deja_tensor and deja_state: compared like the input of a collective, in order on their thread.
+#include <optional>
+#include <span>
+#include <vector>
+
 #include "digest/digest.h"
 #include "preload/cuda/device.h"
 #include "replayer/core/ending.h"
+#include "replayer/nccl/served_comm.h"
 #include "replayer/report/live_trace.h"
 #include "replayer/steps/serve_steps.h"
 
@@ -19,7 +24,8 @@ const RecordedSnapshot* NextSnapshot(Session& session, ThreadState& thread) {
   return &session.plan().snapshots()[queue[thread.next_snapshot++]];
 }
 
-void Compare(Session& session, ThreadState& thread, const SnapshotCall& call,
+// `memory`: the program's own, of which `call` may have a copy.
+void Compare(Session& session, ThreadState& thread, const SnapshotCall& call, const void* memory,
              const RecordedSnapshot& recorded) {
   const std::string name(call.name);
   if (recorded.name != call.name) {
@@ -32,12 +38,12 @@ void Compare(Session& session, ThreadState& thread, const SnapshotCall& call,
     return;
   }
   if (recorded.tensor.hash.IsZero()) return;
-  if (preload::TheDevice().KindOf(call.data) != preload::MemoryKind::kHost) return;
+  if (!preload::IsHostMemory(call.data)) return;
   const std::span<const std::byte> live{static_cast<const std::byte*>(call.data), call.bytes};
   const Hash128 hash = digest::HashBytes(live);
   const bool equal = hash == recorded.tensor.hash;
   session.divergences().CountCompared(equal);
-  session.stops().RememberSnapshot(recorded, call.data, equal ? 1 : 2);
+  session.stops().RememberSnapshot(recorded, memory, equal ? 1 : 2);
   if (equal) return;
   Divergence divergence = session.divergences().New(DivergenceKind::kSnapshot);
   divergence.api = call.opaque ? "deja_state" : "deja_tensor";
@@ -69,7 +75,13 @@ void Compare(Session& session, ThreadState& thread, const SnapshotCall& call,
 
 }  // namespace
 
-void ServeSnapshot(Session& session, ThreadState& thread, const SnapshotCall& call) {
+void ServeSnapshot(Session& session, ThreadState& thread, const SnapshotCall& shown) {
+  SnapshotCall call = shown;
+  std::optional<std::vector<std::byte>> copy;
+  // Only the program can let held streams go on, and perhaps not before this call returns.
+  if (!preload::IsHostMemory(shown.data) && !ServedComm::AnyHeld())
+    copy = preload::ReadShown(shown.data, shown.bytes);
+  if (copy) call.data = copy->data();
   session.progress().CountActivity();
   const RecordedSnapshot* recorded = NextSnapshot(session, thread);
   if (recorded == nullptr &&
@@ -85,7 +97,7 @@ void ServeSnapshot(Session& session, ThreadState& thread, const SnapshotCall& ca
     session.divergences().Diverge(thread, std::move(divergence), 0);
     return;
   }
-  Compare(session, thread, call, *recorded);
+  Compare(session, thread, call, shown.data, *recorded);
   if (session.progress().remaining() == 0) OnAllEventsMade(session);
 }
 
