@@ -12,6 +12,8 @@
 #include "replayer/core/ordered.h"
 #include "replayer/core/session.h"
 #include "replayer/fold/fold.h"
+#include "replayer/fold/launched_groups.h"
+#include "replayer/fold/mirror.h"
 #include "replayer/nccl/nccl_serve.h"
 #include "replayer/nccl/operation_bytes.h"
 #include "replayer/report/live_trace.h"
@@ -27,47 +29,6 @@ namespace {
 Fold& FoldOf(const Session& session) {
   return static_cast<Fold&>(*session.Find<ComputedResults>());
 }
-
-// The memory of a device that a group's operations use, where the processor can reach it. What lies
-// side by side there does so here: an operation may read what another one of its group has written.
-class Mirror {
- public:
-  void Add(const BufferUse& use) {
-    if (use.empty() || preload::IsHostMemory(use.data)) return;
-    const auto begin = reinterpret_cast<uintptr_t>(use.data);
-    parts_.push_back({begin, begin + use.bytes, {}});
-  }
-  // Behind the last Add.
-  void Make() {
-    std::sort(parts_.begin(), parts_.end(),
-              [](const Part& a, const Part& b) { return a.begin < b.begin; });
-    std::vector<Part> merged;
-    for (Part& part : parts_) {
-      if (!merged.empty() && part.begin < merged.back().end)
-        merged.back().end = std::max(merged.back().end, part.end);
-      else
-        merged.push_back(std::move(part));
-    }
-    parts_ = std::move(merged);
-    for (Part& part : parts_) part.bytes.resize(part.end - part.begin);
-  }
-  // The host address of memory that was added; other memory, which the processor reaches, itself.
-  [[nodiscard]] std::byte* At(const void* data) {
-    const auto address = reinterpret_cast<uintptr_t>(data);
-    for (Part& part : parts_)
-      if (address >= part.begin && address < part.end)
-        return part.bytes.data() + (address - part.begin);
-    return static_cast<std::byte*>(const_cast<void*>(data));
-  }
-
- private:
-  struct Part {
-    uintptr_t begin;
-    uintptr_t end;
-    std::vector<std::byte> bytes;
-  };
-  std::vector<Part> parts_;
-};
 
 struct Staged {
   const LiveOperation* live = nullptr;
@@ -124,9 +85,6 @@ void StageOperator(Session& session, ThreadState& thread, Staged& staged) {
 }
 
 Staged Stage(Session& session, ThreadState& thread, Mirror& mirror, const LiveOperation& live) {
-  if (live.captured)
-    FailComputing(session, thread, live,
-                  "it is captured into a CUDA graph; record the job with --level full");
   Staged staged;
   staged.live = &live;
   staged.call.api = live.call.info->id;
@@ -193,6 +151,7 @@ void GiveUp(Session& session, ThreadState& thread, std::span<const Staged> group
 
 void Fold::Compute(Session& session, ThreadState& thread,
                    std::span<const LiveOperation* const> group) {
+  if (group.front()->captured) return ComputeAtLaunches(*this, session, thread, group);
   Fold& fold = *this;
   std::vector<Staged> staged;
   staged.reserve(group.size());

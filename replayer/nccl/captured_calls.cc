@@ -20,20 +20,8 @@ struct Captured {
   uint64_t launches = 0;  // of this graph so far; the driver runs them one after the other
 };
 
-// The program launches the graph once more than the recording knows of. Returns if the replay goes
-// on nevertheless.
 void BeyondRecording(const Captured& captured, uint64_t launch) {
-  Session& session = captured.session;
-  const RecordedCall& recorded = session.plan().calls()[captured.operation.index];
-  // Nothing says how it ended: this is as far as the recording goes.
-  if (!session.plan().end().HappensByItself(session.plan().pid))
-    Park(session, captured.thread, ShortName(captured.operation.call.info->name),
-         captured.operation.comm->number(), recorded.comm_seq, nullptr);
-  Divergence divergence = session.divergences().New(DivergenceKind::kExtraCall);
-  Locate(divergence, captured.operation.call, captured.operation.comm, recorded.comm_seq);
-  SetLaunch(divergence, launch);
-  divergence.what = "the recorded run launched its graph " + std::to_string(launch) + " times";
-  session.divergences().Diverge(captured.thread, std::move(divergence), recorded.stack);
+  ReportExtraLaunch(captured.session, captured.thread, captured.operation, launch);
 }
 
 bool WasBegun(const Captured& captured, uint64_t launch) {
@@ -83,6 +71,20 @@ void CompareLaunch(preload::DeviceAnswer answer, std::span<const std::byte> byte
 }
 
 }  // namespace
+
+void ReportExtraLaunch(Session& session, ThreadState& thread, const LiveOperation& operation,
+                       uint64_t launch) {
+  const RecordedCall& recorded = session.plan().calls()[operation.index];
+  // Nothing says how it ended: this is as far as the recording goes.
+  if (!session.plan().end().HappensByItself(session.plan().pid))
+    Park(session, thread, ShortName(operation.call.info->name), operation.comm->number(),
+         recorded.comm_seq, nullptr);
+  Divergence divergence = session.divergences().New(DivergenceKind::kExtraCall);
+  Locate(divergence, operation.call, operation.comm, recorded.comm_seq);
+  SetLaunch(divergence, launch);
+  divergence.what = "the recorded run launched its graph " + std::to_string(launch) + " times";
+  session.divergences().Diverge(thread, std::move(divergence), recorded.stack);
+}
 
 void CompareAtLaunches(Session& session, ThreadState& thread, const LiveOperation& operation,
                        bool result) {

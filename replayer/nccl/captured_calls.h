@@ -16,6 +16,11 @@ void CompareAtLaunches(Session& session, ThreadState& thread, const LiveOperatio
 // Behind it. Ends the replay if the graph cannot have the nodes.
 void ServeAtLaunches(Session& session, ThreadState& thread, const LiveOperation& operation);
 
+// The program launches a graph once more than the recording knows of. Returns if the replay goes on
+// nevertheless. On a thread of the driver.
+void ReportExtraLaunch(Session& session, ThreadState& thread, const LiveOperation& operation,
+                       uint64_t launch);
+
 }  // namespace deja::replayer
 
 #endif  // DEJA_REPLAYER_NCCL_CAPTURED_CALLS_H_

@@ -84,10 +84,21 @@ class Fold(harness.DejaTest):
                 for run in (recorded, same, one, two):
                     self.assertEqual(re.findall(r"^rank \d sum (\d+)$", run.stdout, re.MULTILINE), ["6"] * 3)
 
-    def test_captured_calls_are_refused(self):
-        self.checked(self.record("cuda_graphs", n=2, level="digest"))
-        run = self.replay_all(code=harness.EXIT_FAILURE)
-        self.assertRegex(run.stdout, r"computing .*: it is captured into a CUDA graph; record the job with --level full")
+    def test_captured_calls_are_computed_at_each_launch(self):
+        for args in ([], ["--graphs=3", "--two-execs"], ["--again"], ["--on-second"], ["--update"]):
+            with self.subTest(args=args):
+                verdicts = self.check("cuda_graphs", ["--unseeded", "--launches=12", *args], n=2)
+                for line in verdicts:
+                    # An all-reduce, a send, a receive, an all-gather and a broadcast at each launch.
+                    self.assertGreaterEqual(int(re.search(r"(\d+) digests compared, all equal", line).group(1)), 12 * 5)
+
+    def test_captured_calls_without_digests(self):
+        self.check("cuda_graphs", ["--unseeded", "--launches=12"], n=2, level="order")
+
+    def test_a_difference_in_a_captured_call_names_its_launch(self):
+        self.checked(self.record("cuda_graphs", ["--launches=12"], n=2, level="digest"))
+        run = self.replay_all("--", harness.app("cuda_graphs"), "--launches=12", "--fault=7", code=harness.EXIT_DIVERGED)
+        self.assertRegex(run.stdout, r"AllReduce #1 of comm 0 \(rank 1 of 2\).*launch 7")
 
     def test_a_communicator_needs_all_its_ranks(self):
         self.checked(self.record("digits_train", ["--steps=3"], level="digest"))
