@@ -1,9 +1,16 @@
 """PyTorch: unseeded training with dropout, recorded, and each rank replayed alone, bit for bit."""
+import re
+
 import check
 import machine
 from check import limit
 
 APPS = machine.ROOT / "tests" / "e2e" / "apps" / "torch"
+
+
+def release(version):
+    """(2, 6) of "2.6.0+cu126"."""
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
 
 
 class Torch(check.Check):
@@ -19,6 +26,8 @@ class Torch(check.Check):
         return "cpu" if self.machine.simulated else "cuda"
 
     def check_training(self, mode, n):
+        if mode == "fsdp2" and release(self.machine.torch) < (2, 6):
+            self.skipTest(f"torch {self.machine.torch} has no fully_shard")
         env = {"MODE": mode, "JOB_DEVICE": self.device()}
         run = self.checked(self.record(self.machine.python, [APPS / "train.py"], n=n, env=env))
         for rank, replay in enumerate(self.replays(n)):
@@ -49,6 +58,13 @@ class Torch(check.Check):
     def test_torch_fsdp_4_ranks(self):
         """the same"""
         self.check_training("fsdp2", 4)
+
+    @limit(200)
+    def test_torch_compile_graphs(self):
+        """torch.compile(mode="reduce-overhead"): the steps are CUDA graphs, and DDP's all-reduces between them"""
+        if self.machine.simulated:
+            self.skipTest("no stand-in makes CUDA graphs of compiled models")
+        self.check_training("graphs", 2)
 
     @limit(150)
     def test_torch_fsdp1_2_ranks(self):

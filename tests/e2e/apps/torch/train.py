@@ -48,6 +48,8 @@ def wrap(model, mode):
 
         return FullyShardedDataParallel(model, device_id=torch.device("cuda", 0) if job.DEVICE.type == "cuda" else job.DEVICE)
     parallel = nn.parallel.DistributedDataParallel(model)
+    if mode == "graphs":  # on a GPU its steps are CUDA graphs
+        return torch.compile(parallel, mode="reduce-overhead")
     return torch.compile(parallel, backend="aot_eager") if mode == "compiled" else parallel
 
 
