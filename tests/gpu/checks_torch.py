@@ -1,17 +1,9 @@
 """PyTorch: unseeded training with dropout, recorded, and each rank replayed alone, bit for bit."""
-import re
-
 import check
 import machine
 from check import limit
 
 APPS = machine.ROOT / "tests" / "e2e" / "apps" / "torch"
-
-
-def release(version):
-    """(2, 6) of "2.6.0+cu126"."""
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-
 
 class Torch(check.Check):
     own_libraries = True
@@ -26,7 +18,7 @@ class Torch(check.Check):
         return "cpu" if self.machine.simulated else "cuda"
 
     def check_training(self, mode, n):
-        if mode == "fsdp2" and release(self.machine.torch) < (2, 6):
+        if mode == "fsdp2" and self.machine.torch_release() < (2, 6):
             self.skipTest(f"torch {self.machine.torch} has no fully_shard")
         env = {"MODE": mode, "JOB_DEVICE": self.device()}
         run = self.checked(self.record(self.machine.python, [APPS / "train.py"], n=n, env=env))
