@@ -5,6 +5,7 @@ from check import limit
 
 APPS = machine.ROOT / "tests" / "e2e" / "apps" / "torch"
 
+
 class Torch(check.Check):
     own_libraries = True
 
