@@ -61,6 +61,8 @@ class Figures(check.Check):
     def measure_gpt(self, name, n):
         if not self.machine.torch:
             self.skipTest(self.machine.no_torch)
+        if self.machine.torch_release() < (2, 0):
+            self.skipTest(f"torch {self.machine.torch} has no scaled_dot_product_attention")
         self.own_libraries = True
         small = ["--layers", "1", "--width", "64", "--tokens", "16", "--batch", "1", "--steps", "8"]
         self.measure(name, self.machine.python, [APPS / "gpt.py", *self.small(small, ["--steps", "15"])], n, 1,

@@ -49,6 +49,10 @@ class Machine:
             env["CUDA_SIM_DEVICES"] = "1"
         return env
 
+    def torch_release(self):
+        """(2, 6) of "2.6.0+cu126"."""
+        return tuple(int(part) for part in re.findall(r"\d+", self.torch)[:2])
+
     def describe(self):
         if self.simulated:
             return "simulated driver and NCCL of tests/fakes/cuda; nothing below is about hardware"

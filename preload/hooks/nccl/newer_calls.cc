@@ -60,8 +60,9 @@ void* StubUnderLock(const char* name, void* real) {
   for (uint32_t i = 0; i < count; ++i)
     if (g_stubs[i].real.load() == real && std::strcmp(g_stubs[i].name, name) == 0)
       return const_cast<char*>(deja_newer_stubs) + i * kStubBytes;
-  if (count == kStubs || std::strlen(name) >= kMostName) return nullptr;
-  std::strcpy(g_stubs[count].name, name);
+  const size_t size = std::strlen(name) + 1;
+  if (count == kStubs || size > kMostName) return nullptr;
+  std::memcpy(g_stubs[count].name, name, size);
   g_stubs[count].real.store(real);
   g_count.store(count + 1, std::memory_order_release);
   return const_cast<char*>(deja_newer_stubs) + count * kStubBytes;
