@@ -89,7 +89,9 @@ std::string HumanDuration(uint64_t ns) {
 }
 
 Progress::Progress(std::string what, std::string counted)
-    : what_(std::move(what)), counted_(std::move(counted)), on_terminal_(isatty(STDERR_FILENO) == 1) {}
+    : what_(std::move(what)),
+      counted_(std::move(counted)),
+      on_terminal_(isatty(STDERR_FILENO) == 1) {}
 
 Progress::~Progress() {
   if (on_terminal_ && last_percent_ >= 0) std::fputs("\r\033[K", stderr);
@@ -102,7 +104,8 @@ void Progress::Update(uint64_t done, uint64_t total) {
   last_percent_ = percent;
   const std::string size =
       counted_.empty() ? HumanBytes(total) : fmt::format("{} {}", HumanCount(total), counted_);
-  std::fputs(fmt::format("\r{}: {} % of {}\033[K", PlainText(what_), percent, size).c_str(), stderr);
+  std::fputs(fmt::format("\r{}: {} % of {}\033[K", PlainText(what_), percent, size).c_str(),
+             stderr);
   std::fflush(stderr);
 }
 
