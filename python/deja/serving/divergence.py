@@ -15,7 +15,8 @@ class Divergence(RuntimeError):
         "input": the bytes that go in.
         "end": the recorded rank made no further operation on the group.
         "group": the rank or size of a new group.
-    operation, group: names of the live ones. number: that of the operation in its group, from 1.
+    operation, group: names of the live ones.
+    number: the operation's in its group, from 1.
     recorded, live: dictionaries of operation, dtype, input_count, op, root, …; recorded is None where there is none.
     element: first (index), different, count, recorded, live, ulps. None where the trace lacks the recorded input's
         bytes.
