@@ -130,7 +130,8 @@ def _names_of(parameters):
     DistributedDataParallel keeps it equal, its place."""
     torch = sys.modules["torch"]
     wanted = {id(p) for p in parameters}
-    modules = [thing for thing in gc.get_objects() if isinstance(thing, torch.nn.Module)]
+    # By its type: asking an object for its __class__ may run its code, such as torch's that warns of old names.
+    modules = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.nn.Module)]
     inner = {id(child) for module in modules for child in module.children()}
     names = {}
     data_parallel = getattr(sys.modules.get("torch.nn.parallel.distributed"), "DistributedDataParallel", ())
