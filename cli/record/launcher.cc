@@ -32,7 +32,7 @@ struct sigaction g_file_size_before {};
 
 using Clock = std::chrono::steady_clock;
 
-// What ranks get to end by themselves after Ctrl-C, before the user is told to press it again.
+// What ranks get to end by themselves after Ctrl-C, before Deja asks the user to press it again.
 constexpr std::chrono::seconds kPatience{2};
 constexpr int kForwardedSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 

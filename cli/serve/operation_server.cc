@@ -69,8 +69,8 @@ nlohmann::json StatsToJson(const format::TensorStats& stats) {
           {"sum", digest::DoubleText(stats.sum)}};
 }
 
-// The bytes that went in, where the trace has them: as a result of an earlier operation, or as this
-// rank's part of what came out. The hash decides.
+// The bytes that went in, where the trace has them. They are the result of an earlier operation, or
+// this rank's part of what came out. The hash decides.
 std::vector<std::byte> RecordedInput(const format::RankReader& reader,
                                      const RecordedOperation& operation, const RecordedGroup& group,
                                      size_t size) {

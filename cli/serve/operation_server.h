@@ -58,7 +58,7 @@ class OperationServer {
   const RecordedOperations& recorded_;
   const RankSummary& summary_;
   Symbolizer symbolizer_;
-  std::map<size_t, uint64_t> served_;  // operations by group
+  std::map<size_t, uint64_t> served_;                            // operations by group
   std::map<std::pair<std::string, std::string>, size_t> asked_;  // of stores
 };
 

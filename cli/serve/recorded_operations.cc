@@ -107,8 +107,7 @@ void RecordedOperations::AddLeave(const format::Event& event, const format::Call
   const Pending pending = std::move(found->second);
   pending_.erase(found);
   if (pending.operation == nullptr) {
-    if (leave.result == 0)
-      answers_[{pending.function, pending.key}].emplace_back(leave.blob);
+    if (leave.result == 0) answers_[{pending.function, pending.key}].emplace_back(leave.blob);
     return;
   }
   if (leave.result == 0) return;

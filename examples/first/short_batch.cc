@@ -34,7 +34,7 @@ Batch Load(int rank, int step) {
 }
 
 void AddGradient(const Batch& batch, float mean, float* gradient) {
-  for (int i = 0; i < kRows; ++i)                    // the bug: batch.count
+  for (int i = 0; i < kRows; ++i)  // the bug: batch.count
     *gradient += (mean - batch.rows[i]) / kRows;
 }
 

@@ -1,7 +1,7 @@
 """docs/GETTING_STARTED.md: each command is typed on a terminal, from an installed Deja, and prints what stands there.
 
-A line of `…` stands for any lines; `…` in a line for any text, and a number for any number. `# Ctrl-C after "TEXT"`
-behind a command says when the user stops it. `--write` prints what each command prints instead.
+A line of `…` stands for any lines, and `…` in a line for any text. A number stands for any number, a space for any
+spaces. `# Ctrl-C after "TEXT"` says when the user stops a command. `--write` prints what each command prints instead.
 """
 import re
 import shutil
@@ -43,7 +43,8 @@ def pattern_of(expected):
             lines.append(r"(?:.*\n)*?")
         else:
             text = re.sub(r"\d+(?:[.,]\d+)*", "\0", line)
-            lines.append(re.escape(text).replace("\0", r"\d+(?:[.,]\d+)*").replace("…", ".*") + r"\n")
+            text = re.sub(r"(?:\\ )+", r"[ \\t]+", re.escape(text))
+            lines.append(text.replace("\0", r"\d+(?:[.,]\d+)*").replace("…", ".*") + r"\n")
     return re.compile("".join(lines) + r"\s*\Z")
 
 

@@ -37,7 +37,7 @@ class Terminal:
         self.typed = []
 
     def type(self, line, stop_at=None):
-        """Types a line and returns what comes before the next prompt. stop_at: what is followed by Ctrl-C, and by
+        """Types a line and returns what comes before the next prompt. stop_at: the text that Ctrl-C follows, and
         another one where Deja asks for it."""
         self.typed.append(line)
         self._shell.sendline(line)

@@ -287,7 +287,7 @@ _NAMES = {  # of operations in a trace, by those of their methods
 
 
 def operation_name(method):
-    """Of an operation in a trace."""
+    """The name of an operation in a trace."""
     return _NAMES.setdefault(method, "c10d_" + method.lstrip("_"))
 
 

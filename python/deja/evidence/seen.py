@@ -53,8 +53,8 @@ def _quoted(value):
 
 
 def digest(tensor):
-    """The digest of a dense tensor in host memory, without asking torch to compute anything. Of a distributed tensor:
-    of this rank's part. 0: all its bytes are zero. None: unknown."""
+    """The digest of a dense tensor in host memory, without asking torch to compute anything. A distributed tensor
+    counts with this rank's part. 0: all its bytes are zero. None: unknown."""
     if hasattr(tensor, "to_local"):  # its size is that of all ranks' parts, its memory none
         tensor = tensor.to_local()
     if not tensor.is_cpu or tensor.layout is not _strided() or not tensor.is_contiguous():

@@ -10,14 +10,17 @@ class RecordingEnds(RuntimeError):
 class Divergence(RuntimeError):
     """The code does something else than the recorded rank did.
 
-    kind: "signature": another operation, type, size, root or peer; "input": other bytes go in; "end": the recorded
-        rank made no further operation on the group; "group": another group is made.
-    operation: name of the live operation. number: its number in the group, from 1. group: the group's name.
-    recorded, live: what the operation is: dictionaries of operation, dtype, input_count, op, root, …; recorded is
-        None where there is none.
-    element: of an input: first (index), different, count, recorded, live, ulps. None where the trace has no bytes of
-        the recorded input.
-    recorded_numbers, live_numbers: of an input: nan, inf, min, max, sum.
+    kind: what differs.
+        "signature": the operation, its type, size, root or peer.
+        "input": the bytes that go in.
+        "end": the recorded rank made no further operation on the group.
+        "group": the rank or size of a new group.
+    operation, group: names of the live ones.
+    number: the operation's in its group, from 1.
+    recorded, live: dictionaries of operation, dtype, input_count, op, root, …; recorded is None where there is none.
+    element: first (index), different, count, recorded, live, ulps. None where the trace lacks the recorded input's
+        bytes.
+    recorded_numbers, live_numbers: nan, inf, min, max and sum of an input.
     stack: the recorded rank's frames at the operation, innermost first: file, line, function.
     """
 

@@ -25,7 +25,7 @@ _STATES = {"done": engine.DONE, "failed": engine.FAILED, "raised": engine.RAISED
 
 
 class _OpenWork(torch_works.ServedWork):
-    """Of an operation that the recorded rank issued and that never ended."""
+    """The work of an operation that the recorded rank issued and that never ended."""
 
     def __init__(self, outcome, outputs, text):
         super().__init__(outcome, outputs)
@@ -117,8 +117,8 @@ class TracePG(TraceGroup):
     Raises Divergence where the code does something else, RecordingEnds where the recording has no more, TraceError
     where the trace cannot be read.
 
-    trace: directory or bundle. on_divergence: "raise", or "warn": other bytes that go in are a warning and an entry of
-    `divergences`. program: the `deja` to read with.
+    trace: a directory or bundle. program: the `deja` to read with. on_divergence: "raise" or "warn". With "warn", other
+    bytes that go in are a warning and an entry of `divergences`.
     """
 
     def __init__(self, trace, rank, on_divergence="raise", program=None):

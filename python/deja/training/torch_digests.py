@@ -132,6 +132,7 @@ def _names_of(parameters):
     names = _names_in(list(_made_at), wanted)
     if len(names) < len(wanted):  # copies of modules are made without their __init__
         kind = sys.modules["torch"].nn.Module
+        # By their type: asking an object for its __class__ may run its code, such as torch's that warns of old names.
         names = _names_in([thing for thing in gc.get_objects() if issubclass(type(thing), kind)], wanted)
     return names
 
