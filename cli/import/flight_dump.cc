@@ -147,13 +147,18 @@ FlightEntry EntryOf(const nlohmann::json& its) {
   if (const auto group = its.find("process_group");
       group != its.end() && group->is_array() && !group->empty() && group->front().is_string())
     entry.group = group->front().get<std::string>();
+  if (const auto group = its.find("process_group");
+      group != its.end() && group->is_array() && group->size() > 1 && (*group)[1].is_string())
+    entry.description = (*group)[1].get<std::string>();
   TakeName(Text(its, "profiling_name"), entry);
   entry.is_transfer = IsTrue(its, "is_p2p");
   entry.number = Number(its, entry.is_transfer ? "p2p_seq_id" : "collective_seq_id").value_or(0);
   entry.order = Number(its, "record_id").value_or(0);
   entry.created_ns = Number(its, "time_created_ns").value_or(0);
   entry.completed_ns = Number(its, "time_discovered_completed_ns");
-  entry.is_completed = Text(its, "state") == "completed";
+  // Gloo's operations stay scheduled in a dump, and are retired when they are done.
+  const bool is_gloo = Text(its, "profiling_name").starts_with("gloo:");
+  entry.is_completed = Text(its, "state") == "completed" || (is_gloo && IsTrue(its, "retired"));
   entry.timeout_ms = Number(its, "timeout_ms").value_or(0);
   entry.input_count = CountIn(its, "input_sizes");
   entry.output_count = CountIn(its, "output_sizes");

@@ -21,10 +21,11 @@ struct FlightFrame {
 };
 
 struct FlightEntry {
-  std::string group;    // FlightDump::groups
-  std::string name;     // "all_reduce", "send"
-  uint64_t number = 0;  // collective_seq_id, or p2p_seq_id of a transfer
-  uint64_t order = 0;   // record_id
+  std::string description;  // of its group, "default_pg"
+  std::string group;        // FlightDump::groups
+  std::string name;         // "all_reduce", "send"
+  uint64_t number = 0;      // collective_seq_id, or p2p_seq_id of a transfer
+  uint64_t order = 0;       // record_id
   bool is_transfer = false;
   std::optional<uint32_t> peer;  // of a transfer, its rank in the group
   uint64_t created_ns = 0;       // wall clock

@@ -106,6 +106,7 @@ struct Common {
   // The first collective that all dumps of a group have, by its name.
   std::map<std::string, uint64_t> first;
   std::map<std::string, std::vector<uint32_t>> members;  // ranks of the job, by their rank in it
+  std::map<std::string, std::string> descriptions;
   uint64_t begin_ns = 0;
   uint64_t end_ns = 0;
 };
@@ -162,17 +163,16 @@ class DumpWriter {
   }
 
   void AddGroups() {
-    for (const auto& [name, group] : dump_.groups) {
-      const auto members = common_.members.find(name);
-      if (members == common_.members.end()) continue;
-      const auto place = std::find(members->second.begin(), members->second.end(), dump_.rank);
-      if (place == members->second.end()) continue;
+    for (const auto& [name, members] : common_.members) {
+      const auto place = std::find(members.begin(), members.end(), dump_.rank);
+      if (place == members.end()) continue;
       format::CommCreated created;
       created.comm = static_cast<uint32_t>(numbers_.size()) + 1;
       created.hash = std::hash<std::string>{}(name) | 1;
-      created.rank = static_cast<uint32_t>(place - members->second.begin());
-      created.nranks = static_cast<uint32_t>(members->second.size());
-      created.name = group.description.empty() ? std::string_view(name) : group.description;
+      created.rank = static_cast<uint32_t>(place - members.begin());
+      created.nranks = static_cast<uint32_t>(members.size());
+      const auto description = common_.descriptions.find(name);
+      created.name = description == common_.descriptions.end() ? name : description->second;
       created.device = -1;
       numbers_[name] = created.comm;
       Add(common_.begin_ns, created);
@@ -275,10 +275,29 @@ void FindMembers(const std::vector<FlightDump>& dumps, Common& common) {
     for (const auto& [name, group] : dump.groups) {
       std::vector<uint32_t>& members = common.members[name];
       if (members.size() < group.ranks.size()) members = group.ranks;
+      if (!group.description.empty()) common.descriptions[name] = group.description;
       for (const uint32_t rank : group.ranks)
         common.world_size = std::max(common.world_size, rank + 1);
     }
   }
+}
+
+// Gloo's groups have no name in a dump's list of groups, but in its operations. If there is one
+// group, the list says who is in it; else those are whose dumps have operations of it.
+void FindUnnamedMembers(const std::vector<FlightDump>& dumps, Common& common) {
+  std::map<std::string, std::set<uint32_t>> users;
+  for (const FlightDump& dump : dumps)
+    for (const FlightEntry& entry : dump.entries) {
+      if (common.members.contains(entry.group)) continue;
+      users[entry.group].insert(dump.rank);
+      if (!entry.description.empty()) common.descriptions[entry.group] = entry.description;
+    }
+  const auto unnamed = common.members.find("");
+  for (const auto& [name, ranks] : users)
+    common.members[name] = users.size() == 1 && unnamed != common.members.end()
+                               ? unnamed->second
+                               : std::vector<uint32_t>(ranks.begin(), ranks.end());
+  if (!users.contains("")) common.members.erase("");
 }
 
 // Old operations are overwritten in the ring of each rank: what not all have is left out.
@@ -339,6 +358,7 @@ Result<ImportSummary> ImportTrace(const std::vector<FlightDump>& dumps, const st
   RandomBytes(id.data(), id.size());
   common.job_id.assign(id.begin(), id.end());
   FindMembers(dumps, common);
+  FindUnnamedMembers(dumps, common);
   FindFirst(dumps, common, summary);
   FindTimes(dumps, common, summary);
   summary.world_size = common.world_size;

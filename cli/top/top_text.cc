@@ -96,7 +96,12 @@ TopPage MakeTopPage(const TopView& view, size_t columns, size_t lines, size_t fi
   TopPage page;
   page.lines.push_back("deja top  " + view.trace);
   for (std::string& line : TopLines(view, kMostWaits)) page.lines.push_back(std::move(line));
-  page.lines.emplace_back();
+  // The heading, a row and the keys have room on any screen.
+  constexpr size_t kLeastTable = 3;
+  if (page.lines.size() + kLeastTable > lines)
+    page.lines.resize(std::max(lines, kLeastTable) - kLeastTable);
+  else
+    page.lines.emplace_back();
   page.heading = page.lines.size();
   page.lines.push_back(Heading());
   const size_t used = page.lines.size() + 1;  // the last line tells the keys

@@ -25,8 +25,8 @@ constexpr uint64_t kLeastWaitNs = 100'000'000;
 constexpr int64_t kClockNoiseNs = 50'000'000;
 // A rank that is late by less is on time.
 constexpr uint64_t kOnTimeNs = 5'000'000;
-constexpr double kLateShare = 0.5;
-constexpr size_t kLeastCompared = 4;
+constexpr double kLateShare = 0.7;
+constexpr size_t kLeastCompared = 8;
 
 // A rank's end of a communicator.
 struct End {

@@ -211,6 +211,8 @@ class Trace:
         """The result (or input) of an operation as a NumPy array of one dimension, decoded into its own memory."""
         import numpy
 
+        if reading.library_beside(self._program) is None:
+            return self._exported(rank, comm, seq, of_input)
         found = self._find(rank, comm, seq, of_input)
         name = _TYPES.get(found.dtype, ("uint8", "uint8"))[1]
         array = numpy.empty(found.bytes // numpy.dtype(name).itemsize, dtype=name)
@@ -275,6 +277,17 @@ class Trace:
                 self._run("unpack", self.path, "--out", directory, allowed=(0, 3))
             self._reader = _said(reading.Reader, library, directory)
         return self._reader
+
+    def _exported(self, rank, comm, seq, of_input):
+        """A tensor by way of a file, where the library is not installed."""
+        import numpy
+
+        path = os.path.join(self._folder.name, f"{rank}-{comm}-{seq}-{int(of_input)}.npy")
+        if not os.path.exists(path):
+            self._run("export", self.path, "--tensor", f"{comm}:{seq}", "--rank", str(rank), "--out", path,
+                      *(["--input"] if of_input else []))
+        dtype = next(one["dtype"] for one in self.tensors(rank, comm, seq) if one["is_result"] != of_input)
+        return _with_type(numpy.load(path, mmap_mode="r", allow_pickle=False), dtype)
 
     def _tensors_of(self, rank, comm, operations):
         return _said(self._opened().tensors, rank, comm, operations)

@@ -73,6 +73,11 @@ class GoodRun(harness.DejaTest):
             self.checked(self.deja("export", self.trace_path(), "--tensor", f"{part.comm}:{part.seq}", "--rank", 1, "--out", out))
             self.assertEqual(out.read_bytes()[:6], b"\x93NUMPY")
             self.assertEqual((out.stat().st_size - 4 * part.count) % 64, 0)
+            info, = [one for one in trace.tensor_infos(1, part.comm) if one.is_result and one.seq == part.seq]
+            self.assertEqual((info.dtype, info.count, info.bytes), ("float32", part.count, 4 * part.count))
+            self.assertEqual(info.digest, shown["hash"])
+            with Trace(self.trace_path(), program=str(harness.DEJA)) as again:
+                self.assertTrue(trace.diff(again)["equal"])
             try:
                 import numpy
             except ImportError:

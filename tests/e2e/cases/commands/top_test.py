@@ -114,7 +114,7 @@ class Top(harness.DejaTest):
             self.assertIn("\x1b[?1049h", top.seen[:at])
             at = top.wait_for("     2 running", at)
             # A line for the rows, one for the keys: the rest is above.
-            top.resize(7, 80)
+            top.resize(5, 80)
             at = top.wait_for("ranks 0-0 of 3", at)
             top.type(b"\x1b[B")
             top.wait_for("ranks 1-1 of 3", at)
