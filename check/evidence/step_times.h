@@ -29,11 +29,11 @@ class StepTimes {
     // Most calls are of the step of the one before, or of the next one.
     for (int tries = 0; tries < 2 && has_begun(begun_); ++tries) ++begun_;
     if (has_begun(begun_)) {
-      const auto after = std::upper_bound(
-          steps_.begin(), steps_.end(), time_ns,
-          [](uint64_t time, const std::pair<uint64_t, uint64_t>& step) {
-            return time < step.first;
-          });
+      const auto after =
+          std::upper_bound(steps_.begin(), steps_.end(), time_ns,
+                           [](uint64_t time, const std::pair<uint64_t, uint64_t>& step) {
+                             return time < step.first;
+                           });
       begun_ = static_cast<size_t>(after - steps_.begin());
     }
     return begun_ == 0 ? kNoStep : steps_[begun_ - 1].second;

@@ -162,7 +162,8 @@ void Fields(A& a, S& s) {
 }
 template <typename A, Is<OpenCall> S>
 void Fields(A& a, S& s) {
-  a(s.name, s.comm, s.seq, s.site, s.time_ns, s.makes_communicator, s.nranks, s.place, s.members, s.identity);
+  a(s.name, s.comm, s.seq, s.site, s.time_ns, s.makes_communicator, s.nranks, s.place, s.members,
+    s.identity);
 }
 template <typename A, Is<EndState> S>
 void Fields(A& a, S& s) {
@@ -260,20 +261,33 @@ void Columns(A& a, Calls& calls) {
   constexpr size_t kLeastBytes = 2 * sizeof(uint64_t) + 9;
   const size_t count = a.Count(calls.size(), kLeastBytes);
   if constexpr (A::kReads) calls.resize(count);
-  Column(a, calls, [](Call& call) -> auto& { return call.signature; });
-  Column(a, calls, [](Call& call) -> auto& { return call.site; });
-  GrowingColumn(a, calls, [](Call& call) -> auto& { return call.seq; });
-  GrowingColumn(a, calls, [](Call& call) -> auto& { return call.step; });
-  GrowingColumn(a, calls, [](Call& call) -> auto& { return call.time_ns; });
-  Column(a, calls, [](Call& call) -> auto& { return call.thread; });
-  Column(a, calls, [](Call& call) -> auto& { return call.names; });
-  Column(a, calls, [](Call& call) -> auto& { return call.lasted_us; });
-  Column(a, calls, [](Call& call) -> auto& { return call.flags; });
-  DigestColumn(a, calls, [](Call& call) -> auto& { return call.input; });
-  DigestColumn(a, calls, [](Call& call) -> auto& { return call.output; });
+  Column(
+      a, calls, [](Call & call) -> auto& { return call.signature; });
+  Column(
+      a, calls, [](Call & call) -> auto& { return call.site; });
+  GrowingColumn(
+      a, calls, [](Call & call) -> auto& { return call.seq; });
+  GrowingColumn(
+      a, calls, [](Call & call) -> auto& { return call.step; });
+  GrowingColumn(
+      a, calls, [](Call & call) -> auto& { return call.time_ns; });
+  Column(
+      a, calls, [](Call & call) -> auto& { return call.thread; });
+  Column(
+      a, calls, [](Call & call) -> auto& { return call.names; });
+  Column(
+      a, calls, [](Call & call) -> auto& { return call.lasted_us; });
+  Column(
+      a, calls, [](Call & call) -> auto& { return call.flags; });
+  DigestColumn(
+      a, calls, [](Call & call) -> auto& { return call.input; });
+  DigestColumn(
+      a, calls, [](Call & call) -> auto& { return call.output; });
   if constexpr (std::is_base_of_v<Transfer, std::remove_const_t<Call>>) {
-    Column(a, calls, [](Call& call) -> auto& { return call.peer; });
-    Column(a, calls, [](Call& call) -> auto& { return call.tag; });
+    Column(
+        a, calls, [](Call & call) -> auto& { return call.peer; });
+    Column(
+        a, calls, [](Call & call) -> auto& { return call.tag; });
   }
 }
 

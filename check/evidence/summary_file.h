@@ -1,8 +1,9 @@
 // The file that keeps a rank's summary beside its recording, so that a check need not read that.
 //
 // It is bound to the size of the recording's events and to their first and last 64 KiB, where
-// header, index and totals are. It is also bound to `producer`, the version of Deja that made it. Damage in the
-// middle of the events does not show there (`deja verify` finds it). Threads: one a folder.
+// header, index and totals are. It is also bound to `producer`, the version of Deja that made it.
+// Damage in the middle of the events does not show there (`deja verify` finds it). Threads: one a
+// folder.
 #ifndef DEJA_CHECK_EVIDENCE_SUMMARY_FILE_H_
 #define DEJA_CHECK_EVIDENCE_SUMMARY_FILE_H_
 

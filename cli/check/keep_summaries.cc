@@ -58,8 +58,8 @@ Result<std::vector<format::RankFolder>> FoldersOf(const std::string& path,
     const auto found = std::find_if(folders.begin(), folders.end(),
                                     [&](const auto& folder) { return folder.rank == rank; });
     if (found == folders.end())
-      return Fail(ErrorCode::kNotFound,
-                  fmt::format("{}: {}: rank {} is not in its last attempt", kOperation, path, rank));
+      return Fail(ErrorCode::kNotFound, fmt::format("{}: {}: rank {} is not in its last attempt",
+                                                    kOperation, path, rank));
     wanted.push_back(*found);
   }
   return wanted;

@@ -20,7 +20,7 @@ NAMES = {name for _, name, *_ in ROWS}
 VALUES = {constant: values.removesuffix(": ").split(", ") for constant, _, _, values, _ in ROWS if values}
 
 # Variables of builds, tests and tools, which the product does not read.
-OTHERS = re.compile(r"DEJA_(TEST_\w*|FUZZ_\w+|TIDY_\w+|FAKE_NCCL_\w+|FAULT_MODES|BUILD_DIR|TORCH_PYTHON|JOBS|APART|ALLOCATORS|WHEEL"
+OTHERS = re.compile(r"DEJA_(TEST_\w*|CHECK_LOG|FUZZ_\w+|TIDY_\w+|FAKE_NCCL_\w+|FAULT_MODES|BUILD_DIR|TORCH_PYTHON|JOBS|APART|ALLOCATORS|WHEEL"
                     r"|OLD_ROOT|REPLAYS|GOTO_\w+|(?:NCCL|CUDA|CURAND|MPI)_\w+|LIKE|OUTSIDE|OF_THE_PROGRAM|PAD_.*)")
 # Parameters of the loopback library, as NCCL has them: for its users, and seen by the program.
 LOOPBACK = re.compile(r"DEJA_LOOPBACK_\w+")

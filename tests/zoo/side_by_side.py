@@ -83,7 +83,7 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("--seconds", type=float, default=12)
     parser.add_argument("cases", nargs="*", metavar="CASE")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     options.out.mkdir(parents=True, exist_ok=True)
     cases = options.cases or sorted(path.stem for path in (HERE / "expected").glob("torch_*.json"))
     with tempfile.TemporaryDirectory(prefix="deja-zoo-") as folder:
