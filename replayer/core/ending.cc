@@ -273,22 +273,16 @@ void OnAllEventsMade(Session& session) {
 namespace {
 
 // How far the other threads get before one ends the process is a matter of scheduling. They may go
-// on to where they were when the recorded process ended, so that every replay compares the same. So
-// they answer the other processes that they answered (a loader's worker that dies has handed over
-// the tensors of its earlier batches).
+// on to where they were when the recorded process ended, so that every replay compares the same.
 // Async-signal-safe.
 void LetOthersCatchUp(Session& session) {
   std::atomic<uint32_t> never{0};
   Motion motion(session);
   const uint64_t own = session.progress().RemainingOf(session.plan().end().thread);
-  const Progress& progress = session.progress();
-  for (;; motion.Sample()) {
-    const bool is_behind = progress.remaining() > own || progress.IsNeeded();
-    // Another process asks when it is there, which a busy machine delays.
-    const bool is_asked = progress.answers_left() != 0 && !session.options().is_late;
-    if (!is_behind && !is_asked) return;
-    if (motion.QuietNs() >= (is_asked ? kStallNs : kCatchUpNs)) return;
+  while ((session.progress().remaining() > own || session.progress().IsNeeded()) &&
+         motion.QuietNs() < kCatchUpNs) {
     WaitOn(never, 0, kTickNs);
+    motion.Sample();
   }
 }
 

@@ -57,10 +57,6 @@ class Progress {
   }
   [[nodiscard]] uint64_t transfers_left() const { return transfers_left_.load(); }
 
-  // Answers to other processes of the rank that the program has not given yet.
-  void SetAnswersLeft(uint64_t left) { answers_left_.store(left); }
-  [[nodiscard]] uint64_t answers_left() const { return answers_left_.load(); }
-
   // What to do when the program makes a call that is not in the recording. If nothing ends the
   // thread's recording, the thread waits for the end of the replay (no return). Otherwise this is a
   // divergence.
@@ -113,7 +109,6 @@ class Progress {
   std::atomic<int64_t> entropy_left_{0};
   std::atomic<int64_t> launches_left_{0};
   std::atomic<uint64_t> transfers_left_{0};
-  std::atomic<uint64_t> answers_left_{0};
   std::atomic<uint64_t> activity_{0};
   std::atomic<uint32_t> held_{0};
   std::atomic<uint32_t> needed_{0};

@@ -64,7 +64,6 @@ ServedConnections::ServedConnections(Session& session, MayConnect may_connect, v
       script_(session.plan(), session.rank_pid(), fifos_),
       family_order_(session.plan(), [this](uint32_t c) { return script_.IsFamily(c); }),
       by_connection_(session.plan().connections().size()) {
-  session.progress().SetAnswersLeft(family_order_.left());
   if (session.progress().SetTransfersLeft(script_.left())) OnAllEventsMade(session);
 }
 
@@ -326,10 +325,7 @@ void ServedConnections::AwaitAnswers(uint32_t connection, uint64_t received,
       gives_way = still.ns() >= kQuietNs || now - moved_ns >= kAloneNs;
     }
     lock.lock();
-    if (gives_way) {
-      family_order_.GiveWay(before);
-      session_.progress().SetAnswersLeft(family_order_.left());
-    }
+    if (gives_way) family_order_.GiveWay(before);
   }
 }
 

@@ -53,11 +53,6 @@ FamilyOrder::FamilyOrder(const ReplayPlan& plan, const std::function<bool(uint32
   std::stable_sort(answers_.begin(), answers_.end(),
                    [](const Answer& a, const Answer& b) { return a.time_ns < b.time_ns; });
   for (size_t i = 0; i < answers_.size(); ++i) by_connection_[answers_[i].connection].push_back(i);
-  left_ = answers_.size();
-}
-
-void FamilyOrder::SetGiven(Answer& answer) {
-  if (!std::exchange(answer.given, true)) --left_;
 }
 
 uint64_t FamilyOrder::AnswerTo(uint32_t c, uint64_t received) const {
@@ -72,7 +67,7 @@ void FamilyOrder::Sent(uint32_t c, uint64_t bytes) {
   const auto& answers = by_connection_[c];
   for (size_t& next = next_[c]; next < answers.size() && answers_[answers[next]].end <= bytes;
        ++next)
-    SetGiven(answers_[answers[next]]);
+    answers_[answers[next]].given = true;
 }
 
 bool FamilyOrder::MayGoOn(uint32_t thread, uint64_t before) {
@@ -84,7 +79,7 @@ bool FamilyOrder::MayGoOn(uint32_t thread, uint64_t before) {
 
 void FamilyOrder::GiveWay(uint64_t before) {
   for (size_t i = first_left_; i < answers_.size() && answers_[i].time_ns < before; ++i)
-    SetGiven(answers_[i]);
+    answers_[i].given = true;
 }
 
 }  // namespace deja::replayer

@@ -35,8 +35,6 @@ class FamilyOrder {
   [[nodiscard]] bool MayGoOn(uint32_t thread, uint64_t before);
   // They will not be.
   void GiveWay(uint64_t before);
-  // Answers that have not been given.
-  [[nodiscard]] size_t left() const { return left_; }
 
  private:
   struct Answer {
@@ -56,9 +54,6 @@ class FamilyOrder {
   std::vector<size_t> next_;                        // by connection, in the list above
   std::vector<Answer> answers_;                     // by time
   size_t first_left_ = 0;                           // those before it are given
-  size_t left_ = 0;
-
-  void SetGiven(Answer& answer);
 };
 
 }  // namespace deja::replayer

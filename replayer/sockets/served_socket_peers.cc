@@ -268,7 +268,6 @@ void ServedSocket::AfterLiveWrite(const preload::Transfer& transfer) {
   std::lock_guard<std::mutex> lock(layer_.mutex_);
   family_sent_ += static_cast<uint64_t>(transfer.result);
   layer_.family_order_.Sent(family_, family_sent_);
-  layer_.session_.progress().SetAnswersLeft(layer_.family_order_.left());
   layer_.Moved();
 }
 
