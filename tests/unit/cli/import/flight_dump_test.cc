@@ -101,7 +101,7 @@ TEST_F(FlightDumpTest, AnotherOperationIsFound) {
   Import();
   const check::Report report = CheckIt();
   ASSERT_FALSE(report.findings.empty());
-  EXPECT_EQ(report.findings.front().kind, check::Kind::kOrder);
+  EXPECT_EQ(report.findings.front().kind, check::Kind::kSignature);
 }
 
 TEST_F(FlightDumpTest, RingsThatBeginElsewhereMeetAtTheFirstOfAll) {
