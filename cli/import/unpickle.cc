@@ -17,6 +17,8 @@ using Index = uint32_t;  // of a value
 
 constexpr size_t kMostValues = size_t{1} << 26;
 constexpr size_t kDeepest = 64;
+constexpr size_t kLeastConverted = 1 << 16;
+constexpr size_t kMostPerByte = 16;
 
 struct Value {
   enum class Kind : uint8_t { kPlain, kList, kDict, kMark, kListMaker };
@@ -252,7 +254,8 @@ class Machine {
   }
 
   Result<nlohmann::json> ToJson(Index index, size_t depth) {
-    if (depth > kDeepest || ++converted_ > kMostValues)
+    // What refers to the same values again and again is larger than the pickle.
+    if (depth > kDeepest || ++converted_ > kLeastConverted + kMostPerByte * bytes_.size())
       return Fail(ErrorCode::kLimit, "the pickle is too deep or refers to itself");
     const Value& value = values_[index];
     if (value.kind == Value::Kind::kPlain) {

@@ -4,7 +4,6 @@
 The job runs under deja record and writes its own dumps, so both tell of the same run.
 """
 import json
-import re
 import subprocess
 import sys
 import unittest
@@ -75,7 +74,7 @@ class FlightRecorder(torch_jobs.TorchTest):
     def test_a_rank_that_leaves_one_out(self):
         own, exported = self.dumps_of("missing")
         finding = self.checked_import(own, "imported.deja")[0]
-        self.assertEqual((finding["kind"], finding["ranks"]), ("missing", [1]))
+        self.assertEqual((finding["kind"], finding["ranks"]), ("outside", [1]))
         self.assertIn("flight_recorder.py", json.dumps(finding))
         self.assertEqual(self.verdict(exported), self.verdict(self.named(own)))
         self.assertEqual(self.checked_import(exported, "again.deja")[0]["sentence"], finding["sentence"])
@@ -86,7 +85,7 @@ class FlightRecorder(torch_jobs.TorchTest):
         trace = self.trace_path("imported.deja")
         replay = self.deja("replay", trace, "--rank", 0, "--trust")
         self.assertEqual(replay.code, 1)
-        self.assertIn("the trace was imported from dumps", replay.stderr)
+        self.assertIn("level order keeps no results of collectives to serve", replay.stderr)
         tensor = self.deja("show", trace, "--rank", 0, "--tensor", "0:1")
         self.assertEqual(tensor.code, 1)
         self.assertIn("the trace was imported from dumps that hold no tensors", tensor.stderr)
@@ -94,14 +93,14 @@ class FlightRecorder(torch_jobs.TorchTest):
         self.assertIn("ran when its dump was written", info)
         self.checked(self.deja("report", trace, "--out", self.dir / "report.html"))
         page = (self.dir / "report.html").read_text(encoding="utf-8")
-        self.assertTrue(re.search("imported from", page))
+        self.assertIn(", import", page)
         rows = self.checked(self.deja("export", trace, "--format", "csv", "--out", self.dir / "rows.csv"))
         self.assertIn("operations of 3 ranks", rows.stdout)
 
     def test_another_collective(self):
         own, exported = self.dumps_of("other")
         finding = self.checked_import(own, "imported.deja")[0]
-        self.assertEqual((finding["kind"], finding["ranks"]), ("order", [1]))
+        self.assertEqual((finding["kind"], finding["ranks"]), ("signature", [1]))
         self.assertEqual(self.verdict(exported), self.verdict(self.named(own)))
 
 

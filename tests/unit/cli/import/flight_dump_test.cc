@@ -18,8 +18,8 @@
 namespace deja::cli {
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kBegin = 1'700'000'000 * kSecond;
+constexpr uint64_t kDumpSecond = 1'000'000'000;
+constexpr uint64_t kBegin = 1'700'000'000 * kDumpSecond;
 
 nlohmann::json Entry(uint64_t number, const char* name, bool is_done) {
   return {{"record_id", number},
@@ -27,13 +27,13 @@ nlohmann::json Entry(uint64_t number, const char* name, bool is_done) {
           {"collective_seq_id", number},
           {"p2p_seq_id", 0},
           {"profiling_name", name},
-          {"time_created_ns", kBegin + number * kSecond},
+          {"time_created_ns", kBegin + number * kDumpSecond},
           {"input_sizes", {{2, 3}}},
           {"input_dtypes", {"Float"}},
           {"output_sizes", {{2, 3}}},
           {"output_dtypes", {"Float"}},
           {"state", is_done ? "completed" : "scheduled"},
-          {"time_discovered_completed_ns", kBegin + number * kSecond + 1000},
+          {"time_discovered_completed_ns", kBegin + number * kDumpSecond + 1000},
           {"timeout_ms", 60'000},
           {"is_p2p", false},
           {"frames", {{{"name", "train"}, {"filename", "/job/train.py"}, {"line", 7}}}}};
@@ -101,7 +101,7 @@ TEST_F(FlightDumpTest, AnotherOperationIsFound) {
   Import();
   const check::Report report = CheckIt();
   ASSERT_FALSE(report.findings.empty());
-  EXPECT_EQ(report.findings.front().kind, check::Kind::kOrder);
+  EXPECT_EQ(report.findings.front().kind, check::Kind::kSignature);
 }
 
 TEST_F(FlightDumpTest, RingsThatBeginElsewhereMeetAtTheFirstOfAll) {

@@ -10,7 +10,7 @@
 namespace deja::cli {
 namespace {
 
-std::string Bytes(std::initializer_list<int> codes) {
+std::string Codes(std::initializer_list<int> codes) {
   std::string bytes;
   for (const int code : codes) bytes += static_cast<char>(code);
   return bytes;
@@ -43,7 +43,7 @@ TEST(UnpickleTest, ReadsWhatTheExportWrites) {
 // pickle.dumps([[1, 2.5], {"k": (3,)}], 4)
 TEST(UnpickleTest, ReadsFramesAndMemos) {
   const std::string bytes =
-      Bytes({0x80, 4,    0x95, 33,   0, 0,   0,    0,    0, 0,    0,    ']', 0x94, '(',
+      Codes({0x80, 4,    0x95, 33,   0, 0,   0,    0,    0, 0,    0,    ']', 0x94, '(',
              ']',  0x94, '(',  'K',  1, 'G', 0x40, 0x04, 0, 0,    0,    0,   0,    0,
              'e',  '}',  0x94, 0x8c, 1, 'k', 0x94, 'K',  3, 0x85, 0x94, 's', 'e',  '.'});
   const auto read = Unpickle(bytes);
@@ -52,16 +52,16 @@ TEST(UnpickleTest, ReadsFramesAndMemos) {
 }
 
 TEST(UnpickleTest, ListsOfNumbersAsPyTorchMakesThem) {
-  const std::string bytes = Bytes({0x80, 2}) + "ctorch.jit._pickle\nbuild_intlist\n" +
-                            Bytes({']', '(', 'K', 7, 'K', 8, 'e', 0x85, 'R', '.'});
+  const std::string bytes = Codes({0x80, 2}) + "ctorch.jit._pickle\nbuild_intlist\n" +
+                            Codes({']', '(', 'K', 7, 'K', 8, 'e', 0x85, 'R', '.'});
   const auto read = Unpickle(bytes);
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->dump(), "[7,8]");
 }
 
 TEST(UnpickleTest, CallsNothing) {
-  const auto read = Unpickle(Bytes({0x80, 2}) + "cos\nsystem\n" +
-                             Bytes({'X', 2, 0, 0, 0, 'i', 'd', 0x85, 'R', '.'}));
+  const auto read = Unpickle(Codes({0x80, 2}) + "cos\nsystem\n" +
+                             Codes({'X', 2, 0, 0, 0, 'i', 'd', 0x85, 'R', '.'}));
   ASSERT_FALSE(read);
   EXPECT_NE(read.error().message.find("os.system"), std::string::npos) << read.error().message;
 }
@@ -81,13 +81,13 @@ TEST(UnpickleTest, EveryPieceOfAPickleIsAnErrorAndNoCrash) {
 }
 
 TEST(UnpickleTest, AListThatHoldsItselfIsAnError) {
-  EXPECT_FALSE(Unpickle(Bytes({0x80, 2, ']', 'q', 0, 'h', 0, 'a', '.'})));
+  EXPECT_FALSE(Unpickle(Codes({0x80, 2, ']', 'q', 0, 'h', 0, 'a', '.'})));
 }
 
 // Each list holds the one before twice.
 TEST(UnpickleTest, ValuesThatGrowByReferencesAreBounded) {
-  std::string bytes = Bytes({0x80, 2, 'K', 1, 'q', 0});
-  for (int i = 0; i < 60; ++i) bytes += Bytes({'(', 'h', i, 'h', i, 'l', 'q', i + 1});
+  std::string bytes = Codes({0x80, 2, 'K', 1, 'q', 0});
+  for (int i = 0; i < 60; ++i) bytes += Codes({'(', 'h', i, 'h', i, 'l', 'q', i + 1});
   EXPECT_FALSE(Unpickle(bytes + "."));
 }
 
