@@ -1,5 +1,5 @@
-// PipeTable: what the processes of a rank know together about pipes and socketpairs of their own,
-// and about mutexes that have no room for it (robust_mutexes.h).
+// PipeTable: what the processes of a rank know together about pipes and socketpairs of their own.
+// It also has what robust mutexes have no room for (robust_mutexes.h).
 //
 // A pipe is found by its inode, however a process got it. The table notes the writers and readers,
 // so that a pipe with one of each costs a comparison. A replay puts the turns of several writers

@@ -7,7 +7,8 @@
 namespace deja::preload {
 namespace {
 
-static_assert(offsetof(pthread_mutex_t, __data.__list) - offsetof(pthread_mutex_t, __data.__spins) ==
+static_assert(offsetof(pthread_mutex_t, __data.__list) -
+                  offsetof(pthread_mutex_t, __data.__spins) ==
               sizeof(uint32_t));
 static_assert(PipeTable::kMutexes <= 1 << 16);
 
@@ -28,8 +29,8 @@ bool RobustMutexes::Mark(pthread_mutex_t* mutex, uint64_t key, PipeTable& table)
 }
 
 void RobustMutexes::SetOwnerDied(pthread_mutex_t* mutex) {
-  // PTHREAD_MUTEX_INCONSISTENT of glibc. The thread has it in its list already; pthread_mutex_unlock
-  // and pthread_mutex_consistent look at this alone.
+  // PTHREAD_MUTEX_INCONSISTENT of glibc. The thread has it in its list already;
+  // pthread_mutex_unlock and pthread_mutex_consistent look at this alone.
   mutex->__data.__owner = INT_MAX;
   mutex->__data.__count = 1;
 }

@@ -1,9 +1,9 @@
 // RobustMutexes: robust mutexes that processes of a rank share, and where their order is.
 //
-// The C library keeps the list of what a thread holds in a robust mutex, so there is no room for a
-// name and a counter as in others (shared_mutexes.h). It leaves 4 bytes, which count spins of
-// adaptive mutexes: there a mark and a number lie, of a place in the table of the rank's processes
-// (pipe_table.h).
+// The C library keeps the list of what a thread holds in the mutexes themselves. So a robust one
+// has no room for a name and a counter as others have (shared_mutexes.h). It has 4 bytes, in which
+// adaptive mutexes count spins. A mark and a number lie there: that of a place in the table of the
+// rank's processes (pipe_table.h).
 //
 // Any thread; lock-free; no allocation.
 #ifndef DEJA_PRELOAD_MEET_ROBUST_MUTEXES_H_
@@ -24,7 +24,7 @@ class RobustMutexes {
   static bool IsMarked(const pthread_mutex_t* mutex) {
     return (mutex->__data.__kind & kBoth) == kBoth && (WordOf(mutex) & kMarkMask) == kMark;
   }
-  // Of one that is marked. Its key is 0 if it is not of this table.
+  // Finds the order of a marked one; its key is 0 if another table has it.
   static SharedMutexes::Found Find(const pthread_mutex_t* mutex, PipeTable& table);
   // pthread_mutex_init has made it, robust and for several processes; `key`: what it is called in
   // every run. False: the table has no room for it.

@@ -33,8 +33,8 @@ Status ListChildren(format::Trace& trace, uint32_t rank, int attempt, const std:
   for (const format::ChildFolder& child : children)
     own.push_back({before + child.name, absolute(child.path)});
   std::vector<format::ListedProcess> others;
-  const auto first = life.empty() ? format::ReadOrigin(folder)
-                                  : Result<format::Origin>(life.front().origin);
+  const auto first =
+      life.empty() ? format::ReadOrigin(folder) : Result<format::Origin>(life.front().origin);
   for (const format::RankFolder& other : trace.ranks()) {
     std::string name;
     const auto origin = format::ReadOrigin(other.path);

@@ -93,7 +93,8 @@ void MarkRobustMutex(pthread_mutex_t* mutex) {
   static constinit std::atomic<bool> said{false};
   if (!has_order && !said.exchange(true))
     SayHasNoOrder(
-        "robust mutexes that processes share, beyond the first 4096: which process takes them first "
+        "robust mutexes that processes share, beyond the first 4096: which process takes them "
+        "first "
         "is not recorded, and a replay may do it in another order; a mutex that is not robust has "
         "its order");
 }

@@ -33,6 +33,7 @@ inline PipeTable* TableOfMutexes() {
   return engine->meetings->Pipes();
 }
 
+// The order of the mutex, robust or not; its key is 0 if processes do not share it.
 inline SharedMutexes::Found FindSharedMutex(const pthread_mutex_t* mutex) {
   const auto found = SharedMutexes::Find(mutex);
   if (found.key != 0 || !RobustMutexes::IsMarked(mutex)) [[likely]]

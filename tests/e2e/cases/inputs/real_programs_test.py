@@ -47,6 +47,10 @@ class RealPrograms(harness.DejaTest):
     def test_torch_data_loader_of_a_fork_server(self):
         self.assertReplays(PYTHON, SCRIPTS / "data_loader.py", "forkserver")
 
+    @unittest.skipUnless(has_module("torch"), "python3-torch is not installed")
+    def test_torch_data_loaders_whose_iterators_are_dropped(self):
+        self.assertReplays(PYTHON, SCRIPTS.parent / "torch" / "standalone" / "loader_ways.py", "dropped")
+
     @needs_program("sqlite3")
     def test_sqlite(self):
         self.assertReplays("sqlite3", "-init", "/dev/null", ":memory:",
