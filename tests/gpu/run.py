@@ -2,8 +2,8 @@
 """Checks Deja on a machine with a GPU and NVIDIA's NCCL, or (--simulated) on the simulated ones.
 
 One line a check: ok, FAILED (why, the command, the folder that is kept) or skipped (why); then a count. The exit code
-is 0 if something was checked and nothing failed. With --simulated it is 77 if all was skipped. Python's standard library is all that is needed besides the folder
-that pack.sh makes.
+is 0 if something was checked and nothing failed. With --simulated it is 77 if all was skipped. Python's standard
+library is all that is needed besides the folder that pack.sh makes.
 """
 import argparse
 import contextlib
