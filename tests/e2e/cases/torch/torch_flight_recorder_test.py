@@ -38,7 +38,7 @@ class FlightRecorder(torch_jobs.TorchTest):
         return own, exported
 
     def named(self, folder):
-        """PyTorch's dumps with the name of their group: gloo leaves it out (2.15), and the analyzer ends with KeyError."""
+        """PyTorch's dumps with the name of their group: gloo leaves it out, and the analyzer ends with KeyError."""
         program = ("import pathlib, pickle, sys\n"
                    "for path in pathlib.Path(sys.argv[1]).iterdir():\n"
                    "    dump = pickle.loads(path.read_bytes())\n"
