@@ -109,7 +109,7 @@ TEST_F(ForkFilesTest, AnOwnFileThatIsGoneIsReported) {
   Open(root_ / "scratch" / "out", O_RDWR | O_CREAT);
   ASSERT_EQ(Note(), "");
   fs::remove(root_ / "scratch" / "out");
-  EXPECT_THAT(files_.OpenAgain(), HasSubstr("/scratch/out again: No such file"));
+  EXPECT_THAT(files_.OpenAgain(), HasSubstr("/scratch/out: No such file"));
 }
 
 TEST_F(ForkFilesTest, AResourceThatCannotBeHadTwiceIsNamed) {
