@@ -15,7 +15,8 @@ namespace {
 
 using Index = uint32_t;  // of a value
 
-constexpr size_t kMostValues = size_t{1} << 26;
+// A ring of 20,000 entries with 30 frames each has some five million.
+constexpr size_t kMostValues = size_t{1} << 24;
 constexpr size_t kDeepest = 64;
 constexpr size_t kLeastConverted = 1 << 16;
 constexpr size_t kMostPerByte = 16;
@@ -116,7 +117,8 @@ class Machine {
   }
   Status Remember(Result<uint64_t> number) {
     if (!number) return tl::unexpected(number.error());
-    if (stack_.empty() || *number > kMostValues) return Bad("a reference is out of bounds");
+    // Numbers count what is remembered, and each takes a byte at least.
+    if (stack_.empty() || *number >= bytes_.size()) return Bad("a reference is out of bounds");
     if (memo_.size() <= *number) memo_.resize(*number + 1);
     memo_[*number] = stack_.back();
     return {};

@@ -56,6 +56,9 @@ std::vector<std::vector<std::byte>> InventorySeeds();
 // What `deja check` keeps beside a rank's recording.
 void RunSummary(std::span<const std::byte> bytes);
 std::vector<std::vector<std::byte>> SummarySeeds();
+// A dump of PyTorch's Flight Recorder, pickled or JSON, and the trace that is made of it.
+void RunFlightDump(std::span<const std::byte> bytes);
+std::vector<std::vector<std::byte>> FlightDumpSeeds();
 // A whole trace, redacted.
 void RunRedactor(std::span<const std::byte> bytes);
 std::vector<std::vector<std::byte>> RedactorSeeds();

@@ -335,6 +335,7 @@ const std::vector<Target>& Targets() {
       {"read_rules", RunReadRules, ReadRuleSeeds},
       {"inventory", RunInventory, InventorySeeds, 30},
       {"summary", RunSummary, SummarySeeds},
+      {"flight_dump", RunFlightDump, FlightDumpSeeds, 30},
       {"redactor", RunRedactor, RedactorSeeds, 20},
   };
   return targets;

@@ -91,5 +91,12 @@ TEST(UnpickleTest, ValuesThatGrowByReferencesAreBounded) {
   EXPECT_FALSE(Unpickle(bytes + "."));
 }
 
+// A short pickle that remembers a value under a high number takes no memory for those below it.
+TEST(UnpickleTest, ANumberBeyondThePickleIsRefused) {
+  const auto read = Unpickle(Codes({0x80, 2, 'N', 'r', 0xff, 0xff, 0xff, 0x03, '.'}));
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find("a reference is out of bounds"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace deja::cli
