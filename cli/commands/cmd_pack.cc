@@ -318,7 +318,7 @@ int RunUnpack(const Context& context) {
   }
   std::error_code error;
   if (fs::exists(out, error)) {
-    Diagnose(fmt::format("unpacking {} to {}: it exists already; give another name with --out",
+    Diagnose(fmt::format("unpacking: {} to {}: it exists already; give another name with --out",
                          g_pack_options.trace, out));
     return kExitFailure;
   }
@@ -328,7 +328,7 @@ int RunUnpack(const Context& context) {
   if (!trace) return FailWith(trace.error());
   fs::copy((*trace)->directory(), staged->path(), fs::copy_options::recursive, error);
   if (error) {
-    Diagnose(fmt::format("unpacking {} to {}: {}", g_pack_options.trace, out, error.message()));
+    Diagnose(fmt::format("unpacking: {} to {}: {}", g_pack_options.trace, out, error.message()));
     return kExitFailure;
   }
   if (const auto published = staged->Publish({staged->path()}); !published)

@@ -53,9 +53,11 @@ std::string WithoutArguments(std::string name) {
 }
 
 // A function of Python's is the module "python:FUNCTION:FILE", and the offset in it is the line.
+// Imported stacks have functions of C++ as well, whose names have colons in pairs.
 bool ResolvePython(const std::string& path, SourceFrame& frame) {
   constexpr std::string_view kPython = "python:";
-  const size_t end = path.find(':', kPython.size());
+  size_t end = path.find(':', kPython.size());
+  while (end != std::string::npos && path.compare(end, 2, "::") == 0) end = path.find(':', end + 2);
   if (path.rfind(kPython, 0) != 0 || end == std::string::npos) return false;
   frame.python = true;
   frame.function = path.substr(kPython.size(), end - kPython.size());

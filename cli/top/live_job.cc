@@ -33,8 +33,7 @@ Result<LiveJob> LiveJob::Open(const std::string& path) {
   LiveJob job;
   job.directory_ = path;
   struct stat facts {};
-  if (stat(path.c_str(), &facts) != 0)
-    return FailErrno("opening " + path + ": it cannot be read", errno);
+  if (stat(path.c_str(), &facts) != 0) return FailErrno("opening: " + path, errno);
   if (!S_ISDIR(facts.st_mode)) {
     DEJA_ASSIGN_OR_RETURN(job.bundle_, format::Trace::Open(path));
     job.directory_ = job.bundle_->directory();

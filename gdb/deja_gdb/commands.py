@@ -3,7 +3,7 @@ import difflib
 
 import gdb
 
-from . import child, frames, images, reverse_next, running, session, travel, when_changed
+from . import breakpoints, child, frames, images, reverse_next, running, session, travel, when_changed
 from .running import go
 from .stacks import python_stack, recorded_stack
 from .state import OFFSET_COMM, OFFSET_EXIT, OFFSET_NAN, OFFSET_NEXT, OFFSET_SEQ, OFFSET_STEP
@@ -163,6 +163,7 @@ def install():
         Sub(name, function, document)
         for of_gdb in OF_GDB.get(name, ()):
             Again(of_gdb, function, document)
+    breakpoints.install()
     frames.install()
     running.install()
     running.stop_listeners.append(travel.remember)

@@ -60,10 +60,11 @@ Result<Json> ReadLaunch(const std::string& path, const Json& configuration) {
   if (launch.is_object() && !launch.contains("configurations"))
     launch["configurations"] = Json::array();
   if (launch.is_object() && launch["configurations"].is_array()) return launch;
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("writing {}: the file has comments or is no JSON object, and stays as it "
-                          "is; add to its configurations:\n{}",
-                          path, configuration.dump(2, ' ', false, Json::error_handler_t::replace)));
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      fmt::format("writing: {}: the file has comments or is no JSON object, and stays as it "
+                  "is; add to its configurations:\n{}",
+                  path, configuration.dump(2, ' ', false, Json::error_handler_t::replace)));
 }
 
 Status WriteText(const std::string& path, const std::string& text) {

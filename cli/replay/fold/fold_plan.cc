@@ -14,6 +14,7 @@
 #include "api/nccl_table.h"
 #include "cli/events/comm_names.h"
 #include "cli/own_variables.h"
+#include "cli/replay/start/replay_launch.h"
 #include "common/ids.h"
 #include "format/scratch/fold_files.h"
 #include "format/scratch/scratch_names.h"
@@ -48,6 +49,7 @@ std::vector<format::CommCreated> ReadComms(const format::RankReader& reader, Com
 }
 
 Status Refuse(const format::RankReader& reader, std::string_view why) {
+  DEJA_RETURN_IF_ERROR(CheckRecorded(reader.header()));
   return Fail(
       ErrorCode::kInvalidArgument,
       fmt::format("replaying: rank {}: level {} keeps no results of collectives to serve, and {}",

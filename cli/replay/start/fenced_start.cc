@@ -125,7 +125,7 @@ Result<FencedStart> LoadStart(const std::string& path) {
     const size_t equals = std::min(entry.find('='), entry.size());
     const auto field = fields.find(std::string_view(entry).substr(0, equals));
     if (field == fields.end() || equals == entry.size())
-      return Fail(ErrorCode::kCorrupt, fmt::format("reading {}: '{}' is no field", path, entry));
+      return Fail(ErrorCode::kCorrupt, fmt::format("reading: {}: '{}' is no field", path, entry));
     field->second(entry.substr(equals + 1));
   }
   return start;

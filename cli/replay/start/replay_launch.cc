@@ -37,11 +37,7 @@ bool StartsWith(std::string_view text, std::string_view prefix) {
 
 Status CheckProgram(const format::TraceHeader& header, const ReplayOptions& options,
                     ReplayTarget& target) {
-  if (format::IsImported(header.producer))
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("replaying: rank {}: the trace was imported from dumps, which hold "
-                            "neither inputs nor results to replay; record the job with deja record",
-                            header.rank));
+  DEJA_RETURN_IF_ERROR(CheckRecorded(header));
   const format::ProcessInfo& process = header.process;
   std::string path(process.executable);
   if (!options.program.empty()) path = FindInPath(options.program[0]);
@@ -202,6 +198,14 @@ void FenceReads(const std::string& library, const std::string& python, ReplayTar
 }
 
 }  // namespace
+
+Status CheckRecorded(const format::TraceHeader& header) {
+  if (!format::IsImported(header.producer)) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("replaying: rank {}: the trace was imported from dumps, which hold "
+                          "neither inputs nor results to replay; record the job with deja record",
+                          header.rank));
+}
 
 std::string FindInPath(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;

@@ -57,6 +57,9 @@ struct ReplayTarget {
   std::vector<std::string> notes;      // for the user: what is not as recorded
 };
 
+// An error for a trace that `deja import` made: it has nothing to replay.
+Status CheckRecorded(const format::TraceHeader& header);
+
 // `folder`: of the rank; `scratch`: an existing empty folder.
 Result<ReplayTarget> PrepareReplay(const format::RankReader& reader, const std::string& folder,
                                    const std::string& scratch, const ReplayOptions& options);

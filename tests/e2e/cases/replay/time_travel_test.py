@@ -176,7 +176,10 @@ class Gdb(Travel):
         run = self.gdb("break Tell if number == 12", "break Tell if number == 17", "deja goto step 25", "deja reverse-continue",
                        r'printf "at %s %d\n", what, number', "deja reverse-continue", r'printf "at %s %d\n", what, number',
                        "deja reverse-continue", r'printf "at %s %d\n", what, number', r'printf "state %lx %.9g\n", trail, weight',
-                       "continue", r'printf "at %s %d\n", what, number')
+                       "continue", r'printf "at %s %d\n", what, number', "info breakpoints")
+        # Functions of Deja's have the same name; the program's is the one that stops.
+        self.assertEqual(len(re.findall(r"^1\.\d+ +y ", run.stdout, re.MULTILINE)), 1, f"\n{run}")
+        self.assertRegex(run.stdout, r"(?m)^1\.\d+ +n ")
         self.assertEqual(re.findall(r"^at (\w+ \d+)$", run.stdout, re.MULTILINE),
                          ["step 17", "operation 17", "step 12", "operation 17"], f"\n{run}")
         self.assertIn(f"state {told[1, 'step', 12]}", run.stdout)

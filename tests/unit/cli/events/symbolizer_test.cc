@@ -62,6 +62,18 @@ TEST(Symbolizer, ShowsModuleAndOffsetOfWhatIsNotThere) {
   EXPECT_EQ(frames[0].Describe(), "libgone.so+0x1234");
 }
 
+TEST(Symbolizer, FunctionsOfPythonAndOfImportedStacks) {
+  Symbolizer symbolizer;
+  auto frames = symbolizer.Resolve("python:step:/job/train.py", "", 7, true);
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].function, "step");
+  EXPECT_EQ(frames[0].Place(), "train.py:7");
+  frames = symbolizer.Resolve("python:digits::Reducer::Run<float>:/src/reducer.cc", "", 9, true);
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].function, "digits::Reducer::Run<float>");
+  EXPECT_EQ(frames[0].Place(), "reducer.cc:9");
+}
+
 TEST(Symbolizer, RefusesABinaryWithAnotherBuildId) {
   Code code = Locate(CallerAddress());
   Symbolizer symbolizer;
