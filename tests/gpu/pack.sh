@@ -13,6 +13,7 @@ limit=$((64 * 1024 * 1024))
 cmake --install "$build" --prefix "$out" --strip >/dev/null
 cmake --install "$build" --prefix "$out" --strip --component gpu >/dev/null
 install -s "$build/tests/gpu/deja" "$out/bin/deja"
+rm "$out/lib/deja/libdeja_read.so"  # for deja.trace, which no check uses: it wants libraries of its own
 
 # Benchmarks are in the release build, if there is one.
 for program in "$build/bin/digest_bandwidth" "$root/build-release/bin/digest_bandwidth"; do
@@ -37,7 +38,7 @@ for library in $libraries; do
 done
 
 mkdir -p "$out/tests/e2e/apps"
-cp "$root"/tests/e2e/{harness,stuck,device_jobs,digits}.py "$out/tests/e2e/"
+cp "$root"/tests/e2e/{harness,check_log,stuck,device_jobs,digits}.py "$out/tests/e2e/"
 cp -r "$root/tests/e2e/apps/torch" "$out/tests/e2e/apps/"
 cp -r "$root/tests/gpu" "$out/tests/"
 find "$out" -name __pycache__ -exec rm -rf {} +
