@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs one libFuzzer program on a corpus of its own seeds, for DEJA_FUZZ_SECONDS (20).
+"""Runs one libFuzzer program on a corpus of its own seeds, for DEJA_FUZZ_SECONDS (30).
 
 usage: run_fuzzer.py PROGRAM
 """
@@ -10,7 +10,7 @@ import tempfile
 
 
 def main():
-    program, seconds = sys.argv[1], os.environ.get("DEJA_FUZZ_SECONDS", "20")
+    program, seconds = sys.argv[1], os.environ.get("DEJA_FUZZ_SECONDS", "30")
     with tempfile.TemporaryDirectory() as folder:
         corpus = os.path.join(folder, "corpus")
         artifacts = os.path.join(folder, "artifacts")
