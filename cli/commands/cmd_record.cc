@@ -17,6 +17,7 @@
 #include "cli/install_layout.h"
 #include "cli/output.h"
 #include "cli/own_variables.h"
+#include "cli/record/examples_here.h"
 #include "cli/record/launcher.h"
 #include "cli/record/record_summary.h"
 #include "cli/record/trace_claim.h"
@@ -268,9 +269,8 @@ std::string DefaultOut(const std::string& program) {
 
 int CheckUsage(const Context& context) {
   if (context.program.empty()) {
-    Diagnose(
-        "recording: no program is given; write it after `--`: deja record --loopback -n 4 -- "
-        "./train");
+    Diagnose("recording: no program is given; write it after `--`, such as:");
+    for (const std::string& line : ExamplesHere()) Diagnose(line);
     return kExitUsage;
   }
   if (g_record_options.loopback != (g_record_options.ranks > 0)) {

@@ -156,6 +156,14 @@ class CommandLine(harness.DejaTest):
                 self.assertEqual(run.code, harness.EXIT_USAGE, str(run))
                 self.assertIn(part, run.stderr)
 
+    def test_without_a_program_it_names_the_launchers_that_are_here(self):
+        (self.dir / "torchrun").write_text("#!/bin/sh\n")
+        (self.dir / "torchrun").chmod(0o755)
+        run = self.checked(self.command([harness.DEJA, "record"], env={"PATH": str(self.dir)}), harness.EXIT_USAGE)
+        self.assertRegex(run.stderr, rf"deja record -- torchrun .* {self.dir}/torchrun is here\n")
+        self.assertIn("deja record --loopback -n 4 -- ./train", run.stderr)
+        self.assertNotIn("srun", run.stderr)
+
     def test_missing_program(self):
         run = self.deja("record", "--out", self.trace_path(), "--", "./not-there")
         self.assertEqual(run.code, 127)
