@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <utility>
 
@@ -39,7 +40,7 @@ const char* NameOf(ProgressUnit unit) {
 
 // Whole seconds: the last digits of a guess tell nothing.
 std::string LeftText(double seconds) {
-  const auto whole = static_cast<uint64_t>(seconds + 0.5);
+  const auto whole = static_cast<uint64_t>(std::llround(seconds));
   return whole < 100 ? fmt::format("{} s", whole) : HumanDuration(whole * 1'000'000'000);
 }
 

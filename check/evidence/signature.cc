@@ -19,7 +19,8 @@ using api::NcclApi;
 using api::Role;
 
 // ncclSum to ncclAvg; numbers from there on are operators that the program has made.
-constexpr std::array<std::string_view, 5> kReductions = {"sum", "prod", "max", "min", "avg"};
+constexpr std::array<std::string_view, Signature::kReductions> kReductions = {"sum", "prod", "max",
+                                                                              "min", "avg"};
 
 std::optional<Operation> OperationOfNccl(uint32_t api) {
   switch (static_cast<NcclApi>(api)) {

@@ -53,6 +53,7 @@ struct Signature {
   static constexpr uint32_t kNoType = ~0u;
   static constexpr uint64_t kAnyCount = ~uint64_t{0};  // ranks may differ in it
   static constexpr int64_t kNone = -1;
+  static constexpr int64_t kReductions = 5;  // NCCL's own, from 0 on: sum to avg
 
   Operation operation = Operation::kBarrier;
   uint32_t api = 0;  // ncclBcast and ncclBroadcast fit each other

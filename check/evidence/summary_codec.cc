@@ -317,7 +317,8 @@ bool IsSound(RankSummary& summary) {
   bool sound = summary.last_site < sites && summary.end.site < sites &&
                summary.end.kind <= EndKind::kRunning;
   for (const Signature& signature : summary.signatures)
-    sound = sound && signature.operation <= Operation::kRecvAnySource;
+    sound = sound && signature.operation <= Operation::kRecvAnySource &&
+            signature.redop >= Signature::kNone && signature.redop < Signature::kReductions;
   for (const CommSummary& comm : summary.comms) {
     for (const Call& call : comm.collectives) sound = sound && is_sound(call);
     for (const Call& call : comm.transfers) sound = sound && is_sound(call);

@@ -107,6 +107,11 @@ TEST(SummaryCodecTest, NumbersOfWhatIsNotThereAreNone) {
   summary = Whole();
   summary.end.kind = static_cast<EndKind>(200);
   EXPECT_FALSE(DecodeSummary(EncodeSummary(summary), back));
+  for (const int64_t redop : {int64_t{-33}, Signature::kReductions}) {
+    summary = Whole();
+    summary.signatures[0].redop = redop;
+    EXPECT_FALSE(DecodeSummary(EncodeSummary(summary), back)) << redop;
+  }
 }
 
 TEST(SummaryCodecTest, AnyBytesAreReadOrRefused) {
