@@ -59,6 +59,7 @@ std::vector<Ends> JoinCommunicators(const std::vector<LiveRank>& ranks) {
         by_hash[{names.Of(comm.hash), comm.nranks}].push_back(
             {i, number, &comm, comm.Collectives()});
   std::vector<Ends> joined;
+  joined.reserve(by_hash.size());
   for (auto& [hash, ends] : by_hash) joined.push_back(std::move(ends));
   return joined;
 }
@@ -131,7 +132,7 @@ class ViewMaker {
     double span = 0;
     const LiveSecond lately = rank.Lately(kRateSeconds, span);
     // A rank that does nothing has no events: its time goes on.
-    if (rank.is_running) span += static_cast<double>(Since(rank, rank.last_ns) / 1'000'000'000);
+    if (rank.is_running) span += static_cast<double>(Since(rank, rank.last_ns)) * 1e-9;
     if (span > 0) {
       row.steps_per_second = static_cast<double>(lately.steps) / span;
       row.operations_per_second = static_cast<double>(lately.operations) / span;
