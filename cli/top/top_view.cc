@@ -131,8 +131,9 @@ class ViewMaker {
     row.bytes = rank.bytes;
     double span = 0;
     const LiveSecond lately = rank.Lately(kRateSeconds, span);
-    // A rank that does nothing has no events: its time goes on.
-    if (rank.is_running) span += static_cast<double>(Since(rank, rank.last_ns)) * 1e-9;
+    // A rank that does nothing has no events: its time goes on, in the whole seconds of rates.
+    const uint64_t idle_s = Since(rank, rank.last_ns) / 1'000'000'000;
+    if (rank.is_running) span += static_cast<double>(idle_s);
     if (span > 0) {
       row.steps_per_second = static_cast<double>(lately.steps) / span;
       row.operations_per_second = static_cast<double>(lately.operations) / span;
