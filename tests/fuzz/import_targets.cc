@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of one rank in a group of two: an operation that ended, and a transfer that did not.
+// One rank of a group of two has an operation that ended, and a transfer that did not.
 constexpr const char* kDump = R"({"version": "2.10", "host_name": "a",
 "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}},
 "entries": [
