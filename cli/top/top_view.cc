@@ -16,8 +16,6 @@
 namespace deja::cli {
 namespace {
 
-using check::Operation;
-
 constexpr uint64_t kRateSeconds = 10;
 // Shorter waits are the work of the operation itself.
 constexpr uint64_t kLeastWaitNs = 100'000'000;
