@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/support/temp_dir.h"
+#include "tests/unit/preload/meet/made_mutex.h"
 
 namespace deja::preload {
 namespace {
@@ -16,18 +17,6 @@ class RobustMutexesTest : public ::testing::Test {
   void SetUp() override {
     table_ = PipeTable::Map(dir_ / "pipes");
     ASSERT_NE(table_, nullptr);
-  }
-
-  static pthread_mutex_t Made(bool shared, bool robust, int type = PTHREAD_MUTEX_NORMAL) {
-    pthread_mutexattr_t attributes;
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_settype(&attributes, type);
-    if (shared) pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    if (robust) pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-    pthread_mutex_t mutex;
-    EXPECT_EQ(pthread_mutex_init(&mutex, &attributes), 0);
-    pthread_mutexattr_destroy(&attributes);
-    return mutex;
   }
 
   TempDir dir_;

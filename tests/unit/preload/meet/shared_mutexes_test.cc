@@ -5,21 +5,10 @@
 
 #include <cstring>
 #include <utility>
+#include "tests/unit/preload/meet/made_mutex.h"
 
 namespace deja::preload {
 namespace {
-
-pthread_mutex_t Made(bool shared, bool robust, int type = PTHREAD_MUTEX_NORMAL) {
-  pthread_mutexattr_t attributes;
-  pthread_mutexattr_init(&attributes);
-  pthread_mutexattr_settype(&attributes, type);
-  if (shared) pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-  if (robust) pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-  pthread_mutex_t mutex;
-  EXPECT_EQ(pthread_mutex_init(&mutex, &attributes), 0);
-  pthread_mutexattr_destroy(&attributes);
-  return mutex;
-}
 
 TEST(SharedMutexes, OneThatIsMarkedIsKnownAnywhereAndStillAMutex) {
   for (const int type : {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK}) {
