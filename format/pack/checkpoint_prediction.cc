@@ -154,7 +154,8 @@ bool CheckpointPredictor::ReadSample(const Change& change, Sample& sample) const
   for (size_t i = 0; i < kStateParts; ++i) {
     if (change.recorded.after[i].IsZero()) continue;
     std::vector<std::byte> read;
-    if (!ChunkReader(**file).ReadBytes(before[i].first, read) || !take(read, *before[i].second))
+    if (!ChunkReader(**file, &states_, 0).ReadBytes(before[i].first, read) ||
+        !take(read, *before[i].second))
       return false;
     read.clear();
     const Status streamed =
@@ -248,7 +249,7 @@ Result<bool> CheckpointPredictor::MakePredicted(const Place& place,
   if (!prediction || !file) return false;
   OptimizerState state;
   // A keyframe: the chain is as long as it may be.
-  if (!ChunkReader(**file).Predict(*prediction, out.offset(), state)) return false;
+  if (!ChunkReader(**file, &states_, 0).Predict(*prediction, out.offset(), state)) return false;
   const std::vector<float>* const part = state.Part(place.part);
   if (part == nullptr || part->size() * sizeof(float) != bytes.size()) return false;
   const std::span<const std::byte> predicted = std::as_bytes(std::span(*part));

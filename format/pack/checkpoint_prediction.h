@@ -7,7 +7,8 @@
 // what cannot be predicted, or gains nothing by it. A prediction is computed by what reads it again
 // (ChunkReader), from the copy itself.
 //
-// Borrows the reader. One thread at a time. Memory: the updates of the recording, a few chunks.
+// Borrows the reader. One thread at a time. Memory: the updates of the recording, what
+// PredictedStates keeps, a few chunks.
 #ifndef DEJA_FORMAT_PACK_CHECKPOINT_PREDICTION_H_
 #define DEJA_FORMAT_PACK_CHECKPOINT_PREDICTION_H_
 
@@ -23,6 +24,7 @@
 #include "common/result.h"
 #include "format/pack/optimizer_updates.h"
 #include "format/payloads/chunk_reader.h"
+#include "format/payloads/predicted_states.h"
 #include "format/reader/rank_reader.h"
 #include "format/trace/payload_uses.h"
 #include "format/wire/frame_writer.h"
@@ -93,6 +95,7 @@ class CheckpointPredictor {
   std::vector<Change> changes_;
   std::unordered_map<Hash128, Place, HashOfHash> parts_;
   std::unordered_map<Hash128, PayloadInfo, HashOfHash> written_;
+  mutable PredictedStates states_;  // of the copy's file
   std::optional<Found> last_found_;
   std::vector<std::byte> whole_;
   std::vector<std::byte> planes_;

@@ -124,18 +124,42 @@ Status ChunkReader::ReadPrediction(uint64_t at, Prediction& prediction) const {
   return {};
 }
 
+Status ChunkReader::Count(uint64_t at, uint64_t gradient_pieces) {
+  if (!counted_.insert(at).second) return {};
+  if (counted_.size() > kMaxPredictions) return Bad(at, "it builds on too many predictions");
+  gradient_pieces_ += gradient_pieces;
+  if (gradient_pieces_ > kMaxGradientPieces)
+    return Bad(at, "it builds on too many pieces of gradients");
+  return {};
+}
+
+Status ChunkReader::FindState(uint64_t at, std::shared_ptr<const PredictedState>& state) {
+  if (const auto known = predicted_.find(at); known != predicted_.end()) {
+    state = known->second;
+    return {};
+  }
+  if (states_ != nullptr) state = states_->Find(segment_, at);
+  if (state != nullptr) {
+    for (const auto& [place, pieces] : state->gradient_pieces)
+      DEJA_RETURN_IF_ERROR(Count(place, pieces));
+  } else {
+    Prediction prediction;
+    DEJA_RETURN_IF_ERROR(ReadPrediction(at, prediction));
+    const auto computed = std::make_shared<PredictedState>();
+    DEJA_RETURN_IF_ERROR(Compute(prediction, at, *computed));
+    if (states_ != nullptr) states_->Keep(segment_, at, computed);
+    state = computed;
+  }
+  predicted_.emplace(at, state);
+  return {};
+}
+
 Status ChunkReader::AddPrediction(const PayloadChunk& chunk, uint64_t at,
                                   std::span<std::byte> out) {
   if (chunk.prediction >= at) return Bad(at, "it builds on what comes after it");
-  auto known = predicted_.find(chunk.prediction);
-  if (known == predicted_.end()) {
-    Prediction prediction;
-    DEJA_RETURN_IF_ERROR(ReadPrediction(chunk.prediction, prediction));
-    OptimizerState state;
-    DEJA_RETURN_IF_ERROR(Predict(prediction, chunk.prediction, state));
-    known = predicted_.emplace(chunk.prediction, std::move(state)).first;
-  }
-  const std::vector<float>* part = known->second.Part(static_cast<StatePart>(chunk.state));
+  std::shared_ptr<const PredictedState> state;
+  DEJA_RETURN_IF_ERROR(FindState(chunk.prediction, state));
+  const std::vector<float>* part = state->values.Part(static_cast<StatePart>(chunk.state));
   if (part == nullptr || part->size() * sizeof(float) != out.size() ||
       chunk.element_size != sizeof(float))
     return Bad(at, "its prediction is not one of its elements");
@@ -144,22 +168,33 @@ Status ChunkReader::AddPrediction(const PayloadChunk& chunk, uint64_t at,
 }
 
 Status ChunkReader::Predict(const Prediction& prediction, uint64_t at, OptimizerState& state) {
-  if (++predictions_ > kMaxPredictions) return Bad(at, "it builds on too many predictions");
-  DEJA_RETURN_IF_ERROR(ReadPart(prediction, at, prediction.parameters, state.parameters));
-  DEJA_RETURN_IF_ERROR(ReadPart(prediction, at, prediction.first_moment, state.first));
-  DEJA_RETURN_IF_ERROR(ReadPart(prediction, at, prediction.second_moment, state.second));
+  PredictedState computed;
+  DEJA_RETURN_IF_ERROR(Compute(prediction, at, computed));
+  state = std::move(computed.values);
+  return {};
+}
+
+Status ChunkReader::Compute(const Prediction& prediction, uint64_t at, PredictedState& state) {
+  uint64_t pieces = 0;
+  for (const PredictedUpdate& update : prediction.updates) pieces += update.chunks.size();
+  DEJA_RETURN_IF_ERROR(Count(at, pieces));
+  state.gradient_pieces.emplace(at, pieces);
+  OptimizerState& values = state.values;
+  DEJA_RETURN_IF_ERROR(ReadPart(prediction, at, prediction.parameters, values.parameters, state));
+  DEJA_RETURN_IF_ERROR(ReadPart(prediction, at, prediction.first_moment, values.first, state));
+  DEJA_RETURN_IF_ERROR(ReadPart(prediction, at, prediction.second_moment, values.second, state));
   std::vector<float> gradient(prediction.size / sizeof(float));
   for (const PredictedUpdate& update : prediction.updates) {
     DEJA_RETURN_IF_ERROR(ReadGradient(update, at, gradient));
     std::vector<float> numbers;
     for (const uint32_t bits : update.numbers) numbers.push_back(std::bit_cast<float>(bits));
-    ApplyUpdate(prediction.rules, numbers, gradient, state);
+    ApplyUpdate(prediction.rules, numbers, gradient, values);
   }
   return {};
 }
 
 Status ChunkReader::ReadPart(const Prediction& prediction, uint64_t at, uint64_t from,
-                             std::vector<float>& part) {
+                             std::vector<float>& part, PredictedState& state) {
   if (from == 0) return {};
   if (from >= at) return Bad(at, "it builds on what comes after it");
   std::vector<std::byte> frame;
@@ -170,7 +205,12 @@ Status ChunkReader::ReadPart(const Prediction& prediction, uint64_t at, uint64_t
   if (chunk.offset != prediction.offset || chunk.size != prediction.size)
     return Bad(at, "it builds on a chunk of another place");
   part.resize(prediction.size / sizeof(float));
-  return Decode(chunk, from, std::as_writable_bytes(std::span(part)));
+  DEJA_RETURN_IF_ERROR(Decode(chunk, from, std::as_writable_bytes(std::span(part))));
+  if (CodecOf(chunk) == TensorCodec::kPrediction) {
+    const auto& needed = predicted_.at(chunk.prediction)->gradient_pieces;
+    state.gradient_pieces.insert(needed.begin(), needed.end());
+  }
+  return {};
 }
 
 Status ChunkReader::ReadGradient(const PredictedUpdate& update, uint64_t at,
@@ -179,11 +219,11 @@ Status ChunkReader::ReadGradient(const PredictedUpdate& update, uint64_t at,
   std::vector<std::byte> frame;
   std::vector<std::byte> bytes;
   size_t done = 0;
+  if (update.chunks.size() > kMaxGradientPieces)
+    return Bad(at, "it builds on too many pieces of gradients");
   for (size_t i = 0; i < update.chunks.size(); ++i) {
     const uint64_t from = update.chunks[i];
     if (from >= at) return Bad(at, "it builds on what comes after it");
-    if (++gradient_pieces_ > kMaxGradientPieces)
-      return Bad(at, "it builds on too many pieces of gradients");
     PayloadChunk chunk;
     if (const Status read = Read(from, frame, chunk); !read)
       return Fail(read.error().code,

@@ -9,12 +9,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "common/os/file.h"
 #include "common/result.h"
+#include "format/payloads/predicted_states.h"
 #include "format/payloads/prediction.h"
 #include "format/wire/messages.h"
 
@@ -27,6 +30,9 @@ Status ParseChunk(std::span<const std::byte> frame, PayloadChunk& chunk);
 class ChunkReader {
  public:
   explicit ChunkReader(const ReadFile& file) : file_(file) {}
+  // `states` keeps what predictions of this file, a segment's, have given; borrowed.
+  ChunkReader(const ReadFile& file, PredictedStates* states, uint32_t segment)
+      : file_(file), states_(states), segment_(segment) {}
 
   // The chunk in the frame at `at`; its data points into `frame`.
   Status Read(uint64_t at, std::vector<std::byte>& frame, PayloadChunk& chunk) const;
@@ -47,14 +53,21 @@ class ChunkReader {
   Status AddDifferences(const PayloadChunk& chunk, uint64_t at, std::span<std::byte> out) const;
   Status AddPrediction(const PayloadChunk& chunk, uint64_t at, std::span<std::byte> out);
   Status ReadPrediction(uint64_t at, Prediction& prediction) const;
-  // The part of the state at the chunk `from`, if it is not 0.
+  // The state of the prediction in the frame at `at`.
+  Status FindState(uint64_t at, std::shared_ptr<const PredictedState>& state);
+  Status Compute(const Prediction& prediction, uint64_t at, PredictedState& state);
+  // A prediction counts once, also when its state was kept. Fails when there are too many.
+  Status Count(uint64_t at, uint64_t gradient_pieces);
+  // The part of `state` at the chunk `from`, if it is not 0.
   Status ReadPart(const Prediction& prediction, uint64_t at, uint64_t from,
-                  std::vector<float>& part);
+                  std::vector<float>& part, PredictedState& state);
 
   const ReadFile& file_;
-  // Bytes decoded so far, all of which may be needed for one chunk.
-  std::map<uint64_t, OptimizerState> predicted_;  // by place of the prediction
-  uint32_t predictions_ = 0;
+  PredictedStates* const states_ = nullptr;
+  const uint32_t segment_ = 0;
+  // Those that what was decoded builds on, all of which may be needed for one chunk.
+  std::map<uint64_t, std::shared_ptr<const PredictedState>> predicted_;  // by place
+  std::set<uint64_t> counted_;                                           // their places
   uint64_t gradient_pieces_ = 0;
 };
 

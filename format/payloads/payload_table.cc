@@ -467,7 +467,8 @@ Status PayloadTable::ReadPiece(
   PayloadChunk chunk;
   DEJA_RETURN_IF_ERROR(ReadChunk(hash, total_size, piece, frame, chunk));
   decoded.resize(static_cast<size_t>(chunk.size));
-  DEJA_RETURN_IF_ERROR(ChunkReader(*files_.at(piece.segment)).Decode(chunk, piece.frame, decoded));
+  ChunkReader reader(*files_.at(piece.segment), states_.get(), piece.segment);
+  DEJA_RETURN_IF_ERROR(reader.Decode(chunk, piece.frame, decoded));
   sink(chunk.offset, decoded);
   return {};
 }

@@ -27,6 +27,7 @@
 #include "format/payloads/payload_entries.h"
 #include "format/payloads/payload_index.h"
 #include "format/payloads/piece_rows.h"
+#include "format/payloads/predicted_states.h"
 #include "format/tail/tail_reader.h"
 #include "format/wire/messages.h"
 
@@ -170,6 +171,7 @@ class PayloadTable {
   std::map<uint32_t, const ReadFile*> files_;  // by segment
   const TailReader* tail_ = nullptr;
   std::unique_ptr<ByNeed> by_need_ = std::make_unique<ByNeed>();
+  std::unique_ptr<PredictedStates> states_ = std::make_unique<PredictedStates>();
   mutable PayloadEntries entries_;
   size_t most_in_memory_ = ~size_t{0};
   std::string spill_folder_;

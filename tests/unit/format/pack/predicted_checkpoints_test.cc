@@ -442,6 +442,28 @@ TEST_F(HostilePredictions, InALongChain) {
   EXPECT_THAT(Error("too many"), HasSubstr("too many predictions"));
 }
 
+TEST_F(HostilePredictions, AStateThatWasKeptCountsAsIfItWereComputed) {
+  const uint64_t gradient = Add("gradient");
+  uint64_t at = Add("first");
+  for (uint32_t i = 0; i < kMaxPredictions - 1; ++i)
+    at = Add("between " + std::to_string(i), 5, Predict(Sound(at, gradient)));
+  Add(zeros_, 5, Predict(Sound(at, gradient)));
+  at = Add("last", 5, Predict(Sound(at, gradient)));
+  Add("too many", 5, Predict(Sound(at, gradient)));
+  samples::WriteSampleRank(rank_, folder_.path());
+  const auto reader = RankReader::Open(folder_.path());
+  ASSERT_TRUE(reader);
+  const auto stream = [&](const std::string& name) {
+    return (*reader)->StreamPayload(HashOf(name), [](std::span<const std::byte>) {});
+  };
+  ASSERT_TRUE(stream(zeros_));
+  for (int i = 0; i < 2; ++i) {
+    const Status read = stream("too many");
+    ASSERT_FALSE(read);
+    EXPECT_THAT(read.error().message, HasSubstr("too many predictions"));
+  }
+}
+
 TEST_F(HostilePredictions, PredictionsOfTooManyGradients) {
   const uint64_t gradient = Add("gradient");
   const uint64_t first = Add("first");
