@@ -82,10 +82,13 @@ TEST_F(UnrecordedAcquire, AWaitLastsUntilASignal) {
   struct sigaction old {};
   action.sa_handler = [](int) {};
   ASSERT_EQ(sigaction(SIGALRM, &action, &old), 0);
+  // One may come before the wait has begun.
   itimerval soon{};
-  soon.it_value.tv_usec = 50000;
+  soon.it_value.tv_usec = soon.it_interval.tv_usec = 50000;
   ASSERT_EQ(setitimer(ITIMER_REAL, &soon, nullptr), 0);
   ExpectNothingTaken(EINTR);
+  soon = {};
+  ASSERT_EQ(setitimer(ITIMER_REAL, &soon, nullptr), 0);
   sigaction(SIGALRM, &old, nullptr);
 }
 
