@@ -31,6 +31,13 @@ function(_deja_common target)
   target_link_libraries(${target} PRIVATE deja_warnings PUBLIC deja_sanitize)
 endfunction()
 
+# A program pays for each instruction of what runs in its process, and hashing at -O3 takes two thirds of the time.
+set(DEJA_INPROCESS_OPTIMIZATION -O3 CACHE STRING "Optimisation of the libraries for the user's process, or empty")
+function(_deja_inprocess_options target)
+  target_compile_options(${target} PRIVATE -fvisibility=hidden -ftls-model=initial-exec ${DEJA_INPROCESS_OPTIMIZATION}
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fvisibility-inlines-hidden>)
+endfunction()
+
 # deja_apart(target …): their sources are compiled one by one, also in a unity build. What each defines in its
 # anonymous namespace has the same name on purpose.
 function(deja_apart)
@@ -45,8 +52,7 @@ function(deja_library name)
   _deja_common(${name})
   target_link_libraries(${name} PUBLIC ${ARG_DEPS})
   if(ARG_INPROCESS)
-    target_compile_options(${name} PRIVATE -fvisibility=hidden -ftls-model=initial-exec
-      $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fvisibility-inlines-hidden>)
+    _deja_inprocess_options(${name})
   endif()
 endfunction()
 
@@ -85,8 +91,7 @@ function(deja_preload_library name)
   if(DEJA_SANITIZE STREQUAL "")
     target_sources(${name} PRIVATE $<TARGET_OBJECTS:deja_own_malloc>)
   endif()
-  target_compile_options(${name} PRIVATE -fvisibility=hidden -ftls-model=initial-exec
-    $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fvisibility-inlines-hidden>)
+  _deja_inprocess_options(${name})
   target_link_libraries(${name} PRIVATE ${ARG_WHOLE} ${ARG_DEPS})
   # clang's sanitizers are in the program: a library does not define what it needs of them.
   target_link_options(${name} PRIVATE -Wl,--version-script=${ARG_EXPORTS} -Wl,--exclude-libs,ALL

@@ -20,7 +20,7 @@ WORK = ROOT / "build-packages"
 GLIBC = (2, 31)  # DEJA_OLDEST_GLIBC in cmake/Portable.cmake
 PLATFORM = "manylinux_2_31_x86_64"
 TOOLS = ("build>=1", "scikit-build-core>=0.10", "auditwheel>=6", "wheel>=0.40")
-# As the release preset: the compiler's cache has its objects.
+# As the presets: the compiler's cache has their objects.
 WARNINGS = ("-C", "cmake.define.DEJA_WERROR=ON")
 CANNOT = 77
 
@@ -63,7 +63,7 @@ def main():
     out = Path(sys.argv[1] if len(sys.argv) == 2 else WORK).resolve()
     programs = tools()
     env = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}", CCACHE_BASEDIR=str(ROOT), CCACHE_NOHASHDIR="1")
-    # CMake's own choice, as in the release preset: the backend's default has another name, which the cache looks at.
+    # CMake's own choice, as in the presets: the backend's default has another name, which the cache looks at.
     env.setdefault("CC", "cc")
     env.setdefault("CXX", "c++")
     if shutil.which("ccache"):

@@ -192,7 +192,7 @@ LAYERS = ["common", "api", "digest", "format", "preload", "recorder", "replayer"
 # What a user's program includes: examples are such programs, each with headers beside it.
 EXAMPLES_MAY_USE = ["include/deja.h", "deja.h"]
 # What the replay's Python and gdb sides do not reach: libraries of these rooms are never in the user's process.
-READING_ROOMS = ["check", "cli", "format/trace", "format/pack"]
+READING_ROOMS = ["check", "cli", "common/fmt", "format/trace", "format/pack"]
 
 FORBIDDEN_IN_PROCESS = {
     "libraries that export symbols or need exceptions": re.compile(

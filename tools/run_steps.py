@@ -286,7 +286,7 @@ def steps_of(kind):
         build("asan", options=[*CLANG, *patient]),
         *tests("asan", "unit", "golden", "crash", "fuzz", env=env),
         build("tsan"), *tests("tsan", "unit"),
-        # The wheel takes the release build's objects from the compiler's cache.
+        # They take the dev build's objects from the compiler's cache.
         build("release"), *tests("release", "benchmark"), *tests("dev", "wheel"),
         tidy(*(["--all"] if kind == "nightly" else []))]
     if kind == "nightly":
