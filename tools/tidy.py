@@ -26,7 +26,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
-FOLDERS = ("common", "api", "digest", "format", "preload", "recorder", "replayer", "loopback", "check", "cli")
+FOLDERS = ("common", "api", "digest", "format", "preload", "recorder", "replayer", "loopback", "check", "read", "cli")
 CACHE = Path(os.environ.get("DEJA_TIDY_CACHE") or Path.home() / ".cache" / "deja-tidy")
 SINCE_S = 3 * 3600
 # Lines of a diff that change nothing that is compiled.
