@@ -88,11 +88,15 @@ class Device {
   // time that it is launched, in the order of its work. `use` is called once a launch, in the order
   // of the launches. `make` is called on a thread of the driver, and may not call the driver; the
   // launch brings what it leaves. The context has to stay for good: a graph may be launched as long
-  // as the process lives. kCapturing: the graph cannot have such nodes.
+  // as the process lives. kCapturing, kInBody: the graph cannot have such nodes.
+  // `turn` names a communicator. Launches that run at the same time take turns: the first such node
+  // of a launch waits for the last one, of the same turn, of each launch before it, in the order in
+  // which the program has made them. Not with drivers before CUDA 11.1.
   virtual DeviceAnswer ReadAtLaunches(const void* data, uint64_t bytes, uint64_t stream,
-                                      UseBytes use, void* context, LaunchUse when) = 0;
-  virtual DeviceAnswer WriteAtLaunches(void* data, uint64_t bytes, uint64_t stream, MakeBytes make,
-                                       void* context) = 0;
+                                      uint64_t turn, UseBytes use, void* context,
+                                      LaunchUse when) = 0;
+  virtual DeviceAnswer WriteAtLaunches(void* data, uint64_t bytes, uint64_t stream, uint64_t turn,
+                                       MakeBytes make, void* context) = 0;
 
   // Memory of the device whose context is current, as ncclMemAlloc gives it. Null: there is none,
   // or no device.

@@ -20,7 +20,7 @@ void DeviceReads::Ask(OperationKey operation, const format::Tensor& tensor, uint
   // Each launch of the graph asks for the same again, so that the read is never given back.
   if (answer == DeviceAnswer::kCapturing && recording_.config.graph_nodes)
     answer = preload::TheDevice().ReadAtLaunches(
-        reinterpret_cast<const void*>(tensor.address), bytes, stream,
+        reinterpret_cast<const void*>(tensor.address), bytes, stream, operation.comm,
         [](DeviceAnswer how, std::span<const std::byte> came, void* context) {
           const Read* asked = static_cast<Read*>(context);
           asked->owner->Came(*asked, how, came);

@@ -17,7 +17,7 @@ struct Captured {
   ThreadState& thread;  // which captured it
   LiveOperation operation;
   bool result;            // what it produces, and not what it reads
-  uint64_t launches = 0;  // of this graph so far; the driver runs them one after the other
+  uint64_t launches = 0;  // of this graph so far; they take turns
 };
 
 void BeyondRecording(const Captured& captured, uint64_t launch) {
@@ -91,15 +91,17 @@ void CompareAtLaunches(Session& session, ThreadState& thread, const LiveOperatio
   const preload::BufferUse& used = result ? operation.output : operation.input;
   // What cannot be compared here shows in what comes of it.
   auto* captured = new Captured{session, thread, operation, result};
-  (void)preload::TheDevice().ReadAtLaunches(used.data, used.bytes, operation.stream, &CompareLaunch,
-                                            captured, preload::LaunchUse::kInNode);
+  (void)preload::TheDevice().ReadAtLaunches(used.data, used.bytes, operation.stream,
+                                            operation.comm->number(), &CompareLaunch, captured,
+                                            preload::LaunchUse::kInNode);
 }
 
 void ServeAtLaunches(Session& session, ThreadState& thread, const LiveOperation& operation) {
   const preload::BufferUse& output = operation.output;
   auto* captured = new Captured{session, thread, operation, true};
   const preload::DeviceAnswer answer = preload::TheDevice().WriteAtLaunches(
-      const_cast<void*>(output.data), output.bytes, operation.stream, &BringLaunch, captured);
+      const_cast<void*>(output.data), output.bytes, operation.stream, operation.comm->number(),
+      &BringLaunch, captured);
   if (answer == preload::DeviceAnswer::kTaken) return;
   const RecordedCall& recorded = session.plan().calls()[operation.index];
   FailReplay(session, thread,
