@@ -3,6 +3,7 @@
 #include <mutex>
 #include <new>
 
+#include "preload/cuda/conditional_bodies.h"
 #include "preload/cuda/cuda_device.h"
 #include "preload/process/guard.h"
 
@@ -32,6 +33,8 @@ CudaDevice::CapturedCopy* CudaDevice::Capture(const StreamScope& scope, CUstream
   const CUresult result = driver_.cuStreamIsCapturing(stream, &status);
   answer = DeviceAnswer::kCapturing;
   if (result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return nullptr;
+  answer = DeviceAnswer::kInBody;
+  if (ConditionalBodies::Get().Receive(stream)) return nullptr;
   answer = DeviceAnswer::kNoMemory;
   Buffer* buffer = pinned_.Take(bytes);
   auto* captured = buffer == nullptr ? nullptr : new (std::nothrow) CapturedCopy;

@@ -31,6 +31,7 @@ enum class DeviceAnswer : uint8_t {
   kNoMemory,    // there is no pinned memory for it
   kFailed,      // the driver refused, or there is none
   kOverlapped,  // launches of one captured call ran at the same time: the bytes are of neither
+  kInBody,      // the graph is a body of a conditional node: nothing was enqueued
 };
 
 // Where the bytes of a captured call go at each of its launches.

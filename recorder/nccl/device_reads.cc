@@ -153,6 +153,11 @@ void DeviceReads::SayUnseen(DeviceAnswer why) {
               : "the data of calls captured into a CUDA graph, which --cuda-graphs=leave leaves as "
                 "it is";
       break;
+    case DeviceAnswer::kInBody:
+      degraded.reason =
+          "the data of calls captured into the body of a conditional node of a CUDA graph, which "
+          "cannot have nodes of Deja's";
+      break;
     case DeviceAnswer::kOverlapped:
       degraded.reason = "the data of a captured call whose launches ran at the same time";
       break;

@@ -104,10 +104,13 @@ void ServeAtLaunches(Session& session, ThreadState& thread, const LiveOperation&
       &BringLaunch, captured);
   if (answer == preload::DeviceAnswer::kTaken) return;
   const RecordedCall& recorded = session.plan().calls()[operation.index];
+  const std::string graph = answer == preload::DeviceAnswer::kInBody
+                                ? "it is captured into the body of a conditional node of a CUDA "
+                                  "graph, which"
+                                : "the CUDA graph that it is captured into";
   FailReplay(session, thread,
-             "the results of " + OperationText(recorded) +
-                 " cannot be served: the CUDA graph that it is captured into cannot have the nodes "
-                 "that bring them",
+             "the results of " + OperationText(recorded) + " cannot be served: " + graph +
+                 " cannot have the nodes that bring them",
              recorded.stack);
 }
 
