@@ -9,8 +9,8 @@ namespace {
 uint64_t NumberOf(ConditionalBodies::AskCapture ask, CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   unsigned long long id = 0;
-  const bool captures = ask(stream, &status, &id) == CUDA_SUCCESS &&
-                        status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  const bool captures =
+      ask(stream, &status, &id) == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
   return captures ? id + 1 : 0;
 }
 

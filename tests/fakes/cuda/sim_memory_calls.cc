@@ -3,10 +3,10 @@
 #include <cstring>
 #include <string>
 
+#include "tests/fakes/cuda/sim_board.h"
 #include "tests/fakes/cuda/sim_driver.h"
 #include "tests/fakes/cuda/sim_gate.h"
 #include "tests/fakes/cuda/sim_memory.h"
-#include "tests/fakes/cuda/sim_board.h"
 #include "tests/fakes/cuda/sim_stream.h"
 
 #pragma GCC visibility push(default)

@@ -28,11 +28,9 @@ constexpr size_t kCount = 500;
 
 // The condition is 1 + data[0] modulo `modulus`, and `counter` has it, too.
 void Choose(void** params) {
-  const auto value =
-      1 + static_cast<unsigned>(FloatsOf(params, 0)[0]) % Param<uint64_t>(params, 3);
+  const auto value = 1 + static_cast<unsigned>(FloatsOf(params, 0)[0]) % Param<uint64_t>(params, 3);
   FloatsOf(params, 1)[0] = static_cast<float>(value);
-  cusim_set_conditional(Param<CUgraphConditionalHandle>(params, 2),
-                        static_cast<unsigned>(value));
+  cusim_set_conditional(Param<CUgraphConditionalHandle>(params, 2), static_cast<unsigned>(value));
 }
 
 void CountDown(void** params) {

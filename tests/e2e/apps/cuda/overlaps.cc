@@ -39,8 +39,8 @@ int main(int argc, char** argv) {
   for (int launch = 0; launch < launches; ++launch)
     CUDA_CHECK(cuGraphLaunch(execs[launch % 2], streams[launch % 2]));
   for (CUstream stream : streams) CUDA_CHECK(cuStreamSynchronize(stream));
-  const uint64_t hash = cuda_app::HashOf(data, kCount, streams[0]) ^
-                        (cuda_app::HashOf(out, kCount, streams[0]) << 1);
+  const uint64_t hash =
+      cuda_app::HashOf(data, kCount, streams[0]) ^ (cuda_app::HashOf(out, kCount, streams[0]) << 1);
   JOB_CHECK(ncclCommDestroy(comm));
   printf("rank %d of %d: result %016llx\n", job_rank(), job_size(),
          static_cast<unsigned long long>(hash));
