@@ -20,6 +20,7 @@ namespace deja::preload {
 
 class ConditionalBodies {
  public:
+  // Those of this process.
   static ConditionalBodies& Get();
 
   // These graphs are bodies of a conditional node.

@@ -5,8 +5,8 @@
 // executable graph run one after the other, whatever streams they are on. Any thread. Nothing is
 // ever freed; what is destroyed is refused from then on.
 //
-// Nodes that wait for an external event or record one take effect in the order of the launches: a
-// launch waits for what was recorded, or launched with a node that records it, before.
+// Nodes that wait for an external event or record one take effect in the order of the launches. A
+// launch waits for the latest launch before it that has a node that records the event.
 //
 // A graph with conditional nodes has one executable graph at most and no clone. Bodies with nodes
 // that a real driver allows in none are refused when the graph is instantiated, not before.

@@ -1,5 +1,5 @@
-// Launches of one graph that nothing orders but NCCL: it has the operations of a communicator one
-// after the other, in the order in which the graphs are launched. The graph sums in place, which
+// Launches of one graph that nothing orders but NCCL. It runs the operations of a communicator one
+// after the other, in the order of the launches. The graph sums in place, which
 // doubles the values of two ranks, and brings them to another buffer. So each launch has values of
 // its own.
 //

@@ -321,8 +321,8 @@ TEST_F(CudaDeviceTest, ACapturedReadSeesWhatEachLaunchHas) {
   }
 }
 
-// Of one graph, instantiated twice and launched on two streams, with a read of memory that is large
-// enough for them to run at the same time.
+// Instantiates a graph with a read twice, and launches both on two streams. The memory is so large
+// that they run at the same time if they can.
 void LaunchTwoAtATime(CudaDevice& device, CUstream stream, int rounds, Launches& launches) {
   constexpr size_t kLarge = size_t{16} << 20;
   CUdeviceptr memory = 0;
