@@ -99,7 +99,7 @@ typedef struct CUDA_CONDITIONAL_NODE_PARAMS {
   CUcontext ctx;
 } CUDA_CONDITIONAL_NODE_PARAMS;
 
-/* Of the kinds of nodes, the one that Deja looks at. */
+/* With the one kind of nodes that Deja looks at. */
 typedef struct CUgraphNodeParams_st {
   CUgraphNodeType type;
   int reserved0[3];

@@ -88,11 +88,11 @@ class Device {
   // The same for a stream that is captured. The graph gets nodes that read `data` (write it) each
   // time that it is launched, in the order of its work. `use` is called once a launch, in the order
   // of the launches. `make` is called on a thread of the driver, and may not call the driver; the
-  // launch brings what it leaves. The context has to stay for good: a graph may be launched as long
+  // launch brings what it leaves. The context has to stay for good. A graph may be launched as long
   // as the process lives. kCapturing, kInBody: the graph cannot have such nodes.
-  // `turn` names a communicator. Launches that run at the same time take turns: the first such node
-  // of a launch waits for the last one, of the same turn, of each launch before it, in the order in
-  // which the program has made them. Not with drivers before CUDA 11.1.
+  // `turn` names a communicator. Launches take turns, in the order in which the program makes them.
+  // Each waits, at its first such node of a turn, for the last one of the launch before it. Drivers
+  // before CUDA 11.1 have no turns.
   virtual DeviceAnswer ReadAtLaunches(const void* data, uint64_t bytes, uint64_t stream,
                                       uint64_t turn, UseBytes use, void* context,
                                       LaunchUse when) = 0;
