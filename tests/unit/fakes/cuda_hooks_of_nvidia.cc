@@ -19,7 +19,7 @@ using CuFlags = cuuint64_t;
 #define DEJA_CU_RETRY(name, symbol, since, streams, params, args) \
   DEJA_CHECK(#name, DEJA_OF_##streams(PFN_##symbol##_v##since), params);
 #define DEJA_GRAPH_HOOK(name, symbol, since, streams, params) \
-  DEJA_CU_HOOK(name, symbol, since, streams, params)
+  DEJA_CHECK(#name, DEJA_OF_##streams(PFN_##symbol##_v##since), params);
 #if CUDA_VERSION >= 12050
 #include "preload/hooks/cuda/graph_hooks.def"
 #include "replayer/devices/driver_hooks.def"
