@@ -152,7 +152,7 @@ class Graphs(check.Check):
         """a graph instantiated twice, launched on two streams that only NCCL orders"""
         self.check_at_the_same_time([])
 
-    def test_graphs_one_on_two_streams(self):
+    def test_graphs_one_executable(self):
         """the same with one executable graph"""
         self.check_at_the_same_time(["--one-exec"])
 
