@@ -89,6 +89,7 @@ MAY_USE = {
         "api digest format/wire preload/engine/call.h preload/engine/checkpoint_registry.h preload/engine/engine.h"
         " preload/engine/input_calls.h preload/engine/step_calls.h preload/engine/update_call.h preload/process",
     "preload/hooks/clock": "preload/engine/clock_calls.h preload/engine/input_calls.h preload/hooks preload/symbols",
+    "preload/hooks/cuda": "include/compat/cuda.h preload/cuda preload/process preload/symbols",
     "preload/hooks/curand":
         "api api/tables include/compat/curand.h preload/engine/call.h preload/engine/nccl_calls.h preload/hooks"
         " preload/symbols",
@@ -101,8 +102,9 @@ MAY_USE = {
         " preload/engine/folders.h preload/engine/mapped_inputs.h preload/engine/socket_calls.h preload/files"
         " preload/hooks preload/hooks/descriptors preload/meet preload/process preload/symbols",
     "preload/hooks/loading":
-        "api preload/engine/process_calls.h preload/hooks preload/hooks/clock preload/hooks/curand preload/hooks/mpi"
-        " preload/hooks/nccl preload/hooks/process preload/process preload/stack preload/symbols",
+        "api preload/engine/process_calls.h preload/hooks preload/hooks/clock preload/hooks/cuda"
+        " preload/hooks/curand preload/hooks/mpi preload/hooks/nccl preload/hooks/process preload/process preload/stack"
+        " preload/symbols",
     "preload/hooks/locks":
         "preload/engine/engine.h preload/engine/input_calls.h preload/engine/life_calls.h preload/engine/lock_calls.h"
         " preload/engine/meeting_calls.h preload/hooks preload/hooks/clock preload/meet preload/process preload/symbols",
@@ -157,7 +159,8 @@ MAY_USE = {
     "replayer/core":
         "api digest format/reader format/scratch format/wire preload/engine preload/process preload/stack replayer/plan"
         " replayer/report replayer/turns",
-    "replayer/devices": "include/compat/cuda.h preload/hooks preload/process preload/symbols replayer/turns",
+    "replayer/devices":
+        "include/compat/cuda.h preload/hooks preload/hooks/cuda preload/process preload/symbols replayer/turns",
     "replayer/files": "api digest preload/engine preload/files preload/meet preload/process preload/symbols replayer/core",
     "replayer/fold":
         "api api/tables digest format/scratch include/compat/nccl.h preload/cuda preload/engine preload/symbols"

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <new>
 
+#include "preload/cuda/conditional_bodies.h"
 #include "preload/cuda/cuda_device.h"
 #include "preload/process/guard.h"
 
@@ -21,16 +22,19 @@ struct CudaDevice::CapturedCopy {
   FutexMutex mutex;
   uint32_t running = 0;  // launches between the first node and the last
   bool overlapped = false;
+  CUevent turn = nullptr;  // null: launches take no turns
 };
 
 CudaDevice::CapturedCopy* CudaDevice::Capture(const StreamScope& scope, CUstream stream,
-                                              uint64_t bytes, DeviceAnswer& answer) {
+                                              uint64_t bytes, uint64_t turn, DeviceAnswer& answer) {
   answer = DeviceAnswer::kFailed;
   if (scope.context() == nullptr) return nullptr;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   const CUresult result = driver_.cuStreamIsCapturing(stream, &status);
   answer = DeviceAnswer::kCapturing;
   if (result != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return nullptr;
+  answer = DeviceAnswer::kInBody;
+  if (ConditionalBodies::Get().Receive(stream)) return nullptr;
   answer = DeviceAnswer::kNoMemory;
   Buffer* buffer = pinned_.Take(bytes);
   auto* captured = buffer == nullptr ? nullptr : new (std::nothrow) CapturedCopy;
@@ -41,6 +45,7 @@ CudaDevice::CapturedCopy* CudaDevice::Capture(const StreamScope& scope, CUstream
   captured->device = this;
   captured->buffer = buffer;
   captured->bytes = bytes;
+  captured->turn = BeginTurn(turn, scope.context(), stream);
   answer = DeviceAnswer::kTaken;
   // Not on a thread of the driver, which would be its parent.
   std::lock_guard hold(mutex_);
@@ -48,11 +53,34 @@ CudaDevice::CapturedCopy* CudaDevice::Capture(const StreamScope& scope, CUstream
   return captured;
 }
 
+// Nodes of external events, as NCCL has them around its operations.
+CUevent CudaDevice::BeginTurn(uint64_t turn, CUcontext context, CUstream stream) {
+  if (driver_.cuEventRecordWithFlags == nullptr) return nullptr;
+  std::lock_guard hold(mutex_);
+  Turn* found = turns_;
+  while (found != nullptr && (found->name != turn || found->context != context))
+    found = found->next;
+  if (found == nullptr) {
+    CUevent end = nullptr;
+    if (driver_.cuEventCreate(&end, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) return nullptr;
+    found = new (std::nothrow) Turn{turns_, turn, context, end};
+    if (found == nullptr) return nullptr;
+    turns_ = found;
+  }
+  const CUresult result = driver_.cuStreamWaitEvent(stream, found->end, CU_EVENT_WAIT_EXTERNAL);
+  return result == CUDA_SUCCESS ? found->end : nullptr;
+}
+
+void CudaDevice::EndTurn(CUevent end, CUstream stream) const {
+  if (end != nullptr) driver_.cuEventRecordWithFlags(end, stream, CU_EVENT_RECORD_EXTERNAL);
+}
+
 DeviceAnswer CudaDevice::ReadAtLaunches(const void* data, uint64_t bytes, uint64_t stream,
-                                        UseBytes use, void* context, LaunchUse when) {
+                                        uint64_t turn, UseBytes use, void* context,
+                                        LaunchUse when) {
   const StreamScope scope(driver_, stream);
   DeviceAnswer answer;
-  CapturedCopy* captured = Capture(scope, StreamOf(stream), bytes, answer);
+  CapturedCopy* captured = Capture(scope, StreamOf(stream), bytes, turn, answer);
   if (captured == nullptr) return answer;
   captured->use = use;
   captured->context = context;
@@ -63,15 +91,16 @@ DeviceAnswer CudaDevice::ReadAtLaunches(const void* data, uint64_t bytes, uint64
                             StreamOf(stream)) != CUDA_SUCCESS ||
       driver_.cuLaunchHostFunc(StreamOf(stream), &EndRead, captured) != CUDA_SUCCESS)
     return DeviceAnswer::kCapturing;
+  EndTurn(captured->turn, StreamOf(stream));
   captured->complete = true;
   return DeviceAnswer::kTaken;
 }
 
-DeviceAnswer CudaDevice::WriteAtLaunches(void* data, uint64_t bytes, uint64_t stream,
+DeviceAnswer CudaDevice::WriteAtLaunches(void* data, uint64_t bytes, uint64_t stream, uint64_t turn,
                                          MakeBytes make, void* context) {
   const StreamScope scope(driver_, stream);
   DeviceAnswer answer;
-  CapturedCopy* captured = Capture(scope, StreamOf(stream), bytes, answer);
+  CapturedCopy* captured = Capture(scope, StreamOf(stream), bytes, turn, answer);
   if (captured == nullptr) return answer;
   captured->make = make;
   captured->context = context;
@@ -79,6 +108,7 @@ DeviceAnswer CudaDevice::WriteAtLaunches(void* data, uint64_t bytes, uint64_t st
       driver_.cuMemcpyAsync(DeviceAddress(data), DeviceAddress(captured->buffer->memory), bytes,
                             StreamOf(stream)) != CUDA_SUCCESS)
     return DeviceAnswer::kCapturing;
+  EndTurn(captured->turn, StreamOf(stream));
   captured->complete = true;
   return DeviceAnswer::kTaken;
 }

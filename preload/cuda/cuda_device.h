@@ -9,9 +9,11 @@
 //
 // Nodes of a graph copy what is captured into it. A memcpy node goes to or from a pinned buffer of
 // the captured call's own, between host nodes. The host nodes say when it is whole and hand a copy
-// on; in a replay they fill the buffer. They notice launches that run at the same time. That works
-// however a graph is launched, instantiated again, cloned or put into another one, since the nodes
-// go with it. Bodies of conditional nodes cannot have host nodes and are not covered.
+// on; in a replay they fill the buffer. Launches of several executable graphs wait for each other's
+// copies by nodes of an event, one a communicator. Where the driver lacks these, the host nodes
+// notice copies that run at the same time. That works however a graph is launched, instantiated
+// again, cloned or put into another one, since the nodes go with it. Bodies of conditional nodes
+// cannot have such nodes and are not covered (conditional_bodies.h).
 //
 // Digests are computed by a kernel where the memory is the device's (device_digests.h), and of
 // copies elsewhere. Captured buffers are copied in any case: a kernel's results would need memory
@@ -59,10 +61,10 @@ class CudaDevice final : public Device {
   DeviceAnswer Write(void* data, uint64_t bytes, uint64_t stream, MakeBytes make,
                      void* context) override;
   [[nodiscard]] bool IsCaptured(uint64_t stream) const override;
-  DeviceAnswer ReadAtLaunches(const void* data, uint64_t bytes, uint64_t stream, UseBytes use,
-                              void* context, LaunchUse when) override;
-  DeviceAnswer WriteAtLaunches(void* data, uint64_t bytes, uint64_t stream, MakeBytes make,
-                               void* context) override;
+  DeviceAnswer ReadAtLaunches(const void* data, uint64_t bytes, uint64_t stream, uint64_t turn,
+                              UseBytes use, void* context, LaunchUse when) override;
+  DeviceAnswer WriteAtLaunches(void* data, uint64_t bytes, uint64_t stream, uint64_t turn,
+                               MakeBytes make, void* context) override;
   void* Allocate(uint64_t bytes) override;
   bool Free(void* memory) override;
   void TakeWhatCame(uint32_t limit_ms) override;
@@ -87,6 +89,13 @@ class CudaDevice final : public Device {
     void* context = nullptr;
   };
   struct CapturedCopy;
+  // Launches that wait for each other.
+  struct Turn {
+    Turn* next = nullptr;
+    uint64_t name = 0;
+    CUcontext context = nullptr;
+    CUevent end = nullptr;  // of the latest launch
+  };
 
   // What becomes of work that is put on the stream: kTaken, kCapturing or kFailed.
   DeviceAnswer StateOf(const StreamScope& scope, CUstream stream) const;
@@ -112,8 +121,11 @@ class CudaDevice final : public Device {
   bool Send(Copy* copy, CUstream stream);
   void Queue(Copy* copy);
   // A captured copy whose nodes may be put into the stream's graph; null if there can be none.
-  CapturedCopy* Capture(const StreamScope& scope, CUstream stream, uint64_t bytes,
+  CapturedCopy* Capture(const StreamScope& scope, CUstream stream, uint64_t bytes, uint64_t turn,
                         DeviceAnswer& answer);
+  // Nodes before and after those of a copy. `end`: null where there can be none.
+  CUevent BeginTurn(uint64_t turn, CUcontext context, CUstream stream);
+  void EndTurn(CUevent end, CUstream stream) const;
   // What the nodes do.
   static void BeginRead(void* captured);
   static void EndRead(void* captured);
@@ -133,6 +145,7 @@ class CudaDevice final : public Device {
   Copy* sent_ = nullptr;  // in the order of sending
   Copy** sent_end_ = &sent_;
   Copy* free_copies_ = nullptr;
+  Turn* turns_ = nullptr;
   bool has_thread_ = false;
   std::atomic<uint32_t> on_their_way_{0};  // copies that were sent or begun and not handed on
   std::atomic<uint32_t> sends_{0};         // the thread sleeps on this

@@ -29,11 +29,11 @@ class HostDevice final : public Device {
     return DeviceAnswer::kFailed;
   }
   [[nodiscard]] bool IsCaptured(uint64_t) const override { return false; }
-  DeviceAnswer ReadAtLaunches(const void*, uint64_t, uint64_t, UseBytes, void*,
+  DeviceAnswer ReadAtLaunches(const void*, uint64_t, uint64_t, uint64_t, UseBytes, void*,
                               LaunchUse) override {
     return DeviceAnswer::kFailed;
   }
-  DeviceAnswer WriteAtLaunches(void*, uint64_t, uint64_t, MakeBytes, void*) override {
+  DeviceAnswer WriteAtLaunches(void*, uint64_t, uint64_t, uint64_t, MakeBytes, void*) override {
     return DeviceAnswer::kFailed;
   }
   void* Allocate(uint64_t) override { return nullptr; }

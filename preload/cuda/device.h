@@ -31,6 +31,7 @@ enum class DeviceAnswer : uint8_t {
   kNoMemory,    // there is no pinned memory for it
   kFailed,      // the driver refused, or there is none
   kOverlapped,  // launches of one captured call ran at the same time: the bytes are of neither
+  kInBody,      // the graph is a body of a conditional node: nothing was enqueued
 };
 
 // Where the bytes of a captured call go at each of its launches.
@@ -87,12 +88,16 @@ class Device {
   // The same for a stream that is captured. The graph gets nodes that read `data` (write it) each
   // time that it is launched, in the order of its work. `use` is called once a launch, in the order
   // of the launches. `make` is called on a thread of the driver, and may not call the driver; the
-  // launch brings what it leaves. The context has to stay for good: a graph may be launched as long
-  // as the process lives. kCapturing: the graph cannot have such nodes.
+  // launch brings what it leaves. The context has to stay for good. A graph may be launched as long
+  // as the process lives. kCapturing, kInBody: the graph cannot have such nodes.
+  // `turn` names a communicator. Launches take turns, in the order in which the program makes them.
+  // Each waits, at its first such node of a turn, for the last one of the launch before it. Drivers
+  // before CUDA 11.1 have no turns.
   virtual DeviceAnswer ReadAtLaunches(const void* data, uint64_t bytes, uint64_t stream,
-                                      UseBytes use, void* context, LaunchUse when) = 0;
-  virtual DeviceAnswer WriteAtLaunches(void* data, uint64_t bytes, uint64_t stream, MakeBytes make,
-                                       void* context) = 0;
+                                      uint64_t turn, UseBytes use, void* context,
+                                      LaunchUse when) = 0;
+  virtual DeviceAnswer WriteAtLaunches(void* data, uint64_t bytes, uint64_t stream, uint64_t turn,
+                                       MakeBytes make, void* context) = 0;
 
   // Memory of the device whose context is current, as ncclMemAlloc gives it. Null: there is none,
   // or no device.

@@ -20,7 +20,7 @@ void DeviceReads::Ask(OperationKey operation, const format::Tensor& tensor, uint
   // Each launch of the graph asks for the same again, so that the read is never given back.
   if (answer == DeviceAnswer::kCapturing && recording_.config.graph_nodes)
     answer = preload::TheDevice().ReadAtLaunches(
-        reinterpret_cast<const void*>(tensor.address), bytes, stream,
+        reinterpret_cast<const void*>(tensor.address), bytes, stream, operation.comm,
         [](DeviceAnswer how, std::span<const std::byte> came, void* context) {
           const Read* asked = static_cast<Read*>(context);
           asked->owner->Came(*asked, how, came);
@@ -152,6 +152,11 @@ void DeviceReads::SayUnseen(DeviceAnswer why) {
               ? "the data of calls captured into a CUDA graph that cannot have nodes of Deja's"
               : "the data of calls captured into a CUDA graph, which --cuda-graphs=leave leaves as "
                 "it is";
+      break;
+    case DeviceAnswer::kInBody:
+      degraded.reason =
+          "the data of calls captured into the body of a conditional node of a CUDA graph, which "
+          "cannot have nodes of Deja's";
       break;
     case DeviceAnswer::kOverlapped:
       degraded.reason = "the data of a captured call whose launches ran at the same time";

@@ -80,7 +80,7 @@ constinit profiler::PluginV3 g_v3{"deja", &Init,   &Start<profiler::EventV3>,
                                   &Stop,  &Record, &Finalize};
 constinit profiler::PluginV4 g_v4{"deja", &InitNamed, &Start<profiler::EventV4>,
                                   &Stop,  &Record,    &Finalize};
-// Version 6 adds events that we do not ask for.
+// Versions 6 and 7 add events that we do not ask for; 7 adds to the end of collectives, too.
 constinit profiler::PluginV5 g_v5{"deja", &InitWithCalls, &Start<profiler::EventV5>,
                                   &Stop,  &Record,        &Finalize};
 
@@ -92,6 +92,7 @@ constexpr std::array kVersions = {
     Version{"ncclProfiler_v1", &g_v1}, Version{"ncclProfiler_v2", &g_v2},
     Version{"ncclProfiler_v3", &g_v3}, Version{"ncclProfiler_v4", &g_v4},
     Version{"ncclProfiler_v5", &g_v5}, Version{"ncclProfiler_v6", &g_v5},
+    Version{"ncclProfiler_v7", &g_v5},
 };
 
 }  // namespace

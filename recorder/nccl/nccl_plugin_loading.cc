@@ -1,7 +1,7 @@
 // How NCCL finds our profiler plugin (recorder/nccl/nccl_choices.h).
 //
 // NCCL opens the plugin that NCCL_PROFILER_PLUGIN names, or else "libnccl-profiler.so", and looks
-// for ncclProfiler_v6 and older ones in it. Where nothing is named and there is no such file, it
+// for ncclProfiler_v7 and older ones in it. Where nothing is named and there is no such file, it
 // gets this library instead. The names are found by the handle alone. They are not exported, or a
 // program that brings a plugin of its own (STATIC_PLUGIN) would have ours, too. So nothing in the
 // environment says anything about us, and whatever the program has set still holds.

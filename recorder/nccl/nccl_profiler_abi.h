@@ -1,11 +1,11 @@
-// The interface between NCCL and a profiler plugin, versions 1 to 6, as far as a plugin for
+// The interface between NCCL and a profiler plugin, versions 1 to 7, as far as a plugin for
 // collectives alone needs it.
 //
-// NCCL looks for ncclProfiler_v6 first, then for older ones, each a structure of functions. Version
-// 1 came with NCCL 2.23, 2 with 2.24, 3 with 2.26, 4 with 2.27, 5 with 2.28, 6 with 2.29.3. Sizes
-// and offsets are those of plugins/profiler in NCCL's source; tests/conformance compares them with
-// NVIDIA's headers where these are at hand. Our description of an event ends after the collective's
-// part; NCCL's is longer.
+// NCCL looks for ncclProfiler_v7 first, then for older ones, each a structure of functions. Version
+// 1 came with NCCL 2.23, 2 with 2.24, 3 with 2.26, 4 with 2.27, 5 with 2.28, 6 with 2.29.3, 7 with
+// 2.31. Sizes and offsets are those of plugins/profiler in NCCL's source; tests/conformance
+// compares them with NVIDIA's headers where these are at hand. Our description of an event ends
+// after the collective's part; NCCL's is longer.
 //
 // Types only.
 #ifndef DEJA_RECORDER_NCCL_NCCL_PROFILER_ABI_H_
@@ -81,7 +81,7 @@ struct CollectiveV3 {
   const char* protocol;
 };
 
-// Versions 5 and 6 have more after it.
+// Versions 5 to 7 have more after it.
 struct CollectiveV4 {
   uint64_t seq_number;
   const char* func;
@@ -143,7 +143,7 @@ using PluginV1 = Plugin<EventV1, InitV1>;
 using PluginV2 = Plugin<EventV2, InitV1>;
 using PluginV3 = Plugin<EventV3, InitV1>;
 using PluginV4 = Plugin<EventV4, InitV4>;
-using PluginV5 = Plugin<EventV5, InitV5>;  // and version 6
+using PluginV5 = Plugin<EventV5, InitV5>;  // and versions 6 and 7
 static_assert(sizeof(PluginV1) == 6 * sizeof(void*));
 
 }  // namespace deja::recorder::profiler

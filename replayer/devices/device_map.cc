@@ -11,6 +11,7 @@
 #include <cstdio>
 
 #include "common/env_vars.h"
+#include "preload/hooks/cuda/graph_hooks.h"
 #include "preload/hooks/export.h"
 #include "preload/process/own_variables.h"
 #include "replayer/devices/driver_hooks.h"
@@ -37,7 +38,9 @@ const DeviceMap& TheMap() {
 
 void Replace(const char* symbol, void** function, int version, uint64_t flags) {
   if (function == nullptr || *function == nullptr) return;
-  if (void* hook = HookForSymbol(symbol, version, flags)) *function = hook;
+  void* hook = HookForSymbol(symbol, version, flags);
+  if (hook == nullptr) hook = preload::GraphHookForSymbol(symbol, version, flags);
+  if (hook != nullptr) *function = hook;
 }
 
 }  // namespace

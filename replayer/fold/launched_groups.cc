@@ -39,7 +39,7 @@ struct LaunchedGroup {
   Mirror mirror;
   std::vector<Part> reads;
   std::vector<Part> writes;
-  uint64_t launch = 0;  // of this graph; the driver runs them one after the other
+  uint64_t launch = 0;  // of this graph; they take turns
   size_t read = 0;      // in this launch
   size_t written = 0;
   bool is_computed = false;
@@ -177,13 +177,15 @@ void ComputeAtLaunches(Fold& fold, Session& session, ThreadState& thread,
   for (Part& part : made->reads) {
     const preload::BufferUse& use = made->operations[part.operation].input;
     Check(*made, part.operation,
-          preload::TheDevice().ReadAtLaunches(use.data, use.bytes, stream, &TakeInput, &part,
-                                              preload::LaunchUse::kInNode));
+          preload::TheDevice().ReadAtLaunches(use.data, use.bytes, stream,
+                                              made->operations[part.operation].comm->number(),
+                                              &TakeInput, &part, preload::LaunchUse::kInNode));
   }
   for (Part& part : made->writes) {
     const preload::BufferUse& use = made->operations[part.operation].output;
     Check(*made, part.operation,
           preload::TheDevice().WriteAtLaunches(const_cast<void*>(use.data), use.bytes, stream,
+                                               made->operations[part.operation].comm->number(),
                                                &BringResult, &part));
   }
 }

@@ -17,7 +17,7 @@ struct Captured {
   ThreadState& thread;  // which captured it
   LiveOperation operation;
   bool result;            // what it produces, and not what it reads
-  uint64_t launches = 0;  // of this graph so far; the driver runs them one after the other
+  uint64_t launches = 0;  // of this graph so far; they take turns
 };
 
 void BeyondRecording(const Captured& captured, uint64_t launch) {
@@ -91,21 +91,26 @@ void CompareAtLaunches(Session& session, ThreadState& thread, const LiveOperatio
   const preload::BufferUse& used = result ? operation.output : operation.input;
   // What cannot be compared here shows in what comes of it.
   auto* captured = new Captured{session, thread, operation, result};
-  (void)preload::TheDevice().ReadAtLaunches(used.data, used.bytes, operation.stream, &CompareLaunch,
-                                            captured, preload::LaunchUse::kInNode);
+  (void)preload::TheDevice().ReadAtLaunches(used.data, used.bytes, operation.stream,
+                                            operation.comm->number(), &CompareLaunch, captured,
+                                            preload::LaunchUse::kInNode);
 }
 
 void ServeAtLaunches(Session& session, ThreadState& thread, const LiveOperation& operation) {
   const preload::BufferUse& output = operation.output;
   auto* captured = new Captured{session, thread, operation, true};
   const preload::DeviceAnswer answer = preload::TheDevice().WriteAtLaunches(
-      const_cast<void*>(output.data), output.bytes, operation.stream, &BringLaunch, captured);
+      const_cast<void*>(output.data), output.bytes, operation.stream, operation.comm->number(),
+      &BringLaunch, captured);
   if (answer == preload::DeviceAnswer::kTaken) return;
   const RecordedCall& recorded = session.plan().calls()[operation.index];
+  const std::string graph = answer == preload::DeviceAnswer::kInBody
+                                ? "it is captured into the body of a conditional node of a CUDA "
+                                  "graph, which"
+                                : "the CUDA graph that it is captured into";
   FailReplay(session, thread,
-             "the results of " + OperationText(recorded) +
-                 " cannot be served: the CUDA graph that it is captured into cannot have the nodes "
-                 "that bring them",
+             "the results of " + OperationText(recorded) + " cannot be served: " + graph +
+                 " cannot have the nodes that bring them",
              recorded.stack);
 }
 

@@ -138,6 +138,24 @@ class Graphs(check.Check):
         """captured again for each launch"""
         self.check_all_replays(["--unseeded", "--launches=20", "--again"], n=2)
 
+    def check_at_the_same_time(self, args):
+        """Each launch reads what the one before has left."""
+        self.PROGRAM = "cuda_overlaps"
+        self.check_all_replays(args, n=2)
+        results = self.show_json("--rank", "0", "--kind", "results")
+        tensors = [event["outputs"][0] for event in results if event["seq_on_comm"] == 1]
+        read, brought = ([t["hash"] for t in tensors if t["param"] == param] for param in (0, 1))
+        self.assertEqual([len(read), len(set(brought))], [60, 60])
+        self.assertEqual(read[1:], brought[:-1])
+
+    def test_graphs_at_the_same_time(self):
+        """a graph instantiated twice, launched on two streams that only NCCL orders"""
+        self.check_at_the_same_time([])
+
+    def test_graphs_one_executable(self):
+        """the same with one executable graph"""
+        self.check_at_the_same_time(["--one-exec"])
+
 
 class Fold(check.Check):
     """Ranks replayed at the same time on one device."""

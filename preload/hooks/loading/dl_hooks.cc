@@ -19,6 +19,7 @@
 #include "api/curand_table.h"
 #include "api/mpi_table.h"
 #include "api/nccl_table.h"
+#include "preload/hooks/cuda/graph_hooks.h"
 #include "preload/hooks/curand/curand_hooks.h"
 #include "preload/hooks/loading/driver_libraries.h"
 #include "preload/hooks/mpi/mpi_hooks.h"
@@ -157,6 +158,8 @@ extern "C" __attribute__((visibility("hidden"))) void* deja_dlsym_decide(void* h
       *answer = dp::Refuse(name);
     else if (hook != nullptr)
       *answer = hook;
+    else if (void* graph_hook = dp::GraphHook(name, found))
+      *answer = graph_hook;
     else
       return next;
     return nullptr;

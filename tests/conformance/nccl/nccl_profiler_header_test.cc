@@ -8,6 +8,10 @@
 #include <common.h>
 #include <err.h>
 #include <profiler.h>
+#if __has_include(<profiler_v7.h>)
+#include <profiler_v7.h>
+#define DEJA_HAVE_PROFILER_V7
+#endif
 
 namespace deja::recorder::profiler {
 namespace {
@@ -39,6 +43,9 @@ TEST(NcclProfilerHeaderTest, DescriptionsOfCollectivesAreWhereNcclHasThem) {
   DEJA_SAME_EVENT(EventV4, ncclProfilerEventDescr_v4_t, nChannels);
   DEJA_SAME_EVENT(EventV5, ncclProfilerEventDescr_v5_t, nChannels);
   DEJA_SAME_EVENT(EventV5, ncclProfilerEventDescr_v6_t, nChannels);
+#ifdef DEJA_HAVE_PROFILER_V7
+  DEJA_SAME_EVENT(EventV5, ncclProfilerEventDescr_v7_t, nChannels);
+#endif
 }
 
 TEST(NcclProfilerHeaderTest, KindsAndPluginsAreAsNcclHasThem) {
@@ -53,6 +60,11 @@ TEST(NcclProfilerHeaderTest, KindsAndPluginsAreAsNcclHasThem) {
   EXPECT_EQ(offsetof(PluginV5, stop), offsetof(ncclProfiler_v6_t, stopEvent));
   EXPECT_EQ(offsetof(PluginV5, record), offsetof(ncclProfiler_v6_t, recordEventState));
   EXPECT_EQ(offsetof(PluginV5, finalize), offsetof(ncclProfiler_v6_t, finalize));
+#ifdef DEJA_HAVE_PROFILER_V7
+  EXPECT_EQ(sizeof(PluginV5), sizeof(ncclProfiler_v7_t));
+  EXPECT_EQ(offsetof(PluginV5, start), offsetof(ncclProfiler_v7_t, startEvent));
+  EXPECT_EQ(offsetof(PluginV5, finalize), offsetof(ncclProfiler_v7_t, finalize));
+#endif
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ struct Driver {
   std::vector<CUcontext> contexts;  // all
   std::vector<CUgraph> captures;    // that are open
   int broken = 0;
+  unsigned long long begun = 0;  // captures so far
 };
 Driver* g_driver = nullptr;
 std::atomic<bool> g_ready{false};
@@ -51,6 +52,15 @@ void Break(CUgraph graph) {
   if (graph->broken) return;
   graph->broken = true;
   ++g_driver->broken;
+}
+
+// With the driver's mutex held.
+void Capture(CUstream stream, CUgraph graph, CUstreamCaptureMode mode) {
+  graph->mode = mode;
+  graph->thread = std::this_thread::get_id();
+  graph->capture_id = ++g_driver->begun;
+  stream->capture = graph;
+  g_driver->captures.push_back(graph);
 }
 
 bool IsLegacy(CUstream stream) {
@@ -82,20 +92,6 @@ CUresult Find(CUstream handle, CUstream* stream) {
     context->blocking.push_back(own);
   }
   *stream = own;
-  return CUDA_SUCCESS;
-}
-
-const void* Pointer(CUdeviceptr address) {
-  return reinterpret_cast<const void*>(static_cast<uintptr_t>(address));
-}
-
-CUresult AllocateAt(CUdeviceptr* address, Memory kind, size_t bytes) {
-  if (CUresult result = CheckUnsafeCall(); result != CUDA_SUCCESS) return result;
-  if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  void* memory = cusim::Allocate(kind, bytes, Current()->device);
-  if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-  *address = reinterpret_cast<uintptr_t>(memory);
   return CUDA_SUCCESS;
 }
 
@@ -171,6 +167,10 @@ CUresult cusim::Enqueue(CUstream handle, std::function<void()> work, CUgraphNode
   return stream->Put(std::move(work), type);
 }
 
+bool cusim::IsReady() {
+  return g_ready;
+}
+
 CUresult cusim::StreamOf(CUstream handle, CUstream* stream) {
   if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
   std::lock_guard hold(g_driver->mutex);
@@ -240,18 +240,6 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
     return CUDA_ERROR_INVALID_DEVICE;
   *device = ordinal;
   return CUDA_SUCCESS;
-}
-
-static CUresult AllocateDevice(CUdeviceptr* address, size_t bytes) {
-  const cusim::ApiCall call;
-  return AllocateAt(address, Memory::kDevice, bytes);
-}
-
-static CUresult FreeDevice(CUdeviceptr address) {
-  const cusim::ApiCall call;
-  if (CUresult result = cuStreamSynchronize(CU_STREAM_LEGACY); result != CUDA_SUCCESS)
-    return result;
-  return cusim::Free(const_cast<void*>(Pointer(address))) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
@@ -332,86 +320,6 @@ CUresult cuCtxPopCurrent_v2(CUcontext* context) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
-  return AllocateDevice(address, bytes);
-}
-
-CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
-  const cusim::ApiCall call;
-  if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  if (cusim::DeviceLimit() == 0) return CUDA_ERROR_NOT_SUPPORTED;
-  *free_bytes = cusim::FreeBytes(cusim::OnBoard(Current()->device));
-  *total_bytes = cusim::DeviceLimit();
-  return CUDA_SUCCESS;
-}
-
-CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned int) {
-  const cusim::ApiCall call;
-  return AllocateAt(address, Memory::kManaged, bytes);
-}
-
-CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned int) {
-  const cusim::ApiCall call;
-  CUdeviceptr address = 0;
-  const CUresult result = AllocateAt(&address, Memory::kPinned, bytes);
-  if (result == CUDA_SUCCESS) *memory = const_cast<void*>(Pointer(address));
-  return result;
-}
-
-CUresult cuMemFree_v2(CUdeviceptr address) {
-  return FreeDevice(address);
-}
-
-CUresult cuMemHostRegister_v2(void* memory, size_t bytes, unsigned int) {
-  const cusim::ApiCall call;
-  if (CUresult result = CheckUnsafeCall(); result != CUDA_SUCCESS) return result;
-  if (Current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  return cusim::Register(memory, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* address, void* memory, unsigned int) {
-  const cusim::ApiCall call;
-  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
-  *address = cusim::DeviceAddressOf(memory);
-  return *address == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
-CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data,
-                                CUdeviceptr address) {
-  const cusim::ApiCall call;
-  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
-  const Memory kind = cusim::KindOf(Pointer(address));
-  for (unsigned int i = 0; i < count; ++i) {
-    unsigned int value = 0;
-    if (attributes[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE && kind != Memory::kPageable)
-      value = kind == Memory::kPinned ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-    if (attributes[i] == CU_POINTER_ATTRIBUTE_IS_MANAGED) value = kind == Memory::kManaged ? 1 : 0;
-    if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
-      value = static_cast<unsigned int>(cusim::DeviceOf(Pointer(address)));
-    std::memcpy(data[i], &value, sizeof value);
-  }
-  return CUDA_SUCCESS;
-}
-
-CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  const cusim::ApiCall call;
-  if (bytes == 0) return CUDA_SUCCESS;
-  void* target = cusim::Backing(Pointer(to));
-  const void* source = cusim::Backing(Pointer(from));
-  // Memory that is not pinned is read before the call returns, and has been written by then.
-  if (cusim::KindOf(Pointer(from)) == Memory::kPageable) {
-    std::string staged(static_cast<const char*>(source), bytes);
-    return Enqueue(
-        stream, [target, staged] { std::memcpy(target, staged.data(), staged.size()); },
-        CU_GRAPH_NODE_TYPE_MEMCPY);
-  }
-  const CUresult result = Enqueue(
-      stream, [target, source, bytes] { std::memcpy(target, source, bytes); },
-      CU_GRAPH_NODE_TYPE_MEMCPY);
-  if (result != CUDA_SUCCESS || cusim::KindOf(Pointer(to)) != Memory::kPageable) return result;
-  return cuStreamSynchronize(stream);
-}
-
 CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
   const cusim::ApiCall call;
   if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
@@ -445,12 +353,19 @@ CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int) {
+CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags) {
   const cusim::ApiCall call;
   if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
   std::lock_guard hold(g_driver->mutex);
   CUstream stream = nullptr;
   if (CUresult result = Find(handle, &stream); result != CUDA_SUCCESS) return result;
+  if ((flags & CU_EVENT_WAIT_EXTERNAL) != 0)
+    return stream->PutAtLaunch(CU_GRAPH_NODE_TYPE_WAIT_EVENT, [event] {
+      std::lock_guard held(event->mutex);
+      return [mark = event->mark] {
+        if (mark != nullptr) mark->Wait();
+      };
+    });
   std::unique_lock held(event->mutex);
   if (event->capture != nullptr && stream->capture == nullptr) stream->capture = event->capture;
   if (stream->capture != nullptr && event->capture != stream->capture) {
@@ -496,10 +411,28 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
   const cusim::ApiCall call;
   if (IsLegacy(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   std::lock_guard hold(g_driver->mutex);
-  stream->capture = new CUgraph_st;
-  stream->capture->mode = mode;
-  stream->capture->thread = std::this_thread::get_id();
-  g_driver->captures.push_back(stream->capture);
+  Capture(stream, new CUgraph_st, mode);
+  return CUDA_SUCCESS;
+}
+
+// Comes after all that the graph has.
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode*,
+                                     const CUgraphEdgeData*, size_t, CUstreamCaptureMode mode) {
+  const cusim::ApiCall call;
+  if (IsLegacy(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  std::lock_guard hold(g_driver->mutex);
+  Capture(stream, graph, mode);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status,
+                                unsigned long long* id) {
+  const cusim::ApiCall call;
+  if (CUresult result = cuStreamIsCapturing(handle, status); result != CUDA_SUCCESS) return result;
+  std::lock_guard hold(g_driver->mutex);
+  CUstream stream = nullptr;
+  if (CUresult result = Find(handle, &stream); result != CUDA_SUCCESS) return result;
+  if (stream->capture != nullptr) *id = stream->capture->capture_id;
   return CUDA_SUCCESS;
 }
 
@@ -524,12 +457,9 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
   const cusim::ApiCall call;
-  // What the graph is when it is launched.
-  cusim::NodesPtr nodes = cusim::NodesOf(exec);
-  if (nodes == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return Enqueue(stream, [nodes] {
-    for (const cusim::Node& node : *nodes) node.work();
-  });
+  std::function<void()> launch = cusim::LaunchOf(exec);
+  if (launch == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return Enqueue(stream, std::move(launch));
 }
 
 CUresult cuEventCreate(CUevent* event, unsigned int flags) {
@@ -558,6 +488,22 @@ CUresult cuEventRecord(CUevent event, CUstream handle) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     mark->ReachAt(static_cast<uint64_t>(now.tv_sec) * 1000000000 +
                   static_cast<uint64_t>(now.tv_nsec));
+  });
+}
+
+CUresult cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned int flags) {
+  const cusim::ApiCall call;
+  if ((flags & CU_EVENT_RECORD_EXTERNAL) == 0) return cuEventRecord(event, handle);
+  if (!g_ready) return CUDA_ERROR_NOT_INITIALIZED;
+  std::lock_guard hold(g_driver->mutex);
+  CUstream stream = nullptr;
+  if (CUresult result = Find(handle, &stream); result != CUDA_SUCCESS) return result;
+  if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
+  return stream->PutAtLaunch(CU_GRAPH_NODE_TYPE_EVENT_RECORD, [event] {
+    std::lock_guard held(event->mutex);
+    auto mark = std::make_shared<cusim::Mark>();
+    event->mark = mark;
+    return [mark] { mark->Reach(); };
   });
 }
 

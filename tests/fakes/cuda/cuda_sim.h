@@ -41,6 +41,8 @@ void* cusim_backing(const void* address);
 int cusim_digest_launches(void);
 /* Host functions that were put on streams so far. */
 int cusim_host_functions(void);
+/* cudaGraphSetConditional, for kernels. */
+void cusim_set_conditional(CUgraphConditionalHandle handle, unsigned int value);
 /* Captures that were broken so far. */
 int cusim_broken_captures(void);
 
@@ -112,12 +114,25 @@ CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, unsigned i
                                 unsigned int flags);
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status);
 CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode);
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode* after,
+                                     const CUgraphEdgeData* edges, size_t count,
+                                     CUstreamCaptureMode mode);
+/* As CUDA 10.1 has it. */
+CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status,
+                                unsigned long long* id);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph);
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long flags);
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
 CUresult cuGraphClone(CUgraph* clone, CUgraph original);
 CUresult cuGraphDestroy(CUgraph graph);
+CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgraph graph,
+                                        CUcontext context, unsigned int at_launch,
+                                        unsigned int flags);
+CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
+                        CUgraphNodeParams* params);
+CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* after,
+                           const CUgraphEdgeData* edges, size_t count, CUgraphNodeParams* params);
 CUresult cuGraphExecDestroy(CUgraphExec exec);
 CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo* result);
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count);
@@ -126,6 +141,7 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
                                            const CUDA_KERNEL_NODE_PARAMS_v2* params);
 CUresult cuEventCreate(CUevent* event, unsigned int flags);
 CUresult cuEventRecord(CUevent event, CUstream stream);
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags);
 CUresult cuEventQuery(CUevent event);
 CUresult cuEventSynchronize(CUevent event);
 CUresult cuEventElapsedTime(float* ms, CUevent start, CUevent end);

@@ -9,6 +9,8 @@
 
 namespace cusim {
 
+// cuInit has been called, and has worked.
+bool IsReady();
 // The calling thread's context; null: it has none.
 CUcontext Current();
 // A call that may not be made while another thread captures in the global mode, or this one.

@@ -85,6 +85,14 @@ CUresult CUstream_st::Put(std::function<void()> work, CUgraphNodeType type) {
   return CUDA_SUCCESS;
 }
 
+CUresult CUstream_st::PutAtLaunch(CUgraphNodeType type,
+                                  std::function<std::function<void()>()> bind) {
+  if (capture == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (capture->broken) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  capture->nodes.push_back({type, nullptr, std::move(bind)});
+  return CUDA_SUCCESS;
+}
+
 cusim::MarkPtr CUstream_st::Tail() {
   std::lock_guard hold(mutex_);
   return tail_;

@@ -21,6 +21,16 @@ namespace cusim {
 struct Node {
   CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
   std::function<void()> work;
+  // Makes the work when the graph is launched; null: the work is always the same.
+  std::function<std::function<void()>()> bind{};
+  std::vector<CUgraph> bodies{};  // of a conditional node
+};
+
+// The value that conditional nodes look at.
+struct Condition {
+  unsigned int at_launch = 0;
+  bool set_at_launch = false;
+  std::atomic<unsigned int> value{0};
 };
 
 }  // namespace cusim
@@ -35,10 +45,13 @@ struct CUgraphNode_st {
 struct CUgraph_st {
   std::vector<cusim::Node> nodes;
   std::vector<CUgraphNode> handles;  // once they were asked for
+  std::vector<cusim::Condition*> conditions;
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  unsigned long long capture_id = 0;
   std::thread::id thread;
   bool broken = false;
   bool destroyed = false;
+  int executables = 0;  // that are not destroyed
 };
 
 namespace cusim {
@@ -81,6 +94,8 @@ struct CUstream_st {
 
   // Puts work at the end, or into the graph that is being captured.
   CUresult Put(std::function<void()> work, CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY);
+  // Into the graph that is being captured: a node whose work is made at each launch.
+  CUresult PutAtLaunch(CUgraphNodeType type, std::function<std::function<void()>()> bind);
   // Where everything that has been put so far is done.
   cusim::MarkPtr Tail();
 

@@ -1,5 +1,6 @@
-// The functions that a replay stands in front of, and the versions in which they came. NVIDIA's
-// cuda.h and cudaTypedefs.h have all of a function's versions by their numbers.
+// The functions that a replay stands in front of, or that are watched for conditional nodes, and
+// the versions in which they came. NVIDIA's cuda.h and cudaTypedefs.h have all of a function's
+// versions by their numbers.
 #include <cudaTypedefs.h>
 
 #include <type_traits>
@@ -17,6 +18,9 @@ using CuFlags = cuuint64_t;
   DEJA_CHECK(#name, DEJA_OF_##streams(PFN_##symbol##_v##since), params);
 #define DEJA_CU_RETRY(name, symbol, since, streams, params, args) \
   DEJA_CHECK(#name, DEJA_OF_##streams(PFN_##symbol##_v##since), params);
+#define DEJA_GRAPH_HOOK(name, symbol, since, streams, params) \
+  DEJA_CHECK(#name, DEJA_OF_##streams(PFN_##symbol##_v##since), params);
 #if CUDA_VERSION >= 12050
+#include "preload/hooks/cuda/graph_hooks.def"
 #include "replayer/devices/driver_hooks.def"
 #endif

@@ -196,6 +196,92 @@ TEST_F(CudaSimTest, AGraphRunsWhatWasCapturedAtEachLaunch) {
   EXPECT_EQ(Value(memory, stream_), 3);
 }
 
+TEST_F(CudaSimTest, LaunchesOfOneExecutableGraphRunOneAfterTheOther) {
+  CUdeviceptr memory = Ints(1);
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  CUstream other = nullptr;
+  std::atomic<bool> go{false};
+  ASSERT_EQ(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  Hold(stream_, go);
+  Launch(memory, 1, stream_);
+  ASSERT_EQ(cuStreamEndCapture(stream_, &graph), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphLaunch(exec, stream_), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphLaunch(exec, other), CUDA_SUCCESS);
+  go = true;
+  // The other stream's launch is the second one.
+  EXPECT_EQ(Value(memory, other), 2);
+}
+
+TEST_F(CudaSimTest, AnExternalEventOrdersGraphsAsTheyAreLaunched) {
+  CUdeviceptr memory = Ints(1);
+  CUevent event = nullptr;
+  CUstream other = nullptr;
+  CUgraphExec first = nullptr;
+  CUgraphExec second = nullptr;
+  CUgraph graph = nullptr;
+  std::atomic<bool> go{false};
+  ASSERT_EQ(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  EXPECT_EQ(cuEventRecordWithFlags(event, stream_, CU_EVENT_RECORD_EXTERNAL),
+            CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  Hold(stream_, go);
+  Launch(memory, 1, stream_);
+  ASSERT_EQ(cuEventRecordWithFlags(event, stream_, CU_EVENT_RECORD_EXTERNAL), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamEndCapture(stream_, &graph), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphInstantiateWithFlags(&first, graph, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWaitEvent(stream_, event, CU_EVENT_WAIT_EXTERNAL), CUDA_SUCCESS);
+  Launch(memory, 1, stream_);
+  ASSERT_EQ(cuStreamEndCapture(stream_, &graph), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphInstantiateWithFlags(&second, graph, 0), CUDA_SUCCESS);
+  // Nothing has been recorded: it does not wait.
+  ASSERT_EQ(cuGraphLaunch(second, other), CUDA_SUCCESS);
+  EXPECT_EQ(Value(memory, other), 1);
+  ASSERT_EQ(cuGraphLaunch(first, stream_), CUDA_SUCCESS);
+  ASSERT_EQ(cuGraphLaunch(second, other), CUDA_SUCCESS);
+  go = true;
+  EXPECT_EQ(Value(memory, other), 3);
+}
+
+TEST_F(CudaSimTest, ABodyOfAConditionalNodeTakesNoHostFunction) {
+  for (bool host : {false, true}) {
+    CUdeviceptr memory = Ints(1);
+    CUgraph graph = nullptr;
+    CUgraph clone = nullptr;
+    CUgraphNode node = nullptr;
+    CUgraphExec exec = nullptr;
+    CUgraphNodeParams params{};
+    std::atomic<bool> go{true};
+    ASSERT_EQ(cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamEndCapture(stream_, &graph), CUDA_SUCCESS);
+    params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    params.conditional.size = 1;
+    ASSERT_EQ(cuGraphConditionalHandleCreate(&params.conditional.handle, graph, context_, 1,
+                                             CU_GRAPH_COND_ASSIGN_DEFAULT),
+              CUDA_SUCCESS);
+    ASSERT_EQ(cuGraphAddNode_v2(&node, graph, nullptr, nullptr, 0, &params), CUDA_SUCCESS);
+    CUgraph body = params.conditional.phGraph_out[0];
+    ASSERT_EQ(cuStreamBeginCaptureToGraph(stream_, body, nullptr, nullptr, 0,
+                                          CU_STREAM_CAPTURE_MODE_GLOBAL),
+              CUDA_SUCCESS);
+    Launch(memory, 1, stream_);
+    if (host) Hold(stream_, go);
+    ASSERT_EQ(cuStreamEndCapture(stream_, &body), CUDA_SUCCESS);
+    EXPECT_EQ(cuGraphClone(&clone, graph), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(cuGraphInstantiateWithFlags(&exec, graph, 0),
+              host ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
+    if (host) continue;
+    CUgraphExec again = nullptr;
+    EXPECT_EQ(cuGraphInstantiateWithFlags(&again, graph, 0), CUDA_ERROR_INVALID_VALUE);
+    for (int i = 0; i < 2; ++i) ASSERT_EQ(cuGraphLaunch(exec, stream_), CUDA_SUCCESS);
+    EXPECT_EQ(Value(memory, stream_), 2);
+  }
+}
+
 TEST_F(CudaSimTest, AnUpdateIsOfLaterLaunches) {
   CUdeviceptr memory = Ints(2);
   const CUdeviceptr second = memory + sizeof(int);

@@ -36,7 +36,7 @@ class NcclChoices(DeviceJobs):
         return chosen, collectives
 
     def test_each_version_of_the_interface_tells_of_each_collective(self):
-        for version in range(1, 7):
+        for version in range(1, 8):
             with self.subTest(version=version):
                 trace = f"v{version}.deja"
                 self.record_profiled(version, trace=trace)
@@ -47,7 +47,7 @@ class NcclChoices(DeviceJobs):
 
     def test_small_and_large_ones_in_groups(self):
         self.PROGRAM = "cuda_collectives"
-        for version in (3, 6):
+        for version in (3, 7):
             trace = f"v{version}.deja"
             self.record_profiled(version, (), trace=trace)
             chosen, collectives = self.check_joined(trace)

@@ -18,6 +18,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -48,7 +49,8 @@ class Communicator {
   explicit Communicator(uint64_t its_handle) : handle(its_handle) {}
 
   const uint64_t handle;
-  CUevent last = nullptr;  // behind its latest operations; under g_mutex
+  CUevent last = nullptr;      // behind its latest operations; under g_mutex
+  CUevent launched = nullptr;  // the end of the latest launch of captured ones; under g_mutex
   std::atomic<bool> blocks{true};
   std::atomic<int> launching{0};  // groups that are not on their streams yet
 
@@ -233,6 +235,57 @@ struct Launch {
   }
 };
 
+// A kernel's node: a host function's could not be in the body of a conditional node.
+CUresult LaunchKernel(CUstream stream, Launch* launch) {
+  static constexpr cusim_kernel kKernels[] = {{"collective", 1,
+                                               [](void** params) {
+                                                 Launch* it = nullptr;
+                                                 std::memcpy(&it, params[0], sizeof it);
+                                                 it->Do();
+                                               }},
+                                              {nullptr, 0, nullptr}};
+  static const CUfunction kernel = [] {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUmodule module = nullptr;
+    CUfunction function = nullptr;
+    cuThreadExchangeStreamCaptureMode(&mode);
+    Must(cuModuleLoadData(&module, kKernels) == CUDA_SUCCESS, "cuModuleLoadData");
+    cuThreadExchangeStreamCaptureMode(&mode);
+    Must(cuModuleGetFunction(&function, module, "collective") == CUDA_SUCCESS,
+         "cuModuleGetFunction");
+    return function;
+  }();
+  void* params[] = {&launch};
+  return cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, params, nullptr);
+}
+
+// Launches of graphs with operations of one communicator have them one after the other, in the
+// order of the launches, as in NCCL. NCCL_GRAPH_MIXING_SUPPORT=0: not, and the graph has no nodes
+// for it.
+bool OrdersLaunches() {
+  static const bool orders = [] {
+    const char* text = std::getenv("NCCL_GRAPH_MIXING_SUPPORT");
+    return text == nullptr || std::strcmp(text, "0") != 0;
+  }();
+  return orders;
+}
+
+void EnqueueCaptured(CUstream stream, const std::set<Communicator*>& comms, Launch* launch) {
+  for (Communicator* comm : comms) {
+    if (!OrdersLaunches()) continue;
+    if (comm->launched == nullptr)
+      Must(cuEventCreate(&comm->launched, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS,
+           "cuEventCreate");
+    Must(cuStreamWaitEvent(stream, comm->launched, CU_EVENT_WAIT_EXTERNAL) == CUDA_SUCCESS,
+         "cuStreamWaitEvent");
+  }
+  Must(LaunchKernel(stream, launch) == CUDA_SUCCESS, "cuLaunchKernel");
+  for (Communicator* comm : comms)
+    if (OrdersLaunches())
+      Must(cuEventRecordWithFlags(comm->launched, stream, CU_EVENT_RECORD_EXTERNAL) == CUDA_SUCCESS,
+           "cuEventRecordWithFlags");
+}
+
 void Enqueue(std::vector<Operation> operations) {
   auto* launch = new Launch;
   CUstream stream = operations.front().stream;
@@ -267,9 +320,10 @@ void Enqueue(std::vector<Operation> operations) {
     it->reached.Reach();
     it->done.Wait();
   };
-  auto run_captured = [](void* data) { static_cast<Launch*>(data)->Do(); };
-  Must(cuLaunchHostFunc(stream, captured ? +run_captured : +run, launch) == CUDA_SUCCESS,
-       "cuLaunchHostFunc");
+  if (captured)
+    EnqueueCaptured(stream, comms, launch);
+  else
+    Must(cuLaunchHostFunc(stream, run, launch) == CUDA_SUCCESS, "cuLaunchHostFunc");
   CUevent after = Recorded(stream);
   for (CUstream other : others)
     Must(cuStreamWaitEvent(other, after, 0) == CUDA_SUCCESS, "cuStreamWaitEvent");

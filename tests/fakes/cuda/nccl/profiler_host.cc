@@ -15,7 +15,7 @@ namespace {
 
 namespace profiler = deja::recorder::profiler;
 
-constexpr int kNewest = 6;
+constexpr int kNewest = 7;
 
 void* OpenPlugin() {
   const char* name = std::getenv("NCCL_PROFILER_PLUGIN");

@@ -76,10 +76,11 @@ class NcclChoicesTest : public RecorderEngineTest {
 };
 
 TEST_F(NcclChoicesTest, ThereIsAPluginOfEachVersion) {
-  for (const char* name : {"ncclProfiler_v1", "ncclProfiler_v2", "ncclProfiler_v3",
-                           "ncclProfiler_v4", "ncclProfiler_v5", "ncclProfiler_v6"})
+  for (const char* name :
+       {"ncclProfiler_v1", "ncclProfiler_v2", "ncclProfiler_v3", "ncclProfiler_v4",
+        "ncclProfiler_v5", "ncclProfiler_v6", "ncclProfiler_v7"})
     EXPECT_NE(NcclChoices::Plugin(name), nullptr) << name;
-  EXPECT_EQ(NcclChoices::Plugin("ncclProfiler_v7"), nullptr);
+  EXPECT_EQ(NcclChoices::Plugin("ncclProfiler_v8"), nullptr);
 }
 
 TEST_F(NcclChoicesTest, AChoiceBelongsToTheCallThatReportsIt) {
