@@ -473,7 +473,7 @@ class Summarizer {
       if (IsTransfer(signature.operation))
         comm.transfers.push_back(gathered.call);
       else
-        comm.collectives.push_back(static_cast<const Call&>(gathered.call));
+        comm.collectives.Own().push_back(static_cast<const Call&>(gathered.call));
       if (gathered.call.time_ns >= last_time) last = &gathered.call;
       last_time = std::max(last_time, gathered.call.time_ns);
     }

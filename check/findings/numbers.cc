@@ -58,10 +58,10 @@ std::optional<FirstBad> FindFirst(const Job& job, bool (*is_bad)(const Call&)) {
   std::optional<FirstBad> first;
   for (size_t c = 0; c < job.communicators.size(); ++c) {
     for (const Member& member : job.communicators[c].members) {
-      const std::vector<Call>& calls = job.CommOf(member).collectives;
+      const CallList& calls = job.CommOf(member).collectives;
       const auto bad = std::find_if(calls.begin(), calls.end(), is_bad);
       if (bad == calls.end() || (first && first->call->time_ns <= bad->time_ns)) continue;
-      first = FirstBad{c, static_cast<size_t>(bad - calls.begin()), &*bad};
+      first = FirstBad{c, bad.index(), &*bad};
     }
   }
   return first;
@@ -116,7 +116,7 @@ void MatchNans(const Job& job, Found& found) {
   std::vector<Member> made;
   std::vector<Member> received;
   for (const Member& member : communicator.members) {
-    const std::vector<Call>& calls = job.CommOf(member).collectives;
+    const CallList& calls = job.CommOf(member).collectives;
     if (calls.size() <= first->index) continue;
     if (calls[first->index].Is(kNanIn))
       made.push_back(member);
@@ -190,7 +190,7 @@ class ResultMatcher {
     std::map<uint64_t, std::vector<Member>> values;
     uint64_t sent = 0;
     for (const Member& member : communicator_.members) {
-      const std::vector<Call>& calls = job_.CommOf(member).collectives;
+      const CallList& calls = job_.CommOf(member).collectives;
       // The n-th of a rank with missing events may be another one.
       if (calls.size() <= index || job_.RankOf(member).is_partial) continue;
       const Call& call = calls[index];

@@ -96,7 +96,7 @@ TEST(SummaryCodecTest, WhatIsCutShortIsNone) {
 TEST(SummaryCodecTest, NumbersOfWhatIsNotThereAreNone) {
   RankSummary back;
   RankSummary summary = Whole();
-  summary.comms[0].collectives[7].site = 1000;
+  summary.comms[0].collectives.Own()[7].site = 1000;
   EXPECT_FALSE(DecodeSummary(EncodeSummary(summary), back));
   summary = Whole();
   summary.comms[0].transfers[0].signature = 1000;
