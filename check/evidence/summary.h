@@ -33,6 +33,8 @@ using Site = std::vector<Place>;
 
 // "bucketed_reducer.cc:81 in Reduce"; "" if not known.
 std::string Describe(const Place& place);
+// The place that was described as "train.py:57 in main"; empty if the text is none.
+Place ParsePlace(const std::string& text);
 // "comms.cc:40 in AllReduceSum (from bucketed_reducer.cc:81 in Reduce)"
 std::string Describe(const Site& site);
 
