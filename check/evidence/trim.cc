@@ -9,7 +9,7 @@ namespace {
 
 // Ranks that differ from all of these keep their calls to themselves.
 constexpr size_t kMostSources = 16;
-// A list that shares has so many calls of its own at most, or one of so many.
+// A list that shares has this number of calls of its own at most, or this part of its calls.
 constexpr size_t kFewExceptions = 64;
 
 constexpr uint8_t kNotable = kFailed | kNanIn | kNanOut | kInfIn | kInfOut | kRepeated;

@@ -23,8 +23,8 @@ class Trimmer {
   static constexpr size_t kWindow = 4096;
   static constexpr size_t kAll = SIZE_MAX;
 
-  // `own`: how many of the last calls of each rank keep their own times. kAll: those of the window,
-  // and all from the rank's first difference on.
+  // `own`: how many of a rank's last calls keep their own times. kAll: those of the window, and all
+  // from its first difference on.
   explicit Trimmer(size_t window = kWindow, size_t own = kAll) : window_(window), own_(own) {}
 
   void Take(RankSummary summary);

@@ -136,8 +136,8 @@ class StragglerMatcher {
     finding.sentence = fmt::format(
         "the others waited {:.1f} s of {:.1f} s on {} for rank {}: it was the last one in {} of {} "
         "operations, most often between {}{} and{}",
-        seconds, span, view_.Name(), finding.blamed.front(), late.size(), size_ - begin_ - 1, "the one",
-        job_.AtSite(most->first.first), " that" + job_.AtSite(most->first.second));
+        seconds, span, view_.Name(), finding.blamed.front(), late.size(), size_ - begin_ - 1,
+        "the one", job_.AtSite(most->first.first), " that" + job_.AtSite(most->first.second));
     Side side = SideOf(job_, who, view_.CallAt(who, most->second.second));
     finding.sides = {side};
     view_.AddWaiting(finding);

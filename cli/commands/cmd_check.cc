@@ -33,7 +33,7 @@ struct CheckOptions {
 };
 CheckOptions g_check_options;
 
-// Of all ranks together, in a communicator: 64 MB.
+// Calls of a communicator, of all ranks together: 64 MB.
 constexpr size_t kOwnTimes = size_t{1} << 20;
 
 void AddCheckOptions(CLI::App& app) {

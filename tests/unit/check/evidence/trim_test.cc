@@ -145,7 +145,8 @@ TEST(TrimTest, SharedTimesBlameNoStraggler) {
     for (uint32_t rank : {0, 1, 2}) {
       if (rank == 2 && i == kCalls / 2) continue;
       Call& call = made.Do(rank, AllReduce(1 + static_cast<uint64_t>(i % 3)), "train.py", i % 3);
-      call.time_ns = (1000 + static_cast<uint64_t>(i)) * kSecond / 5 + (rank == 0 ? 0 : kSecond / 9);
+      call.time_ns =
+          (1000 + static_cast<uint64_t>(i)) * kSecond / 5 + (rank == 0 ? 0 : kSecond / 9);
     }
   }
   for (const size_t own : {size_t{8}, size_t{1000}}) {
