@@ -81,9 +81,15 @@ void Trimmer::Take(RankSummary summary) {
   for (size_t c = 0; c < taken.comms.size(); ++c) {
     CommSummary& comm = taken.comms[c];
     const uint32_t occurrence = occurrences[{comm.hash, comm.nranks, comm.rank}]++;
-    if (comm.joined_as != 0 || taken.is_partial) continue;
+    if (comm.joined_as != 0) continue;
     Group& group = groups_[{comm.hash, comm.nranks, occurrence}];
     Member member{{rank, c}, comm.collectives.size()};
+    // It is compared with no other rank, so that nothing is left out of it.
+    if (taken.is_partial) {
+      member.same = 0;
+      Share(group, member);
+      continue;
+    }
     if (!group.members.empty()) member.same = CountSame(group.members.front().place, member.place);
     Share(group, member);
     group.members.push_back(member);
@@ -110,8 +116,7 @@ void Trimmer::Share(Group& group, const Member& member) {
   const size_t own = own_ == kAll ? calls.size() - member.same + std::min(member.same, window_)
                                   : std::min(calls.size(), own_);
   const size_t shared = calls.size() - own;
-  const bool is_first = group.members.empty();
-  if (shared == 0 && !is_first) return;
+  if (shared == 0 && !group.sources.empty()) return;
   for (const Place& source : group.sources)
     if (ShareWith(source, member.place, shared)) return;
   if (group.sources.size() == kMostSources) return;

@@ -109,6 +109,33 @@ TEST(TrimTest, EveryCallIsWhatTheRankMade) {
   }
 }
 
+// It may come first, and nothing is left out of it.
+TEST(TrimTest, ARankWithMissingEventsSharesWhatItHas) {
+  for (const uint32_t partial : {0u, 1u}) {
+    MadeJob made = Long(0);
+    made[partial].is_partial = true;
+    ExpectTheSameCalls(made, 3, 16, 8);
+    Trimmer trimmer(16, 8);
+    for (uint32_t rank : {0, 1, 2}) trimmer.Take(made[rank]);
+    const std::vector<RankSummary> ranks = trimmer.Finish();
+    EXPECT_EQ(ranks[partial].comms[0].collectives.size(), size_t{kCalls});
+    EXPECT_EQ(ranks[2].comms[0].left_out, kCalls - 16u);
+  }
+}
+
+// The calls after a NaN that all ranks have got are no more of each rank's own than those before.
+TEST(TrimTest, CallsThatAreBadOnAllRanksAreShared) {
+  MadeJob made = Long(0);
+  for (uint32_t rank : {0, 1, 2})
+    for (size_t i = 20; i < kCalls; ++i) made[rank].comms[0].collectives.Own()[i].flags |= kNanOut;
+  ExpectTheSameCalls(made, 3, 16, 8);
+  Trimmer trimmer(16, 8);
+  for (uint32_t rank : {0, 1, 2}) trimmer.Take(made[rank]);
+  const std::vector<RankSummary> ranks = trimmer.Finish();
+  EXPECT_EQ(ranks[2].comms[0].collectives.Own().size(), 8u);
+  EXPECT_EQ(&ranks[2].comms[0].collectives[0], &ranks[0].comms[0].collectives[0]);
+}
+
 // Each with places of its own, in numbers that the others do not have.
 TEST(TrimTest, RanksThatAllDifferKeepTheirCalls) {
   constexpr uint32_t kRanks = 24;
