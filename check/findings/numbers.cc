@@ -251,8 +251,10 @@ class ResultMatcher {
 
 // A receive has the bytes that its send had.
 void MatchCopies(const Job& job, const Communicator& communicator, Found& found) {
-  std::map<std::tuple<int64_t, int64_t, int64_t>, std::vector<std::pair<Member, const Transfer*>>>
-      sends;
+  using Channel = std::tuple<int64_t, int64_t, int64_t>;  // from, to, tag
+  std::map<Channel, std::vector<std::pair<Member, const Transfer*>>> sends;
+  // One of their transfers failed: which of the others belong together is not known.
+  std::set<Channel> unknown;
   for (const Member& member : communicator.members) {
     const CommSummary& comm = job.CommOf(member);
     if (job.RankOf(member).is_partial) return;
@@ -260,6 +262,10 @@ void MatchCopies(const Job& job, const Communicator& communicator, Found& found)
       const Operation operation = job.signatures[transfer.signature].operation;
       // Which messages the others get is not known then.
       if (operation == Operation::kRecvAnySource) return;
+      const bool sends_it = operation == Operation::kSend;
+      if (transfer.Is(kFailed))
+        unknown.insert({sends_it ? comm.rank : transfer.peer, sends_it ? transfer.peer : comm.rank,
+                        transfer.tag});
       if (operation == Operation::kSend)
         sends[{comm.rank, transfer.peer, transfer.tag}].emplace_back(member, &transfer);
     }
@@ -271,6 +277,7 @@ void MatchCopies(const Job& job, const Communicator& communicator, Found& found)
       if (job.signatures[receive.signature].operation != Operation::kRecv) continue;
       const size_t index = counts[{receive.peer, receive.tag}]++;
       const auto channel = sends.find({receive.peer, comm.rank, receive.tag});
+      if (channel != sends.end() && unknown.count(channel->first) != 0) continue;
       if (channel == sends.end() || channel->second.size() <= index) continue;
       const auto& [from, send] = channel->second[index];
       const Signature& sent = job.signatures[send->signature];
