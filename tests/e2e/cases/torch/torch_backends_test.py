@@ -31,7 +31,7 @@ class TorchBackends(TorchTest):
         return run
 
     def assertFindsNothing(self):
-        """What a backend of Python's writes is no change by the program, and a send that it refuses needs no receive."""
+        """What a backend of Python's writes is no change by the program. A send that it refuses needs no receive."""
         self.assertEqual(self.checked(self.deja("check", self.trace_path(), "--json")).json()["findings"], [])
 
     def lose_what_the_job_left(self):
