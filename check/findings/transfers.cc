@@ -74,8 +74,8 @@ class TransferMatcher {
     return finding;
   }
 
-  // A library refused them, or they timed out, and the rank that made them went on to a good end:
-  // the other side need not have made any.
+  // A transfer that failed was given up if its rank went on to a good end. The other side need not
+  // have made one.
   void LeaveOutGivenUp(int64_t from, int64_t to, Channel& channel) {
     const bool has_more_sends = channel.sends.size() > channel.receives.size();
     std::vector<const Transfer*>& more = has_more_sends ? channel.sends : channel.receives;
